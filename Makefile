@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+# Plain make, non-recursive; everything that is built lands in $(O). `make help` lists the targets.
+
+VERSION := $(shell sed -n 's/.*CKPTFS_VERSION[[:space:]]*"\(.*\)".*/\1/p' client/ckptfs_abi.h)
+
+O ?= build
+prefix ?= /usr/local
+bindir ?= $(prefix)/bin
+mandir ?= $(prefix)/share/man
+sbindir_mount ?= /sbin
+DESTDIR ?=
+CC ?= cc
+CFLAGS ?= -O2 -g
+WERROR ?= 1
+J ?= $(shell nproc)
+
+# Debian packages: what the build needs, then what the tests need. The README says why each.
+PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev
+PACKAGES_TEST := python3 python3-venv libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps
+PACKAGES_HEAVY := clang clang-format shellcheck mandoc mergerfs bindfs
+
+ifneq ($(V),1)
+Q := @
+say = @printf '  %-7s %s\n' $(1) '$(2)'
+endif
+
+SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+override CPPFLAGS += -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
+override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow=local \
+	-fstack-protector-strong -pthread $(if $(filter 1,$(WERROR)),-Werror) $(SANITIZE)
+override LDFLAGS += -pthread $(SANITIZE)
+
+# Asked for only when something is compiled, so that `make deps` works without them.
+PKGS := fuse3 jansson
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
+
+ENGINE_SRC := $(wildcard engine/*.c engine/*/*.c)
+FS_SRC := $(wildcard fs/*.c fs/cmd/*.c)
+UNIT_SRC := $(wildcard tests/unit/*.c)
+# A directory with main.c is one program; in tests/bench each file is one.
+TOOL_DIRS := $(patsubst %/main.c,%,$(wildcard tests/*/main.c))
+BENCH_SRC := $(wildcard tests/bench/*.c)
+HELPER_SRC := $(wildcard tests/helpers/*.c)
+
+obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
+ENGINE_LIB := $(O)/lib/libengine.a
+TEST_PROGRAMS := $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
+	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
+	$(O)/tests/random/randops $(O)/tests/posix/posixcmp
+
+.PHONY: all deps deps-test deps-heavy demo check check-asan check-tsan check-fallbacks bench lint \
+	install uninstall clean help tests fuzz
+
+all: $(O)/bin/ckptfs
+
+$(O)/bin/ckptfs: $(call obj,$(FS_SRC)) $(ENGINE_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
+
+$(ENGINE_LIB): $(call obj,$(ENGINE_SRC))
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# Flags that change what is compiled change this file, and with it every object.
+$(O)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || \
+		echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' > $@
+.PHONY: FORCE
+
+$(O)/obj/%.o: %.c $(O)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# --- test programs ---
+
+tests: all $(TEST_PROGRAMS)
+
+$(O)/tests/unit/%.t: $(O)/obj/tests/unit/%.o $(ENGINE_LIB) \
+		$(filter-out $(O)/obj/fs/main.o $(O)/obj/fs/cmd/%,$(call obj,$(FS_SRC)))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out $(ENGINE_LIB) $(O)/obj/fs/cmd/%,$^) $(ENGINE_LIB) \
+		-lcmocka $(PKG_LIBS)
+
+$(O)/tests/bench/% $(O)/tests/helpers/%: $(O)/obj/tests/bench/%.o
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
+$(O)/tests/helpers/%: $(O)/obj/tests/helpers/%.o
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
+$(O)/tests/random/randops: $(call obj,$(wildcard tests/random/*.c))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
+$(O)/tests/posix/posixcmp: $(call obj,$(wildcard tests/posix/*.c))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
+# --- targets for people ---
+
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+# Installs what is missing of the packages $(1); does nothing, and needs no root, if nothing is.
+define install_packages
+	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | \
+		grep -q 'ok installed' || echo $$p; done); \
+	[ -z "$$missing" ] || { echo "installing:" $$missing; $(SUDO) apt-get update -qq && \
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+		--no-install-recommends $$missing >/dev/null; }
+endef
+
+deps:
+	$(call install_packages,$(PACKAGES_BUILD))
+deps-test: deps
+	$(call install_packages,$(PACKAGES_BUILD) $(PACKAGES_TEST))
+deps-heavy: deps-test
+	$(call install_packages,$(PACKAGES_HEAVY))
+
+demo: deps-test
+	$(Q)$(MAKE) --no-print-directory O=$(O) all
+	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) CKPTFS=$(abspath $(O))/bin/ckptfs bash tests/demo/demo.sh
+
+check: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)tests/run --build $(O) $(ARGS)
+
+# The same suite where kernel and host offer nothing beyond the minimum.
+check-fallbacks: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)CKPTFS_TEST_FEATURES_OFF=all CKPTFS_TEST_PIN_BUDGET=4 tests/run --build $(O) tests/fs tests/posix tests/random $(ARGS)
+
+check-asan: deps-heavy
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)/asan SAN=address,undefined tests
+	$(Q)UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 tests/run --build $(O)/asan --slow 3 \
+		tests/unit tests/fs tests/cli tests/posix tests/random $(ARGS)
+
+check-tsan: deps-heavy
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)/tsan SAN=thread tests
+	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 tests/run --build $(O)/tsan --slow 5 \
+		tests/unit tests/fs tests/cli tests/random $(ARGS)
+
+bench: deps-heavy
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) CKPTFS=$(abspath $(O))/bin/ckptfs python3 tests/bench/bench.py $(ARGS)
+
+lint: deps-heavy
+	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) tests/lint/lint.sh
+
+install: all
+	install -D -m 755 $(O)/bin/ckptfs $(DESTDIR)$(bindir)/ckptfs
+	install -D -m 755 mount-scripts/mount.ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs
+	install -D -m 644 fs/ckptfs.1 $(DESTDIR)$(mandir)/man1/ckptfs.1
+	install -D -m 644 mount-scripts/mount.ckptfs.8 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8
+
+uninstall:
+	rm -f $(DESTDIR)$(bindir)/ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs \
+		$(DESTDIR)$(mandir)/man1/ckptfs.1 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8
+
+clean:
+	rm -rf $(O)
+
+help:
+	@echo 'ckptfs $(VERSION). The two that set up everything they need: make demo, make check.'
+	@echo
+	@echo '  make              build/bin/ckptfs'
+	@echo '  make demo         unmodified programs on a plain directory and on a mount, compared'
+	@echo '  make check        the test suite (ARGS="-k rename" runs a part; see tests/README.md)'
+	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
+	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
+	@echo '  make check-tsan   the suite under ThreadSanitizer'
+	@echo '  make bench        measure against the plain directory, mergerfs and bindfs'
+	@echo '  make lint         formatting, layering, shell, man pages'
+	@echo '  make install      to prefix=$(prefix), below DESTDIR'
+	@echo '  make deps         only install the Debian packages that the build needs'
+	@echo
+	@echo '  V=1 shows the commands, O=DIR builds elsewhere, SAN=address|thread|undefined,'
+	@echo '  WERROR=0, CC=clang, J=N jobs'
+
+-include $(shell find $(O)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The directory on the parallel filesystem, and every system call that ckptfs makes on it.
+ *
+ * - Nothing leaves the directory: names are single components, looked up relative to descriptors
+ *   of directories that were reached the same way, never following a symlink (with openat2,
+ *   RESOLVE_BENEATH on top). No path is walked twice.
+ * - "pin" is an O_PATH descriptor: it names an inode whatever happens to its name. Calls that
+ *   Linux refuses on O_PATH go through /proc/self/fd, which reaches that very inode.
+ * - Every function returns 0 (or a count, an offset, a descriptor that the caller owns) or
+ *   -errno, blocks as long as the backing blocks, and may be called from any thread. Who it acts
+ *   as is the thread's business (creds.h).
+ */
+#ifndef ENGINE_BACKING_BACKING_H
+#define ENGINE_BACKING_BACKING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "engine/backing/features.h"
+#include "engine/base/message.h"
+
+struct backing {
+	char *path;   /* absolute, for messages */
+	int root_fd;  /* pin of the top directory */
+	int proc_fd;  /* /proc/self/fd */
+	dev_t dev;    /* of the top directory */
+	uint64_t ino; /* of the top directory */
+	struct features features;
+};
+
+/* Opens the directory @path; what it can do is probed later (features_probe). 0 or -errno, @e filled. */
+int backing_open(struct backing *b, const char *path, struct error *e);
+void backing_close(struct backing *b);
+
+/* May @name be a directory entry? Everything from the kernel is, but it is not trusted. */
+bool backing_name_ok(const char *name);
+
+/* --- names in the directory @dir (any descriptor of one) --- */
+int backing_pin(struct backing *b, int dir, const char *name);
+int backing_stat_at(struct backing *b, int dir, const char *name, struct statx *stx);
+/* Opens or creates a regular file; *created tells which where @flags has no O_EXCL. */
+int backing_create(struct backing *b, int dir, const char *name, int flags, mode_t mode,
+		   bool *created);
+int backing_mkdir(struct backing *b, int dir, const char *name, mode_t mode);
+int backing_mknod(struct backing *b, int dir, const char *name, mode_t mode, dev_t dev);
+int backing_symlink(struct backing *b, const char *target, int dir, const char *name);
+int backing_link(struct backing *b, int pin, int dir, const char *name);
+int backing_unlink(struct backing *b, int dir, const char *name, bool directory);
+int backing_rename(struct backing *b, int dir, const char *name, int new_dir,
+		   const char *new_name, unsigned flags);
+
+/* --- an inode, by pin or by any descriptor of it --- */
+int backing_stat(struct backing *b, int fd, struct statx *stx);
+int backing_reopen(struct backing *b, int fd, int flags);
+int backing_readlink(struct backing *b, int pin, char *buf, size_t size);
+int backing_chmod(struct backing *b, int fd, mode_t mode);
+int backing_chown(struct backing *b, int fd, uid_t uid, gid_t gid);
+int backing_utimens(struct backing *b, int fd, const struct timespec times[2]);
+int backing_truncate(struct backing *b, int fd, off_t size);
+int backing_statfs(struct backing *b, int fd, struct statvfs *sv);
+ssize_t backing_getxattr(struct backing *b, int fd, const char *name, void *buf, size_t size);
+ssize_t backing_listxattr(struct backing *b, int fd, char *buf, size_t size);
+int backing_setxattr(struct backing *b, int fd, const char *name, const void *value, size_t size,
+		     int flags);
+int backing_removexattr(struct backing *b, int fd, const char *name);
+
+/* --- an open file (a real descriptor) --- */
+/* Reads until @size, the end, or an error after a part (then the part counts). */
+ssize_t backing_read(struct backing *b, int fd, void *buf, size_t size, off_t off);
+/* Writes all of it, unless an error comes after a part. @rwf: RWF_APPEND, RWF_SYNC, RWF_DSYNC. */
+ssize_t backing_write(struct backing *b, int fd, const void *buf, size_t size, off_t off, int rwf);
+int backing_ftruncate(struct backing *b, int fd, off_t size);
+int backing_fallocate(struct backing *b, int fd, int mode, off_t off, off_t len);
+int backing_sync(struct backing *b, int fd, bool data_only);
+/* Gives what was written to the backing's servers, as a close there does. */
+int backing_write_back(struct backing *b, int fd);
+off_t backing_seek(struct backing *b, int fd, off_t off, int whence);
+ssize_t backing_copy_range(struct backing *b, int in, off_t off_in, int out, off_t off_out,
+			   size_t len, unsigned flags);
+ssize_t backing_getdents(struct backing *b, int fd, void *buf, size_t size);
+
+#endif

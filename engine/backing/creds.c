@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/backing/creds.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <sched.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+
+#define MAX_GROUPS     65536 /* NGROUPS_MAX of Linux */
+#define GROUPS_KEPT_NS NSEC_PER_SEC
+
+static bool can_switch;		 /* const after creds_init */
+static uid_t daemon_uid;	 /* const after creds_init */
+static gid_t daemon_gid;	 /* const after creds_init */
+static __thread uid_t now_uid;	 /* what this thread is; valid once `known` */
+static __thread gid_t now_gid;
+static __thread bool known, has_groups;
+static __thread pid_t groups_pid;      /* whose they are */
+static __thread uint64_t groups_until; /* monotonic; the process may change them */
+
+static void drop_sys_resource(void)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &head, data))
+		return;
+	data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+	data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].permitted &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+	syscall(SYS_capset, &head, data);
+}
+
+bool creds_init(void)
+{
+	daemon_uid = geteuid();
+	daemon_gid = getegid();
+	if (daemon_uid == 0 && !setgroups(0, NULL)) {
+		/* setfsuid reports nothing but the previous value: try, look, go back. */
+		setfsuid(65534);
+		can_switch = setfsuid((uid_t)-1) == 65534;
+		setfsuid(daemon_uid);
+	}
+	drop_sys_resource();
+	return can_switch;
+}
+
+static void set_ids(uid_t uid, gid_t gid)
+{
+	if (!known) {
+		/* A new thread starts as whoever its maker was acting for. */
+		syscall(SYS_setfsuid, daemon_uid);
+		syscall(SYS_setfsgid, daemon_gid);
+		syscall(SYS_setgroups, 0, NULL);
+		now_uid = daemon_uid;
+		now_gid = daemon_gid;
+		known = true;
+	}
+	if (now_gid != gid) {
+		syscall(SYS_setfsgid, gid);
+		now_gid = gid;
+	}
+	if (now_uid != uid) {
+		syscall(SYS_setfsuid, uid);
+		now_uid = uid;
+	}
+}
+
+static void drop_groups(void)
+{
+	if (has_groups)
+		syscall(SYS_setgroups, 0, NULL);
+	has_groups = false;
+}
+
+/* One process usually makes many calls in a row: keep its groups, but not for ever. */
+static bool keep_groups(const struct caller *c)
+{
+	return has_groups && groups_pid == c->pid && now_uid == c->uid && now_gid == c->gid &&
+	       clock_mono_ns() < groups_until;
+}
+
+void creds_become(const struct caller *c)
+{
+	if (!can_switch || keep_groups(c))
+		return;
+	drop_groups();
+	set_ids(c->uid, c->gid);
+}
+
+mode_t creds_umask(mode_t mode, mode_t mask)
+{
+	static __thread bool tried, own;
+
+	if (!tried)
+		own = !unshare(CLONE_FS); /* a umask is per process until a thread asks for its own */
+	tried = true;
+	if (!own)
+		return mode & ~mask;
+	umask(mask);
+	return mode;
+}
+
+void creds_restore(void)
+{
+	if (!can_switch)
+		return;
+	drop_groups();
+	set_ids(daemon_uid, daemon_gid);
+}
+
+/* Parses a "Groups:" line. Returns how many, at most @max. */
+static size_t parse_groups(const char *line, gid_t *groups, size_t max)
+{
+	size_t nr = 0;
+	char *end;
+
+	for (; nr < max; line = end, nr++) {
+		groups[nr] = (gid_t)strtoul(line, &end, 10);
+		if (end == line)
+			break;
+	}
+	return nr;
+}
+
+/*
+ * The groups of @c from /proc. The file must name the very ids the kernel gave us, so that a pid
+ * used again by somebody else lends no group. /proc/PID/status takes none of the locks that block
+ * on a process inside execve or mmap (those of stat and environ do).
+ */
+static size_t read_groups(const struct caller *c, gid_t *groups, size_t max)
+{
+	char path[64];
+	__cleanup_free char *line = NULL;
+	bool uid_ok = false, gid_ok = false;
+	size_t size = 0;
+	__cleanup_file FILE *f = NULL;
+
+	if (c->pid <= 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)c->pid);
+	f = fopen(path, "re");
+	while (f && getline(&line, &size, f) > 0) {
+		unsigned r, e, s, fs;
+
+		if (sscanf(line, "Uid: %u %u %u %u", &r, &e, &s, &fs) == 4)
+			uid_ok = fs == c->uid;
+		else if (sscanf(line, "Gid: %u %u %u %u", &r, &e, &s, &fs) == 4)
+			gid_ok = fs == c->gid;
+		else if (!strncmp(line, "Groups:", 7))
+			return uid_ok && gid_ok ? parse_groups(line + 7, groups, max) : 0;
+	}
+	return 0;
+}
+
+bool creds_add_groups(const struct caller *c)
+{
+	__cleanup_free gid_t *groups = NULL;
+	size_t nr;
+	bool added;
+
+	if (!can_switch || has_groups || c->uid == daemon_uid)
+		return false;
+	groups = calloc(MAX_GROUPS, sizeof(*groups));
+	if (!groups)
+		return false;
+	creds_restore(); /* /proc/PID of another user's process, and CAP_SETGID */
+	nr = read_groups(c, groups, MAX_GROUPS);
+	added = nr && !syscall(SYS_setgroups, nr, groups);
+	has_groups = added;
+	groups_pid = c->pid;
+	groups_until = clock_mono_ns() + GROUPS_KEPT_NS;
+	set_ids(c->uid, c->gid);
+	return added;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Acting as the caller: a root daemon gives each of its threads the fsuid, fsgid and (only when
+ * they are needed) supplementary groups of the process it works for, so that ownership, quota,
+ * root_squash and the clearing of suid bits on the backing are what they are without ckptfs.
+ * Per thread: Linux credentials belong to threads, glibc's set*id wrappers are avoided.
+ */
+#ifndef ENGINE_BACKING_CREDS_H
+#define ENGINE_BACKING_CREDS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct caller {
+	uid_t uid;
+	gid_t gid;
+	pid_t pid; /* 0: not visible from here */
+};
+
+/*
+ * Once, before any thread: finds out whether this process may switch at all, drops root's
+ * supplementary groups and CAP_SYS_RESOURCE (with it the backing would let users exceed their
+ * quota). Returns true when threads can act as others.
+ */
+bool creds_init(void);
+
+/* From here on this thread acts as @c without supplementary groups. No effect if creds_init said no. */
+void creds_become(const struct caller *c);
+
+/*
+ * Adds the supplementary groups of @c, read from /proc/PID/status, to a thread that is @c already.
+ * Returns false when there is nothing to add, so a retry would be in vain. Why lazily: the kernel
+ * has checked the caller's permission already, most files belong to their user, and reading /proc
+ * costs more than most operations.
+ */
+bool creds_add_groups(const struct caller *c);
+
+/*
+ * Prepares this thread to make something with @mode by a caller whose umask is @mask: the backing
+ * applies it, or not where the directory has a default ACL. Returns the mode to ask for.
+ */
+mode_t creds_umask(mode_t mode, mode_t mask);
+
+/* From here on this thread acts as the daemon. */
+void creds_restore(void);
+
+/* Evaluates @expr (0 or more, or -errno) as @c; once more with its groups if that was refused. */
+#define AS_CALLER(c, expr)                                                                 \
+	({                                                                                 \
+		creds_become(c);                                                           \
+		__typeof__(expr) as_caller_ = (expr);                                      \
+		if ((as_caller_ == -EACCES || as_caller_ == -EPERM) && creds_add_groups(c)) \
+			as_caller_ = (expr);                                               \
+		as_caller_;                                                                \
+	})
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options of one mount: defaults, then the config file, then `-o`; the last one counts.
+ * Built before any thread starts, constant afterwards.
+ */
+#ifndef ENGINE_CONFIG_CONFIG_H
+#define ENGINE_CONFIG_CONFIG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/message.h"
+#include "engine/config/keys.h"
+
+enum value_source { FROM_DEFAULT, FROM_FILE, FROM_OPTION };
+
+struct config_value {
+	char *text;	 /* as given; NULL where nothing was given and there is no default */
+	uint64_t number; /* bool, uint, seconds, size, rate; index of an enum's choice */
+	enum value_source source;
+};
+
+struct config {
+	struct config_value values[NR_KEYS];
+	bool read_only; /* the generic mount option `ro` */
+};
+
+/* Sets every key to its default. Undo with config_finish. */
+void config_init(struct config *c);
+void config_finish(struct config *c);
+
+/*
+ * Applies a mount(8) style list "key=value,key,...". `config=FILE` in it is read first, wherever
+ * it stands. Generic options of mount(8) and fstab (defaults, rw, ro, _netdev, nofail, x-*, ...)
+ * are accepted. A comma inside a value is written `\,`.
+ * Returns 0 or -errno with @e filled.
+ */
+int config_apply_options(struct config *c, const char *options, struct error *e);
+
+/* Applies the JSON object in @path. Returns 0 or -errno with @e filled. */
+int config_apply_file(struct config *c, const char *path, struct error *e);
+
+/* The effective options as JSON: {name: {value, source, effective}}; owned by the caller. */
+json_t *config_to_json(const struct config *c);
+
+static inline bool config_given(const struct config *c, enum key k)
+{
+	return c->values[k].source != FROM_DEFAULT;
+}
+
+static inline uint64_t config_number(const struct config *c, enum key k)
+{
+	return c->values[k].number;
+}
+
+/* The value as text, "" where there is none. Belongs to the config. */
+static inline const char *config_text(const struct config *c, enum key k)
+{
+	return c->values[k].text ? c->values[k].text : "";
+}
+
+/*
+ * Parses @text as a value for @k. Returns 0 or -EINVAL; *number is set for the numeric types.
+ * Exposed for the unit tests and the fuzzer.
+ */
+int config_parse_value(const struct key_info *k, const char *text, uint64_t *number);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/config/keys.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+
+static const char *const fsync_modes[] = {"barrier", "durable", "barrier-all", NULL};
+static const char *const on_full_modes[] = {"fail", "wait:", "delete_last", NULL};
+static const char *const check_modes[] = {"off", "sample", "all", NULL};
+static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+
+/* clang-format off */
+const struct key_info key_table[NR_KEYS] = {
+	[OPT_HOST_CACHE_SIZE]  = {"host_cache_size", KEY_SIZE, "", NULL, false,
+		"host memory for data on its way to the backing; default min(16 GiB, 1/8 of the memory)"},
+	[OPT_PIN_HOST_CACHE]   = {"pin_host_cache", KEY_BOOL, "true", NULL, false,
+		"lock the cache in memory where the host allows it"},
+	[OPT_PARSER_THREADS]   = {"parser_threads", KEY_UINT, "2", NULL, false,
+		"threads that parse, digest and serialise"},
+	[OPT_FLUSH_DEPTH]      = {"flush_depth", KEY_UINT, "", NULL, false,
+		"writes to the backing in flight at a time"},
+	[OPT_FLUSH_BW]         = {"flush_bw", KEY_RATE, "", NULL, false,
+		"upper bound of the flush bandwidth, bytes a second; default none"},
+	[OPT_CPUS]             = {"cpus", KEY_STRING, "", NULL, false,
+		"CPUs that the daemon may use, as in 0-3,8"},
+	[OPT_CHUNK_SIZE]       = {"chunk_size", KEY_SIZE, "", NULL, false,
+		"unit of caching and flushing"},
+	[OPT_FSYNC]            = {"fsync", KEY_ENUM, "barrier", fsync_modes, false,
+		"what fsync of a unit's file by a rank waits for"},
+	[OPT_COMMIT_TIMEOUT_S] = {"commit_timeout_s", KEY_SECONDS, "600", NULL, false,
+		"a checkpoint whose end was seen fails after this long without progress"},
+	[OPT_ORDER_TIMEOUT_S]  = {"order_timeout_s", KEY_SECONDS, "3600", NULL, false,
+		"how long pointers and deletions wait for a commit"},
+	[OPT_STALL_TIMEOUT_S]  = {"stall_timeout_s", KEY_SECONDS, "600", NULL, false,
+		"how long a write waits for room in the cache"},
+	[OPT_QUIET_S]          = {"quiet_s", KEY_SECONDS, "60", NULL, false,
+		"silence that counts as evidence of an end, where a rule says so"},
+	[OPT_OPEN_MAX_S]       = {"open_max_s", KEY_SECONDS, "600", NULL, false,
+		"a file held open and unwritten this long is not treated as a checkpoint"},
+	[OPT_IO_RETRY_S]       = {"io_retry_s", KEY_SECONDS, "60", NULL, false,
+		"how long transient backing errors are retried"},
+	[OPT_LEASE_S]          = {"lease_s", KEY_SECONDS, "30", NULL, false,
+		"a node that shows no life for this long is dead"},
+	[OPT_COW_MAX]          = {"cow_max", KEY_SIZE, "1G", NULL, false,
+		"largest committed file that an in-place change copies"},
+	[OPT_ON_FULL]          = {"on_full", KEY_ENUM, "fail", on_full_modes, false,
+		"what happens when the backing is full"},
+	[OPT_CACHE_PER_UID]    = {"cache_per_uid", KEY_SIZE, "", NULL, false,
+		"cache memory that one user may hold"},
+	[OPT_NODE]             = {"node", KEY_STRING, "", NULL, true,
+		"label of this mount; default the host name, then -2, -3 where that is taken"},
+	[OPT_COORD]            = {"coord", KEY_STRING, "dir", NULL, false,
+		"how nodes agree: dir (records on the backing) or etcd:URL"},
+	[OPT_RULES]            = {"rules", KEY_JSON, "", NULL, false,
+		"own rules that say which paths are checkpoints"},
+	[OPT_CAPTURE_BW]       = {"capture_bw", KEY_RATE, "", NULL, false,
+		"upper bound of the capture bandwidth, bytes a second; default none"},
+	[OPT_CAPTURE_CHECK]    = {"capture_check", KEY_ENUM, "sample", check_modes, false,
+		"how captured tensors are checked for changes"},
+	[OPT_LOG_LEVEL]        = {"log_level", KEY_ENUM, "info", log_levels, true,
+		"how much the daemon logs"},
+	[OPT_ALLOW_OTHER]      = {"allow_other", KEY_BOOL, "", NULL, true,
+		"other users may use the mount; default true for root, else false (see fuse.conf)"},
+};
+/* clang-format on */
+
+enum key key_find(const char *name)
+{
+	enum key k;
+
+	for (k = 0; k < NR_KEYS; k++)
+		if (!strcmp(key_table[k].name, name))
+			return k;
+	return NR_KEYS;
+}
+
+/* Levenshtein distance with one row of memory; names longer than the row count as far away. */
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t row[64], la = strlen(a), lb = strlen(b), i, j;
+
+	if (lb >= ARRAY_SIZE(row) || la > 255)
+		return SIZE_MAX;
+	for (j = 0; j <= lb; j++)
+		row[j] = j;
+	for (i = 1; i <= la; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (j = 1; j <= lb; j++) {
+			size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+			size_t best = replaced;
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[lb];
+}
+
+const char *key_nearest(const char *name)
+{
+	const char *nearest = key_table[0].name;
+	size_t least = SIZE_MAX;
+	enum key k;
+
+	for (k = 0; k < NR_KEYS; k++) {
+		size_t d = edit_distance(name, key_table[k].name);
+
+		if (d < least) {
+			least = d;
+			nearest = key_table[k].name;
+		}
+	}
+	return nearest;
+}
+
+static const char *expects_choice(const struct key_info *k, char *buf, size_t size)
+{
+	const char *const *c;
+	size_t len = 0;
+
+	for (c = k->choices; *c && len < size; c++)
+		len += (size_t)snprintf(buf + len, size - len, "%s%s%s", c == k->choices ? "" : "|",
+					*c, (*c)[strlen(*c) - 1] == ':' ? "SECONDS" : "");
+	return buf;
+}
+
+const char *key_expects(const struct key_info *k, char *buf, size_t size)
+{
+	switch (k->type) {
+	case KEY_BOOL:
+		return "true or false";
+	case KEY_UINT:
+		return "a whole number";
+	case KEY_SECONDS:
+		return "whole seconds";
+	case KEY_SIZE:
+		return "a size: a number of GiB, or one with K, M, G or T";
+	case KEY_RATE:
+		return "bytes a second, or a number with K, M, G or T";
+	case KEY_STRING:
+		return "a text of 1 to 255 characters, no control characters; a node label also without '/'";
+	case KEY_JSON:
+		return "a JSON list, in the config file";
+	case KEY_ENUM:
+		return expects_choice(k, buf, size);
+	}
+	return "";
+}

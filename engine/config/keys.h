@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one table of mount options. `-o`, the config file, `ckptfs mount --help`, config.json and
+ * the man page's check all read it; nothing else knows an option's name.
+ */
+#ifndef ENGINE_CONFIG_KEYS_H
+#define ENGINE_CONFIG_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum key_type {
+	KEY_BOOL,    /* true|false, yes|no, 1|0; the bare name means true */
+	KEY_UINT,    /* whole number */
+	KEY_SECONDS, /* whole seconds */
+	KEY_SIZE,    /* bytes; a bare number is GiB, suffixes K M G T */
+	KEY_RATE,    /* bytes a second; suffixes K M G T, a bare number is bytes */
+	KEY_ENUM,    /* one of the words in `choices` */
+	KEY_STRING,
+	KEY_JSON, /* only in the config file: a list or object, checked by its own part */
+};
+
+/* Order is that of the table in keys.c. */
+enum key {
+	OPT_HOST_CACHE_SIZE,
+	OPT_PIN_HOST_CACHE,
+	OPT_PARSER_THREADS,
+	OPT_FLUSH_DEPTH,
+	OPT_FLUSH_BW,
+	OPT_CPUS,
+	OPT_CHUNK_SIZE,
+	OPT_FSYNC,
+	OPT_COMMIT_TIMEOUT_S,
+	OPT_ORDER_TIMEOUT_S,
+	OPT_STALL_TIMEOUT_S,
+	OPT_QUIET_S,
+	OPT_OPEN_MAX_S,
+	OPT_IO_RETRY_S,
+	OPT_LEASE_S,
+	OPT_COW_MAX,
+	OPT_ON_FULL,
+	OPT_CACHE_PER_UID,
+	OPT_NODE,
+	OPT_COORD,
+	OPT_RULES,
+	OPT_CAPTURE_BW,
+	OPT_CAPTURE_CHECK,
+	OPT_LOG_LEVEL,
+	OPT_ALLOW_OTHER,
+	NR_KEYS
+};
+
+struct key_info {
+	const char *name;
+	enum key_type type;
+	const char *value;	    /* the default, as a user would write it; "" = decided at mount */
+	const char *const *choices; /* KEY_ENUM: NULL-terminated; "word:" takes a value behind it */
+	bool effective;		    /* false: accepted, but nothing in this version reads it yet */
+	const char *help;	    /* one line */
+};
+
+extern const struct key_info key_table[NR_KEYS];
+
+/* The key called @name, or NR_KEYS. */
+enum key key_find(const char *name);
+
+/* The known key closest in spelling to @name (Levenshtein distance); never NULL. */
+const char *key_nearest(const char *name);
+
+/* What a valid value looks like, for error messages and help: "a size (GiB, or with K M G T)". */
+const char *key_expects(const struct key_info *k, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/format/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+
+#define VERSION_MAX_BYTES 65536
+
+const char *format_parse(const char *text, size_t len, struct format *f, long long *version)
+{
+	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	const json_t *number = json_object_get(root, "ckptfs");
+	const char *uuid = json_string_value(json_object_get(root, "uuid"));
+	const char *problem = NULL;
+
+	if (!root)
+		problem = "not JSON";
+	else if (!json_is_integer(number) || json_integer_value(number) < 1)
+		problem = "no format number in key 'ckptfs'";
+	else if (!uuid || strlen(uuid) != sizeof(f->uuid) - 1)
+		problem = "no uuid";
+	if (!problem) {
+		*version = json_integer_value(number);
+		memcpy(f->uuid, uuid, sizeof(f->uuid));
+		f->present = true;
+	}
+	json_decref(root);
+	return problem;
+}
+
+int format_read(int root_fd, const char *path, struct format *f, struct error *e)
+{
+	char text[VERSION_MAX_BYTES];
+	const char *problem;
+	long long version;
+	ssize_t len;
+	__cleanup_fd int fd = -1;
+
+	memset(f, 0, sizeof(*f));
+	fd = openat(root_fd, FORMAT_DIR "/" FORMAT_FILE,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (fd < 0)
+		return FAIL(e, errno, FORMAT_BROKEN, path, strerror(errno), path);
+	len = read(fd, text, sizeof(text));
+	if (len < 0)
+		return FAIL(e, errno, FORMAT_BROKEN, path, strerror(errno), path);
+	problem = format_parse(text, (size_t)len, f, &version);
+	if (problem)
+		return FAIL(e, EINVAL, FORMAT_BROKEN, path, problem, path);
+	if (version > FORMAT_VERSION)
+		return FAIL(e, EPROTO, FORMAT_NEWER, path, version, FORMAT_VERSION);
+	return 0;
+}
+
+/* A random (version 4) uuid. */
+static int make_uuid(char uuid[37])
+{
+	unsigned char b[16];
+
+	if (getrandom(b, sizeof(b), 0) != (ssize_t)sizeof(b))
+		return -EIO;
+	b[6] = (b[6] & 0x0f) | 0x40;
+	b[8] = (b[8] & 0x3f) | 0x80;
+	snprintf(uuid, 37,
+		 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+		 b[15]);
+	return 0;
+}
+
+static int make_dir(int dirfd, const char *name, mode_t mode)
+{
+	if (!mkdirat(dirfd, name, 0700))
+		return fchmodat(dirfd, name, mode, 0) ? -errno : 0;
+	return errno == EEXIST ? 0 : -errno;
+}
+
+/* Writes version.json under a temporary name and links it: who comes second keeps the first. */
+static int write_version(int dirfd)
+{
+	char tmp[64], uuid[37], text[256];
+	int len, err = make_uuid(uuid);
+	__cleanup_fd int fd = -1;
+
+	if (err)
+		return err;
+	if (!faccessat(dirfd, FORMAT_FILE, F_OK, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	snprintf(tmp, sizeof(tmp), "%s.%.8s", FORMAT_FILE, uuid);
+	len = snprintf(text, sizeof(text), "{\"ckptfs\": %d, \"uuid\": \"%s\", \"created_ns\": %llu}\n",
+		       FORMAT_VERSION, uuid, (unsigned long long)clock_wall_ns());
+	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, (size_t)len) != len)
+		err = errno ? -errno : -EIO;
+	if (!err && (fchmod(fd, 0644) || fsync(fd)))
+		err = -errno;
+	if (!err && linkat(dirfd, tmp, dirfd, FORMAT_FILE, 0) && errno != EEXIST) {
+		/* A backing without hard links: rename, where two at once may replace each other. */
+		if (!renameat(dirfd, tmp, dirfd, FORMAT_FILE))
+			return 0;
+		err = -errno;
+	}
+	if (unlinkat(dirfd, tmp, 0) && !err)
+		err = -errno;
+	return err;
+}
+
+static int init_tree(int root_fd)
+{
+	int err = make_dir(root_fd, FORMAT_DIR, 0755);
+	__cleanup_fd int fd = -1;
+
+	if (err)
+		return err;
+	fd = openat(root_fd, FORMAT_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = make_dir(fd, "txn", 01777);
+	if (!err)
+		err = make_dir(fd, "nodes", 01777);
+	if (!err)
+		err = write_version(fd);
+	if (!err && (fsync(fd) || fsync(root_fd)))
+		err = -errno;
+	return err;
+}
+
+int format_init(int root_fd, const char *path, struct error *e)
+{
+	struct format f;
+	int err = format_read(root_fd, path, &f, e);
+
+	if (err)
+		return err;
+	err = init_tree(root_fd);
+	if (err)
+		return FAIL(e, -err, INIT_FAILED, path, strerror(-err));
+	return 0;
+}
+
+/* The path of @fd, for messages. */
+static void fd_path(int fd, char *buf, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, buf, size - 1);
+	snprintf(buf + (n > 0 ? n : 0), n > 0 ? 1 : size, "%s", n > 0 ? "" : "an ancestor");
+}
+
+static bool same_dir(int a, int b)
+{
+	struct stat sa, sb;
+
+	return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+int format_check_nested(int root_fd, const char *path, struct error *e)
+{
+	__cleanup_fd int at = dup(root_fd);
+	int depth;
+
+	if (at < 0)
+		return -errno;
+	for (depth = 0; depth < PATH_MAX / 2; depth++) {
+		int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		bool top;
+
+		if (up < 0)
+			return 0; /* an ancestor we may not search: nothing more to see */
+		top = same_dir(at, up);
+		close(at);
+		at = up;
+		if (top)
+			return 0;
+		if (!faccessat(at, FORMAT_DIR "/" FORMAT_FILE, F_OK, AT_SYMLINK_NOFOLLOW)) {
+			char above[PATH_MAX];
+
+			fd_path(at, above, sizeof(above));
+			return FAIL(e, EBUSY, BACKING_NESTED, path, above, above);
+		}
+	}
+	return -ELOOP;
+}

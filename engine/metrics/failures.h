@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What went wrong since the mount: the newest FAILURES_KEPT entries, equal ones counted together.
+ * Thread-safe. Shown by the control file failures.json and by `ckptfs status`.
+ */
+#ifndef ENGINE_METRICS_FAILURES_H
+#define ENGINE_METRICS_FAILURES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define FAILURES_KEPT 256
+
+struct failures;
+
+struct failures *failures_create(void); /* NULL: no memory */
+void failures_destroy(struct failures *f);
+
+/*
+ * Records that @op on @path, asked for by @uid, failed with @err (positive errno), as @message
+ * says, and logs it. A
+ * failure with the op, path and err of one that is still kept only raises its count, so a program
+ * that retries in a loop does not push out the rest.
+ */
+void failures_add(struct failures *f, uid_t uid, const char *op, const char *path, int err,
+		  const char *message);
+
+/* How many were ever added. */
+uint64_t failures_total(struct failures *f);
+
+/*
+ * [{time_ns, last_ns, count, uid, op, path, errno, message}], oldest first; owned by the caller.
+ * Unless @all, paths and messages that concern other users than @viewer are left out.
+ */
+json_t *failures_to_json(struct failures *f, uid_t viewer, bool all);
+
+#endif

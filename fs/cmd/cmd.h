@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The verbs of the command `ckptfs`. */
+#ifndef FS_CMD_CMD_H
+#define FS_CMD_CMD_H
+
+#include <stdbool.h>
+
+#include "fs/mountinfo.h"
+
+/* Exit statuses of every verb. */
+enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
+
+struct verb {
+	const char *name;
+	const char *args;    /* for the usage line */
+	const char *summary; /* one line */
+	const char *help;    /* what --help prints below the usage line */
+	/* argv[0] is the verb. Returns the exit status. */
+	int (*run)(const struct verb *v, int argc, char **argv);
+};
+
+extern const struct verb verb_mount, verb_umount, verb_init, verb_status, verb_version;
+
+/* Prints "ckptfs: TEXT" on stderr. */
+void complain(const char *text);
+
+/* Prints what is wrong with the command line and how to use @v. Returns EXIT_USAGE. */
+int usage_error(const struct verb *v, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Prints the help of @v on stdout. Returns EXIT_DONE. */
+int verb_help(const struct verb *v);
+
+/* The ckptfs mount that @path lies in; complains if there is none. */
+bool find_mount(const char *path, struct mount_entry *m);
+
+#endif

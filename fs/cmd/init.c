@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* ckptfs init: makes BACKING/.ckptfs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "fs/cmd/cmd.h"
+
+static int do_init(const char *path)
+{
+	struct backing b;
+	struct format f = {0};
+	struct error e;
+	char resolved[PATH_MAX];
+	struct mount_entry m;
+	int err;
+
+	umask(022);
+	if (!mountinfo_resolve(path, resolved) && mountinfo_find_ckptfs(resolved, &m)) {
+		FAIL(&e, EBUSY, BACKING_IS_MOUNT, path, m.path);
+		complain(e.text);
+		return EXIT_NO;
+	}
+	err = backing_open(&b, path, &e);
+	if (!err)
+		err = format_check_nested(b.root_fd, b.path, &e);
+	if (!err)
+		err = format_init(b.root_fd, b.path, &e);
+	if (!err)
+		err = format_read(b.root_fd, b.path, &f, &e);
+	if (err)
+		complain(e.text);
+	else
+		printf("%s is ready, uuid %s\n", b.path, f.uuid);
+	backing_close(&b);
+	return err ? EXIT_NO : EXIT_DONE;
+}
+
+static int run_init(const struct verb *v, int argc, char **argv)
+{
+	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return verb_help(v);
+	if (argc != 2)
+		return usage_error(v, "give one directory");
+	return do_init(argv[1]);
+}
+
+const struct verb verb_init = {
+	.name = "init",
+	.args = "BACKING",
+	.summary = "prepare the directory BACKING for ckptfs",
+	.help = "Makes BACKING/.ckptfs with the format version and a uuid. The first mount does the same\n"
+		"if it may; run this as the directory's owner where jobs may not write there. Doing it\n"
+		"again changes nothing. Your files are not touched.\n",
+	.run = run_init,
+};

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* ckptfs status: how a mount does, asked of its daemon, never of the mount. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/engine.h"
+#include "fs/cmd/cmd.h"
+#include "fs/control_socket.h"
+
+#define SHOWN_FAILURES 5
+
+static void print_bytes(const char *what, json_int_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+	double n = (double)bytes;
+	size_t u = 0;
+
+	while (n >= 1024 && u + 1 < ARRAY_SIZE(units)) {
+		n /= 1024;
+		u++;
+	}
+	printf("%-12s %.*f %s\n", what, u ? 1 : 0, n, units[u]);
+}
+
+static void print_age(const char *what, json_int_t since_ns)
+{
+	uint64_t s = (clock_wall_ns() - (uint64_t)since_ns) / NSEC_PER_SEC;
+
+	printf("%-12s %llud %02llu:%02llu:%02llu\n", what, (unsigned long long)(s / 86400),
+	       (unsigned long long)(s / 3600 % 24), (unsigned long long)(s / 60 % 60),
+	       (unsigned long long)(s % 60));
+}
+
+static void print_features(const json_t *features)
+{
+	const char *name;
+	json_t *value;
+
+	printf("%-12s", "features");
+	json_object_foreach((json_t *)features, name, value)
+		printf(" %s:%s", name, json_string_value(value) ? json_string_value(value) : "?");
+	putchar('\n');
+}
+
+static void print_requests(const json_t *requests)
+{
+	const json_t *waiting = json_object_get(requests, "waiting"), *w;
+	size_t i;
+
+	printf("%-12s %lld in flight, %lld queued, %lld threads\n", "requests",
+	       (long long)json_get_int(requests, "in_flight", 0),
+	       (long long)json_get_int(requests, "queued", 0),
+	       (long long)json_get_int(requests, "threads", 0));
+	json_array_foreach(waiting, i, w)
+		printf("  waiting    %s of '%s' by pid %lld for %.1f s\n",
+		       json_get_text(w, "op", "?"), json_get_text(w, "path", "?"),
+		       (long long)json_get_int(w, "pid", 0),
+		       json_real_value(json_object_get(w, "age_s")));
+}
+
+static void print_failures(json_int_t total, const json_t *failures)
+{
+	size_t i, nr = json_array_size(failures);
+	const json_t *f;
+
+	printf("%-12s %lld\n", "failures", (long long)total);
+	for (i = nr > SHOWN_FAILURES ? nr - SHOWN_FAILURES : 0; i < nr; i++) {
+		f = json_array_get(failures, i);
+		printf("  %4lldx      %s\n", (long long)json_get_int(f, "count", 0),
+		       json_get_text(f, "message", "(another user's)"));
+	}
+}
+
+static void print_status(const json_t *s, const json_t *failures)
+{
+	const json_t *bytes = json_object_get(s, "bytes");
+
+	printf("%-12s %s%s\n", "mount", json_get_text(s, "mountpoint", "?"),
+	       json_is_true(json_object_get(s, "read_only")) ? " (read-only)" : "");
+	printf("%-12s %s\n", "backing", json_get_text(s, "backing", "?"));
+	printf("%-12s %s, daemon pid %lld, version %s\n", "node", json_get_text(s, "node", "?"),
+	       (long long)json_get_int(s, "pid", 0), json_get_text(s, "version", "?"));
+	print_age("up", json_get_int(s, "started_ns", 0));
+	print_bytes("read", json_get_int(bytes, "read", 0));
+	print_bytes("written", json_get_int(bytes, "written", 0));
+	printf("%-12s %lld files and directories, %lld known\n", "open",
+	       (long long)json_get_int(s, "open_handles", 0),
+	       (long long)json_get_int(s, "nodes", 0));
+	print_requests(json_object_get(s, "requests"));
+	print_features(json_object_get(s, "features"));
+	print_failures(json_get_int(s, "failures", 0), failures);
+}
+
+static void print_trouble(const struct mount_entry *m, const struct error *e, int pid, bool json)
+{
+	json_t *answer;
+
+	complain(e->text);
+	if (!json)
+		return;
+	answer = json_pack("{s:s, s:o, s:o, s:i, s:o}", "state",
+			   e->err == ETIMEDOUT ? "silent" : "dead", "mountpoint",
+			   json_text(m->path), "backing", json_text(m->source), "pid", pid,
+			   "message", json_text(e->text));
+	json_dumpf(answer, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(answer);
+}
+
+static int do_status(const char *path, bool json)
+{
+	struct mount_entry m;
+	json_t *status, *failures = NULL;
+	struct error e;
+	int pid;
+
+	if (!find_mount(path, &m))
+		return EXIT_NO;
+	if (control_ask(&m, "status", &status, &pid, NULL, &e)) {
+		print_trouble(&m, &e, pid, json);
+		return EXIT_NO;
+	}
+	if (json) {
+		json_dumpf(status, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else {
+		if (json_get_int(status, "failures", 0) &&
+		    control_ask(&m, "failures", &failures, NULL, NULL, &e))
+			complain(e.text);
+		print_status(status, json_object_get(failures, "failures"));
+	}
+	json_decref(failures);
+	json_decref(status);
+	return EXIT_DONE;
+}
+
+static int run_status(const struct verb *v, int argc, char **argv)
+{
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+					      {"json", no_argument, NULL, 'j'},
+					      {NULL, 0, NULL, 0}};
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (c == 'h')
+			return verb_help(v);
+		if (c != 'j')
+			return usage_error(v, "cannot use these options");
+		json = true;
+	}
+	if (argc - optind != 1)
+		return usage_error(v, "give one path in a mount");
+	return do_status(argv[optind], json);
+}
+
+const struct verb verb_status = {
+	.name = "status",
+	.args = "[--json] PATH",
+	.summary = "how the mount that PATH lies in does",
+	.help = "Backing, throughput, requests that wait and what for, failures, features. Answers within\n"
+		"two seconds also when the mount hangs; exit 1 when the daemon is dead or silent.\n"
+		"\n"
+		"  --json               for machines\n",
+	.run = run_status,
+};

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/control_dir.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/ckptfs_abi.h"
+#include "engine/base/cleanup.h"
+
+/* Root and the user who mounted see everything, others only what concerns them. */
+static bool sees_all(uid_t viewer)
+{
+	return viewer == 0 || viewer == geteuid();
+}
+
+json_t *control_status(struct fs *fs, uid_t viewer)
+{
+	struct engine *en = fs->engine;
+	struct metrics *m = &en->metrics;
+	json_t *requests = requests_to_json(fs->requests);
+
+	if (!sees_all(viewer))
+		json_object_set_new(requests, "waiting", json_array());
+	return json_pack(
+		"{s:s, s:i, s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:{s:I, s:I}, s:I, s:I, "
+		"s:I}",
+		"version", CKPTFS_VERSION, "abi", CKPTFS_ABI_VERSION, "state", "live", "backing",
+		json_text(en->backing.path), "mountpoint", json_text(fs->mountpoint), "node",
+		fs->label, "uuid", en->format.uuid, "read_only", en->config.read_only, "pid",
+		(json_int_t)getpid(), "started_ns", (json_int_t)en->started_ns, "features",
+		features_to_json(&en->backing.features), "requests", requests, "bytes", "read",
+		(json_int_t)m->read_bytes, "written", (json_int_t)m->written_bytes, "open_handles",
+		(json_int_t)m->open_handles, "nodes", (json_int_t)m->nodes, "failures",
+		(json_int_t)failures_total(en->failures));
+}
+
+/* --- the files --- */
+
+static char *dump(json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_INDENT(2)) : NULL;
+	char *line = NULL;
+
+	json_decref(value);
+	if (text && asprintf(&line, "%s\n", text) < 0)
+		line = NULL;
+	free(text);
+	return line;
+}
+
+static char *make_status(struct fs *fs, uid_t viewer)
+{
+	return dump(control_status(fs, viewer));
+}
+
+static char *make_metrics(struct fs *fs, uid_t viewer)
+{
+	(void)viewer;
+	return metrics_prometheus(&fs->engine->metrics, fs->label,
+				  failures_total(fs->engine->failures), request_op_name);
+}
+
+static char *make_failures(struct fs *fs, uid_t viewer)
+{
+	return dump(failures_to_json(fs->engine->failures, viewer, sees_all(viewer)));
+}
+
+static char *make_config(struct fs *fs, uid_t viewer)
+{
+	(void)viewer;
+	return dump(config_to_json(&fs->engine->config));
+}
+
+static const struct {
+	const char *name;
+	char *(*make)(struct fs *fs, uid_t viewer);
+} files[] = {
+	{"status.json", make_status},
+	{"metrics", make_metrics},
+	{"failures.json", make_failures},
+	{"config.json", make_config},
+};
+
+static void fill(struct stat *st, uint64_t id)
+{
+	bool dir = id == CONTROL_DIR_ID;
+
+	memset(st, 0, sizeof(*st));
+	st->st_ino = id;
+	st->st_mode = dir ? S_IFDIR | 0555 : S_IFREG | 0444;
+	st->st_nlink = dir ? 2 : 1;
+	st->st_uid = geteuid();
+	st->st_gid = getegid();
+	clock_gettime(CLOCK_REALTIME, &st->st_mtim);
+	st->st_atim = st->st_ctim = st->st_mtim;
+}
+
+void control_lookup(fuse_req_t req, uint64_t parent, const char *name)
+{
+	struct fuse_entry_param entry = {.attr_timeout = 0, .entry_timeout = 0};
+	size_t i;
+
+	if (parent == NODE_ROOT) {
+		entry.ino = CONTROL_DIR_ID;
+	} else {
+		for (i = 0; i < ARRAY_SIZE(files); i++)
+			if (parent == CONTROL_DIR_ID && !strcmp(files[i].name, name))
+				entry.ino = CONTROL_DIR_ID + 1 + i;
+	}
+	if (!entry.ino) {
+		fuse_reply_err(req, ENOENT);
+		return;
+	}
+	fill(&entry.attr, entry.ino);
+	fuse_reply_entry(req, &entry); /* nothing counts lookups here */
+}
+
+void control_getattr(fuse_req_t req, uint64_t id)
+{
+	struct stat st;
+
+	fill(&st, id);
+	fuse_reply_attr(req, &st, 0);
+}
+
+void control_open(fuse_req_t req, uint64_t id, struct fuse_file_info *fi)
+{
+	uint64_t i = id - CONTROL_DIR_ID - 1;
+	char *text;
+
+	if (i >= ARRAY_SIZE(files)) {
+		fuse_reply_err(req, EISDIR);
+		return;
+	}
+	if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) {
+		fuse_reply_err(req, EACCES);
+		return;
+	}
+	text = files[i].make(req_fs(req), fuse_req_ctx(req)->uid);
+	if (!text) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	fi->fh = (uintptr_t)text;
+	fi->direct_io = 1;
+	fi->noflush = 1;
+	if (fuse_reply_open(req, fi))
+		free(text);
+}
+
+void control_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	const char *text = (const char *)(uintptr_t)fi->fh;
+	size_t len = strlen(text), at = (size_t)off < len ? (size_t)off : len;
+
+	fuse_reply_buf(req, text + at, len - at < size ? len - at : size);
+}
+
+void control_release(fuse_req_t req, struct fuse_file_info *fi)
+{
+	free((char *)(uintptr_t)fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+void control_opendir(fuse_req_t req, struct fuse_file_info *fi)
+{
+	fi->fh = 0;
+	fuse_reply_open(req, fi);
+}
+
+void control_readdir(fuse_req_t req, size_t size, off_t off)
+{
+	char buf[1024];
+	size_t len = 0, i;
+
+	for (i = (size_t)off; i < ARRAY_SIZE(files) + 2; i++) {
+		struct stat st;
+		const char *name = i == 0 ? "." : i == 1 ? ".." : files[i - 2].name;
+		size_t need;
+
+		fill(&st, i < 2 ? CONTROL_DIR_ID : CONTROL_DIR_ID + i - 1);
+		need = fuse_add_direntry(req, NULL, 0, name, &st, (off_t)i + 1);
+		if (len + need > size || len + need > sizeof(buf))
+			break;
+		len += fuse_add_direntry(req, buf + len, sizeof(buf) - len, name, &st,
+					 (off_t)i + 1);
+	}
+	fuse_reply_buf(req, buf, len);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MOUNT/.ckptfs: found by lookup, never listed; a table of generated read-only files. What a file
+ * holds is decided when it is opened. It hides the backing's directory of the same name.
+ */
+#ifndef FS_CONTROL_DIR_H
+#define FS_CONTROL_DIR_H
+
+#include <string.h>
+
+#include "client/ckptfs_abi.h"
+#include "fs/fs.h"
+
+#define CONTROL_DIR_NAME CKPTFS_CONTROL_DIR
+#define CONTROL_DIR_ID	 0xFFFFFFFF00000000ull /* its files follow */
+
+static inline bool control_is(uint64_t id)
+{
+	return id >= CONTROL_DIR_ID;
+}
+
+static inline bool control_is_name(uint64_t parent, const char *name)
+{
+	return parent == NODE_ROOT && !strcmp(name, CONTROL_DIR_NAME);
+}
+
+/* The FUSE operations on it; each replies. */
+void control_lookup(fuse_req_t req, uint64_t parent, const char *name);
+void control_getattr(fuse_req_t req, uint64_t id);
+void control_open(fuse_req_t req, uint64_t id, struct fuse_file_info *fi);
+void control_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
+void control_release(fuse_req_t req, struct fuse_file_info *fi);
+void control_opendir(fuse_req_t req, struct fuse_file_info *fi);
+void control_readdir(fuse_req_t req, size_t size, off_t off);
+
+/* What `status.json` and the socket's "status" say, as far as @viewer may see it. */
+json_t *control_status(struct fs *fs, uid_t viewer);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/control_socket.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/control_dir.h"
+#include "fs/rundir.h"
+
+#define REQUEST_MAX	 4096
+#define ANSWER_MAX	 (4 << 20)
+#define MAX_CONNECTIONS	 64
+#define SERVER_TIMEOUT_S 2
+#define ASK_TIMEOUT_MS	 1500 /* of the two seconds that a verb may take */
+
+struct control {
+	struct fs *fs;
+	int listen_fd;
+	int (*umount)(struct fs *fs, struct error *e);
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int connections; /* lock */
+	bool finishing;	 /* lock */
+};
+
+struct connection {
+	struct control *control;
+	int fd;
+};
+
+/* --- both sides: one line of text --- */
+
+static int send_line(int fd, const json_t *value)
+{
+	__cleanup_free char *text = json_dumps(value, JSON_COMPACT);
+	size_t len, done = 0;
+
+	if (!text)
+		return -ENOMEM;
+	len = strlen(text);
+	text[len++] = '\n'; /* in place of the terminator */
+	while (done < len) {
+		ssize_t n = send(fd, text + done, len - done, MSG_NOSIGNAL);
+
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* Reads up to the newline, at most @max bytes, until @deadline_ns. */
+static int receive_line(int fd, size_t max, uint64_t deadline_ns, json_t **value)
+{
+	__cleanup_free char *buf = malloc(max);
+	size_t len = 0;
+
+	*value = NULL;
+	while (buf && len < max) {
+		uint64_t now = clock_mono_ns();
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		ssize_t n;
+
+		if (now >= deadline_ns ||
+		    poll(&p, 1, (int)((deadline_ns - now) / NSEC_PER_MSEC) + 1) == 0)
+			return -ETIMEDOUT;
+		n = recv(fd, buf + len, max - len, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ECONNRESET;
+		len += (size_t)n;
+		if (buf[len - 1] == '\n') {
+			*value = json_loadb(buf, len, 0, NULL);
+			return json_is_object(*value) ? 0 : -EPROTO;
+		}
+	}
+	return buf ? -EMSGSIZE : -ENOMEM;
+}
+
+/* --- the daemon's side --- */
+
+static json_t *refusal(int err, const char *message)
+{
+	return json_pack("{s:s, s:o}", "error", strerrorname_np(err), "message",
+			 json_text(message));
+}
+
+static json_t *serve_umount(struct control *s, uid_t uid)
+{
+	struct error e;
+
+	if (uid != 0 && uid != geteuid()) {
+		FAIL(&e, EPERM, UMOUNT_DENIED, s->fs->mountpoint, (unsigned)geteuid());
+		return refusal(e.err, e.text);
+	}
+	if (s->umount(s->fs, &e))
+		return refusal(e.err, e.text);
+	return json_pack("{s:b}", "ok", 1);
+}
+
+static json_t *serve_request(struct control *s, const json_t *request, uid_t uid)
+{
+	const char *verb = json_get_text(request, "verb", "");
+	struct engine *en = s->fs->engine;
+	struct error e;
+
+	if (!strcmp(verb, "status"))
+		return control_status(s->fs, uid);
+	if (!strcmp(verb, "failures"))
+		return json_pack("{s:o}", "failures",
+				 failures_to_json(en->failures, uid,
+						  uid == 0 || uid == geteuid()));
+	if (!strcmp(verb, "config"))
+		return config_to_json(&en->config);
+	if (!strcmp(verb, "umount"))
+		return serve_umount(s, uid);
+	FAIL(&e, EINVAL, SOCKET_REQUEST, *verb ? "this daemon does not know that verb" :
+						 "not one line with a JSON object and a verb");
+	return refusal(e.err, e.text);
+}
+
+static void end_connection(struct control *s)
+{
+	LOCK_SCOPE(&s->lock);
+	s->connections--;
+	pthread_cond_broadcast(&s->changed);
+}
+
+static void *connection_main(void *arg)
+{
+	struct connection *c = arg;
+	struct control *s = c->control;
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(peer);
+	json_t *request = NULL, *answer;
+	int err = receive_line(c->fd, REQUEST_MAX,
+			       clock_mono_ns() + SERVER_TIMEOUT_S * NSEC_PER_SEC, &request);
+
+	getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	if (err != -ECONNRESET && err != -ETIMEDOUT) {
+		answer = serve_request(s, err ? NULL : request, peer.uid);
+		err = send_line(c->fd, answer);
+		if (err)
+			log_debug("control socket: %s", strerror(-err));
+		/* The end of this connection tells who unmounted that the daemon has ended. */
+		if (json_object_get(answer, "ok"))
+			c->fd = -1;
+		json_decref(answer);
+	}
+	json_decref(request);
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+	end_connection(s);
+	return NULL;
+}
+
+static bool start_connection(struct control *s, int fd)
+{
+	struct connection *c = malloc(sizeof(*c));
+	pthread_t thread;
+	{
+		LOCK_SCOPE(&s->lock);
+		if (!c || s->finishing || s->connections == MAX_CONNECTIONS) {
+			free(c);
+			return false;
+		}
+		s->connections++;
+	}
+	*c = (struct connection){s, fd};
+	if (pthread_create(&thread, NULL, connection_main, c)) {
+		free(c);
+		end_connection(s);
+		return false;
+	}
+	pthread_detach(thread);
+	return true;
+}
+
+static bool is_finishing(struct control *s)
+{
+	LOCK_SCOPE(&s->lock);
+	return s->finishing;
+}
+
+static void *accept_main(void *arg)
+{
+	struct control *s = arg;
+
+	while (!is_finishing(s)) {
+		struct timeval tv = {.tv_sec = SERVER_TIMEOUT_S};
+		int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+				poll(NULL, 0, 100); /* until somebody closes something */
+			continue;
+		}
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+		if (!start_connection(s, fd))
+			close(fd);
+	}
+	return NULL;
+}
+
+struct control *control_start(struct fs *fs, int listen_fd,
+			      int (*umount)(struct fs *fs, struct error *e))
+{
+	struct control *s = calloc(1, sizeof(*s));
+
+	if (s) {
+		s->fs = fs;
+		s->listen_fd = listen_fd;
+		s->umount = umount;
+		pthread_mutex_init(&s->lock, NULL);
+		pthread_cond_init(&s->changed, NULL);
+		if (!pthread_create(&s->thread, NULL, accept_main, s))
+			return s;
+	}
+	close(listen_fd);
+	free(s);
+	return NULL;
+}
+
+void control_finish(struct control *s)
+{
+	if (!s)
+		return;
+	{
+		LOCK_SCOPE(&s->lock);
+		s->finishing = true;
+		/* Each ends by itself: reading and sending have time limits. */
+		while (s->connections)
+			pthread_cond_wait(&s->changed, &s->lock);
+	}
+	shutdown(s->listen_fd, SHUT_RDWR); /* wakes accept */
+	pthread_join(s->thread, NULL);
+	close(s->listen_fd);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* --- the verb's side --- */
+
+static int errno_of(const char *name)
+{
+	int err;
+
+	for (err = 1; err < 200; err++)
+		if (strerrorname_np(err) && !strcmp(strerrorname_np(err), name))
+			return err;
+	return EPROTO;
+}
+
+static int no_answer(const struct mount_entry *m, int err, int pid, struct error *e)
+{
+	if (err == -ECONNREFUSED || err == -ENOENT || err == -ECONNRESET)
+		return FAIL(e, ECONNREFUSED, DAEMON_DEAD, m->path, m->path);
+	if (err == -ETIMEDOUT)
+		return FAIL(e, ETIMEDOUT, DAEMON_SILENT, m->path, pid, m->path);
+	return FAIL(e, -err, DAEMON_REPLY, m->path, strerror(-err));
+}
+
+int control_ask(const struct mount_entry *m, const char *verb, json_t **answer, int *pid, int *keep,
+		struct error *e)
+{
+	uint64_t deadline = clock_mono_ns() + ASK_TIMEOUT_MS * NSEC_PER_MSEC;
+	__cleanup_fd int fd = rundir_connect(m->user, m->major, m->minor);
+	struct ucred peer = {.pid = 0};
+	socklen_t len = sizeof(peer);
+	json_t *request;
+	int err;
+
+	*answer = NULL;
+	if (pid)
+		*pid = 0;
+	if (fd < 0)
+		return no_answer(m, fd, 0, e);
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	if (pid)
+		*pid = peer.pid;
+	request = json_pack("{s:s}", "verb", verb);
+	err = send_line(fd, request);
+	json_decref(request);
+	if (!err)
+		err = receive_line(fd, ANSWER_MAX, deadline, answer);
+	if (err) {
+		json_decref(*answer);
+		*answer = NULL;
+		return no_answer(m, err, peer.pid, e);
+	}
+	if (json_object_get(*answer, "error")) {
+		e->err = errno_of(json_get_text(*answer, "error", ""));
+		snprintf(e->text, sizeof(e->text), "%s", json_get_text(*answer, "message", ""));
+		json_decref(*answer);
+		*answer = NULL;
+		return -e->err;
+	}
+	if (keep)
+		*keep = take_fd(&fd);
+	return 0;
+}

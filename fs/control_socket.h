@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How verbs speak with the daemon: one line of JSON there, one line back, over the unix socket of
+ * rundir.h. It never goes through the mount, so it answers while the mount hangs; each connection
+ * has its own thread, none of which touches the backing.
+ *
+ *	{"verb": "status"}	-> what status.json says
+ *	{"verb": "failures"}	-> {"failures": [...]}, as failures.json
+ *	{"verb": "config"}	-> as config.json
+ *	{"verb": "umount"}	-> {"ok": true}, then the connection ends when the daemon has
+ * Any of them may be answered {"error": ERRNO_NAME, "message": TEXT}.
+ */
+#ifndef FS_CONTROL_SOCKET_H
+#define FS_CONTROL_SOCKET_H
+
+#include <jansson.h>
+
+#include "fs/fs.h"
+#include "fs/mountinfo.h"
+
+/*
+ * The daemon's side. @listen_fd is taken over, also on failure; @umount unmounts, 0 or -errno with
+ * @e filled. NULL if there is no memory or thread for it.
+ */
+struct control;
+struct control *control_start(struct fs *fs, int listen_fd,
+			      int (*umount)(struct fs *fs, struct error *e));
+/* Takes no more requests, and waits until those in progress are answered. */
+void control_finish(struct control *c);
+
+/*
+ * The verb's side: asks the daemon of @m. Returns 0 and the answer (owned by the caller), or
+ * -errno with @e filled: ECONNREFUSED there is no daemon, ETIMEDOUT it does not answer, else what
+ * it refused the request with. *pid (may be NULL) is the daemon's. *keep (may be NULL) receives
+ * the connection, to wait for its end.
+ */
+int control_ask(const struct mount_entry *m, const char *verb, json_t **answer, int *pid, int *keep,
+		struct error *e);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/mountinfo.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/ckptfs_abi.h"
+#include "engine/base/cleanup.h"
+
+/* mountinfo writes space, tab, newline and backslash as \ooo. */
+static void unescape(char *s)
+{
+	char *out = s;
+
+	while (*s) {
+		unsigned octal;
+
+		if (*s == '\\' && sscanf(s + 1, "%3o", &octal) == 1 && strlen(s) >= 4) {
+			*out++ = (char)octal;
+			s += 4;
+		} else {
+			*out++ = *s++;
+		}
+	}
+	*out = '\0';
+}
+
+static void copy_field(char *to, size_t size, const char *from)
+{
+	snprintf(to, size, "%s", from ? from : "");
+	unescape(to);
+}
+
+/* One line: id parent maj:min root point options [tags] - type source superoptions */
+static bool parse_line(char *line, struct mount_entry *m)
+{
+	char *rest = strstr(line, " - "), *save = NULL, *options, *user, *point;
+	int i;
+
+	if (!rest)
+		return false;
+	*rest = '\0';
+	for (i = 0, point = strtok_r(line, " ", &save); point && i < 4; i++) {
+		if (i == 2 && sscanf(point, "%u:%u", &m->major, &m->minor) != 2)
+			return false;
+		point = strtok_r(NULL, " ", &save);
+	}
+	if (!point)
+		return false;
+	copy_field(m->path, sizeof(m->path), point);
+	copy_field(m->type, sizeof(m->type), strtok_r(rest + 3, " ", &save));
+	copy_field(m->source, sizeof(m->source), strtok_r(NULL, " ", &save));
+	options = strtok_r(NULL, " \n", &save);
+	user = options ? strstr(options, "user_id=") : NULL;
+	m->user = user ? (uid_t)strtoul(user + 8, NULL, 10) : 0;
+	return true;
+}
+
+static bool is_below(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	if (!strcmp(top, "/"))
+		return true;
+	return !strncmp(path, top, len) && (path[len] == '/' || !path[len]);
+}
+
+/* Calls for the entries in order; the last one that @accept takes stays in @out. */
+static bool find_last(bool (*accept)(const struct mount_entry *m, const char *path),
+		      const char *path, struct mount_entry *out)
+{
+	__cleanup_free struct mount_entry *m = calloc(1, sizeof(*m));
+	__cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
+	__cleanup_free char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+
+	while (f && m && getline(&line, &size, f) > 0) {
+		if (!parse_line(line, m) || !accept(m, path))
+			continue;
+		*out = *m;
+		found = true;
+	}
+	return found;
+}
+
+static bool contains(const struct mount_entry *m, const char *path)
+{
+	return is_below(path, m->path);
+}
+
+static bool is_at(const struct mount_entry *m, const char *path)
+{
+	return !strcmp(path, m->path);
+}
+
+static bool is_ckptfs_around(const struct mount_entry *m, const char *path)
+{
+	return !strcmp(m->type, CKPTFS_FSTYPE) && contains(m, path);
+}
+
+bool mountinfo_find_at(const char *path, struct mount_entry *out)
+{
+	return find_last(is_at, path, out);
+}
+
+/* The last mount around the path hides the ones before it, whatever its kind. */
+bool mountinfo_find_ckptfs(const char *path, struct mount_entry *out)
+{
+	struct mount_entry *deepest = calloc(1, sizeof(*deepest));
+	bool found = deepest && find_last(is_ckptfs_around, path, out);
+
+	/* Something mounted over it, or inside it around the path, is not ckptfs. */
+	if (found && find_last(contains, path, deepest) && strcmp(deepest->type, CKPTFS_FSTYPE) &&
+	    is_below(deepest->path, out->path))
+		found = false;
+	free(deepest);
+	return found;
+}
+
+static bool in_ckptfs(const char *path)
+{
+	__cleanup_free struct mount_entry *m = calloc(1, sizeof(*m));
+
+	return m && mountinfo_find_ckptfs(path, m);
+}
+
+/* Appends a component to @path, textually: "." is nothing, ".." takes one off. */
+static int append(char path[PATH_MAX], const char *name)
+{
+	char *slash = strrchr(path, '/');
+	size_t len = strlen(path);
+
+	if (!*name || !strcmp(name, "."))
+		return 0;
+	if (!strcmp(name, "..")) {
+		*(slash > path ? slash : slash + 1) = '\0';
+		return 0;
+	}
+	if (len + strlen(name) + 2 > PATH_MAX)
+		return -ENAMETOOLONG;
+	sprintf(path + len, "%s%s", len > 1 ? "/" : "", name);
+	return 0;
+}
+
+int mountinfo_resolve(const char *path, char out[PATH_MAX])
+{
+	char rest[2 * PATH_MAX], link[PATH_MAX], next[PATH_MAX];
+	int links = 0, err;
+
+	if (!*path)
+		return -ENOENT;
+	strcpy(out, "/");
+	if (path[0] != '/' && !getcwd(next, sizeof(next)))
+		return -errno;
+	if (snprintf(rest, PATH_MAX, "%s/%s", path[0] == '/' ? "" : next, path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	while (*rest) {
+		char *end = strchrnul(rest, '/');
+		bool more = *end;
+		ssize_t n;
+
+		*end = '\0';
+		strcpy(next, out);
+		err = append(next, rest);
+		if (err)
+			return err;
+		memmove(rest, more ? end + 1 : end, more ? strlen(end + 1) + 1 : 1);
+		n = in_ckptfs(next) ? -1 : readlink(next, link, sizeof(link) - 1);
+		if (n < 0) {
+			strcpy(out, next);
+			continue;
+		}
+		link[n] = '\0';
+		if (++links > 40)
+			return -ELOOP;
+		if (strlen(rest) + (size_t)n + 2 > sizeof(rest))
+			return -ENAMETOOLONG;
+		memmove(rest + n + 1, rest, strlen(rest) + 1);
+		memcpy(rest, link, (size_t)n);
+		rest[n] = '/';
+		if (link[0] == '/')
+			strcpy(out, "/");
+	}
+	return 0;
+}
+
+enum mount_life mountinfo_probe(const char *path, int timeout_ms)
+{
+	int pipes[2];
+	char answer = 0;
+	struct pollfd p;
+	pid_t child;
+
+	if (pipe(pipes))
+		return MOUNT_SILENT;
+	child = fork();
+	if (child == 0) {
+		struct stat st;
+
+		answer = !stat(path, &st)				 ? 'a'
+			 : errno == ENOTCONN || errno == ECONNABORTED ? 'd'
+								      : 'a';
+		_exit(write(pipes[1], &answer, 1) != 1);
+	}
+	close(pipes[1]);
+	p = (struct pollfd){.fd = pipes[0], .events = POLLIN};
+	if (child > 0 && poll(&p, 1, timeout_ms) > 0 && read(pipes[0], &answer, 1) != 1)
+		answer = 0;
+	close(pipes[0]);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, answer ? 0 : WNOHANG);
+	}
+	return answer == 'a' ? MOUNT_ALIVE : answer == 'd' ? MOUNT_DEAD : MOUNT_SILENT;
+}

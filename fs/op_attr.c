@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers for attributes: getattr, setattr, statfs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/control_dir.h"
+#include "fs/fs.h"
+
+static void reply_attr(fuse_req_t req, const char *op, uint64_t id, int fd)
+{
+	struct fs *fs = req_fs(req);
+	struct statx stx;
+	struct stat st;
+	int err = backing_stat(&fs->engine->backing, fd, &stx);
+
+	if (err) {
+		reply_result(req, op, id, NULL, err);
+		return;
+	}
+	fill_stat(fs, &stx, &st);
+	fuse_reply_attr(req, &st, ATTR_TIMEOUT_S);
+}
+
+/* replies: attr, error */
+static void op_getattr(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct node_fd nf;
+	struct node *n;
+	int err;
+
+	(void)fi; /* the pin or an open handle of the node serves as well */
+	if (control_is(id)) {
+		control_getattr(req, id);
+		return;
+	}
+	n = req_node(req, id);
+	if (!n)
+		return;
+	err = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
+	if (err) {
+		reply_result(req, "getattr", id, NULL, err);
+	} else {
+		reply_attr(req, "getattr", id, nf.fd);
+		tree_fd_put(fs->tree, &nf);
+	}
+	node_put(fs->tree, n);
+}
+
+/*
+ * When somebody but the owner writes to a file with suid or sgid bits, the kernel has the bits
+ * cleared by a SETATTR in that caller's name, who may not chmod. It is asked for by the kernel, not
+ * the caller, if all that it does is to take these bits away.
+ */
+static bool only_clears_suid(struct fs *fs, int fd, mode_t mode)
+{
+	struct statx stx;
+
+	return !backing_stat(&fs->engine->backing, fd, &stx) &&
+	       (stx.stx_mode & 07777 & ~(S_ISUID | S_ISGID)) ==
+		       (mode & 07777 & ~(S_ISUID | S_ISGID)) &&
+	       !(mode & ~stx.stx_mode & (S_ISUID | S_ISGID));
+}
+
+static int set_mode(struct fs *fs, const struct caller *c, int fd, mode_t mode)
+{
+	int err;
+
+	creds_become(c);
+	if (mode & S_ISGID)
+		creds_add_groups(c); /* or the bit is dropped without an error */
+	err = AS_CALLER(c, backing_chmod(&fs->engine->backing, fd, mode & 07777));
+	if (err == -EPERM && only_clears_suid(fs, fd, mode)) {
+		creds_restore();
+		err = backing_chmod(&fs->engine->backing, fd, mode & 07777);
+	}
+	return err;
+}
+
+static int set_owner(struct fs *fs, const struct caller *c, int fd, const struct stat *attr,
+		     int to_set)
+{
+	uid_t uid = to_set & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
+	gid_t gid = to_set & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
+
+	return AS_CALLER(c, backing_chown(&fs->engine->backing, fd, uid, gid));
+}
+
+static int set_size(struct fs *fs, const struct caller *c, int fd, const struct handle *h,
+		    off_t size)
+{
+	struct backing *b = &fs->engine->backing;
+
+	if (h && (h->flags & O_ACCMODE) != O_RDONLY) {
+		creds_become(c);
+		return backing_ftruncate(b, h->fd, size);
+	}
+	return AS_CALLER(c, backing_truncate(b, fd, size));
+}
+
+static struct timespec time_to_set(int to_set, int given, int now, struct timespec t)
+{
+	if (to_set & now)
+		return (struct timespec){.tv_nsec = UTIME_NOW};
+	if (to_set & given)
+		return t;
+	return (struct timespec){.tv_nsec = UTIME_OMIT};
+}
+
+static int set_times(struct fs *fs, const struct caller *c, int fd, const struct stat *attr,
+		     int to_set)
+{
+	struct timespec times[2] = {
+		time_to_set(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, attr->st_atim),
+		time_to_set(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, attr->st_mtim),
+	};
+
+	return AS_CALLER(c, backing_utimens(&fs->engine->backing, fd, times));
+}
+
+#define SET_OWNER (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
+#define SET_TIMES                                                                          \
+	(FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |             \
+	 FUSE_SET_ATTR_MTIME_NOW)
+
+#define SET_ANYTHING (FUSE_SET_ATTR_MODE | SET_OWNER | FUSE_SET_ATTR_SIZE | SET_TIMES)
+
+/* The mode first: after a chown the caller may not be the owner any more. */
+static int set_attrs(struct fs *fs, const struct caller *c, int fd, const struct handle *h,
+		     const struct stat *attr, int to_set)
+{
+	int err = 0;
+
+	if (to_set & FUSE_SET_ATTR_MODE)
+		err = set_mode(fs, c, fd, attr->st_mode);
+	/* chown(-1, -1) sets nothing, but ctime. */
+	if (!err && (to_set & SET_OWNER || !(to_set & SET_ANYTHING)))
+		err = set_owner(fs, c, fd, attr, to_set);
+	if (!err && (to_set & FUSE_SET_ATTR_SIZE))
+		err = set_size(fs, c, fd, h, attr->st_size);
+	if (!err && (to_set & SET_TIMES))
+		err = set_times(fs, c, fd, attr, to_set);
+	return err;
+}
+
+/* replies: attr, error */
+static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_set,
+		       struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct node_fd nf;
+	struct node *n;
+	int err;
+
+	if (control_is(id)) {
+		fuse_reply_err(req, EPERM);
+		return;
+	}
+	n = req_node(req, id);
+	if (!n)
+		return;
+	err = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
+	if (!err) {
+		err = set_attrs(fs, &c, nf.fd, file_handle(fi), attr, to_set);
+		if (!err)
+			reply_attr(req, "setattr", id, nf.fd);
+		tree_fd_put(fs->tree, &nf);
+	}
+	if (err)
+		reply_result(req, "setattr", id, NULL, err);
+	node_put(fs->tree, n);
+}
+
+/* replies: statfs, error. Of the file's own filesystem, should the backing contain several. */
+static void op_statfs(fuse_req_t req, fuse_ino_t id)
+{
+	struct fs *fs = req_fs(req);
+	struct node *n = control_is(id) ? NULL : node_get(fs->tree, id);
+	struct node_fd nf;
+	struct statvfs sv;
+	int err;
+
+	if (n && !tree_fd(fs->tree, n, &nf)) {
+		err = backing_statfs(&fs->engine->backing, nf.fd, &sv);
+		tree_fd_put(fs->tree, &nf);
+	} else {
+		err = backing_statfs(&fs->engine->backing, fs->engine->backing.root_fd, &sv);
+	}
+	node_put(fs->tree, n);
+	if (err)
+		reply_result(req, "statfs", id, NULL, err);
+	else
+		fuse_reply_statfs(req, &sv);
+}
+
+void ops_attr(struct fuse_lowlevel_ops *ops)
+{
+	ops->getattr = op_getattr;
+	ops->setattr = op_setattr;
+	ops->statfs = op_statfs;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers for open directories. Offsets are the backing's own, so telldir means what it means there. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/control_dir.h"
+#include "fs/fs.h"
+
+#define DENTS_BYTES 65536
+
+/* replies: open, error */
+static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct handle *h = NULL;
+	struct node_fd nf;
+	struct node *n;
+	int fd, err;
+
+	if (control_is(id)) {
+		control_opendir(req, fi);
+		return;
+	}
+	n = req_node(req, id);
+	if (!n)
+		return;
+	fd = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
+	if (!fd) {
+		fd = AS_CALLER(&c, backing_reopen(&fs->engine->backing, nf.fd,
+						  O_RDONLY | O_DIRECTORY |
+							  (fi->flags & O_NOATIME)));
+		tree_fd_put(fs->tree, &nf);
+	}
+	err = fd < 0 ? fd : 0;
+	if (!err) {
+		h = handle_create(fs->tree, n, fd, O_RDONLY);
+		err = h ? 0 : -ENOMEM;
+	}
+	fi->fh = (uintptr_t)h;
+	if (err)
+		reply_result(req, "opendir", id, NULL, err);
+	else if (fuse_reply_open(req, fi))
+		finish_handle(fs, h);
+	node_put(fs->tree, n);
+}
+
+/* Makes h->dents hold what follows @off. Returns 0 (dents_len 0: the end) or -errno. dir_lock held. */
+static int fetch(struct fs *fs, struct handle *h, off_t off)
+{
+	struct backing *b = &fs->engine->backing;
+	ssize_t n;
+
+	if (off == h->next_off && h->dents_pos < h->dents_len)
+		return 0;
+	if (!h->dents)
+		h->dents = malloc(DENTS_BYTES);
+	if (!h->dents)
+		return -ENOMEM;
+	if (off != h->next_off || !off) {
+		off_t at = backing_seek(b, h->fd, off, SEEK_SET);
+
+		if (at < 0)
+			return (int)at;
+	}
+	h->dents_pos = h->dents_len = 0;
+	n = backing_getdents(b, h->fd, h->dents, DENTS_BYTES);
+	if (n < 0)
+		return (int)n;
+	h->dents_len = (size_t)n;
+	h->next_off = off;
+	return 0;
+}
+
+/* Adds the entry at dents_pos to the reply; false if it does not fit. */
+static bool emit(fuse_req_t req, struct handle *h, char *buf, size_t size, size_t *len)
+{
+	const struct dirent64 *d = (const void *)(h->dents + h->dents_pos);
+	struct stat st = {.st_mode = DTTOIF(d->d_type)};
+	size_t need;
+
+	if (!control_is_name(h->node->id, d->d_name)) {
+		st.st_ino = visible_ino(req_fs(req), h->node->dev, d->d_ino);
+		need = fuse_add_direntry(req, buf + *len, size - *len, d->d_name, &st, d->d_off);
+		if (need > size - *len)
+			return false;
+		*len += need;
+	}
+	h->next_off = d->d_off;
+	h->dents_pos += d->d_reclen;
+	return true;
+}
+
+static int fill_reply(fuse_req_t req, struct handle *h, off_t off, char *buf, size_t size,
+		      size_t *len)
+{
+	LOCK_SCOPE(&h->dir_lock);
+	for (;;) {
+		int err = fetch(req_fs(req), h, off);
+
+		if (err)
+			return *len ? 0 : err;
+		if (!h->dents_len)
+			return 0;
+		while (h->dents_pos < h->dents_len)
+			if (!emit(req, h, buf, size, len))
+				return 0;
+		off = h->next_off;
+	}
+}
+
+/* replies: buf, error */
+static void op_readdir(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
+		       struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct handle *h;
+	size_t len = 0;
+	char *buf = requests_data_buffer();
+	int err;
+
+	if (control_is(id)) {
+		control_readdir(req, size, off);
+		return;
+	}
+	h = handle_get(file_handle(fi));
+	err = fill_reply(req, h, off, buf, size < REQUEST_MAX_BYTES ? size : REQUEST_MAX_BYTES,
+			 &len);
+	if (err)
+		reply_result(req, "readdir", id, NULL, err);
+	else
+		fuse_reply_buf(req, buf, len);
+	finish_handle(fs, h);
+}
+
+/* replies: error */
+static void op_releasedir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
+{
+	if (!control_is(id))
+		finish_handle(req_fs(req), file_handle(fi));
+	fuse_reply_err(req, 0);
+}
+
+/* replies: error */
+static void op_fsyncdir(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct handle *h;
+
+	if (control_is(id)) {
+		fuse_reply_err(req, 0);
+		return;
+	}
+	h = handle_get(file_handle(fi));
+	creds_become(&c);
+	reply_result(req, "fsync", id, NULL,
+		     backing_sync(&fs->engine->backing, h->fd, data_only));
+	finish_handle(fs, h);
+}
+
+void ops_dir(struct fuse_lowlevel_ops *ops)
+{
+	ops->opendir = op_opendir;
+	ops->readdir = op_readdir;
+	ops->releasedir = op_releasedir;
+	ops->fsyncdir = op_fsyncdir;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers for open files. Data is written through: an acknowledged write is on the backing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/control_dir.h"
+#include "fs/fs.h"
+#include "fs/open.h"
+
+/* One request copies at most this much, so that a long copy can be interrupted. */
+#define COPY_MAX ((size_t)128 << 20)
+
+/* The kernel marks an open by execve; it needs execute permission only. */
+#define OPEN_FOR_EXEC 0x20
+
+/* Flags that mean something to the backing; appending and syncing are done write by write. */
+#define BACKING_FLAGS (O_ACCMODE | O_TRUNC | O_DIRECT | O_NOATIME)
+
+static int reopen(struct fs *fs, const struct caller *c, int fd, int flags)
+{
+	struct backing *b = &fs->engine->backing;
+	int backing_flags = (flags & BACKING_FLAGS) | O_NONBLOCK;
+	int r = AS_CALLER(c, backing_reopen(b, fd, backing_flags));
+
+	if (r == -EACCES && (flags & OPEN_FOR_EXEC)) {
+		creds_restore(); /* the kernel has checked that it may be executed */
+		r = backing_reopen(b, fd, backing_flags);
+	}
+	return r;
+}
+
+static void finish_release(struct fs *fs, const struct caller *c, struct handle *h)
+{
+	struct node *n = h->node;
+	uint64_t id = n->id;
+	int err;
+
+	open_end(fs, n);
+	handle_put(fs->tree, h, &err);
+	note_trouble(fs, c, "close", id, NULL, err);
+}
+
+/* Opens @n, which is a regular file: the kernel opens everything else itself. */
+static int open_node(struct fs *fs, const struct caller *c, struct node *n,
+		     struct fuse_file_info *fi)
+{
+	struct node_fd nf;
+	struct statx stx;
+	struct handle *h;
+	int fd, err;
+
+	if (!S_ISREG(n->type))
+		return S_ISDIR(n->type) ? -EISDIR : -ENXIO;
+	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+	if (err)
+		return err;
+	fd = reopen(fs, c, nf.fd, fi->flags);
+	tree_fd_put(fs->tree, &nf);
+	if (fd < 0)
+		return fd;
+	err = backing_stat(&fs->engine->backing, fd, &stx);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	h = handle_create(fs->tree, n, fd, fi->flags);
+	if (!h)
+		return -ENOMEM;
+	open_begin(fs, h, &stx, fi);
+	fi->fh = (uintptr_t)h;
+	return 0;
+}
+
+/* replies: open, error */
+static void op_open(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct node *n;
+	int err;
+
+	if (control_is(id)) {
+		control_open(req, id, fi);
+		return;
+	}
+	n = req_node(req, id);
+	if (!n)
+		return;
+	err = open_node(fs, &c, n, fi);
+	if (err)
+		reply_result(req, "open", id, NULL, err);
+	else if (fuse_reply_open(req, fi))
+		finish_release(fs, &c, file_handle(fi));
+	node_put(fs->tree, n);
+}
+
+/* Makes and opens @name. On success a lookup is counted and @fi->fh is the handle. */
+static int create(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		  mode_t mode, struct fuse_file_info *fi, struct fuse_entry_param *entry)
+{
+	struct backing *b = &fs->engine->backing;
+	int flags = fi->flags & (BACKING_FLAGS | O_EXCL);
+	struct node_fd at;
+	struct statx stx;
+	struct node *n;
+	struct handle *h;
+	bool created;
+	int fd, err = AS_CALLER(c, tree_fd(fs->tree, dir, &at));
+
+	if (err)
+		return err;
+	if (mode & S_ISGID)
+		creds_add_groups(c);
+	fd = AS_CALLER(c, backing_create(b, at.fd, name, flags, mode, &created));
+	tree_fd_put(fs->tree, &at);
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENXIO ? -ESTALE : gone_dir(fs, dir, fd);
+	err = tree_adopt(fs->tree, dir, name, fd, created, &n, &stx);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	fill_entry(fs, n, &stx, entry);
+	h = S_ISREG(n->type) ? handle_create(fs->tree, n, fd, fi->flags) : NULL;
+	if (h) {
+		open_begin(fs, h, &stx, fi);
+		fi->fh = (uintptr_t)h;
+	} else {
+		tree_forget(fs->tree, n->id, 1);
+	}
+	node_put(fs->tree, n);
+	return h ? 0 : -ENOMEM;
+}
+
+/* replies: create, error */
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct fuse_entry_param entry;
+	struct node *dir;
+	int err;
+
+	if (control_is(parent) || control_is_name(parent, name)) {
+		fuse_reply_err(req, control_is(parent) ? EACCES : EISDIR);
+		return;
+	}
+	if (!backing_name_ok(name)) {
+		fuse_reply_err(req, strlen(name) > NAME_MAX ? ENAMETOOLONG : EINVAL);
+		return;
+	}
+	dir = req_node(req, parent);
+	if (!dir)
+		return;
+	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
+	err = create(fs, &c, dir, name, mode & 07777, fi, &entry);
+	if (err) {
+		reply_result(req, "create", parent, name, err);
+	} else if (fuse_reply_create(req, &entry, fi)) {
+		finish_release(fs, &c, file_handle(fi));
+		tree_forget(fs->tree, entry.ino, 1);
+	}
+	node_put(fs->tree, dir);
+}
+
+/* replies: buf, error */
+static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
+		    struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	void *buf = requests_data_buffer();
+	struct handle *h;
+	ssize_t n;
+
+	if (control_is(id)) {
+		control_read(req, size, off, fi);
+		return;
+	}
+	h = handle_get(file_handle(fi));
+	if (size > REQUEST_MAX_BYTES)
+		size = REQUEST_MAX_BYTES;
+	n = backing_read(&fs->engine->backing, h->fd, buf, size, off);
+	if (n < 0) {
+		reply_result(req, "read", id, NULL, (int)n);
+	} else {
+		atomic_fetch_add(&fs->engine->metrics.read_bytes, (uint64_t)n);
+		fuse_reply_buf(req, buf, (size_t)n);
+	}
+	finish_handle(fs, h);
+}
+
+/* The per-write equivalents of the caller's open flags, which fcntl may have changed since. */
+static int write_flags(const struct fuse_file_info *fi)
+{
+	int rwf = 0;
+
+	if (fi->writepage)
+		return 0; /* pages of a mapping: no write(2) behind it */
+	if (fi->flags & O_APPEND)
+		rwf |= RWF_APPEND;
+	if ((fi->flags & O_SYNC) == O_SYNC)
+		rwf |= RWF_SYNC;
+	else if (fi->flags & O_DSYNC)
+		rwf |= RWF_DSYNC;
+	return rwf;
+}
+
+/* replies: write, error. As the caller, so that the backing clears suid bits and counts quota. */
+static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t size, off_t off,
+		     struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct handle *h = handle_get(file_handle(fi));
+	ssize_t n;
+
+	if (fi->writepage)
+		creds_restore();
+	else
+		creds_become(&c);
+	atomic_store(&h->written, true);
+	n = backing_write(&fs->engine->backing, h->fd, data, size, off, write_flags(fi));
+	if (n < 0) {
+		reply_result(req, "write", id, NULL, (int)n);
+	} else {
+		atomic_fetch_add(&fs->engine->metrics.written_bytes, (uint64_t)n);
+		fuse_reply_write(req, (size_t)n);
+	}
+	finish_handle(fs, h);
+}
+
+/* replies: error. Once for each close of a descriptor; the last place to report an error. */
+static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct handle *h;
+	int err = 0;
+
+	if (control_is(id)) {
+		fuse_reply_err(req, 0);
+		return;
+	}
+	h = handle_get(file_handle(fi));
+	if (atomic_exchange(&h->written, false))
+		err = backing_write_back(&fs->engine->backing, h->fd);
+	reply_result(req, "close", id, NULL, err);
+	finish_handle(fs, h);
+}
+
+/* replies: error */
+static void op_release(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
+{
+	struct caller c = req_caller(req);
+
+	if (control_is(id)) {
+		control_release(req, fi);
+		return;
+	}
+	finish_release(req_fs(req), &c, file_handle(fi));
+	fuse_reply_err(req, 0);
+}
+
+/* replies: error */
+static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct handle *h;
+
+	if (control_is(id)) {
+		fuse_reply_err(req, 0);
+		return;
+	}
+	h = handle_get(file_handle(fi));
+	creds_become(&c);
+	reply_result(req, "fsync", id, NULL,
+		     backing_sync(&fs->engine->backing, h->fd, data_only));
+	finish_handle(fs, h);
+}
+
+/* replies: error */
+static void op_fallocate(fuse_req_t req, fuse_ino_t id, int mode, off_t off, off_t len,
+			 struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct handle *h = handle_get(file_handle(fi));
+
+	creds_become(&c);
+	reply_result(req, "fallocate", id, NULL,
+		     backing_fallocate(&fs->engine->backing, h->fd, mode, off, len));
+	finish_handle(fs, h);
+}
+
+/* replies: lseek, error. Only SEEK_HOLE and SEEK_DATA reach a filesystem. */
+static void op_lseek(fuse_req_t req, fuse_ino_t id, off_t off, int whence,
+		     struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct handle *h;
+	off_t r;
+
+	if (control_is(id) || (whence != SEEK_HOLE && whence != SEEK_DATA)) {
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	h = handle_get(file_handle(fi));
+	r = backing_seek(&fs->engine->backing, h->fd, off, whence);
+	if (r < 0)
+		reply_result(req, "lseek", id, NULL, (int)r);
+	else
+		fuse_reply_lseek(req, r);
+	finish_handle(fs, h);
+}
+
+/* replies: write, error. A short count has the caller ask for the rest. */
+static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
+			       struct fuse_file_info *fi_in, fuse_ino_t id_out, off_t off_out,
+			       struct fuse_file_info *fi_out, size_t len, int flags)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct handle *in, *out;
+	ssize_t n;
+
+	if (control_is(id_in) || control_is(id_out)) {
+		fuse_reply_err(req, EXDEV); /* the kernel then copies by read and write */
+		return;
+	}
+	in = handle_get(file_handle(fi_in));
+	out = handle_get(file_handle(fi_out));
+	creds_become(&c);
+	atomic_store(&out->written, true);
+	n = backing_copy_range(&fs->engine->backing, in->fd, off_in, out->fd, off_out,
+			       len < COPY_MAX ? len : COPY_MAX, (unsigned)flags);
+	if (n < 0)
+		reply_result(req, "copy_file_range", id_out, NULL, (int)n);
+	else
+		fuse_reply_write(req, (size_t)n);
+	finish_handle(fs, out);
+	finish_handle(fs, in);
+}
+
+void ops_file(struct fuse_lowlevel_ops *ops)
+{
+	ops->open = op_open;
+	ops->create = op_create;
+	ops->read = op_read;
+	ops->write = op_write;
+	ops->flush = op_flush;
+	ops->release = op_release;
+	ops->fsync = op_fsync;
+	ops->fallocate = op_fallocate;
+	ops->lseek = op_lseek;
+	ops->copy_file_range = op_copy_file_range;
+}

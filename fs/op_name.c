@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers for names: lookup, forget, and whatever makes, moves or removes one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/control_dir.h"
+#include "fs/fs.h"
+
+/* replies: entry, error. A name that does not exist is not remembered: another node may make it. */
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs *fs = req_fs(req);
+	struct node *dir;
+
+	if (control_is(parent) || control_is_name(parent, name)) {
+		control_lookup(req, parent, name);
+		return;
+	}
+	if (!backing_name_ok(name)) {
+		fuse_reply_err(req, strlen(name) > NAME_MAX ? ENAMETOOLONG : EINVAL);
+		return;
+	}
+	dir = req_node(req, parent);
+	if (!dir)
+		return;
+	reply_entry(req, "lookup", dir, name);
+	node_put(fs->tree, dir);
+}
+
+/* replies: none */
+static void op_forget(fuse_req_t req, fuse_ino_t id, uint64_t nlookup)
+{
+	if (!control_is(id))
+		tree_forget(req_fs(req)->tree, id, nlookup);
+	fuse_reply_none(req);
+}
+
+/* replies: none */
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (!control_is(forgets[i].ino))
+			tree_forget(req_fs(req)->tree, forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+/* A directory in which the caller changes a name, ready for *at calls. */
+struct place {
+	struct fs *fs;
+	struct caller caller;
+	struct node *dir;
+	struct node_fd at;
+};
+
+/* Control directory and bad names are refused here. Returns false when the error was replied. */
+static bool place_begin(struct place *p, fuse_req_t req, const char *op, uint64_t dir,
+			const char *name)
+{
+	int err;
+
+	*p = (struct place){.fs = req_fs(req), .caller = req_caller(req)};
+	if (control_is(dir) || control_is_name(dir, name)) {
+		char text[MESSAGE_MAX];
+
+		MESSAGE(text, RESERVED_NAME, CONTROL_DIR_NAME, p->caller.uid);
+		failures_add(p->fs->engine->failures, p->caller.uid, op, CONTROL_DIR_NAME, EPERM,
+			     text);
+		fuse_reply_err(req, EPERM);
+		return false;
+	}
+	if (!backing_name_ok(name)) {
+		fuse_reply_err(req, strlen(name) > NAME_MAX ? ENAMETOOLONG : EINVAL);
+		return false;
+	}
+	p->dir = req_node(req, dir);
+	if (!p->dir)
+		return false;
+	err = AS_CALLER(&p->caller, tree_fd(p->fs->tree, p->dir, &p->at));
+	if (err) {
+		reply_result(req, op, dir, name, err);
+		node_put(p->fs->tree, p->dir);
+		return false;
+	}
+	return true;
+}
+
+static void place_end(struct place *p)
+{
+	tree_fd_put(p->fs->tree, &p->at);
+	node_put(p->fs->tree, p->dir);
+}
+
+/* The end of every call that makes a name: an entry for it, or the error. */
+static void place_made(struct place *p, fuse_req_t req, const char *op, const char *name, int err)
+{
+	if (!err)
+		reply_entry(req, op, p->dir, name);
+	else
+		reply_result(req, op, p->dir->id, name, gone_dir(p->fs, p->dir, err));
+	place_end(p);
+}
+
+/* A set-group-ID bit is silently dropped if the caller is not known to be in the group. */
+static void groups_for_mode(const struct caller *c, mode_t mode)
+{
+	creds_become(c);
+	if (mode & S_ISGID)
+		creds_add_groups(c);
+}
+
+/* replies: entry, error */
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	struct place p;
+	int err;
+
+	if (!place_begin(&p, req, "mkdir", parent, name))
+		return;
+	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
+	groups_for_mode(&p.caller, mode);
+	err = AS_CALLER(&p.caller, backing_mkdir(&p.fs->engine->backing, p.at.fd, name, mode));
+	place_made(&p, req, "mkdir", name, err);
+}
+
+/* replies: entry, error. Regular files come here only through mknod(2). */
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+	struct place p;
+	int err;
+
+	if (!place_begin(&p, req, "mknod", parent, name))
+		return;
+	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
+	groups_for_mode(&p.caller, mode);
+	err = AS_CALLER(&p.caller,
+			backing_mknod(&p.fs->engine->backing, p.at.fd, name, mode, rdev));
+	place_made(&p, req, "mknod", name, err);
+}
+
+/* replies: entry, error */
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	struct place p;
+	int err;
+
+	if (!place_begin(&p, req, "symlink", parent, name))
+		return;
+	err = AS_CALLER(&p.caller,
+			backing_symlink(&p.fs->engine->backing, target, p.at.fd, name));
+	place_made(&p, req, "symlink", name, err);
+}
+
+/* replies: entry, error */
+static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char *name)
+{
+	struct place p;
+	struct node *n;
+	struct node_fd source;
+	int err;
+
+	if (control_is(id)) {
+		fuse_reply_err(req, EPERM);
+		return;
+	}
+	if (!place_begin(&p, req, "link", parent, name))
+		return;
+	n = node_get(p.fs->tree, id);
+	err = n ? AS_CALLER(&p.caller, tree_fd(p.fs->tree, n, &source)) : -ESTALE;
+	if (!err) {
+		err = AS_CALLER(&p.caller,
+				backing_link(&p.fs->engine->backing, source.fd, p.at.fd, name));
+		tree_fd_put(p.fs->tree, &source);
+	}
+	node_put(p.fs->tree, n);
+	place_made(&p, req, "link", name, err);
+}
+
+static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, bool directory)
+{
+	const char *op = directory ? "rmdir" : "unlink";
+	struct place p;
+	int err;
+
+	if (!place_begin(&p, req, op, parent, name))
+		return;
+	err = AS_CALLER(&p.caller,
+			backing_unlink(&p.fs->engine->backing, p.at.fd, name, directory));
+	reply_result(req, op, parent, name, gone_dir(p.fs, p.dir, err));
+	place_end(&p);
+}
+
+/* replies: error */
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	remove_name(req, parent, name, false);
+}
+
+/* replies: error */
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	remove_name(req, parent, name, true);
+}
+
+/* replies: error */
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+		      const char *new_name, unsigned flags)
+{
+	struct place from, to;
+	int err;
+
+	if (!place_begin(&from, req, "rename", parent, name))
+		return;
+	if (!place_begin(&to, req, "rename", new_parent, new_name)) {
+		place_end(&from);
+		return;
+	}
+	err = AS_CALLER(&from.caller, backing_rename(&from.fs->engine->backing, from.at.fd, name,
+						     to.at.fd, new_name, flags));
+	if (!err) {
+		tree_moved(to.fs->tree, to.dir, new_name);
+		if (flags & RENAME_EXCHANGE)
+			tree_moved(from.fs->tree, from.dir, name);
+	}
+	err = gone_dir(to.fs, to.dir, gone_dir(from.fs, from.dir, err));
+	reply_result(req, "rename", parent, name, err);
+	place_end(&to);
+	place_end(&from);
+}
+
+/* replies: readlink, error */
+static void op_readlink(fuse_req_t req, fuse_ino_t id)
+{
+	struct fs *fs = req_fs(req);
+	char *target = requests_data_buffer();
+	struct node_fd nf;
+	struct node *n = control_is(id) ? NULL : node_get(fs->tree, id);
+	int len = n ? tree_fd(fs->tree, n, &nf) : -EINVAL;
+
+	if (!len) {
+		len = backing_readlink(&fs->engine->backing, nf.fd, target, PATH_MAX);
+		tree_fd_put(fs->tree, &nf);
+	}
+	node_put(fs->tree, n);
+	if (len < 0) {
+		reply_result(req, "readlink", id, NULL, len);
+		return;
+	}
+	target[len < PATH_MAX ? len : PATH_MAX - 1] = '\0';
+	fuse_reply_readlink(req, target);
+}
+
+void ops_name(struct fuse_lowlevel_ops *ops)
+{
+	ops->lookup = op_lookup;
+	ops->forget = op_forget;
+	ops->forget_multi = op_forget_multi;
+	ops->mkdir = op_mkdir;
+	ops->mknod = op_mknod;
+	ops->symlink = op_symlink;
+	ops->link = op_link;
+	ops->unlink = op_unlink;
+	ops->rmdir = op_rmdir;
+	ops->rename = op_rename;
+	ops->readlink = op_readlink;
+}

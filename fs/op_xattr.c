@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers for extended attributes, which are the backing's. */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/control_dir.h"
+#include "fs/fs.h"
+
+/* The node of the request with a descriptor. Returns false when the error was replied. */
+static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *c,
+		  struct node_fd *nf)
+{
+	struct fs *fs = req_fs(req);
+	struct node *n;
+	int err;
+
+	*c = req_caller(req);
+	if (control_is(id)) {
+		fuse_reply_err(req, EOPNOTSUPP);
+		return false;
+	}
+	n = req_node(req, id);
+	if (!n)
+		return false;
+	err = AS_CALLER(c, tree_fd(fs->tree, n, nf));
+	node_put(fs->tree, n); /* the descriptor keeps it */
+	if (err)
+		reply_result(req, op, id, NULL, err);
+	return !err;
+}
+
+/* A value, or with @size 0 only its length. */
+static void reply_value(fuse_req_t req, const char *op, fuse_ino_t id, ssize_t len, size_t size,
+			const char *buf)
+{
+	if (len < 0)
+		reply_result(req, op, id, NULL, (int)len);
+	else if (!size)
+		fuse_reply_xattr(req, (size_t)len);
+	else
+		fuse_reply_buf(req, buf, (size_t)len);
+}
+
+/* replies: buf, xattr, error */
+static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t size)
+{
+	struct fs *fs = req_fs(req);
+	struct node_fd nf;
+	struct caller c;
+	char *buf = requests_data_buffer();
+	char key[XATTR_NAME_MAX + 1];
+	ssize_t len;
+
+	if (!begin(req, "getxattr", id, &c, &nf))
+		return;
+	/* The name lies in the message that the buffer may overwrite. */
+	snprintf(key, sizeof(key), "%s", name);
+	if (size > REQUEST_MAX_BYTES)
+		size = REQUEST_MAX_BYTES;
+	len = AS_CALLER(&c, backing_getxattr(&fs->engine->backing, nf.fd, key, buf, size));
+	reply_value(req, "getxattr", id, len, size, buf);
+	tree_fd_put(fs->tree, &nf);
+}
+
+/* The names in @buf without those that only the privileged see. Returns the new length. */
+static ssize_t hide_trusted(char *buf, ssize_t len)
+{
+	ssize_t in = 0, out = 0;
+
+	while (in < len) {
+		ssize_t n = (ssize_t)strnlen(buf + in, (size_t)(len - in)) + 1;
+
+		if (strncmp(buf + in, "trusted.", 8)) {
+			memmove(buf + out, buf + in, (size_t)n);
+			out += n;
+		}
+		in += n;
+	}
+	return out;
+}
+
+/* replies: buf, xattr, error */
+static void op_listxattr(fuse_req_t req, fuse_ino_t id, size_t size)
+{
+	struct fs *fs = req_fs(req);
+	struct node_fd nf;
+	struct caller c;
+	char *buf = requests_data_buffer();
+	ssize_t len;
+
+	if (!begin(req, "listxattr", id, &c, &nf))
+		return;
+	len = AS_CALLER(&c, backing_listxattr(&fs->engine->backing, nf.fd, buf, XATTR_LIST_MAX));
+	/* The backing judged by the daemon's capabilities, which fsuid does not lower. */
+	if (len > 0 && c.uid != 0)
+		len = hide_trusted(buf, len);
+	if (size && len > (ssize_t)size)
+		len = -ERANGE;
+	reply_value(req, "listxattr", id, len, size, buf);
+	tree_fd_put(fs->tree, &nf);
+}
+
+/* replies: error */
+static void op_setxattr(fuse_req_t req, fuse_ino_t id, const char *name, const char *value,
+			size_t size, int flags)
+{
+	struct fs *fs = req_fs(req);
+	struct node_fd nf;
+	struct caller c;
+
+	if (!begin(req, "setxattr", id, &c, &nf))
+		return;
+	reply_result(req, "setxattr", id, NULL,
+		     AS_CALLER(&c, backing_setxattr(&fs->engine->backing, nf.fd, name, value, size,
+						    flags)));
+	tree_fd_put(fs->tree, &nf);
+}
+
+/* replies: error */
+static void op_removexattr(fuse_req_t req, fuse_ino_t id, const char *name)
+{
+	struct fs *fs = req_fs(req);
+	struct node_fd nf;
+	struct caller c;
+
+	if (!begin(req, "removexattr", id, &c, &nf))
+		return;
+	reply_result(req, "removexattr", id, NULL,
+		     AS_CALLER(&c, backing_removexattr(&fs->engine->backing, nf.fd, name)));
+	tree_fd_put(fs->tree, &nf);
+}
+
+void ops_xattr(struct fuse_lowlevel_ops *ops)
+{
+	ops->getxattr = op_getxattr;
+	ops->listxattr = op_listxattr;
+	ops->setxattr = op_setxattr;
+	ops->removexattr = op_removexattr;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/wire.h"
+
+/* A change within this time of the last one may leave the same time stamp behind. */
+#define TIMESTAMP_DOUBT_NS (2 * NSEC_PER_SEC)
+
+static bool writes(const struct handle *h)
+{
+	return (h->flags & O_ACCMODE) != O_RDONLY;
+}
+
+/*
+ * Registers @fd with the kernel as a backing file. The first refusal that is not about this one
+ * file turns passthrough off for the mount. Returns the kernel's number for it, or 0.
+ */
+static int register_backing(struct fs *fs, int fd)
+{
+	struct features *f = &fs->engine->backing.features;
+	struct wire_backing_map map = {.fd = fd};
+	int id;
+
+	if (!requests_negotiated(fs->requests).passthrough ||
+	    !(feature(f, FEATURE_PASSTHROUGH) || feature_untried(f, FEATURE_PASSTHROUGH)))
+		return 0;
+	creds_restore(); /* the ioctl wants CAP_SYS_ADMIN of the daemon, which fsuid leaves alone */
+	id = ioctl(fuse_session_fd(fs->session), WIRE_DEV_IOC_BACKING_OPEN, &map);
+	if (id > 0) {
+		if (!feature(f, FEATURE_PASSTHROUGH))
+			features_set(f, FEATURE_PASSTHROUGH, true);
+		return id;
+	}
+	if (id < 0 && !feature(f, FEATURE_PASSTHROUGH)) {
+		char text[MESSAGE_MAX];
+
+		MESSAGE(text, PASSTHROUGH_OFF, strerror(errno));
+		log_info("%s", text);
+		features_set(f, FEATURE_PASSTHROUGH, false);
+	}
+	return 0;
+}
+
+static void unregister_backing(struct fs *fs, int id)
+{
+	uint32_t number = (uint32_t)id;
+
+	if (id > 0 && ioctl(fuse_session_fd(fs->session), WIRE_DEV_IOC_BACKING_CLOSE, &number))
+		log_debug("closing backing file %d: %m", id);
+}
+
+/* Without a neighbour to agree with. @backing_id: 0 if passthrough is not to be had. */
+static enum io_mode first_choice(struct fs *fs, const struct handle *h, int backing_id)
+{
+	if (!writes(h))
+		return backing_id ? IO_PASSTHROUGH : IO_CACHED;
+	/* A shared mapping needs the page cache, where the kernel cannot give it to direct I/O. */
+	if ((h->flags & O_ACCMODE) == O_RDWR && !requests_negotiated(fs->requests).direct_mmap)
+		return IO_CACHED;
+	return IO_DIRECT;
+}
+
+static uint64_t stamp(struct statx_timestamp t)
+{
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+}
+
+/* Lock held. May pages cached by an earlier open be used? Remembers what they belong to. */
+static bool pages_still_good(struct node *n, const struct statx *stx)
+{
+	uint64_t mtime = stamp(stx->stx_mtime), ctime = stamp(stx->stx_ctime);
+	bool same = n->seen_mtime_ns == mtime && n->seen_ctime_ns == ctime &&
+		    n->seen_size == stx->stx_size;
+	bool settled = clock_wall_ns() > ctime + TIMESTAMP_DOUBT_NS;
+
+	/* Only pages read after the doubtful time are known to be of this version. */
+	n->seen_mtime_ns = settled ? mtime : 0;
+	n->seen_ctime_ns = settled ? ctime : 0;
+	n->seen_size = stx->stx_size;
+	return same && settled;
+}
+
+void open_begin(struct fs *fs, struct handle *h, const struct statx *stx,
+		struct fuse_file_info *fi)
+{
+	struct node *n = h->node;
+	pthread_mutex_t *lock = tree_lock(fs->tree);
+	int id = 0, spare = 0;
+	enum io_mode mode;
+	bool register_it;
+	{
+		LOCK_SCOPE(lock);
+		register_it = n->io_mode == IO_NONE && !writes(h);
+	}
+	if (register_it)
+		id = register_backing(fs, h->fd);
+	{
+		LOCK_SCOPE(lock);
+		if (n->io_mode == IO_NONE) {
+			n->io_mode = first_choice(fs, h, id);
+			n->backing_id = n->io_mode == IO_PASSTHROUGH ? id : 0;
+		}
+		if (id != n->backing_id)
+			spare = id; /* another open was quicker, and decided */
+		mode = n->io_mode;
+		id = n->backing_id;
+		n->nr_opens++;
+		fi->keep_cache = mode == IO_CACHED && pages_still_good(n, stx);
+	}
+	unregister_backing(fs, spare);
+	fi->direct_io = mode == IO_DIRECT || (mode == IO_PASSTHROUGH && writes(h));
+	fi->noflush = !writes(h); /* nothing to write back, and no writer's death to notice */
+	if (mode == IO_PASSTHROUGH) {
+		requests_open_extra(WIRE_FOPEN_PASSTHROUGH, id);
+		atomic_fetch_add(&fs->engine->metrics.passthrough_opens, 1);
+	}
+}
+
+void open_end(struct fs *fs, struct node *n)
+{
+	int id = 0;
+	{
+		LOCK_SCOPE(tree_lock(fs->tree));
+		if (--n->nr_opens == 0) {
+			id = n->backing_id;
+			n->backing_id = 0;
+			n->io_mode = IO_NONE;
+		}
+	}
+	unregister_backing(fs, id);
+}

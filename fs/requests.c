@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/requests.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/fs.h"
+#include "fs/wire.h"
+
+#define PAGE		4096u
+#define BUFFER_BYTES	(REQUEST_MAX_BYTES + 2 * PAGE)
+#define READ_BYTES	(REQUEST_MAX_BYTES + PAGE)
+#define WATCHDOG_PERIOD (250 * NSEC_PER_MSEC)
+
+struct request {
+	struct list link; /* lock: set; on active, queued or free */
+	/* const while in flight */
+	uint64_t unique, nodeid, started_ns;
+	uint32_t opcode, uid;
+	int32_t pid;
+	size_t len;
+	uint64_t interrupted_ns; /* lock: set; 0 = not */
+	bool queued;		 /* lock: set */
+	bool stuck_told;	 /* owner: watchdog */
+	bool abandoned;		 /* lock: set; answered EINTR while it ran */
+	atomic_bool answered;	 /* whoever sets it first may reply */
+	int reply_error;	 /* owner: serving thread */
+	char *mem;		 /* where the message starts, so that data of a WRITE is page-aligned */
+};
+
+struct requests {
+	struct fs *fs;
+	struct fuse_session *se; /* const while serving */
+	int fd;			 /* const while serving */
+	struct negotiated negotiated; /* owner: the thread of INIT; const once ready */
+	struct wire_init_out offered; /* owner: the thread of INIT; what the kernel offered */
+	void (*ready)(struct fs *fs, int err);
+	pthread_mutex_t lock;
+	pthread_cond_t changed;	      /* a thread ended, or serving ends */
+	struct list active, queued, free; /* lock */
+	unsigned idle, nr_threads, in_flight; /* lock */
+	bool exited, threads_told;	      /* lock */
+};
+
+static __thread struct request *current;
+static __thread struct {
+	bool set;
+	uint32_t flags;
+	int backing_id;
+} open_extra;
+
+const char *request_op_name(unsigned opcode)
+{
+	static const char *const names[METRIC_OPS] = {
+		[FUSE_LOOKUP] = "LOOKUP",	    [FUSE_FORGET] = "FORGET",
+		[FUSE_GETATTR] = "GETATTR",	    [FUSE_SETATTR] = "SETATTR",
+		[FUSE_READLINK] = "READLINK",	    [FUSE_SYMLINK] = "SYMLINK",
+		[FUSE_MKNOD] = "MKNOD",		    [FUSE_MKDIR] = "MKDIR",
+		[FUSE_UNLINK] = "UNLINK",	    [FUSE_RMDIR] = "RMDIR",
+		[FUSE_RENAME] = "RENAME",	    [FUSE_LINK] = "LINK",
+		[FUSE_OPEN] = "OPEN",		    [FUSE_READ] = "READ",
+		[FUSE_WRITE] = "WRITE",		    [FUSE_STATFS] = "STATFS",
+		[FUSE_RELEASE] = "RELEASE",	    [FUSE_FSYNC] = "FSYNC",
+		[FUSE_SETXATTR] = "SETXATTR",	    [FUSE_GETXATTR] = "GETXATTR",
+		[FUSE_LISTXATTR] = "LISTXATTR",	    [FUSE_REMOVEXATTR] = "REMOVEXATTR",
+		[FUSE_FLUSH] = "FLUSH",		    [FUSE_INIT] = "INIT",
+		[FUSE_OPENDIR] = "OPENDIR",	    [FUSE_READDIR] = "READDIR",
+		[FUSE_RELEASEDIR] = "RELEASEDIR",   [FUSE_FSYNCDIR] = "FSYNCDIR",
+		[FUSE_ACCESS] = "ACCESS",	    [FUSE_CREATE] = "CREATE",
+		[FUSE_IOCTL] = "IOCTL",		    [FUSE_FALLOCATE] = "FALLOCATE",
+		[FUSE_RENAME2] = "RENAME2",	    [FUSE_LSEEK] = "LSEEK",
+		[FUSE_COPY_FILE_RANGE] = "COPY_FILE_RANGE",
+	};
+
+	return opcode < METRIC_OPS ? names[opcode] : NULL;
+}
+
+static const char *op_name(unsigned opcode)
+{
+	const char *name = request_op_name(opcode);
+
+	return name ? name : "request";
+}
+
+/* --- request buffers --- */
+
+static struct request *request_alloc(void)
+{
+	struct request *r = calloc(1, sizeof(*r));
+	char *base;
+
+	if (!r)
+		return NULL;
+	base = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED) {
+		free(r);
+		return NULL;
+	}
+	r->mem = base + PAGE - WIRE_WRITE_HEADER;
+	list_init(&r->link);
+	return r;
+}
+
+static void request_free(struct request *r)
+{
+	munmap(r->mem - (PAGE - WIRE_WRITE_HEADER), BUFFER_BYTES);
+	free(r);
+}
+
+void *requests_data_buffer(void)
+{
+	return current->mem + WIRE_WRITE_HEADER;
+}
+
+/* Lock held. */
+static struct request *take_buffer(struct requests *rs)
+{
+	struct list *l = rs->free.next;
+
+	if (l == &rs->free)
+		return request_alloc();
+	list_del(l);
+	return container_of(l, struct request, link);
+}
+
+/* Lock held. Ends a request's stay; its buffer serves the next one. */
+static void retire(struct requests *rs, struct request *r)
+{
+	list_del(&r->link);
+	rs->in_flight--;
+	list_push(&rs->free, &r->link);
+}
+
+/* --- replies --- */
+
+/* A reply of a header alone, bypassing libfuse. The kernel may know the request no more. */
+static void reply_raw(struct requests *rs, uint64_t unique, int error)
+{
+	struct fuse_out_header out = {.len = sizeof(out), .error = error, .unique = unique};
+
+	if (write(rs->fd, &out, sizeof(out)) < 0 && errno != ENOENT && errno != ENODEV)
+		log_debug("reply %d to request %llu: %m", error, (unsigned long long)unique);
+}
+
+void requests_open_extra(uint32_t flags, int backing_id)
+{
+	open_extra.set = true;
+	open_extra.flags = flags;
+	open_extra.backing_id = backing_id;
+}
+
+/* The open_out is the end of the reply's last piece, alone (OPEN) or behind an entry (CREATE). */
+static void patch_open(struct iovec *iov)
+{
+	struct wire_open_out *out;
+
+	open_extra.set = false;
+	if (iov->iov_len < sizeof(*out))
+		return;
+	out = (void *)((char *)iov->iov_base + iov->iov_len - sizeof(*out));
+	out->open_flags |= open_extra.flags;
+	out->backing_id = open_extra.backing_id;
+}
+
+/* Asks for what the kernel offered and libfuse does not know of. */
+static void patch_init(struct requests *rs, struct iovec *iov)
+{
+	struct features *f = &rs->fs->engine->backing.features;
+	struct wire_init_out *out = iov->iov_base;
+	uint32_t flags2 = 0;
+
+	features_set(f, FEATURE_DIRECT_MMAP, rs->offered.flags2 & WIRE2_DIRECT_IO_ALLOW_MMAP);
+	if (!(rs->offered.flags2 & WIRE2_PASSTHROUGH) || geteuid() != 0)
+		features_set(f, FEATURE_PASSTHROUGH, false);
+	if (iov->iov_len < sizeof(*out) || out->major != 7 || !(rs->offered.flags & WIRE_INIT_EXT))
+		return;
+	if (feature(f, FEATURE_DIRECT_MMAP))
+		flags2 |= WIRE2_DIRECT_IO_ALLOW_MMAP;
+	if (feature_untried(f, FEATURE_PASSTHROUGH)) {
+		flags2 |= WIRE2_PASSTHROUGH;
+		out->max_stack_depth = 1;
+		if (out->minor < WIRE_PASSTHROUGH_MINOR)
+			out->minor = WIRE_PASSTHROUGH_MINOR;
+	}
+	out->flags |= WIRE_INIT_EXT;
+	out->flags2 |= flags2;
+	rs->negotiated.direct_mmap = flags2 & WIRE2_DIRECT_IO_ALLOW_MMAP;
+	rs->negotiated.passthrough = flags2 & WIRE2_PASSTHROUGH;
+}
+
+struct negotiated requests_negotiated(struct requests *rs)
+{
+	return rs->negotiated;
+}
+
+static ssize_t io_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	struct fs *fs = userdata;
+	struct fuse_out_header *out = iov[0].iov_base;
+	struct request *r = current;
+
+	if (r && out->unique == r->unique) {
+		r->reply_error = out->error;
+		if (atomic_exchange(&r->answered, true)) {
+			open_extra.set = false;
+			errno = ENOENT;
+			return -1;
+		}
+		if (r->opcode == FUSE_INIT && count > 1 && !out->error)
+			patch_init(fs->requests, &iov[count - 1]);
+		else if (open_extra.set && count > 1)
+			patch_open(&iov[count - 1]);
+	}
+	return writev(fd, iov, count);
+}
+
+static ssize_t io_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)userdata;
+	return read(fd, buf, len);
+}
+
+const struct fuse_custom_io requests_io = {.writev = io_writev, .read = io_read};
+
+/* --- interruption --- */
+
+/* Lock held. */
+static struct request *find_request(struct requests *rs, uint64_t unique)
+{
+	struct list *l;
+
+	list_for_each(l, &rs->active) {
+		struct request *r = container_of(l, struct request, link);
+
+		if (r->unique == unique)
+			return r;
+	}
+	list_for_each(l, &rs->queued) {
+		struct request *r = container_of(l, struct request, link);
+
+		if (r->unique == unique)
+			return r;
+	}
+	return NULL;
+}
+
+/*
+ * A request that another thread has read but not yet listed is unknown here: EAGAIN has the kernel
+ * send the INTERRUPT again, and is ignored for a request that was answered meanwhile.
+ */
+static void serve_interrupt(struct requests *rs, const struct request *interrupt)
+{
+	const struct fuse_interrupt_in *in =
+		(const void *)(interrupt->mem + sizeof(struct fuse_in_header));
+	bool known = false;
+	{
+		LOCK_SCOPE(&rs->lock);
+		struct request *r = find_request(rs, in->unique);
+
+		if (r && !r->interrupted_ns)
+			r->interrupted_ns = clock_mono_ns();
+		known = r;
+	}
+	if (!known)
+		reply_raw(rs, interrupt->unique, -EAGAIN);
+}
+
+/* Is the process on its way out? All of its memory is gone then; statm blocks on nothing. */
+static bool is_exiting(pid_t pid)
+{
+	char path[64], text[128];
+	ssize_t n;
+	__cleanup_fd int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return true;
+	text[n] = '\0';
+	return !strncmp(text, "0 0 0 ", 6);
+}
+
+struct request_facts {
+	uint64_t nodeid;
+	unsigned opcode;
+	pid_t pid;
+	uid_t uid;
+	double waited;
+};
+
+static void tell_waiting(struct requests *rs, const struct request_facts *w, bool abandoned)
+{
+	char path[PATH_MAX], text[MESSAGE_MAX];
+	const char *op = op_name(w->opcode);
+
+	tree_path(rs->fs->tree, w->nodeid, NULL, path, sizeof(path));
+	if (abandoned)
+		MESSAGE(text, OP_ABANDONED, op, path, w->pid, w->waited);
+	else
+		MESSAGE(text, OP_STUCK, op, path, w->pid, w->waited, rs->fs->engine->backing.path);
+	failures_add(rs->fs->engine->failures, w->uid, op, path, abandoned ? EINTR : ETIMEDOUT, text);
+}
+
+static bool due(struct request *r, uint64_t now, uint64_t *waited)
+{
+	*waited = now - r->started_ns;
+	if (r->interrupted_ns)
+		return now - r->interrupted_ns >= INTERRUPT_GRACE_NS;
+	/* A killed process closes its files without a signal to send INTERRUPT for. */
+	return r->opcode == FUSE_FLUSH && *waited >= INTERRUPT_GRACE_NS && r->pid &&
+	       is_exiting(r->pid);
+}
+
+/* Looks after one request; returns true when there is something to tell about it. Lock held. */
+static bool watch_one(struct requests *rs, struct request *r, uint64_t now, bool *abandoned)
+{
+	uint64_t waited;
+
+	*abandoned = false;
+	if (atomic_load(&r->answered))
+		return false;
+	if (due(r, now, &waited) && !atomic_exchange(&r->answered, true)) {
+		*abandoned = true;
+		r->abandoned = true;
+		atomic_fetch_add(&rs->fs->engine->metrics.interrupted, 1);
+		reply_raw(rs, r->unique, -EINTR);
+		if (r->queued) {
+			r->queued = false;
+			atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
+			retire(rs, r);
+		}
+		return true;
+	}
+	if (waited >= STUCK_AFTER_NS && !r->stuck_told) {
+		r->stuck_told = true;
+		return true;
+	}
+	return false;
+}
+
+/* One round over everything in flight. Returns false when there is nothing left to tell. */
+static bool watch_round(struct requests *rs, struct request_facts *w, bool *abandoned)
+{
+	uint64_t now = clock_mono_ns();
+	struct list *heads[] = {&rs->active, &rs->queued}, *l, *tmp;
+	size_t i;
+	LOCK_SCOPE(&rs->lock);
+
+	for (i = 0; i < ARRAY_SIZE(heads); i++) {
+		list_for_each_safe(l, tmp, heads[i]) {
+			struct request *r = container_of(l, struct request, link);
+			struct request_facts facts = {
+				.nodeid = r->nodeid,
+				.opcode = r->opcode,
+				.pid = r->pid,
+				.uid = r->uid,
+				.waited = (double)(now - r->started_ns) / NSEC_PER_SEC,
+			};
+
+			if (watch_one(rs, r, now, abandoned)) {
+				*w = facts;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static void *watchdog_main(void *arg)
+{
+	struct requests *rs = arg;
+	struct request_facts w;
+	bool abandoned, exited = false;
+
+	while (!exited) {
+		struct timespec until;
+
+		while (watch_round(rs, &w, &abandoned))
+			tell_waiting(rs, &w, abandoned);
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += WATCHDOG_PERIOD;
+		until.tv_sec += until.tv_nsec / (long)NSEC_PER_SEC;
+		until.tv_nsec %= (long)NSEC_PER_SEC;
+		LOCK_SCOPE(&rs->lock);
+		if (!rs->exited)
+			pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
+		exited = rs->exited && !rs->nr_threads;
+	}
+	return NULL;
+}
+
+/* --- the loop --- */
+
+static void *server_main(void *arg);
+
+/* Lock held. The new thread counts as idle at once: it goes to the device first. */
+static bool start_server(struct requests *rs)
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	int err;
+
+	if (rs->nr_threads == MAX_THREADS)
+		return false;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 512 * 1024);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = pthread_create(&thread, &attr, server_main, rs);
+	pthread_attr_destroy(&attr);
+	if (err) {
+		char text[MESSAGE_MAX];
+
+		if (!rs->threads_told) {
+			MESSAGE(text, THREADS, strerror(err));
+			log_warn("%s", text);
+		}
+		rs->threads_told = true;
+		return false;
+	}
+	rs->nr_threads++;
+	rs->idle++;
+	rs->fs->engine->metrics.threads = rs->nr_threads;
+	return true;
+}
+
+static void note_init(struct requests *rs, const struct request *r)
+{
+	const struct fuse_init_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
+
+	rs->offered.flags = in->flags;
+	/* Before 7.36 the message ends behind `flags`. */
+	if (r->len >= sizeof(struct fuse_in_header) + offsetof(struct fuse_init_in, flags2) + 4)
+		rs->offered.flags2 = in->flags2;
+}
+
+static void note_header(struct request *r, size_t len)
+{
+	const struct fuse_in_header *in = (const void *)r->mem;
+
+	r->unique = in->unique;
+	r->opcode = in->opcode;
+	r->nodeid = in->nodeid;
+	r->pid = (int32_t)in->pid;
+	r->uid = in->uid;
+	r->len = len;
+	r->started_ns = clock_mono_ns();
+	r->interrupted_ns = 0;
+	r->queued = r->stuck_told = r->abandoned = false;
+	r->reply_error = 0;
+	atomic_store(&r->answered, false);
+}
+
+/* Reads one message. Returns false at the end of the filesystem. */
+static bool receive(struct requests *rs, struct request *r)
+{
+	for (;;) {
+		ssize_t n = read(rs->fd, r->mem, READ_BYTES);
+
+		if (n >= (ssize_t)sizeof(struct fuse_in_header)) {
+			note_header(r, (size_t)n);
+			return true;
+		}
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN && errno != ENOENT)) {
+			if (n < 0 && errno != ENODEV && errno != ECONNABORTED)
+				log_error("reading requests: %m");
+			return false;
+		}
+	}
+}
+
+enum next { NEXT_SERVE, NEXT_AGAIN, NEXT_END };
+
+/*
+ * Fetches this thread's next request: a queued one, else from the device. NEXT_AGAIN: this thread
+ * has to stay at the device and has queued what it read.
+ */
+static enum next next_request(struct requests *rs, struct request **out, bool *at_device)
+{
+	struct request *r;
+	{
+		LOCK_SCOPE(&rs->lock);
+		struct list *l = rs->queued.next;
+
+		if (l != &rs->queued && !*at_device) {
+			r = container_of(l, struct request, link);
+			list_del(l);
+			list_append(&rs->active, l);
+			r->queued = false;
+			atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
+			*out = r;
+			return NEXT_SERVE;
+		}
+		r = take_buffer(rs);
+		if (!*at_device)
+			rs->idle++;
+		*at_device = true;
+	}
+	if (!r || !receive(rs, r)) {
+		LOCK_SCOPE(&rs->lock);
+		rs->exited = true;
+		if (r)
+			list_push(&rs->free, &r->link);
+		pthread_cond_broadcast(&rs->changed);
+		return NEXT_END;
+	}
+	if (r->opcode == FUSE_INTERRUPT) {
+		serve_interrupt(rs, r);
+		LOCK_SCOPE(&rs->lock);
+		list_push(&rs->free, &r->link);
+		return NEXT_AGAIN;
+	}
+	LOCK_SCOPE(&rs->lock);
+	rs->in_flight++;
+	if (rs->idle == 1 && !start_server(rs)) {
+		r->queued = true;
+		list_append(&rs->queued, &r->link);
+		atomic_fetch_add(&rs->fs->engine->metrics.queued, 1);
+		return NEXT_AGAIN;
+	}
+	rs->idle--;
+	*at_device = false;
+	list_append(&rs->active, &r->link);
+	*out = r;
+	return NEXT_SERVE;
+}
+
+static void tell_late(struct requests *rs, const struct request_facts *w, int reply_error)
+{
+	char path[PATH_MAX], text[MESSAGE_MAX];
+
+	tree_path(rs->fs->tree, w->nodeid, NULL, path, sizeof(path));
+	MESSAGE(text, OP_LATE, op_name(w->opcode), path, w->waited,
+		reply_error ? strerror(-reply_error) : "it took effect");
+	log_warn("%s", text);
+}
+
+static void serve(struct requests *rs, struct request *r)
+{
+	struct fuse_buf buf = {.mem = r->mem, .size = r->len};
+	struct request_facts facts = {.nodeid = r->nodeid, .opcode = r->opcode, .pid = r->pid};
+	bool init = r->opcode == FUSE_INIT, abandoned;
+	int reply_error;
+	uint64_t took;
+
+	if (init)
+		note_init(rs, r);
+	current = r;
+	fuse_session_process_buf(rs->se, &buf);
+	current = NULL;
+	took = clock_mono_ns() - r->started_ns;
+	metrics_request(&rs->fs->engine->metrics, r->opcode, took, r->reply_error != 0);
+	reply_error = r->reply_error;
+	{
+		LOCK_SCOPE(&rs->lock);
+		abandoned = r->abandoned;
+		retire(rs, r);
+	}
+	if (init && rs->ready)
+		rs->ready(rs->fs, reply_error);
+	facts.waited = (double)took / NSEC_PER_SEC;
+	if (abandoned)
+		tell_late(rs, &facts, reply_error);
+}
+
+static void *server_main(void *arg)
+{
+	struct requests *rs = arg;
+	struct request *r;
+	bool at_device = true; /* counted as idle by who started it */
+	enum next next;
+
+	while ((next = next_request(rs, &r, &at_device)) != NEXT_END)
+		if (next == NEXT_SERVE)
+			serve(rs, r);
+	LOCK_SCOPE(&rs->lock);
+	rs->idle--;
+	rs->nr_threads--;
+	pthread_cond_broadcast(&rs->changed);
+	return NULL;
+}
+
+struct requests *requests_create(struct fs *fs)
+{
+	struct requests *rs = calloc(1, sizeof(*rs));
+	pthread_condattr_t attr;
+
+	if (!rs)
+		return NULL;
+	rs->fs = fs;
+	pthread_mutex_init(&rs->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&rs->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	list_init(&rs->active);
+	list_init(&rs->queued);
+	list_init(&rs->free);
+	return rs;
+}
+
+void requests_destroy(struct requests *rs)
+{
+	struct list *l, *tmp;
+
+	if (!rs)
+		return;
+	list_for_each_safe(l, tmp, &rs->queued)
+		request_free(container_of(l, struct request, link));
+	list_for_each_safe(l, tmp, &rs->free)
+		request_free(container_of(l, struct request, link));
+	pthread_cond_destroy(&rs->changed);
+	pthread_mutex_destroy(&rs->lock);
+	free(rs);
+}
+
+/* Waits until no thread is left, at most @drain_s after the end was seen. */
+static int wait_for_end(struct requests *rs, int drain_s)
+{
+	struct timespec until;
+	int err = 0;
+	LOCK_SCOPE(&rs->lock);
+
+	while (!rs->exited)
+		pthread_cond_wait(&rs->changed, &rs->lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += drain_s;
+	while (rs->nr_threads && !err)
+		err = pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
+	return rs->nr_threads ? -EBUSY : 0;
+}
+
+int requests_serve(struct requests *rs, struct fuse_session *se, void (*ready)(struct fs *fs, int err),
+		   int drain_s)
+{
+	pthread_t watchdog;
+	bool started;
+	int err;
+
+	rs->se = se;
+	rs->fd = fuse_session_fd(se);
+	rs->ready = ready;
+	err = pthread_create(&watchdog, NULL, watchdog_main, rs);
+	if (err)
+		return -err;
+	{
+		LOCK_SCOPE(&rs->lock);
+		started = start_server(rs);
+		rs->exited = !started;
+	}
+	err = wait_for_end(rs, drain_s);
+	if (err)
+		return err; /* the watchdog still looks after those that are left */
+	pthread_join(watchdog, NULL);
+	return started ? 0 : -EAGAIN;
+}
+
+/* --- for status --- */
+
+json_t *requests_to_json(struct requests *rs)
+{
+	struct request_facts facts[16];
+	uint64_t now = clock_mono_ns(), oldest = now;
+	struct list *heads[] = {&rs->active, &rs->queued}, *l;
+	json_t *waiting = json_array();
+	unsigned in_flight, threads, nr = 0;
+	size_t i;
+	{
+		LOCK_SCOPE(&rs->lock);
+		in_flight = rs->in_flight;
+		threads = rs->nr_threads;
+		for (i = 0; i < ARRAY_SIZE(heads); i++) {
+			list_for_each(l, heads[i]) {
+				struct request *r = container_of(l, struct request, link);
+
+				if (r->started_ns < oldest)
+					oldest = r->started_ns;
+				if (nr < ARRAY_SIZE(facts) && now - r->started_ns > NSEC_PER_SEC)
+					facts[nr++] = (struct request_facts){
+						r->nodeid, r->opcode, r->pid, r->uid,
+						(double)(now - r->started_ns) / NSEC_PER_SEC};
+			}
+		}
+	}
+	for (i = 0; i < nr; i++) {
+		char path[PATH_MAX];
+
+		tree_path(rs->fs->tree, facts[i].nodeid, NULL, path, sizeof(path));
+		json_array_append_new(waiting,
+				      json_pack("{s:s, s:o, s:i, s:f}", "op", op_name(facts[i].opcode),
+						"path", json_text(path), "pid", facts[i].pid,
+						"age_s", facts[i].waited));
+	}
+	return json_pack("{s:i, s:I, s:i, s:f, s:o}", "in_flight", in_flight, "queued",
+			 (json_int_t)rs->fs->engine->metrics.queued, "threads", threads, "oldest_s",
+			 (double)(now - oldest) / NSEC_PER_SEC, "waiting", waiting);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The receive loop, and every request in flight.
+ *
+ * Threads read requests and serve them themselves, blocking in the backing if need be; one thread
+ * always stays at the device. When all others are busy that one only queues what arrives, for the
+ * first thread that gets free. So an INTERRUPT is always read, however many requests a frozen
+ * backing holds.
+ *
+ * Interruption: a signal to a waiting program arrives as INTERRUPT. A local filesystem does not
+ * return EINTR for a moment's work, so a request gets INTERRUPT_GRACE_NS to end by itself; then a
+ * watchdog answers EINTR in its place. The thread that serves it goes on, unseen: its own reply
+ * comes second and is told -ENOENT, as libfuse defines for replies nobody received, upon which the
+ * handler takes back what it made. A handler therefore needs no code for interruption, except that
+ * what it uses must outlive it: it holds references on its node and handle (tree.h).
+ */
+#ifndef FS_REQUESTS_H
+#define FS_REQUESTS_H
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define INTERRUPT_GRACE_NS (500 * NSEC_PER_MSEC)
+#define STUCK_AFTER_NS	   (10 * NSEC_PER_SEC)
+#define REQUEST_MAX_BYTES  (1u << 20) /* of data in one WRITE or READ */
+#define MAX_THREADS	   32
+
+struct fs;
+struct requests;
+
+/* What the kernel offered and accepted at INIT. */
+struct negotiated {
+	bool passthrough;
+	bool direct_mmap;
+};
+
+/* @fs must outlive it. NULL without memory. */
+struct requests *requests_create(struct fs *fs);
+void requests_destroy(struct requests *rs);
+
+/*
+ * Serves the session's device until the filesystem is unmounted or the connection aborted.
+ * @ready is called once, from a serving thread, when INIT was answered (@err: refused). Returns 0 or -errno
+ * (no thread could be started). Afterwards waits at most @drain_s for requests that the backing
+ * still holds; returns -EBUSY if some are left, in which case only _exit is safe.
+ */
+int requests_serve(struct requests *rs, struct fuse_session *se, void (*ready)(struct fs *fs, int err),
+		   int drain_s);
+
+/* The custom_io for the session: replies pass through it. */
+extern const struct fuse_custom_io requests_io;
+
+/* Known once INIT was answered. */
+struct negotiated requests_negotiated(struct requests *rs);
+
+/*
+ * For the handler of an OPEN or CREATE, just before it replies: adds to the open flags and sets
+ * the backing id, for which the libfuse of the oldest supported distribution has no field.
+ */
+void requests_open_extra(uint32_t flags, int backing_id);
+
+/* A page-aligned buffer of REQUEST_MAX_BYTES, this thread's until its handler returns. */
+void *requests_data_buffer(void);
+
+/* Name of a FUSE opcode in capitals, NULL if it is none that ckptfs serves. */
+const char *request_op_name(unsigned opcode);
+
+/* {"in_flight": N, "queued": N, "threads": N, "oldest_s": x, "waiting": [...]} for status. */
+json_t *requests_to_json(struct requests *rs);
+
+#endif

@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+
+#define MAX_CLOSING 64
+
+struct slot {
+	struct node *node; /* NULL: free */
+	uint32_t generation;
+	uint32_t next_free;
+};
+
+struct tree {
+	struct engine *engine;
+	unsigned pin_budget;
+	pthread_mutex_t lock;
+	struct slot *slots; /* by index */
+	uint32_t nr_slots, free_slot;
+	struct node **hash; /* by identity; a power of two of buckets */
+	uint32_t nr_buckets, nr_nodes;
+	struct list lru_files, lru_dirs;
+	unsigned nr_pins;
+};
+
+pthread_mutex_t *tree_lock(struct tree *t)
+{
+	return &t->lock;
+}
+
+/* --- slots: node ids --- */
+
+#define NO_SLOT UINT32_MAX
+
+static bool grow_slots(struct tree *t)
+{
+	uint32_t nr = t->nr_slots ? t->nr_slots * 2 : 1024, i;
+	struct slot *slots = realloc(t->slots, nr * sizeof(*slots));
+
+	if (!slots)
+		return false;
+	/* Generations start at 1, so that no id but the root's is small. */
+	for (i = t->nr_slots; i < nr; i++)
+		slots[i] = (struct slot){NULL, 1, i + 1 < nr ? i + 1 : NO_SLOT};
+	t->slots = slots;
+	t->free_slot = t->nr_slots;
+	t->nr_slots = nr;
+	return true;
+}
+
+static bool slot_take(struct tree *t, struct node *n)
+{
+	struct slot *s;
+
+	if (t->free_slot == NO_SLOT && !grow_slots(t))
+		return false;
+	s = &t->slots[t->free_slot];
+	n->id = (uint64_t)s->generation << 32 | t->free_slot;
+	t->free_slot = s->next_free;
+	s->node = n;
+	return true;
+}
+
+static void slot_free(struct tree *t, struct node *n)
+{
+	struct slot *s = &t->slots[(uint32_t)n->id];
+
+	s->generation++;
+	s->node = NULL;
+	s->next_free = t->free_slot;
+	t->free_slot = (uint32_t)n->id;
+}
+
+/* Lock held. */
+static struct node *find_id(struct tree *t, uint64_t id)
+{
+	uint32_t slot = (uint32_t)id;
+
+	if (id == NODE_ROOT)
+		return t->slots[0].node; /* the first one taken */
+	if (slot >= t->nr_slots || t->slots[slot].generation != id >> 32)
+		return NULL;
+	return t->slots[slot].node;
+}
+
+/* --- the hash by identity --- */
+
+static uint32_t bucket_of(const struct tree *t, dev_t dev, uint64_t ino)
+{
+	uint64_t h = (ino ^ (uint64_t)dev << 40) * 0x9E3779B97F4A7C15ull;
+
+	return (uint32_t)(h >> 32) & (t->nr_buckets - 1);
+}
+
+static void hash_insert(struct tree *t, struct node *n)
+{
+	struct node **b = &t->hash[bucket_of(t, n->dev, n->ino)];
+
+	n->next_in_hash = *b;
+	*b = n;
+}
+
+/* Harmless for a node that was taken out already. */
+static void hash_remove(struct tree *t, struct node *n)
+{
+	struct node **p = &t->hash[bucket_of(t, n->dev, n->ino)];
+
+	while (*p && *p != n)
+		p = &(*p)->next_in_hash;
+	if (*p)
+		*p = n->next_in_hash;
+}
+
+static void grow_hash(struct tree *t)
+{
+	uint32_t old_nr = t->nr_buckets, i;
+	struct node **old = t->hash, **new = calloc(old_nr * 2ul, sizeof(*new));
+
+	if (!new)
+		return; /* longer chains, nothing worse */
+	t->hash = new;
+	t->nr_buckets = old_nr * 2;
+	for (i = 0; i < old_nr; i++) {
+		while (old[i]) {
+			struct node *n = old[i];
+
+			old[i] = n->next_in_hash;
+			hash_insert(t, n);
+		}
+	}
+	free(old);
+}
+
+static uint64_t btime_of(const struct statx *stx)
+{
+	if (!(stx->stx_mask & STATX_BTIME))
+		return 0;
+	return (uint64_t)stx->stx_btime.tv_sec * NSEC_PER_SEC + stx->stx_btime.tv_nsec;
+}
+
+/* Lock held. */
+static struct node *find_identity(struct tree *t, const struct statx *stx)
+{
+	dev_t dev = makedev(stx->stx_dev_major, stx->stx_dev_minor);
+	struct node *n;
+
+	for (n = t->hash[bucket_of(t, dev, stx->stx_ino)]; n; n = n->next_in_hash)
+		if (n->ino == stx->stx_ino && n->dev == dev && n->btime_ns == btime_of(stx) &&
+		    n->type == (stx->stx_mode & S_IFMT))
+			return n;
+	return NULL;
+}
+
+static bool is_same(const struct node *n, const struct statx *stx)
+{
+	return n->ino == stx->stx_ino && n->btime_ns == btime_of(stx) &&
+	       n->dev == makedev(stx->stx_dev_major, stx->stx_dev_minor);
+}
+
+/* --- descriptors to close, gathered under the lock and closed after it --- */
+
+struct closing {
+	int fds[MAX_CLOSING];
+	unsigned nr;
+};
+
+static void close_all(struct closing *c)
+{
+	while (c->nr)
+		close(c->fds[--c->nr]);
+}
+
+/* Lock held. */
+static void unpin(struct tree *t, struct node *n, struct closing *c)
+{
+	if (n->pin < 0)
+		return;
+	c->fds[c->nr++] = n->pin;
+	n->pin = -1;
+	list_del(&n->lru);
+	t->nr_pins--;
+}
+
+/* Lock held. Takes one pin that nobody uses right now off the cold end of @lru. */
+static bool evict_one(struct tree *t, struct list *lru, struct closing *c)
+{
+	struct list *l;
+
+	for (l = lru->prev; l != lru; l = l->prev) {
+		struct node *n = container_of(l, struct node, lru);
+
+		if (n->pin_users || !n->name)
+			continue;
+		unpin(t, n, c);
+		return true;
+	}
+	return false;
+}
+
+/* Lock held. Gives @n the pin @fd, or leaves it to be closed if there is one already. */
+static void pin(struct tree *t, struct node *n, int fd, struct closing *c)
+{
+	struct list *lru = S_ISDIR(n->type) ? &t->lru_dirs : &t->lru_files;
+
+	if (n->pin >= 0) {
+		if (fd >= 0)
+			c->fds[c->nr++] = fd;
+		if (n->id == NODE_ROOT)
+			return;
+		list_del(&n->lru);
+	} else if (fd >= 0) {
+		n->pin = fd;
+		t->nr_pins++;
+	} else {
+		return;
+	}
+	list_push(lru, &n->lru);
+	/* Files first: a directory may be somebody's working directory. */
+	while (t->nr_pins > t->pin_budget && c->nr < MAX_CLOSING - 1)
+		if (!evict_one(t, &t->lru_files, c) && !evict_one(t, &t->lru_dirs, c))
+			break;
+	t->engine->metrics.pinned_fds = t->nr_pins;
+}
+
+/* --- nodes --- */
+
+/* Lock held. Frees @n, and its parents, if nobody refers to them any more. */
+static void drop_unused(struct tree *t, struct node *n, struct closing *c)
+{
+	while (n && !n->refs && !n->nlookup && n->id != NODE_ROOT) {
+		struct node *parent = n->parent;
+
+		hash_remove(t, n);
+		unpin(t, n, c);
+		slot_free(t, n);
+		t->engine->metrics.nodes = --t->nr_nodes;
+		free(n->name);
+		free(n);
+		n = parent;
+		if (n)
+			n->refs--;
+		if (c->nr == MAX_CLOSING) /* a very deep tree: the rest goes with the next call */
+			break;
+	}
+}
+
+/* Lock held. Remembers where @n is. */
+static void set_place(struct tree *t, struct node *n, struct node *dir, const char *name,
+		      struct closing *c)
+{
+	struct node *old = n->parent;
+	char *copy;
+
+	if (n->id == NODE_ROOT || n == dir || (old == dir && n->name && !strcmp(n->name, name)))
+		return;
+	copy = strdup(name);
+	if (!copy)
+		return;
+	free(n->name);
+	n->name = copy;
+	n->parent = dir;
+	dir->refs++;
+	if (old) {
+		old->refs--;
+		drop_unused(t, old, c);
+	}
+}
+
+static struct node *node_new(struct tree *t, const struct statx *stx)
+{
+	struct node *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->dev = makedev(stx->stx_dev_major, stx->stx_dev_minor);
+	n->ino = stx->stx_ino;
+	n->btime_ns = btime_of(stx);
+	n->type = stx->stx_mode & S_IFMT;
+	n->pin = -1;
+	list_init(&n->lru);
+	list_init(&n->handles);
+	if (!slot_take(t, n)) {
+		free(n);
+		return NULL;
+	}
+	if (t->nr_nodes >= t->nr_buckets)
+		grow_hash(t);
+	hash_insert(t, n);
+	t->engine->metrics.nodes = ++t->nr_nodes;
+	return n;
+}
+
+struct node *node_get(struct tree *t, uint64_t id)
+{
+	LOCK_SCOPE(&t->lock);
+	struct node *n = find_id(t, id);
+
+	if (n)
+		n->refs++;
+	return n;
+}
+
+void node_put(struct tree *t, struct node *n)
+{
+	struct closing c = {.nr = 0};
+
+	if (!n)
+		return;
+	{
+		LOCK_SCOPE(&t->lock);
+		n->refs--;
+		drop_unused(t, n, &c);
+	}
+	close_all(&c);
+}
+
+void tree_forget(struct tree *t, uint64_t id, uint64_t count)
+{
+	struct closing c = {.nr = 0};
+	{
+		LOCK_SCOPE(&t->lock);
+		struct node *n = find_id(t, id);
+
+		if (!n)
+			return;
+		n->nlookup -= count < n->nlookup ? count : n->nlookup;
+		drop_unused(t, n, &c);
+	}
+	close_all(&c);
+}
+
+/*
+ * The common end of lookup and create: the node that @stx describes, new or known, gets @pin_fd
+ * (taken over; -1: it has one, or an open handle serves), its place, a lookup and a reference.
+ */
+static int enter(struct tree *t, struct node *dir, const char *name, const struct statx *stx,
+		 int pin_fd, bool fresh, struct node **out)
+{
+	struct closing c = {.nr = 0};
+	struct node *n;
+	{
+		LOCK_SCOPE(&t->lock);
+		n = find_identity(t, stx);
+		if (n && fresh) {
+			hash_remove(t, n); /* the same number, but an inode of the past */
+			n = NULL;
+		}
+		if (!n)
+			n = node_new(t, stx);
+		if (n) {
+			n->refs++;
+			n->nlookup++;
+			pin(t, n, pin_fd, &c);
+			set_place(t, n, dir, name, &c);
+		} else if (pin_fd >= 0) {
+			c.fds[c.nr++] = pin_fd;
+		}
+	}
+	close_all(&c);
+	*out = n;
+	return n ? 0 : -ENOMEM;
+}
+
+/* A node that is known and pinned already needs no new descriptor. */
+static bool enter_known(struct tree *t, struct node *dir, const char *name,
+			const struct statx *stx, struct node **out)
+{
+	struct closing c = {.nr = 0};
+	struct node *n;
+	{
+		LOCK_SCOPE(&t->lock);
+		n = find_identity(t, stx);
+		if (!n || n->pin < 0)
+			return false;
+		n->refs++;
+		n->nlookup++;
+		pin(t, n, -1, &c);
+		set_place(t, n, dir, name, &c);
+	}
+	close_all(&c);
+	*out = n;
+	return true;
+}
+
+int tree_lookup(struct tree *t, struct node *dir, const char *name, struct node **out,
+		struct statx *stx)
+{
+	struct backing *b = &t->engine->backing;
+	struct node_fd at;
+	int fd, err = tree_fd(t, dir, &at);
+
+	if (err)
+		return err;
+	err = backing_stat_at(b, at.fd, name, stx);
+	if (!err && !enter_known(t, dir, name, stx, out)) {
+		fd = backing_pin(b, at.fd, name);
+		err = fd < 0 ? fd : backing_stat(b, fd, stx);
+		if (!err)
+			err = enter(t, dir, name, stx, take_fd(&fd), false, out);
+		else if (fd >= 0)
+			close(fd);
+	}
+	tree_fd_put(t, &at);
+	return err;
+}
+
+int tree_adopt(struct tree *t, struct node *dir, const char *name, int fd, bool fresh,
+	       struct node **out, struct statx *stx)
+{
+	int err = backing_stat(&t->engine->backing, fd, stx);
+
+	return err ? err : enter(t, dir, name, stx, -1, fresh, out);
+}
+
+void tree_moved(struct tree *t, struct node *dir, const char *name)
+{
+	struct closing c = {.nr = 0};
+	struct node_fd at;
+	struct statx stx;
+	int err = tree_fd(t, dir, &at);
+
+	if (err)
+		return;
+	err = backing_stat_at(&t->engine->backing, at.fd, name, &stx);
+	tree_fd_put(t, &at);
+	if (err)
+		return;
+	{
+		LOCK_SCOPE(&t->lock);
+		struct node *n = find_identity(t, &stx);
+
+		if (n)
+			set_place(t, n, dir, name, &c);
+	}
+	close_all(&c);
+}
+
+/* --- descriptors --- */
+
+/* Lock held. */
+static bool fd_at_hand(struct node *n, struct node_fd *out)
+{
+	*out = (struct node_fd){.node = n, .fd = n->pin};
+	if (n->pin >= 0) {
+		n->pin_users++;
+		n->refs++;
+		return true;
+	}
+	if (!list_empty(&n->handles)) {
+		out->handle = handle_get(container_of(n->handles.next, struct handle, link));
+		out->fd = out->handle->fd;
+		return true;
+	}
+	return false;
+}
+
+/* Finds @n again under the name it was last seen. */
+static int pin_by_name(struct tree *t, struct node *n, struct node *dir, const char *name)
+{
+	struct closing c = {.nr = 0};
+	struct node_fd at;
+	struct statx stx;
+	int fd, err = tree_fd(t, dir, &at);
+
+	if (err)
+		return err;
+	fd = backing_pin(&t->engine->backing, at.fd, name);
+	tree_fd_put(t, &at);
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR ? -ESTALE : fd;
+	err = backing_stat(&t->engine->backing, fd, &stx);
+	if (!err && !is_same(n, &stx))
+		err = -ESTALE;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	{
+		LOCK_SCOPE(&t->lock);
+		n->pin_users++; /* so that it is not evicted at once */
+		pin(t, n, fd, &c);
+		n->pin_users--;
+	}
+	close_all(&c);
+	return 0;
+}
+
+int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
+{
+	__cleanup_free char *name = NULL;
+	struct node *dir;
+	int tries, err = -ESTALE;
+
+	for (tries = 0; tries < 3; tries++) {
+		{
+			LOCK_SCOPE(&t->lock);
+			if (fd_at_hand(n, out))
+				return 0;
+			free(name);
+			name = n->name ? strdup(n->name) : NULL;
+			dir = n->parent;
+			if (!name || !dir)
+				return -ESTALE;
+			dir->refs++;
+		}
+		err = pin_by_name(t, n, dir, name);
+		node_put(t, dir);
+		if (err)
+			return err;
+	}
+	return err;
+}
+
+void tree_fd_put(struct tree *t, struct node_fd *nf)
+{
+	if (nf->handle) {
+		int ignored;
+
+		handle_put(t, nf->handle, &ignored);
+		return;
+	}
+	{
+		LOCK_SCOPE(&t->lock);
+		nf->node->pin_users--;
+	}
+	node_put(t, nf->node);
+}
+
+/* --- paths for people --- */
+
+static size_t prepend(char *buf, size_t at, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (at < len + 1)
+		return 0;
+	memcpy(buf + at - len, name, len);
+	buf[at - len - 1] = '/';
+	return at - len - 1;
+}
+
+void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
+{
+	size_t at = size - 1, start;
+	LOCK_SCOPE(&t->lock);
+	struct node *n = find_id(t, id);
+
+	buf[at] = '\0';
+	if (name)
+		at = prepend(buf, at, name);
+	for (; n && n->id != NODE_ROOT && at; n = n->parent)
+		at = prepend(buf, at, n->name ? n->name : "?");
+	start = buf[at] == '/' ? at + 1 : at;
+	memmove(buf, buf + start, size - start);
+	if (!*buf)
+		snprintf(buf, size, ".");
+}
+
+/* --- handles --- */
+
+struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+
+	if (!h) {
+		close(fd);
+		return NULL;
+	}
+	h->node = n;
+	h->fd = fd;
+	h->flags = flags;
+	atomic_init(&h->refs, 1);
+	pthread_mutex_init(&h->dir_lock, NULL);
+	LOCK_SCOPE(&t->lock);
+	n->refs++;
+	list_push(&n->handles, &h->link);
+	atomic_fetch_add(&t->engine->metrics.open_handles, 1);
+	return h;
+}
+
+struct handle *handle_get(struct handle *h)
+{
+	atomic_fetch_add(&h->refs, 1);
+	return h;
+}
+
+void handle_put(struct tree *t, struct handle *h, int *close_err)
+{
+	*close_err = 0;
+	{
+		LOCK_SCOPE(&t->lock);
+		if (atomic_fetch_sub(&h->refs, 1) > 1)
+			return;
+		list_del(&h->link);
+	}
+	atomic_fetch_sub(&t->engine->metrics.open_handles, 1);
+	if (close(h->fd))
+		*close_err = -errno;
+	node_put(t, h->node);
+	pthread_mutex_destroy(&h->dir_lock);
+	free(h->dents);
+	free(h);
+}
+
+/* --- the tree --- */
+
+static bool make_root(struct tree *t)
+{
+	struct statx stx;
+	struct node *root;
+
+	if (backing_stat(&t->engine->backing, t->engine->backing.root_fd, &stx))
+		return false;
+	root = node_new(t, &stx);
+	if (!root)
+		return false;
+	root->id = NODE_ROOT;
+	root->nlookup = 1;
+	root->pin = t->engine->backing.root_fd; /* on no list: never evicted, never closed here */
+	return true;
+}
+
+struct tree *tree_create(struct engine *engine, unsigned pin_budget)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->engine = engine;
+	t->pin_budget = pin_budget;
+	t->free_slot = NO_SLOT;
+	t->nr_buckets = 1024;
+	t->hash = calloc(t->nr_buckets, sizeof(*t->hash));
+	pthread_mutex_init(&t->lock, NULL);
+	list_init(&t->lru_files);
+	list_init(&t->lru_dirs);
+	if (!t->hash || !make_root(t)) {
+		tree_destroy(t);
+		return NULL;
+	}
+	return t;
+}
+
+void tree_destroy(struct tree *t)
+{
+	uint32_t i;
+
+	if (!t)
+		return;
+	for (i = 0; i < t->nr_slots; i++) {
+		struct node *n = t->slots[i].node;
+
+		if (!n)
+			continue;
+		if (n->pin >= 0 && n->id != NODE_ROOT)
+			close(n->pin);
+		while (!list_empty(&n->handles)) {
+			struct handle *h = container_of(n->handles.next, struct handle, link);
+
+			list_del(&h->link);
+			close(h->fd);
+			free(h->dents);
+			free(h);
+		}
+		free(n->name);
+		free(n);
+	}
+	free(t->slots);
+	free(t->hash);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inodes that the kernel knows, and the files it has open.
+ *
+ * A node is an inode of the backing, recognised by device, inode number and time of birth. Looking
+ * it up pins it with an O_PATH descriptor, so that whatever happens to its name, the node means
+ * the same inode: a reader that races with a rename gets the old file or the new one, never
+ * ESTALE. Pins are bounded (pin_budget): the least recently looked up loses its pin, and is found
+ * again by the name it was last seen under; if that name means something else by then, the call
+ * gets ESTALE and the kernel looks the path up anew.
+ *
+ * Node ids are indices with a generation, so that an id from the past is recognised and never
+ * taken for another node. A handle is one open of a node.
+ *
+ * One mutex guards the tables; it is never held across a system call on the backing.
+ */
+#ifndef FS_TREE_H
+#define FS_TREE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "engine/engine.h"
+
+#define NODE_ROOT 1 /* FUSE_ROOT_ID */
+
+/*
+ * How an inode is open, decided by the first open and kept until the last RELEASE, because Linux
+ * refuses (EIO) or confuses mixtures:
+ *   IO_PASSTHROUGH  readers go straight to the backing; writers reach the daemon, which writes to
+ *                   the same page cache of the backing, so both see the same bytes
+ *   IO_CACHED       everybody goes through the page cache of the mount
+ *   IO_DIRECT       everybody reaches the daemon
+ */
+enum io_mode { IO_NONE, IO_PASSTHROUGH, IO_CACHED, IO_DIRECT };
+
+struct node {
+	uint64_t id;	    /* const */
+	dev_t dev;	    /* const; with ino and btime: who it is */
+	uint64_t ino;	    /* const */
+	uint64_t btime_ns;  /* const; 0 where the backing does not tell */
+	mode_t type;	    /* const; S_IFMT bits */
+	/* the rest: tree lock */
+	struct node *parent; /* where it was last seen; holds a reference; NULL: root, or unknown */
+	char *name;
+	uint64_t nlookup;    /* the kernel's references */
+	unsigned refs;	     /* ours: calls in progress, children, handles */
+	int pin;	     /* O_PATH descriptor, -1 = none */
+	unsigned pin_users;
+	struct list lru;     /* nodes with a pin, most recently looked up first */
+	struct node *next_in_hash;
+	struct list handles;
+	enum io_mode io_mode;
+	unsigned nr_opens;   /* that chose io_mode */
+	int backing_id;	     /* IO_PASSTHROUGH: the kernel's number of the backing file */
+	uint64_t seen_mtime_ns, seen_ctime_ns, seen_size; /* at the last cached open */
+};
+
+struct handle {
+	struct list link;  /* tree lock; on node->handles */
+	struct node *node; /* const; holds a reference */
+	int fd;		   /* const */
+	int flags;	   /* const; as opened */
+	atomic_uint refs;
+	atomic_bool written; /* since the last write back */
+	/* directories: their entries, one reader at a time (dir_lock) */
+	pthread_mutex_t dir_lock;
+	char *dents;
+	size_t dents_len, dents_pos;
+	off_t next_off;
+};
+
+struct tree;
+
+/* @engine must outlive it. NULL without memory. */
+struct tree *tree_create(struct engine *engine, unsigned pin_budget);
+void tree_destroy(struct tree *t);
+
+/* The node with this id, referenced, or NULL: the kernel never asks for one it has forgotten. */
+struct node *node_get(struct tree *t, uint64_t id);
+void node_put(struct tree *t, struct node *n);
+
+/*
+ * Finds or makes the node of @name in @dir, pinned. Adds one to its lookup count and returns it
+ * referenced, with its attributes. -errno of the backing otherwise.
+ */
+int tree_lookup(struct tree *t, struct node *dir, const char *name, struct node **out,
+		struct statx *stx);
+
+/*
+ * The node of a file that was just opened as @fd under @name. @fresh: it was created by that open,
+ * so any node that looks the same is of an inode that is gone. Lookup count and reference as above.
+ */
+int tree_adopt(struct tree *t, struct node *dir, const char *name, int fd, bool fresh,
+	       struct node **out, struct statx *stx);
+
+/* The kernel dropped @count lookups. */
+void tree_forget(struct tree *t, uint64_t id, uint64_t count);
+
+/* After a rename: what is at @name in @dir now was elsewhere before. */
+void tree_moved(struct tree *t, struct node *dir, const char *name);
+
+/*
+ * A descriptor of the node for *at calls and /proc/self/fd: its pin, or that of an open handle,
+ * or a new pin found by name (as whoever this thread acts for). Give back with tree_fd_put.
+ */
+struct node_fd {
+	struct node *node;
+	struct handle *handle;
+	int fd;
+};
+int tree_fd(struct tree *t, struct node *n, struct node_fd *out);
+void tree_fd_put(struct tree *t, struct node_fd *nf);
+
+/* Path of node @id below the mount point, with "/@name" behind it if given; for people. */
+void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
+
+/* Makes a handle of @fd (which it takes over, also on failure). NULL without memory. */
+struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags);
+struct handle *handle_get(struct handle *h);
+/* The last one closes; *close_err is what the backing said then (0 if it was not the last). */
+void handle_put(struct tree *t, struct handle *h, int *close_err);
+
+/* The lock of everything above that says "tree lock", for open.c. */
+pthread_mutex_t *tree_lock(struct tree *t);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/unmount.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+
+extern char **environ;
+
+/* An ordinary user unmounts through the setuid helper. */
+static int run_fusermount(const char *path, bool lazy)
+{
+	char *argv[] = {"fusermount3", "-u", lazy ? "-z" : "-q", "--", (char *)path, NULL};
+	posix_spawn_file_actions_t actions;
+	int status, err;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	err = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (err)
+		return -err;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	/* It says no more than yes or no; in use is by far the usual no. */
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
+}
+
+static int do_umount(const char *path, int flags)
+{
+	if (geteuid() != 0)
+		return run_fusermount(path, flags & MNT_DETACH);
+	return umount2(path, flags | UMOUNT_NOFOLLOW) ? -errno : 0;
+}
+
+int unmount_self(struct fs *fs, struct error *e)
+{
+	char users[512];
+	int err = do_umount(fs->mountpoint, 0);
+
+	if (err == -EBUSY) {
+		unmount_users(fs->mountpoint, users, sizeof(users));
+		return FAIL(e, EBUSY, UMOUNT_BUSY, fs->mountpoint, users);
+	}
+	if (err)
+		return FAIL(e, -err, UMOUNT_FAILED, fs->mountpoint, strerror(-err));
+	return 0;
+}
+
+int unmount_detach(struct fs *fs, struct error *e)
+{
+	char users[512];
+	int err;
+
+	unmount_users(fs->mountpoint, users, sizeof(users));
+	err = do_umount(fs->mountpoint, MNT_DETACH);
+	if (err)
+		return FAIL(e, -err, UMOUNT_FAILED, fs->mountpoint, strerror(-err));
+	MESSAGE(e->text, DETACHED, fs->mountpoint, users);
+	return 0;
+}
+
+/* The kernel lets the user who mounted write here; root need not, MNT_FORCE does the same. */
+static void abort_connection(const struct mount_entry *m)
+{
+	char path[128];
+	ssize_t ignored;
+
+	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", m->minor);
+	__cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ignored = write(fd, "1", 1);
+	(void)ignored;
+}
+
+int unmount_path(const struct mount_entry *m, bool abort, struct error *e)
+{
+	int err;
+
+	if (abort)
+		abort_connection(m);
+	err = do_umount(m->path, MNT_DETACH | (abort ? MNT_FORCE : 0));
+	if (err)
+		return FAIL(e, -err, UMOUNT_FAILED, m->path, strerror(-err));
+	return 0;
+}
+
+/* --- who uses it: only links are read, which never touches the mount itself --- */
+
+static bool link_is_below(const char *link, const char *top)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(link, target, sizeof(target) - 1);
+	size_t len = strlen(top);
+
+	if (n < 0)
+		return false;
+	target[n] = '\0';
+	return !strncmp(target, top, len) && (target[len] == '/' || !target[len]);
+}
+
+static bool uses(const char *pid, const char *top)
+{
+	static const char *const links[] = {"cwd", "root", "exe"};
+	char path[1024];
+	struct dirent *entry;
+	DIR *fds;
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(links) && !found; i++) {
+		snprintf(path, sizeof(path), "/proc/%s/%s", pid, links[i]);
+		found = link_is_below(path, top);
+	}
+	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
+	fds = found ? NULL : opendir(path);
+	while (fds && !found && (entry = readdir(fds))) {
+		snprintf(path, sizeof(path), "/proc/%s/fd/%s", pid, entry->d_name);
+		found = link_is_below(path, top);
+	}
+	if (fds)
+		closedir(fds);
+	return found;
+}
+
+static void name_of(const char *pid, char *name, size_t size)
+{
+	char path[512];
+	__cleanup_file FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(name, (int)size, f))
+		snprintf(name, size, "?");
+	name[strcspn(name, "\n")] = '\0';
+}
+
+void unmount_users(const char *mountpoint, char *buf, size_t size)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	size_t len = 0;
+	int nr = 0;
+
+	*buf = '\0';
+	while (proc && (entry = readdir(proc))) {
+		char name[64];
+
+		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid() ||
+		    !uses(entry->d_name, mountpoint))
+			continue;
+		if (++nr > 5 || len + 128 > size)
+			break;
+		name_of(entry->d_name, name, sizeof(name));
+		len += (size_t)snprintf(buf + len, size - len, "%s%s (pid %s)",
+					nr == 1 ? " by " : ", ", name, entry->d_name);
+	}
+	if (nr > 5)
+		snprintf(buf + len, size - len, " and others");
+	if (proc)
+		closedir(proc);
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# timeout: 300
+# serial
+# The bench runs, fills its table and its JSON, and leaves nothing behind, also when it is interrupted.
+
+. "${SRC:?}/tests/lib.sh"
+
+needs_fuse
+needs python3
+[ -x "$BUILD/tests/bench/fsload" ] || skip "needs $BUILD/tests/bench/fsload (make bench builds it)"
+mkdir "$TEST_TMP/tmp"
+
+bench=(env --default-signal=INT TMPDIR="$TEST_TMP/tmp" python3 "$SRC/tests/bench/bench.py" --quick
+	--output "$TEST_TMP/bench.json")
+# In the test's own mount namespace it needs none of its own, and what it leaves can be seen.
+[ "$TEST_PRIVATE" != 1 ] || bench+=(--private)
+
+nothing_left() {
+	assert_eq "$(ls -A "$TEST_TMP/tmp")" "" "files left by the bench"
+	! grep "$TEST_TMP/tmp" /proc/self/mountinfo || die "a mount left by the bench"
+}
+
+expect_ok "${bench[@]}" --rounds 1
+assert_contains "$OUT" "what  "
+assert_contains "$OUT" "bench: all samples are in $TEST_TMP/bench.json"
+nothing_left
+expect_ok python3 - "$TEST_TMP/bench.json" <<'END'
+import json, sys
+rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["rows"]}
+wanted = "read read-user write write-4 create stat readdir ls memory-open memory-seen".split()
+assert list(rows) == wanted, list(rows)
+for row in rows.values():
+    assert row["ckptfs"] or row["note"].startswith("not measured"), row
+assert rows["write"]["ratio"] > 0 and rows["write"]["goal"] == 0.6, rows["write"]
+END
+
+mkfifo "$TEST_TMP/lines"
+"${bench[@]}" --only stat 2>"$TEST_TMP/lines" &
+while read -r line; do
+	[[ $line != *"round 1"* ]] || kill -INT $! || die "the bench has ended before"
+done <"$TEST_TMP/lines"
+wait $!
+assert_eq $? 130 "exit status after SIGINT"
+nothing_left

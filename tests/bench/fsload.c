@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The measured loops of the bench (bench.py runs them): each verb does one kind of work
+ * on one directory and prints "SECONDS COUNT", where COUNT is bytes or files.
+ *
+ * Buffers are touched and directories opened before the clock starts. Nothing is checked
+ * but errors: that the bytes are right is for the tests to say.
+ */
+#include <dirent.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAME_BYTES 32
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static void report(double start, double end, unsigned long long count)
+{
+	printf("%.9f %llu\n", end - start, count);
+}
+
+static unsigned long long number(const char *text)
+{
+	char *end;
+	unsigned long long value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || end == text || *end)
+		errx(2, "not a number: %s", text);
+	return value;
+}
+
+/* Never fails; every page is there, with bytes that are not all alike. */
+static char *touched(size_t bytes)
+{
+	char *buffer = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (buffer == MAP_FAILED)
+		err(1, "no memory");
+	for (size_t i = 0; i < bytes; i++)
+		buffer[i] = (char)(i * 2654435761u >> 13);
+	return buffer;
+}
+
+static int open_dir(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		err(1, "%s", path);
+	return fd;
+}
+
+static const char *name_of(char name[NAME_BYTES], unsigned long long index)
+{
+	snprintf(name, NAME_BYTES, "f%06llu", index);
+	return name;
+}
+
+static void write_all(int fd, const char *buffer, size_t bytes)
+{
+	while (bytes > 0) {
+		ssize_t n = write(fd, buffer, bytes);
+
+		if (n < 0)
+			err(1, "write");
+		buffer += n;
+		bytes -= n;
+	}
+}
+
+/* Ends the program when a child failed. */
+static void reap(unsigned nr)
+{
+	int status;
+
+	while (nr-- > 0)
+		if (wait(&status) < 0 || status != 0)
+			errx(1, "a writer failed");
+}
+
+static unsigned long long read_whole(const char *path, char *buffer, size_t block)
+{
+	unsigned long long total = 0;
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		err(1, "%s", path);
+	while ((n = read(fd, buffer, block)) > 0)
+		total += n;
+	if (n < 0)
+		err(1, "read %s", path);
+	close(fd);
+	return total;
+}
+
+/* read FILE BLOCK: from open to close, after a first time that is not measured. */
+static void do_read(char **args)
+{
+	size_t block = number(args[1]);
+	char *buffer = touched(block);
+	unsigned long long total;
+	double start;
+
+	read_whole(args[0], buffer, block);
+	start = now();
+	total = read_whole(args[0], buffer, block);
+	report(start, now(), total);
+}
+
+static void write_fresh(int dir, const char *name, char *buffer, size_t block,
+			unsigned long long bytes)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		err(1, "create %s", name);
+	while (bytes > 0) {
+		size_t part = bytes < block ? bytes : block;
+
+		write_all(fd, buffer, part);
+		bytes -= part;
+	}
+	if (close(fd) != 0)
+		err(1, "close %s", name);
+}
+
+/* A child: says on `ready` that its buffer is touched, and begins when `go` is closed. */
+static void writer(int ready, int go, int dir, unsigned index, size_t block,
+		   unsigned long long bytes)
+{
+	char name[NAME_BYTES], byte = 0;
+	char *buffer = touched(block);
+
+	write_all(ready, &byte, 1);
+	if (read(go, &byte, 1) != 0)
+		errx(1, "no start signal");
+	write_fresh(dir, name_of(name, index), buffer, block, bytes);
+	_exit(0);
+}
+
+/* Returns the seconds from the first create to the last close; removes the files. */
+static double write_once(int dir, unsigned long long bytes, size_t block,
+			 unsigned writers)
+{
+	int ready[2], go[2];
+	char name[NAME_BYTES], byte;
+	double start, end;
+
+	if (pipe(ready) != 0 || pipe(go) != 0)
+		err(1, "pipe");
+	for (unsigned i = 0; i < writers; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			err(1, "fork");
+		if (pid == 0) {
+			close(go[1]);
+			writer(ready[1], go[0], dir, i, block, bytes);
+		}
+	}
+	close(ready[1]);
+	close(go[0]);
+	for (unsigned i = 0; i < writers; i++)
+		if (read(ready[0], &byte, 1) != 1)
+			errx(1, "a writer failed");
+	start = now();
+	close(go[1]);
+	reap(writers);
+	end = now();
+	close(ready[0]);
+	for (unsigned i = 0; i < writers; i++)
+		if (unlinkat(dir, name_of(name, i), 0) != 0)
+			err(1, "unlink %s", name);
+	return end - start;
+}
+
+/*
+ * write DIR BYTES BLOCK WRITERS: so many processes write a fresh file of BYTES each. A
+ * first time is not measured: where the kernel's free memory must first be fetched from a
+ * hypervisor, it decides the figure (ten times slower was seen), and whoever ran before
+ * decides whether it must.
+ */
+static void do_write(char **args)
+{
+	int dir = open_dir(args[0]);
+	unsigned long long bytes = number(args[1]);
+	size_t block = number(args[2]);
+	unsigned writers = number(args[3]);
+
+	write_once(dir, bytes, block, writers);
+	report(0, write_once(dir, bytes, block, writers), bytes * writers);
+}
+
+static void make_file(int dir, const char *name, const char *buffer, size_t bytes)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		err(1, "create %s", name);
+	write_all(fd, buffer, bytes);
+	if (close(fd) != 0)
+		err(1, "close %s", name);
+}
+
+/* create DIR COUNT BYTES: create, write, close, unlink, one file after the other. */
+static void do_create(char **args)
+{
+	int dir = open_dir(args[0]);
+	unsigned long long count = number(args[1]);
+	size_t bytes = number(args[2]);
+	char name[NAME_BYTES], *buffer = touched(bytes);
+	double start = now();
+
+	for (unsigned long long i = 0; i < count; i++) {
+		make_file(dir, name_of(name, i), buffer, bytes);
+		if (unlinkat(dir, name, 0) != 0)
+			err(1, "unlink %s", name);
+	}
+	report(start, now(), count);
+}
+
+/* fill DIR COUNT BYTES: make files that stay. */
+static void do_fill(char **args)
+{
+	int dir = open_dir(args[0]);
+	unsigned long long count = number(args[1]);
+	size_t bytes = number(args[2]);
+	char name[NAME_BYTES], *buffer = touched(bytes + 1);
+	double start = now();
+
+	for (unsigned long long i = 0; i < count; i++)
+		make_file(dir, name_of(name, i), buffer, bytes);
+	report(start, now(), count);
+}
+
+/* stat DIR COUNT: each file once, by name, in an order that is not the directory's. */
+static void do_stat(char **args)
+{
+	int dir = open_dir(args[0]);
+	unsigned long long count = number(args[1]), step = 7919;
+	char name[NAME_BYTES];
+	struct stat st;
+	double start;
+
+	if (count % step == 0)
+		step = 7907;
+	start = now();
+	for (unsigned long long i = 0; i < count; i++)
+		if (fstatat(dir, name_of(name, i * step % count), &st, 0) != 0)
+			err(1, "stat %s", name);
+	report(start, now(), count);
+}
+
+static void list(const char *path, int with_stat)
+{
+	unsigned long long count = 0;
+	struct dirent *entry;
+	struct stat st;
+	double start;
+	DIR *dir = opendir(path);
+
+	if (!dir)
+		err(1, "%s", path);
+	start = now();
+	while ((errno = 0, entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (with_stat &&
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			err(1, "stat %s", entry->d_name);
+		count++;
+	}
+	if (errno)
+		err(1, "readdir %s", path);
+	report(start, now(), count);
+	closedir(dir);
+}
+
+/* readdir DIR: a plain listing. */
+static void do_readdir(char **args)
+{
+	list(args[0], 0);
+}
+
+/* ls DIR: a listing with a stat of each entry, as ls -l and find -size do. */
+static void do_ls(char **args)
+{
+	list(args[0], 1);
+}
+
+/* hold DIR COUNT: open so many files for reading, report, and keep them until stdin ends.
+ */
+static void do_hold(char **args)
+{
+	int dir = open_dir(args[0]);
+	unsigned long long count = number(args[1]);
+	struct rlimit limit;
+	char name[NAME_BYTES], byte;
+	double start;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	start = now();
+	for (unsigned long long i = 0; i < count; i++)
+		if (openat(dir, name_of(name, i), O_RDONLY | O_CLOEXEC) < 0)
+			err(1, "open %s", name);
+	report(start, now(), count);
+	fflush(stdout);
+	while (read(0, &byte, 1) > 0)
+		;
+}
+
+static const struct verb {
+	const char *name;
+	int nr_args;
+	void (*run)(char **args);
+	const char *help;
+} verbs[] = {
+	{"read", 2, do_read, "FILE BLOCK"},
+	{"write", 4, do_write, "DIR BYTES BLOCK WRITERS"},
+	{"create", 3, do_create, "DIR COUNT BYTES"},
+	{"fill", 3, do_fill, "DIR COUNT BYTES"},
+	{"stat", 2, do_stat, "DIR COUNT"},
+	{"readdir", 1, do_readdir, "DIR"},
+	{"ls", 1, do_ls, "DIR"},
+	{"hold", 2, do_hold, "DIR COUNT"},
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(argv[1], verbs[i].name) != 0 || argc - 2 != verbs[i].nr_args)
+			continue;
+		verbs[i].run(argv + 2);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		fprintf(stderr, "usage: fsload %s %s\n", verbs[i].name, verbs[i].help);
+	return 2;
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# timeout: 180
+# The demo succeeds without PyTorch, without a package index and without Python, and says what it left out.
+
+. "${SRC:?}/tests/lib.sh"
+
+needs_fuse
+mkdir "$TEST_TMP/tmp" "$TEST_TMP/build"
+
+# demo [VAR=VALUE...]: with a build directory and a temporary directory of its own.
+demo() {
+	expect_ok env -u DEMO_OPTS -u DEMO_WITHOUT TMPDIR="$TEST_TMP/tmp" BUILD="$TEST_TMP/build" DEMO_MIB=2 "$@" \
+		bash "$SRC/tests/demo/demo.sh"
+	assert_eq "$(ls -A "$TEST_TMP/tmp")" "" "files left by the demo"
+	! grep "$TEST_TMP/tmp" /proc/self/mountinfo || die "a mount left by the demo"
+}
+
+# row LABEL TEXT: the line of the table that begins with LABEL contains TEXT.
+row() {
+	local line
+	line=$(grep "^$1" <<<"$OUT") || die "no row for $1"$'\n'"$OUT"
+	assert_contains "$line" "$2"
+}
+
+demo DEMO_WITHOUT="torch safetensors h5py numpy"
+row program "bytes     plain     mount  verdict"
+row "PyTorch" "left out: asked for by DEMO_WITHOUT"
+row "NumPy" "left out: asked for by DEMO_WITHOUT"
+row "tar, dd" identical
+assert_contains "$OUT" "demo: identical: 1, left out: 4"
+[ ! -e "$TEST_TMP/build/demo-venv" ] || die "made a Python environment for nothing"
+
+demo PYTHON=/nonexistent/python3
+row "h5py" "left out: no Python 3.8 or later (/nonexistent/python3)"
+row "tar, dd" identical
+
+needs python3
+demo PIP_NO_INDEX=1 PIP_CONFIG_FILE=/dev/null PIP_FIND_LINKS=
+row "PyTorch" "left out: "
+row "safetensors" "left out: "
+row "tar, dd" identical
