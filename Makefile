@@ -17,7 +17,7 @@ J ?= $(shell nproc)
 # Debian packages: what the build needs, then what the tests need. The README says why each.
 PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev
 PACKAGES_TEST := python3 python3-venv libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps
-PACKAGES_HEAVY := clang clang-format shellcheck mandoc mergerfs bindfs
+PACKAGES_HEAVY := clang libclang-rt-14-dev clang-format shellcheck mandoc mergerfs bindfs
 
 ifneq ($(V),1)
 Q := @
@@ -26,7 +26,7 @@ endif
 
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 override CPPFLAGS += -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
-override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow=local \
+override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes \
 	-fstack-protector-strong -pthread $(if $(filter 1,$(WERROR)),-Werror) $(SANITIZE)
 override LDFLAGS += -pthread $(SANITIZE)
 
@@ -45,12 +45,15 @@ HELPER_SRC := $(wildcard tests/helpers/*.c)
 
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 ENGINE_LIB := $(O)/lib/libengine.a
-TEST_PROGRAMS := $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
+# tests/fuzz: each file but replay.c is a target; `make fuzz` links it with libFuzzer instead.
+FUZZ_TARGETS := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+FS_LIB := $(O)/lib/libfs.a
+TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp
 
 .PHONY: all deps deps-test deps-heavy demo check check-asan check-tsan check-fallbacks bench lint \
-	install uninstall clean help tests fuzz
+	install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs
 
@@ -97,6 +100,23 @@ $(O)/tests/helpers/%: $(O)/obj/tests/helpers/%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
+# An archive, since some targets include the .c file whose inside they test.
+$(FS_LIB): $(filter-out $(O)/obj/fs/main.o $(O)/obj/fs/cmd/%,$(call obj,$(FS_SRC)))
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/tests/fuzz/%: $(O)/obj/tests/fuzz/%.o $(O)/obj/tests/fuzz/replay.o $(FS_LIB) $(ENGINE_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
+
+fuzzers: $(FUZZ_TARGETS:%=$(O)/fuzzers/%)
+$(O)/fuzzers/%: $(O)/obj/tests/fuzz/%.o $(FS_LIB) $(ENGINE_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(PKG_LIBS)
+
 $(O)/tests/random/randops: $(call obj,$(wildcard tests/random/*.c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
@@ -139,19 +159,34 @@ check-fallbacks: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)CKPTFS_TEST_FEATURES_OFF=all CKPTFS_TEST_PIN_BUDGET=4 tests/run --build $(O) tests/fs tests/posix tests/random $(ARGS)
 
+# A sanitizer's findings in a daemon go to files, and any file there is a failure.
+define run_sanitized
+	$(Q)rm -rf $(O)/$(1)/reports && mkdir -p -m 1777 $(O)/$(1)/reports && chmod 1777 $(O)/$(1)/reports
+	$(Q)ASAN_OPTIONS=log_path=$(abspath $(O))/$(1)/reports/asan UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:log_path=$(abspath $(O))/$(1)/reports/ubsan \
+		TSAN_OPTIONS=halt_on_error=0:second_deadlock_stack=1:log_path=$(abspath $(O))/$(1)/reports/tsan \
+		tests/run --build $(O)/$(1) --slow 5 $(2) $(ARGS)
+	$(Q)set -- $(O)/$(1)/reports/*; [ ! -e "$$1" ] || { cat "$$@"; echo "the sanitizer found something, see above"; exit 1; }
+endef
+
 check-asan: deps-heavy
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)/asan SAN=address,undefined tests
-	$(Q)UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 tests/run --build $(O)/asan --slow 3 \
-		tests/unit tests/fs tests/cli tests/posix tests/random $(ARGS)
+	$(call run_sanitized,asan,tests/unit tests/fs tests/cli tests/posix tests/random)
 
 check-tsan: deps-heavy
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)/tsan SAN=thread tests
-	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 tests/run --build $(O)/tsan --slow 5 \
-		tests/unit tests/fs tests/cli tests/random $(ARGS)
+	$(call run_sanitized,tsan,tests/unit tests/fs tests/cli tests/random)
 
 bench: deps-heavy
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) CKPTFS=$(abspath $(O))/bin/ckptfs python3 tests/bench/bench.py $(ARGS)
+
+# Runs each fuzzer for FUZZ_SECONDS; FUZZ=options runs one.
+FUZZ_SECONDS ?= 20
+FUZZ ?= $(FUZZ_TARGETS)
+fuzz: deps-heavy
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)/fuzz CC=clang WERROR=0 \
+		SAN=fuzzer-no-link,address,undefined fuzzers
+	$(Q)tests/fuzz/fuzz $(O)/fuzz $(FUZZ_SECONDS) $(FUZZ)
 
 lint: deps-heavy
 	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) tests/lint/lint.sh
@@ -179,6 +214,7 @@ help:
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
 	@echo '  make check-tsan   the suite under ThreadSanitizer'
 	@echo '  make bench        measure against the plain directory, mergerfs and bindfs'
+	@echo '  make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo '  make lint         formatting, layering, shell, man pages'
 	@echo '  make install      to prefix=$(prefix), below DESTDIR'
 	@echo '  make deps         only install the Debian packages that the build needs'

@@ -42,8 +42,9 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 		engine_close(en);
 		return err;
 	}
-	features_probe(&en->backing.features, en->backing.root_fd);
-	features_set(&en->backing.features, FEATURE_ACT_AS_CALLER, creds_init());
+	features_probe(&en->backing.features, en->backing.root_fd, !en->config.read_only);
+	features_set(&en->backing.features, FEATURE_ACT_AS_CALLER,
+		     creds_init(feature_untried(&en->backing.features, FEATURE_ACT_AS_CALLER)));
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/list.h"
 #include "fs/control_dir.h"
 #include "fs/rundir.h"
 
@@ -18,6 +19,7 @@
 #define MAX_CONNECTIONS	 64
 #define SERVER_TIMEOUT_S 2
 #define ASK_TIMEOUT_MS	 1500 /* of the two seconds that a verb may take */
+#define PROBE_MS	 500
 
 struct control {
 	struct fs *fs;
@@ -26,11 +28,13 @@ struct control {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	int connections; /* lock */
-	bool finishing;	 /* lock */
+	int connections;    /* lock */
+	struct list asking; /* lock; those whose request has not come yet, oldest first */
+	bool finishing;	    /* lock */
 };
 
 struct connection {
+	struct list link; /* lock; on asking */
 	struct control *control;
 	int fd;
 };
@@ -127,6 +131,12 @@ static json_t *serve_request(struct control *s, const json_t *request, uid_t uid
 	return refusal(e.err, e.text);
 }
 
+static void stop_asking(struct connection *c)
+{
+	LOCK_SCOPE(&c->control->lock);
+	list_del(&c->link);
+}
+
 static void end_connection(struct control *s)
 {
 	LOCK_SCOPE(&s->lock);
@@ -144,6 +154,7 @@ static void *connection_main(void *arg)
 	int err = receive_line(c->fd, REQUEST_MAX,
 			       clock_mono_ns() + SERVER_TIMEOUT_S * NSEC_PER_SEC, &request);
 
+	stop_asking(c);
 	getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	if (err != -ECONNRESET && err != -ETIMEDOUT) {
 		answer = serve_request(s, err ? NULL : request, peer.uid);
@@ -163,20 +174,34 @@ static void *connection_main(void *arg)
 	return NULL;
 }
 
+/* Lock held. Those who connect and say nothing must not keep others out. */
+static void make_room(struct control *s)
+{
+	while (s->connections == MAX_CONNECTIONS && !s->finishing) {
+		if (!list_empty(&s->asking))
+			shutdown(container_of(s->asking.next, struct connection, link)->fd,
+				 SHUT_RDWR);
+		pthread_cond_wait(&s->changed, &s->lock);
+	}
+}
+
 static bool start_connection(struct control *s, int fd)
 {
 	struct connection *c = malloc(sizeof(*c));
 	pthread_t thread;
 	{
 		LOCK_SCOPE(&s->lock);
-		if (!c || s->finishing || s->connections == MAX_CONNECTIONS) {
+		make_room(s);
+		if (!c || s->finishing) {
 			free(c);
 			return false;
 		}
+		*c = (struct connection){.control = s, .fd = fd};
+		list_append(&s->asking, &c->link);
 		s->connections++;
 	}
-	*c = (struct connection){s, fd};
 	if (pthread_create(&thread, NULL, connection_main, c)) {
+		stop_asking(c);
 		free(c);
 		end_connection(s);
 		return false;
@@ -220,6 +245,7 @@ struct control *control_start(struct fs *fs, int listen_fd,
 		s->fs = fs;
 		s->listen_fd = listen_fd;
 		s->umount = umount;
+		list_init(&s->asking);
 		pthread_mutex_init(&s->lock, NULL);
 		pthread_cond_init(&s->changed, NULL);
 		if (!pthread_create(&s->thread, NULL, accept_main, s))
@@ -232,12 +258,16 @@ struct control *control_start(struct fs *fs, int listen_fd,
 
 void control_finish(struct control *s)
 {
+	struct list *l;
+
 	if (!s)
 		return;
 	{
 		LOCK_SCOPE(&s->lock);
 		s->finishing = true;
-		/* Each ends by itself: reading and sending have time limits. */
+		list_for_each(l, &s->asking)
+			shutdown(container_of(l, struct connection, link)->fd, SHUT_RDWR);
+		/* The others end by themselves: sending has a time limit. */
 		while (s->connections)
 			pthread_cond_wait(&s->changed, &s->lock);
 	}
@@ -263,6 +293,8 @@ static int errno_of(const char *name)
 
 static int no_answer(const struct mount_entry *m, int err, int pid, struct error *e)
 {
+	if (err == -ENOENT && mountinfo_probe(m->path, PROBE_MS) == MOUNT_ALIVE)
+		return FAIL(e, ENXIO, DAEMON_ELSEWHERE, m->path);
 	if (err == -ECONNREFUSED || err == -ENOENT || err == -ECONNRESET)
 		return FAIL(e, ECONNREFUSED, DAEMON_DEAD, m->path, m->path);
 	if (err == -ETIMEDOUT)

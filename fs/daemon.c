@@ -37,6 +37,7 @@ struct daemon {
 	struct control *control;
 	pthread_t signal_thread;
 	bool signals;
+	atomic_bool ending; /* a signal now only wakes the signal thread */
 };
 
 static char libfuse_said[512]; /* the last complaint, for MOUNT_REFUSED; before threads start */
@@ -98,12 +99,12 @@ static void block_signals(sigset_t *set)
 
 static void *signal_main(void *arg)
 {
-	struct daemon *d = arg; /* cancelled while it waits for a signal */
+	struct daemon *d = arg;
 	sigset_t set;
 	int sig;
 
 	block_signals(&set);
-	while (!sigwait(&set, &sig)) {
+	while (!sigwait(&set, &sig) && !d->ending) {
 		struct error e;
 		int err = unmount_self(&d->fs, &e);
 
@@ -115,7 +116,8 @@ static void *signal_main(void *arg)
 		log_warn("%s", e.text);
 		if (err)
 			continue;
-		sigwait(&set, &sig);
+		if (sigwait(&set, &sig) || d->ending)
+			return NULL;
 		log_warn("stopped by a second signal");
 		_exit(1);
 	}
@@ -132,7 +134,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 					 FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPORT_SUPPORT;
 	static const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS |
 				       FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO |
-				       FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_POSIX_ACL;
+				       FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_POSIX_ACL |
+				       FUSE_CAP_DONT_MASK; /* a default ACL outranks the umask */
 
 	(void)userdata;
 	conn->want &= ~unwanted;
@@ -175,9 +178,9 @@ static struct fuse_session *make_session(struct daemon *d)
 	size_t len;
 
 	snprintf(options, sizeof(options),
-		 "subtype=ckptfs,default_permissions,nosuid,nodev,max_read=%u%s%s,fsname=",
+		 "subtype=ckptfs,default_permissions,nosuid,nodev,max_read=%u%s%s%s,fsname=",
 		 REQUEST_MAX_BYTES, wants_allow_other(&d->engine) ? ",allow_other" : "",
-		 d->engine.config.read_only ? ",ro" : "");
+		 d->engine.config.read_only ? ",ro" : "", d->engine.config.no_exec ? ",noexec" : "");
 	len = strlen(options);
 	escape_option(options + len, sizeof(options) - len, d->engine.backing.path);
 	ops_name(&ops);
@@ -207,10 +210,7 @@ static int mount_session(struct daemon *d, struct error *e)
 {
 	const char *point = d->options->mountpoint;
 	struct mount_entry m;
-	int err = check_device(e);
 
-	if (err)
-		return err;
 	fuse_set_log_func(keep_libfuse_log);
 	d->fs.session = make_session(d);
 	if (!d->fs.session || fuse_session_mount(d->fs.session, point))
@@ -263,12 +263,14 @@ static int prepare(struct daemon *d, struct error *e)
 	const struct daemon_options *o = d->options;
 	int err = rundir_make(d->run_dir, e);
 
+	/* What is refused without the backing is refused before that is touched. */
+	if (!err)
+		err = check_device(e);
+	if (!err)
+		err = rundir_take_label(d->run_dir, config_text(o->config, OPT_NODE), d->label,
+					&d->label_fd, e);
 	if (!err)
 		err = engine_open(&d->engine, o->config, o->backing, e);
-	if (err)
-		return err;
-	err = rundir_take_label(d->run_dir, config_text(&d->engine.config, OPT_NODE), d->label,
-				&d->label_fd, e);
 	if (err)
 		return err;
 	d->fs.engine = &d->engine;
@@ -307,7 +309,8 @@ static void withdraw(struct daemon *d)
 		rundir_unlisten(d->run_dir, d->major, d->minor);
 	control_finish(d->control);
 	if (d->signals) {
-		pthread_cancel(d->signal_thread);
+		d->ending = true;
+		pthread_kill(d->signal_thread, SIGHUP);
 		pthread_join(d->signal_thread, NULL);
 	}
 	if (d->label_fd >= 0)
@@ -316,8 +319,10 @@ static void withdraw(struct daemon *d)
 
 static void tear_down(struct daemon *d)
 {
-	if (d->fs.session)
+	if (d->fs.session) {
+		fuse_session_unmount(d->fs.session); /* frees what mounting left; it is unmounted */
 		fuse_session_destroy(d->fs.session);
+	}
 	tree_destroy(d->fs.tree);
 	requests_destroy(d->fs.requests);
 	engine_close(&d->engine);
@@ -333,7 +338,7 @@ int daemon_run(const struct daemon_options *o, struct error *e)
 	if (!d)
 		return FAIL(e, ENOMEM, MOUNT_REFUSED, o->mountpoint, ": ", strerror(ENOMEM));
 	d->options = o;
-	d->label_fd = -1;
+	d->label_fd = d->engine.backing.root_fd = d->engine.backing.proc_fd = -1;
 	block_signals(&set);
 	umask(0);
 	raise_fd_limit();
@@ -345,7 +350,9 @@ int daemon_run(const struct daemon_options *o, struct error *e)
 	if (err && err != -EBUSY && d->mounted)
 		unmount_detach(&d->fs, &(struct error){0});
 	withdraw(d);
-	log_info("%s ends", o->mountpoint);
+	if (d->mounted)
+		if (d->mounted)
+		log_info("%s ends", o->mountpoint);
 	if (err == -EBUSY && d->mounted)
 		_exit(0); /* unmounted; a thread is still inside the backing and uses all of this */
 	tear_down(d);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The command: a table of verbs. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
@@ -78,10 +80,23 @@ static int print_overview(FILE *f)
 	return EXIT_DONE;
 }
 
+/* A caller may have closed its standard descriptors; files opened later must not get their numbers. */
+static void open_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	size_t i;
 
+	open_standard_fds();
 	if (argc < 2) {
 		print_overview(stderr);
 		return EXIT_USAGE;

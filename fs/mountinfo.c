@@ -2,6 +2,7 @@
 #include "fs/mountinfo.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,10 +33,11 @@ static void unescape(char *s)
 	*out = '\0';
 }
 
-static void copy_field(char *to, size_t size, const char *from)
+static void copy_field(char *to, size_t size, char *from)
 {
+	if (from)
+		unescape(from);
 	snprintf(to, size, "%s", from ? from : "");
-	unescape(to);
 }
 
 /* One line: id parent maj:min root point options [tags] - type source superoptions */
@@ -203,11 +205,12 @@ enum mount_life mountinfo_probe(const char *path, int timeout_ms)
 		return MOUNT_SILENT;
 	child = fork();
 	if (child == 0) {
-		struct stat st;
+		struct statx stx;
 
-		answer = !stat(path, &st)				 ? 'a'
-			 : errno == ENOTCONN || errno == ECONNABORTED ? 'd'
-								      : 'a';
+		/* The kernel's memory of the attributes outlives the daemon. */
+		answer = !statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) ? 'a'
+			 : errno == ENOTCONN || errno == ECONNABORTED			      ? 'd'
+											      : 'a';
 		_exit(write(pipes[1], &answer, 1) != 1);
 	}
 	close(pipes[1]);

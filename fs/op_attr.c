@@ -139,6 +139,12 @@ static int set_attrs(struct fs *fs, const struct caller *c, int fd, const struct
 	/* chown(-1, -1) sets nothing, but ctime. */
 	if (!err && (to_set & SET_OWNER || !(to_set & SET_ANYTHING)))
 		err = set_owner(fs, c, fd, attr, to_set);
+	/*
+	 * So ends, too, what the kernel asks for before somebody else writes to a file that has the
+	 * sgid bit alone: the write itself will have the backing clear it.
+	 */
+	if (err == -EPERM && !(to_set & SET_ANYTHING))
+		err = 0;
 	if (!err && (to_set & FUSE_SET_ATTR_SIZE))
 		err = set_size(fs, c, fd, h, attr->st_size);
 	if (!err && (to_set & SET_TIMES))
@@ -179,12 +185,13 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 static void op_statfs(fuse_req_t req, fuse_ino_t id)
 {
 	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
 	struct node *n = control_is(id) ? NULL : node_get(fs->tree, id);
 	struct node_fd nf;
 	struct statvfs sv;
 	int err;
 
-	if (n && !tree_fd(fs->tree, n, &nf)) {
+	if (n && !AS_CALLER(&c, tree_fd(fs->tree, n, &nf))) {
 		err = backing_statfs(&fs->engine->backing, nf.fd, &sv);
 		tree_fd_put(fs->tree, &nf);
 	} else {

@@ -5,12 +5,22 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
 #include "fs/fs.h"
 
 #define DENTS_BYTES 65536
+
+/* Removed and made anew behind our back: ESTALE has the kernel look its name up again. */
+static int check_remade(struct fs *fs, struct node *n, int fd)
+{
+	struct statx stx;
+	int err = backing_stat(&fs->engine->backing, fd, &stx);
+
+	return !err && stx.stx_nlink == 0 && tree_replaced(fs->tree, n) ? -ESTALE : err;
+}
 
 /* replies: open, error */
 static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
@@ -36,7 +46,9 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 							  (fi->flags & O_NOATIME)));
 		tree_fd_put(fs->tree, &nf);
 	}
-	err = fd < 0 ? fd : 0;
+	err = fd < 0 ? fd : check_remade(fs, n, fd);
+	if (err && fd >= 0)
+		close(fd);
 	if (!err) {
 		h = handle_create(fs->tree, n, fd, O_RDONLY);
 		err = h ? 0 : -ENOMEM;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
@@ -11,6 +12,10 @@
 
 /* One request copies at most this much, so that a long copy can be interrupted. */
 #define COPY_MAX ((size_t)128 << 20)
+
+/* How often, and for how long, a write asks a full backing again. */
+#define FULL_NAPS   10
+#define FULL_NAP_NS (2 * NSEC_PER_MSEC)
 
 /* The kernel marks an open by execve; it needs execute permission only. */
 #define OPEN_FOR_EXEC 0x20
@@ -145,7 +150,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	int err;
 
 	if (control_is(parent) || control_is_name(parent, name)) {
-		fuse_reply_err(req, control_is(parent) ? EACCES : EISDIR);
+		fuse_reply_err(req, control_is(parent) ? EPERM : EISDIR);
 		return;
 	}
 	if (!backing_name_ok(name)) {
@@ -208,6 +213,33 @@ static int write_flags(const struct fuse_file_info *fi)
 	return rwf;
 }
 
+/*
+ * What a program frees is there for its next write, although the kernel tells of closed and of
+ * forgotten files only a moment later: a full backing is asked again before that counts.
+ */
+static ssize_t write_patiently(struct fs *fs, int fd, const char *data, size_t size, off_t off,
+			       int rwf)
+{
+	const struct timespec nap = {.tv_nsec = FULL_NAP_NS};
+	size_t done = 0;
+	int naps = 0;
+	ssize_t n;
+
+	for (;;) {
+		n = backing_write(&fs->engine->backing, fd, data + done, size - done,
+				  off + (off_t)done, rwf);
+		if (n > 0)
+			done += (size_t)n;
+		else if ((n == -ENOSPC || n == -EDQUOT) && naps++ < FULL_NAPS)
+			nanosleep(&nap, NULL);
+		else
+			break;
+		if (done == size)
+			break;
+	}
+	return done ? (ssize_t)done : n;
+}
+
 /* replies: write, error. As the caller, so that the backing clears suid bits and counts quota. */
 static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t size, off_t off,
 		     struct fuse_file_info *fi)
@@ -222,7 +254,7 @@ static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t siz
 	else
 		creds_become(&c);
 	atomic_store(&h->written, true);
-	n = backing_write(&fs->engine->backing, h->fd, data, size, off, write_flags(fi));
+	n = write_patiently(fs, h->fd, data, size, off, write_flags(fi));
 	if (n < 0) {
 		reply_result(req, "write", id, NULL, (int)n);
 	} else {

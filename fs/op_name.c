@@ -68,8 +68,7 @@ static bool place_begin(struct place *p, fuse_req_t req, const char *op, uint64_
 		char text[MESSAGE_MAX];
 
 		MESSAGE(text, RESERVED_NAME, CONTROL_DIR_NAME, p->caller.uid);
-		failures_add(p->fs->engine->failures, p->caller.uid, op, CONTROL_DIR_NAME, EPERM,
-			     text);
+		log_info("%s: %s", op, text);
 		fuse_reply_err(req, EPERM);
 		return false;
 	}
@@ -238,8 +237,9 @@ static void op_readlink(fuse_req_t req, fuse_ino_t id)
 	struct fs *fs = req_fs(req);
 	char *target = requests_data_buffer();
 	struct node_fd nf;
+	struct caller c = req_caller(req);
 	struct node *n = control_is(id) ? NULL : node_get(fs->tree, id);
-	int len = n ? tree_fd(fs->tree, n, &nf) : -EINVAL;
+	int len = n ? AS_CALLER(&c, tree_fd(fs->tree, n, &nf)) : -EINVAL;
 
 	if (!len) {
 		len = backing_readlink(&fs->engine->backing, nf.fd, target, PATH_MAX);

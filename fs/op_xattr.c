@@ -42,6 +42,12 @@ static void reply_value(fuse_req_t req, const char *op, fuse_ino_t id, ssize_t l
 		fuse_reply_buf(req, buf, (size_t)len);
 }
 
+/* The kernel reads these to judge an access, and refuses it when they are "not supported". */
+static bool is_acl(const char *name)
+{
+	return !strncmp(name, "system.posix_acl_", strlen("system.posix_acl_"));
+}
+
 /* replies: buf, xattr, error */
 static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t size)
 {
@@ -52,6 +58,10 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	char key[XATTR_NAME_MAX + 1];
 	ssize_t len;
 
+	if (control_is(id) && is_acl(name)) {
+		fuse_reply_err(req, ENODATA);
+		return;
+	}
 	if (!begin(req, "getxattr", id, &c, &nf))
 		return;
 	/* The name lies in the message that the buffer may overwrite. */
@@ -59,6 +69,11 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
 	len = AS_CALLER(&c, backing_getxattr(&fs->engine->backing, nf.fd, key, buf, size));
+	/* To a permission check of the kernel, a backing without ACLs is a file without one. */
+	if (len == -EOPNOTSUPP && !strncmp(key, "system.posix_acl_", 17))
+		len = -ENODATA;
+	if (len == -EOPNOTSUPP && is_acl(key))
+		len = -ENODATA;
 	reply_value(req, "getxattr", id, len, size, buf);
 	tree_fd_put(fs->tree, &nf);
 }

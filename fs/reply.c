@@ -96,7 +96,7 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	int err = AS_CALLER(&c, tree_lookup(fs->tree, dir, name, &n, &stx));
 
 	if (err) {
-		reply_result(req, op, dir->id, name, err);
+		reply_result(req, op, dir->id, name, gone_dir(fs, dir, err));
 		return;
 	}
 	fill_entry(fs, n, &stx, &entry);
@@ -119,7 +119,7 @@ int gone_dir(struct fs *fs, struct node *dir, int err)
 	struct node_fd nf;
 	struct statx stx;
 
-	if (err != -ENOENT || tree_fd(fs->tree, dir, &nf))
+	if (err != -ENOENT || dir->id == NODE_ROOT || tree_fd(fs->tree, dir, &nf))
 		return err;
 	if (!backing_stat(&fs->engine->backing, nf.fd, &stx) && stx.stx_nlink == 0)
 		err = -ESTALE;

@@ -46,6 +46,7 @@ struct requests {
 	pthread_cond_t changed;	      /* a thread ended, or serving ends */
 	struct list active, queued, free; /* lock */
 	unsigned idle, nr_threads, in_flight; /* lock */
+	pid_t dying;	       /* lock; whose FLUSH was given up last, 0 = none */
 	bool exited, threads_told;	      /* lock */
 };
 
@@ -321,6 +322,19 @@ static bool due(struct request *r, uint64_t now, uint64_t *waited)
 	       is_exiting(r->pid);
 }
 
+/* Lock held. Answers @r before it is served, unless it was answered. */
+static bool give_up(struct requests *rs, struct request *r)
+{
+	if (atomic_exchange(&r->answered, true))
+		return false;
+	r->abandoned = true;
+	if (r->opcode == FUSE_FLUSH)
+		rs->dying = r->pid;
+	atomic_fetch_add(&rs->fs->engine->metrics.interrupted, 1);
+	reply_raw(rs, r->unique, -EINTR);
+	return true;
+}
+
 /* Looks after one request; returns true when there is something to tell about it. Lock held. */
 static bool watch_one(struct requests *rs, struct request *r, uint64_t now, bool *abandoned)
 {
@@ -329,11 +343,8 @@ static bool watch_one(struct requests *rs, struct request *r, uint64_t now, bool
 	*abandoned = false;
 	if (atomic_load(&r->answered))
 		return false;
-	if (due(r, now, &waited) && !atomic_exchange(&r->answered, true)) {
+	if (due(r, now, &waited) && give_up(rs, r)) {
 		*abandoned = true;
-		r->abandoned = true;
-		atomic_fetch_add(&rs->fs->engine->metrics.interrupted, 1);
-		reply_raw(rs, r->unique, -EINTR);
 		if (r->queued) {
 			r->queued = false;
 			atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
@@ -351,11 +362,12 @@ static bool watch_one(struct requests *rs, struct request *r, uint64_t now, bool
 /* One round over everything in flight. Returns false when there is nothing left to tell. */
 static bool watch_round(struct requests *rs, struct request_facts *w, bool *abandoned)
 {
-	uint64_t now = clock_mono_ns();
 	struct list *heads[] = {&rs->active, &rs->queued}, *l, *tmp;
+	uint64_t now;
 	size_t i;
 	LOCK_SCOPE(&rs->lock);
 
+	now = clock_mono_ns(); /* not before the lock: no request may be younger than it */
 	for (i = 0; i < ARRAY_SIZE(heads); i++) {
 		list_for_each_safe(l, tmp, heads[i]) {
 			struct request *r = container_of(l, struct request, link);
@@ -521,6 +533,9 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	}
 	LOCK_SCOPE(&rs->lock);
 	rs->in_flight++;
+	/* The second of many files that it had open: do not make it wait for each in turn. */
+	if (r->opcode == FUSE_FLUSH && r->pid && r->pid == rs->dying && is_exiting(r->pid))
+		give_up(rs, r);
 	if (rs->idle == 1 && !start_server(rs)) {
 		r->queued = true;
 		list_append(&rs->queued, &r->link);
@@ -669,13 +684,14 @@ int requests_serve(struct requests *rs, struct fuse_session *se, void (*ready)(s
 json_t *requests_to_json(struct requests *rs)
 {
 	struct request_facts facts[16];
-	uint64_t now = clock_mono_ns(), oldest = now;
+	uint64_t now, oldest;
 	struct list *heads[] = {&rs->active, &rs->queued}, *l;
 	json_t *waiting = json_array();
 	unsigned in_flight, threads, nr = 0;
 	size_t i;
 	{
 		LOCK_SCOPE(&rs->lock);
+		oldest = now = clock_mono_ns();
 		in_flight = rs->in_flight;
 		threads = rs->nr_threads;
 		for (i = 0; i < ARRAY_SIZE(heads); i++) {

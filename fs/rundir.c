@@ -48,6 +48,8 @@ int rundir_make(char out[RUNDIR_PATH_MAX], struct error *e)
 
 	while (candidate(n, geteuid(), out) && (!*out || n == 3))
 		n++;
+	if (strlen(out) + sizeof("/4095-1048575.sock") > sizeof(((struct sockaddr_un *)0)->sun_path))
+		return FAIL(e, ENAMETOOLONG, RUN_DIR, out, "its path is too long for a unix socket");
 	if (mkdir(out, 0755) && errno != EEXIST)
 		return FAIL(e, errno, RUN_DIR, out, strerror(errno));
 	if (lstat(out, &st))

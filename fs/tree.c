@@ -171,12 +171,24 @@ static bool is_same(const struct node *n, const struct statx *stx)
 struct closing {
 	int fds[MAX_CLOSING];
 	unsigned nr;
+	struct node *rest; /* referenced: a parent that did not fit in any more */
 };
 
-static void close_all(struct closing *c)
+static void drop_unused(struct tree *t, struct node *n, struct closing *c);
+
+static void close_all(struct tree *t, struct closing *c)
 {
-	while (c->nr)
-		close(c->fds[--c->nr]);
+	for (;;) {
+		struct node *n = take_ptr(c->rest);
+
+		while (c->nr)
+			close(c->fds[--c->nr]);
+		if (!n)
+			return;
+		LOCK_SCOPE(&t->lock);
+		n->refs--;
+		drop_unused(t, n, c);
+	}
 }
 
 /* Lock held. */
@@ -246,10 +258,12 @@ static void drop_unused(struct tree *t, struct node *n, struct closing *c)
 		free(n->name);
 		free(n);
 		n = parent;
+		if (n && c->nr == MAX_CLOSING) {
+			c->rest = n;
+			return;
+		}
 		if (n)
 			n->refs--;
-		if (c->nr == MAX_CLOSING) /* a very deep tree: the rest goes with the next call */
-			break;
 	}
 }
 
@@ -320,7 +334,7 @@ void node_put(struct tree *t, struct node *n)
 		n->refs--;
 		drop_unused(t, n, &c);
 	}
-	close_all(&c);
+	close_all(t, &c);
 }
 
 void tree_forget(struct tree *t, uint64_t id, uint64_t count)
@@ -335,7 +349,7 @@ void tree_forget(struct tree *t, uint64_t id, uint64_t count)
 		n->nlookup -= count < n->nlookup ? count : n->nlookup;
 		drop_unused(t, n, &c);
 	}
-	close_all(&c);
+	close_all(t, &c);
 }
 
 /*
@@ -365,7 +379,7 @@ static int enter(struct tree *t, struct node *dir, const char *name, const struc
 			c.fds[c.nr++] = pin_fd;
 		}
 	}
-	close_all(&c);
+	close_all(t, &c);
 	*out = n;
 	return n ? 0 : -ENOMEM;
 }
@@ -386,7 +400,7 @@ static bool enter_known(struct tree *t, struct node *dir, const char *name,
 		pin(t, n, -1, &c);
 		set_place(t, n, dir, name, &c);
 	}
-	close_all(&c);
+	close_all(t, &c);
 	*out = n;
 	return true;
 }
@@ -441,7 +455,7 @@ void tree_moved(struct tree *t, struct node *dir, const char *name)
 		if (n)
 			set_place(t, n, dir, name, &c);
 	}
-	close_all(&c);
+	close_all(t, &c);
 }
 
 /* --- descriptors --- */
@@ -490,7 +504,7 @@ static int pin_by_name(struct tree *t, struct node *n, struct node *dir, const c
 		pin(t, n, fd, &c);
 		n->pin_users--;
 	}
-	close_all(&c);
+	close_all(t, &c);
 	return 0;
 }
 
@@ -517,7 +531,7 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 		if (err)
 			return err;
 	}
-	return err;
+	return -ESTALE; /* others took the new pin away each time */
 }
 
 void tree_fd_put(struct tree *t, struct node_fd *nf)
@@ -535,17 +549,42 @@ void tree_fd_put(struct tree *t, struct node_fd *nf)
 	node_put(t, nf->node);
 }
 
+bool tree_replaced(struct tree *t, struct node *n)
+{
+	__cleanup_free char *name = NULL;
+	struct node *dir;
+	struct node_fd at;
+	struct statx stx;
+	int err;
+	{
+		LOCK_SCOPE(&t->lock);
+		name = n->name ? strdup(n->name) : NULL;
+		dir = n->parent;
+		if (!name || !dir)
+			return false;
+		dir->refs++;
+	}
+	err = tree_fd(t, dir, &at);
+	if (!err) {
+		err = backing_stat_at(&t->engine->backing, at.fd, name, &stx);
+		tree_fd_put(t, &at);
+	}
+	node_put(t, dir);
+	return !err && !is_same(n, &stx);
+}
+
 /* --- paths for people --- */
 
-static size_t prepend(char *buf, size_t at, const char *name)
+static bool prepend(char *buf, size_t *at, const char *name)
 {
 	size_t len = strlen(name);
 
-	if (at < len + 1)
-		return 0;
-	memcpy(buf + at - len, name, len);
-	buf[at - len - 1] = '/';
-	return at - len - 1;
+	if (*at < len + 1)
+		return false;
+	*at -= len + 1;
+	buf[*at] = '/';
+	memcpy(buf + *at + 1, name, len);
+	return true;
 }
 
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
@@ -555,10 +594,10 @@ void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t 
 	struct node *n = find_id(t, id);
 
 	buf[at] = '\0';
-	if (name)
-		at = prepend(buf, at, name);
-	for (; n && n->id != NODE_ROOT && at; n = n->parent)
-		at = prepend(buf, at, n->name ? n->name : "?");
+	if (name && !prepend(buf, &at, name))
+		n = NULL;
+	while (n && n->id != NODE_ROOT && prepend(buf, &at, n->name ? n->name : "?"))
+		n = n->parent;
 	start = buf[at] == '/' ? at + 1 : at;
 	memmove(buf, buf + start, size - start);
 	if (!*buf)

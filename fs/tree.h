@@ -114,6 +114,9 @@ struct node_fd {
 int tree_fd(struct tree *t, struct node *n, struct node_fd *out);
 void tree_fd_put(struct tree *t, struct node_fd *nf);
 
+/* Has the name that @n was last seen under been given to another inode since? */
+bool tree_replaced(struct tree *t, struct node *n);
+
 /* Path of node @id below the mount point, with "/@name" behind it if given; for people. */
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 

@@ -181,6 +181,8 @@ kill9_and_reaped() {
 
 # mount_ckptfs [-o OPTS] [BACKING [MOUNTPOINT]]: mount, or the test fails. Directories are made where missing.
 # Sets $BACK (TEST_TMP/back) and $MNT (TEST_TMP/mnt). Unmounted when the test ends.
+# CKPTFS_TEST_FEATURES_OFF and CKPTFS_TEST_PIN_BUDGET of the run's environment reach the daemon as
+# CKPTFS_FEATURES_OFF and CKPTFS_PIN_BUDGET, unless the test sets these itself.
 mount_ckptfs() {
 	local options=()
 	if [ "${1-}" = -o ]; then
@@ -190,6 +192,12 @@ mount_ckptfs() {
 	BACK=${1-$TEST_TMP/back}
 	MNT=${2-$TEST_TMP/mnt}
 	mkdir -p "$BACK" "$MNT" || die "cannot make $BACK and $MNT"
+	if [ -n "${CKPTFS_TEST_FEATURES_OFF-}" ]; then
+		export CKPTFS_FEATURES_OFF=${CKPTFS_FEATURES_OFF-$CKPTFS_TEST_FEATURES_OFF}
+	fi
+	if [ -n "${CKPTFS_TEST_PIN_BUDGET-}" ]; then
+		export CKPTFS_PIN_BUDGET=${CKPTFS_PIN_BUDGET-$CKPTFS_TEST_PIN_BUDGET}
+	fi
 	expect_ok "$CKPTFS" mount ${options[@]+"${options[@]}"} "$BACK" "$MNT"
 }
 

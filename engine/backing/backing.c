@@ -170,7 +170,8 @@ int backing_reopen(struct backing *b, int fd, int flags)
 	int new_fd;
 
 	flags = (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL)) | O_CLOEXEC;
-	if (feature(&b->features, FEATURE_ODIRECT) == false)
+	if (!feature(&b->features, FEATURE_ODIRECT) &&
+	    !feature_untried(&b->features, FEATURE_ODIRECT))
 		flags &= ~O_DIRECT;
 	new_fd = openat(b->proc_fd, fd_entry(fd, entry), flags);
 	if (new_fd < 0 && errno == EINVAL && (flags & O_DIRECT))

@@ -40,11 +40,11 @@ static void drop_sys_resource(void)
 	syscall(SYS_capset, &head, data);
 }
 
-bool creds_init(void)
+bool creds_init(bool wanted)
 {
 	daemon_uid = geteuid();
 	daemon_gid = getegid();
-	if (daemon_uid == 0 && !setgroups(0, NULL)) {
+	if (wanted && daemon_uid == 0 && !setgroups(0, NULL)) {
 		/* setfsuid reports nothing but the previous value: try, look, go back. */
 		setfsuid(65534);
 		can_switch = setfsuid((uid_t)-1) == 65534;

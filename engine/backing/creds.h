@@ -20,9 +20,9 @@ struct caller {
 /*
  * Once, before any thread: finds out whether this process may switch at all, drops root's
  * supplementary groups and CAP_SYS_RESOURCE (with it the backing would let users exceed their
- * quota). Returns true when threads can act as others.
+ * quota). Returns true when threads can act as others; never unless @wanted.
  */
-bool creds_init(void);
+bool creds_init(bool wanted);
 
 /* From here on this thread acts as @c without supplementary groups. No effect if creds_init said no. */
 void creds_become(const struct caller *c);

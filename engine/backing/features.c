@@ -111,7 +111,7 @@ static void probe_files(struct features *f, int dir)
 	unlinkat(dir, a, 0);
 }
 
-void features_probe(struct features *f, int root_fd)
+void features_probe(struct features *f, int root_fd, bool may_write)
 {
 	__cleanup_fd int dir =
 		openat(root_fd, FORMAT_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -119,7 +119,7 @@ void features_probe(struct features *f, int root_fd)
 	features_set(f, FEATURE_OPENAT2, try_openat2(root_fd));
 	features_set(f, FEATURE_BTIME, try_btime(root_fd));
 	features_set(f, FEATURE_XATTR, try_xattr(root_fd));
-	if (dir >= 0)
+	if (dir >= 0 && may_write)
 		probe_files(f, dir);
 }
 

@@ -34,8 +34,11 @@ extern const char *const feature_fallbacks[NR_FEATURES]; /* what happens without
 /* Applies CKPTFS_FEATURES_OFF. */
 void features_init(struct features *f);
 
-/* Finds out what the backing behind @root_fd can do; leaves nothing behind. */
-void features_probe(struct features *f, int root_fd);
+/*
+ * Finds out what the backing behind @root_fd can do; leaves nothing behind. Unless it @may_write,
+ * what only a temporary file could tell stays unknown.
+ */
+void features_probe(struct features *f, int root_fd, bool may_write);
 
 /* Notes a finding; one that was turned off stays off. */
 void features_set(struct features *f, enum feature what, bool yes);

@@ -45,6 +45,7 @@
 /* umount, status and other verbs that ask the daemon */
 #define MSG_NOT_A_MOUNT "%s is not on a ckptfs mount; `grep ckptfs /proc/self/mountinfo` lists the mounts of this host"
 #define MSG_DAEMON_DEAD "the daemon of %s is not running. Every write that returned is on the backing; clear the mount point with: ckptfs umount %s"
+#define MSG_DAEMON_ELSEWHERE "%s is mounted and answers, but its daemon's socket is not where this command looks. Set CKPTFS_RUN_DIR as it was set for the mount"
 #define MSG_DAEMON_SILENT "the daemon of %s (pid %d) does not answer. Programs that use the mount wait; to cut them loose (they get errors): ckptfs umount --force %s"
 #define MSG_DAEMON_REPLY "the daemon of %s gave an answer that this command cannot read: %s. Is it another version? `ckptfs version` and `ckptfs status` tell"
 #define MSG_UMOUNT_BUSY "%s is in use%s. It stays mounted and nothing is lost; end those programs and try again, or use --force (they get errors)"

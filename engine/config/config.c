@@ -10,11 +10,14 @@
 
 /* What mount(8), fstab and systemd pass along to every filesystem; none concerns ckptfs. */
 static const char *const generic_options[] = {
-	"defaults", "rw",      "auto",	   "noauto",   "user",	  "nouser",  "users",
-	"nofail",   "_netdev", "dev",	   "nodev",    "suid",	  "nosuid",  "exec",
+	"defaults", "auto",	   "noauto",   "user",	  "nouser",  "users",
+	"nofail",   "_netdev", "dev",	   "nodev",    "suid",	  "nosuid",
 	"async",    "atime",   "relatime", "diratime", "noatime", "silent",  "strictatime",
-	"lazytime", NULL,
+	"lazytime", "nodiratime", "norelatime", "nostrictatime", "nolazytime", "loud", NULL,
 };
+
+#define LABEL_CHARS                                                                                \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 static int parse_scaled(const char *text, uint64_t bare_unit, uint64_t *number)
 {
@@ -109,14 +112,16 @@ static int parse_enum(const struct key_info *k, const char *text, uint64_t *numb
 static int parse_string(enum key_type type, const char *name, const char *text)
 {
 	size_t len = strlen(text), i;
+	json_t *utf8 = json_string(text); /* config.json shows it */
 
-	if (type != KEY_STRING || len == 0 || len > 255)
+	json_decref(utf8);
+	if (type != KEY_STRING || len == 0 || len > 255 || !utf8)
 		return -EINVAL;
 	for (i = 0; i < len; i++)
 		if (iscntrl((unsigned char)text[i]))
 			return -EINVAL;
-	/* The label names files in the run directory and on the backing. */
-	if (!strcmp(name, "node") && (strchr(text, '/') || text[0] == '.' || len > 64))
+	/* The label names files in the run directory and on the backing, and stands in metrics. */
+	if (!strcmp(name, "node") && (strspn(text, LABEL_CHARS) < len || text[0] == '.' || len > 64))
 		return -EINVAL;
 	return 0;
 }
@@ -277,12 +282,16 @@ static int apply_option(struct config *c, char *option, struct error *e)
 
 	if (value)
 		*value++ = '\0';
-	if (!*option || !strcmp(option, "config") || is_generic(option))
-		return 0;
-	if (!strcmp(option, "ro") && !value) {
-		c->read_only = true;
+	if (!value && (!strcmp(option, "ro") || !strcmp(option, "rw"))) {
+		c->read_only = option[1] == 'o';
 		return 0;
 	}
+	if (!value && (!strcmp(option, "exec") || !strcmp(option, "noexec"))) {
+		c->no_exec = option[0] == 'n';
+		return 0;
+	}
+	if (!*option || !strcmp(option, "config") || is_generic(option))
+		return 0;
 	k = key_find(option);
 	if (k == NR_KEYS)
 		return FAIL(e, EINVAL, OPTION_UNKNOWN, option, key_nearest(option));

@@ -23,7 +23,8 @@ struct config_value {
 
 struct config {
 	struct config_value values[NR_KEYS];
-	bool read_only; /* the generic mount option `ro` */
+	bool read_only; /* the generic mount options that are for the kernel: `ro`, `noexec` */
+	bool no_exec;
 };
 
 /* Sets every key to its default. Undo with config_finish. */

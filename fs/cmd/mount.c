@@ -129,6 +129,14 @@ static void report_ready(void *arg)
 	close(fd);
 }
 
+/* The caller's pipes and locks must not live as long as the mount. */
+static void close_inherited(int but)
+{
+	if (but > 3)
+		close_range(3, (unsigned)but - 1, 0);
+	close_range((unsigned)but + 1, ~0u, 0);
+}
+
 /* The child's whole life. What went wrong goes up the pipe. */
 static int be_daemon(struct daemon_options *o, int fd)
 {
@@ -179,6 +187,7 @@ static int start_daemon(struct daemon_options *o)
 	}
 	if (child == 0) {
 		close(pipes[0]);
+		close_inherited(pipes[1]);
 		exit(be_daemon(o, pipes[1]));
 	}
 	close(pipes[1]);
@@ -237,11 +246,13 @@ static int do_mount(const char *backing, const char *point, const char *options,
 		err = check_mountpoint(resolved_point, resolved_backing, &e);
 	if (err) {
 		complain(e.text);
-		config_finish(&config);
-		return EXIT_NO;
+		err = EXIT_NO;
+	} else {
+		warn_without_effect(&config);
+		err = foreground ? run_foreground(&o) : start_daemon(&o);
 	}
-	warn_without_effect(&config);
-	return foreground ? run_foreground(&o) : start_daemon(&o);
+	config_finish(&config); /* this process's copy, unless a daemon in it took it over */
+	return err;
 }
 
 /* --- the verb --- */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
@@ -24,10 +25,14 @@ static int refuse(const struct error *e)
 /* The daemon has let go of the mount; wait until it has let go of everything. */
 static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeout_s)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN | POLLRDHUP};
+	/* Its connections close a moment before the process is gone. */
+	__cleanup_fd int process = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	struct pollfd closed = {.fd = fd, .events = POLLIN | POLLRDHUP};
+	struct pollfd gone = {.fd = process, .events = POLLIN};
 	char text[MESSAGE_MAX];
 
-	if (poll(&p, 1, timeout_s * 1000) > 0)
+	if (poll(&closed, 1, timeout_s * 1000) > 0 &&
+	    (process < 0 || poll(&gone, 1, timeout_s * 1000) > 0))
 		return EXIT_DONE;
 	MESSAGE(text, UMOUNT_TIMEOUT, m->path, pid, timeout_s);
 	complain(text);
@@ -38,6 +43,10 @@ static int by_force(const struct mount_entry *m)
 {
 	struct error e;
 
+	if (geteuid() != 0 && geteuid() != m->user) {
+		FAIL(&e, EPERM, UMOUNT_DENIED, m->path, (unsigned)m->user);
+		return refuse(&e);
+	}
 	return unmount_path(m, true, &e) ? refuse(&e) : EXIT_DONE;
 }
 
@@ -84,8 +93,9 @@ static int run_umount(const struct verb *v, int argc, char **argv)
 					      {"force", no_argument, NULL, 'f'},
 					      {NULL, 0, NULL, 0}};
 	bool force = false;
-	long timeout_s = 600;
-	char *end = "";
+	long timeout_s;
+	const char *given = "600";
+	char *end;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "hft:", longs, NULL)) != -1) {
@@ -94,11 +104,12 @@ static int run_umount(const struct verb *v, int argc, char **argv)
 		else if (c == 'f')
 			force = true;
 		else if (c == 't')
-			timeout_s = strtol(optarg, &end, 10);
+			given = optarg;
 		else
 			return usage_error(v, "cannot use these options");
 	}
-	if (*end || timeout_s < 0 || timeout_s > 1000000)
+	timeout_s = strtol(given, &end, 10);
+	if (!*given || *end || timeout_s < 0 || timeout_s > 1000000)
 		return usage_error(v, "--timeout wants whole seconds");
 	if (argc - optind != 1)
 		return usage_error(v, "give one mount point");

@@ -57,8 +57,8 @@ static int run_version(const struct verb *v, int argc, char **argv)
 		return usage_error(v, "takes no argument but --json");
 	d = describe();
 	if (!backing_open(&b, ".", &e)) {
-		features_probe(&b.features, b.root_fd);
-		features_set(&b.features, FEATURE_ACT_AS_CALLER, creds_init());
+		features_probe(&b.features, b.root_fd, true);
+		features_set(&b.features, FEATURE_ACT_AS_CALLER, creds_init(true));
 		json_object_set_new(d, "features", features_to_json(&b.features));
 	}
 	if (argc == 2) {

@@ -19,7 +19,6 @@ static const struct known {
 	  "the kernel does not pass this on to a FUSE filesystem" },
 	{ "open/tmpfile/*", "EOPNOTSUPP",
 	  "O_TMPFILE is optional; callers fall back to a named file" },
-	{ "acl/*", "EOPNOTSUPP", "no POSIX ACLs" },
 	{ "times/atime-read-at-end/*", "atime kept mtime kept ctime kept ",
 	  "the kernel asks no FUSE filesystem for bytes past the end" },
 };

@@ -238,7 +238,7 @@ int main(int argc, char **argv)
 {
 	struct choice ch = { .as = "all" };
 	struct run_options o = { 0 };
-	struct job_list l = { 0 };
+	static struct job_list l; /* to the end of the program */
 
 	be_a_test_program(argc, argv);
 	options_parse(argc, argv, &ch, &o);
