@@ -154,8 +154,14 @@ void control_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info 
 {
 	const char *text = (const char *)(uintptr_t)fi->fh;
 	size_t len = strlen(text), at = (size_t)off < len ? (size_t)off : len;
+	char *buf = requests_data_buffer();
 
-	fuse_reply_buf(req, text + at, len - at < size ? len - at : size);
+	/* Once the answer is out, a release may free the text before the reply returns. */
+	len = len - at < size ? len - at : size;
+	if (len > REQUEST_MAX_BYTES)
+		len = REQUEST_MAX_BYTES;
+	memcpy(buf, text + at, len);
+	fuse_reply_buf(req, buf, len);
 }
 
 void control_release(fuse_req_t req, struct fuse_file_info *fi)

@@ -97,9 +97,22 @@ static json_t *refusal(int err, const char *message)
 			 json_text(message));
 }
 
-static json_t *serve_umount(struct control *s, uid_t uid)
+/* A bind mount at another path is the asker's business: this daemon goes on. */
+static bool is_elsewhere(const struct control *s, const json_t *request)
+{
+	json_t *own = json_text(s->fs->mountpoint), *path = json_object_get(request, "path");
+	bool elsewhere = path && !json_equal(own, path);
+
+	json_decref(own);
+	return elsewhere;
+}
+
+static json_t *serve_umount(struct control *s, const json_t *request, uid_t uid)
 {
 	struct error e;
+
+	if (is_elsewhere(s, request))
+		return json_pack("{s:b}", "elsewhere", 1);
 
 	if (uid != 0 && uid != geteuid()) {
 		FAIL(&e, EPERM, UMOUNT_DENIED, s->fs->mountpoint, (unsigned)geteuid());
@@ -125,7 +138,7 @@ static json_t *serve_request(struct control *s, const json_t *request, uid_t uid
 	if (!strcmp(verb, "config"))
 		return config_to_json(&en->config);
 	if (!strcmp(verb, "umount"))
-		return serve_umount(s, uid);
+		return serve_umount(s, request, uid);
 	FAIL(&e, EINVAL, SOCKET_REQUEST, *verb ? "this daemon does not know that verb" :
 						 "not one line with a JSON object and a verb");
 	return refusal(e.err, e.text);
@@ -320,7 +333,7 @@ int control_ask(const struct mount_entry *m, const char *verb, json_t **answer, 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	if (pid)
 		*pid = peer.pid;
-	request = json_pack("{s:s}", "verb", verb);
+	request = json_pack("{s:s, s:o}", "verb", verb, "path", json_text(m->path));
 	err = send_line(fd, request);
 	json_decref(request);
 	if (!err)

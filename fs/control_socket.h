@@ -7,7 +7,8 @@
  *	{"verb": "status"}	-> what status.json says
  *	{"verb": "failures"}	-> {"failures": [...]}, as failures.json
  *	{"verb": "config"}	-> as config.json
- *	{"verb": "umount"}	-> {"ok": true}, then the connection ends when the daemon has
+ *	{"verb": "umount"}	-> {"ok": true}, then the connection ends when the daemon has,
+ *				   or {"elsewhere": true} if "path" is not its mount point
  * Any of them may be answered {"error": ERRNO_NAME, "message": TEXT}.
  */
 #ifndef FS_CONTROL_SOCKET_H

@@ -32,7 +32,6 @@ struct daemon {
 	int label_fd;
 	bool mounted;
 	int init_err;	       /* from the first request, which the kernel sends itself */
-	unsigned major, minor; /* of the mount, once listening */
 	bool listening;
 	struct control *control;
 	pthread_t signal_thread;
@@ -220,8 +219,8 @@ static int mount_session(struct daemon *d, struct error *e)
 		return FAIL(e, EIO, MOUNT_REFUSED, point, ": ", libfuse_said);
 	if (!mountinfo_find_at(point, &m) || strcmp(m.type, CKPTFS_FSTYPE))
 		return FAIL(e, EIO, MOUNT_REFUSED, point, ": ", "it does not show in mountinfo");
-	d->major = m.major;
-	d->minor = m.minor;
+	d->fs.major = m.major;
+	d->fs.minor = m.minor;
 	return 0;
 }
 
@@ -231,7 +230,7 @@ static void raise_readahead(const struct daemon *d)
 	char path[128];
 	ssize_t ignored;
 
-	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", d->major, d->minor);
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", d->fs.major, d->fs.minor);
 	__cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -285,7 +284,7 @@ static int prepare(struct daemon *d, struct error *e)
 
 static int listen_and_serve(struct daemon *d, struct error *e)
 {
-	int err, fd = rundir_listen(d->run_dir, d->major, d->minor, e);
+	int err, fd = rundir_listen(d->run_dir, d->fs.major, d->fs.minor, e);
 
 	if (fd < 0)
 		return fd;
@@ -306,7 +305,7 @@ static int listen_and_serve(struct daemon *d, struct error *e)
 static void withdraw(struct daemon *d)
 {
 	if (d->listening)
-		rundir_unlisten(d->run_dir, d->major, d->minor);
+		rundir_unlisten(d->run_dir, d->fs.major, d->fs.minor);
 	control_finish(d->control);
 	if (d->signals) {
 		d->ending = true;

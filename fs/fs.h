@@ -18,6 +18,7 @@ struct fs {
 	struct requests *requests;
 	struct fuse_session *session;
 	const char *mountpoint; /* absolute */
+	unsigned major, minor;	/* its device number, known once mounted */
 	const char *label;	/* of this mount, for people */
 };
 

@@ -127,6 +127,22 @@ bool mountinfo_find_ckptfs(const char *path, struct mount_entry *out)
 	return found;
 }
 
+static bool has_device(const struct mount_entry *m, const char *device)
+{
+	char own[32];
+
+	snprintf(own, sizeof(own), "%u:%u", m->major, m->minor);
+	return !strcmp(own, device);
+}
+
+bool mountinfo_find_device(unsigned major, unsigned minor, struct mount_entry *out)
+{
+	char device[32];
+
+	snprintf(device, sizeof(device), "%u:%u", major, minor);
+	return find_last(has_device, device, out);
+}
+
 static bool in_ckptfs(const char *path)
 {
 	__cleanup_free struct mount_entry *m = calloc(1, sizeof(*m));

@@ -30,6 +30,9 @@ bool mountinfo_find_ckptfs(const char *path, struct mount_entry *out);
 /* The topmost mount of any kind at exactly @path. */
 bool mountinfo_find_at(const char *path, struct mount_entry *out);
 
+/* Any mount with that device number: another bind mount of the same filesystem. */
+bool mountinfo_find_device(unsigned major, unsigned minor, struct mount_entry *out);
+
 enum mount_life {
 	MOUNT_ALIVE,  /* answered */
 	MOUNT_DEAD,   /* its daemon is gone */

@@ -128,15 +128,21 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 		return err;
 	}
 	fill_entry(fs, n, &stx, entry);
-	h = S_ISREG(n->type) ? handle_create(fs->tree, n, fd, fi->flags) : NULL;
-	if (h) {
+	if (S_ISREG(n->type)) {
+		h = handle_create(fs->tree, n, fd, fi->flags);
+		err = h ? 0 : -ENOMEM;
+	} else {
+		close(fd); /* somebody else made it meanwhile: the kernel shall look again */
+		err = -ESTALE;
+	}
+	if (!err) {
 		open_begin(fs, h, &stx, fi);
 		fi->fh = (uintptr_t)h;
 	} else {
 		tree_forget(fs->tree, n->id, 1);
 	}
 	node_put(fs->tree, n);
-	return h ? 0 : -ENOMEM;
+	return err;
 }
 
 /* replies: create, error */

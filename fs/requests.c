@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,15 @@
 #define BUFFER_BYTES	(REQUEST_MAX_BYTES + 2 * PAGE)
 #define READ_BYTES	(REQUEST_MAX_BYTES + PAGE)
 #define WATCHDOG_PERIOD (250 * NSEC_PER_MSEC)
+
+/* How long the device may be left alone while its one attendant serves a request. */
+#define ATTEND_NS NSEC_PER_MSEC
+/* The watchdog sleeps deeply again after this long without a request. */
+#define CALM_NS (100 * NSEC_PER_MSEC)
+/* So many requests in a row that found another one waiting call for another thread. */
+#define BACKLOG 4
+/* Looking for the next request this long before sleeping costs less than being woken for it. */
+#define SPIN_NS 50000
 
 struct request {
 	struct list link; /* lock: set; on active, queued or free */
@@ -45,7 +55,14 @@ struct requests {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;	      /* a thread ended, or serving ends */
 	struct list active, queued, free; /* lock */
-	unsigned idle, nr_threads, in_flight; /* lock */
+	pthread_cond_t called;	      /* a parked thread is wanted */
+	/* lock; threads: in all, at the device or on the way, parked, of those called */
+	unsigned nr_threads, idle, parked, calls;
+	unsigned in_flight, backlog;  /* lock */
+	uint64_t unattended_ns;	      /* lock; since when nobody is at the device, 0 = somebody is */
+	uint64_t last_ns;	      /* lock; the newest request's */
+	bool may_spin;		      /* const; not on a single CPU */
+	bool watching_closely;	      /* lock; the watchdog looks every ATTEND_NS */
 	pid_t dying;	       /* lock; whose FLUSH was given up last, 0 = none */
 	bool exited, threads_told;	      /* lock */
 };
@@ -388,32 +405,28 @@ static bool watch_round(struct requests *rs, struct request_facts *w, bool *aban
 	return false;
 }
 
-static void *watchdog_main(void *arg)
-{
-	struct requests *rs = arg;
-	struct request_facts w;
-	bool abandoned, exited = false;
-
-	while (!exited) {
-		struct timespec until;
-
-		while (watch_round(rs, &w, &abandoned))
-			tell_waiting(rs, &w, abandoned);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += WATCHDOG_PERIOD;
-		until.tv_sec += until.tv_nsec / (long)NSEC_PER_SEC;
-		until.tv_nsec %= (long)NSEC_PER_SEC;
-		LOCK_SCOPE(&rs->lock);
-		if (!rs->exited)
-			pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
-		exited = rs->exited && !rs->nr_threads;
-	}
-	return NULL;
-}
-
 /* --- the loop --- */
 
 static void *server_main(void *arg);
+static bool start_server(struct requests *rs);
+
+/* Lock held. Sends one more thread to the device; it counts as there at once. */
+static bool call_attendant(struct requests *rs)
+{
+	if (rs->parked == rs->calls)
+		return start_server(rs);
+	rs->calls++;
+	rs->idle++;
+	rs->unattended_ns = 0;
+	pthread_cond_signal(&rs->called);
+	return true;
+}
+
+/* Lock held. Only as long as another one can be called may the last attendant leave the device. */
+static bool can_call(const struct requests *rs)
+{
+	return rs->parked > rs->calls || rs->nr_threads < MAX_THREADS;
+}
 
 /* Lock held. The new thread counts as idle at once: it goes to the device first. */
 static bool start_server(struct requests *rs)
@@ -441,6 +454,7 @@ static bool start_server(struct requests *rs)
 	}
 	rs->nr_threads++;
 	rs->idle++;
+	rs->unattended_ns = 0;
 	rs->fs->engine->metrics.threads = rs->nr_threads;
 	return true;
 }
@@ -472,6 +486,26 @@ static void note_header(struct request *r, size_t len)
 	atomic_store(&r->answered, false);
 }
 
+/* Looks for a request without sleeping. Returns true as soon as there is one. */
+static bool spin(struct requests *rs)
+{
+	struct pollfd p = {.fd = rs->fd, .events = POLLIN};
+	uint64_t until = clock_mono_ns() + SPIN_NS;
+
+	do {
+		if (poll(&p, 1, 0) > 0)
+			return true;
+	} while (clock_mono_ns() < until);
+	return false;
+}
+
+static bool more_waiting(struct requests *rs)
+{
+	struct pollfd p = {.fd = rs->fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0 && p.revents & POLLIN;
+}
+
 /* Reads one message. Returns false at the end of the filesystem. */
 static bool receive(struct requests *rs, struct request *r)
 {
@@ -492,6 +526,83 @@ static bool receive(struct requests *rs, struct request *r)
 
 enum next { NEXT_SERVE, NEXT_AGAIN, NEXT_END };
 
+/* Lock held. A queued request for a thread that is free. */
+static struct request *take_queued(struct requests *rs)
+{
+	struct list *l = rs->queued.next;
+	struct request *r;
+
+	if (l == &rs->queued)
+		return NULL;
+	r = container_of(l, struct request, link);
+	list_del(l);
+	list_append(&rs->active, l);
+	r->queued = false;
+	atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
+	return r;
+}
+
+/* Lock held. One attendant is enough: others wait here until called, or for a queued request. */
+static void park(struct requests *rs, bool *at_device)
+{
+	rs->parked++;
+	while (!rs->exited && !rs->calls && list_empty(&rs->queued))
+		pthread_cond_wait(&rs->called, &rs->lock);
+	rs->parked--;
+	if (rs->exited || !rs->calls)
+		return;
+	rs->calls--;
+	if (rs->idle > 1 && !list_empty(&rs->queued))
+		rs->idle--; /* somebody is there already: serve what is queued */
+	else
+		*at_device = true; /* and counted, by who called */
+}
+
+/* Lock held. The way of a free thread: a queued request, parking, or the device. */
+static enum next find_work(struct requests *rs, struct request **out, bool *at_device)
+{
+	while (!*at_device) {
+		*out = take_queued(rs);
+		if (*out)
+			return NEXT_SERVE;
+		if (rs->exited)
+			return NEXT_END;
+		if (rs->idle) {
+			park(rs, at_device);
+			continue;
+		}
+		rs->idle++;
+		rs->unattended_ns = 0;
+		*at_device = true;
+	}
+	return NEXT_AGAIN;
+}
+
+/*
+ * Lock held. The attendant has read @r: may it serve it? Mostly it goes without a successor,
+ * which is cheaper than waking one: it is back in microseconds, and if not, the watchdog sends one.
+ */
+static bool leave_device(struct requests *rs, struct request *r, bool more)
+{
+	rs->last_ns = r->started_ns;
+	if (rs->idle > 1) {
+		rs->idle--;
+		return true;
+	}
+	if (!can_call(rs))
+		return false;
+	rs->idle--;
+	rs->unattended_ns = r->started_ns;
+	rs->backlog = more ? rs->backlog + 1 : 0;
+	if (rs->backlog >= BACKLOG) {
+		rs->backlog = 0;
+		call_attendant(rs);
+	} else if (!rs->watching_closely) {
+		pthread_cond_broadcast(&rs->changed);
+	}
+	return true;
+}
+
 /*
  * Fetches this thread's next request: a queued one, else from the device. NEXT_AGAIN: this thread
  * has to stay at the device and has queued what it read.
@@ -499,30 +610,24 @@ enum next { NEXT_SERVE, NEXT_AGAIN, NEXT_END };
 static enum next next_request(struct requests *rs, struct request **out, bool *at_device)
 {
 	struct request *r;
+	enum next next;
+	bool more, stays = *at_device;
 	{
 		LOCK_SCOPE(&rs->lock);
-		struct list *l = rs->queued.next;
-
-		if (l != &rs->queued && !*at_device) {
-			r = container_of(l, struct request, link);
-			list_del(l);
-			list_append(&rs->active, l);
-			r->queued = false;
-			atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
-			*out = r;
-			return NEXT_SERVE;
-		}
+		next = find_work(rs, out, at_device);
+		if (next != NEXT_AGAIN)
+			return next;
 		r = take_buffer(rs);
-		if (!*at_device)
-			rs->idle++;
-		*at_device = true;
 	}
+	if (r && !stays && rs->may_spin)
+		spin(rs);
 	if (!r || !receive(rs, r)) {
 		LOCK_SCOPE(&rs->lock);
 		rs->exited = true;
 		if (r)
 			list_push(&rs->free, &r->link);
 		pthread_cond_broadcast(&rs->changed);
+		pthread_cond_broadcast(&rs->called);
 		return NEXT_END;
 	}
 	if (r->opcode == FUSE_INTERRUPT) {
@@ -531,18 +636,18 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		list_push(&rs->free, &r->link);
 		return NEXT_AGAIN;
 	}
+	more = more_waiting(rs);
 	LOCK_SCOPE(&rs->lock);
 	rs->in_flight++;
 	/* The second of many files that it had open: do not make it wait for each in turn. */
 	if (r->opcode == FUSE_FLUSH && r->pid && r->pid == rs->dying && is_exiting(r->pid))
 		give_up(rs, r);
-	if (rs->idle == 1 && !start_server(rs)) {
+	if (!leave_device(rs, r, more)) {
 		r->queued = true;
 		list_append(&rs->queued, &r->link);
 		atomic_fetch_add(&rs->fs->engine->metrics.queued, 1);
 		return NEXT_AGAIN;
 	}
-	rs->idle--;
 	*at_device = false;
 	list_append(&rs->active, &r->link);
 	*out = r;
@@ -598,9 +703,50 @@ static void *server_main(void *arg)
 		if (next == NEXT_SERVE)
 			serve(rs, r);
 	LOCK_SCOPE(&rs->lock);
-	rs->idle--;
+	if (at_device)
+		rs->idle--;
 	rs->nr_threads--;
 	pthread_cond_broadcast(&rs->changed);
+	return NULL;
+}
+
+/*
+ * Lock held. Waits until it is time to look again: often while requests come, so that a device
+ * left alone by an attendant that the backing holds gets another one.
+ */
+static void watchdog_sleep(struct requests *rs)
+{
+	uint64_t now = clock_mono_ns(), period;
+	struct timespec until;
+
+	rs->watching_closely = now - rs->last_ns < CALM_NS;
+	period = rs->watching_closely ? ATTEND_NS : WATCHDOG_PERIOD;
+	now += period;
+	until.tv_sec = (time_t)(now / NSEC_PER_SEC);
+	until.tv_nsec = (long)(now % NSEC_PER_SEC);
+	if (!rs->exited || rs->nr_threads)
+		pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
+	if (rs->unattended_ns && !rs->exited && clock_mono_ns() - rs->unattended_ns >= ATTEND_NS)
+		call_attendant(rs);
+}
+
+static void *watchdog_main(void *arg)
+{
+	struct requests *rs = arg;
+	struct request_facts w;
+	uint64_t next_round = 0;
+	bool abandoned, exited = false;
+
+	while (!exited) {
+		if (clock_mono_ns() >= next_round) {
+			while (watch_round(rs, &w, &abandoned))
+				tell_waiting(rs, &w, abandoned);
+			next_round = clock_mono_ns() + WATCHDOG_PERIOD / 2;
+		}
+		LOCK_SCOPE(&rs->lock);
+		watchdog_sleep(rs);
+		exited = rs->exited && !rs->nr_threads;
+	}
 	return NULL;
 }
 
@@ -616,6 +762,8 @@ struct requests *requests_create(struct fs *fs)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&rs->changed, &attr);
+	pthread_cond_init(&rs->called, NULL);
+	rs->may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	pthread_condattr_destroy(&attr);
 	list_init(&rs->active);
 	list_init(&rs->queued);
@@ -634,6 +782,7 @@ void requests_destroy(struct requests *rs)
 	list_for_each_safe(l, tmp, &rs->free)
 		request_free(container_of(l, struct request, link));
 	pthread_cond_destroy(&rs->changed);
+	pthread_cond_destroy(&rs->called);
 	pthread_mutex_destroy(&rs->lock);
 	free(rs);
 }

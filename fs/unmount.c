@@ -45,10 +45,26 @@ static int do_umount(const char *path, int flags)
 	return umount2(path, flags | UMOUNT_NOFOLLOW) ? -errno : 0;
 }
 
+/* umount works on whatever is on top there, which must be this mount. */
+static int check_on_top(const struct fs *fs, struct error *e)
+{
+	struct mount_entry m;
+
+	if (!mountinfo_find_at(fs->mountpoint, &m))
+		return FAIL(e, EINVAL, UMOUNT_FAILED, fs->mountpoint, strerror(EINVAL));
+	if (m.major != fs->major || m.minor != fs->minor)
+		return FAIL(e, EBUSY, UMOUNT_COVERED, fs->mountpoint, m.source, fs->mountpoint);
+	return 0;
+}
+
 int unmount_self(struct fs *fs, struct error *e)
 {
 	char users[512];
-	int err = do_umount(fs->mountpoint, 0);
+	int err = check_on_top(fs, e);
+
+	if (err)
+		return err;
+	err = do_umount(fs->mountpoint, 0);
 
 	if (err == -EBUSY) {
 		unmount_users(fs->mountpoint, users, sizeof(users));
@@ -62,14 +78,23 @@ int unmount_self(struct fs *fs, struct error *e)
 int unmount_detach(struct fs *fs, struct error *e)
 {
 	char users[512];
-	int err;
+	int err = check_on_top(fs, e);
 
+	if (err)
+		return err;
 	unmount_users(fs->mountpoint, users, sizeof(users));
 	err = do_umount(fs->mountpoint, MNT_DETACH);
 	if (err)
 		return FAIL(e, -err, UMOUNT_FAILED, fs->mountpoint, strerror(-err));
 	MESSAGE(e->text, DETACHED, fs->mountpoint, users);
 	return 0;
+}
+
+int unmount_bind(const struct mount_entry *m, struct error *e)
+{
+	int err = do_umount(m->path, 0);
+
+	return err ? FAIL(e, -err, UMOUNT_FAILED, m->path, strerror(-err)) : 0;
 }
 
 /* The kernel lets the user who mounted write here; root need not, MNT_FORCE does the same. */

@@ -12,6 +12,9 @@ int unmount_self(struct fs *fs, struct error *e);
 /* Takes it out of the tree; it works on for those who have files of it open. */
 int unmount_detach(struct fs *fs, struct error *e);
 
+/* From any process: unmounts @m, which is a bind mount of a ckptfs mount elsewhere. */
+int unmount_bind(const struct mount_entry *m, struct error *e);
+
 /*
  * From any process: detaches @path; with @abort every request on it fails first, so nothing can
  * hang. 0 or -errno with @e filled.

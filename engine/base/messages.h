@@ -51,7 +51,9 @@
 #define MSG_UMOUNT_BUSY "%s is in use%s. It stays mounted and nothing is lost; end those programs and try again, or use --force (they get errors)"
 #define MSG_UMOUNT_DENIED "%s was mounted by uid %u; only that user and root may unmount it"
 #define MSG_UMOUNT_FAILED "cannot unmount %s: %s"
-#define MSG_UMOUNT_TIMEOUT "%s is unmounted, but its daemon (pid %d) has not ended within %d s: it waits for the backing. Nothing that was acknowledged is lost"
+#define MSG_UMOUNT_COVERED "another filesystem (%s) is mounted over %s. Nothing was changed; first unmount that one: umount %s"
+#define MSG_UMOUNT_REMAINS "%s is unmounted, but the same filesystem is also mounted at %s, so its daemon (pid %d) goes on"
+#define MSG_UMOUNT_TIMEOUT "%s is unmounted here, but its daemon (pid %d) has not ended within %d s: it waits for the backing, or another mount namespace (a container) still has the mount. Nothing that was acknowledged is lost"
 #define MSG_SOCKET_REQUEST "request refused: %s"
 
 /* While the filesystem runs */

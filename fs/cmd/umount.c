@@ -30,7 +30,13 @@ static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeou
 	struct pollfd closed = {.fd = fd, .events = POLLIN | POLLRDHUP};
 	struct pollfd gone = {.fd = process, .events = POLLIN};
 	char text[MESSAGE_MAX];
+	struct mount_entry other;
 
+	if (mountinfo_find_device(m->major, m->minor, &other)) {
+		MESSAGE(text, UMOUNT_REMAINS, m->path, other.path, pid);
+		complain(text);
+		return EXIT_DONE;
+	}
 	if (poll(&closed, 1, timeout_s * 1000) > 0 &&
 	    (process < 0 || poll(&gone, 1, timeout_s * 1000) > 0))
 		return EXIT_DONE;
@@ -67,6 +73,7 @@ static int do_umount(const char *path, int timeout_s, bool force)
 	struct error e;
 	json_t *answer;
 	__cleanup_fd int fd = -1;
+	bool elsewhere;
 	int pid;
 
 	if (!find_mount(path, &m))
@@ -78,7 +85,10 @@ static int do_umount(const char *path, int timeout_s, bool force)
 	if (force)
 		return by_force(&m);
 	if (!control_ask(&m, "umount", &answer, &pid, &fd, &e)) {
+		elsewhere = json_is_true(json_object_get(answer, "elsewhere"));
 		json_decref(answer);
+		if (elsewhere)
+			return unmount_bind(&m, &e) ? refuse(&e) : EXIT_DONE;
 		return wait_for_end(&m, fd, pid, timeout_s);
 	}
 	if (e.err == ECONNREFUSED || e.err == ETIMEDOUT)

@@ -20,7 +20,8 @@ static void valid_texts_stay(void **state)
 	(void)state;
 	becomes("", "");
 	becomes("plain", "plain");
-	becomes("kn\xc3\xb6t \xe2\x82\xac \xf0\x9f\x98\x80", "kn\xc3\xb6t \xe2\x82\xac \xf0\x9f\x98\x80");
+	becomes("kn\xc3\xb6t \xe2\x82\xac \xf0\x9f\x98\x80",
+		"kn\xc3\xb6t \xe2\x82\xac \xf0\x9f\x98\x80");
 	becomes("tab\tquote\"back\\slash\x01", "tab\tquote\"back\\slash\x01");
 }
 
@@ -31,21 +32,23 @@ static void other_bytes_are_replaced_one_by_one(void **state)
 	becomes("a\xff\xfe"
 		"b",
 		"a" R R "b");
-	becomes("\xc3", R);			  /* cut off at the end */
-	becomes("\xc3(", R "(");		  /* continued wrongly */
-	becomes("\xe2\x82", R R);		  /* cut off in the middle */
-	becomes("\xc0\xaf", R R);		  /* longer than needed */
-	becomes("\xed\xa0\x80", R R R);		  /* half of a UTF-16 pair */
-	becomes("\xf4\x90\x80\x80", R R R R);	  /* above U+10FFFF */
-	becomes("\xff\xc3\xb6", R "\xc3\xb6");	  /* a good one behind */
-	becomes("\xc3\xb6\x80", "\xc3\xb6" R);	  /* and in front */
+	becomes("\xc3", R);		       /* cut off at the end */
+	becomes("\xc3(", R "(");	       /* continued wrongly */
+	becomes("\xe2\x82", R R);	       /* cut off in the middle */
+	becomes("\xc0\xaf", R R);	       /* longer than needed */
+	becomes("\xed\xa0\x80", R R R);	       /* half of a UTF-16 pair */
+	becomes("\xf4\x90\x80\x80", R R R R);  /* above U+10FFFF */
+	becomes("\xff\xc3\xb6", R "\xc3\xb6"); /* a good one behind */
+	becomes("\xc3\xb6\x80", "\xc3\xb6" R); /* and in front */
 }
 
 /* Random bytes, and random mixtures of good and bad sequences. */
 static void any_bytes_make_a_string(void **state)
 {
-	static const char *const pieces[] = {"a", "\xc3\xb6", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
-					     "\xff", "\xc3", "\xe2\x82", "\xf0\x9f", "\x80", "\x01"};
+	static const char *const pieces[] = {
+		"a",	"\xc3\xb6", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+		"\xff", "\xc3",	    "\xe2\x82",	    "\xf0\x9f",
+		"\x80", "\x01"};
 	uint64_t random = 4711;
 	int i;
 
@@ -75,7 +78,8 @@ static void any_bytes_make_a_string(void **state)
 
 static void members_have_fallbacks(void **state)
 {
-	json_t *o = json_pack("{s:s, s:I, s:b}", "text", "x", "number", (json_int_t)7, "flag", 1);
+	json_t *o = json_pack("{s:s, s:I, s:b}", "text", "x", "number", (json_int_t)7,
+			      "flag", 1);
 
 	(void)state;
 	assert_string_equal(json_get_text(o, "text", "-"), "x");

@@ -45,7 +45,8 @@ static void plain_paths(void **state)
 	resolves("/proc//sys/", "/proc/sys");
 	resolves_below("a/b", "a/b");
 	resolves_below("a/./b/../b//", "a/b");
-	resolves_below("none/such", "none/such"); /* whether it exists is another question */
+	resolves_below("none/such",
+		       "none/such"); /* whether it exists is another question */
 	resolves_below("none/../a", "a");
 }
 
@@ -100,7 +101,8 @@ static void too_long_paths(void **state)
 	memset(path, 'x', sizeof(path) - 1);
 	assert_int_equal(mountinfo_resolve(path, out), -ENAMETOOLONG);
 	path[PATH_MAX - 1] = '\0';
-	assert_int_equal(mountinfo_resolve(path, out), -ENAMETOOLONG); /* relative: too long with cwd */
+	assert_int_equal(mountinfo_resolve(path, out),
+			 -ENAMETOOLONG); /* relative: too long with cwd */
 	path[0] = '/';
 	assert_int_equal(mountinfo_resolve(path, out), -ENAMETOOLONG);
 	path[PATH_MAX - 2] = '\0';
@@ -111,8 +113,9 @@ static void too_long_paths(void **state)
 /* What exists resolves as realpath(3) does. */
 static void random_paths_resolve_as_libc_does(void **state)
 {
-	static const char *const parts[] = {"a", "b", "..", ".", "", "to-a", "to-b", "absolute",
-					    "up", "deep", "file", "loop", "ping", "back"};
+	static const char *const parts[] = {"a",    "b",    "..",	".",   "",
+					    "to-a", "to-b", "absolute", "up",  "deep",
+					    "file", "loop", "ping",	"back"};
 	uint64_t random = 99;
 	int i, good = 0;
 
@@ -124,7 +127,8 @@ static void random_paths_resolve_as_libc_does(void **state)
 		strcpy(path, dir);
 		while (n--) {
 			strcat(path, "/");
-			strcat(path, parts[next_random(&random) % (sizeof(parts) / sizeof(*parts))]);
+			strcat(path, parts[next_random(&random) %
+					   (sizeof(parts) / sizeof(*parts))]);
 		}
 		if (realpath(path, expected)) {
 			resolves(path, expected);
@@ -152,7 +156,8 @@ static void mounts_are_found(void **state)
 	assert_false(mountinfo_find_ckptfs(dir, &m));
 }
 
-/* mountinfo escapes blanks and backslashes; a name may be longer so than a path may be. */
+/* mountinfo escapes blanks and backslashes; a name may be longer so than a path may be.
+ */
 static void odd_names_of_mounts_are_found(void **state)
 {
 	static const char blanks[] = " tab\there\\134 new\nline ";
@@ -195,8 +200,9 @@ static void probes_answer(void **state)
 {
 	(void)state;
 	assert_int_equal(mountinfo_probe("/", 5000), MOUNT_ALIVE);
-	assert_int_equal(mountinfo_probe("/no/such/path", 5000), MOUNT_ALIVE); /* an answer, too */
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);		 /* no child is left */
+	assert_int_equal(mountinfo_probe("/no/such/path", 5000),
+			 MOUNT_ALIVE);			  /* an answer, too */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
 }
 
 static void link_to(const char *name, const char *target)

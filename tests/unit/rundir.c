@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The run directory: nobody else's, one holder for each label, sockets of the dead removed. */
+/* The run directory: nobody else's, one holder for each label, sockets of the dead
+ * removed. */
 #include "tests/unit/unit.h"
 
 #include <sys/socket.h>
@@ -80,7 +81,8 @@ static void what_is_no_directory_is_refused(void **state)
 
 /* --- labels --- */
 
-/* Another process that holds the label @wanted until *hold is closed; its label goes to @got. */
+/* Another process that holds the label @wanted until *hold is closed; its label goes to
+ * @got. */
 static pid_t start_holder(const char *wanted, char got[128], int *hold)
 {
 	int go[2], told[2];
@@ -212,7 +214,8 @@ static void owners_listen_and_are_found(void **state)
 	assert_true(client >= 0);
 	assert_int_equal(fcntl(client, F_GETFL) & O_NONBLOCK, 0);
 	close(client);
-	/* Someone who listens there without being the owner of the mount is not believed. */
+	/* Someone who listens there without being the owner of the mount is not believed.
+	 */
 	assert_true(rundir_connect(geteuid() + 1, 0, 77) < 0);
 	rundir_unlisten(run_dir, 0, 77);
 	close(listener);

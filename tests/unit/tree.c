@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* The node table over a real directory: who is who, for how long, and with how many descriptors. */
+/* The node table over a real directory: who is who, for how long, and with how many
+ * descriptors. */
 #include "tests/unit/engine_stub.h"
 
 #include <pthread.h>
@@ -139,8 +140,9 @@ static void the_root_is_never_forgotten(void **state)
 
 static void unknown_ids_are_refused(void **state)
 {
-	static const uint64_t ids[] = {0, 2, 1024, 1ull << 32 | 5, 7ull << 32, UINT64_MAX, UINT32_MAX,
-				       0xFFFFFFFF00000000ull};
+	static const uint64_t ids[] = {
+		0,	    2,		1024,	    1ull << 32 | 5,
+		7ull << 32, UINT64_MAX, UINT32_MAX, 0xFFFFFFFF00000000ull};
 	size_t i;
 
 	(void)state;
@@ -240,7 +242,8 @@ static void a_fresh_file_is_nobody_known(void **state)
 	assert_int_equal(tree_adopt(t, root, "a", fd, false, &n, &stx), 0);
 	assert_int_equal(n->id, a);
 	node_put(t, n);
-	/* The inode number, and the clock's tick, may be those of one that was just removed. */
+	/* The inode number, and the clock's tick, may be those of one that was just
+	 * removed. */
 	assert_int_equal(tree_adopt(t, root, "a", fd, true, &n, &stx), 0);
 	b = n->id;
 	assert_int_not_equal(b, a);
@@ -593,7 +596,8 @@ static void threads_agree(void **state)
 		make_file(top, (char[]){(char)('a' + i), '\0'}, "");
 	for (i = 0; i < THREADS; i++) {
 		workers[i].seed = 1 + (uint64_t)i;
-		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+		assert_int_equal(
+			pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
 	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(workers[i].thread, NULL);
@@ -603,7 +607,8 @@ static void threads_agree(void **state)
 		/* Nothing moves, so nothing may be lost sight of. */
 		for (j = 1; j < 200; j++)
 			if (workers[i].errors[j])
-				fail_msg("%s %d times", strerror(j), workers[i].errors[j]);
+				fail_msg("%s %d times", strerror(j),
+					 workers[i].errors[j]);
 	}
 	assert_int_equal(en->metrics.nodes, 1);
 	assert_int_equal(count_fds(), before);

@@ -21,10 +21,10 @@
 /* cmocka.h wants the above. */
 #include <cmocka.h>
 
-#define assert_contains(text, part)                                                        \
-	do {                                                                               \
-		if (!strstr(text, part))                                                   \
-			fail_msg("'%s' is not in: %s", part, text);                        \
+#define assert_contains(text, part) \
+	do { \
+		if (!strstr(text, part)) \
+			fail_msg("'%s' is not in: %s", part, text); \
 	} while (0)
 
 /* A new empty directory below the test's own one; the runner removes it. */

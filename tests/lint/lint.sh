@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# heavy: lint
+# timeout: 300
+# What can be said of the sources without running them. `make lint` runs it; one line for each check.
+
+set -u
+
+SRC=${SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
+BUILD=${BUILD:-$SRC/build}
+cd "$SRC" || exit 1
+
+passed=0
+failed=0
+
+# check NAME COMMAND...: COMMAND prints what is wrong and fails, or does neither.
+check() {
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then
+		printf 'ok      %s\n' "$name"
+		passed=$((passed + 1))
+	else
+		printf '%s\n' "$out" | head -n 40 | sed 's/^/    | /'
+		printf 'FAIL    %s: %s lines\n' "$name" "$(printf '%s\n' "$out" | wc -l)"
+		failed=$((failed + 1))
+	fi
+}
+
+# files PATTERN...: those of the repository that match, new ones included.
+files() {
+	git ls-files -co --exclude-standard -- "$@" | sort -u | while read -r file; do
+		[ ! -f "$file" ] || printf '%s\n' "$file"
+	done
+}
+
+# texts: every file that a person wrote.
+texts() {
+	files | grep -v '^tests/fuzz/\(corpus\|crashes\)/'
+}
+
+# nothing COMMAND...: fails if it prints something.
+nothing() {
+	local out
+	out=$("$@")
+	[ -z "$out" ] || { printf '%s\n' "$out"; return 1; }
+}
+
+formatted() {
+	local file bad=0
+	while read -r file; do
+		clang-format "$file" | cmp -s - "$file" && continue
+		printf '%s: differs from what clang-format makes of it\n' "$file"
+		bad=1
+	done < <(files '*.c' '*.h')
+	return "$bad"
+}
+
+spelled_shell() {
+	local list
+	mapfile -t list < <(files '*.sh' '*.bash' mount-scripts/mount.ckptfs .ci/run tests/fuzz/fuzz)
+	shellcheck -x -S warning "${list[@]}"
+}
+
+man_pages() {
+	local list
+	mapfile -t list < <(files '*.1' '*.3' '*.5' '*.8')
+	[ ${#list[@]} = 0 ] || mandoc -T lint -W warning "${list[@]}"
+}
+
+# Prints, sorted, what `ckptfs mount --help` lists as options.
+options_of_help() {
+	"$BUILD/bin/ckptfs" mount --help | sed -n '/^Mount options/,$s/^  \([a-z_]*\)[ =].*/\1/p' | sort
+}
+
+# The same of the man page: items of its section on mount options.
+options_of_man() {
+	sed -n '/^\.Sh MOUNT OPTIONS/,/^\.Sh [^M]/s/^\.It Cm \([a-z_]*\).*/\1/p' fs/ckptfs.1 | sort
+}
+
+options_documented() {
+	[ -x "$BUILD/bin/ckptfs" ] || { echo "$BUILD/bin/ckptfs is not built"; return 1; }
+	diff <(options_of_help) <(options_of_man) | sed -n 's/^< \(.*\)/fs\/ckptfs.1 lacks the option \1/p
+		s/^> \(.*\)/fs\/ckptfs.1 has an option that there is not: \1/p' | nothing cat
+}
+
+verbs_documented() {
+	local verb bad=0
+	for verb in fs/cmd/*.c; do
+		verb=$(basename "$verb" .c)
+		grep -q "\\b$verb\\b" fs/ckptfs.1 || { echo "fs/ckptfs.1 lacks the verb $verb"; bad=1; }
+	done
+	return "$bad"
+}
+
+messages_used() {
+	local id bad=0
+	while read -r id; do
+		grep -rqw --include='*.c' --include='*.h' --exclude=messages.h -e "$id" engine fs && continue
+		echo "MSG_$id is used nowhere"
+		bad=1
+	done < <(sed -n 's/^#define MSG_\([A-Z0-9_]*\).*/\1/p' engine/base/messages.h)
+	return "$bad"
+}
+
+licensed() {
+	local file bad=0
+	while read -r file; do
+		head -n 5 "$file" | grep -q 'SPDX-License-Identifier: MIT' && continue
+		echo "$file has no SPDX line"
+		bad=1
+	done < <(texts | grep -v -e '^\.' -e '\.json$')
+	return "$bad"
+}
+
+# Where this copy lies, or somebody's home, belongs in no file.
+no_own_paths() {
+	local file
+	texts | while read -r file; do
+		grep -nHF -e "$SRC/" -- "$file"
+		grep -nHE "(^|[[:blank:]\"'=(:])/(home|Users)/" -- "$file"
+	done | nothing cat
+}
+
+no_open_ends() {
+	local file
+	texts | while read -r file; do
+		[ "$file" = tests/lint/lint.sh ] || grep -nHwE '(TODO|FIXME|XXX)' -- "$file" | grep -vE '(TODO|FIXME|XXX) ?\(#[0-9]+\)'
+	done | nothing cat
+}
+
+no_stray_blanks() {
+	local file
+	texts | while read -r file; do
+		grep -nHE '[[:blank:]]+$' -- "$file"
+	done | nothing cat
+}
+
+python_compiles() {
+	local list
+	mapfile -t list < <(files '*.py' tests/run)
+	python3 - "${list[@]}" <<'END'
+import sys
+for path in sys.argv[1:]:
+	with open(path, encoding="utf-8") as file:
+		compile(file.read(), path, "exec")
+END
+}
+
+# A script that begins with #! can be executed, and one that cannot does not look as if it could.
+executable_bits() {
+	local file
+	texts | while read -r file; do
+		if [ "$(head -c 2 "$file" | tr -d '\0')" = '#!' ]; then
+			[ -x "$file" ] || echo "$file begins with #! and is not executable"
+		elif [ -x "$file" ]; then
+			echo "$file is executable and does not begin with #!"
+		fi
+	done | nothing cat
+}
+
+check "C is formatted" formatted
+check "includes point in the right direction" python3 tests/lint/includes.py
+check "shell is clean" spelled_shell
+check "python compiles" python_compiles
+check "man pages are well-formed" man_pages
+check "options are documented" options_documented
+check "verbs are documented" verbs_documented
+check "messages are used" messages_used
+check "files have a licence" licensed
+check "no paths of this machine" no_own_paths
+check "no open ends without an issue" no_open_ends
+check "no blanks at line ends" no_stray_blanks
+check "scripts are executable" executable_bits
+
+printf '\n%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]
