@@ -16,8 +16,8 @@ J ?= $(shell nproc)
 
 # Debian packages: what the build needs, then what the tests need. The README says why each.
 PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev
-PACKAGES_TEST := python3 python3-venv libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps
-PACKAGES_HEAVY := clang libclang-rt-14-dev clang-format shellcheck mandoc mergerfs bindfs
+PACKAGES_TEST := python3 python3-venv libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps mergerfs bindfs
+PACKAGES_HEAVY := clang libclang-rt-14-dev clang-format shellcheck mandoc
 
 ifneq ($(V),1)
 Q := @

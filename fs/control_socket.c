@@ -213,13 +213,10 @@ static bool start_connection(struct control *s, int fd)
 		list_append(&s->asking, &c->link);
 		s->connections++;
 	}
-	if (pthread_create(&thread, NULL, connection_main, c)) {
-		stop_asking(c);
-		free(c);
-		end_connection(s);
-		return false;
-	}
-	pthread_detach(thread);
+	if (pthread_create(&thread, NULL, connection_main, c))
+		connection_main(c); /* no thread to be had: in turn, then */
+	else
+		pthread_detach(thread);
 	return true;
 }
 

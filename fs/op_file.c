@@ -9,6 +9,7 @@
 #include "fs/control_dir.h"
 #include "fs/fs.h"
 #include "fs/open.h"
+#include "fs/pages.h"
 
 /* One request copies at most this much, so that a long copy can be interrupted. */
 #define COPY_MAX ((size_t)128 << 20)
@@ -193,6 +194,7 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 	h = handle_get(file_handle(fi));
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
+	pages_wait(fs->tree, h->node);
 	n = backing_read(&fs->engine->backing, h->fd, buf, size, off);
 	if (n < 0) {
 		reply_result(req, "read", id, NULL, (int)n);
@@ -260,13 +262,16 @@ static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t siz
 	else
 		creds_become(&c);
 	atomic_store(&h->written, true);
-	n = write_patiently(fs, h->fd, data, size, off, write_flags(fi));
-	if (n < 0) {
-		reply_result(req, "write", id, NULL, (int)n);
-	} else {
+	n = fi->writepage ? 0 : pages_settle(fs->tree, h->node);
+	if (!n)
+		n = write_patiently(fs, h->fd, data, size, off, write_flags(fi));
+	if (n >= 0)
 		atomic_fetch_add(&fs->engine->metrics.written_bytes, (uint64_t)n);
-		fuse_reply_write(req, (size_t)n);
-	}
+	else
+		note_trouble(fs, &c, "write", id, NULL, (int)n);
+	if ((n < 0 ? fuse_reply_err(req, (int)-n) : fuse_reply_write(req, (size_t)n)) &&
+	    fi->writepage)
+		pages_landed(fs->tree, h->node, n < 0 ? (int)n : n < (ssize_t)size ? -EIO : 0);
 	finish_handle(fs, h);
 }
 
@@ -282,7 +287,8 @@ static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 		return;
 	}
 	h = handle_get(file_handle(fi));
-	if (atomic_exchange(&h->written, false))
+	err = pages_settle(fs->tree, h->node);
+	if (!err && atomic_exchange(&h->written, false))
 		err = backing_write_back(&fs->engine->backing, h->fd);
 	reply_result(req, "close", id, NULL, err);
 	finish_handle(fs, h);
@@ -307,6 +313,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
 	struct handle *h;
+	int err;
 
 	if (control_is(id)) {
 		fuse_reply_err(req, 0);
@@ -314,8 +321,10 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	}
 	h = handle_get(file_handle(fi));
 	creds_become(&c);
-	reply_result(req, "fsync", id, NULL,
-		     backing_sync(&fs->engine->backing, h->fd, data_only));
+	err = pages_settle(fs->tree, h->node);
+	if (!err)
+		err = backing_sync(&fs->engine->backing, h->fd, data_only);
+	reply_result(req, "fsync", id, NULL, err);
 	finish_handle(fs, h);
 }
 
@@ -328,6 +337,7 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t id, int mode, off_t off, off
 	struct handle *h = handle_get(file_handle(fi));
 
 	creds_become(&c);
+	pages_wait(fs->tree, h->node);
 	reply_result(req, "fallocate", id, NULL,
 		     backing_fallocate(&fs->engine->backing, h->fd, mode, off, len));
 	finish_handle(fs, h);
@@ -371,6 +381,8 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 	in = handle_get(file_handle(fi_in));
 	out = handle_get(file_handle(fi_out));
 	creds_become(&c);
+	pages_wait(fs->tree, in->node);
+	pages_wait(fs->tree, out->node);
 	atomic_store(&out->written, true);
 	n = backing_copy_range(&fs->engine->backing, in->fd, off_in, out->fd, off_out,
 			       len < COPY_MAX ? len : COPY_MAX, (unsigned)flags);

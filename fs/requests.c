@@ -13,6 +13,7 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/fs.h"
+#include "fs/pages.h"
 #include "fs/wire.h"
 
 #define PAGE		4096u
@@ -329,6 +330,16 @@ static void tell_waiting(struct requests *rs, const struct request_facts *w, boo
 	failures_add(rs->fs->engine->failures, w->uid, op, path, abandoned ? EINTR : ETIMEDOUT, text);
 }
 
+/* A WRITE of dirty pages of a mapping, in nobody's name. */
+static bool is_page_write(const struct request *r)
+{
+	const struct fuse_write_in *in =
+		(const void *)(r->mem + sizeof(struct fuse_in_header));
+
+	return r->opcode == FUSE_WRITE && r->len >= WIRE_WRITE_HEADER &&
+	       in->write_flags & FUSE_WRITE_CACHE;
+}
+
 static bool due(struct request *r, uint64_t now, uint64_t *waited)
 {
 	*waited = now - r->started_ns;
@@ -337,6 +348,24 @@ static bool due(struct request *r, uint64_t now, uint64_t *waited)
 	/* A killed process closes its files without a signal to send INTERRUPT for. */
 	return r->opcode == FUSE_FLUSH && *waited >= INTERRUPT_GRACE_NS && r->pid &&
 	       is_exiting(r->pid);
+}
+
+/* Lock held. A WRITE of pages that takes too long counts as done: see pages.h. */
+static void answer_page_write(struct requests *rs, struct request *r, uint64_t now)
+{
+	const struct fuse_write_in *in =
+		(const void *)(r->mem + sizeof(struct fuse_in_header));
+	struct {
+		struct fuse_out_header header;
+		struct fuse_write_out write;
+	} out = {{sizeof(out), 0, r->unique}, {.size = in->size}};
+
+	if (now - r->started_ns < INTERRUPT_GRACE_NS || r->queued ||
+	    atomic_exchange(&r->answered, true))
+		return;
+	pages_answered(rs->fs->tree, r->nodeid);
+	if (write(rs->fd, &out, sizeof(out)) < 0)
+		log_debug("reply to a write of pages: %m");
 }
 
 /* Lock held. Answers @r before it is served, unless it was answered. */
@@ -360,6 +389,8 @@ static bool watch_one(struct requests *rs, struct request *r, uint64_t now, bool
 	*abandoned = false;
 	if (atomic_load(&r->answered))
 		return false;
+	if (is_page_write(r))
+		answer_page_write(rs, r, now);
 	if (due(r, now, &waited) && give_up(rs, r)) {
 		*abandoned = true;
 		if (r->queued) {
@@ -420,12 +451,6 @@ static bool call_attendant(struct requests *rs)
 	rs->unattended_ns = 0;
 	pthread_cond_signal(&rs->called);
 	return true;
-}
-
-/* Lock held. Only as long as another one can be called may the last attendant leave the device. */
-static bool can_call(const struct requests *rs)
-{
-	return rs->parked > rs->calls || rs->nr_threads < MAX_THREADS;
 }
 
 /* Lock held. The new thread counts as idle at once: it goes to the device first. */
@@ -585,13 +610,11 @@ static enum next find_work(struct requests *rs, struct request **out, bool *at_d
 static bool leave_device(struct requests *rs, struct request *r, bool more)
 {
 	rs->last_ns = r->started_ns;
-	if (rs->idle > 1) {
-		rs->idle--;
-		return true;
-	}
-	if (!can_call(rs))
+	/* Only a parked thread can be had for certain when it is needed; with none, start one now. */
+	if (rs->idle == 1 && rs->parked == rs->calls && !start_server(rs))
 		return false;
-	rs->idle--;
+	if (--rs->idle)
+		return true;
 	rs->unattended_ns = r->started_ns;
 	rs->backlog = more ? rs->backlog + 1 : 0;
 	if (rs->backlog >= BACKLOG) {

@@ -477,18 +477,13 @@ static bool fd_at_hand(struct node *n, struct node_fd *out)
 	return false;
 }
 
-/* Finds @n again under the name it was last seen. */
-static int pin_by_name(struct tree *t, struct node *n, struct node *dir, const char *name)
+/* Finds @n again as @name in the directory @at; @out holds its new pin. */
+static int pin_by_name(struct tree *t, struct node *n, int at, const char *name, struct node_fd *out)
 {
 	struct closing c = {.nr = 0};
-	struct node_fd at;
 	struct statx stx;
-	int fd, err = tree_fd(t, dir, &at);
+	int err, fd = backing_pin(&t->engine->backing, at, name);
 
-	if (err)
-		return err;
-	fd = backing_pin(&t->engine->backing, at.fd, name);
-	tree_fd_put(t, &at);
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ENOTDIR ? -ESTALE : fd;
 	err = backing_stat(&t->engine->backing, fd, &stx);
@@ -500,38 +495,65 @@ static int pin_by_name(struct tree *t, struct node *n, struct node *dir, const c
 	}
 	{
 		LOCK_SCOPE(&t->lock);
-		n->pin_users++; /* so that it is not evicted at once */
+		n->pin_users++;
+		n->refs++;
 		pin(t, n, fd, &c);
-		n->pin_users--;
+		*out = (struct node_fd){.node = n, .fd = n->pin};
 	}
 	close_all(t, &c);
 	return 0;
 }
 
+/*
+ * Lock held. The topmost of @n and the directories above it that has no descriptor, but whose own
+ * directory, @at, has one. NULL if its place is unknown, or seems to be inside itself.
+ */
+static struct node *topmost_lost(struct tree *t, struct node *n, struct node_fd *at)
+{
+	uint32_t steps;
+
+	for (steps = 0; n->name && n->parent && steps <= t->nr_nodes; steps++) {
+		if (fd_at_hand(n->parent, at))
+			return n;
+		n = n->parent;
+	}
+	return NULL;
+}
+
+/* One step at a time from the first ancestor at hand, which must not be lost on the way. */
 int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 {
-	__cleanup_free char *name = NULL;
-	struct node *dir;
-	int tries, err = -ESTALE;
+	struct node_fd held = {.node = NULL}, at, next;
+	int err = 0;
 
-	for (tries = 0; tries < 3; tries++) {
+	while (!err) {
+		__cleanup_free char *name = NULL;
+		struct node *lost;
 		{
 			LOCK_SCOPE(&t->lock);
 			if (fd_at_hand(n, out))
-				return 0;
-			free(name);
-			name = n->name ? strdup(n->name) : NULL;
-			dir = n->parent;
-			if (!name || !dir)
-				return -ESTALE;
-			dir->refs++;
+				break;
+			lost = topmost_lost(t, n, &at);
+			name = lost ? strdup(lost->name) : NULL;
+			if (lost)
+				lost->refs++;
 		}
-		err = pin_by_name(t, n, dir, name);
-		node_put(t, dir);
-		if (err)
-			return err;
+		if (!lost) {
+			err = -ESTALE;
+			break;
+		}
+		err = name ? pin_by_name(t, lost, at.fd, name, &next) : -ENOMEM;
+		tree_fd_put(t, &at);
+		node_put(t, lost);
+		if (!err) {
+			if (held.node)
+				tree_fd_put(t, &held);
+			held = next;
+		}
 	}
-	return -ESTALE; /* others took the new pin away each time */
+	if (held.node)
+		tree_fd_put(t, &held);
+	return err;
 }
 
 void tree_fd_put(struct tree *t, struct node_fd *nf)

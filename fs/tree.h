@@ -56,6 +56,8 @@ struct node {
 	unsigned nr_opens;   /* that chose io_mode */
 	int backing_id;	     /* IO_PASSTHROUGH: the kernel's number of the backing file */
 	uint64_t seen_mtime_ns, seen_ctime_ns, seen_size; /* at the last cached open */
+	atomic_int early_pages; /* pages.h: WRITEs answered before they landed */
+	atomic_int pages_error; /* pages.h: -errno of one that did not */
 };
 
 struct handle {

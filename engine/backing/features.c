@@ -130,6 +130,8 @@ json_t *features_to_json(const struct features *f)
 	size_t i;
 
 	for (i = 0; i < NR_FEATURES; i++)
-		json_object_set_new(object, feature_names[i], json_string(words[f->state[i]]));
+		json_object_set_new(object, feature_names[i],
+				    json_string(words[__atomic_load_n(&f->state[i],
+								      __ATOMIC_RELAXED)]));
 	return object;
 }

@@ -63,7 +63,7 @@ const struct key_info key_table[NR_KEYS] = {
 	[OPT_LOG_LEVEL]        = {"log_level", KEY_ENUM, "info", log_levels, true,
 		"how much the daemon logs"},
 	[OPT_ALLOW_OTHER]      = {"allow_other", KEY_BOOL, "", NULL, true,
-		"other users may use the mount; default true for root, else false (see fuse.conf)"},
+		"other users may use the mount; default true for a root daemon that can act as them"},
 };
 /* clang-format on */
 

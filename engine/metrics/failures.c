@@ -55,14 +55,15 @@ void failures_destroy(struct failures *f)
 }
 
 /* Lock held. The entry that is like this failure, or NULL. */
-static struct failure *find_like(struct failures *f, const char *op, const char *path, int err)
+static struct failure *find_like(struct failures *f, uid_t uid, const char *op, const char *path,
+				 int err)
 {
 	size_t i;
 
 	for (i = 0; i < FAILURES_KEPT; i++) {
 		struct failure *x = &f->ring[i];
 
-		if (x->count && x->err == err && !strcmp(x->op, op) && !strcmp(x->path, path))
+		if (x->count && x->uid == uid && x->err == err && !strcmp(x->op, op) && !strcmp(x->path, path))
 			return x;
 	}
 	return NULL;
@@ -73,7 +74,7 @@ static bool record(struct failures *f, uid_t uid, const char *op, const char *pa
 {
 	uint64_t now = clock_wall_ns();
 	LOCK_SCOPE(&f->lock);
-	struct failure *x = find_like(f, op, path, err);
+	struct failure *x = find_like(f, uid, op, path, err);
 
 	f->total++;
 	if (x) {

@@ -21,7 +21,7 @@ void failures_destroy(struct failures *f);
 /*
  * Records that @op on @path, asked for by @uid, failed with @err (positive errno), as @message
  * says, and logs it. A
- * failure with the op, path and err of one that is still kept only raises its count, so a program
+ * failure with the uid, op, path and err of one that is still kept only raises its count, so a program
  * that retries in a loop does not push out the rest.
  */
 void failures_add(struct failures *f, uid_t uid, const char *op, const char *path, int err,

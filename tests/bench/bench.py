@@ -264,6 +264,7 @@ class Bench:
         self._prepare_user()
         env = dict(os.environ, HOME=self.path("user"), XDG_RUNTIME_DIR=self.path("user/run"),
                    TMPDIR=self.path("user"), USER="nobody")
+        env.pop("CKPTFS_RUN_DIR", None)  # the user has one of its own
         program = self.path("bin/ckptfs")
         yield from self._mounted([program, "mount", self.path("user/backing")],
                                  [program, "umount"], self.path("user/mnt"), USER, env)

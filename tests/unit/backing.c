@@ -3,6 +3,8 @@
 #include "tests/unit/engine_stub.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/xattr.h>
 
 #include "engine/base/cleanup.h"
@@ -274,9 +276,17 @@ static void reads_end_at_the_end(void **state)
 static void writes_report_the_part_that_was_done(void **state)
 {
 	static char big[100000];
+	struct rlimit before, limit;
 	int fd = openat(top, "a", O_CREAT | O_RDWR, 0644);
 
 	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = (struct rlimit){70000, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(backing_write(b, fd, big, sizeof(big), 0, 0), 70000);
+	assert_int_equal(backing_write(b, fd, big, sizeof(big), 70000, 0), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(backing_write(b, fd, big, sizeof(big), 0, 0), sizeof(big));
 	assert_int_equal(backing_ftruncate(b, fd, 10), 0);
 	assert_int_equal(backing_ftruncate(b, fd, -1), -EINVAL);

@@ -32,12 +32,13 @@ static void other_bytes_are_replaced_one_by_one(void **state)
 	becomes("a\xff\xfe"
 		"b",
 		"a" R R "b");
-	becomes("\xc3", R);		       /* cut off at the end */
-	becomes("\xc3(", R "(");	       /* continued wrongly */
-	becomes("\xe2\x82", R R);	       /* cut off in the middle */
-	becomes("\xc0\xaf", R R);	       /* longer than needed */
-	becomes("\xed\xa0\x80", R R R);	       /* half of a UTF-16 pair */
-	becomes("\xf4\x90\x80\x80", R R R R);  /* above U+10FFFF */
+	becomes("\xc3", R);		      /* cut off at the end */
+	becomes("\xc3(", R "(");	      /* continued wrongly */
+	becomes("\xe2\x82", R R);	      /* cut off in the middle */
+	becomes("\xc0\xaf", R R);	      /* longer than needed */
+	becomes("\xed\xa0\x80", R R R);	      /* half of a UTF-16 pair */
+	becomes("\xf4\x90\x80\x80", R R R R); /* above U+10FFFF */
+	becomes("\xff\xf0\x9f\x98\x80", R "\xf0\x9f\x98\x80");
 	becomes("\xff\xc3\xb6", R "\xc3\xb6"); /* a good one behind */
 	becomes("\xc3\xb6\x80", "\xc3\xb6" R); /* and in front */
 }

@@ -3,6 +3,7 @@
  * removed. */
 #include "tests/unit/unit.h"
 
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -179,7 +180,7 @@ static void label_races_have_one_winner(void **state)
 	for (i = 0; i < 4; i++) {
 		if (fork())
 			continue;
-		for (round = 0; round < 500; round++) {
+		for (round = 0; round < 4000; round++) {
 			char label[128];
 			struct error e;
 			int fd, err = rundir_take_label(run_dir, "n1", label, &fd, &e);
@@ -188,6 +189,7 @@ static void label_races_have_one_winner(void **state)
 				continue;
 			if (err || mkdir(path, 0700)) /* somebody else is inside */
 				_exit(1);
+			sched_yield();
 			rmdir(path);
 			rundir_drop_label(run_dir, label, fd);
 		}

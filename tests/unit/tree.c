@@ -524,6 +524,68 @@ static void forgetting_from_the_top_frees_all(void **state)
 	end();
 }
 
+static int deep_result;
+
+static void *find_deepest(void *arg)
+{
+	uint64_t ino;
+
+	deep_result = fd_of(*(uint64_t *)arg, &ino);
+	return NULL;
+}
+
+/* A serving thread has a small stack; the depth of a tree is up to its users. */
+static void deep_trees_need_no_deep_stack(void **state)
+{
+	uint64_t last;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	(void)state;
+	begin(1);
+	last = make_chain(900, NULL); /* all that rmtree can remove again */
+	make_file(top, "cold", "");
+	id_of(root, "cold"); /* takes the only pin */
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 512 * 1024); /* as in requests.c */
+	assert_int_equal(pthread_create(&thread, &attr, find_deepest, &last), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+	assert_int_equal(deep_result, 0);
+	end();
+}
+
+/* Two directories that trade places on the backing seem to be inside each other for a
+ * moment. */
+static void circles_are_stale(void **state)
+{
+	uint64_t a, b, ino;
+	struct node *n;
+
+	(void)state;
+	begin(1);
+	assert_int_equal(mkdirat(top, "a", 0755), 0);
+	assert_int_equal(mkdirat(top, "a/b", 0755), 0);
+	a = id_of(root, "a");
+	n = node_get(t, a);
+	b = id_of(n, "b");
+	node_put(t, n);
+	assert_int_equal(renameat(top, "a/b", top, "b"), 0);
+	assert_int_equal(renameat(top, "a", top, "b/a"), 0);
+	/* The kernel still has b, and looks into it. */
+	n = node_get(t, b);
+	assert_int_equal(id_of(n, "a"), a);
+	node_put(t, n);
+	make_file(top, "cold", "");
+	id_of(root, "cold");
+	assert_int_equal(fd_of(a, &ino), -ESTALE);
+	assert_int_equal(fd_of(b, &ino), -ESTALE);
+	/* And out again by a look from the top. */
+	assert_int_equal(id_of(root, "b"), b);
+	assert_int_equal(fd_of(a, &ino), 0);
+	end();
+}
+
 /* --- many threads --- */
 
 enum { THREADS = 8, NAMES = 12, STEPS = 4000 };
@@ -590,7 +652,7 @@ static void threads_agree(void **state)
 	int before, i, j;
 
 	(void)state;
-	begin(2 * NAMES);
+	begin(1);
 	before = count_fds();
 	for (i = 0; i < NAMES; i++)
 		make_file(top, (char[]){(char)('a' + i), '\0'}, "");
@@ -635,6 +697,8 @@ int main(void)
 		cmocka_unit_test(an_open_handle_serves_as_a_pin),
 		cmocka_unit_test(nothing_is_left_open),
 		cmocka_unit_test(forgetting_from_the_top_frees_all),
+		cmocka_unit_test(deep_trees_need_no_deep_stack),
+		cmocka_unit_test(circles_are_stale),
 		cmocka_unit_test(threads_agree),
 	};
 
