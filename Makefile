@@ -73,6 +73,7 @@ $(O)/flags: FORCE
 	@echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || \
 		echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' > $@
 .PHONY: FORCE
+.SECONDARY: # keep objects that only test programs use
 
 $(O)/obj/%.o: %.c $(O)/flags
 	$(call say,CC,$<)

@@ -19,12 +19,12 @@
 #include "engine/metrics/metrics.h"
 
 struct engine {
-	struct config config;	  /* const after engine_open */
-	struct backing backing;	  /* const after engine_open */
-	struct format format;	  /* const after engine_open */
+	struct config config;	/* const after engine_open */
+	struct backing backing; /* const after engine_open */
+	struct format format;	/* const after engine_open */
 	struct metrics metrics;
 	struct failures *failures;
-	uint64_t started_ns;	  /* wall clock */
+	uint64_t started_ns; /* wall clock */
 };
 
 /*

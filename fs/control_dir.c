@@ -23,17 +23,18 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 
 	if (!sees_all(viewer))
 		json_object_set_new(requests, "waiting", json_array());
-	return json_pack(
-		"{s:s, s:i, s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:{s:I, s:I}, s:I, s:I, "
-		"s:I}",
-		"version", CKPTFS_VERSION, "abi", CKPTFS_ABI_VERSION, "state", "live", "backing",
-		json_text(en->backing.path), "mountpoint", json_text(fs->mountpoint), "node",
-		fs->label, "uuid", en->format.uuid, "read_only", en->config.read_only, "pid",
-		(json_int_t)getpid(), "started_ns", (json_int_t)en->started_ns, "features",
-		features_to_json(&en->backing.features), "requests", requests, "bytes", "read",
-		(json_int_t)m->read_bytes, "written", (json_int_t)m->written_bytes, "open_handles",
-		(json_int_t)m->open_handles, "nodes", (json_int_t)m->nodes, "failures",
-		(json_int_t)failures_total(en->failures));
+	return json_pack("{s:s, s:i, s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:{s:I, "
+			 "s:I}, s:I, s:I, "
+			 "s:I}",
+			 "version", CKPTFS_VERSION, "abi", CKPTFS_ABI_VERSION, "state", "live",
+			 "backing", json_text(en->backing.path), "mountpoint",
+			 json_text(fs->mountpoint), "node", fs->label, "uuid", en->format.uuid,
+			 "read_only", en->config.read_only, "pid", (json_int_t)getpid(),
+			 "started_ns", (json_int_t)en->started_ns, "features",
+			 features_to_json(&en->backing.features), "requests", requests, "bytes",
+			 "read", (json_int_t)m->read_bytes, "written", (json_int_t)m->written_bytes,
+			 "open_handles", (json_int_t)m->open_handles, "nodes", (json_int_t)m->nodes,
+			 "failures", (json_int_t)failures_total(en->failures));
 }
 
 /* --- the files --- */

@@ -133,14 +133,14 @@ static json_t *serve_request(struct control *s, const json_t *request, uid_t uid
 		return control_status(s->fs, uid);
 	if (!strcmp(verb, "failures"))
 		return json_pack("{s:o}", "failures",
-				 failures_to_json(en->failures, uid,
-						  uid == 0 || uid == geteuid()));
+				 failures_to_json(en->failures, uid, uid == 0 || uid == geteuid()));
 	if (!strcmp(verb, "config"))
 		return config_to_json(&en->config);
 	if (!strcmp(verb, "umount"))
 		return serve_umount(s, request, uid);
-	FAIL(&e, EINVAL, SOCKET_REQUEST, *verb ? "this daemon does not know that verb" :
-						 "not one line with a JSON object and a verb");
+	FAIL(&e, EINVAL, SOCKET_REQUEST,
+	     *verb ? "this daemon does not know that verb"
+		   : "not one line with a JSON object and a verb");
 	return refusal(e.err, e.text);
 }
 
@@ -275,7 +275,7 @@ void control_finish(struct control *s)
 	{
 		LOCK_SCOPE(&s->lock);
 		s->finishing = true;
-		list_for_each(l, &s->asking)
+		list_for_each (l, &s->asking)
 			shutdown(container_of(l, struct connection, link)->fd, SHUT_RDWR);
 		/* The others end by themselves: sending has a time limit. */
 		while (s->connections)

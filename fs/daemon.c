@@ -31,7 +31,7 @@ struct daemon {
 	char label[128];
 	int label_fd;
 	bool mounted;
-	int init_err;	       /* from the first request, which the kernel sends itself */
+	int init_err; /* from the first request, which the kernel sends itself */
 	bool listening;
 	struct control *control;
 	pthread_t signal_thread;
@@ -179,7 +179,8 @@ static struct fuse_session *make_session(struct daemon *d)
 	snprintf(options, sizeof(options),
 		 "subtype=ckptfs,default_permissions,nosuid,nodev,max_read=%u%s%s%s,fsname=",
 		 REQUEST_MAX_BYTES, wants_allow_other(&d->engine) ? ",allow_other" : "",
-		 d->engine.config.read_only ? ",ro" : "", d->engine.config.no_exec ? ",noexec" : "");
+		 d->engine.config.read_only ? ",ro" : "",
+		 d->engine.config.no_exec ? ",noexec" : "");
 	len = strlen(options);
 	escape_option(options + len, sizeof(options) - len, d->engine.backing.path);
 	ops_name(&ops);
@@ -194,14 +195,16 @@ static struct fuse_session *make_session(struct daemon *d)
 
 static int check_device(struct error *e)
 {
-	const char *remedy = "ask the administrator for access to it (chmod 666 /dev/fuse is usual), "
-			     "or mount as root";
+	const char *remedy =
+		"ask the administrator for access to it (chmod 666 /dev/fuse is usual), "
+		"or mount as root";
 	__cleanup_fd int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
 	if (fd >= 0)
 		return 0;
 	if (errno == ENOENT || errno == ENODEV || errno == ENXIO)
-		remedy = "load the kernel module: modprobe fuse; in a container, pass the device in";
+		remedy =
+			"load the kernel module: modprobe fuse; in a container, pass the device in";
 	return FAIL(e, errno, FUSE_UNAVAILABLE, strerror(errno), remedy);
 }
 
@@ -230,7 +233,8 @@ static void raise_readahead(const struct daemon *d)
 	char path[128];
 	ssize_t ignored;
 
-	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", d->fs.major, d->fs.minor);
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", d->fs.major,
+		 d->fs.minor);
 	__cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -351,7 +355,7 @@ int daemon_run(const struct daemon_options *o, struct error *e)
 	withdraw(d);
 	if (d->mounted)
 		if (d->mounted)
-		log_info("%s ends", o->mountpoint);
+			log_info("%s ends", o->mountpoint);
 	if (err == -EBUSY && d->mounted)
 		_exit(0); /* unmounted; a thread is still inside the backing and uses all of this */
 	tear_down(d);

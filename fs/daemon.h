@@ -6,7 +6,7 @@
 #include "engine/engine.h"
 
 struct daemon_options {
-	struct config *config;	/* taken over */
+	struct config *config; /* taken over */
 	const char *backing;
 	const char *mountpoint; /* resolved */
 	bool foreground;

@@ -64,7 +64,8 @@ static int print_overview(FILE *f)
 
 	fprintf(f, "usage: ckptfs VERB [OPTIONS] [ARGUMENTS]\n"
 		   "\n"
-		   "A filesystem for the checkpoints of training jobs: it is mounted over a directory of\n"
+		   "A filesystem for the checkpoints of training jobs: it is mounted over a "
+		   "directory of\n"
 		   "a parallel filesystem, and what programs write to it are plain files there.\n"
 		   "\n"
 		   "  ckptfs mount /pfs/ckpt /ckpt     mount the directory /pfs/ckpt at /ckpt\n"

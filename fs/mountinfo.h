@@ -11,11 +11,11 @@
 #include <sys/types.h>
 
 struct mount_entry {
-	unsigned major, minor;	 /* st_dev of everything in it */
-	char path[PATH_MAX];	 /* the mount point */
-	char source[PATH_MAX];	 /* for ckptfs: the backing */
+	unsigned major, minor; /* st_dev of everything in it */
+	char path[PATH_MAX];   /* the mount point */
+	char source[PATH_MAX]; /* for ckptfs: the backing */
 	char type[64];
-	uid_t user;		 /* who mounted it (FUSE option user_id) */
+	uid_t user; /* who mounted it (FUSE option user_id) */
 };
 
 /*

@@ -125,8 +125,8 @@ static int set_times(struct fs *fs, const struct caller *c, int fd, const struct
 }
 
 #define SET_OWNER (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
-#define SET_TIMES                                                                          \
-	(FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |             \
+#define SET_TIMES \
+	(FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | \
 	 FUSE_SET_ATTR_MTIME_NOW)
 
 #define SET_ANYTHING (FUSE_SET_ATTR_MODE | SET_OWNER | FUSE_SET_ATTR_SIZE | SET_TIMES)

@@ -41,9 +41,9 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 		return;
 	fd = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
 	if (!fd) {
-		fd = AS_CALLER(&c, backing_reopen(&fs->engine->backing, nf.fd,
-						  O_RDONLY | O_DIRECTORY |
-							  (fi->flags & O_NOATIME)));
+		fd = AS_CALLER(&c,
+			       backing_reopen(&fs->engine->backing, nf.fd,
+					      O_RDONLY | O_DIRECTORY | (fi->flags & O_NOATIME)));
 		tree_fd_put(fs->tree, &nf);
 	}
 	err = fd < 0 ? fd : check_remade(fs, n, fd);
@@ -170,8 +170,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t id, int data_only, struct fus
 	}
 	h = handle_get(file_handle(fi));
 	creds_become(&c);
-	reply_result(req, "fsync", id, NULL,
-		     backing_sync(&fs->engine->backing, h->fd, data_only));
+	reply_result(req, "fsync", id, NULL, backing_sync(&fs->engine->backing, h->fd, data_only));
 	finish_handle(fs, h);
 }
 

@@ -149,8 +149,7 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 
 	if (!place_begin(&p, req, "symlink", parent, name))
 		return;
-	err = AS_CALLER(&p.caller,
-			backing_symlink(&p.fs->engine->backing, target, p.at.fd, name));
+	err = AS_CALLER(&p.caller, backing_symlink(&p.fs->engine->backing, target, p.at.fd, name));
 	place_made(&p, req, "symlink", name, err);
 }
 

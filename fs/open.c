@@ -86,8 +86,7 @@ static bool pages_still_good(struct node *n, const struct statx *stx)
 	return same && settled;
 }
 
-void open_begin(struct fs *fs, struct handle *h, const struct statx *stx,
-		struct fuse_file_info *fi)
+void open_begin(struct fs *fs, struct handle *h, const struct statx *stx, struct fuse_file_info *fi)
 {
 	struct node *n = h->node;
 	pthread_mutex_t *lock = tree_lock(fs->tree);

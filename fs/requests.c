@@ -43,29 +43,29 @@ struct request {
 	bool abandoned;		 /* lock: set; answered EINTR while it ran */
 	atomic_bool answered;	 /* whoever sets it first may reply */
 	int reply_error;	 /* owner: serving thread */
-	char *mem;		 /* where the message starts, so that data of a WRITE is page-aligned */
+	char *mem; /* where the message starts, so that data of a WRITE is page-aligned */
 };
 
 struct requests {
 	struct fs *fs;
-	struct fuse_session *se; /* const while serving */
-	int fd;			 /* const while serving */
+	struct fuse_session *se;      /* const while serving */
+	int fd;			      /* const while serving */
 	struct negotiated negotiated; /* owner: the thread of INIT; const once ready */
 	struct wire_init_out offered; /* owner: the thread of INIT; what the kernel offered */
 	void (*ready)(struct fs *fs, int err);
 	pthread_mutex_t lock;
-	pthread_cond_t changed;	      /* a thread ended, or serving ends */
+	pthread_cond_t changed;		  /* a thread ended, or serving ends */
 	struct list active, queued, free; /* lock */
-	pthread_cond_t called;	      /* a parked thread is wanted */
+	pthread_cond_t called;		  /* a parked thread is wanted */
 	/* lock; threads: in all, at the device or on the way, parked, of those called */
 	unsigned nr_threads, idle, parked, calls;
-	unsigned in_flight, backlog;  /* lock */
-	uint64_t unattended_ns;	      /* lock; since when nobody is at the device, 0 = somebody is */
-	uint64_t last_ns;	      /* lock; the newest request's */
-	bool may_spin;		      /* const; not on a single CPU */
-	bool watching_closely;	      /* lock; the watchdog looks every ATTEND_NS */
-	pid_t dying;	       /* lock; whose FLUSH was given up last, 0 = none */
-	bool exited, threads_told;	      /* lock */
+	unsigned in_flight, backlog; /* lock */
+	uint64_t unattended_ns;	     /* lock; since when nobody is at the device, 0 = somebody is */
+	uint64_t last_ns;	     /* lock; the newest request's */
+	bool may_spin;		     /* const; not on a single CPU */
+	bool watching_closely;	     /* lock; the watchdog looks every ATTEND_NS */
+	pid_t dying;		     /* lock; whose FLUSH was given up last, 0 = none */
+	bool exited, threads_told;   /* lock */
 };
 
 static __thread struct request *current;
@@ -78,23 +78,40 @@ static __thread struct {
 const char *request_op_name(unsigned opcode)
 {
 	static const char *const names[METRIC_OPS] = {
-		[FUSE_LOOKUP] = "LOOKUP",	    [FUSE_FORGET] = "FORGET",
-		[FUSE_GETATTR] = "GETATTR",	    [FUSE_SETATTR] = "SETATTR",
-		[FUSE_READLINK] = "READLINK",	    [FUSE_SYMLINK] = "SYMLINK",
-		[FUSE_MKNOD] = "MKNOD",		    [FUSE_MKDIR] = "MKDIR",
-		[FUSE_UNLINK] = "UNLINK",	    [FUSE_RMDIR] = "RMDIR",
-		[FUSE_RENAME] = "RENAME",	    [FUSE_LINK] = "LINK",
-		[FUSE_OPEN] = "OPEN",		    [FUSE_READ] = "READ",
-		[FUSE_WRITE] = "WRITE",		    [FUSE_STATFS] = "STATFS",
-		[FUSE_RELEASE] = "RELEASE",	    [FUSE_FSYNC] = "FSYNC",
-		[FUSE_SETXATTR] = "SETXATTR",	    [FUSE_GETXATTR] = "GETXATTR",
-		[FUSE_LISTXATTR] = "LISTXATTR",	    [FUSE_REMOVEXATTR] = "REMOVEXATTR",
-		[FUSE_FLUSH] = "FLUSH",		    [FUSE_INIT] = "INIT",
-		[FUSE_OPENDIR] = "OPENDIR",	    [FUSE_READDIR] = "READDIR",
-		[FUSE_RELEASEDIR] = "RELEASEDIR",   [FUSE_FSYNCDIR] = "FSYNCDIR",
-		[FUSE_ACCESS] = "ACCESS",	    [FUSE_CREATE] = "CREATE",
-		[FUSE_IOCTL] = "IOCTL",		    [FUSE_FALLOCATE] = "FALLOCATE",
-		[FUSE_RENAME2] = "RENAME2",	    [FUSE_LSEEK] = "LSEEK",
+		[FUSE_LOOKUP] = "LOOKUP",
+		[FUSE_FORGET] = "FORGET",
+		[FUSE_GETATTR] = "GETATTR",
+		[FUSE_SETATTR] = "SETATTR",
+		[FUSE_READLINK] = "READLINK",
+		[FUSE_SYMLINK] = "SYMLINK",
+		[FUSE_MKNOD] = "MKNOD",
+		[FUSE_MKDIR] = "MKDIR",
+		[FUSE_UNLINK] = "UNLINK",
+		[FUSE_RMDIR] = "RMDIR",
+		[FUSE_RENAME] = "RENAME",
+		[FUSE_LINK] = "LINK",
+		[FUSE_OPEN] = "OPEN",
+		[FUSE_READ] = "READ",
+		[FUSE_WRITE] = "WRITE",
+		[FUSE_STATFS] = "STATFS",
+		[FUSE_RELEASE] = "RELEASE",
+		[FUSE_FSYNC] = "FSYNC",
+		[FUSE_SETXATTR] = "SETXATTR",
+		[FUSE_GETXATTR] = "GETXATTR",
+		[FUSE_LISTXATTR] = "LISTXATTR",
+		[FUSE_REMOVEXATTR] = "REMOVEXATTR",
+		[FUSE_FLUSH] = "FLUSH",
+		[FUSE_INIT] = "INIT",
+		[FUSE_OPENDIR] = "OPENDIR",
+		[FUSE_READDIR] = "READDIR",
+		[FUSE_RELEASEDIR] = "RELEASEDIR",
+		[FUSE_FSYNCDIR] = "FSYNCDIR",
+		[FUSE_ACCESS] = "ACCESS",
+		[FUSE_CREATE] = "CREATE",
+		[FUSE_IOCTL] = "IOCTL",
+		[FUSE_FALLOCATE] = "FALLOCATE",
+		[FUSE_RENAME2] = "RENAME2",
+		[FUSE_LSEEK] = "LSEEK",
 		[FUSE_COPY_FILE_RANGE] = "COPY_FILE_RANGE",
 	};
 
@@ -255,13 +272,13 @@ static struct request *find_request(struct requests *rs, uint64_t unique)
 {
 	struct list *l;
 
-	list_for_each(l, &rs->active) {
+	list_for_each (l, &rs->active) {
 		struct request *r = container_of(l, struct request, link);
 
 		if (r->unique == unique)
 			return r;
 	}
-	list_for_each(l, &rs->queued) {
+	list_for_each (l, &rs->queued) {
 		struct request *r = container_of(l, struct request, link);
 
 		if (r->unique == unique)
@@ -327,14 +344,14 @@ static void tell_waiting(struct requests *rs, const struct request_facts *w, boo
 		MESSAGE(text, OP_ABANDONED, op, path, w->pid, w->waited);
 	else
 		MESSAGE(text, OP_STUCK, op, path, w->pid, w->waited, rs->fs->engine->backing.path);
-	failures_add(rs->fs->engine->failures, w->uid, op, path, abandoned ? EINTR : ETIMEDOUT, text);
+	failures_add(rs->fs->engine->failures, w->uid, op, path, abandoned ? EINTR : ETIMEDOUT,
+		     text);
 }
 
 /* A WRITE of dirty pages of a mapping, in nobody's name. */
 static bool is_page_write(const struct request *r)
 {
-	const struct fuse_write_in *in =
-		(const void *)(r->mem + sizeof(struct fuse_in_header));
+	const struct fuse_write_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
 
 	return r->opcode == FUSE_WRITE && r->len >= WIRE_WRITE_HEADER &&
 	       in->write_flags & FUSE_WRITE_CACHE;
@@ -353,8 +370,7 @@ static bool due(struct request *r, uint64_t now, uint64_t *waited)
 /* Lock held. A WRITE of pages that takes too long counts as done: see pages.h. */
 static void answer_page_write(struct requests *rs, struct request *r, uint64_t now)
 {
-	const struct fuse_write_in *in =
-		(const void *)(r->mem + sizeof(struct fuse_in_header));
+	const struct fuse_write_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
 	struct {
 		struct fuse_out_header header;
 		struct fuse_write_out write;
@@ -417,7 +433,7 @@ static bool watch_round(struct requests *rs, struct request_facts *w, bool *aban
 
 	now = clock_mono_ns(); /* not before the lock: no request may be younger than it */
 	for (i = 0; i < ARRAY_SIZE(heads); i++) {
-		list_for_each_safe(l, tmp, heads[i]) {
+		list_for_each_safe (l, tmp, heads[i]) {
 			struct request *r = container_of(l, struct request, link);
 			struct request_facts facts = {
 				.nodeid = r->nodeid,
@@ -800,9 +816,9 @@ void requests_destroy(struct requests *rs)
 
 	if (!rs)
 		return;
-	list_for_each_safe(l, tmp, &rs->queued)
+	list_for_each_safe (l, tmp, &rs->queued)
 		request_free(container_of(l, struct request, link));
-	list_for_each_safe(l, tmp, &rs->free)
+	list_for_each_safe (l, tmp, &rs->free)
 		request_free(container_of(l, struct request, link));
 	pthread_cond_destroy(&rs->changed);
 	pthread_cond_destroy(&rs->called);
@@ -826,8 +842,8 @@ static int wait_for_end(struct requests *rs, int drain_s)
 	return rs->nr_threads ? -EBUSY : 0;
 }
 
-int requests_serve(struct requests *rs, struct fuse_session *se, void (*ready)(struct fs *fs, int err),
-		   int drain_s)
+int requests_serve(struct requests *rs, struct fuse_session *se,
+		   void (*ready)(struct fs *fs, int err), int drain_s)
 {
 	pthread_t watchdog;
 	bool started;
@@ -867,7 +883,7 @@ json_t *requests_to_json(struct requests *rs)
 		in_flight = rs->in_flight;
 		threads = rs->nr_threads;
 		for (i = 0; i < ARRAY_SIZE(heads); i++) {
-			list_for_each(l, heads[i]) {
+			list_for_each (l, heads[i]) {
 				struct request *r = container_of(l, struct request, link);
 
 				if (r->started_ns < oldest)
@@ -884,9 +900,9 @@ json_t *requests_to_json(struct requests *rs)
 
 		tree_path(rs->fs->tree, facts[i].nodeid, NULL, path, sizeof(path));
 		json_array_append_new(waiting,
-				      json_pack("{s:s, s:o, s:i, s:f}", "op", op_name(facts[i].opcode),
-						"path", json_text(path), "pid", facts[i].pid,
-						"age_s", facts[i].waited));
+				      json_pack("{s:s, s:o, s:i, s:f}", "op",
+						op_name(facts[i].opcode), "path", json_text(path),
+						"pid", facts[i].pid, "age_s", facts[i].waited));
 	}
 	return json_pack("{s:i, s:I, s:i, s:f, s:o}", "in_flight", in_flight, "queued",
 			 (json_int_t)rs->fs->engine->metrics.queued, "threads", threads, "oldest_s",

@@ -47,8 +47,8 @@ void requests_destroy(struct requests *rs);
  * (no thread could be started). Afterwards waits at most @drain_s for requests that the backing
  * still holds; returns -EBUSY if some are left, in which case only _exit is safe.
  */
-int requests_serve(struct requests *rs, struct fuse_session *se, void (*ready)(struct fs *fs, int err),
-		   int drain_s);
+int requests_serve(struct requests *rs, struct fuse_session *se,
+		   void (*ready)(struct fs *fs, int err), int drain_s);
 
 /* The custom_io for the session: replies pass through it. */
 extern const struct fuse_custom_io requests_io;

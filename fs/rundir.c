@@ -48,8 +48,10 @@ int rundir_make(char out[RUNDIR_PATH_MAX], struct error *e)
 
 	while (candidate(n, geteuid(), out) && (!*out || n == 3))
 		n++;
-	if (strlen(out) + sizeof("/4095-1048575.sock") > sizeof(((struct sockaddr_un *)0)->sun_path))
-		return FAIL(e, ENAMETOOLONG, RUN_DIR, out, "its path is too long for a unix socket");
+	if (strlen(out) + sizeof("/4095-1048575.sock") >
+	    sizeof(((struct sockaddr_un *)0)->sun_path))
+		return FAIL(e, ENAMETOOLONG, RUN_DIR, out,
+			    "its path is too long for a unix socket");
 	if (mkdir(out, 0755) && errno != EEXIST)
 		return FAIL(e, errno, RUN_DIR, out, strerror(errno));
 	if (lstat(out, &st))
@@ -166,8 +168,8 @@ int rundir_listen(const char *dir, unsigned major, unsigned minor, struct error 
 		return FAIL(e, -err, RUN_DIR, dir, "its path is too long for a unix socket");
 	remove_dead_sockets(dir);
 	unlink(sa.sun_path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) ||
-	    chmod(sa.sun_path, 0666) || listen(fd, 64))
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) || chmod(sa.sun_path, 0666) ||
+	    listen(fd, 64))
 		return FAIL(e, errno, RUN_DIR, dir, strerror(errno));
 	return take_fd(&fd);
 }

@@ -385,8 +385,8 @@ static int enter(struct tree *t, struct node *dir, const char *name, const struc
 }
 
 /* A node that is known and pinned already needs no new descriptor. */
-static bool enter_known(struct tree *t, struct node *dir, const char *name,
-			const struct statx *stx, struct node **out)
+static bool enter_known(struct tree *t, struct node *dir, const char *name, const struct statx *stx,
+			struct node **out)
 {
 	struct closing c = {.nr = 0};
 	struct node *n;
@@ -478,7 +478,8 @@ static bool fd_at_hand(struct node *n, struct node_fd *out)
 }
 
 /* Finds @n again as @name in the directory @at; @out holds its new pin. */
-static int pin_by_name(struct tree *t, struct node *n, int at, const char *name, struct node_fd *out)
+static int pin_by_name(struct tree *t, struct node *n, int at, const char *name,
+		       struct node_fd *out)
 {
 	struct closing c = {.nr = 0};
 	struct statx stx;

@@ -37,24 +37,24 @@
 enum io_mode { IO_NONE, IO_PASSTHROUGH, IO_CACHED, IO_DIRECT };
 
 struct node {
-	uint64_t id;	    /* const */
-	dev_t dev;	    /* const; with ino and btime: who it is */
-	uint64_t ino;	    /* const */
-	uint64_t btime_ns;  /* const; 0 where the backing does not tell */
-	mode_t type;	    /* const; S_IFMT bits */
+	uint64_t id;	   /* const */
+	dev_t dev;	   /* const; with ino and btime: who it is */
+	uint64_t ino;	   /* const */
+	uint64_t btime_ns; /* const; 0 where the backing does not tell */
+	mode_t type;	   /* const; S_IFMT bits */
 	/* the rest: tree lock */
 	struct node *parent; /* where it was last seen; holds a reference; NULL: root, or unknown */
 	char *name;
-	uint64_t nlookup;    /* the kernel's references */
-	unsigned refs;	     /* ours: calls in progress, children, handles */
-	int pin;	     /* O_PATH descriptor, -1 = none */
+	uint64_t nlookup; /* the kernel's references */
+	unsigned refs;	  /* ours: calls in progress, children, handles */
+	int pin;	  /* O_PATH descriptor, -1 = none */
 	unsigned pin_users;
-	struct list lru;     /* nodes with a pin, most recently looked up first */
+	struct list lru; /* nodes with a pin, most recently looked up first */
 	struct node *next_in_hash;
 	struct list handles;
 	enum io_mode io_mode;
-	unsigned nr_opens;   /* that chose io_mode */
-	int backing_id;	     /* IO_PASSTHROUGH: the kernel's number of the backing file */
+	unsigned nr_opens; /* that chose io_mode */
+	int backing_id;	   /* IO_PASSTHROUGH: the kernel's number of the backing file */
 	uint64_t seen_mtime_ns, seen_ctime_ns, seen_size; /* at the last cached open */
 	atomic_int early_pages; /* pages.h: WRITEs answered before they landed */
 	atomic_int pages_error; /* pages.h: -errno of one that did not */

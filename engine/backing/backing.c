@@ -150,8 +150,8 @@ int backing_unlink(struct backing *b, int dir, const char *name, bool directory)
 	return result(unlinkat(dir, name, directory ? AT_REMOVEDIR : 0));
 }
 
-int backing_rename(struct backing *b, int dir, const char *name, int new_dir,
-		   const char *new_name, unsigned flags)
+int backing_rename(struct backing *b, int dir, const char *name, int new_dir, const char *new_name,
+		   unsigned flags)
 {
 	if (flags && b->features.state[FEATURE_RENAME_FLAGS] == FEATURE_TURNED_OFF)
 		return -EINVAL;

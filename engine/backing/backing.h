@@ -52,8 +52,8 @@ int backing_mknod(struct backing *b, int dir, const char *name, mode_t mode, dev
 int backing_symlink(struct backing *b, const char *target, int dir, const char *name);
 int backing_link(struct backing *b, int pin, int dir, const char *name);
 int backing_unlink(struct backing *b, int dir, const char *name, bool directory);
-int backing_rename(struct backing *b, int dir, const char *name, int new_dir,
-		   const char *new_name, unsigned flags);
+int backing_rename(struct backing *b, int dir, const char *name, int new_dir, const char *new_name,
+		   unsigned flags);
 
 /* --- an inode, by pin or by any descriptor of it --- */
 int backing_stat(struct backing *b, int fd, struct statx *stx);

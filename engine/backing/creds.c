@@ -19,10 +19,10 @@
 #define MAX_GROUPS     65536 /* NGROUPS_MAX of Linux */
 #define GROUPS_KEPT_NS NSEC_PER_SEC
 
-static bool can_switch;		 /* const after creds_init */
-static uid_t daemon_uid;	 /* const after creds_init */
-static gid_t daemon_gid;	 /* const after creds_init */
-static __thread uid_t now_uid;	 /* what this thread is; valid once `known` */
+static bool can_switch;	       /* const after creds_init */
+static uid_t daemon_uid;       /* const after creds_init */
+static gid_t daemon_gid;       /* const after creds_init */
+static __thread uid_t now_uid; /* what this thread is; valid once `known` */
 static __thread gid_t now_gid;
 static __thread bool known, has_groups;
 static __thread pid_t groups_pid;      /* whose they are */
@@ -102,7 +102,8 @@ mode_t creds_umask(mode_t mode, mode_t mask)
 	static __thread bool tried, own;
 
 	if (!tried)
-		own = !unshare(CLONE_FS); /* a umask is per process until a thread asks for its own */
+		own = !unshare(
+			CLONE_FS); /* a umask is per process until a thread asks for its own */
 	tried = true;
 	if (!own)
 		return mode & ~mask;

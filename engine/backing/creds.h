@@ -45,13 +45,13 @@ mode_t creds_umask(mode_t mode, mode_t mask);
 void creds_restore(void);
 
 /* Evaluates @expr (0 or more, or -errno) as @c; once more with its groups if that was refused. */
-#define AS_CALLER(c, expr)                                                                 \
-	({                                                                                 \
-		creds_become(c);                                                           \
-		__typeof__(expr) as_caller_ = (expr);                                      \
+#define AS_CALLER(c, expr) \
+	({ \
+		creds_become(c); \
+		__typeof__(expr) as_caller_ = (expr); \
 		if ((as_caller_ == -EACCES || as_caller_ == -EPERM) && creds_add_groups(c)) \
-			as_caller_ = (expr);                                               \
-		as_caller_;                                                                \
+			as_caller_ = (expr); \
+		as_caller_; \
 	})
 
 #endif

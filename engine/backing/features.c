@@ -16,10 +16,14 @@
 #include "engine/format/format.h"
 
 const char *const feature_names[NR_FEATURES] = {
-	[FEATURE_PASSTHROUGH] = "passthrough",	   [FEATURE_DIRECT_MMAP] = "direct_mmap",
-	[FEATURE_OPENAT2] = "openat2",		   [FEATURE_BTIME] = "btime",
-	[FEATURE_XATTR] = "xattr",		   [FEATURE_ODIRECT] = "odirect",
-	[FEATURE_RENAME_FLAGS] = "rename_flags",   [FEATURE_ACT_AS_CALLER] = "act_as_caller",
+	[FEATURE_PASSTHROUGH] = "passthrough",
+	[FEATURE_DIRECT_MMAP] = "direct_mmap",
+	[FEATURE_OPENAT2] = "openat2",
+	[FEATURE_BTIME] = "btime",
+	[FEATURE_XATTR] = "xattr",
+	[FEATURE_ODIRECT] = "odirect",
+	[FEATURE_RENAME_FLAGS] = "rename_flags",
+	[FEATURE_ACT_AS_CALLER] = "act_as_caller",
 };
 
 const char *const feature_fallbacks[NR_FEATURES] = {
@@ -50,8 +54,7 @@ void features_init(struct features *f)
 void features_set(struct features *f, enum feature what, bool yes)
 {
 	if (f->state[what] != FEATURE_TURNED_OFF)
-		__atomic_store_n(&f->state[what], yes ? FEATURE_YES : FEATURE_NO,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&f->state[what], yes ? FEATURE_YES : FEATURE_NO, __ATOMIC_RELAXED);
 }
 
 static bool try_openat2(int root_fd)
@@ -130,8 +133,8 @@ json_t *features_to_json(const struct features *f)
 	size_t i;
 
 	for (i = 0; i < NR_FEATURES; i++)
-		json_object_set_new(object, feature_names[i],
-				    json_string(words[__atomic_load_n(&f->state[i],
-								      __ATOMIC_RELAXED)]));
+		json_object_set_new(
+			object, feature_names[i],
+			json_string(words[__atomic_load_n(&f->state[i], __ATOMIC_RELAXED)]));
 	return object;
 }

@@ -49,8 +49,8 @@ static inline void cleanup_unlock(pthread_mutex_t **m)
 #define __cleanup_file __cleanup(cleanup_file)
 
 /* Hold @m until the end of the enclosing block; make the block short and visible. */
-#define LOCK_SCOPE(m)                                                                      \
-	__cleanup(cleanup_unlock) pthread_mutex_t *lock_scope_ = (m);                      \
+#define LOCK_SCOPE(m) \
+	__cleanup(cleanup_unlock) pthread_mutex_t *lock_scope_ = (m); \
 	pthread_mutex_lock(lock_scope_)
 
 static inline int take_fd(int *fd)
@@ -61,11 +61,11 @@ static inline int take_fd(int *fd)
 	return f;
 }
 
-#define take_ptr(p)                                                                        \
-	({                                                                                 \
-		__typeof__(p) take_ptr_ = (p);                                             \
-		(p) = NULL;                                                                \
-		take_ptr_;                                                                 \
+#define take_ptr(p) \
+	({ \
+		__typeof__(p) take_ptr_ = (p); \
+		(p) = NULL; \
+		take_ptr_; \
 	})
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

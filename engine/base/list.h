@@ -10,7 +10,7 @@ struct list {
 	struct list *next, *prev;
 };
 
-#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void list_init(struct list *l)
 {
@@ -45,7 +45,7 @@ static inline void list_del(struct list *n)
 }
 
 #define list_for_each(pos, head) for (pos = (head)->next; pos != (head); pos = pos->next)
-#define list_for_each_safe(pos, tmp, head)                                                 \
+#define list_for_each_safe(pos, tmp, head) \
 	for (pos = (head)->next, tmp = pos->next; pos != (head); pos = tmp, tmp = pos->next)
 
 #endif

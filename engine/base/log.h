@@ -10,8 +10,7 @@ void log_set_level(enum log_level level);
 /* From now on, write to syslog as "ckptfs[pid]". */
 void log_to_syslog(void);
 
-void log_write(enum log_level level, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)

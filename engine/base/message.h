@@ -27,16 +27,16 @@ struct error {
 void message_format(char *buf, size_t size, const char *id, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-#define MESSAGE(buf, ID, ...)                                                              \
+#define MESSAGE(buf, ID, ...) \
 	message_format(buf, sizeof(buf), #ID, MSG_##ID __VA_OPT__(, ) __VA_ARGS__)
 
 /* Fills @e and evaluates to -(errnum). */
-#define FAIL(e, errnum, ID, ...)                                                           \
-	({                                                                                 \
-		struct error *fail_e_ = (e);                                               \
-		fail_e_->err = (errnum);                                                   \
-		MESSAGE(fail_e_->text, ID, __VA_ARGS__);                                   \
-		-fail_e_->err;                                                             \
+#define FAIL(e, errnum, ID, ...) \
+	({ \
+		struct error *fail_e_ = (e); \
+		fail_e_->err = (errnum); \
+		MESSAGE(fail_e_->text, ID, __VA_ARGS__); \
+		-fail_e_->err; \
 	})
 
 #endif

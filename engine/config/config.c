@@ -10,14 +10,14 @@
 
 /* What mount(8), fstab and systemd pass along to every filesystem; none concerns ckptfs. */
 static const char *const generic_options[] = {
-	"defaults", "auto",	   "noauto",   "user",	  "nouser",  "users",
-	"nofail",   "_netdev", "dev",	   "nodev",    "suid",	  "nosuid",
-	"async",    "atime",   "relatime", "diratime", "noatime", "silent",  "strictatime",
-	"lazytime", "nodiratime", "norelatime", "nostrictatime", "nolazytime", "loud", NULL,
+	"defaults",    "auto",	   "noauto",	 "user",       "nouser",	"users",
+	"nofail",      "_netdev",  "dev",	 "nodev",      "suid",		"nosuid",
+	"async",       "atime",	   "relatime",	 "diratime",   "noatime",	"silent",
+	"strictatime", "lazytime", "nodiratime", "norelatime", "nostrictatime", "nolazytime",
+	"loud",	       NULL,
 };
 
-#define LABEL_CHARS                                                                                \
-	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+#define LABEL_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 static int parse_scaled(const char *text, uint64_t bare_unit, uint64_t *number)
 {
@@ -121,7 +121,8 @@ static int parse_string(enum key_type type, const char *name, const char *text)
 		if (iscntrl((unsigned char)text[i]))
 			return -EINVAL;
 	/* The label names files in the run directory and on the backing, and stands in metrics. */
-	if (!strcmp(name, "node") && (strspn(text, LABEL_CHARS) < len || text[0] == '.' || len > 64))
+	if (!strcmp(name, "node") &&
+	    (strspn(text, LABEL_CHARS) < len || text[0] == '.' || len > 64))
 		return -EINVAL;
 	return 0;
 }
@@ -227,7 +228,7 @@ int config_apply_file(struct config *c, const char *path, struct error *e)
 		return FAIL(e, EINVAL, CONFIG_SYNTAX, path, problem.line, problem.text);
 	if (!json_is_object(root))
 		err = FAIL(e, EINVAL, CONFIG_SYNTAX, path, 1, "not a JSON object");
-	json_object_foreach(root, name, value) {
+	json_object_foreach (root, name, value) {
 		enum key k = key_find(name);
 		char buf[128];
 
@@ -342,11 +343,10 @@ json_t *config_to_json(const struct config *c)
 			value = json_boolean(v->number);
 		else if (v->text)
 			value = json_string(v->text);
-		json_object_set_new(root, key_table[k].name,
-				    json_pack("{s:o, s:s, s:b}", "value",
-					      value ? value : json_null(), "source",
-					      sources[v->source], "effective",
-					      key_table[k].effective));
+		json_object_set_new(
+			root, key_table[k].name,
+			json_pack("{s:o, s:s, s:b}", "value", value ? value : json_null(), "source",
+				  sources[v->source], "effective", key_table[k].effective));
 	}
 	return root;
 }

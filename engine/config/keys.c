@@ -147,7 +147,8 @@ const char *key_expects(const struct key_info *k, char *buf, size_t size)
 	case KEY_RATE:
 		return "bytes a second, or a number with K, M, G or T";
 	case KEY_STRING:
-		return "a text of 1 to 255 characters, no control characters; a node label: up to 64 letters, digits, '.', '_', '-'";
+		return "a text of 1 to 255 characters, no control characters; a node label: up to "
+		       "64 letters, digits, '.', '_', '-'";
 	case KEY_JSON:
 		return "a JSON list, in the config file";
 	case KEY_ENUM:

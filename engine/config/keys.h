@@ -53,7 +53,7 @@ enum key {
 struct key_info {
 	const char *name;
 	enum key_type type;
-	const char *value;	    /* the default, as a user would write it; "" = decided at mount */
+	const char *value; /* the default, as a user would write it; "" = decided at mount */
 	const char *const *choices; /* KEY_ENUM: NULL-terminated; "word:" takes a value behind it */
 	bool effective;		    /* false: accepted, but nothing in this version reads it yet */
 	const char *help;	    /* one line */

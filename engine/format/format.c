@@ -71,10 +71,9 @@ static int make_uuid(char uuid[37])
 		return -EIO;
 	b[6] = (b[6] & 0x0f) | 0x40;
 	b[8] = (b[8] & 0x3f) | 0x80;
-	snprintf(uuid, 37,
-		 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-		 b[15]);
+	snprintf(uuid, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+		 b[13], b[14], b[15]);
 	return 0;
 }
 
@@ -97,8 +96,9 @@ static int write_version(int dirfd)
 	if (!faccessat(dirfd, FORMAT_FILE, F_OK, AT_SYMLINK_NOFOLLOW))
 		return 0;
 	snprintf(tmp, sizeof(tmp), "%s.%.8s", FORMAT_FILE, uuid);
-	len = snprintf(text, sizeof(text), "{\"ckptfs\": %d, \"uuid\": \"%s\", \"created_ns\": %llu}\n",
-		       FORMAT_VERSION, uuid, (unsigned long long)clock_wall_ns());
+	len = snprintf(text, sizeof(text),
+		       "{\"ckptfs\": %d, \"uuid\": \"%s\", \"created_ns\": %llu}\n", FORMAT_VERSION,
+		       uuid, (unsigned long long)clock_wall_ns());
 	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
@@ -165,8 +165,7 @@ static bool same_dir(int a, int b)
 {
 	struct stat sa, sb;
 
-	return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_dev == sb.st_dev &&
-	       sa.st_ino == sb.st_ino;
+	return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
 int format_check_nested(int root_fd, const char *path, struct error *e)

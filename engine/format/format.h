@@ -17,8 +17,8 @@
 #define FORMAT_FILE    "version.json"
 
 struct format {
-	bool present;	/* false: no version.json there (and it could not be made) */
-	char uuid[37];	/* "" where not present */
+	bool present;  /* false: no version.json there (and it could not be made) */
+	char uuid[37]; /* "" where not present */
 };
 
 /*

@@ -63,7 +63,8 @@ static struct failure *find_like(struct failures *f, uid_t uid, const char *op, 
 	for (i = 0; i < FAILURES_KEPT; i++) {
 		struct failure *x = &f->ring[i];
 
-		if (x->count && x->uid == uid && x->err == err && !strcmp(x->op, op) && !strcmp(x->path, path))
+		if (x->count && x->uid == uid && x->err == err && !strcmp(x->op, op) &&
+		    !strcmp(x->path, path))
 			return x;
 	}
 	return NULL;
@@ -117,14 +118,14 @@ json_t *failures_to_json(struct failures *f, uid_t viewer, bool all)
 		struct failure *x = &f->ring[i % FAILURES_KEPT];
 		bool shown = all || x->uid == viewer;
 
-		json_array_append_new(
-			list,
-			json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:s, s:o}", "time_ns",
-				  (json_int_t)x->first_ns, "last_ns", (json_int_t)x->last_ns,
-				  "count", (json_int_t)x->count, "uid", (json_int_t)x->uid, "op",
-				  x->op, "path", shown ? json_text(x->path) : json_null(), "errno",
-				  strerrorname_np(x->err), "message",
-				  shown ? json_text(x->message) : json_null()));
+		json_array_append_new(list, json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:s, s:o}",
+						      "time_ns", (json_int_t)x->first_ns, "last_ns",
+						      (json_int_t)x->last_ns, "count",
+						      (json_int_t)x->count, "uid",
+						      (json_int_t)x->uid, "op", x->op, "path",
+						      shown ? json_text(x->path) : json_null(),
+						      "errno", strerrorname_np(x->err), "message",
+						      shown ? json_text(x->message) : json_null()));
 	}
 	return list;
 }

@@ -7,7 +7,7 @@
 
 #include "engine/base/cleanup.h"
 
-const uint64_t metric_bucket_us[METRIC_BUCKETS - 1] = {10,     100,	1000,	  10000,
+const uint64_t metric_bucket_us[METRIC_BUCKETS - 1] = {10,     100,	1000,	 10000,
 						       100000, 1000000, 10000000};
 
 void metrics_request(struct metrics *m, unsigned opcode, uint64_t took_ns, int failed)
@@ -38,7 +38,8 @@ static void print_ops(FILE *f, struct metrics *m, const char *node,
 	for (i = 0; i < METRIC_OPS; i++)
 		if (op_name(i) && m->ops[i].requests)
 			fprintf(f,
-				"ckptfs_request_errors_total{node=\"%s\",op=\"%s\"} %" PRIuFAST64 "\n",
+				"ckptfs_request_errors_total{node=\"%s\",op=\"%s\"} %" PRIuFAST64
+				"\n",
 				node, op_name(i), m->ops[i].errors);
 	print_header(f, "request_seconds", "histogram", "Time to answer a request");
 	for (i = 0; i < METRIC_OPS; i++) {

@@ -53,8 +53,10 @@ const struct verb verb_init = {
 	.name = "init",
 	.args = "BACKING",
 	.summary = "prepare the directory BACKING for ckptfs",
-	.help = "Makes BACKING/.ckptfs with the format version and a uuid. The first mount does the same\n"
-		"if it may; run this as the directory's owner where jobs may not write there. Doing it\n"
+	.help = "Makes BACKING/.ckptfs with the format version and a uuid. The first mount does "
+		"the same\n"
+		"if it may; run this as the directory's owner where jobs may not write there. "
+		"Doing it\n"
 		"again changes nothing. Your files are not touched.\n",
 	.run = run_init,
 };

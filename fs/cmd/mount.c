@@ -262,7 +262,8 @@ static int mount_help(const struct verb *v)
 	enum key k;
 
 	verb_help(v);
-	printf("\nMount options (-o KEY=VALUE,...; the same keys stand in the config file, as JSON):\n");
+	printf("\nMount options (-o KEY=VALUE,...; the same keys stand in the config file, as "
+	       "JSON):\n");
 	printf("  config=FILE          read options from this JSON file first\n");
 	printf("  ro                   read-only\n");
 	for (k = 0; k < NR_KEYS; k++) {
@@ -319,8 +320,10 @@ const struct verb verb_mount = {
 	.name = "mount",
 	.args = "[-f] [-o OPTIONS] BACKING MOUNTPOINT",
 	.summary = "mount the directory BACKING at MOUNTPOINT",
-	.help = "Returns 0 once the mount answers. Works as root and, where /dev/fuse and fusermount3\n"
-		"allow it, as an ordinary user (then only for that user, unless allow_other is given).\n"
+	.help = "Returns 0 once the mount answers. Works as root and, where /dev/fuse and "
+		"fusermount3\n"
+		"allow it, as an ordinary user (then only for that user, unless allow_other is "
+		"given).\n"
 		"\n"
 		"  -f, --foreground     stay in the foreground and log to stderr\n"
 		"  -o OPTIONS           comma-separated, see below\n"

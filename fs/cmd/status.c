@@ -40,7 +40,7 @@ static void print_features(const json_t *features)
 	json_t *value;
 
 	printf("%-12s", "features");
-	json_object_foreach((json_t *)features, name, value)
+	json_object_foreach ((json_t *)features, name, value)
 		printf(" %s:%s", name, json_string_value(value) ? json_string_value(value) : "?");
 	putchar('\n');
 }
@@ -54,7 +54,7 @@ static void print_requests(const json_t *requests)
 	       (long long)json_get_int(requests, "in_flight", 0),
 	       (long long)json_get_int(requests, "queued", 0),
 	       (long long)json_get_int(requests, "threads", 0));
-	json_array_foreach(waiting, i, w)
+	json_array_foreach (waiting, i, w)
 		printf("  waiting    %s of '%s' by pid %lld for %.1f s\n",
 		       json_get_text(w, "op", "?"), json_get_text(w, "path", "?"),
 		       (long long)json_get_int(w, "pid", 0),
@@ -161,7 +161,8 @@ const struct verb verb_status = {
 	.name = "status",
 	.args = "[--json] PATH",
 	.summary = "how the mount that PATH lies in does",
-	.help = "Backing, throughput, requests that wait and what for, failures, features. Answers within\n"
+	.help = "Backing, throughput, requests that wait and what for, failures, features. Answers "
+		"within\n"
 		"two seconds also when the mount hangs; exit 1 when the daemon is dead or silent.\n"
 		"\n"
 		"  --json               for machines\n",

@@ -130,11 +130,13 @@ const struct verb verb_umount = {
 	.name = "umount",
 	.args = "[--timeout SECONDS] [--force] MOUNTPOINT",
 	.summary = "unmount MOUNTPOINT, and clear what a dead daemon left there",
-	.help = "Returns 0 once the mount is gone and its daemon has ended. While a program uses the mount\n"
+	.help = "Returns 0 once the mount is gone and its daemon has ended. While a program uses "
+		"the mount\n"
 		"it stays, and the programs are named.\n"
 		"\n"
 		"  --timeout SECONDS    how long to wait for the daemon (600)\n"
-		"  --force              abort every request first: programs get errors; works with a\n"
+		"  --force              abort every request first: programs get errors; works with "
+		"a\n"
 		"                       hanging or stopped daemon\n",
 	.run = run_umount,
 };

@@ -28,8 +28,8 @@ static json_t *describe(void)
 
 	uname(&u);
 	return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s}", "version", CKPTFS_VERSION, "abi",
-			 CKPTFS_ABI_VERSION, "format", FORMAT_VERSION, "libfuse",
-			 fuse_pkgversion(), "kernel", u.release, "/dev/fuse", device_state());
+			 CKPTFS_ABI_VERSION, "format", FORMAT_VERSION, "libfuse", fuse_pkgversion(),
+			 "kernel", u.release, "/dev/fuse", device_state());
 }
 
 static void print_features(const struct features *f)
@@ -65,7 +65,7 @@ static int run_version(const struct verb *v, int argc, char **argv)
 		json_dumpf(d, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else {
-		json_object_foreach(d, key, value) {
+		json_object_foreach (d, key, value) {
 			if (json_is_string(value))
 				printf("%-10s %s\n", key, json_string_value(value));
 			else if (json_is_integer(value))
@@ -82,7 +82,8 @@ const struct verb verb_version = {
 	.name = "version",
 	.args = "[--json]",
 	.summary = "versions, and what this host can do",
-	.help = "Features are those of the kernel and of the current directory's filesystem; `ckptfs\n"
+	.help = "Features are those of the kernel and of the current directory's filesystem; "
+		"`ckptfs\n"
 		"status` tells them for a mount. Some are known only once something is mounted.\n",
 	.run = run_version,
 };

@@ -50,8 +50,8 @@ static unsigned long long number(const char *text)
 /* Never fails; every page is there, with bytes that are not all alike. */
 static char *touched(size_t bytes)
 {
-	char *buffer = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *buffer =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (buffer == MAP_FAILED)
 		err(1, "no memory");
@@ -159,8 +159,7 @@ static void writer(int ready, int go, int dir, unsigned index, size_t block,
 }
 
 /* Returns the seconds from the first create to the last close; removes the files. */
-static double write_once(int dir, unsigned long long bytes, size_t block,
-			 unsigned writers)
+static double write_once(int dir, unsigned long long bytes, size_t block, unsigned writers)
 {
 	int ready[2], go[2];
 	char name[NAME_BYTES], byte;
@@ -285,8 +284,7 @@ static void list(const char *path, int with_stat)
 	while ((errno = 0, entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		if (with_stat &&
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (with_stat && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			err(1, "stat %s", entry->d_name);
 		count++;
 	}

@@ -19,8 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define REQUIRE(cond) \
 	do { \
 		if (!(cond)) { \
-			fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, \
-				#cond); \
+			fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #cond); \
 			abort(); \
 		} \
 	} while (0)

@@ -19,9 +19,8 @@ static void check_values(const struct config *c)
 			continue;
 		REQUIRE(!config_parse_value(&key_table[k], v->text, &number));
 		REQUIRE(number == v->number);
-		REQUIRE(json_is_null(json_object_get(
-				json_object_get(root, key_table[k].name), "value")) ==
-			false);
+		REQUIRE(json_is_null(json_object_get(json_object_get(root, key_table[k].name),
+						     "value")) == false);
 	}
 	free(text);
 	json_decref(root);

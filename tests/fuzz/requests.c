@@ -67,10 +67,9 @@ static uint8_t get8(struct input *in)
 
 static uint64_t get_number(struct input *in)
 {
-	static const uint64_t odd[] = {0,	  1,	      4095,	  4096,
-				       65536,	  1 << 20,    INT32_MAX,  UINT32_MAX,
-				       INT64_MAX, UINT64_MAX, 1ull << 62, 0777,
-				       1ull << 63};
+	static const uint64_t odd[] = {0,	   1,	      4095,	  4096,	     65536,
+				       1 << 20,	   INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX,
+				       1ull << 62, 0777,      1ull << 63};
 	uint8_t kind = get8(in);
 	uint64_t n = 0;
 
@@ -111,10 +110,9 @@ static uint64_t get_node(struct input *in)
 /* At most 300 bytes with the terminator. */
 static size_t get_name(struct input *in, char *to)
 {
-	static const char *const names[] = {"a",       "b",	 "c",	"d",
-					    ".ckptfs", ".",	 "..",	"",
-					    "a/b",     "../out", "/",	"status.json",
-					    "metrics", "\xff",	 "-\n", "version.json"};
+	static const char *const names[] = {
+		"a",   "b",	 "c", "d",	     ".ckptfs", ".",	"..",  "",
+		"a/b", "../out", "/", "status.json", "metrics", "\xff", "-\n", "version.json"};
 	uint8_t kind = get8(in);
 	size_t len = 0;
 
@@ -174,8 +172,8 @@ static ssize_t take_reply(int fd, const struct iovec *iov, int count)
 
 /* Sends @opcode with what @body points to. Returns true when it succeeded and was
  * answered. */
-static bool ask_as(uint32_t opcode, uint64_t node, const void *body, size_t len,
-		   uint32_t uid, bool given_up)
+static bool ask_as(uint32_t opcode, uint64_t node, const void *body, size_t len, uint32_t uid,
+		   bool given_up)
 {
 	struct requests *rs = w.fs.requests;
 	struct request *r = take_buffer(rs);
@@ -255,10 +253,9 @@ static void learn_open(uint64_t id, const struct fuse_open_out *out, bool dir)
 	REQUIRE(w.nr_handles < MAX_HANDLES);
 	w.handles[w.nr_handles].fh = out->fh;
 	w.handles[w.nr_handles].id = id;
-	w.handles[w.nr_handles].kind = control_is(id)
-					       ? dir ? CONTROL_DIR_HANDLE : CONTROL_HANDLE
-				       : dir ? DIR_HANDLE
-					     : FILE_HANDLE;
+	w.handles[w.nr_handles].kind = control_is(id) ? dir ? CONTROL_DIR_HANDLE : CONTROL_HANDLE
+				       : dir	      ? DIR_HANDLE
+						      : FILE_HANDLE;
 	w.nr_handles++;
 }
 
@@ -266,8 +263,7 @@ static void release(unsigned i)
 {
 	struct fuse_release_in r = {.fh = w.handles[i].fh};
 	uint64_t id = w.handles[i].id;
-	bool dir = w.handles[i].kind == DIR_HANDLE ||
-		   w.handles[i].kind == CONTROL_DIR_HANDLE;
+	bool dir = w.handles[i].kind == DIR_HANDLE || w.handles[i].kind == CONTROL_DIR_HANDLE;
 
 	w.handles[i] = w.handles[--w.nr_handles];
 	REQUIRE(ask(dir ? FUSE_RELEASEDIR : FUSE_RELEASE, id, &r, sizeof(r)));
@@ -290,8 +286,7 @@ static bool send_step(struct step *s, uint32_t opcode, uint64_t node, size_t len
 
 static void step_name(struct step *s)
 {
-	static const uint32_t opcodes[] = {FUSE_LOOKUP, FUSE_LOOKUP, FUSE_UNLINK,
-					   FUSE_RMDIR};
+	static const uint32_t opcodes[] = {FUSE_LOOKUP, FUSE_LOOKUP, FUSE_UNLINK, FUSE_RMDIR};
 	uint32_t opcode = opcodes[s->op % 4];
 	uint64_t dir = get_node(s->in);
 	size_t len = get_name(s->in, s->body);
@@ -315,18 +310,15 @@ static void step_make(struct step *s)
 		len = sizeof(in) + get_name(s->in, s->body + sizeof(in));
 		ok = send_step(s, FUSE_MKDIR, dir, len);
 	} else if (s->op % 4 == 1) {
-		static const uint32_t types[] = {S_IFREG, S_IFIFO, S_IFSOCK,
-						 S_IFCHR, S_IFDIR, 0};
-		struct fuse_mknod_in in = {.mode = (mode & 07777) |
-						   types[get8(s->in) % 6]};
+		static const uint32_t types[] = {S_IFREG, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFDIR, 0};
+		struct fuse_mknod_in in = {.mode = (mode & 07777) | types[get8(s->in) % 6]};
 
 		memcpy(s->body, &in, sizeof(in));
 		len = sizeof(in) + get_name(s->in, s->body + sizeof(in));
 		ok = send_step(s, FUSE_MKNOD, dir, len);
 	} else if (s->op % 4 == 2) {
 		len = get_name(s->in, s->body);
-		len += (size_t)sprintf(s->body + len, "%s",
-				       targets[mode % ARRAY_SIZE(targets)]) +
+		len += (size_t)sprintf(s->body + len, "%s", targets[mode % ARRAY_SIZE(targets)]) +
 		       1;
 		ok = send_step(s, FUSE_SYMLINK, dir, len);
 	} else {
@@ -356,9 +348,9 @@ static void step_rename(struct step *s)
 static void step_attr(struct step *s)
 {
 	struct fuse_setattr_in in = {.valid = (uint32_t)get_number(s->in) &
-					      (FATTR_MODE | FATTR_UID | FATTR_GID |
-					       FATTR_SIZE | FATTR_ATIME | FATTR_MTIME |
-					       FATTR_ATIME_NOW | FATTR_MTIME_NOW)};
+					      (FATTR_MODE | FATTR_UID | FATTR_GID | FATTR_SIZE |
+					       FATTR_ATIME | FATTR_MTIME | FATTR_ATIME_NOW |
+					       FATTR_MTIME_NOW)};
 	struct fuse_getattr_in get = {0};
 	uint64_t node = get_node(s->in);
 
@@ -430,8 +422,7 @@ static uint32_t open_flags(struct input *in)
 	static const uint32_t more[] = {0,	 O_TRUNC, O_DIRECT, O_APPEND, O_SYNC,
 					O_DSYNC, O_EXCL,  0x20,	    O_NOATIME};
 
-	return get8(in) % 4 | more[get8(in) % ARRAY_SIZE(more)] |
-	       more[get8(in) % ARRAY_SIZE(more)];
+	return get8(in) % 4 | more[get8(in) % ARRAY_SIZE(more)] | more[get8(in) % ARRAY_SIZE(more)];
 }
 
 static void step_open(struct step *s)
@@ -469,8 +460,7 @@ static void step_release(struct step *s)
 static void step_read(struct step *s)
 {
 	unsigned i = w.nr_handles ? get8(s->in) % w.nr_handles : 0;
-	struct fuse_read_in in = {.offset = get_number(s->in),
-				  .size = (uint32_t)get_number(s->in)};
+	struct fuse_read_in in = {.offset = get_number(s->in), .size = (uint32_t)get_number(s->in)};
 	bool dir;
 
 	if (!w.nr_handles)
@@ -548,12 +538,10 @@ static void step_handle(struct step *s)
 		memcpy(s->body, &in, sizeof(in));
 		send_step(s, FUSE_FLUSH, w.handles[i].id, sizeof(in));
 	} else if (what == 5) {
-		struct fuse_fsync_in in = {.fh = w.handles[i].fh,
-					   .fsync_flags = get8(s->in) % 2};
+		struct fuse_fsync_in in = {.fh = w.handles[i].fh, .fsync_flags = get8(s->in) % 2};
 
 		memcpy(s->body, &in, sizeof(in));
-		send_step(s, dir ? FUSE_FSYNCDIR : FUSE_FSYNC, w.handles[i].id,
-			  sizeof(in));
+		send_step(s, dir ? FUSE_FSYNCDIR : FUSE_FSYNC, w.handles[i].id, sizeof(in));
 	} else if (what == 6 && !dir) {
 		struct fuse_lseek_in in = {.fh = w.handles[i].fh,
 					   .offset = get_number(s->in),
@@ -597,8 +585,7 @@ static void drop_mknod(void)
 	REQUIRE(!syscall(SYS_capset, &head, data));
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type,
-			struct FTW *where)
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
 {
 	(void)st;
 	(void)type;
@@ -607,8 +594,7 @@ static int remove_entry(const char *path, const struct stat *st, int type,
 	return 0;
 }
 
-static int remove_all(const char *path, const struct stat *st, int type,
-		      struct FTW *where)
+static int remove_all(const char *path, const struct stat *st, int type, struct FTW *where)
 {
 	(void)st;
 	(void)type;
@@ -624,8 +610,7 @@ static void clean_up(void)
 
 static void say_hello(void)
 {
-	struct fuse_init_in in = {
-		.major = 7, .minor = 36, .max_readahead = 1 << 20, .flags = ~0u};
+	struct fuse_init_in in = {.major = 7, .minor = 36, .max_readahead = 1 << 20, .flags = ~0u};
 
 	w.fs.tree = tree_create(&w.engine, 1);
 	REQUIRE(w.fs.tree && ask(FUSE_INIT, 0, &in, sizeof(in)));
@@ -656,8 +641,7 @@ static void set_up(void)
 	setrlimit(RLIMIT_FSIZE, &limit);
 	config_init(&config);
 	REQUIRE(!config_apply_options(&config, "log_level=error", &e));
-	config.read_only =
-		true; /* makes no .ckptfs, which each input would have to restore */
+	config.read_only = true; /* makes no .ckptfs, which each input would have to restore */
 	REQUIRE(!engine_open(&w.engine, &config, path, &e));
 	w.engine.config.read_only = false;
 	w.fs = (struct fs){.engine = &w.engine, .mountpoint = "/mnt", .label = "n1"};
@@ -701,8 +685,7 @@ static void check_canary(void)
 	REQUIRE(nr == 4); /* . .. root canary */
 	snprintf(path, sizeof(path), "%s/canary", w.top);
 	fd = open(path, O_RDONLY);
-	REQUIRE(fd >= 0 && read(fd, text, sizeof(text)) == 6 &&
-		!memcmp(text, "canary", 6));
+	REQUIRE(fd >= 0 && read(fd, text, sizeof(text)) == 6 && !memcmp(text, "canary", 6));
 	REQUIRE(!fstat(fd, &st) && st.st_nlink == 1 && st.st_mode == (S_IFREG | 0600));
 	close(fd);
 }

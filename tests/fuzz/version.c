@@ -6,8 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *exact =
-		malloc(size ? size : 1); /* no terminator behind it to hide an overrun */
+	char *exact = malloc(size ? size : 1); /* no terminator behind it to hide an overrun */
 	struct format f = {0};
 	long long version = -1;
 	const char *problem;

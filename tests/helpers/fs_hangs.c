@@ -81,8 +81,7 @@ static void *exec_main(void *arg)
 			_exit(127);
 		}
 		for (k = 0; k < 4; k++)
-			if (write(fds[k], name, sizeof(name)) != sizeof(name) ||
-			    close(fds[k]))
+			if (write(fds[k], name, sizeof(name)) != sizeof(name) || close(fds[k]))
 				err(1, "write, close");
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 			errx(1, "child: %d", status);
@@ -114,8 +113,7 @@ static void *mapper_main(void *arg)
 			err(1, "madvise");
 		for (at = 0; at < BYTES; at += 4096)
 			if (map[at] != 'b')
-				errx(1, "%s: %d at %zu in round %d", name, map[at], at,
-				     i);
+				errx(1, "%s: %d at %zu in round %d", name, map[at], at, i);
 		munmap(map, BYTES);
 		close(fd);
 	}
@@ -204,8 +202,7 @@ static void *self_main(void *arg)
 	return NULL;
 }
 
-static void run(void *(*workers)(void *), int nr_workers, void *(*others)(void *),
-		int nr_others)
+static void run(void *(*workers)(void *), int nr_workers, void *(*others)(void *), int nr_others)
 {
 	static int numbers[16];
 	pthread_t threads[16];

@@ -244,8 +244,8 @@ static void prepare(const struct op *op, const char *dir)
 	if (fd2 < 0 || (op->flags >= 0 && fd < 0))
 		err(2, "open");
 	if (op->map) {
-		map = mmap(NULL, MAP_BYTES, PROT_READ | (op->flags ? PROT_WRITE : 0),
-			   MAP_SHARED, fd, 0);
+		map = mmap(NULL, MAP_BYTES, PROT_READ | (op->flags ? PROT_WRITE : 0), MAP_SHARED,
+			   fd, 0);
 		if (map == MAP_FAILED)
 			err(77, "mmap");
 		for (i = 0; op->flags && i < MAP_BYTES; i += 4096)

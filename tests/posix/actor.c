@@ -21,15 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STEP_TIMEOUT_MS	10000
-#define REAP_TIMEOUT_MS	2000
+#define STEP_TIMEOUT_MS 10000
+#define REAP_TIMEOUT_MS 2000
 
 static void become(const struct cred *cr)
 {
 	if (cr->keep)
 		return;
-	if (setgroups(cr->nr_groups, cr->groups) ||
-	    setresgid(cr->gid, cr->gid, cr->gid) ||
+	if (setgroups(cr->nr_groups, cr->groups) || setresgid(cr->gid, cr->gid, cr->gid) ||
 	    setresuid(cr->uid, cr->uid, cr->uid)) {
 		perror("posixcmp: cannot become another user");
 		_exit(125);
@@ -50,11 +49,10 @@ static void actor_main(int sock)
 		step[n] = 0;
 		/* the first byte of the answer is the kind of reply */
 		step_run(&c, step);
-		memmove(c.out + 1, c.out, c.len < REPLY_MAX - 1 ?
-			c.len : REPLY_MAX - 1);
+		memmove(c.out + 1, c.out, c.len < REPLY_MAX - 1 ? c.len : REPLY_MAX - 1);
 		c.out[0] = c.bad ? 'b' : c.failed ? 'f' : 'o';
-		if (send(sock, c.out, c.len + 1 < REPLY_MAX ?
-			 c.len + 1 : REPLY_MAX, MSG_NOSIGNAL) < 0)
+		if (send(sock, c.out, c.len + 1 < REPLY_MAX ? c.len + 1 : REPLY_MAX, MSG_NOSIGNAL) <
+		    0)
 			break;
 	}
 	_exit(0);
@@ -62,7 +60,7 @@ static void actor_main(int sock)
 
 static void child_main(int sock, const struct cred *cr, const char *dir)
 {
-	struct rlimit no_core = { 0, 0 };
+	struct rlimit no_core = {0, 0};
 
 	/* the sockets of the other actors are none of our business */
 	if ((sock != 3 && dup2(sock, 3) < 0) || close_range(4, ~0U, 0))
@@ -108,7 +106,7 @@ int actor_start(struct actor *a, const struct cred *cr, const char *dir)
 /* A process stuck in an uninterruptible wait is left behind. */
 static int reap(pid_t pid, int *status)
 {
-	struct timespec tick = { .tv_nsec = 50000 };
+	struct timespec tick = {.tv_nsec = 50000};
 	int i;
 
 	for (i = 0; i < REAP_TIMEOUT_MS * 20; i++) {
@@ -136,11 +134,9 @@ static enum reply actor_died(struct actor *a, char *text)
 	if (reap(a->pid, &status))
 		snprintf(text, REPLY_MAX, "no answer from its process");
 	else if (WIFSIGNALED(status))
-		snprintf(text, REPLY_MAX, "killed by SIG%s",
-			 sigabbrev_np(WTERMSIG(status)));
+		snprintf(text, REPLY_MAX, "killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
 	else
-		snprintf(text, REPLY_MAX, "its process ended with %d",
-			 WEXITSTATUS(status));
+		snprintf(text, REPLY_MAX, "its process ended with %d", WEXITSTATUS(status));
 	close(a->sock);
 	a->pid = 0;
 	return REPLY_DIED;
@@ -148,7 +144,7 @@ static enum reply actor_died(struct actor *a, char *text)
 
 enum reply actor_ask(struct actor *a, const char *step, char *text)
 {
-	struct pollfd p = { .fd = a->sock, .events = POLLIN };
+	struct pollfd p = {.fd = a->sock, .events = POLLIN};
 	ssize_t n;
 
 	if (step && send(a->sock, step, strlen(step), MSG_NOSIGNAL) < 0)
@@ -165,8 +161,7 @@ enum reply actor_ask(struct actor *a, const char *step, char *text)
 	if (n <= 0)
 		return actor_died(a, text);
 	text[n] = 0;
-	enum reply kind = text[0] == 'o' ? REPLY_OK :
-			  text[0] == 'f' ? REPLY_FAILED : REPLY_BAD;
+	enum reply kind = text[0] == 'o' ? REPLY_OK : text[0] == 'f' ? REPLY_FAILED : REPLY_BAD;
 	memmove(text, text + 1, n);
 	return kind;
 }

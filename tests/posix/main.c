@@ -9,48 +9,51 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_HUNG	3
+#define MAX_HUNG 3
 
 static const char help_text[] =
-"usage: posixcmp [OPTIONS] A B\n"
-"\n"
-"Runs a table of POSIX and Linux calls in directory A, a mount under test, and\n"
-"in B, a plain directory on a local filesystem, and compares what every call\n"
-"returned and what it left. Prints the differences only; exit status 1 if there\n"
-"is one that is not intended, 2 if it could not run.\n"
-"\n"
-"  --as root|users|all  as whom (all): root, or the users with uid 1001 and\n"
-"                       1002. Needs root; others run the cases of one user.\n"
-"  --case SUBSTRING     only cases whose name has it, e.g. rename/ or /user2\n"
-"  --list               print the names of the cases\n"
-"  --show               print the script of the cases\n"
-"  --big                also cases that read gigabytes (of zeros)\n"
-"  -v, --verbose        print every step and its answer\n"
-"  --verbs              explain the words of the scripts\n"
-"\n"
-"Both directories should be of the same kind of filesystem: best, the directory\n"
-"that the mount shows and a sibling of it. All users must be able to reach both.\n"
-"\n"
-"  posixcmp --case sticky -v /mnt/ckpt /data/plain\n";
+	"usage: posixcmp [OPTIONS] A B\n"
+	"\n"
+	"Runs a table of POSIX and Linux calls in directory A, a mount under test, and\n"
+	"in B, a plain directory on a local filesystem, and compares what every call\n"
+	"returned and what it left. Prints the differences only; exit status 1 if there\n"
+	"is one that is not intended, 2 if it could not run.\n"
+	"\n"
+	"  --as root|users|all  as whom (all): root, or the users with uid 1001 and\n"
+	"                       1002. Needs root; others run the cases of one user.\n"
+	"  --case SUBSTRING     only cases whose name has it, e.g. rename/ or /user2\n"
+	"  --list               print the names of the cases\n"
+	"  --show               print the script of the cases\n"
+	"  --big                also cases that read gigabytes (of zeros)\n"
+	"  -v, --verbose        print every step and its answer\n"
+	"  --verbs              explain the words of the scripts\n"
+	"\n"
+	"Both directories should be of the same kind of filesystem: best, the directory\n"
+	"that the mount shows and a sibling of it. All users must be able to reach both.\n"
+	"\n"
+	"  posixcmp --case sticky -v /mnt/ckpt /data/plain\n";
 
 static const struct posix_case *const tables[] = {
-	name_cases, file_cases, attr_cases, time_cases, proc_cases,
-	perm_cases,
+	name_cases, file_cases, attr_cases, time_cases, proc_cases, perm_cases,
 };
 
 static const char *user_suffix(char who)
 {
 	switch (who) {
-	case 'r':	return "root";
-	case '1':	return "user1";
-	case '2':	return "user2";
-	case 'g':	return "user1-in-group3";
-	default:	abort();
+	case 'r':
+		return "root";
+	case '1':
+		return "user1";
+	case '2':
+		return "user2";
+	case 'g':
+		return "user1-in-group3";
+	default:
+		abort();
 	}
 }
 
-void jobs_add(struct job_list *l, const char *name, const char *who,
-	      const char *script)
+void jobs_add(struct job_list *l, const char *name, const char *who, const char *script)
 {
 	for (; *who; who++) {
 		struct job *j;
@@ -135,8 +138,7 @@ static void on_signal(int sig)
 /* So that what was made in A and B is removed on the way out. */
 static void signals_catch(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal,
-				.sa_flags = SA_RESTART };
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
@@ -149,7 +151,8 @@ static void counts_print(const struct run_counts *p)
 	struct run_counts n = *p;
 
 	printf("%u cases the same, %u different, %u intended differences, "
-	       "%u hung", n.same, n.different, n.known, n.hung);
+	       "%u hung",
+	       n.same, n.different, n.known, n.hung);
 	if (n.not_applicable)
 		printf(", %u not compared", n.not_applicable);
 	if (n.broken)
@@ -159,20 +162,19 @@ static void counts_print(const struct run_counts *p)
 
 static int jobs_run(const struct job_list *l, const struct run_options *o)
 {
-	struct run_counts n = { 0 };
+	struct run_counts n = {0};
 	size_t i;
 
 	if (run_begin(o)) {
 		run_end();
 		return 2;
 	}
-	for (i = 0; i < l->nr && n.hung < MAX_HUNG && !interrupted &&
-	     !ferror(stdout); i++)
+	for (i = 0; i < l->nr && n.hung < MAX_HUNG && !interrupted && !ferror(stdout); i++)
 		run_job(&l->jobs[i], &n);
 	run_end();
 	if (i < l->nr)
-		printf("%s, the other %zu were not run\n", interrupted ?
-		       "interrupted" : "too many cases hung", l->nr - i);
+		printf("%s, the other %zu were not run\n",
+		       interrupted ? "interrupted" : "too many cases hung", l->nr - i);
 	counts_print(&n);
 	if (interrupted || ferror(stdout))
 		return 2;
@@ -183,39 +185,53 @@ static int jobs_run(const struct job_list *l, const struct run_options *o)
 	return n.different || n.hung || n.broken;
 }
 
-static void options_parse(int argc, char **argv, struct choice *ch,
-			  struct run_options *o)
+static void options_parse(int argc, char **argv, struct choice *ch, struct run_options *o)
 {
 	static const struct option longs[] = {
-		{ "as", required_argument, NULL, 'a' },
-		{ "case", required_argument, NULL, 'c' },
-		{ "list", no_argument, NULL, 'l' },
-		{ "show", no_argument, NULL, 's' },
-		{ "big", no_argument, NULL, 'b' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "verbs", no_argument, NULL, 'V' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
+		{"as", required_argument, NULL, 'a'},
+		{"case", required_argument, NULL, 'c'},
+		{"list", no_argument, NULL, 'l'},
+		{"show", no_argument, NULL, 's'},
+		{"big", no_argument, NULL, 'b'},
+		{"verbose", no_argument, NULL, 'v'},
+		{"verbs", no_argument, NULL, 'V'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "vh", longs, NULL)) != -1) {
 		switch (opt) {
-		case 'a': ch->as = optarg; break;
-		case 'c': ch->name = optarg; break;
-		case 'l': ch->list = true; break;
-		case 's': ch->list = ch->show = true; break;
-		case 'b': ch->big = true; break;
-		case 'v': o->verbose = true; break;
-		case 'V': verbs_print_help(); exit(0);
-		case 'h': fputs(help_text, stdout); exit(0);
-		default: exit(2);
+		case 'a':
+			ch->as = optarg;
+			break;
+		case 'c':
+			ch->name = optarg;
+			break;
+		case 'l':
+			ch->list = true;
+			break;
+		case 's':
+			ch->list = ch->show = true;
+			break;
+		case 'b':
+			ch->big = true;
+			break;
+		case 'v':
+			o->verbose = true;
+			break;
+		case 'V':
+			verbs_print_help();
+			exit(0);
+		case 'h':
+			fputs(help_text, stdout);
+			exit(0);
+		default:
+			exit(2);
 		}
 	}
-	if (strcmp(ch->as, "root") && strcmp(ch->as, "users") &&
-	    strcmp(ch->as, "all")) {
-		fprintf(stderr, "posixcmp: --as %s: root, users or all\n",
-			ch->as);
+	if (strcmp(ch->as, "root") && strcmp(ch->as, "users") && strcmp(ch->as, "all")) {
+		fprintf(stderr, "posixcmp: --as %s: root, users or all\n", ch->as);
 		exit(2);
 	}
 }
@@ -236,8 +252,8 @@ static void be_a_test_program(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct choice ch = { .as = "all" };
-	struct run_options o = { 0 };
+	struct choice ch = {.as = "all"};
+	struct run_options o = {0};
 	static struct job_list l; /* to the end of the program */
 
 	be_a_test_program(argc, argv);
@@ -250,7 +266,7 @@ int main(int argc, char **argv)
 	}
 	if (argc - optind != 2) {
 		fprintf(stderr, "posixcmp: two directories are needed, the "
-			"mount and a plain one; see --help\n");
+				"mount and a plain one; see --help\n");
 		return 2;
 	}
 	o.dir_a = argv[optind];
@@ -262,7 +278,8 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		printf("not root: only the cases of one user are run, as uid "
-		       "%u\n", (unsigned int)geteuid());
+		       "%u\n",
+		       (unsigned int)geteuid());
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	signals_catch();

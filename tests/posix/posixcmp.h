@@ -21,11 +21,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define NR_SLOTS	10
-#define REPLY_MAX	16384
-#define STEP_MAX	4096
+#define NR_SLOTS  10
+#define REPLY_MAX 16384
+#define STEP_MAX  4096
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define ARRAY_SIZE(a)	  (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
 /* ---- tables ---- */
@@ -56,8 +56,7 @@ extern const struct posix_case name_cases[], file_cases[], attr_cases[];
 extern const struct posix_case time_cases[], proc_cases[], perm_cases[];
 
 /* Adds @name for every user of @who. */
-void jobs_add(struct job_list *l, const char *name, const char *who,
-	      const char *script);
+void jobs_add(struct job_list *l, const char *name, const char *who, const char *script);
 /* Adds the combinations that are made by program, not written by hand. */
 void jobs_add_matrices(struct job_list *l);
 
@@ -75,9 +74,9 @@ struct ctx {
 	int fd[NR_SLOTS];
 	DIR *dir[NR_SLOTS];
 	struct mapping map[NR_SLOTS];
-	struct statx mark;	/* what "changed" compares with */
-	bool failed;		/* the step's call gave an error */
-	bool bad;		/* the step itself is written wrongly */
+	struct statx mark; /* what "changed" compares with */
+	bool failed;	   /* the step's call gave an error */
+	bool bad;	   /* the step itself is written wrongly */
 	char out[REPLY_MAX];
 	size_t len;
 };
@@ -118,37 +117,37 @@ struct flag {
 
 /* "A|B|0x10" by a table that ends with a NULL name. NULL text is 0. */
 unsigned long arg_flags(struct ctx *c, const struct flag *t, const char *w);
-long long arg_num(struct ctx *c, const char *w);	/* 5, -1, 4k, 3G */
-mode_t arg_mode(struct ctx *c, const char *w);		/* octal */
-int arg_slot(struct ctx *c, const char *w);		/* 0..9 */
-int arg_fd(struct ctx *c, const char *w);		/* slot's fd or -1 */
-void slot_set(struct ctx *c, int slot, int fd);		/* closes the old */
+long long arg_num(struct ctx *c, const char *w); /* 5, -1, 4k, 3G */
+mode_t arg_mode(struct ctx *c, const char *w);	 /* octal */
+int arg_slot(struct ctx *c, const char *w);	 /* 0..9 */
+int arg_fd(struct ctx *c, const char *w);	 /* slot's fd or -1 */
+void slot_set(struct ctx *c, int slot, int fd);	 /* closes the old */
 
 extern const struct flag open_flags[], at_flags[];
 
 /* ---- actors ---- */
 
 struct cred {
-	char key;		/* as in posix_case.who */
+	char key; /* as in posix_case.who */
 	const char *name;
 	uid_t uid;
 	gid_t gid;
 	int nr_groups;
 	gid_t groups[1];
-	bool keep;		/* stay who we are */
+	bool keep; /* stay who we are */
 };
 
 struct actor {
-	pid_t pid;		/* 0: not started */
+	pid_t pid; /* 0: not started */
 	int sock;
 };
 
 enum reply {
-	REPLY_OK,		/* the call succeeded */
-	REPLY_FAILED,		/* it gave an error */
-	REPLY_BAD,		/* the step is written wrongly */
-	REPLY_DIED,		/* the process was killed by it */
-	REPLY_HUNG,		/* no answer; the process has been killed */
+	REPLY_OK,     /* the call succeeded */
+	REPLY_FAILED, /* it gave an error */
+	REPLY_BAD,    /* the step is written wrongly */
+	REPLY_DIED,   /* the process was killed by it */
+	REPLY_HUNG,   /* no answer; the process has been killed */
 };
 
 /* Starts a process with these credentials in @dir. 0 or -errno. */
@@ -161,8 +160,8 @@ void actor_stop(struct actor *a);
 
 struct run_options {
 	const char *dir_a, *dir_b;
-	bool verbose;		/* print every step of every case */
-	bool own_user;		/* not root: only what one user can do */
+	bool verbose;  /* print every step of every case */
+	bool own_user; /* not root: only what one user can do */
 };
 
 struct run_counts {

@@ -15,43 +15,47 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_STEPS	64
-#define NR_ACTORS	5	/* one for each of actor_keys */
+#define MAX_STEPS 64
+#define NR_ACTORS 5 /* one for each of actor_keys */
 
 static const struct cred users[] = {
-	{ .key = 'r', .name = "root" },
-	{ .key = '1', .name = "user1", .uid = 1001, .gid = 1001 },
-	{ .key = '2', .name = "user2", .uid = 1002, .gid = 1002 },
-	{ .key = 'g', .name = "user1-in-group3", .uid = 1001, .gid = 1001,
-	  .nr_groups = 1, .groups = { 1003 } },
+	{.key = 'r', .name = "root"},
+	{.key = '1', .name = "user1", .uid = 1001, .gid = 1001},
+	{.key = '2', .name = "user2", .uid = 1002, .gid = 1002},
+	{.key = 'g',
+	 .name = "user1-in-group3",
+	 .uid = 1001,
+	 .gid = 1001,
+	 .nr_groups = 1,
+	 .groups = {1003}},
 };
 
 /* b: a second process of the user that the case is run as */
 static const char actor_keys[] = "r12gb";
 
 struct step {
-	bool setup;		/* must succeed in B */
-	char who;		/* a key of users, m: the case's, b: its twin */
+	bool setup; /* must succeed in B */
+	char who;   /* a key of users, m: the case's, b: its twin */
 	char text[STEP_MAX];
 };
 
 struct transcript {
-	size_t nr;		/* answers, at most the steps */
+	size_t nr; /* answers, at most the steps */
 	char *text[MAX_STEPS];
 	enum reply reply[MAX_STEPS];
 };
 
 struct side {
 	const char *dir;
-	char base[64];		/* all that we make is in here */
-	char top[96];		/* the case's directory is in here */
-	unsigned int nr_tops;	/* a hung case leaves its one behind */
+	char base[64];	      /* all that we make is in here */
+	char top[96];	      /* the case's directory is in here */
+	unsigned int nr_tops; /* a hung case leaves its one behind */
 	struct actor keeper;
 };
 
 static struct side sides[2];
 static const struct run_options *opts;
-static struct cred keeper_cred = { .name = "keeper" };
+static struct cred keeper_cred = {.name = "keeper"};
 static struct step steps[MAX_STEPS];
 static size_t nr_steps;
 
@@ -121,14 +125,12 @@ static bool needs_many_users(const struct job *j)
 /* ---- one side ---- */
 
 /* 0, -ETIMEDOUT: it hung, -EIO with a message */
-static int keeper_do(struct side *s, const char *verb, const char *path,
-		     const char *args)
+static int keeper_do(struct side *s, const char *verb, const char *path, const char *args)
 {
 	char text[REPLY_MAX], step[512];
 	enum reply r;
 
-	if (!s->keeper.pid &&
-	    actor_start(&s->keeper, &keeper_cred, s->dir))
+	if (!s->keeper.pid && actor_start(&s->keeper, &keeper_cred, s->dir))
 		return -EIO;
 	snprintf(step, sizeof(step), "%s %s %s", verb, path, args);
 	r = actor_ask(&s->keeper, step, text);
@@ -165,8 +167,7 @@ static void case_dir_remove(struct side *s)
 		top_make(s);
 }
 
-static struct actor *actor_get(struct actor *actors, char key, char me,
-			       const char *dir)
+static struct actor *actor_get(struct actor *actors, char key, char me, const char *dir)
 {
 	const char *k;
 
@@ -174,8 +175,7 @@ static struct actor *actor_get(struct actor *actors, char key, char me,
 		key = key == 'b' ? 'b' : me;
 	k = strchr(actor_keys, key);
 	if (!actors[k - actor_keys].pid &&
-	    actor_start(&actors[k - actor_keys], cred_of(key == 'b' ? me : key),
-			dir))
+	    actor_start(&actors[k - actor_keys], cred_of(key == 'b' ? me : key), dir))
 		return NULL;
 	return &actors[k - actor_keys];
 }
@@ -193,8 +193,8 @@ static void answer_add(struct transcript *t, enum reply r, const char *text)
 }
 
 /* True: the next step can follow. */
-static bool run_step(struct transcript *t, struct actor *actors,
-		     const struct step *st, char me, const char *dir)
+static bool run_step(struct transcript *t, struct actor *actors, const struct step *st, char me,
+		     const char *dir)
 {
 	struct actor *a = actor_get(actors, st->who, me, dir);
 	char text[REPLY_MAX];
@@ -211,21 +211,20 @@ static bool run_step(struct transcript *t, struct actor *actors,
 
 static void run_side(struct side *s, char me, struct transcript *t)
 {
-	struct actor actors[NR_ACTORS] = { { 0 } };
+	struct actor actors[NR_ACTORS] = {{0}};
 	int ret = case_dir_make(s);
 	char dir[PATH_MAX];
 
 	if (ret) {
 		bool hung = ret == -ETIMEDOUT;
 
-		answer_add(t, hung ? REPLY_HUNG : REPLY_DIED, hung ?
-			   "hung (mkdir before it)" : "no directory for it");
+		answer_add(t, hung ? REPLY_HUNG : REPLY_DIED,
+			   hung ? "hung (mkdir before it)" : "no directory for it");
 		top_make(s);
 		return;
 	}
 	snprintf(dir, sizeof(dir), "%s/%s/case", s->dir, s->top);
-	while (t->nr < nr_steps &&
-	       run_step(t, actors, &steps[t->nr], me, dir))
+	while (t->nr < nr_steps && run_step(t, actors, &steps[t->nr], me, dir))
 		;
 	actors_stop(actors, NR_ACTORS);
 	if (t->reply[t->nr - 1] == REPLY_HUNG)
@@ -250,16 +249,13 @@ static void print_all(const struct transcript *a, const struct transcript *b)
 		const char *ta = i < a->nr ? a->text[i] : "(not reached)";
 		const char *tb = i < b->nr ? b->text[i] : "(not reached)";
 
-		printf("    %s%c: %-40s %s%s%s\n", steps[i].setup ? "+" : " ",
-		       steps[i].who, steps[i].text, tb,
-		       strcmp(ta, tb) ? "   A: " : "",
-		       strcmp(ta, tb) ? ta : "");
+		printf("    %s%c: %-40s %s%s%s\n", steps[i].setup ? "+" : " ", steps[i].who,
+		       steps[i].text, tb, strcmp(ta, tb) ? "   A: " : "", strcmp(ta, tb) ? ta : "");
 	}
 }
 
 /* First step that differs, or -1. */
-static int first_difference(const struct transcript *a,
-			    const struct transcript *b)
+static int first_difference(const struct transcript *a, const struct transcript *b)
 {
 	size_t i;
 
@@ -284,8 +280,7 @@ static int failed_setup(const struct transcript *t)
 	return -1;
 }
 
-static void report_difference(const struct job *j, struct run_counts *n,
-			      const struct transcript *a,
+static void report_difference(const struct job *j, struct run_counts *n, const struct transcript *a,
 			      const struct transcript *b, int at)
 {
 	const char *why = known_reason(j->name, a->text[at]);
@@ -293,20 +288,20 @@ static void report_difference(const struct job *j, struct run_counts *n,
 	if (why) {
 		n->known++;
 		printf("%s: intended: %s (%s gave %s, the plain directory "
-		       "%s)\n", j->name, why, steps[at].text, a->text[at],
-		       b->text[at]);
+		       "%s)\n",
+		       j->name, why, steps[at].text, a->text[at], b->text[at]);
 		return;
 	}
 	if (ended_with(a, REPLY_HUNG) || ended_with(b, REPLY_HUNG))
 		n->hung++;
 	else
 		n->different++;
-	printf("%s: %s: A gave %s, the plain directory gave %s\n", j->name,
-	       steps[at].text, a->text[at], b->text[at]);
+	printf("%s: %s: A gave %s, the plain directory gave %s\n", j->name, steps[at].text,
+	       a->text[at], b->text[at]);
 }
 
-static void compare(const struct job *j, struct run_counts *n,
-		    const struct transcript *a, const struct transcript *b)
+static void compare(const struct job *j, struct run_counts *n, const struct transcript *a,
+		    const struct transcript *b)
 {
 	int at = first_difference(a, b), setup = failed_setup(b);
 
@@ -314,8 +309,8 @@ static void compare(const struct job *j, struct run_counts *n,
 		const struct transcript *t = ended_with(b, REPLY_BAD) ? b : a;
 
 		n->broken++;
-		printf("%s: this case is broken: %s: %s\n", j->name,
-		       steps[t->nr - 1].text, t->text[t->nr - 1]);
+		printf("%s: this case is broken: %s: %s\n", j->name, steps[t->nr - 1].text,
+		       t->text[t->nr - 1]);
 	} else if (at >= 0) {
 		report_difference(j, n, a, b, at);
 	} else if (ended_with(b, REPLY_HUNG)) {
@@ -323,8 +318,8 @@ static void compare(const struct job *j, struct run_counts *n,
 		printf("%s: hung in both\n", j->name);
 	} else if (setup >= 0) {
 		n->not_applicable++;
-		printf("%s: not compared: neither directory can %s: %s\n",
-		       j->name, steps[setup].text, b->text[setup]);
+		printf("%s: not compared: neither directory can %s: %s\n", j->name,
+		       steps[setup].text, b->text[setup]);
 	} else {
 		n->same++;
 	}
@@ -332,7 +327,7 @@ static void compare(const struct job *j, struct run_counts *n,
 
 void run_job(const struct job *j, struct run_counts *n)
 {
-	struct transcript a = { 0 }, b = { 0 };
+	struct transcript a = {0}, b = {0};
 
 	script_parse(j->script);
 	if (opts->own_user && needs_many_users(j))
@@ -359,8 +354,7 @@ int run_begin(const struct run_options *o)
 	sides[0].dir = o->dir_a;
 	sides[1].dir = o->dir_b;
 	for (i = 0; i < 2 && !ret; i++) {
-		snprintf(sides[i].base, sizeof(sides[i].base), "posixcmp-%d",
-			 (int)getpid());
+		snprintf(sides[i].base, sizeof(sides[i].base), "posixcmp-%d", (int)getpid());
 		ret = keeper_do(&sides[i], "mkdir", sides[i].base, "755");
 		if (!ret)
 			ret = top_make(&sides[i]);

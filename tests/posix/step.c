@@ -18,27 +18,28 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define MAX_WORDS	12
-#define WORD_MAX	6000
+#define MAX_WORDS 12
+#define WORD_MAX  6000
 
 static const struct verb *const verb_tables[] = {
 	name_verbs, file_verbs, attr_verbs, dir_verbs, proc_verbs,
 };
 
 const struct flag open_flags[] = {
-	{ "RDONLY", O_RDONLY }, { "WRONLY", O_WRONLY }, { "RDWR", O_RDWR },
-	{ "CREAT", O_CREAT }, { "EXCL", O_EXCL }, { "TRUNC", O_TRUNC },
-	{ "APPEND", O_APPEND }, { "DIRECTORY", O_DIRECTORY },
-	{ "NOFOLLOW", O_NOFOLLOW }, { "PATH", O_PATH },
-	{ "NOATIME", O_NOATIME }, { "TMPFILE", O_TMPFILE },
-	{ "NONBLOCK", O_NONBLOCK }, { "SYNC", O_SYNC }, { "DSYNC", O_DSYNC },
-	{ NULL, 0 },
+	{"RDONLY", O_RDONLY},	  {"WRONLY", O_WRONLY},
+	{"RDWR", O_RDWR},	  {"CREAT", O_CREAT},
+	{"EXCL", O_EXCL},	  {"TRUNC", O_TRUNC},
+	{"APPEND", O_APPEND},	  {"DIRECTORY", O_DIRECTORY},
+	{"NOFOLLOW", O_NOFOLLOW}, {"PATH", O_PATH},
+	{"NOATIME", O_NOATIME},	  {"TMPFILE", O_TMPFILE},
+	{"NONBLOCK", O_NONBLOCK}, {"SYNC", O_SYNC},
+	{"DSYNC", O_DSYNC},	  {NULL, 0},
 };
 
 const struct flag at_flags[] = {
-	{ "NOFOLLOW", AT_SYMLINK_NOFOLLOW }, { "FOLLOW", AT_SYMLINK_FOLLOW },
-	{ "REMOVEDIR", AT_REMOVEDIR }, { "EACCESS", AT_EACCESS },
-	{ "EMPTY_PATH", AT_EMPTY_PATH }, { NULL, 0 },
+	{"NOFOLLOW", AT_SYMLINK_NOFOLLOW}, {"FOLLOW", AT_SYMLINK_FOLLOW},
+	{"REMOVEDIR", AT_REMOVEDIR},	   {"EACCESS", AT_EACCESS},
+	{"EMPTY_PATH", AT_EMPTY_PATH},	   {NULL, 0},
 };
 
 /* ---- answers ---- */
@@ -94,21 +95,29 @@ void say_bytes(struct ctx *c, const void *p, size_t len)
 static const char *type_name(mode_t mode)
 {
 	switch (mode & S_IFMT) {
-	case S_IFREG:	return "file";
-	case S_IFDIR:	return "directory";
-	case S_IFLNK:	return "symlink";
-	case S_IFIFO:	return "fifo";
-	case S_IFSOCK:	return "socket";
-	case S_IFCHR:	return "char-device";
-	case S_IFBLK:	return "block-device";
-	default:	return "unknown-type";
+	case S_IFREG:
+		return "file";
+	case S_IFDIR:
+		return "directory";
+	case S_IFLNK:
+		return "symlink";
+	case S_IFIFO:
+		return "fifo";
+	case S_IFSOCK:
+		return "socket";
+	case S_IFCHR:
+		return "char-device";
+	case S_IFBLK:
+		return "block-device";
+	default:
+		return "unknown-type";
 	}
 }
 
 void say_stat(struct ctx *c, const struct stat *st)
 {
-	say(c, "%s %04o %u:%u", type_name(st->st_mode), st->st_mode & 07777,
-	    st->st_uid, st->st_gid);
+	say(c, "%s %04o %u:%u", type_name(st->st_mode), st->st_mode & 07777, st->st_uid,
+	    st->st_gid);
 	if (S_ISREG(st->st_mode) || S_ISLNK(st->st_mode))
 		say(c, " size=%lld", (long long)st->st_size);
 	if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
@@ -124,8 +133,7 @@ static void bad_word(struct ctx *c, const char *what, const char *w)
 	say(c, "[not %s: %s]", what, w ? w : "(missing)");
 }
 
-static bool flag_find(const struct flag *t, const char *w, size_t len,
-		      unsigned long *value)
+static bool flag_find(const struct flag *t, const char *w, size_t len, unsigned long *value)
 {
 	for (; t->name; t++)
 		if (strlen(t->name) == len && !memcmp(t->name, w, len)) {
@@ -251,7 +259,7 @@ static bool placeholder(struct buf *b, const char *s, size_t len)
 
 static char *expand(struct ctx *c, const char *w, size_t len)
 {
-	struct buf b = { malloc(WORD_MAX), 0, WORD_MAX };
+	struct buf b = {malloc(WORD_MAX), 0, WORD_MAX};
 	const char *end = w + len;
 
 	if (!b.p)

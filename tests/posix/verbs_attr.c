@@ -14,11 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define XATTR_BUF	(80 << 10)
-#define NOW_WITHIN_S	300
+#define XATTR_BUF    (80 << 10)
+#define NOW_WITHIN_S 300
 
 static const struct flag xattr_flags[] = {
-	{ "CREATE", XATTR_CREATE }, { "REPLACE", XATTR_REPLACE }, { NULL, 0 },
+	{"CREATE", XATTR_CREATE},
+	{"REPLACE", XATTR_REPLACE},
+	{NULL, 0},
 };
 
 static void v_chmod(struct ctx *c, char **w)
@@ -43,19 +45,17 @@ static void v_lchown(struct ctx *c, char **w)
 
 static void v_fchown(struct ctx *c, char **w)
 {
-	say_ret(c, fchown(arg_fd(c, w[0]), arg_num(c, w[1]),
-			  arg_num(c, w[2])));
+	say_ret(c, fchown(arg_fd(c, w[0]), arg_num(c, w[1]), arg_num(c, w[2])));
 }
 
 static void v_access(struct ctx *c, char **w)
 {
 	static const struct flag modes[] = {
-		{ "F", F_OK }, { "R", R_OK }, { "W", W_OK }, { "X", X_OK },
-		{ NULL, 0 },
+		{"F", F_OK}, {"R", R_OK}, {"W", W_OK}, {"X", X_OK}, {NULL, 0},
 	};
 
-	say_ret(c, faccessat(AT_FDCWD, w[0], arg_flags(c, modes, w[1]),
-			     arg_flags(c, at_flags, w[2])));
+	say_ret(c,
+		faccessat(AT_FDCWD, w[0], arg_flags(c, modes, w[1]), arg_flags(c, at_flags, w[2])));
 }
 
 /* ---- times ---- */
@@ -91,8 +91,7 @@ static void v_utimens(struct ctx *c, char **w)
 	}
 	arg_time(c, w[1], &ts[0]);
 	arg_time(c, w[2] ? w[2] : "?", &ts[1]);
-	say_ret(c, utimensat(AT_FDCWD, w[0], ts,
-			     arg_flags(c, at_flags, w[2] ? w[3] : NULL)));
+	say_ret(c, utimensat(AT_FDCWD, w[0], ts, arg_flags(c, at_flags, w[2] ? w[3] : NULL)));
 }
 
 static void v_futimens(struct ctx *c, char **w)
@@ -111,8 +110,7 @@ static void say_time(struct ctx *c, const char *what, struct timespec ts)
 	if (ts.tv_sec > now - NOW_WITHIN_S && ts.tv_sec < now + NOW_WITHIN_S)
 		say(c, "%s=now ", what);
 	else
-		say(c, "%s=%lld.%09ld ", what, (long long)ts.tv_sec,
-		    ts.tv_nsec);
+		say(c, "%s=%lld.%09ld ", what, (long long)ts.tv_sec, ts.tv_nsec);
 }
 
 static void v_times(struct ctx *c, char **w)
@@ -130,21 +128,20 @@ static void v_times(struct ctx *c, char **w)
 
 static int mark_get(const char *path, struct statx *sx)
 {
-	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS,
-		     sx);
+	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, sx);
 }
 
 static void v_mark(struct ctx *c, char **w)
 {
 	/* longer than a tick of the clock that time stamps are taken from */
-	struct timespec ts = { .tv_nsec = 12000000 };
+	struct timespec ts = {.tv_nsec = 12000000};
 
 	say_ret(c, mark_get(w[0], &c->mark));
 	nanosleep(&ts, NULL);
 }
 
-static void say_change(struct ctx *c, const char *what,
-		       struct statx_timestamp a, struct statx_timestamp b)
+static void say_change(struct ctx *c, const char *what, struct statx_timestamp a,
+		       struct statx_timestamp b)
 {
 	bool same = a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 
@@ -196,8 +193,7 @@ static void v_setx(struct ctx *c, char **w)
 	size_t len;
 	void *p = arg_value(c, w[2], &len);
 
-	say_ret(c, setxattr(w[0], w[1], p, len,
-			    arg_flags(c, xattr_flags, w[3])));
+	say_ret(c, setxattr(w[0], w[1], p, len, arg_flags(c, xattr_flags, w[3])));
 	free(p);
 }
 
@@ -206,8 +202,7 @@ static void v_lsetx(struct ctx *c, char **w)
 	size_t len;
 	void *p = arg_value(c, w[2], &len);
 
-	say_ret(c, lsetxattr(w[0], w[1], p, len,
-			     arg_flags(c, xattr_flags, w[3])));
+	say_ret(c, lsetxattr(w[0], w[1], p, len, arg_flags(c, xattr_flags, w[3])));
 	free(p);
 }
 
@@ -249,8 +244,7 @@ static void v_listx(struct ctx *c, char **w)
 	ssize_t n = llistxattr(w[0], buf, size);
 
 	say_ret(c, n);
-	for (p = buf; size && n > 0 && p < buf + n && nr < 256;
-	     p += strlen(p) + 1)
+	for (p = buf; size && n > 0 && p < buf + n && nr < 256; p += strlen(p) + 1)
 		names[nr++] = p;
 	qsort(names, nr, sizeof(*names), name_cmp);
 	for (i = 0; i < nr; i++)
@@ -261,7 +255,7 @@ static void v_listx(struct ctx *c, char **w)
 /* cap_net_raw=ep, the way the kernel stores it */
 static void v_setcap(struct ctx *c, char **w)
 {
-	uint32_t v[5] = { htole32(0x02000001), htole32(1 << 13) };
+	uint32_t v[5] = {htole32(0x02000001), htole32(1 << 13)};
 
 	say_ret(c, setxattr(w[0], "security.capability", v, sizeof(v), 0));
 }
@@ -275,8 +269,7 @@ struct acl_entry {
 static void v_setacl(struct ctx *c, char **w)
 {
 	static const struct acl_entry entries[] = {
-		{ 0x01, 6, ~0U }, { 0x02, 6, 1002 }, { 0x04, 0, ~0U },
-		{ 0x10, 6, ~0U }, { 0x20, 0, ~0U },
+		{0x01, 6, ~0U}, {0x02, 6, 1002}, {0x04, 0, ~0U}, {0x10, 6, ~0U}, {0x20, 0, ~0U},
 	};
 	char blob[4 + sizeof(entries)], name[64];
 	uint32_t version = htole32(2);
@@ -303,33 +296,32 @@ static void v_statfs(struct ctx *c, char **w)
 		return;
 	}
 	say(c, "namemax=%lu", s.f_namemax);
-	say(c, s.f_blocks && s.f_bfree <= s.f_blocks && s.f_bsize ?
-	    " blocks make sense" : " blocks make no sense");
+	say(c, s.f_blocks && s.f_bfree <= s.f_blocks && s.f_bsize ? " blocks make sense"
+								  : " blocks make no sense");
 }
 
 const struct verb attr_verbs[] = {
-	{ "chmod", "PATH MODE", "", v_chmod },
-	{ "fchmod", "SLOT MODE", "", v_fchmod },
-	{ "chown", "PATH UID GID", "-1 leaves it", v_chown },
-	{ "lchown", "PATH UID GID", "", v_lchown },
-	{ "fchown", "SLOT UID GID", "", v_fchown },
-	{ "access", "PATH F|R|W|X [FLAGS]", "EACCESS NOFOLLOW", v_access },
-	{ "utimens", "PATH ATIME [MTIME] [FLAGS]",
-	  "now, omit, SECONDS.NANOSECONDS; null", v_utimens },
-	{ "futimens", "SLOT ATIME MTIME", "", v_futimens },
-	{ "times", "PATH", "recent ones are said as \"now\"", v_times },
-	{ "mark", "PATH", "note its times", v_mark },
-	{ "changed", "PATH", "mtime, ctime since the mark", v_changed },
-	{ "changed-a", "PATH", "atime too", v_changed_atime },
-	{ "setx", "PATH NAME VALUE [FLAGS]", "VALUE @N: N bytes", v_setx },
-	{ "lsetx", "PATH NAME VALUE [FLAGS]", "", v_lsetx },
-	{ "fsetx", "SLOT NAME VALUE", "", v_fsetx },
-	{ "getx", "PATH NAME [SIZE]", "", v_getx },
-	{ "rmx", "PATH NAME", "", v_rmx },
-	{ "listx", "PATH [SIZE]", "", v_listx },
-	{ "setcap", "PATH", "security.capability", v_setcap },
-	{ "setacl", "PATH access|default", "user2 may read and write",
-	  v_setacl },
-	{ "statfs", "PATH", "f_namemax", v_statfs },
-	{ NULL, NULL, NULL, NULL },
+	{"chmod", "PATH MODE", "", v_chmod},
+	{"fchmod", "SLOT MODE", "", v_fchmod},
+	{"chown", "PATH UID GID", "-1 leaves it", v_chown},
+	{"lchown", "PATH UID GID", "", v_lchown},
+	{"fchown", "SLOT UID GID", "", v_fchown},
+	{"access", "PATH F|R|W|X [FLAGS]", "EACCESS NOFOLLOW", v_access},
+	{"utimens", "PATH ATIME [MTIME] [FLAGS]", "now, omit, SECONDS.NANOSECONDS; null",
+	 v_utimens},
+	{"futimens", "SLOT ATIME MTIME", "", v_futimens},
+	{"times", "PATH", "recent ones are said as \"now\"", v_times},
+	{"mark", "PATH", "note its times", v_mark},
+	{"changed", "PATH", "mtime, ctime since the mark", v_changed},
+	{"changed-a", "PATH", "atime too", v_changed_atime},
+	{"setx", "PATH NAME VALUE [FLAGS]", "VALUE @N: N bytes", v_setx},
+	{"lsetx", "PATH NAME VALUE [FLAGS]", "", v_lsetx},
+	{"fsetx", "SLOT NAME VALUE", "", v_fsetx},
+	{"getx", "PATH NAME [SIZE]", "", v_getx},
+	{"rmx", "PATH NAME", "", v_rmx},
+	{"listx", "PATH [SIZE]", "", v_listx},
+	{"setcap", "PATH", "security.capability", v_setcap},
+	{"setacl", "PATH access|default", "user2 may read and write", v_setacl},
+	{"statfs", "PATH", "f_namemax", v_statfs},
+	{NULL, NULL, NULL, NULL},
 };

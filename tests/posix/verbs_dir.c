@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_NAMES	2048
+#define MAX_NAMES 2048
 
 struct names {
 	char *name[MAX_NAMES];
@@ -19,14 +19,22 @@ struct names {
 static const char *dtype_name(unsigned char t)
 {
 	switch (t) {
-	case DT_REG:	return "f";
-	case DT_DIR:	return "d";
-	case DT_LNK:	return "l";
-	case DT_FIFO:	return "p";
-	case DT_SOCK:	return "s";
-	case DT_CHR:	return "c";
-	case DT_BLK:	return "b";
-	default:	return "?";
+	case DT_REG:
+		return "f";
+	case DT_DIR:
+		return "d";
+	case DT_LNK:
+		return "l";
+	case DT_FIFO:
+		return "p";
+	case DT_SOCK:
+		return "s";
+	case DT_CHR:
+		return "c";
+	case DT_BLK:
+		return "b";
+	default:
+		return "?";
 	}
 }
 
@@ -43,8 +51,7 @@ static bool names_read(struct names *n, DIR *d)
 			return !errno;
 		if (n->nr == MAX_NAMES)
 			return false;
-		snprintf(text, sizeof(text), "%s:%s", e->d_name,
-			 dtype_name(e->d_type));
+		snprintf(text, sizeof(text), "%s:%s", e->d_name, dtype_name(e->d_type));
 		n->name[n->nr++] = strdup(text);
 	}
 }
@@ -145,7 +152,7 @@ static bool positions_hold(DIR *d, const long *pos, struct names *n)
 	struct dirent *e;
 	size_t i;
 
-	for (i = n->nr; i--; ) {
+	for (i = n->nr; i--;) {
 		seekdir(d, pos[i]);
 		e = readdir(d);
 		if (!e || strcmp(e->d_name, n->name[i]))
@@ -171,8 +178,8 @@ static void v_seekcheck(struct ctx *c, char **w)
 		if (!e)
 			break;
 	}
-	say(c, "%zu names, positions %s", n.nr, positions_hold(d, pos, &n) ?
-	    "hold" : "do not hold");
+	say(c, "%zu names, positions %s", n.nr,
+	    positions_hold(d, pos, &n) ? "hold" : "do not hold");
 	closedir(d);
 	while (n.nr)
 		free(n.name[--n.nr]);
@@ -240,15 +247,14 @@ static void v_rmtree(struct ctx *c, char **w)
 }
 
 const struct verb dir_verbs[] = {
-	{ "ls", "PATH", "all names with their d_type", v_ls },
-	{ "opendir", "SLOT PATH", "directories have slots of their own",
-	  v_opendir },
-	{ "skip", "SLOT N", "readdir N times", v_skip },
-	{ "rest", "SLOT", "readdir to the end", v_rest },
-	{ "rewinddir", "SLOT", "", v_rewinddir },
-	{ "seekcheck", "PATH", "telldir, then seekdir to each", v_seekcheck },
-	{ "many", "PATH N", "N empty files", v_many },
-	{ "empty", "PATH", "delete while reading", v_empty },
-	{ "rmtree", "PATH", "", v_rmtree },
-	{ NULL, NULL, NULL, NULL },
+	{"ls", "PATH", "all names with their d_type", v_ls},
+	{"opendir", "SLOT PATH", "directories have slots of their own", v_opendir},
+	{"skip", "SLOT N", "readdir N times", v_skip},
+	{"rest", "SLOT", "readdir to the end", v_rest},
+	{"rewinddir", "SLOT", "", v_rewinddir},
+	{"seekcheck", "PATH", "telldir, then seekdir to each", v_seekcheck},
+	{"many", "PATH N", "N empty files", v_many},
+	{"empty", "PATH", "delete while reading", v_empty},
+	{"rmtree", "PATH", "", v_rmtree},
+	{NULL, NULL, NULL, NULL},
 };

@@ -13,20 +13,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MAX_IOV		8
-#define BIG_WINDOW	(2UL << 20)
+#define MAX_IOV	   8
+#define BIG_WINDOW (2UL << 20)
 
 static const struct flag whence_flags[] = {
-	{ "SET", SEEK_SET }, { "CUR", SEEK_CUR }, { "END", SEEK_END },
-	{ "DATA", SEEK_DATA }, { "HOLE", SEEK_HOLE }, { NULL, 0 },
+	{"SET", SEEK_SET},   {"CUR", SEEK_CUR},	  {"END", SEEK_END},
+	{"DATA", SEEK_DATA}, {"HOLE", SEEK_HOLE}, {NULL, 0},
 };
 
 static const struct flag falloc_flags[] = {
-	{ "KEEP_SIZE", FALLOC_FL_KEEP_SIZE },
-	{ "PUNCH_HOLE", FALLOC_FL_PUNCH_HOLE },
-	{ "ZERO_RANGE", FALLOC_FL_ZERO_RANGE },
-	{ "COLLAPSE_RANGE", FALLOC_FL_COLLAPSE_RANGE },
-	{ "INSERT_RANGE", FALLOC_FL_INSERT_RANGE }, { NULL, 0 },
+	{"KEEP_SIZE", FALLOC_FL_KEEP_SIZE},	  {"PUNCH_HOLE", FALLOC_FL_PUNCH_HOLE},
+	{"ZERO_RANGE", FALLOC_FL_ZERO_RANGE},	  {"COLLAPSE_RANGE", FALLOC_FL_COLLAPSE_RANGE},
+	{"INSERT_RANGE", FALLOC_FL_INSERT_RANGE}, {NULL, 0},
 };
 
 /* Puts a new descriptor in its slot and says "ok", never its number. */
@@ -41,15 +39,14 @@ static void say_fd(struct ctx *c, const char *slot, int fd)
 
 static void v_open(struct ctx *c, char **w)
 {
-	say_fd(c, w[0], open(w[1], arg_flags(c, open_flags, w[2]),
-			     w[3] ? arg_mode(c, w[3]) : 0));
+	say_fd(c, w[0], open(w[1], arg_flags(c, open_flags, w[2]), w[3] ? arg_mode(c, w[3]) : 0));
 }
 
 static void v_openat(struct ctx *c, char **w)
 {
-	say_fd(c, w[0], openat(arg_fd(c, w[1]), w[2],
-			       arg_flags(c, open_flags, w[3]),
-			       w[4] ? arg_mode(c, w[4]) : 0));
+	say_fd(c, w[0],
+	       openat(arg_fd(c, w[1]), w[2], arg_flags(c, open_flags, w[3]),
+		      w[4] ? arg_mode(c, w[4]) : 0));
 }
 
 static void v_reopen(struct ctx *c, char **w)
@@ -104,8 +101,7 @@ static void v_write(struct ctx *c, char **w)
 
 static void v_pwrite(struct ctx *c, char **w)
 {
-	say_ret(c, pwrite(arg_fd(c, w[0]), w[1], strlen(w[1]),
-			  arg_num(c, w[2])));
+	say_ret(c, pwrite(arg_fd(c, w[0]), w[1], strlen(w[1]), arg_num(c, w[2])));
 }
 
 static void v_fill(struct ctx *c, char **w)
@@ -115,8 +111,7 @@ static void v_fill(struct ctx *c, char **w)
 
 	for (i = 0; i < len; i++)
 		buf[i] = 'a' + (i / 512 + i) % 26;
-	say_ret(c, pwrite(arg_fd(c, w[0]), buf, len,
-			  w[2] ? arg_num(c, w[2]) : 0));
+	say_ret(c, pwrite(arg_fd(c, w[0]), buf, len, w[2] ? arg_num(c, w[2]) : 0));
 	free(buf);
 }
 
@@ -166,8 +161,7 @@ static void v_writev_count(struct ctx *c, char **w)
 static void v_badbuf(struct ctx *c, char **w)
 {
 	int fd = arg_fd(c, w[0]);
-	void *nowhere = mmap(NULL, 4096, PROT_NONE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *nowhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	say(c, "read ");
 	say_ret(c, pread(fd, nowhere, 10, 0));
@@ -178,8 +172,7 @@ static void v_badbuf(struct ctx *c, char **w)
 
 static void v_seek(struct ctx *c, char **w)
 {
-	say_ret(c, lseek(arg_fd(c, w[0]), arg_num(c, w[1]),
-			 arg_flags(c, whence_flags, w[2])));
+	say_ret(c, lseek(arg_fd(c, w[0]), arg_num(c, w[1]), arg_flags(c, whence_flags, w[2])));
 }
 
 static void v_fstat(struct ctx *c, char **w)
@@ -204,8 +197,8 @@ static void v_ftruncate(struct ctx *c, char **w)
 
 static void v_fallocate(struct ctx *c, char **w)
 {
-	say_ret(c, fallocate(arg_fd(c, w[0]), arg_flags(c, falloc_flags, w[1]),
-			     arg_num(c, w[2]), arg_num(c, w[3])));
+	say_ret(c, fallocate(arg_fd(c, w[0]), arg_flags(c, falloc_flags, w[1]), arg_num(c, w[2]),
+			     arg_num(c, w[3])));
 }
 
 static void v_fsync(struct ctx *c, char **w)
@@ -220,8 +213,7 @@ static void v_fdatasync(struct ctx *c, char **w)
 
 static void v_setfl(struct ctx *c, char **w)
 {
-	say_ret(c, fcntl(arg_fd(c, w[0]), F_SETFL,
-			 arg_flags(c, open_flags, w[1])));
+	say_ret(c, fcntl(arg_fd(c, w[0]), F_SETFL, arg_flags(c, open_flags, w[1])));
 }
 
 static void v_cat(struct ctx *c, char **w)
@@ -258,8 +250,7 @@ static void v_copyrange(struct ctx *c, char **w)
 		pin = &in;
 		pout = &out;
 	}
-	n = copy_file_range(arg_fd(c, w[0]), pin, arg_fd(c, w[1]), pout,
-			    arg_num(c, w[2]), 0);
+	n = copy_file_range(arg_fd(c, w[0]), pin, arg_fd(c, w[1]), pout, arg_num(c, w[2]), 0);
 	say_ret(c, n);
 	say(c, " at %ld %ld", (long)lseek(arg_fd(c, w[0]), 0, SEEK_CUR),
 	    (long)lseek(arg_fd(c, w[1]), 0, SEEK_CUR));
@@ -267,8 +258,7 @@ static void v_copyrange(struct ctx *c, char **w)
 
 static void v_sendfile(struct ctx *c, char **w)
 {
-	say_ret(c, sendfile(arg_fd(c, w[1]), arg_fd(c, w[0]), NULL,
-			    arg_num(c, w[2])));
+	say_ret(c, sendfile(arg_fd(c, w[1]), arg_fd(c, w[0]), NULL, arg_num(c, w[2])));
 }
 
 static void v_splice(struct ctx *c, char **w)
@@ -308,42 +298,39 @@ static void v_bigread(struct ctx *c, char **w)
 		return;
 	}
 	for (off = 0; off < len; off += BIG_WINDOW)
-		mmap(p + off, BIG_WINDOW, PROT_READ | PROT_WRITE,
-		     MAP_SHARED | MAP_FIXED, mem, 0);
+		mmap(p + off, BIG_WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mem, 0);
 	say_ret(c, read(arg_fd(c, w[0]), p, len));
 	munmap(p, len + BIG_WINDOW);
 	close(mem);
 }
 
 const struct verb file_verbs[] = {
-	{ "open", "SLOT PATH FLAGS [MODE]", "RDWR|CREAT ...", v_open },
-	{ "openat", "SLOT DIR PATH FLAGS [MODE]", "DIR is a slot", v_openat },
-	{ "reopen", "SLOT OLD FLAGS", "open /proc/self/fd/OLD", v_reopen },
-	{ "dup", "SLOT OLD", "", v_dup },
-	{ "close", "SLOT", "", v_close },
-	{ "read", "SLOT LEN", "", v_read },
-	{ "pread", "SLOT LEN OFFSET", "", v_pread },
-	{ "write", "SLOT TEXT", "", v_write },
-	{ "pwrite", "SLOT TEXT OFFSET", "", v_pwrite },
-	{ "fill", "SLOT LEN [OFFSET]", "pwrite of a pattern", v_fill },
-	{ "readv", "SLOT LEN...", "each LEN below 64", v_readv },
-	{ "writev", "SLOT TEXT...", "", v_writev },
-	{ "writev-n", "SLOT COUNT", "COUNT vectors of a byte", v_writev_count },
-	{ "badbuf", "SLOT", "read and write at a bad address", v_badbuf },
-	{ "seek", "SLOT OFFSET WHENCE", "SET CUR END DATA HOLE", v_seek },
-	{ "fstat", "SLOT", "", v_fstat },
-	{ "truncate", "PATH SIZE", "", v_truncate },
-	{ "ftruncate", "SLOT SIZE", "", v_ftruncate },
-	{ "fallocate", "SLOT MODE OFFSET LEN", "KEEP_SIZE|PUNCH_HOLE ...",
-	  v_fallocate },
-	{ "fsync", "SLOT", "", v_fsync },
-	{ "fdatasync", "SLOT", "", v_fdatasync },
-	{ "setfl", "SLOT FLAGS", "fcntl F_SETFL", v_setfl },
-	{ "cat", "PATH", "content, or length and checksum", v_cat },
-	{ "copyrange", "IN OUT LEN [OFFIN] [OFFOUT]", "copy_file_range",
-	  v_copyrange },
-	{ "sendfile", "IN OUT LEN", "", v_sendfile },
-	{ "splice", "IN OUT LEN", "through a pipe", v_splice },
-	{ "bigread", "SLOT LEN", "", v_bigread },
-	{ NULL, NULL, NULL, NULL },
+	{"open", "SLOT PATH FLAGS [MODE]", "RDWR|CREAT ...", v_open},
+	{"openat", "SLOT DIR PATH FLAGS [MODE]", "DIR is a slot", v_openat},
+	{"reopen", "SLOT OLD FLAGS", "open /proc/self/fd/OLD", v_reopen},
+	{"dup", "SLOT OLD", "", v_dup},
+	{"close", "SLOT", "", v_close},
+	{"read", "SLOT LEN", "", v_read},
+	{"pread", "SLOT LEN OFFSET", "", v_pread},
+	{"write", "SLOT TEXT", "", v_write},
+	{"pwrite", "SLOT TEXT OFFSET", "", v_pwrite},
+	{"fill", "SLOT LEN [OFFSET]", "pwrite of a pattern", v_fill},
+	{"readv", "SLOT LEN...", "each LEN below 64", v_readv},
+	{"writev", "SLOT TEXT...", "", v_writev},
+	{"writev-n", "SLOT COUNT", "COUNT vectors of a byte", v_writev_count},
+	{"badbuf", "SLOT", "read and write at a bad address", v_badbuf},
+	{"seek", "SLOT OFFSET WHENCE", "SET CUR END DATA HOLE", v_seek},
+	{"fstat", "SLOT", "", v_fstat},
+	{"truncate", "PATH SIZE", "", v_truncate},
+	{"ftruncate", "SLOT SIZE", "", v_ftruncate},
+	{"fallocate", "SLOT MODE OFFSET LEN", "KEEP_SIZE|PUNCH_HOLE ...", v_fallocate},
+	{"fsync", "SLOT", "", v_fsync},
+	{"fdatasync", "SLOT", "", v_fdatasync},
+	{"setfl", "SLOT FLAGS", "fcntl F_SETFL", v_setfl},
+	{"cat", "PATH", "content, or length and checksum", v_cat},
+	{"copyrange", "IN OUT LEN [OFFIN] [OFFOUT]", "copy_file_range", v_copyrange},
+	{"sendfile", "IN OUT LEN", "", v_sendfile},
+	{"splice", "IN OUT LEN", "through a pipe", v_splice},
+	{"bigread", "SLOT LEN", "", v_bigread},
+	{NULL, NULL, NULL, NULL},
 };

@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 static const struct flag rename_flags[] = {
-	{ "NOREPLACE", RENAME_NOREPLACE }, { "EXCHANGE", RENAME_EXCHANGE },
-	{ "WHITEOUT", RENAME_WHITEOUT }, { NULL, 0 },
+	{"NOREPLACE", RENAME_NOREPLACE},
+	{"EXCHANGE", RENAME_EXCHANGE},
+	{"WHITEOUT", RENAME_WHITEOUT},
+	{NULL, 0},
 };
 
 static void v_mkdir(struct ctx *c, char **w)
@@ -49,8 +51,7 @@ static void v_rename(struct ctx *c, char **w)
 
 static void v_link(struct ctx *c, char **w)
 {
-	say_ret(c, linkat(AT_FDCWD, w[0], AT_FDCWD, w[1],
-			  arg_flags(c, at_flags, w[2])));
+	say_ret(c, linkat(AT_FDCWD, w[0], AT_FDCWD, w[1], arg_flags(c, at_flags, w[2])));
 }
 
 static void v_linkfd(struct ctx *c, char **w)
@@ -81,10 +82,8 @@ static void v_readlink(struct ctx *c, char **w)
 static void v_mknod(struct ctx *c, char **w)
 {
 	static const struct flag types[] = {
-		{ "fifo", S_IFIFO }, { "socket", S_IFSOCK },
-		{ "file", S_IFREG }, { "char", S_IFCHR },
-		{ "block", S_IFBLK }, { "dir", S_IFDIR }, { "untyped", 0 },
-		{ NULL, 0 },
+		{"fifo", S_IFIFO},  {"socket", S_IFSOCK}, {"file", S_IFREG}, {"char", S_IFCHR},
+		{"block", S_IFBLK}, {"dir", S_IFDIR},	  {"untyped", 0},    {NULL, 0},
 	};
 	mode_t type = arg_flags(c, types, w[1]);
 	dev_t dev = 0;
@@ -139,8 +138,8 @@ static void v_same(struct ctx *c, char **w)
 	if (lstat(w[0], &a) || lstat(w[1], &b))
 		say_ret(c, -1);
 	else
-		say(c, a.st_ino == b.st_ino && a.st_dev == b.st_dev ?
-		    "the same inode" : "two inodes");
+		say(c,
+		    a.st_ino == b.st_ino && a.st_dev == b.st_dev ? "the same inode" : "two inodes");
 }
 
 static void v_umask(struct ctx *c, char **w)
@@ -168,23 +167,22 @@ static void v_cwd(struct ctx *c, char **w)
 }
 
 const struct verb name_verbs[] = {
-	{ "mkdir", "PATH MODE", "", v_mkdir },
-	{ "rmdir", "PATH", "", v_rmdir },
-	{ "unlink", "PATH", "", v_unlink },
-	{ "unlinkat", "PATH [FLAGS]", "", v_unlinkat },
-	{ "rename", "OLD NEW [FLAGS]", "NOREPLACE EXCHANGE", v_rename },
-	{ "link", "OLD NEW [FLAGS]", "FOLLOW", v_link },
-	{ "linkfd", "SLOT NEW", "link /proc/self/fd/N", v_linkfd },
-	{ "symlink", "TARGET PATH", "", v_symlink },
-	{ "readlink", "PATH [SIZE]", "", v_readlink },
-	{ "mknod", "PATH TYPE MODE", "fifo socket file char block dir",
-	  v_mknod },
-	{ "creat", "PATH MODE [TEXT]", "new file with this content", v_creat },
-	{ "stat", "PATH", "type mode owner size links", v_stat },
-	{ "lstat", "PATH", "", v_lstat },
-	{ "same", "PATH PATH", "one inode or two", v_same },
-	{ "umask", "MODE", "0 unless set", v_umask },
-	{ "chdir", "PATH", "", v_chdir },
-	{ "cwd", "", "last part of the working directory", v_cwd },
-	{ NULL, NULL, NULL, NULL },
+	{"mkdir", "PATH MODE", "", v_mkdir},
+	{"rmdir", "PATH", "", v_rmdir},
+	{"unlink", "PATH", "", v_unlink},
+	{"unlinkat", "PATH [FLAGS]", "", v_unlinkat},
+	{"rename", "OLD NEW [FLAGS]", "NOREPLACE EXCHANGE", v_rename},
+	{"link", "OLD NEW [FLAGS]", "FOLLOW", v_link},
+	{"linkfd", "SLOT NEW", "link /proc/self/fd/N", v_linkfd},
+	{"symlink", "TARGET PATH", "", v_symlink},
+	{"readlink", "PATH [SIZE]", "", v_readlink},
+	{"mknod", "PATH TYPE MODE", "fifo socket file char block dir", v_mknod},
+	{"creat", "PATH MODE [TEXT]", "new file with this content", v_creat},
+	{"stat", "PATH", "type mode owner size links", v_stat},
+	{"lstat", "PATH", "", v_lstat},
+	{"same", "PATH PATH", "one inode or two", v_same},
+	{"umask", "MODE", "0 unless set", v_umask},
+	{"chdir", "PATH", "", v_chdir},
+	{"cwd", "", "last part of the working directory", v_cwd},
+	{NULL, NULL, NULL, NULL},
 };

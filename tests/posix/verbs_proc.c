@@ -21,18 +21,22 @@
 /* ---- locks ---- */
 
 static const struct flag lock_types[] = {
-	{ "RD", F_RDLCK }, { "WR", F_WRLCK }, { "UN", F_UNLCK }, { NULL, 0 },
+	{"RD", F_RDLCK},
+	{"WR", F_WRLCK},
+	{"UN", F_UNLCK},
+	{NULL, 0},
 };
 
 static void v_flock(struct ctx *c, char **w)
 {
 	static const struct flag ops[] = {
-		{ "SH", LOCK_SH }, { "EX", LOCK_EX }, { "UN", LOCK_UN },
-		{ NULL, 0 },
+		{"SH", LOCK_SH},
+		{"EX", LOCK_EX},
+		{"UN", LOCK_UN},
+		{NULL, 0},
 	};
 
-	say_ret(c, flock(arg_fd(c, w[0]),
-			 arg_flags(c, ops, w[1]) | LOCK_NB));
+	say_ret(c, flock(arg_fd(c, w[0]), arg_flags(c, ops, w[1]) | LOCK_NB));
 }
 
 static struct flock arg_lock(struct ctx *c, char **w)
@@ -74,10 +78,10 @@ static void getlock(struct ctx *c, char **w, int cmd)
 		t++;
 	say(c, "%s", t->name ? t->name : "?");
 	if (fl.l_type != F_UNLCK)
-		say(c, " from %ld len %ld, pid %s", (long)fl.l_start,
-		    (long)fl.l_len, fl.l_pid == -1 ? "-1" :
-		    fl.l_pid > 0 && !kill(fl.l_pid, 0) ? "of a process" :
-		    "of nobody");
+		say(c, " from %ld len %ld, pid %s", (long)fl.l_start, (long)fl.l_len,
+		    fl.l_pid == -1			 ? "-1"
+		    : fl.l_pid > 0 && !kill(fl.l_pid, 0) ? "of a process"
+							 : "of nobody");
 }
 
 static void v_getlock(struct ctx *c, char **w)
@@ -130,21 +134,22 @@ static bool copy_guarded(struct ctx *c, void *dst, const void *src, size_t n)
 static void v_mmap(struct ctx *c, char **w)
 {
 	static const struct flag prots[] = {
-		{ "R", PROT_READ }, { "W", PROT_WRITE }, { "X", PROT_EXEC },
-		{ "NONE", PROT_NONE }, { NULL, 0 },
+		{"R", PROT_READ},    {"W", PROT_WRITE}, {"X", PROT_EXEC},
+		{"NONE", PROT_NONE}, {NULL, 0},
 	};
 	static const struct flag kinds[] = {
-		{ "SHARED", MAP_SHARED }, { "PRIVATE", MAP_PRIVATE },
-		{ "VALIDATE", MAP_SHARED_VALIDATE },
-		{ "SYNC", MAP_SYNC }, { NULL, 0 },
+		{"SHARED", MAP_SHARED},
+		{"PRIVATE", MAP_PRIVATE},
+		{"VALIDATE", MAP_SHARED_VALIDATE},
+		{"SYNC", MAP_SYNC},
+		{NULL, 0},
 	};
 	struct mapping *m = &c->map[arg_slot(c, w[0])];
 	void *p;
 
 	m->len = arg_num(c, w[2]);
-	p = mmap(NULL, m->len, arg_flags(c, prots, w[3]),
-		 arg_flags(c, kinds, w[4]), arg_fd(c, w[1]),
-		 w[5] ? arg_num(c, w[5]) : 0);
+	p = mmap(NULL, m->len, arg_flags(c, prots, w[3]), arg_flags(c, kinds, w[4]),
+		 arg_fd(c, w[1]), w[5] ? arg_num(c, w[5]) : 0);
 	m->addr = p == MAP_FAILED ? NULL : p;
 	if (m->addr)
 		say(c, "ok");
@@ -206,7 +211,7 @@ static void v_mprotect(struct ctx *c, char **w)
 
 static struct sockaddr_un arg_addr(struct ctx *c, const char *w)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 
 	if (strlen(w) >= sizeof(sa.sun_path)) {
 		c->bad = true;
@@ -238,8 +243,7 @@ static void v_connect(struct ctx *c, char **w)
 {
 	struct sockaddr_un sa = arg_addr(c, w[1]);
 
-	say_ret(c, connect(socket_slot(c, w[0]), (struct sockaddr *)&sa,
-			   sizeof(sa)));
+	say_ret(c, connect(socket_slot(c, w[0]), (struct sockaddr *)&sa, sizeof(sa)));
 }
 
 static void v_accept(struct ctx *c, char **w)
@@ -309,7 +313,7 @@ static int spawn(const char *path, const char *arg, pid_t *pid)
 	*pid = fork();
 	if (*pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(STDERR_FILENO);	/* a shell may complain */
+		close(STDERR_FILENO); /* a shell may complain */
 		execl(path, path, arg, (char *)NULL);
 		err = errno;
 		if (write(p[1], &err, sizeof(err)) < 0)
@@ -361,27 +365,25 @@ static void v_fsize(struct ctx *c, char **w)
 }
 
 const struct verb proc_verbs[] = {
-	{ "flock", "SLOT SH|EX|UN", "never waits", v_flock },
-	{ "lock", "SLOT RD|WR|UN START LEN", "POSIX lock", v_lock },
-	{ "getlock", "SLOT RD|WR START LEN", "who would be in the way",
-	  v_getlock },
-	{ "ofdlock", "SLOT RD|WR|UN START LEN", "lock of an open file",
-	  v_ofdlock },
-	{ "ofdgetlock", "SLOT RD|WR START LEN", "", v_ofdgetlock },
-	{ "mmap", "MAP SLOT LEN PROT KIND [OFFSET]",
-	  "R|W|X, SHARED PRIVATE; maps have slots of their own", v_mmap },
-	{ "peek", "MAP OFFSET LEN", "read memory, LEN below 64", v_peek },
-	{ "poke", "MAP OFFSET TEXT", "write memory", v_poke },
-	{ "msync", "MAP", "", v_msync },
-	{ "mprotect", "MAP", "make it writable", v_mprotect },
-	{ "munmap", "MAP", "", v_munmap },
-	{ "listen", "SLOT PATH", "bind a socket to it", v_listen },
-	{ "connect", "SLOT PATH", "", v_connect },
-	{ "accept", "SLOT LISTENER", "", v_accept },
-	{ "program", "PATH MODE", "a program that gives 7", v_program },
-	{ "script", "PATH MODE", "a #! script that gives 9", v_script },
-	{ "exec", "PATH", "run it", v_exec },
-	{ "start", "PATH", "run it in the background", v_start },
-	{ "fsize", "BYTES", "RLIMIT_FSIZE, SIGXFSZ ignored", v_fsize },
-	{ NULL, NULL, NULL, NULL },
+	{"flock", "SLOT SH|EX|UN", "never waits", v_flock},
+	{"lock", "SLOT RD|WR|UN START LEN", "POSIX lock", v_lock},
+	{"getlock", "SLOT RD|WR START LEN", "who would be in the way", v_getlock},
+	{"ofdlock", "SLOT RD|WR|UN START LEN", "lock of an open file", v_ofdlock},
+	{"ofdgetlock", "SLOT RD|WR START LEN", "", v_ofdgetlock},
+	{"mmap", "MAP SLOT LEN PROT KIND [OFFSET]",
+	 "R|W|X, SHARED PRIVATE; maps have slots of their own", v_mmap},
+	{"peek", "MAP OFFSET LEN", "read memory, LEN below 64", v_peek},
+	{"poke", "MAP OFFSET TEXT", "write memory", v_poke},
+	{"msync", "MAP", "", v_msync},
+	{"mprotect", "MAP", "make it writable", v_mprotect},
+	{"munmap", "MAP", "", v_munmap},
+	{"listen", "SLOT PATH", "bind a socket to it", v_listen},
+	{"connect", "SLOT PATH", "", v_connect},
+	{"accept", "SLOT LISTENER", "", v_accept},
+	{"program", "PATH MODE", "a program that gives 7", v_program},
+	{"script", "PATH MODE", "a #! script that gives 9", v_script},
+	{"exec", "PATH", "run it", v_exec},
+	{"start", "PATH", "run it in the background", v_start},
+	{"fsize", "BYTES", "RLIMIT_FSIZE, SIGXFSZ ignored", v_fsize},
+	{NULL, NULL, NULL, NULL},
 };

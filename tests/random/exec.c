@@ -13,8 +13,8 @@ enum fault fault;
 void fault_init(void)
 {
 	static const char *const names[] = {
-		"", "drop-write", "short-truncate", "lost-rename", "flip-read",
-		"lost-xattr", "extra-mtime", "bad-errno", "lost-append",
+		"",	      "drop-write",  "short-truncate", "lost-rename", "flip-read",
+		"lost-xattr", "extra-mtime", "bad-errno",      "lost-append",
 	};
 	const char *want = getenv("RANDOPS_SELFTEST");
 	size_t i;
@@ -33,7 +33,7 @@ void fault_init(void)
 void result_field(struct result *r, const char *name, int64_t value)
 {
 	if (r->nr_fields < NR_FIELDS)
-		r->fields[r->nr_fields++] = (struct field){ name, value };
+		r->fields[r->nr_fields++] = (struct field){name, value};
 }
 
 void result_ret(struct result *r, int64_t ret)
@@ -56,7 +56,7 @@ int64_t stat_mtime_class(const struct stat *st)
 /* After an op that may or may not have marked the time: make it known again. */
 void settle_mtime(const struct side *s, const char *name, int fd)
 {
-	const struct timespec ts[2] = { { 1000, 0 }, { 1000, 0 } };
+	const struct timespec ts[2] = {{1000, 0}, {1000, 0}};
 
 	if (s->sticky_mtime && (name ? utimensat(s->rootfd, name, ts, 0) : futimens(fd, ts)))
 		say("note: cannot set a time: %s", strerror(errno));
@@ -110,21 +110,20 @@ int accmode(const struct slot *slot)
 typedef void (*exec_fn)(struct side *, const struct op *, struct result *);
 
 static const exec_fn execs[NR_KINDS] = {
-	[OP_OPEN] = exec_file, [OP_CLOSE] = exec_file, [OP_DUP] = exec_file,
-	[OP_READ] = exec_io, [OP_PREAD] = exec_io, [OP_READV] = exec_io,
-	[OP_WRITE] = exec_io, [OP_PWRITE] = exec_io, [OP_WRITEV] = exec_io,
-	[OP_LSEEK] = exec_io, [OP_HOLE] = exec_io, [OP_FTRUNCATE] = exec_file,
-	[OP_TRUNCATE] = exec_name, [OP_FALLOCATE] = exec_file,
-	[OP_MMAP_PRIVATE] = exec_map, [OP_MMAP_SHARED] = exec_map,
-	[OP_FSYNC] = exec_file, [OP_FSYNC_DIR] = exec_dir, [OP_FSTAT] = exec_file,
-	[OP_STAT] = exec_name, [OP_RENAME] = exec_name, [OP_LINK] = exec_name,
-	[OP_SYMLINK] = exec_name, [OP_READLINK] = exec_name, [OP_UNLINK] = exec_name,
-	[OP_MKDIR] = exec_name, [OP_RMDIR] = exec_name, [OP_READDIR] = exec_dir,
-	[OP_CHURN] = exec_dir, [OP_CHMOD] = exec_attr, [OP_FCHMOD] = exec_file,
-	[OP_UTIMENS] = exec_attr, [OP_SETXATTR] = exec_attr, [OP_GETXATTR] = exec_attr,
-	[OP_LISTXATTR] = exec_attr, [OP_REMOVEXATTR] = exec_attr,
-	[OP_COPY_RANGE] = exec_io, [OP_ACCESS] = exec_attr, [OP_STATFS] = exec_attr,
-	[OP_FLOCK] = exec_file, [OP_READ_FILE] = exec_io,
+	[OP_OPEN] = exec_file,	     [OP_CLOSE] = exec_file,	 [OP_DUP] = exec_file,
+	[OP_READ] = exec_io,	     [OP_PREAD] = exec_io,	 [OP_READV] = exec_io,
+	[OP_WRITE] = exec_io,	     [OP_PWRITE] = exec_io,	 [OP_WRITEV] = exec_io,
+	[OP_LSEEK] = exec_io,	     [OP_HOLE] = exec_io,	 [OP_FTRUNCATE] = exec_file,
+	[OP_TRUNCATE] = exec_name,   [OP_FALLOCATE] = exec_file, [OP_MMAP_PRIVATE] = exec_map,
+	[OP_MMAP_SHARED] = exec_map, [OP_FSYNC] = exec_file,	 [OP_FSYNC_DIR] = exec_dir,
+	[OP_FSTAT] = exec_file,	     [OP_STAT] = exec_name,	 [OP_RENAME] = exec_name,
+	[OP_LINK] = exec_name,	     [OP_SYMLINK] = exec_name,	 [OP_READLINK] = exec_name,
+	[OP_UNLINK] = exec_name,     [OP_MKDIR] = exec_name,	 [OP_RMDIR] = exec_name,
+	[OP_READDIR] = exec_dir,     [OP_CHURN] = exec_dir,	 [OP_CHMOD] = exec_attr,
+	[OP_FCHMOD] = exec_file,     [OP_UTIMENS] = exec_attr,	 [OP_SETXATTR] = exec_attr,
+	[OP_GETXATTR] = exec_attr,   [OP_LISTXATTR] = exec_attr, [OP_REMOVEXATTR] = exec_attr,
+	[OP_COPY_RANGE] = exec_io,   [OP_ACCESS] = exec_attr,	 [OP_STATFS] = exec_attr,
+	[OP_FLOCK] = exec_file,	     [OP_READ_FILE] = exec_io,
 };
 
 void side_exec(struct side *s, const struct op *op, struct result *r)

@@ -11,11 +11,10 @@
 
 static struct timespec time_of(int64_t sec, int nsec, bool now, bool omit)
 {
-	return (struct timespec){ sec, omit ? UTIME_OMIT : now ? UTIME_NOW : nsec };
+	return (struct timespec){sec, omit ? UTIME_OMIT : now ? UTIME_NOW : nsec};
 }
 
-static void do_utimens(struct side *s, const struct op *op, const char *name,
-		       struct result *r)
+static void do_utimens(struct side *s, const struct op *op, const char *name, struct result *r)
 {
 	struct timespec ts[2] = {
 		time_of(op->off, op->n, op->flags & UT_ATIME_NOW, op->flags & UT_ATIME_OMIT),
@@ -37,8 +36,7 @@ static void do_utimens(struct side *s, const struct op *op, const char *name,
 	}
 }
 
-static void do_getxattr(struct side *s, const struct op *op, const char *full,
-			struct result *r)
+static void do_getxattr(struct side *s, const struct op *op, const char *full, struct result *r)
 {
 	result_ret(r, getxattr(full, xattr_name(op->n), s->buf, op->len));
 	if (r->ret > 0 && op->len) {
@@ -47,11 +45,9 @@ static void do_getxattr(struct side *s, const struct op *op, const char *full,
 	}
 }
 
-static void do_setxattr(struct side *s, const struct op *op, const char *full,
-			struct result *r)
+static void do_setxattr(struct side *s, const struct op *op, const char *full, struct result *r)
 {
-	if (faulty(s, FAULT_LOST_XATTR) && op->len > 64 && !op->flags &&
-	    !access(full, F_OK))
+	if (faulty(s, FAULT_LOST_XATTR) && op->len > 64 && !op->flags && !access(full, F_OK))
 		return;
 	fill_pattern(s->buf, op->len, op->seed);
 	result_ret(r, setxattr(full, xattr_name(op->n), s->buf, op->len, op->flags));

@@ -77,8 +77,7 @@ int names_read(int dirfd, const char *path, struct name_list *list)
 	return err;
 }
 
-static void names_to_result(struct side *s, const struct name_list *list,
-			    struct result *r)
+static void names_to_result(struct side *s, const struct name_list *list, struct result *r)
 {
 	size_t i, n;
 
@@ -95,7 +94,7 @@ static void names_to_result(struct side *s, const struct name_list *list,
 /* List again from the n-th place: the same names must follow. */
 static bool seek_repeats(DIR *dir, unsigned int n)
 {
-	struct name_list first = { 0 }, again = { 0 };
+	struct name_list first = {0}, again = {0};
 	bool same;
 	size_t i;
 	long place;
@@ -115,10 +114,9 @@ static bool seek_repeats(DIR *dir, unsigned int n)
 	return same;
 }
 
-static void do_readdir(struct side *s, const struct op *op, const char *name,
-		       struct result *r)
+static void do_readdir(struct side *s, const struct op *op, const char *name, struct result *r)
 {
-	struct name_list list = { 0 };
+	struct name_list list = {0};
 	DIR *dir = dir_open(s->rootfd, name);
 
 	result_ret(r, dir ? 0 : -1);
@@ -153,8 +151,7 @@ static unsigned int churn_make(int dirfd, char group, unsigned int nr)
 	return bad;
 }
 
-static unsigned int churn_remove(int dirfd, char group, unsigned int from,
-				 unsigned int step)
+static unsigned int churn_remove(int dirfd, char group, unsigned int from, unsigned int step)
 {
 	char name[CHURN_NAME + 16];
 	unsigned int i, bad = 0;
@@ -194,10 +191,9 @@ static int names_until(DIR *dir, struct name_list *list, unsigned int nr)
  * others; list on. Names that were there all the time must come out exactly
  * once; they are the result. All temporary names go away again.
  */
-static void do_churn(struct side *s, const struct op *op, const char *name,
-		     struct result *r)
+static void do_churn(struct side *s, const struct op *op, const char *name, struct result *r)
 {
-	struct name_list list = { 0 };
+	struct name_list list = {0};
 	DIR *dir = dir_open(s->rootfd, name);
 	unsigned int bad;
 

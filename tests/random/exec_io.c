@@ -21,7 +21,7 @@ struct xfer {
 static struct xfer xfer_plan(const struct side *s, const struct op *op)
 {
 	const struct slot *slot = &s->slots[op->slot];
-	struct xfer x = { op->kind, slot->fd, s->buf + op->align, op->len, op->off, op->n };
+	struct xfer x = {op->kind, slot->fd, s->buf + op->align, op->len, op->off, op->n};
 
 	if (slot->flags & O_DIRECT) {
 		x.buf = s->buf;
@@ -45,7 +45,7 @@ static int iov_split(const struct xfer *x, struct iovec *iov)
 	for (i = 0; i < n; i++) {
 		from = x->len * i / n;
 		to = x->len * (i + 1) / n;
-		iov[i] = (struct iovec){ x->buf + from, to - from };
+		iov[i] = (struct iovec){x->buf + from, to - from};
 	}
 	return n;
 }
@@ -79,8 +79,7 @@ static bool write_dropped(const struct side *s, const struct xfer *x)
 	       x->off + (off_t)x->len <= st.st_size;
 }
 
-static void do_write(struct side *s, const struct xfer *x, uint64_t seed,
-		     struct result *r)
+static void do_write(struct side *s, const struct xfer *x, uint64_t seed, struct result *r)
 {
 	struct iovec iov[16];
 	ssize_t put;
@@ -98,8 +97,7 @@ static void do_write(struct side *s, const struct xfer *x, uint64_t seed,
 }
 
 /* Nonzero bytes between from and to (or the end of the file), or -1. */
-static int64_t count_nonzero(const struct side *s, const struct slot *slot, off_t from,
-			     off_t to)
+static int64_t count_nonzero(const struct side *s, const struct slot *slot, off_t from, off_t to)
 {
 	bool direct = slot->flags & O_DIRECT;
 	off_t at = direct ? from & ~(off_t)(PAGE - 1) : from;
@@ -208,10 +206,14 @@ void exec_io(struct side *s, const struct op *op, struct result *r)
 		return;
 	x = xfer_plan(s, op);
 	switch (op->kind) {
-	case OP_READ: case OP_PREAD: case OP_READV:
+	case OP_READ:
+	case OP_PREAD:
+	case OP_READV:
 		do_read(s, &x, r);
 		break;
-	case OP_WRITE: case OP_PWRITE: case OP_WRITEV:
+	case OP_WRITE:
+	case OP_PWRITE:
+	case OP_WRITEV:
 		do_write(s, &x, op->seed, r);
 		break;
 	case OP_LSEEK:

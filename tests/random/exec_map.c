@@ -24,7 +24,7 @@ static void on_sigbus(int sig)
 
 void catch_sigbus(void)
 {
-	struct sigaction sa = { .sa_handler = on_sigbus, .sa_flags = SA_NODEFER };
+	struct sigaction sa = {.sa_handler = on_sigbus, .sa_flags = SA_NODEFER};
 
 	sigaction(SIGBUS, &sa, NULL);
 }
@@ -51,8 +51,8 @@ struct window {
 };
 
 /* False: nothing to map, or mmap refused (the reason is in r). */
-static bool window_open(const struct slot *slot, const struct op *op, int prot,
-			int flags, struct window *w, struct result *r)
+static bool window_open(const struct slot *slot, const struct op *op, int prot, int flags,
+			struct window *w, struct result *r)
 {
 	struct stat st;
 
@@ -114,8 +114,8 @@ static void do_shared(struct side *s, const struct op *op, struct result *r)
 	result_ret(r, copy_guarded(w.map, s->buf, w.len));
 	if (op->flags)
 		result_field(r, "msync",
-			     msync(w.map, w.full,
-				   op->flags & MM_SYNC ? MS_SYNC : MS_ASYNC) ? errno : 0);
+			     msync(w.map, w.full, op->flags & MM_SYNC ? MS_SYNC : MS_ASYNC) ? errno
+											    : 0);
 	munmap(w.map, w.full);
 	read_back(s, slot, &w, r);
 	/* Without it the time of the store may be marked any time later. */

@@ -14,8 +14,7 @@ static void errno_unify(struct result *r, int from, int to)
 		r->err = to;
 }
 
-static void do_truncate(struct side *s, const struct op *op, const char *name,
-			struct result *r)
+static void do_truncate(struct side *s, const struct op *op, const char *name, struct result *r)
 {
 	char full[ROOT_MAX + NAME_TEXT_MAX];
 	struct stat st;
@@ -28,8 +27,8 @@ static void do_truncate(struct side *s, const struct op *op, const char *name,
 		settle_mtime(s, name, -1);
 }
 
-static void do_rename(struct side *s, const struct op *op, const char *from,
-		      const char *to, struct result *r)
+static void do_rename(struct side *s, const struct op *op, const char *from, const char *to,
+		      struct result *r)
 {
 	struct stat st;
 
@@ -40,16 +39,14 @@ static void do_rename(struct side *s, const struct op *op, const char *from,
 	errno_unify(r, EEXIST, op->flags ? EEXIST : ENOTEMPTY);
 }
 
-static void do_mkdir(struct side *s, const struct op *op, const char *name,
-		     struct result *r)
+static void do_mkdir(struct side *s, const struct op *op, const char *name, struct result *r)
 {
 	result_ret(r, mkdirat(s->rootfd, name, op->mode));
 	if (faulty(s, FAULT_BAD_ERRNO) && r->err == EEXIST)
 		r->err = EPERM;
 }
 
-static void do_readlink(struct side *s, const struct op *op, const char *name,
-			struct result *r)
+static void do_readlink(struct side *s, const struct op *op, const char *name, struct result *r)
 {
 	result_ret(r, readlinkat(s->rootfd, name, (char *)s->buf, op->len));
 	if (r->ret > 0) {

@@ -31,7 +31,7 @@ static bool chance(struct gen *g, unsigned int percent)
 
 static struct path dir_path(struct gen *g)
 {
-	struct path p = { 0 };
+	struct path p = {0};
 
 	while (p.n < PATH_DEPTH - 1 && chance(g, 45))
 		p.c[p.n++] = below(g, NR_DIR_NAMES);
@@ -43,8 +43,7 @@ static struct path new_path(struct gen *g, const struct config *cfg)
 	struct path p = dir_path(g);
 
 	p.c[p.n++] = name_pick(&g->rng, has_feat(cfg, FEAT_LONG_NAME),
-			       has_feat(cfg, FEAT_ODD_NAMES),
-			       has_feat(cfg, FEAT_TOOLONG_NAME));
+			       has_feat(cfg, FEAT_ODD_NAMES), has_feat(cfg, FEAT_TOOLONG_NAME));
 	return p;
 }
 
@@ -65,8 +64,7 @@ static bool path_is(const struct world *w, const struct path *p, enum want want)
 
 	path_real(p, name);
 	return !fstatat(w->side[1].rootfd, name, &st, 0) &&
-	       (want != A_DIR || S_ISDIR(st.st_mode)) &&
-	       (want != A_FILE || S_ISREG(st.st_mode));
+	       (want != A_DIR || S_ISDIR(st.st_mode)) && (want != A_FILE || S_ISREG(st.st_mode));
 }
 
 /* Mostly one that exists: that was made before, and is still there. */
@@ -78,8 +76,8 @@ static struct path a_path(struct gen *g, const struct world *w, enum want want)
 	for (tries = 0; tries < 12; tries++) {
 		if (path_is(w, &p, want))
 			break;
-		p = g->nr_recent && chance(g, 80) ? g->recent[below(g, g->nr_recent)] :
-						    new_path(g, w->cfg);
+		p = g->nr_recent && chance(g, 80) ? g->recent[below(g, g->nr_recent)]
+						  : new_path(g, w->cfg);
 	}
 	return p;
 }
@@ -135,7 +133,7 @@ static int64_t slot_size(const struct side *b, int slot)
 /* Small ones most of the time, round ones often, big ones now and then. */
 static int64_t any_len(struct gen *g, int64_t max)
 {
-	static const int64_t round[] = { 512, 4096, 8192, 65536, 131072, 262144 };
+	static const int64_t round[] = {512, 4096, 8192, 65536, 131072, 262144};
 	unsigned int roll = below(g, 100);
 	int64_t len;
 
@@ -178,8 +176,8 @@ static int any_align(struct gen *g)
 
 static void gen_open(struct gen *g, const struct world *w, struct op *op)
 {
-	static const int acc[] = { O_RDONLY, O_WRONLY, O_RDWR, O_RDWR, O_RDWR };
-	static const int modes[] = { 0644, 0644, 0644, 0600, 0666, 0755, 0444, 0 };
+	static const int acc[] = {O_RDONLY, O_WRONLY, O_RDWR, O_RDWR, O_RDWR};
+	static const int modes[] = {0644, 0644, 0644, 0600, 0666, 0755, 0444, 0};
 	const struct config *cfg = w->cfg;
 
 	op->path = chance(g, 50) ? a_path(g, w, A_FILE) : fresh_path(g, w);
@@ -206,22 +204,21 @@ static void gen_open(struct gen *g, const struct world *w, struct op *op)
 
 static void gen_falloc(struct gen *g, const struct config *cfg, struct op *op)
 {
-	int modes[4] = { 0 }, nr = 1;
+	int modes[4] = {0}, nr = 1;
 
 	if (has_feat(cfg, FEAT_FALLOC_KEEP))
 		modes[nr++] = FALLOC_FL_KEEP_SIZE;
 	if (has_feat(cfg, FEAT_FALLOC_PUNCH))
 		modes[nr++] = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	if (has_feat(cfg, FEAT_FALLOC_ZERO))
-		modes[nr++] = FALLOC_FL_ZERO_RANGE |
-			      (chance(g, 50) ? FALLOC_FL_KEEP_SIZE : 0);
+		modes[nr++] = FALLOC_FL_ZERO_RANGE | (chance(g, 50) ? FALLOC_FL_KEEP_SIZE : 0);
 	op->flags = modes[below(g, nr)];
 }
 
 static void gen_slot_op(struct gen *g, const struct world *w, struct op *op)
 {
-	static const int whence[] = { SEEK_SET, SEEK_SET, SEEK_CUR, SEEK_END };
-	static const int locks[] = { LOCK_SH, LOCK_EX, LOCK_UN };
+	static const int whence[] = {SEEK_SET, SEEK_SET, SEEK_CUR, SEEK_END};
+	static const int locks[] = {LOCK_SH, LOCK_EX, LOCK_UN};
 	const struct side *b = &w->side[1];
 	int64_t max = w->cfg->max_size, size;
 
@@ -303,7 +300,8 @@ static void gen_path_op(struct gen *g, const struct world *w, struct op *op)
 		op->path = chance(g, 80) ? dir_path(g) : fresh_path(g, w);
 		remember(g, &op->path);
 		break;
-	case OP_LINK: case OP_RENAME:
+	case OP_LINK:
+	case OP_RENAME:
 		op->path2 = chance(g, 75) ? fresh_path(g, w) : a_path(g, w, ANYTHING);
 		if (op->kind == OP_RENAME)
 			gen_rename(g, cfg, op);
@@ -319,7 +317,9 @@ static void gen_path_op(struct gen *g, const struct world *w, struct op *op)
 	case OP_TRUNCATE:
 		op->len = any_off(g, below(g, 100000), cfg->max_size);
 		break;
-	case OP_READDIR: case OP_CHURN: case OP_FSYNC_DIR:
+	case OP_READDIR:
+	case OP_CHURN:
+	case OP_FSYNC_DIR:
 		op->path = any_dir(g, w);
 		op->n = below(g, 12);
 		break;
@@ -368,10 +368,25 @@ void gen_next(struct gen *g, const struct world *w, struct op *op)
 	case OP_OPEN:
 		gen_open(g, w, op);
 		break;
-	case OP_CLOSE: case OP_DUP: case OP_READ: case OP_PREAD: case OP_READV:
-	case OP_WRITE: case OP_PWRITE: case OP_WRITEV: case OP_LSEEK: case OP_HOLE:
-	case OP_FTRUNCATE: case OP_FALLOCATE: case OP_MMAP_PRIVATE: case OP_MMAP_SHARED:
-	case OP_FSYNC: case OP_FSTAT: case OP_FCHMOD: case OP_COPY_RANGE: case OP_FLOCK:
+	case OP_CLOSE:
+	case OP_DUP:
+	case OP_READ:
+	case OP_PREAD:
+	case OP_READV:
+	case OP_WRITE:
+	case OP_PWRITE:
+	case OP_WRITEV:
+	case OP_LSEEK:
+	case OP_HOLE:
+	case OP_FTRUNCATE:
+	case OP_FALLOCATE:
+	case OP_MMAP_PRIVATE:
+	case OP_MMAP_SHARED:
+	case OP_FSYNC:
+	case OP_FSTAT:
+	case OP_FCHMOD:
+	case OP_COPY_RANGE:
+	case OP_FLOCK:
 		gen_slot_op(g, w, op);
 		break;
 	case OP_CHECK:

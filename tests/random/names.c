@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define A50 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define A50  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define A250 A50 A50 A50 A50 A50
 
 struct name {
@@ -16,15 +16,28 @@ struct name {
 
 /* The first NR_DIR_NAMES are mostly directories. */
 static const struct name names[] = {
-	{ "d0", "d0" }, { "d1", "d1" }, { "d2", "d2" }, { "d3", "d3" },
-	{ "f0", "f0" }, { "f1", "f1" }, { "f2", "f2" }, { "f3", "f3" },
-	{ "f4", "f4" }, { "f5", "f5" }, { "f6", "f6" }, { "f7", "f7" },
-	{ "f8.pt", "f8.pt" }, { ".hidden", ".hidden" },
+	{"d0", "d0"},
+	{"d1", "d1"},
+	{"d2", "d2"},
+	{"d3", "d3"},
+	{"f0", "f0"},
+	{"f1", "f1"},
+	{"f2", "f2"},
+	{"f3", "f3"},
+	{"f4", "f4"},
+	{"f5", "f5"},
+	{"f6", "f6"},
+	{"f7", "f7"},
+	{"f8.pt", "f8.pt"},
+	{".hidden", ".hidden"},
 	/* from here: odd names */
-	{ "-dash", "-dash" }, { "SPACES", " two words " }, { "NEWLINE", "new\nline" },
-	{ "NON_UTF8", "\xff\xfe\x80name" }, { "BACKSLASH", "back\\slash*?\"'" },
-	{ "LONG255", A250 "55555" },
-	{ "TOO_LONG256", A250 "666666" },
+	{"-dash", "-dash"},
+	{"SPACES", " two words "},
+	{"NEWLINE", "new\nline"},
+	{"NON_UTF8", "\xff\xfe\x80name"},
+	{"BACKSLASH", "back\\slash*?\"'"},
+	{"LONG255", A250 "55555"},
+	{"TOO_LONG256", A250 "666666"},
 };
 enum { FIRST_FILE = NR_DIR_NAMES, FIRST_ODD = 14, LONG = 19, TOO_LONG = 20 };
 
@@ -103,7 +116,9 @@ unsigned int name_pick(struct rng *rng, bool long_ok, bool odd_ok, bool toolong_
 const char *xattr_name(unsigned int n)
 {
 	static const char *const list[NR_XATTR_NAMES] = {
-		"user.a", "user.step", "user.with space",
+		"user.a",
+		"user.step",
+		"user.with space",
 		"user.a-rather-long-attribute-name-of-more-than-sixty-bytes-in-all",
 	};
 

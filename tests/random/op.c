@@ -21,37 +21,49 @@ struct flag {
 };
 
 static const struct flag open_flags[] = {
-	{ "O_WRONLY", O_WRONLY }, { "O_RDWR", O_RDWR }, { "O_CREAT", O_CREAT },
-	{ "O_EXCL", O_EXCL }, { "O_TRUNC", O_TRUNC }, { "O_APPEND", O_APPEND },
-	{ "O_DIRECT", O_DIRECT }, { "O_SYNC", O_SYNC }, { "O_DSYNC", O_DSYNC },
-	{ "O_NOFOLLOW", O_NOFOLLOW }, { "O_DIRECTORY", O_DIRECTORY }, { NULL, 0 },
+	{"O_WRONLY", O_WRONLY},	    {"O_RDWR", O_RDWR},		  {"O_CREAT", O_CREAT},
+	{"O_EXCL", O_EXCL},	    {"O_TRUNC", O_TRUNC},	  {"O_APPEND", O_APPEND},
+	{"O_DIRECT", O_DIRECT},	    {"O_SYNC", O_SYNC},		  {"O_DSYNC", O_DSYNC},
+	{"O_NOFOLLOW", O_NOFOLLOW}, {"O_DIRECTORY", O_DIRECTORY}, {NULL, 0},
 };
 static const struct flag falloc_flags[] = {
-	{ "KEEP_SIZE", FALLOC_FL_KEEP_SIZE }, { "PUNCH_HOLE", FALLOC_FL_PUNCH_HOLE },
-	{ "ZERO_RANGE", FALLOC_FL_ZERO_RANGE }, { NULL, 0 },
+	{"KEEP_SIZE", FALLOC_FL_KEEP_SIZE},
+	{"PUNCH_HOLE", FALLOC_FL_PUNCH_HOLE},
+	{"ZERO_RANGE", FALLOC_FL_ZERO_RANGE},
+	{NULL, 0},
 };
 static const struct flag rename_flags[] = {
-	{ "NOREPLACE", RENAME_NOREPLACE }, { "EXCHANGE", RENAME_EXCHANGE }, { NULL, 0 },
+	{"NOREPLACE", RENAME_NOREPLACE},
+	{"EXCHANGE", RENAME_EXCHANGE},
+	{NULL, 0},
 };
 static const struct flag whence_flags[] = {
-	{ "SEEK_CUR", SEEK_CUR }, { "SEEK_END", SEEK_END }, { "SEEK_DATA", SEEK_DATA },
-	{ "SEEK_HOLE", SEEK_HOLE }, { NULL, 0 },
+	{"SEEK_CUR", SEEK_CUR},
+	{"SEEK_END", SEEK_END},
+	{"SEEK_DATA", SEEK_DATA},
+	{"SEEK_HOLE", SEEK_HOLE},
+	{NULL, 0},
 };
 static const struct flag mmap_flags[] = {
-	{ "MS_SYNC", MM_SYNC }, { "MS_ASYNC", MM_ASYNC }, { NULL, 0 },
+	{"MS_SYNC", MM_SYNC},
+	{"MS_ASYNC", MM_ASYNC},
+	{NULL, 0},
 };
-static const struct flag fsync_flags[] = { { "DATA", 1 }, { NULL, 0 } };
+static const struct flag fsync_flags[] = {{"DATA", 1}, {NULL, 0}};
 static const struct flag utimens_flags[] = {
-	{ "ATIME_NOW", UT_ATIME_NOW }, { "ATIME_OMIT", UT_ATIME_OMIT },
-	{ "MTIME_NOW", UT_MTIME_NOW }, { "MTIME_OMIT", UT_MTIME_OMIT },
-	{ "NOFOLLOW", UT_NOFOLLOW }, { NULL, 0 },
+	{"ATIME_NOW", UT_ATIME_NOW},   {"ATIME_OMIT", UT_ATIME_OMIT}, {"MTIME_NOW", UT_MTIME_NOW},
+	{"MTIME_OMIT", UT_MTIME_OMIT}, {"NOFOLLOW", UT_NOFOLLOW},     {NULL, 0},
 };
 static const struct flag xattr_flags[] = {
-	{ "XATTR_CREATE", XATTR_CREATE }, { "XATTR_REPLACE", XATTR_REPLACE }, { NULL, 0 },
+	{"XATTR_CREATE", XATTR_CREATE},
+	{"XATTR_REPLACE", XATTR_REPLACE},
+	{NULL, 0},
 };
 static const struct flag flock_flags[] = {
-	{ "LOCK_SH", LOCK_SH }, { "LOCK_EX", LOCK_EX }, { "LOCK_UN", LOCK_UN },
-	{ NULL, 0 },
+	{"LOCK_SH", LOCK_SH},
+	{"LOCK_EX", LOCK_EX},
+	{"LOCK_UN", LOCK_UN},
+	{NULL, 0},
 };
 
 /*
@@ -66,69 +78,76 @@ struct kind {
 };
 
 static const struct kind kinds[NR_KINDS] = {
-	[OP_OPEN] = { "open", "spfm", open_flags, 100, false },
-	[OP_CLOSE] = { "close", "s", NULL, 40, false },
+	[OP_OPEN] = {"open", "spfm", open_flags, 100, false},
+	[OP_CLOSE] = {"close", "s", NULL, 40, false},
 	/* dup the descriptor and close the old one: a flush, no release */
-	[OP_DUP] = { "dup", "s", NULL, 10, false },
-	[OP_READ] = { "read", "sla", NULL, 40, true },
-	[OP_PREAD] = { "pread", "sola", NULL, 60, true },
-	[OP_READV] = { "readv", "slna", NULL, 15, true },
-	[OP_WRITE] = { "write", "slax", NULL, 80, true },
-	[OP_PWRITE] = { "pwrite", "solax", NULL, 100, true },
-	[OP_WRITEV] = { "writev", "slnax", NULL, 25, true },
-	[OP_LSEEK] = { "lseek", "sof", whence_flags, 25, false },
+	[OP_DUP] = {"dup", "s", NULL, 10, false},
+	[OP_READ] = {"read", "sla", NULL, 40, true},
+	[OP_PREAD] = {"pread", "sola", NULL, 60, true},
+	[OP_READV] = {"readv", "slna", NULL, 15, true},
+	[OP_WRITE] = {"write", "slax", NULL, 80, true},
+	[OP_PWRITE] = {"pwrite", "solax", NULL, 100, true},
+	[OP_WRITEV] = {"writev", "slnax", NULL, 25, true},
+	[OP_LSEEK] = {"lseek", "sof", whence_flags, 25, false},
 	/* SEEK_DATA or SEEK_HOLE: what it calls a hole must read as zeros */
-	[OP_HOLE] = { "hole", "sof", whence_flags, 20, false },
-	[OP_FTRUNCATE] = { "ftruncate", "sl", NULL, 35, false },
-	[OP_TRUNCATE] = { "truncate", "pl", NULL, 20, false },
-	[OP_FALLOCATE] = { "fallocate", "solf", falloc_flags, 30, false },
+	[OP_HOLE] = {"hole", "sof", whence_flags, 20, false},
+	[OP_FTRUNCATE] = {"ftruncate", "sl", NULL, 35, false},
+	[OP_TRUNCATE] = {"truncate", "pl", NULL, 20, false},
+	[OP_FALLOCATE] = {"fallocate", "solf", falloc_flags, 30, false},
 	/* flags 0: read; n 1: also store privately, the file stays as it is */
-	[OP_MMAP_PRIVATE] = { "mmap_private", "solnx", NULL, 20, false },
+	[OP_MMAP_PRIVATE] = {"mmap_private", "solnx", NULL, 20, false},
 	/* store, msync as flags say, munmap, read back, fsync */
-	[OP_MMAP_SHARED] = { "mmap_shared", "solfx", mmap_flags, 30, false },
-	[OP_FSYNC] = { "fsync", "sf", fsync_flags, 25, false },
-	[OP_FSYNC_DIR] = { "fsync_dir", "p", NULL, 10, false },
-	[OP_FSTAT] = { "fstat", "s", NULL, 20, false },
-	[OP_STAT] = { "stat", "p", NULL, 25, false },
-	[OP_RENAME] = { "rename", "pPf", rename_flags, 60, false },
-	[OP_LINK] = { "link", "pP", NULL, 20, false },
+	[OP_MMAP_SHARED] = {"mmap_shared", "solfx", mmap_flags, 30, false},
+	[OP_FSYNC] = {"fsync", "sf", fsync_flags, 25, false},
+	[OP_FSYNC_DIR] = {"fsync_dir", "p", NULL, 10, false},
+	[OP_FSTAT] = {"fstat", "s", NULL, 20, false},
+	[OP_STAT] = {"stat", "p", NULL, 25, false},
+	[OP_RENAME] = {"rename", "pPf", rename_flags, 60, false},
+	[OP_LINK] = {"link", "pP", NULL, 20, false},
 	/* path2 is the text of the link, path where it is made */
-	[OP_SYMLINK] = { "symlink", "pP", NULL, 12, false },
-	[OP_READLINK] = { "readlink", "pl", NULL, 8, false },
-	[OP_UNLINK] = { "unlink", "p", NULL, 35, false },
-	[OP_MKDIR] = { "mkdir", "pm", NULL, 14, false },
-	[OP_RMDIR] = { "rmdir", "p", NULL, 10, false },
+	[OP_SYMLINK] = {"symlink", "pP", NULL, 12, false},
+	[OP_READLINK] = {"readlink", "pl", NULL, 8, false},
+	[OP_UNLINK] = {"unlink", "p", NULL, 35, false},
+	[OP_MKDIR] = {"mkdir", "pm", NULL, 14, false},
+	[OP_RMDIR] = {"rmdir", "p", NULL, 10, false},
 	/* list; seek back to the n-th place and list from there */
-	[OP_READDIR] = { "readdir", "pn", NULL, 15, false },
+	[OP_READDIR] = {"readdir", "pn", NULL, 15, false},
 	/* list while other names in the directory are made and removed */
-	[OP_CHURN] = { "churn", "px", NULL, 2, false },
-	[OP_CHMOD] = { "chmod", "pm", NULL, 12, false },
-	[OP_FCHMOD] = { "fchmod", "sm", NULL, 8, false },
+	[OP_CHURN] = {"churn", "px", NULL, 2, false},
+	[OP_CHMOD] = {"chmod", "pm", NULL, 12, false},
+	[OP_FCHMOD] = {"fchmod", "sm", NULL, 8, false},
 	/* off: atime seconds, len: mtime seconds, n: nanoseconds of both */
-	[OP_UTIMENS] = { "utimens", "polnf", utimens_flags, 20, false },
+	[OP_UTIMENS] = {"utimens", "polnf", utimens_flags, 20, false},
 	/* n: which name */
-	[OP_SETXATTR] = { "setxattr", "pnlfx", xattr_flags, 12, false },
-	[OP_GETXATTR] = { "getxattr", "pnl", NULL, 8, false },
-	[OP_LISTXATTR] = { "listxattr", "p", NULL, 6, false },
-	[OP_REMOVEXATTR] = { "removexattr", "pn", NULL, 5, false },
-	[OP_COPY_RANGE] = { "copy_range", "sSoOl", NULL, 20, false },
-	[OP_ACCESS] = { "access", "pm", NULL, 8, false },
-	[OP_STATFS] = { "statfs", "p", NULL, 2, false },
-	[OP_FLOCK] = { "flock", "sf", flock_flags, 10, false },
+	[OP_SETXATTR] = {"setxattr", "pnlfx", xattr_flags, 12, false},
+	[OP_GETXATTR] = {"getxattr", "pnl", NULL, 8, false},
+	[OP_LISTXATTR] = {"listxattr", "p", NULL, 6, false},
+	[OP_REMOVEXATTR] = {"removexattr", "pn", NULL, 5, false},
+	[OP_COPY_RANGE] = {"copy_range", "sSoOl", NULL, 20, false},
+	[OP_ACCESS] = {"access", "pm", NULL, 8, false},
+	[OP_STATFS] = {"statfs", "p", NULL, 2, false},
+	[OP_FLOCK] = {"flock", "sf", flock_flags, 10, false},
 	/* open, read all of it, close */
-	[OP_READ_FILE] = { "read_file", "p", NULL, 25, false },
+	[OP_READ_FILE] = {"read_file", "p", NULL, 25, false},
 	/* compare the two trees entirely */
-	[OP_CHECK] = { "check", "", NULL, 4, false },
+	[OP_CHECK] = {"check", "", NULL, 4, false},
 };
 
 static const char *const features[NR_FEATURES] = {
-	[FEAT_DIRECT] = "direct", [FEAT_APPEND] = "append",
-	[FEAT_SYNC_FLAGS] = "sync_flags", [FEAT_UNLINK_OPEN] = "unlink_open",
-	[FEAT_FALLOC_KEEP] = "falloc_keep", [FEAT_FALLOC_PUNCH] = "falloc_punch",
-	[FEAT_FALLOC_ZERO] = "falloc_zero", [FEAT_EXCHANGE] = "exchange",
-	[FEAT_NOREPLACE] = "noreplace", [FEAT_LONG_NAME] = "long_name",
-	[FEAT_ODD_NAMES] = "odd_names", [FEAT_TOOLONG_NAME] = "toolong_name",
-	[FEAT_STICKY_MTIME] = "sticky_mtime", [FEAT_DIR_NLINK] = "dir_nlink",
+	[FEAT_DIRECT] = "direct",
+	[FEAT_APPEND] = "append",
+	[FEAT_SYNC_FLAGS] = "sync_flags",
+	[FEAT_UNLINK_OPEN] = "unlink_open",
+	[FEAT_FALLOC_KEEP] = "falloc_keep",
+	[FEAT_FALLOC_PUNCH] = "falloc_punch",
+	[FEAT_FALLOC_ZERO] = "falloc_zero",
+	[FEAT_EXCHANGE] = "exchange",
+	[FEAT_NOREPLACE] = "noreplace",
+	[FEAT_LONG_NAME] = "long_name",
+	[FEAT_ODD_NAMES] = "odd_names",
+	[FEAT_TOOLONG_NAME] = "toolong_name",
+	[FEAT_STICKY_MTIME] = "sticky_mtime",
+	[FEAT_DIR_NLINK] = "dir_nlink",
 };
 
 const char *op_name(enum op_kind kind)
@@ -193,8 +212,7 @@ static int flags_parse(enum op_kind kind, char *text, int *value)
 
 	*value = 0;
 	for (word = strtok_r(text, "|", &save); word; word = strtok_r(NULL, "|", &save)) {
-		if (!strcmp(word, "0") || !strcmp(word, "O_RDONLY") ||
-		    !strcmp(word, "SEEK_SET"))
+		if (!strcmp(word, "0") || !strcmp(word, "O_RDONLY") || !strcmp(word, "SEEK_SET"))
 			continue;
 		for (f = kinds[kind].flags; f && f->name && strcmp(f->name, word); f++)
 			;
@@ -213,8 +231,12 @@ void op_print(const struct op *op, char *out)
 	out += sprintf(out, "%s", kinds[op->kind].name);
 	for (; *use; use++) {
 		switch (*use) {
-		case 's': out += sprintf(out, " slot=%d", op->slot); break;
-		case 'S': out += sprintf(out, " slot2=%d", op->slot2); break;
+		case 's':
+			out += sprintf(out, " slot=%d", op->slot);
+			break;
+		case 'S':
+			out += sprintf(out, " slot2=%d", op->slot2);
+			break;
 		case 'p':
 			path_token(&op->path, text);
 			out += sprintf(out, " path=%s", text);
@@ -227,12 +249,24 @@ void op_print(const struct op *op, char *out)
 			flags_print(op->kind, op->flags, text);
 			out += sprintf(out, " flags=%s", text);
 			break;
-		case 'm': out += sprintf(out, " mode=0%o", op->mode); break;
-		case 'o': out += sprintf(out, " off=%lld", (long long)op->off); break;
-		case 'O': out += sprintf(out, " off2=%lld", (long long)op->off2); break;
-		case 'l': out += sprintf(out, " len=%lld", (long long)op->len); break;
-		case 'n': out += sprintf(out, " n=%d", op->n); break;
-		case 'a': out += sprintf(out, " align=%d", op->align); break;
+		case 'm':
+			out += sprintf(out, " mode=0%o", op->mode);
+			break;
+		case 'o':
+			out += sprintf(out, " off=%lld", (long long)op->off);
+			break;
+		case 'O':
+			out += sprintf(out, " off2=%lld", (long long)op->off2);
+			break;
+		case 'l':
+			out += sprintf(out, " len=%lld", (long long)op->len);
+			break;
+		case 'n':
+			out += sprintf(out, " n=%d", op->n);
+			break;
+		case 'a':
+			out += sprintf(out, " align=%d", op->align);
+			break;
 		case 'x':
 			out += sprintf(out, " seed=%llu", (unsigned long long)op->seed);
 			break;
@@ -275,8 +309,8 @@ static int key_parse(struct op *op, const char *key, char *value)
 
 static bool op_in_range(const struct op *op)
 {
-	return op->slot >= 0 && op->slot < NR_SLOTS && op->slot2 >= 0 &&
-	       op->slot2 < NR_SLOTS && op->align >= 0 && op->align < PAGE && op->n >= 0 &&
+	return op->slot >= 0 && op->slot < NR_SLOTS && op->slot2 >= 0 && op->slot2 < NR_SLOTS &&
+	       op->align >= 0 && op->align < PAGE && op->n >= 0 &&
 	       (!kinds[op->kind].data || (op->len >= 0 && op->len <= MAX_IO));
 }
 
@@ -334,8 +368,7 @@ bool without_set(struct config *cfg, const char *list)
 	char *copy = strdup(list), *save = NULL, *word;
 	bool ok = copy != NULL;
 
-	for (word = strtok_r(copy, ",\n", &save); ok && word;
-	     word = strtok_r(NULL, ",\n", &save))
+	for (word = strtok_r(copy, ",\n", &save); ok && word; word = strtok_r(NULL, ",\n", &save))
 		ok = without_one(cfg, word);
 	free(copy);
 	return ok;

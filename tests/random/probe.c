@@ -68,14 +68,12 @@ static bool can_xattr(const struct probe *p)
 
 static bool can_exchange(const struct probe *p)
 {
-	return !renameat2(p->dirfd, "f", p->dirfd, "g", RENAME_EXCHANGE) ||
-	       !unsupported(errno);
+	return !renameat2(p->dirfd, "f", p->dirfd, "g", RENAME_EXCHANGE) || !unsupported(errno);
 }
 
 static bool can_noreplace(const struct probe *p)
 {
-	return !renameat2(p->dirfd, "g", p->dirfd, "h", RENAME_NOREPLACE) ||
-	       !unsupported(errno);
+	return !renameat2(p->dirfd, "g", p->dirfd, "h", RENAME_NOREPLACE) || !unsupported(errno);
 }
 
 static bool can_mmap(const struct probe *p)
@@ -112,12 +110,12 @@ static const struct {
 	bool (*can)(const struct probe *p);
 	bool posix_free; /* lacking it is no fault even with --strict */
 } probes[] = {
-	{ "fallocate", can_plain, false }, { "falloc_keep", can_keep, false },
-	{ "falloc_punch", can_punch, false }, { "falloc_zero", can_zero, false },
-	{ "direct", can_direct, false }, { "xattr", can_xattr, false },
-	{ "mmap_shared", can_mmap, false }, { "dir_nlink", can_dir_nlink, true },
-	{ "long_name", can_long, false }, { "exchange", can_exchange, false },
-	{ "noreplace", can_noreplace, false },
+	{"fallocate", can_plain, false},     {"falloc_keep", can_keep, false},
+	{"falloc_punch", can_punch, false},  {"falloc_zero", can_zero, false},
+	{"direct", can_direct, false},	     {"xattr", can_xattr, false},
+	{"mmap_shared", can_mmap, false},    {"dir_nlink", can_dir_nlink, true},
+	{"long_name", can_long, false},	     {"exchange", can_exchange, false},
+	{"noreplace", can_noreplace, false},
 };
 
 static void probe_open(struct probe *p, const char *dir)
@@ -157,8 +155,8 @@ int probe(struct config *cfg)
 		can_b = probes[i].can(&b);
 		if (can_a && can_b)
 			continue;
-		say("left out: %s (A %s it, B %s it)", probes[i].name,
-		    can_a ? "has" : "lacks", can_b ? "has" : "lacks");
+		say("left out: %s (A %s it, B %s it)", probes[i].name, can_a ? "has" : "lacks",
+		    can_b ? "has" : "lacks");
 		without_set(cfg, probes[i].name);
 		if (cfg->strict && can_b && !probes[i].posix_free)
 			ret = -1;

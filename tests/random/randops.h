@@ -24,12 +24,12 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define NR_SLOTS 16
-#define PAGE 4096
-#define MAX_IO (4 << 20)
+#define NR_SLOTS   16
+#define PAGE	   4096
+#define MAX_IO	   (4 << 20)
 #define PATH_DEPTH 4
-#define NR_FIELDS 32
-#define ROOT_MAX 2048
+#define NR_FIELDS  32
+#define ROOT_MAX   2048
 
 /* util.c */
 
@@ -70,21 +70,68 @@ enum { NR_XATTR_NAMES = 4 };
 /* op.c */
 
 enum op_kind {
-	OP_OPEN, OP_CLOSE, OP_DUP, OP_READ, OP_PREAD, OP_READV, OP_WRITE, OP_PWRITE,
-	OP_WRITEV, OP_LSEEK, OP_HOLE, OP_FTRUNCATE, OP_TRUNCATE, OP_FALLOCATE,
-	OP_MMAP_PRIVATE, OP_MMAP_SHARED, OP_FSYNC, OP_FSYNC_DIR, OP_FSTAT, OP_STAT,
-	OP_RENAME, OP_LINK, OP_SYMLINK, OP_READLINK, OP_UNLINK, OP_MKDIR, OP_RMDIR,
-	OP_READDIR, OP_CHURN, OP_CHMOD, OP_FCHMOD, OP_UTIMENS, OP_SETXATTR,
-	OP_GETXATTR, OP_LISTXATTR, OP_REMOVEXATTR, OP_COPY_RANGE, OP_ACCESS,
-	OP_STATFS, OP_FLOCK, OP_READ_FILE, OP_CHECK, NR_KINDS
+	OP_OPEN,
+	OP_CLOSE,
+	OP_DUP,
+	OP_READ,
+	OP_PREAD,
+	OP_READV,
+	OP_WRITE,
+	OP_PWRITE,
+	OP_WRITEV,
+	OP_LSEEK,
+	OP_HOLE,
+	OP_FTRUNCATE,
+	OP_TRUNCATE,
+	OP_FALLOCATE,
+	OP_MMAP_PRIVATE,
+	OP_MMAP_SHARED,
+	OP_FSYNC,
+	OP_FSYNC_DIR,
+	OP_FSTAT,
+	OP_STAT,
+	OP_RENAME,
+	OP_LINK,
+	OP_SYMLINK,
+	OP_READLINK,
+	OP_UNLINK,
+	OP_MKDIR,
+	OP_RMDIR,
+	OP_READDIR,
+	OP_CHURN,
+	OP_CHMOD,
+	OP_FCHMOD,
+	OP_UTIMENS,
+	OP_SETXATTR,
+	OP_GETXATTR,
+	OP_LISTXATTR,
+	OP_REMOVEXATTR,
+	OP_COPY_RANGE,
+	OP_ACCESS,
+	OP_STATFS,
+	OP_FLOCK,
+	OP_READ_FILE,
+	OP_CHECK,
+	NR_KINDS
 };
 
 /* Things that cut across op kinds and can be left out by name. */
 enum feature {
-	FEAT_DIRECT, FEAT_APPEND, FEAT_SYNC_FLAGS, FEAT_UNLINK_OPEN, FEAT_FALLOC_KEEP,
-	FEAT_FALLOC_PUNCH, FEAT_FALLOC_ZERO, FEAT_EXCHANGE, FEAT_NOREPLACE,
-	FEAT_LONG_NAME, FEAT_ODD_NAMES, FEAT_TOOLONG_NAME, FEAT_STICKY_MTIME,
-	FEAT_DIR_NLINK, NR_FEATURES
+	FEAT_DIRECT,
+	FEAT_APPEND,
+	FEAT_SYNC_FLAGS,
+	FEAT_UNLINK_OPEN,
+	FEAT_FALLOC_KEEP,
+	FEAT_FALLOC_PUNCH,
+	FEAT_FALLOC_ZERO,
+	FEAT_EXCHANGE,
+	FEAT_NOREPLACE,
+	FEAT_LONG_NAME,
+	FEAT_ODD_NAMES,
+	FEAT_TOOLONG_NAME,
+	FEAT_STICKY_MTIME,
+	FEAT_DIR_NLINK,
+	NR_FEATURES
 };
 
 /* Meaning of the fields: the comment at each kind in op.c. */
@@ -100,8 +147,7 @@ struct op {
 	uint64_t seed;
 };
 
-enum { UT_ATIME_NOW = 1, UT_ATIME_OMIT = 2, UT_MTIME_NOW = 4, UT_MTIME_OMIT = 8,
-       UT_NOFOLLOW = 16 };
+enum { UT_ATIME_NOW = 1, UT_ATIME_OMIT = 2, UT_MTIME_NOW = 4, UT_MTIME_OMIT = 8, UT_NOFOLLOW = 16 };
 enum { MM_SYNC = 1, MM_ASYNC = 2 };
 enum { OP_TEXT_MAX = 2 * NAME_TEXT_MAX + 512 };
 
@@ -181,8 +227,7 @@ struct result {
 
 void result_field(struct result *r, const char *name, int64_t value);
 void result_ret(struct result *r, int64_t ret); /* takes errno if ret < 0 */
-void result_stat(struct result *r, const struct side *s, const struct stat *st,
-		 int err);
+void result_stat(struct result *r, const struct side *s, const struct stat *st, int err);
 void result_lstat(struct result *r, const struct side *s, const struct path *p);
 void result_fstat(struct result *r, const struct side *s, const struct slot *slot);
 int64_t stat_mtime_class(const struct stat *st);
@@ -200,8 +245,14 @@ void catch_sigbus(void);
 
 /* A deliberate mistake on side A, for the test of the test. */
 enum fault {
-	FAULT_NONE, FAULT_DROP_WRITE, FAULT_SHORT_TRUNCATE, FAULT_LOST_RENAME,
-	FAULT_FLIP_READ, FAULT_LOST_XATTR, FAULT_EXTRA_MTIME, FAULT_BAD_ERRNO,
+	FAULT_NONE,
+	FAULT_DROP_WRITE,
+	FAULT_SHORT_TRUNCATE,
+	FAULT_LOST_RENAME,
+	FAULT_FLIP_READ,
+	FAULT_LOST_XATTR,
+	FAULT_EXTRA_MTIME,
+	FAULT_BAD_ERRNO,
 	FAULT_LOST_APPEND /* --mode shared, which knows drop-write as well */
 };
 extern enum fault fault;
@@ -265,8 +316,7 @@ void gen_next(struct gen *g, const struct world *w, struct op *op);
 
 /* shrink.c, probe.c, shared.c */
 
-void shrink(const struct config *cfg, struct trace *t, const char *sub,
-	    struct diff *d);
+void shrink(const struct config *cfg, struct trace *t, const char *sub, struct diff *d);
 int probe(struct config *cfg); /* -1: --strict and A lacks what B has */
 int shared_main(const struct config *cfg);
 

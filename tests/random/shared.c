@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const char *const shared_names[NR_SHARED_NAMES] = { "data", "data.moved", "sub/data" };
+const char *const shared_names[NR_SHARED_NAMES] = {"data", "data.moved", "sub/data"};
 
 void shared_fail(struct shared *sh, const char *fmt, ...)
 {
@@ -31,7 +31,7 @@ void shared_fail(struct shared *sh, const char *fmt, ...)
 
 static void nap(unsigned int ms)
 {
-	struct timespec ts = { 0, ms * 1000000L };
+	struct timespec ts = {0, ms * 1000000L};
 
 	nanosleep(&ts, NULL);
 }
@@ -70,8 +70,8 @@ int shared_open(struct shared *sh, int flags)
 struct writer {
 	struct shared *sh;
 	unsigned int id;
-	int common_fd;   /* all threads of the process write through this too */
-	int own_fd;      /* or through this, opened anew now and then */
+	int common_fd; /* all threads of the process write through this too */
+	int own_fd;    /* or through this, opened anew now and then */
 	int append_fd;
 	struct rng rng;
 	uint64_t *buf;
@@ -137,7 +137,7 @@ static void append_record(struct writer *w)
 {
 	uint32_t seq = w->sh->appended[w->id] + 1;
 	size_t len = 64 + 8 * rng_below(&w->rng, rng_chance(&w->rng, 5) ? 8000 : 500), i;
-	struct record rec = { RECORD_MAGIC, w->id, seq, len };
+	struct record rec = {RECORD_MAGIC, w->id, seq, len};
 	ssize_t put;
 
 	if (seq > APPENDS_MAX)
@@ -147,8 +147,7 @@ static void append_record(struct writer *w)
 	memcpy(w->buf, &rec, sizeof(rec));
 	put = write(w->append_fd, w->buf, len);
 	if (put != (ssize_t)len)
-		shared_fail(w->sh, "append of %zu: %s", len,
-			    put < 0 ? strerror(errno) : "short");
+		shared_fail(w->sh, "append of %zu: %s", len, put < 0 ? strerror(errno) : "short");
 	else
 		w->sh->appended[w->id] = seq;
 }
@@ -196,8 +195,8 @@ static void writer_process(struct shared *sh, const struct config *cfg, unsigned
 
 	for (i = 0; i < cfg->threads && !sh->failed; i++) {
 		w = &all[i];
-		*w = (struct writer){ .sh = sh, .id = 1 + nr * cfg->threads + i,
-				      .common_fd = common };
+		*w = (struct writer){
+			.sh = sh, .id = 1 + nr * cfg->threads + i, .common_fd = common};
 		w->rng.state = cfg->seed * 1000003 + w->id;
 		w->own_fd = shared_open(sh, O_RDWR);
 		/* the first thread appends through an open file of its own */
@@ -219,7 +218,7 @@ static void writer_process(struct shared *sh, const struct config *cfg, unsigned
 
 static void map_process(struct shared *sh, const struct config *cfg)
 {
-	struct rng rng = { cfg->seed + 77 };
+	struct rng rng = {cfg->seed + 77};
 	unsigned int round = 0;
 	int fd = shared_open(sh, O_RDONLY);
 
@@ -236,7 +235,7 @@ static void map_process(struct shared *sh, const struct config *cfg)
 
 static void rename_process(struct shared *sh, const struct config *cfg)
 {
-	struct rng rng = { cfg->seed + 99 };
+	struct rng rng = {cfg->seed + 99};
 	char from[ROOT_MAX + 64], to[ROOT_MAX + 64];
 	unsigned int at = 0, next;
 	int fd;
@@ -261,7 +260,7 @@ static void rename_process(struct shared *sh, const struct config *cfg)
 
 static void layout(struct shared *sh, const struct config *cfg)
 {
-	struct rng rng = { cfg->seed };
+	struct rng rng = {cfg->seed};
 	off_t off = 0, limit = 4 * cfg->max_size;
 	struct region *reg;
 
@@ -271,8 +270,9 @@ static void layout(struct shared *sh, const struct config *cfg)
 	while (off < limit && sh->nr_regions < MAX_REGIONS) {
 		reg = &sh->regions[sh->nr_regions];
 		reg->off = off;
-		reg->len = PAGE + 8 * rng_below(&rng, rng_chance(&rng, 70) ? 8000 :
-						(REGION_MAX - PAGE) / 8);
+		reg->len =
+			PAGE +
+			8 * rng_below(&rng, rng_chance(&rng, 70) ? 8000 : (REGION_MAX - PAGE) / 8);
 		reg->writer = 1 + sh->nr_regions % sh->nr_writers;
 		off += reg->len;
 		sh->nr_regions++;
@@ -288,8 +288,7 @@ static void make_files(struct shared *sh, const struct config *cfg, const char *
 	err = remove_tree(AT_FDCWD, sh->root);
 	err = err ? err : remove_tree(AT_FDCWD, reference);
 	if (err || mkdir(sh->root, 0755) || mkdir(reference, 0755))
-		die("cannot make %s and %s: %s", sh->root, reference,
-		    strerror(err ? -err : errno));
+		die("cannot make %s and %s: %s", sh->root, reference, strerror(err ? -err : errno));
 	snprintf(path, sizeof(path), "%s/sub", reference);
 	if (mkdir(path, 0755))
 		die("%s: %s", path, strerror(errno));
@@ -344,8 +343,7 @@ static _Noreturn void give_up(const pid_t *pids, unsigned int nr)
 	exit(3);
 }
 
-static void supervise(struct shared *sh, const struct config *cfg, pid_t *pids,
-		      unsigned int nr)
+static void supervise(struct shared *sh, const struct config *cfg, pid_t *pids, unsigned int nr)
 {
 	double stop_at = seconds_now() + cfg->seconds;
 	double stuck_at = stop_at + cfg->op_timeout;
@@ -359,8 +357,8 @@ static void supervise(struct shared *sh, const struct config *cfg, pid_t *pids,
 			left--;
 			forget(pids, nr, pid);
 			if (!WIFEXITED(status) || WEXITSTATUS(status))
-				shared_fail(sh, "process %d ended badly (status 0x%x)",
-					    (int)pid, status);
+				shared_fail(sh, "process %d ended badly (status 0x%x)", (int)pid,
+					    status);
 			continue;
 		}
 		if (seconds_now() > stop_at)
@@ -373,8 +371,8 @@ static void supervise(struct shared *sh, const struct config *cfg, pid_t *pids,
 
 int shared_main(const struct config *cfg)
 {
-	struct shared *sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *sh =
+		mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bool maps = has_kind(cfg, OP_MMAP_SHARED) && has_kind(cfg, OP_MMAP_PRIVATE);
 	char reference[ROOT_MAX];
 	unsigned int nr, children = cfg->procs + 1 + maps;
@@ -394,9 +392,8 @@ int shared_main(const struct config *cfg)
 	ret = sh->failed ? 1 : shared_verify(sh, reference);
 	if (!ret)
 		say("ok: %u regions, %llu writes, %llu reads, %llu mmap reads, %llu renames",
-		    sh->nr_regions, (unsigned long long)sh->writes,
-		    (unsigned long long)sh->reads, (unsigned long long)sh->maps,
-		    (unsigned long long)sh->renames);
+		    sh->nr_regions, (unsigned long long)sh->writes, (unsigned long long)sh->reads,
+		    (unsigned long long)sh->maps, (unsigned long long)sh->renames);
 	if (!ret && !cfg->keep) {
 		remove_tree(AT_FDCWD, sh->root);
 		remove_tree(AT_FDCWD, reference);

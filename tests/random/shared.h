@@ -19,8 +19,13 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { MAX_WRITERS = 255, MAX_REGIONS = 4096, REGION_MAX = 1 << 20, RECORD_MAX = 65536,
-       APPENDS_MAX = 400 };
+enum {
+	MAX_WRITERS = 255,
+	MAX_REGIONS = 4096,
+	REGION_MAX = 1 << 20,
+	RECORD_MAX = 65536,
+	APPENDS_MAX = 400
+};
 
 struct region {
 	off_t off;
@@ -49,15 +54,14 @@ static inline uint64_t stamp(unsigned int writer, uint32_t seq, off_t off)
 	return (uint64_t)writer << 56 | (uint64_t)(seq & 0xffffff) << 32 | off / 8;
 }
 
-void shared_fail(struct shared *sh, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void shared_fail(struct shared *sh, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int shared_open(struct shared *sh, int flags); /* by whichever name it has now */
 extern const char *const shared_names[];
 enum { NR_SHARED_NAMES = 3 };
 
 /* What every word of a region must be, lo <= round <= hi; false: said why. */
-bool region_check(struct shared *sh, const struct region *reg, const uint64_t *words,
-		  uint32_t lo, uint32_t hi, const char *how);
+bool region_check(struct shared *sh, const struct region *reg, const uint64_t *words, uint32_t lo,
+		  uint32_t hi, const char *how);
 bool region_read(struct shared *sh, const struct region *reg, int fd, void *buf);
 bool region_map(struct shared *sh, const struct region *reg, int fd);
 int shared_verify(struct shared *sh, const char *reference); /* 0, 1 */

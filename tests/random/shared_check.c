@@ -9,8 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static bool word_ok(const struct region *reg, size_t i, uint64_t word, uint32_t lo,
-		    uint32_t hi)
+static bool word_ok(const struct region *reg, size_t i, uint64_t word, uint32_t lo, uint32_t hi)
 {
 	uint32_t seq = word >> 32 & 0xffffff;
 
@@ -19,21 +18,21 @@ static bool word_ok(const struct region *reg, size_t i, uint64_t word, uint32_t 
 	return word == stamp(reg->writer, seq, reg->off + 8 * i) && seq >= lo && seq <= hi;
 }
 
-bool region_check(struct shared *sh, const struct region *reg, const uint64_t *words,
-		  uint32_t lo, uint32_t hi, const char *how)
+bool region_check(struct shared *sh, const struct region *reg, const uint64_t *words, uint32_t lo,
+		  uint32_t hi, const char *how)
 {
 	size_t i;
 
 	for (i = 0; i < reg->len / 8; i++) {
 		if (word_ok(reg, i, words[i], lo, hi))
 			continue;
-		shared_fail(sh, "%s: at %lld (byte %zu of the region of %zu at %lld): "
+		shared_fail(sh,
+			    "%s: at %lld (byte %zu of the region of %zu at %lld): "
 			    "expected writer %u, round %u to %u, offset %lld; got writer %u, "
 			    "round %u, offset %lld",
 			    how, (long long)reg->off + 8 * (long long)i, 8 * i, reg->len,
 			    (long long)reg->off, reg->writer, lo, hi,
-			    (long long)reg->off + 8 * (long long)i,
-			    (unsigned int)(words[i] >> 56),
+			    (long long)reg->off + 8 * (long long)i, (unsigned int)(words[i] >> 56),
 			    (unsigned int)(words[i] >> 32 & 0xffffff),
 			    (long long)(words[i] & 0xffffffff) * 8);
 		return false;
@@ -103,8 +102,7 @@ static void verify_regions(struct shared *sh, int fd, int out)
 }
 
 /* One record at off; its length, or 0: said why. */
-static size_t verify_record(struct shared *sh, int fd, off_t off, uint64_t *buf,
-			    uint32_t *seen)
+static size_t verify_record(struct shared *sh, int fd, off_t off, uint64_t *buf, uint32_t *seen)
 {
 	ssize_t got = pread(fd, buf, RECORD_MAX, off);
 	struct record rec;
@@ -129,8 +127,8 @@ static size_t verify_record(struct shared *sh, int fd, off_t off, uint64_t *buf,
 	for (i = sizeof(rec) / 8; i < rec.len / 8; i++) {
 		if (buf[i] == stamp(rec.writer, rec.seq, 8 * i))
 			continue;
-		shared_fail(sh, "append: torn record at %lld, byte %zu of it",
-			    (long long)off, 8 * i);
+		shared_fail(sh, "append: torn record at %lld, byte %zu of it", (long long)off,
+			    8 * i);
 		return 0;
 	}
 	return rec.len;
@@ -139,7 +137,7 @@ static size_t verify_record(struct shared *sh, int fd, off_t off, uint64_t *buf,
 static void verify_append(struct shared *sh, int fd, int out)
 {
 	uint64_t *buf = xmalloc(RECORD_MAX);
-	uint32_t seen[MAX_WRITERS + 1] = { 0 };
+	uint32_t seen[MAX_WRITERS + 1] = {0};
 	off_t off = 0, end = lseek(fd, 0, SEEK_END);
 	unsigned int i;
 	size_t len;
@@ -154,8 +152,8 @@ static void verify_append(struct shared *sh, int fd, int out)
 	}
 	for (i = 1; i <= sh->nr_writers && !sh->failed; i++) {
 		if (seen[i] != sh->appended[i])
-			shared_fail(sh, "append: %u records of writer %u, expected %u", seen[i],
-				    i, sh->appended[i]);
+			shared_fail(sh, "append: %u records of writer %u, expected %u", seen[i], i,
+				    sh->appended[i]);
 	}
 	free(buf);
 }

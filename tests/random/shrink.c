@@ -47,8 +47,7 @@ static bool still_fails(struct shrinker *s, const struct trace *t, struct diff *
 }
 
 /* Not some other trouble that the shortened sequence runs into. */
-static bool same_trouble(const struct shrinker *s, const struct trace *t,
-			 const struct diff *d)
+static bool same_trouble(const struct shrinker *s, const struct trace *t, const struct diff *d)
 {
 	return s->kind == OP_CHECK || t->ops[d->op].kind == s->kind ||
 	       !strncmp(s->what, d->what, 12);
@@ -70,7 +69,7 @@ static bool try_trace(struct shrinker *s, struct trace *t)
 
 static bool try_without(struct shrinker *s, size_t from, size_t nr)
 {
-	struct trace t = { 0 };
+	struct trace t = {0};
 	bool ok;
 	size_t i;
 
@@ -108,7 +107,7 @@ static void remove_ops(struct shrinker *s)
 
 static bool try_op(struct shrinker *s, size_t at, const struct op *op)
 {
-	struct trace t = { 0 };
+	struct trace t = {0};
 	bool ok;
 	size_t i;
 
@@ -204,8 +203,8 @@ static void simplify(struct shrinker *s)
 
 void shrink(const struct config *cfg, struct trace *t, const char *sub, struct diff *d)
 {
-	struct shrinker s = { .cfg = cfg, .sub = sub, .best = t, .diff = d };
-	struct trace all = { 0 };
+	struct shrinker s = {.cfg = cfg, .sub = sub, .best = t, .diff = d};
+	struct trace all = {0};
 	bool again;
 	size_t i;
 
@@ -217,8 +216,9 @@ void shrink(const struct config *cfg, struct trace *t, const char *sub, struct d
 	again = try_trace(&s, &all);
 	trace_finish(&all);
 	if (!again) {
-		say("not shrunk: %s", s.broken ? "no fresh directories can be made any more" :
-		    "the same ops do not fail again (does timing matter?)");
+		say("not shrunk: %s",
+		    s.broken ? "no fresh directories can be made any more"
+			     : "the same ops do not fail again (does timing matter?)");
 		return;
 	}
 	say("shrinking %zu ops, at most %u runs", t->nr, cfg->attempts);

@@ -193,11 +193,10 @@ static bool compare_stat(struct walk *w, struct stat *st)
 		return false;
 	if (!same(w, "file type", st->st_mode & S_IFMT, sa.st_mode & S_IFMT))
 		return false;
-	if (!S_ISLNK(st->st_mode) &&
-	    !same(w, "mode", st->st_mode & 07777, sa.st_mode & 07777))
+	if (!S_ISLNK(st->st_mode) && !same(w, "mode", st->st_mode & 07777, sa.st_mode & 07777))
 		return false;
-	if (w->sticky_mtime && !same(w, "mtime (ns, or touched)", stat_mtime_class(st),
-				     stat_mtime_class(&sa)))
+	if (w->sticky_mtime &&
+	    !same(w, "mtime (ns, or touched)", stat_mtime_class(st), stat_mtime_class(&sa)))
 		return false;
 	if (S_ISDIR(st->st_mode))
 		return !w->dir_nlink || same(w, "nlink", st->st_nlink, sa.st_nlink);
@@ -205,16 +204,15 @@ static bool compare_stat(struct walk *w, struct stat *st)
 	       same(w, "size", st->st_size, sa.st_size);
 }
 
-static void names_diff(struct walk *w, const struct name_list *la,
-		       const struct name_list *lb)
+static void names_diff(struct walk *w, const struct name_list *la, const struct name_list *lb)
 {
 	size_t i = 0;
 
 	while (i < la->nr && i < lb->nr && !strcmp(la->names[i], lb->names[i]))
 		i++;
 	walk_diff(w, "listing", lb->nr, la->nr);
-	snprintf(w->d->expected, sizeof(w->d->expected), "%zu names, first other: %.200s",
-		 lb->nr, i < lb->nr ? lb->names[i] : "(none)");
+	snprintf(w->d->expected, sizeof(w->d->expected), "%zu names, first other: %.200s", lb->nr,
+		 i < lb->nr ? lb->names[i] : "(none)");
 	snprintf(w->d->got, sizeof(w->d->got), "%zu names, first other: %.200s", la->nr,
 		 i < la->nr ? la->names[i] : "(none)");
 }
@@ -286,7 +284,7 @@ static void compare_any(struct walk *w)
 
 void tree_compare(const char *a, const char *b, const struct config *cfg, struct diff *d)
 {
-	struct walk w = { .a_root = strlen(a), .d = d };
+	struct walk w = {.a_root = strlen(a), .d = d};
 
 	w.dir_nlink = has_feat(cfg, FEAT_DIR_NLINK);
 	w.sticky_mtime = has_feat(cfg, FEAT_STICKY_MTIME);

@@ -119,9 +119,12 @@ static bool op_forbidden(const struct world *w, const struct op *op)
 	bool open_ok = has_feat(w->cfg, FEAT_UNLINK_OPEN);
 
 	switch (op->kind) {
-	case OP_WRITE: case OP_PWRITE: case OP_WRITEV:
+	case OP_WRITE:
+	case OP_PWRITE:
+	case OP_WRITEV:
 		return write_end(&w->side[1], op) > w->cfg->max_size + PAGE;
-	case OP_UNLINK: case OP_RMDIR:
+	case OP_UNLINK:
+	case OP_RMDIR:
 		return !open_ok && path_open(w, &op->path);
 	case OP_RENAME:
 		return !open_ok && path_open(w, &op->path2);
@@ -142,16 +145,15 @@ static void diff_number(struct diff *d, const char *what, int64_t expected, int6
 static void diff_answer(struct diff *d, const struct result *b, const struct result *a)
 {
 	char text[2][128];
-	const struct result *r[2] = { b, a };
+	const struct result *r[2] = {b, a};
 	int i;
 
 	for (i = 0; i < 2; i++) {
 		if (r[i]->err)
-			snprintf(text[i], sizeof(text[i]), "%s (errno %d)",
-				 strerror(r[i]->err), r[i]->err);
+			snprintf(text[i], sizeof(text[i]), "%s (errno %d)", strerror(r[i]->err),
+				 r[i]->err);
 		else
-			snprintf(text[i], sizeof(text[i]), "success, %lld",
-				 (long long)r[i]->ret);
+			snprintf(text[i], sizeof(text[i]), "success, %lld", (long long)r[i]->ret);
 	}
 	diff_set(d, "answer", text[0], text[1]);
 }
@@ -167,14 +169,15 @@ static void diff_data(struct diff *d, const struct op *op, const struct result *
 			continue;
 		at = bad++ ? at : i;
 	}
-	snprintf(what, sizeof(what), "data: %zu of %zu bytes differ, the first at %zu of the "
-		 "answer (offset given + that: %lld)", bad, b->len, at,
-		 (long long)op->off + (long long)at);
+	snprintf(what, sizeof(what),
+		 "data: %zu of %zu bytes differ, the first at %zu of the "
+		 "answer (offset given + that: %lld)",
+		 bad, b->len, at, (long long)op->off + (long long)at);
 	diff_number(d, what, b->data[at], a->data[at]);
 }
 
-static void result_compare(const struct op *op, const struct result *b,
-			   const struct result *a, struct diff *d)
+static void result_compare(const struct op *op, const struct result *b, const struct result *a,
+			   struct diff *d)
 {
 	char e[1024], g[1024];
 	int i;
@@ -199,8 +202,7 @@ static void result_compare(const struct op *op, const struct result *b,
 	}
 	for (i = 0; i < b->nr_fields && i < a->nr_fields; i++) {
 		if (a->fields[i].value != b->fields[i].value) {
-			diff_number(d, b->fields[i].name, b->fields[i].value,
-				    a->fields[i].value);
+			diff_number(d, b->fields[i].name, b->fields[i].value, a->fields[i].value);
 			return;
 		}
 	}
@@ -251,8 +253,8 @@ void world_stats(const struct world *w)
 
 	say("%-14s %8s %8s %8s", "operation", "tried", "error", "idle");
 	for (i = 0; i < NR_KINDS; i++)
-		say("%-14s %8lu %8lu %8lu", op_name(i), w->stats[i].tried,
-		    w->stats[i].failed, w->stats[i].idle);
+		say("%-14s %8lu %8lu %8lu", op_name(i), w->stats[i].tried, w->stats[i].failed,
+		    w->stats[i].idle);
 }
 
 void diff_report(const struct diff *d, const struct trace *t)
@@ -306,8 +308,8 @@ void watchdog_tick(const struct op *op, size_t nr)
 
 	op_print(op, text);
 	pthread_mutex_lock(&watch_lock);
-	snprintf(line, sizeof(watch_text), "op %zu: %.*s", nr + 1,
-		 (int)sizeof(watch_text) - 32, text);
+	snprintf(line, sizeof(watch_text), "op %zu: %.*s", nr + 1, (int)sizeof(watch_text) - 32,
+		 text);
 	pthread_mutex_unlock(&watch_lock);
 	watch_nr++;
 }

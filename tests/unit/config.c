@@ -129,18 +129,15 @@ static void texts_have_a_longest(void **state)
 	memset(text, 'n', sizeof(text));
 	text[255] = '\0';
 	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], text, &number), 0);
-	assert_int_equal(config_parse_value(&key_table[OPT_NODE], text, &number),
-			 -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_NODE], text, &number), -EINVAL);
 	text[255] = 'n';
 	text[256] = '\0';
-	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], text, &number),
-			 -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], text, &number), -EINVAL);
 	text[64] = '\0';
 	assert_int_equal(config_parse_value(&key_table[OPT_NODE], text, &number), 0);
 	text[64] = 'n';
 	text[65] = '\0';
-	assert_int_equal(config_parse_value(&key_table[OPT_NODE], text, &number),
-			 -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_NODE], text, &number), -EINVAL);
 }
 
 /* A label stands in metrics, JSON and file names; it must not break any of them. */
@@ -149,18 +146,12 @@ static void labels_break_nothing(void **state)
 	uint64_t number;
 
 	(void)state;
-	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\"b", &number),
-			 -EINVAL);
-	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\\b", &number),
-			 -EINVAL);
-	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\xff", &number),
-			 -EINVAL);
-	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], "a\xff", &number),
-			 -EINVAL);
-	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], "kn\xc3\xb6t", &number),
-			 0);
-	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "kn\xc3\xb6t", &number),
-			 -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\"b", &number), -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\\b", &number), -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\xff", &number), -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], "a\xff", &number), -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], "kn\xc3\xb6t", &number), 0);
+	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "kn\xc3\xb6t", &number), -EINVAL);
 }
 
 /* --- the option list --- */
@@ -204,8 +195,7 @@ static void defaults_come_first(void **state)
 
 static void options_are_applied(void **state)
 {
-	struct applied *a =
-		apply("quiet_s=5,fsync=durable,allow_other,node=n1,ro,cow_max=2M");
+	struct applied *a = apply("quiet_s=5,fsync=durable,allow_other,node=n1,ro,cow_max=2M");
 
 	(void)state;
 	assert_int_equal(a->err, 0);
@@ -270,9 +260,8 @@ static void values_may_contain_equals(void **state)
 
 static void options_of_fstab_are_accepted(void **state)
 {
-	struct applied *a =
-		apply("defaults,rw,_netdev,nofail,x-systemd.automount,"
-		      "x-systemd.requires=a.service,noatime,comment=mine,nosuid,nodev");
+	struct applied *a = apply("defaults,rw,_netdev,nofail,x-systemd.automount,"
+				  "x-systemd.requires=a.service,noatime,comment=mine,nosuid,nodev");
 
 	(void)state;
 	assert_int_equal(a->err, 0);
@@ -353,10 +342,9 @@ static struct applied *apply_file(const char *json)
 
 static void the_file_is_read(void **state)
 {
-	struct applied *a =
-		apply_file("{\"quiet_s\": 7, \"cow_max\": \"2M\", \"node\": \"n2\","
-			   " \"pin_host_cache\": false, \"host_cache_size\": 2,"
-			   " \"rules\": [{\"match\": \"*\"}], \"flush_bw\": 100}");
+	struct applied *a = apply_file("{\"quiet_s\": 7, \"cow_max\": \"2M\", \"node\": \"n2\","
+				       " \"pin_host_cache\": false, \"host_cache_size\": 2,"
+				       " \"rules\": [{\"match\": \"*\"}], \"flush_bw\": 100}");
 
 	(void)state;
 	assert_int_equal(a->err, 0);
@@ -456,8 +444,7 @@ static void json_shows_value_and_source(void **state)
 		assert_true(json_is_object(json_object_get(root, key_table[k].name)));
 	key = json_object_get(root, "quiet_s");
 	assert_string_equal(json_string_value(json_object_get(key, "value")), "7");
-	assert_string_equal(json_string_value(json_object_get(key, "source")),
-			    "config file");
+	assert_string_equal(json_string_value(json_object_get(key, "source")), "config file");
 	assert_true(json_is_false(json_object_get(key, "effective")));
 	key = json_object_get(root, "log_level");
 	assert_string_equal(json_string_value(json_object_get(key, "source")), "option");
@@ -465,10 +452,8 @@ static void json_shows_value_and_source(void **state)
 	key = json_object_get(root, "pin_host_cache");
 	assert_true(json_is_true(json_object_get(key, "value")));
 	assert_string_equal(json_string_value(json_object_get(key, "source")), "default");
-	assert_true(
-		json_is_null(json_object_get(json_object_get(root, "node"), "value")));
-	assert_true(
-		json_is_array(json_object_get(json_object_get(root, "rules"), "value")));
+	assert_true(json_is_null(json_object_get(json_object_get(root, "node"), "value")));
+	assert_true(json_is_array(json_object_get(json_object_get(root, "rules"), "value")));
 	json_decref(root);
 	done(a);
 }

@@ -77,8 +77,8 @@ static pid_t start_member(uid_t uid, gid_t gid, gid_t group, int *pipe_fd)
 	assert_true(pid >= 0);
 	if (!pid) {
 		close(go[1]);
-		if (setgroups(1, &group) || setresgid(gid, gid, gid) ||
-		    setresuid(uid, uid, uid) || write(ready[1], &c, 1) != 1)
+		if (setgroups(1, &group) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid) ||
+		    write(ready[1], &c, 1) != 1)
 			_exit(1);
 		_exit(read(go[0], &c, 1) != 0);
 	}
@@ -159,8 +159,7 @@ static void threads_start_as_the_daemon(void **state)
 {
 	int hold;
 	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0},
-		      root = {0, 0, 0};
+	struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0}, root = {0, 0, 0};
 	struct caller *const first[] = {NULL, &other, &root};
 	pthread_t thread;
 	size_t i;

@@ -144,10 +144,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(one_is_shown_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(equal_ones_are_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_newest_are_kept_oldest_first, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(others_see_that_but_not_what, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(the_newest_are_kept_oldest_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(others_see_that_but_not_what, setup, teardown),
 		cmocka_unit_test_setup_teardown(paths_may_hold_any_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(none_is_an_empty_list, setup, teardown),
 	};

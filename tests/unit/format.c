@@ -19,8 +19,7 @@ static void good_texts_parse(void **state)
 {
 	struct format f = {0};
 	long long version = 0;
-	static const char text[] =
-		"{\"ckptfs\": 1, \"uuid\": \"" UUID "\", \"created_ns\": 5}\n";
+	static const char text[] = "{\"ckptfs\": 1, \"uuid\": \"" UUID "\", \"created_ns\": 5}\n";
 
 	(void)state;
 	assert_null(format_parse(text, sizeof(text) - 1, &f, &version));
@@ -28,8 +27,7 @@ static void good_texts_parse(void **state)
 	assert_true(f.present);
 	assert_string_equal(f.uuid, UUID);
 	/* What a later version adds is no reason to refuse. */
-	assert_null(
-		parse("{\"ckptfs\": 99, \"uuid\": \"" UUID "\", \"new\": []}", &version));
+	assert_null(parse("{\"ckptfs\": 99, \"uuid\": \"" UUID "\", \"new\": []}", &version));
 	assert_int_equal(version, 99);
 }
 
@@ -45,14 +43,10 @@ static void damaged_texts_are_told(void **state)
 		{"{\"ckptfs\": 1, \"uuid\": \"" UUID "\"} x", "not JSON"},
 		{"[1]", "no format number in key 'ckptfs'"},
 		{"{}", "no format number in key 'ckptfs'"},
-		{"{\"ckptfs\": \"1\", \"uuid\": \"" UUID "\"}",
-		 "no format number in key 'ckptfs'"},
-		{"{\"ckptfs\": 1.5, \"uuid\": \"" UUID "\"}",
-		 "no format number in key 'ckptfs'"},
-		{"{\"ckptfs\": 0, \"uuid\": \"" UUID "\"}",
-		 "no format number in key 'ckptfs'"},
-		{"{\"ckptfs\": -1, \"uuid\": \"" UUID "\"}",
-		 "no format number in key 'ckptfs'"},
+		{"{\"ckptfs\": \"1\", \"uuid\": \"" UUID "\"}", "no format number in key 'ckptfs'"},
+		{"{\"ckptfs\": 1.5, \"uuid\": \"" UUID "\"}", "no format number in key 'ckptfs'"},
+		{"{\"ckptfs\": 0, \"uuid\": \"" UUID "\"}", "no format number in key 'ckptfs'"},
+		{"{\"ckptfs\": -1, \"uuid\": \"" UUID "\"}", "no format number in key 'ckptfs'"},
 		{"{\"ckptfs\": 1}", "no uuid"},
 		{"{\"ckptfs\": 1, \"uuid\": 5}", "no uuid"},
 		{"{\"ckptfs\": 1, \"uuid\": \"\"}", "no uuid"},

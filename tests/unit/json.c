@@ -46,10 +46,9 @@ static void other_bytes_are_replaced_one_by_one(void **state)
 /* Random bytes, and random mixtures of good and bad sequences. */
 static void any_bytes_make_a_string(void **state)
 {
-	static const char *const pieces[] = {
-		"a",	"\xc3\xb6", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
-		"\xff", "\xc3",	    "\xe2\x82",	    "\xf0\x9f",
-		"\x80", "\x01"};
+	static const char *const pieces[] = {"a",    "\xc3\xb6", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+					     "\xff", "\xc3",	 "\xe2\x82",	 "\xf0\x9f",
+					     "\x80", "\x01"};
 	uint64_t random = 4711;
 	int i;
 
@@ -79,8 +78,7 @@ static void any_bytes_make_a_string(void **state)
 
 static void members_have_fallbacks(void **state)
 {
-	json_t *o = json_pack("{s:s, s:I, s:b}", "text", "x", "number", (json_int_t)7,
-			      "flag", 1);
+	json_t *o = json_pack("{s:s, s:I, s:b}", "text", "x", "number", (json_int_t)7, "flag", 1);
 
 	(void)state;
 	assert_string_equal(json_get_text(o, "text", "-"), "x");

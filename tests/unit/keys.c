@@ -70,9 +70,8 @@ static void defaults_are_valid(void **state)
 	(void)state;
 	for (k = 0; k < NR_KEYS; k++)
 		if (key_table[k].value[0])
-			assert_int_equal(config_parse_value(&key_table[k],
-							    key_table[k].value, &number),
-					 0);
+			assert_int_equal(
+				config_parse_value(&key_table[k], key_table[k].value, &number), 0);
 }
 
 static void choices_belong_to_enums(void **state)
@@ -82,8 +81,7 @@ static void choices_belong_to_enums(void **state)
 
 	(void)state;
 	for (k = 0; k < NR_KEYS; k++) {
-		assert_int_equal(key_table[k].type == KEY_ENUM,
-				 key_table[k].choices != NULL);
+		assert_int_equal(key_table[k].type == KEY_ENUM, key_table[k].choices != NULL);
 		assert_true(strlen(key_expects(&key_table[k], buf, sizeof(buf))) > 3);
 	}
 	assert_string_equal(key_expects(&key_table[OPT_ON_FULL], buf, sizeof(buf)),
@@ -117,11 +115,9 @@ static void nearest_mends_typing_errors(void **state)
 		for (i = 0; i < len; i++) {
 			char typo[80];
 
-			snprintf(typo, sizeof(typo), "%.*s%s", (int)i, name,
-				 name + i + 1);
+			snprintf(typo, sizeof(typo), "%.*s%s", (int)i, name, name + i + 1);
 			assert_string_equal(key_nearest(typo), name);
-			snprintf(typo, sizeof(typo), "%.*s%s", (int)i + 1, name,
-				 name + i);
+			snprintf(typo, sizeof(typo), "%.*s%s", (int)i + 1, name, name + i);
 			assert_string_equal(key_nearest(typo), name);
 			snprintf(typo, sizeof(typo), "%s", name);
 			typo[i] = 'Q';

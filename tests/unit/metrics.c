@@ -49,9 +49,8 @@ static void check_line(const char *line, char type_of[64])
 	} else if (!strncmp(line, "# HELP ", 7)) {
 		return;
 	} else {
-		assert_int_equal(sscanf(line, "%127[a-z_]{%255[^}]} %lf%n", name, labels,
-					&value, &end),
-				 3);
+		assert_int_equal(
+			sscanf(line, "%127[a-z_]{%255[^}]} %lf%n", name, labels, &value, &end), 3);
 		assert_true(is_name(name, strlen(name)));
 		assert_int_equal(strncmp(name, type_of, strlen(type_of)), 0);
 		assert_non_null(strstr(labels, "node=\"node-1\""));
@@ -78,8 +77,8 @@ static void every_line_parses(void **state)
 static void histograms_are_cumulative(void **state)
 {
 	/* At a bound, just above it, and far above all. */
-	static const uint64_t took_ns[] = {
-		0, 10000, 10001, 1000000, 9999999999, 10000000001, 123456789012345};
+	static const uint64_t took_ns[] = {0,	       10000,	    10001,	    1000000,
+					   9999999999, 10000000001, 123456789012345};
 	struct metrics m = {0};
 	char *text;
 	size_t i;
@@ -88,8 +87,7 @@ static void histograms_are_cumulative(void **state)
 	for (i = 0; i < sizeof(took_ns) / sizeof(took_ns[0]); i++)
 		metrics_request(&m, 1, took_ns[i], i == 3);
 	text = text_of(&m);
-#define BUCKET(le) \
-	value_of(text, "seconds_bucket{node=\"node-1\",op=\"ONE\",le=\"" le "\"}")
+#define BUCKET(le) value_of(text, "seconds_bucket{node=\"node-1\",op=\"ONE\",le=\"" le "\"}")
 	assert_true(BUCKET("1e-05") == 2);
 	assert_true(BUCKET("0.0001") == 3);
 	assert_true(BUCKET("0.001") == 4);
@@ -124,8 +122,7 @@ static void plain_values_show(void **state)
 	m.written_bytes = 2;
 	m.queued = 3;
 	text = text_of(&m);
-	assert_true(value_of(text, "\nckptfs_read_bytes_total{node=\"node-1\"}") ==
-		    0x1p60);
+	assert_true(value_of(text, "\nckptfs_read_bytes_total{node=\"node-1\"}") == 0x1p60);
 	assert_true(value_of(text, "\nckptfs_written_bytes_total{node=\"node-1\"}") == 2);
 	assert_true(value_of(text, "\nckptfs_queued_requests{node=\"node-1\"}") == 3);
 	assert_true(value_of(text, "\nckptfs_failures_total{node=\"node-1\"}") == 5);

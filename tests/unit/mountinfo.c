@@ -45,8 +45,7 @@ static void plain_paths(void **state)
 	resolves("/proc//sys/", "/proc/sys");
 	resolves_below("a/b", "a/b");
 	resolves_below("a/./b/../b//", "a/b");
-	resolves_below("none/such",
-		       "none/such"); /* whether it exists is another question */
+	resolves_below("none/such", "none/such"); /* whether it exists is another question */
 	resolves_below("none/../a", "a");
 }
 
@@ -127,8 +126,8 @@ static void random_paths_resolve_as_libc_does(void **state)
 		strcpy(path, dir);
 		while (n--) {
 			strcat(path, "/");
-			strcat(path, parts[next_random(&random) %
-					   (sizeof(parts) / sizeof(*parts))]);
+			strcat(path,
+			       parts[next_random(&random) % (sizeof(parts) / sizeof(*parts))]);
 		}
 		if (realpath(path, expected)) {
 			resolves(path, expected);
@@ -200,8 +199,7 @@ static void probes_answer(void **state)
 {
 	(void)state;
 	assert_int_equal(mountinfo_probe("/", 5000), MOUNT_ALIVE);
-	assert_int_equal(mountinfo_probe("/no/such/path", 5000),
-			 MOUNT_ALIVE);			  /* an answer, too */
+	assert_int_equal(mountinfo_probe("/no/such/path", 5000), MOUNT_ALIVE); /* an answer, too */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
 }
 

@@ -111,8 +111,7 @@ static void *serve(void *arg)
 
 static void start(void)
 {
-	static const struct fuse_lowlevel_ops ops = {.lookup = op_lookup,
-						     .open = op_open};
+	static const struct fuse_lowlevel_ops ops = {.lookup = op_lookup, .open = op_open};
 	char *argv[] = {"test", NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
 	int ends[2];
@@ -276,8 +275,7 @@ static void init_asks_for_nothing_else(void **state)
 	k.en->backing.features.state[FEATURE_PASSTHROUGH] = FEATURE_TURNED_OFF;
 	k.en->backing.features.state[FEATURE_DIRECT_MMAP] = FEATURE_TURNED_OFF;
 	r = say_hello(40, WIRE_INIT_EXT, ~0u);
-	assert_int_equal(r.init.flags2 & (WIRE2_PASSTHROUGH | WIRE2_DIRECT_IO_ALLOW_MMAP),
-			 0);
+	assert_int_equal(r.init.flags2 & (WIRE2_PASSTHROUGH | WIRE2_DIRECT_IO_ALLOW_MMAP), 0);
 	stop();
 }
 
@@ -461,9 +459,8 @@ static void unknown_requests_are_refused(void **state)
 {
 	(void)state;
 	start_up();
-	assert_int_equal(
-		answer_to(ask(FUSE_POLL, 1, "12345678901234567890123", 24)).head.error,
-		-ENOSYS);
+	assert_int_equal(answer_to(ask(FUSE_POLL, 1, "12345678901234567890123", 24)).head.error,
+			 -ENOSYS);
 	assert_int_equal(answer_to(ask(4000, 1, "", 0)).head.error, -ENOSYS);
 	assert_null(request_op_name(4000));
 	assert_string_equal(request_op_name(FUSE_LOOKUP), "LOOKUP");

@@ -140,9 +140,8 @@ static void the_root_is_never_forgotten(void **state)
 
 static void unknown_ids_are_refused(void **state)
 {
-	static const uint64_t ids[] = {
-		0,	    2,		1024,	    1ull << 32 | 5,
-		7ull << 32, UINT64_MAX, UINT32_MAX, 0xFFFFFFFF00000000ull};
+	static const uint64_t ids[] = {0,	   2,	       1024,	   1ull << 32 | 5,
+				       7ull << 32, UINT64_MAX, UINT32_MAX, 0xFFFFFFFF00000000ull};
 	size_t i;
 
 	(void)state;
@@ -658,8 +657,7 @@ static void threads_agree(void **state)
 		make_file(top, (char[]){(char)('a' + i), '\0'}, "");
 	for (i = 0; i < THREADS; i++) {
 		workers[i].seed = 1 + (uint64_t)i;
-		assert_int_equal(
-			pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
 	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(workers[i].thread, NULL);
@@ -669,8 +667,7 @@ static void threads_agree(void **state)
 		/* Nothing moves, so nothing may be lost sight of. */
 		for (j = 1; j < 200; j++)
 			if (workers[i].errors[j])
-				fail_msg("%s %d times", strerror(j),
-					 workers[i].errors[j]);
+				fail_msg("%s %d times", strerror(j), workers[i].errors[j]);
 	}
 	assert_int_equal(en->metrics.nodes, 1);
 	assert_int_equal(count_fds(), before);
