@@ -66,11 +66,8 @@ uint64_t visible_ino(struct fs *fs, dev_t dev, uint64_t ino);
 void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 		struct fuse_entry_param *entry);
 
-/* The handle that an open gave the kernel; referenced by it until RELEASE. */
-static inline struct handle *file_handle(const struct fuse_file_info *fi)
-{
-	return fi ? (struct handle *)(uintptr_t)fi->fh : NULL;
-}
+/* The handle of a request, referenced; NULL: it is released, and EBADF was replied. */
+struct handle *req_handle(fuse_req_t req, const struct fuse_file_info *fi);
 
 /* Drops a handler's reference. It is the last one only if the request was given up on. */
 static inline void finish_handle(struct fs *fs, struct handle *h)

@@ -7,7 +7,7 @@
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
 #include "fs/fs.h"
-#include "fs/pages.h"
+#include "fs/late.h"
 
 static void reply_attr(fuse_req_t req, const char *op, uint64_t id, int fd)
 {
@@ -95,8 +95,6 @@ static int set_size(struct fs *fs, const struct caller *c, int fd, const struct 
 {
 	struct backing *b = &fs->engine->backing;
 
-	if (h)
-		pages_wait(fs->tree, h->node);
 	if (h && (h->flags & O_ACCMODE) != O_RDONLY) {
 		creds_become(c);
 		return backing_ftruncate(b, h->fd, size);
@@ -174,9 +172,11 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 		return;
 	err = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
 	if (!err) {
-		struct handle *h = fi ? handle_get(file_handle(fi)) : NULL;
+		struct handle *h = fi ? handle_get(fs->tree, fi->fh) : NULL;
 
-		err = set_attrs(fs, &c, nf.fd, h, attr, to_set);
+		err = late_wait(fs->tree, n);
+		if (!err)
+			err = set_attrs(fs, &c, nf.fd, h, attr, to_set);
 		if (h)
 			finish_handle(fs, h);
 		if (!err)

@@ -53,7 +53,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 		h = handle_create(fs->tree, n, fd, O_RDONLY);
 		err = h ? 0 : -ENOMEM;
 	}
-	fi->fh = (uintptr_t)h;
+	fi->fh = h ? h->id : 0;
 	if (err)
 		reply_result(req, "opendir", id, NULL, err);
 	else if (fuse_reply_open(req, fi))
@@ -139,7 +139,9 @@ static void op_readdir(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 		control_readdir(req, size, off);
 		return;
 	}
-	h = handle_get(file_handle(fi));
+	h = req_handle(req, fi);
+	if (!h)
+		return;
 	err = fill_reply(req, h, off, buf, size < REQUEST_MAX_BYTES ? size : REQUEST_MAX_BYTES,
 			 &len);
 	if (err)
@@ -152,8 +154,13 @@ static void op_readdir(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 /* replies: error */
 static void op_releasedir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 {
-	if (!control_is(id))
-		finish_handle(req_fs(req), file_handle(fi));
+	struct fs *fs = req_fs(req);
+	struct handle *h = control_is(id) ? NULL : handle_get(fs->tree, fi->fh);
+
+	if (h) {
+		finish_handle(fs, h); /* the kernel's reference */
+		finish_handle(fs, h);
+	}
 	fuse_reply_err(req, 0);
 }
 
@@ -168,7 +175,9 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t id, int data_only, struct fus
 		fuse_reply_err(req, 0);
 		return;
 	}
-	h = handle_get(file_handle(fi));
+	h = req_handle(req, fi);
+	if (!h)
+		return;
 	creds_become(&c);
 	reply_result(req, "fsync", id, NULL, backing_sync(&fs->engine->backing, h->fd, data_only));
 	finish_handle(fs, h);

@@ -8,8 +8,8 @@
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
 #include "fs/fs.h"
+#include "fs/late.h"
 #include "fs/open.h"
-#include "fs/pages.h"
 
 /* One request copies at most this much, so that a long copy can be interrupted. */
 #define COPY_MAX ((size_t)128 << 20)
@@ -27,7 +27,7 @@
 static int reopen(struct fs *fs, const struct caller *c, int fd, int flags)
 {
 	struct backing *b = &fs->engine->backing;
-	int backing_flags = (flags & BACKING_FLAGS) | O_NONBLOCK;
+	int backing_flags = flags & BACKING_FLAGS;
 	int r = AS_CALLER(c, backing_reopen(b, fd, backing_flags));
 
 	if (r == -EACCES && (flags & OPEN_FOR_EXEC)) {
@@ -37,15 +37,20 @@ static int reopen(struct fs *fs, const struct caller *c, int fd, int flags)
 	return r;
 }
 
-static void finish_release(struct fs *fs, const struct caller *c, struct handle *h)
+/* The end of the open that the kernel knows by @id. The last reference closes, and may fail. */
+static void release(struct fs *fs, const struct caller *c, uint64_t id)
 {
-	struct node *n = h->node;
-	uint64_t id = n->id;
+	struct handle *h = handle_get(fs->tree, id);
+	uint64_t node;
 	int err;
 
-	open_end(fs, n);
+	if (!h)
+		return;
+	node = h->node->id;
+	open_end(fs, h->node);
+	finish_handle(fs, h); /* the kernel's reference */
 	handle_put(fs->tree, h, &err);
-	note_trouble(fs, c, "close", id, NULL, err);
+	note_trouble(fs, c, "close", node, NULL, err);
 }
 
 /* Opens @n, which is a regular file: the kernel opens everything else itself. */
@@ -59,7 +64,9 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 
 	if (!S_ISREG(n->type))
 		return S_ISDIR(n->type) ? -EISDIR : -ENXIO;
-	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+	err = late_wait(fs->tree, n);
+	if (!err)
+		err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
 	if (err)
 		return err;
 	fd = reopen(fs, c, nf.fd, fi->flags);
@@ -75,7 +82,7 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 	if (!h)
 		return -ENOMEM;
 	open_begin(fs, h, &stx, fi);
-	fi->fh = (uintptr_t)h;
+	fi->fh = h->id;
 	return 0;
 }
 
@@ -98,7 +105,7 @@ static void op_open(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	if (err)
 		reply_result(req, "open", id, NULL, err);
 	else if (fuse_reply_open(req, fi))
-		finish_release(fs, &c, file_handle(fi));
+		release(fs, &c, fi->fh);
 	node_put(fs->tree, n);
 }
 
@@ -138,7 +145,7 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 	}
 	if (!err) {
 		open_begin(fs, h, &stx, fi);
-		fi->fh = (uintptr_t)h;
+		fi->fh = h->id;
 	} else {
 		tree_forget(fs->tree, n->id, 1);
 	}
@@ -172,7 +179,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	if (err) {
 		reply_result(req, "create", parent, name, err);
 	} else if (fuse_reply_create(req, &entry, fi)) {
-		finish_release(fs, &c, file_handle(fi));
+		release(fs, &c, fi->fh);
 		tree_forget(fs->tree, entry.ino, 1);
 	}
 	node_put(fs->tree, dir);
@@ -191,11 +198,14 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 		control_read(req, size, off, fi);
 		return;
 	}
-	h = handle_get(file_handle(fi));
+	h = req_handle(req, fi);
+	if (!h)
+		return;
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
-	pages_wait(fs->tree, h->node);
-	n = backing_read(&fs->engine->backing, h->fd, buf, size, off);
+	n = late_wait(fs->tree, h->node);
+	if (!n)
+		n = backing_read(&fs->engine->backing, h->fd, buf, size, off);
 	if (n < 0) {
 		reply_result(req, "read", id, NULL, (int)n);
 	} else {
@@ -210,8 +220,6 @@ static int write_flags(const struct fuse_file_info *fi)
 {
 	int rwf = 0;
 
-	if (fi->writepage)
-		return 0; /* pages of a mapping: no write(2) behind it */
 	if (fi->flags & O_APPEND)
 		rwf |= RWF_APPEND;
 	if ((fi->flags & O_SYNC) == O_SYNC)
@@ -223,55 +231,87 @@ static int write_flags(const struct fuse_file_info *fi)
 
 /*
  * What a program frees is there for its next write, although the kernel tells of closed and of
- * forgotten files only a moment later: a full backing is asked again before that counts.
+ * forgotten files only a moment later: a full backing is asked again before that counts. Returns
+ * how much was written; *err is why that is not all.
  */
-static ssize_t write_patiently(struct fs *fs, int fd, const char *data, size_t size, off_t off,
-			       int rwf)
+static size_t write_patiently(struct fs *fs, int fd, const char *data, size_t size, off_t off,
+			      int rwf, int *err)
 {
 	const struct timespec nap = {.tv_nsec = FULL_NAP_NS};
 	size_t done = 0;
 	int naps = 0;
-	ssize_t n;
 
-	for (;;) {
-		n = backing_write(&fs->engine->backing, fd, data + done, size - done,
-				  off + (off_t)done, rwf);
-		if (n > 0)
+	do {
+		ssize_t n = backing_write(&fs->engine->backing, fd, data + done, size - done,
+					  off + (off_t)done, rwf);
+
+		*err = n < 0 ? (int)n : 0;
+		if (n >= 0)
 			done += (size_t)n;
 		else if ((n == -ENOSPC || n == -EDQUOT) && naps++ < FULL_NAPS)
 			nanosleep(&nap, NULL);
 		else
 			break;
-		if (done == size)
-			break;
-	}
-	return done ? (ssize_t)done : n;
+	} while (done < size);
+	return done;
 }
 
-/* replies: write, error. As the caller, so that the backing clears suid bits and counts quota. */
+/*
+ * A program's write, of which a part counts: the next call tells why it was not all. As the
+ * caller, so that the backing clears suid bits and counts quota.
+ */
+static ssize_t write_data(struct fs *fs, const struct caller *c, struct handle *h, const char *data,
+			  size_t size, off_t off, int rwf)
+{
+	int err = late_settle(fs->tree, h->node);
+	size_t done;
+
+	if (err)
+		return err;
+	creds_become(c);
+	done = write_patiently(fs, h->fd, data, size, off, rwf, &err);
+	return err && !done ? err : (ssize_t)done;
+}
+
+/* Pages of a mapping, written in nobody's name: the kernel takes any count for success. */
+static ssize_t write_pages(struct fs *fs, struct handle *h, const char *data, size_t size,
+			   off_t off)
+{
+	int err;
+	size_t done;
+
+	creds_restore();
+	if (request_is_behind())
+		late_wait_out(fs->tree, h->node); /* it may hold older versions of these pages */
+	done = write_patiently(fs, h->fd, data, size, off, 0, &err);
+	if (done == size)
+		return (ssize_t)size;
+	return err ? err : -EIO;
+}
+
+/* replies: write, error */
 static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t size, off_t off,
 		     struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
-	struct handle *h = handle_get(file_handle(fi));
+	struct handle *h = req_handle(req, fi);
 	ssize_t n;
 
-	if (fi->writepage)
-		creds_restore();
-	else
-		creds_become(&c);
+	if (!h)
+		return;
 	atomic_store(&h->written, true);
-	n = fi->writepage ? 0 : pages_settle(fs->tree, h->node);
-	if (!n)
-		n = write_patiently(fs, h->fd, data, size, off, write_flags(fi));
+	if (fi->writepage)
+		n = write_pages(fs, h, data, size, off);
+	else
+		n = write_data(fs, &c, h, data, size, off, write_flags(fi));
 	if (n >= 0)
 		atomic_fetch_add(&fs->engine->metrics.written_bytes, (uint64_t)n);
 	else
 		note_trouble(fs, &c, "write", id, NULL, (int)n);
-	if ((n < 0 ? fuse_reply_err(req, (int)-n) : fuse_reply_write(req, (size_t)n)) &&
+	if ((n < 0 ? fuse_reply_err(req, (int)-n) : fuse_reply_write(req, (size_t)n)) && n < 0 &&
 	    fi->writepage)
-		pages_landed(fs->tree, h->node, n < 0 ? (int)n : n < (ssize_t)size ? -EIO : 0);
+		late_failed(fs->tree, h->node, (int)n);
 	finish_handle(fs, h);
 }
 
@@ -286,8 +326,10 @@ static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 		fuse_reply_err(req, 0);
 		return;
 	}
-	h = handle_get(file_handle(fi));
-	err = pages_settle(fs->tree, h->node);
+	h = req_handle(req, fi);
+	if (!h)
+		return;
+	err = late_settle(fs->tree, h->node);
 	if (!err && atomic_exchange(&h->written, false))
 		err = backing_write_back(&fs->engine->backing, h->fd);
 	reply_result(req, "close", id, NULL, err);
@@ -303,7 +345,7 @@ static void op_release(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 		control_release(req, fi);
 		return;
 	}
-	finish_release(req_fs(req), &c, file_handle(fi));
+	release(req_fs(req), &c, fi->fh);
 	fuse_reply_err(req, 0);
 }
 
@@ -319,9 +361,11 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 		fuse_reply_err(req, 0);
 		return;
 	}
-	h = handle_get(file_handle(fi));
+	h = req_handle(req, fi);
+	if (!h)
+		return;
 	creds_become(&c);
-	err = pages_settle(fs->tree, h->node);
+	err = late_settle(fs->tree, h->node);
 	if (!err)
 		err = backing_sync(&fs->engine->backing, h->fd, data_only);
 	reply_result(req, "fsync", id, NULL, err);
@@ -334,12 +378,16 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t id, int mode, off_t off, off
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
-	struct handle *h = handle_get(file_handle(fi));
+	struct handle *h = req_handle(req, fi);
+	int err;
 
+	if (!h)
+		return;
 	creds_become(&c);
-	pages_wait(fs->tree, h->node);
-	reply_result(req, "fallocate", id, NULL,
-		     backing_fallocate(&fs->engine->backing, h->fd, mode, off, len));
+	err = late_wait(fs->tree, h->node);
+	if (!err)
+		err = backing_fallocate(&fs->engine->backing, h->fd, mode, off, len);
+	reply_result(req, "fallocate", id, NULL, err);
 	finish_handle(fs, h);
 }
 
@@ -355,7 +403,9 @@ static void op_lseek(fuse_req_t req, fuse_ino_t id, off_t off, int whence,
 		fuse_reply_err(req, EINVAL);
 		return;
 	}
-	h = handle_get(file_handle(fi));
+	h = req_handle(req, fi);
+	if (!h)
+		return;
 	r = backing_seek(&fs->engine->backing, h->fd, off, whence);
 	if (r < 0)
 		reply_result(req, "lseek", id, NULL, (int)r);
@@ -378,14 +428,22 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 		fuse_reply_err(req, EXDEV); /* the kernel then copies by read and write */
 		return;
 	}
-	in = handle_get(file_handle(fi_in));
-	out = handle_get(file_handle(fi_out));
+	in = req_handle(req, fi_in);
+	if (!in)
+		return;
+	out = req_handle(req, fi_out);
+	if (!out) {
+		finish_handle(fs, in);
+		return;
+	}
 	creds_become(&c);
-	pages_wait(fs->tree, in->node);
-	pages_wait(fs->tree, out->node);
 	atomic_store(&out->written, true);
-	n = backing_copy_range(&fs->engine->backing, in->fd, off_in, out->fd, off_out,
-			       len < COPY_MAX ? len : COPY_MAX, (unsigned)flags);
+	n = late_wait(fs->tree, in->node);
+	if (!n)
+		n = late_wait(fs->tree, out->node);
+	if (!n)
+		n = backing_copy_range(&fs->engine->backing, in->fd, off_in, out->fd, off_out,
+				       len < COPY_MAX ? len : COPY_MAX, (unsigned)flags);
 	if (n < 0)
 		reply_result(req, "copy_file_range", id_out, NULL, (int)n);
 	else

@@ -37,7 +37,7 @@ static int register_backing(struct fs *fs, int fd)
 			features_set(f, FEATURE_PASSTHROUGH, true);
 		return id;
 	}
-	if (id < 0 && !feature(f, FEATURE_PASSTHROUGH)) {
+	if (id < 0 && errno != ENOMEM && !feature(f, FEATURE_PASSTHROUGH)) {
 		char text[MESSAGE_MAX];
 
 		MESSAGE(text, PASSTHROUGH_OFF, strerror(errno));

@@ -114,6 +114,15 @@ struct node *req_node(fuse_req_t req, uint64_t id)
 	return n;
 }
 
+struct handle *req_handle(fuse_req_t req, const struct fuse_file_info *fi)
+{
+	struct handle *h = handle_get(req_fs(req)->tree, fi->fh);
+
+	if (!h)
+		fuse_reply_err(req, EBADF);
+	return h;
+}
+
 int gone_dir(struct fs *fs, struct node *dir, int err)
 {
 	struct node_fd nf;

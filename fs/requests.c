@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/fs.h"
-#include "fs/pages.h"
+#include "fs/late.h"
 #include "fs/wire.h"
 
 #define PAGE		4096u
@@ -27,6 +28,10 @@
 #define CALM_NS (100 * NSEC_PER_MSEC)
 /* So many requests in a row that found another one waiting call for another thread. */
 #define BACKLOG 4
+/* So many WRITEs of pages, of 1 MiB at most, are taken over from processes that end. */
+#define MAX_EARLY 64
+/* So many buffers are kept for the next requests. */
+#define MAX_FREE 8
 /* Looking for the next request this long before sleeping costs less than being woken for it. */
 #define SPIN_NS 50000
 
@@ -34,13 +39,16 @@ struct request {
 	struct list link; /* lock: set; on active, queued or free */
 	/* const while in flight */
 	uint64_t unique, nodeid, started_ns;
-	uint32_t opcode, uid;
+	uint32_t opcode, uid, gid;
 	int32_t pid;
 	size_t len;
 	uint64_t interrupted_ns; /* lock: set; 0 = not */
 	bool queued;		 /* lock: set */
 	bool stuck_told;	 /* owner: watchdog */
 	bool abandoned;		 /* lock: set; answered EINTR while it ran */
+	bool behind;		 /* pages for a file with a late call: wait for that (late.h) */
+	uint64_t late;		 /* lock: set; the node on which it counts as late, 0 = none */
+	struct handle *held;	 /* lock: set; which it needs though the kernel may release it */
 	atomic_bool answered;	 /* whoever sets it first may reply */
 	int reply_error;	 /* owner: serving thread */
 	char *mem; /* where the message starts, so that data of a WRITE is page-aligned */
@@ -60,6 +68,7 @@ struct requests {
 	/* lock; threads: in all, at the device or on the way, parked, of those called */
 	unsigned nr_threads, idle, parked, calls;
 	unsigned in_flight, backlog; /* lock */
+	unsigned nr_free, nr_early;  /* lock; of `free`; WRITEs of pages answered in advance */
 	uint64_t unattended_ns;	     /* lock; since when nobody is at the device, 0 = somebody is */
 	uint64_t last_ns;	     /* lock; the newest request's */
 	bool may_spin;		     /* const; not on a single CPU */
@@ -150,6 +159,16 @@ static void request_free(struct request *r)
 	free(r);
 }
 
+bool request_is_behind(void)
+{
+	return current && current->behind;
+}
+
+bool request_given_up(void)
+{
+	return current && atomic_load(&current->answered);
+}
+
 void *requests_data_buffer(void)
 {
 	return current->mem + WIRE_WRITE_HEADER;
@@ -163,7 +182,19 @@ static struct request *take_buffer(struct requests *rs)
 	if (l == &rs->free)
 		return request_alloc();
 	list_del(l);
+	rs->nr_free--;
 	return container_of(l, struct request, link);
+}
+
+/* Lock held. */
+static void give_buffer(struct requests *rs, struct request *r)
+{
+	if (rs->nr_free == MAX_FREE) {
+		request_free(r);
+		return;
+	}
+	rs->nr_free++;
+	list_push(&rs->free, &r->link);
 }
 
 /* Lock held. Ends a request's stay; its buffer serves the next one. */
@@ -171,7 +202,7 @@ static void retire(struct requests *rs, struct request *r)
 {
 	list_del(&r->link);
 	rs->in_flight--;
-	list_push(&rs->free, &r->link);
+	give_buffer(rs, r);
 }
 
 /* --- replies --- */
@@ -318,7 +349,7 @@ static bool is_exiting(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return true;
+		return kill(pid, 0) && errno == ESRCH; /* or /proc does not show it to us */
 	n = read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return true;
@@ -367,7 +398,36 @@ static bool due(struct request *r, uint64_t now, uint64_t *waited)
 	       is_exiting(r->pid);
 }
 
-/* Lock held. A WRITE of pages that takes too long counts as done: see pages.h. */
+/* The node whose data @r changes, 0 if it changes none. */
+static uint64_t changes_data_of(const struct request *r)
+{
+	const struct fuse_copy_file_range_in *copy =
+		(const void *)(r->mem + sizeof(struct fuse_in_header));
+	const struct fuse_open_in *open = (const void *)copy;
+
+	switch (r->opcode) {
+	case FUSE_WRITE:
+	case FUSE_SETATTR:
+	case FUSE_FALLOCATE:
+		return r->nodeid;
+	case FUSE_OPEN:
+		return open->flags & O_TRUNC ? r->nodeid : 0;
+	case FUSE_COPY_FILE_RANGE:
+		return copy->nodeid_out;
+	default:
+		return 0;
+	}
+}
+
+/* Lock held; before the kernel is told that @r ended. */
+static void mark_late(struct requests *rs, struct request *r)
+{
+	r->late = changes_data_of(r);
+	if (r->late)
+		late_began(rs->fs->tree, r->late);
+}
+
+/* Lock held. A WRITE of pages that takes too long counts as done: see late.h. */
 static void answer_page_write(struct requests *rs, struct request *r, uint64_t now)
 {
 	const struct fuse_write_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
@@ -376,10 +436,12 @@ static void answer_page_write(struct requests *rs, struct request *r, uint64_t n
 		struct fuse_write_out write;
 	} out = {{sizeof(out), 0, r->unique}, {.size = in->size}};
 
-	if (now - r->started_ns < INTERRUPT_GRACE_NS || r->queued ||
+	if (now - r->started_ns < INTERRUPT_GRACE_NS || r->behind || rs->nr_early == MAX_EARLY ||
 	    atomic_exchange(&r->answered, true))
 		return;
-	pages_answered(rs->fs->tree, r->nodeid);
+	rs->nr_early++;
+	r->held = handle_get(rs->fs->tree, in->fh);
+	mark_late(rs, r);
 	if (write(rs->fd, &out, sizeof(out)) < 0)
 		log_debug("reply to a write of pages: %m");
 }
@@ -393,7 +455,10 @@ static bool give_up(struct requests *rs, struct request *r)
 	if (r->opcode == FUSE_FLUSH)
 		rs->dying = r->pid;
 	atomic_fetch_add(&rs->fs->engine->metrics.interrupted, 1);
+	if (!r->queued)
+		mark_late(rs, r);
 	reply_raw(rs, r->unique, -EINTR);
+	late_wake(rs->fs->tree);
 	return true;
 }
 
@@ -519,10 +584,13 @@ static void note_header(struct request *r, size_t len)
 	r->nodeid = in->nodeid;
 	r->pid = (int32_t)in->pid;
 	r->uid = in->uid;
+	r->gid = in->gid;
 	r->len = len;
 	r->started_ns = clock_mono_ns();
 	r->interrupted_ns = 0;
-	r->queued = r->stuck_told = r->abandoned = false;
+	r->queued = r->stuck_told = r->abandoned = r->behind = false;
+	r->late = 0;
+	r->held = NULL;
 	r->reply_error = 0;
 	atomic_store(&r->answered, false);
 }
@@ -648,6 +716,7 @@ static bool leave_device(struct requests *rs, struct request *r, bool more)
  */
 static enum next next_request(struct requests *rs, struct request **out, bool *at_device)
 {
+	const struct timespec nap = {.tv_nsec = 10 * (long)NSEC_PER_MSEC};
 	struct request *r;
 	enum next next;
 	bool more, stays = *at_device;
@@ -658,13 +727,16 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 			return next;
 		r = take_buffer(rs);
 	}
-	if (r && !stays && rs->may_spin)
+	if (!r) { /* no memory now */
+		nanosleep(&nap, NULL);
+		return NEXT_AGAIN;
+	}
+	if (!stays && rs->may_spin)
 		spin(rs);
-	if (!r || !receive(rs, r)) {
+	if (!receive(rs, r)) {
 		LOCK_SCOPE(&rs->lock);
 		rs->exited = true;
-		if (r)
-			list_push(&rs->free, &r->link);
+		give_buffer(rs, r);
 		pthread_cond_broadcast(&rs->changed);
 		pthread_cond_broadcast(&rs->called);
 		return NEXT_END;
@@ -672,15 +744,19 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	if (r->opcode == FUSE_INTERRUPT) {
 		serve_interrupt(rs, r);
 		LOCK_SCOPE(&rs->lock);
-		list_push(&rs->free, &r->link);
+		give_buffer(rs, r);
 		return NEXT_AGAIN;
 	}
 	more = more_waiting(rs);
 	LOCK_SCOPE(&rs->lock);
 	rs->in_flight++;
 	/* The second of many files that it had open: do not make it wait for each in turn. */
-	if (r->opcode == FUSE_FLUSH && r->pid && r->pid == rs->dying && is_exiting(r->pid))
-		give_up(rs, r);
+	if (r->opcode == FUSE_FLUSH && r->pid && r->pid == rs->dying && is_exiting(r->pid) &&
+	    give_up(rs, r)) {
+		retire(rs, r);
+		return NEXT_AGAIN;
+	}
+	r->behind = is_page_write(r) && late_any(rs->fs->tree, r->nodeid);
 	if (!leave_device(rs, r, more)) {
 		r->queued = true;
 		list_append(&rs->queued, &r->link);
@@ -707,13 +783,16 @@ static void serve(struct requests *rs, struct request *r)
 {
 	struct fuse_buf buf = {.mem = r->mem, .size = r->len};
 	struct request_facts facts = {.nodeid = r->nodeid, .opcode = r->opcode, .pid = r->pid};
+	struct caller caller = {.uid = r->uid, .gid = r->gid, .pid = r->pid};
 	bool init = r->opcode == FUSE_INIT, abandoned;
+	struct handle *held;
 	int reply_error;
-	uint64_t took;
+	uint64_t took, late;
 
 	if (init)
 		note_init(rs, r);
 	current = r;
+	creds_become(&caller);
 	fuse_session_process_buf(rs->se, &buf);
 	current = NULL;
 	took = clock_mono_ns() - r->started_ns;
@@ -722,8 +801,16 @@ static void serve(struct requests *rs, struct request *r)
 	{
 		LOCK_SCOPE(&rs->lock);
 		abandoned = r->abandoned;
+		late = r->late;
+		held = r->held;
+		if (held)
+			rs->nr_early--;
 		retire(rs, r);
 	}
+	if (late)
+		late_ended(rs->fs->tree, late);
+	if (held)
+		finish_handle(rs->fs, held);
 	if (init && rs->ready)
 		rs->ready(rs->fs, reply_error);
 	facts.waited = (double)took / NSEC_PER_SEC;
@@ -857,9 +944,11 @@ int requests_serve(struct requests *rs, struct fuse_session *se,
 		return -err;
 	{
 		LOCK_SCOPE(&rs->lock);
-		started = start_server(rs);
-		rs->exited = !started;
+		started = start_server(rs) && start_server(rs); /* one serves, one is called */
+		rs->exited = !rs->nr_threads;
 	}
+	if (!started)
+		ready(rs->fs, -EAGAIN); /* which unmounts, and so ends the one there may be */
 	err = wait_for_end(rs, drain_s);
 	if (err)
 		return err; /* the watchdog still looks after those that are left */

@@ -65,6 +65,12 @@ void requests_open_extra(uint32_t flags, int backing_id);
 /* A page-aligned buffer of REQUEST_MAX_BYTES, this thread's until its handler returns. */
 void *requests_data_buffer(void);
 
+/* Is it a WRITE of pages that came while a call on its file was late? */
+bool request_is_behind(void);
+
+/* Was the request that this thread serves answered by the watchdog? Then it must not begin anything. */
+bool request_given_up(void);
+
 /* Name of a FUSE opcode in capitals, NULL if it is none that ckptfs serves. */
 const char *request_op_name(unsigned opcode);
 

@@ -14,18 +14,13 @@
 
 #define MAX_CLOSING 64
 
-struct slot {
-	struct node *node; /* NULL: free */
-	uint32_t generation;
-	uint32_t next_free;
-};
-
 struct tree {
 	struct engine *engine;
+	struct node *root;    /* const; NODE_ROOT to the kernel */
+	uint64_t root_number; /* const; its slot's */
 	unsigned pin_budget;
 	pthread_mutex_t lock;
-	struct slot *slots; /* by index */
-	uint32_t nr_slots, free_slot;
+	struct slots nodes, handles;
 	struct node **hash; /* by identity; a power of two of buckets */
 	uint32_t nr_buckets, nr_nodes;
 	struct list lru_files, lru_dirs;
@@ -37,59 +32,10 @@ pthread_mutex_t *tree_lock(struct tree *t)
 	return &t->lock;
 }
 
-/* --- slots: node ids --- */
-
-#define NO_SLOT UINT32_MAX
-
-static bool grow_slots(struct tree *t)
-{
-	uint32_t nr = t->nr_slots ? t->nr_slots * 2 : 1024, i;
-	struct slot *slots = realloc(t->slots, nr * sizeof(*slots));
-
-	if (!slots)
-		return false;
-	/* Generations start at 1, so that no id but the root's is small. */
-	for (i = t->nr_slots; i < nr; i++)
-		slots[i] = (struct slot){NULL, 1, i + 1 < nr ? i + 1 : NO_SLOT};
-	t->slots = slots;
-	t->free_slot = t->nr_slots;
-	t->nr_slots = nr;
-	return true;
-}
-
-static bool slot_take(struct tree *t, struct node *n)
-{
-	struct slot *s;
-
-	if (t->free_slot == NO_SLOT && !grow_slots(t))
-		return false;
-	s = &t->slots[t->free_slot];
-	n->id = (uint64_t)s->generation << 32 | t->free_slot;
-	t->free_slot = s->next_free;
-	s->node = n;
-	return true;
-}
-
-static void slot_free(struct tree *t, struct node *n)
-{
-	struct slot *s = &t->slots[(uint32_t)n->id];
-
-	s->generation++;
-	s->node = NULL;
-	s->next_free = t->free_slot;
-	t->free_slot = (uint32_t)n->id;
-}
-
 /* Lock held. */
 static struct node *find_id(struct tree *t, uint64_t id)
 {
-	uint32_t slot = (uint32_t)id;
-
-	if (id == NODE_ROOT)
-		return t->slots[0].node; /* the first one taken */
-	if (slot >= t->nr_slots || t->slots[slot].generation != id >> 32)
-		return NULL;
-	return t->slots[slot].node;
+	return id == NODE_ROOT ? t->root : slots_find(&t->nodes, id);
 }
 
 /* --- the hash by identity --- */
@@ -253,7 +199,7 @@ static void drop_unused(struct tree *t, struct node *n, struct closing *c)
 
 		hash_remove(t, n);
 		unpin(t, n, c);
-		slot_free(t, n);
+		slots_give_back(&t->nodes, n->id);
 		t->engine->metrics.nodes = --t->nr_nodes;
 		free(n->name);
 		free(n);
@@ -302,7 +248,7 @@ static struct node *node_new(struct tree *t, const struct statx *stx)
 	n->pin = -1;
 	list_init(&n->lru);
 	list_init(&n->handles);
-	if (!slot_take(t, n)) {
+	if (!slots_take(&t->nodes, n, &n->id)) {
 		free(n);
 		return NULL;
 	}
@@ -470,7 +416,8 @@ static bool fd_at_hand(struct node *n, struct node_fd *out)
 		return true;
 	}
 	if (!list_empty(&n->handles)) {
-		out->handle = handle_get(container_of(n->handles.next, struct handle, link));
+		out->handle = container_of(n->handles.next, struct handle, link);
+		atomic_fetch_add(&out->handle->refs, 1);
 		out->fd = out->handle->fd;
 		return true;
 	}
@@ -623,6 +570,10 @@ void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t 
 		n = n->parent;
 	start = buf[at] == '/' ? at + 1 : at;
 	memmove(buf, buf + start, size - start);
+	/* It ends up on terminals. */
+	for (start = 0; buf[start]; start++)
+		if ((unsigned char)buf[start] < ' ' || buf[start] == 0x7f)
+			buf[start] = '?';
 	if (!*buf)
 		snprintf(buf, size, ".");
 }
@@ -643,15 +594,25 @@ struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags)
 	atomic_init(&h->refs, 1);
 	pthread_mutex_init(&h->dir_lock, NULL);
 	LOCK_SCOPE(&t->lock);
+	if (!slots_take(&t->handles, h, &h->id)) {
+		pthread_mutex_destroy(&h->dir_lock);
+		free(h);
+		close(fd);
+		return NULL;
+	}
 	n->refs++;
 	list_push(&n->handles, &h->link);
 	atomic_fetch_add(&t->engine->metrics.open_handles, 1);
 	return h;
 }
 
-struct handle *handle_get(struct handle *h)
+struct handle *handle_get(struct tree *t, uint64_t id)
 {
-	atomic_fetch_add(&h->refs, 1);
+	LOCK_SCOPE(&t->lock);
+	struct handle *h = slots_find(&t->handles, id);
+
+	if (h)
+		atomic_fetch_add(&h->refs, 1);
 	return h;
 }
 
@@ -663,6 +624,7 @@ void handle_put(struct tree *t, struct handle *h, int *close_err)
 		if (atomic_fetch_sub(&h->refs, 1) > 1)
 			return;
 		list_del(&h->link);
+		slots_give_back(&t->handles, h->id);
 	}
 	atomic_fetch_sub(&t->engine->metrics.open_handles, 1);
 	if (close(h->fd))
@@ -685,7 +647,9 @@ static bool make_root(struct tree *t)
 	root = node_new(t, &stx);
 	if (!root)
 		return false;
+	t->root_number = root->id;
 	root->id = NODE_ROOT;
+	t->root = root;
 	root->nlookup = 1;
 	root->pin = t->engine->backing.root_fd; /* on no list: never evicted, never closed here */
 	return true;
@@ -699,7 +663,8 @@ struct tree *tree_create(struct engine *engine, unsigned pin_budget)
 		return NULL;
 	t->engine = engine;
 	t->pin_budget = pin_budget;
-	t->free_slot = NO_SLOT;
+	slots_init(&t->nodes);
+	slots_init(&t->handles);
 	t->nr_buckets = 1024;
 	t->hash = calloc(t->nr_buckets, sizeof(*t->hash));
 	pthread_mutex_init(&t->lock, NULL);
@@ -718,8 +683,8 @@ void tree_destroy(struct tree *t)
 
 	if (!t)
 		return;
-	for (i = 0; i < t->nr_slots; i++) {
-		struct node *n = t->slots[i].node;
+	for (i = 0; i < t->nodes.nr; i++) {
+		struct node *n = t->nodes.v[i].what;
 
 		if (!n)
 			continue;
@@ -736,7 +701,8 @@ void tree_destroy(struct tree *t)
 		free(n->name);
 		free(n);
 	}
-	free(t->slots);
+	slots_finish(&t->nodes);
+	slots_finish(&t->handles);
 	free(t->hash);
 	pthread_mutex_destroy(&t->lock);
 	free(t);

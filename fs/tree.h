@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 
 #include "engine/engine.h"
+#include "fs/slots.h"
 
 #define NODE_ROOT 1 /* FUSE_ROOT_ID */
 
@@ -56,11 +57,12 @@ struct node {
 	unsigned nr_opens; /* that chose io_mode */
 	int backing_id;	   /* IO_PASSTHROUGH: the kernel's number of the backing file */
 	uint64_t seen_mtime_ns, seen_ctime_ns, seen_size; /* at the last cached open */
-	atomic_int early_pages; /* pages.h: WRITEs answered before they landed */
-	atomic_int pages_error; /* pages.h: -errno of one that did not */
+	atomic_uint late;      /* late.h: calls that were answered before they ended */
+	atomic_int late_error; /* late.h: -errno of one that nobody was told */
 };
 
 struct handle {
+	uint64_t id;	   /* const; what the kernel calls it */
 	struct list link;  /* tree lock; on node->handles */
 	struct node *node; /* const; holds a reference */
 	int fd;		   /* const */
@@ -124,7 +126,11 @@ void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t 
 
 /* Makes a handle of @fd (which it takes over, also on failure). NULL without memory. */
 struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags);
-struct handle *handle_get(struct handle *h);
+/*
+ * The handle with this id, referenced, or NULL: it was released. The kernel does that to the handle
+ * of a request which was answered in its server's place, perhaps before the server came to it.
+ */
+struct handle *handle_get(struct tree *t, uint64_t id);
 /* The last one closes; *close_err is what the backing said then (0 if it was not the last). */
 void handle_put(struct tree *t, struct handle *h, int *close_err);
 

@@ -91,6 +91,10 @@ static bool keep_groups(const struct caller *c)
 
 void creds_become(const struct caller *c)
 {
+	if (c->uid == (uid_t)-1 || c->gid == (gid_t)-1) { /* nobody's request */
+		creds_restore();
+		return;
+	}
 	if (!can_switch || keep_groups(c))
 		return;
 	drop_groups();

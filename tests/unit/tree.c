@@ -452,7 +452,7 @@ static void an_open_handle_serves_as_a_pin(void **state)
 	assert_int_equal(ino, inode);
 	tree_forget(t, a, 1);
 	assert_true(known(a)); /* the handle holds it */
-	handle_get(h);
+	handle_get(t, h->id);
 	handle_put(t, h, &err);
 	assert_true(known(a));
 	handle_put(t, h, &err);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/late.h"
+
+#include <errno.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/requests.h"
+
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* with the tree lock */
+
+void late_began(struct tree *t, uint64_t id)
+{
+	struct node *n = node_get(t, id); /* kept until late_ended */
+
+	if (n)
+		atomic_fetch_add(&n->late, 1);
+}
+
+void late_ended(struct tree *t, uint64_t id)
+{
+	struct node *n = node_get(t, id);
+
+	if (!n)
+		return;
+	{
+		LOCK_SCOPE(tree_lock(t));
+		atomic_fetch_sub(&n->late, 1);
+		pthread_cond_broadcast(&changed);
+	}
+	node_put(t, n); /* that of late_began */
+	node_put(t, n);
+}
+
+void late_failed(struct tree *t, struct node *n, int err)
+{
+	LOCK_SCOPE(tree_lock(t));
+	if (!atomic_load(&n->late_error))
+		atomic_store(&n->late_error, err);
+}
+
+bool late_any(struct tree *t, uint64_t id)
+{
+	struct node *n = node_get(t, id);
+	bool any = n && atomic_load(&n->late);
+
+	node_put(t, n);
+	return any;
+}
+
+void late_wait_out(struct tree *t, struct node *n)
+{
+	LOCK_SCOPE(tree_lock(t));
+	while (atomic_load(&n->late))
+		pthread_cond_wait(&changed, tree_lock(t));
+}
+
+void late_wake(struct tree *t)
+{
+	LOCK_SCOPE(tree_lock(t));
+	pthread_cond_broadcast(&changed);
+}
+
+int late_wait(struct tree *t, struct node *n)
+{
+	if (!atomic_load(&n->late))
+		return 0;
+	LOCK_SCOPE(tree_lock(t));
+	while (atomic_load(&n->late)) {
+		if (request_given_up())
+			return -EINTR;
+		pthread_cond_wait(&changed, tree_lock(t));
+	}
+	return 0;
+}
+
+int late_settle(struct tree *t, struct node *n)
+{
+	int err = late_wait(t, n);
+
+	if (err || !atomic_load(&n->late_error))
+		return err;
+	return atomic_exchange(&n->late_error, 0);
+}
