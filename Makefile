@@ -92,7 +92,7 @@ $(O)/tests/unit/%.t: $(O)/obj/tests/unit/%.o $(ENGINE_LIB) \
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out $(ENGINE_LIB) $(O)/obj/fs/cmd/%,$^) $(ENGINE_LIB) \
 		-lcmocka $(PKG_LIBS)
 
-$(O)/tests/bench/% $(O)/tests/helpers/%: $(O)/obj/tests/bench/%.o
+$(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
@@ -165,7 +165,7 @@ check-fallbacks: deps-test
 define run_sanitized
 	$(Q)rm -rf $(O)/$(1)/reports && mkdir -p -m 1777 $(O)/$(1)/reports && chmod 1777 $(O)/$(1)/reports
 	$(Q)ASAN_OPTIONS=log_path=$(abspath $(O))/$(1)/reports/asan UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:log_path=$(abspath $(O))/$(1)/reports/ubsan \
-		TSAN_OPTIONS=halt_on_error=0:second_deadlock_stack=1:log_path=$(abspath $(O))/$(1)/reports/tsan \
+		TSAN_OPTIONS=halt_on_error=0:die_after_fork=0:second_deadlock_stack=1:log_path=$(abspath $(O))/$(1)/reports/tsan \
 		tests/run --build $(O)/$(1) --slow 5 $(2) $(ARGS)
 	$(Q)set -- $(O)/$(1)/reports/*; [ ! -e "$$1" ] || { cat "$$@"; echo "the sanitizer found something, see above"; exit 1; }
 endef
