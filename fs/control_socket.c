@@ -18,7 +18,6 @@
 #define ANSWER_MAX	 (4 << 20)
 #define MAX_CONNECTIONS	 64
 #define SERVER_TIMEOUT_S 2
-#define ASK_TIMEOUT_MS	 1500 /* of the two seconds that a verb may take */
 #define PROBE_MS	 500
 
 struct control {
@@ -97,22 +96,9 @@ static json_t *refusal(int err, const char *message)
 			 json_text(message));
 }
 
-/* A bind mount at another path is the asker's business: this daemon goes on. */
-static bool is_elsewhere(const struct control *s, const json_t *request)
-{
-	json_t *own = json_text(s->fs->mountpoint), *path = json_object_get(request, "path");
-	bool elsewhere = path && !json_equal(own, path);
-
-	json_decref(own);
-	return elsewhere;
-}
-
-static json_t *serve_umount(struct control *s, const json_t *request, uid_t uid)
+static json_t *serve_umount(struct control *s, uid_t uid)
 {
 	struct error e;
-
-	if (is_elsewhere(s, request))
-		return json_pack("{s:b}", "elsewhere", 1);
 
 	if (uid != 0 && uid != geteuid()) {
 		FAIL(&e, EPERM, UMOUNT_DENIED, s->fs->mountpoint, (unsigned)geteuid());
@@ -137,7 +123,7 @@ static json_t *serve_request(struct control *s, const json_t *request, uid_t uid
 	if (!strcmp(verb, "config"))
 		return config_to_json(&en->config);
 	if (!strcmp(verb, "umount"))
-		return serve_umount(s, request, uid);
+		return serve_umount(s, uid);
 	FAIL(&e, EINVAL, SOCKET_REQUEST,
 	     *verb ? "this daemon does not know that verb"
 		   : "not one line with a JSON object and a verb");
@@ -312,10 +298,10 @@ static int no_answer(const struct mount_entry *m, int err, int pid, struct error
 	return FAIL(e, -err, DAEMON_REPLY, m->path, strerror(-err));
 }
 
-int control_ask(const struct mount_entry *m, const char *verb, json_t **answer, int *pid, int *keep,
-		struct error *e)
+int control_ask(const struct mount_entry *m, const char *verb, int limit_ms, json_t **answer,
+		int *pid, int *keep, struct error *e)
 {
-	uint64_t deadline = clock_mono_ns() + ASK_TIMEOUT_MS * NSEC_PER_MSEC;
+	uint64_t deadline = clock_mono_ns() + (uint64_t)limit_ms * NSEC_PER_MSEC;
 	__cleanup_fd int fd = rundir_connect(m->user, m->major, m->minor);
 	struct ucred peer = {.pid = 0};
 	socklen_t len = sizeof(peer);
@@ -330,7 +316,7 @@ int control_ask(const struct mount_entry *m, const char *verb, json_t **answer, 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	if (pid)
 		*pid = peer.pid;
-	request = json_pack("{s:s, s:o}", "verb", verb, "path", json_text(m->path));
+	request = json_pack("{s:s}", "verb", verb);
 	err = send_line(fd, request);
 	json_decref(request);
 	if (!err)

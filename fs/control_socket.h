@@ -7,8 +7,7 @@
  *	{"verb": "status"}	-> what status.json says
  *	{"verb": "failures"}	-> {"failures": [...]}, as failures.json
  *	{"verb": "config"}	-> as config.json
- *	{"verb": "umount"}	-> {"ok": true}, then the connection ends when the daemon has,
- *				   or {"elsewhere": true} if "path" is not its mount point
+ *	{"verb": "umount"}	-> {"ok": true}, then the connection ends when the daemon has
  * Any of them may be answered {"error": ERRNO_NAME, "message": TEXT}.
  */
 #ifndef FS_CONTROL_SOCKET_H
@@ -29,13 +28,16 @@ struct control *control_start(struct fs *fs, int listen_fd,
 /* Takes no more requests, and waits until those in progress are answered. */
 void control_finish(struct control *c);
 
+/* For an answer that needs nothing but the daemon: of the two seconds that a verb may take. */
+#define CONTROL_ASK_MS 1500
+
 /*
- * The verb's side: asks the daemon of @m. Returns 0 and the answer (owned by the caller), or
- * -errno with @e filled: ECONNREFUSED there is no daemon, ETIMEDOUT it does not answer, else what
- * it refused the request with. *pid (may be NULL) is the daemon's. *keep (may be NULL) receives
- * the connection, to wait for its end.
+ * The verb's side: asks the daemon of @m and waits up to @limit_ms for its answer. Returns 0 and
+ * the answer (owned by the caller), or -errno with @e filled: ECONNREFUSED there is no daemon,
+ * ETIMEDOUT it does not answer, else what it refused the request with. *pid (may be NULL) is the
+ * daemon's. *keep (may be NULL) receives the connection, to wait for its end.
  */
-int control_ask(const struct mount_entry *m, const char *verb, json_t **answer, int *pid, int *keep,
-		struct error *e);
+int control_ask(const struct mount_entry *m, const char *verb, int limit_ms, json_t **answer,
+		int *pid, int *keep, struct error *e);
 
 #endif

@@ -354,8 +354,7 @@ int daemon_run(const struct daemon_options *o, struct error *e)
 		unmount_detach(&d->fs, &(struct error){0});
 	withdraw(d);
 	if (d->mounted)
-		if (d->mounted)
-			log_info("%s ends", o->mountpoint);
+		log_info("%s ends", o->mountpoint);
 	if (err == -EBUSY && d->mounted)
 		_exit(0); /* unmounted; a thread is still inside the backing and uses all of this */
 	tear_down(d);

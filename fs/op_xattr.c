@@ -70,8 +70,6 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 		size = REQUEST_MAX_BYTES;
 	len = AS_CALLER(&c, backing_getxattr(&fs->engine->backing, nf.fd, key, buf, size));
 	/* To a permission check of the kernel, a backing without ACLs is a file without one. */
-	if (len == -EOPNOTSUPP && !strncmp(key, "system.posix_acl_", 17))
-		len = -ENODATA;
 	if (len == -EOPNOTSUPP && is_acl(key))
 		len = -ENODATA;
 	reply_value(req, "getxattr", id, len, size, buf);
@@ -116,6 +114,19 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t id, size_t size)
 	tree_fd_put(fs->tree, &nf);
 }
 
+static int set_as(struct fs *fs, const struct caller *c, int fd, const char *name,
+		  const void *value, size_t size, int flags)
+{
+	struct backing *b = &fs->engine->backing;
+
+	if (strcmp(name, "system.posix_acl_access"))
+		return AS_CALLER(c, backing_setxattr(b, fd, name, value, size, flags));
+	/* Who is not of the file's group loses S_ISGID by this, and is told of no error. */
+	creds_become(c);
+	creds_add_groups(c);
+	return backing_setxattr(b, fd, name, value, size, flags);
+}
+
 /* replies: error */
 static void op_setxattr(fuse_req_t req, fuse_ino_t id, const char *name, const char *value,
 			size_t size, int flags)
@@ -126,9 +137,7 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t id, const char *name, const c
 
 	if (!begin(req, "setxattr", id, &c, &nf))
 		return;
-	reply_result(req, "setxattr", id, NULL,
-		     AS_CALLER(&c, backing_setxattr(&fs->engine->backing, nf.fd, name, value, size,
-						    flags)));
+	reply_result(req, "setxattr", id, NULL, set_as(fs, &c, nf.fd, name, value, size, flags));
 	tree_fd_put(fs->tree, &nf);
 }
 

@@ -163,13 +163,17 @@ int rundir_listen(const char *dir, unsigned major, unsigned minor, struct error 
 	struct sockaddr_un sa;
 	__cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int err = socket_address(dir, major, minor, &sa);
+	char name[sizeof(sa.sun_path)];
 
 	if (err)
 		return FAIL(e, -err, RUN_DIR, dir, "its path is too long for a unix socket");
 	remove_dead_sockets(dir);
+	strcpy(name, sa.sun_path);
+	/* Under its name only when it listens: before, it would look like a dead daemon's. */
+	sa.sun_path[strlen(sa.sun_path) - 1] = '_';
 	unlink(sa.sun_path);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) || chmod(sa.sun_path, 0666) ||
-	    listen(fd, 64))
+	    listen(fd, 64) || rename(sa.sun_path, name))
 		return FAIL(e, errno, RUN_DIR, dir, strerror(errno));
 	return take_fd(&fd);
 }

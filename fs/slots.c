@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define NONE	       UINT32_MAX
+#define NONE		UINT32_MAX
 #define LAST_GENERATION 0xFFFFFFFDu /* higher ones are the control directory's numbers */
 
 void slots_init(struct slots *s)

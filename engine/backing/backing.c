@@ -88,28 +88,42 @@ int backing_stat_at(struct backing *b, int dir, const char *name, struct statx *
 	return result(statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_WANTED, stx));
 }
 
+/*
+ * O_DIRECT is a hint, where the backing has none its page cache serves. Given to @fd after the
+ * open, which would make the file before it refuses the flag.
+ */
+static int with_direct(const struct backing *b, int fd, int flags)
+{
+	bool absent = !feature(&b->features, FEATURE_ODIRECT) &&
+		      !feature_untried(&b->features, FEATURE_ODIRECT);
+
+	if (fd >= 0 && (flags & O_DIRECT) && !absent)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_DIRECT);
+	return fd;
+}
+
 /* O_NONBLOCK: should the name have become a FIFO meanwhile, the open fails instead of hanging. */
 int backing_create(struct backing *b, int dir, const char *name, int flags, mode_t mode,
 		   bool *created)
 {
-	int tries, fd = -EEXIST;
+	int tries, fd = -EEXIST, direct = flags & O_DIRECT;
 
-	flags |= O_NONBLOCK;
+	flags = (flags & ~O_DIRECT) | O_NONBLOCK;
 	*created = true;
 	if (flags & O_EXCL)
-		return open_beneath(b, dir, name, flags | O_CREAT, mode);
+		return with_direct(b, open_beneath(b, dir, name, flags | O_CREAT, mode), direct);
 	/* Each may lose against somebody who removes or makes the name in between. */
 	for (tries = 0; tries < 100; tries++) {
 		*created = true;
 		fd = open_beneath(b, dir, name, flags | O_CREAT | O_EXCL, mode);
 		if (fd != -EEXIST)
-			return fd;
+			break;
 		*created = false;
 		fd = open_beneath(b, dir, name, flags & ~(O_CREAT | O_EXCL), 0);
 		if (fd != -ENOENT)
-			return fd;
+			break;
 	}
-	return fd;
+	return with_direct(b, fd, direct);
 }
 
 int backing_mkdir(struct backing *b, int dir, const char *name, mode_t mode)
@@ -167,16 +181,10 @@ int backing_stat(struct backing *b, int fd, struct statx *stx)
 int backing_reopen(struct backing *b, int fd, int flags)
 {
 	char entry[16];
-	int new_fd;
+	int direct = flags & O_DIRECT;
 
-	flags = (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL)) | O_CLOEXEC;
-	if (!feature(&b->features, FEATURE_ODIRECT) &&
-	    !feature_untried(&b->features, FEATURE_ODIRECT))
-		flags &= ~O_DIRECT;
-	new_fd = openat(b->proc_fd, fd_entry(fd, entry), flags);
-	if (new_fd < 0 && errno == EINVAL && (flags & O_DIRECT))
-		new_fd = openat(b->proc_fd, entry, flags & ~O_DIRECT);
-	return result(new_fd);
+	flags = (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
+	return with_direct(b, result(openat(b->proc_fd, fd_entry(fd, entry), flags)), direct);
 }
 
 int backing_readlink(struct backing *b, int pin, char *buf, size_t size)

@@ -97,7 +97,8 @@ static void probe_files(struct features *f, int dir)
 	if (fd < 0)
 		return;
 	close(fd);
-	fd = openat(dir, a, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	/* By now another user may have put a link or a FIFO there. */
+	fd = openat(dir, a, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	features_set(f, FEATURE_ODIRECT, fd >= 0);
 	if (fd >= 0)
 		close(fd);

@@ -7,7 +7,10 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
 
 void log_set_level(enum log_level level);
 
-/* From now on, write to syslog as "ckptfs[pid]". */
+/*
+ * From now on, write to syslog as "ckptfs[pid]". Never waits for its reader: what that does not
+ * take is lost, and how much it was stands behind the next message that it takes.
+ */
 void log_to_syslog(void);
 
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

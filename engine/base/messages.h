@@ -28,6 +28,7 @@
 #define MSG_BACKING_IS_MOUNT "%s lies inside the ckptfs mount %s. Nothing was changed; name the backing directory of that mount instead"
 #define MSG_FORMAT_NEWER "%s/.ckptfs/version.json has format %lld, this ckptfs knows up to %d. Nothing was changed; use a newer ckptfs"
 #define MSG_FORMAT_BROKEN "%s/.ckptfs/version.json is damaged: %s. No file of yours is affected; move it away and run: ckptfs init %s"
+#define MSG_FORMAT_LINK "%s/.ckptfs is a symbolic link, which ckptfs does not follow. Nothing was changed; remove the link, then run: ckptfs init %s"
 #define MSG_INIT_FAILED "cannot make %s/.ckptfs: %s. Nothing else was changed; run ckptfs init as a user who may write there"
 
 /* mount: the mount point and FUSE */
@@ -53,6 +54,7 @@
 #define MSG_UMOUNT_FAILED "cannot unmount %s: %s"
 #define MSG_UMOUNT_COVERED "another filesystem (%s) is mounted over %s. Nothing was changed; first unmount that one: umount %s"
 #define MSG_UMOUNT_REMAINS "%s is unmounted, but the same filesystem is also mounted at %s, so its daemon (pid %d) goes on"
+#define MSG_UMOUNT_SLOW "the daemon of %s (pid %d) has been unmounting it for %d s and goes on with that; nothing is lost. `ckptfs status` tells what it waits for; to cut programs loose that use the mount (they get errors): ckptfs umount --force %s"
 #define MSG_UMOUNT_TIMEOUT "%s is unmounted here, but its daemon (pid %d) has not ended within %d s: it waits for the backing, or another mount namespace (a container) still has the mount. Nothing that was acknowledged is lost"
 #define MSG_SOCKET_REQUEST "request refused: %s"
 

@@ -20,20 +20,37 @@ const char *format_parse(const char *text, size_t len, struct format *f, long lo
 	const json_t *number = json_object_get(root, "ckptfs");
 	const char *uuid = json_string_value(json_object_get(root, "uuid"));
 	const char *problem = NULL;
+	bool has_uuid = uuid && strlen(uuid) == sizeof(f->uuid) - 1;
 
 	if (!root)
 		problem = "not JSON";
 	else if (!json_is_integer(number) || json_integer_value(number) < 1)
 		problem = "no format number in key 'ckptfs'";
-	else if (!uuid || strlen(uuid) != sizeof(f->uuid) - 1)
-		problem = "no uuid";
+	else if (json_integer_value(number) <= FORMAT_VERSION && !has_uuid)
+		problem = "no uuid"; /* a newer format may do without */
 	if (!problem) {
 		*version = json_integer_value(number);
-		memcpy(f->uuid, uuid, sizeof(f->uuid));
+		if (has_uuid)
+			memcpy(f->uuid, uuid, sizeof(f->uuid));
 		f->present = true;
 	}
 	json_decref(root);
 	return problem;
+}
+
+/* Opens .ckptfs itself, never what a link of that name leads to. -ELOOP: it is such a link. */
+static int open_dir(int root_fd, int access)
+{
+	int fd = openat(root_fd, FORMAT_DIR, access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int err = -errno;
+	struct stat st;
+
+	if (fd >= 0)
+		return fd;
+	if (err == -ENOTDIR && !fstatat(root_fd, FORMAT_DIR, &st, AT_SYMLINK_NOFOLLOW) &&
+	    S_ISLNK(st.st_mode))
+		err = -ELOOP;
+	return err;
 }
 
 int format_read(int root_fd, const char *path, struct format *f, struct error *e)
@@ -42,12 +59,18 @@ int format_read(int root_fd, const char *path, struct format *f, struct error *e
 	const char *problem;
 	long long version;
 	ssize_t len;
+	__cleanup_fd int dir = open_dir(root_fd, O_PATH);
 	__cleanup_fd int fd = -1;
 
 	memset(f, 0, sizeof(*f));
-	fd = openat(root_fd, FORMAT_DIR "/" FORMAT_FILE,
-		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+	if (dir == -ENOENT || dir == -ENOTDIR)
+		return 0;
+	if (dir == -ELOOP)
+		return FAIL(e, ELOOP, FORMAT_LINK, path, path);
+	if (dir < 0)
+		return FAIL(e, -dir, FORMAT_BROKEN, path, strerror(-dir), path);
+	fd = openat(dir, FORMAT_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0)
 		return FAIL(e, errno, FORMAT_BROKEN, path, strerror(errno), path);
@@ -77,11 +100,24 @@ static int make_uuid(char uuid[37])
 	return 0;
 }
 
+/*
+ * Makes the directory @name unless something of that name is there. Who owns @dirfd can put
+ * another thing in its place at any moment: so its mode is changed by descriptor (umask or default
+ * ACL may have lessened it), and only if it is still ours.
+ */
 static int make_dir(int dirfd, const char *name, mode_t mode)
 {
-	if (!mkdirat(dirfd, name, 0700))
-		return fchmodat(dirfd, name, mode, 0) ? -errno : 0;
-	return errno == EEXIST ? 0 : -errno;
+	struct stat st;
+	__cleanup_fd int fd = -1;
+
+	if (mkdirat(dirfd, name, mode))
+		return errno == EEXIST ? 0 : -errno;
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (st.st_uid != geteuid() || (st.st_mode & 07777) == mode)
+		return 0;
+	return fchmod(fd, mode) ? -errno : 0;
 }
 
 /* Writes version.json under a temporary name and links it: who comes second keeps the first. */
@@ -124,9 +160,9 @@ static int init_tree(int root_fd)
 
 	if (err)
 		return err;
-	fd = openat(root_fd, FORMAT_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = open_dir(root_fd, O_RDONLY);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = make_dir(fd, "txn", 01777);
 	if (!err)
 		err = make_dir(fd, "nodes", 01777);
@@ -174,7 +210,7 @@ int format_check_nested(int root_fd, const char *path, struct error *e)
 	int depth;
 
 	if (at < 0)
-		return -errno;
+		return FAIL(e, errno, BACKING_UNUSABLE, path, strerror(errno));
 	for (depth = 0; depth < PATH_MAX / 2; depth++) {
 		int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		bool top;
@@ -193,5 +229,5 @@ int format_check_nested(int root_fd, const char *path, struct error *e)
 			return FAIL(e, EBUSY, BACKING_NESTED, path, above, above);
 		}
 	}
-	return -ELOOP;
+	return FAIL(e, ELOOP, BACKING_UNUSABLE, path, strerror(ELOOP));
 }

@@ -29,7 +29,7 @@ int format_init(int root_fd, const char *path, struct error *e);
 
 /*
  * Reads and validates version.json. A missing one is no error: f->present says. Returns 0 or
- * -errno with @e filled (newer format, damaged file).
+ * -errno with @e filled (newer format, damaged file, .ckptfs a symbolic link).
  */
 int format_read(int root_fd, const char *path, struct format *f, struct error *e);
 
@@ -37,8 +37,8 @@ int format_read(int root_fd, const char *path, struct format *f, struct error *e
 const char *format_parse(const char *text, size_t len, struct format *f, long long *version);
 
 /*
- * Refuses a directory below another ckptfs backing. Returns 0, -EBUSY with @e filled, or
- * -errno of the walk.
+ * Refuses a directory below another ckptfs backing. Returns 0, -EBUSY, or -errno
+ * of the walk; @e filled.
  */
 int format_check_nested(int root_fd, const char *path, struct error *e);
 

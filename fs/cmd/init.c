@@ -19,7 +19,7 @@ static int do_init(const char *path)
 	struct mount_entry m;
 	int err;
 
-	umask(022);
+	umask(0); /* modes are given in full */
 	if (!mountinfo_resolve(path, resolved) && mountinfo_find_ckptfs(resolved, &m)) {
 		FAIL(&e, EBUSY, BACKING_IS_MOUNT, path, m.path);
 		complain(e.text);

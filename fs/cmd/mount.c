@@ -33,7 +33,7 @@ static int clear_mountpoint(const char *point, struct error *e)
 
 	if (!mountinfo_find_ckptfs(point, &m) || strcmp(m.path, point))
 		return 0;
-	err = control_ask(&m, "status", &answer, &pid, NULL, e);
+	err = control_ask(&m, "status", CONTROL_ASK_MS, &answer, &pid, NULL, e);
 	json_decref(answer);
 	if (err != -ECONNREFUSED || mountinfo_probe(point, PROBE_MS) != MOUNT_DEAD)
 		return FAIL(e, EBUSY, ALREADY_MOUNTED, point, m.source, pid, point);

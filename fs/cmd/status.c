@@ -119,7 +119,7 @@ static int do_status(const char *path, bool json)
 
 	if (!find_mount(path, &m))
 		return EXIT_NO;
-	if (control_ask(&m, "status", &status, &pid, NULL, &e)) {
+	if (control_ask(&m, "status", CONTROL_ASK_MS, &status, &pid, NULL, &e)) {
 		print_trouble(&m, &e, pid, json);
 		return EXIT_NO;
 	}
@@ -128,7 +128,7 @@ static int do_status(const char *path, bool json)
 		putchar('\n');
 	} else {
 		if (json_get_int(status, "failures", 0) &&
-		    control_ask(&m, "failures", &failures, NULL, NULL, &e))
+		    control_ask(&m, "failures", CONTROL_ASK_MS, &failures, NULL, NULL, &e))
 			complain(e.text);
 		print_status(status, json_object_get(failures, "failures"));
 	}

@@ -22,8 +22,16 @@ static int refuse(const struct error *e)
 	return EXIT_NO;
 }
 
+static int left_ms(uint64_t deadline)
+{
+	uint64_t now = clock_mono_ns();
+
+	return now < deadline ? (int)((deadline - now) / NSEC_PER_MSEC) : 0;
+}
+
 /* The daemon has let go of the mount; wait until it has let go of everything. */
-static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeout_s)
+static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeout_s,
+			uint64_t deadline)
 {
 	/* Its connections close a moment before the process is gone. */
 	__cleanup_fd int process = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -37,8 +45,8 @@ static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeou
 		complain(text);
 		return EXIT_DONE;
 	}
-	if (poll(&closed, 1, timeout_s * 1000) > 0 &&
-	    (process < 0 || poll(&gone, 1, timeout_s * 1000) > 0))
+	if (poll(&closed, 1, left_ms(deadline)) > 0 &&
+	    (process < 0 || poll(&gone, 1, left_ms(deadline)) > 0))
 		return EXIT_DONE;
 	MESSAGE(text, UMOUNT_TIMEOUT, m->path, pid, timeout_s);
 	complain(text);
@@ -56,14 +64,42 @@ static int by_force(const struct mount_entry *m)
 	return unmount_path(m, true, &e) ? refuse(&e) : EXIT_DONE;
 }
 
-/* No daemon answers. If it is dead, nothing can be lost by detaching. */
+/* There is no daemon. If the mount is dead too, nothing can be lost by detaching. */
 static int without_daemon(const struct mount_entry *m, const struct error *why)
 {
 	struct error e;
 
-	if (why->err != ECONNREFUSED || mountinfo_probe(m->path, PROBE_MS) == MOUNT_ALIVE)
+	if (mountinfo_probe(m->path, PROBE_MS) == MOUNT_ALIVE)
 		return refuse(why);
 	return unmount_path(m, false, &e) ? refuse(&e) : EXIT_DONE;
+}
+
+/* Does the daemon, whose status is @s, serve its mount at another path? Then @m is a bind mount. */
+static bool is_elsewhere(const struct mount_entry *m, const json_t *s)
+{
+	json_t *here = json_text(m->path), *there = json_object_get(s, "mountpoint");
+	bool elsewhere = there && !json_equal(here, there);
+
+	json_decref(here);
+	return elsewhere;
+}
+
+/* Asks the daemon, which answered a moment ago: unmounting may take its time. */
+static int by_daemon(const struct mount_entry *m, int timeout_s)
+{
+	int ms = timeout_s * 1000 > CONTROL_ASK_MS ? timeout_s * 1000 : CONTROL_ASK_MS, pid, err;
+	uint64_t deadline = clock_mono_ns() + (uint64_t)ms * NSEC_PER_MSEC;
+	__cleanup_fd int fd = -1;
+	struct error e;
+	json_t *answer;
+
+	err = control_ask(m, "umount", ms, &answer, &pid, &fd, &e);
+	json_decref(answer);
+	if (!err)
+		return wait_for_end(m, fd, pid, timeout_s, deadline);
+	if (err == -ETIMEDOUT)
+		FAIL(&e, ETIMEDOUT, UMOUNT_SLOW, m->path, pid, timeout_s, m->path);
+	return err == -ECONNREFUSED ? without_daemon(m, &e) : refuse(&e);
 }
 
 static int do_umount(const char *path, int timeout_s, bool force)
@@ -71,10 +107,8 @@ static int do_umount(const char *path, int timeout_s, bool force)
 	char resolved[PATH_MAX];
 	struct mount_entry m;
 	struct error e;
-	json_t *answer;
-	__cleanup_fd int fd = -1;
+	json_t *status;
 	bool elsewhere;
-	int pid;
 
 	if (!find_mount(path, &m))
 		return EXIT_NO;
@@ -84,16 +118,13 @@ static int do_umount(const char *path, int timeout_s, bool force)
 	}
 	if (force)
 		return by_force(&m);
-	if (!control_ask(&m, "umount", &answer, &pid, &fd, &e)) {
-		elsewhere = json_is_true(json_object_get(answer, "elsewhere"));
-		json_decref(answer);
-		if (elsewhere)
-			return unmount_bind(&m, &e) ? refuse(&e) : EXIT_DONE;
-		return wait_for_end(&m, fd, pid, timeout_s);
-	}
-	if (e.err == ECONNREFUSED || e.err == ETIMEDOUT)
-		return without_daemon(&m, &e);
-	return refuse(&e);
+	if (control_ask(&m, "status", CONTROL_ASK_MS, &status, NULL, NULL, &e))
+		return e.err == ECONNREFUSED ? without_daemon(&m, &e) : refuse(&e);
+	elsewhere = is_elsewhere(&m, status);
+	json_decref(status);
+	if (!elsewhere)
+		return by_daemon(&m, timeout_s);
+	return unmount_bind(&m, &e) ? refuse(&e) : EXIT_DONE;
 }
 
 static int run_umount(const struct verb *v, int argc, char **argv)

@@ -25,6 +25,8 @@ bad() {
 echo '{"ckptfs": 999, "uuid": "00000000-0000-4000-8000-000000000000"}' >"$file"
 bad "has format 999, this ckptfs knows up to"
 assert_contains "$OUT" "use a newer ckptfs"
+echo '{"ckptfs": 2, "later": true}' >"$file"
+bad "has format 2, this ckptfs knows up to"
 echo '{"ckptfs": 0, "uuid": "00000000-0000-4000-8000-000000000000"}' >"$file"
 bad "is damaged: no format number in key 'ckptfs'"
 assert_contains "$OUT" "No file of yours is affected; move it away and run: ckptfs init $BACK"

@@ -2,6 +2,9 @@
 /* Features: what the environment turns off stays off; probing leaves nothing behind. */
 #include "tests/unit/unit.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "engine/backing/features.h"
 #include "engine/base/json.h"
 #include "engine/format/format.h"
@@ -139,6 +142,43 @@ static void probing_leaves_nothing(void **state)
 	close(dir);
 }
 
+static atomic_bool stop;
+static int top;
+
+static void *swap_for_a_fifo(void *arg)
+{
+	char name[64];
+
+	(void)arg;
+	snprintf(name, sizeof(name), FORMAT_DIR "/probe-%d-a", (int)getpid());
+	while (!stop) {
+		mkfifoat(top, "fifo", 0666);
+		renameat2(top, "fifo", top, name, RENAME_EXCHANGE);
+	}
+	return NULL;
+}
+
+/* Another user may own .ckptfs. (Else this never ends.) */
+static void probing_waits_for_no_fifo(void **state)
+{
+	struct error e;
+	pthread_t thread;
+	int i;
+
+	(void)state;
+	top = scratch_fd();
+	assert_int_equal(format_init(top, "here", &e), 0);
+	assert_int_equal(pthread_create(&thread, NULL, swap_for_a_fifo, NULL), 0);
+	for (i = 0; i < 5000; i++) {
+		struct features f = with_env(NULL);
+
+		features_probe(&f, top, true);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	close(top);
+}
+
 static void without_the_format_directory_less_is_tried(void **state)
 {
 	struct features f = with_env(NULL);
@@ -159,6 +199,7 @@ int main(void)
 		cmocka_unit_test(findings_do_not_turn_on_what_is_off),
 		cmocka_unit_test(json_has_a_word_for_each),
 		cmocka_unit_test(probing_leaves_nothing),
+		cmocka_unit_test(probing_waits_for_no_fifo),
 		cmocka_unit_test(without_the_format_directory_less_is_tried),
 	};
 

@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include <sys/file.h>
+#include <sys/syscall.h>
 
 #include "engine/format/format.h"
 
@@ -29,6 +30,8 @@ static void good_texts_parse(void **state)
 	/* What a later version adds is no reason to refuse. */
 	assert_null(parse("{\"ckptfs\": 99, \"uuid\": \"" UUID "\", \"new\": []}", &version));
 	assert_int_equal(version, 99);
+	assert_null(parse("{\"ckptfs\": 98, \"id\": 5}", &version)); /* nor what it leaves out */
+	assert_int_equal(version, 98);
 }
 
 static void damaged_texts_are_told(void **state)
@@ -181,7 +184,72 @@ static void newer_formats_are_refused(void **state)
 	assert_contains(e.text, "format 2");
 	assert_contains(e.text, "knows up to 1");
 	assert_int_equal(format_init(dir, "here", &e), -EPROTO);
+	make_file(dir, ".ckptfs/version.json", "{\"ckptfs\": 3}");
+	assert_int_equal(format_read(dir, "here", &f, &e), -EPROTO);
+	assert_contains(e.text, "format 3");
 	close(dir);
+}
+
+/* A backing's owner may have made .ckptfs a link out of it. */
+static void linked_directories_are_refused(void **state)
+{
+	struct format f;
+	struct error e;
+	struct stat st;
+	char outside[PATH_MAX];
+	int dir = scratch_fd(), out = open(scratch_dir(outside), O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	assert_int_equal(format_init(out, outside, &e), 0);
+	assert_int_equal(chmod(outside, 0700), 0);
+	assert_int_equal(unlinkat(out, ".ckptfs/nodes", AT_REMOVEDIR), 0);
+	snprintf(outside + strlen(outside), sizeof(outside) - strlen(outside), "/.ckptfs");
+	assert_int_equal(chmod(outside, 0700), 0);
+	assert_int_equal(symlinkat(outside, dir, ".ckptfs"), 0);
+	assert_int_equal(format_read(dir, "here", &f, &e), -ELOOP);
+	assert_contains(e.text, "here/.ckptfs is a symbolic link");
+	assert_false(f.present);
+	assert_int_equal(format_init(dir, "here", &e), -ELOOP);
+	assert_contains(e.text, "here/.ckptfs is a symbolic link");
+	assert_int_equal(stat(outside, &st), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	assert_int_equal(faccessat(out, ".ckptfs/nodes", F_OK, 0), -1);
+	close(out);
+	close(dir);
+}
+
+static int swap_in =
+	-1; /* the backing, whose owner waits for .ckptfs to be made; -1: nobody waits */
+static char victim[PATH_MAX];
+
+/* In place of libc's, also for the engine. */
+int mkdirat(int dir, const char *name, mode_t mode)
+{
+	int r = (int)syscall(SYS_mkdirat, dir, name, mode);
+
+	if (!r && swap_in >= 0 && !strcmp(name, ".ckptfs")) {
+		assert_int_equal(renameat(dir, name, dir, "old"), 0);
+		assert_int_equal(symlinkat(victim, dir, name), 0);
+	}
+	return r;
+}
+
+static void init_changes_nothing_that_is_swapped_in(void **state)
+{
+	struct error e;
+	struct stat st;
+
+	(void)state;
+	swap_in = scratch_fd();
+	scratch_dir(victim);
+	assert_int_equal(chmod(victim, 0700), 0);
+	assert_true(format_init(swap_in, "here", &e) < 0);
+	assert_contains(e.text, "here/.ckptfs");
+	assert_int_equal(stat(victim, &st), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	assert_int_equal(rmdir(victim), 0); /* empty */
+	close(swap_in);
+	swap_in = -1;
 }
 
 static void damaged_files_are_left_alone(void **state)
@@ -250,6 +318,8 @@ static void nested_backings_are_found(void **state)
 	assert_int_equal(format_check_nested(sub, "sub", &e), -EBUSY);
 	assert_contains(e.text, "sub lies inside /");
 	assert_int_equal(format_check_nested(dir, "top", &e), 0);
+	assert_int_equal(format_check_nested(-1, "closed", &e), -EBADF);
+	assert_contains(e.text, "closed");
 	assert_int_equal(count_fds(), before);
 	close(sub);
 	close(dir);
@@ -265,6 +335,8 @@ int main(void)
 		cmocka_unit_test(init_completes_what_is_missing),
 		cmocka_unit_test(init_at_once_agrees),
 		cmocka_unit_test(newer_formats_are_refused),
+		cmocka_unit_test(linked_directories_are_refused),
+		cmocka_unit_test(init_changes_nothing_that_is_swapped_in),
 		cmocka_unit_test(damaged_files_are_left_alone),
 		cmocka_unit_test(odd_files_do_not_mislead),
 		cmocka_unit_test(nested_backings_are_found),

@@ -462,6 +462,42 @@ static void an_open_handle_serves_as_a_pin(void **state)
 	end();
 }
 
+static void released_handles_are_unknown(void **state)
+{
+	struct handle *h, *used;
+	uint64_t id, next;
+	struct node *n;
+	int err;
+
+	(void)state;
+	begin(BUDGET);
+	make_file(top, "a", "");
+	n = node_get(t, id_of(root, "a"));
+	h = handle_create(t, n, openat(top, "a", O_RDONLY), O_RDONLY);
+	assert_non_null(h);
+	id = h->id;
+	assert_null(handle_get(t, 0));
+	assert_null(handle_get(t, (uint32_t)id));
+	assert_null(handle_get(t, id + 1));
+	assert_null(handle_get(t, UINT64_MAX));
+	used = handle_get(t, id);
+	assert_ptr_equal(used, h);
+	handle_put(t, h, &err);
+	assert_int_equal(en->metrics.open_handles, 1);
+	handle_put(t, used, &err);
+	assert_null(handle_get(t, id));
+	h = handle_create(t, n, openat(top, "a", O_RDONLY), O_RDONLY);
+	assert_non_null(h);
+	next = h->id;
+	assert_true(next != id);
+	assert_null(handle_get(t, id));
+	handle_put(t, h, &err);
+	assert_null(handle_get(t, next));
+	assert_int_equal(en->metrics.open_handles, 0);
+	node_put(t, n);
+	end();
+}
+
 static void nothing_is_left_open(void **state)
 {
 	uint64_t ids[MANY];
@@ -692,6 +728,7 @@ int main(void)
 		cmocka_unit_test(an_evicted_node_is_found_only_where_it_was),
 		cmocka_unit_test(a_pin_in_use_is_not_evicted),
 		cmocka_unit_test(an_open_handle_serves_as_a_pin),
+		cmocka_unit_test(released_handles_are_unknown),
 		cmocka_unit_test(nothing_is_left_open),
 		cmocka_unit_test(forgetting_from_the_top_frees_all),
 		cmocka_unit_test(deep_trees_need_no_deep_stack),
