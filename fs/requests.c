@@ -427,20 +427,28 @@ static void mark_late(struct requests *rs, struct request *r)
 		late_began(rs->fs->tree, r->late);
 }
 
-/* Lock held. A WRITE of pages that takes too long counts as done: see late.h. */
-static void answer_page_write(struct requests *rs, struct request *r, uint64_t now)
+/*
+ * Lock held. A WRITE of pages that takes too long counts as done: see late.h. While one is late,
+ * the next ones count so at once: a process that ends writes the pages of its files in turn.
+ */
+static void answer_page_write(struct requests *rs, struct request *r)
 {
 	const struct fuse_write_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
+	uint64_t waited = clock_mono_ns() - r->started_ns;
 	struct {
 		struct fuse_out_header header;
 		struct fuse_write_out write;
 	} out = {{sizeof(out), 0, r->unique}, {.size = in->size}};
 
-	if (now - r->started_ns < INTERRUPT_GRACE_NS || r->behind || rs->nr_early == MAX_EARLY ||
-	    atomic_exchange(&r->answered, true))
+	if (r->behind || rs->nr_early == MAX_EARLY ||
+	    (!rs->nr_early && waited < INTERRUPT_GRACE_NS))
 		return;
-	rs->nr_early++;
 	r->held = handle_get(rs->fs->tree, in->fh);
+	if (!r->held)
+		return; /* its server will say so */
+	rs->nr_early++;
+	if (atomic_exchange(&r->answered, true))
+		return; /* it ended just now, and gives the handle back */
 	mark_late(rs, r);
 	if (write(rs->fd, &out, sizeof(out)) < 0)
 		log_debug("reply to a write of pages: %m");
@@ -471,7 +479,7 @@ static bool watch_one(struct requests *rs, struct request *r, uint64_t now, bool
 	if (atomic_load(&r->answered))
 		return false;
 	if (is_page_write(r))
-		answer_page_write(rs, r, now);
+		answer_page_write(rs, r);
 	if (due(r, now, &waited) && give_up(rs, r)) {
 		*abandoned = true;
 		if (r->queued) {
@@ -757,6 +765,8 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		return NEXT_AGAIN;
 	}
 	r->behind = is_page_write(r) && late_any(rs->fs->tree, r->nodeid);
+	if (is_page_write(r) && rs->nr_early)
+		answer_page_write(rs, r);
 	if (!leave_device(rs, r, more)) {
 		r->queued = true;
 		list_append(&rs->queued, &r->link);

@@ -16,32 +16,56 @@
 
 extern char **environ;
 
-/* An ordinary user unmounts through the setuid helper. */
-static int run_fusermount(const char *path, bool lazy)
+/*
+ * An ordinary user unmounts through the setuid helper. -EBUSY, or -EPERM with what it said in
+ * @said.
+ */
+static int run_fusermount(const char *path, bool lazy, char said[256])
 {
-	char *argv[] = {"fusermount3", "-u", lazy ? "-z" : "-q", "--", (char *)path, NULL};
+	char *argv[] = {"fusermount3",
+			"-u",
+			lazy ? "-z" : "--",
+			lazy ? "--" : (char *)path,
+			lazy ? (char *)path : NULL,
+			NULL};
 	posix_spawn_file_actions_t actions;
-	int status, err;
+	int status, err, pipes[2];
+	ssize_t n;
 	pid_t pid;
 
+	if (pipe2(pipes, O_CLOEXEC))
+		return -errno;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, pipes[1], 2);
 	err = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
+	close(pipes[1]);
+	n = err ? 0 : read(pipes[0], said, 255);
+	said[n > 0 ? n : 0] = '\0';
+	said[strcspn(said, "\n")] = '\0';
+	close(pipes[0]);
 	if (err)
 		return -err;
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	/* It says no more than yes or no; in use is by far the usual no. */
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return strstr(said, "busy") || !*said ? -EBUSY : -EPERM;
 }
 
-static int do_umount(const char *path, int flags)
+/* What to tell of a failure @err of do_umount. */
+static const char *reason(int err, const char *said)
 {
+	return *said ? said : strerror(-err);
+}
+
+static int do_umount(const char *path, int flags, char said[256])
+{
+	*said = '\0';
 	if (geteuid() != 0)
-		return run_fusermount(path, flags & MNT_DETACH);
+		return run_fusermount(path, flags & MNT_DETACH, said);
 	return umount2(path, flags | UMOUNT_NOFOLLOW) ? -errno : 0;
 }
 
@@ -59,42 +83,43 @@ static int check_on_top(const struct fs *fs, struct error *e)
 
 int unmount_self(struct fs *fs, struct error *e)
 {
-	char users[512];
+	char users[512], said[256];
 	int err = check_on_top(fs, e);
 
 	if (err)
 		return err;
-	err = do_umount(fs->mountpoint, 0);
+	err = do_umount(fs->mountpoint, 0, said);
 
 	if (err == -EBUSY) {
 		unmount_users(fs->mountpoint, users, sizeof(users));
 		return FAIL(e, EBUSY, UMOUNT_BUSY, fs->mountpoint, users);
 	}
 	if (err)
-		return FAIL(e, -err, UMOUNT_FAILED, fs->mountpoint, strerror(-err));
+		return FAIL(e, -err, UMOUNT_FAILED, fs->mountpoint, reason(err, said));
 	return 0;
 }
 
 int unmount_detach(struct fs *fs, struct error *e)
 {
-	char users[512];
+	char users[512], said[256];
 	int err = check_on_top(fs, e);
 
 	if (err)
 		return err;
 	unmount_users(fs->mountpoint, users, sizeof(users));
-	err = do_umount(fs->mountpoint, MNT_DETACH);
+	err = do_umount(fs->mountpoint, MNT_DETACH, said);
 	if (err)
-		return FAIL(e, -err, UMOUNT_FAILED, fs->mountpoint, strerror(-err));
+		return FAIL(e, -err, UMOUNT_FAILED, fs->mountpoint, reason(err, said));
 	MESSAGE(e->text, DETACHED, fs->mountpoint, users);
 	return 0;
 }
 
 int unmount_bind(const struct mount_entry *m, struct error *e)
 {
-	int err = do_umount(m->path, 0);
+	char said[256];
+	int err = do_umount(m->path, 0, said);
 
-	return err ? FAIL(e, -err, UMOUNT_FAILED, m->path, strerror(-err)) : 0;
+	return err ? FAIL(e, -err, UMOUNT_FAILED, m->path, reason(err, said)) : 0;
 }
 
 /* The kernel lets the user who mounted write here; root need not, MNT_FORCE does the same. */
@@ -113,13 +138,14 @@ static void abort_connection(const struct mount_entry *m)
 
 int unmount_path(const struct mount_entry *m, bool abort, struct error *e)
 {
+	char said[256];
 	int err;
 
 	if (abort)
 		abort_connection(m);
-	err = do_umount(m->path, MNT_DETACH | (abort ? MNT_FORCE : 0));
+	err = do_umount(m->path, MNT_DETACH | (abort ? MNT_FORCE : 0), said);
 	if (err)
-		return FAIL(e, -err, UMOUNT_FAILED, m->path, strerror(-err));
+		return FAIL(e, -err, UMOUNT_FAILED, m->path, reason(err, said));
 	return 0;
 }
 
