@@ -15,9 +15,11 @@ WERROR ?= 1
 J ?= $(shell nproc)
 
 # Debian packages: what the build needs, then what the tests need. The README says why each.
-PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev
+PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev liburing-dev libxxhash-dev
 PACKAGES_TEST := python3 python3-venv libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps mergerfs bindfs
 PACKAGES_HEAVY := clang libclang-rt-14-dev clang-format shellcheck mandoc
+PACKAGES_BENCH := rclone
+PACKAGES_KERNEL := qemu-system-x86
 
 ifneq ($(V),1)
 Q := @
@@ -32,7 +34,7 @@ override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes -Wmissing-protot
 override LDFLAGS += -pthread $(SANITIZE)
 
 # Asked for only when something is compiled, so that `make deps` works without them.
-PKGS := fuse3 jansson
+PKGS := fuse3 jansson liburing libxxhash
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 
@@ -43,6 +45,8 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 TOOL_DIRS := $(patsubst %/main.c,%,$(wildcard tests/*/main.c))
 BENCH_SRC := $(wildcard tests/bench/*.c)
 HELPER_SRC := $(wildcard tests/helpers/*.c)
+# Backings that record, fail or wait: linked into the unit tests.
+TEST_BACKING_SRC := $(wildcard tests/backing/*.c)
 
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 ENGINE_LIB := $(O)/lib/libengine.a
@@ -53,7 +57,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp
 
-.PHONY: all deps deps-test deps-heavy demo check check-asan check-tsan check-fallbacks bench lint \
+.PHONY: all deps deps-test deps-heavy demo check check-asan check-tsan check-fallbacks check-kernel bench lint \
 	install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs
@@ -81,11 +85,15 @@ $(O)/obj/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
+ifeq ($(shell uname -m),x86_64)
+$(O)/obj/engine/content/hash_avx2.o: override CFLAGS += -mavx2
+endif
+
 # --- test programs ---
 
 tests: all $(TEST_PROGRAMS)
 
-$(O)/tests/unit/%.t: $(O)/obj/tests/unit/%.o $(ENGINE_LIB) \
+$(O)/tests/unit/%.t: $(O)/obj/tests/unit/%.o $(call obj,$(TEST_BACKING_SRC)) $(ENGINE_LIB) \
 		$(filter-out $(O)/obj/fs/main.o $(O)/obj/fs/cmd/%,$(call obj,$(FS_SRC)))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
@@ -159,7 +167,13 @@ check: deps-test
 # The same suite where kernel and host offer nothing beyond the minimum.
 check-fallbacks: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)CKPTFS_TEST_FEATURES_OFF=passthrough,direct_mmap,openat2,btime,xattr,odirect,rename_flags CKPTFS_TEST_PIN_BUDGET=4 tests/run --build $(O) tests/fs tests/posix tests/random $(ARGS)
+	$(Q)CKPTFS_TEST_FEATURES_OFF=passthrough,direct_mmap,openat2,btime,xattr,odirect,rename_flags,io_uring CKPTFS_TEST_PIN_BUDGET=4 tests/run --build $(O) tests/fs tests/posix tests/random $(ARGS)
+
+# The same on the kernel of Debian 12, in a virtual machine; without qemu the script says so and that is all.
+check-kernel: deps-test
+	-$(call install_packages,$(PACKAGES_KERNEL))
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)tests/kernel/run $(O) $(ARGS)
 
 # A sanitizer's findings in a daemon go to files, and any file there is a failure.
 define run_sanitized
@@ -178,7 +192,8 @@ check-tsan: deps-heavy
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)/tsan SAN=thread tests
 	$(call run_sanitized,tsan,tests/unit tests/fs tests/cli tests/random)
 
-bench: deps-heavy
+bench: deps-test
+	$(call install_packages,$(PACKAGES_BENCH))
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) CKPTFS=$(abspath $(O))/bin/ckptfs python3 tests/bench/bench.py $(ARGS)
 
@@ -213,9 +228,11 @@ help:
 	@echo '  make demo         unmodified programs on a plain directory and on a mount, compared'
 	@echo '  make check        the test suite (ARGS="-k rename" runs a part; see tests/README.md)'
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
+	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
 	@echo '  make check-tsan   the suite under ThreadSanitizer'
-	@echo '  make bench        measure against the plain directory, mergerfs and bindfs'
+	@echo '  make bench        measure against plain directories, fio and other FUSE filesystems'
+	@echo '                    (ARGS="--only save --rounds 9 --size 512"; --help tells more)'
 	@echo '  make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo '  make lint         formatting, layering, shell, man pages'
 	@echo '  make install      to prefix=$(prefix), below DESTDIR'

@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/base/cleanup.h"
+
+#define DRAIN_NAP_NS (10 * NSEC_PER_MSEC)
+
 static int prepare_format(struct engine *en, struct error *e)
 {
 	struct error ignored;
@@ -20,8 +24,43 @@ static int prepare_format(struct engine *en, struct error *e)
 	return format_read(en->backing.root_fd, en->backing.path, &en->format, e);
 }
 
+/* What a cache may be here, from what was asked for. */
+static int cache_limits(const struct config *c, struct cache_limits *l, struct error *e)
+{
+	__cleanup_free char *path = NULL;
+	uint64_t most = cache_memory_limit(&path);
+
+	*l = (struct cache_limits){
+		.size = config_number(c, OPT_HOST_CACHE_SIZE),
+		.chunk_size = config_number(c, OPT_CHUNK_SIZE),
+		.per_uid = config_number(c, OPT_CACHE_PER_UID),
+		.stall_timeout_s = (unsigned)config_number(c, OPT_STALL_TIMEOUT_S),
+		.lock = config_number(c, OPT_PIN_HOST_CACHE),
+	};
+	if (!l->chunk_size)
+		l->chunk_size = CACHE_CHUNK_DEFAULT;
+	if (l->chunk_size < CACHE_CHUNK_MIN || l->chunk_size > CACHE_CHUNK_MAX ||
+	    l->chunk_size & (l->chunk_size - 1))
+		return FAIL(e, EINVAL, CHUNK_SIZE, l->chunk_size);
+	if (!l->size) {
+		l->size = cache_default_size();
+		if (l->size < CACHE_CHUNKS_MIN * l->chunk_size)
+			l->size = CACHE_CHUNKS_MIN * l->chunk_size;
+	}
+	if (l->size < CACHE_CHUNKS_MIN * l->chunk_size)
+		return FAIL(e, EINVAL, CACHE_TOO_SMALL, l->size >> 10,
+			    CACHE_CHUNKS_MIN * l->chunk_size >> 10, CACHE_CHUNKS_MIN);
+	if (l->size > most)
+		return FAIL(e, ENOMEM, CACHE_ABOVE_LIMIT, l->size >> 20,
+			    (unsigned long long)most >> 20, path);
+	if (l->per_uid && l->per_uid < l->chunk_size)
+		l->per_uid = l->chunk_size;
+	return 0;
+}
+
 int engine_open(struct engine *en, struct config *config, const char *path, struct error *e)
 {
+	struct cache_limits cache;
 	int err;
 
 	memset(en, 0, sizeof(*en));
@@ -35,7 +74,9 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 		engine_close(en);
 		return FAIL(e, ENOMEM, BACKING_UNUSABLE, path, strerror(ENOMEM));
 	}
-	err = backing_open(&en->backing, path, e);
+	err = cache_limits(&en->config, &cache, e); /* before anything is touched */
+	if (!err)
+		err = backing_open(&en->backing, path, e);
 	if (!err)
 		err = prepare_format(en, e);
 	if (err) {
@@ -48,8 +89,76 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	return 0;
 }
 
+int engine_start(struct engine *en, bool (*given_up)(void), struct error *e)
+{
+	const struct config *c = &en->config;
+	struct cache_limits cache;
+	struct flush_limits flush = {
+		.depth = (unsigned)config_number(c, OPT_FLUSH_DEPTH),
+		.bytes_per_s = config_number(c, OPT_FLUSH_BW),
+		.retry_s = (unsigned)config_number(c, OPT_IO_RETRY_S),
+		.uring = true,
+	};
+	int err;
+
+	if (c->read_only)
+		return 0; /* nothing will ever be written */
+	if (!flush.depth)
+		flush.depth = FLUSH_DEPTH_DEFAULT;
+	err = cache_limits(c, &cache, e);
+	if (!err)
+		err = cache_create(&en->cache, &cache, given_up, e);
+	if (!err && contents_create(&en->contents, en->cache, &en->backing))
+		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
+	if (!err)
+		err = flush_create(&en->flush, en->contents, &flush, e);
+	if (!err)
+		err = units_create(&en->units, en->contents, en->failures, flush.retry_s,
+				   (unsigned)config_number(c, OPT_QUIET_S), given_up, e);
+	return err;
+}
+
+void engine_pending(struct engine *en, struct engine_pending *p)
+{
+	memset(p, 0, sizeof(*p));
+	if (!en->units)
+		return;
+	units_progress(en->units, &p->units);
+	LOCK_SCOPE(&en->cache->lock);
+	p->dirty_bytes = (en->cache->nr_dirty + en->cache->nr_flying) * en->cache->chunk_size;
+}
+
+int engine_drain(struct engine *en, uint64_t deadline_ns)
+{
+	const struct timespec nap = {.tv_nsec = DRAIN_NAP_NS};
+	uint64_t failed = failures_total(en->failures);
+	struct engine_pending p;
+	int err;
+
+	if (!en->units)
+		return 0;
+	err = units_drain(en->units, deadline_ns);
+	for (engine_pending(en, &p); !err && p.dirty_bytes; engine_pending(en, &p)) {
+		nanosleep(&nap, NULL);
+		if (clock_mono_ns() > deadline_ns)
+			err = -ETIMEDOUT;
+	}
+	return !err && failures_total(en->failures) != failed ? -EIO : err;
+}
+
+void engine_stop(struct engine *en)
+{
+	units_stop(en->units);
+	flush_destroy(en->flush);
+	en->flush = NULL;
+}
+
 void engine_close(struct engine *en)
 {
+	engine_stop(en);
+	contents_destroy(en->contents);
+	units_destroy(en->units);
+	cache_destroy(en->cache);
 	backing_close(&en->backing);
 	failures_destroy(en->failures);
 	en->failures = NULL;

@@ -14,9 +14,14 @@
 #include "engine/base/log.h"
 #include "engine/base/message.h"
 #include "engine/config/config.h"
+#include "engine/content/content.h"
+#include "engine/flush/flush.h"
 #include "engine/format/format.h"
+#include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
 #include "engine/metrics/metrics.h"
+#include "engine/unit/rules.h"
+#include "engine/unit/unit.h"
 
 struct engine {
 	struct config config;	/* const after engine_open */
@@ -25,6 +30,10 @@ struct engine {
 	struct metrics metrics;
 	struct failures *failures;
 	uint64_t started_ns; /* wall clock */
+	struct cache *cache; /* these four: NULL until engine_start, and in a read-only mount */
+	struct contents *contents;
+	struct flush *flush;
+	struct units *units;
 };
 
 /*
@@ -34,5 +43,34 @@ struct engine {
  */
 int engine_open(struct engine *en, struct config *config, const char *path, struct error *e);
 void engine_close(struct engine *en);
+
+/*
+ * Takes the cache's memory and starts the threads, in the process that will serve. @given_up:
+ * whether the call that the asking thread serves was given up, so that nothing waits for it any
+ * more. 0 or -errno with @e filled.
+ */
+int engine_start(struct engine *en, bool (*given_up)(void), struct error *e);
+
+/*
+ * Ends the threads: what is not published by now stays in staging. Before what they ask for paths
+ * (units_set_namer) goes. engine_close does it, too.
+ */
+void engine_stop(struct engine *en);
+
+/* What is not on the backing yet. */
+struct engine_pending {
+	struct units_progress units;
+	uint64_t dirty_bytes; /* in the cache, of all files */
+};
+void engine_pending(struct engine *en, struct engine_pending *p);
+
+/* Of cache, flush and units: Prometheus text as metrics_prometheus makes it. Malloced, or NULL. */
+char *engine_metrics(struct engine *en, const char *node);
+
+/*
+ * Publishes every file that is closed, and flushes the rest. 0; -ETIMEDOUT at @deadline_ns
+ * (monotonic); -EIO: something that was closed could not be published, see failures.json.
+ */
+int engine_drain(struct engine *en, uint64_t deadline_ns);
 
 #endif

@@ -19,22 +19,31 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 {
 	struct engine *en = fs->engine;
 	struct metrics *m = &en->metrics;
-	json_t *requests = requests_to_json(fs->requests);
+	json_t *requests = requests_to_json(fs->requests), *status;
 
 	if (!sees_all(viewer))
 		json_object_set_new(requests, "waiting", json_array());
-	return json_pack("{s:s, s:i, s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:{s:I, "
-			 "s:I}, s:I, s:I, "
-			 "s:I}",
-			 "version", CKPTFS_VERSION, "abi", CKPTFS_ABI_VERSION, "state", "live",
-			 "backing", json_text(en->backing.path), "mountpoint",
-			 json_text(fs->mountpoint), "node", fs->label, "uuid", en->format.uuid,
-			 "read_only", en->config.read_only, "pid", (json_int_t)getpid(),
-			 "started_ns", (json_int_t)en->started_ns, "features",
-			 features_to_json(&en->backing.features), "requests", requests, "bytes",
-			 "read", (json_int_t)m->read_bytes, "written", (json_int_t)m->written_bytes,
-			 "open_handles", (json_int_t)m->open_handles, "nodes", (json_int_t)m->nodes,
-			 "failures", (json_int_t)failures_total(en->failures));
+	status = json_pack(
+		"{s:s, s:i, s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:{s:I, "
+		"s:I}, s:I, s:I, "
+		"s:I}",
+		"version", CKPTFS_VERSION, "abi", CKPTFS_ABI_VERSION, "state", "live", "backing",
+		json_text(en->backing.path), "mountpoint", json_text(fs->mountpoint), "node",
+		fs->label, "uuid", en->format.uuid, "read_only", en->config.read_only, "pid",
+		(json_int_t)getpid(), "started_ns", (json_int_t)en->started_ns, "features",
+		features_to_json(&en->backing.features), "requests", requests, "bytes", "read",
+		(json_int_t)m->read_bytes, "written", (json_int_t)m->written_bytes, "open_handles",
+		(json_int_t)m->open_handles, "nodes", (json_int_t)m->nodes, "failures",
+		(json_int_t)failures_total(en->failures));
+	if (en->units) {
+		json_object_set_new(status, "cache", cache_to_json(en->cache));
+		json_object_set_new(status, "flush", flush_to_json(en->flush));
+		json_object_set_new(status, "pending",
+				    units_to_json(en->units, viewer, sees_all(viewer)));
+		json_object_set_new(status, "exit_status_readable",
+				    json_boolean(writer_status_readable()));
+	}
+	return status;
 }
 
 /* --- the files --- */
@@ -58,14 +67,29 @@ static char *make_status(struct fs *fs, uid_t viewer)
 
 static char *make_metrics(struct fs *fs, uid_t viewer)
 {
+	char *requests = metrics_prometheus(&fs->engine->metrics, fs->label,
+					    failures_total(fs->engine->failures), request_op_name);
+	char *rest = requests ? engine_metrics(fs->engine, fs->label) : NULL, *text = NULL;
+
 	(void)viewer;
-	return metrics_prometheus(&fs->engine->metrics, fs->label,
-				  failures_total(fs->engine->failures), request_op_name);
+	if (rest && asprintf(&text, "%s%s", requests, rest) < 0)
+		text = NULL;
+	free(requests);
+	free(rest);
+	return text;
 }
 
 static char *make_failures(struct fs *fs, uid_t viewer)
 {
 	return dump(failures_to_json(fs->engine->failures, viewer, sees_all(viewer)));
+}
+
+static char *make_trace(struct fs *fs, uid_t viewer)
+{
+	struct units *us = fs->engine->units;
+
+	return dump(us ? units_trace(us, viewer, sees_all(viewer))
+		       : json_pack("{s:[]}", "traceEvents"));
 }
 
 static char *make_config(struct fs *fs, uid_t viewer)
@@ -78,10 +102,8 @@ static const struct {
 	const char *name;
 	char *(*make)(struct fs *fs, uid_t viewer);
 } files[] = {
-	{"status.json", make_status},
-	{"metrics", make_metrics},
-	{"failures.json", make_failures},
-	{"config.json", make_config},
+	{"status.json", make_status}, {"metrics", make_metrics},  {"failures.json", make_failures},
+	{"config.json", make_config}, {"trace.json", make_trace},
 };
 
 static void fill(struct stat *st, uint64_t id)

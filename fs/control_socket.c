@@ -12,6 +12,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/list.h"
 #include "fs/control_dir.h"
+#include "fs/control_file.h"
 #include "fs/rundir.h"
 
 #define REQUEST_MAX	 4096
@@ -19,6 +20,7 @@
 #define MAX_CONNECTIONS	 64
 #define SERVER_TIMEOUT_S 2
 #define PROBE_MS	 500
+#define ANSWER_MS	 300
 
 struct control {
 	struct fs *fs;
@@ -96,34 +98,57 @@ static json_t *refusal(int err, const char *message)
 			 json_text(message));
 }
 
-static json_t *serve_umount(struct control *s, uid_t uid)
+static json_t *serve_umount(struct control *s, uid_t uid, json_int_t limit_ms)
 {
+	json_t *failures, *last, *answer;
 	struct error e;
+	int drained;
 
 	if (uid != 0 && uid != geteuid()) {
 		FAIL(&e, EPERM, UMOUNT_DENIED, s->fs->mountpoint, (unsigned)geteuid());
 		return refusal(e.err, e.text);
 	}
+	/* In use: said at once. Otherwise what is not on the backing yet goes there first. */
+	if (s->fs->engine->metrics.open_handles && !s->umount(s->fs, &e))
+		return json_pack("{s:b}", "ok", 1);
+	if (s->fs->engine->metrics.open_handles)
+		return refusal(e.err, e.text);
+	/* A little less, so that the answer comes within the limit. */
+	limit_ms -= limit_ms > 2 * ANSWER_MS ? ANSWER_MS : limit_ms / 2;
+	drained = engine_drain(s->fs->engine, clock_mono_ns() + (uint64_t)limit_ms * NSEC_PER_MSEC);
+	if (drained == -ETIMEDOUT) {
+		FAIL(&e, EBUSY, DRAIN_TIMEOUT, s->fs->mountpoint);
+		return refusal(e.err, e.text);
+	}
 	if (s->umount(s->fs, &e))
 		return refusal(e.err, e.text);
-	return json_pack("{s:b}", "ok", 1);
+	failures = failures_to_json(s->fs->engine->failures, uid, true);
+	last = json_array_get(failures, json_array_size(failures) - 1);
+	answer = json_pack("{s:b, s:b, s:o}", "ok", 1, "failed", drained == -EIO, "last_failure",
+			   json_text(json_get_text(last, "message", "?")));
+	json_decref(failures);
+	return answer;
 }
 
-static json_t *serve_request(struct control *s, const json_t *request, uid_t uid)
+static json_t *serve_request(struct control *s, const json_t *request, const struct caller *c)
 {
 	const char *verb = json_get_text(request, "verb", "");
 	struct engine *en = s->fs->engine;
+	uid_t uid = c->uid;
 	struct error e;
 
 	if (!strcmp(verb, "status"))
 		return control_status(s->fs, uid);
+	if (!strcmp(verb, "file"))
+		return control_file(s->fs, c, json_get_text(request, "path", ""),
+				    json_get_text(request, "generation", NULL));
 	if (!strcmp(verb, "failures"))
 		return json_pack("{s:o}", "failures",
 				 failures_to_json(en->failures, uid, uid == 0 || uid == geteuid()));
 	if (!strcmp(verb, "config"))
 		return config_to_json(&en->config);
 	if (!strcmp(verb, "umount"))
-		return serve_umount(s, uid);
+		return serve_umount(s, uid, json_get_int(request, "limit_ms", 0));
 	FAIL(&e, EINVAL, SOCKET_REQUEST,
 	     *verb ? "this daemon does not know that verb"
 		   : "not one line with a JSON object and a verb");
@@ -147,7 +172,7 @@ static void *connection_main(void *arg)
 {
 	struct connection *c = arg;
 	struct control *s = c->control;
-	struct ucred peer = {.uid = (uid_t)-1};
+	struct ucred peer = {.uid = (uid_t)-1, .gid = (gid_t)-1};
 	socklen_t len = sizeof(peer);
 	json_t *request = NULL, *answer;
 	int err = receive_line(c->fd, REQUEST_MAX,
@@ -156,7 +181,9 @@ static void *connection_main(void *arg)
 	stop_asking(c);
 	getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	if (err != -ECONNRESET && err != -ETIMEDOUT) {
-		answer = serve_request(s, err ? NULL : request, peer.uid);
+		answer = serve_request(
+			s, err ? NULL : request,
+			&(struct caller){.uid = peer.uid, .gid = peer.gid, .pid = peer.pid});
 		err = send_line(c->fd, answer);
 		if (err)
 			log_debug("control socket: %s", strerror(-err));
@@ -301,22 +328,29 @@ static int no_answer(const struct mount_entry *m, int err, int pid, struct error
 int control_ask(const struct mount_entry *m, const char *verb, int limit_ms, json_t **answer,
 		int *pid, int *keep, struct error *e)
 {
+	return control_request(m, json_pack("{s:s, s:i}", "verb", verb, "limit_ms", limit_ms),
+			       limit_ms, answer, pid, keep, e);
+}
+
+int control_request(const struct mount_entry *m, json_t *request, int limit_ms, json_t **answer,
+		    int *pid, int *keep, struct error *e)
+{
 	uint64_t deadline = clock_mono_ns() + (uint64_t)limit_ms * NSEC_PER_MSEC;
 	__cleanup_fd int fd = rundir_connect(m->user, m->major, m->minor);
 	struct ucred peer = {.pid = 0};
 	socklen_t len = sizeof(peer);
-	json_t *request;
 	int err;
 
 	*answer = NULL;
 	if (pid)
 		*pid = 0;
-	if (fd < 0)
+	if (fd < 0) {
+		json_decref(request);
 		return no_answer(m, fd, 0, e);
+	}
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	if (pid)
 		*pid = peer.pid;
-	request = json_pack("{s:s}", "verb", verb);
 	err = send_line(fd, request);
 	json_decref(request);
 	if (!err)

@@ -7,7 +7,12 @@
  *	{"verb": "status"}	-> what status.json says
  *	{"verb": "failures"}	-> {"failures": [...]}, as failures.json
  *	{"verb": "config"}	-> as config.json
- *	{"verb": "umount"}	-> {"ok": true}, then the connection ends when the daemon has
+ *	{"verb": "umount", "limit_ms": N}
+ *				-> {"ok": true, "failed": BOOL, "last_failure": TEXT}, then the
+ *				   connection ends when the daemon has; failed: while it was asked
+ *				   to, a file could not be saved
+ *	{"verb": "file", "path": P, "generation": ID or absent}
+ *				-> see control_file.h; alone among these, it touches the backing
  * Any of them may be answered {"error": ERRNO_NAME, "message": TEXT}.
  */
 #ifndef FS_CONTROL_SOCKET_H
@@ -39,5 +44,9 @@ void control_finish(struct control *c);
  */
 int control_ask(const struct mount_entry *m, const char *verb, int limit_ms, json_t **answer,
 		int *pid, int *keep, struct error *e);
+
+/* The same with more in the request than a verb; @request is taken over. */
+int control_request(const struct mount_entry *m, json_t *request, int limit_ms, json_t **answer,
+		    int *pid, int *keep, struct error *e);
 
 #endif

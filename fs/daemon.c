@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,7 +21,10 @@
 #include "fs/unmount.h"
 
 #define PIN_BUDGET   16384u
+#define OOM_SCORE    "-900"
 #define EXIT_DRAIN_S 5
+#define DRAIN_SAY_S  10 /* how often a drain at the end says how far it is */
+#define DRAIN_MAX_S  600
 
 /* What daemon_run builds up, in the order in which it is taken down again. */
 struct daemon {
@@ -70,6 +74,31 @@ static void raise_fd_limit(void)
 		rl.rlim_cur = rl.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &rl);
 	}
+}
+
+/* The cache is locked as far as this allows. */
+static void raise_lock_limit(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &rl))
+		return;
+	rl.rlim_cur = rl.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &rl);
+}
+
+/*
+ * Short of memory the kernel shall not kill what holds everybody's unsaved checkpoints, nor wait,
+ * to get memory, for writes that this process is to do. Both are for the privileged; others go on.
+ */
+static void ask_for_mercy(void)
+{
+	__cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	ssize_t ignored = fd >= 0 ? write(fd, OOM_SCORE, strlen(OOM_SCORE)) : 0;
+
+	(void)ignored;
+	if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0))
+		log_debug("PR_SET_IO_FLUSHER: %m");
 }
 
 /* CKPTFS_PIN_BUDGET is for tests, which make it small. */
@@ -283,7 +312,10 @@ static int prepare(struct daemon *d, struct error *e)
 	d->fs.requests = requests_create(&d->fs);
 	if (!d->fs.tree || !d->fs.requests)
 		return FAIL(e, ENOMEM, MOUNT_REFUSED, o->mountpoint, ": ", strerror(ENOMEM));
-	return 0;
+	err = engine_start(&d->engine, request_given_up, e);
+	if (!err && d->engine.units)
+		units_set_namer(d->engine.units, tree_path_of, d->fs.tree);
+	return err;
 }
 
 static int listen_and_serve(struct daemon *d, struct error *e)
@@ -326,10 +358,33 @@ static void tear_down(struct daemon *d)
 		fuse_session_unmount(d->fs.session); /* frees what mounting left; it is unmounted */
 		fuse_session_destroy(d->fs.session);
 	}
+	engine_stop(&d->engine);
 	tree_destroy(d->fs.tree);
 	requests_destroy(d->fs.requests);
 	engine_close(&d->engine);
 	free(d);
+}
+
+/* Unmounted, however that came about: what is closed is still to be saved. */
+static void drain(struct daemon *d)
+{
+	uint64_t since = clock_mono_ns();
+	int err;
+
+	if (d->engine.units)
+		units_no_more_calls(d->engine.units);
+	for (;;) {
+		struct engine_pending p;
+
+		err = engine_drain(&d->engine, clock_mono_ns() + DRAIN_SAY_S * NSEC_PER_SEC);
+		if (err != -ETIMEDOUT || clock_mono_ns() - since > DRAIN_MAX_S * NSEC_PER_SEC)
+			break;
+		engine_pending(&d->engine, &p);
+		log_info("%s is unmounted, %llu MiB and %u files are left to save",
+			 d->fs.mountpoint, (unsigned long long)p.dirty_bytes >> 20, p.units.closed);
+	}
+	if (err)
+		log_warn("%s ends with files that could not be saved, see above", d->fs.mountpoint);
 }
 
 int daemon_run(const struct daemon_options *o, struct error *e)
@@ -345,6 +400,8 @@ int daemon_run(const struct daemon_options *o, struct error *e)
 	block_signals(&set);
 	umask(0);
 	raise_fd_limit();
+	raise_lock_limit();
+	ask_for_mercy();
 	err = prepare(d, e);
 	if (!err)
 		err = mount_session(d, e);
@@ -352,6 +409,8 @@ int daemon_run(const struct daemon_options *o, struct error *e)
 		err = listen_and_serve(d, e);
 	if (err && err != -EBUSY && d->mounted)
 		unmount_detach(&d->fs, &(struct error){0});
+	if (d->mounted)
+		drain(d);
 	withdraw(d);
 	if (d->mounted)
 		log_info("%s ends", o->mountpoint);

@@ -6,6 +6,7 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "engine/engine.h"
@@ -20,6 +21,10 @@ struct fs {
 	const char *mountpoint; /* absolute */
 	unsigned major, minor;	/* its device number, known once mounted */
 	const char *label;	/* of this mount, for people */
+	/* data.c: room on the backing until it is asked again */
+	atomic_int_fast64_t room_left;
+	atomic_uint_fast64_t room_asked_ns;
+	struct stat root_seen; /* tree lock: the last known attributes of the top directory */
 };
 
 /* The handlers, filled in by each op_*.c. */
@@ -53,7 +58,7 @@ void note_trouble(struct fs *fs, const struct caller *c, const char *op, uint64_
 		  const char *name, int err);
 
 /*
- * Attributes for the kernel from what the backing says of @n. st_ino is the backing's, so it
+ * Attributes for the kernel from what the backing says of a file, and what the cache holds of it. st_ino is the backing's, so it
  * survives renames and remounts; files of another device below the backing get theirs mixed with
  * the device number, to be unique in the mount.
  */

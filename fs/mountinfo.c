@@ -52,6 +52,8 @@ static bool parse_line(char *line, struct mount_entry *m)
 	for (i = 0, point = strtok_r(line, " ", &save); point && i < 4; i++) {
 		if (i == 2 && sscanf(point, "%u:%u", &m->major, &m->minor) != 2)
 			return false;
+		if (i == 3)
+			copy_field(m->root, sizeof(m->root), point);
 		point = strtok_r(NULL, " ", &save);
 	}
 	if (!point)

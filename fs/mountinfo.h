@@ -13,6 +13,8 @@
 struct mount_entry {
 	unsigned major, minor; /* st_dev of everything in it */
 	char path[PATH_MAX];   /* the mount point */
+	char root
+		[PATH_MAX]; /* what of the filesystem is mounted there: "/", or below for a bind mount */
 	char source[PATH_MAX]; /* for ckptfs: the backing */
 	char type[64];
 	uid_t user; /* who mounted it (FUSE option user_id) */

@@ -6,8 +6,27 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
+#include "fs/data.h"
 #include "fs/fs.h"
 #include "fs/late.h"
+#include "fs/save.h"
+
+/*
+ * The top directory is on the way to the control directory, which is to be reached when the
+ * backing fails: then its attributes are those of the last time.
+ */
+static bool recall_root(struct fs *fs, struct stat *st)
+{
+	LOCK_SCOPE(tree_lock(fs->tree));
+	*st = fs->root_seen;
+	return st->st_ino;
+}
+
+static void remember_root(struct fs *fs, const struct stat *st)
+{
+	LOCK_SCOPE(tree_lock(fs->tree));
+	fs->root_seen = *st;
+}
 
 static void reply_attr(fuse_req_t req, const char *op, uint64_t id, int fd)
 {
@@ -16,11 +35,17 @@ static void reply_attr(fuse_req_t req, const char *op, uint64_t id, int fd)
 	struct stat st;
 	int err = backing_stat(&fs->engine->backing, fd, &stx);
 
+	if (err && id == NODE_ROOT && recall_root(fs, &st)) {
+		fuse_reply_attr(req, &st, 0);
+		return;
+	}
 	if (err) {
 		reply_result(req, op, id, NULL, err);
 		return;
 	}
 	fill_stat(fs, &stx, &st);
+	if (id == NODE_ROOT)
+		remember_root(fs, &st);
 	fuse_reply_attr(req, &st, ATTR_TIMEOUT_S);
 }
 
@@ -90,16 +115,36 @@ static int set_owner(struct fs *fs, const struct caller *c, int fd, const struct
 	return AS_CALLER(c, backing_chown(&fs->engine->backing, fd, uid, gid));
 }
 
-static int set_size(struct fs *fs, const struct caller *c, int fd, const struct handle *h,
-		    off_t size)
+static int set_backing_size(struct backing *b, const struct caller *c, int fd,
+			    const struct handle *h, off_t size)
 {
-	struct backing *b = &fs->engine->backing;
+	int err;
 
 	if (h && (h->flags & O_ACCMODE) != O_RDONLY) {
 		creds_become(c);
-		return backing_ftruncate(b, h->fd, size);
+		err = backing_ftruncate(b, h->fd, size);
+	} else {
+		err = AS_CALLER(c, backing_truncate(b, fd, size));
 	}
-	return AS_CALLER(c, backing_truncate(b, fd, size));
+	creds_restore();
+	return err;
+}
+
+static int set_size(struct fs *fs, const struct caller *c, struct node *n, int fd,
+		    const struct handle *h, off_t size)
+{
+	struct backing *b = &fs->engine->backing;
+	struct data_span span;
+	int err = data_truncate(fs, n, (uint64_t)size);
+
+	if (err != -ENOTSUP)
+		return err;
+	err = data_begin_change(fs, n, NULL, fd, &span);
+	if (err)
+		return err;
+	err = set_backing_size(b, c, fd, h, size);
+	data_end(&span, (uint64_t)size, UINT64_MAX - (uint64_t)size);
+	return err;
 }
 
 static struct timespec time_to_set(int to_set, int given, int now, struct timespec t)
@@ -111,15 +156,26 @@ static struct timespec time_to_set(int to_set, int given, int now, struct timesp
 	return (struct timespec){.tv_nsec = UTIME_OMIT};
 }
 
-static int set_times(struct fs *fs, const struct caller *c, int fd, const struct stat *attr,
-		     int to_set)
+static int set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
+		     const struct stat *attr, int to_set)
 {
 	struct timespec times[2] = {
 		time_to_set(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, attr->st_atim),
 		time_to_set(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, attr->st_mtim),
 	};
 
-	return AS_CALLER(c, backing_utimens(&fs->engine->backing, fd, times));
+	struct content *ct = save_content(fs, n);
+	int err = ct && !ct->staged ? content_write_back(ct) : 0; /* which would change it again */
+
+	if (!err)
+		err = save_set_times(fs, c, n, fd, times);
+	if (!err && ct && times[1].tv_nsec != UTIME_OMIT)
+		content_set_mtime(ct, times[1].tv_nsec == UTIME_NOW
+					      ? clock_wall_ns()
+					      : (uint64_t)times[1].tv_sec * NSEC_PER_SEC +
+							(uint64_t)times[1].tv_nsec);
+	content_put(ct);
+	return err;
 }
 
 #define SET_OWNER (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
@@ -130,8 +186,8 @@ static int set_times(struct fs *fs, const struct caller *c, int fd, const struct
 #define SET_ANYTHING (FUSE_SET_ATTR_MODE | SET_OWNER | FUSE_SET_ATTR_SIZE | SET_TIMES)
 
 /* The mode first: after a chown the caller may not be the owner any more. */
-static int set_attrs(struct fs *fs, const struct caller *c, int fd, const struct handle *h,
-		     const struct stat *attr, int to_set)
+static int set_attrs(struct fs *fs, const struct caller *c, struct node *n, int fd,
+		     const struct handle *h, const struct stat *attr, int to_set)
 {
 	int err = 0;
 
@@ -147,9 +203,9 @@ static int set_attrs(struct fs *fs, const struct caller *c, int fd, const struct
 	if (err == -EPERM && !(to_set & SET_ANYTHING))
 		err = 0;
 	if (!err && (to_set & FUSE_SET_ATTR_SIZE))
-		err = set_size(fs, c, fd, h, attr->st_size);
+		err = set_size(fs, c, n, fd, h, attr->st_size);
 	if (!err && (to_set & SET_TIMES))
-		err = set_times(fs, c, fd, attr, to_set);
+		err = set_times(fs, c, n, fd, attr, to_set);
 	return err;
 }
 
@@ -176,7 +232,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 
 		err = late_wait(fs->tree, n);
 		if (!err)
-			err = set_attrs(fs, &c, nf.fd, h, attr, to_set);
+			err = set_attrs(fs, &c, n, nf.fd, h, attr, to_set);
 		if (h)
 			finish_handle(fs, h);
 		if (!err)

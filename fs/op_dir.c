@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers for open directories. Offsets are the backing's own, so telldir means what it means there. */
+/*
+ * Handlers for open directories. Offsets are the backing's own, so telldir means what it means
+ * there. Names that generations have are taken once, at the rewind, and listed behind the
+ * backing's, so that one which is published meanwhile is listed exactly once.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +16,14 @@
 #include "fs/fs.h"
 
 #define DENTS_BYTES 65536
+
+/* Offsets behind the backing's. Where those are hashes (ext4), one in 2^23 looks like one of ours. */
+#define EXTRA_FIRST ((off_t)0x7fffff00 << 32)
+
+static bool is_extra_off(const struct handle *h, off_t off)
+{
+	return h->nr_extra && off >= EXTRA_FIRST && off <= EXTRA_FIRST + (off_t)h->nr_extra;
+}
 
 /* Removed and made anew behind our back: ESTALE has the kernel look its name up again. */
 static int check_remade(struct fs *fs, struct node *n, int fd)
@@ -88,6 +100,57 @@ static int fetch(struct fs *fs, struct handle *h, off_t off)
 	return 0;
 }
 
+static void add_extra(void *arg, const char *name, const struct inode_id *id)
+{
+	struct handle *h = arg;
+	struct dir_extra *more = realloc(h->extra, (h->nr_extra + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	h->extra = more;
+	more[h->nr_extra] = (struct dir_extra){.name = strdup(name), .id = *id};
+	if (more[h->nr_extra].name)
+		h->nr_extra++;
+}
+
+static void take_extra(struct fs *fs, struct handle *h)
+{
+	struct inode_id dir = node_inode(h->node);
+
+	handle_forget_extra(h);
+	if (fs->engine->units)
+		units_list(fs->engine->units, &dir, add_extra, h);
+}
+
+static bool has_extra(const struct handle *h, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < h->nr_extra; i++)
+		if (!strcmp(h->extra[i].name, name))
+			return true;
+	return false;
+}
+
+/* Adds the names from @off on that the backing does not have. */
+static void emit_extra(fuse_req_t req, struct handle *h, off_t off, char *buf, size_t size,
+		       size_t *len)
+{
+	size_t i = off >= EXTRA_FIRST ? (size_t)(off - EXTRA_FIRST) : 0;
+
+	for (; i < h->nr_extra; i++) {
+		const struct dir_extra *x = &h->extra[i];
+		struct stat st = {.st_mode = S_IFREG,
+				  .st_ino = visible_ino(req_fs(req), x->id.dev, x->id.ino)};
+		size_t need = fuse_add_direntry(req, buf + *len, size - *len, x->name, &st,
+						EXTRA_FIRST + (off_t)i + 1);
+
+		if (need > size - *len)
+			return;
+		*len += need;
+	}
+}
+
 /* Adds the entry at dents_pos to the reply; false if it does not fit. */
 static bool emit(fuse_req_t req, struct handle *h, char *buf, size_t size, size_t *len)
 {
@@ -95,7 +158,8 @@ static bool emit(fuse_req_t req, struct handle *h, char *buf, size_t size, size_
 	struct stat st = {.st_mode = DTTOIF(d->d_type)};
 	size_t need;
 
-	if (!control_is_name(h->node->id, d->d_name)) {
+	if (!control_is_name(h->node->id, d->d_name) && !rules_reserved(d->d_name) &&
+	    !has_extra(h, d->d_name)) {
 		st.st_ino = visible_ino(req_fs(req), h->node->dev, d->d_ino);
 		need = fuse_add_direntry(req, buf + *len, size - *len, d->d_name, &st, d->d_off);
 		if (need > size - *len)
@@ -111,13 +175,23 @@ static int fill_reply(fuse_req_t req, struct handle *h, off_t off, char *buf, si
 		      size_t *len)
 {
 	LOCK_SCOPE(&h->dir_lock);
+	if (!off)
+		take_extra(req_fs(req), h);
 	for (;;) {
-		int err = fetch(req_fs(req), h, off);
+		int err;
+
+		if (is_extra_off(h, off)) {
+			emit_extra(req, h, off, buf, size, len);
+			return 0;
+		}
+		err = fetch(req_fs(req), h, off);
 
 		if (err)
 			return *len ? 0 : err;
-		if (!h->dents_len)
+		if (!h->dents_len) {
+			emit_extra(req, h, 0, buf, size, len);
 			return 0;
+		}
 		while (h->dents_pos < h->dents_len)
 			if (!emit(req, h, buf, size, len))
 				return 0;
@@ -164,6 +238,18 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *
 	fuse_reply_err(req, 0);
 }
 
+/* Who synced a file of a unit, closed it and syncs its directory wants it to have its name. */
+static int sync_dir(struct fs *fs, const struct caller *c, struct handle *h, bool data_only)
+{
+	struct inode_id dir = node_inode(h->node);
+	int err = fs->engine->units ? units_settle_dir(fs->engine->units, &dir) : 0;
+
+	if (err)
+		return err;
+	creds_become(c);
+	return backing_sync(&fs->engine->backing, h->fd, data_only);
+}
+
 /* replies: error */
 static void op_fsyncdir(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_file_info *fi)
 {
@@ -178,8 +264,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t id, int data_only, struct fus
 	h = req_handle(req, fi);
 	if (!h)
 		return;
-	creds_become(&c);
-	reply_result(req, "fsync", id, NULL, backing_sync(&fs->engine->backing, h->fd, data_only));
+	reply_result(req, "fsync", id, NULL, sync_dir(fs, &c, h, data_only));
 	finish_handle(fs, h);
 }
 

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers for open files. Data is written through: an acknowledged write is on the backing. */
+/* Handlers for open files; which way their data goes is data.c's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
+#include "fs/data.h"
 #include "fs/fs.h"
 #include "fs/late.h"
 #include "fs/open.h"
+#include "fs/save.h"
 
 /* One request copies at most this much, so that a long copy can be interrupted. */
 #define COPY_MAX ((size_t)128 << 20)
-
-/* How often, and for how long, a write asks a full backing again. */
-#define FULL_NAPS   10
-#define FULL_NAP_NS (2 * NSEC_PER_MSEC)
 
 /* The kernel marks an open by execve; it needs execute permission only. */
 #define OPEN_FOR_EXEC 0x20
@@ -48,15 +45,36 @@ static void release(struct fs *fs, const struct caller *c, uint64_t id)
 		return;
 	node = h->node->id;
 	open_end(fs, h->node);
+	if (h->generation)
+		generation_released(h->generation);
 	finish_handle(fs, h); /* the kernel's reference */
 	handle_put(fs->tree, h, &err);
 	note_trouble(fs, c, "close", node, NULL, err);
+}
+
+/* Opens the file on the backing, which cuts it if so asked: then the cache has nothing more of it. */
+static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, int fd, int flags)
+{
+	struct content *ct = flags & O_TRUNC ? save_content(fs, n) : NULL;
+	int r = 0;
+
+	if (ct) {
+		content_discard(ct);
+		r = content_settle(ct); /* what flies must not land behind the cut */
+	}
+	if (!r)
+		r = reopen(fs, c, fd, flags);
+	if (ct && r >= 0)
+		content_reload(ct, 0, UINT64_MAX);
+	content_put(ct);
+	return r;
 }
 
 /* Opens @n, which is a regular file: the kernel opens everything else itself. */
 static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 		     struct fuse_file_info *fi)
 {
+	struct generation *g;
 	struct node_fd nf;
 	struct statx stx;
 	struct handle *h;
@@ -66,21 +84,25 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 		return S_ISDIR(n->type) ? -EISDIR : -ENXIO;
 	err = late_wait(fs->tree, n);
 	if (!err)
-		err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+		err = save_open(fs, c, n, fi->flags, &g);
 	if (err)
 		return err;
-	fd = reopen(fs, c, nf.fd, fi->flags);
-	tree_fd_put(fs->tree, &nf);
-	if (fd < 0)
-		return fd;
-	err = backing_stat(&fs->engine->backing, fd, &stx);
-	if (err) {
-		close(fd);
-		return err;
+	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+	if (!err) {
+		/* A unit has been cut in the cache. */
+		fd = g ? reopen(fs, c, nf.fd, fi->flags & ~(O_TRUNC | O_DIRECT))
+		       : reopen_plain(fs, c, n, nf.fd, fi->flags);
+		tree_fd_put(fs->tree, &nf);
+		err = fd < 0 ? fd : backing_stat(&fs->engine->backing, fd, &stx);
+		if (err && fd >= 0)
+			close(fd);
 	}
-	h = handle_create(fs->tree, n, fd, fi->flags);
-	if (!h)
-		return -ENOMEM;
+	h = err ? NULL : handle_create(fs->tree, n, fd, fi->flags);
+	if (!h) {
+		generation_put(g);
+		return err ? err : -ENOMEM;
+	}
+	save_opened(h, g);
 	open_begin(fs, h, &stx, fi);
 	fi->fh = h->id;
 	return 0;
@@ -115,24 +137,35 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 {
 	struct backing *b = &fs->engine->backing;
 	int flags = fi->flags & (BACKING_FLAGS | O_EXCL);
+	struct generation *g = NULL;
 	struct node_fd at;
 	struct statx stx;
 	struct node *n;
 	struct handle *h;
-	bool created;
+	bool created = true;
 	int fd, err = AS_CALLER(c, tree_fd(fs->tree, dir, &at));
 
 	if (err)
 		return err;
 	if (mode & S_ISGID)
 		creds_add_groups(c);
-	fd = AS_CALLER(c, backing_create(b, at.fd, name, flags, mode, &created));
+	err = save_create(fs, c, dir, at.fd, name, mode, flags, &g);
+	if (err)
+		fd = err;
+	else if (g)
+		fd = fcntl(g->content->fd, F_DUPFD_CLOEXEC,
+			   0); /* as it was made, whatever its mode */
+	else
+		fd = AS_CALLER(c, backing_create(b, at.fd, name, flags, mode, &created));
 	tree_fd_put(fs->tree, &at);
-	if (fd < 0)
+	if (fd < 0) {
+		generation_put(g);
 		return fd == -ELOOP || fd == -ENXIO ? -ESTALE : gone_dir(fs, dir, fd);
+	}
 	err = tree_adopt(fs->tree, dir, name, fd, created, &n, &stx);
 	if (err) {
 		close(fd);
+		generation_put(g);
 		return err;
 	}
 	fill_entry(fs, n, &stx, entry);
@@ -144,9 +177,11 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 		err = -ESTALE;
 	}
 	if (!err) {
+		save_opened(h, g);
 		open_begin(fs, h, &stx, fi);
 		fi->fh = h->id;
 	} else {
+		generation_put(g);
 		tree_forget(fs->tree, n->id, 1);
 	}
 	node_put(fs->tree, n);
@@ -203,9 +238,7 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 		return;
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
-	n = late_wait(fs->tree, h->node);
-	if (!n)
-		n = backing_read(&fs->engine->backing, h->fd, buf, size, off);
+	n = data_read(fs, h, buf, size, off);
 	if (n < 0) {
 		reply_result(req, "read", id, NULL, (int)n);
 	} else {
@@ -229,66 +262,6 @@ static int write_flags(const struct fuse_file_info *fi)
 	return rwf;
 }
 
-/*
- * What a program frees is there for its next write, although the kernel tells of closed and of
- * forgotten files only a moment later: a full backing is asked again before that counts. Returns
- * how much was written; *err is why that is not all.
- */
-static size_t write_patiently(struct fs *fs, int fd, const char *data, size_t size, off_t off,
-			      int rwf, int *err)
-{
-	const struct timespec nap = {.tv_nsec = FULL_NAP_NS};
-	size_t done = 0;
-	int naps = 0;
-
-	do {
-		ssize_t n = backing_write(&fs->engine->backing, fd, data + done, size - done,
-					  off + (off_t)done, rwf);
-
-		*err = n < 0 ? (int)n : 0;
-		if (n >= 0)
-			done += (size_t)n;
-		else if ((n == -ENOSPC || n == -EDQUOT) && naps++ < FULL_NAPS)
-			nanosleep(&nap, NULL);
-		else
-			break;
-	} while (done < size);
-	return done;
-}
-
-/*
- * A program's write, of which a part counts: the next call tells why it was not all. As the
- * caller, so that the backing clears suid bits and counts quota.
- */
-static ssize_t write_data(struct fs *fs, const struct caller *c, struct handle *h, const char *data,
-			  size_t size, off_t off, int rwf)
-{
-	int err = late_settle(fs->tree, h->node);
-	size_t done;
-
-	if (err)
-		return err;
-	creds_become(c);
-	done = write_patiently(fs, h->fd, data, size, off, rwf, &err);
-	return err && !done ? err : (ssize_t)done;
-}
-
-/* Pages of a mapping, written in nobody's name: the kernel takes any count for success. */
-static ssize_t write_pages(struct fs *fs, struct handle *h, const char *data, size_t size,
-			   off_t off)
-{
-	int err;
-	size_t done;
-
-	creds_restore();
-	if (request_is_behind())
-		late_wait_out(fs->tree, h->node); /* it may hold older versions of these pages */
-	done = write_patiently(fs, h->fd, data, size, off, 0, &err);
-	if (done == size)
-		return (ssize_t)size;
-	return err ? err : -EIO;
-}
-
 /* replies: write, error */
 static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t size, off_t off,
 		     struct fuse_file_info *fi)
@@ -302,12 +275,12 @@ static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t siz
 		return;
 	atomic_store(&h->written, true);
 	if (fi->writepage)
-		n = write_pages(fs, h, data, size, off);
+		n = data_write_pages(fs, h, data, size, off);
 	else
-		n = write_data(fs, &c, h, data, size, off, write_flags(fi));
+		n = data_write(fs, &c, h, fi->lock_owner, data, size, off, write_flags(fi));
 	if (n >= 0)
 		atomic_fetch_add(&fs->engine->metrics.written_bytes, (uint64_t)n);
-	else
+	else if (!h->generation) /* of which more is told, by the engine */
 		note_trouble(fs, &c, "write", id, NULL, (int)n);
 	if ((n < 0 ? fuse_reply_err(req, (int)-n) : fuse_reply_write(req, (size_t)n)) && n < 0 &&
 	    fi->writepage)
@@ -319,8 +292,9 @@ static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t siz
 static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
 	struct handle *h;
-	int err = 0;
+	int err;
 
 	if (control_is(id)) {
 		fuse_reply_err(req, 0);
@@ -329,10 +303,11 @@ static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	h = req_handle(req, fi);
 	if (!h)
 		return;
-	err = late_settle(fs->tree, h->node);
-	if (!err && atomic_exchange(&h->written, false))
-		err = backing_write_back(&fs->engine->backing, h->fd);
-	reply_result(req, "close", id, NULL, err);
+	err = data_close(fs, &c, h, fi->lock_owner);
+	if (h->generation)
+		fuse_reply_err(req, -err); /* the engine has told more of it */
+	else
+		reply_result(req, "close", id, NULL, err);
 	finish_handle(fs, h);
 }
 
@@ -355,7 +330,6 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
 	struct handle *h;
-	int err;
 
 	if (control_is(id)) {
 		fuse_reply_err(req, 0);
@@ -365,10 +339,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	if (!h)
 		return;
 	creds_become(&c);
-	err = late_settle(fs->tree, h->node);
-	if (!err)
-		err = backing_sync(&fs->engine->backing, h->fd, data_only);
-	reply_result(req, "fsync", id, NULL, err);
+	reply_result(req, "fsync", id, NULL, data_sync(fs, h, data_only));
 	finish_handle(fs, h);
 }
 
@@ -379,14 +350,18 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t id, int mode, off_t off, off
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
 	struct handle *h = req_handle(req, fi);
+	struct data_span span;
 	int err;
 
 	if (!h)
 		return;
-	creds_become(&c);
-	err = late_wait(fs->tree, h->node);
-	if (!err)
+	err = data_begin_change(fs, h->node, h, h->fd, &span);
+	if (!err) {
+		creds_become(&c);
 		err = backing_fallocate(&fs->engine->backing, h->fd, mode, off, len);
+		creds_restore();
+		data_end(&span, (uint64_t)off, UINT64_MAX); /* it may move what lies behind */
+	}
 	reply_result(req, "fallocate", id, NULL, err);
 	finish_handle(fs, h);
 }
@@ -396,6 +371,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t id, off_t off, int whence,
 		     struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
+	struct data_span span;
 	struct handle *h;
 	off_t r;
 
@@ -406,7 +382,11 @@ static void op_lseek(fuse_req_t req, fuse_ino_t id, off_t off, int whence,
 	h = req_handle(req, fi);
 	if (!h)
 		return;
-	r = backing_seek(&fs->engine->backing, h->fd, off, whence);
+	r = data_begin(fs, h->node, &span);
+	if (!r) {
+		r = backing_seek(&fs->engine->backing, h->fd, off, whence);
+		data_end(&span, 0, 0);
+	}
 	if (r < 0)
 		reply_result(req, "lseek", id, NULL, (int)r);
 	else
@@ -421,6 +401,7 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
+	struct data_span from = {NULL}, to;
 	struct handle *in, *out;
 	ssize_t n;
 
@@ -436,14 +417,18 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 		finish_handle(fs, in);
 		return;
 	}
-	creds_become(&c);
 	atomic_store(&out->written, true);
-	n = late_wait(fs->tree, in->node);
+	n = data_begin(fs, in->node, &from);
 	if (!n)
-		n = late_wait(fs->tree, out->node);
-	if (!n)
+		n = data_begin_change(fs, out->node, out, out->fd, &to);
+	if (!n) {
+		creds_become(&c);
 		n = backing_copy_range(&fs->engine->backing, in->fd, off_in, out->fd, off_out,
 				       len < COPY_MAX ? len : COPY_MAX, (unsigned)flags);
+		creds_restore();
+		data_end(&to, (uint64_t)off_out, n > 0 ? (uint64_t)n : 0);
+	}
+	data_end(&from, 0, 0);
 	if (n < 0)
 		reply_result(req, "copy_file_range", id_out, NULL, (int)n);
 	else

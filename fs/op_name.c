@@ -8,6 +8,7 @@
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
 #include "fs/fs.h"
+#include "fs/save.h"
 
 /* replies: entry, error. A name that does not exist is not remembered: another node may make it. */
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -88,6 +89,16 @@ static bool place_begin(struct place *p, fuse_req_t req, const char *op, uint64_
 	return true;
 }
 
+/* Before a name is made: -EEXIST if a file has it that is not on the backing yet. */
+static int place_free(struct place *p, const char *name)
+{
+	if (!p->fs->engine->units)
+		return 0;
+	if (rules_reserved(name))
+		return -EPERM;
+	return save_has_name(p->fs, p->dir, name) ? -EEXIST : 0;
+}
+
 static void place_end(struct place *p)
 {
 	tree_fd_put(p->fs->tree, &p->at);
@@ -122,7 +133,10 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		return;
 	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
 	groups_for_mode(&p.caller, mode);
-	err = AS_CALLER(&p.caller, backing_mkdir(&p.fs->engine->backing, p.at.fd, name, mode));
+	err = place_free(&p, name);
+	if (!err)
+		err = AS_CALLER(&p.caller,
+				backing_mkdir(&p.fs->engine->backing, p.at.fd, name, mode));
 	place_made(&p, req, "mkdir", name, err);
 }
 
@@ -136,8 +150,10 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		return;
 	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
 	groups_for_mode(&p.caller, mode);
-	err = AS_CALLER(&p.caller,
-			backing_mknod(&p.fs->engine->backing, p.at.fd, name, mode, rdev));
+	err = place_free(&p, name);
+	if (!err)
+		err = AS_CALLER(&p.caller,
+				backing_mknod(&p.fs->engine->backing, p.at.fd, name, mode, rdev));
 	place_made(&p, req, "mknod", name, err);
 }
 
@@ -149,7 +165,10 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 
 	if (!place_begin(&p, req, "symlink", parent, name))
 		return;
-	err = AS_CALLER(&p.caller, backing_symlink(&p.fs->engine->backing, target, p.at.fd, name));
+	err = place_free(&p, name);
+	if (!err)
+		err = AS_CALLER(&p.caller,
+				backing_symlink(&p.fs->engine->backing, target, p.at.fd, name));
 	place_made(&p, req, "symlink", name, err);
 }
 
@@ -168,7 +187,11 @@ static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char
 	if (!place_begin(&p, req, "link", parent, name))
 		return;
 	n = node_get(p.fs->tree, id);
-	err = n ? AS_CALLER(&p.caller, tree_fd(p.fs->tree, n, &source)) : -ESTALE;
+	err = n ? place_free(&p, name) : -ESTALE;
+	if (!err)
+		err = save_link(p.fs, n);
+	if (!err)
+		err = AS_CALLER(&p.caller, tree_fd(p.fs->tree, n, &source));
 	if (!err) {
 		err = AS_CALLER(&p.caller,
 				backing_link(&p.fs->engine->backing, source.fd, p.at.fd, name));
@@ -186,8 +209,11 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, boo
 
 	if (!place_begin(&p, req, op, parent, name))
 		return;
-	err = AS_CALLER(&p.caller,
-			backing_unlink(&p.fs->engine->backing, p.at.fd, name, directory));
+	if (directory)
+		err = AS_CALLER(&p.caller,
+				backing_unlink(&p.fs->engine->backing, p.at.fd, name, true));
+	else
+		err = save_unlink(p.fs, &p.caller, &(struct save_name){p.dir, p.at.fd, name});
 	reply_result(req, op, parent, name, gone_dir(p.fs, p.dir, err));
 	place_end(&p);
 }
@@ -217,13 +243,8 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 		place_end(&from);
 		return;
 	}
-	err = AS_CALLER(&from.caller, backing_rename(&from.fs->engine->backing, from.at.fd, name,
-						     to.at.fd, new_name, flags));
-	if (!err) {
-		tree_moved(to.fs->tree, to.dir, new_name);
-		if (flags & RENAME_EXCHANGE)
-			tree_moved(from.fs->tree, from.dir, name);
-	}
+	err = save_rename(from.fs, &from.caller, &(struct save_name){from.dir, from.at.fd, name},
+			  &(struct save_name){to.dir, to.at.fd, new_name}, flags);
 	err = gone_dir(to.fs, to.dir, gone_dir(from.fs, from.dir, err));
 	reply_result(req, "rename", parent, name, err);
 	place_end(&to);

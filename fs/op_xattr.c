@@ -5,6 +5,7 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
+#include "fs/data.h"
 #include "fs/fs.h"
 
 /* The node of the request with a descriptor. Returns false when the error was replied. */
@@ -48,6 +49,46 @@ static bool is_acl(const char *name)
 	return !strncmp(name, "system.posix_acl_", strlen("system.posix_acl_"));
 }
 
+/*
+ * user.ckptfs.state and .error are what the engine knows of a file; the digest is the backing's.
+ * None of them is listed, so that copies of a file do not claim to be it, nor taken from programs.
+ */
+static bool is_ours(const char *name)
+{
+	return !strncmp(name, "user.ckptfs.", strlen("user.ckptfs."));
+}
+
+/* -ENOTSUP: not one of those that the engine answers. */
+static ssize_t get_ours(struct fs *fs, const struct node *n, int fd, const char *name, char *buf,
+			size_t size)
+{
+	struct inode_id id = node_inode(n);
+	enum generation_state state = GENERATION_COMMITTED;
+	char reason[MESSAGE_MAX] = "";
+	const char *value = reason;
+	bool is_state = !strcmp(name, "user.ckptfs.state"), known;
+	size_t len;
+
+	if (!S_ISREG(n->type) || !fs->engine->units ||
+	    (!is_state && strcmp(name, "user.ckptfs.error")))
+		return -ENOTSUP;
+	known = units_state_of(fs->engine->units, &id, &state, reason);
+	if (is_state && known)
+		value = generation_state_name(state);
+	else if (is_state && backing_getxattr(&fs->engine->backing, fd, DIGEST_XATTR, NULL, 0) > 0)
+		value = generation_state_name(GENERATION_COMMITTED);
+	else if (is_state)
+		value = data_is_dirty(fs, n) ? "open" : "durable";
+	len = strlen(value);
+	if (!is_state && !len)
+		return -ENODATA;
+	if (size && len > size)
+		return -ERANGE;
+	if (size)
+		memcpy(buf, value, len);
+	return (ssize_t)len;
+}
+
 /* replies: buf, xattr, error */
 static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t size)
 {
@@ -68,7 +109,9 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	snprintf(key, sizeof(key), "%s", name);
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
-	len = AS_CALLER(&c, backing_getxattr(&fs->engine->backing, nf.fd, key, buf, size));
+	len = get_ours(fs, nf.node, nf.fd, key, buf, size);
+	if (len == -ENOTSUP)
+		len = AS_CALLER(&c, backing_getxattr(&fs->engine->backing, nf.fd, key, buf, size));
 	/* To a permission check of the kernel, a backing without ACLs is a file without one. */
 	if (len == -EOPNOTSUPP && is_acl(key))
 		len = -ENODATA;
@@ -76,15 +119,15 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	tree_fd_put(fs->tree, &nf);
 }
 
-/* The names in @buf without those that only the privileged see. Returns the new length. */
-static ssize_t hide_trusted(char *buf, ssize_t len)
+/* The names in @buf without ours and, for the unprivileged, trusted ones. Returns the new length. */
+static ssize_t hide_some(char *buf, ssize_t len, bool trusted)
 {
 	ssize_t in = 0, out = 0;
 
 	while (in < len) {
 		ssize_t n = (ssize_t)strnlen(buf + in, (size_t)(len - in)) + 1;
 
-		if (strncmp(buf + in, "trusted.", 8)) {
+		if (!is_ours(buf + in) && !(trusted && !strncmp(buf + in, "trusted.", 8))) {
 			memmove(buf + out, buf + in, (size_t)n);
 			out += n;
 		}
@@ -106,8 +149,8 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t id, size_t size)
 		return;
 	len = AS_CALLER(&c, backing_listxattr(&fs->engine->backing, nf.fd, buf, XATTR_LIST_MAX));
 	/* The backing judged by the daemon's capabilities, which fsuid does not lower. */
-	if (len > 0 && c.uid != 0)
-		len = hide_trusted(buf, len);
+	if (len > 0)
+		len = hide_some(buf, len, c.uid != 0);
 	if (size && len > (ssize_t)size)
 		len = -ERANGE;
 	reply_value(req, "listxattr", id, len, size, buf);
@@ -119,6 +162,8 @@ static int set_as(struct fs *fs, const struct caller *c, int fd, const char *nam
 {
 	struct backing *b = &fs->engine->backing;
 
+	if (is_ours(name))
+		return 0; /* `cp -a` brings them along */
 	if (strcmp(name, "system.posix_acl_access"))
 		return AS_CALLER(c, backing_setxattr(b, fd, name, value, size, flags));
 	/* Who is not of the file's group loses S_ISGID by this, and is told of no error. */

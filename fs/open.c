@@ -5,12 +5,18 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 
 #include "engine/base/cleanup.h"
+#include "fs/save.h"
 #include "fs/wire.h"
 
 /* A change within this time of the last one may leave the same time stamp behind. */
 #define TIMESTAMP_DOUBT_NS (2 * NSEC_PER_SEC)
+
+/* How often, and for how long, an open looks whether a writer that has closed is gone. */
+#define CLOSE_NAPS   50
+#define CLOSE_NAP_NS NSEC_PER_MSEC
 
 static bool writes(const struct handle *h)
 {
@@ -56,14 +62,57 @@ static void unregister_backing(struct fs *fs, int id)
 }
 
 /* Without a neighbour to agree with. @backing_id: 0 if passthrough is not to be had. */
-static enum io_mode first_choice(struct fs *fs, const struct handle *h, int backing_id)
+static enum io_mode first_choice(struct fs *fs, const struct handle *h, int backing_id,
+				 bool in_cache)
 {
+	/* What our cache has needs no second copy in the kernel's. */
+	if (!writes(h) && in_cache && requests_negotiated(fs->requests).direct_mmap)
+		return IO_DIRECT;
 	if (!writes(h))
 		return backing_id ? IO_PASSTHROUGH : IO_CACHED;
 	/* A shared mapping needs the page cache, where the kernel cannot give it to direct I/O. */
 	if ((h->flags & O_ACCMODE) == O_RDWR && !requests_negotiated(fs->requests).direct_mmap)
 		return IO_CACHED;
 	return IO_DIRECT;
+}
+
+/* Lock held. Are all opens but @h those of writers that have closed their descriptors? */
+static bool only_closed(const struct node *n, const struct handle *h)
+{
+	unsigned nr_closed = 0;
+	struct list *l;
+
+	list_for_each (l, &n->handles) {
+		const struct handle *other = container_of(l, struct handle, link);
+
+		if (other == h || !writes(other))
+			continue;
+		if (atomic_load(&other->written))
+			return false;
+		nr_closed++;
+	}
+	return nr_closed >= n->nr_opens;
+}
+
+/*
+ * Where the kernel cannot map a file that is open directly, a reader waits for writers that have
+ * closed it. The kernel waits for the FLUSH of a close, but not for its RELEASE.
+ */
+static void await_release(struct fs *fs, const struct handle *h)
+{
+	const struct timespec nap = {.tv_nsec = CLOSE_NAP_NS};
+	int naps;
+
+	if (requests_negotiated(fs->requests).direct_mmap || (h->flags & O_ACCMODE) == O_WRONLY)
+		return;
+	for (naps = 0; naps < CLOSE_NAPS; naps++) {
+		{
+			LOCK_SCOPE(tree_lock(fs->tree));
+			if (h->node->io_mode != IO_DIRECT || !only_closed(h->node, h))
+				return;
+		}
+		nanosleep(&nap, NULL);
+	}
 }
 
 static uint64_t stamp(struct statx_timestamp t)
@@ -86,16 +135,36 @@ static bool pages_still_good(struct node *n, const struct statx *stx)
 	return same && settled;
 }
 
-void open_begin(struct fs *fs, struct handle *h, const struct statx *stx, struct fuse_file_info *fi)
+/* Puts what the cache knows of @n over @stx. Are there bytes that the backing does not have? */
+static bool ask_cache(struct fs *fs, const struct node *n, struct statx *stx)
 {
+	struct content *ct = save_content(fs, n);
+	bool serves;
+
+	if (!ct)
+		return false;
+	content_refresh(ct);
+	content_overlay(ct, stx);
+	serves = content_serves_reads(ct);
+	content_put(ct);
+	return serves;
+}
+
+void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx,
+		struct fuse_file_info *fi)
+{
+	struct statx stx = *backing_stx;
 	struct node *n = h->node;
 	pthread_mutex_t *lock = tree_lock(fs->tree);
 	int id = 0, spare = 0;
 	enum io_mode mode;
-	bool register_it;
+	bool register_it, in_cache;
+
+	await_release(fs, h);
+	in_cache = ask_cache(fs, n, &stx);
 	{
 		LOCK_SCOPE(lock);
-		register_it = n->io_mode == IO_NONE && !writes(h);
+		register_it = n->io_mode == IO_NONE && !writes(h) && !in_cache;
 	}
 	/* The kernel opens the backing again with the caller's flags: not with one that it refused. */
 	if (h->flags & O_DIRECT && !(fcntl(h->fd, F_GETFL) & O_DIRECT))
@@ -105,7 +174,7 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *stx, struct
 	{
 		LOCK_SCOPE(lock);
 		if (n->io_mode == IO_NONE) {
-			n->io_mode = first_choice(fs, h, id);
+			n->io_mode = first_choice(fs, h, id, in_cache);
 			n->backing_id = n->io_mode == IO_PASSTHROUGH ? id : 0;
 		}
 		if (id != n->backing_id)
@@ -113,7 +182,7 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *stx, struct
 		mode = n->io_mode;
 		id = n->backing_id;
 		n->nr_opens++;
-		fi->keep_cache = mode == IO_CACHED && pages_still_good(n, stx);
+		fi->keep_cache = mode == IO_CACHED && pages_still_good(n, &stx);
 	}
 	unregister_backing(fs, spare);
 	fi->direct_io = mode == IO_DIRECT || (mode == IO_PASSTHROUGH && writes(h));

@@ -58,8 +58,24 @@ static struct timespec time_of(struct statx_timestamp t)
 	return (struct timespec){.tv_sec = t.tv_sec, .tv_nsec = t.tv_nsec};
 }
 
-void fill_stat(struct fs *fs, const struct statx *stx, struct stat *st)
+/* What the cache knows better than the backing. */
+static void overlay(struct fs *fs, struct statx *stx)
 {
+	struct inode_id id = inode_id_of(stx);
+	struct content *ct = S_ISREG(stx->stx_mode) && fs->engine->contents
+				     ? content_find(fs->engine->contents, &id)
+				     : NULL;
+
+	if (ct)
+		content_overlay(ct, stx);
+	content_put(ct);
+}
+
+void fill_stat(struct fs *fs, const struct statx *backing_stx, struct stat *st)
+{
+	struct statx over = *backing_stx, *stx = &over;
+
+	overlay(fs, stx);
 	memset(st, 0, sizeof(*st));
 	st->st_dev = makedev(stx->stx_dev_major, stx->stx_dev_minor);
 	st->st_ino = visible_ino(fs, st->st_dev, stx->stx_ino);

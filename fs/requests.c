@@ -14,6 +14,7 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/fs.h"
+#include "fs/data.h"
 #include "fs/late.h"
 #include "fs/wire.h"
 
@@ -457,11 +458,15 @@ static void answer_page_write(struct requests *rs, struct request *r)
 /* Lock held. Answers @r before it is served, unless it was answered. */
 static bool give_up(struct requests *rs, struct request *r)
 {
+	const struct fuse_flush_in *flush = (const void *)(r->mem + sizeof(struct fuse_in_header));
+
 	if (atomic_exchange(&r->answered, true))
 		return false;
 	r->abandoned = true;
-	if (r->opcode == FUSE_FLUSH)
+	if (r->opcode == FUSE_FLUSH) {
 		rs->dying = r->pid;
+		data_judge(rs->fs, flush->fh, flush->lock_owner, r->pid);
+	}
 	atomic_fetch_add(&rs->fs->engine->metrics.interrupted, 1);
 	if (!r->queued)
 		mark_late(rs, r);

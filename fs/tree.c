@@ -106,6 +106,16 @@ static struct node *find_identity(struct tree *t, const struct statx *stx)
 	return NULL;
 }
 
+/* Lock held. */
+static struct node *find_inode(struct tree *t, const struct inode_id *id)
+{
+	struct node *n = t->hash[bucket_of(t, id->dev, id->ino)];
+
+	while (n && (n->ino != id->ino || n->dev != id->dev || n->btime_ns != id->btime_ns))
+		n = n->next_in_hash;
+	return n;
+}
+
 static bool is_same(const struct node *n, const struct statx *stx)
 {
 	return n->ino == stx->stx_ino && n->btime_ns == btime_of(stx) &&
@@ -351,13 +361,37 @@ static bool enter_known(struct tree *t, struct node *dir, const char *name, cons
 	return true;
 }
 
+/* The inode of a generation, under the name that it does not have on the backing yet. */
+static int lookup_generation(struct tree *t, struct node *dir, const char *name,
+			     struct generation *g, struct node **out, struct statx *stx)
+{
+	struct backing *b = &t->engine->backing;
+	int fd, err = backing_stat(b, g->content->fd, stx);
+
+	if (err || enter_known(t, dir, name, stx, out))
+		return err;
+	fd = backing_reopen(b, g->content->fd, O_PATH);
+	return fd < 0 ? fd : enter(t, dir, name, stx, fd, false, out);
+}
+
 int tree_lookup(struct tree *t, struct node *dir, const char *name, struct node **out,
 		struct statx *stx)
 {
 	struct backing *b = &t->engine->backing;
+	struct inode_id dir_id = node_inode(dir);
+	struct generation *g =
+		t->engine->units ? units_find(t->engine->units, &dir_id, name) : NULL;
 	struct node_fd at;
-	int fd, err = tree_fd(t, dir, &at);
+	int fd, err;
 
+	if (g) {
+		err = lookup_generation(t, dir, name, g, out, stx);
+		generation_put(g);
+		return err;
+	}
+	if (rules_reserved(name))
+		return -ENOENT;
+	err = tree_fd(t, dir, &at);
 	if (err)
 		return err;
 	err = backing_stat_at(b, at.fd, name, stx);
@@ -404,6 +438,30 @@ void tree_moved(struct tree *t, struct node *dir, const char *name)
 	close_all(t, &c);
 }
 
+void tree_placed(struct tree *t, const struct inode_id *id, struct node *dir, const char *name)
+{
+	struct closing c = {.nr = 0};
+	{
+		LOCK_SCOPE(&t->lock);
+		struct node *n = find_inode(t, id);
+
+		if (n)
+			set_place(t, n, dir, name, &c);
+	}
+	close_all(t, &c);
+}
+
+bool tree_place(struct tree *t, struct node *n, struct node **dir, char name[NAME_MAX + 1])
+{
+	LOCK_SCOPE(&t->lock);
+	if (!n->parent || !n->name)
+		return false;
+	snprintf(name, NAME_MAX + 1, "%s", n->name);
+	*dir = n->parent;
+	n->parent->refs++;
+	return true;
+}
+
 /* --- descriptors --- */
 
 /* Lock held. */
@@ -422,6 +480,22 @@ static bool fd_at_hand(struct node *n, struct node_fd *out)
 		return true;
 	}
 	return false;
+}
+
+/* A file that is not published yet has no name of its own by which it could be found again. */
+static bool fd_of_content(struct tree *t, struct node *n, struct node_fd *out)
+{
+	struct inode_id id = node_inode(n);
+	struct content *ct = S_ISREG(n->type) && t->engine->contents
+				     ? content_find(t->engine->contents, &id)
+				     : NULL;
+
+	if (!ct)
+		return false;
+	*out = (struct node_fd){.node = n, .content = ct, .fd = ct->fd};
+	LOCK_SCOPE(&t->lock);
+	n->refs++;
+	return true;
 }
 
 /* Finds @n again as @name in the directory @at; @out holds its new pin. */
@@ -481,6 +555,13 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 			LOCK_SCOPE(&t->lock);
 			if (fd_at_hand(n, out))
 				break;
+		}
+		if (fd_of_content(t, n, out))
+			break;
+		{
+			LOCK_SCOPE(&t->lock);
+			if (fd_at_hand(n, out))
+				break;
 			lost = topmost_lost(t, n, &at);
 			name = lost ? strdup(lost->name) : NULL;
 			if (lost)
@@ -506,6 +587,11 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 
 void tree_fd_put(struct tree *t, struct node_fd *nf)
 {
+	if (nf->content) {
+		content_put(nf->content);
+		node_put(t, nf->node);
+		return;
+	}
 	if (nf->handle) {
 		int ignored;
 
@@ -578,6 +664,23 @@ void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t 
 		snprintf(buf, size, ".");
 }
 
+void tree_path_of(void *tree, const struct inode_id *inode, const char *name, char *buf,
+		  size_t size)
+{
+	struct tree *t = tree;
+	uint64_t id = 0;
+	{
+		LOCK_SCOPE(&t->lock);
+		struct node *n = find_inode(t, inode);
+
+		id = n ? n->id : 0;
+	}
+	if (id)
+		tree_path(t, id, name, buf, size);
+	else
+		snprintf(buf, size, "%s", name ? name : "?");
+}
+
 /* --- handles --- */
 
 struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags)
@@ -616,6 +719,14 @@ struct handle *handle_get(struct tree *t, uint64_t id)
 	return h;
 }
 
+void handle_forget_extra(struct handle *h)
+{
+	while (h->nr_extra)
+		free(h->extra[--h->nr_extra].name);
+	free(h->extra);
+	h->extra = NULL;
+}
+
 void handle_put(struct tree *t, struct handle *h, int *close_err)
 {
 	*close_err = 0;
@@ -627,11 +738,14 @@ void handle_put(struct tree *t, struct handle *h, int *close_err)
 		slots_give_back(&t->handles, h->id);
 	}
 	atomic_fetch_sub(&t->engine->metrics.open_handles, 1);
+	content_put(h->content);
+	generation_put(h->generation);
 	if (close(h->fd))
 		*close_err = -errno;
 	node_put(t, h->node);
 	pthread_mutex_destroy(&h->dir_lock);
 	free(h->dents);
+	handle_forget_extra(h);
 	free(h);
 }
 
@@ -694,8 +808,11 @@ void tree_destroy(struct tree *t)
 			struct handle *h = container_of(n->handles.next, struct handle, link);
 
 			list_del(&h->link);
+			content_put(h->content);
+			generation_put(h->generation);
 			close(h->fd);
 			free(h->dents);
+			handle_forget_extra(h);
 			free(h);
 		}
 		free(n->name);

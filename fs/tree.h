@@ -17,6 +17,7 @@
 #ifndef FS_TREE_H
 #define FS_TREE_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,6 +62,12 @@ struct node {
 	atomic_int late_error; /* late.h: -errno of one that nobody was told */
 };
 
+/* A name in a directory that a generation has and the backing may not have. */
+struct dir_extra {
+	char *name;
+	struct inode_id id;
+};
+
 struct handle {
 	uint64_t id;	   /* const; what the kernel calls it */
 	struct list link;  /* tree lock; on node->handles */
@@ -69,11 +76,16 @@ struct handle {
 	int flags;	   /* const; as opened */
 	atomic_uint refs;
 	atomic_bool written; /* since the last write back */
+	struct content
+		*content; /* set before the open is answered or, once, by a write; referenced */
+	struct generation *generation; /* const after open; of a unit's file opened for writing */
 	/* directories: their entries, one reader at a time (dir_lock) */
 	pthread_mutex_t dir_lock;
 	char *dents;
 	size_t dents_len, dents_pos;
 	off_t next_off;
+	struct dir_extra *extra; /* names that are not on the backing yet, as of the last rewind */
+	size_t nr_extra;
 };
 
 struct tree;
@@ -106,6 +118,17 @@ void tree_forget(struct tree *t, uint64_t id, uint64_t count);
 /* After a rename: what is at @name in @dir now was elsewhere before. */
 void tree_moved(struct tree *t, struct node *dir, const char *name);
 
+/* The same, of inode @id. */
+void tree_placed(struct tree *t, const struct inode_id *id, struct node *dir, const char *name);
+
+/* Where @n was last seen: its directory, referenced, and a copy of its name. False: nowhere. */
+bool tree_place(struct tree *t, struct node *n, struct node **dir, char name[NAME_MAX + 1]);
+
+static inline struct inode_id node_inode(const struct node *n)
+{
+	return (struct inode_id){.dev = n->dev, .ino = n->ino, .btime_ns = n->btime_ns};
+}
+
 /*
  * A descriptor of the node for *at calls and /proc/self/fd: its pin, or that of an open handle,
  * or a new pin found by name (as whoever this thread acts for). Give back with tree_fd_put.
@@ -113,6 +136,7 @@ void tree_moved(struct tree *t, struct node *dir, const char *name);
 struct node_fd {
 	struct node *node;
 	struct handle *handle;
+	struct content *content;
 	int fd;
 };
 int tree_fd(struct tree *t, struct node *n, struct node_fd *out);
@@ -124,6 +148,9 @@ bool tree_replaced(struct tree *t, struct node *n);
 /* Path of node @id below the mount point, with "/@name" behind it if given; for people. */
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 
+/* Path of an inode that is known, or of @name in it; "?" otherwise. For units_set_namer. */
+void tree_path_of(void *tree, const struct inode_id *id, const char *name, char *buf, size_t size);
+
 /* Makes a handle of @fd (which it takes over, also on failure). NULL without memory. */
 struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags);
 /*
@@ -131,6 +158,7 @@ struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags);
  * of a request which was answered in its server's place, perhaps before the server came to it.
  */
 struct handle *handle_get(struct tree *t, uint64_t id);
+void handle_forget_extra(struct handle *h);
 /* The last one closes; *close_err is what the backing said then (0 if it was not the last). */
 void handle_put(struct tree *t, struct handle *h, int *close_err);
 

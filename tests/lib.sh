@@ -148,15 +148,28 @@ assert_contains() {
 # --- waiting: the only way; tests do not sleep ---
 
 # wait_until SECONDS CMD...: until CMD (a command or function, run in this shell) succeeds; else the test fails.
-# CMD's output is dropped. SECONDS is whole; be generous, it is only waited out when the test fails.
+# CMD's output is dropped. SECONDS is whole; be generous, it is only waited out when the test fails. A slow machine
+# (tests/run --slow) gets more of them.
 wait_until() {
-	local limit=$1 end
+	local limit=$(($1 * ${TEST_SLOW:-1})) end
 	shift
 	end=$((${EPOCHREALTIME/[.,]/} + limit * 1000000))
 	until "$@" >/dev/null 2>&1; do
 		[ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || die "not within $limit s: $*"
 		sleep 0.05
 	done
+}
+
+# timeout [-s SIGNAL] SECONDS CMD...: as timeout(1), with as many more seconds for a slow machine.
+timeout() {
+	local options=() limit
+	if [ "$1" = -s ]; then
+		options=(-s "$2")
+		shift 2
+	fi
+	limit=$(($1 * ${TEST_SLOW:-1}))
+	shift
+	command timeout ${options[@]+"${options[@]}"} "$limit" "$@"
 }
 
 # _gone PID: no such process, or a zombie that is no longer waiting for other threads of its own.
@@ -182,16 +195,18 @@ kill9_and_reaped() {
 # mount_ckptfs [-o OPTS] [BACKING [MOUNTPOINT]]: mount, or the test fails. Directories are made where missing.
 # Sets $BACK (TEST_TMP/back) and $MNT (TEST_TMP/mnt). Unmounted when the test ends.
 # CKPTFS_TEST_FEATURES_OFF and CKPTFS_TEST_PIN_BUDGET of the run's environment reach the daemon as
-# CKPTFS_FEATURES_OFF and CKPTFS_PIN_BUDGET, unless the test sets these itself.
+# CKPTFS_FEATURES_OFF and CKPTFS_PIN_BUDGET, unless the test sets these itself. The cache has CKPTFS_TEST_CACHE
+# (64M), unless OPTS say otherwise.
 mount_ckptfs() {
-	local options=()
+	local options=(-o "host_cache_size=${CKPTFS_TEST_CACHE-64M}")
 	if [ "${1-}" = -o ]; then
-		options=(-o "$2")
+		options=(-o "host_cache_size=${CKPTFS_TEST_CACHE-64M},$2")
 		shift 2
 	fi
 	BACK=${1-$TEST_TMP/back}
 	MNT=${2-$TEST_TMP/mnt}
-	mkdir -p "$BACK" "$MNT" || die "cannot make $BACK and $MNT"
+	# The remains of a dead mount cannot be looked at; they are there, though.
+	mkdir -p "$BACK" "$MNT" 2>/dev/null || grep -q " $MNT " /proc/self/mountinfo || die "cannot make $BACK and $MNT"
 	if [ -n "${CKPTFS_TEST_FEATURES_OFF-}" ]; then
 		export CKPTFS_FEATURES_OFF=${CKPTFS_FEATURES_OFF-$CKPTFS_TEST_FEATURES_OFF}
 	fi

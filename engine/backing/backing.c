@@ -22,6 +22,260 @@ static inline int result(int r)
 	return r < 0 ? -errno : r;
 }
 
+static inline ssize_t result_size(ssize_t n)
+{
+	return n < 0 ? -errno : n;
+}
+
+/* --- the calls --- */
+
+/* "123": the entry of @fd in /proc/self/fd. */
+static const char *fd_entry(int fd, char buf[16])
+{
+	snprintf(buf, 16, "%d", fd);
+	return buf;
+}
+
+/* For calls that only take a path. */
+static const char *fd_path(int fd, char buf[64])
+{
+	snprintf(buf, 64, "/proc/self/fd/%d", fd);
+	return buf;
+}
+
+static int real_open(void *arg, int dir, const char *name, int flags, mode_t mode, uint64_t resolve)
+{
+	struct open_how how = {.flags = (unsigned)flags, .mode = mode, .resolve = resolve};
+
+	(void)arg;
+	if (!resolve)
+		return result(openat(dir, name, flags, mode));
+	return result((int)syscall(SYS_openat2, dir, name, &how, sizeof(how)));
+}
+
+static int real_mkdir(void *arg, int dir, const char *name, mode_t mode)
+{
+	(void)arg;
+	return result(mkdirat(dir, name, mode));
+}
+
+static int real_mknod(void *arg, int dir, const char *name, mode_t mode, dev_t dev)
+{
+	(void)arg;
+	return result(mknodat(dir, name, mode, dev));
+}
+
+static int real_symlink(void *arg, const char *target, int dir, const char *name)
+{
+	(void)arg;
+	return result(symlinkat(target, dir, name));
+}
+
+static int real_link(void *arg, int fd, int dir, const char *name)
+{
+	const struct backing *b = arg;
+	char entry[16];
+
+	return result(linkat(b->proc_fd, fd_entry(fd, entry), dir, name, AT_SYMLINK_FOLLOW));
+}
+
+static int real_unlink(void *arg, int dir, const char *name, int flags)
+{
+	(void)arg;
+	return result(unlinkat(dir, name, flags));
+}
+
+static int real_rename(void *arg, int dir, const char *name, int new_dir, const char *new_name,
+		       unsigned flags)
+{
+	(void)arg;
+	return result(renameat2(dir, name, new_dir, new_name, flags));
+}
+
+static int real_reopen(void *arg, int fd, int flags)
+{
+	const struct backing *b = arg;
+	char entry[16];
+
+	return result(openat(b->proc_fd, fd_entry(fd, entry), flags));
+}
+
+static int real_stat(void *arg, int dir, const char *name, int flags, struct statx *stx)
+{
+	(void)arg;
+	return result(statx(dir, name, flags, STATX_WANTED, stx));
+}
+
+static int real_statfs(void *arg, int fd, struct statvfs *sv)
+{
+	(void)arg;
+	return result(fstatvfs(fd, sv));
+}
+
+static ssize_t real_readlink(void *arg, int fd, char *buf, size_t size)
+{
+	(void)arg;
+	return result_size(readlinkat(fd, "", buf, size));
+}
+
+static int real_chmod(void *arg, int fd, mode_t mode)
+{
+	const struct backing *b = arg;
+	char entry[16];
+
+	return result(fchmodat(b->proc_fd, fd_entry(fd, entry), mode, 0));
+}
+
+static int real_chown(void *arg, int fd, uid_t uid, gid_t gid)
+{
+	(void)arg;
+	return result(fchownat(fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
+}
+
+static int real_utimens(void *arg, int fd, const struct timespec times[2])
+{
+	(void)arg;
+	return result(utimensat(fd, "", times, AT_EMPTY_PATH));
+}
+
+static int real_truncate(void *arg, int fd, off_t size)
+{
+	char path[64];
+
+	(void)arg;
+	return result(truncate(fd_path(fd, path), size));
+}
+
+static ssize_t real_getxattr(void *arg, int fd, const char *name, void *buf, size_t size)
+{
+	char path[64];
+
+	(void)arg;
+	return result_size(getxattr(fd_path(fd, path), name, buf, size));
+}
+
+static ssize_t real_listxattr(void *arg, int fd, char *buf, size_t size)
+{
+	char path[64];
+
+	(void)arg;
+	return result_size(listxattr(fd_path(fd, path), buf, size));
+}
+
+static int real_setxattr(void *arg, int fd, const char *name, const void *value, size_t size,
+			 int flags)
+{
+	char path[64];
+
+	(void)arg;
+	return result(setxattr(fd_path(fd, path), name, value, size, flags));
+}
+
+static int real_removexattr(void *arg, int fd, const char *name)
+{
+	char path[64];
+
+	(void)arg;
+	return result(removexattr(fd_path(fd, path), name));
+}
+
+static ssize_t real_read(void *arg, int fd, void *buf, size_t size, off_t off)
+{
+	(void)arg;
+	return result_size(pread(fd, buf, size, off));
+}
+
+static ssize_t real_write(void *arg, int fd, const void *buf, size_t size, off_t off, int rwf)
+{
+	struct iovec iov = {(void *)buf, size};
+
+	(void)arg;
+	return result_size(pwritev2(fd, &iov, 1, off, rwf));
+}
+
+static int real_ftruncate(void *arg, int fd, off_t size)
+{
+	(void)arg;
+	return result(ftruncate(fd, size));
+}
+
+static int real_fallocate(void *arg, int fd, int mode, off_t off, off_t len)
+{
+	(void)arg;
+	return result(fallocate(fd, mode, off, len));
+}
+
+static int real_sync(void *arg, int fd, enum backing_sync what)
+{
+	(void)arg;
+	if (what == BACKING_SYNC_FS)
+		return result(syncfs(fd));
+	return result(what == BACKING_SYNC_DATA ? fdatasync(fd) : fsync(fd));
+}
+
+/* Network filesystems give back errors and data at close, so close a duplicate. */
+static int real_write_back(void *arg, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	(void)arg;
+	return copy < 0 ? -errno : result(close(copy));
+}
+
+static off_t real_seek(void *arg, int fd, off_t off, int whence)
+{
+	off_t r = lseek(fd, off, whence);
+
+	(void)arg;
+	return r < 0 ? -errno : r;
+}
+
+static ssize_t real_copy_range(void *arg, int in, off_t off_in, int out, off_t off_out, size_t len,
+			       unsigned flags)
+{
+	(void)arg;
+	return result_size(copy_file_range(in, &off_in, out, &off_out, len, flags));
+}
+
+static ssize_t real_getdents(void *arg, int fd, void *buf, size_t size)
+{
+	(void)arg;
+	return result_size(getdents64(fd, buf, size));
+}
+
+const struct backing_ops backing_real_ops = {
+	.open = real_open,
+	.mkdir = real_mkdir,
+	.mknod = real_mknod,
+	.symlink = real_symlink,
+	.link = real_link,
+	.unlink = real_unlink,
+	.rename = real_rename,
+	.reopen = real_reopen,
+	.stat = real_stat,
+	.statfs = real_statfs,
+	.readlink = real_readlink,
+	.chmod = real_chmod,
+	.chown = real_chown,
+	.utimens = real_utimens,
+	.truncate = real_truncate,
+	.getxattr = real_getxattr,
+	.listxattr = real_listxattr,
+	.setxattr = real_setxattr,
+	.removexattr = real_removexattr,
+	.read = real_read,
+	.write = real_write,
+	.ftruncate = real_ftruncate,
+	.fallocate = real_fallocate,
+	.sync = real_sync,
+	.write_back = real_write_back,
+	.seek = real_seek,
+	.copy_range = real_copy_range,
+	.getdents = real_getdents,
+};
+
+/* --- the backing --- */
+
 int backing_open(struct backing *b, const char *path, struct error *e)
 {
 	struct stat st;
@@ -29,6 +283,8 @@ int backing_open(struct backing *b, const char *path, struct error *e)
 	memset(b, 0, sizeof(*b));
 	b->root_fd = b->proc_fd = -1;
 	features_init(&b->features);
+	b->ops = &backing_real_ops;
+	b->ops_arg = b;
 	b->path = realpath(path, NULL);
 	if (!b->path && errno == ENOENT)
 		return FAIL(e, ENOENT, BACKING_MISSING, path, path);
@@ -66,15 +322,11 @@ bool backing_name_ok(const char *name)
 
 static int open_beneath(struct backing *b, int dir, const char *name, int flags, mode_t mode)
 {
-	struct open_how how = {
-		.flags = (unsigned)flags | O_NOFOLLOW | O_CLOEXEC,
-		.mode = flags & O_CREAT ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
-	};
+	uint64_t resolve =
+		feature(&b->features, FEATURE_OPENAT2) ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS : 0;
 
-	if (!feature(&b->features, FEATURE_OPENAT2))
-		return result(openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC, mode));
-	return result((int)syscall(SYS_openat2, dir, name, &how, sizeof(how)));
+	return b->ops->open(b->ops_arg, dir, name, flags | O_NOFOLLOW | O_CLOEXEC,
+			    flags & O_CREAT ? mode : 0, resolve);
 }
 
 int backing_pin(struct backing *b, int dir, const char *name)
@@ -84,8 +336,7 @@ int backing_pin(struct backing *b, int dir, const char *name)
 
 int backing_stat_at(struct backing *b, int dir, const char *name, struct statx *stx)
 {
-	(void)b;
-	return result(statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_WANTED, stx));
+	return b->ops->stat(b->ops_arg, dir, name, AT_SYMLINK_NOFOLLOW, stx);
 }
 
 /*
@@ -128,40 +379,27 @@ int backing_create(struct backing *b, int dir, const char *name, int flags, mode
 
 int backing_mkdir(struct backing *b, int dir, const char *name, mode_t mode)
 {
-	(void)b;
-	return result(mkdirat(dir, name, mode));
+	return b->ops->mkdir(b->ops_arg, dir, name, mode);
 }
 
 int backing_mknod(struct backing *b, int dir, const char *name, mode_t mode, dev_t dev)
 {
-	(void)b;
-	return result(mknodat(dir, name, mode, dev));
+	return b->ops->mknod(b->ops_arg, dir, name, mode, dev);
 }
 
 int backing_symlink(struct backing *b, const char *target, int dir, const char *name)
 {
-	(void)b;
-	return result(symlinkat(target, dir, name));
-}
-
-/* "123": the entry of @fd in /proc/self/fd. */
-static const char *fd_entry(int fd, char buf[16])
-{
-	snprintf(buf, 16, "%d", fd);
-	return buf;
+	return b->ops->symlink(b->ops_arg, target, dir, name);
 }
 
 int backing_link(struct backing *b, int pin, int dir, const char *name)
 {
-	char entry[16];
-
-	return result(linkat(b->proc_fd, fd_entry(pin, entry), dir, name, AT_SYMLINK_FOLLOW));
+	return b->ops->link(b->ops_arg, pin, dir, name);
 }
 
 int backing_unlink(struct backing *b, int dir, const char *name, bool directory)
 {
-	(void)b;
-	return result(unlinkat(dir, name, directory ? AT_REMOVEDIR : 0));
+	return b->ops->unlink(b->ops_arg, dir, name, directory ? AT_REMOVEDIR : 0);
 }
 
 int backing_rename(struct backing *b, int dir, const char *name, int new_dir, const char *new_name,
@@ -169,63 +407,51 @@ int backing_rename(struct backing *b, int dir, const char *name, int new_dir, co
 {
 	if (flags && b->features.state[FEATURE_RENAME_FLAGS] == FEATURE_TURNED_OFF)
 		return -EINVAL;
-	return result(renameat2(dir, name, new_dir, new_name, flags));
+	return b->ops->rename(b->ops_arg, dir, name, new_dir, new_name, flags);
 }
 
 int backing_stat(struct backing *b, int fd, struct statx *stx)
 {
-	(void)b;
-	return result(statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_WANTED, stx));
+	return b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx);
 }
 
 int backing_reopen(struct backing *b, int fd, int flags)
 {
-	char entry[16];
 	int direct = flags & O_DIRECT;
 
 	flags = (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
-	return with_direct(b, result(openat(b->proc_fd, fd_entry(fd, entry), flags)), direct);
+	return with_direct(b, b->ops->reopen(b->ops_arg, fd, flags), direct);
 }
 
 int backing_readlink(struct backing *b, int pin, char *buf, size_t size)
 {
-	(void)b;
-	return result((int)readlinkat(pin, "", buf, size));
+	return (int)b->ops->readlink(b->ops_arg, pin, buf, size);
 }
 
 int backing_chmod(struct backing *b, int fd, mode_t mode)
 {
-	char entry[16];
-
-	return result(fchmodat(b->proc_fd, fd_entry(fd, entry), mode, 0));
+	return b->ops->chmod(b->ops_arg, fd, mode);
 }
 
 int backing_chown(struct backing *b, int fd, uid_t uid, gid_t gid)
 {
-	(void)b;
-	return result(fchownat(fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
+	return b->ops->chown(b->ops_arg, fd, uid, gid);
 }
 
 int backing_utimens(struct backing *b, int fd, const struct timespec times[2])
 {
-	(void)b;
-	return result(utimensat(fd, "", times, AT_EMPTY_PATH));
+	return b->ops->utimens(b->ops_arg, fd, times);
 }
 
 /* truncate(2) wants a path; permission is judged on the inode, as the caller. */
 int backing_truncate(struct backing *b, int fd, off_t size)
 {
-	char path[64];
-
-	(void)b;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return result(truncate(path, size));
+	return b->ops->truncate(b->ops_arg, fd, size);
 }
 
 int backing_statfs(struct backing *b, int fd, struct statvfs *sv)
 {
-	(void)b;
-	return result(fstatvfs(fd, sv));
+	return b->ops->statfs(b->ops_arg, fd, sv);
 }
 
 static bool no_xattrs(struct backing *b)
@@ -235,75 +461,58 @@ static bool no_xattrs(struct backing *b)
 
 ssize_t backing_getxattr(struct backing *b, int fd, const char *name, void *buf, size_t size)
 {
-	char path[64];
-	ssize_t n;
-
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = getxattr(path, name, buf, size);
-	return n < 0 ? -errno : n;
+	return b->ops->getxattr(b->ops_arg, fd, name, buf, size);
 }
 
 ssize_t backing_listxattr(struct backing *b, int fd, char *buf, size_t size)
 {
-	char path[64];
-	ssize_t n;
-
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = listxattr(path, buf, size);
-	return n < 0 ? -errno : n;
+	return b->ops->listxattr(b->ops_arg, fd, buf, size);
 }
 
 int backing_setxattr(struct backing *b, int fd, const char *name, const void *value, size_t size,
 		     int flags)
 {
-	char path[64];
-
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return result(setxattr(path, name, value, size, flags));
+	return b->ops->setxattr(b->ops_arg, fd, name, value, size, flags);
 }
 
 int backing_removexattr(struct backing *b, int fd, const char *name)
 {
-	char path[64];
-
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return result(removexattr(path, name));
+	return b->ops->removexattr(b->ops_arg, fd, name);
 }
 
 /*
  * An O_DIRECT request that the backing refuses (it is aligned for the caller's host, not for this
  * storage) is served through the page cache from then on, as the caller would expect of a hint.
  */
-static bool stop_direct(int fd)
+static bool stop_direct(int fd, ssize_t err)
 {
-	int flags = fcntl(fd, F_GETFL);
+	int flags = err == -EINVAL ? fcntl(fd, F_GETFL) : -1;
 
-	return errno == EINVAL && flags >= 0 && (flags & O_DIRECT) &&
-	       !fcntl(fd, F_SETFL, flags & ~O_DIRECT);
+	return flags >= 0 && (flags & O_DIRECT) && !fcntl(fd, F_SETFL, flags & ~O_DIRECT);
 }
 
 ssize_t backing_read(struct backing *b, int fd, void *buf, size_t size, off_t off)
 {
 	size_t done = 0;
 
-	(void)b;
 	while (done < size) {
-		ssize_t n = pread(fd, (char *)buf + done, size - done, off + (off_t)done);
+		ssize_t n = b->ops->read(b->ops_arg, fd, (char *)buf + done, size - done,
+					 off + (off_t)done);
 
 		if (n == 0)
 			break;
 		if (n > 0)
 			done += (size_t)n;
-		else if (errno != EINTR && !stop_direct(fd))
-			return done ? (ssize_t)done : -errno;
+		else if (n != -EINTR && !stop_direct(fd, n))
+			return done ? (ssize_t)done : n;
 	}
 	return (ssize_t)done;
 }
@@ -312,69 +521,57 @@ ssize_t backing_write(struct backing *b, int fd, const void *buf, size_t size, o
 {
 	size_t done = 0;
 
-	(void)b;
 	do {
-		struct iovec iov = {(char *)buf + done, size - done};
-		ssize_t n = pwritev2(fd, &iov, 1, off + (off_t)done, rwf);
+		ssize_t n = b->ops->write(b->ops_arg, fd, (const char *)buf + done, size - done,
+					  off + (off_t)done, rwf);
 
 		if (n == 0 && done < size && size)
 			return done ? (ssize_t)done : -EIO; /* no progress, no reason */
 		if (n >= 0)
 			done += (size_t)n;
-		else if (errno != EINTR && !stop_direct(fd))
-			return done ? (ssize_t)done : -errno;
+		else if (n != -EINTR && !stop_direct(fd, n))
+			return done ? (ssize_t)done : n;
 	} while (done < size);
 	return (ssize_t)done;
 }
 
 int backing_ftruncate(struct backing *b, int fd, off_t size)
 {
-	(void)b;
-	return result(ftruncate(fd, size));
+	return b->ops->ftruncate(b->ops_arg, fd, size);
 }
 
 int backing_fallocate(struct backing *b, int fd, int mode, off_t off, off_t len)
 {
-	(void)b;
-	return result(fallocate(fd, mode, off, len));
+	return b->ops->fallocate(b->ops_arg, fd, mode, off, len);
 }
 
 int backing_sync(struct backing *b, int fd, bool data_only)
 {
-	(void)b;
-	return result(data_only ? fdatasync(fd) : fsync(fd));
+	return b->ops->sync(b->ops_arg, fd, data_only ? BACKING_SYNC_DATA : BACKING_SYNC_INODE);
 }
 
-/* Network filesystems give back errors and data at close, so close a duplicate. */
+int backing_sync_fs(struct backing *b, int fd)
+{
+	return b->ops->sync(b->ops_arg, fd, BACKING_SYNC_FS);
+}
+
 int backing_write_back(struct backing *b, int fd)
 {
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	(void)b;
-	return copy < 0 ? -errno : result(close(copy));
+	return b->ops->write_back(b->ops_arg, fd);
 }
 
 off_t backing_seek(struct backing *b, int fd, off_t off, int whence)
 {
-	off_t r = lseek(fd, off, whence);
-
-	(void)b;
-	return r < 0 ? -errno : r;
+	return b->ops->seek(b->ops_arg, fd, off, whence);
 }
 
 ssize_t backing_copy_range(struct backing *b, int in, off_t off_in, int out, off_t off_out,
 			   size_t len, unsigned flags)
 {
-	ssize_t n = copy_file_range(in, &off_in, out, &off_out, len, flags);
-
-	(void)b;
-	return n < 0 ? -errno : n;
+	return b->ops->copy_range(b->ops_arg, in, off_in, out, off_out, len, flags);
 }
 
 ssize_t backing_getdents(struct backing *b, int fd, void *buf, size_t size)
 {
-	ssize_t n = getdents64(fd, buf, size);
-
-	(void)b;
-	return n < 0 ? -errno : n;
+	return b->ops->getdents(b->ops_arg, fd, buf, size);
 }

@@ -25,6 +25,54 @@
 #include "engine/backing/features.h"
 #include "engine/base/message.h"
 
+/* What a sync makes durable: data and size of a file, all of an inode, or the whole filesystem. */
+enum backing_sync { BACKING_SYNC_DATA, BACKING_SYNC_INODE, BACKING_SYNC_FS };
+
+/*
+ * The system calls that the functions below make, raw: one call each, which may be cut short or
+ * interrupted, and returns -errno for -1. All judging, repeating and falling back is above this
+ * table, so that tests can put another in its place, which records, fails or holds calls and
+ * passes them on to the one it replaced (tests/backing). All pointers are set. @fd is a pin where
+ * the function below takes one.
+ */
+struct backing_ops {
+	/* Names in the directory @dir. */
+	/* openat2 if @resolve, else openat. With O_CREAT there always is O_EXCL. */
+	int (*open)(void *arg, int dir, const char *name, int flags, mode_t mode, uint64_t resolve);
+	int (*mkdir)(void *arg, int dir, const char *name, mode_t mode);
+	int (*mknod)(void *arg, int dir, const char *name, mode_t mode, dev_t dev);
+	int (*symlink)(void *arg, const char *target, int dir, const char *name);
+	int (*link)(void *arg, int fd, int dir, const char *name);
+	int (*unlink)(void *arg, int dir, const char *name, int flags);
+	int (*rename)(void *arg, int dir, const char *name, int new_dir, const char *new_name,
+		      unsigned flags);
+	/* An inode. */
+	int (*reopen)(void *arg, int fd, int flags);
+	int (*stat)(void *arg, int dir, const char *name, int flags, struct statx *stx);
+	int (*statfs)(void *arg, int fd, struct statvfs *sv);
+	ssize_t (*readlink)(void *arg, int fd, char *buf, size_t size);
+	int (*chmod)(void *arg, int fd, mode_t mode);
+	int (*chown)(void *arg, int fd, uid_t uid, gid_t gid);
+	int (*utimens)(void *arg, int fd, const struct timespec times[2]);
+	int (*truncate)(void *arg, int fd, off_t size);
+	ssize_t (*getxattr)(void *arg, int fd, const char *name, void *buf, size_t size);
+	ssize_t (*listxattr)(void *arg, int fd, char *buf, size_t size);
+	int (*setxattr)(void *arg, int fd, const char *name, const void *value, size_t size,
+			int flags);
+	int (*removexattr)(void *arg, int fd, const char *name);
+	/* An open file. */
+	ssize_t (*read)(void *arg, int fd, void *buf, size_t size, off_t off);
+	ssize_t (*write)(void *arg, int fd, const void *buf, size_t size, off_t off, int rwf);
+	int (*ftruncate)(void *arg, int fd, off_t size);
+	int (*fallocate)(void *arg, int fd, int mode, off_t off, off_t len);
+	int (*sync)(void *arg, int fd, enum backing_sync what);
+	int (*write_back)(void *arg, int fd);
+	off_t (*seek)(void *arg, int fd, off_t off, int whence);
+	ssize_t (*copy_range)(void *arg, int in, off_t off_in, int out, off_t off_out, size_t len,
+			      unsigned flags);
+	ssize_t (*getdents)(void *arg, int fd, void *buf, size_t size);
+};
+
 struct backing {
 	char *path;   /* absolute, for messages */
 	int root_fd;  /* pin of the top directory */
@@ -32,7 +80,12 @@ struct backing {
 	dev_t dev;    /* of the top directory */
 	uint64_t ino; /* of the top directory */
 	struct features features;
+	const struct backing_ops *ops; /* these two change only while nobody uses the backing */
+	void *ops_arg;
 };
+
+/* The calls themselves; backing_open puts them in. @arg is the backing. */
+extern const struct backing_ops backing_real_ops;
 
 /* Opens the directory @path; what it can do is probed later (features_probe). 0 or -errno, @e filled. */
 int backing_open(struct backing *b, const char *path, struct error *e);
@@ -78,6 +131,8 @@ ssize_t backing_write(struct backing *b, int fd, const void *buf, size_t size, o
 int backing_ftruncate(struct backing *b, int fd, off_t size);
 int backing_fallocate(struct backing *b, int fd, int mode, off_t off, off_t len);
 int backing_sync(struct backing *b, int fd, bool data_only);
+/* Makes all that was written to the filesystem of @fd durable. */
+int backing_sync_fs(struct backing *b, int fd);
 /* Gives what was written to the backing's servers, as a close there does. */
 int backing_write_back(struct backing *b, int fd);
 off_t backing_seek(struct backing *b, int fd, off_t off, int whence);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ const char *const feature_names[NR_FEATURES] = {
 	[FEATURE_ODIRECT] = "odirect",
 	[FEATURE_RENAME_FLAGS] = "rename_flags",
 	[FEATURE_ACT_AS_CALLER] = "act_as_caller",
+	[FEATURE_IO_URING] = "io_uring",
 };
 
 const char *const feature_fallbacks[NR_FEATURES] = {
@@ -35,6 +37,7 @@ const char *const feature_fallbacks[NR_FEATURES] = {
 	[FEATURE_ODIRECT] = "O_DIRECT opens are served through the backing's page cache",
 	[FEATURE_RENAME_FLAGS] = "RENAME_NOREPLACE and RENAME_EXCHANGE are refused with EINVAL",
 	[FEATURE_ACT_AS_CALLER] = "everything is done as the user who mounted",
+	[FEATURE_IO_URING] = "a pool of threads writes instead",
 };
 
 void features_init(struct features *f)
@@ -85,6 +88,18 @@ static bool try_xattr(int root_fd)
 	return getxattr(path, "user.ckptfs.probe", &byte, sizeof(byte)) >= 0 || errno == ENODATA;
 }
 
+/* Containers often forbid it. Whether it can do all that is wanted shows when a ring is used. */
+static bool try_io_uring(void)
+{
+	struct io_uring_params params = {0};
+	long fd = syscall(SYS_io_uring_setup, 1, &params);
+
+	if (fd < 0)
+		return false;
+	close((int)fd);
+	return true;
+}
+
 /* With two temporary files in BACKING/.ckptfs, where users keep nothing. */
 static void probe_files(struct features *f, int dir)
 {
@@ -123,6 +138,8 @@ void features_probe(struct features *f, int root_fd, bool may_write)
 	features_set(f, FEATURE_OPENAT2, try_openat2(root_fd));
 	features_set(f, FEATURE_BTIME, try_btime(root_fd));
 	features_set(f, FEATURE_XATTR, try_xattr(root_fd));
+	if (feature_untried(f, FEATURE_IO_URING)) /* a ring costs more than the rest together */
+		features_set(f, FEATURE_IO_URING, try_io_uring());
 	if (dir >= 0 && may_write)
 		probe_files(f, dir);
 }

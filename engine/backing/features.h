@@ -19,6 +19,7 @@ enum feature {
 	FEATURE_ODIRECT,       /* O_DIRECT on the backing */
 	FEATURE_RENAME_FLAGS,  /* RENAME_NOREPLACE, with RENAME_EXCHANGE */
 	FEATURE_ACT_AS_CALLER, /* a root daemon that may change its fsuid */
+	FEATURE_IO_URING,      /* kernel 5.14+, not forbidden by sysctl or a seccomp filter */
 	NR_FEATURES
 };
 

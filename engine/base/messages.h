@@ -45,7 +45,7 @@
 
 /* umount, status and other verbs that ask the daemon */
 #define MSG_NOT_A_MOUNT "%s is not on a ckptfs mount; `grep ckptfs /proc/self/mountinfo` lists the mounts of this host"
-#define MSG_DAEMON_DEAD "the daemon of %s is not running. Every write that returned is on the backing; clear the mount point with: ckptfs umount %s"
+#define MSG_DAEMON_DEAD "the daemon of %s is not running. What was published, or fsynced and closed, is on the backing; a file whose save was under way shows what it was before. Clear the mount point with: ckptfs umount %s"
 #define MSG_DAEMON_ELSEWHERE "%s is mounted and answers, but its daemon's socket is not where this command looks. Set CKPTFS_RUN_DIR as it was set for the mount"
 #define MSG_DAEMON_SILENT "the daemon of %s (pid %d) does not answer. Programs that use the mount wait; to cut them loose (they get errors): ckptfs umount --force %s"
 #define MSG_DAEMON_REPLY "the daemon of %s gave an answer that this command cannot read: %s. Is it another version? `ckptfs version` and `ckptfs status` tell"
@@ -56,6 +56,8 @@
 #define MSG_UMOUNT_REMAINS "%s is unmounted, but the same filesystem is also mounted at %s, so its daemon (pid %d) goes on"
 #define MSG_UMOUNT_SLOW "the daemon of %s (pid %d) has been unmounting it for %d s and goes on with that; nothing is lost. `ckptfs status` tells what it waits for; to cut programs loose that use the mount (they get errors): ckptfs umount --force %s"
 #define MSG_UMOUNT_TIMEOUT "%s is unmounted here, but its daemon (pid %d) has not ended within %d s: it waits for the backing, or another mount namespace (a container) still has the mount. Nothing that was acknowledged is lost"
+#define MSG_DRAIN_TIMEOUT "%s still has data that is not on the backing, and the time is up. It stays mounted and goes on with that; nothing is lost. `ckptfs status` shows what is left"
+#define MSG_DRAIN_FAILED "%s is unmounted, but not everything could be saved: %s"
 #define MSG_SOCKET_REQUEST "request refused: %s"
 
 /* While the filesystem runs */
@@ -67,6 +69,50 @@
 #define MSG_PASSTHROUGH_OFF "kernel passthrough is off: %s. Reads go through the daemon instead, more slowly"
 #define MSG_DETACHED "asked to stop while %s is in use%s: detached it; the daemon ends when the last open file is closed"
 #define MSG_THREADS "cannot start another thread: %s. Requests queue; nothing is lost"
+
+/* The content of files */
+#define MSG_STRUCTURE_BROKEN "%s is not a whole file. %s. Nothing of it was changed; do not load it, save it again or take an earlier one"
+#define MSG_STRUCTURE_UNREADABLE "cannot read %s to see whether it is whole: %s. Nothing of it was changed"
+#define MSG_VERIFY_DAMAGED "%s is damaged: its content has the digest %s, that which was saved had %s, and by its size and time of change nobody wrote to it since. Do not load it; take an earlier checkpoint or a copy that verifies, and see to the storage"
+#define MSG_VERIFY_CHANGED "%s was changed since its digest was recorded: %s. That need not be damage, but nothing vouches for its content now; save it again through a mount, or remove the record: setfattr -x user.ckptfs.xxh3 '%s'"
+#define MSG_VERIFY_NO_RECORD "%s has no digest recorded (extended attribute user.ckptfs.xxh3), so its content cannot be judged. A save through a mount records one where the backing has extended attributes; cp -a and rsync -aX keep it in copies"
+#define MSG_VERIFY_BAD_RECORD "the extended attribute user.ckptfs.xxh3 of %s is not a record of ckptfs, so its content cannot be judged. Save it again through a mount, or remove the attribute: setfattr -x user.ckptfs.xxh3 '%s'"
+#define MSG_VERIFY_UNREADABLE "cannot verify %s: %s. Name a regular file or a directory, run this as a user who may read it, or see to the storage"
+#define MSG_VERIFY_NOTHING "%s holds nothing to verify: no file below it has a digest recorded or the name of a checkpoint file (*.pt *.pth *.ckpt *.safetensors *.keras). Name the file itself"
+
+/* The cache and the flush */
+#define MSG_CACHE_NO_MEMORY "cannot take %zu MiB of memory for the cache: %s. Nothing was mounted; set a smaller one with -o host_cache_size="
+#define MSG_CACHE_TOO_SMALL "host_cache_size of %zu KiB is too small: the least is %zu KiB, %d chunks. Nothing was mounted; make it larger, or chunk_size smaller"
+#define MSG_CACHE_ABOVE_LIMIT "host_cache_size of %zu MiB is more than the %llu MiB of %s. Nothing was mounted; make the cache smaller, or raise that limit"
+#define MSG_CACHE_NOT_LOCKED "the cache is not locked in memory: %s. It works, but may be swapped out; raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK=) or set pin_host_cache=false"
+#define MSG_CHUNK_SIZE "chunk_size of %zu bytes is not valid: it is a power of two from 64 KiB to 8 MiB. Nothing was mounted"
+#define MSG_IO_THREADS "cannot start the threads that write to the backing: %s. Nothing was mounted; raise the limit on processes (ulimit -u, pids.max of the cgroup), or free memory"
+#define MSG_FLUSH_FAILED "'%s' could not be written to the backing: %s. The file that had the name before is whole and still has it; the writer gets the error, and what it saved is lost: free space or see to the storage, then save '%s' again"
+#define MSG_FILE_FLUSH_FAILED "'%s' could not be written to the backing: %s. What was written since the last successful fsync or close may be missing from it; the next write, fsync or close gets the error"
+
+#define MSG_WAIT_TIMEOUT "'%s' is not there after %g s: %s. Nothing is lost by waiting no longer; `ckptfs why` tells more"
+#define MSG_WAIT_DROPPED "the save of '%s' that was waited for is %s: a program removed or replaced it before it was published"
+
+/* Checkpoints that are one file */
+#define MSG_WRITER_KILLED "a process that was writing '%s' was killed by signal %d (%s), so the file is not complete and was not published. What had the name '%s' before is whole and still has it"
+#define MSG_WRITER_EXITED "a process that was writing '%s' ended with exit status %d while it had the file open, so it was not published. What had the name '%s' before is whole and still has it"
+#define MSG_WRITER_VANISHED "a process that was writing '%s' ended while it had the file open, and its exit status cannot be read here, so it was not published. What had the name '%s' before is whole and still has it. `ckptfs doctor` tells why the status is unreadable"
+#define MSG_PUBLISH_FAILED "'%s' was not published: %s failed: %s. What had the name before is whole and still has it; see to the backing, then save '%s' again"
+#define MSG_PUBLISH_UNSYNCED "'%s' has its new content, whole, but that may not survive a crash of the backing: syncing its directory failed: %s. After such a crash it is the new file or the one before, whole; see to the backing, then save '%s' again"
+#define MSG_PUBLISH_CONFLICT "'%s' was changed behind the mount while a new version of it was being saved. Nothing was replaced; the new version is beside it on the backing, as %s"
+
+/* fsck */
+#define MSG_FSCK_MOUNTED "%s is mounted at %s by a live ckptfs, whose unfinished saves look like leftovers. Nothing was changed; first run, on every node that has it mounted: ckptfs umount %s"
+#define MSG_FSCK_NO_XATTRS "%s is on a filesystem without extended attributes, so no digest can be recorded there. Nothing was changed"
+#define MSG_FSCK_UNPUBLISHED "%s is whole, but was not given its name before its daemon ended, and nothing tells that name. To keep it, give it one with mv; `ckptfs fsck --discard` removes it"
+#define MSG_FSCK_NOT_ADOPTED "nothing records for which names the files .ckptfs-* (%u) were saved, so none was adopted. They stay where they are; what had their names before is whole and still has them. To remove them: ckptfs fsck --discard %s"
+#define MSG_FSCK_UNKNOWN "%s begins like a name of ckptfs, but is none that this version makes. It was left alone; if a newer ckptfs made it, run the fsck of that one"
+#define MSG_FSCK_REMOVE "cannot remove %s: %s. What is left of it is hidden in a mount and harmless, but takes room; run this as its owner or root, or see to the storage"
+#define MSG_FSCK_ADOPT "no digest was recorded of %s: %s. It is as it was, and can be read as ever; `ckptfs verify` cannot judge it"
+#define MSG_FSCK_UNREADABLE "cannot look at %s: %s. What is there was not checked; run this as a user who may read it, or see to the storage"
+
+/* top */
+#define MSG_TOP_UNMOUNTED "%s is not mounted any more. Every file that was closed before is on the backing, or named in the system log"
 
 /* clang-format on */
 

@@ -3,6 +3,7 @@
 #ifndef FS_CMD_CMD_H
 #define FS_CMD_CMD_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "fs/mountinfo.h"
@@ -19,7 +20,8 @@ struct verb {
 	int (*run)(const struct verb *v, int argc, char **argv);
 };
 
-extern const struct verb verb_mount, verb_umount, verb_init, verb_status, verb_version;
+extern const struct verb verb_mount, verb_umount, verb_init, verb_status, verb_version, verb_verify,
+	verb_wait, verb_why, verb_top, verb_doctor, verb_fsck;
 
 /* Prints "ckptfs: TEXT" on stderr. */
 void complain(const char *text);
@@ -31,7 +33,18 @@ int usage_error(const struct verb *v, const char *format, ...)
 /* Prints the help of @v on stdout. Returns EXIT_DONE. */
 int verb_help(const struct verb *v);
 
+/* What ask_file answered, for people. */
+void print_file(const json_t *file);
+
 /* The ckptfs mount that @path lies in; complains if there is none. */
 bool find_mount(const char *path, struct mount_entry *m);
+
+/*
+ * What the daemon of @m says of @path (any path in the mount, existing or not): see
+ * fs/control_file.h. @generation: of that one, or NULL. 0 and the answer, or -errno with @e filled.
+ */
+struct error;
+int ask_file(const struct mount_entry *m, const char *path, const char *generation, json_t **answer,
+	     struct error *e);
 
 #endif

@@ -74,6 +74,51 @@ static void print_failures(json_int_t total, const json_t *failures)
 	}
 }
 
+static double mib(const json_t *part, const char *key)
+{
+	return (double)json_get_int(part, key, 0) / (1 << 20);
+}
+
+static void print_cache(const json_t *s)
+{
+	const json_t *cache = json_object_get(s, "cache"), *flush = json_object_get(s, "flush");
+	const char *unlocked = json_get_text(cache, "not_locked", "");
+
+	if (!cache)
+		return;
+	printf("%-12s %.0f MiB: %.0f free, %.0f waiting to be flushed, %.0f in flight, %.0f also "
+	       "on "
+	       "the backing\n",
+	       "cache", mib(cache, "size"), mib(cache, "free"), mib(cache, "dirty"),
+	       mib(cache, "flying"), mib(cache, "clean"));
+	if (*unlocked)
+		printf("  %s\n", unlocked);
+	printf("%-12s %.1f MiB by %s, %lld in flight, %lld tried again; %lld writes waited for "
+	       "room, "
+	       "%.1f s in all\n",
+	       "flushed", mib(flush, "bytes"), json_get_text(flush, "engine", "?"),
+	       (long long)json_get_int(flush, "in_flight", 0),
+	       (long long)json_get_int(flush, "retrying", 0),
+	       (long long)json_get_int(cache, "stalls", 0),
+	       json_real_value(json_object_get(cache, "stalled_s")));
+	if (!json_is_true(json_object_get(s, "exit_status_readable")))
+		printf("  how other users' processes end cannot be read here: one that ends with a "
+		       "file open\n  counts as killed (`ckptfs doctor` tells more)\n");
+}
+
+static void print_pending(const json_t *pending)
+{
+	const json_t *p;
+	size_t i;
+
+	if (json_array_size(pending))
+		printf("%-12s %zu not yet published\n", "saves", json_array_size(pending));
+	json_array_foreach (pending, i, p)
+		printf("  %-9s  '%s' for %.1f s: %s\n", json_get_text(p, "state", "?"),
+		       json_get_text(p, "path", "?"), json_real_value(json_object_get(p, "age_s")),
+		       json_get_text(p, "waits_for", "?"));
+}
+
 static void print_status(const json_t *s, const json_t *failures)
 {
 	const json_t *bytes = json_object_get(s, "bytes");
@@ -89,6 +134,8 @@ static void print_status(const json_t *s, const json_t *failures)
 	printf("%-12s %lld files and directories, %lld known\n", "open",
 	       (long long)json_get_int(s, "open_handles", 0),
 	       (long long)json_get_int(s, "nodes", 0));
+	print_cache(s);
+	print_pending(json_object_get(s, "pending"));
 	print_requests(json_object_get(s, "requests"));
 	print_features(json_object_get(s, "features"));
 	print_failures(json_get_int(s, "failures", 0), failures);
@@ -110,18 +157,47 @@ static void print_trouble(const struct mount_entry *m, const struct error *e, in
 	json_decref(answer);
 }
 
+/* Of a unit, what `why` says; -1: @path is none. */
+static int file_status(const struct mount_entry *m, const char *path, bool json)
+{
+	char resolved[PATH_MAX];
+	struct error e;
+	json_t *file;
+
+	if (mountinfo_resolve(path, resolved) || !strcmp(resolved, m->path) ||
+	    ask_file(m, path, NULL, &file, &e))
+		return -1;
+	if (strcmp(json_get_text(file, "kind", ""), "unit")) {
+		json_decref(file);
+		return -1;
+	}
+	if (json) {
+		json_dumpf(file, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else {
+		print_file(file);
+	}
+	json_decref(file);
+	return EXIT_DONE;
+}
+
 static int do_status(const char *path, bool json)
 {
 	struct mount_entry m;
 	json_t *status, *failures = NULL;
 	struct error e;
-	int pid;
+	int pid, done;
 
 	if (!find_mount(path, &m))
 		return EXIT_NO;
 	if (control_ask(&m, "status", CONTROL_ASK_MS, &status, &pid, NULL, &e)) {
 		print_trouble(&m, &e, pid, json);
 		return EXIT_NO;
+	}
+	done = file_status(&m, path, json);
+	if (done >= 0) {
+		json_decref(status);
+		return done;
 	}
 	if (json) {
 		json_dumpf(status, stdout, JSON_INDENT(2));
@@ -160,8 +236,10 @@ static int run_status(const struct verb *v, int argc, char **argv)
 const struct verb verb_status = {
 	.name = "status",
 	.args = "[--json] PATH",
-	.summary = "how the mount that PATH lies in does",
-	.help = "Backing, throughput, requests that wait and what for, failures, features. Answers "
+	.summary = "how the mount that PATH lies in does, or the checkpoint at PATH",
+	.help = "Of a checkpoint: its state, and what it waits for. Of any other path, of the "
+		"mount: "
+		"backing, throughput, requests that wait and what for, failures, features. Answers "
 		"within\n"
 		"two seconds also when the mount hangs; exit 1 when the daemon is dead or silent.\n"
 		"\n"

@@ -84,22 +84,83 @@ static bool is_elsewhere(const struct mount_entry *m, const json_t *s)
 	return elsewhere;
 }
 
+#define POLL_MS	    200
+#define PATIENCE_MS 2000 /* before progress is shown */
+
+/*
+ * Waits until everything that is closed is on the backing, and says so where that takes a while.
+ * Returns whether something failed meanwhile.
+ */
+static bool wait_for_drain(const struct mount_entry *m, uint64_t deadline)
+{
+	uint64_t start = clock_mono_ns(), shown = start;
+	json_int_t failures = -1, before = -1;
+	bool shows = false;
+
+	for (;;) {
+		uint64_t now = clock_mono_ns();
+		json_int_t dirty, flying;
+		size_t files;
+		json_t *status;
+		struct error e;
+
+		if (control_ask(m, "status", CONTROL_ASK_MS, &status, NULL, NULL, &e))
+			break;
+		dirty = json_get_int(json_object_get(status, "cache"), "dirty", 0);
+		flying = json_get_int(json_object_get(status, "cache"), "flying", 0);
+		files = json_array_size(json_object_get(status, "pending"));
+		failures = json_get_int(status, "failures", 0);
+		before = before < 0 ? failures : before;
+		if (json_get_int(status, "open_handles", 0))
+			files = dirty = flying = 0; /* it is in use, and will be told so */
+		json_decref(status);
+		if ((!files && !dirty && !flying) || now >= deadline)
+			break;
+		if (now - start > PATIENCE_MS * NSEC_PER_MSEC && now - shown > NSEC_PER_SEC) {
+			fprintf(stderr, "%s%s: %lld MiB and %zu files left to save%s",
+				shows && isatty(2) ? "\r\033[K" : "", m->path,
+				(long long)(dirty + flying) >> 20, files, isatty(2) ? "" : "\n");
+			shown = now;
+			shows = true;
+		}
+		poll(NULL, 0, POLL_MS);
+	}
+	if (shows && isatty(2))
+		fputc('\n', stderr);
+	return failures > before;
+}
+
+/* Not everything was saved: what, and why. */
+static void report_failure(const struct mount_entry *m, const json_t *answer)
+{
+	char text[MESSAGE_MAX];
+
+	MESSAGE(text, DRAIN_FAILED, m->path, json_get_text(answer, "last_failure", "?"));
+	complain(text);
+}
+
 /* Asks the daemon, which answered a moment ago: unmounting may take its time. */
 static int by_daemon(const struct mount_entry *m, int timeout_s)
 {
 	int ms = timeout_s * 1000 > CONTROL_ASK_MS ? timeout_s * 1000 : CONTROL_ASK_MS, pid, err;
 	uint64_t deadline = clock_mono_ns() + (uint64_t)ms * NSEC_PER_MSEC;
+	bool failed = wait_for_drain(m, deadline);
 	__cleanup_fd int fd = -1;
 	struct error e;
 	json_t *answer;
 
+	ms = left_ms(deadline) > CONTROL_ASK_MS ? left_ms(deadline) : CONTROL_ASK_MS;
 	err = control_ask(m, "umount", ms, &answer, &pid, &fd, &e);
-	json_decref(answer);
-	if (!err)
-		return wait_for_end(m, fd, pid, timeout_s, deadline);
 	if (err == -ETIMEDOUT)
 		FAIL(&e, ETIMEDOUT, UMOUNT_SLOW, m->path, pid, timeout_s, m->path);
-	return err == -ECONNREFUSED ? without_daemon(m, &e) : refuse(&e);
+	if (err)
+		return err == -ECONNREFUSED ? without_daemon(m, &e) : refuse(&e);
+	failed = failed || json_is_true(json_object_get(answer, "failed"));
+	if (failed)
+		report_failure(m, answer);
+	json_decref(answer);
+	err = wait_for_end(m, fd, pid, timeout_s, deadline);
+	return failed ? EXIT_NO : err;
 }
 
 static int do_umount(const char *path, int timeout_s, bool force)
@@ -161,9 +222,11 @@ const struct verb verb_umount = {
 	.name = "umount",
 	.args = "[--timeout SECONDS] [--force] MOUNTPOINT",
 	.summary = "unmount MOUNTPOINT, and clear what a dead daemon left there",
-	.help = "Returns 0 once the mount is gone and its daemon has ended. While a program uses "
-		"the mount\n"
-		"it stays, and the programs are named.\n"
+	.help = "Returns 0 once everything that was closed is on the backing, the mount is gone "
+		"and its\n"
+		"daemon has ended; 1 if a file could not be saved, naming it. While a program uses "
+		"the\n"
+		"mount it stays, and the programs are named.\n"
 		"\n"
 		"  --timeout SECONDS    how long to wait for the daemon (600)\n"
 		"  --force              abort every request first: programs get errors; works with "

@@ -4,412 +4,57 @@
 `make bench` runs it (python3 tests/bench/bench.py). Each row is one kind of work. Its sides
 (ckptfs, and what it is compared with) take turns, round after round, each time on a fresh
 mount, so that what one side leaves in caches neither helps nor hurts another. A row's figure
-is the ratio of medians. The loops themselves are in fsload.c.
+is the ratio of medians.
+
+The parts: processes.py (commands, mounts, daemons), setting.py (directories, sizes, sides),
+rows.py and saves.py (what is measured), results.py (JSON and table); the loops themselves are in
+fsload.c and torch_save.py.
+
+A ckptfs mount is measured once its cache is in memory, which takes a moment after `mount`. The
+rows on saves write each file twice and count the second time: where the kernel's free memory
+must first be fetched from a hypervisor, that would decide the figure.
 """
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import re
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass, field
-from typing import Callable, Iterator
 
-MIB = 1 << 20
-USER = 65534  # nobody: fusermount3 wants a user that has a name
-LIMIT_S = 300  # of one command
-HERE = os.path.dirname(os.path.realpath(__file__))
-SRC = os.environ.get("SRC") or os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("BUILD") or os.path.join(SRC, "build")
-CKPTFS = os.environ.get("CKPTFS") or os.path.join(BUILD, "bin", "ckptfs")
-FSLOAD = os.path.join(BUILD, "tests", "bench", "fsload")
-
-# The others, with the options that their manuals give for ordinary use. mergerfs keeps 4 GiB
-# of the disk free unless told not to; that must not decide whether the bench runs.
-OTHERS = {
-    "mergerfs": ["mergerfs", "-o", "cache.files=off,dropcacheonclose=false,"
-                 "category.create=mfs,minfreespace=0"],
-    "bindfs": ["bindfs"],
-}
-
-
-class NotMeasured(Exception):
-    """A row that cannot be measured on this machine; says why."""
-
-
-class Failed(Exception):
-    """A command that should have worked did not."""
-
-
-# --- commands and mounts -----------------------------------------------------------------
-
-class Stopped(BaseException):
-    """A signal asked for the end."""
-
-
-class Signals:
-    """Turns the first signal into Stopped, but not while a process is being started, which
-    would be forgotten. What follows is the clean-up, undisturbed."""
-
-    def __init__(self) -> None:
-        self.held = False
-        self.pending = 0
-
-    def catch(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._caught)
-
-    def _caught(self, number: int, _frame) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)
-        self.pending = number
-        if not self.held:
-            self.release()
-
-    def release(self) -> None:
-        self.held = False
-        if self.pending:
-            number, self.pending = self.pending, 0
-            raise Stopped(number)
-
-
-signals = Signals()
-
-
-def as_user(uid: int | None) -> dict:
-    return {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
-
-
-@contextlib.contextmanager
-def started(argv: list[str], uid: int | None = None, grace_s: float = 0,
-            **popen) -> Iterator[subprocess.Popen]:
-    """A command in a session of its own: only this program sees the terminal's signals.
-
-    What runs longer than the body gets grace_s before it is killed.
-    """
-    signals.held = True
-    try:
-        process = subprocess.Popen(argv, start_new_session=True, text=True,
-                                   **as_user(uid), **popen)
-    except OSError as error:
-        signals.release()
-        raise Failed(f"{argv[0]}: {error.strerror}") from None
-    try:
-        signals.release()
-        yield process
-    finally:
-        try:
-            process.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def command(argv: list[str], uid: int | None = None, env: dict | None = None,
-            grace_s: float = 0) -> str:
-    """What it prints; Failed with what it said if it does not exit 0."""
-    # A daemon may keep our end of a pipe open, so its words go to a file.
-    with tempfile.TemporaryFile("w+") as out:
-        with started(argv, uid, grace_s, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                     env=env) as process:
-            try:
-                code = process.wait(LIMIT_S)
-            except subprocess.TimeoutExpired:
-                raise Failed(f"no end after {LIMIT_S} s: {' '.join(argv)}") from None
-        out.seek(0)
-        text = out.read()
-    if code != 0:
-        said = text.strip().splitlines()[-1:] or [f"exit status {code}"]
-        raise Failed(f"{os.path.basename(argv[0])} {argv[1]}: {said[0]}")
-    return text
-
-
-def is_mounted(path: str) -> bool:
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
-        return any(line.split()[4].replace("\\040", " ") == path for line in file)
-
-
-def unmount(path: str, argv: list[str], uid: int | None = None, env: dict | None = None) -> None:
-    try:
-        command(argv, uid, env)
-    except Failed:
-        if is_mounted(path):
-            raise
-
-
-def force_unmount(path: str) -> None:
-    for argv in (["fusermount3", "-u", "-z", path], ["umount", "-l", path]):
-        if is_mounted(path) and shutil.which(argv[0]):
-            subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                           check=False, timeout=30)
-    if is_mounted(path):
-        print(f"bench: {path} is still mounted", file=sys.stderr)
-
-
-def daemon_pid(mountpoint: str) -> int:
-    """From the status command, else whoever has the mount point on its command line."""
-    with contextlib.suppress(Failed, ValueError, KeyError):
-        return int(json.loads(command([CKPTFS, "status", "--json", mountpoint]))["pid"])
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as file:
-            if os.fsencode(mountpoint) in file.read().split(b"\0"):
-                return int(entry)
-    raise Failed("cannot find the daemon's pid")
-
-
-def memory_mib(pid: int) -> dict[str, float]:
-    """Resident memory, and the part of it that is its own (shared pages in proportion)."""
-    found = {}
-    for path, key in (("status", "VmRSS"), ("smaps_rollup", "Pss")):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/{path}", encoding="ascii") as file:
-            match = re.search(rf"^{key}:\s+(\d+) kB", file.read(), re.M)
-            if match:
-                found[key] = int(match.group(1)) / 1024
-    if "VmRSS" not in found:
-        raise Failed(f"cannot read the memory of process {pid}")
-    return found
-
-
-class Bench:
-    """The working directory, the sizes, and how to get at each side."""
-
-    def __init__(self, args: argparse.Namespace, work: str) -> None:
-        self.args = args
-        self.work = work
-        self.backing = self.path("backing")
-        self.mountpoint = self.path("mnt")
-        self.tree = self.path("backing/many")  # the directory with many files
-        self.user_ready = False
-        self.rounds = args.rounds or (2 if args.quick else 5)
-        quick = args.quick
-        self.file_bytes = (32 if quick else 512) * MIB
-        self.small_files = 500 if quick else 10_000
-        self.many_files = 2_000 if quick else 100_000
-        self.open_files = 500 if quick else 10_000
-        for name in ("backing", "mnt"):
-            os.mkdir(self.path(name))
-
-    def path(self, name: str) -> str:
-        return os.path.join(self.work, name)
-
-    def say(self, text: str) -> None:
-        print(f"bench: {text}", file=sys.stderr, flush=True)
-
-    def load(self, *words: object, uid: int | None = None) -> tuple[float, int]:
-        program = FSLOAD if uid is None else self.path("bin/fsload")
-        seconds, count = command([program, *map(str, words)], uid).split()
-        return float(seconds), int(count)
-
-    def fill(self) -> None:
-        """The directory with many files, once, past all mounts."""
-        if not os.path.exists(self.tree):
-            os.mkdir(self.tree)
-            self.say(f"making {self.many_files} files")
-            self.load("fill", self.tree, self.many_files, 0)
-            self.settle()
-
-    def make_big(self, directory: str) -> None:
-        """The file to be read, past all mounts."""
-        path = os.path.join(directory, "big")
-        if not os.path.exists(path):
-            with open(path, "wb") as file:
-                for _ in range(self.file_bytes // MIB):
-                    file.write(os.urandom(4096) * 256)
-            self.settle()
-
-    def settle(self) -> None:
-        command(["sync", "-f", self.work])
-
-    @contextlib.contextmanager
-    def side(self, name: str) -> Iterator[str]:
-        """The directory through which this side reaches the backing."""
-        if name == "backing":
-            yield self.backing
-        elif name == "ckptfs":
-            options = ["-o", self.args.options] if self.args.options else []
-            yield from self._mounted([CKPTFS, "mount", *options, self.backing],
-                                     [CKPTFS, "umount"], self.mountpoint)
-        else:
-            off = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
-            yield from self._mounted([*OTHERS[name], self.backing], off, self.mountpoint)
-
-    def _mounted(self, on: list[str], off: list[str], mountpoint: str, uid: int | None = None,
-                 env: dict | None = None) -> Iterator[str]:
-        try:
-            # Killed half-way, it could leave a daemon that mounts after our clean-up.
-            command([*on, mountpoint], uid, env, grace_s=30)
-            if not is_mounted(mountpoint):
-                raise Failed(f"{os.path.basename(on[0])}: exit status 0, but not mounted")
-            yield mountpoint
-            unmount(mountpoint, [*off, mountpoint], uid, env)
-        finally:
-            if is_mounted(mountpoint):
-                force_unmount(mountpoint)
-
-    @contextlib.contextmanager
-    def user_mount(self) -> Iterator[str]:
-        """A mount that an ordinary user made, of a directory of the user's own."""
-        if os.geteuid() != 0:
-            with self.side("ckptfs") as path:
-                yield path
-            return
-        self._prepare_user()
-        env = dict(os.environ, HOME=self.path("user"), XDG_RUNTIME_DIR=self.path("user/run"),
-                   TMPDIR=self.path("user"), USER="nobody")
-        env.pop("CKPTFS_RUN_DIR", None)  # the user has one of its own
-        program = self.path("bin/ckptfs")
-        yield from self._mounted([program, "mount", self.path("user/backing")],
-                                 [program, "umount"], self.path("user/mnt"), USER, env)
-
-    def _prepare_user(self) -> None:
-        """A /dev/fuse for all users in this mount namespace, and programs that they reach."""
-        if self.user_ready:
-            return
-        if not self.args.private:
-            raise NotMeasured("needs a mount namespace of its own (unshare)")
-        if not shutil.which("fusermount3"):
-            raise NotMeasured("needs fusermount3")
-        for name, mode in (("bin", 0o755), ("dev", 0o755), ("user", 0o755),
-                           ("user/backing", 0o755), ("user/mnt", 0o755), ("user/run", 0o700)):
-            os.mkdir(self.path(name), mode)
-            if name.startswith("user"):
-                os.chown(self.path(name), USER, USER)
-        os.chmod(self.work, 0o755)
-        shutil.copy2(CKPTFS, self.path("bin/ckptfs"))
-        shutil.copy2(FSLOAD, self.path("bin/fsload"))
-        try:
-            command(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", self.path("dev")])
-            command(["mknod", "-m", "666", self.path("dev/fuse"), "c", "10", "229"])
-            command(["mount", "--bind", self.path("dev/fuse"), "/dev/fuse"])
-            command([self.path("bin/fsload"), "readdir", self.path("user/mnt")], USER)
-        except Failed as error:
-            raise NotMeasured(f"an ordinary user cannot mount here: {error}") from None
-        self.user_ready = True
-
-
-# --- rows --------------------------------------------------------------------------------
-
-
-@dataclass
-class Row:
-    """One kind of work. `measure` gives {side: {what: value}} of one round."""
-    name: str
-    what: str
-    unit: str
-    sides: list[str]                      # ckptfs, then what it is compared with
-    sample: Callable[[Bench, str], dict]  # of one side, once: {unit's key: value}
-    goal: float | None = None             # at least this ratio; None: reported
-    aim: float | None = None              # at most this value (memory)
-    once: bool = False                    # memory does not need rounds
-    samples: dict[str, list[dict]] = field(default_factory=dict)
-    note: str = ""
-    error: str = ""
-
-    def median(self, side: str, key: str = "value") -> float | None:
-        values = [sample[key] for sample in self.samples.get(side, []) if key in sample]
-        return statistics.median(values) if values else None
-
-    def baseline(self) -> str | None:
-        """The best of what ckptfs is compared with."""
-        others = [side for side in self.sides[1:] if self.median(side) is not None]
-        return max(others, key=self.median, default=None)
-
-    def ratio(self) -> float | None:
-        mine, other = self.median(self.sides[0]), self.baseline()
-        return mine / self.median(other) if mine is not None and other else None
-
-    def met(self) -> bool | None:
-        """None where there is nothing to meet, or nothing was measured."""
-        if self.goal is not None and self.ratio() is not None:
-            return self.ratio() >= self.goal
-        if self.aim is not None and self.median(self.sides[0]) is not None:
-            return self.median(self.sides[0]) <= self.aim
-        return None
-
-
-def rate(load: tuple[float, int], scale: float = 1) -> dict:
-    seconds, count = load
-    return {"value": count / seconds / scale}
-
-
-def sample_read(bench: Bench, side: str) -> dict:
-    bench.make_big(bench.backing)
-    with bench.side(side) as path:
-        return rate(bench.load("read", os.path.join(path, "big"), MIB), MIB)
-
-
-def sample_read_user(bench: Bench, side: str) -> dict:
-    """Both sides as the user; the backing is read past the mount, while that is there."""
-    uid = USER if os.geteuid() == 0 else None
-    with bench.user_mount() as path:
-        directory = bench.path("user/backing") if uid else bench.backing
-        bench.make_big(directory)
-        if side == "ckptfs":
-            directory = path
-        return rate(bench.load("read", os.path.join(directory, "big"), MIB, uid=uid), MIB)
-
-
-def sample_write(writers: int) -> Callable[[Bench, str], dict]:
-    def sample(bench: Bench, side: str) -> dict:
-        with bench.side(side) as path:
-            result = rate(bench.load("write", path, bench.file_bytes // writers, MIB, writers),
-                          MIB)
-        bench.settle()
-        return result
-    return sample
-
-
-def sample_create(bench: Bench, side: str) -> dict:
-    with bench.side(side) as path:
-        result = rate(bench.load("create", path, bench.small_files, 4096))
-    bench.settle()
-    return result
-
-
-def sample_many(*words: object) -> Callable[[Bench, str], dict]:
-    """A verb on the directory with many files, through a mount that has not seen it."""
-    def sample(bench: Bench, side: str) -> dict:
-        bench.fill()
-        verb, *more = [bench.many_files if word == "COUNT" else word for word in words]
-        with bench.side(side) as path:
-            return rate(bench.load(verb, os.path.join(path, "many"), *more))
-    return sample
-
-
-def sample_memory(bench: Bench, hold: bool) -> dict:
-    bench.fill()
-    with bench.side("ckptfs") as path:
-        many = os.path.join(path, "many")
-        pid = daemon_pid(path)
-        before = memory_mib(pid)
-        if hold:
-            with started([FSLOAD, "hold", many, str(bench.open_files)],
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE) as process:
-                if not process.stdout.readline():
-                    raise Failed(process.stderr.read().strip() or "fsload hold failed")
-                after = memory_mib(pid)
-        else:
-            bench.load("ls", many)
-            after = memory_mib(pid)
-    sample = {"value": after["VmRSS"], "before": before["VmRSS"]}
-    if "Pss" in after:
-        sample["pss"] = after["Pss"]
-    return sample
+sys.dont_write_bytecode = True
+
+# pylint: disable=wrong-import-position
+from processes import BUILD, CKPTFS, Failed, NotMeasured, Stopped, force_unmount, signals
+from results import print_table, results_json
+from rows import (Row, sample_create, sample_many, sample_memory, sample_read, sample_read_user,
+                  sample_write)
+from saves import (sample_cpu, sample_durable, sample_flush, sample_reread, sample_save,
+                   sample_torch)
+from setting import FSLOAD, MIB, OTHERS, Bench
 
 
 def all_rows(args: argparse.Namespace) -> list[Row]:
-    plain, others = ["ckptfs", "backing"], ["ckptfs", *OTHERS]
+    plain, others = ["ckptfs", "backing"], ["ckptfs", "mergerfs", "bindfs"]
     files, opened = (("2000", "500") if args.quick else ("10^5", "10^4"))
     return [
+        Row("save", "save of x.pt, 16 MiB writes, create to close", "MiB/s",
+            ["ckptfs", "tmpfs", "backing", "mergerfs", "rclone"], sample_save(),
+            goals={"tmpfs": 1.3, "backing": 2.0}),
+        Row("save-2", "the same, 2 writers of 2 files", "MiB/s", ["ckptfs", "one writer"],
+            sample_save(2), goals={"one writer": 1.3}),
+        Row("torch", "torch.save, blocked", "s", plain, sample_torch, goal=0.8, smaller=True),
+        Row("flush", "first write to published", "MiB/s", ["ckptfs", "fio"], sample_flush,
+            goal=0.9),
+        Row("durable", "file 4x the cache, create to fsync+close", "MiB/s", ["ckptfs", "dd"],
+            sample_durable, goal=0.8),
+        Row("reread", "read right after the close", "MiB/s",
+            ["ckptfs", "backing", "ckptfs, published"], sample_reread, goals={"backing": 0.5}),
+        Row("cpu", "CPU of the daemon: save, digest, flush", "s/GiB", ["ckptfs"], sample_cpu,
+            aim=0.5),
         Row("read", "sequential read, warm", "MiB/s", plain, sample_read, goal=0.9),
         Row("read-user", "sequential read, warm, mounted by a user", "MiB/s", plain,
             sample_read_user),
@@ -444,8 +89,14 @@ def measure(bench: Bench, row: Row) -> None:
     try:
         for number in range(0 if not row.once else 1, rounds + 1):
             bench.say(f"{row.what}: " + (f"round {number} of {rounds}" if number else "warm-up"))
-            for side in sides if number % 2 else reversed(sides):
-                sample = row.sample(bench, side)
+            for side in list(sides if number % 2 else reversed(sides)):
+                try:
+                    sample = row.sample(bench, side)
+                except (NotMeasured, Failed) as reason:
+                    if side in OTHERS or isinstance(reason, NotMeasured) and side != sides[0]:
+                        leave_out(row, sides, side, reason)
+                        continue
+                    raise
                 if number:
                     row.samples.setdefault(side, []).append(sample)
     except NotMeasured as reason:
@@ -455,70 +106,11 @@ def measure(bench: Bench, row: Row) -> None:
         bench.say(f"{row.name} FAILED: {reason}")
 
 
-# --- results -----------------------------------------------------------------------------
-
-
-def row_json(row: Row) -> dict:
-    return {
-        "name": row.name, "what": row.what, "unit": row.unit,
-        "ckptfs": row.median("ckptfs"), "baseline": row.baseline(),
-        "medians": {side: row.median(side) for side in row.samples},
-        "ratio": row.ratio(), "goal": row.goal, "aim": row.aim, "met": row.met(),
-        "note": row.note, "error": row.error, "samples": row.samples,
-    }
-
-
-def results_json(args: argparse.Namespace, rows: list[Row], directory: str,
-                 load: float) -> dict:
-    uname = os.uname()
-    return {
-        "format": 1, "time": int(time.time()), "quick": args.quick,
-        "options": args.options or "", "directory": directory,
-        "host": {"kernel": uname.release, "machine": uname.machine,
-                 "cpus": len(os.sched_getaffinity(0)),
-                 "memory_mib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB,
-                 "root": os.geteuid() == 0, "load_before": round(load, 2)},
-        "others": OTHERS, "rows": [row_json(row) for row in rows],
-    }
-
-
-def table_cells(row: Row) -> list[str]:
-    def figure(value: float | None) -> str:
-        return "-" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.1f}"
-
-    if row.error or (row.note and not row.samples):
-        return [row.what, "-", "-", "-", "-", "FAILED: " + row.error if row.error else row.note]
-    goal = "reported" if row.goal is None else f"{row.goal}x"
-    if row.aim is not None:
-        goal = f"<={row.aim:.0f}"
-    verdict = {True: "yes", False: "NO", None: ""}[row.met()]
-    extra = [row.note] if row.note else []
-    medians = [f"{side} {figure(row.median(side))}" for side in row.samples if side != "ckptfs"]
-    extra += [", ".join(medians)] if len(medians) > 1 else []
-    if row.once:
-        extra.append(f"fresh {figure(row.median('ckptfs', 'before'))}"
-                     f", proportional {figure(row.median('ckptfs', 'pss'))}")
-    if extra:
-        verdict += f"{' ' if verdict else ''}({'; '.join(extra)})"
-    base = row.baseline()
-    return [row.what, f"{figure(row.median('ckptfs'))} {row.unit}",
-            f"{base} {figure(row.median(base))}" if base else "-",
-            f"{row.ratio():.2f}x" if row.ratio() else "-", goal, verdict]
-
-
-def print_table(rows: list[Row]) -> None:
-    lines = [["what", "ckptfs", "baseline", "ratio", "goal", "met?"]]
-    lines += [table_cells(row) for row in rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(5)]
-    print()
-    for line in lines:
-        cells = [line[0].ljust(widths[0])]
-        cells += [line[i].rjust(widths[i]) for i in range(1, 5)]
-        print("  ".join(cells + [line[5]]).rstrip())
-    print()
-
-
-# --- the program -------------------------------------------------------------------------
+def leave_out(row: Row, sides: list[str], side: str, reason: Exception) -> None:
+    """What cannot be compared with here does not keep the rest from being measured."""
+    sides.remove(side)
+    row.samples.pop(side, None)
+    row.note = "; ".join(filter(None, (row.note, f"without {side}: {reason}")))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -532,6 +124,9 @@ def parse_arguments() -> argparse.Namespace:
                         help="only this row (may be repeated), of:\n" + " ".join(names))
     parser.add_argument("--quick", action="store_true",
                         help="2 rounds of much smaller work: shows that it runs, measures little")
+    parser.add_argument("--size", type=int, metavar="MIB",
+                        help="of a saved file (1024; less where it would not fit: it takes 5 times\n"
+                             "as much memory and disk); a multiple of 16")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds that count (5)")
     parser.add_argument("-o", dest="options", metavar="OPTS", help="ckptfs mount options")
     parser.add_argument("--json", action="store_true", help="print the JSON, not the table")
@@ -542,6 +137,8 @@ def parse_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.rounds is not None and args.rounds < 1:
         parser.error("--rounds wants a number above 0")
+    if args.size is not None and (args.size < 32 or args.size % 16):
+        parser.error("--size wants a multiple of 16, 32 or more")
     return args
 
 
@@ -594,7 +191,7 @@ def main() -> int:
             measure(bench, row)
     finally:
         remove_work(work)
-    result = results_json(args, rows, directory, load)
+    result = results_json(args, bench, rows, directory, load)
     os.makedirs(os.path.dirname(os.path.abspath(args.output)), exist_ok=True)
     with open(args.output, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
@@ -604,6 +201,7 @@ def main() -> int:
         print()
     else:
         print_table(rows)
+        print(f"bench: saves of {bench.save_bytes // MIB} MiB, medians of {bench.rounds}")
         print(f"bench: all samples are in {args.output}")
     missed = args.strict and any(row.met() is False for row in rows)
     return 1 if missed or any(row.error for row in rows) else 0

@@ -113,6 +113,17 @@ static unsigned long long read_whole(const char *path, char *buffer, size_t bloc
 	return total;
 }
 
+/* read-once FILE BLOCK: from open to close, as the caches are now. */
+static void do_read_once(char **args)
+{
+	size_t block = number(args[1]);
+	char *buffer = touched(block);
+	double start = now();
+	unsigned long long total = read_whole(args[0], buffer, block);
+
+	report(start, now(), total);
+}
+
 /* read FILE BLOCK: from open to close, after a first time that is not measured. */
 static void do_read(char **args)
 {
@@ -127,46 +138,66 @@ static void do_read(char **args)
 	report(start, now(), total);
 }
 
-static void write_fresh(int dir, const char *name, char *buffer, size_t block,
-			unsigned long long bytes)
+/* What each of the writers does, and when it was through. */
+struct work {
+	int dir;
+	const char *name_format; /* of the number of the writer */
+	unsigned long long bytes;
+	size_t block;
+	int durable;   /* fsync before close */
+	double *ended; /* shared memory */
+};
+
+static const char *file_of(const struct work *w, char name[NAME_BYTES], unsigned index)
 {
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	snprintf(name, NAME_BYTES, w->name_format, index);
+	return name;
+}
+
+static void write_fresh(const struct work *w, const char *name, const char *buffer)
+{
+	unsigned long long left = w->bytes;
+	int fd = openat(w->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
 	if (fd < 0)
 		err(1, "create %s", name);
-	while (bytes > 0) {
-		size_t part = bytes < block ? bytes : block;
+	while (left > 0) {
+		size_t part = left < w->block ? left : w->block;
 
 		write_all(fd, buffer, part);
-		bytes -= part;
+		left -= part;
 	}
+	if (w->durable && fsync(fd) != 0)
+		err(1, "fsync %s", name);
 	if (close(fd) != 0)
 		err(1, "close %s", name);
 }
 
 /* A child: says on `ready` that its buffer is touched, and begins when `go` is closed. */
-static void writer(int ready, int go, int dir, unsigned index, size_t block,
-		   unsigned long long bytes)
+static void writer(int ready, int go, const struct work *w, unsigned index)
 {
 	char name[NAME_BYTES], byte = 0;
-	char *buffer = touched(block);
+	char *buffer = touched(w->block);
 
 	write_all(ready, &byte, 1);
 	if (read(go, &byte, 1) != 0)
 		errx(1, "no start signal");
-	write_fresh(dir, name_of(name, index), buffer, block, bytes);
+	write_fresh(w, file_of(w, name, index), buffer);
+	w->ended[index] = now();
 	_exit(0);
 }
 
-/* Returns the seconds from the first create to the last close; removes the files. */
-static double write_once(int dir, unsigned long long bytes, size_t block, unsigned writers)
+/* Returns when they began; *end is that of the last close. The files stay. */
+static double write_once(struct work *w, unsigned writers, double *end)
 {
 	int ready[2], go[2];
-	char name[NAME_BYTES], byte;
-	double start, end;
+	double start;
+	char byte;
 
-	if (pipe(ready) != 0 || pipe(go) != 0)
-		err(1, "pipe");
+	w->ended = mmap(NULL, writers * sizeof(double), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (w->ended == MAP_FAILED || pipe(ready) != 0 || pipe(go) != 0)
+		err(1, "cannot start writers");
 	for (unsigned i = 0; i < writers; i++) {
 		pid_t pid = fork();
 
@@ -174,7 +205,7 @@ static double write_once(int dir, unsigned long long bytes, size_t block, unsign
 			err(1, "fork");
 		if (pid == 0) {
 			close(go[1]);
-			writer(ready[1], go[0], dir, i, block, bytes);
+			writer(ready[1], go[0], w, i);
 		}
 	}
 	close(ready[1]);
@@ -185,12 +216,22 @@ static double write_once(int dir, unsigned long long bytes, size_t block, unsign
 	start = now();
 	close(go[1]);
 	reap(writers);
-	end = now();
 	close(ready[0]);
+	*end = start;
 	for (unsigned i = 0; i < writers; i++)
-		if (unlinkat(dir, name_of(name, i), 0) != 0)
+		if (w->ended[i] > *end)
+			*end = w->ended[i];
+	munmap(w->ended, writers * sizeof(double));
+	return start;
+}
+
+static void remove_written(const struct work *w, unsigned writers)
+{
+	char name[NAME_BYTES];
+
+	for (unsigned i = 0; i < writers; i++)
+		if (unlinkat(w->dir, file_of(w, name, i), 0) != 0)
 			err(1, "unlink %s", name);
-	return end - start;
 }
 
 /*
@@ -201,13 +242,45 @@ static double write_once(int dir, unsigned long long bytes, size_t block, unsign
  */
 static void do_write(char **args)
 {
-	int dir = open_dir(args[0]);
-	unsigned long long bytes = number(args[1]);
-	size_t block = number(args[2]);
+	struct work w = {.dir = open_dir(args[0]),
+			 .name_format = "f%06u",
+			 .bytes = number(args[1]),
+			 .block = number(args[2])};
 	unsigned writers = number(args[3]);
+	double start, end;
 
-	write_once(dir, bytes, block, writers);
-	report(0, write_once(dir, bytes, block, writers), bytes * writers);
+	write_once(&w, writers, &end);
+	remove_written(&w, writers);
+	start = write_once(&w, writers, &end);
+	report(start, end, w.bytes * writers);
+	remove_written(&w, writers);
+}
+
+static void save(char **args, unsigned writers, int durable)
+{
+	struct work w = {.dir = open_dir(args[0]),
+			 .name_format = "x%u.pt",
+			 .bytes = number(args[1]),
+			 .block = number(args[2]),
+			 .durable = durable};
+	double end, start = write_once(&w, writers, &end);
+
+	printf("%.9f %llu %.9f\n", end - start, w.bytes * writers, start);
+}
+
+/*
+ * save DIR BYTES BLOCK WRITERS: so many processes write a fresh x0.pt, x1.pt, ... of BYTES
+ * each, which stay. Once; also prints when they began, by CLOCK_MONOTONIC.
+ */
+static void do_save(char **args)
+{
+	save(args, number(args[3]), 0);
+}
+
+/* save-durable DIR BYTES BLOCK: the same by one, with an fsync before the close. */
+static void do_save_durable(char **args)
+{
+	save(args, 1, 1);
 }
 
 static void make_file(int dir, const char *name, const char *buffer, size_t bytes)
@@ -336,7 +409,10 @@ static const struct verb {
 	const char *help;
 } verbs[] = {
 	{"read", 2, do_read, "FILE BLOCK"},
+	{"read-once", 2, do_read_once, "FILE BLOCK"},
 	{"write", 4, do_write, "DIR BYTES BLOCK WRITERS"},
+	{"save", 4, do_save, "DIR BYTES BLOCK WRITERS"},
+	{"save-durable", 3, do_save_durable, "DIR BYTES BLOCK"},
 	{"create", 3, do_create, "DIR COUNT BYTES"},
 	{"fill", 3, do_fill, "DIR COUNT BYTES"},
 	{"stat", 2, do_stat, "DIR COUNT"},

@@ -10,7 +10,7 @@ head -c 5000 /dev/zero >"$MNT/file"
 cat "$MNT/file" >/dev/null
 assert_eq "$(ls -A "$MNT")" file "the listing"
 assert_eq "$(find "$MNT" -mindepth 1)" "$MNT/file" "what find sees"
-assert_eq "$(ls -A "$MNT/.ckptfs")" $'config.json\nfailures.json\nmetrics\nstatus.json'
+assert_eq "$(ls -A "$MNT/.ckptfs")" $'config.json\nfailures.json\nmetrics\nstatus.json\ntrace.json'
 assert_eq "$(stat -c '%F %a' "$MNT/.ckptfs")" "directory 555"
 assert_eq "$(stat -c '%A' "$MNT/.ckptfs/metrics")" "-r--r--r--"
 [ ! -e "$MNT/.ckptfs/none" ] || die "a file that is none"

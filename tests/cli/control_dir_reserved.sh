@@ -51,7 +51,7 @@ refuses "EACCES|EPERM" 'os.chmod(c + "/status.json", 0o666)'
 refuses "EACCES|EPERM" 'os.chown(c + "/status.json", 1001, 1001)'
 refuses "EACCES|EPERM" 'os.utime(c, (1, 1))'
 refuses "EACCES|EPERM|EOPNOTSUPP" 'os.setxattr(c, "user.a", b"b")'
-assert_eq "$(ls -A "$control")" $'config.json\nfailures.json\nmetrics\nstatus.json'
+assert_eq "$(ls -A "$control")" $'config.json\nfailures.json\nmetrics\nstatus.json\ntrace.json'
 assert_eq "$(ls -A "$MNT")" $'dir\nfile'
 value 'x' "$(cat "$control/status.json")" >/dev/null
 # These are the callers' mistakes, not failures of the backing.

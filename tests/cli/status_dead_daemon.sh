@@ -11,8 +11,8 @@ kill9_and_reaped "$(daemon_pid)" 10
 for path in "$MNT" "$MNT/a/b"; do
 	run timeout 2 "$CKPTFS" status "$path"
 	assert_eq "$RC" 1 "$OUT"
-	assert_contains "$OUT" "the daemon of $MNT is not running. Every write that returned is on the backing"
-	assert_contains "$OUT" "clear the mount point with: ckptfs umount $MNT"
+	assert_contains "$OUT" "the daemon of $MNT is not running. What was published, or fsynced and closed, is on the backing"
+	assert_contains "$OUT" "Clear the mount point with: ckptfs umount $MNT"
 done
 json=$(timeout 2 "$CKPTFS" status --json "$MNT" 2>/dev/null)
 assert_eq $? 1 "exit status with --json"

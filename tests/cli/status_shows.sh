@@ -10,8 +10,8 @@ head -c 3000000 /dev/zero >"$MNT/file"
 exec 9<"$MNT/file"
 expect_ok timeout 2 "$CKPTFS" status --json "$MNT"
 json=$OUT
-assert_eq "$(value 'sorted(x)' "$json")" "['abi', 'backing', 'bytes', 'failures', 'features', 'mountpoint', 'node', \
-'nodes', 'open_handles', 'pid', 'read_only', 'requests', 'started_ns', 'state', 'uuid', 'version']"
+assert_eq "$(value 'sorted(x)' "$json")" "['abi', 'backing', 'bytes', 'cache', 'exit_status_readable', 'failures', 'features', \
+'flush', 'mountpoint', 'node', 'nodes', 'open_handles', 'pending', 'pid', 'read_only', 'requests', 'started_ns', 'state', 'uuid', 'version']"
 assert_eq "$(value 'x["state"], x["node"], x["read_only"], x["failures"]' "$json")" "('live', 'n5', False, 0)"
 assert_eq "$(value 'x["backing"] + " " + x["mountpoint"]' "$json")" "$BACK $MNT"
 assert_eq "$(value 'x["bytes"]["written"]' "$json")" 3000000
@@ -20,7 +20,7 @@ assert_eq "$(value 'sorted(x["bytes"])' "$json")" "['read', 'written']"
 assert_eq "$(value '0 <= __import__("time").time() - x["started_ns"] / 1e9 < 60' "$json")" True
 assert_eq "$(value 'x["uuid"]' "$json")" "$(value 'x["uuid"]' "$(cat "$BACK/.ckptfs/version.json")")"
 assert_eq "$(readlink "/proc/$(value 'x["pid"]' "$json")/exe")" "$(readlink -f "$CKPTFS")" "its program"
-assert_eq "$(value 'sorted(x["features"])' "$json")" "['act_as_caller', 'btime', 'direct_mmap', 'odirect', 'openat2', \
+assert_eq "$(value 'sorted(x["features"])' "$json")" "['act_as_caller', 'btime', 'direct_mmap', 'io_uring', 'odirect', 'openat2', \
 'passthrough', 'rename_flags', 'xattr']"
 assert_eq "$(value 'set(x["features"].values()) <= {"yes", "no", "unknown", "off"}' "$json")" True
 

@@ -23,7 +23,7 @@ chmod +x "$TEST_TMP/ckptfs"
 spoiled() {
 	SPOIL=$1
 	expect_fail env TMPDIR="$TEST_TMP/tmp" CKPTFS="$TEST_TMP/ckptfs" DEMO_MIB=2 \
-		DEMO_WITHOUT="torch safetensors h5py numpy" bash "$SRC/tests/demo/demo.sh"
+		DEMO_WITHOUT="torch safetensors h5py numpy saves" bash "$SRC/tests/demo/demo.sh"
 	assert_eq "$RC" 1
 	assert_contains "$OUT" "$2"
 	assert_eq "$(ls -A "$TEST_TMP/tmp")" "" "files left by the demo"

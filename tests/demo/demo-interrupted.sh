@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# timeout: 180
+# timeout: 300
 # A signal in the middle of the demo leaves no mount, no temporary directory and no program behind.
 
 . "${SRC:?}/tests/lib.sh"
@@ -21,7 +21,8 @@ none_left() {
 interrupted() {
 	local line seen=''
 	# A shell starts what runs in the background with SIGINT ignored; env undoes that.
-	env --default-signal=HUP,INT,TERM TMPDIR="$TEST_TMP/tmp" DEMO_SHARED_NS=1 DEMO_MIB=64 \
+	env --default-signal=HUP,INT,TERM TMPDIR="$TEST_TMP/tmp" DEMO_SHARED_NS=1 DEMO_MIB="$mib" \
+		DEMO_SAVE_MIB=32 \
 		DEMO_WITHOUT="torch safetensors h5py numpy" bash "$SRC/tests/demo/demo.sh" >"$TEST_TMP/lines" 2>&1 &
 	while read -r line; do
 		echo "$line"
@@ -37,8 +38,16 @@ interrupted() {
 	wait_until 10 none_left
 }
 
+mib=64    # so that there is something to interrupt
 interrupted INT 130 "in the plain directory"
 interrupted INT 130 "in the mounted directory"
 interrupted TERM 143 "in the mounted directory"
 interrupted HUP 129 "mounting"
 interrupted INT 130 "unmounting"
+
+command -v python3 >/dev/null || exit 0
+mib=2
+interrupted INT 130 "by turns"
+interrupted INT 130 "half of it is written"
+interrupted TERM 143 "some of it is flushed"
+interrupted INT 130 "the program is killed in the middle"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 180
-# The demo succeeds without PyTorch, without a package index and without Python, and says what it left out.
+# The demo succeeds without PyTorch, without a package index and without Python, and says what it left out; what
+# it kills leaves whole files.
 
 . "${SRC:?}/tests/lib.sh"
 
@@ -10,7 +11,7 @@ mkdir "$TEST_TMP/tmp" "$TEST_TMP/build"
 
 # demo [VAR=VALUE...]: with a build directory and a temporary directory of its own.
 demo() {
-	expect_ok env -u DEMO_OPTS -u DEMO_WITHOUT TMPDIR="$TEST_TMP/tmp" BUILD="$TEST_TMP/build" DEMO_MIB=2 "$@" \
+	expect_ok env -u DEMO_OPTS -u DEMO_WITHOUT TMPDIR="$TEST_TMP/tmp" BUILD="$TEST_TMP/build" DEMO_MIB=2 DEMO_SAVE_MIB=32 "$@" \
 		bash "$SRC/tests/demo/demo.sh"
 	assert_eq "$(ls -A "$TEST_TMP/tmp")" "" "files left by the demo"
 	! grep "$TEST_TMP/tmp" /proc/self/mountinfo || die "a mount left by the demo"
@@ -29,10 +30,19 @@ row "PyTorch" "left out: asked for by DEMO_WITHOUT"
 row "NumPy" "left out: asked for by DEMO_WITHOUT"
 row "tar, dd" identical
 assert_contains "$OUT" "demo: identical: 1, left out: 4"
+if command -v python3 >/dev/null; then
+	row "plain writes of 32 MiB" "identical; "
+	row "kill -9 ckptfs, half written" "the old file, whole"
+	row "kill -9 ckptfs, half written" "the program got: Transport endpoint is not connected"
+	row "kill -9 ckptfs, being flushed" "the old file, whole"
+	row "kill -9 the program, half written" "the old file, whole"
+	row "saved again, nothing killed" "the new file, whole"
+fi
 [ ! -e "$TEST_TMP/build/demo-venv" ] || die "made a Python environment for nothing"
 
 demo PYTHON=/nonexistent/python3
 row "h5py" "left out: no Python 3.8 or later (/nonexistent/python3)"
+row "saves, and killing" "left out: no Python 3.8 or later (/nonexistent/python3)"
 row "tar, dd" identical
 
 needs python3

@@ -4,7 +4,8 @@
 # The demonstration: `make demo` builds everything and runs `bash tests/demo/demo.sh`.
 # Unmodified programs write once to a plain directory and once to a ckptfs mount beside it;
 # then the mount is taken down, and what is on its backing must be the same files, byte for
-# byte.
+# byte. Then the saves (saves.bash): how long one blocks, and what is left when the daemon or the
+# program is killed in the middle of one.
 #
 # Nothing outside the build directory and one temporary directory is touched; the latter
 # and the mount are gone when this ends, however it ends.
@@ -14,8 +15,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 SRC=${SRC:-$(cd "$here/../.." && pwd)}
 BUILD=${BUILD:-$SRC/build}
 CKPTFS=${CKPTFS:-$BUILD/bin/ckptfs}
-venv=$BUILD/demo-venv
-torch_wanted=${DEMO_TORCH:-torch==2.13.0}
+# shellcheck source=tests/demo/venv.bash
+. "$here/venv.bash"
+# shellcheck source=tests/demo/saves.bash
+. "$here/saves.bash"
 
 usage() {
 	cat <<-END
@@ -23,16 +26,20 @@ usage() {
 
 	Runs PyTorch, safetensors, h5py, NumPy and everyday tools on a plain directory and on a
 	ckptfs mount, and compares what they wrote. What cannot be installed is left out.
-	Exit 0: everything that ran is identical; 1: something differs or failed on the mount.
+	Then saves a checkpoint file by turns in both, for how long that blocks; and kills the
+	daemon, and the program, in the middle of a save over that file, and looks what is left.
+	Exit 0: everything that ran is identical, and every file whole; 1: something differs or
+	failed on the mount.
 
 	environment
 	  CKPTFS              the command to test            ($CKPTFS)
 	  BUILD               keeps the Python packages      ($BUILD)
 	  TMPDIR              where the two directories are made; about 4 GiB free
-	  DEMO_WITHOUT        leave these out, of: torch safetensors h5py numpy
+	  DEMO_WITHOUT        leave these out, of: torch safetensors h5py numpy saves
 	  DEMO_OPTS           mount options (ckptfs mount -o)
 	  DEMO_TORCH          what pip is asked for          ($torch_wanted)
 	  DEMO_MIB            MiB that the everyday tools copy (128)
+	  DEMO_SAVE_MIB       MiB of a saved file (512, or what fits)
 	  DEMO_PIP_TIMEOUT    seconds for each installation  (900)
 	  DEMO_TIMEOUT        seconds for each program       (600)
 	  DEMO_SHARED_NS      1: mount where others see it, not in a private mount namespace
@@ -104,11 +111,14 @@ mounted() {
 
 cleanup() {
 	local rc=$?
+	# A child that a signal met before it became the program that it was made for.
+	[ "$BASHPID" = $$ ] || exit "$rc"
 	trap '' INT TERM HUP
 	trap - EXIT
 	[ "$ticker" != new ] || ticker=${!-}
 	[ "$child" != new ] || child=${!-}
 	end_group "$ticker"
+	clean_saves
 	# Killed half-way, a mount command could leave a daemon that mounts after this.
 	[ -z "$mounting" ] || [ -z "$child" ] || wait "$child"
 	end_group "$child"
@@ -143,91 +153,22 @@ declare -A command=(
 	[numpy]=use_numpy.py
 	[tools]=tools.bash
 )
-declare -A packages=(
-	[torch]=$torch_wanted
-	[safetensors]='safetensors numpy'
-	[h5py]='h5py numpy'
-	[numpy]='numpy'
-)
 declare -A left_out=() failed=() verdict=() bytes=() plain_s=() mount_s=()
 
-# The last line of a log that says what went wrong, short enough for the table.
-reason_in() {
-	{ grep -E '^ERROR|Error|error:' "$1" || tail -n 1 "$1"; } | tail -n 1 |
-		sed 's/^ERROR: //' | cut -c 1-100
-}
-
 # --- Python packages ----------------------------------------------------------------
-
-leave_out_python() {
-	local name
-	for name in torch safetensors h5py numpy; do
-		[ -n "${left_out[$name]-}" ] || left_out[$name]=$1
-	done
-	say "$1: going on without the Python programs"
-}
-
-make_venv() {
-	local python=${PYTHON:-python3}
-	"$venv/bin/python" -m pip --version >/dev/null 2>&1 && return 0
-	if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null; then
-		leave_out_python "no Python 3.8 or later ($python)"
-		return 1
-	fi
-	mkdir -p "$BUILD"
-	say "making a Python environment in $venv"
-	if ! run venv "$python" -m venv --clear "$venv" >"$work/log/venv" 2>&1; then
-		rm -rf "$venv"
-		leave_out_python "python3 -m venv does not work here (apt install python3-venv)"
-		return 1
-	fi
-}
-
-# install NAME: what this program imports, unless it is there.
-install() {
-	local name=$1 seconds=${DEMO_PIP_TIMEOUT:-900} rc
-	local log=$work/log/pip-$name imports=$name
-	[ "$name" = numpy ] || [ "$name" = torch ] || imports+=,numpy
-	"$venv/bin/python" -c "import $imports" >/dev/null 2>&1 && return 0
-	say "installing ${packages[$name]} (at most $seconds s)"
-	# shellcheck disable=SC2086 # a list of packages
-	run "pip install $name" timeout -k 10 "$seconds" "$venv/bin/python" -m pip install \
-		--disable-pip-version-check --no-input ${packages[$name]} \
-		>"$log" 2>&1
-	rc=$?
-	if [ $rc = 124 ] || [ $rc = 137 ]; then
-		left_out[$name]="pip install took longer than $seconds s"
-	elif [ $rc != 0 ]; then
-		left_out[$name]="pip install: $(reason_in "$log")"
-	elif ! "$venv/bin/python" -c "import $imports" >"$log" 2>&1; then
-		left_out[$name]="does not import: $(reason_in "$log")"
-	fi
-	[ -z "${left_out[$name]-}" ] || say "$name is left out: ${left_out[$name]}"
-}
 
 install_all() {
 	local name missing=''
 	for name in ${DEMO_WITHOUT-}; do
-		[ -n "${packages[$name]-}" ] || die "DEMO_WITHOUT: no program is called $name"
+		[ -n "${packages[$name]-}" ] || [ "$name" = saves ] ||
+			die "DEMO_WITHOUT: no program is called $name"
 		left_out[$name]='asked for by DEMO_WITHOUT'
 	done
 	for name in "${!packages[@]}"; do
 		[ -n "${left_out[$name]-}" ] || missing=1
 	done
 	[ -n "$missing" ] || return 0
-	# One at a time: two demos may share the build directory.
-	mkdir -p "$BUILD"
-	exec 9>"$BUILD/demo-venv.lock"
-	until flock -n 9; do
-		say "waiting for another demo that installs"
-		run lock flock "$BUILD/demo-venv.lock" true
-	done
-	if make_venv; then
-		for name in numpy safetensors h5py torch; do
-			[ -n "${left_out[$name]-}" ] || install "$name"
-		done
-	fi
-	exec 9>&-
+	install_each numpy safetensors h5py torch
 }
 
 # --- the run ------------------------------------------------------------------------
@@ -255,9 +196,10 @@ make_input() {
 	head -c "${DEMO_MIB:-128}M" /dev/urandom >"$work/input/data.bin"
 }
 
+# start_mount [OPTIONS]
 start_mount() {
 	local options=()
-	[ -z "${DEMO_OPTS-}" ] || options=(-o "$DEMO_OPTS")
+	[ -z "${1-}" ] || options=(-o "$1")
 	mnt=$work/mnt
 	mounting=1
 	say "mounting $work/backing"
@@ -359,7 +301,7 @@ compare_all() {
 }
 
 print_table() {
-	local name format='%-28s %13s %9s %9s  %s\n'
+	local name format='%-33s %13s %9s %9s  %s\n'
 	echo
 	# shellcheck disable=SC2059 # one format for all lines
 	{
@@ -368,6 +310,13 @@ print_table() {
 		for name in "${programs[@]}"; do
 			printf "$format" "${label[$name]}" "${bytes[$name]--}" \
 				"${plain_s[$name]--}" "${mount_s[$name]--}" "${verdict[$name]}"
+		done
+		[ -z "${left_out[saves]-}" ] ||
+			printf "$format" 'saves, and killing' - - - "left out: ${left_out[saves]}"
+		for name in "${saves[@]}"; do
+			[ -n "${left_out[saves]-}" ] ||
+				printf "$format" "${save_label[$name]}" "${bytes[$name]--}" \
+					"${plain_s[$name]--}" "${mount_s[$name]--}" "${verdict[$name]-not reached}"
 		done
 	}
 	echo
@@ -379,12 +328,13 @@ main() {
 	[ -x "$(command -v "$CKPTFS")" ] || die "$CKPTFS is not there; run make first"
 	install_all
 	make_input
-	start_mount
+	start_mount "${DEMO_OPTS-}"
 	for name in "${programs[@]}"; do
 		[ -n "${left_out[$name]-}" ] || run_both "$name"
 	done
 	stop_mount
 	compare_all
+	run_saves
 	print_table
 	for name in "${programs[@]}"; do
 		case ${verdict[$name]} in
@@ -394,6 +344,8 @@ main() {
 		esac
 	done
 	[ $bad = 0 ] || die "$bad of $((identical + bad)) programs differ or failed on the mount"
+	bad=$(saves_went_wrong)
+	[ "$bad" = 0 ] || die "$bad of ${#saves[@]} saves did not leave what was promised"
 	[ $identical -gt 0 ] || die "nothing could be run"
 	say "identical: $identical, left out: $((${#programs[@]} - identical))"
 }

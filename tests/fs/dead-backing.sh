@@ -11,6 +11,9 @@
 bindfs_mount "$TEST_TMP/dir" "$TEST_TMP/served"
 mount_ckptfs "$TEST_TMP/served"
 daemon=$(daemon_pid)
+# The way from $MNT to .ckptfs is closed too, once the kernel asks again for the attributes of $MNT.
+exec {control}<"$MNT/.ckptfs"
+CONTROL_DIR=/proc/self/fd/$control
 OPS=(write fsync create rename stat readdir)
 for op in "${OPS[@]}"; do
 	start_op "$op"
@@ -25,6 +28,7 @@ done
 wait_until 10 status_is "s['open_handles'] == 0 and s['requests']['in_flight'] == 0"
 assert_eq "$(daemon_pid)" "$daemon" "pid of the daemon"
 assert_contains "$(failures_of "[(x['op'], x['path'], x['errno']) for x in f]")" "('write', 'write/file', 'ENOTCONN')"
+exec {control}<&-
 expect_ok "$CKPTFS" status "$MNT"
 assert_contains "$OUT" "failed on the backing: Transport endpoint is not connected"
 

@@ -53,10 +53,10 @@ waits_in() {
 	status_is "s['requests']['in_flight'] >= $1"
 }
 
-# failures_of EXPRESSION: evaluated in Python with f, the list of failures.json.
+# failures_of EXPRESSION: evaluated in Python with f, the list of failures.json (in $CONTROL_DIR, where that is set).
 failures_of() {
 	"$PYTHON" -c 'import json, sys; f = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
-		"$MNT/.ckptfs/failures.json" "$1"
+		"${CONTROL_DIR-$MNT/.ckptfs}/failures.json" "$1"
 }
 
 # assert_gone_soon PID...: each is gone within the second that the contract gives (3 here: a busy machine).

@@ -58,7 +58,7 @@ formatted() {
 
 spelled_shell() {
 	local list
-	mapfile -t list < <(files '*.sh' '*.bash' mount-scripts/mount.ckptfs .ci/run tests/fuzz/fuzz)
+	mapfile -t list < <(files '*.sh' '*.bash' mount-scripts/mount.ckptfs .ci/run tests/fuzz/fuzz tests/kernel/run)
 	shellcheck -x -S warning "${list[@]}"
 }
 

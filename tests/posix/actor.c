@@ -142,6 +142,15 @@ static enum reply actor_died(struct actor *a, char *text)
 	return REPLY_DIED;
 }
 
+/* How many times longer everything may take: tests/run --slow. */
+static int slowness(void)
+{
+	const char *text = getenv("TEST_SLOW");
+	int n = text ? atoi(text) : 0;
+
+	return n > 0 ? n : 1;
+}
+
 enum reply actor_ask(struct actor *a, const char *step, char *text)
 {
 	struct pollfd p = {.fd = a->sock, .events = POLLIN};
@@ -150,7 +159,7 @@ enum reply actor_ask(struct actor *a, const char *step, char *text)
 	if (step && send(a->sock, step, strlen(step), MSG_NOSIGNAL) < 0)
 		return actor_died(a, text);
 	do
-		n = poll(&p, 1, STEP_TIMEOUT_MS);
+		n = poll(&p, 1, STEP_TIMEOUT_MS * slowness());
 	while (n < 0 && errno == EINTR);
 	if (n <= 0) {
 		actor_kill(a);

@@ -22,6 +22,9 @@ static const char help_text[] =
 	"  --as root|users|all  as whom (all): root, or the users with uid 1001 and\n"
 	"                       1002. Needs root; others run the cases of one user.\n"
 	"  --case SUBSTRING     only cases whose name has it, e.g. rename/ or /user2\n"
+	"  --without LIST       features that the mount was told to do without, separated by\n"
+	"                       commas: where it refuses what needs xattr or rename_flags,\n"
+	"                       as it should then, that is intended\n"
 	"  --list               print the names of the cases\n"
 	"  --show               print the script of the cases\n"
 	"  --big                also cases that read gigabytes (of zeros)\n"
@@ -188,15 +191,11 @@ static int jobs_run(const struct job_list *l, const struct run_options *o)
 static void options_parse(int argc, char **argv, struct choice *ch, struct run_options *o)
 {
 	static const struct option longs[] = {
-		{"as", required_argument, NULL, 'a'},
-		{"case", required_argument, NULL, 'c'},
-		{"list", no_argument, NULL, 'l'},
-		{"show", no_argument, NULL, 's'},
-		{"big", no_argument, NULL, 'b'},
-		{"verbose", no_argument, NULL, 'v'},
-		{"verbs", no_argument, NULL, 'V'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"as", required_argument, NULL, 'a'},	   {"case", required_argument, NULL, 'c'},
+		{"without", required_argument, NULL, 'w'}, {"list", no_argument, NULL, 'l'},
+		{"show", no_argument, NULL, 's'},	   {"big", no_argument, NULL, 'b'},
+		{"verbose", no_argument, NULL, 'v'},	   {"verbs", no_argument, NULL, 'V'},
+		{"help", no_argument, NULL, 'h'},	   {NULL, 0, NULL, 0},
 	};
 	int opt;
 
@@ -207,6 +206,9 @@ static void options_parse(int argc, char **argv, struct choice *ch, struct run_o
 			break;
 		case 'c':
 			ch->name = optarg;
+			break;
+		case 'w':
+			o->without = optarg;
 			break;
 		case 'l':
 			ch->list = true;
@@ -253,7 +255,7 @@ static void be_a_test_program(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct choice ch = {.as = "all"};
-	struct run_options o = {0};
+	struct run_options o = {.without = ""};
 	static struct job_list l; /* to the end of the program */
 
 	be_a_test_program(argc, argv);

@@ -60,8 +60,8 @@ void jobs_add(struct job_list *l, const char *name, const char *who, const char 
 /* Adds the combinations that are made by program, not written by hand. */
 void jobs_add_matrices(struct job_list *l);
 
-/* Why this difference is intended, or NULL. @a: what directory A gave. */
-const char *known_reason(const char *name, const char *a);
+/* Why this difference is intended, or NULL. @a: what directory A gave; @without: run_options. */
+const char *known_reason(const char *name, const char *step, const char *a, const char *without);
 
 /* ---- the script language, inside an actor ---- */
 
@@ -160,8 +160,9 @@ void actor_stop(struct actor *a);
 
 struct run_options {
 	const char *dir_a, *dir_b;
-	bool verbose;  /* print every step of every case */
-	bool own_user; /* not root: only what one user can do */
+	const char *without; /* what A was told to do without, separated by commas */
+	bool verbose;	     /* print every step of every case */
+	bool own_user;	     /* not root: only what one user can do */
 };
 
 struct run_counts {

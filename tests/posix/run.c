@@ -283,7 +283,7 @@ static int failed_setup(const struct transcript *t)
 static void report_difference(const struct job *j, struct run_counts *n, const struct transcript *a,
 			      const struct transcript *b, int at)
 {
-	const char *why = known_reason(j->name, a->text[at]);
+	const char *why = known_reason(j->name, steps[at].text, a->text[at], opts->without);
 
 	if (why) {
 		n->known++;

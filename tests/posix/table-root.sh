@@ -10,5 +10,6 @@
 needs_fuse
 mount_ckptfs
 mkdir "$TEST_TMP/plain"
-expect_ok "$BUILD/tests/posix/posixcmp" --as root "$MNT" "$TEST_TMP/plain"
+expect_ok "$BUILD/tests/posix/posixcmp" --as root --without "${CKPTFS_TEST_FEATURES_OFF-}" \
+	"$MNT" "$TEST_TMP/plain"
 umount_ckptfs

@@ -10,5 +10,6 @@
 needs_fuse
 mount_ckptfs
 mkdir "$TEST_TMP/plain"
-expect_ok "$BUILD/tests/posix/posixcmp" --as users "$MNT" "$TEST_TMP/plain"
+expect_ok "$BUILD/tests/posix/posixcmp" --as users --without "${CKPTFS_TEST_FEATURES_OFF-}" \
+	"$MNT" "$TEST_TMP/plain"
 umount_ckptfs

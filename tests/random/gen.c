@@ -184,6 +184,8 @@ static void gen_open(struct gen *g, const struct world *w, struct op *op)
 	op->slot = below(g, NR_SLOTS);
 	op->mode = modes[below(g, 8)];
 	op->flags = acc[below(g, 5)];
+	if (op->flags == O_WRONLY && !has_feat(cfg, FEAT_WRITE_ONLY))
+		op->flags = O_RDWR;
 	if (chance(g, 60))
 		op->flags |= O_CREAT | (chance(g, 10) ? O_EXCL : 0);
 	if (op->flags & O_ACCMODE && chance(g, 15))

@@ -28,7 +28,7 @@ static const struct name names[] = {
 	{"f5", "f5"},
 	{"f6", "f6"},
 	{"f7", "f7"},
-	{"f8.pt", "f8.pt"},
+	{"f8.bin", "f8.bin"},
 	{".hidden", ".hidden"},
 	/* from here: odd names */
 	{"-dash", "-dash"},

@@ -148,6 +148,7 @@ static const char *const features[NR_FEATURES] = {
 	[FEAT_TOOLONG_NAME] = "toolong_name",
 	[FEAT_STICKY_MTIME] = "sticky_mtime",
 	[FEAT_DIR_NLINK] = "dir_nlink",
+	[FEAT_WRITE_ONLY] = "write_only",
 };
 
 const char *op_name(enum op_kind kind)

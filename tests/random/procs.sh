@@ -5,14 +5,17 @@
 # CKPTFS_TEST_SEED, CKPTFS_TEST_OPS, CKPTFS_TEST_MOUNT_OPTIONS: run another or a longer sequence.
 
 . "${SRC:?}/tests/lib.sh"
+. "$SRC/tests/random/without.bash"
 
 needs_fuse
 randops=$BUILD/tests/random/randops
 procs=4
+seed=${CKPTFS_TEST_SEED-$RANDOM}
 
 mount_ckptfs ${CKPTFS_TEST_MOUNT_OPTIONS+-o "$CKPTFS_TEST_MOUNT_OPTIONS"}
 mkdir "$TEST_TMP/ref"
-expect_ok "$randops" --seed "${CKPTFS_TEST_SEED-$RANDOM}" --ops "${CKPTFS_TEST_OPS-2500}" --procs "$procs" --keep \
+randops_without "$seed"
+expect_ok "$randops" "${WITHOUT[@]}" --seed "$seed" --ops "${CKPTFS_TEST_OPS-2500}" --procs "$procs" --keep \
 	"$MNT" "$TEST_TMP/ref"
 umount_ckptfs "$MNT"
 for ((i = 0; i < procs; i++)); do

@@ -6,6 +6,7 @@
 # CKPTFS_TEST_SEED, CKPTFS_TEST_OPS, CKPTFS_TEST_MOUNT_OPTIONS: run another or a longer sequence.
 
 . "${SRC:?}/tests/lib.sh"
+. "$SRC/tests/random/without.bash"
 
 needs_fuse
 randops=$BUILD/tests/random/randops
@@ -14,7 +15,8 @@ ops=${CKPTFS_TEST_OPS-4000}
 for seed in ${CKPTFS_TEST_SEED-1 2 3 $RANDOM}; do
 	mount_ckptfs ${CKPTFS_TEST_MOUNT_OPTIONS+-o "$CKPTFS_TEST_MOUNT_OPTIONS"}
 	mkdir -p "$TEST_TMP/ref"
-	expect_ok "$randops" --seed "$seed" --ops "$ops" --keep "$MNT" "$TEST_TMP/ref"
+	randops_without "$seed"
+	expect_ok "$randops" "${WITHOUT[@]}" --seed "$seed" --ops "$ops" --keep "$MNT" "$TEST_TMP/ref"
 	umount_ckptfs "$MNT"
 	expect_ok "$randops" --compare "$BACK/randops.p0" "$TEST_TMP/ref/randops.p0"
 	rm -rf "${BACK:?}/randops.p0" "$TEST_TMP/ref"

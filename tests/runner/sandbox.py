@@ -7,6 +7,7 @@ left before everything goes at once. A test that times out ends in the same way,
 Without root (or namespaces) a test's processes are recognised by TEST_TMP in their environment.
 """
 
+import math
 import os
 import select
 import shutil
@@ -78,6 +79,7 @@ class Setup:
 		env.update(BUILD=self.build, SRC=self.root, CKPTFS=self.build + "/bin/ckptfs",
 			PATH=self.build + "/bin:" + os.environ.get("PATH", os.defpath),
 			TEST_NAME=test.name, TEST_TMP=tmp, TMPDIR=tmp, TEST_PRIVATE="1" if self.private else "0",
+			TEST_SLOW=str(math.ceil(self.slow)),
 			CKPTFS_RUN_DIR=tmp + "/run", CKPTFS_MESSAGE_LOG=self.message_log,
 			LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1")
 		return env

@@ -445,7 +445,7 @@ static void json_shows_value_and_source(void **state)
 	key = json_object_get(root, "quiet_s");
 	assert_string_equal(json_string_value(json_object_get(key, "value")), "7");
 	assert_string_equal(json_string_value(json_object_get(key, "source")), "config file");
-	assert_true(json_is_false(json_object_get(key, "effective")));
+	assert_true(json_is_true(json_object_get(key, "effective")));
 	key = json_object_get(root, "log_level");
 	assert_string_equal(json_string_value(json_object_get(key, "source")), "option");
 	assert_true(json_is_true(json_object_get(key, "effective")));

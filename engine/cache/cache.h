@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bounded cache: memory that is faulted in and locked once, cut into chunks of chunk_size
+ * bytes, each of which holds one aligned piece of one file's content (K6).
+ *
+ * A chunk is free, or belongs to a content, and is then
+ *   partial  holds bytes that the backing has not, and may get more
+ *   ready    the same, and is due to be flushed
+ *   flying   is being written to the backing; nobody changes its bytes
+ *   clean    holds only what the backing has too; the oldest are taken when room is needed, so
+ *            that what was saved last stays longest and a restart on this node reads memory
+ *
+ * Only writers take room. Who finds none waits in one queue, first come first served, but for
+ * users who hold as much as one may (cache_per_uid). Nobody who waits holds a chunk, and a flush
+ * needs no room, so the queue always moves as long as the backing does.
+ *
+ * One mutex guards the state of all chunks and contents; it is held for moments, never across a
+ * system call or a copy: who copies holds the chunk by `users`.
+ */
+#ifndef ENGINE_CACHE_CACHE_H
+#define ENGINE_CACHE_CACHE_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "engine/base/list.h"
+#include "engine/base/message.h"
+
+#define CACHE_CHUNK_DEFAULT ((size_t)1 << 20)
+#define CACHE_CHUNK_MIN	    ((size_t)64 << 10)
+#define CACHE_CHUNK_MAX	    ((size_t)8 << 20) /* a piece of the digest is a whole number of chunks */
+#define CACHE_CHUNKS_MIN    8
+
+struct content;
+
+enum chunk_state { CHUNK_FREE, CHUNK_PARTIAL, CHUNK_READY, CHUNK_FLYING, CHUNK_CLEAN };
+
+struct chunk {
+	/* all: cache lock */
+	struct list queue; /* of its state; alone while flying */
+	struct list
+		mine; /* of its content: dirty ones in the order in which they turned so, or clean */
+	struct chunk *next_in_hash;
+	struct content *content;
+	uint64_t index;		     /* of chunk_size bytes in the content */
+	uint32_t lo, hi;	     /* bytes that are here */
+	uint32_t dirty_lo, dirty_hi; /* those that the backing has not; equal: none */
+	unsigned users;		     /* who copy in or out of it */
+	unsigned writers;	     /* those who copy in */
+	enum chunk_state state;
+	uid_t uid;	   /* who is charged for it */
+	uint64_t turned;   /* when it became dirty, as counted by cache->turns */
+	uint64_t since_ns; /* the same by the clock */
+};
+
+struct cache_limits {
+	size_t size, chunk_size;
+	size_t per_uid; /* 0: no limit */
+	unsigned stall_timeout_s;
+	bool lock; /* in memory, where allowed */
+};
+
+struct cache {
+	pthread_mutex_t lock;
+	/* const */
+	size_t chunk_size, nr_chunks;
+	struct cache_limits limits;
+	char *memory;
+	struct chunk *chunks;
+	bool (*given_up)(void); /* was the call that this thread serves given up? */
+	/* lock */
+	struct chunk **hash;
+	size_t nr_faulted; /* chunks that are backed by memory already */
+	struct list free, partial, ready, clean;
+	size_t nr_free, nr_dirty, nr_flying, nr_clean, nr_waiting;
+	struct list waiting; /* struct claim */
+	uint64_t turns;
+	uint64_t absorbed;   /* bytes copied in by writers */
+	pthread_cond_t work; /* for the flusher: something is ready, or room is wanted */
+	bool ending;
+	char not_locked[256]; /* why, "" if it is locked or was not asked to be */
+	uint64_t stalls, stalled_ns, longest_stall_ns;
+	struct list charges; /* what each uid holds, only if per_uid */
+	pthread_t populating;
+	bool populates;
+};
+
+/*
+ * Takes the address space and starts a thread that faults it in and locks it, step by step: what
+ * is there can be used at once. Returns 0 or -errno with @e filled.
+ */
+int cache_create(struct cache **out, const struct cache_limits *limits, bool (*given_up)(void),
+		 struct error *e);
+void cache_destroy(struct cache *c);
+
+/*
+ * The most that a cache may be here: the host's memory, or less where a cgroup says so. *@limit_path
+ * (owned by the caller) is the file that says it.
+ */
+uint64_t cache_memory_limit(char **limit_path);
+
+/* What host_cache_size is when it is not given: 1/8 of that, at most 16 GiB. */
+size_t cache_default_size(void);
+
+/* --- all of these: with the cache's lock held --- */
+
+struct chunk *cache_find(struct cache *c, const struct content *content, uint64_t index);
+
+/*
+ * A free chunk for @uid, if need be after waiting for its turn (the lock is dropped meanwhile).
+ * Returns 0, -EINTR (the call was given up), -ETIMEDOUT (stall_timeout_s passed).
+ */
+int cache_claim(struct cache *c, uid_t uid, struct chunk **out);
+
+/* Makes a claimed chunk that of (@content, @index): empty, partial. */
+void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index);
+
+/* Moves a bound chunk between the states. */
+void cache_set_state(struct cache *c, struct chunk *ck, enum chunk_state state);
+
+/* A claimed or bound chunk that nobody uses goes back, to the next in the queue if there is one. */
+void cache_give_back(struct cache *c, struct chunk *ck);
+
+/* Gives clean chunks to those who wait. After chunks became clean, or unused. */
+void cache_serve_waiting(struct cache *c);
+
+static inline char *chunk_data(const struct cache *c, const struct chunk *ck)
+{
+	return c->memory + (size_t)(ck - c->chunks) * c->chunk_size;
+}
+
+/* Are writers waiting for room, so that also partial chunks must go? */
+static inline bool cache_pressed(const struct cache *c)
+{
+	return !list_empty(&c->waiting);
+}
+
+/* Takes the lock itself. {size, chunk_size, faulted, free, dirty, flying, clean, waiting, ...} in bytes. */
+json_t *cache_to_json(struct cache *c);
+
+#endif

@@ -1,0 +1,982 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/content/content.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/content/copy.h"
+
+#define DIRECT_ALIGN	 4096u
+#define GIVEN_UP_POLL_NS (50 * NSEC_PER_MSEC)
+
+/* --- the table --- */
+
+static size_t bucket_of(const struct contents *all, const struct inode_id *id)
+{
+	uint64_t h = (id->ino ^ (uint64_t)id->dev << 40) * 0x9E3779B97F4A7C15ull;
+
+	return (h >> 20) % all->nr_buckets;
+}
+
+int contents_create(struct contents **out, struct cache *cache, struct backing *backing)
+{
+	struct contents *all = calloc(1, sizeof(*all));
+
+	*out = all;
+	if (!all)
+		return -ENOMEM;
+	all->cache = cache;
+	all->backing = backing;
+	list_init(&all->parked);
+	all->nr_buckets = cache->nr_chunks < 1024 ? 1024 : cache->nr_chunks;
+	all->hash = calloc(all->nr_buckets, sizeof(*all->hash));
+	if (all->hash)
+		return 0;
+	free(all);
+	*out = NULL;
+	return -ENOMEM;
+}
+
+/*
+ * Lock held. Takes @ct out of the table if nobody refers to it and the cache holds nothing of it:
+ * then the caller frees it, without the lock. Else NULL.
+ */
+static struct content *detach_if_unused(struct content *ct)
+{
+	struct contents *all = ct->all;
+	struct content **p;
+
+	if (ct->refs || ct->nr_submitted || !list_empty(&ct->dirty) || !list_empty(&ct->clean))
+		return NULL;
+	for (p = &all->hash[bucket_of(all, &ct->id)]; *p != ct;)
+		p = &(*p)->next_in_hash;
+	*p = ct->next_in_hash;
+	list_del(&ct->parked);
+	all->nr--;
+	return ct;
+}
+
+static void content_free(struct content *ct)
+{
+	if (!ct)
+		return;
+	if (ct->fd >= 0)
+		close(ct->fd);
+	if (ct->direct_fd >= 0)
+		close(ct->direct_fd);
+	digest_destroy(ct->digest);
+	pthread_cond_destroy(&ct->settled);
+	free(ct);
+}
+
+/* Lock held. @ck, of which nothing is wanted any more, goes back unless somebody still uses it. */
+static void drop_if_unused(struct content *ct, struct chunk *ck)
+{
+	if (!ck->users && ck->state != CHUNK_FLYING && ck->lo == ck->hi)
+		cache_give_back(ct->all->cache, ck);
+}
+
+/* Lock held. Forgets the bytes in @ck. */
+static void empty_chunk(struct content *ct, struct chunk *ck)
+{
+	ck->lo = ck->hi = ck->dirty_lo = ck->dirty_hi = 0;
+	drop_if_unused(ct, ck);
+}
+
+/* Lock held. The end of a copy into or out of @ck. */
+static void unuse(struct content *ct, struct chunk *ck)
+{
+	ck->users--;
+	drop_if_unused(ct, ck);
+	if (!ck->writers)
+		pthread_cond_broadcast(&ct->settled);
+	if (ck->users)
+		return;
+	if (ck->state == CHUNK_READY)
+		pthread_cond_signal(&ct->all->cache->work);
+	if (cache_pressed(ct->all->cache))
+		cache_serve_waiting(ct->all->cache);
+}
+
+void contents_destroy(struct contents *all)
+{
+	size_t i;
+
+	if (!all)
+		return;
+	for (i = 0; i < all->nr_buckets; i++) {
+		while (all->hash[i]) {
+			struct content *ct = all->hash[i];
+
+			all->hash[i] = ct->next_in_hash;
+			content_free(ct);
+		}
+	}
+	free(all->hash);
+	free(all);
+}
+
+void contents_end(struct contents *all)
+{
+	LOCK_SCOPE(&all->cache->lock);
+	all->ending = true;
+}
+
+static bool same_id(const struct inode_id *a, const struct inode_id *b)
+{
+	return a->ino == b->ino && a->dev == b->dev && a->btime_ns == b->btime_ns;
+}
+
+struct content *content_create(struct contents *all, int fd, const struct inode_id *id,
+			       uint64_t size, const struct caller *owner, bool staged)
+{
+	struct content *ct = calloc(1, sizeof(*ct)), **bucket;
+
+	if (!ct) {
+		close(fd);
+		return NULL;
+	}
+	ct->all = all;
+	ct->id = *id;
+	ct->owner = *owner;
+	ct->staged = staged;
+	ct->fd = fd;
+	ct->direct_fd = -1;
+	ct->size = ct->backing_end = size;
+	ct->refs = 1;
+	list_init(&ct->dirty);
+	list_init(&ct->clean);
+	list_init(&ct->parked);
+	pthread_cond_init(&ct->settled, NULL);
+	if (staged) {
+		ct->digest = digest_create();
+		if (feature(&all->backing->features, FEATURE_ODIRECT))
+			ct->direct_fd = backing_reopen(all->backing, fd, O_RDWR | O_DIRECT);
+	}
+	LOCK_SCOPE(&all->cache->lock);
+	bucket = &all->hash[bucket_of(all, id)];
+	ct->next_in_hash = *bucket;
+	*bucket = ct;
+	all->nr++;
+	return ct;
+}
+
+bool contents_any(struct contents *all)
+{
+	LOCK_SCOPE(&all->cache->lock);
+	return all->nr;
+}
+
+struct content *content_find(struct contents *all, const struct inode_id *id)
+{
+	LOCK_SCOPE(&all->cache->lock);
+	struct content *ct = all->hash[bucket_of(all, id)];
+
+	while (ct && !same_id(&ct->id, id))
+		ct = ct->next_in_hash;
+	if (ct && ct->refs++ == 0)
+		list_del(&ct->parked);
+	return ct;
+}
+
+void content_get(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	ct->refs++;
+}
+
+void content_put(struct content *ct)
+{
+	struct content *unused = NULL;
+
+	if (!ct)
+		return;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		if (--ct->refs == 0) {
+			unused = detach_if_unused(ct);
+			if (!unused)
+				list_append(&ct->all->parked, &ct->parked);
+		}
+	}
+	content_free(unused);
+}
+
+void contents_sweep(struct contents *all)
+{
+	struct content *unused;
+
+	do {
+		struct list *l, *tmp;
+
+		unused = NULL;
+		{
+			LOCK_SCOPE(&all->cache->lock);
+			list_for_each_safe (l, tmp, &all->parked) {
+				unused = detach_if_unused(container_of(l, struct content, parked));
+				if (unused)
+					break;
+			}
+		}
+		content_free(unused);
+	} while (unused);
+}
+
+/* --- waiting --- */
+
+/* Lock held. Waits a moment for a landing. -EINTR if the call was given up. */
+static int wait_for_landing(struct content *ct)
+{
+	struct cache *c = ct->all->cache;
+	uint64_t ns = clock_mono_ns() + GIVEN_UP_POLL_NS;
+	struct timespec until = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+
+	if (ct->all->ending || (c->given_up && c->given_up()))
+		return -EINTR;
+	pthread_cond_clockwait(&ct->settled, &c->lock, CLOCK_MONOTONIC, &until);
+	return 0;
+}
+
+/* --- writing --- */
+
+static bool is_dirty(const struct chunk *ck)
+{
+	return ck->dirty_lo < ck->dirty_hi;
+}
+
+/* Lock held. A chunk that turns dirty goes behind those that did before. */
+static void turn_dirty(struct content *ct, struct chunk *ck)
+{
+	struct cache *c = ct->all->cache;
+
+	ck->turned = ++c->turns;
+	ck->since_ns = clock_mono_ns();
+	list_del(&ck->mine);
+	list_append(&ct->dirty, &ck->mine);
+	if (ck->state == CHUNK_CLEAN)
+		cache_set_state(c, ck, CHUNK_PARTIAL);
+}
+
+/* Lock held. Has @ck flushed as soon as it can be. */
+static void make_ready(struct cache *c, struct chunk *ck)
+{
+	if (ck->state == CHUNK_PARTIAL)
+		cache_set_state(c, ck, CHUNK_READY);
+}
+
+/*
+ * Lock held, dropped while waiting. The chunk of @index, new or old, that nobody flushes. *made: it
+ * was made by this call and is empty.
+ */
+static int chunk_for_writing(struct content *ct, uint64_t index, struct chunk **out)
+{
+	struct cache *c = ct->all->cache;
+	uint64_t limit = c->limits.stall_timeout_s * NSEC_PER_SEC, start = clock_mono_ns();
+	struct chunk *spare = NULL;
+	int err = 0;
+
+	for (;;) {
+		struct chunk *ck = ct->error ? NULL : cache_find(c, ct, index);
+
+		if (ct->error)
+			err = ct->error;
+		if (!err && !ck && spare) {
+			ck = take_ptr(spare);
+			cache_bind(c, ck, ct, index);
+			turn_dirty(ct, ck);
+		}
+		/* One at a time: pages of a mapping come several at once. */
+		if (ck && ck->state != CHUNK_FLYING && !ck->writers) {
+			*out = ck;
+			break;
+		}
+		if (err)
+			break;
+		err = ck ? wait_for_landing(ct) : cache_claim(c, ct->owner.uid, &spare);
+		if (!err && ck && clock_mono_ns() - start > limit)
+			err = -ETIMEDOUT;
+	}
+	if (spare)
+		cache_give_back(c, spare);
+	return err;
+}
+
+/* Reads [@off, @off + @len) of the backing into @to, zeros where it has none. Without locks. */
+static int fill(struct content *ct, char *to, size_t len, uint64_t off, uint64_t backing_end)
+{
+	ssize_t n = 0;
+
+	if (off < backing_end)
+		n = backing_read(ct->all->backing, ct->fd, to, len, (off_t)off);
+	if (n < 0)
+		return (int)n;
+	memset(to + n, 0, len - (size_t)n);
+	return 0;
+}
+
+/*
+ * Lock held, dropped meanwhile. Makes the present bytes of @ck reach up to [a, b): what lies between
+ * comes from the backing. The bytes of an ordinary file between are somebody else's: there the
+ * chunk is flushed first (-EAGAIN: look again).
+ */
+static int close_gap(struct content *ct, struct chunk *ck, uint32_t a, uint32_t b)
+{
+	struct cache *c = ct->all->cache;
+	uint64_t base = ck->index * c->chunk_size, backing_end = ct->backing_end;
+	uint32_t from, to;
+	int err;
+
+	if (ck->lo == ck->hi || (a <= ck->hi && b >= ck->lo))
+		return 0;
+	if (!ct->staged) {
+		make_ready(c, ck);
+		err = wait_for_landing(ct);
+		return err ? err : -EAGAIN;
+	}
+	from = a > ck->hi ? ck->hi : b;
+	to = a > ck->hi ? a : ck->lo;
+	ck->users++;
+	ck->writers++;
+	pthread_mutex_unlock(&c->lock);
+	err = fill(ct, chunk_data(c, ck) + from, to - from, base + from, backing_end);
+	pthread_mutex_lock(&c->lock);
+	ck->writers--;
+	if (!err && ct->error)
+		err = ct->error;
+	if (err) {
+		unuse(ct, ck);
+		return err;
+	}
+	if (ck->lo == ck->hi) { /* emptied meanwhile */
+		unuse(ct, ck);
+		return -EAGAIN;
+	}
+	ck->users--;
+	ck->lo = from < ck->lo ? from : ck->lo;
+	ck->hi = to > ck->hi ? to : ck->hi;
+	return 0;
+}
+
+/* Lock held. [a, b) was copied into @ck. */
+static void note_written(struct content *ct, struct chunk *ck, uint32_t a, uint32_t b)
+{
+	struct cache *c = ct->all->cache;
+	uint64_t end = ck->index * c->chunk_size + b;
+
+	if (ck->lo == ck->hi) {
+		ck->lo = a;
+		ck->hi = b;
+	}
+	ck->lo = a < ck->lo ? a : ck->lo;
+	ck->hi = b > ck->hi ? b : ck->hi;
+	if (!is_dirty(ck)) {
+		if (ck->state == CHUNK_CLEAN)
+			turn_dirty(ct, ck);
+		ck->dirty_lo = a;
+		ck->dirty_hi = b;
+	}
+	ck->dirty_lo = a < ck->dirty_lo ? a : ck->dirty_lo;
+	ck->dirty_hi = b > ck->dirty_hi ? b : ck->dirty_hi;
+	if (end > ct->size)
+		ct->size = end;
+	/* Written to its end: no more is likely to come. */
+	if (ck->dirty_hi == c->chunk_size || cache_pressed(c))
+		make_ready(c, ck);
+}
+
+static int write_part(struct content *ct, const char *buf, uint64_t index, uint32_t a, uint32_t b)
+{
+	struct cache *c = ct->all->cache;
+	struct chunk *ck = NULL;
+	int err;
+	LOCK_SCOPE(&c->lock);
+
+	do {
+		err = chunk_for_writing(ct, index, &ck);
+		if (!err)
+			err = close_gap(ct, ck, a, b);
+	} while (err == -EAGAIN);
+	if (err)
+		return err;
+	ck->users++;
+	ck->writers++;
+	pthread_mutex_unlock(&c->lock);
+	copy_into_cache(chunk_data(c, ck) + a, buf, b - a);
+	pthread_mutex_lock(&c->lock);
+	ck->writers--;
+	if (!ct->error)
+		note_written(ct, ck, a, b);
+	unuse(ct, ck);
+	return ct->error;
+}
+
+ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t off)
+{
+	size_t chunk = ct->all->cache->chunk_size, done = 0;
+	int err = 0;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		ct->nr_writing++;
+	}
+	while (done < len && !err) {
+		uint64_t at = off + done;
+		uint32_t a = (uint32_t)(at % chunk);
+		size_t n = chunk - a < len - done ? chunk - a : len - done;
+
+		err = write_part(ct, (const char *)buf + done, at / chunk, a, a + (uint32_t)n);
+		if (!err)
+			done += n;
+	}
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		ct->nr_writing--;
+		if (done)
+			ct->written_ns = clock_wall_ns();
+		ct->all->cache->absorbed += done;
+	}
+	if (err == -ETIMEDOUT && ct->staged)
+		content_fail(ct, err); /* the cache is better used for others */
+	return done ? (ssize_t)done : err;
+}
+
+/* --- reading --- */
+
+/* Reads the beginning of a stretch that lies in one chunk. Returns how much, 1 or more, or -errno. */
+static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, size_t len)
+{
+	struct cache *c = ct->all->cache;
+	uint64_t index = off / c->chunk_size;
+	uint32_t a = (uint32_t)(off % c->chunk_size);
+	struct chunk *ck;
+	size_t n = len;
+	ssize_t got;
+	{
+		LOCK_SCOPE(&c->lock);
+		ck = cache_find(c, ct, index);
+		if (ck && a >= ck->lo && a < ck->hi) {
+			n = ck->hi - a < len ? ck->hi - a : len;
+			ck->users++;
+		} else {
+			if (ck && a < ck->lo && ck->lo < ck->hi && ck->lo - a < len)
+				n = ck->lo - a;
+			ck = NULL;
+		}
+	}
+	if (ck) {
+		memcpy(buf, chunk_data(c, ck) + a, n);
+		LOCK_SCOPE(&c->lock);
+		unuse(ct, ck);
+		return (ssize_t)n;
+	}
+	got = backing_read(ct->all->backing, fd, buf, n, (off_t)off);
+	if (got < 0)
+		return got;
+	memset(buf + got, 0, n - (size_t)got); /* a hole that the backing does not reach */
+	return (ssize_t)n;
+}
+
+ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t off)
+{
+	size_t chunk = ct->all->cache->chunk_size, done = 0;
+	uint64_t size;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		if (ct->error && ct->staged)
+			return ct->error; /* some of it is lost */
+		size = ct->size;
+	}
+	if (off >= size)
+		return 0;
+	if (len > size - off)
+		len = size - off;
+	while (done < len) {
+		uint64_t at = off + done;
+		size_t n = chunk - at % chunk < len - done ? chunk - at % chunk : len - done;
+		ssize_t r = read_part(ct, fd, (char *)buf + done, at, n);
+
+		if (r < 0)
+			return done ? (ssize_t)done : r;
+		done += (size_t)r;
+	}
+	return (ssize_t)done;
+}
+
+ssize_t content_source_read(void *content, void *buf, size_t len, uint64_t off)
+{
+	struct content *ct = content;
+
+	return content_read(ct, ct->fd, buf, len, off);
+}
+
+/* --- as one with the backing --- */
+
+/* Lock held. Cuts what is cached of @ck at @size. -EAGAIN: it flies. */
+static int trim_chunk(struct content *ct, struct chunk *ck, uint64_t size)
+{
+	struct cache *c = ct->all->cache;
+	uint64_t base = ck->index * c->chunk_size;
+	uint32_t cut = size <= base		     ? 0
+		       : size - base < c->chunk_size ? (uint32_t)(size - base)
+						     : UINT32_MAX;
+
+	if (ck->hi <= cut)
+		return 0;
+	if (ck->state == CHUNK_FLYING)
+		return -EAGAIN;
+	if (ck->lo >= cut) {
+		empty_chunk(ct, ck);
+		return 0;
+	}
+	ck->hi = cut;
+	if (ck->dirty_hi > cut)
+		ck->dirty_hi = cut;
+	if (ck->state != CHUNK_CLEAN && !is_dirty(ck)) {
+		ck->dirty_lo = ck->dirty_hi = 0;
+		list_del(&ck->mine);
+		list_append(&ct->clean, &ck->mine);
+		cache_set_state(c, ck, CHUNK_CLEAN);
+	}
+	return 0;
+}
+
+static int trim_list(struct content *ct, struct list *list, uint64_t size)
+{
+	struct list *l, *tmp;
+
+	list_for_each_safe (l, tmp, list) {
+		int err = trim_chunk(ct, container_of(l, struct chunk, mine), size);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int content_truncate(struct content *ct, uint64_t size)
+{
+	int err;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		do {
+			err = trim_list(ct, &ct->clean, size);
+			if (!err)
+				err = trim_list(ct, &ct->dirty, size);
+			if (err == -EAGAIN && wait_for_landing(ct))
+				return -EINTR;
+		} while (err == -EAGAIN);
+		if (ct->error)
+			return ct->error;
+	}
+	err = backing_ftruncate(ct->all->backing, ct->fd, (off_t)size);
+	if (err)
+		return err;
+	if (ct->digest)
+		digest_spoil(ct->digest, size, UINT64_MAX - size);
+	LOCK_SCOPE(&ct->all->cache->lock);
+	ct->size = size;
+	if (ct->backing_end > size)
+		ct->backing_end = size;
+	ct->written_ns = clock_wall_ns();
+	return 0;
+}
+
+/*
+ * Lock held. The sticking error. Of an ordinary file, whose lost bytes are gone from the cache by
+ * now, it is told once, as by any filesystem; a unit has failed by it for good.
+ */
+static int tell_error(struct content *ct)
+{
+	int err = ct->error;
+
+	if (!ct->staged && list_empty(&ct->dirty))
+		ct->error = 0;
+	return err;
+}
+
+/* Lock held. Is anything left that turned dirty up to @turn? They are in that order. */
+static bool dirty_since(const struct content *ct, uint64_t turn)
+{
+	return !list_empty(&ct->dirty) &&
+	       container_of(ct->dirty.next, struct chunk, mine)->turned <= turn;
+}
+
+/* Lock held. Has what turned dirty up to @turn flushed. */
+static void hurry(struct content *ct, uint64_t turn)
+{
+	struct list *l;
+
+	list_for_each (l, &ct->dirty) {
+		struct chunk *ck = container_of(l, struct chunk, mine);
+
+		if (ck->turned > turn)
+			break;
+		make_ready(ct->all->cache, ck);
+	}
+}
+
+static uint64_t cached_bytes(const struct list *chunks)
+{
+	uint64_t sum = 0;
+	struct list *l;
+
+	list_for_each (l, chunks) {
+		const struct chunk *ck = container_of(l, struct chunk, mine);
+
+		sum += ck->hi - ck->lo;
+	}
+	return sum;
+}
+
+/* Lock held. Makes all of the file, which must be cached, dirty again. */
+static int redo(struct content *ct)
+{
+	struct list *l, *tmp;
+
+	if (cached_bytes(&ct->clean) + cached_bytes(&ct->dirty) < ct->size)
+		return -EIO;
+	list_for_each_safe (l, tmp, &ct->clean) {
+		struct chunk *ck = container_of(l, struct chunk, mine);
+
+		if (ck->lo == ck->hi)
+			continue;
+		turn_dirty(ct, ck);
+		ck->dirty_lo = ck->lo;
+		ck->dirty_hi = ck->hi;
+	}
+	ct->unsynced = false;
+	return 0;
+}
+
+int content_write_back(struct content *ct)
+{
+	int err = 0;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		uint64_t turn;
+
+		if (ct->unsynced && !ct->error)
+			err = redo(ct);
+		turn = ct->all->cache->turns;
+		if (!err && !ct->error)
+			hurry(ct, turn);
+		while (!err && !ct->error && dirty_since(ct, turn))
+			err = wait_for_landing(ct);
+		if (ct->error)
+			return tell_error(ct);
+	}
+	if (err && err != -EINTR)
+		content_fail(ct, err);
+	return err;
+}
+
+bool content_rests(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	return list_empty(&ct->dirty) && !ct->nr_writing;
+}
+
+int content_sync(struct content *ct)
+{
+	int err = content_write_back(ct);
+
+	if (err)
+		return err;
+	err = backing_sync(ct->all->backing, ct->fd, false);
+	if (err) {
+		LOCK_SCOPE(&ct->all->cache->lock);
+		ct->unsynced = true;
+	}
+	return err;
+}
+
+/* Lock held. */
+static void empty_list(struct content *ct, struct list *list)
+{
+	struct list *l, *tmp;
+
+	list_for_each_safe (l, tmp, list)
+		empty_chunk(ct, container_of(l, struct chunk, mine));
+}
+
+int content_settle(struct content *ct)
+{
+	int err = content_write_back(ct);
+	LOCK_SCOPE(&ct->all->cache->lock);
+
+	empty_list(ct, &ct->clean);
+	return err;
+}
+
+void content_wrote(struct content *ct, uint64_t off, uint64_t len)
+{
+	if (ct->digest)
+		digest_spoil(ct->digest, off, len);
+	LOCK_SCOPE(&ct->all->cache->lock);
+	ct->written_ns = clock_wall_ns();
+	if (off + len > ct->size)
+		ct->size = off + len;
+	if (off + len > ct->backing_end)
+		ct->backing_end = off + len;
+}
+
+void content_reload(struct content *ct, uint64_t off, uint64_t len)
+{
+	struct statx stx;
+	int err = backing_stat(ct->all->backing, ct->fd, &stx);
+
+	if (ct->digest)
+		digest_spoil(ct->digest, off, len);
+	LOCK_SCOPE(&ct->all->cache->lock);
+	ct->written_ns = clock_wall_ns();
+	if (!err)
+		ct->size = ct->backing_end = stx.stx_size;
+}
+
+void content_discard(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	empty_list(ct, &ct->dirty);
+	empty_list(ct, &ct->clean);
+}
+
+void content_forget(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	empty_list(ct, &ct->clean);
+}
+
+int content_error(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	return ct->error;
+}
+
+void content_fail(struct content *ct, int err)
+{
+	bool first;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		first = !ct->error;
+		if (first)
+			ct->error = err;
+		empty_list(ct, &ct->dirty);
+		if (ct->staged)
+			empty_list(ct, &ct->clean);
+		pthread_cond_broadcast(&ct->settled);
+	}
+	if (first && ct->all->failed)
+		ct->all->failed(ct->all->failed_arg, &ct->id, err);
+}
+
+static struct statx_timestamp timestamp(uint64_t ns)
+{
+	return (struct statx_timestamp){.tv_sec = (int64_t)(ns / NSEC_PER_SEC),
+					.tv_nsec = (uint32_t)(ns % NSEC_PER_SEC)};
+}
+
+/* Lock held. */
+static uint64_t dirty_bytes(const struct content *ct)
+{
+	uint64_t sum = 0;
+	struct list *l;
+
+	list_for_each (l, &ct->dirty) {
+		const struct chunk *ck = container_of(l, struct chunk, mine);
+
+		sum += ck->dirty_hi - ck->dirty_lo;
+	}
+	return sum;
+}
+
+void content_overlay(struct content *ct, struct statx *stx)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	if ((!ct->staged || ct->published) && list_empty(&ct->dirty))
+		return;
+	if ((ct->staged && !ct->published) || ct->size > stx->stx_size)
+		stx->stx_size = ct->size;
+	if (ct->written_ns) {
+		stx->stx_mtime = timestamp(ct->written_ns);
+		if (ct->written_ns >
+		    (uint64_t)stx->stx_ctime.tv_sec * NSEC_PER_SEC + stx->stx_ctime.tv_nsec)
+			stx->stx_ctime = stx->stx_mtime;
+	}
+	stx->stx_blocks += (dirty_bytes(ct) + 511) / 512;
+}
+
+bool content_serves_reads(struct content *ct)
+{
+	uint64_t cached;
+	LOCK_SCOPE(&ct->all->cache->lock);
+
+	if (!list_empty(&ct->dirty))
+		return true;
+	cached = cached_bytes(&ct->clean);
+	return cached && cached >= ct->size;
+}
+
+void content_published(struct content *ct, uint64_t mtime_ns)
+{
+	int fd;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		ct->published = true;
+		ct->written_ns = mtime_ns;
+		fd = take_fd(&ct->direct_fd); /* nothing flies, and little will */
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+void content_refresh(struct content *ct)
+{
+	uint64_t size, written_ns, mtime_ns;
+	struct statx stx;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		if (!ct->published || !list_empty(&ct->dirty))
+			return;
+		size = ct->size;
+		written_ns = ct->written_ns;
+	}
+	if (backing_stat(ct->all->backing, ct->fd, &stx)) {
+		content_forget(ct); /* whatever this is now */
+		return;
+	}
+	mtime_ns = (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
+	if (stx.stx_size == size && mtime_ns == written_ns)
+		return;
+	LOCK_SCOPE(&ct->all->cache->lock);
+	if (ct->size != size || ct->written_ns != written_ns || !list_empty(&ct->dirty))
+		return; /* by ourselves, right now */
+	empty_list(ct, &ct->clean);
+	ct->size = ct->backing_end = stx.stx_size;
+	ct->written_ns = mtime_ns;
+}
+
+void content_set_mtime(struct content *ct, uint64_t wall_ns)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	ct->written_ns = wall_ns;
+}
+
+uint64_t content_size(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	return ct->size;
+}
+
+uint64_t content_dirty_bytes(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	return dirty_bytes(ct);
+}
+
+bool content_covers(struct content *ct, uint64_t off, size_t len)
+{
+	struct cache *c = ct->all->cache;
+	uint64_t i;
+	LOCK_SCOPE(&c->lock);
+
+	if (list_empty(&ct->dirty) && list_empty(&ct->clean))
+		return false;
+	for (i = off / c->chunk_size; i * c->chunk_size < off + len; i++)
+		if (cache_find(c, ct, i))
+			return true;
+	return false;
+}
+
+/* --- flights --- */
+
+/* Lock held. The oldest of @queue that nobody is writing into. */
+static struct chunk *first_due(struct list *queue)
+{
+	struct list *l;
+
+	list_for_each (l, queue) {
+		struct chunk *ck = container_of(l, struct chunk, queue);
+
+		if (!ck->writers && is_dirty(ck))
+			return ck;
+	}
+	return NULL;
+}
+
+/*
+ * O_DIRECT where whole blocks are at hand; the tail of a file, and odd pieces of one that is
+ * written in pieces, go through the page cache.
+ */
+static void choose_range(const struct cache *c, struct flight *f)
+{
+	struct content *ct = f->content;
+	struct chunk *ck = f->chunk;
+	uint32_t lo = ck->dirty_lo & ~(DIRECT_ALIGN - 1);
+	uint32_t hi = (ck->dirty_hi + DIRECT_ALIGN - 1) & ~(DIRECT_ALIGN - 1);
+
+	f->direct = ct->direct_fd >= 0 && lo >= ck->lo && hi <= ck->hi;
+	if (!f->direct) {
+		lo = ck->dirty_lo;
+		hi = ck->dirty_hi;
+	}
+	f->data = chunk_data(c, ck) + lo;
+	f->len = hi - lo;
+	f->off = ck->index * c->chunk_size + lo;
+}
+
+bool content_take_off(struct cache *c, struct flight *f)
+{
+	struct chunk *ck = first_due(&c->ready);
+
+	if (!ck && cache_pressed(c))
+		ck = first_due(&c->partial);
+	if (!ck)
+		return false;
+	*f = (struct flight){.content = ck->content,
+			     .chunk = ck,
+			     .dirty_lo = ck->dirty_lo,
+			     .dirty_hi = ck->dirty_hi};
+	ck->content->nr_submitted++;
+	cache_set_state(c, ck, CHUNK_FLYING);
+	choose_range(c, f);
+	return true;
+}
+
+void content_digest(struct flight *f)
+{
+	struct cache *c = f->content->all->cache;
+	struct chunk *ck = f->chunk;
+
+	/* Nobody changes the bytes of a chunk that flies; but it may be emptied meanwhile. */
+	if (f->content->digest)
+		digest_feed(f->content->digest, ck->index * c->chunk_size + f->dirty_lo,
+			    chunk_data(c, ck) + f->dirty_lo, f->dirty_hi - f->dirty_lo);
+}
+
+void content_landed(struct flight *f, int err)
+{
+	struct content *ct = f->content;
+	struct cache *c = ct->all->cache;
+	struct chunk *ck = f->chunk;
+
+	if (err)
+		content_fail(ct, err);
+	LOCK_SCOPE(&c->lock);
+	ct->nr_submitted--;
+	if (f->off + f->len > ct->backing_end)
+		ct->backing_end = f->off + f->len;
+	ck->dirty_lo = ck->dirty_hi = 0;
+	list_del(&ck->mine);
+	list_append(&ct->clean, &ck->mine);
+	cache_set_state(c, ck, CHUNK_CLEAN);
+	if (!ct->staged || ct->error)
+		empty_chunk(ct, ck);
+	pthread_cond_broadcast(&ct->settled);
+	if (cache_pressed(c))
+		cache_serve_waiting(c);
+}

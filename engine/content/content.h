@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The content of one file that is being written: what the cache holds of it over what the backing
+ * has. Reads see both as one.
+ *
+ * A content is STAGED (the file of a unit: nobody else knows its inode on the backing until it is
+ * published; digested as it passes; kept in the cache after the flush) or ORDINARY (written behind, in place; no byte but
+ * those written goes to the backing, since other nodes may write beside them; gone from the cache
+ * once the backing has it).
+ *
+ * The kernel keeps writes, truncations and the like of one file apart by its inode lock; reads,
+ * flushes and closes run beside them.
+ *
+ * Everything that cannot be done in the cache is done on the backing, between content_settle
+ * (which empties the cache of the file) and content_reload.
+ */
+#ifndef ENGINE_CONTENT_CONTENT_H
+#define ENGINE_CONTENT_CONTENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "engine/backing/backing.h"
+#include "engine/backing/creds.h"
+#include "engine/cache/cache.h"
+#include "engine/content/digest.h"
+
+/* Identity of an inode on the backing. */
+struct inode_id {
+	dev_t dev;
+	uint64_t ino;
+	uint64_t btime_ns; /* 0 where the backing does not tell */
+};
+
+struct content {
+	struct contents *all;  /* const */
+	struct inode_id id;    /* const */
+	struct caller owner;   /* const: for whom it is flushed */
+	bool staged;	       /* const */
+	struct digest *digest; /* const: NULL if not staged */
+	int fd;		       /* const while referenced: read and write, through the page cache */
+	/* cache lock */
+	struct content *next_in_hash;
+	unsigned refs;
+	struct list parked;	    /* on contents->parked while refs is 0 and chunks are left */
+	int direct_fd;		    /* O_DIRECT, -1: none */
+	uint64_t size, backing_end; /* of the file; up to where the backing may have bytes */
+	uint64_t written_ns;	    /* wall clock of the last write; 0: none */
+	bool published;		    /* staged, and now a file of the backing like any other */
+	struct list dirty, clean;   /* chunks */
+	unsigned nr_submitted;	    /* chunks that the flush engine still refers to */
+	unsigned nr_writing;	    /* calls of content_write */
+	bool unsynced;		    /* the last sync failed: what was flushed may be lost */
+	int error;		    /* the first that a flush met: -errno; sticks */
+	pthread_cond_t settled;
+};
+
+/* All contents of a mount, by inode. */
+struct contents {
+	struct cache *cache;	 /* const */
+	struct backing *backing; /* const */
+	struct content **hash;	 /* cache lock */
+	size_t nr_buckets, nr;
+	struct list parked; /* contents that only the cache still holds */
+	bool ending;	    /* cache lock: nothing is waited for any more */
+	/* Called, without locks, when a flush of @ct failed for good. */
+	void (*failed)(void *arg, const struct inode_id *id, int err);
+	void *failed_arg;
+};
+
+int contents_create(struct contents **out, struct cache *cache, struct backing *backing);
+void contents_destroy(struct contents *all);
+
+/* The end of the mount: what waits for the backing here gets -EINTR from now on. */
+void contents_end(struct contents *all);
+
+/*
+ * The content of the inode behind @fd (taken over, also on failure; readable and writable),
+ * which has @size bytes. Referenced. NULL without memory.
+ */
+struct content *content_create(struct contents *all, int fd, const struct inode_id *id,
+			       uint64_t size, const struct caller *owner, bool staged);
+
+/* Is there any? */
+bool contents_any(struct contents *all);
+
+/* That of inode @id if there is one, referenced. */
+struct content *content_find(struct contents *all, const struct inode_id *id);
+void content_get(struct content *ct);
+/* It lives on as long as chunks of it are in the cache. */
+void content_put(struct content *ct);
+
+/* Frees contents that nobody refers to and whose last chunk has left the cache. Now and then. */
+void contents_sweep(struct contents *all);
+
+/*
+ * Copies @len bytes into the cache, waiting for room. Returns how many (fewer only by an error
+ * after a part, which the next call returns), or -errno: what an earlier flush met, -EINTR,
+ * -ETIMEDOUT (no room for stall_timeout_s).
+ */
+ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t off);
+
+/* Reads until @len or the end of the file. What is not cached is read from @fd. */
+ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t off);
+
+/* Cuts or extends it. 0 or -errno. */
+int content_truncate(struct content *ct, uint64_t size);
+
+/*
+ * Waits until what is dirty now was given to the backing. 0, the sticking error, or -EINTR. After a
+ * content_sync that failed that is all of the file: what was given before may be lost. If not all
+ * of it is cached any more, it fails for good.
+ */
+int content_write_back(struct content *ct);
+
+/* Is nothing dirty, and nobody writing? */
+bool content_rests(struct content *ct);
+
+/* Writes back, and makes it durable. */
+int content_sync(struct content *ct);
+
+/* Write back, then drop everything from the cache, for operations on the backing itself. */
+int content_settle(struct content *ct);
+
+/* Bytes were written to the backing beside the cache: size and digest follow. */
+void content_wrote(struct content *ct, uint64_t off, uint64_t len);
+
+/* The same after any other change there, to a settled content: the size is the backing's. */
+void content_reload(struct content *ct, uint64_t off, uint64_t len);
+
+/* Drops what is in the cache, unflushed bytes too: nobody will miss them. */
+void content_discard(struct content *ct);
+
+/* Drops what is cached of it and is on the backing too. */
+void content_forget(struct content *ct);
+
+/* The sticking error. */
+int content_error(struct content *ct);
+
+/* Notes an error as a flush does. */
+void content_fail(struct content *ct, int err);
+
+/* Size, time of change and blocks as programs shall see them, over what the backing says. */
+void content_overlay(struct content *ct, struct statx *stx);
+
+/* Do reads go through the cache: for bytes that only it has, or since it has all of them? */
+bool content_serves_reads(struct content *ct);
+
+/* It is known to others from now on; on the backing it was last changed at @mtime_ns. */
+void content_published(struct content *ct, uint64_t mtime_ns);
+
+/* At each open: drops from the cache what has been changed on the backing since it was published. */
+void content_refresh(struct content *ct);
+
+/* The time of change that programs shall see, in place of that of the last write. */
+void content_set_mtime(struct content *ct, uint64_t wall_ns);
+
+uint64_t content_size(struct content *ct);
+/* Of unflushed bytes. */
+uint64_t content_dirty_bytes(struct content *ct);
+
+/* Are there cached bytes in [off, off + len)? */
+bool content_covers(struct content *ct, uint64_t off, size_t len);
+
+/* As a source for digests and structure checks. */
+ssize_t content_source_read(void *content, void *buf, size_t len, uint64_t off);
+
+/* --- for the flush engine --- */
+
+struct flight {
+	struct content *content;
+	struct chunk *chunk;
+	char *data;
+	size_t len;
+	uint64_t off;
+	bool direct;
+	uint32_t dirty_lo, dirty_hi; /* of the chunk, when it took off */
+};
+
+/* Lock held. Takes the next chunk that is due into the air; false: none. */
+bool content_take_off(struct cache *c, struct flight *f);
+
+/* Digests what flies. Without locks. */
+void content_digest(struct flight *f);
+
+/* The chunk has landed, with 0 or the error for good. Takes the lock. */
+void content_landed(struct flight *f, int err);
+
+#endif

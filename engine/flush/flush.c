@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/flush/flush.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/flush/io.h"
+
+#define AGE_NS		 (2 * NSEC_PER_SEC) /* a chunk that is not written on to its end goes anyway */
+#define FLUSH_NICE	 5
+#define TICK_NS		 (200 * NSEC_PER_MSEC)
+#define FIRST_PAUSE_NS	 (10 * NSEC_PER_MSEC)
+#define LONGEST_PAUSE_NS NSEC_PER_SEC
+#define FULL_RETRY_NS	 (1 * NSEC_PER_SEC) /* what is freed on a full backing shows a moment later */
+
+/* One chunk on its way, and how far it came. */
+struct job {
+	struct io_write w;
+	struct flush *flush;
+	struct flight flight;
+	size_t done;
+	uint64_t first_failed_ns, pause_ns, due_ns; /* 0: did not fail */
+	struct list link;			    /* flush->idle, or flush->retrying */
+};
+
+struct flush {
+	struct contents *contents;
+	struct cache *cache;
+	struct flush_limits limits;
+	struct io *io;
+	pthread_t thread;
+	bool running;
+	/* cache lock */
+	struct job *jobs; /* one for each chunk: those that fail for a while hold up no others */
+	struct list idle, retrying;
+	unsigned nr_busy; /* with the backing: at most limits.depth */
+	bool ending;
+	uint64_t tokens_at_ns; /* flush_bw: when the next byte may go */
+	atomic_uint_fast64_t bytes, errors, retries;
+};
+
+bool flush_error_may_pass(int err)
+{
+	switch (-err) {
+	case EIO:
+	case EAGAIN:
+	case EINTR:
+	case ENOMEM:
+	case ENOBUFS:
+	case ETIMEDOUT:
+	case EREMOTEIO:
+	case ENETDOWN:
+	case ENETUNREACH:
+	case EHOSTDOWN:
+	case EHOSTUNREACH:
+	case ECONNRESET:
+	case ENOTCONN:
+	case ESHUTDOWN:
+	case ECOMM:
+	case ENOSPC:
+	case EDQUOT:
+		return true;
+	}
+	return false;
+}
+
+static void start(struct job *j)
+{
+	struct flight *f = &j->flight;
+
+	j->w.buf = f->data + j->done;
+	j->w.len = f->len - j->done;
+	j->w.off = f->off + j->done;
+	j->w.fd = f->direct ? f->content->direct_fd : f->content->fd;
+	j->w.as = f->content->owner;
+	io_submit(j->flush->io, &j->w);
+}
+
+/* The job is over. */
+static void finish(struct job *j, int err)
+{
+	struct flush *f = j->flush;
+	struct cache *c = f->cache;
+
+	if (err)
+		f->errors++;
+	content_landed(&j->flight, err);
+	LOCK_SCOPE(&c->lock);
+	list_append(&f->idle, &j->link);
+	f->nr_busy--;
+	pthread_cond_broadcast(&c->work);
+}
+
+/* Puts it aside for a while. False: it has failed for long enough. */
+static bool retry(struct job *j, int err)
+{
+	struct flush *f = j->flush;
+	uint64_t now = clock_mono_ns(), patience = f->limits.retry_s * NSEC_PER_SEC;
+
+	if (!flush_error_may_pass(err) || content_error(j->flight.content))
+		return false;
+	if (err == -ENOSPC || err == -EDQUOT)
+		patience = FULL_RETRY_NS;
+	if (!j->first_failed_ns) {
+		j->first_failed_ns = now;
+		j->pause_ns = FIRST_PAUSE_NS;
+	} else if (now - j->first_failed_ns > patience) {
+		return false;
+	}
+	LOCK_SCOPE(&f->cache->lock);
+	if (f->ending)
+		return false;
+	f->retries++;
+	f->nr_busy--;
+	j->due_ns = now + j->pause_ns;
+	if (j->pause_ns < LONGEST_PAUSE_NS)
+		j->pause_ns *= 2;
+	list_append(&f->retrying, &j->link);
+	pthread_cond_broadcast(&f->cache->work);
+	return true;
+}
+
+/* From a thread of the io engine. */
+static void done(struct io_write *w, ssize_t result)
+{
+	struct job *j = container_of(w, struct job, w);
+	struct flight *f = &j->flight;
+
+	if (result == -EINVAL && f->direct) {
+		f->direct = false; /* aligned for this host, not for this storage */
+		start(j);
+		return;
+	}
+	if (result > 0) {
+		j->done += (size_t)result;
+		j->flush->bytes += (uint64_t)result;
+		j->first_failed_ns = 0;
+		f->direct = f->direct && j->done % 4096 == 0;
+		if (j->done >= f->len)
+			finish(j, 0);
+		else
+			start(j);
+		return;
+	}
+	/* Nothing written and no reason given: not an end, but no progress either. */
+	if (!retry(j, result ? (int)result : -EIO))
+		finish(j, result ? (int)result : -EIO);
+}
+
+/* --- the flusher --- */
+
+/* Lock held. Chunks that have waited long enough for the rest of them. */
+static void age(struct cache *c)
+{
+	uint64_t now = clock_mono_ns();
+
+	while (!list_empty(&c->partial)) {
+		struct chunk *ck = container_of(c->partial.next, struct chunk, queue);
+
+		if (now - ck->since_ns < AGE_NS)
+			break;
+		cache_set_state(c, ck, CHUNK_READY);
+	}
+}
+
+/* Lock held. A retry that is due. */
+static struct job *due(struct flush *f)
+{
+	uint64_t now = clock_mono_ns();
+	struct list *l;
+
+	list_for_each (l, &f->retrying) {
+		struct job *j = container_of(l, struct job, link);
+
+		if (j->due_ns <= now || f->ending)
+			return j;
+	}
+	return NULL;
+}
+
+/* Lock held. May another chunk go, as to flush_bw? */
+static bool within_bandwidth(struct flush *f, size_t len)
+{
+	uint64_t now = clock_mono_ns(), rate = f->limits.bytes_per_s;
+
+	if (!rate)
+		return true;
+	if (f->tokens_at_ns > now)
+		return false;
+	if (f->tokens_at_ns + NSEC_PER_SEC / 10 < now)
+		f->tokens_at_ns = now; /* what was not used is lost */
+	f->tokens_at_ns += len * NSEC_PER_SEC / rate;
+	return true;
+}
+
+/* Lock held, dropped while a chunk is digested. Starts one thing; false: there is nothing to do. */
+static bool step(struct flush *f)
+{
+	struct cache *c = f->cache;
+	struct job *j = due(f);
+
+	if (f->nr_busy >= f->limits.depth)
+		return false;
+	if (j) {
+		list_del(&j->link);
+		f->nr_busy++;
+		pthread_mutex_unlock(&c->lock);
+		start(j);
+		pthread_mutex_lock(&c->lock);
+		return true;
+	}
+	if (list_empty(&f->idle) || !within_bandwidth(f, 0))
+		return false;
+	j = container_of(f->idle.next, struct job, link);
+	if (!content_take_off(c, &j->flight))
+		return false;
+	within_bandwidth(f, j->flight.len);
+	list_del(&j->link);
+	f->nr_busy++;
+	j->done = 0;
+	j->first_failed_ns = 0;
+	pthread_mutex_unlock(&c->lock);
+	content_digest(&j->flight);
+	start(j);
+	pthread_mutex_lock(&c->lock);
+	return true;
+}
+
+static void *flush_main(void *arg)
+{
+	struct flush *f = arg;
+	struct cache *c = f->cache;
+	uint64_t swept = 0;
+
+	/* Programs wait for what is absorbed, not for what is flushed. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), FLUSH_NICE);
+	pthread_mutex_lock(&c->lock);
+	while (!f->ending || f->nr_busy || !list_empty(&f->retrying)) {
+		struct timespec until;
+		uint64_t ns;
+
+		age(c);
+		if (step(f))
+			continue;
+		ns = clock_mono_ns();
+		if (ns - swept > NSEC_PER_SEC) {
+			swept = ns;
+			pthread_mutex_unlock(&c->lock);
+			contents_sweep(f->contents);
+			pthread_mutex_lock(&c->lock);
+			continue;
+		}
+		ns += list_empty(&f->retrying) && !f->limits.bytes_per_s ? TICK_NS : FIRST_PAUSE_NS;
+		until = (struct timespec){.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+					  .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+		pthread_cond_clockwait(&c->work, &c->lock, CLOCK_MONOTONIC, &until);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+int flush_create(struct flush **out, struct contents *contents, const struct flush_limits *limits,
+		 struct error *e)
+{
+	struct flush *f = calloc(1, sizeof(*f));
+	size_t i;
+	int err;
+
+	*out = NULL;
+	if (!f)
+		return FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
+	f->contents = contents;
+	f->cache = contents->cache;
+	f->limits = *limits;
+	list_init(&f->idle);
+	list_init(&f->retrying);
+	f->jobs = calloc(f->cache->nr_chunks, sizeof(*f->jobs));
+	for (i = 0; f->jobs && i < f->cache->nr_chunks; i++) {
+		f->jobs[i].flush = f;
+		f->jobs[i].w.done = done;
+		list_append(&f->idle, &f->jobs[i].link);
+	}
+	err = f->jobs ? io_create(&f->io, contents->backing, limits->depth, limits->uring, e)
+		      : FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
+	if (!err) {
+		err = -pthread_create(&f->thread, NULL, flush_main, f);
+		f->running = !err;
+		if (err)
+			FAIL(e, -err, IO_THREADS, strerror(-err));
+	}
+	if (err)
+		flush_destroy(f);
+	else
+		*out = f;
+	return err;
+}
+
+void flush_destroy(struct flush *f)
+{
+	if (!f)
+		return;
+	if (f->running) {
+		{
+			LOCK_SCOPE(&f->cache->lock);
+			f->ending = true;
+			pthread_cond_broadcast(&f->cache->work);
+		}
+		pthread_join(f->thread, NULL);
+	}
+	io_destroy(f->io);
+	free(f->jobs);
+	free(f);
+}
+
+json_t *flush_to_json(struct flush *f)
+{
+	json_int_t retrying = 0;
+	struct list *l;
+	LOCK_SCOPE(&f->cache->lock);
+
+	list_for_each (l, &f->retrying)
+		retrying++;
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "engine", io_name(f->io), "depth",
+			 (json_int_t)f->limits.depth, "in_flight", (json_int_t)f->nr_busy,
+			 "retrying", retrying, "bytes", (json_int_t)f->bytes, "errors",
+			 (json_int_t)f->errors, "retries", (json_int_t)f->retries);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One ring, and one thread that owns both ends of it: it submits, reaps and calls done(). So no
+ * two threads can race on the ring, and no write is lost with the thread that submitted it (the
+ * kernel cancels what a thread has in flight when it exits). Others only append to a queue and, if
+ * the thread sleeps, wake it by an eventfd that the ring reads.
+ *
+ * - Every write is for the kernel's workers (IOSQE_ASYNC), of which there may be as many as writes
+ *   in flight. The kernel would rather try each in the submitting thread first; that may hang there
+ *   (O_DIRECT on a frozen filesystem before Linux 6.12), and copies buffered data in one thread.
+ * - As whom: a personality for each (uid, gid) of late, registered by the thread while it is that
+ *   caller.
+ * - No more is in flight than the completion queue has room for, so it never overflows.
+ *
+ * Buffers are not registered: the memory may be punched and filled again, and a registered buffer
+ * would go on writing the old pages.
+ */
+#include "engine/flush/io.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <liburing.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+
+#define MAX_WRITE   (1u << 30) /* the length has 32 bits; what is longer is a short write */
+#define MIN_PERSONS 64
+
+struct person {
+	uid_t uid;
+	gid_t gid;
+	int id;		    /* the kernel's */
+	unsigned in_flight; /* writes in the ring that name it */
+	uint64_t used;	    /* when last, by uring.now */
+};
+
+struct uring {
+	struct io io;
+	unsigned depth;	      /* const after create */
+	unsigned max_persons; /* const after create; no less than depth, so that one is idle */
+	bool as_caller;	      /* const after create */
+	int wake_fd;	      /* const after create */
+	pthread_t thread;     /* const after create */
+	sem_t opened;	      /* the thread has set `err` */
+	int err;	      /* const then */
+
+	pthread_mutex_t lock; /* leaf: nothing else is locked below it */
+	struct list queue;    /* lock: lock */
+	bool awake;	      /* lock: lock; the thread will look at the queue before it sleeps */
+	bool stop;	      /* lock: lock */
+
+	/* owner: the thread */
+	struct io_uring ring;
+	unsigned in_flight;
+	bool wake_armed;
+	uint64_t wakes; /* what the ring reads from wake_fd */
+	struct person *persons;
+	unsigned nr_persons;
+	uint64_t now;
+};
+
+/* The room for every write and the read of wake_fd is there (open_ring). */
+static struct io_uring_sqe *get_sqe(struct uring *u)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+
+	assert(sqe);
+	return sqe;
+}
+
+/* --- personalities --- */
+
+static int register_person(struct uring *u, const struct caller *as)
+{
+	int id;
+
+	creds_become(as);
+	id = io_uring_register_personality(&u->ring);
+	creds_restore();
+	return id;
+}
+
+/* Where to put one more: at the end, or in place of the one that was not used for longest. */
+static struct person *place_for_person(struct uring *u)
+{
+	struct person *p, *oldest = NULL;
+
+	if (u->nr_persons < u->max_persons)
+		return &u->persons[u->nr_persons++];
+	for (p = u->persons; p < u->persons + u->nr_persons; p++)
+		if (!p->in_flight && (!oldest || p->used < oldest->used))
+			oldest = p;
+	assert(oldest);
+	io_uring_unregister_personality(&u->ring, oldest->id);
+	return oldest;
+}
+
+/* Returns the index of @as in persons, or -errno. */
+static int find_person(struct uring *u, const struct caller *as)
+{
+	struct person *p;
+	int id;
+
+	for (p = u->persons; p < u->persons + u->nr_persons; p++)
+		if (p->uid == as->uid && p->gid == as->gid)
+			return (int)(p - u->persons);
+	id = register_person(u, as);
+	if (id < 0)
+		return id;
+	p = place_for_person(u);
+	*p = (struct person){.uid = as->uid, .gid = as->gid, .id = id};
+	return (int)(p - u->persons);
+}
+
+/* --- the thread --- */
+
+/* Never as anybody else: a write whose credentials cannot be had fails. */
+static void begin_write(struct uring *u, struct io_write *w)
+{
+	int person = u->as_caller ? find_person(u, &w->as) : 0;
+	struct io_uring_sqe *sqe;
+
+	if (person < 0) {
+		w->done(w, person);
+		return;
+	}
+	sqe = get_sqe(u);
+	io_uring_prep_write(sqe, w->fd, w->buf, w->len < MAX_WRITE ? (unsigned)w->len : MAX_WRITE,
+			    w->off);
+	sqe->flags |= IOSQE_ASYNC;
+	io_uring_sqe_set_data(sqe, w);
+	if (u->as_caller) {
+		struct person *p = &u->persons[person];
+
+		p->in_flight++;
+		p->used = u->now++;
+		w->person = (unsigned)person;
+		sqe->personality = (uint16_t)p->id;
+	}
+	u->in_flight++;
+}
+
+/* Takes from the queue what may begin. Returns false when all is done and no more is to come. */
+static bool begin_writes(struct uring *u)
+{
+	unsigned room = u->depth - u->in_flight;
+	struct list batch, *node;
+
+	list_init(&batch);
+	{
+		LOCK_SCOPE(&u->lock);
+		if (u->stop && !u->in_flight && list_empty(&u->queue))
+			return false;
+		while (room-- && !list_empty(&u->queue)) {
+			node = u->queue.next;
+			list_del(node);
+			list_append(&batch, node);
+		}
+		/* If some are left there is no room, and each completion brings us back here. */
+		u->awake = !list_empty(&u->queue);
+	}
+	while (!list_empty(&batch)) {
+		node = batch.next;
+		list_del(node);
+		begin_write(u, container_of(node, struct io_write, node));
+	}
+	return true;
+}
+
+static void arm_wake(struct uring *u)
+{
+	struct io_uring_sqe *sqe;
+
+	if (u->wake_armed)
+		return;
+	sqe = get_sqe(u);
+	io_uring_prep_read(sqe, u->wake_fd, &u->wakes, sizeof(u->wakes), 0);
+	io_uring_sqe_set_data(sqe, NULL);
+	u->wake_armed = true;
+}
+
+static void pause_a_moment(void)
+{
+	const struct timespec ms = {0, 1000000};
+
+	nanosleep(&ms, NULL);
+}
+
+static void end_write(struct uring *u, struct io_write *w, ssize_t result)
+{
+	u->in_flight--;
+	if (u->as_caller)
+		u->persons[w->person].in_flight--;
+	/*
+	 * Not the backing's errors: a worker was disturbed, or the kernel could not make one. Nobody
+	 * cancels here.
+	 */
+	if (result == -EINTR || result == -ECANCELED) {
+		if (result == -ECANCELED)
+			pause_a_moment();
+		LOCK_SCOPE(&u->lock);
+		list_push(&u->queue, &w->node);
+		return;
+	}
+	w->done(w, result);
+}
+
+static void reap(struct uring *u)
+{
+	struct io_uring_cqe *cqe;
+
+	{
+		LOCK_SCOPE(&u->lock);
+		u->awake = true;
+	}
+	while (!io_uring_peek_cqe(&u->ring, &cqe)) {
+		struct io_write *w = io_uring_cqe_get_data(cqe);
+		ssize_t result = cqe->res;
+
+		io_uring_cqe_seen(&u->ring, cqe);
+		if (w)
+			end_write(u, w, result);
+		else
+			u->wake_armed = false;
+	}
+}
+
+static void submit_and_wait(struct uring *u)
+{
+	int n = io_uring_submit_and_wait(&u->ring, 1);
+
+	/* No memory for a request just now; what the kernel did not take is in the next call. */
+	if (n < 0 && n != -EINTR)
+		pause_a_moment();
+}
+
+/*
+ * A ring may be there, and what it is needed for be forbidden (seccomp, SELinux): let it do
+ * nothing once, by a worker and as somebody else.
+ */
+static int try_ring(struct uring *u)
+{
+	static const struct caller nobody = {65534, 65534, 0};
+	int n, person = u->as_caller ? find_person(u, &nobody) : 0;
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe *cqe;
+
+	if (person < 0)
+		return person;
+	sqe = get_sqe(u);
+	io_uring_prep_nop(sqe);
+	sqe->flags |= IOSQE_ASYNC;
+	sqe->personality = u->as_caller ? (uint16_t)u->persons[person].id : 0;
+	do
+		n = io_uring_submit_and_wait(&u->ring, 1);
+	while (n == -EINTR);
+	if (n < 0)
+		return n;
+	n = io_uring_wait_cqe(&u->ring, &cqe);
+	if (n < 0)
+		return n;
+	n = cqe->res;
+	io_uring_cqe_seen(&u->ring, cqe);
+	return n;
+}
+
+static int open_ring(struct uring *u)
+{
+	unsigned workers[2] = {u->depth, 0}; /* for files; for the rest: as it is */
+	int err = io_uring_queue_init(u->depth + 1, &u->ring, 0);
+
+	if (err)
+		return err;
+	/* Fails before Linux 5.15: then there are 4 for each CPU. */
+	io_uring_register_iowq_max_workers(&u->ring, workers);
+	err = try_ring(u);
+	if (err)
+		io_uring_queue_exit(&u->ring);
+	return err;
+}
+
+static void *uring_main(void *arg)
+{
+	struct uring *u = arg;
+
+	u->err = open_ring(u);
+	sem_post(&u->opened);
+	if (u->err)
+		return NULL;
+	while (begin_writes(u)) {
+		arm_wake(u);
+		submit_and_wait(u);
+		reap(u);
+	}
+	io_uring_queue_exit(&u->ring);
+	return NULL;
+}
+
+/* --- from any thread --- */
+
+/* Lock held, so that the last of them is through before the ring can go. */
+static void wake(struct uring *u)
+{
+	if (!u->awake)
+		eventfd_write(u->wake_fd, 1);
+	u->awake = true;
+}
+
+static void uring_submit(struct io *io, struct io_write *w)
+{
+	struct uring *u = container_of(io, struct uring, io);
+	LOCK_SCOPE(&u->lock);
+
+	list_append(&u->queue, &w->node);
+	wake(u);
+}
+
+static void uring_free(struct uring *u)
+{
+	if (u->wake_fd >= 0)
+		close(u->wake_fd);
+	sem_destroy(&u->opened);
+	pthread_mutex_destroy(&u->lock);
+	free(u->persons);
+	free(u);
+}
+
+static void uring_destroy(struct io *io)
+{
+	struct uring *u = container_of(io, struct uring, io);
+
+	pthread_mutex_lock(&u->lock);
+	u->stop = true;
+	wake(u);
+	pthread_mutex_unlock(&u->lock);
+	pthread_join(u->thread, NULL);
+	uring_free(u);
+}
+
+static int start(struct uring *u)
+{
+	int err;
+
+	if (!u->persons)
+		return -ENOMEM;
+	if (u->wake_fd < 0)
+		return -errno;
+	err = io_start_thread(&u->thread, uring_main, u);
+	if (err)
+		return err;
+	while (sem_wait(&u->opened))
+		; /* EINTR */
+	if (u->err)
+		pthread_join(u->thread, NULL);
+	return u->err;
+}
+
+static int uring_create(struct io **out, struct backing *b, unsigned depth)
+{
+	struct uring *u = calloc(1, sizeof(*u));
+	int err;
+
+	if (!u)
+		return -ENOMEM;
+	u->io.ops = &io_uring_ops;
+	u->depth = depth;
+	u->as_caller = feature(&b->features, FEATURE_ACT_AS_CALLER);
+	u->max_persons = depth > MIN_PERSONS ? depth : MIN_PERSONS;
+	u->persons = calloc(u->max_persons, sizeof(*u->persons));
+	list_init(&u->queue);
+	pthread_mutex_init(&u->lock, NULL);
+	sem_init(&u->opened, 0, 0);
+	u->wake_fd = eventfd(0, EFD_CLOEXEC);
+	err = start(u);
+	if (err)
+		uring_free(u);
+	else
+		*out = &u->io;
+	return err;
+}
+
+const struct io_ops io_uring_ops = {
+	.name = "io_uring",
+	.create = uring_create,
+	.submit = uring_submit,
+	.destroy = uring_destroy,
+};

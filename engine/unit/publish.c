@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a closed generation gets its name. In this order, so that at every crash instant the name
+ * shows the old file or the new one, whole:
+ *
+ *   the bytes are on the backing; digested, and their structure looked at
+ *   time stamp and digest record are set
+ *   the file is synced		(O1: from here on it is durable)
+ *   the staging name becomes the target's		(O5: this is the decision, of a single file)
+ *   the directory is synced	(from here on it is committed)
+ *
+ * A crash before the rename leaves the hidden staging file, which fsck clears away. Generations of
+ * one name are published in the order in which they were begun; one that was overtaken is dropped.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/content/structure.h"
+#include "engine/flush/flush.h"
+#include "engine/unit/internal.h"
+
+/* Begun for an open that never came: its program died in between. */
+#define ABANDONED_NS   (5 * NSEC_PER_SEC)
+#define FIRST_PAUSE_NS (10 * NSEC_PER_MSEC)
+#define MOST_PAUSE_NS  NSEC_PER_SEC
+
+static void pause_ns(uint64_t ns)
+{
+	struct timespec t = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+			     .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+
+	nanosleep(&t, NULL);
+}
+
+/* Is what this thread does in vain? */
+static bool is_over(struct generation *g)
+{
+	struct units *us = g->units;
+
+	return us->ending || (us->given_up && us->given_up()) || content_error(g->content);
+}
+
+/* Evaluates @expr until it works, fails for good, or has failed for io_retry_s. */
+#define RETRY(g, expr) \
+	({ \
+		uint64_t since_ = clock_mono_ns(), pause_ = FIRST_PAUSE_NS; \
+		int err_; \
+		while ((err_ = (expr)) < 0 && flush_error_may_pass(err_) && \
+		       clock_mono_ns() - since_ < (g)->units->retry_ns && !is_over(g)) { \
+			pause_ns(pause_); \
+			pause_ = pause_ < MOST_PAUSE_NS ? pause_ * 2 : MOST_PAUSE_NS; \
+		} \
+		err_; \
+	})
+
+static int digest(struct generation *g, uint64_t size, char hex[DIGEST_HEX], struct error *e)
+{
+	struct source src = {.read = content_source_read, .arg = g->content};
+	char name[NAME_MAX + 1];
+	int err = digest_finish(g->content->digest, size, &src, NULL, hex);
+
+	if (err) {
+		char path[PATH_MAX];
+
+		generation_path(g, path, sizeof(path));
+		return FAIL(e, -err, PUBLISH_FAILED, path, "reading it back", strerror(-err), path);
+	}
+	{
+		LOCK_SCOPE(&g->units->lock);
+		memcpy(name, g->target.name, sizeof(name));
+	}
+	return structure_check(&src, name, size, e);
+}
+
+/*
+ * The digest record is valid for this size and time of change only: the latter, *mtime_ns, becomes
+ * what the backing makes of it, whose clock may be a coarser one.
+ */
+static int stamp(struct generation *g, const char *hex, uint64_t size, uint64_t *mtime_ns)
+{
+	struct backing *b = g->units->contents->backing;
+	struct timespec times[2] = {
+		{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = (time_t)(*mtime_ns / NSEC_PER_SEC),
+		 .tv_nsec = (long)(*mtime_ns % NSEC_PER_SEC)},
+	};
+	char record[DIGEST_RECORD_MAX];
+	struct statx stx;
+	int err = backing_utimens(b, g->content->fd, times);
+
+	if (!err)
+		err = backing_stat(b, g->content->fd, &stx);
+	if (err)
+		return err;
+	*mtime_ns = (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
+	digest_record_format(record, sizeof(record), hex, size, *mtime_ns);
+	err = backing_setxattr(b, g->content->fd, DIGEST_XATTR, record, strlen(record), 0);
+	return err == -EOPNOTSUPP || err == -EPERM || err == -EACCES ? 0
+								     : err; /* `no record` then */
+}
+
+/* What could not be synced is written again, and after that has another time of change. */
+static int seal(struct generation *g, const char *hex, uint64_t size, uint64_t *mtime_ns,
+		const char **step)
+{
+	int err = content_write_back(g->content);
+
+	*step = "writing it";
+	if (!err) {
+		*step = "setting its attributes";
+		err = stamp(g, hex, size, mtime_ns);
+	}
+	if (!err) {
+		*step = "syncing it";
+		err = content_sync(g->content);
+	}
+	return err;
+}
+
+/* Did we publish that inode, perhaps just when this generation was being begun? */
+static bool is_ours(struct generation *g, const struct inode_id *id)
+{
+	const struct ended *e;
+	LOCK_SCOPE(&g->units->lock);
+
+	e = history_find_inode(&g->units->history, id);
+	return e && e->state == GENERATION_COMMITTED;
+}
+
+/* Is the name still what it was when the generation was opened? */
+static int check_target(struct generation *g, int dir, const char *name, struct error *e)
+{
+	struct backing *b = g->units->contents->backing;
+	struct inode_id id, expected;
+	struct statx stx;
+	bool replaces;
+	int err = RETRY(g, backing_stat_at(b, dir, name, &stx));
+
+	if (err && err != -ENOENT)
+		return FAIL(e, -err, PUBLISH_FAILED, name, "looking at its name", strerror(-err),
+			    name);
+	{
+		LOCK_SCOPE(&g->units->lock);
+		replaces = g->replaces;
+		expected = g->replaced;
+	}
+	if (err == -ENOENT)
+		return 0; /* what it was to replace is gone: nothing is lost */
+	id = inode_id_of(&stx);
+	if ((replaces && same_inode(&id, &expected)) || is_ours(g, &id))
+		return 0;
+	return FAIL(e, EBUSY, PUBLISH_CONFLICT, name, g->staging);
+}
+
+int generation_sync(struct generation *g)
+{
+	int err = RETRY(g, content_sync(g->content)), sticking = content_error(g->content);
+
+	if (sticking)
+		return sticking;
+	if (err && is_over(g))
+		return -EINTR;
+	if (err && err != -EINTR)
+		content_fail(g->content, err);
+	return err;
+}
+
+static int sync_dir(struct generation *g, int dir)
+{
+	struct backing *b = g->units->contents->backing;
+	int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY), err;
+
+	if (fd < 0)
+		return fd;
+	err = backing_sync(b, fd, false);
+	close(fd);
+	return err;
+}
+
+/*
+ * What is to replace the same name must not take our success for somebody else's; and what was
+ * begun before, but is still being written, comes too late.
+ */
+static void tell_others(struct generation *g)
+{
+	struct list *l;
+	bool older = true;
+	LOCK_SCOPE(&g->units->lock);
+
+	list_for_each (l, &g->units->live) {
+		struct generation *o = container_of(l, struct generation, link);
+
+		if (o == g) {
+			older = false;
+		} else if (same_inode(&o->target.dir_id, &g->target.dir_id) &&
+			   !strcmp(o->target.name, g->target.name)) {
+			o->replaces = true;
+			o->replaced = g->id;
+			o->overtaken = older;
+		}
+	}
+}
+
+/* What is cached of the file that had the name serves nobody who looks the name up. */
+static void forget_replaced(struct generation *g)
+{
+	struct content *old = g->replaces ? content_find(g->units->contents, &g->replaced) : NULL;
+
+	if (old)
+		content_forget(old);
+	content_put(old);
+}
+
+/* All of it, for a generation that nobody writes any more. */
+static int publish(struct generation *g, struct error *e)
+{
+	struct units *us = g->units;
+	struct content *ct = g->content;
+	char hex[DIGEST_HEX], path[PATH_MAX], name[NAME_MAX + 1];
+	uint64_t size, mtime_ns;
+	const char *step;
+	int err, dir;
+	{
+		LOCK_SCOPE(&us->contents->cache->lock);
+		size = ct->size;
+		mtime_ns = ct->written_ns ? ct->written_ns : clock_wall_ns();
+	}
+	{
+		LOCK_SCOPE(&us->lock);
+		dir = g->target.dir; /* nobody changes it while it is being published */
+		memcpy(name, g->target.name, sizeof(name));
+		g->size = size;
+	}
+	generation_path(g, path, sizeof(path));
+	{
+		LOCK_SCOPE(&us->lock);
+		g->flushed_ns = clock_mono_ns();
+		free(g->path);
+		g->path = strdup(path);
+	}
+	err = digest(g, size, hex, e);
+	if (err)
+		return err;
+	err = RETRY(g, seal(g, hex, size, &mtime_ns, &step));
+	if (err)
+		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
+	err = check_target(g, dir, name, e);
+	if (err)
+		return err;
+	step = "giving it its name";
+	err = RETRY(g, generation_move(g, dir, dir, name));
+	if (err)
+		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
+	tell_others(g);
+	err = RETRY(g, sync_dir(g, dir));
+	if (err)
+		return FAIL(e, -err, PUBLISH_UNSYNCED, path, strerror(-err), path);
+	content_published(ct, mtime_ns);
+	forget_replaced(g);
+	log_debug("'%s' is committed: %llu bytes, xxh3 %s", path, (unsigned long long)size, hex);
+	return 0;
+}
+
+/* One that nobody wrote to after all, or that was overtaken: nothing to publish. */
+static void forget(struct generation *g)
+{
+	struct units *us = g->units;
+
+	AS_CALLER(&g->owner,
+		  backing_unlink(us->contents->backing, g->target.dir, g->staging, false));
+	creds_restore();
+}
+
+/* Lock held. Is an older one of its name still to be published? */
+static bool must_wait(struct generation *g)
+{
+	struct list *l;
+
+	list_for_each (l, &g->units->live) {
+		struct generation *o = container_of(l, struct generation, link);
+
+		if (o == g)
+			return false;
+		if (o->state != GENERATION_OPEN &&
+		    same_inode(&o->target.dir_id, &g->target.dir_id) &&
+		    !strcmp(o->target.name, g->target.name))
+			return true;
+	}
+	return false;
+}
+
+static void work_on(struct generation *g)
+{
+	struct units *us = g->units;
+	struct error e = {0};
+	bool needless;
+	int err = content_write_back(g->content);
+	{
+		LOCK_SCOPE(&us->lock);
+		g->working = false;
+		if (g->state != GENERATION_SEALED || err || g->nr_changing || must_wait(g)) {
+			pthread_cond_broadcast(&us->changed);
+			return; /* written again, removed, failed, or renamed: it is chosen again */
+		}
+		if (!content_rests(g->content)) {
+			units_wait(us);
+			return; /* so it is by one thread of a program while another closes */
+		}
+		g->working = true;
+		g->state = GENERATION_PUBLISHING;
+		needless = g->overtaken || g->abandoned || (g->inherited && !g->changed);
+	}
+	if (needless)
+		forget(g);
+	else
+		err = publish(g, &e);
+	if (err) {
+		if (!us->ending) /* else it stays in staging, for fsck */
+			generation_fail(g, err, e.text);
+		generation_let_go(g, GENERATION_SEALED);
+	} else {
+		LOCK_SCOPE(&us->lock);
+		g->err = 0; /* what became of its program meanwhile comes too late */
+		g->reason[0] = '\0';
+		generation_end(g, needless ? GENERATION_DROPPED : GENERATION_COMMITTED);
+	}
+	{
+		LOCK_SCOPE(&us->lock);
+		g->working = false;
+	}
+}
+
+/* Lock held. */
+static void give_up_abandoned(struct generation *g, uint64_t now)
+{
+	if (g->state != GENERATION_OPEN || g->nr_handles || !list_empty(&g->writers) ||
+	    now - g->opened_ns < ABANDONED_NS)
+		return;
+	g->state = GENERATION_SEALED;
+	g->abandoned = true;
+}
+
+/* Lock held. The next one to publish, or NULL. */
+static struct generation *choose(struct units *us)
+{
+	uint64_t now = clock_mono_ns();
+	struct list *l;
+
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		give_up_abandoned(g, now);
+		if (g->state != GENERATION_SEALED || g->working || g->nr_changing || must_wait(g))
+			continue;
+		/*
+		 * All who wrote have closed it, but a descriptor is left somewhere (a fork, a dup, a
+		 * mapping): another write may come.
+		 */
+		if (g->nr_handles && !g->hurried && !g->durable_calls &&
+		    now - g->closed_ns < us->quiet_ns)
+			continue;
+		return g;
+	}
+	return NULL;
+}
+
+/* Lock held, dropped meanwhile. Removes a staging file that will not be published. */
+static bool clear_one(struct units *us)
+{
+	struct generation *g;
+
+	if (list_empty(&us->litter))
+		return false;
+	g = container_of(us->litter.next, struct generation, link);
+	list_del(&g->link);
+	pthread_mutex_unlock(&us->lock);
+	forget(g);
+	generation_put(g);
+	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+void *publisher_main(void *units)
+{
+	struct units *us = units;
+
+	pthread_mutex_lock(&us->lock);
+	while (!us->ending || !list_empty(&us->litter)) {
+		struct generation *g;
+
+		if (clear_one(us))
+			continue;
+		g = choose(us);
+		if (!g) {
+			units_wait(us);
+			continue;
+		}
+		g->working = true;
+		g->refs++;
+		pthread_mutex_unlock(&us->lock);
+		work_on(g);
+		generation_put(g);
+		pthread_mutex_lock(&us->lock);
+	}
+	pthread_mutex_unlock(&us->lock);
+	return NULL;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* What people and verbs are told of generations. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/unit/history.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/rules.h"
+
+const char *generation_state_name(enum generation_state state)
+{
+	static const char *const names[] = {"open",	 "sealed", "durable",
+					    "committed", "failed", "dropped"};
+
+	return names[state];
+}
+
+/* Lock held. */
+static unsigned open_writers(const struct generation *g)
+{
+	unsigned nr = 0;
+	struct list *l;
+
+	list_for_each (l, &g->writers)
+		nr += !container_of(l, struct writer, link)->closed;
+	return nr;
+}
+
+/* Lock held. What it waits for, in words. */
+static void missing(const struct generation *g, uint64_t dirty, char *buf, size_t size)
+{
+	unsigned writers = open_writers(g);
+
+	if (g->state == GENERATION_OPEN && writers)
+		snprintf(buf, size, "no end seen yet: %u process%s wrote it and %s not closed it",
+			 writers, writers == 1 ? "" : "es", writers == 1 ? "has" : "have");
+	else if (g->state == GENERATION_OPEN)
+		snprintf(buf, size, "no end seen yet: it is open for writing (%u descriptors)",
+			 g->nr_handles);
+	else if (g->state == GENERATION_SEALED)
+		snprintf(buf, size, "closed; %llu MiB of it are still to be written to the backing",
+			 (unsigned long long)dirty >> 20);
+	else
+		snprintf(buf, size, "on the backing; being synced and given its name");
+}
+
+static json_t *describe(struct generation *g)
+{
+	uint64_t dirty = content_dirty_bytes(g->content), size = content_size(g->content);
+	uint64_t now = clock_mono_ns();
+	char text[256], path[PATH_MAX];
+
+	generation_path(g, path, sizeof(path));
+	LOCK_SCOPE(&g->units->lock);
+	missing(g, dirty, text, sizeof(text));
+	return json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path",
+			 json_text(path), "generation", g->staging + strlen(STAGING_PREFIX),
+			 "state", generation_state_name(g->state), "uid", (json_int_t)g->owner.uid,
+			 "size", (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
+			 (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
+			 (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
+}
+
+/* Lock held. */
+static json_t *describe_ended(const struct ended *e)
+{
+	json_t *o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:f}", "path",
+			      json_text(e->path ? e->path : e->name), "generation",
+			      e->staging + strlen(STAGING_PREFIX), "state",
+			      generation_state_name(e->state), "uid", (json_int_t)e->uid, "size",
+			      (json_int_t)e->size, "ended_s",
+			      (double)(clock_mono_ns() - e->ended_ns) / NSEC_PER_SEC);
+
+	if (e->reason)
+		json_object_set_new(o, "failure", json_text(e->reason));
+	return o;
+}
+
+/* Paths are asked for without the lock, which ranks behind that of whoever knows them. */
+static size_t take_live(struct units *us, uid_t viewer, bool all, struct generation ***list)
+{
+	struct list *l;
+	size_t nr = 0;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->live)
+		nr++;
+	*list = calloc(nr + 1, sizeof(**list));
+	nr = 0;
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (*list && (all || g->owner.uid == viewer)) {
+			g->refs++;
+			(*list)[nr++] = g;
+		}
+	}
+	return nr;
+}
+
+json_t *units_to_json(struct units *us, uid_t viewer, bool all)
+{
+	__cleanup_free struct generation **live = NULL;
+	size_t nr = take_live(us, viewer, all, &live), i;
+	json_t *list = json_array();
+
+	for (i = 0; i < nr; i++) {
+		json_array_append_new(list, describe(live[i]));
+		generation_put(live[i]);
+	}
+	return list;
+}
+
+json_t *units_describe(struct units *us, const struct inode_id *dir, const char *name,
+		       const char *id)
+{
+	char staging[48];
+	struct generation *g = units_find(us, dir, name);
+	const struct ended *e = NULL;
+	json_t *o = NULL;
+
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id ? id : "");
+	if (id && g && strcmp(g->staging, staging)) {
+		generation_put(g);
+		g = units_find_staging(us, staging);
+	}
+	if (g)
+		o = describe(g);
+	generation_put(g);
+	if (o)
+		return o;
+	LOCK_SCOPE(&us->lock);
+	e = id ? history_find(&us->history, staging) : history_find_name(&us->history, dir, name);
+	return e ? describe_ended(e) : NULL;
+}
+
+bool units_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,
+		    char reason[MESSAGE_MAX])
+{
+	struct generation *g = units_find_inode(us, id);
+	const struct ended *e;
+	bool known;
+	{
+		LOCK_SCOPE(&us->lock);
+		*reason = '\0';
+		e = g ? NULL : history_find_inode(&us->history, id);
+		known = g || e;
+		if (known)
+			*state = g ? g->state : e->state;
+		if (e && e->reason)
+			snprintf(reason, MESSAGE_MAX, "%s", e->reason);
+	}
+	generation_put(g);
+	return known;
+}
+
+json_t *units_counts(struct units *us)
+{
+	LOCK_SCOPE(&us->lock);
+	return json_pack("{s:I, s:I}", "committed", (json_int_t)us->nr_committed, "failed",
+			 (json_int_t)us->nr_failed);
+}
+
+/* --- trace.json --- */
+
+/* One bar of the timeline. Times are microseconds of this machine's monotonic clock. */
+static void add_span(json_t *list, const struct ended *e, size_t row, const char *what,
+		     uint64_t from, uint64_t to)
+{
+	if (!from || to < from)
+		return;
+	json_array_append_new(
+		list,
+		json_pack("{s:s, s:s, s:s, s:i, s:I, s:f, s:f, s:{s:o, s:I, s:s}}", "name", what,
+			  "cat", "checkpoint", "ph", "X", "pid", 1, "tid", (json_int_t)row, "ts",
+			  (double)from / 1e3, "dur", (double)(to - from) / 1e3, "args", "path",
+			  json_text(e->path ? e->path : e->name), "bytes", (json_int_t)e->size,
+			  "state", generation_state_name(e->state)));
+}
+
+json_t *units_trace(struct units *us, uid_t viewer, bool all)
+{
+	json_t *list = json_array();
+	size_t i;
+	LOCK_SCOPE(&us->lock);
+
+	for (i = 0; i < HISTORY_KEPT; i++) {
+		const struct ended *e = &us->history.ring[i];
+
+		if (!*e->staging || (!all && e->uid != viewer))
+			continue;
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:i, s:I, s:{s:o}}", "name",
+						"thread_name", "ph", "M", "pid", 1, "tid",
+						(json_int_t)i, "args", "name", json_text(e->name)));
+		add_span(list, e, i, "absorb", e->opened_ns, e->closed_ns);
+		add_span(list, e, i, "flush", e->closed_ns, e->flushed_ns);
+		add_span(list, e, i, "commit", e->flushed_ns, e->ended_ns);
+	}
+	return json_pack("{s:o, s:s}", "traceEvents", list, "displayTimeUnit", "ms");
+}

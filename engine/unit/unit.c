@@ -1,0 +1,964 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/log.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/rules.h"
+
+#define POLL_NS	  (50 * NSEC_PER_MSEC)
+#define COPY_STEP ((size_t)64 << 20)
+#define MAX_XATTR 65536
+
+bool same_inode(const struct inode_id *a, const struct inode_id *b)
+{
+	return a->ino == b->ino && a->dev == b->dev && a->btime_ns == b->btime_ns;
+}
+
+struct inode_id inode_id_of(const struct statx *stx)
+{
+	return (struct inode_id){
+		.dev = makedev(stx->stx_dev_major, stx->stx_dev_minor),
+		.ino = stx->stx_ino,
+		.btime_ns = stx->stx_mask & STATX_BTIME
+				    ? (uint64_t)stx->stx_btime.tv_sec * NSEC_PER_SEC +
+					      stx->stx_btime.tv_nsec
+				    : 0,
+	};
+}
+
+/* --- the table --- */
+
+static void content_failed(void *units, const struct inode_id *id, int err)
+{
+	struct units *us = units;
+	struct generation *g = units_find_inode(us, id);
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	if (g) {
+		generation_path(g, path, sizeof(path));
+		MESSAGE(text, FLUSH_FAILED, path, strerror(-err), path);
+		generation_fail(g, err, text);
+		generation_put(g);
+		return;
+	}
+	{
+		LOCK_SCOPE(&us->lock);
+		if (history_find_inode(&us->history, id))
+			return; /* it ended before, and that was told */
+	}
+	snprintf(path, sizeof(path), "?");
+	if (us->name)
+		us->name(us->name_arg, id, NULL, path, sizeof(path));
+	MESSAGE(text, FILE_FLUSH_FAILED, path, strerror(-err));
+	failures_add(us->failures, (uid_t)-1, "flush", path, -err, text);
+}
+
+int units_create(struct units **out, struct contents *contents, struct failures *failures,
+		 unsigned retry_s, unsigned quiet_s, bool (*given_up)(void), struct error *e)
+{
+	struct units *us = calloc(1, sizeof(*us));
+
+	*out = us;
+	if (!us)
+		return FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
+	us->contents = contents;
+	us->failures = failures;
+	us->given_up = given_up;
+	us->retry_ns = retry_s * NSEC_PER_SEC;
+	us->quiet_ns = quiet_s * NSEC_PER_SEC;
+	pthread_mutex_init(&us->lock, NULL);
+	pthread_cond_init(&us->changed, NULL);
+	list_init(&us->live);
+	list_init(&us->litter);
+	contents->failed_arg = us;
+	contents->failed = content_failed;
+	for (; us->nr_publishers < PUBLISHERS; us->nr_publishers++)
+		if (pthread_create(&us->publishers[us->nr_publishers], NULL, publisher_main, us))
+			break;
+	if (us->nr_publishers)
+		return 0;
+	units_destroy(us);
+	*out = NULL;
+	return FAIL(e, EAGAIN, IO_THREADS, strerror(EAGAIN));
+}
+
+void units_stop(struct units *us)
+{
+	if (!us)
+		return;
+	{
+		LOCK_SCOPE(&us->lock);
+		us->ending = true;
+		pthread_cond_broadcast(&us->changed);
+	}
+	contents_end(us->contents);
+	while (us->nr_publishers)
+		pthread_join(us->publishers[--us->nr_publishers], NULL);
+	while (!list_empty(&us->live)) {
+		struct generation *g = container_of(us->live.next, struct generation, link);
+
+		generation_get(g);
+		content_discard(g->content);
+		pthread_mutex_lock(&us->lock);
+		generation_end(g, GENERATION_DROPPED);
+		pthread_mutex_unlock(&us->lock);
+		generation_put(g);
+	}
+}
+
+void units_destroy(struct units *us)
+{
+	if (!us)
+		return;
+	history_finish(&us->history);
+	pthread_cond_destroy(&us->changed);
+	pthread_mutex_destroy(&us->lock);
+	free(us);
+}
+
+void units_set_namer(struct units *us,
+		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
+				  char *buf, size_t size),
+		     void *arg)
+{
+	us->name = name;
+	us->name_arg = arg;
+}
+
+void generation_path(struct generation *g, char *buf, size_t size)
+{
+	struct inode_id dir;
+	char name[NAME_MAX + 1];
+	{
+		LOCK_SCOPE(&g->units->lock);
+		dir = g->target.dir_id;
+		memcpy(name, g->target.name, sizeof(name));
+	}
+	if (g->units->name)
+		g->units->name(g->units->name_arg, &dir, name, buf, size);
+	else
+		snprintf(buf, size, "%s", name);
+}
+
+int units_wait(struct units *us)
+{
+	uint64_t ns = clock_mono_ns() + POLL_NS;
+	struct timespec until = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+
+	if (us->given_up && us->given_up())
+		return -EINTR;
+	pthread_cond_clockwait(&us->changed, &us->lock, CLOCK_MONOTONIC, &until);
+	return 0;
+}
+
+/* --- the beginning --- */
+
+/* The attributes of a file that is to be replaced go over to what replaces it, but its digest. */
+static int copy_xattrs(struct backing *b, int from, int to)
+{
+	__cleanup_free char *names = malloc(MAX_XATTR), *value = malloc(MAX_XATTR);
+	ssize_t len = names && value ? backing_listxattr(b, from, names, MAX_XATTR) : -ENOMEM, at;
+
+	for (at = 0; at < len; at += (ssize_t)strlen(names + at) + 1) {
+		const char *name = names + at;
+		ssize_t n;
+
+		if (!strncmp(name, "user.ckptfs.", 12))
+			continue;
+		n = backing_getxattr(b, from, name, value, MAX_XATTR);
+		if (n >= 0)
+			n = backing_setxattr(b, to, name, value, (size_t)n, 0);
+		/* Some are not for everyone to see or to set. */
+		if (n < 0 && n != -EPERM && n != -EACCES && n != -EOPNOTSUPP && n != -ENODATA)
+			return (int)n;
+	}
+	return len < 0 && len != -EOPNOTSUPP ? (int)len : 0;
+}
+
+static int copy_bytes(struct units *us, int from, int to, uint64_t size)
+{
+	struct backing *b = us->contents->backing;
+	uint64_t at = 0;
+
+	while (at < size) {
+		ssize_t n = backing_copy_range(b, from, (off_t)at, to, (off_t)at,
+					       size - at < COPY_STEP ? size - at : COPY_STEP, 0);
+
+		if (n < 0)
+			return (int)n;
+		if (n == 0)
+			break;
+		at += (uint64_t)n;
+		if (us->given_up && us->given_up())
+			return -EINTR;
+	}
+	return 0;
+}
+
+static int take_over(struct units *us, int old, int fd, const struct statx *was, bool copy)
+{
+	struct backing *b = us->contents->backing;
+	struct statx stx;
+	int err = backing_stat(b, fd, &stx);
+
+	if (!err && (stx.stx_uid != was->stx_uid || stx.stx_gid != was->stx_gid))
+		err = backing_chown(b, fd, was->stx_uid, was->stx_gid);
+	if (!err)
+		err = backing_removexattr(b, fd, "system.posix_acl_access"); /* of the directory */
+	if (err == -ENODATA || err == -EOPNOTSUPP)
+		err = 0;
+	if (!err)
+		err = backing_chmod(b, fd, was->stx_mode & 07777);
+	if (!err)
+		err = copy_xattrs(b, old, fd);
+	if (!err && copy)
+		err = copy_bytes(us, old, fd, was->stx_size);
+	return err;
+}
+
+static int new_staging(struct generation *g)
+{
+	unsigned char id[16];
+	size_t i, len;
+
+	if (getrandom(id, sizeof(id), 0) != sizeof(id))
+		return -EIO;
+	len = (size_t)snprintf(g->staging, sizeof(g->staging), "%s", STAGING_PREFIX);
+	for (i = 0; i < sizeof(id); i++)
+		len += (size_t)snprintf(g->staging + len, sizeof(g->staging) - len, "%02x", id[i]);
+	return 0;
+}
+
+static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
+{
+	struct units *us = g->units;
+	struct backing *b = us->contents->backing;
+	struct statx stx = {0}, was;
+	bool created;
+	int fd, err;
+
+	fd = AS_CALLER(&g->owner,
+		       backing_create(b, dir, g->staging, O_RDWR | O_EXCL, mode, &created));
+	if (fd < 0)
+		return fd;
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	err = old >= 0 ? backing_stat(b, old, &was) : 0;
+	creds_restore(); /* attributes as they were, whoever saves anew */
+	if (!err && old >= 0) {
+		err = take_over(us, old, fd, &was, copy);
+		g->inherited = copy;
+	}
+	if (!err) {
+		err = backing_stat_at(b, dir, g->target.name, &stx);
+		g->replaces = !err;
+		g->replaced = inode_id_of(&stx);
+		err = err == -ENOENT ? 0 : err;
+	}
+	if (!err)
+		err = backing_stat(b, fd, &stx);
+	if (err) {
+		close(fd);
+	} else {
+		g->id = inode_id_of(&stx);
+		g->content =
+			content_create(us->contents, fd, &g->id, stx.stx_size, &g->owner, true);
+		err = g->content ? 0 : -ENOMEM;
+	}
+	if (err)
+		AS_CALLER(&g->owner, backing_unlink(b, dir, g->staging, false));
+	return err;
+}
+
+/* Lock held. */
+static struct generation *find(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct list *l;
+
+	for (l = us->live.prev; l != &us->live; l = l->prev) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->visible && same_inode(&g->target.dir_id, dir) &&
+		    !strcmp(g->target.name, name))
+			return g;
+	}
+	return NULL;
+}
+
+/* Lock held. From here on @g is what its name shows. */
+static void show(struct generation *g)
+{
+	struct generation *older;
+
+	g->visible = false; /* under the name it had */
+	older = find(g->units, &g->target.dir_id, g->target.name);
+	if (older)
+		older->visible = false;
+	g->visible = true;
+	list_del(&g->link);
+	list_append(&g->units->live, &g->link);
+}
+
+int generation_begin(struct units *us, const struct caller *c, int dir,
+		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
+		     bool copy, struct generation **out)
+{
+	struct generation *g = calloc(1, sizeof(*g));
+	int err;
+
+	*out = NULL;
+	if (!g)
+		return -ENOMEM;
+	g->units = us;
+	g->owner = *c;
+	g->refs = 1;
+	g->opened_ns = clock_mono_ns();
+	list_init(&g->link);
+	list_init(&g->writers);
+	snprintf(g->target.name, sizeof(g->target.name), "%s", name);
+	g->target.dir_id = *dir_id;
+	g->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	err = g->target.dir < 0 ? -errno : new_staging(g);
+	if (!err)
+		err = stage(g, dir, mode, old, copy);
+	if (err) {
+		generation_put(g);
+		return err;
+	}
+	LOCK_SCOPE(&us->lock);
+	show(g);
+	g->refs++; /* the caller's; the first is that of the list */
+	*out = g;
+	return 0;
+}
+
+void generation_get(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	g->refs++;
+}
+
+void generation_put(struct generation *g)
+{
+	struct list *l, *tmp;
+
+	if (!g)
+		return;
+	{
+		LOCK_SCOPE(&g->units->lock);
+		if (--g->refs)
+			return;
+	}
+	list_for_each_safe (l, tmp, &g->writers)
+		free(container_of(l, struct writer, link));
+	if (g->target.dir >= 0)
+		close(g->target.dir);
+	content_put(g->content);
+	free(g->path);
+	free(g);
+}
+
+struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name)
+{
+	LOCK_SCOPE(&us->lock);
+	struct generation *g = find(us, dir, name);
+
+	if (g)
+		g->refs++;
+	return g;
+}
+
+struct generation *units_find_inode(struct units *us, const struct inode_id *id)
+{
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (same_inode(&g->id, id)) {
+			g->refs++;
+			return g;
+		}
+	}
+	return NULL;
+}
+
+struct generation *units_find_staging(struct units *us, const char *staging)
+{
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (!strcmp(g->staging, staging)) {
+			g->refs++;
+			return g;
+		}
+	}
+	return NULL;
+}
+
+void units_list(struct units *us, const struct inode_id *dir,
+		void (*add)(void *arg, const char *name, const struct inode_id *id), void *arg)
+{
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->visible && same_inode(&g->target.dir_id, dir))
+			add(arg, g->target.name, &g->id);
+	}
+}
+
+/* --- the end --- */
+
+/* Lock held. The list's reference goes; the caller has another. */
+void generation_end(struct generation *g, enum generation_state state)
+{
+	g->state = state;
+	g->visible = false;
+	g->ended_ns = clock_mono_ns();
+	history_add(&g->units->history, g);
+	g->units->nr_committed += state == GENERATION_COMMITTED;
+	g->units->nr_failed += state == GENERATION_FAILED;
+	list_del(&g->link);
+	g->refs--;
+	pthread_cond_broadcast(&g->units->changed);
+}
+
+void generation_fail(struct generation *g, int err, const char *reason)
+{
+	struct units *us = g->units;
+	char path[PATH_MAX];
+	bool first;
+
+	generation_path(g, path, sizeof(path));
+	{
+		LOCK_SCOPE(&us->lock);
+		first = g->state == GENERATION_OPEN || g->state == GENERATION_SEALED;
+		if (first || (g->state == GENERATION_PUBLISHING && !g->err)) {
+			g->err = err; /* in the second case for generation_let_go */
+			snprintf(g->reason, sizeof(g->reason), "%s", reason);
+		}
+		if (first) {
+			free(g->path);
+			g->path = strdup(path);
+			g->refs++;
+			generation_end(g, GENERATION_FAILED);
+		}
+	}
+	if (!first)
+		return;
+	failures_add(us->failures, g->owner.uid, "save", path, -err, reason);
+	content_fail(g->content, err);
+	content_discard(g->content);
+	if (err == -EBUSY) { /* in conflict with another: whole, and kept beside it */
+		generation_put(g);
+		return;
+	}
+	/* Whoever found out must not wait for the backing; a publisher may. */
+	LOCK_SCOPE(&us->lock);
+	list_append(&us->litter, &g->link);
+	pthread_cond_broadcast(&us->changed);
+}
+
+bool generation_let_go(struct generation *g, enum generation_state state)
+{
+	char reason[MESSAGE_MAX];
+	int err;
+	{
+		LOCK_SCOPE(&g->units->lock);
+		g->state = state;
+		err = g->err;
+		memcpy(reason, g->reason, sizeof(reason));
+		pthread_cond_broadcast(&g->units->changed);
+	}
+	if (err)
+		generation_fail(g, err, reason);
+	return err;
+}
+
+/* --- writers --- */
+
+/* Lock held. May it be published? */
+bool generation_is_closed(const struct generation *g)
+{
+	struct list *l;
+
+	if (!g->nr_handles)
+		return true;
+	if (list_empty(&g->writers))
+		return false;
+	list_for_each (l, &g->writers)
+		if (!container_of(l, struct writer, link)->closed)
+			return false;
+	return true;
+}
+
+/* Lock held. */
+static void settle_state(struct generation *g)
+{
+	bool closed = generation_is_closed(g);
+
+	if (g->state == GENERATION_OPEN && closed) {
+		g->state = GENERATION_SEALED;
+		g->closed_ns = clock_mono_ns();
+	} else if (g->state == GENERATION_SEALED && !closed) {
+		g->state = GENERATION_OPEN;
+	}
+	pthread_cond_broadcast(&g->units->changed);
+}
+
+void generation_opened(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	g->nr_handles++;
+	g->abandoned = false;
+	settle_state(g);
+}
+
+void generation_released(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	g->nr_handles--;
+	settle_state(g);
+}
+
+static struct writer *writer_of(struct generation *g, uint64_t key, bool make)
+{
+	struct writer *w;
+	struct list *l;
+
+	list_for_each (l, &g->writers) {
+		w = container_of(l, struct writer, link);
+		if (w->key == key)
+			return w;
+	}
+	w = make ? calloc(1, sizeof(*w)) : NULL;
+	if (w) {
+		w->key = key;
+		list_push(&g->writers, &w->link);
+	}
+	return w;
+}
+
+/* Lock held, dropped while waiting. */
+static int begin_change(struct generation *g)
+{
+	int err = 0;
+
+	while (!err && g->state == GENERATION_PUBLISHING)
+		err = units_wait(g->units);
+	if (err)
+		return err;
+	if (g->state == GENERATION_FAILED)
+		return g->err;
+	if (g->state == GENERATION_COMMITTED)
+		return -EEXIST;
+	g->changed = true;
+	g->nr_changing++;
+	return 0;
+}
+
+void generation_changed(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	g->nr_changing--;
+	pthread_cond_broadcast(&g->units->changed);
+}
+
+int generation_change(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	return begin_change(g);
+}
+
+int generation_write(struct generation *g, uint64_t key)
+{
+	struct writer *w;
+	int err;
+	LOCK_SCOPE(&g->units->lock);
+
+	err = begin_change(g);
+	if (err)
+		return err;
+	w = writer_of(g, key, true);
+	if (!w) {
+		g->nr_changing--;
+		return -ENOMEM;
+	}
+	w->closed = false;
+	if (g->state == GENERATION_SEALED)
+		settle_state(g);
+	return 0;
+}
+
+bool generation_is_open(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	return g->state == GENERATION_OPEN;
+}
+
+bool generation_is_durable(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	return g->durable_calls;
+}
+
+static bool has_died(struct writer_end end)
+{
+	return end.fate == WRITER_DIED || end.fate == WRITER_EXIT_UNKNOWN;
+}
+
+static void fail_by_end(struct generation *g, struct writer_end end)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	generation_path(g, path, sizeof(path));
+	if (end.fate == WRITER_EXIT_UNKNOWN)
+		MESSAGE(text, WRITER_VANISHED, path, path);
+	else if (end.code < 0)
+		MESSAGE(text, WRITER_KILLED, path, -end.code, strsignal(-end.code), path);
+	else
+		MESSAGE(text, WRITER_EXITED, path, end.code, path);
+	generation_fail(g, -EIO, text);
+}
+
+void generation_closed(struct generation *g, uint64_t key, struct writer_end end)
+{
+	bool wrote;
+	{
+		LOCK_SCOPE(&g->units->lock);
+		struct writer *w = writer_of(g, key, false);
+
+		wrote = w != NULL;
+		if (wrote && !has_died(end)) {
+			w->closed = true;
+			settle_state(g);
+		}
+	}
+	if (wrote && has_died(end))
+		fail_by_end(g, end);
+}
+
+void generation_flushed(struct generation *g, uint64_t key, struct writer_end end)
+{
+	bool wrote;
+	{
+		LOCK_SCOPE(&g->units->lock);
+		struct writer *w = writer_of(g, key, false);
+
+		/* Who dies before anything was written had made it, or cut it, at least. */
+		wrote = w || (list_empty(&g->writers) && (g->changed || !g->inherited));
+		if (!has_died(end))
+			g->flushed = true;
+		if (w && !has_died(end)) {
+			w->closed = true;
+			settle_state(g);
+		}
+	}
+	if (wrote && has_died(end))
+		fail_by_end(g, end);
+}
+
+void generation_ask_durable(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	g->durable_calls = true;
+}
+
+int generation_wait(struct generation *g)
+{
+	struct units *us = g->units;
+	int err = 0;
+	LOCK_SCOPE(&us->lock);
+
+	g->hurried = true;
+	pthread_cond_broadcast(&us->changed);
+	while (!err && (g->state == GENERATION_SEALED || g->state == GENERATION_PUBLISHING))
+		err = units_wait(us);
+	return err ? err : g->state == GENERATION_FAILED ? g->err : 0;
+}
+
+/* --- names --- */
+
+/* Lock held. Waits out a publish that is under way. -EEXIST: it was published. */
+static int hold_still(struct generation *g)
+{
+	while (g->state == GENERATION_PUBLISHING) {
+		int err = units_wait(g->units);
+
+		if (err)
+			return err;
+	}
+	return g->state == GENERATION_COMMITTED ? -EEXIST : 0;
+}
+
+static int drop(struct generation *g)
+{
+	struct units *us = g->units;
+	bool unused;
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		err = hold_still(g);
+		if (err || (g->state != GENERATION_OPEN && g->state != GENERATION_SEALED))
+			return err;
+		g->refs++;
+		generation_end(g, GENERATION_DROPPED);
+		unused = !g->nr_handles;
+	}
+	if (unused)
+		content_discard(g->content);
+	/* Who has it open goes on with it; its bytes are nobody's after that. */
+	AS_CALLER(&g->owner,
+		  backing_unlink(us->contents->backing, g->target.dir, g->staging, false));
+	creds_restore();
+	generation_put(g);
+	return 0;
+}
+
+/* Lock held. Another generation of the name that is not yet published, referenced. */
+static struct generation *another(struct units *us, const struct generation *g,
+				  const struct inode_id *dir, const char *name)
+{
+	struct list *l;
+
+	list_for_each (l, &us->live) {
+		struct generation *o = container_of(l, struct generation, link);
+
+		if (o != g && same_inode(&o->target.dir_id, dir) && !strcmp(o->target.name, name)) {
+			o->refs++;
+			return o;
+		}
+	}
+	return NULL;
+}
+
+/* Drops every generation of a name but @g. -EEXIST: one of them was published meanwhile. */
+static int drop_others(struct units *us, const struct generation *g, const struct inode_id *dir,
+		       const char *name)
+{
+	int published = 0;
+
+	for (;;) {
+		struct generation *o;
+		int err;
+		{
+			LOCK_SCOPE(&us->lock);
+			o = another(us, g, dir, name);
+		}
+		if (!o)
+			return published;
+		err = drop(o);
+		generation_put(o);
+		if (err && err != -EEXIST)
+			return err;
+		published = err ? err : published;
+	}
+}
+
+int generation_drop_older(struct generation *g)
+{
+	struct inode_id dir;
+	char name[NAME_MAX + 1];
+	{
+		LOCK_SCOPE(&g->units->lock);
+		dir = g->target.dir_id;
+		memcpy(name, g->target.name, sizeof(name));
+	}
+	return drop_others(g->units, g, &dir, name);
+}
+
+int generation_drop(struct generation *g)
+{
+	int older = generation_drop_older(g), err;
+
+	if (older && older != -EEXIST)
+		return older;
+	err = drop(g);
+	return err ? err : older;
+}
+
+int generation_move(struct generation *g, int from, int dir, const char *name)
+{
+	struct backing *b = g->units->contents->backing;
+	int err = AS_CALLER(&g->owner, backing_rename(b, from, g->staging, dir, name, 0));
+	struct inode_id id;
+	struct statx stx;
+
+	creds_restore();
+	if (err == -EACCES || err == -EPERM) /* its maker was allowed to; their groups are gone */
+		err = backing_rename(b, from, g->staging, dir, name, 0);
+	if (!err || backing_stat_at(b, dir, name, &stx))
+		return err;
+	id = inode_id_of(&stx); /* an answer may be lost, or come to a call that was made twice */
+	return same_inode(&id, &g->id) ? 0 : err;
+}
+
+/*
+ * Keeps publishers away from one that is not published yet, until generation_let_go. *from: the
+ * directory that it leaves for that of @dir_id, -1: it stays.
+ */
+static int hold(struct generation *g, const struct inode_id *dir_id, enum generation_state *was,
+		int *from)
+{
+	int err;
+	LOCK_SCOPE(&g->units->lock);
+
+	err = hold_still(g);
+	if (err)
+		return err;
+	*was = g->state;
+	if (*was != GENERATION_OPEN && *was != GENERATION_SEALED)
+		return *was == GENERATION_FAILED ? g->err : -ENOENT;
+	*from = same_inode(&g->target.dir_id, dir_id) ? -1 : g->target.dir;
+	g->state = GENERATION_PUBLISHING;
+	return 0;
+}
+
+int generation_rename(struct generation *g, int dir, const struct inode_id *dir_id,
+		      const char *name, bool replaces, const struct inode_id *replaced)
+{
+	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), from = -1, err;
+	enum generation_state was = GENERATION_OPEN;
+
+	if (copy < 0)
+		return -errno;
+	err = hold(g, dir_id, &was, &from);
+	if (err) {
+		close(copy);
+		return err;
+	}
+	if (from >= 0) /* a staging file lies beside its target */
+		err = generation_move(g, from, dir, g->staging);
+	if (!err) {
+		LOCK_SCOPE(&g->units->lock);
+		int old = g->target.dir;
+
+		g->target.dir = copy;
+		copy = old;
+		g->target.dir_id = *dir_id;
+		snprintf(g->target.name, sizeof(g->target.name), "%s", name);
+		g->replaces = replaces;
+		if (replaces)
+			g->replaced = *replaced;
+		show(g);
+	}
+	close(copy);
+	if (generation_let_go(g, was) && !err)
+		err = generation_wait(g);
+	return err;
+}
+
+/* Lock held. */
+static bool any_closed(struct units *us, const struct inode_id *dir, const char *name)
+{
+	bool any = false;
+	struct list *l;
+
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if ((g->state != GENERATION_SEALED && g->state != GENERATION_PUBLISHING) ||
+		    !same_inode(&g->target.dir_id, dir) ||
+		    (name ? strcmp(g->target.name, name) : !g->durable_calls))
+			continue;
+		any = g->hurried = true;
+	}
+	if (any)
+		pthread_cond_broadcast(&us->changed);
+	return any;
+}
+
+static int settle(struct units *us, const struct inode_id *dir, const char *name)
+{
+	int err = 0;
+	LOCK_SCOPE(&us->lock);
+
+	while (!err && any_closed(us, dir, name))
+		err = units_wait(us);
+	return err;
+}
+
+int units_settle_name(struct units *us, const struct inode_id *dir, const char *name)
+{
+	return settle(us, dir, name);
+}
+
+int units_settle_dir(struct units *us, const struct inode_id *dir)
+{
+	return settle(us, dir, NULL);
+}
+
+/* --- the whole mount --- */
+
+void units_progress(struct units *us, struct units_progress *p)
+{
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	*p = (struct units_progress){0};
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->state == GENERATION_OPEN)
+			p->open++;
+		else
+			p->closed++;
+		p->dirty_bytes += content_dirty_bytes(g->content);
+	}
+}
+
+void units_no_more_calls(struct units *us)
+{
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (list_empty(&g->writers) && g->flushed)
+			g->nr_handles = 0;
+		settle_state(g);
+	}
+}
+
+int units_drain(struct units *us, uint64_t deadline_ns)
+{
+	int err = 0;
+	LOCK_SCOPE(&us->lock);
+
+	for (;;) {
+		bool any = false;
+		struct list *l;
+
+		list_for_each (l, &us->live) {
+			struct generation *g = container_of(l, struct generation, link);
+
+			g->hurried = true;
+			any = any || g->state != GENERATION_OPEN;
+		}
+		if (!any || err)
+			break;
+		pthread_cond_broadcast(&us->changed);
+		err = clock_mono_ns() > deadline_ns ? -ETIMEDOUT : units_wait(us);
+	}
+	return err;
+}

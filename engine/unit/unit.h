@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Units that are a single file (K1 with one entry, K5).
+ *
+ * A save of such a file is a generation: a new inode, staged beside its target under a hidden name,
+ * that gets the target's name by one rename once it is durable and digested. Until then the name
+ * shows, in the mount, the generation; on the backing, what it was before. What had the old inode
+ * open keeps it.
+ *
+ *   OPEN        may be written
+ *   SEALED      every process that wrote it has closed it; a later write opens it again
+ *   PUBLISHING  is being made durable and renamed; a write waits for the end of that
+ *   COMMITTED   has its name; a later write changes a plain file (and its digest goes first)
+ *   FAILED      reason() says why; the name shows what it was before
+ *   DROPPED     was removed or replaced by a program before it was published
+ *
+ * The view maps (directory, name) to the newest generation that is not yet committed.
+ *
+ * One mutex guards generations and view; it ranks before the cache's.
+ */
+#ifndef ENGINE_UNIT_UNIT_H
+#define ENGINE_UNIT_UNIT_H
+
+#include <jansson.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/list.h"
+#include "engine/content/content.h"
+#include "engine/liveness/writer.h"
+#include "engine/metrics/failures.h"
+
+enum generation_state {
+	GENERATION_OPEN,
+	GENERATION_SEALED,
+	GENERATION_PUBLISHING,
+	GENERATION_COMMITTED,
+	GENERATION_FAILED,
+	GENERATION_DROPPED
+};
+
+/* A name in a directory of the backing. */
+struct target {
+	int dir; /* descriptor of the directory; the generation's own */
+	struct inode_id dir_id;
+	char name[NAME_MAX + 1];
+};
+
+bool same_inode(const struct inode_id *a, const struct inode_id *b);
+struct inode_id inode_id_of(const struct statx *stx);
+
+struct units;
+
+struct generation {
+	struct units *units;	 /* const */
+	char staging[48];	 /* const: ".ckptfs-" and 32 hex digits of its random id */
+	struct caller owner;	 /* const: who began it */
+	struct inode_id id;	 /* const: of its inode */
+	struct content *content; /* const, referenced */
+	/* units lock */
+	unsigned refs;
+	struct list link; /* units->live, oldest first; else alone */
+	enum generation_state state;
+	struct target target;
+	bool visible;		  /* the newest of its name */
+	bool replaces;		  /* something had the name when it was opened ... */
+	struct inode_id replaced; /* ... namely this */
+	bool inherited, changed;  /* began as a copy; was written since */
+	bool abandoned;		  /* never opened */
+	bool overtaken;		  /* a newer one of its name was published */
+	bool hurried;	    /* somebody waits for it: no grace for descriptors that are left */
+	bool durable_calls; /* a program asked for durability: its next close waits for the publish */
+	bool working;	    /* a publisher has it */
+	unsigned nr_handles;  /* open for writing */
+	unsigned nr_changing; /* calls that change it right now: it is not published meanwhile */
+	bool flushed; /* a descriptor of it was closed by a process that went on, or ended well */
+	struct list writers;
+	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* monotonic; 0: not yet */
+	char *path;					     /* at its end, for people */
+	uint64_t size;					     /* when it ended */
+	int err;					     /* FAILED: -errno */
+	char reason[MESSAGE_MAX];
+};
+
+/* @failures gets what failed. 0 or -errno. */
+int units_create(struct units **out, struct contents *contents, struct failures *failures,
+		 unsigned retry_s, unsigned quiet_s, bool (*given_up)(void), struct error *e);
+
+/* Ends the threads; what is not published stays in staging. */
+void units_stop(struct units *us);
+
+/* After units_stop, and after the contents are gone. */
+void units_destroy(struct units *us);
+
+/* Path of a generation's target below the mount, for people: asked of whoever knows paths. */
+void units_set_namer(struct units *us,
+		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
+				  char *buf, size_t size),
+		     void *arg);
+
+/*
+ * Begins a generation of @name in the directory @dir (a descriptor, kept as a duplicate), as @c.
+ * @old: descriptor of the file that it is to replace, whose mode, owner, ACL and attributes it takes
+ * over, and with @copy its bytes; -1: nothing has the name. Returns 0 and a reference, or -errno.
+ */
+int generation_begin(struct units *us, const struct caller *c, int dir,
+		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
+		     bool copy, struct generation **out);
+void generation_get(struct generation *g);
+void generation_put(struct generation *g);
+
+/* The visible generation of a name, referenced, or NULL. */
+struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name);
+
+/* The same by its inode, whatever its state. */
+struct generation *units_find_inode(struct units *us, const struct inode_id *id);
+
+/* The visible names in a directory: {name, inode} pairs for each call of @add. */
+void units_list(struct units *us, const struct inode_id *dir,
+		void (*add)(void *arg, const char *name, const struct inode_id *id), void *arg);
+
+/* --- who writes it --- */
+
+/* A handle was opened for writing; and was released. */
+void generation_opened(struct generation *g);
+void generation_released(struct generation *g);
+
+/*
+ * A process, known by @key, is about to change it; or an unknown one through the handle that @key
+ * stands for. 0: go on, and say generation_changed when that is done. -EINTR. -EEXIST: it is
+ * committed, what follows changes a plain file. Otherwise the error that it failed with.
+ */
+int generation_write(struct generation *g, uint64_t key);
+
+/* The same for a change in nobody's name: a truncation. */
+int generation_change(struct generation *g);
+
+void generation_changed(struct generation *g);
+
+bool generation_is_open(struct generation *g);
+bool generation_is_durable(struct generation *g); /* was it asked to be? */
+
+/* The process @key closed a descriptor of it, or exits. */
+void generation_closed(struct generation *g, uint64_t key, struct writer_end end);
+
+/*
+ * The same, of some process that has the handle which @key stands for: what was written in nobody's
+ * name may have been its.
+ */
+void generation_flushed(struct generation *g, uint64_t key, struct writer_end end);
+
+/*
+ * Makes durable, in staging, what was written to it; tries again for io_retry_s. 0, -EINTR, or the
+ * error, which it fails with.
+ */
+int generation_sync(struct generation *g);
+
+/* A program asked for durability of what it writes to @g. */
+void generation_ask_durable(struct generation *g);
+
+/*
+ * Waits until it is published or it is clear that it will not be. 0: committed, dropped or still
+ * written by others. The error it failed with. -EINTR.
+ */
+int generation_wait(struct generation *g);
+
+/* --- names --- */
+
+/*
+ * Takes the name away: neither it nor an older one of the name will be published. Waits if that is
+ * happening right now; -EEXIST then.
+ */
+int generation_drop(struct generation *g);
+
+/* The same for those that it has replaced, but not for itself: before its name goes elsewhere. */
+int generation_drop_older(struct generation *g);
+
+/*
+ * Gives an unpublished generation another name: what has that, other generations included, is
+ * replaced. -EEXIST: it is published by now, a rename on the backing does it. Else 0 or -errno.
+ */
+int generation_rename(struct generation *g, int dir, const struct inode_id *dir_id,
+		      const char *name, bool replaces, const struct inode_id *replaced);
+
+/* Waits until no generation that was closed is left to be published under that name. 0 or -EINTR. */
+int units_settle_name(struct units *us, const struct inode_id *dir, const char *name);
+
+/* Waits until those in @dir that asked for durability and are closed are published. First error. */
+int units_settle_dir(struct units *us, const struct inode_id *dir);
+
+/* --- the whole mount --- */
+
+struct units_progress {
+	unsigned open, closed; /* generations left: still written; waiting to be published */
+	uint64_t dirty_bytes;
+};
+
+void units_progress(struct units *us, struct units_progress *p);
+
+/* No call comes any more: what was closed is, also where the release of a handle did not arrive. */
+void units_no_more_calls(struct units *us);
+
+/* Publishes everything that is closed without further delay. 0, -ETIMEDOUT at the deadline, -EINTR. */
+int units_drain(struct units *us, uint64_t deadline_ns);
+
+/* Of those not yet committed, oldest first: what units_describe says of each. */
+json_t *units_to_json(struct units *us, uid_t viewer, bool all);
+
+/*
+ * {path, generation, state, uid, size, ...} of the generation @id (NULL: the newest of the name),
+ * live or lately ended; NULL: nothing is known of one.
+ */
+json_t *units_describe(struct units *us, const struct inode_id *dir, const char *name,
+		       const char *id);
+
+/* The state of a unit by its inode, if there is one; @reason why it failed. */
+bool units_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,
+		    char reason[MESSAGE_MAX]);
+
+/* {"committed": N, "failed": N} since the mount. */
+json_t *units_counts(struct units *us);
+
+/* The last generations as a Chrome trace. */
+json_t *units_trace(struct units *us, uid_t viewer, bool all);
+
+const char *generation_state_name(enum generation_state state);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* ckptfs doctor: can this host and this backing do what is wanted, and what will a save cost? */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/cmd/cmd.h"
+#include "fs/doctor.h"
+
+static int do_doctor(const char *backing, bool json)
+{
+	struct doctor d = {.checks = json ? json_array() : NULL};
+	int sig = 0;
+
+	doctor_host(&d);
+	if (backing)
+		sig = doctor_backing(&d, backing);
+	if (sig) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+	}
+	if (json) {
+		json_t *answer = json_pack("{s:b, s:o, s:o?}", "ok", !d.failed, "checks", d.checks,
+					   "save", d.save);
+
+		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+		putchar('\n');
+		json_decref(answer);
+	} else {
+		json_decref(d.save);
+	}
+	return d.failed ? EXIT_NO : EXIT_DONE;
+}
+
+static int run_doctor(const struct verb *v, int argc, char **argv)
+{
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+					      {"json", no_argument, NULL, 'j'},
+					      {NULL, 0, NULL, 0}};
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (c == 'h')
+			return verb_help(v);
+		if (c != 'j')
+			return usage_error(v, "cannot use these options");
+		json = true;
+	}
+	if (argc - optind > 1)
+		return usage_error(v, "give one backing, or none");
+	return do_doctor(argv[optind], json);
+}
+
+const struct verb verb_doctor = {
+	.name = "doctor",
+	.args = "[--json] [BACKING]",
+	.summary = "whether this host, and BACKING, can do what is wanted",
+	.help = "One line for each thing looked at: ok, warn (works, but less well or for fewer) "
+		"or fail,\n"
+		"with a remedy below it. With BACKING, a directory that is or will be mounted, "
+		"also what\n"
+		"its filesystem can do and what a save there will cost: 256 MiB and some small "
+		"files are\n"
+		"written, hidden, and removed again. Run it as the user who will mount.\n"
+		"\n"
+		"Exit 0 if nothing fails, else 1.\n"
+		"\n"
+		"  --json               for machines\n",
+	.run = run_doctor,
+};

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+/* ckptfs fsck: finds what unfinished saves left in a backing that nobody has mounted. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <mntent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "client/ckptfs_abi.h"
+#include "engine/base/cleanup.h"
+#include "engine/content/digest.h"
+#include "engine/content/structure.h"
+#include "engine/engine.h"
+#include "fs/cmd/cmd.h"
+#include "fs/control_socket.h"
+#include "fs/leftovers.h"
+#include "fs/show.h"
+
+#define THREADS 8
+/* What was written so lately may be being written. */
+#define QUIET_S 60
+
+enum mode { REPORT, ADOPT, DISCARD };
+
+static const char *const kinds[NR_LEFTOVER_KINDS] = {
+	[LEFT_UNFINISHED] = "unfinished", [LEFT_UNPUBLISHED] = "unpublished",
+	[LEFT_TRASH] = "trash",		  [LEFT_FOREIGN] = "foreign",
+	[LEFT_UNKNOWN] = "unknown",	  [LEFT_MOUNT] = "mount",
+	[LEFT_UNREADABLE] = "unreadable",
+};
+
+struct fsck {
+	enum mode mode;
+	json_t *list; /* --json: of what was found; or NULL */
+	struct backing backing;
+	struct leftovers walk;
+	struct progress progress;
+	uint64_t now_ns;
+	unsigned nr[NR_LEFTOVER_KINDS];
+	unsigned nr_removed, nr_adopted, nr_left; /* left: of what is not as it should be */
+	uint64_t bytes_removed, bytes_left;	  /* of staging and trash */
+	const char *digesting;
+	uint64_t digest_size;
+};
+
+static volatile sig_atomic_t ended_by;
+
+/* --- a mount that is alive --- */
+
+static bool is_below(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	return !strcmp(top, "/") || (!strncmp(path, top, len) && (!path[len] || path[len] == '/'));
+}
+
+/* Has the daemon of @m, which may have reached it by another path, the backing @uuid? */
+static bool serves(const struct mount_entry *m, const char *backing, const char *uuid)
+{
+	bool same = is_below(m->source, backing) || is_below(backing, m->source);
+	struct error e;
+	json_t *status;
+	int err = control_ask(m, "status", CONTROL_ASK_MS, &status, NULL, NULL, &e);
+
+	if (!err && *uuid && !strcmp(json_get_text(status, "uuid", ""), uuid))
+		same = true;
+	json_decref(status);
+	return same && err != -ECONNREFUSED; /* no daemon: nobody writes */
+}
+
+/* Mounts of this host, in this mount namespace, that serve @backing. */
+static bool find_live(const char *backing, const char *uuid, struct mount_entry *m)
+{
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	char text[3 * PATH_MAX];
+	struct mntent entry;
+	bool found = false;
+
+	while (f && !found && getmntent_r(f, &entry, text, sizeof(text))) {
+		if (strcmp(entry.mnt_type, CKPTFS_FSTYPE))
+			continue;
+		/* One that another covers cannot be asked. */
+		if (!mountinfo_find_at(entry.mnt_dir, m) || strcmp(m->type, CKPTFS_FSTYPE)) {
+			snprintf(m->path, sizeof(m->path), "%s", entry.mnt_dir);
+			found = is_below(entry.mnt_fsname, backing) ||
+				is_below(backing, entry.mnt_fsname);
+		} else {
+			found = serves(m, backing, uuid);
+		}
+	}
+	if (f)
+		endmntent(f);
+	return found;
+}
+
+/* @path lies in the mount @m. */
+static int refuse_mount(const struct mount_entry *m, const char *path, struct error *e)
+{
+	json_t *status;
+	int err = control_ask(m, "status", CONTROL_ASK_MS, &status, NULL, NULL, e);
+
+	json_decref(status);
+	if (err == -ECONNREFUSED) /* the remains of one */
+		return err;
+	if (!strcmp(m->source, m->path)) /* mounted over itself */
+		return FAIL(e, EBUSY, FSCK_MOUNTED, path, m->path, m->path);
+	return FAIL(e, EBUSY, BACKING_IS_MOUNT, path, m->path);
+}
+
+static int open_backing(struct fsck *f, const char *path, struct error *e)
+{
+	char resolved[PATH_MAX];
+	struct format format;
+	struct mount_entry m;
+	int err;
+
+	if (!mountinfo_resolve(path, resolved) && mountinfo_find_ckptfs(resolved, &m))
+		return refuse_mount(&m, path, e);
+	err = backing_open(&f->backing, path, e);
+	if (!err)
+		err = format_check_nested(f->backing.root_fd, f->backing.path, e);
+	if (!err)
+		err = format_read(f->backing.root_fd, f->backing.path, &format, e);
+	if (!err && find_live(f->backing.path, format.uuid, &m))
+		err = FAIL(e, EBUSY, FSCK_MOUNTED, f->backing.path, m.path, m.path);
+	if (!err && f->mode == ADOPT && fgetxattr(f->backing.root_fd, DIGEST_XATTR, NULL, 0) < 0 &&
+	    errno == EOPNOTSUPP)
+		err = FAIL(e, EOPNOTSUPP, FSCK_NO_XATTRS, f->backing.path);
+	return err;
+}
+
+/* --- one find --- */
+
+static void tell(struct fsck *f, const struct leftover *l, const char *action, const char *hex,
+		 const char *message)
+{
+	double age_s = ((double)f->now_ns - (double)l->mtime_ns) / NSEC_PER_SEC;
+	bool has_age = l->mtime_ns;
+	char size[SHOW_MAX] = "", age[SHOW_MAX] = "", path[PATH_MAX];
+
+	progress_hide(&f->progress);
+	if (f->list) {
+		json_t *o = json_pack("{s:s, s:I, s:f, s:s, s:s?, s:o?}", "kind", kinds[l->kind],
+				      "size", (json_int_t)l->size, "age_s", has_age ? age_s : 0.0,
+				      "action", action, "xxh3", hex, "message",
+				      message ? json_text(message) : NULL);
+
+		show_path_json(o, l->path);
+		json_array_append_new(f->list, o);
+	} else {
+		if (has_age) {
+			show_size(size, (double)l->size);
+			show_age(age, age_s);
+		}
+		printf("%-11s %10s %8s  %-12s  %s\n", kinds[l->kind], size, age, action,
+		       show_name(path, sizeof(path), l->path));
+	}
+	fflush(stdout);
+	if (message)
+		complain(message);
+}
+
+static void discard(struct fsck *f, const struct leftover *l)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	int err;
+
+	progress_show(&f->progress, "removing %s", show_name(path, sizeof(path), l->path));
+	err = leftover_remove(l);
+	if (!err || err == -ENOENT) {
+		f->nr_removed++;
+		f->bytes_removed += l->size;
+		tell(f, l, "removed", NULL, NULL);
+		return;
+	}
+	f->nr_left++;
+	f->bytes_left += l->size;
+	MESSAGE(text, FSCK_REMOVE, show_name(path, sizeof(path), l->path), strerror(-err));
+	tell(f, l, "failed", NULL, text);
+}
+
+/* Staging and trash. */
+static void found_leftover(struct fsck *f, const struct leftover *l)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	const char *message = NULL;
+
+	if (f->mode == DISCARD) {
+		discard(f, l);
+		return;
+	}
+	if (l->kind == LEFT_UNPUBLISHED) {
+		show_name(path, sizeof(path), l->path);
+		MESSAGE(text, FSCK_UNPUBLISHED, path);
+		message = text;
+	}
+	f->nr_left++;
+	f->bytes_left += l->size;
+	tell(f, l, f->mode == REPORT ? "would remove" : "left", NULL, message);
+}
+
+/* --- adopting --- */
+
+static ssize_t read_fd(void *arg, void *buf, size_t len, uint64_t off)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = pread(*(int *)arg, (char *)buf + done, len - done, (off_t)(off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+static void show_digest(void *arg, uint64_t bytes)
+{
+	struct fsck *f = arg;
+	char path[PATH_MAX];
+
+	if (f->digest_size)
+		progress_show(&f->progress, "%s: %.0f %% of %.0f MB",
+			      show_name(path, sizeof(path), f->digesting),
+			      (double)bytes * 100 / (double)f->digest_size,
+			      (double)f->digest_size / 1e6);
+}
+
+static bool same_content(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static int cannot_adopt(const char *path, int err, const char *why, struct error *e)
+{
+	return FAIL(e, err, FSCK_ADOPT, path, why ? why : strerror(err));
+}
+
+/* What would be in vain after all its bytes were read is found out before. */
+static int may_adopt(const struct fsck *f, const struct leftover *l, const struct stat *st,
+		     const char *path, struct error *e)
+{
+	int64_t age_s = (int64_t)(f->now_ns / NSEC_PER_SEC) - st->st_mtim.tv_sec;
+
+	if (!S_ISREG(st->st_mode))
+		return cannot_adopt(path, EINVAL, "it is no file any more", e);
+	if (age_s > -QUIET_S && age_s < QUIET_S)
+		return cannot_adopt(path, EBUSY,
+				    "it was written to within the last minute, and may not be "
+				    "complete; try again later",
+				    e);
+	if (faccessat(l->dir, l->name, W_OK, AT_EACCESS))
+		return cannot_adopt(path, errno, NULL, e);
+	return 0;
+}
+
+/* Digests the file and records it, if it is whole and stays as it is meanwhile. */
+static int adopt(struct fsck *f, const struct leftover *l, const char *path, char hex[DIGEST_HEX],
+		 struct error *e)
+{
+	__cleanup_fd int fd =
+		openat(l->dir, l->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct source src = {read_fd, &fd};
+	char record[DIGEST_RECORD_MAX];
+	struct stat st, after;
+	int err;
+
+	if (fd < 0 || fstat(fd, &st))
+		return cannot_adopt(path, errno, NULL, e);
+	err = may_adopt(f, l, &st, path, e);
+	if (!err)
+		err = structure_check(&src, path, (uint64_t)st.st_size, e);
+	if (err)
+		return err;
+	f->digesting = path;
+	f->digest_size = (uint64_t)st.st_size;
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* what the storage has counts */
+	err = digest_of_source(&src, f->digest_size, THREADS, show_digest, f, hex);
+	if (!fstat(fd, &after) && !same_content(&st, &after))
+		return cannot_adopt(path, EBUSY, "it was written to while it was read", e);
+	if (err)
+		return cannot_adopt(path, -err, NULL, e);
+	digest_record_format(record, sizeof(record), hex, (uint64_t)st.st_size,
+			     (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC +
+				     (uint64_t)st.st_mtim.tv_nsec);
+	if (fsetxattr(fd, DIGEST_XATTR, record, strlen(record), XATTR_CREATE) || fsync(fd))
+		return cannot_adopt(path, errno, NULL, e);
+	return 0;
+}
+
+static void found_foreign(struct fsck *f, const struct leftover *l)
+{
+	char hex[DIGEST_HEX] = "", path[PATH_MAX];
+	struct error e;
+
+	if (f->mode != ADOPT) {
+		tell(f, l, "would adopt", NULL, NULL);
+	} else if (adopt(f, l, show_name(path, sizeof(path), l->path), hex, &e)) {
+		f->nr_left++;
+		tell(f, l, "left", NULL, e.text);
+	} else {
+		f->nr_adopted++;
+		tell(f, l, "adopted", hex, NULL);
+	}
+}
+
+static void found(void *arg, const struct leftover *l)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	struct fsck *f = arg;
+
+	f->nr[l->kind]++;
+	show_name(path, sizeof(path), l->path);
+	switch (l->kind) {
+	case LEFT_UNFINISHED:
+	case LEFT_UNPUBLISHED:
+	case LEFT_TRASH:
+		found_leftover(f, l);
+		break;
+	case LEFT_FOREIGN:
+		found_foreign(f, l);
+		break;
+	case LEFT_UNKNOWN:
+		f->nr_left++;
+		MESSAGE(text, FSCK_UNKNOWN, path);
+		tell(f, l, "left", NULL, text);
+		break;
+	case LEFT_UNREADABLE:
+		f->nr_left++;
+		MESSAGE(text, FSCK_UNREADABLE, path, strerror(-l->err));
+		tell(f, l, "left", NULL, text);
+		break;
+	default:
+		tell(f, l, "left", NULL, NULL);
+	}
+}
+
+/* --- the verb --- */
+
+static void looking(void *arg, const char *path)
+{
+	struct fsck *f = arg;
+	char shown[64];
+	size_t len = strlen(path);
+
+	progress_show(&f->progress, "%llu names: %s", (unsigned long long)f->walk.nr_looked,
+		      show_name(shown, sizeof(shown), len > 60 ? path + len - 60 : path));
+}
+
+static bool stop(void *arg)
+{
+	(void)arg;
+	return ended_by;
+}
+
+static void note_signal(int sig)
+{
+	ended_by = sig;
+}
+
+/* Between two files: nothing is left half done. The second signal of a kind acts as ever. */
+static void catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+}
+
+/* Each level of directories takes one. */
+static void raise_fd_limit(void)
+{
+	struct rlimit rl;
+
+	if (!getrlimit(RLIMIT_NOFILE, &rl)) {
+		rl.rlim_cur = rl.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &rl);
+	}
+}
+
+static void print_sum(const struct fsck *f)
+{
+	unsigned staged = f->nr[LEFT_UNFINISHED] + f->nr[LEFT_UNPUBLISHED];
+	char size[SHOW_MAX];
+
+	printf("%llu names looked at:", (unsigned long long)f->walk.nr_looked);
+	if (f->mode == DISCARD)
+		printf(" %u removed (%s)", f->nr_removed,
+		       show_size(size, (double)f->bytes_removed));
+	else
+		printf(" %u left by saves that did not end, %u trash (%s)", staged,
+		       f->nr[LEFT_TRASH], show_size(size, (double)f->bytes_left));
+	if (f->mode != DISCARD)
+		printf(", %u without a digest", f->nr[LEFT_FOREIGN]);
+	if (f->mode == ADOPT)
+		printf(", %u of them adopted", f->nr_adopted);
+	if (f->mode == REPORT)
+		printf(". Nothing was changed");
+	putchar('\n');
+}
+
+static int finish(struct fsck *f, int err)
+{
+	unsigned staged = f->nr[LEFT_UNFINISHED] + f->nr[LEFT_UNPUBLISHED];
+	static const char *const modes[] = {"dry-run", "adopt", "discard"};
+	char text[MESSAGE_MAX];
+	bool ok = !err && !f->nr_left;
+
+	progress_hide(&f->progress);
+	if (err) {
+		MESSAGE(text, FSCK_UNREADABLE, f->backing.path, strerror(-err));
+		complain(text);
+	}
+	if (f->mode == ADOPT && staged) {
+		MESSAGE(text, FSCK_NOT_ADOPTED, staged, f->backing.path);
+		complain(text);
+	}
+	if (f->list) {
+		json_t *answer = json_pack("{s:b, s:o, s:s, s:I, s:I, s:I, s:O}", "ok", ok,
+					   "backing", json_text(f->backing.path), "mode",
+					   modes[f->mode], "names", (json_int_t)f->walk.nr_looked,
+					   "bytes_left", (json_int_t)f->bytes_left, "bytes_removed",
+					   (json_int_t)f->bytes_removed, "found", f->list);
+
+		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+		putchar('\n');
+		json_decref(answer);
+	} else {
+		print_sum(f);
+	}
+	return ok ? EXIT_DONE : EXIT_NO;
+}
+
+static int refuse(const struct fsck *f, const char *path, const struct error *e)
+{
+	complain(e->text);
+	if (f->list) {
+		json_t *answer = json_pack("{s:b, s:o, s:o}", "ok", 0, "backing", json_text(path),
+					   "message", json_text(e->text));
+
+		json_dumpf(answer, stdout, JSON_INDENT(2));
+		putchar('\n');
+		json_decref(answer);
+	}
+	return EXIT_NO;
+}
+
+static int do_fsck(struct fsck *f, const char *path)
+{
+	struct error e;
+	int err;
+
+	f->backing.root_fd = f->backing.proc_fd = -1;
+	progress_start(&f->progress);
+	if (open_backing(f, path, &e))
+		return refuse(f, path, &e);
+	raise_fd_limit();
+	catch_signals();
+	f->now_ns = clock_wall_ns();
+	f->walk = (struct leftovers){.root_fd = f->backing.root_fd,
+				     .foreign = f->mode != DISCARD,
+				     .stop = stop,
+				     .looking = looking,
+				     .found = found,
+				     .arg = f};
+	err = leftovers_walk(&f->walk);
+	if (ended_by) {
+		progress_hide(&f->progress);
+		signal(ended_by, SIG_DFL);
+		raise(ended_by);
+	}
+	return finish(f, err);
+}
+
+static int run_fsck(const struct verb *v, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"help", no_argument, NULL, 'h'},    {"json", no_argument, NULL, 'j'},
+		{"adopt", no_argument, NULL, 'a'},   {"discard", no_argument, NULL, 'd'},
+		{"dry-run", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+	struct fsck f = {.mode = REPORT};
+	bool json = false;
+	int c, nr_modes = 0, status;
+
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (c == 'h')
+			return verb_help(v);
+		if (c == '?')
+			return usage_error(v, "cannot use these options");
+		if (c == 'j') {
+			json = true;
+			continue;
+		}
+		nr_modes++;
+		f.mode = c == 'a' ? ADOPT : c == 'd' ? DISCARD : REPORT;
+	}
+	if (nr_modes > 1)
+		return usage_error(v, "give one of --adopt, --discard and --dry-run");
+	if (argc - optind != 1)
+		return usage_error(v, "give one backing");
+	f.list = json ? json_array() : NULL;
+	status = do_fsck(&f, argv[optind]);
+	json_decref(f.list);
+	backing_close(&f.backing);
+	return status;
+}
+
+const struct verb verb_fsck = {
+	.name = "fsck",
+	.args = "[--adopt|--discard|--dry-run] [--json] BACKING",
+	.summary = "find, and clear away, what unfinished saves left in BACKING",
+	.help = "For a backing that no node has mounted; it is refused where this host has. Looks "
+		"at\n"
+		"every name below BACKING and reports, with size, age and what is done about it:\n"
+		"\n"
+		"  unfinished   .ckptfs-ID, a save that did not come to its end\n"
+		"  unpublished  the same, but whole: only its name was not given any more\n"
+		"  trash        .ckptfs-trash-*\n"
+		"  foreign      a checkpoint file (*.pt *.pth *.ckpt *.safetensors *.keras) "
+		"without\n"
+		"               a digest, which `ckptfs verify` therefore cannot judge\n"
+		"  unknown      begins with .ckptfs-, but is none of these: left alone\n"
+		"  mount        another filesystem, not looked into\n"
+		"\n"
+		"Exit 0 if nothing of the first three, unknown or unreadable is left, else 1.\n"
+		"\n"
+		"  --dry-run            only report (so it does without options)\n"
+		"  --discard            remove what is unfinished, unpublished or trash\n"
+		"  --adopt              record a digest of each foreign file that is whole; what "
+		"is\n"
+		"                       unfinished stays, since nothing tells its name\n"
+		"  --json               for machines\n",
+	.run = run_fsck,
+};

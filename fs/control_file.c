@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/control_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+
+/* Walks to the directory that @path's last component is in. Its pin, and that component; or -errno. */
+static int walk(struct fs *fs, const struct caller *c, const char *path, char name[NAME_MAX + 1])
+{
+	struct backing *b = &fs->engine->backing;
+	int dir = fcntl(b->root_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (dir < 0)
+		return -errno;
+	for (;;) {
+		size_t len;
+		int next;
+
+		path += strspn(path, "/");
+		len = strcspn(path, "/");
+		if (len > NAME_MAX) {
+			close(dir);
+			return -ENAMETOOLONG;
+		}
+		memcpy(name, path, len);
+		name[len] = '\0';
+		path += len;
+		if (!*(path + strspn(path, "/")))
+			return dir;
+		next = backing_name_ok(name) ? AS_CALLER(c, backing_pin(b, dir, name)) : -EINVAL;
+		close(dir);
+		if (next < 0)
+			return next;
+		dir = next;
+	}
+}
+
+static json_t *failure(const char *path, int err)
+{
+	return json_pack("{s:s, s:o, s:s, s:s}", "kind", "absent", "path", json_text(path), "state",
+			 "absent", "reason", strerror(-err));
+}
+
+/* A file that has its name on the backing, and no generation that is known. */
+static json_t *plain(struct fs *fs, const struct caller *c, const char *path, int dir,
+		     const char *name, const struct statx *stx)
+{
+	struct backing *b = &fs->engine->backing;
+	struct inode_id id = inode_id_of(stx);
+	struct content *ct = fs->engine->contents ? content_find(fs->engine->contents, &id) : NULL;
+	uint64_t dirty = ct ? content_dirty_bytes(ct) : 0;
+	bool unit = rules_single_file(name);
+	__cleanup_fd int pin = AS_CALLER(c, backing_pin(b, dir, name));
+	bool digest = pin >= 0 && backing_getxattr(b, pin, DIGEST_XATTR, NULL, 0) > 0;
+
+	content_put(ct);
+	return json_pack("{s:s, s:o, s:s, s:b, s:I, s:I}", "kind", unit ? "unit" : "file", "path",
+			 json_text(path), "state",
+			 unit	 ? "committed"
+			 : dirty ? "open"
+				 : "durable",
+			 "foreign", unit && !digest, "size", (json_int_t)stx->stx_size,
+			 "dirty_bytes", (json_int_t)dirty);
+}
+
+json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
+		     const char *generation)
+{
+	struct backing *b = &fs->engine->backing;
+	char name[NAME_MAX + 1];
+	__cleanup_fd int dir = walk(fs, c, path += strspn(path, "/"), name);
+	struct statx at, stx;
+	struct inode_id dir_id;
+	json_t *o = NULL;
+	bool may = c->uid == 0 || c->uid == geteuid();
+	int err;
+
+	if (dir < 0) {
+		creds_restore();
+		return failure(path, dir);
+	}
+	if (!*name)
+		return json_pack("{s:s, s:o}", "kind", "directory", "path", json_text(path));
+	err = backing_stat(b, dir, &at);
+	if (!err)
+		err = AS_CALLER(c, backing_stat_at(b, dir, name, &stx));
+	if (err == -EACCES || err == -EPERM) {
+		creds_restore();
+		return failure(path, err);
+	}
+	if (!err && S_ISDIR(stx.stx_mode))
+		o = json_pack("{s:s, s:o}", "kind", "directory", "path", json_text(path));
+	dir_id = inode_id_of(&at);
+	if (!o && fs->engine->units) {
+		o = units_describe(fs->engine->units, &dir_id, name, generation);
+		if (o && !may && json_get_int(o, "uid", -1) != c->uid)
+			json_object_del(o, "failure");
+		/* One that ended is of interest where it is asked for, or why there is none. */
+		if (o && !generation && !err && strcmp(json_get_text(o, "state", ""), "failed") &&
+		    json_object_get(o, "ended_s")) {
+			json_decref(o);
+			o = NULL;
+		}
+		if (o)
+			json_object_set_new(o, "kind", json_string("unit"));
+	}
+	if (!o)
+		o = err ? failure(path, err) : plain(fs, c, path, dir, name, &stx);
+	creds_restore();
+	return o;
+}

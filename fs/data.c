@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/late.h"
+#include "fs/save.h"
+
+/* Ordinary writes below this cost the backing's page cache no more than they cost ours. */
+#define BULK_MIN ((size_t)256 << 10)
+
+/* How often, and for how long, a write asks a full backing again. */
+#define FULL_NAPS   10
+#define FULL_NAP_NS (2 * NSEC_PER_MSEC)
+
+/* With less room than this (and what is on its way) the backing is asked write by write. */
+#define ROOM_MARGIN   ((int64_t)64 << 20)
+#define ROOM_VALID_NS (1 * NSEC_PER_SEC)
+
+ssize_t data_read(struct fs *fs, struct handle *h, void *buf, size_t size, off_t off)
+{
+	struct content *ct;
+	ssize_t n = late_wait(fs->tree, h->node);
+
+	if (n)
+		return n;
+	ct = save_content(fs, h->node);
+	if (ct && (ct->staged || content_serves_reads(ct)))
+		n = content_read(ct, h->fd, buf, size, (uint64_t)off);
+	else
+		n = backing_read(&fs->engine->backing, h->fd, buf, size, off);
+	content_put(ct);
+	return n;
+}
+
+/* --- to the backing --- */
+
+/*
+ * What a program frees is there for its next write, although the kernel tells of closed and of
+ * forgotten files only a moment later: a full backing is asked again before that counts. Returns
+ * how much was written; *err is why that is not all.
+ */
+static size_t write_patiently(struct fs *fs, int fd, const char *data, size_t size, off_t off,
+			      int rwf, int *err)
+{
+	const struct timespec nap = {.tv_nsec = FULL_NAP_NS};
+	size_t done = 0;
+	int naps = 0;
+
+	do {
+		ssize_t n = backing_write(&fs->engine->backing, fd, data + done, size - done,
+					  off + (off_t)done, rwf);
+
+		*err = n < 0 ? (int)n : 0;
+		if (n >= 0)
+			done += (size_t)n;
+		else if ((n == -ENOSPC || n == -EDQUOT) && naps++ < FULL_NAPS)
+			nanosleep(&nap, NULL);
+		else
+			break;
+	} while (done < size);
+	return done;
+}
+
+/* As the caller, so that the backing clears suid bits and counts quota. */
+static ssize_t write_through(struct fs *fs, const struct caller *c, struct handle *h,
+			     struct content *ct, const char *data, size_t size, off_t off, int rwf)
+{
+	int err = 0;
+	size_t done;
+
+	/* Whoever appends must find the end. */
+	if (ct && (rwf & RWF_APPEND || content_covers(ct, (uint64_t)off, size)))
+		err = content_settle(ct);
+	if (err)
+		return err;
+	creds_become(c);
+	done = write_patiently(fs, h->fd, data, size, off, rwf, &err);
+	creds_restore();
+	if (ct && done && rwf & RWF_APPEND)
+		content_reload(ct, 0, UINT64_MAX);
+	else if (ct && done)
+		content_wrote(ct, (uint64_t)off, done);
+	return err && !done ? err : (ssize_t)done;
+}
+
+/* --- into the cache --- */
+
+/* Room on the backing for @size bytes more, as far as is known without asking at every write. */
+static bool has_room(struct fs *fs, struct handle *h, size_t size)
+{
+	uint64_t now = clock_mono_ns();
+	struct cache *cache = fs->engine->cache;
+	struct statvfs sv;
+	int64_t room;
+
+	if (now - atomic_load(&fs->room_asked_ns) < ROOM_VALID_NS &&
+	    atomic_fetch_sub(&fs->room_left, (int64_t)size) > ROOM_MARGIN)
+		return true;
+	if (backing_statfs(&fs->engine->backing, h->fd, &sv))
+		return false;
+	room = (int64_t)(sv.f_bavail * sv.f_frsize);
+	{
+		LOCK_SCOPE(&cache->lock);
+		room -= (int64_t)((cache->nr_dirty + cache->nr_flying) * cache->chunk_size);
+	}
+	room -= (int64_t)size;
+	atomic_store(&fs->room_left, room);
+	atomic_store(&fs->room_asked_ns, now);
+	return room > ROOM_MARGIN;
+}
+
+static bool has_suid(struct fs *fs, struct handle *h)
+{
+	struct statx stx;
+
+	return backing_stat(&fs->engine->backing, h->fd, &stx) ||
+	       stx.stx_mode & (S_ISUID | S_ISGID);
+}
+
+static bool is_passthrough(struct fs *fs, const struct node *n)
+{
+	LOCK_SCOPE(tree_lock(fs->tree));
+	return n->io_mode == IO_PASSTHROUGH;
+}
+
+/* The first large write to an ordinary file makes it known to the cache. NULL: go through. */
+static struct content *begin_caching(struct fs *fs, const struct caller *c, struct handle *h)
+{
+	struct inode_id id = node_inode(h->node);
+	struct content *ct = NULL;
+	struct statx stx;
+	int fd;
+
+	if (!fs->engine->contents || has_suid(fs, h) || is_passthrough(fs, h->node) ||
+	    backing_stat(&fs->engine->backing, h->fd, &stx))
+		return NULL;
+	fd = fcntl(h->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0)
+		ct = content_create(fs->engine->contents, fd, &id, stx.stx_size, c, false);
+	return ct;
+}
+
+/* Is this a write that the cache takes, as far as it alone tells? */
+static bool cacheable(struct fs *fs, struct handle *h, size_t size, int rwf)
+{
+	return fs->engine->contents && !rwf && !(h->flags & (O_DIRECT | O_APPEND)) &&
+	       has_room(fs, h, size);
+}
+
+/* Stands for whoever has @h, in place of the key of a process that is not known. */
+static uint64_t handle_key(const struct handle *h)
+{
+	return ~h->id;
+}
+
+/*
+ * The unit of @h before it is written to, by process @key (0: unknown). @published: it has its name
+ * already. After 0, end_change.
+ */
+static int begin_change(struct fs *fs, struct handle *h, uint64_t key, bool *published)
+{
+	int err = 0;
+
+	*published = false;
+	if (!h->generation)
+		return 0;
+	err = generation_write(h->generation, key ? key : handle_key(h));
+	if (err != -EEXIST)
+		return err;
+	*published = true;
+	save_unvouched(fs, h->fd);
+	return 0;
+}
+
+static void end_change(struct handle *h, bool published)
+{
+	if (h->generation && !published)
+		generation_changed(h->generation);
+}
+
+ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint64_t key,
+		   const char *data, size_t size, off_t off, int rwf)
+{
+	struct content *ct;
+	bool cached, published;
+	ssize_t n = late_settle(fs->tree, h->node);
+
+	if (!n)
+		n = begin_change(fs, h, key, &published);
+	if (n)
+		return n;
+	creds_restore();
+	ct = save_content(fs, h->node);
+	cached = cacheable(fs, h, size, rwf) && !published;
+	if (cached && !ct && size >= BULK_MIN) {
+		ct = begin_caching(fs, c, h);
+		if (ct && !h->content) {
+			content_get(ct);
+			h->content = ct; /* the kernel has one write at a time to an inode here */
+		}
+	}
+	if (cached && ct && !ct->staged && size < BULK_MIN)
+		cached = content_covers(ct, (uint64_t)off, size);
+	if (cached && ct && !is_passthrough(fs, h->node))
+		n = content_write(ct, data, size, (uint64_t)off);
+	else
+		n = write_through(fs, c, h, ct, data, size, off, rwf);
+	content_put(ct);
+	end_change(h, published);
+	return n;
+}
+
+ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size_t size, off_t off)
+{
+	struct content *ct;
+	bool published;
+	size_t done = 0;
+	ssize_t n;
+	int err;
+
+	creds_restore();
+	if (request_is_behind())
+		late_wait_out(fs->tree, h->node); /* it may hold older versions of these pages */
+	err = begin_change(fs, h, 0, &published);
+	if (err)
+		return err;
+	ct = save_content(fs, h->node);
+	if (ct && !published && (ct->staged || content_covers(ct, (uint64_t)off, size))) {
+		n = content_write(ct, data, size, (uint64_t)off);
+		done = n < 0 ? 0 : (size_t)n;
+		err = n < 0 ? (int)n : 0;
+	} else {
+		if (ct && content_covers(ct, (uint64_t)off, size))
+			err = content_settle(ct);
+		if (!err)
+			done = write_patiently(fs, h->fd, data, size, off, 0, &err);
+		if (ct && done)
+			content_wrote(ct, (uint64_t)off, done);
+	}
+	content_put(ct);
+	end_change(h, published);
+	if (done == size)
+		return (ssize_t)size;
+	return err ? err : -EIO;
+}
+
+/* --- close, fsync --- */
+
+/* How does the process end, if it does, that closes a descriptor of a unit's file? */
+static void judge(struct handle *h, uint64_t key, pid_t pid)
+{
+	struct writer_end end;
+
+	creds_restore();
+	end = writer_judge(pid);
+	generation_closed(h->generation, key, end);
+	generation_flushed(h->generation, handle_key(h), end);
+}
+
+/* A file of a unit: only what failed is told; what asked for durability waits for its name. */
+static int close_unit(struct handle *h)
+{
+	struct generation *g = h->generation;
+
+	if (generation_is_durable(g) || content_error(g->content))
+		return generation_wait(g);
+	return 0;
+}
+
+void data_judge(struct fs *fs, uint64_t fh, uint64_t key, pid_t pid)
+{
+	struct handle *h = handle_get(fs->tree, fh);
+
+	if (!h)
+		return;
+	if (h->generation)
+		judge(h, key, pid);
+	finish_handle(fs, h);
+}
+
+int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t key)
+{
+	struct content *ct;
+	int err;
+
+	if (h->generation)
+		judge(h, key, c->pid); /* at once, before the process is gone */
+	err = late_settle(fs->tree, h->node);
+	if (h->generation)
+		return err ? err : close_unit(h);
+	if (err || !atomic_exchange(&h->written, false))
+		return err;
+	ct = save_content(fs, h->node);
+	if (ct)
+		err = content_write_back(ct);
+	content_put(ct);
+	return err ? err : backing_write_back(&fs->engine->backing, h->fd);
+}
+
+/*
+ * Durability was asked for through a handle that does not write, as of a file that was closed, and
+ * perhaps renamed: then no close of it will be waited for.
+ */
+static int sync_unit(struct fs *fs, const struct node *n)
+{
+	struct inode_id id = node_inode(n);
+	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
+	int err = 0;
+
+	if (g) {
+		generation_ask_durable(g);
+		err = generation_wait(g);
+	}
+	generation_put(g);
+	return err;
+}
+
+int data_sync(struct fs *fs, struct handle *h, bool data_only)
+{
+	struct content *ct;
+	int err = late_settle(fs->tree, h->node);
+
+	if (err)
+		return err;
+	if (h->generation) {
+		err = generation_sync(h->generation);
+	} else {
+		ct = save_content(fs, h->node);
+		if (ct)
+			err = content_write_back(ct);
+		content_put(ct);
+		if (!err)
+			err = backing_sync(&fs->engine->backing, h->fd, data_only);
+	}
+	if (!err && h->generation)
+		generation_ask_durable(h->generation);
+	else if (!err)
+		err = sync_unit(fs, h->node);
+	return err;
+}
+
+/* --- around the cache --- */
+
+int data_begin(struct fs *fs, struct node *n, struct data_span *s)
+{
+	int err = late_wait(fs->tree, n);
+
+	*s = (struct data_span){.content = err ? NULL : save_content(fs, n)};
+	if (s->content)
+		err = content_settle(s->content);
+	if (err)
+		data_end(s, 0, 0);
+	return err;
+}
+
+int data_begin_change(struct fs *fs, struct node *n, struct handle *h, int fd, struct data_span *s)
+{
+	struct inode_id id = node_inode(n);
+	int err = data_begin(fs, n, s);
+
+	if (err)
+		return err;
+	creds_restore();
+	s->generation = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
+	if (s->generation)
+		err = h ? generation_write(s->generation, handle_key(h))
+			: generation_change(s->generation);
+	if (!s->generation || err) {
+		generation_put(s->generation);
+		s->generation = NULL;
+	}
+	if (err == -EEXIST)
+		err = 0;
+	if (!err && !s->generation)
+		save_unvouched(fs, fd);
+	if (!err && s->content)
+		err = content_settle(s->content);
+	if (err)
+		data_end(s, 0, 0);
+	return err;
+}
+
+void data_end(struct data_span *s, uint64_t off, uint64_t len)
+{
+	if (s->content && len)
+		content_reload(s->content, off, len);
+	content_put(s->content);
+	if (s->generation)
+		generation_changed(s->generation);
+	generation_put(s->generation);
+	*s = (struct data_span){NULL};
+}
+
+bool data_is_dirty(struct fs *fs, const struct node *n)
+{
+	struct content *ct = save_content(fs, n);
+	bool dirty = ct && content_dirty_bytes(ct);
+
+	content_put(ct);
+	return dirty;
+}
+
+int data_truncate(struct fs *fs, struct node *n, uint64_t size)
+{
+	struct inode_id id = node_inode(n);
+	struct content *ct = save_content(fs, n);
+	struct generation *g = ct && ct->staged ? units_find_inode(fs->engine->units, &id) : NULL;
+	int err = -ENOTSUP;
+
+	if (g) {
+		err = generation_change(g);
+		if (!err) {
+			err = content_truncate(ct, size);
+			generation_changed(g);
+		} else if (err == -EEXIST) {
+			err = -ENOTSUP;
+		}
+	}
+	generation_put(g);
+	content_put(ct);
+	return err;
+}

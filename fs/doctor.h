@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What `ckptfs doctor` looks at, on this host and in a backing. It needs no mount, and leaves
+ * nothing behind.
+ */
+#ifndef FS_DOCTOR_H
+#define FS_DOCTOR_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/statvfs.h>
+
+#include "engine/engine.h"
+
+enum verdict {
+	CHECK_OK,
+	CHECK_WARN, /* works, but less well or for fewer */
+	CHECK_FAIL, /* does not work */
+};
+
+struct doctor {
+	json_t *checks; /* --json: {name, result, found, remedy}; or NULL, then each is printed */
+	json_t *save;	/* what a save will cost, NULL while that is unknown */
+	bool failed;
+	uint64_t cache_bytes; /* host_cache_size where it is not given */
+};
+
+/* One row. @remedy: NULL where nothing need be done. */
+void doctor_say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy,
+		const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Sets cache_bytes, too. */
+void doctor_host(struct doctor *d);
+
+/* Takes some seconds. The signal that ended it, after cleaning up; else 0. */
+int doctor_backing(struct doctor *d, const char *path);
+
+/* --- between the two halves of the latter --- */
+
+enum found { NOT_TRIED, ABSENT, PRESENT, TURNED_OFF };
+
+/* A backing, looked at and tried by a thread of its own, since it may hang. */
+struct probe {
+	const char *path; /* as it was given */
+	/* for progress, while it runs */
+	_Atomic(const char *) doing;
+	_Atomic uint64_t written;
+	atomic_int *signal; /* not 0: come to an end */
+	/* results */
+	struct error error;	   /* it cannot be used at all */
+	struct error format_error; /* its version.json or its place is wrong */
+	struct format format;
+	struct backing backing;
+	struct statvfs space;
+	unsigned fs_magic;
+	unsigned project; /* id of its quota's project; 0: none */
+	int may_write;	  /* 0 or -errno */
+	int made;	  /* the same, of a file in it */
+	uid_t owner;	  /* of that file */
+	enum found direct, xattr, noreplace, exchange, btime;
+	int xattr_err;
+	double small_s;	    /* to make a small file durable under its name; 0: not measured */
+	unsigned nr_small;  /* how often that was tried */
+	int small_err;	    /* 0 or -errno */
+	uint64_t big_bytes; /* 0: not measured */
+	double big_s;
+	int big_err; /* why not, or not all of it: -errno */
+	double copy_bytes_per_s;
+};
+
+/* All of it; waits as long as the backing makes it. */
+void probe_run(struct probe *p);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/leftovers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/content/digest.h"
+#include "engine/engine.h"
+
+#define TRASH_PREFIX STAGING_PREFIX "trash-"
+#define OPEN_DIR     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+struct walk {
+	struct leftovers *w;
+	dev_t dev;
+	char *path; /* of what is looked at */
+	size_t size;
+};
+
+static bool starts_with(const char *name, const char *prefix)
+{
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+static bool is_staging(const char *name)
+{
+	const char *id = name + strlen(STAGING_PREFIX);
+
+	return starts_with(name, STAGING_PREFIX) && strlen(id) == 32 &&
+	       strspn(id, "0123456789abcdef") == 32;
+}
+
+static bool is_trash(const char *name)
+{
+	return starts_with(name, TRASH_PREFIX) && name[strlen(TRASH_PREFIX)];
+}
+
+/* Of the single files, those that are not on their way to their name. */
+static bool is_checkpoint(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return rules_single_file(name) && dot != name && strcmp(dot, ".tmp");
+}
+
+/* --- directories --- */
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int but_dots(const struct dirent *d)
+{
+	return strcmp(d->d_name, ".") && strcmp(d->d_name, "..");
+}
+
+/* All names at once, since what is removed while a directory is being read confuses some. */
+static int list(int dir, struct dirent ***names)
+{
+	int nr = scandirat(dir, ".", names, but_dots, by_name);
+
+	return nr < 0 ? -errno : nr;
+}
+
+static bool is_mount(int fd, dev_t dev)
+{
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &stx))
+		return false;
+	return makedev(stx.stx_dev_major, stx.stx_dev_minor) != dev ||
+	       stx.stx_attributes & stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT;
+}
+
+static int tree_size(int fd, dev_t dev, uint64_t *size)
+{
+	struct dirent **names;
+	int nr = is_mount(fd, dev) ? -EXDEV : list(fd, &names), err = 0, i;
+	struct stat st;
+
+	if (nr < 0)
+		return nr;
+	for (i = 0; i < nr; i++) {
+		const char *name = names[i]->d_name;
+
+		if (!err && !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW)) {
+			__cleanup_fd int sub =
+				S_ISDIR(st.st_mode) ? openat(fd, name, OPEN_DIR) : -1;
+
+			if (S_ISREG(st.st_mode))
+				*size += (uint64_t)st.st_size;
+			else if (S_ISDIR(st.st_mode))
+				err = sub < 0 ? -errno : tree_size(sub, dev, size);
+		}
+		free(names[i]);
+	}
+	free(names);
+	return err;
+}
+
+static int remove_tree(int dir, const char *name, dev_t dev)
+{
+	__cleanup_fd int fd = openat(dir, name, OPEN_DIR);
+	struct dirent **names;
+	int nr, err = 0, i;
+
+	if (fd < 0)
+		return -errno;
+	if (is_mount(fd, dev))
+		return -EXDEV;
+	nr = list(fd, &names);
+	if (nr < 0)
+		return nr;
+	for (i = 0; i < nr; i++) {
+		struct stat st;
+
+		if (!err && fstatat(fd, names[i]->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			err = -errno;
+		if (!err && S_ISDIR(st.st_mode))
+			err = remove_tree(fd, names[i]->d_name, dev);
+		else if (!err && unlinkat(fd, names[i]->d_name, 0))
+			err = -errno;
+		free(names[i]);
+	}
+	free(names);
+	if (!err && unlinkat(dir, name, AT_REMOVEDIR))
+		err = -errno;
+	return err;
+}
+
+int leftover_remove(const struct leftover *l)
+{
+	struct stat st;
+
+	if (fstat(l->dir, &st))
+		return -errno;
+	if (l->is_dir)
+		return remove_tree(l->dir, l->name, st.st_dev);
+	return unlinkat(l->dir, l->name, 0) ? -errno : 0;
+}
+
+/* --- one name --- */
+
+static uint64_t mtime_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+/* 1: a record of @st as it is now. 0: another one. -ENODATA, -EOPNOTSUPP: none. */
+static int has_record(int fd, const struct stat *st)
+{
+	char text[DIGEST_RECORD_MAX], hex[DIGEST_HEX];
+	ssize_t len = fgetxattr(fd, DIGEST_XATTR, text, sizeof(text));
+	uint64_t size, mtime;
+
+	if (len < 0)
+		return errno == ERANGE ? 0 : -errno;
+	return !digest_record_parse(text, (size_t)len, hex, &size, &mtime) &&
+	       size == (uint64_t)st->st_size && mtime == mtime_ns(st);
+}
+
+static void report(struct walk *k, struct leftover *l, enum leftover_kind kind, int err)
+{
+	l->kind = kind;
+	l->err = err;
+	l->path = k->path;
+	k->w->found(k->w->arg, l);
+}
+
+/* Someone may put another thing under the name at any moment: judged is what was opened. */
+static void look_at_file(struct walk *k, struct leftover *l)
+{
+	bool ours = is_staging(l->name);
+	__cleanup_fd int fd =
+		openat(l->dir, l->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	int record;
+
+	if (fd < 0 && errno == ENOENT)
+		return;
+	if (fd < 0 || fstat(fd, &st)) {
+		/* Removing it needs no right to read it. */
+		report(k, l, ours ? LEFT_UNFINISHED : LEFT_UNREADABLE, -errno);
+		return;
+	}
+	if (!S_ISREG(st.st_mode))
+		return;
+	record = has_record(fd, &st);
+	if (ours)
+		report(k, l, record == 1 ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
+	else if (record == -ENODATA || record == -EOPNOTSUPP)
+		report(k, l, LEFT_FOREIGN, 0);
+	else if (record < 0)
+		report(k, l, LEFT_UNREADABLE, record);
+}
+
+static int walk(struct walk *k, int dir, size_t len);
+
+static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
+{
+	__cleanup_fd int fd = openat(l->dir, l->name, OPEN_DIR);
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0)
+		report(k, l, LEFT_UNREADABLE, -errno);
+	else if (is_mount(fd, k->dev))
+		report(k, l, LEFT_MOUNT, 0);
+	else if (is_trash(l->name)) {
+		tree_size(fd, k->dev, &l->size);
+		report(k, l, LEFT_TRASH, 0);
+	} else if (rules_reserved(l->name)) {
+		report(k, l, LEFT_UNKNOWN, 0);
+	} else {
+		int err = walk(k, fd, len);
+
+		if (err == -ENOMEM || err == -EINTR)
+			return err;
+		if (err)
+			report(k, l, LEFT_UNREADABLE, err);
+	}
+	return 0;
+}
+
+/* @len: of its path, which stands in k->path. */
+static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t len)
+{
+	const char *name = entry->d_name;
+	struct leftover l = {.dir = dir, .name = name};
+	bool ours = rules_reserved(name), wanted = ours || (k->w->foreign && is_checkpoint(name));
+	struct stat st;
+
+	/* To ask for attributes is what takes time on a parallel filesystem. */
+	if (!wanted && entry->d_type == DT_DIR)
+		return look_at_dir(k, &l, len);
+	if (!wanted && entry->d_type != DT_UNKNOWN)
+		return 0;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW)) {
+		if (errno != ENOENT)
+			report(k, &l, LEFT_UNREADABLE, -errno);
+		return 0;
+	}
+	l.mtime_ns = mtime_ns(&st);
+	if (S_ISDIR(st.st_mode)) {
+		l.is_dir = true;
+		return look_at_dir(k, &l, len);
+	}
+	l.size = (uint64_t)st.st_size;
+	if (S_ISREG(st.st_mode) && is_trash(name))
+		report(k, &l, LEFT_TRASH, 0);
+	else if (S_ISREG(st.st_mode) && wanted && (!ours || is_staging(name)))
+		look_at_file(k, &l);
+	else if (ours)
+		report(k, &l, LEFT_UNKNOWN, 0);
+	return 0;
+}
+
+/* Puts "/name" behind the first @len bytes of the path. Returns the new length, 0: no memory. */
+static size_t extend(struct walk *k, size_t len, const char *name)
+{
+	size_t more = strlen(name), need = len + more + 2;
+
+	if (need > k->size) {
+		char *longer = realloc(k->path, 2 * need);
+
+		if (!longer)
+			return 0;
+		k->path = longer;
+		k->size = 2 * need;
+	}
+	if (len)
+		k->path[len++] = '/';
+	memcpy(k->path + len, name, more + 1);
+	return len + more;
+}
+
+static int walk(struct walk *k, int dir, size_t len)
+{
+	struct leftovers *w = k->w;
+	struct dirent **names;
+	int nr = list(dir, &names), err = 0, i;
+
+	if (nr < 0)
+		return nr;
+	for (i = 0; i < nr; i++) {
+		const char *name = names[i]->d_name;
+		size_t below = 0;
+
+		if (!err && w->stop(w->arg))
+			err = -EINTR;
+		/* Our own records: format_read has looked at them. */
+		if (!err && (len || strcmp(name, FORMAT_DIR))) {
+			below = extend(k, len, name);
+			err = below ? 0 : -ENOMEM;
+		}
+		if (below) {
+			w->nr_looked++;
+			w->looking(w->arg, k->path);
+			err = look_at(k, dir, names[i], below);
+		}
+		free(names[i]);
+	}
+	free(names);
+	if (len)
+		k->path[len] = '\0'; /* our caller's again */
+	return err;
+}
+
+int leftovers_walk(struct leftovers *w)
+{
+	struct walk k = {.w = w, .path = strdup("")};
+	struct stat st;
+	int err = !k.path ? -ENOMEM : fstat(w->root_fd, &st) ? -errno : 0;
+
+	if (!err) {
+		k.dev = st.st_dev;
+		err = walk(&k, w->root_fd, 0);
+	}
+	free(k.path);
+	return err;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What lies in a backing that no mount uses: names that ckptfs keeps for itself, and checkpoint
+ * files that it did not write. Everything is reached by descriptors of directories, one name at a
+ * time: no symbolic link is followed, no other filesystem entered.
+ */
+#ifndef FS_LEFTOVERS_H
+#define FS_LEFTOVERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum leftover_kind {
+	LEFT_UNFINISHED,  /* .ckptfs-<32 hex digits>: a save that did not come to its end */
+	LEFT_UNPUBLISHED, /* the same, whole and digested: only its name was not given any more */
+	LEFT_TRASH,	  /* .ckptfs-trash-*, a file or directory */
+	LEFT_FOREIGN,	  /* named as a checkpoint, without a digest recorded */
+	LEFT_UNKNOWN,	  /* .ckptfs-*, but none of these */
+	LEFT_MOUNT,	  /* something is mounted there: not looked into */
+	LEFT_UNREADABLE,  /* a directory, or a file that has a checkpoint's name */
+	NR_LEFTOVER_KINDS
+};
+
+struct leftover {
+	enum leftover_kind kind;
+	const char *path; /* below the backing */
+	int dir;	  /* the directory that it lies in, */
+	const char *name; /* under this name */
+	bool is_dir;
+	uint64_t size; /* of a directory: of all files in it */
+	uint64_t mtime_ns;
+	int err; /* LEFT_UNREADABLE: -errno */
+};
+
+struct leftovers {
+	int root_fd;
+	bool foreign;					    /* look for these, too */
+	uint64_t nr_looked;				    /* names so far */
+	bool (*stop)(void *arg);			    /* asked before each name */
+	void (*looking)(void *arg, const char *path);	    /* at each name */
+	void (*found)(void *arg, const struct leftover *l); /* may remove it */
+	void *arg;
+};
+
+/* Names in order, a directory's own before those below it. 0, or -ENOMEM; -EINTR: stopped. */
+int leftovers_walk(struct leftovers *w);
+
+/* A file, or a directory with all that is in it; not what is mounted there. 0 or -errno. */
+int leftover_remove(const struct leftover *l);
+
+#endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/save.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+
+static bool changes(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
+}
+
+struct content *save_content(struct fs *fs, const struct node *n)
+{
+	struct inode_id id = node_inode(n);
+
+	return fs->engine->contents ? content_find(fs->engine->contents, &id) : NULL;
+}
+
+bool save_has_name(struct fs *fs, const struct node *dir, const char *name)
+{
+	struct inode_id id = node_inode(dir);
+	struct generation *g = fs->engine->units ? units_find(fs->engine->units, &id, name) : NULL;
+
+	generation_put(g);
+	return g != NULL;
+}
+
+void save_unvouched(struct fs *fs, int fd)
+{
+	struct backing *b = &fs->engine->backing;
+
+	if (backing_getxattr(b, fd, DIGEST_XATTR, NULL, 0) > 0)
+		backing_removexattr(b, fd, DIGEST_XATTR);
+}
+
+/* Is @n what its name stands for, be it published or not? -ESTALE: it has been replaced. */
+static int check_current(struct fs *fs, struct node *n, const struct inode_id *dir, int at,
+			 const char *name)
+{
+	struct generation *g = units_find(fs->engine->units, dir, name);
+	struct inode_id id = node_inode(n);
+	struct statx stx;
+	bool current;
+	int err;
+
+	if (g) {
+		current = g->id.ino == id.ino && g->id.dev == id.dev;
+		generation_put(g);
+		return current ? 0 : -ESTALE;
+	}
+	err = backing_stat_at(&fs->engine->backing, at, name, &stx);
+	if (err)
+		return err == -ENOENT ? -ESTALE : err;
+	current = inode_id_of(&stx).ino == id.ino && inode_id_of(&stx).dev == id.dev;
+	return current ? 0 : -ESTALE;
+}
+
+/* Begins the generation that will replace @n, open as @fd, under @name in @dir. */
+static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd, struct node *dir,
+		   const char *name, bool keep_bytes)
+{
+	struct inode_id dir_id = node_inode(dir);
+	struct generation *g = NULL;
+	struct node_fd at;
+	int err = tree_fd(fs->tree, dir, &at);
+
+	if (err)
+		return err;
+	err = check_current(fs, n, &dir_id, at.fd, name);
+	if (!err)
+		err = generation_begin(fs->engine->units, c, at.fd, &dir_id, name, 0600, fd,
+				       keep_bytes, &g);
+	generation_put(g);
+	tree_fd_put(fs->tree, &at);
+	return err ? err : -ESTALE;
+}
+
+/* @n is closed and will be, or has been, published; or it was there before ckptfs. */
+static int open_closed(struct fs *fs, const struct caller *c, struct node *n, int flags)
+{
+	char name[NAME_MAX + 1];
+	struct node *dir = NULL;
+	struct node_fd nf;
+	struct statx stx;
+	int err;
+
+	if (!tree_place(fs->tree, n, &dir, name))
+		return 0;
+	err = rules_single_file(name) ? AS_CALLER(c, tree_fd(fs->tree, n, &nf)) : -ENOTSUP;
+	if (!err) {
+		creds_restore();
+		err = backing_stat(&fs->engine->backing, nf.fd, &stx);
+		if (!err && flags & O_APPEND)
+			err = -ENOTSUP;
+		if (!err && !(flags & O_TRUNC) &&
+		    stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX))
+			err = -ENOTSUP;
+		if (!err) {
+			int fd = flags & O_TRUNC
+					 ? nf.fd
+					 : backing_reopen(&fs->engine->backing, nf.fd, O_RDONLY);
+
+			err = fd < 0 ? fd : replace(fs, c, n, fd, dir, name, !(flags & O_TRUNC));
+			if (fd >= 0 && fd != nf.fd)
+				close(fd);
+		}
+		/* In place, then: who may not make a file beside it may still write to this one. */
+		if (err == -ENOTSUP || err == -EACCES || err == -EPERM || err == -EROFS) {
+			save_unvouched(fs, nf.fd);
+			err = 0;
+		}
+		tree_fd_put(fs->tree, &nf);
+	}
+	node_put(fs->tree, dir);
+	return err == -ENOTSUP ? 0 : err;
+}
+
+int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
+	      struct generation **g)
+{
+	struct inode_id id = node_inode(n);
+	int err = 0;
+
+	*g = NULL;
+	if (!fs->engine->units || !changes(flags))
+		return 0;
+	*g = units_find_inode(fs->engine->units, &id);
+	if (*g && generation_is_open(*g)) {
+		err = flags & O_TRUNC ? generation_change(*g) : 0;
+		if (!err && flags & O_TRUNC) {
+			err = content_truncate((*g)->content, 0);
+			generation_changed(*g);
+		}
+		if (!err)
+			return 0;
+	}
+	/* What is closed already keeps its bytes; to change some of them they must be there. */
+	if (*g && (!err || err == -EEXIST) && !(flags & O_TRUNC))
+		err = generation_wait(*g);
+	generation_put(*g);
+	*g = NULL;
+	return err && err != -EEXIST ? err : open_closed(fs, c, n, flags);
+}
+
+int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at, const char *name,
+		mode_t mode, int flags, struct generation **g)
+{
+	struct inode_id dir_id = node_inode(dir);
+	struct statx stx;
+	int err;
+
+	*g = NULL;
+	if (!fs->engine->units)
+		return 0;
+	if (rules_reserved(name))
+		return -EPERM;
+	if (save_has_name(fs, dir, name))
+		return flags & O_EXCL ? -EEXIST : -ESTALE;
+	if (!rules_single_file(name) || flags & O_APPEND)
+		return 0;
+	err = backing_stat_at(&fs->engine->backing, at, name, &stx);
+	if (!err)
+		return flags & O_EXCL ? -EEXIST : -ESTALE; /* the kernel opens it instead */
+	if (err != -ENOENT)
+		return err;
+	return generation_begin(fs->engine->units, c, at, &dir_id, name, mode, -1, false, g);
+}
+
+void save_opened(struct handle *h, struct generation *g)
+{
+	h->generation = g;
+	if (!g)
+		return;
+	content_get(g->content);
+	h->content = g->content;
+	generation_opened(g);
+}
+
+/* --- names --- */
+
+/* What the backing has at a name. */
+static int look(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
+{
+	struct statx stx;
+	int err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
+
+	*id = inode_id_of(&stx);
+	*mode = stx.stx_mode;
+	return err;
+}
+
+/* With its last name, what is cached of a file is of no more use than the room that it takes. */
+static int unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct content *ct = NULL;
+	struct inode_id id;
+	mode_t mode;
+	int err;
+
+	if (contents_any(fs->engine->contents) && !look(fs, n, &id, &mode))
+		ct = content_find(fs->engine->contents, &id);
+	err = AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+	if (ct && !err)
+		content_forget(ct);
+	content_put(ct);
+	return err;
+}
+
+int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct inode_id dir = node_inode(n->dir);
+	struct generation *g;
+	int err, gone;
+
+	if (!fs->engine->units)
+		return AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+	if (rules_reserved(n->name))
+		return -ENOENT;
+	g = units_find(fs->engine->units, &dir, n->name);
+	if (!g)
+		return unlink_published(fs, c, n);
+	/* First what it was to replace: should that be refused, nothing has happened. */
+	gone = AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+	err = gone && gone != -ENOENT ? gone : generation_drop(g);
+	if (err == -EEXIST)
+		err = AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+	generation_put(g);
+	return err == -ENOENT && !gone ? 0 : err;
+}
+
+/* A file of the backing that gets the name of a unit: whole, at any crash, as any unit is. */
+static int make_durable(struct fs *fs, const struct save_name *n, mode_t mode)
+{
+	struct backing *b = &fs->engine->backing;
+	int pin, fd, err;
+
+	if (!S_ISREG(mode))
+		return 0;
+	creds_restore();
+	pin = backing_pin(b, n->at, n->name);
+	if (pin < 0)
+		return pin;
+	fd = backing_reopen(b, pin, O_RDONLY);
+	close(pin);
+	if (fd < 0)
+		return fd == -EACCES ? 0 : fd;
+	err = backing_sync(b, fd, false);
+	close(fd);
+	return err;
+}
+
+/* Has the data of the file at @n reach the backing before its new name does. */
+static int data_first(struct fs *fs, const struct save_name *n, bool durable)
+{
+	struct content *ct;
+	struct inode_id id;
+	mode_t mode;
+	int err = look(fs, n, &id, &mode);
+
+	if (err)
+		return err == -ENOENT ? 0 : err; /* the rename will say so */
+	ct = content_find(fs->engine->contents, &id);
+	if (ct)
+		err = content_write_back(ct);
+	content_put(ct);
+	return err || !durable ? err : make_durable(fs, n, mode);
+}
+
+/* An unpublished generation gets another name. -ENOTSUP: it is published by now. */
+static int rename_generation(struct fs *fs, const struct caller *c, struct generation *g,
+			     const struct save_name *from, const struct save_name *to)
+{
+	struct inode_id to_dir = node_inode(to->dir), id, old;
+	bool open = generation_is_open(g), overwritten;
+	mode_t mode;
+	int err = generation_drop_older(g);
+
+	if (err && err != -EEXIST)
+		return err;
+	err = look(fs, from, &id, &mode);
+	if (err && err != -ENOENT)
+		return err;
+	if (!err && !open) {
+		/* The name has an older file, too: when ours has replaced that, a plain rename does. */
+		err = generation_wait(g);
+		return err ? err : -ENOTSUP;
+	}
+	overwritten = !err;
+	old = id;
+	err = look(fs, to, &id, &mode);
+	if (err && err != -ENOENT)
+		return err;
+	if (!err && S_ISDIR(mode))
+		return -EISDIR;
+	err = generation_rename(g, to->at, &to_dir, to->name, !err, &id);
+	if (err)
+		return err == -EEXIST ? -ENOTSUP : err;
+	/* What it was to replace under the name that it leaves was overwritten, and is gone. */
+	if (overwritten && !look(fs, from, &id, &mode) && same_inode(&id, &old))
+		AS_CALLER(c, backing_unlink(&fs->engine->backing, from->at, from->name, false));
+	tree_placed(fs->tree, &g->id, to->dir, to->name);
+	return generation_is_durable(g) ? generation_wait(g) : 0;
+}
+
+/* What has the new name and is not published yet goes away with the file that it replaces. */
+static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
+		       const struct save_name *to, unsigned flags, struct generation *replaced)
+{
+	struct inode_id to_dir = node_inode(to->dir);
+	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
+
+	if (!err)
+		err = data_first(fs, from, rules_single_file(to->name));
+	if (!err)
+		err = AS_CALLER(c, backing_rename(&fs->engine->backing, from->at, from->name,
+						  to->at, to->name, flags));
+	if (!err && replaced && !(flags & RENAME_EXCHANGE))
+		generation_drop(replaced);
+	if (!err)
+		tree_moved(fs->tree, to->dir, to->name);
+	if (!err && flags & RENAME_EXCHANGE)
+		tree_moved(fs->tree, from->dir, from->name);
+	return err;
+}
+
+/* Two names change places only when both are on the backing. Either generation may be NULL. */
+static int settle_both(struct units *us, const struct inode_id *from_dir,
+		       const struct save_name *from, struct generation *g,
+		       const struct inode_id *to_dir, const struct save_name *to,
+		       struct generation *other)
+{
+	int err = units_settle_name(us, from_dir, from->name);
+
+	if (!err)
+		err = units_settle_name(us, to_dir, to->name);
+	if (err)
+		return err;
+	return (g && generation_is_open(g)) || (other && generation_is_open(other)) ? -EBUSY : 0;
+}
+
+int save_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
+		const struct save_name *to, unsigned flags)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir), id;
+	struct generation *g, *replaced;
+	mode_t mode;
+	int err = -ENOTSUP;
+
+	if (!us)
+		return -EROFS;
+	if (rules_reserved(from->name) || rules_reserved(to->name))
+		return rules_reserved(from->name) ? -ENOENT : -EPERM;
+	g = units_find(us, &from_dir, from->name);
+	replaced = units_find(us, &to_dir, to->name);
+	if (g && g == replaced) {
+		err = 0; /* onto itself */
+	} else if (flags & RENAME_NOREPLACE && (replaced || (g && !look(fs, to, &id, &mode)))) {
+		err = -EEXIST;
+	} else if (flags & ~RENAME_NOREPLACE) {
+		err = settle_both(us, &from_dir, from, g, &to_dir, to, replaced);
+		err = err ? err : -ENOTSUP;
+	} else if (g) {
+		err = rename_generation(fs, c, g, from, to);
+	}
+	if (err == -ENOTSUP)
+		err = rename_over(fs, c, from, to, flags, replaced);
+	generation_put(g);
+	generation_put(replaced);
+	return err;
+}
+
+/* The digest record of @fd if it is valid now. */
+static bool valid_record(struct backing *b, int fd, char hex[DIGEST_HEX])
+{
+	char record[DIGEST_RECORD_MAX];
+	uint64_t size, mtime_ns;
+	struct statx stx;
+	ssize_t len = backing_getxattr(b, fd, DIGEST_XATTR, record, sizeof(record));
+
+	return len > 0 && !digest_record_parse(record, (size_t)len, hex, &size, &mtime_ns) &&
+	       !backing_stat(b, fd, &stx) && stx.stx_size == size &&
+	       (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec == mtime_ns;
+}
+
+static void renew_record(struct backing *b, int fd, const char *hex)
+{
+	char record[DIGEST_RECORD_MAX];
+	struct statx stx;
+
+	creds_restore(); /* the record is the daemon's, not the caller's */
+	if (backing_stat(b, fd, &stx))
+		return;
+	digest_record_format(record, sizeof(record), hex, stx.stx_size,
+			     (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec);
+	backing_setxattr(b, fd, DIGEST_XATTR, record, strlen(record), 0);
+}
+
+int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
+		   const struct timespec times[2])
+{
+	struct inode_id id = node_inode(n);
+	struct backing *b = &fs->engine->backing;
+	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
+	char hex[DIGEST_HEX];
+	bool held, valid;
+	int err = g ? generation_change(g) : -EEXIST; /* which waits while it is being published */
+
+	held = g && !err;
+	if (err == -EEXIST)
+		err = 0;
+	valid = !err && !held && S_ISREG(n->type) && valid_record(b, fd, hex);
+	if (!err)
+		err = AS_CALLER(c, backing_utimens(b, fd, times));
+	if (!err && valid)
+		renew_record(b, fd, hex);
+	if (held)
+		generation_changed(g);
+	generation_put(g);
+	return err;
+}
+
+int save_link(struct fs *fs, struct node *n)
+{
+	struct inode_id id = node_inode(n);
+	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
+	int err;
+
+	if (!g)
+		return 0;
+	err = generation_is_open(g) ? -EXDEV : generation_wait(g);
+	generation_put(g);
+	return err;
+}

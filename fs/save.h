@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where opens, names and writes meet the units: which of them begin, join, rename or end a
+ * generation (engine/unit), and which go to the backing.
+ *
+ * A file that replaces another is a new inode, but OPEN names an inode. So an OPEN that would change
+ * a published file begins the generation and answers ESTALE, upon which the kernel looks the path up
+ * again, finds the new inode and opens that.
+ */
+#ifndef FS_SAVE_H
+#define FS_SAVE_H
+
+#include "fs/fs.h"
+
+/*
+ * Before @n is opened with @flags: for writing to a unit, *@g is the generation that it joins, referenced;
+ * else NULL. -ESTALE: look the name up again. Otherwise 0 or -errno.
+ */
+int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
+	      struct generation **g);
+
+/*
+ * Before @name is created in @dir, which is open as @at. The same; with a generation, the file
+ * is made already. -EEXIST where O_EXCL says so.
+ */
+int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at, const char *name,
+		mode_t mode, int flags, struct generation **g);
+
+/* Binds an open to its generation; the handle takes over the reference. @g may be NULL. */
+void save_opened(struct handle *h, struct generation *g);
+
+/* What the cache knows of the inode of @n, referenced, or NULL. */
+struct content *save_content(struct fs *fs, const struct node *n);
+
+/* From here on the file behind @fd, which has its name, is not what its digest says. */
+void save_unvouched(struct fs *fs, int fd);
+
+/* Does a generation have this name, though nothing on the backing may? */
+bool save_has_name(struct fs *fs, const struct node *dir, const char *name);
+
+/* A name on either side of a rename, or one to be removed. */
+struct save_name {
+	struct node *dir;
+	int at; /* descriptor of the directory */
+	const char *name;
+};
+
+/* Removes a file's name, from the backing and from the view. */
+int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n);
+
+/* A rename, on the backing or in the view. 0 or -errno. */
+int save_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
+		const struct save_name *to, unsigned flags);
+
+/* Sets the times of @n, open as @fd; its digest record, which names one of them, stays valid. */
+int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
+		   const struct timespec times[2]);
+
+/* Before a hard link to @n: waits until it is published. 0, -EXDEV (still being written), -EINTR. */
+int save_link(struct fs *fs, struct node *n);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* A log as steps that can be done or not, and which of them a sync makes durable. */
+#ifndef TESTS_BACKING_STEPS_H
+#define TESTS_BACKING_STEPS_H
+
+#include "tests/backing/image.h"
+
+/* One for each op, but two for the rename of a file to another directory. To be freed. */
+struct image_step *steps_create(const struct record *r, size_t *nr);
+
+/* Only what made the initial tree is durable. */
+void steps_begin(struct image_step *steps, size_t nr, const struct record *r);
+
+/* steps[at] is a sync, and has returned. */
+void steps_sync(struct image_step *steps, size_t at, const struct record *r);
+
+/* Have two changes to names a name in common? */
+bool steps_share_name(const struct image_step *a, const struct image_step *b);
+
+static inline bool step_is_name(const struct image_step *s)
+{
+	return s->op->kind <= RECORD_RENAME;
+}
+
+static inline bool step_is_data(const struct image_step *s)
+{
+	return s->op->kind == RECORD_WRITE || s->op->kind == RECORD_TRUNCATE;
+}
+
+static inline bool step_is_point(const struct image_step *s)
+{
+	return s->op->kind == RECORD_SYNC || s->op->kind == RECORD_MARK;
+}
+
+#endif

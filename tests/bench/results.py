@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""The results: as JSON, and as a table for people."""
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+
+from rows import Row
+from setting import MIB, OTHERS, Bench
+
+
+def row_json(row: Row) -> dict:
+    return {
+        "name": row.name, "what": row.what, "unit": row.unit,
+        "ckptfs": row.median("ckptfs"), "baseline": row.baseline(),
+        "medians": {side: row.median(side) for side in row.samples},
+        "ratio": row.ratio(), "goal": row.goal_of(row.baseline()), "aim": row.aim,
+        "met": row.met(), "smaller_is_better": row.smaller,
+        "compared": [{"with": side, "ratio": row.ratio(side), "goal": row.goal_of(side),
+                      "met": row.met_by(side)} for side in row.compared()],
+        "note": row.note, "error": row.error, "samples": row.samples,
+    }
+
+
+def results_json(args: argparse.Namespace, bench: Bench, rows: list[Row], directory: str,
+                 load: float) -> dict:
+    uname = os.uname()
+    return {
+        "format": 1, "time": int(time.time()), "quick": args.quick,
+        "save_mib": bench.save_bytes // MIB, "rounds": bench.rounds, "options": args.options or "", "directory": directory,
+        "host": {"kernel": uname.release, "machine": uname.machine,
+                 "cpus": len(os.sched_getaffinity(0)),
+                 "memory_mib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB,
+                 "root": os.geteuid() == 0, "load_before": round(load, 2)},
+        "others": OTHERS, "rows": [row_json(row) for row in rows],
+    }
+
+
+def figure(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def spread(row: Row, side: str) -> str:
+    """The range of what was measured, where the machine was noisy."""
+    values = [sample["value"] for sample in row.samples.get(side, [])]
+    if len(values) < 3 or max(values) - min(values) <= 0.3 * statistics.median(values):
+        return ""
+    return f"{side} {figure(min(values))}..{figure(max(values))}"
+
+
+def verdict(row: Row, side: str | None, first: bool) -> str:
+    extra = [row.note] if row.note and first else []
+    if not row.goals:
+        medians = [f"{each} {figure(row.median(each))}" for each in row.samples
+                   if each != row.sides[0]]
+        extra += [", ".join(medians)] if len(medians) > 1 else []
+    if row.once:
+        extra.append(f"fresh {figure(row.median(row.sides[0], 'before'))}"
+                     f", proportional {figure(row.median(row.sides[0], 'pss'))}")
+    ranges = filter(None, (spread(row, each) for each in (row.sides[0] if first else "", side)
+                           if each))
+    extra += [", ".join(ranges)]
+    extra = list(filter(None, extra))
+    word = {True: "yes", False: "NO", None: ""}[row.met_by(side)]
+    return " ".join(filter(None, (word, f"({'; '.join(extra)})" if extra else "")))
+
+
+def goal_text(row: Row, side: str | None) -> str:
+    if row.aim is not None:
+        return f"<={row.aim:g}"
+    goal = row.goal_of(side)
+    return "reported" if goal is None else f"{'<=' if row.smaller else ''}{goal:g}x"
+
+
+def table_lines(row: Row) -> list[list[str]]:
+    """A line for each that it is compared with."""
+    if row.error or (row.note and not row.samples):
+        return [[row.what, "-", "-", "-", "-",
+                 "FAILED: " + row.error if row.error else row.note]]
+    lines = []
+    for side in row.compared() or [None]:
+        first = not lines
+        lines.append([row.what if first else "",
+                      f"{figure(row.median(row.sides[0]))} {row.unit}" if first else "",
+                      f"{side} {figure(row.median(side))}" if side else "-",
+                      f"{row.ratio(side):.2f}x" if side and row.ratio(side) else "-",
+                      goal_text(row, side), verdict(row, side, first)])
+    return lines
+
+
+def print_table(rows: list[Row]) -> None:
+    lines = [["what", "ckptfs", "baseline", "ratio", "goal", "met?"]]
+    lines += [line for row in rows for line in table_lines(row)]
+    widths = [max(len(line[i]) for line in lines) for i in range(5)]
+    print()
+    for line in lines:
+        cells = [line[0].ljust(widths[0])]
+        cells += [line[i].rjust(widths[i]) for i in range(1, 5)]
+        print("  ".join(cells + [line[5]]).rstrip())
+    print()

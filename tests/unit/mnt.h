@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A mount without FUSE: an engine over a directory, and the calls of programs as fs/op_file.c and
+ * fs/op_name.c pass them on to fs/save.c and fs/data.c. Files that are whole, and that can tell.
+ */
+#ifndef TESTS_UNIT_MNT_H
+#define TESTS_UNIT_MNT_H
+
+#include "tests/unit/unit.h"
+
+#include <stdatomic.h>
+#include <sys/xattr.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/content/digest.h"
+#include "fs/data.h"
+#include "fs/fs.h"
+#include "fs/save.h"
+
+struct mnt {
+	struct engine en;
+	struct fs fs;
+	struct node *root;
+	char path[PATH_MAX]; /* of the backing */
+	int top;	     /* the same, open */
+	struct caller user;  /* who calls */
+};
+
+struct file {
+	struct mnt *m;
+	struct handle *h;
+	uint64_t key; /* of the process that has it open */
+};
+
+/* Set by a test: the call that this thread makes was given up. */
+static _Thread_local atomic_bool *interrupted;
+
+static inline bool given_up(void)
+{
+	return interrupted && atomic_load(interrupted);
+}
+
+/* Small enough to fill. */
+#define CHUNK	      ((size_t)64 << 10)
+#define SMALL_CHUNKS  8
+#define SMALL_CACHE   "chunk_size=64K,host_cache_size=512K"
+#define LEAST_TIMEOUT "io_retry_s=1,stall_timeout_s=1"
+
+/* A mount of the directory @path; what records or fails its backing is attached between the two. */
+static inline void mnt_open(struct mnt *m, const char *path, const char *options)
+{
+	struct config config;
+	struct error e;
+
+	memset(m, 0, sizeof(*m));
+	snprintf(m->path, sizeof(m->path), "%s", path);
+	m->user = (struct caller){.uid = getuid(), .gid = getgid(), .pid = getpid()};
+	config_init(&config);
+	if (config_apply_options(&config, "log_level=error,pin_host_cache=false", &e) ||
+	    config_apply_options(&config, options, &e) || engine_open(&m->en, &config, path, &e))
+		fail_msg("%s", e.text);
+	m->top = m->en.backing.root_fd;
+}
+
+static inline void mnt_start(struct mnt *m)
+{
+	struct error e;
+
+	if (engine_start(&m->en, given_up, &e))
+		fail_msg("%s", e.text);
+	m->fs.engine = &m->en;
+	m->fs.tree = tree_create(&m->en, 64);
+	assert_non_null(m->fs.tree);
+	m->root = node_get(m->fs.tree, NODE_ROOT);
+	units_set_namer(m->en.units, tree_path_of, m->fs.tree);
+}
+
+/* Publishes what is closed. 0, or as engine_drain. */
+static inline int mnt_drain(struct mnt *m, unsigned seconds)
+{
+	return engine_drain(&m->en, clock_mono_ns() + seconds * NSEC_PER_SEC);
+}
+
+static inline void mnt_close(struct mnt *m)
+{
+	engine_stop(&m->en);
+	if (m->fs.tree) {
+		node_put(m->fs.tree, m->root);
+		tree_destroy(m->fs.tree);
+	}
+	engine_close(&m->en);
+}
+
+/* --- names, of which "dir/name" may be one --- */
+
+struct at {
+	struct node *dir;
+	struct node_fd fd;
+	const char *name;
+};
+
+static inline struct at at_begin(struct mnt *m, const char *path)
+{
+	const char *slash = strchr(path, '/');
+	struct at at = {.name = slash ? slash + 1 : path};
+	char dir[NAME_MAX + 1];
+	struct statx stx;
+
+	if (slash) {
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+		assert_int_equal(tree_lookup(m->fs.tree, m->root, dir, &at.dir, &stx), 0);
+		tree_forget(m->fs.tree, at.dir->id, 1);
+	} else {
+		at.dir = node_get(m->fs.tree, NODE_ROOT);
+	}
+	assert_int_equal(tree_fd(m->fs.tree, at.dir, &at.fd), 0);
+	return at;
+}
+
+static inline void at_end(struct mnt *m, struct at *at)
+{
+	tree_fd_put(m->fs.tree, &at->fd);
+	node_put(m->fs.tree, at->dir);
+}
+
+static inline int file_rename(struct mnt *m, const char *from, const char *to)
+{
+	struct at a = at_begin(m, from), b = at_begin(m, to);
+	int err = save_rename(&m->fs, &m->user, &(struct save_name){a.dir, a.fd.fd, a.name},
+			      &(struct save_name){b.dir, b.fd.fd, b.name}, 0);
+
+	creds_restore();
+	at_end(m, &b);
+	at_end(m, &a);
+	return err;
+}
+
+static inline int file_unlink(struct mnt *m, const char *path)
+{
+	struct at at = at_begin(m, path);
+	int err = save_unlink(&m->fs, &m->user, &(struct save_name){at.dir, at.fd.fd, at.name});
+
+	if (err == -ENOTSUP)
+		err = AS_CALLER(&m->user, backing_unlink(&m->en.backing, at.fd.fd, at.name, false));
+	creds_restore();
+	at_end(m, &at);
+	return err;
+}
+
+/* fsync of the top directory. */
+static inline int dir_sync(struct mnt *m)
+{
+	struct inode_id id = node_inode(m->root);
+	int err = units_settle_dir(m->en.units, &id), fd;
+
+	if (err)
+		return err;
+	fd = backing_reopen(&m->en.backing, m->top, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return fd;
+	err = backing_sync(&m->en.backing, fd, false);
+	close(fd);
+	return err;
+}
+
+/* --- open files --- */
+
+/* Of op_open. */
+static inline int open_there(struct mnt *m, struct node *n, int flags, struct file *f)
+{
+	struct generation *g;
+	struct node_fd nf;
+	int fd, err = save_open(&m->fs, &m->user, n, flags, &g);
+
+	if (err)
+		return err;
+	err = AS_CALLER(&m->user, tree_fd(m->fs.tree, n, &nf));
+	if (!err) {
+		flags &= O_ACCMODE | O_TRUNC;
+		fd = AS_CALLER(&m->user,
+			       backing_reopen(&m->en.backing, nf.fd, g ? flags & ~O_TRUNC : flags));
+		tree_fd_put(m->fs.tree, &nf);
+		err = fd < 0 ? fd : 0;
+	}
+	f->h = err ? NULL : handle_create(m->fs.tree, n, fd, flags);
+	if (!f->h) {
+		generation_put(g);
+		return err ? err : -ENOMEM;
+	}
+	save_opened(f->h, g);
+	return 0;
+}
+
+/* Of op_create. */
+static inline int open_new(struct mnt *m, struct at *at, int flags, struct file *f)
+{
+	struct generation *g = NULL;
+	struct statx stx;
+	bool created = true;
+	struct node *n;
+	int fd, err = save_create(&m->fs, &m->user, at->dir, at->fd.fd, at->name, 0644, flags, &g);
+
+	if (err)
+		return err;
+	if (g)
+		fd = fcntl(g->content->fd, F_DUPFD_CLOEXEC, 0);
+	else
+		fd = AS_CALLER(&m->user, backing_create(&m->en.backing, at->fd.fd, at->name, O_RDWR,
+							0644, &created));
+	err = fd < 0 ? fd : tree_adopt(m->fs.tree, at->dir, at->name, fd, created, &n, &stx);
+	if (err) {
+		if (fd >= 0)
+			close(fd);
+		generation_put(g);
+		return err;
+	}
+	f->h = handle_create(m->fs.tree, n, fd, flags);
+	assert_non_null(f->h);
+	save_opened(f->h, g);
+	tree_forget(m->fs.tree, n->id, 1);
+	node_put(m->fs.tree, n);
+	return 0;
+}
+
+/* open(2) with O_CREAT: what gets ESTALE is looked up anew, by the kernel. */
+static inline int file_open(struct mnt *m, struct file *f, const char *path, int flags)
+{
+	static atomic_uint_fast64_t keys;
+	struct at at = at_begin(m, path);
+	struct statx stx;
+	struct node *n;
+	int err, tries = 0;
+
+	*f = (struct file){.m = m, .key = ++keys};
+	do {
+		err = tree_lookup(m->fs.tree, at.dir, at.name, &n, &stx);
+		if (!err) {
+			err = open_there(m, n, flags, f);
+			tree_forget(m->fs.tree, n->id, 1);
+			node_put(m->fs.tree, n);
+		} else if (err == -ENOENT && flags != O_RDONLY) {
+			err = open_new(m, &at, flags, f);
+		}
+		creds_restore();
+	} while (err == -ESTALE && ++tries < 3);
+	at_end(m, &at);
+	return err;
+}
+
+/* write(2), again for the rest. */
+static inline ssize_t file_write(struct file *f, const void *data, size_t len, uint64_t off)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n =
+			data_write(&f->m->fs, &f->m->user, f->h, f->key, (const char *)data + done,
+				   len - done, (off_t)(off + done), 0);
+
+		if (n < 0)
+			return done ? (ssize_t)done : n;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+static inline ssize_t file_read(struct file *f, void *buf, size_t len, uint64_t off)
+{
+	return data_read(&f->m->fs, f->h, buf, len, (off_t)off);
+}
+
+static inline int file_truncate(struct file *f, uint64_t size)
+{
+	return data_truncate(&f->m->fs, f->h->node, size);
+}
+
+static inline int file_sync(struct file *f)
+{
+	return data_sync(&f->m->fs, f->h, false);
+}
+
+/* close(2): what FLUSH answers; then RELEASE. */
+static inline int file_close(struct file *f)
+{
+	int err = data_close(&f->m->fs, &f->m->user, f->h, f->key), ignored;
+
+	creds_restore();
+	if (f->h->generation)
+		generation_released(f->h->generation);
+	handle_put(f->m->fs.tree, f->h, &ignored);
+	f->h = NULL;
+	return err;
+}
+
+/* What `ckptfs wait` would: 0 if what has the name now is committed, or nothing is pending. */
+static inline int name_wait(struct mnt *m, const char *path)
+{
+	struct at at = at_begin(m, path);
+	struct inode_id dir = node_inode(at.dir);
+	struct generation *g = units_find(m->en.units, &dir, at.name);
+	int err = g ? generation_wait(g) : 0;
+
+	generation_put(g);
+	at_end(m, &at);
+	return err;
+}
+
+/* --- whole files: a version and a size are in their first words, all of it follows from these --- */
+
+enum {
+	ABSENT = 0,
+	OLD = 1,       /* was there before, without a digest */
+	PATCHED = 30,  /* OLD, changed in its middle third */
+	TORN = 31,     /* anything else */
+	SIZE = 200000, /* of OLD: three chunks and a tail that is no whole block */
+	PATCH_AT = 65000,
+	PATCH_LEN = 66000
+};
+
+/* To be freed. */
+static inline char *bytes_of(int version, size_t size)
+{
+	uint64_t *words = malloc(size + 8);
+	uint64_t state = (uint64_t)version * 0x9E3779B97F4A7C15ull + 1;
+	size_t i;
+
+	assert_non_null(words);
+	assert_true(size >= 16);
+	words[0] = (uint64_t)version;
+	words[1] = size;
+	for (i = 2; i < size / 8 + 1; i++)
+		words[i] = next_random(&state);
+	return (char *)words;
+}
+
+static inline bool is_patched(const char *data, size_t size)
+{
+	__cleanup_free char *old = bytes_of(OLD, size), *patch = bytes_of(PATCHED, size);
+
+	memcpy(old + PATCH_AT, patch + PATCH_AT, PATCH_LEN);
+	return !memcmp(data, old, size);
+}
+
+static inline int version_of(const char *data, size_t size)
+{
+	uint64_t head[2];
+	__cleanup_free char *want = NULL;
+
+	if (size < sizeof(head))
+		return TORN;
+	memcpy(head, data, sizeof(head));
+	if (head[0] == ABSENT || head[0] >= TORN || head[1] != size)
+		return TORN;
+	want = bytes_of((int)head[0], size);
+	if (!memcmp(data, want, size))
+		return (int)head[0];
+	return head[0] == OLD && size == SIZE && is_patched(data, size) ? PATCHED : TORN;
+}
+
+/* What dir/@name is, on the backing. */
+static inline int version_at(int dir, const char *name)
+{
+	__cleanup_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	__cleanup_free char *data = NULL;
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? ABSENT : TORN;
+	assert_int_equal(fstat(fd, &st), 0);
+	data = malloc((size_t)st.st_size + 1);
+	if (pread(fd, data, (size_t)st.st_size, 0) != st.st_size)
+		return TORN;
+	return version_of(data, (size_t)st.st_size);
+}
+
+/* What a program that opens it in the mount reads. */
+static inline int version_in(struct mnt *m, const char *path)
+{
+	const size_t most = 4 << 20;
+	__cleanup_free char *data = malloc(most);
+	struct file f;
+	ssize_t n;
+	int err = file_open(m, &f, path, O_RDONLY);
+
+	if (err)
+		return err == -ENOENT ? ABSENT : TORN;
+	n = file_read(&f, data, most, 0);
+	file_close(&f);
+	return n < 0 ? TORN : version_of(data, (size_t)n);
+}
+
+/* As if it were there for long: not through a mount. */
+static inline void make_version(int dir, const char *name, int version, size_t size)
+{
+	__cleanup_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	__cleanup_free char *data = bytes_of(version, size);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, size), size);
+}
+
+static inline ssize_t fd_read(void *arg, void *buf, size_t len, uint64_t off)
+{
+	return pread(*(int *)arg, buf, len, (off_t)off);
+}
+
+/* Has dir/@name a digest record that is true? */
+static inline bool has_digest(int dir, const char *name)
+{
+	__cleanup_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char text[DIGEST_RECORD_MAX], hex[DIGEST_HEX], real[DIGEST_HEX];
+	struct source src = {.read = fd_read, .arg = &fd};
+	uint64_t size, mtime_ns;
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st))
+		return false;
+	n = fgetxattr(fd, DIGEST_XATTR, text, sizeof(text));
+	if (n < 0 || digest_record_parse(text, (size_t)n, hex, &size, &mtime_ns))
+		return false;
+	return size == (uint64_t)st.st_size &&
+	       mtime_ns ==
+		       (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec &&
+	       !digest_of_source(&src, size, 1, NULL, NULL, real) && !strcmp(hex, real);
+}
+
+/* Writes all of a version as a program does: in pieces that are not aligned. 0 or -errno. */
+static inline int file_fill(struct file *f, int version, size_t size)
+{
+	__cleanup_free char *data = bytes_of(version, size);
+	const size_t step = 50000;
+	size_t at;
+
+	for (at = 0; at < size; at += step) {
+		size_t len = size - at < step ? size - at : step;
+		ssize_t n = file_write(f, data + at, len, at);
+
+		if (n < 0)
+			return (int)n;
+	}
+	return 0;
+}
+
+/* Opens, writes and closes. The first error. */
+static inline int save(struct mnt *m, const char *path, int version, size_t size, bool sync)
+{
+	struct file f;
+	int err = file_open(m, &f, path, O_WRONLY | O_TRUNC), close_err;
+
+	if (err)
+		return err;
+	err = file_fill(&f, version, size);
+	if (!err && sync)
+		err = file_sync(&f);
+	close_err = file_close(&f);
+	return err ? err : close_err;
+}
+
+#endif

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Verbs for tests of files that are published whole; source it after lib.sh. Their programs are in Python, with units.py.
+
+. "$SRC/tests/fs/faults.bash"
+
+export PYTHONPATH=$SRC/tests/units PYTHONDONTWRITEBYTECODE=1
+GATE= # process by which gate_close and gate_open work
+
+# gated_fs SIZE_MB DIR: mounts a new ext4 at DIR, whose storage can be shut off. Behind a closed gate goes on what
+# memory serves, names and cached pages; what needs the storage waits: fsync, O_DIRECT. Its device is $LOOP_DEV.
+# It has no journal, whose commits would hold up names too.
+gated_fs() {
+	local size_mb=$1 dir=$2
+	needs_root
+	needs losetup mkfs.ext4 bindfs
+	mkdir -p "$TEST_TMP/.image" "$TEST_TMP/.gate" "$dir" || die "cannot make directories"
+	truncate -s "${size_mb}M" "$TEST_TMP/.image/disk" || die "no image of $size_mb MB"
+	bindfs_mount "$TEST_TMP/.image" "$TEST_TMP/.gate"
+	GATE=$SERVER
+	LOOP_DEV=$(losetup -f --show "$TEST_TMP/.gate/disk") || skip "no loop device"
+	_loops+=("$LOOP_DEV")
+	on_exit gate_open
+	expect_ok mkfs.ext4 -q -F -O ^has_journal -N 8192 "$LOOP_DEV"
+	mount "$LOOP_DEV" "$dir" || skip "cannot mount ext4"
+	expect_ok dd if="$LOOP_DEV" of=/dev/null bs=1M # from here on what names need is in memory
+}
+
+gate_close() {
+	kill -STOP "$GATE"
+	wait_until 10 _stopped "$GATE"
+}
+
+gate_open() {
+	kill -CONT "$GATE" 2>/dev/null
+}
+
+# program [ARGS]: runs the Python program on standard input, which begins with `from units import *`.
+program() {
+	cat >"$TEST_TMP/program.py"
+	MNT=$MNT BACK=$BACK GATE=$GATE expect_ok "$PYTHON" -u "$TEST_TMP/program.py" "$@"
+	[ -z "$OUT" ] || printf '%s\n' "$OUT"
+}
+
+# nothing_pending: is every save over?
+nothing_pending() {
+	status_is "not s['pending']"
+}
+
+# all_published: waits for that.
+all_published() {
+	wait_until 30 nothing_pending
+}

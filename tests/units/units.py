@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""What the programs of tests/units have in common. `mnt` is a mount of `back`."""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import hashlib
+import json
+import mmap
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+mnt, back = os.environ["MNT"], os.environ["BACK"]
+_gate = int(os.environ.get("GATE") or 0)
+MB = 1 << 20
+_BLOCKER = "lost+found/blocker.pt"
+
+
+def data(seed, size):
+	"""Bytes that depend on nothing but these."""
+	return random.Random(seed).randbytes(size)
+
+
+def safetensors(seed, size):
+	"""A whole file of one tensor; others of the name *.safetensors are refused."""
+	header = json.dumps({"t": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+	return len(header).to_bytes(8, "little") + header + data(seed, size)
+
+
+def save(path, content, flags=os.O_TRUNC, mode=0o644, step=MB):
+	fd = os.open(path, os.O_CREAT | os.O_WRONLY | flags, mode)
+	try:
+		for at in range(0, len(content), step):
+			part = content[at:at + step]
+			assert os.write(fd, part) == len(part)
+	finally:
+		os.close(fd)
+
+
+def read(path):
+	with open(path, "rb") as file:
+		return file.read()
+
+
+def inode(path):
+	return os.stat(path).st_ino
+
+
+def wait(what, seconds=30):
+	end = time.monotonic() + seconds
+	while not what():
+		assert time.monotonic() < end, "not within %d s" % seconds
+		time.sleep(0.02)
+
+
+def status():
+	out = subprocess.run([os.environ["CKPTFS"], "status", "--json", mnt], check=True, stdout=subprocess.PIPE).stdout
+	return json.loads(out)
+
+
+def pending():
+	"""The saves that are not over: {path: state}."""
+	return {g["path"]: g["state"] for g in status()["pending"] if g["path"] != _BLOCKER}
+
+
+def published():
+	"""Waits until all are."""
+	wait(lambda: not pending())
+
+
+def failures():
+	with open(mnt + "/.ckptfs/failures.json", encoding="utf-8") as file:
+		return json.load(file)
+
+
+def verify(path, want=0):
+	run = subprocess.run([os.environ["CKPTFS"], "verify", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+	assert run.returncode == want, run.stdout.decode()
+
+
+def staging(directory=None):
+	"""The hidden names on the backing."""
+	return [name for name in os.listdir(directory or back) if name.startswith(".ckptfs-")]
+
+
+def names(directory=None):
+	"""As the mount lists them."""
+	return sorted(name for name in os.listdir(directory or mnt) if name != "lost+found")
+
+
+def fails(error, call, *args):
+	try:
+		call(*args)
+	except OSError as e:
+		assert e.errno == error, (errno.errorcode[e.errno], "not", errno.errorcode[error])
+	else:
+		raise AssertionError("should have failed: " + errno.errorcode[error])
+
+
+@contextlib.contextmanager
+def gate_closed():
+	"""Nothing reaches the storage meanwhile."""
+	os.kill(_gate, signal.SIGSTOP)
+	wait(lambda: "\nState:\tT" in open("/proc/%d/status" % _gate, encoding="utf-8").read())
+	try:
+		yield
+	finally:
+		os.kill(_gate, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def flush_held():
+	"""Nothing is flushed meanwhile, in a mount with flush_depth=1 of a gated filesystem: one chunk is on its way and
+	does not arrive."""
+	with gate_closed():
+		save(mnt + "/" + _BLOCKER, bytes(65536))
+		wait(lambda: status()["flush"]["in_flight"])
+		yield
+	wait(lambda: all(g["path"] != _BLOCKER for g in status()["pending"]))
+
+
+def child(main):
+	"""Runs main() in another process. Its pid."""
+	pid = os.fork()
+	if pid == 0:
+		try:
+			main()
+			os._exit(0)
+		except BaseException: # pylint: disable=broad-except
+			traceback.print_exc()
+			os._exit(1)
+	return pid
+
+
+def reap(pid):
+	"""How it ended, as subprocess tells."""
+	return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
