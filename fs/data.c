@@ -15,7 +15,7 @@
 #define BULK_MIN ((size_t)256 << 10)
 
 /* How often, and for how long, a write asks a full backing again. */
-#define FULL_NAPS   10
+#define FULL_NAPS   100
 #define FULL_NAP_NS (2 * NSEC_PER_MSEC)
 
 /* With less room than this (and what is on its way) the backing is asked write by write. */

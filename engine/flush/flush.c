@@ -5,8 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
@@ -14,7 +12,6 @@
 #include "engine/flush/io.h"
 
 #define AGE_NS		 (2 * NSEC_PER_SEC) /* a chunk that is not written on to its end goes anyway */
-#define FLUSH_NICE	 5
 #define TICK_NS		 (200 * NSEC_PER_MSEC)
 #define FIRST_PAUSE_NS	 (10 * NSEC_PER_MSEC)
 #define LONGEST_PAUSE_NS NSEC_PER_SEC
@@ -239,8 +236,6 @@ static void *flush_main(void *arg)
 	struct cache *c = f->cache;
 	uint64_t swept = 0;
 
-	/* Programs wait for what is absorbed, not for what is flushed. */
-	setpriority(PRIO_PROCESS, (id_t)gettid(), FLUSH_NICE);
 	pthread_mutex_lock(&c->lock);
 	while (!f->ending || f->nr_busy || !list_empty(&f->retrying)) {
 		struct timespec until;
