@@ -8,6 +8,7 @@ needs_fuse
 BACK=$TEST_TMP/back MNT=$TEST_TMP/mnt
 mkdir "$BACK" "$MNT"
 for signal in TERM INT HUP; do
+	rm -f "$TEST_TMP/log" # the one of the round before also says what is waited for
 	"$CKPTFS" mount -f -o host_cache_size=64M "$BACK" "$MNT" >"$TEST_TMP/log" 2>&1 &
 	daemon=$!
 	wait_until 10 grep -q "Ctrl-C unmounts" "$TEST_TMP/log"

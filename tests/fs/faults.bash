@@ -53,6 +53,14 @@ waits_in() {
 	status_is "s['requests']['in_flight'] >= $1"
 }
 
+# waits_as OP...: for each a request of that name (a beginning is enough) has waited for a second.
+waits_as() {
+	local op
+	for op; do
+		status_is "any(w['op'].startswith('$op') for w in s['requests']['waiting'])" || return
+	done
+}
+
 # failures_of EXPRESSION: evaluated in Python with f, the list of failures.json (in $CONTROL_DIR, where that is set).
 failures_of() {
 	"$PYTHON" -c 'import json, sys; f = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \

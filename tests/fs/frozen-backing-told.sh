@@ -19,7 +19,7 @@ start_op write
 start_op rename
 expect_ok fsfreeze -f "$BACK"
 go write rename
-wait_until 10 waits_in 2
+wait_until 10 waits_as WRITE RENAME # a lookup on the way is not enough
 kill -9 "${WAITER[rename]}"
 assert_gone_soon "${WAITER[rename]}"
 wait_until 5 grep -E "RENAME2? of 'rename' \(pid ${WAITER[rename]}\) was interrupted after waiting [0-9.]+ s" "$LOG"
