@@ -38,6 +38,24 @@ ssize_t data_read(struct fs *fs, struct handle *h, void *buf, size_t size, off_t
 	return n;
 }
 
+size_t data_pin(struct fs *fs, struct handle *h, size_t size, off_t off, struct content_pins *p)
+{
+	struct content *ct = save_content(fs, h->node);
+	size_t n = 0;
+
+	if (ct && !late_wait(fs->tree, h->node))
+		n = content_pin(ct, size, (uint64_t)off, p);
+	if (!n)
+		content_put(ct);
+	return n;
+}
+
+void data_unpin(struct content_pins *p)
+{
+	content_unpin(p);
+	content_put(p->content);
+}
+
 /* --- to the backing --- */
 
 /*

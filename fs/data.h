@@ -17,6 +17,10 @@
 
 ssize_t data_read(struct fs *fs, struct handle *h, void *buf, size_t size, off_t off);
 
+/* The same where it lies, if the cache has all of it; else 0. After another result, data_unpin. */
+size_t data_pin(struct fs *fs, struct handle *h, size_t size, off_t off, struct content_pins *p);
+void data_unpin(struct content_pins *p);
+
 /*
  * A program's write; @key says by which process (the kernel's lock owner), @rwf which RWF_ flags
  * its open stands for. How much was taken, or -errno.

@@ -99,7 +99,7 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 	}
 	h = err ? NULL : handle_create(fs->tree, n, fd, fi->flags);
 	if (!h) {
-		generation_put(g);
+		save_not_opened(g);
 		return err ? err : -ENOMEM;
 	}
 	save_opened(h, g);
@@ -159,13 +159,13 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 		fd = AS_CALLER(c, backing_create(b, at.fd, name, flags, mode, &created));
 	tree_fd_put(fs->tree, &at);
 	if (fd < 0) {
-		generation_put(g);
+		save_not_opened(g);
 		return fd == -ELOOP || fd == -ENXIO ? -ESTALE : gone_dir(fs, dir, fd);
 	}
 	err = tree_adopt(fs->tree, dir, name, fd, created, &n, &stx);
 	if (err) {
 		close(fd);
-		generation_put(g);
+		save_not_opened(g);
 		return err;
 	}
 	fill_entry(fs, n, &stx, entry);
@@ -181,7 +181,7 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 		open_begin(fs, h, &stx, fi);
 		fi->fh = h->id;
 	} else {
-		generation_put(g);
+		save_not_opened(g);
 		tree_forget(fs->tree, n->id, 1);
 	}
 	node_put(fs->tree, n);
@@ -226,6 +226,7 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 {
 	struct fs *fs = req_fs(req);
 	void *buf = requests_data_buffer();
+	struct content_pins pins;
 	struct handle *h;
 	ssize_t n;
 
@@ -238,13 +239,19 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 		return;
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
-	n = data_read(fs, h, buf, size, off);
-	if (n < 0) {
-		reply_result(req, "read", id, NULL, (int)n);
+	n = (ssize_t)data_pin(fs, h, size, off, &pins);
+	if (n) {
+		fuse_reply_iov(req, pins.bytes, (int)pins.nr);
+		data_unpin(&pins);
 	} else {
-		atomic_fetch_add(&fs->engine->metrics.read_bytes, (uint64_t)n);
-		fuse_reply_buf(req, buf, (size_t)n);
+		n = data_read(fs, h, buf, size, off);
+		if (n < 0)
+			reply_result(req, "read", id, NULL, (int)n);
+		else
+			fuse_reply_buf(req, buf, (size_t)n);
 	}
+	if (n > 0)
+		atomic_fetch_add(&fs->engine->metrics.read_bytes, (uint64_t)n);
 	finish_handle(fs, h);
 }
 

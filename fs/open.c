@@ -186,7 +186,7 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx
 	}
 	unregister_backing(fs, spare);
 	fi->direct_io = mode == IO_DIRECT || (mode == IO_PASSTHROUGH && writes(h));
-	fi->noflush = !writes(h); /* nothing to write back, and no writer's death to notice */
+	fi->noflush = !writes(h) && !h->generation; /* nothing to write back, and no writer's death to notice */
 	if (mode == IO_PASSTHROUGH) {
 		requests_open_extra(WIRE_FOPEN_PASSTHROUGH, id);
 		atomic_fetch_add(&fs->engine->metrics.passthrough_opens, 1);

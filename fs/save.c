@@ -128,7 +128,7 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 	if (!fs->engine->units || !changes(flags))
 		return 0;
 	*g = units_find_inode(fs->engine->units, &id);
-	if (*g && generation_is_open(*g)) {
+	if (*g && generation_open(*g)) {
 		err = flags & O_TRUNC ? generation_change(*g) : 0;
 		if (!err && flags & O_TRUNC) {
 			err = content_truncate((*g)->content, 0);
@@ -136,6 +136,7 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 		}
 		if (!err)
 			return 0;
+		generation_released(*g);
 	}
 	/* What is closed already keeps its bytes; to change some of them they must be there. */
 	if (*g && (!err || err == -EEXIST) && !(flags & O_TRUNC))
@@ -166,7 +167,20 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		return flags & O_EXCL ? -EEXIST : -ESTALE; /* the kernel opens it instead */
 	if (err != -ENOENT)
 		return err;
-	return generation_begin(fs->engine->units, c, at, &dir_id, name, mode, -1, false, g);
+	err = generation_begin(fs->engine->units, c, at, &dir_id, name, mode, -1, false, g);
+	if (!err && !generation_open(*g)) { /* given up already: this took very long */
+		generation_put(*g);
+		*g = NULL;
+		err = -ESTALE;
+	}
+	return err;
+}
+
+void save_not_opened(struct generation *g)
+{
+	if (g)
+		generation_released(g);
+	generation_put(g);
 }
 
 void save_opened(struct handle *h, struct generation *g)
@@ -176,7 +190,6 @@ void save_opened(struct handle *h, struct generation *g)
 		return;
 	content_get(g->content);
 	h->content = g->content;
-	generation_opened(g);
 }
 
 /* --- names --- */
@@ -209,26 +222,35 @@ static int unlink_published(struct fs *fs, const struct caller *c, const struct 
 	return err;
 }
 
+struct removal {
+	struct fs *fs;
+	const struct caller *c;
+	const struct save_name *name;
+};
+
+static int remove_from_backing(void *removal)
+{
+	struct removal *r = removal;
+
+	return AS_CALLER(
+		r->c, backing_unlink(&r->fs->engine->backing, r->name->at, r->name->name, false));
+}
+
 int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
+	struct removal removal = {fs, c, n};
 	struct inode_id dir = node_inode(n->dir);
 	struct generation *g;
-	int err, gone;
+	int err;
 
 	if (!fs->engine->units)
-		return AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+		return remove_from_backing(&removal);
 	if (rules_reserved(n->name))
 		return -ENOENT;
 	g = units_find(fs->engine->units, &dir, n->name);
-	if (!g)
-		return unlink_published(fs, c, n);
-	/* First what it was to replace: should that be refused, nothing has happened. */
-	gone = AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
-	err = gone && gone != -ENOENT ? gone : generation_drop(g);
-	if (err == -EEXIST)
-		err = AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+	err = g ? generation_unlink(g, remove_from_backing, &removal) : -EEXIST;
 	generation_put(g);
-	return err == -ENOENT && !gone ? 0 : err;
+	return err == -EEXIST ? unlink_published(fs, c, n) : err;
 }
 
 /* A file of the backing that gets the name of a unit: whole, at any crash, as any unit is. */
@@ -247,6 +269,21 @@ static int make_durable(struct fs *fs, const struct save_name *n, mode_t mode)
 	close(pin);
 	if (fd < 0)
 		return fd == -EACCES ? 0 : fd;
+	err = backing_sync(b, fd, false);
+	close(fd);
+	return err;
+}
+
+/* The same for the name that it has got: then it is committed, which `wait` promises of a unit. */
+static int make_name_durable(struct fs *fs, const struct save_name *n)
+{
+	struct backing *b = &fs->engine->backing;
+	int fd, err;
+
+	creds_restore();
+	fd = backing_reopen(b, n->at, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return fd;
 	err = backing_sync(b, fd, false);
 	close(fd);
 	return err;
@@ -309,9 +346,13 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
 		       const struct save_name *to, unsigned flags, struct generation *replaced)
 {
-	struct inode_id to_dir = node_inode(to->dir);
+	struct inode_id to_dir = node_inode(to->dir), id;
+	struct content *old = NULL;
+	mode_t mode;
 	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
 
+	if (!err && !(flags & RENAME_EXCHANGE) && !look(fs, to, &id, &mode))
+		old = content_find(fs->engine->contents, &id);
 	if (!err)
 		err = data_first(fs, from, rules_single_file(to->name));
 	if (!err)
@@ -319,11 +360,15 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 						  to->at, to->name, flags));
 	if (!err && replaced && !(flags & RENAME_EXCHANGE))
 		generation_drop(replaced);
+	if (!err && old)
+		content_forget(
+			old); /* else the cache would keep the blocks of a file that is gone */
+	content_put(old);
 	if (!err)
 		tree_moved(fs->tree, to->dir, to->name);
 	if (!err && flags & RENAME_EXCHANGE)
 		tree_moved(fs->tree, from->dir, from->name);
-	return err;
+	return err || !rules_single_file(to->name) ? err : make_name_durable(fs, to);
 }
 
 /* Two names change places only when both are on the backing. Either generation may be NULL. */

@@ -13,8 +13,8 @@
 #include "fs/fs.h"
 
 /*
- * Before @n is opened with @flags: for writing to a unit, *@g is the generation that it joins, referenced;
- * else NULL. -ESTALE: look the name up again. Otherwise 0 or -errno.
+ * Before @n is opened with @flags: for writing to a unit, *@g is the generation that it joins, referenced
+ * and counted as open, until save_opened or save_not_opened; else NULL. -ESTALE: look the name up again. Otherwise 0 or -errno.
  */
 int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 	      struct generation **g);
@@ -28,6 +28,9 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 
 /* Binds an open to its generation; the handle takes over the reference. @g may be NULL. */
 void save_opened(struct handle *h, struct generation *g);
+
+/* The open came to nothing. @g may be NULL. */
+void save_not_opened(struct generation *g);
 
 /* What the cache knows of the inode of @n, referenced, or NULL. */
 struct content *save_content(struct fs *fs, const struct node *n);

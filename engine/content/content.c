@@ -507,6 +507,48 @@ ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t
 	return (ssize_t)done;
 }
 
+/* Lock held. */
+static void unpin(struct content_pins *p)
+{
+	while (p->nr)
+		unuse(p->content, p->chunks[--p->nr]);
+}
+
+size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_pins *p)
+{
+	struct cache *c = ct->all->cache;
+	size_t done = 0;
+	LOCK_SCOPE(&c->lock);
+
+	*p = (struct content_pins){.content = ct};
+	if ((ct->error && ct->staged) || off >= ct->size)
+		return 0;
+	if (len > ct->size - off)
+		len = ct->size - off;
+	while (done < len) {
+		uint64_t at = off + done;
+		struct chunk *ck = cache_find(c, ct, at / c->chunk_size);
+		uint32_t a = (uint32_t)(at % c->chunk_size);
+		size_t n = c->chunk_size - a < len - done ? c->chunk_size - a : len - done;
+
+		if (!ck || p->nr == CONTENT_PINS || a < ck->lo || a + n > ck->hi) {
+			unpin(p);
+			return 0;
+		}
+		p->bytes[p->nr] = (struct iovec){chunk_data(c, ck) + a, n};
+		p->chunks[p->nr++] = ck;
+		ck->users++;
+		done += n;
+	}
+	return done;
+}
+
+void content_unpin(struct content_pins *p)
+{
+	LOCK_SCOPE(&p->content->all->cache->lock);
+	unpin(p);
+}
+
 ssize_t content_source_read(void *content, void *buf, size_t len, uint64_t off)
 {
 	struct content *ct = content;
@@ -675,6 +717,12 @@ int content_write_back(struct content *ct)
 	return err;
 }
 
+void content_hurry(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	hurry(ct, ct->all->cache->turns);
+}
+
 bool content_rests(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
@@ -771,7 +819,7 @@ void content_fail(struct content *ct, int err)
 		pthread_cond_broadcast(&ct->settled);
 	}
 	if (first && ct->all->failed)
-		ct->all->failed(ct->all->failed_arg, &ct->id, err);
+		ct->all->failed(ct->all->arg, &ct->id, err);
 }
 
 static struct statx_timestamp timestamp(uint64_t ns)
@@ -961,12 +1009,14 @@ void content_digest(struct flight *f)
 void content_landed(struct flight *f, int err)
 {
 	struct content *ct = f->content;
-	struct cache *c = ct->all->cache;
+	struct contents *all = ct->all;
+	struct cache *c = all->cache;
 	struct chunk *ck = f->chunk;
+	bool rests;
 
 	if (err)
 		content_fail(ct, err);
-	LOCK_SCOPE(&c->lock);
+	pthread_mutex_lock(&c->lock);
 	ct->nr_submitted--;
 	if (f->off + f->len > ct->backing_end)
 		ct->backing_end = f->off + f->len;
@@ -974,9 +1024,13 @@ void content_landed(struct flight *f, int err)
 	list_del(&ck->mine);
 	list_append(&ct->clean, &ck->mine);
 	cache_set_state(c, ck, CHUNK_CLEAN);
+	rests = ct->staged && list_empty(&ct->dirty);
 	if (!ct->staged || ct->error)
 		empty_chunk(ct, ck);
 	pthread_cond_broadcast(&ct->settled);
 	if (cache_pressed(c))
 		cache_serve_waiting(c);
+	pthread_mutex_unlock(&c->lock);
+	if (rests && all->rested)
+		all->rested(all->arg);
 }

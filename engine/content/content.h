@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "engine/backing/backing.h"
 #include "engine/backing/creds.h"
@@ -69,7 +70,9 @@ struct contents {
 	bool ending;	    /* cache lock: nothing is waited for any more */
 	/* Called, without locks, when a flush of @ct failed for good. */
 	void (*failed)(void *arg, const struct inode_id *id, int err);
-	void *failed_arg;
+	/* Called, without locks, when nothing of a staged content is dirty any more. */
+	void (*rested)(void *arg);
+	void *arg;
 };
 
 int contents_create(struct contents **out, struct cache *cache, struct backing *backing);
@@ -107,6 +110,20 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 /* Reads until @len or the end of the file. What is not cached is read from @fd. */
 ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t off);
 
+/*
+ * The same without a copy, if all of it is cached in CONTENT_PINS chunks or fewer: then the bytes
+ * stay where they are until content_unpin. Returns how many there are, or 0: content_read it.
+ */
+#define CONTENT_PINS 18
+struct content_pins {
+	struct content *content;
+	struct chunk *chunks[CONTENT_PINS];
+	struct iovec bytes[CONTENT_PINS];
+	unsigned nr;
+};
+size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_pins *p);
+void content_unpin(struct content_pins *p);
+
 /* Cuts or extends it. 0 or -errno. */
 int content_truncate(struct content *ct, uint64_t size);
 
@@ -116,6 +133,9 @@ int content_truncate(struct content *ct, uint64_t size);
  * of it is cached any more, it fails for good.
  */
 int content_write_back(struct content *ct);
+
+/* Has all that is dirty now flushed as soon as it can be. */
+void content_hurry(struct content *ct);
 
 /* Is nothing dirty, and nobody writing? */
 bool content_rests(struct content *ct);

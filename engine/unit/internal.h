@@ -27,9 +27,10 @@ struct units {
 	void *name_arg; /* const once mounted, as is name */
 	pthread_mutex_t lock;
 	/* lock */
-	pthread_cond_t changed;
-	struct list litter; /* failed: their staging files are to be removed; each referenced */
-	struct list live;   /* generations that have not ended, oldest first */
+	pthread_cond_t changed; /* for who waits for a generation */
+	pthread_cond_t work;	/* for the publishers: one may be ready, or is litter */
+	struct list litter;	/* failed: their staging files are to be removed; each referenced */
+	struct list live;	/* generations that have not ended, oldest first */
 	struct history history;
 	uint64_t nr_committed, nr_failed;
 	unsigned nr_publishers;
@@ -44,6 +45,9 @@ struct generation *units_find_staging(struct units *us, const char *staging);
 
 /* Waits a moment for a change. -EINTR if the call was given up. */
 int units_wait(struct units *us);
+
+/* Lock held. Waits a moment for something to publish, for which time alone may be the reason, too. */
+void units_wait_for_work(struct units *us);
 
 /*
  * Ends it as failed, with @reason for people. Takes the lock. Whoever holds it in

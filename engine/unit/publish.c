@@ -45,6 +45,29 @@ static bool is_over(struct generation *g)
 	return us->ending || (us->given_up && us->given_up()) || content_error(g->content);
 }
 
+/*
+ * What failed, and may not fail again: is it worth another try later? Others are published
+ * meanwhile.
+ */
+static bool try_again(struct generation *g, int err)
+{
+	struct units *us = g->units;
+	uint64_t now = clock_mono_ns();
+
+	if (!flush_error_may_pass(err) || is_over(g))
+		return false;
+	LOCK_SCOPE(&us->lock);
+	if (!g->failing_ns) {
+		g->failing_ns = now;
+		g->pause_ns = FIRST_PAUSE_NS;
+	} else if (now - g->failing_ns > us->retry_ns) {
+		return false;
+	}
+	g->again_ns = now + g->pause_ns;
+	g->pause_ns = g->pause_ns < MOST_PAUSE_NS ? g->pause_ns * 2 : MOST_PAUSE_NS;
+	return true;
+}
+
 /* Evaluates @expr until it works, fails for good, or has failed for io_retry_s. */
 #define RETRY(g, expr) \
 	({ \
@@ -139,7 +162,7 @@ static int check_target(struct generation *g, int dir, const char *name, struct 
 	struct inode_id id, expected;
 	struct statx stx;
 	bool replaces;
-	int err = RETRY(g, backing_stat_at(b, dir, name, &stx));
+	int err = backing_stat_at(b, dir, name, &stx);
 
 	if (err && err != -ENOENT)
 		return FAIL(e, -err, PUBLISH_FAILED, name, "looking at its name", strerror(-err),
@@ -216,8 +239,8 @@ static void forget_replaced(struct generation *g)
 	content_put(old);
 }
 
-/* All of it, for a generation that nobody writes any more. */
-static int publish(struct generation *g, struct error *e)
+/* All of it, for a generation that nobody writes any more. *@named: it has got as far as its name. */
+static int publish(struct generation *g, bool *named, struct error *e)
 {
 	struct units *us = g->units;
 	struct content *ct = g->content;
@@ -246,18 +269,19 @@ static int publish(struct generation *g, struct error *e)
 	err = digest(g, size, hex, e);
 	if (err)
 		return err;
-	err = RETRY(g, seal(g, hex, size, &mtime_ns, &step));
+	err = seal(g, hex, size, &mtime_ns, &step);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
 	err = check_target(g, dir, name, e);
 	if (err)
 		return err;
 	step = "giving it its name";
-	err = RETRY(g, generation_move(g, dir, dir, name));
+	err = generation_move(g, dir, dir, name);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
+	*named = true;
 	tell_others(g);
-	err = RETRY(g, sync_dir(g, dir));
+	err = RETRY(g, sync_dir(g, dir)); /* here it has its name, and is not given up again */
 	if (err)
 		return FAIL(e, -err, PUBLISH_UNSYNCED, path, strerror(-err), path);
 	content_published(ct, mtime_ns);
@@ -276,51 +300,44 @@ static void forget(struct generation *g)
 	creds_restore();
 }
 
-/* Lock held. Is an older one of its name still to be published? */
+/* Lock held. Is an older one of its name still to be published, or any being published right now? */
 static bool must_wait(struct generation *g)
 {
 	struct list *l;
+	bool older = true;
 
 	list_for_each (l, &g->units->live) {
 		struct generation *o = container_of(l, struct generation, link);
 
 		if (o == g)
-			return false;
-		if (o->state != GENERATION_OPEN &&
-		    same_inode(&o->target.dir_id, &g->target.dir_id) &&
-		    !strcmp(o->target.name, g->target.name))
+			older = false;
+		else if ((older ? o->state != GENERATION_OPEN
+				: o->state == GENERATION_PUBLISHING) &&
+			 same_inode(&o->target.dir_id, &g->target.dir_id) &&
+			 !strcmp(o->target.name, g->target.name))
 			return true;
 	}
 	return false;
 }
 
+/* @g is in GENERATION_PUBLISHING, which is this thread's alone. */
 static void work_on(struct generation *g)
 {
 	struct units *us = g->units;
 	struct error e = {0};
-	bool needless;
-	int err = content_write_back(g->content);
+	bool needless, named = false;
+	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		g->working = false;
-		if (g->state != GENERATION_SEALED || err || g->nr_changing || must_wait(g)) {
-			pthread_cond_broadcast(&us->changed);
-			return; /* written again, removed, failed, or renamed: it is chosen again */
-		}
-		if (!content_rests(g->content)) {
-			units_wait(us);
-			return; /* so it is by one thread of a program while another closes */
-		}
-		g->working = true;
-		g->state = GENERATION_PUBLISHING;
 		needless = g->overtaken || g->abandoned || (g->inherited && !g->changed);
 	}
 	if (needless)
 		forget(g);
 	else
-		err = publish(g, &e);
+		err = publish(g, &named, &e);
 	if (err) {
-		if (!us->ending) /* else it stays in staging, for fsck */
+		/* What the end of the mount interrupts stays in staging, for fsck. */
+		if (!us->ending && (named || !try_again(g, err)))
 			generation_fail(g, err, e.text);
 		generation_let_go(g, GENERATION_SEALED);
 	} else {
@@ -328,10 +345,6 @@ static void work_on(struct generation *g)
 		g->err = 0; /* what became of its program meanwhile comes too late */
 		g->reason[0] = '\0';
 		generation_end(g, needless ? GENERATION_DROPPED : GENERATION_COMMITTED);
-	}
-	{
-		LOCK_SCOPE(&us->lock);
-		g->working = false;
 	}
 }
 
@@ -355,7 +368,7 @@ static struct generation *choose(struct units *us)
 		struct generation *g = container_of(l, struct generation, link);
 
 		give_up_abandoned(g, now);
-		if (g->state != GENERATION_SEALED || g->working || g->nr_changing || must_wait(g))
+		if (g->state != GENERATION_SEALED || g->nr_changing || g->again_ns > now)
 			continue;
 		/*
 		 * All who wrote have closed it, but a descriptor is left somewhere (a fork, a dup, a
@@ -364,7 +377,9 @@ static struct generation *choose(struct units *us)
 		if (g->nr_handles && !g->hurried && !g->durable_calls &&
 		    now - g->closed_ns < us->quiet_ns)
 			continue;
-		return g;
+		/* One thread of a program may still write while another closes. */
+		if (content_rests(g->content) && !must_wait(g))
+			return g;
 	}
 	return NULL;
 }
@@ -397,10 +412,10 @@ void *publisher_main(void *units)
 			continue;
 		g = choose(us);
 		if (!g) {
-			units_wait(us);
+			units_wait_for_work(us);
 			continue;
 		}
-		g->working = true;
+		g->state = GENERATION_PUBLISHING;
 		g->refs++;
 		pthread_mutex_unlock(&us->lock);
 		work_on(g);

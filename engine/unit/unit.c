@@ -65,6 +65,14 @@ static void content_failed(void *units, const struct inode_id *id, int err)
 	failures_add(us->failures, (uid_t)-1, "flush", path, -err, text);
 }
 
+static void content_rested(void *units)
+{
+	struct units *us = units;
+	LOCK_SCOPE(&us->lock);
+
+	pthread_cond_signal(&us->work);
+}
+
 int units_create(struct units **out, struct contents *contents, struct failures *failures,
 		 unsigned retry_s, unsigned quiet_s, bool (*given_up)(void), struct error *e)
 {
@@ -80,10 +88,12 @@ int units_create(struct units **out, struct contents *contents, struct failures 
 	us->quiet_ns = quiet_s * NSEC_PER_SEC;
 	pthread_mutex_init(&us->lock, NULL);
 	pthread_cond_init(&us->changed, NULL);
+	pthread_cond_init(&us->work, NULL);
 	list_init(&us->live);
 	list_init(&us->litter);
-	contents->failed_arg = us;
+	contents->arg = us;
 	contents->failed = content_failed;
+	contents->rested = content_rested;
 	for (; us->nr_publishers < PUBLISHERS; us->nr_publishers++)
 		if (pthread_create(&us->publishers[us->nr_publishers], NULL, publisher_main, us))
 			break;
@@ -102,6 +112,7 @@ void units_stop(struct units *us)
 		LOCK_SCOPE(&us->lock);
 		us->ending = true;
 		pthread_cond_broadcast(&us->changed);
+		pthread_cond_broadcast(&us->work);
 	}
 	contents_end(us->contents);
 	while (us->nr_publishers)
@@ -124,6 +135,7 @@ void units_destroy(struct units *us)
 		return;
 	history_finish(&us->history);
 	pthread_cond_destroy(&us->changed);
+	pthread_cond_destroy(&us->work);
 	pthread_mutex_destroy(&us->lock);
 	free(us);
 }
@@ -152,21 +164,54 @@ void generation_path(struct generation *g, char *buf, size_t size)
 		snprintf(buf, size, "%s", name);
 }
 
-int units_wait(struct units *us)
+static void wait_a_moment(struct units *us, pthread_cond_t *cond)
 {
 	uint64_t ns = clock_mono_ns() + POLL_NS;
 	struct timespec until = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
 				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
 
+	pthread_cond_clockwait(cond, &us->lock, CLOCK_MONOTONIC, &until);
+}
+
+int units_wait(struct units *us)
+{
 	if (us->given_up && us->given_up())
 		return -EINTR;
-	pthread_cond_clockwait(&us->changed, &us->lock, CLOCK_MONOTONIC, &until);
+	wait_a_moment(us, &us->changed);
 	return 0;
+}
+
+void units_wait_for_work(struct units *us)
+{
+	wait_a_moment(us, &us->work);
 }
 
 /* --- the beginning --- */
 
-/* The attributes of a file that is to be replaced go over to what replaces it, but its digest. */
+static bool begins_as_one_of(const char *text, const char *const *beginnings)
+{
+	while (*beginnings && strncmp(text, *beginnings, strlen(*beginnings)))
+		beginnings++;
+	return *beginnings;
+}
+
+/*
+ * Do attributes of this name go over from a file to what replaces it? Not its digest, nor what any
+ * write clears, nor what filesystems note about the one inode.
+ */
+static bool is_inherited(const char *xattr)
+{
+	static const char *const some[] = {"user.", "trusted.", "security.",
+					   "system.posix_acl_access", NULL};
+	static const char *const but[] = {"user.ckptfs.", "security.capability", "security.ima",
+					  "security.evm", "trusted.glusterfs.",	 "trusted.gfid",
+					  "trusted.afr.", "trusted.overlay.",	 "trusted.lov",
+					  "trusted.lma",  "trusted.link",	 "trusted.fid",
+					  "trusted.som",  "trusted.hsm",	 NULL};
+
+	return begins_as_one_of(xattr, some) && !begins_as_one_of(xattr, but);
+}
+
 static int copy_xattrs(struct backing *b, int from, int to)
 {
 	__cleanup_free char *names = malloc(MAX_XATTR), *value = malloc(MAX_XATTR);
@@ -176,7 +221,7 @@ static int copy_xattrs(struct backing *b, int from, int to)
 		const char *name = names + at;
 		ssize_t n;
 
-		if (!strncmp(name, "user.ckptfs.", 12))
+		if (!is_inherited(name))
 			continue;
 		n = backing_getxattr(b, from, name, value, MAX_XATTR);
 		if (n >= 0)
@@ -208,6 +253,12 @@ static int copy_bytes(struct units *us, int from, int to, uint64_t size)
 	return 0;
 }
 
+/* What a write leaves of a mode. */
+static mode_t written_mode(mode_t mode)
+{
+	return mode & 07777 & ~(mode_t)(S_ISUID | (mode & S_IXGRP ? S_ISGID : 0));
+}
+
 static int take_over(struct units *us, int old, int fd, const struct statx *was, bool copy)
 {
 	struct backing *b = us->contents->backing;
@@ -221,7 +272,7 @@ static int take_over(struct units *us, int old, int fd, const struct statx *was,
 	if (err == -ENODATA || err == -EOPNOTSUPP)
 		err = 0;
 	if (!err)
-		err = backing_chmod(b, fd, was->stx_mode & 07777);
+		err = backing_chmod(b, fd, written_mode(was->stx_mode));
 	if (!err)
 		err = copy_xattrs(b, old, fd);
 	if (!err && copy)
@@ -475,7 +526,7 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	/* Whoever found out must not wait for the backing; a publisher may. */
 	LOCK_SCOPE(&us->lock);
 	list_append(&us->litter, &g->link);
-	pthread_cond_broadcast(&us->changed);
+	pthread_cond_signal(&us->work);
 }
 
 bool generation_let_go(struct generation *g, enum generation_state state)
@@ -488,6 +539,7 @@ bool generation_let_go(struct generation *g, enum generation_state state)
 		err = g->err;
 		memcpy(reason, g->reason, sizeof(reason));
 		pthread_cond_broadcast(&g->units->changed);
+		pthread_cond_signal(&g->units->work);
 	}
 	if (err)
 		generation_fail(g, err, reason);
@@ -519,25 +571,30 @@ static void settle_state(struct generation *g)
 	if (g->state == GENERATION_OPEN && closed) {
 		g->state = GENERATION_SEALED;
 		g->closed_ns = clock_mono_ns();
+		content_hurry(g->content);
+		pthread_cond_signal(&g->units->work);
 	} else if (g->state == GENERATION_SEALED && !closed) {
 		g->state = GENERATION_OPEN;
 	}
 	pthread_cond_broadcast(&g->units->changed);
 }
 
-void generation_opened(struct generation *g)
+bool generation_open(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
+	if (g->state != GENERATION_OPEN)
+		return false;
 	g->nr_handles++;
-	g->abandoned = false;
-	settle_state(g);
+	return true;
 }
 
 void generation_released(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
 	g->nr_handles--;
-	settle_state(g);
+	/* An open whose program never learnt of it was no save: the publishers give it up. */
+	if (g->flushed || !list_empty(&g->writers))
+		settle_state(g);
 }
 
 static struct writer *writer_of(struct generation *g, uint64_t key, bool make)
@@ -579,8 +636,8 @@ static int begin_change(struct generation *g)
 void generation_changed(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
-	g->nr_changing--;
-	pthread_cond_broadcast(&g->units->changed);
+	if (--g->nr_changing == 0 && g->state == GENERATION_SEALED)
+		pthread_cond_signal(&g->units->work);
 }
 
 int generation_change(struct generation *g)
@@ -690,7 +747,7 @@ int generation_wait(struct generation *g)
 	LOCK_SCOPE(&us->lock);
 
 	g->hurried = true;
-	pthread_cond_broadcast(&us->changed);
+	pthread_cond_signal(&us->work);
 	while (!err && (g->state == GENERATION_SEALED || g->state == GENERATION_PUBLISHING))
 		err = units_wait(us);
 	return err ? err : g->state == GENERATION_FAILED ? g->err : 0;
@@ -710,27 +767,30 @@ static int hold_still(struct generation *g)
 	return g->state == GENERATION_COMMITTED ? -EEXIST : 0;
 }
 
-static int drop(struct generation *g)
+/* Has been ended as dropped, and is referenced. */
+static void clear_dropped(struct generation *g, bool unused)
 {
-	struct units *us = g->units;
-	bool unused;
-	int err;
-	{
-		LOCK_SCOPE(&us->lock);
-		err = hold_still(g);
-		if (err || (g->state != GENERATION_OPEN && g->state != GENERATION_SEALED))
-			return err;
-		g->refs++;
-		generation_end(g, GENERATION_DROPPED);
-		unused = !g->nr_handles;
-	}
 	if (unused)
 		content_discard(g->content);
 	/* Who has it open goes on with it; its bytes are nobody's after that. */
 	AS_CALLER(&g->owner,
-		  backing_unlink(us->contents->backing, g->target.dir, g->staging, false));
+		  backing_unlink(g->units->contents->backing, g->target.dir, g->staging, false));
 	creds_restore();
-	generation_put(g);
+}
+
+static int drop(struct generation *g)
+{
+	bool unused;
+	int err;
+	{
+		LOCK_SCOPE(&g->units->lock);
+		err = hold_still(g);
+		if (err || (g->state != GENERATION_OPEN && g->state != GENERATION_SEALED))
+			return err;
+		generation_end(g, GENERATION_DROPPED);
+		unused = !g->nr_handles;
+	}
+	clear_dropped(g, unused);
 	return 0;
 }
 
@@ -833,6 +893,31 @@ static int hold(struct generation *g, const struct inode_id *dir_id, enum genera
 	return 0;
 }
 
+int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg)
+{
+	enum generation_state was = GENERATION_OPEN;
+	int err = generation_drop_older(g), from;
+	bool unused;
+
+	if (err && err != -EEXIST)
+		return err;
+	err = hold(g, &g->target.dir_id, &was, &from);
+	if (err)
+		return err == -EINTR ? err : -EEXIST;
+	err = remove(arg);
+	if (err && err != -ENOENT) {
+		generation_let_go(g, was);
+		return err;
+	}
+	{
+		LOCK_SCOPE(&g->units->lock);
+		generation_end(g, GENERATION_DROPPED);
+		unused = !g->nr_handles;
+	}
+	clear_dropped(g, unused);
+	return 0;
+}
+
 int generation_rename(struct generation *g, int dir, const struct inode_id *dir_id,
 		      const char *name, bool replaces, const struct inode_id *replaced)
 {
@@ -867,10 +952,10 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 	return err;
 }
 
-/* Lock held. */
-static bool any_closed(struct units *us, const struct inode_id *dir, const char *name)
+/* Lock held. Hurries those that are closed under a name, or @name NULL: that are to be durable. */
+static struct generation *any_closed(struct units *us, const struct inode_id *dir, const char *name)
 {
-	bool any = false;
+	struct generation *any = NULL;
 	struct list *l;
 
 	list_for_each (l, &us->live) {
@@ -880,14 +965,15 @@ static bool any_closed(struct units *us, const struct inode_id *dir, const char 
 		    !same_inode(&g->target.dir_id, dir) ||
 		    (name ? strcmp(g->target.name, name) : !g->durable_calls))
 			continue;
-		any = g->hurried = true;
+		g->hurried = true;
+		any = g;
 	}
 	if (any)
-		pthread_cond_broadcast(&us->changed);
+		pthread_cond_signal(&us->work);
 	return any;
 }
 
-static int settle(struct units *us, const struct inode_id *dir, const char *name)
+int units_settle_name(struct units *us, const struct inode_id *dir, const char *name)
 {
 	int err = 0;
 	LOCK_SCOPE(&us->lock);
@@ -897,14 +983,23 @@ static int settle(struct units *us, const struct inode_id *dir, const char *name
 	return err;
 }
 
-int units_settle_name(struct units *us, const struct inode_id *dir, const char *name)
-{
-	return settle(us, dir, name);
-}
-
 int units_settle_dir(struct units *us, const struct inode_id *dir)
 {
-	return settle(us, dir, NULL);
+	struct generation *g;
+	int first = 0, err;
+
+	do {
+		{
+			LOCK_SCOPE(&us->lock);
+			g = any_closed(us, dir, NULL);
+			if (g)
+				g->refs++;
+		}
+		err = g ? generation_wait(g) : 0;
+		generation_put(g);
+		first = first ? first : err;
+	} while (g && err != -EINTR);
+	return first;
 }
 
 /* --- the whole mount --- */
@@ -957,7 +1052,7 @@ int units_drain(struct units *us, uint64_t deadline_ns)
 		}
 		if (!any || err)
 			break;
-		pthread_cond_broadcast(&us->changed);
+		pthread_cond_signal(&us->work);
 		err = clock_mono_ns() > deadline_ns ? -ETIMEDOUT : units_wait(us);
 	}
 	return err;

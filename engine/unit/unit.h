@@ -72,9 +72,9 @@ struct generation {
 	bool overtaken;		  /* a newer one of its name was published */
 	bool hurried;	    /* somebody waits for it: no grace for descriptors that are left */
 	bool durable_calls; /* a program asked for durability: its next close waits for the publish */
-	bool working;	    /* a publisher has it */
 	unsigned nr_handles;  /* open for writing */
 	unsigned nr_changing; /* calls that change it right now: it is not published meanwhile */
+	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
 	bool flushed; /* a descriptor of it was closed by a process that went on, or ended well */
 	struct list writers;
 	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* monotonic; 0: not yet */
@@ -123,8 +123,11 @@ void units_list(struct units *us, const struct inode_id *dir,
 
 /* --- who writes it --- */
 
-/* A handle was opened for writing; and was released. */
-void generation_opened(struct generation *g);
+/*
+ * One more handle for writing, if it is OPEN: then it stays so until that is released or flushed.
+ * False: too late, it is closed already.
+ */
+bool generation_open(struct generation *g);
 void generation_released(struct generation *g);
 
 /*
@@ -174,6 +177,13 @@ int generation_wait(struct generation *g);
  */
 int generation_drop(struct generation *g);
 
+/*
+ * As a program removes the name: @remove (called once, may be refused) takes away what the backing
+ * has under it, meanwhile nothing is published. Returns what @remove refused it with, else 0;
+ * -EINTR: nothing was done; -EEXIST: it has ended meanwhile, removing the name is the backing's.
+ */
+int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg);
+
 /* The same for those that it has replaced, but not for itself: before its name goes elsewhere. */
 int generation_drop_older(struct generation *g);
 
@@ -187,7 +197,7 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 /* Waits until no generation that was closed is left to be published under that name. 0 or -EINTR. */
 int units_settle_name(struct units *us, const struct inode_id *dir, const char *name);
 
-/* Waits until those in @dir that asked for durability and are closed are published. First error. */
+/* Waits until those in @dir that asked for durability and are closed are published. The first error. */
 int units_settle_dir(struct units *us, const struct inode_id *dir);
 
 /* --- the whole mount --- */

@@ -184,7 +184,7 @@ static inline int open_there(struct mnt *m, struct node *n, int flags, struct fi
 	}
 	f->h = err ? NULL : handle_create(m->fs.tree, n, fd, flags);
 	if (!f->h) {
-		generation_put(g);
+		save_not_opened(g);
 		return err ? err : -ENOMEM;
 	}
 	save_opened(f->h, g);
@@ -211,7 +211,7 @@ static inline int open_new(struct mnt *m, struct at *at, int flags, struct file 
 	if (err) {
 		if (fd >= 0)
 			close(fd);
-		generation_put(g);
+		save_not_opened(g);
 		return err;
 	}
 	f->h = handle_create(m->fs.tree, n, fd, flags);
