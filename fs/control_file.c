@@ -39,10 +39,13 @@ static int walk(struct fs *fs, const struct caller *c, const char *path, char na
 	}
 }
 
+/* There is nothing of that name; or it cannot be known, which is another thing. */
 static json_t *failure(const char *path, int err)
 {
-	return json_pack("{s:s, s:o, s:s, s:s}", "kind", "absent", "path", json_text(path), "state",
-			 "absent", "reason", strerror(-err));
+	const char *kind = err == -ENOENT || err == -ENOTDIR ? "absent" : "unreadable";
+
+	return json_pack("{s:s, s:o, s:s, s:s}", "kind", kind, "path", json_text(path), "state",
+			 kind, "reason", strerror(-err));
 }
 
 /* A file that has its name on the backing, and no generation that is known. */

@@ -9,7 +9,7 @@
 
 /*
  * Of @path below the mount point, as far as @c could look it up himself:
- * {"kind": "directory"|"unit"|"file"|"absent", "path", "state", ...}, with what units_describe
+ * {"kind": "directory"|"unit"|"file"|"absent"|"unreadable", "path", "state", ...}, with what units_describe
  * says of a generation (@generation: of that one; NULL: of the newest). Touches the backing, so
  * it may hang when that does.
  */

@@ -229,6 +229,10 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 		n = content_write(ct, data, size, (uint64_t)off);
 	else
 		n = write_through(fs, c, h, ct, data, size, off, rwf);
+	if (n < 0 && n != -EINTR && n != -EINVAL && ct && ct->staged && !published)
+		content_fail(
+			ct,
+			(int)n); /* a program may go on as if nothing was; its file is not whole */
 	content_put(ct);
 	end_change(h, published);
 	return n;

@@ -94,6 +94,8 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 		       : reopen_plain(fs, c, n, nf.fd, fi->flags);
 		tree_fd_put(fs->tree, &nf);
 		err = fd < 0 ? fd : backing_stat(&fs->engine->backing, fd, &stx);
+		if (!err && !g && save_is_gone(fs, &stx))
+			err = -ESTALE;
 		if (err && fd >= 0)
 			close(fd);
 	}
@@ -106,6 +108,18 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 	open_begin(fs, h, &stx, fi);
 	fi->fh = h->id;
 	return 0;
+}
+
+/* The program was killed while it waited for the open. */
+static void take_back(struct fs *fs, const struct caller *c, struct fuse_file_info *fi)
+{
+	struct handle *h = handle_get(fs->tree, fi->fh);
+
+	if (h && h->generation && fi->flags & O_TRUNC)
+		generation_cut_off(h->generation);
+	if (h)
+		finish_handle(fs, h);
+	release(fs, c, fi->fh);
 }
 
 /* replies: open, error */
@@ -127,7 +141,7 @@ static void op_open(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	if (err)
 		reply_result(req, "open", id, NULL, err);
 	else if (fuse_reply_open(req, fi))
-		release(fs, &c, fi->fh);
+		take_back(fs, &c, fi);
 	node_put(fs->tree, n);
 }
 
@@ -337,6 +351,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
 	struct handle *h;
+	int err;
 
 	if (control_is(id)) {
 		fuse_reply_err(req, 0);
@@ -346,7 +361,11 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	if (!h)
 		return;
 	creds_become(&c);
-	reply_result(req, "fsync", id, NULL, data_sync(fs, h, data_only));
+	err = data_sync(fs, h, data_only);
+	if (h->generation)
+		fuse_reply_err(req, -err); /* the engine has told more of it */
+	else
+		reply_result(req, "fsync", id, NULL, err);
 	finish_handle(fs, h);
 }
 

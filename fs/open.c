@@ -135,19 +135,23 @@ static bool pages_still_good(struct node *n, const struct statx *stx)
 	return same && settled;
 }
 
-/* Puts what the cache knows of @n over @stx. Are there bytes that the backing does not have? */
-static bool ask_cache(struct fs *fs, const struct node *n, struct statx *stx)
+/*
+ * Puts what the cache knows of the file over @stx. Are there bytes that the backing does not have?
+ * @h keeps them, also without a name.
+ */
+static bool ask_cache(struct fs *fs, struct handle *h, struct statx *stx)
 {
-	struct content *ct = save_content(fs, n);
-	bool serves;
+	struct content *ct = save_content(fs, h->node);
 
 	if (!ct)
 		return false;
 	content_refresh(ct);
 	content_overlay(ct, stx);
-	serves = content_serves_reads(ct);
-	content_put(ct);
-	return serves;
+	if (h->content)
+		content_put(ct);
+	else
+		h->content = ct;
+	return content_serves_reads(h->content);
 }
 
 void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx,
@@ -161,7 +165,7 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx
 	bool register_it, in_cache;
 
 	await_release(fs, h);
-	in_cache = ask_cache(fs, n, &stx);
+	in_cache = ask_cache(fs, h, &stx);
 	{
 		LOCK_SCOPE(lock);
 		register_it = n->io_mode == IO_NONE && !writes(h) && !in_cache;
@@ -186,7 +190,8 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx
 	}
 	unregister_backing(fs, spare);
 	fi->direct_io = mode == IO_DIRECT || (mode == IO_PASSTHROUGH && writes(h));
-	fi->noflush = !writes(h) && !h->generation; /* nothing to write back, and no writer's death to notice */
+	fi->noflush = !writes(h) &&
+		      !h->generation; /* nothing to write back, and no writer's death to notice */
 	if (mode == IO_PASSTHROUGH) {
 		requests_open_extra(WIRE_FOPEN_PASSTHROUGH, id);
 		atomic_fetch_add(&fs->engine->metrics.passthrough_opens, 1);

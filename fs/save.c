@@ -36,6 +36,34 @@ void save_unvouched(struct fs *fs, int fd)
 		backing_removexattr(b, fd, DIGEST_XATTR);
 }
 
+/*
+ * The kernel tries once more, and only once, when it gets ESTALE: whoever gets it finds, at the end of
+ * a second lookup of @name, a generation that was kept open for that. Others may have made one
+ * meanwhile; if that is closed already it is replaced, as if this had come a moment later. Returns
+ * -ESTALE, or what went wrong.
+ */
+static int once_more(struct fs *fs, const struct caller *c, const struct inode_id *dir, int at,
+		     const char *name, int flags)
+{
+	struct units *us = fs->engine->units;
+	struct generation *g = units_find(us, dir, name), *new = NULL;
+	int err = -ESTALE;
+
+	if (g && !generation_expect(g, c->pid)) {
+		/* What is closed keeps its bytes; to change some of them they must be there. */
+		err = flags & O_TRUNC ? 0 : generation_wait(g);
+		if (!err)
+			err = generation_begin(us, c, at, dir, name, 0600, g->content->fd,
+					       !(flags & O_TRUNC), &new);
+		if (!err)
+			generation_expect(new, c->pid);
+		err = err ? err : -ESTALE;
+	}
+	generation_put(new);
+	generation_put(g);
+	return err;
+}
+
 /* Is @n what its name stands for, be it published or not? -ESTALE: it has been replaced. */
 static int check_current(struct fs *fs, struct node *n, const struct inode_id *dir, int at,
 			 const char *name)
@@ -70,9 +98,14 @@ static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd
 	if (err)
 		return err;
 	err = check_current(fs, n, &dir_id, at.fd, name);
-	if (!err)
+	if (err == -ESTALE) {
+		err = once_more(fs, c, &dir_id, at.fd, name, keep_bytes ? 0 : O_TRUNC);
+	} else if (!err) {
 		err = generation_begin(fs->engine->units, c, at.fd, &dir_id, name, 0600, fd,
 				       keep_bytes, &g);
+		if (!err)
+			generation_expect(g, c->pid);
+	}
 	generation_put(g);
 	tree_fd_put(fs->tree, &at);
 	return err ? err : -ESTALE;
@@ -93,7 +126,7 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 	if (!err) {
 		creds_restore();
 		err = backing_stat(&fs->engine->backing, nf.fd, &stx);
-		if (!err && flags & O_APPEND)
+		if (!err && flags & O_APPEND && !(flags & O_TRUNC))
 			err = -ENOTSUP;
 		if (!err && !(flags & O_TRUNC) &&
 		    stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX))
@@ -118,6 +151,20 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 	return err == -ENOTSUP ? 0 : err;
 }
 
+/* O_TRUNC of a generation that others may have open, too. */
+static int cut(struct generation *g)
+{
+	int err = generation_change(g);
+
+	if (err)
+		return err;
+	err = content_truncate(g->content, 0);
+	if (request_given_up())
+		generation_cut_off(g); /* and who knows what would have been written to it */
+	generation_changed(g);
+	return err;
+}
+
 int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 	      struct generation **g)
 {
@@ -128,12 +175,8 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 	if (!fs->engine->units || !changes(flags))
 		return 0;
 	*g = units_find_inode(fs->engine->units, &id);
-	if (*g && generation_open(*g)) {
-		err = flags & O_TRUNC ? generation_change(*g) : 0;
-		if (!err && flags & O_TRUNC) {
-			err = content_truncate((*g)->content, 0);
-			generation_changed(*g);
-		}
+	if (*g && generation_open(*g, c->pid)) {
+		err = flags & O_TRUNC ? cut(*g) : 0;
 		if (!err)
 			return 0;
 		generation_released(*g);
@@ -159,7 +202,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 	if (rules_reserved(name))
 		return -EPERM;
 	if (save_has_name(fs, dir, name))
-		return flags & O_EXCL ? -EEXIST : -ESTALE;
+		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &dir_id, at, name, flags);
 	if (!rules_single_file(name) || flags & O_APPEND)
 		return 0;
 	err = backing_stat_at(&fs->engine->backing, at, name, &stx);
@@ -168,12 +211,28 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 	if (err != -ENOENT)
 		return err;
 	err = generation_begin(fs->engine->units, c, at, &dir_id, name, mode, -1, false, g);
-	if (!err && !generation_open(*g)) { /* given up already: this took very long */
+	if (!err && !generation_open(*g, c->pid)) { /* given up already: this took very long */
 		generation_put(*g);
 		*g = NULL;
 		err = -ESTALE;
 	}
 	return err;
+}
+
+bool save_is_gone(struct fs *fs, const struct statx *stx)
+{
+	struct inode_id id = inode_id_of(stx);
+	enum generation_state state;
+	char reason[MESSAGE_MAX];
+	struct content *ct;
+
+	if (stx->stx_nlink || !fs->engine->units ||
+	    !units_state_of(fs->engine->units, &id, &state, reason) ||
+	    (state != GENERATION_DROPPED && state != GENERATION_FAILED))
+		return false;
+	ct = content_find(fs->engine->contents, &id);
+	content_put(ct);
+	return !ct;
 }
 
 void save_not_opened(struct generation *g)

@@ -29,6 +29,12 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 /* Binds an open to its generation; the handle takes over the reference. @g may be NULL. */
 void save_opened(struct handle *h, struct generation *g);
 
+/*
+ * Was the inode that @stx is of, and that was just looked up and opened, a unit that has been removed
+ * or has failed meanwhile? Its bytes are gone then; the name, looked up again, says what is there.
+ */
+bool save_is_gone(struct fs *fs, const struct statx *stx);
+
 /* The open came to nothing. @g may be NULL. */
 void save_not_opened(struct generation *g);
 

@@ -90,6 +90,7 @@
 #define MSG_FLUSH_FAILED "'%s' could not be written to the backing: %s. The file that had the name before is whole and still has it; the writer gets the error, and what it saved is lost: free space or see to the storage, then save '%s' again"
 #define MSG_FILE_FLUSH_FAILED "'%s' could not be written to the backing: %s. What was written since the last successful fsync or close may be missing from it; the next write, fsync or close gets the error"
 
+#define MSG_FILE_UNREADABLE "'%s' cannot be looked at: %s. Nothing can be said of its save until that is mended; `ckptfs status` tells of failures that are known"
 #define MSG_WAIT_TIMEOUT "'%s' is not there after %g s: %s. Nothing is lost by waiting no longer; `ckptfs why` tells more"
 #define MSG_WAIT_DROPPED "the save of '%s' that was waited for is %s: a program removed or replaced it before it was published"
 

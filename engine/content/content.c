@@ -88,6 +88,15 @@ static void empty_chunk(struct content *ct, struct chunk *ck)
 	drop_if_unused(ct, ck);
 }
 
+/* Lock held. */
+static void empty_list(struct content *ct, struct list *list)
+{
+	struct list *l, *tmp;
+
+	list_for_each_safe (l, tmp, list)
+		empty_chunk(ct, container_of(l, struct chunk, mine));
+}
+
 /* Lock held. The end of a copy into or out of @ck. */
 static void unuse(struct content *ct, struct chunk *ck)
 {
@@ -179,6 +188,8 @@ struct content *content_find(struct contents *all, const struct inode_id *id)
 
 	while (ct && !same_id(&ct->id, id))
 		ct = ct->next_in_hash;
+	if (ct && ct->orphan && !ct->refs)
+		return NULL; /* its bytes are gone */
 	if (ct && ct->refs++ == 0)
 		list_del(&ct->parked);
 	return ct;
@@ -199,6 +210,10 @@ void content_put(struct content *ct)
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
 		if (--ct->refs == 0) {
+			if (ct->orphan) {
+				empty_list(ct, &ct->dirty);
+				empty_list(ct, &ct->clean);
+			}
 			unused = detach_if_unused(ct);
 			if (!unused)
 				list_append(&ct->all->parked, &ct->parked);
@@ -743,15 +758,6 @@ int content_sync(struct content *ct)
 	return err;
 }
 
-/* Lock held. */
-static void empty_list(struct content *ct, struct list *list)
-{
-	struct list *l, *tmp;
-
-	list_for_each_safe (l, tmp, list)
-		empty_chunk(ct, container_of(l, struct chunk, mine));
-}
-
 int content_settle(struct content *ct)
 {
 	int err = content_write_back(ct);
@@ -791,6 +797,12 @@ void content_discard(struct content *ct)
 	LOCK_SCOPE(&ct->all->cache->lock);
 	empty_list(ct, &ct->dirty);
 	empty_list(ct, &ct->clean);
+}
+
+void content_orphan(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	ct->orphan = true;
 }
 
 void content_forget(struct content *ct)
@@ -1025,7 +1037,7 @@ void content_landed(struct flight *f, int err)
 	list_append(&ct->clean, &ck->mine);
 	cache_set_state(c, ck, CHUNK_CLEAN);
 	rests = ct->staged && list_empty(&ct->dirty);
-	if (!ct->staged || ct->error)
+	if (!ct->staged || ct->error || (ct->orphan && !ct->refs))
 		empty_chunk(ct, ck);
 	pthread_cond_broadcast(&ct->settled);
 	if (cache_pressed(c))

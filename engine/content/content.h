@@ -51,6 +51,7 @@ struct content {
 	int direct_fd;		    /* O_DIRECT, -1: none */
 	uint64_t size, backing_end; /* of the file; up to where the backing may have bytes */
 	uint64_t written_ns;	    /* wall clock of the last write; 0: none */
+	bool orphan;		    /* has no name: with the last reference its bytes go, too */
 	bool published;		    /* staged, and now a file of the backing like any other */
 	struct list dirty, clean;   /* chunks */
 	unsigned nr_submitted;	    /* chunks that the flush engine still refers to */
@@ -154,6 +155,9 @@ void content_reload(struct content *ct, uint64_t off, uint64_t len);
 
 /* Drops what is in the cache, unflushed bytes too: nobody will miss them. */
 void content_discard(struct content *ct);
+
+/* No name leads to it any more: who has it open goes on with it, after that nobody misses its bytes. */
+void content_orphan(struct content *ct);
 
 /* Drops what is cached of it and is on the backing too. */
 void content_forget(struct content *ct);

@@ -68,6 +68,13 @@ bool flush_error_may_pass(int err)
 	return false;
 }
 
+uint64_t flush_patience_ns(int err, uint64_t retry_ns)
+{
+	bool full = err == -ENOSPC || err == -EDQUOT;
+
+	return full && FULL_RETRY_NS < retry_ns ? FULL_RETRY_NS : retry_ns;
+}
+
 static void start(struct job *j)
 {
 	struct flight *f = &j->flight;
@@ -99,12 +106,11 @@ static void finish(struct job *j, int err)
 static bool retry(struct job *j, int err)
 {
 	struct flush *f = j->flush;
-	uint64_t now = clock_mono_ns(), patience = f->limits.retry_s * NSEC_PER_SEC;
+	uint64_t now = clock_mono_ns();
+	uint64_t patience = flush_patience_ns(err, f->limits.retry_s * NSEC_PER_SEC);
 
 	if (!flush_error_may_pass(err) || content_error(j->flight.content))
 		return false;
-	if (err == -ENOSPC || err == -EDQUOT)
-		patience = FULL_RETRY_NS;
 	if (!j->first_failed_ns) {
 		j->first_failed_ns = now;
 		j->pause_ns = FIRST_PAUSE_NS;

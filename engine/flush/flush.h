@@ -39,4 +39,7 @@ json_t *flush_to_json(struct flush *f);
 /* Is @err (negative) one that may pass by itself? */
 bool flush_error_may_pass(int err);
 
+/* For how long it is tried again, where that is usually @retry_ns: a full backing stays so. */
+uint64_t flush_patience_ns(int err, uint64_t retry_ns);
+
 #endif

@@ -11,8 +11,15 @@
 /* A process that wrote to a generation. */
 struct writer {
 	struct list link;
-	uint64_t key;
+	uint64_t key; /* 0: is gone, and ended well; others may get the key that it had */
 	bool closed;
+};
+
+/* An open that was answered with ESTALE: the kernel sends it again, for this generation. */
+struct opener {
+	struct list link;
+	pid_t pid;
+	uint64_t since_ns;
 };
 
 struct units {
@@ -40,6 +47,12 @@ struct units {
 /* Lock held. */
 void generation_end(struct generation *g, enum generation_state state);
 bool generation_is_closed(const struct generation *g);
+
+/* Lock held. OPEN or SEALED, as to who has it. */
+void generation_settle(struct generation *g);
+
+/* Lock held. Expects @o no longer. */
+void generation_miss(struct generation *g, struct opener *o);
 
 struct generation *units_find_staging(struct units *us, const char *staging);
 

@@ -52,7 +52,7 @@ static bool is_over(struct generation *g)
 static bool try_again(struct generation *g, int err)
 {
 	struct units *us = g->units;
-	uint64_t now = clock_mono_ns();
+	uint64_t now = clock_mono_ns(), patience = flush_patience_ns(err, us->retry_ns);
 
 	if (!flush_error_may_pass(err) || is_over(g))
 		return false;
@@ -60,7 +60,7 @@ static bool try_again(struct generation *g, int err)
 	if (!g->failing_ns) {
 		g->failing_ns = now;
 		g->pause_ns = FIRST_PAUSE_NS;
-	} else if (now - g->failing_ns > us->retry_ns) {
+	} else if (now - g->failing_ns > patience) {
 		return false;
 	}
 	g->again_ns = now + g->pause_ns;
@@ -74,7 +74,8 @@ static bool try_again(struct generation *g, int err)
 		uint64_t since_ = clock_mono_ns(), pause_ = FIRST_PAUSE_NS; \
 		int err_; \
 		while ((err_ = (expr)) < 0 && flush_error_may_pass(err_) && \
-		       clock_mono_ns() - since_ < (g)->units->retry_ns && !is_over(g)) { \
+		       clock_mono_ns() - since_ < flush_patience_ns(err_, (g)->units->retry_ns) && \
+		       !is_over(g)) { \
 			pause_ns(pause_); \
 			pause_ = pause_ < MOST_PAUSE_NS ? pause_ * 2 : MOST_PAUSE_NS; \
 		} \
@@ -351,6 +352,16 @@ static void work_on(struct generation *g)
 /* Lock held. */
 static void give_up_abandoned(struct generation *g, uint64_t now)
 {
+	struct list *l, *tmp;
+
+	list_for_each_safe (l, tmp, &g->expected) {
+		struct opener *o = container_of(l, struct opener, link);
+
+		if (now - o->since_ns > ABANDONED_NS) {
+			generation_miss(g, o);
+			generation_settle(g);
+		}
+	}
 	if (g->state != GENERATION_OPEN || g->nr_handles || !list_empty(&g->writers) ||
 	    now - g->opened_ns < ABANDONED_NS)
 		return;

@@ -375,9 +375,9 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	g->units = us;
 	g->owner = *c;
 	g->refs = 1;
-	g->opened_ns = clock_mono_ns();
 	list_init(&g->link);
 	list_init(&g->writers);
+	list_init(&g->expected);
 	snprintf(g->target.name, sizeof(g->target.name), "%s", name);
 	g->target.dir_id = *dir_id;
 	g->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
@@ -389,6 +389,7 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 		return err;
 	}
 	LOCK_SCOPE(&us->lock);
+	g->opened_ns = clock_mono_ns();
 	show(g);
 	g->refs++; /* the caller's; the first is that of the list */
 	*out = g;
@@ -414,6 +415,8 @@ void generation_put(struct generation *g)
 	}
 	list_for_each_safe (l, tmp, &g->writers)
 		free(container_of(l, struct writer, link));
+	list_for_each_safe (l, tmp, &g->expected)
+		free(container_of(l, struct opener, link));
 	if (g->target.dir >= 0)
 		close(g->target.dir);
 	content_put(g->content);
@@ -479,10 +482,28 @@ void units_list(struct units *us, const struct inode_id *dir,
 
 /* --- the end --- */
 
+/* Lock held. What has failed gives its name back to the newest that is left. */
+static void show_older(const struct generation *g)
+{
+	struct list *l;
+
+	for (l = g->units->live.prev; l != &g->units->live; l = l->prev) {
+		struct generation *o = container_of(l, struct generation, link);
+
+		if (o != g && !o->overtaken && same_inode(&o->target.dir_id, &g->target.dir_id) &&
+		    !strcmp(o->target.name, g->target.name)) {
+			o->visible = true;
+			return;
+		}
+	}
+}
+
 /* Lock held. The list's reference goes; the caller has another. */
 void generation_end(struct generation *g, enum generation_state state)
 {
 	g->state = state;
+	if (g->visible && state == GENERATION_FAILED)
+		show_older(g);
 	g->visible = false;
 	g->ended_ns = clock_mono_ns();
 	history_add(&g->units->history, g);
@@ -555,7 +576,7 @@ bool generation_is_closed(const struct generation *g)
 
 	if (!g->nr_handles)
 		return true;
-	if (list_empty(&g->writers))
+	if (list_empty(&g->writers) || !list_empty(&g->expected))
 		return false;
 	list_for_each (l, &g->writers)
 		if (!container_of(l, struct writer, link)->closed)
@@ -563,10 +584,10 @@ bool generation_is_closed(const struct generation *g)
 	return true;
 }
 
-/* Lock held. */
-static void settle_state(struct generation *g)
+void generation_settle(struct generation *g)
 {
-	bool closed = generation_is_closed(g);
+	/* An open whose program never learnt of it is no save: the publishers give it up. */
+	bool closed = generation_is_closed(g) && (g->flushed || !list_empty(&g->writers));
 
 	if (g->state == GENERATION_OPEN && closed) {
 		g->state = GENERATION_SEALED;
@@ -579,22 +600,66 @@ static void settle_state(struct generation *g)
 	pthread_cond_broadcast(&g->units->changed);
 }
 
-bool generation_open(struct generation *g)
+/* Lock held. */
+static struct opener *opener_of(struct generation *g, pid_t pid)
 {
+	struct list *l;
+
+	list_for_each (l, &g->expected) {
+		struct opener *o = container_of(l, struct opener, link);
+
+		if (o->pid == pid)
+			return o;
+	}
+	return NULL;
+}
+
+bool generation_open(struct generation *g, pid_t pid)
+{
+	struct opener *o;
 	LOCK_SCOPE(&g->units->lock);
+
 	if (g->state != GENERATION_OPEN)
 		return false;
 	g->nr_handles++;
+	o = opener_of(g, pid);
+	if (o)
+		generation_miss(g, o);
 	return true;
+}
+
+bool generation_expect(struct generation *g, pid_t pid)
+{
+	struct opener *o;
+	LOCK_SCOPE(&g->units->lock);
+
+	if (g->state != GENERATION_OPEN)
+		return false;
+	o = opener_of(g, pid);
+	if (!o) {
+		o = calloc(1, sizeof(*o));
+		if (!o)
+			return false;
+		o->pid = pid;
+		list_append(&g->expected, &o->link);
+		g->nr_handles++;
+	}
+	o->since_ns = clock_mono_ns();
+	return true;
+}
+
+void generation_miss(struct generation *g, struct opener *o)
+{
+	list_del(&o->link);
+	free(o);
+	g->nr_handles--;
 }
 
 void generation_released(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
 	g->nr_handles--;
-	/* An open whose program never learnt of it was no save: the publishers give it up. */
-	if (g->flushed || !list_empty(&g->writers))
-		settle_state(g);
+	generation_settle(g);
 }
 
 static struct writer *writer_of(struct generation *g, uint64_t key, bool make)
@@ -662,7 +727,7 @@ int generation_write(struct generation *g, uint64_t key)
 	}
 	w->closed = false;
 	if (g->state == GENERATION_SEALED)
-		settle_state(g);
+		generation_settle(g);
 	return 0;
 }
 
@@ -697,6 +762,30 @@ static void fail_by_end(struct generation *g, struct writer_end end)
 	generation_fail(g, -EIO, text);
 }
 
+/* Lock held. @w has ended well. Another process may be known by its key soon, and end otherwise. */
+static void retire(struct generation *g, struct writer *w)
+{
+	struct writer *gone = writer_of(g, 0, false);
+
+	if (gone) {
+		list_del(&w->link);
+		free(w);
+	} else {
+		w->key = 0;
+	}
+}
+
+void generation_cut_off(struct generation *g)
+{
+	bool others;
+	{
+		LOCK_SCOPE(&g->units->lock);
+		others = g->flushed || !list_empty(&g->writers);
+	}
+	if (others) /* else nobody has saved anything: it is given up */
+		fail_by_end(g, (struct writer_end){.fate = WRITER_EXIT_UNKNOWN});
+}
+
 void generation_closed(struct generation *g, uint64_t key, struct writer_end end)
 {
 	bool wrote;
@@ -707,7 +796,9 @@ void generation_closed(struct generation *g, uint64_t key, struct writer_end end
 		wrote = w != NULL;
 		if (wrote && !has_died(end)) {
 			w->closed = true;
-			settle_state(g);
+			if (end.fate == WRITER_EXITED_OK)
+				retire(g, w);
+			generation_settle(g);
 		}
 	}
 	if (wrote && has_died(end))
@@ -727,7 +818,7 @@ void generation_flushed(struct generation *g, uint64_t key, struct writer_end en
 			g->flushed = true;
 		if (w && !has_died(end)) {
 			w->closed = true;
-			settle_state(g);
+			generation_settle(g);
 		}
 	}
 	if (wrote && has_died(end))
@@ -767,12 +858,10 @@ static int hold_still(struct generation *g)
 	return g->state == GENERATION_COMMITTED ? -EEXIST : 0;
 }
 
-/* Has been ended as dropped, and is referenced. */
-static void clear_dropped(struct generation *g, bool unused)
+/* Has been ended as dropped, and is referenced. Who has it open goes on with it. */
+static void clear_dropped(struct generation *g)
 {
-	if (unused)
-		content_discard(g->content);
-	/* Who has it open goes on with it; its bytes are nobody's after that. */
+	content_orphan(g->content);
 	AS_CALLER(&g->owner,
 		  backing_unlink(g->units->contents->backing, g->target.dir, g->staging, false));
 	creds_restore();
@@ -780,7 +869,6 @@ static void clear_dropped(struct generation *g, bool unused)
 
 static int drop(struct generation *g)
 {
-	bool unused;
 	int err;
 	{
 		LOCK_SCOPE(&g->units->lock);
@@ -788,9 +876,8 @@ static int drop(struct generation *g)
 		if (err || (g->state != GENERATION_OPEN && g->state != GENERATION_SEALED))
 			return err;
 		generation_end(g, GENERATION_DROPPED);
-		unused = !g->nr_handles;
 	}
-	clear_dropped(g, unused);
+	clear_dropped(g);
 	return 0;
 }
 
@@ -897,7 +984,6 @@ int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg)
 {
 	enum generation_state was = GENERATION_OPEN;
 	int err = generation_drop_older(g), from;
-	bool unused;
 
 	if (err && err != -EEXIST)
 		return err;
@@ -912,9 +998,8 @@ int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg)
 	{
 		LOCK_SCOPE(&g->units->lock);
 		generation_end(g, GENERATION_DROPPED);
-		unused = !g->nr_handles;
 	}
-	clear_dropped(g, unused);
+	clear_dropped(g);
 	return 0;
 }
 
@@ -1029,9 +1114,11 @@ void units_no_more_calls(struct units *us)
 	list_for_each (l, &us->live) {
 		struct generation *g = container_of(l, struct generation, link);
 
+		while (!list_empty(&g->expected))
+			generation_miss(g, container_of(g->expected.next, struct opener, link));
 		if (list_empty(&g->writers) && g->flushed)
 			g->nr_handles = 0;
-		settle_state(g);
+		generation_settle(g);
 	}
 }
 

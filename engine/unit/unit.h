@@ -69,6 +69,7 @@ struct generation {
 	struct inode_id replaced; /* ... namely this */
 	bool inherited, changed;  /* began as a copy; was written since */
 	bool abandoned;		  /* never opened */
+	struct list expected;	  /* opens that will come; each is counted in nr_handles */
 	bool overtaken;		  /* a newer one of its name was published */
 	bool hurried;	    /* somebody waits for it: no grace for descriptors that are left */
 	bool durable_calls; /* a program asked for durability: its next close waits for the publish */
@@ -124,11 +125,17 @@ void units_list(struct units *us, const struct inode_id *dir,
 /* --- who writes it --- */
 
 /*
- * One more handle for writing, if it is OPEN: then it stays so until that is released or flushed.
- * False: too late, it is closed already.
+ * One more handle for writing, by thread @pid, if it is OPEN: then it stays so until that is released
+ * or flushed. False: too late, it is closed already.
  */
-bool generation_open(struct generation *g);
+bool generation_open(struct generation *g, pid_t pid);
 void generation_released(struct generation *g);
+
+/* The same for an open that thread @pid will send in a moment, and which generation_open takes over. */
+bool generation_expect(struct generation *g, pid_t pid);
+
+/* A program was killed when it had begun to change it: fails it. */
+void generation_cut_off(struct generation *g);
 
 /*
  * A process, known by @key, is about to change it; or an unknown one through the handle that @key

@@ -83,7 +83,10 @@ static int ended_badly(const char *path, const json_t *file)
 {
 	char text[MESSAGE_MAX];
 
-	if (json_object_get(file, "failure"))
+	if (!strcmp(json_get_text(file, "kind", ""), "unreadable"))
+		MESSAGE(text, FILE_UNREADABLE, path, json_get_text(file, "reason", "?")),
+			complain(text);
+	else if (json_object_get(file, "failure"))
 		complain(json_get_text(file, "failure", ""));
 	else
 		MESSAGE(text, WAIT_DROPPED, path, json_get_text(file, "state", "?")),
@@ -117,7 +120,8 @@ static int do_wait(const char *path, int wanted, double timeout_s)
 			generation = strdup(json_get_text(file, "generation", ""));
 		if (reached(file, wanted))
 			status = EXIT_DONE;
-		else if (!strcmp(state, "failed") || !strcmp(state, "dropped"))
+		else if (!strcmp(state, "failed") || !strcmp(state, "dropped") ||
+			 !strcmp(state, "unreadable"))
 			status = ended_badly(path, file);
 		else if (timeout_s >= 0 && waited > timeout_s)
 			status = timed_out(path, file, timeout_s);

@@ -64,6 +64,14 @@ static int run_why(const struct verb *v, int argc, char **argv)
 		complain(e.text);
 		return EXIT_NO;
 	}
+	if (!json && !strcmp(json_get_text(file, "kind", ""), "unreadable")) {
+		char text[MESSAGE_MAX];
+
+		MESSAGE(text, FILE_UNREADABLE, argv[optind], json_get_text(file, "reason", "?"));
+		complain(text);
+		json_decref(file);
+		return EXIT_NO;
+	}
 	if (json) {
 		json_dumpf(file, stdout, JSON_INDENT(2));
 		putchar('\n');

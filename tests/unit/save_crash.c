@@ -444,7 +444,7 @@ static void one_that_was_overtaken(void **state)
 	assert_int_equal(
 		generation_begin(m.en.units, &m.user, m.top, &dir, "x.pt", 0600, fd, false, &g), 0);
 	close(fd);
-	assert_true(generation_open(g));
+	assert_true(generation_open(g, 0));
 	assert_int_equal(generation_write(g, 77), 0);
 	{
 		__cleanup_free char *data = bytes_of(SECOND, 70000);

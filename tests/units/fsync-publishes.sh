@@ -62,6 +62,8 @@ for nr in range(8):
 		fd = os.open(x, flags)
 		os.fsync(fd)
 		os.close(fd)
+		assert read(on_backing) == content[flags:]
+		published() # nothing was changed: that is put away when the kernel tells of the close
 		there("x.pt", content[flags:])
 
 	# Closed and renamed before it was synced by name.

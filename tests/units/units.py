@@ -86,6 +86,30 @@ def verify(path, want=0):
 	assert run.returncode == want, run.stdout.decode()
 
 
+def ckptfs(*args):
+	"""Exit status of the command, and what it prints."""
+	run = subprocess.run([os.environ["CKPTFS"], *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+	return run.returncode, run.stdout.decode()
+
+
+def wait_for(path):
+	"""Waits until the newest save of that name is published."""
+	code, told = ckptfs("wait", "--timeout", "60", path)
+	assert code == 0, told
+
+
+def fill_up(path):
+	"""A file that takes all the room that its filesystem has left."""
+	with open(path, "ab") as file:
+		subprocess.run(["sync", "-f", path], check=True) # os.sync() would wait for the disks of other tests, too
+		at = file.tell()
+		for step in 16 * MB, MB, 65536, 4096:
+			with contextlib.suppress(OSError):
+				while True:
+					os.posix_fallocate(file.fileno(), at, step)
+					at += step
+
+
 def staging(directory=None):
 	"""The hidden names on the backing."""
 	return [name for name in os.listdir(directory or back) if name.startswith(".ckptfs-")]
