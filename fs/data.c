@@ -207,8 +207,12 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 {
 	struct content *ct;
 	bool cached, published;
-	ssize_t n = late_settle(fs->tree, h->node);
+	ssize_t n;
 
+	/* Nobody waits for anything with a part of the cache in hand. */
+	if (late_any(fs->tree, h->node->id) || !h->generation || !generation_is_open(h->generation))
+		request_copy_out();
+	n = late_settle(fs->tree, h->node);
 	if (!n)
 		n = begin_change(fs, h, key, &published);
 	if (n)
@@ -225,10 +229,15 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	}
 	if (cached && ct && !ct->staged && size < BULK_MIN)
 		cached = content_covers(ct, (uint64_t)off, size);
-	if (cached && ct && !is_passthrough(fs, h->node))
-		n = content_write(ct, data, size, (uint64_t)off);
-	else
+	if (cached && ct && !is_passthrough(fs, h->node)) {
+		n = request_take_landed(ct) ? (ssize_t)size
+					    : content_write(ct, data, size, (uint64_t)off);
+		if (n == (ssize_t)size && ct->staged && size >= BULK_MIN)
+			requests_expect(fs->requests, ct, (uint64_t)off + size);
+	} else {
+		request_copy_out();
 		n = write_through(fs, c, h, ct, data, size, off, rwf);
+	}
 	if (n < 0 && n != -EINTR && n != -EINVAL && ct && ct->staged && !published)
 		content_fail(
 			ct,

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "fs/fs.h"
 #include "fs/data.h"
 #include "fs/late.h"
+#include "fs/receive.h"
 #include "fs/wire.h"
 
 #define PAGE		4096u
@@ -33,8 +33,6 @@
 #define MAX_EARLY 64
 /* So many buffers are kept for the next requests. */
 #define MAX_FREE 8
-/* Looking for the next request this long before sleeping costs less than being woken for it. */
-#define SPIN_NS 50000
 
 struct request {
 	struct list link; /* lock: set; on active, queued or free */
@@ -52,7 +50,9 @@ struct request {
 	struct handle *held;	 /* lock: set; which it needs though the kernel may release it */
 	atomic_bool answered;	 /* whoever sets it first may reply */
 	int reply_error;	 /* owner: serving thread */
-	char *mem; /* where the message starts, so that data of a WRITE is page-aligned */
+	struct content_landing
+		landing; /* owner: serving thread; has the data of a WRITE, not mem */
+	char *mem;	 /* where the message starts, so that data of a WRITE is page-aligned */
 };
 
 struct requests {
@@ -72,10 +72,10 @@ struct requests {
 	unsigned nr_free, nr_early;  /* lock; of `free`; WRITEs of pages answered in advance */
 	uint64_t unattended_ns;	     /* lock; since when nobody is at the device, 0 = somebody is */
 	uint64_t last_ns;	     /* lock; the newest request's */
-	bool may_spin;		     /* const; not on a single CPU */
-	bool watching_closely;	     /* lock; the watchdog looks every ATTEND_NS */
-	pid_t dying;		     /* lock; whose FLUSH was given up last, 0 = none */
-	bool exited, threads_told;   /* lock */
+	struct receiver receiver;
+	bool watching_closely;	   /* lock; the watchdog looks every ATTEND_NS */
+	pid_t dying;		   /* lock; whose FLUSH was given up last, 0 = none */
+	bool exited, threads_told; /* lock */
 };
 
 static __thread struct request *current;
@@ -168,6 +168,43 @@ bool request_is_behind(void)
 bool request_given_up(void)
 {
 	return current && atomic_load(&current->answered);
+}
+
+/* From here on the data of the WRITE is in the request's buffer, as usual. */
+static void copy_out(struct request *r)
+{
+	if (!r->landing.content)
+		return;
+	content_copy_landed(&r->landing, r->mem + WIRE_WRITE_HEADER, r->len - WIRE_WRITE_HEADER);
+	content_leave(&r->landing);
+}
+
+bool request_take_landed(const struct content *ct)
+{
+	struct request *r = current;
+	bool taken;
+
+	if (!r || !r->landing.content)
+		return false;
+	taken = r->landing.content == ct &&
+		content_take_landed(&r->landing, r->len - WIRE_WRITE_HEADER);
+	if (taken)
+		content_leave(&r->landing);
+	else
+		copy_out(r);
+	return taken;
+}
+
+void request_copy_out(void)
+{
+	if (current)
+		copy_out(current);
+}
+
+void requests_expect(struct requests *rs, struct content *ct, uint64_t off)
+{
+	if (current)
+		receive_expect(&rs->receiver, ct, current->nodeid, off);
 }
 
 void *requests_data_buffer(void)
@@ -608,42 +645,18 @@ static void note_header(struct request *r, size_t len)
 	atomic_store(&r->answered, false);
 }
 
-/* Looks for a request without sleeping. Returns true as soon as there is one. */
-static bool spin(struct requests *rs)
-{
-	struct pollfd p = {.fd = rs->fd, .events = POLLIN};
-	uint64_t until = clock_mono_ns() + SPIN_NS;
-
-	do {
-		if (poll(&p, 1, 0) > 0)
-			return true;
-	} while (clock_mono_ns() < until);
-	return false;
-}
-
-static bool more_waiting(struct requests *rs)
-{
-	struct pollfd p = {.fd = rs->fd, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0 && p.revents & POLLIN;
-}
-
 /* Reads one message. Returns false at the end of the filesystem. */
-static bool receive(struct requests *rs, struct request *r)
+static bool receive_request(struct requests *rs, struct request *r, bool look)
 {
-	for (;;) {
-		ssize_t n = read(rs->fd, r->mem, READ_BYTES);
+	ssize_t n = receive(&rs->receiver, r->mem, READ_BYTES, look, &r->landing);
 
-		if (n >= (ssize_t)sizeof(struct fuse_in_header)) {
-			note_header(r, (size_t)n);
-			return true;
-		}
-		if (n >= 0 || (errno != EINTR && errno != EAGAIN && errno != ENOENT)) {
-			if (n < 0 && errno != ENODEV && errno != ECONNABORTED)
-				log_error("reading requests: %m");
-			return false;
-		}
+	if (n > 0) {
+		note_header(r, (size_t)n);
+		return true;
 	}
+	if (n != -ENODEV && n != -ECONNABORTED)
+		log_error("reading requests: %s", strerror((int)-n));
+	return false;
 }
 
 enum next { NEXT_SERVE, NEXT_AGAIN, NEXT_END };
@@ -744,9 +757,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		nanosleep(&nap, NULL);
 		return NEXT_AGAIN;
 	}
-	if (!stays && rs->may_spin)
-		spin(rs);
-	if (!receive(rs, r)) {
+	if (!receive_request(rs, r, !stays)) {
 		LOCK_SCOPE(&rs->lock);
 		rs->exited = true;
 		give_buffer(rs, r);
@@ -760,7 +771,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		give_buffer(rs, r);
 		return NEXT_AGAIN;
 	}
-	more = more_waiting(rs);
+	more = receive_more(&rs->receiver);
 	LOCK_SCOPE(&rs->lock);
 	rs->in_flight++;
 	/* The second of many files that it had open: do not make it wait for each in turn. */
@@ -773,6 +784,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	if (is_page_write(r) && rs->nr_early)
 		answer_page_write(rs, r);
 	if (!leave_device(rs, r, more)) {
+		copy_out(r); /* it may wait for long */
 		r->queued = true;
 		list_append(&rs->queued, &r->link);
 		atomic_fetch_add(&rs->fs->engine->metrics.queued, 1);
@@ -810,6 +822,7 @@ static void serve(struct requests *rs, struct request *r)
 	creds_become(&caller);
 	fuse_session_process_buf(rs->se, &buf);
 	current = NULL;
+	content_leave(&r->landing);
 	took = clock_mono_ns() - r->started_ns;
 	metrics_request(&rs->fs->engine->metrics, r->opcode, took, r->reply_error != 0);
 	reply_error = r->reply_error;
@@ -904,7 +917,7 @@ struct requests *requests_create(struct fs *fs)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&rs->changed, &attr);
 	pthread_cond_init(&rs->called, NULL);
-	rs->may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	receiver_init(&rs->receiver);
 	pthread_condattr_destroy(&attr);
 	list_init(&rs->active);
 	list_init(&rs->queued);
@@ -922,6 +935,7 @@ void requests_destroy(struct requests *rs)
 		request_free(container_of(l, struct request, link));
 	list_for_each_safe (l, tmp, &rs->free)
 		request_free(container_of(l, struct request, link));
+	receiver_finish(&rs->receiver);
 	pthread_cond_destroy(&rs->changed);
 	pthread_cond_destroy(&rs->called);
 	pthread_mutex_destroy(&rs->lock);
@@ -952,7 +966,8 @@ int requests_serve(struct requests *rs, struct fuse_session *se,
 	int err;
 
 	rs->se = se;
-	rs->fd = fuse_session_fd(se);
+	rs->fd = rs->receiver.fd = fuse_session_fd(se);
+	fcntl(rs->fd, F_SETFL, fcntl(rs->fd, F_GETFL) | O_NONBLOCK);
 	rs->ready = ready;
 	err = pthread_create(&watchdog, NULL, watchdog_main, rs);
 	if (err)

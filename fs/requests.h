@@ -62,6 +62,19 @@ struct negotiated requests_negotiated(struct requests *rs);
  */
 void requests_open_extra(uint32_t flags, int backing_id);
 
+/*
+ * The data of a WRITE may lie in the cache already, where it was expected to go (receive.h), and what
+ * the handler was given is void. request_take_landed: it goes to @ct; true: done, as by content_write;
+ * false: it is where the handler expects it. request_copy_out: the same as the latter. Before anything
+ * is waited for.
+ */
+struct content;
+bool request_take_landed(const struct content *ct);
+void request_copy_out(void);
+
+/* The next WRITE of this file may be one of @off, in @ct. */
+void requests_expect(struct requests *rs, struct content *ct, uint64_t off);
+
 /* A page-aligned buffer of REQUEST_MAX_BYTES, this thread's until its handler returns. */
 void *requests_data_buffer(void);
 

@@ -266,6 +266,17 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out)
 	return err;
 }
 
+struct chunk *cache_claim_spare(struct cache *c, uid_t uid)
+{
+	struct chunk *ck = NULL;
+
+	if (list_empty(&c->waiting) && c->nr_free + c->nr_clean > c->nr_chunks / 4)
+		ck = take(c, uid);
+	if (ck)
+		charge(c, ck, uid, true);
+	return ck;
+}
+
 void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index)
 {
 	struct chunk **bucket = &c->hash[bucket_of(c, content, index)];

@@ -115,6 +115,9 @@ struct chunk *cache_find(struct cache *c, const struct content *content, uint64_
  */
 int cache_claim(struct cache *c, uid_t uid, struct chunk **out);
 
+/* The same, but NULL instead of waiting, or of taking what others may want in a moment. */
+struct chunk *cache_claim_spare(struct cache *c, uid_t uid);
+
 /* Makes a claimed chunk that of (@content, @index): empty, partial. */
 void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index);
 

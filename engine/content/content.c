@@ -460,6 +460,137 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 	return done ? (ssize_t)done : err;
 }
 
+/* --- landing --- */
+
+static bool is_bound(const struct content_landing *l, unsigned piece)
+{
+	return l->chunks[piece]->content;
+}
+
+/* Lock held. */
+static void leave(struct content_landing *l)
+{
+	while (l->nr) {
+		struct chunk *ck = l->chunks[--l->nr];
+
+		if (is_bound(l, l->nr)) {
+			ck->writers--;
+			unuse(l->content, ck);
+		} else {
+			cache_give_back(l->content->all->cache, ck);
+		}
+	}
+}
+
+bool content_land(struct content *ct, uint64_t off, size_t len, struct content_landing *l)
+{
+	struct cache *c = ct->all->cache;
+	size_t done = 0;
+	LOCK_SCOPE(&c->lock);
+
+	*l = (struct content_landing){.content = ct, .off = off};
+	while (done < len && l->nr < LANDING_PIECES) {
+		uint32_t a = (uint32_t)((off + done) % c->chunk_size);
+		size_t n = c->chunk_size - a < len - done ? c->chunk_size - a : len - done;
+		struct chunk *ck = cache_find(c, ct, (off + done) / c->chunk_size);
+
+		if (ck && (l->nr || ck->state != CHUNK_PARTIAL || ck->writers || ck->hi != a))
+			break;
+		if (ck) {
+			ck->users++;
+			ck->writers++;
+		} else {
+			ck = a ? NULL : cache_claim_spare(c, ct->owner.uid);
+		}
+		if (!ck)
+			break;
+		l->chunks[l->nr] = ck;
+		l->bytes[l->nr++] = (struct iovec){chunk_data(c, ck) + a, n};
+		done += n;
+	}
+	if (done == len && ct->staged && !ct->error && !ct->published)
+		return true;
+	leave(l);
+	l->content = NULL;
+	return false;
+}
+
+void content_copy_landed(const struct content_landing *l, void *buf, size_t len)
+{
+	size_t done = 0;
+	unsigned i;
+
+	for (i = 0; i < l->nr && done < len; i++) {
+		size_t n = l->bytes[i].iov_len < len - done ? l->bytes[i].iov_len : len - done;
+
+		memcpy((char *)buf + done, l->bytes[i].iov_base, n);
+		done += n;
+	}
+}
+
+/* Lock held. Is each piece still for where it was to be? */
+static bool still_fits(const struct content_landing *l)
+{
+	struct content *ct = l->content;
+	struct cache *c = ct->all->cache;
+	uint64_t off = l->off;
+	unsigned i;
+
+	for (i = 0; i < l->nr; i++) {
+		struct chunk *ck = l->chunks[i];
+
+		if (is_bound(l, i) ? ck->lo == ck->hi || ck->hi != off % c->chunk_size
+				   : cache_find(c, ct, off / c->chunk_size) != NULL)
+			return false;
+		off += l->bytes[i].iov_len;
+	}
+	return !ct->error;
+}
+
+bool content_take_landed(struct content_landing *l, size_t len)
+{
+	struct content *ct = l->content;
+	struct cache *c = ct->all->cache;
+	size_t done = 0;
+	unsigned i;
+	LOCK_SCOPE(&c->lock);
+
+	if (!still_fits(l))
+		return false;
+	for (i = 0; i < l->nr && done < len; i++) {
+		uint32_t a = (uint32_t)((l->off + done) % c->chunk_size);
+		size_t n = l->bytes[i].iov_len < len - done ? l->bytes[i].iov_len : len - done;
+		struct chunk *ck = l->chunks[i];
+
+		if (!is_bound(l, i)) {
+			cache_bind(c, ck, ct, (l->off + done) / c->chunk_size);
+			turn_dirty(ct, ck);
+			ck->users++;
+			ck->writers++;
+		}
+		note_written(ct, ck, a, a + (uint32_t)n);
+		done += n;
+	}
+	ct->written_ns = clock_wall_ns();
+	c->absorbed += done;
+	leave(l);
+	return true;
+}
+
+void content_leave(struct content_landing *l)
+{
+	struct content *ct = l->content;
+
+	if (!ct)
+		return;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		leave(l);
+	}
+	l->content = NULL;
+	content_put(ct);
+}
+
 /* --- reading --- */
 
 /* Reads the beginning of a stretch that lies in one chunk. Returns how much, 1 or more, or -errno. */

@@ -108,6 +108,39 @@ void contents_sweep(struct contents *all);
  */
 ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t off);
 
+/*
+ * A place in the cache for bytes that are expected next, so that they can be received right there:
+ * behind the end of the chunk that @content was last written to, and in chunks that belong to nobody
+ * yet. What is put there is nobody's until content_take_landed. Whoever has a place holds up the
+ * flush, and other writers, of its first chunk: only for moments, and without waiting for anything.
+ */
+#define LANDING_PIECES 3
+struct content_landing {
+	struct content *content; /* NULL: none */
+	uint64_t off;
+	struct chunk *chunks[LANDING_PIECES];
+	struct iovec bytes[LANDING_PIECES];
+	unsigned nr;
+};
+
+/*
+ * A place for @len bytes at @off of a staged content, whose reference it takes over on success. False:
+ * there is none without waiting.
+ */
+bool content_land(struct content *ct, uint64_t off, size_t len, struct content_landing *l);
+
+/* Copies the first @len bytes out of it, to where they belong instead. */
+void content_copy_landed(const struct content_landing *l, void *buf, size_t len);
+
+/*
+ * As content_write of the first @len bytes, which are there. False: things have changed, they must
+ * be copied out and written. The place is not given back.
+ */
+bool content_take_landed(struct content_landing *l, size_t len);
+
+/* Gives the place back. Also for an empty one. */
+void content_leave(struct content_landing *l);
+
 /* Reads until @len or the end of the file. What is not cached is read from @fd. */
 ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t off);
 
