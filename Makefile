@@ -58,7 +58,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp
 
 .PHONY: all deps deps-test deps-heavy demo check check-asan check-tsan check-fallbacks check-kernel bench lint \
-	install uninstall clean help tests fuzz fuzzers
+	check-crash install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs
 
@@ -175,6 +175,11 @@ check-kernel: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/kernel/run $(O) $(ARGS)
 
+# Daemons and programs are killed, and filesystems cut off, in the middle of saves.
+check-crash: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)tests/run --build $(O) --heavy check-crash $(ARGS)
+
 # A sanitizer's findings in a daemon go to files, and any file there is a failure.
 define run_sanitized
 	$(Q)rm -rf $(O)/$(1)/reports && mkdir -p -m 1777 $(O)/$(1)/reports && chmod 1777 $(O)/$(1)/reports
@@ -229,6 +234,7 @@ help:
 	@echo '  make check        the test suite (ARGS="-k rename" runs a part; see tests/README.md)'
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
 	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
+	@echo '  make check-crash  the daemon, programs and the backing are cut off in the middle of saves'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
 	@echo '  make check-tsan   the suite under ThreadSanitizer'
 	@echo '  make bench        measure against plain directories, fio and other FUSE filesystems'
