@@ -8,6 +8,7 @@ prefix ?= /usr/local
 bindir ?= $(prefix)/bin
 mandir ?= $(prefix)/share/man
 sbindir_mount ?= /sbin
+unitdir ?= $(prefix)/lib/systemd/system
 DESTDIR ?=
 CC ?= cc
 CFLAGS ?= -O2 -g
@@ -184,7 +185,7 @@ check-crash: deps-test
 define run_sanitized
 	$(Q)rm -rf $(O)/$(1)/reports && mkdir -p -m 1777 $(O)/$(1)/reports && chmod 1777 $(O)/$(1)/reports
 	$(Q)ASAN_OPTIONS=log_path=$(abspath $(O))/$(1)/reports/asan UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:log_path=$(abspath $(O))/$(1)/reports/ubsan \
-		TSAN_OPTIONS=halt_on_error=0:die_after_fork=0:second_deadlock_stack=1:log_path=$(abspath $(O))/$(1)/reports/tsan \
+		TSAN_OPTIONS=halt_on_error=0:die_after_fork=0:second_deadlock_stack=1:suppressions=$(CURDIR)/tests/tsan.suppressions:log_path=$(abspath $(O))/$(1)/reports/tsan \
 		tests/run --build $(O)/$(1) --slow 5 $(2) $(ARGS)
 	$(Q)set -- $(O)/$(1)/reports/*; [ ! -e "$$1" ] || { cat "$$@"; echo "the sanitizer found something, see above"; exit 1; }
 endef
@@ -218,10 +219,13 @@ install: all
 	install -D -m 755 mount-scripts/mount.ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs
 	install -D -m 644 fs/ckptfs.1 $(DESTDIR)$(mandir)/man1/ckptfs.1
 	install -D -m 644 mount-scripts/mount.ckptfs.8 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8
+	install -D -m 644 mount-scripts/ckptfs@.service $(DESTDIR)$(unitdir)/ckptfs@.service
+	install -D -m 644 mount-scripts/ckptfs.json $(DESTDIR)$(prefix)/share/doc/ckptfs/ckptfs.json
 
 uninstall:
 	rm -f $(DESTDIR)$(bindir)/ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs \
-		$(DESTDIR)$(mandir)/man1/ckptfs.1 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8
+		$(DESTDIR)$(mandir)/man1/ckptfs.1 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8 \
+		$(DESTDIR)$(unitdir)/ckptfs@.service $(DESTDIR)$(prefix)/share/doc/ckptfs/ckptfs.json
 
 clean:
 	rm -rf $(O)
@@ -241,7 +245,8 @@ help:
 	@echo '                    (ARGS="--only save --rounds 9 --size 512"; --help tells more)'
 	@echo '  make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo '  make lint         formatting, layering, shell, man pages'
-	@echo '  make install      to prefix=$(prefix), below DESTDIR'
+	@echo '  make install      to prefix=$(prefix), below DESTDIR; make uninstall takes it away'
+	@echo '  make clean        removes what was built'
 	@echo '  make deps         only install the Debian packages that the build needs'
 	@echo
 	@echo '  V=1 shows the commands, O=DIR builds elsewhere, SAN=address|thread|undefined,'

@@ -77,6 +77,8 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	err = cache_limits(&en->config, &cache, e); /* before anything is touched */
 	if (!err)
 		err = backing_open(&en->backing, path, e);
+	if (!err && backing_lock(&en->backing, en->backing.root_fd, false))
+		err = FAIL(e, EBUSY, BACKING_IN_REPAIR, en->backing.path);
 	if (!err)
 		err = prepare_format(en, e);
 	if (err) {

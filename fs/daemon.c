@@ -23,8 +23,8 @@
 #define PIN_BUDGET   16384u
 #define OOM_SCORE    "-900"
 #define EXIT_DRAIN_S 5
-#define DRAIN_SAY_S  10 /* how often a drain at the end says how far it is */
-#define DRAIN_MAX_S  600
+#define DRAIN_SAY_S  10	 /* how often a drain at the end says how far it is */
+#define DRAIN_MAX_S  600 /* without any progress */
 
 /* What daemon_run builds up, in the order in which it is taken down again. */
 struct daemon {
@@ -37,6 +37,7 @@ struct daemon {
 	bool mounted;
 	int init_err; /* from the first request, which the kernel sends itself */
 	bool listening;
+	ino_t socket_ino;
 	struct control *control;
 	pthread_t signal_thread;
 	bool signals;
@@ -320,7 +321,7 @@ static int prepare(struct daemon *d, struct error *e)
 
 static int listen_and_serve(struct daemon *d, struct error *e)
 {
-	int err, fd = rundir_listen(d->run_dir, d->fs.major, d->fs.minor, e);
+	int err, fd = rundir_listen(d->run_dir, d->fs.major, d->fs.minor, &d->socket_ino, e);
 
 	if (fd < 0)
 		return fd;
@@ -337,11 +338,16 @@ static int listen_and_serve(struct daemon *d, struct error *e)
 	return err;
 }
 
-/* What others can see of the daemon, and its threads. */
-static void withdraw(struct daemon *d)
+/* The mount has gone: nobody finds this daemon by it any more. Who has found it stays connected. */
+static void unlisten(struct daemon *d)
 {
 	if (d->listening)
-		rundir_unlisten(d->run_dir, d->fs.major, d->fs.minor);
+		rundir_unlisten(d->run_dir, d->fs.major, d->fs.minor, d->socket_ino);
+}
+
+/* What else others can see of the daemon, and its threads. */
+static void withdraw(struct daemon *d)
+{
 	control_finish(d->control);
 	if (d->signals) {
 		d->ending = true;
@@ -368,7 +374,7 @@ static void tear_down(struct daemon *d)
 /* Unmounted, however that came about: what is closed is still to be saved. */
 static void drain(struct daemon *d)
 {
-	uint64_t since = clock_mono_ns();
+	uint64_t since = clock_mono_ns(), least = UINT64_MAX;
 	int err;
 
 	if (d->engine.units)
@@ -377,9 +383,15 @@ static void drain(struct daemon *d)
 		struct engine_pending p;
 
 		err = engine_drain(&d->engine, clock_mono_ns() + DRAIN_SAY_S * NSEC_PER_SEC);
-		if (err != -ETIMEDOUT || clock_mono_ns() - since > DRAIN_MAX_S * NSEC_PER_SEC)
+		if (err != -ETIMEDOUT)
 			break;
 		engine_pending(&d->engine, &p);
+		if (p.dirty_bytes + p.units.closed < least) {
+			least = p.dirty_bytes + p.units.closed;
+			since = clock_mono_ns();
+		}
+		if (clock_mono_ns() - since > DRAIN_MAX_S * NSEC_PER_SEC)
+			break;
 		log_info("%s is unmounted, %llu MiB and %u files are left to save",
 			 d->fs.mountpoint, (unsigned long long)p.dirty_bytes >> 20, p.units.closed);
 	}
@@ -409,6 +421,7 @@ int daemon_run(const struct daemon_options *o, struct error *e)
 		err = listen_and_serve(d, e);
 	if (err && err != -EBUSY && d->mounted)
 		unmount_detach(&d->fs, &(struct error){0});
+	unlisten(d);
 	if (d->mounted)
 		drain(d);
 	withdraw(d);

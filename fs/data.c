@@ -210,7 +210,8 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	ssize_t n;
 
 	/* Nobody waits for anything with a part of the cache in hand. */
-	if (late_any(fs->tree, h->node->id) || !h->generation || !generation_is_open(h->generation))
+	if (late_any(fs->tree, h->node->id) ||
+	    (h->generation && !generation_is_open(h->generation)))
 		request_copy_out();
 	n = late_settle(fs->tree, h->node);
 	if (!n)
@@ -232,7 +233,7 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	if (cached && ct && !is_passthrough(fs, h->node)) {
 		n = request_take_landed(ct) ? (ssize_t)size
 					    : content_write(ct, data, size, (uint64_t)off);
-		if (n == (ssize_t)size && ct->staged && size >= BULK_MIN)
+		if (n == (ssize_t)size && size >= BULK_MIN)
 			requests_expect(fs->requests, ct, (uint64_t)off + size);
 	} else {
 		request_copy_out();
@@ -330,6 +331,8 @@ int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t
 	ct = save_content(fs, h->node);
 	if (ct)
 		err = content_write_back(ct);
+	if (err && err != -EINTR)
+		content_error_told(ct);
 	content_put(ct);
 	return err ? err : backing_write_back(&fs->engine->backing, h->fd);
 }
@@ -365,6 +368,8 @@ int data_sync(struct fs *fs, struct handle *h, bool data_only)
 		ct = save_content(fs, h->node);
 		if (ct)
 			err = content_write_back(ct);
+		if (err && err != -EINTR && (h->flags & O_ACCMODE) != O_RDONLY)
+			content_error_told(ct);
 		content_put(ct);
 		if (!err)
 			err = backing_sync(&fs->engine->backing, h->fd, data_only);
@@ -425,7 +430,7 @@ void data_end(struct data_span *s, uint64_t off, uint64_t len)
 	if (s->generation)
 		generation_changed(s->generation);
 	generation_put(s->generation);
-	*s = (struct data_span){NULL};
+	*s = (struct data_span){.content = NULL};
 }
 
 bool data_is_dirty(struct fs *fs, const struct node *n)

@@ -229,10 +229,15 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 	err = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
 	if (!err) {
 		struct handle *h = fi ? handle_get(fs->tree, fi->fh) : NULL;
+		struct generation *g;
 
 		err = late_wait(fs->tree, n);
 		if (!err)
+			err = save_begin_change(fs, nf.fd, &g);
+		if (!err) {
 			err = set_attrs(fs, &c, n, nf.fd, h, attr, to_set);
+			save_end_change(g);
+		}
 		if (h)
 			finish_handle(fs, h);
 		if (!err)

@@ -56,16 +56,17 @@ static void release(struct fs *fs, const struct caller *c, uint64_t id)
 static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, int fd, int flags)
 {
 	struct content *ct = flags & O_TRUNC ? save_content(fs, n) : NULL;
-	int r = 0;
+	int r, err = 0;
 
-	if (ct) {
-		content_discard(ct);
-		r = content_settle(ct); /* what flies must not land behind the cut */
+	if (!ct)
+		return reopen(fs, c, fd, flags);
+	r = reopen(fs, c, fd, flags & ~O_TRUNC);
+	if (r >= 0)
+		err = AS_CALLER(c, content_truncate(ct, 0));
+	if (err) {
+		close(r);
+		r = err;
 	}
-	if (!r)
-		r = reopen(fs, c, fd, flags);
-	if (ct && r >= 0)
-		content_reload(ct, 0, UINT64_MAX);
 	content_put(ct);
 	return r;
 }
@@ -427,7 +428,7 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
-	struct data_span from = {NULL}, to;
+	struct data_span from = {.content = NULL}, to;
 	struct handle *in, *out;
 	ssize_t n;
 

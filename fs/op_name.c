@@ -209,11 +209,8 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, boo
 
 	if (!place_begin(&p, req, op, parent, name))
 		return;
-	if (directory)
-		err = AS_CALLER(&p.caller,
-				backing_unlink(&p.fs->engine->backing, p.at.fd, name, true));
-	else
-		err = save_unlink(p.fs, &p.caller, &(struct save_name){p.dir, p.at.fd, name});
+	err = (directory ? save_rmdir : save_unlink)(p.fs, &p.caller,
+						     &(struct save_name){p.dir, p.at.fd, name});
 	reply_result(req, op, parent, name, gone_dir(p.fs, p.dir, err));
 	place_end(&p);
 }

@@ -7,6 +7,7 @@
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"
+#include "fs/save.h"
 
 /* The node of the request with a descriptor. Returns false when the error was replied. */
 static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *c,
@@ -177,12 +178,19 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t id, const char *name, const c
 			size_t size, int flags)
 {
 	struct fs *fs = req_fs(req);
+	struct generation *g;
 	struct node_fd nf;
 	struct caller c;
+	int err;
 
 	if (!begin(req, "setxattr", id, &c, &nf))
 		return;
-	reply_result(req, "setxattr", id, NULL, set_as(fs, &c, nf.fd, name, value, size, flags));
+	err = save_begin_change(fs, nf.fd, &g);
+	if (!err) {
+		err = set_as(fs, &c, nf.fd, name, value, size, flags);
+		save_end_change(g);
+	}
+	reply_result(req, "setxattr", id, NULL, err);
 	tree_fd_put(fs->tree, &nf);
 }
 
@@ -190,13 +198,19 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t id, const char *name, const c
 static void op_removexattr(fuse_req_t req, fuse_ino_t id, const char *name)
 {
 	struct fs *fs = req_fs(req);
+	struct generation *g;
 	struct node_fd nf;
 	struct caller c;
+	int err;
 
 	if (!begin(req, "removexattr", id, &c, &nf))
 		return;
-	reply_result(req, "removexattr", id, NULL,
-		     AS_CALLER(&c, backing_removexattr(&fs->engine->backing, nf.fd, name)));
+	err = save_begin_change(fs, nf.fd, &g);
+	if (!err) {
+		err = AS_CALLER(&c, backing_removexattr(&fs->engine->backing, nf.fd, name));
+		save_end_change(g);
+	}
+	reply_result(req, "removexattr", id, NULL, err);
 	tree_fd_put(fs->tree, &nf);
 }
 

@@ -136,6 +136,14 @@ static int try_connect(const char *dir, unsigned major, unsigned minor)
 	return err ? err : take_fd(&fd);
 }
 
+static void remove_socket(const char *dir, unsigned major, unsigned minor)
+{
+	struct sockaddr_un sa;
+
+	if (!socket_address(dir, major, minor, &sa))
+		unlink(sa.sun_path);
+}
+
 static void remove_dead_sockets(const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -152,15 +160,16 @@ static void remove_dead_sockets(const char *dir)
 		if (fd >= 0)
 			close(fd);
 		else if (fd == -ECONNREFUSED)
-			rundir_unlisten(dir, major, minor);
+			remove_socket(dir, major, minor);
 	}
 	if (d)
 		closedir(d);
 }
 
-int rundir_listen(const char *dir, unsigned major, unsigned minor, struct error *e)
+int rundir_listen(const char *dir, unsigned major, unsigned minor, ino_t *ino, struct error *e)
 {
 	struct sockaddr_un sa;
+	struct stat st;
 	__cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int err = socket_address(dir, major, minor, &sa);
 	char name[sizeof(sa.sun_path)];
@@ -173,16 +182,18 @@ int rundir_listen(const char *dir, unsigned major, unsigned minor, struct error 
 	sa.sun_path[strlen(sa.sun_path) - 1] = '_';
 	unlink(sa.sun_path);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) || chmod(sa.sun_path, 0666) ||
-	    listen(fd, 64) || rename(sa.sun_path, name))
+	    listen(fd, 64) || stat(sa.sun_path, &st) || rename(sa.sun_path, name))
 		return FAIL(e, errno, RUN_DIR, dir, strerror(errno));
+	*ino = st.st_ino;
 	return take_fd(&fd);
 }
 
-void rundir_unlisten(const char *dir, unsigned major, unsigned minor)
+void rundir_unlisten(const char *dir, unsigned major, unsigned minor, ino_t ino)
 {
 	struct sockaddr_un sa;
+	struct stat st;
 
-	if (!socket_address(dir, major, minor, &sa))
+	if (!socket_address(dir, major, minor, &sa) && !stat(sa.sun_path, &st) && st.st_ino == ino)
 		unlink(sa.sun_path);
 }
 

@@ -28,9 +28,12 @@ int rundir_take_label(const char *dir, const char *wanted, char label[128], int 
 		      struct error *e);
 void rundir_drop_label(const char *dir, const char *label, int lock_fd);
 
-/* Listens for the mount with that device number; removes sockets that dead daemons left. */
-int rundir_listen(const char *dir, unsigned major, unsigned minor, struct error *e);
-void rundir_unlisten(const char *dir, unsigned major, unsigned minor);
+/*
+ * Listens for the mount with that device number; removes sockets that dead daemons left. *@ino: the
+ * socket's, for rundir_unlisten: when the mount has gone the number, and the name, may be another's.
+ */
+int rundir_listen(const char *dir, unsigned major, unsigned minor, ino_t *ino, struct error *e);
+void rundir_unlisten(const char *dir, unsigned major, unsigned minor, ino_t ino);
 
 /*
  * Connects to the daemon of a mount that user @owner made. Returns the socket or -errno:

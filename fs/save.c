@@ -37,6 +37,47 @@ void save_unvouched(struct fs *fs, int fd)
 }
 
 /*
+ * Waits until the bytes of @g, which is closed, are those of a file: then they can be copied. -EAGAIN:
+ * it is being written again, or has failed.
+ */
+static int await_bytes(struct generation *g)
+{
+	int err = generation_wait(g);
+
+	if (err)
+		return err == -EINTR ? err : -EAGAIN;
+	return generation_is_open(g) ? -EAGAIN : 0;
+}
+
+/* Begins a generation of @name in the place of the file that has it, and expects the open of it. */
+static int begin_from_file(struct fs *fs, const struct caller *c, const struct inode_id *dir,
+			   int at, const char *name, bool copy)
+{
+	struct backing *b = &fs->engine->backing;
+	struct generation *g = NULL;
+	struct statx stx;
+	int pin, fd = -1, err = backing_stat_at(b, at, name, &stx);
+
+	if (err || !S_ISREG(stx.stx_mode) || !rules_single_file(name) ||
+	    (copy && stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX)))
+		return -ESTALE; /* which the kernel finds by itself */
+	creds_restore();
+	pin = backing_pin(b, at, name);
+	if (pin >= 0)
+		fd = backing_reopen(b, pin, O_RDONLY);
+	if (fd >= 0)
+		err = generation_begin(fs->engine->units, c, at, dir, name, 0600, fd, copy, &g);
+	if (g)
+		generation_expect(g, c->pid);
+	generation_put(g);
+	if (fd >= 0)
+		close(fd);
+	if (pin >= 0)
+		close(pin);
+	return err ? err : -ESTALE;
+}
+
+/*
  * The kernel tries once more, and only once, when it gets ESTALE: whoever gets it finds, at the end of
  * a second lookup of @name, a generation that was kept open for that. Others may have made one
  * meanwhile; if that is closed already it is replaced, as if this had come a moment later. Returns
@@ -46,21 +87,27 @@ static int once_more(struct fs *fs, const struct caller *c, const struct inode_i
 		     const char *name, int flags)
 {
 	struct units *us = fs->engine->units;
-	struct generation *g = units_find(us, dir, name), *new = NULL;
-	int err = -ESTALE;
+	int err;
 
-	if (g && !generation_expect(g, c->pid)) {
-		/* What is closed keeps its bytes; to change some of them they must be there. */
-		err = flags & O_TRUNC ? 0 : generation_wait(g);
-		if (!err)
-			err = generation_begin(us, c, at, dir, name, 0600, g->content->fd,
-					       !(flags & O_TRUNC), &new);
-		if (!err)
-			generation_expect(new, c->pid);
-		err = err ? err : -ESTALE;
-	}
-	generation_put(new);
-	generation_put(g);
+	do {
+		struct generation *g = units_find(us, dir, name), *new = NULL;
+
+		err = -ESTALE;
+		if (!g) {
+			err = begin_from_file(fs, c, dir, at, name, !(flags & O_TRUNC));
+		} else if (!generation_expect(g, c->pid) && !(flags & O_TRUNC)) {
+			err = await_bytes(g);
+			err = err ? err : -EAGAIN; /* it is a file now */
+		} else if (flags & O_TRUNC && !generation_expect(g, c->pid)) {
+			err = generation_begin(us, c, at, dir, name, 0600, g->content->fd, false,
+					       &new);
+			if (!err)
+				generation_expect(new, c->pid);
+			err = err ? err : -ESTALE;
+		}
+		generation_put(new);
+		generation_put(g);
+	} while (err == -EAGAIN);
 	return err;
 }
 
@@ -111,6 +158,27 @@ static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd
 	return err ? err : -ESTALE;
 }
 
+/* What only the cache has of @n goes to the backing, to be copied from there. */
+static int write_back(struct fs *fs, struct node *n)
+{
+	struct content *ct = save_content(fs, n);
+	int err = ct && (!ct->staged || ct->published) ? content_write_back(ct) : 0;
+
+	content_put(ct);
+	return err;
+}
+
+/* Before @n, perhaps pending, is changed in place. */
+static int await_published(struct fs *fs, struct node *n)
+{
+	struct inode_id id = node_inode(n);
+	struct generation *g = units_find_inode(fs->engine->units, &id);
+	int err = g ? await_bytes(g) : 0;
+
+	generation_put(g);
+	return err == -EAGAIN ? -ESTALE : err;
+}
+
 /* @n is closed and will be, or has been, published; or it was there before ckptfs. */
 static int open_closed(struct fs *fs, const struct caller *c, struct node *n, int flags)
 {
@@ -122,10 +190,16 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 
 	if (!tree_place(fs->tree, n, &dir, name))
 		return 0;
-	err = rules_single_file(name) ? AS_CALLER(c, tree_fd(fs->tree, n, &nf)) : -ENOTSUP;
+	if (!rules_single_file(name)) {
+		node_put(fs->tree, dir);
+		return await_published(fs, n);
+	}
+	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
 	if (!err) {
 		creds_restore();
-		err = backing_stat(&fs->engine->backing, nf.fd, &stx);
+		err = write_back(fs, n);
+		if (!err)
+			err = backing_stat(&fs->engine->backing, nf.fd, &stx);
 		if (!err && flags & O_APPEND && !(flags & O_TRUNC))
 			err = -ENOTSUP;
 		if (!err && !(flags & O_TRUNC) &&
@@ -142,13 +216,14 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 		}
 		/* In place, then: who may not make a file beside it may still write to this one. */
 		if (err == -ENOTSUP || err == -EACCES || err == -EPERM || err == -EROFS) {
-			save_unvouched(fs, nf.fd);
-			err = 0;
+			err = await_published(fs, n);
+			if (!err)
+				save_unvouched(fs, nf.fd);
 		}
 		tree_fd_put(fs->tree, &nf);
 	}
 	node_put(fs->tree, dir);
-	return err == -ENOTSUP ? 0 : err;
+	return err;
 }
 
 /* O_TRUNC of a generation that others may have open, too. */
@@ -169,23 +244,26 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 	      struct generation **g)
 {
 	struct inode_id id = node_inode(n);
-	int err = 0;
+	int err;
 
 	*g = NULL;
 	if (!fs->engine->units || !changes(flags))
 		return 0;
-	*g = units_find_inode(fs->engine->units, &id);
-	if (*g && generation_open(*g, c->pid)) {
-		err = flags & O_TRUNC ? cut(*g) : 0;
-		if (!err)
-			return 0;
-		generation_released(*g);
-	}
-	/* What is closed already keeps its bytes; to change some of them they must be there. */
-	if (*g && (!err || err == -EEXIST) && !(flags & O_TRUNC))
-		err = generation_wait(*g);
-	generation_put(*g);
-	*g = NULL;
+	do {
+		*g = units_find_inode(fs->engine->units, &id);
+		err = 0;
+		if (*g && generation_open(*g, c->pid)) {
+			err = flags & O_TRUNC ? cut(*g) : 0;
+			if (!err)
+				return 0;
+			generation_released(*g);
+		} else if (*g && !(flags & O_TRUNC)) {
+			/* What is closed keeps its bytes; to change some of them they must be there. */
+			err = await_bytes(*g);
+		}
+		generation_put(*g);
+		*g = NULL;
+	} while (err == -EAGAIN);
 	return err && err != -EEXIST ? err : open_closed(fs, c, n, flags);
 }
 
@@ -312,6 +390,23 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	return err == -EEXIST ? unlink_published(fs, c, n) : err;
 }
 
+int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct backing *b = &fs->engine->backing;
+	int pin, err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
+
+	if ((err != -ENOTEMPTY && err != -EEXIST) || !fs->engine->units)
+		return err;
+	creds_restore();
+	pin = backing_pin(b, n->at, n->name);
+	if (pin < 0)
+		return err;
+	if (!units_clear_dir(fs->engine->units, pin))
+		err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
+	close(pin);
+	return err;
+}
+
 /* A file of the backing that gets the name of a unit: whole, at any crash, as any unit is. */
 static int make_durable(struct fs *fs, const struct save_name *n, mode_t mode)
 {
@@ -365,12 +460,47 @@ static int data_first(struct fs *fs, const struct save_name *n, bool durable)
 	return err || !durable ? err : make_durable(fs, n, mode);
 }
 
+struct move {
+	struct fs *fs;
+	const struct caller *c;
+	const struct save_name *from, *to;
+	unsigned flags;
+};
+
+static int rename_on_backing(void *move)
+{
+	struct move *m = move;
+
+	return AS_CALLER(m->c, backing_rename(&m->fs->engine->backing, m->from->at, m->from->name,
+					      m->to->at, m->to->name, m->flags));
+}
+
+/*
+ * A unit that is being written is renamed, and so is the file that it is to replace: should it come to
+ * nothing, the new name has that. What had the new name goes.
+ */
+static int move_older(struct fs *fs, const struct caller *c, const struct save_name *from,
+		      const struct save_name *to)
+{
+	struct move move = {fs, c, from, to, 0};
+	struct inode_id dir = node_inode(to->dir);
+	int err = units_settle_name(fs->engine->units, &dir, to->name);
+	struct generation *there;
+
+	if (err)
+		return err;
+	there = units_find(fs->engine->units, &dir, to->name);
+	err = there ? generation_unlink(there, rename_on_backing, &move) : -EEXIST;
+	generation_put(there);
+	return err == -EEXIST ? rename_on_backing(&move) : err;
+}
+
 /* An unpublished generation gets another name. -ENOTSUP: it is published by now. */
 static int rename_generation(struct fs *fs, const struct caller *c, struct generation *g,
 			     const struct save_name *from, const struct save_name *to)
 {
-	struct inode_id to_dir = node_inode(to->dir), id, old;
-	bool open = generation_is_open(g), overwritten;
+	struct inode_id to_dir = node_inode(to->dir), id;
+	bool open = generation_is_open(g), moved;
 	mode_t mode;
 	int err = generation_drop_older(g);
 
@@ -384,19 +514,20 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 		err = generation_wait(g);
 		return err ? err : -ENOTSUP;
 	}
-	overwritten = !err;
-	old = id;
+	moved = !err;
+	err = moved ? move_older(fs, c, from, to) : 0;
+	if (err)
+		return err;
 	err = look(fs, to, &id, &mode);
 	if (err && err != -ENOENT)
 		return err;
 	if (!err && S_ISDIR(mode))
 		return -EISDIR;
 	err = generation_rename(g, to->at, &to_dir, to->name, !err, &id);
+	if (err && moved && err != -EEXIST && err != -EINTR)
+		return 0; /* it has failed: what its name shows then is the older file, which was moved */
 	if (err)
 		return err == -EEXIST ? -ENOTSUP : err;
-	/* What it was to replace under the name that it leaves was overwritten, and is gone. */
-	if (overwritten && !look(fs, from, &id, &mode) && same_inode(&id, &old))
-		AS_CALLER(c, backing_unlink(&fs->engine->backing, from->at, from->name, false));
 	tree_placed(fs->tree, &g->id, to->dir, to->name);
 	return generation_is_durable(g) ? generation_wait(g) : 0;
 }
@@ -405,6 +536,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
 		       const struct save_name *to, unsigned flags, struct generation *replaced)
 {
+	struct move move = {fs, c, from, to, flags};
 	struct inode_id to_dir = node_inode(to->dir), id;
 	struct content *old = NULL;
 	mode_t mode;
@@ -414,11 +546,12 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 		old = content_find(fs->engine->contents, &id);
 	if (!err)
 		err = data_first(fs, from, rules_single_file(to->name));
-	if (!err)
-		err = AS_CALLER(c, backing_rename(&fs->engine->backing, from->at, from->name,
-						  to->at, to->name, flags));
 	if (!err && replaced && !(flags & RENAME_EXCHANGE))
-		generation_drop(replaced);
+		err = generation_unlink(replaced, rename_on_backing, &move);
+	else if (!err)
+		err = rename_on_backing(&move);
+	if (err == -EEXIST && replaced && !(flags & RENAME_NOREPLACE))
+		err = rename_on_backing(&move); /* that has ended meanwhile */
 	if (!err && old)
 		content_forget(
 			old); /* else the cache would keep the blocks of a file that is gone */
@@ -501,6 +634,34 @@ static void renew_record(struct backing *b, int fd, const char *hex)
 	digest_record_format(record, sizeof(record), hex, stx.stx_size,
 			     (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec);
 	backing_setxattr(b, fd, DIGEST_XATTR, record, strlen(record), 0);
+}
+
+int save_begin_change(struct fs *fs, int fd, struct generation **g)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id id;
+	struct statx stx;
+	int err;
+
+	*g = NULL;
+	creds_restore();
+	if (!us || backing_stat(&fs->engine->backing, fd, &stx) || !S_ISREG(stx.stx_mode))
+		return 0;
+	id = inode_id_of(&stx);
+	*g = units_find_inode(us, &id);
+	err = *g ? generation_change(*g) : 0;
+	if (err) {
+		generation_put(*g);
+		*g = NULL;
+	}
+	return err == -EEXIST ? 0 : err;
+}
+
+void save_end_change(struct generation *g)
+{
+	if (g)
+		generation_changed(g);
+	generation_put(g);
 }
 
 int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,

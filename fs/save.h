@@ -57,9 +57,19 @@ struct save_name {
 /* Removes a file's name, from the backing and from the view. */
 int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n);
 
+/* Removes a directory, with what is hidden in it. */
+int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n);
+
 /* A rename, on the backing or in the view. 0 or -errno. */
 int save_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
 		const struct save_name *to, unsigned flags);
+
+/*
+ * Around a change of mode, owner or attributes of the file behind @fd: a unit that is not published yet
+ * is changed by it, as by a write. 0, -EINTR, or what the unit failed with; *@g may be NULL.
+ */
+int save_begin_change(struct fs *fs, int fd, struct generation **g);
+void save_end_change(struct generation *g);
 
 /* Sets the times of @n, open as @fd; its digest record, which names one of them, stays valid. */
 int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,

@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -301,6 +304,23 @@ int backing_open(struct backing *b, const char *path, struct error *e)
 	if (b->proc_fd < 0)
 		return FAIL(e, errno, BACKING_UNUSABLE, path, "/proc is not mounted");
 	return 0;
+}
+
+int backing_lock(struct backing *b, int fd, bool alone)
+{
+	struct statfs sf;
+
+	/* NFS has no such locks on directories, and may take long to say so. */
+	if (fstatfs(b->root_fd, &sf) || sf.f_type == NFS_SUPER_MAGIC)
+		return alone ? -EBUSY : 0;
+	if (!flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB))
+		return 0;
+	return alone || errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
+void backing_unlock(int fd)
+{
+	flock(fd, LOCK_UN);
 }
 
 void backing_close(struct backing *b)

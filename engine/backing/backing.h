@@ -89,6 +89,14 @@ extern const struct backing_ops backing_real_ops;
 
 /* Opens the directory @path; what it can do is probed later (features_probe). 0 or -errno, @e filled. */
 int backing_open(struct backing *b, const char *path, struct error *e);
+
+/*
+ * Until @fd and its duplicates are closed, who uses a file or directory excludes who repairs or removes
+ * it (@alone), and the other way round: on this host, and on others where the backing has locks for all
+ * of them. -EBUSY: somebody else is at it, or, to who wants it alone, the backing has no locks to tell.
+ */
+int backing_lock(struct backing *b, int fd, bool alone);
+void backing_unlock(int fd);
 void backing_close(struct backing *b);
 
 /* May @name be a directory entry? Everything from the kernel is, but it is not trusted. */

@@ -91,6 +91,8 @@
 #define MSG_FILE_FLUSH_FAILED "'%s' could not be written to the backing: %s. What was written since the last successful fsync or close may be missing from it; the next write, fsync or close gets the error"
 
 #define MSG_FILE_UNREADABLE "'%s' cannot be looked at: %s. Nothing can be said of its save until that is mended; `ckptfs status` tells of failures that are known"
+#define MSG_WAIT_DIRECTORY "%s is a directory: wait for the checkpoint files in it, or for all of them with `ckptfs umount`"
+#define MSG_VERIFY_UNPUBLISHED "%s is still being saved: first, ckptfs wait %s"
 #define MSG_WAIT_TIMEOUT "'%s' is not there after %g s: %s. Nothing is lost by waiting no longer; `ckptfs why` tells more"
 #define MSG_WAIT_DROPPED "the save of '%s' that was waited for is %s: a program removed or replaced it before it was published"
 
@@ -104,6 +106,8 @@
 
 /* fsck */
 #define MSG_FSCK_MOUNTED "%s is mounted at %s by a live ckptfs, whose unfinished saves look like leftovers. Nothing was changed; first run, on every node that has it mounted: ckptfs umount %s"
+#define MSG_FSCK_IN_USE "%s is in use by a daemon that serves it elsewhere, or still saves to it after its mount has gone, and whose unfinished saves look like leftovers. Nothing was changed; unmount it on every node, and wait until `pgrep -a ckptfs` shows no daemon of it"
+#define MSG_BACKING_IN_REPAIR "`ckptfs fsck` is at work on %s. Nothing was mounted; try again when that has ended"
 #define MSG_FSCK_NO_XATTRS "%s is on a filesystem without extended attributes, so no digest can be recorded there. Nothing was changed"
 #define MSG_FSCK_UNPUBLISHED "%s is whole, but was not given its name before its daemon ended, and nothing tells that name. To keep it, give it one with mv; `ckptfs fsck --discard` removes it"
 #define MSG_FSCK_NOT_ADOPTED "nothing records for which names the files .ckptfs-* (%u) were saved, so none was adopted. They stay where they are; what had their names before is whole and still has them. To remove them: ckptfs fsck --discard %s"

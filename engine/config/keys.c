@@ -114,6 +114,9 @@ const char *key_nearest(const char *name)
 	for (k = 0; k < NR_KEYS; k++) {
 		size_t d = edit_distance(name, key_table[k].name);
 
+		/* What was begun right is meant, however much is missing. */
+		if (strlen(name) > 2 && !strncmp(name, key_table[k].name, strlen(name)))
+			d = 0;
 		if (d < least) {
 			least = d;
 			nearest = key_table[k].name;

@@ -508,7 +508,7 @@ bool content_land(struct content *ct, uint64_t off, size_t len, struct content_l
 		l->bytes[l->nr++] = (struct iovec){chunk_data(c, ck) + a, n};
 		done += n;
 	}
-	if (done == len && ct->staged && !ct->error && !ct->published)
+	if (done == len && !ct->error && !ct->published)
 		return true;
 	leave(l);
 	l->content = NULL;
@@ -704,22 +704,26 @@ ssize_t content_source_read(void *content, void *buf, size_t len, uint64_t off)
 
 /* --- as one with the backing --- */
 
-/* Lock held. Cuts what is cached of @ck at @size. -EAGAIN: it flies. */
-static int trim_chunk(struct content *ct, struct chunk *ck, uint64_t size)
+/* Where @ck is to be cut for a file of @size bytes. */
+static uint32_t cut_of(const struct content *ct, const struct chunk *ck, uint64_t size)
+{
+	size_t chunk = ct->all->cache->chunk_size;
+	uint64_t base = ck->index * chunk;
+
+	return size <= base ? 0 : size - base < chunk ? (uint32_t)(size - base) : UINT32_MAX;
+}
+
+/* Lock held. Cuts what is cached of @ck, which does not fly, at @size. */
+static void trim_chunk(struct content *ct, struct chunk *ck, uint64_t size)
 {
 	struct cache *c = ct->all->cache;
-	uint64_t base = ck->index * c->chunk_size;
-	uint32_t cut = size <= base		     ? 0
-		       : size - base < c->chunk_size ? (uint32_t)(size - base)
-						     : UINT32_MAX;
+	uint32_t cut = cut_of(ct, ck, size);
 
 	if (ck->hi <= cut)
-		return 0;
-	if (ck->state == CHUNK_FLYING)
-		return -EAGAIN;
+		return;
 	if (ck->lo >= cut) {
 		empty_chunk(ct, ck);
-		return 0;
+		return;
 	}
 	ck->hi = cut;
 	if (ck->dirty_hi > cut)
@@ -730,20 +734,28 @@ static int trim_chunk(struct content *ct, struct chunk *ck, uint64_t size)
 		list_append(&ct->clean, &ck->mine);
 		cache_set_state(c, ck, CHUNK_CLEAN);
 	}
-	return 0;
 }
 
-static int trim_list(struct content *ct, struct list *list, uint64_t size)
+/* Lock held. Does anything fly that is to be cut? */
+static bool cuts_flying(const struct content *ct, uint64_t size)
+{
+	struct list *l;
+
+	list_for_each (l, &ct->dirty) {
+		const struct chunk *ck = container_of(l, struct chunk, mine);
+
+		if (ck->state == CHUNK_FLYING && ck->hi > cut_of(ct, ck, size))
+			return true;
+	}
+	return false;
+}
+
+static void trim_list(struct content *ct, struct list *list, uint64_t size)
 {
 	struct list *l, *tmp;
 
-	list_for_each_safe (l, tmp, list) {
-		int err = trim_chunk(ct, container_of(l, struct chunk, mine), size);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	list_for_each_safe (l, tmp, list)
+		trim_chunk(ct, container_of(l, struct chunk, mine), size);
 }
 
 int content_truncate(struct content *ct, uint64_t size)
@@ -751,15 +763,13 @@ int content_truncate(struct content *ct, uint64_t size)
 	int err;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		do {
-			err = trim_list(ct, &ct->clean, size);
-			if (!err)
-				err = trim_list(ct, &ct->dirty, size);
-			if (err == -EAGAIN && wait_for_landing(ct))
+		while (cuts_flying(ct, size)) /* all or nothing is cut */
+			if (wait_for_landing(ct))
 				return -EINTR;
-		} while (err == -EAGAIN);
-		if (ct->error)
+		if (ct->error && ct->staged)
 			return ct->error;
+		trim_list(ct, &ct->clean, size);
+		trim_list(ct, &ct->dirty, size);
 	}
 	err = backing_ftruncate(ct->all->backing, ct->fd, (off_t)size);
 	if (err)
@@ -774,17 +784,11 @@ int content_truncate(struct content *ct, uint64_t size)
 	return 0;
 }
 
-/*
- * Lock held. The sticking error. Of an ordinary file, whose lost bytes are gone from the cache by
- * now, it is told once, as by any filesystem; a unit has failed by it for good.
- */
-static int tell_error(struct content *ct)
+void content_error_told(struct content *ct)
 {
-	int err = ct->error;
-
+	LOCK_SCOPE(&ct->all->cache->lock);
 	if (!ct->staged && list_empty(&ct->dirty))
 		ct->error = 0;
-	return err;
 }
 
 /* Lock held. Is anything left that turned dirty up to @turn? They are in that order. */
@@ -856,7 +860,7 @@ int content_write_back(struct content *ct)
 		while (!err && !ct->error && dirty_since(ct, turn))
 			err = wait_for_landing(ct);
 		if (ct->error)
-			return tell_error(ct);
+			return ct->error;
 	}
 	if (err && err != -EINTR)
 		content_fail(ct, err);
@@ -985,11 +989,11 @@ static uint64_t dirty_bytes(const struct content *ct)
 	return sum;
 }
 
-void content_overlay(struct content *ct, struct statx *stx)
+/* Lock held. False: the backing knows all, and better. */
+static bool overlay(const struct content *ct, struct statx *stx)
 {
-	LOCK_SCOPE(&ct->all->cache->lock);
 	if ((!ct->staged || ct->published) && list_empty(&ct->dirty))
-		return;
+		return false;
 	if ((ct->staged && !ct->published) || ct->size > stx->stx_size)
 		stx->stx_size = ct->size;
 	if (ct->written_ns) {
@@ -999,6 +1003,20 @@ void content_overlay(struct content *ct, struct statx *stx)
 			stx->stx_ctime = stx->stx_mtime;
 	}
 	stx->stx_blocks += (dirty_bytes(ct) + 511) / 512;
+	return true;
+}
+
+void content_overlay(struct content *ct, struct statx *stx)
+{
+	struct statx fresh;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		if (overlay(ct, stx))
+			return;
+	}
+	/* Flushed by now; but @stx may have been asked for before that. */
+	if (!backing_stat(ct->all->backing, ct->fd, &fresh))
+		*stx = fresh;
 }
 
 bool content_serves_reads(struct content *ct)
@@ -1012,14 +1030,20 @@ bool content_serves_reads(struct content *ct)
 	return cached && cached >= ct->size;
 }
 
-void content_published(struct content *ct, uint64_t mtime_ns)
+static uint64_t stamp_ns(struct statx_timestamp t)
+{
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+}
+
+void content_published(struct content *ct, const struct statx *stx)
 {
 	int fd;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
 		ct->published = true;
-		ct->written_ns = mtime_ns;
-		fd = take_fd(&ct->direct_fd); /* nothing flies, and little will */
+		ct->written_ns = stamp_ns(stx->stx_mtime);
+		ct->ctime_ns = stamp_ns(stx->stx_ctime);
+		fd = ct->nr_submitted ? -1 : take_fd(&ct->direct_fd); /* little will fly any more */
 	}
 	if (fd >= 0)
 		close(fd);
@@ -1027,7 +1051,7 @@ void content_published(struct content *ct, uint64_t mtime_ns)
 
 void content_refresh(struct content *ct)
 {
-	uint64_t size, written_ns, mtime_ns;
+	uint64_t size, written_ns, mtime_ns, ctime_ns;
 	struct statx stx;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
@@ -1035,13 +1059,14 @@ void content_refresh(struct content *ct)
 			return;
 		size = ct->size;
 		written_ns = ct->written_ns;
+		ctime_ns = ct->ctime_ns;
 	}
 	if (backing_stat(ct->all->backing, ct->fd, &stx)) {
 		content_forget(ct); /* whatever this is now */
 		return;
 	}
-	mtime_ns = (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
-	if (stx.stx_size == size && mtime_ns == written_ns)
+	mtime_ns = stamp_ns(stx.stx_mtime);
+	if (stx.stx_size == size && mtime_ns == written_ns && stamp_ns(stx.stx_ctime) == ctime_ns)
 		return;
 	LOCK_SCOPE(&ct->all->cache->lock);
 	if (ct->size != size || ct->written_ns != written_ns || !list_empty(&ct->dirty))
@@ -1049,6 +1074,7 @@ void content_refresh(struct content *ct)
 	empty_list(ct, &ct->clean);
 	ct->size = ct->backing_end = stx.stx_size;
 	ct->written_ns = mtime_ns;
+	ct->ctime_ns = stamp_ns(stx.stx_ctime);
 }
 
 void content_set_mtime(struct content *ct, uint64_t wall_ns)

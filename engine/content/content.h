@@ -51,13 +51,14 @@ struct content {
 	int direct_fd;		    /* O_DIRECT, -1: none */
 	uint64_t size, backing_end; /* of the file; up to where the backing may have bytes */
 	uint64_t written_ns;	    /* wall clock of the last write; 0: none */
+	uint64_t ctime_ns;	    /* published: that of the backing then */
 	bool orphan;		    /* has no name: with the last reference its bytes go, too */
 	bool published;		    /* staged, and now a file of the backing like any other */
 	struct list dirty, clean;   /* chunks */
 	unsigned nr_submitted;	    /* chunks that the flush engine still refers to */
 	unsigned nr_writing;	    /* calls of content_write */
 	bool unsynced;		    /* the last sync failed: what was flushed may be lost */
-	int error;		    /* the first that a flush met: -errno; sticks */
+	int error; /* the first that a flush met: -errno; until content_error_told */
 	pthread_cond_t settled;
 };
 
@@ -124,8 +125,8 @@ struct content_landing {
 };
 
 /*
- * A place for @len bytes at @off of a staged content, whose reference it takes over on success. False:
- * there is none without waiting.
+ * A place for @len bytes at @off of a content that is not published, whose reference it takes over on
+ * success. False: there is none without waiting.
  */
 bool content_land(struct content *ct, uint64_t off, size_t len, struct content_landing *l);
 
@@ -198,6 +199,12 @@ void content_forget(struct content *ct);
 /* The sticking error. */
 int content_error(struct content *ct);
 
+/*
+ * A program that wrote to it was told. That is enough for an ordinary file, whose lost bytes are gone
+ * from the cache by now; a unit has failed by it for good.
+ */
+void content_error_told(struct content *ct);
+
 /* Notes an error as a flush does. */
 void content_fail(struct content *ct, int err);
 
@@ -207,8 +214,8 @@ void content_overlay(struct content *ct, struct statx *stx);
 /* Do reads go through the cache: for bytes that only it has, or since it has all of them? */
 bool content_serves_reads(struct content *ct);
 
-/* It is known to others from now on; on the backing it was last changed at @mtime_ns. */
-void content_published(struct content *ct, uint64_t mtime_ns);
+/* It is known to others from now on, on the backing last changed as @stx says. */
+void content_published(struct content *ct, const struct statx *stx);
 
 /* At each open: drops from the cache what has been changed on the backing since it was published. */
 void content_refresh(struct content *ct);

@@ -74,6 +74,9 @@ void generation_fail(struct generation *g, int err, const char *reason);
  */
 bool generation_let_go(struct generation *g, enum generation_state state);
 
+/* Removes its staging file from @dir. As the daemon, too, if its maker's rights are not enough. */
+void generation_unstage(struct generation *g, int dir);
+
 /* Renames its staging file to @name in @dir. 0 also if it has that name already. */
 int generation_move(struct generation *g, int from, int dir, const char *name);
 

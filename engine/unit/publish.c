@@ -206,6 +206,14 @@ static int sync_dir(struct generation *g, int dir)
 	return err;
 }
 
+/* An XFS that has shut itself down tells so at the fsync of a file, but not at that of a directory. */
+static int make_name_durable(struct generation *g, int dir)
+{
+	int err = sync_dir(g, dir);
+
+	return err ? err : backing_sync(g->units->contents->backing, g->content->fd, false);
+}
+
 /*
  * What is to replace the same name must not take our success for somebody else's; and what was
  * begun before, but is still being written, comes too late.
@@ -248,6 +256,7 @@ static int publish(struct generation *g, bool *named, struct error *e)
 	char hex[DIGEST_HEX], path[PATH_MAX], name[NAME_MAX + 1];
 	uint64_t size, mtime_ns;
 	const char *step;
+	struct statx stx;
 	int err, dir;
 	{
 		LOCK_SCOPE(&us->contents->cache->lock);
@@ -282,10 +291,14 @@ static int publish(struct generation *g, bool *named, struct error *e)
 		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
 	*named = true;
 	tell_others(g);
-	err = RETRY(g, sync_dir(g, dir)); /* here it has its name, and is not given up again */
+	/* From here on it has its name: only retried, not put off. */
+	err = RETRY(g, make_name_durable(g, dir));
 	if (err)
 		return FAIL(e, -err, PUBLISH_UNSYNCED, path, strerror(-err), path);
-	content_published(ct, mtime_ns);
+	backing_unlock(ct->fd);
+	if (backing_stat(us->contents->backing, ct->fd, &stx))
+		stx = (struct statx){0}; /* what is cached of it will go at the next open */
+	content_published(ct, &stx);
 	forget_replaced(g);
 	log_debug("'%s' is committed: %llu bytes, xxh3 %s", path, (unsigned long long)size, hex);
 	return 0;
@@ -294,11 +307,7 @@ static int publish(struct generation *g, bool *named, struct error *e)
 /* One that nobody wrote to after all, or that was overtaken: nothing to publish. */
 static void forget(struct generation *g)
 {
-	struct units *us = g->units;
-
-	AS_CALLER(&g->owner,
-		  backing_unlink(us->contents->backing, g->target.dir, g->staging, false));
-	creds_restore();
+	generation_unstage(g, g->target.dir);
 }
 
 /* Lock held. Is an older one of its name still to be published, or any being published right now? */

@@ -293,6 +293,21 @@ static int new_staging(struct generation *g)
 	return 0;
 }
 
+void generation_unstage(struct generation *g, int dir)
+{
+	struct backing *b = g->units->contents->backing;
+	int err = AS_CALLER(&g->owner, backing_unlink(b, dir, g->staging, false));
+
+	creds_restore();
+	if (err == -EACCES || err == -EPERM) /* its maker was allowed to; their groups are gone */
+		err = backing_unlink(b, dir, g->staging, false);
+	if (err && err != -ENOENT)
+		log_warn("'%s' cannot be removed: %s. It is the remains of a save; `ckptfs fsck` "
+			 "clears "
+			 "it away",
+			 g->staging, strerror(-err));
+}
+
 static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 {
 	struct units *us = g->units;
@@ -306,6 +321,7 @@ static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 	if (fd < 0)
 		return fd;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	backing_lock(b, fd, false); /* for remains.c */
 	err = old >= 0 ? backing_stat(b, old, &was) : 0;
 	creds_restore(); /* attributes as they were, whoever saves anew */
 	if (!err && old >= 0) {
@@ -329,7 +345,7 @@ static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 		err = g->content ? 0 : -ENOMEM;
 	}
 	if (err)
-		AS_CALLER(&g->owner, backing_unlink(b, dir, g->staging, false));
+		generation_unstage(g, dir);
 	return err;
 }
 
@@ -557,6 +573,7 @@ bool generation_let_go(struct generation *g, enum generation_state state)
 	{
 		LOCK_SCOPE(&g->units->lock);
 		g->state = state;
+		generation_settle(g); /* handles and writers may have gone meanwhile */
 		err = g->err;
 		memcpy(reason, g->reason, sizeof(reason));
 		pthread_cond_broadcast(&g->units->changed);
@@ -831,13 +848,30 @@ void generation_ask_durable(struct generation *g)
 	g->durable_calls = true;
 }
 
+/* Lock held. With it those of its name that come before it. */
+static void hurry_up_to(struct generation *g)
+{
+	struct list *l;
+
+	g->hurried = true;
+	list_for_each (l, &g->units->live) {
+		struct generation *o = container_of(l, struct generation, link);
+
+		if (o == g)
+			return;
+		if (same_inode(&o->target.dir_id, &g->target.dir_id) &&
+		    !strcmp(o->target.name, g->target.name))
+			o->hurried = true;
+	}
+}
+
 int generation_wait(struct generation *g)
 {
 	struct units *us = g->units;
 	int err = 0;
 	LOCK_SCOPE(&us->lock);
 
-	g->hurried = true;
+	hurry_up_to(g);
 	pthread_cond_signal(&us->work);
 	while (!err && (g->state == GENERATION_SEALED || g->state == GENERATION_PUBLISHING))
 		err = units_wait(us);
@@ -862,9 +896,7 @@ static int hold_still(struct generation *g)
 static void clear_dropped(struct generation *g)
 {
 	content_orphan(g->content);
-	AS_CALLER(&g->owner,
-		  backing_unlink(g->units->contents->backing, g->target.dir, g->staging, false));
-	creds_restore();
+	generation_unstage(g, g->target.dir);
 }
 
 static int drop(struct generation *g)

@@ -185,8 +185,8 @@ int generation_wait(struct generation *g);
 int generation_drop(struct generation *g);
 
 /*
- * As a program removes the name: @remove (called once, may be refused) takes away what the backing
- * has under it, meanwhile nothing is published. Returns what @remove refused it with, else 0;
+ * As a program removes or replaces the name: @remove (called once, may be refused) does that on the
+ * backing, and meanwhile nothing is published under it. Older saves of the name are dropped first. Returns what @remove refused it with, else 0;
  * -EINTR: nothing was done; -EEXIST: it has ended meanwhile, removing the name is the backing's.
  */
 int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg);
@@ -206,6 +206,12 @@ int units_settle_name(struct units *us, const struct inode_id *dir, const char *
 
 /* Waits until those in @dir that asked for durability and are closed are published. The first error. */
 int units_settle_dir(struct units *us, const struct inode_id *dir);
+
+/*
+ * Removes what is hidden in a directory (a descriptor) in which nothing else is. 0; -ENOTEMPTY: there is
+ * something else, or somebody still saves to it.
+ */
+int units_clear_dir(struct units *us, int dir);
 
 /* --- the whole mount --- */
 

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/magic.h>
 #include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -113,6 +115,14 @@ static int refuse_mount(const struct mount_entry *m, const char *path, struct er
 	return FAIL(e, EBUSY, BACKING_IS_MOUNT, path, m->path);
 }
 
+/* Which has no locks that could tell. */
+static bool is_nfs(const struct backing *b)
+{
+	struct statfs sf;
+
+	return !fstatfs(b->root_fd, &sf) && sf.f_type == NFS_SUPER_MAGIC;
+}
+
 static int open_backing(struct fsck *f, const char *path, struct error *e)
 {
 	char resolved[PATH_MAX];
@@ -129,6 +139,8 @@ static int open_backing(struct fsck *f, const char *path, struct error *e)
 		err = format_read(f->backing.root_fd, f->backing.path, &format, e);
 	if (!err && find_live(f->backing.path, format.uuid, &m))
 		err = FAIL(e, EBUSY, FSCK_MOUNTED, f->backing.path, m.path, m.path);
+	if (!err && backing_lock(&f->backing, f->backing.root_fd, true) && !is_nfs(&f->backing))
+		err = FAIL(e, EBUSY, FSCK_IN_USE, f->backing.path);
 	if (!err && f->mode == ADOPT && fgetxattr(f->backing.root_fd, DIGEST_XATTR, NULL, 0) < 0 &&
 	    errno == EOPNOTSUPP)
 		err = FAIL(e, EOPNOTSUPP, FSCK_NO_XATTRS, f->backing.path);

@@ -133,6 +133,18 @@ static enum outcome unreadable(struct file *f, const char *why)
 	return UNREADABLE;
 }
 
+/* In a mount: is it a save that has not got its name yet? */
+static bool is_unpublished(int fd)
+{
+	char state[32];
+	ssize_t len = fgetxattr(fd, "user.ckptfs.state", state, sizeof(state) - 1);
+
+	if (len <= 0)
+		return false;
+	state[len] = '\0';
+	return strcmp(state, "committed") != 0;
+}
+
 /* Reads the record of @f; FILE_OK: it is of the file as it is now. */
 static enum outcome check_record(struct file *f, int fd)
 {
@@ -141,7 +153,10 @@ static enum outcome check_record(struct file *f, int fd)
 	ssize_t len = fgetxattr(fd, DIGEST_XATTR, text, sizeof(text));
 
 	if (len < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) {
-		MESSAGE(f->message, VERIFY_NO_RECORD, f->path);
+		if (is_unpublished(fd))
+			MESSAGE(f->message, VERIFY_UNPUBLISHED, f->path, f->path);
+		else
+			MESSAGE(f->message, VERIFY_NO_RECORD, f->path);
 		return NO_RECORD;
 	}
 	if (len < 0 && errno != ERANGE)
@@ -391,7 +406,10 @@ const struct verb verb_verify = {
 		"extended attribute " DIGEST_XATTR ". PATH is a file, or a directory: then of all "
 		"below\n"
 		"it that have a record or the name of a checkpoint file (*.pt *.pth *.ckpt\n"
-		"*.safetensors *.keras). It may lie in a mount, or anywhere. Each is one of\n"
+		"*.safetensors *.keras). It may lie in a mount, or anywhere; in a mount,\n"
+		"what is still cached is read from memory: to check the storage, give the path on "
+		"the\n"
+		"backing. Each is one of\n"
 		"\n"
 		"  ok                   the content that was saved\n"
 		"  DAMAGED              another, although nobody wrote to it since\n"

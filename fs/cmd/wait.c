@@ -86,6 +86,8 @@ static int ended_badly(const char *path, const json_t *file)
 	if (!strcmp(json_get_text(file, "kind", ""), "unreadable"))
 		MESSAGE(text, FILE_UNREADABLE, path, json_get_text(file, "reason", "?")),
 			complain(text);
+	else if (!strcmp(json_get_text(file, "kind", ""), "directory"))
+		MESSAGE(text, WAIT_DIRECTORY, path), complain(text);
 	else if (json_object_get(file, "failure"))
 		complain(json_get_text(file, "failure", ""));
 	else
@@ -121,7 +123,8 @@ static int do_wait(const char *path, int wanted, double timeout_s)
 		if (reached(file, wanted))
 			status = EXIT_DONE;
 		else if (!strcmp(state, "failed") || !strcmp(state, "dropped") ||
-			 !strcmp(state, "unreadable"))
+			 !strcmp(state, "unreadable") ||
+			 !strcmp(json_get_text(file, "kind", ""), "directory"))
 			status = ended_badly(path, file);
 		else if (timeout_s >= 0 && waited > timeout_s)
 			status = timed_out(path, file, timeout_s);

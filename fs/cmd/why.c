@@ -10,9 +10,10 @@
 void print_file(const json_t *file)
 {
 	const char *kind = json_get_text(file, "kind", "?");
-	const char *state = json_get_text(file, "state", "?");
+	const char *state = json_get_text(file, "state", kind);
 
-	printf("%s: %s\n", json_get_text(file, "path", "?"), state);
+	printf("%s: %s\n",
+	       *json_get_text(file, "path", "?") ? json_get_text(file, "path", "?") : "/", state);
 	if (json_object_get(file, "failure"))
 		printf("  %s\n", json_get_text(file, "failure", ""));
 	else if (json_object_get(file, "waits_for"))
@@ -29,6 +30,10 @@ void print_file(const json_t *file)
 	else if (json_is_true(json_object_get(file, "foreign")))
 		printf("  whole as far as is known, but not written by ckptfs: it has no digest to "
 		       "verify\n");
+	else if (!strcmp(state, "dropped"))
+		printf("  a program removed or replaced it before it was published\n");
+	else if (!strcmp(kind, "directory"))
+		printf("  it waits for nothing; ask for the files in it\n");
 	else if (!strcmp(kind, "unit"))
 		printf("  it waits for nothing; `ckptfs verify` checks its bytes\n");
 	else if (!strcmp(kind, "file"))

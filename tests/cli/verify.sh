@@ -208,5 +208,18 @@ cp -a files/ok.pt files/model.big files/damaged.pt "$BACK"
 rm files/*
 verifies 1 "$MNT"
 assert_eq "$(echo "$STDOUT" | tail -n 1)" "3 files: 2 ok, 1 DAMAGED"
+exec 5>"$MNT/open.pt"
+echo some >&5
+expect_fail "$CKPTFS" verify "$MNT/open.pt"
+assert_contains "$OUT" "is still being saved: first, ckptfs wait $MNT/open.pt"
+exec 5>&-
+expect_ok "$CKPTFS" wait "$MNT/open.pt"
+# What is cached is not trusted longer than the file on the backing is the same, whatever its mtime says.
+touch -r "$BACK/open.pt" stamp
+echo same >"$BACK/open.pt"
+touch -r stamp "$BACK/open.pt"
+assert_eq "$(cat "$MNT/open.pt")" same "read after a change on the backing"
+expect_fail "$CKPTFS" verify "$MNT/open.pt"
+rm "$MNT/open.pt" stamp
 umount_ckptfs
 verifies 0 "$BACK/ok.pt" "$BACK/model.big"

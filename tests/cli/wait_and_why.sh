@@ -13,7 +13,7 @@ state_of() {
 	getfattr --only-values --absolute-names -n user.ckptfs.state "$1"
 }
 
-mount_ckptfs -o flush_bw=4M
+mount_ckptfs -o flush_bw=$((4000000 / ${TEST_SLOW:-1}))
 mkdir "$MNT/dir"
 head -c 8000000 /dev/urandom >"$TEST_TMP/bytes"
 cp "$TEST_TMP/bytes" "$MNT/dir/x.pt"
@@ -78,6 +78,13 @@ assert_contains "$OUT" "plain: durable"
 assert_eq "$(state_of "$MNT/plain")" durable
 expect_ok "$CKPTFS" why "$MNT/none"
 assert_contains "$OUT" "none: absent"
+mkdir "$MNT/directory"
+for directory in "$MNT" "$MNT/directory"; do
+	expect_fail "$CKPTFS" wait "$directory"
+	assert_contains "$OUT" "is a directory: wait for the checkpoint files in it"
+	expect_ok "$CKPTFS" why "$directory"
+	assert_contains "$OUT" ": directory"
+done
 echo foreign >"$BACK/foreign.pt"
 expect_ok "$CKPTFS" why "$MNT/foreign.pt"
 assert_contains "$OUT" "not written by ckptfs"

@@ -9,6 +9,7 @@
 
 #include "fs/rundir.h"
 
+static ino_t ino; /* of the socket of the last rundir_listen */
 static char run_dir[RUNDIR_PATH_MAX];
 
 /* A run directory of this test's own, made by rundir_make. */
@@ -210,7 +211,7 @@ static void owners_listen_and_are_found(void **state)
 
 	(void)state;
 	assert_int_equal(rundir_connect(geteuid(), 0, 77), -ENOENT);
-	listener = rundir_listen(run_dir, 0, 77, &e);
+	listener = rundir_listen(run_dir, 0, 77, &ino, &e);
 	assert_true(listener >= 0);
 	client = rundir_connect(geteuid(), 0, 77);
 	assert_true(client >= 0);
@@ -219,7 +220,12 @@ static void owners_listen_and_are_found(void **state)
 	/* Someone who listens there without being the owner of the mount is not believed.
 	 */
 	assert_true(rundir_connect(geteuid() + 1, 0, 77) < 0);
-	rundir_unlisten(run_dir, 0, 77);
+	/* Nor does a daemon that ends take away the socket of the next one of that number. */
+	rundir_unlisten(run_dir, 0, 77, ino + 1);
+	client = rundir_connect(geteuid(), 0, 77);
+	assert_true(client >= 0);
+	close(client);
+	rundir_unlisten(run_dir, 0, 77, ino);
 	close(listener);
 	assert_int_equal(rundir_connect(geteuid(), 0, 77), -ENOENT);
 	assert_int_equal(count_fds(), before);
@@ -239,22 +245,22 @@ static void sockets_of_the_dead_are_removed(void **state)
 	int alive, mine, dead;
 
 	(void)state;
-	dead = rundir_listen(run_dir, 0, 1, &e);
+	dead = rundir_listen(run_dir, 0, 1, &ino, &e);
 	close(dead);
 	assert_int_equal(rundir_connect(geteuid(), 0, 1), -ECONNREFUSED);
-	alive = rundir_listen(run_dir, 0, 2, &e);
+	alive = rundir_listen(run_dir, 0, 2, &ino, &e);
 	assert_true(alive >= 0);
 	assert_false(there("0-1.sock"));
-	dead = rundir_listen(run_dir, 0, 1, &e);
+	dead = rundir_listen(run_dir, 0, 1, &ino, &e);
 	close(dead);
 	close(open(run_dir, O_RDONLY));
-	mine = rundir_listen(run_dir, 0, 3, &e);
+	mine = rundir_listen(run_dir, 0, 3, &ino, &e);
 	assert_false(there("0-1.sock"));
 	assert_true(there("0-2.sock"));
 	assert_true(there("0-3.sock"));
 	close(mine);
 	/* One that was left under our own number is replaced. */
-	mine = rundir_listen(run_dir, 0, 3, &e);
+	mine = rundir_listen(run_dir, 0, 3, &ino, &e);
 	assert_true(mine >= 0);
 	close(mine);
 	close(alive);
@@ -264,7 +270,7 @@ static void sockets_of_the_dead_are_removed(void **state)
 static void full_queues_are_silence(void **state)
 {
 	struct error e;
-	int listener = rundir_listen(run_dir, 0, 5, &e), fds[200], i, fd = -1;
+	int listener = rundir_listen(run_dir, 0, 5, &ino, &e), fds[200], i, fd = -1;
 
 	(void)state;
 	for (i = 0; i < 200; i++) {
@@ -286,7 +292,7 @@ static void long_paths_are_told(void **state)
 	(void)state;
 	memset(dir, 'd', 200);
 	dir[200] = '\0';
-	assert_int_equal(rundir_listen(dir, 0, 1, &e), -ENAMETOOLONG);
+	assert_int_equal(rundir_listen(dir, 0, 1, &ino, &e), -ENAMETOOLONG);
 	assert_contains(e.text, "too long for a unix socket");
 }
 

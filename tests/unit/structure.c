@@ -608,7 +608,7 @@ static void damaged_safetensors_headers_are_told(void **state)
 		"{\"a\":1}",
 		"{\"a\":[]}",
 		"{\"a\" {}}",
-		"{" METADATA,
+		("{" METADATA),
 		"{\"a\":{\"x\"}}",
 		"{\"a\":{\"x\":01}}",
 		"{\"a",

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is hidden in a directory that a program removes, which saw it empty: saves that have been
+ * overtaken, and the remains of those that failed or whose daemon was killed. Whose daemon lives holds
+ * a lock on each of its staging files.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/log.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/rules.h"
+
+/* -ENOTEMPTY: somebody saves to it. */
+static int remove_one(struct units *us, int dir, const char *name)
+{
+	struct generation *g = units_find_staging(us, name);
+	struct backing *b = us->contents->backing;
+	int fd, err;
+
+	if (g) {
+		bool visible;
+		{
+			LOCK_SCOPE(&us->lock);
+			visible = g->visible;
+		}
+		err = visible ? -ENOTEMPTY : generation_drop(g);
+		generation_put(g);
+		return err == -EEXIST ? -ENOTEMPTY : err;
+	}
+	fd = backing_pin(b, dir, name);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	err = backing_reopen(b, fd, O_RDONLY);
+	close(fd);
+	if (err < 0)
+		return err;
+	fd = err;
+	err = backing_lock(b, fd, true) ? -ENOTEMPTY : backing_unlink(b, dir, name, false);
+	close(fd);
+	if (!err)
+		log_info("the remains of a save, '%s', went with their directory", name);
+	return err == -ENOENT ? 0 : err;
+}
+
+int units_clear_dir(struct units *us, int dir)
+{
+	int fd = backing_reopen(us->contents->backing, dir, O_RDONLY | O_DIRECTORY), err = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return fd < 0 ? fd : -ENOMEM;
+	}
+	/* All of them first: what a program can see stays, with all that is about it. */
+	while (!err && (entry = readdir(d)))
+		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name))
+			err = -ENOTEMPTY;
+	rewinddir(d);
+	while (!err && (entry = readdir(d)))
+		if (rules_reserved(entry->d_name))
+			err = remove_one(us, dir, entry->d_name);
+	closedir(d);
+	return err;
+}
