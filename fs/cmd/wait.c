@@ -13,8 +13,8 @@
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 
-#define FIRST_POLL_MS 20
-#define MOST_POLL_MS  500
+#define FIRST_POLL_MS 5
+#define MOST_POLL_MS  100
 #define PATIENCE_MS   2000 /* before it is said what is waited for */
 
 int ask_file(const struct mount_entry *m, const char *path, const char *generation, json_t **answer,

@@ -11,7 +11,7 @@ rows.py and saves.py (what is measured), results.py (JSON and table); the loops 
 fsload.c and torch_save.py.
 
 A ckptfs mount is measured once its cache is in memory, which takes a moment after `mount`. The
-rows on saves write each file twice and count the second time: where the kernel's free memory
+rows on the time of a save write each file twice and count the second time: where the kernel's free memory
 must first be fetched from a hypervisor, that would decide the figure.
 """
 from __future__ import annotations
