@@ -66,9 +66,8 @@ static int begin_from_file(struct fs *fs, const struct caller *c, const struct i
 	if (pin >= 0)
 		fd = backing_reopen(b, pin, O_RDONLY);
 	if (fd >= 0)
-		err = generation_begin(fs->engine->units, c, at, dir, name, 0600, fd, copy, &g);
-	if (g)
-		generation_expect(g, c->pid);
+		err = generation_begin(fs->engine->units, c, at, dir, name, 0600, fd, copy, c->pid,
+				       &g);
 	generation_put(g);
 	if (fd >= 0)
 		close(fd);
@@ -100,9 +99,7 @@ static int once_more(struct fs *fs, const struct caller *c, const struct inode_i
 			err = err ? err : -EAGAIN; /* it is a file now */
 		} else if (flags & O_TRUNC && !generation_expect(g, c->pid)) {
 			err = generation_begin(us, c, at, dir, name, 0600, g->content->fd, false,
-					       &new);
-			if (!err)
-				generation_expect(new, c->pid);
+					       c->pid, &new);
 			err = err ? err : -ESTALE;
 		}
 		generation_put(new);
@@ -149,9 +146,7 @@ static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd
 		err = once_more(fs, c, &dir_id, at.fd, name, keep_bytes ? 0 : O_TRUNC);
 	} else if (!err) {
 		err = generation_begin(fs->engine->units, c, at.fd, &dir_id, name, 0600, fd,
-				       keep_bytes, &g);
-		if (!err)
-			generation_expect(g, c->pid);
+				       keep_bytes, c->pid, &g);
 	}
 	generation_put(g);
 	tree_fd_put(fs->tree, &at);
@@ -284,11 +279,13 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 	if (!rules_single_file(name) || flags & O_APPEND)
 		return 0;
 	err = backing_stat_at(&fs->engine->backing, at, name, &stx);
-	if (!err)
-		return flags & O_EXCL ? -EEXIST : -ESTALE; /* the kernel opens it instead */
+	if (!err && flags & O_EXCL)
+		return -EEXIST;
+	if (!err) /* the kernel opens it instead */
+		return changes(flags) ? once_more(fs, c, &dir_id, at, name, flags) : -ESTALE;
 	if (err != -ENOENT)
 		return err;
-	err = generation_begin(fs->engine->units, c, at, &dir_id, name, mode, -1, false, g);
+	err = generation_begin(fs->engine->units, c, at, &dir_id, name, mode, -1, false, c->pid, g);
 	if (!err && !generation_open(*g, c->pid)) { /* given up already: this took very long */
 		generation_put(*g);
 		*g = NULL;

@@ -378,11 +378,45 @@ static void show(struct generation *g)
 	list_append(&g->units->live, &g->link);
 }
 
+/* Lock held. */
+static struct opener *opener_of(struct generation *g, pid_t pid)
+{
+	struct list *l;
+
+	list_for_each (l, &g->expected) {
+		struct opener *o = container_of(l, struct opener, link);
+
+		if (o->pid == pid)
+			return o;
+	}
+	return NULL;
+}
+
+/* Lock held. */
+static bool expect(struct generation *g, pid_t pid)
+{
+	struct opener *o;
+
+	if (g->state != GENERATION_OPEN)
+		return false;
+	o = opener_of(g, pid);
+	if (!o) {
+		o = calloc(1, sizeof(*o));
+		if (!o)
+			return false;
+		o->pid = pid;
+		list_append(&g->expected, &o->link);
+		g->nr_handles++;
+	}
+	o->since_ns = clock_mono_ns();
+	return true;
+}
+
 int generation_begin(struct units *us, const struct caller *c, int dir,
 		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
-		     bool copy, struct generation **out)
+		     bool copy, pid_t opener, struct generation **out)
 {
-	struct generation *g = calloc(1, sizeof(*g));
+	struct generation *g = calloc(1, sizeof(*g)), *other;
 	int err;
 
 	*out = NULL;
@@ -404,12 +438,22 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 		generation_put(g);
 		return err;
 	}
-	LOCK_SCOPE(&us->lock);
-	g->opened_ns = clock_mono_ns();
-	show(g);
-	g->refs++; /* the caller's; the first is that of the list */
-	*out = g;
-	return 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		other = opener ? find(us, dir_id, name) : NULL;
+		if (!other || !expect(other, opener)) {
+			g->opened_ns = clock_mono_ns();
+			show(g);
+			if (opener)
+				expect(g, opener);
+			g->refs++; /* the caller's; the first is that of the list */
+			*out = g;
+			return 0;
+		}
+	}
+	generation_unstage(g, dir);
+	generation_put(g);
+	return -ESTALE;
 }
 
 void generation_get(struct generation *g)
@@ -617,20 +661,6 @@ void generation_settle(struct generation *g)
 	pthread_cond_broadcast(&g->units->changed);
 }
 
-/* Lock held. */
-static struct opener *opener_of(struct generation *g, pid_t pid)
-{
-	struct list *l;
-
-	list_for_each (l, &g->expected) {
-		struct opener *o = container_of(l, struct opener, link);
-
-		if (o->pid == pid)
-			return o;
-	}
-	return NULL;
-}
-
 bool generation_open(struct generation *g, pid_t pid)
 {
 	struct opener *o;
@@ -647,22 +677,8 @@ bool generation_open(struct generation *g, pid_t pid)
 
 bool generation_expect(struct generation *g, pid_t pid)
 {
-	struct opener *o;
 	LOCK_SCOPE(&g->units->lock);
-
-	if (g->state != GENERATION_OPEN)
-		return false;
-	o = opener_of(g, pid);
-	if (!o) {
-		o = calloc(1, sizeof(*o));
-		if (!o)
-			return false;
-		o->pid = pid;
-		list_append(&g->expected, &o->link);
-		g->nr_handles++;
-	}
-	o->since_ns = clock_mono_ns();
-	return true;
+	return expect(g, pid);
 }
 
 void generation_miss(struct generation *g, struct opener *o)

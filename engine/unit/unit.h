@@ -105,10 +105,12 @@ void units_set_namer(struct units *us,
  * Begins a generation of @name in the directory @dir (a descriptor, kept as a duplicate), as @c.
  * @old: descriptor of the file that it is to replace, whose mode, owner, ACL and attributes it takes
  * over, and with @copy its bytes; -1: nothing has the name. Returns 0 and a reference, or -errno.
+ * @opener: the thread whose open is expected then, 0: none. -ESTALE: another was quicker, and has one
+ * that is open; it expects that thread, too.
  */
 int generation_begin(struct units *us, const struct caller *c, int dir,
 		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
-		     bool copy, struct generation **out);
+		     bool copy, pid_t opener, struct generation **out);
 void generation_get(struct generation *g);
 void generation_put(struct generation *g);
 

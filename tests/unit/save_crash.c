@@ -442,7 +442,8 @@ static void one_that_was_overtaken(void **state)
 	dir = node_inode(m.root);
 	fd = openat(m.top, "x.pt", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(
-		generation_begin(m.en.units, &m.user, m.top, &dir, "x.pt", 0600, fd, false, &g), 0);
+		generation_begin(m.en.units, &m.user, m.top, &dir, "x.pt", 0600, fd, false, 0, &g),
+		0);
 	close(fd);
 	assert_true(generation_open(g, 0));
 	assert_int_equal(generation_write(g, 77), 0);
