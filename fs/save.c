@@ -157,7 +157,7 @@ static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd
 static int write_back(struct fs *fs, struct node *n)
 {
 	struct content *ct = save_content(fs, n);
-	int err = ct && (!ct->staged || ct->published) ? content_write_back(ct) : 0;
+	int err = ct && !content_is_pending(ct) ? content_write_back(ct) : 0;
 
 	content_put(ct);
 	return err;

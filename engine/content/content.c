@@ -1049,6 +1049,12 @@ void content_published(struct content *ct, const struct statx *stx)
 		close(fd);
 }
 
+bool content_is_pending(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	return ct->staged && !ct->published;
+}
+
 void content_refresh(struct content *ct)
 {
 	uint64_t size, written_ns, mtime_ns, ctime_ns;

@@ -217,6 +217,9 @@ bool content_serves_reads(struct content *ct);
 /* It is known to others from now on, on the backing last changed as @stx says. */
 void content_published(struct content *ct, const struct statx *stx);
 
+/* Staged, and not known to others yet? */
+bool content_is_pending(struct content *ct);
+
 /* At each open: drops from the cache what has been changed on the backing since it was published. */
 void content_refresh(struct content *ct);
 

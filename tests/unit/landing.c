@@ -27,7 +27,7 @@ static void begin(size_t size)
 	scratch_dir(dir_path);
 	mnt_open(&m, dir_path, CACHE);
 	mnt_start(&m);
-	while (m.en.cache->nr_faulted < m.en.cache->nr_chunks)
+	while (free_chunks() < m.en.cache->nr_chunks) /* until all of it is there */
 		usleep(1000);
 	for (i = 0; i < sizeof(model); i++)
 		model[i] = (char)(i * 7 + i / 251);
