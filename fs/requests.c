@@ -784,7 +784,10 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	if (is_page_write(r) && rs->nr_early)
 		answer_page_write(rs, r);
 	if (!leave_device(rs, r, more)) {
-		copy_out(r); /* it may wait for long */
+		/* It may wait for long. Nobody knows of @r yet, and this thread still is at the device. */
+		pthread_mutex_unlock(&rs->lock);
+		copy_out(r);
+		pthread_mutex_lock(&rs->lock);
 		r->queued = true;
 		list_append(&rs->queued, &r->link);
 		atomic_fetch_add(&rs->fs->engine->metrics.queued, 1);

@@ -91,16 +91,17 @@ static int once_more(struct fs *fs, const struct caller *c, const struct inode_i
 	do {
 		struct generation *g = units_find(us, dir, name), *new = NULL;
 
-		err = -ESTALE;
 		if (!g) {
 			err = begin_from_file(fs, c, dir, at, name, !(flags & O_TRUNC));
-		} else if (!generation_expect(g, c->pid) && !(flags & O_TRUNC)) {
-			err = await_bytes(g);
-			err = err ? err : -EAGAIN; /* it is a file now */
-		} else if (flags & O_TRUNC && !generation_expect(g, c->pid)) {
+		} else if (generation_expect(g, c->pid)) {
+			err = -ESTALE;
+		} else if (flags & O_TRUNC) {
 			err = generation_begin(us, c, at, dir, name, 0600, g->content->fd, false,
 					       c->pid, &new);
 			err = err ? err : -ESTALE;
+		} else {
+			err = await_bytes(g);
+			err = err ? err : -EAGAIN; /* it is a file now */
 		}
 		generation_put(new);
 		generation_put(g);

@@ -24,14 +24,11 @@ try:
 	renamer = subprocess.Popen(["mv", x, y])
 	wait(lambda: pending() == {"x.pt": "sealed"} or "publishing" in str(pending()) or
 		any(w["op"].startswith("RENAME") for w in status()["requests"]["waiting"]))
-	print(status()["requests"], pending())
 	os.close(fd)
-	time.sleep(0.3) # its RELEASE
+	wait(lambda: status()["open_handles"] == 0)
 finally:
 	subprocess.run(["fsfreeze", "-u", sys.argv[1]], check=True)
 assert renamer.wait() == 0
-time.sleep(0.5)
-print(pending())
 wait(lambda: os.path.exists(back + "/d/y.pt"), 8)
 END
 umount_ckptfs

@@ -41,7 +41,6 @@ told = os.read(out_r, 100)
 published()
 got = read(x)
 want = b"change" + first[6:] + second
-print(told, len(got), len(want), got == want, failures())
 assert told == b"ok" and got == want, (told, len(got), got[:10], got[-10:])
 END
 umount_ckptfs

@@ -21,10 +21,7 @@ p = child(fills)
 fd = os.open(x, os.O_CREAT | os.O_WRONLY, 0o644)
 assert os.write(fd, data(1, 6 * MB)) == 6 * MB
 os.write(w, b"x")
-end = time.monotonic() + 40
-while not any(f["op"] == "flush" for f in failures()) and time.monotonic() < end:
-	time.sleep(0.2)
-print(failures())
+wait(lambda: any(f["op"] == "flush" for f in failures()), 40)
 other = os.open(x, os.O_RDONLY)
 try:
 	print("SEEK_DATA:", os.lseek(other, 0, os.SEEK_DATA))

@@ -91,3 +91,34 @@ wait_for(mnt + "/y.pt")
 assert read(back + "/y.pt") == new
 assert ckptfs("status", mnt)[0] == 0
 END
+
+full 48 pin_host_cache=false small <<END
+$(cat "$TEST_TMP/full.py")
+save(x, old)
+wait_for(x)
+
+# As programs do that raise the error, as those that leave without a close, and as those that ask for durability.
+def raises(sync=False, name=x):
+	with open(name, "wb", buffering=0) as f:
+		for at in range(0, len(large), MB):
+			f.write(large[at:at + MB])
+			if sync:
+				os.fsync(f.fileno())
+
+def leaves():
+	os.close(2)
+	raises()
+
+fails(errno.ENOSPC, raises)
+kept()
+told()
+works_again(new)
+fails(errno.ENOSPC, raises, True)
+kept()
+assert reap(child(leaves)) == 1
+kept()
+fails(errno.ENOSPC, raises, False, x + ".tmp")
+os.path.exists(x + ".tmp") and os.unlink(x + ".tmp")
+kept()
+works_again(new[::-1])
+END

@@ -49,7 +49,6 @@ finally:
 assert reap(saver) == 0
 wait(lambda: status()["requests"]["in_flight"] == 0 and status()["open_handles"] == 0)
 published()
-print(len(read(x)), names(mnt + "/d"), failures())
 assert read(x) in (old, new) and read(back + "/x.pt") == read(x), len(read(x))
 assert names(mnt + "/d") == os.listdir(back + "/d") == [], names(mnt + "/d")
 END

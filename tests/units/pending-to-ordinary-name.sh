@@ -30,7 +30,6 @@ for size in 200, 100000, MB:
 	if read(y) != data(2, size) + b"more" or read(back + "/x.dat") != data(2, size) + b"more":
 		wrong.append((size, len(read(y)), os.stat(back + "/x.dat").st_size))
 	c, t = ckptfs("verify", back + "/x.dat")
-	print(c, t)
 	if "DAMAGED" in t: wrong.append(t)
 	os.unlink(y)
 assert not wrong and not failures(), (wrong, failures())

@@ -21,10 +21,10 @@ for i in range(10):
 	os.write(fd, data(i, 5000))
 	with gate_closed():
 		q = subprocess.Popen(["mv", "-f", mnt + "/other", x])
-		time.sleep(0.15)
+		wait(lambda: q.poll() is not None or status()["requests"]["in_flight"])
 		waited = q.poll() is None
 		os.close(fd)
-		time.sleep(0.1)
+		wait(lambda: status()["open_handles"] == 0)
 		state = pending()
 	assert q.wait() == 0
 	published()

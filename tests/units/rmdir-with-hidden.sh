@@ -29,7 +29,6 @@ os.write(fd, b"x")
 with flush_held():
 	save(d + "/y.pt", data(1, MB))
 	os.rename(d + "/y.pt", d + "/x.pt")
-	print(pending())
 ckptfs("wait", "--timeout", "10", d + "/x.pt")
 wait(lambda: os.path.exists(back + "/overtaken/x.pt"))
 remove("overtaken", d)

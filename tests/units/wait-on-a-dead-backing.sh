@@ -26,7 +26,6 @@ fails(errno.EIO, os.fsync, fd)
 fails(errno.EIO, os.close, fd)
 for verb in ["why"], ["wait", "--timeout", "3"]:
 	code, told = ckptfs(*verb, x)
-	print(code, told)
 	assert "Input/output error" in told and "absent" not in told and "does not exist" not in told, told
 END
 umount_ckptfs
