@@ -70,6 +70,11 @@
 #define MSG_DETACHED "asked to stop while %s is in use%s: detached it; the daemon ends when the last open file is closed"
 #define MSG_THREADS "cannot start another thread: %s. Requests queue; nothing is lost"
 
+/* The commit file of a checkpoint that is a directory */
+#define MSG_COMMIT_UNREADABLE "cannot read the commit file %s: %s. Nothing was changed, and nothing is known of the checkpoint that it lists; run this as a user who may read it, or see to the storage"
+#define MSG_COMMIT_DAMAGED "the commit file %s is damaged (line %u: %s), so nothing vouches for the checkpoint that it lists. Its files are as they are; take an earlier checkpoint or a copy that verifies, and see to the storage"
+#define MSG_COMMIT_NEWER "the commit file %s has format %lld, this ckptfs knows up to %d. Nothing was changed, and the files that it lists can be read as ever; use a newer ckptfs"
+
 /* The content of files */
 #define MSG_STRUCTURE_BROKEN "%s is not a whole file. %s. Nothing of it was changed; do not load it, save it again or take an earlier one"
 #define MSG_STRUCTURE_UNREADABLE "cannot read %s to see whether it is whole: %s. Nothing of it was changed"

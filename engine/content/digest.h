@@ -11,7 +11,7 @@
 #ifndef ENGINE_CONTENT_DIGEST_H
 #define ENGINE_CONTENT_DIGEST_H
 
-#include "engine/content/source.h"
+#include "engine/base/source.h"
 
 #define DIGEST_PIECE ((size_t)8 << 20)
 #define DIGEST_HEX   33 /* 32 digits as xxhsum -H128 prints them, and the NUL */

@@ -17,7 +17,7 @@
 #define ENGINE_CONTENT_STRUCTURE_H
 
 #include "engine/base/message.h"
-#include "engine/content/source.h"
+#include "engine/base/source.h"
 
 /*
  * Checks a file of @size bytes that begins as zip or HDF5, or whose @name (a path, also for the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the bytes of one file are read from: a descriptor, the cache, a test. */
-#ifndef ENGINE_CONTENT_SOURCE_H
-#define ENGINE_CONTENT_SOURCE_H
+#ifndef ENGINE_BASE_SOURCE_H
+#define ENGINE_BASE_SOURCE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/format/commit.h"
+
+#define BUFFER_BYTES ((size_t)64 << 10)
+#define DIGEST_START "\"digest\": \""
+#define DIGITS	     (COMMIT_HEX - 1)
+
+/* Members that there must be, each a bit. */
+enum {
+	HAS_UNIT = 1,
+	HAS_GENERATION = 2,
+	HAS_TIME = 4,
+	HAS_SEQUENCE = 8,
+	HAS_JOB = 16,
+	HAS_WORLD = 32,
+	HAS_DONE = 64,
+	HAS_HEADER = 127,
+	HAS_FILES = 128,
+	HAS_STATS = 256,
+	HAS_ALL = 511,
+};
+
+struct reader {
+	const struct source *src;
+	const char *path;
+	struct commit_header *header;
+	int (*entry)(void *arg, const struct commit_entry *entry);
+	void *arg;
+	struct error *e;
+	XXH3_state_t *state;
+	/* what was read ahead */
+	uint64_t off;
+	size_t filled, taken;
+	/* the line: line[1] and on, with a NUL behind */
+	size_t len;
+	unsigned nr;	 /* from 1 */
+	bool in_section; /* it is no member of the whole object */
+	/* what was found */
+	unsigned has;
+	char digest[COMMIT_HEX], previous[COMMIT_PATH_MAX];
+	/* room */
+	struct commit_header unwanted;
+	char entry_path[COMMIT_PATH_MAX], entry_target[PATH_MAX];
+	char buffer[BUFFER_BYTES];
+	char line[COMMIT_LINE_MAX + 4]; /* with a bracket before and two behind */
+};
+
+static int damaged(struct reader *r, const char *what)
+{
+	return FAIL(r->e, EBADMSG, COMMIT_DAMAGED, r->path, r->nr, what);
+}
+
+/* --- lines --- */
+
+/* 1: there are bytes. 0: the file has ended. */
+static int fill(struct reader *r)
+{
+	ssize_t n;
+
+	if (r->taken < r->filled)
+		return 1;
+	n = r->src->read(r->src->arg, r->buffer, BUFFER_BYTES, r->off);
+	if (n < 0)
+		return FAIL(r->e, (int)-n, COMMIT_UNREADABLE, r->path, strerror((int)-n));
+	r->off += (uint64_t)n;
+	r->filled = (size_t)n;
+	r->taken = 0;
+	return n > 0;
+}
+
+/* The digits of the digest count as '0'. */
+static void hash_line(struct reader *r)
+{
+	static const char zeros[] = "00000000000000000000000000000000";
+	const char *line = r->line + 1;
+	size_t start = strlen(DIGEST_START);
+
+	if (!r->in_section && r->len >= start + DIGITS && !memcmp(line, DIGEST_START, start)) {
+		XXH3_128bits_update(r->state, line, start);
+		XXH3_128bits_update(r->state, zeros, DIGITS);
+		XXH3_128bits_update(r->state, line + start + DIGITS, r->len - start - DIGITS);
+	} else {
+		XXH3_128bits_update(r->state, line, r->len);
+	}
+	XXH3_128bits_update(r->state, "\n", 1);
+}
+
+static int next_line(struct reader *r)
+{
+	r->len = 0;
+	r->nr++;
+	for (;;) {
+		const char *from, *end;
+		size_t part;
+		int got = fill(r);
+
+		if (got < 0)
+			return got;
+		if (!got)
+			return damaged(r, "it is cut off");
+		from = r->buffer + r->taken;
+		end = memchr(from, '\n', r->filled - r->taken);
+		part = end ? (size_t)(end - from) : r->filled - r->taken;
+		if (part > COMMIT_LINE_MAX - r->len)
+			return damaged(r, "a line that is too long");
+		memcpy(r->line + 1 + r->len, from, part);
+		r->len += part;
+		r->taken += part + !!end;
+		if (end)
+			break;
+	}
+	r->line[1 + r->len] = '\0';
+	hash_line(r);
+	return 0;
+}
+
+static bool line_is(const struct reader *r, const char *text)
+{
+	return r->len == strlen(text) && !memcmp(r->line + 1, text, r->len);
+}
+
+/* Takes the comma off the end of the line, if there is one. */
+static bool take_comma(struct reader *r)
+{
+	if (!r->len || r->line[r->len] != ',')
+		return false;
+	r->line[r->len--] = '\0';
+	return true;
+}
+
+/*
+ * The line as the only member of an object, with @closing behind it if it opens something. To be
+ * freed; NULL: it is none.
+ */
+static json_t *parse_member(struct reader *r, char closing)
+{
+	size_t end = 1 + r->len;
+	json_t *o;
+
+	r->line[0] = '{';
+	if (closing)
+		r->line[end++] = closing;
+	r->line[end++] = '}';
+	o = json_loadb(r->line, end, JSON_REJECT_DUPLICATES, NULL);
+	r->line[1 + r->len] = '\0';
+	if (json_object_size(o) == 1)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+/* --- values --- */
+
+static bool get_u64(const json_t *value, uint64_t *out)
+{
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		return false;
+	*out = (uint64_t)json_integer_value(value);
+	return true;
+}
+
+static bool get_count(const json_t *value, unsigned *out)
+{
+	uint64_t n;
+
+	if (!get_u64(value, &n) || n > INT_MAX)
+		return false;
+	*out = (unsigned)n;
+	return true;
+}
+
+static bool get_text(const json_t *value, char *buf, size_t size)
+{
+	if (!json_is_string(value) || json_string_length(value) >= size)
+		return false;
+	memcpy(buf, json_string_value(value), json_string_length(value) + 1);
+	return true;
+}
+
+static int digit(char c)
+{
+	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* Two digits a byte, and no NUL. */
+static bool get_hex(const json_t *value, char *buf, size_t size)
+{
+	const char *text = json_string_value(value);
+	size_t i, len = json_string_length(value);
+
+	if (!text || len % 2 || len / 2 >= size)
+		return false;
+	for (i = 0; i < len / 2; i++) {
+		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+
+		if (high < 0 || low < 0 || !(high | low))
+			return false;
+		buf[i] = (char)(high << 4 | low);
+	}
+	buf[i] = '\0';
+	return true;
+}
+
+/* --- members --- */
+
+/* Of the header. */
+static const struct {
+	const char *key;
+	unsigned bit;
+} members[] = {
+	{"unit", HAS_UNIT},	    {"unit_hex", HAS_UNIT},	{"generation", HAS_GENERATION},
+	{"committed_ns", HAS_TIME}, {"sequence", HAS_SEQUENCE}, {"job", HAS_JOB},
+	{"world", HAS_WORLD},	    {"done", HAS_DONE},
+};
+
+static bool is_key(const char *key, const char *name)
+{
+	return !strcmp(key, name);
+}
+
+/* 0: the header has no such member. */
+static unsigned bit_of(const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(members); i++)
+		if (is_key(key, members[i].key))
+			return members[i].bit;
+	return 0;
+}
+
+/* Those that stand at one place only, and are read there. */
+static bool is_placed(const char *key)
+{
+	return is_key(key, "files") || is_key(key, "stats") || is_key(key, "ckptfs") ||
+	       is_key(key, "digest");
+}
+
+static bool get_member(struct commit_header *h, const char *key, const json_t *v)
+{
+	switch (bit_of(key)) {
+	case HAS_UNIT:
+		if (is_key(key, "unit"))
+			return get_text(v, h->unit, sizeof(h->unit));
+		return get_hex(v, h->unit, sizeof(h->unit));
+	case HAS_GENERATION:
+		return get_text(v, h->generation, sizeof(h->generation));
+	case HAS_TIME:
+		return get_u64(v, &h->committed_ns);
+	case HAS_SEQUENCE:
+		return get_u64(v, &h->sequence);
+	case HAS_JOB:
+		return get_text(v, h->job, sizeof(h->job));
+	case HAS_DONE:
+		return get_text(v, h->done, sizeof(h->done));
+	case HAS_WORLD:
+		return get_count(json_object_get(v, "ranks"), &h->ranks) &&
+		       get_count(json_object_get(v, "nodes"), &h->nodes);
+	default:
+		return true;
+	}
+}
+
+static int take_member(struct reader *r, const json_t *member)
+{
+	const char *key = json_object_iter_key(json_object_iter((json_t *)member));
+	unsigned bit = bit_of(key);
+
+	if (is_placed(key))
+		return damaged(r, "a member in the wrong place");
+	if (bit & r->has || (bit && r->has & HAS_FILES))
+		return damaged(r, "a member twice, or behind the files");
+	if (!get_member(r->header, key, json_object_get(member, key)))
+		return damaged(r, "a value that its key cannot have");
+	r->has |= bit;
+	return 0;
+}
+
+/* --- the entries --- */
+
+static bool get_path(const json_t *o, const char *key, const char *key_hex, char *buf, size_t size)
+{
+	const json_t *text = json_object_get(o, key), *hex = json_object_get(o, key_hex);
+
+	if (!text == !hex)
+		return false;
+	return text ? get_text(text, buf, size) : get_hex(hex, buf, size);
+}
+
+/* NULL, or what is wrong. */
+static const char *parse_entry(struct reader *r, const json_t *o, struct commit_entry *entry)
+{
+	json_int_t rank = json_get_int(o, "rank", INT_MIN);
+	bool link = json_object_get(o, "target") || json_object_get(o, "target_hex");
+	bool dir = json_object_get(o, "directory"), file = json_object_get(o, "size");
+
+	if (link + dir + file != 1)
+		return "an entry that is not one of file, symbolic link and directory";
+	if (!get_path(o, "path", "path_hex", r->entry_path, sizeof(r->entry_path)))
+		return "an entry without a path";
+	entry->path = r->entry_path;
+	entry->kind = link ? COMMIT_IS_SYMLINK : dir ? COMMIT_IS_DIRECTORY : COMMIT_IS_FILE;
+	if (link && !get_path(o, "target", "target_hex", r->entry_target, sizeof(r->entry_target)))
+		return "a symbolic link without a target";
+	entry->target = link ? r->entry_target : NULL;
+	if (dir && !json_is_true(json_object_get(o, "directory")))
+		return "a directory that is none";
+	if (!file)
+		return NULL;
+	if (!get_u64(json_object_get(o, "size"), &entry->size))
+		return "a size that is out of range";
+	if (!get_text(json_object_get(o, "xxh3"), entry->xxh3, sizeof(entry->xxh3)))
+		return "a file without a digest";
+	entry->node = json_string_value(json_object_get(o, "node"));
+	if (rank < -1 || rank > INT_MAX)
+		return "a rank that is out of range";
+	entry->rank = (int)rank;
+	return NULL;
+}
+
+static int take_entry(struct reader *r)
+{
+	json_t *o = json_loadb(r->line + 1, r->len, JSON_REJECT_DUPLICATES, NULL);
+	struct commit_entry entry = {0};
+	const char *problem = "a line that is no object";
+	int err = 0;
+
+	if (json_is_object(o))
+		problem = parse_entry(r, o, &entry);
+	if (!problem)
+		problem = commit_entry_problem(&entry, r->previous);
+	if (problem)
+		err = damaged(r, problem);
+	else
+		memcpy(r->previous, entry.path, strlen(entry.path) + 1);
+	if (!err && r->entry)
+		err = r->entry(r->arg, &entry);
+	json_decref(o);
+	return err;
+}
+
+static int take_stats(struct reader *r)
+{
+	json_t *o = parse_member(r, '\0');
+	const json_t *stats = json_object_iter_value(json_object_iter(o));
+	uint64_t n;
+	bool ok = get_u64(json_object_get(stats, "bytes"), &n) &&
+		  get_u64(json_object_get(stats, "files"), &n) &&
+		  json_is_number(json_object_get(stats, "seconds"));
+
+	json_decref(o);
+	return ok ? 0 : damaged(r, "no numbers of a node");
+}
+
+/* Of a section that is not known here. */
+static int skip_element(struct reader *r, char closing)
+{
+	json_t *o = closing == '}' ? parse_member(r, '\0')
+				   : json_loadb(r->line + 1, r->len,
+						JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+
+	json_decref(o);
+	return o ? 0 : damaged(r, "a line that is no JSON");
+}
+
+/* --- sections --- */
+
+/* The bit of a section that is known, 0 of another; -EBADMSG: it cannot stand here. */
+static int begin_section(struct reader *r, char closing)
+{
+	json_t *o = parse_member(r, closing);
+	const char *key = o ? json_object_iter_key(json_object_iter(o)) : NULL;
+	bool misplaced = false;
+	int bit = 0;
+
+	if (!key)
+		return damaged(r, "a line that is no JSON");
+	if (is_key(key, "files") && closing == ']')
+		bit = HAS_FILES;
+	else if (is_key(key, "stats") && closing == '}')
+		bit = HAS_STATS;
+	else
+		misplaced = is_placed(key) || bit_of(key);
+	json_decref(o);
+	if (misplaced || r->has & (unsigned)bit)
+		return damaged(r, "a member in the wrong place");
+	if (bit == HAS_FILES && (r->has & HAS_HEADER) != HAS_HEADER)
+		return damaged(r, "the files without all that belongs before them");
+	return bit;
+}
+
+static int read_elements(struct reader *r, int bit, char closing)
+{
+	bool any = false, comma = false;
+
+	for (;;) {
+		int err = next_line(r);
+		bool end, last_comma = comma;
+
+		if (err)
+			return err;
+		comma = take_comma(r);
+		end = r->len == 1 && r->line[1] == closing;
+		if (any && end == last_comma)
+			return damaged(r, end ? "a comma too many" : "a comma too few");
+		if (end)
+			return comma ? 0 : damaged(r, "a comma too few");
+		any = true;
+		if (bit == HAS_FILES)
+			err = take_entry(r);
+		else if (bit == HAS_STATS)
+			err = take_stats(r);
+		else
+			err = skip_element(r, closing);
+		if (err)
+			return err;
+	}
+}
+
+static int read_section(struct reader *r, int bit, char closing)
+{
+	int err;
+
+	r->in_section = true;
+	err = read_elements(r, bit, closing);
+	r->in_section = false;
+	r->has |= (unsigned)bit;
+	return err;
+}
+
+/* --- the file --- */
+
+static int read_version(struct reader *r)
+{
+	json_t *o;
+	json_int_t version = 0;
+	int err = next_line(r);
+
+	if (!err && !line_is(r, "{"))
+		return damaged(r, "not the beginning of a commit file");
+	if (!err)
+		err = next_line(r);
+	if (err)
+		return err;
+	if (!take_comma(r))
+		return damaged(r, "a comma too few");
+	o = parse_member(r, '\0');
+	version = json_get_int(o, "ckptfs", 0);
+	json_decref(o);
+	if (version < 1)
+		return damaged(r, "no format number in key 'ckptfs'");
+	if (version > COMMIT_VERSION)
+		return FAIL(r->e, EPROTO, COMMIT_NEWER, r->path, (long long)version,
+			    COMMIT_VERSION);
+	return 0;
+}
+
+/* One member, or the head of a section: *@bit, *@closing. Else *@closing is '\0'. */
+static int read_member(struct reader *r, int *bit, char *closing)
+{
+	char last = r->len ? r->line[r->len] : '\0';
+	json_t *o;
+	int err;
+
+	*closing = last == '[' ? ']' : last == '{' ? '}' : '\0';
+	if (*closing) {
+		*bit = begin_section(r, *closing);
+		return *bit < 0 ? *bit : 0;
+	}
+	if (!take_comma(r))
+		return damaged(r, "a comma too few");
+	o = parse_member(r, '\0');
+	err = o ? take_member(r, o) : damaged(r, "a line that is no JSON");
+	json_decref(o);
+	return err;
+}
+
+/* Up to the line behind which the entries stand. */
+static int read_header(struct reader *r)
+{
+	int err = read_version(r), bit = 0;
+	char closing;
+
+	while (!err && bit != HAS_FILES) {
+		err = next_line(r);
+		if (!err)
+			err = read_member(r, &bit, &closing);
+		if (!err && closing && bit != HAS_FILES)
+			err = read_section(r, bit, closing);
+	}
+	if (!err) {
+		const char *problem = commit_header_problem(r->header);
+
+		if (problem)
+			err = damaged(r, problem);
+	}
+	return err;
+}
+
+/* Is the line the one of the digest? */
+static bool take_digest(struct reader *r)
+{
+	size_t start = strlen(DIGEST_START);
+	const char *line = r->line + 1;
+
+	if (r->len != start + DIGITS + 1 || memcmp(line, DIGEST_START, start) ||
+	    line[start + DIGITS] != '"')
+		return false;
+	memcpy(r->digest, line + start, DIGITS);
+	r->digest[DIGITS] = '\0';
+	return commit_is_hex(r->digest);
+}
+
+static int read_end(struct reader *r)
+{
+	char hex[COMMIT_HEX];
+	XXH128_hash_t hash;
+	int err = next_line(r), more;
+
+	if (err)
+		return err;
+	if (!line_is(r, "}"))
+		return damaged(r, "more behind the digest");
+	more = fill(r);
+	if (more)
+		return more < 0 ? more : damaged(r, "more behind its end");
+	if (r->has != HAS_ALL)
+		return damaged(r, "not all that belongs into it");
+	hash = XXH3_128bits_digest(r->state);
+	snprintf(hex, sizeof(hex), "%016llx%016llx", (unsigned long long)hash.high64,
+		 (unsigned long long)hash.low64);
+	return strcmp(hex, r->digest) ? damaged(r, "its digest is another") : 0;
+}
+
+static int read_all(struct reader *r)
+{
+	int err = read_header(r), bit;
+	char closing;
+
+	if (!err)
+		err = read_section(r, HAS_FILES, ']');
+	while (!err) {
+		err = next_line(r);
+		if (!err && take_digest(r))
+			return read_end(r);
+		if (!err)
+			err = read_member(r, &bit, &closing);
+		if (!err && closing)
+			err = read_section(r, bit, closing);
+	}
+	return err;
+}
+
+static struct reader *reader_create(const struct source *src, const char *path,
+				    struct commit_header *header, struct error *e)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+
+	if (r)
+		r->state = XXH3_createState();
+	if (!r || !r->state) {
+		FAIL(e, ENOMEM, COMMIT_UNREADABLE, path, strerror(ENOMEM));
+		free(r);
+		return NULL;
+	}
+	XXH3_128bits_reset(r->state);
+	r->src = src;
+	r->path = path;
+	r->header = header ? header : &r->unwanted;
+	r->e = e;
+	memset(r->header, 0, sizeof(*r->header));
+	return r;
+}
+
+static void reader_destroy(struct reader *r)
+{
+	XXH3_freeState(r->state);
+	free(r);
+}
+
+int commit_read(const struct source *src, const char *path, struct commit_header *header,
+		int (*entry)(void *arg, const struct commit_entry *entry), void *arg,
+		struct error *e)
+{
+	struct reader *r = reader_create(src, path, header, e);
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	r->entry = entry;
+	r->arg = arg;
+	err = read_all(r);
+	reader_destroy(r);
+	return err;
+}
+
+int commit_read_header(const struct source *src, const char *path, struct commit_header *header,
+		       struct error *e)
+{
+	struct reader *r = reader_create(src, path, header, e);
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	err = read_header(r);
+	reader_destroy(r);
+	return err;
+}
