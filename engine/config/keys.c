@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/cleanup.h"
+#include "engine/base/spelling.h"
 
 static const char *const fsync_modes[] = {"barrier", "durable", "barrier-all", NULL};
 static const char *const on_full_modes[] = {"fail", "wait:", "delete_last", NULL};
@@ -77,34 +77,6 @@ enum key key_find(const char *name)
 	return NR_KEYS;
 }
 
-/* Levenshtein distance with one row of memory; names longer than the row count as far away. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t row[64], la = strlen(a), lb = strlen(b), i, j;
-
-	if (lb >= ARRAY_SIZE(row) || la > 255)
-		return SIZE_MAX;
-	for (j = 0; j <= lb; j++)
-		row[j] = j;
-	for (i = 1; i <= la; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (j = 1; j <= lb; j++) {
-			size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-			size_t best = replaced;
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[lb];
-}
-
 const char *key_nearest(const char *name)
 {
 	const char *nearest = key_table[0].name;
@@ -112,11 +84,8 @@ const char *key_nearest(const char *name)
 	enum key k;
 
 	for (k = 0; k < NR_KEYS; k++) {
-		size_t d = edit_distance(name, key_table[k].name);
+		size_t d = spelling_distance(name, key_table[k].name);
 
-		/* What was begun right is meant, however much is missing. */
-		if (strlen(name) > 2 && !strncmp(name, key_table[k].name, strlen(name)))
-			d = 0;
 		if (d < least) {
 			least = d;
 			nearest = key_table[k].name;
