@@ -19,6 +19,10 @@
 #define MSG_CONFIG_SYNTAX "%s:%d: %s. Nothing was mounted; the config file is one JSON object of option names and values"
 #define MSG_CONFIG_KEY "%s: unknown key '%s'; did you mean '%s'? Nothing was mounted"
 #define MSG_CONFIG_VALUE "%s: key %s is not valid: expected %s. Nothing was mounted"
+#define MSG_RULE_KEY "%s: %s has the unknown key '%s'; did you mean '%s'? Nothing was mounted"
+#define MSG_RULE_VALUE "%s: %s: key %s is not valid: expected %s. Nothing was mounted; ckptfs(1), RULES, has the form of rules"
+#define MSG_RULE_EVIDENCE "%s: %s: unknown evidence '%s' in done; did you mean '%s'? Nothing was mounted"
+#define MSG_RULE_NAME_TWICE "%s: two rules have the name '%s'. Nothing was mounted; give each a name of its own"
 
 /* mount: the backing */
 #define MSG_BACKING_MISSING "the backing directory %s does not exist. Nothing was changed; create it with: mkdir -p %s"

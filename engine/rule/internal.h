@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of engine/rule share. */
+#ifndef ENGINE_RULE_INTERNAL_H
+#define ENGINE_RULE_INTERNAL_H
+
+#include "engine/rule/rule.h"
+
+struct rules {
+	json_t *own, *presets; /* the texts of all rules; list[] points into them */
+	size_t nr;
+	struct rule list[];
+};
+
+/* As in JSON; the commit file has blanks for the underscores. */
+extern const char *const evidence_words[NR_EVIDENCE_KINDS];
+
+extern const char presets_json[];
+
+static inline bool evidence_has_pattern(enum evidence_kind kind)
+{
+	return kind <= EVIDENCE_FILE;
+}
+
+/* Reads @json, number @number of the rules in @where, into @r, which keeps pointers into it. */
+int rule_parse(struct rule *r, const json_t *json, size_t number, const char *where,
+	       struct error *e);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The built-in rules, in the form of those in the config file, with comments. The first that claims
+ * a directory has it, so frameworks that put one into another stand in front: what is inside Lightning's
+ * directory looks like a plain torch-dcp. Patterns name what the framework surely writes; a
+ * directory that is claimed by mistake might never be seen to end.
+ */
+#include "engine/rule/internal.h"
+
+/* clang-format off */
+#define TEXT(...) #__VA_ARGS__
+const char presets_json[] = TEXT([
+
+/* Hosts write below a temporary name; one of them, after a barrier, renames the directory. */
+{"name": "orbax", "match": ["*.orbax-checkpoint-tmp*"], "temp": ["*.orbax-checkpoint-tmp*"],
+ "done": [[{"rename": "."}], [{"close": "commit_success.txt"}]]},
+
+/* The same set to do without the rename. Items are named default or state, or there is but one. */
+{"name": "orbax-in-place",
+ "files": ["_CHECKPOINT_METADATA", "_METADATA", "_sharding", "manifest.ocdbt", "ocdbt.process_*/*",
+	   "default/_METADATA", "default/_sharding", "default/manifest.ocdbt",
+	   "default/ocdbt.process_*/*", "state/_METADATA", "state/_sharding",
+	   "state/manifest.ocdbt", "state/ocdbt.process_*/*"],
+ "done": [[{"close": "commit_success.txt"}]]},
+
+/* The marker is there before the data, and goes when all ranks have passed a barrier. */
+{"name": "nemo",
+ "beside": ["{name}-unfinished", "{name%.ckpt}-unfinished", "{name%-EMA}-unfinished",
+	    "{name%-EMA.ckpt}-unfinished"],
+ "done": [[{"unlink": "../{name}-unfinished"}], [{"unlink": "../{name%.ckpt}-unfinished"}],
+	  [{"unlink": "../{name%-EMA}-unfinished"}],
+	  [{"unlink": "../{name%-EMA.ckpt}-unfinished"}]]},
+
+/* A barrier precedes the tracker file, whose text is the iteration or the word release. */
+{"name": "megatron", "match": ["iter_[0-9]*", "release"],
+ "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "metadata.json", "common.pt",
+	   "*/.zarray", "mp_rank_[0-9]*/model_optim_rng.pt", "mp_rank_[0-9]*/distrib_optim.pt"],
+ "pointers": [{"name": "latest_checkpointed_iteration.txt", "names": "iter_{content:07}"},
+	      {"name": "latest_checkpointed_iteration.txt", "names": "{content}"}],
+ "done": [[{"close": "../latest_checkpointed_iteration.txt"}]]},
+
+/*
+ * No barrier precedes trainer_state.json, and none follows. In a world of one the state of the
+ * random numbers has no rank in its name. Others write by accelerate into directories of the same
+ * names; random_states are its.
+ */
+{"name": "hf-trainer", "match": ["checkpoint-[0-9]*"], "temp": ["tmp-checkpoint-[0-9]*"],
+ "files": ["*.json", "*.safetensors", "pytorch_model*.bin", "adapter_model.bin", "README.md",
+	   "training_args.bin", "optimizer.*", "scheduler.*", "scaler.pt", "rng_state*.pth",
+	   "global_step[0-9]*/*", "pytorch_model_fsdp_[0-9]*/*", "optimizer_[0-9]*/*",
+	   "*/config.json", "random_states_*.pkl"],
+ "done": [[{"close": "trainer_state.json"}, {"every_rank": "rng_state_{rank}.pth"}],
+	  [{"close": "trainer_state.json"}, "next_sibling"],
+	  [{"close": "trainer_state.json"}, "exited_0"],
+	  [{"close": "trainer_state.json"}, "lone", "all_closed", "quiet"],
+	  [{"every_rank": "random_states_{rank}.pkl"}, "quiet"],
+	  [{"file": "random_states_0.pkl"}, "next_sibling"],
+	  [{"file": "random_states_0.pkl"}, "exited_0"]]},
+
+/* Nothing marks the end, and each rank's last file is another. */
+{"name": "accelerate", "match": ["checkpoint_[0-9]*", "step_[0-9]*", "epoch_[0-9]*"],
+ "files": ["model*.safetensors", "pytorch_model*.bin", "optimizer*.bin", "scheduler*.bin",
+	   "sampler*.bin", "dl_state_dict*.bin", "scaler.pt", "random_states_*.pkl",
+	   "custom_checkpoint_*.pkl", "pytorch_model/*", "pytorch_model_fsdp_[0-9]*/*",
+	   "optimizer_[0-9]*/*"],
+ "done": [[{"every_rank": "random_states_{rank}.pkl"}, "quiet"], ["next_sibling"], ["exited_0"]]},
+
+/*
+ * Sharded: torch-dcp and then meta.pt (renamed where TMPDIR is in the same mount), or DeepSpeed
+ * with its latest inside. A *.ckpt that is a file is the business of the last rule.
+ */
+{"name": "lightning", "match": ["?*.ckpt"],
+ "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "meta.pt",
+	   "checkpoint/*model_states.pt", "checkpoint/*optim_states.pt", "latest",
+	   "zero_to_fp32.py"],
+ "done": [[{"close": "meta.pt"}], [{"rename": "meta.pt"}],
+	  [{"close": "latest"}, {"every_rank": "checkpoint/*optim_states.pt"}],
+	  [{"close": "latest"}, "next_sibling"], [{"close": "latest"}, "exited_0"]]},
+
+/*
+ * No barrier precedes latest; one follows, so who goes on, or exits well, knows that all have
+ * written. Names of files have no rank in the world, only one among the data-parallel.
+ */
+{"name": "deepspeed", "files": ["*model_states.pt", "*optim_states.pt"],
+ "pointers": [{"name": "latest", "names": "{content}"}],
+ "done": [[{"close": "../latest"}, {"every_rank": "*optim_states.pt"}],
+	  [{"close": "../latest"}, "next_sibling"], [{"close": "../latest"}, "exited_0"]]},
+
+/* All ranks are synchronised before the rename; without collectives each has a .metadata. */
+{"name": "torchtitan", "match": ["step-[0-9]*"],
+ "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "__[0-9]*.metadata",
+	   "__[0-9]*.metadata.tmp"],
+ "done": [[{"rename": ".metadata"}], [{"every_rank": "__{rank}.metadata"}]]},
+{"name": "torch-dcp",
+ "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "__[0-9]*.metadata",
+	   "__[0-9]*.metadata.tmp"],
+ "done": [[{"rename": ".metadata"}], [{"every_rank": "__{rank}.metadata"}]]},
+
+/* Of weights only: data sets have such names, too, and no index. */
+{"name": "sharded-export",
+ "files": ["*-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors",
+	   "*model-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].bin",
+	   "*model-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].h5",
+	   "*model-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].msgpack",
+	   "sharded/*-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors",
+	   "*.safetensors.index.json", "*.bin.index.json", "*.h5.index.json",
+	   "*.msgpack.index.json"],
+ "done": [[{"close": "*.index.json"}, "all_closed"]]},
+
+/*
+ * Many checkpoints lie side by side in one directory, with logs that stay open, so each file is a
+ * unit: data, then index, then the state file, in the order in which they are written.
+ */
+{"name": "tensorflow", "kind": "file",
+ "match": ["?*.data-[0-9]*-of-[0-9]*", "?*.index"],
+ "temp": ["?*.tempstate*", "part-[0-9]*-of-[0-9]*.data-[0-9]*", "part-[0-9]*-of-[0-9]*.index"],
+ "pointers": [{"name": "checkpoint", "after": "model_checkpoint_path: ",
+	       "names": "{content}.index"}],
+ "done": [["all_closed"]]},
+
+{"name": "single-file", "kind": "file",
+ "match": ["?*.pt", "?*.pth", "?*.ckpt", "?*.safetensors", "?*.keras"],
+ "temp": ["?*.pt.tmp", "?*.pth.tmp", "?*.ckpt.tmp", "?*.safetensors.tmp", "?*.keras.tmp",
+	  ".tmp[A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9]"],
+ "done": [["all_closed"]]}
+
+]);

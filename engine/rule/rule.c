@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/rule/rule.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/rule/internal.h"
+
+#define EXPANDED_MAX 4096 /* a pattern with what stands for its placeholders */
+
+/* --- the set of rules --- */
+
+static int parse_list(struct rules *rs, const json_t *list, const char *where, struct error *e)
+{
+	size_t i, nr_before = rs->nr;
+	const json_t *json;
+
+	json_array_foreach (list, i, json) {
+		struct rule *r = &rs->list[rs->nr];
+		const struct rule *same;
+		int err = rule_parse(r, json, i + 1, where, e);
+
+		if (err)
+			return err;
+		same = rules_find(rs, r->name);
+		if (same && same >= rs->list + nr_before)
+			return FAIL(e, EINVAL, RULE_NAME_TWICE, where, r->name);
+		if (!same)
+			rs->nr++;
+	}
+	return 0;
+}
+
+int rules_create(struct rules **out, const json_t *own, const char *where, struct error *e)
+{
+	json_t *presets = json_loads(presets_json, JSON_REJECT_DUPLICATES, NULL);
+	size_t nr = json_array_size(own) + json_array_size(presets);
+	struct rules *rs;
+	int err;
+
+	*out = NULL;
+	if (own && (!json_is_array(own) || json_array_size(own) > RULES_MAX)) {
+		json_decref(presets);
+		return FAIL(e, EINVAL, CONFIG_VALUE, where, "rules", "a list of at most 64 rules");
+	}
+	rs = calloc(1, sizeof(*rs) + nr * sizeof(rs->list[0]));
+	if (rs) {
+		rs->presets = presets;
+		rs->own = own ? json_deep_copy(own) : json_array();
+	}
+	if (!rs || !presets || !rs->own) {
+		if (!rs)
+			json_decref(presets);
+		rules_destroy(rs);
+		return -(e->err = ENOMEM);
+	}
+	err = parse_list(rs, rs->own, where, e);
+	if (!err)
+		err = parse_list(rs, rs->presets, "the built-in rules", e);
+	if (err)
+		rules_destroy(rs);
+	else
+		*out = rs;
+	return err;
+}
+
+void rules_destroy(struct rules *rs)
+{
+	if (!rs)
+		return;
+	json_decref(rs->own);
+	json_decref(rs->presets);
+	free(rs);
+}
+
+const struct rule *rules_find(const struct rules *rs, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < rs->nr; i++)
+		if (!strcmp(rs->list[i].name, name))
+			return &rs->list[i];
+	return NULL;
+}
+
+/* --- patterns --- */
+
+/* A pattern with what its placeholders stand for. */
+struct expansion {
+	char *buf;
+	size_t size, len;
+	bool literal; /* the result is a name: what is put into it needs no backslashes */
+};
+
+static bool put(struct expansion *x, const char *text, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		if (x->len + 3 >= x->size)
+			return false;
+		if (!x->literal && strchr("*?[\\", text[i]))
+			x->buf[x->len++] = '\\';
+		x->buf[x->len++] = text[i];
+	}
+	return true;
+}
+
+/* What {name} or {name%SUFFIX} stands for: that is the name without SUFFIX, which it must have. */
+static bool put_name(struct expansion *x, const char *name, const char *suffix, size_t len)
+{
+	size_t rest = strlen(name);
+
+	if (rest <= len || memcmp(name + rest - len, suffix, len))
+		return false;
+	return put(x, name, rest - len);
+}
+
+/* Puts @name and @rank, which is a number, in place of {name}, {name%SUFFIX} and {rank}. */
+static bool expand(const char *pattern, const char *name, const char *rank, struct expansion *x)
+{
+	while (*pattern) {
+		size_t plain = strcspn(pattern, "{");
+		const char *end = strchr(pattern + plain, '}');
+		bool ok = true;
+
+		if (x->len + plain + 1 > x->size)
+			return false;
+		memcpy(x->buf + x->len, pattern, plain);
+		x->len += plain;
+		pattern += plain;
+		if (!*pattern)
+			break;
+		if (!strncmp(pattern, "{rank", 5))
+			ok = put(x, rank, strlen(rank));
+		else if (pattern[5] == '%')
+			ok = put_name(x, name, pattern + 6, (size_t)(end - pattern - 6));
+		else
+			ok = put_name(x, name, "", 0);
+		if (!ok)
+			return false;
+		pattern = end + 1;
+	}
+	x->buf[x->len] = '\0';
+	return true;
+}
+
+static bool matches(const char *pattern, const char *path)
+{
+	return !fnmatch(pattern, path, FNM_PATHNAME);
+}
+
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Patterns without a slash mean the last component, at any depth. */
+static bool path_fits(const json_t *patterns, const char *path)
+{
+	const json_t *json;
+	size_t i;
+
+	json_array_foreach (patterns, i, json) {
+		const char *pattern = json_string_value(json);
+
+		if (matches(pattern, strchr(pattern, '/') ? path : last_component(path)))
+			return true;
+	}
+	return false;
+}
+
+/* Those of files always mean the whole path, lest a unit's parent look like one. */
+static bool file_fits(const json_t *patterns, const char *file)
+{
+	const json_t *json;
+	size_t i;
+
+	json_array_foreach (patterns, i, json)
+		if (matches(json_string_value(json), file))
+			return true;
+	return false;
+}
+
+static bool has_beside(const json_t *names, const char *unit_name,
+		       bool (*beside)(void *arg, const char *name), void *arg)
+{
+	const json_t *json;
+	size_t i;
+
+	json_array_foreach (names, i, json) {
+		char name[NAME_MAX + 3]; /* put() wants room for an escape */
+		struct expansion x = {.buf = name, .size = sizeof(name), .literal = true};
+
+		if (expand(json_string_value(json), unit_name, "", &x) && x.len <= NAME_MAX &&
+		    beside(arg, name))
+			return true;
+	}
+	return false;
+}
+
+/* --- which paths are units --- */
+
+static bool name_fits(const struct rule *r, const char *path)
+{
+	return path_fits(r->match, path) || path_fits(r->temp, path);
+}
+
+static const struct rule *find_named(const struct rules *rs, enum rule_kind kind, const char *path)
+{
+	size_t i;
+
+	for (i = 0; i < rs->nr; i++)
+		if (rs->list[i].kind == kind && name_fits(&rs->list[i], path))
+			return &rs->list[i];
+	return NULL;
+}
+
+const struct rule *rules_suggest(const struct rules *rs, const char *path)
+{
+	return find_named(rs, RULE_DIR, path);
+}
+
+const struct rule *rules_single(const struct rules *rs, const char *path)
+{
+	return find_named(rs, RULE_FILE, path);
+}
+
+const struct rule *rules_claim(const struct rules *rs, const char *path, const char *file,
+			       bool (*beside)(void *arg, const char *name), void *arg)
+{
+	size_t i;
+
+	if (!*path)
+		return NULL; /* the mount itself cannot be renamed into place */
+	for (i = 0; i < rs->nr; i++) {
+		const struct rule *r = &rs->list[i];
+
+		if (r->kind == RULE_DIR && (!r->match || name_fits(r, path)) &&
+		    (!r->files || file_fits(r->files, file)) &&
+		    (!r->beside || has_beside(r->beside, last_component(path), beside, arg)))
+			return r;
+	}
+	return NULL;
+}
+
+bool rule_is_temp(const struct rule *r, const char *name)
+{
+	return path_fits(r->temp, name);
+}
+
+/* --- pointers --- */
+
+/* The name in what a pointer says; the last component of an absolute path. */
+static bool take_word(const char *text, size_t len, char word[NAME_MAX + 1])
+{
+	const char *slash;
+	size_t i;
+
+	for (; len && isspace((unsigned char)*text); len--)
+		text++;
+	while (len && isspace((unsigned char)text[len - 1]))
+		len--;
+	if (len > 2 && text[0] == '"' && text[len - 1] == '"') {
+		text++;
+		len -= 2;
+	}
+	while (len > 1 && text[len - 1] == '/')
+		len--;
+	slash = len && text[0] == '/' ? memrchr(text, '/', len) : NULL;
+	if (slash) {
+		len -= (size_t)(slash + 1 - text);
+		text = slash + 1;
+	} else if (len > 2 && !memcmp(text, "./", 2)) {
+		len -= 2;
+		text += 2;
+	}
+	if (!len || len > NAME_MAX || memchr(text, '/', len))
+		return false;
+	for (i = 0; i < len; i++)
+		if (iscntrl((unsigned char)text[i]))
+			return false;
+	memcpy(word, text, len);
+	word[len] = '\0';
+	return strcmp(word, ".") && strcmp(word, "..");
+}
+
+/* @names has {content}, or {content:0N}, which is for numbers alone. */
+static bool fill_names(const char *names, const char *word, char out[NAME_MAX + 1])
+{
+	const char *open = strstr(names, "{content"), *close = strchr(open, '}');
+	char number[32];
+	int n;
+
+	if (open[8] == ':') {
+		if (strlen(word) > 18 || word[strspn(word, "0123456789")])
+			return false;
+		snprintf(number, sizeof(number), "%0*lld", atoi(open + 9), atoll(word));
+		word = number;
+	}
+	n = snprintf(out, NAME_MAX + 1, "%.*s%s%s", (int)(open - names), names, word, close + 1);
+	return n <= NAME_MAX;
+}
+
+static bool pointer_names(const json_t *pointer, const char *content, size_t len,
+			  char out[NAME_MAX + 1])
+{
+	const char *after = json_string_value(json_object_get(pointer, "after"));
+	const char *names = json_string_value(json_object_get(pointer, "names"));
+	char word[NAME_MAX + 1];
+
+	if (after) {
+		const char *at = memmem(content, len, after, strlen(after)), *end;
+
+		if (!at)
+			return false;
+		at += strlen(after);
+		len -= (size_t)(at - content);
+		content = at;
+		end = memchr(content, '\n', len);
+		if (end)
+			len = (size_t)(end - content);
+	}
+	return take_word(content, len, word) && fill_names(names, word, out);
+}
+
+static bool is_named(const json_t *pointer, const char *name)
+{
+	return !strcmp(json_string_value(json_object_get(pointer, "name")), name);
+}
+
+bool rules_is_pointer(const struct rules *rs, const char *name)
+{
+	const json_t *pointer;
+	size_t i, j;
+
+	for (i = 0; i < rs->nr; i++)
+		json_array_foreach (rs->list[i].pointers, j, pointer)
+			if (is_named(pointer, name))
+				return true;
+	return false;
+}
+
+bool rules_pointer_names(const struct rules *rs, const char *name, const char *content, size_t len,
+			 char out[NAME_MAX + 1])
+{
+	const json_t *pointer;
+	size_t i, j;
+
+	for (i = 0; i < rs->nr; i++)
+		json_array_foreach (rs->list[i].pointers, j, pointer)
+			if (is_named(pointer, name) && pointer_names(pointer, content, len, out))
+				return true;
+	return false;
+}
+
+bool rules_link_names(const char *target, char out[NAME_MAX + 1])
+{
+	return take_word(target, strlen(target), out);
+}
+
+/* --- patterns of evidence --- */
+
+static bool matches_as(const char *pattern, const char *unit_name, const char *rank,
+		       const char *path)
+{
+	char buf[EXPANDED_MAX];
+	struct expansion x = {.buf = buf, .size = sizeof(buf)};
+
+	return expand(pattern, unit_name, rank, &x) && matches(buf, path);
+}
+
+bool evidence_matches(const struct evidence *ev, const char *unit_name, const char *path, int *rank)
+{
+	size_t at, len;
+
+	if (rank)
+		*rank = -1;
+	if (!ev->pattern)
+		return false;
+	if (!strstr(ev->pattern, "{rank}"))
+		return matches_as(ev->pattern, unit_name, "", path);
+	/* Any number in the path may be the rank. */
+	for (at = 0; path[at]; at += len ? len : 1) {
+		char number[10];
+
+		len = strspn(path + at, "0123456789");
+		if (!len || len >= sizeof(number))
+			continue;
+		memcpy(number, path + at, len);
+		number[len] = '\0';
+		if (!matches_as(ev->pattern, unit_name, number, path))
+			continue;
+		if (rank)
+			*rank = atoi(number);
+		return true;
+	}
+	return false;
+}

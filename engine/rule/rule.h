@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which paths are units, and what shows that one is done (DESIGN 3).
+ *
+ * A rule is data: the built-in ones (presets.c) and those of the config file have one form, which
+ * ckptfs(1), RULES, describes. What is true of a unit the caller knows; this only says which facts
+ * a rule asks for, whether an operation is one of them, and how to call what is missing. No I/O,
+ * no locks; constant once created, so any thread may ask.
+ *
+ * Rules are tried in their order, own ones first. The outermost directory wins because the caller
+ * asks from the top down.
+ */
+#ifndef ENGINE_RULE_RULE_H
+#define ENGINE_RULE_RULE_H
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/message.h"
+
+#define RULES_MAX	      64 /* in the config file */
+#define RULE_ALTERNATIVES_MAX 16
+#define RULE_EVIDENCE_MAX     64 /* in one rule, each piece once */
+#define RULE_WORDS_MAX	      2048
+
+enum rule_kind { RULE_DIR, RULE_FILE };
+
+enum evidence_kind {
+	EVIDENCE_CLOSE, /* these three: an operation on a name; a rename by its new name */
+	EVIDENCE_RENAME,
+	EVIDENCE_UNLINK,
+	/*
+	 * A file of every rank, closed. With {rank} in the pattern the name tells whose it is, else
+	 * the rank that wrote it.
+	 */
+	EVIDENCE_EVERY_RANK,
+	EVIDENCE_FILE, /* a file matching the pattern is there */
+	EVIDENCE_ALL_CLOSED,
+	EVIDENCE_NEXT_SIBLING,
+	EVIDENCE_EXITED_0,
+	EVIDENCE_QUIET,
+	EVIDENCE_LONE, /* written by processes without a rank, or in a world of one */
+	EVIDENCE_ASKED,
+	NR_EVIDENCE_KINDS
+};
+
+/*
+ * @pattern, as of fnmatch(3) with FNM_PATHNAME, is relative to the unit: "." is the unit itself,
+ * "../x" lies beside it, {name} is its name; NULL where the kind has none. The close of a pointer
+ * file is evidence only for the unit that its content names: rules_pointer_names.
+ */
+struct evidence {
+	enum evidence_kind kind;
+	const char *pattern;
+};
+
+struct rule {
+	const char *name;
+	enum rule_kind kind;
+	const json_t *match, *files, *beside, *temp, *pointers; /* checked lists, or NULL */
+	unsigned nr_evidence, nr_alternatives;
+	struct evidence evidence[RULE_EVIDENCE_MAX];
+	uint64_t alternatives[RULE_ALTERNATIVES_MAX]; /* bit i: wants evidence[i] */
+};
+
+struct rules;
+
+/*
+ * The rules in @own (a list, or NULL), then the built-in ones; one in @own that has the name of a
+ * built-in one takes its place. @where, the config file, is for messages. Returns 0 or -errno with
+ * @e filled.
+ */
+int rules_create(struct rules **out, const json_t *own, const char *where, struct error *e);
+void rules_destroy(struct rules *rs);
+
+/* The rule of this name, or NULL. */
+const struct rule *rules_find(const struct rules *rs, const char *name);
+
+/* --- which paths are units; all @path are below the backing, without a leading slash --- */
+
+/* A rule that names directories like @path, or NULL; also of a temp name. Its files may say no. */
+const struct rule *rules_suggest(const struct rules *rs, const char *path);
+
+/*
+ * The rule that claims the directory @path, whose first file is @file (relative to it, also deep in
+ * it); NULL: an ordinary directory. @beside says whether a name exists beside it; it is asked last.
+ */
+const struct rule *rules_claim(const struct rules *rs, const char *path, const char *file,
+			       bool (*beside)(void *arg, const char *name), void *arg);
+
+/* The rule by which the file @path is a unit by itself, or a temp name of one; or NULL. */
+const struct rule *rules_single(const struct rules *rs, const char *path);
+
+/* Is @name, a last component, one under which the rule's units never commit? */
+bool rule_is_temp(const struct rule *r, const char *name);
+
+/* --- pointers --- */
+
+/* May a file of this name be a pointer? rules_pointer_names says whether its content makes it one. */
+bool rules_is_pointer(const struct rules *rs, const char *name);
+
+/* The unit beside it that a pointer file of this name and content names. False: none can be said. */
+bool rules_pointer_names(const struct rules *rs, const char *name, const char *content, size_t len,
+			 char out[NAME_MAX + 1]);
+
+/* The same for a symbolic link; any may be a pointer. */
+bool rules_link_names(const char *target, char out[NAME_MAX + 1]);
+
+/* --- when they are done --- */
+
+/*
+ * Does @path (relative to the unit @unit_name: "a/b", ".", "../x") fit the pattern of @ev? @rank,
+ * where not NULL, gets the rank that {rank} stands for, or -1.
+ */
+bool evidence_matches(const struct evidence *ev, const char *unit_name, const char *path,
+		      int *rank);
+
+/* For operations (close, rename, unlink): which of r->evidence this one is; bit i: evidence[i]. */
+uint64_t rule_seen(const struct rule *r, enum evidence_kind operation, const char *unit_name,
+		   const char *path);
+
+/*
+ * Judges one piece of r->evidence. Of EVERY_RANK only whether the files are there: that this proves
+ * nothing in a world of one before all is closed and quiet is added here.
+ */
+typedef bool (*evidence_holds)(void *arg, const struct evidence *ev);
+
+/* The first alternative all of whose evidence holds, or -1. */
+int rule_ended(const struct rule *r, evidence_holds holds, void *arg);
+
+/* "close ../latest + next sibling": for the commit file. */
+void rule_evidence(const struct rule *r, int alternative, char *buf, size_t size);
+
+/* What is still missing, for people; the alternative that is nearest to its end first. "": nothing. */
+void rule_missing(const struct rule *r, evidence_holds holds, void *arg, char *buf, size_t size);
+
+#endif
