@@ -109,6 +109,7 @@
 #define MSG_WRITER_KILLED "a process that was writing '%s' was killed by signal %d (%s), so the file is not complete and was not published. What had the name '%s' before is whole and still has it"
 #define MSG_WRITER_EXITED "a process that was writing '%s' ended with exit status %d while it had the file open, so it was not published. What had the name '%s' before is whole and still has it"
 #define MSG_WRITER_VANISHED "a process that was writing '%s' ended while it had the file open, and its exit status cannot be read here, so it was not published. What had the name '%s' before is whole and still has it. `ckptfs doctor` tells why the status is unreadable"
+#define MSG_JOBS_UNWATCHED "cannot watch the processes that write checkpoints: %s. Nothing was mounted; raise the limits on open files and processes (ulimit -n, ulimit -u, pids.max of the cgroup), or free memory"
 #define MSG_PUBLISH_FAILED "'%s' was not published: %s failed: %s. What had the name before is whole and still has it; see to the backing, then save '%s' again"
 #define MSG_PUBLISH_UNSYNCED "'%s' has its new content, whole, but that may not survive a crash of the backing: syncing its directory failed: %s. After such a crash it is the new file or the one before, whole; see to the backing, then save '%s' again"
 #define MSG_PUBLISH_CONFLICT "'%s' was changed behind the mount while a new version of it was being saved. Nothing was replaced; the new version is beside it on the backing, as %s"

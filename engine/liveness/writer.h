@@ -34,6 +34,9 @@ struct writer_end {
  */
 struct writer_end writer_judge(pid_t tid);
 
+/* What the status of a process that ended, as of wait(2), says. */
+struct writer_end writer_end_of(int status);
+
 /*
  * For people (doctor, status). Can the exit status of any user's process be read here? If not,
  * only that of the daemon's user is, and not of all programs of that user.

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* The processes that are known, and the thread that sees them end. How they are read: job_read.c. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/liveness/job_inside.h"
+#include "engine/liveness/proc.h"
+
+#define IDLE_MAX 256 /* so many are kept for the next question; each has a descriptor */
+
+/* --- references --- */
+
+static void process_free(struct process *p)
+{
+	list_del(&p->link);
+	if (p->pidfd >= 0)
+		close(p->pidfd); /* which takes it off the epoll, too */
+	free(p);
+}
+
+static void drop_idle(struct process *p)
+{
+	list_del(&p->idle);
+	p->jobs->nr_idle--;
+	process_free(p);
+}
+
+struct process *process_create_locked(struct jobs *js, uid_t uid)
+{
+	struct process *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->jobs = js;
+	p->serial = js->next_serial++;
+	p->uid = uid;
+	p->rank = p->pidfd = -1;
+	p->weak = true;
+	p->refs = 1;
+	list_init(&p->link);
+	list_init(&p->idle);
+	snprintf(p->key, sizeof(p->key), "%u/unknown", (unsigned)uid);
+	return p;
+}
+
+static struct process *get_locked(struct process *p)
+{
+	if (!p->refs++ && !list_empty(&p->idle)) {
+		list_del(&p->idle);
+		p->jobs->nr_idle--;
+	}
+	return p;
+}
+
+void process_put_locked(struct process *p)
+{
+	struct jobs *js = p->jobs;
+
+	assert(p->refs);
+	if (--p->refs)
+		return;
+	if (!p->read || !p->visible || p->gone || js->ending) {
+		process_free(p);
+		return;
+	}
+	list_append(&js->idle, &p->idle);
+	if (++js->nr_idle > IDLE_MAX)
+		drop_idle(container_of(js->idle.next, struct process, idle));
+}
+
+struct process *process_get(struct process *p)
+{
+	LOCK_SCOPE(&p->jobs->lock);
+	return get_locked(p);
+}
+
+void process_put(struct process *p)
+{
+	if (p) {
+		LOCK_SCOPE(&p->jobs->lock);
+		process_put_locked(p);
+	}
+}
+
+/* --- finding --- */
+
+static bool is_known(const struct process *p, uid_t uid)
+{
+	return p->read && !p->gone && p->uid == uid;
+}
+
+struct process *jobs_find_locked(struct jobs *js, pid_t tid, uid_t uid)
+{
+	struct process *p, *found = NULL;
+	struct list *pos;
+
+	list_for_each (pos, &js->processes) {
+		p = container_of(pos, struct process, link);
+		if (is_known(p, uid) && p->tgid == tid)
+			found = p;
+	}
+	list_for_each (pos, &js->processes) {
+		p = container_of(pos, struct process, link);
+		if (!found && is_known(p, uid) && proc_has_thread(p->tgid, tid))
+			found = p;
+	}
+	/* What has ended does not ask: the id is another's by now. */
+	return found && !pidfd_ended(found->pidfd) ? get_locked(found) : NULL;
+}
+
+struct identity identify(pid_t tid, pid_t tgid)
+{
+	struct identity id = {.tgid = tgid, .pidfd = pidfd_of(tgid)};
+
+	id.session = getsid(tgid);
+	/* Only now is it sure that the descriptor is of the process that @tid is of. */
+	if (id.pidfd >= 0 && !proc_has_thread(tgid, tid)) {
+		close(id.pidfd);
+		id.pidfd = -1;
+	}
+	return id;
+}
+
+static void watch_end(struct process *p, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = p->serial};
+	struct jobs *js = p->jobs;
+
+	if (epoll_ctl(js->epoll, EPOLL_CTL_ADD, p->pidfd, &ev) && errno == EEXIST)
+		epoll_ctl(js->epoll, EPOLL_CTL_MOD, p->pidfd, &ev);
+}
+
+void process_identify_locked(struct process *p, const struct identity *id)
+{
+	if (id->pidfd < 0)
+		return;
+	p->tgid = id->tgid;
+	p->pidfd = id->pidfd;
+	p->visible = true;
+	job_parse("", 0, p->uid, id->session, p->jobs->boot_id, p);
+	list_append(&p->jobs->processes, &p->link);
+	watch_end(p, EPOLLIN);
+}
+
+bool job_same(const struct process *a, const struct process *b)
+{
+	return a->uid == b->uid && (!a->read || !b->read || !strcmp(a->key, b->key));
+}
+
+/* --- ends --- */
+
+static void wake(struct jobs *js)
+{
+	eventfd_write(js->wake, 1);
+}
+
+int jobs_watch(struct process *p)
+{
+	struct jobs *js = p->jobs;
+	LOCK_SCOPE(&js->lock);
+
+	if (!p->visible)
+		return -ESRCH;
+	get_locked(p);
+	p->watches++;
+	if (p->gone) {
+		p->untold = true;
+		wake(js);
+	}
+	return 0;
+}
+
+void jobs_unwatch(struct process *p)
+{
+	LOCK_SCOPE(&p->jobs->lock);
+	assert(p->watches);
+	p->watches--;
+	process_put_locked(p);
+}
+
+bool process_is_gone(struct process *p, struct writer_end *end)
+{
+	LOCK_SCOPE(&p->jobs->lock);
+	if (p->gone)
+		*end = p->end;
+	return p->gone;
+}
+
+/*
+ * How did @p, which only the watcher closes, end? False: the kernel tells when it has been waited for.
+ * Of one that has not, /proc tells, to who has the right. That can be trusted if it still was not
+ * waited for after that: its id was not another's.
+ */
+static bool find_end(const struct process *p, bool reaped, struct writer_end *end)
+{
+	int told, status = 0;
+
+	*end = (struct writer_end){WRITER_EXIT_UNKNOWN, 0};
+	if (!reaped) {
+		struct writer_end seen = writer_judge(p->tgid);
+
+		if ((seen.fate == WRITER_DIED || seen.fate == WRITER_EXITED_OK) &&
+		    !pidfd_reaped(p->pidfd)) {
+			*end = seen;
+			return true;
+		}
+	}
+	told = pidfd_status(p->pidfd, &status);
+	if (told > 0)
+		*end = writer_end_of(status);
+	return told || reaped;
+}
+
+/* @p, referenced, has ended. */
+static void settle(struct jobs *js, struct process *p, bool reaped)
+{
+	struct writer_end end;
+	bool known = find_end(p, reaped, &end);
+	LOCK_SCOPE(&js->lock);
+
+	if (!known) {
+		watch_end(p, 0); /* EPOLLHUP comes all the same */
+	} else {
+		p->gone = true;
+		p->end = end;
+		p->untold = p->watches;
+		close(p->pidfd);
+		p->pidfd = -1;
+	}
+	process_put_locked(p);
+}
+
+static struct process *get_by_serial(struct jobs *js, uint64_t serial)
+{
+	struct list *pos;
+	LOCK_SCOPE(&js->lock);
+
+	list_for_each (pos, &js->processes) {
+		struct process *p = container_of(pos, struct process, link);
+
+		if (p->serial == serial && !p->gone)
+			return get_locked(p);
+	}
+	return NULL;
+}
+
+static struct process *next_untold(struct jobs *js)
+{
+	struct list *pos;
+	LOCK_SCOPE(&js->lock);
+
+	list_for_each (pos, &js->processes) {
+		struct process *p = container_of(pos, struct process, link);
+
+		if (p->untold && p->watches) {
+			p->untold = false;
+			return get_locked(p);
+		}
+	}
+	return NULL;
+}
+
+static bool is_ending(struct jobs *js)
+{
+	LOCK_SCOPE(&js->lock);
+	return js->ending;
+}
+
+static void *watcher_main(void *arg)
+{
+	struct jobs *js = arg;
+	struct epoll_event events[16];
+	struct process *p;
+	int i, nr;
+
+	while (!is_ending(js)) {
+		nr = epoll_wait(js->epoll, events, ARRAY_SIZE(events), -1);
+		for (i = 0; i < nr; i++) {
+			uint64_t serial = events[i].data.u64;
+			eventfd_t count;
+
+			p = serial ? get_by_serial(js, serial) : NULL;
+			if (p)
+				settle(js, p, events[i].events & EPOLLHUP);
+			else if (!serial)
+				eventfd_read(js->wake, &count);
+		}
+		while ((p = next_untold(js))) {
+			js->ended(js->arg, p, p->end); /* const, once it is gone */
+			process_put(p);
+		}
+	}
+	return NULL;
+}
+
+/* --- all of it --- */
+
+static void read_boot_id(char *out, size_t size)
+{
+	__cleanup_file FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f || !fgets(out, (int)size, f))
+		snprintf(out, size, "-");
+	out[strspn(out, "0123456789abcdef-")] = '\0';
+}
+
+static void close_watch(struct jobs *js)
+{
+	LOCK_SCOPE(&js->lock);
+	if (js->epoll >= 0)
+		close(js->epoll);
+	if (js->wake >= 0)
+		close(js->wake);
+	js->epoll = js->wake = -1; /* a reader that hangs may not know yet */
+}
+
+void jobs_put(struct jobs *js)
+{
+	bool last;
+	{
+		LOCK_SCOPE(&js->lock);
+		last = !--js->users;
+	}
+	if (!last)
+		return;
+	pthread_cond_destroy(&js->changed);
+	pthread_mutex_destroy(&js->lock);
+	free(js);
+}
+
+static int start_threads(struct jobs *js)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = 0};
+	int err;
+
+	js->epoll = epoll_create1(EPOLL_CLOEXEC);
+	js->wake = js->epoll < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (js->wake < 0 || epoll_ctl(js->epoll, EPOLL_CTL_ADD, js->wake, &ev))
+		return -errno;
+	{
+		LOCK_SCOPE(&js->lock);
+		err = jobs_start_reader_locked(js);
+	}
+	if (!err)
+		err = -pthread_create(&js->watcher, NULL, watcher_main, js);
+	return err;
+}
+
+int jobs_create(struct jobs **out,
+		void (*ended)(void *arg, const struct process *p, struct writer_end end), void *arg,
+		struct error *e)
+{
+	struct jobs *js = calloc(1, sizeof(*js));
+	int err;
+
+	*out = NULL;
+	if (!js)
+		return FAIL(e, ENOMEM, JOBS_UNWATCHED, strerror(ENOMEM));
+	js->ended = ended;
+	js->arg = arg;
+	js->epoll = js->wake = -1;
+	js->users = 1;
+	js->next_serial = 1;
+	list_init(&js->processes);
+	list_init(&js->idle);
+	list_init(&js->questions);
+	pthread_mutex_init(&js->lock, NULL);
+	pthread_cond_init(&js->changed, NULL);
+	read_boot_id(js->boot_id, sizeof(js->boot_id));
+	err = start_threads(js);
+	if (err) {
+		jobs_end_readers(js);
+		close_watch(js);
+		jobs_put(js);
+		return FAIL(e, -err, JOBS_UNWATCHED, strerror(-err));
+	}
+	*out = js;
+	return 0;
+}
+
+void jobs_destroy(struct jobs *js)
+{
+	if (!js)
+		return;
+	jobs_end_readers(js);
+	wake(js);
+	pthread_join(js->watcher, NULL);
+	close_watch(js);
+	{
+		LOCK_SCOPE(&js->lock);
+		while (!list_empty(&js->idle))
+			drop_idle(container_of(js->idle.next, struct process, idle));
+	}
+	jobs_put(js);
+}

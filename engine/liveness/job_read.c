@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who a process is, from /proc, by threads that may hang with it.
+ *
+ * Who asks puts a question on a list and waits. A reader takes it, finds out with calls that do not
+ * wait which process it is about, and reads. There is one reader for all questions about a process: so
+ * one that hangs, however many threads it has, costs others nothing. Another reader is started when all
+ * are busy.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/liveness/job_inside.h"
+#include "engine/liveness/proc.h"
+
+#define STAT_START_TIME 22
+#define MOMENT_NS	(10 * NSEC_PER_MSEC) /* so long until it is seen that who asked gave up */
+
+/* --- who asks --- */
+
+static bool wait_until(struct jobs *js, uint64_t ns)
+{
+	struct timespec until = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+
+	return pthread_cond_clockwait(&js->changed, &js->lock, CLOCK_MONOTONIC, &until) !=
+	       ETIMEDOUT;
+}
+
+static void wait_for_answer_locked(struct jobs *js, struct question *q, bool (*given_up)(void))
+{
+	uint64_t now = clock_mono_ns(), until = now + JOBS_WAIT_MS * NSEC_PER_MSEC;
+
+	while (q->state != QUESTION_DONE && now < until) {
+		uint64_t moment = given_up && until - now > MOMENT_NS ? now + MOMENT_NS : until;
+
+		wait_until(js, moment);
+		if (given_up && q->state != QUESTION_DONE) {
+			bool stop;
+
+			pthread_mutex_unlock(&js->lock);
+			stop = given_up();
+			pthread_mutex_lock(&js->lock);
+			if (stop)
+				return;
+		}
+		now = clock_mono_ns();
+	}
+}
+
+/* Not even its process id was found out: it may be the same as the thread's. */
+static struct process *unread_locked(struct jobs *js, pid_t tid, uid_t uid)
+{
+	struct process *p = process_create_locked(js, uid);
+
+	if (p && tid > 0) {
+		struct identity id = identify(tid, tid);
+
+		process_identify_locked(p, &id);
+	}
+	return p;
+}
+
+static unsigned nr_new_locked(struct jobs *js)
+{
+	struct list *pos;
+	unsigned nr = 0;
+
+	list_for_each (pos, &js->questions)
+		nr += container_of(pos, struct question, link)->state == QUESTION_NEW;
+	return nr;
+}
+
+struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid, bool (*given_up)(void))
+{
+	struct question q = {.tid = tid, .uid = uid, .state = QUESTION_NEW};
+	struct process *known;
+	LOCK_SCOPE(&js->lock);
+
+	if (tid <= 0)
+		return unread_locked(js, tid, uid);
+	known = jobs_find_locked(js, tid, uid);
+	if (known)
+		return known;
+	list_append(&js->questions, &q.link);
+	/* If one cannot be started, the others come to it. */
+	if (nr_new_locked(js) > js->nr_readers - js->nr_busy && js->nr_readers < READERS_MAX)
+		jobs_start_reader_locked(js);
+	pthread_cond_broadcast(&js->changed);
+	wait_for_answer_locked(js, &q, given_up);
+	list_del(&q.link);
+	if (!q.process)
+		q.process = unread_locked(js, tid, uid);
+	if (q.process)
+		q.process->given = true;
+	return q.process;
+}
+
+/* --- who reads --- */
+
+static struct question *next_locked(struct jobs *js)
+{
+	struct list *pos;
+
+	list_for_each (pos, &js->questions) {
+		struct question *q = container_of(pos, struct question, link);
+
+		if (q->state == QUESTION_NEW)
+			return q;
+	}
+	return NULL;
+}
+
+/* Is @q about the process of @p? */
+static bool asks_for(const struct question *q, const struct process *p)
+{
+	return q->state == QUESTION_READING &&
+	       (q->process == p ||
+		(p->tgid && q->process->tgid == p->tgid && q->process->uid == p->uid));
+}
+
+/* @answer, a struct for the process of @p, is the answer to all questions about it. */
+static void answer_locked(struct jobs *js, const struct process *p, struct process *answer)
+{
+	struct list *pos;
+
+	list_for_each (pos, &js->questions) {
+		struct question *q = container_of(pos, struct question, link);
+
+		if (!asks_for(q, p))
+			continue;
+		if (q->process != answer) {
+			process_put_locked(q->process);
+			answer->refs++;
+			q->process = answer;
+		}
+		q->state = QUESTION_DONE;
+	}
+	pthread_cond_broadcast(&js->changed);
+}
+
+static bool is_read_by_another_locked(struct jobs *js, const struct process *p)
+{
+	struct list *pos;
+
+	list_for_each (pos, &js->processes) {
+		const struct process *o = container_of(pos, struct process, link);
+
+		if (o != p && o->reading && o->tgid == p->tgid && o->uid == p->uid)
+			return true;
+	}
+	return false;
+}
+
+/* Is there anything to read of @p, whose identity is not known yet? */
+static bool begin_locked(struct jobs *js, struct process *p, const struct identity *id)
+{
+	struct process *known;
+
+	if (p->given) { /* too late */
+		if (id->pidfd >= 0)
+			close(id->pidfd);
+		return false;
+	}
+	known = id->pidfd >= 0 ? jobs_find_locked(js, id->tgid, p->uid) : NULL;
+	process_identify_locked(p, id);
+	if (known || !p->visible) {
+		answer_locked(js, p, known ? known : p);
+		if (known)
+			process_put_locked(known);
+		return false;
+	}
+	if (is_read_by_another_locked(js, p))
+		return false;
+	p->reading = true;
+	return true;
+}
+
+/* The one that becomes the known one: @p, unless who asked for it waits no more. */
+static struct process *heir_locked(struct jobs *js, struct process *p)
+{
+	struct list *pos;
+
+	if (!p->given)
+		return p;
+	list_for_each (pos, &js->questions) {
+		struct question *q = container_of(pos, struct question, link);
+
+		if (asks_for(q, p))
+			return q->process;
+	}
+	return NULL;
+}
+
+static void end_locked(struct jobs *js, struct process *p, const struct process *what)
+{
+	struct process *heir = heir_locked(js, p);
+
+	p->reading = false;
+	if (!heir)
+		return;
+	/* If it has ended, what was read may be of another process, which has got its id. */
+	if (!heir->gone && !pidfd_ended(heir->pidfd)) {
+		heir->start = what->start;
+		heir->rank = what->rank;
+		heir->world = what->world;
+		heir->weak = what->weak;
+		memcpy(heir->key, what->key, sizeof(heir->key));
+		heir->read = true;
+	}
+	answer_locked(js, p, heir);
+}
+
+static void read_process(const struct process *p, struct process *what)
+{
+	char stat[1024];
+	const char *start = NULL;
+	size_t len = 0;
+	__cleanup_free char *env = NULL;
+
+	if (proc_read(p->tgid, "stat", stat, sizeof(stat)))
+		start = proc_stat_field(stat, STAT_START_TIME);
+	what->start = start ? strtoull(start, NULL, 10) : 0;
+	env = proc_environ(p->tgid, &len); /* may not be ours to read: no rank is known then */
+	job_parse(env ? env : "", env ? len : 0, p->uid, getsid(p->tgid), p->jobs->boot_id, what);
+}
+
+/* Called and returns with the lock held, but not in between. */
+static void serve_locked(struct jobs *js, struct question *q)
+{
+	struct process what, *p = process_create_locked(js, q->uid);
+	struct identity id;
+	pid_t tid = q->tid;
+	bool begun;
+
+	if (!p) {
+		q->state = QUESTION_DONE;
+		pthread_cond_broadcast(&js->changed);
+		return;
+	}
+	q->state = QUESTION_READING;
+	q->process = p;
+	p->refs++; /* who asked may take it and go, and @q with him */
+	pthread_mutex_unlock(&js->lock);
+	id.tgid = proc_tgid(tid);
+	id = identify(tid, id.tgid > 0 ? id.tgid : tid);
+	pthread_mutex_lock(&js->lock);
+	begun = begin_locked(js, p, &id);
+	if (begun) {
+		pthread_mutex_unlock(&js->lock);
+		read_process(p, &what);
+		pthread_mutex_lock(&js->lock);
+		end_locked(js, p, &what);
+	}
+	process_put_locked(p);
+}
+
+static void *reader_main(void *arg)
+{
+	struct jobs *js = arg;
+	struct question *q;
+
+	/* Who needs one more may be acting for a user (creds.h), whom the processes of others hide from. */
+	syscall(SYS_setfsuid, geteuid());
+	syscall(SYS_setfsgid, getegid());
+	pthread_mutex_lock(&js->lock);
+	while (!js->ending) {
+		q = next_locked(js);
+		if (q) {
+			js->nr_busy++;
+			serve_locked(js, q);
+			js->nr_busy--;
+			continue;
+		}
+		pthread_cond_wait(&js->changed, &js->lock);
+	}
+	js->nr_readers--;
+	pthread_cond_broadcast(&js->changed);
+	pthread_mutex_unlock(&js->lock);
+	jobs_put(js);
+	return NULL;
+}
+
+int jobs_start_reader_locked(struct jobs *js)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = -pthread_create(&thread, &attr, reader_main, js);
+	pthread_attr_destroy(&attr);
+	if (!err) {
+		js->nr_readers++;
+		js->users++;
+	}
+	return err;
+}
+
+void jobs_end_readers(struct jobs *js)
+{
+	uint64_t until = clock_mono_ns() + JOBS_WAIT_MS * NSEC_PER_MSEC;
+	LOCK_SCOPE(&js->lock);
+
+	js->ending = true;
+	pthread_cond_broadcast(&js->changed);
+	while (js->nr_readers && wait_until(js, until))
+		;
+}
