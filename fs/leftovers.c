@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/content/digest.h"
 #include "engine/engine.h"
+#include "engine/format/commit.h"
+#include "fs/record.h"
 
 #define TRASH_PREFIX STAGING_PREFIX "trash-"
 #define OPEN_DIR     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -23,6 +23,7 @@ struct walk {
 	dev_t dev;
 	char *path; /* of what is looked at */
 	size_t size;
+	bool in_unit;
 };
 
 static bool starts_with(const char *name, const char *prefix)
@@ -43,12 +44,21 @@ static bool is_trash(const char *name)
 	return starts_with(name, TRASH_PREFIX) && name[strlen(TRASH_PREFIX)];
 }
 
-/* Of the single files, those that are not on their way to their name. */
-static bool is_checkpoint(const char *name)
+bool leftovers_is_checkpoint(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 
 	return rules_single_file(name) && dot != name && strcmp(dot, ".tmp");
+}
+
+static bool is_commit(const char *name)
+{
+	return !strcmp(name, COMMIT_FILE) || !strcmp(name, COMMIT_PENDING);
+}
+
+bool leftovers_is_unit(int dir)
+{
+	return !faccessat(dir, COMMIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
 /* --- directories --- */
@@ -150,24 +160,6 @@ int leftover_remove(const struct leftover *l)
 
 /* --- one name --- */
 
-static uint64_t mtime_ns(const struct stat *st)
-{
-	return (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec;
-}
-
-/* 1: a record of @st as it is now. 0: another one. -ENODATA, -EOPNOTSUPP: none. */
-static int has_record(int fd, const struct stat *st)
-{
-	char text[DIGEST_RECORD_MAX], hex[DIGEST_HEX];
-	ssize_t len = fgetxattr(fd, DIGEST_XATTR, text, sizeof(text));
-	uint64_t size, mtime;
-
-	if (len < 0)
-		return errno == ERANGE ? 0 : -errno;
-	return !digest_record_parse(text, (size_t)len, hex, &size, &mtime) &&
-	       size == (uint64_t)st->st_size && mtime == mtime_ns(st);
-}
-
 static void report(struct walk *k, struct leftover *l, enum leftover_kind kind, int err)
 {
 	l->kind = kind;
@@ -182,8 +174,10 @@ static void look_at_file(struct walk *k, struct leftover *l)
 	bool ours = is_staging(l->name);
 	__cleanup_fd int fd =
 		openat(l->dir, l->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct record record;
 	struct stat st;
-	int record;
+	bool is_now;
+	int err;
 
 	if (fd < 0 && errno == ENOENT)
 		return;
@@ -194,16 +188,39 @@ static void look_at_file(struct walk *k, struct leftover *l)
 	}
 	if (!S_ISREG(st.st_mode))
 		return;
-	record = has_record(fd, &st);
+	err = record_read(fd, &record);
+	is_now = !err && record_is_of(&record, &st);
 	if (ours)
-		report(k, l, record == 1 ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
-	else if (record == -ENODATA || record == -EOPNOTSUPP)
+		report(k, l, is_now ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
+	else if (err == -ENODATA && k->w->foreign && !record_is_awaited(fd))
 		report(k, l, LEFT_FOREIGN, 0);
-	else if (record < 0)
-		report(k, l, LEFT_UNREADABLE, record);
+	else if (err && err != -ENODATA && err != -EINVAL)
+		report(k, l, LEFT_UNREADABLE, err);
+	else if (err != -ENODATA && k->w->units)
+		report(k, l, is_now ? LEFT_RECORDED : LEFT_MODIFIED, 0);
 }
 
 static int walk(struct walk *k, int dir, size_t len);
+
+/* @l is a directory that has a commit file, open as @fd, and in no other such. */
+static int look_at_unit(struct walk *k, struct leftover *l, int fd, size_t len)
+{
+	int err = 0;
+
+	if (k->w->units) {
+		struct leftover unit = *l;
+
+		unit.dir = fd;
+		unit.name = NULL;
+		report(k, &unit, LEFT_UNIT, 0);
+	}
+	if (k->w->units && k->w->only_units)
+		return 0;
+	k->in_unit = true;
+	err = walk(k, fd, len);
+	k->in_unit = false;
+	return err;
+}
 
 static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 {
@@ -221,7 +238,8 @@ static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 	} else if (rules_reserved(l->name)) {
 		report(k, l, LEFT_UNKNOWN, 0);
 	} else {
-		int err = walk(k, fd, len);
+		int err = !k->in_unit && leftovers_is_unit(fd) ? look_at_unit(k, l, fd, len)
+							       : walk(k, fd, len);
 
 		if (err == -ENOMEM || err == -EINTR)
 			return err;
@@ -236,8 +254,12 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 {
 	const char *name = entry->d_name;
 	struct leftover l = {.dir = dir, .name = name};
-	bool ours = rules_reserved(name), wanted = ours || (k->w->foreign && is_checkpoint(name));
+	bool ours = rules_reserved(name), files = (k->w->foreign || k->w->units) && !k->in_unit;
+	bool wanted = ours || (files && leftovers_is_checkpoint(name));
 	struct stat st;
+
+	if (is_commit(name) && entry->d_type != DT_DIR)
+		return 0;
 
 	/* To ask for attributes is what takes time on a parallel filesystem. */
 	if (!wanted && entry->d_type == DT_DIR)
@@ -249,7 +271,7 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 			report(k, &l, LEFT_UNREADABLE, -errno);
 		return 0;
 	}
-	l.mtime_ns = mtime_ns(&st);
+	l.mtime_ns = stat_mtime_ns(&st);
 	if (S_ISDIR(st.st_mode)) {
 		l.is_dir = true;
 		return look_at_dir(k, &l, len);
@@ -322,8 +344,12 @@ int leftovers_walk(struct leftovers *w)
 	int err = !k.path ? -ENOMEM : fstat(w->root_fd, &st) ? -errno : 0;
 
 	if (!err) {
+		struct leftover top = {.dir = w->root_fd, .mtime_ns = stat_mtime_ns(&st)};
+
 		k.dev = st.st_dev;
-		err = walk(&k, w->root_fd, 0);
+		err = w->units && leftovers_is_unit(w->root_fd)
+			      ? look_at_unit(&k, &top, w->root_fd, 0)
+			      : walk(&k, w->root_fd, 0);
 	}
 	free(k.path);
 	return err;

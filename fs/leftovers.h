@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lies in a backing that no mount uses: names that ckptfs keeps for itself, and checkpoint
- * files that it did not write. Everything is reached by descriptors of directories, one name at a
- * time: no symbolic link is followed, no other filesystem entered.
+ * What lies below a directory, of a backing that no mount uses or of any: names that ckptfs keeps for
+ * itself, and checkpoints. Everything is reached by descriptors of directories, one name at a time: no
+ * symbolic link is followed, no other filesystem entered.
  */
 #ifndef FS_LEFTOVERS_H
 #define FS_LEFTOVERS_H
@@ -14,10 +14,14 @@ enum leftover_kind {
 	LEFT_UNFINISHED,  /* .ckptfs-<32 hex digits>: a save that did not come to its end */
 	LEFT_UNPUBLISHED, /* the same, whole and digested: only its name was not given any more */
 	LEFT_TRASH,	  /* .ckptfs-trash-*, a file or directory */
-	LEFT_FOREIGN,	  /* named as a checkpoint, without a digest recorded */
+	LEFT_FOREIGN,	  /* a file named as a checkpoint, without a digest recorded */
 	LEFT_UNKNOWN,	  /* .ckptfs-*, but none of these */
 	LEFT_MOUNT,	  /* something is mounted there: not looked into */
 	LEFT_UNREADABLE,  /* a directory, or a file that has a checkpoint's name */
+	/* Not left, but where it belongs: */
+	LEFT_UNIT, /* a directory with a commit file; l->dir is that directory, without a name */
+	LEFT_RECORDED, /* a file named as a checkpoint, with a digest recorded as it is now */
+	LEFT_MODIFIED, /* the same, but it was changed since, or the record is none */
 	NR_LEFTOVER_KINDS
 };
 
@@ -34,7 +38,9 @@ struct leftover {
 
 struct leftovers {
 	int root_fd;
-	bool foreign;					    /* look for these, too */
+	bool foreign;					    /* look for these, too, */
+	bool units;					    /* and for what is not left; */
+	bool only_units;				    /* then not inside units */
 	uint64_t nr_looked;				    /* names so far */
 	bool (*stop)(void *arg);			    /* asked before each name */
 	void (*looking)(void *arg, const char *path);	    /* at each name */
@@ -42,8 +48,18 @@ struct leftovers {
 	void *arg;
 };
 
-/* Names in order, a directory's own before those below it. 0, or -ENOMEM; -EINTR: stopped. */
+/*
+ * Names in order, a directory's own before those below it. Of units, and of files named as
+ * checkpoints, those below a unit are a part of it and not told. In a mount, saves that have not
+ * got their names yet are not told. 0, or -ENOMEM; -EINTR: stopped.
+ */
 int leftovers_walk(struct leftovers *w);
+
+/* Has the directory @dir a commit file? */
+bool leftovers_is_unit(int dir);
+
+/* Is it the name of a checkpoint that is one file, and not of one on its way to its name? */
+bool leftovers_is_checkpoint(const char *name);
 
 /* A file, or a directory with all that is in it; not what is mounted there. 0 or -errno. */
 int leftover_remove(const struct leftover *l);

@@ -86,6 +86,9 @@
 #define MSG_VERIFY_CHANGED "%s was changed since its digest was recorded: %s. That need not be damage, but nothing vouches for its content now; save it again through a mount, or remove the record: setfattr -x user.ckptfs.xxh3 '%s'"
 #define MSG_VERIFY_NO_RECORD "%s has no digest recorded (extended attribute user.ckptfs.xxh3), so its content cannot be judged. A save through a mount records one where the backing has extended attributes; cp -a and rsync -aX keep it in copies"
 #define MSG_VERIFY_BAD_RECORD "the extended attribute user.ckptfs.xxh3 of %s is not a record of ckptfs, so its content cannot be judged. Save it again through a mount, or remove the attribute: setfattr -x user.ckptfs.xxh3 '%s'"
+#define MSG_VERIFY_UNIT_MISSING "%s is missing: the commit file of %s lists it, so that checkpoint is not whole. Do not load it; take an earlier checkpoint, or put the file back from a copy that verifies"
+#define MSG_VERIFY_UNIT_CHANGED "%s was changed since its checkpoint was committed: %s. That need not be damage, but nothing vouches for its content now; take an earlier checkpoint, or put the file back from a copy that verifies"
+#define MSG_VERIFY_UNIT_TORN "a change to %s was cut off before it was committed: its pending commit file is not whole. It is of no effect; the checkpoint is verified as it was committed before"
 #define MSG_VERIFY_UNREADABLE "cannot verify %s: %s. Name a regular file or a directory, run this as a user who may read it, or see to the storage"
 #define MSG_VERIFY_NOTHING "%s holds nothing to verify: no file below it has a digest recorded or the name of a checkpoint file (*.pt *.pth *.ckpt *.safetensors *.keras). Name the file itself"
 

@@ -22,6 +22,7 @@
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 #include "fs/leftovers.h"
+#include "fs/record.h"
 #include "fs/show.h"
 
 #define THREADS 8
@@ -35,7 +36,7 @@ static const char *const kinds[NR_LEFTOVER_KINDS] = {
 	[LEFT_TRASH] = "trash",		  [LEFT_FOREIGN] = "foreign",
 	[LEFT_UNKNOWN] = "unknown",	  [LEFT_MOUNT] = "mount",
 	[LEFT_UNREADABLE] = "unreadable",
-};
+}; /* of what is left */
 
 struct fsck {
 	enum mode mode;
@@ -219,24 +220,6 @@ static void found_leftover(struct fsck *f, const struct leftover *l)
 
 /* --- adopting --- */
 
-static ssize_t read_fd(void *arg, void *buf, size_t len, uint64_t off)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pread(*(int *)arg, (char *)buf + done, len - done, (off_t)(off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
-}
-
 static void show_digest(void *arg, uint64_t bytes)
 {
 	struct fsck *f = arg;
@@ -284,7 +267,7 @@ static int adopt(struct fsck *f, const struct leftover *l, const char *path, cha
 {
 	__cleanup_fd int fd =
 		openat(l->dir, l->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct source src = {read_fd, &fd};
+	struct source src = source_of_fd(&fd);
 	char record[DIGEST_RECORD_MAX];
 	struct stat st, after;
 	int err;
@@ -304,9 +287,7 @@ static int adopt(struct fsck *f, const struct leftover *l, const char *path, cha
 		return cannot_adopt(path, EBUSY, "it was written to while it was read", e);
 	if (err)
 		return cannot_adopt(path, -err, NULL, e);
-	digest_record_format(record, sizeof(record), hex, (uint64_t)st.st_size,
-			     (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC +
-				     (uint64_t)st.st_mtim.tv_nsec);
+	digest_record_format(record, sizeof(record), hex, (uint64_t)st.st_size, stat_mtime_ns(&st));
 	if (fsetxattr(fd, DIGEST_XATTR, record, strlen(record), XATTR_CREATE) || fsync(fd))
 		return cannot_adopt(path, errno, NULL, e);
 	return 0;

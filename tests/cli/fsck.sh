@@ -190,6 +190,19 @@ assert_contains "$STDERR" "were saved, so none was adopted"
 fsck 0 --discard b
 [ ! -e b/$STAGED ] || die "left by --discard"
 
+# --- a directory with a commit file: what it holds is a part of it, what was left in it is not ---
+
+mkdir -p d/step-1/sub
+printf 'x' >d/step-1/sub/model.pt
+python3 "$SRC/tests/cli/commit.py" d/step-1
+cp d/step-1/.ckptfs-commit.json d/step-1/.ckptfs-commit.next.json
+fsck 0 d
+assert_eq "$(rows)" "5 names looked at: 0 left by saves that did not end, 0 trash (0 B), 0 without a digest. Nothing was changed"
+leave d/step-1/sub/$STAGED
+fsck 0 --discard d
+assert_contains "$(rows)" "removed step-1/sub/$STAGED"
+expect_ok "$CKPTFS" verify d
+
 # --- deep trees, longer than any path may be ---
 
 python3 - <<'END'

@@ -147,7 +147,7 @@ assert_eq "$(value '[f["state"] for f in x["files"]]' "$STDOUT")" \
 assert_eq "$(value '[f["message"] is None for f in x["files"]].count(True), x["ok"]' "$STDOUT")" "(2, False)"
 assert_eq "$(value 'x["files"][3]["record"], x["files"][3]["xxh3"]' "$STDOUT")" "(None, None)"
 verifies 1 --json bare
-assert_eq "$(value 'x' "$STDOUT")" "{'ok': False, 'files': []}"
+assert_eq "$(value 'x' "$STDOUT")" "{'ok': False, 'files': [], 'units': []}"
 
 # Wrong calls.
 verifies 2
