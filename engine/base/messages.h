@@ -129,6 +129,13 @@
 #define MSG_FSCK_ADOPT "no digest was recorded of %s: %s. It is as it was, and can be read as ever; `ckptfs verify` cannot judge it"
 #define MSG_FSCK_UNREADABLE "cannot look at %s: %s. What is there was not checked; run this as a user who may read it, or see to the storage"
 
+/* ls and latest */
+#define MSG_LS_COVERED "what is hidden below %s cannot be seen: it lies in %s, which a mount covers. The rest is listed; unmount it, then `ckptfs ls --all` or `ckptfs fsck` show it"
+#define MSG_LATEST_NONE "there is no checkpoint at or below %s. One that is being saved does not count before it is committed: `ckptfs ls` shows it"
+#define MSG_LATEST_UNVERIFIED "no checkpoint at or below %s verifies. Nothing was changed; `ckptfs ls` lists what there is, `ckptfs verify` tells what is wrong with each"
+#define MSG_LATEST_SKIPPED "%s is newer, but does not verify: it was passed over. `ckptfs verify` tells more"
+#define MSG_LATEST_FOREIGN "%s was not written by ckptfs, and nothing vouches for its content: it is named because there is no committed checkpoint at or below %s"
+
 /* top */
 #define MSG_TOP_UNMOUNTED "%s is not mounted any more. Every file that was closed before is on the backing, or named in the system log"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 180
-"""verify of a checkpoint of a hundred thousand files stays within 100 MiB above what it takes for one."""
+"""verify and ls of a checkpoint of a hundred thousand files stay within 100 MiB above what they take for one."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ def make_elsewhere(unit, nr):
 
 make_elsewhere("few", 1)
 make_elsewhere("many", NR)
-for verb in ("verify",):
+for verb in "verify", "ls", "latest":
 	_, few = run(verb, "few")
 	out, many = run(verb, "many")
 	print("%s: %d KiB, %d KiB for one file: %s" % (verb, many, few, out.splitlines()[-1]))

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/catalog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/control_socket.h"
+#include "fs/leftovers.h"
+#include "fs/mountinfo.h"
+#include "fs/record.h"
+
+struct walk_arg {
+	struct catalog *c;
+	const char *top; /* how the user calls what is walked */
+	unsigned flags;
+	bool only_hidden;
+	void (*complain)(const char *text);
+	int err; /* no memory */
+};
+
+/* --- entries --- */
+
+/* @path is taken over. NULL: no memory. */
+static struct unit_entry *add(struct catalog *c, char *path, enum unit_state state,
+			      const char *word)
+{
+	struct unit_entry *u;
+
+	if (path && c->nr == c->room) {
+		size_t room = c->room ? 2 * c->room : 64;
+		struct unit_entry *list = reallocarray(c->list, room, sizeof(*list));
+
+		if (list) {
+			c->list = list;
+			c->room = room;
+		}
+	}
+	if (!path || c->nr == c->room) {
+		free(path);
+		return NULL;
+	}
+	u = &c->list[c->nr++];
+	*u = (struct unit_entry){.path = path, .state = state, .word = word};
+	return u;
+}
+
+/* "@top/@below", each of which may be empty. */
+static char *join(const char *top, const char *below)
+{
+	size_t len = strlen(top);
+	char *path;
+
+	if (!*below)
+		return strdup(top);
+	while (len && top[len - 1] == '/')
+		len--;
+	return asprintf(&path, "%.*s/%s", (int)len, top, below) < 0 ? NULL : path;
+}
+
+size_t path_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (size_t)(slash - path) : 0;
+}
+
+/* What is being saved before what the walk found of it. */
+static int by_path(const void *pa, const void *pb)
+{
+	const struct unit_entry *a = pa, *b = pb;
+	int order = strcmp(a->path, b->path);
+
+	return order ? order : (b->state == UNIT_SAVING) - (a->state == UNIT_SAVING);
+}
+
+/* Sorts, and leaves of each path one. */
+static void sort(struct catalog *c)
+{
+	size_t i, nr = 0;
+
+	if (c->nr)
+		qsort(c->list, c->nr, sizeof(*c->list), by_path);
+	for (i = 0; i < c->nr; i++) {
+		if (nr && !strcmp(c->list[nr - 1].path, c->list[i].path))
+			free(c->list[i].path);
+		else
+			c->list[nr++] = c->list[i];
+	}
+	c->nr = nr;
+}
+
+void catalog_finish(struct catalog *c)
+{
+	while (c->nr)
+		free(c->list[--c->nr].path);
+	free(c->list);
+	json_decref(c->pending);
+}
+
+/* --- directories that are units --- */
+
+static int add_up(void *arg, const struct commit_entry *entry)
+{
+	struct unit_entry *u = arg;
+
+	u->size += entry->kind == COMMIT_IS_FILE ? entry->size : 0;
+	u->nr_files += entry->kind == COMMIT_IS_FILE;
+	return 0;
+}
+
+/* From the commit file in @dir. 0 or -errno with @e filled. */
+static int read_commit(struct unit_entry *u, int dir, bool sized, struct error *e)
+{
+	__cleanup_fd int fd =
+		openat(dir, COMMIT_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct source src = source_of_fd(&fd);
+	struct commit_header header;
+	char *path;
+	int err;
+
+	if (fd < 0)
+		return FAIL(e, errno, COMMIT_UNREADABLE, u->path, strerror(errno));
+	path = join(u->path, COMMIT_FILE);
+	if (!path)
+		return FAIL(e, ENOMEM, COMMIT_UNREADABLE, u->path, strerror(ENOMEM));
+	err = sized ? commit_read(&src, path, &header, add_up, u, e)
+		    : commit_read_header(&src, path, &header, e);
+	free(path);
+	if (err)
+		return err;
+	u->sized = sized;
+	u->time_ns = header.committed_ns;
+	u->sequence = header.sequence;
+	u->ranks = header.ranks;
+	u->nodes = header.nodes;
+	memcpy(u->generation, header.generation, sizeof(u->generation));
+	return 0;
+}
+
+static void found_unit(struct walk_arg *w, const struct leftover *l)
+{
+	struct unit_entry *u = add(w->c, join(w->top, l->path), UNIT_COMMITTED, "committed");
+	struct error e;
+
+	if (!u) {
+		w->err = -ENOMEM;
+		return;
+	}
+	u->is_dir = true;
+	if (read_commit(u, l->dir, w->flags & CATALOG_SIZED, &e)) {
+		u->state = UNIT_DAMAGED;
+		u->word = "damaged";
+		u->sized = false;
+		w->complain(e.text);
+	} else if (!faccessat(l->dir, COMMIT_PENDING, F_OK, AT_SYMLINK_NOFOLLOW)) {
+		u->state = UNIT_MODIFIED;
+		u->word = "modified";
+	}
+}
+
+/* --- all that the walk finds --- */
+
+static void found_file(struct walk_arg *w, const struct leftover *l, enum unit_state state,
+		       const char *word)
+{
+	struct unit_entry *u = add(w->c, join(w->top, l->path), state, word);
+
+	if (!u) {
+		w->err = -ENOMEM;
+		return;
+	}
+	u->is_dir = l->is_dir;
+	u->sized = true;
+	u->size = l->size;
+	u->nr_files = 1;
+	u->time_ns = l->mtime_ns;
+}
+
+/* Staging of a save that is under way is none that was left. */
+static bool is_being_saved(const struct catalog *c, const char *name)
+{
+	const json_t *p;
+	size_t i;
+
+	json_array_foreach (c->pending, i, p)
+		if (!strcmp(name + strlen(STAGING_PREFIX), json_get_text(p, "generation", "")))
+			return true;
+	return false;
+}
+
+static void found_hidden(struct walk_arg *w, const struct leftover *l, const char *word)
+{
+	if (w->flags & CATALOG_HIDDEN && !is_being_saved(w->c, l->name))
+		found_file(w, l, UNIT_HIDDEN, word);
+}
+
+static void unseen(struct walk_arg *w, const char *path, int err)
+{
+	char text[MESSAGE_MAX];
+
+	MESSAGE(text, FSCK_UNREADABLE, path, strerror(-err));
+	w->complain(text);
+	w->c->nr_unseen++;
+}
+
+static void found(void *arg, const struct leftover *l)
+{
+	__cleanup_free char *path = NULL;
+	struct walk_arg *w = arg;
+
+	switch (l->kind) {
+	case LEFT_UNIT:
+		found_unit(w, l);
+		break;
+	case LEFT_RECORDED:
+		found_file(w, l, UNIT_COMMITTED, "committed");
+		break;
+	case LEFT_MODIFIED:
+		found_file(w, l, UNIT_MODIFIED, "modified");
+		break;
+	case LEFT_FOREIGN:
+		found_file(w, l, UNIT_FOREIGN, "foreign");
+		break;
+	case LEFT_UNFINISHED:
+		found_hidden(w, l, "unfinished");
+		break;
+	case LEFT_UNPUBLISHED:
+		found_hidden(w, l, "unpublished");
+		break;
+	case LEFT_TRASH:
+		found_hidden(w, l, "trash");
+		break;
+	case LEFT_UNKNOWN:
+		found_hidden(w, l, "unknown");
+		break;
+	case LEFT_UNREADABLE:
+		path = join(w->top, l->path);
+		if (path && !w->only_hidden)
+			unseen(w, path, l->err);
+		break;
+	default: /* what is mounted there is another filesystem's */
+		break;
+	}
+}
+
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void ignore(void *arg, const char *path)
+{
+	(void)arg, (void)path;
+}
+
+static int walk_dir(struct walk_arg *w, int fd)
+{
+	struct leftovers walk = {.root_fd = fd,
+				 .foreign = !w->only_hidden,
+				 .units = !w->only_hidden,
+				 .only_units = !(w->flags & CATALOG_HIDDEN),
+				 .stop = never,
+				 .looking = ignore,
+				 .found = found,
+				 .arg = w};
+	int err = leftovers_walk(&walk);
+
+	return err ? err : w->err;
+}
+
+/* What the user named is a file. */
+static void look_at_file(struct walk_arg *w, int fd, const struct stat *st)
+{
+	const char *name = strrchr(w->top, '/');
+	struct leftover l = {
+		.path = "", .size = (uint64_t)st->st_size, .mtime_ns = stat_mtime_ns(st)};
+	struct record record;
+	int err = record_read(fd, &record);
+
+	if (err == -ENODATA && leftovers_is_checkpoint(name ? name + 1 : w->top) &&
+	    !record_is_awaited(fd))
+		l.kind = LEFT_FOREIGN;
+	else if (err == -ENODATA)
+		return;
+	else
+		l.kind = !err && record_is_of(&record, st) ? LEFT_RECORDED : LEFT_MODIFIED;
+	found(w, &l);
+}
+
+/* @path: where it is. w->top: how it is called. */
+static int look_at(struct walk_arg *w, const char *path, struct error *e)
+{
+	__cleanup_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	int err = 0;
+
+	if (fd < 0 || fstat(fd, &st))
+		err = -errno;
+	else if (S_ISDIR(st.st_mode))
+		err = walk_dir(w, fd);
+	else if (S_ISREG(st.st_mode) && !w->only_hidden)
+		look_at_file(w, fd, &st);
+	if (!err)
+		err = w->err;
+	return err ? FAIL(e, -err, FSCK_UNREADABLE, path, strerror(-err)) : 0;
+}
+
+/* --- in a mount --- */
+
+/* What of the filesystem is at the resolved @path in @m, without slashes around it. */
+static void path_in_mount(const struct mount_entry *m, const char *path, char below[2 * PATH_MAX])
+{
+	size_t len;
+
+	snprintf(below, 2 * PATH_MAX, "%s%s", m->root + strspn(m->root, "/"),
+		 path + strlen(m->path));
+	len = strspn(below, "/");
+	memmove(below, below + len, strlen(below + len) + 1);
+	for (len = strlen(below); len && below[len - 1] == '/'; len--)
+		below[len - 1] = '\0';
+}
+
+/* Those that the daemon says to be pending at or below @below, which the user calls @top. */
+static int add_pending(struct catalog *c, const char *top, const char *below)
+{
+	size_t len = strlen(below), i;
+	const json_t *p;
+
+	json_array_foreach (c->pending, i, p) {
+		const char *path = json_get_text(p, "path", "");
+		double age_s = json_number_value(json_object_get(p, "age_s"));
+		struct unit_entry *u;
+
+		if (strncmp(path, below, len) || (len && path[len] && path[len] != '/'))
+			continue;
+		path += len;
+		u = add(c, join(top, path + strspn(path, "/")), UNIT_SAVING,
+			json_get_text(p, "state", "?"));
+		if (!u)
+			return -ENOMEM;
+		u->sized = true;
+		u->size = (uint64_t)json_get_int(p, "size", 0);
+		u->time_ns = clock_wall_ns() - (uint64_t)(age_s * NSEC_PER_SEC);
+	}
+	return 0;
+}
+
+/* Names that the mount hides can be seen on the backing only, if at all. */
+static void add_hidden(struct walk_arg *w, const struct mount_entry *m, const char *below)
+{
+	char *path = join(m->source, below), resolved[PATH_MAX], text[MESSAGE_MAX];
+	struct mount_entry over;
+	struct error e;
+
+	w->only_hidden = true;
+	if (!path)
+		w->err = -ENOMEM;
+	else if (!mountinfo_resolve(path, resolved) && mountinfo_find_ckptfs(resolved, &over)) {
+		MESSAGE(text, LS_COVERED, w->top, path);
+		w->complain(text);
+		w->c->nr_unseen++;
+	} else if (look_at(w, path, &e)) {
+		w->complain(e.text);
+		w->c->nr_unseen++;
+	}
+	free(path);
+}
+
+int catalog_read(struct catalog *c, const char *path, unsigned flags,
+		 void (*complain)(const char *text), struct error *e)
+{
+	struct walk_arg w = {.c = c, .top = path, .flags = flags, .complain = complain};
+	char resolved[PATH_MAX], below[2 * PATH_MAX];
+	struct mount_entry m;
+	bool in_mount;
+	int err = 0;
+
+	memset(c, 0, sizeof(*c));
+	in_mount = !mountinfo_resolve(path, resolved) && mountinfo_find_ckptfs(resolved, &m);
+	if (in_mount) {
+		json_t *status;
+
+		/* Before the mount is touched, which may hang where this answers. */
+		err = control_ask(&m, "status", CONTROL_ASK_MS, &status, NULL, NULL, e);
+		if (err)
+			return err;
+		c->pending = json_incref(json_object_get(status, "pending"));
+		json_decref(status);
+		path_in_mount(&m, resolved, below);
+		w.flags &= ~(unsigned)CATALOG_HIDDEN;
+	}
+	err = look_at(&w, path, e);
+	if (!err && in_mount && add_pending(c, path, below))
+		err = FAIL(e, ENOMEM, FSCK_UNREADABLE, path, strerror(ENOMEM));
+	w.flags = flags;
+	if (!err && in_mount && flags & CATALOG_HIDDEN)
+		add_hidden(&w, &m, below);
+	sort(c);
+	return err;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* ckptfs ls: the checkpoints below a path, and what has become of each. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/catalog.h"
+#include "fs/cmd/cmd.h"
+#include "fs/show.h"
+
+static double age_s(const struct unit_entry *u, uint64_t now_ns)
+{
+	return ((double)now_ns - (double)u->time_ns) / NSEC_PER_SEC;
+}
+
+static void print_unit(const struct unit_entry *u, uint64_t now_ns)
+{
+	char size[SHOW_MAX] = "-", age[SHOW_MAX] = "-", ranks[16] = "-", path[PATH_MAX];
+
+	if (u->sized)
+		show_size(size, (double)u->size);
+	if (u->time_ns)
+		show_age(age, age_s(u, now_ns));
+	if (u->ranks)
+		snprintf(ranks, sizeof(ranks), "%u", u->ranks);
+	printf("%-11s %10s %6s %8s  %s\n", u->word, size, ranks, age,
+	       show_name(path, sizeof(path), u->path));
+}
+
+static json_t *unit_to_json(const struct unit_entry *u, uint64_t now_ns)
+{
+	json_t *o = json_pack("{s:s, s:s, s:f}", "state", u->word, "kind",
+			      u->is_dir ? "directory" : "file", "age_s",
+			      u->time_ns ? age_s(u, now_ns) : 0.0);
+
+	show_path_json(o, u->path);
+	json_object_set_new(o, "hidden", json_boolean(u->state == UNIT_HIDDEN));
+	if (u->sized)
+		json_object_set_new(o, "size", json_integer((json_int_t)u->size));
+	if (!u->is_dir || !*u->generation)
+		return o;
+	if (u->sized)
+		json_object_set_new(o, "files", json_integer((json_int_t)u->nr_files));
+	json_object_set_new(o, "ranks", json_integer(u->ranks));
+	json_object_set_new(o, "nodes", json_integer(u->nodes));
+	json_object_set_new(o, "generation", json_string(u->generation));
+	json_object_set_new(o, "sequence", json_integer((json_int_t)u->sequence));
+	json_object_set_new(o, "committed_ns", json_integer((json_int_t)u->time_ns));
+	return o;
+}
+
+static void print_json(const struct catalog *c, bool ok, uint64_t now_ns)
+{
+	json_t *list = json_array(), *answer;
+	size_t i;
+
+	for (i = 0; i < c->nr; i++)
+		json_array_append_new(list, unit_to_json(&c->list[i], now_ns));
+	answer = json_pack("{s:b, s:o}", "ok", ok, "units", list);
+	json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+	putchar('\n');
+	json_decref(answer);
+}
+
+static int do_ls(const char *path, unsigned flags, bool json)
+{
+	uint64_t now_ns;
+	struct catalog c;
+	struct error e;
+	int err = catalog_read(&c, path, flags, complain, &e);
+	bool ok = !err && !c.nr_unseen;
+	size_t i;
+
+	now_ns = clock_wall_ns();
+	if (err)
+		complain(e.text);
+	if (json) {
+		print_json(&c, ok, now_ns);
+	} else if (c.nr) {
+		printf("%-11s %10s %6s %8s  %s\n", "STATE", "SIZE", "RANKS", "AGE", "PATH");
+		for (i = 0; i < c.nr; i++)
+			print_unit(&c.list[i], now_ns);
+	}
+	catalog_finish(&c);
+	return ok ? EXIT_DONE : EXIT_NO;
+}
+
+static int run_ls(const struct verb *v, int argc, char **argv)
+{
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+					      {"json", no_argument, NULL, 'j'},
+					      {"all", no_argument, NULL, 'a'},
+					      {NULL, 0, NULL, 0}};
+	unsigned flags = CATALOG_SIZED;
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "ha", longs, NULL)) != -1) {
+		if (c == 'h')
+			return verb_help(v);
+		if (c == '?')
+			return usage_error(v, "cannot use these options");
+		if (c == 'j')
+			json = true;
+		else
+			flags |= CATALOG_HIDDEN;
+	}
+	if (argc - optind != 1)
+		return usage_error(v, "give one path");
+	return do_ls(argv[optind], flags, json);
+}
+
+const struct verb verb_ls = {
+	.name = "ls",
+	.args = "[--all] [--json] PATH",
+	.summary = "the checkpoints at and below PATH",
+	.help = "Lists directories that have a commit file, and checkpoint files (*.pt *.pth "
+		"*.ckpt\n"
+		"*.safetensors *.keras) that are in none of these; sorted by path. PATH may lie in "
+		"a\n"
+		"mount, in a backing, or anywhere. Size and ranks of a directory are those of its "
+		"commit\n"
+		"file, the age is the time since the commit, or the last write. The state is\n"
+		"\n"
+		"  committed    whole when it was saved; `ckptfs verify` reads whether it still "
+		"is\n"
+		"  modified     changed since; of a directory: a change to it is not committed "
+		"yet\n"
+		"  damaged      its commit file is, or cannot be read\n"
+		"  foreign      not written by ckptfs\n"
+		"  open, sealed, durable\n"
+		"               in a mount: being saved, as `ckptfs why` tells of each\n"
+		"\n"
+		"and with --all, of what is hidden in a mount, as `ckptfs fsck` calls it:\n"
+		"unfinished, unpublished, trash, unknown. A node that has the backing mounted may "
+		"be\n"
+		"writing these.\n"
+		"\n"
+		"  --all                also what is hidden\n"
+		"  --json               for machines\n",
+	.run = run_ls,
+};
