@@ -46,6 +46,27 @@ static int remove_one(struct units *us, int dir, const char *name)
 	return err == -ENOENT ? 0 : err;
 }
 
+static void note(void *any, const char *name, const struct inode_id *id)
+{
+	(void)name;
+	(void)id;
+	*(bool *)any = true;
+}
+
+/* Does a program see anything in the directory that is not on the backing yet? */
+static bool shows_any(struct units *us, int dir)
+{
+	struct statx stx;
+	struct inode_id id;
+	bool any = false;
+
+	if (backing_stat(us->contents->backing, dir, &stx))
+		return true;
+	id = inode_id_of(&stx);
+	units_list(us, &id, note, &any);
+	return any;
+}
+
 int units_clear_dir(struct units *us, int dir)
 {
 	int fd = backing_reopen(us->contents->backing, dir, O_RDONLY | O_DIRECTORY), err = 0;
@@ -58,6 +79,8 @@ int units_clear_dir(struct units *us, int dir)
 		return fd < 0 ? fd : -ENOMEM;
 	}
 	/* All of them first: what a program can see stays, with all that is about it. */
+	if (shows_any(us, dir))
+		err = -ENOTEMPTY;
 	while (!err && (entry = readdir(d)))
 		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name))
 			err = -ENOTEMPTY;
