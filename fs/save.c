@@ -366,9 +366,10 @@ struct removal {
 static int remove_from_backing(void *removal)
 {
 	struct removal *r = removal;
-
-	return AS_CALLER(
+	int err = AS_CALLER(
 		r->c, backing_unlink(&r->fs->engine->backing, r->name->at, r->name->name, false));
+
+	return err == -ENOENT ? 0 : err; /* only the cache has it */
 }
 
 int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n)
@@ -379,7 +380,7 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	int err;
 
 	if (!fs->engine->units)
-		return remove_from_backing(&removal);
+		return AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
 	if (rules_reserved(n->name))
 		return -ENOENT;
 	g = units_find(fs->engine->units, &dir, n->name);

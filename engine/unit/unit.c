@@ -1039,7 +1039,7 @@ int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg)
 	if (err)
 		return err == -EINTR ? err : -EEXIST;
 	err = remove(arg);
-	if (err && err != -ENOENT) {
+	if (err) {
 		generation_let_go(g, was);
 		return err;
 	}
