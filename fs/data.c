@@ -275,6 +275,8 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 		if (ct && done)
 			content_wrote(ct, (uint64_t)off, done);
 	}
+	if (err && ct && ct->staged && !published)
+		content_fail(ct, err); /* no program may ever ask about these pages */
 	content_put(ct);
 	end_change(h, published);
 	if (done == size)

@@ -47,9 +47,10 @@ struct request {
 	bool abandoned;		 /* lock: set; answered EINTR while it ran */
 	bool behind;		 /* pages for a file with a late call: wait for that (late.h) */
 	uint64_t late;		 /* lock: set; the node on which it counts as late, 0 = none */
-	struct handle *held;	 /* lock: set; which it needs though the kernel may release it */
-	atomic_bool answered;	 /* whoever sets it first may reply */
-	int reply_error;	 /* owner: serving thread */
+	struct handle *
+		held; /* lock: set, before `answered`; which it needs though the kernel may release it */
+	atomic_bool answered; /* whoever sets it first may reply */
+	int reply_error;      /* owner: serving thread */
 	struct content_landing
 		landing; /* owner: serving thread; has the data of a WRITE, not mem */
 	char *mem;	 /* where the message starts, so that data of a WRITE is page-aligned */
@@ -165,9 +166,10 @@ bool request_is_behind(void)
 	return current && current->behind;
 }
 
+/* A WRITE of pages that was answered in advance must still take effect: nobody else has them. */
 bool request_given_up(void)
 {
-	return current && atomic_load(&current->answered);
+	return current && atomic_load(&current->answered) && !current->held;
 }
 
 /* From here on the data of the WRITE is in the request's buffer, as usual. */
