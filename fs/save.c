@@ -464,6 +464,7 @@ struct move {
 	const struct caller *c;
 	const struct save_name *from, *to;
 	unsigned flags;
+	bool moved; /* the file that is to be replaced was, too */
 };
 
 static int rename_on_backing(void *move)
@@ -474,56 +475,65 @@ static int rename_on_backing(void *move)
 					      m->to->at, m->to->name, m->flags));
 }
 
-/*
- * A unit that is being written is renamed, and so is the file that it is to replace: should it come to
- * nothing, the new name has that. What had the new name goes.
- */
-static int move_older(struct fs *fs, const struct caller *c, const struct save_name *from,
-		      const struct save_name *to)
+/* The file that @g is to replace goes along to the new name, and what has that goes. */
+static int move_older(struct move *m)
 {
-	struct move move = {fs, c, from, to, 0};
-	struct inode_id dir = node_inode(to->dir);
-	int err = units_settle_name(fs->engine->units, &dir, to->name);
-	struct generation *there;
+	struct inode_id dir = node_inode(m->to->dir);
+	struct generation *there = units_find(m->fs->engine->units, &dir, m->to->name);
+	int err = there ? generation_unlink(there, rename_on_backing, m) : -EEXIST;
 
-	if (err)
-		return err;
-	there = units_find(fs->engine->units, &dir, to->name);
-	err = there ? generation_unlink(there, rename_on_backing, &move) : -EEXIST;
 	generation_put(there);
-	return err == -EEXIST ? rename_on_backing(&move) : err;
+	return err == -EEXIST ? rename_on_backing(m) : err;
 }
 
-/* An unpublished generation gets another name. -ENOTSUP: it is published by now. */
+/*
+ * A unit that is being written is renamed, and so is the file that it is to replace: should it come to
+ * nothing, the new name has that.
+ */
+static int make_way(void *move, bool *replaces, struct inode_id *replaced)
+{
+	struct move *m = move;
+	mode_t mode;
+	int err = look(m->fs, m->from, replaced, &mode);
+
+	*replaces = true;
+	if (!err) {
+		err = move_older(m);
+		m->moved = !err;
+	}
+	if (err != -ENOENT)
+		return err;
+	err = look(m->fs, m->to, replaced, &mode);
+	*replaces = !err;
+	if (!err && S_ISDIR(mode))
+		return -EISDIR;
+	return err == -ENOENT ? 0 : err;
+}
+
+/* An unpublished generation gets another name. -ENOTSUP: it has ended by now. */
 static int rename_generation(struct fs *fs, const struct caller *c, struct generation *g,
 			     const struct save_name *from, const struct save_name *to)
 {
+	struct move move = {.fs = fs, .c = c, .from = from, .to = to};
 	struct inode_id to_dir = node_inode(to->dir), id;
-	bool open = generation_is_open(g), moved;
 	mode_t mode;
 	int err = generation_drop_older(g);
 
 	if (err && err != -EEXIST)
 		return err;
 	err = look(fs, from, &id, &mode);
-	if (err && err != -ENOENT)
-		return err;
-	if (!err && !open) {
+	if (!err && !generation_is_open(g)) {
 		/* The name has an older file, too: when ours has replaced that, a plain rename does. */
 		err = generation_wait(g);
-		return err ? err : -ENOTSUP;
+		if (err || !generation_is_open(g))
+			return err ? err : -ENOTSUP;
 	}
-	moved = !err;
-	err = moved ? move_older(fs, c, from, to) : 0;
-	if (err)
-		return err;
-	err = look(fs, to, &id, &mode);
+	if (!err)
+		err = units_settle_name(fs->engine->units, &to_dir, to->name);
 	if (err && err != -ENOENT)
 		return err;
-	if (!err && S_ISDIR(mode))
-		return -EISDIR;
-	err = generation_rename(g, to->at, &to_dir, to->name, !err, &id);
-	if (err && moved && err != -EEXIST && err != -EINTR)
+	err = generation_rename(g, to->at, &to_dir, to->name, make_way, &move);
+	if (err && move.moved)
 		return 0; /* it has failed: what its name shows then is the older file, which was moved */
 	if (err)
 		return err == -EEXIST ? -ENOTSUP : err;
@@ -535,7 +545,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
 		       const struct save_name *to, unsigned flags, struct generation *replaced)
 {
-	struct move move = {fs, c, from, to, flags};
+	struct move move = {fs, c, from, to, flags, false};
 	struct inode_id to_dir = node_inode(to->dir), id;
 	struct content *old = NULL;
 	mode_t mode;

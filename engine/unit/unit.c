@@ -1022,7 +1022,7 @@ static int hold(struct generation *g, const struct inode_id *dir_id, enum genera
 		return err;
 	*was = g->state;
 	if (*was != GENERATION_OPEN && *was != GENERATION_SEALED)
-		return *was == GENERATION_FAILED ? g->err : -ENOENT;
+		return *was == GENERATION_FAILED ? g->err : -EEXIST;
 	*from = same_inode(&g->target.dir_id, dir_id) ? -1 : g->target.dir;
 	g->state = GENERATION_PUBLISHING;
 	return 0;
@@ -1052,10 +1052,14 @@ int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg)
 }
 
 int generation_rename(struct generation *g, int dir, const struct inode_id *dir_id,
-		      const char *name, bool replaces, const struct inode_id *replaced)
+		      const char *name,
+		      int (*make_way)(void *arg, bool *replaces, struct inode_id *replaced),
+		      void *arg)
 {
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), from = -1, err;
 	enum generation_state was = GENERATION_OPEN;
+	struct inode_id replaced;
+	bool replaces;
 
 	if (copy < 0)
 		return -errno;
@@ -1067,6 +1071,11 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 	if (from >= 0) /* a staging file lies beside its target */
 		err = generation_move(g, from, dir, g->staging);
 	if (!err) {
+		err = make_way(arg, &replaces, &replaced);
+		if (err && from >= 0)
+			generation_move(g, dir, from, g->staging);
+	}
+	if (!err) {
 		LOCK_SCOPE(&g->units->lock);
 		int old = g->target.dir;
 
@@ -1076,7 +1085,7 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 		snprintf(g->target.name, sizeof(g->target.name), "%s", name);
 		g->replaces = replaces;
 		if (replaces)
-			g->replaced = *replaced;
+			g->replaced = replaced;
 		show(g);
 	}
 	close(copy);

@@ -198,10 +198,14 @@ int generation_drop_older(struct generation *g);
 
 /*
  * Gives an unpublished generation another name: what has that, other generations included, is
- * replaced. -EEXIST: it is published by now, a rename on the backing does it. Else 0 or -errno.
+ * replaced. @make_way (called once, while nothing is published under the old name; may refuse) tells
+ * what it will replace. -EEXIST: it has ended meanwhile, a rename on the backing does it. Else 0, what
+ * @make_way refused it with, or -errno.
  */
 int generation_rename(struct generation *g, int dir, const struct inode_id *dir_id,
-		      const char *name, bool replaces, const struct inode_id *replaced);
+		      const char *name,
+		      int (*make_way)(void *arg, bool *replaces, struct inode_id *replaced),
+		      void *arg);
 
 /* Waits until no generation that was closed is left to be published under that name. 0 or -EINTR. */
 int units_settle_name(struct units *us, const struct inode_id *dir, const char *name);
