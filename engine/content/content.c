@@ -437,6 +437,10 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 	int err = 0;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
+		while (ct->cutting && !err)
+			err = wait_for_landing(ct);
+		if (err)
+			return err;
 		ct->nr_writing++;
 	}
 	while (done < len && !err) {
@@ -450,7 +454,8 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 	}
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		ct->nr_writing--;
+		if (--ct->nr_writing == 0)
+			pthread_cond_broadcast(&ct->settled);
 		if (done)
 			ct->written_ns = clock_wall_ns();
 		ct->all->cache->absorbed += done;
@@ -544,7 +549,7 @@ static bool still_fits(const struct content_landing *l)
 			return false;
 		off += l->bytes[i].iov_len;
 	}
-	return !ct->error;
+	return !ct->error && !ct->cutting;
 }
 
 bool content_take_landed(struct content_landing *l, size_t len)
@@ -758,30 +763,58 @@ static void trim_list(struct content *ct, struct list *list, uint64_t size)
 		trim_chunk(ct, container_of(l, struct chunk, mine), size);
 }
 
+/* Lock held, dropped while waiting. Keeps other writers away; all or nothing is cut. */
+static int begin_cut(struct content *ct, uint64_t size)
+{
+	int err = 0;
+
+	ct->cutting = true;
+	while (!err && (ct->nr_writing || cuts_flying(ct, size)))
+		err = wait_for_landing(ct);
+	return err || !ct->staged ? err : ct->error;
+}
+
+/* Lock held. */
+static void end_cut(struct content *ct)
+{
+	ct->cutting = false;
+	pthread_cond_broadcast(&ct->settled);
+}
+
+static int cut_on_backing(struct content *ct, uint64_t size)
+{
+	int err = backing_ftruncate(ct->all->backing, ct->fd, (off_t)size);
+
+	if (!err && ct->digest)
+		digest_spoil(ct->digest, size, UINT64_MAX - size);
+	return err;
+}
+
 int content_truncate(struct content *ct, uint64_t size)
 {
+	struct cache *c = ct->all->cache;
 	int err;
-	{
-		LOCK_SCOPE(&ct->all->cache->lock);
-		while (cuts_flying(ct, size)) /* all or nothing is cut */
-			if (wait_for_landing(ct))
-				return -EINTR;
-		if (ct->error && ct->staged)
-			return ct->error;
+	LOCK_SCOPE(&c->lock);
+
+	while (ct->cutting)
+		if (wait_for_landing(ct))
+			return -EINTR;
+	err = begin_cut(ct, size);
+	if (!err) {
 		trim_list(ct, &ct->clean, size);
 		trim_list(ct, &ct->dirty, size);
+		pthread_mutex_unlock(&c->lock);
+		err = cut_on_backing(ct, size);
+		pthread_mutex_lock(&c->lock);
 	}
-	err = backing_ftruncate(ct->all->backing, ct->fd, (off_t)size);
-	if (err)
-		return err;
-	if (ct->digest)
-		digest_spoil(ct->digest, size, UINT64_MAX - size);
-	LOCK_SCOPE(&ct->all->cache->lock);
-	ct->size = size;
-	if (ct->backing_end > size)
-		ct->backing_end = size;
-	ct->written_ns = clock_wall_ns();
-	return 0;
+	if (!err) {
+		ct->size = size;
+		if (ct->backing_end > size)
+			ct->backing_end = size;
+		ct->written_ns = clock_wall_ns();
+	}
+	end_cut(ct);
+	return err;
 }
 
 void content_error_told(struct content *ct)

@@ -8,8 +8,8 @@
  * those written goes to the backing, since other nodes may write beside them; gone from the cache
  * once the backing has it).
  *
- * The kernel keeps writes, truncations and the like of one file apart by its inode lock; reads,
- * flushes and closes run beside them.
+ * The kernel keeps writes, truncations and the like of one file apart by its inode lock, but for the
+ * O_TRUNC of an open and the pages of mappings; reads, flushes and closes run beside them.
  *
  * Everything that cannot be done in the cache is done on the backing, between content_settle
  * (which empties the cache of the file) and content_reload.
@@ -57,6 +57,7 @@ struct content {
 	struct list dirty, clean;   /* chunks */
 	unsigned nr_submitted;	    /* chunks that the flush engine still refers to */
 	unsigned nr_writing;	    /* calls of content_write */
+	bool cutting;		    /* content_truncate: others wait to begin */
 	bool unsynced;		    /* the last sync failed: what was flushed may be lost */
 	int error; /* the first that a flush met: -errno; until content_error_told */
 	pthread_cond_t settled;
