@@ -89,21 +89,25 @@ static size_t write_patiently(struct fs *fs, int fd, const char *data, size_t si
 static ssize_t write_through(struct fs *fs, const struct caller *c, struct handle *h,
 			     struct content *ct, const char *data, size_t size, off_t off, int rwf)
 {
-	int err = 0;
-	size_t done;
+	int err = ct ? content_begin_write(ct) : 0;
+	size_t done = 0;
 
+	if (err)
+		return err;
 	/* Whoever appends must find the end. */
 	if (ct && (rwf & RWF_APPEND || content_covers(ct, (uint64_t)off, size)))
 		err = content_settle(ct);
-	if (err)
-		return err;
-	creds_become(c);
-	done = write_patiently(fs, h->fd, data, size, off, rwf, &err);
-	creds_restore();
+	if (!err) {
+		creds_become(c);
+		done = write_patiently(fs, h->fd, data, size, off, rwf, &err);
+		creds_restore();
+	}
 	if (ct && done && rwf & RWF_APPEND)
 		content_reload(ct, 0, UINT64_MAX);
 	else if (ct && done)
 		content_wrote(ct, (uint64_t)off, done);
+	if (ct)
+		content_end_write(ct);
 	return err && !done ? err : (ssize_t)done;
 }
 
@@ -248,6 +252,26 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	return n;
 }
 
+/* Returns how much was written; *err is why that is not all. */
+static size_t write_pages_through(struct fs *fs, struct handle *h, struct content *ct,
+				  const char *data, size_t size, off_t off, int *err)
+{
+	size_t done = 0;
+
+	*err = ct ? content_begin_write(ct) : 0;
+	if (*err)
+		return 0;
+	if (ct && content_covers(ct, (uint64_t)off, size))
+		*err = content_settle(ct);
+	if (!*err)
+		done = write_patiently(fs, h->fd, data, size, off, 0, err);
+	if (ct && done)
+		content_wrote(ct, (uint64_t)off, done);
+	if (ct)
+		content_end_write(ct);
+	return done;
+}
+
 ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size_t size, off_t off)
 {
 	struct content *ct;
@@ -268,20 +292,15 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 		done = n < 0 ? 0 : (size_t)n;
 		err = n < 0 ? (int)n : 0;
 	} else {
-		if (ct && content_covers(ct, (uint64_t)off, size))
-			err = content_settle(ct);
-		if (!err)
-			done = write_patiently(fs, h->fd, data, size, off, 0, &err);
-		if (ct && done)
-			content_wrote(ct, (uint64_t)off, done);
+		done = write_pages_through(fs, h, ct, data, size, off, &err);
 	}
+	if (done < size && !err)
+		err = -EIO;
 	if (err && ct && ct->staged && !published)
 		content_fail(ct, err); /* no program may ever ask about these pages */
 	content_put(ct);
 	end_change(h, published);
-	if (done == size)
-		return (ssize_t)size;
-	return err ? err : -EIO;
+	return done == size ? (ssize_t)size : err;
 }
 
 /* --- close, fsync --- */

@@ -431,18 +431,32 @@ static int write_part(struct content *ct, const char *buf, uint64_t index, uint3
 	return ct->error;
 }
 
+int content_begin_write(struct content *ct)
+{
+	int err = 0;
+	LOCK_SCOPE(&ct->all->cache->lock);
+
+	while (ct->cutting && !err)
+		err = wait_for_landing(ct);
+	ct->nr_writing += !err;
+	return err;
+}
+
+void content_end_write(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+
+	if (--ct->nr_writing == 0)
+		pthread_cond_broadcast(&ct->settled);
+}
+
 ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t off)
 {
 	size_t chunk = ct->all->cache->chunk_size, done = 0;
-	int err = 0;
-	{
-		LOCK_SCOPE(&ct->all->cache->lock);
-		while (ct->cutting && !err)
-			err = wait_for_landing(ct);
-		if (err)
-			return err;
-		ct->nr_writing++;
-	}
+	int err = content_begin_write(ct);
+
+	if (err)
+		return err;
 	while (done < len && !err) {
 		uint64_t at = off + done;
 		uint32_t a = (uint32_t)(at % chunk);
@@ -454,12 +468,11 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 	}
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		if (--ct->nr_writing == 0)
-			pthread_cond_broadcast(&ct->settled);
 		if (done)
 			ct->written_ns = clock_wall_ns();
 		ct->all->cache->absorbed += done;
 	}
+	content_end_write(ct);
 	if (err == -ETIMEDOUT && ct->staged)
 		content_fail(ct, err); /* the cache is better used for others */
 	return done ? (ssize_t)done : err;

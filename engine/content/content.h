@@ -56,7 +56,7 @@ struct content {
 	bool published;		    /* staged, and now a file of the backing like any other */
 	struct list dirty, clean;   /* chunks */
 	unsigned nr_submitted;	    /* chunks that the flush engine still refers to */
-	unsigned nr_writing;	    /* calls of content_write */
+	unsigned nr_writing;	    /* between content_begin_write and content_end_write */
 	bool cutting;		    /* content_truncate: others wait to begin */
 	bool unsynced;		    /* the last sync failed: what was flushed may be lost */
 	int error; /* the first that a flush met: -errno; until content_error_told */
@@ -181,6 +181,10 @@ int content_sync(struct content *ct);
 
 /* Write back, then drop everything from the cache, for operations on the backing itself. */
 int content_settle(struct content *ct);
+
+/* Around a write to the backing beside the cache: nothing is cut meanwhile. 0 or -EINTR. */
+int content_begin_write(struct content *ct);
+void content_end_write(struct content *ct);
 
 /* Bytes were written to the backing beside the cache: size and digest follow. */
 void content_wrote(struct content *ct, uint64_t off, uint64_t len);

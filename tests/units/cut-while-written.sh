@@ -14,25 +14,40 @@ loop_fs ext4 128 "$TEST_TMP/disk"
 mount_ckptfs "$TEST_TMP/disk"
 program <<'END'
 from units import *
-x = mnt + "/x.pt"
 content = data(1, 100000)
-fd = os.open(x, os.O_CREAT | os.O_WRONLY)
-os.write(fd, b"x")
-os.fsync(fd)
-subprocess.run(["fsfreeze", "-f", back], check=True)
-try:
-	cutter = child(lambda: os.close(os.open(x, os.O_TRUNC | os.O_WRONLY)))
-	wait(lambda: any(w["op"] == "OPEN" for w in status()["requests"]["waiting"]))
-	writer = child(lambda: os.pwrite(fd, content, 0))
-	wait(lambda: status()["requests"]["in_flight"] > 1 or os.waitid(os.P_PID, writer, os.WEXITED | os.WNOWAIT | os.WNOHANG))
-finally:
-	subprocess.run(["fsfreeze", "-u", back], check=True)
-assert reap(cutter) == 0 == reap(writer)
-os.close(fd)
-published()
-got = read(back + "/x.pt")
-assert got == read(x) and got in (content, b""), len(got)
-verify(back + "/x.pt")
+
+def waits(op):
+	return sum(w["op"] == op for w in status()["requests"]["waiting"])
+
+def cut_and_write(flags, nr):
+	"""In nr files, with the backing frozen meanwhile."""
+	files = ["%d.pt" % i for i in range(nr)]
+	fds = [os.open(mnt + "/" + name, os.O_CREAT | os.O_WRONLY | flags) for name in files]
+	for fd in fds:
+		os.write(fd, b"x")
+		os.fsync(fd)
+	subprocess.run(["fsfreeze", "-f", back], check=True)
+	try:
+		cutters = [child(lambda name=name: os.close(os.open(mnt + "/" + name, os.O_TRUNC | os.O_WRONLY)))
+			for name in files]
+		wait(lambda: waits("OPEN") == nr)
+		writers = [child(lambda fd=fd: os.pwrite(fd, content, 0)) for fd in fds]
+		wait(lambda: waits("WRITE") == nr or all(os.waitid(os.P_PID, p, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+			for p in writers))
+	finally:
+		subprocess.run(["fsfreeze", "-u", back], check=True)
+	assert [reap(pid) for pid in cutters + writers] == [0] * 2 * nr
+	for fd in fds:
+		os.close(fd)
+	published()
+	for name in files:
+		got = read(back + "/" + name)
+		assert got == read(mnt + "/" + name) and got in (content, b""), (name, len(got))
+		verify(back + "/" + name)
+		os.unlink(mnt + "/" + name)
+
+cut_and_write(0, 1)
+cut_and_write(os.O_DSYNC, 7)
 assert failures() == [], failures()
 END
 umount_ckptfs
