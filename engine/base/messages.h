@@ -117,6 +117,9 @@
 #define MSG_PUBLISH_UNSYNCED "'%s' has its new content, whole, but that may not survive a crash of the backing: syncing its directory failed: %s. After such a crash it is the new file or the one before, whole; see to the backing, then save '%s' again"
 #define MSG_PUBLISH_CONFLICT "'%s' was changed behind the mount while a new version of it was being saved. Nothing was replaced; the new version is beside it on the backing, as %s"
 
+/* Coordination */
+#define MSG_COORD_DISTRUSTED "%s is not believed: %s. Nothing was changed. What of uid %u is being saved and needs it there will not be committed, and what was published before is whole; have it looked at and removed by somebody who may: rm -r %s"
+
 /* fsck */
 #define MSG_FSCK_MOUNTED "%s is mounted at %s by a live ckptfs, whose unfinished saves look like leftovers. Nothing was changed; first run, on every node that has it mounted: ckptfs umount %s"
 #define MSG_FSCK_IN_USE "%s is in use by a daemon that serves it elsewhere, or still saves to it after its mount has gone, and whose unfinished saves look like leftovers. Nothing was changed; unmount it on every node, and wait until `pgrep -a ckptfs` shows no daemon of it"

@@ -2,7 +2,7 @@
 """Checks the direction of #include between the parts; prints each line that breaks a rule.
 
     client/ckptfs_abi.h <- engine/base <- engine/{format,config,metrics,liveness} <- engine/rule
-	<- engine/backing <- engine/cache <- engine/content <- engine/flush <- engine/unit <- engine/engine.* <- fs/
+	<- engine/backing <- engine/{cache,coord} <- engine/content <- engine/flush <- engine/unit <- engine/engine.* <- fs/
 
 A file includes its own directory and what is left of it; two directories of the same rank do not know each other.
 Nothing in engine/ knows FUSE. fs/ sees engine/engine.h and what that includes.

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records as files on the backing: BACKING/.ckptfs/txn/UID/GEN.KIND.
+ *
+ * - txn is for everybody, with the sticky bit; UID is made by its owner, for himself alone, and so are
+ *   the files. What is of somebody else, or open to others, is not believed: a user may make any name
+ *   in txn that is still free.
+ * - A record is written under a name of its own, synced, and then linked: the link is made once, and
+ *   what is there is whole. Where the backing has no hard links the file itself is made with O_EXCL.
+ *   Then it can be there in part, which its first line tells, for good if its maker crashed.
+ * - Answers get lost on networks: that of a link which was made, so that its repetition says EEXIST.
+ *   After any of them the file is looked at, and what is in it decides.
+ * - No listing is trusted for anything but finding what to clear up, and no ENOENT to be the last word.
+ * - Somebody may see a link before its maker has synced the directory. Who believes a record syncs it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "engine/backing/backing.h"
+#include "engine/base/cleanup.h"
+#include "engine/base/log.h"
+#include "engine/coord/coord.h"
+
+#define MAGIC	    "ckptfs-record"
+#define HEAD_MAX    32
+#define FILE_MAX    (HEAD_MAX + COORD_TEXT_MAX)
+#define NAME_SIZE   80
+#define NOGROUP	    65534 /* who only reads his own files needs no group */
+#define DENTS_BYTES 32768
+#define GEN_DIGITS  (COORD_GEN_MAX - 1)
+
+static const char *const kinds[] = {"open", "prepare", "next", "decision"};
+#define DECISION "decision"
+
+bool coord_gen_ok(const char *gen)
+{
+	return strspn(gen, "0123456789abcdef") == GEN_DIGITS && !gen[GEN_DIGITS];
+}
+
+bool coord_kind_ok(const char *kind)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(kind, kinds[i]))
+			return true;
+	return false;
+}
+
+/* --- what is believed --- */
+
+__attribute__((format(printf, 4, 5))) static int distrust(const struct backing *b, uid_t owner,
+							  const char *name, const char *fmt, ...)
+{
+	char path[PATH_MAX + 128], why[128], text[MESSAGE_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	snprintf(path, sizeof(path), "%s/.ckptfs/txn/%u%s%s", b->path, (unsigned)owner,
+		 *name ? "/" : "", name);
+	MESSAGE(text, COORD_DISTRUSTED, path, why, (unsigned)owner, path);
+	log_warn("%s", text);
+	return -EPERM;
+}
+
+static int trust_dir(struct backing *b, int pin, uid_t owner)
+{
+	struct statx stx;
+	int err = backing_stat(b, pin, &stx);
+
+	if (err)
+		return err;
+	if (!S_ISDIR(stx.stx_mode))
+		return distrust(b, owner, "", "it is no directory");
+	if (stx.stx_uid != owner)
+		return distrust(b, owner, "", "it belongs to uid %u", stx.stx_uid);
+	if (stx.stx_mode & 022)
+		return distrust(b, owner, "", "others may write to it");
+	return 0;
+}
+
+static int trust_file(struct backing *b, int pin, uid_t owner, const char *name)
+{
+	struct statx stx;
+	int err = backing_stat(b, pin, &stx);
+
+	if (err)
+		return err;
+	if (!S_ISREG(stx.stx_mode))
+		return distrust(b, owner, name, "it is no regular file");
+	if (stx.stx_uid != owner)
+		return distrust(b, owner, name, "it belongs to uid %u", stx.stx_uid);
+	if (stx.stx_size > FILE_MAX)
+		return distrust(b, owner, name, "it is larger than any record");
+	return 0;
+}
+
+/* --- the directory of an owner --- */
+
+/* @dir/@name, to be listed and synced. */
+static int open_dir(struct backing *b, int dir, const char *name)
+{
+	__cleanup_fd int pin = backing_pin(b, dir, name);
+
+	return pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+}
+
+static int open_txn(struct backing *b)
+{
+	__cleanup_fd int top = backing_pin(b, b->root_fd, ".ckptfs");
+
+	return top < 0 ? top : open_dir(b, top, "txn");
+}
+
+static int open_owner_in(struct backing *b, int txn, uid_t owner)
+{
+	char name[16];
+	__cleanup_fd int pin = -1;
+	int err;
+
+	snprintf(name, sizeof(name), "%u", (unsigned)owner);
+	pin = backing_pin(b, txn, name);
+	err = pin < 0 ? pin : trust_dir(b, pin, owner);
+	return err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+}
+
+static int open_owner(struct backing *b, uid_t owner)
+{
+	__cleanup_fd int txn = open_txn(b);
+
+	return txn < 0 ? txn : open_owner_in(b, txn, owner);
+}
+
+/* Made if it is not there; then its name is durable. */
+static int make_owner(struct backing *b, uid_t owner)
+{
+	__cleanup_fd int txn = open_txn(b), dir = -1;
+	char name[16];
+	int err;
+
+	if (txn < 0)
+		return txn;
+	snprintf(name, sizeof(name), "%u", (unsigned)owner);
+	err = backing_mkdir(b, txn, name, 0700);
+	dir = open_owner_in(b, txn, owner); /* whatever the answer was */
+	if (dir < 0)
+		return dir == -ENOENT && err && err != -EEXIST ? err : dir;
+	err = backing_sync(b, txn, false); /* somebody may have made it, and not yet synced it */
+	return err ? err : take_fd(&dir);
+}
+
+/* --- a record --- */
+
+static void file_name(char name[NAME_SIZE], const char *gen, const char *kind)
+{
+	snprintf(name, NAME_SIZE, "%s.%s", gen, kind);
+}
+
+static size_t put_head(char head[HEAD_MAX], size_t len)
+{
+	return (size_t)snprintf(head, HEAD_MAX, MAGIC " %zu\n", len);
+}
+
+/*
+ * Where the text begins in a whole file of @n bytes. 0: it is there in part, since what was not written
+ * is missing at the end or reads as zeros. -1: it is no record.
+ */
+static ssize_t text_of(const char *file, size_t n)
+{
+	char head[HEAD_MAX];
+	size_t head_len, len;
+
+	if (memchr(file, '\0', n) || !memchr(file, '\n', n))
+		return 0;
+	if (sscanf(file, MAGIC " %6zu", &len) != 1 || len > COORD_TEXT_MAX)
+		return -1;
+	head_len = put_head(head, len);
+	if (n < head_len || memcmp(file, head, head_len) || n - head_len > len)
+		return -1;
+	return n - head_len == len ? (ssize_t)head_len : 0;
+}
+
+/* Reads all of the file @pin into @file, which has room for FILE_MAX + 1, and makes it durable. */
+static ssize_t read_durable(struct backing *b, int dir, int pin, char *file)
+{
+	__cleanup_fd int fd = backing_reopen(b, pin, O_RDONLY | O_NONBLOCK);
+	ssize_t n = fd < 0 ? fd : backing_read(b, fd, file, FILE_MAX, 0);
+	int err;
+
+	if (n < 0)
+		return n;
+	file[n] = '\0';
+	err = backing_sync(b, fd, false);
+	if (!err)
+		err = backing_sync(b, dir, false);
+	return err ? err : n;
+}
+
+/* The text of a record, at most @size bytes of it. -EBUSY: it is there in part. */
+static ssize_t read_record(struct backing *b, int dir, uid_t owner, const char *name, char *buf,
+			   size_t size)
+{
+	__cleanup_fd int pin = backing_pin(b, dir, name);
+	__cleanup_free char *file = malloc(FILE_MAX + 1);
+	ssize_t n, at;
+
+	if (pin < 0)
+		return pin;
+	if (!file)
+		return -ENOMEM;
+	n = trust_file(b, pin, owner, name);
+	if (!n)
+		n = read_durable(b, dir, pin, file);
+	if (n < 0)
+		return n;
+	at = text_of(file, (size_t)n);
+	if (at < 0)
+		return distrust(b, owner, name, "it is no record of ckptfs");
+	if (!at)
+		return -EBUSY;
+	if ((size_t)(n - at) > size)
+		return -ERANGE;
+	memcpy(buf, file + at, (size_t)(n - at));
+	return n - at;
+}
+
+/* Writes @text and syncs it. */
+static int fill(struct backing *b, int fd, const char *text, size_t len)
+{
+	char *file = malloc(HEAD_MAX + len);
+	size_t head = file ? put_head(file, len) : 0;
+	ssize_t n = -ENOMEM;
+
+	if (file) {
+		memcpy(file + head, text, len);
+		n = backing_write(b, fd, file, head + len, 0, 0);
+		if (n >= 0 && (size_t)n != head + len)
+			n = -EIO;
+	}
+	free(file);
+	return n < 0 ? (int)n : backing_sync(b, fd, false);
+}
+
+static bool no_links(int err)
+{
+	return err == -EPERM || err == -EOPNOTSUPP || err == -ENOSYS || err == -EMLINK;
+}
+
+/* Whatever comes of it, who looks sees all of it or nothing. */
+static int make_linked(struct backing *b, int dir, const char *name, const char *text, size_t len)
+{
+	char tmp[NAME_SIZE + 20];
+	uint64_t nr;
+	bool created;
+	int err;
+	__cleanup_fd int fd = -1;
+
+	if (getrandom(&nr, sizeof(nr), 0) != sizeof(nr))
+		return -EIO;
+	snprintf(tmp, sizeof(tmp), "%s.%016llx", name, (unsigned long long)nr);
+	fd = backing_create(b, dir, tmp, O_WRONLY | O_EXCL, 0600, &created);
+	err = fd < 0 ? fd : fill(b, fd, text, len);
+	if (!err)
+		err = backing_link(b, fd, dir, name);
+	backing_unlink(b, dir, tmp, false); /* if that fails `forget` clears it up */
+	return err;
+}
+
+static int make_exclusive(struct backing *b, int dir, const char *name, const char *text,
+			  size_t len)
+{
+	bool created;
+	__cleanup_fd int fd = backing_create(b, dir, name, O_WRONLY | O_EXCL, 0600, &created);
+
+	/* If it fails the name stays: somebody may have seen it whole. */
+	return fd < 0 ? fd : fill(b, fd, text, len);
+}
+
+/* What stands: 1: @text; 0: what is in @first. */
+static int look(struct backing *b, int dir, uid_t owner, const char *name, const char *text,
+		size_t len, char *first, size_t *first_len)
+{
+	ssize_t n = read_record(b, dir, owner, name, first, COORD_TEXT_MAX);
+
+	if (n < 0)
+		return (int)n;
+	*first_len = (size_t)n;
+	return (size_t)n == len && !memcmp(first, text, len);
+}
+
+static int record_as_owner(struct backing *b, uid_t owner, const char *name, const char *text,
+			   size_t len, char *first, size_t *first_len)
+{
+	__cleanup_fd int dir = make_owner(b, owner);
+	int made, seen;
+
+	if (dir < 0)
+		return dir;
+	seen = look(b, dir, owner, name, text, len, first, first_len);
+	if (seen != -ENOENT)
+		return seen;
+	made = make_linked(b, dir, name, text, len);
+	if (no_links(made)) {
+		made = make_exclusive(b, dir, name, text, len);
+		if (made && made != -EEXIST)
+			return made; /* a sync that failed may well succeed when it is repeated */
+	}
+	seen = look(b, dir, owner, name, text, len, first, first_len);
+	if (seen == -ENOENT && made && made != -EEXIST)
+		return made;
+	return seen == -ENOENT ? -EIO : seen; /* it was there, or is said to be: ask again */
+}
+
+static int dir_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
+		      const char *text, size_t len, char *first, size_t *first_len)
+{
+	char name[NAME_SIZE];
+	int r;
+
+	if (!coord_gen_ok(gen) || !coord_kind_ok(kind) || len > COORD_TEXT_MAX ||
+	    memchr(text, '\0', len))
+		return -EINVAL;
+	file_name(name, gen, kind);
+	r = AS_CALLER(owner, record_as_owner(arg, owner->uid, name, text, len, first, first_len));
+	creds_restore();
+	return r;
+}
+
+static ssize_t read_as_owner(struct backing *b, uid_t owner, const char *name, char *buf,
+			     size_t size)
+{
+	__cleanup_fd int dir = open_owner(b, owner);
+
+	return dir < 0 ? dir : read_record(b, dir, owner, name, buf, size);
+}
+
+static ssize_t dir_read(void *arg, uid_t owner, const char *gen, const char *kind, char *buf,
+			size_t size)
+{
+	const struct caller as = {owner, NOGROUP, 0};
+	char name[NAME_SIZE];
+	ssize_t n;
+
+	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
+		return -EINVAL;
+	file_name(name, gen, kind);
+	n = AS_CALLER(&as, read_as_owner(arg, owner, name, buf, size));
+	creds_restore();
+	return n == -EBUSY ? -ENOENT : n; /* nobody was told yet that it is there */
+}
+
+/* --- listings --- */
+
+/* Calls @seen with each name in @dir, until it returns anything but 0. */
+static int each_name(struct backing *b, int dir, int (*seen)(void *arg, const char *name),
+		     void *arg)
+{
+	__cleanup_free char *buf = malloc(DENTS_BYTES);
+	ssize_t n, at;
+	int err = buf ? 0 : -ENOMEM;
+
+	while (!err && (n = backing_getdents(b, dir, buf, DENTS_BYTES))) {
+		if (n < 0)
+			return (int)n;
+		for (at = 0; !err && at < n;) {
+			const struct dirent64 *d = (const void *)(buf + at);
+
+			at += d->d_reclen;
+			err = backing_name_ok(d->d_name) ? seen(arg, d->d_name) : 0;
+		}
+	}
+	return err;
+}
+
+/* The kind of GEN.KIND or GEN.KIND.RANDOM, or NULL; its generation in @gen. */
+static const char *parse_name(const char *name, char gen[COORD_GEN_MAX])
+{
+	size_t i, len;
+
+	if (strlen(name) <= COORD_GEN_MAX || name[GEN_DIGITS] != '.')
+		return NULL;
+	memcpy(gen, name, GEN_DIGITS);
+	gen[GEN_DIGITS] = '\0';
+	name += GEN_DIGITS + 1;
+	for (i = 0; coord_gen_ok(gen) && i < ARRAY_SIZE(kinds); i++) {
+		len = strlen(kinds[i]);
+		if (!strncmp(name, kinds[i], len) && (!name[len] || name[len] == '.'))
+			return kinds[i];
+	}
+	return NULL;
+}
+
+struct removal {
+	struct backing *b;
+	int dir;
+	const char *gen;
+};
+
+static int remove_left_over(void *arg, const char *name)
+{
+	const struct removal *r = arg;
+	char gen[COORD_GEN_MAX];
+	const char *kind = parse_name(name, gen);
+	int err = 0;
+
+	if (kind && !strcmp(gen, r->gen) && strlen(name) > COORD_GEN_MAX + strlen(kind))
+		err = backing_unlink(r->b, r->dir, name, false);
+	return err == -ENOENT ? 0 : err;
+}
+
+/*
+ * A crash in the middle must not leave a generation that looks undecided: the decision goes when it is
+ * durable that the rest is gone.
+ */
+static int forget_as_owner(struct backing *b, uid_t owner, const char *gen)
+{
+	__cleanup_fd int dir = open_owner(b, owner);
+	struct removal r = {b, dir, gen};
+	char name[NAME_SIZE];
+	int err = dir < 0 ? dir : each_name(b, dir, remove_left_over, &r);
+	size_t i;
+
+	for (i = 0; !err && i < ARRAY_SIZE(kinds); i++) {
+		if (!strcmp(kinds[i], DECISION))
+			err = backing_sync(b, dir, false);
+		file_name(name, gen, kinds[i]);
+		if (!err)
+			err = backing_unlink(b, dir, name, false);
+		if (err == -ENOENT)
+			err = 0;
+	}
+	if (dir == -ENOENT)
+		return 0;
+	return err ? err : backing_sync(b, dir, false);
+}
+
+static int dir_forget(void *arg, const struct caller *owner, const char *gen)
+{
+	int err;
+
+	if (!coord_gen_ok(gen))
+		return -EINVAL;
+	err = AS_CALLER(owner, forget_as_owner(arg, owner->uid, gen));
+	creds_restore();
+	return err;
+}
+
+/* Names, of which there may be many. */
+struct names {
+	char (*gens)[COORD_GEN_MAX];
+	size_t nr, max;
+};
+
+static int add_gen(void *arg, const char *name)
+{
+	struct names *all = arg;
+	char gen[COORD_GEN_MAX];
+
+	if (!parse_name(name, gen))
+		return 0;
+	if (all->nr == all->max) {
+		size_t max = all->max ? 2 * all->max : 64;
+		void *more = realloc(all->gens, max * sizeof(*all->gens));
+
+		if (!more)
+			return -ENOMEM;
+		all->gens = more;
+		all->max = max;
+	}
+	memcpy(all->gens[all->nr++], gen, sizeof(gen));
+	return 0;
+}
+
+static int list_as_owner(struct backing *b, int txn, uid_t owner, struct names *all)
+{
+	__cleanup_fd int dir = open_owner_in(b, txn, owner);
+
+	return dir < 0 ? dir : each_name(b, dir, add_gen, all);
+}
+
+static int compare_gens(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+struct listing {
+	struct backing *b;
+	int txn;
+	int (*found)(void *arg, uid_t owner, const char *gen);
+	void *found_arg;
+	int err;  /* the first that was met */
+	int stop; /* what @found returned */
+};
+
+static int list_owner(void *arg, const char *name)
+{
+	struct listing *l = arg;
+	unsigned long owner = strtoul(name, NULL, 10);
+	struct caller as = {(uid_t)owner, NOGROUP, 0};
+	struct names all = {0};
+	char again[32];
+	size_t i;
+	int err;
+
+	snprintf(again, sizeof(again), "%lu", owner);
+	if (strcmp(again, name) || owner >= (uid_t)-1)
+		return 0;
+	err = AS_CALLER(&as, list_as_owner(l->b, l->txn, as.uid, &all));
+	creds_restore();
+	if (err && err != -ENOENT && !l->err)
+		l->err = err;
+	if (all.nr)
+		qsort(all.gens, all.nr, sizeof(*all.gens), compare_gens);
+	for (i = 0; !l->stop && i < all.nr; i++)
+		if (!i || strcmp(all.gens[i], all.gens[i - 1]))
+			l->stop = l->found(l->found_arg, as.uid, all.gens[i]);
+	free(all.gens);
+	return l->stop;
+}
+
+static int dir_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen),
+		    void *found_arg)
+{
+	struct listing l = {.b = arg, .found = found, .found_arg = found_arg};
+	__cleanup_fd int txn = -1;
+	int err;
+
+	creds_restore();
+	txn = l.txn = open_txn(l.b);
+	if (txn < 0)
+		return txn == -ENOENT ? 0 : txn;
+	err = each_name(l.b, txn, list_owner, &l);
+	return err ? err : l.err;
+}
+
+const struct coord_ops coord_dir_ops = {
+	.record = dir_record,
+	.read = dir_read,
+	.forget = dir_forget,
+	.list = dir_list,
+};
