@@ -58,6 +58,15 @@ static int cache_limits(const struct config *c, struct cache_limits *l, struct e
 	return 0;
 }
 
+static int read_rules(struct engine *en, struct error *e)
+{
+	json_t *own = json_loads(config_text(&en->config, OPT_RULES), 0, NULL); /* or none */
+	int err = rules_create(&en->rules, own, "the config file", e);
+
+	json_decref(own);
+	return err;
+}
+
 int engine_open(struct engine *en, struct config *config, const char *path, struct error *e)
 {
 	struct cache_limits cache;
@@ -76,6 +85,8 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	}
 	err = cache_limits(&en->config, &cache, e); /* before anything is touched */
 	if (!err)
+		err = read_rules(en, e);
+	if (!err)
 		err = backing_open(&en->backing, path, e);
 	if (!err && backing_lock(&en->backing, en->backing.root_fd, false))
 		err = FAIL(e, EBUSY, BACKING_IN_REPAIR, en->backing.path);
@@ -91,7 +102,7 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	return 0;
 }
 
-int engine_start(struct engine *en, bool (*given_up)(void), struct error *e)
+int engine_start(struct engine *en, const char *node, bool (*given_up)(void), struct error *e)
 {
 	const struct config *c = &en->config;
 	struct cache_limits cache;
@@ -115,8 +126,21 @@ int engine_start(struct engine *en, bool (*given_up)(void), struct error *e)
 	if (!err)
 		err = flush_create(&en->flush, en->contents, &flush, e);
 	if (!err)
-		err = units_create(&en->units, en->contents, en->failures, flush.retry_s,
-				   (unsigned)config_number(c, OPT_QUIET_S), given_up, e);
+		err = units_create(&en->units,
+				   &(struct unit_options){
+					   .contents = en->contents,
+					   .failures = en->failures,
+					   .rules = en->rules,
+					   .coord = &coord_dir_ops,
+					   .coord_arg = &en->backing,
+					   .node = node,
+					   .retry_s = flush.retry_s,
+					   .quiet_s = (unsigned)config_number(c, OPT_QUIET_S),
+					   .given_up = given_up,
+				   },
+				   e);
+	if (!err)
+		units_recover(en->units);
 	return err;
 }
 
@@ -148,6 +172,15 @@ int engine_drain(struct engine *en, uint64_t deadline_ns)
 	return !err && failures_total(en->failures) != failed ? -EIO : err;
 }
 
+void engine_no_more_calls(struct engine *en, const char *mountpoint)
+{
+	if (!en->units)
+		return;
+	units_no_more_calls(en->units);
+	units_drain(en->units, 0); /* what has its end by that */
+	checkpoints_leave_open(en->units, mountpoint);
+}
+
 void engine_stop(struct engine *en)
 {
 	units_stop(en->units);
@@ -160,6 +193,7 @@ void engine_close(struct engine *en)
 	engine_stop(en);
 	contents_destroy(en->contents);
 	units_destroy(en->units);
+	rules_destroy(en->rules);
 	cache_destroy(en->cache);
 	backing_close(&en->backing);
 	failures_destroy(en->failures);

@@ -16,10 +16,13 @@
 #include "engine/config/config.h"
 #include "engine/content/content.h"
 #include "engine/flush/flush.h"
+#include "engine/format/commit.h"
 #include "engine/format/format.h"
 #include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
 #include "engine/metrics/metrics.h"
+#include "engine/rule/rule.h"
+#include "engine/unit/checkpoint.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/unit.h"
 
@@ -34,6 +37,7 @@ struct engine {
 	struct contents *contents;
 	struct flush *flush;
 	struct units *units;
+	struct rules *rules; /* const after engine_open */
 };
 
 /*
@@ -45,11 +49,12 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 void engine_close(struct engine *en);
 
 /*
- * Takes the cache's memory and starts the threads, in the process that will serve. @given_up:
+ * Takes the cache's memory and starts the threads, in the process that will serve. @node: label of the
+ * mount, which outlives the engine. @given_up:
  * whether the call that the asking thread serves was given up, so that nothing waits for it any
  * more. 0 or -errno with @e filled.
  */
-int engine_start(struct engine *en, bool (*given_up)(void), struct error *e);
+int engine_start(struct engine *en, const char *node, bool (*given_up)(void), struct error *e);
 
 /*
  * Ends the threads: what is not published by now stays in staging. Before what they ask for paths
@@ -72,5 +77,8 @@ char *engine_metrics(struct engine *en, const char *node);
  * (monotonic); -EIO: something that was closed could not be published, see failures.json.
  */
 int engine_drain(struct engine *en, uint64_t deadline_ns);
+
+/* The mount has gone: what no call can complete any more is given up, and told in failures.json. */
+void engine_no_more_calls(struct engine *en, const char *mountpoint);
 
 #endif

@@ -8,12 +8,39 @@
 
 #include "engine/base/cleanup.h"
 
-/* Walks to the directory that @path's last component is in. Its pin, and that component; or -errno. */
-static int walk(struct fs *fs, const struct caller *c, const char *path, char name[NAME_MAX + 1])
+/* The directory @name in @dir: that of a checkpoint which shows the name, or the backing's. *@inside: so. */
+static int step(struct fs *fs, const struct caller *c, int dir, const char *name, bool *inside)
 {
 	struct backing *b = &fs->engine->backing;
-	int dir = fcntl(b->root_fd, F_DUPFD_CLOEXEC, 0);
+	struct checkpoint *cp;
+	struct inode_id id;
+	struct statx stx;
+	int fd;
 
+	if (!backing_name_ok(name))
+		return -EINVAL;
+	if (!fs->engine->units || backing_stat(b, dir, &stx))
+		return AS_CALLER(c, backing_pin(b, dir, name));
+	id = inode_id_of(&stx);
+	cp = checkpoints_find(fs->engine->units, &id, name);
+	if (!cp)
+		return AS_CALLER(c, backing_pin(b, dir, name));
+	*inside = true;
+	fd = fcntl(cp->fd, F_DUPFD_CLOEXEC, 0);
+	checkpoint_put(cp);
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * Walks to the directory that @path's last component is in. Its pin, and that component; or -errno.
+ * *@inside: in a checkpoint.
+ */
+static int walk(struct fs *fs, const struct caller *c, const char *path, char name[NAME_MAX + 1],
+		bool *inside)
+{
+	int dir = fcntl(fs->engine->backing.root_fd, F_DUPFD_CLOEXEC, 0);
+
+	*inside = false;
 	if (dir < 0)
 		return -errno;
 	for (;;) {
@@ -31,7 +58,7 @@ static int walk(struct fs *fs, const struct caller *c, const char *path, char na
 		path += len;
 		if (!*(path + strspn(path, "/")))
 			return dir;
-		next = backing_name_ok(name) ? AS_CALLER(c, backing_pin(b, dir, name)) : -EINVAL;
+		next = step(fs, c, dir, name, inside);
 		close(dir);
 		if (next < 0)
 			return next;
@@ -70,12 +97,41 @@ static json_t *plain(struct fs *fs, const struct caller *c, const char *path, in
 			 "dirty_bytes", (json_int_t)dirty);
 }
 
+/* One of a checkpoint that is being written. */
+static json_t *part(struct fs *fs, const char *path, const struct statx *stx)
+{
+	struct inode_id id = inode_id_of(stx);
+	json_t *o = units_describe_inode(fs->engine->units, &id);
+
+	if (!o)
+		o = json_pack("{s:o, s:s, s:I, s:I, s:s}", "path", json_text(path), "state",
+			      "durable", "size", (json_int_t)stx->stx_size, "dirty_bytes",
+			      (json_int_t)0, "waits_for", "the commit of its checkpoint");
+	json_object_set_new(o, "kind", json_string("part"));
+	return o;
+}
+
+/* A directory of the backing: one that was committed has a commit file. */
+static json_t *directory(struct fs *fs, const struct caller *c, const char *path, int dir,
+			 const char *name)
+{
+	struct backing *b = &fs->engine->backing;
+	__cleanup_fd int pin = AS_CALLER(c, backing_pin(b, dir, name));
+	struct statx stx;
+
+	if (pin < 0 || AS_CALLER(c, backing_stat_at(b, pin, COMMIT_FILE, &stx)))
+		return json_pack("{s:s, s:o}", "kind", "directory", "path", json_text(path));
+	return json_pack("{s:s, s:o, s:s, s:b}", "kind", "unit", "path", json_text(path), "state",
+			 "committed", "directory", 1);
+}
+
 json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		     const char *generation)
 {
 	struct backing *b = &fs->engine->backing;
 	char name[NAME_MAX + 1];
-	__cleanup_fd int dir = walk(fs, c, path += strspn(path, "/"), name);
+	bool inside;
+	__cleanup_fd int dir = walk(fs, c, path += strspn(path, "/"), name, &inside);
 	struct statx at, stx;
 	struct inode_id dir_id;
 	json_t *o = NULL;
@@ -95,8 +151,8 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		creds_restore();
 		return failure(path, err);
 	}
-	if (!err && S_ISDIR(stx.stx_mode))
-		o = json_pack("{s:s, s:o}", "kind", "directory", "path", json_text(path));
+	if (!err && inside && S_ISREG(stx.stx_mode))
+		o = part(fs, path, &stx);
 	dir_id = inode_id_of(&at);
 	if (!o && fs->engine->units) {
 		o = units_describe(fs->engine->units, &dir_id, name, generation);
@@ -111,7 +167,9 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		if (o)
 			json_object_set_new(o, "kind", json_string("unit"));
 	}
-	if (!o)
+	if (!o && !err && S_ISDIR(stx.stx_mode))
+		o = directory(fs, c, path, dir, name);
+	else if (!o)
 		o = err ? failure(path, err) : plain(fs, c, path, dir, name, &stx);
 	creds_restore();
 	return o;

@@ -101,6 +101,7 @@ static json_t *refusal(int err, const char *message)
 static json_t *serve_umount(struct control *s, uid_t uid, json_int_t limit_ms)
 {
 	json_t *failures, *last, *answer;
+	uint64_t failed = failures_total(s->fs->engine->failures);
 	struct error e;
 	int drained;
 
@@ -122,9 +123,11 @@ static json_t *serve_umount(struct control *s, uid_t uid, json_int_t limit_ms)
 	}
 	if (s->umount(s->fs, &e))
 		return refusal(e.err, e.text);
+	engine_no_more_calls(s->fs->engine, s->fs->mountpoint);
 	failures = failures_to_json(s->fs->engine->failures, uid, true);
 	last = json_array_get(failures, json_array_size(failures) - 1);
-	answer = json_pack("{s:b, s:b, s:o}", "ok", 1, "failed", drained == -EIO, "last_failure",
+	answer = json_pack("{s:b, s:b, s:o}", "ok", 1, "failed",
+			   failures_total(s->fs->engine->failures) != failed, "last_failure",
 			   json_text(json_get_text(last, "message", "?")));
 	json_decref(failures);
 	return answer;

@@ -313,7 +313,7 @@ static int prepare(struct daemon *d, struct error *e)
 	d->fs.requests = requests_create(&d->fs);
 	if (!d->fs.tree || !d->fs.requests)
 		return FAIL(e, ENOMEM, MOUNT_REFUSED, o->mountpoint, ": ", strerror(ENOMEM));
-	err = engine_start(&d->engine, request_given_up, e);
+	err = engine_start(&d->engine, d->label, request_given_up, e);
 	if (!err && d->engine.units)
 		units_set_namer(d->engine.units, tree_path_of, d->fs.tree);
 	return err;
@@ -377,8 +377,7 @@ static void drain(struct daemon *d)
 	uint64_t since = clock_mono_ns(), least = UINT64_MAX;
 	int err;
 
-	if (d->engine.units)
-		units_no_more_calls(d->engine.units);
+	engine_no_more_calls(&d->engine, d->fs.mountpoint);
 	for (;;) {
 		struct engine_pending p;
 

@@ -181,36 +181,49 @@ static uint64_t handle_key(const struct handle *h)
 	return ~h->id;
 }
 
-/*
- * The unit of @h before it is written to, by process @key (0: unknown). @published: it has its name
- * already. After 0, end_change.
- */
-static int begin_change(struct fs *fs, struct handle *h, uint64_t key, bool *published)
+/* What is to be said when a change of an open file is done. */
+struct change {
+	struct generation *generation;
+	struct checkpoint *checkpoint;
+	bool published; /* it has its name already, or is durable in its checkpoint */
+};
+
+/* Before @h is written to, by process @key (0: unknown). After 0, end_change. */
+static int begin_change(struct fs *fs, struct handle *h, uint64_t key, struct change *c)
 {
+	struct generation *g = h->generation;
 	int err = 0;
 
-	*published = false;
-	if (!h->generation)
+	*c = (struct change){.generation = g};
+	if (!g)
 		return 0;
-	err = generation_write(h->generation, key ? key : handle_key(h));
+	err = generation_write(g, key ? key : handle_key(h));
 	if (err != -EEXIST)
 		return err;
-	*published = true;
+	*c = (struct change){.published = true};
+	err = g->checkpoint ? checkpoint_enter(g->checkpoint, NULL) : -EEXIST;
+	if (!err)
+		c->checkpoint = g->checkpoint;
+	else if (err != -EEXIST)
+		return err;
 	save_unvouched(fs, h->fd);
 	return 0;
 }
 
-static void end_change(struct handle *h, bool published)
+static void end_change(const struct change *c)
 {
-	if (h->generation && !published)
-		generation_changed(h->generation);
+	if (c->generation)
+		generation_changed(c->generation);
+	if (c->checkpoint)
+		checkpoint_leave(c->checkpoint);
 }
 
 ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint64_t key,
 		   const char *data, size_t size, off_t off, int rwf)
 {
 	struct content *ct;
-	bool cached, published;
+	struct change change;
+	bool cached;
 	ssize_t n;
 
 	/* Nobody waits for anything with a part of the cache in hand. */
@@ -219,12 +232,12 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 		request_copy_out();
 	n = late_settle(fs->tree, h->node);
 	if (!n)
-		n = begin_change(fs, h, key, &published);
+		n = begin_change(fs, h, key, &change);
 	if (n)
 		return n;
 	creds_restore();
 	ct = save_content(fs, h->node);
-	cached = cacheable(fs, h, size, rwf) && !published;
+	cached = cacheable(fs, h, size, rwf) && !change.published;
 	if (cached && !ct && size >= BULK_MIN) {
 		ct = begin_caching(fs, c, h);
 		if (ct && !h->content) {
@@ -243,12 +256,12 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 		request_copy_out();
 		n = write_through(fs, c, h, ct, data, size, off, rwf);
 	}
-	if (n < 0 && n != -EINTR && n != -EINVAL && ct && ct->staged && !published)
+	if (n < 0 && n != -EINTR && n != -EINVAL && ct && ct->staged && !change.published)
 		content_fail(
 			ct,
 			(int)n); /* a program may go on as if nothing was; its file is not whole */
 	content_put(ct);
-	end_change(h, published);
+	end_change(&change);
 	return n;
 }
 
@@ -275,7 +288,7 @@ static size_t write_pages_through(struct fs *fs, struct handle *h, struct conten
 ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size_t size, off_t off)
 {
 	struct content *ct;
-	bool published;
+	struct change change;
 	size_t done = 0;
 	ssize_t n;
 	int err;
@@ -283,11 +296,11 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 	creds_restore();
 	if (request_is_behind())
 		late_wait_out(fs->tree, h->node); /* it may hold older versions of these pages */
-	err = begin_change(fs, h, 0, &published);
+	err = begin_change(fs, h, 0, &change);
 	if (err)
 		return err;
 	ct = save_content(fs, h->node);
-	if (ct && !published && (ct->staged || content_covers(ct, (uint64_t)off, size))) {
+	if (ct && !change.published && (ct->staged || content_covers(ct, (uint64_t)off, size))) {
 		n = content_write(ct, data, size, (uint64_t)off);
 		done = n < 0 ? 0 : (size_t)n;
 		err = n < 0 ? (int)n : 0;
@@ -296,10 +309,10 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 	}
 	if (done < size && !err)
 		err = -EIO;
-	if (err && ct && ct->staged && !published)
+	if (err && ct && ct->staged && !change.published)
 		content_fail(ct, err); /* no program may ever ask about these pages */
 	content_put(ct);
-	end_change(h, published);
+	end_change(&change);
 	return done == size ? (ssize_t)size : err;
 }
 
@@ -395,9 +408,9 @@ int data_sync(struct fs *fs, struct handle *h, bool data_only)
 		if (!err)
 			err = backing_sync(&fs->engine->backing, h->fd, data_only);
 	}
-	if (!err && h->generation)
+	if (!err && h->generation && !h->generation->checkpoint)
 		generation_ask_durable(h->generation);
-	else if (!err)
+	else if (!err && !h->generation)
 		err = sync_unit(fs, h->node);
 	return err;
 }
@@ -414,6 +427,21 @@ int data_begin(struct fs *fs, struct node *n, struct data_span *s)
 	if (err)
 		data_end(s, 0, 0);
 	return err;
+}
+
+/* A file of a checkpoint that nobody writes through the cache right now. */
+static int enter_checkpoint(struct fs *fs, struct node *n, struct data_span *s)
+{
+	char rel[PATH_MAX];
+	struct checkpoint *cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
+	int err = cp ? checkpoint_enter(cp, NULL) : -EEXIST;
+
+	if (!err) {
+		s->checkpoint = cp;
+		return 0;
+	}
+	checkpoint_put(cp);
+	return err == -EEXIST ? 0 : err;
 }
 
 int data_begin_change(struct fs *fs, struct node *n, struct handle *h, int fd, struct data_span *s)
@@ -435,6 +463,8 @@ int data_begin_change(struct fs *fs, struct node *n, struct handle *h, int fd, s
 	if (err == -EEXIST)
 		err = 0;
 	if (!err && !s->generation)
+		err = enter_checkpoint(fs, n, s);
+	if (!err && !s->generation)
 		save_unvouched(fs, fd);
 	if (!err && s->content)
 		err = content_settle(s->content);
@@ -451,6 +481,9 @@ void data_end(struct data_span *s, uint64_t off, uint64_t len)
 	if (s->generation)
 		generation_changed(s->generation);
 	generation_put(s->generation);
+	if (s->checkpoint)
+		checkpoint_leave(s->checkpoint);
+	checkpoint_put(s->checkpoint);
 	*s = (struct data_span){.content = NULL};
 }
 

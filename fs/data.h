@@ -50,6 +50,7 @@ int data_sync(struct fs *fs, struct handle *h, bool data_only);
 struct data_span {
 	struct content *content;
 	struct generation *generation;
+	struct checkpoint *checkpoint;
 };
 int data_begin(struct fs *fs, struct node *n, struct data_span *s);
 int data_begin_change(struct fs *fs, struct node *n, struct handle *h, int fd, struct data_span *s);

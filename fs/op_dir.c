@@ -100,7 +100,7 @@ static int fetch(struct fs *fs, struct handle *h, off_t off)
 	return 0;
 }
 
-static void add_extra(void *arg, const char *name, const struct inode_id *id)
+static void add_extra(void *arg, const char *name, const struct inode_id *id, mode_t type)
 {
 	struct handle *h = arg;
 	struct dir_extra *more = realloc(h->extra, (h->nr_extra + 1) * sizeof(*more));
@@ -108,7 +108,7 @@ static void add_extra(void *arg, const char *name, const struct inode_id *id)
 	if (!more)
 		return;
 	h->extra = more;
-	more[h->nr_extra] = (struct dir_extra){.name = strdup(name), .id = *id};
+	more[h->nr_extra] = (struct dir_extra){.name = strdup(name), .id = *id, .type = type};
 	if (more[h->nr_extra].name)
 		h->nr_extra++;
 }
@@ -140,7 +140,7 @@ static void emit_extra(fuse_req_t req, struct handle *h, off_t off, char *buf, s
 
 	for (; i < h->nr_extra; i++) {
 		const struct dir_extra *x = &h->extra[i];
-		struct stat st = {.st_mode = S_IFREG,
+		struct stat st = {.st_mode = x->type,
 				  .st_ino = visible_ino(req_fs(req), x->id.dev, x->id.ino)};
 		size_t need = fuse_add_direntry(req, buf + *len, size - *len, x->name, &st,
 						EXTRA_FIRST + (off_t)i + 1);

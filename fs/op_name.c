@@ -8,6 +8,7 @@
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
 #include "fs/fs.h"
+#include "fs/inside.h"
 #include "fs/save.h"
 
 /* replies: entry, error. A name that does not exist is not remembered: another node may make it. */
@@ -56,6 +57,7 @@ struct place {
 	struct caller caller;
 	struct node *dir;
 	struct node_fd at;
+	struct inside inside; /* the checkpoint in which a name is made, if any */
 };
 
 /* Control directory and bad names are refused here. Returns false when the error was replied. */
@@ -89,18 +91,26 @@ static bool place_begin(struct place *p, fuse_req_t req, const char *op, uint64_
 	return true;
 }
 
-/* Before a name is made: -EEXIST if a file has it that is not on the backing yet. */
+/* Before a name is made: -EEXIST if something has it that is not on the backing yet. */
 static int place_free(struct place *p, const char *name)
 {
+	int err;
+
 	if (!p->fs->engine->units)
 		return 0;
 	if (rules_reserved(name))
 		return -EPERM;
-	return save_has_name(p->fs, p->dir, name) ? -EEXIST : 0;
+	if (save_has_name(p->fs, p->dir, name))
+		return -EEXIST;
+	err = inside_enter(p->fs, &p->caller, p->dir, name, &p->inside);
+	if (!err)
+		err = inside_begin(p->fs, &p->caller, p->dir, name, false, false, false);
+	return err < 0 ? err : 0;
 }
 
 static void place_end(struct place *p)
 {
+	inside_leave(&p->inside);
 	tree_fd_put(p->fs->tree, &p->at);
 	node_put(p->fs->tree, p->dir);
 }
@@ -131,10 +141,15 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 
 	if (!place_begin(&p, req, "mkdir", parent, name))
 		return;
+	err = place_free(&p, name);
 	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
 	groups_for_mode(&p.caller, mode);
-	err = place_free(&p, name);
 	if (!err)
+		err = p.inside.checkpoint
+			      ? -ENOTSUP
+			      : save_mkdir(p.fs, &p.caller,
+					   &(struct save_name){p.dir, p.at.fd, name}, mode);
+	if (err == -ENOTSUP)
 		err = AS_CALLER(&p.caller,
 				backing_mkdir(&p.fs->engine->backing, p.at.fd, name, mode));
 	place_made(&p, req, "mkdir", name, err);
@@ -148,9 +163,9 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 
 	if (!place_begin(&p, req, "mknod", parent, name))
 		return;
+	err = place_free(&p, name);
 	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
 	groups_for_mode(&p.caller, mode);
-	err = place_free(&p, name);
 	if (!err)
 		err = AS_CALLER(&p.caller,
 				backing_mknod(&p.fs->engine->backing, p.at.fd, name, mode, rdev));
@@ -189,7 +204,7 @@ static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char
 	n = node_get(p.fs->tree, id);
 	err = n ? place_free(&p, name) : -ESTALE;
 	if (!err)
-		err = save_link(p.fs, n);
+		err = save_link(p.fs, n, p.inside.checkpoint);
 	if (!err)
 		err = AS_CALLER(&p.caller, tree_fd(p.fs->tree, n, &source));
 	if (!err) {

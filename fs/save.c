@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "fs/inside.h"
 
 static bool changes(int flags)
 {
@@ -24,8 +25,12 @@ bool save_has_name(struct fs *fs, const struct node *dir, const char *name)
 	struct inode_id id = node_inode(dir);
 	struct generation *g = fs->engine->units ? units_find(fs->engine->units, &id, name) : NULL;
 
+	struct checkpoint *cp =
+		fs->engine->units ? checkpoints_find(fs->engine->units, &id, name) : NULL;
+
 	generation_put(g);
-	return g != NULL;
+	checkpoint_put(cp);
+	return g || cp;
 }
 
 void save_unvouched(struct fs *fs, int fd)
@@ -222,8 +227,7 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 	return err;
 }
 
-/* O_TRUNC of a generation that others may have open, too. */
-static int cut(struct generation *g)
+int save_cut(struct generation *g)
 {
 	int err = generation_change(g);
 
@@ -240,16 +244,31 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 	      struct generation **g)
 {
 	struct inode_id id = node_inode(n);
+	char name[NAME_MAX + 1];
+	struct node *dir;
+	struct inside in;
 	int err;
 
 	*g = NULL;
 	if (!fs->engine->units || !changes(flags))
 		return 0;
+	err = inside_enter(fs, c, n, NULL, &in);
+	if (err > 0)
+		err = inside_open(fs, c, &in, n, flags, g);
+	inside_leave(&in);
+	if (err || *g)
+		return err;
+	if (tree_place(fs->tree, n, &dir, name)) {
+		err = inside_begin(fs, c, dir, name, false, true, flags & O_TRUNC);
+		node_put(fs->tree, dir);
+		if (err)
+			return err;
+	}
 	do {
 		*g = units_find_inode(fs->engine->units, &id);
 		err = 0;
 		if (*g && generation_open(*g, c->pid)) {
-			err = flags & O_TRUNC ? cut(*g) : 0;
+			err = flags & O_TRUNC ? save_cut(*g) : 0;
 			if (!err)
 				return 0;
 			generation_released(*g);
@@ -267,6 +286,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		mode_t mode, int flags, struct generation **g)
 {
 	struct inode_id dir_id = node_inode(dir);
+	struct inside in;
 	struct statx stx;
 	int err;
 
@@ -275,6 +295,17 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		return 0;
 	if (rules_reserved(name))
 		return -EPERM;
+	err = inside_enter(fs, c, dir, name, &in);
+	if (err > 0) {
+		err = inside_create(fs, c, &in, dir, at, name, mode, flags, g);
+		inside_leave(&in);
+		if (err != -EEXIST || flags & O_EXCL)
+			return err; /* else it is no checkpoint after all */
+	} else if (!err) {
+		err = inside_begin(fs, c, dir, name, true, true, flags & O_TRUNC);
+	}
+	if (err && err != -EEXIST)
+		return err;
 	if (save_has_name(fs, dir, name))
 		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &dir_id, at, name, flags);
 	if (!rules_single_file(name) || flags & O_APPEND)
@@ -377,12 +408,20 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	struct removal removal = {fs, c, n};
 	struct inode_id dir = node_inode(n->dir);
 	struct generation *g;
+	struct inside in;
 	int err;
 
 	if (!fs->engine->units)
 		return AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
 	if (rules_reserved(n->name))
 		return -ENOENT;
+	err = inside_enter(fs, c, n->dir, n->name, &in);
+	if (err > 0)
+		err = inside_unlink(fs, c, &in, n);
+	if (err || in.checkpoint) {
+		inside_leave(&in);
+		return err;
+	}
 	g = units_find(fs->engine->units, &dir, n->name);
 	err = g ? generation_unlink(g, remove_from_backing, &removal) : -EEXIST;
 	generation_put(g);
@@ -392,8 +431,20 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
 	struct backing *b = &fs->engine->backing;
-	int pin, err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
+	struct inode_id dir = node_inode(n->dir);
+	struct checkpoint *cp =
+		fs->engine->units ? checkpoints_find(fs->engine->units, &dir, n->name) : NULL;
+	struct inside in = {.checkpoint = NULL};
+	int pin, err = cp ? checkpoint_remove(cp) : -EEXIST;
 
+	checkpoint_put(cp);
+	if (err != -EEXIST)
+		return err;
+	err = inside_enter(fs, c, n->dir, n->name, &in);
+	if (err < 0)
+		return err;
+	err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
+	inside_leave(&in);
 	if ((err != -ENOTEMPTY && err != -EEXIST) || !fs->engine->units)
 		return err;
 	creds_restore();
@@ -407,13 +458,15 @@ int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 }
 
 /* A file of the backing that gets the name of a unit: whole, at any crash, as any unit is. */
-static int make_durable(struct fs *fs, const struct save_name *n, mode_t mode)
+static int make_durable(struct fs *fs, const struct save_name *n)
 {
 	struct backing *b = &fs->engine->backing;
-	int pin, fd, err;
+	struct inode_id id;
+	mode_t mode;
+	int pin, fd, err = look(fs, n, &id, &mode);
 
-	if (!S_ISREG(mode))
-		return 0;
+	if (err || !S_ISREG(mode))
+		return err == -ENOENT ? 0 : err; /* the rename will say so */
 	creds_restore();
 	pin = backing_pin(b, n->at, n->name);
 	if (pin < 0)
@@ -442,8 +495,7 @@ static int make_name_durable(struct fs *fs, const struct save_name *n)
 	return err;
 }
 
-/* Has the data of the file at @n reach the backing before its new name does. */
-static int data_first(struct fs *fs, const struct save_name *n, bool durable)
+int save_data_first(struct fs *fs, const struct save_name *n)
 {
 	struct content *ct;
 	struct inode_id id;
@@ -456,7 +508,7 @@ static int data_first(struct fs *fs, const struct save_name *n, bool durable)
 	if (ct)
 		err = content_write_back(ct);
 	content_put(ct);
-	return err || !durable ? err : make_durable(fs, n, mode);
+	return err;
 }
 
 struct move {
@@ -554,7 +606,9 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	if (!err && !(flags & RENAME_EXCHANGE) && !look(fs, to, &id, &mode))
 		old = content_find(fs->engine->contents, &id);
 	if (!err)
-		err = data_first(fs, from, rules_single_file(to->name));
+		err = save_data_first(fs, from);
+	if (!err && rules_single_file(to->name))
+		err = make_durable(fs, from);
 	if (!err && replaced && !(flags & RENAME_EXCHANGE))
 		err = generation_unlink(replaced, rename_on_backing, &move);
 	else if (!err)
@@ -600,6 +654,9 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 		return -EROFS;
 	if (rules_reserved(from->name) || rules_reserved(to->name))
 		return rules_reserved(from->name) ? -ENOENT : -EPERM;
+	err = inside_rename(fs, c, from, to, flags);
+	if (err != -ENOTSUP)
+		return err;
 	g = units_find(us, &from_dir, from->name);
 	replaced = units_find(us, &to_dir, to->name);
 	if (g && g == replaced) {
@@ -697,12 +754,42 @@ int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd
 	return err;
 }
 
-int save_link(struct fs *fs, struct node *n)
+int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n, mode_t mode)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id dir = node_inode(n->dir);
+	struct checkpoint *cp = NULL;
+	struct process *p;
+	char path[PATH_MAX];
+	int err;
+
+	if (!us)
+		return -ENOTSUP;
+	tree_path(fs->tree, n->dir->id, n->name, path, sizeof(path));
+	if (!rules_suggest(fs->engine->rules, path))
+		return -ENOTSUP;
+	p = units_process(us, c);
+	err = p ? checkpoint_begin(us, c, p, n->at, &dir, n->name, mode, &cp) : -ENOMEM;
+	if (!err)
+		err = checkpoint_join(cp, p);
+	checkpoint_put(cp);
+	process_put(p);
+	return err;
+}
+
+int save_link(struct fs *fs, struct node *n, const struct checkpoint *to)
 {
 	struct inode_id id = node_inode(n);
+	char rel[PATH_MAX];
+	struct checkpoint *from = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
 	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
 	int err;
 
+	checkpoint_put(from);
+	if (from != to) {
+		generation_put(g);
+		return -EXDEV;
+	}
 	if (!g)
 		return 0;
 	err = generation_is_open(g) ? -EXDEV : generation_wait(g);

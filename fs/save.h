@@ -12,6 +12,13 @@
 
 #include "fs/fs.h"
 
+/* A name on either side of a rename, or one to be removed. */
+struct save_name {
+	struct node *dir;
+	int at; /* descriptor of the directory */
+	const char *name;
+};
+
 /*
  * Before @n is opened with @flags: for writing to a unit, *@g is the generation that it joins, referenced
  * and counted as open, until save_opened or save_not_opened; else NULL. -ESTALE: look the name up again. Otherwise 0 or -errno.
@@ -25,6 +32,18 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
  */
 int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at, const char *name,
 		mode_t mode, int flags, struct generation **g);
+
+/*
+ * Before the directory @n, in no checkpoint, is made with @mode: one that may be a checkpoint is begun. 0:
+ * done; -ENOTSUP: it is to be made on the backing.
+ */
+int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n, mode_t mode);
+
+/* O_TRUNC of a generation that others may have open, too. */
+int save_cut(struct generation *g);
+
+/* Has the data of the file at @n reach the backing before its new name does. */
+int save_data_first(struct fs *fs, const struct save_name *n);
 
 /* Binds an open to its generation; the handle takes over the reference. @g may be NULL. */
 void save_opened(struct handle *h, struct generation *g);
@@ -47,13 +66,6 @@ void save_unvouched(struct fs *fs, int fd);
 /* Does a generation have this name, though nothing on the backing may? */
 bool save_has_name(struct fs *fs, const struct node *dir, const char *name);
 
-/* A name on either side of a rename, or one to be removed. */
-struct save_name {
-	struct node *dir;
-	int at; /* descriptor of the directory */
-	const char *name;
-};
-
 /* Removes a file's name, from the backing and from the view. */
 int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n);
 
@@ -75,7 +87,10 @@ void save_end_change(struct generation *g);
 int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
 		   const struct timespec times[2]);
 
-/* Before a hard link to @n: waits until it is published. 0, -EXDEV (still being written), -EINTR. */
-int save_link(struct fs *fs, struct node *n);
+/*
+ * Before a hard link to @n, in the checkpoint @to (NULL: in none): waits until it is published. 0; -EXDEV:
+ * still being written, or of another checkpoint; -EINTR.
+ */
+int save_link(struct fs *fs, struct node *n, const struct checkpoint *to);
 
 #endif

@@ -362,34 +362,47 @@ static bool enter_known(struct tree *t, struct node *dir, const char *name, cons
 }
 
 /* The inode of a generation, under the name that it does not have on the backing yet. */
-static int lookup_generation(struct tree *t, struct node *dir, const char *name,
-			     struct generation *g, struct node **out, struct statx *stx)
+static int lookup_staged(struct tree *t, struct node *dir, const char *name, int staged,
+			 struct node **out, struct statx *stx)
 {
 	struct backing *b = &t->engine->backing;
-	int fd, err = backing_stat(b, g->content->fd, stx);
+	int fd, err = backing_stat(b, staged, stx);
 
 	if (err || enter_known(t, dir, name, stx, out))
 		return err;
-	fd = backing_reopen(b, g->content->fd, O_PATH);
+	fd = backing_reopen(b, staged, O_PATH);
 	return fd < 0 ? fd : enter(t, dir, name, stx, fd, false, out);
+}
+
+/* What a name shows that it does not have on the backing. 0, -errno, or -ENODATA: nothing. */
+static int lookup_unpublished(struct tree *t, struct node *dir, const char *name, struct node **out,
+			      struct statx *stx)
+{
+	struct units *us = t->engine->units;
+	struct inode_id dir_id = node_inode(dir);
+	struct generation *g = us ? units_find(us, &dir_id, name) : NULL;
+	struct checkpoint *cp = us && !g ? checkpoints_find(us, &dir_id, name) : NULL;
+	int err = -ENODATA;
+
+	if (g)
+		err = lookup_staged(t, dir, name, g->content->fd, out, stx);
+	else if (cp)
+		err = lookup_staged(t, dir, name, cp->fd, out, stx);
+	generation_put(g);
+	checkpoint_put(cp);
+	return err;
 }
 
 int tree_lookup(struct tree *t, struct node *dir, const char *name, struct node **out,
 		struct statx *stx)
 {
 	struct backing *b = &t->engine->backing;
-	struct inode_id dir_id = node_inode(dir);
-	struct generation *g =
-		t->engine->units ? units_find(t->engine->units, &dir_id, name) : NULL;
 	struct node_fd at;
-	int fd, err;
+	int fd, err = lookup_unpublished(t, dir, name, out, stx);
 
-	if (g) {
-		err = lookup_generation(t, dir, name, g, out, stx);
-		generation_put(g);
+	if (err != -ENODATA)
 		return err;
-	}
-	if (rules_reserved(name))
+	if (rules_reserved(name) && strcmp(name, COMMIT_FILE))
 		return -ENOENT;
 	err = tree_fd(t, dir, &at);
 	if (err)
@@ -462,6 +475,41 @@ bool tree_place(struct tree *t, struct node *n, struct node **dir, char name[NAM
 	return true;
 }
 
+static bool prepend(char *buf, size_t *at, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (*at < len + 1)
+		return false;
+	*at -= len + 1;
+	buf[*at] = '/';
+	memcpy(buf + *at + 1, name, len);
+	return true;
+}
+
+struct checkpoint *tree_checkpoint(struct tree *t, struct node *n, const char *name, char *rel,
+				   size_t size)
+{
+	struct checkpoint *cp = NULL;
+	size_t at = size - 1;
+
+	rel[0] = rel[at] = '\0';
+	if (!t->engine->units || (name && !prepend(rel, &at, name)))
+		return NULL;
+	LOCK_SCOPE(&t->lock);
+	while (n && n->id != NODE_ROOT) {
+		struct inode_id id = node_inode(n);
+
+		cp = checkpoints_find_inode(t->engine->units, &id);
+		if (cp || !n->name || !prepend(rel, &at, n->name))
+			break;
+		n = n->parent;
+	}
+	at += rel[at] == '/';
+	memmove(rel, rel + at, size - at);
+	return cp;
+}
+
 /* --- descriptors --- */
 
 /* Lock held. */
@@ -482,17 +530,21 @@ static bool fd_at_hand(struct node *n, struct node_fd *out)
 	return false;
 }
 
-/* A file that is not published yet has no name of its own by which it could be found again. */
-static bool fd_of_content(struct tree *t, struct node *n, struct node_fd *out)
+/* What is not published yet has no name of its own by which it could be found again. */
+static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *out)
 {
 	struct inode_id id = node_inode(n);
-	struct content *ct = S_ISREG(n->type) && t->engine->contents
-				     ? content_find(t->engine->contents, &id)
-				     : NULL;
+	struct checkpoint *cp = NULL;
+	struct content *ct = NULL;
 
-	if (!ct)
+	if (S_ISREG(n->type) && t->engine->contents)
+		ct = content_find(t->engine->contents, &id);
+	else if (S_ISDIR(n->type) && t->engine->units)
+		cp = checkpoints_find_inode(t->engine->units, &id);
+	if (!ct && !cp)
 		return false;
-	*out = (struct node_fd){.node = n, .content = ct, .fd = ct->fd};
+	*out = (struct node_fd){
+		.node = n, .content = ct, .checkpoint = cp, .fd = ct ? ct->fd : cp->fd};
 	LOCK_SCOPE(&t->lock);
 	n->refs++;
 	return true;
@@ -556,7 +608,7 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 			if (fd_at_hand(n, out))
 				break;
 		}
-		if (fd_of_content(t, n, out))
+		if (fd_of_unpublished(t, n, out))
 			break;
 		{
 			LOCK_SCOPE(&t->lock);
@@ -587,8 +639,9 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 
 void tree_fd_put(struct tree *t, struct node_fd *nf)
 {
-	if (nf->content) {
+	if (nf->content || nf->checkpoint) {
 		content_put(nf->content);
+		checkpoint_put(nf->checkpoint);
 		node_put(t, nf->node);
 		return;
 	}
@@ -630,18 +683,6 @@ bool tree_replaced(struct tree *t, struct node *n)
 }
 
 /* --- paths for people --- */
-
-static bool prepend(char *buf, size_t *at, const char *name)
-{
-	size_t len = strlen(name);
-
-	if (*at < len + 1)
-		return false;
-	*at -= len + 1;
-	buf[*at] = '/';
-	memcpy(buf + *at + 1, name, len);
-	return true;
-}
 
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
 {

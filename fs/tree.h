@@ -66,6 +66,7 @@ struct node {
 struct dir_extra {
 	char *name;
 	struct inode_id id;
+	mode_t type; /* S_IFMT bits */
 };
 
 struct handle {
@@ -124,6 +125,13 @@ void tree_placed(struct tree *t, const struct inode_id *id, struct node *dir, co
 /* Where @n was last seen: its directory, referenced, and a copy of its name. False: nowhere. */
 bool tree_place(struct tree *t, struct node *n, struct node **dir, char name[NAME_MAX + 1]);
 
+/*
+ * The checkpoint that @n is in, or is the top of, referenced; NULL: none. @rel: the path of @n in it, with
+ * "/@name" behind if @name is not NULL.
+ */
+struct checkpoint *tree_checkpoint(struct tree *t, struct node *n, const char *name, char *rel,
+				   size_t size);
+
 static inline struct inode_id node_inode(const struct node *n)
 {
 	return (struct inode_id){.dev = n->dev, .ino = n->ino, .btime_ns = n->btime_ns};
@@ -137,6 +145,7 @@ struct node_fd {
 	struct node *node;
 	struct handle *handle;
 	struct content *content;
+	struct checkpoint *checkpoint;
 	int fd;
 };
 int tree_fd(struct tree *t, struct node *n, struct node_fd *out);

@@ -141,10 +141,35 @@ static bool same_id(const struct inode_id *a, const struct inode_id *b)
 	return a->ino == b->ino && a->dev == b->dev && a->btime_ns == b->btime_ns;
 }
 
-struct content *content_create(struct contents *all, int fd, const struct inode_id *id,
-			       uint64_t size, const struct caller *owner, bool staged)
+/* Lock held. Referenced, or NULL. */
+static struct content *find(struct contents *all, const struct inode_id *id)
 {
-	struct content *ct = calloc(1, sizeof(*ct)), **bucket;
+	struct content *ct = all->hash[bucket_of(all, id)];
+
+	while (ct && !same_id(&ct->id, id))
+		ct = ct->next_in_hash;
+	if (ct && ct->orphan && !ct->refs)
+		return NULL; /* its bytes are gone */
+	if (ct && ct->refs++ == 0)
+		list_del(&ct->parked);
+	return ct;
+}
+
+/* Lock held. */
+static void insert(struct contents *all, struct content *ct)
+{
+	struct content **bucket = &all->hash[bucket_of(all, &ct->id)];
+
+	ct->next_in_hash = *bucket;
+	*bucket = ct;
+	all->nr++;
+}
+
+/* Not yet to be found. */
+static struct content *content_make(struct contents *all, int fd, const struct inode_id *id,
+				    uint64_t size, const struct caller *owner, bool staged)
+{
+	struct content *ct = calloc(1, sizeof(*ct));
 
 	if (!ct) {
 		close(fd);
@@ -167,11 +192,53 @@ struct content *content_create(struct contents *all, int fd, const struct inode_
 		if (feature(&all->backing->features, FEATURE_ODIRECT))
 			ct->direct_fd = backing_reopen(all->backing, fd, O_RDWR | O_DIRECT);
 	}
+	return ct;
+}
+
+struct content *content_create(struct contents *all, int fd, const struct inode_id *id,
+			       uint64_t size, const struct caller *owner, bool staged)
+{
+	struct content *ct = content_make(all, fd, id, size, owner, staged);
+
+	if (!ct)
+		return NULL;
 	LOCK_SCOPE(&all->cache->lock);
-	bucket = &all->hash[bucket_of(all, id)];
-	ct->next_in_hash = *bucket;
-	*bucket = ct;
-	all->nr++;
+	insert(all, ct);
+	return ct;
+}
+
+struct content *content_stage_in_place(struct contents *all, int fd, const struct inode_id *id,
+				       uint64_t size, const struct caller *owner)
+{
+	struct content *ct = content_find(all, id), *other;
+	int err = ct && !ct->staged ? content_settle(ct) : 0;
+
+	/* An ordinary one, with nothing in it any more, is no longer found: ours comes before it. */
+	if (!ct || !ct->staged) {
+		content_put(ct);
+		if (err) {
+			close(fd);
+			return NULL;
+		}
+		ct = content_make(all, fd, id, size, owner, true);
+		if (!ct)
+			return NULL;
+		pthread_mutex_lock(&all->cache->lock);
+		other = find(all, id);
+		if (other && !other->staged && --other->refs == 0)
+			list_append(&all->parked, &other->parked);
+		if (!other || !other->staged)
+			insert(all, ct);
+		pthread_mutex_unlock(&all->cache->lock);
+		if (!other || !other->staged)
+			return ct;
+		content_free(ct); /* somebody else was quicker */
+		ct = other;
+	} else {
+		close(fd);
+	}
+	LOCK_SCOPE(&all->cache->lock);
+	ct->published = false;
 	return ct;
 }
 
@@ -184,15 +251,7 @@ bool contents_any(struct contents *all)
 struct content *content_find(struct contents *all, const struct inode_id *id)
 {
 	LOCK_SCOPE(&all->cache->lock);
-	struct content *ct = all->hash[bucket_of(all, id)];
-
-	while (ct && !same_id(&ct->id, id))
-		ct = ct->next_in_hash;
-	if (ct && ct->orphan && !ct->refs)
-		return NULL; /* its bytes are gone */
-	if (ct && ct->refs++ == 0)
-		list_del(&ct->parked);
-	return ct;
+	return find(all, id);
 }
 
 void content_get(struct content *ct)

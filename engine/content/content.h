@@ -91,6 +91,14 @@ void contents_end(struct contents *all);
 struct content *content_create(struct contents *all, int fd, const struct inode_id *id,
 			       uint64_t size, const struct caller *owner, bool staged);
 
+/*
+ * The same, staged, of a file that is there already and is to be written in its place: the one there is,
+ * if any, which is not known to others after all. NULL: no memory, or what is ordinary about it cannot
+ * be written back.
+ */
+struct content *content_stage_in_place(struct contents *all, int fd, const struct inode_id *id,
+				       uint64_t size, const struct caller *owner);
+
 /* Is there any? */
 bool contents_any(struct contents *all);
 

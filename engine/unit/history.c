@@ -12,11 +12,18 @@ static void clear(struct ended *e)
 	memset(e, 0, sizeof(*e));
 }
 
-void history_add(struct history *h, const struct generation *g)
+struct ended *history_add(struct history *h)
 {
 	struct ended *e = &h->ring[h->nr++ % HISTORY_KEPT];
 
 	clear(e);
+	return e;
+}
+
+void history_note(struct history *h, const struct generation *g)
+{
+	struct ended *e = history_add(h);
+
 	memcpy(e->staging, g->staging, sizeof(e->staging));
 	memcpy(e->name, g->target.name, sizeof(e->name));
 	e->id = g->id;

@@ -11,7 +11,7 @@
 #define HISTORY_KEPT 256
 
 struct ended {
-	char staging[48]; /* its id; "": unused */
+	char staging[STAGING_MAX]; /* its id; "": unused */
 	struct inode_id id, dir_id;
 	char name[NAME_MAX + 1];
 	char *path, *reason;
@@ -27,7 +27,10 @@ struct history {
 	uint64_t nr;
 };
 
-void history_add(struct history *h, const struct generation *g);
+/* A new one, to be filled in; it takes over its strings. */
+struct ended *history_add(struct history *h);
+/* That of @g. */
+void history_note(struct history *h, const struct generation *g);
 void history_finish(struct history *h);
 
 /* The newest with this id; or of this name; or this inode. NULL: none. */

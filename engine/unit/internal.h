@@ -3,10 +3,13 @@
 #ifndef ENGINE_UNIT_INTERNAL_H
 #define ENGINE_UNIT_INTERNAL_H
 
+#include "engine/coord/coord.h"
+#include "engine/unit/checkpoint.h"
 #include "engine/unit/history.h"
 #include "engine/unit/unit.h"
 
 #define PUBLISHERS 4
+#define COMMITTERS 2
 
 /* A process that wrote to a generation. */
 struct writer {
@@ -23,11 +26,16 @@ struct opener {
 };
 
 struct units {
-	struct contents *contents; /* const */
-	struct failures *failures; /* const */
-	bool (*given_up)(void);	   /* const */
-	uint64_t quiet_ns;	   /* const */
-	uint64_t retry_ns;	   /* const */
+	struct contents *contents;     /* const */
+	const struct rules *rules;     /* const */
+	const struct coord_ops *coord; /* const */
+	void *coord_arg;	       /* const */
+	struct jobs *jobs;	       /* const */
+	const char *node;	       /* const: label of this mount */
+	struct failures *failures;     /* const */
+	bool (*given_up)(void);	       /* const */
+	uint64_t quiet_ns;	       /* const */
+	uint64_t retry_ns;	       /* const */
 	atomic_bool ending;
 	void (*name)(void *arg, const struct inode_id *dir, const char *name, char *buf,
 		     size_t size);
@@ -38,11 +46,56 @@ struct units {
 	pthread_cond_t work;	/* for the publishers: one may be ready, or is litter */
 	struct list litter;	/* failed: their staging files are to be removed; each referenced */
 	struct list live;	/* generations that have not ended, oldest first */
+	struct list
+		checkpoints; /* those that have not ended, oldest first, and those that failed */
 	struct history history;
 	uint64_t nr_committed, nr_failed;
-	unsigned nr_publishers;
-	pthread_t publishers[PUBLISHERS];
+	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
+	struct list trash;
+	bool draining;		    /* no silence is waited for */
+	bool no_more_calls;	    /* unmounted */
+	atomic_uint nr_checkpoints; /* on the list */
+	unsigned nr_threads;
+	pthread_t threads[PUBLISHERS + COMMITTERS + 1];
 };
+
+/* What is known of a file of a checkpoint since it was made durable, as long as it stays so. */
+struct filed {
+	struct inode_id id;
+	uint64_t size, mtime_ns;
+	uint32_t order; /* the last of an inode counts */
+	int rank;	/* of who wrote it; -1: unknown */
+	char xxh3[DIGEST_HEX];
+};
+
+/* Files of @cp: they are published at once, whoever still has a descriptor. Lock held. */
+void generations_hurry(struct checkpoint *cp);
+
+/* Those of a checkpoint that has failed. Without locks. */
+void generations_fail(struct checkpoint *cp, int err, const char *reason);
+
+/* Lock not held. */
+void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f);
+int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr);
+bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
+
+/* Lock held. */
+void checkpoint_look_for_end(struct checkpoint *cp);
+void units_wait_for_commits(struct units *us);
+
+/* For jobs_create. */
+void checkpoints_process_ended(void *units, const struct process *p, struct writer_end end);
+
+/* Steps of its beginning. @was: the directory that has the name. */
+int checkpoint_make(struct units *us, const struct caller *c, struct process *p, int dir,
+		    const struct inode_id *dir_id, const char *name, mode_t mode,
+		    const struct statx *was, struct checkpoint **out);
+int checkpoint_show(struct checkpoint *cp);
+
+/* Mode, owner, ACL and attributes of @old, which @was is of, for @fd; with @copy its bytes, too. */
+int units_take_over(struct units *us, int old, int fd, const struct statx *was, bool copy);
+
+int units_new_id(char staging[STAGING_MAX]);
 
 /* Lock held. */
 void generation_end(struct generation *g, enum generation_state state);

@@ -248,6 +248,24 @@ static void forget_replaced(struct generation *g)
 	content_put(old);
 }
 
+/* Its inode is a file like any other from here on. */
+static void known_to_others(struct generation *g)
+{
+	struct statx stx;
+
+	if (backing_stat(g->units->contents->backing, g->content->fd, &stx))
+		stx = (struct statx){0}; /* what is cached of it will go at the next open */
+	content_published(g->content, &stx);
+}
+
+static void file_in(struct generation *g, const char *hex, uint64_t size, uint64_t mtime_ns)
+{
+	struct filed f = {.id = g->id, .size = size, .mtime_ns = mtime_ns, .rank = g->rank};
+
+	memcpy(f.xxh3, hex, sizeof(f.xxh3));
+	checkpoint_add_filed(g->checkpoint, &f);
+}
+
 /* All of it, for a generation that nobody writes any more. *@named: it has got as far as its name. */
 static int publish(struct generation *g, bool *named, struct error *e)
 {
@@ -256,7 +274,6 @@ static int publish(struct generation *g, bool *named, struct error *e)
 	char hex[DIGEST_HEX], path[PATH_MAX], name[NAME_MAX + 1];
 	uint64_t size, mtime_ns;
 	const char *step;
-	struct statx stx;
 	int err, dir;
 	{
 		LOCK_SCOPE(&us->contents->cache->lock);
@@ -282,6 +299,11 @@ static int publish(struct generation *g, bool *named, struct error *e)
 	err = seal(g, hex, size, &mtime_ns, &step);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
+	if (g->checkpoint) { /* of which it is a part */
+		file_in(g, hex, size, mtime_ns);
+		known_to_others(g);
+		return 0;
+	}
 	err = check_target(g, dir, name, e);
 	if (err)
 		return err;
@@ -296,9 +318,7 @@ static int publish(struct generation *g, bool *named, struct error *e)
 	if (err)
 		return FAIL(e, -err, PUBLISH_UNSYNCED, path, strerror(-err), path);
 	backing_unlock(ct->fd);
-	if (backing_stat(us->contents->backing, ct->fd, &stx))
-		stx = (struct statx){0}; /* what is cached of it will go at the next open */
-	content_published(ct, &stx);
+	known_to_others(g);
 	forget_replaced(g);
 	log_debug("'%s' is committed: %llu bytes, xxh3 %s", path, (unsigned long long)size, hex);
 	return 0;
@@ -339,9 +359,12 @@ static void work_on(struct generation *g)
 	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		needless = g->overtaken || g->abandoned || (g->inherited && !g->changed);
+		needless = g->overtaken || (g->abandoned && !g->checkpoint) ||
+			   (g->inherited && !g->changed);
 	}
-	if (needless)
+	if (needless && g->checkpoint)
+		known_to_others(g); /* nothing was written to it after all */
+	else if (needless)
 		forget(g);
 	else
 		err = publish(g, &named, &e);
@@ -354,7 +377,9 @@ static void work_on(struct generation *g)
 		LOCK_SCOPE(&us->lock);
 		g->err = 0; /* what became of its program meanwhile comes too late */
 		g->reason[0] = '\0';
-		generation_end(g, needless ? GENERATION_DROPPED : GENERATION_COMMITTED);
+		generation_end(g, g->checkpoint ? GENERATION_DURABLE
+				  : needless	? GENERATION_DROPPED
+						: GENERATION_COMMITTED);
 	}
 }
 

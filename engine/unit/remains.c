@@ -7,12 +7,28 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
+#include "engine/unit/trash.h"
+
+/* A checkpoint of ours that has failed is no longer kept from others. */
+static void let_go_failed(struct units *us, const char *name)
+{
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state == GENERATION_FAILED && !strcmp(cp->staging, name))
+			backing_unlock(cp->fd);
+	}
+}
 
 /* -ENOTEMPTY: somebody saves to it. */
 static int remove_one(struct units *us, int dir, const char *name)
@@ -31,6 +47,7 @@ static int remove_one(struct units *us, int dir, const char *name)
 		generation_put(g);
 		return err == -EEXIST ? -ENOTEMPTY : err;
 	}
+	let_go_failed(us, name);
 	fd = backing_pin(b, dir, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
@@ -39,17 +56,18 @@ static int remove_one(struct units *us, int dir, const char *name)
 	if (err < 0)
 		return err;
 	fd = err;
-	err = backing_lock(b, fd, true) ? -ENOTEMPTY : backing_unlink(b, dir, name, false);
+	err = backing_lock(b, fd, true) ? -ENOTEMPTY : trash_remove(b, dir, name);
 	close(fd);
 	if (!err)
 		log_info("the remains of a save, '%s', went with their directory", name);
 	return err == -ENOENT ? 0 : err;
 }
 
-static void note(void *any, const char *name, const struct inode_id *id)
+static void note(void *any, const char *name, const struct inode_id *id, mode_t type)
 {
 	(void)name;
 	(void)id;
+	(void)type;
 	*(bool *)any = true;
 }
 

@@ -13,7 +13,7 @@
 
 const char *generation_state_name(enum generation_state state)
 {
-	static const char *const names[] = {"open",	 "sealed", "durable",
+	static const char *const names[] = {"open",	 "sealed", "durable", "durable",
 					    "committed", "failed", "dropped"};
 
 	return names[state];
@@ -80,6 +80,77 @@ static json_t *describe_ended(const struct ended *e)
 	return o;
 }
 
+/* Of its files: bytes in all so far, unflushed ones, how many are being written, and by how many. */
+struct sums {
+	uint64_t bytes, dirty;
+	unsigned open, writers;
+};
+
+/* Lock held. */
+static struct sums sums_of(const struct checkpoint *cp)
+{
+	struct sums s = {0};
+	struct list *l;
+	size_t i;
+
+	for (i = 0; i < cp->nr_filed; i++)
+		s.bytes += cp->filed[i].size;
+	list_for_each (l, &cp->units->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->checkpoint != cp)
+			continue;
+		s.bytes += content_size(g->content);
+		s.dirty += content_dirty_bytes(g->content);
+		s.open += g->state == GENERATION_OPEN;
+	}
+	list_for_each (l, &cp->participants)
+		s.writers += !container_of(l, struct participant, link)->ended;
+	return s;
+}
+
+static json_t *describe_checkpoint(struct checkpoint *cp)
+{
+	char text[RULE_WORDS_MAX], path[PATH_MAX];
+	uint64_t now = clock_mono_ns();
+	struct sums s;
+
+	checkpoint_path(cp, path, sizeof(path));
+	checkpoint_missing(cp, text, sizeof(text));
+	LOCK_SCOPE(&cp->units->lock);
+	s = sums_of(cp);
+	return json_pack("{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}", "path",
+			 json_text(path), "generation", cp->staging + strlen(STAGING_PREFIX),
+			 "state", generation_state_name(cp->state), "rule",
+			 cp->rule ? cp->rule->name : "", "uid", (json_int_t)cp->owner.uid, "size",
+			 (json_int_t)s.bytes, "dirty_bytes", (json_int_t)s.dirty, "open_files",
+			 (json_int_t)s.open, "writers", (json_int_t)s.writers, "age_s",
+			 (double)(now - cp->opened_ns) / NSEC_PER_SEC, "job", cp->maker->key,
+			 "waits_for", text);
+}
+
+/* As take_live. */
+static size_t take_checkpoints(struct units *us, uid_t viewer, bool all, struct checkpoint ***list)
+{
+	struct list *l;
+	size_t nr = 0;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->checkpoints)
+		nr++;
+	*list = calloc(nr + 1, sizeof(**list));
+	nr = 0;
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (*list && cp->visible && (all || cp->owner.uid == viewer)) {
+			cp->refs++;
+			(*list)[nr++] = cp;
+		}
+	}
+	return nr;
+}
+
 /* Paths are asked for without the lock, which ranks behind that of whoever knows them. */
 static size_t take_live(struct units *us, uid_t viewer, bool all, struct generation ***list)
 {
@@ -106,24 +177,62 @@ json_t *units_to_json(struct units *us, uid_t viewer, bool all)
 {
 	__cleanup_free struct generation **live = NULL;
 	size_t nr = take_live(us, viewer, all, &live), i;
+	__cleanup_free struct checkpoint **checkpoints = NULL;
 	json_t *list = json_array();
 
 	for (i = 0; i < nr; i++) {
 		json_array_append_new(list, describe(live[i]));
 		generation_put(live[i]);
 	}
+	nr = take_checkpoints(us, viewer, all, &checkpoints);
+	for (i = 0; i < nr; i++) {
+		json_array_append_new(list, describe_checkpoint(checkpoints[i]));
+		checkpoint_put(checkpoints[i]);
+	}
 	return list;
+}
+
+/* Lock held. Referenced: that of this id that has not ended; @staging "": that which the name shows. */
+static struct checkpoint *find_checkpoint(struct units *us, const struct inode_id *dir,
+					  const char *name, const char *staging)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (!cp->visible)
+			continue;
+		if (*staging ? !strcmp(cp->staging, staging)
+			     : same_inode(&cp->target.dir_id, dir) &&
+				       !strcmp(cp->target.name, name)) {
+			cp->refs++;
+			return cp;
+		}
+	}
+	return NULL;
 }
 
 json_t *units_describe(struct units *us, const struct inode_id *dir, const char *name,
 		       const char *id)
 {
-	char staging[48];
+	char staging[STAGING_MAX];
 	struct generation *g = units_find(us, dir, name);
+	struct checkpoint *cp;
 	const struct ended *e = NULL;
 	json_t *o = NULL;
 
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id ? id : "");
+	{
+		LOCK_SCOPE(&us->lock);
+		cp = find_checkpoint(us, dir, name, id ? staging : "");
+	}
+	if (cp) {
+		o = describe_checkpoint(cp);
+		checkpoint_put(cp);
+		generation_put(g);
+		return o;
+	}
 	if (id && g && strcmp(g->staging, staging)) {
 		generation_put(g);
 		g = units_find_staging(us, staging);
@@ -136,6 +245,15 @@ json_t *units_describe(struct units *us, const struct inode_id *dir, const char 
 	LOCK_SCOPE(&us->lock);
 	e = id ? history_find(&us->history, staging) : history_find_name(&us->history, dir, name);
 	return e ? describe_ended(e) : NULL;
+}
+
+json_t *units_describe_inode(struct units *us, const struct inode_id *id)
+{
+	struct generation *g = units_find_inode(us, id);
+	json_t *o = g ? describe(g) : NULL;
+
+	generation_put(g);
+	return o;
 }
 
 bool units_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,

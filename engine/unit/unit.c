@@ -14,8 +14,11 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
+#include "engine/unit/checkpoint.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/recover.h"
 #include "engine/unit/rules.h"
+#include "engine/unit/trash.h"
 
 #define POLL_NS	  (50 * NSEC_PER_MSEC)
 #define COPY_STEP ((size_t)64 << 20)
@@ -73,35 +76,103 @@ static void content_rested(void *units)
 	pthread_cond_signal(&us->work);
 }
 
-int units_create(struct units **out, struct contents *contents, struct failures *failures,
-		 unsigned retry_s, unsigned quiet_s, bool (*given_up)(void), struct error *e)
+static int start(struct units *us, void *(*main)(void *), unsigned nr)
+{
+	int err = 0;
+
+	while (!err && nr--) {
+		err = -pthread_create(&us->threads[us->nr_threads], NULL, main, us);
+		us->nr_threads += !err;
+	}
+	return err;
+}
+
+int units_create(struct units **out, const struct unit_options *o, struct error *e)
 {
 	struct units *us = calloc(1, sizeof(*us));
+	int err;
 
 	*out = us;
 	if (!us)
 		return FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
-	us->contents = contents;
-	us->failures = failures;
-	us->given_up = given_up;
-	us->retry_ns = retry_s * NSEC_PER_SEC;
-	us->quiet_ns = quiet_s * NSEC_PER_SEC;
+	us->contents = o->contents;
+	us->failures = o->failures;
+	us->rules = o->rules;
+	us->coord = o->coord;
+	us->coord_arg = o->coord_arg;
+	us->node = o->node;
+	us->given_up = o->given_up;
+	us->retry_ns = o->retry_s * NSEC_PER_SEC;
+	us->quiet_ns = o->quiet_s * NSEC_PER_SEC;
 	pthread_mutex_init(&us->lock, NULL);
 	pthread_cond_init(&us->changed, NULL);
 	pthread_cond_init(&us->work, NULL);
+	pthread_cond_init(&us->commits, NULL);
+	pthread_cond_init(&us->trashed, NULL);
 	list_init(&us->live);
 	list_init(&us->litter);
-	contents->arg = us;
-	contents->failed = content_failed;
-	contents->rested = content_rested;
-	for (; us->nr_publishers < PUBLISHERS; us->nr_publishers++)
-		if (pthread_create(&us->publishers[us->nr_publishers], NULL, publisher_main, us))
-			break;
-	if (us->nr_publishers)
-		return 0;
-	units_destroy(us);
-	*out = NULL;
-	return FAIL(e, EAGAIN, IO_THREADS, strerror(EAGAIN));
+	list_init(&us->checkpoints);
+	list_init(&us->trash);
+	us->contents->arg = us;
+	us->contents->failed = content_failed;
+	us->contents->rested = content_rested;
+	err = jobs_create(&us->jobs, checkpoints_process_ended, us, e);
+	if (!err) {
+		err = start(us, publisher_main, PUBLISHERS);
+		if (!err)
+			err = start(us, committer_main, COMMITTERS);
+		if (!err)
+			err = start(us, trash_main, 1);
+		if (err)
+			FAIL(e, -err, IO_THREADS, strerror(-err));
+	}
+	if (err) {
+		units_stop(us);
+		units_destroy(us);
+		*out = NULL;
+	}
+	return err;
+}
+
+static void told_redone(void *units, const struct caller *owner, const char *unit,
+			const char *staging, int err)
+{
+	struct units *us = units;
+	char text[MESSAGE_MAX];
+
+	if (!err) {
+		log_info("'%s' had been committed when its daemon died, and has its name now",
+			 unit);
+		return;
+	}
+	if (err == -EBUSY)
+		MESSAGE(text, PUBLISH_CONFLICT, unit, staging);
+	else
+		MESSAGE(text, RECOVERY_WAITS, unit, strerror(-err), staging);
+	failures_add(us->failures, owner->uid, "checkpoint", unit, -err, text);
+}
+
+static void told_trashed(void *units, const struct caller *owner, int dir, const char *id)
+{
+	trash_empty_later(units, owner, dir, id);
+}
+
+void units_recover(struct units *us)
+{
+	const struct recovery r = {.backing = us->contents->backing,
+				   .coord = us->coord,
+				   .coord_arg = us->coord_arg,
+				   .redone = told_redone,
+				   .trashed = told_trashed,
+				   .arg = us};
+	int err = recover_decided(&r);
+
+	if (err)
+		log_warn("what was decided before a crash could not be looked at: %s. Checkpoints "
+			 "that "
+			 "were committed just then may still lack their names; the next mount, or "
+			 "`ckptfs fsck`, tries again",
+			 strerror(-err));
 }
 
 void units_stop(struct units *us)
@@ -113,10 +184,12 @@ void units_stop(struct units *us)
 		us->ending = true;
 		pthread_cond_broadcast(&us->changed);
 		pthread_cond_broadcast(&us->work);
+		pthread_cond_broadcast(&us->commits);
+		pthread_cond_broadcast(&us->trashed);
 	}
 	contents_end(us->contents);
-	while (us->nr_publishers)
-		pthread_join(us->publishers[--us->nr_publishers], NULL);
+	while (us->nr_threads)
+		pthread_join(us->threads[--us->nr_threads], NULL);
 	while (!list_empty(&us->live)) {
 		struct generation *g = container_of(us->live.next, struct generation, link);
 
@@ -127,6 +200,12 @@ void units_stop(struct units *us)
 		pthread_mutex_unlock(&us->lock);
 		generation_put(g);
 	}
+	while (!list_empty(&us->checkpoints)) {
+		struct checkpoint *cp = container_of(us->checkpoints.next, struct checkpoint, link);
+
+		list_del(&cp->link);
+		checkpoint_put(cp);
+	}
 }
 
 void units_destroy(struct units *us)
@@ -136,6 +215,9 @@ void units_destroy(struct units *us)
 	history_finish(&us->history);
 	pthread_cond_destroy(&us->changed);
 	pthread_cond_destroy(&us->work);
+	pthread_cond_destroy(&us->commits);
+	pthread_cond_destroy(&us->trashed);
+	jobs_destroy(us->jobs);
 	pthread_mutex_destroy(&us->lock);
 	free(us);
 }
@@ -186,6 +268,11 @@ void units_wait_for_work(struct units *us)
 	wait_a_moment(us, &us->work);
 }
 
+void units_wait_for_commits(struct units *us)
+{
+	wait_a_moment(us, &us->commits);
+}
+
 /* --- the beginning --- */
 
 static bool begins_as_one_of(const char *text, const char *const *beginnings)
@@ -201,8 +288,8 @@ static bool begins_as_one_of(const char *text, const char *const *beginnings)
  */
 static bool is_inherited(const char *xattr)
 {
-	static const char *const some[] = {"user.", "trusted.", "security.",
-					   "system.posix_acl_access", NULL};
+	static const char *const some[] = {"user.", "trusted.", "security.", "system.posix_acl_",
+					   NULL};
 	static const char *const but[] = {"user.ckptfs.", "security.capability", "security.ima",
 					  "security.evm", "trusted.glusterfs.",	 "trusted.gfid",
 					  "trusted.afr.", "trusted.overlay.",	 "trusted.lov",
@@ -256,10 +343,12 @@ static int copy_bytes(struct units *us, int from, int to, uint64_t size)
 /* What a write leaves of a mode. */
 static mode_t written_mode(mode_t mode)
 {
+	if (S_ISDIR(mode))
+		return mode & 07777;
 	return mode & 07777 & ~(mode_t)(S_ISUID | (mode & S_IXGRP ? S_ISGID : 0));
 }
 
-static int take_over(struct units *us, int old, int fd, const struct statx *was, bool copy)
+int units_take_over(struct units *us, int old, int fd, const struct statx *was, bool copy)
 {
 	struct backing *b = us->contents->backing;
 	struct statx stx;
@@ -280,24 +369,27 @@ static int take_over(struct units *us, int old, int fd, const struct statx *was,
 	return err;
 }
 
-static int new_staging(struct generation *g)
+int units_new_id(char staging[STAGING_MAX])
 {
 	unsigned char id[16];
 	size_t i, len;
 
 	if (getrandom(id, sizeof(id), 0) != sizeof(id))
 		return -EIO;
-	len = (size_t)snprintf(g->staging, sizeof(g->staging), "%s", STAGING_PREFIX);
+	len = (size_t)snprintf(staging, STAGING_MAX, "%s", STAGING_PREFIX);
 	for (i = 0; i < sizeof(id); i++)
-		len += (size_t)snprintf(g->staging + len, sizeof(g->staging) - len, "%02x", id[i]);
+		len += (size_t)snprintf(staging + len, STAGING_MAX - len, "%02x", id[i]);
 	return 0;
 }
 
 void generation_unstage(struct generation *g, int dir)
 {
 	struct backing *b = g->units->contents->backing;
-	int err = AS_CALLER(&g->owner, backing_unlink(b, dir, g->staging, false));
+	int err;
 
+	if (g->checkpoint)
+		return; /* it lies under its name, in what is staged as a whole */
+	err = AS_CALLER(&g->owner, backing_unlink(b, dir, g->staging, false));
 	creds_restore();
 	if (err == -EACCES || err == -EPERM) /* its maker was allowed to; their groups are gone */
 		err = backing_unlink(b, dir, g->staging, false);
@@ -325,7 +417,7 @@ static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 	err = old >= 0 ? backing_stat(b, old, &was) : 0;
 	creds_restore(); /* attributes as they were, whoever saves anew */
 	if (!err && old >= 0) {
-		err = take_over(us, old, fd, &was, copy);
+		err = units_take_over(us, old, fd, &was, copy);
 		g->inherited = copy;
 	}
 	if (!err) {
@@ -412,16 +504,13 @@ static bool expect(struct generation *g, pid_t pid)
 	return true;
 }
 
-int generation_begin(struct units *us, const struct caller *c, int dir,
-		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
-		     bool copy, pid_t opener, struct generation **out)
+static struct generation *new_generation(struct units *us, const struct caller *c,
+					 const struct inode_id *dir, const char *name)
 {
-	struct generation *g = calloc(1, sizeof(*g)), *other;
-	int err;
+	struct generation *g = calloc(1, sizeof(*g));
 
-	*out = NULL;
 	if (!g)
-		return -ENOMEM;
+		return NULL;
 	g->units = us;
 	g->owner = *c;
 	g->refs = 1;
@@ -429,9 +518,23 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	list_init(&g->writers);
 	list_init(&g->expected);
 	snprintf(g->target.name, sizeof(g->target.name), "%s", name);
-	g->target.dir_id = *dir_id;
+	g->target.dir_id = *dir;
+	g->target.dir = -1;
+	return g;
+}
+
+int generation_begin(struct units *us, const struct caller *c, int dir,
+		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
+		     bool copy, pid_t opener, struct generation **out)
+{
+	struct generation *g = new_generation(us, c, dir_id, name), *other;
+	int err;
+
+	*out = NULL;
+	if (!g)
+		return -ENOMEM;
 	g->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-	err = g->target.dir < 0 ? -errno : new_staging(g);
+	err = g->target.dir < 0 ? -errno : units_new_id(g->staging);
 	if (!err)
 		err = stage(g, dir, mode, old, copy);
 	if (err) {
@@ -454,6 +557,80 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	generation_unstage(g, dir);
 	generation_put(g);
 	return -ESTALE;
+}
+
+/* Lock held. */
+static struct generation *find_inode(struct units *us, const struct inode_id *id)
+{
+	struct list *l;
+
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (same_inode(&g->id, id)) {
+			g->refs++;
+			return g;
+		}
+	}
+	return NULL;
+}
+
+int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
+			const struct inode_id *dir, const char *name, const char *rel, int fd,
+			bool inherits, struct generation **out)
+{
+	struct units *us = cp->units;
+	struct generation *g = new_generation(us, c, dir, name), *other;
+	struct statx stx;
+	int err = g ? backing_stat(us->contents->backing, fd, &stx) : -ENOMEM;
+
+	*out = NULL;
+	if (!err)
+		err = units_new_id(g->staging);
+	if (!err) {
+		g->id = inode_id_of(&stx);
+		g->inherited = inherits;
+		g->rank = rank;
+		g->rel = strdup(rel);
+		g->content =
+			content_stage_in_place(us->contents, take_fd(&fd), &g->id, stx.stx_size, c);
+		err = g->rel && g->content ? 0 : -EIO;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (err) {
+		generation_put(g);
+		return err;
+	}
+	checkpoint_get(cp);
+	g->checkpoint = cp;
+	{
+		LOCK_SCOPE(&us->lock);
+		other = find_inode(us, &g->id);
+		if (!other) {
+			g->opened_ns = clock_mono_ns();
+			list_append(&us->live, &g->link);
+			g->refs++;
+		}
+		*out = other ? other : g;
+	}
+	if (other)
+		generation_put(g);
+	return 0;
+}
+
+void generation_moved_in(struct generation *g, const struct inode_id *dir, const char *name,
+			 const char *rel)
+{
+	char *copy = strdup(rel);
+	LOCK_SCOPE(&g->units->lock);
+
+	g->target.dir_id = *dir;
+	snprintf(g->target.name, sizeof(g->target.name), "%s", name);
+	if (copy) {
+		free(g->rel);
+		g->rel = copy;
+	}
 }
 
 void generation_get(struct generation *g)
@@ -480,7 +657,9 @@ void generation_put(struct generation *g)
 	if (g->target.dir >= 0)
 		close(g->target.dir);
 	content_put(g->content);
+	checkpoint_put(g->checkpoint);
 	free(g->path);
+	free(g->rel);
 	free(g);
 }
 
@@ -496,18 +675,8 @@ struct generation *units_find(struct units *us, const struct inode_id *dir, cons
 
 struct generation *units_find_inode(struct units *us, const struct inode_id *id)
 {
-	struct list *l;
 	LOCK_SCOPE(&us->lock);
-
-	list_for_each (l, &us->live) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (same_inode(&g->id, id)) {
-			g->refs++;
-			return g;
-		}
-	}
-	return NULL;
+	return find_inode(us, id);
 }
 
 struct generation *units_find_staging(struct units *us, const char *staging)
@@ -527,7 +696,8 @@ struct generation *units_find_staging(struct units *us, const char *staging)
 }
 
 void units_list(struct units *us, const struct inode_id *dir,
-		void (*add)(void *arg, const char *name, const struct inode_id *id), void *arg)
+		void (*add)(void *arg, const char *name, const struct inode_id *id, mode_t type),
+		void *arg)
 {
 	struct list *l;
 	LOCK_SCOPE(&us->lock);
@@ -536,7 +706,13 @@ void units_list(struct units *us, const struct inode_id *dir,
 		struct generation *g = container_of(l, struct generation, link);
 
 		if (g->visible && same_inode(&g->target.dir_id, dir))
-			add(arg, g->target.name, &g->id);
+			add(arg, g->target.name, &g->id, S_IFREG);
+	}
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->visible && same_inode(&cp->target.dir_id, dir))
+			add(arg, cp->target.name, &cp->id, S_IFDIR);
 	}
 }
 
@@ -566,7 +742,8 @@ void generation_end(struct generation *g, enum generation_state state)
 		show_older(g);
 	g->visible = false;
 	g->ended_ns = clock_mono_ns();
-	history_add(&g->units->history, g);
+	if (state != GENERATION_DURABLE)
+		history_note(&g->units->history, g);
 	g->units->nr_committed += state == GENERATION_COMMITTED;
 	g->units->nr_failed += state == GENERATION_FAILED;
 	list_del(&g->link);
@@ -600,7 +777,10 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	failures_add(us->failures, g->owner.uid, "save", path, -err, reason);
 	content_fail(g->content, err);
 	content_discard(g->content);
-	if (err == -EBUSY) { /* in conflict with another: whole, and kept beside it */
+	if (g->checkpoint)
+		checkpoint_fail(g->checkpoint, err, reason);
+	/* In conflict with another: whole, and kept beside it. A checkpoint is kept as a whole. */
+	if (err == -EBUSY || g->checkpoint) {
 		generation_put(g);
 		return;
 	}
@@ -626,6 +806,52 @@ bool generation_let_go(struct generation *g, enum generation_state state)
 	if (err)
 		generation_fail(g, err, reason);
 	return err;
+}
+
+void generations_hurry(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->units->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->checkpoint == cp)
+			g->hurried = true;
+	}
+	pthread_cond_signal(&cp->units->work);
+}
+
+/* Lock held. Referenced. */
+static struct generation *one_of(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->units->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->checkpoint == cp &&
+		    (g->state == GENERATION_OPEN || g->state == GENERATION_SEALED)) {
+			g->refs++;
+			return g;
+		}
+	}
+	return NULL;
+}
+
+/* Those that are being published end as they do: nobody looks for them any more. */
+void generations_fail(struct checkpoint *cp, int err, const char *reason)
+{
+	for (;;) {
+		struct generation *g;
+		{
+			LOCK_SCOPE(&cp->units->lock);
+			g = one_of(cp);
+		}
+		if (!g)
+			return;
+		generation_fail(g, err, reason);
+		generation_put(g);
+	}
 }
 
 /* --- writers --- */
@@ -654,6 +880,8 @@ void generation_settle(struct generation *g)
 		g->state = GENERATION_SEALED;
 		g->closed_ns = clock_mono_ns();
 		content_hurry(g->content);
+		if (g->checkpoint)
+			checkpoint_event(g->checkpoint, EVIDENCE_CLOSE, g->rel, g->rank);
 		pthread_cond_signal(&g->units->work);
 	} else if (g->state == GENERATION_SEALED && !closed) {
 		g->state = GENERATION_OPEN;
@@ -661,11 +889,29 @@ void generation_settle(struct generation *g)
 	pthread_cond_broadcast(&g->units->changed);
 }
 
+/*
+ * Lock held. A file of a checkpoint may be opened again until that is committed; what those did with it
+ * who have closed it is no matter then.
+ */
+static void reopen_sealed(struct generation *g)
+{
+	while (!list_empty(&g->writers)) {
+		struct list *w = g->writers.next;
+
+		list_del(w);
+		free(container_of(w, struct writer, link));
+	}
+	g->flushed = false;
+	g->state = GENERATION_OPEN;
+}
+
 bool generation_open(struct generation *g, pid_t pid)
 {
 	struct opener *o;
 	LOCK_SCOPE(&g->units->lock);
 
+	if (g->checkpoint && g->state == GENERATION_SEALED)
+		reopen_sealed(g);
 	if (g->state != GENERATION_OPEN)
 		return false;
 	g->nr_handles++;
@@ -724,7 +970,7 @@ static int begin_change(struct generation *g)
 		return err;
 	if (g->state == GENERATION_FAILED)
 		return g->err;
-	if (g->state == GENERATION_COMMITTED)
+	if (g->state == GENERATION_COMMITTED || g->state == GENERATION_DURABLE)
 		return -EEXIST;
 	g->changed = true;
 	g->nr_changing++;
@@ -905,7 +1151,7 @@ static int hold_still(struct generation *g)
 		if (err)
 			return err;
 	}
-	return g->state == GENERATION_COMMITTED ? -EEXIST : 0;
+	return g->state == GENERATION_COMMITTED || g->state == GENERATION_DURABLE ? -EEXIST : 0;
 }
 
 /* Has been ended as dropped, and is referenced. Who has it open goes on with it. */
@@ -1177,6 +1423,7 @@ void units_no_more_calls(struct units *us)
 			g->nr_handles = 0;
 		generation_settle(g);
 	}
+	us->no_more_calls = true;
 }
 
 int units_drain(struct units *us, uint64_t deadline_ns)
@@ -1184,6 +1431,7 @@ int units_drain(struct units *us, uint64_t deadline_ns)
 	int err = 0;
 	LOCK_SCOPE(&us->lock);
 
+	us->draining = true;
 	for (;;) {
 		bool any = false;
 		struct list *l;
@@ -1194,10 +1442,19 @@ int units_drain(struct units *us, uint64_t deadline_ns)
 			g->hurried = true;
 			any = any || g->state != GENERATION_OPEN;
 		}
+		list_for_each (l, &us->checkpoints) {
+			struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+			checkpoint_look_for_end(cp);
+			any = any || cp->state == GENERATION_SEALED ||
+			      cp->state == GENERATION_PUBLISHING;
+		}
 		if (!any || err)
 			break;
 		pthread_cond_signal(&us->work);
+		pthread_cond_signal(&us->commits);
 		err = clock_mono_ns() > deadline_ns ? -ETIMEDOUT : units_wait(us);
 	}
+	us->draining = us->no_more_calls;
 	return err;
 }

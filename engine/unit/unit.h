@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Units that are a single file (K1 with one entry, K5).
+ * Files that are being saved: each a unit by itself (K1 with one entry, K5), or one of a checkpoint
+ * (checkpoint.h).
  *
- * A save of such a file is a generation: a new inode, staged beside its target under a hidden name,
+ * A save of a single-file unit is a generation: a new inode, staged beside its target under a hidden name,
  * that gets the target's name by one rename once it is durable and digested. Until then the name
  * shows, in the mount, the generation; on the backing, what it was before. What had the old inode
  * open keeps it.
@@ -10,6 +11,8 @@
  *   OPEN        may be written
  *   SEALED      every process that wrote it has closed it; a later write opens it again
  *   PUBLISHING  is being made durable and renamed; a write waits for the end of that
+ *   DURABLE     of a file of a checkpoint: whole and durable in the checkpoint's staging directory; a
+ *               later write begins another generation of the same inode
  *   COMMITTED   has its name; a later write changes a plain file (and its digest goes first)
  *   FAILED      reason() says why; the name shows what it was before
  *   DROPPED     was removed or replaced by a program before it was published
@@ -29,13 +32,17 @@
 
 #include "engine/base/list.h"
 #include "engine/content/content.h"
+#include "engine/coord/coord.h"
 #include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
+
+#define STAGING_MAX 48
 
 enum generation_state {
 	GENERATION_OPEN,
 	GENERATION_SEALED,
 	GENERATION_PUBLISHING,
+	GENERATION_DURABLE,
 	GENERATION_COMMITTED,
 	GENERATION_FAILED,
 	GENERATION_DROPPED
@@ -52,10 +59,13 @@ bool same_inode(const struct inode_id *a, const struct inode_id *b);
 struct inode_id inode_id_of(const struct statx *stx);
 
 struct units;
+struct checkpoint;
 
 struct generation {
-	struct units *units;	 /* const */
-	char staging[48];	 /* const: ".ckptfs-" and 32 hex digits of its random id */
+	struct units *units;	   /* const */
+	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
+	struct checkpoint
+		*checkpoint;	 /* const: whose file it is, referenced; NULL: a unit by itself */
 	struct caller owner;	 /* const: who began it */
 	struct inode_id id;	 /* const: of its inode */
 	struct content *content; /* const, referenced */
@@ -64,6 +74,8 @@ struct generation {
 	struct list link; /* units->live, oldest first; else alone */
 	enum generation_state state;
 	struct target target;
+	char *rel;		  /* of a checkpoint's: its path in that */
+	int rank;		  /* of a checkpoint's: of who began it; -1: unknown */
 	bool visible;		  /* the newest of its name */
 	bool replaces;		  /* something had the name when it was opened ... */
 	struct inode_id replaced; /* ... namely this */
@@ -85,9 +97,23 @@ struct generation {
 	char reason[MESSAGE_MAX];
 };
 
-/* @failures gets what failed. 0 or -errno. */
-int units_create(struct units **out, struct contents *contents, struct failures *failures,
-		 unsigned retry_s, unsigned quiet_s, bool (*given_up)(void), struct error *e);
+/* All of it outlives the units. */
+struct unit_options {
+	struct contents *contents;
+	struct failures *failures; /* gets what failed */
+	const struct rules *rules;
+	const struct coord_ops *coord;
+	void *coord_arg;
+	const char *node; /* label of this mount */
+	unsigned retry_s, quiet_s;
+	bool (*given_up)(void);
+};
+
+/* 0 or -errno with @e filled. */
+int units_create(struct units **out, const struct unit_options *o, struct error *e);
+
+/* Before any call: publishes what was decided before a crash. What cannot be is told in failures.json. */
+void units_recover(struct units *us);
 
 /* Ends the threads; what is not published stays in staging. */
 void units_stop(struct units *us);
@@ -111,6 +137,15 @@ void units_set_namer(struct units *us,
 int generation_begin(struct units *us, const struct caller *c, int dir,
 		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
 		     bool copy, pid_t opener, struct generation **out);
+
+/*
+ * The same of a file of a checkpoint, which is there under its name already, at @rel in it: @fd, which
+ * is taken over, is open for reading and writing. @inherits: it has been there before. If it is being
+ * written already, that generation.
+ */
+int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
+			const struct inode_id *dir, const char *name, const char *rel, int fd,
+			bool inherits, struct generation **out);
 void generation_get(struct generation *g);
 void generation_put(struct generation *g);
 
@@ -120,9 +155,10 @@ struct generation *units_find(struct units *us, const struct inode_id *dir, cons
 /* The same by its inode, whatever its state. */
 struct generation *units_find_inode(struct units *us, const struct inode_id *id);
 
-/* The visible names in a directory: {name, inode} pairs for each call of @add. */
+/* The names that units have in a directory: name, inode and type for each call of @add. */
 void units_list(struct units *us, const struct inode_id *dir,
-		void (*add)(void *arg, const char *name, const struct inode_id *id), void *arg);
+		void (*add)(void *arg, const char *name, const struct inode_id *id, mode_t type),
+		void *arg);
 
 /* --- who writes it --- */
 
@@ -207,6 +243,10 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 		      int (*make_way)(void *arg, bool *replaces, struct inode_id *replaced),
 		      void *arg);
 
+/* A file of a checkpoint has another name in it. */
+void generation_moved_in(struct generation *g, const struct inode_id *dir, const char *name,
+			 const char *rel);
+
 /* Waits until no generation that was closed is left to be published under that name. 0 or -EINTR. */
 int units_settle_name(struct units *us, const struct inode_id *dir, const char *name);
 
@@ -243,6 +283,9 @@ json_t *units_to_json(struct units *us, uid_t viewer, bool all);
  */
 json_t *units_describe(struct units *us, const struct inode_id *dir, const char *name,
 		       const char *id);
+
+/* The same of a file of a checkpoint, by its inode; NULL: nobody writes it. */
+json_t *units_describe_inode(struct units *us, const struct inode_id *id);
 
 /* The state of a unit by its inode, if there is one; @reason why it failed. */
 bool units_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,

@@ -87,6 +87,16 @@ static bool is_elsewhere(const struct mount_entry *m, const json_t *s)
 #define POLL_MS	    200
 #define PATIENCE_MS 2000 /* before progress is shown */
 
+/* Of what is open while nobody has anything open nothing comes any more. */
+static size_t count_ended(const json_t *pending)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < json_array_size(pending); i++)
+		nr += strcmp(json_get_text(json_array_get(pending, i), "state", ""), "open") != 0;
+	return nr;
+}
+
 /*
  * Waits until everything that is closed is on the backing, and says so where that takes a while.
  * Returns whether something failed meanwhile.
@@ -108,7 +118,7 @@ static bool wait_for_drain(const struct mount_entry *m, uint64_t deadline)
 			break;
 		dirty = json_get_int(json_object_get(status, "cache"), "dirty", 0);
 		flying = json_get_int(json_object_get(status, "cache"), "flying", 0);
-		files = json_array_size(json_object_get(status, "pending"));
+		files = count_ended(json_object_get(status, "pending"));
 		failures = json_get_int(status, "failures", 0);
 		before = before < 0 ? failures : before;
 		if (json_get_int(status, "open_handles", 0))

@@ -22,6 +22,7 @@ RANKS = {
 	"engine/rule": 2,
 	"engine/backing": 3,
 	"engine/cache": 4,
+	"engine/coord": 4,
 	"engine/content": 5,
 	"engine/flush": 6,
 	"engine/unit": 7,

@@ -950,13 +950,15 @@ static void destroying_waits_for_nobody_who_hangs(void **state)
 /* This program, run anew. */
 static int starved_main(void)
 {
-	struct rlimit none = {0, 0};
+	struct rlimit usual, none;
 	struct process *p;
 	struct jobs *js;
 	struct error e;
 
-	if (proc_dir() < 0 || jobs_create(&js, ended, NULL, &e) || setrlimit(RLIMIT_NOFILE, &none))
+	if (proc_dir() < 0 || jobs_create(&js, ended, NULL, &e) || getrlimit(RLIMIT_NOFILE, &usual))
 		return 1;
+	none = (struct rlimit){0, usual.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &none);
 	p = jobs_process(js, getppid(), getuid(), NULL);
 	if (!p || p->visible || p->tgid)
 		return 2;
@@ -965,6 +967,7 @@ static int starved_main(void)
 	if (jobs_create(&js, ended, NULL, &e) != -EMFILE || js ||
 	    !strstr(e.text, "cannot watch the processes"))
 		return 3;
+	setrlimit(RLIMIT_NOFILE, &usual); /* for what looks for leaks at the end */
 	return 0;
 }
 

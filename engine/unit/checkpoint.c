@@ -1,0 +1,929 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/unit/internal.h"
+
+void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
+{
+	struct inode_id dir;
+	char name[NAME_MAX + 1];
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		dir = cp->target.dir_id;
+		memcpy(name, cp->target.name, sizeof(name));
+	}
+	if (cp->units->name)
+		cp->units->name(cp->units->name_arg, &dir, name, buf, size);
+	else
+		snprintf(buf, size, "%s", name);
+}
+
+/* --- the table --- */
+
+/* Lock held. */
+static struct checkpoint *find(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct list *l;
+
+	for (l = us->checkpoints.prev; l != &us->checkpoints; l = l->prev) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->visible && same_inode(&cp->target.dir_id, dir) &&
+		    !strcmp(cp->target.name, name))
+			return cp;
+	}
+	return NULL;
+}
+
+struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir, const char *name)
+{
+	LOCK_SCOPE(&us->lock);
+	struct checkpoint *cp = find(us, dir, name);
+
+	if (cp)
+		cp->refs++;
+	return cp;
+}
+
+struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_id *id)
+{
+	struct list *l;
+
+	if (!atomic_load(&us->nr_checkpoints))
+		return NULL;
+	LOCK_SCOPE(&us->lock);
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (same_inode(&cp->id, id)) {
+			cp->refs++;
+			return cp;
+		}
+	}
+	return NULL;
+}
+
+void checkpoint_get(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	cp->refs++;
+}
+
+static void free_events(struct checkpoint *cp)
+{
+	while (!list_empty(&cp->events)) {
+		struct event *e = container_of(cp->events.next, struct event, link);
+
+		list_del(&e->link);
+		free(e->path);
+		free(e);
+	}
+}
+
+static void free_participants(struct checkpoint *cp)
+{
+	while (!list_empty(&cp->participants)) {
+		struct participant *p =
+			container_of(cp->participants.next, struct participant, link);
+
+		list_del(&p->link);
+		jobs_unwatch(p->process);
+		process_put(p->process);
+		free(p);
+	}
+}
+
+void checkpoint_put(struct checkpoint *cp)
+{
+	if (!cp)
+		return;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (--cp->refs)
+			return;
+	}
+	free_events(cp);
+	free_participants(cp);
+	if (cp->target.dir >= 0)
+		close(cp->target.dir);
+	if (cp->fd >= 0)
+		close(cp->fd);
+	process_put(cp->maker);
+	free(cp->filed);
+	free(cp->path);
+	free(cp);
+}
+
+/* --- the beginning --- */
+
+/* @was: the directory that has the name, and must still have it in the end; NULL: nothing has. */
+static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
+{
+	struct units *us = cp->units;
+	struct backing *b = us->contents->backing;
+	struct statx stx;
+	int pin, err = backing_stat_at(b, cp->target.dir, cp->target.name, &stx);
+
+	if (!err && !was)
+		return -EEXIST;
+	if (err && (err != -ENOENT || was))
+		return err;
+	cp->replaces = was;
+	if (was)
+		cp->replaced = inode_id_of(was);
+	err = AS_CALLER(&cp->owner, backing_mkdir(b, cp->target.dir, cp->staging, mode));
+	creds_restore();
+	if (err)
+		return err;
+	pin = backing_pin(b, cp->target.dir, cp->staging);
+	err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+	if (!err) {
+		cp->id = inode_id_of(&stx);
+		cp->fd = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+		if (cp->fd <
+		    0) /* its mode is not for the daemon: a pin does for all but the lock */
+			cp->fd = take_fd(&pin);
+		else
+			backing_lock(b, cp->fd, false);
+	}
+	if (pin >= 0)
+		close(pin);
+	if (err)
+		backing_unlink(b, cp->target.dir, cp->staging, true);
+	return err;
+}
+
+int checkpoint_make(struct units *us, const struct caller *c, struct process *p, int dir,
+		    const struct inode_id *dir_id, const char *name, mode_t mode,
+		    const struct statx *was, struct checkpoint **out)
+{
+	struct checkpoint *cp = calloc(1, sizeof(*cp));
+	int err;
+
+	*out = NULL;
+	if (!cp)
+		return -ENOMEM;
+	cp->units = us;
+	cp->owner = *c;
+	cp->refs = 1;
+	cp->fd = -1;
+	cp->done = -1;
+	cp->opened_ns = cp->changed_ns = clock_mono_ns();
+	list_init(&cp->link);
+	list_init(&cp->events);
+	list_init(&cp->participants);
+	cp->maker = process_get(p);
+	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
+	cp->target.dir_id = *dir_id;
+	cp->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	err = cp->target.dir < 0 ? -errno : units_new_id(cp->staging);
+	if (!err)
+		err = stage(cp, mode, was);
+	if (err)
+		checkpoint_put(cp);
+	else
+		*out = cp;
+	return err;
+}
+
+int checkpoint_show(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	LOCK_SCOPE(&us->lock);
+
+	if (find(us, &cp->target.dir_id, cp->target.name))
+		return -EEXIST; /* somebody was quicker */
+	cp->visible = true;
+	list_append(&us->checkpoints, &cp->link);
+	atomic_fetch_add(&us->nr_checkpoints, 1);
+	cp->refs++; /* the list's; the first is the caller's */
+	return 0;
+}
+
+int checkpoint_begin(struct units *us, const struct caller *c, struct process *p, int dir,
+		     const struct inode_id *dir_id, const char *name, mode_t mode,
+		     struct checkpoint **out)
+{
+	int err = checkpoint_make(us, c, p, dir, dir_id, name, mode, NULL, out);
+
+	if (err)
+		return err;
+	err = checkpoint_show(*out);
+	if (!err)
+		return 0;
+	backing_unlink(us->contents->backing, dir, (*out)->staging, true);
+	checkpoint_put(*out);
+	*out = NULL;
+	return err;
+}
+
+/* --- changes --- */
+
+/* Lock held. */
+static struct participant *participant_of(struct checkpoint *cp, const struct process *p)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (part->process == p)
+			return part;
+	}
+	return NULL;
+}
+
+/* Lock held. Is anybody left who may write to it? Of whom nothing is seen it is not known. */
+static bool has_live_participant(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (!part->ended && part->process->visible)
+			return true;
+	}
+	return false;
+}
+
+/* Lock held, dropped while it waits for a publish that is under way. */
+static int hold_still(struct checkpoint *cp)
+{
+	int err = 0;
+
+	while (!err && cp->state == GENERATION_PUBLISHING)
+		err = units_wait(cp->units);
+	if (err)
+		return err;
+	switch (cp->state) {
+	case GENERATION_OPEN:
+	case GENERATION_SEALED:
+		return 0;
+	case GENERATION_FAILED:
+		return cp->err;
+	default:
+		return -EEXIST;
+	}
+}
+
+/* Lock held. It is changed: what was its end before is none. */
+static void change(struct checkpoint *cp)
+{
+	cp->state = GENERATION_OPEN;
+	cp->changed_ns = clock_mono_ns();
+}
+
+int checkpoint_enter(struct checkpoint *cp, struct process *p)
+{
+	struct units *us = cp->units;
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	bool busy;
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		err = hold_still(cp);
+		busy = !err && p && !job_same(p, cp->maker) && has_live_participant(cp);
+		if (!err && !busy) {
+			cp->nr_changing++;
+			change(cp);
+		}
+	}
+	if (!busy)
+		return err;
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_BUSY, path, cp->maker->key, p->key);
+	failures_add(us->failures, cp->owner.uid, "save", path, EBUSY, text);
+	return -EBUSY;
+}
+
+void checkpoint_leave(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	cp->nr_changing--;
+	cp->changed_ns = clock_mono_ns();
+	pthread_cond_signal(&cp->units->commits);
+}
+
+int checkpoint_join(struct checkpoint *cp, struct process *p)
+{
+	struct participant *part = calloc(1, sizeof(*part));
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (!part || participant_of(cp, p)) {
+			free(part);
+			return part ? 0 : -ENOMEM;
+		}
+		process_get(p);
+		part->process = p;
+		list_append(&cp->participants, &part->link);
+	}
+	jobs_watch(p);
+	return 0;
+}
+
+struct process *units_process(struct units *us, const struct caller *c)
+{
+	creds_restore(); /* what may be read of it is the daemon's right */
+	return jobs_process(us->jobs, c->pid, c->uid, us->given_up);
+}
+
+/* --- its files that are durable --- */
+
+void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
+{
+	LOCK_SCOPE(&cp->units->lock);
+
+	if (cp->nr_filed == cp->filed_room) {
+		size_t room = cp->filed_room ? 2 * cp->filed_room : 16;
+		struct filed *more = realloc(cp->filed, room * sizeof(*more));
+
+		if (!more)
+			return; /* then it is read again */
+		cp->filed = more;
+		cp->filed_room = room;
+	}
+	cp->filed[cp->nr_filed] = *f;
+	cp->filed[cp->nr_filed].order = (uint32_t)cp->nr_filed;
+	cp->nr_filed++;
+}
+
+int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
+{
+	LOCK_SCOPE(&cp->units->lock);
+
+	*nr = cp->nr_filed;
+	*out = calloc(*nr + 1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	if (*nr)
+		memcpy(*out, cp->filed, *nr * sizeof(**out));
+	return 0;
+}
+
+/* --- what it is --- */
+
+/* An ordinary directory after all: it gets its name at once. */
+static int make_ordinary(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	int err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
+						       cp->target.dir, cp->target.name, 0));
+
+	creds_restore();
+	if (err)
+		return err;
+	backing_unlock(cp->fd);
+	LOCK_SCOPE(&cp->units->lock);
+	checkpoint_end(cp, GENERATION_DROPPED);
+	return -EEXIST;
+}
+
+static bool is_beside(void *checkpoint, const char *name)
+{
+	struct checkpoint *cp = checkpoint;
+	struct statx stx;
+
+	return !backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx);
+}
+
+/* The job's last one in this directory has a successor now: that is evidence for it. */
+static void tell_sibling(struct checkpoint *cp)
+{
+	struct list *l;
+
+	for (l = cp->link.prev; l != &cp->units->checkpoints; l = l->prev) {
+		struct checkpoint *o = container_of(l, struct checkpoint, link);
+
+		if (o->rule == cp->rule && job_same(o->maker, cp->maker) &&
+		    same_inode(&o->target.dir_id, &cp->target.dir_id))
+			o->has_sibling = true;
+	}
+	pthread_cond_signal(&cp->units->commits);
+}
+
+int checkpoint_claim(struct checkpoint *cp, const char *rel)
+{
+	struct units *us = cp->units;
+	char path[PATH_MAX];
+	const struct rule *rule;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (cp->rule)
+			return 0;
+	}
+	checkpoint_path(cp, path, sizeof(path));
+	rule = rules_claim(us->rules, path, rel, is_beside, cp);
+	if (!rule)
+		return cp->inherits ? 0 : make_ordinary(cp);
+	LOCK_SCOPE(&us->lock);
+	if (!cp->rule) {
+		cp->rule = rule;
+		tell_sibling(cp);
+	}
+	return 0;
+}
+
+/* --- evidence --- */
+
+void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
+{
+	struct event *e = NULL;
+	struct list *l;
+
+	cp->changed_ns = clock_mono_ns();
+	list_for_each (l, &cp->events) {
+		e = container_of(l, struct event, link);
+		if (e->kind == kind && !strcmp(e->path, path))
+			return;
+	}
+	e = calloc(1, sizeof(*e));
+	if (e)
+		e->path = strdup(path);
+	if (!e || !e->path) {
+		free(e);
+		return; /* then other evidence has to do */
+	}
+	e->kind = kind;
+	e->rank = rank;
+	list_append(&cp->events, &e->link);
+	pthread_cond_signal(&cp->units->commits);
+}
+
+void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	checkpoint_event(cp, kind, path, -1);
+}
+
+void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
+			     const char *name)
+{
+	char path[NAME_MAX + 4];
+	struct list *l;
+
+	if (!atomic_load(&us->nr_checkpoints))
+		return;
+	snprintf(path, sizeof(path), "../%s", name);
+	LOCK_SCOPE(&us->lock);
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (same_inode(&cp->target.dir_id, dir))
+			checkpoint_event(cp, kind, path, -1);
+	}
+}
+
+/* Lock held. Its files that are still being written, closed or not. */
+static bool has_file(struct checkpoint *cp, bool only_open)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->units->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->checkpoint == cp && (!only_open || g->state == GENERATION_OPEN))
+			return true;
+	}
+	return false;
+}
+
+bool checkpoint_is_closed(struct checkpoint *cp)
+{
+	return !cp->nr_changing && !has_file(cp, true);
+}
+
+bool checkpoint_is_flushed(struct checkpoint *cp)
+{
+	return !cp->nr_changing && !has_file(cp, false);
+}
+
+/* Lock held. Have all who wrote to it ended, and well? */
+static bool all_exited_0(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *p = container_of(l, struct participant, link);
+
+		if (!p->ended || p->end.fate != WRITER_EXITED_OK)
+			return false;
+	}
+	return !list_empty(&cp->participants);
+}
+
+/* Lock held. The largest world that one of its writers knows; 0: none does. */
+static int world_of(struct checkpoint *cp)
+{
+	struct list *l;
+	int world = 0;
+
+	list_for_each (l, &cp->participants) {
+		struct process *p = container_of(l, struct participant, link)->process;
+
+		world = p->world > world ? p->world : world;
+	}
+	return world;
+}
+
+static bool is_quiet(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+
+	return clock_mono_ns() - cp->changed_ns >= us->quiet_ns ||
+	       (us->draining && all_exited_0(cp));
+}
+
+/* Lock held. Is a file of that path being written again? */
+static bool is_rewritten(struct checkpoint *cp, const char *path)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->units->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->checkpoint == cp && g->state == GENERATION_OPEN && !strcmp(g->rel, path))
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. An operation on a name that fits; @rank: and is that rank's, -1: of any. */
+static bool has_happened(struct checkpoint *cp, const struct evidence *ev, enum evidence_kind kind,
+			 int rank)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->events) {
+		struct event *e = container_of(l, struct event, link);
+		int whose = -1;
+
+		/* Where the name does not tell, who wrote it does. */
+		if (e->kind == kind && evidence_matches(ev, cp->target.name, e->path, &whose) &&
+		    (rank < 0 || (whose < 0 ? e->rank : whose) == rank) &&
+		    !(kind == EVIDENCE_CLOSE && is_rewritten(cp, e->path)))
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. */
+static bool every_rank(struct checkpoint *cp, const struct evidence *ev)
+{
+	int world = world_of(cp), rank;
+
+	if (world <= 1)
+		return has_happened(cp, ev, EVIDENCE_CLOSE, -1);
+	for (rank = 0; rank < world; rank++)
+		if (!has_happened(cp, ev, EVIDENCE_CLOSE, rank))
+			return false;
+	return true;
+}
+
+/* Lock held. */
+static bool holds(void *checkpoint, const struct evidence *ev)
+{
+	struct checkpoint *cp = checkpoint;
+
+	switch (ev->kind) {
+	case EVIDENCE_CLOSE:
+	case EVIDENCE_RENAME:
+	case EVIDENCE_UNLINK:
+		return has_happened(cp, ev, ev->kind, -1);
+	case EVIDENCE_FILE:
+		return has_happened(cp, ev, EVIDENCE_CLOSE, -1);
+	case EVIDENCE_EVERY_RANK:
+		return every_rank(cp, ev);
+	case EVIDENCE_ALL_CLOSED:
+		return checkpoint_is_closed(cp);
+	case EVIDENCE_NEXT_SIBLING:
+		return cp->has_sibling;
+	case EVIDENCE_EXITED_0:
+		return all_exited_0(cp);
+	case EVIDENCE_QUIET:
+		return is_quiet(cp);
+	case EVIDENCE_LONE:
+		return world_of(cp) <= 1;
+	case EVIDENCE_ASKED:
+		return cp->asked;
+	case NR_EVIDENCE_KINDS:
+		break;
+	}
+	return false;
+}
+
+/* Lock held. A change to a committed one that left what was there alone: its last close is its end. */
+static bool is_follow_up(const struct checkpoint *cp)
+{
+	return cp->follows && !cp->rewrites;
+}
+
+/* Lock held. Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
+void checkpoint_look_for_end(struct checkpoint *cp)
+{
+	int done;
+
+	if (cp->state != GENERATION_OPEN || !(cp->rule || cp->follows) || !checkpoint_is_closed(cp))
+		return;
+	done = cp->rule ? rule_ended(cp->rule, holds, cp) : -1;
+	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) && !(cp->follows && cp->asked))
+		return;
+	cp->done = done;
+	cp->closed_ns = clock_mono_ns();
+	cp->state = GENERATION_SEALED;
+	generations_hurry(cp);
+	pthread_cond_broadcast(&cp->units->changed);
+}
+
+void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (cp->state == GENERATION_SEALED)
+		snprintf(buf, size, "its end was seen; files of it are still being flushed");
+	else if (cp->state != GENERATION_OPEN)
+		snprintf(buf, size, "being committed");
+	else if (is_follow_up(cp))
+		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
+	else if (!cp->rule)
+		snprintf(buf, size, "no file is in it yet");
+	else
+		rule_missing(cp->rule, holds, cp, buf, size);
+}
+
+bool checkpoint_is_pending(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED ||
+	       cp->state == GENERATION_PUBLISHING;
+}
+
+int checkpoint_ask(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (!cp->rule && !cp->follows)
+		return -EPROTO;
+	cp->asked = true;
+	pthread_cond_signal(&cp->units->commits);
+	return 0;
+}
+
+/* --- the end --- */
+
+void checkpoint_end(struct checkpoint *cp, enum generation_state state)
+{
+	struct units *us = cp->units;
+	struct ended *e = history_add(&us->history);
+
+	cp->state = state;
+	cp->visible = false;
+	cp->ended_ns = clock_mono_ns();
+	memcpy(e->staging, cp->staging, sizeof(e->staging));
+	memcpy(e->name, cp->target.name, sizeof(e->name));
+	e->id = cp->id;
+	e->dir_id = cp->target.dir_id;
+	e->path = cp->path ? strdup(cp->path) : NULL;
+	e->reason = *cp->reason ? strdup(cp->reason) : NULL;
+	e->state = state;
+	e->uid = cp->owner.uid;
+	e->err = cp->err;
+	e->size = cp->size;
+	e->opened_ns = cp->opened_ns;
+	e->closed_ns = cp->closed_ns;
+	e->flushed_ns = cp->flushed_ns;
+	e->ended_ns = cp->ended_ns;
+	us->nr_committed += state == GENERATION_COMMITTED;
+	us->nr_failed += state == GENERATION_FAILED;
+	if (state != GENERATION_FAILED) { /* which calls in it must be told of */
+		list_del(&cp->link);
+		atomic_fetch_sub(&us->nr_checkpoints, 1);
+		cp->refs--;
+	}
+	pthread_cond_broadcast(&us->changed);
+	pthread_cond_signal(&us->commits);
+}
+
+void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
+{
+	struct units *us = cp->units;
+	char path[PATH_MAX];
+	bool first;
+
+	checkpoint_path(cp, path, sizeof(path));
+	{
+		LOCK_SCOPE(&us->lock);
+		first = cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED;
+		if (first || (cp->state == GENERATION_PUBLISHING && !cp->err)) {
+			cp->err = err;
+			snprintf(cp->reason, sizeof(cp->reason), "%s", reason);
+		}
+		if (first) {
+			free(cp->path);
+			cp->path = strdup(path);
+			checkpoint_end(cp, GENERATION_FAILED);
+		}
+	}
+	if (!first)
+		return;
+	failures_add(us->failures, cp->owner.uid, "checkpoint", path, -err, reason);
+	generations_fail(cp, err, reason);
+}
+
+/*
+ * Lock held, dropped while it waits. Nothing happens to it until checkpoint_let_go, or its end. 0, or
+ * as hold_still.
+ */
+static int hold(struct checkpoint *cp, enum generation_state *was)
+{
+	int err = hold_still(cp);
+
+	if (err)
+		return err;
+	*was = cp->state;
+	cp->state = GENERATION_PUBLISHING;
+	return 0;
+}
+
+bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state)
+{
+	char reason[MESSAGE_MAX];
+	int err;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		cp->state = state;
+		err = cp->err;
+		memcpy(reason, cp->reason, sizeof(reason));
+		pthread_cond_broadcast(&cp->units->changed);
+		pthread_cond_signal(&cp->units->commits);
+	}
+	if (err)
+		checkpoint_fail(cp, err, reason);
+	return err;
+}
+
+int checkpoint_remove(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	struct backing *b = us->contents->backing;
+	enum generation_state was = GENERATION_OPEN;
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		err = hold(cp, &was);
+	}
+	if (err)
+		return err;
+	err = AS_CALLER(&cp->owner, backing_unlink(b, cp->target.dir, cp->staging, true));
+	creds_restore();
+	if (err && err != -ENOENT) {
+		checkpoint_let_go(cp, was);
+		return err;
+	}
+	LOCK_SCOPE(&us->lock);
+	checkpoint_end(cp, GENERATION_DROPPED);
+	return 0;
+}
+
+int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
+		      const char *name)
+{
+	struct units *us = cp->units;
+	struct backing *b = us->contents->backing;
+	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), err;
+	enum generation_state was = GENERATION_OPEN;
+	{
+		LOCK_SCOPE(&us->lock);
+		err = copy < 0 ? -EMFILE : hold(cp, &was);
+	}
+	if (err) {
+		if (copy >= 0)
+			close(copy);
+		return err;
+	}
+	if (!same_inode(&cp->target.dir_id, dir_id)) {
+		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->staging, dir,
+							   cp->staging, 0));
+		creds_restore();
+	}
+	if (!err) {
+		LOCK_SCOPE(&us->lock);
+		int old = cp->target.dir;
+
+		cp->target.dir = copy;
+		copy = old;
+		cp->target.dir_id = *dir_id;
+		snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
+		cp->changed_ns = clock_mono_ns();
+		checkpoint_event(cp, EVIDENCE_RENAME, ".", -1);
+	}
+	close(copy);
+	checkpoint_let_go(cp, err ? was : GENERATION_OPEN);
+	return err;
+}
+
+/* Lock held. Referenced. */
+static struct checkpoint *one_open(struct units *us)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state == GENERATION_OPEN) {
+			cp->refs++;
+			return cp;
+		}
+	}
+	return NULL;
+}
+
+unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
+{
+	unsigned nr = 0;
+
+	for (;;) {
+		char text[MESSAGE_MAX], path[PATH_MAX], words[RULE_WORDS_MAX];
+		struct checkpoint *cp;
+		{
+			LOCK_SCOPE(&us->lock);
+			cp = one_open(us);
+		}
+		if (!cp)
+			return nr;
+		if (cp->rule || checkpoint_remove(cp)) {
+			checkpoint_path(cp, path, sizeof(path));
+			checkpoint_missing(cp, words, sizeof(words));
+			MESSAGE(text, CHECKPOINT_LEFT, path, mountpoint, words, cp->staging);
+			checkpoint_fail(cp, -ECANCELED, text);
+			nr++;
+		}
+		checkpoint_put(cp);
+	}
+}
+
+/* --- processes --- */
+
+/* Lock held. Its end, if it is a participant of one whose own end was not seen yet. */
+static bool note_end(struct checkpoint *cp, const struct process *p, struct writer_end end)
+{
+	struct participant *part = participant_of(cp, p);
+
+	if (!part || part->ended)
+		return false;
+	part->ended = true;
+	part->end = end;
+	return cp->state == GENERATION_OPEN && end.fate == WRITER_DIED;
+}
+
+/* Lock held. Referenced: one that fails by the end of @p. */
+static struct checkpoint *next_victim(struct units *us, const struct process *p,
+				      struct writer_end end)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		checkpoint_look_for_end(cp); /* what it did before counts */
+		if (note_end(cp, p, end)) {
+			cp->refs++;
+			return cp;
+		}
+	}
+	return NULL;
+}
+
+void checkpoints_process_ended(void *units, const struct process *p, struct writer_end end)
+{
+	struct units *us = units;
+	struct checkpoint *cp;
+
+	do {
+		char text[MESSAGE_MAX], path[PATH_MAX];
+		{
+			LOCK_SCOPE(&us->lock);
+			cp = next_victim(us, p, end);
+			pthread_cond_signal(&us->commits);
+		}
+		if (!cp)
+			return;
+		checkpoint_path(cp, path, sizeof(path));
+		if (end.code < 0)
+			MESSAGE(text, CHECKPOINT_KILLED, path, (int)p->tgid, p->rank, -end.code,
+				strsignal(-end.code), path);
+		else
+			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, p->rank, end.code,
+				path);
+		checkpoint_fail(cp, -EIO, text);
+		checkpoint_put(cp);
+	} while (cp);
+}

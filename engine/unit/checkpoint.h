@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Units that are a directory tree (K1 with many entries): a checkpoint of many files.
+ *
+ * It is written into a staging directory, a hidden sibling of its target, in which its files and
+ * directories have their own names already. In the mount its name shows that directory (K5), before
+ * and after it is published, by one rename: so nothing of the publish can be seen there. Each regular
+ * file that is written in it is a generation of its own (unit.h), which is durable and digested, by
+ * its xattr, before the checkpoint is.
+ *
+ *   OPEN        may be changed. Without a rule it is provisional: its first file decides what it is
+ *   SEALED      its end was seen; a later change opens it again
+ *   PUBLISHING  is being decided and published (commit.c); a change waits for the end of that
+ *   COMMITTED   a directory of the backing, with a commit file
+ *   FAILED      the reason is known; hidden, kept in staging. Changes get its error
+ *   DROPPED     was removed by a program, superseded, or turned out to be an ordinary directory
+ *
+ * Guarded by the units' lock.
+ */
+#ifndef ENGINE_UNIT_CHECKPOINT_H
+#define ENGINE_UNIT_CHECKPOINT_H
+
+#include "engine/liveness/job.h"
+#include "engine/rule/rule.h"
+#include "engine/unit/unit.h"
+
+/* A process that writes to a checkpoint. */
+struct participant {
+	struct list link;
+	struct process *process; /* referenced, watched */
+	bool ended;
+	struct writer_end end;
+};
+
+/* An operation on a name that may be evidence of the end. */
+struct event {
+	struct list link;
+	enum evidence_kind kind;
+	char *path; /* relative to the checkpoint; beside it: "../NAME" */
+	int rank;   /* of who wrote that file; -1: unknown */
+};
+
+struct checkpoint {
+	struct units *units;	   /* const */
+	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
+	struct caller owner;	   /* const */
+	struct inode_id id;	   /* const: of its directory */
+	int fd;			   /* const: that directory; holds a lock on it (remains.c) */
+	struct process *maker;	   /* const: who began it, referenced */
+	/* units lock */
+	unsigned refs;
+	struct list link; /* units->checkpoints */
+	enum generation_state state;
+	struct target target;
+	bool visible;		  /* the name shows it */
+	bool replaces;		  /* something had the name when it was begun ... */
+	struct inode_id replaced; /* ... namely this */
+	const struct rule *rule;  /* NULL: provisional, or a change to a committed one */
+	bool inherits;		  /* const: it began with what the name had */
+	bool follows;		  /* const: and that was a committed one */
+	bool rewrites;		  /* a file that it inherited was written anew */
+	unsigned nr_changing;	  /* calls that change it right now */
+	struct list events, participants;
+	struct filed *filed; /* its files that are durable, in the order in which they became so */
+	size_t nr_filed, filed_room;
+	bool asked,
+		has_sibling; /* evidence: somebody asked for the commit; the job's next was begun */
+	int done;	     /* SEALED: the alternative of the rule that held */
+	uint64_t changed_ns; /* monotonic, as the next ones: the last change */
+	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns;
+	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
+	uint64_t size;				 /* when it ended */
+	char *path;				 /* at its end, for people */
+	int err;				 /* FAILED: -errno */
+	char reason[MESSAGE_MAX];
+};
+
+/*
+ * Begins a checkpoint of @name in the directory @dir, as @c, who is @p: makes its staging directory
+ * with @mode and shows it. 0 and a reference, or -errno: -EEXIST: the name is taken.
+ */
+int checkpoint_begin(struct units *us, const struct caller *c, struct process *p, int dir,
+		     const struct inode_id *dir_id, const char *name, mode_t mode,
+		     struct checkpoint **out);
+
+/*
+ * The same of the directory that has the name, with everything in it; @committed: it has a commit file.
+ * -EEXIST: that was begun by somebody else.
+ */
+int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
+		       const struct inode_id *dir_id, const char *name, bool committed,
+		       struct checkpoint **out);
+
+/*
+ * Before the file @name in its directory @dir is written: it may be the same as one of what it inherited
+ * from. It becomes a copy of that, or @empty. 0 or -errno.
+ */
+int checkpoint_unshare(struct checkpoint *cp, int dir, const char *name, bool empty);
+
+/* The same of that at the path @rel in it; nothing, if there is none. */
+int checkpoint_unshare_at(struct checkpoint *cp, const char *rel, bool empty);
+void checkpoint_get(struct checkpoint *cp);
+void checkpoint_put(struct checkpoint *cp); /* NULL is no harm */
+
+/* The one that a name shows, referenced, or NULL. */
+struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir, const char *name);
+
+/*
+ * That whose staging directory is inode @id, referenced, or NULL; also one that has failed. Cheap when
+ * there is none at all. May be called with locks that rank before the units'.
+ */
+struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_id *id);
+
+/*
+ * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave when
+ * that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a live job has
+ * it, and @p is of another. -EINTR; or the error that it failed with.
+ */
+int checkpoint_enter(struct checkpoint *cp, struct process *p);
+void checkpoint_leave(struct checkpoint *cp);
+
+/* @p is going to write to it: its end is watched until that of the checkpoint was seen. 0 or -errno. */
+int checkpoint_join(struct checkpoint *cp, struct process *p);
+
+/*
+ * Before the first file, at @rel, is made in it: what is it? Between enter and leave. 0: its rule is
+ * known. -EEXIST: an ordinary directory, which now has its name on the backing. Else -errno.
+ */
+int checkpoint_claim(struct checkpoint *cp, const char *rel);
+
+/* A program has done @kind to @path, relative to it. Lock held. */
+void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
+
+/* The same, after the call, for who does not hold the lock. */
+void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path);
+
+/* A name beside them was closed, renamed or removed: evidence for those in @dir. */
+void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
+			     const char *name);
+
+/* Fails it: it is hidden, its files' cache is freed. Without locks. No effect once its end was seen... */
+void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
+
+/* A program removes its name, which is empty or not wanted any more: staging goes. 0, -EEXIST as above. */
+int checkpoint_remove(struct checkpoint *cp);
+
+/*
+ * A program gives it another name, which is free, or an empty directory's. -EEXIST: it is published by
+ * now. Else 0 or -errno.
+ */
+int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
+		      const char *name);
+
+/* The process of thread @tid, who calls; referenced. NULL without memory. */
+struct process *units_process(struct units *us, const struct caller *c);
+
+/*
+ * The mount at @mountpoint ends: those whose end was not seen fail, those in which nothing is go. How many
+ * failed.
+ */
+unsigned checkpoints_leave_open(struct units *us, const char *mountpoint);
+
+/* Not committed yet, and not failed? */
+bool checkpoint_is_pending(struct checkpoint *cp);
+
+/* Somebody asks for its commit. 0; -EPROTO: it has no files. */
+int checkpoint_ask(struct checkpoint *cp);
+
+/* What is missing for its end to be seen, for people. */
+void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size);
+
+/* --- for engine/unit --- */
+
+/* Lock held. Is every file of it closed; durable? */
+bool checkpoint_is_closed(struct checkpoint *cp);
+bool checkpoint_is_flushed(struct checkpoint *cp);
+
+/* The path of its target, for people and for its commit file. Lock not held. */
+void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
+
+/* Lock held. Its name shows what it was before. The list's reference stays where it has @failed. */
+void checkpoint_end(struct checkpoint *cp, enum generation_state state);
+
+void *committer_main(void *units);
+
+#endif

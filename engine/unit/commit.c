@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a checkpoint whose end was seen becomes one that is committed (DESIGN 4). In this order, so that
+ * at every crash instant the name shows the old checkpoint or the new one, whole:
+ *
+ *   its files are durable and digested			(O1: publish.c; what escaped that, here)
+ *   its directories are synced				(O2)
+ *   the commit file is written and synced, in staging	(O3)
+ *   the decision is recorded, write-once		(O4: a crash after this is redone by recover.c)
+ *   the staging directory gets its name, the parent is synced	(O5)
+ *
+ * What waits for the commit, pointers (O6) and removals (O7), is order.c's.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/log.h"
+#include "engine/flush/flush.h"
+#include "engine/format/commit.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/decision.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/replace.h"
+#include "engine/unit/rules.h"
+
+#define FIRST_PAUSE_NS	(10 * NSEC_PER_MSEC)
+#define MOST_PAUSE_NS	NSEC_PER_SEC
+#define DIGEST_THREADS	2
+#define WRITE_BUFFER	65536
+#define COMMIT_MODE	0644
+#define COMMIT_XXH3_MAX DIGEST_HEX
+
+/* Evaluates @expr as whoever began @cp; as the daemon if their rights are not enough. */
+#define AS_OWNER(cp, expr) \
+	({ \
+		int as_owner_ = AS_CALLER(&(cp)->owner, (expr)); \
+		creds_restore(); \
+		if (as_owner_ == -EACCES || as_owner_ == -EPERM) \
+			as_owner_ = (expr); \
+		as_owner_; \
+	})
+
+/* --- what is in it --- */
+
+/* Everything that the commit file will list; what one entry needs, allocated. */
+struct listing {
+	struct checkpoint *cp;
+	struct filed *filed; /* what is known of its files, by inode */
+	size_t nr_filed;
+	struct commit_entry *entries;
+	size_t nr, room;
+	uint64_t bytes, files;
+};
+
+static int add(struct listing *l, const struct commit_entry *entry)
+{
+	struct commit_entry *e;
+
+	if (l->nr == l->room) {
+		size_t room = l->room ? 2 * l->room : 64;
+		struct commit_entry *more = realloc(l->entries, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		l->entries = more;
+		l->room = room;
+	}
+	e = &l->entries[l->nr];
+	*e = *entry;
+	e->path = strdup(entry->path);
+	e->target = entry->target ? strdup(entry->target) : NULL;
+	if (!e->path || (entry->target && !e->target)) {
+		free((void *)e->path);
+		return -ENOMEM;
+	}
+	l->nr++;
+	return 0;
+}
+
+static void finish(struct listing *l)
+{
+	while (l->nr) {
+		struct commit_entry *e = &l->entries[--l->nr];
+
+		free((void *)e->path);
+		free((void *)e->target);
+	}
+	free(l->entries);
+	free(l->filed);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct commit_entry *)a)->path,
+		      ((const struct commit_entry *)b)->path);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct filed *x = a, *y = b;
+
+	if (x->id.ino != y->id.ino)
+		return x->id.ino < y->id.ino ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order; /* the last one counts */
+}
+
+/* What publish.c found out of the file that @stx is of, if that is still true. */
+static const struct filed *find_filed(const struct listing *l, const struct statx *stx)
+{
+	struct inode_id id = inode_id_of(stx);
+	uint64_t mtime_ns = (uint64_t)stx->stx_mtime.tv_sec * NSEC_PER_SEC + stx->stx_mtime.tv_nsec;
+	size_t lo = 0, hi = l->nr_filed;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (l->filed[mid].id.ino <= id.ino)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || !same_inode(&l->filed[lo - 1].id, &id) ||
+	    l->filed[lo - 1].size != stx->stx_size || l->filed[lo - 1].mtime_ns != mtime_ns)
+		return NULL;
+	return &l->filed[lo - 1];
+}
+
+struct opened {
+	struct backing *b;
+	int fd;
+};
+
+static ssize_t read_opened(void *opened, void *buf, size_t len, uint64_t off)
+{
+	struct opened *o = opened;
+
+	return backing_read(o->b, o->fd, buf, len, (off_t)off);
+}
+
+/* The digest that its xattr has, if that is of this size and time. */
+static bool recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX])
+{
+	char record[DIGEST_RECORD_MAX];
+	uint64_t size, mtime_ns;
+	ssize_t len = backing_getxattr(b, fd, DIGEST_XATTR, record, sizeof(record));
+
+	return len > 0 && !digest_record_parse(record, (size_t)len, hex, &size, &mtime_ns) &&
+	       size == stx->stx_size &&
+	       mtime_ns == (uint64_t)stx->stx_mtime.tv_sec * NSEC_PER_SEC + stx->stx_mtime.tv_nsec;
+}
+
+/* A file that came another way than through publish.c: made durable, and digested. */
+static int digest_now(struct listing *l, int dir, const char *name, const struct statx *stx,
+		      char hex[DIGEST_HEX])
+{
+	struct backing *b = l->cp->units->contents->backing;
+	struct opened o = {.b = b};
+	struct source src = {.read = read_opened, .arg = &o};
+	int pin = AS_OWNER(l->cp, backing_pin(b, dir, name)), err;
+
+	if (pin < 0)
+		return pin;
+	o.fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY));
+	close(pin);
+	if (o.fd < 0)
+		return o.fd;
+	err = backing_sync(b, o.fd, false);
+	if (!err && recorded(b, o.fd, stx, hex)) {
+		close(o.fd);
+		return 0;
+	}
+	if (!err)
+		err = digest_of_source(&src, stx->stx_size, DIGEST_THREADS, NULL, NULL, hex);
+	close(o.fd);
+	return err;
+}
+
+static int list_file(struct listing *l, int dir, const char *name, const char *rel,
+		     const struct statx *stx)
+{
+	const struct filed *f = find_filed(l, stx);
+	struct commit_entry e = {.kind = COMMIT_IS_FILE,
+				 .path = rel,
+				 .size = stx->stx_size,
+				 .node = l->cp->units->node,
+				 .rank = f ? f->rank : -1};
+	int err = 0;
+
+	if (f)
+		memcpy(e.xxh3, f->xxh3, sizeof(e.xxh3));
+	else
+		err = digest_now(l, dir, name, stx, e.xxh3);
+	l->bytes += stx->stx_size;
+	l->files++;
+	return err ? err : add(l, &e);
+}
+
+static int list_symlink(struct listing *l, int dir, const char *name, const char *rel)
+{
+	struct backing *b = l->cp->units->contents->backing;
+	char target[PATH_MAX];
+	int pin = AS_OWNER(l->cp, backing_pin(b, dir, name)), len;
+
+	if (pin < 0)
+		return pin;
+	len = backing_readlink(b, pin, target, sizeof(target) - 1);
+	close(pin);
+	if (len < 0)
+		return len;
+	target[len] = '\0';
+	return add(l, &(struct commit_entry){
+			      .kind = COMMIT_IS_SYMLINK, .path = rel, .target = target});
+}
+
+static int list_directory(struct listing *l, int pin, const char *rel);
+
+static int list_one(struct listing *l, int dir, const char *name, const char *rel)
+{
+	struct backing *b = l->cp->units->contents->backing;
+	struct statx stx;
+	int pin, err = AS_OWNER(l->cp, backing_stat_at(b, dir, name, &stx));
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (S_ISREG(stx.stx_mode))
+		return list_file(l, dir, name, rel, &stx);
+	if (S_ISLNK(stx.stx_mode))
+		return list_symlink(l, dir, name, rel);
+	if (!S_ISDIR(stx.stx_mode))
+		return 0; /* a socket, a device: nothing that could be kept */
+	pin = AS_OWNER(l->cp, backing_pin(b, dir, name));
+	if (pin < 0)
+		return pin;
+	err = list_directory(l, pin, rel);
+	close(pin);
+	return err;
+}
+
+/* All that is in a directory, which is synced after that. @rel: "" for the top. */
+static int list_directory(struct listing *l, int pin, const char *rel)
+{
+	struct backing *b = l->cp->units->contents->backing;
+	int fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY | O_DIRECTORY)), err = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	__cleanup_free char *path = malloc(COMMIT_PATH_MAX);
+	struct dirent *entry;
+	bool empty = true;
+
+	if (!d || !path) {
+		if (fd >= 0 && !d)
+			close(fd);
+		if (d)
+			closedir(d);
+		return fd < 0 ? fd : -ENOMEM;
+	}
+	while (!err && (entry = readdir(d))) {
+		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name))
+			continue;
+		empty = false;
+		if (snprintf(path, COMMIT_PATH_MAX, "%s%s%s", rel, *rel ? "/" : "",
+			     entry->d_name) >= COMMIT_PATH_MAX)
+			err = -ENAMETOOLONG;
+		else
+			err = list_one(l, dirfd(d), entry->d_name, path);
+	}
+	if (!err)
+		err = backing_sync(b, dirfd(d), false);
+	closedir(d);
+	if (!err && empty && *rel)
+		err = add(l, &(struct commit_entry){.kind = COMMIT_IS_DIRECTORY, .path = rel});
+	return err;
+}
+
+/* --- the commit file --- */
+
+struct file_writer {
+	struct backing *b;
+	int fd;
+	off_t off;
+	size_t len;
+	char buf[WRITE_BUFFER];
+};
+
+static int write_out(struct file_writer *f)
+{
+	ssize_t n = backing_write(f->b, f->fd, f->buf, f->len, f->off, 0);
+
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < f->len)
+		return -ENOSPC;
+	f->off += n;
+	f->len = 0;
+	return 0;
+}
+
+static int write_some(void *file_writer, const void *data, size_t len)
+{
+	struct file_writer *f = file_writer;
+
+	while (len) {
+		size_t n = WRITE_BUFFER - f->len < len ? WRITE_BUFFER - f->len : len;
+		int err;
+
+		memcpy(f->buf + f->len, data, n);
+		f->len += n;
+		data = (const char *)data + n;
+		len -= n;
+		err = f->len == WRITE_BUFFER ? write_out(f) : 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int write_entries(struct listing *l, const struct commit_header *header,
+			 struct file_writer *f)
+{
+	struct commit_stats stats = {.node = l->cp->units->node,
+				     .bytes = l->bytes,
+				     .files = l->files,
+				     .seconds = (double)(clock_mono_ns() - l->cp->opened_ns) /
+						NSEC_PER_SEC};
+	struct commit_writer *w;
+	size_t i;
+	int err = commit_writer_create(&w, header, write_some, f);
+
+	if (err)
+		return err;
+	for (i = 0; !err && i < l->nr; i++)
+		err = commit_writer_add(w, &l->entries[i]);
+	if (!err)
+		err = commit_writer_add_stats(w, &stats);
+	if (!err)
+		err = commit_writer_end(w);
+	commit_writer_destroy(w);
+	return err ? err : write_out(f);
+}
+
+/* (O3) */
+static int write_commit_file(struct listing *l, const struct commit_header *header)
+{
+	struct checkpoint *cp = l->cp;
+	struct backing *b = cp->units->contents->backing;
+	__cleanup_free struct file_writer *f = malloc(sizeof(*f));
+	bool created;
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	*f = (struct file_writer){.b = b};
+	err = AS_OWNER(cp, backing_unlink(b, cp->fd, COMMIT_FILE, false)); /* of an earlier try */
+	if (err && err != -ENOENT)
+		return err;
+	f->fd = AS_OWNER(
+		cp, backing_create(b, cp->fd, COMMIT_FILE, O_RDWR | O_EXCL, COMMIT_MODE, &created));
+	if (f->fd < 0)
+		return f->fd;
+	err = write_entries(l, header, f);
+	if (!err)
+		err = backing_sync(b, f->fd, false);
+	close(f->fd);
+	return err;
+}
+
+/* The commit file is no change that a program made. */
+static int put_into_staging(struct listing *l, const struct commit_header *header)
+{
+	struct checkpoint *cp = l->cp;
+	struct backing *b = cp->units->contents->backing;
+	struct statx stx;
+	int err = backing_stat(b, cp->fd, &stx);
+
+	if (!err)
+		err = write_commit_file(l, header);
+	if (!err) {
+		struct timespec times[2] = {
+			{.tv_nsec = UTIME_OMIT},
+			{.tv_sec = stx.stx_mtime.tv_sec, .tv_nsec = stx.stx_mtime.tv_nsec},
+		};
+
+		err = AS_OWNER(cp, backing_utimens(b, cp->fd, times));
+	}
+	return err ? err : backing_sync(b, cp->fd, false);
+}
+
+/* --- its place among those beside it --- */
+
+static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t off)
+{
+	return read_opened(opened, buf, len, off);
+}
+
+/* Of the unit @name in @dir; 0: it has none. */
+static uint64_t sequence_of(struct checkpoint *cp, int dir, const char *name)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct opened o = {.b = b, .fd = -1};
+	struct source src = {.read = read_header_bytes, .arg = &o};
+	struct commit_header h;
+	struct error e;
+	uint64_t sequence = 0;
+	int unit = AS_OWNER(cp, backing_pin(b, dir, name)), pin;
+
+	pin = unit < 0 ? unit : AS_OWNER(cp, backing_pin(b, unit, COMMIT_FILE));
+	if (pin >= 0)
+		o.fd = AS_OWNER(cp, backing_reopen(b, pin, O_RDONLY));
+	if (o.fd >= 0 && !commit_read_header(&src, name, &h, &e))
+		sequence = h.sequence;
+	if (o.fd >= 0)
+		close(o.fd);
+	if (pin >= 0)
+		close(pin);
+	if (unit >= 0)
+		close(unit);
+	return sequence;
+}
+
+/* The largest that can be seen beside it. */
+static uint64_t last_sequence(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	int fd = AS_OWNER(cp, backing_reopen(b, cp->target.dir, O_RDONLY | O_DIRECTORY));
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	uint64_t last = 0, one;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while ((entry = readdir(d))) {
+		if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+			continue;
+		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name))
+			continue;
+		one = sequence_of(cp, dirfd(d), entry->d_name);
+		last = one > last ? one : last;
+	}
+	closedir(d);
+	return last;
+}
+
+static int fill_header(struct checkpoint *cp, const char *path, struct commit_header *h)
+{
+	struct list *l;
+	int world = 0;
+
+	memset(h, 0, sizeof(*h));
+	snprintf(h->unit, sizeof(h->unit), "%s", path);
+	snprintf(h->generation, sizeof(h->generation), "%s", cp->staging + strlen(STAGING_PREFIX));
+	snprintf(h->job, sizeof(h->job), "%s", cp->maker->key);
+	h->committed_ns = clock_wall_ns();
+	h->sequence = last_sequence(cp) + 1;
+	LOCK_SCOPE(&cp->units->lock);
+	list_for_each (l, &cp->participants) {
+		struct process *p = container_of(l, struct participant, link)->process;
+
+		world = p->world > world ? p->world : world;
+	}
+	h->ranks = world ? (unsigned)world : 1;
+	h->nodes = 1;
+	if (cp->done >= 0)
+		rule_evidence(cp->rule, cp->done, h->done, sizeof(h->done));
+	else
+		snprintf(h->done, sizeof(h->done), "%s", cp->asked ? "asked" : "last close");
+	return 0;
+}
+
+/* --- all of it --- */
+
+/* For one that nobody changes any more. @step: what is being done, for the message. */
+static int commit(struct checkpoint *cp, const char *path, const char **step)
+{
+	struct units *us = cp->units;
+	struct listing l = {.cp = cp};
+	struct commit_header *header = malloc(sizeof(*header));
+	int err = header ? 0 : -ENOMEM;
+
+	*step = "listing its files";
+	if (!err)
+		err = checkpoint_take_filed(cp, &l.filed, &l.nr_filed);
+	if (!err) {
+		qsort(l.filed, l.nr_filed, sizeof(*l.filed), by_inode);
+		err = list_directory(&l, cp->fd, "");
+	}
+	if (!err && !l.files)
+		err = -ENODATA;
+	if (!err) {
+		qsort(l.entries, l.nr, sizeof(*l.entries), by_path);
+		LOCK_SCOPE(&us->lock);
+		cp->flushed_ns = clock_mono_ns();
+		cp->size = l.bytes;
+	}
+	if (!err)
+		err = fill_header(cp, path, header);
+	if (!err) {
+		*step = "writing its commit file";
+		err = put_into_staging(&l, header);
+	}
+	if (!err) {
+		*step = "recording the decision";
+		err = decision_record(cp, path);
+	}
+	if (!err) {
+		*step = "giving it its name";
+		err = replace_target(cp);
+	}
+	finish(&l);
+	free(header);
+	return err;
+}
+
+static bool try_again(struct checkpoint *cp, int err)
+{
+	struct units *us = cp->units;
+	uint64_t now = clock_mono_ns(), patience = flush_patience_ns(err, us->retry_ns);
+
+	if (!flush_error_may_pass(err) || us->ending)
+		return false;
+	LOCK_SCOPE(&us->lock);
+	if (!cp->failing_ns) {
+		cp->failing_ns = now;
+		cp->pause_ns = FIRST_PAUSE_NS;
+	} else if (now - cp->failing_ns > patience) {
+		return false;
+	}
+	cp->again_ns = now + cp->pause_ns;
+	cp->pause_ns = cp->pause_ns < MOST_PAUSE_NS ? cp->pause_ns * 2 : MOST_PAUSE_NS;
+	return true;
+}
+
+/* @cp is in GENERATION_PUBLISHING, which is this thread's alone. */
+static void work_on(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	char path[PATH_MAX], text[MESSAGE_MAX];
+	const char *step = "";
+	int err;
+
+	checkpoint_path(cp, path, sizeof(path));
+	err = commit(cp, path, &step);
+	if (!err) {
+		{
+			LOCK_SCOPE(&us->lock);
+			free(cp->path);
+			cp->path = strdup(path);
+			cp->err = 0; /* what became of its job meanwhile comes too late */
+			cp->reason[0] = '\0';
+			checkpoint_end(cp, GENERATION_COMMITTED);
+		}
+		backing_unlock(cp->fd);
+		decision_forget(cp);
+		log_debug("'%s' is committed", path);
+		return;
+	}
+	if (!us->ending && !try_again(cp, err)) {
+		if (err == -EBUSY)
+			MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
+		else
+			MESSAGE(text, COMMIT_FAILED, path, step, strerror(-err), path);
+		checkpoint_fail(cp, err, text);
+	}
+	checkpoint_let_go(cp, GENERATION_SEALED);
+}
+
+/* Lock held. Is one that ended before it, in the same directory, still to be committed? */
+static bool must_wait(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->units->checkpoints) {
+		struct checkpoint *o = container_of(l, struct checkpoint, link);
+
+		if (o == cp || !same_inode(&o->target.dir_id, &cp->target.dir_id))
+			continue;
+		if (o->state == GENERATION_PUBLISHING ||
+		    (o->state == GENERATION_SEALED && o->closed_ns < cp->closed_ns))
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. The next one to commit, or NULL. */
+static struct checkpoint *choose(struct units *us)
+{
+	uint64_t now = clock_mono_ns();
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		checkpoint_look_for_end(cp);
+		if (cp->state == GENERATION_SEALED && cp->again_ns <= now &&
+		    checkpoint_is_flushed(cp) && !must_wait(cp))
+			return cp;
+	}
+	return NULL;
+}
+
+void *committer_main(void *units)
+{
+	struct units *us = units;
+
+	pthread_mutex_lock(&us->lock);
+	while (!us->ending) {
+		struct checkpoint *cp = choose(us);
+
+		if (!cp) {
+			units_wait_for_commits(us);
+			continue;
+		}
+		cp->state = GENERATION_PUBLISHING;
+		cp->refs++;
+		pthread_mutex_unlock(&us->lock);
+		work_on(cp);
+		checkpoint_put(cp);
+		pthread_mutex_lock(&us->lock);
+	}
+	pthread_mutex_unlock(&us->lock);
+	return NULL;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/recover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/unit/decision.h"
+#include "engine/unit/replace.h"
+#include "engine/unit/rules.h"
+
+/* The directory that @path is in, from the top on, one name at a time; @name: its last component. */
+static int walk(struct backing *b, const char *path, const char **name)
+{
+	int dir = fcntl(b->root_fd, F_DUPFD_CLOEXEC, 0);
+
+	while (dir >= 0 && strchr(path, '/')) {
+		size_t len = strcspn(path, "/");
+		char one[NAME_MAX + 1];
+		int next;
+
+		memcpy(one, path, len);
+		one[len] = '\0';
+		next = backing_pin(b, dir, one);
+		close(dir);
+		dir = next;
+		path += len + 1;
+	}
+	*name = path;
+	return dir;
+}
+
+/* Who lives holds a lock on its staging directory. -EBUSY: somebody does. @owner: whose it is. */
+static int lock_staging(struct backing *b, int dir, const char *staging, struct caller *owner)
+{
+	struct statx stx;
+	int pin = backing_pin(b, dir, staging), fd, err;
+
+	if (pin < 0)
+		return pin;
+	err = backing_stat(b, pin, &stx);
+	fd = err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	close(pin);
+	if (fd < 0)
+		return fd;
+	owner->gid = stx.stx_gid;
+	if (stx.stx_uid != owner->uid)
+		err = -EPERM; /* a decision counts only for what its owner has staged */
+	else
+		err = backing_lock(b, fd, true);
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+/* -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. */
+static int redo(const struct recovery *r, struct caller *owner, const char *id,
+		const struct decision *d)
+{
+	struct backing *b = r->backing;
+	char staging[STAGING_MAX];
+	const char *name;
+	bool trashed = false;
+	int dir = walk(b, d->unit, &name), fd, err;
+
+	if (dir < 0)
+		return dir;
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id);
+	fd = lock_staging(b, dir, staging, owner);
+	if (fd < 0 && fd != -ENOENT) {
+		close(dir);
+		return fd == -EBUSY ? -EAGAIN : fd;
+	}
+	err = replace_place(
+		&(struct placement){
+			.backing = b,
+			.owner = owner,
+			.dir = dir,
+			.staging = staging,
+			.name = name,
+			.replaces = d->replaces,
+			.ino = d->ino,
+			.btime_ns = d->btime_ns,
+		},
+		&trashed);
+	if (!err && trashed)
+		r->trashed(r->arg, owner, dir, id);
+	if (fd >= 0)
+		close(fd);
+	close(dir);
+	return err;
+}
+
+static int recover_one(void *recovery, uid_t uid, const char *gen)
+{
+	const struct recovery *r = recovery;
+	struct caller owner = {.uid = uid, .gid = uid};
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
+	__cleanup_free struct decision *d = malloc(sizeof(*d));
+	char staging[STAGING_MAX];
+	ssize_t len;
+	int err;
+
+	if (!text || !d)
+		return -ENOMEM;
+	len = r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX);
+	if (len < 0 || decision_parse(text, (size_t)len, d) || !d->commit)
+		return 0; /* nothing was decided: what is staged is fsck's */
+	err = redo(r, &owner, gen, d);
+	if (err == -EAGAIN)
+		return 0;
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, gen);
+	if (err != -ENOENT) /* else it has been there, and was removed since */
+		r->redone(r->arg, &owner, d->unit, staging, err);
+	if (!err || err == -ENOENT || err == -EBUSY)
+		r->coord->forget(r->coord_arg, &owner, gen);
+	return 0;
+}
+
+int recover_decided(const struct recovery *r)
+{
+	return r->coord->list(r->coord_arg, recover_one, (void *)r);
+}

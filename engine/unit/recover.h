@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a crash left undone of checkpoints whose commit was decided: at mount, and by fsck. Nothing that
+ * was not decided is touched. Every step may itself be interrupted, and is done again then.
+ */
+#ifndef ENGINE_UNIT_RECOVER_H
+#define ENGINE_UNIT_RECOVER_H
+
+#include "engine/unit/unit.h"
+
+struct recovery {
+	struct backing *backing;
+	const struct coord_ops *coord;
+	void *coord_arg;
+	/* Told of each: @err 0: it has its name now; -EBUSY: that is another's; else why it has to wait. */
+	void (*redone)(void *arg, const struct caller *owner, const char *unit, const char *staging,
+		       int err);
+	/* What had the name awaits removal as the trash of @id in @dir. */
+	void (*trashed)(void *arg, const struct caller *owner, int dir, const char *id);
+	void *arg;
+};
+
+/* 0, or the first -errno of what could not be looked at; all the rest is done. */
+int recover_decided(const struct recovery *r);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/trash.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/log.h"
+#include "engine/unit/internal.h"
+
+struct trash {
+	struct list link;
+	struct caller owner;
+	int dir;
+	char name[STAGING_MAX + 8];
+};
+
+static bool same_device(struct backing *b, int dir, const struct statx *stx)
+{
+	struct statx top;
+
+	return !backing_stat(b, dir, &top) && top.stx_dev_major == stx->stx_dev_major &&
+	       top.stx_dev_minor == stx->stx_dev_minor;
+}
+
+/* All that is in the directory @fd, which is taken over. */
+static int clear(struct backing *b, int fd)
+{
+	DIR *d = fdopendir(fd);
+	struct dirent *entry;
+	int first = 0;
+
+	if (!d) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while ((entry = readdir(d))) {
+		int err;
+
+		if (!backing_name_ok(entry->d_name))
+			continue;
+		err = trash_remove(b, dirfd(d), entry->d_name);
+		first = first ? first : err;
+	}
+	closedir(d);
+	return first;
+}
+
+int trash_remove(struct backing *b, int dir, const char *name)
+{
+	struct statx stx;
+	int pin, fd, err = backing_stat_at(b, dir, name, &stx);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (!S_ISDIR(stx.stx_mode))
+		return backing_unlink(b, dir, name, false);
+	if (!same_device(b, dir, &stx))
+		return -EXDEV;
+	pin = backing_pin(b, dir, name);
+	if (pin < 0)
+		return pin;
+	fd = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	close(pin);
+	err = fd < 0 ? fd : clear(b, fd);
+	return err ? err : backing_unlink(b, dir, name, true);
+}
+
+void trash_empty_later(struct units *us, const struct caller *owner, int dir, const char *id)
+{
+	struct trash *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return; /* fsck will find it */
+	t->owner = *owner;
+	t->dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	snprintf(t->name, sizeof(t->name), "%s%s", TRASH_PREFIX, id);
+	LOCK_SCOPE(&us->lock);
+	list_append(&us->trash, &t->link);
+	pthread_cond_signal(&us->trashed);
+}
+
+static void empty(struct units *us, struct trash *t)
+{
+	struct backing *b = us->contents->backing;
+	int err = AS_CALLER(&t->owner, trash_remove(b, t->dir, t->name));
+
+	creds_restore();
+	if (err == -EACCES || err == -EPERM)
+		err = trash_remove(b, t->dir, t->name);
+	if (err)
+		log_warn("'%s' cannot be removed: %s. It was replaced or removed by its owner; "
+			 "`ckptfs fsck` clears it away",
+			 t->name, strerror(-err));
+	close(t->dir);
+	free(t);
+}
+
+void *trash_main(void *units)
+{
+	struct units *us = units;
+
+	pthread_mutex_lock(&us->lock);
+	for (;;) {
+		struct trash *t;
+
+		while (list_empty(&us->trash) && !us->ending)
+			pthread_cond_wait(&us->trashed, &us->lock);
+		if (list_empty(&us->trash))
+			break;
+		t = container_of(us->trash.next, struct trash, link);
+		list_del(&t->link);
+		pthread_mutex_unlock(&us->lock);
+		empty(us, t);
+		pthread_mutex_lock(&us->lock);
+	}
+	pthread_mutex_unlock(&us->lock);
+	return NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What awaits removal: PARENT/.ckptfs-trash-<id>, a file or a directory tree, hidden in the mount. It
+ * is removed by a thread of its own, since that may take long; what a crash leaves is fsck's.
+ */
+#ifndef ENGINE_UNIT_TRASH_H
+#define ENGINE_UNIT_TRASH_H
+
+#include "engine/unit/unit.h"
+
+#define TRASH_PREFIX ".ckptfs-trash-"
+
+/* Has the trash of @id (32 hex digits) in @dir removed, soon, as @owner. */
+void trash_empty_later(struct units *us, const struct caller *owner, int dir, const char *id);
+
+/*
+ * Removes @name in @dir with all that is in it, as whoever this thread acts for; symbolic links are not
+ * followed, other filesystems not entered. 0 or the first -errno; the rest is removed all the same.
+ */
+int trash_remove(struct backing *b, int dir, const char *name);
+
+void *trash_main(void *units);
+
+#endif

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+
+int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		 struct inside *in)
+{
+	int err;
+
+	in->checkpoint = tree_checkpoint(fs->tree, dir, name, in->rel, sizeof(in->rel));
+	if (!in->checkpoint)
+		return 0;
+	in->process = units_process(fs->engine->units, c);
+	err = in->process ? checkpoint_enter(in->checkpoint, in->process) : -ENOMEM;
+	if (!err)
+		return 1;
+	process_put(in->process);
+	checkpoint_put(in->checkpoint);
+	in->checkpoint = NULL;
+	return err == -EEXIST ? 0 : err;
+}
+
+void inside_leave(struct inside *in)
+{
+	if (!in->checkpoint)
+		return;
+	checkpoint_leave(in->checkpoint);
+	process_put(in->process);
+	checkpoint_put(in->checkpoint);
+	in->checkpoint = NULL;
+}
+
+/* --- changes to what is a unit already, or is shown to be one --- */
+
+#define CHAIN_MAX 64
+
+/* A directory above a name, and where that is. */
+struct link {
+	struct node *node; /* referenced */
+	struct node *dir;  /* referenced: the one that it is in */
+	char name[NAME_MAX + 1];
+};
+
+/* The directories above, innermost first, that are not the top of the backing. Their number. */
+static size_t chain_of(struct fs *fs, struct node *dir, struct link chain[CHAIN_MAX])
+{
+	struct node *n = dir, *above;
+	size_t nr = 0;
+
+	while (nr < CHAIN_MAX && n->id != NODE_ROOT &&
+	       tree_place(fs->tree, n, &above, chain[nr].name)) {
+		chain[nr].node = n;
+		chain[nr].dir = above;
+		n = above;
+		nr++;
+	}
+	return nr;
+}
+
+static void chain_put(struct fs *fs, struct link *chain, size_t nr)
+{
+	while (nr--)
+		node_put(fs->tree, chain[nr].dir);
+}
+
+static bool has_commit_file(struct fs *fs, struct node *n)
+{
+	struct node_fd nf;
+	struct statx stx;
+	bool has;
+
+	if (tree_fd(fs->tree, n, &nf))
+		return false;
+	has = !backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
+	tree_fd_put(fs->tree, &nf);
+	return has;
+}
+
+struct beside {
+	struct fs *fs;
+	struct node *dir;
+};
+
+static bool is_beside(void *beside, const char *name)
+{
+	struct beside *b = beside;
+	struct node_fd at;
+	struct statx stx;
+	bool is;
+
+	if (tree_fd(b->fs->tree, b->dir, &at))
+		return false;
+	is = !backing_stat_at(&b->fs->engine->backing, at.fd, name, &stx);
+	tree_fd_put(b->fs->tree, &at);
+	return is || save_has_name(b->fs, b->dir, name);
+}
+
+/* Does a file at @rel in the directory @l show it to be a unit? */
+static bool is_claimed(struct fs *fs, struct link *l, const char *rel)
+{
+	struct beside beside = {fs, l->dir};
+	char path[PATH_MAX];
+
+	tree_path(fs->tree, l->node->id, NULL, path, sizeof(path));
+	return rules_claim(fs->engine->rules, path, rel, is_beside, &beside);
+}
+
+/* The path of @name in the directory chain[0], from chain[i] on. */
+static bool rel_from(const struct link *chain, size_t i, const char *name, char *rel, size_t size)
+{
+	size_t len = 0;
+
+	rel[0] = '\0';
+	while (i-- > 0)
+		len += (size_t)snprintf(rel + len, len < size ? size - len : 0, "%s/",
+					chain[i].name);
+	len += (size_t)snprintf(rel + len, len < size ? size - len : 0, "%s", name);
+	return len < size;
+}
+
+/* Begins the generation that changes the directory @l. -ESTALE: it is found by its name now. */
+static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, bool committed,
+			   const char *rel, const char *opened, bool empty)
+{
+	struct inode_id dir_id = node_inode(l->dir);
+	struct process *p = units_process(fs->engine->units, c);
+	struct checkpoint *cp = NULL;
+	struct node_fd at;
+	int err = p ? tree_fd(fs->tree, l->dir, &at) : -ENOMEM;
+
+	if (!err) {
+		err = checkpoint_inherit(fs->engine->units, c, p, at.fd, &dir_id, l->name,
+					 committed, &cp);
+		tree_fd_put(fs->tree, &at);
+	}
+	if (!err)
+		err = checkpoint_claim(cp, rel);
+	if (!err)
+		err = checkpoint_join(cp, p);
+	if (!err && opened)
+		err = checkpoint_unshare_at(cp, rel, empty);
+	checkpoint_put(cp);
+	process_put(p);
+	return !err || err == -EEXIST ? -ESTALE : err;
+}
+
+int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		 bool is_file, bool opened, bool empty)
+{
+	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
+	char *rel = malloc(PATH_MAX);
+	size_t nr = chain && rel ? chain_of(fs, dir, chain) : 0, i;
+	int err = chain && rel ? 0 : -ENOMEM;
+
+	creds_restore();
+	for (i = nr; !err && i-- > 0;) {
+		bool committed = has_commit_file(fs, chain[i].node);
+
+		if (!rel_from(chain, i, name, rel, PATH_MAX))
+			break;
+		if (committed || (is_file && is_claimed(fs, &chain[i], rel)))
+			err = begin_change_of(fs, c, &chain[i], committed, rel,
+					      opened ? name : NULL, empty);
+	}
+	if (chain)
+		chain_put(fs, chain, nr);
+	free(chain);
+	free(rel);
+	return err;
+}
+
+int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
+		  int at, const char *name, mode_t mode, int flags, struct generation **g)
+{
+	struct backing *b = &fs->engine->backing;
+	struct inode_id dir_id = node_inode(dir);
+	struct statx stx;
+	bool created;
+	int fd, err = checkpoint_claim(in->checkpoint, in->rel);
+
+	if (!err)
+		err = checkpoint_join(in->checkpoint, in->process);
+	if (err)
+		return err;
+	err = backing_stat_at(b, at, name, &stx);
+	if (!err)
+		return flags & O_EXCL ? -EEXIST : -ESTALE; /* which the kernel opens instead */
+	if (err != -ENOENT)
+		return err;
+	fd = AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created));
+	creds_restore();
+	if (fd < 0)
+		return fd == -EEXIST ? -ESTALE : fd;
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	err = generation_begin_in(in->checkpoint, c, in->process->rank, &dir_id, name, in->rel, fd,
+				  false, g);
+	if (!err && !generation_open(*g, c->pid)) {
+		generation_put(*g);
+		*g = NULL;
+		err = -ESTALE;
+	}
+	return err;
+}
+
+/* Begins to write to a file of it that is closed and durable, in its place. */
+static int begin_again(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
+		       struct generation **g)
+{
+	struct node *dir = NULL;
+	struct inode_id dir_id;
+	char name[NAME_MAX + 1];
+	struct node_fd nf;
+	int fd, err;
+
+	if (!tree_place(fs->tree, n, &dir, name))
+		return -ESTALE;
+	dir_id = node_inode(dir);
+	node_put(fs->tree, dir);
+	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+	if (err)
+		return err;
+	creds_restore(); /* the kernel has asked whether the caller may */
+	fd = backing_reopen(&fs->engine->backing, nf.fd, O_RDWR);
+	tree_fd_put(fs->tree, &nf);
+	if (fd < 0)
+		return fd;
+	return generation_begin_in(in->checkpoint, c, in->process->rank, &dir_id, name, in->rel, fd,
+				   true, g);
+}
+
+/* -ESTALE: its name has another inode now. */
+static int make_own(struct fs *fs, struct inside *in, struct node *n, bool empty)
+{
+	struct statx stx;
+	struct node_fd nf;
+	int err;
+
+	if (!in->checkpoint->inherits)
+		return 0;
+	err = tree_fd(fs->tree, n, &nf);
+	if (err)
+		return err;
+	err = backing_stat(&fs->engine->backing, nf.fd, &stx);
+	tree_fd_put(fs->tree, &nf);
+	if (err || stx.stx_nlink < 2)
+		return err;
+	if (!empty && stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX))
+		return 0; /* changed in its place, then, in both */
+	err = checkpoint_unshare_at(in->checkpoint, in->rel, empty);
+	return err ? err : -ESTALE;
+}
+
+int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct node *n, int flags,
+		struct generation **g)
+{
+	struct inode_id id = node_inode(n);
+	int err = checkpoint_join(in->checkpoint, in->process);
+
+	if (!err)
+		err = make_own(fs, in, n, flags & O_TRUNC);
+	while (!err) {
+		*g = units_find_inode(fs->engine->units, &id);
+		if (!*g)
+			err = begin_again(fs, c, in, n, g);
+		if (err)
+			return err;
+		if (generation_open(*g, c->pid)) {
+			err = flags & O_TRUNC ? save_cut(*g) : 0;
+			if (!err)
+				return 0;
+			generation_released(*g);
+		} else {
+			err = generation_wait(*g); /* until it is durable */
+		}
+		generation_put(*g);
+		*g = NULL;
+	}
+	return err;
+}
+
+struct call {
+	struct fs *fs;
+	const struct caller *c;
+	const struct save_name *from, *to;
+	unsigned flags;
+};
+
+static int unlink_now(void *call)
+{
+	struct call *k = call;
+
+	return AS_CALLER(
+		k->c, backing_unlink(&k->fs->engine->backing, k->from->at, k->from->name, false));
+}
+
+static int rename_now(void *call)
+{
+	struct call *k = call;
+
+	return AS_CALLER(k->c, backing_rename(&k->fs->engine->backing, k->from->at, k->from->name,
+					      k->to->at, k->to->name, k->flags));
+}
+
+/* What is being written under a name of the backing, referenced, or NULL. */
+static struct generation *written_at(struct fs *fs, const struct save_name *n)
+{
+	struct inode_id id;
+	struct statx stx;
+
+	if (backing_stat_at(&fs->engine->backing, n->at, n->name, &stx))
+		return NULL;
+	id = inode_id_of(&stx);
+	return units_find_inode(fs->engine->units, &id);
+}
+
+/* @now, which takes the name @n away from what has it. */
+static int take_away(struct fs *fs, const struct save_name *n, int (*now)(void *call),
+		     struct call *call)
+{
+	struct generation *g = written_at(fs, n);
+	int err = g ? generation_unlink(g, now, call) : -EEXIST;
+
+	generation_put(g);
+	return err == -EEXIST ? now(call) : err;
+}
+
+int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
+		  const struct save_name *n)
+{
+	struct call call = {.fs = fs, .c = c, .from = n};
+	int err = take_away(fs, n, unlink_now, &call);
+
+	if (!err)
+		checkpoint_note(in->checkpoint, EVIDENCE_UNLINK, in->rel);
+	return err;
+}
+
+/* Both names are in one checkpoint, which was entered by @to. */
+static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
+{
+	const struct save_name *from = call->from, *to = call->to;
+	struct generation *g = written_at(fs, from);
+	struct inode_id dir = node_inode(to->dir);
+	int err = call->flags & RENAME_EXCHANGE ? rename_now(call)
+						: take_away(fs, to, rename_now, call);
+
+	if (!err && g)
+		generation_moved_in(g, &dir, to->name, to_in->rel);
+	generation_put(g);
+	if (err)
+		return err;
+	tree_moved(fs->tree, to->dir, to->name);
+	if (call->flags & RENAME_EXCHANGE)
+		tree_moved(fs->tree, from->dir, from->name);
+	checkpoint_note(to_in->checkpoint, EVIDENCE_RENAME, to_in->rel);
+	return 0;
+}
+
+/* Something from elsewhere becomes a part of a checkpoint. */
+static int rename_into(struct fs *fs, struct inside *in, struct call *call)
+{
+	struct inode_id from_dir = node_inode(call->from->dir);
+	struct generation *g = units_find(fs->engine->units, &from_dir, call->from->name);
+	int err =
+		g && generation_is_open(g) ? -EXDEV : 0; /* it is copied, then, when it is closed */
+
+	generation_put(g);
+	if (!err && call->flags & RENAME_EXCHANGE)
+		err = -EXDEV;
+	if (!err)
+		err = units_settle_name(fs->engine->units, &from_dir, call->from->name);
+	if (!err)
+		err = save_data_first(fs, call->from);
+	if (!err)
+		err = checkpoint_claim(in->checkpoint, in->rel);
+	if (!err)
+		err = checkpoint_join(in->checkpoint, in->process);
+	if (!err)
+		err = take_away(fs, call->to, rename_now, call);
+	if (err)
+		return err == -EEXIST ? -ENOTSUP : err;
+	tree_moved(fs->tree, call->to->dir, call->to->name);
+	checkpoint_note(in->checkpoint, EVIDENCE_CLOSE, in->rel);
+	checkpoint_note(in->checkpoint, EVIDENCE_RENAME, in->rel);
+	return 0;
+}
+
+/* What has the new name of a checkpoint gives way only if it is an empty directory. */
+static int make_way(struct fs *fs, const struct caller *c, const struct save_name *to,
+		    unsigned flags)
+{
+	struct inode_id dir = node_inode(to->dir);
+	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
+	struct statx stx;
+	int err;
+
+	if (there) {
+		err = flags & RENAME_NOREPLACE ? -EEXIST : checkpoint_remove(there);
+		checkpoint_put(there);
+		if (err)
+			return err;
+	}
+	if (save_has_name(fs, to->dir, to->name))
+		return -ENOTDIR;
+	err = backing_stat_at(&fs->engine->backing, to->at, to->name, &stx);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (flags & RENAME_NOREPLACE)
+		return -EEXIST;
+	if (!S_ISDIR(stx.stx_mode))
+		return -ENOTDIR;
+	return save_rmdir(fs, c, to);
+}
+
+/* A checkpoint gets another name. */
+static int rename_checkpoint(struct fs *fs, const struct caller *c, struct checkpoint *cp,
+			     const struct save_name *to, unsigned flags)
+{
+	struct inode_id dir = node_inode(to->dir);
+	struct checkpoint *other;
+	char rel[PATH_MAX];
+	int err;
+
+	if (flags & ~RENAME_NOREPLACE)
+		return -EINVAL;
+	other = tree_checkpoint(fs->tree, to->dir, NULL, rel, sizeof(rel));
+	checkpoint_put(other);
+	if (other)
+		return other == cp ? -EINVAL : -EXDEV;
+	err = make_way(fs, c, to, flags);
+	if (!err)
+		err = checkpoint_rename(cp, to->at, &dir, to->name);
+	if (!err)
+		tree_placed(fs->tree, &cp->id, to->dir, to->name);
+	return err == -EEXIST && !(flags & RENAME_NOREPLACE) ? -ENOTSUP : err;
+}
+
+/* What is no checkpoint itself gets the name of one: only an empty directory may go that way. */
+static int over_checkpoint(struct fs *fs, const struct caller *c, const struct save_name *from,
+			   const struct save_name *to, unsigned flags)
+{
+	struct inode_id dir = node_inode(to->dir);
+	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
+	struct statx stx;
+
+	checkpoint_put(there);
+	if (!there)
+		return 0;
+	if (flags & RENAME_NOREPLACE)
+		return -EEXIST;
+	if (flags || backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) ||
+	    !S_ISDIR(stx.stx_mode))
+		return -EISDIR;
+	return make_way(fs, c, to, flags);
+}
+
+int inside_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
+		  const struct save_name *to, unsigned flags)
+{
+	struct call call = {.fs = fs, .c = c, .from = from, .to = to, .flags = flags};
+	struct inode_id dir = node_inode(from->dir);
+	struct checkpoint *cp = checkpoints_find(fs->engine->units, &dir, from->name), *source;
+	char rel[PATH_MAX];
+	struct inside in;
+	int err;
+
+	if (cp) {
+		err = rename_checkpoint(fs, c, cp, to, flags);
+		checkpoint_put(cp);
+		return err;
+	}
+	err = over_checkpoint(fs, c, from, to, flags);
+	if (err)
+		return err;
+	source = tree_checkpoint(fs->tree, from->dir, from->name, rel, sizeof(rel));
+	err = inside_enter(fs, c, to->dir, to->name, &in);
+	if (err == 1 && source == in.checkpoint)
+		err = rename_within(fs, &in, &call);
+	else if (err == 1 && !source)
+		err = rename_into(fs, &in, &call);
+	else if (err == 1 || (!err && source && checkpoint_is_pending(source)))
+		err = -EXDEV;
+	else if (!err)
+		err = -ENOTSUP;
+	inside_leave(&in);
+	checkpoint_put(source);
+	return err;
+}

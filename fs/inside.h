@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What programs do inside checkpoints that are being written: to files and names in a staging
+ * directory, where nothing of it has to be hidden any more. Each change is one of the checkpoint
+ * (checkpoint_enter), and may be evidence of its end.
+ */
+#ifndef FS_INSIDE_H
+#define FS_INSIDE_H
+
+#include "fs/save.h"
+
+struct inside {
+	struct checkpoint *checkpoint; /* referenced */
+	struct process *process;       /* who calls, referenced */
+	char rel[PATH_MAX];	       /* of the name that is changed */
+};
+
+/*
+ * Is @name in @dir (or @dir itself: @name NULL) in a checkpoint that may still be changed? 1: yes, and
+ * inside_leave is to be said when the change is done. 0: no. -EBUSY, -EINTR, or what it failed with.
+ */
+int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		 struct inside *in);
+void inside_leave(struct inside *in);
+
+/*
+ * Before @name is made in @dir (a file, or not), or written anew (@opened; @empty: from nothing), which is
+ * in no checkpoint that is being written: is a directory above it a unit, or shown to be one by that file?
+ * 0: no. -ESTALE: a generation that changes it was begun, and is found where the path is looked up again.
+ */
+int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		 bool is_file, bool opened, bool empty);
+
+/* As save_create and save_open, for one that was entered. -EEXIST: it is an ordinary directory now. */
+int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
+		  int at, const char *name, mode_t mode, int flags, struct generation **g);
+int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct node *n, int flags,
+		struct generation **g);
+int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
+		  const struct save_name *n);
+
+/* A rename of which at least one side is in a checkpoint, or is one. -ENOTSUP: neither is, any more. */
+int inside_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
+		  const struct save_name *to, unsigned flags);
+
+#endif
