@@ -118,6 +118,7 @@ static void add_up(struct listing *l)
 {
 	size_t i;
 
+	l->bytes = 0;
 	for (i = 0; i < l->nr; i++) {
 		const struct wanted *w = &l->list[i].by[0];
 
@@ -156,16 +157,34 @@ int listing_read(struct listing *l, int dir, const char *path, struct error *e)
 	return 0;
 }
 
+static void forget(struct listed *f)
+{
+	free(f->path);
+	free(f->by[0].target);
+	free(f->by[1].target);
+	free(f->message);
+}
+
+void listing_keep(struct listing *l, const char *path)
+{
+	size_t len = strlen(path), i, nr = 0;
+
+	for (i = 0; i < l->nr; i++) {
+		const char *name = l->list[i].path;
+
+		if (!strncmp(name, path, len) && (!name[len] || name[len] == '/'))
+			l->list[nr++] = l->list[i];
+		else
+			forget(&l->list[i]);
+	}
+	l->nr = nr;
+	add_up(l);
+}
+
 void listing_finish(struct listing *l)
 {
-	while (l->nr) {
-		struct listed *f = &l->list[--l->nr];
-
-		free(f->path);
-		free(f->by[0].target);
-		free(f->by[1].target);
-		free(f->message);
-	}
+	while (l->nr)
+		forget(&l->list[--l->nr]);
 	free(l->list);
 }
 

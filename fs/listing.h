@@ -60,6 +60,9 @@ struct listing {
 int listing_read(struct listing *l, int dir, const char *path, struct error *e);
 void listing_finish(struct listing *l);
 
+/* Forgets all but @path, below the directory, and what is below that. */
+void listing_keep(struct listing *l, const char *path);
+
 /* Is @path, below the directory, a file, link or empty directory that it lists? */
 bool listing_has(const struct listing *l, const char *path);
 

@@ -256,12 +256,72 @@ static int enter(struct verify *v, const char *path, const char *at)
 	return 1;
 }
 
-static void leave(struct verify *v, const char *path)
+static void drop_listing(struct verify *v)
 {
-	v->unit(v->arg, path, v->listing, v->unit_ok, v->nr_unlisted);
 	listing_finish(v->listing);
 	free(v->listing);
 	v->listing = NULL;
+}
+
+static void leave(struct verify *v, const char *path)
+{
+	v->unit(v->arg, path, v->listing, v->unit_ok, v->nr_unlisted);
+	drop_listing(v);
+}
+
+static bool is_unit(const char *path)
+{
+	__cleanup_fd int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return dir >= 0 && leftovers_is_unit(dir);
+}
+
+/* The length of the path of the outermost directory above @path that has a commit file; 0: none. */
+static size_t unit_above(char *path)
+{
+	size_t len, found = 0;
+
+	for (len = 1; path[len] && !found; len++) {
+		if (path[len] != '/')
+			continue;
+		path[len] = '\0';
+		found = is_unit(path) ? len : 0;
+		path[len] = '/';
+	}
+	return found;
+}
+
+/*
+ * As enter, for a part of such a directory: @path, without links and dots in it. 0 also where the
+ * commit file lists nothing of it.
+ */
+static int enter_part(struct verify *v, char *path)
+{
+	size_t len = unit_above(path);
+	int err;
+
+	if (!len)
+		return 0;
+	path[len] = '\0';
+	{
+		__cleanup_fd int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		err = dir < 0 ? -ENOENT : read_listing(v, path, dir);
+		if (!err)
+			listing_keep(v->listing, path + len + 1);
+		if (!err && v->listing->nr) {
+			v->below = len + 1;
+			v->nr_unlisted = 0;
+			check_listing(v, path, v->listing, dir);
+		}
+	}
+	path[len] = '/';
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (v->listing->nr)
+		return 1;
+	drop_listing(v);
+	return 0;
 }
 
 static void look_for_unlisted(struct verify *v, const FTSENT *at)
@@ -354,9 +414,9 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-bool verify_path(struct verify *v, char *path)
+static bool walk_path(struct verify *v, char *path)
 {
-	char *paths[] = {path, NULL}, text[MESSAGE_MAX];
+	char *paths[] = {path, NULL};
 	FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW, by_name);
 	bool any = false;
 	FTSENT *at;
@@ -370,13 +430,28 @@ bool verify_path(struct verify *v, char *path)
 	}
 	if (walk)
 		fts_close(walk);
-	if (v->listing)
+	if (v->listing && !v->is_part) /* it was cut off */
 		leave(v, path);
-	if (!any) {
-		MESSAGE(text, VERIFY_NOTHING, path);
-		v->complain(text);
-	}
 	return any;
+}
+
+bool verify_path(struct verify *v, char *path)
+{
+	__cleanup_free char *real = realpath(path, NULL);
+	int part = real ? enter_part(v, real) : 0;
+	char text[MESSAGE_MAX];
+
+	if (part > 0) {
+		v->is_part = true;
+		walk_path(v, real);
+		v->is_part = false;
+		leave(v, real);
+	}
+	if (part || walk_path(v, path))
+		return true;
+	MESSAGE(text, VERIFY_NOTHING, path);
+	v->complain(text);
+	return false;
 }
 
 void verify_start(struct verify *v)

@@ -37,6 +37,7 @@ struct verify {
 	uint64_t now_bytes, now_started_ns;
 	struct listing *listing; /* of the unit that the walk is in, or NULL */
 	size_t below;		 /* from where on a path is one below it */
+	bool is_part;		 /* the walk begins in it */
 	bool unit_ok;
 	unsigned nr_unlisted;
 };

@@ -220,6 +220,30 @@ touch -d '1 hour ago' u/large
 verifies 1 u
 assert_contains "$STDOUT" "DAMAGED 83886083 u/large"
 
+# --- a part of one: by the same commit file ---
+
+fresh
+real=$(realpath u)
+verifies 0 u/model.pt
+assert_eq "$STDOUT" "ok 5 $real/model.pt (1 listed)"
+verifies 0 u/sub
+assert_eq "$STDOUT" "ok 1 $real/sub (4 listed)
+4 files: 4 ok"
+printf 'M' | dd of=u/model.pt conv=notrunc status=none
+touch -d '1 hour ago' u/model.pt
+verifies 0 u/sub
+verifies 1 u/model.pt
+assert_contains "$STDOUT" "DAMAGED 5 $real/model.pt"
+echo late >u/late.pt
+verifies 1 u/late.pt
+assert_contains "$STDERR" "u/late.pt has no digest recorded"
+echo late >u/sub/late
+verifies 0 u/sub
+assert_contains "$STDOUT" "unlisted 5 $real/sub/late"
+echo garbage >u/.ckptfs-commit.json
+verifies 1 u/sub
+assert_contains "$STDERR" "the commit file $real/.ckptfs-commit.json is damaged"
+
 # --- directories above: each checkpoint in it; what is inside of one is a part of it ---
 
 rm -rf tree
