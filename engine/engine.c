@@ -194,6 +194,7 @@ void engine_close(struct engine *en)
 	contents_destroy(en->contents);
 	units_destroy(en->units);
 	rules_destroy(en->rules);
+	en->rules = NULL;
 	cache_destroy(en->cache);
 	backing_close(&en->backing);
 	failures_destroy(en->failures);

@@ -54,7 +54,7 @@ const struct key_info key_table[NR_KEYS] = {
 		"label of this mount; default the host name, then -2, -3 where that is taken"},
 	[OPT_COORD]            = {"coord", KEY_STRING, "dir", NULL, false,
 		"how nodes agree: dir (records on the backing) or etcd:URL"},
-	[OPT_RULES]            = {"rules", KEY_JSON, "", NULL, false,
+	[OPT_RULES]            = {"rules", KEY_JSON, "", NULL, true,
 		"own rules that say which paths are checkpoints"},
 	[OPT_CAPTURE_BW]       = {"capture_bw", KEY_RATE, "", NULL, false,
 		"upper bound of the capture bandwidth, bytes a second; default none"},

@@ -11,7 +11,7 @@ cat >"$TEST_TMP/config.json" <<'END'
 	"cpus": "0-3,8", "chunk_size": "4M", "fsync": "barrier-all", "commit_timeout_s": 1, "order_timeout_s": 2,
 	"stall_timeout_s": 3, "quiet_s": 4, "open_max_s": 5, "io_retry_s": 6, "lease_s": 7, "cow_max": "2G",
 	"on_full": "delete_last", "cache_per_uid": "1G", "node": "from-file", "coord": "dir",
-	"rules": [{"pattern": "step-*"}], "capture_bw": 1000, "capture_check": "off", "log_level": "warn",
+	"rules": [{"name": "own", "match": ["own-*"], "done": [["all_closed"]]}], "capture_bw": 1000, "capture_check": "off", "log_level": "warn",
 	"allow_other": false
 }
 END
@@ -27,12 +27,12 @@ shown() {
 
 cd "$TEST_TMP" || die "cannot enter $TEST_TMP"
 expect_ok "$CKPTFS" mount -o config=config.json back mnt
-assert_contains "$OUT" "option rules is accepted but has no effect yet"
+assert_contains "$OUT" "option coord is accepted but has no effect yet"
 assert_eq "$(shown node)" "('from-file', 'config file')"
 assert_eq "$(shown cpus)" "('0-3,8', 'config file')"
 assert_eq "$(shown pin_host_cache)" "(False, 'config file')"
 assert_eq "$(shown quiet_s)" "('4', 'config file')"
-assert_eq "$(shown rules)" "([{'pattern': 'step-*'}], 'config file')"
+assert_eq "$(shown rules)" "([{'done': [['all_closed']], 'match': ['own-*'], 'name': 'own'}], 'config file')"
 assert_eq "$(status_of 'x["node"]' mnt)" from-file
 expect_ok "$CKPTFS" umount mnt
 

@@ -132,10 +132,6 @@ def fails(error, call, *args):
 @contextlib.contextmanager
 def gate_closed():
 	"""Nothing reaches the storage meanwhile."""
-	# The kernel writes back what is half a minute old, and whoever makes a file then waits for that block.
-	fd = os.open(back, os.O_RDONLY)
-	assert ctypes.CDLL(None).syncfs(fd) == 0
-	os.close(fd)
 	os.kill(_gate, signal.SIGSTOP)
 	wait(lambda: "\nState:\tT" in open("/proc/%d/status" % _gate, encoding="utf-8").read())
 	try:
