@@ -32,7 +32,7 @@ assert_eq "$(shown node)" "('from-file', 'config file')"
 assert_eq "$(shown cpus)" "('0-3,8', 'config file')"
 assert_eq "$(shown pin_host_cache)" "(False, 'config file')"
 assert_eq "$(shown quiet_s)" "('4', 'config file')"
-assert_eq "$(shown rules)" "([{'done': [['all_closed']], 'match': ['own-*'], 'name': 'own'}], 'config file')"
+assert_eq "$(shown rules)" "([{'name': 'own', 'match': ['own-*'], 'done': [['all_closed']]}], 'config file')"
 assert_eq "$(status_of 'x["node"]' mnt)" from-file
 expect_ok "$CKPTFS" umount mnt
 
