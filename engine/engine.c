@@ -126,19 +126,21 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), st
 	if (!err)
 		err = flush_create(&en->flush, en->contents, &flush, e);
 	if (!err)
-		err = units_create(&en->units,
-				   &(struct unit_options){
-					   .contents = en->contents,
-					   .failures = en->failures,
-					   .rules = en->rules,
-					   .coord = &coord_dir_ops,
-					   .coord_arg = &en->backing,
-					   .node = node,
-					   .retry_s = flush.retry_s,
-					   .quiet_s = (unsigned)config_number(c, OPT_QUIET_S),
-					   .given_up = given_up,
-				   },
-				   e);
+		err = units_create(
+			&en->units,
+			&(struct unit_options){
+				.contents = en->contents,
+				.failures = en->failures,
+				.rules = en->rules,
+				.coord = &coord_dir_ops,
+				.coord_arg = &en->backing,
+				.node = node,
+				.retry_s = flush.retry_s,
+				.quiet_s = (unsigned)config_number(c, OPT_QUIET_S),
+				.order_timeout_s = (unsigned)config_number(c, OPT_ORDER_TIMEOUT_S),
+				.given_up = given_up,
+			},
+			e);
 	if (!err)
 		units_recover(en->units);
 	return err;

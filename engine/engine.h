@@ -23,6 +23,7 @@
 #include "engine/metrics/metrics.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/unit.h"
 

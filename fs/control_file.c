@@ -174,3 +174,43 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 	creds_restore();
 	return o;
 }
+
+/* The checkpoint that the last component of @path shows, referenced, or NULL. */
+static struct checkpoint *find_checkpoint(struct fs *fs, const struct caller *c, const char *path)
+{
+	char name[NAME_MAX + 1];
+	struct inode_id id;
+	struct statx stx;
+	bool inside;
+	__cleanup_fd int dir = walk(fs, c, path + strspn(path, "/"), name, &inside);
+
+	creds_restore();
+	if (dir < 0 || !fs->engine->units || backing_stat(&fs->engine->backing, dir, &stx))
+		return NULL;
+	id = inode_id_of(&stx);
+	return checkpoints_find(fs->engine->units, &id, name);
+}
+
+json_t *control_commit(struct fs *fs, const struct caller *c, const char *path, bool abandon)
+{
+	struct checkpoint *cp = find_checkpoint(fs, c, path);
+	char text[MESSAGE_MAX];
+	struct error e;
+	int err = 0;
+
+	if (!cp) {
+		err = FAIL(&e, ENOENT, COMMIT_NOTHING, path);
+	} else if (c->uid && c->uid != geteuid() && c->uid != cp->owner.uid) {
+		err = FAIL(&e, EPERM, COMMIT_DENIED, path, (unsigned)cp->owner.uid);
+	} else if (abandon) {
+		MESSAGE(text, CHECKPOINT_ABANDONED, path, (unsigned)c->uid, path);
+		checkpoint_fail(cp, -ECANCELED, text);
+	} else if (checkpoint_ask(cp)) {
+		err = FAIL(&e, ENODATA, COMMIT_EMPTY, path);
+	}
+	checkpoint_put(cp);
+	if (err)
+		return json_pack("{s:s, s:o}", "error", strerrorname_np(e.err), "message",
+				 json_text(e.text));
+	return json_object();
+}

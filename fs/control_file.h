@@ -16,4 +16,10 @@
 json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		     const char *generation);
 
+/*
+ * Commits the checkpoint at @path, or the one that a file at @path is in, whatever its rule still waits
+ * for; @abandon: fails it instead. {} or an error; only its owner and root may.
+ */
+json_t *control_commit(struct fs *fs, const struct caller *c, const char *path, bool abandon);
+
 #endif

@@ -145,6 +145,9 @@ static json_t *serve_request(struct control *s, const json_t *request, const str
 	if (!strcmp(verb, "file"))
 		return control_file(s->fs, c, json_get_text(request, "path", ""),
 				    json_get_text(request, "generation", NULL));
+	if (!strcmp(verb, "commit"))
+		return control_commit(s->fs, c, json_get_text(request, "path", ""),
+				      json_is_true(json_object_get(request, "abandon")));
 	if (!strcmp(verb, "failures"))
 		return json_pack("{s:o}", "failures",
 				 failures_to_json(en->failures, uid, uid == 0 || uid == geteuid()));

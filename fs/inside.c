@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/inside.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,6 +82,22 @@ static bool has_commit_file(struct fs *fs, struct node *n)
 	has = !backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
 	tree_fd_put(fs->tree, &nf);
 	return has;
+}
+
+/* Is @n a directory with a commit file? @stx: what it is. */
+static bool is_unit_at(struct fs *fs, const struct save_name *n, struct statx *stx)
+{
+	struct backing *b = &fs->engine->backing;
+	struct statx file;
+	int pin = backing_pin(b, n->at, n->name);
+	bool is;
+
+	if (pin < 0)
+		return false;
+	is = !backing_stat(b, pin, stx) && S_ISDIR(stx->stx_mode) &&
+	     !backing_stat_at(b, pin, COMMIT_FILE, &file);
+	close(pin);
+	return is;
 }
 
 struct beside {
@@ -172,6 +190,97 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 		chain_put(fs, chain, nr);
 	free(chain);
 	free(rel);
+	return err;
+}
+
+/* Is there nothing in the directory @name of @at that was not removed? 0, -ENOTEMPTY, -errno. */
+static int check_empty(struct fs *fs, int at, const char *name, struct inode_id *id)
+{
+	struct backing *b = &fs->engine->backing;
+	int pin = backing_pin(b, at, name), fd, err;
+	struct dirent *entry;
+	struct statx stx;
+	DIR *d;
+
+	if (pin < 0)
+		return pin;
+	err = backing_stat(b, pin, &stx);
+	*id = inode_id_of(&stx);
+	fd = err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	close(pin);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return fd < 0 ? fd : -ENOMEM;
+	}
+	while (!err && (entry = readdir(d)))
+		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
+		    !removals_hide(fs->engine->units, id, entry->d_name))
+			err = -ENOTEMPTY;
+	closedir(d);
+	return err;
+}
+
+/* @u: the unit itself if @n is its name, else that which it is in. */
+static int note_removal(struct fs *fs, const struct caller *c, struct process *p,
+			const struct unit_place *u, const struct save_name *n, bool directory,
+			bool top)
+{
+	struct inode_id dir = node_inode(n->dir), id;
+	struct statx stx;
+	int err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
+
+	if (err || removals_hide(fs->engine->units, &dir, n->name))
+		return err ? err : -ENOENT;
+	if (S_ISDIR(stx.stx_mode) != directory)
+		return directory ? -ENOTDIR : -EISDIR;
+	err = directory ? check_empty(fs, n->at, n->name, &id) : 0;
+	if (!err)
+		err = removal_note(fs->engine->units, c, p, u, &dir, n->name);
+	if (!err && top)
+		removal_complete(fs->engine->units, u);
+	return err ? err : 1;
+}
+
+int inside_remove_later(struct fs *fs, const struct caller *c, const struct save_name *n,
+			bool directory)
+{
+	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
+	size_t nr = chain ? chain_of(fs, n->dir, chain) : 0, i;
+	struct unit_place u = {.name = NULL};
+	struct process *p = NULL;
+	struct node_fd at = {.node = NULL};
+	struct statx stx;
+	bool top = false;
+	int err = chain ? 0 : -ENOMEM;
+
+	creds_restore();
+	for (i = nr; !err && !u.name && i-- > 0;)
+		if (has_commit_file(fs, chain[i].node))
+			u = (struct unit_place){.dir_id = node_inode(chain[i].dir),
+						.id = node_inode(chain[i].node),
+						.name = chain[i].name};
+	if (u.name) {
+		err = tree_fd(fs->tree, chain[i].dir, &at);
+		u.dir = at.fd;
+	} else if (!err && directory && is_unit_at(fs, n, &stx)) {
+		top = true;
+		u = (struct unit_place){.dir = n->at,
+					.dir_id = node_inode(n->dir),
+					.id = inode_id_of(&stx),
+					.name = n->name};
+	}
+	if (!err && u.name)
+		p = units_process(fs->engine->units, c);
+	if (!err && p && removal_waits(fs->engine->units, p, &u.dir_id))
+		err = note_removal(fs, c, p, &u, n, directory, top);
+	if (at.node)
+		tree_fd_put(fs->tree, &at);
+	process_put(p);
+	if (chain)
+		chain_put(fs, chain, nr);
+	free(chain);
 	return err;
 }
 

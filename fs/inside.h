@@ -31,6 +31,13 @@ void inside_leave(struct inside *in);
 int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		 bool is_file, bool opened, bool empty);
 
+/*
+ * Removes @n from a committed unit as a job does: not from the backing, before the next commit. @directory:
+ * by rmdir. 0: no, it is to be removed there. 1: it was. -errno.
+ */
+int inside_remove_later(struct fs *fs, const struct caller *c, const struct save_name *n,
+			bool directory);
+
 /* As save_create and save_open, for one that was entered. -EEXIST: it is an ordinary directory now. */
 int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
 		  int at, const char *name, mode_t mode, int flags, struct generation **g);

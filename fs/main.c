@@ -13,9 +13,9 @@
 #include "fs/cmd/cmd.h"
 
 static const struct verb *const verbs[] = {
-	&verb_mount,  &verb_umount, &verb_init,	   &verb_status, &verb_ls,
-	&verb_latest, &verb_verify, &verb_wait,	   &verb_why,	 &verb_top,
-	&verb_doctor, &verb_fsck,   &verb_version,
+	&verb_mount,  &verb_umount, &verb_init, &verb_status,  &verb_ls,
+	&verb_latest, &verb_verify, &verb_wait, &verb_commit,  &verb_why,
+	&verb_top,    &verb_doctor, &verb_fsck, &verb_version,
 };
 
 void complain(const char *text)

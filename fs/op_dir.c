@@ -151,6 +151,13 @@ static void emit_extra(fuse_req_t req, struct handle *h, off_t off, char *buf, s
 	}
 }
 
+static bool is_removed(struct fs *fs, const struct handle *h, const char *name)
+{
+	struct inode_id dir = node_inode(h->node);
+
+	return fs->engine->units && removals_hide(fs->engine->units, &dir, name);
+}
+
 /* Adds the entry at dents_pos to the reply; false if it does not fit. */
 static bool emit(fuse_req_t req, struct handle *h, char *buf, size_t size, size_t *len)
 {
@@ -159,7 +166,7 @@ static bool emit(fuse_req_t req, struct handle *h, char *buf, size_t size, size_
 	size_t need;
 
 	if (!control_is_name(h->node->id, d->d_name) && !rules_reserved(d->d_name) &&
-	    !has_extra(h, d->d_name)) {
+	    !has_extra(h, d->d_name) && !is_removed(req_fs(req), h, d->d_name)) {
 		st.st_ino = visible_ino(req_fs(req), h->node->dev, d->d_ino);
 		need = fuse_add_direntry(req, buf + *len, size - *len, d->d_name, &st, d->d_off);
 		if (need > size - *len)

@@ -109,7 +109,7 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	struct fuse_entry_param entry;
 	struct statx stx;
 	struct node *n;
-	int err = AS_CALLER(&c, tree_lookup(fs->tree, dir, name, &n, &stx));
+	int err = AS_CALLER(&c, tree_lookup(fs->tree, dir, name, c.pid, &n, &stx));
 
 	if (err) {
 		reply_result(req, op, dir->id, name, gone_dir(fs, dir, err));

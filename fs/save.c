@@ -8,6 +8,12 @@
 #include "engine/base/cleanup.h"
 #include "fs/inside.h"
 
+/* Is a file of this name published by a rename, when it is whole? */
+static bool is_staged(struct fs *fs, const char *name)
+{
+	return rules_single_file(name) || rules_is_pointer(fs->engine->rules, name);
+}
+
 static bool changes(int flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
@@ -63,7 +69,7 @@ static int begin_from_file(struct fs *fs, const struct caller *c, const struct i
 	struct statx stx;
 	int pin, fd = -1, err = backing_stat_at(b, at, name, &stx);
 
-	if (err || !S_ISREG(stx.stx_mode) || !rules_single_file(name) ||
+	if (err || !S_ISREG(stx.stx_mode) || !is_staged(fs, name) ||
 	    (copy && stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX)))
 		return -ESTALE; /* which the kernel finds by itself */
 	creds_restore();
@@ -191,7 +197,7 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 
 	if (!tree_place(fs->tree, n, &dir, name))
 		return 0;
-	if (!rules_single_file(name)) {
+	if (!is_staged(fs, name)) {
 		node_put(fs->tree, dir);
 		return await_published(fs, n);
 	}
@@ -308,7 +314,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		return err;
 	if (save_has_name(fs, dir, name))
 		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &dir_id, at, name, flags);
-	if (!rules_single_file(name) || flags & O_APPEND)
+	if (!is_staged(fs, name) || flags & O_APPEND)
 		return 0;
 	err = backing_stat_at(&fs->engine->backing, at, name, &stx);
 	if (!err && flags & O_EXCL)
@@ -422,6 +428,9 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 		inside_leave(&in);
 		return err;
 	}
+	err = inside_remove_later(fs, c, n, false);
+	if (err)
+		return err < 0 ? err : 0;
 	g = units_find(fs->engine->units, &dir, n->name);
 	err = g ? generation_unlink(g, remove_from_backing, &removal) : -EEXIST;
 	generation_put(g);
@@ -441,8 +450,10 @@ int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 	if (err != -EEXIST)
 		return err;
 	err = inside_enter(fs, c, n->dir, n->name, &in);
-	if (err < 0)
-		return err;
+	if (!err && fs->engine->units)
+		err = inside_remove_later(fs, c, n, true);
+	if (err && !in.checkpoint)
+		return err < 0 ? err : 0;
 	err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
 	inside_leave(&in);
 	if ((err != -ENOTEMPTY && err != -EEXIST) || !fs->engine->units)
@@ -766,10 +777,12 @@ int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n,
 	if (!us)
 		return -ENOTSUP;
 	tree_path(fs->tree, n->dir->id, n->name, path, sizeof(path));
-	if (!rules_suggest(fs->engine->rules, path))
-		return -ENOTSUP;
 	p = units_process(us, c);
-	err = p ? checkpoint_begin(us, c, p, n->at, &dir, n->name, mode, &cp) : -ENOMEM;
+	if (p && p->rank < 0 && !rules_suggest(fs->engine->rules, path) &&
+	    !removals_hide(us, &dir, n->name))
+		err = -ENOTSUP; /* neither the name nor the maker suggests it */
+	else
+		err = p ? checkpoint_begin(us, c, p, n->at, &dir, n->name, mode, &cp) : -ENOMEM;
 	if (!err)
 		err = checkpoint_join(cp, p);
 	checkpoint_put(cp);

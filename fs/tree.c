@@ -375,12 +375,12 @@ static int lookup_staged(struct tree *t, struct node *dir, const char *name, int
 }
 
 /* What a name shows that it does not have on the backing. 0, -errno, or -ENODATA: nothing. */
-static int lookup_unpublished(struct tree *t, struct node *dir, const char *name, struct node **out,
-			      struct statx *stx)
+static int lookup_unpublished(struct tree *t, struct node *dir, const char *name, pid_t pid,
+			      struct node **out, struct statx *stx)
 {
 	struct units *us = t->engine->units;
 	struct inode_id dir_id = node_inode(dir);
-	struct generation *g = us ? units_find(us, &dir_id, name) : NULL;
+	struct generation *g = us ? units_find_for(us, &dir_id, name, pid) : NULL;
 	struct checkpoint *cp = us && !g ? checkpoints_find(us, &dir_id, name) : NULL;
 	int err = -ENODATA;
 
@@ -393,17 +393,23 @@ static int lookup_unpublished(struct tree *t, struct node *dir, const char *name
 	return err;
 }
 
-int tree_lookup(struct tree *t, struct node *dir, const char *name, struct node **out,
+int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, struct node **out,
 		struct statx *stx)
 {
 	struct backing *b = &t->engine->backing;
 	struct node_fd at;
-	int fd, err = lookup_unpublished(t, dir, name, out, stx);
+	int fd, err = lookup_unpublished(t, dir, name, pid, out, stx);
 
 	if (err != -ENODATA)
 		return err;
 	if (rules_reserved(name) && strcmp(name, COMMIT_FILE))
 		return -ENOENT;
+	if (t->engine->units) {
+		struct inode_id id = node_inode(dir);
+
+		if (removals_hide(t->engine->units, &id, name))
+			return -ENOENT;
+	}
 	err = tree_fd(t, dir, &at);
 	if (err)
 		return err;
@@ -501,6 +507,10 @@ struct checkpoint *tree_checkpoint(struct tree *t, struct node *n, const char *n
 		struct inode_id id = node_inode(n);
 
 		cp = checkpoints_find_inode(t->engine->units, &id);
+		if (!cp && n->parent && n->name && checkpoints_replaced(t->engine->units, &id)) {
+			id = node_inode(n->parent);
+			cp = checkpoints_find(t->engine->units, &id, n->name);
+		}
 		if (cp || !n->name || !prepend(rel, &at, n->name))
 			break;
 		n = n->parent;
@@ -548,6 +558,35 @@ static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *ou
 	LOCK_SCOPE(&t->lock);
 	n->refs++;
 	return true;
+}
+
+/* @n was replaced under its name: that of what has it now. */
+static int fd_of_successor(struct tree *t, struct node *n, struct node_fd *out)
+{
+	struct checkpoint *cp;
+	char name[NAME_MAX + 1];
+	struct inode_id id;
+	struct node *dir;
+	struct node_fd at;
+	int err;
+
+	if (!tree_place(t, n, &dir, name))
+		return -ESTALE;
+	id = node_inode(dir);
+	cp = checkpoints_find(t->engine->units, &id, name);
+	*out = (struct node_fd){.node = n, .checkpoint = cp, .fd = cp ? cp->fd : -1, .own = !cp};
+	err = cp ? 0 : tree_fd(t, dir, &at);
+	if (!cp && !err) {
+		out->fd = backing_pin(&t->engine->backing, at.fd, name);
+		err = out->fd < 0 ? out->fd : 0;
+		tree_fd_put(t, &at);
+	}
+	if (!err) {
+		LOCK_SCOPE(&t->lock);
+		n->refs++;
+	}
+	node_put(t, dir);
+	return err == -ENOENT || err == -ENOTDIR ? -ESTALE : err;
 }
 
 /* Finds @n again as @name in the directory @at; @out holds its new pin. */
@@ -598,7 +637,11 @@ static struct node *topmost_lost(struct tree *t, struct node *n, struct node_fd 
 int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 {
 	struct node_fd held = {.node = NULL}, at, next;
+	struct inode_id id = node_inode(n);
 	int err = 0;
+
+	if (S_ISDIR(n->type) && t->engine->units && checkpoints_replaced(t->engine->units, &id))
+		return fd_of_successor(t, n, out);
 
 	while (!err) {
 		__cleanup_free char *name = NULL;
@@ -639,7 +682,9 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 
 void tree_fd_put(struct tree *t, struct node_fd *nf)
 {
-	if (nf->content || nf->checkpoint) {
+	if (nf->content || nf->checkpoint || nf->own) {
+		if (nf->own)
+			close(nf->fd);
 		content_put(nf->content);
 		checkpoint_put(nf->checkpoint);
 		node_put(t, nf->node);

@@ -100,10 +100,10 @@ struct node *node_get(struct tree *t, uint64_t id);
 void node_put(struct tree *t, struct node *n);
 
 /*
- * Finds or makes the node of @name in @dir, pinned. Adds one to its lookup count and returns it
+ * Finds or makes the node of @name in @dir, for thread @pid, pinned. Adds one to its lookup count and returns it
  * referenced, with its attributes. -errno of the backing otherwise.
  */
-int tree_lookup(struct tree *t, struct node *dir, const char *name, struct node **out,
+int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, struct node **out,
 		struct statx *stx);
 
 /*
@@ -146,6 +146,7 @@ struct node_fd {
 	struct handle *handle;
 	struct content *content;
 	struct checkpoint *checkpoint;
+	bool own; /* @fd is for this use alone */
 	int fd;
 };
 int tree_fd(struct tree *t, struct node *n, struct node_fd *out);

@@ -12,6 +12,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
+#include "engine/unit/replace.h"
 
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
 {
@@ -71,6 +73,19 @@ struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_i
 		}
 	}
 	return NULL;
+}
+
+bool checkpoints_replaced(struct units *us, const struct inode_id *id)
+{
+	unsigned i;
+
+	if (!atomic_load(&us->nr_replaced))
+		return false;
+	LOCK_SCOPE(&us->lock);
+	for (i = 0; i < us->nr_replaced && i < REPLACED_KEPT; i++)
+		if (same_inode(&us->replaced[i], id))
+			return true;
+	return false;
 }
 
 void checkpoint_get(struct checkpoint *cp)
@@ -134,6 +149,8 @@ static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
 	struct statx stx;
 	int pin, err = backing_stat_at(b, cp->target.dir, cp->target.name, &stx);
 
+	if (!err && !was && removals_hide(us, &cp->target.dir_id, cp->target.name))
+		was = &stx;
 	if (!err && !was)
 		return -EEXIST;
 	if (err && (err != -ENOENT || was))
@@ -203,6 +220,10 @@ int checkpoint_show(struct checkpoint *cp)
 
 	if (find(us, &cp->target.dir_id, cp->target.name))
 		return -EEXIST; /* somebody was quicker */
+	if (cp->replaces) {
+		us->replaced[us->nr_replaced % REPLACED_KEPT] = cp->replaced;
+		atomic_fetch_add(&us->nr_replaced, 1);
+	}
 	cp->visible = true;
 	list_append(&us->checkpoints, &cp->link);
 	atomic_fetch_add(&us->nr_checkpoints, 1);
@@ -318,15 +339,17 @@ void checkpoint_leave(struct checkpoint *cp)
 int checkpoint_join(struct checkpoint *cp, struct process *p)
 {
 	struct participant *part = calloc(1, sizeof(*part));
+	struct units *us = cp->units;
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		if (!part || participant_of(cp, p)) {
 			free(part);
 			return part ? 0 : -ENOMEM;
 		}
-		process_get(p);
-		part->process = p;
+		part->process = process_get(p);
 		list_append(&cp->participants, &part->link);
+		us->savers[us->nr_savers % SAVERS_KEPT].process = p;
+		us->savers[us->nr_savers++ % SAVERS_KEPT].dir = cp->target.dir_id;
 	}
 	jobs_watch(p);
 	return 0;
@@ -377,8 +400,12 @@ int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
 static int make_ordinary(struct checkpoint *cp)
 {
 	struct backing *b = cp->units->contents->backing;
-	int err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
-						       cp->target.dir, cp->target.name, 0));
+	int err =
+		cp->replaces ? removal_make_way(cp->units, &cp->target.dir_id, cp->target.name) : 0;
+
+	if (!err)
+		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
+							   cp->target.dir, cp->target.name, 0));
 
 	creds_restore();
 	if (err)

@@ -112,6 +112,12 @@ struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir
 struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_id *id);
 
 /*
+ * Has this directory been replaced under its name, or is about to be? Who has it as working directory, or
+ * by a descriptor, goes on in what the name stands for now. Cheap, and as the one above.
+ */
+bool checkpoints_replaced(struct units *us, const struct inode_id *id);
+
+/*
  * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave when
  * that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a live job has
  * it, and @p is of another. -EINTR; or the error that it failed with.

@@ -28,6 +28,7 @@
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 
@@ -557,6 +558,7 @@ static void work_on(struct checkpoint *cp)
 			cp->err = 0; /* what became of its job meanwhile comes too late */
 			cp->reason[0] = '\0';
 			checkpoint_end(cp, GENERATION_COMMITTED);
+			removals_committed(us, cp);
 		}
 		backing_unlock(cp->fd);
 		decision_forget(cp);
@@ -615,6 +617,8 @@ void *committer_main(void *units)
 	while (!us->ending) {
 		struct checkpoint *cp = choose(us);
 
+		if (!cp && removals_work(us))
+			continue;
 		if (!cp) {
 			units_wait_for_commits(us);
 			continue;

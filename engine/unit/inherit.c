@@ -14,6 +14,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
@@ -77,6 +78,17 @@ static int take_over_one(struct units *us, int from, int to, const char *name)
 	return err;
 }
 
+static bool is_hidden(struct units *us, int dir, const char *name)
+{
+	struct statx stx;
+	struct inode_id id;
+
+	if (backing_stat(us->contents->backing, dir, &stx))
+		return false;
+	id = inode_id_of(&stx);
+	return removals_hide(us, &id, name);
+}
+
 /* All that programs see in the directory @from is in @to, too. */
 static int link_tree(struct units *us, int from, int to)
 {
@@ -90,7 +102,8 @@ static int link_tree(struct units *us, int from, int to)
 		return fd < 0 ? fd : -ENOMEM;
 	}
 	while (!err && (entry = readdir(d))) {
-		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name))
+		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
+		    !is_hidden(us, from, entry->d_name))
 			err = take_over_one(us, dirfd(d), to, entry->d_name);
 		if (!err && us->given_up && us->given_up())
 			err = -EINTR;
@@ -159,6 +172,12 @@ int checkpoint_unshare_at(struct checkpoint *cp, const char *rel, bool empty)
 	return err == -ENOENT ? 0 : err;
 }
 
+static void replaces_nothing(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	cp->replaces = false;
+}
+
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
 		       const struct inode_id *dir_id, const char *name, bool committed,
 		       struct checkpoint **out)
@@ -187,6 +206,10 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 		cp->inherits = true;
 		if (!err)
 			err = checkpoint_show(cp);
+		/* An empty one has done what it was for: after a crash it would only look like a unit. */
+		if (!err && !committed && !AS_CALLER(c, backing_unlink(b, dir, name, true)))
+			replaces_nothing(cp);
+		creds_restore();
 		if (err) {
 			trash_remove(b, cp->target.dir, cp->staging);
 			checkpoint_put(cp);

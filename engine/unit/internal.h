@@ -8,8 +8,10 @@
 #include "engine/unit/history.h"
 #include "engine/unit/unit.h"
 
-#define PUBLISHERS 4
-#define COMMITTERS 2
+#define PUBLISHERS    4
+#define COMMITTERS    2
+#define REPLACED_KEPT 256
+#define SAVERS_KEPT   256
 
 /* A process that wrote to a generation. */
 struct writer {
@@ -36,6 +38,7 @@ struct units {
 	bool (*given_up)(void);	       /* const */
 	uint64_t quiet_ns;	       /* const */
 	uint64_t retry_ns;	       /* const */
+	uint64_t order_ns;	       /* const */
 	atomic_bool ending;
 	void (*name)(void *arg, const struct inode_id *dir, const char *name, char *buf,
 		     size_t size);
@@ -52,6 +55,15 @@ struct units {
 	uint64_t nr_committed, nr_failed;
 	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
+	struct list removals;
+	atomic_uint nr_removals;
+	struct {
+		const struct process *process; /* never followed */
+		struct inode_id dir;
+	} savers[SAVERS_KEPT]; /* who has saved a checkpoint where; slot n % SAVERS_KEPT */
+	unsigned nr_savers;
+	struct inode_id replaced[REPLACED_KEPT]; /* directories; slot n % REPLACED_KEPT */
+	atomic_uint nr_replaced;
 	bool draining;		    /* no silence is waited for */
 	bool no_more_calls;	    /* unmounted */
 	atomic_uint nr_checkpoints; /* on the list */
@@ -100,6 +112,9 @@ int units_new_id(char staging[STAGING_MAX]);
 /* Lock held. */
 void generation_end(struct generation *g, enum generation_state state);
 bool generation_is_closed(const struct generation *g);
+
+/* Lock held. From here on @g is what its name shows. */
+void generation_show(struct generation *g);
 
 /* Lock held. OPEN or SEALED, as to who has it. */
 void generation_settle(struct generation *g);

@@ -23,6 +23,7 @@
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/pointer.h"
 
 /* Begun for an open that never came: its program died in between. */
 #define ABANDONED_NS   (5 * NSEC_PER_SEC)
@@ -341,6 +342,8 @@ static bool must_wait(struct generation *g)
 
 		if (o == g)
 			older = false;
+		else if (g->pointer && o->state == GENERATION_SEALED)
+			continue; /* it waits for another commit, or follows */
 		else if ((older ? o->state != GENERATION_OPEN
 				: o->state == GENERATION_PUBLISHING) &&
 			 same_inode(&o->target.dir_id, &g->target.dir_id) &&
@@ -355,11 +358,12 @@ static void work_on(struct generation *g)
 {
 	struct units *us = g->units;
 	struct error e = {0};
-	bool needless, named = false;
+	bool needless, dropped, named = false;
 	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		needless = g->overtaken || (g->abandoned && !g->checkpoint) ||
+		dropped = g->pointer && pointer_judge(g) == POINTER_DROP;
+		needless = g->overtaken || dropped || (g->abandoned && !g->checkpoint) ||
 			   (g->inherited && !g->changed);
 	}
 	if (needless && g->checkpoint)
@@ -368,6 +372,8 @@ static void work_on(struct generation *g)
 		forget(g);
 	else
 		err = publish(g, &named, &e);
+	if (dropped)
+		pointer_dropped(g);
 	if (err) {
 		/* What the end of the mount interrupts stays in staging, for fsck. */
 		if (!us->ending && (named || !try_again(g, err)))
@@ -414,6 +420,8 @@ static struct generation *choose(struct units *us)
 
 		give_up_abandoned(g, now);
 		if (g->state != GENERATION_SEALED || g->nr_changing || g->again_ns > now)
+			continue;
+		if (g->pointer && pointer_judge(g) == POINTER_WAIT)
 			continue;
 		/*
 		 * All who wrote have closed it, but a descriptor is left somewhere (a fork, a dup, a

@@ -16,7 +16,9 @@
 #include "engine/base/log.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/pointer.h"
 #include "engine/unit/recover.h"
+#include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
@@ -104,6 +106,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->given_up = o->given_up;
 	us->retry_ns = o->retry_s * NSEC_PER_SEC;
 	us->quiet_ns = o->quiet_s * NSEC_PER_SEC;
+	us->order_ns = o->order_timeout_s * NSEC_PER_SEC;
 	pthread_mutex_init(&us->lock, NULL);
 	pthread_cond_init(&us->changed, NULL);
 	pthread_cond_init(&us->work, NULL);
@@ -113,6 +116,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	list_init(&us->litter);
 	list_init(&us->checkpoints);
 	list_init(&us->trash);
+	list_init(&us->removals);
 	us->contents->arg = us;
 	us->contents->failed = content_failed;
 	us->contents->rested = content_rested;
@@ -206,6 +210,7 @@ void units_stop(struct units *us)
 		list_del(&cp->link);
 		checkpoint_put(cp);
 	}
+	removals_finish(us);
 }
 
 void units_destroy(struct units *us)
@@ -456,8 +461,7 @@ static struct generation *find(struct units *us, const struct inode_id *dir, con
 	return NULL;
 }
 
-/* Lock held. From here on @g is what its name shows. */
-static void show(struct generation *g)
+void generation_show(struct generation *g)
 {
 	struct generation *older;
 
@@ -533,6 +537,7 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	*out = NULL;
 	if (!g)
 		return -ENOMEM;
+	g->pointer = rules_is_pointer(us->rules, name);
 	g->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	err = g->target.dir < 0 ? -errno : units_new_id(g->staging);
 	if (!err)
@@ -546,7 +551,10 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 		other = opener ? find(us, dir_id, name) : NULL;
 		if (!other || !expect(other, opener)) {
 			g->opened_ns = clock_mono_ns();
-			show(g);
+			if (g->pointer)
+				list_append(&us->live, &g->link);
+			else
+				generation_show(g);
 			if (opener)
 				expect(g, opener);
 			g->refs++; /* the caller's; the first is that of the list */
@@ -668,6 +676,26 @@ struct generation *units_find(struct units *us, const struct inode_id *dir, cons
 	LOCK_SCOPE(&us->lock);
 	struct generation *g = find(us, dir, name);
 
+	if (g)
+		g->refs++;
+	return g;
+}
+
+struct generation *units_find_for(struct units *us, const struct inode_id *dir, const char *name,
+				  pid_t pid)
+{
+	struct generation *g = NULL;
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	for (l = us->live.prev; !g && pid && l != &us->live; l = l->prev) {
+		struct generation *o = container_of(l, struct generation, link);
+
+		if (o->pointer && same_inode(&o->target.dir_id, dir) &&
+		    !strcmp(o->target.name, name) && opener_of(o, pid))
+			g = o;
+	}
+	g = g ? g : find(us, dir, name);
 	if (g)
 		g->refs++;
 	return g;
@@ -880,6 +908,8 @@ void generation_settle(struct generation *g)
 		g->state = GENERATION_SEALED;
 		g->closed_ns = clock_mono_ns();
 		content_hurry(g->content);
+		if (g->pointer)
+			pointer_closed(g);
 		if (g->checkpoint)
 			checkpoint_event(g->checkpoint, EVIDENCE_CLOSE, g->rel, g->rank);
 		pthread_cond_signal(&g->units->work);
@@ -1332,7 +1362,7 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 		g->replaces = replaces;
 		if (replaces)
 			g->replaced = replaced;
-		show(g);
+		generation_show(g);
 	}
 	close(copy);
 	if (generation_let_go(g, was) && !err)

@@ -74,15 +74,18 @@ struct generation {
 	struct list link; /* units->live, oldest first; else alone */
 	enum generation_state state;
 	struct target target;
-	char *rel;		  /* of a checkpoint's: its path in that */
-	int rank;		  /* of a checkpoint's: of who began it; -1: unknown */
-	bool visible;		  /* the newest of its name */
-	bool replaces;		  /* something had the name when it was opened ... */
-	struct inode_id replaced; /* ... namely this */
-	bool inherited, changed;  /* began as a copy; was written since */
-	bool abandoned;		  /* never opened */
-	struct list expected;	  /* opens that will come; each is counted in nr_handles */
-	bool overtaken;		  /* a newer one of its name was published */
+	char *rel;    /* of a checkpoint's: its path in that */
+	int rank;     /* of a checkpoint's: of who began it; -1: unknown */
+	bool pointer; /* const: pointer.h */
+	char waits_for[STAGING_MAX],
+		names[NAME_MAX + 1]; /* of a pointer: the checkpoint; "": none */
+	bool visible;		     /* the newest of its name */
+	bool replaces;		     /* something had the name when it was opened ... */
+	struct inode_id replaced;    /* ... namely this */
+	bool inherited, changed;     /* began as a copy; was written since */
+	bool abandoned;		     /* never opened */
+	struct list expected;	     /* opens that will come; each is counted in nr_handles */
+	bool overtaken;		     /* a newer one of its name was published */
 	bool hurried;	    /* somebody waits for it: no grace for descriptors that are left */
 	bool durable_calls; /* a program asked for durability: its next close waits for the publish */
 	unsigned nr_handles;  /* open for writing */
@@ -105,7 +108,7 @@ struct unit_options {
 	const struct coord_ops *coord;
 	void *coord_arg;
 	const char *node; /* label of this mount */
-	unsigned retry_s, quiet_s;
+	unsigned retry_s, quiet_s, order_timeout_s;
 	bool (*given_up)(void);
 };
 
@@ -151,6 +154,10 @@ void generation_put(struct generation *g);
 
 /* The visible generation of a name, referenced, or NULL. */
 struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name);
+
+/* That, or one which thread @pid has begun and is about to open. */
+struct generation *units_find_for(struct units *us, const struct inode_id *dir, const char *name,
+				  pid_t pid);
 
 /* The same by its inode, whatever its state. */
 struct generation *units_find_inode(struct units *us, const struct inode_id *id);

@@ -66,7 +66,7 @@ static inline void mnt_start(struct mnt *m)
 {
 	struct error e;
 
-	if (engine_start(&m->en, given_up, &e))
+	if (engine_start(&m->en, "test", given_up, &e))
 		fail_msg("%s", e.text);
 	m->fs.engine = &m->en;
 	m->fs.tree = tree_create(&m->en, 64);
@@ -108,7 +108,7 @@ static inline struct at at_begin(struct mnt *m, const char *path)
 
 	if (slash) {
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
-		assert_int_equal(tree_lookup(m->fs.tree, m->root, dir, &at.dir, &stx), 0);
+		assert_int_equal(tree_lookup(m->fs.tree, m->root, dir, 0, &at.dir, &stx), 0);
 		tree_forget(m->fs.tree, at.dir->id, 1);
 	} else {
 		at.dir = node_get(m->fs.tree, NODE_ROOT);
@@ -233,7 +233,7 @@ static inline int file_open(struct mnt *m, struct file *f, const char *path, int
 
 	*f = (struct file){.m = m, .key = ++keys};
 	do {
-		err = tree_lookup(m->fs.tree, at.dir, at.name, &n, &stx);
+		err = tree_lookup(m->fs.tree, at.dir, at.name, 0, &n, &stx);
 		if (!err) {
 			err = open_there(m, n, flags, f);
 			tree_forget(m->fs.tree, n->id, 1);

@@ -38,7 +38,7 @@ static uint64_t id_of(struct node *dir, const char *name)
 	struct node *n;
 	uint64_t id;
 
-	if (tree_lookup(t, dir, name, &n, &stx))
+	if (tree_lookup(t, dir, name, 0, &n, &stx))
 		return 0;
 	id = n->id;
 	node_put(t, n);
@@ -266,9 +266,9 @@ static void missing_names_are_told(void **state)
 	(void)state;
 	begin(100);
 	make_file(top, "a", "");
-	assert_int_equal(tree_lookup(t, root, "none", &n, &stx), -ENOENT);
+	assert_int_equal(tree_lookup(t, root, "none", 0, &n, &stx), -ENOENT);
 	file = node_get(t, id_of(root, "a"));
-	assert_int_equal(tree_lookup(t, file, "none", &n, &stx), -ENOTDIR);
+	assert_int_equal(tree_lookup(t, file, "none", 0, &n, &stx), -ENOTDIR);
 	node_put(t, file);
 	end();
 }
@@ -658,7 +658,7 @@ static void *work(void *arg)
 		struct statx stx;
 		struct node *n;
 
-		if (tree_lookup(t, root, name, &n, &stx)) {
+		if (tree_lookup(t, root, name, 0, &n, &stx)) {
 			w->errors[ENOENT]++;
 			continue;
 		}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Removals of committed checkpoints that wait for the next commit (DESIGN 4): a job that rotates its
+ * checkpoints never is without its last good one. What it has removed is gone from the mount at once,
+ * but leaves the backing, by one rename to trash, only when a newer one of that job beside it is
+ * committed and no pointer names it any more; if none comes, it is kept, and seen again.
+ *
+ * The first removal of a name in it begins one; it is whole with the rmdir of its top. One that stays
+ * in the middle is a change to it, like any other, and is made when the job is quiet.
+ */
+#ifndef ENGINE_UNIT_REMOVAL_H
+#define ENGINE_UNIT_REMOVAL_H
+
+#include "engine/unit/checkpoint.h"
+
+/* A committed checkpoint on the backing: @name in @dir. */
+struct unit_place {
+	int dir;
+	struct inode_id dir_id, id;
+	const char *name;
+};
+
+/* Does @p remove checkpoints in that directory as a job does, not as a person? */
+bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir);
+
+/* @p of @c removes @name from the directory @dir of the unit @u. 0 or -ENOMEM. */
+int removal_note(struct units *us, const struct caller *c, struct process *p,
+		 const struct unit_place *u, const struct inode_id *dir, const char *name);
+
+/* All names in @u were removed, and now its own is. */
+void removal_complete(struct units *us, const struct unit_place *u);
+
+/* Was this name removed, though the backing has it? Cheap when nothing was. */
+bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);
+
+/* What has the name @name in @dir was removed, and now something else gets it: it leaves at once. */
+int removal_make_way(struct units *us, const struct inode_id *dir, const char *name);
+
+/* --- for engine/unit --- */
+
+/* Lock held. @cp was committed: what waited for that is due. */
+void removals_committed(struct units *us, const struct checkpoint *cp);
+
+/* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
+bool removals_work(struct units *us);
+
+/* The mount ends: what still waits is kept. */
+void removals_finish(struct units *us);
+
+#endif

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A job that removes its last checkpoint, before or after it saves the next one, has that until the next is committed:
+# gone from the mount at once, on the backing until then, and back if none comes. What a person removes is gone.
+
+. "${SRC:?}/tests/lib.sh"
+. "$SRC/tests/checkpoints/checkpoints.bash"
+
+needs_fuse
+mount_ckptfs -o quiet_s=3600
+program <<'END'
+from checkpoints import *
+import shutil
+
+def on_backing():
+	return sorted(n for n in os.listdir(back) if not n.startswith(".ckptfs"))
+
+one, two, three = (mnt + "/step-%d" % i for i in (1, 2, 3))
+first = make(one)
+second = begin(two)
+os.mkdir(two + "/sub")
+shutil.rmtree(one)
+assert names() == ["step-2"], names()
+assert on_backing() == ["step-1"], on_backing()
+assert tree(back + "/step-1") == first
+end(two, second)
+wait(lambda: on_backing() == ["step-2"])
+second["sub"] = None
+is_whole("step-2", second)
+
+# The other order, onto the same name.
+shutil.rmtree(two)
+fails(errno.ENOENT, os.stat, two)
+assert names() == [] and on_backing() == ["step-2"]
+second = begin(two, seed=9)
+assert tree(two) == second
+end(two, second)
+wait_for(two)
+is_whole("step-2", second)
+
+# None comes.
+third = begin(three)
+shutil.rmtree(two)
+assert names() == ["step-3"]
+assert ckptfs("commit", "--abandon", three)[0] == 0
+assert names() == [] and on_backing() == ["step-2"]
+END
+umount_ckptfs
+assert_eq "$(cd "$BACK" && ls -d step-*)" step-2
+mount_ckptfs -o order_timeout_s=1,quiet_s=3600
+program <<'END'
+from checkpoints import *
+import shutil
+
+two = mnt + "/step-2"
+before = tree(two)
+begin(mnt + "/step-4")
+shutil.rmtree(two)
+fails(errno.ENOENT, os.stat, two)
+assert ckptfs("commit", "--abandon", mnt + "/step-4")[0] == 0
+wait(lambda: any(f["op"] == "removal" for f in failures()))
+is_whole("step-2", before)
+END
+# Nobody saves here any more.
+expect_ok setsid -w rm -r "$MNT/step-2"
+[ ! -e "$BACK/step-2" ] || die "a person's removal waits"
+umount_ckptfs
