@@ -98,10 +98,27 @@ static json_t *refusal(int err, const char *message)
 			 json_text(message));
 }
 
+/* What was said of checkpoints since @since_ns: of each that is left without its end. */
+static json_t *left_since(const json_t *failures, json_int_t since_ns)
+{
+	json_t *left = json_array();
+	size_t i;
+
+	for (i = 0; i < json_array_size(failures); i++) {
+		const json_t *x = json_array_get(failures, i);
+
+		if (json_get_int(x, "last_ns", 0) >= since_ns &&
+		    !strcmp(json_get_text(x, "op", ""), "checkpoint"))
+			json_array_append_new(left, json_text(json_get_text(x, "message", "?")));
+	}
+	return left;
+}
+
 static json_t *serve_umount(struct control *s, uid_t uid, json_int_t limit_ms)
 {
 	json_t *failures, *last, *answer;
 	uint64_t failed = failures_total(s->fs->engine->failures);
+	json_int_t since_ns = (json_int_t)clock_wall_ns();
 	struct error e;
 	int drained;
 
@@ -126,9 +143,9 @@ static json_t *serve_umount(struct control *s, uid_t uid, json_int_t limit_ms)
 	engine_no_more_calls(s->fs->engine, s->fs->mountpoint);
 	failures = failures_to_json(s->fs->engine->failures, uid, true);
 	last = json_array_get(failures, json_array_size(failures) - 1);
-	answer = json_pack("{s:b, s:b, s:o}", "ok", 1, "failed",
-			   failures_total(s->fs->engine->failures) != failed, "last_failure",
-			   json_text(json_get_text(last, "message", "?")));
+	answer = json_pack("{s:b, s:o, s:b, s:o}", "ok", 1, "left", left_since(failures, since_ns),
+			   "failed", failures_total(s->fs->engine->failures) != failed,
+			   "last_failure", json_text(json_get_text(last, "message", "?")));
 	json_decref(failures);
 	return answer;
 }

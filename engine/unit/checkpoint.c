@@ -235,8 +235,14 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 		     const struct inode_id *dir_id, const char *name, mode_t mode,
 		     struct checkpoint **out)
 {
-	int err = checkpoint_make(us, c, p, dir, dir_id, name, mode, NULL, out);
-
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		*out = NULL;
+		if (casualty_tell(&us->casualties, p))
+			return -EIO;
+	}
+	err = checkpoint_make(us, c, p, dir, dir_id, name, mode, NULL, out);
 	if (err)
 		return err;
 	err = checkpoint_show(*out);
@@ -305,21 +311,56 @@ static void change(struct checkpoint *cp)
 	cp->changed_ns = clock_mono_ns();
 }
 
+void checkpoint_lost_writer(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (cp->state == GENERATION_OPEN)
+		casualty_add(&cp->units->casualties, cp->maker);
+}
+
+/* Nobody who wrote to it is left: another job begins it anew, from what the name had before. */
+static int supersede(struct checkpoint *cp, struct process *p)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct caller c = {.uid = p->uid, .gid = cp->owner.gid};
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	struct checkpoint *new = NULL;
+	struct statx stx;
+	int err;
+
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_SUPERSEDED, path, cp->maker->key, p->key);
+	checkpoint_fail(cp, -ESTALE, text);
+	if (!backing_stat_at(b, cp->target.dir, cp->target.name, &stx))
+		return -ESTALE; /* that is shown again */
+	err = backing_stat(b, cp->fd, &stx);
+	if (!err)
+		err = checkpoint_begin(cp->units, &c, p, cp->target.dir, &cp->target.dir_id,
+				       cp->target.name, stx.stx_mode & 07777, &new);
+	checkpoint_put(new);
+	return !err || err == -EEXIST ? -ESTALE : err;
+}
+
 int checkpoint_enter(struct checkpoint *cp, struct process *p)
 {
 	struct units *us = cp->units;
 	char text[MESSAGE_MAX], path[PATH_MAX];
-	bool busy;
+	bool other, busy;
 	int err;
 	{
 		LOCK_SCOPE(&us->lock);
 		err = hold_still(cp);
-		busy = !err && p && !job_same(p, cp->maker) && has_live_participant(cp);
-		if (!err && !busy) {
+		if (!err && p && casualty_tell(&us->casualties, p))
+			err = -EIO;
+		other = !err && p && !job_same(p, cp->maker);
+		busy = other && has_live_participant(cp);
+		if (!err && !other) {
 			cp->nr_changing++;
 			change(cp);
 		}
 	}
+	if (other && !busy)
+		return supersede(cp, p);
 	if (!busy)
 		return err;
 	checkpoint_path(cp, path, sizeof(path));
@@ -950,6 +991,7 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 		else
 			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, p->rank, end.code,
 				path);
+		checkpoint_lost_writer(cp);
 		checkpoint_fail(cp, -EIO, text);
 		checkpoint_put(cp);
 	} while (cp);

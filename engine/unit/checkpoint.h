@@ -120,7 +120,8 @@ bool checkpoints_replaced(struct units *us, const struct inode_id *id);
 /*
  * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave when
  * that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a live job has
- * it, and @p is of another. -EINTR; or the error that it failed with.
+ * it, and @p is of another. -ESTALE: nobody of its job is left, and @p, of another, has superseded it.
+ * -EIO: the job of @p has lost a process. -EINTR; or the error that it failed with.
  */
 int checkpoint_enter(struct checkpoint *cp, struct process *p);
 void checkpoint_leave(struct checkpoint *cp);
@@ -146,6 +147,12 @@ void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum 
 
 /* Fails it: it is hidden, its files' cache is freed. Without locks. No effect once its end was seen... */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
+
+/* A process has died that wrote to it: the others of its job are to be told. */
+void checkpoint_lost_writer(struct checkpoint *cp);
+
+/* A process has died that wrote to it: the others of its job are to be told. */
+void checkpoint_lost_writer(struct checkpoint *cp);
 
 /* A program removes its name, which is empty or not wanted any more: staging goes. 0, -EEXIST as above. */
 int checkpoint_remove(struct checkpoint *cp);

@@ -4,6 +4,7 @@
 #define ENGINE_UNIT_INTERNAL_H
 
 #include "engine/coord/coord.h"
+#include "engine/unit/casualty.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/history.h"
 #include "engine/unit/unit.h"
@@ -55,6 +56,7 @@ struct units {
 	uint64_t nr_committed, nr_failed;
 	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
+	struct casualties casualties;
 	struct list removals;
 	atomic_uint nr_removals;
 	struct {

@@ -211,6 +211,7 @@ void units_stop(struct units *us)
 		checkpoint_put(cp);
 	}
 	removals_finish(us);
+	casualties_finish(&us->casualties);
 }
 
 void units_destroy(struct units *us)
@@ -1068,6 +1069,8 @@ static void fail_by_end(struct generation *g, struct writer_end end)
 		MESSAGE(text, WRITER_KILLED, path, -end.code, strsignal(-end.code), path);
 	else
 		MESSAGE(text, WRITER_EXITED, path, end.code, path);
+	if (g->checkpoint)
+		checkpoint_lost_writer(g->checkpoint);
 	generation_fail(g, -EIO, text);
 }
 

@@ -143,8 +143,12 @@ static bool wait_for_drain(const struct mount_entry *m, uint64_t deadline)
 /* Not everything was saved: what, and why. */
 static void report_failure(const struct mount_entry *m, const json_t *answer)
 {
+	const json_t *left = json_object_get(answer, "left");
 	char text[MESSAGE_MAX];
+	size_t i;
 
+	for (i = 0; i + 1 < json_array_size(left); i++) /* the last one comes with the rest */
+		complain(json_string_value(json_array_get(left, i)));
 	MESSAGE(text, DRAIN_FAILED, m->path, json_get_text(answer, "last_failure", "?"));
 	complain(text);
 }

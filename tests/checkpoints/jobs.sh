@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Jobs and their checkpoints: one that lost a rank, between two files, fails, and each rank that is left is told once,
+# before it begins another; a second live job is refused; what a job left that is gone is begun anew by the next.
+
+. "${SRC:?}/tests/lib.sh"
+. "$SRC/tests/checkpoints/checkpoints.bash"
+
+needs_fuse
+mount_ckptfs -o quiet_s=3600
+cat >"$TEST_TMP/rank.py" <<'END'
+# Does what it is told, one Python expression a line, and answers with its value or the name of an error.
+import errno, os, shutil, sys
+def put(path, content=b"x" * 5000):
+	with open(path, "wb") as file:
+		file.write(content)
+for line in sys.stdin:
+	try:
+		value = eval(line)
+	except OSError as e:
+		value = errno.errorcode[e.errno]
+	print(value, flush=True)
+END
+RANK_PY=$TEST_TMP/rank.py program <<'END'
+from checkpoints import *
+
+class Rank:
+	def __init__(self, job, rank=0, world=2):
+		env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(job))
+		self.process = subprocess.Popen([sys.executable, os.environ["RANK_PY"]], env=env, stdin=subprocess.PIPE,
+			stdout=subprocess.PIPE, text=True, cwd=mnt)
+	def __call__(self, line):
+		self.process.stdin.write(line + "\n")
+		self.process.stdin.flush()
+		return self.process.stdout.readline().strip()
+	def end(self, kill=False):
+		self.process.kill() if kill else self.process.stdin.close()
+		return self.process.wait()
+
+a0, a1 = Rank(1000, 0), Rank(1000, 1)
+assert a0("os.mkdir('step-1')") == "None"
+assert a0("put('step-1/__0_0.distcp')") == a1("put('step-1/__1_0.distcp')") == "None"
+b0 = Rank(2000)
+assert b0("put('step-1/__0_0.distcp')") == "EBUSY"
+assert any("another job" in f["message"] for f in failures())
+a1.end(kill=True)
+wait(lambda: any(f["op"] == "checkpoint" for f in failures()))
+assert names() == [], names()
+
+# The rank that is left is told, once, before it begins another with what it has.
+assert a0("os.mkdir('step-2')") == "EIO"
+assert a0("os.mkdir('step-2')") == "None"
+assert a0("os.rmdir('step-2')") == "None"
+
+# Neither another job nor its own next incarnation has anything to do with that.
+c0, c1 = Rank(1000, 0), Rank(1000, 1)
+assert c0("os.mkdir('step-1')") == "None"
+for rank, c in enumerate((c0, c1)):
+	assert c("put('step-1/__%d_0.distcp', b'new')" % rank) == "None"
+assert c0("put('step-1/.metadata.tmp')") == c0("os.rename('step-1/.metadata.tmp', 'step-1/.metadata')") == "None"
+wait_for(mnt + "/step-1")
+assert sorted(os.listdir(back + "/step-1")) == [".ckptfs-commit.json", ".metadata", "__0_0.distcp", "__1_0.distcp"]
+assert read(back + "/step-1/__1_0.distcp") == b"new"
+header = json.loads(read(back + "/step-1/.ckptfs-commit.json"))
+assert header["world"]["ranks"] == 2 and header["done"] == "rename .metadata", header
+assert [f["rank"] for f in header["files"]] == [0, 0, 1], header
+
+# A job that has left one without its end, well, and the next.
+assert c0("os.mkdir('step-3')") == "None"
+assert c0("put('step-3/__0_0.distcp')") == "None"
+assert c0.end() == c1.end() == 0
+assert names() == ["step-1", "step-3"], names()
+assert b0("os.makedirs('step-3', exist_ok=True)") == "None"
+assert b0("put('step-3/__1_0.distcp')") == "None"
+assert b0("sorted(os.listdir('step-3'))") == "['__1_0.distcp']"
+END
+expect_fail "$CKPTFS" umount "$MNT"
+assert_contains "$OUT" "the checkpoint 'step-3' was not committed, because its end had not been seen when"
