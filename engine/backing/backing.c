@@ -318,6 +318,15 @@ int backing_lock(struct backing *b, int fd, bool alone)
 	return alone || errno == EWOULDBLOCK ? -EBUSY : 0;
 }
 
+bool backing_has_locks(struct backing *b, int fd)
+{
+	struct statfs sf;
+
+	if (fstatfs(b->root_fd, &sf) || sf.f_type == NFS_SUPER_MAGIC)
+		return false;
+	return !flock(fd, LOCK_SH | LOCK_NB) || errno == EWOULDBLOCK;
+}
+
 void backing_unlock(int fd)
 {
 	flock(fd, LOCK_UN);

@@ -97,6 +97,9 @@ int backing_open(struct backing *b, const char *path, struct error *e);
  */
 int backing_lock(struct backing *b, int fd, bool alone);
 void backing_unlock(int fd);
+
+/* Does it have such locks at all? Then -EBUSY means that somebody else is at it. */
+bool backing_has_locks(struct backing *b, int fd);
 void backing_close(struct backing *b);
 
 /* May @name be a directory entry? Everything from the kernel is, but it is not trusted. */

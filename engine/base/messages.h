@@ -126,6 +126,7 @@
 #define MSG_CHECKPOINT_ABANDONED "the checkpoint '%s' was abandoned by uid %u. It was not committed and is hidden; what had the name '%s' before is whole and still has it"
 #define MSG_REMOVAL_KEPT "'%s' was removed, but no newer checkpoint of that job was committed beside it, so it is kept as the last good one, and is seen again. Remove it once more if it is not wanted: without a job that saves there, it goes at once"
 #define MSG_CHECKPOINT_SUPERSEDED "the checkpoint '%s' of %s had not come to its end when all its writers were gone, and %s begins it anew. What was of it is hidden, and never committed"
+#define MSG_RECOVERY_DAMAGED "the checkpoint '%s' was committed before a crash, but what lies on the backing as %s is not what was committed: its commit file is missing or damaged. It got no name; what had the name before is whole and still has it. See to the storage; `ckptfs fsck --discard` removes %s"
 #define MSG_PUBLISH_FAILED "'%s' was not published: %s failed: %s. What had the name before is whole and still has it; see to the backing, then save '%s' again"
 #define MSG_PUBLISH_UNSYNCED "'%s' has its new content, whole, but that may not survive a crash of the backing: syncing its directory failed: %s. After such a crash it is the new file or the one before, whole; see to the backing, then save '%s' again"
 #define MSG_PUBLISH_CONFLICT "'%s' was changed behind the mount while a new version of it was being saved. Nothing was replaced; the new version is beside it on the backing, as %s"

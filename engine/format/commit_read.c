@@ -184,32 +184,6 @@ static bool get_text(const json_t *value, char *buf, size_t size)
 	return true;
 }
 
-static int digit(char c)
-{
-	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
-/* Two digits a byte, and no NUL. */
-static bool get_hex(const json_t *value, char *buf, size_t size)
-{
-	const char *text = json_string_value(value);
-	size_t i, len = json_string_length(value);
-
-	if (!text || len % 2 || len / 2 >= size)
-		return false;
-	for (i = 0; i < len / 2; i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-
-		if (high < 0 || low < 0 || !(high | low))
-			return false;
-		buf[i] = (char)(high << 4 | low);
-	}
-	buf[i] = '\0';
-	return true;
-}
-
 /* --- members --- */
 
 /* Of the header. */
@@ -251,7 +225,7 @@ static bool get_member(struct commit_header *h, const char *key, const json_t *v
 	case HAS_UNIT:
 		if (is_key(key, "unit"))
 			return get_text(v, h->unit, sizeof(h->unit));
-		return get_hex(v, h->unit, sizeof(h->unit));
+		return json_unhex(v, h->unit, sizeof(h->unit));
 	case HAS_GENERATION:
 		return get_text(v, h->generation, sizeof(h->generation));
 	case HAS_TIME:
@@ -287,15 +261,6 @@ static int take_member(struct reader *r, const json_t *member)
 
 /* --- the entries --- */
 
-static bool get_path(const json_t *o, const char *key, const char *key_hex, char *buf, size_t size)
-{
-	const json_t *text = json_object_get(o, key), *hex = json_object_get(o, key_hex);
-
-	if (!text == !hex)
-		return false;
-	return text ? get_text(text, buf, size) : get_hex(hex, buf, size);
-}
-
 /* NULL, or what is wrong. */
 static const char *parse_entry(struct reader *r, const json_t *o, struct commit_entry *entry)
 {
@@ -305,11 +270,12 @@ static const char *parse_entry(struct reader *r, const json_t *o, struct commit_
 
 	if (link + dir + file != 1)
 		return "an entry that is not one of file, symbolic link and directory";
-	if (!get_path(o, "path", "path_hex", r->entry_path, sizeof(r->entry_path)))
+	if (!json_get_path(o, "path", "path_hex", r->entry_path, sizeof(r->entry_path)))
 		return "an entry without a path";
 	entry->path = r->entry_path;
 	entry->kind = link ? COMMIT_IS_SYMLINK : dir ? COMMIT_IS_DIRECTORY : COMMIT_IS_FILE;
-	if (link && !get_path(o, "target", "target_hex", r->entry_target, sizeof(r->entry_target)))
+	if (link &&
+	    !json_get_path(o, "target", "target_hex", r->entry_target, sizeof(r->entry_target)))
 		return "a symbolic link without a target";
 	entry->target = link ? r->entry_target : NULL;
 	if (dir && !json_is_true(json_object_get(o, "directory")))

@@ -88,37 +88,10 @@ static void begin_element(struct commit_writer *w)
 	w->any = true;
 }
 
-/* A string that says @path; *@hex: as its bytes, since it is not UTF-8. */
-static json_t *json_of_path(const char *path, bool *hex)
-{
-	static const char digits[] = "0123456789abcdef";
-	json_t *text = json_string(path);
-	__cleanup_free char *buf = NULL;
-	size_t i, len = strlen(path);
-
-	*hex = !text;
-	if (text)
-		return text;
-	buf = malloc(2 * len + 1);
-	for (i = 0; buf && i < len; i++) {
-		buf[2 * i] = digits[(unsigned char)path[i] >> 4];
-		buf[2 * i + 1] = digits[(unsigned char)path[i] & 15];
-	}
-	return buf ? json_stringn(buf, 2 * len) : NULL;
-}
-
-static int set_path(json_t *object, const char *key, const char *key_hex, const char *path)
-{
-	bool hex;
-	json_t *text = json_of_path(path, &hex);
-
-	return json_object_set_new(object, hex ? key_hex : key, text);
-}
-
 static json_t *json_of_entry(const struct commit_entry *e)
 {
 	json_t *o = json_object();
-	int err = set_path(o, "path", "path_hex", e->path);
+	int err = json_set_path(o, "path", "path_hex", e->path);
 
 	if (e->kind == COMMIT_IS_FILE) {
 		err |= json_object_set_new(o, "size", json_integer((json_int_t)e->size));
@@ -126,7 +99,7 @@ static json_t *json_of_entry(const struct commit_entry *e)
 		err |= json_object_set_new(o, "node", json_string(e->node));
 		err |= json_object_set_new(o, "rank", json_integer(e->rank));
 	} else if (e->kind == COMMIT_IS_SYMLINK) {
-		err |= set_path(o, "target", "target_hex", e->target);
+		err |= json_set_path(o, "target", "target_hex", e->target);
 	} else {
 		err |= json_object_set_new(o, "directory", json_true());
 	}
@@ -139,7 +112,7 @@ static json_t *json_of_entry(const struct commit_entry *e)
 static void put_header(struct commit_writer *w, const struct commit_header *h)
 {
 	bool hex;
-	json_t *unit = json_of_path(h->unit, &hex);
+	json_t *unit = json_path(h->unit, &hex);
 
 	put_text(w, "{\n");
 	put_member(w, "ckptfs", json_integer(COMMIT_VERSION));

@@ -20,6 +20,7 @@
 #ifndef ENGINE_UNIT_CHECKPOINT_H
 #define ENGINE_UNIT_CHECKPOINT_H
 
+#include "engine/format/commit.h"
 #include "engine/liveness/job.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/unit.h"
@@ -52,14 +53,15 @@ struct checkpoint {
 	struct list link; /* units->checkpoints */
 	enum generation_state state;
 	struct target target;
-	bool visible;		  /* the name shows it */
-	bool replaces;		  /* something had the name when it was begun ... */
-	struct inode_id replaced; /* ... namely this */
-	const struct rule *rule;  /* NULL: provisional, or a change to a committed one */
-	bool inherits;		  /* const: it began with what the name had */
-	bool follows;		  /* const: and that was a committed one */
-	bool rewrites;		  /* a file that it inherited was written anew */
-	unsigned nr_changing;	  /* calls that change it right now */
+	bool visible;			      /* the name shows it */
+	bool replaces;			      /* something had the name when it was begun ... */
+	struct inode_id replaced;	      /* ... namely this, */
+	char replaced_generation[COMMIT_HEX]; /* const: which is this committed one; "": is none */
+	const struct rule *rule; /* NULL: provisional, or a change to a committed one */
+	bool inherits;		 /* const: it began with what the name had */
+	bool follows;		 /* const: and that was a committed one */
+	bool rewrites;		 /* a file that it inherited was written anew */
+	unsigned nr_changing;	 /* calls that change it right now */
 	struct list events, participants;
 	struct filed *filed; /* its files that are durable, in the order in which they became so */
 	size_t nr_filed, filed_room;

@@ -11,13 +11,14 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
 
-static json_t *target_json(struct checkpoint *cp, const char *path)
+static json_t *replaced_json(struct checkpoint *cp)
 {
 	LOCK_SCOPE(&cp->units->lock);
 	if (!cp->replaces)
-		return json_pack("{s:o, s:n}", "unit", json_text(path), "replaces");
-	return json_pack("{s:o, s:{s:I, s:I}}", "unit", json_text(path), "replaces", "ino",
-			 (json_int_t)cp->replaced.ino, "btime_ns",
+		return json_null();
+	if (*cp->replaced_generation)
+		return json_pack("{s:s}", "generation", cp->replaced_generation);
+	return json_pack("{s:I, s:I}", "ino", (json_int_t)cp->replaced.ino, "btime_ns",
 			 (json_int_t)cp->replaced.btime_ns);
 }
 
@@ -43,12 +44,12 @@ static int record(struct checkpoint *cp, const char *kind, json_t *o, struct dec
 
 int decision_record(struct checkpoint *cp, const char *path)
 {
-	json_t *target = target_json(cp, path);
+	json_t *o = json_pack("{s:s, s:o}", "decision", "commit", "replaces", replaced_json(cp));
 	struct decision d;
 	int err;
 
-	json_object_set_new(target, "decision", json_string("commit"));
-	err = record(cp, "decision", target, &d);
+	json_set_path(o, "unit", "unit_hex", path);
+	err = record(cp, "decision", o, &d);
 	return err ? err : d.commit ? 0 : -ECANCELED;
 }
 
@@ -80,22 +81,38 @@ static bool is_path(const char *path)
 	return true;
 }
 
+/* What had the name: a committed checkpoint, or a directory that only its inode tells from others. */
+static bool parse_replaced(const json_t *o, struct decision *d)
+{
+	const char *generation = json_get_text(o, "generation", "");
+
+	d->replaces = !json_is_null(o);
+	if (!d->replaces)
+		return true;
+	if (json_is_integer(json_object_get(o, "ino"))) {
+		d->ino = (uint64_t)json_get_int(o, "ino", 0);
+		d->btime_ns = (uint64_t)json_get_int(o, "btime_ns", 0);
+		return !*generation;
+	}
+	if (!commit_is_hex(generation))
+		return false;
+	memcpy(d->generation, generation, COMMIT_HEX);
+	return true;
+}
+
 int decision_parse(const char *text, size_t len, struct decision *d)
 {
 	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	const char *what = json_get_text(o, "decision", ""), *unit = json_get_text(o, "unit", "");
+	const char *what = json_get_text(o, "decision", "");
 	json_t *replaces = json_object_get(o, "replaces");
 	bool ok = !strcmp(what, "commit") || !strcmp(what, "abort");
 
 	memset(d, 0, sizeof(*d));
-	ok = ok && is_path(unit) && (json_is_null(replaces) || json_is_object(replaces));
-	if (ok) {
-		d->commit = !strcmp(what, "commit");
-		strcpy(d->unit, unit);
-		d->replaces = json_is_object(replaces);
-		d->ino = (uint64_t)json_get_int(replaces, "ino", 0);
-		d->btime_ns = (uint64_t)json_get_int(replaces, "btime_ns", 0);
-	}
+	d->commit = !strcmp(what, "commit");
+	ok = ok && json_get_path(o, "unit", "unit_hex", d->unit, sizeof(d->unit)) &&
+	     is_path(d->unit) && replaces && parse_replaced(replaces, d);
 	json_decref(o);
+	if (!ok)
+		memset(d, 0, sizeof(*d));
 	return ok ? 0 : -EBADMSG;
 }

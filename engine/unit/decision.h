@@ -7,13 +7,15 @@
 #ifndef ENGINE_UNIT_DECISION_H
 #define ENGINE_UNIT_DECISION_H
 
+#include "engine/format/commit.h"
 #include "engine/unit/checkpoint.h"
 
 struct decision {
 	bool commit;
-	char unit[PATH_MAX];	/* below the backing */
-	bool replaces;		/* something had the name ... */
-	uint64_t ino, btime_ns; /* ... namely this inode of the same device */
+	char unit[PATH_MAX];	     /* below the backing */
+	bool replaces;		     /* something had the name, namely ... */
+	char generation[COMMIT_HEX]; /* ... this committed checkpoint; "" for */
+	uint64_t ino, btime_ns;	     /* ... this inode of the same device */
 };
 
 /*

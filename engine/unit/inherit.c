@@ -15,6 +15,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
+#include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
@@ -199,6 +200,7 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 		return old;
 	err = checkpoint_make(us, c, p, dir, dir_id, name, 0700, &stx, &cp);
 	if (!err) {
+		unit_generation(b, old, cp->replaced_generation);
 		err = link_tree(us, old, cp->fd);
 		if (!err)
 			err = units_take_over(us, old, cp->fd, &stx, false);

@@ -34,7 +34,10 @@ static int walk(struct backing *b, const char *path, const char **name)
 	return dir;
 }
 
-/* Who lives holds a lock on its staging directory. -EBUSY: somebody does. @owner: whose it is. */
+/*
+ * Who lives holds a lock on its staging directory. -EBUSY: somebody does. Where the backing has no locks
+ * nobody can tell, and the same is done as whoever may live does. @owner: whose it is.
+ */
 static int lock_staging(struct backing *b, int dir, const char *staging, struct caller *owner)
 {
 	struct statx stx;
@@ -48,16 +51,14 @@ static int lock_staging(struct backing *b, int dir, const char *staging, struct 
 	if (fd < 0)
 		return fd;
 	owner->gid = stx.stx_gid;
-	if (stx.stx_uid != owner->uid)
-		err = -EPERM; /* a decision counts only for what its owner has staged */
-	else
-		err = backing_lock(b, fd, true);
-	if (err)
+	if (backing_lock(b, fd, true) && backing_has_locks(b, fd)) {
 		close(fd);
-	return err ? err : fd;
+		return -EBUSY;
+	}
+	return fd;
 }
 
-/* -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. */
+/* -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. 1: is to be done. */
 static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		const struct decision *d)
 {
@@ -83,8 +84,11 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 			.staging = staging,
 			.name = name,
 			.replaces = d->replaces,
+			.generation = d->generation,
 			.ino = d->ino,
 			.btime_ns = d->btime_ns,
+			.owned = true, /* a decision counts only for what its owner has staged */
+			.only_look = r->only_look,
 		},
 		&trashed);
 	if (!err && trashed)
@@ -95,28 +99,49 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 	return err;
 }
 
+/* Nothing was decided, so what is staged is fsck's. Are there but left-overs of a record that was being made? */
+static bool is_nothing(const struct recovery *r, uid_t uid, const char *gen)
+{
+	static const char *const kinds[] = {"open", "prepare", "next", "decision"};
+	char text[1];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (r->coord->read(r->coord_arg, uid, gen, kinds[i], text, sizeof(text)) != -ENOENT)
+			return false;
+	return true;
+}
+
+static void recover_one_decided(const struct recovery *r, struct caller *owner, const char *gen,
+				const struct decision *d)
+{
+	char staging[STAGING_MAX];
+	int err = redo(r, owner, gen, d);
+
+	if (err == -EAGAIN)
+		return;
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, gen);
+	/* Where it is nowhere it has been there, and was removed since. */
+	if (err != -ENOENT && (err || !r->only_look))
+		r->redone(r->arg, owner, d->unit, staging, err == 1 ? 0 : err);
+	if (!r->only_look && (!err || err == -ENOENT || err == -EBUSY))
+		r->coord->forget(r->coord_arg, owner, gen);
+}
+
 static int recover_one(void *recovery, uid_t uid, const char *gen)
 {
 	const struct recovery *r = recovery;
 	struct caller owner = {.uid = uid, .gid = uid};
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
 	__cleanup_free struct decision *d = malloc(sizeof(*d));
-	char staging[STAGING_MAX];
 	ssize_t len;
-	int err;
 
 	if (!text || !d)
 		return -ENOMEM;
 	len = r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX);
-	if (len < 0 || decision_parse(text, (size_t)len, d) || !d->commit)
-		return 0; /* nothing was decided: what is staged is fsck's */
-	err = redo(r, &owner, gen, d);
-	if (err == -EAGAIN)
-		return 0;
-	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, gen);
-	if (err != -ENOENT) /* else it has been there, and was removed since */
-		r->redone(r->arg, &owner, d->unit, staging, err);
-	if (!err || err == -ENOENT || err == -EBUSY)
+	if (len >= 0 && !decision_parse(text, (size_t)len, d) && d->commit)
+		recover_one_decided(r, &owner, gen, d);
+	else if (len == -ENOENT && r->alone && !r->only_look && is_nothing(r, uid, gen))
 		r->coord->forget(r->coord_arg, &owner, gen);
 	return 0;
 }

@@ -12,7 +12,12 @@ struct recovery {
 	struct backing *backing;
 	const struct coord_ops *coord;
 	void *coord_arg;
-	/* Told of each: @err 0: it has its name now; -EBUSY: that is another's; else why it has to wait. */
+	bool only_look; /* change nothing */
+	bool alone;	/* no daemon saves here: what a crash left of records goes, too */
+	/*
+	 * Told of each: @err 0: it has its name now, or would get it; -EBUSY: that is another's; -EBADMSG:
+	 * what is staged is not what was decided; else why it has to wait.
+	 */
 	void (*redone)(void *arg, const struct caller *owner, const char *unit, const char *staging,
 		       int err);
 	/* What had the name awaits removal as the trash of @id in @dir. */

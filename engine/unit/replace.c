@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Several nodes may do this for one checkpoint at the same time, after a crash of the one that decided;
+ * locks on the backing may be of each node alone. So nothing is concluded from what was done or from what
+ * a call returned: after each rename all three names are looked at again, and what lies there is
+ * recognised by the generation in its commit file. An exchange that two make is none; what was moved
+ * to trash and is the new one after all goes back. Trash is emptied only by who has seen that it is not.
+ */
 #include "engine/unit/replace.h"
 
 #include <errno.h>
@@ -13,6 +20,9 @@
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
+/* Each step but the last is made once, or once more for each other that is at it. */
+#define MAX_STEPS 32
+
 #define AS_OWNER(p, expr) \
 	({ \
 		int as_owner_ = AS_CALLER((p)->owner, (expr)); \
@@ -22,13 +32,95 @@
 		as_owner_; \
 	})
 
-static bool is_replaced(const struct placement *p, const struct statx *stx)
+enum found {
+	NOTHING,
+	OURS,	  /* the new one */
+	REPLACED, /* what had the name when it was begun */
+	ANOTHER,
+};
+
+struct seen {
+	enum found what;
+	uid_t uid;
+};
+
+struct read_unit {
+	struct backing *b;
+	int fd;
+};
+
+static ssize_t read_at(void *read_unit, void *buf, size_t len, uint64_t off)
+{
+	struct read_unit *u = read_unit;
+
+	return backing_read(u->b, u->fd, buf, len, (off_t)off);
+}
+
+int unit_generation(struct backing *b, int unit, char generation[COMMIT_HEX])
+{
+	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
+	__cleanup_fd int pin = -1, fd = -1;
+	struct read_unit u = {.b = b};
+	struct source src = {.read = read_at, .arg = &u};
+	struct error e;
+	int err;
+
+	generation[0] = '\0';
+	if (!h)
+		return -ENOMEM;
+	pin = backing_pin(b, unit, COMMIT_FILE);
+	fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	u.fd = fd;
+	err = commit_read_header(&src, COMMIT_FILE, h, &e);
+	if (!err)
+		memcpy(generation, h->generation, COMMIT_HEX);
+	return err;
+}
+
+static const char *id_of(const struct placement *p)
+{
+	return p->staging + strlen(STAGING_PREFIX);
+}
+
+static bool is_replaced(const struct placement *p, const struct statx *stx, const char *generation)
 {
 	struct inode_id id = inode_id_of(stx);
 
-	if (p->replaces && id.ino == p->ino && id.btime_ns == p->btime_ns)
+	if (p->replaces && *p->generation && !strcmp(p->generation, generation))
+		return true;
+	if (p->replaces && !*p->generation && id.ino == p->ino && id.btime_ns == p->btime_ns)
 		return true;
 	return p->is_ours && p->is_ours(p->arg, stx);
+}
+
+/* What has @name. 0, or -errno: that cannot be told. */
+static int look_as_owner(const struct placement *p, const char *name, struct seen *seen)
+{
+	__cleanup_fd int pin = backing_pin(p->backing, p->dir, name);
+	char generation[COMMIT_HEX] = "";
+	struct statx stx;
+	int err = pin < 0 ? pin : backing_stat(p->backing, pin, &stx);
+
+	*seen = (struct seen){.what = NOTHING};
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (S_ISDIR(stx.stx_mode))
+		err = unit_generation(p->backing, pin, generation);
+	if (err && err != -ENOENT && err != -EBADMSG && err != -EPROTO && err != -ELOOP)
+		return err;
+	seen->uid = stx.stx_uid;
+	if (!strcmp(generation, id_of(p)) && (!p->owned || stx.stx_uid == p->owner->uid))
+		seen->what = OURS;
+	else
+		seen->what = is_replaced(p, &stx, generation) ? REPLACED : ANOTHER;
+	return 0;
+}
+
+static int look(const struct placement *p, const char *name, struct seen *seen)
+{
+	return AS_OWNER(p, look_as_owner(p, name, seen));
 }
 
 static int sync_dir(const struct placement *p)
@@ -42,56 +134,119 @@ static int sync_dir(const struct placement *p)
 	return err;
 }
 
-static int rename_in(const struct placement *p, const char *from, const char *to, unsigned flags)
+/*
+ * As the owner. The daemon has rights for what belongs to the owner, but not to take away from others what the
+ * owner could not.
+ */
+static int rename_in(const struct placement *p, const struct seen *there, const char *from,
+		     const char *to, unsigned flags)
 {
-	return AS_OWNER(p, backing_rename(p->backing, p->dir, from, p->dir, to, flags));
+	int err = AS_CALLER(p->owner, backing_rename(p->backing, p->dir, from, p->dir, to, flags));
+
+	creds_restore();
+	if ((err == -EACCES || err == -EPERM) &&
+	    (there->what == NOTHING || there->uid == p->owner->uid))
+		err = backing_rename(p->backing, p->dir, from, p->dir, to, flags);
+	return err;
+}
+
+/* @from, where what is replaced was just seen, goes to trash; unless somebody put the new one there. */
+static int to_trash(const struct placement *p, const struct seen *there, const char *from,
+		    const char *trash)
+{
+	struct seen moved;
+	int err = rename_in(p, there, from, trash, 0);
+
+	if (!err)
+		err = look(p, trash, &moved);
+	if (!err && moved.what == OURS)
+		err = rename_in(p, &moved, trash, from, RENAME_NOREPLACE);
+	if (err == -EINVAL)
+		err = rename_in(p, &moved, trash, from, 0);
+	return err;
 }
 
 /*
  * What has the name goes to trash. Where the backing cannot exchange two names, the name is absent for
  * a moment there; whoever finds the decision goes on from that.
  */
-static int replace(const struct placement *p, const char *trash)
+static int make_way(const struct placement *p, const struct seen *there, const char *trash)
 {
-	int err = rename_in(p, p->staging, p->name, RENAME_EXCHANGE);
+	int err = rename_in(p, there, p->staging, p->name, RENAME_EXCHANGE);
 
-	if (!err)
-		return rename_in(p, p->staging, trash, 0);
 	if (err != -EINVAL && err != -EOPNOTSUPP && err != -ENOSYS)
 		return err;
-	err = rename_in(p, p->name, trash, 0);
-	return err ? err : rename_in(p, p->staging, p->name, 0);
+	return to_trash(p, there, p->name, trash);
+}
+
+struct names {
+	struct seen staged, there, trashed;
+};
+
+/* 1: there is something to do. 0: it has its name. */
+static int judge(const struct names *n)
+{
+	if (n->there.what == OURS && n->staged.what == OURS)
+		return -EBUSY; /* somebody has copied it */
+	if (n->there.what == OURS)
+		return n->staged.what == REPLACED;
+	if (n->staged.what == OURS)
+		return n->there.what == ANOTHER ? -EBUSY : 1;
+	if (n->staged.what != NOTHING)
+		return -EBADMSG;
+	return n->trashed.what == OURS ? 1 : -ENOENT;
+}
+
+static int make_step(const struct placement *p, const struct names *n, const char *trash)
+{
+	if (n->there.what == OURS)
+		return to_trash(p, &n->staged, p->staging, trash);
+	if (n->staged.what != OURS)
+		return rename_in(p, &n->trashed, trash, p->staging, 0);
+	if (n->there.what == REPLACED)
+		return make_way(p, &n->there, trash);
+	return rename_in(p, &n->there, p->staging, p->name, 0);
+}
+
+/* 1: look again. 0: it has its name. */
+static int step(const struct placement *p, const char *trash)
+{
+	struct names n;
+	int err = look(p, p->staging, &n.staged);
+
+	if (!err)
+		err = look(p, p->name, &n.there);
+	if (!err)
+		err = look(p, trash, &n.trashed);
+	if (!err)
+		err = judge(&n);
+	if (err != 1 || p->only_look)
+		return err;
+	err = make_step(p, &n, trash);
+	/* What others did meanwhile is seen when all of it is looked at again. */
+	if (err == -ENOENT || err == -EEXIST || err == -ENOTEMPTY)
+		return 1;
+	return err ? err : 1;
 }
 
 int replace_place(const struct placement *p, bool *trashed)
 {
 	char trash[STAGING_MAX + 8];
-	struct statx staged, there;
-	int err, taken;
+	struct seen old;
+	int err = 1, i;
 
-	snprintf(trash, sizeof(trash), "%s%s", TRASH_PREFIX, p->staging + strlen(STAGING_PREFIX));
+	snprintf(trash, sizeof(trash), "%s%s", TRASH_PREFIX, id_of(p));
 	*trashed = false;
-	err = AS_OWNER(p, backing_stat_at(p->backing, p->dir, p->staging, &staged));
-	if (err && err != -ENOENT)
-		return err;
-	taken = AS_OWNER(p, backing_stat_at(p->backing, p->dir, p->name, &there));
-	if (taken && taken != -ENOENT)
-		return taken;
-	if (err == -ENOENT) /* done before, but perhaps not synced */
-		return taken ? -ENOENT : sync_dir(p);
-	if (!taken && is_replaced(p, &staged)) {
-		/* They were exchanged before: what lies in staging is what had the name. */
-		err = rename_in(p, p->staging, trash, 0);
-		*trashed = !err;
-	} else if (!taken && !is_replaced(p, &there)) {
-		return -EBUSY;
-	} else if (!taken) {
-		err = replace(p, trash);
-		*trashed = !err;
-	} else {
-		err = rename_in(p, p->staging, p->name, 0);
-	}
-	return err ? err : sync_dir(p);
+	if (p->only_look)
+		return step(p, trash);
+	for (i = 0; err == 1 && i < MAX_STEPS; i++)
+		err = step(p, trash);
+	if (err)
+		return err == 1 ? -EAGAIN : err;
+	err = sync_dir(p);
+	if (!err && !look(p, trash, &old))
+		*trashed = old.what != NOTHING && old.what != OURS;
+	return err;
 }
 
 /* Something that this mount has published under that name since @checkpoint was begun. */
@@ -114,6 +269,7 @@ int replace_target(struct checkpoint *cp)
 			      .staging = cp->staging,
 			      .name = cp->target.name,
 			      .replaces = cp->replaces,
+			      .generation = cp->replaced_generation,
 			      .ino = cp->replaced.ino,
 			      .btime_ns = cp->replaced.btime_ns,
 			      .is_ours = is_ours,

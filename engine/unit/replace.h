@@ -8,10 +8,14 @@
 struct placement {
 	struct backing *backing;
 	const struct caller *owner;
-	int dir; /* of both names */
-	const char *staging, *name;
-	bool replaces;		/* something had the name when it was begun ... */
-	uint64_t ino, btime_ns; /* ... namely this */
+	int dir;		/* of both names */
+	const char *staging;	/* STAGING_PREFIX and the generation that its commit file has */
+	const char *name;	/* that it is to have */
+	bool replaces;		/* something had the name when it was begun, namely ... */
+	const char *generation; /* ... this committed checkpoint; "" for */
+	uint64_t ino, btime_ns; /* ... this inode */
+	bool owned;		/* is what lies there only believed if it is the owner's? */
+	bool only_look;		/* change nothing */
 	/* Is what has the name now no other's, though it is not that? NULL: it is another's. */
 	bool (*is_ours)(void *arg, const struct statx *stx);
 	void *arg;
@@ -19,12 +23,17 @@ struct placement {
 
 /*
  * Renames the staging directory to its name, what had the name to trash, and syncs their directory.
- * Idempotent: 0 also if that was done before. -EBUSY: the name is another's now, nothing is replaced.
- * *@trashed: something went to trash, TRASH_PREFIX and the id of the staging name.
+ * Idempotent: 0 also if that was done before, by whomever, and others may do it at the same time.
+ * -EBUSY: the name is another's now, nothing is replaced. -ENOENT: it is nowhere. -EBADMSG: what is
+ * staged is not what was decided. 1: @p->only_look, and it is still to be done. *@trashed: something
+ * lies in trash, TRASH_PREFIX and the id of the staging name.
  */
 int replace_place(const struct placement *p, bool *trashed);
 
 /* The same for @cp. */
 int replace_target(struct checkpoint *cp);
+
+/* Of the committed directory @unit, any descriptor of it. "" and -errno: it has none that can be read. */
+int unit_generation(struct backing *b, int unit, char generation[COMMIT_HEX]);
 
 #endif

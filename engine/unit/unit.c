@@ -151,6 +151,8 @@ static void told_redone(void *units, const struct caller *owner, const char *uni
 	}
 	if (err == -EBUSY)
 		MESSAGE(text, PUBLISH_CONFLICT, unit, staging);
+	else if (err == -EBADMSG)
+		MESSAGE(text, RECOVERY_DAMAGED, unit, staging, staging);
 	else
 		MESSAGE(text, RECOVERY_WAITS, unit, strerror(-err), staging);
 	failures_add(us->failures, owner->uid, "checkpoint", unit, -err, text);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 /* Helpers are linked with nothing. */
+#include "engine/liveness/proc.c"
 #include "engine/liveness/writer.c"
 
 #define MAX_FILES  200

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* A text is no decision, or one that names something below the backing, and nothing but that. */
+#include "tests/fuzz/fuzz.h"
+
+#include <errno.h>
+
+#include "engine/backing/backing.h"
+#include "engine/unit/decision.h"
+
+static void is_below(const char *path)
+{
+	char *copy = strdup(path), *rest = copy, *name;
+	size_t len = 0;
+
+	REQUIRE(copy && *path && strlen(path) < PATH_MAX);
+	while ((name = strsep(&rest, "/"))) {
+		REQUIRE(backing_name_ok(name));
+		len += strlen(name) + 1;
+	}
+	REQUIRE(len == strlen(path) + 1);
+	free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *exact = malloc(size ? size : 1); /* no terminator behind it to hide an overrun */
+	struct decision *d = malloc(sizeof(*d)), *none = calloc(1, sizeof(*d));
+	int err;
+
+	REQUIRE(exact && d && none);
+	memcpy(exact, data, size);
+	memset(d, 0xA5, sizeof(*d));
+	err = decision_parse(exact, size, d);
+	REQUIRE(!err || (err == -EBADMSG && !memcmp(d, none, sizeof(*d))));
+	if (!err) {
+		is_below(d->unit);
+		REQUIRE(!*d->generation || (d->replaces && commit_is_hex(d->generation)));
+		REQUIRE(d->replaces || (!d->ino && !d->btime_ns));
+		REQUIRE(!*d->generation || (!d->ino && !d->btime_ns));
+	}
+	free(exact);
+	free(d);
+	free(none);
+	return 0;
+}
