@@ -4,7 +4,7 @@
  * at every crash instant the name shows the old checkpoint or the new one, whole:
  *
  *   its files are durable and digested			(O1: publish.c; what escaped that, here)
- *   its directories are synced				(O2)
+ *   its directories are synced, and the one that it is in	(O2)
  *   the commit file is written and synced, in staging	(O3)
  *   the decision is recorded, write-once		(O4: a crash after this is redone by recover.c)
  *   the staging directory gets its name, the parent is synced	(O5)
@@ -393,6 +393,19 @@ static int put_into_staging(struct listing *l, const struct commit_header *heade
 	return err ? err : backing_sync(b, cp->fd, false);
 }
 
+/* (O2) The name of the staging directory: what was decided must be found by it. */
+static int sync_parent(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	int fd = AS_OWNER(cp, backing_reopen(b, cp->target.dir, O_RDONLY | O_DIRECTORY)), err;
+
+	if (fd < 0)
+		return fd;
+	err = backing_sync(b, fd, false);
+	close(fd);
+	return err;
+}
+
 /* --- its place among those beside it --- */
 
 static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t off)
@@ -507,6 +520,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 	if (!err) {
 		*step = "writing its commit file";
 		err = put_into_staging(&l, header);
+		if (!err)
+			err = sync_parent(cp);
 	}
 	if (!err) {
 		*step = "recording the decision";

@@ -4,7 +4,7 @@
  * locks on the backing may be of each node alone. So nothing is concluded from what was done or from what
  * a call returned: after each rename all three names are looked at again, and what lies there is
  * recognised by the generation in its commit file. An exchange that two make is none; what was moved
- * to trash and is the new one after all goes back. Trash is emptied only by who has seen that it is not.
+ * to trash and is the new one after all comes back. Trash is emptied by who has seen that it is not.
  */
 #include "engine/unit/replace.h"
 
@@ -150,22 +150,6 @@ static int rename_in(const struct placement *p, const struct seen *there, const 
 	return err;
 }
 
-/* @from, where what is replaced was just seen, goes to trash; unless somebody put the new one there. */
-static int to_trash(const struct placement *p, const struct seen *there, const char *from,
-		    const char *trash)
-{
-	struct seen moved;
-	int err = rename_in(p, there, from, trash, 0);
-
-	if (!err)
-		err = look(p, trash, &moved);
-	if (!err && moved.what == OURS)
-		err = rename_in(p, &moved, trash, from, RENAME_NOREPLACE);
-	if (err == -EINVAL)
-		err = rename_in(p, &moved, trash, from, 0);
-	return err;
-}
-
 /*
  * What has the name goes to trash. Where the backing cannot exchange two names, the name is absent for
  * a moment there; whoever finds the decision goes on from that.
@@ -176,7 +160,7 @@ static int make_way(const struct placement *p, const struct seen *there, const c
 
 	if (err != -EINVAL && err != -EOPNOTSUPP && err != -ENOSYS)
 		return err;
-	return to_trash(p, there, p->name, trash);
+	return rename_in(p, there, p->name, trash, 0);
 }
 
 struct names {
@@ -192,36 +176,55 @@ static int judge(const struct names *n)
 		return n->staged.what == REPLACED;
 	if (n->staged.what == OURS)
 		return n->there.what == ANOTHER ? -EBUSY : 1;
-	if (n->staged.what != NOTHING)
-		return -EBADMSG;
-	return n->trashed.what == OURS ? 1 : -ENOENT;
+	if (n->trashed.what == OURS)
+		return n->staged.what == NOTHING || n->there.what == NOTHING ? 1 : -EBADMSG;
+	return n->staged.what == NOTHING ? -ENOENT : -EBADMSG;
 }
 
 static int make_step(const struct placement *p, const struct names *n, const char *trash)
 {
 	if (n->there.what == OURS)
-		return to_trash(p, &n->staged, p->staging, trash);
-	if (n->staged.what != OURS)
-		return rename_in(p, &n->trashed, trash, p->staging, 0);
-	if (n->there.what == REPLACED)
+		return rename_in(p, &n->staged, p->staging, trash, 0);
+	if (n->staged.what == OURS && n->there.what == REPLACED)
 		return make_way(p, &n->there, trash);
-	return rename_in(p, &n->there, p->staging, p->name, 0);
+	if (n->staged.what == OURS)
+		return rename_in(p, &n->there, p->staging, p->name, 0);
+	/* Who put it there took it for what had the name. That may be there by now: not to the name, then. */
+	return rename_in(p, &n->trashed, trash, n->staged.what == NOTHING ? p->staging : p->name,
+			 0);
+}
+
+static int look_at_all(const struct placement *p, const char *trash, struct names *n)
+{
+	int err = look(p, p->staging, &n->staged);
+
+	if (!err)
+		err = look(p, p->name, &n->there);
+	return err ? err : look(p, trash, &n->trashed);
+}
+
+static bool same_names(const struct names *a, const struct names *b)
+{
+	return a->staged.what == b->staged.what && a->there.what == b->there.what &&
+	       a->trashed.what == b->trashed.what;
 }
 
 /* 1: look again. 0: it has its name. */
 static int step(const struct placement *p, const char *trash)
 {
-	struct names n;
-	int err = look(p, p->staging, &n.staged);
+	struct names n, now;
+	int err = look_at_all(p, trash, &n), verdict;
 
-	if (!err)
-		err = look(p, p->name, &n.there);
-	if (!err)
-		err = look(p, trash, &n.trashed);
-	if (!err)
-		err = judge(&n);
-	if (err != 1 || p->only_look)
+	if (err)
 		return err;
+	verdict = judge(&n);
+	if (verdict < 0) {
+		/* Three names are not looked at in one moment. */
+		err = look_at_all(p, trash, &now);
+		return err ? err : same_names(&n, &now) ? verdict : 1;
+	}
+	if (verdict != 1 || p->only_look)
+		return verdict;
 	err = make_step(p, &n, trash);
 	/* What others did meanwhile is seen when all of it is looked at again. */
 	if (err == -ENOENT || err == -EEXIST || err == -ENOTEMPTY)

@@ -15,6 +15,7 @@
 #include "engine/content/digest.h"
 #include "fs/data.h"
 #include "fs/fs.h"
+#include "fs/inside.h"
 #include "fs/save.h"
 
 struct mnt {
@@ -91,7 +92,7 @@ static inline void mnt_close(struct mnt *m)
 	engine_close(&m->en);
 }
 
-/* --- names, of which "dir/name" may be one --- */
+/* --- paths --- */
 
 struct at {
 	struct node *dir;
@@ -101,17 +102,20 @@ struct at {
 
 static inline struct at at_begin(struct mnt *m, const char *path)
 {
-	const char *slash = strchr(path, '/');
-	struct at at = {.name = slash ? slash + 1 : path};
-	char dir[NAME_MAX + 1];
-	struct statx stx;
+	struct at at = {.dir = node_get(m->fs.tree, NODE_ROOT), .name = path};
+	const char *slash;
 
-	if (slash) {
-		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
-		assert_int_equal(tree_lookup(m->fs.tree, m->root, dir, 0, &at.dir, &stx), 0);
-		tree_forget(m->fs.tree, at.dir->id, 1);
-	} else {
-		at.dir = node_get(m->fs.tree, NODE_ROOT);
+	while ((slash = strchr(at.name, '/'))) {
+		char dir[NAME_MAX + 1];
+		struct node *below;
+		struct statx stx;
+
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - at.name), at.name);
+		assert_int_equal(tree_lookup(m->fs.tree, at.dir, dir, 0, &below, &stx), 0);
+		tree_forget(m->fs.tree, below->id, 1);
+		node_put(m->fs.tree, at.dir);
+		at.dir = below;
+		at.name = slash + 1;
 	}
 	assert_int_equal(tree_fd(m->fs.tree, at.dir, &at.fd), 0);
 	return at;
@@ -143,6 +147,25 @@ static inline int file_unlink(struct mnt *m, const char *path)
 	if (err == -ENOTSUP)
 		err = AS_CALLER(&m->user, backing_unlink(&m->en.backing, at.fd.fd, at.name, false));
 	creds_restore();
+	at_end(m, &at);
+	return err;
+}
+
+/* Of op_mkdir. */
+static inline int dir_make(struct mnt *m, const char *path)
+{
+	struct at at = at_begin(m, path);
+	struct inside in;
+	int err = inside_enter(&m->fs, &m->user, at.dir, at.name, &in);
+
+	if (err >= 0)
+		err = err ? -ENOTSUP
+			  : save_mkdir(&m->fs, &m->user,
+				       &(struct save_name){at.dir, at.fd.fd, at.name}, 0755);
+	if (err == -ENOTSUP)
+		err = AS_CALLER(&m->user, backing_mkdir(&m->en.backing, at.fd.fd, at.name, 0755));
+	creds_restore();
+	inside_leave(&in);
 	at_end(m, &at);
 	return err;
 }
@@ -226,13 +249,14 @@ static inline int open_new(struct mnt *m, struct at *at, int flags, struct file 
 static inline int file_open(struct mnt *m, struct file *f, const char *path, int flags)
 {
 	static atomic_uint_fast64_t keys;
-	struct at at = at_begin(m, path);
 	struct statx stx;
 	struct node *n;
 	int err, tries = 0;
 
 	*f = (struct file){.m = m, .key = ++keys};
 	do {
+		struct at at = at_begin(m, path);
+
 		err = tree_lookup(m->fs.tree, at.dir, at.name, 0, &n, &stx);
 		if (!err) {
 			err = open_there(m, n, flags, f);
@@ -242,8 +266,8 @@ static inline int file_open(struct mnt *m, struct file *f, const char *path, int
 			err = open_new(m, &at, flags, f);
 		}
 		creds_restore();
+		at_end(m, &at);
 	} while (err == -ESTALE && ++tries < 3);
-	at_end(m, &at);
 	return err;
 }
 
@@ -303,6 +327,28 @@ static inline int name_wait(struct mnt *m, const char *path)
 	generation_put(g);
 	at_end(m, &at);
 	return err;
+}
+
+/* The same of a checkpoint of many files; -EIO: it failed. */
+static inline int checkpoint_wait(struct mnt *m, const char *path)
+{
+	struct at at = at_begin(m, path);
+	struct inode_id dir = node_inode(at.dir);
+	bool committed = false, failed = false;
+
+	while (!committed && !failed) {
+		const char *state;
+		json_t *o;
+
+		assert_int_equal(mnt_drain(m, 60), 0);
+		o = units_describe(m->en.units, &dir, at.name, NULL);
+		state = json_get_text(o, "state", "");
+		committed = !strcmp(state, "committed");
+		failed = !o || !strcmp(state, "failed");
+		json_decref(o);
+	}
+	at_end(m, &at);
+	return committed ? 0 : -EIO;
 }
 
 /* --- whole files: a version and a size are in their first words, all of it follows from these --- */
