@@ -177,8 +177,24 @@ static int judge(const struct names *n)
 	if (n->staged.what == OURS)
 		return n->there.what == ANOTHER ? -EBUSY : 1;
 	if (n->trashed.what == OURS)
-		return n->staged.what == NOTHING || n->there.what == NOTHING ? 1 : -EBADMSG;
+		return 1;
 	return n->staged.what == NOTHING ? -ENOENT : -EBADMSG;
+}
+
+/* What has the staging name, and is neither, makes way for what is to be there. It is fsck's. */
+static int set_aside(const struct placement *p, const struct seen *staged)
+{
+	char id[STAGING_MAX], aside[STAGING_MAX + 8];
+	struct seen moved;
+	int err = units_new_id(id);
+
+	if (err)
+		return err;
+	snprintf(aside, sizeof(aside), "%s%s", TRASH_PREFIX, id + strlen(STAGING_PREFIX));
+	err = rename_in(p, staged, p->staging, aside, 0);
+	if (!err && !look(p, aside, &moved) && moved.what == OURS)
+		err = rename_in(p, &moved, aside, p->staging, 0);
+	return err;
 }
 
 static int make_step(const struct placement *p, const struct names *n, const char *trash)
@@ -190,8 +206,9 @@ static int make_step(const struct placement *p, const struct names *n, const cha
 	if (n->staged.what == OURS)
 		return rename_in(p, &n->there, p->staging, p->name, 0);
 	/* Who put it there took it for what had the name. That may be there by now: not to the name, then. */
-	return rename_in(p, &n->trashed, trash, n->staged.what == NOTHING ? p->staging : p->name,
-			 0);
+	if (n->staged.what != NOTHING)
+		return set_aside(p, &n->staged);
+	return rename_in(p, &n->trashed, trash, p->staging, 0);
 }
 
 static int look_at_all(const struct placement *p, const char *trash, struct names *n)
