@@ -293,6 +293,8 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 	bool created;
 	int fd, err = checkpoint_claim(in->checkpoint, in->rel);
 
+	if (err == -EEXIST)
+		return -EAGAIN;
 	if (!err)
 		err = checkpoint_join(in->checkpoint, in->process);
 	if (err)
@@ -380,6 +382,8 @@ int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct
 		if (err)
 			return err;
 		if (generation_open(*g, c->pid)) {
+			if (flags & O_TRUNC)
+				checkpoint_rewrites(in->checkpoint);
 			err = flags & O_TRUNC ? save_cut(*g) : 0;
 			if (!err)
 				return 0;
@@ -446,7 +450,7 @@ int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
 	int err = take_away(fs, n, unlink_now, &call);
 
 	if (!err)
-		checkpoint_note(in->checkpoint, EVIDENCE_UNLINK, in->rel);
+		checkpoint_note(in->checkpoint, EVIDENCE_UNLINK, in->rel, in->process->rank);
 	return err;
 }
 
@@ -467,7 +471,7 @@ static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
 	tree_moved(fs->tree, to->dir, to->name);
 	if (call->flags & RENAME_EXCHANGE)
 		tree_moved(fs->tree, from->dir, from->name);
-	checkpoint_note(to_in->checkpoint, EVIDENCE_RENAME, to_in->rel);
+	checkpoint_note(to_in->checkpoint, EVIDENCE_RENAME, to_in->rel, to_in->process->rank);
 	return 0;
 }
 
@@ -495,8 +499,8 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 	if (err)
 		return err == -EEXIST ? -ENOTSUP : err;
 	tree_moved(fs->tree, call->to->dir, call->to->name);
-	checkpoint_note(in->checkpoint, EVIDENCE_CLOSE, in->rel);
-	checkpoint_note(in->checkpoint, EVIDENCE_RENAME, in->rel);
+	checkpoint_note(in->checkpoint, EVIDENCE_CLOSE, in->rel, in->process->rank);
+	checkpoint_note(in->checkpoint, EVIDENCE_RENAME, in->rel, in->process->rank);
 	return 0;
 }
 

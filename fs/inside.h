@@ -38,7 +38,7 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 int inside_remove_later(struct fs *fs, const struct caller *c, const struct save_name *n,
 			bool directory);
 
-/* As save_create and save_open, for one that was entered. -EEXIST: it is an ordinary directory now. */
+/* As save_create and save_open, for one that was entered. -EAGAIN: it is an ordinary directory now. */
 int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
 		  int at, const char *name, mode_t mode, int flags, struct generation **g);
 int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct node *n, int flags,

@@ -108,6 +108,16 @@ static int place_free(struct place *p, const char *name)
 	return err < 0 ? err : 0;
 }
 
+/* The same for what is not a directory, which may decide what the one is that it is in. */
+static int place_claim(struct place *p, const char *name)
+{
+	int err = place_free(p, name);
+
+	if (!err && p->inside.checkpoint)
+		err = checkpoint_claim(p->inside.checkpoint, p->inside.rel);
+	return err == -EEXIST && p->inside.checkpoint ? 0 : err;
+}
+
 static void place_end(struct place *p)
 {
 	inside_leave(&p->inside);
@@ -143,12 +153,10 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		return;
 	err = place_free(&p, name);
 	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
-	groups_for_mode(&p.caller, mode);
 	if (!err)
-		err = p.inside.checkpoint
-			      ? -ENOTSUP
-			      : save_mkdir(p.fs, &p.caller,
-					   &(struct save_name){p.dir, p.at.fd, name}, mode);
+		err = save_mkdir(p.fs, &p.caller, &(struct save_name){p.dir, p.at.fd, name},
+				 p.inside.checkpoint, mode);
+	groups_for_mode(&p.caller, mode);
 	if (err == -ENOTSUP)
 		err = AS_CALLER(&p.caller,
 				backing_mkdir(&p.fs->engine->backing, p.at.fd, name, mode));
@@ -163,7 +171,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 
 	if (!place_begin(&p, req, "mknod", parent, name))
 		return;
-	err = place_free(&p, name);
+	err = place_claim(&p, name);
 	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
 	groups_for_mode(&p.caller, mode);
 	if (!err)
@@ -180,7 +188,7 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 
 	if (!place_begin(&p, req, "symlink", parent, name))
 		return;
-	err = place_free(&p, name);
+	err = place_claim(&p, name);
 	if (!err)
 		err = AS_CALLER(&p.caller,
 				backing_symlink(&p.fs->engine->backing, target, p.at.fd, name));
@@ -202,7 +210,7 @@ static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char
 	if (!place_begin(&p, req, "link", parent, name))
 		return;
 	n = node_get(p.fs->tree, id);
-	err = n ? place_free(&p, name) : -ESTALE;
+	err = n ? place_claim(&p, name) : -ESTALE;
 	if (!err)
 		err = save_link(p.fs, n, p.inside.checkpoint);
 	if (!err)

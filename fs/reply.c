@@ -92,13 +92,26 @@ void fill_stat(struct fs *fs, const struct statx *backing_stx, struct stat *st)
 	st->st_ctim = time_of(stx->stx_ctime);
 }
 
+/* A checkpoint may fail any time, and then its name shows what it was before. */
+static bool may_be_hidden(struct fs *fs, const struct node *n)
+{
+	struct inode_id id = node_inode(n);
+	struct checkpoint *cp =
+		fs->engine->units ? checkpoints_find_inode(fs->engine->units, &id) : NULL;
+
+	checkpoint_put(cp);
+	return cp;
+}
+
 void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 		struct fuse_entry_param *entry)
 {
 	memset(entry, 0, sizeof(*entry));
 	entry->ino = n->id;
 	entry->attr_timeout = ATTR_TIMEOUT_S;
-	entry->entry_timeout = S_ISDIR(n->type) ? DIR_TIMEOUT_S : NAME_TIMEOUT_S;
+	entry->entry_timeout = !S_ISDIR(n->type)      ? NAME_TIMEOUT_S
+			       : may_be_hidden(fs, n) ? 0
+						      : DIR_TIMEOUT_S;
 	fill_stat(fs, stx, &entry->attr);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "fs/beside.h"
 #include "fs/inside.h"
 
 /* Is a file of this name published by a rename, when it is whole? */
@@ -305,12 +306,13 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 	if (err > 0) {
 		err = inside_create(fs, c, &in, dir, at, name, mode, flags, g);
 		inside_leave(&in);
-		if (err != -EEXIST || flags & O_EXCL)
-			return err; /* else it is no checkpoint after all */
-	} else if (!err) {
-		err = inside_begin(fs, c, dir, name, true, true, flags & O_TRUNC);
+		if (err != -EAGAIN)
+			return err;
+		err = 0; /* it is no checkpoint after all */
 	}
-	if (err && err != -EEXIST)
+	if (!err)
+		err = inside_begin(fs, c, dir, name, true, true, flags & O_TRUNC);
+	if (err)
 		return err;
 	if (save_has_name(fs, dir, name))
 		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &dir_id, at, name, flags);
@@ -434,7 +436,11 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	g = units_find(fs->engine->units, &dir, n->name);
 	err = g ? generation_unlink(g, remove_from_backing, &removal) : -EEXIST;
 	generation_put(g);
-	return err == -EEXIST ? unlink_published(fs, c, n) : err;
+	if (err == -EEXIST)
+		err = unlink_published(fs, c, n);
+	if (!err)
+		beside_unlinked(fs, n->dir, n->name);
+	return err;
 }
 
 int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
@@ -682,6 +688,8 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 	}
 	if (err == -ENOTSUP)
 		err = rename_over(fs, c, from, to, flags, replaced);
+	if (!err)
+		beside_renamed(fs, to->dir, to->at, to->name);
 	generation_put(g);
 	generation_put(replaced);
 	return err;
@@ -765,27 +773,46 @@ int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd
 	return err;
 }
 
-int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n, mode_t mode)
+/* Is the directory @n, made by @p in @in (NULL: in no checkpoint), to be the top of one? -EEXIST: it may. */
+static int may_be_checkpoint(struct fs *fs, const struct save_name *n, const struct process *p,
+			     struct checkpoint *in)
+{
+	struct inode_id dir = node_inode(n->dir);
+	char path[PATH_MAX];
+	bool suggested;
+
+	tree_path(fs->tree, n->dir->id, n->name, path, sizeof(path));
+	suggested = rules_suggest(fs->engine->rules, path);
+	if (in)
+		return suggested ? checkpoint_yield(in) : 0;
+	return suggested || p->rank >= 0 || removals_hide(fs->engine->units, &dir, n->name)
+		       ? -EEXIST
+		       : 0;
+}
+
+int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n,
+	       struct checkpoint *in, mode_t mode)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir = node_inode(n->dir);
 	struct checkpoint *cp = NULL;
 	struct process *p;
-	char path[PATH_MAX];
 	int err;
 
 	if (!us)
 		return -ENOTSUP;
-	tree_path(fs->tree, n->dir->id, n->name, path, sizeof(path));
 	p = units_process(us, c);
-	if (p && p->rank < 0 && !rules_suggest(fs->engine->rules, path) &&
-	    !removals_hide(us, &dir, n->name))
-		err = -ENOTSUP; /* neither the name nor the maker suggests it */
-	else
-		err = p ? checkpoint_begin(us, c, p, n->at, &dir, n->name, mode, &cp) : -ENOMEM;
-	if (!err)
-		err = checkpoint_join(cp, p);
-	checkpoint_put(cp);
+	if (!p)
+		return -ENOMEM;
+	err = may_be_checkpoint(fs, n, p, in);
+	if (err == -EEXIST) {
+		err = checkpoint_begin(us, c, p, n->at, &dir, n->name, mode, &cp);
+		if (!err)
+			err = checkpoint_join(cp, p);
+		checkpoint_put(cp);
+	} else if (!err) {
+		err = -ENOTSUP;
+	}
 	process_put(p);
 	return err;
 }

@@ -34,10 +34,11 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		mode_t mode, int flags, struct generation **g);
 
 /*
- * Before the directory @n, in no checkpoint, is made with @mode: one that may be a checkpoint is begun. 0:
- * done; -ENOTSUP: it is to be made on the backing.
+ * Before the directory @n, in the checkpoint @in (NULL: in none), is made with @mode: one that may be a
+ * checkpoint is begun. 0: done; -ENOTSUP: it is to be made on the backing.
  */
-int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n, mode_t mode);
+int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n,
+	       struct checkpoint *in, mode_t mode);
 
 /* O_TRUNC of a generation that others may have open, too. */
 int save_cut(struct generation *g);

@@ -18,9 +18,10 @@ const char presets_json[] = TEXT([
 /* The same set to do without the rename. Items are named default or state, or there is but one. */
 {"name": "orbax-in-place",
  "files": ["_CHECKPOINT_METADATA", "_METADATA", "_sharding", "manifest.ocdbt", "ocdbt.process_*/*",
-	   "default/_METADATA", "default/_sharding", "default/manifest.ocdbt",
-	   "default/ocdbt.process_*/*", "state/_METADATA", "state/_sharding",
-	   "state/manifest.ocdbt", "state/ocdbt.process_*/*"],
+	   "ocdbt.process_*/d/*", "default/_METADATA", "default/_sharding",
+	   "default/manifest.ocdbt", "default/ocdbt.process_*/*", "default/ocdbt.process_*/d/*",
+	   "state/_METADATA", "state/_sharding", "state/manifest.ocdbt", "state/ocdbt.process_*/*",
+	   "state/ocdbt.process_*/d/*"],
  "done": [[{"close": "commit_success.txt"}]]},
 
 /* The marker is there before the data, and goes when all ranks have passed a barrier. */

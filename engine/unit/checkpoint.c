@@ -14,6 +14,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
+#include "engine/unit/trash.h"
 
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
 {
@@ -352,7 +353,7 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 		err = hold_still(cp);
 		if (!err && p && casualty_tell(&us->casualties, p))
 			err = -EIO;
-		other = !err && p && !job_same(p, cp->maker);
+		other = !err && p && (cp->rule || cp->follows) && !job_same(p, cp->maker);
 		busy = other && has_live_participant(cp);
 		if (!err && !other) {
 			cp->nr_changing++;
@@ -375,6 +376,15 @@ void checkpoint_leave(struct checkpoint *cp)
 	cp->nr_changing--;
 	cp->changed_ns = clock_mono_ns();
 	pthread_cond_signal(&cp->units->commits);
+}
+
+void checkpoint_rewrites(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (!cp->end_seen)
+		return;
+	free_events(cp);
+	cp->end_seen = cp->has_sibling = cp->asked = false;
 }
 
 int checkpoint_join(struct checkpoint *cp, struct process *p)
@@ -470,6 +480,8 @@ static void tell_sibling(struct checkpoint *cp)
 {
 	struct list *l;
 
+	if (cp->follows)
+		return; /* a late change to an older one */
 	for (l = cp->link.prev; l != &cp->units->checkpoints; l = l->prev) {
 		struct checkpoint *o = container_of(l, struct checkpoint, link);
 
@@ -480,26 +492,61 @@ static void tell_sibling(struct checkpoint *cp)
 	pthread_cond_signal(&cp->units->commits);
 }
 
+/* One at a time decides what it is. 1: the caller is to, and says decided. 0 or -EEXIST: it was. */
+static int begin_deciding(struct checkpoint *cp)
+{
+	int err = 0;
+	LOCK_SCOPE(&cp->units->lock);
+
+	while (!err && cp->deciding)
+		err = units_wait(cp->units);
+	if (err || cp->rule)
+		return err;
+	if (cp->state == GENERATION_DROPPED)
+		return -EEXIST;
+	cp->deciding = true;
+	return 1;
+}
+
+static void decided(struct checkpoint *cp, const struct rule *rule)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	cp->deciding = false;
+	cp->rule = rule;
+	if (rule)
+		tell_sibling(cp);
+	pthread_cond_broadcast(&cp->units->changed);
+}
+
 int checkpoint_claim(struct checkpoint *cp, const char *rel)
 {
-	struct units *us = cp->units;
-	char path[PATH_MAX];
 	const struct rule *rule;
-	{
-		LOCK_SCOPE(&us->lock);
-		if (cp->rule)
-			return 0;
-	}
+	char path[PATH_MAX];
+	int err = begin_deciding(cp);
+
+	if (err != 1)
+		return err;
 	checkpoint_path(cp, path, sizeof(path));
-	rule = rules_claim(us->rules, path, rel, is_beside, cp);
-	if (!rule)
-		return cp->inherits ? 0 : make_ordinary(cp);
-	LOCK_SCOPE(&us->lock);
-	if (!cp->rule) {
-		cp->rule = rule;
-		tell_sibling(cp);
-	}
-	return 0;
+	rule = rules_claim(cp->units->rules, path, rel, is_beside, cp);
+	err = rule || cp->inherits ? 0 : make_ordinary(cp);
+	decided(cp, rule);
+	return err;
+}
+
+int checkpoint_yield(struct checkpoint *cp)
+{
+	char path[PATH_MAX];
+	int err;
+
+	checkpoint_path(cp, path, sizeof(path));
+	if (cp->inherits || rules_suggest(cp->units->rules, path))
+		return 0;
+	err = begin_deciding(cp);
+	if (err != 1)
+		return err;
+	err = make_ordinary(cp);
+	decided(cp, NULL);
+	return err;
 }
 
 /* --- evidence --- */
@@ -528,10 +575,10 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 	pthread_cond_signal(&cp->units->commits);
 }
 
-void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path)
+void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	checkpoint_event(cp, kind, path, -1);
+	checkpoint_event(cp, kind, path, rank);
 }
 
 void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
@@ -547,9 +594,25 @@ void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum 
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (same_inode(&cp->target.dir_id, dir))
+		if (same_inode(&cp->target.dir_id, dir) && cp->rule &&
+		    rule_seen(cp->rule, kind, cp->target.name, path))
 			checkpoint_event(cp, kind, path, -1);
 	}
+}
+
+void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, const char *target,
+			      const char *name)
+{
+	char path[NAME_MAX + 4];
+	struct checkpoint *cp;
+
+	if (!atomic_load(&us->nr_checkpoints))
+		return;
+	snprintf(path, sizeof(path), "../%s", name);
+	LOCK_SCOPE(&us->lock);
+	cp = find(us, dir, target);
+	if (cp)
+		checkpoint_event(cp, EVIDENCE_CLOSE, path, -1);
 }
 
 /* Lock held. Its files that are still being written, closed or not. */
@@ -645,15 +708,22 @@ static bool has_happened(struct checkpoint *cp, const struct evidence *ev, enum 
 	return false;
 }
 
+/* Lock held. A file that fits is there, closed; it may have got its name when it was. */
+static bool has_file_of(struct checkpoint *cp, const struct evidence *ev, int rank)
+{
+	return has_happened(cp, ev, EVIDENCE_CLOSE, rank) ||
+	       has_happened(cp, ev, EVIDENCE_RENAME, rank);
+}
+
 /* Lock held. */
 static bool every_rank(struct checkpoint *cp, const struct evidence *ev)
 {
 	int world = world_of(cp), rank;
 
 	if (world <= 1)
-		return has_happened(cp, ev, EVIDENCE_CLOSE, -1);
+		return has_file_of(cp, ev, -1);
 	for (rank = 0; rank < world; rank++)
-		if (!has_happened(cp, ev, EVIDENCE_CLOSE, rank))
+		if (!has_file_of(cp, ev, rank))
 			return false;
 	return true;
 }
@@ -669,15 +739,15 @@ static bool holds(void *checkpoint, const struct evidence *ev)
 	case EVIDENCE_UNLINK:
 		return has_happened(cp, ev, ev->kind, -1);
 	case EVIDENCE_FILE:
-		return has_happened(cp, ev, EVIDENCE_CLOSE, -1);
+		return has_file_of(cp, ev, -1);
 	case EVIDENCE_EVERY_RANK:
 		return every_rank(cp, ev);
 	case EVIDENCE_ALL_CLOSED:
 		return checkpoint_is_closed(cp);
 	case EVIDENCE_NEXT_SIBLING:
 		return cp->has_sibling;
-	case EVIDENCE_EXITED_0:
-		return all_exited_0(cp);
+	case EVIDENCE_EXITED_0: /* of those without a rank the next may be just about to begin */
+		return all_exited_0(cp) && (world_of(cp) || is_quiet(cp));
 	case EVIDENCE_QUIET:
 		return is_quiet(cp);
 	case EVIDENCE_LONE:
@@ -703,10 +773,13 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 
 	if (cp->state != GENERATION_OPEN || !(cp->rule || cp->follows) || !checkpoint_is_closed(cp))
 		return;
+	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
+		return;
 	done = cp->rule ? rule_ended(cp->rule, holds, cp) : -1;
 	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) && !(cp->follows && cp->asked))
 		return;
 	cp->done = done;
+	cp->end_seen = true;
 	cp->closed_ns = clock_mono_ns();
 	cp->state = GENERATION_SEALED;
 	generations_hurry(cp);
@@ -724,6 +797,8 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
 	else if (!cp->rule)
 		snprintf(buf, size, "no file is in it yet");
+	else if (rule_is_temp(cp->rule, cp->target.name))
+		snprintf(buf, size, "the rename to its final name");
 	else
 		rule_missing(cp->rule, holds, cp, buf, size);
 }
@@ -898,6 +973,20 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	return err;
 }
 
+/* One of which nobody knows what it is, with nothing but directories in it. Without locks. */
+static bool checkpoint_forget(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (cp->state != GENERATION_OPEN || cp->rule || cp->inherits || cp->nr_changing)
+			return false;
+		checkpoint_end(cp, GENERATION_DROPPED);
+	}
+	trash_remove(us->contents->backing, cp->target.dir, cp->staging);
+	return true;
+}
+
 /* Lock held. Referenced. */
 static struct checkpoint *one_open(struct units *us)
 {
@@ -927,7 +1016,7 @@ unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
 		}
 		if (!cp)
 			return nr;
-		if (cp->rule || checkpoint_remove(cp)) {
+		if (!checkpoint_forget(cp)) {
 			checkpoint_path(cp, path, sizeof(path));
 			checkpoint_missing(cp, words, sizeof(words));
 			MESSAGE(text, CHECKPOINT_LEFT, path, mountpoint, words, cp->staging);
@@ -984,6 +1073,10 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 		}
 		if (!cp)
 			return;
+		if (checkpoint_forget(cp)) {
+			checkpoint_put(cp);
+			continue;
+		}
 		checkpoint_path(cp, path, sizeof(path));
 		if (end.code < 0)
 			MESSAGE(text, CHECKPOINT_KILLED, path, (int)p->tgid, p->rank, -end.code,

@@ -60,7 +60,9 @@ struct checkpoint {
 	const struct rule *rule; /* NULL: provisional, or a change to a committed one */
 	bool inherits;		 /* const: it began with what the name had */
 	bool follows;		 /* const: and that was a committed one */
+	bool deciding;		 /* somebody finds out what it is */
 	bool rewrites;		 /* a file that it inherited was written anew */
+	bool end_seen;		 /* by what events tells */
 	unsigned nr_changing;	 /* calls that change it right now */
 	struct list events, participants;
 	struct filed *filed; /* its files that are durable, in the order in which they became so */
@@ -128,6 +130,12 @@ bool checkpoints_replaced(struct units *us, const struct inode_id *id);
 int checkpoint_enter(struct checkpoint *cp, struct process *p);
 void checkpoint_leave(struct checkpoint *cp);
 
+/*
+ * A file of it is going to be written from nothing: if its end was seen before, it is being saved once more,
+ * and wants all the evidence anew.
+ */
+void checkpoint_rewrites(struct checkpoint *cp);
+
 /* @p is going to write to it: its end is watched until that of the checkpoint was seen. 0 or -errno. */
 int checkpoint_join(struct checkpoint *cp, struct process *p);
 
@@ -137,15 +145,25 @@ int checkpoint_join(struct checkpoint *cp, struct process *p);
  */
 int checkpoint_claim(struct checkpoint *cp, const char *rel);
 
+/*
+ * Before a directory whose name suggests a unit is made in it: then it is none itself, if neither its name
+ * nor a file has said so. Returns as checkpoint_claim does.
+ */
+int checkpoint_yield(struct checkpoint *cp);
+
 /* A program has done @kind to @path, relative to it. Lock held. */
 void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
 
 /* The same, after the call, for who does not hold the lock. */
-void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path);
+void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
 
-/* A name beside them was closed, renamed or removed: evidence for those in @dir. */
+/* A name beside them was renamed or removed: that may be evidence for those in @dir. */
 void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
 			     const char *name);
+
+/* The pointer file @name, in @dir, was closed, and names @target beside it. */
+void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, const char *target,
+			      const char *name);
 
 /* Fails it: it is hidden, its files' cache is freed. Without locks. No effect once its end was seen... */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
