@@ -142,27 +142,50 @@ static bool rel_from(const struct link *chain, size_t i, const char *name, char 
 	return len < size;
 }
 
-/* Begins the generation that changes the directory @l. -ESTALE: it is found by its name now. */
-static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, bool committed,
-			   const char *rel, const char *opened, bool empty)
+/* The change to the directory @l that @rel, which is @opened, is a part of. */
+static int join_change(struct checkpoint *cp, struct process *p, const char *rel, bool opened,
+		       bool empty)
 {
+	int err = checkpoint_enter(cp, p);
+
+	if (err)
+		return err;
+	err = checkpoint_claim(cp, rel);
+	if (!err)
+		err = checkpoint_join(cp, p);
+	if (!err && opened)
+		err = checkpoint_unshare(cp, rel, empty);
+	checkpoint_leave(cp);
+	return err;
+}
+
+/*
+ * Begins the generation that changes the directory @l, or finds the one that somebody else began just
+ * now. -ESTALE: it is found by its name. A second ESTALE would reach the program: there must be no
+ * reason for one.
+ */
+static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, bool committed,
+			   const char *rel, bool opened, bool empty)
+{
+	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(l->dir);
-	struct process *p = units_process(fs->engine->units, c);
+	struct process *p = units_process(us, c);
 	struct checkpoint *cp = NULL;
 	struct node_fd at;
 	int err = p ? tree_fd(fs->tree, l->dir, &at) : -ENOMEM;
 
 	if (!err) {
-		err = checkpoint_inherit(fs->engine->units, c, p, at.fd, &dir_id, l->name,
-					 committed, &cp);
+		cp = checkpoints_find(us, &dir_id, l->name);
+		if (!cp)
+			err = checkpoint_inherit(us, c, p, at.fd, &dir_id, l->name, committed, &cp);
+		if (err == -EEXIST) {
+			cp = checkpoints_find(us, &dir_id, l->name);
+			err = 0;
+		}
 		tree_fd_put(fs->tree, &at);
 	}
-	if (!err)
-		err = checkpoint_claim(cp, rel);
-	if (!err)
-		err = checkpoint_join(cp, p);
-	if (!err && opened)
-		err = checkpoint_unshare_at(cp, rel, empty);
+	if (!err && cp)
+		err = join_change(cp, p, rel, opened, empty);
 	checkpoint_put(cp);
 	process_put(p);
 	return !err || err == -EEXIST ? -ESTALE : err;
@@ -183,8 +206,7 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 		if (!rel_from(chain, i, name, rel, PATH_MAX))
 			break;
 		if (committed || (is_file && is_claimed(fs, &chain[i], rel)))
-			err = begin_change_of(fs, c, &chain[i], committed, rel,
-					      opened ? name : NULL, empty);
+			err = begin_change_of(fs, c, &chain[i], committed, rel, opened, empty);
 	}
 	if (chain)
 		chain_put(fs, chain, nr);
@@ -345,9 +367,32 @@ static int begin_again(struct fs *fs, const struct caller *c, struct inside *in,
 				   true, g);
 }
 
+/* Is @n what its name stands for? */
+static bool is_current(struct fs *fs, struct node *n, const struct inode_id *id)
+{
+	struct node *dir = NULL;
+	char name[NAME_MAX + 1];
+	struct inode_id found;
+	struct node_fd at;
+	struct statx stx;
+	int err;
+
+	if (!tree_place(fs->tree, n, &dir, name))
+		return false;
+	err = tree_fd(fs->tree, dir, &at);
+	if (!err) {
+		err = backing_stat_at(&fs->engine->backing, at.fd, name, &stx);
+		tree_fd_put(fs->tree, &at);
+	}
+	node_put(fs->tree, dir);
+	found = inode_id_of(&stx);
+	return !err && same_inode(&found, id);
+}
+
 /* -ESTALE: its name has another inode now. */
 static int make_own(struct fs *fs, struct inside *in, struct node *n, bool empty)
 {
+	struct inode_id id = node_inode(n);
 	struct statx stx;
 	struct node_fd nf;
 	int err;
@@ -359,11 +404,13 @@ static int make_own(struct fs *fs, struct inside *in, struct node *n, bool empty
 		return err;
 	err = backing_stat(&fs->engine->backing, nf.fd, &stx);
 	tree_fd_put(fs->tree, &nf);
-	if (err || stx.stx_nlink < 2)
+	if (err)
 		return err;
+	if (!checkpoint_shares(in->checkpoint, &stx)) /* perhaps somebody was quicker */
+		return stx.stx_nlink && !is_current(fs, n, &id) ? -ESTALE : 0;
 	if (!empty && stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX))
 		return 0; /* changed in its place, then, in both */
-	err = checkpoint_unshare_at(in->checkpoint, in->rel, empty);
+	err = checkpoint_unshare(in->checkpoint, in->rel, empty);
 	return err ? err : -ESTALE;
 }
 

@@ -62,6 +62,7 @@ struct checkpoint {
 	bool follows;		 /* const: and that was a committed one */
 	bool deciding;		 /* somebody finds out what it is */
 	bool rewrites;		 /* a file that it inherited was written anew */
+	bool unsharing;		 /* one of those is being made its own right now */
 	bool end_seen;		 /* by what events tells */
 	unsigned nr_changing;	 /* calls that change it right now */
 	struct list events, participants;
@@ -96,13 +97,13 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 		       struct checkpoint **out);
 
 /*
- * Before the file @name in its directory @dir is written: it may be the same as one of what it inherited
- * from. It becomes a copy of that, or @empty. 0 or -errno.
+ * Before the file at the path @rel in it is written: if that is the same as one of what it inherited
+ * from, it becomes a copy of that, or @empty. 0, also if there is none, or -errno.
  */
-int checkpoint_unshare(struct checkpoint *cp, int dir, const char *name, bool empty);
+int checkpoint_unshare(struct checkpoint *cp, const char *rel, bool empty);
 
-/* The same of that at the path @rel in it; nothing, if there is none. */
-int checkpoint_unshare_at(struct checkpoint *cp, const char *rel, bool empty);
+/* Is the file that @stx describes, which it has, also one of what it inherited from? */
+bool checkpoint_shares(const struct checkpoint *cp, const struct statx *stx);
 void checkpoint_get(struct checkpoint *cp);
 void checkpoint_put(struct checkpoint *cp); /* NULL is no harm */
 

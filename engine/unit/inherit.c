@@ -113,47 +113,67 @@ static int link_tree(struct units *us, int from, int to)
 	return err;
 }
 
-/* A file of @cp that others have, too, becomes one of its own: a copy, or @empty. */
-int checkpoint_unshare(struct checkpoint *cp, int dir, const char *name, bool empty)
+bool checkpoint_shares(const struct checkpoint *cp, const struct statx *stx)
+{
+	/* What has more names since then got them in @cp. */
+	return cp->inherits && stx->stx_nlink > 1 && inode_id_of(stx).btime_ns <= cp->id.btime_ns;
+}
+
+/* A copy of the file @name of the directory @dir, which is open as @old, or an @empty one gets its name. */
+static int replace_by_own(struct units *us, int dir, const char *name, int old,
+			  const struct statx *was, bool empty)
+{
+	struct backing *b = us->contents->backing;
+	char temp[STAGING_MAX];
+	bool created;
+	int err = units_new_id(temp), fd;
+
+	if (err)
+		return err;
+	fd = backing_create(b, dir, temp, O_RDWR | O_EXCL, 0600, &created);
+	if (fd < 0)
+		return fd;
+	err = units_take_over(us, old, fd, was, !empty);
+	close(fd);
+	if (!err)
+		err = backing_rename(b, dir, temp, dir, name, 0);
+	if (err)
+		backing_unlink(b, dir, temp, false);
+	return err;
+}
+
+static int unshare_in(struct checkpoint *cp, int dir, const char *name, bool empty)
 {
 	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
-	char temp[STAGING_MAX];
 	struct statx was;
-	bool created;
-	int pin = backing_pin(b, dir, name), old, fd, err;
+	int pin = backing_pin(b, dir, name), old, err;
 
 	if (pin < 0)
-		return pin;
+		return pin == -ENOENT ? 0 : pin;
 	err = backing_stat(b, pin, &was);
-	old = err ? err : backing_reopen(b, pin, O_RDONLY);
+	if (err || !S_ISREG(was.stx_mode) || !checkpoint_shares(cp, &was)) {
+		close(pin);
+		return err;
+	}
+	old = backing_reopen(b, pin, O_RDONLY);
 	close(pin);
 	if (old < 0)
 		return old;
-	err = units_new_id(temp);
-	fd = err ? err : backing_create(b, dir, temp, O_RDWR | O_EXCL, 0600, &created);
-	if (fd >= 0) {
-		err = units_take_over(us, old, fd, &was, !empty);
-		close(fd);
-		if (!err)
-			err = backing_rename(b, dir, temp, dir, name, 0);
-		if (err)
-			backing_unlink(b, dir, temp, false);
-	}
+	err = replace_by_own(us, dir, name, old, &was, empty);
 	close(old);
-	if (!err && fd >= 0) {
+	if (!err) {
 		LOCK_SCOPE(&us->lock);
 		cp->rewrites = true;
 	}
-	return fd < 0 ? fd : err;
+	return err;
 }
 
-int checkpoint_unshare_at(struct checkpoint *cp, const char *rel, bool empty)
+static int unshare_at(struct checkpoint *cp, const char *rel, bool empty)
 {
 	struct backing *b = cp->units->contents->backing;
 	int dir = fcntl(cp->fd, F_DUPFD_CLOEXEC, 0), err;
 
-	creds_restore();
 	while (dir >= 0 && strchr(rel, '/')) {
 		size_t len = strcspn(rel, "/");
 		char name[NAME_MAX + 1];
@@ -168,9 +188,30 @@ int checkpoint_unshare_at(struct checkpoint *cp, const char *rel, bool empty)
 	}
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
-	err = checkpoint_unshare(cp, dir, rel, empty);
+	err = unshare_in(cp, dir, rel, empty);
 	close(dir);
-	return err == -ENOENT ? 0 : err;
+	return err;
+}
+
+int checkpoint_unshare(struct checkpoint *cp, const char *rel, bool empty)
+{
+	struct units *us = cp->units;
+	int err = 0;
+	{
+		/* One at a time: a second copy would replace the first, which is written to by then. */
+		LOCK_SCOPE(&us->lock);
+		while (!err && cp->unsharing)
+			err = units_wait(us);
+		if (err)
+			return err;
+		cp->unsharing = true;
+	}
+	creds_restore();
+	err = unshare_at(cp, rel, empty);
+	LOCK_SCOPE(&us->lock);
+	cp->unsharing = false;
+	pthread_cond_broadcast(&us->changed);
+	return err;
 }
 
 static void replaces_nothing(struct checkpoint *cp)
