@@ -560,8 +560,33 @@ static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *ou
 	return true;
 }
 
-/* @n was replaced under its name: that of what has it now. */
-static int fd_of_successor(struct tree *t, struct node *n, struct node_fd *out)
+/*
+ * The directory at or above @n that was replaced under its name by a checkpoint, referenced, or NULL;
+ * @rel: the path from there to @n.
+ */
+static struct node *replaced_above(struct tree *t, struct node *n, char rel[PATH_MAX])
+{
+	size_t at = PATH_MAX - 1;
+	LOCK_SCOPE(&t->lock);
+
+	rel[at] = '\0';
+	for (; n && n->id != NODE_ROOT && n->parent && n->name; n = n->parent) {
+		struct inode_id id = node_inode(n);
+
+		if (checkpoints_replaced(t->engine->units, &id)) {
+			at += rel[at] == '/';
+			memmove(rel, rel + at, PATH_MAX - at);
+			n->refs++;
+			return n;
+		}
+		if (!prepend(rel, &at, n->name))
+			break;
+	}
+	return NULL;
+}
+
+/* What has the name of @n now. @out: without a node. */
+static int fd_by_name(struct tree *t, struct node *n, struct node_fd *out)
 {
 	struct checkpoint *cp;
 	char name[NAME_MAX + 1];
@@ -574,18 +599,42 @@ static int fd_of_successor(struct tree *t, struct node *n, struct node_fd *out)
 		return -ESTALE;
 	id = node_inode(dir);
 	cp = checkpoints_find(t->engine->units, &id, name);
-	*out = (struct node_fd){.node = n, .checkpoint = cp, .fd = cp ? cp->fd : -1, .own = !cp};
+	*out = (struct node_fd){.checkpoint = cp, .fd = cp ? cp->fd : -1, .own = !cp};
 	err = cp ? 0 : tree_fd(t, dir, &at);
 	if (!cp && !err) {
 		out->fd = backing_pin(&t->engine->backing, at.fd, name);
 		err = out->fd < 0 ? out->fd : 0;
 		tree_fd_put(t, &at);
 	}
+	node_put(t, dir);
+	return err;
+}
+
+/* @n, or a directory that it is in, was replaced under its name: that of what is at its path now. */
+static int fd_of_successor(struct tree *t, struct node *n, struct node *replaced, const char *rel,
+			   struct node_fd *out)
+{
+	int err = fd_by_name(t, replaced, out);
+
+	while (!err && *rel) {
+		size_t len = strcspn(rel, "/");
+		char name[NAME_MAX + 1];
+		int fd;
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, rel);
+		fd = backing_pin(&t->engine->backing, out->fd, name);
+		if (out->own)
+			close(out->fd);
+		checkpoint_put(out->checkpoint);
+		*out = (struct node_fd){.fd = fd, .own = true};
+		err = fd < 0 ? fd : 0;
+		rel += len + (rel[len] == '/');
+	}
 	if (!err) {
 		LOCK_SCOPE(&t->lock);
+		out->node = n;
 		n->refs++;
 	}
-	node_put(t, dir);
 	return err == -ENOENT || err == -ENOTDIR ? -ESTALE : err;
 }
 
@@ -637,12 +686,19 @@ static struct node *topmost_lost(struct tree *t, struct node *n, struct node_fd 
 int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 {
 	struct node_fd held = {.node = NULL}, at, next;
-	struct inode_id id = node_inode(n);
+	char rel[PATH_MAX];
+	struct node *replaced;
 	int err = 0;
 
-	if (S_ISDIR(n->type) && t->engine->units && checkpoints_replaced(t->engine->units, &id))
-		return fd_of_successor(t, n, out);
-
+	replaced =
+		S_ISDIR(n->type) && t->engine->units && checkpoints_any_replaced(t->engine->units)
+			? replaced_above(t, n, rel)
+			: NULL;
+	if (replaced) {
+		err = fd_of_successor(t, n, replaced, rel, out);
+		node_put(t, replaced);
+		return err;
+	}
 	while (!err) {
 		__cleanup_free char *name = NULL;
 		struct node *lost;

@@ -76,11 +76,16 @@ struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_i
 	return NULL;
 }
 
+bool checkpoints_any_replaced(struct units *us)
+{
+	return atomic_load(&us->nr_replaced);
+}
+
 bool checkpoints_replaced(struct units *us, const struct inode_id *id)
 {
 	unsigned i;
 
-	if (!atomic_load(&us->nr_replaced))
+	if (!checkpoints_any_replaced(us))
 		return false;
 	LOCK_SCOPE(&us->lock);
 	for (i = 0; i < us->nr_replaced && i < REPLACED_KEPT; i++)

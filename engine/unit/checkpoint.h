@@ -121,6 +121,7 @@ struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_i
  * by a descriptor, goes on in what the name stands for now. Cheap, and as the one above.
  */
 bool checkpoints_replaced(struct units *us, const struct inode_id *id);
+bool checkpoints_any_replaced(struct units *us);
 
 /*
  * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave when
