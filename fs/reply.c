@@ -92,12 +92,13 @@ void fill_stat(struct fs *fs, const struct statx *backing_stx, struct stat *st)
 	st->st_ctim = time_of(stx->stx_ctime);
 }
 
-/* A checkpoint may fail any time, and then its name shows what it was before. */
-static bool may_be_hidden(struct fs *fs, const struct node *n)
+/* Which directory a checkpoint's name shows changes when that fails, is removed, or is changed. */
+static bool shows_checkpoint(struct fs *fs, const struct node *n)
 {
 	struct inode_id id = node_inode(n);
-	struct checkpoint *cp =
-		fs->engine->units ? checkpoints_find_inode(fs->engine->units, &id) : NULL;
+	struct checkpoint *cp = S_ISDIR(n->type) && fs->engine->units
+					? checkpoints_find_inode(fs->engine->units, &id)
+					: NULL;
 
 	checkpoint_put(cp);
 	return cp;
@@ -109,9 +110,8 @@ void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 	memset(entry, 0, sizeof(*entry));
 	entry->ino = n->id;
 	entry->attr_timeout = ATTR_TIMEOUT_S;
-	entry->entry_timeout = !S_ISDIR(n->type)      ? NAME_TIMEOUT_S
-			       : may_be_hidden(fs, n) ? 0
-						      : DIR_TIMEOUT_S;
+	entry->entry_timeout =
+		S_ISDIR(n->type) && !shows_checkpoint(fs, n) ? DIR_TIMEOUT_S : NAME_TIMEOUT_S;
 	fill_stat(fs, stx, &entry->attr);
 }
 
