@@ -452,6 +452,33 @@ int backing_reopen(struct backing *b, int fd, int flags)
 	return with_direct(b, b->ops->reopen(b->ops_arg, fd, flags), direct);
 }
 
+/* The path of @fd, as the kernel knows it. Its length, or -errno. */
+static ssize_t path_of(struct backing *b, int fd, char buf[PATH_MAX])
+{
+	char entry[16];
+	ssize_t len = readlinkat(b->proc_fd, fd_entry(fd, entry), buf, PATH_MAX - 1);
+
+	buf[len > 0 ? len : 0] = '\0';
+	return result_size(len);
+}
+
+int backing_path_below(struct backing *b, int fd, char *buf, size_t size)
+{
+	char top[PATH_MAX], path[PATH_MAX];
+	ssize_t top_len = path_of(b, b->root_fd, top), len = path_of(b, fd, path);
+	const char *below;
+
+	if (top_len < 0 || len < 0)
+		return (int)(top_len < 0 ? top_len : len);
+	if (!strcmp(top, "/"))
+		top_len = 0;
+	below = path + top_len;
+	if (strncmp(path, top, (size_t)top_len) || (*below && *below != '/'))
+		return -EXDEV; /* removed, or moved elsewhere */
+	below += *below == '/';
+	return snprintf(buf, size, "%s", below) < (int)size ? 0 : -ENAMETOOLONG;
+}
+
 int backing_readlink(struct backing *b, int pin, char *buf, size_t size)
 {
 	return (int)b->ops->readlink(b->ops_arg, pin, buf, size);

@@ -464,13 +464,29 @@ static uint64_t last_sequence(struct checkpoint *cp)
 	return last;
 }
 
+/* Its path below the backing. That for people, @path, is not exact, and need not be known any more. */
+static void unit_path(struct checkpoint *cp, const char *path, char *buf, size_t size)
+{
+	size_t len;
+
+	if (backing_path_below(cp->units->contents->backing, cp->target.dir, buf, size)) {
+		snprintf(buf, size, "%s", path);
+		return;
+	}
+	len = strlen(buf);
+	if (len + strlen(cp->target.name) + 2 > size)
+		snprintf(buf, size, "%s", path);
+	else
+		snprintf(buf + len, size - len, "%s%s", len ? "/" : "", cp->target.name);
+}
+
 static int fill_header(struct checkpoint *cp, const char *path, struct commit_header *h)
 {
 	struct list *l;
 	int world = 0;
 
 	memset(h, 0, sizeof(*h));
-	snprintf(h->unit, sizeof(h->unit), "%s", path);
+	unit_path(cp, path, h->unit, sizeof(h->unit));
 	snprintf(h->generation, sizeof(h->generation), "%s", cp->staging + strlen(STAGING_PREFIX));
 	snprintf(h->job, sizeof(h->job), "%s", cp->maker->key);
 	h->committed_ns = clock_wall_ns();
