@@ -507,6 +507,8 @@ static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
 	const struct save_name *from = call->from, *to = call->to;
 	struct generation *g = written_at(fs, from);
 	struct inode_id dir = node_inode(to->dir);
+	char whole[NAME_MAX + 1];
+	bool copied;
 	int err = call->flags & RENAME_EXCHANGE ? rename_now(call)
 						: take_away(fs, to, rename_now, call);
 
@@ -518,7 +520,10 @@ static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
 	tree_moved(fs->tree, to->dir, to->name);
 	if (call->flags & RENAME_EXCHANGE)
 		tree_moved(fs->tree, from->dir, from->name);
-	checkpoint_note(to_in->checkpoint, EVIDENCE_RENAME, to_in->rel, to_in->process->rank);
+	/* What copies does not mean by a rename what the framework does. */
+	copied = rules_copy_of(from->name, whole) && !strcmp(whole, to->name);
+	checkpoint_note(to_in->checkpoint, copied ? EVIDENCE_CLOSE : EVIDENCE_RENAME, to_in->rel,
+			to_in->process->rank);
 	return 0;
 }
 

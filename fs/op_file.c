@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/format/commit.h"
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"
@@ -146,11 +147,44 @@ static void op_open(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	node_put(fs->tree, n);
 }
 
+/*
+ * A commit file that a program makes, as it copies a unit: what has no name already takes what is written.
+ * Each unit has its own.
+ */
+static int create_nameless(struct fs *fs, const struct caller *c, int at, mode_t mode)
+{
+	struct backing *b = &fs->engine->backing;
+	char name[STAGING_MAX];
+	bool created;
+	int fd, err = fs->engine->units ? units_new_id(name) : -EROFS;
+
+	if (err)
+		return err;
+	fd = AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created));
+	if (fd >= 0)
+		AS_CALLER(c, backing_unlink(b, at, name, false));
+	return fd;
+}
+
+/* A descriptor, or -errno. *@g: of a unit, whose file is made already. */
+static int create_named(struct fs *fs, const struct caller *c, struct node *dir, int at,
+			const char *name, mode_t mode, int flags, struct generation **g,
+			bool *created)
+{
+	struct backing *b = &fs->engine->backing;
+	int err = save_create(fs, c, dir, at, name, mode, flags, g);
+
+	if (err)
+		return err;
+	if (*g) /* as it was made, whatever its mode */
+		return fcntl((*g)->content->fd, F_DUPFD_CLOEXEC, 0);
+	return AS_CALLER(c, backing_create(b, at, name, flags, mode, created));
+}
+
 /* Makes and opens @name. On success a lookup is counted and @fi->fh is the handle. */
 static int create(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		  mode_t mode, struct fuse_file_info *fi, struct fuse_entry_param *entry)
 {
-	struct backing *b = &fs->engine->backing;
 	int flags = fi->flags & (BACKING_FLAGS | O_EXCL);
 	struct generation *g = NULL;
 	struct node_fd at;
@@ -164,14 +198,10 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 		return err;
 	if (mode & S_ISGID)
 		creds_add_groups(c);
-	err = save_create(fs, c, dir, at.fd, name, mode, flags, &g);
-	if (err)
-		fd = err;
-	else if (g)
-		fd = fcntl(g->content->fd, F_DUPFD_CLOEXEC,
-			   0); /* as it was made, whatever its mode */
+	if (!strcmp(name, COMMIT_FILE))
+		fd = create_nameless(fs, c, at.fd, mode);
 	else
-		fd = AS_CALLER(c, backing_create(b, at.fd, name, flags, mode, &created));
+		fd = create_named(fs, c, dir, at.fd, name, mode, flags, &g, &created);
 	tree_fd_put(fs->tree, &at);
 	if (fd < 0) {
 		save_not_opened(g);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/format/commit.h"
 #include "fs/beside.h"
 #include "fs/inside.h"
 
@@ -669,6 +670,8 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 
 	if (!us)
 		return -EROFS;
+	if (!strcmp(to->name, COMMIT_FILE) && !rules_reserved(from->name))
+		return save_unlink(fs, c, from); /* as a copy of one is dropped */
 	if (rules_reserved(from->name) || rules_reserved(to->name))
 		return rules_reserved(from->name) ? -ENOENT : -EPERM;
 	err = inside_rename(fs, c, from, to, flags);

@@ -175,14 +175,35 @@ static bool path_fits(const json_t *patterns, const char *path)
 	return false;
 }
 
+bool rules_copy_of(const char *name, char out[NAME_MAX + 1])
+{
+	size_t len = strlen(name), i;
+
+	if (len < 9 || len > NAME_MAX || name[0] != '.' || name[len - 7] != '.')
+		return false;
+	for (i = len - 6; i < len; i++)
+		if (!isalnum((unsigned char)name[i]))
+			return false;
+	memcpy(out, name + 1, len - 8);
+	out[len - 8] = '\0';
+	return true;
+}
+
 /* Those of files always mean the whole path, lest a unit's parent look like one. */
 static bool file_fits(const json_t *patterns, const char *file)
 {
+	char copy[PATH_MAX], name[NAME_MAX + 1];
 	const json_t *json;
 	size_t i;
 
 	json_array_foreach (patterns, i, json)
 		if (matches(json_string_value(json), file))
+			return true;
+	if (!rules_copy_of(last_component(file), name) || strlen(file) >= sizeof(copy))
+		return false;
+	snprintf(copy, sizeof(copy), "%.*s%s", (int)(last_component(file) - file), file, name);
+	json_array_foreach (patterns, i, json)
+		if (matches(json_string_value(json), copy))
 			return true;
 	return false;
 }

@@ -14,6 +14,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
+#include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
@@ -276,15 +277,15 @@ static struct participant *participant_of(struct checkpoint *cp, const struct pr
 	return NULL;
 }
 
-/* Lock held. Is anybody left who may write to it? Of whom nothing is seen it is not known. */
-static bool has_live_participant(struct checkpoint *cp)
+/* Lock held. Does anybody of another job than @p write to it? Of whom nothing is seen it is not known. */
+static bool is_of_others(struct checkpoint *cp, const struct process *p)
 {
 	struct list *l;
 
 	list_for_each (l, &cp->participants) {
 		struct participant *part = container_of(l, struct participant, link);
 
-		if (!part->ended && part->process->visible)
+		if (!part->ended && part->process->visible && !job_same(part->process, p))
 			return true;
 	}
 	return false;
@@ -324,6 +325,17 @@ void checkpoint_lost_writer(struct checkpoint *cp)
 		casualty_add(&cp->units->casualties, cp->maker);
 }
 
+/* Lock held. Does the job of @p have a part in it? */
+static bool is_of_job(struct checkpoint *cp, const struct process *p)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants)
+		if (job_same(container_of(l, struct participant, link)->process, p))
+			return true;
+	return job_same(cp->maker, p);
+}
+
 /* Nobody who wrote to it is left: another job begins it anew, from what the name had before. */
 static int supersede(struct checkpoint *cp, struct process *p)
 {
@@ -358,14 +370,14 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 		err = hold_still(cp);
 		if (!err && p && casualty_tell(&us->casualties, p))
 			err = -EIO;
-		other = !err && p && (cp->rule || cp->follows) && !job_same(p, cp->maker);
-		busy = other && has_live_participant(cp);
-		if (!err && !other) {
+		busy = !err && p && (cp->rule || cp->follows) && is_of_others(cp, p);
+		other = !err && !busy && p && (cp->rule || cp->follows) && !is_of_job(cp, p);
+		if (!err && !busy && !other) {
 			cp->nr_changing++;
 			change(cp);
 		}
 	}
-	if (other && !busy)
+	if (other)
 		return supersede(cp, p);
 	if (!busy)
 		return err;
@@ -525,9 +537,10 @@ static void decided(struct checkpoint *cp, const struct rule *rule)
 
 int checkpoint_claim(struct checkpoint *cp, const char *rel)
 {
+	const char *slash = strrchr(rel, '/');
 	const struct rule *rule;
 	char path[PATH_MAX];
-	int err = begin_deciding(cp);
+	int err = rules_commit_file(slash ? slash + 1 : rel) ? 0 : begin_deciding(cp);
 
 	if (err != 1)
 		return err;
@@ -751,8 +764,8 @@ static bool holds(void *checkpoint, const struct evidence *ev)
 		return checkpoint_is_closed(cp);
 	case EVIDENCE_NEXT_SIBLING:
 		return cp->has_sibling;
-	case EVIDENCE_EXITED_0: /* of those without a rank the next may be just about to begin */
-		return all_exited_0(cp) && (world_of(cp) || is_quiet(cp));
+	case EVIDENCE_EXITED_0:
+		return all_exited_0(cp);
 	case EVIDENCE_QUIET:
 		return is_quiet(cp);
 	case EVIDENCE_LONE:
@@ -771,6 +784,28 @@ static bool is_follow_up(const struct checkpoint *cp)
 	return cp->follows && !cp->rewrites;
 }
 
+/*
+ * Lock held. What has no rank may be copying, in any order and by several processes: then a file that is there
+ * says nothing of the others, as little as the exit of one process does. Only silence tells that they are done,
+ * or a framework's own last step, which no copy takes.
+ */
+static bool may_be_copied(struct checkpoint *cp, int alternative)
+{
+	const struct rule *r = cp->rule;
+	unsigned i;
+
+	if (world_of(cp) || cp->asked)
+		return false;
+	for (i = 0; i < r->nr_evidence; i++) {
+		enum evidence_kind kind = r->evidence[i].kind;
+
+		if (r->alternatives[alternative] >> i & 1 && kind != EVIDENCE_RENAME &&
+		    kind != EVIDENCE_UNLINK)
+			return true;
+	}
+	return false;
+}
+
 /* Lock held. Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
 void checkpoint_look_for_end(struct checkpoint *cp)
 {
@@ -781,6 +816,8 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
 		return;
 	done = cp->rule ? rule_ended(cp->rule, holds, cp) : -1;
+	if (done >= 0 && may_be_copied(cp, done) && !is_quiet(cp))
+		done = -1;
 	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) && !(cp->follows && cp->asked))
 		return;
 	cp->done = done;
@@ -804,6 +841,9 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 		snprintf(buf, size, "no file is in it yet");
 	else if (rule_is_temp(cp->rule, cp->target.name))
 		snprintf(buf, size, "the rename to its final name");
+	else if (rule_ended(cp->rule, holds, cp) >= 0)
+		snprintf(buf, size,
+			 "a while without writes (quiet_s), since what writes it has no rank");
 	else
 		rule_missing(cp->rule, holds, cp, buf, size);
 }
@@ -1070,7 +1110,7 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 	struct checkpoint *cp;
 
 	do {
-		char text[MESSAGE_MAX], path[PATH_MAX];
+		char text[MESSAGE_MAX], path[PATH_MAX], rank[24] = "";
 		{
 			LOCK_SCOPE(&us->lock);
 			cp = next_victim(us, p, end);
@@ -1083,13 +1123,17 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 			continue;
 		}
 		checkpoint_path(cp, path, sizeof(path));
+		if (p->rank >= 0)
+			snprintf(rank, sizeof(rank), " (rank %d)", p->rank);
 		if (end.code < 0)
-			MESSAGE(text, CHECKPOINT_KILLED, path, (int)p->tgid, p->rank, -end.code,
+			MESSAGE(text, CHECKPOINT_KILLED, path, (int)p->tgid, rank, -end.code,
 				strsignal(-end.code), path);
 		else
-			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, p->rank, end.code,
-				path);
-		checkpoint_lost_writer(cp);
+		if (!err && p && casualty_tell(&us->casualties, p))
+			err = -EIO;
+		busy = !err && p && (cp->rule || cp->follows) && is_of_others(cp, p);
+		other = !err && !busy && p && (cp->rule || cp->follows) && !is_of_job(cp, p);
+		if (!err && !busy && !other) {
 		checkpoint_fail(cp, -EIO, text);
 		checkpoint_put(cp);
 	} while (cp);

@@ -109,8 +109,6 @@ int checkpoint_show(struct checkpoint *cp);
 /* Mode, owner, ACL and attributes of @old, which @was is of, for @fd; with @copy its bytes, too. */
 int units_take_over(struct units *us, int old, int fd, const struct statx *was, bool copy);
 
-int units_new_id(char staging[STAGING_MAX]);
-
 /* Lock held. */
 void generation_end(struct generation *g, enum generation_state state);
 bool generation_is_closed(const struct generation *g);

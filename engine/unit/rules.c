@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/format/commit.h"
+#include "engine/rule/rule.h"
 
 static const char *const suffixes[] = {".pt", ".pth", ".ckpt", ".safetensors", ".keras"};
 
@@ -41,6 +43,14 @@ bool rules_single_file(const char *name)
 	if (has_suffix(name, len) || is_tmp_six(name, len))
 		return true;
 	return len > 4 && !strcmp(name + len - 4, ".tmp") && has_suffix(name, len - 4);
+}
+
+bool rules_commit_file(const char *name)
+{
+	char whole[NAME_MAX + 1];
+
+	return !strcmp(name, COMMIT_FILE) ||
+	       (rules_copy_of(name, whole) && !strcmp(whole, COMMIT_FILE));
 }
 
 bool rules_reserved(const char *name)

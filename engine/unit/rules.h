@@ -13,4 +13,7 @@ bool rules_single_file(const char *name);
 /* Is it a name that ckptfs keeps for itself, not shown in the mount? */
 bool rules_reserved(const char *name);
 
+/* That of a commit file, or of a copy of one that is not whole yet. */
+bool rules_commit_file(const char *name);
+
 #endif

@@ -152,6 +152,9 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 void generation_get(struct generation *g);
 void generation_put(struct generation *g);
 
+/* A hidden name that nothing has. 0 or -errno. */
+int units_new_id(char staging[STAGING_MAX]);
+
 /* The visible generation of a name, referenced, or NULL. */
 struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name);
 

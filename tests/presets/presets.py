@@ -9,15 +9,16 @@ _jobs = 0
 
 
 class Rank:
-	"""One process. rank None: of no job. Its calls are those of player.py; paths are below the mount."""
-	def __init__(self, rank=None, world=None, port=0):
+	"""One process. rank None: without one; then its session is its job. Its calls are those of player.py; paths are below
+	the mount."""
+	def __init__(self, rank=None, world=None, port=0, session=False):
 		env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
 		if rank is not None:
 			env.update(RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1",
 				MASTER_PORT=str(port))
 		self.rank = rank
 		self.process = subprocess.Popen([sys.executable, "-S", "-s", _PLAYER], env=env, cwd=mnt, text=True,
-			stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=rank is None)
+			stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=session)
 
 	def tell(self, call, *args):
 		self.process.stdin.write(json.dumps([call, *args]) + "\n")
