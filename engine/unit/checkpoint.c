@@ -1129,11 +1129,8 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 			MESSAGE(text, CHECKPOINT_KILLED, path, (int)p->tgid, rank, -end.code,
 				strsignal(-end.code), path);
 		else
-		if (!err && p && casualty_tell(&us->casualties, p))
-			err = -EIO;
-		busy = !err && p && (cp->rule || cp->follows) && is_of_others(cp, p);
-		other = !err && !busy && p && (cp->rule || cp->follows) && !is_of_job(cp, p);
-		if (!err && !busy && !other) {
+			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, rank, end.code, path);
+		checkpoint_lost_writer(cp);
 		checkpoint_fail(cp, -EIO, text);
 		checkpoint_put(cp);
 	} while (cp);
