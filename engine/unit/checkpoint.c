@@ -148,23 +148,49 @@ void checkpoint_put(struct checkpoint *cp)
 
 /* --- the beginning --- */
 
+/* What has its name on the backing is what it is going to replace. 0 or -errno. */
+static int note_replaced(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct statx stx;
+	int fd, pin = backing_pin(b, cp->target.dir, cp->target.name), err;
+
+	if (pin < 0)
+		return pin;
+	err = backing_stat(b, pin, &stx);
+	fd = err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	close(pin);
+	if (fd < 0)
+		return fd;
+	cp->replaces = true;
+	cp->replaced = inode_id_of(&stx);
+	unit_generation(b, fd, cp->replaced_generation);
+	close(fd);
+	return 0;
+}
+
+/* -EEXIST: something has its name, and programs see that. */
+static int check_free(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	struct statx stx;
+	int err = backing_stat_at(us->contents->backing, cp->target.dir, cp->target.name, &stx);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	return removals_hide(us, &cp->target.dir_id, cp->target.name) ? note_replaced(cp) : -EEXIST;
+}
+
 /* @was: the directory that has the name, and must still have it in the end; NULL: nothing has. */
 static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
 {
 	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
 	struct statx stx;
-	int pin, err = backing_stat_at(b, cp->target.dir, cp->target.name, &stx);
+	int pin, err = was ? note_replaced(cp) : check_free(cp);
 
-	if (!err && !was && removals_hide(us, &cp->target.dir_id, cp->target.name))
-		was = &stx;
-	if (!err && !was)
-		return -EEXIST;
-	if (err && (err != -ENOENT || was))
+	if (err)
 		return err;
-	cp->replaces = was;
-	if (was)
-		cp->replaced = inode_id_of(was);
 	err = AS_CALLER(&cp->owner, backing_mkdir(b, cp->target.dir, cp->staging, mode));
 	creds_restore();
 	if (err)
@@ -1011,8 +1037,11 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 		cp->target.dir_id = *dir_id;
 		snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
 		cp->changed_ns = clock_mono_ns();
+		cp->replaces = false;
 		checkpoint_event(cp, EVIDENCE_RENAME, ".", -1);
 	}
+	if (!err) /* what was removed under that name waits for us */
+		check_free(cp);
 	close(copy);
 	checkpoint_let_go(cp, err ? was : GENERATION_OPEN);
 	return err;

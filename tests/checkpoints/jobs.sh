@@ -73,6 +73,7 @@ assert names() == ["step-1", "step-3"], names()
 assert b0("os.makedirs('step-3', exist_ok=True)") == "None"
 assert b0("put('step-3/__1_0.distcp')") == "None"
 assert b0("sorted(os.listdir('step-3'))") == "['__1_0.distcp']"
+assert a0.end() == b0.end() == 0
 END
 expect_fail "$CKPTFS" umount "$MNT"
 assert_contains "$OUT" "the checkpoint 'step-3' was not committed, because its end had not been seen when"

@@ -9,7 +9,7 @@
 
 needs_fuse
 mount_ckptfs -o quiet_s=3600
-program <<'END'
+RANK=0 WORLD_SIZE=1 program <<'END'
 from checkpoints import *
 
 latest, on_backing = mnt + "/latest", back + "/latest"
