@@ -573,10 +573,8 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 	}
 	if (save_has_name(fs, to->dir, to->name))
 		return -ENOTDIR;
-	if (removals_hide(fs->engine->units, &dir, to->name))
-		return 0;
 	err = backing_stat_at(&fs->engine->backing, to->at, to->name, &stx);
-	if (err)
+	if (err || removals_hide(fs->engine->units, &dir, to->name))
 		return err == -ENOENT ? 0 : err;
 	if (flags & RENAME_NOREPLACE)
 		return -EEXIST;

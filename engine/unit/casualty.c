@@ -56,8 +56,8 @@ bool casualty_tell(struct casualties *cs, struct process *p)
 		struct process **slot = &c->told[c->nr_told % TOLD_KEPT];
 
 		/* Who is not known might be any, and a session is more than a job: they are left alone. */
-		if (!p->read || !c->job->read || p->weak || !job_same(c->job, p) || p->start >= c->ticks ||
-		    was_told(c, p))
+		if (!p->read || !c->job->read || p->weak || !job_same(c->job, p) ||
+		    p->start >= c->ticks || was_told(c, p))
 			continue;
 		process_put(*slot);
 		*slot = process_get(p);

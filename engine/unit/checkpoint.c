@@ -427,7 +427,7 @@ void checkpoint_rewrites(struct checkpoint *cp)
 	if (!cp->end_seen)
 		return;
 	free_events(cp);
-	cp->end_seen = cp->has_sibling = cp->asked = false;
+	cp->end_seen = cp->has_sibling = cp->goes_on = cp->asked = false;
 }
 
 int checkpoint_join(struct checkpoint *cp, struct process *p)
@@ -518,6 +518,12 @@ static bool is_beside(void *checkpoint, const char *name)
 	return !backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx);
 }
 
+/* Lock held. Was it written by @p alone? */
+static bool is_of_one(struct checkpoint *cp, const struct process *p)
+{
+	return cp->participants.next == cp->participants.prev && participant_of(cp, p);
+}
+
 /* The job's last one in this directory has a successor now: that is evidence for it. */
 static void tell_sibling(struct checkpoint *cp)
 {
@@ -529,8 +535,10 @@ static void tell_sibling(struct checkpoint *cp)
 		struct checkpoint *o = container_of(l, struct checkpoint, link);
 
 		if (o->rule == cp->rule && job_same(o->maker, cp->maker) &&
-		    same_inode(&o->target.dir_id, &cp->target.dir_id))
+		    same_inode(&o->target.dir_id, &cp->target.dir_id)) {
 			o->has_sibling = true;
+			o->goes_on = o->goes_on || is_of_one(o, cp->maker);
+		}
 	}
 	pthread_cond_signal(&cp->units->commits);
 }
@@ -812,12 +820,13 @@ static bool is_follow_up(const struct checkpoint *cp)
 
 /*
  * Lock held. What has no rank may be copying, in any order and by several processes: then a file that is there
- * says nothing of the others, as little as the exit of one process does. Only silence tells that they are done,
- * or a framework's own last step, which no copy takes.
+ * says nothing of the others, as little as the exit of one process does. Only silence tells that they are done;
+ * or a framework's own last step, which no copy takes; or that the one who wrote all of it goes on to the next.
  */
 static bool may_be_copied(struct checkpoint *cp, int alternative)
 {
 	const struct rule *r = cp->rule;
+	bool copied = false;
 	unsigned i;
 
 	if (world_of(cp) || cp->asked)
@@ -825,11 +834,13 @@ static bool may_be_copied(struct checkpoint *cp, int alternative)
 	for (i = 0; i < r->nr_evidence; i++) {
 		enum evidence_kind kind = r->evidence[i].kind;
 
-		if (r->alternatives[alternative] >> i & 1 && kind != EVIDENCE_RENAME &&
-		    kind != EVIDENCE_UNLINK)
-			return true;
+		if (!(r->alternatives[alternative] >> i & 1))
+			continue;
+		if (kind == EVIDENCE_NEXT_SIBLING && cp->goes_on)
+			return false;
+		copied = copied || (kind != EVIDENCE_RENAME && kind != EVIDENCE_UNLINK);
 	}
-	return false;
+	return copied;
 }
 
 /* Lock held. Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
@@ -1007,6 +1018,34 @@ int checkpoint_remove(struct checkpoint *cp)
 	return 0;
 }
 
+/*
+ * It is to get the name @name in @dir. What it changes, and is to replace, goes there, too, as its name
+ * does; else it replaces there what was removed, but is there until the next commit.
+ */
+static int take_along(struct checkpoint *cp, int dir, const char *name, bool *replaces,
+		      struct inode_id *replaced)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct statx stx;
+	int err =
+		cp->replaces ? backing_stat_at(b, cp->target.dir, cp->target.name, &stx) : -ENOENT;
+
+	*replaced = err ? cp->replaced : inode_id_of(&stx);
+	*replaces = !err && same_inode(replaced, &cp->replaced) &&
+		    !removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
+	if (*replaces) {
+		err = AS_CALLER(&cp->owner,
+				backing_rename(b, cp->target.dir, cp->target.name, dir, name, 0));
+		creds_restore();
+		return err;
+	}
+	err = backing_stat_at(b, dir, name, &stx);
+	*replaces = !err;
+	if (!err)
+		*replaced = inode_id_of(&stx);
+	return err == -ENOENT ? 0 : err;
+}
+
 int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
 		      const char *name)
 {
@@ -1014,6 +1053,8 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	struct backing *b = us->contents->backing;
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), err;
 	enum generation_state was = GENERATION_OPEN;
+	struct inode_id replaced;
+	bool replaces;
 	{
 		LOCK_SCOPE(&us->lock);
 		err = copy < 0 ? -EMFILE : hold(cp, &was);
@@ -1029,19 +1070,25 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 		creds_restore();
 	}
 	if (!err) {
+		err = take_along(cp, copy, name, &replaces, &replaced);
+		if (err && !same_inode(&cp->target.dir_id, dir_id))
+			backing_rename(b, dir, cp->staging, cp->target.dir, cp->staging, 0);
+	}
+	if (!err) {
 		LOCK_SCOPE(&us->lock);
 		int old = cp->target.dir;
 
+		cp->replaces = replaces;
+		cp->replaced = replaced;
 		cp->target.dir = copy;
 		copy = old;
 		cp->target.dir_id = *dir_id;
 		snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
 		cp->changed_ns = clock_mono_ns();
-		cp->replaces = false;
 		checkpoint_event(cp, EVIDENCE_RENAME, ".", -1);
 	}
-	if (!err) /* what was removed under that name waits for us */
-		check_free(cp);
+	if (!err && replaces)
+		note_replaced(cp);
 	close(copy);
 	checkpoint_let_go(cp, err ? was : GENERATION_OPEN);
 	return err;

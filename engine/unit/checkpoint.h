@@ -69,7 +69,8 @@ struct checkpoint {
 	struct filed *filed; /* its files that are durable, in the order in which they became so */
 	size_t nr_filed, filed_room;
 	bool asked,
-		has_sibling; /* evidence: somebody asked for the commit; the job's next was begun */
+		has_sibling, /* evidence: somebody asked for the commit; the job's next was begun */
+		goes_on;     /* namely by the process that alone wrote to this */
 	int done;	     /* SEALED: the alternative of the rule that held */
 	uint64_t changed_ns; /* monotonic, as the next ones: the last change */
 	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns;

@@ -57,12 +57,11 @@ with Job(4) as job:
 # Stage 0: rank 0 alone writes. Whoever begins the next tag has passed the barrier behind latest; and who exits well.
 with Job(2) as job:
 	job[0].makedirs("zero/a")
-	# A name that says nothing, in a directory that was as new: that is made by its first file.
 	job[0].file(MODEL % "zero/a")
 	job[0].text("zero/latest", "a")
-	assert state("zero/a")["state"] == "open" and not os.path.exists(back + "/zero/a")
+	open_for("zero/a", "the next checkpoint beside it", "deepspeed")
 	job[0].mkdir("zero/b")
-	assert "the next checkpoint beside it" in state("zero/a")["waits_for"] and not os.path.exists(back + "/zero/a")
+	open_for("zero/a", "the next checkpoint beside it")
 	job[0].file(MODEL % "zero/b")
 	committed("zero/a", "close ../latest + next sibling", ["mp_rank_00_model_states.pt"], 2)
 	open_for("zero/b", "the close of latest beside it")

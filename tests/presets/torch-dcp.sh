@@ -41,6 +41,19 @@ with Job(2) as job:
 	was = committed("run/step-10", "rename .metadata", FILES, 2)
 	assert read(back + "/run/step-10/__1_0.distcp") == data(6, 300000) and was["sequence"] == 3, was
 
+	# Renamed while a late file is in it that is not committed yet.
+	job[1].text("run/step-10/late.json", "{}")
+	job[0].mkdir("elsewhere")
+	job[0].text("elsewhere/note", "1")
+	job[0].rename("run/step-10", "elsewhere/step-11")
+	for top in mnt, back:
+		assert not os.path.exists(top + "/run/step-10"), top
+	assert sorted(tree(mnt + "/elsewhere/step-11")) == sorted(FILES + ["late.json"])
+	whole_on_backing = tree(back + "/elsewhere/step-11")
+	assert sorted(name for name in whole_on_backing if not name.startswith(".ckptfs")) == FILES, whole_on_backing
+	assert ckptfs("commit", mnt + "/elsewhere/step-11")[0] == 0
+	committed("elsewhere/step-11", "asked", FILES + ["late.json"])
+
 	# A directory that has something else already keeps it.
 	os.mkdir(mnt + "/run7")
 	job[0].text("run7/config.yaml", "lr: 2")

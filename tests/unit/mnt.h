@@ -161,8 +161,8 @@ static inline int dir_make(struct mnt *m, const char *path)
 	if (err >= 0)
 		err = err ? -ENOTSUP
 			  : save_mkdir(&m->fs, &m->user,
-				       &(struct save_name){at.dir, at.fd.fd, at.name}, in.checkpoint,
-				       0755);
+				       &(struct save_name){at.dir, at.fd.fd, at.name},
+				       in.checkpoint, 0755);
 	if (err == -ENOTSUP)
 		err = AS_CALLER(&m->user, backing_mkdir(&m->en.backing, at.fd.fd, at.name, 0755));
 	creds_restore();
