@@ -15,6 +15,7 @@
 #include "engine/base/message.h"
 #include "engine/config/config.h"
 #include "engine/content/content.h"
+#include "engine/coord/coord.h"
 #include "engine/flush/flush.h"
 #include "engine/format/commit.h"
 #include "engine/format/format.h"
@@ -24,7 +25,9 @@
 #include "engine/rule/rule.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/removal.h"
+#include "engine/unit/recover.h"
 #include "engine/unit/rules.h"
+#include "engine/unit/trash.h"
 #include "engine/unit/unit.h"
 
 struct engine {

@@ -15,8 +15,7 @@
 #include "engine/format/commit.h"
 #include "fs/record.h"
 
-#define TRASH_PREFIX STAGING_PREFIX "trash-"
-#define OPEN_DIR     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct walk {
 	struct leftovers *w;
@@ -235,6 +234,9 @@ static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 	else if (is_trash(l->name)) {
 		tree_size(fd, k->dev, &l->size);
 		report(k, l, LEFT_TRASH, 0);
+	} else if (is_staging(l->name)) {
+		tree_size(fd, k->dev, &l->size);
+		report(k, l, leftovers_is_unit(fd) ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
 	} else if (rules_reserved(l->name)) {
 		report(k, l, LEFT_UNKNOWN, 0);
 	} else {

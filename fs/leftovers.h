@@ -11,13 +11,18 @@
 #include <stdint.h>
 
 enum leftover_kind {
-	LEFT_UNFINISHED,  /* .ckptfs-<32 hex digits>: a save that did not come to its end */
-	LEFT_UNPUBLISHED, /* the same, whole and digested: only its name was not given any more */
-	LEFT_TRASH,	  /* .ckptfs-trash-*, a file or directory */
-	LEFT_FOREIGN,	  /* a file named as a checkpoint, without a digest recorded */
-	LEFT_UNKNOWN,	  /* .ckptfs-*, but none of these */
-	LEFT_MOUNT,	  /* something is mounted there: not looked into */
-	LEFT_UNREADABLE,  /* a directory, or a file that has a checkpoint's name */
+	LEFT_UNFINISHED, /* .ckptfs-<32 hex digits>: a save that did not come to its end */
+	/*
+	 * The same, whole and digested: only its name was not given any more. Of a directory: it has a
+	 * commit file, which tells whether it is whole.
+	 */
+	LEFT_UNPUBLISHED,
+	LEFT_TRASH,	 /* .ckptfs-trash-*, a file or directory */
+	LEFT_FOREIGN,	 /* a file named as a checkpoint, without a digest recorded */
+	LEFT_UNKNOWN,	 /* .ckptfs-*, but none of these */
+	LEFT_MOUNT,	 /* something is mounted there: not looked into */
+	LEFT_UNREADABLE, /* a directory, or a file that has a checkpoint's name */
+	LEFT_DECIDED, /* its commit was decided, but it had not got its name; of recovery, not of a walk */
 	/* Not left, but where it belongs: */
 	LEFT_UNIT, /* a directory with a commit file; l->dir is that directory, without a name */
 	LEFT_RECORDED, /* a file named as a checkpoint, with a digest recorded as it is now */

@@ -7,6 +7,7 @@
 #include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 #include "fs/leftovers.h"
+#include "fs/listing.h"
 #include "fs/record.h"
 #include "fs/show.h"
 
@@ -29,13 +31,13 @@
 /* What was written so lately may be being written. */
 #define QUIET_S 60
 
-enum mode { REPORT, ADOPT, DISCARD };
+enum mode { REPORT, ADOPT, DISCARD, DRY_RUN };
 
 static const char *const kinds[NR_LEFTOVER_KINDS] = {
 	[LEFT_UNFINISHED] = "unfinished", [LEFT_UNPUBLISHED] = "unpublished",
 	[LEFT_TRASH] = "trash",		  [LEFT_FOREIGN] = "foreign",
 	[LEFT_UNKNOWN] = "unknown",	  [LEFT_MOUNT] = "mount",
-	[LEFT_UNREADABLE] = "unreadable",
+	[LEFT_UNREADABLE] = "unreadable", [LEFT_DECIDED] = "decided",
 }; /* of what is left */
 
 struct fsck {
@@ -47,7 +49,11 @@ struct fsck {
 	uint64_t now_ns;
 	unsigned nr[NR_LEFTOVER_KINDS];
 	unsigned nr_removed, nr_adopted, nr_left; /* left: of what is not as it should be */
-	uint64_t bytes_removed, bytes_left;	  /* of staging and trash */
+	unsigned nr_redone;			  /* of what was decided before a crash */
+	unsigned nr_given;			  /* names to whole checkpoints */
+	char **waiting; /* staging names of what was decided, but could not be redone */
+	size_t nr_waiting;
+	uint64_t bytes_removed, bytes_left; /* of staging and trash */
 	const char *digesting;
 	uint64_t digest_size;
 };
@@ -215,7 +221,208 @@ static void found_leftover(struct fsck *f, const struct leftover *l)
 	}
 	f->nr_left++;
 	f->bytes_left += l->size;
-	tell(f, l, f->mode == REPORT ? "would remove" : "left", NULL, message);
+	tell(f, l, f->mode == ADOPT ? "left" : "would remove", NULL, message);
+}
+
+/* --- what was decided before a crash --- */
+
+static void keep_waiting(struct fsck *f, const char *staging)
+{
+	char **more = realloc(f->waiting, (f->nr_waiting + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	f->waiting = more;
+	more[f->nr_waiting] = strdup(staging);
+	f->nr_waiting += more[f->nr_waiting] != NULL;
+}
+
+static void redone(void *arg, const struct caller *owner, const char *unit, const char *staging,
+		   int err)
+{
+	struct fsck *f = arg;
+	struct leftover l = {.kind = LEFT_DECIDED, .path = unit, .is_dir = true};
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	(void)owner;
+	f->nr[LEFT_DECIDED]++;
+	show_name(path, sizeof(path), unit);
+	if (err == -EBUSY)
+		MESSAGE(text, PUBLISH_CONFLICT, path, staging);
+	else if (err == -EBADMSG)
+		MESSAGE(text, RECOVERY_DAMAGED, path, staging, staging);
+	else if (err)
+		MESSAGE(text, RECOVERY_WAITS, path, strerror(-err), staging);
+	if (err && err != -EBUSY && err != -EBADMSG)
+		keep_waiting(f, staging);
+	f->nr_left += err || f->mode == DRY_RUN;
+	f->nr_redone += !err && f->mode != DRY_RUN;
+	tell(f, &l,
+	     err		  ? "left"
+	     : f->mode == DRY_RUN ? "would redo"
+				  : "redone",
+	     NULL, err ? text : NULL);
+}
+
+static void replaced(void *arg, const struct caller *owner, int dir, const char *id)
+{
+	char name[sizeof(TRASH_PREFIX) + 32];
+	struct leftover l = {.dir = dir, .name = name, .is_dir = true};
+
+	(void)arg;
+	(void)owner;
+	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
+	leftover_remove(&l); /* or the walk finds it */
+}
+
+static int redo_decided(struct fsck *f)
+{
+	struct recovery r = {.backing = &f->backing,
+			     .coord = &coord_dir_ops,
+			     .coord_arg = &f->backing,
+			     .only_look = f->mode == DRY_RUN,
+			     .alone = !is_nfs(&f->backing),
+			     .redone = redone,
+			     .trashed = replaced,
+			     .arg = f};
+
+	progress_show(&f->progress, "what was decided before a crash");
+	return recover_decided(&r);
+}
+
+/* --- checkpoints of many files that lie in staging --- */
+
+static void show_verified(void *arg, uint64_t bytes)
+{
+	struct fsck *f = arg;
+	char path[PATH_MAX];
+
+	progress_show(&f->progress, "%s: %.0f MB verified",
+		      show_name(path, sizeof(path), f->digesting), (double)bytes / 1e6);
+}
+
+/* Is all there that its commit file lists? Else what is wrong is in @e. */
+static int staged_is_whole(struct fsck *f, const struct leftover *l, int dir, struct listing *list,
+			   struct error *e)
+{
+	const char *wrong = NULL;
+	char path[PATH_MAX];
+	size_t i;
+	int err;
+
+	show_name(path, sizeof(path), l->path);
+	f->digesting = l->path;
+	err = listing_read(list, dir, path, e);
+	if (err)
+		return err;
+	err = listing_verify(list, dir, path, THREADS, show_verified, f);
+	for (i = 0; !err && !wrong && i < list->nr; i++)
+		if (list->list[i].verdict != FILE_OK)
+			wrong = list->list[i].message ? list->list[i].message : list->list[i].path;
+	if (!err && !wrong && strcmp(list->header.generation, l->name + strlen(STAGING_PREFIX)))
+		wrong = "it is a copy of another";
+	if (!err && !wrong)
+		return 0;
+	return FAIL(e, err ? -err : EBADMSG, FSCK_STAGED_DAMAGED, path, list->header.unit,
+		    wrong ? wrong : strerror(-err));
+}
+
+/* Its name was free. -EEXIST: it is not any more. */
+static int give_name(const struct leftover *l, const char *name)
+{
+	struct stat st;
+	int err = renameat2(l->dir, l->name, l->dir, name, RENAME_NOREPLACE) ? -errno : 0;
+
+	if (err == -EINVAL) { /* the filesystem has no such rename */
+		if (!fstatat(l->dir, name, &st, AT_SYMLINK_NOFOLLOW))
+			return -EEXIST;
+		err = renameat(l->dir, l->name, l->dir, name) ? -errno : 0;
+	}
+	/* What looks on is a descriptor for paths. */
+	if (!err) {
+		__cleanup_fd int dir = openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		err = dir < 0 || fsync(dir) ? -errno : 0;
+	}
+	return err;
+}
+
+/* What can be said of it, or was done: in @e, unless that is all in the word that is returned. */
+static const char *adopt_staged(struct fsck *f, const struct leftover *l,
+				const struct listing *list, struct error *e)
+{
+	const char *unit = list->header.unit, *slash = strrchr(unit, '/');
+	const char *name = slash ? slash + 1 : unit;
+	char path[PATH_MAX], shown[PATH_MAX];
+	struct stat st;
+	bool is_free = !rules_reserved(name) && fstatat(l->dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
+		       errno == ENOENT;
+	int err;
+
+	show_name(path, sizeof(path), l->path);
+	show_name(shown, sizeof(shown), unit);
+	err = is_free && f->mode == ADOPT ? give_name(l, name) : 0;
+	if (!is_free || err == -EEXIST) {
+		FAIL(e, EEXIST, FSCK_NAME_TAKEN, path, shown);
+		return "left";
+	}
+	if (f->mode != ADOPT) {
+		FAIL(e, ENOENT, FSCK_UNPUBLISHED_UNIT, path, shown);
+		return "would adopt";
+	}
+	if (err) {
+		FAIL(e, -err, FSCK_NOT_GIVEN, path, shown, strerror(-err));
+		return "left";
+	}
+	f->nr_given++;
+	return "adopted";
+}
+
+/* Its commit is decided, so it is not to be removed. */
+static bool is_waiting(const struct fsck *f, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < f->nr_waiting; i++)
+		if (!strcmp(f->waiting[i], name))
+			return true;
+	return false;
+}
+
+/* @l is a directory .ckptfs-ID. */
+static void found_staged(struct fsck *f, struct leftover *l)
+{
+	__cleanup_fd int dir =
+		openat(l->dir, l->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct listing list = {.nr = 0};
+	char path[PATH_MAX];
+	const char *action = "left";
+	struct error e = {.err = 0};
+	bool held = dir >= 0 && backing_lock(&f->backing, dir, true) &&
+		    backing_has_locks(&f->backing, dir);
+
+	if (held) {
+		FAIL(&e, EBUSY, FSCK_HELD, show_name(path, sizeof(path), l->path));
+	} else if (f->mode == DISCARD && !is_waiting(f, l->name)) {
+		discard(f, l);
+		return;
+	} else if (l->kind == LEFT_UNPUBLISHED &&
+		   (dir < 0 || staged_is_whole(f, l, dir, &list, &e))) {
+		l->kind = LEFT_UNFINISHED;
+		f->nr[LEFT_UNPUBLISHED]--;
+		f->nr[LEFT_UNFINISHED]++;
+		action = f->mode == ADOPT ? "left" : "would remove";
+	} else if (l->kind == LEFT_UNPUBLISHED) {
+		action = adopt_staged(f, l, &list, &e);
+	} else if (f->mode != ADOPT) {
+		action = "would remove";
+	}
+	if (strcmp(action, "adopted")) {
+		f->nr_left++;
+		f->bytes_left += l->size;
+	}
+	tell(f, l, action, NULL, *e.text ? e.text : NULL);
+	listing_finish(&list);
 }
 
 /* --- adopting --- */
@@ -319,6 +526,14 @@ static void found(void *arg, const struct leftover *l)
 	switch (l->kind) {
 	case LEFT_UNFINISHED:
 	case LEFT_UNPUBLISHED:
+		if (l->is_dir) {
+			struct leftover staged = *l;
+
+			found_staged(f, &staged);
+			break;
+		}
+		found_leftover(f, l);
+		break;
 	case LEFT_TRASH:
 		found_leftover(f, l);
 		break;
@@ -400,7 +615,11 @@ static void print_sum(const struct fsck *f)
 		printf(", %u without a digest", f->nr[LEFT_FOREIGN]);
 	if (f->mode == ADOPT)
 		printf(", %u of them adopted", f->nr_adopted);
-	if (f->mode == REPORT)
+	if (f->nr_given)
+		printf(", %u checkpoints given their names", f->nr_given);
+	if (f->nr_redone)
+		printf(", %u redone", f->nr_redone);
+	else if (f->mode == REPORT || f->mode == DRY_RUN)
 		printf(". Nothing was changed");
 	putchar('\n');
 }
@@ -408,7 +627,7 @@ static void print_sum(const struct fsck *f)
 static int finish(struct fsck *f, int err)
 {
 	unsigned staged = f->nr[LEFT_UNFINISHED] + f->nr[LEFT_UNPUBLISHED];
-	static const char *const modes[] = {"dry-run", "adopt", "discard"};
+	static const char *const modes[] = {"report", "adopt", "discard", "dry-run"};
 	char text[MESSAGE_MAX];
 	bool ok = !err && !f->nr_left;
 
@@ -417,8 +636,8 @@ static int finish(struct fsck *f, int err)
 		MESSAGE(text, FSCK_UNREADABLE, f->backing.path, strerror(-err));
 		complain(text);
 	}
-	if (f->mode == ADOPT && staged) {
-		MESSAGE(text, FSCK_NOT_ADOPTED, staged, f->backing.path);
+	if (f->mode == ADOPT && staged > f->nr_given) {
+		MESSAGE(text, FSCK_NOT_ADOPTED, staged - f->nr_given, f->backing.path);
 		complain(text);
 	}
 	if (f->list) {
@@ -454,7 +673,7 @@ static int refuse(const struct fsck *f, const char *path, const struct error *e)
 static int do_fsck(struct fsck *f, const char *path)
 {
 	struct error e;
-	int err;
+	int err, first;
 
 	f->backing.root_fd = f->backing.proc_fd = -1;
 	progress_start(&f->progress);
@@ -469,7 +688,9 @@ static int do_fsck(struct fsck *f, const char *path)
 				     .looking = looking,
 				     .found = found,
 				     .arg = f};
+	first = redo_decided(f);
 	err = leftovers_walk(&f->walk);
+	err = err ? err : first;
 	if (ended_by) {
 		progress_hide(&f->progress);
 		signal(ended_by, SIG_DFL);
@@ -498,7 +719,7 @@ static int run_fsck(const struct verb *v, int argc, char **argv)
 			continue;
 		}
 		nr_modes++;
-		f.mode = c == 'a' ? ADOPT : c == 'd' ? DISCARD : REPORT;
+		f.mode = c == 'a' ? ADOPT : c == 'd' ? DISCARD : DRY_RUN;
 	}
 	if (nr_modes > 1)
 		return usage_error(v, "give one of --adopt, --discard and --dry-run");
@@ -507,6 +728,9 @@ static int run_fsck(const struct verb *v, int argc, char **argv)
 	f.list = json ? json_array() : NULL;
 	status = do_fsck(&f, argv[optind]);
 	json_decref(f.list);
+	while (f.nr_waiting)
+		free(f.waiting[--f.nr_waiting]);
+	free(f.waiting);
 	backing_close(&f.backing);
 	return status;
 }
@@ -515,10 +739,13 @@ const struct verb verb_fsck = {
 	.name = "fsck",
 	.args = "[--adopt|--discard|--dry-run] [--json] BACKING",
 	.summary = "find, and clear away, what unfinished saves left in BACKING",
-	.help = "For a backing that no node has mounted; it is refused where this host has. Looks "
+	.help = "For a backing that no node has mounted; it is refused where this host has. First "
+		"does\n"
+		"what was decided before a crash: a committed checkpoint gets its name. Then looks "
 		"at\n"
 		"every name below BACKING and reports, with size, age and what is done about it:\n"
 		"\n"
+		"  decided      a committed checkpoint that had not got its name\n"
 		"  unfinished   .ckptfs-ID, a save that did not come to its end\n"
 		"  unpublished  the same, but whole: only its name was not given any more\n"
 		"  trash        .ckptfs-trash-*\n"
@@ -528,13 +755,15 @@ const struct verb verb_fsck = {
 		"  unknown      begins with .ckptfs-, but is none of these: left alone\n"
 		"  mount        another filesystem, not looked into\n"
 		"\n"
-		"Exit 0 if nothing of the first three, unknown or unreadable is left, else 1.\n"
+		"Exit 0 if nothing of the first four, unknown or unreadable is left, else 1.\n"
 		"\n"
-		"  --dry-run            only report (so it does without options)\n"
+		"  --dry-run            only report, change nothing\n"
 		"  --discard            remove what is unfinished, unpublished or trash\n"
-		"  --adopt              record a digest of each foreign file that is whole; what "
-		"is\n"
-		"                       unfinished stays, since nothing tells its name\n"
+		"  --adopt              record a digest of each foreign file that is whole, and "
+		"give\n"
+		"                       unpublished directories their names, where these are "
+		"free;\n"
+		"                       what is unfinished stays\n"
 		"  --json               for machines\n",
 	.run = run_fsck,
 };

@@ -83,7 +83,7 @@ before=$(listing b)
 for option in "" --dry-run; do
 	# shellcheck disable=SC2086 # none or one
 	fsck 1 $option b
-	assert_eq "$(rows)" "unknown 0 B 3 h left .ckptfs-00000000000000000000000000000000
+	assert_eq "$(rows)" "unfinished 0 B 3 h would remove .ckptfs-00000000000000000000000000000000
 unknown 4 B 3 d left .ckptfs-0123456789ABCDEF0123456789ABCDEF
 unknown 4 B 3 d left .ckptfs-0123456789abcdef0123456789abcde
 unknown 7 B 3 h left .ckptfs-11111111111111111111111111111111
@@ -95,13 +95,13 @@ unfinished 4 B 3 d would remove run/$STAGED
 trash 6 B 3 h would remove run/.ckptfs-trash-1
 trash 4 B 3 d would remove run/deep/.ckptfs-trash-ab
 foreign 7 B 3 h would adopt run/foreign.pt
-21 names looked at: 2 left by saves that did not end, 2 trash (18 B), 1 without a digest. Nothing was changed"
+21 names looked at: 3 left by saves that did not end, 2 trash (18 B), 1 without a digest. Nothing was changed"
 	assert_eq "$(listing b)" "$before" "what a report changed"
 done
-assert_eq "$(grep -c "begins like a name of ckptfs, but is none that this version makes" <<<"$STDERR")" 7
+assert_eq "$(grep -c "begins like a name of ckptfs, but is none that this version makes" <<<"$STDERR")" 6
 fsck 1 --json b
 assert_eq "$(value 'x["ok"], x["mode"], x["names"], x["bytes_left"], x["backing"]' "$STDOUT")" \
-	"(False, 'dry-run', 21, 18, '$TEST_TMP/b')"
+	"(False, 'report', 21, 18, '$TEST_TMP/b')"
 assert_eq "$(found '(f["kind"], f["action"], f["size"], f["path"], f["xxh3"])' |
 	python3 -c 'print(*eval(input())[-4:], sep="\n")')" \
 	"('unfinished', 'would remove', 4, 'run/$STAGED', None)
@@ -114,12 +114,13 @@ assert_eq "$(value 'all((f["message"] is None) == (f["kind"] != "unknown") for f
 # --- what it removes ---
 
 fsck 1 --discard b
-assert_eq "$(rows | grep -v ^unknown)" "unfinished 4 B 3 d removed .ckptfs-ffffffffffffffffffffffffffffffff
+assert_eq "$(rows | grep -v ^unknown)" "unfinished 0 B 3 h removed .ckptfs-00000000000000000000000000000000
+unfinished 4 B 3 d removed .ckptfs-ffffffffffffffffffffffffffffffff
 unfinished 4 B 3 d removed run/$STAGED
 trash 6 B 3 h removed run/.ckptfs-trash-1
 trash 4 B 3 d removed run/deep/.ckptfs-trash-ab
-21 names looked at: 4 removed (18 B)"
-assert_eq "$(listing b)" "$(grep -v -e ' *ffff' -e "run/$STAGED" -e 'run/.ckptfs-trash-1' -e 'run/deep/.ckptfs-trash-ab' \
+21 names looked at: 5 removed (18 B)"
+assert_eq "$(listing b)" "$(grep -v -e ' *ffff' -e '.ckptfs-0000000' -e "run/$STAGED" -e 'run/.ckptfs-trash-1' -e 'run/deep/.ckptfs-trash-ab' \
 	<<<"$before")" "what --discard changed"
 assert_eq "$(cat away/$STAGED away/a.pt)" partpart "what lies outside"
 rm -r b/.ckptfs-*
@@ -165,7 +166,7 @@ foreign 1 B 3 h adopted run/$odd??[31m.pth
 assert_contains "$STDERR" "run/cut.pt is not a whole file. "
 assert_contains "$STDERR" "run/cut.safetensors is not a whole file. "
 assert_contains "$STDERR" "no digest was recorded of run/now.keras: it was written to within the last minute"
-assert_contains "$STDERR" "nothing records for which names the files .ckptfs-* (1) were saved, so none was adopted."
+assert_contains "$STDERR" "nothing records for which names the saves .ckptfs-* (1) were, or that they are whole, so none of these was adopted."
 assert_contains "$STDERR" "ckptfs fsck --discard $TEST_TMP/b"
 assert_eq "$(getfattr --only-values -n user.ckptfs.xxh3 b/run/big.ckpt 2>/dev/null)" \
 	"dec73687d76829519b7c4723d67fbe52 8388609 $(date -r b/run/big.ckpt +%s%N)"
@@ -185,7 +186,7 @@ fsck 1 b
 assert_eq "$(rows | head -n 1)" "unpublished 7 B 3 h would remove $STAGED"
 assert_contains "$STDERR" "$STAGED is whole, but was not given its name before its daemon ended"
 fsck 1 --adopt b
-assert_contains "$STDERR" "were saved, so none was adopted"
+assert_contains "$STDERR" "so none of these was adopted"
 [ -f b/$STAGED ] || die "removed by --adopt"
 fsck 0 --discard b
 [ ! -e b/$STAGED ] || die "left by --discard"
