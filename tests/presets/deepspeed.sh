@@ -82,6 +82,12 @@ open_for("save/global_step30", "*optim_states.pt of every rank")
 job[1].kill()
 failed("save/global_step30")
 job[0].exit(1)
+# The job goes on with fewer ranks, and comes to that tag: nothing of the others' is in it.
+with Job(1) as job:
+	job[0].mkdir("save/global_step30")
+	job[0].file(MODEL % "save/global_step30")
+	job[0].text("save/latest", "global_step30")
+committed("save/global_step30", "close ../latest + exited 0", ["mp_rank_00_model_states.pt"], 1)
 # Rank 0 is, while it writes that.
 job = Job(1)
 job[0].mkdir("save/global_step40")
