@@ -501,6 +501,17 @@ int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
 	return err;
 }
 
+/* A file's new name may be the first to tell what the checkpoint is. -EEXIST: an ordinary directory now. */
+static int claim_by_rename(struct fs *fs, struct inside *in, const struct save_name *from)
+{
+	struct statx stx;
+
+	if (backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) ||
+	    !S_ISREG(stx.stx_mode))
+		return 0;
+	return checkpoint_claim(in->checkpoint, in->rel);
+}
+
 /* Both names are in one checkpoint, which was entered by @to. */
 static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
 {
@@ -509,14 +520,16 @@ static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
 	struct inode_id dir = node_inode(to->dir);
 	char whole[NAME_MAX + 1];
 	bool copied;
-	int err = call->flags & RENAME_EXCHANGE ? rename_now(call)
-						: take_away(fs, to, rename_now, call);
+	int err = call->flags & RENAME_EXCHANGE ? 0 : claim_by_rename(fs, to_in, from);
 
+	if (!err)
+		err = call->flags & RENAME_EXCHANGE ? rename_now(call)
+						    : take_away(fs, to, rename_now, call);
 	if (!err && g)
 		generation_moved_in(g, &dir, to->name, to_in->rel);
 	generation_put(g);
 	if (err)
-		return err;
+		return err == -EEXIST && !(call->flags & RENAME_NOREPLACE) ? -ENOTSUP : err;
 	tree_moved(fs->tree, to->dir, to->name);
 	if (call->flags & RENAME_EXCHANGE)
 		tree_moved(fs->tree, from->dir, from->name);

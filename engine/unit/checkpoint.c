@@ -571,16 +571,21 @@ static void decided(struct checkpoint *cp, const struct rule *rule)
 
 int checkpoint_claim(struct checkpoint *cp, const char *rel)
 {
-	const char *slash = strrchr(rel, '/');
+	const char *slash = strrchr(rel, '/'), *name = slash ? slash + 1 : rel;
 	const struct rule *rule;
 	char path[PATH_MAX];
-	int err = rules_commit_file(slash ? slash + 1 : rel) ? 0 : begin_deciding(cp);
+	int err = rules_commit_file(name) ? 0 : begin_deciding(cp);
 
 	if (err != 1)
 		return err;
 	checkpoint_path(cp, path, sizeof(path));
 	rule = rules_claim(cp->units->rules, path, rel, is_beside, cp);
-	err = rule || cp->inherits ? 0 : make_ordinary(cp);
+	/* Where the directory's name suggests a unit the file's can be waited for. */
+	if (!rule && !cp->inherits &&
+	    !(rules_tells_nothing(name) && rules_suggest(cp->units->rules, path)))
+		err = make_ordinary(cp);
+	else
+		err = 0;
 	decided(cp, rule);
 	return err;
 }

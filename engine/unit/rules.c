@@ -45,6 +45,11 @@ bool rules_single_file(const char *name)
 	return len > 4 && !strcmp(name + len - 4, ".tmp") && has_suffix(name, len - 4);
 }
 
+bool rules_tells_nothing(const char *name)
+{
+	return is_tmp_six(name, strlen(name));
+}
+
 bool rules_commit_file(const char *name)
 {
 	char whole[NAME_MAX + 1];

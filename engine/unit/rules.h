@@ -13,6 +13,9 @@ bool rules_single_file(const char *name);
 /* Is it a name that ckptfs keeps for itself, not shown in the mount? */
 bool rules_reserved(const char *name);
 
+/* A name from which nothing can be told of the one that the file will have: as safetensors makes them. */
+bool rules_tells_nothing(const char *name);
+
 /* That of a commit file, or of a copy of one that is not whole yet. */
 bool rules_commit_file(const char *name);
 

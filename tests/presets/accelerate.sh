@@ -41,6 +41,26 @@ with Job(2) as job:
 	ordinary("out/log.txt")
 committed("out/checkpoints/checkpoint_2", "exited 0", FILES, 2)
 
+# Its first file may come under a name that says nothing, renamed before it is closed, as safetensors writes from 0.8 on.
+with Job(2) as job:
+	unit = "out/checkpoints/checkpoint_7"
+	job[0].makedirs(unit)
+	job[0].exclusive(unit + "/.tmpAb3dEf", 5000, 1)
+	absent(unit)
+	job[0].rename(unit + "/.tmpAb3dEf", unit + "/model.safetensors")
+	open_for(unit, "random_states_{rank}.pkl of every rank", "accelerate")
+	job[0].through_temp(unit + "/model_1.safetensors")
+	for rank in job:
+		rank.file(unit + "/random_states_%d.pkl" % rank.rank)
+	open_for(unit, "a while without writes", "accelerate")
+	# One that shows nothing after all.
+	job[0].mkdir("out/step_5")
+	job[0].exclusive("out/step_5/.tmpAb3dEf", 5000, 1)
+	job[0].rename("out/step_5/.tmpAb3dEf", "out/step_5/readme")
+	ordinary("out/step_5/readme")
+committed("out/checkpoints/checkpoint_7", "exited 0",
+	["model.safetensors", "model_1.safetensors", "random_states_0.pkl", "random_states_1.pkl"], 2)
+
 # In place of an older one.
 with Job(2) as job:
 	old = tree(back + "/out/checkpoints/checkpoint_2")

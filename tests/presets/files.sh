@@ -75,6 +75,20 @@ with Job(2) as job:
 			"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"])
 	assert read(back + "/export/model-00002-of-00002.safetensors") == safetensors(1, 70000)
 
+	# torch.distributed.checkpoint's writer of this format: headers first, then their files are opened again and filled.
+	job[0].mkdir("consolidated")
+	for i in 1, 2:
+		job[0].header("consolidated/model-%05d-of-00002.safetensors" % i, 50000)
+	wait(lambda: [g["path"] for g in status()["pending"] if g["path"].startswith("consolidated")] == ["consolidated"])
+	for i in 1, 2:
+		for rank in job:
+			rank.refill("consolidated/model-%05d-of-00002.safetensors" % i, 100 + 25000 * rank.rank, 25000, i)
+	open_for("consolidated", "the close of *.index.json", "sharded-export")
+	job[0].text("consolidated/model.safetensors.index.json", "{}")
+	committed("consolidated", "close *.index.json + all closed", ["model-00001-of-00002.safetensors",
+		"model-00002-of-00002.safetensors", "model.safetensors.index.json"])
+	assert read(back + "/consolidated/model-00002-of-00002.safetensors")[100:] == data(2, 25000) * 2
+
 	# Single files: rank 0 alone, or each its own; ordinary ones beside them are what they are at once.
 	job[0].mkdir("files")
 	for seed in 1, 2:

@@ -68,6 +68,21 @@ def exclusive(path, size=3000, seed=0):
 	close(path)
 
 
+def refill(path, at, size, seed=0, flags=0):
+	"""A file that was closed is opened again and written on."""
+	fd = os.open(path, os.O_RDWR | flags)
+	os.pwrite(fd, data(seed, size), at)
+	os.close(fd)
+
+
+def header(path, size):
+	"""The beginning of a safetensors file whose tensor of that size comes later. Returns nothing; it is 100 bytes long."""
+	create(path)
+	text_ = json.dumps({"t": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).ljust(92).encode()
+	os.write(fds[path], len(text_).to_bytes(8, "little") + text_)
+	close(path)
+
+
 def metadata(directory, seed=0, name=".metadata"):
 	"""As torch.distributed.checkpoint ends a save."""
 	temp = directory + "/" + name + ".tmp"
@@ -90,8 +105,8 @@ def through_temp(path, size=3000, seed=0):
 
 CALLS = {
 	"append": append, "close": close, "copytree": shutil.copytree, "create": create, "exclusive": exclusive, "file": file,
-	"fsync": lambda path: os.fsync(fds[path]), "makedirs": lambda path: os.makedirs(path, exist_ok=True),
-	"metadata": metadata, "mkdir": os.mkdir, "move": shutil.move, "rename": os.rename, "rmdir": os.rmdir,
+	"fsync": lambda path: os.fsync(fds[path]), "header": header, "makedirs": lambda path: os.makedirs(path, exist_ok=True),
+	"metadata": metadata, "mkdir": os.mkdir, "move": shutil.move, "refill": refill, "rename": os.rename, "rmdir": os.rmdir,
 	"rmtree": shutil.rmtree, "symlink": os.symlink, "text": text, "through_temp": through_temp, "unlink": os.unlink,
 	"write": write,
 }
