@@ -30,7 +30,8 @@ stage() {
 decide() {
 	local text="{\"decision\":\"commit\",\"replaces\":$1,$2}" dir
 	dir=$BACK/.ckptfs/txn/$(id -u)
-	mkdir -p -m 700 "$dir"
+	mkdir -p "$dir"
+	chmod 700 "$dir"
 	printf 'ckptfs-record %d\n%s' "${#text}" "$text" >"$dir/$GEN.decision"
 	chmod 600 "$dir/$GEN.decision"
 }
@@ -72,13 +73,29 @@ assert_eq "$(records)" 0 "records left"
 fsck 0
 assert_contains "$STDOUT" "Nothing was changed"
 
+# Whoever decided it lives, and does it himself.
+stage step-1
+decide null '"unit":"step-1"'
+exec 7<"$BACK/.ckptfs-$GEN"
+flock -s 7
+fsck 1
+assert_contains "$STDERR" ".ckptfs-$GEN is held by a live daemon"
+mount_ckptfs
+umount_ckptfs
+assert_eq "$(cat "$BACK/step-1/__0_0.distcp" 2>/dev/null)" "" "what another does"
+assert_eq "$(records)" 1 "records"
+exec 7<&-
+fsck 0
+expect_ok "$CKPTFS" verify "$BACK/step-1"
+
 # Replaced, and the crash came between two renames; any byte may be in the name.
 old=$(value 'x["generation"]' "$(cat "$BACK/step-2/.ckptfs-commit.json")")
 stage step-3
 mv "$BACK/step-2" "$BACK/.ckptfs-trash-$GEN"
 decide "{\"generation\":\"$old\"}" '"unit_hex":"737465702d32"'
 fsck 0 --json
-assert_eq "$(value '[(f["kind"], f["action"], f["path"]) for f in x["found"]]' "$STDOUT")" "[('decided', 'redone', 'step-2')]"
+assert_eq "$(value '[(f["kind"], f["action"], f["path"]) for f in x["found"]]' "$STDOUT")" \
+	"[('decided', 'redone', 'step-2')]"
 assert_eq "$(cat "$BACK/step-2/__0_0.distcp")" step-3
 assert_eq "$(find "$BACK" -name '.ckptfs-*' -path '*trash*')" "" "trash"
 
@@ -132,7 +149,7 @@ stage step-5
 decide null '"unit":"step-5"'
 echo '{' >"$BACK/.ckptfs-$GEN/.ckptfs-commit.json"
 fsck 1
-assert_contains "$STDERR" "the checkpoint 'step-5' was committed before a crash, but what lies on the backing as .ckptfs-$GEN is not"
+assert_contains "$STDERR" "'step-5' was committed before a crash, but what lies on the backing as .ckptfs-$GEN is not"
 assert_eq "$(records)" 1 "records"
 fsck 1 --discard
 fsck 0
