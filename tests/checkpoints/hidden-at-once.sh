@@ -12,7 +12,6 @@ program <<'END'
 from checkpoints import *
 
 unit = mnt + "/step-1"
-content = {"__0_0.distcp": b"one"}
 
 def writes():
 	os.mkdir(unit)
@@ -27,6 +26,6 @@ for _ in range(5):
 	wait(lambda: not pending())
 	assert not os.path.exists(unit)
 	fails(errno.ENOENT, save, unit + "/x", b"")
-is_whole("step-1", make(unit))
+assert reap(child(lambda: is_whole("step-1", make(unit)))) == 0
 END
 umount_ckptfs
