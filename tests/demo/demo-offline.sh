@@ -37,6 +37,7 @@ if command -v python3 >/dev/null; then
 	row "kill -9 ckptfs, being flushed" "the old file, whole"
 	row "kill -9 the program, half written" "the old file, whole"
 	row "saved again, nothing killed" "the new file, whole"
+	row "kill -9 ckptfs in step-2 of many files" "step-1 alone is there"
 fi
 [ ! -e "$TEST_TMP/build/demo-venv" ] || die "made a Python environment for nothing"
 

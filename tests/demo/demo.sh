@@ -27,7 +27,8 @@ usage() {
 	Runs PyTorch, safetensors, h5py, NumPy and everyday tools on a plain directory and on a
 	ckptfs mount, and compares what they wrote. What cannot be installed is left out.
 	Then saves a checkpoint file by turns in both, for how long that blocks; and kills the
-	daemon, and the program, in the middle of a save over that file, and looks what is left.
+	daemon, and the program, in the middle of a save over that file, and looks what is left;
+	and saves a checkpoint of many files, and kills the daemon in the middle of the next.
 	Exit 0: everything that ran is identical, and every file whole; 1: something differs or
 	failed on the mount.
 
