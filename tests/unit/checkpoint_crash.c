@@ -16,7 +16,7 @@
 #define BYTES	20001
 #define V(form) (1u << (form))
 
-enum { GONE, FIRST, SECOND, THIRD, NR_FORMS, BROKEN };
+enum { GONE, FIRST, SECOND, THIRD, POINTED, NR_FORMS, BROKEN };
 
 /* What a form of the checkpoint consists of. */
 struct part {
@@ -33,8 +33,10 @@ static const struct part first[] = {{".metadata", 2},  {"__0_0.distcp", 3}, {"__
 			 third[] = {{".metadata", 2},  {"__0_0.distcp", 3}, {"__1_0.distcp", 4},
 				    {"empty", ABSENT}, {"late.txt", 20},    {"sub/deep/b", 5},
 				    {"sub/a", 6},      {"sub/late", 21},    {NULL, 0}};
+static const struct part pointed[] = {
+	{"mp_rank_00_model_states.pt", 3}, {"zero_pp_rank_0_optim_states.pt", 4}, {NULL, 0}};
 static const struct part *const forms[NR_FORMS] = {
-	[FIRST] = first, [SECOND] = second, [THIRD] = third};
+	[FIRST] = first, [SECOND] = second, [THIRD] = third, [POINTED] = pointed};
 
 /* From @mark on it is one of @forms. */
 struct expected {
@@ -134,6 +136,21 @@ static int form_at(int dir, const char *name)
 		if (is_form(unit, form))
 			return form;
 	return BROKEN;
+}
+
+/* What latest names is there, whole. */
+static bool pointer_is_true(int dir)
+{
+	__cleanup_fd int fd = openat(dir, "latest", O_RDONLY | O_CLOEXEC);
+	char name[NAME_MAX + 1] = "";
+	int form;
+
+	if (fd < 0)
+		return errno == ENOENT;
+	if (read(fd, name, NAME_MAX) <= 0)
+		return false;
+	form = form_at(dir, name);
+	return form != GONE && form != BROKEN;
 }
 
 static unsigned may_be(int mark)
@@ -248,6 +265,10 @@ static int is_as_promised(const struct crash_state *s, int mark, const char *whe
 
 	if (form == BROKEN || !(may_be(mark) & V(form)))
 		return told_otherwise(s, form, when);
+	if (!pointer_is_true(dir)) {
+		print_error("%s: latest is wrong\n", when);
+		return 1;
+	}
 	if (!is_clean(s->dir)) {
 		print_error("%s: records are left\n", when);
 		return 1;
@@ -282,6 +303,10 @@ static int check(void *arg, const struct crash_state *s)
 	/* Before anybody recovers: whole, if it is there; and there, unless it takes two renames. */
 	if (form == BROKEN || (form == GONE && exchanges && !(may_be(mark) & V(GONE))))
 		return told_otherwise(s, form, "right after the crash");
+	if (!pointer_is_true(dir)) {
+		print_error("latest is wrong right after the crash\n");
+		return 1;
+	}
 	recover(&k, s->path, true);
 	bad = k.err ? 1 : is_as_promised(s, mark, "recovered");
 	nr_recovered++;
@@ -436,6 +461,25 @@ static void late_files_without_exchange(void **state)
 	change(save_late, THIRD);
 }
 
+/* latest names it when it is committed, not before. */
+static void named_by_a_pointer(void **state)
+{
+	static const struct expected e[] = {{0, V(GONE) | V(POINTED)}, {1, V(POINTED)}, {0, 0}};
+	struct file f;
+
+	(void)state;
+	begin(e);
+	assert_int_equal(dir_make(&m, UNIT), 0);
+	put("mp_rank_00_model_states.pt", 3);
+	put("zero_pp_rank_0_optim_states.pt", 4);
+	assert_int_equal(file_open(&m, &f, "run/latest", O_WRONLY | O_TRUNC), 0);
+	assert_int_equal(file_write(&f, "step-1", 6, 0), 6);
+	assert_int_equal(file_close(&f), 0);
+	ask(); /* in a world of one its rule has it wait for a while without writes */
+	record_mark(r, 1);
+	assert_survives();
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -446,6 +490,7 @@ int main(void)
 		T(over_an_old_one_without_exchange),
 		T(late_files),
 		T(late_files_without_exchange),
+		T(named_by_a_pointer),
 	};
 	int failed;
 
