@@ -9,6 +9,7 @@ needs_fuse
 needs python3
 
 GEN=
+AS=() # words before the command
 
 # save NAME TEXT: a checkpoint of that name, committed.
 save() {
@@ -44,7 +45,7 @@ records() {
 fsck() {
 	local status=$1
 	shift
-	timeout 60 "$CKPTFS" fsck "$@" "$BACK" >"$TEST_TMP/.stdout" 2>"$TEST_TMP/.stderr"
+	timeout 60 ${AS[@]+"${AS[@]}"} "$CKPTFS" fsck "$@" "$BACK" >"$TEST_TMP/.stdout" 2>"$TEST_TMP/.stderr"
 	assert_eq $? "$status" "exit status of fsck $*: $(cat "$TEST_TMP/.stdout" "$TEST_TMP/.stderr")"
 	STDOUT=$(tr -s ' ' <"$TEST_TMP/.stdout")
 	STDERR=$(cat "$TEST_TMP/.stderr")
@@ -166,3 +167,23 @@ fsck 1 --adopt
 assert_contains "$STDERR" "nothing records for which names the saves .ckptfs-* (1) were, or that they are whole"
 fsck 0 --discard
 assert_contains "$STDOUT" "removed .ckptfs-$GEN"
+
+# --- where it may not ---
+
+[ "$(id -u)" = 0 ] || exit 0
+needs setpriv
+stage step-1
+mkdir "$BACK/theirs"
+mv "$BACK/.ckptfs-$GEN" "$BACK/theirs/"
+chown 1001 "$BACK/theirs"
+chmod 555 "$BACK/theirs"
+AS=(setpriv "--bounding-set=-dac_override,-dac_read_search,-fowner" --)
+fsck 1 --adopt
+assert_contains "$STDERR" "theirs/.ckptfs-$GEN is whole, but could not be given the name 'step-1': Permission denied"
+decide null '"unit":"theirs/step-1"'
+# What was decided is never removed.
+fsck 1 --discard
+assert_contains "$STDERR" "'theirs/step-1' was committed before a crash, but cannot get its name: Permission denied"
+AS=()
+fsck 0
+assert_contains "$STDOUT" "redone theirs/step-1"
