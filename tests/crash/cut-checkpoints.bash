@@ -13,6 +13,7 @@ cut_off_checkpoints() {
 	loop_fs "$fs" 320 "$DISK"
 	"$CUT" at-once "$DISK" x shutdown >/dev/null 2>&1 || skip "no shutdown ioctl on $fs"
 	expect_ok umount "$DISK"
+	# shellcheck disable=SC2034 # for cut.bash
 	[ "$fs" != ext4 ] || DISK_OPTIONS=noauto_da_alloc
 	mount_disk
 	mount_again

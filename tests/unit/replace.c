@@ -18,7 +18,7 @@
 #define STAGING STAGING_PREFIX NEW
 #define TRASH	TRASH_PREFIX NEW
 #define NODES	2
-#define SEEDS	120
+#define SEEDS	40
 
 static char path[PATH_MAX];
 static int top;
