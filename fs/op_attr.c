@@ -232,6 +232,12 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 		struct generation *g;
 
 		err = late_wait(fs->tree, n);
+		if (!err && to_set & FUSE_SET_ATTR_SIZE && !h) {
+			err = save_truncate(fs, &c, n, (uint64_t)attr->st_size);
+			if (!err)
+				to_set &= ~FUSE_SET_ATTR_SIZE;
+			err = err == -ENOTSUP ? 0 : err;
+		}
 		if (!err)
 			err = save_begin_change(fs, nf.fd, &g);
 		if (!err) {

@@ -752,6 +752,49 @@ void save_end_change(struct generation *g)
 	generation_put(g);
 }
 
+/* Opens @n, which is a file of a checkpoint, to cut it. NULL: it is none. */
+static int begin_cut(struct fs *fs, const struct caller *c, struct node *n, bool empty,
+		     struct generation **g)
+{
+	char name[NAME_MAX + 1];
+	struct inside in;
+	struct node *dir;
+	int err = inside_enter(fs, c, n, NULL, &in);
+
+	*g = NULL;
+	if (err > 0) {
+		err = inside_open(fs, c, &in, n, empty ? O_WRONLY | O_TRUNC : O_WRONLY, g);
+		inside_leave(&in);
+	} else if (!err && tree_place(fs->tree, n, &dir, name)) {
+		err = inside_begin(fs, c, dir, name, false, true, empty);
+		node_put(fs->tree, dir);
+	}
+	return err;
+}
+
+int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size)
+{
+	struct generation *g;
+	uint64_t key;
+	int err;
+
+	if (!fs->engine->units || !S_ISREG(n->type))
+		return -ENOTSUP;
+	err = begin_cut(fs, c, n, !size, &g);
+	if (err || !g)
+		return err ? err : -ENOTSUP;
+	key = (uintptr_t)g; /* it is a writer that has come, and gone */
+	err = generation_write(g, key);
+	if (!err) {
+		err = content_truncate(g->content, size);
+		generation_changed(g);
+		generation_flushed(g, key, (struct writer_end){.fate = WRITER_ALIVE});
+	}
+	generation_released(g);
+	generation_put(g);
+	return err;
+}
+
 int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
 		   const struct timespec times[2])
 {

@@ -84,6 +84,12 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 int save_begin_change(struct fs *fs, int fd, struct generation **g);
 void save_end_change(struct generation *g);
 
+/*
+ * Cuts the file @n, by its path, if it is one of a checkpoint. -ENOTSUP: it is none. -ESTALE: its path leads to
+ * another now.
+ */
+int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size);
+
 /* Sets the times of @n, open as @fd; its digest record, which names one of them, stays valid. */
 int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
 		   const struct timespec times[2]);
