@@ -638,14 +638,29 @@ static int fd_of_successor(struct tree *t, struct node *n, struct node *replaced
 	return err == -ENOENT || err == -ENOTDIR ? -ESTALE : err;
 }
 
+/* A pin of the directory @n if a checkpoint has it in staging, where it has no name to find it by. */
+static int pin_staged(struct tree *t, struct node *n)
+{
+	struct inode_id id = node_inode(n);
+	struct checkpoint *cp = S_ISDIR(n->type) && t->engine->units
+					? checkpoints_find_inode(t->engine->units, &id)
+					: NULL;
+	int fd = cp ? backing_reopen(&t->engine->backing, cp->fd, O_PATH | O_DIRECTORY) : -ENOENT;
+
+	checkpoint_put(cp);
+	return fd;
+}
+
 /* Finds @n again as @name in the directory @at; @out holds its new pin. */
 static int pin_by_name(struct tree *t, struct node *n, int at, const char *name,
 		       struct node_fd *out)
 {
 	struct closing c = {.nr = 0};
 	struct statx stx;
-	int err, fd = backing_pin(&t->engine->backing, at, name);
+	int err, fd = pin_staged(t, n);
 
+	if (fd < 0)
+		fd = backing_pin(&t->engine->backing, at, name);
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ENOTDIR ? -ESTALE : fd;
 	err = backing_stat(&t->engine->backing, fd, &stx);
@@ -682,23 +697,44 @@ static struct node *topmost_lost(struct tree *t, struct node *n, struct node_fd 
 	return NULL;
 }
 
+/* A file below a directory that was replaced is found below what has replaced that. */
+static int fd_in_successor(struct tree *t, struct node *n, struct node_fd *out)
+{
+	char name[NAME_MAX + 1];
+	struct node *dir;
+	struct node_fd at;
+	int err;
+
+	if (!tree_place(t, n, &dir, name))
+		return -ESTALE;
+	err = tree_fd(t, dir, &at);
+	if (!err) {
+		err = pin_by_name(t, n, at.fd, name, out);
+		tree_fd_put(t, &at);
+	}
+	node_put(t, dir);
+	return err;
+}
+
 /* One step at a time from the first ancestor at hand, which must not be lost on the way. */
 int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 {
 	struct node_fd held = {.node = NULL}, at, next;
 	char rel[PATH_MAX];
 	struct node *replaced;
+	bool is_below;
 	int err = 0;
 
-	replaced =
-		S_ISDIR(n->type) && t->engine->units && checkpoints_any_replaced(t->engine->units)
-			? replaced_above(t, n, rel)
-			: NULL;
-	if (replaced) {
+	replaced = t->engine->units && checkpoints_any_replaced(t->engine->units)
+			   ? replaced_above(t, n, rel)
+			   : NULL;
+	if (replaced && S_ISDIR(n->type)) {
 		err = fd_of_successor(t, n, replaced, rel, out);
 		node_put(t, replaced);
 		return err;
 	}
+	is_below = replaced;
+	node_put(t, replaced);
 	while (!err) {
 		__cleanup_free char *name = NULL;
 		struct node *lost;
@@ -709,6 +745,10 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 		}
 		if (fd_of_unpublished(t, n, out))
 			break;
+		if (is_below) {
+			err = fd_in_successor(t, n, out);
+			break;
+		}
 		{
 			LOCK_SCOPE(&t->lock);
 			if (fd_at_hand(n, out))
