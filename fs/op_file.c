@@ -178,6 +178,9 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 		return err;
 	if (*g) /* as it was made, whatever its mode */
 		return fcntl((*g)->content->fd, F_DUPFD_CLOEXEC, 0);
+	creds_become(c);
+	if (mode & S_ISGID)
+		creds_add_groups(c);
 	return AS_CALLER(c, backing_create(b, at, name, flags, mode, created));
 }
 
@@ -196,8 +199,6 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 
 	if (err)
 		return err;
-	if (mode & S_ISGID)
-		creds_add_groups(c);
 	if (!strcmp(name, COMMIT_FILE))
 		fd = create_nameless(fs, c, at.fd, mode);
 	else

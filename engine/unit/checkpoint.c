@@ -608,12 +608,26 @@ int checkpoint_yield(struct checkpoint *cp)
 
 /* --- evidence --- */
 
+/* Lock held. May an operation on @path be evidence? What is not kept costs nothing later. */
+static bool is_of_interest(const struct checkpoint *cp, const char *path)
+{
+	unsigned i;
+
+	for (i = 0; i < cp->rule->nr_evidence; i++)
+		if (cp->rule->evidence[i].pattern &&
+		    evidence_matches(&cp->rule->evidence[i], cp->target.name, path, NULL))
+			return true;
+	return false;
+}
+
 void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
 {
 	struct event *e = NULL;
 	struct list *l;
 
 	cp->changed_ns = clock_mono_ns();
+	if (cp->rule && !is_of_interest(cp, path))
+		return;
 	list_for_each (l, &cp->events) {
 		e = container_of(l, struct event, link);
 		if (e->kind == kind && !strcmp(e->path, path))
@@ -1018,6 +1032,8 @@ int checkpoint_remove(struct checkpoint *cp)
 		checkpoint_let_go(cp, was);
 		return err;
 	}
+	if (cp->replaces) /* programs saw one directory, which is removed */
+		removal_of_replaced(cp);
 	LOCK_SCOPE(&us->lock);
 	checkpoint_end(cp, GENERATION_DROPPED);
 	return 0;

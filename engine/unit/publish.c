@@ -432,7 +432,7 @@ static struct generation *choose(struct units *us)
 		    now - g->closed_ns < us->quiet_ns)
 			continue;
 		/* One thread of a program may still write while another closes. */
-		if (content_rests(g->content) && !must_wait(g))
+		if (content_rests(g->content) && (g->checkpoint || !must_wait(g)))
 			return g;
 	}
 	return NULL;

@@ -186,6 +186,21 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
 	return false;
 }
 
+void removal_of_replaced(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	const struct unit_place u = {.dir = cp->target.dir,
+				     .dir_id = cp->target.dir_id,
+				     .id = cp->replaced,
+				     .name = cp->target.name};
+
+	if (removal_note(us, &cp->owner, cp->maker, &u, &u.dir_id, u.name))
+		return; /* without memory: it is seen again */
+	removal_complete(us, &u);
+	if (!removal_waits(us, cp->maker, &u.dir_id))
+		removal_make_way(us, &u.dir_id, u.name);
+}
+
 /* --- when it is applied --- */
 
 /* Does the pointer @pointer in the removal's directory name it? */
@@ -306,15 +321,15 @@ void removals_committed(struct units *us, const struct checkpoint *cp)
 	}
 }
 
-enum fate { WAIT, APPLY, KEEP };
+enum fate { WAIT, APPLY, KEEP, CHANGE };
 
 /* Lock held. */
 static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 {
 	if (r->taken || r->again_ns > now)
 		return WAIT;
-	if (!r->whole) /* was the job interrupted, or did it want to remove but some of it? */
-		return now - r->changed_ns > us->quiet_ns ? KEEP : WAIT;
+	if (!r->whole) /* it wanted to remove but some of it */
+		return now - r->changed_ns > us->quiet_ns ? CHANGE : WAIT;
 	if (r->due)
 		return APPLY;
 	return now - r->since_ns > us->order_ns ? KEEP : WAIT;
@@ -334,6 +349,7 @@ bool removals_work(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
 	struct removal *r = NULL;
+	struct checkpoint *change = NULL;
 	enum fate fate = WAIT;
 	struct list *l;
 	int err = 0;
@@ -350,6 +366,9 @@ bool removals_work(struct units *us)
 	pthread_mutex_unlock(&us->lock);
 	if (fate == APPLY)
 		err = !r->replaced && is_named(us, r) ? -EAGAIN : apply(us, r);
+	else if (fate == CHANGE)
+		err = checkpoint_inherit(us, &r->owner, r->process, r->dir, &r->dir_id, r->name,
+					 true, &change);
 	pthread_mutex_lock(&us->lock);
 	r->taken = false;
 	r->again_ns = now + LOOK_AGAIN_NS;
@@ -359,6 +378,7 @@ bool removals_work(struct units *us)
 	pthread_mutex_unlock(&us->lock);
 	if (fate == KEEP)
 		tell_kept(us, r);
+	checkpoint_put(change);
 	destroy(r);
 	pthread_mutex_lock(&us->lock);
 	return true;

@@ -38,6 +38,12 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 
 /* --- for engine/unit --- */
 
+/*
+ * A program has removed @cp, by which it changed a committed one: that is removed with it, at once or when
+ * a newer one is committed.
+ */
+void removal_of_replaced(struct checkpoint *cp);
+
 /* Lock held. @cp was committed: what waited for that is due. */
 void removals_committed(struct units *us, const struct checkpoint *cp);
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The demo sees a byte that differs, a file that is missing, a mode that is not kept, and a mount that fails.
+#
+# timeout: 240
 
 . "${SRC:?}/tests/lib.sh"
 
