@@ -5,6 +5,7 @@
 # that fills up while the save is in the cache.
 #
 # needs: root
+# timeout: 120
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/units/units.bash"
@@ -47,7 +48,7 @@ def works_again(content):
 	kept()
 END
 
-full 160 flush_bw=10M cached <<END
+full 160 flush_bw=5M cached <<END
 $(cat "$TEST_TMP/full.py")
 save(x, old)
 wait_for(x)

@@ -38,7 +38,9 @@ gate_open() {
 # program [ARGS]: runs the Python program on standard input, which begins with `from units import *`.
 program() {
 	cat >"$TEST_TMP/program.py"
-	MNT=$MNT BACK=$BACK GATE=$GATE expect_ok "$PYTHON" -u "$TEST_TMP/program.py" "$@"
+	MNT=$MNT BACK=$BACK GATE=$GATE run "$PYTHON" -u "$TEST_TMP/program.py" "$@"
+	[ "$RC" != 77 ] || [ -z "$GATE" ] || skip "the kernel wrote back what names need while the gate was closed"
+	[ "$RC" = 0 ] || die "exit status $RC: $PYTHON -u $TEST_TMP/program.py $*"$'\n'"$OUT"
 	[ -z "$OUT" ] || printf '%s\n' "$OUT"
 }
 
