@@ -168,7 +168,7 @@ check: deps-test
 # The same suite where kernel and host offer nothing beyond the minimum.
 check-fallbacks: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)CKPTFS_TEST_FEATURES_OFF=passthrough,direct_mmap,openat2,btime,xattr,odirect,rename_flags,io_uring CKPTFS_TEST_PIN_BUDGET=4 tests/run --build $(O) tests/fs tests/posix tests/random $(ARGS)
+	$(Q)CKPTFS_TEST_FEATURES_OFF=passthrough,direct_mmap,openat2,btime,xattr,odirect,rename_flags,io_uring CKPTFS_TEST_PIN_BUDGET=8 tests/run --build $(O) tests/fs tests/posix tests/random $(ARGS)
 
 # The same on the kernel of Debian 12, in a virtual machine; without qemu the script says so and that is all.
 check-kernel: deps-test

@@ -12,7 +12,7 @@ needs_fuse
 loop_fs ext4 32 "$TEST_TMP/disk"
 mount_ckptfs "$TEST_TMP/disk"
 echo content >"$MNT/file"
-expect_ok mount -o remount,ro "$BACK"
+wait_until 10 mount -o remount,ro "$BACK"
 expect_ok "$PYTHON" - "$MNT" "$(status_of "s['features']['xattr']")" <<'END'
 import errno, os, sys
 os.chdir(sys.argv[1])
