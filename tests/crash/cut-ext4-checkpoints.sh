@@ -3,7 +3,7 @@
 # A backing on ext4, cut off in the middle of saves of checkpoints of many files, has exactly those that were committed,
 # whole, for the next mount.
 #
-# heavy: check-crash
+# heavy: check-crash-checkpoints
 # needs: root
 # timeout: 300
 

@@ -3,7 +3,7 @@
 # A daemon that is killed in the middle of saves of checkpoints of many files, new ones, overwritten ones and ones to
 # which files come late, leaves exactly those that were committed, whole, for the next mount.
 #
-# heavy: check-crash
+# heavy: check-crash-checkpoints
 # timeout: 300
 
 . "${SRC:?}/tests/lib.sh"
