@@ -176,7 +176,7 @@ check-kernel: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/kernel/run $(O) $(ARGS)
 
-# The same in the middle of saves of checkpoints of many files. These fail now and then, see the README's limits.
+# The same in the middle of saves of checkpoints of many files. One failure is not understood, see the README's limits.
 check-crash-checkpoints: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) --heavy check-crash-checkpoints $(ARGS)

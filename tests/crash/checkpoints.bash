@@ -52,6 +52,8 @@ check_new_round() {
 		if [ "$mode" != new ] && [ -n "$FOUND" ]; then
 			PROMISED[$mode]=$FOUND # it will not go away any more
 		fi
+		# What came between the note of the cut and the cut is not counted as begun.
+		[ "${FOUND##* }" -lt "${FIRST[$mode]}" ] 2>/dev/null || FIRST[$mode]=$((${FOUND##* } + 1))
 	done
 }
 
