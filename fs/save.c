@@ -677,7 +677,8 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 	err = inside_rename(fs, c, from, to, flags);
 	if (err != -ENOTSUP)
 		return err;
-	creds_restore(); /* what is looked at is none of the caller's business; what is done is */
+	creds_become(c); /* with all that the caller may look at */
+	creds_add_groups(c);
 	g = units_find(us, &from_dir, from->name);
 	replaced = units_find(us, &to_dir, to->name);
 	if (g && g == replaced) {
