@@ -71,17 +71,20 @@ static void chain_put(struct fs *fs, struct link *chain, size_t nr)
 		node_put(fs->tree, chain[nr].dir);
 }
 
-static bool has_commit_file(struct fs *fs, struct node *n)
+/* 1: it has; 0: it has not, or is gone; -errno: that is not known. */
+static int has_commit_file(struct fs *fs, struct node *n)
 {
 	struct node_fd nf;
 	struct statx stx;
-	bool has;
+	int err = tree_fd(fs->tree, n, &nf);
 
-	if (tree_fd(fs->tree, n, &nf))
-		return false;
-	has = !backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
-	tree_fd_put(fs->tree, &nf);
-	return has;
+	if (!err) {
+		err = backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
+		tree_fd_put(fs->tree, &nf);
+	}
+	if (!err)
+		return 1;
+	return err == -ENOENT || err == -ESTALE || err == -ENOTDIR ? 0 : err;
 }
 
 /* Is @n a directory with a commit file? @stx: what it is. */
@@ -143,18 +146,18 @@ static bool rel_from(const struct link *chain, size_t i, const char *name, char 
 }
 
 /* The change to the directory @l that @rel, which is @opened, is a part of. */
-static int join_change(struct checkpoint *cp, struct process *p, const char *rel, bool opened,
-		       bool empty)
+static int join_change(struct checkpoint *cp, const struct caller *c, struct process *p,
+		       const char *rel, bool opened, bool empty)
 {
 	int err = checkpoint_enter(cp, p);
 
 	if (err)
 		return err;
-	err = checkpoint_claim(cp, rel);
+	err = checkpoint_claim(cp, rel, p);
 	if (!err)
 		err = checkpoint_join(cp, p);
 	if (!err && opened)
-		err = checkpoint_unshare(cp, rel, empty);
+		err = checkpoint_expect(cp, c, p->rank, rel, empty);
 	checkpoint_leave(cp);
 	return err;
 }
@@ -185,7 +188,7 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 		tree_fd_put(fs->tree, &at);
 	}
 	if (!err && cp)
-		err = join_change(cp, p, rel, opened, empty);
+		err = join_change(cp, c, p, rel, opened, empty);
 	checkpoint_put(cp);
 	process_put(p);
 	return !err || err == -EEXIST ? -ESTALE : err;
@@ -201,9 +204,10 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 
 	creds_restore();
 	for (i = nr; !err && i-- > 0;) {
-		bool committed = has_commit_file(fs, chain[i].node);
+		int committed = has_commit_file(fs, chain[i].node);
 
-		if (!rel_from(chain, i, name, rel, PATH_MAX))
+		err = committed < 0 ? committed : 0;
+		if (err || !rel_from(chain, i, name, rel, PATH_MAX))
 			break;
 		if (committed || (is_file && is_claimed(fs, &chain[i], rel)))
 			err = begin_change_of(fs, c, &chain[i], committed, rel, opened, empty);
@@ -278,11 +282,15 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 	int err = chain ? 0 : -ENOMEM;
 
 	creds_restore();
-	for (i = nr; !err && !u.name && i-- > 0;)
-		if (has_commit_file(fs, chain[i].node))
+	for (i = nr; !err && !u.name && i-- > 0;) {
+		int committed = has_commit_file(fs, chain[i].node);
+
+		err = committed < 0 ? committed : 0;
+		if (committed > 0)
 			u = (struct unit_place){.dir_id = node_inode(chain[i].dir),
 						.id = node_inode(chain[i].node),
 						.name = chain[i].name};
+	}
 	if (u.name) {
 		err = tree_fd(fs->tree, chain[i].dir, &at);
 		u.dir = at.fd;
@@ -313,7 +321,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 	struct inode_id dir_id = node_inode(dir);
 	struct statx stx;
 	bool created;
-	int fd, err = checkpoint_claim(in->checkpoint, in->rel);
+	int fd, err = checkpoint_claim(in->checkpoint, in->rel, in->process);
 
 	if (err == -EEXIST)
 		return -EAGAIN;
@@ -367,50 +375,47 @@ static int begin_again(struct fs *fs, const struct caller *c, struct inside *in,
 				   true, g);
 }
 
-/* Is @n what its name stands for? */
+/* Is @n what its name stands for, or without any name? */
 static bool is_current(struct fs *fs, struct node *n, const struct inode_id *id)
 {
+	struct backing *b = &fs->engine->backing;
 	struct node *dir = NULL;
 	char name[NAME_MAX + 1];
-	struct inode_id found;
+	struct inode_id found = {0};
 	struct node_fd at;
 	struct statx stx;
-	int err;
+	int err = tree_fd(fs->tree, n, &at);
 
+	if (!err) {
+		err = backing_stat(b, at.fd, &stx);
+		tree_fd_put(fs->tree, &at);
+	}
+	if (err || !stx.stx_nlink)
+		return !err;
 	if (!tree_place(fs->tree, n, &dir, name))
 		return false;
 	err = tree_fd(fs->tree, dir, &at);
 	if (!err) {
-		err = backing_stat_at(&fs->engine->backing, at.fd, name, &stx);
+		err = backing_stat_at(b, at.fd, name, &stx);
 		tree_fd_put(fs->tree, &at);
 	}
 	node_put(fs->tree, dir);
-	found = inode_id_of(&stx);
+	if (!err)
+		found = inode_id_of(&stx);
 	return !err && same_inode(&found, id);
 }
 
-/* -ESTALE: its name has another inode now. */
-static int make_own(struct fs *fs, struct inside *in, struct node *n, bool empty)
+/* -ESTALE: its name has another inode now, and the checkpoint waits for the open of that. */
+static int make_own(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
+		    bool empty)
 {
 	struct inode_id id = node_inode(n);
-	struct statx stx;
-	struct node_fd nf;
 	int err;
 
-	if (!in->checkpoint->inherits)
+	if (!in->checkpoint->inherits ||
+	    (!checkpoint_shares(in->checkpoint, &id) && is_current(fs, n, &id)))
 		return 0;
-	err = tree_fd(fs->tree, n, &nf);
-	if (err)
-		return err;
-	err = backing_stat(&fs->engine->backing, nf.fd, &stx);
-	tree_fd_put(fs->tree, &nf);
-	if (err)
-		return err;
-	if (!checkpoint_shares(in->checkpoint, &stx)) /* perhaps somebody was quicker */
-		return stx.stx_nlink && !is_current(fs, n, &id) ? -ESTALE : 0;
-	if (!empty && stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX))
-		return 0; /* changed in its place, then, in both */
-	err = checkpoint_unshare(in->checkpoint, in->rel, empty);
+	err = checkpoint_expect(in->checkpoint, c, in->process->rank, in->rel, empty);
 	return err ? err : -ESTALE;
 }
 
@@ -421,7 +426,7 @@ int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct
 	int err = checkpoint_join(in->checkpoint, in->process);
 
 	if (!err)
-		err = make_own(fs, in, n, flags & O_TRUNC);
+		err = make_own(fs, c, in, n, flags & O_TRUNC);
 	while (!err) {
 		*g = units_find_inode(fs->engine->units, &id);
 		if (!*g)
@@ -429,8 +434,6 @@ int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct
 		if (err)
 			return err;
 		if (generation_open(*g, c->pid)) {
-			if (flags & O_TRUNC)
-				checkpoint_rewrites(in->checkpoint);
 			err = flags & O_TRUNC ? save_cut(*g) : 0;
 			if (!err)
 				return 0;
@@ -509,7 +512,7 @@ static int claim_by_rename(struct fs *fs, struct inside *in, const struct save_n
 	if (backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) ||
 	    !S_ISREG(stx.stx_mode))
 		return 0;
-	return checkpoint_claim(in->checkpoint, in->rel);
+	return checkpoint_claim(in->checkpoint, in->rel, in->process);
 }
 
 /* Both names are in one checkpoint, which was entered by @to. */
@@ -556,7 +559,7 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 	if (!err)
 		err = save_data_first(fs, call->from);
 	if (!err)
-		err = checkpoint_claim(in->checkpoint, in->rel);
+		err = checkpoint_claim(in->checkpoint, in->rel, in->process);
 	if (!err)
 		err = checkpoint_join(in->checkpoint, in->process);
 	if (!err)

@@ -114,7 +114,7 @@ static int place_claim(struct place *p, const char *name)
 	int err = place_free(p, name);
 
 	if (!err && p->inside.checkpoint)
-		err = checkpoint_claim(p->inside.checkpoint, p->inside.rel);
+		err = checkpoint_claim(p->inside.checkpoint, p->inside.rel, p->inside.process);
 	return err == -EEXIST && p->inside.checkpoint ? 0 : err;
 }
 

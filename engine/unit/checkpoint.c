@@ -112,11 +112,10 @@ static void free_events(struct checkpoint *cp)
 	}
 }
 
-static void free_participants(struct checkpoint *cp)
+static void free_participants(struct list *participants)
 {
-	while (!list_empty(&cp->participants)) {
-		struct participant *p =
-			container_of(cp->participants.next, struct participant, link);
+	while (!list_empty(participants)) {
+		struct participant *p = container_of(participants->next, struct participant, link);
 
 		list_del(&p->link);
 		jobs_unwatch(p->process);
@@ -135,12 +134,13 @@ void checkpoint_put(struct checkpoint *cp)
 			return;
 	}
 	free_events(cp);
-	free_participants(cp);
+	free_participants(&cp->participants);
 	if (cp->target.dir >= 0)
 		close(cp->target.dir);
 	if (cp->fd >= 0)
 		close(cp->fd);
 	process_put(cp->maker);
+	free(cp->shared);
 	free(cp->filed);
 	free(cp->path);
 	free(cp);
@@ -264,6 +264,24 @@ int checkpoint_show(struct checkpoint *cp)
 	return 0;
 }
 
+/* Between the look and the show another of that name may have been committed, or an ordinary file made. */
+static int check_still_free(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	struct statx stx;
+	struct inode_id id;
+	int err = backing_stat_at(us->contents->backing, cp->target.dir, cp->target.name, &stx);
+
+	if (err == -ENOENT)
+		return 0;
+	id = err ? (struct inode_id){0} : inode_id_of(&stx);
+	if (!err && cp->replaces && same_inode(&id, &cp->replaced))
+		return 0;
+	LOCK_SCOPE(&us->lock);
+	checkpoint_end(cp, GENERATION_DROPPED);
+	return err ? err : -EEXIST;
+}
+
 int checkpoint_begin(struct units *us, const struct caller *c, struct process *p, int dir,
 		     const struct inode_id *dir_id, const char *name, mode_t mode,
 		     struct checkpoint **out)
@@ -279,6 +297,8 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	if (err)
 		return err;
 	err = checkpoint_show(*out);
+	if (!err)
+		err = check_still_free(*out);
 	if (!err)
 		return 0;
 	backing_unlink(us->contents->backing, dir, (*out)->staging, true);
@@ -317,31 +337,26 @@ static bool is_of_others(struct checkpoint *cp, const struct process *p)
 	return false;
 }
 
-/* Lock held, dropped while it waits for a publish that is under way. */
+/*
+ * Lock held, dropped while it waits for the commit of what has ended, which is that of all who wrote to it: what comes
+ * later is a change to the committed one.
+ */
 static int hold_still(struct checkpoint *cp)
 {
 	int err = 0;
 
-	while (!err && cp->state == GENERATION_PUBLISHING)
+	while (!err && (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING))
 		err = units_wait(cp->units);
 	if (err)
 		return err;
 	switch (cp->state) {
 	case GENERATION_OPEN:
-	case GENERATION_SEALED:
 		return 0;
 	case GENERATION_FAILED:
 		return cp->err;
 	default:
 		return -EEXIST;
 	}
-}
-
-/* Lock held. It is changed: what was its end before is none. */
-static void change(struct checkpoint *cp)
-{
-	cp->state = GENERATION_OPEN;
-	cp->changed_ns = clock_mono_ns();
 }
 
 void checkpoint_lost_writer(struct checkpoint *cp)
@@ -385,10 +400,20 @@ static int supersede(struct checkpoint *cp, struct process *p)
 	return !err || err == -EEXIST ? -ESTALE : err;
 }
 
+/* -EBUSY, and says why. */
+static int refuse(struct checkpoint *cp, const struct process *p)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_BUSY, path, cp->maker->key, p->key);
+	failures_add(cp->units->failures, cp->owner.uid, "save", path, EBUSY, text);
+	return -EBUSY;
+}
+
 int checkpoint_enter(struct checkpoint *cp, struct process *p)
 {
 	struct units *us = cp->units;
-	char text[MESSAGE_MAX], path[PATH_MAX];
 	bool other, busy;
 	int err;
 	{
@@ -400,17 +425,12 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 		other = !err && !busy && p && (cp->rule || cp->follows) && !is_of_job(cp, p);
 		if (!err && !busy && !other) {
 			cp->nr_changing++;
-			change(cp);
+			cp->changed_ns = clock_mono_ns();
 		}
 	}
 	if (other)
 		return supersede(cp, p);
-	if (!busy)
-		return err;
-	checkpoint_path(cp, path, sizeof(path));
-	MESSAGE(text, CHECKPOINT_BUSY, path, cp->maker->key, p->key);
-	failures_add(us->failures, cp->owner.uid, "save", path, EBUSY, text);
-	return -EBUSY;
+	return busy ? refuse(cp, p) : err;
 }
 
 void checkpoint_leave(struct checkpoint *cp)
@@ -419,15 +439,6 @@ void checkpoint_leave(struct checkpoint *cp)
 	cp->nr_changing--;
 	cp->changed_ns = clock_mono_ns();
 	pthread_cond_signal(&cp->units->commits);
-}
-
-void checkpoint_rewrites(struct checkpoint *cp)
-{
-	LOCK_SCOPE(&cp->units->lock);
-	if (!cp->end_seen)
-		return;
-	free_events(cp);
-	cp->end_seen = cp->has_sibling = cp->goes_on = cp->asked = false;
 }
 
 int checkpoint_join(struct checkpoint *cp, struct process *p)
@@ -559,6 +570,33 @@ static int begin_deciding(struct checkpoint *cp)
 	return 1;
 }
 
+/*
+ * @p makes it a unit: it is that of its job. What others did before that, who did not know what it would be, was no
+ * part of a save; from now on they are told that it is taken.
+ */
+static void take_from_others(struct checkpoint *cp, struct process *p)
+{
+	struct process *maker = NULL;
+	struct list *l, *tmp, others;
+
+	list_init(&others);
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		list_for_each_safe (l, tmp, &cp->participants) {
+			if (job_same(container_of(l, struct participant, link)->process, p))
+				continue;
+			list_del(l);
+			list_append(&others, l);
+		}
+		if (!job_same(cp->maker, p)) {
+			maker = cp->maker;
+			cp->maker = process_get(p);
+		}
+	}
+	free_participants(&others);
+	process_put(maker);
+}
+
 static void decided(struct checkpoint *cp, const struct rule *rule)
 {
 	LOCK_SCOPE(&cp->units->lock);
@@ -569,7 +607,7 @@ static void decided(struct checkpoint *cp, const struct rule *rule)
 	pthread_cond_broadcast(&cp->units->changed);
 }
 
-int checkpoint_claim(struct checkpoint *cp, const char *rel)
+int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 {
 	const char *slash = strrchr(rel, '/'), *name = slash ? slash + 1 : rel;
 	const struct rule *rule;
@@ -580,6 +618,8 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel)
 		return err;
 	checkpoint_path(cp, path, sizeof(path));
 	rule = rules_claim(cp->units->rules, path, rel, is_beside, cp);
+	if (rule)
+		take_from_others(cp, p);
 	/* Where the directory's name suggests a unit the file's can be waited for. */
 	if (!rule && !cp->inherits &&
 	    !(rules_tells_nothing(name) && rules_suggest(cp->units->rules, path)))
@@ -877,7 +917,6 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) && !(cp->follows && cp->asked))
 		return;
 	cp->done = done;
-	cp->end_seen = true;
 	cp->closed_ns = clock_mono_ns();
 	cp->state = GENERATION_SEALED;
 	generations_hurry(cp);

@@ -9,8 +9,8 @@
  * its xattr, before the checkpoint is.
  *
  *   OPEN        may be changed. Without a rule it is provisional: its first file decides what it is
- *   SEALED      its end was seen; a later change opens it again
- *   PUBLISHING  is being decided and published (commit.c); a change waits for the end of that
+ *   SEALED      its end was seen; a change waits until it is committed, and is one of that
+ *   PUBLISHING  is being decided and published (commit.c)
  *   COMMITTED   a directory of the backing, with a commit file
  *   FAILED      the reason is known; hidden, kept in staging. Changes get its error
  *   DROPPED     was removed by a program, superseded, or turned out to be an ordinary directory
@@ -47,7 +47,8 @@ struct checkpoint {
 	struct caller owner;	   /* const */
 	struct inode_id id;	   /* const: of its directory */
 	int fd;			   /* const: that directory; holds a lock on it (remains.c) */
-	struct process *maker;	   /* const: who began it, referenced */
+	struct process *
+		maker; /* who began it, or first made it a unit, referenced; const once it has a rule */
 	/* units lock */
 	unsigned refs;
 	struct list link; /* units->checkpoints */
@@ -63,9 +64,10 @@ struct checkpoint {
 	bool deciding;		 /* somebody finds out what it is */
 	bool rewrites;		 /* a file that it inherited was written anew */
 	bool unsharing;		 /* one of those is being made its own right now */
-	bool end_seen;		 /* by what events tells */
 	unsigned nr_changing;	 /* calls that change it right now */
 	struct list events, participants;
+	struct inode_id *shared; /* const once shown: files that it inherited, sorted */
+	size_t nr_shared, shared_room;
 	struct filed *filed; /* its files that are durable, in the order in which they became so */
 	size_t nr_filed, filed_room;
 	bool asked,
@@ -98,13 +100,15 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 		       struct checkpoint **out);
 
 /*
- * Before the file at the path @rel in it is written: if that is the same as one of what it inherited
- * from, it becomes a copy of that, or @empty. 0, also if there is none, or -errno.
+ * Thread @c->pid will open the file at the path @rel in it, for writing: if that is the same as one of what it
+ * inherited from, it becomes a copy of that, or @empty; and the checkpoint has not ended before that open.
+ * @rank: of who that is. Between enter and leave. 0, also if there is no such file, or -errno.
  */
-int checkpoint_unshare(struct checkpoint *cp, const char *rel, bool empty);
+int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, const char *rel,
+		      bool empty);
 
-/* Is the file that @stx describes, which it has, also one of what it inherited from? */
-bool checkpoint_shares(const struct checkpoint *cp, const struct statx *stx);
+/* Is the file of inode @id also one of what it inherited from? */
+bool checkpoint_shares(const struct checkpoint *cp, const struct inode_id *id);
 void checkpoint_get(struct checkpoint *cp);
 void checkpoint_put(struct checkpoint *cp); /* NULL is no harm */
 
@@ -133,20 +137,15 @@ bool checkpoints_any_replaced(struct units *us);
 int checkpoint_enter(struct checkpoint *cp, struct process *p);
 void checkpoint_leave(struct checkpoint *cp);
 
-/*
- * A file of it is going to be written from nothing: if its end was seen before, it is being saved once more,
- * and wants all the evidence anew.
- */
-void checkpoint_rewrites(struct checkpoint *cp);
-
 /* @p is going to write to it: its end is watched until that of the checkpoint was seen. 0 or -errno. */
 int checkpoint_join(struct checkpoint *cp, struct process *p);
 
 /*
- * Before the first file, at @rel, is made in it: what is it? Between enter and leave. 0: its rule is
- * known. -EEXIST: an ordinary directory, which now has its name on the backing. Else -errno.
+ * Before the first file, at @rel, is made in it by @p: what is it? Whose file shows it to be a unit, has it.
+ * Between enter and leave. 0: its rule is known. -EEXIST: an ordinary directory, which now has its name on the
+ * backing. Else -errno.
  */
-int checkpoint_claim(struct checkpoint *cp, const char *rel);
+int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p);
 
 /*
  * Before a directory whose name suggests a unit is made in it: then it is none itself, if neither its name
@@ -170,9 +169,6 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
 
 /* Fails it: it is hidden, its files' cache is freed. Without locks. No effect once its end was seen... */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
-
-/* A process has died that wrote to it: the others of its job are to be told. */
-void checkpoint_lost_writer(struct checkpoint *cp);
 
 /* A process has died that wrote to it: the others of its job are to be told. */
 void checkpoint_lost_writer(struct checkpoint *cp);

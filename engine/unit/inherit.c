@@ -19,7 +19,7 @@
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
-static int link_tree(struct units *us, int from, int to);
+static int link_tree(struct checkpoint *cp, int from, int to);
 
 static int take_over_symlink(struct backing *b, int pin, int to, const char *name)
 {
@@ -33,9 +33,10 @@ static int take_over_symlink(struct backing *b, int pin, int to, const char *nam
 }
 
 /* A directory of the same attributes, with links to the same files. */
-static int take_over_directory(struct units *us, int pin, const struct statx *stx, int to,
+static int take_over_directory(struct checkpoint *cp, int pin, const struct statx *stx, int to,
 			       const char *name)
 {
+	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
 	struct timespec times[2] = {
 		{.tv_nsec = UTIME_OMIT},
@@ -49,7 +50,7 @@ static int take_over_directory(struct units *us, int pin, const struct statx *st
 	if (fd < 0)
 		return fd;
 	old = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
-	err = old < 0 ? old : link_tree(us, old, fd);
+	err = old < 0 ? old : link_tree(cp, old, fd);
 	if (!err)
 		err = units_take_over(us, old, fd, stx, false);
 	if (!err)
@@ -60,9 +61,34 @@ static int take_over_directory(struct units *us, int pin, const struct statx *st
 	return err;
 }
 
-static int take_over_one(struct units *us, int from, int to, const char *name)
+/* The file of the inode @id is one of what it inherits from, too. */
+static int note_shared(struct checkpoint *cp, const struct inode_id *id)
 {
-	struct backing *b = us->contents->backing;
+	if (cp->nr_shared == cp->shared_room) {
+		size_t room = cp->shared_room ? 2 * cp->shared_room : 16;
+		struct inode_id *more = realloc(cp->shared, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		cp->shared = more;
+		cp->shared_room = room;
+	}
+	cp->shared[cp->nr_shared++] = *id;
+	return 0;
+}
+
+static int take_over_file(struct checkpoint *cp, int pin, const struct statx *stx, int to,
+			  const char *name)
+{
+	struct inode_id id = inode_id_of(stx);
+	int err = note_shared(cp, &id);
+
+	return err ? err : backing_link(cp->units->contents->backing, pin, to, name);
+}
+
+static int take_over_one(struct checkpoint *cp, int from, int to, const char *name)
+{
+	struct backing *b = cp->units->contents->backing;
 	struct statx stx;
 	int pin = backing_pin(b, from, name), err;
 
@@ -70,11 +96,11 @@ static int take_over_one(struct units *us, int from, int to, const char *name)
 		return pin == -ENOENT ? 0 : pin;
 	err = backing_stat(b, pin, &stx);
 	if (!err && S_ISDIR(stx.stx_mode))
-		err = take_over_directory(us, pin, &stx, to, name);
+		err = take_over_directory(cp, pin, &stx, to, name);
 	else if (!err && S_ISLNK(stx.stx_mode))
 		err = take_over_symlink(b, pin, to, name);
 	else if (!err)
-		err = backing_link(b, pin, to, name);
+		err = take_over_file(cp, pin, &stx, to, name);
 	close(pin);
 	return err;
 }
@@ -91,8 +117,9 @@ static bool is_hidden(struct units *us, int dir, const char *name)
 }
 
 /* All that programs see in the directory @from is in @to, too. */
-static int link_tree(struct units *us, int from, int to)
+static int link_tree(struct checkpoint *cp, int from, int to)
 {
+	struct units *us = cp->units;
 	int fd = backing_reopen(us->contents->backing, from, O_RDONLY | O_DIRECTORY), err = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
@@ -105,7 +132,7 @@ static int link_tree(struct units *us, int from, int to)
 	while (!err && (entry = readdir(d))) {
 		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
 		    !is_hidden(us, from, entry->d_name))
-			err = take_over_one(us, dirfd(d), to, entry->d_name);
+			err = take_over_one(cp, dirfd(d), to, entry->d_name);
 		if (!err && us->given_up && us->given_up())
 			err = -EINTR;
 	}
@@ -113,13 +140,27 @@ static int link_tree(struct units *us, int from, int to)
 	return err;
 }
 
-bool checkpoint_shares(const struct checkpoint *cp, const struct statx *stx)
+static int by_inode(const void *a, const void *b)
 {
-	/* What has more names since then got them in @cp. */
-	return cp->inherits && stx->stx_nlink > 1 && inode_id_of(stx).btime_ns <= cp->id.btime_ns;
+	const struct inode_id *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	if (x->btime_ns != y->btime_ns)
+		return x->btime_ns < y->btime_ns ? -1 : 1;
+	return x->dev == y->dev ? 0 : x->dev < y->dev ? -1 : 1;
 }
 
-/* A copy of the file @name of the directory @dir, which is open as @old, or an @empty one gets its name. */
+bool checkpoint_shares(const struct checkpoint *cp, const struct inode_id *id)
+{
+	return cp->nr_shared &&
+	       bsearch(id, cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
+}
+
+/*
+ * A copy of the file @name of the directory @dir, which is open as @old, or an @empty one gets its name. It, open,
+ * or -errno.
+ */
 static int replace_by_own(struct units *us, int dir, const char *name, int old,
 			  const struct statx *was, bool empty)
 {
@@ -134,45 +175,76 @@ static int replace_by_own(struct units *us, int dir, const char *name, int old,
 	if (fd < 0)
 		return fd;
 	err = units_take_over(us, old, fd, was, !empty);
-	close(fd);
 	if (!err)
 		err = backing_rename(b, dir, temp, dir, name, 0);
-	if (err)
-		backing_unlink(b, dir, temp, false);
+	if (!err)
+		return fd;
+	close(fd);
+	backing_unlink(b, dir, temp, false);
 	return err;
 }
 
-static int unshare_in(struct checkpoint *cp, int dir, const char *name, bool empty)
+/* The file @name of its directory @dir, open as one of its own; -errno, -ENOENT too: there is no such file. */
+static int open_own(struct checkpoint *cp, int dir, const char *name, bool empty)
 {
-	struct units *us = cp->units;
-	struct backing *b = us->contents->backing;
+	struct backing *b = cp->units->contents->backing;
+	struct inode_id id;
 	struct statx was;
-	int pin = backing_pin(b, dir, name), old, err;
+	int pin = backing_pin(b, dir, name), fd, old;
 
 	if (pin < 0)
-		return pin == -ENOENT ? 0 : pin;
-	err = backing_stat(b, pin, &was);
-	if (err || !S_ISREG(was.stx_mode) || !checkpoint_shares(cp, &was)) {
-		close(pin);
-		return err;
+		return pin;
+	fd = backing_stat(b, pin, &was);
+	if (!fd && !S_ISREG(was.stx_mode))
+		fd = -ENOENT;
+	id = inode_id_of(&was);
+	if (!fd && !checkpoint_shares(cp, &id)) {
+		fd = backing_reopen(b, pin, O_RDWR);
+	} else if (!fd) {
+		old = backing_reopen(b, pin, O_RDONLY);
+		fd = old < 0 ? old : replace_by_own(cp->units, dir, name, old, &was, empty);
+		if (old >= 0)
+			close(old);
+		if (fd >= 0) {
+			LOCK_SCOPE(&cp->units->lock);
+			cp->rewrites = true;
+		}
 	}
-	old = backing_reopen(b, pin, O_RDONLY);
 	close(pin);
-	if (old < 0)
-		return old;
-	err = replace_by_own(us, dir, name, old, &was, empty);
-	close(old);
-	if (!err) {
-		LOCK_SCOPE(&us->lock);
-		cp->rewrites = true;
-	}
+	return fd;
+}
+
+/* A save of the file begins, and expects the open: until that comes the checkpoint is not closed. */
+static int expect_in(struct checkpoint *cp, const struct caller *c, int rank, int dir,
+		     const char *name, const char *rel, bool empty)
+{
+	struct generation *g = NULL;
+	struct inode_id dir_id;
+	struct statx stx;
+	int err = backing_stat(cp->units->contents->backing, dir, &stx), fd;
+
+	if (err)
+		return err;
+	dir_id = inode_id_of(&stx);
+	do {
+		generation_put(g);
+		fd = open_own(cp, dir, name, empty);
+		if (fd < 0)
+			return fd == -ENOENT ? 0 : fd;
+		err = generation_begin_in(cp, c, rank, &dir_id, name, rel, fd, true, &g);
+		if (err)
+			return err;
+	} while (!generation_expect_in(g, c->pid, empty) && !(err = generation_wait(g)));
+	generation_put(g);
 	return err;
 }
 
-static int unshare_at(struct checkpoint *cp, const char *rel, bool empty)
+static int expect_at(struct checkpoint *cp, const struct caller *c, int rank, const char *path,
+		     bool empty)
 {
 	struct backing *b = cp->units->contents->backing;
 	int dir = fcntl(cp->fd, F_DUPFD_CLOEXEC, 0), err;
+	const char *rel = path;
 
 	while (dir >= 0 && strchr(rel, '/')) {
 		size_t len = strcspn(rel, "/");
@@ -188,12 +260,13 @@ static int unshare_at(struct checkpoint *cp, const char *rel, bool empty)
 	}
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
-	err = unshare_in(cp, dir, rel, empty);
+	err = expect_in(cp, c, rank, dir, rel, path, empty);
 	close(dir);
 	return err;
 }
 
-int checkpoint_unshare(struct checkpoint *cp, const char *rel, bool empty)
+int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, const char *rel,
+		      bool empty)
 {
 	struct units *us = cp->units;
 	int err = 0;
@@ -207,11 +280,31 @@ int checkpoint_unshare(struct checkpoint *cp, const char *rel, bool empty)
 		cp->unsharing = true;
 	}
 	creds_restore();
-	err = unshare_at(cp, rel, empty);
+	err = expect_at(cp, c, rank, rel, empty);
 	LOCK_SCOPE(&us->lock);
 	cp->unsharing = false;
 	pthread_cond_broadcast(&us->changed);
 	return err;
+}
+
+/* One at a time: what two of them take over would be two things. 0 or -EINTR. */
+static int begin_inheriting(struct units *us)
+{
+	int err = 0;
+	LOCK_SCOPE(&us->lock);
+
+	while (!err && us->inheriting)
+		err = units_wait(us);
+	if (!err)
+		us->inheriting = true;
+	return err;
+}
+
+static void end_inheriting(struct units *us)
+{
+	LOCK_SCOPE(&us->lock);
+	us->inheriting = false;
+	pthread_cond_broadcast(&us->changed);
 }
 
 static void replaces_nothing(struct checkpoint *cp)
@@ -220,16 +313,15 @@ static void replaces_nothing(struct checkpoint *cp)
 	cp->replaces = false;
 }
 
-int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
-		       const struct inode_id *dir_id, const char *name, bool committed,
-		       struct checkpoint **out)
+static int inherit(struct units *us, const struct caller *c, struct process *p, int dir,
+		   const struct inode_id *dir_id, const char *name, bool committed,
+		   struct checkpoint **out)
 {
 	struct backing *b = us->contents->backing;
 	struct checkpoint *cp;
 	struct statx stx;
 	int pin, old, err;
 
-	*out = NULL;
 	creds_restore(); /* all of it, whoever may read it; and with its attributes */
 	pin = backing_pin(b, dir, name);
 	if (pin < 0)
@@ -242,9 +334,11 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 	err = checkpoint_make(us, c, p, dir, dir_id, name, 0700, &stx, &cp);
 	if (!err) {
 		unit_generation(b, old, cp->replaced_generation);
-		err = link_tree(us, old, cp->fd);
+		err = link_tree(cp, old, cp->fd);
 		if (!err)
 			err = units_take_over(us, old, cp->fd, &stx, false);
+		if (cp->nr_shared)
+			qsort(cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
 		cp->follows = committed;
 		cp->inherits = true;
 		if (!err)
@@ -261,5 +355,22 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 	close(old);
 	if (!err)
 		*out = cp;
+	return err;
+}
+
+int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
+		       const struct inode_id *dir_id, const char *name, bool committed,
+		       struct checkpoint **out)
+{
+	struct checkpoint *there;
+	int err = begin_inheriting(us);
+
+	*out = NULL;
+	if (err)
+		return err;
+	there = checkpoints_find(us, dir_id, name);
+	err = there ? -EEXIST : inherit(us, c, p, dir, dir_id, name, committed, out);
+	checkpoint_put(there);
+	end_inheriting(us);
 	return err;
 }

@@ -56,6 +56,7 @@ struct units {
 	uint64_t nr_committed, nr_failed;
 	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
+	bool inheriting; /* somebody begins a checkpoint with what a directory has */
 	struct casualties casualties;
 	struct list removals;
 	atomic_uint nr_removals;

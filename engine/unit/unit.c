@@ -960,6 +960,17 @@ bool generation_expect(struct generation *g, pid_t pid)
 	return expect(g, pid);
 }
 
+bool generation_expect_in(struct generation *g, pid_t pid, bool emptied)
+{
+	LOCK_SCOPE(&g->units->lock);
+	if (g->state == GENERATION_SEALED)
+		reopen_sealed(g);
+	if (!expect(g, pid))
+		return false;
+	g->changed = g->changed || emptied;
+	return true;
+}
+
 void generation_miss(struct generation *g, struct opener *o)
 {
 	list_del(&o->link);

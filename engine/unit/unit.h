@@ -182,6 +182,12 @@ void generation_released(struct generation *g);
 /* The same for an open that thread @pid will send in a moment, and which generation_open takes over. */
 bool generation_expect(struct generation *g, pid_t pid);
 
+/*
+ * The same of a file of a checkpoint, which may be closed already; @emptied: it was, for that open, which is a change
+ * whatever follows.
+ */
+bool generation_expect_in(struct generation *g, pid_t pid, bool emptied);
+
 /* A program was killed when it had begun to change it: fails it. */
 void generation_cut_off(struct generation *g);
 

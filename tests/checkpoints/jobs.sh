@@ -65,11 +65,26 @@ header = json.loads(read(back + "/step-1/.ckptfs-commit.json"))
 assert header["world"]["ranks"] == 2 and header["done"] == "rename .metadata", header
 assert [f["rank"] for f in header["files"]] == [0, 0, 1], header
 
+# Who only makes the directory, before any file tells what it is, has no part in it.
+class Launcher(Rank):
+	def __init__(self):
+		self.process = subprocess.Popen([sys.executable, os.environ["RANK_PY"]], stdin=subprocess.PIPE,
+			stdout=subprocess.PIPE, text=True, cwd=mnt, start_new_session=True)
+launcher = Launcher()
+assert launcher("os.mkdir('step-2')") == "None"
+for rank, c in enumerate((c0, c1)):
+	assert c("put('step-2/__%d_0.distcp', b'new')" % rank) == "None"
+assert launcher("put('step-2/__2_0.distcp')") == "EBUSY"
+assert c0("put('step-2/.metadata.tmp')") == c0("os.rename('step-2/.metadata.tmp', 'step-2/.metadata')") == "None"
+wait_for(mnt + "/step-2")
+assert json.loads(read(back + "/step-2/.ckptfs-commit.json"))["job"] == header["job"]
+assert launcher.end() == 0
+
 # A job that has left one without its end, well, and the next.
 assert c0("os.mkdir('step-3')") == "None"
 assert c0("put('step-3/__0_0.distcp')") == "None"
 assert c0.end() == c1.end() == 0
-assert names() == ["step-1", "step-3"], names()
+assert names() == ["step-1", "step-2", "step-3"], names()
 assert b0("os.makedirs('step-3', exist_ok=True)") == "None"
 assert b0("put('step-3/__1_0.distcp')") == "None"
 assert b0("sorted(os.listdir('step-3'))") == "['__1_0.distcp']"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A tag that is saved once more while the first save of it, whose end was seen, is still being flushed: what ended that is
-# no end of the second one, which wants all of its own.
+# A tag that is saved once more while the first save of it, whose end was seen, is still being flushed: that is committed
+# first, by itself. What ended it is no end of the second one, which wants all of its own.
 #
 # needs: root
 
@@ -27,13 +27,18 @@ with Job(2) as job:
 		job[0].rename("step-10/.metadata.tmp", "step-10/.metadata")
 		wait(lambda: state("step-10")["state"] == "sealed")
 		absent("step-10")
-		job[0].file("step-10/__0_0.distcp", 300000, 2)
-		open_for("step-10", "the rename to .metadata", "torchtitan")
-		job[1].file("step-10/__1_0.distcp", 300000, 2)
-		open_for("step-10", "the rename to .metadata", "torchtitan")
+		job[0].tell("file", "step-10/__0_0.distcp", 300000, 2)
+		assert state("step-10")["state"] == "sealed"
+	assert job[0].answer() is None
+	first = tree(back + "/step-10")
+	assert first["__0_0.distcp"] == data(1, 300000), "the first save, whole"
+	verify(back + "/step-10")
+	job[1].file("step-10/__1_0.distcp", 300000, 2)
 	# Also when all that was written is flushed.
 	wait(lambda: status()["cache"]["dirty"] == status()["cache"]["flying"] == 0)
-	open_for("step-10", "the rename to .metadata", "torchtitan")
+	now = state("step-10")
+	assert now["state"] == "open" and "the rename to .metadata" in now["waits_for"], now
+	assert tree(back + "/step-10") == first
 	job[0].metadata("step-10", 2)
 	committed("step-10", "rename .metadata", FILES, 2)
 	assert tree(back + "/step-10")["__0_0.distcp"] == data(2, 300000)

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes to a committed checkpoint: what happens between the two opens of a file that the kernel makes, and errors. */
+#include "tests/unit/mnt.h"
+
+#include "engine/unit/internal.h"
+#include "tests/backing/faults.h"
+
+#define UNIT "step-1"
+#define PART "__0_0.distcp"
+
+static struct mnt m;
+static struct faults *f;
+
+static int setup(void **state)
+{
+	char path[PATH_MAX];
+
+	(void)state;
+	mnt_open(&m, scratch_dir(path), SMALL_CACHE "," LEAST_TIMEOUT ",quiet_s=3600");
+	f = faults_attach(&m.en.backing);
+	mnt_start(&m);
+	assert_int_equal(dir_make(&m, UNIT), 0);
+	assert_int_equal(save(&m, UNIT "/" PART, 3, 5000, false), 0);
+	assert_int_equal(save(&m, UNIT "/.metadata.tmp", 4, 100, false), 0);
+	assert_int_equal(file_rename(&m, UNIT "/.metadata.tmp", UNIT "/.metadata"), 0);
+	assert_int_equal(checkpoint_wait(&m, UNIT), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	faults_clear(f);
+	engine_stop(&m.en);
+	faults_detach(f);
+	mnt_close(&m);
+	return 0;
+}
+
+static struct checkpoint *pending(void)
+{
+	struct inode_id dir = node_inode(m.root);
+
+	return checkpoints_find(m.en.units, &dir, UNIT);
+}
+
+static int landed(void)
+{
+	return version_at(m.top, UNIT "/" PART);
+}
+
+/* An open of the file as the kernel sends it, once. */
+static int open_once(int flags)
+{
+	struct at at = at_begin(&m, UNIT "/" PART);
+	struct generation *g = NULL;
+	struct statx stx;
+	struct node *n;
+	int err = tree_lookup(m.fs.tree, at.dir, at.name, 0, &n, &stx);
+
+	assert_int_equal(err, 0);
+	err = save_open(&m.fs, &m.user, n, flags, &g);
+	creds_restore();
+	assert_null(g);
+	tree_forget(m.fs.tree, n->id, 1);
+	node_put(m.fs.tree, n);
+	at_end(&m, &at);
+	return err;
+}
+
+static bool is_closed(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&m.en.units->lock);
+	return checkpoint_is_closed(cp);
+}
+
+/* The first open makes the change, and is sent again: whatever ends the checkpoint between the two, waits. */
+static void between_two_opens_nothing_is_committed(void **state)
+{
+	static const int flags[] = {O_WRONLY | O_TRUNC, O_RDWR};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct checkpoint *cp;
+		struct file file;
+
+		assert_int_equal(open_once(flags[i]), -ESTALE);
+		cp = pending();
+		assert_non_null(cp);
+		assert_int_equal(checkpoint_ask(cp), 0);
+		assert_false(is_closed(cp));
+		assert_int_equal(landed(), 3 + (int)i);
+
+		assert_int_equal(file_open(&m, &file, UNIT "/" PART, flags[i]), 0);
+		assert_int_equal(file_fill(&file, 4 + (int)i, 5000), 0);
+		assert_false(is_closed(cp));
+		assert_int_equal(file_close(&file), 0);
+		checkpoint_put(cp);
+		assert_int_equal(checkpoint_wait(&m, UNIT), 0);
+		assert_int_equal(landed(), 4 + (int)i);
+	}
+}
+
+/* Whether it is a committed one cannot be seen: then it is not changed, least of all in its place. */
+static void what_cannot_be_looked_at_is_not_changed(void **state)
+{
+	struct file file;
+
+	(void)state;
+	faults_add(f, &(struct fault){.calls = CALL_STAT, .name = COMMIT_FILE, .err = EIO});
+	assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_RDWR), -EIO);
+	assert_int_equal(file_unlink(&m, UNIT "/" PART), -EIO);
+	faults_clear(f);
+	assert_null(pending());
+	assert_int_equal(landed(), 3);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(between_two_opens_nothing_is_committed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_looked_at_is_not_changed, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
