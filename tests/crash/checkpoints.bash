@@ -10,7 +10,7 @@ save_checkpoints() {
 	local mode=$1
 	shift
 	: "${FIRST[$mode]:=1}" "${PROMISED[$mode]:=0}"
-	CKPTFS=$CKPTFS timeout 120 python3 "$SRC/tests/crash/checkpoints.py" save "$MNT" "$mode" "${FIRST[$mode]}" \
+	CKPTFS=$CKPTFS setsid timeout 120 python3 "$SRC/tests/crash/checkpoints.py" save "$MNT" "$mode" "${FIRST[$mode]}" \
 		"$(_log "$mode")" "$@" >"$TEST_TMP/out.$mode" 2>&1 &
 	SAVERS+=("$!")
 	disown # a killed one is not worth a line
@@ -61,8 +61,8 @@ check_new_round() {
 kill_rounds() {
 	local i daemon modes mode
 	for ((i = 0; i < $1; i++)); do
-		modes=(new over late)
-		[ $((i % 4)) = 3 ] || modes=("${modes[i % 3]}")
+		modes=(new over late again)
+		[ $((i % 5)) = 4 ] || modes=("${modes[i % 4]}")
 		daemon=$(daemon_pid) || exit
 		cut_at "after:$((RANDOM * 10))" none "kill:$daemon"
 		for mode in "${modes[@]}"; do

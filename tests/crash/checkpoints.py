@@ -5,6 +5,7 @@ Appends to LOG "begun N" before each, and N when `ckptfs wait` has said that it 
     new   DIR/step-N
     over  DIR/step-9001, in the place of the version before
     late  a file more in DIR/step-9002
+    again as over, DIR/step-9003, without waiting for the one before: LOG gets every third
 
 checkpoints.py check DIR MODE: prints "N N ..", the versions that are there, whole; or how one is not (exit status 1).
 """
@@ -16,7 +17,7 @@ import sys
 
 FILES = {"__0_0.distcp": 300001, "__1_0.distcp": 70001, "sub/deep/part": 1234, "sub/part": 200003}
 
-PLACES = {"over": 9001, "late": 9002}
+PLACES = {"over": 9001, "late": 9002, "again": 9003}
 
 
 def content(version, name):
@@ -47,13 +48,17 @@ def write_all(path, version):
 
 
 def save(top, mode, version):
+	"""Did it wait for the commit?"""
 	path = f"{top}/step-{PLACES.get(mode, version)}"
 	if mode == "late" and os.path.exists(path):
 		put(path, version, f"late-{version}")
 		ckptfs("commit", path)
 	else:
 		write_all(path, version)
+	if mode == "again" and version % 3:
+		return False
 	ckptfs("wait", "--timeout", "30", path)
+	return True
 
 
 def version_of(path, name, stored):
@@ -94,8 +99,8 @@ def main():
 	count = int(sys.argv[6]) if len(sys.argv) > 6 else 1 << 30
 	for version in range(int(first), int(first) + count):
 		note(log, f"begun {version}")
-		save(top, mode, version)
-		note(log, str(version))
+		if save(top, mode, version):
+			note(log, str(version))
 
 
 main()

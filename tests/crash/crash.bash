@@ -8,7 +8,7 @@
 CUT=$BUILD/tests/helpers/cut
 SAVER=$BUILD/tests/helpers/saver
 SIZE=$((6 << 20)) # about what each save has
-SAVERS=()         # processes of save_on
+SAVERS=()         # leaders of the process groups of save_on
 CUTTER=           # process of cut_at
 POINT=
 declare -A FIRST=()    # NAME -> the version that the next save has
@@ -29,7 +29,7 @@ save_on() {
 	local name=$1 mode=$2
 	shift 2
 	: "${FIRST[$name]:=1}" "${PROMISED[$name]:=0}"
-	"$SAVER" save "$MNT/$name" "$SIZE" "${FIRST[$name]}" "$(_log "$name")" "$mode" "$@" \
+	setsid "$SAVER" save "$MNT/$name" "$SIZE" "${FIRST[$name]}" "$(_log "$name")" "$mode" "$@" \
 		>"$TEST_TMP/out.${name//\//_}" 2>&1 &
 	SAVERS+=("$!")
 	disown # a killed one is not worth a line
@@ -53,12 +53,16 @@ was_cut() {
 	wait "$CUTTER" || die "no cut at $POINT: $(cat "$TEST_TMP/cut" "$TEST_TMP"/out.*)"
 }
 
-# end_savers: no process of save_on goes on.
+_group_gone() {
+	! kill -0 -- "-$1" 2>/dev/null
+}
+
+# end_savers: no process of save_on, nor a child of one, goes on: it would save to the next mount.
 end_savers() {
 	local pid
 	for pid in ${SAVERS[@]+"${SAVERS[@]}"}; do
-		kill -9 "$pid" 2>/dev/null
-		wait_until 20 _gone "$pid"
+		kill -9 -- "-$pid" 2>/dev/null
+		wait_until 20 _group_gone "$pid"
 	done
 	SAVERS=()
 }

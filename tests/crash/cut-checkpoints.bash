@@ -18,10 +18,11 @@ cut_off_checkpoints() {
 	mount_disk
 	mount_again
 	for ((i = 0; i < 40; i++)); do
-		modes=(new over late)
-		[ $((i % 4)) = 3 ] || modes=("${modes[i % 3]}")
+		modes=(new over late again)
+		[ $((i % 5)) = 4 ] || modes=("${modes[i % 4]}")
 		DAEMON=$(daemon_pid) || exit
-		cut_at "after:$((RANDOM * 10))" none shutdown "$(_log new)" "$(_log over)" "$(_log late)"
+		cut_at "after:$((RANDOM * 10))" none shutdown "$(_log new)" "$(_log over)" "$(_log late)" \
+			"$(_log again)"
 		for mode in "${modes[@]}"; do
 			save_checkpoints "$mode"
 		done

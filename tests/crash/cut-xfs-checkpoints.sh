@@ -3,9 +3,9 @@
 # A backing on xfs, cut off in the middle of saves of checkpoints of many files, has exactly those that were committed,
 # whole, for the next mount.
 #
-# heavy: check-crash-checkpoints
+# heavy: check-crash
 # needs: root
-# timeout: 300
+# timeout: 600
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/crash/cut.bash"

@@ -3,8 +3,8 @@
 # A daemon that is killed in the middle of saves of checkpoints of many files, new ones, overwritten ones and ones to
 # which files come late, leaves exactly those that were committed, whole, for the next mount.
 #
-# heavy: check-crash-checkpoints
-# timeout: 300
+# heavy: check-crash
+# timeout: 600
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/crash/crash.bash"
@@ -18,7 +18,7 @@ mount_again() {
 }
 
 mount_again
-kill_rounds 30
+kill_rounds 25
 umount_ckptfs
 check_recovered
 
@@ -26,6 +26,6 @@ check_recovered
 export CKPTFS_FEATURES_OFF=rename_flags
 EXCHANGES=
 mount_again
-kill_rounds 20
+kill_rounds 15
 umount_ckptfs
 check_recovered
