@@ -516,7 +516,8 @@ static int claim_by_rename(struct fs *fs, struct inside *in, const struct save_n
 }
 
 /* Both names are in one checkpoint, which was entered by @to. */
-static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
+static int rename_within(struct fs *fs, struct inside *to_in, const char *from_rel,
+			 struct call *call)
 {
 	const struct save_name *from = call->from, *to = call->to;
 	struct generation *g = written_at(fs, from);
@@ -536,6 +537,8 @@ static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
 	tree_moved(fs->tree, to->dir, to->name);
 	if (call->flags & RENAME_EXCHANGE)
 		tree_moved(fs->tree, from->dir, from->name);
+	else
+		checkpoint_vanished(to_in->checkpoint, from_rel);
 	/* What copies does not mean by a rename what the framework does. */
 	copied = rules_copy_of(from->name, whole) && !strcmp(whole, to->name);
 	checkpoint_note(to_in->checkpoint, copied ? EVIDENCE_CLOSE : EVIDENCE_RENAME, to_in->rel,
@@ -543,15 +546,47 @@ static int rename_within(struct fs *fs, struct inside *to_in, struct call *call)
 	return 0;
 }
 
+/* 1: the directory is in a committed one, or is that; 0, -errno. */
+static int is_in_committed(struct fs *fs, struct node *dir)
+{
+	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
+	size_t nr = chain ? chain_of(fs, dir, chain) : 0, i;
+	int is = chain ? 0 : -ENOMEM;
+
+	creds_restore();
+	for (i = 0; !is && i < nr; i++)
+		is = has_commit_file(fs, chain[i].node);
+	if (chain)
+		chain_put(fs, chain, nr);
+	free(chain);
+	return is;
+}
+
+/*
+ * Neither name is in a checkpoint that is being written. What is in a committed one is copied from there, and what
+ * gets a name in one is a change to that.
+ */
+static int rename_committed(struct fs *fs, const struct caller *c, struct call *call)
+{
+	int err = inside_begin(fs, c, call->to->dir, call->to->name, false, false, false);
+
+	if (!err)
+		err = is_in_committed(fs, call->from->dir);
+	if (err > 0)
+		return -EXDEV;
+	return err ? err : -ENOTSUP;
+}
+
 /* Something from elsewhere becomes a part of a checkpoint. */
 static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 {
 	struct inode_id from_dir = node_inode(call->from->dir);
 	struct generation *g = units_find(fs->engine->units, &from_dir, call->from->name);
-	int err =
-		g && generation_is_open(g) ? -EXDEV : 0; /* it is copied, then, when it is closed */
+	int err = g && generation_is_open(g) ? 1 : is_in_committed(fs, call->from->dir);
 
 	generation_put(g);
+	if (err > 0)
+		err = -EXDEV; /* it is copied, then; when it is closed */
 	if (!err && call->flags & RENAME_EXCHANGE)
 		err = -EXDEV;
 	if (!err)
@@ -662,13 +697,13 @@ int inside_rename(struct fs *fs, const struct caller *c, const struct save_name 
 	source = tree_checkpoint(fs->tree, from->dir, from->name, rel, sizeof(rel));
 	err = inside_enter(fs, c, to->dir, to->name, &in);
 	if (err == 1 && source == in.checkpoint)
-		err = rename_within(fs, &in, &call);
+		err = rename_within(fs, &in, rel, &call);
 	else if (err == 1 && !source)
 		err = rename_into(fs, &in, &call);
 	else if (err == 1 || (!err && source && checkpoint_is_pending(source)))
 		err = -EXDEV;
 	else if (!err)
-		err = -ENOTSUP;
+		err = rename_committed(fs, c, &call);
 	inside_leave(&in);
 	checkpoint_put(source);
 	return err;

@@ -101,15 +101,17 @@ void checkpoint_get(struct checkpoint *cp)
 	cp->refs++;
 }
 
+static void free_event(struct event *e)
+{
+	list_del(&e->link);
+	free(e->path);
+	free(e);
+}
+
 static void free_events(struct checkpoint *cp)
 {
-	while (!list_empty(&cp->events)) {
-		struct event *e = container_of(cp->events.next, struct event, link);
-
-		list_del(&e->link);
-		free(e->path);
-		free(e);
-	}
+	while (!list_empty(&cp->events))
+		free_event(container_of(cp->events.next, struct event, link));
 }
 
 static void free_participants(struct list *participants)
@@ -660,12 +662,35 @@ static bool is_of_interest(const struct checkpoint *cp, const char *path)
 	return false;
 }
 
+/* Lock held. */
+static void forget_events(struct checkpoint *cp, const char *path)
+{
+	struct list *l, *tmp;
+
+	list_for_each_safe (l, tmp, &cp->events) {
+		struct event *e = container_of(l, struct event, link);
+
+		if (e->kind != EVIDENCE_UNLINK && !strcmp(e->path, path))
+			free_event(e);
+	}
+}
+
+void checkpoint_vanished(struct checkpoint *cp, const char *path)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	forget_events(cp, path);
+}
+
 void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
 {
 	struct event *e = NULL;
 	struct list *l;
 
 	cp->changed_ns = clock_mono_ns();
+	cp->removing = kind == EVIDENCE_UNLINK &&
+		       !(cp->rule && rule_seen(cp->rule, kind, cp->target.name, path));
+	if (kind == EVIDENCE_UNLINK)
+		forget_events(cp, path);
 	if (cp->rule && !is_of_interest(cp, path))
 		return;
 	list_for_each (l, &cp->events) {
@@ -911,6 +936,9 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 		return;
 	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
 		return;
+	/* What is left while a program removes it, file by file, is no checkpoint. */
+	if (cp->removing && !cp->asked && !is_quiet(cp))
+		return;
 	done = cp->rule ? rule_ended(cp->rule, holds, cp) : -1;
 	if (done >= 0 && may_be_copied(cp, done) && !is_quiet(cp))
 		done = -1;
@@ -930,6 +958,9 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 		snprintf(buf, size, "its end was seen; files of it are still being flushed");
 	else if (cp->state != GENERATION_OPEN)
 		snprintf(buf, size, "being committed");
+	else if (cp->removing && !is_quiet(cp))
+		snprintf(buf, size,
+			 "a while without changes (quiet_s), since files of it were removed");
 	else if (is_follow_up(cp))
 		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
 	else if (!cp->rule)

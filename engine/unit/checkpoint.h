@@ -63,6 +63,7 @@ struct checkpoint {
 	bool follows;		 /* const: and that was a committed one */
 	bool deciding;		 /* somebody finds out what it is */
 	bool rewrites;		 /* a file that it inherited was written anew */
+	bool removing;		 /* the last that happened to a name in it was a removal */
 	bool unsharing;		 /* one of those is being made its own right now */
 	unsigned nr_changing;	 /* calls that change it right now */
 	struct list events, participants;
@@ -158,6 +159,9 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 
 /* The same, after the call, for who does not hold the lock. */
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
+
+/* The file at @path in it has lost that name: that it was closed is no evidence any more. */
+void checkpoint_vanished(struct checkpoint *cp, const char *path);
 
 /* A name beside them was renamed or removed: that may be evidence for those in @dir. */
 void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,

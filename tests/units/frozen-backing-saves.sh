@@ -64,7 +64,7 @@ def fill(fd):
 
 goes_on = writes_then(kept[0], lambda fd: os.write(fd, new[MB:]) and os.close(fd))
 holds = writes_then(kept[1], lambda fd: None)
-syncs = writes_then(kept[2], os.fsync)
+syncs = writes_then(kept[2], lambda fd: os.write(fd, new[MB:]) and os.fsync(fd))
 renames = writes_then("new.pt.tmp", lambda fd: os.rename(mnt + "/new.pt.tmp", mnt + "/" + kept[3]))
 save(mnt + "/closed.pt", new)
 save(mnt + "/closed2.pt.tmp", new[::-1])
