@@ -627,6 +627,8 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 		err = save_data_first(fs, from);
 	if (!err && rules_single_file(to->name))
 		err = make_durable(fs, from);
+	if (!err && !look(fs, from, &id, &mode))
+		err = removal_make_way(fs->engine->units, &to_dir, to->name);
 	if (!err && replaced && !(flags & RENAME_EXCHANGE))
 		err = generation_unlink(replaced, rename_on_backing, &move);
 	else if (!err)

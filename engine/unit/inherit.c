@@ -363,9 +363,15 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 		       struct checkpoint **out)
 {
 	struct checkpoint *there;
-	int err = begin_inheriting(us);
+	int err;
 
 	*out = NULL;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (casualty_tell(&us->casualties, p))
+			return -EIO;
+	}
+	err = begin_inheriting(us);
 	if (err)
 		return err;
 	there = checkpoints_find(us, dir_id, name);

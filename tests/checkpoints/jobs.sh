@@ -65,6 +65,18 @@ header = json.loads(read(back + "/step-1/.ckptfs-commit.json"))
 assert header["world"]["ranks"] == 2 and header["done"] == "rename .metadata", header
 assert [f["rank"] for f in header["files"]] == [0, 0, 1], header
 
+# One that loses a rank while it changes a committed one: that stays as it is, and the other begins no change of it.
+assert c1("open('step-1/__1_0.distcp', 'wb', 0).write(b'torn')") == "4"
+c1("globals().update(held=open('step-1/late', 'wb'))")
+c1.end(kill=True)
+wait(lambda: read(mnt + "/step-1/__1_0.distcp") == b"new")
+assert c0("put('step-1/late')") == "EIO"
+assert status()["pending"] == [], status()["pending"]
+verify(back + "/step-1")
+c1 = Rank(1000, 1)
+c0.end()
+c0 = Rank(1000, 0)
+
 # Who only makes the directory, before any file tells what it is, has no part in it.
 class Launcher(Rank):
 	def __init__(self):
