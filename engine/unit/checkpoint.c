@@ -622,9 +622,10 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 	rule = rules_claim(cp->units->rules, path, rel, is_beside, cp);
 	if (rule)
 		take_from_others(cp, p);
-	/* Where the directory's name suggests a unit the file's can be waited for. */
+	/* Where the directory's name suggests a unit the file's can be waited for; and what it replaces is kept. */
 	if (!rule && !cp->inherits &&
-	    !(rules_tells_nothing(name) && rules_suggest(cp->units->rules, path)))
+	    !((rules_tells_nothing(name) || cp->replaces) &&
+	      rules_suggest(cp->units->rules, path)))
 		err = make_ordinary(cp);
 	else
 		err = 0;

@@ -38,6 +38,17 @@ end(two, second)
 wait_for(two)
 is_whole("step-2", second)
 
+# The same, but a file that says nothing of it comes first.
+shutil.rmtree(two)
+os.mkdir(two)
+save(two + "/notes.txt", b"notes")
+assert on_backing() == ["step-2"] and tree(back + "/step-2") == second
+second = {"notes.txt": b"notes", "__0_0.distcp": b"x"}
+save(two + "/__0_0.distcp", b"x")
+end(two, second)
+wait_for(two)
+is_whole("step-2", second)
+
 # None comes.
 third = begin(three)
 shutil.rmtree(two)
