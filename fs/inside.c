@@ -515,6 +515,15 @@ static int claim_by_rename(struct fs *fs, struct inside *in, const struct save_n
 	return checkpoint_claim(in->checkpoint, in->rel, in->process);
 }
 
+/*
+ * What copies, or moves, does not mean by a rename what the framework does. Where rsync keeps what is whole
+ * already, aside, it has its name there.
+ */
+static bool is_copied(const struct save_name *from, const struct save_name *to)
+{
+	return rules_is_copy(from->name, to->name) || !strcmp(from->name, to->name);
+}
+
 /* Both names are in one checkpoint, which was entered by @to. */
 static int rename_within(struct fs *fs, struct inside *to_in, const char *from_rel,
 			 struct call *call)
@@ -522,8 +531,6 @@ static int rename_within(struct fs *fs, struct inside *to_in, const char *from_r
 	const struct save_name *from = call->from, *to = call->to;
 	struct generation *g = written_at(fs, from);
 	struct inode_id dir = node_inode(to->dir);
-	char whole[NAME_MAX + 1];
-	bool copied;
 	int err = call->flags & RENAME_EXCHANGE ? 0 : claim_by_rename(fs, to_in, from);
 
 	if (!err)
@@ -539,10 +546,8 @@ static int rename_within(struct fs *fs, struct inside *to_in, const char *from_r
 		tree_moved(fs->tree, from->dir, from->name);
 	else
 		checkpoint_vanished(to_in->checkpoint, from_rel);
-	/* What copies does not mean by a rename what the framework does. */
-	copied = rules_copy_of(from->name, whole) && !strcmp(whole, to->name);
-	checkpoint_note(to_in->checkpoint, copied ? EVIDENCE_CLOSE : EVIDENCE_RENAME, to_in->rel,
-			to_in->process->rank);
+	checkpoint_note(to_in->checkpoint, is_copied(from, to) ? EVIDENCE_CLOSE : EVIDENCE_RENAME,
+			to_in->rel, to_in->process->rank);
 	return 0;
 }
 
@@ -603,7 +608,8 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 		return err == -EEXIST ? -ENOTSUP : err;
 	tree_moved(fs->tree, call->to->dir, call->to->name);
 	checkpoint_note(in->checkpoint, EVIDENCE_CLOSE, in->rel, in->process->rank);
-	checkpoint_note(in->checkpoint, EVIDENCE_RENAME, in->rel, in->process->rank);
+	if (!is_copied(call->from, call->to))
+		checkpoint_note(in->checkpoint, EVIDENCE_RENAME, in->rel, in->process->rank);
 	return 0;
 }
 

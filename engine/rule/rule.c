@@ -175,37 +175,57 @@ static bool path_fits(const json_t *patterns, const char *path)
 	return false;
 }
 
-bool rules_copy_of(const char *name, char out[NAME_MAX + 1])
+/*
+ * What is left of such a name: that of the copy behind a dot, which may be its own: ".metadata" becomes
+ * ".metadata.XXXXXX". False: it is none.
+ */
+static bool copy_of(const char *temp, char out[NAME_MAX + 1])
 {
-	size_t len = strlen(name), i;
+	size_t len = strlen(temp), i;
 
-	if (len < 9 || len > NAME_MAX || name[0] != '.' || name[len - 7] != '.')
+	if (len < 9 || len > NAME_MAX || temp[0] != '.' || temp[len - 7] != '.')
 		return false;
 	for (i = len - 6; i < len; i++)
-		if (!isalnum((unsigned char)name[i]))
+		if (!isalnum((unsigned char)temp[i]))
 			return false;
-	memcpy(out, name + 1, len - 8);
-	out[len - 8] = '\0';
+	memcpy(out, temp, len - 7);
+	out[len - 7] = '\0';
 	return true;
 }
 
-/* Those of files always mean the whole path, lest a unit's parent look like one. */
-static bool file_fits(const json_t *patterns, const char *file)
+bool rules_is_copy(const char *temp, const char *name)
 {
-	char copy[PATH_MAX], name[NAME_MAX + 1];
+	char dotted[NAME_MAX + 1];
+
+	return copy_of(temp, dotted) && (!strcmp(dotted, name) || !strcmp(dotted + 1, name));
+}
+
+static bool fits_one(const json_t *patterns, const char *file)
+{
 	const json_t *json;
 	size_t i;
 
 	json_array_foreach (patterns, i, json)
 		if (matches(json_string_value(json), file))
 			return true;
-	if (!rules_copy_of(last_component(file), name) || strlen(file) >= sizeof(copy))
-		return false;
-	snprintf(copy, sizeof(copy), "%.*s%s", (int)(last_component(file) - file), file, name);
-	json_array_foreach (patterns, i, json)
-		if (matches(json_string_value(json), copy))
-			return true;
 	return false;
+}
+
+/* Those of files always mean the whole path, lest a unit's parent look like one. */
+static bool file_fits(const json_t *patterns, const char *file)
+{
+	int above = (int)(last_component(file) - file);
+	char copy[PATH_MAX], dotted[NAME_MAX + 1];
+
+	if (fits_one(patterns, file))
+		return true;
+	if (!copy_of(file + above, dotted) || strlen(file) >= sizeof(copy))
+		return false;
+	snprintf(copy, sizeof(copy), "%.*s%s", above, file, dotted);
+	if (fits_one(patterns, copy))
+		return true;
+	snprintf(copy, sizeof(copy), "%.*s%s", above, file, dotted + 1);
+	return fits_one(patterns, copy);
 }
 
 static bool has_beside(const json_t *names, const char *unit_name,

@@ -93,11 +93,8 @@ const struct rule *rules_claim(const struct rules *rs, const char *path, const c
 /* The rule by which the file @path is a unit by itself, or a temp name of one; or NULL. */
 const struct rule *rules_single(const struct rules *rs, const char *path);
 
-/*
- * The name that a copy will have which is called @name until it is whole, as rsync does: ".NAME.XXXXXX".
- * False: that is no such name.
- */
-bool rules_copy_of(const char *name, char out[NAME_MAX + 1]);
+/* Is @temp what a copy called @name is called until it is whole, as rsync does: ".NAME.XXXXXX", one dot in front? */
+bool rules_is_copy(const char *temp, const char *name);
 
 /* Is @name, a last component, one under which the rule's units never commit? */
 bool rule_is_temp(const struct rule *r, const char *name);

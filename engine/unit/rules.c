@@ -52,10 +52,7 @@ bool rules_tells_nothing(const char *name)
 
 bool rules_commit_file(const char *name)
 {
-	char whole[NAME_MAX + 1];
-
-	return !strcmp(name, COMMIT_FILE) ||
-	       (rules_copy_of(name, whole) && !strcmp(whole, COMMIT_FILE));
+	return !strcmp(name, COMMIT_FILE) || rules_is_copy(name, COMMIT_FILE);
 }
 
 bool rules_reserved(const char *name)

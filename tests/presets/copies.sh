@@ -59,14 +59,19 @@ if shutil.which("rsync"):
 same("cp")
 same("tar")
 
-# As rsync names files that it has not all of yet.
+# As rsync names files that it has not all of yet, or keeps aside until it has all: its renames end no save.
 one = Rank()
 one.makedirs("rs/step-10")
 for i, name in enumerate(DCP):
-	one.exclusive("rs/step-10/.%s.Ab3dEf" % name, 30000, i)
-	absent("rs/step-10")
-	one.rename("rs/step-10/.%s.Ab3dEf" % name, "rs/step-10/" + name)
-absent("rs/step-10")
+	temp = "rs/step-10/%s.Ab3dEf" % (name if name.startswith(".") else "." + name)
+	one.exclusive(temp, 30000, i)
+	one.rename(temp, "rs/step-10/" + name)
+	open_for("rs/step-10", "the exit of every writer with status 0", "torchtitan")
+one.mkdir("rs/step-10/.~tmp~")
+one.exclusive("rs/step-10/.~tmp~/.metadata", 30000, 7)
+one.rename("rs/step-10/.~tmp~/.metadata", "rs/step-10/.metadata")
+one.rmdir("rs/step-10/.~tmp~")
+open_for("rs/step-10", "the exit of every writer with status 0", "torchtitan")
 one.exit()
 committed("rs/step-10", DONE, DCP, 1)
 

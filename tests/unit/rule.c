@@ -117,6 +117,13 @@ static const struct {
 	{"data", "part.tfrecord-00000-of-00010", NULL, NULL},
 	{"tf", "ckpt-1.data-00000-of-00001", NULL, NULL},
 
+	/* Under the names that rsync gives them until they are whole. */
+	{"out", ".metadata.Ab3dEf", NULL, "torch-dcp"},
+	{"out", ".__0_0.distcp.Ab3dEf", NULL, "torch-dcp"},
+	{"out/checkpoint-500", "global_step500/.a_model_states.pt.Ab3dEf", NULL, "hf-trainer"},
+	{"out", ".notes.txt.Ab3dEf", NULL, NULL},
+	{"out", ".metadata.Ab3d-f", NULL, NULL},
+
 	{"runs", "events.out.tfevents.1", NULL, NULL},
 	{"data", "train.bin", NULL, NULL},
 	{"checkpoints", "model.bin", NULL, NULL},
@@ -770,12 +777,25 @@ static void everything_has_a_limit(void **state)
 	refused(rule_with("done", done), "59 different ones");
 }
 
+static void copies_are_known(void **state)
+{
+	(void)state;
+	assert_true(rules_is_copy(".model.pt.Ab3dEf", "model.pt"));
+	assert_true(rules_is_copy(".metadata.Ab3dEf", ".metadata")); /* its own dot is enough */
+	assert_true(rules_is_copy(".metadata.Ab3dEf", "metadata"));
+	assert_false(rules_is_copy("metadata.Ab3dEf", "metadata"));
+	assert_false(rules_is_copy(".metadata.Ab3dE", ".metadata"));
+	assert_false(rules_is_copy(".metadata.tmp", ".metadata"));
+	assert_false(rules_is_copy("..Ab3dEf", ""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(directories_are_claimed_by_their_files),
 		cmocka_unit_test(names_alone_suggest),
 		cmocka_unit_test(temp_names_are_known),
+		cmocka_unit_test(copies_are_known),
 		cmocka_unit_test(pointers_name_units),
 		cmocka_unit_test(links_name_their_target),
 		cmocka_unit_test(patterns_match_paths),
