@@ -6,12 +6,22 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "engine/engine.h"
 #include "fs/requests.h"
 #include "fs/tree.h"
+
+/* passing.h */
+#define PASSING_KEPT 32
+
+struct passing {
+	struct inode_id dir;
+	char name[NAME_MAX + 1]; /* "": none */
+	int fd;
+};
 
 struct fs {
 	struct engine *engine;
@@ -25,6 +35,10 @@ struct fs {
 	atomic_int_fast64_t room_left;
 	atomic_uint_fast64_t room_asked_ns;
 	struct stat root_seen; /* tree lock: the last known attributes of the top directory */
+	pthread_mutex_t
+		passing_lock; /* all zero bytes are a free one; nothing is called under it */
+	struct passing passing[PASSING_KEPT]; /* passing_lock, as the next; slot n % PASSING_KEPT */
+	unsigned nr_passing;
 };
 
 /* The handlers, filled in by each op_*.c. */

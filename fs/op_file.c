@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/format/commit.h"
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"
 #include "fs/late.h"
 #include "fs/open.h"
+#include "fs/passing.h"
 #include "fs/save.h"
 
 /* One request copies at most this much, so that a long copy can be interrupted. */
@@ -147,25 +147,6 @@ static void op_open(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	node_put(fs->tree, n);
 }
 
-/*
- * A commit file that a program makes, as it copies a unit: what has no name already takes what is written.
- * Each unit has its own.
- */
-static int create_nameless(struct fs *fs, const struct caller *c, int at, mode_t mode)
-{
-	struct backing *b = &fs->engine->backing;
-	char name[STAGING_MAX];
-	bool created;
-	int fd, err = fs->engine->units ? units_new_id(name) : -EROFS;
-
-	if (err)
-		return err;
-	fd = AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created));
-	if (fd >= 0)
-		AS_CALLER(c, backing_unlink(b, at, name, false));
-	return fd;
-}
-
 /* A descriptor, or -errno. *@g: of a unit, whose file is made already. */
 static int create_named(struct fs *fs, const struct caller *c, struct node *dir, int at,
 			const char *name, mode_t mode, int flags, struct generation **g,
@@ -199,8 +180,8 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 
 	if (err)
 		return err;
-	if (!strcmp(name, COMMIT_FILE))
-		fd = create_nameless(fs, c, at.fd, mode);
+	if (passing_is(name))
+		fd = passing_create(fs, c, dir, at.fd, name, mode);
 	else
 		fd = create_named(fs, c, dir, at.fd, name, mode, flags, &g, &created);
 	tree_fd_put(fs->tree, &at);

@@ -6,6 +6,7 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/fs.h"
+#include "fs/passing.h"
 
 /* Trouble with the backing, as opposed to an answer that the caller could have expected. */
 static bool is_trouble(int err)
@@ -124,6 +125,8 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	struct node *n;
 	int err = AS_CALLER(&c, tree_lookup(fs->tree, dir, name, c.pid, &n, &stx));
 
+	if (err == -ENOENT && passing_is(name))
+		err = passing_lookup(fs, dir, name, &n, &stx);
 	if (err) {
 		reply_result(req, op, dir->id, name, gone_dir(fs, dir, err));
 		return;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/format/commit.h"
 #include "fs/beside.h"
 #include "fs/inside.h"
+#include "fs/passing.h"
 
 /* Is a file of this name published by a rename, when it is whole? */
 static bool is_staged(struct fs *fs, const char *name)
@@ -422,8 +422,8 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 
 	if (!fs->engine->units)
 		return AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
-	if (rules_reserved(n->name))
-		return -ENOENT;
+	if (passing_is(n->name) || rules_reserved(n->name))
+		return passing_unlink(fs, c, n->dir, n->name);
 	err = inside_enter(fs, c, n->dir, n->name, &in);
 	if (err > 0)
 		err = inside_unlink(fs, c, &in, n);
@@ -672,8 +672,8 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 
 	if (!us)
 		return -EROFS;
-	if (!strcmp(to->name, COMMIT_FILE) && !rules_reserved(from->name))
-		return save_unlink(fs, c, from); /* as a copy of one is dropped */
+	if (passing_is(from->name) || (passing_is(to->name) && !rules_reserved(from->name)))
+		return passing_rename(fs, c, from, to, flags);
 	if (rules_reserved(from->name) || rules_reserved(to->name))
 		return rules_reserved(from->name) ? -ENOENT : -EPERM;
 	err = inside_rename(fs, c, from, to, flags);

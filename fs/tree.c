@@ -361,16 +361,15 @@ static bool enter_known(struct tree *t, struct node *dir, const char *name, cons
 	return true;
 }
 
-/* The inode of a generation, under the name that it does not have on the backing yet. */
-static int lookup_staged(struct tree *t, struct node *dir, const char *name, int staged,
-			 struct node **out, struct statx *stx)
+int tree_lookup_fd(struct tree *t, struct node *dir, const char *name, int given, struct node **out,
+		   struct statx *stx)
 {
 	struct backing *b = &t->engine->backing;
-	int fd, err = backing_stat(b, staged, stx);
+	int fd, err = backing_stat(b, given, stx);
 
 	if (err || enter_known(t, dir, name, stx, out))
 		return err;
-	fd = backing_reopen(b, staged, O_PATH);
+	fd = backing_reopen(b, given, O_PATH);
 	return fd < 0 ? fd : enter(t, dir, name, stx, fd, false, out);
 }
 
@@ -385,9 +384,9 @@ static int lookup_unpublished(struct tree *t, struct node *dir, const char *name
 	int err = -ENODATA;
 
 	if (g)
-		err = lookup_staged(t, dir, name, g->content->fd, out, stx);
+		err = tree_lookup_fd(t, dir, name, g->content->fd, out, stx);
 	else if (cp)
-		err = lookup_staged(t, dir, name, cp->fd, out, stx);
+		err = tree_lookup_fd(t, dir, name, cp->fd, out, stx);
 	generation_put(g);
 	checkpoint_put(cp);
 	return err;

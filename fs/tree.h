@@ -106,6 +106,10 @@ void node_put(struct tree *t, struct node *n);
 int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, struct node **out,
 		struct statx *stx);
 
+/* The same of the inode that @given is of, whatever has that name on the backing. */
+int tree_lookup_fd(struct tree *t, struct node *dir, const char *name, int given, struct node **out,
+		   struct statx *stx);
+
 /*
  * The node of a file that was just opened as @fd under @name. @fresh: it was created by that open,
  * so any node that looks the same is of an inode that is gone. Lookup count and reference as above.

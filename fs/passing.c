@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/passing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/inside.h"
+
+bool passing_is(const char *name)
+{
+	return rules_commit_file(name);
+}
+
+/* --- the table --- */
+
+static bool has(const struct passing *p, const struct inode_id *dir, const char *name)
+{
+	return p->name[0] && same_inode(&p->dir, dir) && !strcmp(p->name, name);
+}
+
+/* Lock held. Or NULL. */
+static struct passing *find(struct fs *fs, const struct inode_id *dir, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < PASSING_KEPT; i++)
+		if (has(&fs->passing[i], dir, name))
+			return &fs->passing[i];
+	return NULL;
+}
+
+/* Lock held. Its descriptor, which is the caller's to close. */
+static int take(struct passing *p)
+{
+	p->name[0] = '\0';
+	return p->fd;
+}
+
+/* @fd, which it takes over, is found by that name from here on. */
+static void keep(struct fs *fs, const struct inode_id *dir, const char *name, int fd)
+{
+	int old = -1;
+	{
+		LOCK_SCOPE(&fs->passing_lock);
+		struct passing *p = find(fs, dir, name);
+
+		if (!p)
+			p = &fs->passing[fs->nr_passing++ % PASSING_KEPT];
+		if (p->name[0])
+			old = take(p);
+		p->dir = *dir;
+		snprintf(p->name, sizeof(p->name), "%s", name);
+		p->fd = fd;
+	}
+	if (old >= 0)
+		close(old);
+}
+
+void passing_finish(struct fs *fs)
+{
+	size_t i;
+
+	for (i = 0; i < PASSING_KEPT; i++)
+		if (fs->passing[i].name[0])
+			close(take(&fs->passing[i]));
+}
+
+/* --- calls --- */
+
+int passing_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
+		   const char *name, mode_t mode)
+{
+	struct backing *b = &fs->engine->backing;
+	struct inode_id dir_id = node_inode(dir);
+	char hidden[STAGING_MAX];
+	bool created;
+	int fd, copy, err = fs->engine->units ? units_new_id(hidden) : -EROFS;
+
+	if (err)
+		return err;
+	fd = AS_CALLER(c, backing_create(b, at, hidden, O_RDWR | O_EXCL, mode, &created));
+	if (fd < 0)
+		return fd;
+	AS_CALLER(c, backing_unlink(b, at, hidden, false));
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy >= 0)
+		keep(fs, &dir_id, name, copy);
+	return fd;
+}
+
+int passing_lookup(struct fs *fs, struct node *dir, const char *name, struct node **out,
+		   struct statx *stx)
+{
+	struct inode_id id = node_inode(dir);
+	int fd = -1, err;
+	{
+		LOCK_SCOPE(&fs->passing_lock);
+		struct passing *p = find(fs, &id, name);
+
+		if (p)
+			fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	if (fd < 0)
+		return -ENOENT;
+	creds_restore(); /* by its descriptor */
+	err = tree_lookup_fd(fs->tree, dir, name, fd, out, stx);
+	close(fd);
+	return err;
+}
+
+int passing_unlink(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+{
+	struct inode_id id = node_inode(dir);
+	int fd = -1, err;
+	{
+		LOCK_SCOPE(&fs->passing_lock);
+		struct passing *p = find(fs, &id, name);
+
+		if (p)
+			fd = take(p);
+	}
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	err = inside_begin(fs, c, dir, name, false, false, false);
+	if (err == -ESTALE)
+		return 0; /* in the generation that was begun there is none */
+	return err ? err : -ENOENT;
+}
+
+/* One that passes gets another such name. */
+static int move(struct fs *fs, const struct save_name *from, const struct save_name *to)
+{
+	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir);
+	int fd;
+	{
+		LOCK_SCOPE(&fs->passing_lock);
+		struct passing *p = find(fs, &from_dir, from->name);
+
+		if (!p || !passing_is(to->name))
+			return p ? -EXDEV : -ENOENT;
+		fd = take(p);
+	}
+	keep(fs, &to_dir, to->name, fd);
+	return 0;
+}
+
+int passing_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
+		   const struct save_name *to, unsigned flags)
+{
+	struct inode_id dir = node_inode(to->dir);
+	int pin, err;
+
+	if (passing_is(from->name))
+		return move(fs, from, to);
+	if (flags & ~RENAME_NOREPLACE)
+		return -EINVAL;
+	pin = AS_CALLER(c, backing_pin(&fs->engine->backing, from->at, from->name));
+	creds_restore();
+	err = save_unlink(fs, c, from);
+	if (!err && pin >= 0)
+		keep(fs, &dir, to->name, take_fd(&pin));
+	if (pin >= 0)
+		close(pin);
+	return err;
+}
