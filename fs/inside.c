@@ -329,6 +329,8 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 		err = checkpoint_join(in->checkpoint, in->process);
 	if (err)
 		return err;
+	if (flags & O_EXCL && !rules_tells_nothing(name))
+		checkpoint_copied_by(in->checkpoint, in->process);
 	err = backing_stat_at(b, at, name, &stx);
 	if (!err)
 		return flags & O_EXCL ? -EEXIST : -ESTALE; /* which the kernel opens instead */

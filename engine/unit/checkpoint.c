@@ -462,6 +462,15 @@ int checkpoint_join(struct checkpoint *cp, struct process *p)
 	return 0;
 }
 
+void checkpoint_copied_by(struct checkpoint *cp, const struct process *p)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	struct participant *part = participant_of(cp, p);
+
+	if (part && p->rank < 0 && p->visible)
+		part->copies = true;
+}
+
 struct process *units_process(struct units *us, const struct caller *c)
 {
 	creds_restore(); /* what may be read of it is the daemon's right */
@@ -804,10 +813,27 @@ static int world_of(struct checkpoint *cp)
 	return world;
 }
 
+/* Lock held. */
+static bool is_being_copied(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *p = container_of(l, struct participant, link);
+
+		if (p->copies && !p->ended)
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. */
 static bool is_quiet(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 
+	if (is_being_copied(cp))
+		return false;
 	return clock_mono_ns() - cp->changed_ns >= us->quiet_ns ||
 	       (us->draining && all_exited_0(cp));
 }
@@ -962,6 +988,10 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 	else if (cp->removing && !is_quiet(cp))
 		snprintf(buf, size,
 			 "a while without changes (quiet_s), since files of it were removed");
+	else if (is_being_copied(cp))
+		snprintf(buf, size,
+			 "the exit of every writer with status 0 and a while without writes "
+			 "(quiet_s), since it is being copied");
 	else if (is_follow_up(cp))
 		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
 	else if (!cp->rule)

@@ -29,6 +29,7 @@
 struct participant {
 	struct list link;
 	struct process *process; /* referenced, watched */
+	bool copies;		 /* by the way in which it makes files */
 	bool ended;
 	struct writer_end end;
 };
@@ -140,6 +141,12 @@ void checkpoint_leave(struct checkpoint *cp);
 
 /* @p is going to write to it: its end is watched until that of the checkpoint was seen. 0 or -errno. */
 int checkpoint_join(struct checkpoint *cp, struct process *p);
+
+/*
+ * @p, which has joined it, makes files as cp, tar and rsync do, where nothing may have their names (O_EXCL). Of who
+ * has no rank this tells that it copies: silence is no end then as long as it lives, for it may have stopped.
+ */
+void checkpoint_copied_by(struct checkpoint *cp, const struct process *p);
 
 /*
  * Before the first file, at @rel, is made in it by @p: what is it? Whose file shows it to be a unit, has it.

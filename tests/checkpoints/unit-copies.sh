@@ -73,6 +73,29 @@ for name in "cp-a", "tar-p":
 	assert again["generation"] not in generations
 	generations.add(again["generation"])
 
+# tar is given its archive in two halves, and has got the file that ends a save when it waits for the second: as
+# long as it lives nothing is committed, whatever time passes.
+with open(archive, "rb") as file:
+	content = file.read()
+half = content.index(b"checkpoint-5/config.json") // 512 * 512
+os.mkdir(mnt + "/halves")
+tar = subprocess.Popen(["tar", "-b", "1", "-C", mnt + "/halves", "-xf", "-"], stdin=subprocess.PIPE)
+tar.stdin.write(content[:half])
+tar.stdin.flush()
+wait(lambda: os.path.exists(mnt + "/halves/checkpoint-5/trainer_state.json"))
+wait(lambda: state("halves/checkpoint-5").get("open_files") == 0)
+clock = Rank(session=True)
+clock.makedirs("clock/checkpoint-5")
+for name in FILES[0], FILES[3]:
+	clock.file("clock/checkpoint-5/" + name)
+committed("clock/checkpoint-5", DONE[0])
+open_for("halves/checkpoint-5", "since it is being copied", "hf-trainer")
+tar.stdin.write(content[half:])
+tar.stdin.close()
+assert tar.wait(20) == 0
+assert committed("halves/checkpoint-5", DONE, FILES)["sequence"] == 1
+clock.exit()
+
 # What a program gives that name, in whatever way, does not get it on the backing, and is seen by who made it.
 os.mkdir(mnt + "/plain")
 mine = mnt + "/plain/" + COMMIT
