@@ -27,12 +27,13 @@ static void clear(struct casualty *c)
 	*c = (struct casualty){.job = NULL};
 }
 
-void casualty_add(struct casualties *cs, struct process *p)
+void casualty_add(struct casualties *cs, struct process *p, int err)
 {
 	struct casualty *c = &cs->ring[cs->nr++ % CASUALTIES_KEPT];
 
 	clear(c);
 	c->job = process_get(p);
+	c->err = err;
 	c->ticks = ticks_now();
 }
 
@@ -46,25 +47,36 @@ static bool was_told(const struct casualty *c, const struct process *p)
 	return false;
 }
 
-bool casualty_tell(struct casualties *cs, struct process *p)
+/* Who is not known might be of any job, and a session is more than one. */
+static bool has_job(const struct process *p)
 {
-	bool tell = false;
+	return p->read && !p->weak;
+}
+
+static bool concerns(const struct casualty *c, const struct process *p)
+{
+	if (!c->job || c->job == p)
+		return c->job;
+	return has_job(p) && has_job(c->job) && job_same(c->job, p) && p->start < c->ticks;
+}
+
+int casualty_tell(struct casualties *cs, struct process *p)
+{
 	unsigned i;
+	int err = 0;
 
 	for (i = 0; i < cs->nr && i < CASUALTIES_KEPT; i++) {
 		struct casualty *c = &cs->ring[i];
 		struct process **slot = &c->told[c->nr_told % TOLD_KEPT];
 
-		/* Who is not known might be any, and a session is more than a job: they are left alone. */
-		if (!p->read || !c->job->read || p->weak || !job_same(c->job, p) ||
-		    p->start >= c->ticks || was_told(c, p))
+		if (!concerns(c, p) || was_told(c, p))
 			continue;
 		process_put(*slot);
 		*slot = process_get(p);
 		c->nr_told++;
-		tell = true;
+		err = err ? err : c->err;
 	}
-	return tell;
+	return err;
 }
 
 void casualties_finish(struct casualties *cs)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs that have lost a process while it wrote to a checkpoint (DESIGN 2, "After a failure"): those of it
- * that go on must not begin another one with what they have left, unless they know. So each gets the
- * error once, at its next call that would begin or change one. Processes that were started later are of a
- * new incarnation.
+ * Jobs of which a checkpoint has failed (DESIGN 2, "After a failure"): by the death of a process, for want
+ * of room, ... Those of it that go on must not begin another one with what they have left, unless they
+ * know. So each gets the error once, at its next call that would begin or change one. Processes that were
+ * started later are of a new incarnation.
  *
  * All with the units' lock held.
  */
@@ -12,13 +12,14 @@
 
 #include "engine/unit/unit.h"
 
-#define CASUALTIES_KEPT 32
+#define CASUALTIES_KEPT 64
 #define TOLD_KEPT	64
 
 struct process;
 
 struct casualty {
 	struct process *job;		 /* one of its processes, referenced; NULL: unused */
+	int err;
 	uint64_t ticks;			 /* since the boot, as process->start */
 	struct process *told[TOLD_KEPT]; /* referenced; slot n % TOLD_KEPT */
 	unsigned nr_told;
@@ -29,11 +30,14 @@ struct casualties {
 	unsigned nr;
 };
 
-/* The job of @p has lost a process. */
-void casualty_add(struct casualties *cs, struct process *p);
+/*
+ * A checkpoint that @p wrote to has failed with @err. Those of its job are to be told; where that is not
+ * known (a session is more than a job) @p alone.
+ */
+void casualty_add(struct casualties *cs, struct process *p, int err);
 
-/* Has @p to be told of one? Then it is, by this. */
-bool casualty_tell(struct casualties *cs, struct process *p);
+/* Has @p to be told of one? Then it is, by this: the error. Else 0. */
+int casualty_tell(struct casualties *cs, struct process *p);
 
 /* Without the lock. */
 void casualties_finish(struct casualties *cs);

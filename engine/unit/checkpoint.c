@@ -292,8 +292,9 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	{
 		LOCK_SCOPE(&us->lock);
 		*out = NULL;
-		if (casualty_tell(&us->casualties, p))
-			return -EIO;
+		err = casualty_tell(&us->casualties, p);
+		if (err)
+			return err;
 	}
 	err = checkpoint_make(us, c, p, dir, dir_id, name, mode, NULL, out);
 	if (err)
@@ -361,13 +362,6 @@ static int hold_still(struct checkpoint *cp)
 	}
 }
 
-void checkpoint_lost_writer(struct checkpoint *cp)
-{
-	LOCK_SCOPE(&cp->units->lock);
-	if (cp->state == GENERATION_OPEN)
-		casualty_add(&cp->units->casualties, cp->maker);
-}
-
 /* Lock held. Does the job of @p have a part in it? */
 static bool is_of_job(struct checkpoint *cp, const struct process *p)
 {
@@ -417,12 +411,12 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 {
 	struct units *us = cp->units;
 	bool other, busy;
-	int err;
+	int err, told;
 	{
 		LOCK_SCOPE(&us->lock);
 		err = hold_still(cp);
-		if (!err && p && casualty_tell(&us->casualties, p))
-			err = -EIO;
+		told = p && (!err || err == cp->err) ? casualty_tell(&us->casualties, p) : 0;
+		err = err ? err : told;
 		busy = !err && p && (cp->rule || cp->follows) && is_of_others(cp, p);
 		other = !err && !busy && p && (cp->rule || cp->follows) && !is_of_job(cp, p);
 		if (!err && !busy && !other) {
@@ -1057,6 +1051,39 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	pthread_cond_signal(&us->commits);
 }
 
+/* Lock held. Those who wrote to it, and those of its job, must not go on as if nothing was. */
+static void tell_writers(struct checkpoint *cp, int err)
+{
+	struct casualties *cs = &cp->units->casualties;
+	struct list *l;
+
+	if (err == -ECANCELED || err == -ESTALE)
+		return;
+	if (cp->maker->read && !cp->maker->weak) { /* one for all of its job */
+		casualty_add(cs, cp->maker, err);
+		return;
+	}
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (!part->ended)
+			casualty_add(cs, part->process, err);
+	}
+}
+
+void checkpoints_told(struct units *us, const struct caller *c)
+{
+	struct process *p = units_process(us, c);
+
+	if (!p)
+		return;
+	{
+		LOCK_SCOPE(&us->lock);
+		casualty_tell(&us->casualties, p);
+	}
+	process_put(p);
+}
+
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
 {
 	struct units *us = cp->units;
@@ -1075,6 +1102,7 @@ void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
 			free(cp->path);
 			cp->path = strdup(path);
 			checkpoint_end(cp, GENERATION_FAILED);
+			tell_writers(cp, err);
 		}
 	}
 	if (!first)
@@ -1328,7 +1356,6 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 				strsignal(-end.code), path);
 		else
 			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, rank, end.code, path);
-		checkpoint_lost_writer(cp);
 		checkpoint_fail(cp, -EIO, text);
 		checkpoint_put(cp);
 	} while (cp);

@@ -134,7 +134,7 @@ bool checkpoints_any_replaced(struct units *us);
  * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave when
  * that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a live job has
  * it, and @p is of another. -ESTALE: nobody of its job is left, and @p, of another, has superseded it.
- * -EIO: the job of @p has lost a process. -EINTR; or the error that it failed with.
+ * -EINTR; or the error that it, or another one of the job of @p, failed with.
  */
 int checkpoint_enter(struct checkpoint *cp, struct process *p);
 void checkpoint_leave(struct checkpoint *cp);
@@ -178,11 +178,15 @@ void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum 
 void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, const char *target,
 			      const char *name);
 
-/* Fails it: it is hidden, its files' cache is freed. Without locks. No effect once its end was seen... */
+/*
+ * Fails it: it is hidden, its files' cache is freed. Unless its job wanted that (-ECANCELED), or is gone
+ * (-ESTALE), those of it who wrote to it are told at their next call. Without locks. No effect once it is
+ * committed.
+ */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
 
-/* A process has died that wrote to it: the others of its job are to be told. */
-void checkpoint_lost_writer(struct checkpoint *cp);
+/* @c was told that its call failed, by an error of what it wrote to a checkpoint: that is enough. */
+void checkpoints_told(struct units *us, const struct caller *c);
 
 /* A program removes its name, which is empty or not wanted any more: staging goes. 0, -EEXIST as above. */
 int checkpoint_remove(struct checkpoint *cp);

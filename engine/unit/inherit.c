@@ -368,8 +368,9 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 	*out = NULL;
 	{
 		LOCK_SCOPE(&us->lock);
-		if (casualty_tell(&us->casualties, p))
-			return -EIO;
+		err = casualty_tell(&us->casualties, p);
+		if (err)
+			return err;
 	}
 	err = begin_inheriting(us);
 	if (err)

@@ -1082,8 +1082,6 @@ static void fail_by_end(struct generation *g, struct writer_end end)
 		MESSAGE(text, WRITER_KILLED, path, -end.code, strsignal(-end.code), path);
 	else
 		MESSAGE(text, WRITER_EXITED, path, end.code, path);
-	if (g->checkpoint)
-		checkpoint_lost_writer(g->checkpoint);
 	generation_fail(g, -EIO, text);
 }
 
