@@ -138,6 +138,8 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), st
 				.retry_s = flush.retry_s,
 				.quiet_s = (unsigned)config_number(c, OPT_QUIET_S),
 				.order_timeout_s = (unsigned)config_number(c, OPT_ORDER_TIMEOUT_S),
+				.commit_timeout_s =
+					(unsigned)config_number(c, OPT_COMMIT_TIMEOUT_S),
 				.given_up = given_up,
 			},
 			e);

@@ -76,6 +76,49 @@ int rule_ended(const struct rule *r, evidence_holds holds, void *arg)
 	return -1;
 }
 
+/* Who or what brings what is missing of one alternative? */
+static enum rule_wait waits_for(const struct rule *r, uint64_t missing)
+{
+	uint64_t job = bits_of(r, EVIDENCE_NEXT_SIBLING) | bits_of(r, EVIDENCE_EXITED_0);
+	uint64_t quiet = bits_of(r, EVIDENCE_QUIET), closed = bits_of(r, EVIDENCE_ALL_CLOSED);
+
+	if (!(missing & ~quiet))
+		return RULE_WAITS_FOR_TIME;
+	if (missing & job && !(missing & ~(job | quiet | closed)))
+		return RULE_WAITS_FOR_JOB;
+	return RULE_WAITS_FOR_PARTS;
+}
+
+static bool has_begun(const struct rule *r, unsigned alternative, uint64_t held, uint64_t begun)
+{
+	uint64_t operations = bits_of(r, EVIDENCE_CLOSE) | bits_of(r, EVIDENCE_RENAME) |
+			      bits_of(r, EVIDENCE_UNLINK);
+	uint64_t files = bits_of(r, EVIDENCE_EVERY_RANK) | bits_of(r, EVIDENCE_FILE);
+	uint64_t wanted = r->alternatives[alternative];
+
+	return wanted & operations ? wanted & operations & held : wanted & files & begun;
+}
+
+enum rule_wait rule_waits(const struct rule *r, evidence_holds holds, evidence_holds begun,
+			  void *arg)
+{
+	uint64_t held = bits_held(r, holds, arg), parts = bits_held(r, begun, arg);
+	uint64_t never = bits_of(r, EVIDENCE_ASKED) | (bits_of(r, EVIDENCE_LONE) & ~held);
+	enum rule_wait least = RULE_WAITS_FOR_PARTS;
+	bool any = false;
+	unsigned i;
+
+	for (i = 0; i < r->nr_alternatives; i++) {
+		enum rule_wait wait = waits_for(r, bits_missing(r, i, held));
+
+		if (r->alternatives[i] & never)
+			continue;
+		least = wait < least ? wait : least;
+		any = any || has_begun(r, i, held, parts);
+	}
+	return any ? least : RULE_WAITS;
+}
+
 /* --- words --- */
 
 struct text {

@@ -133,6 +133,20 @@ typedef bool (*evidence_holds)(void *arg, const struct evidence *ev);
 /* The first alternative all of whose evidence holds, or -1. */
 int rule_ended(const struct rule *r, evidence_holds holds, void *arg);
 
+/*
+ * What does a unit wait for whose end was not seen? An alternative begins with the first of its operations;
+ * one that wants none with the first of its files. @begun: as @holds, but of EVERY_RANK: is the file of any
+ * rank there?
+ */
+enum rule_wait {
+	RULE_WAITS,	     /* none has begun: nothing says that the end is near */
+	RULE_WAITS_FOR_TIME, /* of one nothing is missing but quiet */
+	RULE_WAITS_FOR_JOB, /* ... but what the job brings as it goes on or ends: it may take long */
+	RULE_WAITS_FOR_PARTS, /* of each a part of this save is missing */
+};
+enum rule_wait rule_waits(const struct rule *r, evidence_holds holds, evidence_holds begun,
+			  void *arg);
+
 /* "close ../latest + next sibling": for the commit file. */
 void rule_evidence(const struct rule *r, int alternative, char *buf, size_t size);
 

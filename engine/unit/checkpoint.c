@@ -12,6 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/missing.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
@@ -794,7 +795,7 @@ static bool all_exited_0(struct checkpoint *cp)
 }
 
 /* Lock held. The largest world that one of its writers knows; 0: none does. */
-static int world_of(struct checkpoint *cp)
+int checkpoint_world(struct checkpoint *cp)
 {
 	struct list *l;
 	int world = 0;
@@ -866,7 +867,7 @@ static bool has_happened(struct checkpoint *cp, const struct evidence *ev, enum 
 }
 
 /* Lock held. A file that fits is there, closed; it may have got its name when it was. */
-static bool has_file_of(struct checkpoint *cp, const struct evidence *ev, int rank)
+bool checkpoint_has_file_of(struct checkpoint *cp, const struct evidence *ev, int rank)
 {
 	return has_happened(cp, ev, EVIDENCE_CLOSE, rank) ||
 	       has_happened(cp, ev, EVIDENCE_RENAME, rank);
@@ -875,18 +876,18 @@ static bool has_file_of(struct checkpoint *cp, const struct evidence *ev, int ra
 /* Lock held. */
 static bool every_rank(struct checkpoint *cp, const struct evidence *ev)
 {
-	int world = world_of(cp), rank;
+	int world = checkpoint_world(cp), rank;
 
 	if (world <= 1)
-		return has_file_of(cp, ev, -1);
+		return checkpoint_has_file_of(cp, ev, -1);
 	for (rank = 0; rank < world; rank++)
-		if (!has_file_of(cp, ev, rank))
+		if (!checkpoint_has_file_of(cp, ev, rank))
 			return false;
 	return true;
 }
 
 /* Lock held. */
-static bool holds(void *checkpoint, const struct evidence *ev)
+bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
 {
 	struct checkpoint *cp = checkpoint;
 
@@ -896,7 +897,7 @@ static bool holds(void *checkpoint, const struct evidence *ev)
 	case EVIDENCE_UNLINK:
 		return has_happened(cp, ev, ev->kind, -1);
 	case EVIDENCE_FILE:
-		return has_file_of(cp, ev, -1);
+		return checkpoint_has_file_of(cp, ev, -1);
 	case EVIDENCE_EVERY_RANK:
 		return every_rank(cp, ev);
 	case EVIDENCE_ALL_CLOSED:
@@ -908,7 +909,7 @@ static bool holds(void *checkpoint, const struct evidence *ev)
 	case EVIDENCE_QUIET:
 		return is_quiet(cp);
 	case EVIDENCE_LONE:
-		return world_of(cp) <= 1;
+		return checkpoint_world(cp) <= 1;
 	case EVIDENCE_ASKED:
 		return cp->asked;
 	case NR_EVIDENCE_KINDS:
@@ -934,7 +935,7 @@ static bool may_be_copied(struct checkpoint *cp, int alternative)
 	bool copied = false;
 	unsigned i;
 
-	if (world_of(cp) || cp->asked)
+	if (checkpoint_world(cp) || cp->asked)
 		return false;
 	for (i = 0; i < r->nr_evidence; i++) {
 		enum evidence_kind kind = r->evidence[i].kind;
@@ -960,7 +961,7 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 	/* What is left while a program removes it, file by file, is no checkpoint. */
 	if (cp->removing && !cp->asked && !is_quiet(cp))
 		return;
-	done = cp->rule ? rule_ended(cp->rule, holds, cp) : -1;
+	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds, cp) : -1;
 	if (done >= 0 && may_be_copied(cp, done) && !is_quiet(cp))
 		done = -1;
 	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) && !(cp->follows && cp->asked))
@@ -992,11 +993,12 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 		snprintf(buf, size, "no file is in it yet");
 	else if (rule_is_temp(cp->rule, cp->target.name))
 		snprintf(buf, size, "the rename to its final name");
-	else if (rule_ended(cp->rule, holds, cp) >= 0)
+	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)
 		snprintf(buf, size,
 			 "a while without writes (quiet_s), since what writes it has no rank");
 	else
-		rule_missing(cp->rule, holds, cp, buf, size);
+		rule_missing(cp->rule, checkpoint_holds, cp, buf, size);
+	missing_add(cp, buf, size);
 }
 
 bool checkpoint_is_pending(struct checkpoint *cp)
@@ -1309,6 +1311,7 @@ static bool note_end(struct checkpoint *cp, const struct process *p, struct writ
 		return false;
 	part->ended = true;
 	part->end = end;
+	cp->left_ns = clock_mono_ns();
 	return cp->state == GENERATION_OPEN && end.fate == WRITER_DIED;
 }
 

@@ -28,6 +28,7 @@
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/missing.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
@@ -648,7 +649,7 @@ void *committer_main(void *units)
 	while (!us->ending) {
 		struct checkpoint *cp = choose(us);
 
-		if (!cp && removals_work(us))
+		if (!cp && (missing_work(us) || removals_work(us)))
 			continue;
 		if (!cp) {
 			units_wait_for_commits(us);

@@ -40,6 +40,7 @@ struct units {
 	uint64_t quiet_ns;	       /* const */
 	uint64_t retry_ns;	       /* const */
 	uint64_t order_ns;	       /* const */
+	uint64_t commit_ns;	       /* const: commit_timeout_s */
 	atomic_bool ending;
 	void (*name)(void *arg, const struct inode_id *dir, const char *name, char *buf,
 		     size_t size);
@@ -96,6 +97,14 @@ bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
 
 /* Lock held. */
 void checkpoint_look_for_end(struct checkpoint *cp);
+
+/*
+ * Lock held. What is known of its end: does a piece of its rule's evidence hold; is a file that fits there, closed, and
+ * that rank's (-1: of any); the largest world that one of its writers knows, 0: none does.
+ */
+bool checkpoint_holds(void *checkpoint, const struct evidence *ev);
+bool checkpoint_has_file_of(struct checkpoint *cp, const struct evidence *ev, int rank);
+int checkpoint_world(struct checkpoint *cp);
 void units_wait_for_commits(struct units *us);
 
 /* For jobs_create. */

@@ -107,6 +107,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->retry_ns = o->retry_s * NSEC_PER_SEC;
 	us->quiet_ns = o->quiet_s * NSEC_PER_SEC;
 	us->order_ns = o->order_timeout_s * NSEC_PER_SEC;
+	us->commit_ns = o->commit_timeout_s * NSEC_PER_SEC;
 	pthread_mutex_init(&us->lock, NULL);
 	pthread_cond_init(&us->changed, NULL);
 	pthread_cond_init(&us->work, NULL);
@@ -553,7 +554,7 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 		LOCK_SCOPE(&us->lock);
 		other = opener ? find(us, dir_id, name) : NULL;
 		if (!other || !expect(other, opener)) {
-			g->opened_ns = clock_mono_ns();
+			g->opened_ns = g->touched_ns = clock_mono_ns();
 			if (g->pointer)
 				list_append(&us->live, &g->link);
 			else
@@ -619,7 +620,7 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 		LOCK_SCOPE(&us->lock);
 		other = find_inode(us, &g->id);
 		if (!other) {
-			g->opened_ns = clock_mono_ns();
+			g->opened_ns = g->touched_ns = clock_mono_ns();
 			list_append(&us->live, &g->link);
 			g->refs++;
 		}
@@ -1024,6 +1025,7 @@ static int begin_change(struct generation *g)
 void generation_changed(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
+	g->touched_ns = clock_mono_ns();
 	if (--g->nr_changing == 0 && g->state == GENERATION_SEALED)
 		pthread_cond_signal(&g->units->work);
 }

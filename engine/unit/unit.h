@@ -93,7 +93,8 @@ struct generation {
 	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
 	bool flushed; /* a descriptor of it was closed by a process that went on, or ended well */
 	struct list writers;
-	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* monotonic; 0: not yet */
+	uint64_t touched_ns; /* monotonic, as the next ones: the last change */
+	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* 0: not yet */
 	char *path;					     /* at its end, for people */
 	uint64_t size;					     /* when it ended */
 	int err;					     /* FAILED: -errno */
@@ -108,7 +109,7 @@ struct unit_options {
 	const struct coord_ops *coord;
 	void *coord_arg;
 	const char *node; /* label of this mount */
-	unsigned retry_s, quiet_s, order_timeout_s;
+	unsigned retry_s, quiet_s, order_timeout_s, commit_timeout_s;
 	bool (*given_up)(void);
 };
 

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/missing.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/unit/internal.h"
+
+#define NAMED_MAX 4 /* open files that are named, and stretches of ranks */
+
+/* --- words --- */
+
+struct text {
+	char *buf;
+	size_t size, len;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->buf + t->len, t->size - t->len, fmt, ap);
+	va_end(ap);
+	t->len += n > 0 ? (size_t)n : 0;
+	if (t->len >= t->size)
+		t->len = t->size - 1;
+}
+
+/* Lock held. "rank 3, 5 to 7" of those without a file that fits; how many there are. */
+static unsigned say_ranks(struct checkpoint *cp, const struct evidence *ev, struct text *t)
+{
+	int world = checkpoint_world(cp), rank, first = -1;
+	unsigned nr = 0, named = 0;
+
+	for (rank = 0; rank <= world; rank++) {
+		bool absent = rank < world && !checkpoint_has_file_of(cp, ev, rank);
+
+		nr += absent;
+		if (absent && first < 0)
+			first = rank;
+		if (absent || first < 0)
+			continue;
+		if (named == NAMED_MAX)
+			say(t, ", ...");
+		else if (named < NAMED_MAX)
+			say(t, "%s%d", named ? ", " : "rank ", first);
+		if (named < NAMED_MAX && rank - 1 > first)
+			say(t, " to %d", rank - 1);
+		named++;
+		first = -1;
+	}
+	return nr;
+}
+
+/* Lock held. Of each file "of every rank", whose is missing, in a world of many. */
+static void say_missing_ranks(struct checkpoint *cp, struct text *t, const char *before)
+{
+	unsigned i;
+
+	for (i = 0; cp->rule && checkpoint_world(cp) > 1 && i < cp->rule->nr_evidence; i++) {
+		const struct evidence *ev = &cp->rule->evidence[i];
+		char ranks[256] = "";
+		struct text words = {ranks, sizeof(ranks), 0};
+
+		if (ev->kind != EVIDENCE_EVERY_RANK || !checkpoint_has_file_of(cp, ev, -1) ||
+		    !say_ranks(cp, ev, &words))
+			continue;
+		say(t, "%s%s of %d (%s)", before, ranks, checkpoint_world(cp), ev->pattern);
+		before = ", ";
+	}
+}
+
+/* Lock held. How many there are. */
+static unsigned say_open_files(struct checkpoint *cp, struct text *t, const char *before)
+{
+	unsigned nr = 0;
+	struct list *l;
+
+	list_for_each (l, &cp->units->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->checkpoint != cp || g->state != GENERATION_OPEN)
+			continue;
+		if (nr == NAMED_MAX)
+			say(t, ", ...");
+		else if (nr < NAMED_MAX)
+			say(t, "%s%s", nr ? ", " : before, g->rel);
+		if (nr++ < NAMED_MAX && g->rank >= 0)
+			say(t, " (of rank %d)", g->rank);
+	}
+	return nr;
+}
+
+/* --- when --- */
+
+/* Lock held. */
+static uint64_t last_progress(const struct checkpoint *cp)
+{
+	uint64_t last = cp->changed_ns > cp->left_ns ? cp->changed_ns : cp->left_ns;
+	struct list *l;
+
+	list_for_each (l, &cp->units->live) {
+		const struct generation *g = container_of(l, struct generation, link);
+
+		if (g->checkpoint == cp && g->touched_ns > last)
+			last = g->touched_ns;
+	}
+	return last;
+}
+
+static bool has_begun(void *checkpoint, const struct evidence *ev)
+{
+	return ev->kind == EVIDENCE_EVERY_RANK ? checkpoint_has_file_of(checkpoint, ev, -1)
+					       : checkpoint_holds(checkpoint, ev);
+}
+
+/* Lock held. Does one live, or is not known to have gone, who wrote to it? */
+static bool has_writer(const struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants)
+		if (!container_of(l, struct participant, link)->ended)
+			return true;
+	return false;
+}
+
+/* Lock held. Is something missing for which there is a time to come? */
+static bool lacks_parts(struct checkpoint *cp)
+{
+	if (cp->state != GENERATION_OPEN || !cp->rule || cp->nr_changing)
+		return false;
+	if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)
+		return !checkpoint_is_closed(cp) || rule_is_temp(cp->rule, cp->target.name);
+	switch (rule_waits(cp->rule, checkpoint_holds, has_begun, cp)) {
+	case RULE_WAITS_FOR_PARTS:
+		return true;
+	case RULE_WAITS_FOR_JOB:
+		return !has_writer(cp);
+	default:
+		return false;
+	}
+}
+
+/* Lock held. */
+static struct checkpoint *find_late(struct units *us)
+{
+	uint64_t now = clock_mono_ns();
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state != GENERATION_OPEN || now - cp->changed_ns <= us->commit_ns ||
+		    now - last_progress(cp) <= us->commit_ns || !lacks_parts(cp))
+			continue;
+		return cp;
+	}
+	return NULL;
+}
+
+/* Lock held. */
+static void say_what(struct checkpoint *cp, char *buf, size_t size)
+{
+	struct text t = {buf, size, 0};
+
+	*buf = '\0';
+	say_missing_ranks(cp, &t, "");
+	say_open_files(cp, &t, t.len ? "; the close of " : "the close of ");
+	if (!has_writer(cp))
+		say(&t, "%severybody who wrote it has ended", t.len ? "; " : "");
+	if (t.len)
+		return;
+	rule_missing(cp->rule, checkpoint_holds, cp, buf, size);
+	if (!*buf)
+		snprintf(buf, size, "the rename to its final name");
+}
+
+bool missing_work(struct units *us)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX], what[RULE_WORDS_MAX];
+	struct checkpoint *cp = find_late(us);
+
+	if (!cp)
+		return false;
+	say_what(cp, what, sizeof(what));
+	cp->state = GENERATION_PUBLISHING; /* nobody sees its end any more */
+	cp->refs++;
+	pthread_mutex_unlock(&us->lock);
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_MISSING, path, (unsigned long long)(us->commit_ns / NSEC_PER_SEC),
+		what, path);
+	checkpoint_fail(cp, -ETIMEDOUT, text);
+	checkpoint_let_go(cp, GENERATION_OPEN);
+	checkpoint_put(cp);
+	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+void missing_add(struct checkpoint *cp, char *buf, size_t size)
+{
+	struct text t = {buf, size, strlen(buf)};
+	uint64_t since, limit = cp->units->commit_ns;
+
+	if (cp->state != GENERATION_OPEN || !cp->rule)
+		return;
+	say_missing_ranks(cp, &t, "; missing: ");
+	if (!lacks_parts(cp))
+		return;
+	say_open_files(cp, &t, "; open: ");
+	since = clock_mono_ns() - last_progress(cp);
+	say(&t, "; if nothing of that comes it fails in %llu s (commit_timeout_s)",
+	    (unsigned long long)((since < limit ? limit - since : 0) / NSEC_PER_SEC));
+}
