@@ -140,6 +140,7 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), st
 				.order_timeout_s = (unsigned)config_number(c, OPT_ORDER_TIMEOUT_S),
 				.commit_timeout_s =
 					(unsigned)config_number(c, OPT_COMMIT_TIMEOUT_S),
+				.open_max_s = (unsigned)config_number(c, OPT_OPEN_MAX_S),
 				.given_up = given_up,
 			},
 			e);

@@ -41,6 +41,7 @@ struct units {
 	uint64_t retry_ns;	       /* const */
 	uint64_t order_ns;	       /* const */
 	uint64_t commit_ns;	       /* const: commit_timeout_s */
+	uint64_t open_ns;	       /* const: open_max_s */
 	atomic_bool ending;
 	void (*name)(void *arg, const struct inode_id *dir, const char *name, char *buf,
 		     size_t size);

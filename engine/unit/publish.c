@@ -23,6 +23,7 @@
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/ordinary.h"
 #include "engine/unit/pointer.h"
 
 /* Begun for an open that never came: its program died in between. */
@@ -276,7 +277,7 @@ static int publish(struct generation *g, bool *named, struct error *e)
 	char hex[DIGEST_HEX], path[PATH_MAX], name[NAME_MAX + 1];
 	uint64_t size, mtime_ns;
 	const char *step;
-	int err, dir;
+	int err = 0, dir;
 	{
 		LOCK_SCOPE(&us->contents->cache->lock);
 		size = ct->size;
@@ -295,10 +296,11 @@ static int publish(struct generation *g, bool *named, struct error *e)
 		free(g->path);
 		g->path = strdup(path);
 	}
-	err = digest(g, size, hex, e);
+	if (!g->ordinary)
+		err = digest(g, size, hex, e);
 	if (err)
 		return err;
-	err = seal(g, hex, size, &mtime_ns, &step);
+	err = g->ordinary ? ordinary_prepare(g, &step) : seal(g, hex, size, &mtime_ns, &step);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
 	if (g->checkpoint) { /* of which it is a part */
@@ -322,7 +324,9 @@ static int publish(struct generation *g, bool *named, struct error *e)
 	backing_unlock(ct->fd);
 	known_to_others(g);
 	forget_replaced(g);
-	log_debug("'%s' is committed: %llu bytes, xxh3 %s", path, (unsigned long long)size, hex);
+	if (!g->ordinary)
+		log_debug("'%s' is committed: %llu bytes, xxh3 %s", path, (unsigned long long)size,
+			  hex);
 	return 0;
 }
 
@@ -359,6 +363,7 @@ static void work_on(struct generation *g)
 {
 	struct units *us = g->units;
 	struct error e = {0};
+	enum generation_state was = g->ordinary ? GENERATION_OPEN : GENERATION_SEALED;
 	bool needless, dropped, named = false;
 	int err = 0;
 	{
@@ -379,14 +384,15 @@ static void work_on(struct generation *g)
 		/* What the end of the mount interrupts stays in staging, for fsck. */
 		if (!us->ending && (named || !try_again(g, err)))
 			generation_fail(g, err, e.text);
-		generation_let_go(g, GENERATION_SEALED);
+		g->ordinary = false; /* it has to fall due once more */
+		generation_let_go(g, was);
 	} else {
 		LOCK_SCOPE(&us->lock);
 		g->err = 0; /* what became of its program meanwhile comes too late */
 		g->reason[0] = '\0';
-		generation_end(g, g->checkpoint ? GENERATION_DURABLE
-				  : needless	? GENERATION_DROPPED
-						: GENERATION_COMMITTED);
+		generation_end(g, g->checkpoint || g->ordinary ? GENERATION_DURABLE
+				  : needless		       ? GENERATION_DROPPED
+							       : GENERATION_COMMITTED);
 	}
 }
 
@@ -420,6 +426,10 @@ static struct generation *choose(struct units *us)
 		struct generation *g = container_of(l, struct generation, link);
 
 		give_up_abandoned(g, now);
+		if (ordinary_is_due(g, now) && !must_wait(g)) {
+			g->ordinary = true;
+			return g;
+		}
 		if (g->state != GENERATION_SEALED || g->nr_changing || g->again_ns > now)
 			continue;
 		if (g->pointer && pointer_judge(g) == POINTER_WAIT)

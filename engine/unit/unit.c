@@ -108,6 +108,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->quiet_ns = o->quiet_s * NSEC_PER_SEC;
 	us->order_ns = o->order_timeout_s * NSEC_PER_SEC;
 	us->commit_ns = o->commit_timeout_s * NSEC_PER_SEC;
+	us->open_ns = o->open_max_s * NSEC_PER_SEC;
 	pthread_mutex_init(&us->lock, NULL);
 	pthread_cond_init(&us->changed, NULL);
 	pthread_cond_init(&us->work, NULL);

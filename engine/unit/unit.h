@@ -12,7 +12,8 @@
  *   SEALED      every process that wrote it has closed it; a later write opens it again
  *   PUBLISHING  is being made durable and renamed; a write waits for the end of that
  *   DURABLE     of a file of a checkpoint: whole and durable in the checkpoint's staging directory; a
- *               later write begins another generation of the same inode
+ *               later write begins another generation of the same inode. Or it has become an ordinary
+ *               file (ordinary.h): a later write changes that
  *   COMMITTED   has its name; a later write changes a plain file (and its digest goes first)
  *   FAILED      reason() says why; the name shows what it was before
  *   DROPPED     was removed or replaced by a program before it was published
@@ -84,6 +85,7 @@ struct generation {
 	struct inode_id replaced;    /* ... namely this */
 	bool inherited, changed;     /* began as a copy; was written since */
 	bool abandoned;		     /* never opened */
+	bool ordinary;		     /* gets its name as it is: ordinary.h */
 	struct list expected;	     /* opens that will come; each is counted in nr_handles */
 	bool overtaken;		     /* a newer one of its name was published */
 	bool hurried;	    /* somebody waits for it: no grace for descriptors that are left */
@@ -109,7 +111,7 @@ struct unit_options {
 	const struct coord_ops *coord;
 	void *coord_arg;
 	const char *node; /* label of this mount */
-	unsigned retry_s, quiet_s, order_timeout_s, commit_timeout_s;
+	unsigned retry_s, quiet_s, order_timeout_s, commit_timeout_s, open_max_s;
 	bool (*given_up)(void);
 };
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/ordinary.h"
+
+#include "engine/base/log.h"
+#include "engine/unit/internal.h"
+
+bool ordinary_is_due(const struct generation *g, uint64_t now)
+{
+	return g->state == GENERATION_OPEN && g->nr_handles && !g->checkpoint && !g->pointer &&
+	       !g->replaces && !g->inherited && !g->nr_changing && list_empty(&g->expected) &&
+	       g->again_ns <= now && now - g->touched_ns > g->units->open_ns;
+}
+
+int ordinary_prepare(struct generation *g, const char **step)
+{
+	int err = content_sync(g->content); /* a crash may take its name, but not leave it empty */
+
+	*step = "writing it";
+	if (!err)
+		log_info("'%s' is open, and was not written for a long while (open_max_s): it is "
+			 "an ordinary file from now on, and on the backing as it is",
+			 g->path);
+	return err;
+}
