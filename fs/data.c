@@ -316,7 +316,7 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 	return done == size ? (ssize_t)size : err;
 }
 
-/* --- close, fsync --- */
+/* --- close --- */
 
 /* How does the process end, if it does, that closes a descriptor of a unit's file? */
 static void judge(struct handle *h, uint64_t key, pid_t pid)
@@ -369,50 +369,6 @@ int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t
 		content_error_told(ct);
 	content_put(ct);
 	return err ? err : backing_write_back(&fs->engine->backing, h->fd);
-}
-
-/*
- * Durability was asked for through a handle that does not write, as of a file that was closed, and
- * perhaps renamed: then no close of it will be waited for.
- */
-static int sync_unit(struct fs *fs, const struct node *n)
-{
-	struct inode_id id = node_inode(n);
-	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
-	int err = 0;
-
-	if (g) {
-		generation_ask_durable(g);
-		err = generation_wait(g);
-	}
-	generation_put(g);
-	return err;
-}
-
-int data_sync(struct fs *fs, struct handle *h, bool data_only)
-{
-	struct content *ct;
-	int err = late_settle(fs->tree, h->node);
-
-	if (err)
-		return err;
-	if (h->generation) {
-		err = generation_sync(h->generation);
-	} else {
-		ct = save_content(fs, h->node);
-		if (ct)
-			err = content_write_back(ct);
-		if (err && err != -EINTR && (h->flags & O_ACCMODE) != O_RDONLY)
-			content_error_told(ct);
-		content_put(ct);
-		if (!err)
-			err = backing_sync(&fs->engine->backing, h->fd, data_only);
-	}
-	if (!err && h->generation && !h->generation->checkpoint)
-		generation_ask_durable(h->generation);
-	else if (!err && !h->generation)
-		err = sync_unit(fs, h->node);
-	return err;
 }
 
 /* --- around the cache --- */

@@ -40,7 +40,8 @@ int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t
  */
 void data_judge(struct fs *fs, uint64_t fh, uint64_t key, pid_t pid);
 
-int data_sync(struct fs *fs, struct handle *h, bool data_only);
+/* fsync of @c. What it means for the file of a unit, and of whom, is the option `fsync`'s: sync.c. */
+int data_sync(struct fs *fs, const struct caller *c, struct handle *h, bool data_only);
 
 /*
  * Around an operation on the backing that reads or changes bytes of @n behind the cache's back, the

@@ -382,8 +382,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	h = req_handle(req, fi);
 	if (!h)
 		return;
-	creds_become(&c);
-	err = data_sync(fs, h, data_only);
+	err = data_sync(fs, &c, h, data_only);
 	told(fs, &c, h, err);
 	if (h->generation)
 		fuse_reply_err(req, -err); /* the engine has told more of it */

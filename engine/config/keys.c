@@ -7,7 +7,8 @@
 
 #include "engine/base/spelling.h"
 
-static const char *const fsync_modes[] = {"barrier", "durable", "barrier-all", NULL};
+static const char *const fsync_modes[] = /* enum fsync_mode */
+	{"barrier", "durable", "barrier-all", NULL};
 static const char *const on_full_modes[] = {"fail", "wait:", "delete_last", NULL};
 static const char *const check_modes[] = {"off", "sample", "all", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
@@ -28,8 +29,8 @@ const struct key_info key_table[NR_KEYS] = {
 		"CPUs that the daemon may use, as in 0-3,8"},
 	[OPT_CHUNK_SIZE]       = {"chunk_size", KEY_SIZE, "", NULL, true,
 		"unit of caching and flushing"},
-	[OPT_FSYNC]            = {"fsync", KEY_ENUM, "barrier", fsync_modes, false,
-		"what fsync of a unit's file by a rank waits for"},
+	[OPT_FSYNC]            = {"fsync", KEY_ENUM, "barrier", fsync_modes, true,
+		"what fsync of a checkpoint's file by a rank waits for"},
 	[OPT_COMMIT_TIMEOUT_S] = {"commit_timeout_s", KEY_SECONDS, "600", NULL, true,
 		"a checkpoint whose end has begun fails after this long without what is missing"},
 	[OPT_ORDER_TIMEOUT_S]  = {"order_timeout_s", KEY_SECONDS, "3600", NULL, true,

@@ -50,6 +50,9 @@ enum key {
 	NR_KEYS
 };
 
+/* What an fsync of a file of a unit waits for, by its choice of OPT_FSYNC. */
+enum fsync_mode { FSYNC_BARRIER, FSYNC_DURABLE, FSYNC_BARRIER_ALL };
+
 struct key_info {
 	const char *name;
 	enum key_type type;

@@ -48,21 +48,33 @@ static void missing(const struct generation *g, uint64_t dirty, char *buf, size_
 		snprintf(buf, size, "on the backing; being synced and given its name");
 }
 
+#define RANKLESS "rank unknown, fsync is durable here"
+
+/* Beside what it waits for. */
+static void add_note(json_t *o, const char *note)
+{
+	if (note)
+		json_object_set_new(o, "note", json_string(note));
+}
+
 static json_t *describe(struct generation *g)
 {
 	uint64_t dirty = content_dirty_bytes(g->content), size = content_size(g->content);
 	uint64_t now = clock_mono_ns();
 	char text[256], path[PATH_MAX];
+	json_t *o;
 
 	generation_path(g, path, sizeof(path));
 	LOCK_SCOPE(&g->units->lock);
 	missing(g, dirty, text, sizeof(text));
-	return json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path",
-			 json_text(path), "generation", g->staging + strlen(STAGING_PREFIX),
-			 "state", generation_state_name(g->state), "uid", (json_int_t)g->owner.uid,
-			 "size", (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
-			 (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
-			 (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
+	o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path", json_text(path),
+		      "generation", g->staging + strlen(STAGING_PREFIX), "state",
+		      generation_state_name(g->state), "uid", (json_int_t)g->owner.uid, "size",
+		      (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
+		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
+		      (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
+	add_note(o, g->rankless ? RANKLESS : NULL);
+	return o;
 }
 
 /* Lock held. */
@@ -84,6 +96,7 @@ static json_t *describe_ended(const struct ended *e)
 struct sums {
 	uint64_t bytes, dirty;
 	unsigned open, writers;
+	bool rankless; /* fsync of one of them was durable for that */
 };
 
 /* Lock held. */
@@ -103,6 +116,7 @@ static struct sums sums_of(const struct checkpoint *cp)
 		s.bytes += content_size(g->content);
 		s.dirty += content_dirty_bytes(g->content);
 		s.open += g->state == GENERATION_OPEN;
+		s.rankless = s.rankless || g->rankless;
 	}
 	list_for_each (l, &cp->participants)
 		s.writers += !container_of(l, struct participant, link)->ended;
@@ -114,19 +128,21 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	char text[RULE_WORDS_MAX], path[PATH_MAX];
 	uint64_t now = clock_mono_ns();
 	struct sums s;
+	json_t *o;
 
 	checkpoint_path(cp, path, sizeof(path));
 	checkpoint_missing(cp, text, sizeof(text));
 	LOCK_SCOPE(&cp->units->lock);
 	s = sums_of(cp);
-	return json_pack("{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}", "path",
-			 json_text(path), "generation", cp->staging + strlen(STAGING_PREFIX),
-			 "state", generation_state_name(cp->state), "rule",
-			 cp->rule ? cp->rule->name : "", "uid", (json_int_t)cp->owner.uid, "size",
-			 (json_int_t)s.bytes, "dirty_bytes", (json_int_t)s.dirty, "open_files",
-			 (json_int_t)s.open, "writers", (json_int_t)s.writers, "age_s",
-			 (double)(now - cp->opened_ns) / NSEC_PER_SEC, "job", cp->maker->key,
-			 "waits_for", text);
+	o = json_pack("{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}", "path",
+		      json_text(path), "generation", cp->staging + strlen(STAGING_PREFIX), "state",
+		      generation_state_name(cp->state), "rule", cp->rule ? cp->rule->name : "",
+		      "uid", (json_int_t)cp->owner.uid, "size", (json_int_t)s.bytes, "dirty_bytes",
+		      (json_int_t)s.dirty, "open_files", (json_int_t)s.open, "writers",
+		      (json_int_t)s.writers, "age_s", (double)(now - cp->opened_ns) / NSEC_PER_SEC,
+		      "job", cp->maker->key, "waits_for", text);
+	add_note(o, s.rankless ? RANKLESS : NULL);
+	return o;
 }
 
 /* As take_live. */

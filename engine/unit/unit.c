@@ -1151,10 +1151,24 @@ void generation_flushed(struct generation *g, uint64_t key, struct writer_end en
 		fail_by_end(g, end);
 }
 
-void generation_ask_durable(struct generation *g)
+void generation_ask_durable(struct generation *g, bool rankless)
 {
 	LOCK_SCOPE(&g->units->lock);
-	g->durable_calls = true;
+	/* A checkpoint is committed by its rule, which may take this very program. */
+	g->durable_calls = !g->checkpoint;
+	g->rankless = g->rankless || rankless;
+}
+
+static bool is_unended(enum generation_state state)
+{
+	return state == GENERATION_OPEN || state == GENERATION_SEALED ||
+	       state == GENERATION_PUBLISHING;
+}
+
+bool generation_is_pending(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	return is_unended(g->checkpoint ? g->checkpoint->state : g->state);
 }
 
 /* Lock held. With it those of its name that come before it. */

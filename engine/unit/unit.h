@@ -90,6 +90,7 @@ struct generation {
 	bool overtaken;		     /* a newer one of its name was published */
 	bool hurried;	    /* somebody waits for it: no grace for descriptors that are left */
 	bool durable_calls; /* a program asked for durability: its next close waits for the publish */
+	bool rankless;	    /* ... whose rank is not known */
 	unsigned nr_handles;  /* open for writing */
 	unsigned nr_changing; /* calls that change it right now: it is not published meanwhile */
 	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
@@ -224,8 +225,11 @@ void generation_flushed(struct generation *g, uint64_t key, struct writer_end en
  */
 int generation_sync(struct generation *g);
 
-/* A program asked for durability of what it writes to @g. */
-void generation_ask_durable(struct generation *g);
+/* A program asked for durability of what it writes to @g; @rankless: and got it, as nobody knows its rank. */
+void generation_ask_durable(struct generation *g, bool rankless);
+
+/* Is it, or the checkpoint that it is of, still to be committed? */
+bool generation_is_pending(struct generation *g);
 
 /*
  * Waits until it is published or it is clear that it will not be. 0: committed, dropped or still

@@ -113,10 +113,13 @@ static void print_pending(const json_t *pending)
 
 	if (json_array_size(pending))
 		printf("%-12s %zu not yet published\n", "saves", json_array_size(pending));
-	json_array_foreach (pending, i, p)
+	json_array_foreach (pending, i, p) {
 		printf("  %-9s  '%s' for %.1f s: %s\n", json_get_text(p, "state", "?"),
 		       json_get_text(p, "path", "?"), json_real_value(json_object_get(p, "age_s")),
 		       json_get_text(p, "waits_for", "?"));
+		if (json_object_get(p, "note"))
+			printf("             %s\n", json_get_text(p, "note", ""));
+	}
 }
 
 static void print_status(const json_t *s, const json_t *failures)

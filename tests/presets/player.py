@@ -23,8 +23,8 @@ def tensors(seed, size):
 	return len(header).to_bytes(8, "little") + header + data(seed, size)
 
 
-def create(path):
-	fds[path] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+def create(path, flags=0):
+	fds[path] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o644)
 
 
 def append(path, text):

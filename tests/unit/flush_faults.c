@@ -1008,7 +1008,7 @@ static void begin_frozen_publish(struct file *file, unsigned calls)
 	open_for(file, "x.pt");
 	assert_int_equal(file_fill(file, NEW, NEW_SIZE), 0);
 	faults_freeze(f, calls);
-	generation_ask_durable(file->h->generation);
+	generation_ask_durable(file->h->generation, false);
 	generation_closed(file->h->generation, file->key,
 			  (struct writer_end){.fate = WRITER_ALIVE});
 	faults_wait_frozen(f, 1);
@@ -1147,7 +1147,7 @@ static void a_write_beside_the_close_is_in_it(void **state)
 	begin(PATIENT);
 	assert_int_equal(file_open(&m, &file, "x.pt", O_RDWR), 0); /* a copy */
 	g = file.h->generation;
-	generation_ask_durable(g);
+	generation_ask_durable(g, false);
 	assert_int_equal(file_write(&file, "early", 5, 0), 5);
 	assert_int_equal(content_write_back(file.h->content), 0);
 	/* Between what is cached of the chunk and what is written there is the backing's. */

@@ -301,7 +301,7 @@ static inline int file_truncate(struct file *f, uint64_t size)
 
 static inline int file_sync(struct file *f)
 {
-	return data_sync(&f->m->fs, f->h, false);
+	return data_sync(&f->m->fs, &f->m->user, f->h, false);
 }
 
 /* close(2): what FLUSH answers; then RELEASE. */

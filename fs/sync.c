@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What fsync waits for. The file of a unit is of no use before the whole is committed, so a rank that has
+ * asked for the durability of its part has no use for the wait: by default its fsync is a barrier, after which
+ * what it wrote is in the cache, and is flushed and committed in that order. Who has no rank may be anything,
+ * dd or a mover of files that removes the source next: that gets what it asked for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/data.h"
+#include "fs/late.h"
+#include "fs/save.h"
+
+/* Does fsync by @c through @h make a file of a unit durable? *@rankless: though a rank's would not. */
+static bool is_durable(struct fs *fs, const struct caller *c, const struct handle *h,
+		       bool *rankless)
+{
+	uint64_t mode = config_number(&fs->engine->config, OPT_FSYNC);
+	struct process *p;
+
+	*rankless = false;
+	if (mode == FSYNC_DURABLE || h->flags & (O_SYNC | O_DSYNC))
+		return true;
+	if (mode == FSYNC_BARRIER_ALL)
+		return false;
+	p = units_process(fs->engine->units, c);
+	*rankless = !p || p->rank < 0;
+	process_put(p);
+	return *rankless;
+}
+
+/*
+ * The generation that an fsync through @h is for, referenced, or NULL: also through a handle that does
+ * not write, as of a file that was closed, and perhaps renamed.
+ */
+static struct generation *generation_of(struct fs *fs, const struct handle *h)
+{
+	struct inode_id id = node_inode(h->node);
+
+	if (!h->generation)
+		return fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
+	generation_get(h->generation);
+	return h->generation;
+}
+
+static int sync_file(struct fs *fs, const struct caller *c, struct handle *h, bool data_only)
+{
+	struct content *ct = save_content(fs, h->node);
+	int err = ct ? content_write_back(ct) : 0;
+
+	if (err && err != -EINTR && (h->flags & O_ACCMODE) != O_RDONLY)
+		content_error_told(ct);
+	content_put(ct);
+	if (err)
+		return err;
+	creds_become(c);
+	return backing_sync(&fs->engine->backing, h->fd, data_only);
+}
+
+/* Through a handle that does not write: no close of it will be waited for. */
+static int sync_closed(struct generation *g, bool rankless)
+{
+	generation_ask_durable(g, rankless);
+	return generation_wait(g);
+}
+
+int data_sync(struct fs *fs, const struct caller *c, struct handle *h, bool data_only)
+{
+	struct generation *g;
+	bool rankless = false;
+	int err = late_settle(fs->tree, h->node);
+
+	if (err)
+		return err;
+	creds_restore();
+	g = generation_of(fs, h);
+	if (g && generation_is_pending(g) && !is_durable(fs, c, h, &rankless)) {
+		err = content_error(g->content);
+		generation_put(g);
+		return err;
+	}
+	err = h->generation ? generation_sync(g) : sync_file(fs, c, h, data_only);
+	creds_restore();
+	if (!err && h->generation)
+		generation_ask_durable(g, rankless);
+	else if (!err && g)
+		err = sync_closed(g, rankless);
+	generation_put(g);
+	return err;
+}
