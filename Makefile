@@ -56,7 +56,7 @@ FUZZ_TARGETS := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests
 FS_LIB := $(O)/lib/libfs.a
 TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
-	$(O)/tests/random/randops $(O)/tests/posix/posixcmp
+	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model
 
 .PHONY: all deps deps-test deps-heavy demo check check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash install uninstall clean help tests fuzz fuzzers
@@ -137,6 +137,12 @@ $(O)/tests/posix/posixcmp: $(call obj,$(wildcard tests/posix/*.c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
+# Its people.c stands in for engine/liveness: what is in an archive gives way to that.
+$(O)/tests/model/model: $(call obj,$(wildcard tests/model/*.c) $(TEST_BACKING_SRC)) $(FS_LIB) $(ENGINE_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(PKG_LIBS)
 
 # --- targets for people ---
 

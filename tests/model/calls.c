@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/model/calls.h"
+
+#include <dirent.h>
+
+#define TRIES 2 /* of the kernel, for a path that gets ESTALE */
+
+static struct caller caller_of(pid_t pid)
+{
+	return (struct caller){.uid = getuid(), .gid = getgid(), .pid = pid};
+}
+
+/* A name in a directory, found from the top as the kernel finds it. */
+struct place {
+	struct node *dir;
+	struct node_fd fd;
+	const char *name;
+};
+
+static int place_begin(const char *path, struct place *p)
+{
+	struct tree *t = world.m.fs.tree;
+	const char *slash;
+	int err = 0;
+
+	*p = (struct place){.dir = node_get(t, NODE_ROOT), .name = path};
+	while (!err && (slash = strchr(p->name, '/'))) {
+		char dir[NAME_MAX + 1];
+		struct node *below;
+		struct statx stx;
+
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - p->name), p->name);
+		err = tree_lookup(t, p->dir, dir, 0, &below, &stx);
+		if (err)
+			break;
+		if (!S_ISDIR(stx.stx_mode))
+			err = -ENOTDIR;
+		node_put(t, p->dir);
+		tree_forget(t, below->id, 1);
+		p->dir = below;
+		p->name = slash + 1;
+	}
+	if (!err)
+		err = tree_fd(t, p->dir, &p->fd);
+	if (err)
+		node_put(t, p->dir);
+	return err;
+}
+
+static void place_end(struct place *p)
+{
+	creds_restore();
+	tree_fd_put(world.m.fs.tree, &p->fd);
+	node_put(world.m.fs.tree, p->dir);
+}
+
+static struct save_name name_at(const struct place *p)
+{
+	return (struct save_name){p->dir, p->fd.fd, p->name};
+}
+
+static int lookup(const struct place *p, struct node **n, struct statx *stx)
+{
+	return tree_lookup(world.m.fs.tree, p->dir, p->name, 0, n, stx);
+}
+
+static void forget(struct node *n)
+{
+	tree_forget(world.m.fs.tree, n->id, 1);
+	node_put(world.m.fs.tree, n);
+}
+
+/* What the kernel finds out itself, before it asks: is there a name, and what is it? */
+static int look_up(const struct place *p, mode_t *type)
+{
+	struct node *n;
+	struct statx stx;
+	int err = lookup(p, &n, &stx);
+
+	if (err)
+		return err;
+	*type = stx.stx_mode & S_IFMT;
+	forget(n);
+	return 0;
+}
+
+/* Of op_mkdir. */
+static int mkdir_once(pid_t pid, const char *path)
+{
+	struct fs *fs = &world.m.fs;
+	struct caller c = caller_of(pid);
+	struct inside in = {.checkpoint = NULL};
+	struct save_name n;
+	struct place p;
+	mode_t type;
+	int err = place_begin(path, &p);
+
+	if (err)
+		return err;
+	n = name_at(&p);
+	err = look_up(&p, &type);
+	err = !err ? -EEXIST : err == -ENOENT ? 0 : err;
+	if (!err && save_has_name(fs, p.dir, p.name))
+		err = -EEXIST;
+	if (!err)
+		err = inside_enter(fs, &c, p.dir, p.name, &in);
+	if (!err)
+		err = inside_begin(fs, &c, p.dir, p.name, false, false, false);
+	if (err >= 0)
+		err = save_mkdir(fs, &c, &n, in.checkpoint, 0755);
+	if (err == -ENOTSUP)
+		err = AS_CALLER(&c, backing_mkdir(&fs->engine->backing, p.fd.fd, p.name, 0755));
+	creds_restore();
+	inside_leave(&in);
+	place_end(&p);
+	return err;
+}
+
+static int open_once(pid_t pid, const char *path, int flags, struct opened *o)
+{
+	struct node *n;
+	struct statx stx;
+	struct place p;
+	int err = place_begin(path, &p);
+
+	if (err)
+		return err;
+	world.m.user = caller_of(pid);
+	err = lookup(&p, &n, &stx);
+	if (!err) {
+		err = S_ISDIR(stx.stx_mode) ? -EISDIR : open_there(&world.m, n, flags, &o->file);
+		forget(n);
+	} else if (err == -ENOENT && flags != O_RDONLY) {
+		struct at at = {.dir = p.dir, .fd = p.fd, .name = p.name};
+
+		err = open_new(&world.m, &at, flags, &o->file);
+	}
+	place_end(&p);
+	return err;
+}
+
+static int unlink_once(pid_t pid, const char *path)
+{
+	struct caller c = caller_of(pid);
+	struct place p;
+	mode_t type;
+	int err = place_begin(path, &p);
+
+	if (err)
+		return err;
+	err = look_up(&p, &type);
+	if (!err && S_ISDIR(type))
+		err = -EISDIR;
+	if (!err) {
+		struct save_name n = name_at(&p);
+
+		err = save_unlink(&world.m.fs, &c, &n);
+	}
+	place_end(&p);
+	return err;
+}
+
+static int rmdir_once(pid_t pid, const char *path)
+{
+	struct caller c = caller_of(pid);
+	struct place p;
+	mode_t type;
+	int err = place_begin(path, &p);
+
+	if (err)
+		return err;
+	err = look_up(&p, &type);
+	if (!err && !S_ISDIR(type))
+		err = -ENOTDIR;
+	if (!err) {
+		struct save_name n = name_at(&p);
+
+		err = save_rmdir(&world.m.fs, &c, &n);
+	}
+	place_end(&p);
+	return err;
+}
+
+static int cut_once(pid_t pid, const char *path, size_t size)
+{
+	struct fs *fs = &world.m.fs;
+	struct caller c = caller_of(pid);
+	struct node *n;
+	struct statx stx;
+	struct node_fd nf;
+	struct place p;
+	int err = place_begin(path, &p);
+
+	if (err)
+		return err;
+	err = lookup(&p, &n, &stx);
+	if (err) {
+		place_end(&p);
+		return err;
+	}
+	err = S_ISDIR(stx.stx_mode) ? -EISDIR : save_truncate(fs, &c, n, size);
+	if (err == -ENOTSUP)
+		err = data_truncate(fs, n, size);
+	if (err == -ENOTSUP) {
+		err = tree_fd(fs->tree, n, &nf);
+		if (!err) {
+			err = AS_CALLER(&c,
+					backing_truncate(&fs->engine->backing, nf.fd, (off_t)size));
+			tree_fd_put(fs->tree, &nf);
+		}
+	}
+	forget(n);
+	place_end(&p);
+	return err;
+}
+
+static int rename_once(pid_t pid, const char *from, const char *to)
+{
+	struct caller c = caller_of(pid);
+	struct place a, b;
+	mode_t type, to_type;
+	int err = place_begin(from, &a);
+
+	if (err)
+		return err;
+	err = place_begin(to, &b);
+	if (err) {
+		place_end(&a);
+		return err;
+	}
+	err = look_up(&a, &type);
+	if (!err && !look_up(&b, &to_type) && S_ISDIR(type) != S_ISDIR(to_type))
+		err = S_ISDIR(type) ? -ENOTDIR : -EISDIR;
+	if (!err) {
+		struct save_name x = name_at(&a), y = name_at(&b);
+
+		err = save_rename(&world.m.fs, &c, &x, &y, 0);
+	}
+	place_end(&b);
+	place_end(&a);
+	return err;
+}
+
+#define WITH_PATH(call) \
+	({ \
+		int err_, tries_ = 0; \
+		do \
+			err_ = (call); \
+		while (err_ == -ESTALE && ++tries_ < TRIES); \
+		err_; \
+	})
+
+int call_mkdir(pid_t pid, const char *path)
+{
+	return WITH_PATH(mkdir_once(pid, path));
+}
+
+int call_open(pid_t pid, const char *path, int flags, struct opened *o)
+{
+	int err;
+
+	o->file = (struct file){.m = &world.m, .key = (uint64_t)pid};
+	err = WITH_PATH(open_once(pid, path, flags, o));
+	o->used = !err;
+	return err;
+}
+
+int call_unlink(pid_t pid, const char *path)
+{
+	return WITH_PATH(unlink_once(pid, path));
+}
+
+int call_rmdir(pid_t pid, const char *path)
+{
+	return WITH_PATH(rmdir_once(pid, path));
+}
+
+int call_cut_path(pid_t pid, const char *path, size_t size)
+{
+	return WITH_PATH(cut_once(pid, path, size));
+}
+
+int call_rename(pid_t pid, const char *from, const char *to)
+{
+	return WITH_PATH(rename_once(pid, from, to));
+}
+
+int call_write(pid_t pid, struct opened *o, const void *data, size_t len, size_t off)
+{
+	ssize_t n;
+
+	world.m.user = caller_of(pid);
+	n = file_write(&o->file, data, len, off);
+	creds_restore();
+	return n < 0 ? (int)n : (size_t)n == len ? 0 : -EIO;
+}
+
+/* Of set_size in fs/op_attr.c. */
+int call_cut(pid_t pid, struct opened *o, size_t size)
+{
+	struct caller c = caller_of(pid);
+	int err = file_truncate(&o->file, size);
+
+	if (err == -ENOTSUP)
+		err = AS_CALLER(&c,
+				backing_ftruncate(&world.m.en.backing, o->file.h->fd, (off_t)size));
+	creds_restore();
+	return err;
+}
+
+int call_sync(pid_t pid, struct opened *o)
+{
+	int err;
+
+	world.m.user = caller_of(pid);
+	err = file_sync(&o->file);
+	creds_restore();
+	return err;
+}
+
+int call_close(pid_t pid, struct opened *o)
+{
+	o->used = false;
+	world.m.user = caller_of(pid);
+	return file_close(&o->file);
+}
+
+int call_commit(const char *path)
+{
+	struct place p;
+	struct checkpoint *cp;
+	struct inode_id dir;
+	int err = place_begin(path, &p);
+
+	if (err)
+		return err;
+	dir = node_inode(p.dir);
+	cp = checkpoints_find(world.m.en.units, &dir, p.name);
+	err = cp ? checkpoint_ask(cp) : -ENOENT;
+	checkpoint_put(cp);
+	place_end(&p);
+	return err;
+}
+
+/* --- to look --- */
+
+struct names {
+	char name[64][NAME_MAX + 1];
+	bool directory[64];
+	size_t nr;
+};
+
+static void add_name(void *names, const char *name, const struct inode_id *id, mode_t type)
+{
+	struct names *ns = names;
+
+	(void)id;
+	if (ns->nr == ARRAY_SIZE(ns->name))
+		return;
+	ns->directory[ns->nr] = S_ISDIR(type);
+	snprintf(ns->name[ns->nr++], NAME_MAX + 1, "%s", name);
+}
+
+static bool has_name(const struct names *ns, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ns->nr; i++)
+		if (!strcmp(ns->name[i], name))
+			return true;
+	return false;
+}
+
+/* Of op_readdir. */
+int call_list(const char *path, void (*add)(void *arg, const char *name, bool directory), void *arg)
+{
+	struct fs *fs = &world.m.fs;
+	static struct names extra;
+	struct inode_id dir;
+	struct node *n;
+	struct statx stx;
+	struct node_fd nf;
+	struct place p;
+	struct dirent *e;
+	DIR *d = NULL;
+	size_t i;
+	int fd, err = place_begin(path, &p);
+
+	if (err)
+		return err;
+	err = lookup(&p, &n, &stx);
+	place_end(&p);
+	if (err)
+		return err;
+	err = S_ISDIR(stx.stx_mode) ? tree_fd(fs->tree, n, &nf) : -ENOTDIR;
+	if (!err) {
+		fd = backing_reopen(&fs->engine->backing, nf.fd, O_RDONLY | O_DIRECTORY);
+		tree_fd_put(fs->tree, &nf);
+		d = fd < 0 ? NULL : fdopendir(fd);
+		err = d ? 0 : fd;
+	}
+	if (!err) {
+		dir = node_inode(n);
+		extra.nr = 0;
+		units_list(fs->engine->units, &dir, add_name, &extra);
+		while ((e = readdir(d)))
+			if (backing_name_ok(e->d_name) && !rules_reserved(e->d_name) &&
+			    !has_name(&extra, e->d_name) &&
+			    !removals_hide(fs->engine->units, &dir, e->d_name))
+				add(arg, e->d_name, e->d_type == DT_DIR);
+		for (i = 0; i < extra.nr; i++)
+			add(arg, extra.name[i], extra.directory[i]);
+		closedir(d);
+	}
+	forget(n);
+	return err;
+}
+
+ssize_t call_read(const char *path, void *buf, size_t size)
+{
+	struct opened o;
+	ssize_t n;
+	int err = call_open(getpid(), path, O_RDONLY, &o);
+
+	if (err)
+		return err;
+	n = file_read(&o.file, buf, size, 0);
+	file_close(&o.file);
+	return n;
+}

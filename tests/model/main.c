@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* model [--count N] [--seed S] [--show] [--no-shrink]: plays N sequences, from seed S on. Exit 1: one failed. */
+#include "tests/model/model.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HANGS_S 120
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void print(const struct sequence *s)
+{
+	unsigned i;
+
+	printf("seed %" PRIu64 "%s, %u operations:\n", s->seed, s->racing ? " (racing)" : "",
+	       s->nr);
+	for (i = 0; i < s->nr; i++) {
+		char text[200];
+
+		op_describe(&s->ops[i], text, sizeof(text));
+		printf("    %s\n", text);
+	}
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: model [--count N] [--seed S] [--show] [--no-shrink] [--keep-going] "
+			"[--racing 0|1]\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {{"count", required_argument, NULL, 'c'},
+					      {"seed", required_argument, NULL, 's'},
+					      {"show", no_argument, NULL, 'v'},
+					      {"no-shrink", no_argument, NULL, 'n'},
+					      {"keep-going", no_argument, NULL, 'k'},
+					      {"racing", required_argument, NULL, 'r'},
+					      {NULL, 0, NULL, 0}};
+	uint64_t seed = 1, count = 1, i, failed = 0;
+	struct play_options options = {.show = false};
+	bool shrinks = true, goes_on = false;
+	static struct sequence s;
+	double began = now();
+	int c, racing = -1;
+
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			count = strtoull(optarg, NULL, 10);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'v':
+			options.show = true;
+			break;
+		case 'n':
+			shrinks = false;
+			break;
+		case 'k':
+			goes_on = true;
+			break;
+		case 'r':
+			racing = atoi(optarg);
+			break;
+		default:
+			return usage();
+		}
+	}
+	umask(0);
+	if (!options.show && !freopen("/dev/null", "w", stderr))
+		return 2; /* what the engine says of each kill */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (i = 0; i < count && (!failed || goes_on); i++) {
+		unsigned at;
+
+		alarm(HANGS_S);
+		generate(&s, seed + i);
+		if (racing >= 0)
+			s.racing = racing;
+		if (play(&s, &options, &at))
+			continue;
+		failed++;
+		printf("seed %" PRIu64 "%s fails at operation %u of %u: %s\n", s.seed,
+		       s.racing ? " (racing)" : "", at, s.nr, model_wrong);
+		if (!shrinks)
+			continue;
+		alarm(10 * HANGS_S);
+		options.show = false;
+		shrink(&s, &options);
+		play(&s, &options, &at);
+		print(&s);
+		printf("  %s\n", *model_wrong ? model_wrong : "(not each time)");
+	}
+	printf("%" PRIu64 " sequences, %" PRIu64 " failed, %.1f ms each; %" PRIu64
+	       " operations, %" PRIu64 " left out, %" PRIu64 " refused; %" PRIu64
+	       " commits, %" PRIu64 " kills, %" PRIu64 " views adopted\n",
+	       i, failed, (now() - began) * 1e3 / (double)(i ? i : 1), counts.ops, counts.skipped,
+	       counts.refused, counts.commits, counts.kills, counts.adopted);
+	return failed ? 1 : 0;
+}

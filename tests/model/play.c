@@ -1,0 +1,807 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plays a sequence: each operation is a call in the mount; what it returns, what the mount shows then,
+ * and what the backing shows, must be what the reference allows.
+ */
+#include "tests/model/model.h"
+
+#include "tests/model/calls.h"
+#include "tests/model/look.h"
+#include "tests/model/people.h"
+#include "tests/model/reference.h"
+
+#define BIT(process) (1ull << (process))
+
+struct play_counts counts;
+char model_wrong[2000];
+
+static bool racing, show;
+static struct opened opens[NR_OPENS];
+
+void wrong(const char *format, ...)
+{
+	va_list ap;
+
+	if (*model_wrong)
+		return; /* the first tells most */
+	va_start(ap, format);
+	vsnprintf(model_wrong, sizeof(model_wrong), format, ap);
+	va_end(ap);
+}
+
+/* --- what the backing shows --- */
+
+static void snap_of(unsigned u, struct snap *s)
+{
+	ref_snap(name_of(NAME_UNIT(u)), s);
+}
+
+static void say_wrong(unsigned u, const char *what, const struct snap *found,
+		      const struct snap *wanted)
+{
+	static char a[900], b[900];
+
+	snap_print(found, a, sizeof(a));
+	if (wanted)
+		snap_print(wanted, b, sizeof(b));
+	wrong("%s %s: %s%s%s", name_of(NAME_UNIT(u)), what, a, wanted ? "\n    instead of: " : "",
+	      wanted ? b : "");
+}
+
+/* A new commit was found. */
+static void adopt_commit(unsigned u, const struct snap *s, const char *generation, int candidate)
+{
+	struct unit *n = &ref.units[u];
+	struct snap view;
+
+	snap_of(u, &view);
+	n->old = *s;
+	n->committed = true;
+	n->may_go = !view.there;
+	snprintf(n->generation, GENERATION, "%s", generation);
+	unit_forget_candidates(u, (unsigned)candidate + 1);
+	counts.commits++;
+	if (!snap_same(&view, s))
+		return;
+	n->pending = n->claimed = false;
+	n->ended = ENDED_NO;
+	n->part = 0;
+}
+
+/* False: not as it may be; that is said if @say. */
+static bool look_back_once(unsigned u, bool say)
+{
+	struct unit *n = &ref.units[u];
+	char generation[GENERATION], why[300] = "";
+	struct snap s;
+	enum found found = look_unit(world.top, u, &s, generation, why, sizeof(why));
+	int candidate;
+
+	switch (found) {
+	case FOUND_NOTHING:
+		if (n->committed && !n->may_go && !n->back_unknown) {
+			if (say)
+				wrong("%s was committed, and is not on the backing",
+				      name_of(NAME_UNIT(u)));
+			return false;
+		}
+		n->committed = n->may_go = false;
+		return true;
+	case FOUND_PLAIN:
+		if (n->back_unknown)
+			return true;
+		if (say)
+			say_wrong(u, "is on the backing without a commit file", &s, NULL);
+		return false;
+	case FOUND_BROKEN:
+		if (n->back_unknown)
+			return true;
+		if (say)
+			wrong("%s is broken on the backing: %s", name_of(NAME_UNIT(u)), why);
+		return false;
+	case FOUND_UNIT:
+		break;
+	}
+	if (n->back_unknown)
+		return true;
+	if (n->committed && !strcmp(n->generation, generation)) {
+		if (snap_same(&s, &n->old))
+			return true;
+		if (say)
+			say_wrong(u, "on the backing is not what was committed", &s, &n->old);
+		return false;
+	}
+	candidate = unit_find_candidate(u, &s);
+	if (candidate < 0) {
+		struct snap view;
+
+		snap_of(u, &view);
+		if (say)
+			say_wrong(u, "was committed as it never was", &s, &view);
+		return false;
+	}
+	adopt_commit(u, &s, generation, candidate);
+	return true;
+}
+
+static void look_back(unsigned u)
+{
+	if (look_back_once(u, !racing) || !racing)
+		return;
+	world_settle(); /* it may have been replaced while it was read */
+	look_back_once(u, true);
+}
+
+/* --- what the mount shows --- */
+
+static void look_view(unsigned u)
+{
+	struct snap found, wanted;
+
+	if (is_wrong() || ref.units[u].view_unknown || !look_mount(name_of(NAME_UNIT(u)), &found))
+		return;
+	snap_of(u, &wanted);
+	if (!snap_same(&found, &wanted))
+		say_wrong(u, "in the mount shows", &found, &wanted);
+}
+
+enum {
+	MAY_BE_NOW = 1,
+	MAY_BE_OLD = 2,
+	MAY_BE_GONE = 4,
+	MAY_BE_EMPTY = 8,
+	MAY_BE_CANDIDATE = 16,
+	MAY_BE_ANY = 32
+};
+
+/* It shows one of these from now on. */
+static void adopt_view(unsigned u, unsigned may_be)
+{
+	const struct snap gone = {.there = false}, empty = {.there = true};
+	struct unit *n = &ref.units[u];
+	struct snap found, now;
+
+	if (is_wrong() || !look_mount(name_of(NAME_UNIT(u)), &found))
+		return;
+	counts.adopted++;
+	snap_of(u, &now);
+	if (may_be & MAY_BE_NOW && snap_same(&found, &now))
+		return;
+	if (!(may_be & MAY_BE_ANY) &&
+	    !(may_be & MAY_BE_OLD && n->committed && snap_same(&found, &n->old)) &&
+	    !(may_be & MAY_BE_GONE && snap_same(&found, &gone)) &&
+	    !(may_be & MAY_BE_EMPTY && snap_same(&found, &empty)) &&
+	    !(may_be & MAY_BE_CANDIDATE && unit_find_candidate(u, &found) >= 0))
+		say_wrong(u, "shows, which it was neither before nor after", &found, &now);
+	ref_put(name_of(NAME_UNIT(u)), &found);
+}
+
+/* What was changed since the last commit has failed, or may have. */
+static void fail_unit(unsigned u, unsigned may_be)
+{
+	struct unit *n = &ref.units[u];
+
+	look_back(u);
+	if (!n->pending)
+		return;
+	if (!n->committed || n->may_go)
+		may_be |= MAY_BE_GONE;
+	if (n->committed)
+		may_be |= MAY_BE_OLD;
+	if (racing)
+		may_be |= MAY_BE_CANDIDATE;
+	adopt_view(u, may_be);
+	if (may_be & MAY_BE_NOW || racing)
+		return;
+	n->pending = n->claimed = false;
+	n->ended = ENDED_NO;
+	n->part = 0;
+	unit_forget_candidates(u, n->nr_candidates);
+}
+
+/* --- who may --- */
+
+enum touch { MAY_CHANGE, IS_BUSY, TAKES_OVER };
+
+static enum touch touch(int u, unsigned who)
+{
+	const struct unit *n = u < 0 ? NULL : &ref.units[u];
+	bool own = false;
+	unsigned i;
+
+	if (!n || !n->pending || !(n->claimed || n->committed))
+		return MAY_CHANGE;
+	for (i = 0; i < ref.nr_procs; i++) {
+		if (!(n->part & BIT(i)))
+			continue;
+		if (ref.procs[i].job == ref.procs[who].job)
+			own = true;
+		else if (ref.procs[i].alive)
+			return IS_BUSY;
+	}
+	return own || n->job == ref.procs[who].job ? MAY_CHANGE : TAKES_OVER;
+}
+
+static void changed(int u, unsigned who, unsigned path, bool file)
+{
+	struct unit *n = u < 0 ? NULL : &ref.units[u];
+	unsigned name = path % NAMES_IN_UNIT;
+
+	if (!n)
+		return;
+	if (!n->pending) {
+		n->pending = true;
+		n->ended = ENDED_NO;
+		n->part = 0;
+		n->job = ref.procs[who].job;
+	}
+	n->part |= BIT(who);
+	ref.procs[who].saved = true;
+	if (!file || n->claimed)
+		return;
+	if (name >= IN_DATA0 && name <= IN_META)
+		n->claimed = true;
+	else if (!n->committed)
+		n->back_unknown = true; /* an ordinary directory, then */
+}
+
+/* --- calls --- */
+
+/*
+ * Judges what a call that is to change unit @u got. True: it has been done, so do it in the reference. The error that
+ * any filesystem gives is @wanted.
+ */
+static bool judge(const char *call, const char *path, int u, unsigned who, int wanted, int got)
+{
+	if (got == wanted)
+		return !got;
+	if (got && !wanted) {
+		if (got == -EIO && ref.procs[who].may_fail) {
+			ref.procs[who].may_fail = false;
+			counts.refused++;
+			return false;
+		}
+		if (got == -EBUSY && touch(u, who) == IS_BUSY) {
+			counts.refused++;
+			return false;
+		}
+		if (got == -EXDEV && !strcmp(call, "rename")) {
+			counts.refused++;
+			return false;
+		}
+	}
+	if (u >= 0 && ref.units[u].view_unknown)
+		return false;
+	wrong("%s %s: %s instead of %s", call, path, strerror(-got),
+	      wanted ? strerror(-wanted) : "success");
+	return false;
+}
+
+/* Before a call that will succeed: what another job left is no more. */
+static void take_over(int u, unsigned who)
+{
+	struct unit *n = u < 0 ? NULL : &ref.units[u];
+	struct snap empty = {.there = true};
+
+	if (!n || touch(u, who) != TAKES_OVER)
+		return;
+	if (racing || n->ended != ENDED_NO)
+		n->view_unknown = n->back_unknown = true;
+	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
+	n->pending = n->claimed = false;
+	n->part = 0;
+	unit_forget_candidates((unsigned)u, n->nr_candidates);
+	if (!n->committed || n->may_go) {
+		n->pending = true;
+		n->job = ref.procs[who].job;
+		n->ended = ENDED_NO;
+	}
+}
+
+static void play_open(const struct op *op, unsigned who)
+{
+	const char *path = name_of(op->path);
+	int u = unit_of(op->path), wanted = ref_expect_open(path), got;
+
+	if (!wanted && touch(u, who) == TAKES_OVER) {
+		take_over(u, who);
+		wanted = ref_expect_open(path);
+	}
+	got = call_open(ref.procs[who].pid, path, O_WRONLY | O_CREAT | (op->flag ? O_TRUNC : 0),
+			&opens[op->slot]);
+	if (!judge("open", path, u, who, wanted, got)) {
+		if (!got)
+			call_close(ref.procs[who].pid, &opens[op->slot]);
+		return;
+	}
+	if (u >= 0 && racing && op->flag && ref.units[u].ended == ENDED_YES)
+		ref.units[u].ended = ENDED_MAYBE;
+	ref_open(op->slot, who, path, op->flag);
+	changed(u, who, op->path, true);
+}
+
+static void play_in_open(const struct op *op)
+{
+	struct open_ref *o = &ref.opens[op->slot];
+	pid_t pid = ref.procs[o->who].pid;
+	int u = ref_unit_of_open(op->slot), got;
+	char data[DATA_MAX];
+
+	switch (op->kind) {
+	case OP_WRITE:
+		memset(data, op->byte, op->len);
+		got = call_write(pid, &opens[op->slot], data, op->len, op->off);
+		break;
+	case OP_CUT:
+		got = call_cut(pid, &opens[op->slot], op->off);
+		break;
+	case OP_FSYNC:
+		got = call_sync(pid, &opens[op->slot]);
+		break;
+	default:
+		got = call_close(pid, &opens[op->slot]);
+		break;
+	}
+	if (!o->lost && !(u >= 0 && ref.units[u].view_unknown) && got)
+		wrong("%s: %s",
+		      op->kind == OP_WRITE   ? "write"
+		      : op->kind == OP_CUT   ? "ftruncate"
+		      : op->kind == OP_FSYNC ? "fsync"
+					     : "close",
+		      strerror(-got));
+	if (op->kind == OP_WRITE && !got)
+		ref_write(op->slot, (char)op->byte, op->off, op->len);
+	if (op->kind == OP_CUT && !got)
+		ref_cut(o->file, op->off);
+	if (op->kind == OP_CLOSE)
+		ref_close(op->slot);
+}
+
+static void play_mkdir(const struct op *op, unsigned who)
+{
+	const char *path = name_of(op->path);
+	bool top = op->path % NAMES_IN_UNIT == IN_TOP;
+	int u = unit_of(op->path), wanted = ref_expect_mkdir(path);
+
+	if (!wanted && !top)
+		take_over(u, who), wanted = ref_expect_mkdir(path);
+	if (!judge("mkdir", path, top ? -1 : u, who, wanted, call_mkdir(ref.procs[who].pid, path)))
+		return;
+	ref_mkdir(path);
+	if (top && u >= 0) {
+		ref.units[u].pending = false;
+		ref.units[u].back_unknown = ref.units[u].view_unknown = false;
+	}
+	changed(u, who, op->path, false);
+}
+
+static bool remove_one(unsigned who, const char *path, int u, bool directory)
+{
+	struct unit *n = u < 0 ? NULL : &ref.units[u];
+	bool top = n && !strcmp(path, name_of(NAME_UNIT((unsigned)u)));
+	int wanted = directory ? ref_expect_rmdir(path) : ref_expect_unlink(path), got;
+
+	if (!wanted && !top && touch(u, who) == TAKES_OVER) {
+		take_over(u, who);
+		wanted = directory ? ref_expect_rmdir(path) : ref_expect_unlink(path);
+	}
+	got = directory ? call_rmdir(ref.procs[who].pid, path)
+			: call_unlink(ref.procs[who].pid, path);
+	if (!judge(directory ? "rmdir" : "unlink", path, u, who, wanted, got))
+		return false;
+	ref_remove(path);
+	if (!n)
+		return true;
+	if (!top) {
+		if (n->committed && !n->pending && ref.procs[who].person && !ref.procs[who].saved)
+			n->back_unknown = true; /* a person removes it, or a part of it */
+		else
+			changed(u, who, NAME_UNIT((unsigned)u), false);
+		return true;
+	}
+	n->pending = n->claimed = n->view_unknown = false;
+	n->part = 0;
+	n->ended = ENDED_NO;
+	if (n->back_unknown && ref.procs[who].person && !ref.procs[who].saved)
+		n->committed = n->back_unknown = false;
+	n->may_go = true;
+	return true;
+}
+
+static void play_rmtree(const struct op *op, unsigned who)
+{
+	int u = unit_of(op->path);
+	struct snap s;
+	unsigned i;
+
+	snap_of((unsigned)u, &s);
+	if (!s.there || (u >= 0 && ref.units[u].view_unknown))
+		return;
+	for (i = s.nr; i-- > 0;) {
+		char path[2 * PATH_LEN];
+
+		snprintf(path, sizeof(path), "%s/%s", name_of(op->path), s.entries[i].rel);
+		if (!remove_one(who, path, u, s.entries[i].directory) || is_wrong())
+			return;
+	}
+	remove_one(who, name_of(op->path), u, true);
+}
+
+static void play_cut_path(const struct op *op, unsigned who)
+{
+	const char *path = name_of(op->path);
+	int u = unit_of(op->path), wanted = ref_expect_cut(path);
+
+	if (!wanted && touch(u, who) == TAKES_OVER) {
+		take_over(u, who);
+		wanted = ref_expect_cut(path);
+	}
+	if (!judge("truncate", path, u, who, wanted,
+		   call_cut_path(ref.procs[who].pid, path, op->off)))
+		return;
+	if (u >= 0 && racing && ref.units[u].ended == ENDED_YES)
+		ref.units[u].ended = ENDED_MAYBE;
+	ref_cut(ref_file(path), op->off);
+	changed(u, who, op->path, true);
+}
+
+static void move_unit(unsigned from, unsigned to)
+{
+	struct unit was = ref.units[to];
+	struct unit *n = &ref.units[to];
+
+	*n = ref.units[from];
+	ref.units[from] = (struct unit){.candidates = was.candidates, .room = was.room};
+	if (was.committed)
+		n->back_unknown = true; /* what was removed there may still be there */
+}
+
+static void play_rename(const struct op *op, unsigned who)
+{
+	const char *from = name_of(op->path), *to = name_of(op->to);
+	int u = unit_of(op->path), v = unit_of(op->to), wanted = ref_expect_rename(from, to);
+	bool top = u >= 0 && op->path == NAME_UNIT((unsigned)u);
+
+	if (top != (v >= 0 && op->to == NAME_UNIT((unsigned)v)))
+		return;
+	if (!wanted && !top && touch(v, who) == TAKES_OVER) {
+		take_over(v, who);
+		wanted = ref_expect_rename(from, to);
+	}
+	if (!judge("rename", from, v, who, wanted, call_rename(ref.procs[who].pid, from, to)) ||
+	    !strcmp(from, to))
+		return;
+	ref_rename(from, to);
+	if (top) {
+		move_unit((unsigned)u, (unsigned)v);
+		return;
+	}
+	changed(u, who, op->path, true);
+	changed(v, who, op->to, true);
+	if (v >= 0 && op->to % NAMES_IN_UNIT == IN_META)
+		ref.units[v].ended = ENDED_YES;
+}
+
+static void play_commit(const struct op *op)
+{
+	int u = unit_of(op->path), got = call_commit(name_of(op->path));
+
+	if (!got && ref.units[u].ended == ENDED_NO)
+		ref.units[u].ended = ENDED_MAYBE;
+}
+
+/* --- processes --- */
+
+static void play_start(const struct op *op)
+{
+	struct process_ref *p = &ref.procs[ref.nr_procs];
+
+	if (ref.nr_procs == PROCS_MAX)
+		return;
+	*p = (struct process_ref){.alive = true,
+				  .person = !op->job,
+				  .job = op->job ? op->job : 1000 + ref.nr_procs,
+				  .world = op->world,
+				  .pid = people_start(op->job, 0, op->rank, op->world)};
+	ref.at[op->who] = (int)ref.nr_procs++;
+}
+
+/* Also of what it has open. */
+static void play_end(unsigned who, bool well)
+{
+	struct process_ref *p = &ref.procs[who];
+	bool whole[NR_UNITS];
+	unsigned u, i;
+
+	for (u = 0; u < NR_UNITS; u++)
+		whole[u] = !ref_has_open(u);
+	people_ending(p->pid, well);
+	for (i = 0; i < NR_OPENS; i++) {
+		if (!ref.opens[i].used || ref.opens[i].who != who)
+			continue;
+		call_close(p->pid, &opens[i]);
+		ref_close(i);
+	}
+	p->alive = false;
+	people_ended(p->pid);
+	if (well)
+		return;
+	counts.kills++;
+	for (u = 0; u < NR_UNITS; u++) {
+		struct unit *n = &ref.units[u];
+
+		if (!n->pending || !(n->part & BIT(who)))
+			continue;
+		for (i = 0; i < ref.nr_procs; i++)
+			if (i != who && ref.procs[i].job == n->job)
+				ref.procs[i].may_fail = true;
+		if (whole[u] && n->ended == ENDED_YES && !racing)
+			continue; /* its end was seen */
+		fail_unit(u, whole[u] && n->ended != ENDED_NO ? MAY_BE_NOW
+			     : n->claimed		      ? 0
+							      : MAY_BE_NOW);
+	}
+}
+
+/* --- mounts --- */
+
+static void back_to_view(unsigned u)
+{
+	struct unit *n = &ref.units[u];
+	char generation[GENERATION], why[300] = "";
+	struct snap s;
+
+	look_back(u);
+	look_unit(world.top, u, &s, generation, why, sizeof(why));
+	ref_put(name_of(NAME_UNIT(u)), &s);
+	n->pending = n->claimed = n->view_unknown = n->may_go = false;
+	n->part = 0;
+	n->ended = ENDED_NO;
+	unit_forget_candidates(u, n->nr_candidates);
+}
+
+static void forget_file(const char *path)
+{
+	char data[DATA_MAX];
+	ssize_t n = look_file(world.top, path, data);
+
+	if (ref_is_there(path))
+		ref_remove(path);
+	if (n >= 0)
+		ref_set(path, data, (unsigned)n);
+}
+
+static void play_mount(bool crash)
+{
+	unsigned u, i;
+	bool must[NR_UNITS];
+
+	for (i = 0; i < NR_OPENS; i++)
+		if (ref.opens[i].used && !crash)
+			return; /* busy */
+	for (u = 0; u < NR_UNITS; u++)
+		must[u] = !crash && ref.units[u].pending && ref.units[u].ended == ENDED_YES &&
+			  !ref.units[u].view_unknown && !ref.units[u].back_unknown;
+	if (crash) {
+		engine_stop(&world.m.en);
+		for (i = 0; i < NR_OPENS; i++) {
+			int ignored;
+
+			if (!ref.opens[i].used)
+				continue;
+			if (opens[i].file.h->generation)
+				generation_released(opens[i].file.h->generation);
+			handle_put(world.m.fs.tree, opens[i].file.h, &ignored);
+			opens[i].used = false;
+			ref_close(i);
+		}
+		world_drop();
+	} else {
+		world_unmount();
+	}
+	world_mount();
+	for (u = 0; !is_wrong() && u < NR_UNITS; u++) {
+		look_back(u);
+		if (must[u] && ref.units[u].pending)
+			wrong("%s: its end was seen, and umount did not commit it",
+			      name_of(NAME_UNIT(u)));
+		back_to_view(u);
+	}
+	for (i = 0; i < ref.nr_procs; i++)
+		ref.procs[i].may_fail = false;
+	if (!crash)
+		return;
+	forget_file(name_of(NAME_SINGLE));
+	forget_file(name_of(NAME_SINGLE_TEMP));
+}
+
+/* --- all of it --- */
+
+static bool play_op(const struct op *op)
+{
+	int who = ref.at[op->who];
+	bool alive = who >= 0 && ref.procs[who].alive;
+
+	switch ((enum op_kind)op->kind) {
+	case OP_START:
+		if (alive)
+			play_end((unsigned)who, true);
+		play_start(op);
+		return true;
+	case OP_WRITE:
+	case OP_CUT:
+	case OP_FSYNC:
+	case OP_CLOSE:
+		if (!ref.opens[op->slot].used)
+			return false;
+		play_in_open(op);
+		return true;
+	case OP_COMMIT:
+		play_commit(op);
+		return true;
+	case OP_PASS:
+		world_pass();
+		return true;
+	case OP_SETTLE:
+		world_settle();
+		return true;
+	case OP_REMOUNT:
+	case OP_CRASH:
+		play_mount(op->kind == OP_CRASH);
+		return true;
+	default:
+		break;
+	}
+	if (!alive)
+		return false;
+	switch ((enum op_kind)op->kind) {
+	case OP_EXIT:
+	case OP_KILL:
+		play_end((unsigned)who, op->kind == OP_EXIT);
+		return true;
+	case OP_OPEN:
+		if (ref.opens[op->slot].used)
+			return false;
+		play_open(op, (unsigned)who);
+		return true;
+	case OP_MKDIR:
+		play_mkdir(op, (unsigned)who);
+		return true;
+	case OP_RENAME:
+		play_rename(op, (unsigned)who);
+		return true;
+	case OP_UNLINK:
+		remove_one((unsigned)who, name_of(op->path), unit_of(op->path), false);
+		return true;
+	case OP_RMDIR:
+		remove_one((unsigned)who, name_of(op->path), unit_of(op->path), true);
+		return true;
+	case OP_RMTREE:
+		play_rmtree(op, (unsigned)who);
+		return true;
+	case OP_CUT_PATH:
+		play_cut_path(op, (unsigned)who);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void note_candidates(void)
+{
+	struct snap s;
+	unsigned u;
+
+	for (u = 0; u < NR_UNITS; u++) {
+		if (!ref.units[u].pending || ref_has_open(u))
+			continue;
+		snap_of(u, &s);
+		if (s.there && s.nr)
+			unit_candidate(u, &s);
+	}
+}
+
+static bool is_in(unsigned u, const struct op *op)
+{
+	if (op->kind == OP_START ||
+	    (op->kind >= OP_WRITE && op->kind <= OP_CLOSE && op->kind != OP_CUT_PATH))
+		return op->kind == OP_CLOSE;
+	if (op->kind >= OP_MKDIR && op->kind <= OP_COMMIT)
+		return unit_of(op->path) == (int)u ||
+		       (op->kind == OP_RENAME && unit_of(op->to) == (int)u);
+	return true;
+}
+
+static void look_file_of(const char *path, bool directory, const char *data, unsigned len)
+{
+	char found[DATA_MAX + 1];
+	ssize_t n;
+
+	if (directory)
+		return;
+	n = call_read(path, found, sizeof(found));
+	if (n != (ssize_t)len || memcmp(found, data, len))
+		wrong("%s in the mount has %zd bytes instead of %u", path, n, len);
+}
+
+static void look_all(void)
+{
+	unsigned u;
+
+	for (u = 0; !is_wrong() && u < NR_UNITS; u++) {
+		look_back(u);
+		look_view(u);
+	}
+	if (!is_wrong())
+		ref_each(look_file_of);
+}
+
+/* All jobs end well; what has all that its rule asks for is committed then. */
+static void finish(void)
+{
+	unsigned i, u;
+
+	for (i = 0; i < NR_OPENS; i++)
+		if (ref.opens[i].used)
+			play_in_open(&(struct op){.kind = OP_CLOSE, .slot = (uint8_t)i});
+	note_candidates();
+	for (i = 0; i < ref.nr_procs; i++)
+		if (ref.procs[i].alive)
+			play_end(i, true);
+	note_candidates();
+	world_pass();
+	look_all();
+	for (u = 0; !is_wrong() && u < NR_UNITS; u++) {
+		struct unit *n = &ref.units[u];
+
+		if (n->pending && n->ended == ENDED_YES && !n->back_unknown && !n->view_unknown)
+			wrong("%s: its end was seen, and it is not committed",
+			      name_of(NAME_UNIT(u)));
+	}
+	if (!is_wrong())
+		play_mount(false);
+	if (!is_wrong())
+		look_all();
+}
+
+bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
+{
+	unsigned i, u;
+
+	*model_wrong = '\0';
+	racing = s->racing;
+	show = o->show;
+	people_reset();
+	ref_begin();
+	world_begin(false);
+	for (i = 0; !is_wrong() && i < s->nr; i++) {
+		const struct op *op = &s->ops[i];
+
+		if (show) {
+			char text[200];
+
+			op_describe(op, text, sizeof(text));
+			fprintf(stderr, "%3u %s\n", i, text);
+		}
+		if (!play_op(op)) {
+			counts.skipped++;
+			continue;
+		}
+		counts.ops++;
+		note_candidates();
+		if (!racing)
+			world_settle();
+		for (u = 0; !is_wrong() && u < NR_UNITS; u++) {
+			if (!is_in(u, op))
+				continue;
+			look_back(u);
+			look_view(u);
+		}
+	}
+	*at = i;
+	if (!is_wrong())
+		finish();
+	world_end();
+	ref_end();
+	return !is_wrong();
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/model/world.h"
+
+#include <ftw.h>
+
+#include "engine/unit/internal.h"
+#include "engine/unit/pointer.h"
+#include "tests/model/model.h"
+#include "tests/model/people.h"
+
+#define OPTIONS "chunk_size=64K,host_cache_size=512K,quiet_s=3600,flush_depth=2"
+#define DRAIN_S 30
+
+struct world world;
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+void world_begin(bool record)
+{
+	memset(&world, 0, sizeof(world));
+	scratch_dir(world.path);
+	world.top = open(world.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	mnt_open(&world.m, world.path, OPTIONS);
+	if (mkdirat(world.top, "run", 0755))
+		abort();
+	if (record)
+		world.record = record_start(&world.m.en.backing);
+	mnt_start(&world.m);
+}
+
+void world_mount(void)
+{
+	mnt_open(&world.m, world.path, OPTIONS);
+	if (world.record)
+		record_attach(world.record, &world.m.en.backing);
+	mnt_start(&world.m);
+}
+
+void world_drop(void)
+{
+	mnt_close(&world.m);
+	memset(&world.m, 0, sizeof(world.m));
+	if (people_held())
+		wrong("the mount has kept %u references to processes", people_held());
+}
+
+void world_unmount(void)
+{
+	int err;
+
+	engine_no_more_calls(&world.m.en, "/mnt");
+	err = mnt_drain(&world.m, DRAIN_S);
+	if (err && err != -EIO)
+		wrong("umount: %s", strerror(-err));
+	world_drop();
+}
+
+void world_end(void)
+{
+	if (world.m.en.units)
+		world_drop();
+	if (world.record) {
+		record_stop(world.record);
+		record_free(world.record);
+	}
+	close(world.top);
+	nftw(world.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Lock held. */
+static bool is_busy(struct units *us)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		checkpoint_look_for_end(cp);
+		if (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING)
+			return true;
+	}
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		g->hurried = true;
+		if (g->state == GENERATION_PUBLISHING ||
+		    (g->state == GENERATION_SEALED &&
+		     !(g->pointer && pointer_judge(g) == POINTER_WAIT)))
+			return true;
+	}
+	return false;
+}
+
+/* @pass: of everything that waits for silence it is said that there was enough. */
+static void settle(bool pass)
+{
+	struct units *us = world.m.en.units;
+	uint64_t until = clock_mono_ns() + DRAIN_S * NSEC_PER_SEC, quiet;
+	bool busy = true;
+	LOCK_SCOPE(&us->lock);
+
+	quiet = us->quiet_ns;
+	if (pass)
+		us->quiet_ns = 0;
+	while (busy && clock_mono_ns() < until) {
+		pthread_cond_broadcast(&us->work);
+		pthread_cond_broadcast(&us->commits);
+		pthread_cond_broadcast(&us->trashed);
+		busy = is_busy(us);
+		if (busy)
+			units_wait(us);
+	}
+	us->quiet_ns = quiet;
+	if (busy)
+		wrong("there is no end of what is being committed");
+}
+
+void world_settle(void)
+{
+	settle(false);
+}
+
+void world_pass(void)
+{
+	settle(true);
+}
