@@ -176,8 +176,9 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		if (r->whole && !r->replaced && same_inode(&r->dir_id, dir) &&
-		    !strcmp(r->name, name))
+		if (r->replaced)
+			continue; /* what it has hidden is gone, and its name another's */
+		if (r->whole && same_inode(&r->dir_id, dir) && !strcmp(r->name, name))
 			return true;
 		for (i = 0; i < r->nr_hidden; i++)
 			if (same_inode(&r->hidden[i].dir, dir) && !strcmp(r->hidden[i].name, name))

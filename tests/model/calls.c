@@ -231,7 +231,7 @@ static int rename_once(pid_t pid, const char *from, const char *to)
 	err = look_up(&a, &type);
 	if (!err && !look_up(&b, &to_type) && S_ISDIR(type) != S_ISDIR(to_type))
 		err = S_ISDIR(type) ? -ENOTDIR : -EISDIR;
-	if (!err) {
+	if (!err && strcmp(from, to)) {
 		struct save_name x = name_at(&a), y = name_at(&b);
 
 		err = save_rename(&world.m.fs, &c, &x, &y, 0);

@@ -112,6 +112,7 @@ static inline bool is_wrong(void)
 struct play_options {
 	unsigned crash_every; /* one in so many sequences is cut off, too; 0: none */
 	bool show;
+	bool known; /* also what is known to fail */
 };
 
 struct play_counts {

@@ -15,7 +15,7 @@
 struct play_counts counts;
 char model_wrong[2000];
 
-static bool racing, show;
+static bool racing, show, known;
 static struct opened opens[NR_OPENS];
 
 void wrong(const char *format, ...)
@@ -63,7 +63,7 @@ static void adopt_commit(unsigned u, const struct snap *s, const char *generatio
 	counts.commits++;
 	if (!snap_same(&view, s))
 		return;
-	n->pending = n->claimed = false;
+	n->pending = n->claimed = n->partial = false;
 	n->ended = ENDED_NO;
 	n->part = 0;
 }
@@ -112,7 +112,8 @@ static bool look_back_once(unsigned u, bool say)
 		return false;
 	}
 	candidate = unit_find_candidate(u, &s);
-	if (candidate < 0) {
+	/* A call that was refused may have begun a change all the same: then it is committed anew, unchanged. */
+	if (candidate < 0 && !(n->committed && snap_same(&s, &n->old))) {
 		struct snap view;
 
 		snap_of(u, &view);
@@ -188,11 +189,15 @@ static void fail_unit(unsigned u, unsigned may_be)
 		may_be |= MAY_BE_GONE;
 	if (n->committed)
 		may_be |= MAY_BE_OLD;
-	if (racing)
+	if (racing || n->partial)
 		may_be |= MAY_BE_CANDIDATE;
 	adopt_view(u, may_be);
 	if (may_be & MAY_BE_NOW || racing)
 		return;
+	if (n->partial) {
+		n->part = 0;
+		return;
+	}
 	n->pending = n->claimed = false;
 	n->ended = ENDED_NO;
 	n->part = 0;
@@ -239,13 +244,31 @@ static void changed(int u, unsigned who, unsigned path, bool file)
 	ref.procs[who].saved = true;
 	if (!file || n->claimed)
 		return;
-	if (name >= IN_DATA0 && name <= IN_META)
+	if (name >= IN_DATA0 && name <= IN_META) {
 		n->claimed = true;
-	else if (!n->committed)
+		if (n->job != ref.procs[who].job && !n->committed) {
+			n->job = ref.procs[who].job; /* whose file shows it to be a unit has it */
+			n->part = BIT(who);
+		}
+	}
+	if (!n->claimed && !n->committed)
 		n->back_unknown = true; /* an ordinary directory, then */
 }
 
 /* --- calls --- */
+
+/* A call that is refused may have begun a change all the same: one in which nothing is changed. */
+static void refused_change(int u, unsigned who)
+{
+	struct unit *n = u < 0 ? NULL : &ref.units[u];
+
+	if (!n || !n->committed || n->pending)
+		return;
+	n->pending = true;
+	n->ended = ENDED_NO;
+	n->job = ref.procs[who].job;
+	n->part = 0;
+}
 
 /*
  * Judges what a call that is to change unit @u got. True: it has been done, so do it in the reference. The error that
@@ -255,14 +278,15 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 {
 	if (got == wanted)
 		return !got;
+	if (got == -EBUSY && touch(u, who) == IS_BUSY) {
+		counts.refused++;
+		return false;
+	}
 	if (got && !wanted) {
 		if (got == -EIO && ref.procs[who].may_fail) {
 			ref.procs[who].may_fail = false;
 			counts.refused++;
-			return false;
-		}
-		if (got == -EBUSY && touch(u, who) == IS_BUSY) {
-			counts.refused++;
+			refused_change(u, who);
 			return false;
 		}
 		if (got == -EXDEV && !strcmp(call, "rename")) {
@@ -277,14 +301,14 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 	return false;
 }
 
-/* Before a call that will succeed: what another job left is no more. */
-static void take_over(int u, unsigned who)
+/* A call that any filesystem would grant got @got. What another job has left is no more, then: if that was so, true. */
+static bool take_over(int u, unsigned who, int got)
 {
 	struct unit *n = u < 0 ? NULL : &ref.units[u];
 	struct snap empty = {.there = true};
 
-	if (!n || touch(u, who) != TAKES_OVER)
-		return;
+	if (!n || (got == -EIO && ref.procs[who].may_fail) || touch(u, who) != TAKES_OVER)
+		return false;
 	if (racing || n->ended != ENDED_NO)
 		n->view_unknown = n->back_unknown = true;
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
@@ -296,6 +320,7 @@ static void take_over(int u, unsigned who)
 		n->job = ref.procs[who].job;
 		n->ended = ENDED_NO;
 	}
+	return true;
 }
 
 static void play_open(const struct op *op, unsigned who)
@@ -303,12 +328,10 @@ static void play_open(const struct op *op, unsigned who)
 	const char *path = name_of(op->path);
 	int u = unit_of(op->path), wanted = ref_expect_open(path), got;
 
-	if (!wanted && touch(u, who) == TAKES_OVER) {
-		take_over(u, who);
-		wanted = ref_expect_open(path);
-	}
 	got = call_open(ref.procs[who].pid, path, O_WRONLY | O_CREAT | (op->flag ? O_TRUNC : 0),
 			&opens[op->slot]);
+	if (!wanted && take_over(u, who, got))
+		wanted = ref_expect_open(path);
 	if (!judge("open", path, u, who, wanted, got)) {
 		if (!got)
 			call_close(ref.procs[who].pid, &opens[op->slot]);
@@ -362,10 +385,11 @@ static void play_mkdir(const struct op *op, unsigned who)
 	const char *path = name_of(op->path);
 	bool top = op->path % NAMES_IN_UNIT == IN_TOP;
 	int u = unit_of(op->path), wanted = ref_expect_mkdir(path);
+	int got = call_mkdir(ref.procs[who].pid, path);
 
-	if (!wanted && !top)
-		take_over(u, who), wanted = ref_expect_mkdir(path);
-	if (!judge("mkdir", path, top ? -1 : u, who, wanted, call_mkdir(ref.procs[who].pid, path)))
+	if (!wanted && !top && take_over(u, who, got))
+		wanted = ref_expect_mkdir(path);
+	if (!judge("mkdir", path, top ? -1 : u, who, wanted, got))
 		return;
 	ref_mkdir(path);
 	if (top && u >= 0) {
@@ -381,12 +405,10 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	bool top = n && !strcmp(path, name_of(NAME_UNIT((unsigned)u)));
 	int wanted = directory ? ref_expect_rmdir(path) : ref_expect_unlink(path), got;
 
-	if (!wanted && !top && touch(u, who) == TAKES_OVER) {
-		take_over(u, who);
-		wanted = directory ? ref_expect_rmdir(path) : ref_expect_unlink(path);
-	}
 	got = directory ? call_rmdir(ref.procs[who].pid, path)
 			: call_unlink(ref.procs[who].pid, path);
+	if (!wanted && !top && take_over(u, who, got))
+		wanted = directory ? ref_expect_rmdir(path) : ref_expect_unlink(path);
 	if (!judge(directory ? "rmdir" : "unlink", path, u, who, wanted, got))
 		return false;
 	ref_remove(path);
@@ -395,11 +417,13 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	if (!top) {
 		if (n->committed && !n->pending && ref.procs[who].person && !ref.procs[who].saved)
 			n->back_unknown = true; /* a person removes it, or a part of it */
-		else
+		else {
+			n->partial = n->partial || (n->committed && !n->pending);
 			changed(u, who, NAME_UNIT((unsigned)u), false);
+		}
 		return true;
 	}
-	n->pending = n->claimed = n->view_unknown = false;
+	n->pending = n->claimed = n->view_unknown = n->partial = false;
 	n->part = 0;
 	n->ended = ENDED_NO;
 	if (n->back_unknown && ref.procs[who].person && !ref.procs[who].saved)
@@ -431,13 +455,11 @@ static void play_cut_path(const struct op *op, unsigned who)
 {
 	const char *path = name_of(op->path);
 	int u = unit_of(op->path), wanted = ref_expect_cut(path);
+	int got = call_cut_path(ref.procs[who].pid, path, op->off);
 
-	if (!wanted && touch(u, who) == TAKES_OVER) {
-		take_over(u, who);
+	if (!wanted && take_over(u, who, got))
 		wanted = ref_expect_cut(path);
-	}
-	if (!judge("truncate", path, u, who, wanted,
-		   call_cut_path(ref.procs[who].pid, path, op->off)))
+	if (!judge("truncate", path, u, who, wanted, got))
 		return;
 	if (u >= 0 && racing && ref.units[u].ended == ENDED_YES)
 		ref.units[u].ended = ENDED_MAYBE;
@@ -445,31 +467,40 @@ static void play_cut_path(const struct op *op, unsigned who)
 	changed(u, who, op->path, true);
 }
 
+/* What is committed goes along, but what was removed before stays where it was until the next commit. */
 static void move_unit(unsigned from, unsigned to)
 {
-	struct unit was = ref.units[to];
-	struct unit *n = &ref.units[to];
+	struct unit *a = &ref.units[from], *b = &ref.units[to], was = *b;
 
-	*n = ref.units[from];
-	ref.units[from] = (struct unit){.candidates = was.candidates, .room = was.room};
-	if (was.committed)
-		n->back_unknown = true; /* what was removed there may still be there */
+	*b = *a;
+	*a = (struct unit){.candidates = was.candidates, .room = was.room};
+	if (b->may_go) {
+		a->committed = a->may_go = true;
+		a->old = b->old;
+		memcpy(a->generation, b->generation, GENERATION);
+		b->committed = b->may_go = false;
+	}
+	if (!was.committed)
+		return;
+	if (b->committed)
+		b->back_unknown = true; /* two that may be there */
+	b->committed = b->may_go = true;
+	b->old = was.old;
+	memcpy(b->generation, was.generation, GENERATION);
 }
 
 static void play_rename(const struct op *op, unsigned who)
 {
 	const char *from = name_of(op->path), *to = name_of(op->to);
-	int u = unit_of(op->path), v = unit_of(op->to), wanted = ref_expect_rename(from, to);
+	int u = unit_of(op->path), v = unit_of(op->to), wanted = ref_expect_rename(from, to), got;
 	bool top = u >= 0 && op->path == NAME_UNIT((unsigned)u);
 
 	if (top != (v >= 0 && op->to == NAME_UNIT((unsigned)v)))
 		return;
-	if (!wanted && !top && touch(v, who) == TAKES_OVER) {
-		take_over(v, who);
+	got = call_rename(ref.procs[who].pid, from, to);
+	if (!wanted && !top && take_over(v, who, got))
 		wanted = ref_expect_rename(from, to);
-	}
-	if (!judge("rename", from, v, who, wanted, call_rename(ref.procs[who].pid, from, to)) ||
-	    !strcmp(from, to))
+	if (!judge("rename", from, v, who, wanted, got) || !strcmp(from, to))
 		return;
 	ref_rename(from, to);
 	if (top) {
@@ -492,6 +523,23 @@ static void play_commit(const struct op *op)
 
 /* --- processes --- */
 
+/* It shows whatever it was before, or is not there: a save of it may have failed. */
+static void adopt_file(const char *path)
+{
+	char data[DATA_MAX + 1];
+	ssize_t n = call_read(path, data, sizeof(data));
+	int file = ref_file(path);
+	unsigned i;
+
+	for (i = 0; file >= 0 && i < NR_OPENS; i++)
+		if (ref.opens[i].used && ref.opens[i].file == file)
+			ref.opens[i].lost = true;
+	if (file >= 0)
+		ref_remove(path);
+	if (n >= 0)
+		ref_set(path, data, (unsigned)n);
+}
+
 static void play_start(const struct op *op)
 {
 	struct process_ref *p = &ref.procs[ref.nr_procs];
@@ -510,7 +558,7 @@ static void play_start(const struct op *op)
 static void play_end(unsigned who, bool well)
 {
 	struct process_ref *p = &ref.procs[who];
-	bool whole[NR_UNITS];
+	bool whole[NR_UNITS], single = false;
 	unsigned u, i;
 
 	for (u = 0; u < NR_UNITS; u++)
@@ -519,6 +567,8 @@ static void play_end(unsigned who, bool well)
 	for (i = 0; i < NR_OPENS; i++) {
 		if (!ref.opens[i].used || ref.opens[i].who != who)
 			continue;
+		single = single || ref.opens[i].file == ref_file(name_of(NAME_SINGLE)) ||
+			 ref.opens[i].file == ref_file(name_of(NAME_SINGLE_TEMP));
 		call_close(p->pid, &opens[i]);
 		ref_close(i);
 	}
@@ -527,6 +577,10 @@ static void play_end(unsigned who, bool well)
 	if (well)
 		return;
 	counts.kills++;
+	if (single) {
+		adopt_file(name_of(NAME_SINGLE));
+		adopt_file(name_of(NAME_SINGLE_TEMP));
+	}
 	for (u = 0; u < NR_UNITS; u++) {
 		struct unit *n = &ref.units[u];
 
@@ -554,21 +608,10 @@ static void back_to_view(unsigned u)
 	look_back(u);
 	look_unit(world.top, u, &s, generation, why, sizeof(why));
 	ref_put(name_of(NAME_UNIT(u)), &s);
-	n->pending = n->claimed = n->view_unknown = n->may_go = false;
+	n->pending = n->claimed = n->view_unknown = n->may_go = n->partial = false;
 	n->part = 0;
 	n->ended = ENDED_NO;
 	unit_forget_candidates(u, n->nr_candidates);
-}
-
-static void forget_file(const char *path)
-{
-	char data[DATA_MAX];
-	ssize_t n = look_file(world.top, path, data);
-
-	if (ref_is_there(path))
-		ref_remove(path);
-	if (n >= 0)
-		ref_set(path, data, (unsigned)n);
 }
 
 static void play_mount(bool crash)
@@ -611,17 +654,57 @@ static void play_mount(bool crash)
 		ref.procs[i].may_fail = false;
 	if (!crash)
 		return;
-	forget_file(name_of(NAME_SINGLE));
-	forget_file(name_of(NAME_SINGLE_TEMP));
+	adopt_file(name_of(NAME_SINGLE));
+	adopt_file(name_of(NAME_SINGLE_TEMP));
 }
 
 /* --- all of it --- */
+
+/* A process that closes one of two descriptors has closed the file, as far as can be seen. */
+static bool has_it_open(unsigned who, unsigned path)
+{
+	int file = ref_file(name_of(path));
+	unsigned i;
+
+	for (i = 0; i < NR_OPENS; i++)
+		if (ref.opens[i].used && ref.opens[i].who == who && ref.opens[i].file == file)
+			return true;
+	return false;
+}
+
+/* What is known to fail, and is left out until it does not any more. */
+static bool is_known(const struct op *op, int who)
+{
+	int u = unit_of(op->path);
+	const struct unit *n = u < 0 ? NULL : &ref.units[u];
+
+	if (!n || who < 0 || op->kind < OP_MKDIR || op->kind > OP_COMMIT)
+		return false;
+	/* A rename inside a committed unit is done in its place. */
+	if (op->kind == OP_RENAME && op->path != NAME_UNIT((unsigned)u) && n->committed &&
+	    !n->pending)
+		return true;
+	/* A committed unit does not get the name of one that was removed. */
+	if (op->kind == OP_RENAME && op->path == NAME_UNIT((unsigned)u) && unit_of(op->to) >= 0 &&
+	    ref.units[unit_of(op->to)].committed)
+		return true;
+	/* Two ESTALEs. */
+	if (touch(u, (unsigned)who) == TAKES_OVER && n->committed)
+		return true;
+	/* What is being removed is committed. */
+	if ((op->kind == OP_UNLINK || op->kind == OP_RMTREE) && n->pending &&
+	    n->ended != ENDED_NO && ref_has_open((unsigned)u))
+		return true;
+	return false;
+}
 
 static bool play_op(const struct op *op)
 {
 	int who = ref.at[op->who];
 	bool alive = who >= 0 && ref.procs[who].alive;
 
+	if (!known && is_known(op, alive ? who : -1))
+		return false;
 	switch ((enum op_kind)op->kind) {
 	case OP_START:
 		if (alive)
@@ -660,7 +743,7 @@ static bool play_op(const struct op *op)
 		play_end((unsigned)who, op->kind == OP_EXIT);
 		return true;
 	case OP_OPEN:
-		if (ref.opens[op->slot].used)
+		if (ref.opens[op->slot].used || has_it_open((unsigned)who, op->path))
 			return false;
 		play_open(op, (unsigned)who);
 		return true;
@@ -771,6 +854,7 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 	*model_wrong = '\0';
 	racing = s->racing;
 	show = o->show;
+	known = o->known;
 	people_reset();
 	ref_begin();
 	world_begin(false);
