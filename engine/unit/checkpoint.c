@@ -990,7 +990,8 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 	else if (is_follow_up(cp))
 		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
 	else if (!cp->rule)
-		snprintf(buf, size, "no file is in it yet");
+		snprintf(buf, size,
+			 "a file whose name tells what it is");
 	else if (rule_is_temp(cp->rule, cp->target.name))
 		snprintf(buf, size, "the rename to its final name");
 	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)
@@ -1252,7 +1253,8 @@ static bool checkpoint_forget(struct checkpoint *cp)
 	struct units *us = cp->units;
 	{
 		LOCK_SCOPE(&us->lock);
-		if (cp->state != GENERATION_OPEN || cp->rule || cp->inherits || cp->nr_changing)
+		if (cp->state != GENERATION_OPEN || cp->rule || cp->inherits || cp->nr_changing ||
+		    cp->nr_filed || has_file(cp, false))
 			return false;
 		checkpoint_end(cp, GENERATION_DROPPED);
 	}
