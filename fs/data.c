@@ -201,7 +201,7 @@ static int begin_change(struct fs *fs, struct handle *h, uint64_t key, struct ch
 	if (err != -EEXIST)
 		return err;
 	*c = (struct change){.published = true};
-	err = g->checkpoint ? checkpoint_enter(g->checkpoint, NULL) : -EEXIST;
+	err = g->checkpoint ? checkpoint_enter_open(g->checkpoint) : -EEXIST;
 	if (!err)
 		c->checkpoint = g->checkpoint;
 	else if (err != -EEXIST)
@@ -385,13 +385,20 @@ int data_begin(struct fs *fs, struct node *n, struct data_span *s)
 	return err;
 }
 
-/* A file of a checkpoint that nobody writes through the cache right now. */
-static int enter_checkpoint(struct fs *fs, struct node *n, struct data_span *s)
+/* A file of a checkpoint that nobody writes through the cache right now; @h, or NULL, is open to write it. */
+static int enter_checkpoint(struct fs *fs, struct node *n, struct handle *h, struct data_span *s)
 {
 	char rel[PATH_MAX];
-	struct checkpoint *cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
-	int err = cp ? checkpoint_enter(cp, NULL) : -EEXIST;
+	struct checkpoint *cp = h && h->generation ? h->generation->checkpoint : NULL;
+	int err;
 
+	if (cp) {
+		checkpoint_get(cp);
+		err = checkpoint_enter_open(cp);
+	} else {
+		cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
+		err = cp ? checkpoint_enter(cp, NULL) : -EEXIST;
+	}
 	if (!err) {
 		s->checkpoint = cp;
 		return 0;
@@ -419,7 +426,7 @@ int data_begin_change(struct fs *fs, struct node *n, struct handle *h, int fd, s
 	if (err == -EEXIST)
 		err = 0;
 	if (!err && !s->generation)
-		err = enter_checkpoint(fs, n, s);
+		err = enter_checkpoint(fs, n, h, s);
 	if (!err && !s->generation)
 		save_unvouched(fs, fd);
 	if (!err && s->content)

@@ -130,16 +130,17 @@ static int set_backing_size(struct backing *b, const struct caller *c, int fd,
 	return err;
 }
 
-static int set_size(struct fs *fs, const struct caller *c, struct node *n, int fd,
-		    const struct handle *h, off_t size)
+static int set_size(struct fs *fs, const struct caller *c, struct node *n, int fd, struct handle *h,
+		    off_t size)
 {
 	struct backing *b = &fs->engine->backing;
+	bool writable = h && (h->flags & O_ACCMODE) != O_RDONLY;
 	struct data_span span;
 	int err = data_truncate(fs, n, (uint64_t)size);
 
 	if (err != -ENOTSUP)
 		return err;
-	err = data_begin_change(fs, n, NULL, fd, &span);
+	err = data_begin_change(fs, n, writable ? h : NULL, fd, &span);
 	if (err)
 		return err;
 	err = set_backing_size(b, c, fd, h, size);
@@ -187,7 +188,7 @@ static int set_times(struct fs *fs, const struct caller *c, struct node *n, int 
 
 /* The mode first: after a chown the caller may not be the owner any more. */
 static int set_attrs(struct fs *fs, const struct caller *c, struct node *n, int fd,
-		     const struct handle *h, const struct stat *attr, int to_set)
+		     struct handle *h, const struct stat *attr, int to_set)
 {
 	int err = 0;
 

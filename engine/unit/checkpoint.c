@@ -430,6 +430,21 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 	return busy ? refuse(cp, p) : err;
 }
 
+int checkpoint_enter_open(struct checkpoint *cp)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	int err = checkpoint_enter(cp, NULL);
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (err != -EEXIST || cp->state != GENERATION_COMMITTED)
+			return err;
+	}
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_STALE, path);
+	failures_add(cp->units->failures, cp->owner.uid, "write", path, ESTALE, text);
+	return -ESTALE;
+}
+
 void checkpoint_leave(struct checkpoint *cp)
 {
 	LOCK_SCOPE(&cp->units->lock);
@@ -628,8 +643,7 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 		take_from_others(cp, p);
 	/* Where the directory's name suggests a unit the file's can be waited for; and what it replaces is kept. */
 	if (!rule && !cp->inherits &&
-	    !((rules_tells_nothing(name) || cp->replaces) &&
-	      rules_suggest(cp->units->rules, path)))
+	    !((rules_tells_nothing(name) || cp->replaces) && rules_suggest(cp->units->rules, path)))
 		err = make_ordinary(cp);
 	else
 		err = 0;
@@ -990,8 +1004,7 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 	else if (is_follow_up(cp))
 		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
 	else if (!cp->rule)
-		snprintf(buf, size,
-			 "a file whose name tells what it is");
+		snprintf(buf, size, "a file whose name tells what it is");
 	else if (rule_is_temp(cp->rule, cp->target.name))
 		snprintf(buf, size, "the rename to its final name");
 	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)

@@ -140,6 +140,12 @@ bool checkpoints_any_replaced(struct units *us);
 int checkpoint_enter(struct checkpoint *cp, struct process *p);
 void checkpoint_leave(struct checkpoint *cp);
 
+/*
+ * The same for a change to a file of it by who has that open, or mapped, since its file was written; whose call it is
+ * need not be known. -ESTALE: it is committed by now, and stays as it is.
+ */
+int checkpoint_enter_open(struct checkpoint *cp);
+
 /* @p is going to write to it: its end is watched until that of the checkpoint was seen. 0 or -errno. */
 int checkpoint_join(struct checkpoint *cp, struct process *p);
 
