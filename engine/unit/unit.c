@@ -794,6 +794,9 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	{
 		LOCK_SCOPE(&us->lock);
 		first = g->state == GENERATION_OPEN || g->state == GENERATION_SEALED;
+		/* Until that has failed, too: it must not look as if all of it were closed, or flushed. */
+		if (first && g->checkpoint)
+			g->checkpoint->nr_changing++;
 		if (first || (g->state == GENERATION_PUBLISHING && !g->err)) {
 			g->err = err; /* in the second case for generation_let_go */
 			snprintf(g->reason, sizeof(g->reason), "%s", reason);
@@ -810,8 +813,10 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	failures_add(us->failures, g->owner.uid, "save", path, -err, reason);
 	content_fail(g->content, err);
 	content_discard(g->content);
-	if (g->checkpoint)
+	if (g->checkpoint) {
 		checkpoint_fail(g->checkpoint, err, reason);
+		checkpoint_leave(g->checkpoint);
+	}
 	/* In conflict with another: whole, and kept beside it. A checkpoint is kept as a whole. */
 	if (err == -EBUSY || g->checkpoint) {
 		generation_put(g);
