@@ -214,6 +214,13 @@ static int cut_once(pid_t pid, const char *path, size_t size)
 	return err;
 }
 
+static bool is_below(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	return !strncmp(path, dir, len) && path[len] == '/';
+}
+
 static int rename_once(pid_t pid, const char *from, const char *to)
 {
 	struct caller c = caller_of(pid);
@@ -229,6 +236,10 @@ static int rename_once(pid_t pid, const char *from, const char *to)
 		return err;
 	}
 	err = look_up(&a, &type);
+	if (!err && is_below(to, from))
+		err = -EINVAL; /* the kernel sees it before it asks */
+	if (!err && is_below(from, to))
+		err = -ENOTEMPTY;
 	if (!err && !look_up(&b, &to_type) && S_ISDIR(type) != S_ISDIR(to_type))
 		err = S_ISDIR(type) ? -ENOTDIR : -EISDIR;
 	if (!err && strcmp(from, to)) {

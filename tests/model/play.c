@@ -127,9 +127,9 @@ static bool look_back_once(unsigned u, bool say)
 
 static void look_back(unsigned u)
 {
-	if (look_back_once(u, !racing) || !racing)
+	if (look_back_once(u, false))
 		return;
-	world_settle(); /* it may have been replaced while it was read */
+	world_settle(); /* it may have been replaced or removed while it was read */
 	look_back_once(u, true);
 }
 
@@ -191,11 +191,14 @@ static void fail_unit(unsigned u, unsigned may_be)
 		may_be |= MAY_BE_OLD;
 	if (racing || n->partial)
 		may_be |= MAY_BE_CANDIDATE;
+	if (n->back_unknown)
+		may_be |= MAY_BE_ANY; /* an ordinary directory that became a unit */
 	adopt_view(u, may_be);
 	if (may_be & MAY_BE_NOW || racing)
 		return;
 	if (n->partial) {
 		n->part = 0;
+		n->ended = ENDED_NO;
 		return;
 	}
 	n->pending = n->claimed = false;
@@ -227,7 +230,8 @@ static enum touch touch(int u, unsigned who)
 	return own || n->job == ref.procs[who].job ? MAY_CHANGE : TAKES_OVER;
 }
 
-static void changed(int u, unsigned who, unsigned path, bool file)
+/* @joins: who does this takes part in it from now on; else only the unit is another. */
+static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 {
 	struct unit *n = u < 0 ? NULL : &ref.units[u];
 	unsigned name = path % NAMES_IN_UNIT;
@@ -237,11 +241,14 @@ static void changed(int u, unsigned who, unsigned path, bool file)
 	if (!n->pending) {
 		n->pending = true;
 		n->ended = ENDED_NO;
+		n->asked = false;
 		n->part = 0;
 		n->job = ref.procs[who].job;
 	}
-	n->part |= BIT(who);
-	ref.procs[who].saved = true;
+	if (joins) {
+		n->part |= BIT(who);
+		ref.procs[who].saved = true;
+	}
 	if (!file || n->claimed)
 		return;
 	if (name >= IN_DATA0 && name <= IN_META) {
@@ -251,7 +258,7 @@ static void changed(int u, unsigned who, unsigned path, bool file)
 			n->part = BIT(who);
 		}
 	}
-	if (!n->claimed && !n->committed)
+	if (!n->claimed && (!n->committed || n->may_go))
 		n->back_unknown = true; /* an ordinary directory, then */
 }
 
@@ -340,7 +347,7 @@ static void play_open(const struct op *op, unsigned who)
 	if (u >= 0 && racing && op->flag && ref.units[u].ended == ENDED_YES)
 		ref.units[u].ended = ENDED_MAYBE;
 	ref_open(op->slot, who, path, op->flag);
-	changed(u, who, op->path, true);
+	changed(u, who, op->path, true, true);
 }
 
 static void play_in_open(const struct op *op)
@@ -396,7 +403,14 @@ static void play_mkdir(const struct op *op, unsigned who)
 		ref.units[u].pending = false;
 		ref.units[u].back_unknown = ref.units[u].view_unknown = false;
 	}
-	changed(u, who, op->path, false);
+	changed(u, who, op->path, false, true);
+}
+
+/* The file that showed the end is not there any more. */
+static void lose_end(int u, unsigned path)
+{
+	if (u >= 0 && path % NAMES_IN_UNIT == IN_META && ref.units[u].ended == ENDED_YES)
+		ref.units[u].ended = racing ? ENDED_MAYBE : ENDED_NO;
 }
 
 static bool remove_one(unsigned who, const char *path, int u, bool directory)
@@ -414,12 +428,14 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	ref_remove(path);
 	if (!n)
 		return true;
+	if (!strcmp(path, name_of(NAME_UNIT((unsigned)u) + IN_META)))
+		lose_end(u, IN_META);
 	if (!top) {
 		if (n->committed && !n->pending && ref.procs[who].person && !ref.procs[who].saved)
 			n->back_unknown = true; /* a person removes it, or a part of it */
 		else {
 			n->partial = n->partial || (n->committed && !n->pending);
-			changed(u, who, NAME_UNIT((unsigned)u), false);
+			changed(u, who, NAME_UNIT((unsigned)u), false, false);
 		}
 		return true;
 	}
@@ -464,7 +480,7 @@ static void play_cut_path(const struct op *op, unsigned who)
 	if (u >= 0 && racing && ref.units[u].ended == ENDED_YES)
 		ref.units[u].ended = ENDED_MAYBE;
 	ref_cut(ref_file(path), op->off);
-	changed(u, who, op->path, true);
+	changed(u, who, op->path, true, true);
 }
 
 /* What is committed goes along, but what was removed before stays where it was until the next commit. */
@@ -493,6 +509,7 @@ static void play_rename(const struct op *op, unsigned who)
 {
 	const char *from = name_of(op->path), *to = name_of(op->to);
 	int u = unit_of(op->path), v = unit_of(op->to), wanted = ref_expect_rename(from, to), got;
+	bool begins; /* a change to a committed one */
 	bool top = u >= 0 && op->path == NAME_UNIT((unsigned)u);
 
 	if (top != (v >= 0 && op->to == NAME_UNIT((unsigned)v)))
@@ -503,12 +520,14 @@ static void play_rename(const struct op *op, unsigned who)
 	if (!judge("rename", from, v, who, wanted, got) || !strcmp(from, to))
 		return;
 	ref_rename(from, to);
+	lose_end(u, op->path);
 	if (top) {
 		move_unit((unsigned)u, (unsigned)v);
 		return;
 	}
-	changed(u, who, op->path, true);
-	changed(v, who, op->to, true);
+	begins = v >= 0 && ref.units[v].committed && !ref.units[v].pending;
+	changed(u, who, op->path, true, begins);
+	changed(v, who, op->to, true, begins);
 	if (v >= 0 && op->to % NAMES_IN_UNIT == IN_META)
 		ref.units[v].ended = ENDED_YES;
 }
@@ -519,6 +538,8 @@ static void play_commit(const struct op *op)
 
 	if (!got && ref.units[u].ended == ENDED_NO)
 		ref.units[u].ended = ENDED_MAYBE;
+	if (!got)
+		ref.units[u].asked = true;
 }
 
 /* --- processes --- */
@@ -680,22 +701,16 @@ static bool is_known(const struct op *op, int who)
 
 	if (!n || who < 0 || op->kind < OP_MKDIR || op->kind > OP_COMMIT)
 		return false;
-	/* A rename inside a committed unit is done in its place. */
-	if (op->kind == OP_RENAME && op->path != NAME_UNIT((unsigned)u) && n->committed &&
-	    !n->pending)
+	/* What is being removed is committed, if somebody has asked for that. */
+	if ((op->kind == OP_UNLINK || op->kind == OP_RMTREE) && n->pending && n->asked &&
+	    ref_has_open((unsigned)u))
 		return true;
-	/* A committed unit does not get the name of one that was removed. */
-	if (op->kind == OP_RENAME && op->path == NAME_UNIT((unsigned)u) && unit_of(op->to) >= 0 &&
-	    ref.units[unit_of(op->to)].committed)
+	/* The name of one that was removed is not free. */
+	if (op->kind == OP_RENAME && op->path == NAME_UNIT((unsigned)u) && n->committed &&
+	    n->pending && unit_of(op->to) >= 0 && ref.units[unit_of(op->to)].committed)
 		return true;
 	/* Two ESTALEs. */
-	if (touch(u, (unsigned)who) == TAKES_OVER && n->committed)
-		return true;
-	/* What is being removed is committed. */
-	if ((op->kind == OP_UNLINK || op->kind == OP_RMTREE) && n->pending &&
-	    n->ended != ENDED_NO && ref_has_open((unsigned)u))
-		return true;
-	return false;
+	return touch(u, (unsigned)who) == TAKES_OVER && n->committed;
 }
 
 static bool play_op(const struct op *op)

@@ -32,7 +32,7 @@ enum ended { ENDED_NO, ENDED_MAYBE, ENDED_YES };
 
 struct unit {
 	/* what has been changed since the last commit */
-	bool pending, claimed;
+	bool pending, claimed, asked;
 	enum ended ended;  /* did its rule see the end, but for files that are open? */
 	uint64_t part;	   /* processes that changed it: bits */
 	unsigned job;	   /* of who began it */
