@@ -40,7 +40,7 @@ struct removal {
 	uint64_t since_ns, changed_ns, again_ns;
 };
 
-/* Lock held. */
+/* Lock held. One whose name is another's by now is no longer a removal of that name. */
 static struct removal *find(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct list *l;
@@ -48,7 +48,7 @@ static struct removal *find(struct units *us, const struct inode_id *dir, const 
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		if (same_inode(&r->dir_id, dir) && !strcmp(r->name, name))
+		if (!r->replaced && same_inode(&r->dir_id, dir) && !strcmp(r->name, name))
 			return r;
 	}
 	return NULL;
