@@ -235,6 +235,7 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 	list_init(&cp->link);
 	list_init(&cp->events);
 	list_init(&cp->participants);
+	list_init(&cp->files);
 	cp->maker = process_get(p);
 	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
 	cp->target.dir_id = *dir_id;
@@ -770,28 +771,16 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
 		checkpoint_event(cp, EVIDENCE_CLOSE, path, -1);
 }
 
-/* Lock held. Its files that are still being written, closed or not. */
-static bool has_file(struct checkpoint *cp, bool only_open)
-{
-	struct list *l;
-
-	list_for_each (l, &cp->units->live) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (g->checkpoint == cp && (!only_open || g->state == GENERATION_OPEN))
-			return true;
-	}
-	return false;
-}
-
 bool checkpoint_is_closed(struct checkpoint *cp)
 {
-	return !cp->nr_changing && !has_file(cp, true);
+	return !cp->nr_changing &&
+	       (list_empty(&cp->files) ||
+		container_of(cp->files.next, struct generation, beside)->state != GENERATION_OPEN);
 }
 
 bool checkpoint_is_flushed(struct checkpoint *cp)
 {
-	return !cp->nr_changing && !has_file(cp, false);
+	return !cp->nr_changing && list_empty(&cp->files);
 }
 
 /* Lock held. Have all who wrote to it ended, and well? */
@@ -852,10 +841,12 @@ static bool is_rewritten(struct checkpoint *cp, const char *path)
 {
 	struct list *l;
 
-	list_for_each (l, &cp->units->live) {
-		struct generation *g = container_of(l, struct generation, link);
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
 
-		if (g->checkpoint == cp && g->state == GENERATION_OPEN && !strcmp(g->rel, path))
+		if (g->state != GENERATION_OPEN)
+			break;
+		if (!strcmp(g->rel, path))
 			return true;
 	}
 	return false;

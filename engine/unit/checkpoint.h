@@ -70,6 +70,8 @@ struct checkpoint {
 	struct list events, participants;
 	struct inode_id *shared; /* const once shown: files that it inherited, sorted */
 	size_t nr_shared, shared_room;
+	struct list
+		files; /* generation.beside: what is being written in it; what is OPEN comes first */
 	struct filed *filed; /* its files that are durable, in the order in which they became so */
 	size_t nr_filed, filed_room;
 	bool asked,

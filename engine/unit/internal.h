@@ -51,7 +51,8 @@ struct units {
 	pthread_cond_t changed; /* for who waits for a generation */
 	pthread_cond_t work;	/* for the publishers: one may be ready, or is litter */
 	struct list litter;	/* failed: their staging files are to be removed; each referenced */
-	struct list live;	/* generations that have not ended, oldest first */
+	struct live live;
+	uint64_t looked_ns; /* for generations that nobody will open */
 	struct list
 		checkpoints; /* those that have not ended, oldest first, and those that failed */
 	struct history history;
@@ -124,7 +125,10 @@ int units_take_over(struct units *us, int old, int fd, const struct statx *was, 
 void generation_end(struct generation *g, enum generation_state state);
 bool generation_is_closed(const struct generation *g);
 
-/* Lock held. From here on @g is what its name shows. */
+/* Lock held. Of one that is in units->live: every change of its state. */
+void generation_set_state(struct generation *g, enum generation_state state);
+
+/* Lock held. From here on @g is what its name shows, and the newest of all. */
 void generation_show(struct generation *g);
 
 /* Lock held. OPEN or SEALED, as to who has it. */

@@ -82,11 +82,11 @@ static unsigned say_open_files(struct checkpoint *cp, struct text *t, const char
 	unsigned nr = 0;
 	struct list *l;
 
-	list_for_each (l, &cp->units->live) {
-		struct generation *g = container_of(l, struct generation, link);
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
 
-		if (g->checkpoint != cp || g->state != GENERATION_OPEN)
-			continue;
+		if (g->state != GENERATION_OPEN)
+			break;
 		if (nr == NAMED_MAX)
 			say(t, ", ...");
 		else if (nr < NAMED_MAX)
@@ -105,10 +105,10 @@ static uint64_t last_progress(const struct checkpoint *cp)
 	uint64_t last = cp->changed_ns > cp->left_ns ? cp->changed_ns : cp->left_ns;
 	struct list *l;
 
-	list_for_each (l, &cp->units->live) {
-		const struct generation *g = container_of(l, struct generation, link);
+	list_for_each (l, &cp->files) {
+		const struct generation *g = container_of(l, struct generation, beside);
 
-		if (g->checkpoint == cp && g->touched_ns > last)
+		if (g->touched_ns > last)
 			last = g->touched_ns;
 	}
 	return last;

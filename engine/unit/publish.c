@@ -28,6 +28,7 @@
 
 /* Begun for an open that never came: its program died in between. */
 #define ABANDONED_NS   (5 * NSEC_PER_SEC)
+#define LOOK_NS	       (NSEC_PER_SEC / 4)
 #define FIRST_PAUSE_NS (10 * NSEC_PER_MSEC)
 #define MOST_PAUSE_NS  NSEC_PER_SEC
 
@@ -223,17 +224,14 @@ static int make_name_durable(struct generation *g, int dir)
  */
 static void tell_others(struct generation *g)
 {
-	struct list *l;
+	struct generation *o;
 	bool older = true;
 	LOCK_SCOPE(&g->units->lock);
 
-	list_for_each (l, &g->units->live) {
-		struct generation *o = container_of(l, struct generation, link);
-
+	live_for_each_of (o, &g->units->live, &g->target.dir_id, g->target.name) {
 		if (o == g) {
 			older = false;
-		} else if (same_inode(&o->target.dir_id, &g->target.dir_id) &&
-			   !strcmp(o->target.name, g->target.name)) {
+		} else {
 			o->replaces = true;
 			o->replaced = g->id;
 			o->overtaken = older;
@@ -339,20 +337,15 @@ static void forget(struct generation *g)
 /* Lock held. Is an older one of its name still to be published, or any being published right now? */
 static bool must_wait(struct generation *g)
 {
-	struct list *l;
+	struct generation *o;
 	bool older = true;
 
-	list_for_each (l, &g->units->live) {
-		struct generation *o = container_of(l, struct generation, link);
-
+	live_for_each_of (o, &g->units->live, &g->target.dir_id, g->target.name) {
 		if (o == g)
 			older = false;
 		else if (g->pointer && o->state == GENERATION_SEALED)
 			continue; /* it waits for another commit, or follows */
-		else if ((older ? o->state != GENERATION_OPEN
-				: o->state == GENERATION_PUBLISHING) &&
-			 same_inode(&o->target.dir_id, &g->target.dir_id) &&
-			 !strcmp(o->target.name, g->target.name))
+		else if (older ? o->state != GENERATION_OPEN : o->state == GENERATION_PUBLISHING)
 			return true;
 	}
 	return false;
@@ -412,25 +405,43 @@ static void give_up_abandoned(struct generation *g, uint64_t now)
 	if (g->state != GENERATION_OPEN || g->nr_handles || !list_empty(&g->writers) ||
 	    now - g->opened_ns < ABANDONED_NS)
 		return;
-	g->state = GENERATION_SEALED;
 	g->abandoned = true;
+	generation_set_state(g, GENERATION_SEALED);
+}
+
+/* Lock held. What time alone makes of those that are open; there may be many: not each time. */
+static struct generation *look_at_open(struct units *us, uint64_t now)
+{
+	struct list *l;
+
+	if (now - us->looked_ns < LOOK_NS)
+		return NULL;
+	list_for_each (l, &us->live.all) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		give_up_abandoned(g, now);
+		if (ordinary_is_due(g, now) && !must_wait(g)) {
+			g->ordinary = true;
+			return g; /* others may be due, too */
+		}
+	}
+	us->looked_ns = now;
+	return NULL;
 }
 
 /* Lock held. The next one to publish, or NULL. */
 static struct generation *choose(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
+	struct generation *due = look_at_open(us, now);
 	struct list *l;
 
-	list_for_each (l, &us->live) {
-		struct generation *g = container_of(l, struct generation, link);
+	if (due)
+		return due;
+	list_for_each (l, &us->live.sealed) {
+		struct generation *g = container_of(l, struct generation, sealed);
 
-		give_up_abandoned(g, now);
-		if (ordinary_is_due(g, now) && !must_wait(g)) {
-			g->ordinary = true;
-			return g;
-		}
-		if (g->state != GENERATION_SEALED || g->nr_changing || g->again_ns > now)
+		if (g->nr_changing || g->again_ns > now)
 			continue;
 		if (g->pointer && pointer_judge(g) == POINTER_WAIT)
 			continue;
@@ -479,7 +490,7 @@ void *publisher_main(void *units)
 			units_wait_for_work(us);
 			continue;
 		}
-		g->state = GENERATION_PUBLISHING;
+		generation_set_state(g, GENERATION_PUBLISHING);
 		g->refs++;
 		pthread_mutex_unlock(&us->lock);
 		work_on(g);

@@ -108,11 +108,9 @@ static struct sums sums_of(const struct checkpoint *cp)
 
 	for (i = 0; i < cp->nr_filed; i++)
 		s.bytes += cp->filed[i].size;
-	list_for_each (l, &cp->units->live) {
-		struct generation *g = container_of(l, struct generation, link);
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
 
-		if (g->checkpoint != cp)
-			continue;
 		s.bytes += content_size(g->content);
 		s.dirty += content_dirty_bytes(g->content);
 		s.open += g->state == GENERATION_OPEN;
@@ -174,11 +172,8 @@ static size_t take_live(struct units *us, uid_t viewer, bool all, struct generat
 	size_t nr = 0;
 	LOCK_SCOPE(&us->lock);
 
-	list_for_each (l, &us->live)
-		nr++;
-	*list = calloc(nr + 1, sizeof(**list));
-	nr = 0;
-	list_for_each (l, &us->live) {
+	*list = calloc(us->live.nr + 1, sizeof(**list));
+	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		if (*list && (all || g->owner.uid == viewer)) {

@@ -114,7 +114,6 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	pthread_cond_init(&us->work, NULL);
 	pthread_cond_init(&us->commits, NULL);
 	pthread_cond_init(&us->trashed, NULL);
-	list_init(&us->live);
 	list_init(&us->litter);
 	list_init(&us->checkpoints);
 	list_init(&us->trash);
@@ -122,7 +121,11 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->contents->arg = us;
 	us->contents->failed = content_failed;
 	us->contents->rested = content_rested;
-	err = jobs_create(&us->jobs, checkpoints_process_ended, us, e);
+	err = live_init(&us->live);
+	if (err)
+		FAIL(e, -err, IO_THREADS, strerror(-err));
+	else
+		err = jobs_create(&us->jobs, checkpoints_process_ended, us, e);
 	if (!err) {
 		err = start(us, publisher_main, PUBLISHERS);
 		if (!err)
@@ -198,8 +201,8 @@ void units_stop(struct units *us)
 	contents_end(us->contents);
 	while (us->nr_threads)
 		pthread_join(us->threads[--us->nr_threads], NULL);
-	while (!list_empty(&us->live)) {
-		struct generation *g = container_of(us->live.next, struct generation, link);
+	while (!list_empty(&us->live.all)) {
+		struct generation *g = container_of(us->live.all.next, struct generation, link);
 
 		generation_get(g);
 		content_discard(g->content);
@@ -223,6 +226,7 @@ void units_destroy(struct units *us)
 	if (!us)
 		return;
 	history_finish(&us->history);
+	live_finish(&us->live);
 	pthread_cond_destroy(&us->changed);
 	pthread_cond_destroy(&us->work);
 	pthread_cond_destroy(&us->commits);
@@ -454,16 +458,11 @@ static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 /* Lock held. */
 static struct generation *find(struct units *us, const struct inode_id *dir, const char *name)
 {
-	struct list *l;
+	struct generation *g = live_newest(&us->live, dir, name);
 
-	for (l = us->live.prev; l != &us->live; l = l->prev) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (g->visible && same_inode(&g->target.dir_id, dir) &&
-		    !strcmp(g->target.name, name))
-			return g;
-	}
-	return NULL;
+	while (g && !g->visible)
+		g = live_older(&us->live, g);
+	return g;
 }
 
 void generation_show(struct generation *g)
@@ -475,8 +474,7 @@ void generation_show(struct generation *g)
 	if (older)
 		older->visible = false;
 	g->visible = true;
-	list_del(&g->link);
-	list_append(&g->units->live, &g->link);
+	live_renew(&g->units->live, g);
 }
 
 /* Lock held. */
@@ -517,6 +515,7 @@ static struct generation *new_generation(struct units *us, const struct caller *
 					 const struct inode_id *dir, const char *name)
 {
 	struct generation *g = calloc(1, sizeof(*g));
+	enum live_key key;
 
 	if (!g)
 		return NULL;
@@ -524,6 +523,10 @@ static struct generation *new_generation(struct units *us, const struct caller *
 	g->owner = *c;
 	g->refs = 1;
 	list_init(&g->link);
+	list_init(&g->sealed);
+	list_init(&g->beside);
+	for (key = 0; key < LIVE_KEYS; key++)
+		list_init(&g->found_by[key]);
 	list_init(&g->writers);
 	list_init(&g->expected);
 	snprintf(g->target.name, sizeof(g->target.name), "%s", name);
@@ -556,9 +559,8 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 		other = opener ? find(us, dir_id, name) : NULL;
 		if (!other || !expect(other, opener)) {
 			g->opened_ns = g->touched_ns = clock_mono_ns();
-			if (g->pointer)
-				list_append(&us->live, &g->link);
-			else
+			live_add(&us->live, g);
+			if (!g->pointer)
 				generation_show(g);
 			if (opener)
 				expect(g, opener);
@@ -575,17 +577,11 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 /* Lock held. */
 static struct generation *find_inode(struct units *us, const struct inode_id *id)
 {
-	struct list *l;
+	struct generation *g = live_find_inode(&us->live, id);
 
-	list_for_each (l, &us->live) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (same_inode(&g->id, id)) {
-			g->refs++;
-			return g;
-		}
-	}
-	return NULL;
+	if (g)
+		g->refs++;
+	return g;
 }
 
 int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
@@ -622,7 +618,7 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 		other = find_inode(us, &g->id);
 		if (!other) {
 			g->opened_ns = g->touched_ns = clock_mono_ns();
-			list_append(&us->live, &g->link);
+			live_add(&us->live, g);
 			g->refs++;
 		}
 		*out = other ? other : g;
@@ -638,8 +634,8 @@ void generation_moved_in(struct generation *g, const struct inode_id *dir, const
 	char *copy = strdup(rel);
 	LOCK_SCOPE(&g->units->lock);
 
-	g->target.dir_id = *dir;
-	snprintf(g->target.name, sizeof(g->target.name), "%s", name);
+	if (live_has(g))
+		live_rename(&g->units->live, g, dir, name);
 	if (copy) {
 		free(g->rel);
 		g->rel = copy;
@@ -689,17 +685,12 @@ struct generation *units_find(struct units *us, const struct inode_id *dir, cons
 struct generation *units_find_for(struct units *us, const struct inode_id *dir, const char *name,
 				  pid_t pid)
 {
-	struct generation *g = NULL;
-	struct list *l;
+	struct generation *g;
 	LOCK_SCOPE(&us->lock);
 
-	for (l = us->live.prev; !g && pid && l != &us->live; l = l->prev) {
-		struct generation *o = container_of(l, struct generation, link);
-
-		if (o->pointer && same_inode(&o->target.dir_id, dir) &&
-		    !strcmp(o->target.name, name) && opener_of(o, pid))
-			g = o;
-	}
+	g = pid ? live_newest(&us->live, dir, name) : NULL;
+	while (g && !(g->pointer && opener_of(g, pid)))
+		g = live_older(&us->live, g);
 	g = g ? g : find(us, dir, name);
 	if (g)
 		g->refs++;
@@ -714,18 +705,12 @@ struct generation *units_find_inode(struct units *us, const struct inode_id *id)
 
 struct generation *units_find_staging(struct units *us, const char *staging)
 {
-	struct list *l;
 	LOCK_SCOPE(&us->lock);
+	struct generation *g = live_find_staging(&us->live, staging);
 
-	list_for_each (l, &us->live) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (!strcmp(g->staging, staging)) {
-			g->refs++;
-			return g;
-		}
-	}
-	return NULL;
+	if (g)
+		g->refs++;
+	return g;
 }
 
 void units_list(struct units *us, const struct inode_id *dir,
@@ -735,7 +720,7 @@ void units_list(struct units *us, const struct inode_id *dir,
 	struct list *l;
 	LOCK_SCOPE(&us->lock);
 
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		if (g->visible && same_inode(&g->target.dir_id, dir))
@@ -754,23 +739,19 @@ void units_list(struct units *us, const struct inode_id *dir,
 /* Lock held. What has failed gives its name back to the newest that is left. */
 static void show_older(const struct generation *g)
 {
-	struct list *l;
+	const struct live *lv = &g->units->live;
+	struct generation *o = live_newest(lv, &g->target.dir_id, g->target.name);
 
-	for (l = g->units->live.prev; l != &g->units->live; l = l->prev) {
-		struct generation *o = container_of(l, struct generation, link);
-
-		if (o != g && !o->overtaken && same_inode(&o->target.dir_id, &g->target.dir_id) &&
-		    !strcmp(o->target.name, g->target.name)) {
-			o->visible = true;
-			return;
-		}
-	}
+	while (o && (o == g || o->overtaken))
+		o = live_older(lv, o);
+	if (o)
+		o->visible = true;
 }
 
 /* Lock held. The list's reference goes; the caller has another. */
 void generation_end(struct generation *g, enum generation_state state)
 {
-	g->state = state;
+	generation_set_state(g, state);
 	if (g->visible && state == GENERATION_FAILED)
 		show_older(g);
 	g->visible = false;
@@ -779,7 +760,7 @@ void generation_end(struct generation *g, enum generation_state state)
 		history_note(&g->units->history, g);
 	g->units->nr_committed += state == GENERATION_COMMITTED;
 	g->units->nr_failed += state == GENERATION_FAILED;
-	list_del(&g->link);
+	live_remove(&g->units->live, g);
 	g->refs--;
 	pthread_cond_broadcast(&g->units->changed);
 }
@@ -834,7 +815,7 @@ bool generation_let_go(struct generation *g, enum generation_state state)
 	int err;
 	{
 		LOCK_SCOPE(&g->units->lock);
-		g->state = state;
+		generation_set_state(g, state);
 		generation_settle(g); /* handles and writers may have gone meanwhile */
 		err = g->err;
 		memcpy(reason, g->reason, sizeof(reason));
@@ -850,12 +831,8 @@ void generations_hurry(struct checkpoint *cp)
 {
 	struct list *l;
 
-	list_for_each (l, &cp->units->live) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (g->checkpoint == cp)
-			g->hurried = true;
-	}
+	list_for_each (l, &cp->files)
+		container_of(l, struct generation, beside)->hurried = true;
 	pthread_cond_signal(&cp->units->work);
 }
 
@@ -864,11 +841,10 @@ static struct generation *one_of(struct checkpoint *cp)
 {
 	struct list *l;
 
-	list_for_each (l, &cp->units->live) {
-		struct generation *g = container_of(l, struct generation, link);
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
 
-		if (g->checkpoint == cp &&
-		    (g->state == GENERATION_OPEN || g->state == GENERATION_SEALED)) {
+		if (g->state == GENERATION_OPEN || g->state == GENERATION_SEALED) {
 			g->refs++;
 			return g;
 		}
@@ -915,7 +891,7 @@ void generation_settle(struct generation *g)
 	bool closed = generation_is_closed(g) && (g->flushed || !list_empty(&g->writers));
 
 	if (g->state == GENERATION_OPEN && closed) {
-		g->state = GENERATION_SEALED;
+		generation_set_state(g, GENERATION_SEALED);
 		g->closed_ns = clock_mono_ns();
 		content_hurry(g->content);
 		if (g->pointer)
@@ -924,7 +900,7 @@ void generation_settle(struct generation *g)
 			checkpoint_event(g->checkpoint, EVIDENCE_CLOSE, g->rel, g->rank);
 		pthread_cond_signal(&g->units->work);
 	} else if (g->state == GENERATION_SEALED && !closed) {
-		g->state = GENERATION_OPEN;
+		generation_set_state(g, GENERATION_OPEN);
 	}
 	pthread_cond_broadcast(&g->units->changed);
 }
@@ -942,7 +918,7 @@ static void reopen_sealed(struct generation *g)
 		free(container_of(w, struct writer, link));
 	}
 	g->flushed = false;
-	g->state = GENERATION_OPEN;
+	generation_set_state(g, GENERATION_OPEN);
 }
 
 bool generation_open(struct generation *g, pid_t pid)
@@ -1179,18 +1155,10 @@ bool generation_is_pending(struct generation *g)
 /* Lock held. With it those of its name that come before it. */
 static void hurry_up_to(struct generation *g)
 {
-	struct list *l;
+	struct generation *o;
 
-	g->hurried = true;
-	list_for_each (l, &g->units->live) {
-		struct generation *o = container_of(l, struct generation, link);
-
-		if (o == g)
-			return;
-		if (same_inode(&o->target.dir_id, &g->target.dir_id) &&
-		    !strcmp(o->target.name, g->target.name))
-			o->hurried = true;
-	}
+	for (o = live_has(g) ? g : NULL; o; o = live_older(&g->units->live, o))
+		o->hurried = true;
 }
 
 int generation_wait(struct generation *g)
@@ -1245,17 +1213,13 @@ static int drop(struct generation *g)
 static struct generation *another(struct units *us, const struct generation *g,
 				  const struct inode_id *dir, const char *name)
 {
-	struct list *l;
+	struct generation *o = live_oldest(&us->live, dir, name);
 
-	list_for_each (l, &us->live) {
-		struct generation *o = container_of(l, struct generation, link);
-
-		if (o != g && same_inode(&o->target.dir_id, dir) && !strcmp(o->target.name, name)) {
-			o->refs++;
-			return o;
-		}
-	}
-	return NULL;
+	if (o && o == g)
+		o = live_newer(&us->live, o);
+	if (o)
+		o->refs++;
+	return o;
 }
 
 /* Drops every generation of a name but @g. -EEXIST: one of them was published meanwhile. */
@@ -1336,7 +1300,7 @@ static int hold(struct generation *g, const struct inode_id *dir_id, enum genera
 	if (*was != GENERATION_OPEN && *was != GENERATION_SEALED)
 		return *was == GENERATION_FAILED ? g->err : -EEXIST;
 	*from = same_inode(&g->target.dir_id, dir_id) ? -1 : g->target.dir;
-	g->state = GENERATION_PUBLISHING;
+	generation_set_state(g, GENERATION_PUBLISHING);
 	return 0;
 }
 
@@ -1393,8 +1357,7 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 
 		g->target.dir = copy;
 		copy = old;
-		g->target.dir_id = *dir_id;
-		snprintf(g->target.name, sizeof(g->target.name), "%s", name);
+		live_rename(&g->units->live, g, dir_id, name);
 		g->replaces = replaces;
 		if (replaces)
 			g->replaced = replaced;
@@ -1412,7 +1375,7 @@ static struct generation *any_closed(struct units *us, const struct inode_id *di
 	struct generation *any = NULL;
 	struct list *l;
 
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		if ((g->state != GENERATION_SEALED && g->state != GENERATION_PUBLISHING) ||
@@ -1464,7 +1427,7 @@ void units_progress(struct units *us, struct units_progress *p)
 	LOCK_SCOPE(&us->lock);
 
 	*p = (struct units_progress){0};
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		if (g->state == GENERATION_OPEN)
@@ -1480,7 +1443,7 @@ void units_no_more_calls(struct units *us)
 	struct list *l;
 	LOCK_SCOPE(&us->lock);
 
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		while (!list_empty(&g->expected))
@@ -1502,7 +1465,7 @@ int units_drain(struct units *us, uint64_t deadline_ns)
 		bool any = false;
 		struct list *l;
 
-		list_for_each (l, &us->live) {
+		list_for_each (l, &us->live.all) {
 			struct generation *g = container_of(l, struct generation, link);
 
 			g->hurried = true;

@@ -36,6 +36,7 @@
 #include "engine/coord/coord.h"
 #include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
+#include "engine/unit/live.h"
 
 #define STAGING_MAX 48
 
@@ -72,7 +73,10 @@ struct generation {
 	struct content *content; /* const, referenced */
 	/* units lock */
 	unsigned refs;
-	struct list link; /* units->live, oldest first; else alone */
+	struct list link; /* units->live.all; when it has failed, units->litter; else alone */
+	struct list found_by[LIVE_KEYS]; /* live.h */
+	struct list sealed;		 /* units->live.sealed */
+	struct list beside;		 /* checkpoint->files */
 	enum generation_state state;
 	struct target target;
 	char *rel;    /* of a checkpoint's: its path in that */

@@ -85,7 +85,7 @@ static bool is_busy(struct units *us)
 		if (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING)
 			return true;
 	}
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		g->hurried = true;
