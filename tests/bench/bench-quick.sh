@@ -28,14 +28,15 @@ nothing_left
 expect_ok python3 - "$TEST_TMP/bench.json" <<'END'
 import json, sys
 rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["rows"]}
-wanted = ("save save-2 torch flush durable reread cpu "
-          "read read-user write write-4 create stat readdir ls memory-open memory-seen").split()
+wanted = ("save save-2 torch flush durable reread cpu unit commit "
+          "read read-user write write-4 create stat readdir ls memory-open memory-seen memory-unit").split()
 assert list(rows) == wanted, list(rows)
 for row in rows.values():
     assert row["ckptfs"] or row["note"].startswith("not measured"), row
 assert rows["write"]["ratio"] > 0 and rows["write"]["goal"] == 0.6, rows["write"]
 save = {each["with"]: each for each in rows["save"]["compared"]}
 assert save["tmpfs"]["goal"] == 1.3 and save["backing"]["ratio"] > 0, save
+assert rows["commit"]["goal"] == 12 and rows["commit"]["ratio"] > 0, rows["commit"]
 assert rows["cpu"]["aim"] == 0.5 and rows["cpu"]["ckptfs"] > 0, rows["cpu"]
 END
 

@@ -7,7 +7,7 @@ mount, so that what one side leaves in caches neither helps nor hurts another. A
 is the ratio of medians.
 
 The parts: processes.py (commands, mounts, daemons), setting.py (directories, sizes, sides),
-rows.py and saves.py (what is measured), results.py (JSON and table); the loops themselves are in
+rows.py, saves.py and units.py (what is measured), results.py (JSON and table); the loops themselves are in
 fsload.c and torch_save.py.
 
 A ckptfs mount is measured once its cache is in memory, which takes a moment after `mount`. The
@@ -35,11 +35,13 @@ from rows import (Row, sample_create, sample_many, sample_memory, sample_read, s
 from saves import (sample_cpu, sample_durable, sample_flush, sample_reread, sample_save,
                    sample_torch)
 from setting import FSLOAD, MIB, OTHERS, Bench
+from units import COMMIT_FILES, FILE_BYTES, sample_commit, sample_memory_unit, sample_unit
 
 
 def all_rows(args: argparse.Namespace) -> list[Row]:
     plain, others = ["ckptfs", "backing"], ["ckptfs", "mergerfs", "bindfs"]
     files, opened = (("2000", "500") if args.quick else ("10^5", "10^4"))
+    in_unit = "200" if args.quick else "1000"
     return [
         Row("save", "save of x.pt, 16 MiB writes, create to close", "MiB/s",
             ["ckptfs", "tmpfs", "backing", "mergerfs", "rclone"], sample_save(),
@@ -55,6 +57,10 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
             ["ckptfs", "backing", "ckptfs, published"], sample_reread, goals={"backing": 0.5}),
         Row("cpu", "CPU of the daemon: save, digest, flush", "s/GiB", ["ckptfs"], sample_cpu,
             aim=0.5),
+        Row("unit", f"save of {in_unit} files of {FILE_BYTES >> 10} KiB as one checkpoint", "s",
+            ["ckptfs", "files"], sample_unit, goal=1.15, smaller=True),
+        Row("commit", f"commit of {COMMIT_FILES} durable files", "ms", ["ckptfs", "sync"],
+            sample_commit, goal=12, smaller=True),
         Row("read", "sequential read, warm", "MiB/s", plain, sample_read, goal=0.9),
         Row("read-user", "sequential read, warm, mounted by a user", "MiB/s", plain,
             sample_read_user),
@@ -73,6 +79,8 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
             lambda bench, _: sample_memory(bench, True), aim=64, once=True),
         Row("memory-seen", f"daemon, {files} files seen", "MiB", ["ckptfs"],
             lambda bench, _: sample_memory(bench, False), aim=128, once=True),
+        Row("memory-unit", f"commit, or verify, of {files} files", "MiB",
+            ["ckptfs"], sample_memory_unit, aim=100, once=True),
     ]
 
 

@@ -294,6 +294,121 @@ static void make_file(int dir, const char *name, const char *buffer, size_t byte
 		err(1, "close %s", name);
 }
 
+/* So many files one after the other; @name_format is of a file's number. */
+static void make_files(int dir, const char *name_format, unsigned long long count,
+		       const char *buffer, size_t bytes)
+{
+	char name[NAME_BYTES];
+
+	for (unsigned long long i = 0; i < count; i++) {
+		snprintf(name, NAME_BYTES, name_format, i);
+		make_file(dir, name, buffer, bytes);
+	}
+}
+
+/* save-files DIR COUNT BYTES: so many checkpoints of one file, x0.pt, x1.pt, ..., which stay. */
+static void do_save_files(char **args)
+{
+	int dir = open_dir(args[0]);
+	unsigned long long count = number(args[1]);
+	size_t bytes = number(args[2]);
+	char *buffer = touched(bytes);
+	double start = now();
+
+	make_files(dir, "x%llu.pt", count, buffer, bytes);
+	report(start, now(), count);
+}
+
+/* All of a checkpoint of many files, as torch.distributed.checkpoint writes it, but its end. */
+static int begin_unit(const char *path, unsigned long long count, const char *buffer, size_t bytes)
+{
+	int dir;
+
+	if (mkdir(path, 0755) != 0)
+		err(1, "mkdir %s", path);
+	dir = open_dir(path);
+	make_files(dir, "__0_%llu.distcp", count - 1, buffer, bytes);
+	make_file(dir, ".metadata.tmp", buffer, bytes);
+	return dir;
+}
+
+static void end_unit(int dir)
+{
+	if (renameat(dir, ".metadata.tmp", dir, ".metadata") != 0)
+		err(1, "rename .metadata");
+}
+
+/* save-unit DIR COUNT BYTES: one checkpoint of so many files, the new directory DIR. */
+static void do_save_unit(char **args)
+{
+	unsigned long long count = number(args[1]);
+	size_t bytes = number(args[2]);
+	char *buffer = touched(bytes);
+	double start = now();
+
+	end_unit(begin_unit(args[0], count, buffer, bytes));
+	report(start, now(), count);
+}
+
+/*
+ * end-unit DIR COUNT BYTES: the same; its end comes when stdin has ended. Only that is timed; also prints when it
+ * began, by CLOCK_MONOTONIC.
+ */
+static void do_end_unit(char **args)
+{
+	unsigned long long count = number(args[1]);
+	size_t bytes = number(args[2]);
+	int dir = begin_unit(args[0], count, touched(bytes), bytes);
+	double start, end;
+	char byte;
+
+	puts("ready");
+	fflush(stdout);
+	while (read(0, &byte, 1) > 0)
+		;
+	start = now();
+	end_unit(dir);
+	end = now();
+	printf("%.9f %llu %.9f\n", end - start, count, start);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* sync DIR COUNT BYTES: the median of write, fsync, rename and fsync of the directory, of a fresh file. */
+static void do_sync(char **args)
+{
+	int dir = open_dir(args[0]), fd;
+	unsigned long long count = number(args[1]);
+	size_t bytes = number(args[2]);
+	char name[NAME_BYTES], *buffer = touched(bytes);
+	double *took = calloc(count, sizeof(*took));
+
+	if (!took)
+		err(1, "no memory");
+	for (unsigned long long i = 0; i < count; i++) {
+		double start = now();
+
+		fd = openat(dir, "new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		if (fd < 0)
+			err(1, "create new");
+		write_all(fd, buffer, bytes);
+		if (fsync(fd) != 0 || renameat(dir, "new", dir, name_of(name, i)) != 0 ||
+		    fsync(dir) != 0)
+			err(1, "%s", name);
+		took[i] = now() - start;
+		close(fd);
+	}
+	for (unsigned long long i = 0; i < count; i++)
+		unlinkat(dir, name_of(name, i), 0);
+	qsort(took, count, sizeof(*took), compare);
+	report(0, took[count / 2], count);
+}
+
 /* create DIR COUNT BYTES: create, write, close, unlink, one file after the other. */
 static void do_create(char **args)
 {
@@ -413,6 +528,10 @@ static const struct verb {
 	{"write", 4, do_write, "DIR BYTES BLOCK WRITERS"},
 	{"save", 4, do_save, "DIR BYTES BLOCK WRITERS"},
 	{"save-durable", 3, do_save_durable, "DIR BYTES BLOCK"},
+	{"save-files", 3, do_save_files, "DIR COUNT BYTES"},
+	{"save-unit", 3, do_save_unit, "DIR COUNT BYTES"},
+	{"end-unit", 3, do_end_unit, "DIR COUNT BYTES"},
+	{"sync", 3, do_sync, "DIR COUNT BYTES"},
 	{"create", 3, do_create, "DIR COUNT BYTES"},
 	{"fill", 3, do_fill, "DIR COUNT BYTES"},
 	{"stat", 2, do_stat, "DIR COUNT"},

@@ -38,6 +38,9 @@ def results_json(args: argparse.Namespace, bench: Bench, rows: list[Row], direct
     }
 
 
+NAMES = {"before": "fresh", "pss": "proportional"}  # of what a sample has beside its value
+
+
 def figure(value: float | None) -> str:
     if value is None:
         return "-"
@@ -59,8 +62,9 @@ def verdict(row: Row, side: str | None, first: bool) -> str:
                    if each != row.sides[0]]
         extra += [", ".join(medians)] if len(medians) > 1 else []
     if row.once:
-        extra.append(f"fresh {figure(row.median(row.sides[0], 'before'))}"
-                     f", proportional {figure(row.median(row.sides[0], 'pss'))}")
+        keys = [key for key in row.samples[row.sides[0]][0] if key != "value"]
+        extra.append(", ".join(f"{NAMES.get(key, key)} {figure(row.median(row.sides[0], key))}"
+                               for key in keys))
     ranges = filter(None, (spread(row, each) for each in (row.sides[0] if first else "", side)
                            if each))
     extra += [", ".join(ranges)]

@@ -50,6 +50,7 @@ class Bench:
         quick = args.quick
         self.file_bytes = (32 if quick else 512) * MIB
         self.small_files = 500 if quick else 10_000
+        self.unit_files = 200 if quick else 1_000
         self.many_files = 2_000 if quick else 100_000
         self.open_files = 500 if quick else 10_000
         self.save_bytes = self._save_bytes()
