@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "fs/no_unit.h"
 
 int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		 struct inside *in)
@@ -69,22 +70,6 @@ static void chain_put(struct fs *fs, struct link *chain, size_t nr)
 {
 	while (nr--)
 		node_put(fs->tree, chain[nr].dir);
-}
-
-/* 1: it has; 0: it has not, or is gone; -errno: that is not known. */
-static int has_commit_file(struct fs *fs, struct node *n)
-{
-	struct node_fd nf;
-	struct statx stx;
-	int err = tree_fd(fs->tree, n, &nf);
-
-	if (!err) {
-		err = backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
-		tree_fd_put(fs->tree, &nf);
-	}
-	if (!err)
-		return 1;
-	return err == -ENOENT || err == -ESTALE || err == -ENOTDIR ? 0 : err;
 }
 
 /* Is @n a directory with a commit file? @stx: what it is. */

@@ -58,6 +58,8 @@ struct node {
 	unsigned nr_opens; /* that chose io_mode */
 	int backing_id;	   /* IO_PASSTHROUGH: the kernel's number of the backing file */
 	uint64_t seen_mtime_ns, seen_ctime_ns, seen_size; /* at the last cached open */
+	atomic_uint_fast64_t no_unit_until_ns;		  /* no_unit.h */
+	atomic_uint no_unit_as_of;
 	atomic_uint late;      /* late.h: calls that were answered before they ended */
 	atomic_int late_error; /* late.h: -errno of one that nobody was told */
 };

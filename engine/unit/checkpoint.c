@@ -96,6 +96,11 @@ bool checkpoints_replaced(struct units *us, const struct inode_id *id)
 	return false;
 }
 
+unsigned checkpoints_published(struct units *us)
+{
+	return atomic_load(&us->nr_published);
+}
+
 void checkpoint_get(struct checkpoint *cp)
 {
 	LOCK_SCOPE(&cp->units->lock);
@@ -1048,6 +1053,8 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	e->flushed_ns = cp->flushed_ns;
 	e->ended_ns = cp->ended_ns;
 	us->nr_committed += state == GENERATION_COMMITTED;
+	if (state == GENERATION_COMMITTED)
+		atomic_fetch_add(&us->nr_published, 1);
 	us->nr_failed += state == GENERATION_FAILED;
 	if (state != GENERATION_FAILED) { /* which calls in it must be told of */
 		list_del(&cp->link);

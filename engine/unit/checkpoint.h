@@ -133,6 +133,9 @@ struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_i
 bool checkpoints_replaced(struct units *us, const struct inode_id *id);
 bool checkpoints_any_replaced(struct units *us);
 
+/* How many of this mount have got their names so far; counted before calls in them find a directory of the backing. */
+unsigned checkpoints_published(struct units *us);
+
 /*
  * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave when
  * that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a live job has

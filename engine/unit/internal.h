@@ -70,6 +70,7 @@ struct units {
 	unsigned nr_savers;
 	struct inode_id replaced[REPLACED_KEPT]; /* directories; slot n % REPLACED_KEPT */
 	atomic_uint nr_replaced;
+	atomic_uint nr_published;   /* checkpoints */
 	bool draining;		    /* no silence is waited for */
 	bool no_more_calls;	    /* unmounted */
 	atomic_uint nr_checkpoints; /* on the list */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/no_unit.h"
+
+#include <errno.h>
+
+#include "engine/base/clock.h"
+#include "engine/format/commit.h"
+#include "fs/fs.h"
+
+#define TRUSTED_NS NSEC_PER_SEC
+
+static int look(struct fs *fs, struct node *n)
+{
+	struct node_fd nf;
+	struct statx stx;
+	int err = tree_fd(fs->tree, n, &nf);
+
+	if (!err) {
+		err = backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
+		tree_fd_put(fs->tree, &nf);
+	}
+	if (!err)
+		return 1;
+	return err == -ENOENT || err == -ESTALE || err == -ENOTDIR ? 0 : err;
+}
+
+int has_commit_file(struct fs *fs, struct node *n)
+{
+	/* Before the look: what is published meanwhile makes that worthless. */
+	unsigned published = checkpoints_published(fs->engine->units);
+	uint64_t now = clock_mono_ns();
+	int has;
+
+	if (atomic_load(&n->no_unit_as_of) == published && now < atomic_load(&n->no_unit_until_ns))
+		return 0;
+	has = look(fs, n);
+	if (!has) {
+		atomic_store(&n->no_unit_as_of, published);
+		atomic_store(&n->no_unit_until_ns, now + TRUSTED_NS);
+	}
+	return has;
+}
