@@ -120,6 +120,7 @@
 #define MSG_CHECKPOINT_LEFT "the checkpoint '%s' was not committed, because its end had not been seen when %s was unmounted (%s). What is of it stays in the backing, hidden, as %s; `ckptfs fsck` lists and removes it"
 #define MSG_COMMIT_FAILED "the checkpoint '%s' was not committed: %s failed: %s. What had the name before is whole and still has it; see to the backing, then save '%s' again"
 #define MSG_RECOVERY_WAITS "the checkpoint '%s' was committed before a crash, but cannot get its name: %s. It lies whole on the backing, hidden, as %s; the next mount, or `ckptfs fsck`, tries again"
+#define MSG_RECOVERY_FOLLOWS "'%s' was to be %s when '%s' was committed, before a crash, but that cannot be done: %s. It is as it was, and the checkpoint is whole; the next mount, or `ckptfs fsck`, tries again"
 #define MSG_POINTER_DROPPED "'%s' was to name the checkpoint '%s', which %s, so this write of it is not applied: it still names what it named before. Nothing else is affected; write '%s' again to name another"
 #define MSG_COMMIT_NOTHING "'%s' is no checkpoint that is being written, so there is nothing to commit. `ckptfs ls` lists the checkpoints, `ckptfs why` tells what a path is"
 #define MSG_COMMIT_DENIED "the checkpoint '%s' is uid %u's; only that user and root may commit or abandon it"

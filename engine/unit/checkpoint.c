@@ -149,6 +149,7 @@ void checkpoint_put(struct checkpoint *cp)
 		close(cp->fd);
 	process_put(cp->maker);
 	free(cp->shared);
+	free(cp->following);
 	free(cp->filed);
 	free(cp->path);
 	free(cp);
@@ -471,8 +472,7 @@ int checkpoint_join(struct checkpoint *cp, struct process *p)
 		}
 		part->process = process_get(p);
 		list_append(&cp->participants, &part->link);
-		us->savers[us->nr_savers % SAVERS_KEPT].process = p;
-		us->savers[us->nr_savers++ % SAVERS_KEPT].dir = cp->target.dir_id;
+		removal_note_saver(us, p, &cp->target.dir_id);
 	}
 	jobs_watch(p);
 	return 0;
@@ -1265,7 +1265,7 @@ static bool checkpoint_forget(struct checkpoint *cp)
 	{
 		LOCK_SCOPE(&us->lock);
 		if (cp->state != GENERATION_OPEN || cp->rule || cp->inherits || cp->nr_changing ||
-		    cp->nr_filed || has_file(cp, false))
+		    cp->nr_filed || !list_empty(&cp->files))
 			return false;
 		checkpoint_end(cp, GENERATION_DROPPED);
 	}

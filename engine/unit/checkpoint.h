@@ -42,6 +42,8 @@ struct event {
 	int rank;   /* of who wrote that file; -1: unknown */
 };
 
+struct following;
+
 struct checkpoint {
 	struct units *units;	   /* const */
 	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
@@ -86,6 +88,7 @@ struct checkpoint {
 	char *path;				 /* at its end, for people */
 	int err;				 /* FAILED: -errno */
 	char reason[MESSAGE_MAX];
+	struct following *following; /* of the thread that commits it: following.h */
 };
 
 /*

@@ -9,7 +9,8 @@
  *   the decision is recorded, write-once		(O4: a crash after this is redone by recover.c)
  *   the staging directory gets its name, the parent is synced	(O5)
  *
- * What waits for the commit, pointers (O6) and removals (O7), is order.c's.
+ *   what waits for it follows: pointers get their names (O6), what was removed leaves (O7; following.h)
+ *   the record goes
  */
 #include <dirent.h>
 #include <errno.h>
@@ -27,6 +28,8 @@
 #include "engine/format/commit.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/decision.h"
+#include "engine/unit/following.h"
+#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/removal.h"
@@ -537,17 +540,23 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 	if (!err) {
 		*step = "writing its commit file";
 		err = put_into_staging(&l, header);
-		if (!err)
-			err = sync_parent(cp);
+	}
+	if (!err) {
+		following_prepare(cp);
+		err = sync_parent(cp);
 	}
 	if (!err) {
 		*step = "recording the decision";
-		err = decision_record(cp, path);
+		if (cp->following)
+			cp->following->recorded = true;
+		err = decision_record(cp, path, cp->following ? &cp->following->order : NULL);
 	}
 	if (!err) {
 		*step = "giving it its name";
 		err = replace_target(cp);
 	}
+	if (!err)
+		following_point(cp);
 	finish(&l);
 	free(header);
 	return err;
@@ -578,6 +587,7 @@ static void work_on(struct checkpoint *cp)
 	struct units *us = cp->units;
 	char path[PATH_MAX], text[MESSAGE_MAX];
 	const char *step = "";
+	bool again;
 	int err;
 
 	checkpoint_path(cp, path, sizeof(path));
@@ -592,12 +602,16 @@ static void work_on(struct checkpoint *cp)
 			checkpoint_end(cp, GENERATION_COMMITTED);
 			removals_committed(us, cp);
 		}
-		backing_unlock(cp->fd);
-		decision_forget(cp);
 		log_debug("'%s' is committed", path);
+		if (following_remove(cp))
+			decision_forget(cp);
+		backing_unlock(cp->fd);
 		return;
 	}
-	if (!us->ending && !try_again(cp, err)) {
+	again = try_again(cp, err);
+	if (!again || !cp->following || !cp->following->recorded)
+		following_release(cp);
+	if (!us->ending && !again) {
 		if (err == -EBUSY)
 			MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
 		else
@@ -621,7 +635,9 @@ static bool must_wait(struct checkpoint *cp)
 		    (o->state == GENERATION_SEALED && o->closed_ns < cp->closed_ns))
 			return true;
 	}
-	return false;
+	if (removal_is_applied(cp->units, &cp->target.dir_id, cp->target.name))
+		return true;
+	return !following_rests(cp);
 }
 
 /* Lock held. The next one to commit, or NULL. */
@@ -649,7 +665,7 @@ void *committer_main(void *units)
 	while (!us->ending) {
 		struct checkpoint *cp = choose(us);
 
-		if (!cp && (missing_work(us) || removals_work(us)))
+		if (!cp && (missing_work(us) || held_work(us) || removals_work(us)))
 			continue;
 		if (!cp) {
 			units_wait_for_commits(us);
@@ -657,6 +673,7 @@ void *committer_main(void *units)
 		}
 		cp->state = GENERATION_PUBLISHING;
 		cp->refs++;
+		following_take(cp);
 		pthread_mutex_unlock(&us->lock);
 		work_on(cp);
 		checkpoint_put(cp);

@@ -2,6 +2,7 @@
 #include "engine/unit/decision.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,15 +43,54 @@ static int record(struct checkpoint *cp, const char *kind, json_t *o, struct dec
 		    : decision_parse(first, len, stands);
 }
 
-int decision_record(struct checkpoint *cp, const char *path)
+static json_t *pointers_json(const struct order *order)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < order->nr_pointers; i++) {
+		const struct order_pointer *p = &order->pointers[i];
+		json_t *o = json_pack("{s:s, s:s}", "staged", p->staging + strlen(STAGING_PREFIX),
+				      "was", p->was);
+
+		json_set_path(o, "name", "name_hex", p->name);
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+static json_t *removals_json(const struct order *order)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < order->nr_removals; i++) {
+		const struct order_removal *r = &order->removals[i];
+		json_t *o = json_pack("{s:s}", "generation", r->generation);
+
+		json_set_path(o, "name", "name_hex", r->name);
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+int decision_record(struct checkpoint *cp, const char *path, const struct order *order)
 {
 	json_t *o = json_pack("{s:s, s:o}", "decision", "commit", "replaces", replaced_json(cp));
-	struct decision d;
+	__cleanup_free struct decision *d = malloc(sizeof(*d));
 	int err;
 
 	json_set_path(o, "unit", "unit_hex", path);
-	err = record(cp, "decision", o, &d);
-	return err ? err : d.commit ? 0 : -ECANCELED;
+	if (order && order->nr_pointers)
+		json_object_set_new(o, "pointers", pointers_json(order));
+	if (order && order->nr_removals)
+		json_object_set_new(o, "removals", removals_json(order));
+	if (!d) {
+		json_decref(o);
+		return -ENOMEM;
+	}
+	err = record(cp, "decision", o, d);
+	return err ? err : d->commit ? 0 : -ECANCELED;
 }
 
 void decision_forget(struct checkpoint *cp)
@@ -100,6 +140,52 @@ static bool parse_replaced(const json_t *o, struct decision *d)
 	return true;
 }
 
+static bool parse_name(const json_t *o, char name[NAME_MAX + 1])
+{
+	return json_get_path(o, "name", "name_hex", name, NAME_MAX + 1) && backing_name_ok(name) &&
+	       !rules_reserved(name);
+}
+
+static bool parse_pointers(const json_t *list, struct order *order)
+{
+	const json_t *o;
+	size_t i;
+
+	if (list && (!json_is_array(list) || json_array_size(list) > ORDER_MAX))
+		return false;
+	json_array_foreach (list, i, o) {
+		struct order_pointer *p = &order->pointers[i];
+		const char *staged = json_get_text(o, "staged", "");
+		const char *was = json_get_text(o, "was", "");
+
+		if (!parse_name(o, p->name) || !commit_is_hex(staged) || !order_was_ok(was))
+			return false;
+		snprintf(p->staging, sizeof(p->staging), "%s%s", STAGING_PREFIX, staged);
+		snprintf(p->was, sizeof(p->was), "%s", was);
+	}
+	order->nr_pointers = json_array_size(list);
+	return true;
+}
+
+static bool parse_removals(const json_t *list, struct order *order)
+{
+	const json_t *o;
+	size_t i;
+
+	if (list && (!json_is_array(list) || json_array_size(list) > ORDER_MAX))
+		return false;
+	json_array_foreach (list, i, o) {
+		struct order_removal *r = &order->removals[i];
+		const char *generation = json_get_text(o, "generation", "");
+
+		if (!parse_name(o, r->name) || !commit_is_hex(generation))
+			return false;
+		memcpy(r->generation, generation, sizeof(r->generation));
+	}
+	order->nr_removals = json_array_size(list);
+	return true;
+}
+
 int decision_parse(const char *text, size_t len, struct decision *d)
 {
 	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
@@ -110,7 +196,9 @@ int decision_parse(const char *text, size_t len, struct decision *d)
 	memset(d, 0, sizeof(*d));
 	d->commit = !strcmp(what, "commit");
 	ok = ok && json_get_path(o, "unit", "unit_hex", d->unit, sizeof(d->unit)) &&
-	     is_path(d->unit) && replaces && parse_replaced(replaces, d);
+	     is_path(d->unit) && replaces && parse_replaced(replaces, d) &&
+	     parse_pointers(json_object_get(o, "pointers"), &d->order) &&
+	     parse_removals(json_object_get(o, "removals"), &d->order);
 	json_decref(o);
 	if (!ok)
 		memset(d, 0, sizeof(*d));

@@ -2,13 +2,20 @@
 /*
  * The write-once record of what becomes of a checkpoint (K3): it is committed, or never will be. Only
  * after a durable `commit` may it get its name, and then anybody may give it that, any number of times
- * (recover.c). So it says which name that is, and what had it.
+ * (recover.c). So it says which name that is, what had it, and what follows (order.h):
+ *
+ *	{"decision": "commit", "unit": PATH, "replaces": null | {"generation": HEX} | {"ino", "btime_ns"},
+ *	 "pointers": [{"name": "latest", "staged": HEX, "was": "file 6 HEX"}],
+ *	 "removals": [{"name": "step-1", "generation": HEX}]}
+ *
+ * What is not UTF-8 has another key, as "unit_hex"; json.h. The last two may be missing.
  */
 #ifndef ENGINE_UNIT_DECISION_H
 #define ENGINE_UNIT_DECISION_H
 
 #include "engine/format/commit.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/order.h"
 
 struct decision {
 	bool commit;
@@ -16,13 +23,14 @@ struct decision {
 	bool replaces;		     /* something had the name, namely ... */
 	char generation[COMMIT_HEX]; /* ... this committed checkpoint; "" for */
 	uint64_t ino, btime_ns;	     /* ... this inode of the same device */
+	struct order order;
 };
 
 /*
- * (O4) Prepares and decides for @cp, which is to be at @path. 0: it is to be published. -ECANCELED: it was
+ * (O4) Prepares and decides for @cp, which is to be at @path, and what follows: @order, or NULL. 0: it is to be published. -ECANCELED: it was
  * decided otherwise. -errno: unknown, and to be tried again.
  */
-int decision_record(struct checkpoint *cp, const char *path);
+int decision_record(struct checkpoint *cp, const char *path, const struct order *order);
 
 /* The records are of no use any more. */
 void decision_forget(struct checkpoint *cp);

@@ -61,10 +61,13 @@ struct units {
 	struct list trash;
 	bool inheriting; /* somebody begins a checkpoint with what a directory has */
 	struct casualties casualties;
+	struct list held; /* held.h */
+	atomic_uint nr_held;
 	struct list removals;
 	atomic_uint nr_removals;
 	struct {
-		const struct process *process; /* never followed */
+		pid_t tgid;
+		uint64_t start; /* with tgid as good as unique */
 		struct inode_id dir;
 	} savers[SAVERS_KEPT]; /* who has saved a checkpoint where; slot n % SAVERS_KEPT */
 	unsigned nr_savers;
@@ -137,6 +140,19 @@ void generation_settle(struct generation *g);
 
 /* Lock held. Expects @o no longer. */
 void generation_miss(struct generation *g, struct opener *o);
+
+/* It alone, not what it has replaced; as generation_drop. */
+int generation_drop_one(struct generation *g);
+
+/*
+ * Steps of a publish (publish.c) for who holds @g in GENERATION_PUBLISHING; without the lock. Whole: it
+ * is durable in staging. Name: it has its name; *@named also if that could not be synced. End: what comes
+ * of it, @state if @err is 0. 0, or -errno with @e filled.
+ */
+int publish_whole(struct generation *g, struct error *e);
+int publish_name(struct generation *g, bool *named, struct error *e);
+void publish_end(struct generation *g, enum generation_state state, int err, bool named,
+		 const char *reason);
 
 struct generation *units_find_staging(struct units *us, const char *staging);
 

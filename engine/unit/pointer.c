@@ -7,83 +7,149 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 
 /* Longer ones name nothing. */
 #define POINTER_MAX 4096
 
-static bool is_pending(const struct checkpoint *cp)
+/* The checkpoint that a name shows, if it is still to be committed. */
+static struct checkpoint *pending_checkpoint(struct units *us, const struct inode_id *dir,
+					     const char *name)
 {
-	return cp->visible && (cp->rule || cp->follows);
-}
-
-/* That which the name in the pointer's directory shows; NULL: nothing that is still to be committed. */
-static struct checkpoint *named_by(struct generation *g)
-{
-	char content[POINTER_MAX], name[NAME_MAX + 1], path[NAME_MAX + 4];
-	ssize_t len = content_size(g->content) <= sizeof(content)
-			      ? content_source_read(g->content, content, sizeof(content), 0)
-			      : -EFBIG;
 	struct list *l;
 
-	if (len < 0 ||
-	    !rules_pointer_names(g->units->rules, g->target.name, content, (size_t)len, name))
-		return NULL;
-	snprintf(path, sizeof(path), "../%s", g->target.name);
-	list_for_each (l, &g->units->checkpoints) {
+	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (is_pending(cp) && same_inode(&cp->target.dir_id, &g->target.dir_id) &&
-		    !strcmp(cp->target.name, name)) {
-			checkpoint_event(cp, EVIDENCE_CLOSE, path, g->rank);
+		if (cp->visible && (cp->rule || cp->follows) &&
+		    same_inode(&cp->target.dir_id, dir) && !strcmp(cp->target.name, name))
 			return cp;
-		}
 	}
 	return NULL;
 }
 
+const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name)
+{
+	const struct checkpoint *cp = pending_checkpoint(us, dir, name);
+	struct list *l;
+
+	if (cp)
+		return cp->staging;
+	list_for_each (l, &us->live) {
+		const struct generation *g = container_of(l, struct generation, link);
+
+		if (g->visible && !g->pointer && same_inode(&g->target.dir_id, dir) &&
+		    !strcmp(g->target.name, name))
+			return g->staging;
+	}
+	return NULL;
+}
+
+/* The name that it says; its content is in the cache, or was written back from there. */
+static bool says(struct generation *g, char name[NAME_MAX + 1])
+{
+	char content[POINTER_MAX];
+	ssize_t len = content_size(g->content) <= sizeof(content)
+			      ? content_source_read(g->content, content, sizeof(content), 0)
+			      : -EFBIG;
+
+	return len >= 0 &&
+	       rules_pointer_names(g->units->rules, g->target.name, content, (size_t)len, name);
+}
+
 void pointer_closed(struct generation *g)
 {
-	const struct checkpoint *cp = named_by(g);
+	char name[NAME_MAX + 1] = "", path[NAME_MAX + 4];
+	const char *unit = says(g, name) ? pending_unit(g->units, &g->target.dir_id, name) : NULL;
+	struct checkpoint *cp = unit ? pending_checkpoint(g->units, &g->target.dir_id, name) : NULL;
 
-	snprintf(g->waits_for, sizeof(g->waits_for), "%s", cp ? cp->staging : "");
-	snprintf(g->names, sizeof(g->names), "%s", cp ? cp->target.name : "");
-	if (!cp)
+	snprintf(g->waits_for, sizeof(g->waits_for), "%s", unit ? unit : "");
+	snprintf(g->names, sizeof(g->names), "%s", unit ? name : "");
+	snprintf(path, sizeof(path), "../%s", g->target.name);
+	if (cp)
+		checkpoint_event(cp, EVIDENCE_CLOSE, path, g->rank);
+	if (!unit)
 		generation_show(g); /* it is applied as soon as it is durable: all may see it */
 }
 
-/* What became of the checkpoint that it waits for. */
-static enum generation_state state_of(const struct generation *g)
+/* What became, or becomes, of the unit with that staging name. */
+static enum generation_state state_of(struct units *us, const char *unit)
 {
 	const struct ended *e;
 	struct list *l;
 
-	list_for_each (l, &g->units->checkpoints) {
+	list_for_each (l, &us->checkpoints) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (!strcmp(cp->staging, g->waits_for))
+		if (!strcmp(cp->staging, unit))
 			return cp->state;
 	}
-	e = history_find(&g->units->history, g->waits_for);
+	list_for_each (l, &us->live) {
+		const struct generation *g = container_of(l, struct generation, link);
+
+		if (!strcmp(g->staging, unit))
+			return g->state;
+	}
+	e = history_find(&us->history, unit);
 	return e ? e->state : GENERATION_DROPPED;
 }
 
-enum pointer_fate pointer_judge(struct generation *g)
+enum pointer_fate pointer_fate(struct units *us, const char *unit, uint64_t since_ns)
 {
-	enum generation_state state = *g->waits_for ? state_of(g) : GENERATION_COMMITTED;
+	enum generation_state state = *unit ? state_of(us, unit) : GENERATION_COMMITTED;
 
-	if (g->overtaken || state == GENERATION_FAILED || state == GENERATION_DROPPED)
+	if (state == GENERATION_FAILED || state == GENERATION_DROPPED)
 		return POINTER_DROP;
 	if (state == GENERATION_COMMITTED)
 		return POINTER_GO;
-	return clock_mono_ns() - g->closed_ns > g->units->order_ns ? POINTER_DROP : POINTER_WAIT;
+	return clock_mono_ns() - since_ns > us->order_ns ? POINTER_DROP : POINTER_WAIT;
+}
+
+enum pointer_fate pointer_judge(const struct generation *g)
+{
+	return g->overtaken ? POINTER_DROP : pointer_fate(g->units, g->waits_for, g->closed_ns);
+}
+
+void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
+		     uint64_t since_ns)
+{
+	struct list *l;
+
+	held_overtake(us, t, since_ns);
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (!same_inode(&g->target.dir_id, &t->dir_id) || strcmp(g->target.name, t->name) ||
+		    same_inode(&g->id, id))
+			continue;
+		g->replaces = true;
+		g->replaced = *id;
+		g->overtaken = g->overtaken || g->opened_ns < since_ns;
+	}
+}
+
+void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
+			  const char *unit)
+{
+	enum generation_state state;
+	char text[MESSAGE_MAX];
+	{
+		LOCK_SCOPE(&us->lock);
+		state = state_of(us, unit);
+	}
+	MESSAGE(text, POINTER_DROPPED, path, names,
+		state == GENERATION_FAILED    ? "was not committed"
+		: state == GENERATION_DROPPED ? "was removed before it was committed"
+					      : "was not committed within order_timeout_s",
+		path);
+	failures_add(us->failures, uid, "pointer", path, ECANCELED, text);
 }
 
 void pointer_dropped(struct generation *g)
 {
 	struct units *us = g->units;
-	char text[MESSAGE_MAX], path[PATH_MAX], names[NAME_MAX + 1];
-	enum generation_state state;
+	char path[PATH_MAX], names[NAME_MAX + 1], unit[STAGING_MAX];
 	bool overtaken;
 
 	generation_path(g, path, sizeof(path));
@@ -91,14 +157,44 @@ void pointer_dropped(struct generation *g)
 		LOCK_SCOPE(&us->lock);
 		overtaken = g->overtaken;
 		memcpy(names, g->names, sizeof(names));
-		state = state_of(g);
+		memcpy(unit, g->waits_for, sizeof(unit));
 	}
-	if (overtaken)
-		return; /* a later write was applied: nothing is missed */
-	MESSAGE(text, POINTER_DROPPED, path, names,
-		state == GENERATION_FAILED    ? "was not committed"
-		: state == GENERATION_DROPPED ? "was removed before it was committed"
-					      : "was not committed within order_timeout_s",
-		path);
-	failures_add(us->failures, g->owner.uid, "pointer", path, ECANCELED, text);
+	if (!overtaken) /* else a later write was applied: nothing is missed */
+		pointer_tell_dropped(us, g->owner.uid, path, names, unit);
+}
+
+/* Lock held. Referenced: one that is, or was, written there and not seen. */
+static struct generation *one_unseen(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct list *l;
+
+	list_for_each (l, &us->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (g->pointer && !g->visible && same_inode(&g->target.dir_id, dir) &&
+		    !strcmp(g->target.name, name)) {
+			g->refs++;
+			return g;
+		}
+	}
+	return NULL;
+}
+
+bool pointers_drop(struct units *us, const struct inode_id *dir, const char *name)
+{
+	while (rules_is_pointer(us->rules, name)) {
+		struct generation *g;
+		int err;
+		{
+			LOCK_SCOPE(&us->lock);
+			g = one_unseen(us, dir, name);
+		}
+		if (!g)
+			break;
+		err = generation_drop_one(g);
+		generation_put(g);
+		if (err && err != -EEXIST)
+			break; /* whoever asked was killed */
+	}
+	return held_drop(us, dir, name);
 }

@@ -1,25 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointer files (DESIGN 4, "What waits for a commit"): `latest` and the like, whose content names a
- * checkpoint beside them. Each write of one is a generation, published as any file is, but not before
- * what it names is committed; never if that fails. Until then its name shows, also in the mount, what
- * was applied last: only handles that wrote it see the new content.
+ * Pointers (DESIGN 4, "What waits for a commit"): `latest` and the like, whose content names a unit beside
+ * them. Each write of one is a generation, published as any file is, but not before what it names is
+ * committed; never if that fails. Until then its name shows, also in the mount, what was applied last: only
+ * handles that wrote it see the new content. Those that get their names by a rename, and symbolic links,
+ * are held.h's.
  *
- * All with the units' lock held, but for the last.
+ * All with the units' lock held, unless they say otherwise.
  */
 #ifndef ENGINE_UNIT_POINTER_H
 #define ENGINE_UNIT_POINTER_H
 
 #include "engine/unit/unit.h"
 
-/* It was closed, perhaps once more: which checkpoint does it wait for? That gets the close as evidence. */
+/* The staging name of the unit that has the name @name in @dir and is still to be committed; NULL: none. */
+const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name);
+
+/* It was closed, perhaps once more: which unit does it wait for? A checkpoint gets that as evidence. */
 void pointer_closed(struct generation *g);
 
 enum pointer_fate { POINTER_GO, POINTER_WAIT, POINTER_DROP };
 
-enum pointer_fate pointer_judge(struct generation *g);
+enum pointer_fate pointer_judge(const struct generation *g);
+
+/* The same of what waits for @unit, a staging name, since @since_ns. */
+enum pointer_fate pointer_fate(struct units *us, const char *unit, uint64_t since_ns);
+
+/* @t is inode @id now, by a pointer that came at @since_ns: older ones of that name are not applied any more. */
+void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
+		     uint64_t since_ns);
 
 /* One that is not applied: tells people why. Without the lock. */
 void pointer_dropped(struct generation *g);
+
+/* The same of @path of @uid, which was to name @names, a unit known as @unit. Without the lock. */
+void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
+			  const char *unit);
+
+/*
+ * What was written to the name @name in @dir, and waits, will not be applied any more: it is removed, or
+ * has got something else. Without the lock; waits for what is being applied. True: some of that was seen there.
+ */
+bool pointers_drop(struct units *us, const struct inode_id *dir, const char *name);
 
 #endif

@@ -22,6 +22,7 @@
 #include "engine/base/log.h"
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
+#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/ordinary.h"
 #include "engine/unit/pointer.h"
@@ -228,6 +229,8 @@ static void tell_others(struct generation *g)
 	bool older = true;
 	LOCK_SCOPE(&g->units->lock);
 
+	if (g->pointer)
+		held_overtake(g->units, &g->target, g->opened_ns);
 	live_for_each_of (o, &g->units->live, &g->target.dir_id, g->target.name) {
 		if (o == g) {
 			older = false;
@@ -267,29 +270,32 @@ static void file_in(struct generation *g, const char *hex, uint64_t size, uint64
 	checkpoint_add_filed(g->checkpoint, &f);
 }
 
-/* All of it, for a generation that nobody writes any more. *@named: it has got as far as its name. */
-static int publish(struct generation *g, bool *named, struct error *e)
+/* Nobody changes it while it is being published. */
+static int target_of(struct generation *g, char path[PATH_MAX], char name[NAME_MAX + 1])
+{
+	generation_path(g, path, PATH_MAX);
+	LOCK_SCOPE(&g->units->lock);
+	memcpy(name, g->target.name, NAME_MAX + 1);
+	return g->target.dir;
+}
+
+int publish_whole(struct generation *g, struct error *e)
 {
 	struct units *us = g->units;
 	struct content *ct = g->content;
-	char hex[DIGEST_HEX], path[PATH_MAX], name[NAME_MAX + 1];
+	char hex[DIGEST_HEX], path[PATH_MAX];
 	uint64_t size, mtime_ns;
 	const char *step;
-	int err = 0, dir;
+	int err = 0;
 	{
 		LOCK_SCOPE(&us->contents->cache->lock);
 		size = ct->size;
 		mtime_ns = ct->written_ns ? ct->written_ns : clock_wall_ns();
 	}
-	{
-		LOCK_SCOPE(&us->lock);
-		dir = g->target.dir; /* nobody changes it while it is being published */
-		memcpy(name, g->target.name, sizeof(name));
-		g->size = size;
-	}
 	generation_path(g, path, sizeof(path));
 	{
 		LOCK_SCOPE(&us->lock);
+		g->size = size;
 		g->flushed_ns = clock_mono_ns();
 		free(g->path);
 		g->path = strdup(path);
@@ -306,25 +312,35 @@ static int publish(struct generation *g, bool *named, struct error *e)
 		known_to_others(g);
 		return 0;
 	}
-	err = check_target(g, dir, name, e);
+	if (!g->ordinary)
+		log_debug("'%s' is durable: %llu bytes, xxh3 %s", path, (unsigned long long)size,
+			  hex);
+	return 0;
+}
+
+int publish_name(struct generation *g, bool *named, struct error *e)
+{
+	char path[PATH_MAX], name[NAME_MAX + 1];
+	int dir = target_of(g, path, name), err = check_target(g, dir, name, e);
+
+	*named = false;
 	if (err)
 		return err;
-	step = "giving it its name";
 	err = generation_move(g, dir, dir, name);
 	if (err)
-		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
+		return FAIL(e, -err, PUBLISH_FAILED, path, "giving it its name", strerror(-err),
+			    path);
 	*named = true;
 	tell_others(g);
 	/* From here on it has its name: only retried, not put off. */
 	err = RETRY(g, make_name_durable(g, dir));
 	if (err)
 		return FAIL(e, -err, PUBLISH_UNSYNCED, path, strerror(-err), path);
-	backing_unlock(ct->fd);
+	backing_unlock(g->content->fd);
 	known_to_others(g);
 	forget_replaced(g);
 	if (!g->ordinary)
-		log_debug("'%s' is committed: %llu bytes, xxh3 %s", path, (unsigned long long)size,
-			  hex);
+		log_debug("'%s' is committed", path);
 	return 0;
 }
 
@@ -351,12 +367,31 @@ static bool must_wait(struct generation *g)
 	return false;
 }
 
+void publish_end(struct generation *g, enum generation_state state, int err, bool named,
+		 const char *reason)
+{
+	enum generation_state was = g->ordinary ? GENERATION_OPEN : GENERATION_SEALED;
+	struct units *us = g->units;
+
+	if (err) {
+		/* What the end of the mount interrupts stays in staging, for fsck. */
+		if (!us->ending && (named || !try_again(g, err)))
+			generation_fail(g, err, reason);
+		g->ordinary = false; /* it has to fall due once more */
+		generation_let_go(g, was);
+	} else {
+		LOCK_SCOPE(&us->lock);
+		g->err = 0; /* what became of its program meanwhile comes too late */
+		g->reason[0] = '\0';
+		generation_end(g, state);
+	}
+}
+
 /* @g is in GENERATION_PUBLISHING, which is this thread's alone. */
 static void work_on(struct generation *g)
 {
 	struct units *us = g->units;
 	struct error e = {0};
-	enum generation_state was = g->ordinary ? GENERATION_OPEN : GENERATION_SEALED;
 	bool needless, dropped, named = false;
 	int err = 0;
 	{
@@ -370,23 +405,16 @@ static void work_on(struct generation *g)
 	else if (needless)
 		forget(g);
 	else
-		err = publish(g, &named, &e);
+		err = publish_whole(g, &e);
+	if (!needless && !err && !g->checkpoint)
+		err = publish_name(g, &named, &e);
 	if (dropped)
 		pointer_dropped(g);
-	if (err) {
-		/* What the end of the mount interrupts stays in staging, for fsck. */
-		if (!us->ending && (named || !try_again(g, err)))
-			generation_fail(g, err, e.text);
-		g->ordinary = false; /* it has to fall due once more */
-		generation_let_go(g, was);
-	} else {
-		LOCK_SCOPE(&us->lock);
-		g->err = 0; /* what became of its program meanwhile comes too late */
-		g->reason[0] = '\0';
-		generation_end(g, g->checkpoint || g->ordinary ? GENERATION_DURABLE
-				  : needless		       ? GENERATION_DROPPED
-							       : GENERATION_COMMITTED);
-	}
+	publish_end(g,
+		    g->checkpoint || g->ordinary ? GENERATION_DURABLE
+		    : needless			 ? GENERATION_DROPPED
+						 : GENERATION_COMMITTED,
+		    err, named, e.text);
 }
 
 /* Lock held. */

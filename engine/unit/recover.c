@@ -10,6 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/unit/decision.h"
+#include "engine/unit/order.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 
@@ -35,13 +36,14 @@ static int walk(struct backing *b, const char *path, const char **name)
 }
 
 /*
- * Who lives holds a lock on its staging directory. -EBUSY: somebody does. Where the backing has no locks
- * nobody can tell, and the same is done as whoever may live does. @owner: whose it is.
+ * Who lives holds a lock on its staging directory, which has its name by and by. -EBUSY: somebody does.
+ * Where the backing has no locks nobody can tell, and the same is done as whoever may live does. @owner:
+ * whose it is.
  */
-static int lock_staging(struct backing *b, int dir, const char *staging, struct caller *owner)
+static int lock_directory(struct backing *b, int dir, const char *name, struct caller *owner)
 {
 	struct statx stx;
-	int pin = backing_pin(b, dir, staging), fd, err;
+	int pin = backing_pin(b, dir, name), fd, err;
 
 	if (pin < 0)
 		return pin;
@@ -58,9 +60,58 @@ static int lock_staging(struct backing *b, int dir, const char *staging, struct 
 	return fd;
 }
 
-/* -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. 1: is to be done. */
+/* --- what follows its commit --- */
+
+static void told(const struct recovery *r, const struct order_place *p, const struct decision *d,
+		 const char *name, bool removed, int err)
+{
+	size_t len = strlen(d->unit) - strlen(p->unit);
+	char path[PATH_MAX + NAME_MAX];
+
+	if (!err)
+		return;
+	snprintf(path, sizeof(path), "%.*s%s", (int)len, d->unit, name);
+	r->followed(r->arg, p->owner, path, removed, d->unit, err < 0 ? err : 0);
+}
+
+static int sync_dir(struct backing *b, int dir)
+{
+	__cleanup_fd int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY);
+
+	return fd < 0 ? fd : backing_sync(b, fd, false);
+}
+
+/* (O6), (O7). What goes wrong with one is no reason to leave out another, but nothing goes before all have names. */
+static int follow(const struct recovery *r, const struct order_place *p, const struct decision *d)
+{
+	const struct order *o = &d->order;
+	char trash[STAGING_MAX];
+	int first = 0, err;
+	size_t i;
+
+	for (i = 0; i < o->nr_pointers; i++) {
+		err = order_point(p, &o->pointers[i]);
+		told(r, p, d, o->pointers[i].name, false, err);
+		first = first || err > 0 ? first : err;
+	}
+	if (!first && o->nr_pointers && !r->only_look)
+		first = sync_dir(r->backing, p->dir);
+	for (i = 0; !first && i < o->nr_removals; i++) {
+		err = order_remove(p, &o->removals[i], trash);
+		told(r, p, d, o->removals[i].name, true, err);
+		if (err == 1 && !r->only_look)
+			r->trashed(r->arg, p->owner, p->dir, trash);
+		first = err > 0 ? first : err;
+	}
+	return first;
+}
+
+/*
+ * -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. 1: is to be done. *@waits: it has
+ * its name, but of what follows something has to be tried again.
+ */
 static int redo(const struct recovery *r, struct caller *owner, const char *id,
-		const struct decision *d)
+		const struct decision *d, bool *waits)
 {
 	struct backing *b = r->backing;
 	char staging[STAGING_MAX];
@@ -71,7 +122,11 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 	if (dir < 0)
 		return dir;
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id);
-	fd = lock_staging(b, dir, staging, owner);
+	fd = lock_directory(b, dir, staging, owner);
+	if (fd == -ENOENT) {
+		fd = lock_directory(b, dir, name, owner);
+		fd = fd == -EBUSY || fd >= 0 ? fd : -ENOENT; /* perhaps something else has it */
+	}
 	if (fd < 0 && fd != -ENOENT) {
 		close(dir);
 		return fd == -EBUSY ? -EAGAIN : fd;
@@ -93,6 +148,17 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		&trashed);
 	if (!err && trashed)
 		r->trashed(r->arg, owner, dir, id);
+	if (!err || err == 1) /* and only then */
+		*waits = follow(r,
+				&(struct order_place){.backing = b,
+						      .owner = owner,
+						      .rules = r->rules,
+						      .dir = dir,
+						      .unit = name,
+						      .id = id,
+						      .to_come = r->only_look ? &d->order : NULL,
+						      .only_look = r->only_look},
+				d);
 	if (fd >= 0)
 		close(fd);
 	close(dir);
@@ -116,7 +182,8 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 				const struct decision *d)
 {
 	char staging[STAGING_MAX];
-	int err = redo(r, owner, gen, d);
+	bool waits = false;
+	int err = redo(r, owner, gen, d, &waits);
 
 	if (err == -EAGAIN)
 		return;
@@ -124,7 +191,7 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 	/* Where it is nowhere it has been there, and was removed since. */
 	if (err != -ENOENT && (err || !r->only_look))
 		r->redone(r->arg, owner, d->unit, staging, err == 1 ? 0 : err);
-	if (!r->only_look && (!err || err == -ENOENT || err == -EBUSY))
+	if (!r->only_look && !waits && (!err || err == -ENOENT || err == -EBUSY))
 		r->coord->forget(r->coord_arg, owner, gen);
 }
 

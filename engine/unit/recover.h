@@ -12,15 +12,22 @@ struct recovery {
 	struct backing *backing;
 	const struct coord_ops *coord;
 	void *coord_arg;
-	bool only_look; /* change nothing */
-	bool alone;	/* no daemon saves here: what a crash left of records goes, too */
+	const struct rules *rules; /* which names are pointers */
+	bool only_look;		   /* change nothing */
+	bool alone; /* no daemon saves here: what a crash left of records goes, too */
 	/*
 	 * Told of each: @err 0: it has its name now, or would get it; -EBUSY: that is another's; -EBADMSG:
 	 * what is staged is not what was decided; else why it has to wait.
 	 */
 	void (*redone)(void *arg, const struct caller *owner, const char *unit, const char *staging,
 		       int err);
-	/* What had the name awaits removal as the trash of @id in @dir. */
+	/*
+	 * Told of what follows the commit of @unit: the pointer @path has its new content, or the
+	 * checkpoint @path is @removed. Paths are below the backing; @err as above.
+	 */
+	void (*followed)(void *arg, const struct caller *owner, const char *path, bool removed,
+			 const char *unit, int err);
+	/* What had the name, or was removed, awaits removal as the trash of @id in @dir. */
 	void (*trashed)(void *arg, const struct caller *owner, int dir, const char *id);
 	void *arg;
 };

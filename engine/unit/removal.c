@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/removal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,10 +12,9 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/replace.h"
 #include "engine/unit/trash.h"
 
-#define POINTER_MAX   4096
 #define LOOK_AGAIN_NS (200 * NSEC_PER_MSEC)
 
 struct hidden {
@@ -66,11 +64,17 @@ static void destroy(struct removal *r)
 	free(r);
 }
 
-/* Lock held. */
-static void unlist(struct units *us, struct removal *r)
+/* Lock held. Nobody is at it any more; @done: it is off the list. */
+static void let_go(struct units *us, struct removal *r, bool done)
 {
-	list_del(&r->link);
-	atomic_fetch_sub(&us->nr_removals, 1);
+	r->taken = false;
+	r->again_ns = clock_mono_ns() + LOOK_AGAIN_NS;
+	if (done) {
+		list_del(&r->link);
+		atomic_fetch_sub(&us->nr_removals, 1);
+	}
+	pthread_cond_broadcast(&us->changed);
+	pthread_cond_signal(&us->commits);
 }
 
 bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir)
@@ -87,10 +91,20 @@ bool removal_waits(struct units *us, const struct process *p, const struct inode
 		if (cp->visible && same_inode(&cp->target.dir_id, dir) && job_same(p, cp->maker))
 			return true;
 	}
-	for (i = 0; i < us->nr_savers && i < SAVERS_KEPT; i++)
-		if (us->savers[i].process == p && same_inode(&us->savers[i].dir, dir))
+	for (i = 0; p->tgid && i < us->nr_savers && i < SAVERS_KEPT; i++)
+		if (us->savers[i].tgid == p->tgid && us->savers[i].start == p->start &&
+		    same_inode(&us->savers[i].dir, dir))
 			return true;
 	return false;
+}
+
+void removal_note_saver(struct units *us, const struct process *p, const struct inode_id *dir)
+{
+	unsigned slot = us->nr_savers++ % SAVERS_KEPT;
+
+	us->savers[slot].tgid = p->tgid;
+	us->savers[slot].start = p->start;
+	us->savers[slot].dir = *dir;
 }
 
 static struct removal *make(const struct caller *c, struct process *p, const struct unit_place *u)
@@ -204,74 +218,33 @@ void removal_of_replaced(struct checkpoint *cp)
 
 /* --- when it is applied --- */
 
-/* Does the pointer @pointer in the removal's directory name it? */
-static bool is_named_by(struct units *us, struct removal *r, const char *pointer)
+static bool is_it(void *removal, int pin, const struct statx *stx)
 {
-	struct backing *b = us->contents->backing;
-	char content[POINTER_MAX], name[NAME_MAX + 1];
-	int pin = backing_pin(b, r->dir, pointer), fd;
-	ssize_t len;
+	const struct removal *r = removal;
+	struct inode_id id = inode_id_of(stx);
 
-	if (pin < 0)
-		return false;
-	fd = backing_reopen(b, pin, O_RDONLY);
-	close(pin);
-	if (fd < 0)
-		return false;
-	len = backing_read(b, fd, content, sizeof(content), 0);
-	close(fd);
-	return len > 0 && rules_pointer_names(us->rules, pointer, content, (size_t)len, name) &&
-	       !strcmp(name, r->name);
-}
-
-static bool is_named(struct units *us, struct removal *r)
-{
-	int fd = backing_reopen(us->contents->backing, r->dir, O_RDONLY | O_DIRECTORY);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	bool named = false;
-
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	while (!named && (entry = readdir(d)))
-		named = rules_is_pointer(us->rules, entry->d_name) &&
-			is_named_by(us, r, entry->d_name);
-	closedir(d);
-	return named;
+	(void)pin;
+	return same_inode(&id, &r->id);
 }
 
 /* (O7) Leaves the backing: to trash, unless the name is another's by now. */
 static int apply(struct units *us, struct removal *r)
 {
-	struct backing *b = us->contents->backing;
-	char id[STAGING_MAX], trash[STAGING_MAX + 8];
-	struct inode_id there;
-	struct statx stx;
-	int fd, err = backing_stat_at(b, r->dir, r->name, &stx);
+	char id[STAGING_MAX];
+	int err = trash_put(us->contents->backing, &r->owner, r->dir, r->name, is_it, r, id);
 
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	there = inode_id_of(&stx);
-	if (!same_inode(&there, &r->id))
-		return 0;
-	err = units_new_id(id);
-	if (err)
-		return err;
-	snprintf(trash, sizeof(trash), "%s%s", TRASH_PREFIX, id + strlen(STAGING_PREFIX));
-	err = AS_CALLER(&r->owner, backing_rename(b, r->dir, r->name, r->dir, trash, 0));
-	creds_restore();
-	if (err)
-		return err;
-	fd = backing_reopen(b, r->dir, O_RDONLY | O_DIRECTORY);
-	if (fd >= 0) {
-		backing_sync(b, fd, false);
-		close(fd);
-	}
-	trash_empty_later(us, &r->owner, r->dir, id + strlen(STAGING_PREFIX));
-	return 0;
+	if (err == 1)
+		trash_empty_later(us, &r->owner, r->dir, id);
+	return err < 0 ? err : 0;
+}
+
+/* The same when it is due: not as long as a pointer names it, which may change, but not for ever. */
+static int apply_due(struct units *us, struct removal *r)
+{
+	if (!r->replaced && clock_mono_ns() - r->since_ns < us->order_ns &&
+	    order_is_named(us->contents->backing, us->rules, r->dir, r->name, NULL))
+		return -EAGAIN;
+	return apply(us, r);
 }
 
 static void path_of(struct units *us, const struct removal *r, char *buf, size_t size)
@@ -285,25 +258,121 @@ static void path_of(struct units *us, const struct removal *r, char *buf, size_t
 int removal_make_way(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct removal *r;
-	int err;
-
+	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		r = find(us, dir, name);
-		if (!r || r->taken)
-			return 0;
+		while (!err && (r = find(us, dir, name)) && r->taken)
+			err = units_wait(us);
+		if (err || !r)
+			return err;
 		r->taken = true;
 	}
 	err = apply(us, r);
 	{
 		LOCK_SCOPE(&us->lock);
-		r->taken = false;
-		if (err)
-			return err;
-		unlist(us, r);
+		let_go(us, r, !err);
 	}
-	destroy(r);
-	return 0;
+	if (!err)
+		destroy(r);
+	return err;
+}
+
+bool removal_is_applied(struct units *us, const struct inode_id *dir, const char *name)
+{
+	const struct removal *r = find(us, dir, name);
+
+	return r && r->taken;
+}
+
+/* Lock held. Is a new one about to get its name? */
+static bool is_being_replaced(struct units *us, const struct removal *r)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state == GENERATION_PUBLISHING &&
+		    same_inode(&cp->target.dir_id, &r->dir_id) && !strcmp(cp->target.name, r->name))
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. */
+static bool is_for(const struct removal *r, const struct checkpoint *cp)
+{
+	return same_inode(&r->dir_id, &cp->target.dir_id) && job_same(r->process, cp->maker);
+}
+
+/* In the record it is known by its generation. */
+static void list_one(struct checkpoint *cp, const char name[NAME_MAX + 1],
+		     const struct inode_id *id, struct order *order)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct order_removal *r = &order->removals[order->nr_removals];
+	__cleanup_fd int pin = backing_pin(b, cp->target.dir, name);
+	struct inode_id there;
+	struct statx stx;
+
+	if (pin < 0 || backing_stat(b, pin, &stx) || stx.stx_uid != cp->owner.uid)
+		return;
+	there = inode_id_of(&stx);
+	if (!same_inode(&there, id) || unit_generation(b, pin, r->generation) ||
+	    order_is_named(b, cp->units->rules, cp->target.dir, name, order))
+		return;
+	memcpy(r->name, name, sizeof(r->name));
+	order->nr_removals++;
+}
+
+void removals_list(struct checkpoint *cp, struct order *order)
+{
+	struct {
+		char name[NAME_MAX + 1];
+		struct inode_id id;
+	} found[ORDER_MAX];
+	struct units *us = cp->units;
+	size_t nr = 0, i;
+	struct list *l;
+
+	if (cp->follows || !atomic_load(&us->nr_removals))
+		return;
+	{
+		LOCK_SCOPE(&us->lock);
+		list_for_each (l, &us->removals) {
+			const struct removal *r = container_of(l, struct removal, link);
+
+			if (nr == ORDER_MAX)
+				break;
+			if (!r->whole || r->taken || r->replaced || !is_for(r, cp) ||
+			    !strcmp(r->name, cp->target.name))
+				continue;
+			memcpy(found[nr].name, r->name, sizeof(found[nr].name));
+			found[nr++].id = r->id;
+		}
+	}
+	for (i = 0; i < nr; i++)
+		list_one(cp, found[i].name, &found[i].id, order);
+}
+
+void removal_apply_due(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct removal *r;
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		r = find(us, dir, name);
+		if (!r || r->taken || !r->due || is_being_replaced(us, r))
+			return; /* it was made way for, or will be */
+		r->taken = true;
+	}
+	err = apply_due(us, r);
+	{
+		LOCK_SCOPE(&us->lock);
+		let_go(us, r, !err);
+	}
+	if (!err)
+		destroy(r);
 }
 
 void removals_committed(struct units *us, const struct checkpoint *cp)
@@ -315,7 +384,7 @@ void removals_committed(struct units *us, const struct checkpoint *cp)
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		if (same_inode(&r->dir_id, &cp->target.dir_id) && job_same(r->process, cp->maker))
+		if (is_for(r, cp))
 			r->due = true;
 		if (same_inode(&r->dir_id, &cp->target.dir_id) && !strcmp(r->name, cp->target.name))
 			r->replaced = r->due = r->whole = true;
@@ -327,7 +396,7 @@ enum fate { WAIT, APPLY, KEEP, CHANGE };
 /* Lock held. */
 static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 {
-	if (r->taken || r->again_ns > now)
+	if (r->taken || r->again_ns > now || is_being_replaced(us, r))
 		return WAIT;
 	if (!r->whole) /* it wanted to remove but some of it */
 		return now - r->changed_ns > us->quiet_ns ? CHANGE : WAIT;
@@ -366,16 +435,14 @@ bool removals_work(struct units *us)
 	r->taken = true;
 	pthread_mutex_unlock(&us->lock);
 	if (fate == APPLY)
-		err = !r->replaced && is_named(us, r) ? -EAGAIN : apply(us, r);
+		err = apply_due(us, r);
 	else if (fate == CHANGE)
 		err = checkpoint_inherit(us, &r->owner, r->process, r->dir, &r->dir_id, r->name,
 					 true, &change);
 	pthread_mutex_lock(&us->lock);
-	r->taken = false;
-	r->again_ns = now + LOOK_AGAIN_NS;
+	let_go(us, r, !err);
 	if (err)
 		return true;
-	unlist(us, r);
 	pthread_mutex_unlock(&us->lock);
 	if (fate == KEEP)
 		tell_kept(us, r);

@@ -12,6 +12,7 @@
 #define ENGINE_UNIT_REMOVAL_H
 
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/order.h"
 
 /* A committed checkpoint on the backing: @name in @dir. */
 struct unit_place {
@@ -33,10 +34,25 @@ void removal_complete(struct units *us, const struct unit_place *u);
 /* Was this name removed, though the backing has it? Cheap when nothing was. */
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);
 
-/* What has the name @name in @dir was removed, and now something else gets it: it leaves at once. */
+/*
+ * What has the name @name in @dir was removed, and now something else gets it: it leaves at once. 0, also if it
+ * was not, or -errno; waits for who is at it: -EINTR.
+ */
 int removal_make_way(struct units *us, const struct inode_id *dir, const char *name);
 
 /* --- for engine/unit --- */
+
+/* Lock held. @p saves checkpoints in that directory. */
+void removal_note_saver(struct units *us, const struct process *p, const struct inode_id *dir);
+
+/* Those that the commit of @cp will make due, and which can be redone after a crash, for its record. */
+void removals_list(struct checkpoint *cp, struct order *order);
+
+/* What is due of that name is done now, if it can be. */
+void removal_apply_due(struct units *us, const struct inode_id *dir, const char *name);
+
+/* Lock held. Is something of that name on its way to trash right now? */
+bool removal_is_applied(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
  * A program has removed @cp, by which it changed a committed one: that is removed with it, at once or when

@@ -13,6 +13,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/rules.h"
 
 struct trash {
 	struct list link;
@@ -70,6 +71,56 @@ int trash_remove(struct backing *b, int dir, const char *name)
 	close(pin);
 	err = fd < 0 ? fd : clear(b, fd);
 	return err ? err : backing_unlink(b, dir, name, true);
+}
+
+/* 1: it is that. 0: it is another, or nothing. */
+static int look(struct backing *b, int dir, const char *name,
+		bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg, uid_t *uid)
+{
+	__cleanup_fd int pin = backing_pin(b, dir, name);
+	struct statx stx;
+	int err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	*uid = stx.stx_uid;
+	return is_it(arg, pin, &stx);
+}
+
+static int sync_dir(struct backing *b, int dir)
+{
+	__cleanup_fd int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY);
+
+	return fd < 0 ? fd : backing_sync(b, fd, false);
+}
+
+int trash_put(struct backing *b, const struct caller *owner, int dir, const char *name,
+	      bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg,
+	      char id[STAGING_MAX])
+{
+	char staging[STAGING_MAX], trash[STAGING_MAX + 8];
+	uid_t uid = 0;
+	int err = look(b, dir, name, is_it, arg, &uid);
+
+	if (err != 1)
+		return err;
+	err = units_new_id(staging);
+	if (err)
+		return err;
+	snprintf(id, STAGING_MAX, "%s", staging + strlen(STAGING_PREFIX));
+	snprintf(trash, sizeof(trash), "%s%s", TRASH_PREFIX, id);
+	err = AS_CALLER(owner, backing_rename(b, dir, name, dir, trash, 0));
+	creds_restore();
+	if ((err == -EACCES || err == -EPERM) && uid == owner->uid)
+		err = backing_rename(b, dir, name, dir, trash, 0);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (!look(b, dir, trash, is_it, arg, &uid)) {
+		err = backing_rename(b, dir, trash, dir, name, RENAME_NOREPLACE);
+		return err ? err : sync_dir(b, dir);
+	}
+	err = sync_dir(b, dir);
+	return err ? err : 1;
 }
 
 void trash_empty_later(struct units *us, const struct caller *owner, int dir, const char *id)

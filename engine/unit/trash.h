@@ -19,6 +19,15 @@ void trash_empty_later(struct units *us, const struct caller *owner, int dir, co
  */
 int trash_remove(struct backing *b, int dir, const char *name);
 
+/*
+ * Moves @name in @dir to trash, as @owner, if @is_it says that this is what is to go: any descriptor of it,
+ * and what it is. Another that came to the name in that moment is given it back. 1: it lies, durably, in
+ * the trash of @id. 0: it is not there. Or -errno.
+ */
+int trash_put(struct backing *b, const struct caller *owner, int dir, const char *name,
+	      bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg,
+	      char id[STAGING_MAX]);
+
 void *trash_main(void *units);
 
 #endif

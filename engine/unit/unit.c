@@ -15,6 +15,7 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/recover.h"
@@ -118,6 +119,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	list_init(&us->checkpoints);
 	list_init(&us->trash);
 	list_init(&us->removals);
+	list_init(&us->held);
 	us->contents->arg = us;
 	us->contents->failed = content_failed;
 	us->contents->rested = content_rested;
@@ -163,6 +165,22 @@ static void told_redone(void *units, const struct caller *owner, const char *uni
 	failures_add(us->failures, owner->uid, "checkpoint", unit, -err, text);
 }
 
+static void told_followed(void *units, const struct caller *owner, const char *path, bool removed,
+			  const char *unit, int err)
+{
+	struct units *us = units;
+	char text[MESSAGE_MAX];
+
+	if (!err) {
+		log_info("'%s' %s the commit of '%s', which its daemon had made when it died", path,
+			 removed ? "is removed, after" : "has its new content, by", unit);
+		return;
+	}
+	MESSAGE(text, RECOVERY_FOLLOWS, path, removed ? "removed" : "changed", unit,
+		strerror(-err));
+	failures_add(us->failures, owner->uid, removed ? "removal" : "pointer", path, -err, text);
+}
+
 static void told_trashed(void *units, const struct caller *owner, int dir, const char *id)
 {
 	trash_empty_later(units, owner, dir, id);
@@ -173,6 +191,8 @@ void units_recover(struct units *us)
 	const struct recovery r = {.backing = us->contents->backing,
 				   .coord = us->coord,
 				   .coord_arg = us->coord_arg,
+				   .rules = us->rules,
+				   .followed = told_followed,
 				   .redone = told_redone,
 				   .trashed = told_trashed,
 				   .arg = us};
@@ -218,6 +238,7 @@ void units_stop(struct units *us)
 		checkpoint_put(cp);
 	}
 	removals_finish(us);
+	held_finish(us);
 	casualties_finish(&us->casualties);
 }
 
@@ -732,6 +753,12 @@ void units_list(struct units *us, const struct inode_id *dir,
 		if (cp->visible && same_inode(&cp->target.dir_id, dir))
 			add(arg, cp->target.name, &cp->id, S_IFDIR);
 	}
+	list_for_each (l, &us->held) {
+		struct held *h = container_of(l, struct held, link);
+
+		if (!h->overtaken && same_inode(&h->target.dir_id, dir))
+			add(arg, h->target.name, &h->id, h->type);
+	}
 }
 
 /* --- the end --- */
@@ -1161,6 +1188,14 @@ static void hurry_up_to(struct generation *g)
 		o->hurried = true;
 }
 
+/* Lock held. Is it, or will it soon be, given its name? A pointer may wait for what a program does later. */
+static bool is_going(const struct generation *g)
+{
+	if (g->state != GENERATION_SEALED && g->state != GENERATION_PUBLISHING)
+		return false;
+	return !g->pointer || pointer_judge(g) != POINTER_WAIT;
+}
+
 int generation_wait(struct generation *g)
 {
 	struct units *us = g->units;
@@ -1169,7 +1204,7 @@ int generation_wait(struct generation *g)
 
 	hurry_up_to(g);
 	pthread_cond_signal(&us->work);
-	while (!err && (g->state == GENERATION_SEALED || g->state == GENERATION_PUBLISHING))
+	while (!err && is_going(g))
 		err = units_wait(us);
 	return err ? err : g->state == GENERATION_FAILED ? g->err : 0;
 }
@@ -1195,7 +1230,7 @@ static void clear_dropped(struct generation *g)
 	generation_unstage(g, g->target.dir);
 }
 
-static int drop(struct generation *g)
+int generation_drop_one(struct generation *g)
 {
 	int err;
 	{
@@ -1237,7 +1272,7 @@ static int drop_others(struct units *us, const struct generation *g, const struc
 		}
 		if (!o)
 			return published;
-		err = drop(o);
+		err = generation_drop_one(o);
 		generation_put(o);
 		if (err && err != -EEXIST)
 			return err;
@@ -1263,7 +1298,7 @@ int generation_drop(struct generation *g)
 
 	if (older && older != -EEXIST)
 		return older;
-	err = drop(g);
+	err = generation_drop_one(g);
 	return err ? err : older;
 }
 
@@ -1378,8 +1413,7 @@ static struct generation *any_closed(struct units *us, const struct inode_id *di
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		if ((g->state != GENERATION_SEALED && g->state != GENERATION_PUBLISHING) ||
-		    !same_inode(&g->target.dir_id, dir) ||
+		if (!is_going(g) || !same_inode(&g->target.dir_id, dir) ||
 		    (name ? strcmp(g->target.name, name) : !g->durable_calls))
 			continue;
 		g->hurried = true;
@@ -1469,7 +1503,7 @@ int units_drain(struct units *us, uint64_t deadline_ns)
 			struct generation *g = container_of(l, struct generation, link);
 
 			g->hurried = true;
-			any = any || g->state != GENERATION_OPEN;
+			any = any || is_going(g);
 		}
 		list_for_each (l, &us->checkpoints) {
 			struct checkpoint *cp = container_of(l, struct checkpoint, link);
@@ -1478,6 +1512,7 @@ int units_drain(struct units *us, uint64_t deadline_ns)
 			any = any || cp->state == GENERATION_SEALED ||
 			      cp->state == GENERATION_PUBLISHING;
 		}
+		any = any || held_any_due(us);
 		if (!any || err)
 			break;
 		pthread_cond_signal(&us->work);

@@ -237,7 +237,7 @@ bool generation_is_pending(struct generation *g);
 
 /*
  * Waits until it is published or it is clear that it will not be. 0: committed, dropped or still
- * written by others. The error it failed with. -EINTR.
+ * written by others; also a pointer to what is not committed yet. The error it failed with. -EINTR.
  */
 int generation_wait(struct generation *g);
 

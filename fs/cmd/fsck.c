@@ -264,6 +264,30 @@ static void redone(void *arg, const struct caller *owner, const char *unit, cons
 	     NULL, err ? text : NULL);
 }
 
+/* What was to follow a commit that was decided. */
+static void followed(void *arg, const struct caller *owner, const char *path, bool removed,
+		     const char *unit, int err)
+{
+	struct fsck *f = arg;
+	struct leftover l = {.kind = LEFT_DECIDED, .path = path, .is_dir = removed};
+	char text[MESSAGE_MAX], shown[PATH_MAX], unit_shown[PATH_MAX];
+
+	(void)owner;
+	f->nr[LEFT_DECIDED]++;
+	if (err)
+		MESSAGE(text, RECOVERY_FOLLOWS, show_name(shown, sizeof(shown), path),
+			removed ? "removed" : "changed",
+			show_name(unit_shown, sizeof(unit_shown), unit), strerror(-err));
+	f->nr_left += err || f->mode == DRY_RUN;
+	f->nr_redone += !err && f->mode != DRY_RUN;
+	tell(f, &l,
+	     err		  ? "left"
+	     : f->mode == DRY_RUN ? (removed ? "would remove" : "would point")
+	     : removed		  ? "removed"
+				  : "pointed",
+	     NULL, err ? text : NULL);
+}
+
 static void replaced(void *arg, const struct caller *owner, int dir, const char *id)
 {
 	char name[sizeof(TRASH_PREFIX) + 32];
@@ -277,17 +301,26 @@ static void replaced(void *arg, const struct caller *owner, int dir, const char 
 
 static int redo_decided(struct fsck *f)
 {
+	struct rules *rules; /* the built-in ones: own ones were asked when it was decided */
+	struct error e;
+	int err = rules_create(&rules, NULL, "", &e);
 	struct recovery r = {.backing = &f->backing,
 			     .coord = &coord_dir_ops,
+			     .rules = rules,
 			     .coord_arg = &f->backing,
 			     .only_look = f->mode == DRY_RUN,
 			     .alone = !is_nfs(&f->backing),
 			     .redone = redone,
+			     .followed = followed,
 			     .trashed = replaced,
 			     .arg = f};
 
+	if (err)
+		return err;
 	progress_show(&f->progress, "what was decided before a crash");
-	return recover_decided(&r);
+	err = recover_decided(&r);
+	rules_destroy(rules);
+	return err;
 }
 
 /* --- checkpoints of many files that lie in staging --- */

@@ -203,6 +203,18 @@ static void redone(void *recovering, const struct caller *owner, const char *uni
 	}
 }
 
+static void followed(void *recovering, const struct caller *owner, const char *path, bool removed,
+		     const char *unit, int err)
+{
+	struct recovering *k = recovering;
+
+	(void)owner;
+	if (err || removed || strcmp(unit, UNIT)) {
+		print_error("%s does not follow %s: %s\n", path, unit, strerror(-err));
+		k->err = err ? err : -EINVAL;
+	}
+}
+
 static void trashed(void *recovering, const struct caller *owner, int dir, const char *id)
 {
 	struct recovering *k = recovering;
@@ -222,12 +234,16 @@ static void recover(struct recovering *k, const char *path, bool record)
 			       .coord_arg = &k->backing,
 			       .alone = true,
 			       .redone = redone,
+			       .followed = followed,
 			       .trashed = trashed,
 			       .arg = k};
+	struct rules *rules;
 	struct error e;
 	int err;
 
 	assert_int_equal(backing_open(&k->backing, path, &e), 0);
+	assert_int_equal(rules_create(&rules, NULL, "", &e), 0);
+	rec.rules = rules;
 	k->backing.features = m.en.backing.features;
 	if (record)
 		k->record = record_start(&k->backing);
@@ -236,6 +252,7 @@ static void recover(struct recovering *k, const char *path, bool record)
 		k->err = err;
 	if (record)
 		record_stop(k->record);
+	rules_destroy(rules);
 	backing_close(&k->backing);
 }
 

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/following.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/unit/held.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
+
+/* Lock held. */
+static bool is_beside(const struct target *t, const struct checkpoint *cp)
+{
+	return same_inode(&t->dir_id, &cp->target.dir_id);
+}
+
+bool following_rests(struct checkpoint *cp)
+{
+	struct list *l;
+
+	if (cp->following)
+		return true;
+	list_for_each (l, &cp->units->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (!g->pointer || !is_beside(&g->target, cp))
+			continue;
+		if (g->state == GENERATION_PUBLISHING ||
+		    (g->state == GENERATION_SEALED && !strcmp(g->waits_for, cp->staging) &&
+		     (g->nr_changing || !content_rests(g->content))))
+			return false;
+	}
+	return true;
+}
+
+/* Lock held. Of two of one name only the later one counts. */
+static void replace_older(struct following *f, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < f->nr_written; i++)
+		if (!strcmp(f->written[i]->target.name, name)) {
+			f->written[i]->state = GENERATION_SEALED;
+			f->written[i]->overtaken = true;
+			f->written[i]->refs--; /* the list has one */
+			f->written[i] = f->written[--f->nr_written];
+			return;
+		}
+}
+
+static void take_written(struct checkpoint *cp, struct following *f)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->units->live) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (!g->pointer || g->state != GENERATION_SEALED || g->overtaken || g->abandoned ||
+		    (g->inherited && !g->changed) || strcmp(g->waits_for, cp->staging) ||
+		    !is_beside(&g->target, cp))
+			continue;
+		replace_older(f, g->target.name);
+		if (f->nr_written == ORDER_MAX)
+			return;
+		g->state = GENERATION_PUBLISHING;
+		g->refs++;
+		f->written[f->nr_written++] = g;
+	}
+}
+
+/* Lock held. Was something of that name written, and not applied yet, after @h came; or before? */
+static bool is_overtaken(struct following *f, struct held *h)
+{
+	size_t i;
+
+	for (i = 0; i < f->nr_written; i++)
+		if (!strcmp(f->written[i]->target.name, h->target.name) &&
+		    f->written[i]->opened_ns > h->since_ns)
+			return true;
+	for (i = 0; i < f->nr_held; i++)
+		if (!strcmp(f->held[i]->target.name, h->target.name)) {
+			f->held[i]->taken = false;
+			f->held[i]->overtaken = true;
+			f->held[i]->refs--;
+			f->held[i] = f->held[--f->nr_held];
+			break;
+		}
+	replace_older(f, h->target.name);
+	return false;
+}
+
+static void take_held(struct checkpoint *cp, struct following *f)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->units->held) {
+		struct held *h = container_of(l, struct held, link);
+
+		if (h->taken || h->overtaken || strcmp(h->waits_for, cp->staging) ||
+		    !is_beside(&h->target, cp) || is_overtaken(f, h))
+			continue;
+		if (f->nr_written + f->nr_held == ORDER_MAX)
+			return;
+		h->taken = true;
+		h->refs++;
+		f->held[f->nr_held++] = h;
+	}
+}
+
+void following_take(struct checkpoint *cp)
+{
+	if (cp->following)
+		return;
+	cp->following = calloc(1, sizeof(*cp->following));
+	if (!cp->following)
+		return; /* then all of it is done when it is committed, by others */
+	take_written(cp, cp->following);
+	take_held(cp, cp->following);
+}
+
+/* --- durable, and recorded --- */
+
+/* What others than the checkpoint's owner staged is not believed, so it is done, but not recorded. */
+static void list_pointer(struct checkpoint *cp, const struct target *t, const char *staging)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct order *o = &cp->following->order;
+	struct order_pointer *p = &o->pointers[o->nr_pointers];
+	struct statx stx;
+
+	if (backing_stat_at(b, t->dir, staging, &stx) || stx.stx_uid != cp->owner.uid ||
+	    order_look(b, t->dir, t->name, p->was))
+		return;
+	snprintf(p->name, sizeof(p->name), "%s", t->name);
+	snprintf(p->staging, sizeof(p->staging), "%s", staging);
+	o->nr_pointers++;
+}
+
+static int sync_held(struct held *h)
+{
+	struct backing *b = h->units->contents->backing;
+	__cleanup_fd int fd = -1;
+
+	if (!S_ISREG(h->type))
+		return 0;
+	fd = backing_reopen(b, h->pin, O_RDONLY);
+	return fd < 0 ? fd : backing_sync(b, fd, false);
+}
+
+static void prepare_written(struct checkpoint *cp, struct following *f)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < f->nr_written; i++) {
+		struct generation *g = f->written[i];
+		struct error e = {0};
+		int err = publish_whole(g, &e);
+
+		if (err) {
+			publish_end(g, GENERATION_COMMITTED, err, false, e.text);
+			generation_put(g);
+			continue;
+		}
+		list_pointer(cp, &g->target, g->staging);
+		f->written[nr++] = g;
+	}
+	f->nr_written = nr;
+}
+
+static void prepare_held(struct checkpoint *cp, struct following *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->nr_held; i++)
+		if (!sync_held(f->held[i]))
+			list_pointer(cp, &f->held[i]->target, f->held[i]->staging);
+}
+
+void following_prepare(struct checkpoint *cp)
+{
+	struct following *f = cp->following;
+
+	if (!f || f->recorded)
+		return;
+	memset(&f->order, 0, sizeof(f->order));
+	prepare_written(cp, f);
+	prepare_held(cp, f);
+	removals_list(cp, &f->order);
+}
+
+/* --- done --- */
+
+void following_point(struct checkpoint *cp)
+{
+	struct following *f = cp->following;
+	size_t i;
+
+	if (!f)
+		return;
+	for (i = 0; i < f->nr_written; i++) {
+		struct error e = {0};
+		bool named;
+		int err = publish_name(f->written[i], &named, &e);
+
+		f->waits = f->waits || (err && err != -EBUSY);
+		publish_end(f->written[i], GENERATION_COMMITTED, err, named, e.text);
+		generation_put(f->written[i]);
+	}
+	f->nr_written = 0;
+	for (i = 0; i < f->nr_held; i++) {
+		struct held *h = f->held[i];
+		int err = held_apply(h);
+
+		f->waits = f->waits || (err && err != -ESTALE);
+		{
+			LOCK_SCOPE(&cp->units->lock);
+			held_let_go(h, !err);
+		}
+		held_put(h);
+	}
+	f->nr_held = 0;
+}
+
+bool following_remove(struct checkpoint *cp)
+{
+	struct following *f = cp->following;
+	bool waits;
+	size_t i;
+
+	if (!f)
+		return true;
+	for (i = 0; !f->waits && i < f->order.nr_removals; i++)
+		removal_apply_due(cp->units, &cp->target.dir_id, f->order.removals[i].name);
+	waits = f->waits;
+	free(f);
+	cp->following = NULL;
+	return !waits;
+}
+
+void following_release(struct checkpoint *cp)
+{
+	struct following *f = cp->following;
+	size_t i;
+
+	if (!f)
+		return;
+	for (i = 0; i < f->nr_written; i++) {
+		generation_let_go(f->written[i], GENERATION_SEALED);
+		generation_put(f->written[i]);
+	}
+	for (i = 0; i < f->nr_held; i++) {
+		{
+			LOCK_SCOPE(&cp->units->lock);
+			held_let_go(f->held[i], false);
+		}
+		held_put(f->held[i]);
+	}
+	free(f);
+	cp->following = NULL;
+}

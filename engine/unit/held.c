@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/held.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/flush/flush.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/pointer.h"
+
+#define AGAIN_NS (200 * NSEC_PER_MSEC)
+
+void held_put(struct held *h)
+{
+	if (!h)
+		return;
+	{
+		LOCK_SCOPE(&h->units->lock);
+		if (--h->refs)
+			return;
+	}
+	if (h->target.dir >= 0)
+		close(h->target.dir);
+	if (h->pin >= 0)
+		close(h->pin);
+	free(h);
+}
+
+/* --- how they come --- */
+
+static struct held *make(struct units *us, const struct caller *c, int dir,
+			 const struct inode_id *dir_id, const char *name, const char *names)
+{
+	struct held *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->units = us;
+	h->owner = *c;
+	h->refs = 1;
+	h->pin = -1;
+	list_init(&h->link);
+	snprintf(h->names, sizeof(h->names), "%s", names);
+	snprintf(h->target.name, sizeof(h->target.name), "%s", name);
+	h->target.dir_id = *dir_id;
+	h->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	if (h->target.dir < 0 || units_new_id(h->staging)) {
+		held_put(h);
+		return NULL;
+	}
+	return h;
+}
+
+/* Lock held. */
+static bool waits(struct held *h)
+{
+	const char *unit = pending_unit(h->units, &h->target.dir_id, h->names);
+
+	snprintf(h->waits_for, sizeof(h->waits_for), "%s", unit ? unit : "");
+	return unit;
+}
+
+/* It lies in staging. */
+static int hold(struct held *h)
+{
+	struct backing *b = h->units->contents->backing;
+	struct statx stx;
+	int err;
+
+	h->pin = backing_pin(b, h->target.dir, h->staging);
+	err = h->pin < 0 ? h->pin : backing_stat(b, h->pin, &stx);
+	if (err)
+		return err;
+	h->id = inode_id_of(&stx);
+	h->type = stx.stx_mode & S_IFMT;
+	LOCK_SCOPE(&h->units->lock);
+	h->since_ns = clock_mono_ns();
+	list_append(&h->units->held, &h->link);
+	atomic_fetch_add(&h->units->nr_held, 1);
+	return 0;
+}
+
+static bool waits_now(struct held *h)
+{
+	LOCK_SCOPE(&h->units->lock);
+	return waits(h);
+}
+
+int held_link(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
+	      const char *name, const char *target)
+{
+	struct backing *b = us->contents->backing;
+	char names[NAME_MAX + 1];
+	struct statx stx;
+	struct held *h;
+	int err;
+
+	if (!rules_link_names(target, names))
+		return 0;
+	h = make(us, c, dir, dir_id, name, names);
+	if (!h)
+		return -ENOMEM;
+	err = waits_now(h) ? backing_stat_at(b, dir, name, &stx) : 1;
+	if (err != -ENOENT) {
+		held_put(h);
+		return err == 1 ? 0 : err ? err : -EEXIST;
+	}
+	err = AS_CALLER(c, backing_symlink(b, target, dir, h->staging));
+	creds_restore();
+	if (!err)
+		err = hold(h);
+	if (!err)
+		return 1; /* the reference is the list's */
+	held_put(h);
+	return err;
+}
+
+int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from, int dir,
+		const struct inode_id *dir_id, const char *name, const char *names,
+		struct inode_id *id)
+{
+	struct backing *b = us->contents->backing;
+	struct held *h = make(us, c, dir, dir_id, name, names);
+	int err;
+
+	if (!h)
+		return -ENOMEM;
+	if (!waits_now(h)) {
+		held_put(h);
+		return 0;
+	}
+	err = AS_CALLER(c, backing_rename(b, from_dir, from, dir, h->staging, 0));
+	creds_restore();
+	if (!err)
+		err = hold(h);
+	*id = h->id;
+	if (!err)
+		return 1;
+	held_put(h);
+	return err;
+}
+
+/* Lock held. The newest that is not on its way out. */
+static struct held *find(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct list *l;
+
+	for (l = us->held.prev; l != &us->held; l = l->prev) {
+		struct held *h = container_of(l, struct held, link);
+
+		if (!h->overtaken && same_inode(&h->target.dir_id, dir) &&
+		    !strcmp(h->target.name, name))
+			return h;
+	}
+	return NULL;
+}
+
+/* Lock held, dropped while it waits. Referenced, and taken. -ENOENT, -EINTR. */
+static int take(struct units *us, const struct inode_id *dir, const char *name, struct held **out)
+{
+	struct held *h;
+	int err = 0;
+
+	while (!err && (h = find(us, dir, name)) && h->taken)
+		err = units_wait(us);
+	if (err || !h)
+		return err ? err : -ENOENT;
+	h->taken = true;
+	h->refs++;
+	*out = h;
+	return 0;
+}
+
+int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
+	      const char *from, int dir, const struct inode_id *dir_id, const char *name,
+	      struct inode_id *id)
+{
+	struct backing *b = us->contents->backing;
+	int copy, err;
+	struct held *h;
+	bool applied;
+
+	if (!atomic_load(&us->nr_held))
+		return -ENOENT;
+	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return -errno;
+	{
+		LOCK_SCOPE(&us->lock);
+		err = take(us, from_id, from, &h);
+	}
+	if (err) {
+		close(copy);
+		return err;
+	}
+	if (!same_inode(from_id, dir_id)) {
+		err = AS_CALLER(c,
+				backing_rename(b, h->target.dir, h->staging, dir, h->staging, 0));
+		creds_restore();
+	}
+	{
+		LOCK_SCOPE(&us->lock);
+		if (!err) {
+			int old = h->target.dir;
+
+			h->target.dir = copy;
+			copy = old;
+			h->target.dir_id = *dir_id;
+			snprintf(h->target.name, sizeof(h->target.name), "%s", name);
+			h->since_ns = clock_mono_ns();
+			list_del(&h->link);
+			list_append(&us->held, &h->link);
+		}
+		applied = !err && !waits(h); /* where it is now it names nothing that is to come */
+	}
+	close(copy);
+	*id = h->id;
+	if (applied)
+		err = held_apply(h);
+	{
+		LOCK_SCOPE(&us->lock);
+		held_let_go(h, applied && !err);
+	}
+	held_put(h);
+	return err;
+}
+
+int held_pin(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct held *h;
+	int fd;
+
+	if (!atomic_load(&us->nr_held))
+		return -ENOENT;
+	LOCK_SCOPE(&us->lock);
+	h = find(us, dir, name);
+	if (!h)
+		return -ENOENT;
+	fd = fcntl(h->pin, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* --- how they go --- */
+
+void held_overtake(struct units *us, const struct target *t, uint64_t since_ns)
+{
+	struct list *l;
+
+	list_for_each (l, &us->held) {
+		struct held *h = container_of(l, struct held, link);
+
+		if (h->since_ns < since_ns && same_inode(&h->target.dir_id, &t->dir_id) &&
+		    !strcmp(h->target.name, t->name))
+			h->overtaken = true;
+	}
+}
+
+bool held_drop(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct list *l;
+	bool any = false;
+	int err = 0;
+
+	if (!atomic_load(&us->nr_held))
+		return false;
+	LOCK_SCOPE(&us->lock);
+	for (l = us->held.next; l != &us->held; l = l->next) {
+		struct held *h = container_of(l, struct held, link);
+
+		if (!same_inode(&h->target.dir_id, dir) || strcmp(h->target.name, name))
+			continue;
+		if (h->moving) {
+			err = units_wait(us);
+			if (err)
+				return any;
+			l = &us->held; /* from the beginning */
+			continue;
+		}
+		any = any || !h->overtaken;
+		h->overtaken = true;
+	}
+	pthread_cond_signal(&us->commits);
+	return any;
+}
+
+void held_let_go(struct held *h, bool applied)
+{
+	struct units *us = h->units;
+
+	h->taken = h->moving = false;
+	if (applied) {
+		list_del(&h->link);
+		atomic_fetch_sub(&us->nr_held, 1);
+		h->refs--; /* the list's; the caller has another */
+		pointer_applied(us, &h->target, &h->id, h->since_ns);
+	}
+	pthread_cond_broadcast(&us->changed);
+	pthread_cond_signal(&us->commits);
+}
+
+/* Does what has the name belong to nobody, or to whom this does? */
+static bool may_replace(struct held *h)
+{
+	struct statx stx;
+	int err = backing_stat_at(h->units->contents->backing, h->target.dir, h->target.name, &stx);
+
+	return err == -ENOENT || (!err && stx.stx_uid == h->owner.uid);
+}
+
+static int remove_staged(struct held *h)
+{
+	struct backing *b = h->units->contents->backing;
+	int err = AS_CALLER(&h->owner, backing_unlink(b, h->target.dir, h->staging, false));
+
+	creds_restore();
+	if (err == -EACCES || err == -EPERM)
+		err = backing_unlink(b, h->target.dir, h->staging, false);
+	return err == -ENOENT ? 0 : err;
+}
+
+static int sync_dir(struct held *h)
+{
+	struct backing *b = h->units->contents->backing;
+	__cleanup_fd int fd = backing_reopen(b, h->target.dir, O_RDONLY | O_DIRECTORY);
+
+	return fd < 0 ? fd : backing_sync(b, fd, false);
+}
+
+int held_apply(struct held *h)
+{
+	struct units *us = h->units;
+	struct backing *b = us->contents->backing;
+	struct inode_id there;
+	struct statx stx;
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (h->overtaken)
+			return -ESTALE;
+		h->moving = true;
+	}
+	err = AS_CALLER(&h->owner, backing_rename(b, h->target.dir, h->staging, h->target.dir,
+						  h->target.name, 0));
+	creds_restore();
+	if ((err == -EACCES || err == -EPERM) && may_replace(h))
+		err = backing_rename(b, h->target.dir, h->staging, h->target.dir, h->target.name,
+				     0);
+	if (err && !backing_stat_at(b, h->target.dir, h->target.name, &stx)) {
+		there = inode_id_of(&stx); /* the answer may have been lost */
+		err = same_inode(&there, &h->id) ? 0 : err;
+	}
+	return err ? err : sync_dir(h);
+}
+
+/* Lock held. */
+static enum pointer_fate judge(const struct held *h)
+{
+	return h->overtaken ? POINTER_DROP : pointer_fate(h->units, h->waits_for, h->since_ns);
+}
+
+bool held_any_due(struct units *us)
+{
+	struct list *l;
+
+	list_for_each (l, &us->held)
+		if (judge(container_of(l, struct held, link)) != POINTER_WAIT)
+			return true;
+	return false;
+}
+
+static void path_of(const struct held *h, char *buf, size_t size)
+{
+	const struct units *us = h->units;
+
+	if (us->name)
+		us->name(us->name_arg, &h->target.dir_id, h->target.name, buf, size);
+	else
+		snprintf(buf, size, "%s", h->target.name);
+}
+
+/* It cannot get its name: tells people when it is given up. */
+static void give_up(struct held *h, int err)
+{
+	struct units *us = h->units;
+	uint64_t now = clock_mono_ns();
+	char path[PATH_MAX], text[MESSAGE_MAX];
+
+	h->failing_ns = h->failing_ns ? h->failing_ns : now;
+	if (err == -ESTALE || us->ending ||
+	    (flush_error_may_pass(err) &&
+	     now - h->failing_ns < flush_patience_ns(err, us->retry_ns)))
+		return;
+	path_of(h, path, sizeof(path));
+	MESSAGE(text, PUBLISH_FAILED, path, "giving it its name", strerror(-err), path);
+	failures_add(us->failures, h->owner.uid, "pointer", path, -err, text);
+	LOCK_SCOPE(&us->lock);
+	h->overtaken = true;
+}
+
+/* It is not applied: tells people, unless a later one was. */
+static void drop(struct held *h)
+{
+	struct units *us = h->units;
+	char path[PATH_MAX], unit[STAGING_MAX];
+	bool overtaken;
+	{
+		LOCK_SCOPE(&us->lock);
+		overtaken = h->overtaken;
+		memcpy(unit, h->waits_for, sizeof(unit));
+	}
+	path_of(h, path, sizeof(path));
+	if (!overtaken)
+		pointer_tell_dropped(us, h->owner.uid, path, h->names, unit);
+}
+
+bool held_work(struct units *us)
+{
+	enum pointer_fate fate = POINTER_WAIT;
+	uint64_t now = clock_mono_ns();
+	struct held *h = NULL;
+	struct list *l;
+	int err;
+
+	list_for_each (l, &us->held) {
+		h = container_of(l, struct held, link);
+		fate = h->taken || h->again_ns > now ? POINTER_WAIT : judge(h);
+		if (fate != POINTER_WAIT)
+			break;
+	}
+	if (fate == POINTER_WAIT)
+		return false;
+	h->taken = true;
+	h->refs++;
+	pthread_mutex_unlock(&us->lock);
+	err = fate == POINTER_GO ? held_apply(h) : remove_staged(h);
+	if (!err && fate == POINTER_DROP)
+		drop(h);
+	else if (err)
+		give_up(h, err);
+	pthread_mutex_lock(&us->lock);
+	h->again_ns = now + AGAIN_NS;
+	if (fate == POINTER_DROP && (!err || h->overtaken)) {
+		list_del(&h->link);
+		atomic_fetch_sub(&us->nr_held, 1);
+		h->refs--;
+		held_let_go(h, false);
+	} else {
+		held_let_go(h, !err);
+	}
+	pthread_mutex_unlock(&us->lock);
+	held_put(h);
+	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+void held_finish(struct units *us)
+{
+	while (!list_empty(&us->held)) {
+		struct held *h = container_of(us->held.next, struct held, link);
+
+		list_del(&h->link);
+		held_put(h);
+	}
+}

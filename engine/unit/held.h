@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pointers (pointer.h) that are whole when they come: a file that gets the name of one by a rename, and
+ * symbolic links, made or renamed. Those that name a unit which is still to be committed are held under a
+ * staging name beside it, and get their own when it is; never if it fails. Until then their name shows what
+ * was applied last; in the mount, where nothing has the name, what is held.
+ *
+ * Guarded by the units' lock.
+ */
+#ifndef ENGINE_UNIT_HELD_H
+#define ENGINE_UNIT_HELD_H
+
+#include "engine/unit/unit.h"
+
+struct held {
+	struct units *units;	   /* const */
+	struct caller owner;	   /* const */
+	char staging[STAGING_MAX]; /* const */
+	struct inode_id id;	   /* const */
+	mode_t type;		   /* const; S_IFMT bits */
+	int pin;		   /* const */
+	char names[NAME_MAX + 1];  /* const: the unit, which is known as ... */
+	/* units lock */
+	char waits_for[STAGING_MAX];
+	unsigned refs;
+	struct list link; /* units->held, oldest first; else alone */
+	struct target target;
+	bool taken;	/* a thread applies it, or will when what it waits for is committed */
+	bool moving;	/* ... has begun to */
+	bool overtaken; /* a later one was applied, or its name removed */
+	uint64_t since_ns, failing_ns, again_ns;
+};
+
+/*
+ * @c makes @name in @dir a symbolic link to @target. 1: that waits, and is held. 0: it names nothing that
+ * is still to be committed, nothing was done. Or -errno.
+ */
+int held_link(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
+	      const char *name, const char *target);
+
+/*
+ * @c renames @from in @from_dir, a file or symbolic link on the backing that says @names, to @name in @dir.
+ * As above; *@id: of it.
+ */
+int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from, int dir,
+		const struct inode_id *dir_id, const char *name, const char *names,
+		struct inode_id *id);
+
+/*
+ * The same of one that is held as @from in @from_id. 0: it has its new name, held or on the backing.
+ * -ENOENT: there is none.
+ */
+int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
+	      const char *from, int dir, const struct inode_id *dir_id, const char *name,
+	      struct inode_id *id);
+
+/* A descriptor for paths of what is held as @name, the newest; -ENOENT: nothing is. Cheap when nothing is at all. */
+int held_pin(struct units *us, const struct inode_id *dir, const char *name);
+
+/* --- for engine/unit --- */
+
+/* Lock held. Those of that name that came before @since_ns will not be applied. */
+void held_overtake(struct units *us, const struct target *t, uint64_t since_ns);
+
+/* What is held as @name will not be applied. Waits for what is being applied. True: there was something. */
+bool held_drop(struct units *us, const struct inode_id *dir, const char *name);
+
+/* For who has @h taken, without the lock: it gets its name. 0 or -errno: then it is tried again. */
+int held_apply(struct held *h);
+
+/* Not taken any more; @applied: nor held. Lock held. */
+void held_let_go(struct held *h, bool applied);
+
+void held_put(struct held *h);
+
+/* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
+bool held_work(struct units *us);
+
+/* Lock held. Is there one that will not wait? */
+bool held_any_due(struct units *us);
+
+/* The mount ends: what is left stays in staging. */
+void held_finish(struct units *us);
+
+#endif
