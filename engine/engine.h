@@ -24,6 +24,8 @@
 #include "engine/metrics/metrics.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/held.h"
+#include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/recover.h"
 #include "engine/unit/rules.h"

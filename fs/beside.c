@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/beside.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
 
 #define POINTER_MAX 4096 /* who writes more does not mean a name */
 
-/* The file @name in @dir, which @fd is some descriptor of, says what it points to. */
-static void tell_pointed(struct fs *fs, const struct node *dir, const char *name, int fd)
+/* What the file @fd, some descriptor of it, says under the name @name. */
+static bool says(struct fs *fs, int fd, const char *name, char target[NAME_MAX + 1])
 {
 	struct backing *b = &fs->engine->backing;
-	struct inode_id dir_id = node_inode(dir);
-	char content[POINTER_MAX], target[NAME_MAX + 1];
+	char content[POINTER_MAX];
 	int r = backing_reopen(b, fd, O_RDONLY | O_NONBLOCK);
 	ssize_t len = r < 0 ? r : backing_read(b, r, content, sizeof(content), 0);
 
 	if (r >= 0)
 		close(r);
-	if (len > 0 && rules_pointer_names(fs->engine->rules, name, content, (size_t)len, target))
+	return len > 0 &&
+	       rules_pointer_names(fs->engine->rules, name, content, (size_t)len, target);
+}
+
+/* The file @name in @dir, which @fd is some descriptor of, says what it points to. */
+static void tell_pointed(struct fs *fs, const struct node *dir, const char *name, int fd)
+{
+	struct inode_id dir_id = node_inode(dir);
+	char target[NAME_MAX + 1];
+
+	if (says(fs, fd, name, target))
 		checkpoints_note_pointed(fs->engine->units, &dir_id, target, name);
 }
 
@@ -44,4 +55,113 @@ void beside_unlinked(struct fs *fs, const struct node *dir, const char *name)
 	struct inode_id id = node_inode(dir);
 
 	checkpoints_note_beside(fs->engine->units, &id, EVIDENCE_UNLINK, name);
+}
+
+/* --- pointers that are whole when they come --- */
+
+/* What @from on the backing, which is @stx, would name as @to. */
+static bool would_name(struct fs *fs, const struct save_name *from, const struct statx *stx,
+		       const char *to, char target[NAME_MAX + 1])
+{
+	struct backing *b = &fs->engine->backing;
+	char content[POINTER_MAX];
+	__cleanup_fd int pin = -1;
+	int len;
+
+	if (S_ISREG(stx->stx_mode) && !rules_is_pointer(fs->engine->rules, to))
+		return false;
+	pin = backing_pin(b, from->at, from->name);
+	if (pin < 0)
+		return false;
+	if (S_ISREG(stx->stx_mode))
+		return says(fs, pin, to, target);
+	len = backing_readlink(b, pin, content, sizeof(content) - 1);
+	if (len < 0)
+		return false;
+	content[len] = '\0';
+	return rules_link_names(content, target);
+}
+
+/* @from is on the backing, and nobody's unit. 1: it is held. 0: it is not to be. */
+static int hold_file(struct fs *fs, const struct caller *c, const struct save_name *from,
+		     const struct save_name *to, unsigned flags, struct inode_id *id)
+{
+	struct backing *b = &fs->engine->backing;
+	struct inode_id dir = node_inode(to->dir);
+	char target[NAME_MAX + 1];
+	struct statx stx, there;
+	int err = backing_stat_at(b, from->at, from->name, &stx);
+
+	if (err || (!S_ISREG(stx.stx_mode) && !S_ISLNK(stx.stx_mode)))
+		return 0;
+	err = backing_stat_at(b, to->at, to->name, &there);
+	if (!err && flags & RENAME_NOREPLACE)
+		return -EEXIST;
+	if ((!err && S_ISDIR(there.stx_mode)) || (!err && there.stx_ino == stx.stx_ino))
+		return 0;
+	if (S_ISREG(stx.stx_mode) && rules_is_pointer(fs->engine->rules, to->name)) {
+		err = save_data_first(fs, from);
+		if (err)
+			return err;
+	}
+	if (!would_name(fs, from, &stx, to->name, target))
+		return 0;
+	return held_rename(fs->engine->units, c, from->at, from->name, to->at, &dir, to->name,
+			   target, id);
+}
+
+/* As if it were there: evidence of what it names. */
+static void tell_held(struct fs *fs, const struct save_name *to)
+{
+	struct inode_id dir = node_inode(to->dir);
+	int pin = held_pin(fs->engine->units, &dir, to->name);
+
+	checkpoints_note_beside(fs->engine->units, &dir, EVIDENCE_RENAME, to->name);
+	if (pin < 0)
+		return;
+	if (rules_is_pointer(fs->engine->rules, to->name))
+		tell_pointed(fs, to->dir, to->name, pin);
+	close(pin);
+}
+
+int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save_name *from,
+			const struct save_name *to, unsigned flags)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir), id;
+	struct statx stx;
+	int err;
+
+	creds_restore();
+	if (flags & ~RENAME_NOREPLACE || save_has_name(fs, from->dir, from->name) ||
+	    save_has_name(fs, to->dir, to->name))
+		return -ENOTSUP;
+	err = hold_file(fs, c, from, to, flags, &id);
+	if (!err && backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) == -ENOENT) {
+		err = held_move(us, c, &from_dir, from->name, to->at, &to_dir, to->name, &id);
+		err = err ? err : 1;
+	}
+	if (err != 1)
+		return err && err != -ENOENT ? err : -ENOTSUP;
+	tree_placed(fs->tree, &id, to->dir, to->name);
+	tell_held(fs, to);
+	return 0;
+}
+
+int beside_hold_link(struct fs *fs, const struct caller *c, const struct save_name *n,
+		     const char *target)
+{
+	struct inode_id dir = node_inode(n->dir);
+	int err, pin;
+
+	if (!fs->engine->units)
+		return -ENOTSUP;
+	creds_restore();
+	pin = held_pin(fs->engine->units, &dir, n->name);
+	if (pin >= 0) {
+		close(pin);
+		return -EEXIST;
+	}
+	err = held_link(fs->engine->units, c, n->at, &dir, n->name, target);
+	return err == 1 ? 0 : err ? err : -ENOTSUP;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "fs/beside.h"
 #include "fs/control_dir.h"
 #include "fs/fs.h"
 #include "fs/inside.h"
@@ -190,6 +191,11 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 		return;
 	err = place_claim(&p, name);
 	if (!err)
+		err = p.inside.checkpoint
+			      ? -ENOTSUP
+			      : beside_hold_link(p.fs, &p.caller,
+						 &(struct save_name){p.dir, p.at.fd, name}, target);
+	if (err == -ENOTSUP)
 		err = AS_CALLER(&p.caller,
 				backing_symlink(&p.fs->engine->backing, target, p.at.fd, name));
 	place_made(&p, req, "symlink", name, err);

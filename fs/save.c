@@ -418,6 +418,7 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	struct inode_id dir = node_inode(n->dir);
 	struct generation *g;
 	struct inside in;
+	bool held;
 	int err;
 
 	if (!fs->engine->units)
@@ -434,11 +435,14 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	err = inside_remove_later(fs, c, n, false);
 	if (err)
 		return err < 0 ? err : 0;
+	held = pointers_drop(fs->engine->units, &dir, n->name);
 	g = units_find(fs->engine->units, &dir, n->name);
 	err = g ? generation_unlink(g, remove_from_backing, &removal) : -EEXIST;
 	generation_put(g);
 	if (err == -EEXIST)
 		err = unlink_published(fs, c, n);
+	if (err == -ENOENT && held)
+		err = 0;
 	if (!err)
 		beside_unlinked(fs, n->dir, n->name);
 	return err;
@@ -679,6 +683,11 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 	err = inside_rename(fs, c, from, to, flags);
 	if (err != -ENOTSUP)
 		return err;
+	err = beside_hold_renamed(fs, c, from, to, flags);
+	if (err != -ENOTSUP)
+		return err;
+	if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)))
+		pointers_drop(us, &to_dir, to->name);
 	creds_become(c); /* with all that the caller may look at */
 	creds_add_groups(c);
 	g = units_find(us, &from_dir, from->name);

@@ -392,6 +392,22 @@ static int lookup_unpublished(struct tree *t, struct node *dir, const char *name
 	return err;
 }
 
+/* A pointer that waits for a commit, where nothing was applied before. */
+static int lookup_held(struct tree *t, struct node *dir, const char *name, struct node **out,
+		       struct statx *stx)
+{
+	struct inode_id dir_id = node_inode(dir);
+	int pin = t->engine->units ? held_pin(t->engine->units, &dir_id, name) : -ENOENT, err;
+
+	if (pin < 0)
+		return -ENOENT;
+	err = backing_stat(&t->engine->backing, pin, stx);
+	if (!err)
+		return enter(t, dir, name, stx, pin, false, out);
+	close(pin);
+	return err;
+}
+
 int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, struct node **out,
 		struct statx *stx)
 {
@@ -413,7 +429,9 @@ int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, s
 	if (err)
 		return err;
 	err = backing_stat_at(b, at.fd, name, stx);
-	if (!err && !enter_known(t, dir, name, stx, out)) {
+	if (err == -ENOENT)
+		err = lookup_held(t, dir, name, out, stx);
+	else if (!err && !enter_known(t, dir, name, stx, out)) {
 		fd = backing_pin(b, at.fd, name);
 		err = fd < 0 ? fd : backing_stat(b, fd, stx);
 		if (!err)

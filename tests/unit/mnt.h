@@ -13,6 +13,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/content/digest.h"
+#include "fs/beside.h"
 #include "fs/data.h"
 #include "fs/fs.h"
 #include "fs/inside.h"
@@ -171,6 +172,32 @@ static inline int dir_make(struct mnt *m, const char *path)
 	return err;
 }
 
+/* Of op_rmdir. */
+static inline int dir_remove(struct mnt *m, const char *path)
+{
+	struct at at = at_begin(m, path);
+	int err = save_rmdir(&m->fs, &m->user, &(struct save_name){at.dir, at.fd.fd, at.name});
+
+	creds_restore();
+	at_end(m, &at);
+	return err;
+}
+
+/* Of op_symlink. */
+static inline int link_make(struct mnt *m, const char *target, const char *path)
+{
+	struct at at = at_begin(m, path);
+	int err = beside_hold_link(&m->fs, &m->user,
+				   &(struct save_name){at.dir, at.fd.fd, at.name}, target);
+
+	if (err == -ENOTSUP)
+		err = AS_CALLER(&m->user,
+				backing_symlink(&m->en.backing, target, at.fd.fd, at.name));
+	creds_restore();
+	at_end(m, &at);
+	return err;
+}
+
 /* fsync of the top directory. */
 static inline int dir_sync(struct mnt *m)
 {
@@ -258,7 +285,7 @@ static inline int file_open(struct mnt *m, struct file *f, const char *path, int
 	do {
 		struct at at = at_begin(m, path);
 
-		err = tree_lookup(m->fs.tree, at.dir, at.name, 0, &n, &stx);
+		err = tree_lookup(m->fs.tree, at.dir, at.name, m->user.pid, &n, &stx);
 		if (!err) {
 			err = open_there(m, n, flags, f);
 			tree_forget(m->fs.tree, n->id, 1);

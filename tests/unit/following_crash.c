@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/* timeout: 300 */
+/*
+ * A job that keeps one checkpoint and points to it, cut off by a power cut at every instant, and so is the
+ * recovery: the pointer names a whole checkpoint, one is always there, and what a commit decided is done all.
+ */
+#include "tests/unit/mnt.h"
+
+#include "engine/coord/coord.h"
+#include "engine/unit/recover.h"
+#include "engine/unit/replace.h"
+#include "engine/unit/trash.h"
+#include "tests/backing/crash.h"
+
+#define BYTES 9000
+#define NONE  0
+
+enum method { WRITTEN, RENAMED, LINKED, LINK_RENAMED };
+
+static struct mnt m;
+static struct record *r;
+static char dir_path[PATH_MAX];
+static enum method method;
+static const char *pointer; /* its name */
+static size_t nr_states, nr_recovered, nr_followed;
+
+static int setup(void **state)
+{
+	(void)state;
+	scratch_dir(dir_path);
+	mnt_open(&m, dir_path, SMALL_CACHE);
+	assert_int_equal(mkdirat(m.top, "run", 0755), 0);
+	r = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (r)
+		record_free(r);
+	return 0;
+}
+
+/* --- what is on a backing --- */
+
+static bool is_whole(int dir, int step)
+{
+	char name[32], generation[COMMIT_HEX];
+	__cleanup_fd int unit = -1;
+	struct backing b;
+	struct error e;
+	bool whole;
+
+	snprintf(name, sizeof(name), "step-%d", step);
+	unit = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (unit < 0 || backing_open(&b, "/", &e))
+		return false;
+	whole = version_at(unit, "__0_0.distcp") == step &&
+		version_at(unit, ".metadata") == step + 10 &&
+		!unit_generation(&b, unit, generation);
+	backing_close(&b);
+	return whole;
+}
+
+static bool is_there(int dir, int step)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "step-%d", step);
+	return !faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Which step it names; -1: it makes no sense. */
+static int pointed(int dir)
+{
+	char text[64] = "";
+	ssize_t len;
+
+	if (method == WRITTEN || method == RENAMED) {
+		__cleanup_fd int fd = openat(dir, pointer, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd < 0)
+			return errno == ENOENT ? NONE : -1;
+		len = read(fd, text, sizeof(text) - 1);
+	} else {
+		len = readlinkat(dir, pointer, text, sizeof(text) - 1);
+		if (len < 0)
+			return errno == ENOENT ? NONE : -1;
+	}
+	return len == 6 && !strncmp(text, "step-", 5) ? text[5] - '0' : -1;
+}
+
+static int wrong(const struct crash_state *s, const char *when, const char *what)
+{
+	char command[PATH_MAX + 200];
+
+	print_error("%s: %s\n", when, what);
+	snprintf(
+		command, sizeof(command),
+		"cd %s && find . -printf '%%P %%y %%s %%l\n' >&2; cat .ckptfs/txn/*/*.decision >&2",
+		s->path);
+	if (system(command))
+		print_error("no more is known\n");
+	return 1;
+}
+
+/* At any instant. A program that removes a pointer before it makes another has none in between. */
+static int check_always(const struct crash_state *s, int dir, int mark, const char *when)
+{
+	int names = pointed(dir), step;
+
+	for (step = 1; step <= 2; step++)
+		if (is_there(dir, step) && !is_whole(dir, step))
+			return wrong(s, when, "a checkpoint is not whole");
+	if (names == -1 || (names && !is_there(dir, names)))
+		return wrong(s, when, "the pointer names no checkpoint");
+	if (mark >= 1 && !is_there(dir, 1) && !is_there(dir, 2))
+		return wrong(s, when, "no checkpoint is left");
+	return 0;
+}
+
+static bool is_clean(int top)
+{
+	char path[64];
+	bool clean = true;
+	struct dirent *entry;
+	DIR *d;
+	int fd;
+
+	snprintf(path, sizeof(path), ".ckptfs/txn/%u", (unsigned)getuid());
+	fd = openat(top, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	while (d && (entry = readdir(d)))
+		clean = clean && *entry->d_name == '.';
+	if (d)
+		closedir(d);
+	return clean;
+}
+
+/* What was decided was decided as a whole. */
+static int check_recovered(const struct crash_state *s, int dir, int mark, const char *when)
+{
+	int newest = is_there(dir, 2) ? 2 : is_there(dir, 1) ? 1 : NONE, names = pointed(dir);
+
+	if (check_always(s, dir, mark, when))
+		return 1;
+	if (mark >= 2 && newest != 2)
+		return wrong(s, when, "what was committed is not there");
+	if (newest == 2 && is_there(dir, 1))
+		return wrong(s, when, "what was removed is there");
+	if (names != newest && !(method == LINKED && names == NONE && newest == 1))
+		return wrong(s, when, "the pointer does not name the newest");
+	return is_clean(s->dir) ? 0 : wrong(s, when, "records are left");
+}
+
+/* --- after a crash --- */
+
+struct recovering {
+	struct backing backing;
+	struct record *record;
+	size_t nr_followed;
+	int err;
+};
+
+static void redone(void *recovering, const struct caller *owner, const char *unit,
+		   const char *staging, int err)
+{
+	struct recovering *k = recovering;
+
+	(void)owner;
+	if (err) {
+		print_error("%s is not redone from %s: %s\n", unit, staging, strerror(-err));
+		k->err = err;
+	}
+}
+
+static void followed(void *recovering, const struct caller *owner, const char *path, bool removed,
+		     const char *unit, int err)
+{
+	struct recovering *k = recovering;
+
+	(void)owner;
+	k->nr_followed++;
+	if (err) {
+		print_error("%s is not %s with %s: %s\n", path, removed ? "removed" : "changed",
+			    unit, strerror(-err));
+		k->err = err;
+	}
+}
+
+static void trashed(void *recovering, const struct caller *owner, int dir, const char *id)
+{
+	struct recovering *k = recovering;
+	char name[64];
+
+	(void)owner;
+	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
+	if (trash_remove(&k->backing, dir, name))
+		k->err = -EIO;
+}
+
+static void recover(struct recovering *k, const char *path, bool record)
+{
+	struct recovery rec = {.backing = &k->backing,
+			       .coord = &coord_dir_ops,
+			       .coord_arg = &k->backing,
+			       .alone = true,
+			       .redone = redone,
+			       .followed = followed,
+			       .trashed = trashed,
+			       .arg = k};
+	struct rules *rules;
+	struct error e;
+	int err;
+
+	assert_int_equal(backing_open(&k->backing, path, &e), 0);
+	assert_int_equal(rules_create(&rules, NULL, "", &e), 0);
+	rec.rules = rules;
+	k->backing.features = m.en.backing.features;
+	if (record)
+		k->record = record_start(&k->backing);
+	err = recover_decided(&rec);
+	k->err = k->err ? k->err : err;
+	if (record)
+		record_stop(k->record);
+	rules_destroy(rules);
+	backing_close(&k->backing);
+}
+
+static int check_again(void *mark, const struct crash_state *s)
+{
+	__cleanup_fd int dir = openat(s->dir, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct recovering k = {.nr_followed = 0};
+
+	if (check_always(s, dir, *(int *)mark, "in a recovery"))
+		return 1;
+	recover(&k, s->path, false);
+	return k.err || check_recovered(s, dir, *(int *)mark, "after a second recovery");
+}
+
+static int check(void *arg, const struct crash_state *s)
+{
+	__cleanup_fd int dir = openat(s->dir, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct crash_options options = {.seed = 1, .random = 2};
+	struct recovering k = {.nr_followed = 0};
+	struct crash_report report;
+	int mark = s->mark, bad;
+
+	(void)arg;
+	if (check_always(s, dir, mark, "right after the crash"))
+		return 1;
+	recover(&k, s->path, true);
+	bad = k.err || check_recovered(s, dir, mark, "recovered");
+	nr_recovered++;
+	nr_followed += k.nr_followed > 0;
+	if (!bad && k.nr_followed) {
+		bad = crash_explore(k.record, &options, check_again, &mark, &report);
+		nr_states += report.checked;
+		if (bad) {
+			print_error("%s\n", report.what);
+			record_print(k.record, stderr);
+		}
+	}
+	record_free(k.record);
+	return bad;
+}
+
+static void assert_survives(void)
+{
+	struct crash_options options = {.seed = 1, .random = 4};
+	struct crash_report report;
+
+	assert_int_equal(mnt_drain(&m, 60), 0);
+	record_stop(r);
+	mnt_close(&m);
+	nr_followed = nr_recovered = 0;
+	if (crash_explore(r, &options, check, NULL, &report)) {
+		record_print(r, stderr);
+		fail_msg("%s", report.what);
+	}
+	assert_false(report.cut_short);
+	assert_true(nr_followed > 0);
+	nr_states += report.checked;
+	print_message("%zu states considered, %zu checked, %zu recoveries of %zu did what follows, "
+		      "%.1f s\n",
+		      report.considered, report.checked, nr_followed, nr_recovered, report.seconds);
+}
+
+/* --- the job --- */
+
+static void put(int step, const char *file, int version)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "run/step-%d/%s", step, file);
+	assert_int_equal(save(&m, path, version, BYTES, false), 0);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	struct file f;
+
+	assert_int_equal(file_open(&m, &f, path, O_WRONLY | O_TRUNC), 0);
+	assert_int_equal(file_write(&f, text, strlen(text), 0), strlen(text));
+	assert_int_equal(file_close(&f), 0);
+}
+
+static void point(int step)
+{
+	char path[64], temp[64], target[32];
+
+	snprintf(path, sizeof(path), "run/%s", pointer);
+	snprintf(temp, sizeof(temp), "run/%s.tmp", pointer);
+	snprintf(target, sizeof(target), "step-%d", step);
+	switch (method) {
+	case WRITTEN:
+		write_text(path, target);
+		break;
+	case RENAMED:
+		write_text(temp, target);
+		assert_int_equal(file_rename(&m, temp, path), 0);
+		break;
+	case LINKED:
+		if (step > 1)
+			assert_int_equal(file_unlink(&m, path), 0);
+		assert_int_equal(link_make(&m, target, path), 0);
+		break;
+	case LINK_RENAMED:
+		assert_int_equal(link_make(&m, target, temp), 0);
+		assert_int_equal(file_rename(&m, temp, path), 0);
+		break;
+	}
+}
+
+static void begin_step(int step)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "run/step-%d", step);
+	assert_int_equal(dir_make(&m, path), 0);
+	put(step, "__0_0.distcp", step);
+	point(step);
+}
+
+static void end_step(int step)
+{
+	char from[64], to[64], unit[32];
+
+	put(step, ".metadata.tmp", step + 10);
+	snprintf(unit, sizeof(unit), "run/step-%d", step);
+	snprintf(from, sizeof(from), "%s/.metadata.tmp", unit);
+	snprintf(to, sizeof(to), "%s/.metadata", unit);
+	assert_int_equal(file_rename(&m, from, to), 0);
+	assert_int_equal(checkpoint_wait(&m, unit), 0);
+	record_mark(r, step);
+}
+
+static void remove_first(void)
+{
+	assert_int_equal(file_unlink(&m, "run/step-1/.metadata"), 0);
+	assert_int_equal(file_unlink(&m, "run/step-1/__0_0.distcp"), 0);
+	assert_int_equal(dir_remove(&m, "run/step-1"), 0);
+}
+
+static void rotate(enum method how, bool remove_before)
+{
+	method = how;
+	pointer = how == WRITTEN || how == RENAMED ? "latest" : "last.ckpt";
+	r = record_start(&m.en.backing);
+	mnt_start(&m);
+	begin_step(1);
+	end_step(1);
+	if (remove_before)
+		remove_first();
+	begin_step(2);
+	if (!remove_before)
+		remove_first();
+	end_step(2);
+	assert_survives();
+}
+
+static void a_pointer_that_is_written(void **state)
+{
+	(void)state;
+	rotate(WRITTEN, false);
+}
+
+static void one_that_is_renamed(void **state)
+{
+	(void)state;
+	rotate(RENAMED, true);
+}
+
+static void a_link(void **state)
+{
+	(void)state;
+	rotate(LINKED, false);
+}
+
+static void a_link_that_is_renamed(void **state)
+{
+	(void)state;
+	rotate(LINK_RENAMED, true);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_pointer_that_is_written),
+		T(one_that_is_renamed),
+		T(a_link),
+		T(a_link_that_is_renamed),
+	};
+	int failed;
+
+	umask(0);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	print_message("%zu states checked\n", nr_states);
+	return failed;
+}
