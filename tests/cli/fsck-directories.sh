@@ -27,7 +27,7 @@ stage() {
 	mv "$BACK/$1" "$BACK/.ckptfs-$GEN"
 }
 
-# decide REPLACES UNIT: its commit is recorded.
+# decide REPLACES UNIT: its commit is recorded. UNIT may say more.
 decide() {
 	local text="{\"decision\":\"commit\",\"replaces\":$1,$2}" dir
 	dir=$BACK/.ckptfs/txn/$(id -u)
@@ -116,6 +116,84 @@ fsck 1
 assert_contains "$STDERR" "'step-2' was changed behind the mount while a new version of it was being saved"
 assert_eq "$(cat "$BACK/step-2/__0_0.distcp")" step-4
 assert_eq "$(records)" 0 "records left"
+
+# --- what follows what was decided ---
+
+# new_pointer TEXT: one lies in staging. Sets STAGED. was NAME: what NAME shows, as records say it.
+new_pointer() {
+	STAGED=$(head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n')
+	printf '%s' "$1" >"$BACK/.ckptfs-$STAGED"
+}
+
+was() {
+	python3 -c 'import os, sys; print("file", os.stat(sys.argv[1]).st_size, os.getxattr(sys.argv[1], "user.ckptfs.xxh3").split()[0].decode())' \
+		"$BACK/$1"
+}
+
+generation() {
+	value 'x["generation"]' "$(cat "$BACK/$1/.ckptfs-commit.json")"
+}
+
+five=$GEN
+mv "$BACK/.ckptfs-$five" "$TEST_TMP/five"
+if was step-1/.metadata >/dev/null 2>&1; then # else there are no digests
+	mount_ckptfs
+	save old-1 old-1
+	save old-2 old-2
+	save new new
+	printf old-1 >"$MNT/latest"
+	umount_ckptfs
+	new_pointer new
+	one="{\"name\":\"latest\",\"staged\":\"$STAGED\",\"was\":\"$(was latest)\"}"
+	ln -s new "$BACK/.ckptfs-00000000000000000000000000000001"
+	two='{"name":"last","staged":"00000000000000000000000000000001","was":"nothing"}'
+	gone="{\"name\":\"old-1\",\"generation\":\"$(generation old-1)\"}"
+	# Of another generation than what was decided about, or itself.
+	kept="{\"name\":\"old-2\",\"generation\":\"$(generation old-1)\"}"
+	self="{\"name\":\"new\",\"generation\":\"$(generation new)\"}"
+	stage new
+	follows="\"pointers\":[$one,$two],\"removals\":[$gone,$kept,$self]"
+	decide null "\"unit\":\"new\",$follows"
+	before=$(find "$BACK" | sort)
+	fsck 1 --dry-run
+	assert_contains "$STDOUT" "would redo new"
+	assert_contains "$STDOUT" "would point latest"
+	assert_contains "$STDOUT" "would point last"
+	assert_contains "$STDOUT" "would remove old-1"
+	assert_eq "$(find "$BACK" | sort)" "$before" "what --dry-run changed"
+	if [ "$(id -u)" = 0 ] && chattr +i "$BACK/latest" 2>/dev/null; then
+		fsck 1
+		assert_contains "$STDERR" "'latest' was to be changed when 'new' was committed, before a crash, but that cannot be done"
+		assert_eq "$(cat "$BACK/latest") $(records) $(ls -d "$BACK/old-1")" "old-1 1 $BACK/old-1"
+		mount_ckptfs
+		assert_contains "$(cat "$MNT/.ckptfs/failures.json")" "was to be changed when"
+		umount_ckptfs
+		chattr -i "$BACK/latest"
+	fi
+	fsck 0
+	assert_contains "$STDOUT" "pointed latest"
+	assert_contains "$STDOUT" "removed old-1"
+	assert_eq "$(cat "$BACK/latest") $(readlink "$BACK/last") $(records)" "new new 0"
+	assert_eq "$(cd "$BACK" && ls -d old-* new)" "new"$'\n'"old-2"
+
+	# Nothing follows what is not there, and nothing is changed that is not as it was.
+	new_pointer new
+	gone="{\"name\":\"old-2\",\"generation\":\"$(generation old-2)\"}"
+	follows="\"pointers\":[{\"name\":\"latest\",\"staged\":\"$STAGED\",\"was\":\"nothing\"}],\"removals\":[$gone]"
+	GEN=eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee
+	decide null "\"unit\":\"nowhere\",$follows"
+	fsck 1 # an unfinished save is left
+	assert_eq "$(records) $(ls -d "$BACK/old-2")" "0 $BACK/old-2"
+	GEN=$(generation new)
+	printf old-2 >"$BACK/latest"
+	decide null "\"unit\":\"new\",$follows"
+	fsck 1
+	assert_eq "$(records) $(cat "$BACK/latest") $(ls -d "$BACK/old-2")" "0 old-2 $BACK/old-2"
+	fsck 0 --discard
+	rm -r "$BACK/old-2" "$BACK/new" "$BACK/latest" "$BACK/last"
+fi
+GEN=$five
+mv "$TEST_TMP/five" "$BACK/.ckptfs-$GEN"
 
 # --- whole, but not decided ---
 

@@ -6,6 +6,7 @@
 
 #include "engine/backing/backing.h"
 #include "engine/unit/decision.h"
+#include "engine/unit/rules.h"
 
 static void is_below(const char *path)
 {
@@ -21,6 +22,30 @@ static void is_below(const char *path)
 	free(copy);
 }
 
+static void is_name(const char *name)
+{
+	REQUIRE(backing_name_ok(name) && !rules_reserved(name));
+}
+
+static void follows(const struct order *o)
+{
+	size_t i;
+
+	REQUIRE(o->nr_pointers <= ORDER_MAX && o->nr_removals <= ORDER_MAX);
+	for (i = 0; i < o->nr_pointers; i++) {
+		const struct order_pointer *p = &o->pointers[i];
+
+		is_name(p->name);
+		REQUIRE(rules_reserved(p->staging) &&
+			commit_is_hex(p->staging + strlen(STAGING_PREFIX)));
+		REQUIRE(order_was_ok(p->was));
+	}
+	for (i = 0; i < o->nr_removals; i++) {
+		is_name(o->removals[i].name);
+		REQUIRE(commit_is_hex(o->removals[i].generation));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *exact = malloc(size ? size : 1); /* no terminator behind it to hide an overrun */
@@ -34,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	REQUIRE(!err || (err == -EBADMSG && !memcmp(d, none, sizeof(*d))));
 	if (!err) {
 		is_below(d->unit);
+		follows(&d->order);
 		REQUIRE(!*d->generation || (d->replaces && commit_is_hex(d->generation)));
 		REQUIRE(d->replaces || (!d->ino && !d->btime_ns));
 		REQUIRE(!*d->generation || (!d->ino && !d->btime_ns));
