@@ -283,6 +283,8 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 		report(k, &l, LEFT_TRASH, 0);
 	else if (S_ISREG(st.st_mode) && wanted && (!ours || is_staging(name)))
 		look_at_file(k, &l);
+	else if (S_ISLNK(st.st_mode) && is_staging(name)) /* a pointer that was to wait */
+		report(k, &l, LEFT_UNFINISHED, 0);
 	else if (ours)
 		report(k, &l, LEFT_UNKNOWN, 0);
 	return 0;

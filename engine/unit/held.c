@@ -374,14 +374,20 @@ bool held_any_due(struct units *us)
 	return false;
 }
 
-static void path_of(const struct held *h, char *buf, size_t size)
+void held_path(struct held *h, char *buf, size_t size)
 {
 	const struct units *us = h->units;
-
+	struct inode_id dir;
+	char name[NAME_MAX + 1];
+	{
+		LOCK_SCOPE(&h->units->lock);
+		dir = h->target.dir_id;
+		memcpy(name, h->target.name, sizeof(name));
+	}
 	if (us->name)
-		us->name(us->name_arg, &h->target.dir_id, h->target.name, buf, size);
+		us->name(us->name_arg, &dir, name, buf, size);
 	else
-		snprintf(buf, size, "%s", h->target.name);
+		snprintf(buf, size, "%s", name);
 }
 
 /* It cannot get its name: tells people when it is given up. */
@@ -396,7 +402,7 @@ static void give_up(struct held *h, int err)
 	    (flush_error_may_pass(err) &&
 	     now - h->failing_ns < flush_patience_ns(err, us->retry_ns)))
 		return;
-	path_of(h, path, sizeof(path));
+	held_path(h, path, sizeof(path));
 	MESSAGE(text, PUBLISH_FAILED, path, "giving it its name", strerror(-err), path);
 	failures_add(us->failures, h->owner.uid, "pointer", path, -err, text);
 	LOCK_SCOPE(&us->lock);
@@ -414,7 +420,7 @@ static void drop(struct held *h)
 		overtaken = h->overtaken;
 		memcpy(unit, h->waits_for, sizeof(unit));
 	}
-	path_of(h, path, sizeof(path));
+	held_path(h, path, sizeof(path));
 	if (!overtaken)
 		pointer_tell_dropped(us, h->owner.uid, path, h->names, unit);
 }

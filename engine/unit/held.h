@@ -73,6 +73,9 @@ void held_let_go(struct held *h, bool applied);
 
 void held_put(struct held *h);
 
+/* The path of its name, for people. Lock not held. */
+void held_path(struct held *h, char *buf, size_t size);
+
 /* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
 bool held_work(struct units *us);
 

@@ -7,8 +7,10 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/unit/held.h"
 #include "engine/unit/history.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/pointer.h"
 #include "engine/unit/rules.h"
 
 const char *generation_state_name(enum generation_state state)
@@ -41,6 +43,8 @@ static void missing(const struct generation *g, uint64_t dirty, char *buf, size_
 	else if (g->state == GENERATION_OPEN)
 		snprintf(buf, size, "no end seen yet: it is open for writing (%u descriptors)",
 			 g->nr_handles);
+	else if (*g->waits_for && pointer_judge(g) == POINTER_WAIT)
+		snprintf(buf, size, "the commit of '%s', which it names", g->names);
 	else if (g->state == GENERATION_SEALED)
 		snprintf(buf, size, "closed; %llu MiB of it are still to be written to the backing",
 			 (unsigned long long)dirty >> 20);
@@ -61,7 +65,7 @@ static json_t *describe(struct generation *g)
 {
 	uint64_t dirty = content_dirty_bytes(g->content), size = content_size(g->content);
 	uint64_t now = clock_mono_ns();
-	char text[256], path[PATH_MAX];
+	char text[NAME_MAX + 64], path[PATH_MAX];
 	json_t *o;
 
 	generation_path(g, path, sizeof(path));
@@ -165,6 +169,40 @@ static size_t take_checkpoints(struct units *us, uid_t viewer, bool all, struct 
 	return nr;
 }
 
+static json_t *describe_held(struct held *h)
+{
+	char text[NAME_MAX + 64], path[PATH_MAX];
+
+	held_path(h, path, sizeof(path));
+	snprintf(text, sizeof(text), "the commit of '%s', which it names", h->names);
+	LOCK_SCOPE(&h->units->lock);
+	return json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path",
+			 json_text(path), "generation", h->staging + strlen(STAGING_PREFIX),
+			 "state", generation_state_name(GENERATION_SEALED), "uid",
+			 (json_int_t)h->owner.uid, "size", (json_int_t)0, "dirty_bytes",
+			 (json_int_t)0, "handles", (json_int_t)0, "writers", (json_int_t)0, "age_s",
+			 (double)(clock_mono_ns() - h->since_ns) / NSEC_PER_SEC, "waits_for", text);
+}
+
+/* As take_live. */
+static size_t take_held(struct units *us, uid_t viewer, bool all, struct held ***list)
+{
+	struct list *l;
+	size_t nr = 0;
+	LOCK_SCOPE(&us->lock);
+
+	*list = calloc(atomic_load(&us->nr_held) + 1, sizeof(**list));
+	list_for_each (l, &us->held) {
+		struct held *h = container_of(l, struct held, link);
+
+		if (*list && !h->overtaken && (all || h->owner.uid == viewer)) {
+			h->refs++;
+			(*list)[nr++] = h;
+		}
+	}
+	return nr;
+}
+
 /* Paths are asked for without the lock, which ranks behind that of whoever knows them. */
 static size_t take_live(struct units *us, uid_t viewer, bool all, struct generation ***list)
 {
@@ -189,6 +227,7 @@ json_t *units_to_json(struct units *us, uid_t viewer, bool all)
 	__cleanup_free struct generation **live = NULL;
 	size_t nr = take_live(us, viewer, all, &live), i;
 	__cleanup_free struct checkpoint **checkpoints = NULL;
+	__cleanup_free struct held **held = NULL;
 	json_t *list = json_array();
 
 	for (i = 0; i < nr; i++) {
@@ -199,6 +238,11 @@ json_t *units_to_json(struct units *us, uid_t viewer, bool all)
 	for (i = 0; i < nr; i++) {
 		json_array_append_new(list, describe_checkpoint(checkpoints[i]));
 		checkpoint_put(checkpoints[i]);
+	}
+	nr = take_held(us, viewer, all, &held);
+	for (i = 0; i < nr; i++) {
+		json_array_append_new(list, describe_held(held[i]));
+		held_put(held[i]);
 	}
 	return list;
 }

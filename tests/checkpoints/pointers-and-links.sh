@@ -50,6 +50,7 @@ replace("step-2")
 link(mnt + "/step-2")
 assert shows() == ("step-1", "step-1"), shows()
 assert names() == ["last", "latest", "step-1", "step-2"], names()
+assert [g["waits_for"] for g in status()["pending"] if g["path"].startswith("la")] == 2 * ["the commit of 'step-2', which it names"]
 with open(latest, encoding="utf-8") as before:
 	end(mnt + "/step-2", second)
 	wait_for(mnt + "/step-2")
@@ -129,4 +130,24 @@ wait(lambda: os.path.lexists(back + "/last.ckpt"))
 assert read(back + "/last.ckpt") == data(1, 100)
 assert not pending()
 END
+
+# A daemon that is killed forgets those whose commit was not decided: fsck clears them away.
+daemon=$(daemon_pid) || exit
+program <<'END'
+from checkpoints import *
+
+begin(mnt + "/step-7")
+save(mnt + "/latest", b"step-7")
+os.symlink("step-7", mnt + "/new")
+os.rename(mnt + "/new", mnt + "/last.ckpt")
+END
+kill9_and_reaped "$daemon" 20
+umount -l "$MNT"
+assert_eq "$(cat "$BACK/latest") $(readlink "$BACK/last.ckpt")" "step-6 epoch=1.ckpt"
+run "$CKPTFS" fsck "$BACK"
+assert_eq "$(grep -c "^unfinished" <<<"$OUT")" 4 "$OUT" # with the abandoned step-3
+expect_ok "$CKPTFS" fsck --discard "$BACK"
+assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json)" "" "what is left"
+mount_ckptfs
+assert_eq "$(cat "$MNT/latest") $(readlink "$MNT/last.ckpt")" "step-6 epoch=1.ckpt"
 umount_ckptfs

@@ -99,26 +99,26 @@ print("step %s: %s of %s" % (step, named, there))
 END
 }
 
-step=0
 for how in written renamed link; do
 	BACK=$TEST_TMP/$how
 	mkdir "$BACK"
-	for point in record unit pointer removal; do
-		for when in before after; do
-			step=$((step + 1))
-			mount_ckptfs -o quiet_s=3600 "$BACK"
-			save "$step" "$point" "$how" "$when"
-			[ "$when" = before ] && [ "$point" != record ] && check "$step" "$how" "$when" ''
-			if [ "$point" = unit ]; then
-				umount -l "$MNT"
-				run "$CKPTFS" fsck "$BACK"
-				echo "$OUT"
-			else
-				mount_ckptfs -o quiet_s=3600 "$BACK"
-				umount_ckptfs
-			fi
-			check "$step" "$how" "$when" recovered
-		done
-	done
 	step=0
+	for round in "record before" "unit before" "pointer after" "removal before"; do
+		read -r point when <<<"$round"
+		step=$((step + 1))
+		mount_ckptfs -o quiet_s=3600 "$BACK"
+		save "$step" "$point" "$how" "$when"
+		check "$step" "$how" "$when" ''
+		if [ "$point" = unit ]; then
+			umount -l "$MNT"
+			run "$CKPTFS" fsck "$BACK"
+			echo "$OUT"
+		else
+			mount_ckptfs -o quiet_s=3600 "$BACK"
+			umount_ckptfs
+		fi
+		check "$step" "$how" "$when" recovered
+	done
+	expect_ok "$CKPTFS" fsck --discard "$BACK"
+	assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json)" "" "what is left"
 done
