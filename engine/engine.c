@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/cleanup.h"
@@ -102,6 +103,16 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	return 0;
 }
 
+/* The S of on_full=wait:S. */
+static unsigned full_wait_s(const struct config *c)
+{
+	const char *text = config_text(c, OPT_ON_FULL);
+
+	if (config_number(c, OPT_ON_FULL) != FULL_WAITS)
+		return 0;
+	return (unsigned)strtoul(strchr(text, ':') + 1, NULL, 10);
+}
+
 int engine_start(struct engine *en, const char *node, bool (*given_up)(void), struct error *e)
 {
 	const struct config *c = &en->config;
@@ -141,6 +152,8 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), st
 				.commit_timeout_s =
 					(unsigned)config_number(c, OPT_COMMIT_TIMEOUT_S),
 				.open_max_s = (unsigned)config_number(c, OPT_OPEN_MAX_S),
+				.delete_last = config_number(c, OPT_ON_FULL) == FULL_DELETES_LAST,
+				.full_wait_s = full_wait_s(c),
 				.given_up = given_up,
 			},
 			e);

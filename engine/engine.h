@@ -27,6 +27,7 @@
 #include "engine/unit/held.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
+#include "engine/unit/room.h"
 #include "engine/unit/recover.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"

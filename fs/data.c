@@ -58,27 +58,44 @@ void data_unpin(struct content_pins *p)
 
 /* --- to the backing --- */
 
+/* Is there hope that a backing that is full is so no more? *err becomes -EINTR if the call was given up. */
+static bool may_get_room(struct fs *fs, struct handle *h, struct shortage *s, int *err)
+{
+	int room = fs->engine->units && room_is_short(*err)
+			   ? room_await(fs->engine->units, NULL, NULL, h->generation, s)
+			   : *err;
+
+	if (room == -EINTR)
+		*err = room;
+	return !room;
+}
+
 /*
  * What a program frees is there for its next write, although the kernel tells of closed and of
  * forgotten files only a moment later: a full backing is asked again before that counts. Returns
  * how much was written; *err is why that is not all.
  */
-static size_t write_patiently(struct fs *fs, int fd, const char *data, size_t size, off_t off,
-			      int rwf, int *err)
+static size_t write_patiently(struct fs *fs, struct handle *h, const char *data, size_t size,
+			      off_t off, int rwf, int *err)
 {
 	const struct timespec nap = {.tv_nsec = FULL_NAP_NS};
+	struct shortage shortage = {0};
 	size_t done = 0;
 	int naps = 0;
 
 	do {
-		ssize_t n = backing_write(&fs->engine->backing, fd, data + done, size - done,
+		ssize_t n = backing_write(&fs->engine->backing, h->fd, data + done, size - done,
 					  off + (off_t)done, rwf);
 
 		*err = n < 0 ? (int)n : 0;
+		if (n > 0)
+			shortage = (struct shortage){0};
 		if (n >= 0)
 			done += (size_t)n;
-		else if ((n == -ENOSPC || n == -EDQUOT) && naps++ < FULL_NAPS)
+		else if (room_is_short(*err) && naps++ < FULL_NAPS)
 			nanosleep(&nap, NULL);
+		else if (may_get_room(fs, h, &shortage, err))
+			naps = 0;
 		else
 			break;
 	} while (done < size);
@@ -99,7 +116,7 @@ static ssize_t write_through(struct fs *fs, const struct caller *c, struct handl
 		err = content_settle(ct);
 	if (!err) {
 		creds_become(c);
-		done = write_patiently(fs, h->fd, data, size, off, rwf, &err);
+		done = write_patiently(fs, h, data, size, off, rwf, &err);
 		creds_restore();
 	}
 	if (ct && done && rwf & RWF_APPEND)
@@ -277,7 +294,7 @@ static size_t write_pages_through(struct fs *fs, struct handle *h, struct conten
 	if (ct && content_covers(ct, (uint64_t)off, size))
 		*err = content_settle(ct);
 	if (!*err)
-		done = write_patiently(fs, h->fd, data, size, off, 0, err);
+		done = write_patiently(fs, h, data, size, off, 0, err);
 	if (ct && done)
 		content_wrote(ct, (uint64_t)off, done);
 	if (ct)

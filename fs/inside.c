@@ -321,7 +321,8 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 		return flags & O_EXCL ? -EEXIST : -ESTALE; /* which the kernel opens instead */
 	if (err != -ENOENT)
 		return err;
-	fd = AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created));
+	fd = WITH_ROOM(fs->engine->units, c, &in->checkpoint->id,
+		       AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created)));
 	creds_restore();
 	if (fd < 0)
 		return fd == -EEXIST ? -ESTALE : fd;

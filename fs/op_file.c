@@ -153,6 +153,7 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 			bool *created)
 {
 	struct backing *b = &fs->engine->backing;
+	struct inode_id dir_id = node_inode(dir);
 	int err = save_create(fs, c, dir, at, name, mode, flags, g);
 
 	if (err)
@@ -162,7 +163,8 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 	creds_become(c);
 	if (mode & S_ISGID)
 		creds_add_groups(c);
-	return AS_CALLER(c, backing_create(b, at, name, flags, mode, created));
+	return WITH_ROOM(fs->engine->units, c, &dir_id,
+			 AS_CALLER(c, backing_create(b, at, name, flags, mode, created)));
 }
 
 /* Makes and opens @name. On success a lookup is counted and @fi->fh is the handle. */

@@ -148,10 +148,12 @@ static void groups_for_mode(const struct caller *c, mode_t mode)
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	struct place p;
+	struct inode_id dir;
 	int err;
 
 	if (!place_begin(&p, req, "mkdir", parent, name))
 		return;
+	dir = node_inode(p.dir);
 	err = place_free(&p, name);
 	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
 	if (!err)
@@ -159,8 +161,9 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 				 p.inside.checkpoint, mode);
 	groups_for_mode(&p.caller, mode);
 	if (err == -ENOTSUP)
-		err = AS_CALLER(&p.caller,
-				backing_mkdir(&p.fs->engine->backing, p.at.fd, name, mode));
+		err = WITH_ROOM(p.fs->engine->units, &p.caller, &dir,
+				AS_CALLER(&p.caller, backing_mkdir(&p.fs->engine->backing, p.at.fd,
+								   name, mode)));
 	place_made(&p, req, "mkdir", name, err);
 }
 

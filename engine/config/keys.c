@@ -9,7 +9,8 @@
 
 static const char *const fsync_modes[] = /* enum fsync_mode */
 	{"barrier", "durable", "barrier-all", NULL};
-static const char *const on_full_modes[] = {"fail", "wait:", "delete_last", NULL};
+static const char *const on_full_modes[] = /* enum on_full */
+	{"fail", "wait:", "delete_last", NULL};
 static const char *const check_modes[] = {"off", "sample", "all", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 
@@ -47,8 +48,8 @@ const struct key_info key_table[NR_KEYS] = {
 		"a node that shows no life for this long is dead"},
 	[OPT_COW_MAX]          = {"cow_max", KEY_SIZE, "1G", NULL, true,
 		"largest committed file that an in-place change copies"},
-	[OPT_ON_FULL]          = {"on_full", KEY_ENUM, "fail", on_full_modes, false,
-		"what happens when the backing is full"},
+	[OPT_ON_FULL]          = {"on_full", KEY_ENUM, "fail", on_full_modes, true,
+		"what becomes of a save for which the backing has no room"},
 	[OPT_CACHE_PER_UID]    = {"cache_per_uid", KEY_SIZE, "", NULL, true,
 		"cache memory that one user may hold"},
 	[OPT_NODE]             = {"node", KEY_STRING, "", NULL, true,

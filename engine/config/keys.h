@@ -50,6 +50,9 @@ enum key {
 	NR_KEYS
 };
 
+/* What becomes of a save for which the backing has no room, by its choice of OPT_ON_FULL. */
+enum on_full { FULL_FAILS, FULL_WAITS, FULL_DELETES_LAST };
+
 /* What an fsync of a file of a unit waits for, by its choice of OPT_FSYNC. */
 enum fsync_mode { FSYNC_BARRIER, FSYNC_DURABLE, FSYNC_BARRIER_ALL };
 

@@ -37,6 +37,11 @@ struct inode_id {
 	uint64_t btime_ns; /* 0 where the backing does not tell */
 };
 
+/* Who found no room on the backing, and has asked for some: since when, and for what. */
+struct shortage {
+	uint64_t since_ns, ticket;
+};
+
 struct content {
 	struct contents *all;  /* const */
 	struct inode_id id;    /* const */
@@ -73,6 +78,8 @@ struct contents {
 	bool ending;	    /* cache lock: nothing is waited for any more */
 	/* Called, without locks, when a flush of @ct failed for good. */
 	void (*failed)(void *arg, const struct inode_id *id, int err);
+	/* The same where it fails for want of room: is it worth another try? It waits for nothing. */
+	bool (*full)(void *arg, const struct inode_id *id, struct shortage *s);
 	/* Called, without locks, when nothing of a staged content is dirty any more. */
 	void (*rested)(void *arg);
 	void *arg;

@@ -24,7 +24,8 @@ struct job {
 	struct flight flight;
 	size_t done;
 	uint64_t first_failed_ns, pause_ns, due_ns; /* 0: did not fail */
-	struct list link;			    /* flush->idle, or flush->retrying */
+	struct shortage shortage;
+	struct list link; /* flush->idle, or flush->retrying */
 };
 
 struct flush {
@@ -102,6 +103,14 @@ static void finish(struct job *j, int err)
 	pthread_cond_broadcast(&c->work);
 }
 
+/* There is no room for it. May there be some soon? */
+static bool may_get_room(struct job *j)
+{
+	struct contents *all = j->flush->contents;
+
+	return all->full && all->full(all->arg, &j->flight.content->id, &j->shortage);
+}
+
 /* Puts it aside for a while. False: it has failed for long enough. */
 static bool retry(struct job *j, int err)
 {
@@ -115,7 +124,10 @@ static bool retry(struct job *j, int err)
 		j->first_failed_ns = now;
 		j->pause_ns = FIRST_PAUSE_NS;
 	} else if (now - j->first_failed_ns > patience) {
-		return false;
+		if ((err != -ENOSPC && err != -EDQUOT) || !may_get_room(j))
+			return false;
+		j->first_failed_ns = now;
+		j->pause_ns = FIRST_PAUSE_NS;
 	}
 	LOCK_SCOPE(&f->cache->lock);
 	if (f->ending)
@@ -145,6 +157,7 @@ static void done(struct io_write *w, ssize_t result)
 		j->done += (size_t)result;
 		j->flush->bytes += (uint64_t)result;
 		j->first_failed_ns = 0;
+		j->shortage = (struct shortage){0};
 		f->direct = f->direct && j->done % 4096 == 0;
 		if (j->done >= f->len)
 			finish(j, 0);
@@ -229,6 +242,7 @@ static bool step(struct flush *f)
 	f->nr_busy++;
 	j->done = 0;
 	j->first_failed_ns = 0;
+	j->shortage = (struct shortage){0};
 	pthread_mutex_unlock(&c->lock);
 	content_digest(&j->flight);
 	start(j);

@@ -17,6 +17,7 @@
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
+#include "engine/unit/wreck.h"
 
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
 {
@@ -248,7 +249,7 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 	cp->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	err = cp->target.dir < 0 ? -errno : units_new_id(cp->staging);
 	if (!err)
-		err = stage(cp, mode, was);
+		err = WITH_ROOM(us, c, dir_id, stage(cp, mode, was));
 	if (err)
 		checkpoint_put(cp);
 	else
@@ -1117,6 +1118,8 @@ void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
 			cp->path = strdup(path);
 			checkpoint_end(cp, GENERATION_FAILED);
 			tell_writers(cp, err);
+			if (room_is_short(err))
+				wreck_unwanted(cp);
 		}
 	}
 	if (!first)

@@ -82,6 +82,10 @@ struct checkpoint {
 	int done;	     /* SEALED: the alternative of the rule that held */
 	uint64_t changed_ns; /* monotonic, as the next ones: the last change */
 	uint64_t left_ns;    /* the last end of one of its writers */
+	uint64_t short_ns;   /* there was no room for it; 0: never */
+	struct shortage shortage;	  /* of its commit */
+	bool decided;			  /* recovery may have been told to publish it */
+	bool unwanted, outlived, cleared; /* FAILED: wreck.h */
 	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns;
 	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
 	uint64_t size;				 /* when it ended */

@@ -35,6 +35,7 @@
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
+#include "engine/unit/wreck.h"
 
 #define FIRST_PAUSE_NS	(10 * NSEC_PER_MSEC)
 #define MOST_PAUSE_NS	NSEC_PER_SEC
@@ -547,6 +548,7 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 	}
 	if (!err) {
 		*step = "recording the decision";
+		cp->decided = true;
 		if (cp->following)
 			cp->following->recorded = true;
 		err = decision_record(cp, path, cp->following ? &cp->following->order : NULL);
@@ -566,15 +568,16 @@ static bool try_again(struct checkpoint *cp, int err)
 {
 	struct units *us = cp->units;
 	uint64_t now = clock_mono_ns(), patience = flush_patience_ns(err, us->retry_ns);
+	bool late = cp->failing_ns && now - cp->failing_ns > patience;
 
 	if (!flush_error_may_pass(err) || us->ending)
 		return false;
+	if (late && !(room_is_short(err) && room_for_checkpoint(cp, &cp->shortage)))
+		return false;
 	LOCK_SCOPE(&us->lock);
-	if (!cp->failing_ns) {
+	if (!cp->failing_ns || late) {
 		cp->failing_ns = now;
 		cp->pause_ns = FIRST_PAUSE_NS;
-	} else if (now - cp->failing_ns > patience) {
-		return false;
 	}
 	cp->again_ns = now + cp->pause_ns;
 	cp->pause_ns = cp->pause_ns < MOST_PAUSE_NS ? cp->pause_ns * 2 : MOST_PAUSE_NS;
@@ -601,6 +604,7 @@ static void work_on(struct checkpoint *cp)
 			cp->reason[0] = '\0';
 			checkpoint_end(cp, GENERATION_COMMITTED);
 			removals_committed(us, cp);
+			wrecks_outlived(us, cp);
 		}
 		log_debug("'%s' is committed", path);
 		if (following_remove(cp))

@@ -25,7 +25,7 @@ bool following_rests(struct checkpoint *cp)
 
 	if (cp->following)
 		return true;
-	list_for_each (l, &cp->units->live) {
+	list_for_each (l, &cp->units->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		if (!g->pointer || !is_beside(&g->target, cp))
@@ -57,7 +57,7 @@ static void take_written(struct checkpoint *cp, struct following *f)
 {
 	struct list *l;
 
-	list_for_each (l, &cp->units->live) {
+	list_for_each (l, &cp->units->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		if (!g->pointer || g->state != GENERATION_SEALED || g->overtaken || g->abandoned ||

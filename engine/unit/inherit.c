@@ -202,7 +202,9 @@ static int open_own(struct checkpoint *cp, int dir, const char *name, bool empty
 		fd = backing_reopen(b, pin, O_RDWR);
 	} else if (!fd) {
 		old = backing_reopen(b, pin, O_RDONLY);
-		fd = old < 0 ? old : replace_by_own(cp->units, dir, name, old, &was, empty);
+		fd = old < 0 ? old
+			     : WITH_ROOM(cp->units, &cp->owner, &cp->id,
+					 replace_by_own(cp->units, dir, name, old, &was, empty));
 		if (old >= 0)
 			close(old);
 		if (fd >= 0) {

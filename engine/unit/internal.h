@@ -7,6 +7,7 @@
 #include "engine/unit/casualty.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/history.h"
+#include "engine/unit/room.h"
 #include "engine/unit/unit.h"
 
 #define PUBLISHERS    4
@@ -59,6 +60,7 @@ struct units {
 	uint64_t nr_committed, nr_failed;
 	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
+	struct room room;
 	bool inheriting; /* somebody begins a checkpoint with what a directory has */
 	struct casualties casualties;
 	struct list held; /* held.h */

@@ -36,7 +36,7 @@ const char *pending_unit(struct units *us, const struct inode_id *dir, const cha
 
 	if (cp)
 		return cp->staging;
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		const struct generation *g = container_of(l, struct generation, link);
 
 		if (g->visible && !g->pointer && same_inode(&g->target.dir_id, dir) &&
@@ -85,7 +85,7 @@ static enum generation_state state_of(struct units *us, const char *unit)
 		if (!strcmp(cp->staging, unit))
 			return cp->state;
 	}
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		const struct generation *g = container_of(l, struct generation, link);
 
 		if (!strcmp(g->staging, unit))
@@ -117,7 +117,7 @@ void pointer_applied(struct units *us, const struct target *t, const struct inod
 	struct list *l;
 
 	held_overtake(us, t, since_ns);
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		if (!same_inode(&g->target.dir_id, &t->dir_id) || strcmp(g->target.name, t->name) ||
@@ -168,7 +168,7 @@ static struct generation *one_unseen(struct units *us, const struct inode_id *di
 {
 	struct list *l;
 
-	list_for_each (l, &us->live) {
+	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		if (g->pointer && !g->visible && same_inode(&g->target.dir_id, dir) &&

@@ -57,15 +57,16 @@ static bool try_again(struct generation *g, int err)
 {
 	struct units *us = g->units;
 	uint64_t now = clock_mono_ns(), patience = flush_patience_ns(err, us->retry_ns);
+	bool late = g->failing_ns && now - g->failing_ns > patience;
 
 	if (!flush_error_may_pass(err) || is_over(g))
 		return false;
+	if (late && !(room_is_short(err) && room_for_file(g, &g->shortage)))
+		return false;
 	LOCK_SCOPE(&us->lock);
-	if (!g->failing_ns) {
+	if (!g->failing_ns || late) {
 		g->failing_ns = now;
 		g->pause_ns = FIRST_PAUSE_NS;
-	} else if (now - g->failing_ns > patience) {
-		return false;
 	}
 	g->again_ns = now + g->pause_ns;
 	g->pause_ns = g->pause_ns < MOST_PAUSE_NS ? g->pause_ns * 2 : MOST_PAUSE_NS;

@@ -36,6 +36,7 @@ struct removal {
 	bool replaced; /* ... and has its name */
 	bool taken;    /* a thread is at it */
 	uint64_t since_ns, changed_ns, again_ns;
+	unsigned looked_at; /* by which removals_hasten last */
 };
 
 /* Lock held. One whose name is another's by now is no longer a removal of that name. */
@@ -449,6 +450,56 @@ bool removals_work(struct units *us)
 	checkpoint_put(change);
 	destroy(r);
 	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+/* Lock held. */
+static struct removal *take_next(struct units *us, unsigned round)
+{
+	struct list *l;
+
+	list_for_each (l, &us->removals) {
+		struct removal *r = container_of(l, struct removal, link);
+
+		if (!r->whole || r->taken || r->looked_at == round)
+			continue;
+		r->taken = true;
+		r->looked_at = round;
+		return r;
+	}
+	return NULL;
+}
+
+bool removals_hasten(struct units *us,
+		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
+		     void *arg)
+{
+	struct removal *r;
+	bool done = false;
+	unsigned round;
+	{
+		LOCK_SCOPE(&us->lock);
+		round = ++us->room.rounds;
+	}
+	while (!done) {
+		{
+			LOCK_SCOPE(&us->lock);
+			r = take_next(us, round);
+		}
+		if (!r)
+			return false;
+		done = may(arg, &(struct unit_place){r->dir, r->dir_id, r->id, r->name},
+			   r->owner.uid, is_named(us, r)) &&
+		       !apply(us, r);
+		LOCK_SCOPE(&us->lock);
+		r->taken = false;
+		if (done)
+			unlist(us, r);
+	}
+	log_info("'%s', which was removed, has left the backing before a newer one was committed: "
+		 "there was no room",
+		 r->name);
+	destroy(r);
 	return true;
 }
 

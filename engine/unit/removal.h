@@ -66,6 +66,14 @@ void removals_committed(struct units *us, const struct checkpoint *cp);
 /* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
 bool removals_work(struct units *us);
 
+/*
+ * For who is short of room. Without the lock. Applies one removal that waits for a commit, before that comes:
+ * the first for which @may says so; @uid: who has removed it, @named: a pointer names it. False: none.
+ */
+bool removals_hasten(struct units *us,
+		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
+		     void *arg);
+
 /* The mount ends: what still waits is kept. */
 void removals_finish(struct units *us);
 

@@ -53,6 +53,9 @@ static void missing(const struct generation *g, uint64_t dirty, char *buf, size_
 }
 
 #define RANKLESS "rank unknown, fsync is durable here"
+#define NO_ROOM \
+	"the backing, or a quota, has no room for it: what is removed already goes first " \
+	"(on_full)"
 
 /* Beside what it waits for. */
 static void add_note(json_t *o, const char *note)
@@ -77,7 +80,7 @@ static json_t *describe(struct generation *g)
 		      (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
 		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
 		      (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
-	add_note(o, g->rankless ? RANKLESS : NULL);
+	add_note(o, room_is_awaited(g->short_ns) ? NO_ROOM : g->rankless ? RANKLESS : NULL);
 	return o;
 }
 
@@ -143,7 +146,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 		      (json_int_t)s.dirty, "open_files", (json_int_t)s.open, "writers",
 		      (json_int_t)s.writers, "age_s", (double)(now - cp->opened_ns) / NSEC_PER_SEC,
 		      "job", cp->maker->key, "waits_for", text);
-	add_note(o, s.rankless ? RANKLESS : NULL);
+	add_note(o, room_is_awaited(cp->short_ns) ? NO_ROOM : s.rankless ? RANKLESS : NULL);
 	return o;
 }
 

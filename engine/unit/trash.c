@@ -153,23 +153,32 @@ static void empty(struct units *us, struct trash *t)
 	free(t);
 }
 
+void trash_empty(struct units *us)
+{
+	while (!list_empty(&us->trash)) {
+		struct trash *t = container_of(us->trash.next, struct trash, link);
+
+		list_del(&t->link);
+		pthread_mutex_unlock(&us->lock);
+		empty(us, t);
+		pthread_mutex_lock(&us->lock);
+		us->room.emptied++;
+	}
+}
+
 void *trash_main(void *units)
 {
 	struct units *us = units;
 
 	pthread_mutex_lock(&us->lock);
 	for (;;) {
-		struct trash *t;
-
-		while (list_empty(&us->trash) && !us->ending)
-			pthread_cond_wait(&us->trashed, &us->lock);
-		if (list_empty(&us->trash))
+		trash_empty(us);
+		if (us->ending)
 			break;
-		t = container_of(us->trash.next, struct trash, link);
-		list_del(&t->link);
-		pthread_mutex_unlock(&us->lock);
-		empty(us, t);
-		pthread_mutex_lock(&us->lock);
+		if (room_is_wanted(us))
+			room_work(us);
+		else
+			pthread_cond_wait(&us->trashed, &us->lock);
 	}
 	pthread_mutex_unlock(&us->lock);
 	return NULL;

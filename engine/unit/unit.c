@@ -71,6 +71,15 @@ static void content_failed(void *units, const struct inode_id *id, int err)
 	failures_add(us->failures, (uid_t)-1, "flush", path, -err, text);
 }
 
+static bool content_full(void *units, const struct inode_id *id, struct shortage *s)
+{
+	struct generation *g = units_find_inode(units, id);
+	bool may = g && room_for_file(g, s);
+
+	generation_put(g);
+	return may;
+}
+
 static void content_rested(void *units)
 {
 	struct units *us = units;
@@ -110,6 +119,8 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->order_ns = o->order_timeout_s * NSEC_PER_SEC;
 	us->commit_ns = o->commit_timeout_s * NSEC_PER_SEC;
 	us->open_ns = o->open_max_s * NSEC_PER_SEC;
+	us->room.delete_last = o->delete_last;
+	us->room.wait_ns = o->full_wait_s * NSEC_PER_SEC;
 	pthread_mutex_init(&us->lock, NULL);
 	pthread_cond_init(&us->changed, NULL);
 	pthread_cond_init(&us->work, NULL);
@@ -118,10 +129,12 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	list_init(&us->litter);
 	list_init(&us->checkpoints);
 	list_init(&us->trash);
+	list_init(&us->room.wanted);
 	list_init(&us->removals);
 	list_init(&us->held);
 	us->contents->arg = us;
 	us->contents->failed = content_failed;
+	us->contents->full = content_full;
 	us->contents->rested = content_rested;
 	err = live_init(&us->live);
 	if (err)
@@ -240,6 +253,7 @@ void units_stop(struct units *us)
 	removals_finish(us);
 	held_finish(us);
 	casualties_finish(&us->casualties);
+	room_finish(us);
 }
 
 void units_destroy(struct units *us)
@@ -570,7 +584,7 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	g->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	err = g->target.dir < 0 ? -errno : units_new_id(g->staging);
 	if (!err)
-		err = stage(g, dir, mode, old, copy);
+		err = WITH_ROOM(us, c, dir_id, stage(g, dir, mode, old, copy));
 	if (err) {
 		generation_put(g);
 		return err;

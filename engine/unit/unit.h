@@ -100,7 +100,9 @@ struct generation {
 	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
 	bool flushed; /* a descriptor of it was closed by a process that went on, or ended well */
 	struct list writers;
-	uint64_t touched_ns; /* monotonic, as the next ones: the last change */
+	uint64_t touched_ns;	  /* monotonic, as the next ones: the last change */
+	uint64_t short_ns;	  /* there was no room for it; 0: never */
+	struct shortage shortage; /* of its publish */
 	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* 0: not yet */
 	char *path;					     /* at its end, for people */
 	uint64_t size;					     /* when it ended */
@@ -117,6 +119,8 @@ struct unit_options {
 	void *coord_arg;
 	const char *node; /* label of this mount */
 	unsigned retry_s, quiet_s, order_timeout_s, commit_timeout_s, open_max_s;
+	bool delete_last; /* on_full */
+	unsigned full_wait_s;
 	bool (*given_up)(void);
 };
 

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/room.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
+#include "engine/unit/rules.h"
+#include "engine/unit/trash.h"
+#include "engine/unit/wreck.h"
+
+#define AWAITED_NS (3 * NSEC_PER_SEC)
+
+/* One who has asked. */
+struct want {
+	struct list link;
+	uint64_t ticket, emptied; /* room.emptied when it was given */
+	uid_t uid;
+	struct inode_id dir; /* in which he saves; all 0: not known */
+};
+
+bool room_is_short(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT;
+}
+
+bool room_is_awaited(uint64_t short_ns)
+{
+	return short_ns && clock_mono_ns() - short_ns < AWAITED_NS;
+}
+
+/* --- asking --- */
+
+/* Lock held. A ticket; 0 without memory. */
+static uint64_t ask(struct units *us, uid_t uid, const struct inode_id *dir)
+{
+	struct want *w;
+	struct list *l;
+
+	list_for_each (l, &us->room.wanted) {
+		w = container_of(l, struct want, link);
+		if (w->uid == uid && same_inode(&w->dir, dir))
+			return w->ticket;
+	}
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return 0;
+	w->ticket = ++us->room.asked;
+	w->emptied = us->room.emptied;
+	w->uid = uid;
+	w->dir = *dir;
+	list_append(&us->room.wanted, &w->link);
+	pthread_cond_signal(&us->trashed);
+	return w->ticket;
+}
+
+/* Lock held. */
+static bool may_come(struct units *us, uid_t uid, const struct inode_id *dir, struct shortage *s)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (us->ending)
+		return false;
+	if (!s->since_ns)
+		s->since_ns = now;
+	if (s->ticket > us->room.served)
+		return true;
+	if (s->ticket > us->room.freed && now - s->since_ns >= us->room.wait_ns)
+		return false; /* nothing could be freed when it was looked after last */
+	s->ticket = ask(us, uid, dir);
+	return s->ticket;
+}
+
+/* Lock held. Of what it is a part it is that has a place there. */
+static const struct inode_id *place_of(const struct generation *g)
+{
+	return g->checkpoint ? &g->checkpoint->target.dir_id : &g->target.dir_id;
+}
+
+bool room_for_file(struct generation *g, struct shortage *s)
+{
+	LOCK_SCOPE(&g->units->lock);
+	g->short_ns = clock_mono_ns();
+	if (g->checkpoint)
+		g->checkpoint->short_ns = g->short_ns;
+	return may_come(g->units, g->owner.uid, place_of(g), s);
+}
+
+bool room_for_checkpoint(struct checkpoint *cp, struct shortage *s)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	cp->short_ns = clock_mono_ns();
+	return may_come(cp->units, cp->owner.uid, &cp->target.dir_id, s);
+}
+
+/* The directory of which that in the checkpoint @dir is a part has the checkpoint's name. */
+static void find_place(struct units *us, const struct inode_id *dir, struct inode_id *place)
+{
+	struct checkpoint *cp = checkpoints_find_inode(us, dir);
+
+	*place = *dir;
+	if (!cp)
+		return;
+	{
+		LOCK_SCOPE(&us->lock);
+		*place = cp->target.dir_id;
+	}
+	checkpoint_put(cp);
+}
+
+int room_await(struct units *us, const struct caller *c, const struct inode_id *dir,
+	       struct generation *g, struct shortage *s)
+{
+	struct inode_id place = {0};
+	bool may;
+
+	if (g) {
+		may = room_for_file(g, s);
+	} else {
+		if (dir)
+			find_place(us, dir, &place);
+		LOCK_SCOPE(&us->lock);
+		may = may_come(us, c ? c->uid : (uid_t)-1, &place, s);
+	}
+	if (!may)
+		return -ENOSPC;
+	LOCK_SCOPE(&us->lock);
+	return units_wait(us);
+}
+
+/* --- the steps --- */
+
+struct search {
+	struct units *us;
+	const struct want *want; /* NULL: whoever has removed it */
+};
+
+struct commit_source {
+	struct backing *b;
+	int fd;
+};
+
+static ssize_t read_file(void *file, void *buf, size_t len, uint64_t off)
+{
+	const struct commit_source *f = file;
+
+	return backing_read(f->b, f->fd, buf, len, (off_t)off);
+}
+
+/* Of the committed checkpoint @name; 0: it is none. As the daemon. */
+static uint64_t sequence_of(struct backing *b, int dir, const char *name)
+{
+	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
+	__cleanup_fd int unit = backing_pin(b, dir, name);
+	__cleanup_fd int pin = unit < 0 ? unit : backing_pin(b, unit, COMMIT_FILE);
+	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
+	struct commit_source f = {b, fd};
+	struct source src = {.read = read_file, .arg = &f};
+	struct error e;
+
+	if (!h || fd < 0 || commit_read_header(&src, COMMIT_FILE, h, &e))
+		return 0;
+	return h->sequence;
+}
+
+/* Is a newer committed one beside it, which stays? */
+static bool has_newer(struct units *us, const struct unit_place *u)
+{
+	struct backing *b = us->contents->backing;
+	uint64_t mine = sequence_of(b, u->dir, u->name);
+	int fd = backing_reopen(b, u->dir, O_RDONLY | O_DIRECTORY);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	bool has = false;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (!has && (entry = readdir(d)))
+		has = backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
+		      (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+		      !removals_hide(us, &u->dir_id, entry->d_name) &&
+		      sequence_of(b, dirfd(d), entry->d_name) > mine;
+	closedir(d);
+	return has;
+}
+
+static bool may_go(void *search, const struct unit_place *u, uid_t uid, bool named)
+{
+	const struct search *s = search;
+
+	if (s->want)
+		return s->want->uid == uid && same_inode(&s->want->dir, &u->dir_id);
+	return !named && has_newer(s->us, u);
+}
+
+static bool free_some(struct units *us, const struct want *w)
+{
+	struct search s = {.us = us};
+
+	if (wrecks_clear(us) || removals_hasten(us, may_go, &s))
+		return true;
+	s.want = w;
+	return us->room.delete_last && removals_hasten(us, may_go, &s);
+}
+
+bool room_is_wanted(struct units *us)
+{
+	return !list_empty(&us->room.wanted) || us->room.wrecks;
+}
+
+void room_work(struct units *us)
+{
+	struct want *w;
+	bool freed;
+
+	if (list_empty(&us->room.wanted)) {
+		us->room.wrecks = false;
+		pthread_mutex_unlock(&us->lock);
+		wrecks_clear(us);
+		pthread_mutex_lock(&us->lock);
+		return;
+	}
+	w = container_of(us->room.wanted.next, struct want, link);
+	freed = us->room.emptied != w->emptied;
+	if (!freed) {
+		pthread_mutex_unlock(&us->lock);
+		freed = free_some(us, w);
+		pthread_mutex_lock(&us->lock);
+	}
+	trash_empty(us);
+	if (freed)
+		us->room.freed = w->ticket;
+	us->room.served = w->ticket;
+	list_del(&w->link);
+	free(w);
+	pthread_cond_broadcast(&us->changed);
+}
+
+void room_finish(struct units *us)
+{
+	while (!list_empty(&us->room.wanted)) {
+		struct list *l = us->room.wanted.next;
+
+		list_del(l);
+		free(container_of(l, struct want, link));
+	}
+}
