@@ -489,12 +489,12 @@ bool removals_hasten(struct units *us,
 		if (!r)
 			return false;
 		done = may(arg, &(struct unit_place){r->dir, r->dir_id, r->id, r->name},
-			   r->owner.uid, is_named(us, r)) &&
+			   r->owner.uid,
+			   order_is_named(us->contents->backing, us->rules, r->dir, r->name,
+					  NULL)) &&
 		       !apply(us, r);
 		LOCK_SCOPE(&us->lock);
-		r->taken = false;
-		if (done)
-			unlist(us, r);
+		let_go(us, r, done);
 	}
 	log_info("'%s', which was removed, has left the backing before a newer one was committed: "
 		 "there was no room",
