@@ -319,7 +319,9 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 	err = backing_stat_at(b, at, name, &stx);
 	if (!err)
 		return flags & O_EXCL ? -EEXIST : -ESTALE; /* which the kernel opens instead */
-	if (err != -ENOENT)
+	if (err == -ENOENT)
+		err = change_from_nothing(in->checkpoint, in->process, in->rel);
+	if (err)
 		return err;
 	fd = WITH_ROOM(fs->engine->units, c, &in->checkpoint->id,
 		       AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created)));
@@ -335,6 +337,15 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 		err = -ESTALE;
 	}
 	return err;
+}
+
+/* One of its files is emptied, which may show what it is, too. */
+static int write_anew(struct inside *in)
+{
+	int err = in->checkpoint->follows ? checkpoint_claim(in->checkpoint, in->rel, in->process)
+					  : 0;
+
+	return err ? err : change_from_nothing(in->checkpoint, in->process, in->rel);
 }
 
 /* Begins to write to a file of it that is closed and durable, in its place. */
@@ -422,7 +433,9 @@ int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct
 		if (err)
 			return err;
 		if (generation_open(*g, c->pid)) {
-			err = flags & O_TRUNC ? save_cut(*g) : 0;
+			err = flags & O_TRUNC ? write_anew(in) : 0;
+			if (!err && flags & O_TRUNC)
+				err = save_cut(*g);
 			if (!err)
 				return 0;
 			generation_released(*g);
@@ -522,6 +535,8 @@ static int rename_within(struct fs *fs, struct inside *to_in, const char *from_r
 	int err = call->flags & RENAME_EXCHANGE ? 0 : claim_by_rename(fs, to_in, from);
 
 	if (!err)
+		err = change_from_nothing(to_in->checkpoint, to_in->process, to_in->rel);
+	if (!err)
 		err = call->flags & RENAME_EXCHANGE ? rename_now(call)
 						    : take_away(fs, to, rename_now, call);
 	if (!err && g)
@@ -590,6 +605,8 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 		err = checkpoint_claim(in->checkpoint, in->rel, in->process);
 	if (!err)
 		err = checkpoint_join(in->checkpoint, in->process);
+	if (!err)
+		err = change_from_nothing(in->checkpoint, in->process, in->rel);
 	if (!err)
 		err = take_away(fs, call->to, rename_now, call);
 	if (err)

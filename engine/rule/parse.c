@@ -30,8 +30,8 @@ enum {
 	MAY_CONTENT = 64, /* {content} and {content:0N} */
 };
 
-static const char *const rule_keys[] = {"name", "kind", "match",    "files", "beside",
-					"temp", "done", "pointers", NULL};
+static const char *const rule_keys[] = {"name",	  "kind", "match", "files",    "data",
+					"beside", "temp", "done",  "pointers", NULL};
 static const char *const pointer_keys[] = {"name", "names", "after", NULL};
 
 static const struct list_key {
@@ -43,6 +43,8 @@ static const struct list_key {
 	{"match", offsetof(struct rule, match), MAY_GLOB | MAY_SLASH,
 	 "a list of up to 32 patterns of paths below the backing, such as [\"step-*\"]"},
 	{"files", offsetof(struct rule, files), MAY_GLOB | MAY_SLASH,
+	 "a list of up to 32 patterns of files in the directory, such as [\"rank*.bin\"]"},
+	{"data", offsetof(struct rule, data), MAY_GLOB | MAY_SLASH,
 	 "a list of up to 32 patterns of files in the directory, such as [\"rank*.bin\"]"},
 	{"beside", offsetof(struct rule, beside), MAY_NAME,
 	 "a list of up to 32 names beside the directory, such as [\"{name}-unfinished\"]"},
@@ -344,8 +346,11 @@ static int parse_kind(struct parser *p, struct rule *r, const json_t *kind)
 /* Each key alone is right; do they say which paths are meant? */
 static int check_match(struct parser *p, const struct rule *r)
 {
-	if (r->kind == RULE_FILE && (r->files || r->beside))
-		return refuse(p, r->files ? "files" : "beside",
+	if (r->kind == RULE_FILE && (r->files || r->data || r->beside))
+		return refuse(p,
+			      r->files	? "files"
+			      : r->data ? "data"
+					: "beside",
 			      "none, since it is for rules of kind \"dir\" only");
 	if (r->kind == RULE_FILE && !r->match)
 		return refuse(p, "match", "patterns, which a rule of kind \"file\" must have");

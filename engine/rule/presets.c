@@ -50,6 +50,9 @@ const char presets_json[] = TEXT([
 	   "training_args.bin", "optimizer.*", "scheduler.*", "scaler.pt", "rng_state*.pth",
 	   "global_step[0-9]*/*", "pytorch_model_fsdp_[0-9]*/*", "optimizer_[0-9]*/*",
 	   "*/config.json", "random_states_*.pkl"],
+ "data": ["*.safetensors", "pytorch_model*.bin", "adapter_model.bin", "optimizer.*", "scheduler.*",
+	  "scaler.pt", "rng_state*.pth", "random_states_*.pkl", "global_step[0-9]*/*",
+	  "pytorch_model_fsdp_[0-9]*/*", "optimizer_[0-9]*/*"],
  "done": [[{"close": "trainer_state.json"}, {"every_rank": "rng_state_{rank}.pth"}],
 	  [{"close": "trainer_state.json"}, "next_sibling"],
 	  [{"close": "trainer_state.json"}, "exited_0"],
@@ -106,6 +109,7 @@ const char presets_json[] = TEXT([
 	   "sharded/*-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors",
 	   "*.safetensors.index.json", "*.bin.index.json", "*.h5.index.json",
 	   "*.msgpack.index.json"],
+ "data": ["*-[0-9]*-of-[0-9]*.*"],
  "done": [[{"close": "*.index.json"}, "all_closed"]]},
 
 /*

@@ -290,6 +290,13 @@ const struct rule *rules_claim(const struct rules *rs, const char *path, const c
 	return NULL;
 }
 
+bool rule_is_data(const struct rule *r, const char *file)
+{
+	const json_t *patterns = r->data ? r->data : r->files;
+
+	return !patterns || file_fits(patterns, file);
+}
+
 bool rule_is_temp(const struct rule *r, const char *name)
 {
 	return path_fits(r->temp, name);

@@ -59,7 +59,7 @@ struct evidence {
 struct rule {
 	const char *name;
 	enum rule_kind kind;
-	const json_t *match, *files, *beside, *temp, *pointers; /* checked lists, or NULL */
+	const json_t *match, *files, *data, *beside, *temp, *pointers; /* checked lists, or NULL */
 	unsigned nr_evidence, nr_alternatives;
 	struct evidence evidence[RULE_EVIDENCE_MAX];
 	uint64_t alternatives[RULE_ALTERNATIVES_MAX]; /* bit i: wants evidence[i] */
@@ -95,6 +95,9 @@ const struct rule *rules_single(const struct rules *rs, const char *path);
 
 /* Is @temp what a copy called @name is called until it is whole, as rsync does: ".NAME.XXXXXX", one dot in front? */
 bool rules_is_copy(const char *temp, const char *name);
+
+/* Is the file @file of the unit one of those that every save writes, and little else does? */
+bool rule_is_data(const struct rule *r, const char *file);
 
 /* Is @name, a last component, one under which the rule's units never commit? */
 bool rule_is_temp(const struct rule *r, const char *name);

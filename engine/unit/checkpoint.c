@@ -929,10 +929,10 @@ bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
 	return false;
 }
 
-/* Lock held. A change to a committed one that left what was there alone: its last close is its end. */
+/* Lock held. A change to some of a committed one: its last close is its end. */
 static bool is_follow_up(const struct checkpoint *cp)
 {
-	return cp->follows && !cp->rewrites;
+	return cp->follows && !cp->anew;
 }
 
 /*

@@ -15,6 +15,9 @@
  *   FAILED      the reason is known; hidden, kept in staging. Changes get its error
  *   DROPPED     was removed by a program, superseded, or turned out to be an ordinary directory
  *
+ * One that is changed after that is another, which inherits what is not changed, and replaces it. What ends that,
+ * change.h tells.
+ *
  * Guarded by the units' lock.
  */
 #ifndef ENGINE_UNIT_CHECKPOINT_H
@@ -65,7 +68,7 @@ struct checkpoint {
 	bool inherits;		 /* const: it began with what the name had */
 	bool follows;		 /* const: and that was a committed one */
 	bool deciding;		 /* somebody finds out what it is */
-	bool rewrites;		 /* a file that it inherited was written anew */
+	bool anew;		 /* that is being saved once more (change.h) */
 	bool removing;		 /* the last that happened to a name in it was a removal */
 	bool unsharing;		 /* one of those is being made its own right now */
 	unsigned nr_changing;	 /* calls that change it right now */

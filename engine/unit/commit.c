@@ -44,15 +44,7 @@
 #define COMMIT_MODE	0644
 #define COMMIT_XXH3_MAX DIGEST_HEX
 
-/* Evaluates @expr as whoever began @cp; as the daemon if their rights are not enough. */
-#define AS_OWNER(cp, expr) \
-	({ \
-		int as_owner_ = AS_CALLER(&(cp)->owner, (expr)); \
-		creds_restore(); \
-		if (as_owner_ == -EACCES || as_owner_ == -EPERM) \
-			as_owner_ = (expr); \
-		as_owner_; \
-	})
+#define AS_OWNER(cp, expr) AS_OWNER_FIRST(&(cp)->owner, expr)
 
 /* --- what is in it --- */
 

@@ -207,10 +207,6 @@ static int open_own(struct checkpoint *cp, int dir, const char *name, bool empty
 					 replace_by_own(cp->units, dir, name, old, &was, empty));
 		if (old >= 0)
 			close(old);
-		if (fd >= 0) {
-			LOCK_SCOPE(&cp->units->lock);
-			cp->rewrites = true;
-		}
 	}
 	close(pin);
 	return fd;

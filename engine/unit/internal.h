@@ -15,6 +15,16 @@
 #define REPLACED_KEPT 256
 #define SAVERS_KEPT   256
 
+/* Evaluates @expr as @owner, who began something; as the daemon if their rights are not enough. */
+#define AS_OWNER_FIRST(owner, expr) \
+	({ \
+		int as_owner_ = AS_CALLER((owner), (expr)); \
+		creds_restore(); \
+		if (as_owner_ == -EACCES || as_owner_ == -EPERM) \
+			as_owner_ = (expr); \
+		as_owner_; \
+	})
+
 /* A process that wrote to a generation. */
 struct writer {
 	struct list link;

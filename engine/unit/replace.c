@@ -23,14 +23,7 @@
 /* Each step but the last is made once, or once more for each other that is at it. */
 #define MAX_STEPS 32
 
-#define AS_OWNER(p, expr) \
-	({ \
-		int as_owner_ = AS_CALLER((p)->owner, (expr)); \
-		creds_restore(); \
-		if (as_owner_ == -EACCES || as_owner_ == -EPERM) \
-			as_owner_ = (expr); \
-		as_owner_; \
-	})
+#define AS_OWNER(p, expr) AS_OWNER_FIRST((p)->owner, expr)
 
 enum found {
 	NOTHING,
@@ -56,24 +49,27 @@ static ssize_t read_at(void *read_unit, void *buf, size_t len, uint64_t off)
 	return backing_read(u->b, u->fd, buf, len, (off_t)off);
 }
 
-int unit_generation(struct backing *b, int unit, char generation[COMMIT_HEX])
+int unit_header(struct backing *b, int unit, struct commit_header *h)
 {
-	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
 	__cleanup_fd int pin = -1, fd = -1;
 	struct read_unit u = {.b = b};
 	struct source src = {.read = read_at, .arg = &u};
 	struct error e;
-	int err;
 
-	generation[0] = '\0';
-	if (!h)
-		return -ENOMEM;
 	pin = backing_pin(b, unit, COMMIT_FILE);
 	fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
 	if (fd < 0)
 		return fd;
 	u.fd = fd;
-	err = commit_read_header(&src, COMMIT_FILE, h, &e);
+	return commit_read_header(&src, COMMIT_FILE, h, &e);
+}
+
+int unit_generation(struct backing *b, int unit, char generation[COMMIT_HEX])
+{
+	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
+	int err = h ? unit_header(b, unit, h) : -ENOMEM;
+
+	generation[0] = '\0';
 	if (!err)
 		memcpy(generation, h->generation, COMMIT_HEX);
 	return err;

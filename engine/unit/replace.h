@@ -33,7 +33,10 @@ int replace_place(const struct placement *p, bool *trashed);
 /* The same for @cp. */
 int replace_target(struct checkpoint *cp);
 
-/* Of the committed directory @unit, any descriptor of it. "" and -errno: it has none that can be read. */
+/* Of the committed directory @unit, any descriptor of it. -errno: it has none that can be read. */
+int unit_header(struct backing *b, int unit, struct commit_header *h);
+
+/* The same; "" and -errno. */
 int unit_generation(struct backing *b, int unit, char generation[COMMIT_HEX]);
 
 #endif

@@ -350,6 +350,37 @@ static void patterns_match_paths(void **state)
 		name, path, NULL));
 }
 
+static void data_is_what_every_save_writes(void **state)
+{
+	static const struct {
+		const char *rule, *file;
+		bool is;
+	} files[] = {
+		{"hf-trainer", "model.safetensors", true},
+		{"hf-trainer", "rng_state_3.pth", true},
+		{"hf-trainer", "global_step5/mp_rank_00_model_states.pt", true},
+		{"hf-trainer", "trainer_state.json", false},
+		{"hf-trainer", "config.json", false},
+		{"sharded-export", "model-00001-of-00002.safetensors", true},
+		{"sharded-export", "model.safetensors.index.json", false},
+		{"torch-dcp", "__0_0.distcp", true}, /* as its files */
+		{"torch-dcp", ".__0_0.distcp.Ab3dEf", true},
+		{"torch-dcp", "notes.txt", false},
+		{"nemo", "anything", true},
+	};
+	struct rules *rs = rules_of("[{\"name\": \"mine\", \"files\": [\"*.bin\", \"*.txt\"],"
+				    "  \"data\": [\"*.bin\"], \"done\": [[\"quiet\"]]}]");
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (rule_is_data(rules_find(presets, files[i].rule), files[i].file) != files[i].is)
+			fail_msg("%s: %s", files[i].rule, files[i].file);
+	assert_true(rule_is_data(rules_find(rs, "mine"), "a.bin"));
+	assert_false(rule_is_data(rules_find(rs, "mine"), "a.txt"));
+	rules_destroy(rs);
+}
+
 static void operations_are_seen(void **state)
 {
 	const struct rule *r = rules_find(presets, "nemo");
@@ -799,6 +830,7 @@ int main(void)
 		cmocka_unit_test(pointers_name_units),
 		cmocka_unit_test(links_name_their_target),
 		cmocka_unit_test(patterns_match_paths),
+		cmocka_unit_test(data_is_what_every_save_writes),
 		cmocka_unit_test(operations_are_seen),
 		cmocka_unit_test(ends_are_those_of_the_frameworks),
 		cmocka_unit_test(every_piece_counts),

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/change.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/replace.h"
+
+/* The committed one that @cp changes, pinned, or -errno. */
+static int pin_changed(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	char name[NAME_MAX + 1];
+	__cleanup_fd int dir = -1;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		dir = fcntl(cp->target.dir, F_DUPFD_CLOEXEC, 0);
+		memcpy(name, cp->target.name, sizeof(name));
+	}
+	return dir < 0 ? -EMFILE : AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
+}
+
+/* 1, 0 or -errno. */
+static int has_file(struct checkpoint *cp, int unit, const char *rel)
+{
+	struct backing *b = cp->units->contents->backing;
+	int dir = fcntl(unit, F_DUPFD_CLOEXEC, 0), fd;
+
+	while (dir >= 0) {
+		size_t len = strcspn(rel, "/");
+		char name[NAME_MAX + 1];
+
+		memcpy(name, rel, len);
+		name[len] = '\0';
+		fd = AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
+		close(dir);
+		if (fd < 0)
+			return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
+		if (!rel[len]) {
+			close(fd);
+			return 1;
+		}
+		dir = fd;
+		rel += len + 1;
+	}
+	return -EMFILE;
+}
+
+/* Has @p a rank, but none in the save of that? 1, 0 or -errno. */
+static int is_of_another_save(struct checkpoint *cp, int unit, const struct process *p)
+{
+	struct backing *b = cp->units->contents->backing;
+	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
+	int err;
+
+	if (p->rank < 0)
+		return 0;
+	err = h ? AS_OWNER_FIRST(&cp->owner, unit_header(b, unit, h)) : -ENOMEM;
+	if (err)
+		return err;
+	return strcmp(h->job, p->key) || (int)h->ranks != p->world;
+}
+
+int change_from_nothing(struct checkpoint *cp, struct process *p, const char *rel)
+{
+	int anew;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (!cp->follows || cp->anew || !cp->rule || !rule_is_data(cp->rule, rel))
+			return 0;
+	}
+	__cleanup_fd int unit = pin_changed(cp);
+
+	anew = unit < 0 ? unit : has_file(cp, unit, rel);
+	if (!anew)
+		anew = is_of_another_save(cp, unit, p);
+	if (anew < 0)
+		return anew;
+	LOCK_SCOPE(&cp->units->lock);
+	cp->anew = cp->anew || anew;
+	return 0;
+}
