@@ -26,6 +26,7 @@ is_whole("step-1", content)
 
 os.rename(unit + "/__7_0.distcp", unit + "/__1_0.distcp") # over another
 content["__1_0.distcp"] = content.pop("__7_0.distcp")
+assert ckptfs("commit", unit)[0] == 0 # it might be a new save of the same name
 wait_for(unit)
 is_whole("step-1", content)
 assert os.pread(held, 9999, 0) == was["__1_0.distcp"]
