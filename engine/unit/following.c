@@ -45,7 +45,7 @@ static void replace_older(struct following *f, const char *name)
 
 	for (i = 0; i < f->nr_written; i++)
 		if (!strcmp(f->written[i]->target.name, name)) {
-			f->written[i]->state = GENERATION_SEALED;
+			generation_set_state(f->written[i], GENERATION_SEALED);
 			f->written[i]->overtaken = true;
 			f->written[i]->refs--; /* the list has one */
 			f->written[i] = f->written[--f->nr_written];
@@ -67,7 +67,7 @@ static void take_written(struct checkpoint *cp, struct following *f)
 		replace_older(f, g->target.name);
 		if (f->nr_written == ORDER_MAX)
 			return;
-		g->state = GENERATION_PUBLISHING;
+		generation_set_state(g, GENERATION_PUBLISHING);
 		g->refs++;
 		f->written[f->nr_written++] = g;
 	}

@@ -32,17 +32,13 @@ static struct checkpoint *pending_checkpoint(struct units *us, const struct inod
 const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name)
 {
 	const struct checkpoint *cp = pending_checkpoint(us, dir, name);
-	struct list *l;
+	const struct generation *g;
 
 	if (cp)
 		return cp->staging;
-	list_for_each (l, &us->live.all) {
-		const struct generation *g = container_of(l, struct generation, link);
-
-		if (g->visible && !g->pointer && same_inode(&g->target.dir_id, dir) &&
-		    !strcmp(g->target.name, name))
+	live_for_each_of (g, &us->live, dir, name)
+		if (g->visible && !g->pointer)
 			return g->staging;
-	}
 	return NULL;
 }
 
@@ -76,6 +72,7 @@ void pointer_closed(struct generation *g)
 /* What became, or becomes, of the unit with that staging name. */
 static enum generation_state state_of(struct units *us, const char *unit)
 {
+	const struct generation *g;
 	const struct ended *e;
 	struct list *l;
 
@@ -85,12 +82,9 @@ static enum generation_state state_of(struct units *us, const char *unit)
 		if (!strcmp(cp->staging, unit))
 			return cp->state;
 	}
-	list_for_each (l, &us->live.all) {
-		const struct generation *g = container_of(l, struct generation, link);
-
-		if (!strcmp(g->staging, unit))
-			return g->state;
-	}
+	g = live_find_staging(&us->live, unit);
+	if (g)
+		return g->state;
 	e = history_find(&us->history, unit);
 	return e ? e->state : GENERATION_DROPPED;
 }
@@ -114,14 +108,11 @@ enum pointer_fate pointer_judge(const struct generation *g)
 void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
 		     uint64_t since_ns)
 {
-	struct list *l;
+	struct generation *g;
 
 	held_overtake(us, t, since_ns);
-	list_for_each (l, &us->live.all) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (!same_inode(&g->target.dir_id, &t->dir_id) || strcmp(g->target.name, t->name) ||
-		    same_inode(&g->id, id))
+	live_for_each_of (g, &us->live, &t->dir_id, t->name) {
+		if (same_inode(&g->id, id))
 			continue;
 		g->replaces = true;
 		g->replaced = *id;
@@ -166,17 +157,13 @@ void pointer_dropped(struct generation *g)
 /* Lock held. Referenced: one that is, or was, written there and not seen. */
 static struct generation *one_unseen(struct units *us, const struct inode_id *dir, const char *name)
 {
-	struct list *l;
+	struct generation *g;
 
-	list_for_each (l, &us->live.all) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (g->pointer && !g->visible && same_inode(&g->target.dir_id, dir) &&
-		    !strcmp(g->target.name, name)) {
+	live_for_each_of (g, &us->live, dir, name)
+		if (g->pointer && !g->visible) {
 			g->refs++;
 			return g;
 		}
-	}
 	return NULL;
 }
 
