@@ -86,7 +86,7 @@ for option in "" --dry-run; do
 	assert_eq "$(rows)" "unfinished 0 B 3 h would remove .ckptfs-00000000000000000000000000000000
 unknown 4 B 3 d left .ckptfs-0123456789ABCDEF0123456789ABCDEF
 unknown 4 B 3 d left .ckptfs-0123456789abcdef0123456789abcde
-unknown 7 B 3 h left .ckptfs-11111111111111111111111111111111
+unfinished 7 B 3 h would remove .ckptfs-11111111111111111111111111111111
 unknown 0 B 3 h left .ckptfs-22222222222222222222222222222222
 unfinished 4 B 3 d would remove .ckptfs-ffffffffffffffffffffffffffffffff
 unknown 4 B 3 d left .ckptfs-trash-
@@ -95,13 +95,13 @@ unfinished 4 B 3 d would remove run/$STAGED
 trash 6 B 3 h would remove run/.ckptfs-trash-1
 trash 4 B 3 d would remove run/deep/.ckptfs-trash-ab
 foreign 7 B 3 h would adopt run/foreign.pt
-21 names looked at: 3 left by saves that did not end, 2 trash (18 B), 1 without a digest. Nothing was changed"
+21 names looked at: 4 left by saves that did not end, 2 trash (25 B), 1 without a digest. Nothing was changed"
 	assert_eq "$(listing b)" "$before" "what a report changed"
 done
-assert_eq "$(grep -c "begins like a name of ckptfs, but is none that this version makes" <<<"$STDERR")" 6
+assert_eq "$(grep -c "begins like a name of ckptfs, but is none that this version makes" <<<"$STDERR")" 5
 fsck 1 --json b
 assert_eq "$(value 'x["ok"], x["mode"], x["names"], x["bytes_left"], x["backing"]' "$STDOUT")" \
-	"(False, 'report', 21, 18, '$TEST_TMP/b')"
+	"(False, 'report', 21, 25, '$TEST_TMP/b')"
 assert_eq "$(found '(f["kind"], f["action"], f["size"], f["path"], f["xxh3"])' |
 	python3 -c 'print(*eval(input())[-4:], sep="\n")')" \
 	"('unfinished', 'would remove', 4, 'run/$STAGED', None)
@@ -115,12 +115,13 @@ assert_eq "$(value 'all((f["message"] is None) == (f["kind"] != "unknown") for f
 
 fsck 1 --discard b
 assert_eq "$(rows | grep -v ^unknown)" "unfinished 0 B 3 h removed .ckptfs-00000000000000000000000000000000
+unfinished 7 B 3 h removed .ckptfs-11111111111111111111111111111111
 unfinished 4 B 3 d removed .ckptfs-ffffffffffffffffffffffffffffffff
 unfinished 4 B 3 d removed run/$STAGED
 trash 6 B 3 h removed run/.ckptfs-trash-1
 trash 4 B 3 d removed run/deep/.ckptfs-trash-ab
-21 names looked at: 5 removed (18 B)"
-assert_eq "$(listing b)" "$(grep -v -e ' *ffff' -e '.ckptfs-0000000' -e "run/$STAGED" -e 'run/.ckptfs-trash-1' -e 'run/deep/.ckptfs-trash-ab' \
+21 names looked at: 6 removed (25 B)"
+assert_eq "$(listing b)" "$(grep -v -e ' *ffff' -e '.ckptfs-0000000' -e '.ckptfs-1111111' -e "run/$STAGED" -e 'run/.ckptfs-trash-1' -e 'run/deep/.ckptfs-trash-ab' \
 	<<<"$before")" "what --discard changed"
 assert_eq "$(cat away/$STAGED away/a.pt)" partpart "what lies outside"
 rm -r b/.ckptfs-*
