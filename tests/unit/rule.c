@@ -580,6 +580,53 @@ static void what_is_missing_is_said(void **state)
 	assert_string_equal(small, "rename .met");
 }
 
+static const struct wait {
+	const char *rule, *holds, *begun; /* @begun: of some ranks only */
+	enum rule_wait waits;
+} waits[] = {
+	{"torch-dcp", "all closed", "", RULE_WAITS},
+	{"torch-dcp", "all closed + exited 0", "", RULE_WAITS},
+	{"torch-dcp", "all closed", "every rank __{rank}.metadata", RULE_WAITS_FOR_PARTS},
+	{"torch-dcp", "exited 0", "every rank __{rank}.metadata", RULE_WAITS_FOR_PARTS},
+	{"deepspeed", "all closed", "every rank *optim_states.pt", RULE_WAITS},
+	{"deepspeed", "close ../latest", "every rank *optim_states.pt", RULE_WAITS_FOR_JOB},
+	{"hf-trainer", "close trainer_state.json", "", RULE_WAITS_FOR_JOB},
+	{"hf-trainer", "close trainer_state.json + lone", "", RULE_WAITS_FOR_JOB},
+	{"hf-trainer", "close trainer_state.json + lone + all closed", "", RULE_WAITS_FOR_TIME},
+	{"hf-trainer", "", "every rank rng_state_{rank}.pth", RULE_WAITS},
+	{"accelerate", "all closed", "", RULE_WAITS},
+	{"accelerate", "", "every rank random_states_{rank}.pkl", RULE_WAITS_FOR_JOB},
+	{"accelerate", "every rank random_states_{rank}.pkl", "every rank random_states_{rank}.pkl",
+	 RULE_WAITS_FOR_TIME},
+	{"sharded-export", "close *.index.json", "", RULE_WAITS_FOR_PARTS},
+	{"sharded-export", "all closed", "", RULE_WAITS},
+};
+
+static bool wait_holds(void *wait, const struct evidence *ev)
+{
+	return is_told((void *)((const struct wait *)wait)->holds, ev);
+}
+
+static bool wait_begun(void *wait, const struct evidence *ev)
+{
+	return wait_holds(wait, ev) || is_told((void *)((const struct wait *)wait)->begun, ev);
+}
+
+static void who_is_waited_for(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		enum rule_wait got = rule_waits(rules_find(presets, waits[i].rule), wait_holds,
+						wait_begun, (void *)&waits[i]);
+
+		if (got != waits[i].waits)
+			fail_msg("%s with %s, %s: %d, not %d", waits[i].rule, waits[i].holds,
+				 waits[i].begun, (int)got, (int)waits[i].waits);
+	}
+}
+
 /* --- own rules --- */
 
 static void own_rules_come_first(void **state)
@@ -835,6 +882,7 @@ int main(void)
 		cmocka_unit_test(ends_are_those_of_the_frameworks),
 		cmocka_unit_test(every_piece_counts),
 		cmocka_unit_test(what_is_missing_is_said),
+		cmocka_unit_test(who_is_waited_for),
 		cmocka_unit_test(own_rules_come_first),
 		cmocka_unit_test(broken_rules_are_told),
 		cmocka_unit_test(everything_has_a_limit),
