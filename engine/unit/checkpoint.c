@@ -458,6 +458,8 @@ void checkpoint_leave(struct checkpoint *cp)
 	LOCK_SCOPE(&cp->units->lock);
 	cp->nr_changing--;
 	cp->changed_ns = clock_mono_ns();
+	if (cp->unwanted) /* what is left of it was in use */
+		wreck_unwanted(cp);
 	pthread_cond_signal(&cp->units->commits);
 }
 
