@@ -224,6 +224,7 @@ static void found(void *arg, const struct leftover *l)
 		found_file(w, l, UNIT_MODIFIED, "modified");
 		break;
 	case LEFT_FOREIGN:
+	case LEFT_FOREIGN_UNIT:
 		found_file(w, l, UNIT_FOREIGN, "foreign");
 		break;
 	case LEFT_UNFINISHED:
@@ -261,7 +262,11 @@ static void ignore(void *arg, const char *path)
 
 static int walk_dir(struct walk_arg *w, int fd)
 {
+	struct rules *rules;
+	struct error e;
+	int err = rules_create(&rules, NULL, "", &e);
 	struct leftovers walk = {.root_fd = fd,
+				 .rules = rules,
 				 .foreign = !w->only_hidden,
 				 .units = !w->only_hidden,
 				 .only_units = !(w->flags & CATALOG_HIDDEN),
@@ -269,8 +274,10 @@ static int walk_dir(struct walk_arg *w, int fd)
 				 .looking = ignore,
 				 .found = found,
 				 .arg = w};
-	int err = leftovers_walk(&walk);
 
+	if (!err)
+		err = leftovers_walk(&walk);
+	rules_destroy(rules);
 	return err ? err : w->err;
 }
 
@@ -326,6 +333,20 @@ static void path_in_mount(const struct mount_entry *m, const char *path, char be
 		below[len - 1] = '\0';
 }
 
+/* What is being saved has no commit file yet, but is not foreign for that. */
+static void forget_foreign(struct catalog *c, const char *path)
+{
+	size_t i;
+
+	for (i = 0; path && i < c->nr; i++) {
+		if (c->list[i].state != UNIT_FOREIGN || !c->list[i].is_dir ||
+		    strcmp(c->list[i].path, path))
+			continue;
+		free(c->list[i].path);
+		c->list[i] = c->list[--c->nr];
+	}
+}
+
 /* Those that the daemon says to be pending at or below @below, which the user calls @top. */
 static int add_pending(struct catalog *c, const char *top, const char *below)
 {
@@ -336,12 +357,14 @@ static int add_pending(struct catalog *c, const char *top, const char *below)
 		const char *path = json_get_text(p, "path", "");
 		double age_s = json_number_value(json_object_get(p, "age_s"));
 		struct unit_entry *u;
+		char *whole;
 
 		if (strncmp(path, below, len) || (len && path[len] && path[len] != '/'))
 			continue;
 		path += len;
-		u = add(c, join(top, path + strspn(path, "/")), UNIT_SAVING,
-			json_get_text(p, "state", "?"));
+		whole = join(top, path + strspn(path, "/"));
+		forget_foreign(c, whole);
+		u = add(c, whole, UNIT_SAVING, json_get_text(p, "state", "?"));
 		if (!u)
 			return -ENOMEM;
 		u->sized = true;

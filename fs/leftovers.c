@@ -13,6 +13,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/engine.h"
 #include "engine/format/commit.h"
+#include "fs/foreign.h"
 #include "fs/record.h"
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -221,6 +222,27 @@ static int look_at_unit(struct walk *k, struct leftover *l, int fd, size_t len)
 	return err;
 }
 
+static bool is_foreign(const struct walk *k, int fd)
+{
+	return k->w->foreign && k->w->rules && !k->in_unit &&
+	       foreign_rule(k->w->rules, k->path, fd);
+}
+
+/* @l is a directory that a rule claims, open as @fd. */
+static void look_at_foreign(struct walk *k, const struct leftover *l, int fd)
+{
+	struct leftover unit = *l;
+	struct stat st;
+
+	unit.dir = fd;
+	unit.name = NULL;
+	unit.is_dir = true;
+	tree_size(fd, k->dev, &unit.size);
+	if (!fstat(fd, &st))
+		unit.mtime_ns = stat_mtime_ns(&st);
+	report(k, &unit, LEFT_FOREIGN_UNIT, 0);
+}
+
 static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 {
 	__cleanup_fd int fd = openat(l->dir, l->name, OPEN_DIR);
@@ -239,6 +261,8 @@ static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 		report(k, l, leftovers_is_unit(fd) ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
 	} else if (rules_reserved(l->name)) {
 		report(k, l, LEFT_UNKNOWN, 0);
+	} else if (!leftovers_is_unit(fd) && is_foreign(k, fd)) {
+		look_at_foreign(k, l, fd);
 	} else {
 		int err = !k->in_unit && leftovers_is_unit(fd) ? look_at_unit(k, l, fd, len)
 							       : walk(k, fd, len);

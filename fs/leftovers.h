@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/engine.h"
+
 enum leftover_kind {
 	LEFT_UNFINISHED, /* .ckptfs-<32 hex digits>: a save that did not come to its end */
 	/*
@@ -17,8 +19,9 @@ enum leftover_kind {
 	 * commit file, which tells whether it is whole.
 	 */
 	LEFT_UNPUBLISHED,
-	LEFT_TRASH,	 /* .ckptfs-trash-*, a file or directory */
-	LEFT_FOREIGN,	 /* a file named as a checkpoint, without a digest recorded */
+	LEFT_TRASH,   /* .ckptfs-trash-*, a file or directory */
+	LEFT_FOREIGN, /* a file named as a checkpoint, without a digest recorded */
+	LEFT_FOREIGN_UNIT, /* a directory that a rule claims, without a commit file; l->dir is that directory */
 	LEFT_UNKNOWN,	 /* .ckptfs-*, but none of these */
 	LEFT_MOUNT,	 /* something is mounted there: not looked into */
 	LEFT_UNREADABLE, /* a directory, or a file that has a checkpoint's name */
@@ -43,12 +46,13 @@ struct leftover {
 
 struct leftovers {
 	int root_fd;
-	bool foreign;					    /* look for these, too, */
-	bool units;					    /* and for what is not left; */
-	bool only_units;				    /* then not inside units */
-	uint64_t nr_looked;				    /* names so far */
-	bool (*stop)(void *arg);			    /* asked before each name */
-	void (*looking)(void *arg, const char *path);	    /* at each name */
+	bool foreign;				      /* look for these, too, */
+	const struct rules *rules;		      /* by these, or NULL: not for directories */
+	bool units;				      /* and for what is not left; */
+	bool only_units;			      /* then not inside units */
+	uint64_t nr_looked;			      /* names so far */
+	bool (*stop)(void *arg);		      /* asked before each name */
+	void (*looking)(void *arg, const char *path); /* at each name */
 	void (*found)(void *arg, const struct leftover *l); /* may remove it */
 	void *arg;
 };

@@ -152,6 +152,8 @@
 #define MSG_FSCK_UNKNOWN "%s begins like a name of ckptfs, but is none that this version makes. It was left alone; if a newer ckptfs made it, run the fsck of that one"
 #define MSG_FSCK_REMOVE "cannot remove %s: %s. What is left of it is hidden in a mount and harmless, but takes room; run this as its owner or root, or see to the storage"
 #define MSG_FSCK_ADOPT "no digest was recorded of %s: %s. It is as it was, and can be read as ever; `ckptfs verify` cannot judge it"
+#define MSG_FOREIGN_LEFT "%s, a checkpoint (%s) that ckptfs did not write, was not adopted: %s. It is as it was, and can be read as ever. If you know that it is whole, name it behind the backing: ckptfs fsck --adopt BACKING CHECKPOINT"
+#define MSG_FSCK_NOT_FOREIGN "%s is no checkpoint of many files that could be adopted: no rule knows it, it has a commit file, or it is not below the backing. Nothing was done to it"
 #define MSG_FSCK_UNREADABLE "cannot look at %s: %s. What is there was not checked; run this as a user who may read it, or see to the storage"
 
 /* ls and latest */

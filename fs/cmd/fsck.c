@@ -22,6 +22,7 @@
 #include "engine/engine.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
+#include "fs/foreign.h"
 #include "fs/leftovers.h"
 #include "fs/listing.h"
 #include "fs/record.h"
@@ -38,6 +39,7 @@ static const char *const kinds[NR_LEFTOVER_KINDS] = {
 	[LEFT_TRASH] = "trash",		  [LEFT_FOREIGN] = "foreign",
 	[LEFT_UNKNOWN] = "unknown",	  [LEFT_MOUNT] = "mount",
 	[LEFT_UNREADABLE] = "unreadable", [LEFT_DECIDED] = "decided",
+	[LEFT_FOREIGN_UNIT] = "foreign",
 }; /* of what is left */
 
 struct fsck {
@@ -51,6 +53,10 @@ struct fsck {
 	unsigned nr_removed, nr_adopted, nr_left; /* left: of what is not as it should be */
 	unsigned nr_redone;			  /* of what was decided before a crash */
 	unsigned nr_given;			  /* names to whole checkpoints */
+	struct rules *rules;
+	char *const *named; /* foreign directories that somebody vouches for, as given */
+	int nr_named;
+	bool *met;	/* of each: it was one */
 	char **waiting; /* staging names of what was decided, but could not be redone */
 	size_t nr_waiting;
 	uint64_t bytes_removed, bytes_left; /* of staging and trash */
@@ -549,6 +555,56 @@ static void found_foreign(struct fsck *f, const struct leftover *l)
 	}
 }
 
+static void show_adopting(void *arg, const char *path, uint64_t bytes)
+{
+	struct fsck *f = arg;
+	char shown[PATH_MAX];
+
+	progress_show(&f->progress, "%s: %.0f MB", show_name(shown, sizeof(shown), path),
+		      (double)bytes / 1e6);
+}
+
+/* Was it named on the command line? */
+static bool is_named(struct fsck *f, int dir)
+{
+	struct stat st, named;
+	bool is = false;
+	int i;
+
+	for (i = 0; i < f->nr_named; i++)
+		if (!fstat(dir, &st) && !stat(f->named[i], &named) && st.st_ino == named.st_ino &&
+		    st.st_dev == named.st_dev)
+			is = f->met[i] = true;
+	return is;
+}
+
+static void found_foreign_unit(struct fsck *f, const struct leftover *l)
+{
+	char path[PATH_MAX];
+	struct error e = {.err = 0};
+	struct foreign unit = {
+		.rule = foreign_rule(f->rules, l->path, l->dir),
+		.path = l->path,
+		.shown = show_name(path, sizeof(path), l->path),
+		.dir = l->dir,
+		.named = is_named(f, l->dir),
+		.only_look = f->mode != ADOPT,
+		.now_ns = f->now_ns,
+		.digesting = show_adopting,
+		.arg = f,
+	};
+	int err = unit.rule ? foreign_adopt(&unit, &e) : -ENOENT;
+
+	if (!err && f->mode == ADOPT)
+		f->nr_adopted++;
+	f->nr_left += err && (err != -ENODATA || unit.named);
+	tell(f, l,
+	     err		? "left"
+	     : f->mode == ADOPT ? "adopted"
+				: "would adopt",
+	     NULL, err ? e.text : NULL);
+}
+
 static void found(void *arg, const struct leftover *l)
 {
 	char text[MESSAGE_MAX], path[PATH_MAX];
@@ -572,6 +628,9 @@ static void found(void *arg, const struct leftover *l)
 		break;
 	case LEFT_FOREIGN:
 		found_foreign(f, l);
+		break;
+	case LEFT_FOREIGN_UNIT:
+		found_foreign_unit(f, l);
 		break;
 	case LEFT_UNKNOWN:
 		f->nr_left++;
@@ -645,7 +704,7 @@ static void print_sum(const struct fsck *f)
 		printf(" %u left by saves that did not end, %u trash (%s)", staged,
 		       f->nr[LEFT_TRASH], show_size(size, (double)f->bytes_left));
 	if (f->mode != DISCARD)
-		printf(", %u without a digest", f->nr[LEFT_FOREIGN]);
+		printf(", %u without a digest", f->nr[LEFT_FOREIGN] + f->nr[LEFT_FOREIGN_UNIT]);
 	if (f->mode == ADOPT)
 		printf(", %u of them adopted", f->nr_adopted);
 	if (f->nr_given)
@@ -661,10 +720,19 @@ static int finish(struct fsck *f, int err)
 {
 	unsigned staged = f->nr[LEFT_UNFINISHED] + f->nr[LEFT_UNPUBLISHED];
 	static const char *const modes[] = {"report", "adopt", "discard", "dry-run"};
-	char text[MESSAGE_MAX];
-	bool ok = !err && !f->nr_left;
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	bool ok;
+	int i;
 
 	progress_hide(&f->progress);
+	for (i = 0; i < f->nr_named; i++) {
+		if (f->met[i])
+			continue;
+		f->nr_left++;
+		MESSAGE(text, FSCK_NOT_FOREIGN, show_name(path, sizeof(path), f->named[i]));
+		complain(text);
+	}
+	ok = !err && !f->nr_left;
 	if (err) {
 		MESSAGE(text, FSCK_UNREADABLE, f->backing.path, strerror(-err));
 		complain(text);
@@ -710,13 +778,14 @@ static int do_fsck(struct fsck *f, const char *path)
 
 	f->backing.root_fd = f->backing.proc_fd = -1;
 	progress_start(&f->progress);
-	if (open_backing(f, path, &e))
+	if (rules_create(&f->rules, NULL, "", &e) || open_backing(f, path, &e))
 		return refuse(f, path, &e);
 	raise_fd_limit();
 	catch_signals();
 	f->now_ns = clock_wall_ns();
 	f->walk = (struct leftovers){.root_fd = f->backing.root_fd,
 				     .foreign = f->mode != DISCARD,
+				     .rules = f->rules,
 				     .stop = stop,
 				     .looking = looking,
 				     .found = found,
@@ -756,10 +825,17 @@ static int run_fsck(const struct verb *v, int argc, char **argv)
 	}
 	if (nr_modes > 1)
 		return usage_error(v, "give one of --adopt, --discard and --dry-run");
-	if (argc - optind != 1)
+	if (argc - optind < 1 || (argc - optind > 1 && f.mode != ADOPT && f.mode != DRY_RUN))
 		return usage_error(v, "give one backing");
+	f.named = argv + optind + 1;
+	f.nr_named = argc - optind - 1;
+	f.met = calloc((size_t)f.nr_named + 1, sizeof(*f.met));
+	if (!f.met)
+		f.nr_named = 0;
 	f.list = json ? json_array() : NULL;
 	status = do_fsck(&f, argv[optind]);
+	free(f.met);
+	rules_destroy(f.rules);
 	json_decref(f.list);
 	while (f.nr_waiting)
 		free(f.waiting[--f.nr_waiting]);
@@ -770,7 +846,7 @@ static int run_fsck(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_fsck = {
 	.name = "fsck",
-	.args = "[--adopt|--discard|--dry-run] [--json] BACKING",
+	.args = "[--adopt|--discard|--dry-run] [--json] BACKING [CHECKPOINT...]",
 	.summary = "find, and clear away, what unfinished saves left in BACKING",
 	.help = "For a backing that no node has mounted; it is refused where this host has. First "
 		"does\n"
@@ -785,7 +861,9 @@ const struct verb verb_fsck = {
 		"  trash        .ckptfs-trash-*\n"
 		"  foreign      a checkpoint file (*.pt *.pth *.ckpt *.safetensors *.keras) "
 		"without\n"
-		"               a digest, which `ckptfs verify` therefore cannot judge\n"
+		"               a digest, which `ckptfs verify` therefore cannot judge; or a "
+		"directory\n"
+		"               that is one, without a commit file\n"
 		"  unknown      begins with .ckptfs-, but is none of these: left alone\n"
 		"  mount        another filesystem, not looked into\n"
 		"\n"
@@ -793,8 +871,11 @@ const struct verb verb_fsck = {
 		"\n"
 		"  --dry-run            only report, change nothing\n"
 		"  --discard            remove what is unfinished, unpublished or trash\n"
-		"  --adopt              record a digest of each foreign file that is whole, and "
-		"give\n"
+		"  --adopt              record a digest of each foreign file that is whole, write "
+		"a\n"
+		"                       commit file into each foreign directory that proves to "
+		"be\n"
+		"                       whole, or is named as CHECKPOINT, and give\n"
 		"                       unpublished directories their names, where these are "
 		"free;\n"
 		"                       what is unfinished stays\n"
