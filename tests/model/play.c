@@ -10,6 +10,7 @@
 #include "tests/model/people.h"
 #include "tests/model/reference.h"
 
+#define LOOKS	     10
 #define BIT(process) (1ull << (process))
 
 struct play_counts counts;
@@ -61,7 +62,9 @@ static void adopt_commit(unsigned u, const struct snap *s, const char *generatio
 	snprintf(n->generation, GENERATION, "%s", generation);
 	unit_forget_candidates(u, (unsigned)candidate + 1);
 	counts.commits++;
-	if (!snap_same(&view, s))
+	if (n->ended == ENDED_YES)
+		n->ended = snap_same(&view, s) ? ENDED_NO : ENDED_MAYBE;
+	if (!snap_same(&view, s) || ref_has_open(u))
 		return;
 	n->pending = n->claimed = n->partial = false;
 	n->ended = ENDED_NO;
@@ -127,9 +130,16 @@ static bool look_back_once(unsigned u, bool say)
 
 static void look_back(unsigned u)
 {
-	if (look_back_once(u, false))
-		return;
-	world_settle(); /* it may have been replaced or removed while it was read */
+	const struct timespec moment = {.tv_nsec = NSEC_PER_MSEC};
+	unsigned tries;
+
+	/* It may be replaced or removed while it is read. */
+	for (tries = 0; tries < LOOKS; tries++) {
+		if (look_back_once(u, false))
+			return;
+		world_settle();
+		nanosleep(&moment, NULL);
+	}
 	look_back_once(u, true);
 }
 
@@ -181,6 +191,7 @@ static void adopt_view(unsigned u, unsigned may_be)
 static void fail_unit(unsigned u, unsigned may_be)
 {
 	struct unit *n = &ref.units[u];
+	struct snap view;
 
 	look_back(u);
 	if (!n->pending)
@@ -194,7 +205,11 @@ static void fail_unit(unsigned u, unsigned may_be)
 	if (n->back_unknown)
 		may_be |= MAY_BE_ANY; /* an ordinary directory that became a unit */
 	adopt_view(u, may_be);
-	if (may_be & MAY_BE_NOW || racing)
+	snap_of(u, &view);
+	if (racing && n->ended == ENDED_YES)
+		n->ended = ENDED_MAYBE; /* of the next change, perhaps */
+	if (may_be & MAY_BE_NOW ||
+	    (racing && view.there && !(n->committed && snap_same(&view, &n->old))))
 		return;
 	if (n->partial) {
 		n->part = 0;
@@ -247,6 +262,7 @@ static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 	}
 	if (joins) {
 		n->part |= BIT(who);
+		n->ever |= BIT(who);
 		ref.procs[who].saved = true;
 	}
 	if (!file || n->claimed)
@@ -263,6 +279,29 @@ static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 }
 
 /* --- calls --- */
+
+/* Has somebody of another job changed it who lives? He may have begun the next change before the last was seen. */
+static bool was_busy(int u, unsigned who)
+{
+	unsigned i;
+
+	for (i = 0; u >= 0 && i < ref.nr_procs; i++)
+		if (ref.units[u].ever & BIT(i) && ref.procs[i].alive &&
+		    ref.procs[i].job != ref.procs[who].job)
+			return true;
+	return false;
+}
+
+/* Has somebody of another job changed it? */
+static bool was_left(int u, unsigned who)
+{
+	unsigned i;
+
+	for (i = 0; u >= 0 && i < ref.nr_procs; i++)
+		if (ref.units[u].ever & BIT(i) && ref.procs[i].job != ref.procs[who].job)
+			return true;
+	return false;
+}
 
 /* A call that is refused may have begun a change all the same: one in which nothing is changed. */
 static void refused_change(int u, unsigned who)
@@ -283,9 +322,9 @@ static void refused_change(int u, unsigned who)
  */
 static bool judge(const char *call, const char *path, int u, unsigned who, int wanted, int got)
 {
-	if (got == wanted)
+	if (got == wanted || (got == -EEXIST && wanted == -ENOTEMPTY))
 		return !got;
-	if (got == -EBUSY && touch(u, who) == IS_BUSY) {
+	if (got == -EBUSY && (touch(u, who) == IS_BUSY || (racing && was_busy(u, who)))) {
 		counts.refused++;
 		return false;
 	}
@@ -294,6 +333,13 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 			ref.procs[who].may_fail = false;
 			counts.refused++;
 			refused_change(u, who);
+			return false;
+		}
+		/* What another job has left was taken over twice: it is tried once more only. */
+		if (got == -ESTALE && racing && was_left(u, who)) {
+			counts.refused++;
+			fail_unit((unsigned)u, MAY_BE_NOW | MAY_BE_ANY);
+			ref.units[u].back_unknown = true;
 			return false;
 		}
 		if (got == -EXDEV && !strcmp(call, "rename")) {
@@ -431,7 +477,8 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	if (!strcmp(path, name_of(NAME_UNIT((unsigned)u) + IN_META)))
 		lose_end(u, IN_META);
 	if (!top) {
-		if (n->committed && !n->pending && ref.procs[who].person && !ref.procs[who].saved)
+		if (((n->committed && !n->pending) || (racing && n->ended != ENDED_NO)) &&
+		    ref.procs[who].person && !ref.procs[who].saved)
 			n->back_unknown = true; /* a person removes it, or a part of it */
 		else {
 			n->partial = n->partial || (n->committed && !n->pending);
@@ -710,7 +757,8 @@ static bool is_known(const struct op *op, int who)
 	    n->pending && unit_of(op->to) >= 0 && ref.units[unit_of(op->to)].committed)
 		return true;
 	/* Two ESTALEs. */
-	return touch(u, (unsigned)who) == TAKES_OVER && n->committed;
+	return touch(u, (unsigned)who) == TAKES_OVER &&
+	       (n->committed || (racing && n->ended != ENDED_NO));
 }
 
 static bool play_op(const struct op *op)

@@ -36,6 +36,7 @@ struct unit {
 	enum ended ended;  /* did its rule see the end, but for files that are open? */
 	uint64_t part;	   /* processes that changed it: bits */
 	unsigned job;	   /* of who began it */
+	uint64_t ever;	   /* processes that have changed it before, too */
 	bool partial;	   /* a part of what is committed was removed, which waits */
 	bool view_unknown; /* two jobs were at it: what it shows is not predicted */
 	/* on the backing */
