@@ -44,11 +44,15 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"count", required_argument, NULL, 'c'},  {"seed", required_argument, NULL, 's'},
-		{"show", no_argument, NULL, 'v'},	  {"no-shrink", no_argument, NULL, 'n'},
-		{"keep-going", no_argument, NULL, 'k'},	  {"known", no_argument, NULL, 'K'},
-		{"racing", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
+	static const struct option longs[] = {{"count", required_argument, NULL, 'c'},
+					      {"seed", required_argument, NULL, 's'},
+					      {"show", no_argument, NULL, 'v'},
+					      {"no-shrink", no_argument, NULL, 'n'},
+					      {"keep-going", no_argument, NULL, 'k'},
+					      {"known", no_argument, NULL, 'K'},
+					      {"racing", required_argument, NULL, 'r'},
+					      {"cuts", required_argument, NULL, 'C'},
+					      {NULL, 0, NULL, 0}};
 	uint64_t seed = 1, count = 1, i, failed = 0;
 	struct play_options options = {.show = false};
 	bool shrinks = true, goes_on = false;
@@ -75,6 +79,9 @@ int main(int argc, char **argv)
 			break;
 		case 'k':
 			goes_on = true;
+			break;
+		case 'C':
+			options.cuts = (unsigned)atoi(optarg);
 			break;
 		case 'r':
 			racing = atoi(optarg);
@@ -110,8 +117,8 @@ int main(int argc, char **argv)
 	}
 	printf("%" PRIu64 " sequences, %" PRIu64 " failed, %.1f ms each; %" PRIu64
 	       " operations, %" PRIu64 " left out, %" PRIu64 " refused; %" PRIu64
-	       " commits, %" PRIu64 " kills, %" PRIu64 " views adopted\n",
+	       " commits, %" PRIu64 " kills, %" PRIu64 " views adopted, %" PRIu64 " crashes\n",
 	       i, failed, (now() - began) * 1e3 / (double)(i ? i : 1), counts.ops, counts.skipped,
-	       counts.refused, counts.commits, counts.kills, counts.adopted);
+	       counts.refused, counts.commits, counts.kills, counts.adopted, counts.cuts);
 	return failed ? 1 : 0;
 }

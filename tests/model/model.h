@@ -100,7 +100,8 @@ void generate(struct sequence *s, uint64_t seed);
 
 /* --- what went wrong --- */
 
-extern char model_wrong[2000]; /* "": nothing */
+#define MODEL_WRONG_MAX 4000
+extern char model_wrong[MODEL_WRONG_MAX]; /* "": nothing */
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static inline bool is_wrong(void)
 {
@@ -110,7 +111,8 @@ static inline bool is_wrong(void)
 /* --- play.c --- */
 
 struct play_options {
-	unsigned crash_every; /* one in so many sequences is cut off, too; 0: none */
+	unsigned
+		cuts; /* so many crashes of each sequence are explored, too; then it has no remounts */
 	bool show;
 	bool known; /* also what is known to fail */
 };

@@ -6,6 +6,7 @@
 #include "tests/model/model.h"
 
 #include "tests/model/calls.h"
+#include "tests/model/cuts.h"
 #include "tests/model/look.h"
 #include "tests/model/people.h"
 #include "tests/model/reference.h"
@@ -14,7 +15,7 @@
 #define BIT(process) (1ull << (process))
 
 struct play_counts counts;
-char model_wrong[2000];
+char model_wrong[MODEL_WRONG_MAX];
 
 static bool racing, show, known;
 static struct opened opens[NR_OPENS];
@@ -535,6 +536,8 @@ static void move_unit(unsigned from, unsigned to)
 {
 	struct unit *a = &ref.units[from], *b = &ref.units[to], was = *b;
 
+	cuts_unknown(from); /* a rename is no commit */
+	cuts_unknown(to);
 	*b = *a;
 	*a = (struct unit){.candidates = was.candidates, .room = was.room};
 	if (b->may_go) {
@@ -793,6 +796,8 @@ static bool play_op(const struct op *op)
 		return true;
 	case OP_REMOUNT:
 	case OP_CRASH:
+		if (world.record)
+			return false;
 		play_mount(op->kind == OP_CRASH);
 		return true;
 	default:
@@ -842,8 +847,10 @@ static void note_candidates(void)
 		if (!ref.units[u].pending || ref_has_open(u))
 			continue;
 		snap_of(u, &s);
-		if (s.there && s.nr)
-			unit_candidate(u, &s);
+		if (!s.there || !s.nr)
+			continue;
+		unit_candidate(u, &s);
+		cuts_may_be(u, &s);
 	}
 }
 
@@ -904,10 +911,11 @@ static void finish(void)
 			wrong("%s: its end was seen, and it is not committed",
 			      name_of(NAME_UNIT(u)));
 	}
-	if (!is_wrong())
+	if (!is_wrong() && !world.record)
 		play_mount(false);
 	if (!is_wrong())
 		look_all();
+	cuts_mark();
 }
 
 bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
@@ -920,7 +928,8 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 	known = o->known;
 	people_reset();
 	ref_begin();
-	world_begin(false);
+	cuts_begin();
+	world_begin(o->cuts);
 	for (i = 0; !is_wrong() && i < s->nr; i++) {
 		const struct op *op = &s->ops[i];
 
@@ -944,11 +953,17 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 			look_back(u);
 			look_view(u);
 		}
+		cuts_mark();
 	}
 	*at = i;
 	if (!is_wrong())
 		finish();
+	if (!is_wrong() && o->cuts) {
+		world_drop();
+		counts.cuts += cuts_explore(o->cuts);
+	}
 	world_end();
+	cuts_end();
 	ref_end();
 	return !is_wrong();
 }

@@ -29,21 +29,25 @@ void world_begin(bool record)
 	mnt_open(&world.m, world.path, OPTIONS);
 	if (mkdirat(world.top, "run", 0755))
 		abort();
-	if (record)
+	if (record) {
 		world.record = record_start(&world.m.en.backing);
+		scratch_dir(world.cuts);
+		world.features = world.m.en.backing.features;
+	}
 	mnt_start(&world.m);
 }
 
 void world_mount(void)
 {
 	mnt_open(&world.m, world.path, OPTIONS);
-	if (world.record)
-		record_attach(world.record, &world.m.en.backing);
 	mnt_start(&world.m);
 }
 
 void world_drop(void)
 {
+	engine_stop(&world.m.en);
+	if (world.record)
+		record_stop(world.record);
 	mnt_close(&world.m);
 	memset(&world.m, 0, sizeof(world.m));
 	if (people_held())
@@ -65,12 +69,12 @@ void world_end(void)
 {
 	if (world.m.en.units)
 		world_drop();
-	if (world.record) {
-		record_stop(world.record);
+	if (world.record)
 		record_free(world.record);
-	}
 	close(world.top);
 	nftw(world.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	if (*world.cuts)
+		nftw(world.cuts, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Lock held. */

@@ -11,11 +11,13 @@ struct world {
 	char path[PATH_MAX]; /* of the backing */
 	int top;	     /* the same, open, while nothing is mounted, too */
 	struct record *record;
+	char cuts[PATH_MAX]; /* where crashes are written */
+	struct features features;
 };
 
 extern struct world world;
 
-/* An empty backing, mounted. @record: all that is done to it. */
+/* An empty backing, mounted. @record: all that is done to it, until it is unmounted, which then is for good. */
 void world_begin(bool record);
 /* Unmounted if it is not yet; removed. */
 void world_end(void);
