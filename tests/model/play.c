@@ -479,9 +479,11 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 		lose_end(u, IN_META);
 	if (!top) {
 		if (((n->committed && !n->pending) || (racing && n->ended != ENDED_NO)) &&
-		    ref.procs[who].person && !ref.procs[who].saved)
-			n->back_unknown = true; /* a person removes it, or a part of it */
-		else {
+		    ref.procs[who].person && !ref.procs[who].saved) {
+			n->back_unknown =
+				true; /* a person removes it, or a part of it: in its place */
+			cuts_unknown((unsigned)u);
+		} else {
 			n->partial = n->partial || (n->committed && !n->pending);
 			changed(u, who, NAME_UNIT((unsigned)u), false, false);
 		}
