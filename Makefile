@@ -58,7 +58,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model
 
-.PHONY: all deps deps-test deps-heavy demo check check-asan check-tsan check-fallbacks check-kernel bench lint \
+.PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs
@@ -187,6 +187,12 @@ check-crash: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) --heavy check-crash $(ARGS)
 
+# Random sequences against the reference model; COUNT of each kind.
+COUNT ?= 10000
+check-model: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)CKPTFS_TEST_COUNT=$(COUNT) tests/run --build $(O) --heavy check-model tests/model/many-sequences.sh $(ARGS)
+
 # A sanitizer's findings in a daemon go to files, and any file there is a failure.
 define run_sanitized
 	$(Q)rm -rf $(O)/$(1)/reports && mkdir -p -m 1777 $(O)/$(1)/reports && chmod 1777 $(O)/$(1)/reports
@@ -245,6 +251,7 @@ help:
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
 	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
 	@echo '  make check-crash  the daemon, programs and the backing are cut off in the middle of saves'
+	@echo '  make check-model  random sequences of saves, kills and removals against a model (COUNT=$(COUNT))'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
 	@echo '  make check-tsan   the suite under ThreadSanitizer'
 	@echo '  make bench        measure against plain directories, fio and other FUSE filesystems'

@@ -12,25 +12,26 @@ static struct caller caller_of(pid_t pid)
 
 /* A name in a directory, found from the top as the kernel finds it. */
 struct place {
+	pid_t pid; /* for whom */
 	struct node *dir;
 	struct node_fd fd;
 	const char *name;
 };
 
-static int place_begin(const char *path, struct place *p)
+static int place_begin(pid_t pid, const char *path, struct place *p)
 {
 	struct tree *t = world.m.fs.tree;
 	const char *slash;
 	int err = 0;
 
-	*p = (struct place){.dir = node_get(t, NODE_ROOT), .name = path};
+	*p = (struct place){.pid = pid, .dir = node_get(t, NODE_ROOT), .name = path};
 	while (!err && (slash = strchr(p->name, '/'))) {
 		char dir[NAME_MAX + 1];
 		struct node *below;
 		struct statx stx;
 
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - p->name), p->name);
-		err = tree_lookup(t, p->dir, dir, 0, &below, &stx);
+		err = tree_lookup(t, p->dir, dir, pid, &below, &stx);
 		if (err)
 			break;
 		if (!S_ISDIR(stx.stx_mode))
@@ -61,7 +62,7 @@ static struct save_name name_at(const struct place *p)
 
 static int lookup(const struct place *p, struct node **n, struct statx *stx)
 {
-	return tree_lookup(world.m.fs.tree, p->dir, p->name, 0, n, stx);
+	return tree_lookup(world.m.fs.tree, p->dir, p->name, p->pid, n, stx);
 }
 
 static void forget(struct node *n)
@@ -93,7 +94,7 @@ static int mkdir_once(pid_t pid, const char *path)
 	struct save_name n;
 	struct place p;
 	mode_t type;
-	int err = place_begin(path, &p);
+	int err = place_begin(pid, path, &p);
 
 	if (err)
 		return err;
@@ -121,7 +122,7 @@ static int open_once(pid_t pid, const char *path, int flags, struct opened *o)
 	struct node *n;
 	struct statx stx;
 	struct place p;
-	int err = place_begin(path, &p);
+	int err = place_begin(pid, path, &p);
 
 	if (err)
 		return err;
@@ -144,7 +145,7 @@ static int unlink_once(pid_t pid, const char *path)
 	struct caller c = caller_of(pid);
 	struct place p;
 	mode_t type;
-	int err = place_begin(path, &p);
+	int err = place_begin(pid, path, &p);
 
 	if (err)
 		return err;
@@ -165,7 +166,7 @@ static int rmdir_once(pid_t pid, const char *path)
 	struct caller c = caller_of(pid);
 	struct place p;
 	mode_t type;
-	int err = place_begin(path, &p);
+	int err = place_begin(pid, path, &p);
 
 	if (err)
 		return err;
@@ -189,7 +190,7 @@ static int cut_once(pid_t pid, const char *path, size_t size)
 	struct statx stx;
 	struct node_fd nf;
 	struct place p;
-	int err = place_begin(path, &p);
+	int err = place_begin(pid, path, &p);
 
 	if (err)
 		return err;
@@ -226,11 +227,11 @@ static int rename_once(pid_t pid, const char *from, const char *to)
 	struct caller c = caller_of(pid);
 	struct place a, b;
 	mode_t type, to_type;
-	int err = place_begin(from, &a);
+	int err = place_begin(pid, from, &a);
 
 	if (err)
 		return err;
-	err = place_begin(to, &b);
+	err = place_begin(pid, to, &b);
 	if (err) {
 		place_end(&a);
 		return err;
@@ -341,7 +342,7 @@ int call_commit(const char *path)
 	struct place p;
 	struct checkpoint *cp;
 	struct inode_id dir;
-	int err = place_begin(path, &p);
+	int err = place_begin(getpid(), path, &p);
 
 	if (err)
 		return err;
@@ -395,7 +396,7 @@ int call_list(const char *path, void (*add)(void *arg, const char *name, bool di
 	struct dirent *e;
 	DIR *d = NULL;
 	size_t i;
-	int fd, err = place_begin(path, &p);
+	int fd, err = place_begin(getpid(), path, &p);
 
 	if (err)
 		return err;

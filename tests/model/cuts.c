@@ -6,6 +6,7 @@
 #include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
 #include "tests/model/look.h"
+#include "tests/model/point.h"
 #include "tests/model/world.h"
 
 #define MARKS_MAX (OPS_MAX + 1)
@@ -85,6 +86,7 @@ void cuts_mark(void)
 			n->committed && !n->may_go ? last_time(&pasts[u], &n->old) : -1;
 	}
 	nr_marks++;
+	point_mark(nr_marks);
 	if (world.record)
 		record_mark(world.record, (int)nr_marks);
 }
@@ -192,6 +194,8 @@ static int check(void *arg, const struct crash_state *s)
 		recover(s->path);
 	for (u = 0; !is_wrong() && u < NR_UNITS; u++)
 		look_at(s, u, true);
+	if (!is_wrong())
+		point_look_cut(s->dir, (unsigned)s->mark);
 	return is_wrong();
 }
 

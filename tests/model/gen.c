@@ -248,6 +248,9 @@ static void save(struct gen *g, unsigned first, unsigned world, unsigned unit)
 	}
 	if (one_in(g, chance))
 		by_chance(g);
+	if (one_in(g, 8))
+		add(g, (struct op){
+			       .kind = OP_POINT, .who = first, .path = unit, .flag = one_in(g, 2)});
 	save_file(g, first, unit + IN_META_TEMP);
 	if (one_in(g, chance))
 		by_chance(g);
@@ -257,6 +260,9 @@ static void save(struct gen *g, unsigned first, unsigned world, unsigned unit)
 			   .to = unit + IN_META});
 	if (one_in(g, 4))
 		save_file(g, first, unit + IN_NOTE);
+	if (one_in(g, 2))
+		add(g, (struct op){
+			       .kind = OP_POINT, .who = first, .path = unit, .flag = one_in(g, 2)});
 }
 
 static void train(struct gen *g, unsigned first, unsigned world)

@@ -9,6 +9,7 @@
  *	reference.c what the mount must show, and what the backing may show
  *	look.c	    what they do show
  *	play.c	    does a sequence in both, and compares
+ *	point.c	    the pointer `latest`
  *	cuts.c	    what power cuts leave of it
  *
  * Time stands still in it: what waits for silence gets that only where the sequence says so.
@@ -45,6 +46,7 @@ enum op_kind {
 	OP_RMDIR,
 	OP_RMTREE,
 	OP_COMMIT, /* ckptfs commit */
+	OP_POINT,  /* latest names the unit @path; @flag: by a rename */
 	OP_PASS,   /* of time: silence */
 	OP_SETTLE, /* until nothing is left to do */
 	OP_REMOUNT,

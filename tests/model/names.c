@@ -90,6 +90,10 @@ void op_describe(const struct op *op, char *buf, size_t size)
 	case OP_COMMIT:
 		snprintf(buf, size, "ckptfs commit %s", path);
 		break;
+	case OP_POINT:
+		snprintf(buf, size, "p%u writes %s to latest%s", op->who, path,
+			 op->flag ? " (by a rename)" : "");
+		break;
 	case OP_PASS:
 		snprintf(buf, size, "quiet_s passes");
 		break;

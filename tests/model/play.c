@@ -9,6 +9,7 @@
 #include "tests/model/cuts.h"
 #include "tests/model/look.h"
 #include "tests/model/people.h"
+#include "tests/model/point.h"
 #include "tests/model/reference.h"
 
 #define LOOKS	     10
@@ -538,7 +539,8 @@ static void move_unit(unsigned from, unsigned to)
 {
 	struct unit *a = &ref.units[from], *b = &ref.units[to], was = *b;
 
-	cuts_unknown(from); /* a rename is no commit */
+	point_renamed(from); /* what waits is applied under the old name */
+	cuts_unknown(from);  /* a rename is no commit */
 	cuts_unknown(to);
 	*b = *a;
 	*a = (struct unit){.candidates = was.candidates, .room = was.room};
@@ -723,6 +725,7 @@ static void play_mount(bool crash)
 			      name_of(NAME_UNIT(u)));
 		back_to_view(u);
 	}
+	point_remounted();
 	for (i = 0; i < ref.nr_procs; i++)
 		ref.procs[i].may_fail = false;
 	if (!crash)
@@ -751,6 +754,9 @@ static bool is_known(const struct op *op, int who)
 	int u = unit_of(op->path);
 	const struct unit *n = u < 0 ? NULL : &ref.units[u];
 
+	/* A write of the pointer while an earlier one waits: two ESTALEs. */
+	if (op->kind == OP_POINT)
+		return point_waits();
 	if (!n || who < 0 || op->kind < OP_MKDIR || op->kind > OP_COMMIT)
 		return false;
 	/* What is being removed is committed, if somebody has asked for that. */
@@ -820,6 +826,9 @@ static bool play_op(const struct op *op)
 	case OP_MKDIR:
 		play_mkdir(op, (unsigned)who);
 		return true;
+	case OP_POINT:
+		point_write((unsigned)who, (unsigned)unit_of(op->path), op->flag);
+		return true;
 	case OP_RENAME:
 		play_rename(op, (unsigned)who);
 		return true;
@@ -858,8 +867,7 @@ static void note_candidates(void)
 
 static bool is_in(unsigned u, const struct op *op)
 {
-	if (op->kind == OP_START ||
-	    (op->kind >= OP_WRITE && op->kind <= OP_CLOSE && op->kind != OP_CUT_PATH))
+	if (op->kind >= OP_WRITE && op->kind <= OP_CLOSE && op->kind != OP_CUT_PATH)
 		return op->kind == OP_CLOSE;
 	if (op->kind >= OP_MKDIR && op->kind <= OP_COMMIT)
 		return unit_of(op->path) == (int)u ||
@@ -931,6 +939,7 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 	people_reset();
 	ref_begin();
 	cuts_begin();
+	point_begin();
 	world_begin(o->cuts);
 	for (i = 0; !is_wrong() && i < s->nr; i++) {
 		const struct op *op = &s->ops[i];
@@ -955,6 +964,8 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 			look_back(u);
 			look_view(u);
 		}
+		if (!is_wrong())
+			point_look(!racing);
 		cuts_mark();
 	}
 	*at = i;

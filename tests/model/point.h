@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pointer file run/latest: what was written to it, in order. The backing shows one of that, whole; never one
+ * before that which it has shown; and what it names then was committed, or was no unit when it was written.
+ */
+#ifndef TESTS_MODEL_POINT_H
+#define TESTS_MODEL_POINT_H
+
+#include "tests/model/reference.h"
+
+void point_begin(void);
+
+/* @who writes the name of unit @u to it, in its place, or to a temporary file, which gets its name. */
+void point_write(unsigned who, unsigned u, bool by_rename);
+
+/* Is a write not applied yet? */
+bool point_waits(void);
+
+/* The unit has another name: what named it is not predicted. */
+void point_renamed(unsigned u);
+
+/* Looks at the backing; with @settled what is to be applied must have been. */
+void point_look(bool settled);
+
+/* After a remount: what waited is dropped. */
+void point_remounted(void);
+
+/* After a crash that came after @mark: what the file in @top is. */
+void point_mark(unsigned mark);
+void point_look_cut(int top, unsigned mark);
+
+#endif
