@@ -52,7 +52,7 @@ def has_failed(name):
 
 # The staging directory and trash lie beside the target, within the project.
 limit(PROJECT, 77, 40 * MB)
-fails(errno.EXDEV, os.rename, back + "/project", back + "/open/project") # there is a border
+fails(errno.EXDEV, os.rename, back + "/open", back + "/project/open") # there is a border
 first = make(project + "/step-1", 2, 7 * MB, 1)
 is_whole("project/step-1", first)
 fails(errno.EDQUOT, begin, project + "/step-2", 2, 17 * MB)
