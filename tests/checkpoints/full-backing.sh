@@ -5,7 +5,7 @@
 # disk that fits one and a half goes on; with on_full=wait it waits for others.
 #
 # needs: root
-# timeout: 120
+# timeout: 240
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/checkpoints/checkpoints.bash"

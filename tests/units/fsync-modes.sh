@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What an fsync of a checkpoint's file waits for, by the option fsync and by who calls it: that of a rank is a barrier,
 # that of others is durable, and status says so; all are durable, or none; O_SYNC is, always.
+#
+# timeout: 120
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/presets/presets.bash"

@@ -8,7 +8,7 @@
 . "$SRC/tests/units/units.bash"
 
 needs_fuse
-mount_ckptfs -o open_max_s=1,quiet_s=3600
+mount_ckptfs -o open_max_s=3,quiet_s=3600
 program <<'END'
 from units import *
 
@@ -24,8 +24,16 @@ inode_before = os.fstat(held).st_ino
 os.write(held, part)
 view = mmap.mmap(held, len(part))
 view[0:4] = b"here"
-while "log.h5.pt" in pending():
-	os.write(written_on, b"x" * 1000)
+writing = True
+def write_on():
+	while writing:
+		os.write(written_on, b"x" * 1000)
+		time.sleep(0.02)
+writer = threading.Thread(target=write_on)
+writer.start()
+wait(lambda: "log.h5.pt" not in pending())
+writing = False
+writer.join()
 os.close(written_on)
 wait_for(busy)
 verify(back + "/busy.pt")
