@@ -18,7 +18,7 @@
 struct process;
 
 struct casualty {
-	struct process *job;		 /* one of its processes, referenced; NULL: unused */
+	struct process *job; /* one of its processes, referenced; NULL: unused */
 	int err;
 	uint64_t ticks;			 /* since the boot, as process->start */
 	struct process *told[TOLD_KEPT]; /* referenced; slot n % TOLD_KEPT */
