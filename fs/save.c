@@ -62,30 +62,43 @@ static int await_bytes(struct generation *g)
 	return generation_is_open(g) ? -EAGAIN : 0;
 }
 
+/* The regular file that has the name, or is held for it (held.h), open for reading; -ESTALE: there is none. */
+static int open_named(struct fs *fs, const struct inode_id *dir, int at, const char *name,
+		      struct statx *stx)
+{
+	struct backing *b = &fs->engine->backing;
+	int pin = backing_pin(b, at, name), fd;
+
+	if (pin == -ENOENT)
+		pin = held_pin(fs->engine->units, dir, name);
+	if (pin < 0)
+		return -ESTALE;
+	fd = backing_stat(b, pin, stx);
+	if (!fd)
+		fd = S_ISREG(stx->stx_mode) ? backing_reopen(b, pin, O_RDONLY) : -ESTALE;
+	close(pin);
+	return fd;
+}
+
 /* Begins a generation of @name in the place of the file that has it, and expects the open of it. */
 static int begin_from_file(struct fs *fs, const struct caller *c, const struct inode_id *dir,
 			   int at, const char *name, bool copy)
 {
-	struct backing *b = &fs->engine->backing;
 	struct generation *g = NULL;
 	struct statx stx;
-	int pin, fd = -1, err = backing_stat_at(b, at, name, &stx);
+	int fd, err = 0;
 
-	if (err || !S_ISREG(stx.stx_mode) || !is_staged(fs, name) ||
-	    (copy && stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX)))
+	if (!is_staged(fs, name))
 		return -ESTALE; /* which the kernel finds by itself */
 	creds_restore();
-	pin = backing_pin(b, at, name);
-	if (pin >= 0)
-		fd = backing_reopen(b, pin, O_RDONLY);
-	if (fd >= 0)
+	fd = open_named(fs, dir, at, name, &stx);
+	if (fd < 0)
+		return fd;
+	if (!copy || stx.stx_size <= config_number(&fs->engine->config, OPT_COW_MAX))
 		err = generation_begin(fs->engine->units, c, at, dir, name, 0600, fd, copy, c->pid,
 				       &g);
 	generation_put(g);
-	if (fd >= 0)
-		close(fd);
-	if (pin >= 0)
-		close(pin);
+	close(fd);
 	return err ? err : -ESTALE;
 }
 

@@ -409,7 +409,7 @@ static void give_up(struct held *h, int err)
 	h->overtaken = true;
 }
 
-/* It is not applied: tells people, unless a later one was. */
+/* It is not applied: tells people, unless a later one was, or waits. */
 static void drop(struct held *h)
 {
 	struct units *us = h->units;
@@ -417,7 +417,8 @@ static void drop(struct held *h)
 	bool overtaken;
 	{
 		LOCK_SCOPE(&us->lock);
-		overtaken = h->overtaken;
+		overtaken = h->overtaken || find(us, &h->target.dir_id, h->target.name) != h ||
+			    live_newest(&us->live, &h->target.dir_id, h->target.name);
 		memcpy(unit, h->waits_for, sizeof(unit));
 	}
 	held_path(h, path, sizeof(path));

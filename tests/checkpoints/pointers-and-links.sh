@@ -120,6 +120,22 @@ end(mnt + "/step-6", sixth)
 wait_for(mnt + "/step-6")
 assert on_backing("latest") == "step-6"
 
+# Written again while what it got by a rename waits, where there is none yet.
+os.unlink(latest)
+seventh = begin(mnt + "/step-8")
+replace("step-8")
+assert read(latest) == b"step-8" and on_backing("latest") is None
+save(latest, b"step-6")
+wait(lambda: on_backing("latest") == "step-6")
+assert read(latest) == b"step-6"
+os.unlink(latest)
+replace("step-8")
+save(latest, b"step-8")
+assert on_backing("latest") is None
+end(mnt + "/step-8", seventh)
+wait_for(mnt + "/step-8")
+assert on_backing("latest") == "step-8" and read(latest) == b"step-8"
+
 # A unit that is a single file: it is open, so it is not committed.
 with open(mnt + "/epoch=1.ckpt", "wb") as file:
 	file.write(data(1, 100))
@@ -143,11 +159,11 @@ os.rename(mnt + "/new", mnt + "/last.ckpt")
 END
 kill9_and_reaped "$daemon" 20
 umount -l "$MNT"
-assert_eq "$(cat "$BACK/latest") $(readlink "$BACK/last.ckpt")" "step-6 epoch=1.ckpt"
+assert_eq "$(cat "$BACK/latest") $(readlink "$BACK/last.ckpt")" "step-8 epoch=1.ckpt"
 run "$CKPTFS" fsck "$BACK"
 assert_eq "$(grep -c "^unfinished" <<<"$OUT")" 4 "$OUT" # with the abandoned step-3
 expect_ok "$CKPTFS" fsck --discard "$BACK"
 assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json)" "" "what is left"
 mount_ckptfs
-assert_eq "$(cat "$MNT/latest") $(readlink "$MNT/last.ckpt")" "step-6 epoch=1.ckpt"
+assert_eq "$(cat "$MNT/latest") $(readlink "$MNT/last.ckpt")" "step-8 epoch=1.ckpt"
 umount_ckptfs

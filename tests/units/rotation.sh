@@ -90,6 +90,7 @@ for how in "direct", "temporary", "synced":
 		save(mnt + top + "/step-0.pt", content(0))
 		tell(mnt + top, "step-0.pt")
 		wait_for(mnt + top + "/step-0.pt")
+		wait(lambda: os.path.exists(back + top + "/latest")) # the pointer follows
 		others = [child(lambda: follow(mnt + top)), child(lambda: look(back + top))]
 		rotate(mnt + top, how, first)
 		assert [reap(pid) for pid in others] == [0, 0], (how, first)
