@@ -86,7 +86,6 @@ void cuts_mark(void)
 			n->committed && !n->may_go ? last_time(&pasts[u], &n->old) : -1;
 	}
 	nr_marks++;
-	point_mark(nr_marks);
 	if (world.record)
 		record_mark(world.record, (int)nr_marks);
 }
@@ -111,6 +110,19 @@ static void redone(void *recovering, const struct caller *owner, const char *uni
 	}
 }
 
+static void followed(void *recovering, const struct caller *owner, const char *path, bool removed,
+		     const char *unit, int err)
+{
+	struct recovering *k = recovering;
+
+	(void)owner;
+	(void)removed;
+	if (err) {
+		wrong("recovery: %s does not follow %s: %s", path, unit, strerror(-err));
+		k->err = err;
+	}
+}
+
 static void trashed(void *recovering, const struct caller *owner, int dir, const char *id)
 {
 	struct recovering *k = recovering;
@@ -122,6 +134,7 @@ static void trashed(void *recovering, const struct caller *owner, int dir, const
 }
 
 static struct features features; /* of the mount */
+static struct rules *rules;
 
 static void recover(const char *path)
 {
@@ -130,7 +143,9 @@ static void recover(const char *path)
 			       .coord = &coord_dir_ops,
 			       .coord_arg = &k.backing,
 			       .alone = true,
+			       .rules = rules,
 			       .redone = redone,
+			       .followed = followed,
 			       .trashed = trashed,
 			       .arg = &k};
 	struct error e;
@@ -195,7 +210,7 @@ static int check(void *arg, const struct crash_state *s)
 	for (u = 0; !is_wrong() && u < NR_UNITS; u++)
 		look_at(s, u, true);
 	if (!is_wrong())
-		point_look_cut(s->dir, (unsigned)s->mark);
+		point_look_cut(s->dir);
 	return is_wrong();
 }
 
@@ -204,10 +219,16 @@ unsigned cuts_explore(unsigned states)
 	struct crash_options options = {
 		.seed = 1, .random = 2, .max_states = states, .dir = world.cuts};
 	struct crash_report report;
+	struct error e;
 	int err;
 
+	if (rules_create(&rules, NULL, "", &e)) {
+		wrong("%s", e.text);
+		return 0;
+	}
 	features = world.features;
 	err = crash_explore(world.record, &options, check, NULL, &report);
+	rules_destroy(rules);
 	if (err < 0)
 		wrong("crashes could not be explored: %s", report.what);
 	if (err == 1) {

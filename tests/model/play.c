@@ -435,6 +435,11 @@ static void play_in_open(const struct op *op)
 		ref_close(op->slot);
 }
 
+static bool is_on_backing(unsigned u)
+{
+	return !faccessat(world.top, name_of(NAME_UNIT(u)), F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
 static void play_mkdir(const struct op *op, unsigned who)
 {
 	const char *path = name_of(op->path);
@@ -449,7 +454,8 @@ static void play_mkdir(const struct op *op, unsigned who)
 	ref_mkdir(path);
 	if (top && u >= 0) {
 		ref.units[u].pending = false;
-		ref.units[u].back_unknown = ref.units[u].view_unknown = false;
+		ref.units[u].back_unknown = ref.units[u].back_unknown && is_on_backing((unsigned)u);
+		ref.units[u].view_unknown = false;
 	}
 	changed(u, who, op->path, false, true);
 }
@@ -664,7 +670,7 @@ static void play_end(unsigned who, bool well)
 		for (i = 0; i < ref.nr_procs; i++)
 			if (i != who && ref.procs[i].job == n->job)
 				ref.procs[i].may_fail = true;
-		if (whole[u] && n->ended == ENDED_YES && !racing)
+		if (whole[u] && n->ended == ENDED_YES && !racing && !n->back_unknown)
 			continue; /* its end was seen */
 		fail_unit(u, whole[u] && n->ended != ENDED_NO ? MAY_BE_NOW
 			     : n->claimed		      ? 0

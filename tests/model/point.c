@@ -14,13 +14,11 @@ static struct written {
 	bool free; /* it named nothing, or what was committed: it is applied at once */
 } writes[WRITES_MAX];
 static int nr_writes, shown; /* the last that was seen on the backing; -1: none */
-static int shown_at[OPS_MAX + 2];
 
 void point_begin(void)
 {
 	nr_writes = 0;
 	shown = -1;
-	memset(shown_at, -1, sizeof(shown_at));
 }
 
 static int write_to(pid_t pid, const char *path, const char *text)
@@ -130,19 +128,11 @@ void point_remounted(void)
 	shown = 0;
 }
 
-void point_mark(unsigned mark)
-{
-	shown_at[mark] = shown;
-}
-
-void point_look_cut(int top, unsigned mark)
+/* Nothing is promised: a rename that is done at once is not durable, nor is what it renames. */
+void point_look_cut(int top)
 {
 	char text[DATA_MAX + 1];
-	int since = shown_at[mark], found = find(top, since, nr_writes, text);
 
-	if (found == -1 && since < 0)
-		return;
-	if (found < 0)
-		wrong("%s is '%s', and was '%s'", POINTER, text,
-		      since < 0 ? "" : name_of(NAME_UNIT(writes[since].unit)));
+	if (find(top, -1, nr_writes, text) == -2 && *text)
+		wrong("%s is '%s' after a crash, which was never written", POINTER, text);
 }

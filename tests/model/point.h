@@ -25,8 +25,7 @@ void point_look(bool settled);
 /* After a remount: what waited is dropped. */
 void point_remounted(void);
 
-/* After a crash that came after @mark: what the file in @top is. */
-void point_mark(unsigned mark);
-void point_look_cut(int top, unsigned mark);
+/* After a crash that left @top. */
+void point_look_cut(int top);
 
 #endif
