@@ -250,7 +250,7 @@ static int note_removal(struct fs *fs, const struct caller *c, struct process *p
 	if (!err)
 		err = removal_note(fs->engine->units, c, p, u, &dir, n->name);
 	if (!err && top)
-		removal_complete(fs->engine->units, u);
+		removal_complete(fs->engine->units, p, u);
 	return err ? err : 1;
 }
 
@@ -286,10 +286,10 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 					.id = inode_id_of(&stx),
 					.name = n->name};
 	}
-	if (!err && u.name)
+	if (!err && u.name) {
 		p = units_process(fs->engine->units, c);
-	if (!err && p && removal_waits(fs->engine->units, p, &u.dir_id))
-		err = note_removal(fs, c, p, &u, n, directory, top);
+		err = p ? note_removal(fs, c, p, &u, n, directory, top) : -ENOMEM;
+	}
 	if (at.node)
 		tree_fd_put(fs->tree, &at);
 	process_put(p);

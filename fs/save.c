@@ -642,7 +642,7 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 		old = content_find(fs->engine->contents, &id);
 	if (!err)
 		err = save_data_first(fs, from);
-	if (!err && rules_single_file(to->name))
+	if (!err && is_staged(fs, to->name))
 		err = make_durable(fs, from);
 	if (!err && !look(fs, from, &id, &mode))
 		err = removal_make_way(fs->engine->units, &to_dir, to->name);

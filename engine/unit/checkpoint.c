@@ -972,7 +972,7 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
 		return;
 	/* What is left while a program removes it, file by file, is no checkpoint. */
-	if (cp->removing && !cp->asked && !is_quiet(cp))
+	if (cp->removing && !is_quiet(cp))
 		return;
 	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds, cp) : -1;
 	if (done >= 0 && may_be_copied(cp, done) && !is_quiet(cp))
@@ -1027,6 +1027,7 @@ int checkpoint_ask(struct checkpoint *cp)
 	if (!cp->rule && !cp->follows)
 		return -EPROTO;
 	cp->asked = true;
+	cp->removing = false; /* that is over */
 	pthread_cond_signal(&cp->units->commits);
 	return 0;
 }
@@ -1191,8 +1192,8 @@ int checkpoint_remove(struct checkpoint *cp)
  * It is to get the name @name in @dir. What it changes, and is to replace, goes there, too, as its name
  * does; else it replaces there what was removed, but is there until the next commit.
  */
-static int take_along(struct checkpoint *cp, int dir, const char *name, bool *replaces,
-		      struct inode_id *replaced)
+static int take_along(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
+		      const char *name, bool *replaces, struct inode_id *replaced)
 {
 	struct backing *b = cp->units->contents->backing;
 	struct statx stx;
@@ -1203,6 +1204,9 @@ static int take_along(struct checkpoint *cp, int dir, const char *name, bool *re
 	*replaces = !err && same_inode(replaced, &cp->replaced) &&
 		    !removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
 	if (*replaces) {
+		err = removal_make_way(cp->units, dir_id, name);
+		if (err)
+			return err;
 		err = AS_CALLER(&cp->owner,
 				backing_rename(b, cp->target.dir, cp->target.name, dir, name, 0));
 		creds_restore();
@@ -1239,7 +1243,7 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 		creds_restore();
 	}
 	if (!err) {
-		err = take_along(cp, copy, name, &replaces, &replaced);
+		err = take_along(cp, copy, dir_id, name, &replaces, &replaced);
 		if (err && !same_inode(&cp->target.dir_id, dir_id))
 			backing_rename(b, dir, cp->staging, cp->target.dir, cp->staging, 0);
 	}

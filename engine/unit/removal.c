@@ -78,7 +78,8 @@ static void let_go(struct units *us, struct removal *r, bool done)
 	pthread_cond_signal(&us->commits);
 }
 
-bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir)
+/* Does @p remove checkpoints in that directory as a job does, not as a person? */
+static bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir)
 {
 	struct list *l;
 	unsigned i;
@@ -171,13 +172,17 @@ int removal_note(struct units *us, const struct caller *c, struct process *p,
 	return err;
 }
 
-void removal_complete(struct units *us, const struct unit_place *u)
+void removal_complete(struct units *us, const struct process *p, const struct unit_place *u)
 {
-	LOCK_SCOPE(&us->lock);
-	struct removal *r = find(us, &u->dir_id, u->name);
+	{
+		LOCK_SCOPE(&us->lock);
+		struct removal *r = find(us, &u->dir_id, u->name);
 
-	if (r)
-		r->whole = true;
+		if (r)
+			r->whole = true;
+	}
+	if (!removal_waits(us, p, &u->dir_id))
+		removal_make_way(us, &u->dir_id, u->name);
 }
 
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name)
@@ -212,9 +217,7 @@ void removal_of_replaced(struct checkpoint *cp)
 
 	if (removal_note(us, &cp->owner, cp->maker, &u, &u.dir_id, u.name))
 		return; /* without memory: it is seen again */
-	removal_complete(us, &u);
-	if (!removal_waits(us, cp->maker, &u.dir_id))
-		removal_make_way(us, &u.dir_id, u.name);
+	removal_complete(us, cp->maker, &u);
 }
 
 /* --- when it is applied --- */
@@ -264,7 +267,7 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 		LOCK_SCOPE(&us->lock);
 		while (!err && (r = find(us, dir, name)) && r->taken)
 			err = units_wait(us);
-		if (err || !r)
+		if (err || !r || !r->whole)
 			return err;
 		r->taken = true;
 	}

@@ -6,7 +6,8 @@
  * committed and no pointer names it any more; if none comes, it is kept, and seen again.
  *
  * The first removal of a name in it begins one; it is whole with the rmdir of its top. One that stays
- * in the middle is a change to it, like any other, and is made when the job is quiet.
+ * in the middle is a change to it, like any other, and is made after some silence (quiet_s). So a person's is, too,
+ * only that it does not wait when it is whole.
  */
 #ifndef ENGINE_UNIT_REMOVAL_H
 #define ENGINE_UNIT_REMOVAL_H
@@ -21,15 +22,12 @@ struct unit_place {
 	const char *name;
 };
 
-/* Does @p remove checkpoints in that directory as a job does, not as a person? */
-bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir);
-
 /* @p of @c removes @name from the directory @dir of the unit @u. 0 or -ENOMEM. */
 int removal_note(struct units *us, const struct caller *c, struct process *p,
 		 const struct unit_place *u, const struct inode_id *dir, const char *name);
 
-/* All names in @u were removed, and now its own is. */
-void removal_complete(struct units *us, const struct unit_place *u);
+/* All names in @u were removed, and now its own is, by @p: that of a person leaves the backing at once. */
+void removal_complete(struct units *us, const struct process *p, const struct unit_place *u);
 
 /* Was this name removed, though the backing has it? Cheap when nothing was. */
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);
