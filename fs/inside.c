@@ -21,6 +21,12 @@ int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const 
 		return 0;
 	in->process = units_process(fs->engine->units, c);
 	err = in->process ? checkpoint_enter(in->checkpoint, in->process) : -ENOMEM;
+	/* A rank has a part in what it changes in any way. */
+	if (!err && in->process->rank >= 0) {
+		err = checkpoint_join(in->checkpoint, in->process);
+		if (err)
+			checkpoint_leave(in->checkpoint);
+	}
 	if (!err)
 		return 1;
 	process_put(in->process);

@@ -760,19 +760,8 @@ static bool is_known(const struct op *op, int who)
 	int u = unit_of(op->path);
 	const struct unit *n = u < 0 ? NULL : &ref.units[u];
 
-	/* A write of the pointer while an earlier one waits: two ESTALEs. */
-	if (op->kind == OP_POINT)
-		return point_waits();
 	if (!n || who < 0 || op->kind < OP_MKDIR || op->kind > OP_COMMIT)
 		return false;
-	/* What is being removed is committed, if somebody has asked for that. */
-	if ((op->kind == OP_UNLINK || op->kind == OP_RMTREE) && n->pending && n->asked &&
-	    ref_has_open((unsigned)u))
-		return true;
-	/* The name of one that was removed is not free. */
-	if (op->kind == OP_RENAME && op->path == NAME_UNIT((unsigned)u) && n->committed &&
-	    n->pending && unit_of(op->to) >= 0 && ref.units[unit_of(op->to)].committed)
-		return true;
 	/* Two ESTALEs. */
 	return touch(u, (unsigned)who) == TAKES_OVER &&
 	       (n->committed || (racing && n->ended != ENDED_NO));
