@@ -187,8 +187,8 @@ static inline int dir_remove(struct mnt *m, const char *path)
 static inline int link_make(struct mnt *m, const char *target, const char *path)
 {
 	struct at at = at_begin(m, path);
-	int err = beside_hold_link(&m->fs, &m->user,
-				   &(struct save_name){at.dir, at.fd.fd, at.name}, target);
+	int err = beside_hold_link(&m->fs, &m->user, &(struct save_name){at.dir, at.fd.fd, at.name},
+				   target);
 
 	if (err == -ENOTSUP)
 		err = AS_CALLER(&m->user,
