@@ -537,6 +537,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 	if (!err) {
 		following_prepare(cp);
 		err = sync_parent(cp);
+		if (!err)
+			err = above_sync(us, &cp->owner, cp->target.dir);
 	}
 	if (!err) {
 		*step = "recording the decision";

@@ -4,6 +4,7 @@
 #define ENGINE_UNIT_INTERNAL_H
 
 #include "engine/coord/coord.h"
+#include "engine/unit/above.h"
 #include "engine/unit/casualty.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/history.h"
@@ -86,6 +87,8 @@ struct units {
 	struct inode_id replaced[REPLACED_KEPT]; /* directories; slot n % REPLACED_KEPT */
 	atomic_uint nr_replaced;
 	atomic_uint nr_published;   /* checkpoints */
+	struct inode_id above[ABOVE_KEPT]; /* whose names are durable; slot n % ABOVE_KEPT */
+	unsigned nr_above;
 	bool draining;		    /* no silence is waited for */
 	bool no_more_calls;	    /* unmounted */
 	atomic_uint nr_checkpoints; /* on the list */

@@ -327,6 +327,10 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	*named = false;
 	if (err)
 		return err;
+	err = above_sync(g->units, &g->owner, dir);
+	if (err)
+		return FAIL(e, -err, PUBLISH_FAILED, path, "syncing the directories above it",
+			    strerror(-err), path);
 	err = generation_move(g, dir, dir, name);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, "giving it its name", strerror(-err),

@@ -46,6 +46,7 @@ is_whole("step-1", content)
 # Without room the cache is not held up.
 filler = back + "/filler"
 os.mkdir(mnt + "/step-2")
+wait(lambda: len(staging()) == 1) # what was replaced has left
 fill_up(filler)
 fails(errno.ENOSPC, save, mnt + "/step-2/__0_0.distcp", data(2, 2 * MB))
 wait(lambda: not pending())

@@ -9,7 +9,7 @@ mkdir "$TEST_TMP/back"
 pids=()
 for i in {1..8}; do
 	mkdir "$TEST_TMP/mnt$i"
-	"$CKPTFS" mount "$TEST_TMP/back" "$TEST_TMP/mnt$i" >"$TEST_TMP/said$i" 2>&1 &
+	"$CKPTFS" mount -o host_cache_size=64M "$TEST_TMP/back" "$TEST_TMP/mnt$i" >"$TEST_TMP/said$i" 2>&1 &
 	pids+=($!)
 done
 for i in {1..8}; do

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/above.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/unit/internal.h"
+
+static bool is_durable(struct units *us, const struct inode_id *id)
+{
+	unsigned i;
+	LOCK_SCOPE(&us->lock);
+
+	for (i = 0; i < us->nr_above && i < ABOVE_KEPT; i++)
+		if (same_inode(&us->above[i], id))
+			return true;
+	return false;
+}
+
+static void note_durable(struct units *us, const struct inode_id *id)
+{
+	LOCK_SCOPE(&us->lock);
+	us->above[us->nr_above++ % ABOVE_KEPT] = *id;
+}
+
+static int sync_names(struct units *us, const struct caller *owner, int dir)
+{
+	struct backing *b = us->contents->backing;
+	int fd = AS_OWNER_FIRST(owner, backing_reopen(b, dir, O_RDONLY | O_DIRECTORY)), err;
+
+	if (fd < 0)
+		return fd;
+	err = backing_sync(b, fd, false);
+	close(fd);
+	return err;
+}
+
+/* *@at: a directory, which becomes the one @name in it, whose name is durable then. */
+static int step_down(struct units *us, const struct caller *owner, int *at, const char *name)
+{
+	struct backing *b = us->contents->backing;
+	int next = AS_OWNER_FIRST(owner, backing_pin(b, *at, name)), err;
+	struct inode_id id;
+	struct statx stx;
+
+	if (next < 0)
+		return next;
+	err = backing_stat(b, next, &stx);
+	id = inode_id_of(&stx);
+	if (!err && !is_durable(us, &id)) {
+		err = sync_names(us, owner, *at);
+		if (!err)
+			note_durable(us, &id);
+	}
+	close(*at);
+	*at = next;
+	return err;
+}
+
+int above_sync(struct units *us, const struct caller *owner, int dir)
+{
+	struct backing *b = us->contents->backing;
+	__cleanup_free char *path = malloc(PATH_MAX);
+	struct inode_id id;
+	struct statx stx;
+	char *rest, *name;
+	int at, err = path ? backing_stat(b, dir, &stx) : -ENOMEM;
+
+	if (err)
+		return err;
+	id = inode_id_of(&stx);
+	if (is_durable(us, &id) || backing_path_below(b, dir, path, PATH_MAX))
+		return 0;
+	at = fcntl(b->root_fd, F_DUPFD_CLOEXEC, 0);
+	if (at < 0)
+		return -errno;
+	for (name = strtok_r(path, "/", &rest); name && !err; name = strtok_r(NULL, "/", &rest))
+		err = step_down(us, owner, &at, name);
+	close(at);
+	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENOTDIR ? 0 : err;
+}
