@@ -16,6 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "engine/backing/creds.h"
 #include "engine/base/cleanup.h"
 
 #define STATX_WANTED (STATX_BASIC_STATS | STATX_BTIME)
@@ -354,8 +355,8 @@ static int open_beneath(struct backing *b, int dir, const char *name, int flags,
 	uint64_t resolve =
 		feature(&b->features, FEATURE_OPENAT2) ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS : 0;
 
-	return b->ops->open(b->ops_arg, dir, name, flags | O_NOFOLLOW | O_CLOEXEC,
-			    flags & O_CREAT ? mode : 0, resolve);
+	return ON_BEHALF(b->ops->open(b->ops_arg, dir, name, flags | O_NOFOLLOW | O_CLOEXEC,
+				      flags & O_CREAT ? mode : 0, resolve));
 }
 
 int backing_pin(struct backing *b, int dir, const char *name)
@@ -365,7 +366,7 @@ int backing_pin(struct backing *b, int dir, const char *name)
 
 int backing_stat_at(struct backing *b, int dir, const char *name, struct statx *stx)
 {
-	return b->ops->stat(b->ops_arg, dir, name, AT_SYMLINK_NOFOLLOW, stx);
+	return ON_BEHALF(b->ops->stat(b->ops_arg, dir, name, AT_SYMLINK_NOFOLLOW, stx));
 }
 
 /*
@@ -408,27 +409,27 @@ int backing_create(struct backing *b, int dir, const char *name, int flags, mode
 
 int backing_mkdir(struct backing *b, int dir, const char *name, mode_t mode)
 {
-	return b->ops->mkdir(b->ops_arg, dir, name, mode);
+	return ON_BEHALF(b->ops->mkdir(b->ops_arg, dir, name, mode));
 }
 
 int backing_mknod(struct backing *b, int dir, const char *name, mode_t mode, dev_t dev)
 {
-	return b->ops->mknod(b->ops_arg, dir, name, mode, dev);
+	return ON_BEHALF(b->ops->mknod(b->ops_arg, dir, name, mode, dev));
 }
 
 int backing_symlink(struct backing *b, const char *target, int dir, const char *name)
 {
-	return b->ops->symlink(b->ops_arg, target, dir, name);
+	return ON_BEHALF(b->ops->symlink(b->ops_arg, target, dir, name));
 }
 
 int backing_link(struct backing *b, int pin, int dir, const char *name)
 {
-	return b->ops->link(b->ops_arg, pin, dir, name);
+	return ON_BEHALF(b->ops->link(b->ops_arg, pin, dir, name));
 }
 
 int backing_unlink(struct backing *b, int dir, const char *name, bool directory)
 {
-	return b->ops->unlink(b->ops_arg, dir, name, directory ? AT_REMOVEDIR : 0);
+	return ON_BEHALF(b->ops->unlink(b->ops_arg, dir, name, directory ? AT_REMOVEDIR : 0));
 }
 
 int backing_rename(struct backing *b, int dir, const char *name, int new_dir, const char *new_name,
@@ -436,12 +437,13 @@ int backing_rename(struct backing *b, int dir, const char *name, int new_dir, co
 {
 	if (flags && b->features.state[FEATURE_RENAME_FLAGS] == FEATURE_TURNED_OFF)
 		return -EINVAL;
-	return b->ops->rename(b->ops_arg, dir, name, new_dir, new_name, flags);
+	return ON_BEHALF(b->ops->rename(b->ops_arg, dir, name, new_dir, new_name, flags));
 }
 
 int backing_stat(struct backing *b, int fd, struct statx *stx)
 {
-	return b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx);
+	return ON_BEHALF(
+		b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx));
 }
 
 int backing_reopen(struct backing *b, int fd, int flags)
@@ -449,7 +451,7 @@ int backing_reopen(struct backing *b, int fd, int flags)
 	int direct = flags & O_DIRECT;
 
 	flags = (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
-	return with_direct(b, b->ops->reopen(b->ops_arg, fd, flags), direct);
+	return with_direct(b, ON_BEHALF(b->ops->reopen(b->ops_arg, fd, flags)), direct);
 }
 
 /* The path of @fd, as the kernel knows it. Its length, or -errno. */
@@ -486,23 +488,23 @@ int backing_readlink(struct backing *b, int pin, char *buf, size_t size)
 
 int backing_chmod(struct backing *b, int fd, mode_t mode)
 {
-	return b->ops->chmod(b->ops_arg, fd, mode);
+	return ON_BEHALF(b->ops->chmod(b->ops_arg, fd, mode));
 }
 
 int backing_chown(struct backing *b, int fd, uid_t uid, gid_t gid)
 {
-	return b->ops->chown(b->ops_arg, fd, uid, gid);
+	return ON_BEHALF(b->ops->chown(b->ops_arg, fd, uid, gid));
 }
 
 int backing_utimens(struct backing *b, int fd, const struct timespec times[2])
 {
-	return b->ops->utimens(b->ops_arg, fd, times);
+	return ON_BEHALF(b->ops->utimens(b->ops_arg, fd, times));
 }
 
 /* truncate(2) wants a path; permission is judged on the inode, as the caller. */
 int backing_truncate(struct backing *b, int fd, off_t size)
 {
-	return b->ops->truncate(b->ops_arg, fd, size);
+	return ON_BEHALF(b->ops->truncate(b->ops_arg, fd, size));
 }
 
 int backing_statfs(struct backing *b, int fd, struct statvfs *sv)
@@ -519,14 +521,14 @@ ssize_t backing_getxattr(struct backing *b, int fd, const char *name, void *buf,
 {
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	return b->ops->getxattr(b->ops_arg, fd, name, buf, size);
+	return ON_BEHALF(b->ops->getxattr(b->ops_arg, fd, name, buf, size));
 }
 
 ssize_t backing_listxattr(struct backing *b, int fd, char *buf, size_t size)
 {
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	return b->ops->listxattr(b->ops_arg, fd, buf, size);
+	return ON_BEHALF(b->ops->listxattr(b->ops_arg, fd, buf, size));
 }
 
 int backing_setxattr(struct backing *b, int fd, const char *name, const void *value, size_t size,
@@ -534,14 +536,14 @@ int backing_setxattr(struct backing *b, int fd, const char *name, const void *va
 {
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	return b->ops->setxattr(b->ops_arg, fd, name, value, size, flags);
+	return ON_BEHALF(b->ops->setxattr(b->ops_arg, fd, name, value, size, flags));
 }
 
 int backing_removexattr(struct backing *b, int fd, const char *name)
 {
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	return b->ops->removexattr(b->ops_arg, fd, name);
+	return ON_BEHALF(b->ops->removexattr(b->ops_arg, fd, name));
 }
 
 /*

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <pthread.h>
+#include <pwd.h>
 #include <sched.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -18,6 +20,17 @@
 
 #define MAX_GROUPS     65536 /* NGROUPS_MAX of Linux */
 #define GROUPS_KEPT_NS NSEC_PER_SEC
+#define REMEMBERED     1024
+
+/* The groups that a process had when they were last needed; slot pid % REMEMBERED. */
+struct remembered {
+	struct caller whose;
+	gid_t *groups;
+	size_t nr;
+};
+
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct remembered memory[REMEMBERED]; /* memory_lock */
 
 static bool can_switch;	       /* const after creds_init */
 static uid_t daemon_uid;       /* const after creds_init */
@@ -27,6 +40,8 @@ static __thread gid_t now_gid;
 static __thread bool known, has_groups;
 static __thread pid_t groups_pid;      /* whose they are */
 static __thread uint64_t groups_until; /* monotonic; the process may change them */
+static __thread struct caller behalf;
+static __thread bool for_somebody; /* behalf is set */
 
 static void drop_sys_resource(void)
 {
@@ -123,6 +138,20 @@ void creds_restore(void)
 	set_ids(daemon_uid, daemon_gid);
 }
 
+void creds_on_behalf(const struct caller *c)
+{
+	for_somebody = c && c->uid != (uid_t)-1 && c->gid != (gid_t)-1 && c->uid != daemon_uid;
+	if (for_somebody)
+		behalf = *c;
+}
+
+const struct caller *creds_behalf(void)
+{
+	bool is_daemon = !known || now_uid == daemon_uid;
+
+	return can_switch && for_somebody && is_daemon ? &behalf : NULL;
+}
+
 /* Parses a "Groups:" line. Returns how many, at most @max. */
 static size_t parse_groups(const char *line, gid_t *groups, size_t max)
 {
@@ -142,7 +171,7 @@ static size_t parse_groups(const char *line, gid_t *groups, size_t max)
  * used again by somebody else lends no group. /proc/PID/status takes none of the locks that block
  * on a process inside execve or mmap (those of stat and environ do).
  */
-static size_t read_groups(const struct caller *c, gid_t *groups, size_t max)
+static ssize_t read_groups(const struct caller *c, gid_t *groups, size_t max)
 {
 	char path[64];
 	__cleanup_free char *line = NULL;
@@ -150,8 +179,6 @@ static size_t read_groups(const struct caller *c, gid_t *groups, size_t max)
 	size_t size = 0;
 	__cleanup_file FILE *f = NULL;
 
-	if (c->pid <= 0)
-		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)c->pid);
 	f = fopen(path, "re");
 	while (f && getline(&line, &size, f) > 0) {
@@ -162,12 +189,68 @@ static size_t read_groups(const struct caller *c, gid_t *groups, size_t max)
 		else if (sscanf(line, "Gid: %u %u %u %u", &r, &e, &s, &fs) == 4)
 			gid_ok = fs == c->gid;
 		else if (!strncmp(line, "Groups:", 7))
-			return uid_ok && gid_ok ? parse_groups(line + 7, groups, max) : 0;
+			return uid_ok && gid_ok ? (ssize_t)parse_groups(line + 7, groups, max) : -1;
 	}
-	return 0;
+	return -1;
 }
 
-bool creds_add_groups(const struct caller *c)
+static struct remembered *place_of(const struct caller *c)
+{
+	return &memory[(unsigned)c->pid % REMEMBERED];
+}
+
+static void remember(const struct caller *c, const gid_t *groups, size_t nr)
+{
+	gid_t *copy = nr ? malloc(nr * sizeof(*copy)) : NULL;
+	struct remembered *m = place_of(c);
+	LOCK_SCOPE(&memory_lock);
+
+	if (copy)
+		memcpy(copy, groups, nr * sizeof(*copy));
+	free(m->groups);
+	*m = (struct remembered){.whose = *c, .groups = copy, .nr = copy ? nr : 0};
+}
+
+static size_t recall(const struct caller *c, gid_t *groups)
+{
+	const struct remembered *m = place_of(c);
+	LOCK_SCOPE(&memory_lock);
+
+	if (m->whose.pid != c->pid || m->whose.uid != c->uid || m->whose.gid != c->gid || !m->nr)
+		return 0;
+	memcpy(groups, m->groups, m->nr * sizeof(*groups));
+	return m->nr;
+}
+
+/* As the system knows them. How many. */
+static ssize_t groups_of_user(uid_t uid, gid_t *groups)
+{
+	char buf[4096];
+	struct passwd pw, *found;
+	int nr = MAX_GROUPS;
+
+	if (getpwuid_r(uid, &pw, buf, sizeof(buf), &found) || !found)
+		return 0;
+	return getgrouplist(pw.pw_name, pw.pw_gid, groups, &nr) < 0 ? 0 : nr;
+}
+
+/* How many; 0 also if they cannot be known. */
+static size_t find_groups(const struct caller *c, gid_t *groups, bool also_gone)
+{
+	ssize_t nr = 0;
+
+	if (c->pid == NO_PROCESS)
+		nr = groups_of_user(c->uid, groups);
+	else if (c->pid > 0)
+		nr = read_groups(c, groups, MAX_GROUPS);
+	if (nr < 0)
+		return also_gone ? recall(c, groups) : 0;
+	if (c->pid > 0)
+		remember(c, groups, (size_t)nr);
+	return (size_t)nr;
+}
+
+static bool add_groups(const struct caller *c, bool also_gone)
 {
 	__cleanup_free gid_t *groups = NULL;
 	size_t nr;
@@ -179,11 +262,21 @@ bool creds_add_groups(const struct caller *c)
 	if (!groups)
 		return false;
 	creds_restore(); /* /proc/PID of another user's process, and CAP_SETGID */
-	nr = read_groups(c, groups, MAX_GROUPS);
+	nr = find_groups(c, groups, also_gone);
 	added = nr && !syscall(SYS_setgroups, nr, groups);
 	has_groups = added;
 	groups_pid = c->pid;
 	groups_until = clock_mono_ns() + GROUPS_KEPT_NS;
 	set_ids(c->uid, c->gid);
 	return added;
+}
+
+bool creds_add_groups(const struct caller *c)
+{
+	return add_groups(c, false);
+}
+
+bool creds_add_last_groups(const struct caller *c)
+{
+	return add_groups(c, true);
 }

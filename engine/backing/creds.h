@@ -17,6 +17,9 @@ struct caller {
 	pid_t pid; /* 0: not visible from here */
 };
 
+/* The pid of somebody of whom only the user is known, whose groups are those that the system gives him. */
+#define NO_PROCESS ((pid_t)-1)
+
 /*
  * Once, before any thread: finds out whether this process may switch at all, drops root's
  * supplementary groups and CAP_SYS_RESOURCE (with it the backing would let users exceed their
@@ -36,6 +39,12 @@ void creds_become(const struct caller *c);
 bool creds_add_groups(const struct caller *c);
 
 /*
+ * The same for work on what @c made: that goes on when the process has ended, with the groups that it had when they were
+ * last needed, as long as these are remembered.
+ */
+bool creds_add_last_groups(const struct caller *c);
+
+/*
  * Prepares this thread to make something with @mode by a caller whose umask is @mask: the backing
  * applies it, or not where the directory has a default ACL. Returns the mode to ask for.
  */
@@ -43,6 +52,15 @@ mode_t creds_umask(mode_t mode, mode_t mask);
 
 /* From here on this thread acts as the daemon. */
 void creds_restore(void);
+
+/*
+ * For whom this thread works from here on, NULL: for nobody. What the backing refuses to the daemon, as one with
+ * root_squash does, is tried once more as that one (ON_BEHALF), who may do no more than that. @c is copied.
+ */
+void creds_on_behalf(const struct caller *c);
+
+/* For whom, if this thread is the daemon just now, and that is somebody else; or NULL. Valid until the next call of it. */
+const struct caller *creds_behalf(void);
 
 /* Evaluates @expr (0 or more, or -errno) as @c; once more with its groups if that was refused. */
 #define AS_CALLER(c, expr) \
@@ -52,6 +70,23 @@ void creds_restore(void);
 		if ((as_caller_ == -EACCES || as_caller_ == -EPERM) && creds_add_groups(c)) \
 			as_caller_ = (expr); \
 		as_caller_; \
+	})
+
+/* Evaluates @expr as who this thread is; if that is the daemon, and was refused, as the one for whom it works. */
+#define ON_BEHALF(expr) \
+	({ \
+		__typeof__(expr) on_behalf_ = (expr); \
+		const struct caller *behalf_ = \
+			on_behalf_ == -EACCES || on_behalf_ == -EPERM ? creds_behalf() : NULL; \
+		if (behalf_) { \
+			creds_become(behalf_); \
+			on_behalf_ = (expr); \
+			if ((on_behalf_ == -EACCES || on_behalf_ == -EPERM) && \
+			    creds_add_last_groups(behalf_)) \
+				on_behalf_ = (expr); \
+			creds_restore(); \
+		} \
+		on_behalf_; \
 	})
 
 #endif

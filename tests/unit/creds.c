@@ -5,6 +5,7 @@
 
 #include <grp.h>
 #include <pthread.h>
+#include <sys/fsuid.h>
 #include <sys/wait.h>
 
 #include "engine/backing/creds.h"
@@ -90,6 +91,19 @@ static pid_t start_member(uid_t uid, gid_t gid, gid_t group, int *pipe_fd)
 	return pid;
 }
 
+/* As a backing does on which root has no rights. */
+static int only_for(uid_t uid)
+{
+	uid_t now = (uid_t)setfsuid((uid_t)-1);
+
+	return now == uid ? (int)uid : -EACCES;
+}
+
+static int only_with_groups(void)
+{
+	return getgroups(0, NULL) > 0 ? 1 : -EACCES;
+}
+
 static int try_open(void)
 {
 	int fd = openat(dir, "groups", O_RDONLY);
@@ -127,6 +141,40 @@ static void groups_are_added_when_needed(void **state)
 	/* A pid that is gone lends nothing. */
 	assert_int_equal(AS_CALLER(&member, try_open()), -EACCES);
 	creds_restore();
+}
+
+static void what_the_daemon_is_refused_is_done_on_behalf(void **state)
+{
+	int hold;
+	pid_t pid = start_member(1001, 1002, 4242, &hold);
+	const struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0}, root = {0, 0, 0};
+
+	(void)state;
+	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
+	creds_on_behalf(&member);
+	assert_int_equal(ON_BEHALF(only_for(1001)), 1001);
+	assert_int_equal(ON_BEHALF(only_for(0)), 0);
+	assert_int_equal(ON_BEHALF(only_for(1005)), -EACCES);
+	owner_is(0, 0);
+	/* Who acts as somebody else does not act on behalf of anybody. */
+	creds_become(&other);
+	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
+	creds_restore();
+	/* Its groups serve also when it has ended, if they were needed before. */
+	assert_int_equal(ON_BEHALF(only_with_groups()), 1);
+	close(hold);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(ON_BEHALF(only_with_groups()), 1);
+	assert_int_equal(getgroups(0, NULL), 0);
+	creds_on_behalf(&other);
+	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
+	assert_int_equal(ON_BEHALF(only_with_groups()), -EACCES);
+	creds_on_behalf(&root);
+	assert_null(creds_behalf());
+	creds_on_behalf(&member);
+	creds_on_behalf(NULL);
+	assert_null(creds_behalf());
+	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
 }
 
 static void adding_in_vain_is_told(void **state)
@@ -260,6 +308,7 @@ int main(void)
 		cmocka_unit_test(files_belong_to_the_caller),
 		cmocka_unit_test(permission_is_the_callers),
 		cmocka_unit_test(groups_are_added_when_needed),
+		cmocka_unit_test(what_the_daemon_is_refused_is_done_on_behalf),
 		cmocka_unit_test(adding_in_vain_is_told),
 		cmocka_unit_test(threads_start_as_the_daemon),
 		cmocka_unit_test(threads_inherit_no_groups),
