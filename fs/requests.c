@@ -824,6 +824,7 @@ static void serve(struct requests *rs, struct request *r)
 	if (init)
 		note_init(rs, r);
 	current = r;
+	creds_on_behalf(&caller);
 	creds_become(&caller);
 	fuse_session_process_buf(rs->se, &buf);
 	current = NULL;
@@ -844,6 +845,7 @@ static void serve(struct requests *rs, struct request *r)
 		late_ended(rs->fs->tree, late);
 	if (held)
 		finish_handle(rs->fs, held);
+	creds_on_behalf(NULL);
 	if (init && rs->ready)
 		rs->ready(rs->fs, reply_error);
 	facts.waited = (double)took / NSEC_PER_SEC;

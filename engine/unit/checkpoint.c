@@ -1278,7 +1278,9 @@ static bool checkpoint_forget(struct checkpoint *cp)
 			return false;
 		checkpoint_end(cp, GENERATION_DROPPED);
 	}
+	creds_on_behalf(&cp->owner);
 	trash_remove(us->contents->backing, cp->target.dir, cp->staging);
+	creds_on_behalf(NULL);
 	return true;
 }
 

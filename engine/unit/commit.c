@@ -673,7 +673,9 @@ void *committer_main(void *units)
 		cp->refs++;
 		following_take(cp);
 		pthread_mutex_unlock(&us->lock);
+		creds_on_behalf(&cp->owner);
 		work_on(cp);
+		creds_on_behalf(NULL);
 		checkpoint_put(cp);
 		pthread_mutex_lock(&us->lock);
 	}

@@ -445,7 +445,9 @@ bool held_work(struct units *us)
 	h->taken = true;
 	h->refs++;
 	pthread_mutex_unlock(&us->lock);
+	creds_on_behalf(&h->owner);
 	err = fate == POINTER_GO ? held_apply(h) : remove_staged(h);
+	creds_on_behalf(NULL);
 	if (!err && fate == POINTER_DROP)
 		drop(h);
 	else if (err)

@@ -502,7 +502,9 @@ static bool clear_one(struct units *us)
 	g = container_of(us->litter.next, struct generation, link);
 	list_del(&g->link);
 	pthread_mutex_unlock(&us->lock);
+	creds_on_behalf(&g->owner);
 	forget(g);
+	creds_on_behalf(NULL);
 	generation_put(g);
 	pthread_mutex_lock(&us->lock);
 	return true;
@@ -526,7 +528,9 @@ void *publisher_main(void *units)
 		generation_set_state(g, GENERATION_PUBLISHING);
 		g->refs++;
 		pthread_mutex_unlock(&us->lock);
+		creds_on_behalf(&g->owner);
 		work_on(g);
+		creds_on_behalf(NULL);
 		generation_put(g);
 		pthread_mutex_lock(&us->lock);
 	}

@@ -53,6 +53,7 @@ static int lock_directory(struct backing *b, int dir, const char *name, struct c
 	if (fd < 0)
 		return fd;
 	owner->gid = stx.stx_gid;
+	creds_on_behalf(owner);
 	if (backing_lock(b, fd, true) && backing_has_locks(b, fd)) {
 		close(fd);
 		return -EBUSY;
@@ -198,18 +199,20 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 static int recover_one(void *recovery, uid_t uid, const char *gen)
 {
 	const struct recovery *r = recovery;
-	struct caller owner = {.uid = uid, .gid = uid};
+	struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
 	__cleanup_free struct decision *d = malloc(sizeof(*d));
 	ssize_t len;
 
 	if (!text || !d)
 		return -ENOMEM;
+	creds_on_behalf(&owner);
 	len = r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX);
 	if (len >= 0 && !decision_parse(text, (size_t)len, d) && d->commit)
 		recover_one_decided(r, &owner, gen, d);
 	else if (len == -ENOENT && r->alone && !r->only_look && is_nothing(r, uid, gen))
 		r->coord->forget(r->coord_arg, &owner, gen);
+	creds_on_behalf(NULL);
 	return 0;
 }
 

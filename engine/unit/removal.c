@@ -438,11 +438,13 @@ bool removals_work(struct units *us)
 		return false;
 	r->taken = true;
 	pthread_mutex_unlock(&us->lock);
+	creds_on_behalf(&r->owner);
 	if (fate == APPLY)
 		err = apply_due(us, r);
 	else if (fate == CHANGE)
 		err = checkpoint_inherit(us, &r->owner, r->process, r->dir, &r->dir_id, r->name,
 					 true, &change);
+	creds_on_behalf(NULL);
 	pthread_mutex_lock(&us->lock);
 	let_go(us, r, !err);
 	if (err)
@@ -491,11 +493,13 @@ bool removals_hasten(struct units *us,
 		}
 		if (!r)
 			return false;
+		creds_on_behalf(&r->owner);
 		done = may(arg, &(struct unit_place){r->dir, r->dir_id, r->id, r->name},
 			   r->owner.uid,
 			   order_is_named(us->contents->backing, us->rules, r->dir, r->name,
 					  NULL)) &&
 		       !apply(us, r);
+		creds_on_behalf(NULL);
 		LOCK_SCOPE(&us->lock);
 		let_go(us, r, done);
 	}

@@ -140,11 +140,14 @@ void trash_empty_later(struct units *us, const struct caller *owner, int dir, co
 static void empty(struct units *us, struct trash *t)
 {
 	struct backing *b = us->contents->backing;
-	int err = AS_CALLER(&t->owner, trash_remove(b, t->dir, t->name));
+	int err;
 
+	creds_on_behalf(&t->owner);
+	err = AS_CALLER(&t->owner, trash_remove(b, t->dir, t->name));
 	creds_restore();
 	if (err == -EACCES || err == -EPERM)
 		err = trash_remove(b, t->dir, t->name);
+	creds_on_behalf(NULL);
 	if (err)
 		log_warn("'%s' cannot be removed: %s. It was replaced or removed by its owner; "
 			 "`ckptfs fsck` clears it away",
