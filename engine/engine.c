@@ -9,6 +9,23 @@
 
 #define DRAIN_NAP_NS (10 * NSEC_PER_MSEC)
 
+/* By the directory's owner, where root has no rights there. */
+static int make_format(struct engine *en, struct error *e)
+{
+	struct backing *b = &en->backing;
+	struct caller owner = {.pid = NO_PROCESS};
+	struct statx stx;
+	int err = format_init(b->root_fd, b->path, e);
+
+	if ((err != -EACCES && err != -EPERM) || backing_stat(b, b->root_fd, &stx))
+		return err;
+	owner.uid = stx.stx_uid;
+	owner.gid = stx.stx_gid;
+	err = AS_CALLER(&owner, format_init(b->root_fd, b->path, e));
+	creds_restore();
+	return err;
+}
+
 static int prepare_format(struct engine *en, struct error *e)
 {
 	struct error ignored;
@@ -19,7 +36,7 @@ static int prepare_format(struct engine *en, struct error *e)
 	if (err || en->format.present || en->config.read_only)
 		return err;
 	/* The first mount that may makes it; one that may not works without. */
-	err = format_init(en->backing.root_fd, en->backing.path, &ignored);
+	err = make_format(en, &ignored);
 	if (err)
 		log_info("%s", ignored.text);
 	return format_read(en->backing.root_fd, en->backing.path, &en->format, e);
@@ -71,6 +88,7 @@ static int read_rules(struct engine *en, struct error *e)
 int engine_open(struct engine *en, struct config *config, const char *path, struct error *e)
 {
 	struct cache_limits cache;
+	bool acts = false;
 	int err;
 
 	memset(en, 0, sizeof(*en));
@@ -92,14 +110,15 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	if (!err && backing_lock(&en->backing, en->backing.root_fd, false))
 		err = FAIL(e, EBUSY, BACKING_IN_REPAIR, en->backing.path);
 	if (!err)
+		acts = creds_init(feature_untried(&en->backing.features, FEATURE_ACT_AS_CALLER));
+	if (!err)
 		err = prepare_format(en, e);
 	if (err) {
 		engine_close(en);
 		return err;
 	}
 	features_probe(&en->backing.features, en->backing.root_fd, !en->config.read_only);
-	features_set(&en->backing.features, FEATURE_ACT_AS_CALLER,
-		     creds_init(feature_untried(&en->backing.features, FEATURE_ACT_AS_CALLER)));
+	features_set(&en->backing.features, FEATURE_ACT_AS_CALLER, acts);
 	return 0;
 }
 

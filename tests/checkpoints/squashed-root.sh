@@ -17,6 +17,7 @@ MNT=$TEST_TMP/mnt
 export BACK MNT
 chmod 755 "$TEST_TMP"
 mkdir -p "$BACK" "$MNT"
+chown 1002:1002 "$BACK"
 mkdir -m 700 "$BACK/home"
 chown 1001:1001 "$BACK/home"
 mkdir -m 770 "$BACK/shared"
