@@ -86,7 +86,7 @@ struct units {
 	unsigned nr_savers;
 	struct inode_id replaced[REPLACED_KEPT]; /* directories; slot n % REPLACED_KEPT */
 	atomic_uint nr_replaced;
-	atomic_uint nr_published;   /* checkpoints */
+	atomic_uint nr_published;	   /* checkpoints */
 	struct inode_id above[ABOVE_KEPT]; /* whose names are durable; slot n % ABOVE_KEPT */
 	unsigned nr_above;
 	bool draining;		    /* no silence is waited for */
