@@ -71,7 +71,14 @@ with contextlib.suppress(ProcessLookupError):
 	os.kill(daemon, signal.SIGKILL) # that point was passed unseen
 os.kill(watcher, signal.SIGKILL)
 os.waitpid(watcher, 0)
-wait(lambda: not os.path.exists("/proc/%d" % daemon) or "\nState:\tZ" in open("/proc/%d/status" % daemon).read())
+
+def has_ended():
+	try:
+		return b"\nState:\tZ" in read("/proc/%d/status" % daemon)
+	except OSError:
+		return True
+
+wait(has_ended)
 END
 }
 
