@@ -9,7 +9,7 @@ for name in 'a b' 'a,b' 'a\b' 'a\040b' 'a\,b' 'a=b,ro' $'a\nb' $'a\tb' $'\xff\xf
 	' - fuse.x y' '(deleted)' "$(printf 'n%.0s' {1..255})"; do
 	back=$TEST_TMP/back/$name mnt=$TEST_TMP/mnt/$name
 	mkdir -p "$back" "$mnt" || die "cannot make $name"
-	expect_ok "$CKPTFS" mount "$back" "$mnt"
+	expect_ok "$CKPTFS" mount -o host_cache_size=64M "$back" "$mnt"
 	echo data >"$mnt/file"
 	assert_eq "$(cat "$back/file")" data "$name"
 	[ -e "$mnt/.ckptfs/status.json" ] || die "not mounted: $name"
