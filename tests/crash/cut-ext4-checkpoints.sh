@@ -5,7 +5,7 @@
 #
 # heavy: check-crash
 # needs: root
-# timeout: 600
+# timeout: 400
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/crash/cut.bash"

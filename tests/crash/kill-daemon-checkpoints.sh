@@ -4,7 +4,7 @@
 # which files come late, leaves exactly those that were committed, whole, for the next mount.
 #
 # heavy: check-crash
-# timeout: 600
+# timeout: 400
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/crash/crash.bash"
