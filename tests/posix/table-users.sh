@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Every call that ordinary users make on a mount of root's gives what it gives them on a plain directory.
 #
-# timeout: 120
+# timeout: 240
+# serial
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"

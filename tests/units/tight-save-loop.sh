@@ -3,6 +3,7 @@
 # One program saves the same name again and again, at once, in each of the ways there are: no call fails, what it reads is
 # what it saved last, and that is what ends up published.
 #
+# timeout: 120
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"
