@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* When units are done, and what to call it. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "engine/rule/internal.h"
 
 const char *const evidence_words[NR_EVIDENCE_KINDS] = {
@@ -121,24 +121,6 @@ enum rule_wait rule_waits(const struct rule *r, evidence_holds holds, evidence_h
 
 /* --- words --- */
 
-struct text {
-	char *buf;
-	size_t size, len;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct text *t, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(t->buf + t->len, t->size - t->len, fmt, ap);
-	va_end(ap);
-	t->len += n > 0 ? (size_t)n : 0;
-	if (t->len >= t->size)
-		t->len = t->size - 1;
-}
-
 /* The pieces in @bits: operations first, whatever the order in which the rule has them. */
 static unsigned in_order(const struct rule *r, uint64_t bits,
 			 const struct evidence *out[RULE_EVIDENCE_MAX])
@@ -161,11 +143,11 @@ void rule_evidence(const struct rule *r, int alternative, char *buf, size_t size
 	const char *c;
 
 	for (i = 0; i < nr; i++) {
-		say(&t, "%s", i ? " + " : "");
+		text_say(&t, "%s", i ? " + " : "");
 		for (c = evidence_words[pieces[i]->kind]; *c; c++)
-			say(&t, "%c", *c == '_' ? ' ' : *c);
+			text_say(&t, "%c", *c == '_' ? ' ' : *c);
 		if (pieces[i]->pattern)
-			say(&t, " %s", pieces[i]->pattern);
+			text_say(&t, " %s", pieces[i]->pattern);
 	}
 }
 
@@ -192,7 +174,7 @@ static void say_missing(struct text *t, const struct evidence *ev)
 		pattern += 3;
 		where = " beside it";
 	}
-	say(t, "%s%s%s%s", phrases[ev->kind][0], pattern, where, phrases[ev->kind][1]);
+	text_say(t, "%s%s%s%s", phrases[ev->kind][0], pattern, where, phrases[ev->kind][1]);
 }
 
 static void say_all_missing(struct text *t, const struct rule *r, uint64_t missing)
@@ -201,7 +183,7 @@ static void say_all_missing(struct text *t, const struct rule *r, uint64_t missi
 	unsigned i, nr = in_order(r, missing, pieces);
 
 	for (i = 0; i < nr; i++) {
-		say(t, "%s", i ? " and " : "");
+		text_say(t, "%s", i ? " and " : "");
 		say_missing(t, pieces[i]);
 	}
 }
@@ -243,7 +225,7 @@ void rule_missing(const struct rule *r, evidence_holds holds, void *arg, char *b
 
 			if (far != count || is_surpassed(missing, nr, i))
 				continue;
-			say(&t, "%s", t.len ? "; or " : "");
+			text_say(&t, "%s", t.len ? "; or " : "");
 			say_all_missing(&t, r, missing[i]);
 		}
 	}

@@ -2,35 +2,17 @@
 #include "engine/unit/missing.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/text.h"
 #include "engine/unit/internal.h"
 
 #define NAMED_MAX 4 /* open files that are named, and stretches of ranks */
 
 /* --- words --- */
-
-struct text {
-	char *buf;
-	size_t size, len;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct text *t, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(t->buf + t->len, t->size - t->len, fmt, ap);
-	va_end(ap);
-	t->len += n > 0 ? (size_t)n : 0;
-	if (t->len >= t->size)
-		t->len = t->size - 1;
-}
 
 /* Lock held. "rank 3, 5 to 7" of those without a file that fits; how many there are. */
 static unsigned say_ranks(struct checkpoint *cp, const struct evidence *ev, struct text *t)
@@ -47,11 +29,11 @@ static unsigned say_ranks(struct checkpoint *cp, const struct evidence *ev, stru
 		if (absent || first < 0)
 			continue;
 		if (named == NAMED_MAX)
-			say(t, ", ...");
+			text_say(t, ", ...");
 		else if (named < NAMED_MAX)
-			say(t, "%s%d", named ? ", " : "rank ", first);
+			text_say(t, "%s%d", named ? ", " : "rank ", first);
 		if (named < NAMED_MAX && rank - 1 > first)
-			say(t, " to %d", rank - 1);
+			text_say(t, " to %d", rank - 1);
 		named++;
 		first = -1;
 	}
@@ -71,7 +53,7 @@ static void say_missing_ranks(struct checkpoint *cp, struct text *t, const char 
 		if (ev->kind != EVIDENCE_EVERY_RANK || !checkpoint_has_file_of(cp, ev, -1) ||
 		    !say_ranks(cp, ev, &words))
 			continue;
-		say(t, "%s%s of %d (%s)", before, ranks, checkpoint_world(cp), ev->pattern);
+		text_say(t, "%s%s of %d (%s)", before, ranks, checkpoint_world(cp), ev->pattern);
 		before = ", ";
 	}
 }
@@ -88,11 +70,11 @@ static unsigned say_open_files(struct checkpoint *cp, struct text *t, const char
 		if (g->state != GENERATION_OPEN)
 			break;
 		if (nr == NAMED_MAX)
-			say(t, ", ...");
+			text_say(t, ", ...");
 		else if (nr < NAMED_MAX)
-			say(t, "%s%s", nr ? ", " : before, g->rel);
+			text_say(t, "%s%s", nr ? ", " : before, g->rel);
 		if (nr++ < NAMED_MAX && g->rank >= 0)
-			say(t, " (of rank %d)", g->rank);
+			text_say(t, " (of rank %d)", g->rank);
 	}
 	return nr;
 }
@@ -174,7 +156,7 @@ static void say_what(struct checkpoint *cp, char *buf, size_t size)
 	say_missing_ranks(cp, &t, "");
 	say_open_files(cp, &t, t.len ? "; the close of " : "the close of ");
 	if (!has_writer(cp))
-		say(&t, "%severybody who wrote it has ended", t.len ? "; " : "");
+		text_say(&t, "%severybody who wrote it has ended", t.len ? "; " : "");
 	if (t.len)
 		return;
 	rule_missing(cp->rule, checkpoint_holds, cp, buf, size);
@@ -215,6 +197,6 @@ void missing_add(struct checkpoint *cp, char *buf, size_t size)
 		return;
 	say_open_files(cp, &t, "; open: ");
 	since = clock_mono_ns() - last_progress(cp);
-	say(&t, "; if nothing of that comes it fails in %llu s (commit_timeout_s)",
-	    (unsigned long long)((since < limit ? limit - since : 0) / NSEC_PER_SEC));
+	text_say(&t, "; if nothing of that comes it fails in %llu s (commit_timeout_s)",
+		 (unsigned long long)((since < limit ? limit - since : 0) / NSEC_PER_SEC));
 }

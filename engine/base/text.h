@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Words for people, put together piece by piece in a buffer of one size; what does not fit is left out. */
+#ifndef ENGINE_BASE_TEXT_H
+#define ENGINE_BASE_TEXT_H
+
+#include <stddef.h>
+
+struct text {
+	char *buf;
+	size_t size, len; /* of @buf; of what is in it, without the 0 at its end */
+};
+
+__attribute__((format(printf, 2, 3))) void text_say(struct text *t, const char *fmt, ...);
+
+#endif
