@@ -4,10 +4,11 @@
 
 . "${SRC:?}/tests/lib.sh"
 
-# ends STATUS TEXT: run the shell code on stdin as a test; its exit status and a part of its output.
+# ends STATUS TEXT: run the shell code on stdin as a test on a machine that isn't slow; its exit status and a part of
+# its output.
 ends() {
 	# shellcheck disable=SC2016 # for the inner shell
-	run env TEST_TMP="$TEST_TMP" bash -c '. "$SRC/tests/lib.sh"; eval "$(cat)"' <<<"$(cat)"
+	run env TEST_TMP="$TEST_TMP" TEST_SLOW=1 bash -c '. "$SRC/tests/lib.sh"; eval "$(cat)"' <<<"$(cat)"
 	assert_eq "$RC" "$1" "$OUT"
 	assert_contains "$OUT" "$2"
 }
@@ -24,6 +25,7 @@ ends 1 "exit status 4: sh -c" <<<'expect_ok sh -c "exit 4"'
 ends 3 "second
 first" <<<'on_exit echo first; on_exit echo second; exit 3'
 ends 1 "not within 1 s: test -e nowhere" <<<'wait_until 1 test -e nowhere'
+ends 1 "not within 2 s: test -e nowhere" <<<'TEST_SLOW=2 wait_until 1 test -e nowhere'
 ends 1 "second" <<<'on_exit echo second; die early'
 
 run sh -c 'echo out; echo err >&2; exit 5'
