@@ -21,6 +21,7 @@
 #define SERVER_TIMEOUT_S 2
 #define PROBE_MS	 500
 #define ANSWER_MS	 300
+#define AGAIN_MS	 20
 
 struct control {
 	struct fs *fs;
@@ -73,8 +74,10 @@ static int receive_line(int fd, size_t max, uint64_t deadline_ns, json_t **value
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 		ssize_t n;
 
-		if (now >= deadline_ns ||
-		    poll(&p, 1, (int)((deadline_ns - now) / NSEC_PER_MSEC) + 1) == 0)
+		/* What has come by the deadline counts, also when this thread had to wait for a CPU. */
+		if (poll(&p, 1,
+			 now < deadline_ns ? (int)((deadline_ns - now) / NSEC_PER_MSEC) + 1 : 0) ==
+		    0)
 			return -ETIMEDOUT;
 		n = recv(fd, buf + len, max - len, MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -341,7 +344,7 @@ static int no_answer(const struct mount_entry *m, int err, int pid, struct error
 {
 	if (err == -ENOENT && mountinfo_probe(m->path, PROBE_MS) == MOUNT_ALIVE)
 		return FAIL(e, ENXIO, DAEMON_ELSEWHERE, m->path);
-	if (err == -ECONNREFUSED || err == -ENOENT || err == -ECONNRESET)
+	if (err == -ECONNREFUSED || err == -ENOENT)
 		return FAIL(e, ECONNREFUSED, DAEMON_DEAD, m->path, m->path);
 	if (err == -ETIMEDOUT)
 		return FAIL(e, ETIMEDOUT, DAEMON_SILENT, m->path, pid, m->path);
@@ -355,42 +358,58 @@ int control_ask(const struct mount_entry *m, const char *verb, int limit_ms, jso
 			       limit_ms, answer, pid, keep, e);
 }
 
-int control_request(const struct mount_entry *m, json_t *request, int limit_ms, json_t **answer,
-		    int *pid, int *keep, struct error *e)
+/* Asks once. -ECONNRESET: the daemon has hung up before it answered. */
+static int exchange(const struct mount_entry *m, const json_t *request, uint64_t deadline,
+		    json_t **answer, int *pid, int *keep)
 {
-	uint64_t deadline = clock_mono_ns() + (uint64_t)limit_ms * NSEC_PER_MSEC;
 	__cleanup_fd int fd = rundir_connect(m->user, m->major, m->minor);
 	struct ucred peer = {.pid = 0};
 	socklen_t len = sizeof(peer);
 	int err;
 
-	*answer = NULL;
-	if (pid)
-		*pid = 0;
-	if (fd < 0) {
-		json_decref(request);
-		return no_answer(m, fd, 0, e);
-	}
+	if (fd < 0)
+		return fd;
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	if (pid)
-		*pid = peer.pid;
+	*pid = peer.pid;
 	err = send_line(fd, request);
-	json_decref(request);
 	if (!err)
 		err = receive_line(fd, ANSWER_MAX, deadline, answer);
 	if (err) {
 		json_decref(*answer);
 		*answer = NULL;
-		return no_answer(m, err, peer.pid, e);
+		return err == -EPIPE ? -ECONNRESET : err;
 	}
+	if (keep)
+		*keep = take_fd(&fd);
+	return 0;
+}
+
+int control_request(const struct mount_entry *m, json_t *request, int limit_ms, json_t **answer,
+		    int *pid, int *keep, struct error *e)
+{
+	uint64_t deadline = clock_mono_ns() + (uint64_t)limit_ms * NSEC_PER_MSEC;
+	int peer = 0, err;
+
+	*answer = NULL;
+	/* It hangs up on those who are slow to ask, too; whether it lives is told by the next connection. */
+	while ((err = exchange(m, request, deadline, answer, &peer, keep)) == -ECONNRESET &&
+	       clock_mono_ns() < deadline)
+		poll(NULL, 0, AGAIN_MS);
+	json_decref(request);
+	if (pid)
+		*pid = peer;
+	if (err)
+		return no_answer(m, err == -ECONNRESET ? -ETIMEDOUT : err, peer, e);
 	if (json_object_get(*answer, "error")) {
 		e->err = errno_of(json_get_text(*answer, "error", ""));
 		snprintf(e->text, sizeof(e->text), "%s", json_get_text(*answer, "message", ""));
 		json_decref(*answer);
 		*answer = NULL;
+		if (keep) {
+			close(*keep);
+			*keep = -1;
+		}
 		return -e->err;
 	}
-	if (keep)
-		*keep = take_fd(&fd);
 	return 0;
 }

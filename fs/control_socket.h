@@ -35,6 +35,8 @@ void control_finish(struct control *c);
 
 /* For an answer that needs nothing but the daemon: of the two seconds that a verb may take. */
 #define CONTROL_ASK_MS 1500
+/* For what is done by asking, whose answer must not be lost. */
+#define CONTROL_DO_MS 30000
 
 /*
  * The verb's side: asks the daemon of @m and waits up to @limit_ms for its answer. Returns 0 and

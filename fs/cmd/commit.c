@@ -29,7 +29,7 @@ static int do_commit(const char *path, bool abandon)
 	if (control_request(&m,
 			    json_pack("{s:s, s:o, s:b}", "verb", "commit", "path",
 				      json_text(below + strspn(below, "/")), "abandon", abandon),
-			    CONTROL_ASK_MS, &answer, NULL, NULL, &e)) {
+			    CONTROL_DO_MS, &answer, NULL, NULL, &e)) {
 		complain(e.text);
 		return EXIT_NO;
 	}

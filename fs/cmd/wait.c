@@ -69,6 +69,13 @@ static void show_waiting(const char *path, const json_t *file, bool *shown)
 	*shown = true;
 }
 
+static void show_silence(const char *text, bool *shown)
+{
+	if (!*shown)
+		complain(text);
+	*shown = true;
+}
+
 static int timed_out(const char *path, const json_t *file, double timeout_s)
 {
 	char text[MESSAGE_MAX];
@@ -102,7 +109,7 @@ static int do_wait(const char *path, int wanted, double timeout_s)
 	__cleanup_free char *generation = NULL;
 	int poll_ms = FIRST_POLL_MS;
 	struct mount_entry m;
-	bool shown = false;
+	bool shown = false, silent = false;
 	struct error e;
 
 	if (!find_mount(path, &m))
@@ -114,6 +121,11 @@ static int do_wait(const char *path, int wanted, double timeout_s)
 		int status = -1;
 
 		if (ask_file(&m, path, generation, &file, &e)) {
+			/* A busy daemon, perhaps, or its backing: as long as there is time. */
+			if (e.err == ETIMEDOUT && (timeout_s < 0 || waited <= timeout_s)) {
+				show_silence(e.text, &silent);
+				continue;
+			}
 			complain(e.text);
 			return EXIT_NO;
 		}

@@ -27,7 +27,16 @@ done
 run timeout 4 "$CKPTFS" status "$MNT"
 assert_eq "$RC" 1 "$OUT"
 assert_contains "$OUT" "does not answer"
+# Who waits goes on waiting, for as long as was said.
+run timeout 20 "$CKPTFS" wait --timeout 2 "$MNT/none"
+assert_eq "$RC" 1 "$OUT"
+assert_contains "$OUT" "does not answer"
+"$CKPTFS" wait "$MNT/file.pt" 2>"$TEST_TMP/said" &
+waiter=$!
+wait_until 20 grep -q "does not answer" "$TEST_TMP/said"
 kill -CONT "$daemon"
+echo x >"$MNT/file.pt"
+wait "$waiter" || die "$(cat "$TEST_TMP/said")"
 wait
 expect_ok timeout 2 "$CKPTFS" status "$MNT"
 umount_ckptfs
