@@ -11,30 +11,6 @@
 #include "engine/base/cleanup.h"
 #include "fs/no_unit.h"
 
-int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		 struct inside *in)
-{
-	int err;
-
-	in->checkpoint = tree_checkpoint(fs->tree, dir, name, in->rel, sizeof(in->rel));
-	if (!in->checkpoint)
-		return 0;
-	in->process = units_process(fs->engine->units, c);
-	err = in->process ? checkpoint_enter(in->checkpoint, in->process) : -ENOMEM;
-	/* A rank has a part in what it changes in any way. */
-	if (!err && in->process->rank >= 0) {
-		err = checkpoint_join(in->checkpoint, in->process);
-		if (err)
-			checkpoint_leave(in->checkpoint);
-	}
-	if (!err)
-		return 1;
-	process_put(in->process);
-	checkpoint_put(in->checkpoint);
-	in->checkpoint = NULL;
-	return err == -EEXIST ? 0 : err;
-}
-
 void inside_leave(struct inside *in)
 {
 	if (!in->checkpoint)
@@ -138,7 +114,7 @@ static bool rel_from(const struct link *chain, size_t i, const char *name, char 
 
 /* The change to the directory @l that @rel, which is @opened, is a part of. */
 static int join_change(struct checkpoint *cp, const struct caller *c, struct process *p,
-		       const char *rel, bool opened, bool empty)
+		       const char *rel, struct change change)
 {
 	int err = checkpoint_enter(cp, p);
 
@@ -147,19 +123,18 @@ static int join_change(struct checkpoint *cp, const struct caller *c, struct pro
 	err = checkpoint_claim(cp, rel, p);
 	if (!err)
 		err = checkpoint_join(cp, p);
-	if (!err && opened)
-		err = checkpoint_expect(cp, c, p->rank, rel, empty);
+	if (!err && change.opens)
+		err = checkpoint_expect(cp, c, p->rank, rel, change.empties);
 	checkpoint_leave(cp);
 	return err;
 }
 
 /*
  * Begins the generation that changes the directory @l, or finds the one that somebody else began just
- * now. -ESTALE: it is found by its name. A second ESTALE would reach the program: there must be no
- * reason for one.
+ * now. -ESTALE: it is found by its name.
  */
 static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, bool committed,
-			   const char *rel, bool opened, bool empty)
+			   const char *rel, struct change change)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(l->dir);
@@ -179,14 +154,14 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 		tree_fd_put(fs->tree, &at);
 	}
 	if (!err && cp)
-		err = join_change(cp, c, p, rel, opened, empty);
+		err = join_change(cp, c, p, rel, change);
 	checkpoint_put(cp);
 	process_put(p);
 	return !err || err == -EEXIST ? -ESTALE : err;
 }
 
 int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		 bool is_file, bool opened, bool empty)
+		 struct change change)
 {
 	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
 	char *rel = malloc(PATH_MAX);
@@ -200,14 +175,83 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 		err = committed < 0 ? committed : 0;
 		if (err || !rel_from(chain, i, name, rel, PATH_MAX))
 			break;
-		if (committed || (is_file && is_claimed(fs, &chain[i], rel)))
-			err = begin_change_of(fs, c, &chain[i], committed, rel, opened, empty);
+		if (committed || (change.makes_file && is_claimed(fs, &chain[i], rel)))
+			err = begin_change_of(fs, c, &chain[i], committed, rel, change);
 	}
 	if (chain)
 		chain_put(fs, chain, nr);
 	free(chain);
 	free(rel);
 	return err;
+}
+
+/* Begins the change to the directory @l, in which @rel is, if that is what is there now. */
+static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *l, const char *rel,
+			    struct change change)
+{
+	struct node_fd at;
+	struct statx stx;
+	bool there, committed = false;
+	int err = tree_fd(fs->tree, l->dir, &at);
+
+	if (err)
+		return err;
+	there = !backing_stat_at(&fs->engine->backing, at.fd, l->name, &stx);
+	if (there)
+		committed = is_unit_at(fs, &(struct save_name){.at = at.fd, .name = l->name}, &stx);
+	tree_fd_put(fs->tree, &at);
+	if (!committed && !(there && change.makes_file && is_claimed(fs, l, rel)))
+		return -ESTALE;
+	return begin_change_of(fs, c, l, committed, rel, change);
+}
+
+/* @in, in which @dir is, was left by another job, and is no more. What is below its name again is changed instead. */
+static int begin_anew(struct fs *fs, const struct caller *c, struct node *dir,
+		      const struct inside *in, struct change change)
+{
+	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
+	size_t nr = chain ? chain_of(fs, dir, chain) : 0, i;
+	int err = chain ? -ESTALE : -ENOMEM;
+
+	creds_restore();
+	for (i = 0; err == -ESTALE && i < nr; i++) {
+		struct inode_id id = node_inode(chain[i].node);
+
+		if (!same_inode(&id, &in->checkpoint->id))
+			continue;
+		err = begin_instead_of(fs, c, &chain[i], in->rel, change);
+		break;
+	}
+	if (chain)
+		chain_put(fs, chain, nr);
+	free(chain);
+	return err;
+}
+
+int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		 struct change change, struct inside *in)
+{
+	int err;
+
+	in->checkpoint = tree_checkpoint(fs->tree, dir, name, in->rel, sizeof(in->rel));
+	if (!in->checkpoint)
+		return 0;
+	in->process = units_process(fs->engine->units, c);
+	err = in->process ? checkpoint_enter(in->checkpoint, in->process) : -ENOMEM;
+	/* A rank has a part in what it changes in any way. */
+	if (!err && in->process->rank >= 0) {
+		err = checkpoint_join(in->checkpoint, in->process);
+		if (err)
+			checkpoint_leave(in->checkpoint);
+	}
+	if (!err)
+		return 1;
+	if (err == -ESTALE && !change.removes)
+		err = begin_anew(fs, c, dir, in, change);
+	process_put(in->process);
+	checkpoint_put(in->checkpoint);
+	in->checkpoint = NULL;
+	return err == -EEXIST ? 0 : err;
 }
 
 /* Is there nothing in the directory @name of @at that was not removed? 0, -ENOTEMPTY, -errno. */
@@ -582,7 +626,7 @@ static int is_in_committed(struct fs *fs, struct node *dir)
  */
 static int rename_committed(struct fs *fs, const struct caller *c, struct call *call)
 {
-	int err = inside_begin(fs, c, call->to->dir, call->to->name, false, false, false);
+	int err = inside_begin(fs, c, call->to->dir, call->to->name, (struct change){0});
 
 	if (!err)
 		err = is_in_committed(fs, call->from->dir);
@@ -712,7 +756,7 @@ int inside_rename(struct fs *fs, const struct caller *c, const struct save_name 
 	if (err)
 		return err;
 	source = tree_checkpoint(fs->tree, from->dir, from->name, rel, sizeof(rel));
-	err = inside_enter(fs, c, to->dir, to->name, &in);
+	err = inside_enter(fs, c, to->dir, to->name, (struct change){0}, &in);
 	if (err == 1 && source == in.checkpoint)
 		err = rename_within(fs, &in, rel, &call);
 	else if (err == 1 && !source)

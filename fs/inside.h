@@ -15,21 +15,29 @@ struct inside {
 	char rel[PATH_MAX];	       /* of the name that is changed */
 };
 
+/* What is done to a name. */
+struct change {
+	bool removes;
+	bool makes_file;
+	bool opens, empties; /* it is written to, from nothing */
+};
+
 /*
  * Is @name in @dir (or @dir itself: @name NULL) in a checkpoint that may still be changed? 1: yes, and
- * inside_leave is to be said when the change is done. 0: no. -EBUSY, -EINTR, or what it failed with.
+ * inside_leave is to be said when the change is done. 0: no. -EBUSY, -EINTR, or what it failed with. -ESTALE:
+ * what another job left there is given up; what comes instead is found where the path is looked up again.
  */
 int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		 struct inside *in);
+		 struct change change, struct inside *in);
 void inside_leave(struct inside *in);
 
 /*
- * Before @name is made in @dir (a file, or not), or written anew (@opened; @empty: from nothing), which is
- * in no checkpoint that is being written: is a directory above it a unit, or shown to be one by that file?
- * 0: no. -ESTALE: a generation that changes it was begun, and is found where the path is looked up again.
+ * Before a change to @name in @dir, which is in no checkpoint that is being written: is a directory above it a
+ * unit, or shown to be one by that file? 0: no. -ESTALE: a generation that changes it was begun, and is found
+ * where the path is looked up again. A second ESTALE would reach the program: there is no reason for one.
  */
 int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		 bool is_file, bool opened, bool empty);
+		 struct change change);
 
 /*
  * Removes @n from a committed unit as a job does: not from the backing, before the next commit. @directory:

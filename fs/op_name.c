@@ -103,9 +103,9 @@ static int place_free(struct place *p, const char *name)
 		return -EPERM;
 	if (save_has_name(p->fs, p->dir, name))
 		return -EEXIST;
-	err = inside_enter(p->fs, &p->caller, p->dir, name, &p->inside);
+	err = inside_enter(p->fs, &p->caller, p->dir, name, (struct change){0}, &p->inside);
 	if (!err)
-		err = inside_begin(p->fs, &p->caller, p->dir, name, false, false, false);
+		err = inside_begin(p->fs, &p->caller, p->dir, name, (struct change){0});
 	return err < 0 ? err : 0;
 }
 

@@ -126,7 +126,7 @@ int passing_unlink(struct fs *fs, const struct caller *c, struct node *dir, cons
 		close(fd);
 		return 0;
 	}
-	err = inside_begin(fs, c, dir, name, false, false, false);
+	err = inside_begin(fs, c, dir, name, (struct change){0});
 	if (err == -ESTALE)
 		return 0; /* in the generation that was begun there is none */
 	return err ? err : -ENOENT;

@@ -268,19 +268,20 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 	char name[NAME_MAX + 1];
 	struct node *dir;
 	struct inside in;
+	struct change change = {.opens = true, .empties = flags & O_TRUNC};
 	int err;
 
 	*g = NULL;
 	if (!fs->engine->units || !changes(flags))
 		return 0;
-	err = inside_enter(fs, c, n, NULL, &in);
+	err = inside_enter(fs, c, n, NULL, change, &in);
 	if (err > 0)
 		err = inside_open(fs, c, &in, n, flags, g);
 	inside_leave(&in);
 	if (err || *g)
 		return err;
 	if (tree_place(fs->tree, n, &dir, name)) {
-		err = inside_begin(fs, c, dir, name, false, true, flags & O_TRUNC);
+		err = inside_begin(fs, c, dir, name, change);
 		node_put(fs->tree, dir);
 		if (err)
 			return err;
@@ -308,6 +309,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 {
 	struct inode_id dir_id = node_inode(dir);
 	struct inside in;
+	struct change change = {.makes_file = true, .opens = true, .empties = flags & O_TRUNC};
 	struct statx stx;
 	int err;
 
@@ -316,7 +318,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		return 0;
 	if (rules_reserved(name))
 		return -EPERM;
-	err = inside_enter(fs, c, dir, name, &in);
+	err = inside_enter(fs, c, dir, name, change, &in);
 	if (err > 0) {
 		err = inside_create(fs, c, &in, dir, at, name, mode, flags, g);
 		inside_leave(&in);
@@ -325,7 +327,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		err = 0; /* it is no checkpoint after all */
 	}
 	if (!err)
-		err = inside_begin(fs, c, dir, name, true, true, flags & O_TRUNC);
+		err = inside_begin(fs, c, dir, name, change);
 	if (err)
 		return err;
 	if (save_has_name(fs, dir, name))
@@ -438,7 +440,7 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 		return AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
 	if (passing_is(n->name) || rules_reserved(n->name))
 		return passing_unlink(fs, c, n->dir, n->name);
-	err = inside_enter(fs, c, n->dir, n->name, &in);
+	err = inside_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
 	if (err > 0)
 		err = inside_unlink(fs, c, &in, n);
 	if (err || in.checkpoint) {
@@ -473,7 +475,7 @@ int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 	checkpoint_put(cp);
 	if (err != -EEXIST)
 		return err;
-	err = inside_enter(fs, c, n->dir, n->name, &in);
+	err = inside_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
 	if (!err && fs->engine->units)
 		err = inside_remove_later(fs, c, n, true);
 	if (err && !in.checkpoint)
@@ -782,17 +784,18 @@ void save_end_change(struct generation *g)
 static int begin_cut(struct fs *fs, const struct caller *c, struct node *n, bool empty,
 		     struct generation **g)
 {
+	struct change change = {.opens = true, .empties = empty};
 	char name[NAME_MAX + 1];
 	struct inside in;
 	struct node *dir;
-	int err = inside_enter(fs, c, n, NULL, &in);
+	int err = inside_enter(fs, c, n, NULL, change, &in);
 
 	*g = NULL;
 	if (err > 0) {
 		err = inside_open(fs, c, &in, n, empty ? O_WRONLY | O_TRUNC : O_WRONLY, g);
 		inside_leave(&in);
 	} else if (!err && tree_place(fs->tree, n, &dir, name)) {
-		err = inside_begin(fs, c, dir, name, false, true, empty);
+		err = inside_begin(fs, c, dir, name, change);
 		node_put(fs->tree, dir);
 	}
 	return err;

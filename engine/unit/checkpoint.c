@@ -335,6 +335,8 @@ static struct participant *participant_of(struct checkpoint *cp, const struct pr
 	return NULL;
 }
 
+static bool ends_with_its_writers(struct checkpoint *cp);
+
 /* Lock held. Does anybody of another job than @p write to it? Of whom nothing is seen it is not known. */
 static bool is_of_others(struct checkpoint *cp, const struct process *p)
 {
@@ -423,11 +425,15 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 	int err, told;
 	{
 		LOCK_SCOPE(&us->lock);
-		err = hold_still(cp);
-		told = p && (!err || err == cp->err) ? casualty_tell(&us->casualties, p) : 0;
-		err = err ? err : told;
-		busy = !err && p && (cp->rule || cp->follows) && is_of_others(cp, p);
-		other = !err && !busy && p && (cp->rule || cp->follows) && !is_of_job(cp, p);
+		do {
+			err = hold_still(cp);
+			told = p && (!err || err == cp->err) ? casualty_tell(&us->casualties, p)
+							     : 0;
+			err = err ? err : told;
+			busy = !err && p && (cp->rule || cp->follows) && is_of_others(cp, p);
+			other = !err && !busy && p && (cp->rule || cp->follows) &&
+				!is_of_job(cp, p);
+		} while (other && ends_with_its_writers(cp));
 		if (!err && !busy && !other) {
 			cp->nr_changing++;
 			cp->changed_ns = clock_mono_ns();
@@ -962,6 +968,17 @@ static bool may_be_copied(struct checkpoint *cp, int alternative)
 	return copied;
 }
 
+/* Lock held. It has come to its end. */
+static void seal(struct checkpoint *cp, int done)
+{
+	cp->done = done;
+	cp->closed_ns = clock_mono_ns();
+	cp->state = GENERATION_SEALED;
+	generations_hurry(cp);
+	pthread_cond_broadcast(&cp->units->changed);
+	pthread_cond_signal(&cp->units->commits);
+}
+
 /* Lock held. Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
 void checkpoint_look_for_end(struct checkpoint *cp)
 {
@@ -979,11 +996,20 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 		done = -1;
 	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) && !(cp->follows && cp->asked))
 		return;
-	cp->done = done;
-	cp->closed_ns = clock_mono_ns();
-	cp->state = GENERATION_SEALED;
-	generations_hurry(cp);
-	pthread_cond_broadcast(&cp->units->changed);
+	seal(cp, done);
+}
+
+/*
+ * Lock held. Another job comes to it, and who wrote to it is gone, well. What was added to a committed one is
+ * whole then, and waits for silence only for what else may be added.
+ */
+static bool ends_with_its_writers(struct checkpoint *cp)
+{
+	checkpoint_look_for_end(cp);
+	if (cp->state == GENERATION_OPEN && is_follow_up(cp) && !cp->removing &&
+	    checkpoint_is_closed(cp))
+		seal(cp, -1);
+	return cp->state != GENERATION_OPEN;
 }
 
 void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)

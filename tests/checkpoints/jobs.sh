@@ -101,6 +101,25 @@ assert b0("os.makedirs('step-3', exist_ok=True)") == "None"
 assert b0("put('step-3/__1_0.distcp')") == "None"
 assert b0("sorted(os.listdir('step-3'))") == "['__1_0.distcp']"
 assert a0.end() == b0.end() == 0
+
+# What was left, well, of a change to a committed one is no reason for an error either. What was added is whole by then,
+# and is committed first.
+added, again, last = Rank(3000, world=1), Rank(4000, world=1), Rank(5000, world=1)
+assert added("put('step-2/added')") == "None"
+assert added.end() == 0
+assert not os.path.exists(back + "/step-2/added")
+assert again("put('step-2/__0_0.distcp', b'newer')") == "None"
+assert os.path.exists(back + "/step-2/added")
+# A save anew is not, without its end.
+assert again("os.unlink('step-2/.metadata')") == "None"
+assert again.end() == 0
+assert last("open('step-2/__1_0.distcp', 'r+b', 0).write(b'NEW')") == "3"
+assert last("open('step-2/__0_0.distcp', 'rb').read()") == "b'new'"
+assert last.end() == 0
+assert ckptfs("commit", mnt + "/step-2")[0] == 0
+wait_for(mnt + "/step-2")
+assert [read(back + "/step-2/__%d_0.distcp" % i) for i in (0, 1)] == [b"new", b"NEW"]
+verify(back + "/step-2")
 END
 expect_fail "$CKPTFS" umount "$MNT"
 assert_contains "$OUT" "the checkpoint 'step-3' was not committed, because its end had not been seen when"

@@ -104,9 +104,9 @@ static int mkdir_once(pid_t pid, const char *path)
 	if (!err && save_has_name(fs, p.dir, p.name))
 		err = -EEXIST;
 	if (!err)
-		err = inside_enter(fs, &c, p.dir, p.name, &in);
+		err = inside_enter(fs, &c, p.dir, p.name, (struct change){0}, &in);
 	if (!err)
-		err = inside_begin(fs, &c, p.dir, p.name, false, false, false);
+		err = inside_begin(fs, &c, p.dir, p.name, (struct change){0});
 	if (err >= 0)
 		err = save_mkdir(fs, &c, &n, in.checkpoint, 0755);
 	if (err == -ENOTSUP)

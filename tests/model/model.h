@@ -116,7 +116,6 @@ struct play_options {
 	unsigned
 		cuts; /* so many crashes of each sequence are explored, too; then it has no remounts */
 	bool show;
-	bool known; /* also what is known to fail */
 };
 
 struct play_counts {

@@ -18,7 +18,7 @@
 struct play_counts counts;
 char model_wrong[MODEL_WRONG_MAX];
 
-static bool racing, show, known;
+static bool racing, show;
 static struct opened opens[NR_OPENS];
 
 void wrong(const char *format, ...)
@@ -271,7 +271,7 @@ static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 		return;
 	if (name >= IN_DATA0 && name <= IN_META) {
 		n->claimed = true;
-		if (n->job != ref.procs[who].job && !n->committed) {
+		if (n->job != ref.procs[who].job && (!n->committed || n->may_go)) {
 			n->job = ref.procs[who].job; /* whose file shows it to be a unit has it */
 			n->part = BIT(who);
 		}
@@ -290,17 +290,6 @@ static bool was_busy(int u, unsigned who)
 	for (i = 0; u >= 0 && i < ref.nr_procs; i++)
 		if (ref.units[u].ever & BIT(i) && ref.procs[i].alive &&
 		    ref.procs[i].job != ref.procs[who].job)
-			return true;
-	return false;
-}
-
-/* Has somebody of another job changed it? */
-static bool was_left(int u, unsigned who)
-{
-	unsigned i;
-
-	for (i = 0; u >= 0 && i < ref.nr_procs; i++)
-		if (ref.units[u].ever & BIT(i) && ref.procs[i].job != ref.procs[who].job)
 			return true;
 	return false;
 }
@@ -337,13 +326,6 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 			refused_change(u, who);
 			return false;
 		}
-		/* What another job has left was taken over twice: it is tried once more only. */
-		if (got == -ESTALE && racing && was_left(u, who)) {
-			counts.refused++;
-			fail_unit((unsigned)u, MAY_BE_NOW | MAY_BE_ANY);
-			ref.units[u].back_unknown = true;
-			return false;
-		}
 		if (got == -EXDEV && !strcmp(call, "rename")) {
 			counts.refused++;
 			return false;
@@ -364,7 +346,10 @@ static bool take_over(int u, unsigned who, int got)
 
 	if (!n || (got == -EIO && ref.procs[who].may_fail) || touch(u, who) != TAKES_OVER)
 		return false;
-	if (racing || n->ended != ENDED_NO)
+	if (n->committed)
+		look_back((unsigned)u); /* what was added and is whole was committed first */
+	/* What a job has removed of the committed one stays so, whoever changes it. */
+	if (racing || n->ended != ENDED_NO || n->partial)
 		n->view_unknown = n->back_unknown = true;
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
 	n->pending = n->claimed = false;
@@ -754,26 +739,11 @@ static bool has_it_open(unsigned who, unsigned path)
 	return false;
 }
 
-/* What is known to fail, and is left out until it does not any more. */
-static bool is_known(const struct op *op, int who)
-{
-	int u = unit_of(op->path);
-	const struct unit *n = u < 0 ? NULL : &ref.units[u];
-
-	if (!n || who < 0 || op->kind < OP_MKDIR || op->kind > OP_COMMIT)
-		return false;
-	/* Two ESTALEs. */
-	return touch(u, (unsigned)who) == TAKES_OVER &&
-	       (n->committed || (racing && n->ended != ENDED_NO));
-}
-
 static bool play_op(const struct op *op)
 {
 	int who = ref.at[op->who];
 	bool alive = who >= 0 && ref.procs[who].alive;
 
-	if (!known && is_known(op, alive ? who : -1))
-		return false;
 	switch ((enum op_kind)op->kind) {
 	case OP_START:
 		if (alive)
@@ -930,7 +900,6 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 	*model_wrong = '\0';
 	racing = s->racing;
 	show = o->show;
-	known = o->known;
 	people_reset();
 	ref_begin();
 	cuts_begin();

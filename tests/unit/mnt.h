@@ -157,7 +157,7 @@ static inline int dir_make(struct mnt *m, const char *path)
 {
 	struct at at = at_begin(m, path);
 	struct inside in;
-	int err = inside_enter(&m->fs, &m->user, at.dir, at.name, &in);
+	int err = inside_enter(&m->fs, &m->user, at.dir, at.name, (struct change){0}, &in);
 
 	if (err >= 0)
 		err = err ? -ENOTSUP
