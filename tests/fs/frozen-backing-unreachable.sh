@@ -19,16 +19,16 @@ for op in "${OPS[@]}"; do
 	start_op "$op"
 done
 writers=()
-for ((i = 0; i < 40; i++)); do
+for ((i = 0; i < 140; i++)); do
 	mkdir "$MNT/many$i"
 done
 kill -STOP "$SERVER"
 go "${OPS[@]}"
-for ((i = 0; i < 40; i++)); do
+for ((i = 0; i < 140; i++)); do
 	sh -c 'echo $$ >"$1"' - "$MNT/many$i/file" 2>/dev/null &
 	writers+=($!)
 done
-wait_until 20 status_is "s['requests']['in_flight'] >= 50 and s['requests']['queued'] > 0"
+wait_until 20 status_is "s['requests']['in_flight'] >= 150 and s['requests']['queued'] > 0"
 wait_until 10 status_is "len(s['requests']['waiting']) >= 10"
 expect_ok timeout 2 "$CKPTFS" status "$MNT"
 for op in "${OPS[@]}"; do
