@@ -359,6 +359,8 @@ static int hold_still(struct checkpoint *cp)
 {
 	int err = 0;
 
+	/* The committer looks, too, when it has time; by then the next save would have begun in this one. */
+	checkpoint_look_for_end(cp);
 	while (!err && (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING))
 		err = units_wait(cp->units);
 	if (err)

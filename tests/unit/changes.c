@@ -102,6 +102,50 @@ static void between_two_opens_nothing_is_committed(void **state)
 	}
 }
 
+static int save_checkpoint(const char *name, unsigned version)
+{
+	char path[PATH_MAX], temp[PATH_MAX];
+	int err;
+
+	snprintf(path, sizeof(path), "%s/" PART, name);
+	err = save(&m, path, version, 5000, false);
+	snprintf(path, sizeof(path), "%s/.metadata", name);
+	snprintf(temp, sizeof(temp), "%s/.metadata.tmp", name);
+	err = err ? err : save(&m, temp, version, 100, false);
+	return err ? err : file_rename(&m, temp, path);
+}
+
+static void *save_next(void *err)
+{
+	*(int *)err = save(&m, UNIT "/" PART, 6, 5000, false);
+	return err;
+}
+
+/* The end of a save is seen by the next one, also while the committer is busy with another checkpoint. */
+static void the_next_save_begins_after_the_end_of_the_last(void **state)
+{
+	struct timespec until;
+	pthread_t thread;
+	int err = -1;
+
+	(void)state;
+	faults_freeze(f, CALL_SYNC_DIR);
+	assert_int_equal(dir_make(&m, "step-2"), 0);
+	assert_int_equal(save_checkpoint("step-2", 5), 0);
+	faults_wait_frozen(f, 1);
+	assert_int_equal(save_checkpoint(UNIT, 5), 0);
+
+	assert_int_equal(pthread_create(&thread, NULL, save_next, &err), 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	assert_int_equal(pthread_timedjoin_np(thread, NULL, &until), ETIMEDOUT);
+	faults_thaw(f);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(err, 0);
+	assert_int_equal(landed(), 5);
+	assert_int_equal(version_at(m.top, UNIT "/.metadata"), 5);
+}
+
 /* Whether it is a committed one cannot be seen: then it is not changed, least of all in its place. */
 static void what_cannot_be_looked_at_is_not_changed(void **state)
 {
@@ -121,6 +165,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(between_two_opens_nothing_is_committed, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(the_next_save_begins_after_the_end_of_the_last,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_looked_at_is_not_changed, setup,
 						teardown),
 	};
