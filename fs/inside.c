@@ -189,6 +189,7 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *l, const char *rel,
 			    struct change change)
 {
+	struct inode_id dir = node_inode(l->dir);
 	struct node_fd at;
 	struct statx stx;
 	bool there, committed = false;
@@ -196,7 +197,8 @@ static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *
 
 	if (err)
 		return err;
-	there = !backing_stat_at(&fs->engine->backing, at.fd, l->name, &stx);
+	there = !backing_stat_at(&fs->engine->backing, at.fd, l->name, &stx) &&
+		!removals_hide(fs->engine->units, &dir, l->name);
 	if (there)
 		committed = is_unit_at(fs, &(struct save_name){.at = at.fd, .name = l->name}, &stx);
 	tree_fd_put(fs->tree, &at);

@@ -399,7 +399,8 @@ static int supersede(struct checkpoint *cp, struct process *p)
 	checkpoint_path(cp, path, sizeof(path));
 	MESSAGE(text, CHECKPOINT_SUPERSEDED, path, cp->maker->key, p->key);
 	checkpoint_fail(cp, -ESTALE, text);
-	if (!backing_stat_at(b, cp->target.dir, cp->target.name, &stx))
+	if (!backing_stat_at(b, cp->target.dir, cp->target.name, &stx) &&
+	    !removals_hide(cp->units, &cp->target.dir_id, cp->target.name))
 		return -ESTALE; /* that is shown again */
 	err = backing_stat(b, cp->fd, &stx);
 	if (!err)

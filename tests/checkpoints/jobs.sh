@@ -120,6 +120,19 @@ assert ckptfs("commit", mnt + "/step-2")[0] == 0
 wait_for(mnt + "/step-2")
 assert [read(back + "/step-2/__%d_0.distcp" % i) for i in (0, 1)] == [b"new", b"NEW"]
 verify(back + "/step-2")
+
+# One that it has removed, to begin it again, is not there for the next job either.
+gone, last = Rank(6000, world=1), Rank(7000, world=1)
+assert gone("put('step-2/__0_0.distcp')") == "None" # it saves here
+assert gone("shutil.rmtree('step-2')") == gone("os.mkdir('step-2')") == gone("put('step-2/__0_0.distcp')") == "None"
+assert gone.end() == 0
+assert last("open('step-2/__0_0.distcp', 'wb', 0).write(b'NEW')") == "3"
+assert last("sorted(os.listdir('step-2'))") == "['__0_0.distcp']"
+assert last("put('step-2/.metadata.tmp')") == last("os.rename('step-2/.metadata.tmp', 'step-2/.metadata')") == "None"
+wait_for(mnt + "/step-2")
+assert sorted(os.listdir(back + "/step-2")) == [".ckptfs-commit.json", ".metadata", "__0_0.distcp"]
+verify(back + "/step-2")
+assert last.end() == 0
 END
 expect_fail "$CKPTFS" umount "$MNT"
 assert_contains "$OUT" "the checkpoint 'step-3' was not committed, because its end had not been seen when"

@@ -477,7 +477,8 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 			cuts_unknown((unsigned)u);
 		} else {
 			n->partial = n->partial || (n->committed && !n->pending);
-			changed(u, who, NAME_UNIT((unsigned)u), false, false);
+			changed(u, who, NAME_UNIT((unsigned)u), false,
+				n->pending && !ref.procs[who].person);
 		}
 		return true;
 	}
@@ -554,7 +555,7 @@ static void play_rename(const struct op *op, unsigned who)
 {
 	const char *from = name_of(op->path), *to = name_of(op->to);
 	int u = unit_of(op->path), v = unit_of(op->to), wanted = ref_expect_rename(from, to), got;
-	bool begins; /* a change to a committed one */
+	bool joins;
 	bool top = u >= 0 && op->path == NAME_UNIT((unsigned)u);
 
 	if (top != (v >= 0 && op->to == NAME_UNIT((unsigned)v)))
@@ -570,9 +571,11 @@ static void play_rename(const struct op *op, unsigned who)
 		move_unit((unsigned)u, (unsigned)v);
 		return;
 	}
-	begins = v >= 0 && ref.units[v].committed && !ref.units[v].pending;
-	changed(u, who, op->path, true, begins);
-	changed(v, who, op->to, true, begins);
+	/* Who has a rank has a part in whatever it changes. */
+	joins = !ref.procs[who].person ||
+		(v >= 0 && ref.units[v].committed && !ref.units[v].pending);
+	changed(u, who, op->path, true, joins);
+	changed(v, who, op->to, true, joins);
 	if (v >= 0 && op->to % NAMES_IN_UNIT == IN_META)
 		ref.units[v].ended = ENDED_YES;
 }
