@@ -16,11 +16,14 @@
 
 /* --- the table --- */
 
+uint64_t hash_inode(const struct inode_id *id)
+{
+	return (id->ino ^ (uint64_t)id->dev << 40) * 0x9E3779B97F4A7C15ull;
+}
+
 static size_t bucket_of(const struct contents *all, const struct inode_id *id)
 {
-	uint64_t h = (id->ino ^ (uint64_t)id->dev << 40) * 0x9E3779B97F4A7C15ull;
-
-	return (h >> 20) % all->nr_buckets;
+	return (hash_inode(id) >> 20) % all->nr_buckets;
 }
 
 int contents_create(struct contents **out, struct cache *cache, struct backing *backing)

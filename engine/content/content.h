@@ -37,6 +37,8 @@ struct inode_id {
 	uint64_t btime_ns; /* 0 where the backing does not tell */
 };
 
+uint64_t hash_inode(const struct inode_id *id);
+
 /* Who found no room on the backing, and has asked for some: since when, and for what. */
 struct shortage {
 	uint64_t since_ns, ticket;

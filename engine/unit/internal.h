@@ -77,6 +77,7 @@ struct units {
 	struct list held; /* held.h */
 	atomic_uint nr_held;
 	struct list removals;
+	struct table removed; /* the names that are hidden for that */
 	atomic_uint nr_removals;
 	struct {
 		pid_t tgid;

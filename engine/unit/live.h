@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/base/list.h"
+#include "engine/base/table.h"
 
 struct generation;
 struct inode_id;
@@ -22,8 +22,7 @@ struct live {
 	struct list all; /* generation.link, oldest first */
 	struct list
 		sealed; /* generation.sealed: those in GENERATION_SEALED, in the order of that */
-	size_t nr, nr_buckets;
-	struct list *buckets[LIVE_KEYS]; /* generation.found_by; the oldest first in each */
+	struct table found_by[LIVE_KEYS]; /* generation.found_by */
 };
 
 /* 0 or -ENOMEM. */
@@ -31,6 +30,9 @@ int live_init(struct live *lv);
 
 /* It is empty, or never was initialised. */
 void live_finish(struct live *lv);
+
+/* How many there are. */
+size_t live_nr(const struct live *lv);
 
 /* As the newest. Its name, inode and staging name are set. */
 void live_add(struct live *lv, struct generation *g);
@@ -55,6 +57,9 @@ struct generation *live_older(const struct live *lv, const struct generation *g)
 
 #define live_for_each_of(g, lv, dir, name) \
 	for (g = live_oldest(lv, dir, name); g; g = live_newer(lv, g))
+
+/* For any table of names. */
+uint64_t hash_name(const struct inode_id *dir, const char *name);
 
 /* The oldest, or NULL. */
 struct generation *live_find_inode(const struct live *lv, const struct inode_id *id);

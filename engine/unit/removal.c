@@ -17,9 +17,13 @@
 
 #define LOOK_AGAIN_NS (200 * NSEC_PER_MSEC)
 
+/* A name that was removed. */
 struct hidden {
+	struct table_node node; /* units->removed */
+	struct list link;	/* removal.hidden */
+	const struct removal *removal;
 	struct inode_id dir;
-	char *name;
+	char name[];
 };
 
 struct removal {
@@ -29,8 +33,7 @@ struct removal {
 	int dir;		 /* of the unit's parent */
 	struct inode_id dir_id, id;
 	char name[NAME_MAX + 1];
-	struct hidden *hidden;
-	size_t nr_hidden, room;
+	struct list hidden;
 	bool whole;    /* its own name was removed, too */
 	bool due;      /* a newer one was committed */
 	bool replaced; /* ... and has its name */
@@ -53,16 +56,27 @@ static struct removal *find(struct units *us, const struct inode_id *dir, const 
 	return NULL;
 }
 
-/* Off the list. */
+/* Off the list, and nothing is hidden for it. */
 static void destroy(struct removal *r)
 {
-	while (r->nr_hidden)
-		free(r->hidden[--r->nr_hidden].name);
-	free(r->hidden);
 	process_put(r->process);
 	if (r->dir >= 0)
 		close(r->dir);
 	free(r);
+}
+
+/* Lock held. */
+static void list_remove(struct units *us, struct removal *r)
+{
+	while (!list_empty(&r->hidden)) {
+		struct hidden *h = container_of(r->hidden.next, struct hidden, link);
+
+		table_del(&us->removed, &h->node);
+		list_del(&h->link);
+		free(h);
+	}
+	list_del(&r->link);
+	atomic_fetch_sub(&us->nr_removals, 1);
 }
 
 /* Lock held. Nobody is at it any more; @done: it is off the list. */
@@ -70,10 +84,8 @@ static void let_go(struct units *us, struct removal *r, bool done)
 {
 	r->taken = false;
 	r->again_ns = clock_mono_ns() + LOOK_AGAIN_NS;
-	if (done) {
-		list_del(&r->link);
-		atomic_fetch_sub(&us->nr_removals, 1);
-	}
+	if (done)
+		list_remove(us, r);
 	pthread_cond_broadcast(&us->changed);
 	pthread_cond_signal(&us->commits);
 }
@@ -116,6 +128,7 @@ static struct removal *make(const struct caller *c, struct process *p, const str
 	if (!r)
 		return NULL;
 	r->owner = *c;
+	list_init(&r->hidden);
 	r->process = process_get(p);
 	r->dir = fcntl(u->dir, F_DUPFD_CLOEXEC, 0);
 	r->dir_id = u->dir_id;
@@ -126,24 +139,18 @@ static struct removal *make(const struct caller *c, struct process *p, const str
 }
 
 /* Lock held. */
-static int hide(struct removal *r, const struct inode_id *dir, const char *name)
+static int hide(struct units *us, struct removal *r, const struct inode_id *dir, const char *name)
 {
-	char *copy = strdup(name);
+	size_t size = strlen(name) + 1;
+	struct hidden *h = malloc(sizeof(*h) + size);
 
-	if (r->nr_hidden == r->room) {
-		size_t room = r->room ? 2 * r->room : 16;
-		struct hidden *more = realloc(r->hidden, room * sizeof(*more));
-
-		if (!more) {
-			free(copy);
-			return -ENOMEM;
-		}
-		r->hidden = more;
-		r->room = room;
-	}
-	if (!copy)
+	if (!h)
 		return -ENOMEM;
-	r->hidden[r->nr_hidden++] = (struct hidden){*dir, copy};
+	h->removal = r;
+	h->dir = *dir;
+	memcpy(h->name, name, size);
+	list_append(&r->hidden, &h->link);
+	table_add(&us->removed, &h->node, hash_name(dir, name));
 	r->changed_ns = clock_mono_ns();
 	return 0;
 }
@@ -165,7 +172,7 @@ int removal_note(struct units *us, const struct caller *c, struct process *p,
 			list_append(&us->removals, &r->link);
 			atomic_fetch_add(&us->nr_removals, 1);
 		}
-		err = hide(r, dir, name);
+		err = hide(us, r, dir, name);
 	}
 	if (new)
 		destroy(new);
@@ -188,21 +195,17 @@ void removal_complete(struct units *us, const struct process *p, const struct un
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct list *l;
-	size_t i;
 
 	if (!atomic_load(&us->nr_removals))
 		return false;
 	LOCK_SCOPE(&us->lock);
-	list_for_each (l, &us->removals) {
-		struct removal *r = container_of(l, struct removal, link);
+	table_for_each(l, &us->removed, hash_name(dir, name))
+	{
+		const struct hidden *h = container_of(l, struct hidden, node.link);
 
-		if (r->replaced)
-			continue; /* what it has hidden is gone, and its name another's */
-		if (r->whole && same_inode(&r->dir_id, dir) && !strcmp(r->name, name))
+		/* What one that was replaced has hidden is gone, and its name another's. */
+		if (!h->removal->replaced && same_inode(&h->dir, dir) && !strcmp(h->name, name))
 			return true;
-		for (i = 0; i < r->nr_hidden; i++)
-			if (same_inode(&r->hidden[i].dir, dir) && !strcmp(r->hidden[i].name, name))
-				return true;
 	}
 	return false;
 }
@@ -520,7 +523,7 @@ void removals_finish(struct units *us)
 				 "newer "
 				 "checkpoint of its job was committed",
 				 r->name);
-		list_del(&r->link);
+		list_remove(us, r);
 		destroy(r);
 	}
 }

@@ -213,7 +213,7 @@ static size_t take_live(struct units *us, uid_t viewer, bool all, struct generat
 	size_t nr = 0;
 	LOCK_SCOPE(&us->lock);
 
-	*list = calloc(us->live.nr + 1, sizeof(**list));
+	*list = calloc(live_nr(&us->live) + 1, sizeof(**list));
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 

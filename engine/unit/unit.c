@@ -137,6 +137,8 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->contents->full = content_full;
 	us->contents->rested = content_rested;
 	err = live_init(&us->live);
+	if (!err)
+		err = table_init(&us->removed);
 	if (err)
 		FAIL(e, -err, IO_THREADS, strerror(-err));
 	else
@@ -262,6 +264,7 @@ void units_destroy(struct units *us)
 		return;
 	history_finish(&us->history);
 	live_finish(&us->live);
+	table_finish(&us->removed);
 	pthread_cond_destroy(&us->changed);
 	pthread_cond_destroy(&us->work);
 	pthread_cond_destroy(&us->commits);
@@ -561,7 +564,7 @@ static struct generation *new_generation(struct units *us, const struct caller *
 	list_init(&g->sealed);
 	list_init(&g->beside);
 	for (key = 0; key < LIVE_KEYS; key++)
-		list_init(&g->found_by[key]);
+		list_init(&g->found_by[key].link);
 	list_init(&g->writers);
 	list_init(&g->expected);
 	snprintf(g->target.name, sizeof(g->target.name), "%s", name);

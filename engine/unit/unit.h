@@ -74,9 +74,9 @@ struct generation {
 	/* units lock */
 	unsigned refs;
 	struct list link; /* units->live.all; when it has failed, units->litter; else alone */
-	struct list found_by[LIVE_KEYS]; /* live.h */
-	struct list sealed;		 /* units->live.sealed */
-	struct list beside;		 /* checkpoint->files */
+	struct table_node found_by[LIVE_KEYS]; /* live.h */
+	struct list sealed;		       /* units->live.sealed */
+	struct list beside;		       /* checkpoint->files */
 	enum generation_state state;
 	struct target target;
 	char *rel;    /* of a checkpoint's: its path in that */
