@@ -100,6 +100,7 @@ void catalog_finish(struct catalog *c)
 		free(c->list[--c->nr].path);
 	free(c->list);
 	json_decref(c->pending);
+	json_decref(c->removals);
 }
 
 /* --- directories that are units --- */
@@ -347,28 +348,60 @@ static void forget_foreign(struct catalog *c, const char *path)
 	}
 }
 
+/* Where in @below that is which the daemon tells of; NULL: not there. */
+static const char *path_below(const json_t *told, const char *below)
+{
+	const char *path = json_get_text(told, "path", "");
+	size_t len = strlen(below);
+
+	if (strncmp(path, below, len) || (len && path[len] && path[len] != '/'))
+		return NULL;
+	return path + len + strspn(path + len, "/");
+}
+
 /* Those that the daemon says to be pending at or below @below, which the user calls @top. */
 static int add_pending(struct catalog *c, const char *top, const char *below)
 {
-	size_t len = strlen(below), i;
 	const json_t *p;
+	size_t i;
 
 	json_array_foreach (c->pending, i, p) {
-		const char *path = json_get_text(p, "path", "");
 		double age_s = json_number_value(json_object_get(p, "age_s"));
+		const char *path = path_below(p, below);
 		struct unit_entry *u;
 		char *whole;
 
-		if (strncmp(path, below, len) || (len && path[len] && path[len] != '/'))
+		if (!path)
 			continue;
-		path += len;
-		whole = join(top, path + strspn(path, "/"));
+		whole = join(top, path);
 		forget_foreign(c, whole);
 		u = add(c, whole, UNIT_SAVING, json_get_text(p, "state", "?"));
 		if (!u)
 			return -ENOMEM;
 		u->sized = true;
 		u->size = (uint64_t)json_get_int(p, "size", 0);
+		u->time_ns = clock_wall_ns() - (uint64_t)(age_s * NSEC_PER_SEC);
+	}
+	return 0;
+}
+
+/* Those that were removed, and which the backing still has. */
+static int add_removed(struct catalog *c, const char *top, const char *below)
+{
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach (c->removals, i, r) {
+		double age_s = json_number_value(json_object_get(r, "age_s"));
+		const char *path = path_below(r, below);
+		struct unit_entry *u;
+
+		if (!path || strcmp(json_get_text(r, "state", ""), "removed"))
+			continue;
+		u = add(c, join(top, path), UNIT_HIDDEN, "removed");
+		if (!u)
+			return -ENOMEM;
+		u->is_dir = true;
 		u->time_ns = clock_wall_ns() - (uint64_t)(age_s * NSEC_PER_SEC);
 	}
 	return 0;
@@ -414,6 +447,7 @@ int catalog_read(struct catalog *c, const char *path, unsigned flags,
 		if (err)
 			return err;
 		c->pending = json_incref(json_object_get(status, "pending"));
+		c->removals = json_incref(json_object_get(status, "removals"));
 		json_decref(status);
 		path_in_mount(&m, resolved, below);
 		w.flags &= ~(unsigned)CATALOG_HIDDEN;
@@ -422,6 +456,8 @@ int catalog_read(struct catalog *c, const char *path, unsigned flags,
 	if (!err && in_mount && add_pending(c, path, below))
 		err = FAIL(e, ENOMEM, FSCK_UNREADABLE, path, strerror(ENOMEM));
 	w.flags = flags;
+	if (!err && in_mount && flags & CATALOG_HIDDEN && add_removed(c, path, below))
+		err = FAIL(e, ENOMEM, FSCK_UNREADABLE, path, strerror(ENOMEM));
 	if (!err && in_mount && flags & CATALOG_HIDDEN)
 		add_hidden(&w, &m, below);
 	sort(c);

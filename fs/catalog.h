@@ -32,8 +32,8 @@ struct unit_entry {
 struct catalog {
 	struct unit_entry *list; /* sorted by path */
 	size_t nr, room;
-	json_t *pending;    /* what the daemon says */
-	unsigned nr_unseen; /* places that could not be looked at; each was complained of */
+	json_t *pending, *removals; /* what the daemon says */
+	unsigned nr_unseen;	    /* places that could not be looked at; each was complained of */
 };
 
 enum {

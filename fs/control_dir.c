@@ -40,6 +40,8 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 		json_object_set_new(status, "flush", flush_to_json(en->flush));
 		json_object_set_new(status, "pending",
 				    units_to_json(en->units, viewer, sees_all(viewer)));
+		json_object_set_new(status, "removals",
+				    removals_to_json(en->units, viewer, sees_all(viewer)));
 		json_object_set_new(status, "exit_status_readable",
 				    json_boolean(writer_status_readable()));
 	}

@@ -37,6 +37,7 @@ struct removal {
 	bool whole;    /* its own name was removed, too */
 	bool due;      /* a newer one was committed */
 	bool replaced; /* ... and has its name */
+	bool named;    /* ... but a pointer names it, when that was looked at last */
 	bool taken;    /* a thread is at it */
 	uint64_t since_ns, changed_ns, again_ns;
 	unsigned looked_at; /* by which removals_hasten last */
@@ -248,18 +249,23 @@ static int apply(struct units *us, struct removal *r)
 /* The same when it is due: not as long as a pointer names it, which may change, but not for ever. */
 static int apply_due(struct units *us, struct removal *r)
 {
-	if (!r->replaced && clock_mono_ns() - r->since_ns < us->order_ns &&
-	    order_is_named(us->contents->backing, us->rules, r->dir, r->name, NULL))
-		return -EAGAIN;
-	return apply(us, r);
+	bool named = !r->replaced && clock_mono_ns() - r->since_ns < us->order_ns &&
+		     order_is_named(us->contents->backing, us->rules, r->dir, r->name, NULL);
+	{
+		LOCK_SCOPE(&us->lock);
+		r->named = named;
+	}
+	return named ? -EAGAIN : apply(us, r);
 }
 
-static void path_of(struct units *us, const struct removal *r, char *buf, size_t size)
+/* For people. Lock not held. */
+static void path_of(struct units *us, const struct inode_id *dir, const char *name, char *buf,
+		    size_t size)
 {
 	if (us->name)
-		us->name(us->name_arg, &r->dir_id, r->name, buf, size);
+		us->name(us->name_arg, dir, name, buf, size);
 	else
-		snprintf(buf, size, "%s", r->name);
+		snprintf(buf, size, "%s", name);
 }
 
 int removal_make_way(struct units *us, const struct inode_id *dir, const char *name)
@@ -417,9 +423,104 @@ static void tell_kept(struct units *us, struct removal *r)
 {
 	char text[MESSAGE_MAX], path[PATH_MAX];
 
-	path_of(us, r, path, sizeof(path));
+	path_of(us, &r->dir_id, r->name, path, sizeof(path));
 	MESSAGE(text, REMOVAL_KEPT, path);
 	failures_add(us->failures, r->owner.uid, "removal", path, ECANCELED, text);
+}
+
+/* --- what people are told --- */
+
+/* What is said of one, taken with the lock held: its path is asked for without that. */
+struct told {
+	struct inode_id dir;
+	char name[NAME_MAX + 1], waits_for[MESSAGE_MAX];
+	struct process *process; /* referenced */
+	const char *state;
+	uid_t uid;
+	uint64_t since_ns;
+};
+
+/* Lock held. What it waits for, in words. */
+static void waits_for(const struct units *us, const struct removal *r, char *buf, size_t size)
+{
+	uint64_t left = r->since_ns + us->order_ns - clock_mono_ns();
+
+	if (!r->whole)
+		snprintf(buf, size,
+			 "the rest of it to be removed, too; else that is a change to it, made "
+			 "after %llu s of silence",
+			 (unsigned long long)(us->quiet_ns / NSEC_PER_SEC));
+	else if (!r->due)
+		snprintf(buf, size,
+			 "the commit of the next checkpoint of its job beside it; if none comes "
+			 "within %llu s, it is kept",
+			 (unsigned long long)(left > us->order_ns ? 0 : left / NSEC_PER_SEC));
+	else if (r->named)
+		snprintf(buf, size, "a pointer that still names it");
+	else
+		snprintf(buf, size, "its turn: a newer one of its job is committed");
+}
+
+/* Lock held. */
+static void tell(const struct units *us, const struct removal *r, struct told *t)
+{
+	t->dir = r->dir_id;
+	memcpy(t->name, r->name, sizeof(t->name));
+	t->process = process_get(r->process);
+	t->state = r->whole ? "removed" : "removing";
+	t->uid = r->owner.uid;
+	t->since_ns = r->since_ns;
+	waits_for(us, r, t->waits_for, sizeof(t->waits_for));
+}
+
+/* Lets go of @t. */
+static json_t *describe(struct units *us, struct told *t)
+{
+	char path[PATH_MAX];
+	json_t *o;
+
+	path_of(us, &t->dir, t->name, path, sizeof(path));
+	o = json_pack("{s:o, s:s, s:I, s:o, s:f, s:s}", "path", json_text(path), "state", t->state,
+		      "uid", (json_int_t)t->uid, "job", json_text(t->process->key), "age_s",
+		      (double)(clock_mono_ns() - t->since_ns) / NSEC_PER_SEC, "waits_for",
+		      t->waits_for);
+	process_put(t->process);
+	return o;
+}
+
+json_t *removals_to_json(struct units *us, uid_t viewer, bool all)
+{
+	__cleanup_free struct told *told = NULL;
+	json_t *list = json_array();
+	struct list *l;
+	size_t nr = 0, i;
+	{
+		LOCK_SCOPE(&us->lock);
+		told = calloc(atomic_load(&us->nr_removals) + 1, sizeof(*told));
+		list_for_each (l, &us->removals) {
+			const struct removal *r = container_of(l, struct removal, link);
+
+			if (told && !r->replaced && (all || r->owner.uid == viewer))
+				tell(us, r, &told[nr++]);
+		}
+	}
+	for (i = 0; i < nr; i++)
+		json_array_append_new(list, describe(us, &told[i]));
+	return list;
+}
+
+json_t *removal_describe(struct units *us, const struct inode_id *dir, const char *name)
+{
+	const struct removal *r;
+	struct told t;
+	{
+		LOCK_SCOPE(&us->lock);
+		r = find(us, dir, name);
+		if (!r || !r->whole)
+			return NULL;
+		tell(us, r, &t);
+	}
+	return describe(us, &t);
 }
 
 bool removals_work(struct units *us)

@@ -12,6 +12,7 @@
 #ifndef ENGINE_UNIT_REMOVAL_H
 #define ENGINE_UNIT_REMOVAL_H
 
+#include "engine/base/json.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/order.h"
 
@@ -28,6 +29,12 @@ int removal_note(struct units *us, const struct caller *c, struct process *p,
 
 /* All names in @u were removed, and now its own is, by @p: that of a person leaves the backing at once. */
 void removal_complete(struct units *us, const struct process *p, const struct unit_place *u);
+
+/* Those that are not done yet, oldest first: what each waits for. */
+json_t *removals_to_json(struct units *us, uid_t viewer, bool all);
+
+/* The same of that of the name @name in @dir; NULL: there is none. */
+json_t *removal_describe(struct units *us, const struct inode_id *dir, const char *name);
 
 /* Was this name removed, though the backing has it? Cheap when nothing was. */
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);

@@ -11,6 +11,7 @@
 #include "engine/unit/history.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/pointer.h"
+#include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
 
 const char *generation_state_name(enum generation_state state)
@@ -298,6 +299,8 @@ json_t *units_describe(struct units *us, const struct inode_id *dir, const char 
 	if (g)
 		o = describe(g);
 	generation_put(g);
+	if (!o && !id)
+		o = removal_describe(us, dir, name);
 	if (o)
 		return o;
 	LOCK_SCOPE(&us->lock);

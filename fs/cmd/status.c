@@ -122,6 +122,20 @@ static void print_pending(const json_t *pending)
 	}
 }
 
+static void print_removals(const json_t *removals)
+{
+	const json_t *r;
+	size_t i;
+
+	if (json_array_size(removals))
+		printf("%-12s %zu of committed checkpoints not yet on the backing\n", "removals",
+		       json_array_size(removals));
+	json_array_foreach (removals, i, r)
+		printf("  %-9s  '%s' for %.1f s: %s\n", json_get_text(r, "state", "?"),
+		       json_get_text(r, "path", "?"), json_real_value(json_object_get(r, "age_s")),
+		       json_get_text(r, "waits_for", "?"));
+}
+
 static void print_status(const json_t *s, const json_t *failures)
 {
 	const json_t *bytes = json_object_get(s, "bytes");
@@ -139,6 +153,7 @@ static void print_status(const json_t *s, const json_t *failures)
 	       (long long)json_get_int(s, "nodes", 0));
 	print_cache(s);
 	print_pending(json_object_get(s, "pending"));
+	print_removals(json_object_get(s, "removals"));
 	print_requests(json_object_get(s, "requests"));
 	print_features(json_object_get(s, "features"));
 	print_failures(json_get_int(s, "failures", 0), failures);

@@ -60,12 +60,18 @@ static bool reached(const json_t *file, int wanted)
 	return is >= wanted;
 }
 
+/* What there is to come before it is what was waited for. */
+static const char *missing_of(const json_t *file)
+{
+	if (!strcmp(json_get_text(file, "state", ""), "removed"))
+		return "it was removed, and is not saved anew yet";
+	return json_get_text(file, "waits_for", "it does not exist yet");
+}
+
 static void show_waiting(const char *path, const json_t *file, bool *shown)
 {
-	const char *why = json_get_text(file, "waits_for", "it does not exist yet");
-
 	if (!*shown)
-		fprintf(stderr, "ckptfs: waiting for %s: %s\n", path, why);
+		fprintf(stderr, "ckptfs: waiting for %s: %s\n", path, missing_of(file));
 	*shown = true;
 }
 
@@ -80,8 +86,7 @@ static int timed_out(const char *path, const json_t *file, double timeout_s)
 {
 	char text[MESSAGE_MAX];
 
-	MESSAGE(text, WAIT_TIMEOUT, path, timeout_s,
-		json_get_text(file, "waits_for", "it does not exist yet"));
+	MESSAGE(text, WAIT_TIMEOUT, path, timeout_s, missing_of(file));
 	complain(text);
 	return EXIT_NO;
 }

@@ -16,6 +16,12 @@ void print_file(const json_t *file)
 	       *json_get_text(file, "path", "?") ? json_get_text(file, "path", "?") : "/", state);
 	if (json_object_get(file, "failure"))
 		printf("  %s\n", json_get_text(file, "failure", ""));
+	else if (!strcmp(state, "removed"))
+		printf("  it waits for %s\n  removed %.1f s ago by uid %lld, of job '%s'; the "
+		       "backing has it until then\n",
+		       json_get_text(file, "waits_for", ""),
+		       json_real_value(json_object_get(file, "age_s")),
+		       (long long)json_get_int(file, "uid", 0), json_get_text(file, "job", ""));
 	else if (json_object_get(file, "waits_for"))
 		printf("  %s\n  begun %.1f s ago by uid %lld; %lld bytes, of which %lld are in the "
 		       "cache only\n"

@@ -23,6 +23,7 @@ os.unlink(one + "/__1_0.distcp")
 gone = first.pop("__1_0.distcp")
 assert tree(one) == first
 assert read(back + "/step-1/__1_0.distcp") == gone
+assert all((r["path"], r["state"]) == ("step-1", "removing") for r in status()["removals"])
 wait(lambda: not os.path.exists(back + "/step-1/__1_0.distcp"))
 is_whole("step-1", first)
 

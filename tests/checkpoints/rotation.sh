@@ -23,8 +23,18 @@ shutil.rmtree(one)
 assert names() == ["step-2"], names()
 assert on_backing() == ["step-1"], on_backing()
 assert tree(back + "/step-1") == first
+shown = status()
+(removal,) = shown["removals"]
+assert (removal["path"], removal["state"], removal["uid"]) == ("step-1", "removed", os.getuid()), removal
+assert removal["waits_for"].startswith("the commit of the next checkpoint of its job beside it"), removal
+assert removal["job"] == [g["job"] for g in shown["pending"] if g["path"] == "step-2"][0], shown
+for told in ckptfs("status", mnt)[1], ckptfs("why", one)[1]:
+	assert "removed" in told and "the commit of the next checkpoint of its job" in told, told
+assert [u["state"] for u in json.loads(ckptfs("ls", "--all", "--json", mnt)[1])["units"] if u["path"] == one] == ["removed"]
+assert ckptfs("wait", "--timeout", "0", one)[0] == 1
 end(two, second)
 wait(lambda: on_backing() == ["step-2"])
+assert not status()["removals"]
 second["sub"] = None
 is_whole("step-2", second)
 
