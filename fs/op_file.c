@@ -250,10 +250,10 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 }
 
 /* A call on an open file failed: what that says of the checkpoint that it is in need not be said again. */
-static void told(struct fs *fs, const struct caller *c, const struct handle *h, ssize_t err)
+static void told(const struct caller *c, const struct handle *h, ssize_t err)
 {
 	if (err < 0 && err != -EINTR && h->generation && h->generation->checkpoint)
-		checkpoints_told(fs->engine->units, c);
+		checkpoint_told(h->generation, c);
 }
 
 /* replies: buf, error */
@@ -325,7 +325,7 @@ static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t siz
 		atomic_fetch_add(&fs->engine->metrics.written_bytes, (uint64_t)n);
 	else if (!h->generation) /* of which more is told, by the engine */
 		note_trouble(fs, &c, "write", id, NULL, (int)n);
-	told(fs, &c, h, n);
+	told(&c, h, n);
 	if ((n < 0 ? fuse_reply_err(req, (int)-n) : fuse_reply_write(req, (size_t)n)) && n < 0 &&
 	    fi->writepage)
 		late_failed(fs->tree, h->node, (int)n);
@@ -348,7 +348,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	if (!h)
 		return;
 	err = data_close(fs, &c, h, fi->lock_owner);
-	told(fs, &c, h, err);
+	told(&c, h, err);
 	if (h->generation)
 		fuse_reply_err(req, -err); /* the engine has told more of it */
 	else
@@ -385,7 +385,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	if (!h)
 		return;
 	err = data_sync(fs, &c, h, data_only);
-	told(fs, &c, h, err);
+	told(&c, h, err);
 	if (h->generation)
 		fuse_reply_err(req, -err); /* the engine has told more of it */
 	else

@@ -1118,14 +1118,28 @@ static void tell_writers(struct checkpoint *cp, int err)
 	}
 }
 
-void checkpoints_told(struct units *us, const struct caller *c)
+/* Lock held. Has @g failed, and whoever found out is about to fail its checkpoint, too? */
+static bool is_about_to_fail(const struct generation *g)
 {
+	const struct checkpoint *cp = g->checkpoint;
+
+	return (g->state == GENERATION_FAILED || (live_has(g) && content_error(g->content))) &&
+	       (cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED ||
+		cp->state == GENERATION_PUBLISHING);
+}
+
+void checkpoint_told(struct generation *g, const struct caller *c)
+{
+	struct units *us = g->units;
 	struct process *p = units_process(us, c);
+	int err = 0;
 
 	if (!p)
 		return;
 	{
 		LOCK_SCOPE(&us->lock);
+		while (!err && is_about_to_fail(g)) /* else it would be told of that once more */
+			err = units_wait(us);
 		casualty_tell(&us->casualties, p);
 	}
 	process_put(p);

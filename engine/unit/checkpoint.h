@@ -207,8 +207,8 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
  */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
 
-/* @c was told that its call failed, by an error of what it wrote to a checkpoint: that is enough. */
-void checkpoints_told(struct units *us, const struct caller *c);
+/* @c was told that its call failed, by an error of the file @g of a checkpoint: that is enough. */
+void checkpoint_told(struct generation *g, const struct caller *c);
 
 /* A program removes its name, which is empty or not wanted any more: staging goes. 0, -EEXIST as above. */
 int checkpoint_remove(struct checkpoint *cp);

@@ -7,18 +7,21 @@
 #include "engine/unit/internal.h"
 
 #define UNIT "step-1"
+#define PART "__0_0.distcp"
 
 static struct mnt m;
 static struct file file;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool holds, held; /* lock: who asks for the path of the checkpoint waits; somebody does */
+static const char *holds; /* lock: who asks for the path of that name waits */
+static bool held;	  /* lock: somebody does */
+static bool waits, told;  /* lock: who was told by a call waits; does not any more */
 
 static void name(void *tree, const struct inode_id *dir, const char *what, char *buf, size_t size)
 {
 	tree_path_of(tree, dir, what, buf, size);
 	LOCK_SCOPE(&lock);
-	if (strcmp(what, UNIT) || !holds)
+	if (!holds || !what || strcmp(what, holds))
 		return;
 	held = true;
 	pthread_cond_broadcast(&changed);
@@ -44,7 +47,8 @@ static void wait_held(void)
 static void let_go(void)
 {
 	LOCK_SCOPE(&lock);
-	holds = false;
+	holds = NULL;
+	held = false;
 	pthread_cond_broadcast(&changed);
 }
 
@@ -66,7 +70,7 @@ static void a_killed_writer(void **state)
 	mnt_start(&m);
 	units_set_namer(m.en.units, name, m.fs.tree);
 	assert_int_equal(dir_make(&m, UNIT), 0);
-	assert_int_equal(file_open(&m, &file, UNIT "/__0_0.distcp", O_WRONLY | O_TRUNC), 0);
+	assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_WRONLY | O_TRUNC), 0);
 	assert_int_equal(file_fill(&file, 3, 5000), 0);
 	assert_int_equal(save(&m, UNIT "/.metadata.tmp", 4, 100, false), 0);
 	assert_int_equal(file_rename(&m, UNIT "/.metadata.tmp", UNIT "/.metadata"), 0);
@@ -74,7 +78,7 @@ static void a_killed_writer(void **state)
 	cp = checkpoints_find(m.en.units, &dir, UNIT);
 	assert_non_null(cp);
 
-	holds = true;
+	holds = UNIT;
 	assert_int_equal(pthread_create(&thread, NULL, close_dying, &pid), 0);
 	wait_held();
 	{
@@ -91,9 +95,69 @@ static void a_killed_writer(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+static bool is_asked_whether_given_up(void)
+{
+	LOCK_SCOPE(&lock);
+	waits = true;
+	pthread_cond_broadcast(&changed);
+	return false;
+}
+
+/* As the flush finds out. */
+static void *fail_content(void *unused)
+{
+	content_fail(file.h->generation->content, -EDQUOT);
+	return unused;
+}
+
+/* As a write answers that finds the error of the flush. */
+static void *tell(void *unused)
+{
+	checkpoint_told(file.h->generation, &m.user);
+	LOCK_SCOPE(&lock);
+	told = true;
+	pthread_cond_broadcast(&changed);
+	return unused;
+}
+
+/* A write that fails tells its process, also when that is answered before the checkpoint has failed as well. */
+static void nobody_is_told_twice(void **state)
+{
+	char path[PATH_MAX];
+	pthread_t fails, tells;
+
+	(void)state;
+	mnt_open(&m, scratch_dir(path), SMALL_CACHE ",quiet_s=3600");
+	mnt_start(&m);
+	units_set_namer(m.en.units, name, m.fs.tree);
+	m.en.units->given_up = is_asked_whether_given_up;
+	assert_int_equal(dir_make(&m, UNIT), 0);
+	assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_WRONLY | O_TRUNC), 0);
+	assert_int_equal(file_fill(&file, 3, 5000), 0);
+	holds = PART;
+	assert_int_equal(pthread_create(&fails, NULL, fail_content, NULL), 0);
+	wait_held();
+	waits = false;
+	assert_int_equal(pthread_create(&tells, NULL, tell, NULL), 0);
+	{
+		LOCK_SCOPE(&lock);
+		while (!waits && !told)
+			pthread_cond_wait(&changed, &lock);
+	}
+	let_go();
+	pthread_join(fails, NULL);
+	pthread_join(tells, NULL);
+	assert_int_equal(file_close(&file), -EDQUOT);
+	assert_int_equal(dir_make(&m, "step-2"), 0);
+	mnt_close(&m);
+}
+
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {cmocka_unit_test(a_killed_writer)};
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_killed_writer),
+		cmocka_unit_test(nobody_is_told_twice),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
