@@ -51,7 +51,7 @@ static bool is_acl(const char *name)
 }
 
 /*
- * user.ckptfs.state and .error are what the engine knows of a file; the digest is the backing's.
+ * user.ckptfs.state and .error are what the engine knows of a file or checkpoint; the digest is the backing's.
  * None of them is listed, so that copies of a file do not claim to be it, nor taken from programs.
  */
 static bool is_ours(const char *name)
@@ -59,30 +59,52 @@ static bool is_ours(const char *name)
 	return !strncmp(name, "user.ckptfs.", strlen("user.ckptfs."));
 }
 
+/* Of a file; *@reason: why it failed, or "". */
+static const char *state_of_file(struct fs *fs, const struct node *n, int fd, char *reason)
+{
+	struct inode_id id = node_inode(n);
+	enum generation_state state;
+
+	if (units_state_of(fs->engine->units, &id, &state, reason))
+		return generation_state_name(state);
+	if (backing_getxattr(&fs->engine->backing, fd, DIGEST_XATTR, NULL, 0) > 0)
+		return generation_state_name(GENERATION_COMMITTED);
+	return data_is_dirty(fs, n) ? "open" : "durable";
+}
+
+/* The same of a directory; NULL: it is no checkpoint. */
+static const char *state_of_directory(struct fs *fs, const struct node *n, int fd, char *reason)
+{
+	struct inode_id id = node_inode(n);
+	enum generation_state state;
+	struct statx stx;
+
+	if (checkpoint_state_of(fs->engine->units, &id, &state, reason))
+		return generation_state_name(state);
+	if (!backing_stat_at(&fs->engine->backing, fd, COMMIT_FILE, &stx))
+		return generation_state_name(GENERATION_COMMITTED);
+	return NULL;
+}
+
 /* -ENOTSUP: not one of those that the engine answers. */
 static ssize_t get_ours(struct fs *fs, const struct node *n, int fd, const char *name, char *buf,
 			size_t size)
 {
-	struct inode_id id = node_inode(n);
-	enum generation_state state = GENERATION_COMMITTED;
+	bool is_state = !strcmp(name, "user.ckptfs.state");
 	char reason[MESSAGE_MAX] = "";
-	const char *value = reason;
-	bool is_state = !strcmp(name, "user.ckptfs.state"), known;
+	const char *value;
 	size_t len;
 
-	if (!S_ISREG(n->type) || !fs->engine->units ||
+	if ((!S_ISREG(n->type) && !S_ISDIR(n->type)) || !fs->engine->units ||
 	    (!is_state && strcmp(name, "user.ckptfs.error")))
 		return -ENOTSUP;
-	known = units_state_of(fs->engine->units, &id, &state, reason);
-	if (is_state && known)
-		value = generation_state_name(state);
-	else if (is_state && backing_getxattr(&fs->engine->backing, fd, DIGEST_XATTR, NULL, 0) > 0)
-		value = generation_state_name(GENERATION_COMMITTED);
-	else if (is_state)
-		value = data_is_dirty(fs, n) ? "open" : "durable";
-	len = strlen(value);
-	if (!is_state && !len)
+	value = S_ISDIR(n->type) ? state_of_directory(fs, n, fd, reason)
+				 : state_of_file(fs, n, fd, reason);
+	if (value && !is_state)
+		value = *reason ? reason : NULL;
+	if (!value)
 		return -ENODATA;
+	len = strlen(value);
 	if (size && len > size)
 		return -ERANGE;
 	if (size)

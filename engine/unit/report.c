@@ -337,6 +337,24 @@ bool units_state_of(struct units *us, const struct inode_id *id, enum generation
 	return known;
 }
 
+bool checkpoint_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,
+			 char reason[MESSAGE_MAX])
+{
+	struct checkpoint *cp = checkpoints_find_inode(us, id);
+	bool known = false;
+
+	*reason = '\0';
+	if (cp) {
+		LOCK_SCOPE(&us->lock);
+		known = cp->rule || cp->follows;
+		*state = cp->state;
+		if (cp->state == GENERATION_FAILED)
+			snprintf(reason, MESSAGE_MAX, "%s", cp->reason);
+	}
+	checkpoint_put(cp);
+	return known;
+}
+
 json_t *units_counts(struct units *us)
 {
 	LOCK_SCOPE(&us->lock);

@@ -322,6 +322,10 @@ json_t *units_describe_inode(struct units *us, const struct inode_id *id);
 bool units_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,
 		    char reason[MESSAGE_MAX]);
 
+/* The same of a checkpoint that is a directory, and which has not ended, or has failed. */
+bool checkpoint_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,
+			 char reason[MESSAGE_MAX]);
+
 /* {"committed": N, "failed": N} since the mount. */
 json_t *units_counts(struct units *us);
 
