@@ -1322,7 +1322,7 @@ static bool checkpoint_forget(struct checkpoint *cp)
 		checkpoint_end(cp, GENERATION_DROPPED);
 	}
 	creds_on_behalf(&cp->owner);
-	trash_remove(us->contents->backing, cp->target.dir, cp->staging);
+	trash_remove(us->contents->backing, us->contents, cp->target.dir, cp->staging);
 	creds_on_behalf(NULL);
 	return true;
 }

@@ -346,7 +346,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 			replaces_nothing(cp);
 		creds_restore();
 		if (err) {
-			trash_remove(b, cp->target.dir, cp->staging);
+			trash_remove(b, us->contents, cp->target.dir, cp->staging);
 			checkpoint_put(cp);
 		}
 	}

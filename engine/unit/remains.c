@@ -56,7 +56,7 @@ static int remove_one(struct units *us, int dir, const char *name)
 	if (err < 0)
 		return err;
 	fd = err;
-	err = backing_lock(b, fd, true) ? -ENOTEMPTY : trash_remove(b, dir, name);
+	err = backing_lock(b, fd, true) ? -ENOTEMPTY : trash_remove(b, us->contents, dir, name);
 	close(fd);
 	if (!err)
 		log_info("the remains of a save, '%s', went with their directory", name);

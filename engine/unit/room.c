@@ -227,8 +227,9 @@ void room_work(struct units *us)
 	if (list_empty(&us->room.wanted)) {
 		us->room.wrecks = false;
 		pthread_mutex_unlock(&us->lock);
-		wrecks_clear(us);
+		freed = wrecks_clear(us);
 		pthread_mutex_lock(&us->lock);
+		us->room.emptied += freed;
 		return;
 	}
 	w = container_of(us->room.wanted.next, struct want, link);

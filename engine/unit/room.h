@@ -29,7 +29,7 @@ struct room {
 	struct list wanted;	/* who has asked, in order */
 	uint64_t asked, served; /* tickets given; looked after */
 	uint64_t freed;		/* the last for which there was something to free */
-	uint64_t emptied;	/* pieces of trash so far */
+	uint64_t emptied;	/* pieces of trash, and what was not wanted, so far */
 	unsigned rounds;	/* of removals_hasten */
 	uint64_t wait_ns;	/* const: on_full=wait:S */
 	bool delete_last;	/* const */

@@ -31,7 +31,7 @@ static bool same_device(struct backing *b, int dir, const struct statx *stx)
 }
 
 /* All that is in the directory @fd, which is taken over. */
-static int clear(struct backing *b, int fd)
+static int clear(struct backing *b, struct contents *cached, int fd)
 {
 	DIR *d = fdopendir(fd);
 	struct dirent *entry;
@@ -46,14 +46,35 @@ static int clear(struct backing *b, int fd)
 
 		if (!backing_name_ok(entry->d_name))
 			continue;
-		err = trash_remove(b, dirfd(d), entry->d_name);
+		err = trash_remove(b, cached, dirfd(d), entry->d_name);
 		first = first ? first : err;
 	}
 	closedir(d);
 	return first;
 }
 
-int trash_remove(struct backing *b, int dir, const char *name)
+/* Of a file, @stx, that has lost its last name: the cache would keep its blocks. */
+static void forget(struct contents *cached, const struct statx *stx)
+{
+	struct inode_id id = inode_id_of(stx);
+	struct content *ct = contents_any(cached) ? content_find(cached, &id) : NULL;
+
+	if (ct)
+		content_forget(ct);
+	content_put(ct);
+}
+
+static int remove_one(struct backing *b, struct contents *cached, int dir, const char *name,
+		      const struct statx *stx)
+{
+	int err = backing_unlink(b, dir, name, false);
+
+	if (!err && cached && S_ISREG(stx->stx_mode) && stx->stx_nlink == 1)
+		forget(cached, stx);
+	return err;
+}
+
+int trash_remove(struct backing *b, struct contents *cached, int dir, const char *name)
 {
 	struct statx stx;
 	int pin, fd, err = backing_stat_at(b, dir, name, &stx);
@@ -61,7 +82,7 @@ int trash_remove(struct backing *b, int dir, const char *name)
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	if (!S_ISDIR(stx.stx_mode))
-		return backing_unlink(b, dir, name, false);
+		return remove_one(b, cached, dir, name, &stx);
 	if (!same_device(b, dir, &stx))
 		return -EXDEV;
 	pin = backing_pin(b, dir, name);
@@ -69,7 +90,7 @@ int trash_remove(struct backing *b, int dir, const char *name)
 		return pin;
 	fd = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
 	close(pin);
-	err = fd < 0 ? fd : clear(b, fd);
+	err = fd < 0 ? fd : clear(b, cached, fd);
 	return err ? err : backing_unlink(b, dir, name, true);
 }
 
@@ -139,14 +160,15 @@ void trash_empty_later(struct units *us, const struct caller *owner, int dir, co
 
 static void empty(struct units *us, struct trash *t)
 {
-	struct backing *b = us->contents->backing;
+	struct contents *cached = us->contents;
+	struct backing *b = cached->backing;
 	int err;
 
 	creds_on_behalf(&t->owner);
-	err = AS_CALLER(&t->owner, trash_remove(b, t->dir, t->name));
+	err = AS_CALLER(&t->owner, trash_remove(b, cached, t->dir, t->name));
 	creds_restore();
 	if (err == -EACCES || err == -EPERM)
-		err = trash_remove(b, t->dir, t->name);
+		err = trash_remove(b, cached, t->dir, t->name);
 	creds_on_behalf(NULL);
 	if (err)
 		log_warn("'%s' cannot be removed: %s. It was replaced or removed by its owner; "

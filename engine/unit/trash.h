@@ -15,9 +15,10 @@ void trash_empty_later(struct units *us, const struct caller *owner, int dir, co
 
 /*
  * Removes @name in @dir with all that is in it, as whoever this thread acts for; symbolic links are not
- * followed, other filesystems not entered. 0 or the first -errno; the rest is removed all the same.
+ * followed, other filesystems not entered. What @cached, which may be NULL, has of it is forgotten. 0 or the
+ * first -errno; the rest is removed all the same.
  */
-int trash_remove(struct backing *b, int dir, const char *name);
+int trash_remove(struct backing *b, struct contents *cached, int dir, const char *name);
 
 /*
  * Moves @name in @dir to trash, as @owner, if @is_it says that this is what is to go: any descriptor of it,

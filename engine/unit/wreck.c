@@ -64,10 +64,11 @@ bool wrecks_clear(struct units *us)
 		if (!cp)
 			return any;
 		creds_on_behalf(&cp->owner);
-		err = AS_CALLER(&cp->owner, trash_remove(b, cp->target.dir, cp->staging));
+		err = AS_CALLER(&cp->owner,
+				trash_remove(b, us->contents, cp->target.dir, cp->staging));
 		creds_restore();
 		if (err == -EACCES || err == -EPERM)
-			err = trash_remove(b, cp->target.dir, cp->staging);
+			err = trash_remove(b, us->contents, cp->target.dir, cp->staging);
 		creds_on_behalf(NULL);
 		if (err)
 			log_warn("'%s' cannot be removed: %s. It is the remains of a checkpoint "

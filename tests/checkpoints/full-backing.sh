@@ -123,6 +123,30 @@ code, said = ckptfs("why", unit(2))
 assert "No space left" in said, said
 END
 
+# What failed, or was removed, takes no room any more: neither is it kept open for what is cached of it.
+full 200 on_full=fail cached <<'END'
+def room():
+	stat = os.statvfs(back)
+	return stat.f_bavail * stat.f_frsize
+
+before = room()
+begin(unit(1), 1, 20 * MB)
+wait(lambda: list(pending()) == ["step-1"])
+assert status()["cache"]["clean"] and room() < before - 19 * MB
+fill_up(filler)
+with contextlib.suppress(OSError):
+	save(unit(1) + "/__1_0.distcp", data(2, 10 * MB))
+has_failed("step-1")
+os.unlink(filler)
+wait(lambda: room() > before - MB)
+with contextlib.suppress(OSError): # if he was not told by the write
+	os.mkdir(unit(2))
+make(unit(3), 1, 20 * MB)
+shutil.rmtree(unit(3))
+make(unit(4), 1, 1000)
+wait(lambda: room() > before - MB)
+END
+
 # Others make room, or not in time.
 full 32 on_full=wait:30 wait <<'END'
 os.mkdir(unit(2))

@@ -130,7 +130,7 @@ static void trashed(void *recovering, const struct caller *owner, int dir, const
 
 	(void)owner;
 	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
-	trash_remove(&k->backing, dir, name);
+	trash_remove(&k->backing, NULL, dir, name);
 }
 
 static struct features features; /* of the mount */

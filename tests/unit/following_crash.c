@@ -196,7 +196,7 @@ static void trashed(void *recovering, const struct caller *owner, int dir, const
 
 	(void)owner;
 	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
-	if (trash_remove(&k->backing, dir, name))
+	if (trash_remove(&k->backing, NULL, dir, name))
 		k->err = -EIO;
 }
 

@@ -297,7 +297,7 @@ static void redo(struct party *p)
 		p->result = remove_it(&p->backing, "step-1", OLD, trash);
 	if (p->result == 1) {
 		snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, trash);
-		trash_remove(&p->backing, p->backing.root_fd, name);
+		trash_remove(&p->backing, NULL, p->backing.root_fd, name);
 	}
 }
 

@@ -249,7 +249,7 @@ static void *take_part(void *party)
 	}
 	p->result = place(&p->backing, false, &trashed);
 	if (!p->result && trashed)
-		trash_remove(&p->backing, p->backing.root_fd, TRASH);
+		trash_remove(&p->backing, NULL, p->backing.root_fd, TRASH);
 	LOCK_SCOPE(&lock);
 	p->ended = true;
 	next_turn();
