@@ -249,7 +249,7 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 	cp->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	err = cp->target.dir < 0 ? -errno : units_new_id(cp->staging);
 	if (!err)
-		err = WITH_ROOM(us, c, dir_id, stage(cp, mode, was));
+		err = stage(cp, mode, was);
 	if (err)
 		checkpoint_put(cp);
 	else
@@ -305,7 +305,8 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 		if (err)
 			return err;
 	}
-	err = checkpoint_make(us, c, p, dir, dir_id, name, mode, NULL, out);
+	err = WITH_ROOM(us, c, dir_id,
+			checkpoint_make(us, c, p, dir, dir_id, name, mode, NULL, out));
 	if (err)
 		return err;
 	err = checkpoint_show(*out);

@@ -356,11 +356,27 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 	return err;
 }
 
+/* -EEXIST: somebody else has done it. */
+static int inherit_alone(struct units *us, const struct caller *c, struct process *p, int dir,
+			 const struct inode_id *dir_id, const char *name, bool committed,
+			 struct checkpoint **out)
+{
+	struct checkpoint *there;
+	int err = begin_inheriting(us);
+
+	if (err)
+		return err;
+	there = checkpoints_find(us, dir_id, name);
+	err = there ? -EEXIST : inherit(us, c, p, dir, dir_id, name, committed, out);
+	checkpoint_put(there);
+	end_inheriting(us);
+	return err;
+}
+
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
 		       const struct inode_id *dir_id, const char *name, bool committed,
 		       struct checkpoint **out)
 {
-	struct checkpoint *there;
 	int err;
 
 	*out = NULL;
@@ -370,12 +386,6 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 		if (err)
 			return err;
 	}
-	err = begin_inheriting(us);
-	if (err)
-		return err;
-	there = checkpoints_find(us, dir_id, name);
-	err = there ? -EEXIST : inherit(us, c, p, dir, dir_id, name, committed, out);
-	checkpoint_put(there);
-	end_inheriting(us);
-	return err;
+	/* Nobody waits for room as the one who inherits, which would hold up all others. */
+	return WITH_ROOM(us, c, dir_id, inherit_alone(us, c, p, dir, dir_id, name, committed, out));
 }

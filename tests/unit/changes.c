@@ -160,6 +160,64 @@ static void what_cannot_be_looked_at_is_not_changed(void **state)
 	assert_int_equal(landed(), 3);
 }
 
+/* Hidden names in the backing's top: what is staged. */
+static unsigned staged(void)
+{
+	DIR *d = opendir(m.path);
+	const struct dirent *entry;
+	unsigned nr = 0;
+
+	assert_non_null(d);
+	while ((entry = readdir(d)))
+		nr += !strncmp(entry->d_name, STAGING_PREFIX, strlen(STAGING_PREFIX));
+	closedir(d);
+	return nr;
+}
+
+static void change(int version)
+{
+	struct checkpoint *cp;
+
+	assert_int_equal(save(&m, UNIT "/" PART, version, 5000, false), 0);
+	cp = pending();
+	assert_int_equal(checkpoint_ask(cp), 0);
+	checkpoint_put(cp);
+	assert_int_equal(checkpoint_wait(&m, UNIT), 0);
+	assert_int_equal(landed(), version);
+}
+
+/* No room for one of the steps in which a change begins: it is asked for, and nothing is left of a try. */
+static void a_change_that_finds_no_room_for_its_links(void **state)
+{
+	static const struct fault steps[] = {
+		{.calls = CALL_MKDIR},
+		{.calls = CALL_LINK},
+		{.calls = CALL_LINK, .skip = 1},
+		{.calls = CALL_CHMOD},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		struct fault full = steps[i];
+		struct file file;
+
+		full.err = i % 2 ? EDQUOT : ENOSPC;
+		faults_add(f, &full);
+		assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_RDWR), -full.err);
+		faults_clear(f);
+		assert_null(pending());
+		assert_int_equal(staged(), 0);
+		assert_int_equal(landed(), 3 + 2 * (int)i);
+		change(4 + 2 * (int)i);
+
+		full.times = 1; /* there is some when it is tried again */
+		faults_add(f, &full);
+		change(5 + 2 * (int)i);
+		faults_clear(f);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -168,6 +226,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_next_save_begins_after_the_end_of_the_last,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_looked_at_is_not_changed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_change_that_finds_no_room_for_its_links, setup,
 						teardown),
 	};
 
