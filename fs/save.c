@@ -520,16 +520,8 @@ static int make_durable(struct fs *fs, const struct save_name *n)
 /* The same for the name that it has got: then it is committed, which `wait` promises of a unit. */
 static int make_name_durable(struct fs *fs, const struct save_name *n)
 {
-	struct backing *b = &fs->engine->backing;
-	int fd, err;
-
 	creds_restore();
-	fd = backing_reopen(b, n->at, O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		return fd;
-	err = backing_sync(b, fd, false);
-	close(fd);
-	return err;
+	return backing_sync_dir(&fs->engine->backing, n->at);
 }
 
 int save_data_first(struct fs *fs, const struct save_name *n)

@@ -608,6 +608,17 @@ int backing_sync(struct backing *b, int fd, bool data_only)
 	return b->ops->sync(b->ops_arg, fd, data_only ? BACKING_SYNC_DATA : BACKING_SYNC_INODE);
 }
 
+int backing_sync_dir(struct backing *b, int dir)
+{
+	int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY), err;
+
+	if (fd < 0)
+		return fd;
+	err = backing_sync(b, fd, false);
+	close(fd);
+	return err;
+}
+
 int backing_sync_fs(struct backing *b, int fd)
 {
 	return b->ops->sync(b->ops_arg, fd, BACKING_SYNC_FS);

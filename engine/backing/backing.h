@@ -144,6 +144,8 @@ ssize_t backing_write(struct backing *b, int fd, const void *buf, size_t size, o
 int backing_ftruncate(struct backing *b, int fd, off_t size);
 int backing_fallocate(struct backing *b, int fd, int mode, off_t off, off_t len);
 int backing_sync(struct backing *b, int fd, bool data_only);
+/* The names in the directory @dir, a pin or a real descriptor, as they are now. */
+int backing_sync_dir(struct backing *b, int dir);
 /* Makes all that was written to the filesystem of @fd durable. */
 int backing_sync_fs(struct backing *b, int fd);
 /* Gives what was written to the backing's servers, as a close there does. */

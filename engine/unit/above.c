@@ -27,18 +27,6 @@ static void note_durable(struct units *us, const struct inode_id *id)
 	us->above[us->nr_above++ % ABOVE_KEPT] = *id;
 }
 
-static int sync_names(struct units *us, const struct caller *owner, int dir)
-{
-	struct backing *b = us->contents->backing;
-	int fd = AS_OWNER_FIRST(owner, backing_reopen(b, dir, O_RDONLY | O_DIRECTORY)), err;
-
-	if (fd < 0)
-		return fd;
-	err = backing_sync(b, fd, false);
-	close(fd);
-	return err;
-}
-
 /* *@at: a directory, which becomes the one @name in it, whose name is durable then. */
 static int step_down(struct units *us, const struct caller *owner, int *at, const char *name)
 {
@@ -52,7 +40,7 @@ static int step_down(struct units *us, const struct caller *owner, int *at, cons
 	err = backing_stat(b, next, &stx);
 	id = inode_id_of(&stx);
 	if (!err && !is_durable(us, &id)) {
-		err = sync_names(us, owner, *at);
+		err = AS_OWNER_FIRST(owner, backing_sync_dir(us->contents->backing, *at));
 		if (!err)
 			note_durable(us, &id);
 	}

@@ -242,7 +242,7 @@ static int list_one(struct listing *l, int dir, const char *name, const char *re
 	return err;
 }
 
-/* All that is in a directory, which is synced after that. @rel: "" for the top. */
+/* All that is in a directory, which is synced after that; the top, @rel "", when the commit file is in it. */
 static int list_directory(struct listing *l, int pin, const char *rel)
 {
 	struct backing *b = l->cp->units->contents->backing;
@@ -269,7 +269,7 @@ static int list_directory(struct listing *l, int pin, const char *rel)
 		else
 			err = list_one(l, dirfd(d), entry->d_name, path);
 	}
-	if (!err)
+	if (!err && *rel)
 		err = backing_sync(b, dirfd(d), false);
 	closedir(d);
 	if (!err && empty && *rel)
@@ -391,18 +391,6 @@ static int put_into_staging(struct listing *l, const struct commit_header *heade
 }
 
 /* (O2) The name of the staging directory: what was decided must be found by it. */
-static int sync_parent(struct checkpoint *cp)
-{
-	struct backing *b = cp->units->contents->backing;
-	int fd = AS_OWNER(cp, backing_reopen(b, cp->target.dir, O_RDONLY | O_DIRECTORY)), err;
-
-	if (fd < 0)
-		return fd;
-	err = backing_sync(b, fd, false);
-	close(fd);
-	return err;
-}
-
 /* --- its place among those beside it --- */
 
 static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t off)
@@ -536,7 +524,7 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 	}
 	if (!err) {
 		following_prepare(cp);
-		err = sync_parent(cp);
+		err = AS_OWNER(cp, backing_sync_dir(us->contents->backing, cp->target.dir));
 		if (!err)
 			err = above_sync(us, &cp->owner, cp->target.dir);
 	}

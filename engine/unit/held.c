@@ -324,14 +324,6 @@ static int remove_staged(struct held *h)
 	return err == -ENOENT ? 0 : err;
 }
 
-static int sync_dir(struct held *h)
-{
-	struct backing *b = h->units->contents->backing;
-	__cleanup_fd int fd = backing_reopen(b, h->target.dir, O_RDONLY | O_DIRECTORY);
-
-	return fd < 0 ? fd : backing_sync(b, fd, false);
-}
-
 int held_apply(struct held *h)
 {
 	struct units *us = h->units;
@@ -355,7 +347,7 @@ int held_apply(struct held *h)
 		there = inode_id_of(&stx); /* the answer may have been lost */
 		err = same_inode(&there, &h->id) ? 0 : err;
 	}
-	return err ? err : sync_dir(h);
+	return err ? err : backing_sync_dir(b, h->target.dir);
 }
 
 /* Lock held. */

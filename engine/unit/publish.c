@@ -200,24 +200,13 @@ int generation_sync(struct generation *g)
 	return err;
 }
 
-static int sync_dir(struct generation *g, int dir)
-{
-	struct backing *b = g->units->contents->backing;
-	int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY), err;
-
-	if (fd < 0)
-		return fd;
-	err = backing_sync(b, fd, false);
-	close(fd);
-	return err;
-}
-
 /* An XFS that has shut itself down tells so at the fsync of a file, but not at that of a directory. */
 static int make_name_durable(struct generation *g, int dir)
 {
-	int err = sync_dir(g, dir);
+	struct backing *b = g->units->contents->backing;
+	int err = backing_sync_dir(b, dir);
 
-	return err ? err : backing_sync(g->units->contents->backing, g->content->fd, false);
+	return err ? err : backing_sync(b, g->content->fd, false);
 }
 
 /*

@@ -75,13 +75,6 @@ static void told(const struct recovery *r, const struct order_place *p, const st
 	r->followed(r->arg, p->owner, path, removed, d->unit, err < 0 ? err : 0);
 }
 
-static int sync_dir(struct backing *b, int dir)
-{
-	__cleanup_fd int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY);
-
-	return fd < 0 ? fd : backing_sync(b, fd, false);
-}
-
 /* (O6), (O7). What goes wrong with one is no reason to leave out another, but nothing goes before all have names. */
 static int follow(const struct recovery *r, const struct order_place *p, const struct decision *d)
 {
@@ -96,7 +89,7 @@ static int follow(const struct recovery *r, const struct order_place *p, const s
 		first = first || err > 0 ? first : err;
 	}
 	if (!first && o->nr_pointers && !r->only_look)
-		first = sync_dir(r->backing, p->dir);
+		first = backing_sync_dir(r->backing, p->dir);
 	for (i = 0; !first && i < o->nr_removals; i++) {
 		err = order_remove(p, &o->removals[i], trash);
 		told(r, p, d, o->removals[i].name, true, err);

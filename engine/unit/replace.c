@@ -119,17 +119,6 @@ static int look(const struct placement *p, const char *name, struct seen *seen)
 	return AS_OWNER(p, look_as_owner(p, name, seen));
 }
 
-static int sync_dir(const struct placement *p)
-{
-	int fd = AS_OWNER(p, backing_reopen(p->backing, p->dir, O_RDONLY | O_DIRECTORY)), err;
-
-	if (fd < 0)
-		return fd;
-	err = backing_sync(p->backing, fd, false);
-	close(fd);
-	return err;
-}
-
 /*
  * As the owner. The daemon has rights for what belongs to the owner, but not to take away from others what the
  * owner could not.
@@ -259,7 +248,7 @@ int replace_place(const struct placement *p, bool *trashed)
 		err = step(p, trash);
 	if (err)
 		return err == 1 ? -EAGAIN : err;
-	err = sync_dir(p);
+	err = AS_OWNER(p, backing_sync_dir(p->backing, p->dir));
 	if (!err && !look(p, trash, &old))
 		*trashed = old.what != NOTHING && old.what != OURS;
 	return err;

@@ -108,13 +108,6 @@ static int look(struct backing *b, int dir, const char *name,
 	return is_it(arg, pin, &stx);
 }
 
-static int sync_dir(struct backing *b, int dir)
-{
-	__cleanup_fd int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY);
-
-	return fd < 0 ? fd : backing_sync(b, fd, false);
-}
-
 int trash_put(struct backing *b, const struct caller *owner, int dir, const char *name,
 	      bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg,
 	      char id[STAGING_MAX])
@@ -138,9 +131,9 @@ int trash_put(struct backing *b, const struct caller *owner, int dir, const char
 		return err == -ENOENT ? 0 : err;
 	if (!look(b, dir, trash, is_it, arg, &uid)) {
 		err = backing_rename(b, dir, trash, dir, name, RENAME_NOREPLACE);
-		return err ? err : sync_dir(b, dir);
+		return err ? err : backing_sync_dir(b, dir);
 	}
-	err = sync_dir(b, dir);
+	err = backing_sync_dir(b, dir);
 	return err ? err : 1;
 }
 
