@@ -163,6 +163,21 @@ static bool has_below(const struct snap *s, const char *rel)
 	return false;
 }
 
+/* What has been verified already: while the commit file is that one, and the unit is as it was, it would be again. */
+static struct verified {
+	bool any;
+	struct stat file;
+	struct snap snap;
+	char generation[GENERATION];
+} verified[NR_UNITS];
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       !memcmp(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim)) &&
+	       !memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim));
+}
+
 static bool verify(int unit, struct snap *s, char generation[GENERATION], char *why, size_t size)
 {
 	__cleanup_fd int fd = openat(unit, COMMIT_FILE, O_RDONLY | O_CLOEXEC);
@@ -188,6 +203,21 @@ static bool verify(int unit, struct snap *s, char generation[GENERATION], char *
 	return nr == c.listed;
 }
 
+static bool verify_again(unsigned u, const struct stat *file, int unit, struct snap *s,
+			 char generation[GENERATION], char *why, size_t size)
+{
+	struct verified *v = &verified[u];
+
+	if (!v->any || !same_file(&v->file, file) || !snap_same(&v->snap, s)) {
+		v->any = verify(unit, s, generation, why, size);
+		v->file = *file;
+		v->snap = *s;
+		memcpy(v->generation, generation, GENERATION);
+	}
+	memcpy(generation, v->generation, GENERATION);
+	return v->any;
+}
+
 enum found look_unit(int top, unsigned u, struct snap *s, char generation[GENERATION], char *why,
 		     size_t size)
 {
@@ -205,7 +235,8 @@ enum found look_unit(int top, unsigned u, struct snap *s, char generation[GENERA
 	if (fstatat(unit, COMMIT_FILE, &st, 0))
 		found = FOUND_PLAIN;
 	else
-		found = verify(unit, s, generation, why, size) ? FOUND_UNIT : FOUND_BROKEN;
+		found = verify_again(u, &st, unit, s, generation, why, size) ? FOUND_UNIT
+									     : FOUND_BROKEN;
 	close(unit);
 	return found;
 }

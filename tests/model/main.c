@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* model [--count N] [--seed S] [--show] [--no-shrink]: plays N sequences, from seed S on. Exit 1: one failed. */
+/*
+ * model [--count N] [--seed S] [--show] [--no-shrink]: plays N sequences, from seed S on. Exit 1: one failed.
+ * model --lacks: names what the backing cannot do.
+ */
 #include "tests/model/model.h"
 
 #include <getopt.h>
@@ -10,6 +13,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/model/world.h"
 
 #define HANGS_S 120
 
@@ -35,20 +40,33 @@ static void print(const struct sequence *s)
 	}
 }
 
+static int lacks(void)
+{
+	enum feature f;
+
+	world_begin(false);
+	for (f = 0; f < NR_FEATURES; f++)
+		if (!feature(&world.m.en.backing.features, f))
+			printf("%s\n", feature_names[f]);
+	world_end();
+	return 0;
+}
+
 static int usage(void)
 {
 	fprintf(stderr, "usage: model [--count N] [--seed S] [--show] [--no-shrink] [--keep-going] "
-			"[--racing 0|1]\n");
+			"[--racing 0|1] [--cuts N] [--known] | --lacks\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"count", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
-		{"show", no_argument, NULL, 'v'},	 {"no-shrink", no_argument, NULL, 'n'},
-		{"keep-going", no_argument, NULL, 'k'},	 {"racing", required_argument, NULL, 'r'},
-		{"cuts", required_argument, NULL, 'C'},	 {NULL, 0, NULL, 0}};
+		{"count", required_argument, NULL, 'c'},  {"seed", required_argument, NULL, 's'},
+		{"show", no_argument, NULL, 'v'},	  {"no-shrink", no_argument, NULL, 'n'},
+		{"keep-going", no_argument, NULL, 'k'},	  {"known", no_argument, NULL, 'K'},
+		{"racing", required_argument, NULL, 'r'}, {"cuts", required_argument, NULL, 'C'},
+		{"lacks", no_argument, NULL, 'l'},	  {NULL, 0, NULL, 0}};
 	uint64_t seed = 1, count = 1, i, failed = 0;
 	struct play_options options = {.show = false};
 	bool shrinks = true, goes_on = false;
@@ -70,12 +88,17 @@ int main(int argc, char **argv)
 		case 'n':
 			shrinks = false;
 			break;
+		case 'K':
+			options.known = true;
+			break;
 		case 'k':
 			goes_on = true;
 			break;
 		case 'C':
 			options.cuts = (unsigned)atoi(optarg);
 			break;
+		case 'l':
+			return lacks();
 		case 'r':
 			racing = atoi(optarg);
 			break;

@@ -10,6 +10,7 @@
 seed=${CKPTFS_TEST_SEED-$((RANDOM * 32768 + RANDOM))0000}
 count=${CKPTFS_TEST_COUNT-10000}
 
+in_memory
 echo "seed $seed"
 model "$seed" "$count" --racing 0
 model "$seed" "$count" --racing 1

@@ -833,14 +833,32 @@ static void note_candidates(void)
 	}
 }
 
-static bool is_in(unsigned u, const struct op *op)
+/* What units it may change: bits. */
+static unsigned concerns(const struct op *op)
 {
-	if (op->kind >= OP_WRITE && op->kind <= OP_CLOSE && op->kind != OP_CUT_PATH)
-		return op->kind == OP_CLOSE;
-	if (op->kind >= OP_MKDIR && op->kind <= OP_COMMIT)
-		return unit_of(op->path) == (int)u ||
-		       (op->kind == OP_RENAME && unit_of(op->to) == (int)u);
-	return true;
+	const unsigned all = (1u << NR_UNITS) - 1;
+	int u = -1, v = -1, who = ref.at[op->who];
+
+	switch ((enum op_kind)op->kind) {
+	case OP_WRITE:
+	case OP_CUT:
+	case OP_FSYNC:
+		return 0; /* that is seen when it is closed */
+	case OP_CLOSE:
+		u = ref_unit_of_open(op->slot);
+		break;
+	case OP_START:
+		return who >= 0 && ref.procs[who].alive ? all : 0;
+	case OP_RENAME:
+		v = unit_of(op->to);
+		u = unit_of(op->path);
+		break;
+	default:
+		if (op->kind < OP_MKDIR || op->kind > OP_COMMIT)
+			return all;
+		u = unit_of(op->path);
+	}
+	return (u < 0 ? 0 : 1u << u) | (v < 0 ? 0 : 1u << v);
 }
 
 static void look_file_of(const char *path, bool directory, const char *data, unsigned len)
@@ -898,7 +916,7 @@ static void finish(void)
 
 bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 {
-	unsigned i, u;
+	unsigned i, u, looked_at;
 
 	*model_wrong = '\0';
 	racing = s->racing;
@@ -917,6 +935,7 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 			op_describe(op, text, sizeof(text));
 			fprintf(stderr, "%3u %s\n", i, text);
 		}
+		looked_at = concerns(op);
 		if (!play_op(op)) {
 			counts.skipped++;
 			continue;
@@ -926,7 +945,7 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 		if (!racing)
 			world_settle();
 		for (u = 0; !is_wrong() && u < NR_UNITS; u++) {
-			if (!is_in(u, op))
+			if (!(looked_at >> u & 1))
 				continue;
 			look_back(u);
 			look_view(u);

@@ -3,6 +3,7 @@
 
 #include <ftw.h>
 
+#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/pointer.h"
 #include "tests/model/model.h"
@@ -98,7 +99,7 @@ static bool is_busy(struct units *us)
 		     !(g->pointer && pointer_judge(g) == POINTER_WAIT)))
 			return true;
 	}
-	return false;
+	return held_any_due(us);
 }
 
 /* @pass: of everything that waits for silence it is said that there was enough. */
@@ -106,19 +107,16 @@ static void settle(bool pass)
 {
 	struct units *us = world.m.en.units;
 	uint64_t until = clock_mono_ns() + DRAIN_S * NSEC_PER_SEC, quiet;
-	bool busy = true;
+	bool busy;
 	LOCK_SCOPE(&us->lock);
 
 	quiet = us->quiet_ns;
 	if (pass)
 		us->quiet_ns = 0;
-	while (busy && clock_mono_ns() < until) {
-		pthread_cond_broadcast(&us->work);
-		pthread_cond_broadcast(&us->commits);
-		pthread_cond_broadcast(&us->trashed);
-		busy = is_busy(us);
-		if (busy)
-			units_wait(us);
+	while ((busy = is_busy(us)) && clock_mono_ns() < until) {
+		pthread_cond_signal(&us->work);
+		pthread_cond_signal(&us->commits);
+		units_wait(us);
 	}
 	us->quiet_ns = quiet;
 	if (busy)
