@@ -807,6 +807,8 @@ void generation_end(struct generation *g, enum generation_state state)
 	live_remove(&g->units->live, g);
 	g->refs--;
 	pthread_cond_broadcast(&g->units->changed);
+	if (g->checkpoint && list_empty(&g->checkpoint->files))
+		pthread_cond_signal(&g->units->commits); /* it may have waited for this one */
 }
 
 void generation_fail(struct generation *g, int err, const char *reason)
