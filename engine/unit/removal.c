@@ -392,12 +392,10 @@ void removals_committed(struct units *us, const struct checkpoint *cp)
 {
 	struct list *l;
 
-	if (cp->follows)
-		return;
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		if (is_for(r, cp))
+		if (!cp->follows && is_for(r, cp))
 			r->due = true;
 		if (same_inode(&r->dir_id, &cp->target.dir_id) && !strcmp(r->name, cp->target.name))
 			r->replaced = r->due = r->whole = true;

@@ -86,3 +86,22 @@ END
 expect_ok setsid -w rm -r "$MNT/step-2"
 [ ! -e "$BACK/step-2" ] || die "a person's removal waits"
 umount_ckptfs
+
+# One that was changed between the removal of a part of it and that of the rest does not come back either.
+mount_ckptfs -o quiet_s=3600
+program <<'END'
+from checkpoints import *
+import shutil
+
+one, two = mnt + "/step-5", mnt + "/step-6"
+make(one)
+os.unlink(one + "/__1_0.distcp")
+save(one + "/late.txt", b"late")
+assert ckptfs("commit", one)[0] == 0
+wait(lambda: os.path.exists(back + "/step-5/late.txt"))
+shutil.rmtree(one)
+make(two)
+wait(lambda: not os.path.exists(back + "/step-5"))
+assert names() == ["step-6"], names()
+END
+umount_ckptfs
