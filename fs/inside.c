@@ -192,13 +192,12 @@ static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *
 	struct inode_id dir = node_inode(l->dir);
 	struct node_fd at;
 	struct statx stx;
-	bool there, committed = false;
+	bool hidden = removals_hide(fs->engine->units, &dir, l->name), there, committed = false;
 	int err = tree_fd(fs->tree, l->dir, &at);
 
 	if (err)
 		return err;
-	there = !backing_stat_at(&fs->engine->backing, at.fd, l->name, &stx) &&
-		!removals_hide(fs->engine->units, &dir, l->name);
+	there = !backing_stat_at(&fs->engine->backing, at.fd, l->name, &stx) && !hidden;
 	if (there)
 		committed = is_unit_at(fs, &(struct save_name){.at = at.fd, .name = l->name}, &stx);
 	tree_fd_put(fs->tree, &at);
@@ -291,10 +290,11 @@ static int note_removal(struct fs *fs, const struct caller *c, struct process *p
 			bool top)
 {
 	struct inode_id dir = node_inode(n->dir), id;
+	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
 	struct statx stx;
 	int err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
 
-	if (err || removals_hide(fs->engine->units, &dir, n->name))
+	if (err || hidden)
 		return err ? err : -ENOENT;
 	if (S_ISDIR(stx.stx_mode) != directory)
 		return directory ? -ENOTDIR : -EISDIR;
@@ -677,6 +677,7 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 	struct inode_id dir = node_inode(to->dir);
 	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
 	struct statx stx;
+	bool hidden;
 	int err;
 
 	if (there) {
@@ -687,8 +688,9 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 	}
 	if (save_has_name(fs, to->dir, to->name))
 		return -ENOTDIR;
+	hidden = removals_hide(fs->engine->units, &dir, to->name);
 	err = backing_stat_at(&fs->engine->backing, to->at, to->name, &stx);
-	if (err || removals_hide(fs->engine->units, &dir, to->name))
+	if (err || hidden)
 		return err == -ENOENT ? 0 : err;
 	if (flags & RENAME_NOREPLACE)
 		return -EEXIST;

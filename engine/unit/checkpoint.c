@@ -183,12 +183,13 @@ static int note_replaced(struct checkpoint *cp)
 static int check_free(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
+	bool hidden = removals_hide(us, &cp->target.dir_id, cp->target.name); /* first: it may go */
 	struct statx stx;
 	int err = backing_stat_at(us->contents->backing, cp->target.dir, cp->target.name, &stx);
 
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	return removals_hide(us, &cp->target.dir_id, cp->target.name) ? note_replaced(cp) : -EEXIST;
+	if (!err)
+		err = hidden ? note_replaced(cp) : -EEXIST;
+	return err == -ENOENT ? 0 : err;
 }
 
 /* @was: the directory that has the name, and must still have it in the end; NULL: nothing has. */
@@ -395,13 +396,14 @@ static int supersede(struct checkpoint *cp, struct process *p)
 	char text[MESSAGE_MAX], path[PATH_MAX];
 	struct checkpoint *new = NULL;
 	struct statx stx;
+	bool hidden;
 	int err;
 
 	checkpoint_path(cp, path, sizeof(path));
 	MESSAGE(text, CHECKPOINT_SUPERSEDED, path, cp->maker->key, p->key);
 	checkpoint_fail(cp, -ESTALE, text);
-	if (!backing_stat_at(b, cp->target.dir, cp->target.name, &stx) &&
-	    !removals_hide(cp->units, &cp->target.dir_id, cp->target.name))
+	hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
+	if (!backing_stat_at(b, cp->target.dir, cp->target.name, &stx) && !hidden)
 		return -ESTALE; /* that is shown again */
 	err = backing_stat(b, cp->fd, &stx);
 	if (!err)
@@ -1240,13 +1242,13 @@ static int take_along(struct checkpoint *cp, int dir, const struct inode_id *dir
 		      const char *name, bool *replaces, struct inode_id *replaced)
 {
 	struct backing *b = cp->units->contents->backing;
+	bool hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
 	struct statx stx;
 	int err =
 		cp->replaces ? backing_stat_at(b, cp->target.dir, cp->target.name, &stx) : -ENOENT;
 
 	*replaced = err ? cp->replaced : inode_id_of(&stx);
-	*replaces = !err && same_inode(replaced, &cp->replaced) &&
-		    !removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
+	*replaces = !err && same_inode(replaced, &cp->replaced) && !hidden;
 	if (*replaces) {
 		err = removal_make_way(cp->units, dir_id, name);
 		if (err)

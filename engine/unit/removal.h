@@ -36,7 +36,10 @@ json_t *removals_to_json(struct units *us, uid_t viewer, bool all);
 /* The same of that of the name @name in @dir; NULL: there is none. */
 json_t *removal_describe(struct units *us, const struct inode_id *dir, const char *name);
 
-/* Was this name removed, though the backing has it? Cheap when nothing was. */
+/*
+ * Was this name removed, though the backing has it? Cheap when nothing was. To be asked before the backing is: what
+ * leaves that between the two would be seen, and not be hidden any more.
+ */
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
