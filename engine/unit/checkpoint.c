@@ -672,20 +672,65 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 	return err;
 }
 
-int checkpoint_yield(struct checkpoint *cp)
+/* -EEXIST: it is an ordinary directory by now; 0: it turned out to be a unit. */
+static int decide_ordinary(struct checkpoint *cp)
 {
-	char path[PATH_MAX];
-	int err;
+	int err = begin_deciding(cp);
 
-	checkpoint_path(cp, path, sizeof(path));
-	if (cp->inherits || rules_suggest(cp->units->rules, path))
-		return 0;
-	err = begin_deciding(cp);
 	if (err != 1)
 		return err;
 	err = make_ordinary(cp);
 	decided(cp, NULL);
 	return err;
+}
+
+int checkpoint_yield(struct checkpoint *cp)
+{
+	char path[PATH_MAX];
+
+	checkpoint_path(cp, path, sizeof(path));
+	if (cp->inherits || rules_suggest(cp->units->rules, path))
+		return 0;
+	return decide_ordinary(cp);
+}
+
+/* Lock held. One in @dir of which it is not known what it is. */
+static struct checkpoint *find_undecided(struct units *us, const struct inode_id *dir)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state == GENERATION_OPEN && !cp->rule && !cp->inherits &&
+		    same_inode(&cp->target.dir_id, dir))
+			return cp;
+	}
+	return NULL;
+}
+
+int checkpoints_yield_in(struct units *us, const struct inode_id *dir)
+{
+	for (;;) {
+		struct checkpoint *cp;
+		bool stays;
+		int err;
+		{
+			LOCK_SCOPE(&us->lock);
+			cp = find_undecided(us, dir);
+			if (!cp)
+				return 0;
+			cp->refs++;
+		}
+		err = decide_ordinary(cp);
+		{
+			LOCK_SCOPE(&us->lock);
+			stays = cp == find_undecided(us, dir);
+		}
+		checkpoint_put(cp);
+		if (stays)
+			return err;
+	}
 }
 
 /* --- evidence --- */

@@ -105,25 +105,22 @@ static int take_over_one(struct checkpoint *cp, int from, int to, const char *na
 	return err;
 }
 
-static bool is_hidden(struct units *us, int dir, const char *name)
-{
-	struct statx stx;
-	struct inode_id id;
-
-	if (backing_stat(us->contents->backing, dir, &stx))
-		return false;
-	id = inode_id_of(&stx);
-	return removals_hide(us, &id, name);
-}
-
 /* All that programs see in the directory @from is in @to, too. */
 static int link_tree(struct checkpoint *cp, int from, int to)
 {
 	struct units *us = cp->units;
-	int fd = backing_reopen(us->contents->backing, from, O_RDONLY | O_DIRECTORY), err = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct backing *b = us->contents->backing;
 	struct dirent *entry;
+	struct inode_id id;
+	struct statx stx;
+	int fd, err = backing_stat(b, from, &stx);
+	DIR *d;
 
+	id = inode_id_of(&stx);
+	if (!err)
+		err = checkpoints_yield_in(us, &id);
+	fd = err ? err : backing_reopen(b, from, O_RDONLY | O_DIRECTORY);
+	d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
@@ -131,7 +128,7 @@ static int link_tree(struct checkpoint *cp, int from, int to)
 	}
 	while (!err && (entry = readdir(d))) {
 		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
-		    !is_hidden(us, from, entry->d_name))
+		    !removals_hide(us, &id, entry->d_name))
 			err = take_over_one(cp, dirfd(d), to, entry->d_name);
 		if (!err && us->given_up && us->given_up())
 			err = -EINTR;

@@ -132,6 +132,12 @@ void units_wait_for_commits(struct units *us);
 /* For jobs_create. */
 void checkpoints_process_ended(void *units, const struct process *p, struct writer_end end);
 
+/*
+ * Directories in @dir of which nothing tells yet what they are, are none of their own from here on: they get their
+ * names. 0 or -errno.
+ */
+int checkpoints_yield_in(struct units *us, const struct inode_id *dir);
+
 /* Steps of its beginning. @was: the directory that has the name. */
 int checkpoint_make(struct units *us, const struct caller *c, struct process *p, int dir,
 		    const struct inode_id *dir_id, const char *name, mode_t mode,
