@@ -683,8 +683,8 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 	if (there) {
 		err = flags & RENAME_NOREPLACE ? -EEXIST : checkpoint_remove(there);
 		checkpoint_put(there);
-		if (err)
-			return err;
+		if (err && (err != -EEXIST || flags & RENAME_NOREPLACE))
+			return err; /* else it was just committed: it is looked at there */
 	}
 	if (save_has_name(fs, to->dir, to->name))
 		return -ENOTDIR;
