@@ -18,7 +18,7 @@
 struct play_counts counts;
 char model_wrong[MODEL_WRONG_MAX];
 
-static bool racing, show;
+static bool racing, show, known;
 static struct opened opens[NR_OPENS];
 
 void wrong(const char *format, ...)
@@ -70,7 +70,7 @@ static void adopt_commit(unsigned u, const struct snap *s, const char *generatio
 		return;
 	n->pending = n->claimed = n->partial = false;
 	n->ended = ENDED_NO;
-	n->part = 0;
+	n->part = n->late = 0;
 }
 
 /* False: not as it may be; that is said if @say. */
@@ -214,13 +214,13 @@ static void fail_unit(unsigned u, unsigned may_be)
 	    (racing && view.there && !(n->committed && snap_same(&view, &n->old))))
 		return;
 	if (n->partial) {
-		n->part = 0;
+		n->part = n->late = 0;
 		n->ended = ENDED_NO;
 		return;
 	}
 	n->pending = n->claimed = false;
 	n->ended = ENDED_NO;
-	n->part = 0;
+	n->part = n->late = 0;
 	unit_forget_candidates(u, n->nr_candidates);
 }
 
@@ -228,7 +228,7 @@ static void fail_unit(unsigned u, unsigned may_be)
 
 enum touch { MAY_CHANGE, IS_BUSY, TAKES_OVER };
 
-static enum touch touch(int u, unsigned who)
+static enum touch touch_of(int u, uint64_t part, unsigned who)
 {
 	const struct unit *n = u < 0 ? NULL : &ref.units[u];
 	bool own = false;
@@ -237,7 +237,7 @@ static enum touch touch(int u, unsigned who)
 	if (!n || !n->pending || !(n->claimed || n->committed))
 		return MAY_CHANGE;
 	for (i = 0; i < ref.nr_procs; i++) {
-		if (!(n->part & BIT(i)))
+		if (!(part & BIT(i)))
 			continue;
 		if (ref.procs[i].job == ref.procs[who].job)
 			own = true;
@@ -245,6 +245,20 @@ static enum touch touch(int u, unsigned who)
 			return IS_BUSY;
 	}
 	return own || n->job == ref.procs[who].job ? MAY_CHANGE : TAKES_OVER;
+}
+
+static enum touch touch(int u, unsigned who)
+{
+	return touch_of(u, u < 0 ? 0 : ref.units[u].part, who);
+}
+
+/* May it be committed already, and what was begun after that be of others than it seems? */
+static bool may_take_over(int u, unsigned who)
+{
+	const struct unit *n = u < 0 ? NULL : &ref.units[u];
+
+	return n && racing && n->late && n->ended != ENDED_NO &&
+	       touch_of(u, n->late, who) == TAKES_OVER;
 }
 
 /* @joins: who does this takes part in it from now on; else only the unit is another. */
@@ -259,12 +273,14 @@ static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 		n->pending = true;
 		n->ended = ENDED_NO;
 		n->asked = false;
-		n->part = 0;
+		n->part = n->late = 0;
 		n->job = ref.procs[who].job;
 	}
 	if (joins) {
 		n->part |= BIT(who);
 		n->ever |= BIT(who);
+		if (n->ended != ENDED_NO)
+			n->late |= BIT(who);
 		ref.procs[who].saved = true;
 	}
 	if (!file || n->claimed)
@@ -294,6 +310,17 @@ static bool was_busy(int u, unsigned who)
 	return false;
 }
 
+/* Has somebody of another job changed it? */
+static bool was_left(int u, unsigned who)
+{
+	unsigned i;
+
+	for (i = 0; u >= 0 && i < ref.nr_procs; i++)
+		if (ref.units[u].ever & BIT(i) && ref.procs[i].job != ref.procs[who].job)
+			return true;
+	return false;
+}
+
 /* A call that is refused may have begun a change all the same: one in which nothing is changed. */
 static void refused_change(int u, unsigned who)
 {
@@ -304,7 +331,7 @@ static void refused_change(int u, unsigned who)
 	n->pending = true;
 	n->ended = ENDED_NO;
 	n->job = ref.procs[who].job;
-	n->part = 0;
+	n->part = n->late = 0;
 }
 
 /*
@@ -326,6 +353,13 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 			refused_change(u, who);
 			return false;
 		}
+		/* What another job has left was taken over twice: it is tried once more only. */
+		if (got == -ESTALE && racing && was_left(u, who)) {
+			counts.refused++;
+			fail_unit((unsigned)u, MAY_BE_NOW | MAY_BE_ANY);
+			ref.units[u].back_unknown = true;
+			return false;
+		}
 		if (got == -EXDEV && !strcmp(call, "rename")) {
 			counts.refused++;
 			return false;
@@ -344,16 +378,17 @@ static bool take_over(int u, unsigned who, int got)
 	struct unit *n = u < 0 ? NULL : &ref.units[u];
 	struct snap empty = {.there = true};
 
-	if (!n || (got == -EIO && ref.procs[who].may_fail) || touch(u, who) != TAKES_OVER)
+	if (!n || (got == -EIO && ref.procs[who].may_fail))
 		return false;
-	if (n->committed)
-		look_back((unsigned)u); /* what was added and is whole was committed first */
-	/* What a job has removed of the committed one stays so, whoever changes it. */
-	if (racing || n->ended != ENDED_NO || n->partial)
+	if (may_take_over(u, who))
+		n->view_unknown = n->back_unknown = true;
+	if (touch(u, who) != TAKES_OVER)
+		return false;
+	if (racing || n->ended != ENDED_NO)
 		n->view_unknown = n->back_unknown = true;
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
 	n->pending = n->claimed = false;
-	n->part = 0;
+	n->part = n->late = 0;
 	unit_forget_candidates((unsigned)u, n->nr_candidates);
 	if (!n->committed || n->may_go) {
 		n->pending = true;
@@ -477,13 +512,12 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 			cuts_unknown((unsigned)u);
 		} else {
 			n->partial = n->partial || (n->committed && !n->pending);
-			changed(u, who, NAME_UNIT((unsigned)u), false,
-				n->pending && !ref.procs[who].person);
+			changed(u, who, NAME_UNIT((unsigned)u), false, false);
 		}
 		return true;
 	}
 	n->pending = n->claimed = n->view_unknown = n->partial = false;
-	n->part = 0;
+	n->part = n->late = 0;
 	n->ended = ENDED_NO;
 	if (n->back_unknown && ref.procs[who].person && !ref.procs[who].saved)
 		n->committed = n->back_unknown = false;
@@ -555,7 +589,7 @@ static void play_rename(const struct op *op, unsigned who)
 {
 	const char *from = name_of(op->path), *to = name_of(op->to);
 	int u = unit_of(op->path), v = unit_of(op->to), wanted = ref_expect_rename(from, to), got;
-	bool joins;
+	bool begins; /* a change to a committed one */
 	bool top = u >= 0 && op->path == NAME_UNIT((unsigned)u);
 
 	if (top != (v >= 0 && op->to == NAME_UNIT((unsigned)v)))
@@ -571,13 +605,15 @@ static void play_rename(const struct op *op, unsigned who)
 		move_unit((unsigned)u, (unsigned)v);
 		return;
 	}
-	/* Who has a rank has a part in whatever it changes. */
-	joins = !ref.procs[who].person ||
-		(v >= 0 && ref.units[v].committed && !ref.units[v].pending);
-	changed(u, who, op->path, true, joins);
-	changed(v, who, op->to, true, joins);
-	if (v >= 0 && op->to % NAMES_IN_UNIT == IN_META)
+	begins = v >= 0 && ref.units[v].committed && !ref.units[v].pending;
+	changed(u, who, op->path, true, begins);
+	changed(v, who, op->to, true, begins);
+	if (v >= 0 && racing && ref.units[v].ended != ENDED_NO)
+		ref.units[v].ever |= BIT(who); /* if it begins the next */
+	if (v >= 0 && op->to % NAMES_IN_UNIT == IN_META) {
 		ref.units[v].ended = ENDED_YES;
+		ref.units[v].late = 0;
+	}
 }
 
 static void play_commit(const struct op *op)
@@ -627,7 +663,7 @@ static void play_start(const struct op *op)
 static void play_end(unsigned who, bool well)
 {
 	struct process_ref *p = &ref.procs[who];
-	bool whole[NR_UNITS], single = false;
+	bool whole[NR_UNITS], single = false, committed;
 	unsigned u, i;
 
 	for (u = 0; u < NR_UNITS; u++)
@@ -660,9 +696,10 @@ static void play_end(unsigned who, bool well)
 				ref.procs[i].may_fail = true;
 		if (whole[u] && n->ended == ENDED_YES && !racing && !n->back_unknown)
 			continue; /* its end was seen */
-		fail_unit(u, whole[u] && n->ended != ENDED_NO ? MAY_BE_NOW
-			     : n->claimed		      ? 0
-							      : MAY_BE_NOW);
+		committed = racing && n->ended != ENDED_NO && !(n->late & BIT(who));
+		fail_unit(u, (whole[u] && n->ended != ENDED_NO) || committed || !n->claimed
+				     ? MAY_BE_NOW
+				     : 0);
 	}
 }
 
@@ -678,7 +715,7 @@ static void back_to_view(unsigned u)
 	look_unit(world.top, u, &s, generation, why, sizeof(why));
 	ref_put(name_of(NAME_UNIT(u)), &s);
 	n->pending = n->claimed = n->view_unknown = n->may_go = n->partial = false;
-	n->part = 0;
+	n->part = n->late = 0;
 	n->ended = ENDED_NO;
 	unit_forget_candidates(u, n->nr_candidates);
 }
@@ -742,11 +779,26 @@ static bool has_it_open(unsigned who, unsigned path)
 	return false;
 }
 
+/* What is known to fail, and is left out until it does not any more. */
+static bool is_known(const struct op *op, int who)
+{
+	int u = unit_of(op->path);
+	const struct unit *n = u < 0 ? NULL : &ref.units[u];
+
+	if (!n || who < 0 || op->kind < OP_MKDIR || op->kind > OP_COMMIT)
+		return false;
+	/* Two ESTALEs. */
+	return touch(u, (unsigned)who) == TAKES_OVER &&
+	       (n->committed || (racing && n->ended != ENDED_NO));
+}
+
 static bool play_op(const struct op *op)
 {
 	int who = ref.at[op->who];
 	bool alive = who >= 0 && ref.procs[who].alive;
 
+	if (!known && is_known(op, alive ? who : -1))
+		return false;
 	switch ((enum op_kind)op->kind) {
 	case OP_START:
 		if (alive)
@@ -921,6 +973,7 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 	*model_wrong = '\0';
 	racing = s->racing;
 	show = o->show;
+	known = o->known;
 	people_reset();
 	ref_begin();
 	cuts_begin();

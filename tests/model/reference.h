@@ -35,6 +35,7 @@ struct unit {
 	bool pending, claimed, asked;
 	enum ended ended;  /* did its rule see the end, but for files that are open? */
 	uint64_t part;	   /* processes that changed it: bits */
+	uint64_t late;	   /* those who did so after its end: of the next change alone, if it is committed */
 	unsigned job;	   /* of who began it */
 	uint64_t ever;	   /* processes that have changed it before, too */
 	bool partial;	   /* a part of what is committed was removed, which waits */
