@@ -70,7 +70,7 @@ static void adopt_commit(unsigned u, const struct snap *s, const char *generatio
 		return;
 	n->pending = n->claimed = n->partial = false;
 	n->ended = ENDED_NO;
-	n->part = n->late = 0;
+	n->part = n->late = n->maybe = 0;
 }
 
 /* False: not as it may be; that is said if @say. */
@@ -214,13 +214,13 @@ static void fail_unit(unsigned u, unsigned may_be)
 	    (racing && view.there && !(n->committed && snap_same(&view, &n->old))))
 		return;
 	if (n->partial) {
-		n->part = n->late = 0;
+		n->part = n->late = n->maybe = 0;
 		n->ended = ENDED_NO;
 		return;
 	}
 	n->pending = n->claimed = false;
 	n->ended = ENDED_NO;
-	n->part = n->late = 0;
+	n->part = n->late = n->maybe = 0;
 	unit_forget_candidates(u, n->nr_candidates);
 }
 
@@ -257,8 +257,10 @@ static bool may_take_over(int u, unsigned who)
 {
 	const struct unit *n = u < 0 ? NULL : &ref.units[u];
 
-	return n && racing && n->late && n->ended != ENDED_NO &&
-	       touch_of(u, n->late, who) == TAKES_OVER;
+	if (!n || !racing || n->ended == ENDED_NO)
+		return false;
+	return (n->late && touch_of(u, n->late, who) == TAKES_OVER) ||
+	       (n->maybe && touch_of(u, n->late | n->maybe, who) == TAKES_OVER);
 }
 
 /* @joins: who does this takes part in it from now on; else only the unit is another. */
@@ -273,7 +275,7 @@ static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 		n->pending = true;
 		n->ended = ENDED_NO;
 		n->asked = false;
-		n->part = n->late = 0;
+		n->part = n->late = n->maybe = 0;
 		n->job = ref.procs[who].job;
 	}
 	if (joins) {
@@ -331,7 +333,7 @@ static void refused_change(int u, unsigned who)
 	n->pending = true;
 	n->ended = ENDED_NO;
 	n->job = ref.procs[who].job;
-	n->part = n->late = 0;
+	n->part = n->late = n->maybe = 0;
 }
 
 /*
@@ -388,7 +390,7 @@ static bool take_over(int u, unsigned who, int got)
 		n->view_unknown = n->back_unknown = true;
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
 	n->pending = n->claimed = false;
-	n->part = n->late = 0;
+	n->part = n->late = n->maybe = 0;
 	unit_forget_candidates((unsigned)u, n->nr_candidates);
 	if (!n->committed || n->may_go) {
 		n->pending = true;
@@ -517,7 +519,7 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 		return true;
 	}
 	n->pending = n->claimed = n->view_unknown = n->partial = false;
-	n->part = n->late = 0;
+	n->part = n->late = n->maybe = 0;
 	n->ended = ENDED_NO;
 	if (n->back_unknown && ref.procs[who].person && !ref.procs[who].saved)
 		n->committed = n->back_unknown = false;
@@ -608,8 +610,10 @@ static void play_rename(const struct op *op, unsigned who)
 	begins = v >= 0 && ref.units[v].committed && !ref.units[v].pending;
 	changed(u, who, op->path, true, begins);
 	changed(v, who, op->to, true, begins);
-	if (v >= 0 && racing && ref.units[v].ended != ENDED_NO)
-		ref.units[v].ever |= BIT(who); /* if it begins the next */
+	if (v >= 0 && racing && ref.units[v].ended != ENDED_NO) {
+		ref.units[v].maybe |= BIT(who);
+		ref.units[v].ever |= BIT(who);
+	}
 	if (v >= 0 && op->to % NAMES_IN_UNIT == IN_META) {
 		ref.units[v].ended = ENDED_YES;
 		ref.units[v].late = 0;
@@ -689,10 +693,11 @@ static void play_end(unsigned who, bool well)
 	for (u = 0; u < NR_UNITS; u++) {
 		struct unit *n = &ref.units[u];
 
-		if (!n->pending || !(n->part & BIT(who)))
+		if (!n->pending || !((n->part | n->maybe) & BIT(who)))
 			continue;
 		for (i = 0; i < ref.nr_procs; i++)
-			if (i != who && ref.procs[i].job == n->job)
+			if (i != who &&
+			    (ref.procs[i].job == n->job || (racing && ref.procs[i].job == p->job)))
 				ref.procs[i].may_fail = true;
 		if (whole[u] && n->ended == ENDED_YES && !racing && !n->back_unknown)
 			continue; /* its end was seen */
@@ -715,7 +720,7 @@ static void back_to_view(unsigned u)
 	look_unit(world.top, u, &s, generation, why, sizeof(why));
 	ref_put(name_of(NAME_UNIT(u)), &s);
 	n->pending = n->claimed = n->view_unknown = n->may_go = n->partial = false;
-	n->part = n->late = 0;
+	n->part = n->late = n->maybe = 0;
 	n->ended = ENDED_NO;
 	unit_forget_candidates(u, n->nr_candidates);
 }

@@ -33,9 +33,12 @@ enum ended { ENDED_NO, ENDED_MAYBE, ENDED_YES };
 struct unit {
 	/* what has been changed since the last commit */
 	bool pending, claimed, asked;
-	enum ended ended;  /* did its rule see the end, but for files that are open? */
-	uint64_t part;	   /* processes that changed it: bits */
-	uint64_t late;	   /* those who did so after its end: of the next change alone, if it is committed */
+	enum ended ended; /* did its rule see the end, but for files that are open? */
+	uint64_t part;	  /* processes that changed it: bits */
+	uint64_t
+		late; /* those who did so after its end: of the next change alone, if it is committed */
+	uint64_t
+		maybe; /* those who have a part in the next change, if this was committed before they came */
 	unsigned job;	   /* of who began it */
 	uint64_t ever;	   /* processes that have changed it before, too */
 	bool partial;	   /* a part of what is committed was removed, which waits */
