@@ -117,8 +117,7 @@ static bool look_back_once(unsigned u, bool say)
 		return false;
 	}
 	candidate = unit_find_candidate(u, &s);
-	/* A call that was refused may have begun a change all the same: then it is committed anew, unchanged. */
-	if (candidate < 0 && !(n->committed && snap_same(&s, &n->old))) {
+	if (candidate < 0) {
 		struct snap view;
 
 		snap_of(u, &view);
@@ -342,7 +341,7 @@ static void refused_change(int u, unsigned who)
  */
 static bool judge(const char *call, const char *path, int u, unsigned who, int wanted, int got)
 {
-	if (got == wanted || (got == -EEXIST && wanted == -ENOTEMPTY))
+	if (got == wanted || (got == -EEXIST && wanted == -ENOTEMPTY)) /* the latter, on an XFS */
 		return !got;
 	if (got == -EBUSY && (touch(u, who) == IS_BUSY || (racing && was_busy(u, who)))) {
 		counts.refused++;
@@ -360,10 +359,6 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 			counts.refused++;
 			fail_unit((unsigned)u, MAY_BE_NOW | MAY_BE_ANY);
 			ref.units[u].back_unknown = true;
-			return false;
-		}
-		if (got == -EXDEV && !strcmp(call, "rename")) {
-			counts.refused++;
 			return false;
 		}
 	}
