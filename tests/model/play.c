@@ -297,6 +297,20 @@ static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 		n->back_unknown = true; /* an ordinary directory, then */
 }
 
+/* A rank has a part in what it changes in any way; not in what it removes of a committed one. */
+static void changed_by_rank(int u, unsigned who)
+{
+	struct unit *n = u < 0 ? NULL : &ref.units[u];
+
+	if (!n || !n->pending || ref.procs[who].person)
+		return;
+	n->ever |= BIT(who);
+	if (racing && n->ended != ENDED_NO)
+		n->maybe |= BIT(who);
+	else
+		n->part |= BIT(who);
+}
+
 /* --- calls --- */
 
 /* Has somebody of another job changed it who lives? He may have begun the next change before the last was seen. */
@@ -508,6 +522,7 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 				true; /* a person removes it, or a part of it: in its place */
 			cuts_unknown((unsigned)u);
 		} else {
+			changed_by_rank(u, who);
 			n->partial = n->partial || (n->committed && !n->pending);
 			changed(u, who, NAME_UNIT((unsigned)u), false, false);
 		}
@@ -602,6 +617,7 @@ static void play_rename(const struct op *op, unsigned who)
 		move_unit((unsigned)u, (unsigned)v);
 		return;
 	}
+	changed_by_rank(v, who);
 	begins = v >= 0 && ref.units[v].committed && !ref.units[v].pending;
 	changed(u, who, op->path, true, begins);
 	changed(v, who, op->to, true, begins);
