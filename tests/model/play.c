@@ -203,8 +203,6 @@ static void fail_unit(unsigned u, unsigned may_be)
 		may_be |= MAY_BE_OLD;
 	if (racing || n->partial)
 		may_be |= MAY_BE_CANDIDATE;
-	if (n->back_unknown)
-		may_be |= MAY_BE_ANY; /* an ordinary directory that became a unit */
 	adopt_view(u, may_be);
 	snap_of(u, &view);
 	if (racing && n->ended == ENDED_YES)
@@ -395,7 +393,7 @@ static bool take_over(int u, unsigned who, int got)
 		n->view_unknown = n->back_unknown = true;
 	if (touch(u, who) != TAKES_OVER)
 		return false;
-	if (racing || n->ended != ENDED_NO)
+	if (racing)
 		n->view_unknown = n->back_unknown = true;
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
 	n->pending = n->claimed = false;
@@ -588,10 +586,8 @@ static void move_unit(unsigned from, unsigned to)
 		memcpy(a->generation, b->generation, GENERATION);
 		b->committed = b->may_go = false;
 	}
-	if (!was.committed)
-		return;
-	if (b->committed)
-		b->back_unknown = true; /* two that may be there */
+	if (!was.committed || b->committed)
+		return; /* in the latter case what was removed there has made way */
 	b->committed = b->may_go = true;
 	b->old = was.old;
 	memcpy(b->generation, was.generation, GENERATION);
