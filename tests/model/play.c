@@ -323,17 +323,6 @@ static bool was_busy(int u, unsigned who)
 	return false;
 }
 
-/* Has somebody of another job changed it? */
-static bool was_left(int u, unsigned who)
-{
-	unsigned i;
-
-	for (i = 0; u >= 0 && i < ref.nr_procs; i++)
-		if (ref.units[u].ever & BIT(i) && ref.procs[i].job != ref.procs[who].job)
-			return true;
-	return false;
-}
-
 /* A call that is refused may have begun a change all the same: one in which nothing is changed. */
 static void refused_change(int u, unsigned who)
 {
@@ -366,13 +355,6 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 			refused_change(u, who);
 			return false;
 		}
-		/* What another job has left was taken over twice: it is tried once more only. */
-		if (got == -ESTALE && racing && was_left(u, who)) {
-			counts.refused++;
-			fail_unit((unsigned)u, MAY_BE_NOW | MAY_BE_ANY);
-			ref.units[u].back_unknown = true;
-			return false;
-		}
 	}
 	if (u >= 0 && ref.units[u].view_unknown)
 		return false;
@@ -393,7 +375,7 @@ static bool take_over(int u, unsigned who, int got)
 		n->view_unknown = n->back_unknown = true;
 	if (touch(u, who) != TAKES_OVER)
 		return false;
-	if (racing)
+	if (racing && n->ended != ENDED_NO)
 		n->view_unknown = n->back_unknown = true;
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
 	n->pending = n->claimed = false;
