@@ -59,7 +59,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash install uninstall clean help tests fuzz fuzzers
+	check-crash check-frameworks install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs
 
@@ -187,6 +187,13 @@ check-crash: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) --heavy check-crash $(ARGS)
 
+# Real frameworks, whose jobs are watched, killed and resumed; KILLS of each kind. A table of what ran is printed.
+KILLS ?= 20
+check-frameworks: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)CKPTFS_TEST_KILLS=$(KILLS) tests/run --build $(O) --heavy check-frameworks $(ARGS)
+	$(Q)BUILD=$(abspath $(O)) python3 tests/frameworks/table.py
+
 # Random sequences against the reference model; COUNT of each kind.
 COUNT ?= 10000
 check-model: deps-test
@@ -251,6 +258,7 @@ help:
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
 	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
 	@echo '  make check-crash  the daemon, programs and the backing are cut off in the middle of saves'
+	@echo '  make check-frameworks  real frameworks, from the package index, killed and resumed (KILLS=$(KILLS))'
 	@echo '  make check-model  random sequences of saves, kills and removals against a model (COUNT=$(COUNT))'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
 	@echo '  make check-tsan   the suite under ThreadSanitizer'

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""A mount, and what `ckptfs` says of it."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+CKPTFS = os.environ["CKPTFS"]
+
+
+def wait(what, seconds=60):
+	"""Until what() is true; that is returned."""
+	end = time.monotonic() + seconds * int(os.environ.get("TEST_SLOW") or 1)
+	while True:
+		found = what()
+		if found:
+			return found
+		assert time.monotonic() < end, "not within %d s" % seconds
+		time.sleep(0.01)
+
+
+def ckptfs(*args):
+	"""Exit status of the command, and what it prints."""
+	run = subprocess.run([CKPTFS, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+	return run.returncode, run.stdout
+
+
+def must(*args):
+	code, told = ckptfs(*args)
+	assert code == 0, (args, code, told)
+	return told
+
+
+class Mount:
+	"""A daemon over the directory `back` at `mnt`, both in TEST_TMP."""
+	def __init__(self, options):
+		tmp = os.environ["TEST_TMP"]
+		self.back, self.mnt, self.options = tmp + "/back", tmp + "/mnt", options
+		os.makedirs(self.back)
+		os.makedirs(self.mnt)
+		self.start()
+
+	def start(self):
+		must("mount", "-o", self.options, self.back, self.mnt)
+		self.pid = self.status()["pid"]
+
+	def umount(self):
+		must("umount", self.mnt)
+
+	def status(self):
+		return json.loads(must("status", "--json", self.mnt))
+
+	def kill(self):
+		os.kill(self.pid, signal.SIGKILL)
+		wait(lambda: not os.path.exists("/proc/%d" % self.pid) or "\nState:\tZ" in _read("/proc/%d/status" % self.pid))
+
+	def settled(self):
+		"""Waits until no save is under way, nor anything that follows one."""
+		wait(lambda: not self.status()["pending"])
+
+	def failures(self):
+		with open(self.mnt + "/.ckptfs/failures.json", encoding="utf-8") as file:
+			return json.load(file)
+
+
+def _read(path):
+	try:
+		with open(path, encoding="utf-8") as file:
+			return file.read()
+	except OSError:
+		return "\nState:\tZ"

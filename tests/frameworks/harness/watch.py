@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""What every framework goes through: an uninterrupted run on a plain directory, which says what is right; the same on a
+mount, watched after each save; and runs that are killed and taken up again."""
+
+import json
+import os
+import random
+import shutil
+import sys
+import time
+
+from . import environment
+from .framework import newest
+from .jobs import Job, elsewhere, import_all
+from .digest import digest
+from .mount import Mount, ckptfs, must, wait
+
+KILLS = int(os.environ.get("CKPTFS_TEST_KILLS") or 20) # of each kind
+SEED = int(os.environ.get("CKPTFS_TEST_SEED") or random.randrange(1 << 30))
+OPTIONS = "host_cache_size=64M,flush_bw=100M,quiet_s=1"
+KINDS = ("rank", "job", "daemon")
+RUN_SECONDS = 120
+
+
+def say(*words):
+	print("%7.2f" % (time.monotonic() - _BEGAN), *words, flush=True)
+
+
+_BEGAN = time.monotonic()
+
+
+class Watch:
+	def __init__(self, framework):
+		self.fw = framework
+		self.tmp = os.environ["TEST_TMP"]
+		self.right = {}      # step -> digest of the state that is to be saved then
+		self.outcome = None  # digest of the state at the end
+		self.names = []      # what is in the plain directory at the end
+		self.mount = None
+		self.interval = 0.0  # seconds from one save to the next, on the mount
+		self.killed = dict.fromkeys(KINDS, 0)
+
+	def args(self, **more):
+		return dict(steps=self.fw.steps, every=self.fw.every, **more)
+
+	def check(self, reports):
+		"""Each rank has the state that it has on a plain directory."""
+		for rank, report in reports:
+			want = self.outcome if report["what"] == "ended" else self.right.get(report["step"])
+			assert report.get("digest") in (None, want), ("another state than without interruption", rank, report)
+
+	# --- on a plain directory ---
+
+	def plain(self):
+		directory = self.tmp + "/plain/run"
+		os.makedirs(directory)
+		imported = self.tmp + "/imported"
+		job = Job(self.fw, directory, **self.args(imported=imported))
+		codes = job.finish(RUN_SECONDS)
+		assert not any(codes), (codes, job.logs())
+		import_all(imported)
+		for rank, report in job.told:
+			if "digest" in report and report["what"] != "ended":
+				assert self.right.setdefault(report["step"], report["digest"]) == report["digest"], ("ranks differ", rank)
+			elif report["what"] == "ended":
+				self.outcome = report["digest"]
+		assert self.outcome and len(self.right) > self.fw.steps // self.fw.every
+		self.names = _tree(directory)
+		assert len(self.fw.found(directory)) == self.fw.keep, self.fw.found(directory)
+		self.loads(directory, newest(self.fw.found(directory)))
+
+	def loads(self, directory, least):
+		"""Every checkpoint that is to be seen there is whole, and the newest is at least of that step."""
+		found = self.fw.found(directory)
+		assert newest(found) >= least, (directory, "the newest is of step", newest(found), "but there was", least)
+		states = elsewhere(self.digests, sorted(found.values()))
+		for step, path in found.items():
+			assert states[path] == self.right[step], path + " holds another state than was saved"
+		named = self.fw.pointer(directory)
+		assert named is None or named in found.values(), (named, "is named, but there is", found)
+
+	def digests(self, paths):
+		return {path: digest(self.fw.load(path)) for path in paths}
+
+	# --- on the backing ---
+
+	def bare(self, least=0):
+		"""Nothing torn: what has a name was committed whole, and loads."""
+		directory = self.mount.back + "/run"
+		for path in self.fw.found(directory).values():
+			code, told = ckptfs("verify", path)
+			assert code == 0, told
+			if not self.fw.files:
+				self.reason(path)
+		self.loads(directory, least)
+		return newest(self.fw.found(directory))
+
+	def reason(self, path):
+		with open(path + "/.ckptfs-commit.json", encoding="utf-8") as file:
+			commit = json.load(file)
+		wanted = (self.fw.done,) if isinstance(self.fw.done, str) else self.fw.done
+		assert commit["done"] in wanted, (path, commit["done"])
+		assert commit["world"]["ranks"] == (self.fw.world or 1), (path, commit["world"])
+
+	# --- watched ---
+
+	def watched(self):
+		job = Job(self.fw, self.mount.mnt + "/run", **self.args(watched=True))
+		waiting, before = 0, None
+		while True:
+			news = job.listen(RUN_SECONDS)
+			if news is None:
+				break
+			assert news, "the job hangs\n" + job.logs()
+			self.check(news)
+			for _, report in news:
+				if report["what"] != "saved":
+					continue
+				waiting += 1
+				if waiting == len(job.ranks):
+					waiting = 0
+					self.look(report["step"], before)
+					before = report["step"]
+					for process in job.ranks:
+						process.go_on()
+		codes = job.finish(RUN_SECONDS)
+		assert not any(codes), (codes, job.logs())
+		self.mount.settled()
+		assert not self.mount.failures(), self.mount.failures()
+		assert self.bare() == self.fw.steps
+		self.loads(self.mount.mnt + "/run", self.fw.steps)
+		for directory in self.mount.mnt, self.mount.back:
+			names = [name for name in _tree(directory + "/run") if not name.endswith("/.ckptfs-commit.json")]
+			assert names == self.names, (directory, names, self.names)
+
+	def look(self, step, before):
+		"""Right after the save of that step."""
+		step = step if self.fw.prompt else before
+		if step is None:
+			return
+		path = self.fw.found(self.mount.mnt + "/run")[step]
+		must("wait", "--timeout", "30", path)
+		landed = self.fw.found(self.mount.back + "/run")[step]
+		must("verify", landed)
+		if not self.fw.files:
+			self.reason(landed)
+
+	# --- killed ---
+
+	def to_its_end(self):
+		"""On the mount, without anybody looking on. All that it has told."""
+		job = Job(self.fw, self.mount.mnt + "/run", **self.args())
+		codes = job.finish(RUN_SECONDS)
+		assert not any(codes), (codes, job.logs())
+		self.check(job.told)
+		self.mount.settled()
+		assert self.bare() == self.fw.steps
+		return job.told
+
+	def timed(self):
+		"""How long the steps between two saves and a save take, of the run that is killed later."""
+		at = [report["at"] for rank, report in self.to_its_end() if rank == 0 and report["what"] == "saving"]
+		self.interval = (at[-1] - at[0]) / (len(at) - 1)
+
+	def kill_once(self, kind, least, choose):
+		"""A run from where the last one was cut off, that is cut off itself. How far it is saved now; None: it came to its end."""
+		mnt = self.mount.mnt + "/run"
+		job = Job(self.fw, mnt, **self.args())
+		left = max((self.fw.steps - least) // self.fw.every, 1)
+		save, delay = choose.randrange(left), choose.random() * 1.3 * self.interval
+		saves = 0
+		while saves <= save:
+			news = job.listen(RUN_SECONDS)
+			if news is None:
+				break
+			assert news, "the job hangs\n" + job.logs()
+			saves += sum(rank == 0 and report["what"] == "saving" for rank, report in news)
+		end = time.monotonic() + delay
+		while time.monotonic() < end and job.listen(end - time.monotonic()) is not None:
+			pass
+		alive = [process.rank for process in job.ranks if not process.reap(0)]
+		over = not alive
+		if kind == "daemon" and not over:
+			self.mount.kill()
+		elif not over:
+			job.kill(choose.choice(alive) if kind == "rank" else None)
+		codes = job.end(RUN_SECONDS if over else 5)
+		self.check(job.told)
+		assert over or any(codes) or any(report["what"] == "ended" for _, report in job.told), (codes, job.logs())
+		begun = [report["step"] for _, report in job.told if report["what"] == "began"]
+		assert not begun or min(begun) >= least, (begun, "but there was", least)
+		if over:
+			assert not any(codes), (codes, job.logs())
+		if kind == "daemon" and not over:
+			self.bare(least)
+			self.mount.start()
+		else:
+			self.mount.settled()
+		now = self.bare(least)
+		self.loads(self.mount.mnt + "/run", now)
+		assert newest(self.fw.found(self.mount.mnt + "/run")) == now, "another one in the mount"
+		say("%-6s at save %d of %d + %.3f s, from step %d: saved to step %d%s" % (kind, save + 1, left, delay, least, now,
+			", over before" if over else ""))
+		self.killed[kind] += not over
+		return None if over or now == self.fw.steps else now
+
+	def kills(self, kind):
+		choose = random.Random("%d %s" % (SEED, kind))
+		done = None
+		while self.killed[kind] < KILLS:
+			if done is None:
+				shutil.rmtree(self.mount.mnt + "/run", ignore_errors=True)
+				os.makedirs(self.mount.mnt + "/run")
+				done = 0
+			done = self.kill_once(kind, done, choose)
+		if done is not None: # to its end
+			self.to_its_end()
+
+	def all(self):
+		self.plain()
+		say("on a plain directory: saved", len(self.right) - 1, "times")
+		options = ",".join(filter(None, (OPTIONS, self.fw.options)))
+		self.mount = Mount(options)
+		os.makedirs(self.mount.mnt + "/run")
+		self.watched()
+		say("watched on the mount")
+		shutil.rmtree(self.mount.mnt + "/run")
+		os.makedirs(self.mount.mnt + "/run")
+		self.timed()
+		say("%.3f s from save to save" % self.interval)
+		for kind in KINDS:
+			self.kills(kind)
+		self.mount.umount()
+		left = [name for name in _tree(self.mount.back) if "/.ckptfs-" in name and not name.endswith("/.ckptfs-commit.json")]
+		assert not left or self.killed["daemon"], left
+		self.record()
+
+	def record(self):
+		"""For table.py."""
+		top = os.path.join(environment.TOP, "results")
+		os.makedirs(top, exist_ok=True)
+		row = {"name": self.fw.name, "version": environment.version(self.fw.packages[0]), "commits": self.fw.commits,
+			"switches": self.fw.switches, "killed": self.killed}
+		with open("%s/%s.json" % (top, os.path.basename(sys.argv[0])), "w", encoding="utf-8") as file:
+			json.dump(row, file)
+
+
+def _tree(directory):
+	found = []
+	for top, dirs, files in os.walk(directory):
+		found += [os.path.relpath(os.path.join(top, name), directory) for name in files + dirs]
+	return sorted(found)
+
+
+def main(framework):
+	environment.enter(framework.packages)
+	if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+		environment.skip("cannot open /dev/fuse")
+	print("seed", SEED)
+	framework.prepare()
+	Watch(framework).all()

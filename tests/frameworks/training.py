@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""A model that is trained by hand, for frameworks that only save: small, and the same in every run."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+WIDTH = 160
+
+
+class Training:
+	"""Of several ranks the gradients are averaged, so that all have one state, which is .state()."""
+	def __init__(self, run):
+		torch.set_num_threads(1)
+		torch.use_deterministic_algorithms(True)
+		torch.manual_seed(1)
+		self.rank, self.world, self.step = run.rank, run.world, 0
+		if self.world:
+			dist.init_process_group("gloo")
+		self.model = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
+		self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+
+	def state(self):
+		return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "step": self.step,
+			"random": torch.get_rng_state()}
+
+	def take(self, state):
+		self.model.load_state_dict(state["model"])
+		self.optimizer.load_state_dict(state["optimizer"])
+		self.step = state["step"]
+		torch.set_rng_state(state["random"])
+
+	def once(self):
+		batch = torch.randn(4 * max(self.world, 1), WIDTH)[self.rank::max(self.world, 1)]
+		loss = (self.model(batch) - batch.roll(1, 1)).square().mean()
+		self.optimizer.zero_grad()
+		loss.backward()
+		if self.world:
+			for parameter in self.model.parameters():
+				dist.all_reduce(parameter.grad)
+				parameter.grad /= self.world
+		self.optimizer.step()
+		self.step += 1
+
+	def go(self, run, save):
+		"""From where it is to the end; save(self) after every run.every steps."""
+		run.began(self.step, self.state())
+		while self.step < run.steps:
+			self.once()
+			if self.step % run.every == 0:
+				run.saving(self.step, self.state())
+				save(self)
+		run.ended(self.step, self.state())
+		if self.world:
+			dist.destroy_process_group()
+
+
+def remove(path):
+	"""As a script removes a checkpoint that is too old."""
+	if os.path.isdir(path):
+		import shutil # pylint: disable=import-outside-toplevel
+		shutil.rmtree(path)
+	else:
+		os.unlink(path)
