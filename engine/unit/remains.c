@@ -13,6 +13,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
@@ -72,17 +73,21 @@ static void note(void *any, const char *name, const struct inode_id *id, mode_t 
 }
 
 /* Does a program see anything in the directory that is not on the backing yet? */
-static bool shows_any(struct units *us, int dir)
+static bool shows_any(struct units *us, const struct inode_id *dir)
 {
-	struct statx stx;
-	struct inode_id id;
 	bool any = false;
 
-	if (backing_stat(us->contents->backing, dir, &stx))
-		return true;
-	id = inode_id_of(&stx);
-	units_list(us, &id, note, &any);
+	units_list(us, dir, note, &any);
 	return any;
+}
+
+/* What a program does not see of the directory @dir; -ENOTEMPTY of what it does. */
+static int clear_name(struct units *us, int fd, const struct inode_id *dir, const char *name)
+{
+	if (rules_reserved(name))
+		return remove_one(us, fd, name);
+	/* Its removal waits for the next checkpoint beside it, of which there will be none. */
+	return removals_hide(us, dir, name) ? removal_make_way(us, dir, name) : -ENOTEMPTY;
 }
 
 int units_clear_dir(struct units *us, int dir)
@@ -90,22 +95,31 @@ int units_clear_dir(struct units *us, int dir)
 	int fd = backing_reopen(us->contents->backing, dir, O_RDONLY | O_DIRECTORY), err = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	struct inode_id id;
+	struct statx stx;
 
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
 		return fd < 0 ? fd : -ENOMEM;
 	}
+	err = backing_stat(us->contents->backing, dir, &stx);
+	id = inode_id_of(&stx);
 	/* All of them first: what a program can see stays, with all that is about it. */
-	if (shows_any(us, dir))
+	if (!err && shows_any(us, &id))
 		err = -ENOTEMPTY;
 	while (!err && (entry = readdir(d)))
-		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name))
+		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
+		    !removals_hide(us, &id, entry->d_name))
 			err = -ENOTEMPTY;
-	rewinddir(d);
-	while (!err && (entry = readdir(d)))
-		if (rules_reserved(entry->d_name))
-			err = remove_one(us, dir, entry->d_name);
+	/* Removals first: what they leave in trash goes with the rest. */
+	for (int trash = 0; trash <= 1; trash++) {
+		rewinddir(d);
+		while (!err && (entry = readdir(d)))
+			if (backing_name_ok(entry->d_name) &&
+			    rules_reserved(entry->d_name) == trash)
+				err = clear_name(us, dir, &id, entry->d_name);
+	}
 	closedir(d);
 	return err;
 }

@@ -20,7 +20,11 @@ class Training:
 		if self.world:
 			dist.init_process_group("gloo")
 		self.model = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
+		self.shard()
 		self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+
+	def shard(self):
+		pass
 
 	def state(self):
 		return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "step": self.step,
@@ -37,12 +41,14 @@ class Training:
 		loss = (self.model(batch) - batch.roll(1, 1)).square().mean()
 		self.optimizer.zero_grad()
 		loss.backward()
-		if self.world:
-			for parameter in self.model.parameters():
-				dist.all_reduce(parameter.grad)
-				parameter.grad /= self.world
+		self.average()
 		self.optimizer.step()
 		self.step += 1
+
+	def average(self):
+		for parameter in self.model.parameters() if self.world else ():
+			dist.all_reduce(parameter.grad)
+			parameter.grad /= self.world
 
 	def go(self, run, save):
 		"""From where it is to the end; save(self) after every run.every steps."""
@@ -55,6 +61,31 @@ class Training:
 		run.ended(self.step, self.state())
 		if self.world:
 			dist.destroy_process_group()
+
+
+class Sharded(Training):
+	"""The same with fully_shard: each rank has a part of everything."""
+	def shard(self):
+		from torch.distributed.fsdp import fully_shard # pylint: disable=import-outside-toplevel
+		for layer in self.model:
+			if isinstance(layer, nn.Linear):
+				fully_shard(layer)
+		fully_shard(self.model)
+
+	def state(self):
+		from torch.distributed.checkpoint.state_dict import get_state_dict # pylint: disable=import-outside-toplevel
+		model, optimizer = get_state_dict(self.model, self.optimizer)
+		return {"model": model, "optimizer": optimizer, "step": self.step, "random": torch.get_rng_state()}
+
+	def take(self, state):
+		from torch.distributed.checkpoint.state_dict import set_state_dict # pylint: disable=import-outside-toplevel
+		set_state_dict(self.model, self.optimizer, model_state_dict=state["model"],
+			optim_state_dict=state["optimizer"])
+		self.step = state["step"]
+		torch.set_rng_state(state["random"])
+
+	def average(self):
+		pass
 
 
 def remove(path):

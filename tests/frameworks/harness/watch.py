@@ -145,6 +145,16 @@ class Watch:
 		if not self.fw.files:
 			self.reason(landed)
 
+	def empty(self):
+		"""A new beginning."""
+		run = self.mount.mnt + "/run"
+		if os.path.isdir(run):
+			try:
+				shutil.rmtree(run)
+			except OSError as error:
+				raise AssertionError((str(error), os.listdir(run), os.listdir(self.mount.back + "/run"), self.mount.status()["pending"])) from error
+		os.makedirs(run)
+
 	# --- killed ---
 
 	def to_its_end(self):
@@ -209,8 +219,7 @@ class Watch:
 		done = None
 		while self.killed[kind] < KILLS:
 			if done is None:
-				shutil.rmtree(self.mount.mnt + "/run", ignore_errors=True)
-				os.makedirs(self.mount.mnt + "/run")
+				self.empty()
 				done = 0
 			done = self.kill_once(kind, done, choose)
 		if done is not None: # to its end
@@ -221,11 +230,10 @@ class Watch:
 		say("on a plain directory: saved", len(self.right) - 1, "times")
 		options = ",".join(filter(None, (OPTIONS, self.fw.options)))
 		self.mount = Mount(options)
-		os.makedirs(self.mount.mnt + "/run")
+		self.empty()
 		self.watched()
 		say("watched on the mount")
-		shutil.rmtree(self.mount.mnt + "/run")
-		os.makedirs(self.mount.mnt + "/run")
+		self.empty()
 		self.timed()
 		say("%.3f s from save to save" % self.interval)
 		for kind in KINDS:
