@@ -127,6 +127,7 @@
 #define MSG_COMMIT_EMPTY "the checkpoint '%s' has no files yet, and an empty one is never committed. Nothing was changed"
 #define MSG_CHECKPOINT_ABANDONED "the checkpoint '%s' was abandoned by uid %u. It was not committed and is hidden; what had the name '%s' before is whole and still has it"
 #define MSG_REMOVAL_KEPT "'%s' was removed, but no newer checkpoint of that job was committed beside it, so it is kept as the last good one, and is seen again. Remove it once more if it is not wanted: without a job that saves there, it goes at once"
+#define MSG_REMOVAL_CUT_SHORT "'%s' was being removed by process %d, which %s in the middle. What it had removed is seen again, and the checkpoint is whole. Remove it once more if it is not wanted"
 #define MSG_CHECKPOINT_SUPERSEDED "the checkpoint '%s' of %s had not come to its end when all its writers were gone, and %s begins it anew. What was of it is hidden, and never committed"
 #define MSG_CHECKPOINT_STALE "a process wrote to a file of the checkpoint '%s' through a descriptor or a mapping that it had since before the commit. That was refused (ESTALE), and what is committed is as it was; to change it, open the file again"
 #define MSG_RECOVERY_DAMAGED "the checkpoint '%s' was committed before a crash, but what lies on the backing as %s is not what was committed: its commit file is missing or damaged. It got no name; what had the name before is whole and still has it. See to the storage; `ckptfs fsck --discard` removes %s"

@@ -29,8 +29,9 @@ struct hidden {
 struct removal {
 	struct list link;
 	struct caller owner;
-	struct process *process; /* who removes it, referenced */
-	int dir;		 /* of the unit's parent */
+	struct process *process; /* who removes it, referenced and watched */
+	bool watched;
+	int dir; /* of the unit's parent */
 	struct inode_id dir_id, id;
 	char name[NAME_MAX + 1];
 	struct list hidden;
@@ -60,6 +61,8 @@ static struct removal *find(struct units *us, const struct inode_id *dir, const 
 /* Off the list, and nothing is hidden for it. */
 static void destroy(struct removal *r)
 {
+	if (r->watched)
+		jobs_unwatch(r->process);
 	process_put(r->process);
 	if (r->dir >= 0)
 		close(r->dir);
@@ -131,6 +134,7 @@ static struct removal *make(const struct caller *c, struct process *p, const str
 	r->owner = *c;
 	list_init(&r->hidden);
 	r->process = process_get(p);
+	r->watched = !jobs_watch(p);
 	r->dir = fcntl(u->dir, F_DUPFD_CLOEXEC, 0);
 	r->dir_id = u->dir_id;
 	r->id = u->id;
@@ -402,11 +406,25 @@ void removals_committed(struct units *us, const struct checkpoint *cp)
 	}
 }
 
-enum fate { WAIT, APPLY, KEEP, CHANGE };
+enum fate { WAIT, APPLY, KEEP, CHANGE, UNDO };
+
+/*
+ * Was who removes it stopped in the middle? A person's `rm` that exits with an error has said what it could not
+ * remove; a job that does was not done.
+ */
+static bool was_cut_short(const struct removal *r, struct writer_end *end)
+{
+	return !r->whole && process_is_gone(r->process, end) && end->fate == WRITER_DIED &&
+	       (end->code < 0 || r->process->world > 1);
+}
 
 /* Lock held. */
 static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 {
+	struct writer_end end;
+
+	if (!r->taken && was_cut_short(r, &end))
+		return UNDO;
 	if (r->taken || r->again_ns > now || is_being_replaced(us, r))
 		return WAIT;
 	if (!r->whole) /* it wanted to remove but some of it */
@@ -423,6 +441,22 @@ static void tell_kept(struct units *us, struct removal *r)
 
 	path_of(us, &r->dir_id, r->name, path, sizeof(path));
 	MESSAGE(text, REMOVAL_KEPT, path);
+	failures_add(us->failures, r->owner.uid, "removal", path, ECANCELED, text);
+}
+
+/* So is this. */
+static void tell_undone(struct units *us, struct removal *r)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX], how[64];
+	struct writer_end end;
+
+	process_is_gone(r->process, &end);
+	if (end.code < 0)
+		snprintf(how, sizeof(how), "was killed by signal %d", -end.code);
+	else
+		snprintf(how, sizeof(how), "exited with status %d", end.code);
+	path_of(us, &r->dir_id, r->name, path, sizeof(path));
+	MESSAGE(text, REMOVAL_CUT_SHORT, path, (int)r->process->tgid, how);
 	failures_add(us->failures, r->owner.uid, "removal", path, ECANCELED, text);
 }
 
@@ -554,6 +588,8 @@ bool removals_work(struct units *us)
 	pthread_mutex_unlock(&us->lock);
 	if (fate == KEEP)
 		tell_kept(us, r);
+	else if (fate == UNDO)
+		tell_undone(us, r);
 	checkpoint_put(change);
 	destroy(r);
 	pthread_mutex_lock(&us->lock);

@@ -6,8 +6,8 @@
  * committed and no pointer names it any more; if none comes, it is kept, and seen again.
  *
  * The first removal of a name in it begins one; it is whole with the rmdir of its top. One that stays
- * in the middle is a change to it, like any other, and is made after some silence (quiet_s). So a person's is, too,
- * only that it does not wait when it is whole.
+ * in the middle is a change to it, like any other, and is made after some silence (quiet_s); but if who removes it is
+ * killed in the middle, it is undone. So a person's is, too, only that it does not wait when it is whole.
  */
 #ifndef ENGINE_UNIT_REMOVAL_H
 #define ENGINE_UNIT_REMOVAL_H

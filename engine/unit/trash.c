@@ -53,6 +53,12 @@ static int clear(struct backing *b, struct contents *cached, int fd)
 	return first;
 }
 
+/* Others may be at it, too: what is gone is as well. */
+static int gone_is_fine(int err)
+{
+	return err == -ENOENT ? 0 : err;
+}
+
 /* Of a file, @stx, that has lost its last name: the cache would keep its blocks. */
 static void forget(struct contents *cached, const struct statx *stx)
 {
@@ -80,18 +86,18 @@ int trash_remove(struct backing *b, struct contents *cached, int dir, const char
 	int pin, fd, err = backing_stat_at(b, dir, name, &stx);
 
 	if (err)
-		return err == -ENOENT ? 0 : err;
+		return gone_is_fine(err);
 	if (!S_ISDIR(stx.stx_mode))
-		return remove_one(b, cached, dir, name, &stx);
+		return gone_is_fine(remove_one(b, cached, dir, name, &stx));
 	if (!same_device(b, dir, &stx))
 		return -EXDEV;
 	pin = backing_pin(b, dir, name);
 	if (pin < 0)
-		return pin;
+		return gone_is_fine(pin);
 	fd = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
 	close(pin);
 	err = fd < 0 ? fd : clear(b, cached, fd);
-	return err ? err : backing_unlink(b, dir, name, true);
+	return gone_is_fine(err ? err : backing_unlink(b, dir, name, true));
 }
 
 /* 1: it is that. 0: it is another, or nothing. */
