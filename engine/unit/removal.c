@@ -13,6 +13,7 @@
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/replace.h"
+#include "engine/unit/room.h"
 #include "engine/unit/trash.h"
 
 #define LOOK_AGAIN_NS (200 * NSEC_PER_MSEC)
@@ -39,6 +40,7 @@ struct removal {
 	bool due;      /* a newer one was committed */
 	bool replaced; /* ... and has its name */
 	bool named;    /* ... but a pointer names it, when that was looked at last */
+	bool left;     /* who removed it has ended, and nothing newer was there then */
 	bool taken;    /* a thread is at it */
 	uint64_t since_ns, changed_ns, again_ns;
 	unsigned looked_at; /* by which removals_hasten last */
@@ -406,7 +408,7 @@ void removals_committed(struct units *us, const struct checkpoint *cp)
 	}
 }
 
-enum fate { WAIT, APPLY, KEEP, CHANGE, UNDO };
+enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
 
 /*
  * Was who removes it stopped in the middle? A person's `rm` that exits with an error has said what it could not
@@ -431,7 +433,24 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 		return now - r->changed_ns > us->quiet_ns ? CHANGE : WAIT;
 	if (r->due)
 		return APPLY;
-	return now - r->since_ns > us->order_ns ? KEEP : WAIT;
+	if (now - r->since_ns > us->order_ns || (!r->left && process_is_gone(r->process, &end)))
+		return LOOK;
+	return WAIT;
+}
+
+/*
+ * No other may come, as who removes it has ended, or has waited for too long: one that is newer already
+ * will do. *@kept: there is none, and the time is over.
+ */
+static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
+{
+	const struct unit_place u = {r->dir, r->dir_id, r->id, r->name};
+
+	if (unit_has_newer(us, &u))
+		return apply_due(us, r);
+	r->left = true;
+	*kept = clock_mono_ns() - r->since_ns > us->order_ns;
+	return *kept ? 0 : -EAGAIN;
 }
 
 /* Kept: it is seen again. */
@@ -561,6 +580,7 @@ bool removals_work(struct units *us)
 	struct removal *r = NULL;
 	struct checkpoint *change = NULL;
 	enum fate fate = WAIT;
+	bool kept = false;
 	struct list *l;
 	int err = 0;
 
@@ -577,6 +597,8 @@ bool removals_work(struct units *us)
 	creds_on_behalf(&r->owner);
 	if (fate == APPLY)
 		err = apply_due(us, r);
+	else if (fate == LOOK)
+		err = apply_if_newer(us, r, &kept);
 	else if (fate == CHANGE)
 		err = checkpoint_inherit(us, &r->owner, r->process, r->dir, &r->dir_id, r->name,
 					 true, &change);
@@ -586,7 +608,7 @@ bool removals_work(struct units *us)
 	if (err)
 		return true;
 	pthread_mutex_unlock(&us->lock);
-	if (fate == KEEP)
+	if (kept)
 		tell_kept(us, r);
 	else if (fate == UNDO)
 		tell_undone(us, r);
@@ -652,11 +674,15 @@ void removals_finish(struct units *us)
 {
 	while (!list_empty(&us->removals)) {
 		struct removal *r = container_of(us->removals.next, struct removal, link);
+		const struct unit_place u = {r->dir, r->dir_id, r->id, r->name};
+		bool gone;
 
-		if (!r->whole || r->due)
+		creds_on_behalf(&r->owner);
+		gone = r->whole && (r->due || unit_has_newer(us, &u)) && !apply_due(us, r);
+		creds_on_behalf(NULL);
+		if (!gone)
 			log_info("'%s' was removed in the mount, and is kept on the backing: no "
-				 "newer "
-				 "checkpoint of its job was committed",
+				 "newer checkpoint was committed beside it, or a pointer names it",
 				 r->name);
 		list_remove(us, r);
 		destroy(r);

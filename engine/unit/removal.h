@@ -3,7 +3,8 @@
  * Removals of committed checkpoints that wait for the next commit (DESIGN 4): a job that rotates its
  * checkpoints never is without its last good one. What it has removed is gone from the mount at once,
  * but leaves the backing, by one rename to trash, only when a newer one of that job beside it is
- * committed and no pointer names it any more; if none comes, it is kept, and seen again.
+ * committed and no pointer names it any more. When who removed it has ended, at a time-out and at umount, one will
+ * do that was committed before; if there is none, it is kept, and seen again.
  *
  * The first removal of a name in it begins one; it is whole with the rmdir of its top. One that stays
  * in the middle is a change to it, like any other, and is made after some silence (quiet_s); but if who removes it is
@@ -82,7 +83,7 @@ bool removals_hasten(struct units *us,
 		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
 		     void *arg);
 
-/* The mount ends: what still waits is kept. */
+/* The mount ends: what still waits is done, or kept. Without the lock. */
 void removals_finish(struct units *us);
 
 #endif

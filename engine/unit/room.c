@@ -171,8 +171,7 @@ static uint64_t sequence_of(struct backing *b, int dir, const char *name)
 	return h->sequence;
 }
 
-/* Is a newer committed one beside it, which stays? */
-static bool has_newer(struct units *us, const struct unit_place *u)
+bool unit_has_newer(struct units *us, const struct unit_place *u)
 {
 	struct backing *b = us->contents->backing;
 	uint64_t mine = sequence_of(b, u->dir, u->name);
@@ -189,7 +188,6 @@ static bool has_newer(struct units *us, const struct unit_place *u)
 	while (!has && (entry = readdir(d)))
 		has = backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
 		      (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
-		      !removals_hide(us, &u->dir_id, entry->d_name) &&
 		      sequence_of(b, dirfd(d), entry->d_name) > mine;
 	closedir(d);
 	return has;
@@ -201,7 +199,7 @@ static bool may_go(void *search, const struct unit_place *u, uid_t uid, bool nam
 
 	if (s->want)
 		return s->want->uid == uid && same_inode(&s->want->dir, &u->dir_id);
-	return !named && has_newer(s->us, u);
+	return !named && unit_has_newer(s->us, u);
 }
 
 static bool free_some(struct units *us, const struct want *w)

@@ -68,6 +68,11 @@ int room_await(struct units *us, const struct caller *c, const struct inode_id *
 /* Lock held. Was no room for it a moment ago? */
 bool room_is_awaited(uint64_t short_ns);
 
+struct unit_place;
+
+/* Is a newer committed one beside @u? It may be removed as well, but stays as long as none is newer. Without the lock. */
+bool unit_has_newer(struct units *us, const struct unit_place *u);
+
 /* --- for the thread that empties trash. Lock held, dropped meanwhile --- */
 
 bool room_is_wanted(struct units *us);

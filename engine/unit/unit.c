@@ -253,6 +253,9 @@ void units_stop(struct units *us)
 		checkpoint_put(cp);
 	}
 	removals_finish(us);
+	pthread_mutex_lock(&us->lock);
+	trash_empty(us);
+	pthread_mutex_unlock(&us->lock);
 	held_finish(us);
 	casualties_finish(&us->casualties);
 	room_finish(us);

@@ -5,37 +5,38 @@
 """torch.distributed.checkpoint of a model sharded by fully_shard: every rank writes its part, then rank 0 renames .metadata.
 Also the base of the other ways to use it."""
 
-from harness.framework import Framework, newest
-from harness.watch import main
+import os
+
+from harness import Framework, enter, main, newest
+
+enter("torch")
+# pylint: disable=wrong-import-position
+import torch
+from torch.distributed import checkpoint
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+
+import training
 
 
 class Dcp(Framework):
 	name = "DCP, save"
-	packages = ("torch",)
+	package = "torch"
 	done = "rename .metadata"
 	commits = "the rename to `.metadata`"
-	switches = "none; save() instead of async_save() is as good"
+	switches = "none: its fsyncs do not wait for the storage"
+	at_once = True # is a save over when the call returns?
+	training = training.Sharded
 
-	def prepare(self):
-		import torch.distributed.checkpoint # pylint: disable=import-outside-toplevel,unused-import
-		import training # pylint: disable=import-outside-toplevel,unused-import
+	# --- in what its ways differ ---
 
-	# --- the parts in which the ways differ ---
-
-	def setup(self, run):
-		"""Returns (save, wait): save(state, path) begins to, wait() returns when that is saved."""
-		from torch.distributed import checkpoint # pylint: disable=import-outside-toplevel
-		assert run.world == self.world
+	def setup(self, run): # pylint: disable=unused-argument
+		"""Returns (begin, wait): begin(state, path) saves, or begins to; wait() returns when that is done."""
 		return lambda state, path: checkpoint.save(state, checkpoint_id=path), lambda: None
 
 	def fill(self, state, path):
-		from torch.distributed import checkpoint # pylint: disable=import-outside-toplevel
 		checkpoint.load(state, checkpoint_id=path)
 
 	def load(self, path):
-		import os # pylint: disable=import-outside-toplevel
-		import torch # pylint: disable=import-outside-toplevel
-		from torch.distributed.checkpoint.format_utils import dcp_to_torch_save # pylint: disable=import-outside-toplevel
 		one = os.environ["TEST_TMP"] + "/one.%d.pt" % os.getpid()
 		dcp_to_torch_save(path, one)
 		state = torch.load(one, weights_only=False)
@@ -45,8 +46,7 @@ class Dcp(Framework):
 	# --- and in common ---
 
 	def train(self, run):
-		import training # pylint: disable=import-outside-toplevel
-		t = training.Sharded(run)
+		t = self.training(run)
 		begin, wait = self.setup(run)
 		saving = []
 
@@ -54,8 +54,7 @@ class Dcp(Framework):
 			while saving:
 				wait()
 				if run.rank == 0:
-					for _, path in sorted(self.found(run.dir).items())[:-self.keep]:
-						training.remove(path)
+					training.rotate(self, run)
 				run.saved(saving.pop())
 
 		def save(t):
@@ -71,8 +70,6 @@ class Dcp(Framework):
 			self.fill(state, found[newest(found)])
 			t.take(state)
 		t.go(run, save)
-
-	at_once = True
 
 
 if __name__ == "__main__":

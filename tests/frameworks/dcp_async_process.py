@@ -4,27 +4,18 @@
 # timeout: 2400
 """torch.distributed.checkpoint.async_save in a process: each rank has one beside it that writes."""
 
-from dcp import Dcp
-from harness.watch import main
+from harness import enter, main
+
+enter("torch")
+# pylint: disable=wrong-import-position
+from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
+
+from dcp_async_thread import DcpAsync
 
 
-class DcpProcess(Dcp):
+class DcpProcess(DcpAsync):
 	name = "DCP, async_save in a process"
-	switches = "save() instead of async_save(): the cache is the staging; both work"
-	at_once = False
-
-	def setup(self, run):
-		import torch.distributed as dist # pylint: disable=import-outside-toplevel
-		from torch.distributed import checkpoint # pylint: disable=import-outside-toplevel
-		from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType # pylint: disable=import-outside-toplevel
-		group = dist.new_group(backend="gloo")
-		under_way = []
-
-		def begin(state, path):
-			under_way.append(checkpoint.async_save(state, checkpoint_id=path, process_group=group,
-				async_checkpointer_type=AsyncCheckpointerType.PROCESS))
-
-		return begin, lambda: under_way.pop().result()
+	how = AsyncCheckpointerType.PROCESS
 
 
 if __name__ == "__main__":

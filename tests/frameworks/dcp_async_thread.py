@@ -4,26 +4,33 @@
 # timeout: 900
 """torch.distributed.checkpoint.async_save in a thread: training goes on while it writes."""
 
+from harness import enter, main
+
+enter("torch")
+# pylint: disable=wrong-import-position
+import torch.distributed as dist
+from torch.distributed import checkpoint
+from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
+
 from dcp import Dcp
-from harness.watch import main
 
 
-class DcpThread(Dcp):
+class DcpAsync(Dcp):
 	name = "DCP, async_save in a thread"
-	switches = "save() instead of async_save(): the cache is the staging; both work"
+	switches = "`save` will do: the cache of the mount is a staging; this one makes another copy"
 	at_once = False
+	how = AsyncCheckpointerType.THREAD
 
 	def setup(self, run):
-		import torch.distributed as dist # pylint: disable=import-outside-toplevel
-		from torch.distributed import checkpoint # pylint: disable=import-outside-toplevel
 		group = dist.new_group(backend="gloo")
 		under_way = []
 
 		def begin(state, path):
-			under_way.append(checkpoint.async_save(state, checkpoint_id=path, process_group=group))
+			under_way.append(checkpoint.async_save(state, checkpoint_id=path, process_group=group,
+				async_checkpointer_type=self.how))
 
 		return begin, lambda: under_way.pop().result()
 
 
 if __name__ == "__main__":
-	main(DcpThread())
+	main(DcpAsync())

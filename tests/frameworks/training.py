@@ -2,10 +2,13 @@
 """A model that is trained by hand, for frameworks that only save: small, and the same in every run."""
 
 import os
+import shutil
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.fsdp import fully_shard
 
 WIDTH = 160
 
@@ -66,19 +69,16 @@ class Training:
 class Sharded(Training):
 	"""The same with fully_shard: each rank has a part of everything."""
 	def shard(self):
-		from torch.distributed.fsdp import fully_shard # pylint: disable=import-outside-toplevel
 		for layer in self.model:
 			if isinstance(layer, nn.Linear):
 				fully_shard(layer)
 		fully_shard(self.model)
 
 	def state(self):
-		from torch.distributed.checkpoint.state_dict import get_state_dict # pylint: disable=import-outside-toplevel
 		model, optimizer = get_state_dict(self.model, self.optimizer)
 		return {"model": model, "optimizer": optimizer, "step": self.step, "random": torch.get_rng_state()}
 
 	def take(self, state):
-		from torch.distributed.checkpoint.state_dict import set_state_dict # pylint: disable=import-outside-toplevel
 		set_state_dict(self.model, self.optimizer, model_state_dict=state["model"],
 			optim_state_dict=state["optimizer"])
 		self.step = state["step"]
@@ -88,10 +88,10 @@ class Sharded(Training):
 		pass
 
 
-def remove(path):
-	"""As a script removes a checkpoint that is too old."""
-	if os.path.isdir(path):
-		import shutil # pylint: disable=import-outside-toplevel
-		shutil.rmtree(path)
-	else:
-		os.unlink(path)
+def rotate(framework, run):
+	"""As a script keeps the newest few."""
+	for _, path in sorted(framework.found(run.dir).items())[:-framework.keep]:
+		if os.path.isdir(path):
+			shutil.rmtree(path)
+		else:
+			os.unlink(path)

@@ -104,7 +104,7 @@ def through_temp(path, size=3000, seed=0):
 
 
 CALLS = {
-	"append": append, "close": close, "copytree": shutil.copytree, "create": create, "exclusive": exclusive, "file": file,
+	"append": append, "chdir": os.chdir, "close": close, "copytree": shutil.copytree, "create": create, "exclusive": exclusive, "file": file,
 	"fsync": lambda path: os.fsync(fds[path]), "header": header, "makedirs": lambda path: os.makedirs(path, exist_ok=True),
 	"metadata": metadata, "mkdir": os.mkdir, "move": shutil.move, "refill": refill, "rename": os.rename, "rmdir": os.rmdir,
 	"rmtree": shutil.rmtree, "symlink": os.symlink, "text": text, "through_temp": through_temp, "unlink": os.unlink,

@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of tests/frameworks have in common: each is a file of its own, which describes one framework (framework.py)
-and calls main() of watch.py. README: tests/README.md, "Frameworks"."""
+"""What the tests of tests/frameworks have in common: each is a file of its own, which enter()s the
+environment, imports its framework, describes how it is used (framework.py) and calls main() of watch.py."""
+
+from .environment import enter
+from .framework import Framework, newest
+from .watch import main

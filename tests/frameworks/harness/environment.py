@@ -74,9 +74,9 @@ def lacking(packages):
 	return [package for package in packages if version(package) != pinned(package)]
 
 
-def enter(packages):
-	"""Goes on as the same program in that environment."""
-	if ROOM in os.environ and not lacking(packages):
+def enter(*packages):
+	"""Goes on as the same program in that environment, where these can be imported. Said before the other imports."""
+	if os.path.realpath(sys.prefix) == os.path.realpath(VENV):
 		return
 	python = _install(packages)
 	env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",

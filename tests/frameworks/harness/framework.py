@@ -7,7 +7,7 @@ import re
 
 class Framework:
 	name = ""            # of the row in the README's table
-	packages = ()        # of requirements.txt; the first one's version is shown
+	package = ""         # of requirements.txt, whose version is shown
 	world = 2            # ranks; 0: one process that knows of none
 	steps, every = 24, 2 # how far it trains, and after how many steps it saves
 	keep = 2             # how many checkpoints rotation leaves
@@ -19,9 +19,6 @@ class Framework:
 	prompt = True
 	commits = ""         # for the table: what commits a checkpoint
 	switches = ""        # for the table: what to set
-
-	def prepare(self):
-		"""Imports what its processes use, before they are forked."""
 
 	def train(self, run):
 		"""In each rank: take up the newest checkpoint in run.dir, run.began(), go on to run.steps, save every run.every steps,

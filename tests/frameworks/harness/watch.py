@@ -130,7 +130,7 @@ class Watch:
 		assert self.bare() == self.fw.steps
 		self.loads(self.mount.mnt + "/run", self.fw.steps)
 		for directory in self.mount.mnt, self.mount.back:
-			names = [name for name in _tree(directory + "/run") if not name.endswith("/.ckptfs-commit.json")]
+			names = _plain(_tree(directory + "/run"))
 			assert names == self.names, (directory, names, self.names)
 
 	def look(self, step, before):
@@ -152,7 +152,7 @@ class Watch:
 			try:
 				shutil.rmtree(run)
 			except OSError as error:
-				raise AssertionError((str(error), os.listdir(run), os.listdir(self.mount.back + "/run"), self.mount.status()["pending"])) from error
+				raise AssertionError((os.listdir(run), os.listdir(self.mount.back + "/run"))) from error
 		os.makedirs(run)
 
 	# --- killed ---
@@ -207,6 +207,8 @@ class Watch:
 		else:
 			self.mount.settled()
 		now = self.bare(least)
+		for path in () if self.fw.files else self.fw.found(mnt).values():
+			wait(lambda: _tree(path) == _plain(_tree(self.mount.back + path[len(self.mount.mnt):]))) # pylint: disable=cell-var-from-loop
 		self.loads(self.mount.mnt + "/run", now)
 		assert newest(self.fw.found(self.mount.mnt + "/run")) == now, "another one in the mount"
 		say("%-6s at save %d of %d + %.3f s, from step %d: saved to step %d%s" % (kind, save + 1, left, delay, least, now,
@@ -247,7 +249,7 @@ class Watch:
 		"""For table.py."""
 		top = os.path.join(environment.TOP, "results")
 		os.makedirs(top, exist_ok=True)
-		row = {"name": self.fw.name, "version": environment.version(self.fw.packages[0]), "commits": self.fw.commits,
+		row = {"name": self.fw.name, "version": environment.version(self.fw.package), "commits": self.fw.commits,
 			"switches": self.fw.switches, "killed": self.killed}
 		with open("%s/%s.json" % (top, os.path.basename(sys.argv[0])), "w", encoding="utf-8") as file:
 			json.dump(row, file)
@@ -260,10 +262,12 @@ def _tree(directory):
 	return sorted(found)
 
 
+def _plain(names):
+	return [name for name in names if os.path.basename(name) != ".ckptfs-commit.json"]
+
+
 def main(framework):
-	environment.enter(framework.packages)
 	if not os.access("/dev/fuse", os.R_OK | os.W_OK):
 		environment.skip("cannot open /dev/fuse")
 	print("seed", SEED)
-	framework.prepare()
 	Watch(framework).all()
