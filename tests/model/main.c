@@ -55,18 +55,21 @@ static int lacks(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: model [--count N] [--seed S] [--show] [--no-shrink] [--keep-going] "
-			"[--racing 0|1] [--cuts N] [--known] | --lacks\n");
+			"[--racing 0|1] [--cuts N] | --lacks\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"count", required_argument, NULL, 'c'},  {"seed", required_argument, NULL, 's'},
-		{"show", no_argument, NULL, 'v'},	  {"no-shrink", no_argument, NULL, 'n'},
-		{"keep-going", no_argument, NULL, 'k'},	  {"known", no_argument, NULL, 'K'},
-		{"racing", required_argument, NULL, 'r'}, {"cuts", required_argument, NULL, 'C'},
-		{"lacks", no_argument, NULL, 'l'},	  {NULL, 0, NULL, 0}};
+	static const struct option longs[] = {{"count", required_argument, NULL, 'c'},
+					      {"seed", required_argument, NULL, 's'},
+					      {"show", no_argument, NULL, 'v'},
+					      {"no-shrink", no_argument, NULL, 'n'},
+					      {"keep-going", no_argument, NULL, 'k'},
+					      {"racing", required_argument, NULL, 'r'},
+					      {"cuts", required_argument, NULL, 'C'},
+					      {"lacks", no_argument, NULL, 'l'},
+					      {NULL, 0, NULL, 0}};
 	uint64_t seed = 1, count = 1, i, failed = 0;
 	struct play_options options = {.show = false};
 	bool shrinks = true, goes_on = false;
@@ -87,9 +90,6 @@ int main(int argc, char **argv)
 			break;
 		case 'n':
 			shrinks = false;
-			break;
-		case 'K':
-			options.known = true;
 			break;
 		case 'k':
 			goes_on = true;

@@ -18,7 +18,7 @@
 struct play_counts counts;
 char model_wrong[MODEL_WRONG_MAX];
 
-static bool racing, show, known;
+static bool racing, show;
 static struct opened opens[NR_OPENS];
 
 void wrong(const char *format, ...)
@@ -375,7 +375,10 @@ static bool take_over(int u, unsigned who, int got)
 		n->view_unknown = n->back_unknown = true;
 	if (touch(u, who) != TAKES_OVER)
 		return false;
-	if (racing && n->ended != ENDED_NO)
+	if (n->committed)
+		look_back((unsigned)u); /* what was added and is whole was committed first */
+	/* What a job has removed of the committed one stays so, whoever changes it. */
+	if ((racing && n->ended != ENDED_NO) || n->partial)
 		n->view_unknown = n->back_unknown = true;
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
 	n->pending = n->claimed = false;
@@ -773,26 +776,11 @@ static bool has_it_open(unsigned who, unsigned path)
 	return false;
 }
 
-/* What is known to fail, and is left out until it does not any more. */
-static bool is_known(const struct op *op, int who)
-{
-	int u = unit_of(op->path);
-	const struct unit *n = u < 0 ? NULL : &ref.units[u];
-
-	if (!n || who < 0 || op->kind < OP_MKDIR || op->kind > OP_COMMIT)
-		return false;
-	/* Two ESTALEs. */
-	return touch(u, (unsigned)who) == TAKES_OVER &&
-	       (n->committed || (racing && n->ended != ENDED_NO));
-}
-
 static bool play_op(const struct op *op)
 {
 	int who = ref.at[op->who];
 	bool alive = who >= 0 && ref.procs[who].alive;
 
-	if (!known && is_known(op, alive ? who : -1))
-		return false;
 	switch ((enum op_kind)op->kind) {
 	case OP_START:
 		if (alive)
@@ -967,7 +955,6 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 	*model_wrong = '\0';
 	racing = s->racing;
 	show = o->show;
-	known = o->known;
 	people_reset();
 	ref_begin();
 	cuts_begin();
