@@ -131,9 +131,9 @@ static int join_change(struct checkpoint *cp, const struct caller *c, struct pro
 
 /*
  * Begins the generation that changes the directory @l, or finds the one that somebody else began just
- * now. -ESTALE: it is found by its name.
+ * now. @committed: as has_commit_file says. -ESTALE: it is found by its name.
  */
-static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, bool committed,
+static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, int committed,
 			   const char *rel, struct change change)
 {
 	struct units *us = fs->engine->units;
@@ -145,7 +145,7 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 
 	if (!err) {
 		cp = checkpoints_find(us, &dir_id, l->name);
-		if (!cp)
+		if (!cp && committed >= 0)
 			err = checkpoint_inherit(us, c, p, at.fd, &dir_id, l->name, committed, &cp);
 		if (err == -EEXIST) {
 			cp = checkpoints_find(us, &dir_id, l->name);
@@ -172,7 +172,8 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 	for (i = nr; !err && i-- > 0;) {
 		int committed = has_commit_file(fs, chain[i].node);
 
-		err = committed < 0 ? committed : 0;
+		/* In progress: since inside_enter somebody else was quicker. */
+		err = committed < 0 && committed != -EINPROGRESS ? committed : 0;
 		if (err || !rel_from(chain, i, name, rel, PATH_MAX))
 			break;
 		if (committed || (change.makes_file && is_claimed(fs, &chain[i], rel)))
@@ -322,7 +323,7 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 	for (i = nr; !err && !u.name && i-- > 0;) {
 		int committed = has_commit_file(fs, chain[i].node);
 
-		err = committed < 0 ? committed : 0;
+		err = committed == -EINPROGRESS ? -ESTALE : committed < 0 ? committed : 0;
 		if (committed > 0)
 			u = (struct unit_place){.dir_id = node_inode(chain[i].dir),
 						.id = node_inode(chain[i].node),
@@ -616,6 +617,7 @@ static int is_in_committed(struct fs *fs, struct node *dir)
 	creds_restore();
 	for (i = 0; !is && i < nr; i++)
 		is = has_commit_file(fs, chain[i].node);
+	is = is == -EINPROGRESS ? -ESTALE : is;
 	if (chain)
 		chain_put(fs, chain, nr);
 	free(chain);

@@ -16,7 +16,10 @@ static int look(struct fs *fs, struct node *n)
 	int err = tree_fd(fs->tree, n, &nf);
 
 	if (!err) {
-		err = backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
+		/* In staging there is none, whatever it is a change to. */
+		err = nf.checkpoint
+			      ? -EINPROGRESS
+			      : backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
 		tree_fd_put(fs->tree, &nf);
 	}
 	if (!err)

@@ -11,7 +11,10 @@
 
 struct fs;
 
-/* Has the directory @n a commit file? 1; 0: it has none, or is gone; -errno: that is not known. */
+/*
+ * Has the directory @n a commit file? 1; 0: it has none, or is gone; -EINPROGRESS: it is a checkpoint that is being
+ * written, or changed, right now; -errno: that is not known.
+ */
 int has_commit_file(struct fs *fs, struct node *n);
 
 #endif
