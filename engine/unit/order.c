@@ -192,7 +192,10 @@ int order_point(const struct order_place *p, const struct order_pointer *pointer
 	if ((err == -EACCES || err == -EPERM) && is_owners(p, pointer->name))
 		err = backing_rename(p->backing, p->dir, pointer->staging, p->dir, pointer->name,
 				     0);
-	return err == -ENOENT ? 0 : err ? err : 1;
+	if (!err)
+		return 1;
+	/* It may be done though the answer says otherwise; or somebody else was first. */
+	return check_staged(p, pointer->staging) == -ENOENT ? 0 : err;
 }
 
 /* --- O7 --- */

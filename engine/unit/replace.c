@@ -229,9 +229,10 @@ static int step(const struct placement *p, const char *trash)
 		return verdict;
 	err = make_step(p, &n, trash);
 	/* What others did meanwhile is seen when all of it is looked at again. */
-	if (err == -ENOENT || err == -EEXIST || err == -ENOTEMPTY)
+	if (!err || err == -ENOENT || err == -EEXIST || err == -ENOTEMPTY)
 		return 1;
-	return err ? err : 1;
+	/* So is what was done though the answer says otherwise. */
+	return look_at_all(p, trash, &now) || same_names(&n, &now) ? err : 1;
 }
 
 int replace_place(const struct placement *p, bool *trashed)

@@ -133,7 +133,7 @@ int trash_put(struct backing *b, const struct caller *owner, int dir, const char
 	creds_restore();
 	if ((err == -EACCES || err == -EPERM) && uid == owner->uid)
 		err = backing_rename(b, dir, name, dir, trash, 0);
-	if (err)
+	if (err && look(b, dir, trash, is_it, arg, &uid) != 1) /* else the answer was lost */
 		return err == -ENOENT ? 0 : err;
 	if (!look(b, dir, trash, is_it, arg, &uid)) {
 		err = backing_rename(b, dir, trash, dir, name, RENAME_NOREPLACE);

@@ -236,6 +236,9 @@ void units_stop(struct units *us)
 	contents_end(us->contents);
 	while (us->nr_threads)
 		pthread_join(us->threads[--us->nr_threads], NULL);
+	pthread_mutex_lock(&us->lock);
+	trash_empty(us); /* what the others have put there since its thread ended */
+	pthread_mutex_unlock(&us->lock);
 	while (!list_empty(&us->live.all)) {
 		struct generation *g = container_of(us->live.all.next, struct generation, link);
 
