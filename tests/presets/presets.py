@@ -10,12 +10,12 @@ _jobs = 0
 
 class Rank:
 	"""One process. rank None: without one; then its session is its job. Its calls are those of player.py; paths are below
-	the mount."""
-	def __init__(self, rank=None, world=None, port=0, session=False):
+	the mount. @more: of its environment."""
+	def __init__(self, rank=None, world=None, port=0, session=False, more=()):
 		env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
 		if rank is not None:
 			env.update(RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1",
-				MASTER_PORT=str(port))
+				MASTER_PORT=str(port), **dict(more))
 		self.rank = rank
 		self.process = subprocess.Popen([sys.executable, "-S", "-s", _PLAYER], env=env, cwd=mnt, text=True,
 			stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=session)
@@ -50,10 +50,10 @@ class Rank:
 
 class Job:
 	"""Its ranks. `with` it: at the end of that all have exited well."""
-	def __init__(self, world):
+	def __init__(self, world, **more):
 		global _jobs # pylint: disable=global-statement
 		_jobs += 1
-		self.ranks = [Rank(rank, world, 29500 + _jobs) for rank in range(world)]
+		self.ranks = [Rank(rank, world, 29500 + _jobs, more=more) for rank in range(world)]
 
 	def __getitem__(self, rank):
 		return self.ranks[rank]
