@@ -683,7 +683,7 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 	int err;
 
 	if (there) {
-		err = flags & RENAME_NOREPLACE ? -EEXIST : checkpoint_remove(there);
+		err = flags & RENAME_NOREPLACE ? -EEXIST : checkpoint_remove(there, c);
 		checkpoint_put(there);
 		if (err && (err != -EEXIST || flags & RENAME_NOREPLACE))
 			return err; /* else it was just committed: it is looked at there */

@@ -470,7 +470,7 @@ int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 	struct checkpoint *cp =
 		fs->engine->units ? checkpoints_find(fs->engine->units, &dir, n->name) : NULL;
 	struct inside in = {.checkpoint = NULL};
-	int pin, err = cp ? checkpoint_remove(cp) : -EEXIST;
+	int pin, err = cp ? checkpoint_remove(cp, c) : -EEXIST;
 
 	checkpoint_put(cp);
 	if (err != -EEXIST)

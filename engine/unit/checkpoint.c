@@ -1254,11 +1254,12 @@ bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state)
 	return err;
 }
 
-int checkpoint_remove(struct checkpoint *cp)
+int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 {
 	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
 	enum generation_state was = GENERATION_OPEN;
+	struct process *p;
 	int err;
 	{
 		LOCK_SCOPE(&us->lock);
@@ -1272,8 +1273,10 @@ int checkpoint_remove(struct checkpoint *cp)
 		checkpoint_let_go(cp, was);
 		return err;
 	}
-	if (cp->replaces) /* programs saw one directory, which is removed */
-		removal_of_replaced(cp);
+	p = cp->replaces ? units_process(us, c) : NULL;
+	if (p) /* programs saw one directory, which is removed */
+		removal_of_replaced(cp, c, p);
+	process_put(p);
 	LOCK_SCOPE(&us->lock);
 	checkpoint_end(cp, GENERATION_DROPPED);
 	return 0;

@@ -210,8 +210,8 @@ void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
 /* @c was told that its call failed, by an error of the file @g of a checkpoint: that is enough. */
 void checkpoint_told(struct generation *g, const struct caller *c);
 
-/* A program removes its name, which is empty or not wanted any more: staging goes. 0, -EEXIST as above. */
-int checkpoint_remove(struct checkpoint *cp);
+/* @c removes its name, which is empty or not wanted any more: staging goes. 0, -EEXIST as above. */
+int checkpoint_remove(struct checkpoint *cp, const struct caller *c);
 
 /*
  * A program gives it another name, which is free, or an empty directory's. -EEXIST: it is published by

@@ -165,6 +165,7 @@ static int hide(struct units *us, struct removal *r, const struct inode_id *dir,
 int removal_note(struct units *us, const struct caller *c, struct process *p,
 		 const struct unit_place *u, const struct inode_id *dir, const char *name)
 {
+	bool waits = removal_waits(us, p, &u->dir_id);
 	struct removal *new = make(c, p, u), *r;
 	int err = -ENOMEM;
 
@@ -178,6 +179,12 @@ int removal_note(struct units *us, const struct caller *c, struct process *p,
 			new = NULL;
 			list_append(&us->removals, &r->link);
 			atomic_fetch_add(&us->nr_removals, 1);
+		} else if (waits && !r->taken && !job_same(r->process, p)) {
+			struct process *was = r->process;
+
+			r->process = new->process; /* whose next commit it waits for */
+			new->process = was;
+			r->owner = *c;
 		}
 		err = hide(us, r, dir, name);
 	}
@@ -217,17 +224,18 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
 	return false;
 }
 
-void removal_of_replaced(struct checkpoint *cp)
+void removal_of_replaced(struct checkpoint *cp, const struct caller *c, struct process *p)
 {
 	struct units *us = cp->units;
 	const struct unit_place u = {.dir = cp->target.dir,
 				     .dir_id = cp->target.dir_id,
 				     .id = cp->replaced,
 				     .name = cp->target.name};
+	bool removed = removals_hide(us, &u.dir_id, u.name);
 
-	if (removal_note(us, &cp->owner, cp->maker, &u, &u.dir_id, u.name))
-		return; /* without memory: it is seen again */
-	removal_complete(us, cp->maker, &u);
+	if (!removal_note(us, c, p, &u, &u.dir_id, u.name) && !removed)
+		removal_complete(us, p, &u);
+	/* Without memory it is seen again. What was removed before waits as it did. */
 }
 
 /* --- when it is applied --- */

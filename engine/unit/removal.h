@@ -64,10 +64,10 @@ void removal_apply_due(struct units *us, const struct inode_id *dir, const char 
 bool removal_is_applied(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
- * A program has removed @cp, by which it changed a committed one: that is removed with it, at once or when
- * a newer one is committed.
+ * @p of @c removes @cp, which was to change a committed one: that is removed with it, at once or when a newer one is
+ * committed.
  */
-void removal_of_replaced(struct checkpoint *cp);
+void removal_of_replaced(struct checkpoint *cp, const struct caller *c, struct process *p);
 
 /* Lock held. @cp was committed: what waited for that is due. */
 void removals_committed(struct units *us, const struct checkpoint *cp);

@@ -103,5 +103,18 @@ shutil.rmtree(one)
 make(two)
 wait(lambda: not os.path.exists(back + "/step-5"))
 assert names() == ["step-6"], names()
+
+# Nor does one that a job has removed which is gone, when another has begun it anew, removed it, too, and goes on.
+three = mnt + "/step-7"
+code = "import sys; sys.path[:0] = %r; from checkpoints import *; import shutil; make(%r); shutil.rmtree(%r)" % (
+	sys.path[:3], one, one)
+subprocess.run(["setsid", "-w", sys.executable, "-c", code], check=True)
+assert os.path.exists(back + "/step-5"), "the removal should wait"
+begin(one)
+shutil.rmtree(one)
+assert os.path.exists(back + "/step-5"), "the removal should wait"
+make(three)
+wait(lambda: not os.path.exists(back + "/step-5"))
+assert names() == ["step-6", "step-7"], names()
 END
 umount_ckptfs
