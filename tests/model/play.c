@@ -107,8 +107,10 @@ static bool look_back_once(unsigned u, bool say)
 	case FOUND_UNIT:
 		break;
 	}
-	if (n->back_unknown)
+	candidate = unit_find_candidate(u, &s);
+	if (n->back_unknown && candidate < 0)
 		return true;
+	n->back_unknown = false;
 	if (n->committed && !strcmp(n->generation, generation)) {
 		if (snap_same(&s, &n->old))
 			return true;
@@ -116,7 +118,6 @@ static bool look_back_once(unsigned u, bool say)
 			say_wrong(u, "on the backing is not what was committed", &s, &n->old);
 		return false;
 	}
-	candidate = unit_find_candidate(u, &s);
 	if (candidate < 0) {
 		struct snap view;
 
@@ -192,7 +193,7 @@ static void adopt_view(unsigned u, unsigned may_be)
 static void fail_unit(unsigned u, unsigned may_be)
 {
 	struct unit *n = &ref.units[u];
-	struct snap view;
+	struct snap was, view;
 
 	look_back(u);
 	if (!n->pending)
@@ -203,11 +204,12 @@ static void fail_unit(unsigned u, unsigned may_be)
 		may_be |= MAY_BE_OLD;
 	if (racing || n->partial)
 		may_be |= MAY_BE_CANDIDATE;
+	snap_of(u, &was);
 	adopt_view(u, may_be);
 	snap_of(u, &view);
 	if (racing && n->ended == ENDED_YES)
 		n->ended = ENDED_MAYBE; /* of the next change, perhaps */
-	if (may_be & MAY_BE_NOW ||
+	if ((may_be & MAY_BE_NOW && (racing || snap_same(&was, &view))) ||
 	    (racing && view.there && !(n->committed && snap_same(&view, &n->old))))
 		return;
 	if (n->partial) {
@@ -342,6 +344,8 @@ static void refused_change(int u, unsigned who)
  */
 static bool judge(const char *call, const char *path, int u, unsigned who, int wanted, int got)
 {
+	if (got && u >= 0 && ref.units[u].pending && !ref.procs[who].person)
+		ref.units[u].maybe |= BIT(who); /* it may have got as far as that */
 	if (got == wanted || (got == -EEXIST && wanted == -ENOTEMPTY)) /* the latter, on an XFS */
 		return !got;
 	if (got == -EBUSY && (touch(u, who) == IS_BUSY || (racing && was_busy(u, who)))) {
@@ -514,8 +518,11 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	n->pending = n->claimed = n->view_unknown = n->partial = false;
 	n->part = n->late = n->maybe = 0;
 	n->ended = ENDED_NO;
-	if (n->back_unknown && ref.procs[who].person && !ref.procs[who].saved)
-		n->committed = n->back_unknown = false;
+	if (n->back_unknown && ref.procs[who].person && !ref.procs[who].saved) {
+		n->committed =
+			n->committed && n->may_go; /* what was removed before waits as it did */
+		n->back_unknown = false;
+	}
 	n->may_go = true;
 	return true;
 }
@@ -693,7 +700,8 @@ static void play_end(unsigned who, bool well)
 				ref.procs[i].may_fail = true;
 		if (whole[u] && n->ended == ENDED_YES && !racing && !n->back_unknown)
 			continue; /* its end was seen */
-		committed = racing && n->ended != ENDED_NO && !(n->late & BIT(who));
+		committed = !(n->part & BIT(who)) ||
+			    (racing && n->ended != ENDED_NO && !(n->late & BIT(who)));
 		fail_unit(u, (whole[u] && n->ended != ENDED_NO) || committed || !n->claimed
 				     ? MAY_BE_NOW
 				     : 0);

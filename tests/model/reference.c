@@ -172,10 +172,12 @@ int ref_expect_rmdir(const char *path)
 
 int ref_expect_rename(const char *from, const char *to)
 {
-	int err = expect_there(from);
+	int err = expect_parent(from);
 
 	if (!err)
 		err = expect_parent(to);
+	if (!err)
+		err = expect_there(from);
 	if (err)
 		return err;
 	if (is_below(to, from))
