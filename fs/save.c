@@ -711,6 +711,9 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 	}
 	if (err == -ENOTSUP)
 		err = rename_over(fs, c, from, to, flags, replaced);
+	creds_restore();
+	if (!err && !(flags & RENAME_EXCHANGE))
+		removal_moved(us, &from_dir, from->name, to->at, &to_dir, to->name);
 	if (!err)
 		beside_renamed(fs, to->dir, to->at, to->name);
 	generation_put(g);

@@ -1304,6 +1304,9 @@ static int take_along(struct checkpoint *cp, int dir, const struct inode_id *dir
 		err = AS_CALLER(&cp->owner,
 				backing_rename(b, cp->target.dir, cp->target.name, dir, name, 0));
 		creds_restore();
+		if (!err)
+			removal_moved(cp->units, &cp->target.dir_id, cp->target.name, dir, dir_id,
+				      name);
 		return err;
 	}
 	err = backing_stat_at(b, dir, name, &stx);

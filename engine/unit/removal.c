@@ -304,6 +304,34 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 	return err;
 }
 
+int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from, int dir,
+		  const struct inode_id *dir_id, const char *to)
+{
+	struct removal *r;
+	int err = 0, copy;
+
+	if (!atomic_load(&us->nr_removals))
+		return 0;
+	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return -errno;
+	{
+		LOCK_SCOPE(&us->lock);
+		while (!err && (r = find(us, from_dir, from)) && r->taken)
+			err = units_wait(us);
+		if (!err && r && !r->whole) {
+			int old = r->dir;
+
+			r->dir = copy;
+			copy = old;
+			r->dir_id = *dir_id;
+			snprintf(r->name, sizeof(r->name), "%s", to);
+		}
+	}
+	close(copy);
+	return err;
+}
+
 bool removal_is_applied(struct units *us, const struct inode_id *dir, const char *name)
 {
 	const struct removal *r = find(us, dir, name);

@@ -49,6 +49,13 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
  */
 int removal_make_way(struct units *us, const struct inode_id *dir, const char *name);
 
+/*
+ * The checkpoint @from in @from_dir has the name @to in @dir now, of which @dir_id is: what was removed from it, but not
+ * all of it, is so there. 0, or -errno: it is seen again.
+ */
+int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from, int dir,
+		  const struct inode_id *dir_id, const char *to);
+
 /* --- for engine/unit --- */
 
 /* Lock held. @p saves checkpoints in that directory. */

@@ -49,6 +49,15 @@ second = make(two)
 wait(lambda: not os.path.exists(back + "/step-1"))
 is_whole("step-2", second)
 assert names() == ["plain", "step-2"], names()
+
+# Also under another name, when its own is another's by then.
+os.unlink(two + "/__1_0.distcp")
+second.pop("__1_0.distcp")
+os.rename(two, three)
+make(two, seed=2)
+assert tree(three) == second, sorted(tree(three))
+wait(lambda: not os.path.exists(back + "/step-3/__1_0.distcp"))
+is_whole("step-3", second)
 assert not failures(), failures()
 END
 umount_ckptfs
