@@ -202,7 +202,7 @@ static void fail_unit(unsigned u, unsigned may_be)
 		may_be |= MAY_BE_GONE;
 	if (n->committed)
 		may_be |= MAY_BE_OLD;
-	if (racing || n->partial)
+	if (racing || n->partial || n->back_unknown)
 		may_be |= MAY_BE_CANDIDATE;
 	snap_of(u, &was);
 	adopt_view(u, may_be);
@@ -490,6 +490,7 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	struct unit *n = u < 0 ? NULL : &ref.units[u];
 	bool top = n && !strcmp(path, name_of(NAME_UNIT((unsigned)u)));
 	int wanted = directory ? ref_expect_rmdir(path) : ref_expect_unlink(path), got;
+	struct snap s;
 
 	got = directory ? call_rmdir(ref.procs[who].pid, path)
 			: call_unlink(ref.procs[who].pid, path);
@@ -505,8 +506,9 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	if (!top) {
 		if (((n->committed && !n->pending) || (racing && n->ended != ENDED_NO)) &&
 		    ref.procs[who].person && !ref.procs[who].saved) {
-			n->back_unknown =
-				true; /* a person removes it, or a part of it: in its place */
+			n->back_unknown = true; /* a person does: in its place */
+			snap_of((unsigned)u, &s);
+			unit_candidate((unsigned)u, &s);
 			cuts_unknown((unsigned)u);
 		} else {
 			changed_by_rank(u, who);
