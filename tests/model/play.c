@@ -512,6 +512,8 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 			cuts_unknown((unsigned)u);
 		} else {
 			changed_by_rank(u, who);
+			if (n->pending && n->ended == ENDED_YES)
+				n->ended = ENDED_MAYBE; /* not before some silence: more may go */
 			n->partial = n->partial || (n->committed && !n->pending);
 			changed(u, who, NAME_UNIT((unsigned)u), false, false);
 		}
