@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # timeout: 900
 # Random sequences of what jobs and people do with checkpoints, against a reference model; some of them cut off by
-# power cuts. CKPTFS_TEST_SEED, CKPTFS_TEST_COUNT: others, or more.
+# power cuts. CKPTFS_TEST_SEED, CKPTFS_TEST_COUNT: others, or more; CKPTFS_TEST_KNOWN: also what is known to fail.
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/model/model.bash"
@@ -13,4 +13,5 @@ seed=${CKPTFS_TEST_SEED-1}
 count=${CKPTFS_TEST_COUNT-$most}
 
 model "$seed" "$count" --racing 0
+model "$seed" $((count / 50)) --racing 1
 model "$seed" $((count / 50)) --racing 0 --cuts 200
