@@ -32,7 +32,8 @@ bool following_rests(struct checkpoint *cp)
 			continue;
 		if (g->state == GENERATION_PUBLISHING ||
 		    (g->state == GENERATION_SEALED && !strcmp(g->waits_for, cp->staging) &&
-		     (g->nr_changing || !content_rests(g->content))))
+		     (g->nr_changing || !content_rests(g->content) ||
+		      held_is_taken(cp->units, &g->target))))
 			return false;
 	}
 	return true;

@@ -356,6 +356,31 @@ static enum pointer_fate judge(const struct held *h)
 	return h->overtaken ? POINTER_DROP : pointer_fate(h->units, h->waits_for, h->since_ns);
 }
 
+/* Lock held. Is a write of that name just getting it? Of two at once the older might come last. */
+static bool is_contended(const struct held *h)
+{
+	struct generation *g;
+
+	live_for_each_of (g, &h->units->live, &h->target.dir_id, h->target.name)
+		if (g->state == GENERATION_PUBLISHING)
+			return true;
+	return false;
+}
+
+bool held_is_taken(struct units *us, const struct target *t)
+{
+	struct list *l;
+
+	list_for_each (l, &us->held) {
+		const struct held *h = container_of(l, struct held, link);
+
+		if (h->taken && same_inode(&h->target.dir_id, &t->dir_id) &&
+		    !strcmp(h->target.name, t->name))
+			return true;
+	}
+	return false;
+}
+
 bool held_any_due(struct units *us)
 {
 	struct list *l;
@@ -428,7 +453,7 @@ bool held_work(struct units *us)
 
 	list_for_each (l, &us->held) {
 		h = container_of(l, struct held, link);
-		fate = h->taken || h->again_ns > now ? POINTER_WAIT : judge(h);
+		fate = h->taken || h->again_ns > now || is_contended(h) ? POINTER_WAIT : judge(h);
 		if (fate != POINTER_WAIT)
 			break;
 	}

@@ -79,6 +79,9 @@ void held_path(struct held *h, char *buf, size_t size);
 /* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
 bool held_work(struct units *us);
 
+/* Lock held. Is one of that name just getting it, or being moved? */
+bool held_is_taken(struct units *us, const struct target *t);
+
 /* Lock held. Is there one that will not wait? */
 bool held_any_due(struct units *us);
 

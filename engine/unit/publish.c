@@ -465,7 +465,8 @@ static struct generation *choose(struct units *us)
 
 		if (g->nr_changing || g->again_ns > now)
 			continue;
-		if (g->pointer && pointer_judge(g) == POINTER_WAIT)
+		if (g->pointer &&
+		    (pointer_judge(g) == POINTER_WAIT || held_is_taken(us, &g->target)))
 			continue;
 		/*
 		 * All who wrote have closed it, but a descriptor is left somewhere (a fork, a dup, a
