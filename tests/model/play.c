@@ -227,7 +227,7 @@ static void fail_unit(unsigned u, unsigned may_be)
 
 enum touch { MAY_CHANGE, IS_BUSY, TAKES_OVER };
 
-static enum touch touch_of(int u, uint64_t part, unsigned who)
+static enum touch touch(int u, unsigned who)
 {
 	const struct unit *n = u < 0 ? NULL : &ref.units[u];
 	bool own = false;
@@ -236,7 +236,7 @@ static enum touch touch_of(int u, uint64_t part, unsigned who)
 	if (!n || !n->pending || !(n->claimed || n->committed))
 		return MAY_CHANGE;
 	for (i = 0; i < ref.nr_procs; i++) {
-		if (!(part & BIT(i)))
+		if (!(n->part & BIT(i)))
 			continue;
 		if (ref.procs[i].job == ref.procs[who].job)
 			own = true;
@@ -246,20 +246,23 @@ static enum touch touch_of(int u, uint64_t part, unsigned who)
 	return own || n->job == ref.procs[who].job ? MAY_CHANGE : TAKES_OVER;
 }
 
-static enum touch touch(int u, unsigned who)
-{
-	return touch_of(u, u < 0 ? 0 : ref.units[u].part, who);
-}
-
-/* May it be committed already, and what was begun after that be of others than it seems? */
+/* May it be committed already, and what was begun after that be of others, who are gone? */
 static bool may_take_over(int u, unsigned who)
 {
 	const struct unit *n = u < 0 ? NULL : &ref.units[u];
+	bool left = false;
+	unsigned i;
 
 	if (!n || !racing || n->ended == ENDED_NO)
 		return false;
-	return (n->late && touch_of(u, n->late, who) == TAKES_OVER) ||
-	       (n->maybe && touch_of(u, n->late | n->maybe, who) == TAKES_OVER);
+	for (i = 0; i < ref.nr_procs; i++) {
+		if (!((n->late | n->maybe) & BIT(i)))
+			continue;
+		if (n->late & BIT(i) && ref.procs[i].job == ref.procs[who].job)
+			return false;
+		left = left || (ref.procs[i].job != ref.procs[who].job && !ref.procs[i].alive);
+	}
+	return left;
 }
 
 /* @joins: who does this takes part in it from now on; else only the unit is another. */
@@ -352,13 +355,11 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 		counts.refused++;
 		return false;
 	}
-	if (got && !wanted) {
-		if (got == -EIO && ref.procs[who].may_fail) {
-			ref.procs[who].may_fail = false;
-			counts.refused++;
-			refused_change(u, who);
-			return false;
-		}
+	if (got == -EIO && ref.procs[who].may_fail) {
+		ref.procs[who].may_fail = false;
+		counts.refused++;
+		refused_change(u, who);
+		return false;
 	}
 	if (u >= 0 && ref.units[u].view_unknown)
 		return false;
@@ -629,8 +630,10 @@ static void play_commit(const struct op *op)
 
 	if (!got && ref.units[u].ended == ENDED_NO)
 		ref.units[u].ended = ENDED_MAYBE;
-	if (!got)
+	if (!got) {
 		ref.units[u].asked = true;
+		ref.units[u].late = 0;
+	}
 }
 
 /* --- processes --- */

@@ -13,5 +13,4 @@ seed=${CKPTFS_TEST_SEED-1}
 count=${CKPTFS_TEST_COUNT-$most}
 
 model "$seed" "$count" --racing 0
-model "$seed" $((count / 50)) --racing 1
 model "$seed" $((count / 50)) --racing 0 --cuts 200
