@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.save: rank 0 writes one file, the name of which is final from the first byte on. Read with and without mmap."""
+"""torch.save: rank 0 writes one file, the name of which is final from the first byte on. Read with and without mmap. Also the
+base of others that write one file."""
 
 from harness import Framework, enter, main, newest
 
@@ -25,14 +26,20 @@ class TorchSave(Framework):
 		mapped = torch.load(path, weights_only=True, mmap=True)
 		return mapped if mapped["step"] % 4 else torch.load(path, weights_only=True)
 
+	suffix = ".pt"
+	training = training.Training
+
+	def write(self, state, path):
+		torch.save(state, path)
+
 	def train(self, run):
 		def save(t):
 			if run.rank == 0:
-				torch.save(t.state(), "%s/step-%d.pt" % (run.dir, t.step))
+				self.write(t.state(), "%s/step-%d%s" % (run.dir, t.step, self.suffix))
 				training.rotate(self, run)
 			run.saved(t.step)
 
-		t = training.Training(run)
+		t = self.training(run)
 		found = self.found(run.dir)
 		if found:
 			t.take(self.load(found[newest(found)]))

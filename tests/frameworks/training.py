@@ -66,6 +66,26 @@ class Training:
 			dist.destroy_process_group()
 
 
+class Flat(Training):
+	"""Its files have tensors only, so the state is a list of these."""
+	def state(self):
+		state = super().state()
+		flat = {"model." + key: value for key, value in state["model"].items()}
+		for key, values in state["optimizer"]["state"].items():
+			flat.update({"optimizer.%d.%s" % (key, name): value for name, value in values.items()})
+		return dict(flat, step=torch.tensor(self.step), random=state["random"])
+
+	def take(self, state):
+		own = super().state()
+		values = {}
+		for key, value in state.items():
+			if key.startswith("optimizer."):
+				_, number, name = key.split(".", 2)
+				values.setdefault(int(number), {})[name] = value.clone()
+		super().take({"model": {key: state["model." + key] for key in own["model"]}, "step": int(state["step"]),
+			"optimizer": dict(own["optimizer"], state=values), "random": state["random"]})
+
+
 class Sharded(Training):
 	"""The same with fully_shard: each rank has a part of everything."""
 	def shard(self):

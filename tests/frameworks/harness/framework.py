@@ -11,7 +11,7 @@ class Framework:
 	world = 2            # ranks; 0: one process that knows of none
 	steps, every = 24, 2 # how far it trains, and after how many steps it saves
 	keep = 2             # how many checkpoints rotation leaves
-	options = ""         # of the mount, beside those of all
+	config = {}          # of the mount, beside what all have
 	files = False        # its checkpoints are single files
 	# The evidence in the commit file, or several of which each will do. Of single files: None.
 	done = None

@@ -231,6 +231,9 @@ def elsewhere(function, *args):
 		code = 1
 		try:
 			os.close(pipe)
+			out = os.open(os.environ["TEST_TMP"] + "/log.elsewhere", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+			os.dup2(out, 1)
+			os.dup2(out, 2)
 			answer = json.dumps(function(*args)).encode()
 			while answer:
 				answer = answer[os.write(tell, answer):]
@@ -243,5 +246,7 @@ def elsewhere(function, *args):
 	with os.fdopen(pipe, "rb") as file:
 		answer = file.read()
 	code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-	assert code == 0, (function.__qualname__, args)
+	if code:
+		with open(os.environ["TEST_TMP"] + "/log.elsewhere", encoding="utf-8", errors="replace") as file:
+			raise AssertionError("%s%s\n%s" % (function.__qualname__, args, file.read()[-6000:]))
 	return json.loads(answer)

@@ -35,15 +35,17 @@ def must(*args):
 
 class Mount:
 	"""A daemon over the directory `back` at `mnt`, both in TEST_TMP."""
-	def __init__(self, options):
+	def __init__(self, config):
 		tmp = os.environ["TEST_TMP"]
-		self.back, self.mnt, self.options = tmp + "/back", tmp + "/mnt", options
+		self.back, self.mnt, self.config = tmp + "/back", tmp + "/mnt", tmp + "/config.json"
+		with open(self.config, "w", encoding="utf-8") as file:
+			json.dump(config, file)
 		os.makedirs(self.back)
 		os.makedirs(self.mnt)
 		self.start()
 
 	def start(self):
-		must("mount", "-o", self.options, self.back, self.mnt)
+		must("mount", "-o", "config=" + self.config, self.back, self.mnt)
 		self.pid = self.status()["pid"]
 
 	def umount(self):

@@ -17,7 +17,7 @@ from .mount import Mount, ckptfs, must, wait
 
 KILLS = int(os.environ.get("CKPTFS_TEST_KILLS") or 20) # of each kind
 SEED = int(os.environ.get("CKPTFS_TEST_SEED") or random.randrange(1 << 30))
-OPTIONS = "host_cache_size=64M,flush_bw=100M,quiet_s=1"
+CONFIG = {"host_cache_size": "64M", "flush_bw": "100M", "quiet_s": 1}
 KINDS = ("rank", "job", "daemon")
 RUN_SECONDS = 120
 
@@ -230,8 +230,7 @@ class Watch:
 	def all(self):
 		self.plain()
 		say("on a plain directory: saved", len(self.right) - 1, "times")
-		options = ",".join(filter(None, (OPTIONS, self.fw.options)))
-		self.mount = Mount(options)
+		self.mount = Mount({**CONFIG, **self.fw.config})
 		self.empty()
 		self.watched()
 		say("watched on the mount")
