@@ -20,11 +20,14 @@ class Training:
 		torch.use_deterministic_algorithms(True)
 		torch.manual_seed(1)
 		self.rank, self.world, self.step = run.rank, run.world, 0
-		if self.world:
-			dist.init_process_group("gloo")
+		self.start_group()
 		self.model = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
 		self.shard()
 		self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+
+	def start_group(self):
+		if self.world:
+			dist.init_process_group("gloo")
 
 	def shard(self):
 		pass
