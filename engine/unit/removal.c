@@ -447,13 +447,29 @@ void removals_committed(struct units *us, const struct checkpoint *cp)
 enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
 
 /*
- * Was who removes it stopped in the middle? A person's `rm` that exits with an error has said what it could not
- * remove; a job that does was not done.
+ * Has who removes it died? A person's `rm` that exits with an error has said what it could not remove; a job
+ * that does was not done.
  */
-static bool was_cut_short(const struct removal *r, struct writer_end *end)
+static bool remover_died(const struct removal *r)
 {
-	return !r->whole && process_is_gone(r->process, end) && end->fate == WRITER_DIED &&
-	       (end->code < 0 || r->process->world > 1);
+	struct writer_end end;
+
+	return process_is_gone(r->process, &end) && end.fate == WRITER_DIED &&
+	       (end.code < 0 || r->process->world > 1);
+}
+
+/* Lock held. May one that its job is saving be committed yet? */
+static bool may_be_followed(struct units *us, const struct removal *r)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state != GENERATION_FAILED && is_for(r, cp))
+			return true;
+	}
+	return false;
 }
 
 /* Lock held. */
@@ -461,7 +477,7 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 {
 	struct writer_end end;
 
-	if (!r->taken && was_cut_short(r, &end))
+	if (!r->taken && !r->whole && remover_died(r))
 		return UNDO;
 	if (r->taken || r->again_ns > now || is_being_replaced(us, r))
 		return WAIT;
@@ -469,14 +485,15 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 		return now - r->changed_ns > us->quiet_ns ? CHANGE : WAIT;
 	if (r->due)
 		return APPLY;
-	if (now - r->since_ns > us->order_ns || (!r->left && process_is_gone(r->process, &end)))
+	if (now - r->since_ns > us->order_ns || (!r->left && process_is_gone(r->process, &end)) ||
+	    (remover_died(r) && !may_be_followed(us, r)))
 		return LOOK;
 	return WAIT;
 }
 
 /*
  * No other may come, as who removes it has ended, or has waited for too long: one that is newer already
- * will do. *@kept: there is none, and the time is over.
+ * will do. *@kept: there is none, and the time is over, or the job has died.
  */
 static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 {
@@ -485,7 +502,11 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 	if (unit_has_newer(us, &u))
 		return apply_due(us, r);
 	r->left = true;
-	*kept = clock_mono_ns() - r->since_ns > us->order_ns;
+	{
+		LOCK_SCOPE(&us->lock);
+		*kept = clock_mono_ns() - r->since_ns > us->order_ns ||
+			(remover_died(r) && !may_be_followed(us, r));
+	}
 	return *kept ? 0 : -EAGAIN;
 }
 

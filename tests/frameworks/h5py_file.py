@@ -33,7 +33,7 @@ class Hdf5(TorchSave):
 
 	def load(self, path):
 		with h5py.File(path, "r") as file:
-			return {name: torch.from_numpy(value[()]) for name, value in file.items()}
+			return {name: torch.tensor(value[()]) for name, value in file.items()}
 
 
 if __name__ == "__main__":

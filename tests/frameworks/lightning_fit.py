@@ -84,11 +84,13 @@ class Lightning(Framework):
 		saved = torch.load(path, weights_only=True)
 		return state_of(saved["state_dict"], saved["optimizer_states"][0], saved["global_step"])
 
-	def pointer(self, directory):
-		"""last.ckpt is a whole one, a copy."""
+	def resumes(self, directory):
+		"""last.ckpt is a copy, and written after what it is a copy of."""
 		last = directory + "/last.ckpt"
-		if os.path.exists(last):
-			self.load(last)
+		return self.load(last)["step"] if os.path.exists(last) else 0
+
+	def pointer(self, directory):
+		assert self.resumes(directory) in [0, *self.found(directory)] or not self.found(directory)
 
 	def train(self, run):
 		torch.set_num_threads(1)

@@ -175,8 +175,9 @@ class Watch:
 	def kill_once(self, kind, least, choose):
 		"""A run from where the last one was cut off, that is cut off itself. How far it is saved now; None: it came to its end."""
 		mnt = self.mount.mnt + "/run"
+		first = elsewhere(self.fw.resumes, mnt)
 		job = Job(self.fw, mnt, **self.args())
-		left = max((self.fw.steps - least) // self.fw.every, 1)
+		left = max((self.fw.steps - first) // self.fw.every, 1)
 		save, delay = choose.randrange(left), choose.random() * 1.3 * self.interval
 		saves = 0
 		while saves <= save:
@@ -198,7 +199,7 @@ class Watch:
 		self.check(job.told)
 		assert over or any(codes) or any(report["what"] == "ended" for _, report in job.told), (codes, job.logs())
 		begun = [report["step"] for _, report in job.told if report["what"] == "began"]
-		assert not begun or min(begun) >= least, (begun, "but there was", least)
+		assert set(begun) <= {first}, (begun, "but there was", first)
 		if over:
 			assert not any(codes), (codes, job.logs())
 		if kind == "daemon" and not over:
@@ -207,11 +208,11 @@ class Watch:
 		else:
 			self.mount.settled()
 		now = self.bare(least)
+		wait(lambda: newest(self.fw.found(mnt)) == now)
 		for path in () if self.fw.files else self.fw.found(mnt).values():
 			wait(lambda: _tree(path) == _plain(_tree(self.mount.back + path[len(self.mount.mnt):]))) # pylint: disable=cell-var-from-loop
 		self.loads(self.mount.mnt + "/run", now)
-		assert newest(self.fw.found(self.mount.mnt + "/run")) == now, "another one in the mount"
-		say("%-6s at save %d of %d + %.3f s, from step %d: saved to step %d%s" % (kind, save + 1, left, delay, least, now,
+		say("%-6s at save %d of %d + %.3f s, from step %d: saved to step %d%s" % (kind, save + 1, left, delay, first, now,
 			", over before" if over else ""))
 		self.killed[kind] += not over
 		return None if over or now == self.fw.steps else now
