@@ -83,7 +83,7 @@ static json_t *plain(struct fs *fs, const struct caller *c, const char *path, in
 	struct inode_id id = inode_id_of(stx);
 	struct content *ct = fs->engine->contents ? content_find(fs->engine->contents, &id) : NULL;
 	uint64_t dirty = ct ? content_dirty_bytes(ct) : 0;
-	bool unit = rules_single_file(name);
+	bool unit = rules_single(fs->engine->rules, path);
 	__cleanup_fd int pin = AS_CALLER(c, backing_pin(b, dir, name));
 	bool digest = pin >= 0 && backing_getxattr(b, pin, DIGEST_XATTR, NULL, 0) > 0;
 

@@ -13,7 +13,7 @@
 /* Is a file of this name published by a rename, when it is whole? */
 static bool is_staged(struct fs *fs, const char *name)
 {
-	return rules_single_file(name) || rules_is_pointer(fs->engine->rules, name);
+	return rules_single(fs->engine->rules, name) || rules_is_pointer(fs->engine->rules, name);
 }
 
 static bool changes(int flags)
@@ -654,7 +654,7 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 		tree_moved(fs->tree, to->dir, to->name);
 	if (!err && flags & RENAME_EXCHANGE)
 		tree_moved(fs->tree, from->dir, from->name);
-	return err || !rules_single_file(to->name) ? err : make_name_durable(fs, to);
+	return err || !rules_single(fs->engine->rules, to->name) ? err : make_name_durable(fs, to);
 }
 
 /* Two names change places only when both are on the backing. Either generation may be NULL. */

@@ -23,6 +23,13 @@ def tensors(seed, size):
 	return len(header).to_bytes(8, "little") + header + data(seed, size)
 
 
+def tensors_of(size, seed):
+	"""One that is that long with its header."""
+	length = 92 if size > 100 else 84
+	header_ = json.dumps({"t": {"dtype": "U8", "shape": [size - 8 - length], "data_offsets": [0, size - 8 - length]}})
+	return length.to_bytes(8, "little") + header_.ljust(length).encode() + data(seed, size - 8 - length)
+
+
 def create(path, flags=0):
 	fds[path] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o644)
 
@@ -34,7 +41,10 @@ def append(path, text):
 
 
 def write(path, size, seed):
-	part = data(seed, size)
+	put(path, data(seed, size))
+
+
+def put(path, part):
 	while part:
 		part = part[os.write(fds[path], part):]
 
@@ -104,11 +114,12 @@ def through_temp(path, size=3000, seed=0):
 
 
 CALLS = {
-	"append": append, "chdir": os.chdir, "close": close, "copytree": shutil.copytree, "create": create, "exclusive": exclusive, "file": file,
+	"append": append, "chdir": os.chdir, "close": close, "copytree": shutil.copytree, "create": create,
+	"exclusive": exclusive, "file": file,
 	"fsync": lambda path: os.fsync(fds[path]), "header": header, "makedirs": lambda path: os.makedirs(path, exist_ok=True),
 	"metadata": metadata, "mkdir": os.mkdir, "move": shutil.move, "refill": refill, "rename": os.rename, "rmdir": os.rmdir,
-	"rmtree": shutil.rmtree, "symlink": os.symlink, "text": text, "through_temp": through_temp, "unlink": os.unlink,
-	"write": write,
+	"rmtree": shutil.rmtree, "symlink": os.symlink, "tensors": lambda path, size, seed: put(path, tensors_of(size, seed)), "text": text, "through_temp": through_temp,
+	"unlink": os.unlink, "write": write,
 }
 
 for line in sys.stdin:

@@ -119,6 +119,12 @@ class Process:
 			os.close(fd)
 
 
+def _untraced(run):
+	"""Is it to be traced, and not yet?"""
+	with open("/proc/self/status", encoding="utf-8") as file:
+		return run.args.get("traced") and "\nTracerPid:\t0\n" in file.read()
+
+
 def _be(main, run, variables, log):
 	"""Becomes a process of the job."""
 	code = 1
@@ -131,6 +137,8 @@ def _be(main, run, variables, log):
 		os.dup2(out, 1)
 		os.dup2(out, 2)
 		signal.signal(signal.SIGTERM, signal.SIG_DFL)
+		while _untraced(run):
+			time.sleep(0.01)
 		main(run)
 		run.imported()
 		code = 0

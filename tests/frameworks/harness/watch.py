@@ -14,6 +14,7 @@ from .framework import newest
 from .jobs import Job, elsewhere, import_all
 from .digest import digest
 from .mount import Mount, ckptfs, must, wait
+from .record import record
 
 KILLS = int(os.environ.get("CKPTFS_TEST_KILLS") or 20) # of each kind
 SEED = int(os.environ.get("CKPTFS_TEST_SEED") or random.randrange(1 << 30))
@@ -267,6 +268,9 @@ def _plain(names):
 
 
 def main(framework):
+	if os.environ.get("CKPTFS_TEST_RECORD"):
+		record(framework, os.environ["CKPTFS_TEST_RECORD"])
+		return
 	if not os.access("/dev/fuse", os.R_OK | os.W_OK):
 		environment.skip("cannot open /dev/fuse")
 	print("seed", SEED)
