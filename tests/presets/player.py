@@ -118,7 +118,8 @@ CALLS = {
 	"exclusive": exclusive, "file": file,
 	"fsync": lambda path: os.fsync(fds[path]), "header": header, "makedirs": lambda path: os.makedirs(path, exist_ok=True),
 	"metadata": metadata, "mkdir": os.mkdir, "move": shutil.move, "refill": refill, "rename": os.rename, "rmdir": os.rmdir,
-	"rmtree": shutil.rmtree, "symlink": os.symlink, "tensors": lambda path, size, seed: put(path, tensors_of(size, seed)), "text": text, "through_temp": through_temp,
+	"rmtree": shutil.rmtree, "symlink": os.symlink,
+	"tensors": lambda path, size, seed: put(path, tensors_of(size, seed)), "text": text, "through_temp": through_temp,
 	"unlink": os.unlink, "write": write,
 }
 
