@@ -17,7 +17,7 @@ from .jobs import Job
 
 SYSCALLS = "open,openat,creat,close,write,writev,pwrite64,pwritev,sendfile,copy_file_range,fsync,fdatasync,rename,renameat," \
 	"renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,symlink,symlinkat"
-LINE = re.compile(r"(\d+\.\d+) (\w+)\((.*)\) += (-?\d+)")
+LINE = re.compile(r"(\d+\.\d+) (\w+)\((.*)\) += (-?\d+).*<(\d+\.\d+)>$")
 STRING = re.compile(r'(?:\d+|AT_FDCWD)<([^>]*)>, "([^"]*)"|"([^"]*)"')
 FD = re.compile(r"(\d+)<([^>]*)>")
 
@@ -110,8 +110,10 @@ def record(framework, out):
 	tmp = os.environ["TEST_TMP"]
 	top = tmp + "/run"
 	os.mkdir(top)
+	# As a mount, another filesystem than that of TMPDIR. It ends with the namespace of the test.
+	subprocess.run(["mount", "-t", "tmpfs", "none", top], check=True)
 	job = Job(framework, top, steps=2 * framework.every, every=framework.every, traced=True)
-	tracers = [subprocess.Popen(["strace", "-ff", "-ttt", "-y", "-s", "4096", "-e", "trace=" + SYSCALLS, "-e", "write=none",
+	tracers = [subprocess.Popen(["strace", "-ff", "-ttt", "-T", "-y", "-s", "4096", "-e", "trace=" + SYSCALLS, "-e", "write=none",
 		"-o", "%s/trace.%d" % (tmp, process.rank), "-p", str(process.pid)], stderr=subprocess.DEVNULL) for process in job.ranks]
 	codes = job.finish(300)
 	assert not any(codes), (codes, job.logs())
@@ -122,9 +124,11 @@ def record(framework, out):
 		for path in glob.glob("%s/trace.%d.*" % (tmp, process.rank)):
 			with open(path, encoding="utf-8", errors="replace") as file:
 				lines += filter(None, map(LINE.match, file))
-		for line in sorted(lines, key=lambda line: float(line.group(1))):
+		# In the order in which they ended: what one has made is there for the next.
+		at = lambda line: float(line.group(1)) + float(line.group(5)) # pylint: disable=unnecessary-lambda-assignment
+		for line in sorted(lines, key=at):
 			if int(line.group(4)) >= 0:
-				recorder.take(float(line.group(1)), line.group(2), line.group(3), int(line.group(4)))
+				recorder.take(at(line), line.group(2), line.group(3), int(line.group(4)))
 		ops += recorder.ops
 	ops = [op for _, op in sorted(ops, key=lambda op: op[0])]
 	_give_structure(ops)
