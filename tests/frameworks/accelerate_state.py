@@ -45,7 +45,8 @@ class Accelerate(Framework):
 	name = "accelerate, save_state"
 	package = "accelerate"
 	pattern = r"checkpoint_(\d+)"
-	done = ("every rank random_states_{rank}.pkl + quiet", "next sibling", "exited 0")
+	done = ("every rank random_states_{rank}.pkl + quiet", "every rank random_states_{rank}.pkl + exited 0",
+		"file random_states_0.pkl + next sibling")
 	prompt = False
 	commits = "`random_states_N.pkl` of every rank and some silence, or the next checkpoint, or the end"
 	switches = "none; a smaller `quiet_s` makes it commit earlier"

@@ -21,6 +21,8 @@ def save(job, unit, ranks, seed=0):
 
 FILES = ["model.safetensors", "optimizer.bin", "scheduler.bin", "random_states_0.pkl", "random_states_1.pkl"]
 
+EXITED = "every rank random_states_{rank}.pkl + exited 0"
+
 with Job(2) as job:
 	job[0].makedirs("out/checkpoints/checkpoint_0")
 	absent("out/checkpoints/checkpoint_0")
@@ -31,15 +33,15 @@ with Job(2) as job:
 	job[0].mkdir("out/checkpoints/checkpoint_1")
 	open_for("out/checkpoints/checkpoint_0", "the next checkpoint beside it")
 	save(job, "out/checkpoints/checkpoint_1", job)
-	committed("out/checkpoints/checkpoint_0", "next sibling", FILES, 2)
+	committed("out/checkpoints/checkpoint_0", "file random_states_0.pkl + next sibling", FILES, 2)
 	open_for("out/checkpoints/checkpoint_1", "a while without writes", "accelerate")
 	# It removes the older ones before it writes the next.
 	job[0].rmtree("out/checkpoints/checkpoint_0")
 	save(job, "out/checkpoints/checkpoint_2", job)
-	committed("out/checkpoints/checkpoint_1", "next sibling", FILES, 2)
+	committed("out/checkpoints/checkpoint_1", "file random_states_0.pkl + next sibling", FILES, 2)
 	job[1].append("out/log.txt", "2\n")
 	ordinary("out/log.txt")
-committed("out/checkpoints/checkpoint_2", "exited 0", FILES, 2)
+committed("out/checkpoints/checkpoint_2", EXITED, FILES, 2)
 
 # Its first file may come under a name that says nothing, renamed before it is closed, as safetensors writes from 0.8 on.
 with Job(2) as job:
@@ -58,7 +60,7 @@ with Job(2) as job:
 	job[0].exclusive("out/step_5/.tmpAb3dEf", 5000, 1)
 	job[0].rename("out/step_5/.tmpAb3dEf", "out/step_5/readme")
 	ordinary("out/step_5/readme")
-committed("out/checkpoints/checkpoint_7", "exited 0",
+committed("out/checkpoints/checkpoint_7", EXITED,
 	["model.safetensors", "model_1.safetensors", "random_states_0.pkl", "random_states_1.pkl"], 2)
 
 # In place of an older one.
@@ -68,7 +70,7 @@ with Job(2) as job:
 	assert tree(back + "/out/checkpoints/checkpoint_2") == old
 	job[1].file("out/checkpoints/checkpoint_2/random_states_1.pkl", 3000, 8)
 	assert tree(back + "/out/checkpoints/checkpoint_2") == old
-committed("out/checkpoints/checkpoint_2", "exited 0", FILES, 2)
+committed("out/checkpoints/checkpoint_2", EXITED, FILES, 2)
 assert read(back + "/out/checkpoints/checkpoint_2/random_states_1.pkl") == data(8, 3000)
 
 job = Job(2)
@@ -78,6 +80,15 @@ job[0].exit()
 open_for("out/checkpoints/checkpoint_3", "a while without writes", "accelerate")
 job[1].kill()
 failed("out/checkpoints/checkpoint_3")
+
+# Rank 0 is killed before it has written anything; the other has no more to do, and exits well.
+job = Job(2)
+job[1].makedirs("out/checkpoints/checkpoint_9")
+job[1].file("out/checkpoints/checkpoint_9/random_states_1.pkl")
+job[0].kill()
+job[1].exit()
+open_for("out/checkpoints/checkpoint_9", "random_states_{rank}.pkl of every rank", "accelerate")
+assert ckptfs("commit", "--abandon", mnt + "/out/checkpoints/checkpoint_9")[0] == 0
 
 # One that exits with an error has not said that it is done.
 job = Job(1)

@@ -443,12 +443,17 @@ static const struct {
 	{"hf-trainer", "every rank rng_state_{rank}.pth + next sibling + exited 0", ""},
 	{"hf-trainer", "every rank random_states_{rank}.pkl + quiet", NULL},
 	{"hf-trainer", "file random_states_0.pkl + next sibling", NULL},
-	{"hf-trainer", "file random_states_0.pkl + exited 0", NULL},
+	{"hf-trainer", "file random_states_0.pkl + exited 0", ""},
+	{"hf-trainer", "every rank random_states_{rank}.pkl + exited 0", NULL},
+	{"hf-trainer", "file random_states_0.pkl + exited 0 + lone", NULL},
 	{"accelerate", "every rank random_states_{rank}.pkl", ""},
 	{"accelerate", "every rank random_states_{rank}.pkl + quiet", NULL},
 	{"accelerate", "every rank random_states_{rank}.pkl + quiet + lone", ""},
-	{"accelerate", "next sibling", NULL},
-	{"accelerate", "exited 0", NULL},
+	{"accelerate", "next sibling + exited 0", ""},
+	{"accelerate", "file random_states_0.pkl + next sibling", NULL},
+	{"accelerate", "file random_states_0.pkl + exited 0", ""},
+	{"accelerate", "every rank random_states_{rank}.pkl + exited 0", NULL},
+	{"accelerate", "file random_states_0.pkl + exited 0 + lone", NULL},
 	{"lightning", "close meta.pt", NULL},
 	{"lightning", "rename meta.pt", NULL},
 	{"lightning", "close latest", ""},
@@ -558,9 +563,10 @@ static void what_is_missing_is_said(void **state)
 			    "*optim_states.pt of every rank; or the next checkpoint beside it; or "
 			    "the exit of every writer with status 0; or `ckptfs commit`");
 	assert_string_equal(missing_of("accelerate", "all closed"),
-			    "the next checkpoint beside it; or the exit of every writer with "
-			    "status 0; or random_states_{rank}.pkl of every rank and a while "
-			    "without writes (quiet_s); or `ckptfs commit`");
+			    "random_states_{rank}.pkl of every rank and a while without writes "
+			    "(quiet_s); or a file random_states_0.pkl and the next checkpoint "
+			    "beside it; or random_states_{rank}.pkl of every rank and the exit of "
+			    "every writer with status 0; or `ckptfs commit`");
 	assert_string_equal(
 		missing_of("sharded-export", "lone"),
 		"the close of *.index.json and the close of every file; or the close of "
@@ -595,7 +601,7 @@ static const struct wait {
 	{"hf-trainer", "close trainer_state.json + lone + all closed", "", RULE_WAITS_FOR_TIME},
 	{"hf-trainer", "", "every rank rng_state_{rank}.pth", RULE_WAITS},
 	{"accelerate", "all closed", "", RULE_WAITS},
-	{"accelerate", "", "every rank random_states_{rank}.pkl", RULE_WAITS_FOR_JOB},
+	{"accelerate", "", "every rank random_states_{rank}.pkl", RULE_WAITS_FOR_PARTS},
 	{"accelerate", "every rank random_states_{rank}.pkl", "every rank random_states_{rank}.pkl",
 	 RULE_WAITS_FOR_TIME},
 	{"sharded-export", "close *.index.json", "", RULE_WAITS_FOR_PARTS},
