@@ -45,6 +45,7 @@ struct unit {
 	bool view_unknown; /* two jobs were at it: what it shows is not predicted */
 	/* on the backing */
 	bool committed, may_go; /* a removal waits, or was applied */
+	uint64_t removers;	/* processes that have removed it, or a part: bits */
 	bool back_unknown;	/* an ordinary directory, or a removal of a part */
 	struct snap old;	/* committed */
 	char generation[GENERATION];

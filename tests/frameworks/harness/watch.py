@@ -18,7 +18,7 @@ from .record import record
 
 KILLS = int(os.environ.get("CKPTFS_TEST_KILLS") or 20) # of each kind
 SEED = int(os.environ.get("CKPTFS_TEST_SEED") or random.randrange(1 << 30))
-CONFIG = {"host_cache_size": "64M", "flush_bw": "100M", "quiet_s": 1}
+CONFIG = {"host_cache_size": "64M", "flush_bw": "100M", "quiet_s": 1, "commit_timeout_s": 10}
 KINDS = ("rank", "job", "daemon")
 RUN_SECONDS = 120
 
