@@ -17,12 +17,10 @@ in_memory() {
 	MODEL_TMP=$memory
 }
 
-# model FIRST COUNT OPTIONS...: plays COUNT sequences, from seed FIRST on, in MODEL_JOBS processes. With
-# CKPTFS_TEST_KNOWN also what is known to fail.
+# model FIRST COUNT OPTIONS...: plays COUNT sequences, from seed FIRST on, in MODEL_JOBS processes.
 model() {
 	local first=$1 count=$2 jobs=${MODEL_JOBS:-3} part j pids=() failed=0
 	shift 2
-	set -- "$@" ${CKPTFS_TEST_KNOWN:+--known}
 
 	part=$(((count + jobs - 1) / jobs))
 	for ((j = 0; j < jobs; j++)); do

@@ -18,7 +18,7 @@
 struct play_counts counts;
 char model_wrong[MODEL_WRONG_MAX];
 
-static bool racing, show, known;
+static bool racing, show;
 static struct opened opens[NR_OPENS];
 
 void wrong(const char *format, ...)
@@ -70,7 +70,7 @@ static void adopt_commit(unsigned u, const struct snap *s, const char *generatio
 		return;
 	n->pending = n->claimed = n->partial = false;
 	n->ended = ENDED_NO;
-	n->part = 0;
+	n->part = n->late = n->maybe = 0;
 }
 
 /* False: not as it may be; that is said if @say. */
@@ -107,8 +107,10 @@ static bool look_back_once(unsigned u, bool say)
 	case FOUND_UNIT:
 		break;
 	}
-	if (n->back_unknown)
+	candidate = unit_find_candidate(u, &s);
+	if (n->back_unknown && candidate < 0)
 		return true;
+	n->back_unknown = false;
 	if (n->committed && !strcmp(n->generation, generation)) {
 		if (snap_same(&s, &n->old))
 			return true;
@@ -116,9 +118,7 @@ static bool look_back_once(unsigned u, bool say)
 			say_wrong(u, "on the backing is not what was committed", &s, &n->old);
 		return false;
 	}
-	candidate = unit_find_candidate(u, &s);
-	/* A call that was refused may have begun a change all the same: then it is committed anew, unchanged. */
-	if (candidate < 0 && !(n->committed && snap_same(&s, &n->old))) {
+	if (candidate < 0) {
 		struct snap view;
 
 		snap_of(u, &view);
@@ -193,7 +193,7 @@ static void adopt_view(unsigned u, unsigned may_be)
 static void fail_unit(unsigned u, unsigned may_be)
 {
 	struct unit *n = &ref.units[u];
-	struct snap view;
+	struct snap was, view;
 
 	look_back(u);
 	if (!n->pending)
@@ -202,25 +202,24 @@ static void fail_unit(unsigned u, unsigned may_be)
 		may_be |= MAY_BE_GONE;
 	if (n->committed)
 		may_be |= MAY_BE_OLD;
-	if (racing || n->partial)
+	if (racing || n->partial || n->back_unknown)
 		may_be |= MAY_BE_CANDIDATE;
-	if (n->back_unknown)
-		may_be |= MAY_BE_ANY; /* an ordinary directory that became a unit */
+	snap_of(u, &was);
 	adopt_view(u, may_be);
 	snap_of(u, &view);
 	if (racing && n->ended == ENDED_YES)
 		n->ended = ENDED_MAYBE; /* of the next change, perhaps */
-	if (may_be & MAY_BE_NOW ||
+	if ((may_be & MAY_BE_NOW && (racing || snap_same(&was, &view))) ||
 	    (racing && view.there && !(n->committed && snap_same(&view, &n->old))))
 		return;
 	if (n->partial) {
-		n->part = 0;
+		n->part = n->late = n->maybe = 0;
 		n->ended = ENDED_NO;
 		return;
 	}
 	n->pending = n->claimed = false;
 	n->ended = ENDED_NO;
-	n->part = 0;
+	n->part = n->late = n->maybe = 0;
 	unit_forget_candidates(u, n->nr_candidates);
 }
 
@@ -247,6 +246,25 @@ static enum touch touch(int u, unsigned who)
 	return own || n->job == ref.procs[who].job ? MAY_CHANGE : TAKES_OVER;
 }
 
+/* May it be committed already, and what was begun after that be of others, who are gone? */
+static bool may_take_over(int u, unsigned who)
+{
+	const struct unit *n = u < 0 ? NULL : &ref.units[u];
+	bool left = false;
+	unsigned i;
+
+	if (!n || !racing || n->ended == ENDED_NO)
+		return false;
+	for (i = 0; i < ref.nr_procs; i++) {
+		if (!((n->late | n->maybe) & BIT(i)))
+			continue;
+		if (n->late & BIT(i) && ref.procs[i].job == ref.procs[who].job)
+			return false;
+		left = left || (ref.procs[i].job != ref.procs[who].job && !ref.procs[i].alive);
+	}
+	return left;
+}
+
 /* @joins: who does this takes part in it from now on; else only the unit is another. */
 static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 {
@@ -259,25 +277,41 @@ static void changed(int u, unsigned who, unsigned path, bool file, bool joins)
 		n->pending = true;
 		n->ended = ENDED_NO;
 		n->asked = false;
-		n->part = 0;
+		n->part = n->late = n->maybe = 0;
 		n->job = ref.procs[who].job;
 	}
 	if (joins) {
 		n->part |= BIT(who);
 		n->ever |= BIT(who);
+		if (n->ended != ENDED_NO)
+			n->late |= BIT(who);
 		ref.procs[who].saved = true;
 	}
 	if (!file || n->claimed)
 		return;
 	if (name >= IN_DATA0 && name <= IN_META) {
 		n->claimed = true;
-		if (n->job != ref.procs[who].job && !n->committed) {
+		if (n->job != ref.procs[who].job && (!n->committed || n->may_go)) {
 			n->job = ref.procs[who].job; /* whose file shows it to be a unit has it */
 			n->part = BIT(who);
 		}
 	}
 	if (!n->claimed && (!n->committed || n->may_go))
 		n->back_unknown = true; /* an ordinary directory, then */
+}
+
+/* A rank has a part in what it changes in any way; not in what it removes of a committed one. */
+static void changed_by_rank(int u, unsigned who)
+{
+	struct unit *n = u < 0 ? NULL : &ref.units[u];
+
+	if (!n || !n->pending || ref.procs[who].person)
+		return;
+	n->ever |= BIT(who);
+	if (racing && n->ended != ENDED_NO)
+		n->maybe |= BIT(who);
+	else
+		n->part |= BIT(who);
 }
 
 /* --- calls --- */
@@ -294,17 +328,6 @@ static bool was_busy(int u, unsigned who)
 	return false;
 }
 
-/* Has somebody of another job changed it? */
-static bool was_left(int u, unsigned who)
-{
-	unsigned i;
-
-	for (i = 0; u >= 0 && i < ref.nr_procs; i++)
-		if (ref.units[u].ever & BIT(i) && ref.procs[i].job != ref.procs[who].job)
-			return true;
-	return false;
-}
-
 /* A call that is refused may have begun a change all the same: one in which nothing is changed. */
 static void refused_change(int u, unsigned who)
 {
@@ -315,7 +338,7 @@ static void refused_change(int u, unsigned who)
 	n->pending = true;
 	n->ended = ENDED_NO;
 	n->job = ref.procs[who].job;
-	n->part = 0;
+	n->part = n->late = n->maybe = 0;
 }
 
 /*
@@ -324,30 +347,19 @@ static void refused_change(int u, unsigned who)
  */
 static bool judge(const char *call, const char *path, int u, unsigned who, int wanted, int got)
 {
-	if (got == wanted || (got == -EEXIST && wanted == -ENOTEMPTY))
+	if (got && u >= 0 && ref.units[u].pending && !ref.procs[who].person)
+		ref.units[u].maybe |= BIT(who); /* it may have got as far as that */
+	if (got == wanted || (got == -EEXIST && wanted == -ENOTEMPTY)) /* the latter, on an XFS */
 		return !got;
 	if (got == -EBUSY && (touch(u, who) == IS_BUSY || (racing && was_busy(u, who)))) {
 		counts.refused++;
 		return false;
 	}
-	if (got && !wanted) {
-		if (got == -EIO && ref.procs[who].may_fail) {
-			ref.procs[who].may_fail = false;
-			counts.refused++;
-			refused_change(u, who);
-			return false;
-		}
-		/* What another job has left was taken over twice: it is tried once more only. */
-		if (got == -ESTALE && racing && was_left(u, who)) {
-			counts.refused++;
-			fail_unit((unsigned)u, MAY_BE_NOW | MAY_BE_ANY);
-			ref.units[u].back_unknown = true;
-			return false;
-		}
-		if (got == -EXDEV && !strcmp(call, "rename")) {
-			counts.refused++;
-			return false;
-		}
+	if (got == -EIO && ref.procs[who].may_fail) {
+		ref.procs[who].may_fail = false;
+		counts.refused++;
+		refused_change(u, who);
+		return false;
 	}
 	if (u >= 0 && ref.units[u].view_unknown)
 		return false;
@@ -362,13 +374,20 @@ static bool take_over(int u, unsigned who, int got)
 	struct unit *n = u < 0 ? NULL : &ref.units[u];
 	struct snap empty = {.there = true};
 
-	if (!n || (got == -EIO && ref.procs[who].may_fail) || touch(u, who) != TAKES_OVER)
+	if (!n || (got == -EIO && ref.procs[who].may_fail))
 		return false;
-	if (racing || n->ended != ENDED_NO)
+	if (may_take_over(u, who))
+		n->view_unknown = n->back_unknown = true;
+	if (touch(u, who) != TAKES_OVER)
+		return false;
+	if (n->committed)
+		look_back((unsigned)u); /* what was added and is whole was committed first */
+	/* What a job has removed of the committed one stays so, whoever changes it. */
+	if ((racing && n->ended != ENDED_NO) || n->partial)
 		n->view_unknown = n->back_unknown = true;
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
 	n->pending = n->claimed = false;
-	n->part = 0;
+	n->part = n->late = n->maybe = 0;
 	unit_forget_candidates((unsigned)u, n->nr_candidates);
 	if (!n->committed || n->may_go) {
 		n->pending = true;
@@ -472,6 +491,7 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	struct unit *n = u < 0 ? NULL : &ref.units[u];
 	bool top = n && !strcmp(path, name_of(NAME_UNIT((unsigned)u)));
 	int wanted = directory ? ref_expect_rmdir(path) : ref_expect_unlink(path), got;
+	struct snap s;
 
 	got = directory ? call_rmdir(ref.procs[who].pid, path)
 			: call_unlink(ref.procs[who].pid, path);
@@ -488,20 +508,27 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 	if (!top) {
 		if (((n->committed && !n->pending) || (racing && n->ended != ENDED_NO)) &&
 		    ref.procs[who].person && !ref.procs[who].saved) {
-			n->back_unknown =
-				true; /* a person removes it, or a part of it: in its place */
+			n->back_unknown = true; /* a person does: in its place */
+			snap_of((unsigned)u, &s);
+			unit_candidate((unsigned)u, &s);
 			cuts_unknown((unsigned)u);
 		} else {
+			changed_by_rank(u, who);
+			if (n->pending && n->ended == ENDED_YES)
+				n->ended = ENDED_MAYBE; /* not before some silence: more may go */
 			n->partial = n->partial || (n->committed && !n->pending);
 			changed(u, who, NAME_UNIT((unsigned)u), false, false);
 		}
 		return true;
 	}
 	n->pending = n->claimed = n->view_unknown = n->partial = false;
-	n->part = 0;
+	n->part = n->late = n->maybe = 0;
 	n->ended = ENDED_NO;
-	if (n->back_unknown && ref.procs[who].person && !ref.procs[who].saved)
-		n->committed = n->back_unknown = false;
+	if (n->back_unknown && ref.procs[who].person && !ref.procs[who].saved) {
+		n->committed =
+			n->committed && n->may_go; /* what was removed before waits as it did */
+		n->back_unknown = false;
+	}
 	n->may_go = true;
 	return true;
 }
@@ -557,10 +584,8 @@ static void move_unit(unsigned from, unsigned to)
 		memcpy(a->generation, b->generation, GENERATION);
 		b->committed = b->may_go = false;
 	}
-	if (!was.committed)
-		return;
-	if (b->committed)
-		b->back_unknown = true; /* two that may be there */
+	if (!was.committed || b->committed)
+		return; /* in the latter case what was removed there has made way */
 	b->committed = b->may_go = true;
 	b->old = was.old;
 	memcpy(b->generation, was.generation, GENERATION);
@@ -586,11 +611,18 @@ static void play_rename(const struct op *op, unsigned who)
 		move_unit((unsigned)u, (unsigned)v);
 		return;
 	}
+	changed_by_rank(v, who);
 	begins = v >= 0 && ref.units[v].committed && !ref.units[v].pending;
 	changed(u, who, op->path, true, begins);
 	changed(v, who, op->to, true, begins);
-	if (v >= 0 && op->to % NAMES_IN_UNIT == IN_META)
+	if (v >= 0 && racing && ref.units[v].ended != ENDED_NO) {
+		ref.units[v].maybe |= BIT(who);
+		ref.units[v].ever |= BIT(who);
+	}
+	if (v >= 0 && op->to % NAMES_IN_UNIT == IN_META) {
 		ref.units[v].ended = ENDED_YES;
+		ref.units[v].late = 0;
+	}
 }
 
 static void play_commit(const struct op *op)
@@ -599,8 +631,10 @@ static void play_commit(const struct op *op)
 
 	if (!got && ref.units[u].ended == ENDED_NO)
 		ref.units[u].ended = ENDED_MAYBE;
-	if (!got)
+	if (!got) {
 		ref.units[u].asked = true;
+		ref.units[u].late = 0;
+	}
 }
 
 /* --- processes --- */
@@ -640,7 +674,7 @@ static void play_start(const struct op *op)
 static void play_end(unsigned who, bool well)
 {
 	struct process_ref *p = &ref.procs[who];
-	bool whole[NR_UNITS], single = false;
+	bool whole[NR_UNITS], single = false, committed;
 	unsigned u, i;
 
 	for (u = 0; u < NR_UNITS; u++)
@@ -669,16 +703,19 @@ static void play_end(unsigned who, bool well)
 		/* Soon it is seen again, or gone, if there is a newer one. */
 		if (n->committed && n->may_go && n->removers & BIT(who))
 			n->view_unknown = n->back_unknown = true;
-		if (!n->pending || !(n->part & BIT(who)))
+		if (!n->pending || !((n->part | n->maybe) & BIT(who)))
 			continue;
 		for (i = 0; i < ref.nr_procs; i++)
-			if (i != who && ref.procs[i].job == n->job)
+			if (i != who &&
+			    (ref.procs[i].job == n->job || (racing && ref.procs[i].job == p->job)))
 				ref.procs[i].may_fail = true;
 		if (whole[u] && n->ended == ENDED_YES && !racing && !n->back_unknown)
 			continue; /* its end was seen */
-		fail_unit(u, whole[u] && n->ended != ENDED_NO ? MAY_BE_NOW
-			     : n->claimed		      ? 0
-							      : MAY_BE_NOW);
+		committed = !(n->part & BIT(who)) ||
+			    (racing && n->ended != ENDED_NO && !(n->late & BIT(who)));
+		fail_unit(u, (whole[u] && n->ended != ENDED_NO) || committed || !n->claimed
+				     ? MAY_BE_NOW
+				     : 0);
 	}
 }
 
@@ -694,7 +731,7 @@ static void back_to_view(unsigned u)
 	look_unit(world.top, u, &s, generation, why, sizeof(why));
 	ref_put(name_of(NAME_UNIT(u)), &s);
 	n->pending = n->claimed = n->view_unknown = n->may_go = n->partial = false;
-	n->part = n->removers = 0;
+	n->part = n->late = n->maybe = n->removers = 0;
 	n->ended = ENDED_NO;
 	unit_forget_candidates(u, n->nr_candidates);
 }
@@ -758,19 +795,6 @@ static bool has_it_open(unsigned who, unsigned path)
 	return false;
 }
 
-/* What is known to fail, and is left out until it does not any more. */
-static bool is_known(const struct op *op, int who)
-{
-	int u = unit_of(op->path);
-	const struct unit *n = u < 0 ? NULL : &ref.units[u];
-
-	if (!n || who < 0 || op->kind < OP_MKDIR || op->kind > OP_COMMIT)
-		return false;
-	/* Two ESTALEs. */
-	return touch(u, (unsigned)who) == TAKES_OVER &&
-	       (n->committed || (racing && n->ended != ENDED_NO));
-}
-
 /* Who removed it was killed: it comes back, or goes, at a moment of its own. */
 static bool comes_or_goes(unsigned path)
 {
@@ -784,8 +808,6 @@ static bool play_op(const struct op *op)
 	int who = ref.at[op->who];
 	bool alive = who >= 0 && ref.procs[who].alive;
 
-	if (!known && is_known(op, alive ? who : -1))
-		return false;
 	switch ((enum op_kind)op->kind) {
 	case OP_START:
 		if (alive)
@@ -872,14 +894,32 @@ static void note_candidates(void)
 	}
 }
 
-static bool is_in(unsigned u, const struct op *op)
+/* What units it may change: bits. */
+static unsigned concerns(const struct op *op)
 {
-	if (op->kind >= OP_WRITE && op->kind <= OP_CLOSE && op->kind != OP_CUT_PATH)
-		return op->kind == OP_CLOSE;
-	if (op->kind >= OP_MKDIR && op->kind <= OP_COMMIT)
-		return unit_of(op->path) == (int)u ||
-		       (op->kind == OP_RENAME && unit_of(op->to) == (int)u);
-	return true;
+	const unsigned all = (1u << NR_UNITS) - 1;
+	int u = -1, v = -1, who = ref.at[op->who];
+
+	switch ((enum op_kind)op->kind) {
+	case OP_WRITE:
+	case OP_CUT:
+	case OP_FSYNC:
+		return 0; /* that is seen when it is closed */
+	case OP_CLOSE:
+		u = ref_unit_of_open(op->slot);
+		break;
+	case OP_START:
+		return who >= 0 && ref.procs[who].alive ? all : 0;
+	case OP_RENAME:
+		v = unit_of(op->to);
+		u = unit_of(op->path);
+		break;
+	default:
+		if (op->kind < OP_MKDIR || op->kind > OP_COMMIT)
+			return all;
+		u = unit_of(op->path);
+	}
+	return (u < 0 ? 0 : 1u << u) | (v < 0 ? 0 : 1u << v);
 }
 
 static void look_file_of(const char *path, bool directory, const char *data, unsigned len)
@@ -937,12 +977,11 @@ static void finish(void)
 
 bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 {
-	unsigned i, u;
+	unsigned i, u, looked_at;
 
 	*model_wrong = '\0';
 	racing = s->racing;
 	show = o->show;
-	known = o->known;
 	people_reset();
 	ref_begin();
 	cuts_begin();
@@ -957,6 +996,7 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 			op_describe(op, text, sizeof(text));
 			fprintf(stderr, "%3u %s\n", i, text);
 		}
+		looked_at = concerns(op);
 		if (!play_op(op)) {
 			counts.skipped++;
 			continue;
@@ -966,7 +1006,7 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 		if (!racing)
 			world_settle();
 		for (u = 0; !is_wrong() && u < NR_UNITS; u++) {
-			if (!is_in(u, op))
+			if (!(looked_at >> u & 1))
 				continue;
 			look_back(u);
 			look_view(u);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # timeout: 1200
 # Random sequences of what jobs and people do with checkpoints, against a reference model; some of them cut off by
-# power cuts. CKPTFS_TEST_SEED, CKPTFS_TEST_COUNT: others, or more; CKPTFS_TEST_KNOWN: also what is known to fail.
+# power cuts. CKPTFS_TEST_SEED, CKPTFS_TEST_COUNT: others, or more.
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/model/model.bash"
