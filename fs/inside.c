@@ -253,7 +253,10 @@ int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const 
 	process_put(in->process);
 	checkpoint_put(in->checkpoint);
 	in->checkpoint = NULL;
-	return err == -EEXIST ? 0 : err;
+	/* Committed meanwhile: what is removed is to be looked up in that. */
+	if (err == -EEXIST)
+		err = change.removes ? -ESTALE : 0;
+	return err;
 }
 
 /* Is there nothing in the directory @name of @at that was not removed? 0, -ENOTEMPTY, -errno. */

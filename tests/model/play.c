@@ -198,6 +198,13 @@ static void fail_unit(unsigned u, unsigned may_be)
 	look_back(u);
 	if (!n->pending)
 		return;
+	/* What was removed of the committed one stays so, or not. */
+	if (n->removers) {
+		n->view_unknown = n->back_unknown = true;
+		if (look_mount(name_of(NAME_UNIT(u)), &view))
+			ref_put(name_of(NAME_UNIT(u)), &view);
+		return;
+	}
 	if (!n->committed || n->may_go)
 		may_be |= MAY_BE_GONE;
 	if (n->committed)
@@ -380,11 +387,13 @@ static bool take_over(int u, unsigned who, int got)
 		n->view_unknown = n->back_unknown = true;
 	if (touch(u, who) != TAKES_OVER)
 		return false;
-	if (n->committed)
-		look_back((unsigned)u); /* what was added and is whole was committed first */
-	/* What a job has removed of the committed one stays so, whoever changes it. */
-	if ((racing && n->ended != ENDED_NO) || n->partial)
+	/* As in fail_unit. */
+	if ((racing && n->ended != ENDED_NO) || n->removers)
 		n->view_unknown = n->back_unknown = true;
+	if (n->committed) { /* what was added and is whole was committed first */
+		look_back((unsigned)u);
+		point_look(!racing);
+	}
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
 	n->pending = n->claimed = false;
 	n->part = n->late = n->maybe = 0;
@@ -701,7 +710,7 @@ static void play_end(unsigned who, bool well)
 		struct unit *n = &ref.units[u];
 
 		/* Soon it is seen again, or gone, if there is a newer one. */
-		if (n->committed && n->may_go && n->removers & BIT(who))
+		if (n->committed && n->removers & BIT(who))
 			n->view_unknown = n->back_unknown = true;
 		if (!n->pending || !((n->part | n->maybe) & BIT(who)))
 			continue;
