@@ -78,7 +78,7 @@ class Lightning(Framework):
 	files = True
 	pattern = r"epoch=\d+-step=(\d+)\.ckpt"
 	commits = "the last close of the file (a copy from TMPDIR)"
-	switches = "TMPDIR in the mount: a rename instead of a second copy"
+	switches = "none; it writes to TMPDIR first and copies"
 
 	def load(self, path):
 		saved = torch.load(path, weights_only=True)
