@@ -41,7 +41,7 @@ def tree(top):
 			full = os.path.join(path, name)
 			if name.startswith(".ckptfs"):
 				continue
-			rel = os.path.relpath(full, top)
+			rel = full[len(top) + 1:] # relpath() asks for the working directory
 			if os.path.islink(full):
 				found[rel] = os.readlink(full)
 			else:

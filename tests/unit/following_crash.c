@@ -272,6 +272,7 @@ static void assert_survives(void)
 	struct crash_report report;
 
 	assert_int_equal(mnt_drain(&m, 60), 0);
+	engine_stop(&m.en); /* it goes on tidying */
 	record_stop(r);
 	mnt_close(&m);
 	nr_followed = nr_recovered = 0;

@@ -349,6 +349,7 @@ static void is_all_or_nothing(void **state)
 	commit();
 	record_mark(r, 1);
 	assert_int_equal(mnt_drain(&m, 60), 0);
+	engine_stop(&m.en); /* it goes on tidying */
 	record_stop(r);
 	mnt_close(&m);
 	if (crash_explore(r, &options, check, NULL, &report)) {
