@@ -15,6 +15,7 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/following.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/pointer.h"
@@ -223,6 +224,8 @@ void units_recover(struct units *us)
 
 void units_stop(struct units *us)
 {
+	struct list *l;
+
 	if (!us)
 		return;
 	{
@@ -239,6 +242,8 @@ void units_stop(struct units *us)
 	pthread_mutex_lock(&us->lock);
 	trash_empty(us); /* what the others have put there since its thread ended */
 	pthread_mutex_unlock(&us->lock);
+	list_for_each (l, &us->checkpoints) /* what is decided, and not done: by the next mount */
+		following_release(container_of(l, struct checkpoint, link));
 	while (!list_empty(&us->live.all)) {
 		struct generation *g = container_of(us->live.all.next, struct generation, link);
 
