@@ -543,20 +543,30 @@ int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
 
 /* --- what it is --- */
 
+static int hold(struct checkpoint *cp, enum generation_state *was);
+
 /* An ordinary directory after all: it gets its name at once. */
 static int make_ordinary(struct checkpoint *cp)
 {
 	struct backing *b = cp->units->contents->backing;
-	int err =
-		cp->replaces ? removal_make_way(cp->units, &cp->target.dir_id, cp->target.name) : 0;
-
+	enum generation_state was;
+	int err;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		err = hold(cp, &was); /* others may remove or rename it */
+		if (err)
+			return err;
+	}
+	err = cp->replaces ? removal_make_way(cp->units, &cp->target.dir_id, cp->target.name) : 0;
 	if (!err)
 		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
 							   cp->target.dir, cp->target.name, 0));
 
 	creds_restore();
-	if (err)
+	if (err) {
+		checkpoint_let_go(cp, was);
 		return err;
+	}
 	backing_unlock(cp->fd);
 	LOCK_SCOPE(&cp->units->lock);
 	checkpoint_end(cp, GENERATION_DROPPED);
@@ -1058,7 +1068,7 @@ static bool ends_with_its_writers(struct checkpoint *cp)
 {
 	checkpoint_look_for_end(cp);
 	if (cp->state == GENERATION_OPEN && is_follow_up(cp) && !cp->removing &&
-	    checkpoint_is_closed(cp))
+	    checkpoint_is_closed(cp) && (list_empty(&cp->participants) || all_exited_0(cp)))
 		seal(cp, -1);
 	return cp->state != GENERATION_OPEN;
 }

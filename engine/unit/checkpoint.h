@@ -115,6 +115,14 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 		       struct checkpoint **out);
 
 /*
+ * The same of a committed one, for a committer: room is not waited for, and who is told of what failed before are
+ * programs.
+ */
+int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p, int dir,
+			   const struct inode_id *dir_id, const char *name,
+			   struct checkpoint **out);
+
+/*
  * Thread @c->pid will open the file at the path @rel in it, for writing: if that is the same as one of what it
  * inherited from, it becomes a copy of that, or @empty; and the checkpoint has not ended before that open.
  * @rank: of who that is. Between enter and leave. 0, also if there is no such file, or -errno.

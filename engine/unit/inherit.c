@@ -370,6 +370,13 @@ static int inherit_alone(struct units *us, const struct caller *c, struct proces
 	return err;
 }
 
+int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p, int dir,
+			   const struct inode_id *dir_id, const char *name, struct checkpoint **out)
+{
+	*out = NULL;
+	return inherit_alone(us, c, p, dir, dir_id, name, true, out);
+}
+
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
 		       const struct inode_id *dir_id, const char *name, bool committed,
 		       struct checkpoint **out)

@@ -96,8 +96,9 @@ static void let_go(struct units *us, struct removal *r, bool done)
 	pthread_cond_signal(&us->commits);
 }
 
-/* Does @p remove checkpoints in that directory as a job does, not as a person? */
-static bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir)
+/* Does @p remove @name as a job does, not as a person? By others that it writes, or has written, beside it. */
+static bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
+			  const char *name)
 {
 	struct list *l;
 	unsigned i;
@@ -108,7 +109,8 @@ static bool removal_waits(struct units *us, const struct process *p, const struc
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->visible && same_inode(&cp->target.dir_id, dir) && job_same(p, cp->maker))
+		if (cp->visible && same_inode(&cp->target.dir_id, dir) &&
+		    strcmp(cp->target.name, name) && job_same(p, cp->maker))
 			return true;
 	}
 	for (i = 0; p->tgid && i < us->nr_savers && i < SAVERS_KEPT; i++)
@@ -162,31 +164,72 @@ static int hide(struct units *us, struct removal *r, const struct inode_id *dir,
 	return 0;
 }
 
+/*
+ * Lock held, dropped while it waits. What is being changed right now takes along what is not removed by then. -ESTALE:
+ * a change of it is there, in which the name is to be removed. -EINTR.
+ */
+static int await_rest(struct units *us, const struct unit_place *u)
+{
+	struct list *l;
+	int err = 0;
+
+	for (;;) {
+		const struct removal *r = find(us, &u->dir_id, u->name);
+
+		if (!us->inheriting && !(r && r->taken))
+			break;
+		err = units_wait(us);
+		if (err)
+			return err;
+	}
+	list_for_each (l, &us->checkpoints) {
+		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->visible && cp->state == GENERATION_OPEN &&
+		    same_inode(&cp->target.dir_id, &u->dir_id) &&
+		    !strcmp(cp->target.name, u->name))
+			err = -ESTALE;
+	}
+	return err;
+}
+
+static void swap_process(struct removal *r, struct removal *new)
+{
+	struct process *process = r->process;
+	bool watched = r->watched;
+
+	r->process = new->process;
+	r->watched = new->watched;
+	new->process = process;
+	new->watched = watched;
+}
+
 int removal_note(struct units *us, const struct caller *c, struct process *p,
 		 const struct unit_place *u, const struct inode_id *dir, const char *name)
 {
-	bool waits = removal_waits(us, p, &u->dir_id);
+	bool waits = removal_waits(us, p, &u->dir_id, u->name);
 	struct removal *new = make(c, p, u), *r;
-	int err = -ENOMEM;
+	int err;
 
 	if (!new)
-		return err;
+		return -ENOMEM;
 	{
 		LOCK_SCOPE(&us->lock);
-		r = find(us, &u->dir_id, u->name);
-		if (!r) {
+		err = await_rest(us, u);
+		r = err ? NULL : find(us, &u->dir_id, u->name);
+		if (!err && !r) {
 			r = new;
 			new = NULL;
 			list_append(&us->removals, &r->link);
 			atomic_fetch_add(&us->nr_removals, 1);
-		} else if (waits && !r->taken && !job_same(r->process, p)) {
-			struct process *was = r->process;
-
-			r->process = new->process; /* whose next commit it waits for */
-			new->process = was;
-			r->owner = *c;
+		} else if (!err && r->process != p) {
+			swap_process(r,
+				     new); /* whose next commit it waits for, and whose end it is */
+			if (waits)
+				r->owner = *c;
 		}
-		err = hide(us, r, dir, name);
+		if (!err)
+			err = hide(us, r, dir, name);
 	}
 	if (new)
 		destroy(new);
@@ -202,7 +245,7 @@ void removal_complete(struct units *us, const struct process *p, const struct un
 		if (r)
 			r->whole = true;
 	}
-	if (!removal_waits(us, p, &u->dir_id))
+	if (!removal_waits(us, p, &u->dir_id, u->name))
 		removal_make_way(us, &u->dir_id, u->name);
 }
 
@@ -504,8 +547,8 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 	r->left = true;
 	{
 		LOCK_SCOPE(&us->lock);
-		*kept = clock_mono_ns() - r->since_ns > us->order_ns ||
-			(remover_died(r) && !may_be_followed(us, r));
+		*kept = !r->due && (clock_mono_ns() - r->since_ns > us->order_ns ||
+				    (remover_died(r) && !may_be_followed(us, r)));
 	}
 	return *kept ? 0 : -EAGAIN;
 }
@@ -657,10 +700,14 @@ bool removals_work(struct units *us)
 	else if (fate == LOOK)
 		err = apply_if_newer(us, r, &kept);
 	else if (fate == CHANGE)
-		err = checkpoint_inherit(us, &r->owner, r->process, r->dir, &r->dir_id, r->name,
-					 true, &change);
+		err = checkpoint_inherit_now(us, &r->owner, r->process, r->dir, &r->dir_id, r->name,
+					     &change);
 	creds_on_behalf(NULL);
 	pthread_mutex_lock(&us->lock);
+	if (kept && r->due) { /* a newer one was committed just now */
+		kept = false;
+		err = -EAGAIN;
+	}
 	let_go(us, r, !err);
 	if (err)
 		return true;

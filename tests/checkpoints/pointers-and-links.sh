@@ -144,7 +144,7 @@ with open(mnt + "/epoch=1.ckpt", "wb") as file:
 	assert not os.path.lexists(back + "/last.ckpt")
 wait(lambda: os.path.lexists(back + "/last.ckpt"))
 assert read(back + "/last.ckpt") == data(1, 100)
-assert not pending()
+wait(lambda: not pending())
 END
 
 # A daemon that is killed forgets those whose commit was not decided: fsck clears them away.

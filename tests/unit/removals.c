@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Removals of a part of a committed checkpoint, and what else happens meanwhile. */
+#include "tests/unit/mnt.h"
+
+#include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
+#include "tests/backing/faults.h"
+
+#define UNIT "step-1"
+#define PART "__0_0.distcp"
+
+static struct mnt m;
+static struct faults *f;
+
+static int make_unit(const char *name, unsigned version)
+{
+	char part[NAME_MAX], temp[NAME_MAX], end[NAME_MAX];
+	int err = dir_make(&m, name);
+
+	snprintf(part, sizeof(part), "%s/" PART, name);
+	snprintf(temp, sizeof(temp), "%s/.metadata.tmp", name);
+	snprintf(end, sizeof(end), "%s/.metadata", name);
+	err = err ? err : save(&m, part, version, 5000, false);
+	err = err ? err : save(&m, temp, version, 100, false);
+	return err ? err : file_rename(&m, temp, end);
+}
+
+static int setup(void **state)
+{
+	char path[PATH_MAX];
+
+	(void)state;
+	mnt_open(&m, scratch_dir(path), SMALL_CACHE "," LEAST_TIMEOUT ",quiet_s=1");
+	f = faults_attach(&m.en.backing);
+	mnt_start(&m);
+	assert_int_equal(make_unit(UNIT, 3), 0);
+	assert_int_equal(checkpoint_wait(&m, UNIT), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	faults_clear(f);
+	engine_stop(&m.en);
+	faults_detach(f);
+	mnt_close(&m);
+	return 0;
+}
+
+struct call {
+	pthread_t thread;
+	int err;
+};
+
+static void *change_part(void *call)
+{
+	((struct call *)call)->err = save(&m, UNIT "/" PART, 9, 5000, false);
+	return NULL;
+}
+
+static void *unlink_end(void *call)
+{
+	struct call *k = call;
+
+	k->err = file_unlink(&m, UNIT "/.metadata");
+	if (k->err == -ESTALE) /* the kernel looks it up once more */
+		k->err = file_unlink(&m, UNIT "/.metadata");
+	return NULL;
+}
+
+/* A change that takes along what is there, begun before the removal, has not that name in the end. */
+static void what_is_removed_is_not_taken_along(void **state)
+{
+	struct call change, removal;
+
+	(void)state;
+	faults_freeze(f, CALL_CHMOD); /* the last step of what takes along */
+	assert_int_equal(pthread_create(&change.thread, NULL, change_part, &change), 0);
+	faults_wait_frozen(f, 1);
+	assert_int_equal(pthread_create(&removal.thread, NULL, unlink_end, &removal), 0);
+	faults_thaw(f);
+	pthread_join(change.thread, NULL);
+	pthread_join(removal.thread, NULL);
+	assert_int_equal(change.err, 0);
+	assert_int_equal(removal.err, 0);
+	assert_int_equal(version_in(&m, UNIT "/.metadata"), ABSENT);
+	assert_int_equal(version_in(&m, UNIT "/" PART), 9);
+}
+
+/* Removed first by one whose end nobody watches, then by one who is watched. */
+static void who_removes_changes(void **state)
+{
+	struct caller user = m.user;
+
+	(void)state;
+	m.user.uid = 12345;
+	m.user.pid = 0;
+	assert_int_equal(file_unlink(&m, UNIT "/" PART), 0);
+	m.user = user;
+	assert_int_equal(file_unlink(&m, UNIT "/.metadata"), 0);
+	assert_int_equal(dir_remove(&m, UNIT), 0);
+}
+
+static void wait_for_change(void)
+{
+	struct units *us = m.en.units;
+	LOCK_SCOPE(&us->lock);
+
+	pthread_cond_broadcast(&us->work);
+	pthread_cond_broadcast(&us->commits);
+	units_wait(us);
+}
+
+/* The change that is made of a removal in part, by a thread of the daemon's, tells nobody that a save has failed. */
+static void a_failure_is_told_to_a_program(void **state)
+{
+	struct inode_id dir = node_inode(m.root);
+	struct checkpoint *cp = NULL;
+
+	(void)state;
+	assert_int_equal(file_unlink(&m, UNIT "/" PART), 0);
+	faults_add(f, &(struct fault){.calls = CALL_SYNC, .err = EIO});
+	assert_int_equal(make_unit("step-2", 4), 0);
+	while ((cp = checkpoints_find(m.en.units, &dir, "step-2"))) { /* until it has failed */
+		checkpoint_put(cp);
+		wait_for_change();
+	}
+	faults_clear(f);
+	while (!(cp = checkpoints_find(m.en.units, &dir, UNIT)))
+		wait_for_change();
+	checkpoint_put(cp);
+	assert_int_equal(dir_make(&m, "step-3"), -EIO);
+	assert_int_equal(dir_make(&m, "step-3"), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_removed_is_not_taken_along, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(who_removes_changes, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_failure_is_told_to_a_program, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
