@@ -120,7 +120,7 @@ CALLS = {
 	"metadata": metadata, "mkdir": os.mkdir, "move": shutil.move, "refill": refill, "rename": os.rename, "rmdir": os.rmdir,
 	"rmtree": shutil.rmtree, "symlink": os.symlink,
 	"tensors": lambda path, size, seed: put(path, tensors_of(size, seed)), "text": text, "through_temp": through_temp,
-	"unlink": os.unlink, "write": write,
+	"say": lambda path, text_: put(path, text_.encode()), "unlink": os.unlink, "write": write,
 }
 
 for line in sys.stdin:

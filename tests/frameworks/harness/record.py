@@ -3,7 +3,8 @@
 
 	CKPTFS_TEST_RECORD=$PWD/tests/presets/recorded/dcp.json tests/run frameworks/dcp.py
 
-tests/presets/recorded.sh plays that on a mount. Seen by strace, on a plain directory. Of what is written only how much is."""
+tests/presets/recorded.sh plays that on a mount. Seen by strace, on a plain directory. Of what is written only how much is,
+but of a line of text that is a whole file: a pointer names by it."""
 
 import glob
 import json
@@ -20,6 +21,7 @@ SYSCALLS = "open,openat,creat,close,write,writev,pwrite64,pwritev,sendfile,copy_
 LINE = re.compile(r"(\d+\.\d+) (\w+)\((.*)\) += (-?\d+).*<(\d+\.\d+)>$")
 STRING = re.compile(r'(?:\d+|AT_FDCWD)<([^>]*)>, "([^"]*)"|"([^"]*)"')
 FD = re.compile(r"(\d+)<([^>]*)>")
+SAID = re.compile(r'^\d+<[^>]*>, "([^"\\]{1,60})", \d+$')
 
 
 def _names(arguments):
@@ -35,7 +37,8 @@ class Recorder:
 	def __init__(self, rank, top):
 		self.rank, self.top = rank, top
 		self.ops = []  # [time, [rank, call, arguments...]]
-		self.open = {} # fd -> [name when it was opened, is it new?, bytes]
+		# (fd, path now) -> [name when it was opened, is it new?, bytes, text]; processes of the rank have the same fds
+		self.open = {}
 
 	def _add(self, at, call, *arguments):
 		self.ops.append([at, [self.rank, call, *arguments]])
@@ -47,10 +50,10 @@ class Recorder:
 		if call in ("open", "openat", "creat"):
 			self._opened(at, _names(arguments)[:1], arguments, result)
 		elif call in ("write", "writev", "pwrite64", "pwritev", "sendfile", "copy_file_range", "fsync", "fdatasync", "close"):
-			fds = [int(fd) for fd, path in FD.findall(arguments)]
-			fd = fds[1 if call == "copy_file_range" else 0] if fds else -1
+			fds = [(int(fd), path) for fd, path in FD.findall(arguments)]
+			fd = fds[1 if call == "copy_file_range" else 0] if fds else None
 			if fd in self.open:
-				self._used(at, call, fd, result)
+				self._used(at, call, fd, arguments, result)
 		else:
 			self._named(at, call, arguments)
 
@@ -58,26 +61,34 @@ class Recorder:
 		if not self._within(paths) or not re.search("O_WRONLY|O_RDWR|O_CREAT", arguments):
 			return
 		name, new = paths[0][len(self.top) + 1:], "O_TRUNC" in arguments or "O_EXCL" in arguments
-		self.open[fd] = [name, new, 0]
+		self.open[fd, paths[0]] = [name, new, 0, None]
 		if new:
 			self._add(at, "create", name, os.O_EXCL if "O_EXCL" in arguments else 0)
 
-	def _used(self, at, call, fd, result):
-		name, new, size = self.open[fd]
+	def _used(self, at, call, fd, arguments, result):
+		name, new, size, _ = self.open[fd]
 		if call in ("fsync", "fdatasync", "close"):
-			if size and new:
-				self._add(at, "write", name, size, len(self.ops))
-			elif size:
-				self._add(at, "refill", name, 0, size, len(self.ops))
-			self.open[fd][2] = 0
+			self._written(at, fd, call == "close")
 		else:
-			self.open[fd][2] += result
+			said = SAID.match(arguments) if call == "write" and not size else None
+			self.open[fd][2:] = size + result, said and said.group(1)
 		if call == "close":
 			del self.open[fd]
 		if new and call == "close":
 			self._add(at, "close", name)
 		elif new and call.endswith("sync"):
 			self._add(at, "fsync", name)
+
+	def _written(self, at, fd, closed=False):
+		"""What came before this."""
+		name, new, size, text = self.open[fd]
+		if size and new and text and closed:
+			self._add(at, "say", name, text)
+		elif size and new:
+			self._add(at, "write", name, size, len(self.ops))
+		elif size:
+			self._add(at, "refill", name, 0, size, len(self.ops))
+		self.open[fd][2:] = 0, None
 
 	def _named(self, at, call, arguments):
 		paths = _names(arguments)
@@ -88,10 +99,12 @@ class Recorder:
 			return
 		if not self._within(paths):
 			return
-		for fd, (name, new, size) in self.open.items():
-			if size and new and call.startswith("rename"): # what came before it
-				self._add(at, "write", name, size, len(self.ops))
-				self.open[fd][2] = 0
+		if call.startswith("rename"):
+			for fd in list(self.open):
+				if self.open[fd][1]:
+					self._written(at, fd)
+			inside = re.compile(re.escape(paths[0]) + "(?=/|$)")
+			self.open = {(fd, inside.sub(lambda _: paths[1], path)): file for (fd, path), file in self.open.items()}
 		verb = "rmdir" if "AT_REMOVEDIR" in arguments else re.sub("(at|at2)$", "", call)
 		self._add(at, verb, *[path[len(self.top) + 1:] for path in paths])
 
