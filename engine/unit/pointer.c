@@ -29,6 +29,24 @@ static struct checkpoint *pending_checkpoint(struct units *us, const struct inod
 	return NULL;
 }
 
+/* One of that name that has failed, where nothing has the name: who names it did not know yet. */
+static struct checkpoint *failed_checkpoint(struct units *us, const struct inode_id *dir,
+					    const char *name)
+{
+	struct statx stx;
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state == GENERATION_FAILED && same_inode(&cp->target.dir_id, dir) &&
+		    !strcmp(cp->target.name, name) &&
+		    backing_stat_at(us->contents->backing, cp->target.dir, name, &stx) == -ENOENT)
+			return cp;
+	}
+	return NULL;
+}
+
 const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name)
 {
 	const struct checkpoint *cp = pending_checkpoint(us, dir, name);
@@ -39,7 +57,8 @@ const char *pending_unit(struct units *us, const struct inode_id *dir, const cha
 	live_for_each_of (g, &us->live, dir, name)
 		if (g->visible && !g->pointer)
 			return g->staging;
-	return NULL;
+	cp = failed_checkpoint(us, dir, name);
+	return cp ? cp->staging : NULL;
 }
 
 /* The name that it says; its content is in the cache, or was written back from there. */

@@ -13,7 +13,10 @@
 
 #include "engine/unit/unit.h"
 
-/* The staging name of the unit that has the name @name in @dir and is still to be committed; NULL: none. */
+/*
+ * The staging name of the unit that has the name @name in @dir and is still to be committed, or, where nothing
+ * has that name, that has failed; NULL: none.
+ */
 const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name);
 
 /* It was closed, perhaps once more: which unit does it wait for? A checkpoint gets that as evidence. */

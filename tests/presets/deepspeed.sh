@@ -82,6 +82,20 @@ open_for("save/global_step30", "*optim_states.pt of every rank")
 job[1].kill()
 failed("save/global_step30")
 job[0].exit(1)
+# Or before that, and rank 0 goes on as far as the barrier.
+job = Job(2)
+job[0].mkdir("save/global_step35")
+job[0].file(OPTIM % ("save/global_step35", 0))
+job[1].file(OPTIM % ("save/global_step35", 1))
+open_for("save/global_step35", "the close of latest beside it")
+job[1].kill()
+failed("save/global_step35")
+job[0].text("save/latest", "global_step35")
+job[0].exit(1)
+told = lambda: sum(one["count"] for one in failures() if one["op"] == "pointer")
+wait(lambda: told() == 2 or read(back + "/save/latest") != b"global_step20")
+for top in mnt, back:
+	assert read(top + "/save/latest") == b"global_step20", read(top + "/save/latest")
 # The job goes on with fewer ranks, and comes to that tag: nothing of the others' is in it.
 with Job(1) as job:
 	job[0].mkdir("save/global_step30")
