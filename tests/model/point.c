@@ -38,12 +38,17 @@ void point_write(unsigned who, unsigned u, bool by_rename)
 	pid_t pid = ref.procs[who].pid;
 	const char *name = name_of(NAME_UNIT(u)) + strlen("run/");
 	const struct unit *n = &ref.units[u];
+	/* It was begun once, and is not there: if it has failed, what names it is dropped. */
+	bool lost = n->ever && !n->committed && !(n->pending && n->claimed);
 	int err;
 
 	if (nr_writes == WRITES_MAX)
 		return;
-	writes[nr_writes++] =
-		(struct written){.unit = u, .free = !n->pending || !(n->claimed || n->committed)};
+	writes[nr_writes++] = (struct written){
+		.unit = u,
+		.free = !lost && (!n->pending || !(n->claimed || n->committed)),
+		.unknown = lost,
+	};
 	err = write_to(pid, by_rename ? POINTER_TEMP : POINTER, name);
 	if (!err && by_rename)
 		err = call_rename(pid, POINTER_TEMP, POINTER);
