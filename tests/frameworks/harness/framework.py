@@ -37,6 +37,10 @@ class Framework:
 		matches = filter(None, (re.fullmatch(self.pattern, name) for name in names))
 		return {int(match.group(1)): os.path.join(directory, match.group(0)) for match in matches}
 
+	def name_of(self, name):
+		"""Of a file, without what is another in each run."""
+		return name
+
 	def resumes(self, directory):
 		"""The step that a job begins with, by the way in which the framework looks for it."""
 		return newest(self.found(directory))

@@ -60,7 +60,7 @@ class Mount:
 
 	def settled(self):
 		"""Waits until no save is under way, nor anything that follows one."""
-		wait(lambda: not self.status()["pending"])
+		wait(lambda: not any(self.status()[what] for what in ("pending", "removals")))
 
 	def failures(self):
 		with open(self.mnt + "/.ckptfs/failures.json", encoding="utf-8") as file:

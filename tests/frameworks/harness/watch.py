@@ -66,7 +66,7 @@ class Watch:
 			elif report["what"] == "ended":
 				self.outcome = report["digest"]
 		assert self.outcome and len(self.right) > self.fw.steps // self.fw.every
-		self.names = _tree(directory)
+		self.names = self.tree(directory)
 		assert len(self.fw.found(directory)) == self.fw.keep, self.fw.found(directory)
 		self.loads(directory, newest(self.fw.found(directory)))
 
@@ -82,6 +82,9 @@ class Watch:
 
 	def digests(self, paths):
 		return {path: digest(self.fw.load(path)) for path in paths}
+
+	def tree(self, directory):
+		return sorted(set(map(self.fw.name_of, _plain(_tree(directory)))))
 
 	# --- on the backing ---
 
@@ -131,7 +134,7 @@ class Watch:
 		assert self.bare() == self.fw.steps
 		self.loads(self.mount.mnt + "/run", self.fw.steps)
 		for directory in self.mount.mnt, self.mount.back:
-			names = _plain(_tree(directory + "/run"))
+			names = self.tree(directory + "/run")
 			assert names == self.names, (directory, names, self.names)
 
 	def look(self, step, before):
