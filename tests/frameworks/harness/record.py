@@ -87,7 +87,7 @@ class Recorder:
 		elif size and new:
 			self._add(at, "write", name, size, len(self.ops))
 		elif size:
-			self._add(at, "refill", name, 0, size, len(self.ops))
+			self._add(at, "refill", name, 0, size, len(self.ops), os.O_CREAT) # perhaps it was not there
 		self.open[fd][2:] = 0, None
 
 	def _named(self, at, call, arguments):
