@@ -186,8 +186,7 @@ static int await_rest(struct units *us, const struct unit_place *u)
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
 		if (cp->visible && cp->state == GENERATION_OPEN &&
-		    same_inode(&cp->target.dir_id, &u->dir_id) &&
-		    !strcmp(cp->target.name, u->name))
+		    same_inode(&cp->target.dir_id, &u->dir_id) && !strcmp(cp->target.name, u->name))
 			err = -ESTALE;
 	}
 	return err;
