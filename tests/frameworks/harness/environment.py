@@ -78,7 +78,7 @@ def enter(*packages):
 	"""Goes on as the same program in that environment, where these can be imported. Said before the other imports."""
 	if os.path.realpath(sys.prefix) == os.path.realpath(VENV):
 		return
-	python = _install(packages)
+	python = _install((*packages, "numpy")) # digest.py needs that one
 	env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",
 		HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="", HOME=os.environ["TEST_TMP"],
 		GLOO_SOCKET_IFNAME="lo", TORCH_CPP_LOG_LEVEL="ERROR")
