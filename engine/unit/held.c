@@ -57,13 +57,15 @@ static struct held *make(struct units *us, const struct caller *c, int dir,
 	return h;
 }
 
-/* Lock held. */
+/* Nobody else is at it. */
 static bool waits(struct held *h)
 {
-	const char *unit = pending_unit(h->units, &h->target.dir_id, h->names);
+	char unit[STAGING_MAX];
+	bool found = pointer_find(h->units, &h->target, h->names, unit) != POINTED_NOTHING;
+	LOCK_SCOPE(&h->units->lock);
 
-	snprintf(h->waits_for, sizeof(h->waits_for), "%s", unit ? unit : "");
-	return unit;
+	memcpy(h->waits_for, unit, sizeof(unit));
+	return found;
 }
 
 /* It lies in staging. */
@@ -86,12 +88,6 @@ static int hold(struct held *h)
 	return 0;
 }
 
-static bool waits_now(struct held *h)
-{
-	LOCK_SCOPE(&h->units->lock);
-	return waits(h);
-}
-
 int held_link(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
 	      const char *name, const char *target)
 {
@@ -106,7 +102,7 @@ int held_link(struct units *us, const struct caller *c, int dir, const struct in
 	h = make(us, c, dir, dir_id, name, names);
 	if (!h)
 		return -ENOMEM;
-	err = waits_now(h) ? backing_stat_at(b, dir, name, &stx) : 1;
+	err = waits(h) ? backing_stat_at(b, dir, name, &stx) : 1;
 	if (err != -ENOENT) {
 		held_put(h);
 		return err == 1 ? 0 : err ? err : -EEXIST;
@@ -131,7 +127,7 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 
 	if (!h)
 		return -ENOMEM;
-	if (!waits_now(h)) {
+	if (!waits(h)) {
 		held_put(h);
 		return 0;
 	}
@@ -217,8 +213,8 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 			list_del(&h->link);
 			list_append(&us->held, &h->link);
 		}
-		applied = !err && !waits(h); /* where it is now it names nothing that is to come */
 	}
+	applied = !err && !waits(h); /* where it is now it names nothing that is to come */
 	close(copy);
 	*id = h->id;
 	if (applied)

@@ -2,8 +2,10 @@
 #include "engine/unit/pointer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
@@ -13,7 +15,7 @@
 /* Longer ones name nothing. */
 #define POINTER_MAX 4096
 
-/* The checkpoint that a name shows, if it is still to be committed. */
+/* Lock held. The checkpoint that a name shows, if it is still to be committed. */
 static struct checkpoint *pending_checkpoint(struct units *us, const struct inode_id *dir,
 					     const char *name)
 {
@@ -29,25 +31,8 @@ static struct checkpoint *pending_checkpoint(struct units *us, const struct inod
 	return NULL;
 }
 
-/* One of that name that has failed, where nothing has the name: who names it did not know yet. */
-static struct checkpoint *failed_checkpoint(struct units *us, const struct inode_id *dir,
-					    const char *name)
-{
-	struct statx stx;
-	struct list *l;
-
-	list_for_each (l, &us->checkpoints) {
-		struct checkpoint *cp = container_of(l, struct checkpoint, link);
-
-		if (cp->state == GENERATION_FAILED && same_inode(&cp->target.dir_id, dir) &&
-		    !strcmp(cp->target.name, name) &&
-		    backing_stat_at(us->contents->backing, cp->target.dir, name, &stx) == -ENOENT)
-			return cp;
-	}
-	return NULL;
-}
-
-const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name)
+/* Lock held. The staging name of the unit that has that name and is still to be committed; NULL: none. */
+static const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name)
 {
 	const struct checkpoint *cp = pending_checkpoint(us, dir, name);
 	const struct generation *g;
@@ -57,8 +42,43 @@ const char *pending_unit(struct units *us, const struct inode_id *dir, const cha
 	live_for_each_of (g, &us->live, dir, name)
 		if (g->visible && !g->pointer)
 			return g->staging;
-	cp = failed_checkpoint(us, dir, name);
-	return cp ? cp->staging : NULL;
+	return NULL;
+}
+
+/* Lock held. One of that name that has failed: who names it did not know yet. */
+static const char *failed_unit(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state == GENERATION_FAILED && same_inode(&cp->target.dir_id, dir) &&
+		    !strcmp(cp->target.name, name))
+			return cp->staging;
+	}
+	return NULL;
+}
+
+enum pointed pointer_find(struct units *us, const struct target *t, const char *name,
+			  char unit[STAGING_MAX])
+{
+	enum pointed what = POINTED_PENDING;
+	struct statx stx;
+	{
+		LOCK_SCOPE(&us->lock);
+		const char *found = pending_unit(us, &t->dir_id, name);
+
+		if (!found) {
+			what = POINTED_FAILED;
+			found = failed_unit(us, &t->dir_id, name);
+		}
+		snprintf(unit, STAGING_MAX, "%s", found ? found : "");
+	}
+	if (*unit && what == POINTED_FAILED &&
+	    backing_stat_at(us->contents->backing, t->dir, name, &stx) != -ENOENT)
+		*unit = '\0';
+	return *unit ? what : POINTED_NOTHING;
 }
 
 /* The name that it says; its content is in the cache, or was written back from there. */
@@ -73,12 +93,40 @@ static bool says(struct generation *g, char name[NAME_MAX + 1])
 	       rules_pointer_names(g->units->rules, g->target.name, content, (size_t)len, name);
 }
 
+void pointer_read(struct generation *g)
+{
+	struct units *us = g->units;
+	struct pointer_said said = {0};
+	struct target t;
+	{
+		LOCK_SCOPE(&us->lock);
+		said.turn = ++g->reads;
+		t = g->target;
+		t.dir = fcntl(g->target.dir, F_DUPFD_CLOEXEC, 0); /* a rename closes that one */
+	}
+	if (!says(g, said.names))
+		*said.names = '\0';
+	else if (pointer_find(us, &t, said.names, said.failed) != POINTED_FAILED)
+		*said.failed = '\0';
+	if (t.dir >= 0)
+		close(t.dir);
+	LOCK_SCOPE(&us->lock);
+	if (said.turn > g->said.turn) /* else a later one was faster */
+		g->said = said;
+}
+
 void pointer_closed(struct generation *g)
 {
-	char name[NAME_MAX + 1] = "", path[NAME_MAX + 4];
-	const char *unit = says(g, name) ? pending_unit(g->units, &g->target.dir_id, name) : NULL;
-	struct checkpoint *cp = unit ? pending_checkpoint(g->units, &g->target.dir_id, name) : NULL;
+	const char *name = g->said.names, *unit = NULL;
+	struct checkpoint *cp = NULL;
+	char path[NAME_MAX + 4];
 
+	if (*name) {
+		unit = pending_unit(g->units, &g->target.dir_id, name);
+		cp = unit ? pending_checkpoint(g->units, &g->target.dir_id, name) : NULL;
+	}
+	if (!unit && *g->said.failed)
+		unit = g->said.failed;
 	snprintf(g->waits_for, sizeof(g->waits_for), "%s", unit ? unit : "");
 	snprintf(g->names, sizeof(g->names), "%s", unit ? name : "");
 	snprintf(path, sizeof(path), "../%s", g->target.name);

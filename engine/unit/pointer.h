@@ -13,11 +13,17 @@
 
 #include "engine/unit/unit.h"
 
+enum pointed { POINTED_NOTHING, POINTED_PENDING, POINTED_FAILED };
+
 /*
- * The staging name of the unit that has the name @name in @dir and is still to be committed, or, where nothing
- * has that name, that has failed; NULL: none.
+ * @unit: the staging name of the unit that has the name @name beside @t and is still to be committed, or, where
+ * nothing has that name, that has failed. Without the lock: it may look at the backing.
  */
-const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name);
+enum pointed pointer_find(struct units *us, const struct target *t, const char *name,
+			  char unit[STAGING_MAX]);
+
+/* A descriptor of it is being closed: reads what it says by now. Without the lock. */
+void pointer_read(struct generation *g);
 
 /* It was closed, perhaps once more: which unit does it wait for? A checkpoint gets that as evidence. */
 void pointer_closed(struct generation *g);

@@ -1153,6 +1153,9 @@ void generation_cut_off(struct generation *g)
 void generation_closed(struct generation *g, uint64_t key, struct writer_end end)
 {
 	bool wrote;
+
+	if (g->pointer)
+		pointer_read(g);
 	{
 		LOCK_SCOPE(&g->units->lock);
 		struct writer *w = writer_of(g, key, false);
@@ -1172,6 +1175,9 @@ void generation_closed(struct generation *g, uint64_t key, struct writer_end end
 void generation_flushed(struct generation *g, uint64_t key, struct writer_end end)
 {
 	bool wrote;
+
+	if (g->pointer)
+		pointer_read(g);
 	{
 		LOCK_SCOPE(&g->units->lock);
 		struct writer *w = writer_of(g, key, false);

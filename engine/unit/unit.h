@@ -63,6 +63,13 @@ struct inode_id inode_id_of(const struct statx *stx);
 struct units;
 struct checkpoint;
 
+/* What a pointer said when it was read last. */
+struct pointer_said {
+	uint64_t turn;		  /* a later read has a higher one */
+	char names[NAME_MAX + 1]; /* a unit; "": nothing that could be one */
+	char failed[STAGING_MAX]; /* ... which was there in failed ones only; "": not so */
+};
+
 struct generation {
 	struct units *units;	   /* const */
 	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
@@ -84,14 +91,16 @@ struct generation {
 	bool pointer; /* const: pointer.h */
 	char waits_for[STAGING_MAX],
 		names[NAME_MAX + 1]; /* of a pointer: the checkpoint; "": none */
-	bool visible;		     /* the newest of its name */
-	bool replaces;		     /* something had the name when it was opened ... */
-	struct inode_id replaced;    /* ... namely this */
-	bool inherited, changed;     /* began as a copy; was written since */
-	bool abandoned;		     /* never opened */
-	bool ordinary;		     /* gets its name as it is: ordinary.h */
-	struct list expected;	     /* opens that will come; each is counted in nr_handles */
-	bool overtaken;		     /* a newer one of its name was published */
+	struct pointer_said said;
+	uint64_t reads;
+	bool visible;		  /* the newest of its name */
+	bool replaces;		  /* something had the name when it was opened ... */
+	struct inode_id replaced; /* ... namely this */
+	bool inherited, changed;  /* began as a copy; was written since */
+	bool abandoned;		  /* never opened */
+	bool ordinary;		  /* gets its name as it is: ordinary.h */
+	struct list expected;	  /* opens that will come; each is counted in nr_handles */
+	bool overtaken;		  /* a newer one of its name was published */
 	bool hurried;	    /* somebody waits for it: no grace for descriptors that are left */
 	bool durable_calls; /* a program asked for durability: its next close waits for the publish */
 	bool rankless;	    /* ... whose rank is not known */

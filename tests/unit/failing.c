@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "engine/unit/internal.h"
+#include "tests/backing/faults.h"
 
 #define UNIT "step-1"
 #define PART "__0_0.distcp"
@@ -152,11 +153,58 @@ static void nobody_is_told_twice(void **state)
 	mnt_close(&m);
 }
 
+static void *close_pointer(void *pointer)
+{
+	file_close(pointer);
+	return NULL;
+}
+
+/* Who names one that has failed looks whether anything else has its name. A backing that hangs then is for him alone. */
+static void a_pointer_to_it(void **state)
+{
+	struct file pointer, other;
+	struct units_progress progress;
+	struct checkpoint *cp;
+	struct inode_id dir;
+	char path[PATH_MAX];
+	struct faults *f;
+	pthread_t thread;
+
+	(void)state;
+	mnt_open(&m, scratch_dir(path), SMALL_CACHE ",quiet_s=3600");
+	f = faults_attach(&m.en.backing);
+	mnt_start(&m);
+	assert_int_equal(dir_make(&m, UNIT), 0);
+	assert_int_equal(save(&m, UNIT "/" PART, 3, 5000, false), 0);
+	assert_int_equal(file_open(&m, &other, UNIT "/__1_0.distcp", O_WRONLY | O_TRUNC), 0);
+	dir = node_inode(m.root);
+	cp = checkpoints_find(m.en.units, &dir, UNIT);
+	assert_non_null(cp);
+	assert_int_equal(file_open(&m, &pointer, "latest", O_WRONLY | O_TRUNC), 0);
+	assert_int_equal(file_write(&pointer, UNIT, strlen(UNIT), 0), strlen(UNIT));
+	checkpoint_fail(cp, -EIO, "of this test");
+
+	faults_freeze(f, CALL_STAT);
+	assert_int_equal(pthread_create(&thread, NULL, close_pointer, &pointer), 0);
+	faults_wait_frozen(f, 1);
+	units_progress(m.en.units, &progress);
+	faults_thaw(f);
+	pthread_join(thread, NULL);
+	file_close(&other);
+	assert_int_not_equal(mnt_drain(&m, 60), -ETIMEDOUT); /* what is dropped counts as failed */
+	assert_int_equal(faccessat(m.top, "latest", F_OK, 0), -1);
+	checkpoint_put(cp);
+	engine_stop(&m.en);
+	faults_detach(f);
+	mnt_close(&m);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_killed_writer),
 		cmocka_unit_test(nobody_is_told_twice),
+		cmocka_unit_test(a_pointer_to_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
