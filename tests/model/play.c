@@ -130,7 +130,8 @@ static bool look_back_once(unsigned u, bool say)
 	return true;
 }
 
-static void look_back(unsigned u)
+/* Is it as it may be? */
+static bool try_back(unsigned u)
 {
 	const struct timespec moment = {.tv_nsec = NSEC_PER_MSEC};
 	unsigned tries;
@@ -138,11 +139,17 @@ static void look_back(unsigned u)
 	/* It may be replaced or removed while it is read. */
 	for (tries = 0; tries < LOOKS; tries++) {
 		if (look_back_once(u, false))
-			return;
+			return true;
 		world_settle();
 		nanosleep(&moment, NULL);
 	}
-	look_back_once(u, true);
+	return false;
+}
+
+static void look_back(unsigned u)
+{
+	if (!try_back(u))
+		look_back_once(u, true);
 }
 
 /* --- what the mount shows --- */
@@ -375,8 +382,11 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 	return false;
 }
 
-/* A call that any filesystem would grant got @got. What another job has left is no more, then: if that was so, true. */
-static bool take_over(int u, unsigned who, int got)
+/*
+ * A call that any filesystem would grant got @got. What another job has left is no more, then: if that was so, true.
+ * @ends: it may be the end of a checkpoint, which is committed already.
+ */
+static bool take_over(int u, unsigned who, int got, bool ends)
 {
 	struct unit *n = u < 0 ? NULL : &ref.units[u];
 	struct snap empty = {.there = true};
@@ -391,7 +401,12 @@ static bool take_over(int u, unsigned who, int got)
 	if ((racing && n->ended != ENDED_NO) || n->removers)
 		n->view_unknown = n->back_unknown = true;
 	if (n->committed) { /* what was added and is whole was committed first */
-		look_back((unsigned)u);
+		if (!ends)
+			look_back((unsigned)u);
+		else if (!try_back((unsigned)u)) {
+			snap_of((unsigned)u, &n->old); /* that was there, for a moment */
+			*n->generation = '\0';
+		}
 		point_look(!racing);
 	}
 	ref_put(name_of(NAME_UNIT((unsigned)u)), n->committed && !n->may_go ? &n->old : &empty);
@@ -413,7 +428,7 @@ static void play_open(const struct op *op, unsigned who)
 
 	got = call_open(ref.procs[who].pid, path, O_WRONLY | O_CREAT | (op->flag ? O_TRUNC : 0),
 			&opens[op->slot]);
-	if (!wanted && take_over(u, who, got))
+	if (!wanted && take_over(u, who, got, false))
 		wanted = ref_expect_open(path);
 	if (!judge("open", path, u, who, wanted, got)) {
 		if (!got)
@@ -475,7 +490,7 @@ static void play_mkdir(const struct op *op, unsigned who)
 	int u = unit_of(op->path), wanted = ref_expect_mkdir(path);
 	int got = call_mkdir(ref.procs[who].pid, path);
 
-	if (!wanted && !top && take_over(u, who, got))
+	if (!wanted && !top && take_over(u, who, got, false))
 		wanted = ref_expect_mkdir(path);
 	if (!judge("mkdir", path, top ? -1 : u, who, wanted, got))
 		return;
@@ -504,7 +519,7 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 
 	got = directory ? call_rmdir(ref.procs[who].pid, path)
 			: call_unlink(ref.procs[who].pid, path);
-	if (!wanted && !top && take_over(u, who, got))
+	if (!wanted && !top && take_over(u, who, got, false))
 		wanted = directory ? ref_expect_rmdir(path) : ref_expect_unlink(path);
 	if (!judge(directory ? "rmdir" : "unlink", path, u, who, wanted, got))
 		return false;
@@ -567,7 +582,7 @@ static void play_cut_path(const struct op *op, unsigned who)
 	int u = unit_of(op->path), wanted = ref_expect_cut(path);
 	int got = call_cut_path(ref.procs[who].pid, path, op->off);
 
-	if (!wanted && take_over(u, who, got))
+	if (!wanted && take_over(u, who, got, false))
 		wanted = ref_expect_cut(path);
 	if (!judge("truncate", path, u, who, wanted, got))
 		return;
@@ -610,7 +625,7 @@ static void play_rename(const struct op *op, unsigned who)
 	if (top != (v >= 0 && op->to == NAME_UNIT((unsigned)v)))
 		return;
 	got = call_rename(ref.procs[who].pid, from, to);
-	if (!wanted && !top && take_over(v, who, got))
+	if (!wanted && !top && take_over(v, who, got, op->to % NAMES_IN_UNIT == IN_META))
 		wanted = ref_expect_rename(from, to);
 	if (!judge("rename", from, v, who, wanted, got) || !strcmp(from, to))
 		return;
