@@ -605,12 +605,15 @@ static void move_unit(unsigned from, unsigned to)
 	if (b->may_go) {
 		a->committed = a->may_go = true;
 		a->old = b->old;
+		a->removers = b->removers;
 		memcpy(a->generation, b->generation, GENERATION);
 		b->committed = b->may_go = false;
+		b->removers = 0;
 	}
 	if (!was.committed || b->committed)
 		return; /* in the latter case what was removed there has made way */
 	b->committed = b->may_go = true;
+	b->removers |= was.removers;
 	b->old = was.old;
 	memcpy(b->generation, was.generation, GENERATION);
 }
