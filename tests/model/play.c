@@ -628,7 +628,8 @@ static void play_rename(const struct op *op, unsigned who)
 	if (top != (v >= 0 && op->to == NAME_UNIT((unsigned)v)))
 		return;
 	got = call_rename(ref.procs[who].pid, from, to);
-	if (!wanted && !top && take_over(v, who, got, op->to % NAMES_IN_UNIT == IN_META))
+	if (!wanted && !top && op->path != op->to &&
+	    take_over(v, who, got, op->to % NAMES_IN_UNIT == IN_META))
 		wanted = ref_expect_rename(from, to);
 	if (!judge("rename", from, v, who, wanted, got) || !strcmp(from, to))
 		return;
