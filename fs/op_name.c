@@ -95,6 +95,7 @@ static bool place_begin(struct place *p, fuse_req_t req, const char *op, uint64_
 /* Before a name is made: -EEXIST if something has it that is not on the backing yet. */
 static int place_free(struct place *p, const char *name)
 {
+	struct inode_id dir = node_inode(p->dir);
 	int err;
 
 	if (!p->fs->engine->units)
@@ -106,6 +107,8 @@ static int place_free(struct place *p, const char *name)
 	err = inside_enter(p->fs, &p->caller, p->dir, name, (struct change){0}, &p->inside);
 	if (!err)
 		err = inside_begin(p->fs, &p->caller, p->dir, name, (struct change){0});
+	if (!err)
+		err = removal_of_file_makes_way(p->fs->engine->units, &dir, name);
 	return err < 0 ? err : 0;
 }
 

@@ -333,8 +333,11 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 	if (save_has_name(fs, dir, name))
 		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &dir_id, at, name, flags);
 	if (!is_staged(fs, name) || flags & O_APPEND)
-		return 0;
-	err = backing_stat_at(&fs->engine->backing, at, name, &stx);
+		return removal_of_file_makes_way(fs->engine->units, &dir_id, name);
+	/* What was removed and is still there is replaced by its publish. */
+	err = removals_hide(fs->engine->units, &dir_id, name)
+		      ? -ENOENT
+		      : backing_stat_at(&fs->engine->backing, at, name, &stx);
 	if (!err && flags & O_EXCL)
 		return -EEXIST;
 	if (!err) /* the kernel opens it instead */
@@ -384,8 +387,8 @@ void save_opened(struct handle *h, struct generation *g)
 
 /* --- names --- */
 
-/* What the backing has at a name. */
-static int look(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
+/* What the backing has at a name, be it removed or not. */
+static int look_behind(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
 {
 	struct statx stx;
 	int err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
@@ -395,14 +398,61 @@ static int look(struct fs *fs, const struct save_name *n, struct inode_id *id, m
 	return err;
 }
 
+/* The same, if it is to be seen. */
+static int look(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
+{
+	struct inode_id dir = node_inode(n->dir);
+	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
+
+	return hidden ? -ENOENT : look_behind(fs, n, id, mode);
+}
+
+/*
+ * A checkpoint of one file that a job removes stays on the backing until a newer one is there. 1: so it does; 0: it is
+ * to go at once.
+ */
+static int remove_later(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct units *us = fs->engine->units;
+	struct unit_place u = {
+		.dir = n->at, .dir_id = node_inode(n->dir), .name = n->name, .file = true};
+	struct process *p;
+	const struct rule *rule = rules_single(fs->engine->rules, n->name);
+	struct statx stx;
+	int err;
+
+	if (!rule || rule_is_temp(rule, n->name))
+		return 0;
+	if (removals_hide(us, &u.dir_id, n->name))
+		return -ENOENT;
+	err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
+	if (err || !S_ISREG(stx.stx_mode) || stx.stx_nlink > 1) /* it has another name */
+		return err;
+	u.id = inode_id_of(&stx);
+	p = units_process(us, c);
+	if (!p)
+		return -ENOMEM;
+	if (removal_waits(us, p, &u.dir_id, n->name)) {
+		err = removal_note(us, c, p, &u, &u.dir_id, n->name);
+		if (!err) {
+			removal_complete(us, p, &u);
+			err = 1;
+		}
+	}
+	process_put(p);
+	return err;
+}
+
 /* With its last name, what is cached of a file is of no more use than the room that it takes. */
 static int unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
 	struct content *ct = NULL;
 	struct inode_id id;
 	mode_t mode;
-	int err;
+	int err = remove_later(fs, c, n);
 
+	if (err)
+		return err < 0 ? err : 0;
 	if (contents_any(fs->engine->contents) && !look(fs, n, &id, &mode))
 		ct = content_find(fs->engine->contents, &id);
 	err = AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
@@ -421,10 +471,12 @@ struct removal {
 static int remove_from_backing(void *removal)
 {
 	struct removal *r = removal;
-	int err = AS_CALLER(
-		r->c, backing_unlink(&r->fs->engine->backing, r->name->at, r->name->name, false));
+	int err = remove_later(r->fs, r->c, r->name);
 
-	return err == -ENOENT ? 0 : err; /* only the cache has it */
+	if (!err)
+		err = AS_CALLER(r->c, backing_unlink(&r->fs->engine->backing, r->name->at,
+						     r->name->name, false));
+	return err == -ENOENT || err > 0 ? 0 : err; /* only the cache has it */
 }
 
 int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n)
@@ -584,7 +636,7 @@ static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 	}
 	if (err != -ENOENT)
 		return err;
-	err = look(m->fs, m->to, replaced, &mode);
+	err = look_behind(m->fs, m->to, replaced, &mode);
 	*replaces = !err;
 	if (!err && S_ISDIR(mode))
 		return -EISDIR;
@@ -632,6 +684,8 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	mode_t mode;
 	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
 
+	if (!err)
+		err = look(fs, from, &id, &mode);
 	if (!err && !(flags & RENAME_EXCHANGE) && !look(fs, to, &id, &mode))
 		old = content_find(fs->engine->contents, &id);
 	if (!err)

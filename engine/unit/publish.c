@@ -26,6 +26,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/ordinary.h"
 #include "engine/unit/pointer.h"
+#include "engine/unit/removal.h"
 
 /* Begun for an open that never came: its program died in between. */
 #define ABANDONED_NS   (5 * NSEC_PER_SEC)
@@ -358,7 +359,7 @@ static bool must_wait(struct generation *g)
 		else if (older ? o->state != GENERATION_OPEN : o->state == GENERATION_PUBLISHING)
 			return true;
 	}
-	return false;
+	return removal_is_applied(g->units, &g->target.dir_id, g->target.name);
 }
 
 void publish_end(struct generation *g, enum generation_state state, int err, bool named,
@@ -375,6 +376,8 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 		generation_let_go(g, was);
 	} else {
 		LOCK_SCOPE(&us->lock);
+		if (state == GENERATION_COMMITTED)
+			removals_published(us, g);
 		g->err = 0; /* what became of its program meanwhile comes too late */
 		g->reason[0] = '\0';
 		generation_end(g, state);

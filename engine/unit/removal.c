@@ -36,6 +36,7 @@ struct removal {
 	struct inode_id dir_id, id;
 	char name[NAME_MAX + 1];
 	struct list hidden;
+	bool file;     /* a checkpoint of one */
 	bool whole;    /* its own name was removed, too */
 	bool due;      /* a newer one was committed */
 	bool replaced; /* ... and has its name */
@@ -58,6 +59,11 @@ static struct removal *find(struct units *us, const struct inode_id *dir, const 
 			return r;
 	}
 	return NULL;
+}
+
+static struct unit_place place_of(const struct removal *r)
+{
+	return (struct unit_place){r->dir, r->dir_id, r->id, r->name, r->file};
 }
 
 /* Off the list, and nothing is hidden for it. */
@@ -96,9 +102,8 @@ static void let_go(struct units *us, struct removal *r, bool done)
 	pthread_cond_signal(&us->commits);
 }
 
-/* Does @p remove @name as a job does, not as a person? By others that it writes, or has written, beside it. */
-static bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
-			  const char *name)
+bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
+		   const char *name)
 {
 	struct list *l;
 	unsigned i;
@@ -142,6 +147,7 @@ static struct removal *make(const struct caller *c, struct process *p, const str
 	r->dir = fcntl(u->dir, F_DUPFD_CLOEXEC, 0);
 	r->dir_id = u->dir_id;
 	r->id = u->id;
+	r->file = u->file;
 	r->since_ns = clock_mono_ns();
 	snprintf(r->name, sizeof(r->name), "%s", u->name);
 	return r;
@@ -346,6 +352,21 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 	return err;
 }
 
+int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, const char *name)
+{
+	const struct removal *r;
+	bool file;
+
+	if (!atomic_load(&us->nr_removals))
+		return 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		r = find(us, dir, name);
+		file = r && r->file;
+	}
+	return file ? removal_make_way(us, dir, name) : 0;
+}
+
 int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from, int dir,
 		  const struct inode_id *dir_id, const char *to)
 {
@@ -384,7 +405,12 @@ bool removal_is_applied(struct units *us, const struct inode_id *dir, const char
 /* Lock held. Is a new one about to get its name? */
 static bool is_being_replaced(struct units *us, const struct removal *r)
 {
+	const struct generation *g;
 	struct list *l;
+
+	live_for_each_of (g, &us->live, &r->dir_id, r->name)
+		if (g->state == GENERATION_PUBLISHING)
+			return true;
 
 	list_for_each (l, &us->checkpoints) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
@@ -399,7 +425,15 @@ static bool is_being_replaced(struct units *us, const struct removal *r)
 /* Lock held. */
 static bool is_for(const struct removal *r, const struct checkpoint *cp)
 {
-	return same_inode(&r->dir_id, &cp->target.dir_id) && job_same(r->process, cp->maker);
+	return !r->file && same_inode(&r->dir_id, &cp->target.dir_id) &&
+	       job_same(r->process, cp->maker);
+}
+
+/* Lock held. The same of a checkpoint of one file. */
+static bool is_for_file(const struct removal *r, const struct generation *g)
+{
+	return r->file && g->maker && same_inode(&r->dir_id, &g->target.dir_id) &&
+	       job_same(r->process, g->maker);
 }
 
 /* In the record it is known by its generation. */
@@ -486,6 +520,20 @@ void removals_committed(struct units *us, const struct checkpoint *cp)
 	}
 }
 
+void removals_published(struct units *us, const struct generation *g)
+{
+	struct list *l;
+
+	list_for_each (l, &us->removals) {
+		struct removal *r = container_of(l, struct removal, link);
+		bool named = same_inode(&r->dir_id, &g->target.dir_id) &&
+			     !strcmp(r->name, g->target.name);
+
+		r->due = r->due || named || is_for_file(r, g);
+		r->replaced = r->replaced || named;
+	}
+}
+
 enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
 
 /*
@@ -511,6 +559,9 @@ static bool may_be_followed(struct units *us, const struct removal *r)
 		if (cp->state != GENERATION_FAILED && is_for(r, cp))
 			return true;
 	}
+	list_for_each (l, &us->live.all)
+		if (r->file && is_for_file(r, container_of(l, struct generation, link)))
+			return true;
 	return false;
 }
 
@@ -539,7 +590,7 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
  */
 static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 {
-	const struct unit_place u = {r->dir, r->dir_id, r->id, r->name};
+	const struct unit_place u = place_of(r);
 
 	if (unit_has_newer(us, &u))
 		return apply_due(us, r);
@@ -742,6 +793,7 @@ bool removals_hasten(struct units *us,
 		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
 		     void *arg)
 {
+	struct unit_place u;
 	struct removal *r;
 	bool done = false;
 	unsigned round;
@@ -757,8 +809,8 @@ bool removals_hasten(struct units *us,
 		if (!r)
 			return false;
 		creds_on_behalf(&r->owner);
-		done = may(arg, &(struct unit_place){r->dir, r->dir_id, r->id, r->name},
-			   r->owner.uid,
+		u = place_of(r);
+		done = may(arg, &u, r->owner.uid,
 			   order_is_named(us->contents->backing, us->rules, r->dir, r->name,
 					  NULL)) &&
 		       !apply(us, r);
@@ -777,7 +829,7 @@ void removals_finish(struct units *us)
 {
 	while (!list_empty(&us->removals)) {
 		struct removal *r = container_of(us->removals.next, struct removal, link);
-		const struct unit_place u = {r->dir, r->dir_id, r->id, r->name};
+		const struct unit_place u = place_of(r);
 		bool gone;
 
 		creds_on_behalf(&r->owner);

@@ -22,7 +22,12 @@ struct unit_place {
 	int dir;
 	struct inode_id dir_id, id;
 	const char *name;
+	bool file; /* of one file; else a directory */
 };
+
+/* Does @p remove @name as a job does, not as a person? By others that it writes, or has written, beside it. */
+bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
+		   const char *name);
 
 /* @p of @c removes @name from the directory @dir of the unit @u. 0 or -ENOMEM. */
 int removal_note(struct units *us, const struct caller *c, struct process *p,
@@ -48,6 +53,9 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
  * was not, or -errno; waits for who is at it: -EINTR.
  */
 int removal_make_way(struct units *us, const struct inode_id *dir, const char *name);
+
+/* The same, but of a checkpoint of one file only. */
+int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
  * The checkpoint @from in @from_dir has the name @to in @dir now, of which @dir_id is: what was removed from it, but not
@@ -78,6 +86,9 @@ void removal_of_replaced(struct checkpoint *cp, const struct caller *c, struct p
 
 /* Lock held. @cp was committed: what waited for that is due. */
 void removals_committed(struct units *us, const struct checkpoint *cp);
+
+/* Lock held. The same of @g, one of a single file. */
+void removals_published(struct units *us, const struct generation *g);
 
 /* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
 bool removals_work(struct units *us);

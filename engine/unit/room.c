@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/content/digest.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
@@ -171,10 +172,30 @@ static uint64_t sequence_of(struct backing *b, int dir, const char *name)
 	return h->sequence;
 }
 
+/* The same of one of a single file: when its last byte was written. */
+static uint64_t written_at(struct units *us, int dir, const char *name)
+{
+	struct backing *b = us->contents->backing;
+	__cleanup_fd int pin = backing_pin(b, dir, name);
+	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
+	struct statx stx;
+
+	if (fd < 0 || !rules_single(us->rules, name) || backing_stat(b, fd, &stx) ||
+	    !S_ISREG(stx.stx_mode) || backing_getxattr(b, fd, DIGEST_XATTR, NULL, 0) <= 0)
+		return 0;
+	return (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
+}
+
+static uint64_t age_of(struct units *us, const struct unit_place *u, int dir, const char *name)
+{
+	return u->file ? written_at(us, dir, name) : sequence_of(us->contents->backing, dir, name);
+}
+
 bool unit_has_newer(struct units *us, const struct unit_place *u)
 {
 	struct backing *b = us->contents->backing;
-	uint64_t mine = sequence_of(b, u->dir, u->name);
+	uint64_t mine = age_of(us, u, u->dir, u->name);
+	const unsigned char type = u->file ? DT_REG : DT_DIR;
 	int fd = backing_reopen(b, u->dir, O_RDONLY | O_DIRECTORY);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
@@ -187,8 +208,8 @@ bool unit_has_newer(struct units *us, const struct unit_place *u)
 	}
 	while (!has && (entry = readdir(d)))
 		has = backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
-		      (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
-		      sequence_of(b, dirfd(d), entry->d_name) > mine;
+		      (entry->d_type == type || entry->d_type == DT_UNKNOWN) &&
+		      age_of(us, u, dirfd(d), entry->d_name) > mine;
 	closedir(d);
 	return has;
 }

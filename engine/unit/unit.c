@@ -595,6 +595,8 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	if (!g)
 		return -ENOMEM;
 	g->pointer = rules_is_pointer(us->rules, name);
+	if (rules_single(us->rules, name))
+		g->maker = units_process(us, c);
 	g->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	err = g->target.dir < 0 ? -errno : units_new_id(g->staging);
 	if (!err)
@@ -609,6 +611,8 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 		if (!other || !expect(other, opener)) {
 			g->opened_ns = g->touched_ns = clock_mono_ns();
 			live_add(&us->live, g);
+			if (g->maker)
+				removal_note_saver(us, g->maker, dir_id);
 			if (!g->pointer)
 				generation_show(g);
 			if (opener)
@@ -716,6 +720,7 @@ void generation_put(struct generation *g)
 		close(g->target.dir);
 	content_put(g->content);
 	checkpoint_put(g->checkpoint);
+	process_put(g->maker);
 	free(g->path);
 	free(g->rel);
 	free(g);

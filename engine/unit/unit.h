@@ -62,6 +62,7 @@ struct inode_id inode_id_of(const struct statx *stx);
 
 struct units;
 struct checkpoint;
+struct process;
 
 /* What a pointer said when it was read last. */
 struct pointer_said {
@@ -74,9 +75,11 @@ struct generation {
 	struct units *units;	   /* const */
 	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
 	struct checkpoint
-		*checkpoint;	 /* const: whose file it is, referenced; NULL: a unit by itself */
-	struct caller owner;	 /* const: who began it */
-	struct inode_id id;	 /* const: of its inode */
+		*checkpoint; /* const: whose file it is, referenced; NULL: a unit by itself */
+	struct caller owner; /* const: who began it */
+	struct process
+		*maker;	    /* const: the same of a checkpoint of one file, referenced; else NULL */
+	struct inode_id id; /* const: of its inode */
 	struct content *content; /* const, referenced */
 	/* units lock */
 	unsigned refs;

@@ -438,6 +438,8 @@ static void play_open(const struct op *op, unsigned who)
 	if (u >= 0 && racing && op->flag && ref.units[u].ended == ENDED_YES)
 		ref.units[u].ended = ENDED_MAYBE;
 	ref_open(op->slot, who, path, op->flag);
+	if (op->path == NAME_SINGLE || op->path == NAME_SINGLE_TEMP)
+		ref.procs[who].saved = true;
 	changed(u, who, op->path, true, true);
 }
 
@@ -890,6 +892,10 @@ static bool play_op(const struct op *op)
 		play_rename(op, (unsigned)who);
 		return true;
 	case OP_UNLINK:
+		/* That of a job may be seen again, when it ends: tests/unit/file_removals.c. */
+		if ((op->path == NAME_SINGLE || op->path == NAME_SINGLE_TEMP) &&
+		    (!ref.procs[who].person || ref.procs[who].saved))
+			return false;
 		remove_one((unsigned)who, name_of(op->path), unit_of(op->path), false);
 		return true;
 	case OP_RMDIR:

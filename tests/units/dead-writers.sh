@@ -171,7 +171,7 @@ for round in range(10):
 	published()
 	assert read(x) == old == read(on_backing), round
 	assert read(back + "/other.pt") == data(round, MB)
-	os.unlink(mnt + "/other.pt")
+	rm(mnt + "/other.pt")
 	os.close(r)
 	os.close(w)
 old_one()

@@ -70,7 +70,7 @@ assert all(f["errno"] == "EIO" and "Input/output error" in f["message"] for f in
 assert "Input/output error" in ckptfs("why", olds[0])[1]
 for path in olds[3], mnt + "/new.pt":
 	fails(errno.EIO, os.open, path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-fails(errno.EIO, os.unlink, olds[3])
+assert reap(child(lambda: fails(errno.EIO, os.unlink, olds[3]))) == 0
 assert ckptfs("status", mnt)[0] == 0
 END
 

@@ -76,12 +76,17 @@ def follow(top):
 		last = nr
 
 def look(top):
-	"""At the backing: whatever is there is whole."""
+	"""At the backing: whatever is there is whole, and the newest stays until a newer one is there."""
+	last = 0
 	while read(top + "/latest") != b"end":
-		for name in os.listdir(top):
-			if name.endswith(".pt") and name[0] != ".":
-				with contextlib.suppress(FileNotFoundError):
-					assert name == "step-%d.pt" % number(read(top + "/" + name))
+		found = [name for name in os.listdir(top) if name.endswith(".pt") and name[0] != "."]
+		for name in found:
+			with contextlib.suppress(FileNotFoundError):
+				assert name == "step-%d.pt" % number(read(top + "/" + name))
+		newest_of = max((int(name[5:-3]) for name in found), default=-1)
+		if newest_of < last: # they may have changed while they were being listed
+			assert any(os.path.exists("%s/step-%d.pt" % (top, nr)) for nr in range(last, ROUNDS)), (found, last)
+		last = max(last, newest_of)
 
 for how in "direct", "temporary", "synced":
 	for first in True, False:
@@ -92,9 +97,10 @@ for how in "direct", "temporary", "synced":
 		wait_for(mnt + top + "/step-0.pt")
 		wait(lambda: os.path.exists(back + top + "/latest")) # the pointer follows
 		others = [child(lambda: follow(mnt + top)), child(lambda: look(back + top))]
-		rotate(mnt + top, how, first)
+		assert reap(child(lambda: rotate(mnt + top, how, first))) == 0
 		assert [reap(pid) for pid in others] == [0, 0], (how, first)
 		published()
+		wait(lambda: not status()["removals"])
 		for nr in ROUNDS - 1, ROUNDS - 2:
 			assert number(read("%s/step-%d.pt" % (back + top, nr))) == nr
 			verify("%s/step-%d.pt" % (back + top, nr))

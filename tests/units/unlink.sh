@@ -34,7 +34,7 @@ for replaces in False, True:
 		with flush_held():
 			for nr in range(saves):
 				save(x, data(nr, 2 * MB))
-			os.unlink(x)
+			rm(x)
 			gone()
 		published()
 		gone()
@@ -45,7 +45,7 @@ for replaces in False, True:
 		published()
 	fd = os.open(x, os.O_CREAT | os.O_TRUNC | os.O_RDWR)
 	os.write(fd, new[:MB])
-	os.unlink(x)
+	rm(x)
 	gone()
 	assert os.fstat(fd).st_nlink == 0 and os.fstat(fd).st_size == MB
 	os.write(fd, new[MB:])
@@ -64,7 +64,7 @@ for replaces in False, True:
 	published()
 	assert read(x) == old == read(on_backing) and not staging()
 	verify(on_backing)
-	os.unlink(x)
+	rm(x)
 	gone()
 
 # Whatever the moment: removed is removed.
@@ -74,7 +74,7 @@ for nr in range(150):
 	save(x, data(nr, 1000 + nr % 7 * 300000))
 	if nr % 2:
 		time.sleep(random.Random(nr).random() * 0.03)
-	os.unlink(x)
+	rm(x)
 	assert not os.path.exists(x) and "x.pt" not in names(), nr
 	if nr % 10 == 9:
 		published()
