@@ -1,47 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes to a committed checkpoint: what happens between the two opens of a file that the kernel makes, and errors. */
-#include "tests/unit/mnt.h"
-
-#include "engine/unit/internal.h"
-#include "tests/backing/faults.h"
-
-#define UNIT "step-1"
-#define PART "__0_0.distcp"
-
-static struct mnt m;
-static struct faults *f;
+#include "tests/unit/one_checkpoint.h"
 
 static int setup(void **state)
 {
-	char path[PATH_MAX];
-
 	(void)state;
-	mnt_open(&m, scratch_dir(path), SMALL_CACHE "," LEAST_TIMEOUT ",quiet_s=3600");
-	f = faults_attach(&m.en.backing);
-	mnt_start(&m);
-	assert_int_equal(dir_make(&m, UNIT), 0);
-	assert_int_equal(save(&m, UNIT "/" PART, 3, 5000, false), 0);
-	assert_int_equal(save(&m, UNIT "/.metadata.tmp", 4, 100, false), 0);
-	assert_int_equal(file_rename(&m, UNIT "/.metadata.tmp", UNIT "/.metadata"), 0);
-	assert_int_equal(checkpoint_wait(&m, UNIT), 0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	faults_clear(f);
-	engine_stop(&m.en);
-	faults_detach(f);
-	mnt_close(&m);
-	return 0;
-}
-
-static struct checkpoint *pending(void)
-{
-	struct inode_id dir = node_inode(m.root);
-
-	return checkpoints_find(m.en.units, &dir, UNIT);
+	return setup_with(",quiet_s=3600");
 }
 
 static int landed(void)
@@ -86,7 +50,7 @@ static void between_two_opens_nothing_is_committed(void **state)
 		struct file file;
 
 		assert_int_equal(open_once(flags[i]), -ESTALE);
-		cp = pending();
+		cp = pending(UNIT);
 		assert_non_null(cp);
 		assert_int_equal(checkpoint_ask(cp), 0);
 		assert_false(is_closed(cp));
@@ -102,46 +66,49 @@ static void between_two_opens_nothing_is_committed(void **state)
 	}
 }
 
-static int save_checkpoint(const char *name, unsigned version)
-{
-	char path[PATH_MAX], temp[PATH_MAX];
+/* Of another thread: it goes on to wait, or has done all. */
+struct next {
+	pthread_t thread;
+	sem_t waits;
+	atomic_bool done;
 	int err;
+};
 
-	snprintf(path, sizeof(path), "%s/" PART, name);
-	err = save(&m, path, version, 5000, false);
-	snprintf(path, sizeof(path), "%s/.metadata", name);
-	snprintf(temp, sizeof(temp), "%s/.metadata.tmp", name);
-	err = err ? err : save(&m, temp, version, 100, false);
-	return err ? err : file_rename(&m, temp, path);
-}
-
-static void *save_next(void *err)
+static void *save_next(void *next)
 {
-	*(int *)err = save(&m, UNIT "/" PART, 6, 5000, false);
-	return err;
+	struct next *n = next;
+
+	waiting = &n->waits;
+	n->err = save(&m, UNIT "/" PART, 6, 5000, false);
+	atomic_store(&n->done, true);
+	sem_post(&n->waits);
+	return NULL;
 }
+
+/* What does not wait, but has many steps, asks less often whether it is to go on. */
+#define ASKS 10
 
 /* The end of a save is seen by the next one, also while the committer is busy with another checkpoint. */
 static void the_next_save_begins_after_the_end_of_the_last(void **state)
 {
-	struct timespec until;
-	pthread_t thread;
-	int err = -1;
+	struct next next = {.err = -1};
+	unsigned asks;
 
 	(void)state;
 	faults_freeze(f, CALL_SYNC_DIR);
-	assert_int_equal(dir_make(&m, "step-2"), 0);
-	assert_int_equal(save_checkpoint("step-2", 5), 0);
+	assert_int_equal(make_checkpoint("step-2", 5), 0);
 	faults_wait_frozen(f, 1);
 	assert_int_equal(save_checkpoint(UNIT, 5), 0);
 
-	assert_int_equal(pthread_create(&thread, NULL, save_next, &err), 0);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	assert_int_equal(pthread_timedjoin_np(thread, NULL, &until), ETIMEDOUT);
+	assert_int_equal(sem_init(&next.waits, 0, 0), 0);
+	assert_int_equal(pthread_create(&next.thread, NULL, save_next, &next), 0);
+	for (asks = 0; asks < ASKS && !atomic_load(&next.done); asks++)
+		assert_int_equal(sem_wait(&next.waits), 0);
+	assert_false(atomic_load(&next.done));
 	faults_thaw(f);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(err, 0);
+	assert_int_equal(pthread_join(next.thread, NULL), 0);
+	sem_destroy(&next.waits);
+	assert_int_equal(next.err, 0);
 	assert_int_equal(landed(), 5);
 	assert_int_equal(version_at(m.top, UNIT "/.metadata"), 5);
 }
@@ -156,7 +123,7 @@ static void what_cannot_be_looked_at_is_not_changed(void **state)
 	assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_RDWR), -EIO);
 	assert_int_equal(file_unlink(&m, UNIT "/" PART), -EIO);
 	faults_clear(f);
-	assert_null(pending());
+	assert_null(pending(UNIT));
 	assert_int_equal(landed(), 3);
 }
 
@@ -179,7 +146,7 @@ static void change(int version)
 	struct checkpoint *cp;
 
 	assert_int_equal(save(&m, UNIT "/" PART, version, 5000, false), 0);
-	cp = pending();
+	cp = pending(UNIT);
 	assert_int_equal(checkpoint_ask(cp), 0);
 	checkpoint_put(cp);
 	assert_int_equal(checkpoint_wait(&m, UNIT), 0);
@@ -206,7 +173,7 @@ static void a_change_that_finds_no_room_for_its_links(void **state)
 		faults_add(f, &full);
 		assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_RDWR), -full.err);
 		faults_clear(f);
-		assert_null(pending());
+		assert_null(pending(UNIT));
 		assert_int_equal(staged(), 0);
 		assert_int_equal(landed(), 3 + 2 * (int)i);
 		change(4 + 2 * (int)i);

@@ -8,6 +8,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/xattr.h>
 
@@ -37,8 +38,13 @@ struct file {
 /* Set by a test: the call that this thread makes was given up. */
 static _Thread_local atomic_bool *interrupted;
 
+/* Set by a test: posted whenever that is asked, as what waits does again and again. */
+static _Thread_local sem_t *waiting;
+
 static inline bool given_up(void)
 {
+	if (waiting)
+		sem_post(waiting);
 	return interrupted && atomic_load(interrupted);
 }
 

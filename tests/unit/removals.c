@@ -1,51 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Removals of a part of a committed checkpoint, and what else happens meanwhile. */
-#include "tests/unit/mnt.h"
+#include "tests/unit/one_checkpoint.h"
 
-#include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
-#include "tests/backing/faults.h"
-
-#define UNIT "step-1"
-#define PART "__0_0.distcp"
-
-static struct mnt m;
-static struct faults *f;
-
-static int make_unit(const char *name, unsigned version)
-{
-	char part[NAME_MAX], temp[NAME_MAX], end[NAME_MAX];
-	int err = dir_make(&m, name);
-
-	snprintf(part, sizeof(part), "%s/" PART, name);
-	snprintf(temp, sizeof(temp), "%s/.metadata.tmp", name);
-	snprintf(end, sizeof(end), "%s/.metadata", name);
-	err = err ? err : save(&m, part, version, 5000, false);
-	err = err ? err : save(&m, temp, version, 100, false);
-	return err ? err : file_rename(&m, temp, end);
-}
 
 static int setup(void **state)
 {
-	char path[PATH_MAX];
-
 	(void)state;
-	mnt_open(&m, scratch_dir(path), SMALL_CACHE "," LEAST_TIMEOUT ",quiet_s=1");
-	f = faults_attach(&m.en.backing);
-	mnt_start(&m);
-	assert_int_equal(make_unit(UNIT, 3), 0);
-	assert_int_equal(checkpoint_wait(&m, UNIT), 0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	faults_clear(f);
-	engine_stop(&m.en);
-	faults_detach(f);
-	mnt_close(&m);
-	return 0;
+	return setup_with(",quiet_s=1");
 }
 
 struct call {
@@ -115,19 +77,18 @@ static void wait_for_change(void)
 /* The change that is made of a removal in part, by a thread of the daemon's, tells nobody that a save has failed. */
 static void a_failure_is_told_to_a_program(void **state)
 {
-	struct inode_id dir = node_inode(m.root);
 	struct checkpoint *cp = NULL;
 
 	(void)state;
 	assert_int_equal(file_unlink(&m, UNIT "/" PART), 0);
 	faults_add(f, &(struct fault){.calls = CALL_SYNC, .err = EIO});
-	assert_int_equal(make_unit("step-2", 4), 0);
-	while ((cp = checkpoints_find(m.en.units, &dir, "step-2"))) { /* until it has failed */
+	assert_int_equal(make_checkpoint("step-2", 4), 0);
+	while ((cp = pending("step-2"))) { /* until it has failed */
 		checkpoint_put(cp);
 		wait_for_change();
 	}
 	faults_clear(f);
-	while (!(cp = checkpoints_find(m.en.units, &dir, UNIT)))
+	while (!(cp = pending(UNIT)))
 		wait_for_change();
 	checkpoint_put(cp);
 	assert_int_equal(dir_make(&m, "step-3"), -EIO);
