@@ -127,7 +127,8 @@ static void free_participants(struct list *participants)
 		struct participant *p = container_of(participants->next, struct participant, link);
 
 		list_del(&p->link);
-		jobs_unwatch(p->process);
+		if (p->watched)
+			jobs_unwatch(p->process);
 		process_put(p->process);
 		free(p);
 	}
@@ -479,17 +480,15 @@ int checkpoint_join(struct checkpoint *cp, struct process *p)
 {
 	struct participant *part = calloc(1, sizeof(*part));
 	struct units *us = cp->units;
-	{
-		LOCK_SCOPE(&cp->units->lock);
-		if (!part || participant_of(cp, p)) {
-			free(part);
-			return part ? 0 : -ENOMEM;
-		}
-		part->process = process_get(p);
-		list_append(&cp->participants, &part->link);
-		removal_note_saver(us, p, &cp->target.dir_id);
+	LOCK_SCOPE(&us->lock);
+	if (!part || participant_of(cp, p)) {
+		free(part);
+		return part ? 0 : -ENOMEM;
 	}
-	jobs_watch(p);
+	part->process = process_get(p);
+	part->watched = !jobs_watch(p); /* who is told of its end waits for the lock */
+	list_append(&cp->participants, &part->link);
+	removal_note_saver(us, p, &cp->target.dir_id);
 	return 0;
 }
 

@@ -31,7 +31,8 @@
 /* A process that writes to a checkpoint. */
 struct participant {
 	struct list link;
-	struct process *process; /* referenced, watched */
+	struct process *process; /* referenced */
+	bool watched;		 /* that; false: its end will not be seen */
 	bool copies;		 /* by the way in which it makes files */
 	bool ended;
 	struct writer_end end;
