@@ -389,7 +389,12 @@ static bool is_of_job(struct checkpoint *cp, const struct process *p)
 	return job_same(cp->maker, p);
 }
 
-/* Nobody who wrote to it is left: another job begins it anew, from what the name had before. */
+static bool fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason);
+
+/*
+ * Nobody who wrote to it is left: another job begins it anew, from what the name had before. 1: its end was seen just
+ * now.
+ */
 static int supersede(struct checkpoint *cp, struct process *p)
 {
 	struct backing *b = cp->units->contents->backing;
@@ -402,7 +407,8 @@ static int supersede(struct checkpoint *cp, struct process *p)
 
 	checkpoint_path(cp, path, sizeof(path));
 	MESSAGE(text, CHECKPOINT_SUPERSEDED, path, cp->maker->key, p->key);
-	checkpoint_fail(cp, -ESTALE, text);
+	if (!fail_if(cp, true, -ESTALE, text))
+		return 1;
 	hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
 	if (!backing_stat_at(b, cp->target.dir, cp->target.name, &stx) && !hidden)
 		return -ESTALE; /* that is shown again */
@@ -446,9 +452,10 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 			cp->changed_ns = clock_mono_ns();
 		}
 	}
-	if (other)
-		return supersede(cp, p);
-	return busy ? refuse(cp, p) : err;
+	if (busy)
+		return refuse(cp, p);
+	err = other ? supersede(cp, p) : err;
+	return err == 1 ? checkpoint_enter(cp, p) : err;
 }
 
 int checkpoint_enter_open(struct checkpoint *cp)
@@ -1202,7 +1209,8 @@ void checkpoint_told(struct generation *g, const struct caller *c)
 	process_put(p);
 }
 
-void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
+/* False: it has failed before, or will when it is let go of; or @only_open: it was not open any more. */
+static bool fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason)
 {
 	struct units *us = cp->units;
 	char path[PATH_MAX];
@@ -1211,6 +1219,8 @@ void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
 	checkpoint_path(cp, path, sizeof(path));
 	{
 		LOCK_SCOPE(&us->lock);
+		if (only_open && cp->state != GENERATION_OPEN)
+			return false;
 		first = cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED;
 		if (first || (cp->state == GENERATION_PUBLISHING && !cp->err)) {
 			cp->err = err;
@@ -1226,9 +1236,15 @@ void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
 		}
 	}
 	if (!first)
-		return;
+		return false;
 	failures_add(us->failures, cp->owner.uid, "checkpoint", path, -err, reason);
 	generations_fail(cp, err, reason);
+	return true;
+}
+
+void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
+{
+	fail_if(cp, false, err, reason);
 }
 
 /*

@@ -113,6 +113,47 @@ static void the_next_save_begins_after_the_end_of_the_last(void **state)
 	assert_int_equal(version_at(m.top, UNIT "/.metadata"), 5);
 }
 
+/* Is asked for a path, by a thread without locks: the end of step-2 is seen then. */
+static void name_and_end(void *tree, const struct inode_id *dir, const char *name, char *buf,
+			 size_t size)
+{
+	struct checkpoint *cp = pending("step-2");
+
+	if (cp) {
+		checkpoint_ask(cp);
+		LOCK_SCOPE(&m.en.units->lock);
+		checkpoint_look_for_end(cp);
+	}
+	checkpoint_put(cp);
+	tree_path_of(tree, dir, name, buf, size);
+}
+
+/*
+ * What all of its job have left is another's, who begins it anew; but if its end is seen in the same moment, it is
+ * committed first.
+ */
+static void what_has_ended_is_not_superseded(void **state)
+{
+	struct caller user = m.user, other = {.uid = user.uid + 1, .gid = user.gid};
+	struct checkpoint *cp;
+	struct process *p;
+
+	(void)state;
+	m.user.pid = 0; /* of whom nobody sees whether he lives */
+	assert_int_equal(dir_make(&m, "step-2"), 0);
+	assert_int_equal(save(&m, "step-2/" PART, 5, 5000, false), 0);
+	m.user = user;
+	cp = pending("step-2");
+	p = units_process(m.en.units, &other);
+	units_set_namer(m.en.units, name_and_end, m.fs.tree);
+	assert_int_equal(checkpoint_enter(cp, p), -EEXIST);
+	units_set_namer(m.en.units, tree_path_of, m.fs.tree);
+	assert_int_equal(cp->state, GENERATION_COMMITTED);
+	assert_int_equal(version_at(m.top, "step-2/" PART), 5);
+	process_put(p);
+	checkpoint_put(cp);
+}
+
 /* Whether it is a committed one cannot be seen: then it is not changed, least of all in its place. */
 static void what_cannot_be_looked_at_is_not_changed(void **state)
 {
@@ -192,6 +233,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(the_next_save_begins_after_the_end_of_the_last,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(what_has_ended_is_not_superseded, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_looked_at_is_not_changed, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_change_that_finds_no_room_for_its_links, setup,
