@@ -21,21 +21,27 @@
 /* A name that was removed. */
 struct hidden {
 	struct table_node node; /* units->removed */
-	struct list link;	/* removal.hidden */
+	struct list link;	/* part.hidden */
 	const struct removal *removal;
 	struct inode_id dir;
 	char name[];
 };
 
+/* What one job, or one person, has removed of it. */
+struct part {
+	struct list link; /* removal.parts */
+	struct caller owner;
+	struct process *process; /* who did so last, referenced */
+	bool watched;		 /* that */
+	struct list hidden;
+};
+
 struct removal {
 	struct list link;
-	struct caller owner;
-	struct process *process; /* who removes it, referenced and watched */
-	bool watched;
-	int dir; /* of the unit's parent */
+	struct list parts; /* of who has removed something last comes last */
+	int dir;	   /* of the unit's parent */
 	struct inode_id dir_id, id;
 	char name[NAME_MAX + 1];
-	struct list hidden;
 	bool file;     /* a checkpoint of one */
 	bool whole;    /* its own name was removed, too */
 	bool due;      /* a newer one was committed */
@@ -66,29 +72,64 @@ static struct unit_place place_of(const struct removal *r)
 	return (struct unit_place){r->dir, r->dir_id, r->id, r->name, r->file};
 }
 
+/* Whose removal it is, if it is whole. Lock held, or it is taken. */
+static struct part *last_part(const struct removal *r)
+{
+	return container_of(r->parts.prev, struct part, link);
+}
+
+/* Nothing is hidden for it. */
+static void destroy_part(struct part *part)
+{
+	if (part->watched)
+		jobs_unwatch(part->process);
+	process_put(part->process);
+	free(part);
+}
+
 /* Off the list, and nothing is hidden for it. */
 static void destroy(struct removal *r)
 {
-	if (r->watched)
-		jobs_unwatch(r->process);
-	process_put(r->process);
+	while (!list_empty(&r->parts)) {
+		struct part *part = last_part(r);
+
+		list_del(&part->link);
+		destroy_part(part);
+	}
 	if (r->dir >= 0)
 		close(r->dir);
 	free(r);
 }
 
 /* Lock held. */
-static void list_remove(struct units *us, struct removal *r)
+static void unhide(struct units *us, struct part *part)
 {
-	while (!list_empty(&r->hidden)) {
-		struct hidden *h = container_of(r->hidden.next, struct hidden, link);
+	while (!list_empty(&part->hidden)) {
+		struct hidden *h = container_of(part->hidden.next, struct hidden, link);
 
 		table_del(&us->removed, &h->node);
 		list_del(&h->link);
 		free(h);
 	}
+}
+
+/* Lock held. */
+static void list_remove(struct units *us, struct removal *r)
+{
+	struct list *l;
+
+	list_for_each (l, &r->parts)
+		unhide(us, container_of(l, struct part, link));
 	list_del(&r->link);
 	atomic_fetch_sub(&us->nr_removals, 1);
+}
+
+/* Lock held. What was removed with that is there again, and no more than a part was. */
+static void undo(struct units *us, struct removal *r, struct part *part)
+{
+	unhide(us, part);
+	list_del(&part->link);
+	r->whole = r->left = r->named = false;
 }
 
 /* Lock held. Nobody is at it any more; @done: it is off the list. */
@@ -134,16 +175,26 @@ void removal_note_saver(struct units *us, const struct process *p, const struct 
 	us->savers[slot].dir = *dir;
 }
 
-static struct removal *make(const struct caller *c, struct process *p, const struct unit_place *u)
+static struct part *make_part(const struct caller *c, struct process *p)
+{
+	struct part *part = calloc(1, sizeof(*part));
+
+	if (!part)
+		return NULL;
+	part->owner = *c;
+	part->process = process_get(p);
+	part->watched = !jobs_watch(p);
+	list_init(&part->hidden);
+	return part;
+}
+
+static struct removal *make(const struct unit_place *u)
 {
 	struct removal *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
-	r->owner = *c;
-	list_init(&r->hidden);
-	r->process = process_get(p);
-	r->watched = !jobs_watch(p);
+	list_init(&r->parts);
 	r->dir = fcntl(u->dir, F_DUPFD_CLOEXEC, 0);
 	r->dir_id = u->dir_id;
 	r->id = u->id;
@@ -164,81 +215,105 @@ static int hide(struct units *us, struct removal *r, const struct inode_id *dir,
 	h->removal = r;
 	h->dir = *dir;
 	memcpy(h->name, name, size);
-	list_append(&r->hidden, &h->link);
+	list_append(&last_part(r)->hidden, &h->link);
 	table_add(&us->removed, &h->node, hash_name(dir, name));
 	r->changed_ns = clock_mono_ns();
 	return 0;
 }
 
-/*
- * Lock held, dropped while it waits. What is being changed right now takes along what is not removed by then. -ESTALE:
- * a change of it is there, in which the name is to be removed. -EINTR.
- */
-static int await_rest(struct units *us, const struct unit_place *u)
+/* Lock held. What is not committed yet of that name, but for @own. */
+static const struct checkpoint *find_change(struct units *us, const struct unit_place *u,
+					    const struct checkpoint *own)
 {
 	struct list *l;
-	int err = 0;
 
-	for (;;) {
-		const struct removal *r = find(us, &u->dir_id, u->name);
-
-		if (!us->inheriting && !(r && r->taken))
-			break;
-		err = units_wait(us);
-		if (err)
-			return err;
-	}
 	list_for_each (l, &us->checkpoints) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->visible && cp->state == GENERATION_OPEN &&
-		    same_inode(&cp->target.dir_id, &u->dir_id) && !strcmp(cp->target.name, u->name))
-			err = -ESTALE;
+		if (cp != own && cp->visible && same_inode(&cp->target.dir_id, &u->dir_id) &&
+		    !strcmp(cp->target.name, u->name))
+			return cp;
 	}
-	return err;
+	return NULL;
 }
 
-static void swap_process(struct removal *r, struct removal *new)
+/*
+ * Lock held, dropped while it waits. What is being changed right now takes along what is not removed by then. -ESTALE:
+ * a change of it is there, or was just committed, in which the name is to be removed. -EINTR.
+ */
+static int await_rest(struct units *us, const struct unit_place *u, const struct checkpoint *own)
 {
-	struct process *process = r->process;
-	bool watched = r->watched;
+	bool changed = false;
+	int err = 0;
 
-	r->process = new->process;
-	r->watched = new->watched;
-	new->process = process;
-	new->watched = watched;
+	while (!err) {
+		const struct checkpoint *change = find_change(us, u, own);
+		const struct removal *r = find(us, &u->dir_id, u->name);
+
+		changed = changed || change;
+		if (change && change->state == GENERATION_OPEN)
+			break;
+		if (!change && !us->inheriting && !(r && r->taken))
+			break;
+		err = units_wait(us);
+	}
+	return err ? err : changed ? -ESTALE : 0;
 }
 
-int removal_note(struct units *us, const struct caller *c, struct process *p,
-		 const struct unit_place *u, const struct inode_id *dir, const char *name)
+/* Lock held. @new becomes a part of @r, or that of the same job goes on with its process. What is left over. */
+static struct part *add_part(struct removal *r, struct part *new)
 {
-	bool waits = removal_waits(us, p, &u->dir_id, u->name);
-	struct removal *new = make(c, p, u), *r;
-	int err;
+	struct list *l;
 
-	if (!new)
-		return -ENOMEM;
-	{
+	list_for_each (l, &r->parts) {
+		struct part *part = container_of(l, struct part, link);
+
+		if (!job_same(part->process, new->process))
+			continue;
+		list_del(&part->link);
+		list_append(&part->hidden, &new->hidden);
+		list_del(&part->hidden); /* the names are in the other's list */
+		list_append(&r->parts, &new->link);
+		return part;
+	}
+	list_append(&r->parts, &new->link);
+	return NULL;
+}
+
+static int note(struct units *us, const struct caller *c, struct process *p,
+		const struct unit_place *u, const struct inode_id *dir, const char *name,
+		const struct checkpoint *own)
+{
+	struct removal *new = make(u), *r;
+	struct part *part = new ? make_part(c, p) : NULL;
+	int err = part ? 0 : -ENOMEM;
+
+	if (!err) {
 		LOCK_SCOPE(&us->lock);
-		err = await_rest(us, u);
+		err = await_rest(us, u, own);
 		r = err ? NULL : find(us, &u->dir_id, u->name);
 		if (!err && !r) {
 			r = new;
 			new = NULL;
 			list_append(&us->removals, &r->link);
 			atomic_fetch_add(&us->nr_removals, 1);
-		} else if (!err && r->process != p) {
-			swap_process(r,
-				     new); /* whose next commit it waits for, and whose end it is */
-			if (waits)
-				r->owner = *c;
 		}
-		if (!err)
+		if (!err) {
+			part = add_part(r, part);
 			err = hide(us, r, dir, name);
+		}
 	}
+	if (part)
+		destroy_part(part);
 	if (new)
 		destroy(new);
 	return err;
+}
+
+int removal_note(struct units *us, const struct caller *c, struct process *p,
+		 const struct unit_place *u, const struct inode_id *dir, const char *name)
+{
+	return note(us, c, p, u, dir, name, NULL);
 }
 
 void removal_complete(struct units *us, const struct process *p, const struct unit_place *u)
@@ -281,7 +356,7 @@ void removal_of_replaced(struct checkpoint *cp, const struct caller *c, struct p
 				     .name = cp->target.name};
 	bool removed = removals_hide(us, &u.dir_id, u.name);
 
-	if (!removal_note(us, c, p, &u, &u.dir_id, u.name) && !removed)
+	if (!note(us, c, p, &u, &u.dir_id, u.name, cp) && !removed)
 		removal_complete(us, p, &u);
 	/* Without memory it is seen again. What was removed before waits as it did. */
 }
@@ -301,10 +376,11 @@ static bool is_it(void *removal, int pin, const struct statx *stx)
 static int apply(struct units *us, struct removal *r)
 {
 	char id[STAGING_MAX];
-	int err = trash_put(us->contents->backing, &r->owner, r->dir, r->name, is_it, r, id);
+	const struct caller *owner = &last_part(r)->owner;
+	int err = trash_put(us->contents->backing, owner, r->dir, r->name, is_it, r, id);
 
 	if (err == 1)
-		trash_empty_later(us, &r->owner, r->dir, id);
+		trash_empty_later(us, owner, r->dir, id);
 	return err < 0 ? err : 0;
 }
 
@@ -426,14 +502,14 @@ static bool is_being_replaced(struct units *us, const struct removal *r)
 static bool is_for(const struct removal *r, const struct checkpoint *cp)
 {
 	return !r->file && same_inode(&r->dir_id, &cp->target.dir_id) &&
-	       job_same(r->process, cp->maker);
+	       job_same(last_part(r)->process, cp->maker);
 }
 
 /* Lock held. The same of a checkpoint of one file. */
 static bool is_for_file(const struct removal *r, const struct generation *g)
 {
 	return r->file && g->maker && same_inode(&r->dir_id, &g->target.dir_id) &&
-	       job_same(r->process, g->maker);
+	       job_same(last_part(r)->process, g->maker);
 }
 
 /* In the record it is known by its generation. */
@@ -540,12 +616,23 @@ enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
  * Has who removes it died? A person's `rm` that exits with an error has said what it could not remove; a job
  * that does was not done.
  */
-static bool remover_died(const struct removal *r)
+static bool remover_died(const struct part *part)
 {
 	struct writer_end end;
 
-	return process_is_gone(r->process, &end) && end.fate == WRITER_DIED &&
-	       (end.code < 0 || r->process->world > 1);
+	return process_is_gone(part->process, &end) && end.fate == WRITER_DIED &&
+	       (end.code < 0 || part->process->world > 1);
+}
+
+/* Lock held. Of one who has removed it in part. */
+static struct part *cut_short(const struct removal *r)
+{
+	struct list *l;
+
+	list_for_each (l, &r->parts)
+		if (remover_died(container_of(l, struct part, link)))
+			return container_of(l, struct part, link);
+	return NULL;
 }
 
 /* Lock held. May one that its job is saving be committed yet? */
@@ -570,7 +657,7 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 {
 	struct writer_end end;
 
-	if (!r->taken && !r->whole && remover_died(r))
+	if (!r->taken && !r->whole && cut_short(r))
 		return UNDO;
 	if (r->taken || r->again_ns > now || is_being_replaced(us, r))
 		return WAIT;
@@ -578,8 +665,9 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 		return now - r->changed_ns > us->quiet_ns ? CHANGE : WAIT;
 	if (r->due)
 		return APPLY;
-	if (now - r->since_ns > us->order_ns || (!r->left && process_is_gone(r->process, &end)) ||
-	    (remover_died(r) && !may_be_followed(us, r)))
+	if (now - r->since_ns > us->order_ns ||
+	    (!r->left && process_is_gone(last_part(r)->process, &end)) ||
+	    (remover_died(last_part(r)) && !may_be_followed(us, r)))
 		return LOOK;
 	return WAIT;
 }
@@ -598,35 +686,28 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 	{
 		LOCK_SCOPE(&us->lock);
 		*kept = !r->due && (clock_mono_ns() - r->since_ns > us->order_ns ||
-				    (remover_died(r) && !may_be_followed(us, r)));
+				    (remover_died(last_part(r)) && !may_be_followed(us, r)));
 	}
 	return *kept ? 0 : -EAGAIN;
 }
 
-/* Kept: it is seen again. */
-static void tell_kept(struct units *us, struct removal *r)
+/* Kept, as nothing newer came; or else cut short: what was removed with @part is seen again. */
+static void tell_undone(struct units *us, const struct part *part, const char *path, bool kept)
 {
-	char text[MESSAGE_MAX], path[PATH_MAX];
-
-	path_of(us, &r->dir_id, r->name, path, sizeof(path));
-	MESSAGE(text, REMOVAL_KEPT, path);
-	failures_add(us->failures, r->owner.uid, "removal", path, ECANCELED, text);
-}
-
-/* So is this. */
-static void tell_undone(struct units *us, struct removal *r)
-{
-	char text[MESSAGE_MAX], path[PATH_MAX], how[64];
+	char text[MESSAGE_MAX], how[64];
 	struct writer_end end;
 
-	process_is_gone(r->process, &end);
-	if (end.code < 0)
-		snprintf(how, sizeof(how), "was killed by signal %d", -end.code);
-	else
-		snprintf(how, sizeof(how), "exited with status %d", end.code);
-	path_of(us, &r->dir_id, r->name, path, sizeof(path));
-	MESSAGE(text, REMOVAL_CUT_SHORT, path, (int)r->process->tgid, how);
-	failures_add(us->failures, r->owner.uid, "removal", path, ECANCELED, text);
+	if (kept) {
+		MESSAGE(text, REMOVAL_KEPT, path);
+	} else {
+		process_is_gone(part->process, &end);
+		if (end.code < 0)
+			snprintf(how, sizeof(how), "was killed by signal %d", -end.code);
+		else
+			snprintf(how, sizeof(how), "exited with status %d", end.code);
+		MESSAGE(text, REMOVAL_CUT_SHORT, path, (int)part->process->tgid, how);
+	}
+	failures_add(us->failures, part->owner.uid, "removal", path, ECANCELED, text);
 }
 
 /* --- what people are told --- */
@@ -667,9 +748,9 @@ static void tell(const struct units *us, const struct removal *r, struct told *t
 {
 	t->dir = r->dir_id;
 	memcpy(t->name, r->name, sizeof(t->name));
-	t->process = process_get(r->process);
+	t->process = process_get(last_part(r)->process);
 	t->state = r->whole ? "removed" : "removing";
-	t->uid = r->owner.uid;
+	t->uid = last_part(r)->owner.uid;
 	t->since_ns = r->since_ns;
 	waits_for(us, r, t->waits_for, sizeof(t->waits_for));
 }
@@ -701,7 +782,7 @@ json_t *removals_to_json(struct units *us, uid_t viewer, bool all)
 		list_for_each (l, &us->removals) {
 			const struct removal *r = container_of(l, struct removal, link);
 
-			if (told && !r->replaced && (all || r->owner.uid == viewer))
+			if (told && !r->replaced && (all || last_part(r)->owner.uid == viewer))
 				tell(us, r, &told[nr++]);
 		}
 	}
@@ -727,9 +808,11 @@ json_t *removal_describe(struct units *us, const struct inode_id *dir, const cha
 bool removals_work(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
-	struct removal *r = NULL;
 	struct checkpoint *change = NULL;
+	struct removal *r = NULL;
+	struct part *part = NULL;
 	enum fate fate = WAIT;
+	char path[PATH_MAX];
 	bool kept = false;
 	struct list *l;
 	int err = 0;
@@ -743,31 +826,39 @@ bool removals_work(struct units *us)
 	if (fate == WAIT)
 		return false;
 	r->taken = true;
+	part = last_part(r);
 	pthread_mutex_unlock(&us->lock);
-	creds_on_behalf(&r->owner);
+	path_of(us, &r->dir_id, r->name, path, sizeof(path));
+	creds_on_behalf(&part->owner);
 	if (fate == APPLY)
 		err = apply_due(us, r);
 	else if (fate == LOOK)
 		err = apply_if_newer(us, r, &kept);
 	else if (fate == CHANGE)
-		err = checkpoint_inherit_now(us, &r->owner, r->process, r->dir, &r->dir_id, r->name,
-					     &change);
+		err = checkpoint_inherit_now(us, &part->owner, part->process, r->dir, &r->dir_id,
+					     r->name, &change);
 	creds_on_behalf(NULL);
 	pthread_mutex_lock(&us->lock);
 	if (kept && r->due) { /* a newer one was committed just now */
 		kept = false;
 		err = -EAGAIN;
 	}
+	part = kept ? part : fate == UNDO ? cut_short(r) : NULL;
+	if (part)
+		undo(us, r, part);
+	if (part && !list_empty(&r->parts))
+		err = -EAGAIN;
 	let_go(us, r, !err);
-	if (err)
+	if (!part && err)
 		return true;
 	pthread_mutex_unlock(&us->lock);
-	if (kept)
-		tell_kept(us, r);
-	else if (fate == UNDO)
-		tell_undone(us, r);
+	if (part) {
+		tell_undone(us, part, path, kept);
+		destroy_part(part);
+	}
 	checkpoint_put(change);
-	destroy(r);
+	if (!err)
+		destroy(r);
 	pthread_mutex_lock(&us->lock);
 	return true;
 }
@@ -808,9 +899,9 @@ bool removals_hasten(struct units *us,
 		}
 		if (!r)
 			return false;
-		creds_on_behalf(&r->owner);
+		creds_on_behalf(&last_part(r)->owner);
 		u = place_of(r);
-		done = may(arg, &u, r->owner.uid,
+		done = may(arg, &u, last_part(r)->owner.uid,
 			   order_is_named(us->contents->backing, us->rules, r->dir, r->name,
 					  NULL)) &&
 		       !apply(us, r);
@@ -832,7 +923,7 @@ void removals_finish(struct units *us)
 		const struct unit_place u = place_of(r);
 		bool gone;
 
-		creds_on_behalf(&r->owner);
+		creds_on_behalf(&last_part(r)->owner);
 		gone = r->whole && (r->due || unit_has_newer(us, &u)) && !apply_due(us, r);
 		creds_on_behalf(NULL);
 		if (!gone)

@@ -6,9 +6,10 @@
  * committed and no pointer names it any more. When who removed it has ended, at a time-out and at umount, one will
  * do that was committed before; if there is none, it is kept, and seen again: at once when who removed it has died.
  *
- * The first removal of a name in it begins one; it is whole with the rmdir of its top. One that stays
- * in the middle is a change to it, like any other, and is made after some silence (quiet_s); but if who removes it is
- * killed in the middle, it is undone. So a person's is, too, only that it does not wait when it is whole.
+ * The first removal of a name in it begins one; it is whole with the rmdir of its top, and is of whose call that was.
+ * One that stays in the middle is a change to it, like any other, and is made after some silence (quiet_s). If who
+ * removes it is killed in the middle, what his job has removed is there again, and what others have removed is not. So a
+ * person's is, too, only that it does not wait when it is whole.
  */
 #ifndef ENGINE_UNIT_REMOVAL_H
 #define ENGINE_UNIT_REMOVAL_H

@@ -50,6 +50,31 @@ static void what_is_removed_is_not_taken_along(void **state)
 	assert_int_equal(version_in(&m, UNIT "/" PART), 9);
 }
 
+/* What was looked up before that, would be removed from what is replaced. */
+static void nothing_is_removed_while_a_change_is_committed(void **state)
+{
+	struct at at = at_begin(&m, UNIT "/.metadata");
+	struct inode_id dir = node_inode(at.dir);
+	const struct unit_place u = {m.top, node_inode(m.root), dir, UNIT, false};
+	struct process *p = units_process(m.en.units, &m.user);
+	atomic_bool given = true;
+	struct checkpoint *cp;
+
+	(void)state;
+	assert_int_equal(save(&m, UNIT "/" PART, 9, 5000, false), 0);
+	faults_freeze(f, CALL_SYNC_DIR);
+	cp = pending(UNIT);
+	assert_int_equal(checkpoint_ask(cp), 0);
+	faults_wait_frozen(f, 1);
+	interrupted = &given;
+	assert_int_equal(removal_note(m.en.units, &m.user, p, &u, &dir, at.name), -EINTR);
+	interrupted = NULL;
+	faults_thaw(f);
+	process_put(p);
+	checkpoint_put(cp);
+	at_end(&m, &at);
+}
+
 /* Removed first by one whose end nobody watches, then by one who is watched. */
 static void who_removes_changes(void **state)
 {
@@ -100,6 +125,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_removed_is_not_taken_along, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_removed_while_a_change_is_committed,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(who_removes_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_failure_is_told_to_a_program, setup, teardown),
 	};
