@@ -28,8 +28,9 @@ nothing_left
 expect_ok python3 - "$TEST_TMP/bench.json" <<'END'
 import json, sys
 rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["rows"]}
-wanted = ("save save-2 torch flush durable reread cpu unit commit "
-          "read read-user write write-4 create stat readdir ls memory-open memory-seen memory-unit").split()
+wanted = ("save save-2 flush durable reread cpu unit commit "
+          "read read-user write write-4 create stat readdir ls memory-open memory-seen memory-unit "
+          "torch torch-fsync dcp dcp-thread dcp-process torch-load dcp-load").split()
 assert list(rows) == wanted, list(rows)
 for row in rows.values():
     assert row["ckptfs"] or row["note"].startswith("not measured"), row

@@ -7,8 +7,8 @@ mount, so that what one side leaves in caches neither helps nor hurts another. A
 is the ratio of medians.
 
 The parts: processes.py (commands, mounts, daemons), setting.py (directories, sizes, sides),
-rows.py, saves.py and units.py (what is measured), results.py (JSON and table); the loops themselves are in
-fsload.c and torch_save.py.
+rows.py, saves.py, units.py and models.py (what is measured), results.py (JSON and table); the loops themselves
+are in fsload.c and trainer.py.
 
 A ckptfs mount is measured once its cache is in memory, which takes a moment after `mount`. The
 rows on the time of a save write each file twice and count the second time: where the kernel's free memory
@@ -29,11 +29,11 @@ sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
 from processes import BUILD, CKPTFS, Failed, NotMeasured, Stopped, force_unmount, signals
-from results import print_table, results_json
+from models import model_rows
+from results import keep_for_frameworks, print_table, results_json
 from rows import (Row, sample_create, sample_many, sample_memory, sample_read, sample_read_user,
                   sample_write)
-from saves import (sample_cpu, sample_durable, sample_flush, sample_reread, sample_save,
-                   sample_torch)
+from saves import sample_cpu, sample_durable, sample_flush, sample_reread, sample_save
 from setting import FSLOAD, MIB, OTHERS, Bench
 from units import COMMIT_FILES, FILE_BYTES, sample_commit, sample_memory_unit, sample_unit
 
@@ -48,7 +48,6 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
             goals={"tmpfs": 1.3, "backing": 2.0}),
         Row("save-2", "the same, 2 writers of 2 files", "MiB/s", ["ckptfs", "one writer"],
             sample_save(2), goals={"one writer": 1.3}),
-        Row("torch", "torch.save, blocked", "s", plain, sample_torch, goal=0.8, smaller=True),
         Row("flush", "first write to published", "MiB/s", ["ckptfs", "fio"], sample_flush,
             goal=0.9),
         Row("durable", "file 4x the cache, create to fsync+close", "MiB/s", ["ckptfs", "dd"],
@@ -81,6 +80,7 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
             lambda bench, _: sample_memory(bench, False), aim=128, once=True),
         Row("memory-unit", f"commit, or verify, of {files} files", "MiB",
             ["ckptfs"], sample_memory_unit, aim=100, once=True),
+        *model_rows(),
     ]
 
 
@@ -133,8 +133,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true",
                         help="2 rounds of much smaller work: shows that it runs, measures little")
     parser.add_argument("--size", type=int, metavar="MIB",
-                        help="of a saved file (1024; less where it would not fit: it takes 5 times\n"
-                             "as much memory and disk); a multiple of 16")
+                        help="of a saved file (1024) and of a model with its optimizer (2048); less\n"
+                             "where it would not fit: it takes 5 times as much memory and disk; a\n"
+                             "multiple of 16")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds that count (5)")
     parser.add_argument("-o", dest="options", metavar="OPTS", help="ckptfs mount options")
     parser.add_argument("--json", action="store_true", help="print the JSON, not the table")
@@ -195,8 +196,9 @@ def main() -> int:
               file=sys.stderr)
     try:
         bench = Bench(args, work)
-        for row in rows:
-            measure(bench, row)
+        with bench.until_end:
+            for row in rows:
+                measure(bench, row)
     finally:
         remove_work(work)
     result = results_json(args, bench, rows, directory, load)
@@ -204,12 +206,15 @@ def main() -> int:
     with open(args.output, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
         file.write("\n")
+    if not args.quick:
+        keep_for_frameworks(rows)
     if args.json:
         json.dump(result, sys.stdout, indent=1)
         print()
     else:
         print_table(rows)
-        print(f"bench: saves of {bench.save_bytes // MIB} MiB, medians of {bench.rounds}")
+        print(f"bench: saves of {bench.save_bytes // MIB} MiB, of models {bench.state_bytes // MIB}, "
+              f"medians of {bench.rounds}")
         print(f"bench: all samples are in {args.output}")
     missed = args.strict and any(row.met() is False for row in rows)
     return 1 if missed or any(row.error for row in rows) else 0

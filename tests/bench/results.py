@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import time
 
+from processes import BUILD
 from rows import Row
 from setting import MIB, OTHERS, Bench
 
@@ -20,6 +22,8 @@ def row_json(row: Row) -> dict:
         "met": row.met(), "smaller_is_better": row.smaller,
         "compared": [{"with": side, "ratio": row.ratio(side), "goal": row.goal_of(side),
                       "met": row.met_by(side)} for side in row.compared()],
+        "also": {key: {"medians": {side: row.median(side, key) for side in row.samples},
+                       "ratio": row.ratio(key=key)} for key in row.also},
         "note": row.note, "error": row.error, "samples": row.samples,
     }
 
@@ -29,13 +33,28 @@ def results_json(args: argparse.Namespace, bench: Bench, rows: list[Row], direct
     uname = os.uname()
     return {
         "format": 1, "time": int(time.time()), "quick": args.quick,
-        "save_mib": bench.save_bytes // MIB, "rounds": bench.rounds, "options": args.options or "", "directory": directory,
+        "save_mib": bench.save_bytes // MIB, "state_mib": bench.state_bytes // MIB,
+        "rounds": bench.rounds, "options": args.options or "", "directory": directory,
         "host": {"kernel": uname.release, "machine": uname.machine,
                  "cpus": len(os.sched_getaffinity(0)),
                  "memory_mib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB,
                  "root": os.geteuid() == 0, "load_before": round(load, 2)},
         "others": OTHERS, "rows": [row_json(row) for row in rows],
     }
+
+
+def keep_for_frameworks(rows: list[Row]) -> None:
+    """The ratios that frameworks/table.py shows; those measured earlier stay."""
+    path = os.path.join(BUILD, "frameworks", "blocked.json")
+    kept = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+    measured = {row.framework: row.ratio() for row in rows if row.framework and row.ratio()}
+    if measured:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**kept, **measured}, file, indent=1)
 
 
 NAMES = {"before": "fresh", "pss": "proportional"}  # of what a sample has beside its value
@@ -93,6 +112,11 @@ def table_lines(row: Row) -> list[list[str]]:
                       f"{side} {figure(row.median(side))}" if side else "-",
                       f"{row.ratio(side):.2f}x" if side and row.ratio(side) else "-",
                       goal_text(row, side), verdict(row, side, first)])
+    side = row.baseline()
+    lines += [[what, f"{figure(row.median(row.sides[0], key))} {row.unit}",
+               f"{side} {figure(row.median(side, key))}" if side else "-",
+               f"{row.ratio(side, key):.2f}x" if side else "-", "reported", ""]
+              for key, what in row.also.items()]
     return lines
 
 

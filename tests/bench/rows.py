@@ -25,6 +25,8 @@ class Row:
     smaller: bool = False                 # is better: goals are "at most"
     aim: float | None = None              # at most this value
     once: bool = False                    # memory does not need rounds
+    also: dict[str, str] = field(default_factory=dict)  # more keys of a sample: a line for each
+    framework: str = ""                   # in whose row of the table of frameworks the ratio goes
     samples: dict[str, list[dict]] = field(default_factory=dict)
     note: str = ""
     error: str = ""
@@ -45,9 +47,9 @@ class Row:
         others = [side for side in self.sides[1:] if self.median(side) is not None]
         return others if self.goals else [side for side in others if side == self.baseline()]
 
-    def ratio(self, side: str | None = None) -> float | None:
-        mine, other = self.median(self.sides[0]), side or self.baseline()
-        return mine / self.median(other) if mine is not None and other else None
+    def ratio(self, side: str | None = None, key: str = "value") -> float | None:
+        mine, other = self.median(self.sides[0], key), side or self.baseline()
+        return mine / self.median(other, key) if mine is not None and other else None
 
     def goal_of(self, side: str | None) -> float | None:
         return self.goals.get(side) if self.goals else self.goal

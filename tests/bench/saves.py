@@ -6,14 +6,13 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 import time
 from typing import Callable
 
-from processes import (LIMIT_S, Failed, NotMeasured, command, cpu_seconds, daemon_pid,
-                       is_published, started, wait_until)
+from processes import (Failed, NotMeasured, command, cpu_seconds, daemon_pid, is_published,
+                       wait_until)
 from rows import rate
-from setting import FSLOAD, GIB, MIB, SAVE_BLOCK, SMALL_CACHE, TORCH_SAVE, Bench
+from setting import FSLOAD, GIB, MIB, SAVE_BLOCK, SMALL_CACHE, Bench
 
 
 def large_cache(bench: Bench, writers: int = 1) -> int:
@@ -102,24 +101,6 @@ def sample_durable(bench: Bench, side: str) -> dict:
             raise Failed("fsync and close have returned, and x0.pt is not on the backing")
         bench.clear_saves(side, path)
     return rate((float(seconds), int(count)), MIB)
-
-
-def sample_torch(bench: Bench, side: str) -> dict:
-    """The seconds in torch.save."""
-    python = bench.torch_python()
-    env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
-    with bench.side(side, large_cache(bench)) as path, \
-            started([python, TORCH_SAVE, path, str(bench.save_bytes)], stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
-        if process.stdout.readline() == "ready\n":  # after a first save
-            bench.clear_saves(side, path)
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        said, wrong = process.communicate(timeout=LIMIT_S)
-        if process.returncode != 0:
-            raise Failed("torch.save: " + (wrong.strip().splitlines() or ["failed"])[-1])
-        bench.clear_saves(side, path)
-    return {"value": float(said)}
 
 
 def sample_reread(bench: Bench, side: str) -> dict:

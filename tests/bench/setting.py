@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import Iterator
 
-from processes import (BUILD, CKPTFS, HERE, SRC, Failed, NotMeasured, available_bytes, command,
+from processes import (BUILD, CKPTFS, Failed, NotMeasured, available_bytes, command,
                        daemon_pid, force_unmount, gone, is_idle, is_mounted, is_ready,
                        mount_status, unmount, wait_until)
 
@@ -20,9 +20,6 @@ SAVE_BLOCK = 16 * MIB  # of the writes and reads of the rows on saves
 SMALL_CACHE = 16 * MIB  # of mounts that are measured for something else
 USER = 65534  # nobody: fusermount3 wants a user that has a name
 FSLOAD = os.path.join(BUILD, "tests", "bench", "fsload")
-TORCH_SAVE = os.path.join(HERE, "torch_save.py")
-VENV_SCRIPT = os.path.join(SRC, "tests", "demo", "venv.bash")
-VENV_PYTHON = os.path.join(BUILD, "demo-venv", "bin", "python")
 
 # The others, with the options that their manuals give for ordinary use. mergerfs keeps 4 GiB
 # of the disk free unless told not to; that must not decide whether the bench runs. rclone
@@ -53,20 +50,23 @@ class Bench:
         self.unit_files = 200 if quick else 1_000
         self.many_files = 2_000 if quick else 100_000
         self.open_files = 500 if quick else 10_000
-        self.save_bytes = self._save_bytes()
+        self.save_bytes = self._fitting(32 if quick else 1024)
+        self.state_bytes = self._fitting(32 if quick else 2048)
+        self.trainer = None  # of models.py
+        self.until_end = contextlib.ExitStack()
         for name in ("backing", "mnt", "rclone"):
             os.mkdir(self.path(name))
         with open(self.path("rclone.conf"), "w", encoding="ascii"):
             pass
 
-    def _save_bytes(self) -> int:
-        """The size of a saved file: less than asked for where it would not fit.
+    def _fitting(self, usual: int) -> int:
+        """The size of a saved file, usually so many MiB: less where it would not fit.
 
         The most that is there at a time: in memory the cache for two files, what the programs
         hold and as much in the page cache; on the disk a file in rclone's cache and in the
         backing, of each of the two saves.
         """
-        asked = size = (self.args.size or (32 if self.args.quick else 1024)) * MIB
+        asked = size = (self.args.size or usual) * MIB
         while size > 16 * MIB and (size * 5 > available_bytes() or
                                    size * 5 > shutil.disk_usage(self.work).free):
             size //= 2
@@ -192,26 +192,6 @@ class Bench:
             if name.endswith(".pt"):
                 os.unlink(os.path.join(directory, name))
         self.settle()
-
-    def torch_python(self) -> str:
-        """An interpreter that has PyTorch: the demo's."""
-        def has_torch() -> bool:
-            try:
-                command([VENV_PYTHON, "-c", "import torch"])
-            except Failed:
-                return False
-            return True
-
-        if not has_torch():
-            if self.args.quick:
-                raise NotMeasured(f"no PyTorch in {os.path.dirname(os.path.dirname(VENV_PYTHON))}"
-                                  " (make demo, or a bench that is not quick, installs it)")
-            self.say("installing PyTorch, as the demo does")
-            try:
-                command(["bash", VENV_SCRIPT, "torch"], limit_s=3600)
-            except Failed as error:
-                raise NotMeasured(str(error).removeprefix("bash ")) from None
-        return VENV_PYTHON
 
     @contextlib.contextmanager
     def user_mount(self) -> Iterator[str]:

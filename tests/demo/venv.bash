@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# The Python environment of the demo, and of the bench: $BUILD/demo-venv. demo.sh sources this;
-#
-#     bash tests/demo/venv.bash NAME...
-#
-# installs what the programs of that name import, unless it is there; exit 1, and a reason, where
-# that cannot be done. What sources this has: run LABEL COMMAND..., say, an array left_out, and
-# a directory $work/log.
+# The Python environment of the demo: $BUILD/demo-venv. demo.sh sources this. It has:
+# run LABEL COMMAND..., say, an array left_out, and a directory $work/log.
 
 venv=$BUILD/demo-venv
 torch_wanted=${DEMO_TORCH:-torch==2.13.0}
@@ -74,7 +69,7 @@ install() {
 	[ -z "${left_out[$name]-}" ] || say "$name is left out: ${left_out[$name]}"
 }
 
-# install_each NAME...: one demo or bench at a time, since they may share the build directory.
+# install_each NAME...: one demo at a time, since they may share the build directory.
 install_each() {
 	local name
 	mkdir -p "$BUILD"
@@ -90,30 +85,3 @@ install_each() {
 	fi
 	exec 9>&-
 }
-
-[ "${BASH_SOURCE[0]}" = "$0" ] || return 0
-
-# --- as a program ---
-
-set -u -o pipefail
-declare -A left_out=()
-
-run() {
-	shift
-	"$@" 9>&-
-}
-
-say() {
-	echo "$*"
-}
-
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/log"
-install_each "$@" >&2
-for name; do
-	if [ -n "${left_out[$name]-}" ]; then
-		echo "$name: ${left_out[$name]}"
-		exit 1
-	fi
-done

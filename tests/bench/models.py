@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""The rows on real frameworks, unmodified, that save and load the state of a model in training."""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from typing import Callable, Iterator
+
+from processes import BUILD, CKPTFS, HERE, LIMIT_S, SRC, Failed, NotMeasured, command, started
+from rows import Row
+from setting import MIB, SMALL_CACHE, Bench
+
+TRAINER = os.path.join(HERE, "trainer.py")
+VENV_PYTHON = os.path.join(BUILD, "frameworks", "venv", "bin", "python")
+SKIPPED = 77  # the exit status of trainer.py where its packages cannot be had
+
+
+class Trainer:
+    """trainer.py, as the only rank of a job."""
+
+    def __init__(self, process: subprocess.Popen, said) -> None:
+        self.process, self.said = process, said
+        self.bytes = int(self._line().split()[1])
+
+    def _line(self) -> str:
+        line = self.process.stdout.readline()
+        while line and not line.startswith(("ready", "{")):
+            self.said.write(line)
+            line = self.process.stdout.readline()
+        if line:
+            return line
+        code = self.process.wait(LIMIT_S)
+        self.said.seek(0)
+        last = (self.said.read().strip().splitlines() or [f"exit status {code}"])[-1]
+        raise (NotMeasured if code == SKIPPED else Failed)(f"trainer.py: {last}")
+
+    def ask(self, *words: object) -> dict:
+        self.process.stdin.write(json.dumps(words) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self._line())
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@contextlib.contextmanager
+def start(bench: Bench) -> Iterator[Trainer]:
+    if bench.args.quick and not has_torch():
+        raise NotMeasured(f"no PyTorch in {os.path.dirname(os.path.dirname(VENV_PYTHON))}"
+                          " (a bench that is not quick, or make check-frameworks, installs it)")
+    env = dict(os.environ, BUILD=BUILD, SRC=SRC, CKPTFS=CKPTFS, TEST_TMP=bench.work, RANK="0", WORLD_SIZE="1",
+               LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
+               MASTER_PORT=str(free_port()))
+    bench.say("starting a job that trains a model (installs its packages, if they are not there)")
+    with tempfile.TemporaryFile("w+") as said, \
+            started(["python3", TRAINER, str(bench.state_bytes // MIB)], stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, stderr=said, env=env) as process:
+        yield Trainer(process, said)
+
+
+def has_torch() -> bool:
+    try:
+        command([VENV_PYTHON, "-c", "import torch"])
+    except Failed:
+        return False
+    return True
+
+
+def trainer(bench: Bench) -> Trainer:
+    """One for all rows: a model of this size takes a while."""
+    if not bench.trainer:
+        try:
+            bench.trainer = bench.until_end.enter_context(start(bench))
+        except NotMeasured as reason:
+            bench.trainer = reason
+    if isinstance(bench.trainer, NotMeasured):
+        raise bench.trainer
+    return bench.trainer
+
+
+def name_of(how: str, step: int) -> str:
+    return f"step-{step}" + (".pt" if how.startswith("torch") else "")
+
+
+def save_and_remove(bench: Bench, side: str, path: str, how: str) -> dict:
+    took = trainer(bench).ask("save", how, path, side == "ckptfs")
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+    bench.quiesce(side)
+    return took
+
+
+def sample_save(how: str) -> Callable[[Bench, str], dict]:
+    """The seconds for which the training stands still, and those until the checkpoint is durable."""
+    def sample(bench: Bench, side: str) -> dict:
+        job = trainer(bench)
+        with bench.side(side, job.bytes + job.bytes // 4 + SMALL_CACHE) as top:
+            for step in (1, 2):  # the first one is to warm up; see the top of bench.py
+                took = save_and_remove(bench, side, os.path.join(top, name_of(how, step)), how)
+        return {"value": took["blocked"], "durable": took["durable"]}
+    return sample
+
+
+def drop_pages(path: str) -> None:
+    """What is read next comes from the storage."""
+    names = [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [path]
+    for name in names:
+        descriptor = os.open(name, os.O_RDONLY)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+def sample_load(how: str) -> Callable[[Bench, str], dict]:
+    """The seconds of a load, of which nothing is in memory."""
+    def sample(bench: Bench, side: str) -> dict:
+        job = trainer(bench)
+        name = name_of(how, 3)
+        saved = os.path.join(bench.backing, name)
+        if not os.path.exists(saved):
+            job.ask("save", how, saved, False)
+        drop_pages(saved)
+        with bench.side(side) as path:
+            return {"value": job.ask("load", how, os.path.join(path, name))["seconds"]}
+    return sample
+
+
+def model_rows() -> list[Row]:
+    plain = ["ckptfs", "backing"]
+    durable = {"durable": "  until durable"}
+
+    def save(name: str, what: str, how: str, framework: str = "", goal: float | None = None) -> Row:
+        return Row(name, what + ", blocked", "s", plain, sample_save(how), goal=goal, smaller=True,
+                   also=durable, framework=framework)
+
+    def load(name: str, what: str, how: str) -> Row:
+        return Row(name, what + ", cold", "s", plain, sample_load(how), goal=1.1, smaller=True)
+
+    return [
+        save("torch", "torch.save", "torch", "torch.save", 0.8),
+        save("torch-fsync", "torch.save, fsync", "torch-fsync"),
+        save("dcp", "DCP save", "dcp", "DCP, save", 0.5),
+        save("dcp-thread", "DCP async_save, thread", "dcp-thread", "DCP, async_save in a thread"),
+        save("dcp-process", "DCP async_save, process", "dcp-process",
+             "DCP, async_save in a process"),
+        load("torch-load", "torch.load", "torch"),
+        load("dcp-load", "DCP load", "dcp"),
+    ]
