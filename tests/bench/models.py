@@ -56,14 +56,19 @@ def start(bench: Bench) -> Iterator[Trainer]:
     if bench.args.quick and not has_torch():
         raise NotMeasured(f"no PyTorch in {os.path.dirname(os.path.dirname(VENV_PYTHON))}"
                           " (a bench that is not quick, or make check-frameworks, installs it)")
-    env = dict(os.environ, BUILD=BUILD, SRC=SRC, CKPTFS=CKPTFS, TEST_TMP=bench.work, RANK="0", WORLD_SIZE="1",
+    env = dict(os.environ, BUILD=BUILD, SRC=SRC, CKPTFS=CKPTFS, TEST_TMP=bench.work,
+               TMPDIR=bench.work, RANK="0", WORLD_SIZE="1",
                LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
                MASTER_PORT=str(free_port()))
     bench.say("starting a job that trains a model (installs its packages, if they are not there)")
     with tempfile.TemporaryFile("w+") as said, \
-            started(["python3", TRAINER, str(bench.state_bytes // MIB)], stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE, stderr=said, env=env) as process:
-        yield Trainer(process, said)
+            started(["python3", TRAINER, str(bench.state_bytes // MIB)], grace_s=30,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
+                    env=env) as process:
+        try:
+            yield Trainer(process, said)
+        finally:
+            process.stdin.close()  # it ends, and with it the process that async_save has started
 
 
 def has_torch() -> bool:
