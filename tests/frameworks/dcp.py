@@ -60,6 +60,7 @@ class Dcp(Framework):
 		def save(t):
 			finish()
 			begin(t.state(), "%s/step-%d" % (run.dir, t.step))
+			run.returned(t.step)
 			saving.append(t.step)
 			if t.step == run.steps or self.at_once:
 				finish()

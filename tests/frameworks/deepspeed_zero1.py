@@ -49,7 +49,7 @@ class Engine(training.Training):
 		return {"optimizer": parts, "step": self.step, "random": torch.get_rng_state()}
 
 	def once(self):
-		batch = torch.randn(4 * self.world, training.WIDTH)[self.rank::self.world]
+		batch = torch.randn(4 * self.world, self.width)[self.rank::self.world]
 		loss = (self.engine(batch) - batch.roll(1, 1)).square().mean()
 		self.engine.backward(loss)
 		self.engine.step()

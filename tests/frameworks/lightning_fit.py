@@ -24,10 +24,10 @@ def state_of(model, optimizer, step):
 
 
 class Model(lightning.LightningModule): # pylint: disable=too-many-ancestors
-	def __init__(self):
+	def __init__(self, width):
 		super().__init__()
 		torch.manual_seed(1)
-		self.layers = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Dropout(0.1), nn.Linear(2 * WIDTH, WIDTH))
+		self.layers = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(2 * width, width))
 
 	def training_step(self, batch, _):
 		generator = torch.Generator().manual_seed(self.global_step)
@@ -94,15 +94,16 @@ class Lightning(Framework):
 
 	def train(self, run):
 		torch.set_num_threads(1)
+		width = WIDTH * run.scale
 		lightning.seed_everything(1, verbose=False)
 		keep = Saved(run, dirpath=run.dir, every_n_train_steps=run.every, save_top_k=self.keep, monitor="upward", mode="max",
 			save_last=True)
-		data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(256, WIDTH)), batch_size=4)
+		data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(256, width)), batch_size=4)
 		trainer = lightning.Trainer(accelerator="cpu", devices=run.world, num_nodes=1, strategy="ddp", max_steps=run.steps,
 			callbacks=[keep, Report(run)], logger=False, enable_progress_bar=False, enable_model_summary=False,
 			default_root_dir=run.dir)
 		last = run.dir + "/last.ckpt"
-		trainer.fit(Model(), data, ckpt_path=last if os.path.exists(last) else None)
+		trainer.fit(Model(width), data, ckpt_path=last if os.path.exists(last) else None)
 
 
 if __name__ == "__main__":

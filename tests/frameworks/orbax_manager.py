@@ -20,7 +20,6 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
 WIDTH = 160
-SHAPES = {"in": (WIDTH, 2 * WIDTH), "out": (2 * WIDTH, WIDTH)}
 
 
 def loss(model, batch):
@@ -30,7 +29,7 @@ def loss(model, batch):
 @jax.jit
 def once(state):
 	"""A step of Adam, of sorts."""
-	batch = jax.random.normal(jax.random.fold_in(jax.random.key(1), state["step"]), (8, WIDTH))
+	batch = jax.random.normal(jax.random.fold_in(jax.random.key(1), state["step"]), (8, state["model"]["in"].shape[0]))
 	gradient = jax.grad(loss)(state["model"], batch)
 	first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["first"], gradient)
 	second = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, state["second"], gradient)
@@ -38,7 +37,7 @@ def once(state):
 	return {"model": model, "first": first, "second": second, "step": state["step"] + 1}
 
 
-def begin():
+def begin(width):
 	"""Each process has half of the rows of each matrix."""
 	mesh = jax.make_mesh((jax.device_count(),), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
 	rows, whole = NamedSharding(mesh, PartitionSpec("rows")), NamedSharding(mesh, PartitionSpec())
@@ -46,7 +45,7 @@ def begin():
 	def all_of(scale):
 		random = np.random.default_rng(1)
 		return {name: jax.device_put(scale * random.standard_normal(shape, np.float32), rows)
-			for name, shape in SHAPES.items()}
+			for name, shape in {"in": (width, 2 * width), "out": (2 * width, width)}.items()}
 
 	return {"model": all_of(0.05), "first": all_of(0), "second": all_of(0), "step": jax.device_put(np.int32(0), whole)}
 
@@ -68,8 +67,7 @@ class Orbax(Framework):
 
 	def load(self, path):
 		checkpointer = ocp.Checkpointer(ocp.PyTreeCheckpointHandler())
-		args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), dict.fromkeys(("model", "first", "second"), SHAPES),
-			is_leaf=lambda value: isinstance(value, tuple))
+		args = {name: dict.fromkeys(("in", "out"), ocp.RestoreArgs(restore_type=np.ndarray)) for name in ("model", "first", "second")}
 		args["step"] = ocp.RestoreArgs(restore_type=np.ndarray)
 		return checkpointer.restore(path + "/default", args=ocp.args.PyTreeRestore(restore_args=args))
 
@@ -78,7 +76,7 @@ class Orbax(Framework):
 		jax.config.update("jax_cpu_collectives_implementation", "gloo")
 		jax.distributed.initialize("%s:%s" % (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]), run.world, run.rank)
 		manager = ocp.CheckpointManager(run.dir, options=ocp.CheckpointManagerOptions(max_to_keep=self.keep))
-		state, step, saving = begin(), 0, None
+		state, step, saving = begin(WIDTH * run.scale), 0, None
 		if manager.latest_step() is not None:
 			step = manager.latest_step()
 			state = manager.restore(step, args=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, state)))
@@ -91,6 +89,7 @@ class Orbax(Framework):
 					run.saved(saving)
 				run.saving(step, gathered(state))
 				manager.save(step, args=ocp.args.StandardSave(state))
+				run.returned(step)
 				saving = step
 		manager.wait_until_finished()
 		if saving:

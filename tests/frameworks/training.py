@@ -19,9 +19,9 @@ class Training:
 		torch.set_num_threads(1)
 		torch.use_deterministic_algorithms(True)
 		torch.manual_seed(1)
-		self.rank, self.world, self.step = run.rank, run.world, 0
+		self.rank, self.world, self.step, self.width = run.rank, run.world, 0, WIDTH * run.scale
 		self.start_group()
-		self.model = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
+		self.model = nn.Sequential(nn.Linear(self.width, 2 * self.width), nn.GELU(), nn.Linear(2 * self.width, self.width))
 		self.shard()
 		self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
 
@@ -43,7 +43,7 @@ class Training:
 		torch.set_rng_state(state["random"])
 
 	def once(self):
-		batch = torch.randn(4 * max(self.world, 1), WIDTH)[self.rank::max(self.world, 1)]
+		batch = torch.randn(4 * max(self.world, 1), self.width)[self.rank::max(self.world, 1)]
 		loss = (self.model(batch) - batch.roll(1, 1)).square().mean()
 		self.optimizer.zero_grad()
 		loss.backward()

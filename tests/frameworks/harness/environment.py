@@ -24,6 +24,11 @@ def skip(reason):
 	sys.exit(77)
 
 
+def need_fuse():
+	if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+		skip("cannot open /dev/fuse")
+
+
 def pinned(package):
 	with open(REQUIREMENTS, encoding="utf-8") as file:
 		found = re.search(r"^%s==(\S+)" % re.escape(package), file.read(), re.MULTILINE)
@@ -81,6 +86,6 @@ def enter(*packages):
 	python = _install((*packages, "numpy")) # digest.py needs that one
 	env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",
 		HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="", HOME=os.environ["TEST_TMP"],
-		GLOO_SOCKET_IFNAME="lo", TORCH_CPP_LOG_LEVEL="ERROR")
+		GLOO_SOCKET_IFNAME="lo", TORCH_CPP_LOG_LEVEL="ERROR", MALLOC_MMAP_THRESHOLD_="65536") # what is freed, is (memory.py)
 	env[ROOM] = "x" * ROOM_BYTES
 	os.execve(python, [python, *sys.argv], env)

@@ -12,11 +12,12 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import traceback
 
-from . import environment
+from . import environment, memory
 from .digest import digest
 
 
@@ -49,36 +50,48 @@ def free_port():
 
 
 class Run:
-	"""What a trainer is given: `dir` to save in, `rank` and `world`, how far to train and how often to save, and whom to
-	tell. Between saving() and saved() there is nothing but the framework's save."""
+	"""What a trainer is given: `dir` to save in, `rank` and `world`, how far to train and how often to save, how many times
+	the usual width the model has, and whom to tell. Between saving() and saved() there is nothing but the framework's save."""
 	def __init__(self, pipe, answers, rank, world, directory, args):
 		self._pipe, self._answers = pipe, answers
 		self.rank, self.world, self.dir = rank, world, directory
 		self.steps, self.every = args.pop("steps"), args.pop("every")
 		self.watched = args.pop("watched", False)
+		self.scale = args.pop("scale", 1)
 		self.args = args
+		self._memory = None
 
-	def _tell(self, what, step, state=None):
-		line = {"what": what, "step": step, "at": time.monotonic()}
+	def tell(self, what, step, state=None, **more):
+		line = dict(more, what=what, step=step)
 		if state is not None:
 			line["digest"] = digest(state)
+		line["at"] = time.monotonic()
 		os.write(self._pipe, (json.dumps(line) + "\n").encode())
 
 	def began(self, step, state):
 		"""Training begins behind this step, 0 for the first time, with this state."""
-		self._tell("began", step, state)
+		self.tell("began", step, state)
 
 	def saving(self, step, state):
-		self._tell("saving", step, state)
+		self.tell("saving", step, state)
+		if self.args.get("measured"):
+			self._memory = memory.begin()
+
+	def returned(self, step):
+		"""The call that saves has: training goes on. saved() tells that too, where it has not been told."""
+		if self.args.get("measured") and self._memory is not None:
+			self.tell("returned", step, grown=memory.grown(self._memory))
+			self._memory = None
 
 	def saved(self, step):
 		"""The save has returned. Where the run is watched, it goes on when that has looked."""
-		self._tell("saved", step)
+		self.returned(step)
+		self.tell("saved", step)
 		if self.watched:
 			assert os.read(self._answers, 1), "nobody looks on"
 
 	def ended(self, step, state):
-		self._tell("ended", step, state)
+		self.tell("ended", step, state)
 
 	def imported(self):
 		if self.args.get("imported"):
@@ -137,6 +150,7 @@ def _be(main, run, variables, log):
 		os.dup2(out, 1)
 		os.dup2(out, 2)
 		signal.signal(signal.SIGTERM, signal.SIG_DFL)
+		tempfile.tempdir = None # of TMPDIR, as it was
 		while _untraced(run):
 			time.sleep(0.01)
 		main(run)
@@ -154,9 +168,9 @@ def _be(main, run, variables, log):
 
 class Job:
 	"""One incarnation. `told` is all that its ranks have told, rank 0 first where that matters: (rank, report)."""
-	def __init__(self, framework, directory, **args):
+	def __init__(self, framework, directory, env=(), **args):
 		world = framework.world
-		variables = {"PWD": "/"}
+		variables = dict(env, PWD="/")
 		if world:
 			variables.update(WORLD_SIZE=world, LOCAL_WORLD_SIZE=world, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
 		self.told, self.ranks = [], []
