@@ -35,12 +35,12 @@ def must(*args):
 
 class Mount:
 	"""A daemon over the directory `back` at `mnt`, both in TEST_TMP."""
-	def __init__(self, config):
+	def __init__(self, config, mnt="mnt", back="back"):
 		tmp = os.environ["TEST_TMP"]
-		self.back, self.mnt, self.config = tmp + "/back", tmp + "/mnt", tmp + "/config.json"
+		self.back, self.mnt, self.config = "%s/%s" % (tmp, back), "%s/%s" % (tmp, mnt), "%s/%s.json" % (tmp, mnt)
 		with open(self.config, "w", encoding="utf-8") as file:
 			json.dump(config, file)
-		os.makedirs(self.back)
+		os.makedirs(self.back, exist_ok=True)
 		os.makedirs(self.mnt)
 		self.start()
 
@@ -58,9 +58,20 @@ class Mount:
 		os.kill(self.pid, signal.SIGKILL)
 		wait(lambda: not os.path.exists("/proc/%d" % self.pid) or "\nState:\tZ" in _read("/proc/%d/status" % self.pid))
 
+	def abandon(self):
+		"""With all that was not saved yet."""
+		self.kill()
+		self.umount()
+
 	def settled(self):
 		"""Waits until no save is under way, nor anything that follows one."""
 		wait(lambda: not any(self.status()[what] for what in ("pending", "removals")))
+
+	def metric(self, name, op=""):
+		"""A counter of the daemon; that of an operation that nobody has asked for is 0."""
+		with open(self.mnt + "/.ckptfs/metrics", encoding="utf-8") as file:
+			lines = [line for line in file if line.startswith("ckptfs_%s{" % name) and 'op="%s"' % op in line + 'op=""']
+		return float(lines[0].split()[-1]) if lines else 0
 
 	def failures(self):
 		with open(self.mnt + "/.ckptfs/failures.json", encoding="utf-8") as file:
