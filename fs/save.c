@@ -16,6 +16,14 @@ static bool is_staged(struct fs *fs, const char *name)
 	return rules_single(fs->engine->rules, name) || rules_is_pointer(fs->engine->rules, name);
 }
 
+/* Is it one under which nothing is meant to stay? */
+static bool is_temp(struct fs *fs, const char *name)
+{
+	const struct rule *rule = rules_single(fs->engine->rules, name);
+
+	return rule && rule_is_temp(rule, name);
+}
+
 static bool changes(int flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
@@ -621,13 +629,15 @@ static int move_older(struct move *m)
 
 /*
  * A unit that is being written is renamed, and so is the file that it is to replace: should it come to
- * nothing, the new name has that.
+ * nothing, the new name has that. But not where that has a temporary name, as what mkstemp makes: it was never
+ * meant for the new one.
  */
 static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 {
 	struct move *m = move;
+	bool temp = is_temp(m->fs, m->from->name);
 	mode_t mode;
-	int err = look(m->fs, m->from, replaced, &mode);
+	int err = temp ? -ENOENT : look(m->fs, m->from, replaced, &mode);
 
 	*replaces = true;
 	if (!err) {
@@ -640,6 +650,8 @@ static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 	*replaces = !err;
 	if (!err && S_ISDIR(mode))
 		return -EISDIR;
+	if (temp && (!err || err == -ENOENT))
+		err = unlink_published(m->fs, m->c, m->from);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -655,7 +667,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 	if (err && err != -EEXIST)
 		return err;
 	err = look(fs, from, &id, &mode);
-	if (!err && !generation_is_open(g)) {
+	if (!err && !generation_is_open(g) && !is_temp(fs, from->name)) {
 		/* The name has an older file, too: when ours has replaced that, a plain rename does. */
 		err = generation_wait(g);
 		if (err || !generation_is_open(g))

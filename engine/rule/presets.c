@@ -133,7 +133,8 @@ const char presets_json[] = TEXT([
 {"name": "single-file", "kind": "file",
  "match": ["?*.pt", "?*.pth", "?*.ckpt", "?*.safetensors", "?*.keras"],
  "temp": ["?*.pt.tmp", "?*.pth.tmp", "?*.ckpt.tmp", "?*.safetensors.tmp", "?*.keras.tmp",
-	  ".tmp[A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9]"],
+	  ".tmp[A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9]",
+	  "tmp[a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_]"],
  "done": [["all_closed"]]}
 
 ]);

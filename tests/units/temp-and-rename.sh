@@ -24,7 +24,7 @@ def on(path):
 
 # Temporary name, name, whether the temporary one is itself a unit's: else its data goes there with the rename.
 cases = [("x.pt.tmp", "x.pt", True), (".tmpAbC123", "m.safetensors", True), ("d/.tmpzzzzzz", "far.pt", True),
-	("tmp.pt", "d/other.pt", True), ("x.pt.new", "y.pt", False), ("d/something", "z.ckpt", False)]
+	("d/tmpabcd12_9", "z.ckpt", True), ("tmp.pt", "d/other.pt", True), ("x.pt.new", "y.pt", False), ("d/something", "z.ckpt", False)]
 
 for temp, name, unit in cases:
 	for replaces in False, True:
@@ -94,6 +94,31 @@ published()
 assert failures() == [], failures()
 assert on("x.pt") == data(2, 2 * MB) and not staging()
 verify(back + "/x.pt")
+
+# Made empty first, which is published, then written: the new name does not get the empty one meanwhile, nor wait.
+for temp in "x.pt.tmp", "d/tmpabcd12_9":
+	save(mnt + "/x.pt", old)
+	save(mnt + "/" + temp, b"")
+	published()
+	assert on(temp) == b"" and on("x.pt") == old
+	with flush_held():
+		save(mnt + "/" + temp, new)
+		os.rename(mnt + "/" + temp, mnt + "/x.pt")
+		assert read(mnt + "/x.pt") == new and not os.path.exists(mnt + "/" + temp)
+		assert on("x.pt") == old and on(temp) is None
+	published()
+	assert on("x.pt") == new and not staging() and not staging(back + "/d")
+	save(mnt + "/" + temp, b"")
+	published()
+	with open(mnt + "/" + temp, "wb") as f:
+		f.write(old)
+		f.flush()
+		os.rename(mnt + "/" + temp, mnt + "/x.pt")
+		assert on("x.pt") == new and on(temp) is None
+	published()
+	assert on("x.pt") == old == read(mnt + "/x.pt")
+	verify(back + "/x.pt")
+os.unlink(mnt + "/x.pt")
 
 # Away again, over another unpublished one, and back; only names change.
 with flush_held():
