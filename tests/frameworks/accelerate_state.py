@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""accelerate's save_state with its own naming and total_limit, which removes the oldest before it writes the next. Nothing
-marks the end."""
+"""accelerate's save_state with its own naming and total_limit, which removes the oldest before it writes the next.
+Nothing marks the end."""
 
 from harness import Framework, enter, main, newest
 
@@ -49,7 +49,6 @@ class Accelerate(Framework):
 		"file random_states_0.pkl + next sibling")
 	prompt = False
 	commits = "`random_states_N.pkl` of every rank and some silence, or the next checkpoint, or the end"
-	switches = "none; a smaller `quiet_s` makes it commit earlier"
 
 	def found(self, directory):
 		"""The Nth is of step (N + 1) * every."""

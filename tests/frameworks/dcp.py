@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.distributed.checkpoint of a model sharded by fully_shard: every rank writes its part, then rank 0 renames .metadata.
-Also the base of the other ways to use it."""
+"""torch.distributed.checkpoint of a model sharded by fully_shard: every rank writes its part, then rank 0 renames
+.metadata. Also the base of the other ways to use it."""
 
 import os
 
@@ -23,7 +23,6 @@ class Dcp(Framework):
 	package = "torch"
 	done = "rename .metadata"
 	commits = "the rename to `.metadata`"
-	switches = "none: its fsyncs do not wait for the storage"
 	at_once = True # is a save over when the call returns?
 	training = training.Sharded
 

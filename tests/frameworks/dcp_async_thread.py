@@ -17,7 +17,9 @@ from dcp import Dcp
 
 class DcpAsync(Dcp):
 	name = "DCP, async_save in a thread"
-	switches = "`save` will do: the cache of the mount is a staging; this one makes another copy"
+	costs = (1, 0, 1)
+	switch = "`save` instead"
+	switched = Dcp
 	at_once = False
 	how = AsyncCheckpointerType.THREAD
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""DeepSpeed on a CPU, ZeRO 1: each rank writes its part of the optimizer, rank 0 the model, and then `latest`, which no barrier
-precedes. Also the base of the other stages."""
+"""DeepSpeed on a CPU, ZeRO 1: each rank writes its part of the optimizer, rank 0 the model, and then `latest`, which
+no barrier precedes. Also the base of the other stages."""
 
 from harness import Framework, enter, main
 
@@ -63,7 +63,6 @@ class DeepSpeed(Framework):
 	pattern = r"global_step(\d+)"
 	done = "close ../latest + every rank *optim_states.pt"
 	commits = "`latest`, and `*optim_states.pt` of every rank"
-	switches = "none"
 
 	def pointer(self, directory):
 		try:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""h5py: one .h5, whose beginning is written again at the end. No built-in rule knows the name, so the config file has one."""
+"""h5py: one .h5, whose beginning is written again at the end. No built-in rule knows the name, so the config file has
+one."""
 
 from harness import enter, main
 
@@ -23,7 +24,6 @@ class Hdf5(TorchSave):
 	suffix = ".h5"
 	config = own_rule("?*.h5")
 	commits = "the last close of the file"
-	switches = "a rule of your own for `*.h5`; without it: an ordinary file"
 	training = training.Flat
 
 	def write(self, state, path):

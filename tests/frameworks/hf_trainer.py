@@ -52,7 +52,6 @@ class HfTrainer(Framework):
 	pattern = r"checkpoint-(\d+)"
 	done = "close trainer_state.json + every rank rng_state_{rank}.pth"
 	commits = "`trainer_state.json`, and `rng_state_N.pth` of every rank"
-	switches = "none"
 
 	def load(self, path):
 		model = GPT2LMHeadModel.from_pretrained(path)
@@ -67,8 +66,8 @@ class HfTrainer(Framework):
 		args = TrainingArguments(output_dir=run.dir, use_cpu=True, ddp_backend="gloo" if run.world else None, seed=1,
 			max_steps=run.steps, save_steps=run.every, save_strategy="steps", save_total_limit=self.keep,
 			per_device_train_batch_size=2, report_to="none", disable_tqdm=True, logging_strategy="no")
-		trainer = Trainer(model=GPT2LMHeadModel(GPT2Config(**dict(CONFIG, n_embd=CONFIG["n_embd"] * run.scale))), args=args, train_dataset=data,
-			callbacks=[Report(run)])
+		model = GPT2LMHeadModel(GPT2Config(**dict(CONFIG, n_embd=CONFIG["n_embd"] * run.scale)))
+		trainer = Trainer(model=model, args=args, train_dataset=data, callbacks=[Report(run)])
 		trainer.train(resume_from_checkpoint=get_last_checkpoint(run.dir))
 
 

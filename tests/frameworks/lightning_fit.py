@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Lightning: ModelCheckpoint with the best two (top-k) and last.ckpt, by two ranks; each is written in TMPDIR, outside of the
-mount, and copied to its place."""
+"""Lightning: ModelCheckpoint with the best two (top-k) and last.ckpt, by two ranks; each is written in TMPDIR,
+outside of the mount, and copied to its place."""
 
 from harness import Framework, enter, main
 
@@ -78,7 +78,9 @@ class Lightning(Framework):
 	files = True
 	pattern = r"epoch=\d+-step=(\d+)\.ckpt"
 	commits = "the last close of the file (a copy from TMPDIR)"
-	switches = "none; it writes to TMPDIR first and copies"
+	costs = (2, 2, 1)
+	switch = "`TMPDIR` inside of the mount, `save_last=\"link\"`"
+	last = True
 
 	def load(self, path):
 		saved = torch.load(path, weights_only=True)
@@ -97,7 +99,7 @@ class Lightning(Framework):
 		width = WIDTH * run.scale
 		lightning.seed_everything(1, verbose=False)
 		keep = Saved(run, dirpath=run.dir, every_n_train_steps=run.every, save_top_k=self.keep, monitor="upward", mode="max",
-			save_last=True)
+			save_last=self.last)
 		data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(256, width)), batch_size=4)
 		trainer = lightning.Trainer(accelerator="cpu", devices=run.world, num_nodes=1, strategy="ddp", max_steps=run.steps,
 			callbacks=[keep, Report(run)], logger=False, enable_progress_bar=False, enable_model_summary=False,
@@ -105,6 +107,22 @@ class Lightning(Framework):
 		last = run.dir + "/last.ckpt"
 		trainer.fit(Model(width), data, ckpt_path=last if os.path.exists(last) else None)
 
+
+class LightningInside(Lightning):
+	"""With TMPDIR inside of the mount, from where a file is renamed; and last.ckpt a link."""
+	name = "Lightning, ModelCheckpoint, with both set"
+	commits = "the rename to its name (from TMPDIR)"
+	costs = (1, 0, 1)
+	switch = ""
+	last = "link"
+
+	def train(self, run):
+		os.environ["TMPDIR"] = os.path.dirname(run.dir) + "/tmp"
+		os.makedirs(os.environ["TMPDIR"], exist_ok=True)
+		super().train(run)
+
+
+Lightning.switched = LightningInside
 
 if __name__ == "__main__":
 	main(Lightning())

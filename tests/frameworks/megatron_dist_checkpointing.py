@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""dist_checkpointing of Megatron-core in the format torch_dist: processes that each rank forks write the parts; then come
-.metadata, metadata.json and, behind a barrier, the tracker file, which Megatron-LM's training loop writes as is done here."""
+"""dist_checkpointing of Megatron-core in the format torch_dist: processes that each rank forks write the parts; then
+come .metadata, metadata.json and, behind a barrier, the tracker file, which Megatron-LM's training loop writes as is
+done here."""
 
 from harness import Framework, enter, main
 
@@ -27,7 +28,8 @@ torch.cuda.synchronize = lambda *_: None
 
 class Parts(training.Flat):
 	def parts(self):
-		"""Of what can be divided each rank has as many rows, of the rest the first rank has all; what is no tensor all have alike."""
+		"""Of what can be divided each rank has as many rows, of the rest the first rank has all; what is no tensor all
+		have alike."""
 		state = self.state()
 		random = state.pop("random")
 
@@ -46,7 +48,7 @@ class Megatron(Framework):
 	done = "close ../latest_checkpointed_iteration.txt"
 	steps = 12 # it forks four processes to save: seconds
 	commits = "the close of `latest_checkpointed_iteration.txt`"
-	switches = "none: its fsyncs do not wait for the storage"
+	costs = (1, 0, 1)
 
 	def pointer(self, directory):
 		try:

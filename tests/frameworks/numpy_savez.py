@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""NumPy: one .npz, of which headers are filled in after the data. No built-in rule knows the name, so the config file has one."""
+"""NumPy: one .npz, of which headers are filled in after the data. No built-in rule knows the name, so the config file
+has one."""
 
 from harness import enter, main
 
@@ -28,7 +29,6 @@ class Savez(TorchSave):
 	suffix = ".npz"
 	config = own_rule("?*.npz")
 	commits = "the last close of the file"
-	switches = "a rule of your own for `*.npz`; without it: an ordinary file"
 	training = training.Flat
 
 	def write(self, state, path):

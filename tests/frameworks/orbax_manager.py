@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Orbax's CheckpointManager with max_to_keep, of arrays that two processes of JAX have parts of. It saves while training goes
-on, below a temporary name."""
+"""Orbax's CheckpointManager with max_to_keep, of arrays that two processes of JAX have parts of. It saves while
+training goes on, below a temporary name."""
 
-from harness import Framework, enter, main, newest
+from harness import Framework, enter, main
 
 enter("orbax-checkpoint", "jax", "jaxlib", "numpy")
 # pylint: disable=wrong-import-position
@@ -60,15 +60,15 @@ class Orbax(Framework):
 	pattern = r"(\d+)"
 	done = "rename ."
 	commits = "the rename of the directory to its final name"
-	switches = "none; its asynchronous saving makes a copy of its own, the cache of the mount another"
 
 	def name_of(self, name):
 		return re.sub("/d/[0-9a-f]{32}", "/d/RANDOM", name)
 
 	def load(self, path):
 		checkpointer = ocp.Checkpointer(ocp.PyTreeCheckpointHandler())
-		args = {name: dict.fromkeys(("in", "out"), ocp.RestoreArgs(restore_type=np.ndarray)) for name in ("model", "first", "second")}
-		args["step"] = ocp.RestoreArgs(restore_type=np.ndarray)
+		array = ocp.RestoreArgs(restore_type=np.ndarray)
+		args = {name: {"in": array, "out": array} for name in ("model", "first", "second")}
+		args["step"] = array
 		return checkpointer.restore(path + "/default", args=ocp.args.PyTreeRestore(restore_args=args))
 
 	def train(self, run):

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Evaluation jobs load what they see, in every way, while a training job saves, rotates and saves over the same name: on its
-mount, on a second mount of the backing, and on the bare backing. What they get is, bit by bit, what was saved."""
+"""Evaluation jobs load what they see, in every way, while a training job saves, rotates and saves over the same name:
+on its mount, on a second mount of the backing, and on the bare backing. What they get is, bit by bit, what was
+saved."""
 
 from harness import enter
 
@@ -24,7 +25,6 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch.distributed.checkpoint.api import CheckpointException # no Exception
 
-import training
 from dcp import Dcp
 from harness.environment import need_fuse
 from harness.jobs import Job
@@ -141,7 +141,7 @@ def replaced(path, file):
 
 
 class Evaluation:
-	"""A job of several processes, two in each place, which load in all ways, one after the other, until training is over."""
+	"""A job of several processes, two in each place, which load in all ways, one after the other, until training ends."""
 	def __init__(self, trained, places, over):
 		self.trained, self.places, self.over = trained, places, over
 		self.world = 2 * len(places)
@@ -277,7 +277,7 @@ class Readers:
 		evaluation = self.evaluation()
 		self.end(evaluation)
 		counts = self.check(evaluation)
-		for place in self.places:
+		for place in list(self.places):
 			for way in Evaluation(self.trained, self.places, "").ways:
 				assert counts[place, way]["loads"] and not counts[place, way]["failed"], (place, way, counts)
 

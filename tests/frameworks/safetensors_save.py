@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""safetensors: one file, written under a temporary name that is renamed before it is closed. Read by a shared mapping."""
+"""safetensors: one file, written under a temporary name that is renamed before it is closed. Read by a shared
+mapping."""
 
 from harness import enter, main
 
@@ -19,7 +20,6 @@ class Safetensors(TorchSave):
 	package = "safetensors"
 	pattern = r"step-(\d+)\.safetensors"
 	commits = "the last close of the file, which has its name by then"
-	switches = "none"
 	suffix = ".safetensors"
 	training = training.Flat
 

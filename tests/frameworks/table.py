@@ -17,13 +17,33 @@ def blocked():
 		return json.load(file)
 
 
-ratios = blocked()
-print("| framework | version | what commits a checkpoint | kills survived: rank, job, daemon |"
-	" blocked, against the plain disk | what to set |")
-print("|---|---|---|---|---|---|")
-for path in sorted(glob.glob(os.path.join(TOP, "results/*.json"))):
-	with open(path, encoding="utf-8") as file:
-		row = json.load(file)
-	print("| %s | %s | %s | %s | %s | %s |" % (row["name"], row["version"], row["commits"],
-		", ".join(str(row["killed"][kind]) for kind in ("rank", "job", "daemon")),
-		"%.2fx" % ratios[row["name"]] if row["name"] in ratios else "", row["switches"]))
+def times(numbers):
+	return ", ".join(map(str, numbers))
+
+
+def to_set(row):
+	said = []
+	for rule in row["rules"]:
+		said.append("a rule of your own for `%s`; without it: an ordinary file" % "`, `".join(rule["match"]))
+	if row["switch"]:
+		said.append("%s: %s" % (row["switch"], times(row["switched"])))
+	if not row["prompt"]:
+		said.append("a smaller `quiet_s`, to have the last one committed sooner")
+	return "; ".join(said) or "none" + (row["fsyncs"] > 0) * ": its fsyncs do not wait for the storage"
+
+
+def main():
+	ratios = blocked()
+	print("| framework | version | what commits a checkpoint | kills survived: rank, job, daemon "
+		"| blocked, against the plain disk | states written to the mount, to TMPDIR, copied in memory | what to set |")
+	print("|---|---|---|---|---|---|---|")
+	for path in sorted(glob.glob(os.path.join(TOP, "results/*.json"))):
+		with open(path, encoding="utf-8") as file:
+			row = json.load(file)
+		killed = [row["killed"][kind] for kind in ("rank", "job", "daemon")]
+		ratio = "%.2fx" % ratios[row["name"]] if row["name"] in ratios else ""
+		print("| %s | %s | %s | %s | %s | %s | %s |" % (row["name"], row["version"], row["commits"], times(killed),
+			ratio, times(row["costs"]), to_set(row)))
+
+
+main()

@@ -28,6 +28,13 @@ def _feed(add, value):
 		add(repr(value).encode())
 
 
+def size(value):
+	"""Of the same, in bytes."""
+	sizes = []
+	_feed(lambda part: sizes.append(len(part)), value)
+	return sum(sizes)
+
+
 def digest(value):
 	hashed = hashlib.sha256()
 	_feed(hashed.update, value)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The Python environment of the frameworks, $BUILD/frameworks/venv: made and filled on the first use, with the versions of
-requirements.txt. Whoever cannot have what he needs is skipped, with pip's reason."""
+"""The Python environment of the frameworks, $BUILD/frameworks/venv: made and filled on the first use, with the
+versions of requirements.txt. Whoever cannot have what he needs is skipped, with pip's reason."""
 
 import contextlib
 import fcntl

@@ -18,11 +18,14 @@ class Framework:
 	# Is that there when the save has returned? Else it comes with the next save or the job's end.
 	prompt = True
 	commits = ""         # for the table: what commits a checkpoint
-	switches = ""        # for the table: what to set
+	# How many times a save writes the state to the mount and to TMPDIR, and copies it in memory.
+	costs = (1, 0, 0)
+	switch = ""          # for the table: what to set, to have it cheaper
+	switched = None      # the class of those for which that is set
 
 	def train(self, run):
-		"""In each rank: take up the newest checkpoint in run.dir, run.began(), go on to run.steps, save every run.every steps,
-		run.ended(). All of it as a user of the framework does it."""
+		"""In each rank: take up the newest checkpoint in run.dir, run.began(), go on to run.steps, save every run.every
+		steps, run.ended(). All of it as a user of the framework does it."""
 		raise NotImplementedError
 
 	def load(self, path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Training jobs. Importing a framework takes seconds, so it is done once, here, and each rank is a fork of this process that
-has nothing of it but the imports: a session, a log and an environment of its own, that its own exec could have given it."""
+"""Training jobs. Importing a framework takes seconds, so it is done once, here, and each rank is a fork of this
+process that has nothing of it but the imports: a session, a log and an environment of its own, that its own exec
+could have given it."""
 
 import atexit
 import contextlib
@@ -18,7 +19,7 @@ import time
 import traceback
 
 from . import environment, memory
-from .digest import digest
+from .digest import digest, size
 
 
 def _show(variables):
@@ -50,8 +51,9 @@ def free_port():
 
 
 class Run:
-	"""What a trainer is given: `dir` to save in, `rank` and `world`, how far to train and how often to save, how many times
-	the usual width the model has, and whom to tell. Between saving() and saved() there is nothing but the framework's save."""
+	"""What a trainer is given: `dir` to save in, `rank` and `world`, how far to train and how often to save, how many
+	times the usual width the model has, and whom to tell. Between saving() and saved() there is nothing but the
+	framework's save."""
 	def __init__(self, pipe, answers, rank, world, directory, args):
 		self._pipe, self._answers = pipe, answers
 		self.rank, self.world, self.dir = rank, world, directory
@@ -73,14 +75,16 @@ class Run:
 		self.tell("began", step, state)
 
 	def saving(self, step, state):
-		self.tell("saving", step, state)
-		if self.args.get("measured"):
-			self._memory = memory.begin()
+		if not self.args.get("measured"):
+			self.tell("saving", step, state)
+		else:
+			self.tell("saving", step, state, size=size(state))
+			self._memory = step, memory.begin()
 
 	def returned(self, step):
 		"""The call that saves has: training goes on. saved() tells that too, where it has not been told."""
-		if self.args.get("measured") and self._memory is not None:
-			self.tell("returned", step, grown=memory.grown(self._memory))
+		if self._memory and self._memory[0] == step:
+			self.tell("returned", step, grown=memory.grown(self._memory[1]))
 			self._memory = None
 
 	def saved(self, step):
@@ -94,7 +98,7 @@ class Run:
 		self.tell("ended", step, state)
 
 	def imported(self):
-		if self.args.get("imported"):
+		if self.args.get("imported") and self.rank == 0:
 			with open(self.args["imported"], "w", encoding="utf-8") as file:
 				json.dump(sorted(sys.modules), file)
 
@@ -182,8 +186,8 @@ class Job:
 		self._open = {process.pipe: process for process in self.ranks}
 
 	def listen(self, seconds):
-		"""Takes in what is told, waiting that long for the first of it. Its reports: [(rank, report)]; none: the time is over;
-		None: all are gone."""
+		"""Takes in what is told, waiting that long for the first of it. Its reports: [(rank, report)]; none: the time is
+		over; None: all are gone."""
 		end = time.monotonic() + seconds
 		while self._open:
 			ready = select.select(list(self._open), [], [], max(end - time.monotonic(), 0))[0]

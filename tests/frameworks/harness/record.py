@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Writes down what a framework does to files in two saves, as calls of tests/presets/player.py, in the order of all its ranks:
+"""Writes down what a framework does to files in two saves, as calls of tests/presets/player.py, in the order of all
+its ranks:
 
 	CKPTFS_TEST_RECORD=$PWD/tests/presets/recorded/dcp.json tests/run frameworks/dcp.py
 
-tests/presets/recorded.sh plays that on a mount. Seen by strace, on a plain directory. Of what is written only how much is,
-but of a line of text that is a whole file: a pointer names by it."""
+tests/presets/recorded.sh plays that on a mount. Seen by strace, on a plain directory. Of what is written only how
+much is, but of a line of text that is a whole file: a pointer names by it."""
 
 import glob
 import json
@@ -16,8 +17,8 @@ import subprocess
 from . import environment
 from .jobs import Job
 
-SYSCALLS = "open,openat,creat,close,write,writev,pwrite64,pwritev,sendfile,copy_file_range,fsync,fdatasync,rename,renameat," \
-	"renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,symlink,symlinkat"
+SYSCALLS = "open,openat,creat,close,write,writev,pwrite64,pwritev,sendfile,copy_file_range,fsync,fdatasync,rename," \
+	"renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,symlink,symlinkat"
 LINE = re.compile(r"(\d+\.\d+) (\w+)\((.*)\) += (-?\d+).*<(\d+\.\d+)>$")
 STRING = re.compile(r'(?:\d+|AT_FDCWD)<([^>]*)>, "([^"]*)"|"([^"]*)"')
 FD = re.compile(r"(\d+)<([^>]*)>")
@@ -126,8 +127,9 @@ def record(framework, out):
 	# As a mount, another filesystem than that of TMPDIR. It ends with the namespace of the test.
 	subprocess.run(["mount", "-t", "tmpfs", "none", top], check=True)
 	job = Job(framework, top, steps=2 * framework.every, every=framework.every, traced=True)
-	tracers = [subprocess.Popen(["strace", "-ff", "-ttt", "-T", "-y", "-s", "4096", "-e", "trace=" + SYSCALLS, "-e", "write=none",
-		"-o", "%s/trace.%d" % (tmp, process.rank), "-p", str(process.pid)], stderr=subprocess.DEVNULL) for process in job.ranks]
+	strace = ["strace", "-ff", "-ttt", "-T", "-y", "-s", "4096", "-e", "trace=" + SYSCALLS, "-e", "write=none"]
+	tracers = [subprocess.Popen([*strace, "-o", "%s/trace.%d" % (tmp, process.rank), "-p", str(process.pid)],
+		stderr=subprocess.DEVNULL) for process in job.ranks] # pylint: disable=consider-using-with
 	codes = job.finish(300)
 	assert not any(codes), (codes, job.logs())
 	ops = []

@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 
-from . import environment
+from . import environment, switches
 from .framework import newest
 from .jobs import Job, elsewhere, import_all
 from .digest import digest
@@ -40,6 +40,7 @@ class Watch:
 		self.mount = None
 		self.interval = 0.0  # seconds from one save to the next, on the mount
 		self.killed = dict.fromkeys(KINDS, 0)
+		self.costs = {}      # of a save
 
 	def args(self, **more):
 		return dict(steps=self.fw.steps, every=self.fw.every, **more)
@@ -105,6 +106,7 @@ class Watch:
 		wanted = (self.fw.done,) if isinstance(self.fw.done, str) else self.fw.done
 		assert commit["done"] in wanted, (path, commit["done"])
 		assert commit["world"]["ranks"] == (self.fw.world or 1), (path, commit["world"])
+		return commit["done"]
 
 	# --- watched ---
 
@@ -138,16 +140,22 @@ class Watch:
 			assert names == self.names, (directory, names, self.names)
 
 	def look(self, step, before):
-		"""Right after the save of that step."""
-		step = step if self.fw.prompt else before
-		if step is None:
-			return
+		"""Right after the save of that step, while the job does nothing."""
+		if not self.fw.prompt:
+			if before is not None:
+				self.landed(before)
+			if step == self.fw.steps:
+				assert "quiet" in self.landed(step), "committed before anybody could know that it has ended"
+		else:
+			self.landed(step)
+
+	def landed(self, step):
+		"""Waits for the commit; by what it came."""
 		path = self.fw.found(self.mount.mnt + "/run")[step]
 		must("wait", "--timeout", "30", path)
 		landed = self.fw.found(self.mount.back + "/run")[step]
 		must("verify", landed)
-		if not self.fw.files:
-			self.reason(landed)
+		return "" if self.fw.files else self.reason(landed)
 
 	def empty(self):
 		"""A new beginning."""
@@ -177,7 +185,8 @@ class Watch:
 		self.interval = (at[-1] - at[0]) / (len(at) - 1)
 
 	def kill_once(self, kind, least, choose):
-		"""A run from where the last one was cut off, that is cut off itself. How far it is saved now; None: it came to its end."""
+		"""A run from where the last one was cut off, that is cut off itself. How far it is saved now; None: it came to its
+		end."""
 		mnt = self.mount.mnt + "/run"
 		first = elsewhere(self.fw.resumes, mnt)
 		job = Job(self.fw, mnt, **self.args())
@@ -214,7 +223,8 @@ class Watch:
 		now = self.bare(least)
 		wait(lambda: newest(self.fw.found(mnt)) == now)
 		for path in () if self.fw.files else self.fw.found(mnt).values():
-			wait(lambda: _tree(path) == _plain(_tree(self.mount.back + path[len(self.mount.mnt):]))) # pylint: disable=cell-var-from-loop
+			landed = self.mount.back + path[len(self.mount.mnt):]
+			wait(lambda: _tree(path) == _plain(_tree(landed))) # pylint: disable=cell-var-from-loop
 		self.loads(self.mount.mnt + "/run", now)
 		say("%-6s at save %d of %d + %.3f s, from step %d: saved to step %d%s" % (kind, save + 1, left, delay, first, now,
 			", over before" if over else ""))
@@ -239,6 +249,7 @@ class Watch:
 		self.empty()
 		self.watched()
 		say("watched on the mount")
+		self.switches()
 		self.empty()
 		self.timed()
 		say("%.3f s from save to save" % self.interval)
@@ -249,12 +260,27 @@ class Watch:
 		assert not left or self.killed["daemon"], left
 		self.record()
 
+	def switches(self):
+		"""What a save costs, and that its switch is worth being set."""
+		self.costs = switches.measure(self.fw, RUN_SECONDS)
+		say("costs of a save:", self.costs)
+		assert switches.times(self.costs) == self.fw.costs, (self.costs, self.fw.costs)
+		if self.fw.config.get("rules"):
+			switches.ordinary_without_rules(self.fw, RUN_SECONDS)
+		if self.fw.switch:
+			switched = self.fw.switched()
+			costs = switches.measure(switched, RUN_SECONDS)
+			say("with %s:" % self.fw.switch, costs)
+			assert switches.times(costs) == switched.costs < self.fw.costs, (costs, switched.costs)
+
 	def record(self):
 		"""For table.py."""
 		top = os.path.join(environment.TOP, "results")
 		os.makedirs(top, exist_ok=True)
 		row = {"name": self.fw.name, "version": environment.version(self.fw.package), "commits": self.fw.commits,
-			"switches": self.fw.switches, "killed": self.killed}
+			"switch": self.fw.switch, "costs": self.fw.costs, "switched": self.fw.switch and self.fw.switched().costs,
+			"fsyncs": self.costs["fsyncs"], "rules": self.fw.config.get("rules", []), "prompt": self.fw.prompt,
+			"killed": self.killed}
 		with open("%s/%s.json" % (top, os.path.basename(sys.argv[0])), "w", encoding="utf-8") as file:
 			json.dump(row, file)
 
@@ -274,7 +300,6 @@ def main(framework):
 	if os.environ.get("CKPTFS_TEST_RECORD"):
 		record(framework, os.environ["CKPTFS_TEST_RECORD"])
 		return
-	if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-		environment.skip("cannot open /dev/fuse")
+	environment.need_fuse()
 	print("seed", SEED)
 	Watch(framework).all()
