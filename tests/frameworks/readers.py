@@ -277,9 +277,8 @@ class Readers:
 		evaluation = self.evaluation()
 		self.end(evaluation)
 		counts = self.check(evaluation)
-		for place in list(self.places):
-			for way in Evaluation(self.trained, self.places, "").ways:
-				assert counts[place, way]["loads"] and not counts[place, way]["failed"], (place, way, counts)
+		wanted = [(place, way) for place in self.places for way in Evaluation(self.trained, self.places, "").ways]
+		assert all(counts[key]["loads"] and not counts[key]["failed"] for key in wanted), counts
 
 
 def evict(directory):
