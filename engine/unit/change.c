@@ -73,6 +73,9 @@ int change_from_nothing(struct checkpoint *cp, struct process *p, const char *re
 		LOCK_SCOPE(&cp->units->lock);
 		if (!cp->follows || cp->anew || !cp->rule || !rule_is_data(cp->rule, rel))
 			return 0;
+		cp->anew = !cp->nr_shared;
+		if (cp->anew)
+			return 0;
 	}
 	__cleanup_fd int unit = pin_changed(cp);
 

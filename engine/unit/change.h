@@ -9,7 +9,7 @@
  *
  * A file of data (rule_is_data) that is made, emptied, or gets its name by a rename, begins a save if the committed
  * checkpoint has one of that name; or if who writes it has a rank, and is not of the job that saved that, or of
- * another number of ranks. All else changes some.
+ * another number of ranks; or if all files were removed before. All else changes some.
  */
 #ifndef ENGINE_UNIT_CHANGE_H
 #define ENGINE_UNIT_CHANGE_H

@@ -1004,10 +1004,13 @@ bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
 	return false;
 }
 
-/* Lock held. A change to some of a committed one: its last close is its end. */
+/*
+ * Lock held. A change to some of a committed one: its last close is its end. If nothing is left of that, it is none,
+ * unless it may be an ordinary directory.
+ */
 static bool is_follow_up(const struct checkpoint *cp)
 {
-	return cp->follows && !cp->anew;
+	return cp->follows && !cp->anew && (cp->nr_shared || cp->may_be_ordinary);
 }
 
 /*

@@ -68,11 +68,13 @@ struct checkpoint {
 	const struct rule *rule; /* NULL: provisional, or a change to a committed one */
 	bool inherits;		 /* const: it began with what the name had */
 	bool follows;		 /* const: and that was a committed one */
-	bool deciding;		 /* somebody finds out what it is */
-	bool anew;		 /* that is being saved once more (change.h) */
-	bool removing;		 /* the last that happened to a name in it was a removal */
-	bool unsharing;		 /* one of those is being made its own right now */
-	unsigned nr_changing;	 /* calls that change it right now */
+	bool may_be_ordinary; /* const: if all that goes, it is none any more, not even its job's last */
+	bool ordinary;	      /* of who commits it: so it is */
+	bool deciding;	      /* somebody finds out what it is */
+	bool anew;	      /* that is being saved once more (change.h) */
+	bool removing;	      /* the last that happened to a name in it was a removal */
+	bool unsharing;	      /* one of those is being made its own right now */
+	unsigned nr_changing; /* calls that change it right now */
 	struct list events, participants;
 	struct inode_id *shared; /* const once shown: files that it inherited, sorted */
 	size_t nr_shared, shared_room;
@@ -117,11 +119,11 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 
 /*
  * The same of a committed one, for a committer: room is not waited for, and who is told of what failed before are
- * programs.
+ * programs. Of it something was removed, last at @removed_ns; @may_be_ordinary: all of it may be.
  */
 int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p, int dir,
-			   const struct inode_id *dir_id, const char *name,
-			   struct checkpoint **out);
+			   const struct inode_id *dir_id, const char *name, uint64_t removed_ns,
+			   bool may_be_ordinary, struct checkpoint **out);
 
 /*
  * Thread @c->pid will open the file at the path @rel in it, for writing: if that is the same as one of what it

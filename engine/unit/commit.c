@@ -9,6 +9,9 @@
  *   the decision is recorded, write-once		(O4: a crash after this is redone by recover.c)
  *   the staging directory gets its name, the parent is synced	(O5)
  *
+ * A committed one of which all files were removed gets its name so, too, but without a commit file: it is an ordinary
+ * directory then.
+ *
  *   what waits for it follows: pointers get their names (O6), what was removed leaves (O7; following.h)
  *   the record goes
  */
@@ -493,6 +496,20 @@ static int fill_header(struct checkpoint *cp, const char *path, struct commit_he
 
 /* --- all of it --- */
 
+/* Is it a checkpoint? An ordinary directory, if nothing is left of the committed one, and nothing tells of another. */
+static int judge(struct listing *l)
+{
+	struct checkpoint *cp = l->cp;
+
+	if (!l->files && !cp->follows)
+		return -ENODATA;
+	cp->ordinary = cp->follows && (!l->files || (!cp->nr_shared && !cp->rule));
+	if (!cp->ordinary)
+		return 0;
+	following_release(cp); /* it is committed at no time */
+	return cp->may_be_ordinary ? 0 : -ECANCELED;
+}
+
 /* For one that nobody changes any more. @step: what is being done, for the message. */
 static int commit(struct checkpoint *cp, const char *path, const char **step)
 {
@@ -508,8 +525,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 		qsort(l.filed, l.nr_filed, sizeof(*l.filed), by_inode);
 		err = list_directory(&l, cp->fd, "");
 	}
-	if (!err && !l.files)
-		err = -ENODATA;
+	if (!err)
+		err = judge(&l);
 	if (!err) {
 		qsort(l.entries, l.nr, sizeof(*l.entries), by_path);
 		LOCK_SCOPE(&us->lock);
@@ -518,7 +535,9 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 	}
 	if (!err)
 		err = fill_header(cp, path, header);
-	if (!err) {
+	if (!err && cp->ordinary) {
+		err = backing_sync(us->contents->backing, cp->fd, false);
+	} else if (!err) {
 		*step = "writing its commit file";
 		err = put_into_staging(&l, header);
 	}
@@ -533,7 +552,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 		cp->decided = true;
 		if (cp->following)
 			cp->following->recorded = true;
-		err = decision_record(cp, path, cp->following ? &cp->following->order : NULL);
+		err = decision_record(cp, path,
+				      cp->following ? &cp->following->order : NULL);
 	}
 	if (!err) {
 		*step = "giving it its name";
@@ -584,11 +604,13 @@ static void work_on(struct checkpoint *cp)
 			cp->path = strdup(path);
 			cp->err = 0; /* what became of its job meanwhile comes too late */
 			cp->reason[0] = '\0';
-			checkpoint_end(cp, GENERATION_COMMITTED);
+			checkpoint_end(cp,
+				       cp->ordinary ? GENERATION_DROPPED : GENERATION_COMMITTED);
 			removals_committed(us, cp);
-			wrecks_outlived(us, cp);
+			if (!cp->ordinary)
+				wrecks_outlived(us, cp);
 		}
-		log_debug("'%s' is committed", path);
+		log_debug("'%s' is %s", path, cp->ordinary ? "an ordinary directory" : "committed");
 		if (following_remove(cp))
 			decision_forget(cp);
 		backing_unlock(cp->fd);
@@ -600,6 +622,8 @@ static void work_on(struct checkpoint *cp)
 	if (!us->ending && !again) {
 		if (err == -EBUSY)
 			MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
+		else if (err == -ECANCELED && cp->ordinary)
+			MESSAGE(text, REMOVAL_KEPT, path);
 		else
 			MESSAGE(text, COMMIT_FAILED, path, step, strerror(-err), path);
 		checkpoint_fail(cp, err, text);

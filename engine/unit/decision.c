@@ -81,6 +81,8 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
 	int err;
 
 	json_set_path(o, "unit", "unit_hex", path);
+	if (cp->ordinary)
+		json_object_set_new(o, "ordinary", json_true());
 	if (order && order->nr_pointers)
 		json_object_set_new(o, "pointers", pointers_json(order));
 	if (order && order->nr_removals)
@@ -195,6 +197,7 @@ int decision_parse(const char *text, size_t len, struct decision *d)
 
 	memset(d, 0, sizeof(*d));
 	d->commit = !strcmp(what, "commit");
+	d->ordinary = json_is_true(json_object_get(o, "ordinary"));
 	ok = ok && json_get_path(o, "unit", "unit_hex", d->unit, sizeof(d->unit)) &&
 	     is_path(d->unit) && replaces && parse_replaced(replaces, d) &&
 	     parse_pointers(json_object_get(o, "pointers"), &d->order) &&

@@ -8,7 +8,8 @@
  *	 "pointers": [{"name": "latest", "staged": HEX, "was": "file 6 HEX"}],
  *	 "removals": [{"name": "step-1", "generation": HEX}]}
  *
- * What is not UTF-8 has another key, as "unit_hex"; json.h. The last two may be missing.
+ * What is not UTF-8 has another key, as "unit_hex"; json.h. The last two may be missing. "ordinary": true is of a
+ * committed checkpoint of which all files were removed: it becomes an ordinary directory.
  */
 #ifndef ENGINE_UNIT_DECISION_H
 #define ENGINE_UNIT_DECISION_H
@@ -23,12 +24,13 @@ struct decision {
 	bool replaces;		     /* something had the name, namely ... */
 	char generation[COMMIT_HEX]; /* ... this committed checkpoint; "" for */
 	uint64_t ino, btime_ns;	     /* ... this inode of the same device */
+	bool ordinary; /* what gets the name is no checkpoint, and has no commit file */
 	struct order order;
 };
 
 /*
- * (O4) Prepares and decides for @cp, which is to be at @path, and what follows: @order, or NULL. 0: it is to be published. -ECANCELED: it was
- * decided otherwise. -errno: unknown, and to be tried again.
+ * (O4) Prepares and decides for @cp, which is to be at @path, and what follows: @order, or NULL. 0: it is
+ * to be published. -ECANCELED: it was decided otherwise. -errno: unknown, and to be tried again.
  */
 int decision_record(struct checkpoint *cp, const char *path, const struct order *order);
 

@@ -308,8 +308,14 @@ static void replaces_nothing(struct checkpoint *cp)
 	cp->replaces = false;
 }
 
+/* How one begins so. */
+struct beginning {
+	bool committed, may_be_ordinary;
+	uint64_t removed_ns; /* it begins with a removal; 0: with a change that is to come */
+};
+
 static int inherit(struct units *us, const struct caller *c, struct process *p, int dir,
-		   const struct inode_id *dir_id, const char *name, bool committed,
+		   const struct inode_id *dir_id, const char *name, const struct beginning *how,
 		   struct checkpoint **out)
 {
 	struct backing *b = us->contents->backing;
@@ -334,12 +340,15 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 			err = units_take_over(us, old, cp->fd, &stx, false);
 		if (cp->nr_shared)
 			qsort(cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
-		cp->follows = committed;
+		cp->follows = how->committed;
+		cp->may_be_ordinary = how->may_be_ordinary || !removal_waits(us, p, dir_id, name);
+		if (how->removed_ns)
+			cp->changed_ns = how->removed_ns;
 		cp->inherits = true;
 		if (!err)
 			err = checkpoint_show(cp);
 		/* An empty one has done what it was for: after a crash it would only look like a unit. */
-		if (!err && !committed && !AS_CALLER(c, backing_unlink(b, dir, name, true)))
+		if (!err && !how->committed && !AS_CALLER(c, backing_unlink(b, dir, name, true)))
 			replaces_nothing(cp);
 		creds_restore();
 		if (err) {
@@ -355,8 +364,8 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 
 /* -EEXIST: somebody else has done it. */
 static int inherit_alone(struct units *us, const struct caller *c, struct process *p, int dir,
-			 const struct inode_id *dir_id, const char *name, bool committed,
-			 struct checkpoint **out)
+			 const struct inode_id *dir_id, const char *name,
+			 const struct beginning *how, struct checkpoint **out)
 {
 	struct checkpoint *there;
 	int err = begin_inheriting(us);
@@ -364,23 +373,27 @@ static int inherit_alone(struct units *us, const struct caller *c, struct proces
 	if (err)
 		return err;
 	there = checkpoints_find(us, dir_id, name);
-	err = there ? -EEXIST : inherit(us, c, p, dir, dir_id, name, committed, out);
+	err = there ? -EEXIST : inherit(us, c, p, dir, dir_id, name, how, out);
 	checkpoint_put(there);
 	end_inheriting(us);
 	return err;
 }
 
 int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p, int dir,
-			   const struct inode_id *dir_id, const char *name, struct checkpoint **out)
+			   const struct inode_id *dir_id, const char *name, uint64_t removed_ns,
+			   bool may_be_ordinary, struct checkpoint **out)
 {
+	const struct beginning how = {true, may_be_ordinary, removed_ns};
+
 	*out = NULL;
-	return inherit_alone(us, c, p, dir, dir_id, name, true, out);
+	return inherit_alone(us, c, p, dir, dir_id, name, &how, out);
 }
 
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
 		       const struct inode_id *dir_id, const char *name, bool committed,
 		       struct checkpoint **out)
 {
+	const struct beginning how = {.committed = committed};
 	int err;
 
 	*out = NULL;
@@ -391,5 +404,5 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 			return err;
 	}
 	/* Nobody waits for room as the one who inherits, which would hold up all others. */
-	return WITH_ROOM(us, c, dir_id, inherit_alone(us, c, p, dir, dir_id, name, committed, out));
+	return WITH_ROOM(us, c, dir_id, inherit_alone(us, c, p, dir, dir_id, name, &how, out));
 }

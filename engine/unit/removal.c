@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/removal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/room.h"
+#include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
 #define LOOK_AGAIN_NS (200 * NSEC_PER_MSEC)
@@ -44,6 +46,7 @@ struct removal {
 	char name[NAME_MAX + 1];
 	bool file;     /* a checkpoint of one */
 	bool whole;    /* its own name was removed, too */
+	bool emptied;  /* no file is left in it, and it waits as if it were whole */
 	bool due;      /* a newer one was committed */
 	bool replaced; /* ... and has its name */
 	bool named;    /* ... but a pointer names it, when that was looked at last */
@@ -129,7 +132,7 @@ static void undo(struct units *us, struct removal *r, struct part *part)
 {
 	unhide(us, part);
 	list_del(&part->link);
-	r->whole = r->left = r->named = false;
+	r->whole = r->emptied = r->left = r->named = false;
 }
 
 /* Lock held. Nobody is at it any more; @done: it is off the list. */
@@ -372,9 +375,23 @@ static bool is_it(void *removal, int pin, const struct statx *stx)
 	return same_inode(&id, &r->id);
 }
 
+/* What is left of it begins to replace it. */
+static int change(struct units *us, const struct removal *r)
+{
+	const struct part *part = last_part(r);
+	struct checkpoint *cp;
+	int err = checkpoint_inherit_now(us, &part->owner, part->process, r->dir, &r->dir_id,
+					 r->name, r->changed_ns, r->emptied, &cp);
+
+	checkpoint_put(cp);
+	return err;
+}
+
 /* (O7) Leaves the backing: to trash, unless the name is another's by now. */
 static int apply(struct units *us, struct removal *r)
 {
+	if (!r->whole)
+		return change(us, r);
 	char id[STAGING_MAX];
 	const struct caller *owner = &last_part(r)->owner;
 	int err = trash_put(us->contents->backing, owner, r->dir, r->name, is_it, r, id);
@@ -569,7 +586,7 @@ void removal_apply_due(struct units *us, const struct inode_id *dir, const char 
 	{
 		LOCK_SCOPE(&us->lock);
 		r = find(us, dir, name);
-		if (!r || r->taken || !r->due || is_being_replaced(us, r))
+		if (!r || r->taken || !r->due || !r->whole || is_being_replaced(us, r))
 			return; /* it was made way for, or will be */
 		r->taken = true;
 	}
@@ -661,7 +678,7 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 		return UNDO;
 	if (r->taken || r->again_ns > now || is_being_replaced(us, r))
 		return WAIT;
-	if (!r->whole) /* it wanted to remove but some of it */
+	if (!r->whole && !r->emptied) /* it wanted to remove but some of it */
 		return now - r->changed_ns > us->quiet_ns ? CHANGE : WAIT;
 	if (r->due)
 		return APPLY;
@@ -689,6 +706,46 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 				    (remover_died(last_part(r)) && !may_be_followed(us, r)));
 	}
 	return *kept ? 0 : -EAGAIN;
+}
+
+/* Is a file there that was not removed, in the directory @pin, which is taken over, or below? -errno: not known. */
+static int has_file(struct units *us, int pin)
+{
+	struct backing *b = us->contents->backing;
+	int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY), has = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct inode_id id = {0};
+	struct dirent *entry;
+	struct statx stx;
+
+	if (pin >= 0)
+		close(pin);
+	if (!d && fd >= 0)
+		close(fd);
+	if (!d)
+		return fd < 0 ? fd : -ENOMEM;
+	has = backing_stat(b, dirfd(d), &stx);
+	if (!has)
+		id = inode_id_of(&stx);
+	while (!has && (entry = readdir(d))) {
+		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name) ||
+		    removals_hide(us, &id, entry->d_name))
+			continue;
+		has = backing_stat_at(b, dirfd(d), entry->d_name, &stx);
+		if (!has)
+			has = S_ISDIR(stx.stx_mode)
+				      ? has_file(us, backing_pin(b, dirfd(d), entry->d_name))
+				      : S_ISREG(stx.stx_mode);
+	}
+	closedir(d);
+	return has;
+}
+
+/* Of a job, which is not to be without its last one: that is not a change, but waits as if it were whole. */
+static bool is_emptied(struct units *us, const struct removal *r)
+{
+	return removal_waits(us, last_part(r)->process, &r->dir_id, r->name) &&
+	       !has_file(us, backing_pin(us->contents->backing, r->dir, r->name));
 }
 
 /* Kept, as nothing newer came; or else cut short: what was removed with @part is seen again. */
@@ -727,7 +784,7 @@ static void waits_for(const struct units *us, const struct removal *r, char *buf
 {
 	uint64_t left = r->since_ns + us->order_ns - clock_mono_ns();
 
-	if (!r->whole)
+	if (!r->whole && !r->emptied)
 		snprintf(buf, size,
 			 "the rest of it to be removed, too; else that is a change to it, made "
 			 "after %llu s of silence",
@@ -808,12 +865,11 @@ json_t *removal_describe(struct units *us, const struct inode_id *dir, const cha
 bool removals_work(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
-	struct checkpoint *change = NULL;
 	struct removal *r = NULL;
 	struct part *part = NULL;
 	enum fate fate = WAIT;
 	char path[PATH_MAX];
-	bool kept = false;
+	bool kept = false, emptied = false;
 	struct list *l;
 	int err = 0;
 
@@ -834,9 +890,10 @@ bool removals_work(struct units *us)
 		err = apply_due(us, r);
 	else if (fate == LOOK)
 		err = apply_if_newer(us, r, &kept);
+	else if (fate == CHANGE && is_emptied(us, r))
+		emptied = true;
 	else if (fate == CHANGE)
-		err = checkpoint_inherit_now(us, &part->owner, part->process, r->dir, &r->dir_id,
-					     r->name, &change);
+		err = change(us, r);
 	creds_on_behalf(NULL);
 	pthread_mutex_lock(&us->lock);
 	if (kept && r->due) { /* a newer one was committed just now */
@@ -846,7 +903,8 @@ bool removals_work(struct units *us)
 	part = kept ? part : fate == UNDO ? cut_short(r) : NULL;
 	if (part)
 		undo(us, r, part);
-	if (part && !list_empty(&r->parts))
+	r->emptied = r->emptied || emptied;
+	if (emptied || (part && !list_empty(&r->parts)))
 		err = -EAGAIN;
 	let_go(us, r, !err);
 	if (!part && err)
@@ -856,7 +914,6 @@ bool removals_work(struct units *us)
 		tell_undone(us, part, path, kept);
 		destroy_part(part);
 	}
-	checkpoint_put(change);
 	if (!err)
 		destroy(r);
 	pthread_mutex_lock(&us->lock);

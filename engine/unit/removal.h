@@ -7,8 +7,9 @@
  * do that was committed before; if there is none, it is kept, and seen again: at once when who removed it has died.
  *
  * The first removal of a name in it begins one; it is whole with the rmdir of its top, and is of whose call that was.
- * One that stays in the middle is a change to it, like any other, and is made after some silence (quiet_s). If who
- * removes it is killed in the middle, what his job has removed is there again, and what others have removed is not. So a
+ * One that stays in the middle is a change to it, like any other, and is made after some silence (quiet_s). If no file is
+ * left, it becomes an ordinary directory by that; but what a job has emptied waits as if it were removed. If who removes
+ * it is killed in the middle, what his job has removed is there again, and what others have removed is not. So a
  * person's is, too, only that it does not wait when it is whole.
  */
 #ifndef ENGINE_UNIT_REMOVAL_H
@@ -33,6 +34,13 @@ bool removal_waits(struct units *us, const struct process *p, const struct inode
 /* @p of @c removes @name from the directory @dir of the unit @u. 0 or -ENOMEM. */
 int removal_note(struct units *us, const struct caller *c, struct process *p,
 		 const struct unit_place *u, const struct inode_id *dir, const char *name);
+
+/*
+ * Does @p remove @name as a job does, not as a person? By others that it writes, or has written, beside it. Then that
+ * waits.
+ */
+bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
+		   const char *name);
 
 /* All names in @u were removed, and now its own is, by @p: that of a person leaves the backing at once. */
 void removal_complete(struct units *us, const struct process *p, const struct unit_place *u);

@@ -96,6 +96,7 @@ static int look_as_owner(const struct placement *p, const char *name, struct see
 {
 	__cleanup_fd int pin = backing_pin(p->backing, p->dir, name);
 	char generation[COMMIT_HEX] = "";
+	bool bare, is_new;
 	struct statx stx;
 	int err = pin < 0 ? pin : backing_stat(p->backing, pin, &stx);
 
@@ -104,10 +105,12 @@ static int look_as_owner(const struct placement *p, const char *name, struct see
 		return err == -ENOENT ? 0 : err;
 	if (S_ISDIR(stx.stx_mode))
 		err = unit_generation(p->backing, pin, generation);
+	bare = err == -ENOENT;
 	if (err && err != -ENOENT && err != -EBADMSG && err != -EPROTO && err != -ELOOP)
 		return err;
 	seen->uid = stx.stx_uid;
-	if (!strcmp(generation, id_of(p)) && (!p->owned || stx.stx_uid == p->owner->uid))
+	is_new = p->ordinary ? bare : !strcmp(generation, id_of(p));
+	if (is_new && (!p->owned || stx.stx_uid == p->owner->uid))
 		seen->what = OURS;
 	else
 		seen->what = is_replaced(p, &stx, generation) ? REPLACED : ANOTHER;
@@ -273,6 +276,7 @@ int replace_target(struct checkpoint *cp)
 			      .owner = &cp->owner,
 			      .dir = cp->target.dir,
 			      .staging = cp->staging,
+			      .ordinary = cp->ordinary,
 			      .name = cp->target.name,
 			      .replaces = cp->replaces,
 			      .generation = cp->replaced_generation,

@@ -10,6 +10,7 @@ struct placement {
 	const struct caller *owner;
 	int dir;		/* of both names */
 	const char *staging;	/* STAGING_PREFIX and the generation that its commit file has */
+	bool ordinary;		/* has none, and is known by that */
 	const char *name;	/* that it is to have */
 	bool replaces;		/* something had the name when it was begun, namely ... */
 	const char *generation; /* ... this committed checkpoint; "" for */

@@ -8,6 +8,7 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/coord/coord.h"
+#include "engine/unit/internal.h"
 #include "engine/unit/recover.h"
 #include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
@@ -16,7 +17,7 @@
 #define BYTES	20001
 #define V(form) (1u << (form))
 
-enum { GONE, FIRST, SECOND, THIRD, POINTED, NR_FORMS, BROKEN };
+enum { GONE, FIRST, SECOND, THIRD, POINTED, EMPTIED, NR_FORMS, BROKEN };
 
 /* What a form of the checkpoint consists of. */
 struct part {
@@ -109,6 +110,21 @@ static int find_entry(void *found, const struct commit_entry *e)
 	return 0;
 }
 
+/* Without a commit file, or anything else. */
+static bool is_empty(int unit)
+{
+	int fd = openat(unit, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct dirent *entry;
+	unsigned nr = 0;
+	DIR *d = fdopendir(fd);
+
+	assert_non_null(d);
+	while ((entry = readdir(d)))
+		nr++;
+	closedir(d);
+	return nr == 2;
+}
+
 static bool is_form(int unit, int form)
 {
 	__cleanup_fd int fd = openat(unit, COMMIT_FILE, O_RDONLY | O_CLOEXEC);
@@ -117,6 +133,8 @@ static bool is_form(int unit, int form)
 	const struct part *p;
 	struct error e;
 
+	if (!forms[form])
+		return is_empty(unit);
 	if (fd < 0 || commit_read(&src, UNIT, NULL, find_entry, &f, &e))
 		return false;
 	for (p = forms[form]; p->path; p++)
@@ -479,6 +497,33 @@ static void late_files_without_exchange(void **state)
 	change(save_late, THIRD);
 }
 
+/* A person removes all that is in it, and some time passes. */
+static void empty_it(void)
+{
+	static const char *const names[] = {"__0_0.distcp", "__1_0.distcp", "sub/deep/b", "sub/a",
+					    ".metadata",    "sub/deep",	    "sub",	  "empty"};
+	struct caller user = m.user;
+	char path[PATH_MAX];
+	size_t i;
+
+	m.user.pid = 0; /* not who has saved it */
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), UNIT "/%s", names[i]);
+		assert_int_equal(i < 5 ? file_unlink(&m, path) : dir_remove(&m, path), 0);
+	}
+	m.user = user;
+	LOCK_SCOPE(&m.en.units->lock);
+	m.en.units->quiet_ns = 0;
+	while (atomic_load(&m.en.units->nr_removals) || atomic_load(&m.en.units->nr_checkpoints))
+		units_wait(m.en.units);
+}
+
+static void emptied(void **state)
+{
+	(void)state;
+	change(empty_it, EMPTIED);
+}
+
 /* latest names it when it is committed, not before. */
 static void named_by_a_pointer(void **state)
 {
@@ -508,6 +553,7 @@ int main(void)
 		T(over_an_old_one_without_exchange),
 		T(late_files),
 		T(late_files_without_exchange),
+		T(emptied),
 		T(named_by_a_pointer),
 	};
 	int failed;
