@@ -452,7 +452,10 @@ static uint64_t last_sequence(struct checkpoint *cp)
 	return last;
 }
 
-/* Its path below the backing. That for people, @path, is not exact, and need not be known any more. */
+/*
+ * Its path below the backing, by which recovery finds it. That for people, @path, is not exact, and need not be known
+ * any more.
+ */
 static void unit_path(struct checkpoint *cp, const char *path, char *buf, size_t size)
 {
 	size_t len;
@@ -552,7 +555,7 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 		cp->decided = true;
 		if (cp->following)
 			cp->following->recorded = true;
-		err = decision_record(cp, path,
+		err = decision_record(cp, header->unit,
 				      cp->following ? &cp->following->order : NULL);
 	}
 	if (!err) {

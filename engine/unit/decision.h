@@ -29,7 +29,7 @@ struct decision {
 };
 
 /*
- * (O4) Prepares and decides for @cp, which is to be at @path, and what follows: @order, or NULL. 0: it is
+ * (O4) Prepares and decides for @cp, which is to be at @path below the backing, and what follows: @order, or NULL. 0: it is
  * to be published. -ECANCELED: it was decided otherwise. -errno: unknown, and to be tried again.
  */
 int decision_record(struct checkpoint *cp, const char *path, const struct order *order);

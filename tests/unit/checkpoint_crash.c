@@ -524,6 +524,13 @@ static void emptied(void **state)
 	change(empty_it, EMPTIED);
 }
 
+static void emptied_without_exchange(void **state)
+{
+	(void)state;
+	exchanges = false;
+	change(empty_it, EMPTIED);
+}
+
 /* latest names it when it is committed, not before. */
 static void named_by_a_pointer(void **state)
 {
@@ -554,6 +561,7 @@ int main(void)
 		T(late_files),
 		T(late_files_without_exchange),
 		T(emptied),
+		T(emptied_without_exchange),
 		T(named_by_a_pointer),
 	};
 	int failed;
