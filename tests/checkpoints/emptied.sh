@@ -23,16 +23,19 @@ def make_with_sub(unit):
 	return tree(unit)
 
 def becomes(name, content):
-	"""Ordinary, with that; nothing else on the way."""
+	"""Ordinary, with that."""
 	unit = mnt + "/" + name
-	was = tree(back + "/" + name)
 	def is_done():
-		# It is replaced in one step, perhaps between the two looks.
-		now, committed = tree(back + "/" + name), os.path.exists(back + "/" + name + "/.ckptfs-commit.json")
-		assert now in (was, content), now
-		assert tree(unit) == content, tree(unit)
+		try:
+			now, committed = tree(back + "/" + name), os.path.exists(back + "/" + name + "/.ckptfs-commit.json")
+		except FileNotFoundError: # it was replaced while it was looked at
+			return False
 		return now == content and not committed
+	assert tree(unit) == content, tree(unit)
 	wait(is_done)
+	# Whatever the kernel was asked while it was replaced.
+	wait(lambda: not any(r["path"] == name for r in status()["removals"] + status()["pending"]))
+	assert tree(unit) == content, tree(unit)
 	assert not os.path.exists(unit + "/.ckptfs-commit.json")
 	wait(lambda: not any(u["path"].endswith(name) for u in json.loads(ckptfs("ls", "--all", "--json", mnt)[1])["units"]))
 
