@@ -585,8 +585,11 @@ void removal_apply_due(struct units *us, const struct inode_id *dir, const char 
 	int err;
 	{
 		LOCK_SCOPE(&us->lock);
-		r = find(us, dir, name);
-		if (!r || r->taken || !r->due || !r->whole || is_being_replaced(us, r))
+		/* Whoever asks forgets the decision after that, by which it would be redone. */
+		while ((r = find(us, dir, name)) && r->taken)
+			if (units_wait(us))
+				return;
+		if (!r || !r->due || !r->whole || is_being_replaced(us, r))
 			return; /* it was made way for, or will be */
 		r->taken = true;
 	}
