@@ -914,7 +914,7 @@ static bool is_quiet(struct checkpoint *cp)
 	if (is_being_copied(cp))
 		return false;
 	return clock_mono_ns() - cp->changed_ns >= us->quiet_ns ||
-	       (us->draining && all_exited_0(cp));
+	       (us->draining && (list_empty(&cp->participants) || all_exited_0(cp)));
 }
 
 /* Lock held. Is a file of that path being written again? */

@@ -672,6 +672,29 @@ static bool may_be_followed(struct units *us, const struct removal *r)
 	return false;
 }
 
+/* Lock held. It is in part, and stays so: have all who removed something ended, and well? */
+static bool is_left_in_part(const struct removal *r)
+{
+	struct writer_end end;
+	struct list *l;
+
+	list_for_each (l, &r->parts)
+		if (!process_is_gone(container_of(l, struct part, link)->process, &end) ||
+		    end.fate != WRITER_EXITED_OK)
+			return false;
+	return !r->whole && !r->emptied;
+}
+
+bool removals_any_in_part(struct units *us)
+{
+	struct list *l;
+
+	list_for_each (l, &us->removals)
+		if (is_left_in_part(container_of(l, struct removal, link)))
+			return true;
+	return false;
+}
+
 /* Lock held. */
 static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 {
@@ -682,7 +705,9 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 	if (r->taken || r->again_ns > now || is_being_replaced(us, r))
 		return WAIT;
 	if (!r->whole && !r->emptied) /* it wanted to remove but some of it */
-		return now - r->changed_ns > us->quiet_ns ? CHANGE : WAIT;
+		return now - r->changed_ns > us->quiet_ns || (us->draining && is_left_in_part(r))
+			       ? CHANGE
+			       : WAIT;
 	if (r->due)
 		return APPLY;
 	if (now - r->since_ns > us->order_ns ||

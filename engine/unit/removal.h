@@ -110,6 +110,9 @@ bool removals_hasten(struct units *us,
 		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
 		     void *arg);
 
+/* Lock held. Is one of a part of a checkpoint to be done before a drain is over? */
+bool removals_any_in_part(struct units *us);
+
 /* The mount ends: what still waits is done, or kept. Without the lock. */
 void removals_finish(struct units *us);
 

@@ -1553,7 +1553,7 @@ int units_drain(struct units *us, uint64_t deadline_ns)
 			any = any || cp->state == GENERATION_SEALED ||
 			      cp->state == GENERATION_PUBLISHING;
 		}
-		any = any || held_any_due(us);
+		any = any || held_any_due(us) || removals_any_in_part(us);
 		if (!any || err)
 			break;
 		pthread_cond_signal(&us->work);
