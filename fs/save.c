@@ -75,7 +75,8 @@ static int open_named(struct fs *fs, const struct inode_id *dir, int at, const c
 		      struct statx *stx)
 {
 	struct backing *b = &fs->engine->backing;
-	int pin = backing_pin(b, at, name), fd;
+	bool hidden = removals_hide(fs->engine->units, dir, name);
+	int pin = hidden ? -ENOENT : backing_pin(b, at, name), fd;
 
 	if (pin == -ENOENT)
 		pin = held_pin(fs->engine->units, dir, name);
@@ -523,6 +524,20 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	return err;
 }
 
+/* The directory @n may be empty but for what is hidden in it. */
+static int clear_dir(struct fs *fs, const struct save_name *n)
+{
+	int pin, err;
+
+	creds_restore();
+	pin = backing_pin(&fs->engine->backing, n->at, n->name);
+	if (pin < 0)
+		return pin;
+	err = units_clear_dir(fs->engine->units, pin);
+	close(pin);
+	return err;
+}
+
 int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
 	struct backing *b = &fs->engine->backing;
@@ -530,7 +545,7 @@ int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 	struct checkpoint *cp =
 		fs->engine->units ? checkpoints_find(fs->engine->units, &dir, n->name) : NULL;
 	struct inside in = {.checkpoint = NULL};
-	int pin, err = cp ? checkpoint_remove(cp, c) : -EEXIST;
+	int err = cp ? checkpoint_remove(cp, c) : -EEXIST;
 
 	checkpoint_put(cp);
 	if (err != -EEXIST)
@@ -544,13 +559,8 @@ int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 	inside_leave(&in);
 	if ((err != -ENOTEMPTY && err != -EEXIST) || !fs->engine->units)
 		return err;
-	creds_restore();
-	pin = backing_pin(b, n->at, n->name);
-	if (pin < 0)
-		return err;
-	if (!units_clear_dir(fs->engine->units, pin))
+	if (!clear_dir(fs, n))
 		err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
-	close(pin);
 	return err;
 }
 
@@ -611,9 +621,13 @@ struct move {
 static int rename_on_backing(void *move)
 {
 	struct move *m = move;
+	struct inode_id dir = node_inode(m->to->dir);
+	int err = AS_CALLER(m->c, backing_rename(&m->fs->engine->backing, m->from->at,
+						 m->from->name, m->to->at, m->to->name, m->flags));
 
-	return AS_CALLER(m->c, backing_rename(&m->fs->engine->backing, m->from->at, m->from->name,
-					      m->to->at, m->to->name, m->flags));
+	if (!err)
+		removal_renamed_over(m->fs->engine->units, NULL, &dir, m->to->name);
+	return err;
 }
 
 /* The file that @g is to replace goes along to the new name, and what has that goes. */
@@ -686,25 +700,40 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 	return generation_is_durable(g) ? generation_wait(g) : 0;
 }
 
+/* A whole file got the name of a checkpoint: what its job has removed may go. */
+static void note_saved(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id dir = node_inode(n->dir);
+	struct process *p = removals_any(us) ? units_process(us, c) : NULL;
+
+	if (p)
+		removal_renamed_over(us, p, &dir, n->name);
+	process_put(p);
+}
+
 /* What has the new name and is not published yet goes away with the file that it replaces. */
 static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
 		       const struct save_name *to, unsigned flags, struct generation *replaced)
 {
 	struct move move = {fs, c, from, to, flags, false};
-	struct inode_id to_dir = node_inode(to->dir), id;
+	struct inode_id to_dir = node_inode(to->dir), id, other;
 	struct content *old = NULL;
-	mode_t mode;
+	mode_t mode, other_mode;
 	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
 
 	if (!err)
 		err = look(fs, from, &id, &mode);
-	if (!err && !(flags & RENAME_EXCHANGE) && !look(fs, to, &id, &mode))
-		old = content_find(fs->engine->contents, &id);
+	if (!err && !(flags & RENAME_EXCHANGE) && !look(fs, to, &other, &other_mode))
+		old = content_find(fs->engine->contents, &other);
 	if (!err)
 		err = save_data_first(fs, from);
 	if (!err && is_staged(fs, to->name))
 		err = make_durable(fs, from);
-	if (!err && !look(fs, from, &id, &mode))
+	if (!err && flags & RENAME_EXCHANGE)
+		err = look(fs, to, &other, &other_mode);
+	/* A file takes the place of one that was removed by the rename itself. */
+	if (!err && S_ISDIR(mode))
 		err = removal_make_way(fs->engine->units, &to_dir, to->name);
 	if (!err && replaced && !(flags & RENAME_EXCHANGE))
 		err = generation_unlink(replaced, rename_on_backing, &move);
@@ -712,6 +741,8 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 		err = rename_on_backing(&move);
 	if (err == -EEXIST && replaced && !(flags & RENAME_NOREPLACE))
 		err = rename_on_backing(&move); /* that has ended meanwhile */
+	if ((err == -ENOTEMPTY || err == -EEXIST) && !flags && S_ISDIR(mode) && !clear_dir(fs, to))
+		err = rename_on_backing(&move);
 	if (!err && old)
 		content_forget(
 			old); /* else the cache would keep the blocks of a file that is gone */
@@ -720,7 +751,12 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 		tree_moved(fs->tree, to->dir, to->name);
 	if (!err && flags & RENAME_EXCHANGE)
 		tree_moved(fs->tree, from->dir, from->name);
-	return err || !rules_single(fs->engine->rules, to->name) ? err : make_name_durable(fs, to);
+	if (err || !rules_single(fs->engine->rules, to->name))
+		return err;
+	err = make_name_durable(fs, to);
+	if (!err && S_ISREG(mode))
+		note_saved(fs, c, to);
+	return err;
 }
 
 /* Two names change places only when both are on the backing. Either generation may be NULL. */

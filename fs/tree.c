@@ -422,8 +422,9 @@ int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, s
 	if (t->engine->units) {
 		struct inode_id id = node_inode(dir);
 
-		if (removals_hide(t->engine->units, &id, name))
-			return -ENOENT;
+		if (removals_hide(t->engine->units, &id,
+				  name)) /* but not what is to have its name */
+			return lookup_held(t, dir, name, out, stx);
 	}
 	err = tree_fd(t, dir, &at);
 	if (err)

@@ -11,6 +11,7 @@
 #include "engine/base/clock.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
 
 /* Longer ones name nothing. */
 #define POINTER_MAX 4096
@@ -177,6 +178,7 @@ void pointer_applied(struct units *us, const struct target *t, const struct inod
 {
 	struct generation *g;
 
+	removal_of_file_replaced(us, &t->dir_id, t->name);
 	held_overtake(us, t, since_ns);
 	live_for_each_of (g, &us->live, &t->dir_id, t->name) {
 		if (same_inode(&g->id, id))

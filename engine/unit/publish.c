@@ -220,6 +220,7 @@ static void tell_others(struct generation *g)
 	bool older = true;
 	LOCK_SCOPE(&g->units->lock);
 
+	removal_of_file_replaced(g->units, &g->target.dir_id, g->target.name);
 	if (g->pointer)
 		held_overtake(g->units, &g->target, g->opened_ns);
 	live_for_each_of (o, &g->units->live, &g->target.dir_id, g->target.name) {
@@ -377,7 +378,8 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 	} else {
 		LOCK_SCOPE(&us->lock);
 		if (state == GENERATION_COMMITTED)
-			removals_published(us, g);
+			removals_published(us, g->inherited ? NULL : g->maker, &g->target.dir_id,
+					   g->target.name);
 		g->err = 0; /* what became of its program meanwhile comes too late */
 		g->reason[0] = '\0';
 		generation_end(g, state);

@@ -171,8 +171,13 @@ bool removal_waits(struct units *us, const struct process *p, const struct inode
 
 void removal_note_saver(struct units *us, const struct process *p, const struct inode_id *dir)
 {
-	unsigned slot = us->nr_savers++ % SAVERS_KEPT;
+	unsigned slot;
 
+	for (slot = 0; slot < us->nr_savers && slot < SAVERS_KEPT; slot++)
+		if (us->savers[slot].tgid == p->tgid && us->savers[slot].start == p->start &&
+		    same_inode(&us->savers[slot].dir, dir))
+			return;
+	slot = us->nr_savers++ % SAVERS_KEPT;
 	us->savers[slot].tgid = p->tgid;
 	us->savers[slot].start = p->start;
 	us->savers[slot].dir = *dir;
@@ -332,6 +337,11 @@ void removal_complete(struct units *us, const struct process *p, const struct un
 		removal_make_way(us, &u->dir_id, u->name);
 }
 
+bool removals_any(struct units *us)
+{
+	return atomic_load(&us->nr_removals);
+}
+
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct list *l;
@@ -423,13 +433,34 @@ static void path_of(struct units *us, const struct inode_id *dir, const char *na
 		snprintf(buf, size, "%s", name);
 }
 
+/* Lock held. Is a new one about to get its name? */
+static bool is_being_replaced(struct units *us, const struct removal *r)
+{
+	const struct generation *g;
+	struct list *l;
+
+	live_for_each_of (g, &us->live, &r->dir_id, r->name)
+		if (g->state == GENERATION_PUBLISHING)
+			return true;
+
+	list_for_each (l, &us->checkpoints) {
+		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state == GENERATION_PUBLISHING &&
+		    same_inode(&cp->target.dir_id, &r->dir_id) && !strcmp(cp->target.name, r->name))
+			return true;
+	}
+	return false;
+}
+
 int removal_make_way(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct removal *r;
 	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		while (!err && (r = find(us, dir, name)) && r->taken)
+		while (!err && (r = find(us, dir, name)) &&
+		       (r->taken || (r->file && is_being_replaced(us, r))))
 			err = units_wait(us);
 		if (err || !r || !r->whole)
 			return err;
@@ -495,26 +526,6 @@ bool removal_is_applied(struct units *us, const struct inode_id *dir, const char
 	return r && r->taken;
 }
 
-/* Lock held. Is a new one about to get its name? */
-static bool is_being_replaced(struct units *us, const struct removal *r)
-{
-	const struct generation *g;
-	struct list *l;
-
-	live_for_each_of (g, &us->live, &r->dir_id, r->name)
-		if (g->state == GENERATION_PUBLISHING)
-			return true;
-
-	list_for_each (l, &us->checkpoints) {
-		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
-
-		if (cp->state == GENERATION_PUBLISHING &&
-		    same_inode(&cp->target.dir_id, &r->dir_id) && !strcmp(cp->target.name, r->name))
-			return true;
-	}
-	return false;
-}
-
 /* Lock held. */
 static bool is_for(const struct removal *r, const struct checkpoint *cp)
 {
@@ -522,11 +533,14 @@ static bool is_for(const struct removal *r, const struct checkpoint *cp)
 	       job_same(last_part(r)->process, cp->maker);
 }
 
-/* Lock held. The same of a checkpoint of one file. */
-static bool is_for_file(const struct removal *r, const struct generation *g)
+/* Lock held. The same of a checkpoint of one file: @name in @dir is, or will be, one of the job of @maker. */
+static bool is_for_file(struct units *us, const struct removal *r, const struct process *maker,
+			const struct inode_id *dir, const char *name)
 {
-	return r->file && g->maker && same_inode(&r->dir_id, &g->target.dir_id) &&
-	       job_same(last_part(r)->process, g->maker);
+	const struct rule *rule = r->file ? rules_single(us->rules, name) : NULL;
+
+	return rule && !rule_is_temp(rule, name) && rule == rules_single(us->rules, r->name) &&
+	       same_inode(&r->dir_id, dir) && job_same(last_part(r)->process, maker);
 }
 
 /* In the record it is known by its generation. */
@@ -616,18 +630,35 @@ void removals_committed(struct units *us, const struct checkpoint *cp)
 	}
 }
 
-void removals_published(struct units *us, const struct generation *g)
+void removal_of_file_replaced(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct removal *r = atomic_load(&us->nr_removals) ? find(us, dir, name) : NULL;
+
+	if (r && r->file)
+		r->replaced = r->due = true;
+}
+
+void removals_published(struct units *us, const struct process *maker, const struct inode_id *dir,
+			const char *name)
 {
 	struct list *l;
 
+	removal_of_file_replaced(us, dir, name);
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
-		bool named = same_inode(&r->dir_id, &g->target.dir_id) &&
-			     !strcmp(r->name, g->target.name);
 
-		r->due = r->due || named || is_for_file(r, g);
-		r->replaced = r->replaced || named;
+		r->due = r->due || (maker && is_for_file(us, r, maker, dir, name));
 	}
+}
+
+void removal_renamed_over(struct units *us, const struct process *maker, const struct inode_id *dir,
+			  const char *name)
+{
+	if (!atomic_load(&us->nr_removals))
+		return;
+	LOCK_SCOPE(&us->lock);
+	removals_published(us, maker, dir, name);
+	pthread_cond_signal(&us->commits);
 }
 
 enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
@@ -666,9 +697,16 @@ static bool may_be_followed(struct units *us, const struct removal *r)
 		if (cp->state != GENERATION_FAILED && is_for(r, cp))
 			return true;
 	}
-	list_for_each (l, &us->live.all)
-		if (r->file && is_for_file(r, container_of(l, struct generation, link)))
+	if (!r->file)
+		return false;
+	list_for_each (l, &us->live.all) {
+		const struct generation *g = container_of(l, struct generation, link);
+
+		/* A temporary name may yet be changed. */
+		if (g->maker && same_inode(&r->dir_id, &g->target.dir_id) &&
+		    job_same(last_part(r)->process, g->maker))
 			return true;
+	}
 	return false;
 }
 
@@ -956,7 +994,7 @@ static struct removal *take_next(struct units *us, unsigned round)
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		if (!r->whole || r->taken || r->looked_at == round)
+		if (!r->whole || r->taken || r->looked_at == round || is_being_replaced(us, r))
 			continue;
 		r->taken = true;
 		r->looked_at = round;

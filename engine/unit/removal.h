@@ -66,6 +66,13 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 /* The same, but of a checkpoint of one file only. */
 int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, const char *name);
 
+/* Do any wait? */
+bool removals_any(struct units *us);
+
+/* @name in @dir was replaced on the backing by one rename; @maker: by a whole file of his job, NULL: else. */
+void removal_renamed_over(struct units *us, const struct process *maker, const struct inode_id *dir,
+			  const char *name);
+
 /*
  * The checkpoint @from in @from_dir has the name @to in @dir now, of which @dir_id is: what was removed from it, but not
  * all of it, is so there. 0, or -errno: it is seen again.
@@ -96,8 +103,15 @@ void removal_of_replaced(struct checkpoint *cp, const struct caller *c, struct p
 /* Lock held. @cp was committed: what waited for that is due. */
 void removals_committed(struct units *us, const struct checkpoint *cp);
 
-/* Lock held. The same of @g, one of a single file. */
-void removals_published(struct units *us, const struct generation *g);
+/*
+ * Lock held. The same of a file that got the name @name in @dir by @maker, whose job that is; NULL: nobody's, as what is
+ * only changed.
+ */
+void removals_published(struct units *us, const struct process *maker, const struct inode_id *dir,
+			const char *name);
+
+/* Lock held. Something else has this name by now, where a checkpoint of one file was removed: that is gone. */
+void removal_of_file_replaced(struct units *us, const struct inode_id *dir, const char *name);
 
 /* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
 bool removals_work(struct units *us);

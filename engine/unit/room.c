@@ -173,28 +173,41 @@ static uint64_t sequence_of(struct backing *b, int dir, const char *name)
 }
 
 /* The same of one of a single file: when its last byte was written. */
-static uint64_t written_at(struct units *us, int dir, const char *name)
+static uint64_t written_at(struct backing *b, int dir, const char *name)
 {
-	struct backing *b = us->contents->backing;
-	__cleanup_fd int pin = backing_pin(b, dir, name);
-	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
 	struct statx stx;
 
-	if (fd < 0 || !rules_single(us->rules, name) || backing_stat(b, fd, &stx) ||
-	    !S_ISREG(stx.stx_mode) || backing_getxattr(b, fd, DIGEST_XATTR, NULL, 0) <= 0)
+	if (backing_stat_at(b, dir, name, &stx) || !S_ISREG(stx.stx_mode))
 		return 0;
 	return (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
 }
 
-static uint64_t age_of(struct units *us, const struct unit_place *u, int dir, const char *name)
+/* Was it published? Where that cannot be told, all are taken for such. */
+static bool is_published(struct backing *b, int dir, const char *name)
 {
-	return u->file ? written_at(us, dir, name) : sequence_of(us->contents->backing, dir, name);
+	__cleanup_fd int pin = backing_pin(b, dir, name);
+	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
+	ssize_t len = fd < 0 ? fd : backing_getxattr(b, fd, DIGEST_XATTR, NULL, 0);
+
+	return len > 0 || !feature(&b->features, FEATURE_XATTR);
+}
+
+/* @mine: when @u was written. One that is on its way out itself is no replacement. */
+static bool is_newer_file(struct units *us, const struct unit_place *u, uint64_t mine, int dir,
+			  const char *name)
+{
+	struct backing *b = us->contents->backing;
+	const struct rule *rule = rules_single(us->rules, name);
+
+	return rule && !rule_is_temp(rule, name) && rule == rules_single(us->rules, u->name) &&
+	       !removals_hide(us, &u->dir_id, name) && written_at(b, dir, name) > mine &&
+	       is_published(b, dir, name);
 }
 
 bool unit_has_newer(struct units *us, const struct unit_place *u)
 {
 	struct backing *b = us->contents->backing;
-	uint64_t mine = age_of(us, u, u->dir, u->name);
+	uint64_t mine = u->file ? written_at(b, u->dir, u->name) : sequence_of(b, u->dir, u->name);
 	const unsigned char type = u->file ? DT_REG : DT_DIR;
 	int fd = backing_reopen(b, u->dir, O_RDONLY | O_DIRECTORY);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -209,7 +222,8 @@ bool unit_has_newer(struct units *us, const struct unit_place *u)
 	while (!has && (entry = readdir(d)))
 		has = backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
 		      (entry->d_type == type || entry->d_type == DT_UNKNOWN) &&
-		      age_of(us, u, dirfd(d), entry->d_name) > mine;
+		      (u->file ? is_newer_file(us, u, mine, dirfd(d), entry->d_name)
+			       : sequence_of(b, dirfd(d), entry->d_name) > mine);
 	closedir(d);
 	return has;
 }
