@@ -38,7 +38,7 @@ for replaces in False, True:
 				killed(path)
 				shown = read(x) if os.path.exists(x) else None
 				if then == "unlink":
-					os.path.exists(x) and os.unlink(x)
+					os.path.exists(x) and rm(x)
 				elif then == "rename" and not replaces:
 					os.path.exists(x) and os.rename(x, mnt + "/y.pt")
 				elif then == "exclusive":
@@ -54,6 +54,6 @@ for replaces in False, True:
 			assert names() == sorted(want), (names(), then, replaces, path)
 			for name in want:
 				assert read(back + "/" + name) == closed, (then, replaces, path)
-				os.unlink(mnt + "/" + name)
+				rm(mnt + "/" + name)
 END
 umount_ckptfs

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import glob
 import hashlib
 import json
 import mmap
@@ -137,15 +138,17 @@ def fails(error, call, *args):
 @contextlib.contextmanager
 def gate_closed():
 	"""Nothing reaches the storage meanwhile."""
-	daemon = status()["pid"]
 	in_the_way = []
 
 	def look():
-		# When the host is short of clean pages, the kernel writes back what names need, too.
-		if any("__ext4_new_inode" in stack for stack in _stacks(daemon)):
+		# When the host is short of clean pages, the kernel writes back what names need, too, or has to read it again.
+		if any(where in stack for stack in _stacks() for where in _IN_THE_WAY):
 			in_the_way.append(True)
 			os.kill(_gate, signal.SIGCONT)
 
+	with open(os.environ["LOOP_DEV"], "rb", buffering=0) as device: # as _gate_warm
+		while device.read(MB):
+			pass
 	os.kill(_gate, signal.SIGSTOP)
 	wait(lambda: "\nState:\tT" in open("/proc/%d/status" % _gate, encoding="utf-8").read())
 	timer = threading.Timer(20, look)
@@ -160,13 +163,14 @@ def gate_closed():
 			os._exit(77)
 
 
-def _stacks(pid):
-	for task in os.listdir("/proc/%d/task" % pid):
-		try:
-			with open("/proc/%d/task/%s/stack" % (pid, task), encoding="utf-8") as file:
-				yield file.read()
-		except OSError:
-			pass
+_IN_THE_WAY = "__ext4_new_inode", "__ext4_find_entry", "__bread", "ext4_read_block_bitmap", "filemap_get_pages"
+
+
+def _stacks():
+	"""Of all threads of the test."""
+	for path in glob.glob("/proc/[0-9]*/task/*/stack"):
+		with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+			yield file.read()
 
 
 @contextlib.contextmanager
