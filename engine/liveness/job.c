@@ -185,6 +185,12 @@ void jobs_unwatch(struct process *p)
 	process_put_locked(p);
 }
 
+bool process_has_ended(struct process *p)
+{
+	LOCK_SCOPE(&p->jobs->lock);
+	return p->gone || (p->pidfd >= 0 && pidfd_ended(p->pidfd));
+}
+
 bool process_is_gone(struct process *p, struct writer_end *end)
 {
 	LOCK_SCOPE(&p->jobs->lock);

@@ -99,6 +99,9 @@ void process_put(struct process *p); /* NULL is none */
 int jobs_watch(struct process *p);
 void jobs_unwatch(struct process *p);
 
+/* Has it ended, be that seen already or about to be? */
+bool process_has_ended(struct process *p);
+
 /* Was its end seen? Then how it was, in *@end. */
 bool process_is_gone(struct process *p, struct writer_end *end);
 

@@ -340,18 +340,27 @@ static struct participant *participant_of(struct checkpoint *cp, const struct pr
 
 static bool ends_with_its_writers(struct checkpoint *cp);
 
-/* Lock held. Does anybody of another job than @p write to it? Of whom nothing is seen it is not known. */
-static bool is_of_others(struct checkpoint *cp, const struct process *p)
+enum others { NO_OTHERS, OTHERS_ENDING, OTHERS_LIVE };
+
+/*
+ * Lock held. Does anybody of another job than @p write to it? Of whom nothing is seen it is not known. A job may begin
+ * in the very moment in which the one before has ended, which is to be told yet.
+ */
+static enum others others_of(struct checkpoint *cp, const struct process *p)
 {
+	enum others found = NO_OTHERS;
 	struct list *l;
 
 	list_for_each (l, &cp->participants) {
 		struct participant *part = container_of(l, struct participant, link);
 
-		if (!part->ended && part->process->visible && !job_same(part->process, p))
-			return true;
+		if (part->ended || !part->process->visible || job_same(part->process, p))
+			continue;
+		if (!part->watched || !process_has_ended(part->process))
+			return OTHERS_LIVE;
+		found = OTHERS_ENDING;
 	}
-	return false;
+	return found;
 }
 
 /*
@@ -434,6 +443,7 @@ static int refuse(struct checkpoint *cp, const struct process *p)
 int checkpoint_enter(struct checkpoint *cp, struct process *p)
 {
 	struct units *us = cp->units;
+	enum others others;
 	bool other, busy;
 	int err, told;
 	{
@@ -443,10 +453,14 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 			told = p && (!err || err == cp->err) ? casualty_tell(&us->casualties, p)
 							     : 0;
 			err = err ? err : told;
-			busy = !err && p && (cp->rule || cp->follows) && is_of_others(cp, p);
-			other = !err && !busy && p && (cp->rule || cp->follows) &&
+			others = !err && p && (cp->rule || cp->follows) ? others_of(cp, p)
+									: NO_OTHERS;
+			busy = others == OTHERS_LIVE;
+			other = !err && !others && p && (cp->rule || cp->follows) &&
 				!is_of_job(cp, p);
-		} while (other && ends_with_its_writers(cp));
+			if (others == OTHERS_ENDING)
+				err = units_wait(us);
+		} while (!err && (others == OTHERS_ENDING || (other && ends_with_its_writers(cp))));
 		if (!err && !busy && !other) {
 			cp->nr_changing++;
 			cp->changed_ns = clock_mono_ns();

@@ -113,7 +113,8 @@ assert os.path.exists(back + "/step-2/added")
 # A save anew is not, without its end.
 assert again("os.unlink('step-2/.metadata')") == "None"
 assert again.end() == 0
-assert last("open('step-2/__1_0.distcp', 'r+b', 0).write(b'NEW')") == "3"
+got = last("open('step-2/__1_0.distcp', 'r+b', 0).write(b'NEW')")
+assert got == "3", (got, status(), failures())
 assert last("open('step-2/__0_0.distcp', 'rb').read()") == "b'new'"
 assert last.end() == 0
 assert ckptfs("commit", mnt + "/step-2")[0] == 0
@@ -126,7 +127,8 @@ gone, last = Rank(6000, world=1), Rank(7000, world=1)
 assert gone("put('step-2/__0_0.distcp')") == "None" # it saves here
 assert gone("shutil.rmtree('step-2')") == gone("os.mkdir('step-2')") == gone("put('step-2/__0_0.distcp')") == "None"
 assert gone.end() == 0
-assert last("open('step-2/__0_0.distcp', 'wb', 0).write(b'NEW')") == "3"
+got = last("open('step-2/__0_0.distcp', 'wb', 0).write(b'NEW')")
+assert got == "3", (got, status(), failures())
 assert last("sorted(os.listdir('step-2'))") == "['__0_0.distcp']"
 assert last("put('step-2/.metadata.tmp')") == last("os.rename('step-2/.metadata.tmp', 'step-2/.metadata')") == "None"
 wait_for(mnt + "/step-2")

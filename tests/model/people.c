@@ -187,6 +187,13 @@ bool process_is_gone(struct process *p, struct writer_end *end)
 	return p->gone;
 }
 
+/* Whoever has ended is known to have. */
+bool process_has_ended(struct process *p)
+{
+	LOCK_SCOPE(&lock);
+	return p->gone;
+}
+
 bool job_same(const struct process *a, const struct process *b)
 {
 	return !strcmp(a->key, b->key);
