@@ -40,6 +40,7 @@ make_venv() {
 	fi
 	mkdir -p "$BUILD"
 	say "making a Python environment in $venv"
+	# shellcheck disable=SC2154 # $work: of demo.sh, which reads this
 	if ! run venv "$python" -m venv --clear "$venv" >"$work/log/venv" 2>&1; then
 		rm -rf "$venv"
 		leave_out_python "python3 -m venv does not work here (apt install python3-venv)"
