@@ -135,6 +135,8 @@ wait_for(mnt + "/step-2")
 assert sorted(os.listdir(back + "/step-2")) == [".ckptfs-commit.json", ".metadata", "__0_0.distcp"]
 verify(back + "/step-2")
 assert last.end() == 0
+left = status()["pending"]
+assert [p["path"] for p in left] == ["step-3"], (left, failures())
 END
 expect_fail "$CKPTFS" umount "$MNT"
 assert_contains "$OUT" "the checkpoint 'step-3' was not committed, because its end had not been seen when"

@@ -56,7 +56,7 @@ with open(latest, encoding="utf-8") as before:
 	wait_for(mnt + "/step-2")
 	assert shows() == ("step-2", mnt + "/step-2"), shows()
 	assert before.read() == "step-1"
-wait(lambda: not [n for n in staging() if not n.startswith(".ckptfs-trash-")])
+wait(lambda: not staging())
 
 # It fails.
 begin(mnt + "/step-3")

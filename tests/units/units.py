@@ -112,8 +112,14 @@ def fill_up(path):
 
 
 def staging(directory=None):
-	"""The hidden names on the backing."""
-	return [name for name in os.listdir(directory or back) if name.startswith(".ckptfs-")]
+	"""The hidden names on the backing, once those of files that were removed have gone, which goes on meanwhile."""
+	hidden = []
+
+	def settled():
+		hidden[:] = [name for name in os.listdir(directory or back) if name.startswith(".ckptfs-")]
+		return not any(name.startswith(".ckptfs-trash-") for name in hidden)
+	wait(settled)
+	return hidden
 
 
 def names(directory=None):
