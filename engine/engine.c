@@ -92,6 +92,7 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	int err;
 
 	memset(en, 0, sizeof(*en));
+	pthread_mutex_init(&en->ending, NULL);
 	en->config = *config;
 	memset(config, 0, sizeof(*config));
 	en->started_ns = clock_wall_ns();
@@ -213,6 +214,7 @@ void engine_no_more_calls(struct engine *en, const char *mountpoint)
 {
 	if (!en->units)
 		return;
+	LOCK_SCOPE(&en->ending);
 	units_no_more_calls(en->units);
 	units_drain(en->units, 0); /* what has its end by that */
 	checkpoints_leave_open(en->units, mountpoint);

@@ -6,6 +6,8 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include <pthread.h>
+
 #include "engine/backing/backing.h"
 #include "engine/backing/creds.h"
 #include "engine/base/clock.h"
@@ -46,6 +48,8 @@ struct engine {
 	struct flush *flush;
 	struct units *units;
 	struct rules *rules; /* const after engine_open */
+	pthread_mutex_t
+		ending; /* held by engine_no_more_calls, so that the second finds all told */
 };
 
 /*
@@ -86,7 +90,10 @@ char *engine_metrics(struct engine *en, const char *node);
  */
 int engine_drain(struct engine *en, uint64_t deadline_ns);
 
-/* The mount has gone: what no call can complete any more is given up, and told in failures.json. */
+/*
+ * The mount has gone: what no call can complete any more is given up, and told in failures.json when
+ * this returns, whichever thread says so first.
+ */
 void engine_no_more_calls(struct engine *en, const char *mountpoint);
 
 #endif

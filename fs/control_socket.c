@@ -123,25 +123,26 @@ static json_t *serve_umount(struct control *s, uid_t uid, json_int_t limit_ms)
 	uint64_t failed = failures_total(s->fs->engine->failures);
 	json_int_t since_ns = (json_int_t)clock_wall_ns();
 	struct error e;
+	bool in_use, unmounted;
 	int drained;
 
 	if (uid != 0 && uid != geteuid()) {
 		FAIL(&e, EPERM, UMOUNT_DENIED, s->fs->mountpoint, (unsigned)geteuid());
 		return refusal(e.err, e.text);
 	}
-	/* In use: said at once. Otherwise what is not on the backing yet goes there first. */
-	if (s->fs->engine->metrics.open_handles && !s->umount(s->fs, &e))
-		return json_pack("{s:b}", "ok", 1);
-	if (s->fs->engine->metrics.open_handles)
+	/* In use: said at once; or what was is just being closed. Else all goes to the backing first. */
+	in_use = s->fs->engine->metrics.open_handles;
+	unmounted = in_use && !s->umount(s->fs, &e);
+	if (in_use && !unmounted && s->fs->engine->metrics.open_handles)
 		return refusal(e.err, e.text);
 	/* A little less, so that the answer comes within the limit. */
 	limit_ms -= limit_ms > 2 * ANSWER_MS ? ANSWER_MS : limit_ms / 2;
 	drained = engine_drain(s->fs->engine, clock_mono_ns() + (uint64_t)limit_ms * NSEC_PER_MSEC);
-	if (drained == -ETIMEDOUT) {
+	if (drained == -ETIMEDOUT && !unmounted) {
 		FAIL(&e, EBUSY, DRAIN_TIMEOUT, s->fs->mountpoint);
 		return refusal(e.err, e.text);
 	}
-	if (s->umount(s->fs, &e))
+	if (!unmounted && s->umount(s->fs, &e))
 		return refusal(e.err, e.text);
 	engine_no_more_calls(s->fs->engine, s->fs->mountpoint);
 	failures = failures_to_json(s->fs->engine->failures, uid, true);

@@ -71,7 +71,7 @@ c1("globals().update(held=open('step-1/late', 'wb'))")
 c1.end(kill=True)
 wait(lambda: read(mnt + "/step-1/__1_0.distcp") == b"new")
 assert c0("put('step-1/late')") == "EIO"
-assert status()["pending"] == [], status()["pending"]
+wait(lambda: not pending())
 verify(back + "/step-1")
 c1 = Rank(1000, 1)
 c0.end()
