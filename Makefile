@@ -59,7 +59,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash check-frameworks install uninstall clean help tests fuzz fuzzers
+	check-crash check-demo check-frameworks install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs
 
@@ -187,6 +187,11 @@ check-crash: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) --heavy check-crash $(ARGS)
 
+# The demo itself: without this and that, with what differs, interrupted anywhere.
+check-demo: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)tests/run --build $(O) --heavy check-demo $(ARGS)
+
 # Real frameworks, whose jobs are watched, killed and resumed; KILLS of each kind. A table of what ran is printed.
 KILLS ?= 20
 check-frameworks: deps-test
@@ -258,6 +263,7 @@ help:
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
 	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
 	@echo '  make check-crash  the daemon, programs and the backing are cut off in the middle of saves'
+	@echo '  make check-demo   the demo where things are missing, differ, or interrupt it'
 	@echo '  make check-frameworks  real frameworks, from the package index, killed and resumed (KILLS=$(KILLS))'
 	@echo '  make check-model  random sequences of saves, kills and removals against a model (COUNT=$(COUNT))'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'

@@ -3,6 +3,7 @@
 # The demo sees a byte that differs, a file that is missing, a mode that is not kept, and a mount that fails.
 #
 # timeout: 240
+# heavy: check-demo
 
 . "${SRC:?}/tests/lib.sh"
 

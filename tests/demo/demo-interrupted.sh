@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 300
+# heavy: check-demo
 # A signal in the middle of the demo leaves no mount, no temporary directory and no program behind.
 
 . "${SRC:?}/tests/lib.sh"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 180
+# heavy: check-demo
 # The demo succeeds without PyTorch, without a package index and without Python, and says what it left out; what
 # it kills leaves whole files.
 

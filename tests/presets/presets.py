@@ -2,6 +2,8 @@
 """What the programs of tests/presets have in common: jobs whose ranks are processes of their own (player.py), and what is
 known of a unit at each step of theirs. What a file is written with depends on its path in the unit and a seed."""
 
+import atexit
+
 from units import *
 
 _PLAYER = os.path.join(os.environ["SRC"], "tests/presets/player.py")
@@ -19,6 +21,13 @@ class Rank:
 		self.rank = rank
 		self.process = subprocess.Popen([sys.executable, "-S", "-s", _PLAYER], env=env, cwd=mnt, text=True,
 			stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=session)
+		atexit.register(self.end)
+
+	def end(self):
+		"""Where that was not told to, it exits when the program does: else the mount would still be in use by it."""
+		with contextlib.suppress(BrokenPipeError):
+			self.process.stdin.close()
+		self.process.wait(20)
 
 	def tell(self, call, *args):
 		self.process.stdin.write(json.dumps([call, *args]) + "\n")
