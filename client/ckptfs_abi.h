@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ckptfs and the programs beside it agree on: versions and names. The only header that
- * clients, engine and filesystem share; it includes nothing of theirs.
+ * What ckptfs and the programs beside it agree on: versions, names, and the ioctls by which a trainer
+ * hands over tensors instead of bytes (libckptfs speaks them; ckptfs.h is for people). The only header
+ * that clients, engine and filesystem share; it includes nothing of theirs.
+ *
+ * A trainer opens MOUNT/.ckptfs/ctl and says HELLO: it has a session, which lives as long as its process
+ * does, and is lent memory, the arena, of nr_slots slots. It registers tensors, and writes them by
+ * handle: WRITE, on the descriptor of a file, says which bytes of which tensor are to be there. The
+ * file has its size at once; what its bytes are follows: a thread of the trainer asks by NEXT for grants,
+ * copies each piece of a tensor to where its grant says, in the arena, and reports it with the following
+ * NEXT. So the daemon never sees a pointer, a device or another process's memory.
+ *
+ * All structs have fixed widths and no padding that is not named; what is reserved is 0. An argument
+ * that is out of range is EINVAL, one of another session or of none ENOENT (the session) or EBADF (the
+ * tensor, the capture). All ioctls but WRITE are for the descriptor of ctl.
  */
 #ifndef CKPTFS_ABI_H
 #define CKPTFS_ABI_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
 
 #define CKPTFS_VERSION	   "0.1.0"
 #define CKPTFS_ABI_VERSION 1
@@ -12,7 +27,169 @@
 /* Shown by mountinfo as fuse.ckptfs. */
 #define CKPTFS_FSTYPE "fuse.ckptfs"
 
-/* The control directory, below the top of every mount. */
+/* The control directory, below the top of every mount, and the endpoint in it. */
 #define CKPTFS_CONTROL_DIR ".ckptfs"
+#define CKPTFS_CTL	   "ctl"
+
+#define CKPTFS_SOCKET_MAX   48	  /* with the NUL */
+#define CKPTFS_TEXT_MAX	    512	  /* with the NUL */
+#define CKPTFS_TENSORS_MAX  65536 /* registered at a time, by one session */
+#define CKPTFS_CAPTURES_MAX 65536 /* written and not landed yet, of one session */
+#define CKPTFS_BATCH_BYTES  16128 /* an ioctl is at most 16383 */
+
+enum ckptfs_memory { CKPTFS_HOST, CKPTFS_HOST_PINNED, CKPTFS_CUDA, CKPTFS_CUDA_MANAGED };
+enum ckptfs_kind { CKPTFS_STORAGE, CKPTFS_TENSOR, CKPTFS_OBJECT };
+enum ckptfs_check { CKPTFS_CHECK_OFF, CKPTFS_CHECK_SAMPLE, CKPTFS_CHECK_ALL };
+
+/*
+ * In: abi, which must be first for good, is that of the client; EPROTO (with abi set to the daemon's) if
+ * the daemon has another. rank and world as the launcher says, -1 and 0 where that is not known.
+ * arena_bytes: how much the client can use, 0: as much as its share is.
+ * Out: the session; of the arena the descriptor comes over the unix socket `socket` in the control
+ * directory, which takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
+ */
+struct ckptfs_hello {
+	__u32 abi, flags;
+	__s32 rank, world;
+	__s32 local_rank, local_world;
+	__u64 arena_bytes;
+	__u64 session;
+	__u32 slot_bytes, nr_slots;
+	__u32 check; /* enum ckptfs_check, as the mount was told */
+	__u32 reserved;
+	char socket[CKPTFS_SOCKET_MAX];
+};
+
+/*
+ * A tensor and its layout; where it lies is said by the client to itself, at each write. @id is the
+ * session's own, unique, not 0. Names follow all structs of the batch, without NULs, each
+ * name_len bytes. Registering an id anew, with another layout, is EEXIST.
+ */
+struct ckptfs_tensor {
+	__u64 id, bytes;
+	__u64 global_shape[8], shard_offset[8], shard_shape[8]; /* in elements */
+	char dtype[16];						/* as safetensors has it: "F32" */
+	__u32 ndim, kind, memory, flags;
+	__u32 name_len, reserved;
+};
+
+#define CKPTFS_TENSORS_BYTES (CKPTFS_BATCH_BYTES - 16)
+struct ckptfs_register {
+	__u64 session;
+	__u32 nr, bytes; /* tensors, and of all that follows */
+	__u8 data[CKPTFS_TENSORS_BYTES];
+};
+
+/* What is still to be captured of a tensor is captured all the same. */
+#define CKPTFS_IDS_MAX 1024
+struct ckptfs_unregister {
+	__u64 session;
+	__u32 nr, reserved;
+	__u64 ids[CKPTFS_IDS_MAX];
+};
+
+/*
+ * One capture: bytes [src_off, src_off + len) of tensor @id are to be at file_off. @seq numbers the
+ * captures of a session, from 1 on, without gaps. All of a batch or none is taken. EOPNOTSUPP: the file is
+ * none that ckptfs stages (no checkpoint's); write the bytes instead. EAGAIN: more than
+ * CKPTFS_CAPTURES_MAX wait, or the file has been published; the former passes.
+ */
+struct ckptfs_capture {
+	__u64 seq, id, file_off, src_off, len;
+};
+
+#define CKPTFS_WRITES_MAX 400
+struct ckptfs_write {
+	__u64 session;
+	__u32 nr, reserved;
+	struct ckptfs_capture captures[CKPTFS_WRITES_MAX];
+};
+
+/*
+ * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off. Grants are numbered
+ * without gaps. A piece that was done is reported by the number of its grant, in any order, once or
+ * more often; its place in the arena is the daemon's from then on.
+ */
+struct ckptfs_grant {
+	__u64 nr, seq, src_off, arena_off;
+	__u32 len, reserved;
+};
+
+struct ckptfs_done {
+	__u64 nr;
+	__u64 begin_ns, end_ns; /* of the copy; monotonic clock */
+};
+
+/*
+ * In: what was done. Out: new grants; none when wait_ms are over. Waits, interruptibly, only if nothing
+ * was reported. @acked: up to which grant all are known as done.
+ */
+#define CKPTFS_GRANTS_MAX 400
+struct ckptfs_next {
+	__u64 session;
+	__u32 nr_done, nr_grants;
+	__u32 wait_ms, reserved;
+	union {
+		struct ckptfs_done done[CKPTFS_GRANTS_MAX];
+		struct ckptfs_grant grants[CKPTFS_GRANTS_MAX];
+	};
+};
+
+/*
+ * A capture that cannot be: its file, and the checkpoint that it is of, fail with @err (a positive
+ * errno) and the text, which should name the cause; @seq 0: all that have not landed. Grants of it are void.
+ */
+struct ckptfs_fail {
+	__u64 session, seq;
+	__s32 err;
+	__u32 reserved;
+	char text[CKPTFS_TEXT_MAX];
+};
+
+/* A barrier is over: how long it blocked the trainer. For metrics and trace only. */
+struct ckptfs_barrier {
+	__u64 session, blocked_ns;
+	__u32 timed_out, reserved;
+};
+
+struct ckptfs_stats {
+	__u64 session;
+	__u64 captures, captured_bytes, landed_bytes, failed; /* since it began */
+	__u64 pending, pending_bytes, granted_bytes;	      /* now */
+	__u64 arena_bytes, free_bytes;			      /* of the arena */
+	__u64 reserved[8];
+};
+
+/* The session is over; what is not captured fails. The same happens when its process ends. */
+struct ckptfs_bye {
+	__u64 session;
+};
+
+#define CKPTFS_IOC_HELLO      _IOWR('K', 1, struct ckptfs_hello)
+#define CKPTFS_IOC_REGISTER   _IOW('K', 2, struct ckptfs_register)
+#define CKPTFS_IOC_UNREGISTER _IOW('K', 3, struct ckptfs_unregister)
+#define CKPTFS_IOC_WRITE      _IOW('K', 4, struct ckptfs_write) /* on a data file */
+#define CKPTFS_IOC_NEXT	      _IOWR('K', 5, struct ckptfs_next)
+#define CKPTFS_IOC_FAIL	      _IOW('K', 6, struct ckptfs_fail)
+#define CKPTFS_IOC_BARRIER    _IOW('K', 7, struct ckptfs_barrier)
+#define CKPTFS_IOC_STATS      _IOWR('K', 8, struct ckptfs_stats)
+#define CKPTFS_IOC_BYE	      _IOW('K', 9, struct ckptfs_bye)
+
+#define CKPTFS_ABI_SIZE(type, size) \
+	_Static_assert(sizeof(type) == (size) && sizeof(type) < 16384, "the size of " #type)
+
+CKPTFS_ABI_SIZE(struct ckptfs_hello, 104);
+CKPTFS_ABI_SIZE(struct ckptfs_tensor, 248);
+CKPTFS_ABI_SIZE(struct ckptfs_register, 16128);
+CKPTFS_ABI_SIZE(struct ckptfs_unregister, 8208);
+CKPTFS_ABI_SIZE(struct ckptfs_capture, 40);
+CKPTFS_ABI_SIZE(struct ckptfs_write, 16016);
+CKPTFS_ABI_SIZE(struct ckptfs_grant, 40);
+CKPTFS_ABI_SIZE(struct ckptfs_done, 24);
+CKPTFS_ABI_SIZE(struct ckptfs_next, 16024);
+CKPTFS_ABI_SIZE(struct ckptfs_fail, 536);
+CKPTFS_ABI_SIZE(struct ckptfs_barrier, 24);
+CKPTFS_ABI_SIZE(struct ckptfs_stats, 144);
+CKPTFS_ABI_SIZE(struct ckptfs_bye, 8);
 
 #endif
