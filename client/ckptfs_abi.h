@@ -42,12 +42,13 @@ enum ckptfs_kind { CKPTFS_STORAGE, CKPTFS_TENSOR, CKPTFS_OBJECT };
 enum ckptfs_check { CKPTFS_CHECK_OFF, CKPTFS_CHECK_SAMPLE, CKPTFS_CHECK_ALL };
 
 /*
- * In: abi, which must be first for good, is that of the client; EPROTO (with abi set to the daemon's) if
- * the daemon has another. rank and world as the launcher says, -1 and 0 where that is not known.
+ * In: abi, which must be first for good, is that of the client. If the daemon has another, the ioctl
+ * returns CKPTFS_OTHER_ABI, and abi is the daemon's. rank and world as the launcher says, -1 and 0 where that is not known.
  * arena_bytes: how much the client can use, 0: as much as its share is.
  * Out: the session; of the arena the descriptor comes over the unix socket `socket` in the control
  * directory, which takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
  */
+#define CKPTFS_OTHER_ABI 1
 struct ckptfs_hello {
 	__u32 abi, flags;
 	__s32 rank, world;
@@ -106,9 +107,9 @@ struct ckptfs_write {
 };
 
 /*
- * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off. Grants are numbered
- * without gaps. A piece that was done is reported by the number of its grant, in any order, once or
- * more often; its place in the arena is the daemon's from then on.
+ * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off. A piece
+ * that was done is reported by the number of its grant, in any order, once or more often; its place in
+ * the arena is the daemon's from then on.
  */
 struct ckptfs_grant {
 	__u64 nr, seq, src_off, arena_off;
@@ -122,7 +123,7 @@ struct ckptfs_done {
 
 /*
  * In: what was done. Out: new grants; none when wait_ms are over. Waits, interruptibly, only if nothing
- * was reported. @acked: up to which grant all are known as done.
+ * was reported.
  */
 #define CKPTFS_GRANTS_MAX 400
 struct ckptfs_next {

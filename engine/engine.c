@@ -177,6 +177,9 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), st
 				.given_up = given_up,
 			},
 			e);
+	if (!err && captures_create(&en->captures, &(struct capture_options){.cache = en->cache,
+									     .given_up = given_up}))
+		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err)
 		units_recover(en->units);
 	return err;
@@ -214,6 +217,7 @@ void engine_no_more_calls(struct engine *en, const char *mountpoint)
 {
 	if (!en->units)
 		return;
+	captures_stop(en->captures); /* nobody can capture any more */
 	LOCK_SCOPE(&en->ending);
 	units_no_more_calls(en->units);
 	units_drain(en->units, 0); /* what has its end by that */
@@ -222,6 +226,7 @@ void engine_no_more_calls(struct engine *en, const char *mountpoint)
 
 void engine_stop(struct engine *en)
 {
+	captures_stop(en->captures);
 	units_stop(en->units);
 	flush_destroy(en->flush);
 	en->flush = NULL;
@@ -230,6 +235,8 @@ void engine_stop(struct engine *en)
 void engine_close(struct engine *en)
 {
 	engine_stop(en);
+	captures_destroy(en->captures);
+	en->captures = NULL;
 	contents_destroy(en->contents);
 	units_destroy(en->units);
 	rules_destroy(en->rules);

@@ -15,6 +15,7 @@
 #include "engine/base/list.h"
 #include "engine/base/log.h"
 #include "engine/base/message.h"
+#include "engine/capture/capture.h"
 #include "engine/config/config.h"
 #include "engine/content/content.h"
 #include "engine/coord/coord.h"
@@ -43,10 +44,11 @@ struct engine {
 	struct metrics metrics;
 	struct failures *failures;
 	uint64_t started_ns; /* wall clock */
-	struct cache *cache; /* these four: NULL until engine_start, and in a read-only mount */
+	struct cache *cache; /* these five: NULL until engine_start, and in a read-only mount */
 	struct contents *contents;
 	struct flush *flush;
 	struct units *units;
+	struct captures *captures;
 	struct rules *rules; /* const after engine_open */
 	pthread_mutex_t
 		ending; /* held by engine_no_more_calls, so that the second finds all told */

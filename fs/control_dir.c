@@ -2,6 +2,7 @@
 #include "fs/control_dir.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,6 +43,8 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 				    units_to_json(en->units, viewer, sees_all(viewer)));
 		json_object_set_new(status, "removals",
 				    removals_to_json(en->units, viewer, sees_all(viewer)));
+		json_object_set_new(status, "sessions",
+				    captures_to_json(en->captures, viewer, sees_all(viewer)));
 		json_object_set_new(status, "exit_status_readable",
 				    json_boolean(writer_status_readable()));
 	}
@@ -114,7 +117,10 @@ static void fill(struct stat *st, uint64_t id)
 
 	memset(st, 0, sizeof(*st));
 	st->st_ino = id;
-	st->st_mode = dir ? S_IFDIR | 0555 : S_IFREG | 0444;
+	st->st_mode = dir		      ? S_IFDIR | 0555
+		      : id >= CONTROL_SOCKETS ? S_IFSOCK | 0666
+		      : id == CONTROL_CTL_ID  ? S_IFREG | 0666
+					      : S_IFREG | 0444;
 	st->st_nlink = dir ? 2 : 1;
 	st->st_uid = geteuid();
 	st->st_gid = getegid();
@@ -122,18 +128,44 @@ static void fill(struct stat *st, uint64_t id)
 	st->st_atim = st->st_ctim = st->st_mtim;
 }
 
+/* 0: there is none. */
+static uint64_t id_below(struct fs *fs, const char *name)
+{
+	struct captures *cs = fs->engine->captures;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(files); i++)
+		if (!strcmp(files[i].name, name))
+			return CONTROL_DIR_ID + 1 + i;
+	if (!strcmp(name, CKPTFS_CTL))
+		return CONTROL_CTL_ID;
+	if (cs && captures_has_socket(cs, name))
+		return CONTROL_SOCKETS + (hash_text(0, name) & 0x7fffffff);
+	return 0;
+}
+
+void control_mknod(fuse_req_t req, const char *name, mode_t mode)
+{
+	struct fuse_entry_param entry = {.attr_timeout = 0, .entry_timeout = 0};
+	struct captures *cs = req_fs(req)->engine->captures;
+	bool ours = !tgkill(getpid(), fuse_req_ctx(req)->pid, 0);
+
+	if (!ours || !S_ISSOCK(mode) || !cs || !captures_make_socket(cs, name)) {
+		fuse_reply_err(req, EPERM);
+		return;
+	}
+	entry.ino = id_below(req_fs(req), name);
+	fill(&entry.attr, entry.ino);
+	fuse_reply_entry(req, &entry);
+}
+
 void control_lookup(fuse_req_t req, uint64_t parent, const char *name)
 {
 	struct fuse_entry_param entry = {.attr_timeout = 0, .entry_timeout = 0};
-	size_t i;
 
-	if (parent == NODE_ROOT) {
-		entry.ino = CONTROL_DIR_ID;
-	} else {
-		for (i = 0; i < ARRAY_SIZE(files); i++)
-			if (parent == CONTROL_DIR_ID && !strcmp(files[i].name, name))
-				entry.ino = CONTROL_DIR_ID + 1 + i;
-	}
+	entry.ino = parent == NODE_ROOT	       ? CONTROL_DIR_ID
+		    : parent == CONTROL_DIR_ID ? id_below(req_fs(req), name)
+					       : 0;
 	if (!entry.ino) {
 		fuse_reply_err(req, ENOENT);
 		return;
@@ -153,17 +185,18 @@ void control_getattr(fuse_req_t req, uint64_t id)
 void control_open(fuse_req_t req, uint64_t id, struct fuse_file_info *fi)
 {
 	uint64_t i = id - CONTROL_DIR_ID - 1;
+	bool ctl = id == CONTROL_CTL_ID;
 	char *text;
 
-	if (i >= ARRAY_SIZE(files)) {
+	if (!ctl && i >= ARRAY_SIZE(files)) {
 		fuse_reply_err(req, EISDIR);
 		return;
 	}
-	if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) {
+	if (!ctl && ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC)) {
 		fuse_reply_err(req, EACCES);
 		return;
 	}
-	text = files[i].make(req_fs(req), fuse_req_ctx(req)->uid);
+	text = ctl ? strdup("") : files[i].make(req_fs(req), fuse_req_ctx(req)->uid);
 	if (!text) {
 		fuse_reply_err(req, ENOMEM);
 		return;

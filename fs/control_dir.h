@@ -13,6 +13,8 @@
 
 #define CONTROL_DIR_NAME CKPTFS_CONTROL_DIR
 #define CONTROL_DIR_ID	 0xFFFFFFFF00000000ull /* its files follow */
+#define CONTROL_CTL_ID	 (CONTROL_DIR_ID + 0x1000)
+#define CONTROL_SOCKETS	 (CONTROL_DIR_ID + 0x10000) /* by a hash of their names */
 
 static inline bool control_is(uint64_t id)
 {
@@ -27,6 +29,8 @@ static inline bool control_is_name(uint64_t parent, const char *name)
 /* The FUSE operations on it; each replies. */
 void control_lookup(fuse_req_t req, uint64_t parent, const char *name);
 void control_getattr(fuse_req_t req, uint64_t id);
+/* Only of sockets, which only we bind, for a session that waits for it. */
+void control_mknod(fuse_req_t req, const char *name, mode_t mode);
 void control_open(fuse_req_t req, uint64_t id, struct fuse_file_info *fi);
 void control_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
 void control_release(fuse_req_t req, struct fuse_file_info *fi);

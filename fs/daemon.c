@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "client/ckptfs_abi.h"
@@ -219,6 +220,7 @@ static struct fuse_session *make_session(struct daemon *d)
 	ops_file(&ops);
 	ops_dir(&ops);
 	ops_xattr(&ops);
+	ops_ioctl(&ops);
 	se = fuse_session_new(&args, &ops, sizeof(ops), &d->fs);
 	fuse_opt_free_args(&args);
 	return se;
@@ -273,6 +275,17 @@ static void raise_readahead(const struct daemon *d)
 	(void)ignored;
 }
 
+/* From here on sessions find the control directory. */
+static void lend_memory(struct daemon *d)
+{
+	char path[PATH_MAX];
+
+	if (!d->engine.captures)
+		return;
+	snprintf(path, sizeof(path), "%s/%s", d->fs.mountpoint, CKPTFS_CONTROL_DIR);
+	captures_mounted(d->engine.captures, path, makedev(d->fs.major, d->fs.minor));
+}
+
 static void on_ready(struct fs *fs, int err)
 {
 	struct daemon *d = container_of(fs, struct daemon, fs);
@@ -283,6 +296,7 @@ static void on_ready(struct fs *fs, int err)
 		return;
 	}
 	raise_readahead(d);
+	lend_memory(d);
 	if (!d->options->foreground)
 		log_to_syslog();
 	log_info("%s is mounted at %s as node %s", d->engine.backing.path, fs->mountpoint,

@@ -282,6 +282,22 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	return n;
 }
 
+int data_capture(struct fs *fs, const struct caller *c, struct handle *h,
+		 const struct ckptfs_write *w)
+{
+	int err;
+
+	if ((h->flags & O_ACCMODE) == O_RDONLY)
+		return -EBADF;
+	if (!h->generation || h->flags & O_APPEND)
+		return -EOPNOTSUPP;
+	err = late_settle(fs->tree, h->node);
+	creds_restore();
+	atomic_store(&h->written, true);
+	return err ? err
+		   : captures_write(fs->engine->captures, c->uid, h->generation, handle_key(h), w);
+}
+
 /* Returns how much was written; *err is why that is not all. */
 static size_t write_pages_through(struct fs *fs, struct handle *h, struct content *ct,
 				  const char *data, size_t size, off_t off, int *err)

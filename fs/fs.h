@@ -47,6 +47,7 @@ void ops_attr(struct fuse_lowlevel_ops *ops);
 void ops_file(struct fuse_lowlevel_ops *ops);
 void ops_dir(struct fuse_lowlevel_ops *ops);
 void ops_xattr(struct fuse_lowlevel_ops *ops);
+void ops_ioctl(struct fuse_lowlevel_ops *ops);
 
 static inline struct fs *req_fs(fuse_req_t req)
 {

@@ -176,6 +176,10 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct place p;
 	int err;
 
+	if (parent == CONTROL_DIR_ID) {
+		control_mknod(req, name, mode);
+		return;
+	}
 	if (!place_begin(&p, req, "mknod", parent, name))
 		return;
 	err = place_claim(&p, name);

@@ -112,6 +112,8 @@
 #define MSG_WRITER_KILLED "a process that was writing '%s' was killed by signal %d (%s), so the file is not complete and was not published. What had the name '%s' before is whole and still has it"
 #define MSG_WRITER_EXITED "a process that was writing '%s' ended with exit status %d while it had the file open, so it was not published. What had the name '%s' before is whole and still has it"
 #define MSG_WRITER_VANISHED "a process that was writing '%s' ended while it had the file open, and its exit status cannot be read here, so it was not published. What had the name '%s' before is whole and still has it. `ckptfs doctor` tells why the status is unreadable"
+#define MSG_CAPTURE_FAILED "'%s' is not complete and was not published: %s. What had the name before is whole and still has it; the writer gets the error"
+#define MSG_CAPTURE_SESSION_ENDED "the tensor '%s' was still to be captured when process %d%s %s"
 #define MSG_JOBS_UNWATCHED "cannot watch the processes that write checkpoints: %s. Nothing was mounted; raise the limits on open files and processes (ulimit -n, ulimit -u, pids.max of the cgroup), or free memory"
 #define MSG_CHECKPOINT_BUSY "'%s' is being written by another job (%s), and a checkpoint has one at a time. This call of %s got EBUSY, nothing was changed. Write to another path, or wait until that job has ended"
 #define MSG_CHECKPOINT_KILLED "the checkpoint '%s' is not complete: process %d%s, which was writing it, was killed by signal %d (%s) before its end was seen. It was not committed and is hidden; what had the name '%s' before is whole and still has it"

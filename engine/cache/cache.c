@@ -277,6 +277,35 @@ struct chunk *cache_claim_spare(struct cache *c, uid_t uid)
 	return ck;
 }
 
+unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr)
+{
+	unsigned got = 0;
+
+	while (got < nr) {
+		struct chunk *ck = cache_claim_spare(c, uid);
+
+		if (!ck)
+			break;
+		munlock(chunk_data(c, ck), c->chunk_size);
+		madvise(chunk_data(c, ck), c->chunk_size, MADV_DONTNEED);
+		chunks[got++] = ck;
+	}
+	c->nr_lent += got;
+	return got;
+}
+
+void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr)
+{
+	unsigned i;
+
+	c->nr_lent -= nr;
+	for (i = 0; i < nr; i++) {
+		if (c->limits.lock && !*c->not_locked)
+			mlock(chunk_data(c, chunks[i]), c->chunk_size);
+		cache_give_back(c, chunks[i]);
+	}
+}
+
 void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index)
 {
 	struct chunk **bucket = &c->hash[bucket_of(c, content, index)];
@@ -417,14 +446,14 @@ json_t *cache_to_json(struct cache *c)
 	json_int_t unit = (json_int_t)c->chunk_size;
 	LOCK_SCOPE(&c->lock);
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o}",
-			 "size", (json_int_t)c->nr_chunks * unit, "chunk_size", unit, "faulted",
-			 (json_int_t)c->nr_faulted * unit, "free", (json_int_t)c->nr_free * unit,
-			 "dirty", (json_int_t)c->nr_dirty * unit, "flying",
-			 (json_int_t)c->nr_flying * unit, "clean", (json_int_t)c->nr_clean * unit,
-			 "absorbed", (json_int_t)c->absorbed, "waiting", (json_int_t)c->nr_waiting,
-			 "stalls", (json_int_t)c->stalls, "stalled_s",
-			 (double)c->stalled_ns / NSEC_PER_SEC, "longest_stall_s",
-			 (double)c->longest_stall_ns / NSEC_PER_SEC, "locked",
-			 c->limits.lock && !*c->not_locked, "not_locked", json_text(c->not_locked));
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o}",
+		"size", (json_int_t)c->nr_chunks * unit, "chunk_size", unit, "faulted",
+		(json_int_t)c->nr_faulted * unit, "free", (json_int_t)c->nr_free * unit, "dirty",
+		(json_int_t)c->nr_dirty * unit, "flying", (json_int_t)c->nr_flying * unit, "clean",
+		(json_int_t)c->nr_clean * unit, "lent", (json_int_t)c->nr_lent * unit, "absorbed",
+		(json_int_t)c->absorbed, "waiting", (json_int_t)c->nr_waiting, "stalls",
+		(json_int_t)c->stalls, "stalled_s", (double)c->stalled_ns / NSEC_PER_SEC,
+		"longest_stall_s", (double)c->longest_stall_ns / NSEC_PER_SEC, "locked",
+		c->limits.lock && !*c->not_locked, "not_locked", json_text(c->not_locked));
 }

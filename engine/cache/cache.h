@@ -75,7 +75,7 @@ struct cache {
 	struct chunk **hash;
 	size_t nr_faulted; /* chunks that are backed by memory already */
 	struct list free, partial, ready, clean;
-	size_t nr_free, nr_dirty, nr_flying, nr_clean, nr_waiting;
+	size_t nr_free, nr_dirty, nr_flying, nr_clean, nr_lent, nr_waiting;
 	struct list waiting; /* struct claim */
 	uint64_t turns;
 	uint64_t absorbed;   /* bytes copied in by writers */
@@ -117,6 +117,13 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out);
 
 /* The same, but NULL instead of waiting, or of taking what others may want in a moment. */
 struct chunk *cache_claim_spare(struct cache *c, uid_t uid);
+
+/*
+ * Takes up to @nr chunks for memory that is lent to a program instead: what they had of the host's is given
+ * back to it. Waits for nothing. Returns how many; each is charged to @uid until cache_unlend.
+ */
+unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr);
+void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr);
 
 /* Makes a claimed chunk that of (@content, @index): empty, partial. */
 void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index);

@@ -188,6 +188,7 @@ static struct content *content_make(struct contents *all, int fd, const struct i
 	ct->refs = 1;
 	list_init(&ct->dirty);
 	list_init(&ct->clean);
+	list_init(&ct->promises);
 	list_init(&ct->parked);
 	pthread_cond_init(&ct->settled, NULL);
 	if (staged) {
@@ -318,6 +319,30 @@ static int wait_for_landing(struct content *ct)
 		return -EINTR;
 	pthread_cond_clockwait(&ct->settled, &c->lock, CLOCK_MONOTONIC, &until);
 	return 0;
+}
+
+/* Lock held. Is any of these bytes still to come? */
+static bool is_promised(const struct content *ct, uint64_t off, uint64_t len)
+{
+	struct list *l;
+
+	list_for_each (l, &ct->promises) {
+		const struct promise *p = container_of(l, struct promise, link);
+
+		if (off < p->off + p->len && p->off - (p->off < off ? p->off : off) < len)
+			return true;
+	}
+	return false;
+}
+
+/* Lock held, dropped while waiting. 0, -EINTR, or the error by which they will not come. */
+static int await_promised(struct content *ct, uint64_t off, uint64_t len)
+{
+	int err = 0;
+
+	while (!err && !ct->error && is_promised(ct, off, len))
+		err = wait_for_landing(ct);
+	return err ? err : ct->staged ? ct->error : 0;
 }
 
 /* --- writing --- */
@@ -512,7 +537,7 @@ void content_end_write(struct content *ct)
 		pthread_cond_broadcast(&ct->settled);
 }
 
-ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t off)
+ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off)
 {
 	size_t chunk = ct->all->cache->chunk_size, done = 0;
 	int err = content_begin_write(ct);
@@ -538,6 +563,49 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 	if (err == -ETIMEDOUT && ct->staged)
 		content_fail(ct, err); /* the cache is better used for others */
 	return done ? (ssize_t)done : err;
+}
+
+ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t off)
+{
+	int err;
+	{
+		LOCK_SCOPE(&ct->all->cache->lock);
+		err = list_empty(&ct->promises) ? 0 : await_promised(ct, off, len);
+	}
+	return err ? err : content_keep(ct, buf, len, off);
+}
+
+int content_promise(struct content *ct, struct promise *p)
+{
+	int err = 0;
+	LOCK_SCOPE(&ct->all->cache->lock);
+
+	while (!err && ct->cutting)
+		err = wait_for_landing(ct);
+	if (!err)
+		err = await_promised(ct, p->off, p->len);
+	if (err)
+		return err;
+	list_append(&ct->promises, &p->link);
+	if (p->off + p->len > ct->size)
+		ct->size = p->off + p->len;
+	ct->written_ns = clock_wall_ns();
+	return 0;
+}
+
+void content_kept(struct content *ct, struct promise *p)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	list_del(&p->link);
+	pthread_cond_broadcast(&ct->settled);
+}
+
+int content_await(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	int err = await_promised(ct, 0, UINT64_MAX);
+
+	return err ? err : ct->error;
 }
 
 /* --- landing --- */
@@ -588,7 +656,7 @@ bool content_land(struct content *ct, uint64_t off, size_t len, struct content_l
 		l->bytes[l->nr++] = (struct iovec){chunk_data(c, ck) + a, n};
 		done += n;
 	}
-	if (done == len && !ct->error && !ct->published)
+	if (done == len && !ct->error && !ct->published && list_empty(&ct->promises))
 		return true;
 	leave(l);
 	l->content = NULL;
@@ -624,7 +692,7 @@ static bool still_fits(const struct content_landing *l)
 			return false;
 		off += l->bytes[i].iov_len;
 	}
-	return !ct->error && !ct->cutting;
+	return !ct->error && !ct->cutting && list_empty(&ct->promises);
 }
 
 bool content_take_landed(struct content_landing *l, size_t len)
@@ -713,8 +781,10 @@ ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t
 	uint64_t size;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		if (ct->error && ct->staged)
-			return ct->error; /* some of it is lost */
+		int err = await_promised(ct, off, len);
+
+		if (err)
+			return err; /* some of it is lost */
 		size = ct->size;
 	}
 	if (off >= size)
@@ -747,7 +817,7 @@ size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_
 	LOCK_SCOPE(&c->lock);
 
 	*p = (struct content_pins){.content = ct};
-	if ((ct->error && ct->staged) || off >= ct->size)
+	if ((ct->error && ct->staged) || off >= ct->size || is_promised(ct, off, len))
 		return 0;
 	if (len > ct->size - off)
 		len = ct->size - off;
@@ -871,7 +941,8 @@ int content_truncate(struct content *ct, uint64_t size)
 	int err;
 	LOCK_SCOPE(&c->lock);
 
-	while (ct->cutting)
+	/* What was promised comes before it, as that was said before. */
+	while (ct->cutting || (!ct->error && !list_empty(&ct->promises)))
 		if (wait_for_landing(ct))
 			return -EINTR;
 	err = begin_cut(ct, size);
@@ -960,7 +1031,8 @@ int content_write_back(struct content *ct)
 		LOCK_SCOPE(&ct->all->cache->lock);
 		uint64_t turn;
 
-		if (ct->unsynced && !ct->error)
+		err = await_promised(ct, 0, UINT64_MAX);
+		if (!err && ct->unsynced && !ct->error)
 			err = redo(ct);
 		turn = ct->all->cache->turns;
 		if (!err && !ct->error)
@@ -984,7 +1056,7 @@ void content_hurry(struct content *ct)
 bool content_rests(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
-	return list_empty(&ct->dirty) && !ct->nr_writing;
+	return list_empty(&ct->dirty) && list_empty(&ct->promises) && !ct->nr_writing;
 }
 
 int content_sync(struct content *ct)
@@ -1132,7 +1204,7 @@ bool content_serves_reads(struct content *ct)
 	uint64_t cached;
 	LOCK_SCOPE(&ct->all->cache->lock);
 
-	if (!list_empty(&ct->dirty))
+	if (!list_empty(&ct->dirty) || !list_empty(&ct->promises))
 		return true;
 	cached = cached_bytes(&ct->clean);
 	return cached && cached >= ct->size;
@@ -1215,6 +1287,8 @@ bool content_covers(struct content *ct, uint64_t off, size_t len)
 	uint64_t i;
 	LOCK_SCOPE(&c->lock);
 
+	if (is_promised(ct, off, len))
+		return true;
 	if (list_empty(&ct->dirty) && list_empty(&ct->clean))
 		return false;
 	for (i = off / c->chunk_size; i * c->chunk_size < off + len; i++)

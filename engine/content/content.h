@@ -62,6 +62,7 @@ struct content {
 	bool orphan;		    /* has no name: with the last reference its bytes go, too */
 	bool published;		    /* staged, and now a file of the backing like any other */
 	struct list dirty, clean;   /* chunks */
+	struct list promises;	    /* bytes that will come */
 	unsigned nr_submitted;	    /* chunks that the flush engine still refers to */
 	unsigned nr_writing;	    /* between content_begin_write and content_end_write */
 	bool cutting;		    /* content_truncate: others wait to begin */
@@ -176,6 +177,27 @@ struct content_pins {
 };
 size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_pins *p);
 void content_unpin(struct content_pins *p);
+
+/*
+ * Bytes of a staged content that will come, from a tensor that is still to be captured: the file has its
+ * size already; who reads them, writes over them, cuts or syncs the file waits until they are there.
+ */
+struct promise {
+	struct list link; /* content->promises */
+	uint64_t off, len;
+};
+
+/* @p, whose off and len are set and which stays where it is, until content_kept. 0 or -errno; waits for others of these bytes. */
+int content_promise(struct content *ct, struct promise *p);
+
+/* As content_write, of a part of what was promised. */
+ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off);
+
+/* All of it has come, or will not: then the content fails first. */
+void content_kept(struct content *ct, struct promise *p);
+
+/* Waits until all that is promised now has come. 0, -EINTR, or the sticking error. */
+int content_await(struct content *ct);
 
 /* Cuts or extends it. 0 or -errno. */
 int content_truncate(struct content *ct, uint64_t size);

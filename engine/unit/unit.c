@@ -1144,6 +1144,15 @@ static void retire(struct generation *g, struct writer *w)
 	}
 }
 
+void generation_give_up(struct generation *g, int err, const char *why)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	generation_path(g, path, sizeof(path));
+	MESSAGE(text, CAPTURE_FAILED, path, why);
+	generation_fail(g, err, text);
+}
+
 void generation_cut_off(struct generation *g)
 {
 	bool others;

@@ -212,6 +212,9 @@ bool generation_expect(struct generation *g, pid_t pid);
  */
 bool generation_expect_in(struct generation *g, pid_t pid, bool emptied);
 
+/* What was to be written to it will not come, for the reason @why: fails it with @err. */
+void generation_give_up(struct generation *g, int err, const char *why);
+
 /* A program was killed when it had begun to change it: fails it. */
 void generation_cut_off(struct generation *g);
 

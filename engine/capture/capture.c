@@ -1,0 +1,744 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/capture/capture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/capture/session.h"
+
+#define POLL_NS (50 * NSEC_PER_MSEC)
+
+/* --- sessions --- */
+
+int captures_create(struct captures **out, const struct capture_options *o)
+{
+	struct captures *cs = calloc(1, sizeof(*cs));
+
+	*out = cs;
+	if (!cs)
+		return -ENOMEM;
+	cs->options = *o;
+	pthread_mutex_init(&cs->lock, NULL);
+	pthread_cond_init(&cs->gone, NULL);
+	list_init(&cs->sessions);
+	return 0;
+}
+
+void captures_mounted(struct captures *cs, const char *control_dir, dev_t dev)
+{
+	cs->control_dir = strdup(control_dir);
+	cs->dev = dev;
+}
+
+void captures_stop(struct captures *cs)
+{
+	struct list *l;
+
+	if (!cs)
+		return;
+	LOCK_SCOPE(&cs->lock);
+	cs->ending = true;
+	list_for_each (l, &cs->sessions)
+		session_wake(container_of(l, struct session, link));
+	while (cs->nr)
+		pthread_cond_wait(&cs->gone, &cs->lock);
+}
+
+void captures_destroy(struct captures *cs)
+{
+	if (!cs)
+		return;
+	free(cs->control_dir);
+	pthread_cond_destroy(&cs->gone);
+	pthread_mutex_destroy(&cs->lock);
+	free(cs);
+}
+
+static bool look_for_socket(struct captures *cs, const char *name, bool make)
+{
+	bool found = false;
+	struct list *l;
+	LOCK_SCOPE(&cs->lock);
+
+	list_for_each (l, &cs->sessions) {
+		struct session *s = container_of(l, struct session, link);
+		LOCK_SCOPE(&s->lock);
+
+		if (strcmp(s->socket, name) != 0)
+			continue;
+		if (make && s->state == SESSION_BEGINS)
+			s->offered = true;
+		found = s->offered;
+	}
+	return found;
+}
+
+bool captures_make_socket(struct captures *cs, const char *name)
+{
+	return look_for_socket(cs, name, true);
+}
+
+bool captures_has_socket(struct captures *cs, const char *name)
+{
+	return look_for_socket(cs, name, false);
+}
+
+/* That of @uid with this id, which lives; referenced. */
+static struct session *find(struct captures *cs, uid_t uid, uint64_t id)
+{
+	struct list *l;
+	LOCK_SCOPE(&cs->lock);
+
+	list_for_each (l, &cs->sessions) {
+		struct session *s = container_of(l, struct session, link);
+
+		if (s->id == id && s->uid == uid) {
+			s->refs++;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+static void put(struct session *s)
+{
+	struct captures *cs = s->all;
+	bool last;
+	{
+		LOCK_SCOPE(&cs->lock);
+		last = --s->refs == 0;
+	}
+	if (last)
+		session_free(s);
+}
+
+static void put_at_end(struct session **s)
+{
+	if (*s)
+		put(*s);
+}
+
+/* Lock held. */
+static int check_alive(const struct session *s)
+{
+	return s->state == SESSION_LIVES ? 0 : -ENOENT;
+}
+
+/* Finds the session of a call, locks it, and lets go of both at the end of the block. */
+#define SESSION_SCOPE(s, cs, uid, id) \
+	__cleanup(put_at_end) struct session *s = find(cs, uid, id); \
+	if (!s) \
+		return -ENOENT; \
+	LOCK_SCOPE(&s->lock); \
+	if (check_alive(s)) \
+	return -ENOENT
+
+static void wait_a_moment(struct session *s, uint64_t until_ns)
+{
+	uint64_t ns = clock_mono_ns() + POLL_NS;
+	struct timespec until;
+
+	if (ns > until_ns)
+		ns = until_ns;
+	until = (struct timespec){.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+				  .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+	pthread_cond_clockwait(&s->changed, &s->lock, CLOCK_MONOTONIC, &until);
+}
+
+static bool given_up(const struct captures *cs)
+{
+	return cs->options.given_up && cs->options.given_up();
+}
+
+/* How many slots: what was asked for, but no more than this rank's share of half the cache. */
+static unsigned share_of(const struct captures *cs, const struct ckptfs_hello *h)
+{
+	const struct cache *c = cs->options.cache;
+	uint64_t ranks = h->local_world > 1 ? (uint64_t)h->local_world : 1;
+	uint64_t most = c->nr_chunks / 2 / ranks;
+	uint64_t asked = (h->arena_bytes + c->chunk_size - 1) / c->chunk_size;
+
+	if (h->arena_bytes && asked < most)
+		most = asked;
+	return most < 2 ? 2 : most > UINT32_MAX / 2 ? UINT32_MAX / 2 : (unsigned)most;
+}
+
+static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_hello *h)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	uint64_t name[2];
+
+	if (!s)
+		return NULL;
+	s->arena.fd = s->wake = -1;
+	s->all = cs;
+	s->uid = uid;
+	s->rank = h->rank;
+	s->world = h->world;
+	s->refs = 1;
+	list_init(&s->link);
+	list_init(&s->waiting);
+	list_init(&s->granted);
+	list_init(&s->done);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	if (table_init(&s->tensors) || getrandom(name, sizeof(name), 0) != sizeof(name) ||
+	    getrandom(&s->id, sizeof(s->id), 0) != sizeof(s->id)) {
+		session_free(s);
+		return NULL;
+	}
+	snprintf(s->socket, sizeof(s->socket), "arena-%016llx%08x", (unsigned long long)name[0],
+		 (unsigned)name[1]);
+	return s;
+}
+
+/* Until its thread has bound the socket. 0, -EINTR, or why that failed. */
+static int await_offer(struct captures *cs, struct session *s)
+{
+	LOCK_SCOPE(&s->lock);
+	while (s->state == SESSION_BEGINS) {
+		if (given_up(cs))
+			return -EINTR;
+		wait_a_moment(s, UINT64_MAX);
+	}
+	return s->state == SESSION_ENDED ? s->err : 0;
+}
+
+int captures_hello(struct captures *cs, uid_t uid, struct ckptfs_hello *h)
+{
+	struct session *s;
+	int err;
+
+	if (h->abi != CKPTFS_ABI_VERSION) {
+		h->abi = CKPTFS_ABI_VERSION;
+		return -EPROTO;
+	}
+	if (h->flags || h->reserved || h->rank < -1 || h->world < 0 || h->local_rank < -1 ||
+	    h->local_world < 0)
+		return -EINVAL;
+	s = make(cs, uid, h);
+	if (!s)
+		return -ENOMEM;
+	err = arena_create(&s->arena, cs->options.cache, uid, share_of(cs, h));
+	if (!err) {
+		s->slots = calloc(s->arena.nr_slots, sizeof(*s->slots));
+		err = s->slots ? session_start(s) : -ENOMEM;
+	}
+	if (!err)
+		err = await_offer(cs, s);
+	if (!err) {
+		h->session = s->id;
+		h->slot_bytes = (uint32_t)cs->options.cache->chunk_size;
+		h->nr_slots = s->arena.nr_slots;
+		h->check = CKPTFS_CHECK_SAMPLE;
+		memcpy(h->socket, s->socket, sizeof(h->socket));
+	}
+	put(s);
+	return err;
+}
+
+int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b)
+{
+	SESSION_SCOPE(s, cs, uid, b->session);
+	s->bye = true;
+	session_wake(s);
+	while (s->state == SESSION_LIVES) {
+		if (given_up(cs))
+			return -EINTR;
+		wait_a_moment(s, UINT64_MAX);
+	}
+	return 0;
+}
+
+/* --- tensors --- */
+
+/* Lock held. */
+static struct tensor *tensor_find(struct session *s, uint64_t id)
+{
+	struct list *l;
+
+	table_for_each(l, &s->tensors, id)
+	{
+		struct tensor *t = container_of(l, struct tensor, node.link);
+
+		if (t->node.hash == id && t->layout.id == id)
+			return t;
+	}
+	return NULL;
+}
+
+void tensor_put(struct tensor *t)
+{
+	if (--t->refs == 0)
+		free(t);
+}
+
+static bool is_valid(const struct ckptfs_tensor *t)
+{
+	return t->id && t->ndim <= 8 && t->kind <= CKPTFS_OBJECT &&
+	       t->memory <= CKPTFS_CUDA_MANAGED && !t->flags && !t->reserved && t->name_len &&
+	       t->bytes <= INT64_MAX && memchr(t->dtype, 0, sizeof(t->dtype));
+}
+
+/* Malloced; its name is not looked at. */
+static struct tensor *tensor_make(const struct ckptfs_tensor *layout, const char *name)
+{
+	struct tensor *t = calloc(1, sizeof(*t) + layout->name_len + 1);
+
+	if (!t)
+		return NULL;
+	t->layout = *layout;
+	t->refs = 1;
+	memcpy(t->name, name, layout->name_len);
+	return t;
+}
+
+static bool same_tensor(const struct tensor *a, const struct tensor *b)
+{
+	return !memcmp(&a->layout, &b->layout, sizeof(a->layout)) && !strcmp(a->name, b->name);
+}
+
+/* Lock held. *@out: the new one of this id, or NULL: it is known. */
+static int register_one(struct session *s, const struct ckptfs_register *r, unsigned i, size_t at,
+			struct tensor **out)
+{
+	struct ckptfs_tensor layout;
+	struct tensor *t, *old;
+	int err;
+
+	memcpy(&layout, r->data + i * sizeof(layout), sizeof(layout));
+	if (!is_valid(&layout) || layout.name_len > r->bytes - at ||
+	    memchr(r->data + at, 0, layout.name_len))
+		return -EINVAL;
+	t = tensor_make(&layout, (const char *)r->data + at);
+	if (!t)
+		return -ENOMEM;
+	old = tensor_find(s, layout.id);
+	if (!old && s->tensors.nr < CKPTFS_TENSORS_MAX) {
+		table_add(&s->tensors, &t->node, layout.id);
+		*out = t;
+		return 0;
+	}
+	err = !old ? -ENOSPC : same_tensor(old, t) ? 0 : -EEXIST;
+	free(t);
+	return err;
+}
+
+int captures_register(struct captures *cs, uid_t uid, const struct ckptfs_register *r)
+{
+	struct tensor *made[CKPTFS_TENSORS_BYTES / sizeof(struct ckptfs_tensor)] = {NULL};
+	size_t at = r->nr * sizeof(struct ckptfs_tensor);
+	unsigned i;
+	int err = 0;
+	SESSION_SCOPE(s, cs, uid, r->session);
+
+	if (r->nr > ARRAY_SIZE(made) || r->bytes > sizeof(r->data) || r->bytes < at)
+		return -EINVAL;
+	for (i = 0; i < r->nr && !err; i++) {
+		err = register_one(s, r, i, at, &made[i]);
+		if (!err)
+			at += ((const struct ckptfs_tensor *)(const void *)r->data)[i].name_len;
+	}
+	if (!err && at != r->bytes)
+		err = -EINVAL;
+	for (i = 0; err && i < r->nr; i++) {
+		if (!made[i])
+			continue;
+		table_del(&s->tensors, &made[i]->node);
+		tensor_put(made[i]);
+	}
+	return err;
+}
+
+int captures_unregister(struct captures *cs, uid_t uid, const struct ckptfs_unregister *u)
+{
+	unsigned i;
+	SESSION_SCOPE(s, cs, uid, u->session);
+
+	if (u->nr > CKPTFS_IDS_MAX || u->reserved)
+		return -EINVAL;
+	for (i = 0; i < u->nr; i++)
+		if (!tensor_find(s, u->ids[i]))
+			return -EBADF;
+	for (i = 0; i < u->nr; i++) {
+		struct tensor *t = tensor_find(s, u->ids[i]);
+
+		if (!t)
+			continue; /* named twice */
+		table_del(&s->tensors, &t->node);
+		tensor_put(t);
+	}
+	return 0;
+}
+
+/* --- writing --- */
+
+static int compare_offsets(const void *a, const void *b)
+{
+	const struct ckptfs_capture *x = a, *y = b;
+
+	return x->file_off < y->file_off ? -1 : x->file_off > y->file_off;
+}
+
+/* Of bytes that are to be there once, there cannot be two: no capture of a batch could wait for another. */
+static bool overlap(const struct ckptfs_write *w)
+{
+	__cleanup_free struct ckptfs_capture *c = malloc(w->nr * sizeof(*c));
+	unsigned i;
+
+	if (!c)
+		return true;
+	memcpy(c, w->captures, w->nr * sizeof(*c));
+	qsort(c, w->nr, sizeof(*c), compare_offsets);
+	for (i = 1; i < w->nr; i++)
+		if (c[i - 1].file_off + c[i - 1].len > c[i].file_off)
+			return true;
+	return false;
+}
+
+/* Lock held. */
+static int check_write(struct session *s, const struct ckptfs_write *w)
+{
+	unsigned i;
+
+	if (!w->nr || w->nr > CKPTFS_WRITES_MAX || w->reserved)
+		return -EINVAL;
+	if (s->stats.pending + w->nr > CKPTFS_CAPTURES_MAX)
+		return -EAGAIN;
+	for (i = 0; i < w->nr; i++) {
+		const struct ckptfs_capture *c = &w->captures[i];
+		const struct tensor *t = tensor_find(s, c->id);
+
+		if (!t)
+			return -EBADF;
+		if (c->seq != s->last_seq + 1 + i || c->len > t->layout.bytes ||
+		    c->src_off > t->layout.bytes - c->len || c->file_off > INT64_MAX ||
+		    c->len > (uint64_t)INT64_MAX - c->file_off)
+			return -EINVAL;
+	}
+	return overlap(w) ? -EINVAL : 0;
+}
+
+/* What is to be captured is part of @g from here on. On failure nothing is. */
+static int begin(struct session *s, struct generation *g, uint64_t key,
+		 const struct ckptfs_capture *in, struct capture **out)
+{
+	struct capture *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct capture){.seq = in->seq,
+			      .src_off = in->src_off,
+			      .generation = g,
+			      .promise = {.off = in->file_off, .len = in->len}};
+	list_init(&c->link);
+	list_init(&c->promise.link);
+	err = generation_write(g, key);
+	if (err) {
+		free(c);
+		return err == -EEXIST ? -EOPNOTSUPP : err; /* it is published */
+	}
+	generation_get(g);
+	if (in->len)
+		err = content_promise(g->content, &c->promise);
+	{
+		LOCK_SCOPE(&s->lock);
+		c->tensor = err ? NULL : tensor_find(s, in->id);
+		if (!c->tensor && !err)
+			err = -EBADF; /* unregistered meanwhile */
+		if (c->tensor)
+			c->tensor->refs++;
+	}
+	if (err)
+		capture_end(c);
+	else
+		*out = c;
+	return err;
+}
+
+void capture_end(struct capture *c)
+{
+	content_kept(c->generation->content, &c->promise);
+	generation_changed(c->generation);
+	generation_put(c->generation);
+	free(c);
+}
+
+/* Takes back the first @nr of a batch. */
+static void undo(struct session *s, struct capture **made, unsigned nr)
+{
+	while (nr) {
+		struct capture *c = made[--nr];
+		{
+			LOCK_SCOPE(&s->lock);
+			tensor_put(c->tensor);
+		}
+		capture_end(c);
+	}
+}
+
+/* Lock held. Host memory comes before that of devices, and else what was written first. */
+static void enqueue(struct session *s, struct capture *c)
+{
+	struct list *at = s->waiting.prev;
+
+	if (c->tensor->layout.memory <= CKPTFS_HOST_PINNED)
+		while (at != &s->waiting &&
+		       container_of(at, struct capture, link)->tensor->layout.memory >
+			       CKPTFS_HOST_PINNED)
+			at = at->prev;
+	list_push(at, &c->link);
+	s->stats.captures++;
+	s->stats.pending++;
+	s->stats.pending_bytes += c->promise.len;
+}
+
+/* Lock held. All are in; those of no bytes are done. */
+static void take_in(struct session *s, struct capture **made, unsigned nr)
+{
+	unsigned i;
+
+	for (i = 0; i < nr; i++) {
+		s->last_seq = made[i]->seq;
+		if (made[i]->promise.len) {
+			enqueue(s, made[i]);
+			made[i] = NULL;
+		} else {
+			s->stats.captures++;
+			tensor_put(made[i]->tensor);
+		}
+	}
+	pthread_cond_broadcast(&s->changed);
+}
+
+static int write_all(struct session *s, struct generation *g, uint64_t key,
+		     const struct ckptfs_write *w, struct capture **made)
+{
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; i < w->nr && !err; i++)
+		err = begin(s, g, key, &w->captures[i], &made[i]);
+	if (!err) {
+		LOCK_SCOPE(&s->lock);
+		if (check_alive(s))
+			err = -ENOENT;
+		else if (w->captures[0].seq != s->last_seq + 1)
+			err = -EINVAL; /* another thread of it was quicker */
+		else
+			take_in(s, made, w->nr);
+	} else {
+		i--;
+	}
+	if (err)
+		undo(s, made, i);
+	for (i = 0; !err && i < w->nr; i++)
+		if (made[i])
+			capture_end(made[i]);
+	return err;
+}
+
+int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_t key,
+		   const struct ckptfs_write *w)
+{
+	__cleanup(put_at_end) struct session *s = find(cs, uid, w->session);
+	__cleanup_free struct capture **made = NULL;
+	int err;
+
+	if (!s)
+		return -ENOENT;
+	{
+		LOCK_SCOPE(&s->lock);
+		err = check_alive(s);
+		if (!err)
+			err = check_write(s, w);
+	}
+	if (err)
+		return err;
+	made = calloc(w->nr, sizeof(struct capture *));
+	return made ? write_all(s, g, key, w, made) : -ENOMEM;
+}
+
+/* --- grants --- */
+
+/* Lock held. What was reported and is what was granted; else it was reported before, or has failed. */
+static void take_done(struct session *s, const struct ckptfs_next *in)
+{
+	unsigned i;
+	bool any = false;
+
+	for (i = 0; i < in->nr_done; i++) {
+		struct slot *slot = &s->slots[in->done[i].nr % s->arena.nr_slots];
+
+		if (slot->state != SLOT_GRANTED || slot->nr != in->done[i].nr)
+			continue;
+		slot->state = SLOT_DONE;
+		s->stats.captured_bytes += slot->capture ? slot->len : 0;
+		s->stats.granted_bytes -= slot->len;
+		list_append(&s->done, &slot->link);
+		any = true;
+	}
+	if (any)
+		session_wake(s);
+}
+
+/* Lock held. The number of a grant tells its slot. */
+static uint64_t number(struct session *s, unsigned slot)
+{
+	uint64_t n = s->arena.nr_slots, round = s->last_grant / n + 1;
+
+	s->last_grant = round * n + slot;
+	return s->last_grant;
+}
+
+/* Lock held. */
+static void grant(struct session *s, struct capture *c, unsigned i, struct ckptfs_grant *out)
+{
+	size_t chunk = s->arena.cache->chunk_size;
+	struct slot *slot = &s->slots[i];
+	uint64_t off = c->promise.off + c->nr_granted, left = c->promise.len - c->nr_granted;
+
+	*slot = (struct slot){.state = SLOT_GRANTED, .capture = c, .off = off};
+	list_init(&slot->link);
+	slot->nr = number(s, i);
+	slot->len = (uint32_t)(chunk - off % chunk < left ? chunk - off % chunk : left);
+	*out = (struct ckptfs_grant){.nr = slot->nr,
+				     .seq = c->seq,
+				     .src_off = c->src_off + c->nr_granted,
+				     .arena_off = (uint64_t)i * chunk,
+				     .len = slot->len};
+	c->nr_granted += slot->len;
+	s->stats.granted_bytes += slot->len;
+	if (c->nr_granted == c->promise.len) {
+		list_del(&c->link);
+		list_append(&s->granted, &c->link);
+	}
+}
+
+/* Lock held. */
+static unsigned grant_all(struct session *s, struct ckptfs_next *out)
+{
+	unsigned nr = 0;
+
+	while (nr < CKPTFS_GRANTS_MAX && !list_empty(&s->waiting)) {
+		int slot = arena_take(&s->arena);
+
+		if (slot < 0)
+			break;
+		grant(s, container_of(s->waiting.next, struct capture, link), (unsigned)slot,
+		      &out->grants[nr++]);
+	}
+	return nr;
+}
+
+int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
+		  struct ckptfs_next *out)
+{
+	uint64_t until = clock_mono_ns() + in->wait_ms * NSEC_PER_MSEC;
+	SESSION_SCOPE(s, cs, uid, in->session);
+
+	if (in->nr_done > CKPTFS_GRANTS_MAX || in->nr_grants || in->reserved)
+		return -EINVAL;
+	take_done(s, in);
+	*out = (struct ckptfs_next){.session = in->session};
+	for (;;) {
+		out->nr_grants = grant_all(s, out);
+		if (out->nr_grants || in->nr_done || clock_mono_ns() >= until)
+			return 0;
+		if (given_up(cs))
+			return -EINTR;
+		wait_a_moment(s, until);
+		if (check_alive(s))
+			return -ENOENT;
+	}
+}
+
+/* What a program says goes to logs and terminals. */
+static void printable(const char *said, char *text)
+{
+	do {
+		unsigned char c = (unsigned char)*said;
+
+		*text++ = c && (c < ' ' || c == 0x7f) ? '?' : *said;
+	} while (*said++);
+}
+
+int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
+{
+	struct capture *found = NULL;
+	char why[CKPTFS_TEXT_MAX];
+	struct list *l;
+	SESSION_SCOPE(s, cs, uid, f->session);
+
+	if (f->err <= 0 || f->err > 4095 || f->reserved || !memchr(f->text, 0, sizeof(f->text)))
+		return -EINVAL;
+	printable(f->text, why);
+	if (!f->seq) {
+		session_fail_all(s, -f->err, why);
+		return 0;
+	}
+	list_for_each (l, &s->waiting)
+		if (container_of(l, struct capture, link)->seq == f->seq)
+			found = container_of(l, struct capture, link);
+	list_for_each (l, &s->granted)
+		if (container_of(l, struct capture, link)->seq == f->seq)
+			found = container_of(l, struct capture, link);
+	if (!found)
+		return f->seq <= s->last_seq ? 0 : -EBADF; /* it has landed, or failed before */
+	session_fail(s, found, -f->err, why);
+	return 0;
+}
+
+int captures_barrier(struct captures *cs, uid_t uid, const struct ckptfs_barrier *b)
+{
+	SESSION_SCOPE(s, cs, uid, b->session);
+	s->nr_barriers++;
+	s->barrier_ns += b->blocked_ns;
+	s->nr_timed_out += b->timed_out != 0;
+	return 0;
+}
+
+int captures_stats(struct captures *cs, uid_t uid, struct ckptfs_stats *st)
+{
+	SESSION_SCOPE(s, cs, uid, st->session);
+	*st = s->stats;
+	st->session = s->id;
+	st->arena_bytes = (uint64_t)s->arena.nr_slots * s->arena.cache->chunk_size;
+	st->free_bytes = (uint64_t)s->arena.nr_free * s->arena.cache->chunk_size;
+	return 0;
+}
+
+json_t *captures_to_json(struct captures *cs, uid_t viewer, bool all)
+{
+	json_t *list = json_array();
+	struct list *l;
+	LOCK_SCOPE(&cs->lock);
+
+	list_for_each (l, &cs->sessions) {
+		struct session *s = container_of(l, struct session, link);
+		LOCK_SCOPE(&s->lock);
+
+		if (s->state != SESSION_LIVES || (!all && s->uid != viewer))
+			continue;
+		json_array_append_new(
+			list,
+			json_pack("{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}",
+				  "pid", (int)s->pid, "uid", (int)s->uid, "rank", s->rank, "world",
+				  s->world, "tensors", (json_int_t)s->tensors.nr, "captures",
+				  (json_int_t)s->stats.captures, "captured_bytes",
+				  (json_int_t)s->stats.captured_bytes, "failed",
+				  (json_int_t)s->stats.failed, "pending",
+				  (json_int_t)s->stats.pending, "pending_bytes",
+				  (json_int_t)s->stats.pending_bytes, "barriers",
+				  (json_int_t)s->nr_barriers, "blocked_s",
+				  (double)s->barrier_ns / NSEC_PER_SEC));
+	}
+	return list;
+}

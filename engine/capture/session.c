@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/capture/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/log.h"
+#include "engine/capture/handover.h"
+
+#define HANDOVER_MS 10000
+
+/* --- ends of captures --- */
+
+/* Lock held. It is on no list from here on, and has no tensor; if the thread is at it, that ends it. */
+static bool detach(struct session *s, struct capture *c)
+{
+	list_del(&c->link);
+	s->stats.pending--;
+	s->stats.pending_bytes -= c->promise.len;
+	tensor_put(c->tensor);
+	c->tensor = NULL;
+	return !c->landing;
+}
+
+/* Lock held. No piece of it is of use any more. */
+static void void_slots(struct session *s, const struct capture *c)
+{
+	unsigned i;
+
+	for (i = 0; i < s->arena.nr_slots; i++)
+		if (s->slots[i].capture == c)
+			s->slots[i].capture = NULL;
+}
+
+void session_fail(struct session *s, struct capture *c, int err, const char *why)
+{
+	struct generation *g = c->generation;
+	bool ours;
+
+	generation_get(g);
+	c->failed = true;
+	void_slots(s, c);
+	ours = detach(s, c);
+	s->stats.failed++;
+	pthread_mutex_unlock(&s->lock);
+	generation_give_up(g, err, why);
+	if (ours)
+		capture_end(c);
+	generation_put(g);
+	pthread_mutex_lock(&s->lock);
+}
+
+void session_fail_all(struct session *s, int err, const char *why)
+{
+	while (!list_empty(&s->granted))
+		session_fail(s, container_of(s->granted.next, struct capture, link), err, why);
+	while (!list_empty(&s->waiting))
+		session_fail(s, container_of(s->waiting.next, struct capture, link), err, why);
+}
+
+/* --- landing --- */
+
+/* Without locks. 0, or the error by which its file has failed. */
+static int keep(const struct session *s, const struct slot *slot, unsigned i)
+{
+	struct content *ct = slot->capture->generation->content;
+	ssize_t n = content_keep(ct, arena_slot(&s->arena, i), slot->len, slot->off);
+
+	if (n == (ssize_t)slot->len)
+		return 0;
+	return n < 0 ? (int)n : content_error(ct) ? content_error(ct) : -EIO;
+}
+
+/* Lock held, dropped meanwhile. The oldest piece that was reported goes to the cache. */
+static void land_one(struct session *s)
+{
+	struct slot *slot = container_of(s->done.next, struct slot, link);
+	struct capture *c = slot->capture;
+	unsigned i = (unsigned)(slot - s->slots);
+	int err = 0;
+
+	list_del(&slot->link);
+	if (c) {
+		c->landing = true;
+		pthread_mutex_unlock(&s->lock);
+		err = keep(s, slot, i);
+		pthread_mutex_lock(&s->lock);
+		c->landing = false;
+		c->nr_landed += slot->len;
+		s->stats.landed_bytes += slot->len;
+	}
+	*slot = (struct slot){.state = SLOT_FREE};
+	list_init(&slot->link);
+	arena_give(&s->arena, i);
+	pthread_cond_broadcast(&s->changed);
+	if (!c)
+		return;
+	if (err && !c->failed) {
+		session_fail(s, c, err, strerror(-err));
+		return;
+	}
+	if (!c->failed && c->nr_landed < c->promise.len)
+		return;
+	if (!c->failed)
+		detach(s, c);
+	pthread_mutex_unlock(&s->lock);
+	capture_end(c);
+	pthread_mutex_lock(&s->lock);
+}
+
+/* --- its life --- */
+
+static bool ending(struct session *s)
+{
+	LOCK_SCOPE(&s->all->lock);
+	return s->all->ending;
+}
+
+void session_wake(struct session *s)
+{
+	uint64_t one = 1;
+	ssize_t ignored = write(s->wake, &one, sizeof(one));
+
+	(void)ignored;
+}
+
+/* Moves what is reported until the session is over. How it ended, for people. */
+static const char *live(struct session *s, int pidfd)
+{
+	struct pollfd on[2] = {{s->wake, POLLIN, 0}, {pidfd, POLLIN, 0}};
+	const char *how = NULL;
+
+	while (!how) {
+		uint64_t nr;
+		ssize_t ignored;
+		bool cut_off;
+
+		poll(on, 2, -1);
+		if (on[0].revents) {
+			ignored = read(s->wake, &nr, sizeof(nr));
+			(void)ignored;
+		}
+		cut_off = ending(s);
+		LOCK_SCOPE(&s->lock);
+		while (!list_empty(&s->done))
+			land_one(s);
+		if (on[1].revents)
+			how = "ended";
+		else if (s->bye)
+			how = "closed its session";
+		else if (cut_off)
+			how = "was cut off: the mount ends";
+	}
+	return how;
+}
+
+static void end(struct session *s, const char *how)
+{
+	char why[MESSAGE_MAX], rank[24] = "";
+	LOCK_SCOPE(&s->lock);
+
+	s->state = SESSION_ENDED;
+	pthread_cond_broadcast(&s->changed);
+	if (s->rank >= 0)
+		snprintf(rank, sizeof(rank), " (rank %d)", s->rank);
+	while (!list_empty(&s->granted) || !list_empty(&s->waiting)) {
+		struct list *l = list_empty(&s->granted) ? s->waiting.next : s->granted.next;
+		struct capture *c = container_of(l, struct capture, link);
+
+		MESSAGE(why, CAPTURE_SESSION_ENDED, c->tensor->name, (int)s->pid, rank, how);
+		session_fail(s, c, -EIO, why);
+	}
+}
+
+/* Binds the socket, and gives the arena to who comes. A pidfd, or -errno. */
+static int offer(struct session *s)
+{
+	struct captures *cs = s->all;
+	__cleanup_fd int fd = handover_listen(cs->control_dir, cs->dev, s->socket);
+	int pidfd;
+	{
+		LOCK_SCOPE(&s->lock);
+		s->offered = s->offered && fd >= 0;
+		s->state = fd >= 0 ? SESSION_LIVES : SESSION_ENDED;
+		s->err = fd >= 0 ? 0 : fd;
+		pthread_cond_broadcast(&s->changed);
+	}
+	if (fd < 0)
+		return fd;
+	pidfd = handover_give(fd, s->uid, s->arena.fd, HANDOVER_MS, &s->pid);
+	LOCK_SCOPE(&s->lock);
+	s->offered = false;
+	return pidfd;
+}
+
+static void *session_main(void *session)
+{
+	struct session *s = session;
+	struct captures *cs = s->all;
+	__cleanup_fd int pidfd = offer(s);
+	bool last;
+
+	end(s, pidfd >= 0 ? live(s, pidfd) : "did not come for its memory");
+	LOCK_SCOPE(&cs->lock);
+	list_del(&s->link);
+	last = --s->refs == 0;
+	if (last)
+		session_free(s);
+	cs->nr--;
+	pthread_cond_broadcast(&cs->gone);
+	return NULL;
+}
+
+int session_start(struct session *s)
+{
+	struct captures *cs = s->all;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->wake < 0)
+		return -errno;
+	LOCK_SCOPE(&cs->lock);
+	if (cs->ending || !cs->control_dir)
+		return -ESHUTDOWN;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = -pthread_create(&thread, &attr, session_main, s);
+	pthread_attr_destroy(&attr);
+	if (err)
+		return err;
+	s->refs++;
+	list_append(&cs->sessions, &s->link);
+	cs->nr++;
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	if (s->tensors.buckets) {
+		size_t i;
+
+		for (i = 0; i < s->tensors.nr_buckets; i++)
+			while (!list_empty(&s->tensors.buckets[i])) {
+				struct tensor *t = container_of(s->tensors.buckets[i].next,
+								struct tensor, node.link);
+
+				table_del(&s->tensors, &t->node);
+				tensor_put(t);
+			}
+		table_finish(&s->tensors);
+	}
+	arena_destroy(&s->arena);
+	free(s->slots);
+	if (s->wake >= 0)
+		close(s->wake);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to engine/capture: a session, and what it has written. */
+#ifndef ENGINE_CAPTURE_SESSION_H
+#define ENGINE_CAPTURE_SESSION_H
+
+#include <pthread.h>
+
+#include "engine/base/table.h"
+#include "engine/capture/arena.h"
+#include "engine/capture/capture.h"
+
+struct captures {
+	struct capture_options options; /* const */
+	char *control_dir;		/* const once mounted, as the next */
+	dev_t dev;
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t gone;  /* a session has left the list */
+	struct list sessions;
+	unsigned nr;
+	bool ending;
+};
+
+struct tensor {
+	struct table_node node; /* session->tensors */
+	struct ckptfs_tensor layout;
+	unsigned refs; /* of the table and of captures */
+	char name[];
+};
+
+/* Bytes of a tensor that a file is to have. */
+struct capture {
+	struct list link; /* session->waiting: not all of it is granted; then ->granted */
+	uint64_t seq, src_off;
+	struct tensor *tensor;	       /* referenced */
+	struct generation *generation; /* referenced, and being changed */
+	struct promise promise;
+	uint64_t nr_granted, nr_landed; /* bytes */
+	bool landing, failed;		/* the thread is at a piece of it, and ends it then */
+};
+
+enum slot_state { SLOT_FREE, SLOT_GRANTED, SLOT_DONE };
+
+struct slot {
+	struct list link; /* SLOT_DONE: session->done */
+	enum slot_state state;
+	struct capture *capture; /* NULL: failed meanwhile */
+	uint64_t nr, off;	 /* of the grant; in the file */
+	uint32_t len;
+};
+
+enum session_state { SESSION_BEGINS, SESSION_LIVES, SESSION_ENDED };
+
+struct session {
+	struct list link; /* captures->sessions */
+	struct captures *all;
+	uint64_t id;
+	uid_t uid;
+	int rank, world;
+	char socket[CKPTFS_SOCKET_MAX]; /* const */
+	int wake;			/* eventfd: there is something to do for the thread */
+	pthread_mutex_t lock;
+	/* lock */
+	unsigned refs; /* captures->lock */
+	enum session_state state;
+	bool offered; /* the socket has its name, and nobody has come */
+	int err;      /* SESSION_ENDED before it lived: why */
+	pid_t pid;
+	bool bye;
+	struct arena arena;
+	struct slot *slots;
+	struct table tensors;
+	uint64_t last_seq, last_grant;
+	struct list waiting, granted, done;
+	pthread_cond_t changed;
+	struct ckptfs_stats stats;
+	uint64_t nr_barriers, barrier_ns, nr_timed_out;
+};
+
+/* Starts its thread, which lives as long as it. -errno. */
+int session_start(struct session *s);
+void session_free(struct session *s);
+
+/* Has its thread look. */
+void session_wake(struct session *s);
+
+/* Lock held, dropped meanwhile: @c, or all, fails with @err for the reason @why. */
+void session_fail(struct session *s, struct capture *c, int err, const char *why);
+void session_fail_all(struct session *s, int err, const char *why);
+
+/* All of it has come, or what has not will not: @c, which is on no list and has no tensor any more, is freed. Without locks. */
+void capture_end(struct capture *c);
+
+/* Lock held. */
+void tensor_put(struct tensor *t);
+
+#endif
