@@ -41,6 +41,7 @@ PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 
 ENGINE_SRC := $(wildcard engine/*.c engine/*/*.c)
 FS_SRC := $(wildcard fs/*.c fs/cmd/*.c)
+CLIENT_SRC := $(wildcard client/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c)
 # A directory with main.c is one program; in tests/bench each file is one.
 TOOL_DIRS := $(patsubst %/main.c,%,$(wildcard tests/*/main.c))
@@ -51,17 +52,21 @@ TEST_BACKING_SRC := $(wildcard tests/backing/*.c)
 
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 ENGINE_LIB := $(O)/lib/libengine.a
+CLIENT_LIB := $(O)/lib/libckptfs.a
+# A CUDA driver for tests; the programs in tests/gpu find it by LD_LIBRARY_PATH, or a real one.
+FAKE_CUDA := $(O)/tests/fakecuda/libcuda.so.1
+GPU_PROGRAMS := $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/gpu/*.c))
 # tests/fuzz: each file but replay.c is a target; `make fuzz` links it with libFuzzer instead.
 FUZZ_TARGETS := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FS_LIB := $(O)/lib/libfs.a
 TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
-	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model
+	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS)
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash check-demo check-frameworks install uninstall clean help tests fuzz fuzzers
 
-all: $(O)/bin/ckptfs
+all: $(O)/bin/ckptfs $(CLIENT_LIB) $(O)/lib/libckptfs.so
 
 $(O)/bin/ckptfs: $(call obj,$(FS_SRC)) $(ENGINE_LIB)
 	$(call say,LD,$@)
@@ -72,6 +77,22 @@ $(ENGINE_LIB): $(call obj,$(ENGINE_SRC))
 	$(call say,AR,$@)
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# libckptfs: what a public header declares with default visibility is all that a program can see of it.
+$(O)/obj/client/%.o: override CFLAGS += -fPIC -fvisibility=hidden
+
+$(CLIENT_LIB): $(call obj,$(CLIENT_SRC))
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/lib/libckptfs.so.1: $(call obj,$(CLIENT_SRC))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libckptfs.so.1 -o $@ $^
+
+$(O)/lib/libckptfs.so: $(O)/lib/libckptfs.so.1
+	$(Q)ln -sf $(<F) $@
 
 # Flags that change what is compiled change this file, and with it every object.
 $(O)/flags: FORCE
@@ -94,12 +115,12 @@ endif
 
 tests: all $(TEST_PROGRAMS)
 
-$(O)/tests/unit/%.t: $(O)/obj/tests/unit/%.o $(call obj,$(TEST_BACKING_SRC)) $(ENGINE_LIB) \
+$(O)/tests/unit/%.t: $(O)/obj/tests/unit/%.o $(call obj,$(TEST_BACKING_SRC)) $(ENGINE_LIB) $(CLIENT_LIB) \
 		$(filter-out $(O)/obj/fs/main.o $(O)/obj/fs/cmd/%,$(call obj,$(FS_SRC)))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out $(ENGINE_LIB) $(O)/obj/fs/cmd/%,$^) $(ENGINE_LIB) \
-		-lcmocka $(PKG_LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out $(ENGINE_LIB) $(CLIENT_LIB) $(O)/obj/fs/cmd/%,$^) $(ENGINE_LIB) \
+		$(CLIENT_LIB) -lcmocka $(PKG_LIBS)
 
 $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
 	$(call say,LD,$@)
@@ -107,6 +128,18 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
 $(O)/tests/helpers/%: $(O)/obj/tests/helpers/%.o
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
+$(O)/obj/tests/fakecuda/%.o: override CFLAGS += -fPIC -fvisibility=hidden
+
+$(FAKE_CUDA): $(call obj,$(wildcard tests/fakecuda/*.c))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -o $@ $^
+
+$(O)/tests/gpu/%: $(O)/obj/tests/gpu/%.o $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
