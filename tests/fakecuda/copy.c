@@ -276,25 +276,26 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
 	return copy_queue(&copy, stream, false);
 }
 
-static CUresult fill(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream, bool sync)
+static CUresult fill(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream)
 {
 	struct copy copy = linear(ENGINE_DTOD, bytes);
 
 	copy.to.device = to;
 	copy.fill = byte;
-	return copy_queue(&copy, stream, sync);
+	return copy_queue(&copy, stream, false);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream)
 {
 	CALL(CONTEXT, "to=%llx byte=%d bytes=%zu stream=%p", to, byte, bytes, (void *)stream);
-	return fill(to, byte, bytes, stream, false);
+	return fill(to, byte, bytes, stream);
 }
 
+/* On the legacy stream, and not waited for, as the driver does it. */
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char byte, size_t bytes)
 {
 	CALL(CONTEXT | UNSAFE, "to=%llx byte=%d bytes=%zu", to, byte, bytes);
-	return fill(to, byte, bytes, NULL, true);
+	return fill(to, byte, bytes, NULL);
 }
 
 static bool side_of(unsigned int type, const void *host, CUdeviceptr device, size_t pitch, size_t x,

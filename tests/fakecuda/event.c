@@ -21,15 +21,18 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-/* Waits that were asked for have their own copy of the moment. */
+/* Waits that were asked for have their own copy of the moment. In a failed context, too, it is gone. */
 CUresult cuEventDestroy_v2(CUevent event)
 {
-	CALL(CONTEXT, "event=%p", (void *)event);
+	CUresult failed;
+
+	CALL(0, "event=%p", (void *)event);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	LOCK_SCOPE(&fake.lock);
+	failed = event->context->failed;
 	free(event);
-	return CUDA_SUCCESS;
+	return failed;
 }
 
 CUresult cuEventRecord(CUevent event, CUstream handle)

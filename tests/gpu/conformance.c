@@ -13,6 +13,7 @@
 #include <err.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "client/cuda_driver.h"
+#include "engine/base/clock.h"
 #include "tests/fakecuda/api.h"
 
 #define UNSURE " [to be confirmed on hardware]"
@@ -31,6 +33,7 @@
 #define ROUNDS	    20
 #define BEYOND	    (4ul << 20) /* more than what a driver makes small allocations of */
 #define MAX_ASSERTS 128
+#define FAULTED	    99
 
 static const struct cuda_driver *cu;
 static struct cuda_trainer tr;
@@ -334,6 +337,11 @@ static void contexts(void)
 	MUST(cu->CtxPushCurrent(context));
 	MUST(cu->CtxPopCurrent(&popped));
 	ok("what was pushed is popped", popped == context);
+	MUST(tr.CtxSetCurrent(context));
+	MUST(tr.CtxGetCurrent(&again));
+	ok("the current context can be set", again == context);
+	MUST(tr.CtxSetCurrent(NULL));
+	is("and taken away", cu->StreamCreate(&stream, 0), CUDA_ERROR_INVALID_CONTEXT);
 	MUST(cu->CtxPushCurrent(context));
 }
 
@@ -424,6 +432,31 @@ static void registration(void)
 	munmap(host, HOST_PAGES * PAGE);
 }
 
+static void allocated_host_memory(void)
+{
+	CUdeviceptr memory = new_memory(PAGE, 6);
+	size_t available = 0, total = 0;
+	struct about a;
+	void *host;
+
+	MUST(tr.MemGetInfo(&available, &total));
+	ok("there is some memory, and not more of it free", total && available <= total);
+	if (!cu->MemHostAlloc || !cu->MemFreeHost)
+		return skip("host memory can be allocated", "the driver cannot");
+	is("host memory can be allocated", cu->MemHostAlloc(&host, 2 * PAGE, 0), CUDA_SUCCESS);
+	about((CUdeviceptr)(uintptr_t)host, &a);
+	ok("and is known as such", a.type == CU_MEMORYTYPE_HOST);
+	is("it is registered already", cu->MemHostRegister(host, PAGE, 0),
+	   CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	MUST(cu->MemcpyDtoHAsync(host, memory, PAGE, NULL));
+	MUST(tr.CtxSynchronize());
+	ok("copies to it work", all_are(host, PAGE, 6));
+	ok("it cannot be unregistered", cu->MemHostUnregister(host) != CUDA_SUCCESS);
+	is("it can be freed", cu->MemFreeHost(host), CUDA_SUCCESS);
+	ok("once", cu->MemFreeHost(host) != CUDA_SUCCESS);
+	MUST(tr.MemFree(memory));
+}
+
 static void events(void)
 {
 	CUstream a = new_stream(CU_STREAM_NON_BLOCKING), b = new_stream(CU_STREAM_NON_BLOCKING);
@@ -476,9 +509,9 @@ static CUresult while_busy(CUstream holds, CUstream waits)
 
 	gate_close(&gate, holds);
 	event = record(waits);
-	/* If nothing holds it, it comes to an end by itself: 5 s is for ever. */
-	for (int i = 0; (result = cu->EventQuery(event)) == CUDA_ERROR_NOT_READY && i < 50; i++)
-		usleep(i < 45 ? 1000 : 10000);
+	/* If nothing holds it, it is past soon. */
+	for (int i = 0; (result = cu->EventQuery(event)) == CUDA_ERROR_NOT_READY && i < 100; i++)
+		usleep(1000);
 	gate_open(&gate);
 	MUST(tr.CtxSynchronize());
 	MUST(cu->EventDestroy(event));
@@ -534,7 +567,7 @@ static void copies(void)
 
 	memset(host, 0, 64 * PAGE);
 	for (int row = 0; row < 32; row++)
-		MUST(tr.MemsetD8(memory + (2 + row) * PAGE + 100, row + 1, 512));
+		MUST(tr.MemsetD8Async(memory + (2 + row) * PAGE + 100, row + 1, 512, stream));
 	is("a strided copy works", cu->Memcpy2DAsync(&strided, stream), CUDA_SUCCESS);
 	MUST(tr.StreamSynchronize(stream));
 	for (int row = 0; row < 32; row++)
@@ -593,7 +626,7 @@ static void torn_without_barrier(const struct capture *c)
 	}
 	gate_init(&gate);
 	tr.OnStep(at_half, &gate);
-	MUST(tr.MemsetD8(c->memory, 1, size));
+	MUST(tr.MemsetD8Async(c->memory, 1, size, c->trainer));
 	capture_queue(c, true, false);
 	sem_wait(&gate.reached);
 	MUST(tr.MemsetD8Async(c->memory, 2, size, c->trainer));
@@ -644,6 +677,38 @@ static void barrier(void)
 	MUST(cu->StreamDestroy(c.copier));
 }
 
+struct kernel {
+	CUdeviceptr memory;
+	char byte;
+};
+
+static void add_one(void *arg)
+{
+	struct kernel *kernel = arg;
+	void *view;
+
+	MUST(tr.Memory(kernel->memory, &view));
+	kernel->byte = ++*(char *)view;
+}
+
+static void kernels(void)
+{
+	struct kernel kernel = {new_memory(PAGE, 4), 0};
+	CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+	uint64_t start = clock_mono_ns();
+
+	MUST(tr.MemsetD8Async(kernel.memory, 7, PAGE, stream));
+	MUST(tr.Launch(stream, 20 * NSEC_PER_MSEC, add_one, &kernel));
+	MUST(tr.Launch(stream, 0, add_one, &kernel));
+	MUST(tr.StreamSynchronize(stream));
+	ok("a kernel of 20 ms takes them", clock_mono_ns() - start >= 20 * NSEC_PER_MSEC);
+	ok("kernels change memory in their stream's order", kernel.byte == 9);
+	MUST(tr.MemsetD8(kernel.memory + 1, 9, PAGE - 1));
+	ok("memory that a kernel changed is what others see", device_is(kernel.memory, PAGE, 9));
+	MUST(tr.MemFree(kernel.memory));
+	MUST(cu->StreamDestroy(stream));
+}
+
 /* --- stream capture --- */
 
 struct query {
@@ -689,6 +754,24 @@ static struct query query_during(CUstream stream, int of, int by, CUresult *end)
 	return query;
 }
 
+/* The thread that captures asks about an event of no capture, in this mode of its own. */
+static CUresult query_by_itself(CUstream stream, int mode, CUresult *end)
+{
+	CUevent event = new_event();
+	CUresult result;
+	CUgraph graph;
+
+	MUST(tr.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	MUST(cu->ThreadExchangeStreamCaptureMode(&mode));
+	result = cu->EventQuery(event);
+	MUST(cu->ThreadExchangeStreamCaptureMode(&mode));
+	*end = tr.StreamEndCapture(stream, &graph);
+	if (*end == CUDA_SUCCESS)
+		MUST(tr.GraphDestroy(graph));
+	MUST(cu->EventDestroy(event));
+	return result;
+}
+
 static void capture_and_threads(CUstream stream)
 {
 	int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -712,6 +795,12 @@ static void capture_and_threads(CUstream stream)
 	ok("nor does one that only looks at itself", !query.result && !end);
 	query = query_during(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, -1, &end);
 	ok("nor anybody, of a capture that only looks at its own thread", !query.result && !end);
+	is("the capturing thread itself may not",
+	   query_by_itself(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, &end),
+	   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	is("unless it is relaxed", query_by_itself(stream, CU_STREAM_CAPTURE_MODE_RELAXED, &end),
+	   CUDA_SUCCESS);
+	is("which then spoils nothing either", end, CUDA_SUCCESS);
 }
 
 static void capture_of_streams(CUstream stream)
@@ -778,6 +867,12 @@ static void exit_handler(void)
 	_exit(cu->DeviceGetCount(&n));
 }
 
+static void fault(int signal_)
+{
+	(void)signal_;
+	_exit(FAULTED);
+}
+
 static int child(const char *role)
 {
 	CUdeviceptr memory;
@@ -797,6 +892,7 @@ static int child(const char *role)
 	memory = new_memory(32 << 20, 1);
 	if (!strcmp(role, "dereference")) {
 		memcpy(&view, &memory, sizeof(view));
+		signal(SIGSEGV, fault);
 		return *(volatile char *)view;
 	}
 	if (!strcmp(role, "unregistered")) {
@@ -809,6 +905,8 @@ static int child(const char *role)
 		gate_open(&gate);
 		return tr.StreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
 	}
+	if (!strcmp(role, "nobodys"))
+		return tr.MemcpyDtoH(host, PAGE, 1) == CUDA_ERROR_INVALID_VALUE ? 0 : 1;
 	MUST(tr.MemFree(memory));
 	first = cu->MemcpyDtoHAsync(host, memory, PAGE, stream);
 	if (!first)
@@ -836,13 +934,13 @@ static void processes(void)
 	   CUDA_ERROR_DEINITIALIZED);
 	ok("use after free is refused, or fails and is sticky" UNSURE,
 	   status_of("use-after-free") == 0);
+	ok("an address that nobody has is refused" UNSURE, status_of("nobodys") == 0);
 	if (!tr.Launch) {
 		skip("who reads device memory on the CPU dies", "some systems can");
 		skip("a copy to what was unregistered meanwhile fails", "undefined");
 		return;
 	}
-	/* Under a sanitizer it dies with a status of its own. */
-	ok("who reads device memory on the CPU dies", status_of("dereference") > 1);
+	ok("who reads device memory on the CPU dies", status_of("dereference") == FAULTED);
 	ok("a copy to what was unregistered meanwhile fails", status_of("unregistered") == 0);
 }
 
@@ -877,6 +975,8 @@ int main(int argc, char **argv)
 	device_memory();
 	group = "registered memory";
 	registration();
+	group = "allocated host memory";
+	allocated_host_memory();
 	group = "events";
 	events();
 	group = "legacy stream";
@@ -885,6 +985,11 @@ int main(int argc, char **argv)
 	copies();
 	group = "barrier";
 	barrier();
+	group = "kernels";
+	if (tr.Launch)
+		kernels();
+	else
+		skip("kernels", "of C code only the fake driver has");
 	group = "stream capture";
 	capture_modes();
 	group = "processes";

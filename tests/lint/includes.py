@@ -4,9 +4,11 @@
     client/ckptfs_abi.h <- engine/base <- engine/{format,config,metrics,liveness} <- engine/rule
 	<- engine/backing <- engine/{cache,coord} <- engine/content <- engine/flush <- engine/unit <- engine/capture
 	<- engine/engine.* <- fs/
+    client/{ckptfs_abi,cuda_driver}.h <- client/
 
 A file includes its own directory and what is left of it; two directories of the same rank do not know each other.
-Nothing in engine/ knows FUSE. fs/ sees engine/engine.h and what that includes.
+Nothing in engine/ knows FUSE. fs/ sees engine/engine.h and what that includes. client/ knows only itself, and of what
+it rests on each part knows only itself.
 """
 
 import os
@@ -30,6 +32,8 @@ RANKS = {
 	"engine/capture": 8,
 	"engine": 9,
 }
+# Of client/, what the rest of it rests on: these do not know that.
+CLIENT_BASE = {"client/ckptfs_abi", "client/cuda_driver"}
 # Of the engine, what engine.h does not pass on.
 FS_MAY = {"engine/engine.h", "engine/base/cleanup.h", "engine/content/digest.h", "engine/content/structure.h",
 	"engine/format/commit.h"}
@@ -56,6 +60,9 @@ def problem_of(path, system, target, fs_may):
 	if target == ABI:
 		return None
 	if part == "client":
+		own = os.path.splitext(path)[0]
+		if own in CLIENT_BASE and os.path.splitext(target)[0] != own:
+			return "%s is below the rest of client/" % own
 		return None if target.startswith("client/") else "client/ knows only itself"
 	if part == "engine":
 		if target_folder not in RANKS:
