@@ -132,7 +132,8 @@ $(O)/tests/helpers/%: $(O)/obj/tests/helpers/%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
-$(O)/obj/tests/fakecuda/%.o: override CFLAGS += -fPIC -fvisibility=hidden
+# Sanitizers see of a copy only what memcpy is called for.
+$(O)/obj/tests/fakecuda/%.o: override CFLAGS += -fPIC -fvisibility=hidden -fno-builtin-memcpy
 
 $(FAKE_CUDA): $(call obj,$(wildcard tests/fakecuda/*.c))
 	$(call say,LD,$@)

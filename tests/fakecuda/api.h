@@ -45,7 +45,8 @@ typedef void fake_step_fn(void *arg, int engine, size_t done, size_t total);
  *	stream's thread; it reaches device memory by fakeMemory and calls nothing of the driver.
  * Memory: where the device itself sees what @pointer points to; only kernels may use that.
  * Rate: the engine's speed, for copies of this process from now on; 0 GB/s: as fast as it goes.
- * OnStep: @fn is called by the copying thread before each 4 KiB; NULL: no more.
+ * OnStep: @fn is called by the copying thread before each 4 KiB of copies that begin from now on; NULL:
+ *	no more.
  * Count: how many there were so far in this process: "copies" that began; "pageable": of these, with
  *	host memory that was not registered; "streams" that were made and not destroyed.
  */

@@ -31,6 +31,8 @@ struct copy {
 	int fill; /* a byte to fill with; -1: copy */
 	bool pageable;
 	struct effect effect;
+	fake_step_fn *on_step;
+	void *on_step_arg;
 };
 
 /* Without the sanitizers' knowing, and without a call that they know. */
@@ -87,20 +89,6 @@ static CUresult check_reach(const struct copy *copy)
 		       : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-static void step(const struct copy *copy, size_t done, size_t total)
-{
-	fake_step_fn *fn;
-	void *arg;
-
-	{
-		LOCK_SCOPE(&fake.lock);
-		fn = fake.on_step;
-		arg = fake.on_step_arg;
-	}
-	if (fn && copy->fill < 0)
-		fn(arg, copy->engine, done, total);
-}
-
 static void move_all(const struct copy *copy, uint64_t start, uint64_t end)
 {
 	size_t total = copy->rows * copy->row, done = 0;
@@ -113,7 +101,8 @@ static void move_all(const struct copy *copy, uint64_t start, uint64_t end)
 			bytes = copy->row - at < STEP ? copy->row - at : STEP;
 			if (due > now_ns() + AHEAD_NS)
 				sleep_until(due);
-			step(copy, done, total);
+			if (copy->on_step)
+				copy->on_step(copy->on_step_arg, copy->engine, done, total);
 			move(copy, row, at, bytes);
 			done += bytes;
 		}
@@ -129,12 +118,25 @@ static void flip(const struct copy *copy)
 	*byte ^= 1;
 }
 
-/* Host memory is not let go while copying is above 0, at exit. */
-static void copying(const struct copy *copy, int more)
+/*
+ * Between these two no lock is taken, which would order, for ThreadSanitizer, what is copied and what
+ * the program does. Exit waits in between, unless the program may be holding up the copy itself.
+ */
+static void copy_begins(struct copy *copy)
 {
 	LOCK_SCOPE(&fake.lock);
-	fake.copying += more;
-	fake.copies += more > 0 && copy->fill < 0;
+	if (copy->fill < 0) {
+		copy->on_step = fake.on_step;
+		copy->on_step_arg = fake.on_step_arg;
+		fake.copies++;
+	}
+	fake.copying += !copy->on_step;
+}
+
+static void copy_ends(const struct copy *copy)
+{
+	LOCK_SCOPE(&fake.lock);
+	fake.copying -= !copy->on_step;
 	pthread_cond_broadcast(&fake.moved);
 }
 
@@ -155,7 +157,7 @@ static CUresult copy_run(void *what)
 	engine_reserve(copy->device, copy->engine, copy->pageable ? total * PAGEABLE_COST : total,
 		       &start, &end);
 	sleep_until(start);
-	copying(copy, 1);
+	copy_begins(copy);
 	call_log("%s engine=%d bytes=%zu pageable=%d", copy->fill < 0 ? "begin" : "fill",
 		 copy->engine, total, copy->pageable);
 	move_all(copy, start, end);
@@ -164,7 +166,7 @@ static CUresult copy_run(void *what)
 	error = check_reach(copy);
 	if (copy->fill < 0)
 		call_log("end engine=%d bytes=%zu", copy->engine, total);
-	copying(copy, -1);
+	copy_ends(copy);
 	return error;
 }
 

@@ -72,7 +72,7 @@ static void stop_at_exit(void)
 	fake.exited = true;
 	LOCK_SCOPE(&fake.lock);
 	pthread_cond_broadcast(&fake.moved);
-	while (fake.copying && !fake.on_step)
+	while (fake.copying)
 		pthread_cond_wait(&fake.moved, &fake.lock);
 	memory_close();
 }

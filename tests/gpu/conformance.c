@@ -908,6 +908,8 @@ static int child(const char *role)
 	if (!strcmp(role, "nobodys"))
 		return tr.MemcpyDtoH(host, PAGE, 1) == CUDA_ERROR_INVALID_VALUE ? 0 : 1;
 	MUST(tr.MemFree(memory));
+	if (tr.Launch)
+		new_memory(32 << 20, 2); /* elsewhere, as long as there is room */
 	first = cu->MemcpyDtoHAsync(host, memory, PAGE, stream);
 	if (!first)
 		first = tr.StreamSynchronize(stream);

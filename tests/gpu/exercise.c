@@ -6,6 +6,7 @@
  *	exercise rush N BYTES	after a line was read: N copies; ns before the first and after the last
  *	exercise overtake BYTES	a copy of BYTES begins, then one of 4 bytes on another stream; how many ns
  *		that took, from before both
+ *	exercise early BYTES	writes to where a copy is going to, at its half; exercise late BYTES: at its end
  *	exercise devices	of each: UUID, PCI address
  *	exercise register BYTES	what registering that much returns
  */
@@ -137,6 +138,33 @@ static void overtake(size_t bytes)
 	printf("%llu\n", (unsigned long long)(clock_mono_ns() - start));
 }
 
+/* Tells without ordering anything, as a look at the memory would. */
+static void half(void *arg, int engine, size_t done, size_t total)
+{
+	(void)engine;
+	if (done >= total / 2)
+		__atomic_store_n((int *)arg, 1, __ATOMIC_RELAXED);
+}
+
+static void touch(size_t bytes, bool early)
+{
+	CUdeviceptr device = new_device(bytes);
+	char *host = malloc(bytes);
+	int reached = 0;
+
+	MUST(cu->MemHostRegister(host, bytes, 0));
+	MUST(tr.OnStep(half, &reached));
+	MUST(cu->MemcpyDtoHAsync(host, device, bytes, stream));
+	if (!early)
+		MUST(tr.StreamSynchronize(stream));
+	while (!__atomic_load_n(&reached, __ATOMIC_RELAXED))
+		;
+	host[0]++;
+	MUST(tr.StreamSynchronize(stream));
+	MUST(cu->MemHostUnregister(host));
+	free(host);
+}
+
 static void devices(void)
 {
 	char bus[16];
@@ -177,6 +205,8 @@ int main(int argc, char **argv)
 		rush(atoi(argv[2]), bytes);
 	else if (!strcmp(what, "overtake"))
 		overtake(bytes);
+	else if (!strcmp(what, "early") || !strcmp(what, "late"))
+		touch(bytes, *what == 'e');
 	else if (!strcmp(what, "devices"))
 		devices();
 	else if (!strcmp(what, "register"))

@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 # For tests on the fake driver: sourced after lib.sh.
 
+# shellcheck disable=SC2034 # for tests
 EXERCISE=$BUILD/tests/gpu/exercise
 export LD_LIBRARY_PATH=$BUILD/tests/fakecuda
 export FAKE_CUDA_DIR=$TEST_TMP/cuda FAKE_CUDA_LOG=$TEST_TMP/calls
