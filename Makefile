@@ -55,7 +55,7 @@ ENGINE_LIB := $(O)/lib/libengine.a
 CLIENT_LIB := $(O)/lib/libckptfs.a
 # A CUDA driver for tests; the programs in tests/gpu find it by LD_LIBRARY_PATH, or a real one.
 FAKE_CUDA := $(O)/tests/fakecuda/libcuda.so.1
-GPU_PROGRAMS := $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/gpu/*.c))
+GPU_PROGRAMS := $(O)/tests/gpu/conformance $(O)/tests/gpu/exercise
 # tests/fuzz: each file but replay.c is a target; `make fuzz` links it with libFuzzer instead.
 FUZZ_TARGETS := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FS_LIB := $(O)/lib/libfs.a
@@ -140,10 +140,12 @@ $(FAKE_CUDA): $(call obj,$(wildcard tests/fakecuda/*.c))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -o $@ $^
 
-$(O)/tests/gpu/%: $(O)/obj/tests/gpu/%.o $(CLIENT_LIB)
+$(O)/tests/gpu/conformance: $(call obj,$(wildcard tests/gpu/conformance*.c))
+$(O)/tests/gpu/exercise: $(O)/obj/tests/gpu/exercise.o
+$(GPU_PROGRAMS): $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out $(CLIENT_LIB),$^) $(CLIENT_LIB)
 
 # An archive, since some targets include the .c file whose inside they test.
 $(FS_LIB): $(filter-out $(O)/obj/fs/main.o $(O)/obj/fs/cmd/%,$(call obj,$(FS_SRC)))

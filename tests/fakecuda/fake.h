@@ -27,6 +27,8 @@
  *	LOG		a file that each call and each copy appends a line to
  *	INJECT		failures, see inject.c; FAKE_CUDA_DIR/inject, where that is a file, can change
  *
+ * A process that is killed leaves its memory.PID.DEVICE there, which is nobody's then.
+ *
  * Not modelled: kernels but those of fakeLaunch and cuLaunchHostFunc; contexts but primary ones;
  * graphs (what is captured is forgotten, and none can be launched); managed and pooled memory; peers;
  * IPC; the per-thread default stream; timing events; device memory taken by other processes.
