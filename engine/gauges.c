@@ -23,6 +23,7 @@ char *engine_metrics(struct engine *en, const char *node)
 		{"cache", "flying", "cache_flying_bytes", "gauge", "Cache that is being flushed"},
 		{"cache", "clean", "cache_clean_bytes", "gauge",
 		 "Cache that is on the backing too"},
+		{"cache", "lent", "cache_lent_bytes", "gauge", "Cache that is lent to trainers"},
 		{"cache", "absorbed", "absorbed_bytes_total", "counter",
 		 "Bytes taken into the cache"},
 		{"cache", "waiting", "stalled_writers", "gauge", "Writes that wait for room"},
@@ -35,13 +36,28 @@ char *engine_metrics(struct engine *en, const char *node)
 		 "Writes to the backing in flight"},
 		{"flush", "retries", "flush_retries_total", "counter", "Writes tried again"},
 		{"flush", "errors", "flush_errors_total", "counter", "Writes that failed for good"},
+		{"capture", "sessions", "sessions", "gauge", "Trainers that write by handle"},
+		{"capture", "pending_bytes", "capture_pending_bytes", "gauge",
+		 "Bytes of tensors that are still to be captured"},
+		{"capture", "captures", "captures_total", "counter", "Tensors written by handle"},
+		{"capture", "captured_bytes", "captured_bytes_total", "counter",
+		 "Bytes of tensors captured"},
+		{"capture", "failed", "captures_failed_total", "counter",
+		 "Tensors whose capture failed"},
+		{"capture", "barriers", "barriers_total", "counter", "Update barriers passed"},
+		{"capture", "timed_out", "barriers_timed_out_total", "counter",
+		 "Update barriers whose time was up"},
+		{"capture", "blocked_s", "barrier_seconds_total", "counter",
+		 "Time that update barriers blocked trainers"},
 		{"units", "committed", "committed_total", "counter", "Checkpoints published"},
 		{"units", "failed", "failed_total", "counter", "Checkpoints that failed"},
 	};
 	json_t *status =
-		en->units ? json_pack("{s:o, s:o, s:o}", "cache", cache_to_json(en->cache), "flush",
-				      flush_to_json(en->flush), "units", units_counts(en->units))
-			  : NULL;
+		en->units
+			? json_pack("{s:o, s:o, s:o, s:o}", "cache", cache_to_json(en->cache),
+				    "flush", flush_to_json(en->flush), "capture",
+				    captures_counts(en->captures), "units", units_counts(en->units))
+			: NULL;
 	char *text = NULL;
 	size_t size, i;
 	FILE *f = open_memstream(&text, &size);

@@ -409,7 +409,7 @@ static int check_write(struct session *s, const struct ckptfs_write *w)
 
 	if (!w->nr || w->nr > CKPTFS_WRITES_MAX || w->reserved)
 		return -EINVAL;
-	if (s->stats.pending + w->nr > CKPTFS_CAPTURES_MAX)
+	if (s->counts.stats.pending + w->nr > CKPTFS_CAPTURES_MAX)
 		return -EAGAIN;
 	for (i = 0; i < w->nr; i++) {
 		const struct ckptfs_capture *c = &w->captures[i];
@@ -495,9 +495,9 @@ static void enqueue(struct session *s, struct capture *c)
 			       CKPTFS_HOST_PINNED)
 			at = at->prev;
 	list_push(at, &c->link);
-	s->stats.captures++;
-	s->stats.pending++;
-	s->stats.pending_bytes += c->promise.len;
+	s->counts.stats.captures++;
+	s->counts.stats.pending++;
+	s->counts.stats.pending_bytes += c->promise.len;
 }
 
 /* Lock held. All are in; those of no bytes are done. */
@@ -511,7 +511,7 @@ static void take_in(struct session *s, struct capture **made, unsigned nr)
 			enqueue(s, made[i]);
 			made[i] = NULL;
 		} else {
-			s->stats.captures++;
+			s->counts.stats.captures++;
 			tensor_put(made[i]->tensor);
 		}
 	}
@@ -580,8 +580,8 @@ static void take_done(struct session *s, const struct ckptfs_next *in)
 		if (slot->state != SLOT_GRANTED || slot->nr != in->done[i].nr)
 			continue;
 		slot->state = SLOT_DONE;
-		s->stats.captured_bytes += slot->capture ? slot->len : 0;
-		s->stats.granted_bytes -= slot->len;
+		s->counts.stats.captured_bytes += slot->capture ? slot->len : 0;
+		s->counts.stats.granted_bytes -= slot->len;
 		list_append(&s->done, &slot->link);
 		any = true;
 	}
@@ -615,7 +615,7 @@ static void grant(struct session *s, struct capture *c, unsigned i, struct ckptf
 				     .arena_off = (uint64_t)i * chunk,
 				     .len = slot->len};
 	c->nr_granted += slot->len;
-	s->stats.granted_bytes += slot->len;
+	s->counts.stats.granted_bytes += slot->len;
 	if (c->nr_granted == c->promise.len) {
 		list_del(&c->link);
 		list_append(&s->granted, &c->link);
@@ -699,20 +699,43 @@ int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
 int captures_barrier(struct captures *cs, uid_t uid, const struct ckptfs_barrier *b)
 {
 	SESSION_SCOPE(s, cs, uid, b->session);
-	s->nr_barriers++;
-	s->barrier_ns += b->blocked_ns;
-	s->nr_timed_out += b->timed_out != 0;
+	s->counts.barriers++;
+	s->counts.barrier_ns += b->blocked_ns;
+	s->counts.timed_out += b->timed_out != 0;
 	return 0;
 }
 
 int captures_stats(struct captures *cs, uid_t uid, struct ckptfs_stats *st)
 {
 	SESSION_SCOPE(s, cs, uid, st->session);
-	*st = s->stats;
+	*st = s->counts.stats;
 	st->session = s->id;
 	st->arena_bytes = (uint64_t)s->arena.nr_slots * s->arena.cache->chunk_size;
 	st->free_bytes = (uint64_t)s->arena.nr_free * s->arena.cache->chunk_size;
 	return 0;
+}
+
+json_t *captures_counts(struct captures *cs)
+{
+	struct session_counts sum;
+	json_int_t sessions = 0;
+	struct list *l;
+	LOCK_SCOPE(&cs->lock);
+
+	sum = cs->past;
+	list_for_each (l, &cs->sessions) {
+		struct session *s = container_of(l, struct session, link);
+		LOCK_SCOPE(&s->lock);
+
+		session_add_counts(s, &sum);
+		sessions += s->state == SESSION_LIVES;
+	}
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "sessions", sessions, "pending_bytes",
+		(json_int_t)sum.stats.pending_bytes, "captures", (json_int_t)sum.stats.captures,
+		"captured_bytes", (json_int_t)sum.stats.captured_bytes, "failed",
+		(json_int_t)sum.stats.failed, "barriers", (json_int_t)sum.barriers, "timed_out",
+		(json_int_t)sum.timed_out, "blocked_s", (double)sum.barrier_ns / NSEC_PER_SEC);
 }
 
 json_t *captures_to_json(struct captures *cs, uid_t viewer, bool all)
@@ -732,13 +755,13 @@ json_t *captures_to_json(struct captures *cs, uid_t viewer, bool all)
 			json_pack("{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}",
 				  "pid", (int)s->pid, "uid", (int)s->uid, "rank", s->rank, "world",
 				  s->world, "tensors", (json_int_t)s->tensors.nr, "captures",
-				  (json_int_t)s->stats.captures, "captured_bytes",
-				  (json_int_t)s->stats.captured_bytes, "failed",
-				  (json_int_t)s->stats.failed, "pending",
-				  (json_int_t)s->stats.pending, "pending_bytes",
-				  (json_int_t)s->stats.pending_bytes, "barriers",
-				  (json_int_t)s->nr_barriers, "blocked_s",
-				  (double)s->barrier_ns / NSEC_PER_SEC));
+				  (json_int_t)s->counts.stats.captures, "captured_bytes",
+				  (json_int_t)s->counts.stats.captured_bytes, "failed",
+				  (json_int_t)s->counts.stats.failed, "pending",
+				  (json_int_t)s->counts.stats.pending, "pending_bytes",
+				  (json_int_t)s->counts.stats.pending_bytes, "barriers",
+				  (json_int_t)s->counts.barriers, "blocked_s",
+				  (double)s->counts.barrier_ns / NSEC_PER_SEC));
 	}
 	return list;
 }

@@ -66,7 +66,10 @@ int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b);
 int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_t key,
 		   const struct ckptfs_write *w);
 
-/* [{session, pid, rank, pending, pending_bytes, ...}], of @viewer's or all. */
+/* {sessions, pending_bytes, captured_bytes, failed, barriers, blocked_s, ...} of all sessions since the mount began. */
+json_t *captures_counts(struct captures *cs);
+
+/* [{pid, rank, pending, pending_bytes, ...}], of @viewer's sessions or all. */
 json_t *captures_to_json(struct captures *cs, uid_t viewer, bool all);
 
 #endif

@@ -21,8 +21,8 @@
 static bool detach(struct session *s, struct capture *c)
 {
 	list_del(&c->link);
-	s->stats.pending--;
-	s->stats.pending_bytes -= c->promise.len;
+	s->counts.stats.pending--;
+	s->counts.stats.pending_bytes -= c->promise.len;
 	tensor_put(c->tensor);
 	c->tensor = NULL;
 	return !c->landing;
@@ -47,7 +47,7 @@ void session_fail(struct session *s, struct capture *c, int err, const char *why
 	c->failed = true;
 	void_slots(s, c);
 	ours = detach(s, c);
-	s->stats.failed++;
+	s->counts.stats.failed++;
 	pthread_mutex_unlock(&s->lock);
 	generation_give_up(g, err, why);
 	if (ours)
@@ -93,7 +93,7 @@ static void land_one(struct session *s)
 		pthread_mutex_lock(&s->lock);
 		c->landing = false;
 		c->nr_landed += slot->len;
-		s->stats.landed_bytes += slot->len;
+		s->counts.stats.landed_bytes += slot->len;
 	}
 	*slot = (struct slot){.state = SLOT_FREE};
 	list_init(&slot->link);
@@ -209,12 +209,28 @@ static void *session_main(void *session)
 	end(s, pidfd >= 0 ? live(s, pidfd) : "did not come for its memory");
 	LOCK_SCOPE(&cs->lock);
 	list_del(&s->link);
+	session_add_counts(s, &cs->past); /* all has ended, so nobody changes them */
 	last = --s->refs == 0;
 	if (last)
 		session_free(s);
 	cs->nr--;
 	pthread_cond_broadcast(&cs->gone);
 	return NULL;
+}
+
+void session_add_counts(const struct session *s, struct session_counts *sum)
+{
+	const struct session_counts *c = &s->counts;
+
+	sum->stats.captures += c->stats.captures;
+	sum->stats.captured_bytes += c->stats.captured_bytes;
+	sum->stats.landed_bytes += c->stats.landed_bytes;
+	sum->stats.failed += c->stats.failed;
+	sum->stats.pending += c->stats.pending;
+	sum->stats.pending_bytes += c->stats.pending_bytes;
+	sum->barriers += c->barriers;
+	sum->barrier_ns += c->barrier_ns;
+	sum->timed_out += c->timed_out;
 }
 
 int session_start(struct session *s)

@@ -9,6 +9,12 @@
 #include "engine/capture/arena.h"
 #include "engine/capture/capture.h"
 
+/* What sessions did, and wait for. */
+struct session_counts {
+	struct ckptfs_stats stats;
+	uint64_t barriers, barrier_ns, timed_out;
+};
+
 struct captures {
 	struct capture_options options; /* const */
 	char *control_dir;		/* const once mounted, as the next */
@@ -18,6 +24,7 @@ struct captures {
 	struct list sessions;
 	unsigned nr;
 	bool ending;
+	struct session_counts past; /* of sessions that have ended */
 };
 
 struct tensor {
@@ -72,9 +79,11 @@ struct session {
 	uint64_t last_seq, last_grant;
 	struct list waiting, granted, done;
 	pthread_cond_t changed;
-	struct ckptfs_stats stats;
-	uint64_t nr_barriers, barrier_ns, nr_timed_out;
+	struct session_counts counts;
 };
+
+/* Lock held. */
+void session_add_counts(const struct session *s, struct session_counts *sum);
 
 /* Starts its thread, which lives as long as it. -errno. */
 int session_start(struct session *s);

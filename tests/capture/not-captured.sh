@@ -119,6 +119,15 @@ other.end()
 published()
 assert read(back + "/other.pt") == data(7, 5 * MB)
 wait(lambda: status()["cache"]["lent"] == 0 and not status()["sessions"])
+metrics = dict(line.rsplit(" ", 1) for line in read(CONTROL + "/metrics").decode().splitlines() if line[0] != "#")
+for name, want in ("captures_total", 7), ("captures_failed_total", 6), ("sessions", 0), ("cache_lent_bytes", 0), ("capture_pending_bytes", 0):
+	got = [value for key, value in metrics.items() if key.startswith("ckptfs_%s{" % name)]
+	assert got == [str(want)], (name, got)
 END
+# The one that was forked.
 pkill -f "$TEST_TMP/trainer.py"
+none_left() {
+	! pgrep -f "$TEST_TMP/trainer.py" >/dev/null
+}
+wait_until 10 none_left
 umount_ckptfs
