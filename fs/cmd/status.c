@@ -87,10 +87,9 @@ static void print_cache(const json_t *s)
 	if (!cache)
 		return;
 	printf("%-12s %.0f MiB: %.0f free, %.0f waiting to be flushed, %.0f in flight, %.0f also "
-	       "on "
-	       "the backing\n",
+	       "on the backing, %.0f lent to trainers\n",
 	       "cache", mib(cache, "size"), mib(cache, "free"), mib(cache, "dirty"),
-	       mib(cache, "flying"), mib(cache, "clean"));
+	       mib(cache, "flying"), mib(cache, "clean"), mib(cache, "lent"));
 	if (*unlocked)
 		printf("  %s\n", unlocked);
 	printf("%-12s %.1f MiB by %s, %lld in flight, %lld tried again; %lld writes waited for "
@@ -136,6 +135,25 @@ static void print_removals(const json_t *removals)
 		       json_get_text(r, "waits_for", "?"));
 }
 
+static void print_sessions(const json_t *sessions)
+{
+	const json_t *one;
+	size_t i;
+
+	if (json_array_size(sessions))
+		printf("%-12s %zu trainers write tensors by handle\n", "sessions",
+		       json_array_size(sessions));
+	json_array_foreach (sessions, i, one)
+		printf("  rank %-4lld  pid %lld: %lld tensors; %.1f MiB captured, %.1f still to "
+		       "be; "
+		       "%lld barriers took %.2f s\n",
+		       (long long)json_get_int(one, "rank", -1),
+		       (long long)json_get_int(one, "pid", 0),
+		       (long long)json_get_int(one, "tensors", 0), mib(one, "captured_bytes"),
+		       mib(one, "pending_bytes"), (long long)json_get_int(one, "barriers", 0),
+		       json_real_value(json_object_get(one, "blocked_s")));
+}
+
 static void print_status(const json_t *s, const json_t *failures)
 {
 	const json_t *bytes = json_object_get(s, "bytes");
@@ -152,6 +170,7 @@ static void print_status(const json_t *s, const json_t *failures)
 	       (long long)json_get_int(s, "open_handles", 0),
 	       (long long)json_get_int(s, "nodes", 0));
 	print_cache(s);
+	print_sessions(json_object_get(s, "sessions"));
 	print_pending(json_object_get(s, "pending"));
 	print_removals(json_object_get(s, "removals"));
 	print_requests(json_object_get(s, "requests"));

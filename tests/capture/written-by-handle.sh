@@ -43,6 +43,9 @@ verify(back + "/x.pt")
 got = s.stats()
 assert got["captures"] == 4 and got["landed"] == sum(sizes.values()) and got["pending"] == 0 and got["free"] == 4 * MB, got
 
+code, told = ckptfs("status", mnt)
+assert code == 0 and "1 trainers write tensors by handle" in told and "rank 0" in told and "4 tensors; 11.0 MiB captured, 0.0 still" in told, told
+
 # A part of a tensor; a reader of bytes that are to come waits for them, and gets them.
 with open(mnt + "/y.pt", "wb", 0) as f:
 	s.write(f, (1, 0, MB + 7, 2 * MB, tensors[1]))
