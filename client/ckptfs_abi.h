@@ -46,7 +46,7 @@ enum ckptfs_check { CKPTFS_CHECK_OFF, CKPTFS_CHECK_SAMPLE, CKPTFS_CHECK_ALL };
  * returns CKPTFS_OTHER_ABI, and abi is the daemon's. rank and world as the launcher says, -1 and 0 where that is not known.
  * arena_bytes: how much the client can use, 0: as much as its share is.
  * Out: the session; of the arena the descriptor comes over the unix socket `socket` in the control
- * directory, which takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
+ * directory, a stream socket, which takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
  */
 #define CKPTFS_OTHER_ABI 1
 struct ckptfs_hello {
@@ -109,11 +109,13 @@ struct ckptfs_write {
 /*
  * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off. A piece
  * that was done is reported by the number of its grant, in any order, once or more often; its place in
- * the arena is the daemon's from then on.
+ * the arena is the daemon's from then on. @len 0, and @nr 0: no more of the capture is granted, its file
+ * has failed or is gone, @err (a positive errno) says why. What was granted of it before keeps its place
+ * until it is reported.
  */
 struct ckptfs_grant {
 	__u64 nr, seq, src_off, arena_off;
-	__u32 len, reserved;
+	__u32 len, err;
 };
 
 struct ckptfs_done {
@@ -122,8 +124,8 @@ struct ckptfs_done {
 };
 
 /*
- * In: what was done. Out: new grants; none when wait_ms are over. Waits, interruptibly, only if nothing
- * was reported.
+ * In: what was done, known to the daemon when this returns 0. Out: new grants; none when wait_ms are
+ * over. Waits, interruptibly, only if nothing was reported.
  */
 #define CKPTFS_GRANTS_MAX 400
 struct ckptfs_next {
@@ -138,7 +140,8 @@ struct ckptfs_next {
 
 /*
  * A capture that cannot be: its file, and the checkpoint that it is of, fail with @err (a positive
- * errno) and the text, which should name the cause; @seq 0: all that have not landed. Grants of it are void.
+ * errno) and the text, which should name the cause; @seq 0: all that have not landed. Grants of it are void,
+ * reported or not: the client copies nothing of it any more.
  */
 struct ckptfs_fail {
 	__u64 session, seq;
@@ -176,8 +179,13 @@ struct ckptfs_bye {
 #define CKPTFS_IOC_STATS      _IOWR('K', 8, struct ckptfs_stats)
 #define CKPTFS_IOC_BYE	      _IOW('K', 9, struct ckptfs_bye)
 
+#ifdef __cplusplus
+#define CKPTFS_ABI_ASSERT static_assert
+#else
+#define CKPTFS_ABI_ASSERT _Static_assert
+#endif
 #define CKPTFS_ABI_SIZE(type, size) \
-	_Static_assert(sizeof(type) == (size) && sizeof(type) < 16384, "the size of " #type)
+	CKPTFS_ABI_ASSERT(sizeof(type) == (size) && sizeof(type) < 16384, "the size of " #type)
 
 CKPTFS_ABI_SIZE(struct ckptfs_hello, 104);
 CKPTFS_ABI_SIZE(struct ckptfs_tensor, 248);
