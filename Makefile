@@ -6,6 +6,8 @@ VERSION := $(shell sed -n 's/.*CKPTFS_VERSION[[:space:]]*"\(.*\)".*/\1/p' client
 O ?= build
 prefix ?= /usr/local
 bindir ?= $(prefix)/bin
+libdir ?= $(prefix)/lib
+includedir ?= $(prefix)/include
 mandir ?= $(prefix)/share/man
 sbindir_mount ?= /sbin
 unitdir ?= $(prefix)/lib/systemd/system
@@ -53,6 +55,7 @@ TEST_BACKING_SRC := $(wildcard tests/backing/*.c)
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 ENGINE_LIB := $(O)/lib/libengine.a
 CLIENT_LIB := $(O)/lib/libckptfs.a
+CLIENT_SO := $(O)/lib/libckptfs.so
 # A CUDA driver for tests; the programs in tests/gpu find it by LD_LIBRARY_PATH, or a real one.
 FAKE_CUDA := $(O)/tests/fakecuda/libcuda.so.1
 GPU_PROGRAMS := $(O)/tests/gpu/conformance $(O)/tests/gpu/exercise
@@ -66,7 +69,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash check-demo check-frameworks install uninstall clean help tests fuzz fuzzers
 
-all: $(O)/bin/ckptfs $(CLIENT_LIB) $(O)/lib/libckptfs.so
+all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
 
 $(O)/bin/ckptfs: $(call obj,$(FS_SRC)) $(ENGINE_LIB)
 	$(call say,LD,$@)
@@ -86,12 +89,12 @@ $(CLIENT_LIB): $(call obj,$(CLIENT_SRC))
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(O)/lib/libckptfs.so.1: $(call obj,$(CLIENT_SRC))
+$(CLIENT_SO).1: $(call obj,$(CLIENT_SRC))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libckptfs.so.1 -o $@ $^
 
-$(O)/lib/libckptfs.so: $(O)/lib/libckptfs.so.1
+$(CLIENT_SO): $(CLIENT_SO).1
 	$(Q)ln -sf $(<F) $@
 
 # Flags that change what is compiled change this file, and with it every object.
@@ -119,8 +122,8 @@ $(O)/tests/unit/%.t: $(O)/obj/tests/unit/%.o $(call obj,$(TEST_BACKING_SRC)) $(E
 		$(filter-out $(O)/obj/fs/main.o $(O)/obj/fs/cmd/%,$(call obj,$(FS_SRC)))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out $(ENGINE_LIB) $(CLIENT_LIB) $(O)/obj/fs/cmd/%,$^) $(ENGINE_LIB) \
-		$(CLIENT_LIB) -lcmocka $(PKG_LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out %.a $(O)/obj/fs/cmd/%,$^) $(ENGINE_LIB) $(CLIENT_LIB) \
+		-lcmocka $(PKG_LIBS)
 
 $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
 	$(call say,LD,$@)
@@ -277,6 +280,13 @@ lint: deps-heavy
 install: all
 	install -D -m 755 $(O)/bin/ckptfs $(DESTDIR)$(bindir)/ckptfs
 	install -D -m 755 mount-scripts/mount.ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs
+	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(libdir)/libckptfs.a
+	install -D -m 755 $(CLIENT_SO).1 $(DESTDIR)$(libdir)/libckptfs.so.1
+	ln -sf libckptfs.so.1 $(DESTDIR)$(libdir)/libckptfs.so
+	install -D -m 644 client/ckptfs_abi.h $(DESTDIR)$(includedir)/ckptfs_abi.h
+	sed 's|"client/ckptfs_abi.h"|"ckptfs_abi.h"|' client/ckptfs.h >$(DESTDIR)$(includedir)/ckptfs.h
+	chmod 644 $(DESTDIR)$(includedir)/ckptfs.h
+	install -D -m 644 client/ckptfs.3 $(DESTDIR)$(mandir)/man3/ckptfs.3
 	install -D -m 644 fs/ckptfs.1 $(DESTDIR)$(mandir)/man1/ckptfs.1
 	install -D -m 644 mount-scripts/mount.ckptfs.8 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8
 	install -D -m 644 mount-scripts/ckptfs@.service $(DESTDIR)$(unitdir)/ckptfs@.service
@@ -284,6 +294,8 @@ install: all
 
 uninstall:
 	rm -f $(DESTDIR)$(bindir)/ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs \
+		$(DESTDIR)$(libdir)/libckptfs.a $(DESTDIR)$(libdir)/libckptfs.so.1 $(DESTDIR)$(libdir)/libckptfs.so \
+		$(DESTDIR)$(includedir)/ckptfs_abi.h $(DESTDIR)$(includedir)/ckptfs.h $(DESTDIR)$(mandir)/man3/ckptfs.3 \
 		$(DESTDIR)$(mandir)/man1/ckptfs.1 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8 \
 		$(DESTDIR)$(unitdir)/ckptfs@.service $(DESTDIR)$(prefix)/share/doc/ckptfs/ckptfs.json
 
@@ -293,7 +305,7 @@ clean:
 help:
 	@echo 'ckptfs $(VERSION). The two that set up everything they need: make demo, make check.'
 	@echo
-	@echo '  make              build/bin/ckptfs'
+	@echo '  make              build/bin/ckptfs, build/lib/libckptfs.{a,so}'
 	@echo '  make demo         unmodified programs on a plain directory and on a mount, compared'
 	@echo '  make check        the test suite (ARGS="-k rename" runs a part; see tests/README.md)'
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'

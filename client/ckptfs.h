@@ -23,6 +23,8 @@
 extern "C" {
 #endif
 
+#define CKPTFS_PUBLIC __attribute__((visibility("default")))
+
 struct ckptfs_session;
 
 struct ckptfs_options {
@@ -38,13 +40,17 @@ struct ckptfs_options {
  * Opens a session with the mount that @path lies in. -ENOTTY: it lies in none of ckptfs. -EPROTO: the
  * daemon speaks another ABI. @o may be NULL. Starts threads.
  */
-int ckptfs_open(const char *path, const struct ckptfs_options *o, struct ckptfs_session **s);
+CKPTFS_PUBLIC int ckptfs_open(const char *path, const struct ckptfs_options *o,
+			      struct ckptfs_session **s);
 
-/* Waits for what is being captured; fails what is not (see ckptfs_barrier for a wait that says so). */
-void ckptfs_close(struct ckptfs_session *s);
+/*
+ * Waits, like a barrier that waits for all, until what was written has landed, and fails what has not then.
+ * (A barrier before it says whether.)
+ */
+CKPTFS_PUBLIC void ckptfs_close(struct ckptfs_session *s);
 
 /* Why the last call with @s on this thread failed; with NULL, why the last ckptfs_open did. Never NULL. */
-const char *ckptfs_error(const struct ckptfs_session *s);
+CKPTFS_PUBLIC const char *ckptfs_error(const struct ckptfs_session *s);
 
 struct ckptfs_tensor_info {
 	uint64_t id; /* the caller's, not 0; unique in the session */
@@ -59,10 +65,11 @@ struct ckptfs_tensor_info {
 };
 
 /* All or none. Registering one again, unchanged, is nothing. */
-int ckptfs_register(struct ckptfs_session *s, const struct ckptfs_tensor_info *t, size_t n);
+CKPTFS_PUBLIC int ckptfs_register(struct ckptfs_session *s, const struct ckptfs_tensor_info *t,
+				  size_t n);
 
 /* Those of which captures are under way are captured all the same: their memory must stay till then. */
-int ckptfs_unregister(struct ckptfs_session *s, const uint64_t *ids, size_t n);
+CKPTFS_PUBLIC int ckptfs_unregister(struct ckptfs_session *s, const uint64_t *ids, size_t n);
 
 /*
  * Bytes [src_off, src_off + len) of a tensor, which lies at @addr, are to be at @file_off of a file.
@@ -82,7 +89,8 @@ struct ckptfs_write_op {
  * ckptfs stages: then the bytes are written here and now. All or none is taken. Reads of the file by
  * whomever wait for the bytes that they ask for.
  */
-int ckptfs_write(struct ckptfs_session *s, int fd, const struct ckptfs_write_op *ops, size_t n);
+CKPTFS_PUBLIC int ckptfs_write(struct ckptfs_session *s, int fd, const struct ckptfs_write_op *ops,
+			       size_t n);
 
 #define CKPTFS_BARRIER_LANDED	  1u /* waits for captures of devices, too */
 #define CKPTFS_BARRIER_DEFAULT_NS (120ull * 1000000000ull)
@@ -90,11 +98,12 @@ int ckptfs_write(struct ckptfs_session *s, int fd, const struct ckptfs_write_op 
 /*
  * Before tensors change: returns when all captures of the session are submitted, and those of host memory
  * have landed; device work enqueued on @streams from then on runs behind the copies. @timeout_ns 0: the
- * default. -ETIMEDOUT: what was not submitted is cancelled, its checkpoint has failed. Whatever it
- * returns, the tensors may change then.
+ * default. -ETIMEDOUT: what was not submitted is cancelled, its checkpoint has failed. Another error
+ * is that of the first capture that failed since the last barrier: -ESTALE, its tensor changed too early;
+ * -ENOTCONN and the like, the daemon is gone. Whatever it returns, the tensors may change then.
  */
-int ckptfs_barrier(struct ckptfs_session *s, const uint64_t *streams, size_t n, unsigned flags,
-		   uint64_t timeout_ns);
+CKPTFS_PUBLIC int ckptfs_barrier(struct ckptfs_session *s, const uint64_t *streams, size_t n,
+				 unsigned flags, uint64_t timeout_ns);
 
 struct ckptfs_session_stats {
 	uint64_t captures, captured_bytes, failed; /* since it was opened */
@@ -103,7 +112,8 @@ struct ckptfs_session_stats {
 	uint64_t arena_bytes;
 };
 
-int ckptfs_session_stats(struct ckptfs_session *s, struct ckptfs_session_stats *stats);
+CKPTFS_PUBLIC int ckptfs_session_stats(struct ckptfs_session *s,
+				       struct ckptfs_session_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/* A session: from the path to the mount, the daemon's greeting and the arena, to its end. */
+#include "client/session.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/wire.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define THREADS_DEFAULT 2
+#define THREADS_MAX	64
+
+static __thread struct {
+	const struct ckptfs_session *session;
+	char text[CKPTFS_TEXT_MAX];
+} last_error;
+static __thread char last_open_error[CKPTFS_TEXT_MAX];
+
+int ckpt_error(const struct ckptfs_session *s, int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(s ? last_error.text : last_open_error, CKPTFS_TEXT_MAX, format, args);
+	va_end(args);
+	if (s)
+		last_error.session = s;
+	return err;
+}
+
+const char *ckptfs_error(const struct ckptfs_session *s)
+{
+	if (!s)
+		return last_open_error;
+	return last_error.session == s ? last_error.text : "";
+}
+
+uint64_t ckpt_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CKPT_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+int ckpt_session_enter(struct ckptfs_session *s)
+{
+	int dead;
+
+	ckpt_error(s, 0, "%s", "");
+	if (s->pid != getpid())
+		return ckpt_error(s, -ECHILD,
+				  "the session is that of process %d; a child opens its own",
+				  (int)s->pid);
+	pthread_mutex_lock(&s->lock);
+	dead = s->dead;
+	pthread_mutex_unlock(&s->lock);
+	return dead ? ckpt_error(s, dead, "the daemon is gone: %s", strerror(-dead)) : 0;
+}
+
+int ckpt_session_ioctl(int fd, unsigned long request, void *arg)
+{
+	int err;
+
+	do
+		err = ckpt_wire->ioctl(fd, request, arg);
+	while (err == -EINTR);
+	return err;
+}
+
+int ckpt_thread_start(pthread_t *t, const char *name, void *(*run)(void *), void *arg)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(t, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err)
+		pthread_setname_np(*t, name);
+	return -err;
+}
+
+struct ckpt_bound_device *ckpt_session_device(struct ckptfs_session *s, enum ckptfs_memory memory)
+{
+	unsigned i = memory == CKPTFS_HOST || memory == CKPTFS_HOST_PINNED ? 0 : 1;
+
+	return s->devices[i].ops ? &s->devices[i] : NULL;
+}
+
+/* --- finding the mount --- */
+
+/* The control directory and ctl, of a mount whose top is @top; -ENOENT: it is none. */
+static int open_ctl(const char *top, dev_t dev, int *dir, int *ctl)
+{
+	char path[PATH_MAX + sizeof(CKPTFS_CONTROL_DIR) + 1];
+	struct stat st;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/" CKPTFS_CONTROL_DIR, top);
+	*dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*dir < 0)
+		return -ENOENT;
+	*ctl = openat(*dir, CKPTFS_CTL, O_RDONLY | O_CLOEXEC);
+	err = *ctl < 0 ? -errno : 0;
+	/* A backing has such a directory, too, and a mount may lie in another. */
+	if (!err && (fstat(*ctl, &st) || st.st_dev != dev || !ckpt_wire->is_ckptfs(*ctl))) {
+		close(*ctl);
+		err = -ENOENT;
+	}
+	if (err) {
+		close(*dir);
+		*dir = *ctl = -1;
+	}
+	return err;
+}
+
+static int find_mount(const char *path, int *dir, int *ctl)
+{
+	char top[PATH_MAX];
+	struct stat st;
+	int err;
+
+	if (!realpath(path, top) || stat(top, &st))
+		return ckpt_error(NULL, -errno, "%s: %s", path, strerror(errno));
+	for (;;) {
+		char *end = strrchr(top, '/');
+
+		err = open_ctl(top, st.st_dev, dir, ctl);
+		if (err != -ENOENT || end == NULL)
+			break;
+		*end = '\0';
+	}
+	if (err == -ENOENT)
+		return ckpt_error(NULL, -ENOTTY,
+				  "%s: lies in no mount of ckptfs that takes sessions", path);
+	return err ? ckpt_error(NULL, err, "%s/" CKPTFS_CONTROL_DIR "/" CKPTFS_CTL ": %s", top,
+				strerror(-err))
+		   : 0;
+}
+
+/* --- greeting --- */
+
+static int number_of(const char *name, int otherwise)
+{
+	const char *text = getenv(name);
+	char *end;
+	long n;
+
+	if (!text || !*text)
+		return otherwise;
+	n = strtol(text, &end, 10);
+	return *end || n < 0 || n > INT_MAX ? otherwise : (int)n;
+}
+
+/* As the daemon reads it of other processes: all of a batch script's programs have Slurm's variables. */
+static bool in_slurm_step(void)
+{
+	return number_of("SLURM_STEP_ID", -1) >= 0 && number_of("SLURM_NTASKS", 0) > 1;
+}
+
+static void say_rank(struct ckptfs_hello *h, const struct ckptfs_options *o)
+{
+	bool slurm = number_of("RANK", -1) < 0 && in_slurm_step();
+
+	h->rank = o->rank;
+	h->world = o->world;
+	h->local_rank = o->local_rank;
+	h->local_world = o->local_world;
+	if (h->rank < 0) {
+		h->rank = number_of(slurm ? "SLURM_PROCID" : "RANK", -1);
+		h->world = number_of(slurm ? "SLURM_NTASKS" : "WORLD_SIZE", 0);
+	}
+	if (h->local_rank < 0) {
+		h->local_rank = number_of(slurm ? "SLURM_LOCALID" : "LOCAL_RANK", -1);
+		h->local_world = slurm ? 0 : number_of("LOCAL_WORLD_SIZE", 0);
+	}
+}
+
+static int greet(struct ckptfs_session *s, const struct ckptfs_options *o, struct ckptfs_hello *h)
+{
+	int err;
+
+	*h = (struct ckptfs_hello){.abi = CKPTFS_ABI_VERSION, .arena_bytes = o->arena_bytes};
+	say_rank(h, o);
+	s->rank = h->rank;
+	err = ckpt_session_ioctl(s->ctl, CKPTFS_IOC_HELLO, h);
+	if (err == -EPROTO)
+		return ckpt_error(
+			NULL, err,
+			"the daemon speaks version %u of the ABI, this library version %u: "
+			"use those of one release, and mount anew",
+			h->abi, CKPTFS_ABI_VERSION);
+	if (err == -ENOTTY || err == -ENOSYS)
+		return ckpt_error(NULL, -EPROTO,
+				  "the daemon is of a release that knows no sessions");
+	if (err)
+		return ckpt_error(NULL, err, "the daemon refuses the session: %s", strerror(-err));
+	s->id = h->session;
+	s->check = h->check;
+	h->socket[sizeof(h->socket) - 1] = '\0';
+	return 0;
+}
+
+/* --- the arena --- */
+
+/* What may shrink would end us by SIGBUS. */
+static int arena_is_sound(int fd, uint64_t bytes)
+{
+	int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct stat st;
+
+	return bytes && !fstat(fd, &st) && (uint64_t)st.st_size == bytes &&
+	       (fcntl(fd, F_GET_SEALS) & wanted) == wanted;
+}
+
+static int map_arena(struct ckptfs_session *s, int dir, const struct ckptfs_hello *h)
+{
+	int fd = ckpt_wire_receive(dir, h->socket), err = 0;
+
+	if (fd < 0)
+		return ckpt_error(NULL, fd, "the daemon does not hand over memory: %s",
+				  strerror(-fd));
+	s->arena_bytes = (uint64_t)h->slot_bytes * h->nr_slots;
+	if (!arena_is_sound(fd, s->arena_bytes)) {
+		close(fd);
+		return ckpt_error(NULL, -EPROTO,
+				  "the memory that the daemon hands over is not as it says");
+	}
+	s->arena = mmap(NULL, s->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (s->arena == MAP_FAILED) {
+		err = -errno;
+		s->arena = NULL;
+	}
+	close(fd);
+	if (err)
+		return ckpt_error(NULL, err, "cannot map the memory that the daemon lends: %s",
+				  strerror(-err));
+	madvise(s->arena, s->arena_bytes, MADV_DONTFORK);
+	/* Now, so that the first captures need not; kernels before 5.14 cannot. */
+	madvise(s->arena, s->arena_bytes, MADV_POPULATE_WRITE);
+	return 0;
+}
+
+/* --- opening and closing --- */
+
+static struct ckptfs_session *session_create(void)
+{
+	struct ckptfs_session *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
+
+	if (!s)
+		return NULL;
+	s->pid = getpid();
+	s->ctl = -1;
+	s->base = s->safe = s->next_seq = 1;
+	s->done.end = &s->done.first;
+	pthread_mutex_init(&s->tensors_order, NULL);
+	pthread_mutex_init(&s->writes_order, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->work, &attr);
+	pthread_cond_init(&s->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	return s;
+}
+
+/* What a child of the session's process may do, too: it touches memory of its own, and nothing else. */
+static void free_memory(struct ckptfs_session *s)
+{
+	for (struct ckpt_piece *p = s->done.first, *next; p; p = next) {
+		next = p->next;
+		if (p->capture)
+			ckpt_capture_put_locked(p->capture);
+		free(p);
+	}
+	while (s->failures) {
+		struct ckpt_capture *c = s->failures;
+
+		s->failures = c->next;
+		ckpt_capture_put_locked(c);
+	}
+	for (uint64_t seq = s->base; seq < s->next_seq; seq++) {
+		struct ckpt_capture *c = ckpt_capture_find_locked(s, seq);
+
+		if (c)
+			ckpt_capture_put_locked(c);
+	}
+	free(s->window);
+	ckpt_tensors_free(&s->tensors);
+	free(s);
+}
+
+static void session_free(struct ckptfs_session *s)
+{
+	for (unsigned i = 0; i < CKPT_DEVICES; i++)
+		if (s->devices[i].ops)
+			s->devices[i].ops->close(s->devices[i].state);
+	if (s->arena)
+		munmap(s->arena, s->arena_bytes);
+	if (s->ctl >= 0)
+		close(s->ctl);
+	pthread_cond_destroy(&s->ended);
+	pthread_cond_destroy(&s->work);
+	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->writes_order);
+	pthread_mutex_destroy(&s->tensors_order);
+	free_memory(s);
+}
+
+static int start(struct ckptfs_session *s, unsigned threads)
+{
+	int err;
+
+	if (!threads)
+		threads = THREADS_DEFAULT;
+	err = ckpt_device_host.open(s, threads < THREADS_MAX ? threads : THREADS_MAX,
+				    &s->devices[0].state);
+	if (!err)
+		s->devices[0].ops = &ckpt_device_host;
+	if (!err)
+		err = ckpt_thread_start(&s->pump, "ckptfs-pump", ckpt_pump_run, s);
+	return err ? ckpt_error(NULL, err, "cannot start threads: %s", strerror(-err)) : 0;
+}
+
+static void say_bye(struct ckptfs_session *s)
+{
+	struct ckptfs_bye bye = {.session = s->id};
+
+	ckpt_session_ioctl(s->ctl, CKPTFS_IOC_BYE, &bye);
+}
+
+int ckptfs_open(const char *path, const struct ckptfs_options *o, struct ckptfs_session **session)
+{
+	static const struct ckptfs_options otherwise = {.rank = -1, .local_rank = -1};
+	struct ckptfs_hello hello;
+	struct ckptfs_session *s;
+	int dir = -1, err;
+
+	*session = NULL;
+	ckpt_error(NULL, 0, "%s", "");
+	if (!o)
+		o = &otherwise;
+	s = session_create();
+	if (!s)
+		return ckpt_error(NULL, -ENOMEM, "no memory for a session");
+	err = find_mount(path, &dir, &s->ctl);
+	if (!err)
+		err = greet(s, o, &hello);
+	if (!err) {
+		err = map_arena(s, dir, &hello);
+		if (!err)
+			err = start(s, o->threads);
+		if (err)
+			say_bye(s);
+	}
+	if (dir >= 0)
+		close(dir);
+	if (err) {
+		session_free(s);
+		return err;
+	}
+	s->stats.arena_bytes = s->arena_bytes;
+	*session = s;
+	return 0;
+}
+
+void ckptfs_close(struct ckptfs_session *s)
+{
+	if (!s)
+		return;
+	if (s->pid != getpid()) {
+		free_memory(s);
+		return;
+	}
+	ckptfs_barrier(s, NULL, 0, CKPTFS_BARRIER_LANDED, 0);
+	pthread_mutex_lock(&s->lock);
+	for (uint64_t seq = s->base; seq < s->next_seq; seq++) {
+		struct ckpt_capture *c = ckpt_capture_find_locked(s, seq);
+
+		if (c)
+			ckpt_capture_fail_locked(s, c, -ECANCELED,
+						 "the session was closed before it was captured");
+	}
+	s->stop = true;
+	pthread_cond_broadcast(&s->work);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->pump, NULL);
+	say_bye(s);
+	session_free(s);
+}
+
+int ckptfs_session_stats(struct ckptfs_session *s, struct ckptfs_session_stats *stats)
+{
+	int err = ckpt_session_enter(s);
+
+	if (err == -ECHILD)
+		return err;
+	pthread_mutex_lock(&s->lock);
+	*stats = s->stats;
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}

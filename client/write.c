@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing tensors by handle: the queue entries, and what is written as plain bytes after all: eager
+ * tensors, and files that ckptfs does not stage.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/session.h"
+
+struct captures {
+	struct ckpt_capture **all;
+	size_t nr;
+};
+
+static void captures_put(struct ckptfs_session *s, struct captures *cs)
+{
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < cs->nr; i++)
+		ckpt_capture_put_locked(cs->all[i]);
+	pthread_mutex_unlock(&s->lock);
+	free(cs->all);
+}
+
+static int captures_create(struct ckptfs_session *s, const struct ckptfs_write_op *ops, size_t n,
+			   struct captures *cs)
+{
+	cs->nr = 0;
+	cs->all = calloc(n, sizeof(struct ckpt_capture *));
+	if (!cs->all)
+		return ckpt_error(s, -ENOMEM, "no memory for %zu captures", n);
+	for (size_t i = 0; i < n; i++) {
+		int err = ckpt_capture_create(s, &ops[i], &cs->all[cs->nr]);
+
+		if (err)
+			return err;
+		if (cs->all[cs->nr])
+			cs->nr++;
+	}
+	return 0;
+}
+
+static int write_plainly(struct ckptfs_session *s, struct ckpt_capture *c, int fd)
+{
+	int err = c->device->ops->write(c->device->state, c, fd);
+
+	return err ? ckpt_error(s, err, "%s: %s", c->tensor->name, strerror(-err)) : 0;
+}
+
+/* Eager ones are written, and move to the front; *nr says how many they are. */
+static int write_eager(struct ckptfs_session *s, struct captures *cs, int fd, size_t *nr)
+{
+	*nr = 0;
+	for (size_t i = 0; i < cs->nr; i++) {
+		struct ckpt_capture *c = cs->all[i];
+		int err;
+
+		if (!c->tensor->info.eager)
+			continue;
+		err = write_plainly(s, c, fd);
+		if (err)
+			return err;
+		memmove(&cs->all[*nr + 1], &cs->all[*nr], (i - *nr) * sizeof(c));
+		cs->all[(*nr)++] = c;
+	}
+	return 0;
+}
+
+static int bind_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct ckpt_capture *c = all[i];
+		int err = c->device->ops->bind(c->device->state, c);
+
+		if (err)
+			return ckpt_error(s, err, "%s: %s", c->tensor->name, strerror(-err));
+	}
+	return 0;
+}
+
+/* When the daemon may hold so many more. */
+static int append(struct ckptfs_session *s, struct ckpt_capture **all, size_t n)
+{
+	int err;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->dead && s->nr_held + n > CKPTFS_CAPTURES_MAX)
+		pthread_cond_wait(&s->ended, &s->lock);
+	err = s->dead ? s->dead : ckpt_captures_append_locked(s, all, n);
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+/* As many as one ioctl takes. They are in the window before, since grants may come before it returns. */
+static int queue_batch(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int fd,
+		       struct ckptfs_write *w)
+{
+	int err = append(s, all, n);
+
+	if (err)
+		return err;
+	w->session = s->id;
+	w->nr = n;
+	w->reserved = 0;
+	for (size_t i = 0; i < n; i++)
+		w->captures[i] = (struct ckptfs_capture){.seq = all[i]->seq,
+							 .id = all[i]->tensor->info.id,
+							 .file_off = all[i]->file_off,
+							 .src_off = all[i]->src_off,
+							 .len = all[i]->len};
+	err = ckpt_session_ioctl(fd, CKPTFS_IOC_WRITE, w);
+	pthread_mutex_lock(&s->lock);
+	if (err)
+		ckpt_captures_take_back_locked(s, all, n);
+	else
+		ckpt_captures_taken_locked(s, all, n);
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+/* All or none: what the daemon took of a call that it then refuses is not to be, and its file fails. */
+static void withdraw(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int err)
+{
+	char text[CKPTFS_TEXT_MAX];
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(text, sizeof(text),
+			 "%.300s: was written with others that were refused: %s",
+			 all[i]->tensor->name, strerror(-err));
+		ckpt_capture_fail_locked(s, all[i], err, text);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Another filesystem knows nothing of such ioctls at all. */
+static bool not_staged(int err)
+{
+	return err == -EOPNOTSUPP || err == -ENOTTY || err == -ENOSYS;
+}
+
+static int queue_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int fd,
+		     size_t *queued)
+{
+	struct ckptfs_write w;
+	int err = 0;
+
+	*queued = 0;
+	pthread_mutex_lock(&s->writes_order);
+	while (!err && *queued < n) {
+		size_t batch = n - *queued < CKPTFS_WRITES_MAX ? n - *queued : CKPTFS_WRITES_MAX;
+
+		err = queue_batch(s, all + *queued, batch, fd, &w);
+		if (!err)
+			*queued += batch;
+	}
+	pthread_mutex_unlock(&s->writes_order);
+	return err;
+}
+
+static int write_all(struct ckptfs_session *s, struct captures *cs, int fd)
+{
+	size_t nr_eager, nr, queued;
+	int err = write_eager(s, cs, fd, &nr_eager);
+	struct ckpt_capture **all = cs->all + nr_eager;
+
+	nr = cs->nr - nr_eager;
+	if (!err)
+		err = bind_all(s, all, nr);
+	if (err)
+		return err;
+	err = queue_all(s, all, nr, fd, &queued);
+	if (not_staged(err)) {
+		err = 0;
+		for (size_t i = queued; i < nr && !err; i++)
+			err = write_plainly(s, all[i], fd);
+		return err;
+	}
+	if (!err)
+		return 0;
+	withdraw(s, all, queued, err);
+	if (err == -EAGAIN)
+		return ckpt_error(s, err, "%s: the checkpoint of this file has been published",
+				  all[queued]->tensor->name);
+	return ckpt_error(s, err, "%s: the daemon does not take it, or one of those behind it: %s",
+			  all[queued]->tensor->name, strerror(-err));
+}
+
+int ckptfs_write(struct ckptfs_session *s, int fd, const struct ckptfs_write_op *ops, size_t n)
+{
+	struct captures cs;
+	int err = ckpt_session_enter(s);
+
+	if (err || !n)
+		return err;
+	err = captures_create(s, ops, n, &cs);
+	if (!err)
+		err = write_all(s, &cs, fd);
+	captures_put(s, &cs);
+	return err;
+}
