@@ -64,7 +64,8 @@ FUZZ_TARGETS := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests
 FS_LIB := $(O)/lib/libfs.a
 TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
-	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS)
+	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS) \
+	$(O)/tests/trainer/trainer
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash check-demo check-frameworks install uninstall clean help tests fuzz fuzzers
@@ -176,6 +177,11 @@ $(O)/tests/posix/posixcmp: $(call obj,$(wildcard tests/posix/*.c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
+$(O)/tests/trainer/trainer: $(O)/obj/tests/trainer/trainer.o $(CLIENT_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -ldl -lm
 
 # Its people.c stands in for engine/liveness: what is in an archive gives way to that.
 $(O)/tests/model/model: $(call obj,$(wildcard tests/model/*.c) $(TEST_BACKING_SRC)) $(FS_LIB) $(ENGINE_LIB)
