@@ -31,7 +31,7 @@ int handover_listen(const char *path, dev_t dev, const char *name)
 		return -ENOENT; /* something else is mounted over it */
 	/* The path of a mount may be longer than an address. */
 	snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", dir, name);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, 1))
 		return -errno;
 	return take_fd(&fd);

@@ -43,7 +43,7 @@ class Session:
 
 	def come(self):
 		directory = os.open(CONTROL, os.O_PATH)
-		with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+		with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
 			s.connect("/proc/self/fd/%d/%s" % (directory, self.socket))
 			_, (fd,), _, _ = socket.recv_fds(s, 1, 1)
 		os.close(directory)

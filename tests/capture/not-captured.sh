@@ -102,7 +102,7 @@ if os.getuid() == 0:
 	stranger = os.fork()
 	if not stranger:
 		os.setuid(12345)
-		with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+		with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
 			try:
 				sock.connect("/proc/self/fd/%d/%s" % (directory, late.socket))
 				os._exit(0 if sock.recv(1) == b"" else 1)

@@ -39,7 +39,7 @@ FS_MAY = {"engine/engine.h", "engine/base/cleanup.h", "engine/content/digest.h",
 	"engine/format/commit.h"}
 ABOUT_FUSE = re.compile(r"fuse")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
-# Guards that are no copy of the path: users of the ABI see this one.
+# Guards that are no copy of the path: users see these.
 GUARDS = {ABI: "CKPTFS_ABI_H", "client/ckptfs.h": "CKPTFS_H"}
 
 
