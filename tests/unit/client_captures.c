@@ -285,13 +285,16 @@ static void more_captures_than_may_wait(void **state)
 	for (size_t i = 0; i < MANY; i++)
 		w.ops[i] = (struct ckptfs_write_op){
 			.id = 1, .addr = bytes, .file_off = i, .src_off = i, .len = 1};
+	/* Those that are cancelled wait no more. */
+	assert_int_equal(ckptfs_write(w.s, w.fd, w.ops, CKPTFS_CAPTURES_MAX), 0);
+	assert_int_equal(ckptfs_barrier(w.s, NULL, 0, 0, 1), -ETIMEDOUT);
 	pthread_create(&t, NULL, write_many, &w);
-	DAEMON_WAIT(daemon_.nr_captures > CKPTFS_CAPTURES_MAX - CKPTFS_WRITES_MAX);
+	DAEMON_WAIT(daemon_.nr_captures > 2 * CKPTFS_CAPTURES_MAX - CKPTFS_WRITES_MAX);
 	DAEMON_SET(daemon_.hold = false);
 	pthread_join(t, NULL);
 	assert_int_equal(w.result, 0);
 	assert_int_equal(ckptfs_barrier(w.s, NULL, 0, 0, 0), 0);
-	assert_int_equal(daemon_.nr_captures, MANY);
+	assert_int_equal(daemon_.nr_captures, CKPTFS_CAPTURES_MAX + MANY);
 	assert_true(daemon_.nr_most_pending <= CKPTFS_CAPTURES_MAX);
 	assert_content(w.fd, 0, bytes, MANY);
 	free(w.ops);

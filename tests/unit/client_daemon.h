@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,6 +64,8 @@ static struct {
 	uint64_t ids[1024];
 	unsigned nr_ids;
 	/* what was said */
+	unsigned nr_nexts,
+		nr_lazy; /* questions, and those that wait while what was granted is not done */
 	unsigned nr_fails, nr_barriers, nr_byes, nr_waiting, nr_registers, nr_most_pending;
 	struct ckptfs_fail fail; /* the first */
 	struct ckptfs_barrier barrier;
@@ -345,6 +348,9 @@ static int next_locked(struct ckptfs_next *n)
 		for (unsigned i = 0; i < n->nr_done; i++)
 			done_locked(&n->done[i]);
 	n->nr_grants = 0;
+	daemon_.nr_nexts++;
+	for (unsigned i = 0; i < daemon_.nr_slots; i++)
+		daemon_.nr_lazy += waits && daemon_.busy[i];
 	daemon_.nr_waiting += waits;
 	pthread_cond_broadcast(&daemon_.changed);
 	do {
@@ -381,6 +387,8 @@ static int fake_ioctl(int fd, unsigned long request, void *arg)
 {
 	int err = -ENOTTY;
 
+	if (request == CKPTFS_IOC_WRITE)
+		sched_yield(); /* so that who does not keep the order of captures is overtaken */
 	pthread_mutex_lock(&daemon_.lock);
 	switch (request) {
 	case CKPTFS_IOC_HELLO:

@@ -2,7 +2,6 @@
 /* libckptfs: what a device is asked for, and what it may rely on; by one that does what the test tells it. */
 #include "tests/unit/client_daemon.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 
 #include "client/session.h"
@@ -143,6 +142,31 @@ static void a_barrier_needs_only_what_has_begun(void **state)
 	end();
 }
 
+/* While a device has work the pump does not wait for grants: what is done then would wait with it. */
+static void the_pump_does_not_wait_while_a_device_works(void **state)
+{
+	struct ckptfs_write_op op = {.id = 1, .len = 10};
+	unsigned nr;
+
+	(void)state;
+	begin();
+	DAEMON_SET((daemon_.hold = true, nr = daemon_.nr_nexts));
+	op.addr = bytes;
+	assert_int_equal(ckptfs_write(s, fd, &op, 1), 0);
+	DAEMON_WAIT(daemon_.nr_nexts > nr);
+	assert_int_equal(daemon_.nr_lazy, 0);
+	DAEMON_SET(daemon_.hold = false);
+	for (unsigned i = 0; i < 3; i++) {
+		DAEMON_WAIT(nr_submitted > i);
+		assert_true(ckpt_piece_begin(s, submitted[i]));
+		copy(submitted[i]);
+		ckpt_piece_end(s, submitted[i], 0, NULL);
+	}
+	assert_int_equal(ckptfs_barrier(s, NULL, 0, CKPTFS_BARRIER_LANDED, 0), 0);
+	assert_content(fd, 0, bytes, BYTES);
+	end();
+}
+
 /* One piece runs, one has not begun: the first is waited for, however late, and only then the daemon is told. */
 static void a_barrier_that_times_out_waits_for_what_runs(void **state)
 {
@@ -233,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DAEMON_TEST(a_barrier_needs_only_what_has_begun),
+		DAEMON_TEST(the_pump_does_not_wait_while_a_device_works),
 		DAEMON_TEST(a_barrier_that_times_out_waits_for_what_runs),
 		DAEMON_TEST(an_error_of_the_device_fails_the_capture),
 		DAEMON_TEST(a_daemon_that_dies_while_a_device_copies),
