@@ -42,13 +42,12 @@ enum ckptfs_kind { CKPTFS_STORAGE, CKPTFS_TENSOR, CKPTFS_OBJECT };
 enum ckptfs_check { CKPTFS_CHECK_OFF, CKPTFS_CHECK_SAMPLE, CKPTFS_CHECK_ALL };
 
 /*
- * In: abi, which must be first for good, is that of the client. If the daemon has another, the ioctl
- * returns CKPTFS_OTHER_ABI, and abi is the daemon's. rank and world as the launcher says, -1 and 0 where that is not known.
+ * In: abi, which must be first for good, is that of the client; EPROTO (with abi set to the daemon's) if
+ * the daemon has another. rank and world as the launcher says, -1 and 0 where that is not known.
  * arena_bytes: how much the client can use, 0: as much as its share is.
  * Out: the session; of the arena the descriptor comes over the unix socket `socket` in the control
  * directory, a stream socket, which takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
  */
-#define CKPTFS_OTHER_ABI 1
 struct ckptfs_hello {
 	__u32 abi, flags;
 	__s32 rank, world;

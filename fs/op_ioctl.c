@@ -16,11 +16,11 @@ static void hello(fuse_req_t req, struct captures *cs, uid_t uid, const void *in
 
 	memcpy(&h, in, sizeof(h));
 	err = captures_hello(cs, uid, &h);
-	/* With an error no bytes would come back; this one tells which ABI it is. */
+	/* So the bytes come back beside an error, too: which ABI it is. */
 	if (err && err != -EPROTO)
 		reply_result(req, "session", CONTROL_CTL_ID, NULL, err);
 	else
-		fuse_reply_ioctl(req, err ? CKPTFS_OTHER_ABI : 0, &h, sizeof(h));
+		fuse_reply_ioctl(req, err, &h, sizeof(h));
 }
 
 static void next(fuse_req_t req, struct captures *cs, uid_t uid, const void *in)
@@ -30,8 +30,8 @@ static void next(fuse_req_t req, struct captures *cs, uid_t uid, const void *in)
 
 	if (err)
 		fuse_reply_err(req, -err);
-	else
-		fuse_reply_ioctl(req, 0, out, sizeof(*out));
+	else if (fuse_reply_ioctl(req, 0, out, sizeof(*out)))
+		captures_untold(cs, uid, out);
 }
 
 static void stats(fuse_req_t req, struct captures *cs, uid_t uid, const void *in)

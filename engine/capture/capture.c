@@ -186,6 +186,7 @@ static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_
 	list_init(&s->waiting);
 	list_init(&s->granted);
 	list_init(&s->done);
+	list_init(&s->notices);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	if (table_init(&s->tensors) || getrandom(name, sizeof(name), 0) != sizeof(name) ||
@@ -402,6 +403,13 @@ static bool overlap(const struct ckptfs_write *w)
 	return false;
 }
 
+/* Lock held. The answer to it was lost, and it comes again. */
+static bool was_taken(const struct session *s, const struct ckptfs_write *w)
+{
+	return w->nr && w->nr <= CKPTFS_WRITES_MAX && w->captures[0].seq &&
+	       w->captures[w->nr - 1].seq <= s->last_seq;
+}
+
 /* Lock held. */
 static int check_write(struct session *s, const struct ckptfs_write *w)
 {
@@ -409,7 +417,8 @@ static int check_write(struct session *s, const struct ckptfs_write *w)
 
 	if (!w->nr || w->nr > CKPTFS_WRITES_MAX || w->reserved)
 		return -EINVAL;
-	if (s->counts.stats.pending + w->nr > CKPTFS_CAPTURES_MAX)
+	/* What was reported, but is still in the arena, is over for the trainer. */
+	if (s->counts.stats.pending + w->nr > CKPTFS_CAPTURES_MAX + s->arena.nr_slots)
 		return -EAGAIN;
 	for (i = 0; i < w->nr; i++) {
 		const struct ckptfs_capture *c = &w->captures[i];
@@ -440,8 +449,10 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 			      .promise = {.off = in->file_off, .len = in->len}};
 	list_init(&c->link);
 	list_init(&c->promise.link);
-	err = generation_write(g, key);
+	c->notice = calloc(1, sizeof(*c->notice));
+	err = c->notice ? generation_write(g, key) : -ENOMEM;
 	if (err) {
+		free(c->notice);
 		free(c);
 		return err == -EEXIST ? -EOPNOTSUPP : err; /* it is published */
 	}
@@ -468,6 +479,7 @@ void capture_end(struct capture *c)
 	content_kept(c->generation->content, &c->promise);
 	generation_changed(c->generation);
 	generation_put(c->generation);
+	free(c->notice);
 	free(c);
 }
 
@@ -557,6 +569,8 @@ int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_
 	{
 		LOCK_SCOPE(&s->lock);
 		err = check_alive(s);
+		if (!err && was_taken(s, w))
+			return 0;
 		if (!err)
 			err = check_write(s, w);
 	}
@@ -599,7 +613,20 @@ static uint64_t number(struct session *s, unsigned slot)
 }
 
 /* Lock held. */
-static void grant(struct session *s, struct capture *c, unsigned i, struct ckptfs_grant *out)
+static struct ckptfs_grant grant_of(const struct session *s, unsigned i)
+{
+	const struct slot *slot = &s->slots[i];
+	const struct capture *c = slot->capture;
+
+	return (struct ckptfs_grant){.nr = slot->nr,
+				     .seq = c->seq,
+				     .src_off = c->src_off + (slot->off - c->promise.off),
+				     .arena_off = (uint64_t)i * s->arena.cache->chunk_size,
+				     .len = slot->len};
+}
+
+/* Lock held. */
+static void grant(struct session *s, struct capture *c, unsigned i)
 {
 	size_t chunk = s->arena.cache->chunk_size;
 	struct slot *slot = &s->slots[i];
@@ -609,11 +636,6 @@ static void grant(struct session *s, struct capture *c, unsigned i, struct ckptf
 	list_init(&slot->link);
 	slot->nr = number(s, i);
 	slot->len = (uint32_t)(chunk - off % chunk < left ? chunk - off % chunk : left);
-	*out = (struct ckptfs_grant){.nr = slot->nr,
-				     .seq = c->seq,
-				     .src_off = c->src_off + c->nr_granted,
-				     .arena_off = (uint64_t)i * chunk,
-				     .len = slot->len};
 	c->nr_granted += slot->len;
 	s->counts.stats.granted_bytes += slot->len;
 	if (c->nr_granted == c->promise.len) {
@@ -622,20 +644,78 @@ static void grant(struct session *s, struct capture *c, unsigned i, struct ckptf
 	}
 }
 
+/* Lock held. What was granted, but the answer was lost. */
+static unsigned grant_again(struct session *s, struct ckptfs_next *out)
+{
+	unsigned i, nr = 0;
+
+	for (i = 0; s->nr_untold && nr < CKPTFS_GRANTS_MAX && i < s->arena.nr_slots; i++) {
+		if (!s->slots[i].untold)
+			continue;
+		s->slots[i].untold = false;
+		s->nr_untold--;
+		out->grants[nr++] = grant_of(s, i);
+	}
+	return nr;
+}
+
 /* Lock held. */
 static unsigned grant_all(struct session *s, struct ckptfs_next *out)
 {
-	unsigned nr = 0;
+	unsigned nr = grant_again(s, out);
 
+	while (nr < CKPTFS_GRANTS_MAX && !list_empty(&s->notices)) {
+		struct notice *n = container_of(s->notices.next, struct notice, link);
+
+		out->grants[nr++] = (struct ckptfs_grant){.seq = n->seq, .err = (uint32_t)n->err};
+		list_del(&n->link);
+		free(n);
+	}
 	while (nr < CKPTFS_GRANTS_MAX && !list_empty(&s->waiting)) {
 		int slot = arena_take(&s->arena);
 
 		if (slot < 0)
 			break;
-		grant(s, container_of(s->waiting.next, struct capture, link), (unsigned)slot,
-		      &out->grants[nr++]);
+		grant(s, container_of(s->waiting.next, struct capture, link), (unsigned)slot);
+		out->grants[nr++] = grant_of(s, (unsigned)slot);
 	}
 	return nr;
+}
+
+/* Lock held. Of a capture that has failed. */
+static void notice_again(struct session *s, const struct ckptfs_grant *g)
+{
+	struct notice *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return; /* its barrier ends by its time-out */
+	n->seq = g->seq;
+	n->err = (int)g->err;
+	list_append(&s->notices, &n->link);
+}
+
+int captures_untold(struct captures *cs, uid_t uid, const struct ckptfs_next *out)
+{
+	unsigned i;
+	SESSION_SCOPE(s, cs, uid, out->session);
+
+	for (i = 0; i < out->nr_grants; i++) {
+		const struct ckptfs_grant *g = &out->grants[i];
+		struct slot *slot = &s->slots[g->nr % s->arena.nr_slots];
+
+		if (!g->len) {
+			notice_again(s, g);
+		} else if (slot->state != SLOT_GRANTED || slot->nr != g->nr) {
+			continue;
+		} else if (slot->capture) {
+			slot->untold = true;
+			s->nr_untold++;
+		} else {
+			session_free_slot(s, slot); /* failed meanwhile */
+		}
+	}
+	pthread_cond_broadcast(&s->changed);
+	return 0;
 }
 
 int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
@@ -692,7 +772,7 @@ int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
 			found = container_of(l, struct capture, link);
 	if (!found)
 		return f->seq <= s->last_seq ? 0 : -EBADF; /* it has landed, or failed before */
-	session_fail(s, found, -f->err, why);
+	session_fail(s, found, -f->err, why, true);
 	return 0;
 }
 

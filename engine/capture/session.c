@@ -28,24 +28,51 @@ static bool detach(struct session *s, struct capture *c)
 	return !c->landing;
 }
 
-/* Lock held. No piece of it is of use any more. */
-static void void_slots(struct session *s, const struct capture *c)
+void session_free_slot(struct session *s, struct slot *slot)
+{
+	if (slot->state == SLOT_GRANTED)
+		s->counts.stats.granted_bytes -= slot->len;
+	s->nr_untold -= slot->untold;
+	*slot = (struct slot){.state = SLOT_FREE};
+	list_init(&slot->link);
+	arena_give(&s->arena, (unsigned)(slot - s->slots));
+	pthread_cond_broadcast(&s->changed);
+}
+
+/* Lock held. No piece of it is of use any more. What the trainer may be at keeps its place until it says so. */
+static void void_slots(struct session *s, const struct capture *c, bool told)
 {
 	unsigned i;
 
-	for (i = 0; i < s->arena.nr_slots; i++)
-		if (s->slots[i].capture == c)
-			s->slots[i].capture = NULL;
+	for (i = 0; i < s->arena.nr_slots; i++) {
+		if (s->slots[i].capture != c)
+			continue;
+		s->slots[i].capture = NULL;
+		if (s->slots[i].state == SLOT_GRANTED && (told || s->slots[i].untold))
+			session_free_slot(s, &s->slots[i]);
+	}
 }
 
-void session_fail(struct session *s, struct capture *c, int err, const char *why)
+/* Lock held. */
+static void tell(struct session *s, struct capture *c, int err)
+{
+	c->notice->seq = c->seq;
+	c->notice->err = -err;
+	list_append(&s->notices, &c->notice->link);
+	c->notice = NULL;
+	pthread_cond_broadcast(&s->changed);
+}
+
+void session_fail(struct session *s, struct capture *c, int err, const char *why, bool told)
 {
 	struct generation *g = c->generation;
 	bool ours;
 
 	generation_get(g);
 	c->failed = true;
-	void_slots(s, c);
+	void_slots(s, c, told);
+	if (!told)
+		tell(s, c, err);
 	ours = detach(s, c);
 	s->counts.stats.failed++;
 	pthread_mutex_unlock(&s->lock);
@@ -59,9 +86,11 @@ void session_fail(struct session *s, struct capture *c, int err, const char *why
 void session_fail_all(struct session *s, int err, const char *why)
 {
 	while (!list_empty(&s->granted))
-		session_fail(s, container_of(s->granted.next, struct capture, link), err, why);
+		session_fail(s, container_of(s->granted.next, struct capture, link), err, why,
+			     true);
 	while (!list_empty(&s->waiting))
-		session_fail(s, container_of(s->waiting.next, struct capture, link), err, why);
+		session_fail(s, container_of(s->waiting.next, struct capture, link), err, why,
+			     true);
 }
 
 /* --- landing --- */
@@ -95,14 +124,11 @@ static void land_one(struct session *s)
 		c->nr_landed += slot->len;
 		s->counts.stats.landed_bytes += slot->len;
 	}
-	*slot = (struct slot){.state = SLOT_FREE};
-	list_init(&slot->link);
-	arena_give(&s->arena, i);
-	pthread_cond_broadcast(&s->changed);
+	session_free_slot(s, slot);
 	if (!c)
 		return;
 	if (err && !c->failed) {
-		session_fail(s, c, err, strerror(-err));
+		session_fail(s, c, err, strerror(-err), false);
 		return;
 	}
 	if (!c->failed && c->nr_landed < c->promise.len)
@@ -174,7 +200,7 @@ static void end(struct session *s, const char *how)
 		struct capture *c = container_of(l, struct capture, link);
 
 		MESSAGE(why, CAPTURE_SESSION_ENDED, c->tensor->name, (int)s->pid, rank, how);
-		session_fail(s, c, -EIO, why);
+		session_fail(s, c, -EIO, why, true);
 	}
 }
 
@@ -272,6 +298,12 @@ void session_free(struct session *s)
 				tensor_put(t);
 			}
 		table_finish(&s->tensors);
+	}
+	while (s->notices.next && !list_empty(&s->notices)) {
+		struct notice *n = container_of(s->notices.next, struct notice, link);
+
+		list_del(&n->link);
+		free(n);
 	}
 	arena_destroy(&s->arena);
 	free(s->slots);

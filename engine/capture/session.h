@@ -41,8 +41,16 @@ struct capture {
 	struct tensor *tensor;	       /* referenced */
 	struct generation *generation; /* referenced, and being changed */
 	struct promise promise;
+	struct notice *notice;		/* for when it fails */
 	uint64_t nr_granted, nr_landed; /* bytes */
 	bool landing, failed;		/* the thread is at a piece of it, and ends it then */
+};
+
+/* That a capture has failed, on its way to the trainer. */
+struct notice {
+	struct list link; /* session->notices */
+	uint64_t seq;
+	int err;
 };
 
 enum slot_state { SLOT_FREE, SLOT_GRANTED, SLOT_DONE };
@@ -50,6 +58,7 @@ enum slot_state { SLOT_FREE, SLOT_GRANTED, SLOT_DONE };
 struct slot {
 	struct list link; /* SLOT_DONE: session->done */
 	enum slot_state state;
+	bool untold;		 /* granted, but the answer was lost: to be told again */
 	struct capture *capture; /* NULL: failed meanwhile */
 	uint64_t nr, off;	 /* of the grant; in the file */
 	uint32_t len;
@@ -77,10 +86,14 @@ struct session {
 	struct slot *slots;
 	struct table tensors;
 	uint64_t last_seq, last_grant;
-	struct list waiting, granted, done;
+	struct list waiting, granted, done, notices;
+	unsigned nr_untold;
 	pthread_cond_t changed;
 	struct session_counts counts;
 };
+
+/* Lock held. */
+void session_free_slot(struct session *s, struct slot *slot);
 
 /* Lock held. */
 void session_add_counts(const struct session *s, struct session_counts *sum);
@@ -92,8 +105,11 @@ void session_free(struct session *s);
 /* Has its thread look. */
 void session_wake(struct session *s);
 
-/* Lock held, dropped meanwhile: @c, or all, fails with @err for the reason @why. */
-void session_fail(struct session *s, struct capture *c, int err, const char *why);
+/*
+ * Lock held, dropped meanwhile: @c, or all, fails with @err for the reason @why. @told: its trainer knows, and is
+ * at no piece of it any more.
+ */
+void session_fail(struct session *s, struct capture *c, int err, const char *why, bool told);
 void session_fail_all(struct session *s, int err, const char *why);
 
 /* All of it has come, or what has not will not: @c, which is on no list and has no tensor any more, is freed. Without locks. */

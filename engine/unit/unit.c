@@ -1070,8 +1070,10 @@ void generation_changed(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
 	g->touched_ns = clock_mono_ns();
-	if (--g->nr_changing == 0 && g->state == GENERATION_SEALED)
-		pthread_cond_signal(&g->units->work);
+	if (--g->nr_changing || g->state != GENERATION_SEALED)
+		return;
+	content_hurry(g->content); /* what has come since it was closed, too */
+	pthread_cond_signal(&g->units->work);
 }
 
 int generation_change(struct generation *g)

@@ -40,9 +40,9 @@ TRAINER=$TEST_TMP/trainer.py program <<'END'
 from capture import *
 
 class Trainer:
-	def __init__(self, name, size=5 * MB, rank=3):
+	def __init__(self, name, size=5 * MB, rank=3, other_job=True):
 		self.process = subprocess.Popen([sys.executable, os.environ["TRAINER"], name, str(size), str(rank)],
-			stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+			stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=other_job)
 		assert self.process.stdout.readline() == "written\n"
 	def __call__(self, line):
 		self.process.stdin.write(line + "\n")
@@ -87,11 +87,26 @@ forked.kill()
 gone("forked.pt", "ended")
 
 # A file of a checkpoint: that fails, and the next one does not.
-os.mkdir(mnt + "/step-1")
-part = Trainer("step-1/__0_0.distcp")
+os.mkdir(mnt + "/step-2")
+part = Trainer("step-2/__0_0.distcp", other_job=False)
+f = open(mnt + "/step-2/__1_0.distcp", "wb", 0)
+here = Session(rank=1, arena=2 * MB)
+here.register({1: 5 * MB})
+here.write(f, (1, 0, 0, 5 * MB, data(1, 5 * MB)))
+done = here.copy(here.next())
 part.kill()
-wait(lambda: any(f["op"] == "checkpoint" for f in failures()))
-assert not os.path.exists(mnt + "/step-1")
+wait(lambda: any(f["op"] == "checkpoint" and f["path"] == "step-2" for f in failures()))
+assert not os.path.exists(mnt + "/step-2")
+# The others are told; what was granted to them is theirs until they report it.
+grants = []
+while not grants or grants[-1][4]:
+	grants = here.next(done[:1], 100)
+	done = done[1:] + here.copy([g for g in grants if g[4]])
+assert grants[-1][1] == 1, grants
+assert here.next(done) == [] and here.stats()["pending"] == 0
+wait(lambda: here.stats()["free"] == 2 * MB)
+fails(errno.EIO, f.close)
+here.bye()
 
 # Who asks, but does not come, is no session after a while; nobody else can have what is lent to it, nor keep it from coming.
 absent, late = Session(come=False), Session(come=False)
@@ -120,7 +135,7 @@ published()
 assert read(back + "/other.pt") == data(7, 5 * MB)
 wait(lambda: status()["cache"]["lent"] == 0 and not status()["sessions"])
 metrics = dict(line.rsplit(" ", 1) for line in read(CONTROL + "/metrics").decode().splitlines() if line[0] != "#")
-for name, want in ("captures_total", 7), ("captures_failed_total", 6), ("sessions", 0), ("cache_lent_bytes", 0), ("capture_pending_bytes", 0):
+for name, want in ("captures_total", 8), ("captures_failed_total", 7), ("sessions", 0), ("cache_lent_bytes", 0), ("capture_pending_bytes", 0):
 	got = [value for key, value in metrics.items() if key.startswith("ckptfs_%s{" % name)]
 	assert got == [str(want)], (name, got)
 END
