@@ -68,7 +68,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/trainer/trainer
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash check-demo check-frameworks install uninstall clean help tests fuzz fuzzers
+	check-crash check-demo check-trainer check-frameworks install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
 
@@ -237,6 +237,11 @@ check-demo: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) --heavy check-demo $(ARGS)
 
+# The example trainer and its daemon, killed at random instants and resumed.
+check-trainer: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)CKPTFS_TEST_KILLS=50 tests/run --build $(O) --timeout 3000 tests/trainer $(ARGS)
+
 # Real frameworks, whose jobs are watched, killed and resumed; KILLS of each kind. A table of what ran is printed.
 KILLS ?= 20
 check-frameworks: deps-test
@@ -318,6 +323,7 @@ help:
 	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
 	@echo '  make check-crash  the daemon, programs and the backing are cut off in the middle of saves'
 	@echo '  make check-demo   the demo where things are missing, differ, or interrupt it'
+	@echo '  make check-trainer  the example trainer of libckptfs, killed and resumed 50 times'
 	@echo '  make check-frameworks  real frameworks, from the package index, killed and resumed (KILLS=$(KILLS))'
 	@echo '  make check-model  random sequences of saves, kills and removals against a model (COUNT=$(COUNT))'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'

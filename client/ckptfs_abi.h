@@ -106,11 +106,11 @@ struct ckptfs_write {
 };
 
 /*
- * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off. A piece
- * that was done is reported by the number of its grant, in any order, once or more often; its place in
- * the arena is the daemon's from then on. @len 0, and @nr 0: no more of the capture is granted, its file
- * has failed or is gone, @err (a positive errno) says why. What was granted of it before keeps its place
- * until it is reported.
+ * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off. The
+ * numbers of a session's grants rise. A piece that was done is reported by the number of its grant, in any
+ * order, once or more often; its place in the arena is the daemon's from then on. @len 0: no more of the
+ * capture is granted, its file has failed or is gone, @err (a positive errno) says why. What was granted of it
+ * before keeps its place until it is reported.
  */
 struct ckptfs_grant {
 	__u64 nr, seq, src_off, arena_off;

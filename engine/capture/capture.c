@@ -603,7 +603,7 @@ static void take_done(struct session *s, const struct ckptfs_next *in)
 		session_wake(s);
 }
 
-/* Lock held. The number of a grant tells its slot. */
+/* Lock held. Numbers rise, and tell the slot. */
 static uint64_t number(struct session *s, unsigned slot)
 {
 	uint64_t n = s->arena.nr_slots, round = s->last_grant / n + 1;
@@ -654,6 +654,7 @@ static unsigned grant_again(struct session *s, struct ckptfs_next *out)
 			continue;
 		s->slots[i].untold = false;
 		s->nr_untold--;
+		s->slots[i].nr = number(s, i);
 		out->grants[nr++] = grant_of(s, i);
 	}
 	return nr;
@@ -667,7 +668,8 @@ static unsigned grant_all(struct session *s, struct ckptfs_next *out)
 	while (nr < CKPTFS_GRANTS_MAX && !list_empty(&s->notices)) {
 		struct notice *n = container_of(s->notices.next, struct notice, link);
 
-		out->grants[nr++] = (struct ckptfs_grant){.seq = n->seq, .err = (uint32_t)n->err};
+		out->grants[nr++] = (struct ckptfs_grant){
+			.nr = number(s, 0), .seq = n->seq, .err = (uint32_t)n->err};
 		list_del(&n->link);
 		free(n);
 	}
