@@ -33,6 +33,7 @@
 
 #define CKPTFS_SOCKET_MAX   48	  /* with the NUL */
 #define CKPTFS_TEXT_MAX	    512	  /* with the NUL */
+#define CKPTFS_NAME_MAX	    1024  /* bytes of the name of a tensor */
 #define CKPTFS_TENSORS_MAX  65536 /* registered at a time, by one session */
 #define CKPTFS_CAPTURES_MAX 65536 /* written and not landed yet, of one session */
 #define CKPTFS_BATCH_BYTES  16128 /* an ioctl is at most 16383 */
@@ -63,7 +64,7 @@ struct ckptfs_hello {
 /*
  * A tensor and its layout; where it lies is said by the client to itself, at each write. @id is the
  * session's own, unique, not 0. Names follow all structs of the batch, without NULs, each
- * name_len bytes. Registering an id anew, with another layout, is EEXIST.
+ * name_len bytes, 1 or more. Registering an id anew, with another layout, is EEXIST.
  */
 struct ckptfs_tensor {
 	__u64 id, bytes;
@@ -91,8 +92,9 @@ struct ckptfs_unregister {
 /*
  * One capture: bytes [src_off, src_off + len) of tensor @id are to be at file_off. @seq numbers the
  * captures of a session, from 1 on, without gaps. All of a batch or none is taken. EOPNOTSUPP: the file is
- * none that ckptfs stages (no checkpoint's); write the bytes instead. EAGAIN: more than
- * CKPTFS_CAPTURES_MAX wait, or the file has been published; the former passes.
+ * none that ckptfs stages (no checkpoint's), or has been published; write the bytes instead. EAGAIN: more than
+ * CKPTFS_CAPTURES_MAX wait, which passes. Waits for what is still to be captured of the same bytes; EINTR: nothing
+ * is taken.
  */
 struct ckptfs_capture {
 	__u64 seq, id, file_off, src_off, len;

@@ -133,7 +133,8 @@ static unsigned full_wait_s(const struct config *c)
 	return (unsigned)strtoul(strchr(text, ':') + 1, NULL, 10);
 }
 
-int engine_start(struct engine *en, const char *node, bool (*given_up)(void), struct error *e)
+int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bool (*decide)(void),
+		 struct error *e)
 {
 	const struct config *c = &en->config;
 	struct cache_limits cache;
@@ -178,7 +179,8 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), st
 			},
 			e);
 	if (!err && captures_create(&en->captures, &(struct capture_options){.cache = en->cache,
-									     .given_up = given_up}))
+									     .given_up = given_up,
+									     .decide = decide}))
 		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err)
 		units_recover(en->units);

@@ -66,9 +66,10 @@ void engine_close(struct engine *en);
  * Takes the cache's memory and starts the threads, in the process that will serve. @node: label of the
  * mount, which outlives the engine. @given_up:
  * whether the call that the asking thread serves was given up, so that nothing waits for it any
- * more. 0 or -errno with @e filled.
+ * more. @decide: that is no longer possible from here on; false: it was. NULL: it never is. 0 or -errno with @e filled.
  */
-int engine_start(struct engine *en, const char *node, bool (*given_up)(void), struct error *e);
+int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bool (*decide)(void),
+		 struct error *e);
 
 /*
  * Ends the threads: what is not published by now stays in staging. Before what they ask for paths

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
 #include "fs/late.h"
 #include "fs/save.h"
@@ -282,6 +283,28 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	return n;
 }
 
+/*
+ * Has the kernel write back and forget the pages that it has of what is to be captured: they are older. This waits for
+ * other requests, of pages; and before the bytes are promised, or these would wait for them.
+ */
+static void forget_pages(struct fs *fs, const struct node *n, const struct ckptfs_write *w)
+{
+	uint64_t from = INT64_MAX, to = 0;
+	unsigned i;
+
+	for (i = 0; i < w->nr && i < CKPTFS_WRITES_MAX; i++) {
+		const struct ckptfs_capture *c = &w->captures[i];
+
+		if (c->file_off > INT64_MAX || c->len > (uint64_t)INT64_MAX - c->file_off)
+			continue; /* is refused */
+		from = c->file_off < from ? c->file_off : from;
+		to = c->file_off + c->len > to ? c->file_off + c->len : to;
+	}
+	if (from < to)
+		fuse_lowlevel_notify_inval_inode(fs->session, n->id, (off_t)from,
+						 (off_t)(to - from));
+}
+
 int data_capture(struct fs *fs, const struct caller *c, struct handle *h,
 		 const struct ckptfs_write *w)
 {
@@ -293,9 +316,14 @@ int data_capture(struct fs *fs, const struct caller *c, struct handle *h,
 		return -EOPNOTSUPP;
 	err = late_settle(fs->tree, h->node);
 	creds_restore();
+	if (err)
+		return err;
 	atomic_store(&h->written, true);
-	return err ? err
-		   : captures_write(fs->engine->captures, c->uid, h->generation, handle_key(h), w);
+	forget_pages(fs, h->node, w);
+	err = captures_write(fs->engine->captures, c->uid, h->generation, handle_key(h), w);
+	if (!err)
+		fuse_lowlevel_notify_inval_inode(fs->session, h->node->id, -1, 0); /* its size */
+	return err;
 }
 
 /* Returns how much was written; *err is why that is not all. */

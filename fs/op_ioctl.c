@@ -23,15 +23,16 @@ static void hello(fuse_req_t req, struct captures *cs, uid_t uid, const void *in
 		fuse_reply_ioctl(req, err, &h, sizeof(h));
 }
 
+/* @in lies where requests_data_buffer is. */
 static void next(fuse_req_t req, struct captures *cs, uid_t uid, const void *in)
 {
-	struct ckptfs_next *out = requests_data_buffer();
-	int err = captures_next(cs, uid, in, out);
+	struct ckptfs_next out;
+	int err = captures_next(cs, uid, in, &out);
 
 	if (err)
 		fuse_reply_err(req, -err);
-	else if (fuse_reply_ioctl(req, 0, out, sizeof(*out)))
-		captures_untold(cs, uid, out);
+	else
+		fuse_reply_ioctl(req, 0, &out, sizeof(out));
 }
 
 static void stats(fuse_req_t req, struct captures *cs, uid_t uid, const void *in)

@@ -50,6 +50,7 @@ struct request {
 	struct handle *
 		held; /* lock: set, before `answered`; which it needs though the kernel may release it */
 	atomic_bool answered; /* whoever sets it first may reply */
+	bool decided;	      /* owner: serving thread; who has set it itself, and will reply */
 	int reply_error;      /* owner: serving thread */
 	struct content_landing
 		landing; /* owner: serving thread; has the data of a WRITE, not mem */
@@ -169,7 +170,16 @@ bool request_is_behind(void)
 /* A WRITE of pages that was answered in advance must still take effect: nobody else has them. */
 bool request_given_up(void)
 {
-	return current && atomic_load(&current->answered) && !current->held;
+	return current && atomic_load(&current->answered) && !current->held && !current->decided;
+}
+
+bool request_decide(void)
+{
+	struct request *r = current;
+
+	if (r && !r->decided)
+		r->decided = !atomic_exchange(&r->answered, true);
+	return !r || r->decided;
 }
 
 /* From here on the data of the WRITE is in the request's buffer, as usual. */
@@ -315,7 +325,7 @@ static ssize_t io_writev(int fd, struct iovec *iov, int count, void *userdata)
 
 	if (r && out->unique == r->unique) {
 		r->reply_error = out->error;
-		if (atomic_exchange(&r->answered, true)) {
+		if (!r->decided && atomic_exchange(&r->answered, true)) {
 			open_extra.set = false;
 			errno = ENOENT;
 			return -1;
@@ -643,6 +653,7 @@ static void note_header(struct request *r, size_t len)
 	r->queued = r->stuck_told = r->abandoned = r->behind = false;
 	r->late = 0;
 	r->held = NULL;
+	r->decided = false;
 	r->reply_error = 0;
 	atomic_store(&r->answered, false);
 }

@@ -84,6 +84,12 @@ bool request_is_behind(void);
 /* Was the request that this thread serves answered by the watchdog? Then it must not begin anything. */
 bool request_given_up(void);
 
+/*
+ * The request takes effect from here on: the watchdog leaves the answer to who serves it. False: it has been given
+ * up, and must not.
+ */
+bool request_decide(void);
+
 /* Name of a FUSE opcode in capitals, NULL if it is none that ckptfs serves. */
 const char *request_op_name(unsigned opcode);
 

@@ -279,29 +279,33 @@ struct chunk *cache_claim_spare(struct cache *c, uid_t uid)
 
 unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr)
 {
-	unsigned got = 0;
-
-	while (got < nr) {
-		struct chunk *ck = cache_claim_spare(c, uid);
-
-		if (!ck)
-			break;
-		munlock(chunk_data(c, ck), c->chunk_size);
-		madvise(chunk_data(c, ck), c->chunk_size, MADV_DONTNEED);
-		chunks[got++] = ck;
+	unsigned got = 0, i;
+	{
+		LOCK_SCOPE(&c->lock);
+		while (got < nr && (chunks[got] = cache_claim_spare(c, uid)))
+			got++;
+		c->nr_lent += got;
 	}
-	c->nr_lent += got;
+	for (i = 0; i < got; i++) {
+		munlock(chunk_data(c, chunks[i]), c->chunk_size);
+		madvise(chunk_data(c, chunks[i]), c->chunk_size, MADV_DONTNEED);
+	}
 	return got;
 }
 
 void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr)
 {
+	bool lock;
 	unsigned i;
-
-	c->nr_lent -= nr;
+	{
+		LOCK_SCOPE(&c->lock);
+		lock = c->limits.lock && !*c->not_locked;
+	}
 	for (i = 0; i < nr; i++) {
-		if (c->limits.lock && !*c->not_locked)
-			mlock(chunk_data(c, chunks[i]), c->chunk_size);
+		if (!lock || mlock(chunk_data(c, chunks[i]), c->chunk_size))
+			madvise(chunk_data(c, chunks[i]), c->chunk_size, MADV_POPULATE_WRITE);
+		LOCK_SCOPE(&c->lock);
+		c->nr_lent--;
 		cache_give_back(c, chunks[i]);
 	}
 }

@@ -120,7 +120,8 @@ struct chunk *cache_claim_spare(struct cache *c, uid_t uid);
 
 /*
  * Takes up to @nr chunks for memory that is lent to a program instead: what they had of the host's is given
- * back to it. Waits for nothing. Returns how many; each is charged to @uid until cache_unlend.
+ * back to it. Waits for nothing. Returns how many; each is charged to @uid until cache_unlend. Both without the lock: the
+ * host takes its time.
  */
 unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr);
 void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr);

@@ -39,10 +39,8 @@ int arena_create(struct arena *a, struct cache *c, uid_t uid, unsigned nr)
 	*a = (struct arena){.cache = c, .fd = -1};
 	a->chunks = calloc(nr, sizeof(struct chunk *));
 	a->free = calloc(nr, sizeof(*a->free));
-	if (a->chunks && a->free) {
-		LOCK_SCOPE(&c->lock);
+	if (a->chunks && a->free)
 		a->nr_slots = cache_lend(c, uid, a->chunks, nr);
-	}
 	if (a->nr_slots >= SLOTS_MIN)
 		err = open_memory(a);
 	if (err) {
@@ -67,10 +65,8 @@ void arena_destroy(struct arena *a)
 		fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)size);
 		close(a->fd);
 	}
-	if (a->cache) {
-		LOCK_SCOPE(&a->cache->lock);
+	if (a->cache)
 		cache_unlend(a->cache, a->chunks, a->nr_slots);
-	}
 	free(a->chunks);
 	free(a->free);
 	*a = (struct arena){.fd = -1};

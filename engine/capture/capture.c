@@ -7,12 +7,14 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/capture/session.h"
 
-#define POLL_NS (50 * NSEC_PER_MSEC)
+#define POLL_NS	     (50 * NSEC_PER_MSEC)
+#define CACHE_NAP_NS (5 * (long)NSEC_PER_MSEC)
 
 /* --- sessions --- */
 
@@ -44,8 +46,12 @@ void captures_stop(struct captures *cs)
 		return;
 	LOCK_SCOPE(&cs->lock);
 	cs->ending = true;
-	list_for_each (l, &cs->sessions)
-		session_wake(container_of(l, struct session, link));
+	list_for_each (l, &cs->sessions) {
+		struct session *s = container_of(l, struct session, link);
+		LOCK_SCOPE(&s->lock);
+
+		session_stop(s);
+	}
 	while (cs->nr)
 		pthread_cond_wait(&cs->gone, &cs->lock);
 }
@@ -156,6 +162,12 @@ static bool given_up(const struct captures *cs)
 	return cs->options.given_up && cs->options.given_up();
 }
 
+/* What a call does from here on is told to who made it; false: it was told -EINTR. */
+static bool decide(const struct captures *cs)
+{
+	return !cs->options.decide || cs->options.decide();
+}
+
 /* How many slots: what was asked for, but no more than this rank's share of half the cache. */
 static unsigned share_of(const struct captures *cs, const struct ckptfs_hello *h)
 {
@@ -176,7 +188,7 @@ static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_
 
 	if (!s)
 		return NULL;
-	s->arena.fd = s->wake = -1;
+	s->arena.fd = s->wake = s->listening = -1;
 	s->all = cs;
 	s->uid = uid;
 	s->rank = h->rank;
@@ -211,6 +223,24 @@ static int await_offer(struct captures *cs, struct session *s)
 	return s->state == SESSION_ENDED ? s->err : 0;
 }
 
+/* Right after the mount the cache is not all there, and a share of what is would be too small for good. */
+static int await_cache(const struct captures *cs)
+{
+	const struct timespec nap = {.tv_nsec = CACHE_NAP_NS};
+	struct cache *c = cs->options.cache;
+
+	for (;;) {
+		{
+			LOCK_SCOPE(&c->lock);
+			if (c->nr_faulted == c->nr_chunks)
+				return 0;
+		}
+		if (given_up(cs))
+			return -EINTR;
+		nanosleep(&nap, NULL);
+	}
+}
+
 int captures_hello(struct captures *cs, uid_t uid, struct ckptfs_hello *h)
 {
 	struct session *s;
@@ -223,6 +253,9 @@ int captures_hello(struct captures *cs, uid_t uid, struct ckptfs_hello *h)
 	if (h->flags || h->reserved || h->rank < -1 || h->world < 0 || h->local_rank < -1 ||
 	    h->local_world < 0)
 		return -EINVAL;
+	err = await_cache(cs);
+	if (err)
+		return err;
 	s = make(cs, uid, h);
 	if (!s)
 		return -ENOMEM;
@@ -248,7 +281,7 @@ int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b)
 {
 	SESSION_SCOPE(s, cs, uid, b->session);
 	s->bye = true;
-	session_wake(s);
+	session_stop(s);
 	while (s->state == SESSION_LIVES) {
 		if (given_up(cs))
 			return -EINTR;
@@ -259,16 +292,22 @@ int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b)
 
 /* --- tensors --- */
 
+/* Programs take small numbers, or addresses. */
+static uint64_t hash_id(uint64_t id)
+{
+	return id * 0x9E3779B97F4A7C15ull;
+}
+
 /* Lock held. */
 static struct tensor *tensor_find(struct session *s, uint64_t id)
 {
 	struct list *l;
 
-	table_for_each(l, &s->tensors, id)
+	table_for_each(l, &s->tensors, hash_id(id))
 	{
 		struct tensor *t = container_of(l, struct tensor, node.link);
 
-		if (t->node.hash == id && t->layout.id == id)
+		if (t->layout.id == id)
 			return t;
 	}
 	return NULL;
@@ -284,7 +323,8 @@ static bool is_valid(const struct ckptfs_tensor *t)
 {
 	return t->id && t->ndim <= 8 && t->kind <= CKPTFS_OBJECT &&
 	       t->memory <= CKPTFS_CUDA_MANAGED && !t->flags && !t->reserved && t->name_len &&
-	       t->bytes <= INT64_MAX && memchr(t->dtype, 0, sizeof(t->dtype));
+	       t->name_len <= CKPTFS_NAME_MAX && t->bytes <= INT64_MAX &&
+	       memchr(t->dtype, 0, sizeof(t->dtype));
 }
 
 /* Malloced; its name is not looked at. */
@@ -322,7 +362,7 @@ static int register_one(struct session *s, const struct ckptfs_register *r, unsi
 		return -ENOMEM;
 	old = tensor_find(s, layout.id);
 	if (!old && s->tensors.nr < CKPTFS_TENSORS_MAX) {
-		table_add(&s->tensors, &t->node, layout.id);
+		table_add(&s->tensors, &t->node, hash_id(layout.id));
 		*out = t;
 		return 0;
 	}
@@ -387,27 +427,24 @@ static int compare_offsets(const void *a, const void *b)
 	return x->file_off < y->file_off ? -1 : x->file_off > y->file_off;
 }
 
-/* Of bytes that are to be there once, there cannot be two: no capture of a batch could wait for another. */
-static bool overlap(const struct ckptfs_write *w)
+/*
+ * Those of a batch in the order of the file, malloced: so two batches cannot wait for each other. Of bytes that are to be
+ * there once there cannot be two, one of which would wait for the other: -EINVAL.
+ */
+static int sort(const struct ckptfs_write *w, struct ckptfs_capture **out)
 {
-	__cleanup_free struct ckptfs_capture *c = malloc(w->nr * sizeof(*c));
+	struct ckptfs_capture *c = malloc(w->nr * sizeof(*c));
 	unsigned i;
 
+	*out = c;
 	if (!c)
-		return true;
+		return -ENOMEM;
 	memcpy(c, w->captures, w->nr * sizeof(*c));
 	qsort(c, w->nr, sizeof(*c), compare_offsets);
 	for (i = 1; i < w->nr; i++)
 		if (c[i - 1].file_off + c[i - 1].len > c[i].file_off)
-			return true;
-	return false;
-}
-
-/* Lock held. The answer to it was lost, and it comes again. */
-static bool was_taken(const struct session *s, const struct ckptfs_write *w)
-{
-	return w->nr && w->nr <= CKPTFS_WRITES_MAX && w->captures[0].seq &&
-	       w->captures[w->nr - 1].seq <= s->last_seq;
+			return -EINVAL;
+	return 0;
 }
 
 /* Lock held. */
@@ -431,7 +468,7 @@ static int check_write(struct session *s, const struct ckptfs_write *w)
 		    c->len > (uint64_t)INT64_MAX - c->file_off)
 			return -EINVAL;
 	}
-	return overlap(w) ? -EINVAL : 0;
+	return 0;
 }
 
 /* What is to be captured is part of @g from here on. On failure nothing is. */
@@ -483,11 +520,14 @@ void capture_end(struct capture *c)
 	free(c);
 }
 
-/* Takes back the first @nr of a batch. */
+/* Takes back what was made of a batch. */
 static void undo(struct session *s, struct capture **made, unsigned nr)
 {
 	while (nr) {
 		struct capture *c = made[--nr];
+
+		if (!c)
+			continue;
 		{
 			LOCK_SCOPE(&s->lock);
 			tensor_put(c->tensor);
@@ -520,6 +560,7 @@ static void take_in(struct session *s, struct capture **made, unsigned nr)
 	for (i = 0; i < nr; i++) {
 		s->last_seq = made[i]->seq;
 		if (made[i]->promise.len) {
+			content_promised(made[i]->generation->content, &made[i]->promise);
 			enqueue(s, made[i]);
 			made[i] = NULL;
 		} else {
@@ -533,24 +574,26 @@ static void take_in(struct session *s, struct capture **made, unsigned nr)
 static int write_all(struct session *s, struct generation *g, uint64_t key,
 		     const struct ckptfs_write *w, struct capture **made)
 {
+	__cleanup_free struct ckptfs_capture *sorted = NULL;
+	uint64_t first = w->captures[0].seq;
+	int err = sort(w, &sorted);
 	unsigned i;
-	int err = 0;
 
 	for (i = 0; i < w->nr && !err; i++)
-		err = begin(s, g, key, &w->captures[i], &made[i]);
+		err = begin(s, g, key, &sorted[i], &made[sorted[i].seq - first]);
 	if (!err) {
 		LOCK_SCOPE(&s->lock);
 		if (check_alive(s))
 			err = -ENOENT;
-		else if (w->captures[0].seq != s->last_seq + 1)
+		else if (first != s->last_seq + 1)
 			err = -EINVAL; /* another thread of it was quicker */
+		else if (!decide(s->all))
+			err = -EINTR;
 		else
 			take_in(s, made, w->nr);
-	} else {
-		i--;
 	}
 	if (err)
-		undo(s, made, i);
+		undo(s, made, w->nr);
 	for (i = 0; !err && i < w->nr; i++)
 		if (made[i])
 			capture_end(made[i]);
@@ -569,8 +612,6 @@ int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_
 	{
 		LOCK_SCOPE(&s->lock);
 		err = check_alive(s);
-		if (!err && was_taken(s, w))
-			return 0;
 		if (!err)
 			err = check_write(s, w);
 	}
@@ -644,26 +685,10 @@ static void grant(struct session *s, struct capture *c, unsigned i)
 	}
 }
 
-/* Lock held. What was granted, but the answer was lost. */
-static unsigned grant_again(struct session *s, struct ckptfs_next *out)
-{
-	unsigned i, nr = 0;
-
-	for (i = 0; s->nr_untold && nr < CKPTFS_GRANTS_MAX && i < s->arena.nr_slots; i++) {
-		if (!s->slots[i].untold)
-			continue;
-		s->slots[i].untold = false;
-		s->nr_untold--;
-		s->slots[i].nr = number(s, i);
-		out->grants[nr++] = grant_of(s, i);
-	}
-	return nr;
-}
-
 /* Lock held. */
 static unsigned grant_all(struct session *s, struct ckptfs_next *out)
 {
-	unsigned nr = grant_again(s, out);
+	unsigned nr = 0;
 
 	while (nr < CKPTFS_GRANTS_MAX && !list_empty(&s->notices)) {
 		struct notice *n = container_of(s->notices.next, struct notice, link);
@@ -684,42 +709,6 @@ static unsigned grant_all(struct session *s, struct ckptfs_next *out)
 	return nr;
 }
 
-/* Lock held. Of a capture that has failed. */
-static void notice_again(struct session *s, const struct ckptfs_grant *g)
-{
-	struct notice *n = calloc(1, sizeof(*n));
-
-	if (!n)
-		return; /* its barrier ends by its time-out */
-	n->seq = g->seq;
-	n->err = (int)g->err;
-	list_append(&s->notices, &n->link);
-}
-
-int captures_untold(struct captures *cs, uid_t uid, const struct ckptfs_next *out)
-{
-	unsigned i;
-	SESSION_SCOPE(s, cs, uid, out->session);
-
-	for (i = 0; i < out->nr_grants; i++) {
-		const struct ckptfs_grant *g = &out->grants[i];
-		struct slot *slot = &s->slots[g->nr % s->arena.nr_slots];
-
-		if (!g->len) {
-			notice_again(s, g);
-		} else if (slot->state != SLOT_GRANTED || slot->nr != g->nr) {
-			continue;
-		} else if (slot->capture) {
-			slot->untold = true;
-			s->nr_untold++;
-		} else {
-			session_free_slot(s, slot); /* failed meanwhile */
-		}
-	}
-	pthread_cond_broadcast(&s->changed);
-	return 0;
-}
-
 int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 		  struct ckptfs_next *out)
 {
@@ -731,6 +720,10 @@ int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 	take_done(s, in);
 	*out = (struct ckptfs_next){.session = in->session};
 	for (;;) {
+		/* A grant that nobody learns of would never be done. */
+		if ((!list_empty(&s->notices) || (!list_empty(&s->waiting) && s->arena.nr_free)) &&
+		    !decide(cs))
+			return -EINTR;
 		out->nr_grants = grant_all(s, out);
 		if (out->nr_grants || in->nr_done || clock_mono_ns() >= until)
 			return 0;
@@ -740,16 +733,6 @@ int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 		if (check_alive(s))
 			return -ENOENT;
 	}
-}
-
-/* What a program says goes to logs and terminals. */
-static void printable(const char *said, char *text)
-{
-	do {
-		unsigned char c = (unsigned char)*said;
-
-		*text++ = c && (c < ' ' || c == 0x7f) ? '?' : *said;
-	} while (*said++);
 }
 
 int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)

@@ -30,6 +30,7 @@ struct session;
 struct capture_options {
 	struct cache *cache;
 	bool (*given_up)(void);
+	bool (*decide)(void); /* may be NULL; as of engine_start */
 };
 
 /* 0 or -ENOMEM. All of @o outlives it. */
@@ -57,8 +58,6 @@ int captures_register(struct captures *cs, uid_t uid, const struct ckptfs_regist
 int captures_unregister(struct captures *cs, uid_t uid, const struct ckptfs_unregister *u);
 int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 		  struct ckptfs_next *out);
-/* The answer @out of captures_next has reached nobody: it is given again. */
-int captures_untold(struct captures *cs, uid_t uid, const struct ckptfs_next *out);
 int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f);
 int captures_barrier(struct captures *cs, uid_t uid, const struct ckptfs_barrier *b);
 int captures_stats(struct captures *cs, uid_t uid, struct ckptfs_stats *st);

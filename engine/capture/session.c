@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
@@ -17,22 +18,21 @@
 
 /* --- ends of captures --- */
 
-/* Lock held. It is on no list from here on, and has no tensor; if the thread is at it, that ends it. */
-static bool detach(struct session *s, struct capture *c)
+/* Lock held. It is on no list from here on, and has no tensor. */
+static void detach(struct session *s, struct capture *c)
 {
 	list_del(&c->link);
 	s->counts.stats.pending--;
 	s->counts.stats.pending_bytes -= c->promise.len;
 	tensor_put(c->tensor);
 	c->tensor = NULL;
-	return !c->landing;
 }
 
-void session_free_slot(struct session *s, struct slot *slot)
+/* Lock held. */
+static void free_slot(struct session *s, struct slot *slot)
 {
 	if (slot->state == SLOT_GRANTED)
 		s->counts.stats.granted_bytes -= slot->len;
-	s->nr_untold -= slot->untold;
 	*slot = (struct slot){.state = SLOT_FREE};
 	list_init(&slot->link);
 	arena_give(&s->arena, (unsigned)(slot - s->slots));
@@ -40,7 +40,7 @@ void session_free_slot(struct session *s, struct slot *slot)
 }
 
 /* Lock held. No piece of it is of use any more. What the trainer may be at keeps its place until it says so. */
-static void void_slots(struct session *s, const struct capture *c, bool told)
+static void void_slots(struct session *s, const struct capture *c, bool known)
 {
 	unsigned i;
 
@@ -48,8 +48,8 @@ static void void_slots(struct session *s, const struct capture *c, bool told)
 		if (s->slots[i].capture != c)
 			continue;
 		s->slots[i].capture = NULL;
-		if (s->slots[i].state == SLOT_GRANTED && (told || s->slots[i].untold))
-			session_free_slot(s, &s->slots[i]);
+		if (s->slots[i].state == SLOT_GRANTED && known)
+			free_slot(s, &s->slots[i]);
 	}
 }
 
@@ -63,23 +63,22 @@ static void tell(struct session *s, struct capture *c, int err)
 	pthread_cond_broadcast(&s->changed);
 }
 
-void session_fail(struct session *s, struct capture *c, int err, const char *why, bool told)
+void session_fail(struct session *s, struct capture *c, int err, const char *why, bool known)
 {
-	struct generation *g = c->generation;
-	bool ours;
-
-	generation_get(g);
 	c->failed = true;
-	void_slots(s, c, told);
-	if (!told)
+	void_slots(s, c, known);
+	if (!known)
 		tell(s, c, err);
-	ours = detach(s, c);
+	detach(s, c);
 	s->counts.stats.failed++;
 	pthread_mutex_unlock(&s->lock);
-	generation_give_up(g, err, why);
-	if (ours)
-		capture_end(c);
-	generation_put(g);
+	generation_give_up(c->generation, err, why);
+	pthread_mutex_lock(&s->lock);
+	c->told = true;
+	if (c->landing)
+		return;
+	pthread_mutex_unlock(&s->lock);
+	capture_end(c);
 	pthread_mutex_lock(&s->lock);
 }
 
@@ -96,9 +95,8 @@ void session_fail_all(struct session *s, int err, const char *why)
 /* --- landing --- */
 
 /* Without locks. 0, or the error by which its file has failed. */
-static int keep(const struct session *s, const struct slot *slot, unsigned i)
+static int keep(const struct session *s, struct content *ct, const struct slot *slot, unsigned i)
 {
-	struct content *ct = slot->capture->generation->content;
 	ssize_t n = content_keep(ct, arena_slot(&s->arena, i), slot->len, slot->off);
 
 	if (n == (ssize_t)slot->len)
@@ -118,20 +116,20 @@ static void land_one(struct session *s)
 	if (c) {
 		c->landing = true;
 		pthread_mutex_unlock(&s->lock);
-		err = keep(s, slot, i);
+		err = keep(s, c->generation->content, slot, i); /* the slot may be void meanwhile */
 		pthread_mutex_lock(&s->lock);
 		c->landing = false;
 		c->nr_landed += slot->len;
 		s->counts.stats.landed_bytes += slot->len;
 	}
-	session_free_slot(s, slot);
+	free_slot(s, slot);
 	if (!c)
 		return;
 	if (err && !c->failed) {
 		session_fail(s, c, err, strerror(-err), false);
 		return;
 	}
-	if (!c->failed && c->nr_landed < c->promise.len)
+	if (c->failed ? !c->told : c->nr_landed < c->promise.len)
 		return;
 	if (!c->failed)
 		detach(s, c);
@@ -142,10 +140,10 @@ static void land_one(struct session *s)
 
 /* --- its life --- */
 
-static bool ending(struct session *s)
+static bool ending(struct captures *cs)
 {
-	LOCK_SCOPE(&s->all->lock);
-	return s->all->ending;
+	LOCK_SCOPE(&cs->lock);
+	return cs->ending;
 }
 
 void session_wake(struct session *s)
@@ -154,6 +152,13 @@ void session_wake(struct session *s)
 	ssize_t ignored = write(s->wake, &one, sizeof(one));
 
 	(void)ignored;
+}
+
+void session_stop(struct session *s)
+{
+	if (s->listening >= 0)
+		shutdown(s->listening, SHUT_RDWR); /* nobody is waited for */
+	session_wake(s);
 }
 
 /* Moves what is reported until the session is over. How it ended, for people. */
@@ -172,7 +177,7 @@ static const char *live(struct session *s, int pidfd)
 			ignored = read(s->wake, &nr, sizeof(nr));
 			(void)ignored;
 		}
-		cut_off = ending(s);
+		cut_off = ending(s->all);
 		LOCK_SCOPE(&s->lock);
 		while (!list_empty(&s->done))
 			land_one(s);
@@ -186,9 +191,19 @@ static const char *live(struct session *s, int pidfd)
 	return how;
 }
 
+/* What a program says goes to logs and terminals. */
+void printable(const char *said, char *text)
+{
+	do {
+		unsigned char c = (unsigned char)*said;
+
+		*text++ = c && (c < ' ' || c == 0x7f) ? '?' : *said;
+	} while (*said++);
+}
+
 static void end(struct session *s, const char *how)
 {
-	char why[MESSAGE_MAX], rank[24] = "";
+	char why[MESSAGE_MAX], name[CKPTFS_NAME_MAX + 1], rank[24] = "";
 	LOCK_SCOPE(&s->lock);
 
 	s->state = SESSION_ENDED;
@@ -199,7 +214,8 @@ static void end(struct session *s, const char *how)
 		struct list *l = list_empty(&s->granted) ? s->waiting.next : s->granted.next;
 		struct capture *c = container_of(l, struct capture, link);
 
-		MESSAGE(why, CAPTURE_SESSION_ENDED, c->tensor->name, (int)s->pid, rank, how);
+		printable(c->tensor->name, name);
+		MESSAGE(why, CAPTURE_SESSION_ENDED, name, (int)s->pid, rank, how);
 		session_fail(s, c, -EIO, why, true);
 	}
 }
@@ -215,13 +231,16 @@ static int offer(struct session *s)
 		s->offered = s->offered && fd >= 0;
 		s->state = fd >= 0 ? SESSION_LIVES : SESSION_ENDED;
 		s->err = fd >= 0 ? 0 : fd;
+		s->listening = fd;
 		pthread_cond_broadcast(&s->changed);
 	}
 	if (fd < 0)
 		return fd;
-	pidfd = handover_give(fd, s->uid, s->arena.fd, HANDOVER_MS, &s->pid);
+	pidfd = ending(cs) ? -ESHUTDOWN
+			   : handover_give(fd, s->uid, s->arena.fd, HANDOVER_MS, &s->pid);
 	LOCK_SCOPE(&s->lock);
 	s->offered = false;
+	s->listening = -1;
 	return pidfd;
 }
 
@@ -233,12 +252,15 @@ static void *session_main(void *session)
 	bool last;
 
 	end(s, pidfd >= 0 ? live(s, pidfd) : "did not come for its memory");
-	LOCK_SCOPE(&cs->lock);
-	list_del(&s->link);
-	session_add_counts(s, &cs->past); /* all has ended, so nobody changes them */
-	last = --s->refs == 0;
+	{
+		LOCK_SCOPE(&cs->lock);
+		list_del(&s->link);
+		session_add_counts(s, &cs->past); /* all has ended, so nobody changes them */
+		last = --s->refs == 0;
+	}
 	if (last)
 		session_free(s);
+	LOCK_SCOPE(&cs->lock);
 	cs->nr--;
 	pthread_cond_broadcast(&cs->gone);
 	return NULL;

@@ -43,7 +43,8 @@ struct capture {
 	struct promise promise;
 	struct notice *notice;		/* for when it fails */
 	uint64_t nr_granted, nr_landed; /* bytes */
-	bool landing, failed;		/* the thread is at a piece of it, and ends it then */
+	bool landing;			/* the thread is at a piece of it */
+	bool failed, told;		/* its generation knows: who is with it last ends it */
 };
 
 /* That a capture has failed, on its way to the trainer. */
@@ -58,7 +59,6 @@ enum slot_state { SLOT_FREE, SLOT_GRANTED, SLOT_DONE };
 struct slot {
 	struct list link; /* SLOT_DONE: session->done */
 	enum slot_state state;
-	bool untold;		 /* granted, but the answer was lost: to be told again */
 	struct capture *capture; /* NULL: failed meanwhile */
 	uint64_t nr, off;	 /* of the grant; in the file */
 	uint32_t len;
@@ -78,8 +78,9 @@ struct session {
 	/* lock */
 	unsigned refs; /* captures->lock */
 	enum session_state state;
-	bool offered; /* the socket has its name, and nobody has come */
-	int err;      /* SESSION_ENDED before it lived: why */
+	bool offered;  /* the socket has its name, and nobody has come */
+	int listening; /* while nobody has come; else -1 */
+	int err;       /* SESSION_ENDED before it lived: why */
 	pid_t pid;
 	bool bye;
 	struct arena arena;
@@ -87,13 +88,9 @@ struct session {
 	struct table tensors;
 	uint64_t last_seq, last_grant;
 	struct list waiting, granted, done, notices;
-	unsigned nr_untold;
 	pthread_cond_t changed;
 	struct session_counts counts;
 };
-
-/* Lock held. */
-void session_free_slot(struct session *s, struct slot *slot);
 
 /* Lock held. */
 void session_add_counts(const struct session *s, struct session_counts *sum);
@@ -105,15 +102,21 @@ void session_free(struct session *s);
 /* Has its thread look. */
 void session_wake(struct session *s);
 
+/* Lock held. It is to end. */
+void session_stop(struct session *s);
+
 /*
- * Lock held, dropped meanwhile: @c, or all, fails with @err for the reason @why. @told: its trainer knows, and is
- * at no piece of it any more.
+ * Lock held, dropped meanwhile: @c, or all, fails with @err for the reason @why. @known: its trainer knows, and is
+ * at no piece of it any more; else it is told.
  */
-void session_fail(struct session *s, struct capture *c, int err, const char *why, bool told);
+void session_fail(struct session *s, struct capture *c, int err, const char *why, bool known);
 void session_fail_all(struct session *s, int err, const char *why);
 
 /* All of it has come, or what has not will not: @c, which is on no list and has no tensor any more, is freed. Without locks. */
 void capture_end(struct capture *c);
+
+/* @said without what would steer a terminal, in @text, as long. */
+void printable(const char *said, char *text);
 
 /* Lock held. */
 void tensor_put(struct tensor *t);

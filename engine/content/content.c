@@ -555,8 +555,6 @@ ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t o
 	}
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		if (done)
-			ct->written_ns = clock_wall_ns();
 		ct->all->cache->absorbed += done;
 	}
 	content_end_write(ct);
@@ -567,12 +565,16 @@ ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t o
 
 ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t off)
 {
-	int err;
+	ssize_t n;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		err = list_empty(&ct->promises) ? 0 : await_promised(ct, off, len);
+		n = list_empty(&ct->promises) ? 0 : await_promised(ct, off, len);
 	}
-	return err ? err : content_keep(ct, buf, len, off);
+	if (!n)
+		n = content_keep(ct, buf, len, off);
+	if (n > 0)
+		content_set_mtime(ct, clock_wall_ns());
+	return n;
 }
 
 int content_promise(struct content *ct, struct promise *p)
@@ -587,10 +589,16 @@ int content_promise(struct content *ct, struct promise *p)
 	if (err)
 		return err;
 	list_append(&ct->promises, &p->link);
+	return 0;
+}
+
+void content_promised(struct content *ct, const struct promise *p)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+
 	if (p->off + p->len > ct->size)
 		ct->size = p->off + p->len;
 	ct->written_ns = clock_wall_ns();
-	return 0;
 }
 
 void content_kept(struct content *ct, struct promise *p)
@@ -772,7 +780,8 @@ static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, si
 	if (got < 0)
 		return got;
 	memset(buf + got, 0, n - (size_t)got); /* a hole that the backing does not reach */
-	return (ssize_t)n;
+	/* Or what was cached when this began, and has gone with an error. */
+	return ct->staged && content_error(ct) ? content_error(ct) : (ssize_t)n;
 }
 
 ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t off)

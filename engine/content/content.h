@@ -187,10 +187,16 @@ struct promise {
 	uint64_t off, len;
 };
 
-/* @p, whose off and len are set and which stays where it is, until content_kept. 0 or -errno; waits for others of these bytes. */
+/*
+ * @p, whose off and len are set and which stays where it is, until content_kept. 0 or -errno; waits for others of these
+ * bytes. Until content_promised the file has not grown by it, and may be left so.
+ */
 int content_promise(struct content *ct, struct promise *p);
 
-/* As content_write, of a part of what was promised. */
+/* It will come, for all that is known now: the file has its size. */
+void content_promised(struct content *ct, const struct promise *p);
+
+/* As content_write, of a part of what was promised; it counts as written when it was promised. */
 ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off);
 
 /* All of it has come, or will not: then the content fails first. */

@@ -42,8 +42,18 @@ for at, value in (216 + 8, 9), (216 + 4 + 8, 3), (216 + 8 + 8, 4), (216 + 12 + 8
 	bad = bytearray(layout)
 	bad[at:at + 4] = struct.pack("=I", value)
 	fails(errno.EINVAL, call, s.ctl, REGISTER, struct.pack("=QII", s.id, 1, 249) + bytes(bad) + b"n")
+s.register({8: 5}, prefix="n" * 1023)
+fails(errno.EINVAL, s.register, {10: 5}, HOST, "n" * 1023)
 fails(errno.EBADF, s.unregister, 2, 77)
 fails(errno.EINVAL, call, s.ctl, UNREGISTER, struct.pack("=QII", s.id, 1025, 0))
+
+u = Session(arena=2 * MB)
+for first in range(1, 65537, 32):
+	u.register({i: 5 for i in range(first, first + 32)})
+fails(errno.ENOSPC, u.register, {65537: 5})
+u.unregister(7)
+u.register({65537: 5})
+u.bye()
 
 # Of another session, of none, of another user.
 for number in REGISTER, UNREGISTER, NEXT, FAIL, BARRIER, STATS, BYE:

@@ -71,6 +71,31 @@ for i in range(3):
 for i in range(4):
 	assert read(back + "/p%d.pt" % i) == tensor[:8 * MB]
 
+# Two sessions that write the same bytes, in another order each, and both have to wait first: one after the other.
+def write_all(f, *captures):
+	"""In a process of its own: Python has one call of this kind at a time."""
+	pid = os.fork()
+	if not pid:
+		t = Session(arena=MB)
+		t.register({1: 20 * MB})
+		t.write(f, *captures)
+		t.capture()
+		os._exit(0)
+	return pid
+with open(mnt + "/o.pt", "wb", 0) as f:
+	s.write(f, (1, MB, 0, MB, tensor))
+	writers = []
+	for captures in (((1, 0, 0, 10, tensor), (1, MB, 0, 10, tensor), (1, 3 * MB, 0, 10, tensor)),
+			((1, 3 * MB, 0, 10, tensor), (1, MB + 100, 0, 10, tensor), (1, 0, 0, 10, tensor))):
+		writers.append(write_all(f, *captures))
+		wait(lambda: len(status()["sessions"]) == len(writers) + 1 and status()["requests"]["in_flight"] == len(writers))
+	s.capture()
+	for pid in writers:
+		assert ended(pid) == 0
+published()
+o = read(back + "/o.pt")
+assert len(o) == 3 * MB + 10 and all(o[at:at + 10] == tensor[:10] for at in (0, MB, MB + 100, 3 * MB)) and o[10:MB] == bytes(MB - 10)
+
 # Two files of one batch of pieces, reported in another order than granted; a file that is removed meanwhile.
 with open(mnt + "/a.pt", "wb", 0) as a, open(mnt + "/b.pt", "wb", 0) as b:
 	s.write(a, (1, 0, 0, 300000, tensor))

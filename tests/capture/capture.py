@@ -50,10 +50,12 @@ class Session:
 		self.memory = mmap.mmap(fd, self.slot * self.slots)
 		self.fd = fd
 
-	def register(self, tensors, memory=HOST):
+	def register(self, tensors, memory=HOST, prefix=""):
 		"""{id: bytes}"""
-		layouts = b"".join(struct.pack("=QQ192x16sIIIIII", i, n, b"U8", 0, 0, memory, 0, len(str(i)), 0) for i, n in tensors.items())
-		names = "".join(map(str, tensors)).encode()
+		names = [prefix + str(i) for i in tensors]
+		layouts = b"".join(struct.pack("=QQ192x16sIIIIII", i, n, b"U8", 0, 0, memory, 0, len(name), 0)
+			for (i, n), name in zip(tensors.items(), names))
+		names = "".join(names).encode()
 		call(self.ctl, REGISTER, struct.pack("=QII", self.id, len(tensors), len(layouts) + len(names)) + layouts + names)
 
 	def unregister(self, *ids):

@@ -15,7 +15,7 @@ import sys
 from capture import *
 name, size = sys.argv[1], int(sys.argv[2])
 s = Session(rank=int(sys.argv[3]), world=1, arena=2 * MB)
-s.register({7: size})
+s.register({7: size}, prefix="\x1b[2J")
 with open(mnt + "/" + name, "wb", 0) as f:
 	s.write(f, (7, 0, 0, size, data(7, size)))
 print("written", flush=True)
@@ -67,10 +67,10 @@ assert [x["rank"] for x in status()["sessions"]] == [3], status()["sessions"]
 killed = Trainer("killed.pt")
 killed("part")
 killed.kill()
-gone("killed.pt", "'killed.pt' is not complete", "the tensor '7' was still to be captured when process", "(rank 3) ended")
+gone("killed.pt", "'killed.pt' is not complete", "the tensor '?[2J7' was still to be captured when process", "(rank 3) ended")
 ended = Trainer("ended.pt", rank=-1)
 ended.end()
-gone("ended.pt", "the tensor '7' was still to be captured when process %d ended" % ended.process.pid)
+gone("ended.pt", "the tensor '?[2J7' was still to be captured when process %d ended" % ended.process.pid)
 closed = Trainer("closed.pt")
 closed("bye")
 gone("closed.pt", "closed its session")
@@ -109,6 +109,8 @@ fails(errno.EIO, f.close)
 here.bye()
 
 # Who asks, but does not come, is no session after a while; nobody else can have what is lent to it, nor keep it from coming.
+early = Session(come=False)
+call(early.ctl, BYE, struct.pack("=Q", early.id))
 absent, late = Session(come=False), Session(come=False)
 directory = os.open(CONTROL, os.O_PATH)
 assert os.path.exists(CONTROL + "/" + absent.socket) and absent.socket not in os.listdir(CONTROL)

@@ -71,6 +71,14 @@ wait_for(mnt + "/step-1")
 assert read(back + "/step-1/__0_0.distcp") == tensors[3] + tensors[1]
 verify(back + "/step-1")
 
+# The time of a file is that of its writes, or the one that was set then.
+with open(mnt + "/t.pt", "wb", 0) as f:
+	s.write(f, (1, 0, 0, MB, tensors[1]))
+os.utime(mnt + "/t.pt", (1000, 1000))
+s.capture()
+published()
+assert os.stat(back + "/t.pt").st_mtime == os.stat(mnt + "/t.pt").st_mtime == 1000
+
 # What is none that is staged is written by its program.
 with open(mnt + "/plain.bin", "wb", 0) as f:
 	fails(errno.EOPNOTSUPP, s.write, f, (1, 0, 0, 10, tensors[1]))

@@ -74,7 +74,7 @@ static inline void mnt_start(struct mnt *m)
 {
 	struct error e;
 
-	if (engine_start(&m->en, "test", given_up, &e))
+	if (engine_start(&m->en, "test", given_up, NULL, &e))
 		fail_msg("%s", e.text);
 	m->fs.engine = &m->en;
 	m->fs.tree = tree_create(&m->en, 64);

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A session that begins while the cache is still being faulted in waits for it, and is lent all of its share.
+
+. "${SRC:?}/tests/lib.sh"
+. "$SRC/tests/checkpoints/checkpoints.bash"
+PYTHONPATH=$SRC/tests/capture:$PYTHONPATH
+
+needs_fuse
+cat >"$TEST_TMP/trainer.py" <<'END'
+import sys
+from capture import *
+print("ready", flush=True)
+sys.stdin.readline()
+s = Session()
+assert s.slot * s.slots == 256 * MB, (s.slot, s.slots)
+print("lent", flush=True)
+END
+coproc TRAINER { MNT=$TEST_TMP/mnt BACK=$TEST_TMP/back "$PYTHON" -u "$TEST_TMP/trainer.py" 2>&1; }
+read -r said <&"${TRAINER[0]}"
+[ "$said" = ready ] || die "$said"
+mount_ckptfs -o host_cache_size=512M
+echo >&"${TRAINER[1]}"
+said=$(cat <&"${TRAINER[0]}")
+[ "$said" = lent ] || die "$said"
+umount_ckptfs
