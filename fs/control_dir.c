@@ -224,6 +224,10 @@ void control_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info 
 
 void control_release(fuse_req_t req, struct fuse_file_info *fi)
 {
+	struct captures *cs = req_fs(req)->engine->captures;
+
+	if (cs)
+		captures_closed(cs, fi->fh); /* before another open has the same */
 	free((char *)(uintptr_t)fi->fh);
 	fuse_reply_err(req, 0);
 }

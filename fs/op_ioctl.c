@@ -9,13 +9,13 @@
 #include "fs/data.h"
 #include "fs/fs.h"
 
-static void hello(fuse_req_t req, struct captures *cs, uid_t uid, const void *in)
+static void hello(fuse_req_t req, struct captures *cs, uid_t uid, uint64_t handle, const void *in)
 {
 	struct ckptfs_hello h;
 	int err;
 
 	memcpy(&h, in, sizeof(h));
-	err = captures_hello(cs, uid, &h);
+	err = captures_hello(cs, uid, handle, &h);
 	/* So the bytes come back beside an error, too: which ABI it is. */
 	if (err && err != -EPROTO)
 		reply_result(req, "session", CONTROL_CTL_ID, NULL, err);
@@ -48,7 +48,7 @@ static void stats(fuse_req_t req, struct captures *cs, uid_t uid, const void *in
 		fuse_reply_ioctl(req, 0, &st, sizeof(st));
 }
 
-static void on_control(fuse_req_t req, unsigned cmd, const void *in)
+static void on_control(fuse_req_t req, unsigned cmd, uint64_t handle, const void *in)
 {
 	struct captures *cs = req_fs(req)->engine->captures;
 	uid_t uid = fuse_req_ctx(req)->uid;
@@ -56,7 +56,7 @@ static void on_control(fuse_req_t req, unsigned cmd, const void *in)
 
 	switch (cmd) {
 	case CKPTFS_IOC_HELLO:
-		hello(req, cs, uid, in);
+		hello(req, cs, uid, handle, in);
 		return;
 	case CKPTFS_IOC_NEXT:
 		next(req, cs, uid, in);
@@ -110,7 +110,7 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t id, unsigned cmd, void *arg,
 		return;
 	}
 	if (id == CONTROL_CTL_ID) {
-		on_control(req, cmd, in);
+		on_control(req, cmd, fi->fh, in);
 		return;
 	}
 	if (control_is(id) || cmd != CKPTFS_IOC_WRITE) {

@@ -241,7 +241,7 @@ static int await_cache(const struct captures *cs)
 	}
 }
 
-int captures_hello(struct captures *cs, uid_t uid, struct ckptfs_hello *h)
+int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptfs_hello *h)
 {
 	struct session *s;
 	int err;
@@ -259,6 +259,7 @@ int captures_hello(struct captures *cs, uid_t uid, struct ckptfs_hello *h)
 	s = make(cs, uid, h);
 	if (!s)
 		return -ENOMEM;
+	s->handle = handle;
 	err = arena_create(&s->arena, cs->options.cache, uid, share_of(cs, h));
 	if (!err) {
 		s->slots = calloc(s->arena.nr_slots, sizeof(*s->slots));
@@ -288,6 +289,22 @@ int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b)
 		wait_a_moment(s, UINT64_MAX);
 	}
 	return 0;
+}
+
+void captures_closed(struct captures *cs, uint64_t handle)
+{
+	struct list *l;
+	LOCK_SCOPE(&cs->lock);
+
+	list_for_each (l, &cs->sessions) {
+		struct session *s = container_of(l, struct session, link);
+		LOCK_SCOPE(&s->lock);
+
+		if (s->handle != handle)
+			continue;
+		s->bye = true;
+		session_stop(s);
+	}
 }
 
 /* --- tensors --- */

@@ -51,9 +51,9 @@ bool captures_has_socket(struct captures *cs, const char *name);
 
 /*
  * What each ioctl does, for a caller of @uid. 0 or -errno as ckptfs_abi.h says; -EINTR. @h, @n, @st: in and
- * out. Sizes and numbers in them are checked here.
+ * out. @handle: by which the control file is open. Sizes and numbers in them are checked here.
  */
-int captures_hello(struct captures *cs, uid_t uid, struct ckptfs_hello *h);
+int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptfs_hello *h);
 int captures_register(struct captures *cs, uid_t uid, const struct ckptfs_register *r);
 int captures_unregister(struct captures *cs, uid_t uid, const struct ckptfs_unregister *u);
 int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
@@ -62,6 +62,9 @@ int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f);
 int captures_barrier(struct captures *cs, uid_t uid, const struct ckptfs_barrier *b);
 int captures_stats(struct captures *cs, uid_t uid, struct ckptfs_stats *st);
 int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b);
+
+/* Nobody has the control file open any more by @handle, which said HELLO: what it began is over, as with BYE. */
+void captures_closed(struct captures *cs, uint64_t handle);
 
 /* WRITE, to the file of @g; @key as of generation_write. */
 int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_t key,

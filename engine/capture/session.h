@@ -69,7 +69,7 @@ enum session_state { SESSION_BEGINS, SESSION_LIVES, SESSION_ENDED };
 struct session {
 	struct list link; /* captures->sessions */
 	struct captures *all;
-	uint64_t id;
+	uint64_t id, handle;
 	uid_t uid;
 	int rank, world;
 	char socket[CKPTFS_SOCKET_MAX]; /* const */

@@ -26,6 +26,9 @@ for line in sys.stdin:
 		s.bye()
 	elif line == "fail\n":
 		s.fail(1, errno.ENODEV, "CUDA_ERROR_LAUNCH_FAILED (719)\x1b[2J")
+	elif line == "exec\n":
+		print("done", flush=True)
+		os.execlp("cat", "cat")
 	elif line == "rest\n":
 		s.capture()
 	elif line == "fork\n":
@@ -80,6 +83,11 @@ failed("part")
 failed("fail")
 gone("failed.pt", "CUDA_ERROR_LAUNCH_FAILED (719)?[2J")
 failed.end()
+# It becomes another program, which knows of no session.
+other_program = Trainer("exec.pt")
+other_program("exec")
+gone("exec.pt", "closed its session")
+other_program.end()
 # Its children do not make it live on.
 forked = Trainer("forked.pt")
 forked("fork")
@@ -137,7 +145,7 @@ published()
 assert read(back + "/other.pt") == data(7, 5 * MB)
 wait(lambda: status()["cache"]["lent"] == 0 and not status()["sessions"])
 metrics = dict(line.rsplit(" ", 1) for line in read(CONTROL + "/metrics").decode().splitlines() if line[0] != "#")
-for name, want in ("captures_total", 8), ("captures_failed_total", 7), ("sessions", 0), ("cache_lent_bytes", 0), ("capture_pending_bytes", 0):
+for name, want in ("captures_total", 9), ("captures_failed_total", 8), ("sessions", 0), ("cache_lent_bytes", 0), ("capture_pending_bytes", 0):
 	got = [value for key, value in metrics.items() if key.startswith("ckptfs_%s{" % name)]
 	assert got == [str(want)], (name, got)
 END
