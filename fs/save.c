@@ -416,6 +416,18 @@ static int look(struct fs *fs, const struct save_name *n, struct inode_id *id, m
 	return hidden ? -ENOENT : look_behind(fs, n, id, mode);
 }
 
+/* A name as mkstemp makes them, be it with the ending of a checkpoint. */
+static bool is_temporary(const struct rule *rule, const char *name)
+{
+	const char *ending = strrchr(name, '.');
+	char stem[NAME_MAX + 1];
+
+	if (rule_is_temp(rule, name))
+		return true;
+	snprintf(stem, sizeof(stem), "%.*s", ending ? (int)(ending - name) : 0, name);
+	return *stem && rule_is_temp(rule, stem);
+}
+
 /*
  * A checkpoint of one file that a job removes stays on the backing until a newer one is there. 1: so it does; 0: it is
  * to go at once.
@@ -430,7 +442,7 @@ static int remove_later(struct fs *fs, const struct caller *c, const struct save
 	struct statx stx;
 	int err;
 
-	if (!rule || rule_is_temp(rule, n->name))
+	if (!rule || is_temporary(rule, n->name))
 		return 0;
 	if (removals_hide(us, &u.dir_id, n->name))
 		return -ENOENT;

@@ -43,6 +43,12 @@ assert names() == []
 published()
 assert names(back) == [".ckptfs"], names(back)
 
+# Also where it has been published by then: what has such a name is no checkpoint that is kept until there is a newer one.
+with tempfile.NamedTemporaryFile(dir=mnt, suffix=".pt") as f:
+	save(f.name, old)
+	wait(lambda: os.path.exists(back + "/" + os.path.basename(f.name)))
+assert names() == [] and names(back) == [".ckptfs"], names(back)
+
 # Kept, under another name.
 f = tempfile.NamedTemporaryFile(dir=mnt, suffix=".pt", delete=False)
 f.write(new)
