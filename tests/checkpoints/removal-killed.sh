@@ -23,6 +23,7 @@ with Job(2) as job:
 
 def undone(unit, how):
 	wait(lambda: sorted(os.listdir(mnt + "/" + unit)) == FILES)
+	wait(lambda: any(f["path"] == unit for f in failures())) # which is said a moment later
 	told = [f["message"] for f in failures() if f["path"] == unit]
 	assert len(told) == 1 and "which %s in the middle" % how in told[0], failures()
 	whole(unit, "rename .metadata", FILES, 2)
