@@ -302,7 +302,7 @@ void captures_closed(struct captures *cs, uint64_t handle)
 
 		if (s->handle != handle)
 			continue;
-		s->bye = true;
+		s->closed = true;
 		session_stop(s);
 	}
 }

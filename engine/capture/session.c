@@ -185,6 +185,8 @@ static const char *live(struct session *s, int pidfd)
 			how = "ended";
 		else if (s->bye)
 			how = "closed its session";
+		else if (s->closed) /* a process closes its files before it is seen to end */
+			how = "ended, or became another program";
 		else if (cut_off)
 			how = "was cut off: the mount ends";
 	}

@@ -82,7 +82,7 @@ struct session {
 	int listening; /* while nobody has come; else -1 */
 	int err;       /* SESSION_ENDED before it lived: why */
 	pid_t pid;
-	bool bye;
+	bool bye, closed; /* BYE was said; the control file is not open any more */
 	struct arena arena;
 	struct slot *slots;
 	struct table tensors;

@@ -86,7 +86,7 @@ failed.end()
 # It becomes another program, which knows of no session.
 other_program = Trainer("exec.pt")
 other_program("exec")
-gone("exec.pt", "closed its session")
+gone("exec.pt", "became another program")
 other_program.end()
 # Its children do not make it live on.
 forked = Trainer("forked.pt")
