@@ -6,8 +6,7 @@
 # timeout: 120
 
 . "${SRC:?}/tests/lib.sh"
-. "$SRC/tests/checkpoints/checkpoints.bash"
-PYTHONPATH=$SRC/tests/capture:$PYTHONPATH
+. "$SRC/tests/capture/capture.bash"
 
 needs_fuse
 mount_ckptfs -o host_cache_size=8M,chunk_size=256K

@@ -8,7 +8,7 @@ import struct
 
 from checkpoints import *
 
-SLOTS, ABI = {}, 1
+ABI = 1
 CONTROL = mnt + "/.ckptfs"
 
 

@@ -4,8 +4,7 @@
 # never what was there before.
 
 . "${SRC:?}/tests/lib.sh"
-. "$SRC/tests/checkpoints/checkpoints.bash"
-PYTHONPATH=$SRC/tests/capture:$PYTHONPATH
+. "$SRC/tests/capture/capture.bash"
 
 needs_fuse
 mount_ckptfs -o host_cache_size=64M

@@ -3,8 +3,7 @@
 # Calls that wait are ended by signals, and then have done nothing: no grant is lost, nothing is written, nothing has grown.
 
 . "${SRC:?}/tests/lib.sh"
-. "$SRC/tests/checkpoints/checkpoints.bash"
-PYTHONPATH=$SRC/tests/capture:$PYTHONPATH
+. "$SRC/tests/capture/capture.bash"
 
 needs_fuse
 mount_ckptfs -o host_cache_size=64M

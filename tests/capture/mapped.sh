@@ -4,8 +4,7 @@
 # then, through the mapping too. The size is the new one at once.
 
 . "${SRC:?}/tests/lib.sh"
-. "$SRC/tests/checkpoints/checkpoints.bash"
-PYTHONPATH=$SRC/tests/capture:$PYTHONPATH
+. "$SRC/tests/capture/capture.bash"
 
 needs_fuse
 mount_ckptfs -o host_cache_size=64M

@@ -4,8 +4,7 @@
 # memory. Their file fails and says why, nothing else does; memory and names are free again.
 
 . "${SRC:?}/tests/lib.sh"
-. "$SRC/tests/checkpoints/checkpoints.bash"
-PYTHONPATH=$SRC/tests/capture:$PYTHONPATH
+. "$SRC/tests/capture/capture.bash"
 
 needs_fuse
 mount_ckptfs -o host_cache_size=64M

@@ -3,8 +3,7 @@
 # A session that begins while the cache is still being faulted in waits for it, and is lent all of its share.
 
 . "${SRC:?}/tests/lib.sh"
-. "$SRC/tests/checkpoints/checkpoints.bash"
-PYTHONPATH=$SRC/tests/capture:$PYTHONPATH
+. "$SRC/tests/capture/capture.bash"
 
 needs_fuse
 cat >"$TEST_TMP/trainer.py" <<'END'

@@ -8,7 +8,7 @@ ELEMENTS=200000
 # plain_weights STEPS: sets WEIGHTS to what an uninterrupted run on a plain directory ends with.
 plain_weights() {
 	mkdir "$TEST_TMP/plain" || die "no directory"
-	WEIGHTS=$("$trainer" --plain --steps "$1" --elements "$ELEMENTS" --keep 2 "$TEST_TMP/plain" | tail -n 1)
+	WEIGHTS=$("$trainer" --plain --steps "$1" --elements "$ELEMENTS" --keep 10 "$TEST_TMP/plain" | tail -n 1)
 	[[ $WEIGHTS == weights*"after step $1" ]] || die "the plain run: $WEIGHTS"
 }
 
