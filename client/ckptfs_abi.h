@@ -46,6 +46,7 @@ enum ckptfs_check { CKPTFS_CHECK_OFF, CKPTFS_CHECK_SAMPLE, CKPTFS_CHECK_ALL };
  * In: abi, which must be first for good, is that of the client; EPROTO (with abi set to the daemon's) if
  * the daemon has another. rank and world as the launcher says, -1 and 0 where that is not known.
  * arena_bytes: how much the client can use, 0: as much as its share is.
+ * EUSERS: the user, or all of them, have too many sessions with this mount.
  * Out: the session; of the arena the descriptor comes over the unix socket `socket` in the control
  * directory, a stream socket, which takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
  */
@@ -126,7 +127,7 @@ struct ckptfs_done {
 
 /*
  * In: what was done, known to the daemon when this returns 0. Out: new grants; none when wait_ms are
- * over. Waits, interruptibly, only if nothing was reported.
+ * over. Waits, interruptibly, only if nothing was reported; EBUSY: another of the session does already.
  */
 #define CKPTFS_GRANTS_MAX 400
 struct ckptfs_next {

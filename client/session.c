@@ -208,6 +208,10 @@ static int greet(struct ckptfs_session *s, const struct ckptfs_options *o, struc
 	if (err == -ENOTTY || err == -ENOSYS)
 		return ckpt_error(NULL, -EPROTO,
 				  "the daemon is of a release that knows no sessions");
+	if (err == -EUSERS)
+		return ckpt_error(NULL, err,
+				  "too many sessions with this mount: a process needs one, and "
+				  "ckptfs_close ends it (`ckptfs status` lists them)");
 	if (err)
 		return ckpt_error(NULL, err, "the daemon refuses the session: %s", strerror(-err));
 	s->id = h->session;

@@ -178,9 +178,15 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bo
 				.given_up = given_up,
 			},
 			e);
-	if (!err && captures_create(&en->captures, &(struct capture_options){.cache = en->cache,
-									     .given_up = given_up,
-									     .decide = decide}))
+	if (!err &&
+	    captures_create(&en->captures,
+			    &(struct capture_options){
+				    .cache = en->cache,
+				    .bytes_per_s = config_number(c, OPT_CAPTURE_BW),
+				    .check = (enum ckptfs_check)config_number(c, OPT_CAPTURE_CHECK),
+				    .given_up = given_up,
+				    .decide = decide,
+			    }))
 		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err)
 		units_recover(en->units);

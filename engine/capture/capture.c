@@ -260,6 +260,7 @@ int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptf
 	if (!s)
 		return -ENOMEM;
 	s->handle = handle;
+	creds_restore(); /* its thread, which begins as this one is, makes a socket where only the daemon may */
 	err = arena_create(&s->arena, cs->options.cache, uid, share_of(cs, h));
 	if (!err) {
 		s->slots = calloc(s->arena.nr_slots, sizeof(*s->slots));
@@ -271,7 +272,7 @@ int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptf
 		h->session = s->id;
 		h->slot_bytes = (uint32_t)cs->options.cache->chunk_size;
 		h->nr_slots = s->arena.nr_slots;
-		h->check = CKPTFS_CHECK_SAMPLE;
+		h->check = cs->options.check;
 		memcpy(h->socket, s->socket, sizeof(h->socket));
 	}
 	put(s);
@@ -683,6 +684,28 @@ static struct ckptfs_grant grant_of(const struct session *s, unsigned i)
 				     .len = slot->len};
 }
 
+/* When the next piece may be granted, monotonic. */
+static uint64_t paced_until(const struct session *s)
+{
+	return atomic_load(&s->all->paced_ns);
+}
+
+/* Sessions that grant in the same moment may count as one: then it is a piece faster, once. */
+static void pace(const struct session *s, uint64_t bytes)
+{
+	uint64_t rate = s->all->options.bytes_per_s, now = clock_mono_ns(), at = paced_until(s);
+
+	if (rate)
+		atomic_store(&s->all->paced_ns,
+			     (at > now ? at : now) + bytes * NSEC_PER_SEC / rate);
+}
+
+/* Lock held. */
+static bool may_grant(const struct session *s)
+{
+	return !list_empty(&s->waiting) && s->arena.nr_free && paced_until(s) <= clock_mono_ns();
+}
+
 /* Lock held. */
 static void grant(struct session *s, struct capture *c, unsigned i)
 {
@@ -696,6 +719,7 @@ static void grant(struct session *s, struct capture *c, unsigned i)
 	slot->len = (uint32_t)(chunk - off % chunk < left ? chunk - off % chunk : left);
 	c->nr_granted += slot->len;
 	s->counts.stats.granted_bytes += slot->len;
+	pace(s, slot->len);
 	if (c->nr_granted == c->promise.len) {
 		list_del(&c->link);
 		list_append(&s->granted, &c->link);
@@ -715,41 +739,56 @@ static unsigned grant_all(struct session *s, struct ckptfs_next *out)
 		list_del(&n->link);
 		free(n);
 	}
-	while (nr < CKPTFS_GRANTS_MAX && !list_empty(&s->waiting)) {
+	while (nr < CKPTFS_GRANTS_MAX && may_grant(s)) {
 		int slot = arena_take(&s->arena);
 
-		if (slot < 0)
-			break;
 		grant(s, container_of(s->waiting.next, struct capture, link), (unsigned)slot);
 		out->grants[nr++] = grant_of(s, (unsigned)slot);
 	}
 	return nr;
 }
 
+/* Lock held, dropped while waiting. */
+static int await_grants(struct session *s, uint64_t until, bool wait, struct ckptfs_next *out)
+{
+	struct captures *cs = s->all;
+
+	for (;;) {
+		uint64_t paced = list_empty(&s->waiting) ? UINT64_MAX : paced_until(s);
+
+		/* A grant that nobody learns of would never be done. */
+		if ((!list_empty(&s->notices) || may_grant(s)) && !decide(cs))
+			return -EINTR;
+		out->nr_grants = grant_all(s, out);
+		if (out->nr_grants || !wait || clock_mono_ns() >= until)
+			return 0;
+		if (given_up(cs))
+			return -EINTR;
+		wait_a_moment(s, s->arena.nr_free && paced < until ? paced : until);
+		if (check_alive(s))
+			return -ENOENT;
+	}
+}
+
 int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 		  struct ckptfs_next *out)
 {
 	uint64_t until = clock_mono_ns() + in->wait_ms * NSEC_PER_MSEC;
+	int err;
 	SESSION_SCOPE(s, cs, uid, in->session);
 
 	if (in->nr_done > CKPTFS_GRANTS_MAX || in->nr_grants || in->reserved)
 		return -EINVAL;
+	if (s->asking && !in->nr_done && in->wait_ms)
+		return -EBUSY;
 	take_done(s, in);
 	*out = (struct ckptfs_next){.session = in->session};
-	for (;;) {
-		/* A grant that nobody learns of would never be done. */
-		if ((!list_empty(&s->notices) || (!list_empty(&s->waiting) && s->arena.nr_free)) &&
-		    !decide(cs))
-			return -EINTR;
-		out->nr_grants = grant_all(s, out);
-		if (out->nr_grants || in->nr_done || clock_mono_ns() >= until)
-			return 0;
-		if (given_up(cs))
-			return -EINTR;
-		wait_a_moment(s, until);
-		if (check_alive(s))
-			return -ENOENT;
-	}
+	if (in->nr_done || !in->wait_ms)
+		return await_grants(s, until, false, out);
+	s->asking = true;
+	err = await_grants(s, until, true, out);
+	s->asking = false;
+	return err;
 }
 
 int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)

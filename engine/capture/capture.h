@@ -9,6 +9,8 @@
  *   it has not captured then fails its file, and the checkpoint.
  * - A capture holds its generation open for changes (generation_write) and its bytes promised
  *   (content_promise) until all have come: it is not published meanwhile, and who reads waits.
+ * - What a user may take is bounded: sessions (SESSIONS_MAX, each may have one request waiting), tensors,
+ *   captures, and of the cache, as an arena counts as his.
  * - Pieces are granted in the order of the writes, host memory first, since it is what the CPU changes; a slot of the
  *   arena each, never across a chunk of the file. Each session has a thread, which moves what was
  *   reported from the arena into the cache. It may wait for room there; nobody waits for it but its
@@ -24,11 +26,17 @@
 #include "client/ckptfs_abi.h"
 #include "engine/unit/unit.h"
 
+/* At a time, of one user, and in all: a request that waits for grants has one of the mount's threads. */
+#define SESSIONS_PER_UID 48
+#define SESSIONS_MAX	 96
+
 struct captures;
 struct session;
 
 struct capture_options {
 	struct cache *cache;
+	uint64_t bytes_per_s; /* captured at most, by all sessions together; 0: as fast as can be */
+	enum ckptfs_check check;
 	bool (*given_up)(void);
 	bool (*decide)(void); /* may be NULL; as of engine_start */
 };

@@ -283,6 +283,17 @@ void session_add_counts(const struct session *s, struct session_counts *sum)
 	sum->timed_out += c->timed_out;
 }
 
+/* Lock of the captures held. Too many of a user, or in all, would have all threads that serve the mount. */
+static bool too_many(const struct captures *cs, uid_t uid)
+{
+	unsigned nr = 0;
+	struct list *l;
+
+	list_for_each (l, &cs->sessions)
+		nr += container_of(l, struct session, link)->uid == uid;
+	return nr >= SESSIONS_PER_UID || cs->nr >= SESSIONS_MAX;
+}
+
 int session_start(struct session *s)
 {
 	struct captures *cs = s->all;
@@ -296,6 +307,8 @@ int session_start(struct session *s)
 	LOCK_SCOPE(&cs->lock);
 	if (cs->ending || !cs->control_dir)
 		return -ESHUTDOWN;
+	if (too_many(cs, s->uid))
+		return -EUSERS;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	err = -pthread_create(&thread, &attr, session_main, s);

@@ -4,6 +4,7 @@
 #define ENGINE_CAPTURE_SESSION_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "engine/base/table.h"
 #include "engine/capture/arena.h"
@@ -19,8 +20,9 @@ struct captures {
 	struct capture_options options; /* const */
 	char *control_dir;		/* const once mounted, as the next */
 	dev_t dev;
-	pthread_mutex_t lock; /* all below */
-	pthread_cond_t gone;  /* a session has left the list */
+	atomic_uint_fast64_t paced_ns; /* monotonic: nothing is granted before, by capture_bw */
+	pthread_mutex_t lock;	       /* all below */
+	pthread_cond_t gone;	       /* a session has left the list */
 	struct list sessions;
 	unsigned nr;
 	bool ending;
@@ -82,6 +84,7 @@ struct session {
 	int listening; /* while nobody has come; else -1 */
 	int err;       /* SESSION_ENDED before it lived: why */
 	pid_t pid;
+	bool asking;	  /* a request waits for grants: one at a time */
 	bool bye, closed; /* BYE was said; the control file is not open any more */
 	struct arena arena;
 	struct slot *slots;

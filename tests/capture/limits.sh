@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# capture_bw, capture_check, and how many sessions there may be: a request of each may wait, and the mount must answer others.
+
+. "${SRC:?}/tests/lib.sh"
+. "$SRC/tests/capture/capture.bash"
+
+needs_fuse
+check() { # KEY VALUE
+	CHECK=$2 program <<'END'
+from capture import *
+s = Session(arena=2 * MB)
+assert s.check == int(os.environ["CHECK"]), s.check
+s.bye()
+END
+}
+mount_ckptfs -o host_cache_size=64M
+check sample 1
+umount_ckptfs
+mount_ckptfs -o host_cache_size=64M,capture_check=all
+check all 2
+umount_ckptfs
+
+# The second MiB after a quarter of an hour; a smaller piece that was granted first is no hindrance.
+mount_ckptfs -o host_cache_size=64M,capture_check=off,capture_bw=1200
+check off 0
+program <<'END'
+from capture import *
+s = Session(arena=8 * MB)
+t = Session(arena=8 * MB)
+for session in s, t:
+	session.register({1: 4 * MB})
+with open(mnt + "/a.pt", "wb", 0) as f, open(mnt + "/b.pt", "wb", 0) as g:
+	s.write(f, (1, 0, 0, 4 * MB, data(1, 4 * MB)))
+	t.write(g, (1, 0, 0, 4 * MB, data(1, 4 * MB)))
+	grants = s.next()
+	assert len(grants) == 1, grants
+	assert s.next(s.copy(grants)) == [] and s.next((), 200) == []
+	assert t.next((), 200) == [] # of all sessions together
+	assert s.stats()["free"] >= 7 * MB
+END
+umount_ckptfs
+
+mount_ckptfs -o host_cache_size=64M,chunk_size=64K
+program <<'END'
+from capture import *
+few = lambda: Session(arena=2 << 16)
+mine = [few() for _ in range(48)]
+fails(errno.EUSERS, few)
+mine.pop().bye()
+mine.append(few())
+if os.getuid() == 0: # others have theirs, up to a limit of all
+	pid = os.fork()
+	if not pid:
+		os.setuid(12345)
+		theirs = [few() for _ in range(48)]
+		fails(errno.EUSERS, few)
+		os._exit(0)
+	assert os.waitpid(pid, 0)[1] == 0
+
+# One request of a session waits at a time. (In a child: ioctl(2) holds the interpreter's lock.)
+s = mine[0]
+s.register({1: 5})
+s.sources[1] = b"12345"
+pid = os.fork()
+if not pid:
+	granted = []
+	while not granted:
+		with contextlib.suppress(OSError): # the other one was quicker
+			granted = s.next((), 60000)
+	s.next(s.copy(granted))
+	os._exit(0)
+def busy():
+	try:
+		s.next((), 1)
+	except OSError as e:
+		return e.errno == errno.EBUSY
+wait(busy)
+with open(mnt + "/c.pt", "wb", 0) as f:
+	s.write(f, (1, 0, 0, 5, b"12345"))
+	assert os.waitpid(pid, 0)[1] == 0
+published()
+assert read(back + "/c.pt") == b"12345"
+END
+umount_ckptfs
