@@ -49,7 +49,7 @@ CKPTFS_PUBLIC int ckptfs_open(const char *path, const struct ckptfs_options *o,
  */
 CKPTFS_PUBLIC void ckptfs_close(struct ckptfs_session *s);
 
-/* Why the last call with @s on this thread failed; with NULL, why the last ckptfs_open did. Never NULL. */
+/* Why the last call with @s on this thread failed; with NULL, why the last one without a session did. Never NULL. */
 CKPTFS_PUBLIC const char *ckptfs_error(const struct ckptfs_session *s);
 
 struct ckptfs_tensor_info {
@@ -114,6 +114,34 @@ struct ckptfs_session_stats {
 
 CKPTFS_PUBLIC int ckptfs_session_stats(struct ckptfs_session *s,
 				       struct ckptfs_session_stats *stats);
+
+/* --- without a session, from any process; ckptfs_error(NULL) then tells more --- */
+
+/*
+ * Waits until the file or checkpoint @path has come as far as @state: CKPTFS_CAPTURED, CKPTFS_DURABLE or
+ * CKPTFS_COMMITTED; that generation of it which is the newest at the call, or, of a path that does not exist, the
+ * first that comes. -ETIMEDOUT after @timeout_ns (0: it looks once; ~0: without end), and the error says
+ * what is missing; -EINTR after a signal; else the error by which it failed. -ENOTTY: it lies in no mount of ckptfs.
+ */
+CKPTFS_PUBLIC int ckptfs_wait(const char *path, enum ckptfs_state state, uint64_t timeout_ns);
+
+/*
+ * The checkpoint @path is whole, whatever its rule still waits for: it is committed as soon as all of it is closed and on
+ * the backing. -ENOENT: nothing is being saved there. -ENODATA: no file of it was written. -EPERM.
+ */
+CKPTFS_PUBLIC int ckptfs_commit(const char *path);
+
+/* It never will be: it fails, and its name shows what it was before. */
+CKPTFS_PUBLIC int ckptfs_abandon(const char *path);
+
+#define CKPTFS_LATEST_VERIFY 1u /* reads it, and passes over what is damaged */
+
+/*
+ * The path of the newest committed checkpoint below the directory @dir, of a mount or of a bare backing, as `ckptfs
+ * latest` names it, which is run: it is looked for beside this library (../bin), then in PATH; CKPTFS_COMMAND overrides
+ * both. -ENOENT: there is none. -ERANGE: @buf of @size bytes is too small. Takes as long as it takes to read what it must.
+ */
+CKPTFS_PUBLIC int ckptfs_latest(const char *dir, unsigned flags, char *buf, size_t size);
 
 #ifdef __cplusplus
 }

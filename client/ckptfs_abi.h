@@ -13,7 +13,7 @@
  *
  * All structs have fixed widths and no padding that is not named; what is reserved is 0. An argument
  * that is out of range is EINVAL, one of another session or of none ENOENT (the session) or EBADF (the
- * tensor, the capture). All ioctls but WRITE are for the descriptor of ctl.
+ * tensor, the capture). All ioctls are for the descriptor of ctl, but WRITE, QUERY and COMMIT.
  */
 #ifndef CKPTFS_ABI_H
 #define CKPTFS_ABI_H
@@ -166,6 +166,40 @@ struct ckptfs_stats {
 	__u64 reserved[8];
 };
 
+/*
+ * What becomes of the file or checkpoint @name in a directory: asked on a descriptor of that (not of the control
+ * directory). In: the name; the generation, "": the newest of that name. Out: that generation, "" if the name
+ * has none that is known any more; how far it has come; err (a positive errno, if it failed) and text: why it
+ * failed, or what it waits for. Waits for nothing but the backing.
+ */
+enum ckptfs_state {
+	CKPTFS_ABSENT,	  /* there is nothing of that name */
+	CKPTFS_OPEN,	  /* its end was not seen yet, or captures of it are to come */
+	CKPTFS_CAPTURED,  /* all of it is in the cache */
+	CKPTFS_DURABLE,	  /* on the backing, in staging; an ordinary file: there */
+	CKPTFS_COMMITTED, /* all of it has its name there */
+	CKPTFS_FAILED,	  /* or was given up, removed or replaced by a later one before that */
+	CKPTFS_NEVER	  /* it is no checkpoint: an ordinary directory, or cannot be looked at */
+};
+#define CKPTFS_GENERATION_MAX 40 /* with the NUL */
+struct ckptfs_query {
+	char name[256];
+	char generation[CKPTFS_GENERATION_MAX];
+	__u32 state; /* enum ckptfs_state */
+	__s32 err;
+	char text[CKPTFS_TEXT_MAX];
+};
+
+/*
+ * The checkpoint @name in a directory is whole, whatever its rule still waits for; @abandon 1: it will never be, and
+ * fails. For its owner and root. On failure text says more, also beside an error.
+ */
+struct ckptfs_commit {
+	char name[256];
+	__u32 abandon, err;
+	char text[CKPTFS_TEXT_MAX];
+};
+
 /* The session is over; what is not captured fails. The same happens when its process ends. */
 struct ckptfs_bye {
 	__u64 session;
@@ -180,6 +214,8 @@ struct ckptfs_bye {
 #define CKPTFS_IOC_BARRIER    _IOW('K', 7, struct ckptfs_barrier)
 #define CKPTFS_IOC_STATS      _IOWR('K', 8, struct ckptfs_stats)
 #define CKPTFS_IOC_BYE	      _IOW('K', 9, struct ckptfs_bye)
+#define CKPTFS_IOC_QUERY      _IOWR('K', 10, struct ckptfs_query)  /* on a directory */
+#define CKPTFS_IOC_COMMIT     _IOWR('K', 11, struct ckptfs_commit) /* on a directory */
 
 #ifdef __cplusplus
 #define CKPTFS_ABI_ASSERT static_assert
@@ -202,5 +238,7 @@ CKPTFS_ABI_SIZE(struct ckptfs_fail, 536);
 CKPTFS_ABI_SIZE(struct ckptfs_barrier, 24);
 CKPTFS_ABI_SIZE(struct ckptfs_stats, 144);
 CKPTFS_ABI_SIZE(struct ckptfs_bye, 8);
+CKPTFS_ABI_SIZE(struct ckptfs_query, 816);
+CKPTFS_ABI_SIZE(struct ckptfs_commit, 776);
 
 #endif

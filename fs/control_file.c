@@ -175,6 +175,42 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 	return o;
 }
 
+enum ckptfs_state control_state(const json_t *file)
+{
+	const char *state = json_get_text(file, "state", ""),
+		   *kind = json_get_text(file, "kind", "");
+
+	if (!strcmp(kind, "absent") || !strcmp(state, "removed"))
+		return CKPTFS_ABSENT;
+	if (!strcmp(kind, "unreadable") || !strcmp(kind, "directory"))
+		return CKPTFS_NEVER;
+	if (!strcmp(state, "committed"))
+		return CKPTFS_COMMITTED;
+	/* An ordinary file has no commit: it is durable, or being written. */
+	if (!strcmp(state, "durable"))
+		return !strcmp(kind, "file") ? CKPTFS_COMMITTED : CKPTFS_DURABLE;
+	if (!strcmp(state, "sealed"))
+		return json_object_get(file, "promised_bytes") ? CKPTFS_OPEN : CKPTFS_CAPTURED;
+	if (!strcmp(state, "failed") || !strcmp(state, "dropped"))
+		return CKPTFS_FAILED;
+	return CKPTFS_OPEN;
+}
+
+const char *control_reason(const json_t *file)
+{
+	if (!strcmp(json_get_text(file, "state", ""), "removed"))
+		return "it was removed, and is not saved anew yet";
+	if (!strcmp(json_get_text(file, "kind", ""), "directory"))
+		return "it is an ordinary directory, which is never committed";
+	if (!strcmp(json_get_text(file, "state", ""), "dropped"))
+		return "it was removed, or replaced by a later save, before it was committed";
+	if (json_object_get(file, "failure"))
+		return json_get_text(file, "failure", "");
+	if (!strcmp(json_get_text(file, "kind", ""), "unreadable"))
+		return json_get_text(file, "reason", "it cannot be looked at");
+	return json_get_text(file, "waits_for", "it does not exist yet");
+}
+
 /* The checkpoint that the last component of @path shows, referenced, or NULL. */
 static struct checkpoint *find_checkpoint(struct fs *fs, const struct caller *c, const char *path)
 {
@@ -210,7 +246,7 @@ json_t *control_commit(struct fs *fs, const struct caller *c, const char *path, 
 	}
 	checkpoint_put(cp);
 	if (err)
-		return json_pack("{s:s, s:o}", "error", strerrorname_np(e.err), "message",
-				 json_text(e.text));
+		return json_pack("{s:s, s:i, s:o}", "error", strerrorname_np(e.err), "errno", e.err,
+				 "message", json_text(e.text));
 	return json_object();
 }

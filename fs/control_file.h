@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "client/ckptfs_abi.h"
 #include "fs/fs.h"
 
 /*
@@ -15,6 +16,15 @@
  */
 json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		     const char *generation);
+
+/*
+ * How far it has come with what control_file says of, by the ABI's words. Only what is
+ * CKPTFS_CAPTURED, _DURABLE or _COMMITTED has come so far; the others are none of it.
+ */
+enum ckptfs_state control_state(const json_t *file);
+
+/* Why it failed, or what it waits for. */
+const char *control_reason(const json_t *file);
 
 /*
  * Commits the checkpoint at @path, or the one that a file at @path is in, whatever its rule still waits

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The ioctls of client/ckptfs_abi.h: on the control file, and WRITE on files. All others are ENOTTY. */
+/* The ioctls of client/ckptfs_abi.h: on the control file, files and directories. All others are ENOTTY. */
 #include <errno.h>
 #include <string.h>
 
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
+#include "fs/control_file.h"
 #include "fs/data.h"
 #include "fs/fs.h"
 
@@ -88,6 +89,66 @@ static void on_control(fuse_req_t req, unsigned cmd, uint64_t handle, const void
 		fuse_reply_ioctl(req, 0, NULL, 0);
 }
 
+/* --- on a directory --- */
+
+static void query(fuse_req_t req, const struct caller *c, fuse_ino_t dir, struct ckptfs_query *q)
+{
+	struct fs *fs = req_fs(req);
+	char path[PATH_MAX];
+	json_t *o;
+
+	if (!backing_name_ok(q->name) || !memchr(q->generation, 0, sizeof(q->generation))) {
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	tree_true_path(fs->tree, dir, q->name, path, sizeof(path));
+	o = control_file(fs, c, path, *q->generation ? q->generation : NULL);
+	*q = (struct ckptfs_query){.state = control_state(o)};
+	snprintf(q->generation, sizeof(q->generation), "%s", json_get_text(o, "generation", ""));
+	snprintf(q->text, sizeof(q->text), "%s", control_reason(o));
+	q->err = q->state >= CKPTFS_FAILED ? (int)json_get_int(o, "errno", EIO) : 0;
+	json_decref(o);
+	fuse_reply_ioctl(req, 0, q, sizeof(*q));
+}
+
+static void commit(fuse_req_t req, const struct caller *caller, fuse_ino_t dir,
+		   struct ckptfs_commit *c)
+{
+	struct fs *fs = req_fs(req);
+	char path[PATH_MAX];
+	json_t *o;
+
+	if (!backing_name_ok(c->name) || c->abandon > 1 || c->err) {
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	tree_true_path(fs->tree, dir, c->name, path, sizeof(path));
+	o = control_commit(fs, caller, path, c->abandon);
+	c->err = (uint32_t)json_get_int(o, "errno", 0);
+	snprintf(c->text, sizeof(c->text), "%s", json_get_text(o, "message", ""));
+	json_decref(o);
+	fuse_reply_ioctl(req, 0, c, sizeof(*c));
+}
+
+/* A copy of the argument, whose name has an end. */
+static void on_directory(fuse_req_t req, const struct caller *c, fuse_ino_t id, unsigned cmd,
+			 const void *in)
+{
+	union {
+		struct ckptfs_query query;
+		struct ckptfs_commit commit;
+		char name[256]; /* both begin with it */
+	} arg;
+
+	memcpy(&arg, in, _IOC_SIZE(cmd));
+	if (!memchr(arg.name, 0, sizeof(arg.name)))
+		fuse_reply_err(req, EINVAL);
+	else if (cmd == CKPTFS_IOC_QUERY)
+		query(req, c, id, &arg.query);
+	else
+		commit(req, c, id, &arg.commit);
+}
+
 /* replies: ioctl, error */
 static void op_ioctl(fuse_req_t req, fuse_ino_t id, unsigned cmd, void *arg,
 		     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
@@ -100,12 +161,14 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t id, unsigned cmd, void *arg,
 
 	(void)arg;
 	(void)out_size;
-	if (flags & (FUSE_IOCTL_DIR | FUSE_IOCTL_COMPAT) || _IOC_TYPE(cmd) != 'K' ||
-	    in_size != _IOC_SIZE(cmd)) {
+	bool of_dir = cmd == CKPTFS_IOC_QUERY || cmd == CKPTFS_IOC_COMMIT;
+
+	if (flags & FUSE_IOCTL_COMPAT || !(flags & FUSE_IOCTL_DIR) == of_dir ||
+	    _IOC_TYPE(cmd) != 'K' || in_size != _IOC_SIZE(cmd)) {
 		fuse_reply_err(req, ENOTTY);
 		return;
 	}
-	if (!fs->engine->captures) {
+	if (!fs->engine->captures && !of_dir) {
 		fuse_reply_err(req, EROFS);
 		return;
 	}
@@ -113,8 +176,12 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t id, unsigned cmd, void *arg,
 		on_control(req, cmd, fi->fh, in);
 		return;
 	}
-	if (control_is(id) || cmd != CKPTFS_IOC_WRITE) {
+	if (control_is(id) || (cmd != CKPTFS_IOC_WRITE && !of_dir)) {
 		fuse_reply_err(req, ENOTTY);
+		return;
+	}
+	if (of_dir) {
+		on_directory(req, &c, id, cmd, in);
 		return;
 	}
 	h = req_handle(req, fi);

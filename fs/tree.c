@@ -843,7 +843,7 @@ bool tree_replaced(struct tree *t, struct node *n)
 
 /* --- paths for people --- */
 
-void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
+void tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
 {
 	size_t at = size - 1, start;
 	LOCK_SCOPE(&t->lock);
@@ -856,12 +856,17 @@ void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t 
 		n = n->parent;
 	start = buf[at] == '/' ? at + 1 : at;
 	memmove(buf, buf + start, size - start);
-	/* It ends up on terminals. */
-	for (start = 0; buf[start]; start++)
-		if ((unsigned char)buf[start] < ' ' || buf[start] == 0x7f)
-			buf[start] = '?';
 	if (!*buf)
 		snprintf(buf, size, ".");
+}
+
+void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
+{
+	tree_true_path(t, id, name, buf, size);
+	/* It ends up on terminals. */
+	for (; *buf; buf++)
+		if ((unsigned char)*buf < ' ' || *buf == 0x7f)
+			*buf = '?';
 }
 
 void tree_path_of(void *tree, const struct inode_id *inode, const char *name, char *buf,

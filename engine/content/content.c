@@ -608,6 +608,17 @@ void content_kept(struct content *ct, struct promise *p)
 	pthread_cond_broadcast(&ct->settled);
 }
 
+uint64_t content_promised_bytes(struct content *ct)
+{
+	uint64_t sum = 0;
+	struct list *l;
+	LOCK_SCOPE(&ct->all->cache->lock);
+
+	list_for_each (l, &ct->promises)
+		sum += container_of(l, struct promise, link)->len;
+	return sum;
+}
+
 int content_await(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);

@@ -202,6 +202,9 @@ ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t o
 /* All of it has come, or will not: then the content fails first. */
 void content_kept(struct content *ct, struct promise *p);
 
+/* Of what is promised: how much. */
+uint64_t content_promised_bytes(struct content *ct);
+
 /* Waits until all that is promised now has come. 0, -EINTR, or the sticking error. */
 int content_await(struct content *ct);
 

@@ -34,11 +34,15 @@ static unsigned open_writers(const struct generation *g)
 }
 
 /* Lock held. What it waits for, in words. */
-static void missing(const struct generation *g, uint64_t dirty, char *buf, size_t size)
+static void missing(const struct generation *g, uint64_t dirty, uint64_t promised, char *buf,
+		    size_t size)
 {
 	unsigned writers = open_writers(g);
 
-	if (g->state == GENERATION_OPEN && writers)
+	if (g->state == GENERATION_SEALED && promised)
+		snprintf(buf, size, "closed; of %llu MiB of it tensors are still to be captured",
+			 (unsigned long long)((promised + (1 << 20) - 1) >> 20));
+	else if (g->state == GENERATION_OPEN && writers)
 		snprintf(buf, size, "no end seen yet: %u process%s wrote it and %s not closed it",
 			 writers, writers == 1 ? "" : "es", writers == 1 ? "has" : "have");
 	else if (g->state == GENERATION_OPEN)
@@ -58,6 +62,13 @@ static void missing(const struct generation *g, uint64_t dirty, char *buf, size_
 	"the backing, or a quota, has no room for it: what is removed already goes first " \
 	"(on_full)"
 
+/* Part of what it waits for. */
+static void add_promised(json_t *o, uint64_t promised)
+{
+	if (promised)
+		json_object_set_new(o, "promised_bytes", json_integer((json_int_t)promised));
+}
+
 /* Beside what it waits for. */
 static void add_note(json_t *o, const char *note)
 {
@@ -68,19 +79,20 @@ static void add_note(json_t *o, const char *note)
 static json_t *describe(struct generation *g)
 {
 	uint64_t dirty = content_dirty_bytes(g->content), size = content_size(g->content);
-	uint64_t now = clock_mono_ns();
+	uint64_t now = clock_mono_ns(), promised = content_promised_bytes(g->content);
 	char text[NAME_MAX + 64], path[PATH_MAX];
 	json_t *o;
 
 	generation_path(g, path, sizeof(path));
 	LOCK_SCOPE(&g->units->lock);
-	missing(g, dirty, text, sizeof(text));
+	missing(g, dirty, promised, text, sizeof(text));
 	o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path", json_text(path),
 		      "generation", g->staging + strlen(STAGING_PREFIX), "state",
 		      generation_state_name(g->state), "uid", (json_int_t)g->owner.uid, "size",
 		      (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
 		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
 		      (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
+	add_promised(o, promised);
 	add_note(o, room_is_awaited(g->short_ns) ? NO_ROOM : g->rankless ? RANKLESS : NULL);
 	return o;
 }
@@ -97,12 +109,14 @@ static json_t *describe_ended(const struct ended *e)
 
 	if (e->reason)
 		json_object_set_new(o, "failure", json_text(e->reason));
+	if (e->err)
+		json_object_set_new(o, "errno", json_integer(-e->err));
 	return o;
 }
 
 /* Of its files: bytes in all so far, unflushed ones, how many are being written, and by how many. */
 struct sums {
-	uint64_t bytes, dirty;
+	uint64_t bytes, dirty, promised;
 	unsigned open, writers;
 	bool rankless; /* fsync of one of them was durable for that */
 };
@@ -121,6 +135,7 @@ static struct sums sums_of(const struct checkpoint *cp)
 
 		s.bytes += content_size(g->content);
 		s.dirty += content_dirty_bytes(g->content);
+		s.promised += content_promised_bytes(g->content);
 		s.open += g->state == GENERATION_OPEN;
 		s.rankless = s.rankless || g->rankless;
 	}
@@ -147,6 +162,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 		      (json_int_t)s.dirty, "open_files", (json_int_t)s.open, "writers",
 		      (json_int_t)s.writers, "age_s", (double)(now - cp->opened_ns) / NSEC_PER_SEC,
 		      "job", cp->maker->key, "waits_for", text);
+	add_promised(o, s.promised);
 	add_note(o, room_is_awaited(cp->short_ns) ? NO_ROOM : s.rankless ? RANKLESS : NULL);
 	return o;
 }

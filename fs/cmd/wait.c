@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/engine.h"
 #include "fs/cmd/cmd.h"
+#include "fs/control_file.h"
 #include "fs/control_socket.h"
 
 #define FIRST_POLL_MS 5
@@ -34,44 +35,28 @@ int ask_file(const struct mount_entry *m, const char *path, const char *generati
 	return control_request(m, request, CONTROL_ASK_MS, answer, NULL, NULL, e);
 }
 
-/* In the order in which a file passes through them. */
-static const char *const states[] = {"open", "sealed", "captured", "durable", "committed"};
+static const struct {
+	const char *word;
+	enum ckptfs_state state;
+} states[] = {{"captured", CKPTFS_CAPTURED},
+	      {"durable", CKPTFS_DURABLE},
+	      {"committed", CKPTFS_COMMITTED}};
 
-static int rank_of(const char *state)
+/* CKPTFS_ABSENT: none of them. */
+static enum ckptfs_state state_of(const char *word)
 {
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(states); i++)
-		if (!strcmp(states[i], state))
-			return (int)i;
-	return -1;
-}
-
-/* What a single file of one process has captured is what it has sealed. */
-static bool reached(const json_t *file, int wanted)
-{
-	int is = rank_of(json_get_text(file, "state", ""));
-
-	if (is == rank_of("sealed"))
-		is = rank_of("captured");
-	/* An ordinary file has no commit: it is durable, or being written. */
-	if (!strcmp(json_get_text(file, "kind", ""), "file") && is == rank_of("durable"))
-		is = rank_of("committed");
-	return is >= wanted;
-}
-
-/* What there is to come before it is what was waited for. */
-static const char *missing_of(const json_t *file)
-{
-	if (!strcmp(json_get_text(file, "state", ""), "removed"))
-		return "it was removed, and is not saved anew yet";
-	return json_get_text(file, "waits_for", "it does not exist yet");
+		if (!strcmp(states[i].word, word))
+			return states[i].state;
+	return CKPTFS_ABSENT;
 }
 
 static void show_waiting(const char *path, const json_t *file, bool *shown)
 {
 	if (!*shown)
-		fprintf(stderr, "ckptfs: waiting for %s: %s\n", path, missing_of(file));
+		fprintf(stderr, "ckptfs: waiting for %s: %s\n", path, control_reason(file));
 	*shown = true;
 }
 
@@ -86,7 +71,7 @@ static int timed_out(const char *path, const json_t *file, double timeout_s)
 {
 	char text[MESSAGE_MAX];
 
-	MESSAGE(text, WAIT_TIMEOUT, path, timeout_s, missing_of(file));
+	MESSAGE(text, WAIT_TIMEOUT, path, timeout_s, control_reason(file));
 	complain(text);
 	return EXIT_NO;
 }
@@ -108,7 +93,7 @@ static int ended_badly(const char *path, const json_t *file)
 	return EXIT_NO;
 }
 
-static int do_wait(const char *path, int wanted, double timeout_s)
+static int do_wait(const char *path, enum ckptfs_state wanted, double timeout_s)
 {
 	uint64_t start = clock_mono_ns();
 	__cleanup_free char *generation = NULL;
@@ -121,7 +106,7 @@ static int do_wait(const char *path, int wanted, double timeout_s)
 		return EXIT_NO;
 	for (;; poll(NULL, 0, poll_ms)) {
 		double waited = (double)(clock_mono_ns() - start) / NSEC_PER_SEC;
-		const char *state;
+		enum ckptfs_state state;
 		json_t *file;
 		int status = -1;
 
@@ -134,14 +119,12 @@ static int do_wait(const char *path, int wanted, double timeout_s)
 			complain(e.text);
 			return EXIT_NO;
 		}
-		state = json_get_text(file, "state", "");
+		state = control_state(file);
 		if (!generation && json_object_get(file, "generation"))
 			generation = strdup(json_get_text(file, "generation", ""));
-		if (reached(file, wanted))
+		if (state >= wanted && state <= CKPTFS_COMMITTED)
 			status = EXIT_DONE;
-		else if (!strcmp(state, "failed") || !strcmp(state, "dropped") ||
-			 !strcmp(state, "unreadable") ||
-			 !strcmp(json_get_text(file, "kind", ""), "directory"))
+		else if (state >= CKPTFS_FAILED)
 			status = ended_badly(path, file);
 		else if (timeout_s >= 0 && waited > timeout_s)
 			status = timed_out(path, file, timeout_s);
@@ -179,11 +162,11 @@ static int run_wait(const struct verb *v, int argc, char **argv)
 			return usage_error(v, "cannot use these options");
 		}
 	}
-	if (rank_of(state) < rank_of("captured"))
+	if (state_of(state) == CKPTFS_ABSENT)
 		return usage_error(v, "--state is captured, durable or committed, not '%s'", state);
 	if (argc - optind != 1)
 		return usage_error(v, "give one path in a mount");
-	return do_wait(argv[optind], rank_of(state), timeout_s);
+	return do_wait(argv[optind], state_of(state), timeout_s);
 }
 
 const struct verb verb_wait = {

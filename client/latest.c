@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The newest checkpoint, as the command names it: what commit files and digests say is read and judged in one place. It
+ * is run by posix_spawn, which copies nothing of a trainer that has half of the machine's memory.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* dladdr */
+#endif
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/session.h"
+
+extern char **environ;
+
+/* The command beside this library, or the one in PATH. */
+static const char *command(char path[PATH_MAX])
+{
+	const char *given = getenv("CKPTFS_COMMAND"), *slash;
+	Dl_info info;
+	int n;
+
+	if (given && *given)
+		return given;
+	if (!dladdr((void *)command, &info) || !info.dli_fname)
+		return "ckptfs";
+	slash = strrchr(info.dli_fname, '/');
+	n = snprintf(path, PATH_MAX, "%.*s../bin/ckptfs",
+		     slash ? (int)(slash + 1 - info.dli_fname) : 0, info.dli_fname);
+	return n < PATH_MAX && !access(path, X_OK) ? path : "ckptfs";
+}
+
+/* Starts it; *out: what it prints comes there. What it says of errors goes to @errors. */
+static int start(const char *file, char *const argv[], int errors, pid_t *pid, int *out)
+{
+	posix_spawn_file_actions_t actions;
+	int ends[2], err;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+	posix_spawn_file_actions_adddup2(&actions, errors, 2);
+	err = -posix_spawnp(pid, file, &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	if (err)
+		close(ends[0]);
+	*out = ends[0];
+	return err;
+}
+
+/* All of it, of which the beginning is kept, with a NUL. */
+static size_t drain(int fd, char *buf, size_t size)
+{
+	size_t len = 0;
+	char more[512];
+
+	for (;;) {
+		bool room = len < size - 1;
+		ssize_t n = read(fd, room ? buf + len : more, room ? size - 1 - len : sizeof(more));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += room ? (size_t)n : 0;
+	}
+	buf[len] = '\0';
+	close(fd);
+	return len;
+}
+
+/* The last line that it said is why. */
+static const char *last_line(int errors, char *text, size_t size)
+{
+	off_t len = lseek(errors, 0, SEEK_END);
+	ssize_t n = pread(errors, text, size - 1, len < (off_t)size ? 0 : len - (off_t)size + 1);
+	char *end = text + (n > 0 ? n : 0), *line;
+
+	*end = '\0';
+	while (end > text && end[-1] == '\n')
+		*--end = '\0';
+	if (end == text)
+		return "`ckptfs latest` did not end well";
+	line = strrchr(text, '\n');
+	line = line ? line + 1 : text;
+	return strncmp(line, "ckptfs: ", 8) ? line : line + 8;
+}
+
+/* Whether it ended well, as far as that can be known: a trainer may ignore its children. */
+static bool ended_well(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return true;
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static int run(const char *file, char *const argv[], int errors, const char *dir, char *buf,
+	       size_t size)
+{
+	char found[PATH_MAX + 2], text[CKPTFS_TEXT_MAX];
+	int out = -1, err;
+	size_t len;
+	pid_t pid;
+
+	err = start(file, argv, errors, &pid, &out);
+	if (err)
+		return ckpt_error(NULL, err,
+				  "cannot run the command ckptfs (%s): %s; install it, or name it "
+				  "in CKPTFS_COMMAND",
+				  file, strerror(-err));
+	len = drain(out, found, sizeof(found));
+	if (len && found[len - 1] == '\n')
+		found[--len] = '\0';
+	if (!ended_well(pid) || !len)
+		return ckpt_error(NULL, -ENOENT, "%s: %s", dir,
+				  last_line(errors, text, sizeof(text)));
+	if (len >= size)
+		return ckpt_error(NULL, -ERANGE, "%s: the path that was found has %zu bytes", dir,
+				  len);
+	memcpy(buf, found, len + 1);
+	return 0;
+}
+
+int ckptfs_latest(const char *dir, unsigned flags, char *buf, size_t size)
+{
+	bool verify = flags & CKPTFS_LATEST_VERIFY;
+	char *argv[] = {"ckptfs",
+			"latest",
+			verify ? "--verify" : "--",
+			verify ? "--" : (char *)dir,
+			verify ? (char *)dir : NULL,
+			NULL};
+	char path[PATH_MAX];
+	int errors, err;
+
+	ckpt_error(NULL, 0, "%s", "");
+	if (flags & ~CKPTFS_LATEST_VERIFY)
+		return ckpt_error(NULL, -EINVAL, "ckptfs_latest: unknown flags %#x", flags);
+	errors = memfd_create("ckptfs-latest", MFD_CLOEXEC);
+	if (errors < 0)
+		return ckpt_error(NULL, -errno, "%s: %s", dir, strerror(errno));
+	err = run(command(path), argv, errors, dir, buf, size);
+	close(errors);
+	return err;
+}
