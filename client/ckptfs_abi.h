@@ -127,7 +127,7 @@ struct ckptfs_done {
 
 /*
  * In: what was done, known to the daemon when this returns 0. Out: new grants; none when wait_ms are
- * over. Waits, interruptibly, only if nothing was reported; EBUSY: another of the session does already.
+ * over. Waits, interruptibly, only if nothing was reported, and until another of the session begins to wait.
  */
 #define CKPTFS_GRANTS_MAX 400
 struct ckptfs_next {

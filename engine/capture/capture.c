@@ -193,7 +193,7 @@ static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_
 	s->uid = uid;
 	s->rank = h->rank;
 	s->world = h->world;
-	s->refs = 1;
+	s->refs = s->turn = 1;
 	list_init(&s->link);
 	list_init(&s->waiting);
 	list_init(&s->granted);
@@ -748,8 +748,8 @@ static unsigned grant_all(struct session *s, struct ckptfs_next *out)
 	return nr;
 }
 
-/* Lock held, dropped while waiting. */
-static int await_grants(struct session *s, uint64_t until, bool wait, struct ckptfs_next *out)
+/* Lock held, dropped while waiting. @turn: its number among those that have asked, 0: it does not wait. */
+static int await_grants(struct session *s, uint64_t until, uint64_t turn, struct ckptfs_next *out)
 {
 	struct captures *cs = s->all;
 
@@ -760,7 +760,7 @@ static int await_grants(struct session *s, uint64_t until, bool wait, struct ckp
 		if ((!list_empty(&s->notices) || may_grant(s)) && !decide(cs))
 			return -EINTR;
 		out->nr_grants = grant_all(s, out);
-		if (out->nr_grants || !wait || clock_mono_ns() >= until)
+		if (out->nr_grants || turn != s->turn || clock_mono_ns() >= until)
 			return 0;
 		if (given_up(cs))
 			return -EINTR;
@@ -774,21 +774,18 @@ int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 		  struct ckptfs_next *out)
 {
 	uint64_t until = clock_mono_ns() + in->wait_ms * NSEC_PER_MSEC;
-	int err;
+	bool waits = in->wait_ms && !in->nr_done;
 	SESSION_SCOPE(s, cs, uid, in->session);
 
 	if (in->nr_done > CKPTFS_GRANTS_MAX || in->nr_grants || in->reserved)
 		return -EINVAL;
-	if (s->asking && !in->nr_done && in->wait_ms)
-		return -EBUSY;
 	take_done(s, in);
 	*out = (struct ckptfs_next){.session = in->session};
-	if (in->nr_done || !in->wait_ms)
-		return await_grants(s, until, false, out);
-	s->asking = true;
-	err = await_grants(s, until, true, out);
-	s->asking = false;
-	return err;
+	if (waits) {
+		s->turn++;
+		pthread_cond_broadcast(&s->changed); /* one that waits already ends */
+	}
+	return await_grants(s, until, waits ? s->turn : 0, out);
 }
 
 int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)

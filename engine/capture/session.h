@@ -84,12 +84,12 @@ struct session {
 	int listening; /* while nobody has come; else -1 */
 	int err;       /* SESSION_ENDED before it lived: why */
 	pid_t pid;
-	bool asking;	  /* a request waits for grants: one at a time */
 	bool bye, closed; /* BYE was said; the control file is not open any more */
 	struct arena arena;
 	struct slot *slots;
 	struct table tensors;
 	uint64_t last_seq, last_grant;
+	uint64_t turn; /* of the request that waits for grants: one at a time */
 	struct list waiting, granted, done, notices;
 	pthread_cond_t changed;
 	struct session_counts counts;
