@@ -69,8 +69,9 @@ struct ckptfs_hello {
  */
 struct ckptfs_tensor {
 	__u64 id, bytes;
-	__u64 global_shape[8], shard_offset[8], shard_shape[8]; /* in elements */
-	char dtype[16];						/* as safetensors has it: "F32" */
+	__u64 global_shape[8], shard_offset[8],
+		shard_shape[8]; /* in elements; a shard lies in its tensor */
+	char dtype[16];		/* printable; as safetensors has it: "F32" */
 	__u32 ndim, kind, memory, flags;
 	__u32 name_len, reserved;
 };

@@ -331,31 +331,34 @@ static struct tensor *tensor_find(struct session *s, uint64_t id)
 	return NULL;
 }
 
-void tensor_put(struct tensor *t)
+/* Of printable characters; it ends within @size. */
+static bool is_word(const char *text, size_t size)
 {
-	if (--t->refs == 0)
-		free(t);
+	size_t i;
+
+	for (i = 0; i < size && text[i] > ' ' && text[i] < 0x7f; i++)
+		;
+	return i < size && !text[i];
+}
+
+/* A shard lies in its tensor. */
+static bool is_shard(const struct ckptfs_tensor *t)
+{
+	unsigned i;
+
+	for (i = 0; i < t->ndim; i++)
+		if (t->global_shape[i] > INT64_MAX || t->shard_shape[i] > t->global_shape[i] ||
+		    t->shard_offset[i] > t->global_shape[i] - t->shard_shape[i])
+			return false;
+	return true;
 }
 
 static bool is_valid(const struct ckptfs_tensor *t)
 {
-	return t->id && t->ndim <= 8 && t->kind <= CKPTFS_OBJECT &&
-	       t->memory <= CKPTFS_CUDA_MANAGED && !t->flags && !t->reserved && t->name_len &&
-	       t->name_len <= CKPTFS_NAME_MAX && t->bytes <= INT64_MAX &&
-	       memchr(t->dtype, 0, sizeof(t->dtype));
-}
-
-/* Malloced; its name is not looked at. */
-static struct tensor *tensor_make(const struct ckptfs_tensor *layout, const char *name)
-{
-	struct tensor *t = calloc(1, sizeof(*t) + layout->name_len + 1);
-
-	if (!t)
-		return NULL;
-	t->layout = *layout;
-	t->refs = 1;
-	memcpy(t->name, name, layout->name_len);
-	return t;
+	return t->id && t->ndim <= 8 && is_shard(t) && is_word(t->dtype, sizeof(t->dtype)) &&
+	       t->kind <= CKPTFS_OBJECT && t->memory <= CKPTFS_CUDA_MANAGED && !t->flags &&
+	       !t->reserved && t->name_len && t->name_len <= CKPTFS_NAME_MAX &&
+	       t->bytes <= INT64_MAX;
 }
 
 static bool same_tensor(const struct tensor *a, const struct tensor *b)
@@ -520,7 +523,7 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 		if (!c->tensor && !err)
 			err = -EBADF; /* unregistered meanwhile */
 		if (c->tensor)
-			c->tensor->refs++;
+			tensor_get(c->tensor);
 	}
 	if (err)
 		capture_end(c);
@@ -570,6 +573,18 @@ static void enqueue(struct session *s, struct capture *c)
 	s->counts.stats.pending_bytes += c->promise.len;
 }
 
+/* What a checkpoint has of tensors its commit file tells; a file by itself has none. */
+static void promised(const struct capture *c)
+{
+	const struct tensor_place at = {.at = c->promise.off,
+					.from = c->src_off,
+					.bytes = c->promise.len,
+					.tensor = c->tensor};
+
+	content_promised(c->generation->content, &c->promise,
+			 c->generation->checkpoint ? &at : NULL);
+}
+
 /* Lock held. All are in; those of no bytes are done. */
 static void take_in(struct session *s, struct capture **made, unsigned nr)
 {
@@ -578,7 +593,7 @@ static void take_in(struct session *s, struct capture **made, unsigned nr)
 	for (i = 0; i < nr; i++) {
 		s->last_seq = made[i]->seq;
 		if (made[i]->promise.len) {
-			content_promised(made[i]->generation->content, &made[i]->promise);
+			promised(made[i]);
 			enqueue(s, made[i]);
 			made[i] = NULL;
 		} else {

@@ -29,13 +29,6 @@ struct captures {
 	struct session_counts past; /* of sessions that have ended */
 };
 
-struct tensor {
-	struct table_node node; /* session->tensors */
-	struct ckptfs_tensor layout;
-	unsigned refs; /* of the table and of captures */
-	char name[];
-};
-
 /* Bytes of a tensor that a file is to have. */
 struct capture {
 	struct list link; /* session->waiting: not all of it is granted; then ->granted */
@@ -87,7 +80,7 @@ struct session {
 	bool bye, closed; /* BYE was said; the control file is not open any more */
 	struct arena arena;
 	struct slot *slots;
-	struct table tensors;
+	struct table tensors; /* of struct tensor */
 	uint64_t last_seq, last_grant;
 	uint64_t turn; /* of the request that waits for grants: one at a time */
 	struct list waiting, granted, done, notices;
@@ -120,8 +113,5 @@ void capture_end(struct capture *c);
 
 /* @said without what would steer a terminal, in @text, as long. */
 void printable(const char *said, char *text);
-
-/* Lock held. */
-void tensor_put(struct tensor *t);
 
 #endif

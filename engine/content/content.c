@@ -72,6 +72,7 @@ static void content_free(struct content *ct)
 		close(ct->fd);
 	if (ct->direct_fd >= 0)
 		close(ct->direct_fd);
+	places_free(&ct->tensors);
 	digest_destroy(ct->digest);
 	pthread_cond_destroy(&ct->settled);
 	free(ct);
@@ -572,8 +573,11 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 	}
 	if (!n)
 		n = content_keep(ct, buf, len, off);
-	if (n > 0)
-		content_set_mtime(ct, clock_wall_ns());
+	if (n > 0) {
+		LOCK_SCOPE(&ct->all->cache->lock);
+		ct->written_ns = clock_wall_ns();
+		places_cut(&ct->tensors, off, (uint64_t)n);
+	}
 	return n;
 }
 
@@ -592,13 +596,31 @@ int content_promise(struct content *ct, struct promise *p)
 	return 0;
 }
 
-void content_promised(struct content *ct, const struct promise *p)
+void content_promised(struct content *ct, const struct promise *p, const struct tensor_place *at)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
 
+	if (at)
+		places_add(&ct->tensors, at);
+	else
+		places_cut(&ct->tensors, p->off, p->len);
 	if (p->off + p->len > ct->size)
 		ct->size = p->off + p->len;
 	ct->written_ns = clock_wall_ns();
+}
+
+struct tensor_map *content_tensors(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+	return places_map(&ct->tensors);
+}
+
+void content_set_tensors(struct content *ct, const struct tensor_map *m)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+
+	if (!ct->tensors.nr)
+		places_set(&ct->tensors, m);
 }
 
 void content_kept(struct content *ct, struct promise *p)
@@ -739,6 +761,7 @@ bool content_take_landed(struct content_landing *l, size_t len)
 		done += n;
 	}
 	ct->written_ns = clock_wall_ns();
+	places_cut(&ct->tensors, l->off, done);
 	c->absorbed += done;
 	leave(l);
 	return true;
@@ -975,6 +998,7 @@ int content_truncate(struct content *ct, uint64_t size)
 	}
 	if (!err) {
 		ct->size = size;
+		places_cut(&ct->tensors, size, UINT64_MAX - size);
 		if (ct->backing_end > size)
 			ct->backing_end = size;
 		ct->written_ns = clock_wall_ns();
@@ -1107,6 +1131,7 @@ void content_wrote(struct content *ct, uint64_t off, uint64_t len)
 	if (ct->digest)
 		digest_spoil(ct->digest, off, len);
 	LOCK_SCOPE(&ct->all->cache->lock);
+	places_cut(&ct->tensors, off, len);
 	ct->written_ns = clock_wall_ns();
 	if (off + len > ct->size)
 		ct->size = off + len;
@@ -1122,6 +1147,7 @@ void content_reload(struct content *ct, uint64_t off, uint64_t len)
 	if (ct->digest)
 		digest_spoil(ct->digest, off, len);
 	LOCK_SCOPE(&ct->all->cache->lock);
+	places_cut(&ct->tensors, off, len);
 	ct->written_ns = clock_wall_ns();
 	if (!err)
 		ct->size = ct->backing_end = stx.stx_size;

@@ -29,6 +29,7 @@
 #include "engine/backing/creds.h"
 #include "engine/cache/cache.h"
 #include "engine/content/digest.h"
+#include "engine/content/tensors.h"
 
 /* Identity of an inode on the backing. */
 struct inode_id {
@@ -54,19 +55,20 @@ struct content {
 	/* cache lock */
 	struct content *next_in_hash;
 	unsigned refs;
-	struct list parked;	    /* on contents->parked while refs is 0 and chunks are left */
-	int direct_fd;		    /* O_DIRECT, -1: none */
-	uint64_t size, backing_end; /* of the file; up to where the backing may have bytes */
-	uint64_t written_ns;	    /* wall clock of the last write; 0: none */
-	uint64_t ctime_ns;	    /* published: that of the backing then */
-	bool orphan;		    /* has no name: with the last reference its bytes go, too */
-	bool published;		    /* staged, and now a file of the backing like any other */
-	struct list dirty, clean;   /* chunks */
-	struct list promises;	    /* bytes that will come */
-	unsigned nr_submitted;	    /* chunks that the flush engine still refers to */
-	unsigned nr_writing;	    /* between content_begin_write and content_end_write */
-	bool cutting;		    /* content_truncate: others wait to begin */
-	bool unsynced;		    /* the last sync failed: what was flushed may be lost */
+	struct list parked;	      /* on contents->parked while refs is 0 and chunks are left */
+	int direct_fd;		      /* O_DIRECT, -1: none */
+	uint64_t size, backing_end;   /* of the file; up to where the backing may have bytes */
+	uint64_t written_ns;	      /* wall clock of the last write; 0: none */
+	uint64_t ctime_ns;	      /* published: that of the backing then */
+	bool orphan;		      /* has no name: with the last reference its bytes go, too */
+	bool published;		      /* staged, and now a file of the backing like any other */
+	struct list dirty, clean;     /* chunks */
+	struct list promises;	      /* bytes that will come */
+	struct tensor_places tensors; /* of which tensors bytes are captured, or will be */
+	unsigned nr_submitted;	      /* chunks that the flush engine still refers to */
+	unsigned nr_writing;	      /* between content_begin_write and content_end_write */
+	bool cutting;		      /* content_truncate: others wait to begin */
+	bool unsynced;		      /* the last sync failed: what was flushed may be lost */
 	int error; /* the first that a flush met: -errno; until content_error_told */
 	pthread_cond_t settled;
 };
@@ -193,8 +195,17 @@ struct promise {
  */
 int content_promise(struct content *ct, struct promise *p);
 
-/* It will come, for all that is known now: the file has its size. */
-void content_promised(struct content *ct, const struct promise *p);
+/*
+ * It will come, for all that is known now: the file has its size. @at: what of which tensor it is, to be told by
+ * content_tensors; NULL: that does not matter.
+ */
+void content_promised(struct content *ct, const struct promise *p, const struct tensor_place *at);
+
+/* Of what is captured: what of which tensors, but for what was written over. Referenced; NULL: nothing. */
+struct tensor_map *content_tensors(struct content *ct);
+
+/* For one that begins anew with the bytes that it had, and knows of none. */
+void content_set_tensors(struct content *ct, const struct tensor_map *m);
 
 /* As content_write, of a part of what was promised; it counts as written when it was promised. */
 ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off);

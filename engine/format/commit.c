@@ -82,6 +82,53 @@ const char *commit_entry_problem(const struct commit_entry *e, const char *previ
 	return NULL;
 }
 
+/* A shard lies in its tensor. */
+static bool is_shard(const struct commit_tensor *t)
+{
+	unsigned i;
+
+	for (i = 0; i < t->ndim; i++)
+		if (t->shape[i] > INT64_MAX || t->length[i] > t->shape[i] ||
+		    t->offset[i] > t->shape[i] - t->length[i])
+			return false;
+	return true;
+}
+
+const char *commit_tensor_problem(const struct commit_tensor *t)
+{
+	const char *problem = commit_path_problem(t->path);
+
+	if (problem)
+		return problem;
+	if (!*t->name || strlen(t->name) >= COMMIT_TEXT_MAX + 1)
+		return "a tensor without a name, or with one that is too long";
+	if (strlen(t->dtype) >= COMMIT_DTYPE_MAX || !is_utf8(t->dtype))
+		return "a tensor with a dtype that is too long, or no text";
+	if (t->ndim > COMMIT_DIMS || !is_shard(t))
+		return "a shard that does not lie in its tensor";
+	if (t->at > INT64_MAX || t->bytes > INT64_MAX - t->at || t->from > INT64_MAX ||
+	    t->bytes > INT64_MAX - t->from)
+		return "a tensor with a place that is out of range";
+	return NULL;
+}
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+int commit_tensor_compare(const struct commit_tensor *a, const struct commit_tensor *b)
+{
+	int order = strcmp(a->name, b->name);
+	unsigned i;
+
+	for (i = 0; !order && i < a->ndim && i < b->ndim; i++)
+		order = compare_numbers(a->offset[i], b->offset[i]);
+	if (!order)
+		order = strcmp(a->path, b->path);
+	return order ? order : compare_numbers(a->at, b->at);
+}
+
 const char *commit_header_problem(const struct commit_header *h)
 {
 	const char *problem = commit_path_problem(h->unit);

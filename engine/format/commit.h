@@ -20,6 +20,10 @@
  *	{"path": "empty", "directory": true},
  *	{"path": "latest", "target": "__0_0.distcp"}
  *	],
+ *	"tensors": [
+ *	{"name": "layer.weight", "dtype": "BF16", "shape": [8, 4], "offset": [0, 0], "length": [4, 4],
+ *	 "path": "__0_0.distcp", "at": 4096, "bytes": 32}
+ *	],
  *	"stats": {
  *	"gpu07": {"bytes": 4096, "files": 1, "seconds": 0.25}
  *	},
@@ -29,6 +33,12 @@
  * "ckptfs" comes first in every format. Where a path or target is not UTF-8, "path_hex" (unit_hex,
  * target_hex) has its bytes. The entries are in ascending order of the bytes of their paths, each
  * once. The rank is -1 where it is unknown. Members that are not known here are passed over.
+ *
+ * "tensors" is there if any are known: what was captured by handle. A line (shown as two above) for each
+ * stretch of bytes of a file that are consecutive bytes of a shard: which are [from, from + bytes) of it ("from" 0 is left
+ * out), and lie at "at" in the file. Of the tensor there are the whole shape, and offset and length, in elements, of the
+ * shard; they are left out of what is only known as bytes. "kind" is "storage" or "object", left out for a tensor.
+ * The order is by name, then by offset, path and place.
  *
  * "digest" is the XXH3-128 of all bytes of the file, with the 32 digits of itself as '0'.
  */
@@ -76,6 +86,19 @@ struct commit_entry {
 	int rank; /* -1: unknown */
 };
 
+#define COMMIT_DIMS	 8
+#define COMMIT_DTYPE_MAX 16 /* with the NUL */
+enum commit_tensor_kind { COMMIT_STORAGE, COMMIT_TENSOR, COMMIT_OBJECT };
+
+/* A part of a shard, and where it lies. */
+struct commit_tensor {
+	const char *name, *path, *dtype;
+	enum commit_tensor_kind kind;
+	unsigned ndim; /* 0: only its bytes are known */
+	const uint64_t *shape, *offset, *length;
+	uint64_t from, bytes, at;
+};
+
 struct commit_stats {
 	const char *node;
 	uint64_t bytes, files;
@@ -87,8 +110,8 @@ const char *commit_path_problem(const char *path);
 
 /*
  * Writes a commit file through @write, which gets all its bytes in order and returns 0 or -errno:
- * create, add the entries in ascending order of the bytes of their paths, then stats of each node,
- * end. -EINVAL: what was given does not belong into a commit file, and none of it was written. The
+ * create, add the entries in ascending order of the bytes of their paths, then the tensors, then stats of each
+ * node, end. -EINVAL: what was given does not belong into a commit file, and none of it was written. The
  * first error of @write sticks. The file is complete, but not synced, when end has returned 0.
  * For one thread. Destroy takes NULL.
  */
@@ -96,6 +119,7 @@ struct commit_writer;
 int commit_writer_create(struct commit_writer **out, const struct commit_header *header,
 			 int (*write)(void *arg, const void *data, size_t len), void *arg);
 int commit_writer_add(struct commit_writer *w, const struct commit_entry *entry);
+int commit_writer_add_tensor(struct commit_writer *w, const struct commit_tensor *t);
 int commit_writer_add_stats(struct commit_writer *w, const struct commit_stats *stats);
 int commit_writer_end(struct commit_writer *w);
 void commit_writer_destroy(struct commit_writer *w);
@@ -111,12 +135,19 @@ int commit_read(const struct source *src, const char *path, struct commit_header
 		int (*entry)(void *arg, const struct commit_entry *entry), void *arg,
 		struct error *e);
 
+/* The same, for each of the tensors, which come behind the entries. */
+int commit_read_tensors(const struct source *src, const char *path,
+			int (*tensor)(void *arg, const struct commit_tensor *t), void *arg,
+			struct error *e);
+
 /* Only what stands before the entries, which the digest may yet contradict. The same errors. */
 int commit_read_header(const struct source *src, const char *path, struct commit_header *header,
 		       struct error *e);
 
 /* Is the whole entry such that it may stand behind one of the path @previous ("" for none)? */
 const char *commit_entry_problem(const struct commit_entry *entry, const char *previous);
+const char *commit_tensor_problem(const struct commit_tensor *t);
+int commit_tensor_compare(const struct commit_tensor *a, const struct commit_tensor *b);
 const char *commit_header_problem(const struct commit_header *header);
 bool commit_is_hex(const char *text); /* 32 digits, 0-9a-f */
 

@@ -25,6 +25,7 @@ enum {
 	HAS_FILES = 128,
 	HAS_STATS = 256,
 	HAS_ALL = 511,
+	HAS_TENSORS = 512, /* there need not be any */
 };
 
 struct reader {
@@ -32,6 +33,7 @@ struct reader {
 	const char *path;
 	struct commit_header *header;
 	int (*entry)(void *arg, const struct commit_entry *entry);
+	int (*tensor)(void *arg, const struct commit_tensor *t);
 	void *arg;
 	struct error *e;
 	XXH3_state_t *state;
@@ -48,6 +50,7 @@ struct reader {
 	/* room */
 	struct commit_header unwanted;
 	char entry_path[COMMIT_PATH_MAX], entry_target[PATH_MAX];
+	char tensor_name[COMMIT_TEXT_MAX + 2];
 	char buffer[BUFFER_BYTES];
 	char line[COMMIT_LINE_MAX + 4]; /* with a bracket before and two behind */
 };
@@ -215,8 +218,8 @@ static unsigned bit_of(const char *key)
 /* Those that stand at one place only, and are read there. */
 static bool is_placed(const char *key)
 {
-	return is_key(key, "files") || is_key(key, "stats") || is_key(key, "ckptfs") ||
-	       is_key(key, "digest");
+	return is_key(key, "files") || is_key(key, "tensors") || is_key(key, "stats") ||
+	       is_key(key, "ckptfs") || is_key(key, "digest");
 }
 
 static bool get_member(struct commit_header *h, const char *key, const json_t *v)
@@ -314,6 +317,84 @@ static int take_entry(struct reader *r)
 	return err;
 }
 
+/* --- the tensors --- */
+
+/* As many as @nr; or, with @nr UINT_MAX, as there are. How many; UINT_MAX: they cannot be. */
+static unsigned get_numbers(const json_t *list, unsigned nr, uint64_t out[COMMIT_DIMS])
+{
+	size_t size = json_array_size(list), i;
+
+	if (!size || size > COMMIT_DIMS || (nr != UINT_MAX && size != nr))
+		return UINT_MAX;
+	for (i = 0; i < size; i++)
+		if (!get_u64(json_array_get(list, i), &out[i]))
+			return UINT_MAX;
+	return (unsigned)size;
+}
+
+static bool get_kind(const json_t *o, enum commit_tensor_kind *kind)
+{
+	const char *text = json_get_text(o, "kind", "tensor");
+
+	*kind = is_key(text, "storage")	 ? COMMIT_STORAGE
+		: is_key(text, "object") ? COMMIT_OBJECT
+					 : COMMIT_TENSOR;
+	return *kind != COMMIT_TENSOR || is_key(text, "tensor");
+}
+
+/* Room for the numbers of a shard. */
+struct shard {
+	uint64_t shape[COMMIT_DIMS], offset[COMMIT_DIMS], length[COMMIT_DIMS];
+};
+
+/* NULL, or what is wrong. What @t says points into @o, the reader and @shard. */
+static const char *parse_tensor(struct reader *r, const json_t *o, struct commit_tensor *t,
+				struct shard *shard)
+{
+	if (!json_get_path(o, "path", "path_hex", r->entry_path, sizeof(r->entry_path)))
+		return "a tensor without a path";
+	if (!json_get_path(o, "name", "name_hex", r->tensor_name, sizeof(r->tensor_name)))
+		return "a tensor without a name";
+	t->path = r->entry_path;
+	t->name = r->tensor_name;
+	t->dtype = json_string_value(json_object_get(o, "dtype"));
+	if (!t->dtype || !get_kind(o, &t->kind))
+		return "a tensor without a dtype, or of no known kind";
+	if (json_object_get(o, "shape")) {
+		t->ndim = get_numbers(json_object_get(o, "shape"), UINT_MAX, shard->shape);
+		if (t->ndim == UINT_MAX ||
+		    get_numbers(json_object_get(o, "offset"), t->ndim, shard->offset) != t->ndim ||
+		    get_numbers(json_object_get(o, "length"), t->ndim, shard->length) != t->ndim)
+			return "a tensor with a shape that cannot be";
+		t->shape = shard->shape;
+		t->offset = shard->offset;
+		t->length = shard->length;
+	}
+	if (!get_u64(json_object_get(o, "at"), &t->at) ||
+	    !get_u64(json_object_get(o, "bytes"), &t->bytes) ||
+	    (json_object_get(o, "from") && !get_u64(json_object_get(o, "from"), &t->from)))
+		return "a tensor without a place";
+	return commit_tensor_problem(t);
+}
+
+static int take_tensor(struct reader *r)
+{
+	json_t *o = json_loadb(r->line + 1, r->len, JSON_REJECT_DUPLICATES, NULL);
+	struct commit_tensor t = {0};
+	struct shard shard;
+	const char *problem = "a line that is no object";
+	int err = 0;
+
+	if (json_is_object(o))
+		problem = parse_tensor(r, o, &t, &shard);
+	if (problem)
+		err = damaged(r, problem);
+	else if (r->tensor)
+		err = r->tensor(r->arg, &t);
+	json_decref(o);
+	return err;
+}
+
 static int take_stats(struct reader *r)
 {
 	json_t *o = parse_member(r, '\0');
@@ -352,6 +433,8 @@ static int begin_section(struct reader *r, char closing)
 		return damaged(r, "a line that is no JSON");
 	if (is_key(key, "files") && closing == ']')
 		bit = HAS_FILES;
+	else if (is_key(key, "tensors") && closing == ']')
+		bit = HAS_TENSORS;
 	else if (is_key(key, "stats") && closing == '}')
 		bit = HAS_STATS;
 	else
@@ -361,6 +444,8 @@ static int begin_section(struct reader *r, char closing)
 		return damaged(r, "a member in the wrong place");
 	if (bit == HAS_FILES && (r->has & HAS_HEADER) != HAS_HEADER)
 		return damaged(r, "the files without all that belongs before them");
+	if (bit == HAS_TENSORS && !(r->has & HAS_FILES))
+		return damaged(r, "tensors before the files that they are in");
 	return bit;
 }
 
@@ -383,6 +468,8 @@ static int read_elements(struct reader *r, int bit, char closing)
 		any = true;
 		if (bit == HAS_FILES)
 			err = take_entry(r);
+		else if (bit == HAS_TENSORS)
+			err = take_tensor(r);
 		else if (bit == HAS_STATS)
 			err = take_stats(r);
 		else
@@ -499,7 +586,7 @@ static int read_end(struct reader *r)
 	more = fill(r);
 	if (more)
 		return more < 0 ? more : damaged(r, "more behind its end");
-	if (r->has != HAS_ALL)
+	if ((r->has & HAS_ALL) != HAS_ALL)
 		return damaged(r, "not all that belongs into it");
 	hash = XXH3_128bits_digest(r->state);
 	snprintf(hex, sizeof(hex), "%016llx%016llx", (unsigned long long)hash.high64,
@@ -563,6 +650,22 @@ int commit_read(const struct source *src, const char *path, struct commit_header
 	if (!r)
 		return -ENOMEM;
 	r->entry = entry;
+	r->arg = arg;
+	err = read_all(r);
+	reader_destroy(r);
+	return err;
+}
+
+int commit_read_tensors(const struct source *src, const char *path,
+			int (*tensor)(void *arg, const struct commit_tensor *t), void *arg,
+			struct error *e)
+{
+	struct reader *r = reader_create(src, path, NULL, e);
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	r->tensor = tensor;
 	r->arg = arg;
 	err = read_all(r);
 	reader_destroy(r);

@@ -10,7 +10,7 @@
 
 #define BUFFER_BYTES ((size_t)64 << 10)
 
-enum section { IN_ENTRIES, IN_STATS, ENDED };
+enum section { IN_ENTRIES, IN_TENSORS, IN_STATS, ENDED };
 
 struct commit_writer {
 	int (*write)(void *arg, const void *data, size_t len);
@@ -162,13 +162,64 @@ int commit_writer_add(struct commit_writer *w, const struct commit_entry *entry)
 	return w->err;
 }
 
+static void enter(struct commit_writer *w, enum section section, const char *head)
+{
+	if (w->section >= section)
+		return;
+	put_text(w, "\n],\n");
+	put_text(w, head);
+	w->section = section;
+	w->any = false;
+}
+
 static void enter_stats(struct commit_writer *w)
 {
-	if (w->section != IN_ENTRIES)
-		return;
-	put_text(w, "\n],\n\"stats\": {");
-	w->section = IN_STATS;
-	w->any = false;
+	enter(w, IN_STATS, "\"stats\": {");
+}
+
+static json_t *json_of_numbers(const uint64_t *n, unsigned nr)
+{
+	json_t *list = json_array();
+	unsigned i;
+
+	for (i = 0; i < nr; i++)
+		json_array_append_new(list, json_integer((json_int_t)n[i]));
+	return list;
+}
+
+static json_t *json_of_tensor(const struct commit_tensor *t)
+{
+	static const char *const kinds[] = {"storage", "tensor", "object"};
+	json_t *o = json_object();
+	int err = json_set_path(o, "name", "name_hex", t->name);
+
+	if (t->kind != COMMIT_TENSOR)
+		err |= json_object_set_new(o, "kind", json_string(kinds[t->kind]));
+	err |= json_object_set_new(o, "dtype", json_string(t->dtype));
+	if (t->ndim) {
+		err |= json_object_set_new(o, "shape", json_of_numbers(t->shape, t->ndim));
+		err |= json_object_set_new(o, "offset", json_of_numbers(t->offset, t->ndim));
+		err |= json_object_set_new(o, "length", json_of_numbers(t->length, t->ndim));
+	}
+	err |= json_set_path(o, "path", "path_hex", t->path);
+	err |= json_object_set_new(o, "at", json_integer((json_int_t)t->at));
+	err |= json_object_set_new(o, "bytes", json_integer((json_int_t)t->bytes));
+	if (t->from)
+		err |= json_object_set_new(o, "from", json_integer((json_int_t)t->from));
+	if (!err)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+int commit_writer_add_tensor(struct commit_writer *w, const struct commit_tensor *t)
+{
+	if (w->section > IN_TENSORS || commit_tensor_problem(t))
+		return -EINVAL;
+	enter(w, IN_TENSORS, "\"tensors\": [");
+	begin_element(w);
+	put_json(w, json_of_tensor(t));
+	return w->err;
 }
 
 int commit_writer_add_stats(struct commit_writer *w, const struct commit_stats *s)

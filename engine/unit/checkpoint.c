@@ -152,7 +152,7 @@ void checkpoint_put(struct checkpoint *cp)
 	process_put(cp->maker);
 	free(cp->shared);
 	free(cp->following);
-	free(cp->filed);
+	filed_free(cp->filed, cp->nr_filed);
 	free(cp->path);
 	free(cp);
 }
@@ -538,27 +538,53 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
 		size_t room = cp->filed_room ? 2 * cp->filed_room : 16;
 		struct filed *more = realloc(cp->filed, room * sizeof(*more));
 
-		if (!more)
+		if (!more) {
+			tensor_map_put(f->tensors);
 			return; /* then it is read again */
+		}
 		cp->filed = more;
 		cp->filed_room = room;
 	}
 	cp->filed[cp->nr_filed] = *f;
 	cp->filed[cp->nr_filed].order = (uint32_t)cp->nr_filed;
 	cp->nr_filed++;
+	cp->has_tensors |= f->tensors != NULL;
 }
 
 int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
 {
+	size_t i;
 	LOCK_SCOPE(&cp->units->lock);
 
 	*nr = cp->nr_filed;
 	*out = calloc(*nr + 1, sizeof(**out));
-	if (!*out)
+	if (!*out) {
+		*nr = 0;
 		return -ENOMEM;
+	}
 	if (*nr)
 		memcpy(*out, cp->filed, *nr * sizeof(**out));
+	for (i = 0; i < *nr; i++)
+		tensor_map_get((*out)[i].tensors);
 	return 0;
+}
+
+void filed_free(struct filed *f, size_t nr)
+{
+	while (nr)
+		tensor_map_put(f[--nr].tensors);
+	free(f);
+}
+
+struct tensor_map *checkpoint_tensors_of(struct checkpoint *cp, const struct inode_id *id)
+{
+	size_t i;
+	LOCK_SCOPE(&cp->units->lock);
+
+	for (i = cp->has_tensors ? cp->nr_filed : 0; i > 0; i--)
+		if (same_inode(&cp->filed[i - 1].id, id))
+			return tensor_map_get(cp->filed[i - 1].tensors);
+	return NULL;
 }
 
 /* --- what it is --- */

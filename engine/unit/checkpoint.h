@@ -80,6 +80,7 @@ struct checkpoint {
 	size_t nr_shared, shared_room;
 	struct list
 		files; /* generation.beside: what is being written in it; what is OPEN comes first */
+	bool has_tensors;    /* one of these has */
 	struct filed *filed; /* its files that are durable, in the order in which they became so */
 	size_t nr_filed, filed_room;
 	bool asked,

@@ -38,6 +38,7 @@
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
+#include "engine/unit/shards.h"
 #include "engine/unit/wreck.h"
 
 #define FIRST_PAUSE_NS	(10 * NSEC_PER_MSEC)
@@ -58,6 +59,7 @@ struct listing {
 	size_t nr_filed;
 	struct commit_entry *entries;
 	size_t nr, room;
+	struct shards shards;
 	uint64_t bytes, files;
 };
 
@@ -95,7 +97,8 @@ static void finish(struct listing *l)
 		free((void *)e->target);
 	}
 	free(l->entries);
-	free(l->filed);
+	shards_free(&l->shards);
+	filed_free(l->filed, l->nr_filed);
 }
 
 static int by_path(const void *a, const void *b)
@@ -201,7 +204,11 @@ static int list_file(struct listing *l, int dir, const char *name, const char *r
 		err = digest_now(l, dir, name, stx, e.xxh3);
 	l->bytes += stx->stx_size;
 	l->files++;
-	return err ? err : add(l, &e);
+	if (!err)
+		err = add(l, &e);
+	if (!err && f && f->tensors)
+		err = shards_add(&l->shards, f->tensors, l->entries[l->nr - 1].path);
+	return err;
 }
 
 static int list_symlink(struct listing *l, int dir, const char *name, const char *rel)
@@ -338,6 +345,8 @@ static int write_entries(struct listing *l, const struct commit_header *header,
 		return err;
 	for (i = 0; !err && i < l->nr; i++)
 		err = commit_writer_add(w, &l->entries[i]);
+	if (!err)
+		err = shards_write(&l->shards, w);
 	if (!err)
 		err = commit_writer_add_stats(w, &stats);
 	if (!err)
@@ -499,6 +508,21 @@ static int fill_header(struct checkpoint *cp, const char *path, struct commit_he
 
 /* --- all of it --- */
 
+/* What is known of tensors in files that are as they were. */
+static int inherit_tensors(struct listing *l)
+{
+	struct checkpoint *cp = l->cp;
+	struct backing *b = cp->units->contents->backing;
+	__cleanup_fd int old = -1;
+
+	if (!cp->inherits)
+		return 0;
+	old = AS_OWNER(cp, backing_pin(b, cp->target.dir, cp->target.name));
+	if (old < 0)
+		return 0; /* it is a new one after all */
+	return AS_OWNER(cp, shards_inherit(&l->shards, b, old, l->entries, l->nr));
+}
+
 /* Is it a checkpoint? An ordinary directory, if nothing is left of the committed one, and nothing tells of another. */
 static int judge(struct listing *l)
 {
@@ -536,6 +560,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step)
 		cp->flushed_ns = clock_mono_ns();
 		cp->size = l.bytes;
 	}
+	if (!err)
+		err = inherit_tensors(&l);
 	if (!err)
 		err = fill_header(cp, path, header);
 	if (!err && cp->ordinary) {

@@ -104,6 +104,7 @@ struct filed {
 	uint32_t order; /* the last of an inode counts */
 	int rank;	/* of who wrote it; -1: unknown */
 	char xxh3[DIGEST_HEX];
+	struct tensor_map *tensors; /* referenced, or NULL */
 };
 
 /* Files of @cp: they are published at once, whoever still has a descriptor. Lock held. */
@@ -112,9 +113,13 @@ void generations_hurry(struct checkpoint *cp);
 /* Those of a checkpoint that has failed. Without locks. */
 void generations_fail(struct checkpoint *cp, int err, const char *reason);
 
-/* Lock not held. */
+/* Lock not held. The reference to tensors in @f is taken over; those in *@out are the caller's. */
 void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f);
 int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr);
+void filed_free(struct filed *f, size_t nr);
+
+/* Lock not held. What is known of tensors in the file @id of it, as it was made durable last; referenced, or NULL. */
+struct tensor_map *checkpoint_tensors_of(struct checkpoint *cp, const struct inode_id *id);
 bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
 
 /* Lock held. */

@@ -259,6 +259,7 @@ static void file_in(struct generation *g, const char *hex, uint64_t size, uint64
 	struct filed f = {.id = g->id, .size = size, .mtime_ns = mtime_ns, .rank = g->rank};
 
 	memcpy(f.xxh3, hex, sizeof(f.xxh3));
+	f.tensors = content_tensors(g->content);
 	checkpoint_add_filed(g->checkpoint, &f);
 }
 

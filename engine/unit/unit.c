@@ -666,6 +666,13 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 	}
 	checkpoint_get(cp);
 	g->checkpoint = cp;
+	if (stx.stx_size) {
+		struct tensor_map *known = checkpoint_tensors_of(cp, &g->id);
+
+		if (known)
+			content_set_tensors(g->content, known);
+		tensor_map_put(known);
+	}
 	{
 		LOCK_SCOPE(&us->lock);
 		other = find_inode(us, &g->id);

@@ -19,6 +19,7 @@ def _number(direction, nr, size):
 HELLO, REGISTER, UNREGISTER, WRITE, NEXT, FAIL, BARRIER, STATS, BYE = (_number(d, nr, size) for d, nr, size in (
 	(3, 1, 104), (1, 2, 16128), (1, 3, 8208), (1, 4, 16016), (3, 5, 16024), (1, 6, 536), (1, 7, 24), (3, 8, 144), (1, 9, 8)))
 HOST, CUDA = 0, 2
+STORAGE, TENSOR, OBJECT = 0, 1, 2
 
 
 def call(fd, number, data):
@@ -52,11 +53,17 @@ class Session:
 
 	def register(self, tensors, memory=HOST, prefix=""):
 		"""{id: bytes}"""
-		names = [prefix + str(i) for i in tensors]
-		layouts = b"".join(struct.pack("=QQ192x16sIIIIII", i, n, b"U8", 0, 0, memory, 0, len(name), 0)
-			for (i, n), name in zip(tensors.items(), names))
-		names = "".join(names).encode()
-		call(self.ctl, REGISTER, struct.pack("=QII", self.id, len(tensors), len(layouts) + len(names)) + layouts + names)
+		self.register_shards({i: (prefix + str(i), n, "U8", STORAGE, (), (), ()) for i, n in tensors.items()}, memory)
+
+	def register_shards(self, shards, memory=HOST):
+		"""{id: (name, bytes, dtype, kind, shape, offset, length)}"""
+		layouts = names = b""
+		for i, (name, size, dtype, kind, *numbers) in shards.items():
+			name = os.fsencode(name)
+			names += name
+			layouts += struct.pack("=QQ", i, size) + b"".join(struct.pack("=8Q", *n, *[0] * (8 - len(n))) for n in numbers) \
+				+ struct.pack("=16sIIIIII", dtype.encode(), len(numbers[0]), kind, memory, 0, len(name), 0)
+		call(self.ctl, REGISTER, struct.pack("=QII", self.id, len(shards), len(layouts) + len(names)) + layouts + names)
 
 	def unregister(self, *ids):
 		call(self.ctl, UNREGISTER, struct.pack("=QII%dQ" % len(ids), self.id, len(ids), 0, *ids))

@@ -41,6 +41,13 @@ static int copy_entry(void *arg, const struct commit_entry *entry)
 	return 0;
 }
 
+static int copy_tensor(void *arg, const struct commit_tensor *t)
+{
+	REQUIRE(!commit_tensor_problem(t) && !commit_tensor_compare(t, t));
+	REQUIRE(!commit_writer_add_tensor(arg, t));
+	return 0;
+}
+
 /* Most inputs would be refused for their digest alone. */
 static void sign(struct file *f)
 {
@@ -70,6 +77,7 @@ static void write_again(struct source *src, const struct commit_header *header)
 
 	REQUIRE(!commit_writer_create(&w, header, write_file, &again));
 	REQUIRE(!commit_read(src, "x", NULL, copy_entry, w, &e));
+	REQUIRE(!commit_read_tensors(src, "x", copy_tensor, w, &e));
 	REQUIRE(!commit_writer_end(w));
 	commit_writer_destroy(w);
 	REQUIRE(!commit_read(&from, "x", &h, NULL, NULL, &e));

@@ -64,6 +64,26 @@ static struct commit_entry file_entry(const char *path, uint64_t size)
 
 static const struct commit_stats stats = {"gpu07", 4096, 1, 0.25};
 
+static const uint64_t shape[] = {8, INT64_MAX}, offset[] = {4, 1}, length[] = {4, INT64_MAX - 1};
+static const struct commit_tensor tensors[] = {
+	{.name = "args \xff",
+	 .path = "\xff/x",
+	 .dtype = "U8",
+	 .kind = COMMIT_OBJECT,
+	 .from = 3,
+	 .bytes = 2,
+	 .at = 1},
+	{.name = "w",
+	 .path = "dir/model.pt",
+	 .dtype = "BF16",
+	 .kind = COMMIT_TENSOR,
+	 .ndim = 2,
+	 .shape = shape,
+	 .offset = offset,
+	 .length = length,
+	 .bytes = INT64_MAX},
+};
+
 /* One of each, under names that are as odd as they may be. */
 static void make_commit(struct text *t)
 {
@@ -83,7 +103,11 @@ static void make_commit(struct text *t)
 	entries[5].rank = -1;
 	for (i = 0; i < 6; i++)
 		assert_int_equal(commit_writer_add(w, &entries[i]), 0);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(commit_writer_add_tensor(w, &tensors[i]), 0);
+	assert_int_equal(commit_writer_add(w, &entries[5]), -EINVAL);
 	assert_int_equal(commit_writer_add_stats(w, &stats), 0);
+	assert_int_equal(commit_writer_add_tensor(w, &tensors[1]), -EINVAL);
 	assert_int_equal(commit_writer_end(w), 0);
 	assert_int_equal(commit_writer_end(w), -EINVAL);
 	assert_int_equal(commit_writer_add(w, &entries[5]), -EINVAL);
@@ -159,6 +183,27 @@ static int check_entry(void *arg, const struct commit_entry *got)
 	return 0;
 }
 
+static int check_tensor(void *arg, const struct commit_tensor *got)
+{
+	unsigned i = (*(unsigned *)arg)++, k;
+
+	assert_true(i < 2);
+	assert_string_equal(got->name, tensors[i].name);
+	assert_string_equal(got->path, tensors[i].path);
+	assert_string_equal(got->dtype, tensors[i].dtype);
+	assert_int_equal(got->kind, tensors[i].kind);
+	assert_int_equal(got->from, tensors[i].from);
+	assert_int_equal(got->bytes, tensors[i].bytes);
+	assert_int_equal(got->at, tensors[i].at);
+	assert_int_equal(got->ndim, tensors[i].ndim);
+	for (k = 0; k < got->ndim; k++) {
+		assert_int_equal(got->shape[k], shape[k]);
+		assert_int_equal(got->offset[k], offset[k]);
+		assert_int_equal(got->length[k], length[k]);
+	}
+	return 0;
+}
+
 static void what_is_written_is_read(void **state)
 {
 	struct commit_header h;
@@ -180,6 +225,10 @@ static void what_is_written_is_read(void **state)
 	assert_int_equal(h.nodes, 2);
 	assert_string_equal(h.done, header.done);
 	assert_int_equal(commit_read(&src, "x", NULL, NULL, NULL, &e), 0);
+	nr = 0;
+	assert_int_equal(commit_read_tensors(&src, "x", check_tensor, &nr, &e), 0);
+	assert_int_equal(nr, 2);
+	assert_true(commit_tensor_compare(&tensors[0], &tensors[1]) < 0);
 	free(t.bytes);
 }
 
@@ -199,9 +248,9 @@ static void the_digest_is_of_the_zeroed_file(void **state)
 /* To other programs it is one JSON object with its keys in order. */
 static void it_is_json(void **state)
 {
-	static const char *const keys[] = {"ckptfs",   "unit",	"generation", "committed_ns",
-					   "sequence", "job",	"world",      "done",
-					   "files",    "stats", "digest"};
+	static const char *const keys[] = {"ckptfs",   "unit",	  "generation", "committed_ns",
+					   "sequence", "job",	  "world",	"done",
+					   "files",    "tensors", "stats",	"digest"};
 	const char *key;
 	json_t *root, *value, *files;
 	struct text t;
@@ -213,7 +262,7 @@ static void it_is_json(void **state)
 	assert_non_null(root);
 	json_object_foreach (root, key, value)
 		assert_string_equal(key, keys[i++]);
-	assert_int_equal(i, 11);
+	assert_int_equal(i, 12);
 	files = json_object_get(root, "files");
 	assert_int_equal(json_array_size(files), 6);
 	assert_string_equal(
@@ -226,7 +275,9 @@ static void python_reads_it(void **state)
 {
 	static const char program[] =
 		"python3 -c 'import json, sys; x = json.load(sys.stdin); "
-		"assert list(x)[8:] == [\"files\", \"stats\", \"digest\"], list(x); "
+		"assert list(x)[8:] == [\"files\", \"tensors\", \"stats\", \"digest\"], list(x); "
+		"assert x[\"tensors\"][1][\"offset\"] == [4, 1] and \"from\" not in "
+		"x[\"tensors\"][1]; "
 		"assert x[\"files\"][2][\"size\"] == 2**63 - 1; "
 		"assert bytes.fromhex(x[\"files\"][5][\"path_hex\"]) == b\"\\xff/x\"; "
 		"assert x[\"stats\"] == {\"gpu07\": {\"bytes\": 4096, \"files\": 1, "
@@ -439,7 +490,29 @@ static void damage_is_told(void **state)
 		{"\"stats\": {", "\"sequence\": 9,\n\"stats\": {", "twice, or behind"},
 		{"\"stats\": {\n", "\"stats\": {\n},\n\"stats\": {\n", "in the wrong place"},
 		{"\"seconds\": 0.25", "\"seconds\": \"x\"", "no numbers of a node"},
-		{"\"stats\": {", "\"tensors\": {", "not all that belongs"},
+		{"\"stats\": {", "\"other\": {", "not all that belongs"},
+		{"\"tensors\": [", "\"tensors\": {", "in the wrong place"},
+		{"\"tensors\": [", "\"tensors\": [\n],\n\"tensors\": [", "in the wrong place"},
+		{"\"files\": [", "\"tensors\": [\n],\n\"files\": [", "before the files"},
+		{"{\"name\": \"w\"", "{\"name\": \"\"", "without a name"},
+		{"{\"name\": \"w\", ", "{", "without a name"},
+		{"{\"name\": \"w\", ", "5, {", "no object"},
+		{"\"dtype\": \"BF16\", ", "", "without a dtype"},
+		{"\"dtype\": \"BF16\"", "\"dtype\": \"BF16567890123456\"", "too long"},
+		{"\"kind\": \"object\"", "\"kind\": \"thing\"", "of no known kind"},
+		{"\"shape\": [8, ", "\"shape\": [8, 8, ", "that cannot be"},
+		{"\"shape\": [8, ", "\"shape\": [-8, ", "that cannot be"},
+		{"\"shape\": [8, ", "\"shape\": [1, 1, 1, 1, 1, 1, 1, 8, ", "that cannot be"},
+		{"\"shape\": [8, ", "\"shape\": [7, ", "does not lie in its tensor"},
+		{"\"offset\": [4, 1]", "\"offset\": [4, 2]", "does not lie in its tensor"},
+		{"\"offset\": [4, 1], ", "", "that cannot be"},
+		{"\"path\": \"dir/model.pt\", \"at\": 0", "\"path\": \"../x\", \"at\": 0",
+		 "'.' or '..'"},
+		{"\"path\": \"dir/model.pt\", \"at\": 0", "\"at\": 0", "without a path"},
+		{"\"at\": 0", "\"at\": 1", "out of range"},
+		{"\"at\": 0, ", "", "without a place"},
+		{"\"from\": 3", "\"from\": -3", "without a place"},
+		{"\"from\": 3", "\"from\": 9223372036854775807", "out of range"},
 		{"\"\n}\n", "\",\n}\n", "in the wrong place"},
 		{"\"\n}\n", "\"\n", "it is cut off"},
 		{"\"\n}\n", "\"\n}", "it is cut off"},
@@ -466,7 +539,7 @@ static void what_is_not_known_is_passed_over(void **state)
 	at = strstr(t.bytes, "\"stats\"");
 	put_bytes(&more, t.bytes, (size_t)(at - t.bytes));
 	put_text(&more, "\"new\": [1, {}],\n");
-	put_text(&more, "\"tensors\": {\n\"digest\": \"" HEX "\",\n\"b\": []\n},\n");
+	put_text(&more, "\"others\": {\n\"digest\": \"" HEX "\",\n\"b\": []\n},\n");
 	put_text(&more, "\"list\": [\n1,\n{}\n],\n\"none\": {\n},\n");
 	put_text(&more, at);
 	sign(&more);

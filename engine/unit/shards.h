@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* The tensors of a checkpoint, for its commit file: what was captured into its files, and what unchanged files had. */
+#ifndef ENGINE_UNIT_SHARDS_H
+#define ENGINE_UNIT_SHARDS_H
+
+#include "engine/backing/backing.h"
+#include "engine/content/tensors.h"
+#include "engine/format/commit.h"
+
+struct shard {
+	struct tensor_place place; /* its tensor is referenced */
+	const char *path;	   /* the caller's */
+};
+
+/* All zeros: none. */
+struct shards {
+	struct shard *list;
+	size_t nr, room;
+};
+
+/* @path, of the file, outlives the shards. 0 or -ENOMEM. */
+int shards_add(struct shards *s, const struct tensor_map *m, const char *path);
+
+/*
+ * Those that the commit file in the directory @unit tells of files which are among the @nr @entries, sorted by path,
+ * with the same digest, but of which nothing is in @s. What cannot be read is not known. 0 or -ENOMEM.
+ */
+int shards_inherit(struct shards *s, struct backing *b, int unit,
+		   const struct commit_entry *entries, size_t nr);
+
+/* In the order of commit files. 0, or what writing failed with. */
+int shards_write(struct shards *s, struct commit_writer *w);
+
+void shards_free(struct shards *s);
+
+#endif
