@@ -45,6 +45,7 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 				    removals_to_json(en->units, viewer, sees_all(viewer)));
 		json_object_set_new(status, "sessions",
 				    captures_to_json(en->captures, viewer, sees_all(viewer)));
+		json_object_set_new(status, "captures", captures_counts(en->captures));
 		json_object_set_new(status, "exit_status_readable",
 				    json_boolean(writer_status_readable()));
 	}
@@ -91,10 +92,14 @@ static char *make_failures(struct fs *fs, uid_t viewer)
 
 static char *make_trace(struct fs *fs, uid_t viewer)
 {
-	struct units *us = fs->engine->units;
+	struct engine *en = fs->engine;
+	json_t *trace = en->units ? units_trace(en->units, viewer, sees_all(viewer))
+				  : json_pack("{s:[]}", "traceEvents");
 
-	return dump(us ? units_trace(us, viewer, sees_all(viewer))
-		       : json_pack("{s:[]}", "traceEvents"));
+	if (en->captures)
+		captures_trace(en->captures, viewer, sees_all(viewer),
+			       json_object_get(trace, "traceEvents"));
+	return dump(trace);
 }
 
 static char *make_config(struct fs *fs, uid_t viewer)

@@ -29,6 +29,7 @@ int captures_create(struct captures **out, const struct capture_options *o)
 	pthread_mutex_init(&cs->lock, NULL);
 	pthread_cond_init(&cs->gone, NULL);
 	list_init(&cs->sessions);
+	trace_init(&cs->trace);
 	return 0;
 }
 
@@ -61,6 +62,7 @@ void captures_destroy(struct captures *cs)
 	if (!cs)
 		return;
 	free(cs->control_dir);
+	trace_finish(&cs->trace);
 	pthread_cond_destroy(&cs->gone);
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);
@@ -562,6 +564,7 @@ static void enqueue(struct session *s, struct capture *c)
 {
 	struct list *at = s->waiting.prev;
 
+	c->written_ns = clock_mono_ns();
 	if (c->tensor->layout.memory <= CKPTFS_HOST_PINNED)
 		while (at != &s->waiting &&
 		       container_of(at, struct capture, link)->tensor->layout.memory >
@@ -656,6 +659,19 @@ int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_
 
 /* --- grants --- */
 
+/* Lock held. When it was copied, as its trainer says, who may say what he wants. */
+static void note_times(struct capture *c, const struct ckptfs_done *d)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (d->begin_ns < c->written_ns || d->end_ns < d->begin_ns || d->end_ns > now)
+		return;
+	if (!c->begin_ns || d->begin_ns < c->begin_ns)
+		c->begin_ns = d->begin_ns;
+	if (d->end_ns > c->end_ns)
+		c->end_ns = d->end_ns;
+}
+
 /* Lock held. What was reported and is what was granted; else it was reported before, or has failed. */
 static void take_done(struct session *s, const struct ckptfs_next *in)
 {
@@ -668,6 +684,8 @@ static void take_done(struct session *s, const struct ckptfs_next *in)
 		if (slot->state != SLOT_GRANTED || slot->nr != in->done[i].nr)
 			continue;
 		slot->state = SLOT_DONE;
+		if (slot->capture)
+			note_times(slot->capture, &in->done[i]);
 		s->counts.stats.captured_bytes += slot->capture ? slot->len : 0;
 		s->counts.stats.granted_bytes -= slot->len;
 		list_append(&s->done, &slot->link);
@@ -829,12 +847,26 @@ int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
 	return 0;
 }
 
+static void trace_barrier(struct session *s, const struct ckptfs_barrier *b)
+{
+	struct traced t = {.uid = s->uid,
+			   .row = s->row,
+			   .rank = s->rank,
+			   .pid = s->pid,
+			   .end_ns = clock_mono_ns(),
+			   .failed = b->timed_out};
+
+	t.begin_ns = b->blocked_ns < t.end_ns ? t.end_ns - b->blocked_ns : t.end_ns;
+	trace_add(&s->all->trace, &t);
+}
+
 int captures_barrier(struct captures *cs, uid_t uid, const struct ckptfs_barrier *b)
 {
 	SESSION_SCOPE(s, cs, uid, b->session);
 	s->counts.barriers++;
 	s->counts.barrier_ns += b->blocked_ns;
 	s->counts.timed_out += b->timed_out != 0;
+	trace_barrier(s, b);
 	return 0;
 }
 
@@ -846,6 +878,11 @@ int captures_stats(struct captures *cs, uid_t uid, struct ckptfs_stats *st)
 	st->arena_bytes = (uint64_t)s->arena.nr_slots * s->arena.cache->chunk_size;
 	st->free_bytes = (uint64_t)s->arena.nr_free * s->arena.cache->chunk_size;
 	return 0;
+}
+
+void captures_trace(struct captures *cs, uid_t viewer, bool all, json_t *events)
+{
+	trace_to_json(&cs->trace, viewer, all, events);
 }
 
 json_t *captures_counts(struct captures *cs)

@@ -81,6 +81,9 @@ int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_
 /* {sessions, pending_bytes, captured_bytes, failed, barriers, blocked_s, ...} of all sessions since the mount began. */
 json_t *captures_counts(struct captures *cs);
 
+/* Appends the last captures and barriers to the list of a Chrome trace. */
+void captures_trace(struct captures *cs, uid_t viewer, bool all, json_t *events);
+
 /* [{pid, rank, pending, pending_bytes, ...}], of @viewer's sessions or all. */
 json_t *captures_to_json(struct captures *cs, uid_t viewer, bool all);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/capture/handover.h"
 
@@ -18,14 +19,33 @@
 
 /* --- ends of captures --- */
 
+/* It takes the tensor. */
+static void trace(struct session *s, struct capture *c)
+{
+	struct traced t = {.uid = s->uid,
+			   .row = s->row,
+			   .rank = s->rank,
+			   .pid = s->pid,
+			   .tensor = c->tensor,
+			   .bytes = c->promise.len,
+			   .written_ns = c->written_ns,
+			   .begin_ns = c->begin_ns,
+			   .end_ns = c->end_ns,
+			   .landed_ns = clock_mono_ns(),
+			   .failed = c->failed};
+
+	memcpy(t.staging, c->generation->staging, sizeof(t.staging));
+	trace_add(&s->all->trace, &t);
+	c->tensor = NULL;
+}
+
 /* Lock held. It is on no list from here on, and has no tensor. */
 static void detach(struct session *s, struct capture *c)
 {
 	list_del(&c->link);
 	s->counts.stats.pending--;
 	s->counts.stats.pending_bytes -= c->promise.len;
-	tensor_put(c->tensor);
-	c->tensor = NULL;
+	trace(s, c);
 }
 
 /* Lock held. */
@@ -318,6 +338,7 @@ int session_start(struct session *s)
 	s->refs++;
 	list_append(&cs->sessions, &s->link);
 	cs->nr++;
+	s->row = ++cs->rows;
 	return 0;
 }
 

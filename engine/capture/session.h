@@ -9,6 +9,7 @@
 #include "engine/base/table.h"
 #include "engine/capture/arena.h"
 #include "engine/capture/capture.h"
+#include "engine/capture/trace.h"
 
 /* What sessions did, and wait for. */
 struct session_counts {
@@ -24,9 +25,10 @@ struct captures {
 	pthread_mutex_t lock;	       /* all below */
 	pthread_cond_t gone;	       /* a session has left the list */
 	struct list sessions;
-	unsigned nr;
+	unsigned nr, rows;
 	bool ending;
 	struct session_counts past; /* of sessions that have ended */
+	struct trace trace;	    /* has its own lock */
 };
 
 /* Bytes of a tensor that a file is to have. */
@@ -36,10 +38,11 @@ struct capture {
 	struct tensor *tensor;	       /* referenced */
 	struct generation *generation; /* referenced, and being changed */
 	struct promise promise;
-	struct notice *notice;		/* for when it fails */
-	uint64_t nr_granted, nr_landed; /* bytes */
-	bool landing;			/* the thread is at a piece of it */
-	bool failed, told;		/* its generation knows: who is with it last ends it */
+	struct notice *notice;		       /* for when it fails */
+	uint64_t nr_granted, nr_landed;	       /* bytes */
+	uint64_t written_ns, begin_ns, end_ns; /* struct traced */
+	bool landing;			       /* the thread is at a piece of it */
+	bool failed, told; /* its generation knows: who is with it last ends it */
 };
 
 /* That a capture has failed, on its way to the trainer. */
@@ -65,6 +68,7 @@ struct session {
 	struct list link; /* captures->sessions */
 	struct captures *all;
 	uint64_t id, handle;
+	unsigned row; /* in the trace */
 	uid_t uid;
 	int rank, world;
 	char socket[CKPTFS_SOCKET_MAX]; /* const */

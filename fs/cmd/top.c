@@ -33,9 +33,9 @@ struct top {
 	unsigned rows, columns; /* of the screen; row counts what is left */
 	/* of the look before; at_ns 0: none */
 	uint64_t at_ns;
-	json_int_t started_ns, absorbed, flushed;
+	json_int_t started_ns, absorbed, flushed, captured;
 	/* of this one; below 0: not known */
-	double absorbed_per_s, flushed_per_s;
+	double absorbed_per_s, flushed_per_s, captured_per_s;
 };
 
 static volatile sig_atomic_t stopped;
@@ -177,6 +177,44 @@ static void pending_line(const json_t *p, char *buf, size_t size, unsigned colum
 		 cut ? shown + strlen(shown) - (room - 3) : shown);
 }
 
+/* Whom it is of, what it is to capture still, and how long its barriers have blocked it. */
+static void session_line(const json_t *s, char *buf, size_t size)
+{
+	char pending[SHOW_MAX], captured[SHOW_MAX], who[48];
+	int rank = (int)json_get_int(s, "rank", -1), pid = (int)json_get_int(s, "pid", 0);
+
+	if (rank >= 0)
+		snprintf(who, sizeof(who), "rank %d", rank);
+	else
+		snprintf(who, sizeof(who), "pid %d", pid);
+	snprintf(buf, size,
+		 "  %-10s %10s to capture, %10s captured, %lld barriers blocked %.2f s%s", who,
+		 show_size(pending, (double)json_get_int(s, "pending_bytes", 0)),
+		 show_size(captured, (double)json_get_int(s, "captured_bytes", 0)),
+		 (long long)json_get_int(s, "barriers", 0),
+		 json_number_value(json_object_get(s, "blocked_s")),
+		 json_get_int(s, "failed", 0) ? ", SOME FAILED" : "");
+}
+
+static void draw_sessions(struct top *t, const json_t *status)
+{
+	const json_t *sessions = json_object_get(status, "sessions"), *s;
+	const json_t *sum = json_object_get(status, "captures");
+	char rate[SHOW_MAX], pending[SHOW_MAX], text[256];
+	size_t i;
+
+	if (!json_get_int(sum, "captures", 0) && !json_array_size(sessions))
+		return;
+	line(t, "%-10s %-16s %zu sessions, %s to capture, barriers blocked %.2f s in all",
+	     "captured", show_rate(rate, t->captured_per_s), json_array_size(sessions),
+	     show_size(pending, (double)json_get_int(sum, "pending_bytes", 0)),
+	     json_number_value(json_object_get(sum, "blocked_s")));
+	json_array_foreach (sessions, i, s) {
+		session_line(s, text, sizeof(text));
+		line(t, "%s", text);
+	}
+}
+
 static void draw_cache(struct top *t, const json_t *cache, const json_t *flush)
 {
 	char bar[BAR + 1], size[SHOW_MAX];
@@ -234,6 +272,7 @@ static void draw(struct top *t, const json_t *status)
 	     (long long)json_get_int(requests, "in_flight", 0),
 	     (long long)json_get_int(requests, "queued", 0));
 	line(t, "%-10s %lld", "failures", (long long)json_get_int(status, "failures", 0));
+	draw_sessions(t, status);
 	line(t, "%-10s %zu not yet published", "saves", json_array_size(pending));
 	json_array_foreach (pending, i, p) {
 		pending_line(p, text, sizeof(text), t->columns);
@@ -248,6 +287,7 @@ static void print_lines(const struct top *t, const json_t *status)
 {
 	const json_t *cache = json_object_get(status, "cache"), *p;
 	const json_t *pending = json_object_get(status, "pending");
+	const json_t *sessions = json_object_get(status, "sessions");
 	char absorbed[SHOW_MAX], flushed[SHOW_MAX], text[2 * PATH_MAX], now[16];
 	size_t i;
 
@@ -259,6 +299,10 @@ static void print_lines(const struct top *t, const json_t *status)
 	       (long long)json_get_int(cache, "stalls", 0),
 	       (long long)json_get_int(cache, "waiting", 0), json_array_size(pending),
 	       (long long)json_get_int(status, "failures", 0));
+	json_array_foreach (sessions, i, p) {
+		session_line(p, text, sizeof(text));
+		puts(text);
+	}
 	json_array_foreach (pending, i, p) {
 		pending_line(p, text, sizeof(text), 0);
 		puts(text);
@@ -276,12 +320,14 @@ static void print_json(const struct top *t, const json_t *status, const char *tr
 	json_t *o = json_pack("{s:I, s:o, s:o}", "time_ns", (json_int_t)clock_wall_ns(),
 			      "mountpoint", json_text(t->mount.path), "message",
 			      trouble ? json_text(trouble) : json_null());
-	static const char *const keys[] = {"cache", "flush", "pending", "requests", "failures"};
+	static const char *const keys[] = {"cache",    "flush",	   "pending", "sessions",
+					   "captures", "requests", "failures"};
 	size_t i;
 
 	if (status) {
 		json_object_set_new(o, "absorbed_bytes_per_s", rate_json(t->absorbed_per_s));
 		json_object_set_new(o, "flushed_bytes_per_s", rate_json(t->flushed_per_s));
+		json_object_set_new(o, "captured_bytes_per_s", rate_json(t->captured_per_s));
 		for (i = 0; i < ARRAY_SIZE(keys); i++)
 			json_object_set(o, keys[i], json_object_get(status, keys[i]));
 	}
@@ -298,6 +344,8 @@ static void count(struct top *t, const json_t *status)
 {
 	json_int_t absorbed = json_get_int(json_object_get(status, "cache"), "absorbed", 0);
 	json_int_t flushed = json_get_int(json_object_get(status, "flush"), "bytes", 0);
+	json_int_t captured =
+		json_get_int(json_object_get(status, "captures"), "captured_bytes", 0);
 	json_int_t started = json_get_int(status, "started_ns", 0);
 	uint64_t now = clock_mono_ns();
 	double s = (double)(now - t->at_ns) / NSEC_PER_SEC;
@@ -305,10 +353,12 @@ static void count(struct top *t, const json_t *status)
 
 	t->absorbed_per_s = known ? (double)(absorbed - t->absorbed) / s : -1;
 	t->flushed_per_s = known ? (double)(flushed - t->flushed) / s : -1;
+	t->captured_per_s = known ? (double)(captured - t->captured) / s : -1;
 	t->at_ns = now;
 	t->started_ns = started;
 	t->absorbed = absorbed;
 	t->flushed = flushed;
+	t->captured = captured;
 }
 
 /* The daemon has no answer; it may have one later. */

@@ -77,8 +77,8 @@ top 0 --count 3 --interval 0.1 "$MNT"
 assert_eq "$(lines)" 3
 assert_contains "$STDOUT" "absorbed 0 B/s  flushed 0 B/s"
 top 0 --json --count 2 --interval 0.1 "$MNT"
-assert_eq "$(looks 'len(x), sorted(x[0])')" "(2, ['absorbed_bytes_per_s', 'cache', 'failures', 'flush', \
-'flushed_bytes_per_s', 'message', 'mountpoint', 'pending', 'requests', 'time_ns'])"
+assert_eq "$(looks 'len(x), sorted(x[0])')" "(2, ['absorbed_bytes_per_s', 'cache', 'captured_bytes_per_s', 'captures', 'failures', 'flush', \
+'flushed_bytes_per_s', 'message', 'mountpoint', 'pending', 'requests', 'sessions', 'time_ns'])"
 assert_eq "$(looks '[(l["absorbed_bytes_per_s"], l["flushed_bytes_per_s"], l["message"]) for l in x]')" \
 	"[(None, None, None), (0.0, 0.0, None)]"
 assert_eq "$(looks 'x[0]["mountpoint"], 0 < (x[1]["time_ns"] - x[0]["time_ns"]) < 30e9')" "('$MNT', True)"
