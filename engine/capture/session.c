@@ -64,7 +64,7 @@ static void void_slots(struct session *s, const struct capture *c, bool known)
 {
 	unsigned i;
 
-	for (i = 0; i < s->arena.nr_slots; i++) {
+	for (i = 0; c->nr_granted && i < s->arena.nr_slots; i++) {
 		if (s->slots[i].capture != c)
 			continue;
 		s->slots[i].capture = NULL;

@@ -325,15 +325,27 @@ static int wait_for_landing(struct content *ct)
 /* Lock held. Is any of these bytes still to come? */
 static bool is_promised(const struct content *ct, uint64_t off, uint64_t len)
 {
-	struct list *l;
+	const struct list *l = ct->promises.prev;
 
-	list_for_each (l, &ct->promises) {
-		const struct promise *p = container_of(l, struct promise, link);
+	for (; l != &ct->promises; l = l->prev) {
+		const struct promise *p = container_of(l, const struct promise, link);
 
-		if (off < p->off + p->len && p->off - (p->off < off ? p->off : off) < len)
+		if (p->off + p->len <= off)
+			break; /* and so do those before it */
+		if (p->off < off || p->off - off < len)
 			return true;
 	}
 	return false;
+}
+
+/* Lock held. They are in the order of the file, in which they mostly come, and no two overlap. */
+static void add_promise(struct content *ct, struct promise *p)
+{
+	struct list *at = ct->promises.prev;
+
+	while (at != &ct->promises && container_of(at, struct promise, link)->off > p->off)
+		at = at->prev;
+	list_push(at, &p->link);
 }
 
 /* Lock held, dropped while waiting. 0, -EINTR, or the error by which they will not come. */
@@ -592,7 +604,7 @@ int content_promise(struct content *ct, struct promise *p)
 		err = await_promised(ct, p->off, p->len);
 	if (err)
 		return err;
-	list_append(&ct->promises, &p->link);
+	add_promise(ct, p);
 	return 0;
 }
 
