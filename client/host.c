@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "client/copy.h"
 #include "client/session.h"
 
 #define HOST_NICE    5
@@ -30,14 +31,14 @@ void ckpt_source_copy(const struct ckpt_source *s, uint64_t off, size_t len, voi
 	char *at = to;
 
 	if (!s->rows) {
-		memcpy(to, s->addr + off, len);
+		ckpt_copy(to, s->addr + off, len);
 		return;
 	}
 	while (len) {
 		uint64_t row = off / s->row_bytes, column = off % s->row_bytes;
 		size_t part = s->row_bytes - column < len ? s->row_bytes - column : len;
 
-		memcpy(at, s->addr + row * s->pitch + column, part);
+		ckpt_copy(at, s->addr + row * s->pitch + column, part);
 		at += part;
 		off += part;
 		len -= part;
