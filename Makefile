@@ -126,6 +126,7 @@ $(O)/tests/unit/%.t: $(O)/obj/tests/unit/%.o $(call obj,$(TEST_BACKING_SRC)) $(E
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out %.a $(O)/obj/fs/cmd/%,$^) $(ENGINE_LIB) $(CLIENT_LIB) \
 		-lcmocka $(PKG_LIBS)
 
+$(O)/tests/bench/lazy: $(CLIENT_LIB)
 $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
 	$(call say,LD,$@)
 	@mkdir -p $(@D)

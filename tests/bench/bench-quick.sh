@@ -30,7 +30,7 @@ import json, sys
 rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["rows"]}
 wanted = ("save save-2 flush durable reread cpu unit commit "
           "read read-user write write-4 create stat readdir ls memory-open memory-seen memory-unit "
-          "torch torch-fsync dcp dcp-thread dcp-process torch-load dcp-load").split()
+          "lazy lazy-capture lazy-durable lazy-steps torch torch-fsync dcp dcp-thread dcp-process torch-load dcp-load").split()
 assert list(rows) == wanted, list(rows)
 for row in rows.values():
     assert row["ckptfs"] or row["note"].startswith("not measured"), row
@@ -38,6 +38,7 @@ assert rows["write"]["ratio"] > 0 and rows["write"]["goal"] == 0.6, rows["write"
 save = {each["with"]: each for each in rows["save"]["compared"]}
 assert save["tmpfs"]["goal"] == 1.3 and save["backing"]["ratio"] > 0, save
 assert rows["commit"]["goal"] == 12 and rows["commit"]["ratio"] > 0, rows["commit"]
+assert rows["lazy"]["goal"] == 0.01 and rows["lazy"]["ratio"] > 0, rows["lazy"]
 assert rows["cpu"]["aim"] == 0.5 and rows["cpu"]["ckptfs"] > 0, rows["cpu"]
 END
 
