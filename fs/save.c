@@ -492,12 +492,9 @@ struct removal {
 static int remove_from_backing(void *removal)
 {
 	struct removal *r = removal;
-	int err = remove_later(r->fs, r->c, r->name);
+	int err = unlink_published(r->fs, r->c, r->name);
 
-	if (!err)
-		err = AS_CALLER(r->c, backing_unlink(&r->fs->engine->backing, r->name->at,
-						     r->name->name, false));
-	return err == -ENOENT || err > 0 ? 0 : err; /* only the cache has it */
+	return err == -ENOENT ? 0 : err; /* only the cache has it */
 }
 
 int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n)

@@ -247,6 +247,7 @@ static int offer(struct session *s)
 {
 	struct captures *cs = s->all;
 	__cleanup_fd int fd = handover_listen(cs->control_dir, cs->dev, s->socket);
+	bool over;
 	int pidfd;
 	{
 		LOCK_SCOPE(&s->lock);
@@ -254,12 +255,13 @@ static int offer(struct session *s)
 		s->state = fd >= 0 ? SESSION_LIVES : SESSION_ENDED;
 		s->err = fd >= 0 ? 0 : fd;
 		s->listening = fd;
+		over = s->bye || s->closed; /* before there was a socket that could be shut down */
 		pthread_cond_broadcast(&s->changed);
 	}
 	if (fd < 0)
 		return fd;
-	pidfd = ending(cs) ? -ESHUTDOWN
-			   : handover_give(fd, s->uid, s->arena.fd, HANDOVER_MS, &s->pid);
+	pidfd = over || ending(cs) ? -ESHUTDOWN
+				   : handover_give(fd, s->uid, s->arena.fd, HANDOVER_MS, &s->pid);
 	LOCK_SCOPE(&s->lock);
 	s->offered = false;
 	s->listening = -1;
