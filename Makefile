@@ -158,13 +158,13 @@ $(FS_LIB): $(filter-out $(O)/obj/fs/main.o $(O)/obj/fs/cmd/%,$(call obj,$(FS_SRC
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(O)/tests/fuzz/%: $(O)/obj/tests/fuzz/%.o $(O)/obj/tests/fuzz/replay.o $(FS_LIB) $(ENGINE_LIB)
+$(O)/tests/fuzz/%: $(O)/obj/tests/fuzz/%.o $(O)/obj/tests/fuzz/replay.o $(FS_LIB) $(ENGINE_LIB) $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 fuzzers: $(FUZZ_TARGETS:%=$(O)/fuzzers/%)
-$(O)/fuzzers/%: $(O)/obj/tests/fuzz/%.o $(FS_LIB) $(ENGINE_LIB)
+$(O)/fuzzers/%: $(O)/obj/tests/fuzz/%.o $(FS_LIB) $(ENGINE_LIB) $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(PKG_LIBS)
