@@ -67,7 +67,9 @@ static int fence_devices(struct ckptfs_session *s, const uint64_t *streams, size
 		int err = d->ops && n ? d->ops->fence(d->state, streams, n) : 0;
 
 		if (err)
-			return ckpt_error(s, err, "%s: %s", d->ops->name, strerror(-err));
+			return *ckptfs_error(s)
+				       ? err
+				       : ckpt_error(s, err, "%s: %s", d->ops->name, strerror(-err));
 	}
 	return 0;
 }
@@ -98,8 +100,9 @@ int ckptfs_barrier(struct ckptfs_session *s, const uint64_t *streams, size_t n, 
 		   uint64_t timeout_ns)
 {
 	uint64_t begin = ckpt_now_ns(), until, seq;
-	int err = ckpt_session_enter(s), fence;
-	bool waits;
+	int err = ckpt_session_enter(s), fence = 0;
+	/* Without streams there is nothing that could be held back until copies of devices have ended. */
+	bool landed = flags & CKPTFS_BARRIER_LANDED || !n, waits;
 
 	if (err == -ECHILD)
 		return err;
@@ -109,14 +112,19 @@ int ckptfs_barrier(struct ckptfs_session *s, const uint64_t *streams, size_t n, 
 		timeout_ns = CKPTFS_BARRIER_DEFAULT_NS;
 	if (__builtin_add_overflow(begin, timeout_ns, &until))
 		until = UINT64_MAX;
+	ckpt_error(s, 0, "%s", "");
 	pthread_mutex_lock(&s->lock);
 	seq = s->next_seq - 1;
 	waits = s->base <= seq;
 	err = 0;
-	while (!err && !ckpt_captures_passed_locked(s, seq, flags & CKPTFS_BARRIER_LANDED))
+	while (!err && !ckpt_captures_passed_locked(s, seq, landed))
 		if (!wait_locked(s, until) && ckpt_now_ns() >= until &&
-		    !ckpt_captures_passed_locked(s, seq, flags & CKPTFS_BARRIER_LANDED))
+		    !ckpt_captures_passed_locked(s, seq, landed))
 			err = time_out_locked(s, seq, timeout_ns);
+	pthread_mutex_unlock(&s->lock);
+	if (!err)
+		fence = fence_devices(s, streams, n);
+	pthread_mutex_lock(&s->lock);
 	if (!err)
 		err = result_locked(s);
 	else
@@ -124,8 +132,5 @@ int ckptfs_barrier(struct ckptfs_session *s, const uint64_t *streams, size_t n, 
 	if (waits)
 		account_locked(s, ckpt_now_ns() - begin, err == -ETIMEDOUT);
 	pthread_mutex_unlock(&s->lock);
-	if (err == -ETIMEDOUT)
-		return err;
-	fence = fence_devices(s, streams, n);
 	return err ? err : fence;
 }

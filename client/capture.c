@@ -87,6 +87,8 @@ void ckpt_capture_put_locked(struct ckpt_capture *c)
 {
 	if (--c->refs)
 		return;
+	if (c->bound)
+		c->device->ops->unbind(c->device->state, c);
 	ckpt_tensor_put_locked(c->tensor);
 	ckpt_probes_free(&c->probes);
 	free(c->text);

@@ -21,6 +21,7 @@ struct ckpt_capture {
 	struct ckpt_source source;
 	const struct ckpt_bound_device *device;
 	struct ckpt_probes probes;
+	void *bound; /* the device's, set when it is bound */
 
 	/* lock */
 	unsigned refs;	  /* the writer's, the window's, of each piece, of the failures */

@@ -110,6 +110,7 @@ struct ckptfs_session_stats {
 	uint64_t pending, pending_bytes;	   /* written, and not landed yet */
 	uint64_t barriers, barrier_ns;		   /* and how long they have blocked */
 	uint64_t arena_bytes;
+	uint64_t pinned_bytes; /* of the arena, for GPUs; what is not pinned is copied slowly */
 };
 
 CKPTFS_PUBLIC int ckptfs_session_stats(struct ckptfs_session *s,

@@ -69,6 +69,16 @@ const struct cuda_driver *cuda_driver(void)
 	return loaded.there ? &loaded.driver : NULL;
 }
 
+const struct cuda_driver *cuda_driver_if_loaded(void)
+{
+	void *there = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+
+	if (!there)
+		return NULL;
+	dlclose(there);
+	return cuda_driver();
+}
+
 const char *cuda_driver_missing(void)
 {
 	cuda_driver();

@@ -37,6 +37,7 @@ enum {
 	CUDA_ERROR_INVALID_CONTEXT = 201,
 	CUDA_ERROR_INVALID_HANDLE = 400,
 	CUDA_ERROR_NOT_READY = 600,
+	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
 	/* Sticky: once one of these is returned, every later call in the context returns it. */
 	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
 	CUDA_ERROR_LAUNCH_TIMEOUT = 702,
@@ -54,6 +55,9 @@ enum {
 /* Streams that are always there. A stream without CU_STREAM_NON_BLOCKING waits for the legacy one. */
 #define CU_STREAM_LEGACY     ((CUstream)1) /* NULL means this one, too */
 #define CU_STREAM_PER_THREAD ((CUstream)2)
+
+/* What a strided copy's rows may at most be apart (CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices). */
+#define CU_MAX_PITCH 2147483647u
 
 enum {
 	CU_STREAM_NON_BLOCKING = 1,
@@ -127,6 +131,7 @@ _Static_assert(sizeof(CUDA_MEMCPY2D) == 128, "as the driver lays it out");
 	  (unsigned int n, int *attributes, void **values, CUdeviceptr pointer)) \
 	X(StreamCreate, cuStreamCreate, (CUstream * stream, unsigned int flags)) \
 	X(StreamDestroy, cuStreamDestroy_v2, (CUstream stream)) \
+	X(StreamSynchronize, cuStreamSynchronize, (CUstream stream)) \
 	X(StreamIsCapturing, cuStreamIsCapturing, (CUstream stream, int *status)) \
 	X(StreamWaitEvent, cuStreamWaitEvent, \
 	  (CUstream stream, CUevent event, unsigned int flags)) \
@@ -147,6 +152,7 @@ _Static_assert(sizeof(CUDA_MEMCPY2D) == 128, "as the driver lays it out");
 /* NULL where the driver lacks them. */
 #define CUDA_DRIVER_OPTIONAL(X) \
 	X(GetErrorName, cuGetErrorName, (CUresult error, const char **name)) \
+	X(GetErrorString, cuGetErrorString, (CUresult error, const char **text)) \
 	X(MemHostAlloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned int flags)) \
 	X(MemFreeHost, cuMemFreeHost, (void *memory))
 
@@ -164,6 +170,9 @@ struct cuda_driver {
  * none, then and ever after. It is never unloaded; nobody frees it.
  */
 const struct cuda_driver *cuda_driver(void);
+
+/* The same, but NULL as long as nobody in this process has loaded one. */
+const struct cuda_driver *cuda_driver_if_loaded(void);
 
 /* Why cuda_driver() is NULL, for people; "" if it is not. Lives as long as the process. */
 const char *cuda_driver_missing(void);

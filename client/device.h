@@ -45,21 +45,39 @@ struct ckpt_device {
 	void (*close)(void *state);
 	/* In the thread that writes, before the capture is known to anybody: what it needs, its probes too. */
 	int (*bind)(void *state, struct ckpt_capture *c);
+	/* The capture is gone. The session's lock is held: calls nobody. */
+	void (*unbind)(void *state, struct ckpt_capture *c);
 	/* Never waits. */
 	void (*submit)(void *state, struct ckpt_piece *p);
-	/* What is enqueued on @streams from now on runs behind all pieces that have begun. */
+	/*
+	 * What is enqueued on @streams from now on runs behind all pieces that have begun. If that cannot be
+	 * had it returns when these have ended, and says why.
+	 */
 	int (*fence)(void *state, const uint64_t *streams, size_t n);
 	/* All of a capture, to its place in a file, before it returns. */
 	int (*write)(void *state, struct ckpt_capture *c, int fd);
+	/*
+	 * Copies @len bytes from host memory into the tensor at @to, its bytes [off, off + len), before it
+	 * returns; behind what @to->stream has. By several threads at a time.
+	 */
+	int (*put)(void *state, const struct ckpt_source *to, uint64_t off, size_t len,
+		   const void *from);
 };
 
-extern const struct ckpt_device ckpt_device_host;
+/* Those that can fail say why by ckpt_error, where more is to be said than their -errno does. */
+extern const struct ckpt_device ckpt_device_host, ckpt_device_cuda;
+
+/* All of @len bytes to @off of a file; 0 or -errno. */
+int ckpt_write_all(int fd, const char *from, size_t len, uint64_t off);
 
 /* Copies bytes [off, off + len) of the tensor that lies at @s, in memory of the host. */
 void ckpt_source_copy(const struct ckpt_source *s, uint64_t off, size_t len, void *to);
 
 /* False: it is not wanted any more, and gone. */
 bool ckpt_piece_begin(struct ckptfs_session *s, struct ckpt_piece *p);
+
+/* The source was changed before all was copied: so it ends. */
+void ckpt_piece_end_changed(struct ckptfs_session *s, struct ckpt_piece *p);
 
 /* @err and @text: as ckpt_capture_fail_locked has them, or 0. The piece is gone. */
 void ckpt_piece_end(struct ckptfs_session *s, struct ckpt_piece *p, int err, const char *text);

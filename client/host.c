@@ -48,22 +48,16 @@ void ckpt_source_copy(const struct ckpt_source *s, uint64_t off, size_t len, voi
 static void copy_piece(struct ckptfs_session *s, struct ckpt_piece *p)
 {
 	const struct ckpt_capture *c = p->capture;
-	char text[CKPTFS_TEXT_MAX];
 
 	if (!ckpt_piece_begin(s, p))
 		return;
 	p->begin_ns = ckpt_now_ns();
 	ckpt_source_copy(&c->source, p->src_off, p->len, p->to);
 	p->end_ns = ckpt_now_ns();
-	if (ckpt_probes_hold(c, p)) {
+	if (ckpt_probes_hold(c, p))
 		ckpt_piece_end(s, p, 0, NULL);
-		return;
-	}
-	snprintf(text, sizeof(text),
-		 "%.300s: changed before it was captured; call ckptfs_barrier before the "
-		 "optimizer's step (rank %d)",
-		 c->tensor->name, s->rank);
-	ckpt_piece_end(s, p, -ESTALE, text);
+	else
+		ckpt_piece_end_changed(s, p);
 }
 
 static void *host_run(void *state)
@@ -145,6 +139,11 @@ static int host_bind(void *state, struct ckpt_capture *c)
 	return ckpt_probes_take(h->session, c);
 }
 
+static void host_unbind(void *state, struct ckpt_capture *c)
+{
+	(void)state, (void)c;
+}
+
 static void host_submit(void *state, struct ckpt_piece *p)
 {
 	struct host *h = state;
@@ -163,7 +162,7 @@ static int host_fence(void *state, const uint64_t *streams, size_t n)
 	return 0;
 }
 
-static int write_all(int fd, const char *from, size_t len, uint64_t off)
+int ckpt_write_all(int fd, const char *from, size_t len, uint64_t off)
 {
 	while (len) {
 		ssize_t n = pwrite(fd, from, len, (off_t)off);
@@ -186,14 +185,14 @@ static int host_write(void *state, struct ckpt_capture *c, int fd)
 
 	(void)state;
 	if (!c->source.rows)
-		return write_all(fd, c->source.addr + c->src_off, c->len, c->file_off);
+		return ckpt_write_all(fd, c->source.addr + c->src_off, c->len, c->file_off);
 	bounce = malloc(BOUNCE_BYTES);
 	if (!bounce)
 		return -ENOMEM;
 	for (uint64_t at = 0, part; at < c->len && !err; at += part) {
 		part = c->len - at < BOUNCE_BYTES ? c->len - at : BOUNCE_BYTES;
 		ckpt_source_copy(&c->source, c->src_off + at, part, bounce);
-		err = write_all(fd, bounce, part, c->file_off + at);
+		err = ckpt_write_all(fd, bounce, part, c->file_off + at);
 	}
 	free(bounce);
 	return err;
@@ -205,6 +204,7 @@ const struct ckpt_device ckpt_device_host = {
 	.open = host_open,
 	.close = host_close,
 	.bind = host_bind,
+	.unbind = host_unbind,
 	.submit = host_submit,
 	.fence = host_fence,
 	.write = host_write,

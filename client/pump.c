@@ -74,6 +74,17 @@ void ckpt_piece_end(struct ckptfs_session *s, struct ckpt_piece *p, int err, con
 	pthread_mutex_unlock(&s->lock);
 }
 
+void ckpt_piece_end_changed(struct ckptfs_session *s, struct ckpt_piece *p)
+{
+	char text[CKPTFS_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		 "%.300s: changed before it was captured; call ckptfs_barrier before the "
+		 "optimizer's step (rank %d)",
+		 p->capture->tensor->name, s->rank);
+	ckpt_piece_end(s, p, -ESTALE, text);
+}
+
 /* --- what the daemon says --- */
 
 static int piece_create_locked(struct ckptfs_session *s, const struct ckptfs_grant *g,

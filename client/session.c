@@ -239,6 +239,7 @@ static int map_arena(struct ckptfs_session *s, int dir, const struct ckptfs_hell
 	if (fd < 0)
 		return ckpt_error(NULL, fd, "the daemon does not hand over memory: %s",
 				  strerror(-fd));
+	s->slot_bytes = h->slot_bytes;
 	s->arena_bytes = (uint64_t)h->slot_bytes * h->nr_slots;
 	if (!arena_is_sound(fd, s->arena_bytes)) {
 		close(fd);
@@ -284,8 +285,7 @@ static struct ckptfs_session *session_create(void)
 	return s;
 }
 
-/* What a child of the session's process may do, too: it touches memory of its own, and nothing else. */
-static void free_memory(struct ckptfs_session *s)
+static void free_captures(struct ckptfs_session *s)
 {
 	for (struct ckpt_piece *p = s->done.first, *next; p; p = next) {
 		next = p->next;
@@ -293,6 +293,7 @@ static void free_memory(struct ckptfs_session *s)
 			ckpt_capture_put_locked(p->capture);
 		free(p);
 	}
+	s->done.first = NULL;
 	while (s->failures) {
 		struct ckpt_capture *c = s->failures;
 
@@ -306,12 +307,24 @@ static void free_memory(struct ckptfs_session *s)
 			ckpt_capture_put_locked(c);
 	}
 	free(s->window);
+	s->window = NULL;
+	s->base = s->next_seq;
+}
+
+/* What a child of the session's process may do, too: it touches memory of its own, and nothing else. */
+static void free_memory(struct ckptfs_session *s)
+{
+	free_captures(s);
 	ckpt_tensors_free(&s->tensors);
 	free(s);
 }
 
 static void session_free(struct ckptfs_session *s)
 {
+	/* Before the devices that they are bound to; of those some may still be given pieces back. */
+	pthread_mutex_lock(&s->lock);
+	free_captures(s);
+	pthread_mutex_unlock(&s->lock);
 	for (unsigned i = 0; i < CKPT_DEVICES; i++)
 		if (s->devices[i].ops)
 			s->devices[i].ops->close(s->devices[i].state);
@@ -337,6 +350,10 @@ static int start(struct ckptfs_session *s, unsigned threads)
 				    &s->devices[0].state);
 	if (!err)
 		s->devices[0].ops = &ckpt_device_host;
+	if (!err)
+		err = ckpt_device_cuda.open(s, threads, &s->devices[1].state);
+	if (!err)
+		s->devices[1].ops = &ckpt_device_cuda;
 	if (!err)
 		err = ckpt_thread_start(&s->pump, "ckptfs-pump", ckpt_pump_run, s);
 	return err ? ckpt_error(NULL, err, "cannot start threads: %s", strerror(-err)) : 0;

@@ -38,6 +38,7 @@ struct ckptfs_session {
 	uint64_t id;
 	char *arena;
 	uint64_t arena_bytes;
+	uint32_t slot_bytes; /* no piece lies in two of them */
 	enum ckptfs_check check;
 	struct ckpt_bound_device {
 		const struct ckpt_device *ops;

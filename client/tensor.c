@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cuda_driver.h"
 #include "client/session.h"
 
 #define SLOTS_FIRST 256 /* a power of 2 */
@@ -115,9 +116,10 @@ static int check(struct ckptfs_session *s, const struct ckptfs_tensor_info *i)
 		return ckpt_error(s, -EINVAL, "%s: '%s' is no dtype", i->name, i->dtype);
 	if ((unsigned)i->kind > CKPTFS_OBJECT || (unsigned)i->memory > CKPTFS_CUDA_MANAGED)
 		return ckpt_error(s, -EINVAL, "%s: is of no kind that there is", i->name);
-	if (!ckpt_session_device(s, i->memory))
+	if (ckpt_session_device(s, i->memory)->ops == &ckpt_device_cuda && !cuda_driver())
 		return ckpt_error(s, -EOPNOTSUPP,
-				  "%s: lies on a device that libckptfs cannot use here", i->name);
+				  "%s: lies on a device that libckptfs cannot use here: %s",
+				  i->name, cuda_driver_missing());
 	return 0;
 }
 

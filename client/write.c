@@ -41,11 +41,18 @@ static int captures_create(struct ckptfs_session *s, const struct ckptfs_write_o
 	return 0;
 }
 
+/* Of what a device refuses; it may have said more. */
+static int refused(struct ckptfs_session *s, const struct ckpt_capture *c, int err)
+{
+	return *ckptfs_error(s) ? err
+				: ckpt_error(s, err, "%s: %s", c->tensor->name, strerror(-err));
+}
+
 static int write_plainly(struct ckptfs_session *s, struct ckpt_capture *c, int fd)
 {
 	int err = c->device->ops->write(c->device->state, c, fd);
 
-	return err ? ckpt_error(s, err, "%s: %s", c->tensor->name, strerror(-err)) : 0;
+	return err ? refused(s, c, err) : 0;
 }
 
 /* Eager ones are written, and move to the front; *nr says how many they are. */
@@ -74,7 +81,7 @@ static int bind_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t 
 		int err = c->device->ops->bind(c->device->state, c);
 
 		if (err)
-			return ckpt_error(s, err, "%s: %s", c->tensor->name, strerror(-err));
+			return refused(s, c, err);
 	}
 	return 0;
 }

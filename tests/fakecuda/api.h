@@ -23,6 +23,7 @@ typedef void fake_step_fn(void *arg, int engine, size_t done, size_t total);
 	X(CtxGetCurrent, cuCtxGetCurrent, (CUcontext * context)) \
 	X(CtxSetCurrent, cuCtxSetCurrent, (CUcontext context)) \
 	X(CtxSynchronize, cuCtxSynchronize, (void)) \
+	X(DevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, (CUdevice device)) \
 	X(MemAlloc, cuMemAlloc_v2, (CUdeviceptr * pointer, size_t bytes)) \
 	X(MemFree, cuMemFree_v2, (CUdeviceptr pointer)) \
 	X(MemGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total)) \

@@ -144,6 +144,7 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 		NAMED(CUDA_ERROR_ILLEGAL_ADDRESS),
 		NAMED(CUDA_ERROR_LAUNCH_TIMEOUT),
 		NAMED(CUDA_ERROR_LAUNCH_FAILED),
+		NAMED(CUDA_ERROR_CONTEXT_IS_DESTROYED),
 		NAMED(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
 		NAMED(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED),
 		NAMED(CUDA_ERROR_NOT_SUPPORTED),
@@ -160,6 +161,15 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 		if (names[i].error == error)
 			*name = names[i].name;
 	return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+	const char *name;
+	CUresult result = cuGetErrorName(error, &name);
+
+	*text = result ? NULL : "what the fake driver would say of it";
+	return result;
 }
 
 int physical(CUdevice device)
@@ -267,6 +277,15 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
+static void destroy(CUcontext context)
+{
+	context_wait(context);
+	memory_free_all(context->device);
+	for (struct CUstream_st *stream = context->streams; stream; stream = stream->next)
+		stream->gone = true;
+	pthread_cond_broadcast(&fake.moved);
+}
+
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
 	CUcontext context;
@@ -278,14 +297,25 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	context = &fake.contexts[physical(device)];
 	if (!context->retained)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (context->retained == 1) {
-		context_wait(context);
-		memory_free_all(context->device);
-		for (struct CUstream_st *stream = context->streams; stream; stream = stream->next)
-			stream->gone = true;
-		pthread_cond_broadcast(&fake.moved);
-	}
+	if (context->retained == 1)
+		destroy(context);
 	context->retained--;
+	return CUDA_SUCCESS;
+}
+
+/* Whoever has retained it. */
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	int at;
+
+	CALL(0, "device=%d", device);
+	at = physical(device);
+	if (at < 0)
+		return CUDA_ERROR_INVALID_DEVICE;
+	LOCK_SCOPE(&fake.lock);
+	if (fake.contexts[at].retained)
+		destroy(&fake.contexts[at]);
+	fake.contexts[at].retained = 0;
 	return CUDA_SUCCESS;
 }
 

@@ -35,6 +35,11 @@ static int device_bind(void *state, struct ckpt_capture *c)
 	return c->source.stream == 99 ? -EBUSY : 0;
 }
 
+static void device_unbind(void *state, struct ckpt_capture *c)
+{
+	(void)state, (void)c;
+}
+
 static void device_submit(void *state, struct ckpt_piece *p)
 {
 	(void)state;
@@ -60,6 +65,7 @@ static const struct ckpt_device device = {.name = "test",
 					  .open = device_open,
 					  .close = device_close,
 					  .bind = device_bind,
+					  .unbind = device_unbind,
 					  .submit = device_submit,
 					  .fence = device_fence,
 					  .write = device_write};
@@ -72,6 +78,7 @@ static void begin(void)
 
 	nr_submitted = nr_fences = 0;
 	s = session_open();
+	s->devices[1].ops->close(s->devices[1].state);
 	s->devices[1].ops = &device;
 	t.memory = CKPTFS_CUDA;
 	fd = file_create("file");

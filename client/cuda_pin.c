@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Host memory that is registered with the driver (pinned), so that a copy to it runs while nobody waits.
+ *
+ * Registering holds locks of the driver that stop all of its users on the node, and one call for all
+ * of a large arena failed on some kernels and drivers: hence in steps, when the session is opened, by the
+ * thread that opens it.
+ */
+#include <sys/mman.h>
+
+#include "client/cuda.h"
+
+#define STEP (1ull << 30)
+
+char *cuda_pinned_alloc(size_t bytes, struct cuda_fault *f)
+{
+	char *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED) {
+		*f = (struct cuda_fault){CUDA_ERROR_OUT_OF_MEMORY, "mmap"};
+		return NULL;
+	}
+	/* A child that wrote to it first would leave us with a page that the GPU does not know. */
+	madvise(memory, bytes, MADV_DONTFORK);
+	if (CUDA_TRY(f, MemHostRegister, memory, bytes, CU_MEMHOSTREGISTER_PORTABLE))
+		return memory;
+	munmap(memory, bytes);
+	return NULL;
+}
+
+void cuda_pinned_free(char *memory, size_t bytes)
+{
+	if (!memory)
+		return;
+	cuda_driver()->MemHostUnregister(memory);
+	munmap(memory, bytes);
+}
+
+/* No step ends within a slot: a copy must not run from one registration into the next. */
+static uint64_t step_at(const struct ckptfs_session *s, uint64_t at)
+{
+	uint64_t step = STEP / s->slot_bytes * s->slot_bytes;
+
+	if (!step)
+		step = s->slot_bytes;
+	return s->arena_bytes - at < step ? s->arena_bytes - at : step;
+}
+
+void cuda_arena_pin(struct cuda *cuda)
+{
+	struct ckptfs_session *s = cuda->session;
+	struct cuda_fault f;
+
+	while (cuda->pinned < s->arena_bytes) {
+		uint64_t bytes = step_at(s, cuda->pinned);
+
+		if (!CUDA_TRY(&f, MemHostRegister, s->arena + cuda->pinned, bytes,
+			      CU_MEMHOSTREGISTER_PORTABLE))
+			break;
+		cuda->pinned += bytes;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->stats.pinned_bytes = cuda->pinned;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void cuda_arena_unpin(struct cuda *cuda)
+{
+	for (uint64_t at = 0; at < cuda->pinned; at += step_at(cuda->session, at))
+		cuda_driver()->MemHostUnregister(cuda->session->arena + at);
+	cuda->pinned = 0;
+}
