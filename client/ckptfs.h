@@ -144,6 +144,110 @@ CKPTFS_PUBLIC int ckptfs_abandon(const char *path);
  */
 CKPTFS_PUBLIC int ckptfs_latest(const char *dir, unsigned flags, char *buf, size_t size);
 
+/*
+ * Files of many tensors and objects, in the safetensors format (huggingface.co/docs/safetensors). Where each tensor
+ * lies is known when the file is created, so that tensors are written in any order, at any time, by any
+ * thread; objects, whose sizes are known only once they are serialised, follow behind them, as tensors of bytes
+ * ("U8"). The header is written last, into room that was left for it in front: until then the file begins with
+ * zeros, which no reader of safetensors takes for a header (DataStates-LLM, arXiv 2406.10707, 5: its file layout).
+ *
+ * The format allows no holes. Tensors whose sizes are multiples of 4096 come first, and so begin at such;
+ * each of the others begins at a multiple of the largest power of two that divides its size, hence of its elements'.
+ * If one of the tensors is a part of a larger one, the header says of which part of what, as the Hugging Face
+ * storage of PyTorch's distributed checkpoints does (DCP_SHARDING_INFO, with global_shape).
+ */
+struct ckptfs_file;
+
+/* Room in the header for objects and metadata, if none is asked for: some 400 objects with short names. */
+#define CKPTFS_FILE_SPARE 65536u
+
+/*
+ * Creates, or overwrites, the file @path for the tensors @t (copied; with @s they are registered if they are not yet).
+ * Their names are those in the file; ids are unique in it. Without a dimension a tensor is a scalar if it has the bytes
+ * of one element, else a row. @s may be NULL: then all is written at once, and tensors lie in memory of the host.
+ * @spare: bytes of the header for what is said of objects and metadata later: their names, and some 100 for
+ * each object (200 in a file of parts); 0: CKPTFS_FILE_SPARE. -EINVAL, -EFBIG: the format has no place for it.
+ */
+CKPTFS_PUBLIC int ckptfs_file_create(struct ckptfs_session *s, const char *path,
+				     const struct ckptfs_tensor_info *t, size_t n, uint64_t spare,
+				     struct ckptfs_file **f);
+
+/*
+ * As ckptfs_write; file_off is not looked at, since the tensor has its place. Each byte of a tensor is
+ * written once (-EEXIST), in one call or several.
+ */
+CKPTFS_PUBLIC int ckptfs_file_write(struct ckptfs_file *f, const struct ckptfs_write_op *ops,
+				    size_t n);
+
+/*
+ * Appends an object: @len bytes, which the file has when this returns. -EEXIST: the file has that name. -ENOSPC: the
+ * header has no room for it (see spare), or the filesystem none.
+ */
+CKPTFS_PUBLIC int ckptfs_file_object(struct ckptfs_file *f, const char *name, const void *bytes,
+				     uint64_t len);
+
+/* A pair of the header's __metadata__, which has "format": "pt" if nobody says otherwise. -EEXIST, -ENOSPC: as above. */
+CKPTFS_PUBLIC int ckptfs_file_metadata(struct ckptfs_file *f, const char *key, const char *value);
+
+/*
+ * Writes the header; then the file is whole, if 0 is returned. Captures may go on. -ENODATA: a tensor was not
+ * written in full. An error of an object that could not be written comes again. @f is gone in any case.
+ */
+CKPTFS_PUBLIC int ckptfs_file_close(struct ckptfs_file *f);
+
+/*
+ * The same without the header. The file stays as it is, and no reader takes it; on a mount of ckptfs its
+ * checkpoint does not commit, unless the file is removed or overwritten.
+ */
+CKPTFS_PUBLIC void ckptfs_file_abandon(struct ckptfs_file *f);
+
+/* The other way: what is in a safetensors file, whoever wrote it. ckptfs_error(NULL) says why one is refused. */
+struct ckptfs_index;
+
+struct ckptfs_entry {
+	const char *name, *dtype;
+	const uint64_t *shape; /* ndim numbers, as are the next two */
+	/* Where it lies in a whole, and the whole's shape; NULL: the file does not say. */
+	const uint64_t *shard_offset, *global_shape;
+	uint64_t file_off, bytes;
+	uint32_t ndim, reserved;
+};
+
+/* -EILSEQ: it is none that safetensors would take. */
+CKPTFS_PUBLIC int ckptfs_index_open(const char *path, struct ckptfs_index **ix);
+CKPTFS_PUBLIC void ckptfs_index_close(struct ckptfs_index *ix);
+
+/* To read from; the index closes it. */
+CKPTFS_PUBLIC int ckptfs_index_fd(const struct ckptfs_index *ix);
+
+/* Sets *entries to all, in the order in which they lie in the file; returns how many. They live as long as the index. */
+CKPTFS_PUBLIC size_t ckptfs_index_entries(const struct ckptfs_index *ix,
+					  const struct ckptfs_entry **entries);
+
+/* NULL: there is none. */
+CKPTFS_PUBLIC const struct ckptfs_entry *ckptfs_index_find(const struct ckptfs_index *ix,
+							   const char *name);
+CKPTFS_PUBLIC const char *ckptfs_index_metadata(const struct ckptfs_index *ix, const char *key);
+
+/* Bytes [file_off, file_off + len) of a file are to be bytes [dst_off, dst_off + len) of a tensor, which lies at @addr. */
+struct ckptfs_read_op {
+	uint64_t file_off, dst_off, len;
+	void *addr;			 /* of its byte 0 */
+	uint64_t stream;		 /* of devices: that uses it */
+	uint64_t rows, row_bytes, pitch; /* as ckptfs_write_op has them */
+	uint32_t memory;		 /* enum ckptfs_memory */
+	uint32_t reserved;		 /* 0 */
+};
+
+/*
+ * Reads them all, by several threads (at most @threads, this one included; 0: what is good here), straight into
+ * their places. @fd is any file, of which each op reads what the file has: -ENODATA if it ends before. What must not
+ * overlap is where ops read to. @s may be NULL, and its daemon gone, for memory of the host. After an error, which is
+ * the first that a thread met, the destinations hold anything.
+ */
+CKPTFS_PUBLIC int ckptfs_read(struct ckptfs_session *s, int fd, const struct ckptfs_read_op *ops,
+			      size_t n, unsigned threads);
+
 #ifdef __cplusplus
 }
 #endif

@@ -57,8 +57,13 @@ struct ckpt_device {
 	/* All of a capture, to its place in a file, before it returns. */
 	int (*write)(void *state, struct ckpt_capture *c, int fd);
 	/*
+<<<<<<< HEAD
 	 * Copies @len bytes from host memory into the tensor at @to, its bytes [off, off + len), before it
 	 * returns; behind what @to->stream has. By several threads at a time.
+=======
+	 * The other way: bytes [off, off + len) of the tensor that lies at @to become those at @from, which is
+	 * memory of the host, before it returns. From several threads at a time, each with bytes of its own.
+>>>>>>> 68e6e60 (client: safetensors files written with lazily captured tensors, and read back in parallel)
 	 */
 	int (*put)(void *state, const struct ckpt_source *to, uint64_t off, size_t len,
 		   const void *from);
@@ -67,11 +72,10 @@ struct ckpt_device {
 /* Those that can fail say why by ckpt_error, where more is to be said than their -errno does. */
 extern const struct ckpt_device ckpt_device_host, ckpt_device_cuda;
 
-/* All of @len bytes to @off of a file; 0 or -errno. */
-int ckpt_write_all(int fd, const char *from, size_t len, uint64_t off);
-
 /* Copies bytes [off, off + len) of the tensor that lies at @s, in memory of the host. */
 void ckpt_source_copy(const struct ckpt_source *s, uint64_t off, size_t len, void *to);
+/* And into it. */
+void ckpt_source_fill(const struct ckpt_source *s, uint64_t off, size_t len, const void *from);
 
 /* False: it is not wanted any more, and gone. */
 bool ckpt_piece_begin(struct ckptfs_session *s, struct ckpt_piece *p);

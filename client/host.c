@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/copy.h"
+#include "client/io.h"
 #include "client/session.h"
 
 #define HOST_NICE    5
@@ -39,6 +40,27 @@ void ckpt_source_copy(const struct ckpt_source *s, uint64_t off, size_t len, voi
 		size_t part = s->row_bytes - column < len ? s->row_bytes - column : len;
 
 		ckpt_copy(at, s->addr + row * s->pitch + column, part);
+		at += part;
+		off += part;
+		len -= part;
+	}
+}
+
+void ckpt_source_fill(const struct ckpt_source *s, uint64_t off, size_t len, const void *from)
+{
+	/* What is a source for captures is a destination here. */
+	char *to = (char *)(uintptr_t)s->addr;
+	const char *at = from;
+
+	if (!s->rows) {
+		memcpy(to + off, from, len);
+		return;
+	}
+	while (len) {
+		uint64_t row = off / s->row_bytes, column = off % s->row_bytes;
+		size_t part = s->row_bytes - column < len ? s->row_bytes - column : len;
+
+		memcpy(to + row * s->pitch + column, at, part);
 		at += part;
 		off += part;
 		len -= part;
@@ -162,22 +184,6 @@ static int host_fence(void *state, const uint64_t *streams, size_t n)
 	return 0;
 }
 
-int ckpt_write_all(int fd, const char *from, size_t len, uint64_t off)
-{
-	while (len) {
-		ssize_t n = pwrite(fd, from, len, (off_t)off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		from += n;
-		len -= (size_t)n;
-		off += (uint64_t)n;
-	}
-	return 0;
-}
-
 static int host_write(void *state, struct ckpt_capture *c, int fd)
 {
 	char *bounce;
@@ -198,6 +204,14 @@ static int host_write(void *state, struct ckpt_capture *c, int fd)
 	return err;
 }
 
+static int host_put(void *state, const struct ckpt_source *to, uint64_t off, size_t len,
+		    const void *from)
+{
+	(void)state;
+	ckpt_source_fill(to, off, len, from);
+	return 0;
+}
+
 const struct ckpt_device ckpt_device_host = {
 	.name = "host",
 	.ordered = false,
@@ -208,4 +222,5 @@ const struct ckpt_device ckpt_device_host = {
 	.submit = host_submit,
 	.fence = host_fence,
 	.write = host_write,
+	.put = host_put,
 };
