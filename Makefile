@@ -65,7 +65,7 @@ FS_LIB := $(O)/lib/libfs.a
 TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS) \
-	$(O)/tests/trainer/trainer
+	$(O)/tests/trainer/trainer $(O)/tests/client/shards
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash check-demo check-trainer check-frameworks install uninstall clean help tests fuzz fuzzers
@@ -183,6 +183,11 @@ $(O)/tests/trainer/trainer: $(O)/obj/tests/trainer/trainer.o $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -ldl -lm
+
+$(O)/tests/client/shards: $(O)/obj/tests/client/shards.o $(CLIENT_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
 # Its people.c stands in for engine/liveness: what is in an archive gives way to that.
 $(O)/tests/model/model: $(call obj,$(wildcard tests/model/*.c) $(TEST_BACKING_SRC)) $(FS_LIB) $(ENGINE_LIB)
