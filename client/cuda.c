@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/io.h"
+
 #define BLOCK (1u << 20)
 
 static int cuda_open(struct ckptfs_session *s, unsigned threads, void **state)

@@ -57,13 +57,8 @@ struct ckpt_device {
 	/* All of a capture, to its place in a file, before it returns. */
 	int (*write)(void *state, struct ckpt_capture *c, int fd);
 	/*
-<<<<<<< HEAD
-	 * Copies @len bytes from host memory into the tensor at @to, its bytes [off, off + len), before it
-	 * returns; behind what @to->stream has. By several threads at a time.
-=======
 	 * The other way: bytes [off, off + len) of the tensor that lies at @to become those at @from, which is
 	 * memory of the host, before it returns. From several threads at a time, each with bytes of its own.
->>>>>>> 68e6e60 (client: safetensors files written with lazily captured tensors, and read back in parallel)
 	 */
 	int (*put)(void *state, const struct ckpt_source *to, uint64_t off, size_t len,
 		   const void *from);

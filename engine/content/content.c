@@ -605,7 +605,15 @@ int content_promise(struct content *ct, struct promise *p)
 	if (err)
 		return err;
 	add_promise(ct, p);
+	ct->by_handle = true;
 	return 0;
+}
+
+bool content_by_handle(struct content *ct)
+{
+	LOCK_SCOPE(&ct->all->cache->lock);
+
+	return ct->by_handle;
 }
 
 void content_promised(struct content *ct, const struct promise *p, const struct tensor_place *at)

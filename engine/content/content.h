@@ -64,6 +64,7 @@ struct content {
 	bool published;		      /* staged, and now a file of the backing like any other */
 	struct list dirty, clean;     /* chunks */
 	struct list promises;	      /* bytes that will come */
+	bool by_handle;		      /* there were some */
 	struct tensor_places tensors; /* of which tensors bytes are captured, or will be */
 	unsigned nr_submitted;	      /* chunks that the flush engine still refers to */
 	unsigned nr_writing;	      /* between content_begin_write and content_end_write */
@@ -209,6 +210,9 @@ void content_set_tensors(struct content *ct, const struct tensor_map *m);
 
 /* As content_write, of a part of what was promised; it counts as written when it was promised. */
 ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off);
+
+/* Was any of it promised, ever? */
+bool content_by_handle(struct content *ct);
 
 /* All of it has come, or will not: then the content fails first. */
 void content_kept(struct content *ct, struct promise *p);

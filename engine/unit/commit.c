@@ -27,6 +27,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
+#include "engine/content/structure.h"
 #include "engine/flush/flush.h"
 #include "engine/format/commit.h"
 #include "engine/unit/checkpoint.h"
@@ -61,6 +62,8 @@ struct listing {
 	size_t nr, room;
 	struct shards shards;
 	uint64_t bytes, files;
+	const char *path; /* of the checkpoint, for messages */
+	struct error *e;  /* filled where there is more to say than what failed */
 };
 
 static int add(struct listing *l, const struct commit_entry *entry)
@@ -187,6 +190,31 @@ static int digest_now(struct listing *l, int dir, const char *name, const struct
 	return err;
 }
 
+/*
+ * A file of tensors that were written by handle may get its end last of all, its header or directory: without that it
+ * was left in the middle, whatever else tells that the checkpoint is complete.
+ */
+static int check_whole(struct listing *l, int dir, const char *name, const char *rel,
+		       const struct statx *stx)
+{
+	struct backing *b = l->cp->units->contents->backing;
+	struct opened o = {.b = b};
+	struct source src = {.read = read_opened, .arg = &o};
+	int pin = AS_OWNER(l->cp, backing_pin(b, dir, name)), err;
+	char path[PATH_MAX + COMMIT_PATH_MAX];
+
+	if (pin < 0)
+		return pin;
+	o.fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY));
+	close(pin);
+	if (o.fd < 0)
+		return o.fd;
+	snprintf(path, sizeof(path), "%s/%s", l->path, rel);
+	err = structure_check(&src, path, stx->stx_size, l->e);
+	close(o.fd);
+	return err;
+}
+
 static int list_file(struct listing *l, int dir, const char *name, const char *rel,
 		     const struct statx *stx)
 {
@@ -198,6 +226,8 @@ static int list_file(struct listing *l, int dir, const char *name, const char *r
 				 .rank = f ? f->rank : -1};
 	int err = 0;
 
+	if (f && f->by_handle)
+		err = check_whole(l, dir, name, rel, stx);
 	if (f)
 		memcpy(e.xxh3, f->xxh3, sizeof(e.xxh3));
 	else
@@ -537,11 +567,11 @@ static int judge(struct listing *l)
 	return cp->may_be_ordinary ? 0 : -ECANCELED;
 }
 
-/* For one that nobody changes any more. @step: what is being done, for the message. */
-static int commit(struct checkpoint *cp, const char *path, const char **step)
+/* For one that nobody changes any more. @step: what is being done, for the message, unless @e has one. */
+static int commit(struct checkpoint *cp, const char *path, const char **step, struct error *e)
 {
 	struct units *us = cp->units;
-	struct listing l = {.cp = cp};
+	struct listing l = {.cp = cp, .path = path, .e = e};
 	struct commit_header *header = malloc(sizeof(*header));
 	int err = header ? 0 : -ENOMEM;
 
@@ -620,12 +650,13 @@ static void work_on(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 	char path[PATH_MAX], text[MESSAGE_MAX];
+	struct error e = {0};
 	const char *step = "";
 	bool again;
 	int err;
 
 	checkpoint_path(cp, path, sizeof(path));
-	err = commit(cp, path, &step);
+	err = commit(cp, path, &step, &e);
 	if (!err) {
 		{
 			LOCK_SCOPE(&us->lock);
@@ -653,6 +684,8 @@ static void work_on(struct checkpoint *cp)
 			MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
 		else if (err == -ECANCELED && cp->ordinary)
 			MESSAGE(text, REMOVAL_KEPT, path);
+		else if (err == -EILSEQ && e.err)
+			memcpy(text, e.text, sizeof(text));
 		else
 			MESSAGE(text, COMMIT_FAILED, path, step, strerror(-err), path);
 		checkpoint_fail(cp, err, text);

@@ -103,6 +103,7 @@ struct filed {
 	uint64_t size, mtime_ns;
 	uint32_t order; /* the last of an inode counts */
 	int rank;	/* of who wrote it; -1: unknown */
+	bool by_handle; /* tensors were written to it so */
 	char xxh3[DIGEST_HEX];
 	struct tensor_map *tensors; /* referenced, or NULL */
 };

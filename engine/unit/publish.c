@@ -256,7 +256,11 @@ static void known_to_others(struct generation *g)
 
 static void file_in(struct generation *g, const char *hex, uint64_t size, uint64_t mtime_ns)
 {
-	struct filed f = {.id = g->id, .size = size, .mtime_ns = mtime_ns, .rank = g->rank};
+	struct filed f = {.id = g->id,
+			  .size = size,
+			  .mtime_ns = mtime_ns,
+			  .rank = g->rank,
+			  .by_handle = content_by_handle(g->content)};
 
 	memcpy(f.xxh3, hex, sizeof(f.xxh3));
 	f.tensors = content_tensors(g->content);

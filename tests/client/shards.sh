@@ -72,7 +72,8 @@ done
 for how in abandon leave; do
 	expect_ok "$shards" "$how" "$MNT/$how"
 	expect_fail "$CKPTFS" wait --timeout 60 "$MNT/$how"
-	echo "$OUT"
+	assert_contains "$OUT" "$how/shard-00002-model-00001-of-00001.safetensors is not a whole file"
+	assert_contains "$OUT" "header"
 	[ ! -e "$BACK/$how" ] || die "$how: a file without its header was committed"
 	expect_fail "$shards" restore "$MNT/$how"
 done
