@@ -179,7 +179,7 @@ $(O)/tests/posix/posixcmp: $(call obj,$(wildcard tests/posix/*.c))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
-$(O)/tests/trainer/trainer: $(O)/obj/tests/trainer/trainer.o $(CLIENT_LIB)
+$(O)/tests/trainer/trainer: $(call obj,$(wildcard tests/trainer/*.c)) $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -ldl -lm

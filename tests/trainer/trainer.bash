@@ -4,6 +4,7 @@
 
 trainer=${BUILD:?}/tests/trainer/trainer
 ELEMENTS=200000
+TRAINER_ARGS=() # of the runs in the mount, besides
 
 # plain_weights STEPS: sets WEIGHTS to what an uninterrupted run on a plain directory ends with.
 plain_weights() {
@@ -29,7 +30,7 @@ killed_and_resumed() {
 	for ((i = 0; i < n; i++)); do
 		newest_committed
 		: >"$told"
-		RANK=0 WORLD_SIZE=1 "$trainer" --steps "$steps" --elements "$ELEMENTS" --keep 2 "$MNT" >"$told" 2>"$told.err" &
+		RANK=0 WORLD_SIZE=1 "$trainer" "${TRAINER_ARGS[@]}" --steps "$steps" --elements "$ELEMENTS" --keep 2 "$MNT" >"$told" 2>"$told.err" &
 		pid=$!
 		wait_until 30 grep -qE "^saved step|^weights" "$told"
 		read -rt "0.$((RANDOM % 400 + 100))" <> <(:) # an instant that nothing tells
@@ -46,7 +47,7 @@ killed_and_resumed() {
 		resumed=$(sed -n 's/^resumed step //p' "$told")
 		[ "${resumed:-0}" -ge "$NEWEST" ] || die "step $NEWEST was committed, and it resumed step '$resumed'"
 	done
-	got=$(RANK=0 WORLD_SIZE=1 "$trainer" --steps "$steps" --elements "$ELEMENTS" --keep 2 "$MNT" | tail -n 1)
+	got=$(RANK=0 WORLD_SIZE=1 "$trainer" "${TRAINER_ARGS[@]}" --steps "$steps" --elements "$ELEMENTS" --keep 2 "$MNT" | tail -n 1)
 	assert_eq "$got" "$WEIGHTS" "weights after $n kills of the $whom"
 }
 

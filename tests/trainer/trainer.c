@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An example of a trainer that saves by libckptfs: Adam, on host memory, with a checkpoint at every step.
+ * An example of a trainer that saves by libckptfs: Adam, with a checkpoint at every step.
  *
- *	trainer [--plain] [--steps N] [--every N] [--tensors N] [--elements N] [--keep N] [--no-barrier] DIR
+ *	trainer [--plain] [--device host|cuda] [--steps N] [--every N] [--tensors N] [--elements N] [--keep N]
+ *		[--no-barrier] DIR
  *
  * DIR, in a mount of ckptfs, gets a directory step-N for each checkpoint, named as DCP names its files:
  * __RANK_0.distcp (weights) and __RANK_1.distcp (Adam's moments) are written by handle, .metadata as text,
  * under another name and renamed when all is written. A run that finds checkpoints goes on from the newest;
  * since all that it computes is determined by the state, it ends with the same weights, bit for bit. --plain
- * writes the same by write(2), to any directory. --no-barrier is wrong, to show that this is noticed.
+ * writes the same by write(2), to any directory. --no-barrier is wrong, to show that this is noticed. With
+ * --device cuda the tensors lie on a GPU, and the update is work that is enqueued there (gpu.c); the weights are
+ * the same. Status 77: there is no GPU.
  *
  * What to look at: tensors are registered once (register_state), written at each save (save_lazily), and
  * ckptfs_barrier stands before the one place where they change (main).
@@ -29,6 +32,7 @@
 #include <unistd.h>
 
 #include "client/ckptfs.h"
+#include "tests/trainer/gpu.h"
 
 #define TENSORS_MAX 1000
 #define ALIGN	    4096
@@ -37,8 +41,9 @@ enum { WEIGHT, EXP_AVG, EXP_AVG_SQ, KINDS };
 static const char *const kind_names[KINDS] = {"weight", "exp_avg", "exp_avg_sq"};
 
 struct tensor {
-	float *data;
-	size_t nr; /* elements */
+	float *data;  /* of one on a GPU: what was fetched from there last, or is to be stored */
+	void *device; /* NULL: on the host */
+	size_t nr;    /* elements */
 	unsigned file;
 	uint64_t file_off;
 	uint64_t id;
@@ -53,7 +58,7 @@ static struct {
 
 static struct {
 	const char *dir;
-	bool plain, no_barrier;
+	bool plain, no_barrier, gpu;
 	unsigned long steps, every, keep;
 	size_t elements;
 	int rank, world;
@@ -83,6 +88,43 @@ static float noise(uint64_t a, uint64_t b, uint64_t c)
 	return (float)(int32_t)(mix(mix(mix(a) ^ b) ^ c) >> 32) * 0x1p-31f;
 }
 
+/* Enqueued: of so many kinds of tensors, or of each. */
+static void fetch(unsigned kinds)
+{
+	for (unsigned k = 0; options.gpu && k < kinds; k++)
+		for (unsigned i = 0; i < state.nr; i++) {
+			struct tensor *t = &state.tensors[k][i];
+
+			gpu_fetch(t->data, t->device, t->nr * sizeof(float));
+		}
+}
+
+static void store(void)
+{
+	for (unsigned k = 0; options.gpu && k < KINDS; k++)
+		for (unsigned i = 0; i < state.nr; i++) {
+			struct tensor *t = &state.tensors[k][i];
+
+			gpu_store(t->device, t->data, t->nr * sizeof(float));
+		}
+}
+
+static void wait_for_gpu(void)
+{
+	if (options.gpu)
+		gpu_wait();
+}
+
+static void allocate(struct tensor *t)
+{
+	size_t bytes = t->nr * sizeof(float);
+
+	t->data = options.gpu ? gpu_alloc_host(bytes) : calloc(1, bytes);
+	t->device = options.gpu ? gpu_alloc(bytes) : NULL;
+	if (!t->data)
+		die("tensors", strerror(ENOMEM));
+}
+
 static void create_state(void)
 {
 	uint64_t ends[2] = {0, 0};
@@ -92,9 +134,7 @@ static void create_state(void)
 			struct tensor *t = &state.tensors[k][i];
 
 			t->nr = options.elements / (i % 7 + 1) + i;
-			t->data = calloc(t->nr, sizeof(float));
-			if (!t->data)
-				die("tensors", strerror(ENOMEM));
+			allocate(t);
 			t->id = k * TENSORS_MAX + i + 1;
 			snprintf(t->name, sizeof(t->name), "layers.%u.%s", i, kind_names[k]);
 			t->file = k == WEIGHT ? 0 : 1;
@@ -103,6 +143,7 @@ static void create_state(void)
 			for (size_t e = 0; k == WEIGHT && e < t->nr; e++)
 				t->data[e] = noise((uint64_t)options.rank, i, e);
 		}
+	store();
 }
 
 /* Forward and backward: reads weights only. The loss is the distance from a goal that is seen through noise. */
@@ -124,20 +165,27 @@ static float *compute_gradients(void)
 	all = at = malloc(nr * sizeof(float));
 	if (!all)
 		die("gradients", strerror(ENOMEM));
+	fetch(WEIGHT + 1);
+	wait_for_gpu();
 	for (unsigned i = 0; i < state.nr; i++)
 		for (size_t e = 0; e < state.tensors[WEIGHT][i].nr; e++)
 			*at++ = gradient(i, e);
 	return all;
 }
 
-/* The update: changes all tensors. */
-static void adam_step(const float *g)
+struct update {
+	float *gradients;
+	unsigned long step;
+};
+
+static void compute_update(void *arg)
 {
 	const float beta1 = 0.9f, beta2 = 0.999f, rate = 0.01f;
+	struct update *u = arg;
+	const float *g = u->gradients;
 	double power1 = 1, power2 = 1;
 
-	state.step++;
-	for (unsigned long s = 0; s < state.step; s++) {
+	for (unsigned long s = 0; s < u->step; s++) {
 		power1 *= (double)beta1;
 		power2 *= (double)beta2;
 	}
@@ -153,12 +201,33 @@ static void adam_step(const float *g)
 				(sqrtf(v[e] / (float)(1 - power2)) + 1e-8f);
 		}
 	}
+	free(u->gradients);
+	free(u);
+}
+
+/* The update: changes all tensors. On a GPU it is enqueued, and nothing here waits for it. */
+static void adam_step(float *gradients)
+{
+	struct update *u = malloc(sizeof(*u));
+
+	if (!u)
+		die("update", strerror(ENOMEM));
+	*u = (struct update){gradients, ++state.step};
+	if (!options.gpu) {
+		compute_update(u);
+		return;
+	}
+	fetch(KINDS);
+	gpu_call(compute_update, u);
+	store();
 }
 
 static uint64_t digest_state(unsigned kinds)
 {
 	uint64_t h = state.step;
 
+	fetch(kinds);
+	wait_for_gpu();
 	for (unsigned k = 0; k < kinds; k++)
 		for (unsigned i = 0; i < state.nr; i++)
 			for (size_t e = 0; e < state.tensors[k][i].nr; e++) {
@@ -207,15 +276,16 @@ static void register_state(void)
 		for (unsigned i = 0; i < state.nr; i++) {
 			const struct tensor *t = &state.tensors[k][i];
 
-			infos[n++] = (struct ckptfs_tensor_info){.id = t->id,
-								 .name = t->name,
-								 .kind = CKPTFS_TENSOR,
-								 .memory = CKPTFS_HOST,
-								 .dtype = "F32",
-								 .ndim = 1,
-								 .global_shape = {t->nr},
-								 .shard_shape = {t->nr},
-								 .bytes = t->nr * sizeof(float)};
+			infos[n++] = (struct ckptfs_tensor_info){
+				.id = t->id,
+				.name = t->name,
+				.kind = CKPTFS_TENSOR,
+				.memory = options.gpu ? CKPTFS_CUDA : CKPTFS_HOST,
+				.dtype = "F32",
+				.ndim = 1,
+				.global_shape = {t->nr},
+				.shard_shape = {t->nr},
+				.bytes = t->nr * sizeof(float)};
 		}
 	if (ckptfs_register(session, infos, n))
 		die("ckptfs_register", ckptfs_error(session));
@@ -242,6 +312,8 @@ static int save_plainly(int fd, unsigned file)
 {
 	int err = 0;
 
+	fetch(KINDS);
+	wait_for_gpu();
 	for (unsigned k = 0; k < KINDS; k++)
 		for (unsigned i = 0; i < state.nr && !err; i++) {
 			const struct tensor *t = &state.tensors[k][i];
@@ -264,10 +336,12 @@ static int save_lazily(int fd, unsigned file)
 			const struct tensor *t = &state.tensors[k][i];
 
 			if (t->file == file)
-				ops[n++] = (struct ckptfs_write_op){.id = t->id,
-								    .file_off = t->file_off,
-								    .addr = t->data,
-								    .len = t->nr * sizeof(float)};
+				ops[n++] = (struct ckptfs_write_op){
+					.id = t->id,
+					.file_off = t->file_off,
+					.addr = options.gpu ? t->device : t->data,
+					.stream = options.gpu ? gpu_stream() : 0,
+					.len = t->nr * sizeof(float)};
 		}
 	err = ckptfs_write(session, fd, ops, n);
 	if (err)
@@ -420,6 +494,7 @@ static void resume(unsigned long step)
 		die(path, "is of another run");
 	fclose(f);
 	load_data(step);
+	store();
 	if (digest_state(KINDS) != digest)
 		die(path, "the tensors are not those that were saved");
 	printf("resumed step %lu\n", step);
@@ -430,9 +505,11 @@ static void resume(unsigned long step)
 /* Without its checkpoint training goes on all the same. */
 static void wait_before_update(void)
 {
+	uint64_t stream = options.gpu ? gpu_stream() : 0;
+
 	if (!session || options.no_barrier)
 		return;
-	if (ckptfs_barrier(session, NULL, 0, 0, 0))
+	if (ckptfs_barrier(session, &stream, options.gpu, 0, 0))
 		fprintf(stderr, "trainer: ckptfs_barrier: %s\n", ckptfs_error(session));
 }
 
@@ -444,7 +521,6 @@ static void train(void)
 
 		wait_before_update();
 		adam_step(g);
-		free(g);
 		if (state.step % options.every && state.step != options.steps)
 			continue;
 		err = save();
@@ -470,7 +546,8 @@ static unsigned long number(const char *text)
 
 static void usage(void)
 {
-	fputs("usage: trainer [--plain] [--steps N] [--every N] [--tensors N] [--elements N]\n"
+	fputs("usage: trainer [--plain] [--device host|cuda] [--steps N] [--every N] [--tensors N] "
+	      "[--elements N]\n"
 	      "               [--keep N] [--no-barrier] DIR\n",
 	      stderr);
 	exit(2);
@@ -481,6 +558,7 @@ static void parse(int argc, char **argv)
 	static const struct option longs[] = {
 		{"plain", no_argument, NULL, 'p'},
 		{"no-barrier", no_argument, NULL, 'b'},
+		{"device", required_argument, NULL, 'd'},
 		{"steps", required_argument, NULL, 's'},
 		{"every", required_argument, NULL, 'v'},
 		{"tensors", required_argument, NULL, 't'},
@@ -498,6 +576,11 @@ static void parse(int argc, char **argv)
 			break;
 		case 'b':
 			options.no_barrier = true;
+			break;
+		case 'd':
+			options.gpu = !strcmp(optarg, "cuda");
+			if (!options.gpu && strcmp(optarg, "host") != 0)
+				usage();
 			break;
 		case 's':
 			options.steps = number(optarg);
@@ -528,10 +611,16 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	const char *no_gpu;
 	unsigned long newest;
 
 	parse(argc, argv);
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	no_gpu = options.gpu ? gpu_begin() : NULL;
+	if (no_gpu) {
+		printf("no GPU: %s\n", no_gpu);
+		return 77;
+	}
 	create_state();
 	newest = newest_step();
 	if (newest)
