@@ -58,7 +58,7 @@ CLIENT_LIB := $(O)/lib/libckptfs.a
 CLIENT_SO := $(O)/lib/libckptfs.so
 # A CUDA driver for tests; the programs in tests/gpu find it by LD_LIBRARY_PATH, or a real one.
 FAKE_CUDA := $(O)/tests/fakecuda/libcuda.so.1
-GPU_PROGRAMS := $(O)/tests/gpu/conformance $(O)/tests/gpu/exercise
+GPU_PROGRAMS := $(O)/tests/gpu/conformance $(O)/tests/gpu/exercise $(O)/tests/gpu/capture
 # tests/fuzz: each file but replay.c is a target; `make fuzz` links it with libFuzzer instead.
 FUZZ_TARGETS := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FS_LIB := $(O)/lib/libfs.a
@@ -147,6 +147,7 @@ $(FAKE_CUDA): $(call obj,$(wildcard tests/fakecuda/*.c))
 
 $(O)/tests/gpu/conformance: $(call obj,$(wildcard tests/gpu/conformance*.c))
 $(O)/tests/gpu/exercise: $(O)/obj/tests/gpu/exercise.o
+$(O)/tests/gpu/capture: $(O)/obj/tests/gpu/capture.o
 $(GPU_PROGRAMS): $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)

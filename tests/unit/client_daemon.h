@@ -25,7 +25,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef DAEMON_WITHOUT_CMOCKA /* for programs that run where nothing is installed */
+#define assert_true(true_) \
+	do { \
+		if (!(true_)) { \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #true_); \
+			abort(); \
+		} \
+	} while (0)
+#define assert_non_null(pointer)	assert_true((pointer) != NULL)
+#define assert_int_equal(a, b)		assert_true((uint64_t)(a) == (uint64_t)(b))
+#define assert_memory_equal(a, b, size) assert_true(!memcmp(a, b, size))
+#define fail_msg(...)			(fprintf(stderr, __VA_ARGS__), abort())
+#else
 #include <cmocka.h>
+#endif
 
 #include "client/ckptfs.h"
 #include "client/wire.h"
@@ -74,6 +88,7 @@ static struct {
 	int seals, socket_type;
 	off_t memory_off;     /* from what it says */
 	bool hold;	      /* grants nothing */
+	bool sink;	      /* what is captured goes nowhere */
 	bool stuck;	      /* NEXT does not return */
 	bool ragged;	      /* pieces of any length, in any order */
 	unsigned grants_left; /* then it holds */
@@ -246,11 +261,13 @@ static void done_locked(const struct ckptfs_done *d)
 		return;
 	c = &daemon_.captures[g->g.seq - 1];
 	assert_true(d->begin_ns && d->begin_ns <= d->end_ns);
-	assert_int_equal(pwrite(c->fd, daemon_.arena + g->g.arena_off, g->g.len,
-				(off_t)(c->c.file_off + g->g.src_off - c->c.src_off)),
-			 g->g.len);
-	/* So that a copy that is late, or goes to a place that is not its own, shows. */
-	memset(daemon_.arena + g->g.arena_off, 0xee, g->g.len);
+	if (!daemon_.sink) {
+		assert_int_equal(pwrite(c->fd, daemon_.arena + g->g.arena_off, g->g.len,
+					(off_t)(c->c.file_off + g->g.src_off - c->c.src_off)),
+				 g->g.len);
+		/* So that a copy that is late, or goes to a place that is not its own, shows. */
+		memset(daemon_.arena + g->g.arena_off, 0xee, g->g.len);
+	}
 	daemon_.busy[g->slot] = false;
 	c->landed += g->g.len;
 	if (c->landed == c->c.len)
