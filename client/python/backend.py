@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""What pip calls to install the package from the source tree (PEP 517, PEP 660): it is Python alone, so that a wheel is a
+zip of it, and nothing has to be downloaded to make one."""
+
+import base64
+import hashlib
+import os
+import re
+import tarfile
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = ("ckptfs", "datastates")
+METADATA = """Metadata-Version: 2.1
+Name: ckptfs
+Version: %s
+Summary: Checkpoints that are captured while training goes on, on a mount of ckptfs
+License: MIT
+Requires-Python: >=3.8
+"""
+ENTRY_POINTS = "[torch.backends]\nckptfs = ckptfs.autoload:autoload\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: ckptfs\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def _version():
+	with open(os.path.join(HERE, "ckptfs", "__init__.py"), encoding="utf-8") as file:
+		return re.search(r'^__version__ = "(.*)"', file.read(), re.MULTILINE).group(1)
+
+
+def _sources():
+	for package in PACKAGES:
+		for directory, _, names in sorted(os.walk(os.path.join(HERE, package))):
+			for name in sorted(names):
+				if name.endswith((".py", ".typed")):
+					path = os.path.join(directory, name)
+					yield os.path.relpath(path, HERE), path
+
+
+def _wheel(directory, files):
+	"""Of {name: bytes}; its file's name."""
+	version = _version()
+	info = "ckptfs-%s.dist-info/" % version
+	files = dict(files, **{info + "METADATA": (METADATA % version).encode(), info + "WHEEL": WHEEL.encode(),
+		info + "entry_points.txt": ENTRY_POINTS.encode()})
+	record = "".join("%s,sha256=%s,%d\n" % (name, base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode(),
+		len(data)) for name, data in files.items())
+	files[info + "RECORD"] = (record + info + "RECORD,,\n").encode()
+	name = "ckptfs-%s-py3-none-any.whl" % version
+	with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
+		for entry, data in files.items():
+			wheel.writestr(zipfile.ZipInfo(entry), data) # the same bytes at each time
+	return name
+
+
+def _read(path):
+	with open(path, "rb") as file:
+		return file.read()
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None): # pylint: disable=unused-argument
+	return _wheel(wheel_directory, {name: _read(path) for name, path in _sources()})
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None): # pylint: disable=unused-argument
+	return _wheel(wheel_directory, {"ckptfs.pth": (HERE + "\n").encode()})
+
+
+def build_sdist(sdist_directory, config_settings=None): # pylint: disable=unused-argument
+	top = "ckptfs-%s" % _version()
+	with tarfile.open(os.path.join(sdist_directory, top + ".tar.gz"), "w:gz") as archive:
+		for name in ("pyproject.toml", "backend.py"):
+			archive.add(os.path.join(HERE, name), top + "/" + name)
+		for name, path in _sources():
+			archive.add(path, top + "/" + name)
+	return top + ".tar.gz"

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""torch.save, lazily: what torch writes beside the storages is written, and the storages by handle."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import pickle
+import threading
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
+
+import torch
+
+from . import _lib, hooks, known, session as sessions_module, skeleton
+from ._lib import CheckpointError
+from .session import Session, Source, session_of
+from .skeleton import torch_save
+
+log = logging.getLogger("ckptfs")
+current_streams = hooks.current_streams
+
+_GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.EBADF)
+_IOV_MAX = 1024
+
+_said: set = set()
+_said_lock = threading.Lock()
+
+
+def _say_once(path: Any, why: str) -> None:
+	with _said_lock:
+		if why in _said:
+			return
+		_said.add(why)
+	log.warning("%s is saved without being captured lazily: %s", path, why)
+
+
+def register(*what: Any, path: Any) -> Session:
+	"""Opens the session with the mount of @path, if there is none, and registers modules, optimizers or state_dicts with
+	it: see Session.register. Returns it."""
+	session = session_of(path)
+	session.register(*what)
+	return session
+
+
+def _why_not(path: Any, arguments: Any) -> str:
+	"""Why this call cannot be lazy, whatever is saved."""
+	if not arguments.get("_use_new_zipfile_serialization", True):
+		return "the old format of torch.save has no place that is known before"
+	return skeleton.available()
+
+
+def session_for(path: Any) -> Optional[Session]:
+	"""That of the mount of ckptfs which @path lies in; None: it lies in none."""
+	try:
+		return session_of(path)
+	except CheckpointError as error:
+		if error.errno in (errno.ENOTTY, errno.ENOENT, errno.ENOTDIR, errno.EOPNOTSUPP):
+			return None
+		raise
+
+
+class Writer:
+	"""Puts skeletons, and what their holes are filled with, into one file. What says that a file is whole is written
+	last: one that is left before cannot be taken for whole."""
+
+	def __init__(self, session: Session, lazy: Any = None) -> None:
+		self.session = session
+		self.lazy = known.lazy_keys(session) if lazy is None else lazy
+		self.parts: List[Tuple[int, Any]] = []
+		self.sources: List[Source] = []
+
+	def add(self, plan: skeleton.Skeleton, base: int, names: Any, prefix: str = "") -> int:
+		"""At @base of the file. @names: known.names of what was saved. Returns the offset behind it."""
+		self.parts += [(base + at, data) for at, data in plan.parts]
+		for i, (at, storage) in enumerate(plan.holes):
+			name, tensor = names.get(known.key_of(storage), ("storage %d" % i, storage))
+			self.add_storage(storage, tensor, prefix + (name or "tensor"), base + at)
+		return base + plan.size
+
+	def add_storage(self, storage: Any, tensor: Any, name: str, at: int) -> None:
+		if storage.nbytes() >= known.LAZY_MIN and storage.device.type in ("cpu", "cuda") and known.key_of(storage) in self.lazy:
+			self.sources.append(source_of(storage.data_ptr(), storage.nbytes(), storage.device, name, at, tensor))
+		else:
+			here = storage if storage.device.type == "cpu" else storage.cpu()
+			self.parts.append((at, _Bytes(here)))
+
+	def write(self, fd: int) -> None:
+		self.parts.sort(key=lambda part: part[0])
+		runs = list(_runs(self.parts))
+		for run in runs[:-1]:
+			_write_run(fd, *run)
+		self.session.write_sources(fd, self.sources)
+		for run in runs[-1:]:
+			_write_run(fd, *run)
+
+
+class _Bytes:
+	"""Those of a storage of the host, which it keeps."""
+	def __init__(self, storage: Any) -> None:
+		self.storage = storage
+
+	def __len__(self) -> int:
+		return self.storage.nbytes()
+
+
+def source_of(address: int, nbytes: int, device: Any, name: str, at: int, keep: Any) -> Source:
+	"""Memory of torch: that of a CUDA device is produced by the stream that is current there."""
+	if device.type == "cpu":
+		return Source(name, address, nbytes, at, keep, kind=_lib.STORAGE)
+	return Source(name, address, nbytes, at, keep, _lib.CUDA, torch.cuda.current_stream(device).cuda_stream, device.index,
+		_lib.STORAGE)
+
+
+def _runs(parts: Sequence[Tuple[int, Any]]) -> Iterator[Tuple[int, List[Any]]]:
+	"""What lies one behind the other, together."""
+	at, run, end = 0, [], -1
+	for off, data in parts:
+		if off != end and run:
+			yield at, run
+			run = []
+		if not run:
+			at = off
+		run.append(data)
+		end = off + len(data)
+	if run:
+		yield at, run
+
+
+def _write_run(fd: int, at: int, run: List[Any]) -> None:
+	views = [known.memory_of(data.storage) if isinstance(data, _Bytes) else memoryview(data) for data in run]
+	views = [view for view in views if view.nbytes]
+	while views:
+		written = os.pwritev(fd, views[:_IOV_MAX], at)
+		at += written
+		while views and written >= views[0].nbytes:
+			written -= views.pop(0).nbytes
+		if written:
+			views[0] = views[0][written:]
+
+
+def _write_to_path(session: Session, plan: skeleton.Skeleton, names: Any, path: Any) -> None:
+	writer = Writer(session)
+	writer.add(plan, 0, names)
+	fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+	try:
+		writer.write(fd)
+	except BaseException:
+		with contextlib.suppress(OSError): # which says no more than that
+			os.close(fd)
+		raise
+	_close(fd, path)
+
+
+def _close(fd: int, path: Any) -> None:
+	"""It tells of what has failed since it was opened."""
+	try:
+		os.close(fd)
+	except OSError as error:
+		raise CheckpointError(error.errno, "%s: %s; `ckptfs why` tells more" % (path, error.strerror)) from error
+
+
+def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2, **arguments: Any) -> None:
+	"""As torch.save, whose arguments it takes: writes the same file. If @f is a path in a mount of ckptfs, parameters and
+	the state of known optimizers, or what was registered, are captured after it has returned, and must not change
+	before the next barrier: optimizers' steps begin with one. All else is written when it returns.
+
+	Where it cannot be lazy (another filesystem, a version of torch without skip_data, tensors that this cannot do, @f
+	no path) it is torch.save, and a warning of the logger `ckptfs` says why, once.
+
+	CheckpointError: this save fails, or one before has, which nothing could tell until now; then this one is not made."""
+	why = "@f is no path" if not isinstance(f, (str, os.PathLike)) else _why_not(f, arguments)
+	arguments = dict(arguments, pickle_module=pickle_module, pickle_protocol=pickle_protocol)
+	session = None if why else session_for(f)
+	if session is None:
+		_say_once(f, why or "it lies in no mount of ckptfs")
+		torch_save(obj, f, **arguments)
+		return
+	session.raise_failure()
+	try:
+		plan = skeleton.plan(obj, **arguments)
+	except skeleton.Unplanned as error:
+		_say_once(f, str(error))
+		torch_save(obj, f, **arguments)
+		return
+	names = known.names(obj)
+	try:
+		_write_to_path(session, plan, names, f)
+	except CheckpointError as error:
+		if error.errno not in _GONE:
+			raise
+		session.close() # a daemon that was started anew knows nothing of it
+		_write_to_path(session_of(f), plan, names, f)
+
+
+sessions_module.opened.append(hooks.install)
+for _session in sessions_module.sessions():
+	hooks.install(_session)

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: MIT
+"""Sessions: the connection of this process with a mount, by which it writes tensors by handle. Without torch: what
+lies in any buffer (bytearray, mmap, array, NumPy) can be written here; lazy.py does the same for what torch has."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import errno
+import logging
+import os
+import threading
+import weakref
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _lib
+from ._lib import CheckpointError
+
+log = logging.getLogger("ckptfs")
+
+# Names are remembered with their ids; a program that makes up new ones at each save begins anew at so many.
+IDS_MAX = 32768
+
+
+class Source(NamedTuple):
+	"""Memory that is to be in a file: what it is called, where it lies and how long it is, and where it is to be.
+	`keep` is held until it is captured: who owns the memory. `version` returns a number that a change of the memory
+	changes, or None: a hint for error messages."""
+	name: str
+	address: int
+	nbytes: int
+	file_off: int
+	keep: Any = None
+	memory: int = _lib.HOST
+	stream: int = _lib.STREAM_COMPLETE
+	device: int = -1
+	kind: int = _lib.TENSOR
+	dtype: Optional[str] = None
+	eager: bool = False
+
+
+def _source_of_buffer(name: str, buffer: Any, file_off: int) -> Source:
+	view = memoryview(buffer)
+	if not view.c_contiguous:
+		raise ValueError("%s: its bytes do not lie one behind the other; write a copy of it" % name)
+	flat = view.cast("B")
+	if flat.readonly: # nobody changes it, and ctypes cannot tell its address
+		kept: Any = ctypes.create_string_buffer(flat.tobytes(), flat.nbytes)
+	else:
+		kept = (ctypes.c_char * flat.nbytes).from_buffer(flat)
+	return Source(name, ctypes.addressof(kept), flat.nbytes, file_off, kept)
+
+
+def _versions(sources: Iterable[Source]) -> List[Tuple[str, Any, int]]:
+	return [(s.name, s.keep, s.keep._version) for s in sources if hasattr(s.keep, "_version")]
+
+
+class Session:
+	"""A session with the mount that @path lies in. One is opened by itself for each mount that something is saved to;
+	who wants to choose rank, cache or threads opens it before that, and it is that one which `save` then uses.
+
+	rank, world, local_rank, local_world: which of the job's processes this is; None: as the launcher's environment says.
+	arena_bytes: how much cache is to be lent; 0: the daemon's choice. threads: that copy at most; 0: 2.
+
+	All methods may be called from any thread. In a child after fork the session is dead: CheckpointError (ECHILD).
+	CheckpointError, ENOTTY: the path lies in no mount of ckptfs."""
+
+	def __init__(self, path: Union[str, "os.PathLike[str]"], *, rank: Optional[int] = None, world: int = 0,
+		local_rank: Optional[int] = None, local_world: int = 0, arena_bytes: int = 0, threads: int = 0) -> None:
+		self.path = os.path.abspath(os.fspath(path))
+		self.device = os.stat(self.path).st_dev
+		self._handle: Optional[int] = _lib.open_session(self.path, _lib.Options(-1 if rank is None else rank, world,
+			-1 if local_rank is None else local_rank, local_world, arena_bytes, threads))
+		self._pid = os.getpid()
+		self._lock = threading.Lock()
+		self._ids: Dict[Tuple[str, int, int, bool], int] = {}
+		self._next_id = 1
+		self._held: List[Any] = []         # owners of memory that is not captured yet
+		self._versions: List[Tuple[str, Any, int]] = []
+		self._pending = False              # something was written since the last barrier
+		self._fenced: set = set()          # streams that wait for copies of devices
+		self._devices: set = set()         # of which something is captured
+		self._failure: Optional[CheckpointError] = None # of a barrier in a hook, for the next call to raise
+		self.known: List[Any] = []         # what the user has registered: lazy.py looks into it
+		_remember(self)
+
+	def __enter__(self) -> "Session":
+		return self
+
+	def __exit__(self, *_: Any) -> None:
+		self.close()
+
+	@property
+	def alive(self) -> bool:
+		"""Is it open, in this process?"""
+		return self._handle is not None and self._pid == os.getpid()
+
+	def _open_handle(self) -> int:
+		if self._pid != os.getpid():
+			raise CheckpointError(errno.ECHILD, "the session is that of process %d; this is a child of it, open another" % self._pid)
+		if self._handle is None:
+			raise CheckpointError(errno.EBADF, "the session with %s is closed" % self.path)
+		return self._handle
+
+	def register(self, *what: Any) -> None:
+		"""What may be captured lazily, because it changes only where a barrier stands before: modules (their parameters),
+		optimizers (their parameters and state), tensors and nests of dicts and lists of them. Optimizers that derive
+		from torch.optim.Optimizer need not be registered. Modules and optimizers are held weakly, all else until
+		`unregister` or the end of the session."""
+		self._open_handle()
+		with self._lock:
+			for one in what:
+				try:
+					held: Any = weakref.ref(one) if hasattr(one, "parameters") or hasattr(one, "param_groups") else (lambda one=one: one)
+				except TypeError:
+					held = (lambda one=one: one)
+				self.known.append(held)
+
+	def unregister(self, *what: Any) -> None:
+		"""Undoes `register`; without arguments, all of it."""
+		with self._lock:
+			self.known = [held for held in self.known if what and held() is not None and not any(held() is one for one in what)]
+
+	def write(self, file: Any, pieces: Union[Mapping[str, Any], Sequence[Tuple[str, Any, int]]], *, eager: bool = False) -> int:
+		"""Writes buffers by handle, and returns at once: @pieces are (name, buffer, offset in the file), or a dict of names
+		and buffers, which then lie one behind the other. They must not change before the next barrier. @file: a
+		descriptor or an unbuffered file, open for writing. @eager: returns when they are written. Returns the offset
+		behind the last of them."""
+		if isinstance(pieces, Mapping):
+			sources, at = [], 0
+			for name, buffer in pieces.items():
+				sources.append(_source_of_buffer(name, buffer, at))
+				at += sources[-1].nbytes
+		else:
+			sources = [_source_of_buffer(*piece) for piece in pieces]
+		if eager:
+			sources = [s._replace(eager=True) for s in sources]
+		self.write_sources(file if isinstance(file, int) else file.fileno(), sources)
+		return max((s.file_off + s.nbytes for s in sources), default=0)
+
+	def write_sources(self, fd: int, sources: Sequence[Source]) -> None:
+		"""The same of memory whose address is known: see Source. Takes all or none."""
+		sources = [s for s in sources if s.nbytes]
+		if not sources:
+			return
+		handle = self._open_handle()
+		with self._lock:
+			ids = self._register(handle, sources)
+			ops = (_lib.WriteOp * len(sources))(*[(i, s.file_off, 0, s.nbytes, s.address, s.stream, 0, 0, 0)
+				for i, s in zip(ids, sources)])
+			lazy = [s for s in sources if not s.eager]
+			self._pending = self._pending or bool(lazy)
+		versions = _versions(lazy)
+		try:
+			self._call(_lib.library().ckptfs_write(handle, fd, ops, len(sources)), handle)
+		finally:
+			# Not before: the barrier of another thread, which does not wait for these yet, would let them go.
+			with self._lock:
+				self._held.extend(s.keep for s in lazy)
+				self._versions += versions
+				self._pending = self._pending or bool(lazy)
+				self._fenced.clear()
+				self._devices.update(s.device for s in lazy if s.device >= 0)
+
+	def _register(self, handle: int, sources: Sequence[Source]) -> List[int]:
+		if len(self._ids) + len(sources) > IDS_MAX:
+			old = list(self._ids.values())
+			self._ids.clear()
+			_lib.library().ckptfs_unregister(handle, (ctypes.c_uint64 * len(old))(*old), len(old))
+		ids, infos, fresh = [], [], {}
+		for s in sources:
+			key = (s.name, s.nbytes, s.memory, s.eager)
+			number = self._ids.get(key) or fresh.get(key)
+			if number is None:
+				number = self._next_id
+				self._next_id += 1
+				fresh[key] = number
+				infos.append(_lib.TensorInfo(id=number, name=s.name.encode(errors="replace")[:1000] or b"?", kind=s.kind,
+					memory=s.memory, dtype=s.dtype.encode() if s.dtype else None, bytes=s.nbytes, eager=s.eager))
+			ids.append(number)
+		if infos:
+			result = _lib.library().ckptfs_register(handle, (_lib.TensorInfo * len(infos))(*infos), len(infos))
+			self._call(result, handle)
+			self._ids.update(fresh)
+		return ids
+
+	def _call(self, result: int, handle: int) -> None:
+		if result < 0:
+			raise CheckpointError(-result, _lib.told(handle) or os.strerror(-result))
+
+	@property
+	def pending(self) -> bool:
+		"""Was something written since the last barrier?"""
+		return self._pending
+
+	def devices_pending(self) -> set:
+		"""Devices of which copies may be under way, whose streams a barrier must order behind them."""
+		return self._devices
+
+	def barrier(self, streams: Sequence[int] = (), *, landed: bool = False, timeout: Optional[float] = None) -> None:
+		"""Returns when what was written may change: see ckptfs_barrier in ckptfs(3). @streams: handles of CUDA streams, what
+		is enqueued on which from then on runs behind the copies. @landed: waits for these, too. @timeout: in seconds,
+		None: 120. CheckpointError: a capture has failed since the last barrier; its checkpoint is not committed. The
+		tensors may change all the same."""
+		handle = self._open_handle()
+		with self._lock:
+			self._pending = False
+			failure, self._failure = self._failure, None
+			held, self._held = self._held, []
+			versions, self._versions = self._versions, []
+		numbers = (ctypes.c_uint64 * len(streams))(*streams)
+		nanoseconds = 0 if timeout is None else max(int(timeout * 1e9), 1)
+		result = _lib.library().ckptfs_barrier(handle, numbers, len(streams), _lib.LANDED if landed else 0, nanoseconds)
+		text = _lib.told(handle) if result < 0 else ""
+		with self._lock:
+			self._fenced.update(streams)
+			if self._devices and not landed and self._pending_captures(handle):
+				self._held += held # copies of devices go on
+			elif not self._pending:
+				self._devices.clear()
+		if result < 0:
+			raise CheckpointError(-result, (text or os.strerror(-result)) + _changed(versions, -result))
+		if failure:
+			raise failure
+
+	def barrier_in_hook(self, streams: Sequence[int] = ()) -> None:
+		"""The same before an update, which it never keeps from being made: what has failed is logged, and raised by the next
+		call that can, such as `save`."""
+		if not self._pending and (not self._devices or self._fenced.issuperset(streams)):
+			return
+		if not self.alive:
+			return
+		try:
+			self.barrier(streams)
+		except CheckpointError as error:
+			log.error("%s", error)
+			self._failure = error
+
+	def raise_failure(self) -> None:
+		"""What a barrier of a hook has met."""
+		failure, self._failure = self._failure, None
+		if failure:
+			raise failure
+
+	def _pending_captures(self, handle: int) -> int:
+		stats = _lib.SessionStats()
+		return stats.pending if _lib.library().ckptfs_session_stats(handle, ctypes.byref(stats)) == 0 else 0
+
+	def stats(self) -> _lib.SessionStats:
+		"""Numbers: what was captured, what waits, how long barriers have blocked."""
+		handle, stats = self._open_handle(), _lib.SessionStats()
+		self._call(_lib.library().ckptfs_session_stats(handle, ctypes.byref(stats)), handle)
+		return stats
+
+	def close(self) -> None:
+		"""Waits as a barrier does, fails what has not landed then, and ends the session. In a child after fork: nothing."""
+		with self._lock:
+			handle, self._handle = self._handle, None
+		_forget(self)
+		if handle is not None and self._pid == os.getpid():
+			_lib.library().ckptfs_close(handle)
+			self._held.clear()
+
+	def __repr__(self) -> str:
+		return "<ckptfs.Session of %s%s>" % (self.path, "" if self.alive else ", closed")
+
+
+def _changed(versions: Sequence[Tuple[str, Any, int]], error: int) -> str:
+	"""Which tensors torch knows to have changed since they were written; that it names none proves nothing."""
+	if error != errno.ESTALE:
+		return ""
+	names = [name for name, tensor, version in versions if tensor._version != version]
+	if not names:
+		return ""
+	return "; torch knows that these were changed since: %s%s" % (", ".join(names[:5]),
+		" and %d more" % (len(names) - 5) if len(names) > 5 else "")
+
+
+# --- the sessions of this process, one for each mount ---
+
+_sessions: Dict[int, Session] = {}
+_sessions_lock = threading.RLock()
+opened: List[Any] = [] # called with each new session: lazy.py puts its hooks there
+
+
+def _remember(session: Session) -> None:
+	with _sessions_lock:
+		old = _sessions.get(session.device)
+		if old is None or not old.alive:
+			_sessions[session.device] = session
+	for call in opened:
+		call(session)
+
+
+def _forget(session: Session) -> None:
+	with _sessions_lock:
+		if _sessions.get(session.device) is session:
+			del _sessions[session.device]
+
+
+def sessions() -> List[Session]:
+	"""Those that are open."""
+	return [session for session in list(_sessions.values()) if session.alive]
+
+
+def session_of(path: Union[str, "os.PathLike[str]"]) -> Session:
+	"""That of the mount in which @path (it, or the directory that it is to be in) lies, opened now if there is none.
+	CheckpointError, ENOTTY: it lies in none."""
+	path = os.path.abspath(os.fspath(path))
+	directory = path if os.path.isdir(path) else os.path.dirname(path)
+	device = os.stat(directory).st_dev
+	with _sessions_lock:
+		found = _sessions.get(device)
+		if found is not None and found.alive:
+			return found
+		return Session(directory)
+
+
+def barrier(*, landed: bool = False, timeout: Optional[float] = None) -> None:
+	"""Of all sessions, and all streams that torch uses now: before tensors that were saved change anywhere but in an
+	optimizer's step. CheckpointError: a capture has failed; what is to be changed may be, all the same."""
+	failed = None
+	for session in sessions():
+		try:
+			session.barrier(_streams(session), landed=landed, timeout=timeout)
+		except CheckpointError as error:
+			failed = failed or error
+	if failed:
+		raise failed
+
+
+def _streams(session: Session) -> List[int]:
+	if not session.devices_pending():
+		return []
+	from . import lazy # pylint: disable=import-outside-toplevel
+	return lazy.current_streams(session.devices_pending())
+
+
+def _close_all() -> None:
+	for session in sessions():
+		try:
+			session.barrier(landed=True)
+		except CheckpointError as error:
+			log.error("%s", error)
+		session.close()
+
+
+def _after_fork() -> None:
+	global _sessions_lock # pylint: disable=global-statement
+	_sessions_lock = threading.RLock()
+	_sessions.clear()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork)
