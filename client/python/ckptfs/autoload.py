@@ -26,20 +26,14 @@ def autoload() -> None:
 
 
 def _is_ours(path: Any) -> bool:
-	"""Does @path lie in a mount of ckptfs? Cheap for all others: the device of its directory is remembered."""
+	"""Does @path lie in a mount of ckptfs?"""
 	if not isinstance(path, (str, os.PathLike)):
 		return False
 	try:
 		directory = os.path.dirname(os.path.abspath(os.fspath(path))) # type: ignore[type-var]
-		device = os.stat(directory).st_dev
-		if device not in _mounts:
-			_mounts[device] = _fstype(device) == "fuse.ckptfs"
-		return _mounts[device]
+		return _fstype(os.stat(directory).st_dev) == "fuse.ckptfs"
 	except (OSError, ValueError, TypeError):
 		return False
-
-
-_mounts: dict = {}
 
 
 def _fstype(device: int) -> str:
