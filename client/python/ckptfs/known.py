@@ -36,7 +36,9 @@ def tensors_in(tensor: Any) -> Iterator[Any]:
 		yield tensor
 		return
 	for name in tensor.__tensor_flatten__()[0]:
-		yield from tensors_in(getattr(tensor, name))
+		inner = getattr(tensor, name)
+		if isinstance(inner, torch.Tensor): # not the mesh that it is spread over
+			yield from tensors_in(inner)
 
 
 def named_tensors(obj: Any, prefix: str = "", depth: int = 0) -> Iterator[Tuple[str, Any]]:

@@ -15,13 +15,12 @@ import torch
 
 from . import _lib, hooks, known, session as sessions_module, skeleton
 from ._lib import CheckpointError
-from .session import Session, Source, session_of
+from .session import GONE, Session, Source, session_of
 from .skeleton import torch_save
 
 log = logging.getLogger("ckptfs")
 current_streams = hooks.current_streams
 
-_GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.EBADF)
 _IOV_MAX = 1024
 
 _said: set = set()
@@ -188,7 +187,7 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2
 	try:
 		_write_to_path(session, plan, names, f)
 	except CheckpointError as error:
-		if error.errno not in _GONE:
+		if error.errno not in GONE:
 			raise
 		session.close() # a daemon that was started anew knows nothing of it
 		_write_to_path(session_of(f), plan, names, f)

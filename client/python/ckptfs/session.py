@@ -21,6 +21,9 @@ log = logging.getLogger("ckptfs")
 # Names are remembered with their ids; a program that makes up new ones at each save begins anew at so many.
 IDS_MAX = 32768
 
+# The daemon knows nothing of this session any more.
+GONE = (errno.ENOTCONN, errno.ECONNABORTED)
+
 
 class Source(NamedTuple):
 	"""Memory that is to be in a file: what it is called, where it lies and how long it is, and where it is to be.
@@ -207,6 +210,7 @@ class Session:
 			self._pending = False
 			failure, self._failure = self._failure, None
 			held, self._held = self._held, []
+			idle = not held and failure is None
 			versions, self._versions = self._versions, []
 		numbers = (ctypes.c_uint64 * len(streams))(*streams)
 		nanoseconds = 0 if timeout is None else max(int(timeout * 1e9), 1)
@@ -218,7 +222,9 @@ class Session:
 				self._held += held # copies of devices go on
 			elif not self._pending:
 				self._devices.clear()
-		if result < 0:
+		if -result in GONE:
+			self.close() # the daemon, and with it the session, is gone: the next save opens another
+		if result < 0 and not (idle and -result in GONE):
 			raise CheckpointError(-result, (text or os.strerror(-result)) + _changed(versions, -result))
 		if failure:
 			raise failure
@@ -313,7 +319,19 @@ def session_of(path: Union[str, "os.PathLike[str]"]) -> Session:
 		found = _sessions.get(device)
 		if found is not None and found.alive:
 			return found
+		_close_unmounted()
 		return Session(directory)
+
+
+def _close_unmounted() -> None:
+	"""Those whose mount is no longer where it was."""
+	for session in sessions():
+		try:
+			there = os.stat(session.path).st_dev == session.device
+		except OSError:
+			there = False
+		if not there:
+			session.close()
 
 
 def barrier(*, landed: bool = False, timeout: Optional[float] = None) -> None:
