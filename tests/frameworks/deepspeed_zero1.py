@@ -31,11 +31,13 @@ def tensors(value):
 
 
 class Engine(training.Training):
+	more = {} # of its config
+
 	def __init__(self, run, stage):
 		super().__init__(run)
 		config = {"train_micro_batch_size_per_gpu": 4, "zero_allow_untested_optimizer": True, "steps_per_print": 1 << 30,
 			"zero_optimization": {"stage": stage, "reduce_scatter": False, "reduce_bucket_size": 200000,
-				"allgather_bucket_size": 200000, "stage3_param_persistence_threshold": 0}}
+				"allgather_bucket_size": 200000, "stage3_param_persistence_threshold": 0}, **self.more}
 		self.engine = deepspeed.initialize(model=self.model, optimizer=self.optimizer, config=config)[0]
 		self.model, self.optimizer = self.engine, self.engine.optimizer
 
@@ -60,6 +62,7 @@ class DeepSpeed(Framework):
 	name = "DeepSpeed, ZeRO 1"
 	package = "deepspeed"
 	stage = 1
+	engine = Engine
 	pattern = r"global_step(\d+)"
 	done = "close ../latest + every rank *optim_states.pt"
 	commits = "`latest`, and `*optim_states.pt` of every rank"
@@ -82,7 +85,7 @@ class DeepSpeed(Framework):
 		return {"optimizer": tensors(parts), "step": model["global_steps"], "random": model["random"]}
 
 	def train(self, run):
-		t = Engine(run, self.stage)
+		t = self.engine(run, self.stage)
 		path, client = t.engine.load_checkpoint(run.dir)
 		if path:
 			t.step = t.engine.global_steps

@@ -10,7 +10,10 @@ import logging
 import os
 from typing import Any
 
+from .mounts import to_mount
+
 ENVIRONMENT = "CKPTFS_LAZY"
+log = logging.getLogger("ckptfs")
 _OFF = ("", "0", "no", "off", "false")
 
 
@@ -25,43 +28,38 @@ def autoload() -> None:
 		enable()
 
 
-def _is_ours(path: Any) -> bool:
-	"""Does @path lie in a mount of ckptfs?"""
-	if not isinstance(path, (str, os.PathLike)):
-		return False
-	try:
-		directory = os.path.dirname(os.path.abspath(os.fspath(path))) # type: ignore[type-var]
-		return _fstype(os.stat(directory).st_dev) == "fuse.ckptfs"
-	except (OSError, ValueError, TypeError):
-		return False
-
-
-def _fstype(device: int) -> str:
-	number = "%d:%d" % (os.major(device), os.minor(device))
-	with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
-		for line in file:
-			fields = line.split()
-			if fields[2] == number:
-				return fields[fields.index("-") + 1]
-	return ""
-
-
 def enable() -> None:
 	"""From here on torch.save of a path in a mount of ckptfs is ckptfs.save; of all else it is what it was."""
 	try:
 		import torch # pylint: disable=import-outside-toplevel
 		inner = torch.save
-		if getattr(inner, "_ckptfs", False):
+		if hasattr(inner, "ckptfs_inner"):
 			return
 
 		@functools.wraps(inner)
 		def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
-			if _is_ours(f) and len(args) <= 2:
+			if to_mount(f) and len(args) <= 2 and _ready(f):
 				from . import lazy # pylint: disable=import-outside-toplevel
 				return lazy.save(obj, f, *args, **kwargs)
 			return inner(obj, f, *args, **kwargs)
 
-		save._ckptfs = True # type: ignore[attr-defined]
+		save.ckptfs_inner = inner # type: ignore[attr-defined]
 		torch.save = torch.serialization.save = save
 	except Exception as error: # pylint: disable=broad-except
-		logging.getLogger("ckptfs").warning("torch.save stays as it is: %s", error)
+		log.warning("torch.save stays as it is: %s", error)
+
+
+_said = False
+
+
+def _ready(path: Any) -> bool:
+	"""Is there a session with its mount? If none can be had torch.save does it, which the mount takes as well."""
+	global _said # pylint: disable=global-statement
+	try:
+		from . import lazy # pylint: disable=import-outside-toplevel
+		return lazy.session_for(path) is not None
+	except Exception as error: # pylint: disable=broad-except
+		if not _said:
+			log.warning("%s is saved without being captured lazily: %s", path, error)
+		_said = True
+		return False

@@ -309,18 +309,23 @@ def sessions() -> List[Session]:
 	return [session for session in list(_sessions.values()) if session.alive]
 
 
+def session_at(directory: Union[str, "os.PathLike[str]"]) -> Optional[Session]:
+	"""That which is open with the mount of @directory, if any."""
+	found = _sessions.get(os.stat(directory).st_dev)
+	return found if found is not None and found.alive else None
+
+
 def session_of(path: Union[str, "os.PathLike[str]"]) -> Session:
 	"""That of the mount in which @path (it, or the directory that it is to be in) lies, opened now if there is none.
 	CheckpointError, ENOTTY: it lies in none."""
 	path = os.path.abspath(os.fspath(path))
 	directory = path if os.path.isdir(path) else os.path.dirname(path)
-	device = os.stat(directory).st_dev
 	with _sessions_lock:
-		found = _sessions.get(device)
-		if found is not None and found.alive:
-			return found
-		_close_unmounted()
-		return Session(directory)
+		found = session_at(directory)
+		if found is None:
+			_close_unmounted()
+			found = Session(directory)
+		return found
 
 
 def _close_unmounted() -> None:

@@ -11,7 +11,7 @@ from typing import Any, List, NamedTuple, Tuple
 
 import torch
 
-torch_save = torch.save # as it is without us: autoload.py replaces it
+torch_save = getattr(torch.save, "ckptfs_inner", torch.save) # as it is without us: autoload.py replaces it
 
 
 class Unplanned(Exception):
