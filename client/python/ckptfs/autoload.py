@@ -53,11 +53,12 @@ _said = False
 
 
 def _ready(path: Any) -> bool:
-	"""Is there a session with its mount? If none can be had torch.save does it, which the mount takes as well."""
+	"""Can lazy.py be asked? What fails there has reasons that no job should end for: torch.save then does it."""
 	global _said # pylint: disable=global-statement
 	try:
 		from . import lazy # pylint: disable=import-outside-toplevel
-		return lazy.session_for(path) is not None
+		lazy.session_for(path)
+		return True
 	except Exception as error: # pylint: disable=broad-except
 		if not _said:
 			log.warning("%s is saved without being captured lazily: %s", path, error)

@@ -14,7 +14,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 import torch
 
 from . import _lib, hooks, known, session as sessions_module, skeleton
-from ._lib import CheckpointError
+from ._lib import CheckpointError, LibraryNotFound
 from .session import GONE, Session, Source, session_of
 from .skeleton import torch_save
 
@@ -50,14 +50,18 @@ def _why_not(path: Any, arguments: Any) -> str:
 	return skeleton.available()
 
 
-def session_for(path: Any) -> Optional[Session]:
-	"""That of the mount of ckptfs which @path lies in; None: it lies in none."""
+def session_for(path: Any) -> Tuple[Optional[Session], str]:
+	"""That of the mount of ckptfs which @path lies in; or why there is none."""
 	try:
-		return session_of(path)
+		return session_of(path), ""
+	except LibraryNotFound as error:
+		return None, str(error)
 	except CheckpointError as error:
-		if error.errno in (errno.ENOTTY, errno.ENOENT, errno.ENOTDIR, errno.EOPNOTSUPP):
-			return None
+		if error.errno in (errno.ENOTTY, errno.EOPNOTSUPP):
+			return None, "it lies in no mount of ckptfs"
 		raise
+	except (FileNotFoundError, NotADirectoryError):
+		return None, "its directory is not there"
 
 
 class Writer:
@@ -171,9 +175,11 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2
 	CheckpointError: this save fails, or one before has, which nothing could tell until now; then this one is not made."""
 	why = "@f is no path" if not isinstance(f, (str, os.PathLike)) else _why_not(f, arguments)
 	arguments = dict(arguments, pickle_module=pickle_module, pickle_protocol=pickle_protocol)
-	session = None if why else session_for(f)
+	session = None
+	if not why:
+		session, why = session_for(f)
 	if session is None:
-		_say_once(f, why or "it lies in no mount of ckptfs")
+		_say_once(f, why)
 		torch_save(obj, f, **arguments)
 		return
 	session.raise_failure()
