@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "tests/fuzz/fuzz.h"
@@ -293,10 +294,16 @@ static void fetch_arena(struct trainer *t, const char *name)
 			   .msg_control = &control,
 			   .msg_controllen = sizeof(control)};
 	int to = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	bool connected;
 
 	REQUIRE(to >= 0 && snprintf(at.sun_path, sizeof(at.sun_path), "%s/control/%s", w.top,
 				    name) < (int)sizeof(at.sun_path));
-	REQUIRE(!connect(to, (struct sockaddr *)&at, sizeof(at)));
+	/* The daemon asks the kernel who it is: as the user whose session it is. */
+	REQUIRE(!t->uid || !chmod(at.sun_path, 0777));
+	REQUIRE(!t->uid || !syscall(SYS_setresuid, -1, t->uid, -1));
+	connected = !connect(to, (struct sockaddr *)&at, sizeof(at));
+	REQUIRE(!t->uid || !syscall(SYS_setresuid, -1, 0, -1));
+	REQUIRE(connected);
 	REQUIRE(recvmsg(to, &m, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&m));
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
 	t->arena = mmap(NULL, t->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -52,7 +52,7 @@ class WriteOp(Structure):
 class SessionStats(Structure):
 	"""What ckptfs_session_stats tells: see client/ckptfs.h."""
 	_fields_ = [(name, c_uint64) for name in ("captures", "captured_bytes", "failed", "pending", "pending_bytes",
-		"barriers", "barrier_ns", "arena_bytes")]
+		"barriers", "barrier_ns", "arena_bytes", "pinned_bytes")]
 
 	captures: int
 	captured_bytes: int
@@ -62,6 +62,7 @@ class SessionStats(Structure):
 	barriers: int
 	barrier_ns: int
 	arena_bytes: int
+	pinned_bytes: int
 
 	def __repr__(self) -> str:
 		return "SessionStats(%s)" % ", ".join("%s=%d" % (name, getattr(self, name)) for name, _ in self._fields_)
