@@ -6,7 +6,8 @@
 #include "tests/unit/client_daemon.h"
 #include "tests/unit/unit.h"
 
-#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #define NAME "x.safetensors"
@@ -256,6 +257,48 @@ static void an_object_that_could_not_be_written_fails_the_end(void **state)
 	assert_int_equal(ckptfs_file_create(NULL, "/dev/full", NULL, 0, 0, &f), 0);
 	assert_int_equal(ckptfs_file_close(f), -ENOSPC);
 	assert_contains(ckptfs_error(NULL), "header");
+}
+
+/* The header could be: it must not hide what is missing. */
+static void an_object_that_is_cut_off_fails_the_end(void **state)
+{
+	struct rlimit no_more, before;
+
+	(void)state;
+	create(NULL, NULL, 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	no_more = before;
+	no_more.rlim_cur = CKPTFS_FILE_SPARE + 10000;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &no_more), 0);
+	assert_int_equal(ckptfs_file_object(f, "o", content, 20000), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(ckptfs_file_object(f, "p", content, 1), 0);
+	assert_int_equal(ckptfs_file_close(f), -EFBIG);
+	assert_int_equal(ckptfs_index_open(path, &ix), -EILSEQ);
+	assert_contains(ckptfs_error(NULL), "never written");
+}
+
+static void a_child_has_no_part_in_it(void **state)
+{
+	struct stat st;
+	int status;
+
+	(void)state;
+	create(NULL, NULL, 0);
+	if (fork() == 0)
+		_exit(ckptfs_file_object(f, "o", "x", 1) == -ECHILD &&
+				      ckptfs_file_close(f) == -ECHILD
+			      ? 0
+			      : 1);
+	wait(&status);
+	assert_int_equal(status, 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_int_equal(ckptfs_file_close(f), 0);
+	assert_int_equal(ckptfs_index_open(path, &ix), 0);
+	assert_null(ckptfs_index_find(ix, "o"));
+	ckptfs_index_close(ix);
 }
 
 static void nothing_is_written_twice(void **state)
@@ -514,6 +557,8 @@ int main(void)
 		DAEMON_TEST(parts_say_of_what_they_are_parts),
 		DAEMON_TEST(without_its_end_it_is_no_file),
 		DAEMON_TEST(an_object_that_could_not_be_written_fails_the_end),
+		DAEMON_TEST(an_object_that_is_cut_off_fails_the_end),
+		DAEMON_TEST(a_child_has_no_part_in_it),
 		DAEMON_TEST(nothing_is_written_twice),
 		DAEMON_TEST(what_the_header_has_no_room_for_is_refused_at_once),
 		DAEMON_TEST(what_cannot_be_is_refused),
