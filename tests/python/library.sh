@@ -85,6 +85,8 @@ int main(void)
 	printf("assert (_lib.HOST, _lib.HOST_PINNED, _lib.CUDA, _lib.CUDA_MANAGED) == (%d, %d, %d, %d)\n", CKPTFS_HOST,
 	       CKPTFS_HOST_PINNED, CKPTFS_CUDA, CKPTFS_CUDA_MANAGED);
 	printf("assert (_lib.STORAGE, _lib.TENSOR, _lib.OBJECT) == (%d, %d, %d)\n", CKPTFS_STORAGE, CKPTFS_TENSOR, CKPTFS_OBJECT);
+	printf("assert (_lib.CAPTURED, _lib.DURABLE, _lib.COMMITTED, _lib.VERIFY) == (%d, %d, %d, %u)\n", CKPTFS_CAPTURED,
+	       CKPTFS_DURABLE, CKPTFS_COMMITTED, CKPTFS_LATEST_VERIFY);
 	printf("assert _lib.LANDED == %u\n", CKPTFS_BARRIER_LANDED);
 	printf("assert ckptfs.__version__ == '%s'\n", CKPTFS_VERSION);
 	return 0;

@@ -18,10 +18,11 @@ torch is imported when it is needed, and needs not be there for `Session`, `late
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._lib import CheckpointError, LibraryNotFound, SessionStats
-from .resume import commit, latest, wait
+from .resume import abandon, commit, latest, wait
 from .session import Session, Source, barrier, session_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 	from .loading import load
 
 __version__ = "0.1.0"
-__all__ = ["CheckpointError", "LibraryNotFound", "Session", "SessionStats", "Source", "barrier", "commit", "latest", "load",
+__all__ = ["CheckpointError", "LibraryNotFound", "Session", "SessionStats", "Source", "abandon", "barrier", "commit", "latest", "load",
 	"register", "save", "session_of", "wait"]
 
 
@@ -41,4 +42,6 @@ def __getattr__(name: str) -> Any:
 	if name == "load":
 		from . import loading # pylint: disable=import-outside-toplevel
 		return loading.load
+	if name in ("dcp", "lightning", "trainer", "datastates"): # adapters, of which each needs its framework
+		return importlib.import_module("." + name, __name__)
 	raise AttributeError("module 'ckptfs' has no attribute %r" % name)

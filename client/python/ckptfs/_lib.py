@@ -15,7 +15,7 @@ SONAME = "libckptfs.so.1"
 HOST, HOST_PINNED, CUDA, CUDA_MANAGED = range(4)
 STORAGE, TENSOR, OBJECT = range(3)
 LANDED = 1
-CAPTURED, DURABLE, COMMITTED = range(3)
+CAPTURED, DURABLE, COMMITTED = 2, 3, 4
 VERIFY = 1
 STREAM_COMPLETE = (1 << 64) - 1
 
@@ -78,11 +78,9 @@ _FUNCTIONS = {
 	"ckptfs_write": (c_void_p, c_int, POINTER(WriteOp), c_size_t),
 	"ckptfs_barrier": (c_void_p, POINTER(c_uint64), c_size_t, c_uint, c_uint64),
 	"ckptfs_session_stats": (c_void_p, POINTER(SessionStats)),
-}
-# Of a later release than those: absent from an older library, which then says so when they are used.
-_LATER = {
 	"ckptfs_wait": (c_char_p, c_int, c_uint64),
 	"ckptfs_commit": (c_char_p,),
+	"ckptfs_abandon": (c_char_p,),
 	"ckptfs_latest": (c_char_p, c_uint, c_char_p, c_size_t),
 }
 _RETURNS = {"ckptfs_close": None, "ckptfs_error": c_char_p}
@@ -114,9 +112,6 @@ def _load() -> ctypes.CDLL:
 		except (OSError, AttributeError) as error:
 			tried.append("%s: %s" % (path, error))
 			continue
-		for name, arguments in _LATER.items():
-			if hasattr(lib, name):
-				getattr(lib, name).argtypes = arguments
 		return lib
 	raise LibraryNotFound(errno.ENOENT, "no libckptfs: %s; build it (make) or install it (make install), or set CKPTFS_LIB "
 		"to its path" % "; ".join(tried))
@@ -137,15 +132,14 @@ def told(session: Optional[int] = None) -> str:
 	return text.decode(errors="replace") if text else ""
 
 
-def check(result: int, what: str, session: Optional[int] = None) -> int:
-	"""@result, of a call of the library, or the exception that it stands for, which begins with @what."""
+def check(result: int) -> int:
+	"""@result, of a call without a session, or the exception that it stands for."""
 	if result < 0:
-		text = told(session) or os.strerror(-result)
-		raise CheckpointError(-result, "%s: %s" % (what, text) if what else text)
+		raise CheckpointError(-result, told() or os.strerror(-result))
 	return result
 
 
 def open_session(path: str, options: Options) -> int:
 	handle = c_void_p()
-	check(library().ckptfs_open(os.fsencode(path), byref(options), byref(handle)), "")
+	check(library().ckptfs_open(os.fsencode(path), byref(options), byref(handle)))
 	return handle.value or 0

@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any, Dict, List
 
-from . import _lib, lazy, loading
+from . import lazy, loading
 from .resume import wait
 from .mounts import in_mount
 from .session import Session, barrier, session_at
@@ -88,8 +88,7 @@ class CheckpointEngine:
 		"""Until what was saved is captured; @persist: until it is durable. CheckpointError: it has failed."""
 		barrier(landed=True)
 		paths, self._paths = self._paths, []
-		if persist and hasattr(_lib.library(), "ckptfs_wait"):
-			for path in paths:
-				if in_mount(os.path.dirname(path)) and os.path.exists(path):
-					wait(path, "durable")
+		for path in paths if persist else ():
+			if in_mount(os.path.dirname(path)) and os.path.exists(path): # not removed since
+				wait(path, "durable")
 		return True

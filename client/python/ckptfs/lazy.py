@@ -27,7 +27,7 @@ _said: set = set()
 _said_lock = threading.Lock()
 
 
-def _say_once(path: Any, why: str) -> None:
+def say_once(path: Any, why: str) -> None:
 	with _said_lock:
 		if why in _said:
 			return
@@ -81,6 +81,12 @@ class Writer:
 			name, tensor = names.get(known.key_of(storage), ("storage %d" % i, storage))
 			self.add_storage(storage, tensor, prefix + (name or "tensor"), base + at)
 		return base + plan.size
+
+	def is_lazy(self, tensor: Any) -> bool:
+		"""May this tensor be captured lazily, as a piece of memory without gaps?"""
+		return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.is_contiguous() and tensor.nbytes >= known.LAZY_MIN \
+			and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_quantized and tensor.device.type in ("cpu", "cuda") \
+			and known.storage_key(tensor) in self.lazy # pylint: disable=unidiomatic-typecheck
 
 	def add_storage(self, storage: Any, tensor: Any, name: str, at: int) -> None:
 		if storage.nbytes() >= known.LAZY_MIN and storage.device.type in ("cpu", "cuda") and known.key_of(storage) in self.lazy:
@@ -143,9 +149,8 @@ def _write_run(fd: int, at: int, run: List[Any]) -> None:
 			views[0] = views[0][written:]
 
 
-def _write_to_path(session: Session, plan: skeleton.Skeleton, names: Any, path: Any) -> None:
-	writer = Writer(session)
-	writer.add(plan, 0, names)
+def write_to_path(writer: Writer, path: Any) -> None:
+	"""Makes a new file of what was added."""
 	fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
 	try:
 		writer.write(fd)
@@ -179,24 +184,30 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2
 	if not why:
 		session, why = session_for(f)
 	if session is None:
-		_say_once(f, why)
+		say_once(f, why)
 		torch_save(obj, f, **arguments)
 		return
 	session.raise_failure()
 	try:
 		plan = skeleton.plan(obj, **arguments)
 	except skeleton.Unplanned as error:
-		_say_once(f, str(error))
+		say_once(f, str(error))
 		torch_save(obj, f, **arguments)
 		return
 	names = known.names(obj)
 	try:
-		_write_to_path(session, plan, names, f)
+		_write_plan(session, plan, names, f)
 	except CheckpointError as error:
 		if error.errno not in GONE:
 			raise
 		session.close() # a daemon that was started anew knows nothing of it
-		_write_to_path(session_of(f), plan, names, f)
+		_write_plan(session_of(f), plan, names, f)
+
+
+def _write_plan(session: Session, plan: skeleton.Skeleton, names: Any, path: Any) -> None:
+	writer = Writer(session)
+	writer.add(plan, 0, names)
+	write_to_path(writer, path)
 
 
 sessions_module.opened.append(hooks.install)
