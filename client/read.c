@@ -20,6 +20,7 @@
 #define THREADS_DEFAULT 8 /* at most, and not more than there are processors */
 
 struct reading {
+	struct ckptfs_session *session;		    /* NULL: none */
 	const struct ckpt_bound_device *devices[2]; /* of the host; another */
 	int fd;
 	const struct ckptfs_read_op *ops;
@@ -130,10 +131,12 @@ static bool read_piece(struct reading *r, const struct ckptfs_read_op *op, uint6
 			return false;
 		err = d->ops->put(d->state, &to, op->dst_off + at, part, *buffer);
 		if (err) {
-			char why[128];
+			/* What the device said on this thread says more. */
+			const char *said = ckptfs_error(r->session);
+			char why[300];
 
 			snprintf(why, sizeof(why), "cannot be copied to the device (%s): %s",
-				 d->ops->name, strerror(-err));
+				 d->ops->name, *said ? said : strerror(-err));
 			fail(r, err, op->file_off + at, why);
 			return false;
 		}
@@ -230,7 +233,7 @@ static int enter(struct ckptfs_session *s)
 int ckptfs_read(struct ckptfs_session *s, int fd, const struct ckptfs_read_op *ops, size_t n,
 		unsigned threads)
 {
-	struct reading r = {.devices = {&host}, .fd = fd, .ops = ops, .nr = n};
+	struct reading r = {.session = s, .devices = {&host}, .fd = fd, .ops = ops, .nr = n};
 	int err = enter(s);
 
 	for (size_t i = 0; i < n && !err; i++) {

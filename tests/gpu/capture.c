@@ -213,6 +213,49 @@ static void strided(void)
 	free(content);
 }
 
+static int read_back(CUdeviceptr memory, uint64_t bytes, uint64_t row, uint64_t pitch)
+{
+	struct ckptfs_read_op op = {.len = bytes,
+				    .addr = (void *)(uintptr_t)memory,
+				    .stream = (uintptr_t)stream,
+				    .rows = row ? bytes / row : 0,
+				    .row_bytes = row,
+				    .pitch = pitch,
+				    .memory = CKPTFS_CUDA};
+
+	return ckptfs_read(s, fd, &op, 1, 3);
+}
+
+/* The other way: from a file into memory of the device, behind what is enqueued there. */
+static void restored(void)
+{
+	uint64_t rows = 3000, row = 4096, pitch = 6000, bytes = rows * row;
+	unsigned char *content = random_bytes(bytes), *got = malloc(rows * pitch);
+	CUdeviceptr memory = allocate(rows * pitch);
+	bool ok;
+
+	begin(CKPTFS_CHECK_SAMPLE, false);
+	ok = pwrite(fd, content, bytes, 0) == (ssize_t)bytes;
+	MUST(tr.MemsetD8Async(memory, 0x11, rows * pitch, stream));
+	ok = ok && !read_back(memory, bytes, 0, 0);
+	MUST(tr.MemcpyDtoH(got, memory, rows * pitch));
+	ok = ok && !memcmp(got, content, bytes) && got[bytes] == 0x11;
+	say_case("restored", ok, ok ? "" : ckptfs_error(s));
+	MUST(tr.MemsetD8Async(memory, 0x22, rows * pitch, stream));
+	ok = !read_back(memory, bytes, row, pitch);
+	MUST(tr.MemcpyDtoH(got, memory, rows * pitch));
+	for (uint64_t i = 0; i < rows; i++)
+		ok = ok && !memcmp(got + i * pitch, content + i * row, row) &&
+		     got[i * pitch + row] == 0x22 && got[(i + 1) * pitch - 1] == 0x22;
+	say_case("restored, rows apart", ok, ok ? "" : ckptfs_error(s));
+	ok = read_back(0x1000, bytes, 0, 0) < 0 && strstr(ckptfs_error(s), "file: at byte");
+	say_case("restored to where nothing is", ok, ok ? "refused" : ckptfs_error(s));
+	end();
+	MUST(tr.MemFree(memory));
+	free(content);
+	free(got);
+}
+
 /* Every step is saved, and changed as soon as may be, by work that is enqueued. */
 static void steps(const char *name, enum ckptfs_check check, bool with_barrier, bool control)
 {
@@ -400,6 +443,7 @@ static void cases(void)
 		one_size(sizes[i], CKPTFS_CHECK_ALL, NULL);
 	}
 	strided();
+	restored();
 	steps("a save at every step", CKPTFS_CHECK_SAMPLE, true, false);
 	steps("without the barrier nothing wrong lands", CKPTFS_CHECK_SAMPLE, false, false);
 	steps("control: without barrier and checks it does", CKPTFS_CHECK_OFF, false, true);
