@@ -200,6 +200,8 @@ static void devices_get_what_is_theirs(void **state)
 				    .memory = CKPTFS_CUDA};
 
 	(void)state;
+	s->devices[1].ops->close(s->devices[1].state);
+	s->devices[1].ops = NULL;
 	assert_int_equal(ckptfs_read(s, fd, &op, 1, 2), -EOPNOTSUPP);
 	s->devices[1].ops = &device;
 	s->devices[1].state = &on_device;
