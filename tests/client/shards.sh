@@ -77,4 +77,19 @@ for how in abandon leave; do
 	[ ! -e "$BACK/$how" ] || die "$how: a file without its header was committed"
 	expect_fail "$shards" restore "$MNT/$how"
 done
+
+# A checkpoint of one file, whose program forgets to close it and exits well.
+forget() {
+	python3 - "$BUILD/lib/libckptfs.so.1" "$MNT/one.safetensors" <<'END'
+import ctypes, sys
+library, file = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
+assert not library.ckptfs_file_create(None, sys.argv[2].encode(), None, ctypes.c_size_t(0), ctypes.c_uint64(0), ctypes.byref(file))
+assert not library.ckptfs_file_object(file, b"object", b"12345", ctypes.c_uint64(5))
+END
+}
+expect_ok forget
+expect_fail "$CKPTFS" wait --timeout 60 "$MNT/one.safetensors"
+assert_contains "$OUT" "one.safetensors is not a whole file"
+assert_contains "$OUT" "header"
+[ ! -e "$BACK/one.safetensors" ] || die "a file without its header was published"
 umount_ckptfs
