@@ -35,20 +35,20 @@ void ckpt_text_put(struct ckpt_text *t, const char *what)
 
 void ckpt_text_json(struct ckpt_text *t, const char *what, size_t len)
 {
+	size_t plain = 0; /* up to where all that stands for itself has been added */
 	char code[8];
 
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)what[i];
 
-		if (c == '"' || c == '\\')
-			ckpt_text_add(t, "\\", 1);
-		if (c >= 0x20) {
-			ckpt_text_add(t, &what[i], 1);
+		if (c >= 0x20 && c != '"' && c != '\\')
 			continue;
-		}
-		snprintf(code, sizeof(code), "\\u%04x", c);
+		ckpt_text_add(t, what + plain, i - plain);
+		plain = i + 1;
+		snprintf(code, sizeof(code), c < 0x20 ? "\\u%04x" : "\\%c", c);
 		ckpt_text_put(t, code);
 	}
+	ckpt_text_add(t, what + plain, len - plain);
 }
 
 void ckpt_text_numbers(struct ckpt_text *t, const uint64_t *n, size_t nr)
