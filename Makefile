@@ -65,10 +65,10 @@ FS_LIB := $(O)/lib/libfs.a
 TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS) \
-	$(O)/tests/trainer/trainer $(O)/tests/client/shards
+	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/gpu-kit/complete
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash check-demo check-trainer check-frameworks install uninstall clean help tests fuzz fuzzers
+	check-crash check-demo check-trainer check-gpu check-frameworks install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
 
@@ -152,6 +152,21 @@ $(GPU_PROGRAMS): $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out $(CLIENT_LIB),$^) $(CLIENT_LIB)
+
+# For a machine that has a GPU and perhaps nothing else: tests/gpu/check.py runs what is in there.
+GPU_KIT := $(O)/gpu-kit
+$(O)/obj/tests/gpu/standin.o: override CFLAGS += -fPIC -fvisibility=hidden
+
+$(GPU_KIT)/libstandin.so: $(O)/obj/tests/gpu/standin.o $(call obj,$(CLIENT_SRC))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
+
+$(GPU_KIT)/complete: $(GPU_KIT)/libstandin.so $(GPU_PROGRAMS) $(O)/tests/trainer/trainer $(O)/bin/ckptfs $(CLIENT_SO).1
+	$(call say,KIT,$(@D))
+	$(Q)cp $(GPU_PROGRAMS) $(O)/tests/trainer/trainer $(O)/bin/ckptfs $(CLIENT_SO).1 $(@D)
+	$(Q)ldd $(O)/bin/ckptfs | sed -n 's/.*=> \(.*\(fuse3\|jansson\|uring\|xxhash\)[^ ]*\) .*/\1/p' | xargs -r cp -t $(@D)
+	$(Q)touch $@
 
 # An archive, since some targets include the .c file whose inside they test.
 $(FS_LIB): $(filter-out $(O)/obj/fs/main.o $(O)/obj/fs/cmd/%,$(call obj,$(FS_SRC)))
@@ -249,6 +264,11 @@ check-trainer: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)CKPTFS_TEST_KILLS=50 tests/run --build $(O) --timeout 3000 tests/trainer $(ARGS)
 
+# On a GPU; without one it says so, status 77. Elsewhere: tests/gpu/check.py --kit DIR, with build/gpu-kit and the tree alone.
+check-gpu: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)python3 tests/gpu/check.py --kit $(GPU_KIT) --out $(O)/gpu.json $(ARGS)
+
 # Real frameworks, whose jobs are watched, killed and resumed; KILLS of each kind. A table of what ran is printed.
 KILLS ?= 20
 check-frameworks: deps-test
@@ -331,6 +351,7 @@ help:
 	@echo '  make check-crash  the daemon, programs and the backing are cut off in the middle of saves'
 	@echo '  make check-demo   the demo where things are missing, differ, or interrupt it'
 	@echo '  make check-trainer  the example trainer of libckptfs, killed and resumed 50 times'
+	@echo '  make check-gpu    capture on a GPU: what it finds and its numbers, in build/gpu.json'
 	@echo '  make check-frameworks  real frameworks, from the package index, killed and resumed (KILLS=$(KILLS))'
 	@echo '  make check-model  random sequences of saves, kills and removals against a model (COUNT=$(COUNT))'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'

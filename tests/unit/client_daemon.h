@@ -445,7 +445,7 @@ static const struct ckpt_wire fake_wire = {.ioctl = fake_ioctl, .is_ckptfs = fak
 
 /* --- for tests --- */
 
-static int daemon_setup(void **state)
+HELPER int daemon_setup(void **state)
 {
 	const char *tmp = getenv("TEST_TMP");
 	pthread_condattr_t attr;
@@ -484,7 +484,7 @@ static void remove_socket(void)
 	unlinkat(daemon_.control, "arena-7", 0);
 }
 
-static int daemon_teardown(void **state)
+HELPER int daemon_teardown(void **state)
 {
 	char command[300];
 
