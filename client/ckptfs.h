@@ -79,7 +79,8 @@ struct ckptfs_write_op {
 	uint64_t id;
 	uint64_t file_off, src_off, len;
 	const void *addr; /* of its byte 0 */
-	uint64_t stream;  /* that produces it; 0: the legacy default stream, ~0: it is complete */
+	/* Of a tensor on a GPU the CUstream that produces it; 0: the legacy one, ~0: it is complete. */
+	uint64_t stream;
 	uint64_t rows, row_bytes,
 		pitch; /* strided: rows of row_bytes, pitch apart; rows 0: contiguous */
 };
@@ -97,7 +98,8 @@ CKPTFS_PUBLIC int ckptfs_write(struct ckptfs_session *s, int fd, const struct ck
 
 /*
  * Before tensors change: returns when all captures of the session are submitted, and those of host memory
- * have landed; device work enqueued on @streams from then on runs behind the copies. @timeout_ns 0: the
+ * have landed; device work enqueued on @streams from then on runs behind the copies (without a stream it
+ * waits for these, too). -EBUSY: a stream is being captured into a graph; it has waited, then. @timeout_ns 0: the
  * default. -ETIMEDOUT: what was not submitted is cancelled, its checkpoint has failed. Another error
  * is that of the first capture that failed since the last barrier: -ESTALE, its tensor changed too early;
  * -ENOTCONN and the like, the daemon is gone. Whatever it returns, the tensors may change then.
