@@ -348,6 +348,75 @@ static void a_barrier_that_cannot_hold_back_waits_itself(void **state)
 	end();
 }
 
+/* Each with a stream and a thread of ours; stream 0 is that of each. */
+static void two_gpus(void **state)
+{
+	unsigned char *other = random_bytes(SLOT);
+	uint64_t on = 0;
+	CUcontext second;
+	CUdeviceptr there;
+	struct gate g;
+
+	(void)state;
+	begin_with(SLOT);
+	MUST(cu->DevicePrimaryCtxRetain(&second, 1));
+	MUST(tr.CtxSetCurrent(second));
+	there = gpu_memory(other, SLOT);
+	gpu_register(s, 2, SLOT);
+	gate_init(&g, SLOT);
+	MUST(tr.OnStep(at_half, &g));
+	assert_int_equal(gpu_write(s, fd, 2, there, SLOT, 0), 0);
+	sem_wait(&g.reached);
+	MUST(tr.OnStep(NULL, NULL));
+	assert_int_equal(ckptfs_barrier(s, &on, 1, 0, 0), 0);
+	/* The first has nothing under way, and its stream does wait: either may be what changes a tensor. */
+	MUST(tr.MemsetD8Async(there, 1, SLOT, NULL));
+	assert_int_equal(tr.StreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	MUST(tr.CtxSetCurrent(context));
+	assert_int_equal(tr.StreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	gate_open(&g);
+	assert_int_equal(ckptfs_barrier(s, NULL, 0, 0, 0), 0);
+	assert_content(fd, 0, other, SLOT);
+	assert_int_equal(gpu_write(s, fd, 1, memory, SLOT, 0), 0);
+	assert_int_equal(ckptfs_barrier(s, NULL, 0, 0, 0), 0);
+	assert_content(fd, 0, bytes, SLOT);
+	end();
+	MUST(cu->DevicePrimaryCtxRelease(1));
+	free(other);
+}
+
+/* What is bound last has probes to come: a large piece would hold up each of them. */
+static void pieces_are_held_back_for_probes(void **state)
+{
+	CUstream second;
+	unsigned calls;
+	uint64_t before;
+	struct gate g;
+
+	(void)state;
+	daemon_.hold = true;
+	begin_with(SLOT);
+	gpu_register(s, 2, SLOT);
+	MUST(cu->StreamCreate(&second, CU_STREAM_NON_BLOCKING));
+	assert_int_equal(gpu_write(s, fd, 1, memory, SLOT, handle(stream)), 0);
+	MUST(tr.StreamSynchronize(stream));
+	gate_init(&g, 0);
+	MUST(tr.LaunchHostFunc(second, gate_wait, &g));
+	sem_wait(&g.reached);
+	assert_int_equal(gpu_write(s, fd, 2, memory, SLOT, handle(second)), 0);
+	before = count("copies");
+	calls = calls_of("cuEventSynchronize");
+	DAEMON_SET(daemon_.hold = false);
+	while (calls_of("cuEventSynchronize") < calls + 2) /* one of what is past, and then */
+		sched_yield();
+	assert_int_equal(count("copies"), before);
+	gate_open(&g);
+	assert_int_equal(ckptfs_barrier(s, NULL, 0, 0, 0), 0);
+	assert_content(fd, 0, bytes, SLOT);
+	MUST(cu->StreamDestroy(second));
+	end();
+}
+
 static void addresses_that_are_none(void **state)
 {
 	(void)state;
@@ -484,6 +553,8 @@ int main(int argc, char **argv)
 		DAEMON_TEST(a_barrier_that_times_out_drains),
 		DAEMON_TEST(a_stream_that_is_captured_is_refused),
 		DAEMON_TEST(a_barrier_that_cannot_hold_back_waits_itself),
+		DAEMON_TEST(two_gpus),
+		DAEMON_TEST(pieces_are_held_back_for_probes),
 		DAEMON_TEST(addresses_that_are_none),
 		DAEMON_TEST(read_back),
 		DAEMON_TEST(in_a_child),

@@ -39,6 +39,7 @@ HELPER void gpu_main(char **argv)
 	setenv("FAKE_CUDA_DIR", tmp ? path : dir, 1);
 	snprintf(path, sizeof(path), "%s/calls", getenv("FAKE_CUDA_DIR"));
 	setenv("FAKE_CUDA_LOG", path, 1);
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
 	execv("/proc/self/exe", argv);
 	exit(99);
 }
