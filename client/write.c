@@ -55,39 +55,8 @@ static int write_plainly(struct ckptfs_session *s, struct ckpt_capture *c, int f
 	return err ? refused(s, c, err) : 0;
 }
 
-/* Eager ones are written, and move to the front; *nr says how many they are. */
-static int write_eager(struct ckptfs_session *s, struct captures *cs, int fd, size_t *nr)
-{
-	*nr = 0;
-	for (size_t i = 0; i < cs->nr; i++) {
-		struct ckpt_capture *c = cs->all[i];
-		int err;
-
-		if (!c->tensor->info.eager)
-			continue;
-		err = write_plainly(s, c, fd);
-		if (err)
-			return err;
-		memmove(&cs->all[*nr + 1], &cs->all[*nr], (i - *nr) * sizeof(c));
-		cs->all[(*nr)++] = c;
-	}
-	return 0;
-}
-
-static int bind_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct ckpt_capture *c = all[i];
-		int err = c->device->ops->bind(c->device->state, c);
-
-		if (err)
-			return refused(s, c, err);
-	}
-	return 0;
-}
-
 /* When the daemon may hold so many more. */
-static int append(struct ckptfs_session *s, struct ckpt_capture **all, size_t n)
+static int append(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int failed)
 {
 	int err;
 
@@ -95,15 +64,20 @@ static int append(struct ckptfs_session *s, struct ckpt_capture **all, size_t n)
 	while (!s->dead && s->nr_held + n > CKPTFS_CAPTURES_MAX)
 		pthread_cond_wait(&s->ended, &s->lock);
 	err = s->dead ? s->dead : ckpt_captures_append_locked(s, all, n);
+	for (size_t i = 0; i < n && !err && failed; i++)
+		ckpt_capture_fail_locked(s, all[i], failed, ckptfs_error(s));
 	pthread_mutex_unlock(&s->lock);
 	return err;
 }
 
-/* As many as one ioctl takes. They are in the window before, since grants may come before it returns. */
+/*
+ * As many as one ioctl takes. They are in the window before, since grants may come before it returns. @failed:
+ * 0, or why they have failed already, as ckptfs_error tells.
+ */
 static int queue_batch(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int fd,
-		       struct ckptfs_write *w)
+		       struct ckptfs_write *w, int failed)
 {
-	int err = append(s, all, n);
+	int err = append(s, all, n, failed);
 
 	if (err)
 		return err;
@@ -124,6 +98,58 @@ static int queue_batch(struct ckptfs_session *s, struct ckpt_capture **all, size
 		ckpt_captures_taken_locked(s, all, n);
 	pthread_mutex_unlock(&s->lock);
 	return err;
+}
+
+/*
+ * A tensor that its device could not give: its file is not what it should be, whatever the trainer does then,
+ * so the daemon takes the capture and hears at once that it failed. What was merely asked for wrongly is not
+ * told: it can be asked for again.
+ */
+static void tell_failed(struct ckptfs_session *s, struct ckpt_capture *c, int fd, int err)
+{
+	struct ckptfs_write w;
+
+	if (err != -EIO && err != -ENOMEM && err != -ENODEV)
+		return;
+	pthread_mutex_lock(&s->writes_order);
+	queue_batch(s, &c, 1, fd, &w, err);
+	pthread_mutex_unlock(&s->writes_order);
+}
+
+/* Eager ones are written, and move to the front; *nr says how many they are. */
+static int write_eager(struct ckptfs_session *s, struct captures *cs, int fd, size_t *nr)
+{
+	*nr = 0;
+	for (size_t i = 0; i < cs->nr; i++) {
+		struct ckpt_capture *c = cs->all[i];
+		int err;
+
+		if (!c->tensor->info.eager)
+			continue;
+		err = write_plainly(s, c, fd);
+		if (err) {
+			tell_failed(s, c, fd, err);
+			return err;
+		}
+		memmove(&cs->all[*nr + 1], &cs->all[*nr], (i - *nr) * sizeof(c));
+		cs->all[(*nr)++] = c;
+	}
+	return 0;
+}
+
+static int bind_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int fd)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct ckpt_capture *c = all[i];
+		int err = c->device->ops->bind(c->device->state, c);
+
+		if (err) {
+			refused(s, c, err);
+			tell_failed(s, c, fd, err);
+			return err;
+		}
+	}
+	return 0;
 }
 
 /* All or none: what the daemon took of a call that it then refuses is not to be, and its file fails. */
@@ -158,7 +184,7 @@ static int queue_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t
 	while (!err && *queued < n) {
 		size_t batch = n - *queued < CKPTFS_WRITES_MAX ? n - *queued : CKPTFS_WRITES_MAX;
 
-		err = queue_batch(s, all + *queued, batch, fd, &w);
+		err = queue_batch(s, all + *queued, batch, fd, &w, 0);
 		if (!err)
 			*queued += batch;
 	}
@@ -174,7 +200,7 @@ static int write_all(struct ckptfs_session *s, struct captures *cs, int fd)
 
 	nr = cs->nr - nr_eager;
 	if (!err)
-		err = bind_all(s, all, nr);
+		err = bind_all(s, all, nr, fd);
 	if (err)
 		return err;
 	err = queue_all(s, all, nr, fd, &queued);
