@@ -89,9 +89,8 @@ class Session:
 			self.memory[at:at + length] = self.sources[seq][src_off:src_off + length]
 		return [grant[0] for grant in grants]
 
-	def capture(self):
-		"""All that was written."""
-		done = []
+	def capture(self, done=()):
+		"""All that was written; @done is copied already."""
 		while True:
 			grants = self.next(done, 0 if done else 1)
 			done = self.copy(grants)

@@ -295,6 +295,7 @@ static void fetch_arena(struct trainer *t, const char *name)
 			   .msg_controllen = sizeof(control)};
 	int to = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
 	bool connected;
+	ssize_t n;
 
 	REQUIRE(to >= 0 && snprintf(at.sun_path, sizeof(at.sun_path), "%s/control/%s", w.top,
 				    name) < (int)sizeof(at.sun_path));
@@ -304,7 +305,10 @@ static void fetch_arena(struct trainer *t, const char *name)
 	connected = !connect(to, (struct sockaddr *)&at, sizeof(at));
 	REQUIRE(!t->uid || !syscall(SYS_setresuid, -1, 0, -1));
 	REQUIRE(connected);
-	REQUIRE(recvmsg(to, &m, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&m));
+	do
+		n = recvmsg(to, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR); /* the fuzzer's own timer */
+	REQUIRE(n == 1 && CMSG_FIRSTHDR(&m));
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
 	t->arena = mmap(NULL, t->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	REQUIRE(t->arena != MAP_FAILED);
@@ -344,7 +348,7 @@ static void step_hello(struct step *s)
 	t->id = h.session;
 	t->nr_slots = h.nr_slots;
 	t->arena_bytes = (size_t)h.slot_bytes * h.nr_slots;
-	if (s->how % 8 != 7)
+	if (s->how % 8 != 7 && t->uid == geteuid()) /* others are turned away */
 		fetch_arena(t, h.socket);
 	snprintf(path, sizeof(path), "%s/control/%s", w.top, h.socket);
 	unlink(path);
@@ -723,7 +727,9 @@ static void close_file(unsigned i)
 
 	if (!w.files[i].open)
 		return;
-	ask_plainly(FUSE_FLUSH, w.files[i].node, &flush, sizeof(flush));
+	/* After an fsync without a rank it waits until the file is published. */
+	ask(FUSE_FLUSH, w.files[i].node, 0, is_promised_at(0, UINT64_MAX), &flush, sizeof(flush),
+	    NULL, 0);
 	REQUIRE(ask_plainly(FUSE_RELEASE, w.files[i].node, &release, sizeof(release)));
 	w.files[i].open = false;
 }

@@ -13,12 +13,12 @@ plain_weights() {
 	[[ $WEIGHTS == weights*"after step $1" ]] || die "the plain run: $WEIGHTS"
 }
 
-# The number of the newest checkpoint on the backing, 0: none. Each of them verifies.
+# The number of the newest checkpoint on the backing, 0: none. Each of them verifies, but not while it is being removed.
 newest_committed() {
 	local newest
 
 	newest=$(find "$BACK" -maxdepth 2 -name .ckptfs-commit.json -path '*/step-*' | sed 's/.*step-//; s|/.*||' | sort -n | tail -n 1)
-	[ -z "$newest" ] || expect_ok "$CKPTFS" verify "$BACK"
+	[ -z "$newest" ] || wait_until 30 "$CKPTFS" verify "$BACK"
 	NEWEST=${newest:-0}
 }
 
