@@ -132,6 +132,7 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
+$(O)/tests/helpers/tensors: $(CLIENT_LIB)
 $(O)/tests/helpers/%: $(O)/obj/tests/helpers/%.o
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
