@@ -35,6 +35,7 @@ static ssize_t take_reply(int fd, const struct iovec *iov, int count);
 #define MAX_CAPTURES (4 * MAX_STEPS + 1)
 #define MAX_SLOTS    64
 #define CHUNK	     (64u << 10)
+#define FILE_MAX     (4u << 20)
 #define IDS	     6
 #define NEAR	     (6 * CHUNK)	/* most offsets and lengths are below this */
 #define PATIENCE_NS  (8 * NSEC_PER_SEC) /* less than a session waits for its process */
@@ -71,7 +72,7 @@ static struct {
 	/* of one input */
 	struct trainer trainers[SESSIONS];
 	struct {
-		bool open;
+		bool open, closed;
 		uint64_t node, lookups, fh;
 	} files[FILES];
 	/* of one request */
@@ -444,7 +445,7 @@ static void open_file(struct step *s)
 	const char *name = file_names[s->file];
 	struct fuse_entry_out e;
 	/* What was closed is opened again when its captures have come. */
-	bool given_up = w.files[s->file].node && is_promised_at(0, UINT64_MAX);
+	bool given_up = w.files[s->file].closed && is_promised_at(0, UINT64_MAX);
 
 	if (w.files[s->file].open ||
 	    !ask(FUSE_CREATE, NODE_ROOT, 0, given_up, &in, sizeof(in), name, strlen(name) + 1))
@@ -716,6 +717,8 @@ static void cut_file(struct step *s)
 				     .fh = w.files[s->file].fh,
 				     .size = get_below(s->in, NEAR)};
 
+	if (in.size > FILE_MAX && in.size <= INT64_MAX)
+		in.size = FILE_MAX; /* all of it would be digested */
 	ask(FUSE_SETATTR, w.files[s->file].node, 0, is_promised_at(0, UINT64_MAX), &in, sizeof(in),
 	    NULL, 0);
 }
@@ -732,6 +735,7 @@ static void close_file(unsigned i)
 	    NULL, 0);
 	REQUIRE(ask_plainly(FUSE_RELEASE, w.files[i].node, &release, sizeof(release)));
 	w.files[i].open = false;
+	w.files[i].closed = true;
 }
 
 static void forget_file(unsigned i)
@@ -846,7 +850,7 @@ static void set_up(void)
 	struct fuse_init_in in = {.major = 7, .minor = 36, .max_readahead = 1 << 20, .flags = ~0u};
 	char *argv[] = {"fuzz", NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
-	struct rlimit limit = {4 << 20, 4 << 20};
+	struct rlimit limit = {FILE_MAX, FILE_MAX};
 	int fd;
 
 	make_top();
@@ -972,6 +976,7 @@ static void tear_down(void)
 	for (unsigned i = 0; i < FILES; i++) {
 		unlink_file(i);
 		forget_file(i);
+		w.files[i].closed = false;
 	}
 	AWAIT(generations_are_gone());
 	AWAIT(cache_is_whole());
