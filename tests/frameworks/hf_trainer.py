@@ -53,6 +53,9 @@ class HfTrainer(Framework):
 	done = "close trainer_state.json + every rank rng_state_{rank}.pth"
 	commits = "`trainer_state.json`, and `rng_state_N.pth` of every rank"
 
+	def callbacks(self):
+		return []
+
 	def load(self, path):
 		model = GPT2LMHeadModel.from_pretrained(path)
 		with open(path + "/trainer_state.json", encoding="utf-8") as file:
@@ -67,7 +70,7 @@ class HfTrainer(Framework):
 			max_steps=run.steps, save_steps=run.every, save_strategy="steps", save_total_limit=self.keep,
 			per_device_train_batch_size=2, report_to="none", disable_tqdm=True, logging_strategy="no")
 		model = GPT2LMHeadModel(GPT2Config(**dict(CONFIG, n_embd=CONFIG["n_embd"] * run.scale)))
-		trainer = Trainer(model=model, args=args, train_dataset=data, callbacks=[Report(run)])
+		trainer = Trainer(model=model, args=args, train_dataset=data, callbacks=[Report(run), *self.callbacks()])
 		trainer.train(resume_from_checkpoint=get_last_checkpoint(run.dir))
 
 

@@ -81,6 +81,7 @@ class Lightning(Framework):
 	costs = (2, 2, 1)
 	switch = "`TMPDIR` inside of the mount, `save_last=\"link\"`"
 	last = True
+	plugins = None
 
 	def load(self, path):
 		saved = torch.load(path, weights_only=True)
@@ -102,7 +103,7 @@ class Lightning(Framework):
 			save_last=self.last)
 		data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(256, width)), batch_size=4)
 		trainer = lightning.Trainer(accelerator="cpu", devices=run.world, num_nodes=1, strategy="ddp", max_steps=run.steps,
-			callbacks=[keep, Report(run)], logger=False, enable_progress_bar=False, enable_model_summary=False,
+			callbacks=[keep, Report(run)], plugins=self.plugins, logger=False, enable_progress_bar=False, enable_model_summary=False,
 			default_root_dir=run.dir)
 		last = run.dir + "/last.ckpt"
 		trainer.fit(Model(width), data, ckpt_path=last if os.path.exists(last) else None)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""DistributedDataParallel, saved by torch.distributed.checkpoint: the ranks share the writing, and go on from the newest
+checkpoint that all of them have finished.
+
+	torchrun --nproc-per-node 2 ddp_dcp.py /ckpt/run STEPS
+"""
+
+import os
+import shutil
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.distributed import checkpoint
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.nn.parallel import DistributedDataParallel
+
+import ckptfs.dcp
+
+directory, steps = sys.argv[1], int(sys.argv[2])
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256)))
+optimizer = torch.optim.AdamW(model.parameters())
+
+os.makedirs(directory, exist_ok=True)
+found, begin = [ckptfs.latest(directory) if rank == 0 else None], 0
+dist.broadcast_object_list(found) # one answer for all
+if found[0]:
+	weights, moments = get_state_dict(model, optimizer)
+	state = {"model": weights, "optimizer": moments, "step": 0}
+	checkpoint.load(state, storage_reader=ckptfs.dcp.Reader(found[0]))
+	set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+	begin = state["step"]
+	if rank == 0:
+		print("resumed", begin, flush=True)
+
+for step in range(begin + 1, steps + 1):
+	torch.manual_seed(step * 1000 + rank)
+	batch = torch.randn(16, 256)
+	(model(batch) - batch).square().mean().backward()
+	optimizer.step() # begins with a barrier: what was saved is captured by then
+	optimizer.zero_grad()
+	weights, moments = get_state_dict(model, optimizer)
+	checkpoint.save({"model": weights, "optimizer": moments, "step": step},
+		storage_writer=ckptfs.dcp.Writer("%s/step-%d" % (directory, step))) # no tensor is copied before it returns
+	if rank == 0:
+		print("saved", step, flush=True)
+		shutil.rmtree("%s/step-%d" % (directory, step - 3), ignore_errors=True)
+
+if rank == 0:
+	print("weights %r" % sum(p.double().sum().item() for p in model.parameters()))
+dist.destroy_process_group()

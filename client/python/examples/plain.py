@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Plain PyTorch: saves after each step, goes on from the newest checkpoint that is whole.
+
+	python plain.py /ckpt/run STEPS
+"""
+
+import os
+import sys
+
+import torch
+
+import ckptfs
+
+directory, steps = sys.argv[1], int(sys.argv[2])
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256))
+optimizer = torch.optim.AdamW(model.parameters())
+
+os.makedirs(directory, exist_ok=True)
+found, begin = ckptfs.latest(directory), 0
+if found:
+	state = ckptfs.load(found)
+	model.load_state_dict(state["model"])
+	optimizer.load_state_dict(state["optimizer"])
+	begin = state["step"]
+	torch.set_rng_state(state["random"])
+	print("resumed", begin, flush=True)
+
+for step in range(begin + 1, steps + 1):
+	batch = torch.randn(16, 256)
+	(model(batch) - batch).square().mean().backward()
+	optimizer.step() # begins with a barrier: what was saved is captured by then
+	optimizer.zero_grad()
+	path = "%s/step-%d.pt" % (directory, step)
+	ckptfs.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step,
+		"random": torch.get_rng_state()}, path) # returns at once
+	print("saved", step, flush=True)
+	old = "%s/step-%d.pt" % (directory, step - 3)
+	if os.path.exists(old):
+		os.unlink(old)
+
+print("weights %r" % sum(p.double().sum().item() for p in model.parameters()))
