@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""The Trainer of transformers with ckptfs.trainer.Callback: the state of its optimizer is captured lazily."""
+"""The Trainer of transformers with ckptfs.trainer.Callback: weights and the state of its optimizer are captured lazily."""
 
 from harness import enter, main
 
@@ -16,7 +16,7 @@ from ckptfs.trainer import Callback
 
 class HfTrainerLazily(hf_trainer.HfTrainer):
 	name = "transformers Trainer, lazily"
-	costs = (0, 0, 0) # what is written by write(2): the weights, a third
+	costs = (0, 0, 0) # what is written by write(2)
 
 	def callbacks(self):
 		return [Callback()]

@@ -28,10 +28,11 @@ from .session import Session, Source, barrier, session_of
 if TYPE_CHECKING:
 	from .lazy import register, save
 	from .loading import load
+	from .safetensors_file import save_file
 
 __version__ = "0.1.0"
 __all__ = ["CheckpointError", "LibraryNotFound", "Session", "SessionStats", "Source", "abandon", "barrier", "commit", "latest", "load",
-	"register", "save", "session_of", "wait"]
+	"register", "save", "save_file", "session_of", "wait"]
 
 
 def __getattr__(name: str) -> Any:
@@ -39,6 +40,9 @@ def __getattr__(name: str) -> Any:
 	if name in ("save", "register"):
 		from . import lazy # pylint: disable=import-outside-toplevel
 		return getattr(lazy, name)
+	if name == "save_file":
+		from . import safetensors_file # pylint: disable=import-outside-toplevel
+		return safetensors_file.save_file
 	if name == "load":
 		from . import loading # pylint: disable=import-outside-toplevel
 		return loading.load

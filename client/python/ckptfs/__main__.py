@@ -14,8 +14,8 @@ from .session import barrier
 USAGE = """usage: python -m ckptfs run SCRIPT [ARGUMENT...]
        python -m ckptfs run -m MODULE [ARGUMENT...]
 
-Runs a Python script, unchanged, with a torch.save that returns at once for paths in a mount of ckptfs; the steps of
-optimizers wait until what they change is captured. All other paths are saved as ever. As a program of torchrun:
+Runs a Python script, unchanged, with a torch.save (and safetensors.torch.save_file) that returns at once for paths in a
+mount of ckptfs; the steps of optimizers wait until what they change is captured. All other paths are saved as ever. As a program of torchrun:
 
        torchrun --nproc-per-node 8 -m ckptfs run train.py
 
@@ -26,6 +26,7 @@ Exit status: that of the script; 1 if its last save failed after it had returned
 def _run(arguments: list) -> None:
 	os.environ.setdefault(autoload.ENVIRONMENT, "1") # for the processes that it starts
 	autoload.enable()
+	autoload.enable_safetensors()
 	if arguments[0] == "-m":
 		if len(arguments) < 2:
 			_usage()

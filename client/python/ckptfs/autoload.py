@@ -49,6 +49,17 @@ def enable() -> None:
 		log.warning("torch.save stays as it is: %s", error)
 
 
+def enable_safetensors() -> None:
+	"""The same of safetensors.torch.save_file, where there is that."""
+	try:
+		from . import safetensors_file # pylint: disable=import-outside-toplevel
+		safetensors_file.enable()
+	except ImportError:
+		pass
+	except Exception as error: # pylint: disable=broad-except
+		log.warning("safetensors.torch.save_file stays as it is: %s", error)
+
+
 _said = False
 
 

@@ -73,6 +73,7 @@ class Writer:
 		self.lazy = known.lazy_keys(session) if lazy is None else lazy
 		self.parts: List[Tuple[int, Any]] = []
 		self.sources: List[Source] = []
+		self.head_last = False # it is the head without which a file is none, not the end
 
 	def add(self, plan: skeleton.Skeleton, base: int, names: Any, prefix: str = "") -> int:
 		"""At @base of the file. @names: known.names of what was saved. Returns the offset behind it."""
@@ -95,14 +96,25 @@ class Writer:
 			here = storage if storage.device.type == "cpu" else storage.cpu()
 			self.parts.append((at, _Bytes(here)))
 
+	def add_tensor(self, tensor: Any, name: str, at: int) -> None:
+		"""One without gaps, of which nothing but its elements is to be there."""
+		if self.is_lazy(tensor):
+			self.sources.append(source_of(tensor.data_ptr(), tensor.nbytes, tensor.device, name, at, tensor))
+		elif tensor.nbytes:
+			here = tensor.cpu().contiguous()
+			if here.untyped_storage().nbytes() != here.nbytes:
+				here = here.clone()
+			self.parts.append((at, _Bytes(here.untyped_storage())))
+
 	def write(self, fd: int) -> None:
 		self.parts.sort(key=lambda part: part[0])
 		runs = list(_runs(self.parts))
-		for run in runs[:-1]:
+		last = runs.pop(0 if self.head_last else -1) if runs else None
+		for run in runs:
 			_write_run(fd, *run)
 		self.session.write_sources(fd, self.sources)
-		for run in runs[-1:]:
-			_write_run(fd, *run)
+		if last:
+			_write_run(fd, *last)
 
 
 class _Bytes:

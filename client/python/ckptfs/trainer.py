@@ -3,8 +3,7 @@
 
 	trainer = Trainer(..., callbacks=[ckptfs.trainer.Callback()])
 
-What it saves by torch.save on a mount of ckptfs, which is the optimizer's state, is captured while training goes on. Its
-model.safetensors is written as ever, into the cache of the mount."""
+What it saves on a mount of ckptfs, by torch.save and as safetensors, is captured while training goes on."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from . import autoload
+from . import autoload, safetensors_file
 from ._lib import CheckpointError
 from .session import barrier
 
@@ -21,10 +20,11 @@ log = logging.getLogger("ckptfs")
 
 
 class Callback(TrainerCallback):
-	"""Makes torch.save lazy, and waits at the end for what is still to be captured."""
+	"""Makes torch.save and safetensors.torch.save_file lazy, and waits at the end for what is still to be captured."""
 
 	def __init__(self) -> None:
 		autoload.enable()
+		safetensors_file.enable()
 
 	def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None: # pylint: disable=unused-argument
 		"""The parameters may be changed by whatever comes behind. What has failed is told, and fails no training that is over."""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""safetensors.torch.save_file, lazily. The format: eight bytes, the length of a header in JSON, which has the place of each
+tensor behind it; so all places are known before any tensor is read."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, Optional, Tuple
+
+import safetensors.torch
+import torch
+
+from . import lazy
+from .mounts import to_mount
+
+torch_save_file = getattr(safetensors.torch.save_file, "ckptfs_inner", safetensors.torch.save_file)
+
+_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
+	"int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
+	"bool": "BOOL"}
+_ALIGN = 8
+
+
+def _type_of(tensor: Any) -> Optional[str]:
+	return _TYPES.get(str(tensor.dtype).rsplit(".", maxsplit=1)[-1])
+
+
+def _why_not(tensors: Any) -> str:
+	"""What the library has to judge."""
+	places = set()
+	for name, tensor in tensors.items():
+		if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided: # pylint: disable=unidiomatic-typecheck
+			return "%s is no ordinary tensor" % name
+		if not tensor.is_contiguous() or not _type_of(tensor) or tensor.is_conj() or tensor.is_neg():
+			return "%s is not contiguous, or of a type that is not known here" % name
+		if tensor.nbytes and tensor.untyped_storage().data_ptr() in places:
+			return "%s shares its memory with another one" % name
+		places.add(tensor.untyped_storage().data_ptr())
+	return ""
+
+
+def _layout(tensors: Dict[str, Any], metadata: Optional[Dict[str, str]]) -> Tuple[bytes, List[Tuple[int, str, Any]]]:
+	"""The header, and where each tensor is behind it: those with the widest elements first, as the library has them."""
+	header: Dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+	places, at = [], 0
+	for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
+		header[name] = {"dtype": _type_of(tensor), "shape": list(tensor.shape), "data_offsets": [at, at + tensor.nbytes]}
+		places.append((at, name, tensor))
+		at += tensor.nbytes
+	text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+	text += b" " * (-len(text) % _ALIGN)
+	return len(text).to_bytes(8, "little") + text, places
+
+
+def save_file(tensors: Dict[str, Any], filename: Any, metadata: Optional[Dict[str, str]] = None) -> None:
+	"""As safetensors.torch.save_file, whose file it writes: lazily to a mount of ckptfs, as ckptfs.save does."""
+	session, why = lazy.session_for(filename)
+	why = why or _why_not(tensors)
+	if why or session is None:
+		lazy.say_once(filename, why)
+		torch_save_file(tensors, filename, metadata=metadata)
+		return
+	session.raise_failure()
+	head, places = _layout(tensors, metadata)
+	file = lazy.Writer(session)
+	for at, name, tensor in places:
+		file.add_tensor(tensor.detach(), name, len(head) + at)
+	file.parts.append((0, head))
+	file.head_last = True
+	lazy.write_to_path(file, os.fspath(filename))
+
+
+def enable() -> None:
+	"""From here on safetensors.torch.save_file of a path in a mount is this one, also where others have imported it."""
+	import sys # pylint: disable=import-outside-toplevel
+	inner = torch_save_file
+
+	def replaced(tensors: Any, filename: Any, metadata: Any = None) -> None:
+		if to_mount(filename):
+			save_file(tensors, filename, metadata)
+		else:
+			inner(tensors, filename, metadata=metadata)
+
+	replaced.ckptfs_inner = inner # type: ignore[attr-defined]
+	replaced.__doc__, replaced.__name__ = inner.__doc__, "save_file"
+	for module, name in ("safetensors.torch", "save_file"), ("transformers.modeling_utils", "safe_save_file"), ("accelerate.utils.other", "safe_save_file"):
+		if getattr(sys.modules.get(module), name, None) is inner:
+			setattr(sys.modules[module], name, replaced)
