@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import logging
 import os
@@ -22,6 +23,7 @@ log = logging.getLogger("ckptfs")
 current_streams = hooks.current_streams
 
 _IOV_MAX = 1024
+_SHORT, _FEW = 4096, 8 # bytes; parts
 
 _said: set = set()
 _said_lock = threading.Lock()
@@ -110,9 +112,10 @@ class Writer:
 		self.parts.sort(key=lambda part: part[0])
 		runs = list(_runs(self.parts))
 		last = runs.pop(0 if self.head_last else -1) if runs else None
+		small = _small(runs)
 		for run in runs:
 			_write_run(fd, *run)
-		self.session.write_sources(fd, self.sources)
+		self.session.write_sources(fd, small + self.sources)
 		if last:
 			_write_run(fd, *last)
 
@@ -149,9 +152,29 @@ def _runs(parts: Sequence[Tuple[int, Any]]) -> Iterator[Tuple[int, List[Any]]]:
 		yield at, run
 
 
+def _small(runs: List[Tuple[int, List[Any]]]) -> List[Source]:
+	"""Takes the short ones out of @runs: what lies between tensors. To write each by a call of its own would take longer
+	than all else; a copy of them goes by handle, all together."""
+	short = [(at, run) for at, run in runs if sum(map(len, run)) <= _SHORT]
+	if len(short) < _FEW:
+		return []
+	places = {at for at, _ in short}
+	runs[:] = [run for run in runs if run[0] not in places]
+	text = [b"".join(map(_view, run)) for _, run in short]
+	buffer = ctypes.create_string_buffer(b"".join(text))
+	sources, address = [], ctypes.addressof(buffer)
+	for (at, _), one in zip(short, text):
+		sources.append(Source("what lies between tensors", address, len(one), at, buffer, kind=_lib.OBJECT))
+		address += len(one)
+	return sources
+
+
+def _view(data: Any) -> memoryview:
+	return known.memory_of(data.storage) if isinstance(data, _Bytes) else memoryview(data)
+
+
 def _write_run(fd: int, at: int, run: List[Any]) -> None:
-	views = [known.memory_of(data.storage) if isinstance(data, _Bytes) else memoryview(data) for data in run]
-	views = [view for view in views if view.nbytes]
+	views = [view for view in map(_view, run) if view.nbytes]
 	while views:
 		written = os.pwritev(fd, views[:_IOV_MAX], at)
 		at += written
