@@ -68,7 +68,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/gpu-kit/complete
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash check-demo check-trainer check-gpu check-frameworks install uninstall clean help tests fuzz fuzzers
+	check-crash check-demo check-trainer check-gpu check-frameworks check-python install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
 
@@ -277,6 +277,11 @@ check-frameworks: deps-test
 	$(Q)CKPTFS_TEST_KILLS=$(KILLS) tests/run --build $(O) --heavy check-frameworks $(ARGS)
 	$(Q)BUILD=$(abspath $(O)) python3 tests/frameworks/table.py
 
+# The Python package, with PyTorch, from the package index.
+check-python: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)tests/run --build $(O) --heavy check-frameworks tests/python $(ARGS)
+
 # Random sequences against the reference model; COUNT of each kind.
 COUNT ?= 10000
 check-model: deps-test
@@ -354,6 +359,7 @@ help:
 	@echo '  make check-trainer  the example trainer of libckptfs, killed and resumed 50 times'
 	@echo '  make check-gpu    capture on a GPU: what it finds and its numbers, in build/gpu.json'
 	@echo '  make check-frameworks  real frameworks, from the package index, killed and resumed (KILLS=$(KILLS))'
+	@echo '  make check-python the Python package with PyTorch, its examples killed and resumed'
 	@echo '  make check-model  random sequences of saves, kills and removals against a model (COUNT=$(COUNT))'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
 	@echo '  make check-tsan   the suite under ThreadSanitizer'

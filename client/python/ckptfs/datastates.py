@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The engine that DeepSpeed (`"datastates_ckpt": {...}` in its JSON config) and Kénotron (`checkpointing_engine:
-datastates`) import as datastates.CheckpointEngine: so a job becomes lazy by its config alone.
+"""The engines that DeepSpeed (`"datastates_ckpt": {...}` in its JSON config) and Kénotron (`checkpointing_engine:
+datastates`) import as datastates.CheckpointEngine and datastates.CkptEngine: so a job becomes lazy by its config alone.
 
 DeepSpeed takes that engine for one whose checkpoints are committed at the next step, and then does not do so (it asks for
 what is to be committed, and its own class of 0.19 does not tell): it would never write `latest`. On a mount of ckptfs
@@ -12,9 +12,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Any, Dict, List
+import threading
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from . import lazy, loading
+import torch
+
+from . import hooks, lazy, loading
 from .resume import wait
 from .mounts import in_mount
 from .session import Session, barrier, session_at
@@ -92,3 +95,75 @@ class CheckpointEngine:
 			if in_mount(os.path.dirname(path)) and os.path.exists(path): # not removed since
 				wait(path, "durable")
 		return True
+
+
+class CkptEngine:
+	"""What Kénotron's engine is made of: tensors that are to be at places of files. It names them before it makes the file,
+	which it then truncates; so they are written when it names those of the next file, waits, or an optimizer steps.
+	@host_cache_size: bytes of the mount's cache to borrow."""
+
+	def __init__(self, host_cache_size: int = 0, gpu_id: int = 0, rank: int = 0) -> None: # pylint: disable=unused-argument
+		self.cache = int(host_cache_size)
+		self._waiting: List[Tuple[Any, int, str]] = []
+		self._failure: Optional[Exception] = None
+		self._lock = threading.RLock()
+		hooks.install()
+		hooks.before.append(self._write_before_step)
+
+	def async_save(self, tensors: Sequence[Tuple[Any, Any, int, str]]) -> None:
+		"""Each: (version, tensor, offset, path)."""
+		with self._lock:
+			self._write()
+			self._waiting += [(tensor.detach(), int(at), os.path.abspath(path)) for _, tensor, at, path in tensors]
+
+	def _write(self) -> None:
+		with self._lock:
+			files: Dict[str, List[Tuple[Any, int]]] = {}
+			for tensor, at, path in self._waiting:
+				files.setdefault(path, []).append((tensor, at))
+			self._waiting = []
+			for path, tensors in files.items():
+				self._write_file(path, tensors)
+
+	def _write_file(self, path: str, tensors: List[Tuple[Any, int]]) -> None:
+		directory = os.path.dirname(path)
+		if in_mount(directory) and session_at(directory) is None:
+			Session(directory, arena_bytes=self.cache)
+		session, _ = lazy.session_for(path)
+		file = lazy.Writer(session, None if session else set())
+		for i, (tensor, at) in enumerate(tensors):
+			file.add_tensor(tensor.contiguous(), "%s, tensor %d" % (os.path.basename(path), i), at)
+		fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+		try:
+			file.write(fd)
+		finally:
+			os.close(fd)
+
+	def _write_before_step(self) -> None:
+		"""It keeps no step from being made: `wait` raises what it meets."""
+		try:
+			self._write()
+		except Exception as error: # pylint: disable=broad-except
+			self._failure = error
+
+	def load(self, tensors: Sequence[Tuple[Any, Any, int, str]]) -> None:
+		"""Fills each: (version, tensor, offset, path)."""
+		for _, tensor, at, path in tensors:
+			here = tensor if tensor.device.type == "cpu" and tensor.is_contiguous() else torch.empty(tensor.shape, dtype=tensor.dtype)
+			loading.read_into(path, here.untyped_storage(), int(at), here.storage_offset() * here.element_size(), here.nbytes)
+			if here is not tensor:
+				tensor.copy_(here)
+
+	def wait(self) -> None:
+		"""Until all is captured. CheckpointError, OSError: it has failed."""
+		self._write()
+		failure, self._failure = self._failure, None
+		if failure:
+			raise failure
+		barrier(landed=True)
+
+	def shutdown(self) -> None:
+		"""As wait, and it saves no more."""
+		if self._write_before_step in hooks.before:
+			hooks.before.remove(self._write_before_step)
+		self.wait()

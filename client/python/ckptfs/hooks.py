@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from typing import Any, List
+from typing import Any, Callable, List, Optional
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
@@ -19,6 +19,7 @@ from .session import Session, sessions
 
 _handle: Any = None
 _replay_wrapped = False
+before: List[Callable[[], None]] = [] # called before barriers: for what is to be written by then
 
 
 def current_streams(devices: Any) -> List[int]:
@@ -27,6 +28,8 @@ def current_streams(devices: Any) -> List[int]:
 
 
 def _barriers() -> None:
+	for call in before:
+		call()
 	for session in sessions():
 		if session.pending or session.devices_pending():
 			session.barrier_in_hook(current_streams(session.devices_pending()))
@@ -57,6 +60,8 @@ def _before_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
 	known.optimizers.add(optimizer)
 	if _capturing():
 		_wrap_replay()
+		for call in before:
+			call()
 		for session in sessions(): # a stream that is captured cannot be told to wait for what is not
 			if session.pending:
 				session.barrier_in_hook()
@@ -64,7 +69,7 @@ def _before_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
 	_barriers()
 
 
-def install(_session: Session) -> None:
+def install(_session: Optional[Session] = None) -> None:
 	"""With the first session; not again."""
 	global _handle # pylint: disable=global-statement
 	if _handle is not None:

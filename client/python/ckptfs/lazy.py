@@ -68,9 +68,9 @@ def session_for(path: Any) -> Tuple[Optional[Session], str]:
 
 class Writer:
 	"""Puts skeletons, and what their holes are filled with, into one file. What says that a file is whole is written
-	last: one that is left before cannot be taken for whole."""
+	last: one that is left before cannot be taken for whole. Without a session nothing of it is lazy."""
 
-	def __init__(self, session: Session, lazy: Any = None) -> None:
+	def __init__(self, session: Optional[Session], lazy: Any = None) -> None:
 		self.session = session
 		self.lazy = known.lazy_keys(session) if lazy is None else lazy
 		self.parts: List[Tuple[int, Any]] = []
@@ -112,10 +112,11 @@ class Writer:
 		self.parts.sort(key=lambda part: part[0])
 		runs = list(_runs(self.parts))
 		last = runs.pop(0 if self.head_last else -1) if runs else None
-		small = _small(runs)
+		small = _small(runs) if self.session else []
 		for run in runs:
 			_write_run(fd, *run)
-		self.session.write_sources(fd, small + self.sources)
+		if self.session:
+			self.session.write_sources(fd, small + self.sources)
 		if last:
 			_write_run(fd, *last)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import ctypes
+import errno
 import os
 import sys
 import zipfile
@@ -72,7 +73,7 @@ class _Reader:
 		while view.nbytes:
 			n = os.preadv(self.fd, [view], at)
 			if n == 0:
-				raise CheckpointError(5, "%s: it ends at %d, within a tensor; `ckptfs verify` tells whether it was damaged" % (
+				raise CheckpointError(errno.EIO, "%s: it ends at %d, within a tensor; `ckptfs verify` tells whether it was damaged" % (
 					self.path, at))
 			view, at = view[n:], at + n
 		return size
@@ -134,3 +135,16 @@ def load(f: Any, map_location: Any = None, *, threads: int = THREADS, progress: 
 		except _Unplanned:
 			pass
 	return torch_load(f, map_location=map_location, **arguments)
+
+
+def read_into(path: Any, storage: Any, at: int, offset: int, nbytes: int) -> None:
+	"""Bytes [@at, @at + @nbytes) of a file, into those of @storage from @offset on."""
+	if not nbytes:
+		return
+	view = memoryview((ctypes.c_char * nbytes).from_address(storage.data_ptr() + offset)).cast("B")
+	with open(path, "rb", 0) as file:
+		while view.nbytes:
+			n = os.preadv(file.fileno(), [view], at)
+			if n == 0:
+				raise CheckpointError(errno.EIO, "%s: it ends at %d, within a tensor" % (path, at))
+			view, at = view[n:], at + n
