@@ -22,7 +22,8 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from . import known, lazy, skeleton
+from . import lazy, skeleton
+from .mounts import in_mount
 
 ALIGN = 64
 THREADS = 4
@@ -48,9 +49,14 @@ def _saved(tensor: Any) -> bytes:
 
 
 class Writer(FileSystemWriter):
-	"""Takes the arguments of FileSystemWriter. Parameters, the state of known optimizers and what was registered are
+	"""Takes the arguments of FileSystemWriter, but does not sync unless sync_files=True: the commit does. Parameters, the state of known optimizers and what was registered are
 	captured lazily (see ckptfs.save), in a file of each rank; all else is written at once. On another filesystem, or with
 	extensions or another format, it is FileSystemWriter."""
+
+	def __init__(self, path: Any, *args: Any, **kwargs: Any) -> None:
+		if len(args) < 2 and in_mount(os.path.dirname(os.path.abspath(path))):
+			kwargs.setdefault("sync_files", False)
+		super().__init__(path, *args, **kwargs)
 
 	def write_data(self, plan: SavePlan, planner: SavePlanner) -> "Future[List[WriteResult]]":
 		session, why = lazy.session_for(os.path.join(self.path, "x"))
@@ -85,13 +91,14 @@ class Writer(FileSystemWriter):
 			file.parts.append((at, data.getvalue()))
 			return len(data.getvalue())
 		tensor = data.detach()
-		if not file.is_lazy(tensor):
+		if not lazy.is_plain(tensor):
 			saved = _saved(tensor)
 			file.parts.append((at, saved))
 			return len(saved)
 		plan = _plan_of(tensor)
 		file.parts += [(at + off, part) for off, part in plan.parts]
-		file.sources.append(lazy.source_of(tensor.data_ptr(), tensor.nbytes, tensor.device, item.index.fqn, at + plan.holes[0][0], tensor))
+		for hole, _ in plan.holes: # none of one without elements
+			file.add_tensor(tensor, item.index.fqn, at + hole)
 		return plan.size
 
 

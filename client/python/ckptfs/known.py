@@ -20,14 +20,14 @@ LAZY_MIN = 16 << 10
 _KNOWN = ("torch.optim", "torch.distributed.optim", "deepspeed.ops", "apex.optimizers", "apex.contrib", "bitsandbytes.optim",
 	"transformer_engine", "transformers.optimization", "torch_optimizer", "torchao.optim", "pytorch_optimizer", "timm.optim")
 
-Key = Tuple[int, int, str]
+Key = Tuple[int, int, Any]
 
 optimizers: "weakref.WeakSet[Any]" = weakref.WeakSet() # that the hook has seen, or that were there before it
 
 
 def key_of(storage: Any) -> Key:
 	"""The memory of an untyped storage: views, and the storages of detached tensors, have the same."""
-	return storage.data_ptr(), storage.nbytes(), str(storage.device)
+	return storage.data_ptr(), storage.nbytes(), storage.device
 
 
 def tensors_in(tensor: Any) -> Iterator[Any]:

@@ -86,10 +86,8 @@ class Writer:
 		return base + plan.size
 
 	def is_lazy(self, tensor: Any) -> bool:
-		"""May this tensor be captured lazily, as a piece of memory without gaps?"""
-		return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.is_contiguous() and tensor.nbytes >= known.LAZY_MIN \
-			and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_quantized and tensor.device.type in ("cpu", "cuda") \
-			and known.storage_key(tensor) in self.lazy # pylint: disable=unidiomatic-typecheck
+		"""May this tensor be captured lazily, as a piece of memory?"""
+		return tensor.nbytes >= known.LAZY_MIN and is_plain(tensor) and known.storage_key(tensor) in self.lazy
 
 	def add_storage(self, storage: Any, tensor: Any, name: str, at: int) -> None:
 		if storage.nbytes() >= known.LAZY_MIN and storage.device.type in ("cpu", "cuda") and known.key_of(storage) in self.lazy:
@@ -119,6 +117,12 @@ class Writer:
 			self.session.write_sources(fd, small + self.sources)
 		if last:
 			_write_run(fd, *last)
+
+
+def is_plain(tensor: Any) -> bool:
+	"""Are its bytes what lies at its address, one behind the other?"""
+	return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout == torch.strided and tensor.is_contiguous() \
+		and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_quantized and tensor.device.type in ("cpu", "cuda") # pylint: disable=unidiomatic-typecheck
 
 
 class _Bytes:
