@@ -24,7 +24,7 @@ import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 SKIPPED = 77
-STEPS, ELEMENTS = 40, 300000
+STEPS, ELEMENTS = 20, 100000
 
 
 class Check:
@@ -106,7 +106,7 @@ def capture(check):
 class Mount:
 	"""A mount in the scratch directory; .why says why there is none."""
 
-	def __init__(self, check, name, options="host_cache_size=1G"):
+	def __init__(self, check, name, options="host_cache_size=256M"):
 		self.check = check
 		self.back, self.top = (os.path.join(check.scratch, f"{kind}-{name}") for kind in ("back", "mnt"))
 		os.makedirs(self.back)
