@@ -151,14 +151,21 @@ static void release_what_is_there(struct cuda_gpu *g)
 	cuda_pinned_free(g->after, g->max_flights * g->after_bytes);
 }
 
-static void gpu_free(struct cuda_gpu *g)
+/* Once more, if it fails: what is not taken back from the driver is not to be unmapped. */
+static bool enter_to_close(struct cuda_gpu *g, int *mode)
 {
 	struct cuda_fault f;
+
+	return cuda_enter(g, mode, &f) || cuda_enter(g, mode, &f);
+}
+
+static void gpu_free(struct cuda_gpu *g)
+{
 	bool entered;
 	int mode;
 
 	if (g->context) {
-		entered = cuda_enter(g, &mode, &f);
+		entered = enter_to_close(g, &mode);
 		if (entered)
 			release_what_is_there(g);
 		slabs_free(g, entered);
@@ -332,14 +339,13 @@ int cuda_gpu_find(struct cuda *cuda, const struct ckpt_source *at, uint64_t off,
 
 void cuda_gpus_close(struct cuda *cuda)
 {
-	struct cuda_fault f;
 	int mode;
 
 	for (int i = 0; i < CUDA_GPUS_MAX; i++)
 		if (cuda->gpus[i])
 			cuda_copy_stop(cuda->gpus[i]);
 	for (int i = 0; i < CUDA_GPUS_MAX && cuda->pinned; i++)
-		if (cuda->gpus[i] && cuda_enter(cuda->gpus[i], &mode, &f)) {
+		if (cuda->gpus[i] && enter_to_close(cuda->gpus[i], &mode)) {
 			cuda_arena_unpin(cuda);
 			cuda_leave(mode);
 		}

@@ -28,6 +28,13 @@ static const struct {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
+/* What the driver refuses to destroy is there for good. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:cuEventCreate\nleak:cuStreamCreate\nleak:cuMemHostRegister_v2\n";
+}
+
 /* --- the child: it saves, and something fails --- */
 
 /* @text: CKPTFS_TEXT_MAX bytes, for what is said. */
