@@ -190,17 +190,28 @@ static int digest_now(struct listing *l, int dir, const char *name, const struct
 	return err;
 }
 
+/* What a file of tensors begins with (client/file.c) until its header is written: of no other is its length 0. */
+static int lacks_header(const struct source *src, uint64_t size, bool *lacks)
+{
+	unsigned char length[8] = "", none[8] = "";
+	ssize_t n = size < sizeof(length) ? 0 : src->read(src->arg, length, sizeof(length), 0);
+
+	*lacks = n == sizeof(length) && !memcmp(length, none, sizeof(none));
+	return n < 0 ? (int)n : 0;
+}
+
 /*
- * A file of tensors that were written by handle may get its end last of all, its header or directory: without that it
- * was left in the middle, whatever else tells that the checkpoint is complete.
+ * A file of tensors may get its end last of all, its header or directory: without that it was left in the middle,
+ * whatever else tells that the checkpoint is complete. @all: it is checked for structure like a file by
+ * itself; else only for a header that was never written.
  */
 static int check_whole(struct listing *l, int dir, const char *name, const char *rel,
-		       const struct statx *stx)
+		       const struct statx *stx, bool all)
 {
 	struct backing *b = l->cp->units->contents->backing;
 	struct opened o = {.b = b};
 	struct source src = {.read = read_opened, .arg = &o};
-	int pin = AS_OWNER(l->cp, backing_pin(b, dir, name)), err;
+	int pin = AS_OWNER(l->cp, backing_pin(b, dir, name)), err = 0;
 	char path[PATH_MAX + COMMIT_PATH_MAX];
 
 	if (pin < 0)
@@ -210,9 +221,26 @@ static int check_whole(struct listing *l, int dir, const char *name, const char 
 	if (o.fd < 0)
 		return o.fd;
 	snprintf(path, sizeof(path), "%s/%s", l->path, rel);
-	err = structure_check(&src, path, stx->stx_size, l->e);
+	if (!all)
+		err = lacks_header(&src, stx->stx_size, &all);
+	if (!err && all)
+		err = structure_check(&src, path, stx->stx_size, l->e);
 	close(o.fd);
 	return err;
+}
+
+/* Other names promise no format: a file of DCP is many of torch.save, one behind the other. */
+static int check_end(struct listing *l, int dir, const char *name, const char *rel,
+		     const struct statx *stx, bool by_handle)
+{
+	static const char suffix[] = ".safetensors";
+	size_t len = strlen(name), n = strlen(suffix);
+
+	if (by_handle && rules_single(l->cp->units->rules, rel))
+		return check_whole(l, dir, name, rel, stx, true);
+	if (len > n && !strcmp(name + len - n, suffix))
+		return check_whole(l, dir, name, rel, stx, false);
+	return 0;
 }
 
 static int list_file(struct listing *l, int dir, const char *name, const char *rel,
@@ -224,13 +252,11 @@ static int list_file(struct listing *l, int dir, const char *name, const char *r
 				 .size = stx->stx_size,
 				 .node = l->cp->units->node,
 				 .rank = f ? f->rank : -1};
-	int err = 0;
+	int err = check_end(l, dir, name, rel, stx, f && f->by_handle);
 
-	if (f && f->by_handle)
-		err = check_whole(l, dir, name, rel, stx);
 	if (f)
 		memcpy(e.xxh3, f->xxh3, sizeof(e.xxh3));
-	else
+	else if (!err)
 		err = digest_now(l, dir, name, stx, e.xxh3);
 	l->bytes += stx->stx_size;
 	l->files++;
