@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cuda_driver.h"
 #include "client/io.h"
 #include "client/session.h"
 
@@ -53,6 +54,11 @@ static int check(struct ckptfs_session *s, const struct ckptfs_read_op *op, size
 		return ckpt_error(s, -EOPNOTSUPP,
 				  "read %zu: is into a device that libckptfs cannot use here%s", i,
 				  s ? "" : ", without a session");
+	if (!is_host(op) && ckpt_session_device(s, op->memory)->ops == &ckpt_device_cuda &&
+	    !cuda_driver())
+		return ckpt_error(s, -EOPNOTSUPP,
+				  "read %zu: is into a device that libckptfs cannot use here: %s",
+				  i, cuda_driver_missing());
 	if (__builtin_add_overflow(op->file_off, op->len, &end) || end > LLONG_MAX)
 		return ckpt_error(s, -EFBIG, "read %zu: ends behind the largest offset of files",
 				  i);
@@ -131,11 +137,10 @@ static bool read_piece(struct reading *r, const struct ckptfs_read_op *op, uint6
 			return false;
 		err = d->ops->put(d->state, &to, op->dst_off + at, part, *buffer);
 		if (err) {
-			/* What the device said on this thread says more. */
-			const char *said = ckptfs_error(r->session);
-			char why[300];
+			const char *said = r->session ? ckptfs_error(r->session) : "";
+			char why[CKPTFS_TEXT_MAX];
 
-			snprintf(why, sizeof(why), "cannot be copied to the device (%s): %s",
+			snprintf(why, sizeof(why), "cannot be copied to the device (%s): %.400s",
 				 d->ops->name, *said ? said : strerror(-err));
 			fail(r, err, op->file_off + at, why);
 			return false;

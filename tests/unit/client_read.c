@@ -5,6 +5,7 @@
 
 #include <sys/wait.h>
 
+#include "client/cuda_driver.h"
 #include "client/session.h"
 
 #define MB	   (1u << 20)
@@ -161,6 +162,8 @@ static void what_cannot_be_is_refused(void **state)
 static pthread_mutex_t put_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t nr_put, put_bytes, put_stream;
 static int put_err;
+static const char *put_text;
+static struct ckptfs_session *put_session;
 
 /* Its addresses are no one's: what is on the device is elsewhere. */
 static unsigned char *on_device;
@@ -182,6 +185,8 @@ static int device_put(void *state, const struct ckpt_source *to, uint64_t off, s
 	real.addr = (char *)on_device;
 	if (!err)
 		ckpt_source_fill(&real, off, len, from);
+	if (err && put_text)
+		ckpt_error(put_session, err, "%s", put_text);
 	return err;
 }
 
@@ -190,6 +195,7 @@ static const struct ckpt_device device = {.name = "test", .put = device_put};
 static void devices_get_what_is_theirs(void **state)
 {
 	struct ckptfs_session *s = session_open();
+	struct ckpt_bound_device real = s->devices[1];
 	struct ckptfs_read_op op = {.file_off = 5,
 				    .len = 8 * MB,
 				    .addr = DEVICE_ADDRESS,
@@ -200,11 +206,15 @@ static void devices_get_what_is_theirs(void **state)
 				    .memory = CKPTFS_CUDA};
 
 	(void)state;
+	if (!cuda_driver()) {
+		assert_int_equal(ckptfs_read(s, fd, &op, 1, 2), -EOPNOTSUPP);
+		assert_contains(ckptfs_error(s), "libcuda.so.1");
+	}
+	assert_int_equal(ckptfs_read(NULL, fd, &op, 1, 2), -EOPNOTSUPP);
 	s->devices[1].ops->close(s->devices[1].state);
-	s->devices[1].ops = NULL;
-	assert_int_equal(ckptfs_read(s, fd, &op, 1, 2), -EOPNOTSUPP);
 	s->devices[1].ops = &device;
 	s->devices[1].state = &on_device;
+	put_session = s;
 	on_device = destination(8 * (MB + 1));
 	put_err = 0;
 	assert_int_equal(ckptfs_read(s, fd, &op, 1, 3), 0);
@@ -217,7 +227,11 @@ static void devices_get_what_is_theirs(void **state)
 	put_err = -EREMOTEIO;
 	assert_int_equal(ckptfs_read(s, fd, &op, 1, 3), -EREMOTEIO);
 	assert_contains(ckptfs_error(s), "cannot be copied to the device (test)");
-	s->devices[1].ops = NULL;
+	put_text = "cuMemcpyHtoDAsync_v2 on GPU 0: CUDA_ERROR_LAUNCH_FAILED (719)";
+	assert_int_equal(ckptfs_read(s, fd, &op, 1, 3), -EREMOTEIO);
+	assert_contains(ckptfs_error(s), path);
+	assert_contains(ckptfs_error(s), put_text);
+	s->devices[1] = real;
 	free(on_device);
 	ckptfs_close(s);
 }
