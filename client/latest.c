@@ -38,46 +38,33 @@ static const char *command(char path[PATH_MAX])
 	return n < PATH_MAX && !access(path, X_OK) ? path : "ckptfs";
 }
 
-/* Starts it; *out: what it prints comes there. What it says of errors goes to @errors. */
-static int start(const char *file, char *const argv[], int errors, pid_t *pid, int *out)
+/* Something to write to that has no reader to wait for, and that no standard stream is, though a trainer has closed those. */
+static int scratch(void)
+{
+	int fd = memfd_create("ckptfs-latest", MFD_CLOEXEC), high;
+
+	if (fd < 0 || fd > 2)
+		return fd < 0 ? -errno : fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (high < 0)
+		high = -errno;
+	close(fd);
+	return high;
+}
+
+/* Starts it; what it prints goes to @out, what it says of errors to @errors. */
+static int start(const char *file, char *const argv[], int out, int errors, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
-	int ends[2], err;
+	int err;
 
-	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+	posix_spawn_file_actions_adddup2(&actions, out, 1);
 	posix_spawn_file_actions_adddup2(&actions, errors, 2);
 	err = -posix_spawnp(pid, file, &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	close(ends[1]);
-	if (err)
-		close(ends[0]);
-	*out = ends[0];
 	return err;
-}
-
-/* All of it, of which the beginning is kept, with a NUL. */
-static size_t drain(int fd, char *buf, size_t size)
-{
-	size_t len = 0;
-	char more[512];
-
-	for (;;) {
-		bool room = len < size - 1;
-		ssize_t n = read(fd, room ? buf + len : more, room ? size - 1 - len : sizeof(more));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		len += room ? (size_t)n : 0;
-	}
-	buf[len] = '\0';
-	close(fd);
-	return len;
 }
 
 /* The last line that it said is why. */
@@ -108,30 +95,34 @@ static bool ended_well(pid_t pid)
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static int run(const char *file, char *const argv[], int errors, const char *dir, char *buf,
-	       size_t size)
+static int run(const char *file, char *const argv[], int out, int errors, const char *dir,
+	       char *buf, size_t size)
 {
 	char found[PATH_MAX + 2], text[CKPTFS_TEXT_MAX];
-	int out = -1, err;
-	size_t len;
+	ssize_t len;
 	pid_t pid;
+	int err;
 
-	err = start(file, argv, errors, &pid, &out);
+	err = start(file, argv, out, errors, &pid);
 	if (err)
 		return ckpt_error(NULL, err,
 				  "cannot run the command ckptfs (%s): %s; install it, or name it "
 				  "in CKPTFS_COMMAND",
 				  file, strerror(-err));
-	len = drain(out, found, sizeof(found));
-	if (len && found[len - 1] == '\n')
-		found[--len] = '\0';
-	if (!ended_well(pid) || !len)
+	if (!ended_well(pid))
+		len = 0;
+	else
+		len = pread(out, found, sizeof(found) - 1, 0);
+	if (len > 0 && found[len - 1] == '\n')
+		len--;
+	if (len <= 0)
 		return ckpt_error(NULL, -ENOENT, "%s: %s", dir,
 				  last_line(errors, text, sizeof(text)));
-	if (len >= size)
-		return ckpt_error(NULL, -ERANGE, "%s: the path that was found has %zu bytes", dir,
+	if ((size_t)len >= size)
+		return ckpt_error(NULL, -ERANGE, "%s: the path that was found has %zd bytes", dir,
 				  len);
-	memcpy(buf, found, len + 1);
+	memcpy(buf, found, (size_t)len);
+	buf[len] = '\0';
 	return 0;
 }
 
@@ -145,15 +136,20 @@ int ckptfs_latest(const char *dir, unsigned flags, char *buf, size_t size)
 			verify ? (char *)dir : NULL,
 			NULL};
 	char path[PATH_MAX];
-	int errors, err;
+	int out, errors, err;
 
 	ckpt_error(NULL, 0, "%s", "");
 	if (flags & ~CKPTFS_LATEST_VERIFY)
 		return ckpt_error(NULL, -EINVAL, "ckptfs_latest: unknown flags %#x", flags);
-	errors = memfd_create("ckptfs-latest", MFD_CLOEXEC);
+	out = scratch();
+	errors = out < 0 ? out : scratch();
 	if (errors < 0)
-		return ckpt_error(NULL, -errno, "%s: %s", dir, strerror(errno));
-	err = run(command(path), argv, errors, dir, buf, size);
-	close(errors);
+		err = ckpt_error(NULL, errors, "%s: %s", dir, strerror(-errors));
+	else
+		err = run(command(path), argv, out, errors, dir, buf, size);
+	if (errors >= 0)
+		close(errors);
+	if (out >= 0)
+		close(out);
 	return err;
 }

@@ -116,6 +116,20 @@ assert latest(mnt + "/run", size=5) == errno.ERANGE
 assert latest(mnt + "/nothing") == errno.ENOENT and "nothing" in why(), why()
 os.mkdir(mnt + "/none")
 assert latest(mnt + "/none") == errno.ENOENT and "none" in why(), why()
+
+# What is told beside the path is no part of it, whichever standard streams the program has closed.
+os.makedirs("foreign/step-1")
+for name in "__0_0.distcp", ".metadata":
+	with open("foreign/step-1/" + name, "wb") as f:
+		f.write(b"x")
+for closed in (), (1,), (0, 1), (0, 1, 2):
+	pid = os.fork()
+	if not pid:
+		for fd in closed:
+			os.close(fd)
+		os._exit(0 if latest("foreign") == "foreign/step-1" and latest(mnt + "/none") == errno.ENOENT and "none" in why() and "did not end well" not in why() else 1)
+	assert os.waitpid(pid, 0)[1] == 0, closed
+
 damaged = back + "/run/step-2/__0_0.distcp"
 with open(damaged, "r+b") as f:
 	f.write(b"x")
