@@ -10,7 +10,7 @@ from lazily import *
 enter("torch", "safetensors")
 import safetensors.torch
 
-from ckptfs import autoload, lazy, safetensors_file
+from ckptfs import autoload, safetensors_file
 
 mount = Mount({"host_cache_size": "64M", "capture_check": "all"})
 session = ckptfs.session_of(mount.mnt)

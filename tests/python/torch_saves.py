@@ -16,7 +16,7 @@ import zipfile
 
 from torch import nn
 
-from ckptfs import hooks, known, lazy, skeleton
+from ckptfs import hooks, known, lazy
 
 torch.set_num_threads(1)
 mount = Mount({"host_cache_size": "64M", "capture_check": "all"})
@@ -237,6 +237,31 @@ real = (torch.cuda.current_stream, torch.cuda.is_initialized, torch.cuda.is_curr
 torch.cuda.current_stream = lambda device=None: Stream(7000 + torch.device("cuda", device if isinstance(device, int) else device.index).index)
 source = lazy.source_of(0x1000, 64, torch.device("cuda", 1), "w", 4096, None)
 assert (source.memory, source.stream, source.device, source.file_off) == (ckptfs._lib.CUDA, 7001, 1, 4096), source
+assert session.takes(ckptfs._lib.HOST) and session.takes(ckptfs._lib.CUDA) in (False, torch.cuda.is_available())
+
+
+class Device:
+	"""A storage, or a tensor, on one."""
+	device = torch.device("cuda", 1)
+	bytes = torch.arange(5000.0)
+
+	def data_ptr(self):
+		return 0x1000
+
+	def nbytes(self):
+		return self.bytes.nbytes
+
+	def cpu(self):
+		return self.bytes.untyped_storage()
+
+
+for takes in True, False:
+	session._takes[ckptfs._lib.CUDA] = takes
+	writer = lazy.Writer(session, {known.key_of(Device())})
+	writer.add_storage(Device(), None, "w", 64)
+	assert (len(writer.sources), len(writer.parts)) == (int(takes), int(not takes))
+	assert takes or bytes(lazy._view(writer.parts[0][1])) == Device.bytes.numpy().tobytes()
+del session._takes[ckptfs._lib.CUDA]
 one = Barrier()
 hooks.sessions = lambda: [one]
 hooks._before_step(optimizer, (), {})

@@ -85,6 +85,7 @@ with open("stale.py", "w", encoding="utf-8") as file:
 		for i in range(50):
 			torch.save(model.state_dict(), sys.argv[1] + "/stale.pt")
 			model.weight.data.add_(1)
+		sys.exit(0)
 	"""))
 assert "changed before it was captured" in run("-m", "ckptfs", "run", TMP + "/stale.py", mount.mnt, status=1)
 

@@ -27,9 +27,19 @@ def _run(arguments: list) -> None:
 	os.environ.setdefault(autoload.ENVIRONMENT, "1") # for the processes that it starts
 	autoload.enable()
 	autoload.enable_safetensors()
+	if arguments == ["-m"]:
+		_usage()
+	try:
+		_run_script(arguments)
+	except SystemExit as end:
+		if end.code in (None, 0):
+			_end()
+		raise
+	_end()
+
+
+def _run_script(arguments: list) -> None:
 	if arguments[0] == "-m":
-		if len(arguments) < 2:
-			_usage()
 		sys.argv = arguments[1:]
 		sys.path[0] = os.getcwd()
 		runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
@@ -37,6 +47,10 @@ def _run(arguments: list) -> None:
 		sys.argv = arguments
 		sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
 		runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _end() -> None:
+	"""What the script's last save could not tell any more."""
 	try:
 		barrier(landed=True)
 	except CheckpointError as error:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import concurrent.futures
 import io
 import os
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import torch
 from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
@@ -113,8 +113,10 @@ class Reader(FileSystemReader):
 		stored = [self.storage_data[item.storage_index] for item in plan.items]
 		if any(getattr(info, "transform_descriptors", None) for info in stored) or not hasattr(os, "preadv"):
 			return super().read_data(plan, planner)
-		fds = {name: os.open(os.path.join(self.path, name), os.O_RDONLY | os.O_CLOEXEC) for name in {info.relative_path for info in stored}}
+		fds = {}
 		try:
+			for name in {info.relative_path for info in stored}:
+				fds[name] = os.open(os.path.join(self.path, name), os.O_RDONLY | os.O_CLOEXEC)
 			with concurrent.futures.ThreadPoolExecutor(self.threads, "ckptfs-load") as pool:
 				jobs = [pool.submit(_read, fds[info.relative_path], info, item, planner) for item, info in zip(plan.items, stored)]
 				for job in jobs:
@@ -148,6 +150,7 @@ def _read(fd: int, info: Any, item: Any, planner: Any) -> None:
 		tensor = tensor.narrow(dim, offset, length)
 	target = planner.resolve_tensor(item).detach()
 	if target.size() != tensor.size():
-		raise ValueError("%s: %s is stored where %s is wanted" % (item.storage_index.fqn, tuple(tensor.size()), tuple(target.size())))
+		raise ValueError("%s: %s is stored where %s is wanted" % (item.storage_index.fqn, tuple(tensor.size()),
+			tuple(target.size())))
 	target.copy_(tensor)
 	planner.commit_tensor(item, target)

@@ -87,13 +87,19 @@ class Writer:
 
 	def is_lazy(self, tensor: Any) -> bool:
 		"""May this tensor be captured lazily, as a piece of memory?"""
-		return tensor.nbytes >= known.LAZY_MIN and is_plain(tensor) and known.storage_key(tensor) in self.lazy
+		return tensor.nbytes >= known.LAZY_MIN and is_plain(tensor) and known.storage_key(tensor) in self.lazy \
+			and self._takes(tensor.device.type)
+
+	def _takes(self, kind: str) -> bool:
+		"""Memory of such a device?"""
+		return self.session is not None and (kind == "cpu" or kind == "cuda" and self.session.takes(_lib.CUDA))
 
 	def add_storage(self, storage: Any, tensor: Any, name: str, at: int) -> None:
-		if storage.nbytes() >= known.LAZY_MIN and storage.device.type in ("cpu", "cuda") and known.key_of(storage) in self.lazy:
+		kind = storage.device.type
+		if storage.nbytes() >= known.LAZY_MIN and known.key_of(storage) in self.lazy and self._takes(kind):
 			self.sources.append(source_of(storage.data_ptr(), storage.nbytes(), storage.device, name, at, tensor))
 		else:
-			here = storage if storage.device.type == "cpu" else storage.cpu()
+			here = storage if kind == "cpu" else storage.cpu()
 			self.parts.append((at, _Bytes(here)))
 
 	def add_tensor(self, tensor: Any, name: str, at: int) -> None:
@@ -121,8 +127,10 @@ class Writer:
 
 def is_plain(tensor: Any) -> bool:
 	"""Are its bytes what lies at its address, one behind the other?"""
-	return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout == torch.strided and tensor.is_contiguous() \
-		and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_quantized and tensor.device.type in ("cpu", "cuda") # pylint: disable=unidiomatic-typecheck
+	if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided: # pylint: disable=unidiomatic-typecheck
+		return False
+	return tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized) \
+		and tensor.device.type in ("cpu", "cuda")
 
 
 class _Bytes:

@@ -6,20 +6,23 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 import safetensors.torch
-import torch
 
 from . import lazy
 from .mounts import to_mount
 
 torch_save_file = getattr(safetensors.torch.save_file, "ckptfs_inner", safetensors.torch.save_file)
 
-_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
-	"int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
-	"bool": "BOOL"}
+_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
+	"float8_e5m2": "F8_E5M2", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
+	"uint16": "U16", "uint8": "U8", "bool": "BOOL"}
 _ALIGN = 8
+# Where it is called from.
+_IMPORTED = (("safetensors.torch", "save_file"), ("transformers.modeling_utils", "safe_save_file"),
+	("accelerate.utils.other", "safe_save_file"))
 
 
 def _type_of(tensor: Any) -> Optional[str]:
@@ -30,9 +33,7 @@ def _why_not(tensors: Any) -> str:
 	"""What the library has to judge."""
 	places = set()
 	for name, tensor in tensors.items():
-		if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided: # pylint: disable=unidiomatic-typecheck
-			return "%s is no ordinary tensor" % name
-		if not tensor.is_contiguous() or not _type_of(tensor) or tensor.is_conj() or tensor.is_neg():
+		if not lazy.is_plain(tensor) or not _type_of(tensor):
 			return "%s is not contiguous, or of a type that is not known here" % name
 		if tensor.nbytes and tensor.untyped_storage().data_ptr() in places:
 			return "%s shares its memory with another one" % name
@@ -73,7 +74,6 @@ def save_file(tensors: Dict[str, Any], filename: Any, metadata: Optional[Dict[st
 
 def enable() -> None:
 	"""From here on safetensors.torch.save_file of a path in a mount is this one, also where others have imported it."""
-	import sys # pylint: disable=import-outside-toplevel
 	inner = torch_save_file
 
 	def replaced(tensors: Any, filename: Any, metadata: Any = None) -> None:
@@ -84,6 +84,6 @@ def enable() -> None:
 
 	replaced.ckptfs_inner = inner # type: ignore[attr-defined]
 	replaced.__doc__, replaced.__name__ = inner.__doc__, "save_file"
-	for module, name in ("safetensors.torch", "save_file"), ("transformers.modeling_utils", "safe_save_file"), ("accelerate.utils.other", "safe_save_file"):
+	for module, name in _IMPORTED:
 		if getattr(sys.modules.get(module), name, None) is inner:
 			setattr(sys.modules[module], name, replaced)

@@ -80,6 +80,7 @@ class Session:
 		self._next_id = 1
 		self._held: List[Any] = []         # owners of memory that is not captured yet
 		self._versions: List[Tuple[str, Any, int]] = []
+		self._takes: Dict[int, bool] = {_lib.HOST: True}
 		self._pending = False              # something was written since the last barrier
 		self._fenced: set = set()          # streams that wait for copies of devices
 		self._devices: set = set()         # of which something is captured
@@ -164,6 +165,18 @@ class Session:
 				self._pending = self._pending or bool(lazy)
 				self._fenced.clear()
 				self._devices.update(s.device for s in lazy if s.device >= 0)
+
+	def takes(self, memory: int) -> bool:
+		"""Can it capture memory of that kind? Where the driver cannot be used it takes that of the host alone."""
+		handle = self._open_handle()
+		with self._lock:
+			if memory not in self._takes:
+				info = _lib.TensorInfo(id=self._next_id, name=b"a first one", kind=_lib.OBJECT, memory=memory, bytes=1)
+				self._next_id += 1
+				self._takes[memory] = _lib.library().ckptfs_register(handle, ctypes.byref(info), 1) == 0
+				if self._takes[memory]:
+					_lib.library().ckptfs_unregister(handle, (ctypes.c_uint64 * 1)(info.id), 1)
+			return self._takes[memory]
 
 	def _register(self, handle: int, sources: Sequence[Source]) -> List[int]:
 		if len(self._ids) + len(sources) > IDS_MAX:

@@ -72,7 +72,7 @@ def _recording(pickle_module: Any) -> Tuple[Any, List[Any]]:
 
 			def persistent_id(self: Any, obj: Any) -> Any:
 				result = inner(self, obj)
-				if type(result) is tuple and len(result) > 2 and result[0] == "storage" and result[2] not in seen: # pylint: disable=unidiomatic-typecheck
+				if isinstance(result, tuple) and len(result) > 2 and result[0] == "storage" and result[2] not in seen:
 					seen.add(result[2])
 					found.append(getattr(obj, "_untyped_storage", obj))
 				return result
