@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What libckptfs does on this machine's GPU: facts, correctness with negative controls, numbers against the targets.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Saves of one training loop, side by side: none, torch.save, DCP save, DCP async_save, ckptfs.
 
