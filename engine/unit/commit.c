@@ -479,7 +479,7 @@ static uint64_t sequence_of(struct checkpoint *cp, int dir, const char *name)
 
 	pin = unit < 0 ? unit : AS_OWNER(cp, backing_pin(b, unit, COMMIT_FILE));
 	if (pin >= 0)
-		o.fd = AS_OWNER(cp, backing_reopen(b, pin, O_RDONLY));
+		o.fd = AS_OWNER(cp, backing_reopen(b, pin, O_RDONLY | O_NONBLOCK));
 	if (o.fd >= 0 && !commit_read_header(&src, name, &h, &e))
 		sequence = h.sequence;
 	if (o.fd >= 0)

@@ -57,7 +57,7 @@ int unit_header(struct backing *b, int unit, struct commit_header *h)
 	struct error e;
 
 	pin = backing_pin(b, unit, COMMIT_FILE);
-	fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
+	fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_NONBLOCK);
 	if (fd < 0)
 		return fd;
 	u.fd = fd;

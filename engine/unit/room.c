@@ -162,7 +162,7 @@ static uint64_t sequence_of(struct backing *b, int dir, const char *name)
 	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
 	__cleanup_fd int unit = backing_pin(b, dir, name);
 	__cleanup_fd int pin = unit < 0 ? unit : backing_pin(b, unit, COMMIT_FILE);
-	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
+	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_NONBLOCK);
 	struct commit_source f = {b, fd};
 	struct source src = {.read = read_file, .arg = &f};
 	struct error e;

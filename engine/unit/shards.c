@@ -170,7 +170,7 @@ int shards_inherit(struct shards *s, struct backing *b, int unit,
 		   const struct commit_entry *entries, size_t nr)
 {
 	__cleanup_fd int pin = backing_pin(b, unit, COMMIT_FILE);
-	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
+	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_NONBLOCK);
 	struct inheriting in = {.shards = s, .entries = entries, .nr = nr, .b = b, .fd = fd};
 	struct source src = {.read = read_old, .arg = &in};
 	__cleanup_free bool *same = in.same = calloc(nr + 1, sizeof(bool));
