@@ -265,7 +265,7 @@ check-trainer: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)CKPTFS_TEST_KILLS=50 tests/run --build $(O) --timeout 3000 tests/trainer $(ARGS)
 
-# On a GPU; without one it says so. Elsewhere: tests/gpu/kit/check.py --kit DIR, with build/gpu-kit and the tree alone.
+# On a GPU; without one it says so. Elsewhere: python3 tests/gpu/kit/check.py --kit DIR, with build/gpu-kit and the tree alone.
 check-gpu: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)python3 tests/gpu/kit/check.py --kit $(GPU_KIT) --out $(O)/gpu.json $(ARGS) || [ $$? = 77 ]

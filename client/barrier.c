@@ -96,13 +96,22 @@ static void account_locked(struct ckptfs_session *s, uint64_t ns, bool timed_out
 	pthread_cond_signal(&s->work);
 }
 
+/* Whether there is a stream that could be: ~0, as a write may have it, is none. */
+static bool any_stream(const uint64_t *streams, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (streams[i] != UINT64_MAX)
+			return true;
+	return false;
+}
+
 int ckptfs_barrier(struct ckptfs_session *s, const uint64_t *streams, size_t n, unsigned flags,
 		   uint64_t timeout_ns)
 {
 	uint64_t begin = ckpt_now_ns(), until, seq;
 	int err = ckpt_session_enter(s), fence = 0;
 	/* Without streams there is nothing that could be held back until copies of devices have ended. */
-	bool landed = flags & CKPTFS_BARRIER_LANDED || !n, waits;
+	bool landed = flags & CKPTFS_BARRIER_LANDED || !any_stream(streams, n), waits;
 
 	if (err == -ECHILD)
 		return err;

@@ -98,9 +98,9 @@ CKPTFS_PUBLIC int ckptfs_write(struct ckptfs_session *s, int fd, const struct ck
 
 /*
  * Before tensors change: returns when all captures of the session are submitted, and those of host memory
- * have landed; device work enqueued on @streams from then on runs behind the copies (without a stream it
- * waits for these, too). -EBUSY: a stream is being captured into a graph; it has waited, then. @timeout_ns 0: the
- * default. -ETIMEDOUT: what was not submitted is cancelled, its checkpoint has failed. Another error
+ * have landed; device work enqueued on @streams from then on runs behind the copies (without a stream, and ~0 is
+ * none, it waits for these, too). -EBUSY: a stream is being captured into a graph; it has waited, then. @timeout_ns 0:
+ * the default. -ETIMEDOUT: what was not submitted is cancelled, its checkpoint has failed. Another error
  * is that of the first capture that failed since the last barrier: -ESTALE, its tensor changed too early;
  * -ENOTCONN and the like, the daemon is gone. Whatever it returns, the tensors may change then.
  */

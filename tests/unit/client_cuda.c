@@ -159,6 +159,40 @@ static void after_what_produces_them(void **state)
 	end();
 }
 
+static void *open_late(void *gate)
+{
+	struct gate *g = gate;
+
+	for (unsigned i = 0; i < 1000; i++)
+		sched_yield();
+	sem_post(&g->open);
+	return NULL;
+}
+
+/* ~0, what a write says of what is complete, is no stream that could be held back: a barrier of that is one of none. */
+static void a_barrier_of_no_stream_waits(void **state)
+{
+	const uint64_t complete[] = {UINT64_MAX, UINT64_MAX};
+	struct ckptfs_session_stats st;
+	struct gate g;
+	pthread_t t;
+
+	(void)state;
+	begin_with(SLOT);
+	gate_init(&g, SLOT);
+	MUST(tr.OnStep(at_half, &g));
+	assert_int_equal(gpu_write(s, fd, 1, memory, SLOT, UINT64_MAX), 0);
+	sem_wait(&g.reached);
+	MUST(tr.OnStep(NULL, NULL));
+	pthread_create(&t, NULL, open_late, &g);
+	assert_int_equal(ckptfs_barrier(s, complete, 2, 0, 0), 0);
+	assert_int_equal(ckptfs_session_stats(s, &st), 0);
+	assert_int_equal(st.pending, 0);
+	pthread_join(t, NULL);
+	assert_content(fd, 0, bytes, SLOT);
+	end();
+}
+
 /* With a stream the barrier waits for no copy: the stream does. */
 static void a_barrier_holds_back_streams(uint64_t on, CUstream update)
 {
@@ -544,6 +578,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		DAEMON_TEST(they_are_captured),
+		DAEMON_TEST(a_barrier_of_no_stream_waits),
 		DAEMON_TEST(copies_are_asynchronous),
 		DAEMON_TEST(strided_ones),
 		DAEMON_TEST(eager_ones_and_plain_files),
