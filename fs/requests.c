@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
 #include "fs/fs.h"
 #include "fs/data.h"
@@ -582,13 +583,13 @@ static bool watch_round(struct requests *rs, struct request_facts *w, bool *aban
 /* --- the loop --- */
 
 static void *server_main(void *arg);
-static bool start_server(struct requests *rs);
+static bool start_server(struct requests *rs, unsigned most);
 
 /* Lock held. Sends one more thread to the device; it counts as there at once. */
 static bool call_attendant(struct requests *rs)
 {
 	if (rs->parked == rs->calls)
-		return start_server(rs);
+		return start_server(rs, MAX_THREADS);
 	rs->calls++;
 	rs->idle++;
 	rs->unattended_ns = 0;
@@ -597,13 +598,13 @@ static bool call_attendant(struct requests *rs)
 }
 
 /* Lock held. The new thread counts as idle at once: it goes to the device first. */
-static bool start_server(struct requests *rs)
+static bool start_server(struct requests *rs, unsigned most)
 {
 	pthread_t thread;
 	pthread_attr_t attr;
 	int err;
 
-	if (rs->nr_threads == MAX_THREADS)
+	if (rs->nr_threads >= most)
 		return false;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 512 * 1024);
@@ -706,11 +707,16 @@ static void park(struct requests *rs, bool *at_device)
 		*at_device = true; /* and counted, by who called */
 }
 
-/* Lock held. The way of a free thread: a queued request, parking, or the device. */
+/* Lock held. The way of a free thread: its end, a queued request, parking, or the device. */
 static enum next find_work(struct requests *rs, struct request **out, bool *at_device)
 {
 	while (!*at_device) {
-		*out = take_queued(rs);
+		/* One more than that serves what wakes others, and nothing that may wait. */
+		bool surplus = rs->nr_threads > MAX_THREADS;
+
+		if (surplus && rs->idle)
+			return NEXT_END;
+		*out = surplus ? NULL : take_queued(rs);
 		if (*out)
 			return NEXT_SERVE;
 		if (rs->exited)
@@ -727,6 +733,28 @@ static enum next find_work(struct requests *rs, struct request **out, bool *at_d
 }
 
 /*
+ * What a trainer tells of its captures, or asks for, wakes those who wait for their bytes: were it to wait behind
+ * as many of these as there are threads, they would wait for each other.
+ */
+static unsigned most_threads(const struct request *r)
+{
+	const struct fuse_ioctl_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
+
+	if (r->opcode != FUSE_IOCTL || r->len < sizeof(struct fuse_in_header) + sizeof(*in))
+		return MAX_THREADS;
+	switch (in->cmd) {
+	case CKPTFS_IOC_REGISTER:
+	case CKPTFS_IOC_UNREGISTER:
+	case CKPTFS_IOC_NEXT:
+	case CKPTFS_IOC_FAIL:
+	case CKPTFS_IOC_BARRIER:
+	case CKPTFS_IOC_STATS:
+		return MAX_THREADS + SESSIONS_MAX;
+	}
+	return MAX_THREADS;
+}
+
+/*
  * Lock held. The attendant has read @r: may it serve it? Mostly it goes without a successor,
  * which is cheaper than waking one: it is back in microseconds, and if not, the watchdog sends one.
  */
@@ -734,7 +762,7 @@ static bool leave_device(struct requests *rs, struct request *r, bool more)
 {
 	rs->last_ns = r->started_ns;
 	/* Only a parked thread can be had for certain when it is needed; with none, start one now. */
-	if (rs->idle == 1 && rs->parked == rs->calls && !start_server(rs))
+	if (rs->idle == 1 && rs->parked == rs->calls && !start_server(rs, most_threads(r)))
 		return false;
 	if (--rs->idle)
 		return true;
@@ -992,7 +1020,8 @@ int requests_serve(struct requests *rs, struct fuse_session *se,
 		return -err;
 	{
 		LOCK_SCOPE(&rs->lock);
-		started = start_server(rs) && start_server(rs); /* one serves, one is called */
+		started = start_server(rs, MAX_THREADS) &&
+			  start_server(rs, MAX_THREADS); /* one serves, one is called */
 		rs->exited = !rs->nr_threads;
 	}
 	if (!started)

@@ -26,7 +26,8 @@
 #define INTERRUPT_GRACE_NS (500 * NSEC_PER_MSEC)
 #define STUCK_AFTER_NS	   (10 * NSEC_PER_SEC)
 #define REQUEST_MAX_BYTES  (1u << 20) /* of data in one WRITE or READ */
-#define MAX_THREADS	   128 /* one for each call that waits: of many ranks, for a commit */
+#define MAX_THREADS \
+	128 /* one for each call that waits: of many ranks, for a commit; beyond, for what wakes captures */
 
 struct fs;
 struct requests;
