@@ -54,6 +54,12 @@ static int time_out_locked(struct ckptfs_session *s, uint64_t seq_last, uint64_t
 
 	while (is_copied_locked(s, seq_last))
 		pthread_cond_wait(&s->ended, &s->lock);
+	if (!nr)
+		return ckpt_error(s, -ETIMEDOUT,
+				  "the update barrier waited %.1f s; all is copied, but the daemon "
+				  "has not taken notice of it yet: the checkpoint may still be "
+				  "committed, and training can go on",
+				  (double)timeout_ns / (double)CKPT_NSEC_PER_SEC);
 	return ckpt_error(s, -ETIMEDOUT,
 			  "the update barrier waited %.1f s; %u captures were cancelled, and their "
 			  "checkpoint has failed; training can go on",

@@ -164,6 +164,8 @@ struct ckptfs_file;
 #define CKPTFS_FILE_SPARE 65536u
 
 /*
+ * On a mount of ckptfs name it *.safetensors: by that the daemon knows that it is not whole without its header.
+ *
  * Creates, or overwrites, the file @path for the tensors @t (copied; with @s they are registered if they are not yet).
  * Their names are those in the file; ids are unique in it. Without a dimension a tensor is a scalar if it has the bytes
  * of one element, else a row. @s may be NULL: then all is written at once, and tensors lie in memory of the host.

@@ -101,7 +101,10 @@ static void query(fuse_req_t req, const struct caller *c, fuse_ino_t dir, struct
 		fuse_reply_err(req, EINVAL);
 		return;
 	}
-	tree_true_path(fs->tree, dir, q->name, path, sizeof(path));
+	if (!tree_true_path(fs->tree, dir, q->name, path, sizeof(path))) {
+		fuse_reply_err(req, ENOENT); /* the directory was removed */
+		return;
+	}
 	o = control_file(fs, c, path, *q->generation ? q->generation : NULL);
 	*q = (struct ckptfs_query){.state = control_state(o)};
 	snprintf(q->generation, sizeof(q->generation), "%s", json_get_text(o, "generation", ""));
@@ -122,7 +125,10 @@ static void commit(fuse_req_t req, const struct caller *caller, fuse_ino_t dir,
 		fuse_reply_err(req, EINVAL);
 		return;
 	}
-	tree_true_path(fs->tree, dir, c->name, path, sizeof(path));
+	if (!tree_true_path(fs->tree, dir, c->name, path, sizeof(path))) {
+		fuse_reply_err(req, ENOENT);
+		return;
+	}
 	o = control_commit(fs, caller, path, c->abandon);
 	c->err = (uint32_t)json_get_int(o, "errno", 0);
 	snprintf(c->text, sizeof(c->text), "%s", json_get_text(o, "message", ""));

@@ -843,9 +843,10 @@ bool tree_replaced(struct tree *t, struct node *n)
 
 /* --- paths for people --- */
 
-void tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
+bool tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
 {
 	size_t at = size - 1, start;
+	bool whole;
 	LOCK_SCOPE(&t->lock);
 	struct node *n = find_id(t, id);
 
@@ -854,10 +855,12 @@ void tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, si
 		n = NULL;
 	while (n && n->id != NODE_ROOT && prepend(buf, &at, n->name ? n->name : "?"))
 		n = n->parent;
+	whole = n && n->id == NODE_ROOT;
 	start = buf[at] == '/' ? at + 1 : at;
 	memmove(buf, buf + start, size - start);
 	if (!*buf)
 		snprintf(buf, size, ".");
+	return whole;
 }
 
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)

@@ -161,8 +161,11 @@ void tree_fd_put(struct tree *t, struct node_fd *nf);
 /* Has the name that @n was last seen under been given to another inode since? */
 bool tree_replaced(struct tree *t, struct node *n);
 
-/* Path of node @id below the mount point, with "/@name" behind it if given; and the same for people. */
-void tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
+/*
+ * Path of node @id below the mount point, with "/@name" behind it if given: false, it has none any more. And the same
+ * for people.
+ */
+bool tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 
 /* Path of an inode that is known, or of @name in it; "?" otherwise. For units_set_namer. */

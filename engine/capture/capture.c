@@ -789,11 +789,13 @@ static int await_grants(struct session *s, uint64_t until, uint64_t turn, struct
 	for (;;) {
 		uint64_t paced = list_empty(&s->waiting) ? UINT64_MAX : paced_until(s);
 
-		/* A grant that nobody learns of would never be done. */
-		if ((!list_empty(&s->notices) || may_grant(s)) && !decide(cs))
+		bool any = !list_empty(&s->notices) || may_grant(s);
+
+		/* A grant that nobody learns of would never be done. After that nothing ends the call. */
+		if (any && !decide(cs))
 			return -EINTR;
 		out->nr_grants = grant_all(s, out);
-		if (out->nr_grants || turn != s->turn || clock_mono_ns() >= until)
+		if (any || turn != s->turn || clock_mono_ns() >= until)
 			return 0;
 		if (given_up(cs))
 			return -EINTR;

@@ -639,8 +639,9 @@ void content_set_tensors(struct content *ct, const struct tensor_map *m)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
 
-	if (!ct->tensors.nr)
+	if (!ct->by_handle && m) /* else it knows better */
 		places_set(&ct->tensors, m);
+	ct->by_handle = true;
 }
 
 void content_kept(struct content *ct, struct promise *p)

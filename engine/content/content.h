@@ -205,7 +205,7 @@ void content_promised(struct content *ct, const struct promise *p, const struct 
 /* Of what is captured: what of which tensors, but for what was written over. Referenced; NULL: nothing. */
 struct tensor_map *content_tensors(struct content *ct);
 
-/* For one that begins anew with the bytes that it had, and knows of none. */
+/* For one that begins anew with bytes that were written by handle: what of which tensors; NULL: of none. */
 void content_set_tensors(struct content *ct, const struct tensor_map *m);
 
 /* As content_write, of a part of what was promised; it counts as written when it was promised. */

@@ -56,6 +56,8 @@ void places_cut(struct tensor_places *ps, uint64_t off, uint64_t len)
 {
 	size_t from = find(ps, off), to = from;
 
+	if (!off && len == UINT64_MAX)
+		ps->unknown = false; /* emptied */
 	while (to < ps->nr && (ps->list[to].at < off || ps->list[to].at - off < len))
 		tensor_put(ps->list[to++].tensor);
 	if (to == from)
@@ -75,6 +77,8 @@ void places_add(struct tensor_places *ps, const struct tensor_place *p)
 {
 	size_t at;
 
+	if (ps->unknown)
+		return;
 	places_cut(ps, p->at, p->bytes);
 	at = find(ps, p->at);
 	if (at && extends(&ps->list[at - 1], p)) {
@@ -83,10 +87,12 @@ void places_add(struct tensor_places *ps, const struct tensor_place *p)
 	}
 	if (ps->nr == ps->room) {
 		size_t room = ps->room ? 2 * ps->room : FIRST_ROOM;
-		struct tensor_place *more = realloc(ps->list, room * sizeof(*more));
+		struct tensor_place *more =
+			ps->nr < PLACES_MAX ? realloc(ps->list, room * sizeof(*more)) : NULL;
 
 		if (!more) {
 			places_free(ps);
+			ps->unknown = true;
 			return;
 		}
 		ps->list = more;

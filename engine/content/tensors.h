@@ -7,6 +7,7 @@
 #define ENGINE_CONTENT_TENSORS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,13 +32,16 @@ struct tensor_place {
 	struct tensor *tensor; /* referenced */
 };
 
+#define PLACES_MAX 65536
+
 /* Of one file, ascending; no two overlap. All zeros: none. */
 struct tensor_places {
 	struct tensor_place *list;
 	size_t nr, room;
+	bool unknown; /* there were too many, or no memory for them: nothing is told of the file till it is emptied */
 };
 
-/* What else had a part of these bytes is there no more. Without memory nothing is known of the file any more. */
+/* What else had a part of these bytes is there no more. */
 void places_add(struct tensor_places *ps, const struct tensor_place *p);
 
 /* Other bytes are there now: who had a part of them goes. */

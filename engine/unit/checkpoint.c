@@ -548,7 +548,7 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
 	cp->filed[cp->nr_filed] = *f;
 	cp->filed[cp->nr_filed].order = (uint32_t)cp->nr_filed;
 	cp->nr_filed++;
-	cp->has_tensors |= f->tensors != NULL;
+	cp->has_tensors |= f->by_handle;
 }
 
 int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
@@ -576,15 +576,22 @@ void filed_free(struct filed *f, size_t nr)
 	free(f);
 }
 
-struct tensor_map *checkpoint_tensors_of(struct checkpoint *cp, const struct inode_id *id)
+bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
+			  struct tensor_map **tensors)
 {
 	size_t i;
 	LOCK_SCOPE(&cp->units->lock);
 
-	for (i = cp->has_tensors ? cp->nr_filed : 0; i > 0; i--)
-		if (same_inode(&cp->filed[i - 1].id, id))
-			return tensor_map_get(cp->filed[i - 1].tensors);
-	return NULL;
+	*tensors = NULL;
+	for (i = cp->has_tensors ? cp->nr_filed : 0; i > 0; i--) {
+		const struct filed *f = &cp->filed[i - 1];
+
+		if (!same_inode(&f->id, id))
+			continue;
+		*tensors = tensor_map_get(f->tensors);
+		return f->by_handle;
+	}
+	return false;
 }
 
 /* --- what it is --- */

@@ -119,8 +119,12 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f);
 int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr);
 void filed_free(struct filed *f, size_t nr);
 
-/* Lock not held. What is known of tensors in the file @id of it, as it was made durable last; referenced, or NULL. */
-struct tensor_map *checkpoint_tensors_of(struct checkpoint *cp, const struct inode_id *id);
+/*
+ * Lock not held. Were tensors written to the file @id of it by handle when it was made durable last? *@tensors: where they
+ * are; referenced, or NULL.
+ */
+bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
+			  struct tensor_map **tensors);
 bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
 
 /* Lock held. */

@@ -13,6 +13,12 @@
 
 static int add(struct shards *s, const struct tensor_place *place, const char *path)
 {
+	if (s->nr == SHARDS_MAX) {
+		shards_free(s);
+		s->unknown = true;
+	}
+	if (s->unknown)
+		return 0;
 	if (s->nr == s->room) {
 		size_t room = s->room ? 2 * s->room : FIRST_ROOM;
 		struct shard *more = realloc(s->list, room * sizeof(*more));
@@ -151,6 +157,8 @@ static int take_over(void *inheriting, const struct commit_tensor *t)
 	size_t i = find(in, t->path);
 	int err;
 
+	if (in->shards->unknown)
+		return -E2BIG; /* no more of it */
 	if (i == in->nr || !in->same[i])
 		return 0;
 	place.tensor = tensor_of(t);

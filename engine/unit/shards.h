@@ -12,10 +12,13 @@ struct shard {
 	const char *path;	   /* the caller's */
 };
 
+#define SHARDS_MAX (1u << 20)
+
 /* All zeros: none. */
 struct shards {
 	struct shard *list;
 	size_t nr, room;
+	bool unknown; /* there are more than SHARDS_MAX: the commit file tells of none */
 };
 
 /* @path, of the file, outlives the shards. 0 or -ENOMEM. */

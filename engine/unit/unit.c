@@ -667,9 +667,9 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 	checkpoint_get(cp);
 	g->checkpoint = cp;
 	if (stx.stx_size) {
-		struct tensor_map *known = checkpoint_tensors_of(cp, &g->id);
+		struct tensor_map *known;
 
-		if (known)
+		if (checkpoint_by_handle(cp, &g->id, &known))
 			content_set_tensors(g->content, known);
 		tensor_map_put(known);
 	}

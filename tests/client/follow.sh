@@ -42,6 +42,26 @@ assert follow(mnt + "/x", 1) == follow(mnt + "/x", 5) == errno.EINVAL
 assert follow("") == errno.ENOENT and follow(mnt + "/" + "n" * 256) == errno.ENAMETOOLONG
 assert commit(mnt) == errno.ENOTTY and commit(mnt + "/step-1") == errno.ENOENT and "step-1" in why(), why()
 
+# A directory that was removed has nothing any more, whatever the mount's top has of that name.
+QUERY, COMMIT = 3 << 30 | 816 << 16 | ord("K") << 8 | 10, 3 << 30 | 776 << 16 | ord("K") << 8 | 11
+os.mkdir(mnt + "/gone")
+gone = os.open(mnt + "/gone", os.O_RDONLY)
+with open(mnt + "/x", "wb"):
+	pass
+def asked(fd, request):
+	"""The state, or the error."""
+	try:
+		return struct.unpack("=I", call(fd, request, b"x")[1][296 if request == QUERY else 260:][:4])[0]
+	except OSError as e:
+		return e.errno
+assert asked(gone, QUERY) == 0 and asked(os.open(mnt, os.O_RDONLY), QUERY) == COMMITTED
+os.rmdir(mnt + "/gone")
+assert asked(gone, QUERY) in (0, errno.ENOENT) and asked(gone, COMMIT) == errno.ENOENT
+for request in QUERY, COMMIT:
+	for name in b"", b".", b"a/b", b"n" * 256:
+		fails(errno.EINVAL, call, os.open(mnt, os.O_RDONLY), request, name)
+os.unlink(mnt + "/x")
+
 # A path that is not there yet is waited for, with its directory, and by a name that is not one to print.
 new = mnt + "/a\nb/c.pt"
 assert follow(new) == errno.ETIMEDOUT and "does not exist yet" in why(), why()
