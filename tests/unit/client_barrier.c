@@ -127,6 +127,27 @@ static void it_times_out_though_the_daemon_is_stuck(void **state)
 	end();
 }
 
+/* Nothing is lost by that: the tensors may change, and the checkpoint is whole when the daemon goes on. */
+static void it_times_out_though_all_is_copied(void **state)
+{
+	unsigned char *was = malloc(100);
+
+	(void)state;
+	daemon_.deaf = true;
+	write_one(100);
+	memcpy(was, bytes, 100);
+	DAEMON_WAIT(daemon_.nr_unheard == 1);
+	assert_int_equal(ckptfs_barrier(s, NULL, 0, 0, 30 * MSEC), -ETIMEDOUT);
+	assert_non_null(strstr(ckptfs_error(s), "all is copied"));
+	memset(bytes, 0, 100);
+	DAEMON_SET(daemon_.deaf = false);
+	assert_int_equal(ckptfs_barrier(s, NULL, 0, CKPTFS_BARRIER_LANDED, 0), 0);
+	assert_int_equal(daemon_.nr_fails, 0);
+	assert_content(fd, 0, was, 100);
+	free(was);
+	end();
+}
+
 static void change_shows(size_t len, size_t at, bool shows)
 {
 	int err;
@@ -273,6 +294,7 @@ int main(void)
 		DAEMON_TEST(without_captures_it_is_nothing),
 		DAEMON_TEST(it_times_out_and_what_is_left_is_cancelled),
 		DAEMON_TEST(it_times_out_though_the_daemon_is_stuck),
+		DAEMON_TEST(it_times_out_though_all_is_copied),
 		DAEMON_TEST(a_tensor_that_changed_too_early_fails),
 		DAEMON_TEST(the_daemon_dies),
 		DAEMON_TEST(the_daemon_gives_a_capture_up),

@@ -79,7 +79,8 @@ static struct {
 	unsigned nr_ids;
 	/* what was said */
 	unsigned nr_nexts,
-		nr_lazy; /* questions, and those that wait while what was granted is not done */
+		nr_lazy;     /* questions, and those that wait while what was granted is not done */
+	unsigned nr_unheard; /* reports, of one that is deaf */
 	unsigned nr_fails, nr_barriers, nr_byes, nr_waiting, nr_registers, nr_most_pending;
 	struct ckptfs_fail fail; /* the first */
 	struct ckptfs_barrier barrier;
@@ -90,6 +91,7 @@ static struct {
 	bool hold;	      /* grants nothing */
 	bool sink;	      /* what is captured goes nowhere */
 	bool stuck;	      /* NEXT does not return */
+	bool deaf;	      /* NEXT does not take what is done */
 	bool ragged;	      /* pieces of any length, in any order */
 	unsigned grants_left; /* then it holds */
 	int next_err, write_err, register_err;
@@ -361,6 +363,11 @@ static int next_locked(struct ckptfs_next *n)
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000;
 	}
+	daemon_.nr_unheard += n->nr_done;
+	pthread_cond_broadcast(&daemon_.changed);
+	while (daemon_.deaf && n->nr_done)
+		pthread_cond_wait(&daemon_.changed, &daemon_.lock);
+	daemon_.nr_unheard -= n->nr_done;
 	if (!daemon_.next_err)
 		for (unsigned i = 0; i < n->nr_done; i++)
 			done_locked(&n->done[i]);
