@@ -13,12 +13,4 @@ needs_fuse
 TRAINER_ARGS=(--device cuda)
 ELEMENTS=50000
 export FAKE_CUDA_DTOH_GBPS=0.5 # so that a capture is under way at many an instant
-kills=${CKPTFS_TEST_KILLS-2}
-plain_weights 100
-mount_ckptfs -o host_cache_size=64M
-killed_and_resumed trainer 100 "$kills"
-umount_ckptfs
-rm -rf "${BACK:?}"/step-*
-mount_again
-killed_and_resumed daemon 100 $((kills / 2))
-umount_ckptfs
+each_killed_and_resumed 100 "${CKPTFS_TEST_KILLS-2}"

@@ -8,12 +8,4 @@
 . "$SRC/tests/trainer/trainer.bash"
 
 needs_fuse
-kills=${CKPTFS_TEST_KILLS-2}
-plain_weights 100
-mount_ckptfs -o host_cache_size=64M
-killed_and_resumed trainer 100 "$kills"
-umount_ckptfs
-rm -rf "${BACK:?}"/step-*
-mount_again
-killed_and_resumed daemon 100 $((kills / 2))
-umount_ckptfs
+each_killed_and_resumed 100 "${CKPTFS_TEST_KILLS-2}"

@@ -51,6 +51,18 @@ killed_and_resumed() {
 	assert_eq "$got" "$WEIGHTS" "weights after $n kills of the $whom"
 }
 
+# each_killed_and_resumed STEPS N: the trainer N times, then its daemon half as often, on a new mount.
+each_killed_and_resumed() {
+	plain_weights "$1"
+	mount_ckptfs -o host_cache_size=64M
+	killed_and_resumed trainer "$1" "$2"
+	umount_ckptfs
+	rm -rf "${BACK:?}"/step-*
+	mount_again
+	killed_and_resumed daemon "$1" $(($2 / 2))
+	umount_ckptfs
+}
+
 mount_again() {
 	expect_ok "$CKPTFS" mount -o "host_cache_size=64M" "$BACK" "$MNT"
 }
