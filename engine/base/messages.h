@@ -139,6 +139,8 @@
 
 /* Coordination */
 #define MSG_COORD_DISTRUSTED "%s is not believed: %s. Nothing was changed. What of uid %u is being saved and needs it there will not be committed, and what was published before is whole; have it looked at and removed by somebody who may: rm -r %s"
+#define MSG_COORD_OUTAGE "what the nodes agree by, %s/.ckptfs, cannot be read: %s. Nothing is lost: commits wait until it can, and it is tried again and again; have the filesystem and the way to it looked at"
+#define MSG_COORD_OUTAGE_OVER "what the nodes agree by, %s/.ckptfs, can be read again, and commits go on"
 
 /* fsck */
 #define MSG_FSCK_MOUNTED "%s is mounted at %s by a live ckptfs, whose unfinished saves look like leftovers. Nothing was changed; first run, on every node that has it mounted: ckptfs umount %s"

@@ -13,12 +13,23 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "engine/backing/creds.h"
 
-#define COORD_GEN_MAX  33    /* 32 hexadecimal digits, lower case, and the terminator */
-#define COORD_TEXT_MAX 65536 /* bytes of a record, none of them NUL */
+#define COORD_GEN_MAX	33    /* 32 hexadecimal digits, lower case, and the terminator */
+#define COORD_KIND_MAX	32    /* with the terminator */
+#define COORD_NODE_MAX	33    /* as COORD_GEN_MAX */
+#define COORD_TEXT_MAX	65536 /* bytes of a record, none of them NUL */
+#define COORD_LEASE_MAX 1024  /* bytes of a lease, none of them NUL, and none a space at its end */
+
+/* A record by its name. */
+struct coord_key {
+	uid_t owner;
+	char gen[COORD_GEN_MAX];
+	char kind[COORD_KIND_MAX];
+};
 
 struct coord_ops {
 	/*
@@ -39,8 +50,9 @@ struct coord_ops {
 	ssize_t (*read)(void *arg, uid_t owner, const char *gen, const char *kind, char *buf,
 			size_t size);
 	/*
-	 * Removes all records of a generation that is over, and what is left of attempts to make some. Its
-	 * decision goes last. 0, also if there are none, or -errno: some may be left.
+	 * Removes all records of a generation that is over, and what is left of attempts to make some. `open`
+	 * goes first, durably: who joins looks afterwards whether it still stands. The decision goes last. 0,
+	 * also if there are none, or -errno: some may be left.
 	 */
 	int (*forget)(void *arg, const struct caller *owner, const char *gen);
 	/*
@@ -50,13 +62,40 @@ struct coord_ops {
 	 */
 	int (*list)(void *arg, int (*found)(void *arg, uid_t owner, const char *gen),
 		    void *found_arg);
+	/*
+	 * Waits until one of @keys, which the caller found missing, may be there: 1, and then he looks for
+	 * himself; it may be none. 0: the deadline (clock_mono_ns) has come, or @wake (an eventfd, -1: none)
+	 * can be read. -errno: what is behind this fails right now, which it took a moment to find; that is told in
+	 * the log once per outage.
+	 */
+	int (*wait)(void *arg, const struct coord_key *keys, size_t nr, int wake,
+		    uint64_t deadline_ns);
+
+	/*
+	 * The lease of a node, a mount incarnation: a text that is replaced at each renewal, and is different
+	 * then. Renewed by one thread of that node (nodes.h); read by any. End: gone at once; 0 also if it was.
+	 */
+	int (*lease)(void *arg, const char *node, const char *text, size_t len);
+	/*
+	 * As read, and what a torn renewal left is a text, too. -ENOENT: it has ended, or this node does not see it
+	 * yet, or the service says that it ran out. -EPERM: it is none that this node believes.
+	 */
+	ssize_t (*lease_read)(void *arg, const char *node, char *buf, size_t size);
+	int (*lease_end)(void *arg, const char *node);
+	/* As list. */
+	int (*lease_list)(void *arg, int (*found)(void *arg, const char *node), void *found_arg);
 };
 
 /* BACKING/.ckptfs/txn/UID/GEN.KIND; @arg is the struct backing. */
 extern const struct coord_ops coord_dir_ops;
 
 bool coord_gen_ok(const char *gen);
-/* Is there such a record: open, prepare, decision, next? */
+/* Is it the id of a node? */
+bool coord_node_ok(const char *node);
+/*
+ * Is there such a record: name, open, prepare, next, decision; join.N, vote.N, report.N.N with decimal
+ * numbers of at most ten digits, without leading zeros?
+ */
 bool coord_kind_ok(const char *kind);
 
 #endif

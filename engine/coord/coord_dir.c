@@ -26,33 +26,17 @@
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
-#include "engine/coord/coord.h"
+#include "engine/coord/dir_inside.h"
 
-#define MAGIC	    "ckptfs-record"
-#define HEAD_MAX    32
-#define FILE_MAX    (HEAD_MAX + COORD_TEXT_MAX)
-#define NAME_SIZE   80
-#define NOGROUP	    65534 /* who only reads his own files needs no group */
-#define DENTS_BYTES 32768
-#define GEN_DIGITS  (COORD_GEN_MAX - 1)
-
-static const char *const kinds[] = {"open", "prepare", "next", "decision"};
-#define DECISION "decision"
-
-bool coord_gen_ok(const char *gen)
-{
-	return strspn(gen, "0123456789abcdef") == GEN_DIGITS && !gen[GEN_DIGITS];
-}
-
-bool coord_kind_ok(const char *kind)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (!strcmp(kind, kinds[i]))
-			return true;
-	return false;
-}
+#define MAGIC	      "ckptfs-record"
+#define HEAD_MAX      32
+#define FILE_MAX      (HEAD_MAX + COORD_TEXT_MAX)
+#define NAME_SIZE     DIR_NAME_SIZE
+#define DENTS_BYTES   32768
+#define GEN_DIGITS    (COORD_GEN_MAX - 1)
+#define DECISION      "decision"
+#define TMP_DIGITS    16 /* behind the name of a record that is being made */
+#define TMP_NAME_SIZE (NAME_SIZE + TMP_DIGITS + 1)
 
 /* --- what is believed --- */
 
@@ -72,13 +56,15 @@ __attribute__((format(printf, 4, 5))) static int distrust(const struct backing *
 	return -EPERM;
 }
 
-static int trust_dir(struct backing *b, int pin, uid_t owner)
+static int trust_dir(struct backing *b, int pin, uid_t owner, bool quiet)
 {
 	struct statx stx;
 	int err = backing_stat(b, pin, &stx);
 
 	if (err)
 		return err;
+	if (quiet && (!S_ISDIR(stx.stx_mode) || stx.stx_uid != owner || stx.stx_mode & 022))
+		return -EPERM;
 	if (!S_ISDIR(stx.stx_mode))
 		return distrust(b, owner, "", "it is no directory");
 	if (stx.stx_uid != owner)
@@ -114,14 +100,14 @@ static int open_dir(struct backing *b, int dir, const char *name)
 	return pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
 }
 
-static int open_txn(struct backing *b)
+int dir_open(struct backing *b, const char *name)
 {
 	__cleanup_fd int top = backing_pin(b, b->root_fd, ".ckptfs");
 
-	return top < 0 ? top : open_dir(b, top, "txn");
+	return top < 0 ? top : open_dir(b, top, name);
 }
 
-static int open_owner_in(struct backing *b, int txn, uid_t owner)
+static int open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet)
 {
 	char name[16];
 	__cleanup_fd int pin = -1;
@@ -129,21 +115,21 @@ static int open_owner_in(struct backing *b, int txn, uid_t owner)
 
 	snprintf(name, sizeof(name), "%u", (unsigned)owner);
 	pin = backing_pin(b, txn, name);
-	err = pin < 0 ? pin : trust_dir(b, pin, owner);
+	err = pin < 0 ? pin : trust_dir(b, pin, owner, quiet);
 	return err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
 }
 
-static int open_owner(struct backing *b, uid_t owner)
+int dir_open_owner(struct backing *b, uid_t owner, bool quiet)
 {
-	__cleanup_fd int txn = open_txn(b);
+	__cleanup_fd int txn = dir_open(b, "txn");
 
-	return txn < 0 ? txn : open_owner_in(b, txn, owner);
+	return txn < 0 ? txn : open_owner_in(b, txn, owner, quiet);
 }
 
 /* Made if it is not there; then its name is durable. */
 static int make_owner(struct backing *b, uid_t owner)
 {
-	__cleanup_fd int txn = open_txn(b), dir = -1;
+	__cleanup_fd int txn = dir_open(b, "txn"), dir = -1;
 	char name[16];
 	int err;
 
@@ -151,7 +137,7 @@ static int make_owner(struct backing *b, uid_t owner)
 		return txn;
 	snprintf(name, sizeof(name), "%u", (unsigned)owner);
 	err = backing_mkdir(b, txn, name, 0700);
-	dir = open_owner_in(b, txn, owner); /* whatever the answer was */
+	dir = open_owner_in(b, txn, owner, false); /* whatever the answer was */
 	if (dir < 0)
 		return dir == -ENOENT && err && err != -EEXIST ? err : dir;
 	err = backing_sync(b, txn, false); /* somebody may have made it, and not yet synced it */
@@ -160,7 +146,7 @@ static int make_owner(struct backing *b, uid_t owner)
 
 /* --- a record --- */
 
-static void file_name(char name[NAME_SIZE], const char *gen, const char *kind)
+void dir_file_name(char name[NAME_SIZE], const char *gen, const char *kind)
 {
 	snprintf(name, NAME_SIZE, "%s.%s", gen, kind);
 }
@@ -258,7 +244,7 @@ static bool no_links(int err)
 /* Whatever comes of it, who looks sees all of it or nothing. */
 static int make_linked(struct backing *b, int dir, const char *name, const char *text, size_t len)
 {
-	char tmp[NAME_SIZE + 20];
+	char tmp[TMP_NAME_SIZE];
 	uint64_t nr;
 	bool created;
 	int err;
@@ -329,7 +315,7 @@ static int dir_record(void *arg, const struct caller *owner, const char *gen, co
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind) || len > COORD_TEXT_MAX ||
 	    memchr(text, '\0', len))
 		return -EINVAL;
-	file_name(name, gen, kind);
+	dir_file_name(name, gen, kind);
 	r = AS_CALLER(owner, record_as_owner(arg, owner->uid, name, text, len, first, first_len));
 	creds_restore();
 	return r;
@@ -338,7 +324,7 @@ static int dir_record(void *arg, const struct caller *owner, const char *gen, co
 static ssize_t read_as_owner(struct backing *b, uid_t owner, const char *name, char *buf,
 			     size_t size)
 {
-	__cleanup_fd int dir = open_owner(b, owner);
+	__cleanup_fd int dir = dir_open_owner(b, owner, false);
 
 	return dir < 0 ? dir : read_record(b, dir, owner, name, buf, size);
 }
@@ -346,13 +332,13 @@ static ssize_t read_as_owner(struct backing *b, uid_t owner, const char *name, c
 static ssize_t dir_read(void *arg, uid_t owner, const char *gen, const char *kind, char *buf,
 			size_t size)
 {
-	const struct caller as = {owner, NOGROUP, 0};
+	const struct caller as = {owner, DIR_NOGROUP, 0};
 	char name[NAME_SIZE];
 	ssize_t n;
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
 		return -EINVAL;
-	file_name(name, gen, kind);
+	dir_file_name(name, gen, kind);
 	n = AS_CALLER(&as, read_as_owner(arg, owner, name, buf, size));
 	creds_restore();
 	return n == -EBUSY ? -ENOENT : n; /* nobody was told yet that it is there */
@@ -360,9 +346,7 @@ static ssize_t dir_read(void *arg, uid_t owner, const char *gen, const char *kin
 
 /* --- listings --- */
 
-/* Calls @seen with each name in @dir, until it returns anything but 0. */
-static int each_name(struct backing *b, int dir, int (*seen)(void *arg, const char *name),
-		     void *arg)
+int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char *name), void *arg)
 {
 	__cleanup_free char *buf = malloc(DENTS_BYTES);
 	ssize_t n, at;
@@ -381,66 +365,124 @@ static int each_name(struct backing *b, int dir, int (*seen)(void *arg, const ch
 	return err;
 }
 
-/* The kind of GEN.KIND or GEN.KIND.RANDOM, or NULL; its generation in @gen. */
-static const char *parse_name(const char *name, char gen[COORD_GEN_MAX])
-{
-	size_t i, len;
-
-	if (strlen(name) <= COORD_GEN_MAX || name[GEN_DIGITS] != '.')
-		return NULL;
-	memcpy(gen, name, GEN_DIGITS);
-	gen[GEN_DIGITS] = '\0';
-	name += GEN_DIGITS + 1;
-	for (i = 0; coord_gen_ok(gen) && i < ARRAY_SIZE(kinds); i++) {
-		len = strlen(kinds[i]);
-		if (!strncmp(name, kinds[i], len) && (!name[len] || name[len] == '.'))
-			return kinds[i];
-	}
-	return NULL;
-}
-
-struct removal {
-	struct backing *b;
-	int dir;
-	const char *gen;
+/* GEN.KIND, or GEN.KIND.RANDOM, which is a left-over. */
+struct parsed {
+	char gen[COORD_GEN_MAX], kind[COORD_KIND_MAX];
+	bool left_over;
 };
 
-static int remove_left_over(void *arg, const char *name)
+static bool parse_name(const char *name, struct parsed *p)
 {
-	const struct removal *r = arg;
-	char gen[COORD_GEN_MAX];
-	const char *kind = parse_name(name, gen);
-	int err = 0;
+	size_t len = strlen(name);
 
-	if (kind && !strcmp(gen, r->gen) && strlen(name) > COORD_GEN_MAX + strlen(kind))
-		err = backing_unlink(r->b, r->dir, name, false);
+	if (len <= COORD_GEN_MAX || name[GEN_DIGITS] != '.')
+		return false;
+	memcpy(p->gen, name, GEN_DIGITS);
+	p->gen[GEN_DIGITS] = '\0';
+	name += GEN_DIGITS + 1;
+	len -= GEN_DIGITS + 1;
+	/* No number of a kind has so many digits. */
+	p->left_over = len > TMP_DIGITS && name[len - TMP_DIGITS - 1] == '.' &&
+		       strspn(name + len - TMP_DIGITS, "0123456789abcdef") == TMP_DIGITS;
+	if (p->left_over)
+		len -= TMP_DIGITS + 1;
+	if (len >= sizeof(p->kind))
+		return false;
+	memcpy(p->kind, name, len);
+	p->kind[len] = '\0';
+	return coord_gen_ok(p->gen) && coord_kind_ok(p->kind);
+}
+
+/* Names, of which there may be many. */
+struct names {
+	char (*v)[TMP_NAME_SIZE];
+	size_t nr, max;
+	const char *gen; /* only of this, or NULL */
+};
+
+static int add_name(struct names *all, const char *name)
+{
+	if (all->nr == all->max) {
+		size_t max = all->max ? 2 * all->max : 64;
+		void *more = realloc(all->v, max * sizeof(*all->v));
+
+		if (!more)
+			return -ENOMEM;
+		all->v = more;
+		all->max = max;
+	}
+	snprintf(all->v[all->nr++], TMP_NAME_SIZE, "%s", name);
+	return 0;
+}
+
+static int add_gen(void *arg, const char *name)
+{
+	struct parsed p;
+
+	return parse_name(name, &p) ? add_name(arg, p.gen) : 0;
+}
+
+/* All of a generation but its decision, which goes last. */
+static int add_to_remove(void *arg, const char *name)
+{
+	struct names *all = arg;
+	struct parsed p;
+
+	if (!parse_name(name, &p) || strcmp(p.gen, all->gen) ||
+	    (!p.left_over && !strcmp(p.kind, DECISION)))
+		return 0;
+	return add_name(all, name);
+}
+
+static int remove_name(struct backing *b, int dir, const char *name)
+{
+	int err = backing_unlink(b, dir, name, false);
+
 	return err == -ENOENT ? 0 : err;
 }
 
-/*
- * A crash in the middle must not leave a generation that looks undecided: the decision goes when it is
- * durable that the rest is gone.
- */
-static int forget_as_owner(struct backing *b, uid_t owner, const char *gen)
+static int remove_kind(struct backing *b, int dir, const char *gen, const char *kind)
 {
-	__cleanup_fd int dir = open_owner(b, owner);
-	struct removal r = {b, dir, gen};
 	char name[NAME_SIZE];
-	int err = dir < 0 ? dir : each_name(b, dir, remove_left_over, &r);
+
+	dir_file_name(name, gen, kind);
+	return remove_name(b, dir, name);
+}
+
+/*
+ * A crash in the middle must not leave a generation that looks undecided, nor one that looks open: so the
+ * order is made durable. What has no numbers is removed by name, whatever the listing says.
+ */
+static int remove_all(struct backing *b, int dir, const char *gen, const struct names *listed)
+{
+	static const char *const named[] = {"open", "name", "prepare", "next"};
+	int err = 0;
 	size_t i;
 
-	for (i = 0; !err && i < ARRAY_SIZE(kinds); i++) {
-		if (!strcmp(kinds[i], DECISION))
+	for (i = 0; !err && i < ARRAY_SIZE(named); i++) {
+		err = remove_kind(b, dir, gen, named[i]);
+		if (!err && !i && listed->nr) /* most generations have but a decision */
 			err = backing_sync(b, dir, false);
-		file_name(name, gen, kinds[i]);
-		if (!err)
-			err = backing_unlink(b, dir, name, false);
-		if (err == -ENOENT)
-			err = 0;
 	}
-	if (dir == -ENOENT)
-		return 0;
+	for (i = 0; !err && i < listed->nr; i++)
+		err = remove_name(b, dir, listed->v[i]);
+	if (!err)
+		err = backing_sync(b, dir, false);
+	if (!err)
+		err = remove_kind(b, dir, gen, DECISION);
 	return err ? err : backing_sync(b, dir, false);
+}
+
+static int forget_as_owner(struct backing *b, uid_t owner, const char *gen)
+{
+	__cleanup_fd int dir = dir_open_owner(b, owner, false);
+	struct names listed = {.gen = gen};
+	int err = dir < 0 ? dir : dir_each_name(b, dir, add_to_remove, &listed);
+
+	if (!err)
+		err = remove_all(b, dir, gen, &listed);
+	free(listed.v);
+	return dir == -ENOENT ? 0 : err;
 }
 
 static int dir_forget(void *arg, const struct caller *owner, const char *gen)
@@ -454,37 +496,11 @@ static int dir_forget(void *arg, const struct caller *owner, const char *gen)
 	return err;
 }
 
-/* Names, of which there may be many. */
-struct names {
-	char (*gens)[COORD_GEN_MAX];
-	size_t nr, max;
-};
-
-static int add_gen(void *arg, const char *name)
-{
-	struct names *all = arg;
-	char gen[COORD_GEN_MAX];
-
-	if (!parse_name(name, gen))
-		return 0;
-	if (all->nr == all->max) {
-		size_t max = all->max ? 2 * all->max : 64;
-		void *more = realloc(all->gens, max * sizeof(*all->gens));
-
-		if (!more)
-			return -ENOMEM;
-		all->gens = more;
-		all->max = max;
-	}
-	memcpy(all->gens[all->nr++], gen, sizeof(gen));
-	return 0;
-}
-
 static int list_as_owner(struct backing *b, int txn, uid_t owner, struct names *all)
 {
-	__cleanup_fd int dir = open_owner_in(b, txn, owner);
+	__cleanup_fd int dir = open_owner_in(b, txn, owner, false);
 
-	return dir < 0 ? dir : each_name(b, dir, add_gen, all);
+	return dir < 0 ? dir : dir_each_name(b, dir, add_gen, all);
 }
 
 static int compare_gens(const void *a, const void *b)
@@ -505,7 +521,7 @@ static int list_owner(void *arg, const char *name)
 {
 	struct listing *l = arg;
 	unsigned long owner = strtoul(name, NULL, 10);
-	struct caller as = {(uid_t)owner, NOGROUP, 0};
+	struct caller as = {(uid_t)owner, DIR_NOGROUP, 0};
 	struct names all = {0};
 	char again[32];
 	size_t i;
@@ -519,11 +535,11 @@ static int list_owner(void *arg, const char *name)
 	if (err && err != -ENOENT && !l->err)
 		l->err = err;
 	if (all.nr)
-		qsort(all.gens, all.nr, sizeof(*all.gens), compare_gens);
+		qsort(all.v, all.nr, sizeof(*all.v), compare_gens);
 	for (i = 0; !l->stop && i < all.nr; i++)
-		if (!i || strcmp(all.gens[i], all.gens[i - 1]))
-			l->stop = l->found(l->found_arg, as.uid, all.gens[i]);
-	free(all.gens);
+		if (!i || strcmp(all.v[i], all.v[i - 1]))
+			l->stop = l->found(l->found_arg, as.uid, all.v[i]);
+	free(all.v);
 	return l->stop;
 }
 
@@ -535,10 +551,10 @@ static int dir_list(void *arg, int (*found)(void *arg, uid_t owner, const char *
 	int err;
 
 	creds_restore();
-	txn = l.txn = open_txn(l.b);
+	txn = l.txn = dir_open(l.b, "txn");
 	if (txn < 0)
 		return txn == -ENOENT ? 0 : txn;
-	err = each_name(l.b, txn, list_owner, &l);
+	err = dir_each_name(l.b, txn, list_owner, &l);
 	return err ? err : l.err;
 }
 
@@ -547,4 +563,9 @@ const struct coord_ops coord_dir_ops = {
 	.read = dir_read,
 	.forget = dir_forget,
 	.list = dir_list,
+	.wait = dir_wait,
+	.lease = dir_lease,
+	.lease_read = dir_lease_read,
+	.lease_end = dir_lease_end,
+	.lease_list = dir_lease_list,
 };

@@ -163,7 +163,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 /* Nothing was decided, so what is staged is fsck's. Are there but left-overs of a record that was being made? */
 static bool is_nothing(const struct recovery *r, uid_t uid, const char *gen)
 {
-	static const char *const kinds[] = {"open", "prepare", "next", "decision"};
+	static const char *const kinds[] = {"name", "open", "prepare", "next", "decision"};
 	char text[1];
 	size_t i;
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/coord/coord.h"
+
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+
+#define ID_DIGITS     (COORD_GEN_MAX - 1)
+#define NUMBER_DIGITS 10
+
+/* Kinds of which a generation has many have numbers behind them. */
+static const struct {
+	const char *name;
+	unsigned numbers;
+} kinds[] = {
+	{"name", 0},	 {"open", 0}, {"prepare", 0}, {"next", 0},
+	{"decision", 0}, {"join", 1}, {"vote", 1},    {"report", 2},
+};
+
+static bool is_id(const char *id)
+{
+	return strspn(id, "0123456789abcdef") == ID_DIGITS && !id[ID_DIGITS];
+}
+
+bool coord_gen_ok(const char *gen)
+{
+	return is_id(gen);
+}
+
+bool coord_node_ok(const char *node)
+{
+	return is_id(node);
+}
+
+/* Is @at @nr times a dot and a number, and nothing else? */
+static bool has_numbers(const char *at, unsigned nr)
+{
+	size_t digits;
+
+	for (; nr; nr--, at += digits) {
+		if (*at++ != '.')
+			return false;
+		digits = strspn(at, "0123456789");
+		if (!digits || digits > NUMBER_DIGITS || (*at == '0' && digits > 1))
+			return false;
+	}
+	return !*at;
+}
+
+bool coord_kind_ok(const char *kind)
+{
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		len = strlen(kinds[i].name);
+		if (!strncmp(kind, kinds[i].name, len) && has_numbers(kind + len, kinds[i].numbers))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the files of the coordination by a directory (coord_dir.c). */
+#ifndef ENGINE_COORD_DIR_INSIDE_H
+#define ENGINE_COORD_DIR_INSIDE_H
+
+#include "engine/backing/backing.h"
+#include "engine/coord/coord.h"
+
+#define DIR_NAME_SIZE 80
+#define DIR_NOGROUP   65534 /* who only reads his own files needs no group */
+
+/*
+ * BACKING/.ckptfs/@name, to be listed and synced. Directories are opened anew for each look: that is when
+ * clients that cache names ask whether those are still true.
+ */
+int dir_open(struct backing *b, const char *name);
+
+/* Calls @seen with each name in @dir, until it returns anything but 0. */
+int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char *name), void *arg);
+
+/* txn/@owner, if it is believed; -EPERM, and a warning unless @quiet, if not. */
+int dir_open_owner(struct backing *b, uid_t owner, bool quiet);
+void dir_file_name(char name[DIR_NAME_SIZE], const char *gen, const char *kind);
+
+/* coord_ops.wait and those of leases. */
+int dir_wait(void *arg, const struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns);
+int dir_lease(void *arg, const char *node, const char *text, size_t len);
+ssize_t dir_lease_read(void *arg, const char *node, char *buf, size_t size);
+int dir_lease_end(void *arg, const char *node);
+int dir_lease_list(void *arg, int (*found)(void *arg, const char *node), void *found_arg);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for a record on a filesystem that tells nobody of changes: by looking, less and less often. */
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/coord/dir_inside.h"
+
+#define LOOK_FIRST_NS (2 * NSEC_PER_MSEC)
+#define LOOK_LAST_NS  (100 * NSEC_PER_MSEC)
+
+static atomic_bool outage; /* of the one backing of this process */
+
+static int look_as_owner(struct backing *b, const struct coord_key *key)
+{
+	__cleanup_fd int dir = dir_open_owner(b, key->owner, true), pin = -1;
+	char name[DIR_NAME_SIZE];
+
+	if (dir < 0)
+		return dir;
+	dir_file_name(name, key->gen, key->kind);
+	pin = backing_pin(b, dir, name);
+	return pin < 0 ? pin : 1;
+}
+
+/* 1: it may be there, and who reads it is told what is wrong with it. */
+static int look(struct backing *b, const struct coord_key *key)
+{
+	const struct caller as = {key->owner, DIR_NOGROUP, 0};
+	int seen = AS_CALLER(&as, look_as_owner(b, key));
+
+	creds_restore();
+	return seen == -ENOENT ? 0 : seen == -EPERM ? 1 : seen;
+}
+
+static int look_at_all(struct backing *b, const struct coord_key *keys, size_t nr)
+{
+	int seen = 0;
+	size_t i;
+
+	for (i = 0; !seen && i < nr; i++)
+		seen = look(b, &keys[i]);
+	return seen;
+}
+
+static void tell(const struct backing *b, int err)
+{
+	char text[MESSAGE_MAX];
+
+	if (atomic_exchange(&outage, err != 0) == (err != 0))
+		return;
+	if (err)
+		MESSAGE(text, COORD_OUTAGE, b->path, strerror(-err));
+	else
+		MESSAGE(text, COORD_OUTAGE_OVER, b->path);
+	log_warn("%s", text);
+}
+
+/* False: @wake can be read. */
+static bool nap(int wake, uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+			      .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+	struct pollfd p = {.fd = wake, .events = POLLIN};
+
+	return ppoll(&p, 1, &ts, NULL) <= 0;
+}
+
+int dir_wait(void *arg, const struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns)
+{
+	uint64_t now, every = LOOK_FIRST_NS;
+	struct backing *b = arg;
+	int seen;
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!coord_gen_ok(keys[i].gen) || !coord_kind_ok(keys[i].kind))
+			return -EINVAL;
+	for (;; every = every * 2 < LOOK_LAST_NS ? every * 2 : LOOK_LAST_NS) {
+		seen = look_at_all(b, keys, nr);
+		tell(b, seen < 0 ? seen : 0);
+		now = clock_mono_ns();
+		if (seen < 0 && now < deadline_ns) /* who asks again at once shall not spin */
+			nap(wake,
+			    deadline_ns - now < LOOK_LAST_NS ? deadline_ns - now : LOOK_LAST_NS);
+		if (seen || now >= deadline_ns ||
+		    !nap(wake, deadline_ns - now < every ? deadline_ns - now : every))
+			return seen;
+	}
+}
