@@ -123,6 +123,82 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	return 0;
 }
 
+/* Which directory that is, whatever it is called. */
+static void identify(const char *place, char id[64])
+{
+	struct stat st;
+
+	*id = '\0';
+	if (!stat(place, &st))
+		snprintf(id, 64, "%llx:%llx", (unsigned long long)st.st_dev,
+			 (unsigned long long)st.st_ino);
+}
+
+static void test_coord(struct engine *en)
+{
+	char text[MESSAGE_MAX];
+	int err = coord_dir_test(&en->backing, -1, en->unsafe);
+
+	if (err < 0) /* the lease will tell */
+		snprintf(en->unsafe, sizeof(en->unsafe), "it cannot be tried: %s", strerror(-err));
+	if (err == 1) {
+		MESSAGE(text, COORD_UNSAFE, en->backing.path, en->unsafe);
+		log_warn("%s", text);
+	}
+}
+
+int engine_meet(struct engine *en, const char *label, const char *place, void (*waits)(void *arg),
+		void *arg, struct error *e)
+{
+	char rules[33], id[64];
+
+	if (en->config.read_only) {
+		snprintf(en->alone, sizeof(en->alone), "it is read-only");
+		return 0;
+	}
+	if (!en->format.present) {
+		snprintf(en->alone, sizeof(en->alone), "%s could not be made", ".ckptfs");
+		return 0;
+	}
+	test_coord(en);
+	rules_digest(en->rules, rules);
+	identify(place, id);
+	return nodes_create(&en->nodes,
+			    &(struct nodes_options){
+				    .coord = &coord_dir_ops,
+				    .coord_arg = &en->backing,
+				    .backing = en->backing.path,
+				    .label = label,
+				    .label_given = *config_text(&en->config, OPT_NODE),
+				    .place = id,
+				    .rules = rules,
+				    .lease_s = (unsigned)config_number(&en->config, OPT_LEASE_S),
+				    .waits = waits,
+				    .arg = arg,
+			    },
+			    e);
+}
+
+json_t *engine_coord(struct engine *en)
+{
+	json_t *coord = en->nodes ? nodes_to_json(en->nodes)
+				  : json_pack("{s:s, s:[]}", "lease", "alone", "others");
+	bool alone = !en->nodes || nodes_alone(en->nodes);
+	const char *lease_why = json_string_value(json_object_get(coord, "why"));
+	json_t *why = json_text(alone && !en->nodes	? en->alone
+				: *en->unsafe && !alone ? en->unsafe
+				: lease_why		? lease_why
+							: "");
+
+	json_object_set_new(coord, "backend", json_string("dir"));
+	json_object_set_new(coord, "state",
+			    json_string(alone	      ? "alone"
+					: *en->unsafe ? "unsafe"
+						      : "safe"));
+	json_object_set_new(coord, "why", why);
+	return coord;
+}
+
 /* The S of on_full=wait:S. */
 static unsigned full_wait_s(const struct config *c)
 {
@@ -250,6 +326,8 @@ void engine_close(struct engine *en)
 	rules_destroy(en->rules);
 	en->rules = NULL;
 	cache_destroy(en->cache);
+	nodes_destroy(en->nodes);
+	en->nodes = NULL;
 	backing_close(&en->backing);
 	failures_destroy(en->failures);
 	en->failures = NULL;

@@ -19,6 +19,7 @@
 #include "engine/config/config.h"
 #include "engine/content/content.h"
 #include "engine/coord/coord.h"
+#include "engine/coord/nodes.h"
 #include "engine/flush/flush.h"
 #include "engine/format/commit.h"
 #include "engine/format/format.h"
@@ -50,6 +51,9 @@ struct engine {
 	struct units *units;
 	struct captures *captures;
 	struct rules *rules; /* const after engine_open */
+	struct nodes *nodes; /* NULL: nobody else knows of this mount; const after engine_meet */
+	char alone[128];     /* why that is so */
+	char unsafe[COORD_WHY_MAX]; /* why this backing is not fit for several nodes; "": it is */
 	pthread_mutex_t
 		ending; /* held by engine_no_more_calls, so that the second finds all told */
 };
@@ -61,6 +65,18 @@ struct engine {
  */
 int engine_open(struct engine *en, struct config *config, const char *path, struct error *e);
 void engine_close(struct engine *en);
+
+/*
+ * Makes this mount known to other nodes, by its @label (@given: by the user), which a lock in the directory
+ * @place of this host holds; @waits is called, often, as long as it takes. Without it the mount is alone, as a
+ * read-only one is. Before engine_start, in the process that will serve. 0 or -errno with @e filled: it cannot
+ * work together with one that is there. engine_close ends it.
+ */
+int engine_meet(struct engine *en, const char *label, const char *place, void (*waits)(void *arg),
+		void *arg, struct error *e);
+
+/* {"backend", "state": "safe"|"unsafe"|"alone", "why", ...}: how the nodes agree, and what is seen of others. */
+json_t *engine_coord(struct engine *en);
 
 /*
  * Takes the cache's memory and starts the threads, in the process that will serve. @node: label of the

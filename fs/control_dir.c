@@ -36,6 +36,7 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 		(json_int_t)m->read_bytes, "written", (json_int_t)m->written_bytes, "open_handles",
 		(json_int_t)m->open_handles, "nodes", (json_int_t)m->nodes, "failures",
 		(json_int_t)failures_total(en->failures));
+	json_object_set_new(status, "coord", engine_coord(en));
 	if (en->units) {
 		json_object_set_new(status, "cache", cache_to_json(en->cache));
 		json_object_set_new(status, "flush", flush_to_json(en->flush));

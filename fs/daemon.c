@@ -328,7 +328,9 @@ static int prepare(struct daemon *d, struct error *e)
 	d->fs.requests = requests_create(&d->fs);
 	if (!d->fs.tree || !d->fs.requests)
 		return FAIL(e, ENOMEM, MOUNT_REFUSED, o->mountpoint, ": ", strerror(ENOMEM));
-	err = engine_start(&d->engine, d->label, request_given_up, request_decide, e);
+	err = engine_meet(&d->engine, d->label, d->run_dir, o->waits, o->arg, e);
+	if (!err)
+		err = engine_start(&d->engine, d->label, request_given_up, request_decide, e);
 	if (!err && d->engine.units)
 		units_set_namer(d->engine.units, tree_path_of, d->fs.tree);
 	return err;

@@ -142,6 +142,17 @@
 #define MSG_COORD_OUTAGE "what the nodes agree by, %s/.ckptfs, cannot be read: %s. Nothing is lost: commits wait until it can, and it is tried again and again; have the filesystem and the way to it looked at"
 #define MSG_COORD_OUTAGE_OVER "what the nodes agree by, %s/.ckptfs, can be read again, and commits go on"
 
+/* nodes */
+#define MSG_COORD_UNSAFE "the backing %s is not fit for agreeing by files on it (coord=dir): %s. What is saved on this node alone is as safe as ever; save no checkpoint from several nodes at once here, or mount with coord=etcd:URL"
+#define MSG_NODE_NO_LEASE "the leases in %s/.ckptfs/nodes, by which nodes know of each other, cannot be used: %s. Nothing was mounted; have the filesystem looked at and mount again"
+#define MSG_NODE_ALONE "no lease can be made in %s/.ckptfs/nodes: %s. This mount works alone, and other nodes do not know of it: save no checkpoint from here and from other nodes at once. `ckptfs init`, by who may write there, and mounting again end this"
+#define MSG_NODE_LEASE_FAILS "the lease of this node in %s/.ckptfs/nodes cannot be renewed: %s. It is tried again and again, and no byte is lost; if that lasts longer than %u s other nodes take this one for dead, and what they save together with it fails"
+#define MSG_NODE_LEASE_AGAIN "the lease of this node in %s/.ckptfs/nodes is renewed again"
+#define MSG_NODE_WAITS "%s: node '%s' of host %s, with which this mount cannot work together, has left a lease. It is watched for up to %u s, to see whether that node lives"
+#define MSG_NODE_PROTOCOL "the live node '%s' of host %s, which has %s mounted, agrees with others by protocol %lld, this ckptfs by protocol %d. Nothing was mounted; use one version of ckptfs on all nodes, or unmount there first"
+#define MSG_NODE_RULES "the live node '%s' of host %s, which has %s mounted, goes by other rules of what a checkpoint is. Nothing was mounted; use the same `rules` and the same version of ckptfs on all nodes, or unmount there first"
+#define MSG_NODE_LABEL_ELSEWHERE "the node label '%s' is in use by a live mount on host %s. Nothing was mounted; leave out -o node= for an automatic label, or choose another"
+
 /* fsck */
 #define MSG_FSCK_MOUNTED "%s is mounted at %s by a live ckptfs, whose unfinished saves look like leftovers. Nothing was changed; first run, on every node that has it mounted: ckptfs umount %s"
 #define MSG_FSCK_IN_USE "%s is in use by a daemon that serves it elsewhere, or still saves to it after its mount has gone, and whose unfinished saves look like leftovers. Nothing was changed; unmount it on every node, and wait until `pgrep -a ckptfs` shows no daemon of it"

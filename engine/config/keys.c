@@ -44,7 +44,7 @@ const struct key_info key_table[NR_KEYS] = {
 		"a file held open and unwritten this long is not treated as a checkpoint"},
 	[OPT_IO_RETRY_S]       = {"io_retry_s", KEY_SECONDS, "60", NULL, true,
 		"how long transient backing errors are retried"},
-	[OPT_LEASE_S]          = {"lease_s", KEY_SECONDS, "30", NULL, false,
+	[OPT_LEASE_S]          = {"lease_s", KEY_SECONDS, "30", NULL, true,
 		"a node that shows no life for this long is dead"},
 	[OPT_COW_MAX]          = {"cow_max", KEY_SIZE, "1G", NULL, true,
 		"largest committed file that an in-place change copies"},

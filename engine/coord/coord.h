@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "engine/backing/backing.h"
 #include "engine/backing/creds.h"
 
 #define COORD_GEN_MAX	33    /* 32 hexadecimal digits, lower case, and the terminator */
@@ -88,6 +89,14 @@ struct coord_ops {
 
 /* BACKING/.ckptfs/txn/UID/GEN.KIND; @arg is the struct backing. */
 extern const struct coord_ops coord_dir_ops;
+
+#define COORD_WHY_MAX 256
+/*
+ * Tries in the directory @dir of the backing (-1: where leases are) what the records and leases of coord_dir_ops
+ * rest on, by itself, without another node. 0: it holds. 1: it does not, @why; which can also be said of it where
+ * the filesystem is fine on this node and lies to others. -errno: it cannot be tried.
+ */
+int coord_dir_test(struct backing *b, int dir, char why[COORD_WHY_MAX]);
 
 bool coord_gen_ok(const char *gen);
 /* Is it the id of a node? */

@@ -6,7 +6,9 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
+#include "engine/base/cleanup.h"
 #include "engine/rule/internal.h"
 
 #define EXPANDED_MAX 4096 /* a pattern with what stands for its placeholders */
@@ -74,6 +76,17 @@ void rules_destroy(struct rules *rs)
 	json_decref(rs->own);
 	json_decref(rs->presets);
 	free(rs);
+}
+
+void rules_digest(const struct rules *rs, char hex[33])
+{
+	__cleanup_free char *own = json_dumps(rs->own, JSON_COMPACT | JSON_SORT_KEYS);
+	XXH128_hash_t h = XXH3_128bits(presets_json, strlen(presets_json));
+
+	/* Those that are built in seed the digest of the others; without memory it is nobody else's. */
+	h = own ? XXH3_128bits_withSeed(own, strlen(own), h.low64 ^ h.high64) : h;
+	snprintf(hex, 33, "%016llx%016llx", (unsigned long long)h.high64,
+		 (unsigned long long)h.low64);
 }
 
 const struct rule *rules_find(const struct rules *rs, const char *name)

@@ -75,6 +75,9 @@ struct rules;
 int rules_create(struct rules **out, const json_t *own, const char *where, struct error *e);
 void rules_destroy(struct rules *rs);
 
+/* What tells one set of rules from another: 32 hexadecimal digits. */
+void rules_digest(const struct rules *rs, char hex[33]);
+
 /* The rule of this name, or NULL. */
 const struct rule *rules_find(const struct rules *rs, const char *name);
 

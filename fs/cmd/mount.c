@@ -129,6 +129,14 @@ static void report_ready(void *arg)
 	close(fd);
 }
 
+static void report_waiting(void *arg)
+{
+	int fd = *(int *)arg;
+	ssize_t ignored = fd < 0 ? 0 : write(fd, ".", 1);
+
+	(void)ignored;
+}
+
 /* The caller's pipes and locks must not live as long as the mount. */
 static void close_inherited(int but)
 {
@@ -148,6 +156,7 @@ static int be_daemon(struct daemon_options *o, int fd)
 	if (chdir("/"))
 		return EXIT_NO;
 	o->ready = report_ready;
+	o->waits = report_waiting;
 	o->arg = &fd;
 	err = daemon_run(o, &e);
 	if (!err)
@@ -157,20 +166,25 @@ static int be_daemon(struct daemon_options *o, int fd)
 	return EXIT_NO;
 }
 
-/* Reads the child's report: "+" or an error text; 0 bytes if it died. Returns -ETIMEDOUT if late. */
+/* Reads the child's report: dots while it waits, then "+" or an error text; 0 bytes if it died. -ETIMEDOUT if late. */
 static int wait_for_report(int fd, char *text, size_t size)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	size_t len = 0;
+	size_t len = 0, dots;
 	ssize_t n;
 
 	do {
 		if (poll(&p, 1, MOUNT_TIMEOUT_S * 1000) == 0)
 			return -ETIMEDOUT;
 		n = read(fd, text + len, size - 1 - len);
-		if (n > 0)
-			len += (size_t)n;
-	} while (n > 0 && text[0] != '+' && len < size - 1);
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		text[len] = '\0';
+		dots = strspn(text, ".");
+		memmove(text, text + dots, len - dots + 1);
+		len -= dots;
+	} while (text[0] != '+' && len < size - 1);
 	text[len] = '\0';
 	return 0;
 }

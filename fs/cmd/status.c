@@ -154,6 +154,25 @@ static void print_sessions(const json_t *sessions)
 		       json_real_value(json_object_get(one, "blocked_s")));
 }
 
+/* How nodes agree, and who else is there. */
+static void print_coord(const json_t *coord)
+{
+	const json_t *others = json_object_get(coord, "others"), *o;
+	const char *why = json_get_text(coord, "why", "");
+	size_t i;
+
+	if (!coord)
+		return;
+	printf("%-12s %s, %s%s%s\n", "coord", json_get_text(coord, "backend", "?"),
+	       json_get_text(coord, "state", "?"), *why ? ": " : "", why);
+	if (!strcmp(json_get_text(coord, "lease", "?"), "failing"))
+		printf("  the lease of this node cannot be renewed: other nodes will take it for "
+		       "dead\n");
+	json_array_foreach (others, i, o)
+		printf("  %-7s  node %s of host %s\n", json_get_text(o, "state", "?"),
+		       json_get_text(o, "label", "?"), json_get_text(o, "host", "?"));
+}
+
 static void print_status(const json_t *s, const json_t *failures)
 {
 	const json_t *bytes = json_object_get(s, "bytes");
@@ -163,6 +182,7 @@ static void print_status(const json_t *s, const json_t *failures)
 	printf("%-12s %s\n", "backing", json_get_text(s, "backing", "?"));
 	printf("%-12s %s, daemon pid %lld, version %s\n", "node", json_get_text(s, "node", "?"),
 	       (long long)json_get_int(s, "pid", 0), json_get_text(s, "version", "?"));
+	print_coord(json_object_get(s, "coord"));
 	print_age("up", json_get_int(s, "started_ns", 0));
 	print_bytes("read", json_get_int(bytes, "read", 0));
 	print_bytes("written", json_get_int(bytes, "written", 0));

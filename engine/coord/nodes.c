@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/coord/nodes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/base/log.h"
+#include "engine/coord/nodes_inside.h"
+
+/* --- what a lease says --- */
+
+static void copy_text(char *to, size_t size, const json_t *from, const char *key)
+{
+	const char *text = json_string_value(json_object_get(from, key));
+
+	snprintf(to, size, "%s", text ? text : "");
+}
+
+void lease_facts_read(struct lease_facts *f, const char *text, size_t len)
+{
+	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	json_int_t lease_s = json_integer_value(json_object_get(o, "lease_s"));
+
+	memset(f, 0, sizeof(*f));
+	f->protocol = json_integer_value(json_object_get(o, "protocol"));
+	copy_text(f->label, sizeof(f->label), o, "label");
+	copy_text(f->host, sizeof(f->host), o, "host");
+	copy_text(f->boot, sizeof(f->boot), o, "boot");
+	copy_text(f->place, sizeof(f->place), o, "place");
+	copy_text(f->rules, sizeof(f->rules), o, "rules");
+	if (lease_s > 0 && lease_s < 1000000)
+		f->lease_ns = (uint64_t)lease_s * NSEC_PER_SEC;
+	json_decref(o);
+}
+
+static char *lease_text(const struct nodes *ns)
+{
+	const struct lease_facts *f = &ns->self;
+	json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:s, s:s, s:I, s:I}", "protocol",
+			      NODES_PROTOCOL, "label", json_text(f->label), "host",
+			      json_text(f->host), "boot", f->boot, "place", f->place, "rules",
+			      f->rules, "lease_s", (json_int_t)(ns->lease_ns / NSEC_PER_SEC),
+			      "renewal", (json_int_t)ns->renewals);
+	char *text = json_dumps(o, JSON_COMPACT);
+
+	json_decref(o);
+	return text;
+}
+
+/* --- renewing --- */
+
+static void tell_renewal(const struct nodes *ns, int before, int now)
+{
+	char text[MESSAGE_MAX];
+
+	if (!before == !now)
+		return;
+	if (now)
+		MESSAGE(text, NODE_LEASE_FAILS, ns->backing, strerror(-now),
+			(unsigned)(ns->lease_ns / NSEC_PER_SEC));
+	else
+		MESSAGE(text, NODE_LEASE_AGAIN, ns->backing);
+	log_warn("%s", text);
+}
+
+int nodes_renew(struct nodes *ns)
+{
+	uint64_t since = nodes_now(ns);
+	__cleanup_free char *text = NULL;
+	int before, err;
+
+	ns->renewals++;
+	text = lease_text(ns);
+	err = text ? ns->options.coord->lease(ns->options.coord_arg, ns->id, text, strlen(text))
+		   : -ENOMEM;
+	pthread_mutex_lock(&ns->lock);
+	before = ns->renew_err;
+	ns->renew_err = err;
+	if (err)
+		ns->outages++;
+	else
+		ns->renewed_ns = since;
+	pthread_mutex_unlock(&ns->lock);
+	if (ns->renewals > 1) /* of the first who mounts is told */
+		tell_renewal(ns, before, err);
+	return err;
+}
+
+static void sleep_locked(struct nodes *ns, pthread_cond_t *wake, uint64_t ns_from_now)
+{
+	uint64_t until = clock_mono_ns() + ns_from_now;
+	struct timespec ts = {.tv_sec = (time_t)(until / NSEC_PER_SEC),
+			      .tv_nsec = (long)(until % NSEC_PER_SEC)};
+
+	pthread_cond_timedwait(wake, &ns->lock, &ts);
+}
+
+/* Begun every third of the lease's time; sooner, after one that failed. */
+static void *renew_main(void *arg)
+{
+	struct nodes *ns = arg;
+	uint64_t begun = clock_mono_ns(), every = ns->lease_ns / 3, now;
+
+	pthread_mutex_lock(&ns->lock);
+	while (!ns->stop) {
+		now = clock_mono_ns();
+		if (now - begun < every) {
+			sleep_locked(ns, &ns->wake_renewer, every - (now - begun));
+			continue;
+		}
+		begun = now;
+		pthread_mutex_unlock(&ns->lock);
+		every = nodes_renew(ns) ? ns->lease_ns / 10 : ns->lease_ns / 3;
+		pthread_mutex_lock(&ns->lock);
+	}
+	pthread_mutex_unlock(&ns->lock);
+	return NULL;
+}
+
+static void *watch_main(void *arg)
+{
+	struct nodes *ns = arg;
+
+	pthread_mutex_lock(&ns->lock);
+	while (!ns->stop) {
+		if (nodes_idle_locked(ns)) {
+			pthread_cond_wait(&ns->wake_watcher, &ns->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&ns->lock);
+		nodes_look(ns);
+		pthread_mutex_lock(&ns->lock);
+		if (!ns->stop)
+			sleep_locked(ns, &ns->wake_watcher, nodes_look_every(ns));
+	}
+	pthread_mutex_unlock(&ns->lock);
+	return NULL;
+}
+
+/* --- building up and taking down --- */
+
+static int make_id(char id[COORD_NODE_MAX])
+{
+	unsigned char random[(COORD_NODE_MAX - 1) / 2];
+	size_t i;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	for (i = 0; i < sizeof(random); i++)
+		snprintf(id + 2 * i, 3, "%02x", random[i]);
+	return 0;
+}
+
+static void read_boot(char boot[BOOT_MAX])
+{
+	__cleanup_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, boot, BOOT_MAX - 1);
+
+	boot[n > 0 ? n : 0] = '\0';
+	boot[strspn(boot, "0123456789abcdef-")] = '\0';
+}
+
+static int describe(struct nodes *ns, const struct nodes_options *o)
+{
+	struct lease_facts *f = &ns->self;
+
+	ns->options = *o;
+	ns->lease_ns = (o->lease_s ? o->lease_s : 1) * NSEC_PER_SEC;
+	ns->backing = strdup(o->backing);
+	f->protocol = NODES_PROTOCOL;
+	f->lease_ns = ns->lease_ns;
+	snprintf(f->label, sizeof(f->label), "%s", o->label);
+	snprintf(f->place, sizeof(f->place), "%s", o->place);
+	snprintf(f->rules, sizeof(f->rules), "%s", o->rules);
+	gethostname(f->host, sizeof(f->host) - 1);
+	read_boot(f->boot);
+	return ns->backing ? make_id(ns->id) : -ENOMEM;
+}
+
+static void init_locks(struct nodes *ns)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&ns->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&ns->wake_renewer, &attr);
+	pthread_cond_init(&ns->wake_watcher, &attr);
+	pthread_condattr_destroy(&attr);
+	list_init(&ns->seen);
+}
+
+/* This node may not write there, or there is no room: that will not pass by itself. */
+static bool stays(int err)
+{
+	return err == -EROFS || err == -EACCES || err == -EPERM || err == -ENOENT ||
+	       err == -ENOTDIR || err == -ENOSPC || err == -EDQUOT;
+}
+
+static int first_lease(struct nodes *ns, struct error *e)
+{
+	char text[MESSAGE_MAX];
+	int err = nodes_renew(ns);
+
+	if (!err)
+		return 0;
+	if (!stays(err))
+		return FAIL(e, -err, NODE_NO_LEASE, ns->backing, strerror(-err));
+	snprintf(ns->alone, sizeof(ns->alone), "no lease can be made: %s", strerror(-err));
+	MESSAGE(text, NODE_ALONE, ns->backing, strerror(-err));
+	log_warn("%s", text);
+	return 0;
+}
+
+static int start(struct nodes *ns, pthread_t *thread, bool *runs, void *(*f)(void *),
+		 struct error *e)
+{
+	int err = ns->options.by_hand ? 0 : pthread_create(thread, NULL, f, ns);
+
+	*runs = !ns->options.by_hand && !err;
+	return err ? FAIL(e, err, IO_THREADS, strerror(err)) : 0;
+}
+
+int nodes_create(struct nodes **out, const struct nodes_options *o, struct error *e)
+{
+	struct nodes *ns = calloc(1, sizeof(*ns));
+	int err = ns ? describe(ns, o) : -ENOMEM;
+
+	*out = NULL;
+	if (err) {
+		free(ns);
+		return FAIL(e, -err, IO_THREADS, strerror(-err));
+	}
+	init_locks(ns);
+	err = first_lease(ns, e);
+	if (!err && !*ns->alone)
+		err = start(ns, &ns->renewer, &ns->renewing, renew_main, e);
+	if (!err && !*ns->alone)
+		err = nodes_meet(ns, e);
+	if (!err && !*ns->alone)
+		err = start(ns, &ns->watcher, &ns->watching, watch_main, e);
+	if (err)
+		nodes_destroy(ns);
+	else
+		*out = ns;
+	return err;
+}
+
+void nodes_destroy(struct nodes *ns)
+{
+	int err;
+
+	if (!ns)
+		return;
+	pthread_mutex_lock(&ns->lock);
+	ns->stop = true;
+	pthread_cond_signal(&ns->wake_renewer);
+	pthread_cond_signal(&ns->wake_watcher);
+	pthread_mutex_unlock(&ns->lock);
+	if (ns->renewing)
+		pthread_join(ns->renewer, NULL);
+	if (ns->watching)
+		pthread_join(ns->watcher, NULL);
+	err = *ns->alone ? 0 : ns->options.coord->lease_end(ns->options.coord_arg, ns->id);
+	if (err)
+		log_info("the lease of this node in %s could not be ended: %s; others see that it "
+			 "is over "
+			 "after %u s",
+			 ns->backing, strerror(-err), (unsigned)(ns->lease_ns / NSEC_PER_SEC));
+	nodes_forget_all(ns);
+	pthread_cond_destroy(&ns->wake_renewer);
+	pthread_cond_destroy(&ns->wake_watcher);
+	pthread_mutex_destroy(&ns->lock);
+	free(ns->backing);
+	free(ns);
+}
+
+/* --- what others ask --- */
+
+const char *nodes_id(const struct nodes *ns)
+{
+	return ns->id;
+}
+
+const char *nodes_rules(const struct nodes *ns)
+{
+	return ns->self.rules;
+}
+
+bool nodes_alone(const struct nodes *ns)
+{
+	return *ns->alone;
+}
+
+bool nodes_hold(struct nodes *ns)
+{
+	LOCK_SCOPE(&ns->lock);
+	return !*ns->alone && ns->renewed_ns && nodes_now(ns) - ns->renewed_ns < ns->lease_ns;
+}
+
+static json_t *others_to_json(const struct nodes *ns)
+{
+	json_t *others = json_array();
+	const struct list *at;
+
+	list_for_each (at, &ns->seen) {
+		const struct seen *s = container_of(at, struct seen, link);
+
+		if (s->ever)
+			json_array_append_new(others,
+					      json_pack("{s:s, s:o, s:o, s:s, s:f}", "node", s->id,
+							"label", json_text(s->facts.label), "host",
+							json_text(s->facts.host), "state",
+							s->dead	     ? "dead"
+							: s->changed ? "live"
+								     : "unknown",
+							"silent_s",
+							(double)s->unchanged_ns / NSEC_PER_SEC));
+	}
+	return others;
+}
+
+json_t *nodes_to_json(struct nodes *ns)
+{
+	uint64_t now = nodes_now(ns);
+	const char *lease, *why;
+
+	LOCK_SCOPE(&ns->lock);
+	lease = *ns->alone ? "alone" : ns->renew_err ? "failing" : "held";
+	why = *ns->alone ? ns->alone : ns->renew_err ? strerror(-ns->renew_err) : "";
+	if (!*ns->alone) {
+		if (now >= ns->interest_ns)
+			pthread_cond_signal(&ns->wake_watcher);
+		ns->interest_ns = now + 2 * ns->lease_ns;
+	}
+	return json_pack("{s:s, s:s, s:s, s:o}", "node", ns->id, "lease", lease, "why", why,
+			 "others", others_to_json(ns));
+}

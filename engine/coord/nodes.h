@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * This mount as a node among others, and which of those live (DESIGN 4, point 5).
+ *
+ * - A node is a mount incarnation, with a random id. The label is for people.
+ * - It shows that it lives by a lease, which it renews every third of lease_s with another text each time. What
+ *   differs is all that counts: no clock but each observer's own monotonic one, and of that only differences.
+ * - Another node is dead when its lease was ended, or when its text was seen to stay the same for lease_s (the
+ *   longer of both nodes'). Time counts while the observer's own renewals and reads succeed and while it looks:
+ *   an outage of what is behind the leases, or a pause of the observer, makes nobody dead.
+ * - A lease that was never seen says little when it is missing, since caches remember what was not there. So it
+ *   has to stay missing for NODES_UNSEEN_S longer.
+ * - Dead is a judgement, not a fact: who was paused may come back, and is alive again. What was decided
+ *   meanwhile stands by write-once records.
+ * - A node by itself costs its renewals and nothing else: others are looked at while somebody asks for them.
+ *
+ * Which nodes work together: those of one protocol, and of one set of rules. Who mounts looks at the leases that
+ * are there, at NODES_MEET of them by chance if there are more, all of them if its label was given. If one that
+ * differs, or has the given label on another host, is alive, the mount is refused; it waits as long as that takes
+ * to be seen.
+ */
+#ifndef ENGINE_COORD_NODES_H
+#define ENGINE_COORD_NODES_H
+
+#include <jansson.h>
+
+#include "engine/base/message.h"
+#include "engine/coord/coord.h"
+
+#define NODES_PROTOCOL 1
+#define NODES_UNSEEN_S 60
+#define NODES_MEET     32
+
+struct nodes;
+
+struct nodes_options {
+	const struct coord_ops *coord;
+	void *coord_arg;
+	const char *backing; /* these five are copied; for messages */
+	const char *label;
+	bool label_given;
+	/*
+	 * Where on this host the label is held by a lock (the run directory, "" if nowhere). A lease of this boot
+	 * and place with our label is of one that held it before, and is dead.
+	 */
+	const char *place;
+	const char *rules; /* their digest */
+	unsigned lease_s;
+	/* NULL: nobody wants to know. Called, often, while it takes long to see whether another one lives. */
+	void (*waits)(void *arg);
+	/* NULL, too. A node that was asked for is judged otherwise than before; from a thread that must not block. */
+	void (*judged)(void *arg);
+	void *arg;
+	/* For tests. NULL: clock_mono_ns. @by_hand: no threads (nodes_inside.h). */
+	uint64_t (*now)(void *arg);
+	bool by_hand;
+};
+
+/*
+ * Makes the lease and looks at who is there. Where no lease can ever be made, since this node may not write there,
+ * it is alone, which is no error. 0 or -errno, @e filled: it may not mount.
+ */
+int nodes_create(struct nodes **out, const struct nodes_options *o, struct error *e);
+/* Ends the lease. NULL is fine. */
+void nodes_destroy(struct nodes *ns);
+
+const char *nodes_id(const struct nodes *ns);
+const char *nodes_rules(const struct nodes *ns);
+
+/* Other nodes know nothing of this one. */
+bool nodes_alone(const struct nodes *ns);
+
+/* Is nobody entitled to take this node for dead: was its lease renewed less than lease_s ago? */
+bool nodes_hold(struct nodes *ns);
+
+/*
+ * Is the node @id, another one's, not known to be dead? It is looked at from here on, until nobody has asked for
+ * some lease_s. Does not block.
+ */
+bool nodes_alive(struct nodes *ns, const char *id);
+
+/*
+ * {"node", "lease": "held"|"alone"|"failing", "why", "others": [{"node", "label", "host", "state": "live"|"dead"|
+ * "unknown", "silent_s"}]}: what was seen of others, who are looked at from here on for a while. Does not block.
+ */
+json_t *nodes_to_json(struct nodes *ns);
+
+#endif

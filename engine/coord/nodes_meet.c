@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Who mounts looks whether it can work together with those who are there. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/log.h"
+#include "engine/coord/nodes_inside.h"
+
+#define NAP_MAX_NS (200 * NSEC_PER_MSEC)
+
+/* Ids of a listing: all, or some by chance, each as likely as the other. */
+struct sample {
+	const struct nodes *ns;
+	char (*ids)[COORD_NODE_MAX];
+	size_t nr, max, met;
+};
+
+static int grow(struct sample *a)
+{
+	size_t max = a->max ? 2 * a->max : NODES_MEET;
+	void *more = realloc(a->ids, max * sizeof(*a->ids));
+
+	if (!more)
+		return -ENOMEM;
+	a->ids = more;
+	a->max = max;
+	return 0;
+}
+
+static int meet_one(void *arg, const char *id)
+{
+	struct sample *a = arg;
+	uint32_t chance = 0;
+	size_t at;
+
+	if (!strcmp(id, a->ns->id))
+		return 0;
+	at = a->met++;
+	if (at >= NODES_MEET && !a->ns->options.label_given) {
+		if (getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
+			return -EIO;
+		at = chance % a->met;
+		if (at >= NODES_MEET)
+			return 0;
+	}
+	if (at >= a->max && grow(a))
+		return -ENOMEM;
+	memcpy(a->ids[at], id, COORD_NODE_MAX);
+	if (at >= a->nr)
+		a->nr = at + 1;
+	return 0;
+}
+
+/* Who had our label before: we hold its lock. */
+static bool is_predecessor(const struct nodes *ns, const struct lease_facts *f)
+{
+	return *f->boot && !strcmp(f->boot, ns->self.boot) && *f->place &&
+	       !strcmp(f->place, ns->self.place) && !strcmp(f->label, ns->self.label);
+}
+
+static bool takes_label(const struct nodes *ns, const struct lease_facts *f)
+{
+	return ns->options.label_given && !strcmp(f->label, ns->self.label) &&
+	       strcmp(f->boot, ns->self.boot) != 0;
+}
+
+/* Were it alive this node could not mount: 0, or what @e says of it. */
+static int objection(const struct nodes *ns, const struct seen *s, struct error *e)
+{
+	const struct lease_facts *f = &s->facts;
+	const char *label = *f->label ? f->label : s->id, *host = *f->host ? f->host : "?";
+
+	if (f->protocol != NODES_PROTOCOL)
+		return FAIL(e, EPROTO, NODE_PROTOCOL, label, host, ns->backing, f->protocol,
+			    NODES_PROTOCOL);
+	if (strcmp(f->rules, ns->self.rules) != 0)
+		return FAIL(e, EPROTO, NODE_RULES, label, host, ns->backing);
+	if (takes_label(ns, f))
+		return FAIL(e, EBUSY, NODE_LABEL_ELSEWHERE, label, host);
+	return 0;
+}
+
+static void nap(const struct nodes *ns)
+{
+	uint64_t ns_long = nodes_look_every(ns) < NAP_MAX_NS ? nodes_look_every(ns) : NAP_MAX_NS;
+	struct timespec ts = {.tv_nsec = (long)ns_long};
+
+	nanosleep(&ts, NULL);
+	if (ns->options.waits)
+		ns->options.waits(ns->options.arg);
+}
+
+static void tell_wait(const struct nodes *ns, const struct seen *s)
+{
+	char text[MESSAGE_MAX];
+
+	MESSAGE(text, NODE_WAITS, ns->backing, *s->facts.label ? s->facts.label : s->id,
+		*s->facts.host ? s->facts.host : "?",
+		(unsigned)(nodes_patience(ns, s) / NSEC_PER_SEC));
+	log_warn("%s", text);
+}
+
+static int first_look(struct nodes *ns, const char *id)
+{
+	struct seen *s;
+
+	pthread_mutex_lock(&ns->lock);
+	s = nodes_seen(ns, id);
+	pthread_mutex_unlock(&ns->lock);
+	if (!s)
+		return -ENOMEM;
+	nodes_look_at(ns, s);
+	if (s->ever && is_predecessor(ns, &s->facts)) {
+		ns->options.coord->lease_end(ns->options.coord_arg, s->id);
+		s->gone = s->dead = true;
+	}
+	s->curious = s->ever && !s->gone;
+	return 0;
+}
+
+/* 1: it is not known of all yet. The first that is known to live decides. */
+static int settle(struct nodes *ns, bool first, struct error *e)
+{
+	struct list *at;
+	int open = 0;
+
+	list_for_each (at, &ns->seen) {
+		struct seen *s = container_of(at, struct seen, link);
+		int err;
+
+		if (!s->curious || s->gone)
+			continue;
+		if (!first)
+			nodes_look_at(ns, s);
+		err = objection(ns, s, e);
+		if (err && s->changed)
+			return err;
+		if (err && s->dead && !s->removed) {
+			/* So that the next who mounts need not wait. */
+			ns->options.coord->lease_end(ns->options.coord_arg, s->id);
+			s->removed = true;
+		}
+		if (err && !s->dead && first)
+			tell_wait(ns, s);
+		if (err && !s->dead)
+			open = 1;
+	}
+	return open;
+}
+
+int nodes_meet(struct nodes *ns, struct error *e)
+{
+	struct sample a = {.ns = ns};
+	int err = ns->options.coord->lease_list(ns->options.coord_arg, meet_one, &a);
+	size_t i;
+
+	for (i = 0; !err && i < a.nr; i++)
+		err = first_look(ns, a.ids[i]);
+	free(a.ids);
+	if (err)
+		return FAIL(e, -err, NODE_NO_LEASE, ns->backing, strerror(-err));
+	for (err = settle(ns, true, e); err == 1; err = settle(ns, false, e))
+		nap(ns);
+	return err;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Which other nodes live: by what is seen of their leases. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/log.h"
+#include "engine/coord/nodes_inside.h"
+
+#define REMOVED_AFTER 4 /* times the lease: then it is no node that will come back soon */
+
+static struct seen *find(struct nodes *ns, const char *id)
+{
+	struct list *at;
+
+	list_for_each (at, &ns->seen) {
+		struct seen *s = container_of(at, struct seen, link);
+
+		if (!strcmp(s->id, id))
+			return s;
+	}
+	return NULL;
+}
+
+struct seen *nodes_seen(struct nodes *ns, const char *id)
+{
+	struct seen *s = find(ns, id);
+
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	snprintf(s->id, sizeof(s->id), "%s", id);
+	list_append(&ns->seen, &s->link);
+	return s;
+}
+
+void nodes_forget_all(struct nodes *ns)
+{
+	while (!list_empty(&ns->seen)) {
+		struct seen *s = container_of(ns->seen.next, struct seen, link);
+
+		list_del(&s->link);
+		free(s);
+	}
+}
+
+/* --- judging --- */
+
+uint64_t nodes_patience(const struct nodes *ns, const struct seen *s)
+{
+	uint64_t ns_long = s->facts.lease_ns > ns->lease_ns ? s->facts.lease_ns : ns->lease_ns;
+
+	return ns_long + (s->ever ? 0 : NODES_UNSEEN_S * NSEC_PER_SEC);
+}
+
+/*
+ * How much of the time since the last look counts. None unless all went well since then; of a long time but a
+ * part, since nobody knows what was behind our own pause.
+ */
+static uint64_t counts(const struct nodes *ns, const struct seen *s, uint64_t begun)
+{
+	uint64_t most = ns->lease_ns / 3, gap = begun - s->looked_ns;
+
+	if (!s->looked_ns || s->outages != ns->outages || ns->renew_err ||
+	    begun - ns->renewed_ns >= ns->lease_ns)
+		return 0;
+	return gap < most ? gap : most;
+}
+
+static void take_text(struct seen *s, const char *text, size_t len)
+{
+	bool same = s->ever && !s->gone && s->len == len && !memcmp(s->text, text, len);
+
+	if (same)
+		return;
+	s->changed = s->ever;
+	s->ever = true;
+	s->gone = s->removed = false;
+	s->unchanged_ns = 0;
+	memcpy(s->text, text, len);
+	s->len = len;
+	lease_facts_read(&s->facts, text, len);
+}
+
+/* @n: what lease_read said of it, between @begun and now. lock: lock. */
+static void judge(struct nodes *ns, struct seen *s, const char *text, ssize_t n, uint64_t begun)
+{
+	if (n < 0 && n != -ENOENT && n != -EPERM) {
+		s->looked_ns = 0; /* what is until the next look does not count */
+		return;
+	}
+	s->unchanged_ns += counts(ns, s, begun);
+	s->looked_ns = nodes_now(ns);
+	s->outages = ns->outages;
+	if (n >= 0)
+		take_text(s, text, (size_t)n);
+	else if (s->ever || n == -EPERM)
+		s->gone = true;
+	s->dead = s->gone || s->unchanged_ns >= nodes_patience(ns, s);
+}
+
+void nodes_look_at(struct nodes *ns, struct seen *s)
+{
+	char text[COORD_LEASE_MAX];
+	uint64_t begun = nodes_now(ns);
+	ssize_t n = ns->options.coord->lease_read(ns->options.coord_arg, s->id, text, sizeof(text));
+	bool before, asked;
+
+	pthread_mutex_lock(&ns->lock);
+	before = s->dead;
+	judge(ns, s, text, n, begun);
+	asked = before != s->dead && s->until_ns;
+	pthread_mutex_unlock(&ns->lock);
+	if (asked && ns->options.judged)
+		ns->options.judged(ns->options.arg);
+}
+
+/* --- the watcher --- */
+
+/* What nobody ended, and nobody renews, would be there for ever. */
+static void clear_up(struct nodes *ns, struct seen *s)
+{
+	if (s->removed || s->gone || !s->ever ||
+	    s->unchanged_ns < REMOVED_AFTER * nodes_patience(ns, s))
+		return;
+	log_info("node '%s' of host %s has been dead for long: its lease is removed",
+		 s->facts.label, s->facts.host);
+	ns->options.coord->lease_end(ns->options.coord_arg, s->id); /* if it may */
+	s->removed = true;
+}
+
+/* Is there anything more to be learned? */
+static bool wanted(const struct nodes *ns, const struct seen *s, uint64_t now)
+{
+	return now < s->until_ns || now < ns->interest_ns ||
+	       (s->curious && !s->changed && !s->gone && !s->removed);
+}
+
+struct listed {
+	struct nodes *ns;
+	size_t nr;
+};
+
+static int list_one(void *arg, const char *id)
+{
+	struct listed *l = arg;
+
+	if (!strcmp(id, l->ns->id))
+		return 0;
+	LOCK_SCOPE(&l->ns->lock);
+	nodes_seen(l->ns, id);
+	return ++l->nr >= OTHERS_MAX;
+}
+
+static void list_others(struct nodes *ns)
+{
+	struct listed l = {.ns = ns};
+	int err;
+
+	if (ns->listed_ns && nodes_now(ns) - ns->listed_ns < ns->lease_ns / 3)
+		return;
+	err = ns->options.coord->lease_list(ns->options.coord_arg, list_one, &l);
+	if (err >= 0)
+		ns->listed_ns = nodes_now(ns);
+}
+
+void nodes_look(struct nodes *ns)
+{
+	struct list *at, *next;
+	bool all;
+
+	pthread_mutex_lock(&ns->lock);
+	all = nodes_now(ns) < ns->interest_ns;
+	pthread_mutex_unlock(&ns->lock);
+	if (all)
+		list_others(ns);
+	pthread_mutex_lock(&ns->lock);
+	list_for_each_safe (at, next, &ns->seen) {
+		struct seen *s = container_of(at, struct seen, link);
+
+		if (ns->stop)
+			break;
+		if (wanted(ns, s, nodes_now(ns))) {
+			pthread_mutex_unlock(&ns->lock);
+			nodes_look_at(ns, s);
+			clear_up(ns, s);
+			pthread_mutex_lock(&ns->lock);
+			next = at->next; /* others may have been added */
+		} else {
+			list_del(&s->link);
+			free(s);
+		}
+	}
+	pthread_mutex_unlock(&ns->lock);
+}
+
+bool nodes_idle_locked(struct nodes *ns)
+{
+	return list_empty(&ns->seen) && nodes_now(ns) >= ns->interest_ns;
+}
+
+bool nodes_alive(struct nodes *ns, const char *id)
+{
+	uint64_t now = nodes_now(ns);
+	struct seen *s;
+
+	if (*ns->alone || !strcmp(id, ns->id))
+		return true;
+	LOCK_SCOPE(&ns->lock);
+	s = find(ns, id);
+	if (!s) {
+		s = nodes_seen(ns, id);
+		pthread_cond_signal(&ns->wake_watcher);
+	}
+	if (s)
+		s->until_ns = now + 4 * ns->lease_ns;
+	return !s || !s->dead;
+}
