@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/coord/agreement.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const entries[] = {
+	[AGREE_JOIN] = "join",
+	[AGREE_REPORT] = "report",
+	[AGREE_VOTE] = "vote",
+	[AGREE_CLOSED] = "closed",
+};
+#define NR_ENTRIES (sizeof(entries) / sizeof(*entries))
+
+void agreement_begin(struct agreement *a, const char *node, const char *root, unsigned fanout)
+{
+	memset(a, 0, sizeof(*a));
+	snprintf(a->node, sizeof(a->node), "%s", node);
+	snprintf(a->above[0], sizeof(a->above[0]), "%s", root);
+	a->fanout = fanout < 1 ? 1 : fanout > AGREE_FANOUT ? AGREE_FANOUT : fanout;
+	a->state = strcmp(node, root) ? AGREE_JOINING : AGREE_OPEN;
+}
+
+/* --- what is there --- */
+
+static uint32_t first_child(const struct agreement *a)
+{
+	return a->slot * a->fanout + 1;
+}
+
+static uint32_t parent_of(const struct agreement *a)
+{
+	return (a->slot - 1) / a->fanout;
+}
+
+/* "WHAT SLOT NODE[ PAYLOAD]" */
+static bool parse_entry(const char *text, enum agree_entry *what, uint32_t *slot,
+			char node[COORD_NODE_MAX], const char **payload)
+{
+	char word[8];
+	unsigned i;
+	int at = 0;
+
+	if (sscanf(text, "%7[a-z] %10u %32[0-9a-f]%n", word, slot, node, &at) != 3 || !at ||
+	    (text[at] && text[at] != ' '))
+		return false;
+	*payload = text + at + (text[at] == ' ');
+	for (i = 0; i < NR_ENTRIES; i++) {
+		if (!strcmp(word, entries[i])) {
+			*what = (enum agree_entry)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *agreement_decision(const char *text, bool *commit)
+{
+	*commit = !strncmp(text, "commit ", 7);
+	if (!*commit && strncmp(text, "abort ", 6))
+		return NULL;
+	text = strchr(text, ' ') + 1;
+	return text[strcspn(text, " ")] ? text + strcspn(text, " ") + 1 : "";
+}
+
+/* --- joining --- */
+
+/* Where those go for whom there is no more room: not all the same way. */
+static unsigned way_down(const struct agreement *a)
+{
+	uint32_t h = 2166136261u + a->depth;
+	const char *p;
+
+	for (p = a->node; *p; p++)
+		h = (h ^ (unsigned char)*p) * 16777619u;
+	return (h ^ h >> 16) % a->fanout;
+}
+
+static void descend(struct agreement *a)
+{
+	unsigned k = way_down(a);
+	uint64_t slot = (uint64_t)first_child(a) + k;
+
+	if (slot > AGREE_SLOT_MAX / AGREE_FANOUT || a->depth + 2 >= AGREE_DEPTH_MAX) {
+		a->state = AGREE_LATE; /* not with any number of nodes that there are */
+		return;
+	}
+	a->depth++;
+	memcpy(a->above[a->depth], a->children[k].node, COORD_NODE_MAX);
+	a->slot = (uint32_t)slot;
+	a->next = 0;
+	a->nr_children = 0;
+}
+
+/* The log of that slot has no entry of this node before @next. */
+static void passed(struct agreement *a, enum agree_entry what, const char *node)
+{
+	a->next++;
+	if (what == AGREE_CLOSED)
+		a->state = AGREE_LATE;
+	if (what != AGREE_JOIN)
+		return;
+	memcpy(a->children[a->nr_children++].node, node, COORD_NODE_MAX);
+	if (a->nr_children == a->fanout)
+		descend(a);
+}
+
+static void has_joined(struct agreement *a)
+{
+	a->joined = true;
+	a->up_next = a->next + 1;
+	a->slot = first_child(a) + a->nr_children;
+	a->watched = a->depth;
+	a->depth++;
+	a->next = 0;
+	a->nr_children = 0;
+	memset(a->children, 0, sizeof(a->children));
+}
+
+/* --- the own log --- */
+
+static void heard(struct agreement *a, const char *text, struct agree_news *news)
+{
+	char node[COORD_NODE_MAX] = "";
+	const char *payload;
+	enum agree_entry what;
+	uint32_t slot, k;
+
+	a->next++;
+	if (!parse_entry(text, &what, &slot, node, &payload))
+		return;
+	if (what == AGREE_CLOSED) {
+		a->closed = true;
+		return;
+	}
+	if (what == AGREE_JOIN) {
+		if (!a->closed && a->nr_children < a->fanout)
+			memcpy(a->children[a->nr_children++].node, node, COORD_NODE_MAX);
+		return;
+	}
+	k = slot - first_child(a);
+	if (slot < first_child(a) || k >= a->nr_children || strcmp(a->children[k].node, node))
+		return;
+	if (what == AGREE_VOTE)
+		a->children[k].voted = true;
+	*news = (struct agree_news){true, what, k, payload};
+}
+
+static void decided(struct agreement *a, const char *text)
+{
+	if (agreement_decision(text, &a->commit))
+		a->decided = true;
+}
+
+/* --- what is to be done --- */
+
+static void ask(struct agree_op *op, int what, const char *kind)
+{
+	op->what = what;
+	snprintf(op->kind, sizeof(op->kind), "%s", kind);
+}
+
+static void append(struct agree_op *op, const struct agreement *a, uint32_t slot, uint32_t nr,
+		   enum agree_entry entry)
+{
+	op->what = AGREE_RECORD;
+	snprintf(op->kind, sizeof(op->kind), "log.%u.%u", slot, nr);
+	snprintf(op->head, sizeof(op->head), "%s %u %s", entries[entry], a->slot, a->node);
+}
+
+static void decide(struct agree_op *op, const struct agreement *a, bool commit)
+{
+	ask(op, AGREE_RECORD, "decision");
+	snprintf(op->head, sizeof(op->head), "%s %s", commit ? "commit" : "abort", a->node);
+	op->payload = commit ? AGREE_OF_COMMIT : AGREE_OF_ABORT;
+}
+
+void agreement_next(const struct agreement *a, struct agree_op *op)
+{
+	memset(op, 0, sizeof(*op));
+	if (agreement_is_over(a))
+		return;
+	if (a->decided || a->doubt) {
+		ask(op, AGREE_READ, "open");
+	} else if (a->abort) {
+		decide(op, a, false);
+	} else if (a->state == AGREE_JOINING && !a->joined) {
+		append(op, a, a->slot, a->next, AGREE_JOIN);
+	} else if (a->state == AGREE_JOINING) {
+		ask(op, AGREE_READ, a->stands ? "decision" : "open");
+	} else if (a->state == AGREE_PREPARED && !a->closed) {
+		append(op, a, a->slot, a->next, AGREE_CLOSED);
+	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
+		ask(op, AGREE_RECORD, "prepare");
+		snprintf(op->head, sizeof(op->head), "prepare %s", a->node);
+	} else if (a->vote && !a->slot) {
+		decide(op, a, true);
+	} else if (a->vote || a->reports != a->reported) {
+		append(op, a, parent_of(a), a->up_next, a->vote ? AGREE_VOTE : AGREE_REPORT);
+		op->payload = a->vote ? AGREE_OF_VOTE : AGREE_OF_REPORT;
+		op->report = a->reports;
+	}
+}
+
+/* After having joined, or decided: is there anything to be of? Who clears up removes `open` first, the decision last. */
+static void looked(struct agreement *a, const char *kind, const char *text)
+{
+	if (!strcmp(kind, "open")) {
+		a->doubt = false;
+		a->stands = true;
+		if (!text)
+			a->state = AGREE_LATE;
+		else if (a->decided)
+			a->state = a->commit ? AGREE_COMMIT : AGREE_ABORT;
+	} else {
+		a->state = AGREE_OPEN;
+		if (text)
+			decided(a, text);
+	}
+}
+
+void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours, const char *text,
+		      struct agree_news *news)
+{
+	char node[COORD_NODE_MAX];
+	const char *payload;
+	enum agree_entry what;
+	uint32_t slot;
+
+	memset(news, 0, sizeof(*news));
+	if (op->what == AGREE_READ) {
+		looked(a, op->kind, text);
+	} else if (!strcmp(op->kind, "decision")) {
+		decided(a, text);
+	} else if (!strcmp(op->kind, "prepare")) {
+		a->prepared = true;
+	} else if (a->state == AGREE_JOINING && ours) {
+		has_joined(a);
+	} else if (a->state == AGREE_JOINING) {
+		if (parse_entry(text, &what, &slot, node, &payload))
+			passed(a, what, node);
+		else
+			a->next++;
+	} else if (op->payload == AGREE_NONE) {
+		heard(a, text, news); /* the end of the own log, or what came before that */
+	} else {
+		a->up_next++;
+		if (ours && op->payload == AGREE_OF_VOTE)
+			a->vote = false;
+		else if (ours)
+			a->reported = op->report;
+	}
+}
+
+unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][COORD_KIND_MAX])
+{
+	unsigned nr = 0;
+
+	if (agreement_is_over(a) || a->state == AGREE_JOINING)
+		return 0;
+	snprintf(kinds[nr++], COORD_KIND_MAX, "decision");
+	if (a->state != AGREE_VOTED)
+		snprintf(kinds[nr++], COORD_KIND_MAX, "log.%u.%u", a->slot, a->next);
+	if (a->slot && a->state == AGREE_OPEN)
+		snprintf(kinds[nr++], COORD_KIND_MAX, "prepare");
+	return nr;
+}
+
+void agreement_saw(struct agreement *a, const char *kind, const char *text, struct agree_news *news)
+{
+	memset(news, 0, sizeof(*news));
+	if (agreement_is_over(a))
+		return;
+	if (!strcmp(kind, "decision"))
+		decided(a, text);
+	else if (!strcmp(kind, "prepare"))
+		a->state = a->state == AGREE_OPEN ? AGREE_PREPARED : a->state;
+	else
+		heard(a, text, news);
+}
+
+/* --- lives --- */
+
+unsigned agreement_watches(const struct agreement *a, const char *nodes[AGREE_FANOUT + 1])
+{
+	unsigned nr = 0, i;
+
+	if (agreement_is_over(a))
+		return 0;
+	if (a->state == AGREE_JOINING || a->slot)
+		nodes[nr++] = a->above[a->state == AGREE_JOINING ? 0 : a->watched];
+	for (i = 0; a->state != AGREE_JOINING && i < a->nr_children; i++)
+		if (!a->children[i].voted)
+			nodes[nr++] = a->children[i].node;
+	return nr;
+}
+
+bool agreement_dead(struct agreement *a, const char *node)
+{
+	bool root = a->state == AGREE_JOINING || !a->watched;
+	unsigned i;
+
+	if (agreement_is_over(a) || a->abort)
+		return false;
+	for (i = 0; a->state != AGREE_JOINING && i < a->nr_children; i++)
+		if (!a->children[i].voted && !strcmp(a->children[i].node, node))
+			a->abort = true;
+	if (!agreement_is_root(a) && !strcmp(a->above[root ? 0 : a->watched], node)) {
+		if (root)
+			a->abort = true;
+		else
+			a->watched--;
+	}
+	return a->abort;
+}
+
+/* --- what the driver says --- */
+
+void agreement_report(struct agreement *a)
+{
+	if (!agreement_is_root(a) && a->state <= AGREE_PREPARED)
+		a->reports++;
+}
+
+void agreement_end(struct agreement *a)
+{
+	if (!agreement_is_root(a) || a->state != AGREE_OPEN)
+		return;
+	a->end = true;
+	a->state = AGREE_PREPARED;
+}
+
+bool agreement_may_vote(const struct agreement *a)
+{
+	unsigned i;
+
+	if (a->state != AGREE_PREPARED || !a->closed || a->abort)
+		return false;
+	if (!a->slot && a->nr_children && !a->prepared)
+		return false;
+	for (i = 0; i < a->nr_children; i++)
+		if (!a->children[i].voted)
+			return false;
+	return true;
+}
+
+void agreement_vote(struct agreement *a)
+{
+	if (!agreement_may_vote(a))
+		return;
+	a->vote = true;
+	a->reported = a->reports;
+	a->state = AGREE_VOTED;
+}
+
+void agreement_abort(struct agreement *a)
+{
+	if (!agreement_is_over(a))
+		a->abort = true;
+}
+
+void agreement_doubt(struct agreement *a)
+{
+	if (!agreement_is_over(a) && a->state != AGREE_JOINING)
+		a->doubt = true;
+}

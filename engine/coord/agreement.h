@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the nodes that write to one generation agree on its end (DESIGN 4): two-phase commit, by write-once records alone
+ * (coord.h). This is what one node does for one generation; no I/O, no clock, no memory: who drives it performs what
+ * agreement_next asks for, one at a time, and tells the answer. The same code is explored exhaustively, simulated for
+ * 10^4 nodes, and run in the daemon.
+ *
+ * - The nodes are a tree. Who began the generation (its record `open`) is the root, in slot 0. Each slot has a log, the
+ *   records log.SLOT.0, log.SLOT.1, ...: an entry is appended by making the first that is not there. A node joins by an
+ *   entry `join` in the log of a slot that has fewer than AGREE_FANOUT yet, else goes down to one of its children: so
+ *   every slot that is taken has a parent. Slots are numbered as in a heap.
+ * - A child tells its parent what it has seen of the end in entries `report`. The root, which hears of all, sees the end.
+ * - Then the root makes the record `prepare`. On it every node appends `closed` to its own log: who joined before that
+ *   is of the generation, who comes later is not, and waits for the decision. A node votes, by an entry `vote` in
+ *   its parent's log, when all it has itself is durable and all of its children have voted: for the whole of its subtree.
+ * - The root records the `decision` commit, once all has been voted. Anybody records `abort`, at any time, for a failure;
+ *   the parent does for a child that died before it voted, and who finds all above it dead. The first counts.
+ *
+ * Who clears up after a generation that is over removes `open` first. A node that was held up meanwhile may find records
+ * missing, and make them: so a join and a decision count only if `open` stands after they were made.
+ *
+ * A node reads its own log, `prepare` and `decision`: three records are awaited at a time, and AGREE_FANOUT children
+ * heard, whatever the number of nodes (the tree of ByteCheckpoint 5.2, with records instead of messages).
+ */
+#ifndef ENGINE_COORD_AGREEMENT_H
+#define ENGINE_COORD_AGREEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/coord/coord.h"
+
+#define AGREE_FANOUT	16
+#define AGREE_HEAD_MAX	80 /* of an entry: what, slot and node; the payload follows */
+#define AGREE_AWAITS	3
+#define AGREE_DEPTH_MAX 32
+#define AGREE_SLOT_MAX	2000000000u
+
+enum agree_state {
+	AGREE_JOINING, /* may not be written to yet */
+	AGREE_OPEN,
+	AGREE_PREPARED, /* the end was seen */
+	AGREE_VOTED,	/* or, the root: is deciding. From here on nothing of it may change */
+	AGREE_COMMIT,	/* decided; these are final */
+	AGREE_ABORT,
+	AGREE_LATE /* it was closed before this node came, or is over: nothing of this node is in it */
+};
+
+enum agree_entry { AGREE_JOIN, AGREE_REPORT, AGREE_VOTE, AGREE_CLOSED };
+
+struct agree_child {
+	char node[COORD_NODE_MAX];
+	bool voted;
+};
+
+/* A plain value. All members are private, but may be looked at. */
+struct agreement {
+	char node[COORD_NODE_MAX];
+	unsigned fanout;
+	enum agree_state state;
+	uint32_t slot;	  /* while joining: whose log is read */
+	uint32_t next;	  /* the entry of that log, later of the own one, to be read next */
+	uint32_t up_next; /* the entry of the parent's log that may be free */
+	unsigned nr_children;
+	struct agree_child children[AGREE_FANOUT];
+	unsigned depth, watched; /* of the slot; of the ancestor whose life is watched */
+	char above[AGREE_DEPTH_MAX][COORD_NODE_MAX]; /* from the root down to the parent */
+	bool joined, stands;   /* while joining: has a slot; and the generation is not over */
+	bool decided, commit;  /* as was read, or recorded: counts if the generation is not over */
+	bool end;	       /* was seen */
+	bool closed, prepared; /* the log of this slot is; the record is there */
+	unsigned reports,
+		reported; /* how many times there was one to send; which of them was sent */
+	bool vote, abort; /* is to be sent */
+	bool doubt;	  /* it has to be looked whether it is over */
+};
+
+/* What is to be done now. */
+struct agree_op {
+	enum { AGREE_IDLE, AGREE_READ, AGREE_RECORD } what;
+	char kind[COORD_KIND_MAX];
+	enum {
+		AGREE_NONE,
+		AGREE_OF_REPORT,
+		AGREE_OF_VOTE,
+		AGREE_OF_COMMIT,
+		AGREE_OF_ABORT
+	} payload;
+	unsigned report; /* which */
+	/* RECORD: the record's text is this and the payload, which the driver has */
+	char head[AGREE_HEAD_MAX];
+};
+
+/* What an entry of a log, or an answer, has brought. */
+struct agree_news {
+	bool any;
+	enum agree_entry entry; /* REPORT or VOTE, of a child */
+	unsigned child;		/* its index */
+	const char *payload;	/* in the text that was given */
+};
+
+/* @root: who began it; @node itself if that is so. @fanout: at most AGREE_FANOUT. */
+void agreement_begin(struct agreement *a, const char *node, const char *root, unsigned fanout);
+
+/*
+ * IDLE: nothing, until one of those that agreement_awaits names is there, or the driver says something below. Of an op
+ * whose answer is unknown the same is asked for again.
+ */
+void agreement_next(const struct agreement *a, struct agree_op *op);
+
+/*
+ * The answer: what stands there now, in @text (a string), also if that is what was to be recorded (@ours); NULL: READ
+ * found nothing. @news: of interest for the driver. Between an op and its answer agreement_saw is not called.
+ */
+void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours, const char *text,
+		      struct agree_news *news);
+
+/* The records to wait for, by kind. How many. Of one that is there, agreement_saw with its text. */
+unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][COORD_KIND_MAX]);
+void agreement_saw(struct agreement *a, const char *kind, const char *text,
+		   struct agree_news *news);
+
+/* Whose life matters: children that have not voted, and one above. At most AGREE_FANOUT + 1; how many. */
+unsigned agreement_watches(const struct agreement *a, const char *nodes[AGREE_FANOUT + 1]);
+
+/* That one is dead, for all that can be told. True: the driver has to give a reason for AGREE_OF_ABORT. */
+bool agreement_dead(struct agreement *a, const char *node);
+
+/* There is a report to be sent, or a newer one. */
+void agreement_report(struct agreement *a);
+
+/* Root only: the end was seen. */
+void agreement_end(struct agreement *a);
+
+/*
+ * Has all been heard that the vote for this subtree, or the root's decision, is made of, but for what this node has
+ * itself?
+ */
+bool agreement_may_vote(const struct agreement *a);
+
+/* The payload is ready and final: what this node has is durable and does not change. May be called once it may vote. */
+void agreement_vote(struct agreement *a);
+
+/* Anybody, at any time: it has failed. */
+void agreement_abort(struct agreement *a);
+
+/*
+ * Nothing was heard for long, or this node was held up: it may be over, and cleared up. To be said again and again as long as
+ * something is awaited.
+ */
+void agreement_doubt(struct agreement *a);
+
+static inline bool agreement_is_root(const struct agreement *a)
+{
+	return !a->slot && a->state != AGREE_JOINING && a->state != AGREE_LATE;
+}
+
+static inline bool agreement_is_over(const struct agreement *a)
+{
+	return a->state >= AGREE_COMMIT;
+}
+
+/* The payload of a decision as it stands; NULL: it is none. */
+const char *agreement_decision(const char *text, bool *commit);
+
+#endif
