@@ -243,6 +243,8 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bo
 				.coord = &coord_dir_ops,
 				.coord_arg = &en->backing,
 				.node = node,
+				.nodes = en->nodes,
+				.lease_s = (unsigned)config_number(c, OPT_LEASE_S),
 				.retry_s = flush.retry_s,
 				.quiet_s = (unsigned)config_number(c, OPT_QUIET_S),
 				.order_timeout_s = (unsigned)config_number(c, OPT_ORDER_TIMEOUT_S),

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/unit/accord.h"
 #include "fs/no_unit.h"
 
 void inside_leave(struct inside *in)
@@ -149,7 +150,9 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 			err = checkpoint_inherit(us, c, p, at.fd, &dir_id, l->name, committed, &cp);
 		if (err == -EEXIST) {
 			cp = checkpoints_find(us, &dir_id, l->name);
-			err = 0;
+			err = !cp && accord_is_for(us, p)
+				      ? accord_find(us, c, at.fd, &dir_id, l->name, &cp)
+				      : 0;
 		}
 		tree_fd_put(fs->tree, &at);
 	}
@@ -467,8 +470,9 @@ static int make_own(struct fs *fs, const struct caller *c, struct inside *in, st
 	struct inode_id id = node_inode(n);
 	int err;
 
-	if (!in->checkpoint->inherits ||
-	    (!checkpoint_shares(in->checkpoint, &id) && is_current(fs, n, &id)))
+	if (!accord_is_elsewhere(in->checkpoint, &id) &&
+	    (!in->checkpoint->inherits ||
+	     (!checkpoint_shares(in->checkpoint, &id) && is_current(fs, n, &id))))
 		return 0;
 	err = checkpoint_expect(in->checkpoint, c, in->process->rank, in->rel, empty);
 	return err ? err : -ESTALE;

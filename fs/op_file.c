@@ -7,6 +7,7 @@
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
 #include "fs/data.h"
+#include "fs/elsewhere.h"
 #include "fs/fs.h"
 #include "fs/late.h"
 #include "fs/open.h"
@@ -85,6 +86,8 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 	if (!S_ISREG(n->type))
 		return S_ISDIR(n->type) ? -EISDIR : -ENXIO;
 	err = late_wait(fs->tree, n);
+	if (!err && (fi->flags & O_ACCMODE) == O_RDONLY && fs->engine->units)
+		err = elsewhere_await(fs, n);
 	if (!err)
 		err = save_open(fs, c, n, fi->flags, &g);
 	if (err)

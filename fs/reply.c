@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include "engine/base/cleanup.h"
+#include "fs/elsewhere.h"
 #include "fs/fs.h"
 #include "fs/passing.h"
 
@@ -123,7 +124,10 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	struct fuse_entry_param entry;
 	struct statx stx;
 	struct node *n;
-	int err = AS_CALLER(&c, tree_lookup(fs->tree, dir, name, c.pid, &n, &stx));
+	int err = elsewhere_meet(fs, &c, dir, name);
+
+	if (!err)
+		err = AS_CALLER(&c, tree_lookup(fs->tree, dir, name, c.pid, &n, &stx));
 
 	if (err == -ENOENT && passing_is(name))
 		err = passing_lookup(fs, dir, name, &n, &stx);

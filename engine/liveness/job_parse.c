@@ -34,6 +34,9 @@ enum variable {
 	TORCHELASTIC_RESTART_COUNT,
 	MASTER_ADDR,
 	MASTER_PORT,
+	LOCAL_WORLD_SIZE,
+	OMPI_COMM_WORLD_LOCAL_SIZE,
+	SLURM_STEP_NUM_NODES,
 	NR_VARIABLES
 };
 
@@ -56,6 +59,9 @@ static const char *const names[] = {
 	NAME(TORCHELASTIC_RESTART_COUNT),
 	NAME(MASTER_ADDR),
 	NAME(MASTER_PORT),
+	NAME(LOCAL_WORLD_SIZE),
+	NAME(OMPI_COMM_WORLD_LOCAL_SIZE),
+	NAME(SLURM_STEP_NUM_NODES),
 };
 _Static_assert(ARRAY_SIZE(names) == NR_VARIABLES, "each has its name");
 
@@ -233,6 +239,17 @@ static bool master_key(char *key, uid_t uid, const struct value *values, const c
 	return true;
 }
 
+/* Are all ranks on this node? Where nobody says so they may be anywhere. */
+static bool is_of_one_node(const struct process *p, const struct value *values)
+{
+	uint64_t n;
+
+	return (number(&values[LOCAL_WORLD_SIZE], 1, RANKS_MAX, &n) && (int)n == p->world) ||
+	       (number(&values[OMPI_COMM_WORLD_LOCAL_SIZE], 1, RANKS_MAX, &n) &&
+		(int)n == p->world) ||
+	       (in_slurm_step(values) && number(&values[SLURM_STEP_NUM_NODES], 1, 1, &n));
+}
+
 void job_parse(const char *env, size_t len, uid_t uid, pid_t session, const char *boot_id,
 	       struct process *p)
 {
@@ -242,6 +259,8 @@ void job_parse(const char *env, size_t len, uid_t uid, pid_t session, const char
 	find_rank(p, values);
 	p->weak = !slurm_key(p->key, uid, values) && !elastic_key(p->key, uid, values) &&
 		  !master_key(p->key, uid, values, boot_id);
+	p->spans = p->rank >= 0 && p->world > 1 && !p->weak && !strchr(p->key, '@') &&
+		   !is_of_one_node(p, values);
 	if (p->weak)
 		snprintf(p->key, sizeof(p->key), "%u/session/%d@%s", (unsigned)uid, (int)session,
 			 boot_id);

@@ -211,6 +211,7 @@ static void end_locked(struct jobs *js, struct process *p, const struct process 
 		heir->rank = what->rank;
 		heir->world = what->world;
 		heir->weak = what->weak;
+		heir->spans = what->spans;
 		memcpy(heir->key, what->key, sizeof(heir->key));
 		heir->read = true;
 	}

@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/removal.h"
@@ -152,6 +153,7 @@ void checkpoint_put(struct checkpoint *cp)
 	process_put(cp->maker);
 	free(cp->shared);
 	free(cp->following);
+	accord_free(cp->accord);
 	filed_free(cp->filed, cp->nr_filed);
 	free(cp->path);
 	free(cp);
@@ -225,16 +227,13 @@ static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
 	return err;
 }
 
-int checkpoint_make(struct units *us, const struct caller *c, struct process *p, int dir,
-		    const struct inode_id *dir_id, const char *name, mode_t mode,
-		    const struct statx *was, struct checkpoint **out)
+static struct checkpoint *create(struct units *us, const struct caller *c, struct process *p,
+				 int dir, const struct inode_id *dir_id, const char *name)
 {
 	struct checkpoint *cp = calloc(1, sizeof(*cp));
-	int err;
 
-	*out = NULL;
 	if (!cp)
-		return -ENOMEM;
+		return NULL;
 	cp->units = us;
 	cp->owner = *c;
 	cp->refs = 1;
@@ -249,7 +248,20 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
 	cp->target.dir_id = *dir_id;
 	cp->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-	err = cp->target.dir < 0 ? -errno : units_new_id(cp->staging);
+	return cp;
+}
+
+int checkpoint_make(struct units *us, const struct caller *c, struct process *p, int dir,
+		    const struct inode_id *dir_id, const char *name, mode_t mode,
+		    const struct statx *was, struct checkpoint **out)
+{
+	struct checkpoint *cp = create(us, c, p, dir, dir_id, name);
+	int err;
+
+	*out = NULL;
+	if (!cp)
+		return -ENOMEM;
+	err = cp->target.dir < 0 ? -EMFILE : units_new_id(cp->staging);
 	if (!err)
 		err = stage(cp, mode, was);
 	if (err)
@@ -259,10 +271,64 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 	return err;
 }
 
+/* The staging directory is there, and another node's lock may be on it. */
+static int adopt_staged(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct statx stx;
+	int pin = AS_OWNER_FIRST(&cp->owner, backing_pin(b, cp->target.dir, cp->staging));
+	int err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+
+	if (!err && (!S_ISDIR(stx.stx_mode) || stx.stx_uid != cp->owner.uid))
+		err = -ENOENT; /* only its owner's is believed */
+	if (!err) {
+		cp->id = inode_id_of(&stx);
+		cp->fd = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, pin, O_RDONLY | O_DIRECTORY));
+		err = cp->fd < 0 ? cp->fd : 0;
+	}
+	if (!err)
+		backing_lock(b, cp->fd, false);
+	if (pin >= 0)
+		close(pin);
+	if (!err && !backing_stat_at(b, cp->target.dir, cp->target.name, &stx) &&
+	    S_ISDIR(stx.stx_mode))
+		err = note_replaced(cp);
+	return err;
+}
+
+int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p, int dir,
+		     const struct inode_id *dir_id, const char *name, const char *gen,
+		     bool inherits, bool follows, struct checkpoint **out)
+{
+	struct checkpoint *cp = create(us, c, p, dir, dir_id, name);
+	int err;
+
+	*out = NULL;
+	if (!cp)
+		return -ENOMEM;
+	cp->inherits = inherits;
+	cp->follows = follows;
+	snprintf(cp->staging, sizeof(cp->staging), "%s%s", STAGING_PREFIX, gen);
+	err = cp->target.dir < 0 ? -EMFILE : adopt_staged(cp);
+	if (!err && inherits)
+		err = checkpoint_knows_inherited(cp);
+	if (err)
+		checkpoint_put(cp);
+	else
+		*out = cp;
+	return err;
+}
+
 int checkpoint_show(struct checkpoint *cp)
 {
+	LOCK_SCOPE(&cp->units->lock);
+
+	return checkpoint_show_locked(cp);
+}
+
+int checkpoint_show_locked(struct checkpoint *cp)
+{
 	struct units *us = cp->units;
-	LOCK_SCOPE(&us->lock);
 
 	if (find(us, &cp->target.dir_id, cp->target.name))
 		return -EEXIST; /* somebody was quicker */
@@ -311,11 +377,15 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 			checkpoint_make(us, c, p, dir, dir_id, name, mode, NULL, out));
 	if (err)
 		return err;
-	err = checkpoint_show(*out);
+	if (accord_is_for(us, p))
+		err = accord_begin(*out);
+	if (!err)
+		err = checkpoint_show(*out);
 	if (!err)
 		err = check_still_free(*out);
 	if (!err)
 		return 0;
+	accord_never_shown(*out);
 	backing_unlink(us->contents->backing, dir, (*out)->staging, true);
 	checkpoint_put(*out);
 	*out = NULL;
@@ -495,6 +565,7 @@ void checkpoint_leave(struct checkpoint *cp)
 	if (cp->unwanted) /* what is left of it was in use */
 		wreck_unwanted(cp);
 	pthread_cond_signal(&cp->units->commits);
+	accord_wake(cp);
 }
 
 int checkpoint_join(struct checkpoint *cp, struct process *p)
@@ -540,6 +611,7 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
 
 		if (!more) {
 			tensor_map_put(f->tensors);
+			free(f->node);
 			return; /* then it is read again */
 		}
 		cp->filed = more;
@@ -548,7 +620,7 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
 	cp->filed[cp->nr_filed] = *f;
 	cp->filed[cp->nr_filed].order = (uint32_t)cp->nr_filed;
 	cp->nr_filed++;
-	cp->has_tensors |= f->by_handle;
+	cp->has_tensors |= f->by_handle && !f->node;
 }
 
 int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
@@ -564,15 +636,20 @@ int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
 	}
 	if (*nr)
 		memcpy(*out, cp->filed, *nr * sizeof(**out));
-	for (i = 0; i < *nr; i++)
+	for (i = 0; i < *nr; i++) {
 		tensor_map_get((*out)[i].tensors);
+		if ((*out)[i].node)
+			(*out)[i].node = strdup((*out)[i].node);
+	}
 	return 0;
 }
 
 void filed_free(struct filed *f, size_t nr)
 {
-	while (nr)
+	while (nr) {
 		tensor_map_put(f[--nr].tensors);
+		free(f[nr].node);
+	}
 	free(f);
 }
 
@@ -610,7 +687,16 @@ static int make_ordinary(struct checkpoint *cp)
 		if (err)
 			return err;
 	}
-	err = cp->replaces ? removal_make_way(cp->units, &cp->target.dir_id, cp->target.name) : 0;
+	err = accord_make_ordinary(cp);
+	if (err == -EEXIST) { /* its name is there, or will be in a moment */
+		checkpoint_let_go(cp, was);
+		LOCK_SCOPE(&cp->units->lock);
+		while (cp->state == GENERATION_OPEN && !units_wait(cp->units))
+			;
+		return cp->state == GENERATION_DROPPED ? -EEXIST : cp->err ? cp->err : -EINTR;
+	}
+	if (!err && cp->replaces)
+		err = removal_make_way(cp->units, &cp->target.dir_id, cp->target.name);
 	if (!err)
 		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
 							   cp->target.dir, cp->target.name, 0));
@@ -702,13 +788,22 @@ static void take_from_others(struct checkpoint *cp, struct process *p)
 	process_put(maker);
 }
 
+void checkpoint_takes_rule(struct checkpoint *cp, const struct rule *rule)
+{
+	cp->rule = rule;
+	tell_sibling(cp);
+	pthread_cond_broadcast(&cp->units->changed);
+}
+
 static void decided(struct checkpoint *cp, const struct rule *rule)
 {
 	LOCK_SCOPE(&cp->units->lock);
 	cp->deciding = false;
-	cp->rule = rule;
+	if (!cp->rule)
+		cp->rule = rule; /* another node may have told meanwhile */
 	if (rule)
 		tell_sibling(cp);
+	accord_wake(cp);
 	pthread_cond_broadcast(&cp->units->changed);
 }
 
@@ -726,7 +821,7 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 	if (rule)
 		take_from_others(cp, p);
 	/* Where the directory's name suggests a unit the file's can be waited for; and what it replaces is kept. */
-	if (!rule && !cp->inherits &&
+	if (!rule && !cp->inherits && !cp->rule &&
 	    !((rules_tells_nothing(name) || cp->replaces) && rules_suggest(cp->units->rules, path)))
 		err = make_ordinary(cp);
 	else
@@ -856,6 +951,7 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 	e->kind = kind;
 	e->rank = rank;
 	list_append(&cp->events, &e->link);
+	accord_event(cp, kind, path, rank);
 	pthread_cond_signal(&cp->units->commits);
 }
 
@@ -901,7 +997,7 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
 
 bool checkpoint_is_closed(struct checkpoint *cp)
 {
-	return !cp->nr_changing &&
+	return !cp->nr_changing && !accord_has_open(cp) &&
 	       (list_empty(&cp->files) ||
 		container_of(cp->files.next, struct generation, beside)->state != GENERATION_OPEN);
 }
@@ -922,7 +1018,7 @@ static bool all_exited_0(struct checkpoint *cp)
 		if (!p->ended || p->end.fate != WRITER_EXITED_OK)
 			return false;
 	}
-	return !list_empty(&cp->participants);
+	return !list_empty(&cp->participants) && !accord_has_writers(cp);
 }
 
 /* Lock held. The largest world that one of its writers knows; 0: none does. */
@@ -1096,11 +1192,18 @@ static void seal(struct checkpoint *cp, int done)
 	pthread_cond_signal(&cp->units->commits);
 }
 
+void checkpoint_seal(struct checkpoint *cp)
+{
+	seal(cp, -1);
+}
+
 /* Lock held. Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
 void checkpoint_look_for_end(struct checkpoint *cp)
 {
 	int done;
 
+	if (!accord_sees_end(cp))
+		return;
 	if (cp->state != GENERATION_OPEN || !(cp->rule || cp->follows) || !checkpoint_is_closed(cp))
 		return;
 	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
@@ -1185,6 +1288,7 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	cp->state = state;
 	cp->visible = false;
 	cp->ended_ns = clock_mono_ns();
+	accord_ended(cp);
 	memcpy(e->staging, cp->staging, sizeof(e->staging));
 	memcpy(e->name, cp->target.name, sizeof(e->name));
 	e->id = cp->id;

@@ -47,6 +47,7 @@ struct event {
 };
 
 struct following;
+struct accord;
 
 struct checkpoint {
 	struct units *units;	   /* const */
@@ -100,6 +101,7 @@ struct checkpoint {
 	int err;				 /* FAILED: -errno */
 	char reason[MESSAGE_MAX];
 	struct following *following; /* of the thread that commits it: following.h */
+	struct accord *accord; /* const once shown; NULL: it is this node's alone (accord.h) */
 };
 
 /*
@@ -109,6 +111,14 @@ struct checkpoint {
 int checkpoint_begin(struct units *us, const struct caller *c, struct process *p, int dir,
 		     const struct inode_id *dir_id, const char *name, mode_t mode,
 		     struct checkpoint **out);
+
+/*
+ * This node's part of the one that another node has begun, whose generation is @gen: not shown yet. 0 and a reference.
+ * -ENOENT: it is not there (any more).
+ */
+int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p, int dir,
+		     const struct inode_id *dir_id, const char *name, const char *gen,
+		     bool inherits, bool follows, struct checkpoint **out);
 
 /*
  * The same of the directory that has the name, with everything in it; @committed: it has a commit file.
@@ -261,6 +271,10 @@ void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
 
 /* Lock held. Its name shows what it was before. The list's reference stays where it has @failed. */
 void checkpoint_end(struct checkpoint *cp, enum generation_state state);
+
+/* Lock held. Its end was seen elsewhere; and as which rule's unit. */
+void checkpoint_seal(struct checkpoint *cp);
+void checkpoint_takes_rule(struct checkpoint *cp, const struct rule *rule);
 
 void *committer_main(void *units);
 

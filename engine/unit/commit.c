@@ -30,6 +30,7 @@
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
 #include "engine/format/commit.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/following.h"
@@ -152,8 +153,7 @@ static ssize_t read_opened(void *opened, void *buf, size_t len, uint64_t off)
 	return backing_read(o->b, o->fd, buf, len, (off_t)off);
 }
 
-/* The digest that its xattr has, if that is of this size and time. */
-static bool recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX])
+bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX])
 {
 	char record[DIGEST_RECORD_MAX];
 	uint64_t size, mtime_ns;
@@ -180,7 +180,7 @@ static int digest_now(struct listing *l, int dir, const char *name, const struct
 	if (o.fd < 0)
 		return o.fd;
 	err = backing_sync(b, o.fd, false);
-	if (!err && recorded(b, o.fd, stx, hex)) {
+	if (!err && checkpoint_recorded(b, o.fd, stx, hex)) {
 		close(o.fd);
 		return 0;
 	}
@@ -250,7 +250,7 @@ static int list_file(struct listing *l, int dir, const char *name, const char *r
 	struct commit_entry e = {.kind = COMMIT_IS_FILE,
 				 .path = rel,
 				 .size = stx->stx_size,
-				 .node = l->cp->units->node,
+				 .node = f && f->node ? f->node : l->cp->units->node,
 				 .rank = f ? f->rank : -1};
 	int err = check_end(l, dir, name, rel, stx, f && f->by_handle);
 
@@ -554,7 +554,7 @@ static int fill_header(struct checkpoint *cp, const char *path, struct commit_he
 		world = p->world > world ? p->world : world;
 	}
 	h->ranks = world ? (unsigned)world : 1;
-	h->nodes = 1;
+	h->nodes = accord_nodes(cp);
 	if (cp->done >= 0)
 		rule_evidence(cp->rule, cp->done, h->done, sizeof(h->done));
 	else
@@ -602,6 +602,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 	int err = header ? 0 : -ENOMEM;
 
 	*step = "listing its files";
+	if (!err)
+		err = accord_gather(cp, e);
 	if (!err)
 		err = checkpoint_take_filed(cp, &l.filed, &l.nr_filed);
 	if (!err) {
@@ -749,7 +751,7 @@ static struct checkpoint *choose(struct units *us)
 
 		checkpoint_look_for_end(cp);
 		if (cp->state == GENERATION_SEALED && cp->again_ns <= now &&
-		    checkpoint_is_flushed(cp) && !must_wait(cp))
+		    checkpoint_is_flushed(cp) && accord_may_commit(cp) && !must_wait(cp))
 			return cp;
 	}
 	return NULL;

@@ -9,6 +9,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/coord/coord.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
 
@@ -87,6 +88,12 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
 		json_object_set_new(o, "pointers", pointers_json(order));
 	if (order && order->nr_removals)
 		json_object_set_new(o, "removals", removals_json(order));
+	if (cp->accord) {
+		__cleanup_free char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+
+		json_decref(o);
+		return text ? accord_decide(cp, text) : -ENOMEM;
+	}
 	if (!d) {
 		json_decref(o);
 		return -ENOMEM;
@@ -99,6 +106,8 @@ void decision_forget(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 
+	if (cp->accord)
+		return; /* when all have seen it */
 	us->coord->forget(us->coord_arg, &cp->owner, cp->staging + strlen(STAGING_PREFIX));
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
@@ -195,7 +196,7 @@ static int open_own(struct checkpoint *cp, int dir, const char *name, bool empty
 	if (!fd && !S_ISREG(was.stx_mode))
 		fd = -ENOENT;
 	id = inode_id_of(&was);
-	if (!fd && !checkpoint_shares(cp, &id)) {
+	if (!fd && !checkpoint_shares(cp, &id) && !accord_is_elsewhere(cp, &id)) {
 		fd = backing_reopen(b, pin, O_RDWR);
 	} else if (!fd) {
 		old = backing_reopen(b, pin, O_RDONLY);
@@ -282,6 +283,60 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 	return err;
 }
 
+/* What is in the directory @dir (a descriptor), which another node has linked to. */
+static int note_inherited(struct checkpoint *cp, int dir)
+{
+	struct backing *b = cp->units->contents->backing;
+	DIR *d = fdopendir(dir);
+	struct dirent *entry;
+	int err = 0;
+
+	if (!d) {
+		close(dir);
+		return -ENOMEM;
+	}
+	while (!err && (entry = readdir(d))) {
+		struct inode_id id;
+		struct statx stx;
+		int pin;
+
+		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name))
+			continue;
+		pin = backing_pin(b, dirfd(d), entry->d_name);
+		if (pin < 0 || backing_stat(b, pin, &stx)) {
+			if (pin >= 0)
+				close(pin);
+			continue; /* gone: the link to it is nobody else's then */
+		}
+		id = inode_id_of(&stx);
+		if (S_ISDIR(stx.stx_mode)) {
+			int below = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+
+			err = below < 0 ? below : note_inherited(cp, below);
+		} else {
+			err = note_shared(cp, &id);
+		}
+		close(pin);
+	}
+	closedir(d);
+	return err;
+}
+
+int checkpoint_knows_inherited(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	int pin = backing_pin(b, cp->target.dir, cp->target.name), dir, err;
+
+	if (pin < 0)
+		return pin == -ENOENT ? 0 : pin;
+	dir = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	close(pin);
+	err = dir < 0 ? dir : note_inherited(cp, dir);
+	if (cp->nr_shared)
+		qsort(cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
+	return err;
+}
+
 /* One at a time: what two of them take over would be two things. 0 or -EINTR. */
 static int begin_inheriting(struct units *us)
 {
@@ -345,6 +400,8 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 		if (how->removed_ns)
 			cp->changed_ns = how->removed_ns;
 		cp->inherits = true;
+		if (!err && accord_is_for(us, p))
+			err = accord_begin(cp);
 		if (!err)
 			err = checkpoint_show(cp);
 		/* An empty one has done what it was for: after a crash it would only look like a unit. */
@@ -352,6 +409,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 			replaces_nothing(cp);
 		creds_restore();
 		if (err) {
+			accord_never_shown(cp);
 			trash_remove(b, us->contents, cp->target.dir, cp->staging);
 			checkpoint_put(cp);
 		}

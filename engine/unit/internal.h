@@ -47,6 +47,9 @@ struct units {
 	void *coord_arg;	       /* const */
 	struct jobs *jobs;	       /* const */
 	const char *node;	       /* const: label of this mount */
+	struct nodes *nodes;	       /* const; NULL: nobody else knows of it */
+	uint64_t forget_ns;	       /* const: after which all nodes have seen a decision */
+	int accord_wake;	       /* const: an eventfd, for the driver */
 	struct failures *failures;     /* const */
 	bool (*given_up)(void);	       /* const */
 	uint64_t quiet_ns;	       /* const */
@@ -67,6 +70,8 @@ struct units {
 	uint64_t looked_ns; /* for generations that nobody will open */
 	struct list
 		checkpoints; /* those that have not ended, oldest first, and those that failed */
+	struct list accords; /* accord.h */
+	bool accords_over;   /* their driver has ended */
 	struct history history;
 	uint64_t nr_committed, nr_failed;
 	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
@@ -94,7 +99,7 @@ struct units {
 	bool no_more_calls;	    /* unmounted */
 	atomic_uint nr_checkpoints; /* on the list */
 	unsigned nr_threads;
-	pthread_t threads[PUBLISHERS + COMMITTERS + 1];
+	pthread_t threads[PUBLISHERS + COMMITTERS + 2];
 };
 
 /* What is known of a file of a checkpoint since it was made durable, as long as it stays so. */
@@ -104,6 +109,7 @@ struct filed {
 	uint32_t order; /* the last of an inode counts */
 	int rank;	/* of who wrote it; -1: unknown */
 	bool by_handle; /* tensors were written to it so */
+	char *node;	/* the label of the one that wrote it; NULL: this one */
 	char xxh3[DIGEST_HEX];
 	struct tensor_map *tensors; /* referenced, or NULL */
 };
@@ -126,6 +132,9 @@ void filed_free(struct filed *f, size_t nr);
 bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
 			  struct tensor_map **tensors);
 bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
+
+/* Does the file @fd, which @stx is of, have a digest as its xattr that is of this size and time? *@hex. */
+bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX]);
 
 /* Lock held. */
 void checkpoint_look_for_end(struct checkpoint *cp);
@@ -153,6 +162,10 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 		    const struct inode_id *dir_id, const char *name, mode_t mode,
 		    const struct statx *was, struct checkpoint **out);
 int checkpoint_show(struct checkpoint *cp);
+int checkpoint_show_locked(struct checkpoint *cp);
+
+/* For one that another node began with what the name has: which of its files are those of that. 0 or -errno. */
+int checkpoint_knows_inherited(struct checkpoint *cp);
 
 /* Mode, owner, ACL and attributes of @old, which @was is of, for @fd; with @copy its bytes, too. */
 int units_take_over(struct units *us, int old, int fd, const struct statx *was, bool copy);

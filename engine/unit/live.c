@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 
 uint64_t hash_name(const struct inode_id *dir, const char *name)
@@ -77,6 +78,7 @@ void live_remove(struct live *lv, struct generation *g)
 
 	list_del(&g->link);
 	list_del(&g->sealed);
+	accord_wake(g->checkpoint);
 	list_del(&g->beside);
 	for (key = 0; key < LIVE_KEYS; key++)
 		table_del(&lv->found_by[key], &g->found_by[key]);
@@ -112,6 +114,7 @@ void generation_set_state(struct generation *g, enum generation_state state)
 		list_append(&g->units->live.sealed, &g->sealed);
 	if (!g->checkpoint)
 		return;
+	accord_wake(g->checkpoint);
 	list_del(&g->beside);
 	if (state == GENERATION_OPEN)
 		list_push(&g->checkpoint->files, &g->beside);

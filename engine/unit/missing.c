@@ -8,6 +8,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/text.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 
 #define NAMED_MAX 4 /* open files that are named, and stretches of ranks */
@@ -110,13 +111,13 @@ static bool has_writer(const struct checkpoint *cp)
 	list_for_each (l, &cp->participants)
 		if (!container_of(l, struct participant, link)->ended)
 			return true;
-	return false;
+	return accord_has_writers(cp);
 }
 
 /* Lock held. Is something missing for which there is a time to come? */
 static bool lacks_parts(struct checkpoint *cp)
 {
-	if (cp->state != GENERATION_OPEN || !cp->rule || cp->nr_changing)
+	if (cp->state != GENERATION_OPEN || !cp->rule || cp->nr_changing || !accord_sees_end(cp))
 		return false;
 	if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)
 		return !checkpoint_is_closed(cp) || rule_is_temp(cp->rule, cp->target.name);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/order.h"
 #include "engine/unit/replace.h"
@@ -105,7 +106,7 @@ static int follow(const struct recovery *r, const struct order_place *p, const s
  * its name, but of what follows something has to be tried again.
  */
 static int redo(const struct recovery *r, struct caller *owner, const char *id,
-		const struct decision *d, bool *waits)
+		const struct decision *d, bool *named, bool *waits)
 {
 	struct backing *b = r->backing;
 	char staging[STAGING_MAX];
@@ -117,6 +118,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		return dir;
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id);
 	fd = lock_directory(b, dir, staging, owner);
+	*named = fd == -ENOENT;
 	if (fd == -ENOENT) {
 		fd = lock_directory(b, dir, name, owner);
 		fd = fd == -EBUSY || fd >= 0 ? fd : -ENOENT; /* perhaps something else has it */
@@ -174,36 +176,55 @@ static bool is_nothing(const struct recovery *r, uid_t uid, const char *gen)
 }
 
 static void recover_one_decided(const struct recovery *r, struct caller *owner, const char *gen,
-				const struct decision *d)
+				const struct decision *d, bool shared)
 {
 	char staging[STAGING_MAX];
-	bool waits = false;
-	int err = redo(r, owner, gen, d, &waits);
+	bool named = false, waits = false;
+	int err = redo(r, owner, gen, d, &named, &waits);
 
 	if (err == -EAGAIN)
 		return;
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, gen);
-	/* Where it is nowhere it has been there, and was removed since. */
-	if (err != -ENOENT && (err || !r->only_look))
+	/* Where it is nowhere it has been there, and was removed since. Of several nodes one has done it, as a rule. */
+	if (err != -ENOENT && (err || !(r->only_look || (shared && named))))
 		r->redone(r->arg, owner, d->unit, staging, err == 1 ? 0 : err);
 	if (!r->only_look && !waits && (!err || err == -ENOENT || err == -EBUSY))
 		r->coord->forget(r->coord_arg, owner, gen);
+}
+
+/* One that several nodes agreed on counts as long as the generation is not over, which `open` tells. */
+static int parse_decision(const struct recovery *r, uid_t uid, const char *gen, char *text,
+			  size_t len, struct decision *d, bool *shared)
+{
+	const char *decision;
+	bool commit;
+	char one[1];
+
+	text[len] = '\0';
+	decision = accord_decision(text, &commit);
+	*shared = decision;
+	if (!decision)
+		return decision_parse(text, len, d);
+	if (!commit || r->coord->read(r->coord_arg, uid, gen, "open", one, sizeof(one)) == -ENOENT)
+		return -ENOENT;
+	return decision_parse(decision, strlen(decision), d);
 }
 
 static int recover_one(void *recovery, uid_t uid, const char *gen)
 {
 	const struct recovery *r = recovery;
 	struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
-	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
 	__cleanup_free struct decision *d = malloc(sizeof(*d));
+	bool shared;
 	ssize_t len;
 
 	if (!text || !d)
 		return -ENOMEM;
 	creds_on_behalf(&owner);
 	len = r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX);
-	if (len >= 0 && !decision_parse(text, (size_t)len, d) && d->commit)
-		recover_one_decided(r, &owner, gen, d);
+	if (len >= 0 && !parse_decision(r, uid, gen, text, (size_t)len, d, &shared) && d->commit)
+		recover_one_decided(r, &owner, gen, d, shared);
 	else if (len == -ENOENT && r->alone && !r->only_look && is_nothing(r, uid, gen))
 		r->coord->forget(r->coord_arg, &owner, gen);
 	creds_on_behalf(NULL);

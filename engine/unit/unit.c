@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/sysmacros.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
@@ -17,6 +18,7 @@
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/following.h"
 #include "engine/unit/held.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/recover.h"
@@ -114,6 +116,9 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->coord = o->coord;
 	us->coord_arg = o->coord_arg;
 	us->node = o->node;
+	us->nodes = o->nodes;
+	us->forget_ns = 2 * o->lease_s * NSEC_PER_SEC;
+	us->accord_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	us->given_up = o->given_up;
 	us->retry_ns = o->retry_s * NSEC_PER_SEC;
 	us->quiet_ns = o->quiet_s * NSEC_PER_SEC;
@@ -129,6 +134,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	pthread_cond_init(&us->trashed, NULL);
 	list_init(&us->litter);
 	list_init(&us->checkpoints);
+	list_init(&us->accords);
 	list_init(&us->trash);
 	list_init(&us->room.wanted);
 	list_init(&us->removals);
@@ -150,6 +156,8 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 			err = start(us, committer_main, COMMITTERS);
 		if (!err)
 			err = start(us, trash_main, 1);
+		if (!err && us->nodes)
+			err = us->accord_wake < 0 ? -EMFILE : start(us, accord_main, 1);
 		if (err)
 			FAIL(e, -err, IO_THREADS, strerror(-err));
 	}
@@ -224,6 +232,7 @@ void units_recover(struct units *us)
 
 void units_stop(struct units *us)
 {
+	uint64_t one = 1;
 	struct list *l;
 
 	if (!us)
@@ -235,6 +244,8 @@ void units_stop(struct units *us)
 		pthread_cond_broadcast(&us->work);
 		pthread_cond_broadcast(&us->commits);
 		pthread_cond_broadcast(&us->trashed);
+		if (us->accord_wake >= 0 && write(us->accord_wake, &one, sizeof(one)) < 0)
+			log_debug("eventfd: %s", strerror(errno));
 	}
 	contents_end(us->contents);
 	while (us->nr_threads)
@@ -242,6 +253,7 @@ void units_stop(struct units *us)
 	pthread_mutex_lock(&us->lock);
 	trash_empty(us); /* what the others have put there since its thread ended */
 	pthread_mutex_unlock(&us->lock);
+	accords_finish(us);
 	list_for_each (l, &us->checkpoints) /* what is decided, and not done: by the next mount */
 		following_release(container_of(l, struct checkpoint, link));
 	while (!list_empty(&us->live.all)) {

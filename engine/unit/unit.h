@@ -62,6 +62,7 @@ struct inode_id inode_id_of(const struct statx *stx);
 
 struct units;
 struct checkpoint;
+struct nodes;
 struct process;
 
 /* What a pointer said when it was read last. */
@@ -129,7 +130,9 @@ struct unit_options {
 	const struct rules *rules;
 	const struct coord_ops *coord;
 	void *coord_arg;
-	const char *node; /* label of this mount */
+	const char *node;    /* label of this mount */
+	struct nodes *nodes; /* NULL: it is alone */
+	unsigned lease_s;
 	unsigned retry_s, quiet_s, order_timeout_s, commit_timeout_s, open_max_s;
 	bool delete_last; /* on_full */
 	unsigned full_wait_s;

@@ -1,0 +1,1081 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/accord.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/log.h"
+#include "engine/coord/agreement.h"
+#include "engine/coord/nodes.h"
+#include "engine/unit/claim.h"
+#include "engine/unit/decision.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
+#include "engine/unit/replace.h"
+#include "engine/unit/rules.h"
+#include "engine/unit/vote.h"
+#include "engine/unit/wreck.h"
+
+#define EVENTS_MAX    200		   /* in one report */
+#define REPORT_MAX    (COORD_TEXT_MAX / 2) /* bytes of it */
+#define LOOK_NS	      NSEC_PER_SEC	   /* at whether others live, at least so often */
+#define SOON_NS	      (20 * NSEC_PER_MSEC) /* the same at what a file tells */
+#define DOUBT_NS      (10 * NSEC_PER_SEC)
+#define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left */
+#define SETTLE_NS     (5 * NSEC_PER_SEC)
+
+struct child {
+	bool open, writers; /* as it said last */
+	unsigned nodes;	    /* of its subtree, when it has voted */
+};
+
+struct accord {
+	/* units lock */
+	struct list link;      /* units->accords, while it is driven */
+	struct checkpoint *cp; /* referenced while it is */
+	struct agreement a;
+	struct child children[AGREE_FANOUT];
+	json_t *events; /* to be reported: [[kind, path, rank], ...] */
+	size_t sending; /* of these are in the report that is under way */
+	bool said_open, said_writers;
+	const struct rule *said_rule;
+	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
+	bool gathered, failing, done, ours;
+	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
+};
+
+static const char *generation_of(const struct checkpoint *cp)
+{
+	return cp->staging + strlen(STAGING_PREFIX);
+}
+
+bool accord_has_others(const struct units *us)
+{
+	return us->nodes && !nodes_alone(us->nodes);
+}
+
+bool accord_is_for(const struct units *us, const struct process *p)
+{
+	return accord_has_others(us) && p->read && p->spans;
+}
+
+void accord_wake(struct checkpoint *cp)
+{
+	uint64_t one = 1;
+
+	if (cp && cp->accord && write(cp->units->accord_wake, &one, sizeof(one)) < 0)
+		log_debug("eventfd: %s", strerror(errno));
+}
+
+/* Lock held. */
+static int attach(struct checkpoint *cp, const char *root)
+{
+	struct units *us = cp->units;
+	struct accord *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->events = json_array();
+	a->cp = cp;
+	a->heard_ns = clock_mono_ns();
+	agreement_begin(&a->a, nodes_id(us->nodes), root, AGREE_FANOUT);
+	cp->accord = a;
+	cp->refs++;
+	list_append(&us->accords, &a->link);
+	accord_wake(cp);
+	return 0;
+}
+
+void accord_free(struct accord *a)
+{
+	if (!a)
+		return;
+	json_decref(a->events);
+	free(a->payloads[AGREE_OF_COMMIT]);
+	free(a->payloads[AGREE_OF_ABORT]);
+	free(a);
+}
+
+/* --- names --- */
+
+/* Lock held. This node's part of a generation, shown or to be shown. */
+static struct checkpoint *find_part(struct units *us, const char *gen)
+{
+	struct list *l;
+
+	list_for_each (l, &us->accords) {
+		struct checkpoint *cp = container_of(l, struct accord, link)->cp;
+
+		if (!strcmp(generation_of(cp), gen))
+			return cp;
+	}
+	return NULL;
+}
+
+/* Records that the generation @c is over, whose root is dead. */
+static int abort_for(struct units *us, const struct caller *owner, const struct claim *c)
+{
+	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
+	char text[512];
+	size_t len;
+	int r;
+
+	if (!first)
+		return -ENOMEM;
+	snprintf(text, sizeof(text),
+		 "abort %s {\"err\": %d, \"reason\": \"the node that began it shows no life\"}",
+		 nodes_id(us->nodes), EIO);
+	r = us->coord->record(us->coord_arg, owner, c->last, "decision", text, strlen(text), first,
+			      &len);
+	return r < 0 ? r : 0;
+}
+
+static int tell_busy(struct checkpoint *cp, const struct claim *c)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_BUSY_ELSEWHERE, path, c->job, c->label, cp->maker->key);
+	failures_add(cp->units->failures, cp->owner.uid, "save", path, EBUSY, text);
+	return -EBUSY;
+}
+
+/* Waits until what has the name is decided, if nobody of its job goes on with it. */
+static int find_free(struct checkpoint *cp, struct claim *c)
+{
+	struct units *us = cp->units;
+	uint64_t until = clock_mono_ns() + CLAIM_WAIT_NS;
+	int err;
+
+	for (;;) {
+		err = claim_find(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, c);
+		if (err || !c->open)
+			return err;
+		if (strcmp(c->node, nodes_id(us->nodes)) && !nodes_alive(us->nodes, c->node)) {
+			err = abort_for(us, &cp->owner, c);
+			if (err)
+				return err;
+			continue;
+		}
+		if (!strcmp(c->job, cp->maker->key) && strcmp(c->node, nodes_id(us->nodes)))
+			return -EEXIST;
+		LOCK_SCOPE(&us->lock);
+		struct checkpoint *mine = find_part(us, c->last);
+
+		/* It has ended here, and that is being told to others; or another thread makes it. */
+		if (mine && mine->visible)
+			return -EEXIST;
+		if (clock_mono_ns() > until)
+			break;
+		err = units_wait(us);
+		if (err)
+			return err;
+	}
+	return tell_busy(cp, c);
+}
+
+int accord_begin(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	struct claim c;
+	int r;
+
+	creds_restore();
+	do {
+		r = find_free(cp, &c);
+		if (!r)
+			r = claim_open(cp);
+		if (!r)
+			r = claim_make(cp, &c);
+		if (r != 1)
+			us->coord->forget(us->coord_arg, &cp->owner, generation_of(cp));
+	} while (!r);
+	if (r < 0)
+		return r;
+	LOCK_SCOPE(&us->lock);
+	return attach(cp, nodes_id(us->nodes));
+}
+
+/* Lock held, dropped while it waits: what becomes of the join. 0: shown; 1: too late. */
+static int await_join(struct units *us, const char *gen, struct checkpoint **out)
+{
+	int err = 0;
+
+	while (!err) {
+		struct checkpoint *cp = find_part(us, gen);
+
+		if (!cp || cp->accord->a.state == AGREE_LATE)
+			return 1;
+		if (cp->visible) {
+			cp->refs++;
+			*out = cp;
+			return 0;
+		}
+		if (cp->state != GENERATION_OPEN)
+			return 1;
+		err = units_wait(us);
+	}
+	return err;
+}
+
+/* Lock not held. A part in @c, which is joined by the driver. */
+static int join(struct units *us, const struct caller *c, struct process *p, int dir,
+		const struct inode_id *dir_id, const char *name, const struct claim *claim)
+{
+	struct caller owner = {.uid = c->uid, .gid = claim->gid, .pid = c->pid};
+	struct checkpoint *cp;
+	int err = checkpoint_adopt(us, &owner, p, dir, dir_id, name, claim->last, claim->inherits,
+				   claim->follows, &cp);
+
+	if (err)
+		return err;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (!find_part(us, claim->last))
+			err = attach(cp, claim->node);
+	}
+	checkpoint_put(cp);
+	return err;
+}
+
+/* Takes part in @claim, which is open. 0, *@out or none; 1: it has to be looked at again. */
+static int take_part(struct units *us, const struct caller *c, struct process *p, int dir,
+		     const struct inode_id *dir_id, const char *name, const struct claim *claim,
+		     struct checkpoint **out)
+{
+	bool mine = !strcmp(claim->node, nodes_id(us->nodes));
+	int err = 0;
+
+	if (strcmp(claim->job, p->key) || (!mine && !nodes_alive(us->nodes, claim->node)))
+		return 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (find_part(us, claim->last)) {
+			err = await_join(us, claim->last, out);
+			if (err <= 0)
+				return err;
+			mine = true;
+		}
+		if (mine) { /* it has ended here, which is to be recorded */
+			err = units_wait(us);
+			return err ? err : 1;
+		}
+	}
+	err = join(us, c, p, dir, dir_id, name, claim);
+	if (err == -ENOENT) { /* published, or removed, just now */
+		LOCK_SCOPE(&us->lock);
+		err = units_wait(us);
+	}
+	return err ? err : 1;
+}
+
+int accord_find(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
+		const char *name, struct checkpoint **out)
+{
+	struct process *p = NULL;
+	struct claim claim;
+	int err;
+
+	*out = NULL;
+	creds_restore();
+	do {
+		/* Of most names there is none, which costs a look, and who asks need not be known. */
+		err = claim_find(us, c->uid, dir_id, name, &claim);
+		if (err || !claim.open)
+			break;
+		if (!p)
+			p = units_process(us, c);
+		err = !p	 ? -ENOMEM
+		      : p->spans ? take_part(us, c, p, dir, dir_id, name, &claim, out)
+				 : 0;
+	} while (err == 1);
+	process_put(p);
+	return err;
+}
+
+/* --- what is said --- */
+
+void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
+{
+	struct accord *a = cp->accord;
+
+	if (!a)
+		return;
+	if (!agreement_is_root(&a->a))
+		json_array_append_new(a->events,
+				      json_pack("[i, o, i]", (int)kind, json_text(path), rank));
+	accord_wake(cp);
+}
+
+bool accord_has_open(const struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		if (cp->accord->children[i].open && !cp->accord->a.children[i].voted)
+			return true;
+	return false;
+}
+
+bool accord_has_writers(const struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		if (cp->accord->children[i].writers)
+			return true;
+	return false;
+}
+
+bool accord_sees_end(const struct checkpoint *cp)
+{
+	return !cp->accord || agreement_is_root(&cp->accord->a);
+}
+
+bool accord_may_commit(const struct checkpoint *cp)
+{
+	const struct agreement *a = cp->accord ? &cp->accord->a : NULL;
+
+	return !a || (agreement_is_root(a) && (agreement_may_vote(a) || a->state == AGREE_VOTED ||
+					       a->state == AGREE_COMMIT));
+}
+
+unsigned accord_nodes(const struct checkpoint *cp)
+{
+	unsigned i, nr = 1;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		nr += cp->accord->children[i].nodes;
+	return nr;
+}
+
+void accord_ended(struct checkpoint *cp)
+{
+	accord_wake(cp);
+}
+
+const char *accord_decision(const char *text, bool *commit)
+{
+	return agreement_decision(text, commit);
+}
+
+/* Lock held. */
+static bool has_writers(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (!part->ended || part->end.fate != WRITER_EXITED_OK)
+			return true;
+	}
+	return accord_has_writers(cp);
+}
+
+/* Lock held. Is there more to say than was said? */
+static bool has_news(struct accord *a)
+{
+	return a->said_open == checkpoint_is_closed(a->cp) ||
+	       a->said_writers != has_writers(a->cp) || a->said_rule != a->cp->rule ||
+	       json_array_size(a->events) > a->sending;
+}
+
+/* Lock held. */
+static char *compose_report(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	json_t *o, *events = json_array();
+	size_t i, bytes = 0;
+	char *text;
+
+	a->said_open = !checkpoint_is_closed(cp);
+	a->said_writers = has_writers(cp);
+	a->said_rule = cp->rule;
+	for (i = 0; i < json_array_size(a->events) && i < EVENTS_MAX; i++) {
+		json_t *e = json_array_get(a->events, i);
+
+		bytes += 6 * json_string_length(json_array_get(e, 1)) + 32;
+		if (bytes > REPORT_MAX && i)
+			break;
+		json_array_append(events, e);
+	}
+	a->sending = i;
+	o = json_pack("{s:b, s:b, s:o}", "open", a->said_open, "writers", a->said_writers, "events",
+		      events);
+	if (cp->rule)
+		json_object_set_new(o, "rule", json_string(cp->rule->name));
+	text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return text;
+}
+
+/* Lock held. A child's, which is not believed to be well-formed. */
+static void take_report(struct accord *a, unsigned k, const json_t *o)
+{
+	struct checkpoint *cp = a->cp;
+	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
+	const json_t *e;
+	size_t i;
+
+	a->children[k].open = json_is_true(json_object_get(o, "open"));
+	a->children[k].writers = json_is_true(json_object_get(o, "writers"));
+	cp->changed_ns = clock_mono_ns();
+	if (cp->state != GENERATION_OPEN)
+		return;
+	if (rule && !cp->rule && !cp->follows)
+		checkpoint_takes_rule(cp, rule);
+	json_array_foreach (json_object_get(o, "events"), i, e) {
+		json_int_t kind = json_integer_value(json_array_get(e, 0));
+		const char *path = json_string_value(json_array_get(e, 1));
+		json_int_t rank = json_integer_value(json_array_get(e, 2));
+
+		if (path && *path && strlen(path) < COMMIT_PATH_MAX && rank >= -1 &&
+		    rank < INT_MAX &&
+		    (kind == EVIDENCE_CLOSE || kind == EVIDENCE_RENAME || kind == EVIDENCE_UNLINK))
+			checkpoint_event(cp, (enum evidence_kind)kind, path, (int)rank);
+	}
+	pthread_cond_signal(&cp->units->commits);
+}
+
+/* Lock held. */
+static void take_news(struct accord *a, const struct agree_news *news)
+{
+	json_t *o;
+
+	if (!news->any)
+		return;
+	a->heard_ns = clock_mono_ns();
+	o = json_loads(news->payload, JSON_REJECT_DUPLICATES, NULL);
+	if (news->entry == AGREE_REPORT) {
+		take_report(a, news->child, o);
+	} else {
+		json_int_t nodes = json_get_int(o, "nodes", 1);
+
+		a->children[news->child].open = false;
+		a->children[news->child].nodes = nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
+	}
+	json_decref(o);
+}
+
+/* --- its failure --- */
+
+/* Lock held. What is decided for, unless somebody was quicker. */
+static void give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason)
+{
+	json_t *o;
+
+	if (a->payloads[AGREE_OF_ABORT])
+		return;
+	o = json_pack("{s:i, s:o}", "err", err, "reason", json_text(reason));
+	if (dropped)
+		json_object_set_new(o, "dropped", json_true());
+	if (ordinary)
+		json_object_set_new(o, "ordinary", json_true());
+	a->payloads[AGREE_OF_ABORT] = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	agreement_abort(&a->a);
+}
+
+/* Lock held. Does everybody live on whom it depends? */
+static void look_at_lives(struct accord *a)
+{
+	const char *watched[AGREE_FANOUT + 1];
+	unsigned nr = agreement_watches(&a->a, watched), i;
+
+	for (i = 0; i < nr; i++) {
+		char node[COORD_NODE_MAX], text[MESSAGE_MAX];
+
+		memcpy(node, watched[i], sizeof(node));
+		if (nodes_alive(a->cp->units->nodes, node) || !agreement_dead(&a->a, node))
+			continue;
+		MESSAGE(text, CHECKPOINT_NODE_DEAD, a->cp->target.name, node, a->cp->target.name);
+		give_reason(a, EIO, false, false, text);
+		return;
+	}
+}
+
+/* Lock held. The votes did not come: who is missing. */
+static bool is_late(struct accord *a, struct error *e)
+{
+	struct checkpoint *cp = a->cp;
+	char who[256] = "";
+	size_t len = 0;
+	unsigned i;
+
+	if (!agreement_is_root(&a->a) || a->a.state != AGREE_PREPARED ||
+	    agreement_may_vote(&a->a) || clock_mono_ns() - a->heard_ns <= cp->units->commit_ns)
+		return false;
+	for (i = 0; i < a->a.nr_children && len < sizeof(who); i++)
+		if (!a->a.children[i].voted)
+			len += (size_t)snprintf(who + len, sizeof(who) - len, "%s%s",
+						len ? ", " : "", a->a.children[i].node);
+	FAIL(e, ETIMEDOUT, CHECKPOINT_NO_VOTE, cp->target.name,
+	     (unsigned long long)(cp->units->commit_ns / NSEC_PER_SEC), who, cp->target.name);
+	return true;
+}
+
+/* --- the driver --- */
+
+/* Lock held. Sees what has happened here since it looked last. */
+static void tend(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+
+	if (agreement_is_over(&a->a))
+		return;
+	if (cp->state == GENERATION_FAILED)
+		give_reason(a, -cp->err, false, false, cp->reason);
+	else if (cp->state == GENERATION_DROPPED)
+		give_reason(a, ECANCELED, true, false, "it was removed");
+	look_at_lives(a);
+	if (a->a.state == AGREE_JOINING)
+		return;
+	if (!cp->visible && cp->state == GENERATION_OPEN && !agreement_is_root(&a->a) &&
+	    checkpoint_show_locked(cp))
+		give_reason(a, EEXIST, false, false, "its name was taken on a node meanwhile");
+	if (agreement_is_root(&a->a) && cp->state == GENERATION_SEALED) {
+		if (a->a.state == AGREE_OPEN)
+			a->heard_ns = clock_mono_ns();
+		agreement_end(&a->a);
+	}
+	if (has_news(a))
+		agreement_report(&a->a);
+	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
+	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp))
+		checkpoint_seal(cp);
+	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && !agreement_is_root(&a->a)) {
+		a->heard_ns = clock_mono_ns();
+		agreement_doubt(&a->a);
+	}
+}
+
+/* Lock held, dropped. Performs what the agreement asks for. False: there is nothing, or it failed. */
+static bool perform(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	struct agree_news news;
+	struct agree_op op;
+	char *text = NULL, *report = NULL, *first;
+	const char *payload = "";
+	size_t len = 0, size;
+	bool ours = false;
+	ssize_t r = -ENOMEM;
+
+	agreement_next(&a->a, &op);
+	if (op.what == AGREE_IDLE)
+		return false;
+	if (op.payload == AGREE_OF_REPORT)
+		payload = report = compose_report(a);
+	else if (op.payload == AGREE_OF_VOTE) {
+		char vote[64];
+
+		snprintf(vote, sizeof(vote), "{\"nodes\":%u}", accord_nodes(cp));
+		payload = report = strdup(vote);
+	} else if (op.payload != AGREE_NONE) {
+		payload = a->payloads[op.payload];
+	}
+	size = sizeof(op.head) + (payload ? strlen(payload) : 0) + 2;
+	text = payload ? malloc(size) : NULL;
+	first = malloc(COORD_TEXT_MAX + 1);
+	if (text)
+		snprintf(text, size, "%s%s%s", op.head, *payload ? " " : "", payload);
+	pthread_mutex_unlock(&us->lock);
+	free(report);
+	if (text && first && op.what == AGREE_READ) {
+		r = us->coord->read(us->coord_arg, cp->owner.uid, generation_of(cp), op.kind, first,
+				    COORD_TEXT_MAX);
+		len = r > 0 ? (size_t)r : 0;
+	} else if (text && first) {
+		r = us->coord->record(us->coord_arg, &cp->owner, generation_of(cp), op.kind, text,
+				      strlen(text), first, &len);
+		ours = r == 1;
+		if (ours) {
+			len = strlen(text);
+			memcpy(first, text, len);
+		}
+	}
+	if (first)
+		first[len] = '\0';
+	pthread_mutex_lock(&us->lock);
+	a->failing = r < 0 && !(op.what == AGREE_READ && r == -ENOENT);
+	if (!a->failing) {
+		if (!strcmp(op.kind, "decision") && op.what == AGREE_RECORD)
+			a->ours = ours;
+		if (!ours && !strcmp(op.kind, "decision") && r != -ENOENT) {
+			bool commit;
+			const char *what = agreement_decision(first, &commit);
+
+			free(a->payloads[AGREE_OF_ABORT]);
+			a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
+		}
+		if (ours && op.payload == AGREE_OF_REPORT) {
+			while (a->sending) {
+				json_array_remove(a->events, 0);
+				a->sending--;
+			}
+		}
+		agreement_answer(&a->a, &op, ours,
+				 op.what == AGREE_READ && r == -ENOENT ? NULL : first, &news);
+		take_news(a, &news);
+	}
+	a->sending = 0;
+	pthread_cond_broadcast(&us->changed);
+	pthread_cond_signal(&us->commits);
+	free(first);
+	free(text);
+	return !a->failing;
+}
+
+/* Lock held, dropped. Writes down what this node votes with, and votes. */
+static bool vote(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	uint32_t slots[AGREE_FANOUT];
+	char text[MESSAGE_MAX];
+	unsigned nr = a->a.nr_children, i;
+	int err;
+
+	if (agreement_is_root(&a->a) || !agreement_may_vote(&a->a) ||
+	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed(cp))
+		return false;
+	for (i = 0; i < nr; i++)
+		slots[i] = a->a.slot * a->a.fanout + 1 + i;
+	pthread_mutex_unlock(&us->lock);
+	creds_on_behalf(&cp->owner);
+	err = vote_write(cp, a->a.slot, slots, nr);
+	creds_on_behalf(NULL);
+	pthread_mutex_lock(&us->lock);
+	if (!err) {
+		agreement_vote(&a->a);
+		return true;
+	}
+	MESSAGE(text, CHECKPOINT_VOTE_FAILED, cp->target.name, strerror(-err), cp->target.name);
+	pthread_mutex_unlock(&us->lock);
+	checkpoint_fail(cp, err, text);
+	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+/* Has it got its name? */
+static bool is_named(struct checkpoint *cp)
+{
+	struct statx stx;
+	struct inode_id id;
+
+	if (backing_stat_at(cp->units->contents->backing, cp->target.dir, cp->target.name, &stx))
+		return false;
+	id = inode_id_of(&stx);
+	return same_inode(&id, &cp->id);
+}
+
+/* What was decided for the root, which died, is done for it. */
+static int publish_for(struct checkpoint *cp, const char *decision)
+{
+	struct units *us = cp->units;
+	struct decision *d = malloc(sizeof(*d));
+	bool trashed = false;
+	int err = d ? decision_parse(decision, strlen(decision), d) : -ENOMEM;
+
+	if (!err)
+		err = replace_place(&(struct placement){.backing = us->contents->backing,
+							.owner = &cp->owner,
+							.dir = cp->target.dir,
+							.staging = cp->staging,
+							.name = cp->target.name,
+							.ordinary = d->ordinary,
+							.replaces = d->replaces,
+							.generation = d->generation,
+							.ino = d->ino,
+							.btime_ns = d->btime_ns,
+							.owned = true},
+				    &trashed);
+	free(d);
+	return err;
+}
+
+/* Lock held, dropped. It was decided; what is left for this node. True: nothing. */
+static bool conclude(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	enum agree_state state = a->a.state;
+	bool pending = cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED, named, gone;
+	char text[MESSAGE_MAX], *decision;
+	json_t *o;
+	int err;
+
+	if (!pending || (agreement_is_root(&a->a) && state == AGREE_COMMIT))
+		return cp->state != GENERATION_PUBLISHING && cp->state != GENERATION_SEALED;
+	if (!cp->visible && state == AGREE_LATE)
+		return true; /* never shown */
+	decision = a->payloads[AGREE_OF_ABORT] ? strdup(a->payloads[AGREE_OF_ABORT]) : NULL;
+	gone = !nodes_alive(us->nodes, a->a.above[0]);
+	pthread_mutex_unlock(&us->lock);
+	o = decision ? json_loads(decision, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	creds_on_behalf(&cp->owner);
+	named = is_named(cp);
+	if (!named && gone && state == AGREE_COMMIT && decision && !publish_for(cp, decision))
+		named = is_named(cp);
+	creds_on_behalf(NULL);
+	if (state == AGREE_ABORT && !json_is_true(json_object_get(o, "ordinary"))) {
+		err = (int)json_get_int(o, "err", EIO);
+		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name,
+			json_get_text(o, "reason", "no reason was given"));
+		checkpoint_fail(cp, err > 0 && err < 4096 ? -err : -EIO, text);
+	} else if (state == AGREE_LATE && !named) {
+		MESSAGE(text, CHECKPOINT_AWAY, cp->target.name, cp->target.name);
+		checkpoint_fail(cp, -ESTALE, text);
+	}
+	json_decref(o);
+	free(decision);
+	pthread_mutex_lock(&us->lock);
+	if (!named || (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED))
+		return cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED;
+	backing_unlock(cp->fd);
+	checkpoint_end(cp, state == AGREE_ABORT ? GENERATION_DROPPED : GENERATION_COMMITTED);
+	if (state != AGREE_ABORT) {
+		removals_committed(us, cp);
+		wrecks_outlived(us, cp);
+	}
+	return true;
+}
+
+/* Lock held, dropped. All that can be done now. */
+static void drive(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	struct error e;
+
+	do {
+		tend(a);
+		if (is_late(a, &e)) {
+			pthread_mutex_unlock(&us->lock);
+			checkpoint_fail(cp, -ETIMEDOUT, e.text);
+			pthread_mutex_lock(&us->lock);
+			tend(a);
+		}
+	} while (perform(a) || vote(a));
+	if (!agreement_is_over(&a->a) || a->done)
+		return;
+	if (!a->over_ns)
+		a->over_ns = clock_mono_ns();
+	a->done = conclude(a);
+	pthread_cond_broadcast(&us->changed);
+}
+
+/* Lock held, dropped. Looks at the records that @a waits for. */
+static void look(struct accord *a)
+{
+	struct units *us = a->cp->units;
+	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
+	unsigned nr = agreement_awaits(&a->a, kinds), i;
+	char *text = malloc(COORD_TEXT_MAX + 1);
+
+	for (i = 0; text && i < nr; i++) {
+		struct agree_news news;
+		ssize_t len;
+
+		pthread_mutex_unlock(&us->lock);
+		len = us->coord->read(us->coord_arg, a->cp->owner.uid, generation_of(a->cp),
+				      kinds[i], text, COORD_TEXT_MAX);
+		pthread_mutex_lock(&us->lock);
+		if (len < 0)
+			continue;
+		text[len] = '\0';
+		if (!strcmp(kinds[i], "decision")) {
+			bool commit;
+			const char *what = agreement_decision(text, &commit);
+
+			free(a->payloads[AGREE_OF_ABORT]);
+			a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
+		}
+		agreement_saw(&a->a, kinds[i], text, &news);
+		take_news(a, &news);
+		a->heard_ns = clock_mono_ns();
+	}
+	free(text);
+}
+
+/*
+ * Lock held, dropped. The records go when everybody has had time to see the decision; who was away for longer finds
+ * none, and looks at the name. True: they went, or are another's to remove.
+ */
+static bool clear(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+
+	if (!a->done)
+		return false;
+	if (!a->ours)
+		return true;
+	if ((a->a.slot || a->a.nr_children) && clock_mono_ns() - a->over_ns < us->forget_ns)
+		return false;
+	pthread_mutex_unlock(&us->lock);
+	us->coord->forget(us->coord_arg, &cp->owner, generation_of(cp));
+	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+/* Lock held, dropped. Everything once; in how long at the latest again. */
+static uint64_t drive_all(struct units *us, bool look_too)
+{
+	uint64_t soon = LOOK_NS;
+	struct list *l, *next;
+
+	/* None but this thread takes one from the list; others are added at its end. */
+	for (l = us->accords.next; l != &us->accords; l = next) {
+		struct accord *a = container_of(l, struct accord, link);
+		struct checkpoint *cp = a->cp;
+
+		if (look_too && !a->done)
+			look(a);
+		if (!a->done)
+			drive(a);
+		if (a->failing || (!a->done && agreement_is_over(&a->a)))
+			soon = SOON_NS;
+		if (clear(a)) {
+			next = l->next;
+			list_del(&a->link);
+			list_init(&a->link);
+			pthread_mutex_unlock(&us->lock);
+			checkpoint_put(cp);
+			pthread_mutex_lock(&us->lock);
+		} else {
+			next = l->next;
+		}
+	}
+	return soon;
+}
+
+/* Lock held. All that is awaited, of all of them. */
+static struct coord_key *collect(struct units *us, size_t *nr)
+{
+	struct coord_key *keys = NULL;
+	struct list *l;
+	size_t room = 0;
+
+	*nr = 0;
+	list_for_each (l, &us->accords)
+		room += AGREE_AWAITS;
+	keys = calloc(room + 1, sizeof(*keys));
+	list_for_each (l, &us->accords) {
+		struct accord *a = container_of(l, struct accord, link);
+		char kinds[AGREE_AWAITS][COORD_KIND_MAX];
+		unsigned n = keys ? agreement_awaits(&a->a, kinds) : 0;
+
+		while (n--) {
+			struct coord_key *k = &keys[(*nr)++];
+
+			k->owner = a->cp->owner.uid;
+			snprintf(k->gen, sizeof(k->gen), "%s", generation_of(a->cp));
+			memcpy(k->kind, kinds[n], sizeof(k->kind));
+		}
+	}
+	return keys;
+}
+
+/* Lock held. Is something to be told to others yet? */
+static bool is_settled(struct units *us)
+{
+	struct list *l;
+
+	list_for_each (l, &us->accords) {
+		struct accord *a = container_of(l, struct accord, link);
+
+		if (!agreement_is_over(&a->a))
+			return false;
+	}
+	return true;
+}
+
+void *accord_main(void *units)
+{
+	struct units *us = units;
+	uint64_t give_up = 0;
+	bool look_too = false;
+
+	creds_restore();
+	pthread_mutex_lock(&us->lock);
+	for (;;) {
+		uint64_t seen, now, soon = drive_all(us, look_too);
+		struct coord_key *keys;
+		size_t nr;
+
+		now = clock_mono_ns();
+		if (us->ending && !give_up)
+			give_up = now + SETTLE_NS;
+		if (us->ending && (is_settled(us) || now > give_up))
+			break;
+		if (us->ending)
+			soon = SOON_NS;
+		keys = collect(us, &nr);
+		if (list_empty(&us->accords))
+			soon = 3600 * NSEC_PER_SEC;
+		pthread_mutex_unlock(&us->lock);
+		look_too = us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, now + soon);
+		free(keys);
+		if (read(us->accord_wake, &seen, sizeof(seen)) < 0 && errno != EAGAIN)
+			log_debug("eventfd: %s", strerror(errno));
+		pthread_mutex_lock(&us->lock);
+	}
+	us->accords_over = true;
+	pthread_cond_broadcast(&us->changed);
+	pthread_mutex_unlock(&us->lock);
+	return NULL;
+}
+
+void accords_finish(struct units *us)
+{
+	while (!list_empty(&us->accords)) {
+		struct accord *a = container_of(us->accords.next, struct accord, link);
+
+		list_del(&a->link);
+		checkpoint_put(a->cp);
+	}
+}
+
+/* --- files of other nodes --- */
+
+bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
+{
+	struct generation *g = cp->accord ? units_find_inode(cp->units, id) : NULL;
+	size_t i;
+
+	generation_put(g);
+	if (!cp->accord || g || checkpoint_shares(cp, id))
+		return false;
+	LOCK_SCOPE(&cp->units->lock);
+	for (i = cp->nr_filed; i > 0; i--)
+		if (same_inode(&cp->filed[i - 1].id, id))
+			return cp->filed[i - 1].node;
+	return true;
+}
+
+static int is_whole(struct checkpoint *cp, int fd)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct statx stx;
+	char hex[DIGEST_HEX];
+	int r = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, fd, O_RDONLY | O_NONBLOCK)), err;
+
+	if (r < 0)
+		return r;
+	err = backing_stat(b, r, &stx);
+	if (!err)
+		err = checkpoint_recorded(b, r, &stx, hex);
+	close(r);
+	return err;
+}
+
+int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd)
+{
+	struct units *us = cp->units;
+	uint64_t since = clock_mono_ns();
+	int whole = 0;
+
+	creds_restore();
+	while (accord_is_elsewhere(cp, id) && checkpoint_is_pending(cp) &&
+	       !(whole = is_whole(cp, fd))) {
+		LOCK_SCOPE(&us->lock);
+		if (clock_mono_ns() - since > us->commit_ns)
+			return -ETIMEDOUT;
+		if (units_wait(us))
+			return -EINTR;
+	}
+	return whole < 0 ? whole : 0;
+}
+
+/* --- for the commit --- */
+
+int accord_gather(struct checkpoint *cp, struct error *e)
+{
+	struct accord *a = cp->accord;
+	uint32_t slots[AGREE_FANOUT];
+	unsigned nr, i;
+	int err;
+
+	(void)e;
+	if (!a || a->gathered)
+		return 0;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		nr = a->a.nr_children;
+		for (i = 0; i < nr; i++)
+			slots[i] = a->a.slot * a->a.fanout + 1 + i;
+	}
+	err = vote_gather(cp, slots, nr);
+	a->gathered = !err;
+	return err;
+}
+
+/* Lock held, dropped while it waits. */
+static int await_outcome(struct accord *a)
+{
+	struct units *us = a->cp->units;
+
+	while (!agreement_is_over(&a->a) && !us->accords_over)
+		if (units_wait(us))
+			break;
+	switch (a->a.state) {
+	case AGREE_COMMIT:
+		return 0;
+	case AGREE_ABORT:
+		return -ECANCELED;
+	case AGREE_LATE:
+		return -ESTALE;
+	default:
+		return -EINTR;
+	}
+}
+
+int accord_decide(struct checkpoint *cp, const char *decision)
+{
+	struct accord *a = cp->accord;
+	LOCK_SCOPE(&cp->units->lock);
+
+	if (!a->payloads[AGREE_OF_COMMIT])
+		a->payloads[AGREE_OF_COMMIT] = strdup(decision);
+	if (!a->payloads[AGREE_OF_COMMIT])
+		return -ENOMEM;
+	agreement_vote(&a->a);
+	accord_wake(cp);
+	return await_outcome(a);
+}
+
+void accord_never_shown(struct checkpoint *cp)
+{
+	if (!cp->accord)
+		return;
+	LOCK_SCOPE(&cp->units->lock);
+	cp->state = GENERATION_DROPPED;
+	accord_wake(cp);
+}
+
+int accord_make_ordinary(struct checkpoint *cp)
+{
+	struct accord *a = cp->accord;
+	int err;
+
+	if (!a)
+		return 0;
+	LOCK_SCOPE(&cp->units->lock);
+	give_reason(a, 0, false, true, "it is an ordinary directory");
+	accord_wake(cp);
+	err = await_outcome(a);
+	if (err != -ECANCELED)
+		return err ? err : -EEXIST;
+	return a->ours ? 0 : -EEXIST;
+}

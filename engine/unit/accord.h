@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A checkpoint that processes on several nodes write to: each node has it as its own struct checkpoint, of one staging
+ * directory on the backing, and they agree on its end by engine/coord/agreement.h, which is driven here.
+ *
+ * - Who makes its name first is the root: it sees the end, from what all report, and commits. A node that finds the name
+ *   joins before the first of its processes sees it there.
+ * - What a node has durable when it votes it lists in a file of the staging directory, with what its children have
+ *   listed; the root makes the commit file of that.
+ * - What fails on one node is failed on all, by the decision, with its reason.
+ *
+ * One thread drives all of a mount. Only checkpoints of jobs whose ranks may be on other nodes have an accord; for all
+ * others nothing of this is done.
+ */
+#ifndef ENGINE_UNIT_ACCORD_H
+#define ENGINE_UNIT_ACCORD_H
+
+#include <jansson.h>
+
+#include "engine/unit/checkpoint.h"
+
+struct accord;
+
+/* Are there others who could save what this mount sees? */
+bool accord_has_others(const struct units *us);
+
+/* May a process on another node write to what @p begins? */
+bool accord_is_for(const struct units *us, const struct process *p);
+
+/*
+ * Before @cp, which was just made by @p, is shown: 0: the name is its on all nodes, and it is the root. -EEXIST: another
+ * node has begun one of the name, which accord_find finds. -EBUSY: of another job; that is told. -errno.
+ */
+int accord_begin(struct checkpoint *cp);
+
+/*
+ * Is the name @name in @dir (a descriptor) one that another node is saving, for the job of @c? Then this node joins it,
+ * and shows it: 0, *@out referenced. 0 and NULL: no; or it is decided by now. Waits for that if its end was seen. -EINTR,
+ * -errno.
+ */
+int accord_find(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
+		const char *name, struct checkpoint **out);
+
+/* --- lock held; each of no effect without an accord --- */
+
+/* Something was done to a name in it. */
+void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
+
+/* Something of it (NULL: of none) has changed: the driver looks. */
+void accord_wake(struct checkpoint *cp);
+
+/* On other nodes: is a file of it open; does a process live that wrote to it? */
+bool accord_has_open(const struct checkpoint *cp);
+bool accord_has_writers(const struct checkpoint *cp);
+
+/* Is it for this node to see its end: is it the root? */
+bool accord_sees_end(const struct checkpoint *cp);
+
+/* May it be committed here, as far as that depends on other nodes? */
+bool accord_may_commit(const struct checkpoint *cp);
+
+/* It has ended on this node. */
+void accord_ended(struct checkpoint *cp);
+
+/* Of how many nodes it is. */
+unsigned accord_nodes(const struct checkpoint *cp);
+
+/* --- lock not held --- */
+
+/* Was the file of inode @id, in @cp, written by another node alone, as far as this one knows? */
+bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);
+
+/*
+ * Waits until such a file, @fd some descriptor of it, is whole: closed there, and written back (rule V). 0, -EINTR,
+ * -ETIMEDOUT, -errno.
+ */
+int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd);
+
+/* Takes what other nodes have listed into what is known of its files. Repeated: no effect. */
+int accord_gather(struct checkpoint *cp, struct error *e);
+
+/* As decision_record: decides for the commit, or finds what was decided. */
+int accord_decide(struct checkpoint *cp, const char *decision);
+
+/* Before it becomes an ordinary directory: 0: it is for this node to make it one. -EEXIST: another did. -errno. */
+int accord_make_ordinary(struct checkpoint *cp);
+
+/* What was begun is not shown after all, and dropped: others may have found it. */
+void accord_never_shown(struct checkpoint *cp);
+
+/* The text of a decision as it stands, without what the agreement puts before it. */
+const char *accord_decision(const char *text, bool *commit);
+
+void accord_free(struct accord *a);
+
+/* Ends when units_stop is called, and what is to be told to other nodes was, for at most some seconds. */
+void *accord_main(void *units);
+
+/* After that. */
+void accords_finish(struct units *us);
+
+#endif

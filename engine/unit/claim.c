@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/claim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/content/hash.h"
+#include "engine/coord/nodes.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/rules.h"
+
+#define NAMES_MAX 1000000 /* generations of one name; more are a circle */
+
+static void digest(char key[COORD_GEN_MAX], const char *text)
+{
+	XXH128_hash_t h = XXH3_128bits(text, strlen(text));
+
+	snprintf(key, COORD_GEN_MAX, "%016" PRIx64 "%016" PRIx64, h.high64, h.low64);
+}
+
+/* Under what the first of a name is recorded; what follows one has that one's key. */
+static void key_of_name(char key[COORD_GEN_MAX], const struct inode_id *dir, const char *name)
+{
+	char text[NAME_MAX + 64];
+
+	/* Nodes number devices, and may see birth times, each in its own way. */
+	snprintf(text, sizeof(text), "name %" PRIu64 " %s", (uint64_t)dir->ino, name);
+	digest(key, text);
+}
+
+static void key_of_next(char key[COORD_GEN_MAX], const char *gen)
+{
+	char text[COORD_GEN_MAX + 16];
+
+	snprintf(text, sizeof(text), "after %s", gen);
+	digest(key, text);
+}
+
+/* {"generation": HEX}. -EPERM: it is something else. */
+static int parse_name(const char *text, size_t len, char gen[COORD_GEN_MAX])
+{
+	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	const char *id = json_get_text(o, "generation", "");
+	int err = coord_gen_ok(id) ? 0 : -EPERM;
+
+	if (!err)
+		memcpy(gen, id, COORD_GEN_MAX);
+	json_decref(o);
+	return err;
+}
+
+static int parse_open(const char *text, size_t len, struct claim *c)
+{
+	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	const char *node = json_get_text(o, "node", ""), *job = json_get_text(o, "job", "");
+	bool ok = coord_node_ok(node) && *job && strlen(job) < sizeof(c->job);
+
+	if (ok) {
+		memcpy(c->node, node, sizeof(c->node));
+		snprintf(c->job, sizeof(c->job), "%s", job);
+		snprintf(c->label, sizeof(c->label), "%s", json_get_text(o, "label", "?"));
+		c->gid = (gid_t)json_get_int(o, "gid", 0);
+		c->inherits = json_is_true(json_object_get(o, "inherits"));
+		c->follows = json_is_true(json_object_get(o, "follows"));
+	}
+	json_decref(o);
+	return ok ? 0 : -EPERM;
+}
+
+/* Is the last one still to be decided? */
+static int look(struct units *us, uid_t uid, struct claim *c, char *text)
+{
+	ssize_t len = us->coord->read(us->coord_arg, uid, c->last, "open", text, COORD_TEXT_MAX);
+	int err;
+
+	if (len < 0)
+		return len == -ENOENT ? 0 : (int)len;
+	err = parse_open(text, (size_t)len, c);
+	if (err)
+		return err;
+	len = us->coord->read(us->coord_arg, uid, c->last, "decision", text, COORD_TEXT_MAX);
+	c->open = len == -ENOENT;
+	return len < 0 && len != -ENOENT ? (int)len : 0;
+}
+
+int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
+	       struct claim *c)
+{
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
+	char key[COORD_GEN_MAX];
+	unsigned nr;
+	int err = 0;
+
+	memset(c, 0, sizeof(*c));
+	if (!text)
+		return -ENOMEM;
+	key_of_name(key, dir, name);
+	for (nr = 0; nr < NAMES_MAX; nr++) {
+		ssize_t len =
+			us->coord->read(us->coord_arg, uid, key, "name", text, COORD_TEXT_MAX);
+
+		if (len == -ENOENT)
+			break;
+		err = len < 0 ? (int)len : parse_name(text, (size_t)len, c->last);
+		if (err)
+			return err;
+		key_of_next(key, c->last);
+	}
+	return *c->last ? look(us, uid, c, text) : 0;
+}
+
+static int record(struct checkpoint *cp, const char *key, const char *kind, json_t *o, char *first,
+		  size_t *len)
+{
+	struct units *us = cp->units;
+	__cleanup_free char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+	int r = text ? us->coord->record(us->coord_arg, &cp->owner, key, kind, text, strlen(text),
+					 first, len)
+		     : -ENOMEM;
+
+	json_decref(o);
+	return r;
+}
+
+int claim_open(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
+	size_t len;
+	json_t *o = json_pack("{s:s, s:s, s:I}", "node", nodes_id(us->nodes), "job", cp->maker->key,
+			      "gid", (json_int_t)cp->owner.gid);
+	int r;
+
+	json_object_set_new(o, "label", json_text(us->node));
+	if (cp->inherits)
+		json_object_set_new(o, "inherits", json_true());
+	if (cp->follows)
+		json_object_set_new(o, "follows", json_true());
+	if (!first) {
+		json_decref(o);
+		return -ENOMEM;
+	}
+	r = record(cp, cp->staging + strlen(STAGING_PREFIX), "open", o, first, &len);
+	return r == 1 ? 0 : r ? r : -EEXIST;
+}
+
+int claim_make(struct checkpoint *cp, const struct claim *c)
+{
+	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
+	char key[COORD_GEN_MAX];
+	size_t len;
+
+	if (*c->last)
+		key_of_next(key, c->last);
+	else
+		key_of_name(key, &cp->target.dir_id, cp->target.name);
+	if (!first)
+		return -ENOMEM;
+	return record(cp, key, "name",
+		      json_pack("{s:s}", "generation", cp->staging + strlen(STAGING_PREFIX)), first,
+		      &len);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/elsewhere.h"
+
+#include <errno.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/unit/accord.h"
+#include "fs/save.h"
+
+int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id dir_id = node_inode(dir);
+	struct checkpoint *cp = NULL;
+	struct node_fd at;
+	struct statx stx;
+	int err;
+
+	if (!us || !accord_has_others(us) || rules_reserved(name) || save_has_name(fs, dir, name))
+		return 0;
+	cp = checkpoints_find_inode(us, &dir_id);
+	checkpoint_put(cp);
+	if (cp)
+		return 0; /* what is in one is where its staging directory is */
+	creds_restore();
+	err = tree_fd(fs->tree, dir, &at);
+	if (err)
+		return 0; /* the lookup will tell */
+	err = backing_stat_at(&fs->engine->backing, at.fd, name, &stx);
+	err = err == -ENOENT || (!err && S_ISDIR(stx.stx_mode))
+		      ? accord_find(us, c, at.fd, &dir_id, name, &cp)
+		      : 0;
+	tree_fd_put(fs->tree, &at);
+	if (!err)
+		checkpoint_put(cp);
+	return err;
+}
+
+int elsewhere_await(struct fs *fs, struct node *n)
+{
+	struct inode_id id = node_inode(n);
+	struct checkpoint *cp;
+	struct node_fd nf;
+	char rel[PATH_MAX];
+	int err = 0;
+
+	if (!accord_has_others(fs->engine->units))
+		return 0;
+	cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
+	if (cp && accord_is_elsewhere(cp, &id)) {
+		creds_restore();
+		err = tree_fd(fs->tree, n, &nf);
+		if (!err) {
+			err = accord_await_file(cp, &id, nf.fd);
+			tree_fd_put(fs->tree, &nf);
+		}
+	}
+	checkpoint_put(cp);
+	return err;
+}

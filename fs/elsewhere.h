@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What processes on other nodes are saving, as this mount shows it to those of the same job (rule V of DESIGN 2). */
+#ifndef FS_ELSEWHERE_H
+#define FS_ELSEWHERE_H
+
+#include "fs/fs.h"
+
+/*
+ * Before @name is looked up in @dir by @c: if another node is saving that, this one takes part in it from here on, and shows
+ * it. May wait, for what is being committed. 0, also if there is none; -EINTR, -errno. Afterwards the thread acts as the daemon.
+ */
+int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name);
+
+/*
+ * Before @n is read: if another node writes it, waits until that has closed it and it is on the backing, whole. 0, -EINTR,
+ * -ETIMEDOUT, -errno.
+ */
+int elsewhere_await(struct fs *fs, struct node *n);
+
+#endif

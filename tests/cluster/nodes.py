@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""Several nodes on one machine: mounts of one backing, and the ranks of jobs on them, which do what a test tells them,
+one step at a time: so each interleaving is what the test says, and no clock has a part in it."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+CKPTFS = os.environ["CKPTFS"]
+TMP = os.environ["TEST_TMP"]
+BACK = os.path.join(TMP, "back")
+SLOW = int(os.environ.get("TEST_SLOW", "1"))
+SECONDS = 60 * SLOW
+
+RANK = r"""
+import json, os, sys
+files, result = {}, None
+for line in sys.stdin:
+	result = None
+	try:
+		exec(json.loads(line), globals())
+		answer = {"result": result}
+	except OSError as e:
+		answer = {"errno": e.errno, "error": str(e)}
+	except BaseException as e:
+		answer = {"errno": 0, "error": repr(e)}
+	print(json.dumps(answer), flush=True)
+"""
+
+
+def skip(why):
+	print(why)
+	sys.exit(77)
+
+
+def wait(what, why="it to come", seconds=SECONDS):
+	end = time.monotonic() + seconds
+	while True:
+		got = what()
+		if got:
+			return got
+		assert time.monotonic() < end, "waited %d s in vain for %s" % (seconds, why)
+		time.sleep(0.02)
+
+
+class Node:
+	"""A mount of the backing, which is killed at the end if it is there yet."""
+
+	def __init__(self, name, options="", backing=BACK):
+		self.name, self.backing = name, backing
+		self.mnt = os.path.join(TMP, name)
+		self.options = options
+		self.mount()
+
+	def mount(self):
+		os.makedirs(self.mnt, exist_ok=True)
+		options = "node=%s,log_level=debug,host_cache_size=64M,lease_s=5,quiet_s=1%s" % (
+			self.name, "," + self.options if self.options else "")
+		with open(self.mnt + ".log", "ab") as log:
+			subprocess.run([CKPTFS, "mount", "-o", options, self.backing, self.mnt], check=True, stderr=log,
+				timeout=SECONDS)
+		self.pid = self.status()["pid"]
+
+	def status(self):
+		return json.loads(self.ckptfs("status", "--json", self.mnt))
+
+	def ckptfs(self, *args, fails=False):
+		ran = subprocess.run([CKPTFS, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=2 * SECONDS,
+			check=False)
+		assert (ran.returncode == 1) if fails else not ran.returncode, (args, ran.returncode, ran.stdout, ran.stderr)
+		return ran.stderr if fails else ran.stdout
+
+	def path(self, *names):
+		return os.path.join(self.mnt, *names)
+
+	def wait_for(self, unit, state="committed"):
+		self.ckptfs("wait", "--state", state, "--timeout", str(SECONDS), self.path(unit))
+
+	def fails(self, unit):
+		"""What `ckptfs wait` says of one that fails."""
+		return self.ckptfs("wait", "--timeout", str(SECONDS), self.path(unit), fails=True)
+
+	def umount(self):
+		ran = subprocess.run([CKPTFS, "umount", self.mnt], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+			timeout=2 * SECONDS, check=False)
+		return ran.returncode, ran.stdout
+
+	def kill(self):
+		with contextlib.suppress(ProcessLookupError):
+			os.kill(self.pid, signal.SIGKILL)
+		subprocess.run([CKPTFS, "umount", "--force", self.mnt], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+			timeout=SECONDS, check=False)
+
+
+class Rank:
+	"""A process of a job, on a node."""
+
+	def __init__(self, node, rank, world, job="job", restart=0, **more):
+		env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world), TORCHELASTIC_RUN_ID=job,
+			TORCHELASTIC_RESTART_COUNT=str(restart), **more)
+		self.node, self.rank = node, rank
+		# The working directory tells which node: no path in a test's code does.
+		self.process = subprocess.Popen([sys.executable, "-c", RANK], env=env, cwd=node.mnt, stdin=subprocess.PIPE,
+			stdout=subprocess.PIPE, text=True)
+
+	def begin(self, code):
+		self.process.stdin.write(json.dumps(code) + "\n")
+		self.process.stdin.flush()
+
+	def end(self):
+		answer = json.loads(self.process.stdout.readline())
+		if "errno" in answer:
+			raise OSError(answer["errno"], "rank %d: %s" % (self.rank, answer["error"]))
+		return answer["result"]
+
+	def do(self, code):
+		self.begin(code)
+		return self.end()
+
+	def write(self, path, content):
+		self.do("with open(%r, 'wb') as f: f.write(%r)" % (path, content))
+
+	def read(self, path):
+		return self.do("with open(%r, 'rb') as f: result = f.read().decode('latin-1')" % path).encode("latin-1")
+
+	def leave(self):
+		self.process.stdin.close()
+		assert self.process.wait(timeout=SECONDS) == 0
+
+	def kill(self):
+		self.process.kill()
+		self.process.wait()
+
+
+@contextlib.contextmanager
+def nodes(*names, options=""):
+	if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+		skip("cannot open /dev/fuse")
+	os.makedirs(BACK, exist_ok=True)
+	there = []
+	try:
+		for name in names:
+			there.append(Node(name, options))
+		yield there
+	except BaseException:
+		for node in there:
+			print("--- %s" % node.name)
+			with open(node.mnt + ".log", encoding="utf-8", errors="replace") as log:
+				print(log.read()[-3000:])
+		raise
+	finally:
+		for node in there:
+			node.kill()
+
+
+def content(rank, step):
+	return b"%d of %d " % (rank, step) * 4096
+
+
+def save(ranks, unit, step=0, end=True):
+	"""As DCP does: a directory by rank 0, a file of each rank, and .metadata once all have written."""
+	ranks[0].do("os.makedirs(%r, exist_ok=True)" % unit)
+	for rank in ranks:
+		rank.begin("with open('%s/__%d_0.distcp', 'wb') as f: f.write(%r)" % (unit, rank.rank, content(rank.rank, step)))
+	for rank in ranks:
+		rank.end()
+	if end:
+		ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')" % (
+			unit, step, unit, unit))
+
+
+def check(unit, ranks, step=0, backing=BACK):
+	"""On the bare backing: whole, and what the ranks have saved at @step."""
+	path = os.path.join(backing, unit)
+	for rank in range(ranks):
+		with open("%s/__%d_0.distcp" % (path, rank), "rb") as file:
+			assert file.read() == content(rank, step), (unit, rank, step)
+	with open(path + "/.metadata", "rb") as file:
+		assert file.read() == b"step %d" % step
+	subprocess.run([CKPTFS, "verify", path], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
+	with open(path + "/.ckptfs-commit.json", encoding="utf-8") as file:
+		return json.load(file)
+
+
+def staged(where=BACK):
+	"""What is left of saves on the backing."""
+	return sorted(os.path.join(top, name) for top, dirs, files in os.walk(where) for name in dirs + files
+		if name.startswith(".ckptfs-") and name != ".ckptfs-commit.json")
