@@ -80,6 +80,7 @@ def _of_optimizer(optimizer: Any) -> Iterator[Any]:
 	for group in optimizer.param_groups:
 		yield from group["params"]
 	if type(optimizer).__module__.startswith(_KNOWN):
+		yield from optimizer.state # its parameters, also those that DeepSpeed takes out of the groups between its steps
 		for state in optimizer.state.values():
 			if isinstance(state, dict):
 				yield from state.values()
