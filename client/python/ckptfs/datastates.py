@@ -20,7 +20,7 @@ import torch
 from . import hooks, lazy, loading
 from .resume import wait
 from .mounts import in_mount
-from .session import Session, barrier, session_at
+from .session import Session, barrier, before, session_at
 
 GIB = 1 << 30
 
@@ -108,7 +108,7 @@ class CkptEngine:
 		self._failure: Optional[Exception] = None
 		self._lock = threading.RLock()
 		hooks.install()
-		hooks.before.append(self._write_before_step)
+		before.append(self._write_before_step)
 
 	def async_save(self, tensors: Sequence[Tuple[Any, Any, int, str]]) -> None:
 		"""Each: (version, tensor, offset, path)."""
@@ -164,6 +164,6 @@ class CkptEngine:
 
 	def shutdown(self) -> None:
 		"""As wait, and it saves no more."""
-		if self._write_before_step in hooks.before:
-			hooks.before.remove(self._write_before_step)
+		if self._write_before_step in before:
+			before.remove(self._write_before_step)
 		self.wait()

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import functools
 import gc
-from typing import Any, Callable, List, Optional
+from typing import Any, List, Optional
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from . import known
-from .session import Session, sessions
+from .session import Session, call_before, sessions
 
 _handle: Any = None
 _replay_wrapped = False
-before: List[Callable[[], None]] = [] # called before barriers: for what is to be written by then
 
 
 def current_streams(devices: Any) -> List[int]:
@@ -28,8 +27,7 @@ def current_streams(devices: Any) -> List[int]:
 
 
 def _barriers() -> None:
-	for call in before:
-		call()
+	call_before()
 	for session in sessions():
 		if session.pending or session.devices_pending():
 			session.barrier_in_hook(current_streams(session.devices_pending()))
@@ -60,8 +58,7 @@ def _before_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
 	known.optimizers.add(optimizer)
 	if _capturing():
 		_wrap_replay()
-		for call in before:
-			call()
+		call_before()
 		for session in sessions(): # a stream that is captured cannot be told to wait for what is not
 			if session.pending:
 				session.barrier_in_hook()

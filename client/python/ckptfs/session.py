@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import weakref
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _lib
 from ._lib import CheckpointError
@@ -300,6 +300,7 @@ def _changed(versions: Sequence[Tuple[str, Any, int]], error: int) -> str:
 _sessions: Dict[int, Session] = {}
 _sessions_lock = threading.RLock()
 opened: List[Any] = [] # called with each new session: lazy.py puts its hooks there
+before: List[Callable[[], None]] = [] # called before barriers: for what is to be written by then
 
 
 def _remember(session: Session) -> None:
@@ -352,10 +353,16 @@ def _close_unmounted() -> None:
 			session.close()
 
 
+def call_before() -> None:
+	for call in list(before):
+		call()
+
+
 def barrier(*, landed: bool = False, timeout: Optional[float] = None) -> None:
 	"""Of all sessions, and all streams that torch uses now: before tensors that were saved change anywhere but in an
 	optimizer's step. CheckpointError: a capture has failed; what is to be changed may be, all the same."""
 	failed = None
+	call_before()
 	for session in sessions():
 		try:
 			session.barrier(_streams(session), landed=landed, timeout=timeout)
