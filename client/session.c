@@ -212,6 +212,11 @@ static int greet(struct ckptfs_session *s, const struct ckptfs_options *o, struc
 		return ckpt_error(NULL, err,
 				  "too many sessions with this mount: a process needs one, and "
 				  "ckptfs_close ends it (`ckptfs status` lists them)");
+	if (err == -ENOMEM)
+		return ckpt_error(
+			NULL, err,
+			"the cache has no room to lend to this process: other processes' "
+			"sessions have it, or what is being saved (a larger host_cache_size)");
 	if (err)
 		return ckpt_error(NULL, err, "the daemon refuses the session: %s", strerror(-err));
 	s->id = h->session;

@@ -118,6 +118,13 @@ session.barrier(landed=True)
 
 # Misuse.
 assert "x: " in fails(errno.EBADF, session.write, os.open(mnt + "/e.pt", os.O_RDONLY), {"x": bytearray(8)})
+greedy = []
+def take():
+	while True:
+		greedy.append(ckptfs.Session(mnt, arena_bytes=8 * MB))
+assert "host_cache_size" in fails(errno.ENOMEM, take)
+while greedy:
+	greedy.pop().close()
 child = os.fork()
 if not child:
 	try:

@@ -298,6 +298,33 @@ for _ in range(3):
 	step()
 assert session.stats().barriers == before
 
+# Who cannot be lent any cache saves plainly, says why, and is lazy once there is some.
+session.close()
+greedy = []
+with contextlib.suppress(CheckpointError):
+	while True:
+		greedy.append(ckptfs.Session(mount.mnt, arena_bytes=64 << 20))
+script = """if True:
+	import sys, torch, ckptfs
+	model = torch.nn.Linear(300, 300)
+	optimizer = torch.optim.SGD(model.parameters())
+	for path in sys.argv[1:]:
+		ckptfs.save(model.state_dict(), path)
+		print(sum(one.stats().captures for one in ckptfs.session.sessions()), flush=True)
+		input()
+"""
+with subprocess.Popen([sys.executable, "-c", script, path_of("none.pt"), path_of("some.pt")], stdin=subprocess.PIPE,
+	stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+	assert child.stdout.readline() == "0\n"
+	for one in greedy:
+		one.close()
+	child.stdin.write("\n\n")
+	told = child.communicate()
+	assert told[0] == "1\n" and "host_cache_size" in told[1] and not child.returncode, told
+for name in "none.pt", "some.pt":
+	ckptfs.wait(path_of(name))
+session = ckptfs.session_of(mount.mnt)
+
 # The daemon is another one: the session, too.
 session.barrier(landed=True)
 mount.kill()

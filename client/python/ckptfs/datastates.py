@@ -9,6 +9,7 @@ engine tells DeepSpeed that it is like torch.save's."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -18,6 +19,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 
 from . import hooks, lazy, loading
+from ._lib import CheckpointError
 from .resume import wait
 from .mounts import in_mount
 from .session import Session, barrier, before, session_at
@@ -70,8 +72,9 @@ class CheckpointEngine:
 		session = session_at(directory)
 		if session is None and in_mount(directory):
 			size = self.config.get("host_cache_size")
-			session = Session(directory, arena_bytes=int(float(size) * GIB) if size else 0,
-				threads=int(self.config.get("parser_threads") or 0))
+			with contextlib.suppress(CheckpointError): # the save that comes says what is wrong
+				session = Session(directory, arena_bytes=int(float(size) * GIB) if size else 0,
+					threads=int(self.config.get("parser_threads") or 0))
 		if session is not None and id(session) not in self._known:
 			self._known = {id(session)}
 			session.register(*_deepspeed_modules())
@@ -128,7 +131,8 @@ class CkptEngine:
 	def _write_file(self, path: str, tensors: List[Tuple[Any, int]]) -> None:
 		directory = os.path.dirname(path)
 		if in_mount(directory) and session_at(directory) is None:
-			Session(directory, arena_bytes=self.cache)
+			with contextlib.suppress(CheckpointError):
+				Session(directory, arena_bytes=self.cache)
 		session, _ = lazy.session_for(path)
 		file = lazy.Writer(session, None if session else set())
 		for i, (tensor, at) in enumerate(tensors):

@@ -22,6 +22,9 @@ from .skeleton import torch_save
 log = logging.getLogger("ckptfs")
 current_streams = hooks.current_streams
 
+# For one more session; there may be at the next save.
+NO_ROOM = (errno.ENOMEM, errno.EUSERS)
+
 _IOV_MAX = 1024
 _SHORT, _FEW = 4096, 8 # bytes; parts
 
@@ -61,6 +64,8 @@ def session_for(path: Any) -> Tuple[Optional[Session], str]:
 	except CheckpointError as error:
 		if error.errno in (errno.ENOTTY, errno.EOPNOTSUPP):
 			return None, "it lies in no mount of ckptfs"
+		if error.errno in NO_ROOM:
+			return None, str(error)
 		raise
 	except (FileNotFoundError, NotADirectoryError):
 		return None, "its directory is not there"
