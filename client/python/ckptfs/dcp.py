@@ -6,14 +6,21 @@
 	checkpoint.load(state, storage_reader=ckptfs.dcp.Reader("/ckpt/run/step-100"))
 
 What is written is what FileSystemWriter writes, for all of DCP's readers. `save` returns when the ranks have agreed on who
-writes what, and no tensor has been copied; so async_save, which copies all of them first, is not needed."""
+writes what, and no tensor has been copied. With async_save in a thread, which copies all of them first otherwise, they agree
+meanwhile; a process that writes (AsyncCheckpointerType.PROCESS) is given copies, and nothing of that is lazy."""
 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import copy
+import errno
 import io
+import logging
 import os
-from typing import Any, Dict, List
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
@@ -22,11 +29,17 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from . import lazy, skeleton
+from . import known, lazy, skeleton
+from ._lib import CheckpointError
 from .mounts import in_mount
+from .session import Session, before
+
+log = logging.getLogger("ckptfs")
 
 ALIGN = 64
 THREADS = 4
+HAND_OVER_S, LOOK_S = 120, 0.1
+LATE = "async_save's thread has failed, or has not written the tensors within %d s: that checkpoint fails" % HAND_OVER_S
 
 _plans: Dict[Any, skeleton.Skeleton] = {} # of tensors of a shape and type
 
@@ -48,19 +61,102 @@ def _saved(tensor: Any) -> bytes:
 	return file.getvalue()
 
 
+class _HandOver:
+	"""What async_save's thread is still to hand over, while training goes on: a barrier waits for that first."""
+
+	def __init__(self) -> None:
+		self.thread: Optional[threading.Thread] = None # that hands it over, when that is known
+		self.stream = torch.cuda.current_stream() if torch.cuda.is_initialized() else None # that has produced it
+		self._done, self._late = threading.Event(), False
+		before.append(self.wait)
+
+	def wait(self) -> None:
+		"""Keeps no step from being made for ever: if it is too late then, it fails."""
+		end = time.monotonic() + HAND_OVER_S
+		while not self._done.wait(LOOK_S) and time.monotonic() < end:
+			if self.thread and not self.thread.is_alive():
+				break # without: it has failed
+		self._late = not self._done.is_set()
+		if self._late:
+			log.error("%s", LATE)
+		self._forget()
+
+	def done(self) -> None:
+		self._done.set()
+		self._forget()
+		if self._late:
+			raise CheckpointError(errno.ESTALE, LATE)
+
+	def _forget(self) -> None:
+		if self.wait in before:
+			before.remove(self.wait)
+
+
+def _copied(value: Any, is_shared: Callable[[Any], bool]) -> Any:
+	"""Of a state_dict; tensors that are shared are the same in it."""
+	if isinstance(value, torch.Tensor) and not hasattr(value, "local_shards"):
+		return value if is_shared(value) else value.detach().clone() if value.device.type == "cpu" else value.detach().cpu()
+	if isinstance(value, dict):
+		return {key: _copied(one, is_shared) for key, one in value.items()}
+	if type(value) in (list, tuple): # pylint: disable=unidiomatic-typecheck
+		return type(value)(_copied(one, is_shared) for one in value)
+	return copy.deepcopy(value)
+
+
+class _Staged(dict): # type: ignore[type-arg]
+	"""A state_dict that shares its tensors with what is trained. Who sends it to another process sends copies."""
+	hand_over: _HandOver
+
+	def __reduce__(self) -> Any:
+		state = _copied(dict(self), lambda tensor: False)
+		self.hand_over.done()
+		return dict, (state,)
+
+
 class Writer(FileSystemWriter):
-	"""Takes the arguments of FileSystemWriter, but does not sync unless sync_files=True: the commit does. Parameters, the state of known optimizers and what was registered are
-	captured lazily (see ckptfs.save), in a file of each rank; all else is written at once. On another filesystem, or with
-	extensions or another format, it is FileSystemWriter."""
+	"""Takes the arguments of FileSystemWriter, but does not sync unless sync_files=True: the commit does. Parameters, the
+	state of known optimizers and what was registered are captured lazily (see ckptfs.save), in a file of each rank; all
+	else is written at once. On another filesystem, or with extensions or another format, it is FileSystemWriter."""
+
+	_hand_over: Optional[_HandOver] = None
+	_sent = False
 
 	def __init__(self, path: Any, *args: Any, **kwargs: Any) -> None:
 		if len(args) < 2 and in_mount(os.path.dirname(os.path.abspath(path))):
 			kwargs.setdefault("sync_files", False)
 		super().__init__(path, *args, **kwargs)
 
+	def stage(self, state_dict: Any) -> Any:
+		"""What async_save saves: no copy of what is captured lazily."""
+		session, why = self._session_for(self.path)
+		if why:
+			return super().stage(state_dict)
+		file = lazy.Writer(session)
+		staged = _Staged(_copied(state_dict, lambda tensor: all(map(file.is_lazy, known.tensors_in(tensor)))))
+		self._hand_over = staged.hand_over = _HandOver()
+		return staged
+
+	def __getstate__(self) -> Dict[str, Any]:
+		"""For another process."""
+		return dict(self.__dict__, _hand_over=None, _sent=True)
+
+	def set_up_storage_writer(self, *args: Any, **kwargs: Any) -> None:
+		if self._hand_over:
+			self._hand_over.thread = threading.current_thread()
+		super().set_up_storage_writer(*args, **kwargs)
+
 	def write_data(self, plan: SavePlan, planner: SavePlanner) -> "Future[List[WriteResult]]":
-		session, why = lazy.session_for(os.path.join(self.path, "x"))
-		why = why or self._why_not()
+		hand_over, self._hand_over = self._hand_over, None
+		if hand_over is None:
+			return self._write_data_now(plan, planner)
+		try:
+			with torch.cuda.stream(hand_over.stream) if hand_over.stream else contextlib.nullcontext():
+				return self._write_data_now(plan, planner)
+		finally:
+			hand_over.done()
+
+	def _write_data_now(self, plan: SavePlan, planner: SavePlanner) -> "Future[List[WriteResult]]":
+		session, why = self._session_for(os.path.join(self.path, "x"))
 		if why:
 			lazy.say_once(self.path, why)
 			return super().write_data(plan, planner)
@@ -78,7 +174,14 @@ class Writer(FileSystemWriter):
 		future.set_result(results)
 		return future
 
+	def _session_for(self, path: Any) -> Tuple[Optional[Session], str]:
+		"""Or why there is none."""
+		why = self._why_not()
+		return (None, why) if why else lazy.session_for(path)
+
 	def _why_not(self) -> str:
+		if self._sent:
+			return "another process is given copies of the tensors"
 		if getattr(getattr(self, "transforms", None), "extensions", ()):
 			return "extensions change the bytes"
 		if getattr(getattr(self, "serialization_format", None), "value", "torch_save") != "torch_save":
