@@ -23,13 +23,16 @@ class DcpAsync(Dcp):
 	at_once = False
 	how = AsyncCheckpointerType.THREAD
 
+	def writer(self, path): # pylint: disable=unused-argument
+		"""None: that which DCP chooses."""
+
 	def setup(self, run):
 		group = dist.new_group(backend="gloo")
 		under_way = []
 
 		def begin(state, path):
-			under_way.append(checkpoint.async_save(state, checkpoint_id=path, process_group=group,
-				async_checkpointer_type=self.how))
+			under_way.append(checkpoint.async_save(state, checkpoint_id=path, storage_writer=self.writer(path),
+				process_group=group, async_checkpointer_type=self.how))
 
 		return begin, lambda: under_way.pop().result()
 

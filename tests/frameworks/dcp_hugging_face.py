@@ -47,11 +47,13 @@ class DcpHuggingFace(Dcp):
 	costs = (2, 0, 1)
 	training = Flat
 
+	writer = HuggingFaceStorageWriter
+
 	def setup(self, run):
 		def begin(state, path):
 			names = {name: 1 + i % 2 for i, name in enumerate(sorted(state))}
-			checkpoint.save(state, storage_writer=HuggingFaceStorageWriter(path=path, fqn_to_index_mapping=names,
-				save_distributed=True, enable_consolidation=True))
+			checkpoint.save(state, storage_writer=self.writer(path=path, fqn_to_index_mapping=names, save_distributed=True,
+				enable_consolidation=True))
 
 		return begin, lambda: None
 

@@ -3,7 +3,7 @@
 # heavy: check-frameworks
 # timeout: 900
 """torch.distributed.checkpoint, lazily: fully_shard's parts captured by ckptfs.dcp.Writer, and read by ckptfs.dcp.Reader;
-what is written the stock reader reads, too."""
+what is written the stock reader reads, too. Also the base of the other ways to use it."""
 
 from harness import enter, main
 
@@ -11,25 +11,22 @@ enter("torch")
 # pylint: disable=wrong-import-position
 from torch.distributed import checkpoint
 
-import dcp
-from harness import lazily
+from dcp import Dcp
+from harness.lazily import Lazily
 
 from ckptfs.dcp import Reader, Writer
 
 
-class DcpLazily(dcp.Dcp):
-	name = "DCP, save, lazily"
-	costs = (0, 0, 0) # what is written by write(2)
-
-	def setup(self, run):
-		return lambda state, path: checkpoint.save(state, storage_writer=Writer(path)), lambda: None
+class ByWriter(Lazily):
+	lazily = "`storage_writer=ckptfs.dcp.Writer(path)`"
 
 	def fill(self, state, path):
 		checkpoint.load(state, storage_reader=Reader(path))
 
-	def train(self, run):
-		super().train(run)
-		lazily.was_lazy(run)
+
+class DcpLazily(ByWriter, Dcp):
+	def setup(self, run):
+		return lambda state, path: checkpoint.save(state, storage_writer=Writer(path)), lambda: None
 
 
 if __name__ == "__main__":

@@ -31,13 +31,11 @@ def tensors(value):
 
 
 class Engine(training.Training):
-	more = {} # of its config
-
-	def __init__(self, run, stage):
+	def __init__(self, run, stage, more):
 		super().__init__(run)
 		config = {"train_micro_batch_size_per_gpu": 4, "zero_allow_untested_optimizer": True, "steps_per_print": 1 << 30,
 			"zero_optimization": {"stage": stage, "reduce_scatter": False, "reduce_bucket_size": 200000,
-				"allgather_bucket_size": 200000, "stage3_param_persistence_threshold": 0}, **self.more}
+				"allgather_bucket_size": 200000, "stage3_param_persistence_threshold": 0}, **more}
 		self.engine = deepspeed.initialize(model=self.model, optimizer=self.optimizer, config=config)[0]
 		self.model, self.optimizer = self.engine, self.engine.optimizer
 
@@ -62,7 +60,7 @@ class DeepSpeed(Framework):
 	name = "DeepSpeed, ZeRO 1"
 	package = "deepspeed"
 	stage = 1
-	engine = Engine
+	more = {} # of its config
 	pattern = r"global_step(\d+)"
 	done = "close ../latest + every rank *optim_states.pt"
 	commits = "`latest`, and `*optim_states.pt` of every rank"
@@ -85,7 +83,7 @@ class DeepSpeed(Framework):
 		return {"optimizer": tensors(parts), "step": model["global_steps"], "random": model["random"]}
 
 	def train(self, run):
-		t = self.engine(run, self.stage)
+		t = Engine(run, self.stage, self.more)
 		path, client = t.engine.load_checkpoint(run.dir)
 		if path:
 			t.step = t.engine.global_steps

@@ -23,6 +23,7 @@ class Hdf5(TorchSave):
 	pattern = r"step-(\d+)\.h5"
 	suffix = ".h5"
 	config = own_rule("?*.h5")
+	lazily = "no lazy form: HDF5 copies what it is given"
 	commits = "the last close of the file"
 	training = training.Flat
 

@@ -28,6 +28,7 @@ class Savez(TorchSave):
 	pattern = r"step-(\d+)\.npz"
 	suffix = ".npz"
 	config = own_rule("?*.npz")
+	lazily = "no lazy form: arrays, not tensors of torch"
 	commits = "the last close of the file"
 	training = training.Flat
 

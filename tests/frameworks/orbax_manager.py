@@ -59,6 +59,7 @@ class Orbax(Framework):
 	package = "orbax-checkpoint"
 	pattern = r"(\d+)"
 	done = "rename ."
+	lazily = "no lazy form: arrays of JAX, which Orbax copies itself"
 	commits = "the rename of the directory to its final name"
 
 	def name_of(self, name):

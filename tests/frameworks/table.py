@@ -21,10 +21,16 @@ def times(numbers):
 	return ", ".join(map(str, numbers))
 
 
+def cost(row):
+	return times(row["costs"]) + ("; %d captured" % row["captured"] if row.get("captured") else "")
+
+
 def to_set(row):
 	said = []
 	for rule in row["rules"]:
 		said.append("a rule of your own for `%s`; without it: an ordinary file" % "`, `".join(rule["match"]))
+	if row.get("lazily"):
+		said.append(row["lazily"])
 	if row["switch"]:
 		said.append("%s: %s" % (row["switch"], times(row["switched"])))
 	if not row["prompt"]:
@@ -43,7 +49,7 @@ def main():
 		killed = [row["killed"][kind] for kind in ("rank", "job", "daemon")]
 		ratio = "%.2fx" % ratios[row["name"]] if row["name"] in ratios else ""
 		print("| %s | %s | %s | %s | %s | %s | %s |" % (row["name"], row["version"], row["commits"], times(killed),
-			ratio, times(row["costs"]), to_set(row)))
+			ratio, cost(row), to_set(row)))
 
 
 main()

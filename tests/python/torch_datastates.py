@@ -3,7 +3,7 @@
 # heavy: check-frameworks
 # timeout: 300
 """The engines of the package `datastates`, as their users call them: Kénotron, which names the tensors of a file before it
-makes it; and the one that DeepSpeed wraps, which frameworks/deepspeed_lazy.py has as a whole."""
+makes it; and the one that DeepSpeed wraps, which frameworks/deepspeed_zero1_lazy.py has as a whole."""
 
 from lazily import *
 

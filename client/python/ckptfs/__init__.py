@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 	from .safetensors_file import save_file
 
 __version__ = "0.1.0"
-__all__ = ["CheckpointError", "LibraryNotFound", "Session", "SessionStats", "Source", "abandon", "barrier", "commit", "latest", "load",
-	"register", "save", "save_file", "session_of", "wait"]
+__all__ = ["CheckpointError", "LibraryNotFound", "Session", "SessionStats", "Source", "abandon", "barrier", "commit",
+	"latest", "load", "register", "save", "save_file", "session_of", "wait"]
 
 
 def __getattr__(name: str) -> Any:
@@ -46,6 +46,6 @@ def __getattr__(name: str) -> Any:
 	if name == "load":
 		from . import loading # pylint: disable=import-outside-toplevel
 		return loading.load
-	if name in ("dcp", "lightning", "trainer", "datastates"): # adapters, of which each needs its framework
+	if name in ("dcp", "hugging_face", "lightning", "megatron", "trainer", "datastates"): # each needs its framework
 		return importlib.import_module("." + name, __name__)
 	raise AttributeError("module 'ckptfs' has no attribute %r" % name)

@@ -65,7 +65,10 @@ class Mount:
 
 	def settled(self):
 		"""Waits until no save is under way, nor anything that follows one."""
-		wait(lambda: not any(self.status()[what] for what in ("pending", "removals")))
+		try:
+			wait(lambda: not any(self.status()[what] for what in ("pending", "removals")))
+		except AssertionError as error:
+			raise AssertionError(must("status", self.mnt)) from error
 
 	def metric(self, name, op=""):
 		"""A counter of the daemon; that of an operation that nobody has asked for is 0."""

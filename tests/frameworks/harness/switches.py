@@ -16,8 +16,8 @@ SLOW = {"host_cache_size": "640M", "flush_bw": "1K"}
 
 
 def measure(framework, seconds):
-	"""{what is written to the mount and to TMPDIR, and what is added to the memory of the ranks, in times the state; and
-	how many fsyncs there are}, for each save. All saves return, with nothing durable."""
+	"""{what is written to the mount and to TMPDIR, what is added to the memory of the ranks, and what is captured lazily, in
+	times the state; and how many fsyncs there are}, for each save. All saves return, with nothing durable."""
 	name = type(framework).__name__
 	slow = Mount({**framework.config, **SLOW}, name + ".slow", name + ".slow.back")
 	fast = Mount(FAST, name + ".tmp", name + ".tmp.back")
@@ -35,6 +35,7 @@ def measure(framework, seconds):
 	size = max(report.get("size", 0) for _, report in job.told)
 	costs = {"mount": slow.metric("written_bytes_total") / SAVES / size,
 		"TMPDIR": fast.metric("written_bytes_total") / SAVES / size, "memory": _grown(job.told) / size,
+		"captured": slow.metric("captured_bytes_total") / SAVES / size,
 		"fsyncs": slow.metric("request_seconds_count", "FSYNC") / SAVES}
 	slow.abandon()
 	fast.abandon()

@@ -133,6 +133,7 @@ class Watch:
 		assert not any(codes), (codes, job.logs())
 		self.mount.settled()
 		assert not self.mount.failures(), self.mount.failures()
+		assert self.mount.metric("captured_bytes_total") or not self.fw.captured, "nothing of it was lazy"
 		assert self.bare() == self.fw.steps
 		self.loads(self.mount.mnt + "/run", self.fw.steps)
 		for directory in self.mount.mnt, self.mount.back:
@@ -265,6 +266,7 @@ class Watch:
 		self.costs = switches.measure(self.fw, RUN_SECONDS)
 		say("costs of a save:", self.costs)
 		assert switches.times(self.costs) == self.fw.costs, (self.costs, self.fw.costs)
+		assert int(self.costs["captured"] + 0.05) == self.fw.captured, (self.costs, "not all of it was lazy", self.fw.captured)
 		if self.fw.config.get("rules"):
 			switches.ordinary_without_rules(self.fw, RUN_SECONDS)
 		if self.fw.switch:
@@ -279,8 +281,8 @@ class Watch:
 		os.makedirs(top, exist_ok=True)
 		row = {"name": self.fw.name, "version": environment.version(self.fw.package), "commits": self.fw.commits,
 			"switch": self.fw.switch, "costs": self.fw.costs, "switched": self.fw.switch and self.fw.switched().costs,
-			"fsyncs": self.costs["fsyncs"], "rules": self.fw.config.get("rules", []), "prompt": self.fw.prompt,
-			"killed": self.killed}
+			"captured": self.fw.captured, "lazily": self.fw.lazily, "fsyncs": self.costs["fsyncs"],
+			"rules": self.fw.config.get("rules", []), "prompt": self.fw.prompt, "killed": self.killed}
 		with open("%s/%s.json" % (top, os.path.basename(sys.argv[0])), "w", encoding="utf-8") as file:
 			json.dump(row, file)
 

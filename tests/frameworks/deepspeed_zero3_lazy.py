@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# heavy: check-frameworks
+# timeout: 1800
+"""DeepSpeed with ZeRO 3, lazily by its config alone."""
+
+from harness import enter, main
+
+enter("deepspeed", "torch")
+# pylint: disable=wrong-import-position
+from deepspeed_zero3 import DeepSpeed3
+from deepspeed_zero1_lazy import ByConfig
+
+
+class DeepSpeed3Lazily(ByConfig, DeepSpeed3):
+	pass
+
+
+if __name__ == "__main__":
+	main(DeepSpeed3Lazily())

@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# heavy: check-frameworks
+# timeout: 1800
+"""The Trainer of transformers, save_total_limit=1, with ckptfs.trainer.Callback: weights and
+the state of its optimizer are captured lazily."""
+
+from harness import enter, main
+
+enter("transformers", "accelerate", "torch", "safetensors")
+# pylint: disable=wrong-import-position
+from harness.lazily import Lazily
+from hf_trainer_alone import HfTrainerAlone
+
+from ckptfs.trainer import Callback
+
+
+class HfTrainerAloneLazily(Lazily, HfTrainerAlone):
+	lazily = "`callbacks=[ckptfs.trainer.Callback()]`"
+
+	def callbacks(self):
+		return [Callback()]
+
+
+if __name__ == "__main__":
+	main(HfTrainerAloneLazily())
