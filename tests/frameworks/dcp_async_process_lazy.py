@@ -17,6 +17,7 @@ from ckptfs.dcp import Writer
 
 
 class DcpProcessLazily(ByWriter, DcpProcess):
+	name = "DCP, async_save in a process, with ckptfs.dcp.Writer"
 	lazily = "no lazy form: its process is given copies, which `ckptfs.dcp.Writer` writes; `async_save` in a thread has one"
 	costs = (1, 0, 1)
 	captured = 0

@@ -21,7 +21,7 @@ class Lazily:
 
 	def __init_subclass__(cls, **arguments):
 		super().__init_subclass__(**arguments)
-		if hasattr(cls, "name"): # a Framework's
+		if hasattr(cls, "name") and cls.captured: # a Framework's
 			cls.name += ", lazily"
 
 	def train(self, run):
