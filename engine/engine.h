@@ -28,6 +28,7 @@
 #include "engine/metrics/metrics.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/change.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/held.h"
 #include "engine/unit/pointer.h"

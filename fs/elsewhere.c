@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/unit/accord.h"
 #include "fs/save.h"
 
 int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name)

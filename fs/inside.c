@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/unit/accord.h"
 #include "fs/no_unit.h"
 
 void inside_leave(struct inside *in)
