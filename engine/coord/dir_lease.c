@@ -71,6 +71,8 @@ int dir_lease(void *arg, const char *node, const char *text, size_t len)
 		fd = backing_create(b, dir, node, O_WRONLY | O_EXCL, 0644, &created);
 	if (fd == -EEXIST) /* an answer that got lost, or a name that is thought to be free */
 		fd = open_lease(b, dir, node, O_WRONLY);
+	if (fd == -ENOENT)
+		return -EIO; /* what is there is not seen yet: ask again */
 	err = fd < 0 ? fd : write_lease(b, fd, text, len);
 	return err || !created ? err : backing_sync(b, dir, false);
 }

@@ -14,6 +14,8 @@
 #include "engine/base/log.h"
 #include "engine/coord/nodes_inside.h"
 
+#define FIRST_TRIES 5
+
 /* --- what a lease says --- */
 
 static void copy_text(char *to, size_t size, const json_t *from, const char *key)
@@ -206,9 +208,15 @@ static bool stays(int err)
 
 static int first_lease(struct nodes *ns, struct error *e)
 {
+	const struct timespec ts = {.tv_nsec = 100 * NSEC_PER_MSEC};
 	char text[MESSAGE_MAX];
 	int err = nodes_renew(ns);
+	unsigned i;
 
+	for (i = 1; err && !stays(err) && i < FIRST_TRIES; i++) {
+		nanosleep(&ts, NULL);
+		err = nodes_renew(ns);
+	}
 	if (!err)
 		return 0;
 	if (!stays(err))

@@ -11,6 +11,7 @@
 #include "engine/base/log.h"
 #include "engine/coord/nodes_inside.h"
 
+#define MEET_MAX   10 /* times the lease */
 #define NAP_MAX_NS (200 * NSEC_PER_MSEC)
 
 /* Ids of a listing: all, or some by chance, each as likely as the other. */
@@ -85,12 +86,15 @@ static int objection(const struct nodes *ns, const struct seen *s, struct error 
 	return 0;
 }
 
-static void nap(const struct nodes *ns)
+static void nap(struct nodes *ns)
 {
 	uint64_t ns_long = nodes_look_every(ns) < NAP_MAX_NS ? nodes_look_every(ns) : NAP_MAX_NS;
 	struct timespec ts = {.tv_nsec = (long)ns_long};
 
-	nanosleep(&ts, NULL);
+	if (ns->options.by_hand)
+		nodes_renew(ns);
+	else
+		nanosleep(&ts, NULL);
 	if (ns->options.waits)
 		ns->options.waits(ns->options.arg);
 }
@@ -157,6 +161,7 @@ int nodes_meet(struct nodes *ns, struct error *e)
 {
 	struct sample a = {.ns = ns};
 	int err = ns->options.coord->lease_list(ns->options.coord_arg, meet_one, &a);
+	uint64_t deadline = nodes_now(ns) + MEET_MAX * ns->lease_ns;
 	size_t i;
 
 	for (i = 0; !err && i < a.nr; i++)
@@ -164,7 +169,9 @@ int nodes_meet(struct nodes *ns, struct error *e)
 	free(a.ids);
 	if (err)
 		return FAIL(e, -err, NODE_NO_LEASE, ns->backing, strerror(-err));
-	for (err = settle(ns, true, e); err == 1; err = settle(ns, false, e))
+	/* It ends, though not soon, also where what is behind the leases fails. */
+	for (err = settle(ns, true, e); err == 1 && nodes_now(ns) < deadline;
+	     err = settle(ns, false, e))
 		nap(ns);
-	return err;
+	return err == 1 ? FAIL(e, ETIMEDOUT, NODE_NO_LEASE, ns->backing, strerror(ETIMEDOUT)) : err;
 }
