@@ -61,6 +61,8 @@ struct probe {
 	uid_t owner;	  /* of that file */
 	enum found direct, xattr, noreplace, exchange, btime;
 	int xattr_err;
+	int coord;		       /* 0: fit for coord=dir, 1: not, or -errno */
+	char coord_why[COORD_WHY_MAX]; /* why not */
 	double small_s;	    /* to make a small file durable under its name; 0: not measured */
 	unsigned nr_small;  /* how often that was tried */
 	int small_err;	    /* 0 or -errno */

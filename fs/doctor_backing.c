@@ -132,6 +132,21 @@ static void say_features(struct doctor *d, const struct probe *p)
 		    "are not told");
 }
 
+static void say_coord(struct doctor *d, const struct probe *p)
+{
+	static const char remedy[] =
+		"save from one node at a time here, or mount with coord=etcd:URL";
+
+	if (p->coord > 0)
+		doctor_say(d, "coord=dir", CHECK_WARN, remedy, "not safe: %s", p->coord_why);
+	else if (p->coord)
+		doctor_say(d, "coord=dir", CHECK_WARN, "see the log of the storage",
+			   "cannot be tried: %s", strerror(-p->coord));
+	else
+		doctor_say(d, "coord=dir", CHECK_OK, NULL,
+			   "safe, as far as one node can tell: several can agree by files here");
+}
+
 static void say_small(struct doctor *d, const struct probe *p)
 {
 	if (!p->nr_small)
@@ -201,6 +216,7 @@ static void say_all(struct doctor *d, const struct probe *p)
 	say_features(d, p);
 	if (p->made)
 		return;
+	say_coord(d, p);
 	say_small(d, p);
 	say_bandwidth(d, p);
 	if (p->big_bytes && p->copy_bytes_per_s > 0)

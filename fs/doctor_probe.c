@@ -114,6 +114,15 @@ static void try_xattr(struct probe *p, int fd)
 											 : ABSENT;
 }
 
+static void try_coord(struct probe *p)
+{
+	__cleanup_fd int dir =
+		backing_reopen(&p->backing, p->backing.root_fd, O_RDONLY | O_DIRECTORY);
+
+	p->doing = "trying what nodes agree by";
+	p->coord = dir < 0 ? dir : coord_dir_test(&p->backing, dir, p->coord_why);
+}
+
 static void try_features(struct probe *p)
 {
 	int dir = p->backing.root_fd;
@@ -132,6 +141,7 @@ static void try_features(struct probe *p)
 	try_xattr(p, fd);
 	try_rename(p, dir, &n);
 	unlinkat(dir, n.text, 0);
+	try_coord(p);
 }
 
 static void turn_off(enum found *what, const struct features *f, enum feature feature)

@@ -136,9 +136,9 @@ int coord_dir_test(struct backing *b, int dir, char why[COORD_WHY_MAX])
 		return t.dir;
 	if (getrandom(&nr, sizeof(nr), 0) != sizeof(nr))
 		return -EIO;
-	snprintf(t.first, sizeof(t.first), "test.%016llx.1", (unsigned long long)nr);
-	snprintf(t.second, sizeof(t.second), "test.%016llx.2", (unsigned long long)nr);
-	snprintf(t.record, sizeof(t.record), "test.%016llx", (unsigned long long)nr);
+	snprintf(t.first, sizeof(t.first), ".ckptfs-test-%016llx.1", (unsigned long long)nr);
+	snprintf(t.second, sizeof(t.second), ".ckptfs-test-%016llx.2", (unsigned long long)nr);
+	snprintf(t.record, sizeof(t.record), ".ckptfs-test-%016llx", (unsigned long long)nr);
 	err = try_all(&t);
 	backing_unlink(b, t.dir, t.first, false);
 	backing_unlink(b, t.dir, t.second, false);

@@ -58,7 +58,7 @@ of() {
 HOST="['kernel', '/dev/fuse', 'fusermount3', 'fuse timeouts', 'memory', 'memlock', 'open files', 'io_uring', 'openat2', \
 'exit status', 'pidfd', 'pids']"
 BACKING="['backing', 'filesystem', 'free space', 'O_DIRECT', 'user xattrs', 'rename', 'exchange', 'birth times', \
-'small files', 'bandwidth', 'a save']"
+'coord=dir', 'small files', 'bandwidth', 'a save']"
 any
 [ "$RC" -le 1 ] || die "exit status $RC"
 for name in kernel /dev/fuse fusermount3 "fuse timeouts" memory memlock "open files" io_uring openat2 "exit status" \

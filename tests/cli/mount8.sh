@@ -16,7 +16,7 @@ wait_until 10 no_daemons_but
 wait_until 10 run_dir_is_empty
 
 expect_ok mount -t ckptfs -o ro,noatime,node=n7,lease_s=5 "$BACK" "$MNT"
-assert_contains "$OUT" "option lease_s is accepted but has no effect yet"
+assert_eq "$OUT" ""
 assert_eq "$(status_of 'x["node"], x["read_only"]')" "('n7', True)"
 expect_ok umount "$MNT"
 wait_until 10 no_daemons_but
