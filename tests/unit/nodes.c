@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes that mount together: who is refused, who is waited for, whom a restart takes away; and what a lease says. */
+#include "tests/unit/unit.h"
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/coord/nodes_inside.h"
+#include "engine/format/format.h"
+#include "engine/rule/rule.h"
+#include "tests/backing/faults.h"
+
+#define LEASE_S 30
+#define LEASE	(LEASE_S * NSEC_PER_SEC)
+#define OTHER	"fedcba9876543210fedcba9876543210"
+
+static struct backing b;
+static struct error e;
+static uint64_t now;
+static unsigned waited, judgements;
+static bool renews; /* the other one does, while it is waited for */
+
+static int setup(void **state)
+{
+	char path[PATH_MAX];
+
+	(void)state;
+	if (backing_open(&b, scratch_dir(path), &e) || format_init(b.root_fd, path, &e))
+		return -1;
+	features_probe(&b.features, b.root_fd, true);
+	now = NSEC_PER_SEC;
+	waited = judgements = 0;
+	renews = false;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	backing_close(&b);
+	return 0;
+}
+
+static uint64_t get_now(void *arg)
+{
+	(void)arg;
+	return now;
+}
+
+static void lease_of_other(const char *format, unsigned n)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), format, n);
+	assert_int_equal(coord_dir_ops.lease(&b, OTHER, text, strlen(text)), 0);
+}
+
+static const char *other_text; /* with %u, for the renewal */
+
+static void waits(void *arg)
+{
+	(void)arg;
+	waited++;
+	now += LEASE / 10;
+	if (renews)
+		lease_of_other(other_text, waited);
+}
+
+static void judged(void *arg)
+{
+	(void)arg;
+	judgements++;
+}
+
+static int mount_as(struct nodes **ns, const char *label, bool given, const char *place)
+{
+	return nodes_create(ns,
+			    &(struct nodes_options){.coord = &coord_dir_ops,
+						    .coord_arg = &b,
+						    .backing = "/pfs",
+						    .label = label,
+						    .label_given = given,
+						    .place = place,
+						    .rules = "aa",
+						    .lease_s = LEASE_S,
+						    .waits = waits,
+						    .judged = judged,
+						    .now = get_now,
+						    .by_hand = true},
+			    &e);
+}
+
+/* Another one has left @text, and renews it or not: may we mount? */
+static int meet(const char *text, bool lives, const char *place)
+{
+	struct nodes *ns;
+	int err;
+
+	other_text = text;
+	renews = lives;
+	waited = 0;
+	lease_of_other(text, 0);
+	err = mount_as(&ns, "gpu7", true, place);
+	if (!err)
+		nodes_destroy(ns);
+	return err;
+}
+
+static bool other_is_there(void)
+{
+	char buf[COORD_LEASE_MAX];
+
+	return coord_dir_ops.lease_read(&b, OTHER, buf, sizeof(buf)) >= 0;
+}
+
+#define SAME	    "\"protocol\":1,\"rules\":\"aa\",\"lease_s\":30,\"n\":%u"
+#define LEASED(...) "{" __VA_ARGS__ "}"
+
+static void those_alike_work_together(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		meet(LEASED(SAME ",\"label\":\"gpu8\",\"host\":\"h\",\"boot\":\"0\""), true, ""),
+		0);
+	assert_int_equal(waited, 0); /* for nobody */
+	assert_true(other_is_there());
+}
+
+static void those_that_differ_are_refused_if_they_live(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} odd[] = {
+		{LEASED("\"protocol\":2,\"label\":\"new\",\"host\":\"h\",\"n\":%u"),
+		 "by protocol 2"},
+		{LEASED("\"protocol\":1,\"rules\":\"ab\",\"label\":\"x\",\"host\":\"h\",\"n\":%u"),
+		 "'x' of host h, which has /pfs mounted, goes by other rules"},
+		{LEASED(SAME ",\"label\":\"gpu7\",\"host\":\"far\",\"boot\":\"0\""),
+		 "'gpu7' is in use by a live mount on host far"},
+		{"no JSON %u", "'" OTHER "' of host ?"},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(odd); i++) {
+		assert_true(meet(odd[i].text, true, "") < 0);
+		assert_contains(e.text, odd[i].says);
+		assert_contains(e.text, "Nothing was mounted");
+		assert_true(other_is_there());
+		assert_int_equal(meet(odd[i].text, false, ""), 0);
+		assert_in_range(waited, 10, 13);
+		assert_false(other_is_there());
+	}
+}
+
+/* One whose lease is longer may be silent for longer. */
+static void the_longer_lease_counts(void **state)
+{
+	(void)state;
+	assert_int_equal(meet(LEASED("\"protocol\":2,\"lease_s\":90,\"n\":%u"), false, ""), 0);
+	assert_in_range(waited, 30, 34);
+}
+
+/* It held the lock of our label, which we hold now. */
+static void who_was_here_before_is_dead(void **state)
+{
+	char boot[BOOT_MAX] = "", text[256];
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY);
+
+	(void)state;
+	assert_int_equal(read(fd, boot, BOOT_MAX - 1), BOOT_MAX - 1);
+	close(fd);
+	snprintf(text, sizeof(text),
+		 LEASED("\"protocol\":1,\"rules\":\"ab\",\"label\":\"gpu7\",\"boot\":\"%s\","
+			"\"place\":\"5:6\"") "%%.0u",
+		 boot);
+	assert_int_equal(meet(text, false, "5:6"), 0);
+	assert_int_equal(waited, 0);
+	assert_false(other_is_there());
+	assert_true(meet(text, true, "5:7") < 0 || waited); /* its lock is elsewhere */
+}
+
+static void watch(struct nodes *ns, unsigned seconds)
+{
+	unsigned i;
+
+	for (i = 0; i < seconds; i++) {
+		now += NSEC_PER_SEC;
+		assert_int_equal(nodes_renew(ns), 0);
+		nodes_look(ns);
+	}
+}
+
+static void the_silent_are_dead_and_may_come_back(void **state)
+{
+	struct nodes *ns;
+
+	(void)state;
+	lease_of_other(LEASED(SAME), 1);
+	assert_int_equal(mount_as(&ns, "n", false, ""), 0);
+	assert_true(nodes_hold(ns));
+	assert_true(nodes_alive(ns, OTHER));
+	assert_true(nodes_alive(ns, nodes_id(ns)));
+	watch(ns, LEASE_S - 2);
+	assert_true(nodes_alive(ns, OTHER));
+	lease_of_other(LEASED(SAME), 2);
+	watch(ns, LEASE_S - 2);
+	assert_true(nodes_alive(ns, OTHER));
+	watch(ns, 5);
+	assert_false(nodes_alive(ns, OTHER));
+	assert_int_equal(judgements, 1);
+	lease_of_other(LEASED(SAME), 3);
+	watch(ns, 1);
+	assert_true(nodes_alive(ns, OTHER));
+	assert_int_equal(judgements, 2);
+	assert_int_equal(coord_dir_ops.lease_end(&b, OTHER), 0);
+	watch(ns, 1);
+	assert_false(nodes_alive(ns, OTHER)); /* at once */
+	now += LEASE;
+	assert_false(nodes_hold(ns));
+	nodes_destroy(ns);
+}
+
+static void an_outage_makes_nobody_dead(void **state)
+{
+	struct faults *f = faults_attach(&b);
+	struct nodes *ns;
+	unsigned i;
+
+	(void)state;
+	lease_of_other(LEASED(SAME), 1);
+	assert_int_equal(mount_as(&ns, "n", false, ""), 0);
+	assert_true(nodes_alive(ns, OTHER));
+	watch(ns, LEASE_S - 2);
+	faults_add(f, &(struct fault){.calls = CALL_ANY, .err = EIO});
+	for (i = 0; i < 600; i++) {
+		now += NSEC_PER_SEC;
+		assert_int_equal(nodes_renew(ns), -EIO);
+		nodes_look(ns);
+		assert_true(nodes_alive(ns, OTHER));
+	}
+	faults_clear(f);
+	watch(ns, 1); /* what was between counts for nothing */
+	assert_true(nodes_alive(ns, OTHER));
+	lease_of_other(LEASED(SAME), 2);
+	watch(ns, LEASE_S - 2);
+	assert_true(nodes_alive(ns, OTHER));
+	now += 1000 *
+	       NSEC_PER_SEC; /* we were frozen: of that a third of the lease counts, at most */
+	assert_int_equal(nodes_renew(ns), 0);
+	lease_of_other(LEASED(SAME), 3);
+	nodes_look(ns);
+	assert_true(nodes_alive(ns, OTHER));
+	now += 1000 * NSEC_PER_SEC;
+	assert_int_equal(nodes_renew(ns), 0);
+	nodes_look(ns);
+	assert_true(nodes_alive(ns, OTHER));
+	faults_detach(f);
+	nodes_destroy(ns);
+}
+
+/* Nobody has asked, so nobody looks. */
+static void the_idle_look_at_nobody(void **state)
+{
+	struct faults *f = faults_attach(&b);
+	struct nodes *ns;
+	uint64_t calls;
+
+	(void)state;
+	lease_of_other(LEASED(SAME), 1);
+	assert_int_equal(mount_as(&ns, "n", false, ""), 0);
+	lease_of_other(LEASED(SAME), 2);
+	nodes_look(ns); /* it lives: that was to be known */
+	nodes_look(ns);
+	calls = faults_count(f, CALL_ANY);
+	now += 10 * LEASE;
+	nodes_look(ns);
+	assert_int_equal(faults_count(f, CALL_ANY), calls);
+	pthread_mutex_lock(&ns->lock);
+	assert_true(nodes_idle_locked(ns));
+	pthread_mutex_unlock(&ns->lock);
+	faults_detach(f);
+	nodes_destroy(ns);
+}
+
+static void what_cannot_be_used_is_told(void **state)
+{
+	struct faults *f = faults_attach(&b);
+	struct nodes *ns;
+	json_t *told;
+
+	(void)state;
+	faults_add(f, &(struct fault){.calls = CALL_SYNC, .err = EIO});
+	assert_int_equal(mount_as(&ns, "n", false, ""), -EIO);
+	assert_contains(e.text,
+			"the leases in /pfs/.ckptfs/nodes, by which nodes know of each other, "
+			"cannot be used: Input/output error. Nothing was mounted");
+	faults_clear(f);
+	faults_add(f, &(struct fault){.calls = CALL_CREATE, .err = EROFS});
+	assert_int_equal(mount_as(&ns, "n", false, ""), 0);
+	assert_true(nodes_alone(ns));
+	assert_false(nodes_hold(ns));
+	told = nodes_to_json(ns);
+	assert_contains(json_string_value(json_object_get(told, "why")), "Read-only file system");
+	json_decref(told);
+	faults_detach(f);
+	nodes_destroy(ns);
+}
+
+static void rules_are_told_apart(void **state)
+{
+	static const char *const texts[] = {
+		"[]",
+		"[{\"name\": \"own\", \"match\": [\"a-*\"], \"done\": [[{\"close\": \"done\"}]]}]",
+		"[{\"name\": \"own\", \"match\": [\"b-*\"], \"done\": [[{\"close\": \"done\"}]]}]"};
+	/* The same as the second, written otherwise. */
+	static const char again[] =
+		"[{\"done\": [[{\"close\":\"done\"}]], \"match\":[\"a-*\"], \"name\": \"own\"}]";
+	char hex[4][33];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		json_t *own = json_loads(i < 3 ? texts[i] : again, 0, NULL);
+		struct rules *rs;
+
+		assert_int_equal(rules_create(&rs, own, "here", &e), 0);
+		rules_digest(rs, hex[i]);
+		rules_destroy(rs);
+		json_decref(own);
+		assert_int_equal(strspn(hex[i], "0123456789abcdef"), 32);
+	}
+	assert_string_not_equal(hex[0], hex[1]);
+	assert_string_not_equal(hex[1], hex[2]);
+	assert_string_equal(hex[1], hex[3]);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(those_alike_work_together),
+		T(those_that_differ_are_refused_if_they_live),
+		T(the_longer_lease_counts),
+		T(who_was_here_before_is_dead),
+		T(the_silent_are_dead_and_may_come_back),
+		T(an_outage_makes_nobody_dead),
+		T(the_idle_look_at_nobody),
+		T(what_cannot_be_used_is_told),
+		T(rules_are_told_apart),
+	};
+
+	umask(0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
