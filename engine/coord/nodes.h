@@ -10,6 +10,7 @@
  *   an outage of what is behind the leases, or a pause of the observer, makes nobody dead.
  * - A lease that was never seen says little when it is missing, since caches remember what was not there. So it
  *   has to stay missing for NODES_UNSEEN_S longer.
+ *   Nor is one who comes back, after his lease was removed, seen sooner than those caches end.
  * - Dead is a judgement, not a fact: who was paused may come back, and is alive again. What was decided
  *   meanwhile stands by write-once records.
  * - A node by itself costs its renewals and nothing else: others are looked at while somebody asks for them.

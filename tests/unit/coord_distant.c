@@ -276,6 +276,7 @@ struct member {
 	struct backing *b;
 	struct nodes *nodes;
 	uint64_t next_renewal, next_look;
+	uint64_t back;	       /* since when it has renewed its lease without a gap */
 	uint64_t renewed;      /* when its last renewal that succeeded was over */
 	uint64_t frozen_until; /* it does nothing */
 	uint64_t killed;       /* since when; 0: it lives */
@@ -312,12 +313,13 @@ static void join(struct member *m)
 			    &e))
 		if (e.err != EIO && e.err != EEXIST)
 			fail_msg("%s", e.text);
-	m->renewed = server.now_ns;
+	m->renewed = m->back = server.now_ns;
 }
 
 /*
  * Looks. The one thing that must never be: somebody found dead who renewed his lease less than lease_s ago. (How long it
- * takes until one who is dead is found so is another matter: below.)
+ * takes until one who is dead is found so is another matter: below. Of one who comes back, where names are not asked for,
+ * what is known may be as old as caches get.)
  */
 static void look(struct member *all, unsigned observer)
 {
@@ -330,7 +332,8 @@ static void look(struct member *all, unsigned observer)
 	nodes_look(ns);
 	for (i = 0; i < NODES; i++)
 		if (before[i] && !nodes_alive(ns, nodes_id(all[i].nodes)) &&
-		    server.now_ns - all[i].renewed < LEASE)
+		    server.now_ns - all[i].renewed < LEASE &&
+		    (server.asks || server.now_ns - all[i].back > server.stale_ns))
 			fail_msg("%u took %u for dead, which renewed its lease %.3f s ago",
 				 observer, i,
 				 (double)(server.now_ns - all[i].renewed) / NSEC_PER_SEC);
@@ -344,9 +347,11 @@ static void act(struct member *all, unsigned i)
 		return;
 	if (server.now_ns >= m->next_renewal) {
 		m->next_renewal = server.now_ns + LEASE / 3;
-		if (!nodes_renew(m->nodes))
+		if (!nodes_renew(m->nodes)) {
+			if (server.now_ns - m->renewed >= LEASE)
+				m->back = server.now_ns;
 			m->renewed = server.now_ns;
-		else
+		} else
 			m->next_renewal = server.now_ns + LEASE / 10;
 	}
 	if (server.now_ns >= m->next_look) {
