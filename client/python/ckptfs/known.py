@@ -21,6 +21,7 @@ _KNOWN = ("torch.optim", "torch.distributed.optim", "deepspeed.ops", "apex.optim
 	"transformer_engine", "transformers.optimization", "torch_optimizer", "torchao.optim", "pytorch_optimizer", "timm.optim")
 
 Key = Tuple[int, int, Any]
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 optimizers: "weakref.WeakSet[Any]" = weakref.WeakSet() # that the hook has seen, or that were there before it
 
@@ -28,6 +29,17 @@ optimizers: "weakref.WeakSet[Any]" = weakref.WeakSet() # that the hook has seen,
 def key_of(storage: Any) -> Key:
 	"""The memory of an untyped storage: views, and the storages of detached tensors, have the same."""
 	return storage.data_ptr(), storage.nbytes(), storage.device
+
+
+_kinds: Dict[Any, str] = {}
+
+
+def kind_of(device: Any) -> str:
+	"""device.type, which torch makes anew each time that it is asked."""
+	kind = _kinds.get(device)
+	if kind is None:
+		kind = _kinds[device] = device.type
+	return kind
 
 
 def tensors_in(tensor: Any) -> Iterator[Any]:
@@ -103,9 +115,12 @@ def _lazy_tensors(session: Any) -> Iterator[Any]:
 
 def lazy_keys(session: Any) -> Set[Key]:
 	"""Of all storages that may be captured lazily now."""
-	keys = set()
+	keys: Set[Any] = set()
 	for one in _lazy_tensors(session):
-		if isinstance(one, torch.Tensor):
+		if type(one) in _PLAIN and not one.is_sparse: # pylint: disable=unidiomatic-typecheck
+			storage = one.untyped_storage()
+			keys.add((storage.data_ptr(), storage.nbytes(), storage.device))
+		elif isinstance(one, torch.Tensor):
 			for tensor in tensors_in(one):
 				keys.add(storage_key(tensor))
 	keys.discard(None)

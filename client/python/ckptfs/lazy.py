@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import gc
 import logging
 import os
 import pickle
@@ -14,9 +15,9 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
-from . import _lib, hooks, known, session as sessions_module, skeleton
+from . import _lib, hooks, known, reuse, session as sessions_module, skeleton
 from ._lib import CheckpointError, LibraryNotFound
-from .session import GONE, Session, Source, session_of
+from .session import GONE, Scraps, Session, Source, session_of
 from .skeleton import torch_save
 
 log = logging.getLogger("ckptfs")
@@ -26,7 +27,9 @@ current_streams = hooks.current_streams
 NO_ROOM = (errno.ENOMEM, errno.EUSERS)
 
 _IOV_MAX = 1024
-_SHORT, _FEW = 4096, 8 # bytes; parts
+_SHORT, _SHORT_ALL, _FEW = 64 << 10, 32 << 20, 8 # bytes of one, of all; parts
+
+_Run = Tuple[int, List[Any]]
 
 _said: set = set()
 _said_lock = threading.Lock()
@@ -82,27 +85,26 @@ class Writer:
 		self.sources: List[Source] = []
 		self.head_last = False # it is the head without which a file is none, not the end
 
-	def add(self, plan: skeleton.Skeleton, base: int, names: Any, prefix: str = "") -> int:
-		"""At @base of the file. @names: known.names of what was saved. Returns the offset behind it."""
-		self.parts += [(base + at, data) for at, data in plan.parts]
-		for i, (at, storage) in enumerate(plan.holes):
-			name, tensor = names.get(known.key_of(storage), ("storage %d" % i, storage))
-			self.add_storage(storage, tensor, prefix + (name or "tensor"), base + at)
-		return base + plan.size
+	def add(self, planned: reuse.Planned) -> None:
+		"""All of the file."""
+		self.parts += planned.plan.parts
+		for (at, storage), (name, tensor) in zip(planned.plan.holes, planned.names):
+			self.add_storage(storage, tensor, name or "tensor", at)
 
 	def is_lazy(self, tensor: Any) -> bool:
 		"""May this tensor be captured lazily, as a piece of memory?"""
 		return tensor.nbytes >= known.LAZY_MIN and is_plain(tensor) and known.storage_key(tensor) in self.lazy \
-			and self._takes(tensor.device.type)
+			and self._takes(known.kind_of(tensor.device))
 
 	def _takes(self, kind: str) -> bool:
 		"""Memory of such a device?"""
 		return self.session is not None and (kind == "cpu" or kind == "cuda" and self.session.takes(_lib.CUDA))
 
 	def add_storage(self, storage: Any, tensor: Any, name: str, at: int) -> None:
-		kind = storage.device.type
-		if storage.nbytes() >= known.LAZY_MIN and known.key_of(storage) in self.lazy and self._takes(kind):
-			self.sources.append(source_of(storage.data_ptr(), storage.nbytes(), storage.device, name, at, tensor))
+		key = address, nbytes, device = known.key_of(storage)
+		kind = known.kind_of(device)
+		if nbytes >= known.LAZY_MIN and key in self.lazy and self._takes(kind):
+			self.sources.append(source_of(address, nbytes, device, name, at, tensor))
 		else:
 			here = storage if kind == "cpu" else storage.cpu()
 			self.parts.append((at, _Bytes(here)))
@@ -119,13 +121,13 @@ class Writer:
 
 	def write(self, fd: int) -> None:
 		self.parts.sort(key=lambda part: part[0])
-		runs = list(_runs(self.parts))
+		runs = _runs(self.parts)
 		last = runs.pop(0 if self.head_last else -1) if runs else None
-		small = _small(runs) if self.session else []
+		small = _small(runs) if self.session else None
 		for run in runs:
 			_write_run(fd, *run)
 		if self.session:
-			self.session.write_sources(fd, small + self.sources)
+			self.session.write_sources(fd, self.sources, small)
 		if last:
 			_write_run(fd, *last)
 
@@ -135,7 +137,7 @@ def is_plain(tensor: Any) -> bool:
 	if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided: # pylint: disable=unidiomatic-typecheck
 		return False
 	return tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized) \
-		and tensor.device.type in ("cpu", "cuda")
+		and known.kind_of(tensor.device) in ("cpu", "cuda")
 
 
 class _Bytes:
@@ -146,45 +148,48 @@ class _Bytes:
 	def __len__(self) -> int:
 		return self.storage.nbytes()
 
+	def copy(self) -> bytes:
+		return ctypes.string_at(self.storage.data_ptr(), self.storage.nbytes())
+
 
 def source_of(address: int, nbytes: int, device: Any, name: str, at: int, keep: Any) -> Source:
 	"""Memory of torch: that of a CUDA device is produced by the stream that is current there."""
-	if device.type == "cpu":
+	if known.kind_of(device) == "cpu":
 		return Source(name, address, nbytes, at, keep, kind=_lib.STORAGE)
 	return Source(name, address, nbytes, at, keep, _lib.CUDA, torch.cuda.current_stream(device).cuda_stream, device.index,
 		_lib.STORAGE)
 
 
-def _runs(parts: Sequence[Tuple[int, Any]]) -> Iterator[Tuple[int, List[Any]]]:
+def _runs(parts: Sequence[Tuple[int, Any]]) -> List[_Run]:
 	"""What lies one behind the other, together."""
-	at, run, end = 0, [], -1
+	runs: List[_Run] = []
+	end = -1
 	for off, data in parts:
-		if off != end and run:
-			yield at, run
-			run = []
-		if not run:
-			at = off
+		if off != end:
+			run: List[Any] = []
+			runs.append((off, run))
 		run.append(data)
 		end = off + len(data)
-	if run:
-		yield at, run
+	return runs
 
 
-def _small(runs: List[Tuple[int, List[Any]]]) -> List[Source]:
+def _small(runs: List[_Run]) -> Optional[Scraps]:
 	"""Takes the short ones out of @runs: what lies between tensors. To write each by a call of its own would take longer
 	than all else; a copy of them goes by handle, all together."""
-	short = [(at, run) for at, run in runs if sum(map(len, run)) <= _SHORT]
-	if len(short) < _FEW:
-		return []
-	places = {at for at, _ in short}
-	runs[:] = [run for run in runs if run[0] not in places]
-	text = [b"".join(map(_view, run)) for _, run in short]
-	buffer = ctypes.create_string_buffer(b"".join(text))
-	sources, address = [], ctypes.addressof(buffer)
-	for (at, _), one in zip(short, text):
-		sources.append(Source("what lies between tensors", address, len(one), at, buffer, kind=_lib.OBJECT))
-		address += len(one)
-	return sources
+	sizes = [sum(map(len, run)) for _, run in runs]
+	if len([size for size in sizes if size <= _SHORT]) < _FEW:
+		return None
+	taken: List[bytes] = []
+	places, long, start = [], [], 0
+	for (at, run), size in zip(runs, sizes):
+		if size > _SHORT or start + size > _SHORT_ALL:
+			long.append((at, run))
+			continue
+		taken += [data.copy() if isinstance(data, _Bytes) else data for data in run]
+		places.append((at, start, size))
+		start += size
+	runs[:] = long
+	return Scraps("what lies between tensors", b"".join(taken), places)
 
 
 def _view(data: Any) -> memoryview:
@@ -222,6 +227,18 @@ def _close(fd: int, path: Any) -> None:
 		raise CheckpointError(error.errno, "%s: %s; `ckptfs why` tells more" % (path, error.strerror)) from error
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+	"""The many small objects of a save would make Python look for garbage, in all that the program has."""
+	enabled = gc.isenabled()
+	gc.disable()
+	try:
+		yield
+	finally:
+		if enabled:
+			gc.enable()
+
+
 def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2, **arguments: Any) -> None:
 	"""As torch.save, whose arguments it takes: writes the same file. If @f is a path in a mount of ckptfs, parameters and
 	the state of known optimizers, or what was registered, are captured after it has returned, and must not change
@@ -241,25 +258,31 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2
 		torch_save(obj, f, **arguments)
 		return
 	session.raise_failure()
+	with _uncollected():
+		try:
+			planned = reuse.plan(obj, **arguments)
+		except skeleton.Unplanned as error:
+			say_once(f, str(error))
+			planned = None
+		if planned:
+			_save_planned(session, planned, f)
+			return
+	torch_save(obj, f, **arguments)
+
+
+def _save_planned(session: Session, planned: reuse.Planned, path: Any) -> None:
 	try:
-		plan = skeleton.plan(obj, **arguments)
-	except skeleton.Unplanned as error:
-		say_once(f, str(error))
-		torch_save(obj, f, **arguments)
-		return
-	names = known.names(obj)
-	try:
-		_write_plan(session, plan, names, f)
+		_write_plan(session, planned, path)
 	except CheckpointError as error:
 		if error.errno not in GONE:
 			raise
 		session.close() # a daemon that was started anew knows nothing of it
-		_write_plan(session_of(f), plan, names, f)
+		_write_plan(session_of(path), planned, path)
 
 
-def _write_plan(session: Session, plan: skeleton.Skeleton, names: Any, path: Any) -> None:
+def _write_plan(session: Session, planned: reuse.Planned, path: Any) -> None:
 	writer = Writer(session)
-	writer.add(plan, 0, names)
+	writer.add(planned)
 	write_to_path(writer, path)
 
 

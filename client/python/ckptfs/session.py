@@ -9,6 +9,7 @@ import ctypes
 import errno
 import logging
 import os
+import struct
 import threading
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
@@ -42,6 +43,13 @@ class Source(NamedTuple):
 	eager: bool = False
 
 
+class Scraps(NamedTuple):
+	"""Pieces of one text that are to be at places of a file: (offset in the file, in the text, length). Nobody changes it."""
+	name: str
+	text: bytes
+	places: Sequence[Tuple[int, int, int]]
+
+
 def _source_of_buffer(name: str, buffer: Any, file_off: int) -> Source:
 	view = memoryview(buffer)
 	if not view.c_contiguous:
@@ -52,6 +60,20 @@ def _source_of_buffer(name: str, buffer: Any, file_off: int) -> Source:
 	else:
 		kept = (ctypes.c_char * flat.nbytes).from_buffer(flat)
 	return Source(name, ctypes.addressof(kept), flat.nbytes, file_off, kept)
+
+
+_OP = struct.Struct("=9Q") # a WriteOp; field by field ctypes would take ten times as long
+
+
+def _fill(ops: Any, sources: Sequence[Source], ids: Sequence[int], text: Source, places: Iterable[Tuple[int, int, int]]) -> None:
+	"""@ids: of the sources, then of @text, of which @places are."""
+	view, pack, size, at = memoryview(ops).cast("B"), _OP.pack_into, _OP.size, 0
+	for number, s in zip(ids, sources):
+		pack(view, at, number, s.file_off, 0, s.nbytes, s.address, s.stream, 0, 0, 0)
+		at += size
+	for file_off, start, length in places:
+		pack(view, at, ids[-1], file_off, start, length, text.address, text.stream, 0, 0, 0)
+		at += size
 
 
 def _versions(sources: Iterable[Source]) -> List[Tuple[str, Any, int]]:
@@ -142,27 +164,34 @@ class Session:
 		self.write_sources(file if isinstance(file, int) else file.fileno(), sources)
 		return max((s.file_off + s.nbytes for s in sources), default=0)
 
-	def write_sources(self, fd: int, sources: Sequence[Source]) -> None:
+	def write_sources(self, fd: int, sources: Sequence[Source], scraps: Optional[Scraps] = None) -> None:
 		"""The same of memory whose address is known: see Source. Takes all or none."""
 		sources = [s for s in sources if s.nbytes]
-		if not sources:
+		lazy = [s for s in sources if not s.eager]
+		held = [s.keep for s in lazy]
+		owners, places = sources, []
+		if scraps:
+			text = ctypes.create_string_buffer(scraps.text, len(scraps.text))
+			held.append(text)
+			owners = [*sources, Source(scraps.name, ctypes.addressof(text), len(scraps.text), 0, kind=_lib.OBJECT)]
+			places = [place for place in scraps.places if place[2]]
+		if not sources and not places:
 			return
 		handle = self._open_handle()
+		ops = (_lib.WriteOp * (len(sources) + len(places)))()
 		with self._lock:
-			ids = self._register(handle, sources)
-			ops = (_lib.WriteOp * len(sources))(*[(i, s.file_off, 0, s.nbytes, s.address, s.stream, 0, 0, 0)
-				for i, s in zip(ids, sources)])
-			lazy = [s for s in sources if not s.eager]
-			self._pending = self._pending or bool(lazy)
+			ids = self._register(handle, owners)
+			_fill(ops, sources, ids, owners[-1], places)
+			self._pending = self._pending or bool(held)
 		versions = _versions(lazy)
 		try:
-			self._call(_lib.library().ckptfs_write(handle, fd, ops, len(sources)), handle)
+			self._call(_lib.library().ckptfs_write(handle, fd, ops, len(ops)), handle)
 		finally:
 			# Not before: the barrier of another thread, which does not wait for these yet, would let them go.
 			with self._lock:
-				self._held.extend(s.keep for s in lazy)
+				self._held += held
 				self._versions += versions
-				self._pending = self._pending or bool(lazy)
+				self._pending = self._pending or bool(held)
 				self._fenced.clear()
 				self._devices.update(s.device for s in lazy if s.device >= 0)
 

@@ -59,13 +59,19 @@ class _Holed:
 		self._open, self._since = [], self.at
 
 
-def _recording(pickle_module: Any) -> Tuple[Any, List[Any]]:
-	"""A pickle module as that one, and a list in which the storages come to be that are pickled, in their order. torch
-	derives its pickler from the module's, with a persistent_id that returns ("storage", type, key, ...) for them."""
+def _recording(pickle_module: Any) -> Tuple[Any, List[Any], List[Any]]:
+	"""A pickle module as that one, a list in which the storages come to be that are pickled, in their order, and one of
+	the files that are pickled to. torch derives its pickler from the module's, with a persistent_id that returns
+	("storage", type, key, ...) for them."""
 	found: List[Any] = []
+	files: List[Any] = []
 	seen = set()
 
 	class Pickler(pickle_module.Pickler): # type: ignore[name-defined,misc]
+		def __init__(self, file: Any, *args: Any, **arguments: Any) -> None:
+			super().__init__(file, *args, **arguments)
+			files.append(file)
+
 		def __init_subclass__(cls, **arguments: Any) -> None:
 			super().__init_subclass__(**arguments)
 			inner = cls.persistent_id
@@ -81,7 +87,7 @@ def _recording(pickle_module: Any) -> Tuple[Any, List[Any]]:
 
 	module = types.SimpleNamespace(**{name: getattr(pickle_module, name) for name in dir(pickle_module)})
 	module.Pickler = Pickler
-	return module, found
+	return module, found, files
 
 
 def available() -> str:
@@ -91,12 +97,17 @@ def available() -> str:
 	return ""
 
 
-def plan(obj: Any, pickle_module: Any = pickle, **arguments: Any) -> Skeleton:
+def plan(obj: Any, **arguments: Any) -> Skeleton:
 	"""@arguments: as of torch.save. Raises what its pickling would, too."""
+	return plan_and_pickle(obj, **arguments)[0]
+
+
+def plan_and_pickle(obj: Any, pickle_module: Any = pickle, **arguments: Any) -> Tuple[Skeleton, bytes]:
+	"""The same, and the pickle in it; nothing, if it is not known."""
 	why = available()
 	if why:
 		raise Unplanned(why)
-	module, storages = _recording(pickle_module)
+	module, storages, pickles = _recording(pickle_module)
 	file = _Holed()
 	try:
 		with torch.serialization.skip_data():
@@ -105,6 +116,8 @@ def plan(obj: Any, pickle_module: Any = pickle, **arguments: Any) -> Skeleton:
 		raise Unplanned(str(error)) from error
 	file.flush()
 	full = [s for s in storages if s.nbytes()]
+	storages.clear() # the classes above are garbage that is there until it is looked for
 	if [s.nbytes() for s in full] != [nbytes for _, nbytes in file.holes]:
 		raise Unplanned("torch.save of this version leaves other holes than skip_data should")
-	return Skeleton(file.parts, [(at, s) for (at, _), s in zip(file.holes, full)], file.at)
+	pickled = pickles[0].getvalue() if len(pickles) == 1 and hasattr(pickles[0], "getvalue") else b""
+	return Skeleton(file.parts, [(at, s) for (at, _), s in zip(file.holes, full)], file.at), pickled
