@@ -17,6 +17,11 @@ from setting import MIB, SMALL_CACHE, Bench
 
 TRAINER = os.path.join(HERE, "trainer.py")
 VENV_PYTHON = os.path.join(BUILD, "frameworks", "venv", "bin", "python")
+# Sides of the rows below: saves past the mount, and how trainings save, and where.
+ASYNC = {"async_save, thread": "dcp-thread", "async_save, process": "dcp-process"}
+TRAININGS = {"ckptfs": ("ckptfs", "torch-lazy"), "no saves": ("backing", "none"), "torch.save": ("backing", "torch"),
+             "torch.save, mount": ("ckptfs", "torch"), "async_save": ("backing", "dcp-thread")}
+TRAIN_STEPS, TRAIN_EVERY, TRAIN_STEP_S = 10, 5, 2.0
 SKIPPED = 77  # the exit status of trainer.py where its packages cannot be had
 
 
@@ -116,6 +121,44 @@ def sample_save(how: str) -> Callable[[Bench, str], dict]:
     return sample
 
 
+def lazy_cache(job: Trainer) -> int:
+    """Half of it is lent: all of a save fits there, and as much in the rest, which is flushed."""
+    return 3 * job.bytes + SMALL_CACHE
+
+
+def sample_lazy(bench: Bench, side: str) -> dict:
+    """The seconds for which the training stands still: a lazy save and the barrier before the next update, or async_save."""
+    if side in ASYNC:
+        took = sample_save(ASYNC[side])(bench, "backing")
+        return {"value": took["value"]}
+    job = trainer(bench)
+    with bench.side(side, lazy_cache(job)) as top:
+        for step in (1, 2):
+            took = save_and_remove(bench, side, os.path.join(top, f"step-{step}.pt"), "torch-lazy")
+        job.ask("close", top)
+    return {"value": took["blocked"], "captured": took["captured"]}
+
+
+def train(bench: Bench, side: str, how: str) -> dict:
+    """The seconds of a step, of which every fifth comes after a save; the mount as large as a lazy save wants it."""
+    job, quick = trainer(bench), bench.args.quick
+    words = [how, None, *((2, 2, 0.02) if quick else (TRAIN_STEPS, TRAIN_EVERY, TRAIN_STEP_S))]
+    with bench.side(side, lazy_cache(job)) as top:
+        words[1] = os.path.join(top, "run")
+        os.mkdir(words[1])
+        took = job.ask("train", *words)
+        if how == "torch-lazy":
+            job.ask("close", top)
+        bench.quiesce(side)
+        shutil.rmtree(words[1])
+        bench.quiesce(side)
+    return {"value": took["step"]}
+
+
+def sample_train(bench: Bench, side: str) -> dict:
+    return train(bench, *TRAININGS[side])
+
+
 def drop_pages(path: str) -> None:
     """What is read next comes from the storage."""
     names = [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [path]
@@ -157,6 +200,10 @@ def model_rows() -> list[Row]:
         save("dcp-thread", "DCP async_save, thread", "dcp-thread", "DCP, async_save in a thread"),
         save("dcp-process", "DCP async_save, process", "dcp-process",
              "DCP, async_save in a process"),
+        Row("torch-lazy", "ckptfs.save and the barrier of the next step, blocked; DCP async_save", "s", ["ckptfs", *ASYNC],
+            sample_lazy, goal=0.05, smaller=True, also={"captured": "  captured, while that step computes"}),
+        Row("train", "training step, one core free, ckptfs.save at each 5th", "s", list(TRAININGS), sample_train,
+            goal=1.03, smaller=True, against="no saves"),
         load("torch-load", "torch.load", "torch"),
         load("dcp-load", "DCP load", "dcp"),
     ]

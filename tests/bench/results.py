@@ -22,6 +22,7 @@ def row_json(row: Row) -> dict:
         "met": row.met(), "smaller_is_better": row.smaller,
         "compared": [{"with": side, "ratio": row.ratio(side), "goal": row.goal_of(side),
                       "met": row.met_by(side)} for side in row.compared()],
+        "beside": {side: row.ratio_of(side, row.baseline()) for side in row.beside()},
         "also": {key: {"medians": {side: row.median(side, key) for side in row.samples},
                        "ratio": row.ratio(key=key)} for key in row.also},
         "note": row.note, "error": row.error, "samples": row.samples,
@@ -76,7 +77,7 @@ def spread(row: Row, side: str) -> str:
 
 def verdict(row: Row, side: str | None, first: bool) -> str:
     extra = [row.note] if row.note and first else []
-    if not row.goals:
+    if not row.goals and not row.against:
         medians = [f"{each} {figure(row.median(each))}" for each in row.samples
                    if each != row.sides[0]]
         extra += [", ".join(medians)] if len(medians) > 1 else []
@@ -113,9 +114,12 @@ def table_lines(row: Row) -> list[list[str]]:
                       f"{row.ratio(side):.2f}x" if side and row.ratio(side) else "-",
                       goal_text(row, side), verdict(row, side, first)])
     side = row.baseline()
+    lines += [[f"  the same, {each}", f"{figure(row.median(each))} {row.unit}", f"{side} {figure(row.median(side))}",
+               f"{row.ratio_of(each, side):.2f}x", "reported", spread(row, each) and f"({spread(row, each)})"]
+              for each in row.beside() if side]
     lines += [[what, f"{figure(row.median(row.sides[0], key))} {row.unit}",
-               f"{side} {figure(row.median(side, key))}" if side else "-",
-               f"{row.ratio(side, key):.2f}x" if side else "-", "reported", ""]
+               f"{side} {figure(row.median(side, key))}" if row.ratio(side, key) else "-",
+               f"{row.ratio(side, key):.2f}x" if row.ratio(side, key) else "-", "reported", ""]
               for key, what in row.also.items()]
     return lines
 

@@ -26,6 +26,7 @@ class Row:
     aim: float | None = None              # at most this value
     once: bool = False                    # memory does not need rounds
     also: dict[str, str] = field(default_factory=dict)  # more keys of a sample: a line for each
+    against: str = ""                     # the side that all others are compared with; else see baseline()
     framework: str = ""                   # in whose row of the table of frameworks the ratio goes
     samples: dict[str, list[dict]] = field(default_factory=dict)
     note: str = ""
@@ -38,6 +39,8 @@ class Row:
     def baseline(self) -> str | None:
         """The best of what ckptfs is compared with; where each has a goal, the first."""
         others = [side for side in self.sides[1:] if self.median(side) is not None]
+        if self.against:
+            return self.against if self.against in others else None
         if self.goals:
             return next(iter(others), None)
         return (min if self.smaller else max)(others, key=self.median, default=None)
@@ -48,8 +51,15 @@ class Row:
         return others if self.goals else [side for side in others if side == self.baseline()]
 
     def ratio(self, side: str | None = None, key: str = "value") -> float | None:
-        mine, other = self.median(self.sides[0], key), side or self.baseline()
-        return mine / self.median(other, key) if mine is not None and other else None
+        return self.ratio_of(self.sides[0], side or self.baseline(), key)
+
+    def ratio_of(self, one: str, other: str | None, key: str = "value") -> float | None:
+        mine, theirs = self.median(one, key), self.median(other, key) if other else None
+        return mine / theirs if mine is not None and theirs else None
+
+    def beside(self) -> list[str]:
+        """The sides that are compared with `against`, too."""
+        return [side for side in self.sides[1:] if self.against and side != self.against and self.samples.get(side)]
 
     def goal_of(self, side: str | None) -> float | None:
         return self.goals.get(side) if self.goals else self.goal

@@ -6,8 +6,13 @@ usage: trainer.py MIB
 It trains a model of transformer blocks with AdamW, once, so that model and optimizer have MIB in all, and
 says "ready" and how much it is. Then each line on stdin is a JSON list, answered by a line of JSON:
 
-  ["save", HOW, PATH, MOUNTED]   {"blocked": S, "durable": S}: training stands still; until it is durable (committed)
+  ["save", HOW, PATH, MOUNTED]   {"blocked": S, "durable": S}: training stands still; until it is durable (committed). Of
+                                 one that is captured later "captured", too: after so long; what it goes on with until then
+                                 is a step, whose update waits for it, which counts as blocked
   ["load", HOW, PATH]            {"seconds": S}
+  ["train", HOW, DIR, STEPS, EVERY, S]   {"step": S}: how long a step takes that would take about S, with one core left free,
+                                 and a save before each EVERY of them; HOW: none for no saves
+  ["close", PATH]                {}: nothing of this process is in that mount any more
 
 It goes to the environment of make check-frameworks first, and exits with 77, saying why, where there is none to be had.
 """
@@ -23,6 +28,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(BENCH), "frameworks"))
 from harness import enter
 
 enter("torch")
+sys.path.insert(0, os.path.join(os.environ["SRC"], "client", "python"))
+os.environ.setdefault("CKPTFS_LIB", os.path.join(os.environ["BUILD"], "lib"))
 
 import torch
 import torch.distributed as dist
@@ -31,25 +38,58 @@ from torch.distributed import checkpoint
 from torch.distributed.checkpoint.state_dict import get_state_dict
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
+import ckptfs
+
 MIB = 1 << 20
 WIDTH = 1024
 STATE_XATTR = "user.ckptfs.state"
 LIMIT_S = 300
 
 
-def train(target: int) -> dict:
-    """The state after one step of a model that is as deep as it takes."""
-    torch.manual_seed(1)
-    blocks = []
-    while not blocks or 3 * size_of(block.state_dict() for block in blocks) < target:
-        blocks.append(nn.TransformerEncoderLayer(WIDTH, 16, 4 * WIDTH))
-    model = nn.Sequential(*blocks)
-    optimizer = torch.optim.AdamW(model.parameters())
-    model(torch.randn(8, 1, WIDTH)).square().mean().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    model_state, optimizer_state = get_state_dict(model, optimizer)
-    return {"model": model_state, "optimizer": optimizer_state, "step": 1}
+class Job:
+    """A model that is as deep as it takes, after one step."""
+
+    def __init__(self, target: int) -> None:
+        torch.manual_seed(1)
+        blocks = []
+        while not blocks or 3 * size_of(block.state_dict() for block in blocks) < target:
+            blocks.append(nn.TransformerEncoderLayer(WIDTH, 16, 4 * WIDTH))
+        self.model = nn.Sequential(*blocks)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-6)
+        self.steps = 0
+        self.tokens = 8
+        self.step()
+        self.saved = self.state()  # of all saves that are measured by themselves
+
+    def state(self) -> dict:
+        model_state, optimizer_state = get_state_dict(self.model, self.optimizer)
+        return {"model": model_state, "optimizer": optimizer_state, "step": self.steps}
+
+    def compute(self) -> None:
+        """The part of a step in which nothing that is saved changes."""
+        self.model(torch.randn(self.tokens, 1, WIDTH)).square().mean().backward()
+
+    def update(self) -> None:
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.steps += 1
+
+    def step(self) -> None:
+        self.compute()
+        self.update()
+
+    def calibrate(self, seconds: float) -> None:
+        """How many tokens make a step so long."""
+        if self.tokens == 8:
+            self.step()
+            start = time.monotonic()
+            self.update()
+            updated = time.monotonic()
+            self.tokens = 64
+            self.compute()
+            each = (time.monotonic() - updated) / self.tokens
+            self.tokens = max(16, int((seconds - (updated - start)) / each))
+            self.update()
 
 
 def size_of(states) -> int:
@@ -64,6 +104,11 @@ def nothing() -> None:
 
 def save_torch(state: dict, path: str):
     torch.save(state, path)
+    return nothing
+
+
+def save_lazily(state: dict, path: str):
+    ckptfs.save(state, path)
     return nothing
 
 
@@ -86,7 +131,7 @@ def save_dcp_async(how: AsyncCheckpointerType):
     return begin
 
 
-SAVES = {"torch": save_torch, "torch-fsync": save_torch_fsync, "dcp": save_dcp,
+SAVES = {"torch": save_torch, "torch-lazy": save_lazily, "torch-fsync": save_torch_fsync, "dcp": save_dcp,
          "dcp-thread": save_dcp_async(AsyncCheckpointerType.THREAD),
          "dcp-process": save_dcp_async(AsyncCheckpointerType.PROCESS)}
 
@@ -119,29 +164,72 @@ def wait_committed(path: str) -> None:
         time.sleep(0.005)
 
 
-def save(state: dict, how: str, path: str, mounted: bool) -> dict:
+def compute_until_captured(job: Job, path: str) -> float:
+    """The first part of a step, and more of that, if it is shorter; when all was captured."""
+    start, session = time.monotonic(), ckptfs.session_of(path)
+    captured = 0.0
+    while not captured:
+        job.compute()
+        captured = 0.0 if session.stats().pending else time.monotonic() - start
+    return captured
+
+
+def save(job: Job, how: str, path: str, mounted: bool) -> dict:
     start = time.monotonic()
-    wait = SAVES[how](state, path)
-    blocked = time.monotonic() - start
+    wait = SAVES[how](job.saved, path)
+    took = {"blocked": time.monotonic() - start}
+    if how == "torch-lazy":
+        took["captured"] = took["blocked"] + compute_until_captured(job, path)
+        update = time.monotonic()
+        ckptfs.barrier()
+        took["blocked"] += time.monotonic() - update
     wait()
     (wait_committed if mounted else sync)(path)
-    return {"blocked": blocked, "durable": time.monotonic() - start}
+    return dict(took, durable=time.monotonic() - start)
 
 
-def load(state: dict, how: str, path: str) -> dict:
+def load(job: Job, how: str, path: str) -> dict:
     start = time.monotonic()
-    LOADS[how](state, path)
+    LOADS[how](job.saved, path)
     return {"seconds": time.monotonic() - start}
+
+
+def train(job: Job, how: str, directory: str, steps: int, every: int, seconds: float) -> dict:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) - 1))
+    job.calibrate(seconds)
+    wait = nothing
+    start = time.monotonic()
+    for number in range(steps):
+        if how != "none" and number % every == 0:
+            wait()  # one at a time
+            name = f"step-{number}" + (".pt" if how.startswith("torch") else "")
+            wait = SAVES[how](job.state(), os.path.join(directory, name))
+        job.step()
+    took = time.monotonic() - start
+    wait()
+    torch.set_num_threads(threads)
+    return {"step": took / steps}
+
+
+def close(_job: Job, path: str) -> dict:
+    session = ckptfs.session_of(path)
+    session.barrier(landed=True)
+    session.close()
+    return {}
+
+
+VERBS = {"save": save, "load": load, "train": train, "close": close}
 
 
 def main() -> None:
     dist.init_process_group("gloo")
-    state = train(int(sys.argv[1]) * MIB)
-    file_bytes = size_of([state["model"], *state["optimizer"]["state"].values()])
+    job = Job(int(sys.argv[1]) * MIB)
+    file_bytes = size_of([job.saved["model"], *job.saved["optimizer"]["state"].values()])
     print("ready", file_bytes, flush=True)
     for line in sys.stdin:
         verb, *words = json.loads(line)
-        print(json.dumps({"save": save, "load": load}[verb](state, *words)), flush=True)
+        print(json.dumps(VERBS[verb](job, *words)), flush=True)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ check_all(*[lambda n=n: {"x": x, "n": n, "m": [n, 7, n]} for n in (5, 6, 255, 25
 check_all(*[lambda n=n: {"x": x, "n": n, "t": b"K\x05K\x06", 5: "K\x05"} for n in (5, 6, 7)])
 
 # --- tensors, which show the same memory in another way, or another ---
-y, many = torch.randn(100, 100), torch.randn(30000)
+y, z, many = torch.randn(100, 100), torch.randn(100, 100), torch.randn(30000)
 turned = torch.randn(100, 100).to(torch.complex64)
 same_list, same_dict = [1], {"a": 1}
 other = nn.Parameter(x)
