@@ -126,20 +126,30 @@ check_all(*[lambda t=t: {"x": t, "end": 1} for t in (x, x.view(torch.int32), x.v
 	turned, turned.conj(), turned.real, turned.imag, turned.conj().imag, x.half(), x > 0, torch.tensor(1.5), torch.tensor(2.5),
 	x.to_sparse(), torch.empty(3, device="meta"))])
 check_all(*[lambda p=p: {"p": p} for p in ([x, x], [x, x.detach()], [x, y], [x, x.clone()], [x[:50], x[50:]], [x[:50], y[50:]], [x, x, y], (x, y), [x, [y]],
-	[[x], y], [x, None, y])])
+	[[x], y], [[x, y]], ((x,), y), ((x, y),), [x, None, y], [x, y, x.detach()], [x, y, y.detach()], [x, y, z])])
 check_all(lambda: {"a": x, "b": y}, lambda: {"b": y, "a": x}, lambda: {"a": y, "b": x}, lambda: {"a": x, "c": y}, lambda: {"a": x}, lambda: {"a": x, 1: y},
 	lambda: {"a": x, True: y}, lambda: {"a": x, 1.0: y}, lambda: {"a": x, "1": y}, lambda: collections.OrderedDict(a=x, b=y), lambda: [("a", x), ("b", y)])
 
+# --- texts, and what else is written in the pickle ---
+check_all(*[lambda t=t: {"x": x, "t": t} for t in ("a", "b", "ab", "", b"a", b"b", bytearray(b"a"), bytearray(b"b"), torch.float32, torch.float64,
+	torch.device("cpu"), torch.device("cuda", 0), torch.device("cuda", 1), 1 + 2j, {1}, {2}, range(2), range(3))])
+
 # --- what is one and the same, and what is only equal ---
 check_all(lambda: [x, [1], [1]], lambda: [x, same_list, same_list], lambda: [x, {"a": 1}, {"a": 1}], lambda: [x, same_dict, same_dict], lambda: [x, (1,), (1,)])
+one, two = [1], [2]
+check_all(lambda: [x, one, two, one], lambda: [x, one, two, two])
 turns = [1]
 turns.append(turns)
 check_all(lambda: {"x": x, "turns": turns}, lambda: {"x": x, "turns": [1, 2]})
 deep = x
-for i in range(200):
+for i in range(490): # about as deep as pickle goes
 	deep = [deep]
-check(deep)
-check(deep)
+stock = io.BytesIO()
+torch.save(deep, stock)
+for i in range(2):
+	ckptfs.save(deep, PATH)
+	with open(PATH, "rb") as file:
+		assert contents(file) == contents(stock)
 
 
 def with_metadata(version):
