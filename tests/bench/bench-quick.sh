@@ -39,6 +39,12 @@ save = {each["with"]: each for each in rows["save"]["compared"]}
 assert save["tmpfs"]["goal"] == 1.3 and save["backing"]["ratio"] > 0, save
 assert rows["commit"]["goal"] == 12 and rows["commit"]["ratio"] > 0, rows["commit"]
 assert rows["lazy"]["goal"] == 0.01 and rows["lazy"]["ratio"] > 0, rows["lazy"]
+assert rows["torch-lazy"]["goal"] == 0.05 and rows["train"]["goal"] == 1.03, (rows["torch-lazy"], rows["train"])
+if rows["train"]["ckptfs"]: # there is torch
+    assert rows["torch-lazy"]["ratio"] > 0 and rows["torch-lazy"]["also"]["captured"]["medians"]["ckptfs"] > 0, rows["torch-lazy"]
+    assert rows["train"]["baseline"] == "no saves" and rows["train"]["ratio"] > 0, rows["train"]
+    assert sorted(rows["train"]["beside"]) == ["DCP async_save", "torch.save", "torch.save, mount"], rows["train"]
+    assert all(rows["train"]["beside"].values()), rows["train"]
 assert rows["cpu"]["aim"] == 0.5 and rows["cpu"]["ckptfs"] > 0, rows["cpu"]
 END
 
