@@ -30,6 +30,7 @@
 #include "engine/unit/change.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/drain.h"
 #include "engine/unit/held.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"

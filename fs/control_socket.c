@@ -12,6 +12,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/list.h"
 #include "fs/control_dir.h"
+#include "fs/control_drain.h"
 #include "fs/control_file.h"
 #include "fs/rundir.h"
 
@@ -174,6 +175,8 @@ static json_t *serve_request(struct control *s, const json_t *request, const str
 				 failures_to_json(en->failures, uid, uid == 0 || uid == geteuid()));
 	if (!strcmp(verb, "config"))
 		return config_to_json(&en->config);
+	if (!strcmp(verb, "drain"))
+		return control_drain(s->fs, uid, request);
 	if (!strcmp(verb, "umount"))
 		return serve_umount(s, uid, json_get_int(request, "limit_ms", 0));
 	FAIL(&e, EINVAL, SOCKET_REQUEST,

@@ -11,6 +11,7 @@
  *				-> {"ok": true, "failed": BOOL, "last_failure": TEXT}, then the
  *				   connection ends when the daemon has; failed: while it was asked
  *				   to, a file could not be saved
+ *	{"verb": "drain", ...}	-> see control_drain.h
  *	{"verb": "file", "path": P, "generation": ID or absent}
  *				-> see control_file.h; alone among these, it touches the backing
  * Any of them may be answered {"error": ERRNO_NAME, "message": TEXT}.

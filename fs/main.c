@@ -9,13 +9,14 @@
 
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/base/message.h"
 #include "fs/cmd/cmd.h"
 
 static const struct verb *const verbs[] = {
-	&verb_mount,  &verb_umount, &verb_init, &verb_status,  &verb_ls,
-	&verb_latest, &verb_verify, &verb_wait, &verb_commit,  &verb_why,
-	&verb_top,    &verb_doctor, &verb_fsck, &verb_version,
+	&verb_mount, &verb_umount, &verb_drain,	 &verb_init, &verb_status,
+	&verb_ls,    &verb_latest, &verb_verify, &verb_wait, &verb_commit,
+	&verb_why,   &verb_top,	   &verb_doctor, &verb_fsck, &verb_version,
 };
 
 void complain(const char *text)
@@ -47,6 +48,50 @@ int usage_error(const struct verb *v, const char *format, ...)
 	print_usage(stderr, v);
 	fprintf(stderr, "`ckptfs %s --help` tells more\n", v->name);
 	return EXIT_USAGE;
+}
+
+bool whole_seconds(const char *text, int *s)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (!*text || *end || n < 0 || n > 1000000)
+		return false;
+	*s = (int)n;
+	return true;
+}
+
+#define PATIENCE_NS (2 * NSEC_PER_SEC)
+
+struct progress_line progress_line_start(bool quiet)
+{
+	uint64_t now = clock_mono_ns();
+
+	return (struct progress_line){.start_ns = now, .shown_ns = now, .quiet = quiet};
+}
+
+void progress_line_show(struct progress_line *l, const char *format, ...)
+{
+	uint64_t now = clock_mono_ns();
+	va_list ap;
+
+	if (l->quiet || now - l->start_ns < PATIENCE_NS || now - l->shown_ns < NSEC_PER_SEC)
+		return;
+	if (l->shown && isatty(2))
+		fputs("\r\033[K", stderr);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	if (!isatty(2))
+		fputc('\n', stderr);
+	l->shown_ns = now;
+	l->shown = true;
+}
+
+void progress_line_end(struct progress_line *l)
+{
+	if (l->shown && isatty(2))
+		fputc('\n', stderr);
 }
 
 bool find_mount(const char *path, struct mount_entry *m)

@@ -62,6 +62,7 @@
 #define MSG_UMOUNT_TIMEOUT "%s is unmounted here, but its daemon (pid %d) has not ended within %d s: it waits for the backing, or another mount namespace (a container) still has the mount. Nothing that was acknowledged is lost"
 #define MSG_DRAIN_TIMEOUT "%s still has data that is not on the backing, and the time is up. It stays mounted and goes on with that; nothing is lost. `ckptfs status` shows what is left"
 #define MSG_DRAIN_FAILED "%s is unmounted, but not everything could be saved: %s"
+#define MSG_DRAIN_LEFT "the checkpoint '%s' of job %s is not committed, and nothing has moved for %d s: %s. It stays as it is, and is committed if that comes; `ckptfs why '%s/%s'` tells more"
 #define MSG_SOCKET_REQUEST "request refused: %s"
 
 /* While the filesystem runs */

@@ -110,6 +110,15 @@ bool process_is_gone(struct process *p, struct writer_end *end);
 bool job_same(const struct process *a, const struct process *b);
 
 /*
+ * Is the job of @key the one that a person calls @name? That is the key; or it from its second part on; or either's
+ * beginning, up to a `/`. Of a Slurm job also its number, with or without the step: what an epilog knows.
+ */
+bool job_is(const char *key, const char *name);
+
+/* Could @name be one? */
+bool job_name_ok(const char *name);
+
+/*
  * Sets rank, world, key and weak of @p by what is in an environment: @len bytes of strings, each ended
  * by a NUL, as /proc/PID/environ has them; what is malformed is as if it were not there. @session: of the
  * process, @boot_id: of the host.

@@ -12,6 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/unit/accord.h"
+#include "engine/unit/drain.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/removal.h"
@@ -1057,7 +1058,8 @@ static bool is_quiet(struct checkpoint *cp)
 	if (is_being_copied(cp))
 		return false;
 	return clock_mono_ns() - cp->changed_ns >= us->quiet_ns ||
-	       (us->draining && (list_empty(&cp->participants) || all_exited_0(cp)));
+	       (drains_cover(us, cp->maker, cp->owner.uid) &&
+		(list_empty(&cp->participants) || all_exited_0(cp)));
 }
 
 /* Lock held. Is a file of that path being written again? */
@@ -1299,6 +1301,7 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	e->uid = cp->owner.uid;
 	e->err = cp->err;
 	e->size = cp->size;
+	e->job = strdup(cp->maker->key);
 	e->opened_ns = cp->opened_ns;
 	e->closed_ns = cp->closed_ns;
 	e->flushed_ns = cp->flushed_ns;
@@ -1543,14 +1546,19 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	return err;
 }
 
-/* One of which nobody knows what it is, with nothing but directories in it. Without locks. */
+bool checkpoint_is_nothing(const struct checkpoint *cp)
+{
+	return cp->state == GENERATION_OPEN && !cp->rule && !cp->inherits && !cp->nr_changing &&
+	       !cp->nr_filed && list_empty(&cp->files);
+}
+
+/* One that is nothing. Without locks. */
 static bool checkpoint_forget(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 	{
 		LOCK_SCOPE(&us->lock);
-		if (cp->state != GENERATION_OPEN || cp->rule || cp->inherits || cp->nr_changing ||
-		    cp->nr_filed || !list_empty(&cp->files))
+		if (!checkpoint_is_nothing(cp))
 			return false;
 		checkpoint_end(cp, GENERATION_DROPPED);
 	}

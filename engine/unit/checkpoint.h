@@ -266,6 +266,9 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size);
 bool checkpoint_is_closed(struct checkpoint *cp);
 bool checkpoint_is_flushed(struct checkpoint *cp);
 
+/* Lock held. Does nobody know what it is, and is there nothing in it but directories? */
+bool checkpoint_is_nothing(const struct checkpoint *cp);
+
 /* The path of its target, for people and for its commit file. Lock not held. */
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
 

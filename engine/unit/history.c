@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/liveness/job.h"
+
 static void clear(struct ended *e)
 {
 	free(e->path);
 	free(e->reason);
+	free(e->job);
 	memset(e, 0, sizeof(*e));
 }
 
@@ -30,6 +33,7 @@ void history_note(struct history *h, const struct generation *g)
 	e->dir_id = g->target.dir_id;
 	e->path = g->path ? strdup(g->path) : NULL;
 	e->reason = *g->reason ? strdup(g->reason) : NULL;
+	e->job = g->maker ? strdup(g->maker->key) : NULL;
 	e->state = g->state;
 	e->uid = g->owner.uid;
 	e->err = g->err;

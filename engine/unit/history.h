@@ -15,6 +15,7 @@ struct ended {
 	struct inode_id id, dir_id;
 	char name[NAME_MAX + 1];
 	char *path, *reason;
+	char *job; /* of who began it; NULL: it is but a part of a checkpoint, or a pointer */
 	enum generation_state state;
 	uid_t uid;
 	int err;

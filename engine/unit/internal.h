@@ -95,7 +95,7 @@ struct units {
 	atomic_uint nr_published;	   /* checkpoints */
 	struct inode_id above[ABOVE_KEPT]; /* whose names are durable; slot n % ABOVE_KEPT */
 	unsigned nr_above;
-	bool draining;		    /* no silence is waited for */
+	struct list drains;	    /* of those who wait right now: drain.h */
 	bool no_more_calls;	    /* unmounted */
 	atomic_uint nr_checkpoints; /* on the list */
 	unsigned nr_threads;
@@ -173,6 +173,9 @@ int units_take_over(struct units *us, int old, int fd, const struct statx *was, 
 /* Lock held. */
 void generation_end(struct generation *g, enum generation_state state);
 bool generation_is_closed(const struct generation *g);
+
+/* Lock held. Is it, or will it soon be, given its name? A pointer may wait for what a program does later. */
+bool generation_is_going(const struct generation *g);
 
 /* Lock held. Of one that is in units->live: every change of its state. */
 void generation_set_state(struct generation *g, enum generation_state state);

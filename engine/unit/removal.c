@@ -12,6 +12,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/unit/drain.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/room.h"
@@ -723,14 +724,25 @@ static bool is_left_in_part(const struct removal *r)
 	return !r->whole && !r->emptied;
 }
 
-bool removals_any_in_part(struct units *us)
+bool removals_any_in_part(struct units *us, const struct drain *d)
 {
 	struct list *l;
 
-	list_for_each (l, &us->removals)
-		if (is_left_in_part(container_of(l, struct removal, link)))
+	list_for_each (l, &us->removals) {
+		const struct removal *r = container_of(l, struct removal, link);
+
+		if (is_left_in_part(r) &&
+		    drain_covers(d, last_part(r)->process, last_part(r)->owner.uid))
 			return true;
+	}
 	return false;
+}
+
+/* Lock held. Does a drain wait for it? */
+static bool is_drained(const struct units *us, const struct removal *r)
+{
+	return is_left_in_part(r) &&
+	       drains_cover(us, last_part(r)->process, last_part(r)->owner.uid);
 }
 
 /* Lock held. */
@@ -743,9 +755,7 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 	if (r->taken || r->again_ns > now || is_being_replaced(us, r))
 		return WAIT;
 	if (!r->whole && !r->emptied) /* it wanted to remove but some of it */
-		return now - r->changed_ns > us->quiet_ns || (us->draining && is_left_in_part(r))
-			       ? CHANGE
-			       : WAIT;
+		return now - r->changed_ns > us->quiet_ns || is_drained(us, r) ? CHANGE : WAIT;
 	if (r->due)
 		return APPLY;
 	if (now - r->since_ns > us->order_ns ||

@@ -124,8 +124,9 @@ bool removals_hasten(struct units *us,
 		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
 		     void *arg);
 
-/* Lock held. Is one of a part of a checkpoint to be done before a drain is over? */
-bool removals_any_in_part(struct units *us);
+/* Lock held. Is one of a part of a checkpoint to be done before @d is over? */
+struct drain;
+bool removals_any_in_part(struct units *us, const struct drain *d);
 
 /* The mount ends: what still waits is done, or kept. Without the lock. */
 void removals_finish(struct units *us);

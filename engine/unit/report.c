@@ -7,6 +7,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/unit/drain.h"
 #include "engine/unit/held.h"
 #include "engine/unit/history.h"
 #include "engine/unit/internal.h"
@@ -92,6 +93,8 @@ static json_t *describe(struct generation *g)
 		      (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
 		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
 		      (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
+	if (g->maker)
+		json_object_set_new(o, "job", json_string(g->maker->key));
 	add_promised(o, promised);
 	add_note(o, room_is_awaited(g->short_ns) ? NO_ROOM : g->rankless ? RANKLESS : NULL);
 	return o;
@@ -111,6 +114,8 @@ static json_t *describe_ended(const struct ended *e)
 		json_object_set_new(o, "failure", json_text(e->reason));
 	if (e->err)
 		json_object_set_new(o, "errno", json_integer(-e->err));
+	if (e->job)
+		json_object_set_new(o, "job", json_string(e->job));
 	return o;
 }
 
@@ -167,8 +172,15 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	return o;
 }
 
+/* Whose saves somebody may see; @drain: and only those that this waits for. */
+struct viewer {
+	uid_t uid;
+	bool all;
+	const struct drain *drain;
+};
+
 /* As take_live. */
-static size_t take_checkpoints(struct units *us, uid_t viewer, bool all, struct checkpoint ***list)
+static size_t take_checkpoints(struct units *us, const struct viewer *v, struct checkpoint ***list)
 {
 	struct list *l;
 	size_t nr = 0;
@@ -181,7 +193,8 @@ static size_t take_checkpoints(struct units *us, uid_t viewer, bool all, struct 
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (*list && cp->visible && (all || cp->owner.uid == viewer)) {
+		if (*list && (v->drain ? drain_lists_checkpoint(v->drain, cp)
+				       : cp->visible && (v->all || cp->owner.uid == v->uid))) {
 			cp->refs++;
 			(*list)[nr++] = cp;
 		}
@@ -224,7 +237,7 @@ static size_t take_held(struct units *us, uid_t viewer, bool all, struct held **
 }
 
 /* Paths are asked for without the lock, which ranks behind that of whoever knows them. */
-static size_t take_live(struct units *us, uid_t viewer, bool all, struct generation ***list)
+static size_t take_live(struct units *us, const struct viewer *v, struct generation ***list)
 {
 	struct list *l;
 	size_t nr = 0;
@@ -234,7 +247,8 @@ static size_t take_live(struct units *us, uid_t viewer, bool all, struct generat
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		if (*list && (all || g->owner.uid == viewer)) {
+		if (*list &&
+		    (v->drain ? drain_lists_file(v->drain, g) : v->all || g->owner.uid == v->uid)) {
 			g->refs++;
 			(*list)[nr++] = g;
 		}
@@ -244,8 +258,9 @@ static size_t take_live(struct units *us, uid_t viewer, bool all, struct generat
 
 json_t *units_to_json(struct units *us, uid_t viewer, bool all)
 {
+	const struct viewer v = {viewer, all, NULL};
 	__cleanup_free struct generation **live = NULL;
-	size_t nr = take_live(us, viewer, all, &live), i;
+	size_t nr = take_live(us, &v, &live), i;
 	__cleanup_free struct checkpoint **checkpoints = NULL;
 	__cleanup_free struct held **held = NULL;
 	json_t *list = json_array();
@@ -254,7 +269,7 @@ json_t *units_to_json(struct units *us, uid_t viewer, bool all)
 		json_array_append_new(list, describe(live[i]));
 		generation_put(live[i]);
 	}
-	nr = take_checkpoints(us, viewer, all, &checkpoints);
+	nr = take_checkpoints(us, &v, &checkpoints);
 	for (i = 0; i < nr; i++) {
 		json_array_append_new(list, describe_checkpoint(checkpoints[i]));
 		checkpoint_put(checkpoints[i]);
@@ -369,6 +384,83 @@ bool checkpoint_state_of(struct units *us, const struct inode_id *id, enum gener
 	}
 	checkpoint_put(cp);
 	return known;
+}
+
+/* --- drains --- */
+
+/* Lock held. Was something committed in the directory of @e, entry @n of the history, later? */
+static bool was_outlived(const struct history *h, uint64_t n, const struct ended *e)
+{
+	for (n++; n < h->nr; n++) {
+		const struct ended *later = &h->ring[n % HISTORY_KEPT];
+
+		if (later->state == GENERATION_COMMITTED && later->job &&
+		    same_inode(&later->dir_id, &e->dir_id))
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. */
+static void add_ended(const struct history *h, const struct drain *d, json_t *failed,
+		      json_int_t *committed)
+{
+	uint64_t n;
+
+	for (n = h->nr > HISTORY_KEPT ? h->nr - HISTORY_KEPT : 0; n < h->nr; n++) {
+		const struct ended *e = &h->ring[n % HISTORY_KEPT];
+		bool meanwhile = e->ended_ns >= d->since_ns;
+
+		if (!e->job || !(d->all_users || d->uid == e->uid) ||
+		    (d->job && !job_is(e->job, d->job)))
+			continue;
+		*committed += meanwhile && e->state == GENERATION_COMMITTED;
+		if (e->state != GENERATION_FAILED)
+			continue;
+		if (!meanwhile &&
+		    (!d->job || e->err == -ECANCELED || e->err == -ESTALE || was_outlived(h, n, e)))
+			continue;
+		if (json_array_size(failed) < DRAIN_NAMED_MAX)
+			json_array_append_new(failed, describe_ended(e));
+	}
+}
+
+/* Takes @o over, one that is left. */
+static void add_left(json_t *left, json_t *o, json_int_t *bytes, json_int_t *dirty)
+{
+	*bytes += json_get_int(o, "size", 0);
+	*dirty += json_get_int(o, "dirty_bytes", 0);
+	if (json_array_size(left) < DRAIN_NAMED_MAX)
+		json_array_append_new(left, o);
+	else
+		json_decref(o);
+}
+
+json_t *units_drain_to_json(struct units *us, const struct drain *d)
+{
+	const struct viewer v = {.drain = d};
+	__cleanup_free struct checkpoint **checkpoints = NULL;
+	__cleanup_free struct generation **live = NULL;
+	size_t nr_live = take_live(us, &v, &live), i;
+	size_t nr = take_checkpoints(us, &v, &checkpoints);
+	json_t *left = json_array(), *failed = json_array();
+	json_int_t bytes = 0, dirty = 0, committed = 0;
+
+	for (i = 0; i < nr_live; i++) {
+		add_left(left, describe(live[i]), &bytes, &dirty);
+		generation_put(live[i]);
+	}
+	for (i = 0; i < nr; i++) {
+		add_left(left, describe_checkpoint(checkpoints[i]), &bytes, &dirty);
+		checkpoint_put(checkpoints[i]);
+	}
+	{
+		LOCK_SCOPE(&us->lock);
+		add_ended(&us->history, d, failed, &committed);
+	}
+	return json_pack("{s:I, s:o, s:I, s:I, s:I, s:o}", "nr_left", (json_int_t)(nr + nr_live),
+			 "left", left, "bytes", bytes, "dirty_bytes", dirty, "committed", committed,
+			 "failed", failed);
 }
 
 json_t *units_counts(struct units *us)

@@ -139,6 +139,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	list_init(&us->room.wanted);
 	list_init(&us->removals);
 	list_init(&us->held);
+	list_init(&us->drains);
 	us->contents->arg = us;
 	us->contents->failed = content_failed;
 	us->contents->full = content_full;
@@ -1259,8 +1260,7 @@ static void hurry_up_to(struct generation *g)
 		o->hurried = true;
 }
 
-/* Lock held. Is it, or will it soon be, given its name? A pointer may wait for what a program does later. */
-static bool is_going(const struct generation *g)
+bool generation_is_going(const struct generation *g)
 {
 	if (g->state != GENERATION_SEALED && g->state != GENERATION_PUBLISHING)
 		return false;
@@ -1275,7 +1275,7 @@ int generation_wait(struct generation *g)
 
 	hurry_up_to(g);
 	pthread_cond_signal(&us->work);
-	while (!err && is_going(g))
+	while (!err && generation_is_going(g))
 		err = units_wait(us);
 	return err ? err : g->state == GENERATION_FAILED ? g->err : 0;
 }
@@ -1484,7 +1484,7 @@ static struct generation *any_closed(struct units *us, const struct inode_id *di
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		if (!is_going(g) || !same_inode(&g->target.dir_id, dir) ||
+		if (!generation_is_going(g) || !same_inode(&g->target.dir_id, dir) ||
 		    (name ? strcmp(g->target.name, name) : !g->durable_calls))
 			continue;
 		g->hurried = true;
@@ -1558,38 +1558,4 @@ void units_no_more_calls(struct units *us)
 		generation_settle(g);
 	}
 	us->no_more_calls = true;
-}
-
-int units_drain(struct units *us, uint64_t deadline_ns)
-{
-	int err = 0;
-	LOCK_SCOPE(&us->lock);
-
-	us->draining = true;
-	for (;;) {
-		bool any = false;
-		struct list *l;
-
-		list_for_each (l, &us->live.all) {
-			struct generation *g = container_of(l, struct generation, link);
-
-			g->hurried = true;
-			any = any || is_going(g);
-		}
-		list_for_each (l, &us->checkpoints) {
-			struct checkpoint *cp = container_of(l, struct checkpoint, link);
-
-			checkpoint_look_for_end(cp);
-			any = any || cp->state == GENERATION_SEALED ||
-			      cp->state == GENERATION_PUBLISHING;
-		}
-		any = any || held_any_due(us) || removals_any_in_part(us);
-		if (!any || err)
-			break;
-		pthread_cond_signal(&us->work);
-		pthread_cond_signal(&us->commits);
-		err = clock_mono_ns() > deadline_ns ? -ETIMEDOUT : units_wait(us);
-	}
-	us->draining = us->no_more_calls;
-	return err;
 }

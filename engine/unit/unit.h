@@ -320,9 +320,6 @@ void units_progress(struct units *us, struct units_progress *p);
 /* No call comes any more: what was closed is, also where the release of a handle did not arrive. */
 void units_no_more_calls(struct units *us);
 
-/* Publishes everything that is closed without further delay. 0, -ETIMEDOUT at the deadline, -EINTR. */
-int units_drain(struct units *us, uint64_t deadline_ns);
-
 /* Of those not yet committed, oldest first: what units_describe says of each. */
 json_t *units_to_json(struct units *us, uid_t viewer, bool all);
 

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "fs/mountinfo.h"
 
@@ -21,7 +22,8 @@ struct verb {
 };
 
 extern const struct verb verb_mount, verb_umount, verb_init, verb_status, verb_version, verb_verify,
-	verb_wait, verb_why, verb_top, verb_doctor, verb_fsck, verb_ls, verb_latest, verb_commit;
+	verb_wait, verb_why, verb_top, verb_doctor, verb_fsck, verb_ls, verb_latest, verb_commit,
+	verb_drain;
 
 /* Prints "ckptfs: TEXT" on stderr. */
 void complain(const char *text);
@@ -32,6 +34,22 @@ int usage_error(const struct verb *v, const char *format, ...)
 
 /* Prints the help of @v on stdout. Returns EXIT_DONE. */
 int verb_help(const struct verb *v);
+
+/* Is @text whole seconds, as --timeout takes them? */
+bool whole_seconds(const char *text, int *s);
+
+/*
+ * How far something is that takes a while: said on stderr after two seconds, and then each second; on a terminal always
+ * on the same line. @quiet: never.
+ */
+struct progress_line {
+	uint64_t start_ns, shown_ns;
+	bool quiet, shown;
+};
+struct progress_line progress_line_start(bool quiet);
+void progress_line_show(struct progress_line *l, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void progress_line_end(struct progress_line *l);
 
 /* What ask_file answered, for people. */
 void print_file(const json_t *file);

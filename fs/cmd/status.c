@@ -116,6 +116,8 @@ static void print_pending(const json_t *pending)
 		printf("  %-9s  '%s' for %.1f s: %s\n", json_get_text(p, "state", "?"),
 		       json_get_text(p, "path", "?"), json_real_value(json_object_get(p, "age_s")),
 		       json_get_text(p, "waits_for", "?"));
+		if (json_object_get(p, "job"))
+			printf("             of job %s\n", json_get_text(p, "job", ""));
 		if (json_object_get(p, "note"))
 			printf("             %s\n", json_get_text(p, "note", ""));
 	}

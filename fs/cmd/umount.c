@@ -84,8 +84,7 @@ static bool is_elsewhere(const struct mount_entry *m, const json_t *s)
 	return elsewhere;
 }
 
-#define POLL_MS	    200
-#define PATIENCE_MS 2000 /* before progress is shown */
+#define POLL_MS 200
 
 /* Of what is open while nobody has anything open nothing comes any more. */
 static size_t count_ended(const json_t *pending)
@@ -103,12 +102,10 @@ static size_t count_ended(const json_t *pending)
  */
 static bool wait_for_drain(const struct mount_entry *m, uint64_t deadline)
 {
-	uint64_t start = clock_mono_ns(), shown = start;
+	struct progress_line line = progress_line_start(false);
 	json_int_t failures = -1, before = -1;
-	bool shows = false;
 
 	for (;;) {
-		uint64_t now = clock_mono_ns();
 		json_int_t dirty, flying;
 		size_t files;
 		json_t *status;
@@ -124,19 +121,13 @@ static bool wait_for_drain(const struct mount_entry *m, uint64_t deadline)
 		if (json_get_int(status, "open_handles", 0))
 			files = dirty = flying = 0; /* it is in use, and will be told so */
 		json_decref(status);
-		if ((!files && !dirty && !flying) || now >= deadline)
+		if ((!files && !dirty && !flying) || clock_mono_ns() >= deadline)
 			break;
-		if (now - start > PATIENCE_MS * NSEC_PER_MSEC && now - shown > NSEC_PER_SEC) {
-			fprintf(stderr, "%s%s: %lld MiB and %zu files left to save%s",
-				shows && isatty(2) ? "\r\033[K" : "", m->path,
-				(long long)(dirty + flying) >> 20, files, isatty(2) ? "" : "\n");
-			shown = now;
-			shows = true;
-		}
+		progress_line_show(&line, "%s: %lld MiB and %zu files left to save", m->path,
+				   (long long)(dirty + flying) >> 20, files);
 		poll(NULL, 0, POLL_MS);
 	}
-	if (shows && isatty(2))
-		fputc('\n', stderr);
+	progress_line_end(&line);
 	return failures > before;
 }
 
@@ -209,27 +200,21 @@ static int run_umount(const struct verb *v, int argc, char **argv)
 					      {"force", no_argument, NULL, 'f'},
 					      {NULL, 0, NULL, 0}};
 	bool force = false;
-	long timeout_s;
-	const char *given = "600";
-	char *end;
-	int c;
+	int timeout_s = 600, c;
 
 	while ((c = getopt_long(argc, argv, "hft:", longs, NULL)) != -1) {
 		if (c == 'h')
 			return verb_help(v);
 		else if (c == 'f')
 			force = true;
-		else if (c == 't')
-			given = optarg;
-		else
+		else if (c != 't')
 			return usage_error(v, "cannot use these options");
+		else if (!whole_seconds(optarg, &timeout_s))
+			return usage_error(v, "--timeout wants whole seconds");
 	}
-	timeout_s = strtol(given, &end, 10);
-	if (!*given || *end || timeout_s < 0 || timeout_s > 1000000)
-		return usage_error(v, "--timeout wants whole seconds");
 	if (argc - optind != 1)
 		return usage_error(v, "give one mount point");
-	return do_umount(argv[optind], (int)timeout_s, force);
+	return do_umount(argv[optind], timeout_s, force);
 }
 
 const struct verb verb_umount = {

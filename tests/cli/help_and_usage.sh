@@ -7,7 +7,7 @@
 expect_ok "$CKPTFS" --help
 overview=$OUT
 assert_contains "$overview" "usage: ckptfs VERB"
-for verb in mount umount init status ls latest verify version; do
+for verb in mount umount drain init status ls latest verify version; do
 	assert_contains "$overview" $'\n'"  $verb "
 	for option in --help -h; do
 		said=$("$CKPTFS" "$verb" "$option" 2>/dev/null) || die "$verb $option failed"

@@ -357,6 +357,45 @@ static void environments_are_understood(void **state)
 }
 
 /* Cut, two long names could become one. */
+static void jobs_are_named_by_people(void **state)
+{
+	static const struct {
+		const char *key, *name;
+		bool is;
+	} cases[] = {
+		{"1000/slurm/8123.0/r0.0", "1000/slurm/8123.0/r0.0", true},
+		{"1000/slurm/8123.0/r0.0", "1000/slurm/8123.0/r0", true},
+		{"1000/slurm/8123.0/r0.0", "1000/slurm/8123.0", true},
+		{"1000/slurm/8123.0/r0.0", "1000/slurm/8123", true},
+		{"1000/slurm/8123.0/r0.0", "slurm/8123.0", true},
+		{"1000/slurm/8123.0/r0.0", "8123", true},
+		{"1000/slurm/8123.0/r0.0", "8123.0", true},
+		{"1000/slurm/8123.batch/r1.2", "8123.batch", true},
+		{"1000/slurm/8123.0/r0.0", "812", false},
+		{"1000/slurm/8123.0/r0.0", "81230", false},
+		{"1000/slurm/8123.0/r0.0", "1000", false}, /* of a user is no job */
+		{"1000/slurm/8123.0/r0.0", "1000/slurm/812", false},
+		{"1000/slurm/8123.0/r0.0", "1/slurm/8123", false},
+		{"1000/slurm/8123.10/r0.0", "8123.1", false},
+		{"1000/slurm/8123.0/r0.0", "", false},
+		{"1000/elastic/8123/r0", "8123", false},
+		{"1000/elastic/run.1/r0", "elastic/run.1", true},
+		{"1000/elastic/run.1/r0", "1000/elastic/run", false},
+		{"1000/master/host:29500", "1000/master/host:29500", true},
+		{"1000/master/host:29500", "1000/master/host", false},
+		{"1000/unknown", "1000/unknown", true},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		if (job_is(cases[i].key, cases[i].name) != cases[i].is)
+			fail_msg("%s as %s", cases[i].key, cases[i].name);
+	assert_true(job_name_ok("8123") && job_name_ok("8123.0") && job_name_ok("1000/unknown"));
+	assert_false(job_name_ok("") || job_name_ok("8123_4") || job_name_ok("8123.") ||
+		     job_name_ok("/8123") || job_name_ok("run"));
+}
+
 static void names_too_long_for_a_key_are_none(void **state)
 {
 	char env[4096], name[1024];
@@ -1017,6 +1056,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(environments_are_understood),
+		cmocka_unit_test(jobs_are_named_by_people),
 		cmocka_unit_test(names_too_long_for_a_key_are_none),
 		T(a_process_is_one_for_all_its_threads),
 		T(who_was_read_is_not_read_again),

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/drain.h"
+
+#include <errno.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/unit/held.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/removal.h"
+
+bool drain_covers(const struct drain *d, const struct process *p, uid_t uid)
+{
+	return (d->all_users || d->uid == uid) && (!d->job || (p && job_is(p->key, d->job)));
+}
+
+bool drains_cover(const struct units *us, const struct process *p, uid_t uid)
+{
+	const struct list *l;
+
+	list_for_each (l, &us->drains)
+		if (drain_covers(container_of(l, struct drain, link), p, uid))
+			return true;
+	return us->no_more_calls;
+}
+
+static bool is_pending(enum generation_state state)
+{
+	return state == GENERATION_OPEN || state == GENERATION_SEALED ||
+	       state == GENERATION_PUBLISHING;
+}
+
+bool drain_lists_file(const struct drain *d, const struct generation *g)
+{
+	return !g->checkpoint && !g->pointer && is_pending(g->state) &&
+	       g->opened_ns <= d->since_ns && drain_covers(d, g->maker, g->owner.uid);
+}
+
+bool drain_lists_checkpoint(const struct drain *d, const struct checkpoint *cp)
+{
+	return is_pending(cp->state) && !checkpoint_is_nothing(cp) &&
+	       cp->opened_ns <= d->since_ns && drain_covers(d, cp->maker, cp->owner.uid);
+}
+
+/* Was it begun in time for @d? */
+static bool counts(const struct drain *d, uint64_t opened_ns)
+{
+	return !d->since_ns || opened_ns <= d->since_ns;
+}
+
+/* Lock held. Is one to be waited for? All that @d covers is hurried. */
+static bool hurry_files(struct units *us, const struct drain *d)
+{
+	struct list *l;
+	bool any = false;
+
+	list_for_each (l, &us->live.all) {
+		struct generation *g = container_of(l, struct generation, link);
+		const struct process *p = g->checkpoint ? g->checkpoint->maker : g->maker;
+		bool covered = drain_covers(d, p, g->owner.uid);
+
+		g->hurried = g->hurried || covered;
+		/* Whose job a pointer is of is not known; what it has not to wait for is there in a moment. */
+		any = any || drain_lists_file(d, g) ||
+		      ((covered || g->pointer) && counts(d, g->opened_ns) &&
+		       generation_is_going(g));
+	}
+	return any;
+}
+
+/* Lock held. The same. */
+static bool hurry_checkpoints(struct units *us, const struct drain *d)
+{
+	struct list *l;
+	bool any = false;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (!drain_covers(d, cp->maker, cp->owner.uid))
+			continue;
+		checkpoint_look_for_end(cp);
+		any = any || drain_lists_checkpoint(d, cp) ||
+		      (counts(d, cp->opened_ns) &&
+		       (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING));
+	}
+	return any;
+}
+
+int units_drain_of(struct units *us, struct drain *d, uint64_t deadline_ns)
+{
+	bool any = true;
+	int err = 0;
+	LOCK_SCOPE(&us->lock);
+
+	list_append(&us->drains, &d->link);
+	while (any && !err) {
+		any = hurry_files(us, d);
+		any = hurry_checkpoints(us, d) || any;
+		any = any || held_any_due(us) || removals_any_in_part(us, d);
+		if (!any)
+			break;
+		pthread_cond_signal(&us->work);
+		pthread_cond_signal(&us->commits);
+		err = clock_mono_ns() > deadline_ns ? -ETIMEDOUT : units_wait(us);
+	}
+	list_del(&d->link);
+	return err;
+}
+
+int units_drain(struct units *us, uint64_t deadline_ns)
+{
+	return units_drain_of(us, &(struct drain){.all_users = true}, deadline_ns);
+}
