@@ -234,6 +234,8 @@ int config_apply_file(struct config *c, const char *path, struct error *e)
 
 		if (err)
 			break;
+		if (*name == '#')
+			continue; /* a comment, for which JSON has no room else */
 		if (k == NR_KEYS)
 			err = FAIL(e, EINVAL, CONFIG_KEY, path, name, key_nearest(name));
 		else if (set_from_json(c, k, value))
