@@ -7,8 +7,10 @@ O ?= build
 prefix ?= /usr/local
 bindir ?= $(prefix)/bin
 libdir ?= $(prefix)/lib
+libexecdir ?= $(prefix)/libexec
 includedir ?= $(prefix)/include
 mandir ?= $(prefix)/share/man
+docdir ?= $(prefix)/share/doc/ckptfs
 sbindir_mount ?= /sbin
 unitdir ?= $(prefix)/lib/systemd/system
 DESTDIR ?=
@@ -324,6 +326,11 @@ lint: deps-heavy
 install: all
 	install -D -m 755 $(O)/bin/ckptfs $(DESTDIR)$(bindir)/ckptfs
 	install -D -m 755 mount-scripts/mount.ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs
+	ln -sf mount.ckptfs $(DESTDIR)$(sbindir_mount)/mount.fuse.ckptfs
+	install -D -m 755 mount-scripts/umount.ckptfs $(DESTDIR)$(sbindir_mount)/umount.fuse.ckptfs
+	install -D -m 755 mount-scripts/ckptfs-srun $(DESTDIR)$(bindir)/ckptfs-srun
+	install -D -m 755 mount-scripts/slurm-prolog $(DESTDIR)$(libexecdir)/ckptfs/slurm-prolog
+	install -D -m 755 mount-scripts/slurm-epilog $(DESTDIR)$(libexecdir)/ckptfs/slurm-epilog
 	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(libdir)/libckptfs.a
 	install -D -m 755 $(CLIENT_SO).1 $(DESTDIR)$(libdir)/libckptfs.so.1
 	ln -sf libckptfs.so.1 $(DESTDIR)$(libdir)/libckptfs.so
@@ -333,15 +340,22 @@ install: all
 	install -D -m 644 client/ckptfs.3 $(DESTDIR)$(mandir)/man3/ckptfs.3
 	install -D -m 644 fs/ckptfs.1 $(DESTDIR)$(mandir)/man1/ckptfs.1
 	install -D -m 644 mount-scripts/mount.ckptfs.8 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8
+	install -D -m 644 mount-scripts/ckptfs-slurm.8 $(DESTDIR)$(mandir)/man8/ckptfs-slurm.8
+	install -D -m 644 mount-scripts/ckptfs-srun.1 $(DESTDIR)$(mandir)/man1/ckptfs-srun.1
 	install -D -m 644 mount-scripts/ckptfs@.service $(DESTDIR)$(unitdir)/ckptfs@.service
-	install -D -m 644 mount-scripts/ckptfs.json $(DESTDIR)$(prefix)/share/doc/ckptfs/ckptfs.json
+	install -D -m 644 mount-scripts/ckptfs.json $(DESTDIR)$(docdir)/ckptfs.json
+	install -D -m 644 mount-scripts/kubernetes.yaml $(DESTDIR)$(docdir)/kubernetes.yaml
 
 uninstall:
-	rm -f $(DESTDIR)$(bindir)/ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs \
+	rm -f $(DESTDIR)$(bindir)/ckptfs $(DESTDIR)$(bindir)/ckptfs-srun $(DESTDIR)$(sbindir_mount)/mount.ckptfs \
+		$(DESTDIR)$(sbindir_mount)/mount.fuse.ckptfs $(DESTDIR)$(sbindir_mount)/umount.fuse.ckptfs \
+		$(DESTDIR)$(libexecdir)/ckptfs/slurm-prolog $(DESTDIR)$(libexecdir)/ckptfs/slurm-epilog \
 		$(DESTDIR)$(libdir)/libckptfs.a $(DESTDIR)$(libdir)/libckptfs.so.1 $(DESTDIR)$(libdir)/libckptfs.so \
 		$(DESTDIR)$(includedir)/ckptfs_abi.h $(DESTDIR)$(includedir)/ckptfs.h $(DESTDIR)$(mandir)/man3/ckptfs.3 \
-		$(DESTDIR)$(mandir)/man1/ckptfs.1 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8 \
-		$(DESTDIR)$(unitdir)/ckptfs@.service $(DESTDIR)$(prefix)/share/doc/ckptfs/ckptfs.json
+		$(DESTDIR)$(mandir)/man1/ckptfs.1 $(DESTDIR)$(mandir)/man1/ckptfs-srun.1 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8 \
+		$(DESTDIR)$(mandir)/man8/ckptfs-slurm.8 $(DESTDIR)$(unitdir)/ckptfs@.service $(DESTDIR)$(docdir)/ckptfs.json \
+		$(DESTDIR)$(docdir)/kubernetes.yaml
+	rmdir $(DESTDIR)$(libexecdir)/ckptfs $(DESTDIR)$(docdir) 2>/dev/null || true
 
 clean:
 	rm -rf $(O)

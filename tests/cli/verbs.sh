@@ -132,6 +132,13 @@ install_helper() {
 	mount --bind "$TEST_TMP/.sbin" "$sbin" || skip "cannot put another $sbin in place"
 }
 
+# install_helpers: the same with all names that `make install` gives them.
+install_helpers() {
+	install_helper
+	ln -sf "$SRC/mount-scripts/mount.ckptfs" "$TEST_TMP/.sbin/mount.fuse.ckptfs"
+	ln -sf "$SRC/mount-scripts/umount.ckptfs" "$TEST_TMP/.sbin/umount.fuse.ckptfs"
+}
+
 # run_dir_is_empty: no socket and no label is left.
 run_dir_is_empty() {
 	[ -z "$(find "$CKPTFS_RUN_DIR" -mindepth 1)" ]
