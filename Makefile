@@ -21,7 +21,7 @@ J ?= $(shell nproc)
 
 # Debian packages: what the build needs, then what the tests need. The README says why each.
 PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev liburing-dev libxxhash-dev
-PACKAGES_TEST := python3 python3-venv libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps mergerfs bindfs rsync
+PACKAGES_TEST := python3 python3-venv python3-yaml libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps mergerfs bindfs rsync
 PACKAGES_HEAVY := clang libclang-rt-14-dev clang-format shellcheck mandoc
 PACKAGES_BENCH := rclone
 PACKAGES_KERNEL := qemu-system-x86
