@@ -50,7 +50,7 @@ struct distant {
 	struct backing_ops ops;
 	struct distant_server *server;
 	unsigned seed;
-	int cut;
+	int cut, read_only;
 	unsigned long lies;
 	struct name_known *names;
 	struct stat_known *stats;
@@ -376,7 +376,7 @@ static ssize_t d_write(void *arg, int fd, const void *buf, size_t size, off_t of
 {
 	struct distant *d = arg;
 	struct open_file *f = &d->open[fd];
-	int err = off || rwf ? -EINVAL : LOSING(d, -EIO, 0);
+	int err = off || rwf ? -EINVAL : d->read_only ? d->read_only : LOSING(d, -EIO, 0);
 
 	if (err)
 		return err;
@@ -532,9 +532,12 @@ void distant_close(struct backing *b)
 	free(d);
 }
 
-void distant_cut(struct backing *b, int err)
+void distant_cut(struct backing *b, int err, bool writes)
 {
-	((struct distant *)b)->cut = err;
+	struct distant *d = (struct distant *)b;
+
+	d->cut = writes ? 0 : err;
+	d->read_only = writes ? err : 0;
 }
 
 unsigned long distant_lies(const struct backing *b)

@@ -35,8 +35,8 @@ void distant_server_init(struct distant_server *s, const char *path, unsigned se
 struct backing *distant_open(struct distant_server *s);
 void distant_close(struct backing *b);
 
-/* From here on all its calls fail with this, and are not made; 0: they do again. Caches stay. */
-void distant_cut(struct backing *b, int err);
+/* From here on its calls fail with this, and are not made (only those that @writes); 0: they do again. Caches stay. */
+void distant_cut(struct backing *b, int err, bool writes);
 
 /* How often this client's caches said something that was not so any more. */
 unsigned long distant_lies(const struct backing *b);

@@ -220,6 +220,21 @@ static void the_silent_are_dead_and_may_come_back(void **state)
 	nodes_destroy(ns);
 }
 
+/* Caches remember what was not there. */
+static void who_was_never_seen_is_given_longer(void **state)
+{
+	struct nodes *ns;
+
+	(void)state;
+	assert_int_equal(mount_as(&ns, "n", false, ""), 0);
+	assert_true(nodes_alive(ns, OTHER));
+	watch(ns, LEASE_S + NODES_UNSEEN_S - 2);
+	assert_true(nodes_alive(ns, OTHER));
+	watch(ns, 5);
+	assert_false(nodes_alive(ns, OTHER));
+	nodes_destroy(ns);
+}
+
 static void an_outage_makes_nobody_dead(void **state)
 {
 	struct faults *f = faults_attach(&b);
@@ -344,6 +359,7 @@ int main(void)
 		T(the_longer_lease_counts),
 		T(who_was_here_before_is_dead),
 		T(the_silent_are_dead_and_may_come_back),
+		T(who_was_never_seen_is_given_longer),
 		T(an_outage_makes_nobody_dead),
 		T(the_idle_look_at_nobody),
 		T(what_cannot_be_used_is_told),
