@@ -20,8 +20,9 @@ WERROR ?= 1
 J ?= $(shell nproc)
 
 # Debian packages: what the build needs, then what the tests need. The README says why each.
-PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev liburing-dev libxxhash-dev
-PACKAGES_TEST := python3 python3-venv python3-yaml libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps mergerfs bindfs rsync
+PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev liburing-dev libxxhash-dev \
+	libcurl4-openssl-dev
+PACKAGES_TEST := python3 python3-venv python3-yaml libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps mergerfs bindfs rsync etcd-server openssl
 PACKAGES_HEAVY := clang libclang-rt-14-dev clang-format shellcheck mandoc
 PACKAGES_BENCH := rclone
 PACKAGES_KERNEL := qemu-system-x86
@@ -39,7 +40,7 @@ override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes -Wmissing-protot
 override LDFLAGS += -pthread $(SANITIZE)
 
 # Asked for only when something is compiled, so that `make deps` works without them.
-PKGS := fuse3 jansson liburing libxxhash
+PKGS := fuse3 jansson liburing libxxhash libcurl
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 
@@ -168,7 +169,7 @@ $(GPU_KIT)/libstandin.so: $(O)/obj/tests/gpu/standin.o $(call obj,$(CLIENT_SRC))
 $(GPU_KIT)/complete: $(GPU_KIT)/libstandin.so $(GPU_PROGRAMS) $(O)/tests/trainer/trainer $(O)/bin/ckptfs $(CLIENT_SO).1
 	$(call say,KIT,$(@D))
 	$(Q)cp $(GPU_PROGRAMS) $(O)/tests/trainer/trainer $(O)/bin/ckptfs $(CLIENT_SO).1 $(@D)
-	$(Q)ldd $(O)/bin/ckptfs | sed -n 's/.*=> \(.*\(fuse3\|jansson\|uring\|xxhash\)[^ ]*\) .*/\1/p' | xargs -r cp -t $(@D)
+	$(Q)ldd $(O)/bin/ckptfs | sed -n '/lib\(c\|m\|dl\|rt\|pthread\|resolv\)\.so/d; s/.*=> \([^ ]*\) .*/\1/p' | xargs -r cp -t $(@D)
 	$(Q)touch $@
 
 # An archive, since some targets include the .c file whose inside they test.

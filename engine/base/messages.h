@@ -148,6 +148,13 @@
 #define MSG_COORD_DISTRUSTED "%s is not believed: %s. Nothing was changed. What of uid %u is being saved and needs it there will not be committed, and what was published before is whole; have it looked at and removed by somebody who may: rm -r %s"
 #define MSG_COORD_OUTAGE "what the nodes agree by, %s/.ckptfs, cannot be read: %s. Nothing is lost: commits wait until it can, and it is tried again and again; have the filesystem and the way to it looked at"
 #define MSG_COORD_OUTAGE_OVER "what the nodes agree by, %s/.ckptfs, can be read again, and commits go on"
+#define MSG_COORD_VALUE "option coord=%s%s is not valid: %s. Nothing was changed; it is dir, etcd:URL[,URL...] (in -o each comma is \\,), or etcd:/FILE.json, which has room for certificates and a password: ckptfs(1), COORDINATION"
+#define MSG_ETCD_FILE "%s, which option coord names, cannot be used: %s. Nothing was changed; ckptfs(1), COORDINATION, has its form"
+#define MSG_ETCD_FILE_KEY "%s, which option coord names, has the unknown key '%s'; did you mean '%s'? Nothing was changed"
+#define MSG_ETCD_UNUSABLE "the coordination service cannot be used: %s. Nothing was changed; start it, or correct option coord"
+#define MSG_ETCD_OUTAGE "the coordination service cannot be used: %s. Checkpoints that need it wait, and what is committed is not affected; it is tried again, and this is not repeated"
+#define MSG_ETCD_BACK "the coordination service is back, by %s, after %.0f s"
+#define MSG_ETCD_NO_RECORD "what etcd has as %s is no record of ckptfs, so it is not believed. Nothing was changed. The checkpoint that needs it there will not be committed; have it looked at, and removed by: etcdctl del, and see who else may write to /ckptfs/"
 
 /* nodes */
 #define MSG_COORD_UNSAFE "the backing %s is not fit for agreeing by files on it (coord=dir): %s. What is saved on this node alone is as safe as ever; save no checkpoint from several nodes at once here, or mount with coord=etcd:URL"

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/coord/etcd_http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+#define CONNECT_MS  2000L
+#define ATTEMPT_NS  (4 * NSEC_PER_SEC)
+#define CALL_NS	    (ETCD_CALL_S * NSEC_PER_SEC)
+#define ANSWER_MAX  (4u << 20)
+#define IDLE_MAX    8 /* connections that are kept */
+#define KEEPALIVE_S 5L
+
+struct etcd {
+	struct etcd_config config;  /* const */
+	struct curl_slist *headers; /* const */
+	pthread_mutex_t lock;
+	/* lock: */
+	size_t best; /* of the URLs: who answered last */
+	struct conn *idle;
+	unsigned nr_idle;
+	char *token; /* NULL: none yet; "": etcd wants none */
+	uint64_t cluster;
+	uint64_t out_since_ns; /* 0: somebody answers */
+	char why[ETCD_WHY_MAX];
+	bool tells;
+};
+
+/* One request at a time; and the connections that are kept open for the next. */
+struct conn {
+	struct conn *next;
+	CURL *easy;
+	CURLM *multi;
+	char *buf;
+	size_t len, size;
+	bool too_long;
+	char error[CURL_ERROR_SIZE];
+	/* a stream: each line is an answer of it */
+	bool lines, changed;
+	int broken;
+	struct etcd *etcd;
+};
+
+/* --- connections --- */
+
+static void conn_destroy(struct conn *c)
+{
+	if (c->multi)
+		curl_multi_cleanup(c->multi);
+	if (c->easy)
+		curl_easy_cleanup(c->easy);
+	free(c->buf);
+	free(c);
+}
+
+static void take_lines(struct conn *c);
+
+static size_t received(char *data, size_t one, size_t len, void *arg)
+{
+	struct conn *c = arg;
+	size_t size = c->size ? c->size : 4096;
+
+	(void)one;
+	if (len > ANSWER_MAX - c->len) {
+		c->too_long = true;
+		return 0;
+	}
+	while (size < c->len + len)
+		size *= 2;
+	if (size != c->size) {
+		char *more = realloc(c->buf, size);
+
+		if (!more)
+			return 0;
+		c->buf = more;
+		c->size = size;
+	}
+	memcpy(c->buf + c->len, data, len);
+	c->len += len;
+	if (c->lines)
+		take_lines(c);
+	return c->broken ? 0 : len;
+}
+
+static struct conn *conn_create(struct etcd *etcd)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+	const struct etcd_config *config = &etcd->config;
+
+	if (!c)
+		return NULL;
+	c->etcd = etcd;
+	c->easy = curl_easy_init();
+	c->multi = curl_multi_init();
+	if (!c->easy || !c->multi) {
+		conn_destroy(c);
+		return NULL;
+	}
+	curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(c->easy, CURLOPT_PROXY, ""); /* whatever the environment says */
+	curl_easy_setopt(c->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT,
+			 1L); /* a name server that is silent holds nobody */
+	curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S);
+	curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S);
+	curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->error);
+	curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, received);
+	curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
+	if (config->ca)
+		curl_easy_setopt(c->easy, CURLOPT_CAINFO, config->ca);
+	if (config->cert) {
+		curl_easy_setopt(c->easy, CURLOPT_SSLCERT, config->cert);
+		curl_easy_setopt(c->easy, CURLOPT_SSLKEY, config->key);
+	}
+	return c;
+}
+
+static struct conn *conn_get(struct etcd *etcd)
+{
+	struct conn *c;
+
+	{
+		LOCK_SCOPE(&etcd->lock);
+		c = etcd->idle;
+		if (c) {
+			etcd->idle = c->next;
+			etcd->nr_idle--;
+		}
+	}
+	if (!c)
+		return conn_create(etcd);
+	c->len = 0;
+	c->too_long = c->lines = c->changed = false;
+	c->broken = 0;
+	c->error[0] = '\0';
+	return c;
+}
+
+static void conn_put(struct conn *c)
+{
+	struct etcd *etcd = c->etcd;
+	bool keep;
+
+	{
+		LOCK_SCOPE(&etcd->lock);
+		keep = etcd->nr_idle < IDLE_MAX;
+		if (keep) {
+			c->next = etcd->idle;
+			etcd->idle = c;
+			etcd->nr_idle++;
+		}
+	}
+	if (!keep)
+		conn_destroy(c);
+}
+
+/* --- one request to one member --- */
+
+static bool readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+/* Until it is done, *@result; -ECANCELED; -ETIMEDOUT; or the stream brought something. */
+static int transfer(struct conn *c, int wake, uint64_t until_ns, CURLcode *result)
+{
+	struct curl_waitfd also = {.fd = wake, .events = CURL_WAIT_POLLIN};
+	int running = 1, left;
+	CURLMsg *msg;
+
+	for (;;) {
+		uint64_t now = clock_mono_ns(), ms;
+
+		if (curl_multi_perform(c->multi, &running))
+			return -EIO;
+		if (!running || c->changed || c->broken)
+			break;
+		if (readable(wake))
+			return -ECANCELED;
+		if (now >= until_ns)
+			return -ETIMEDOUT;
+		ms = (until_ns - now) / NSEC_PER_MSEC + 1;
+		if (curl_multi_poll(c->multi, &also, wake >= 0, ms < 60000 ? (int)ms : 60000, NULL))
+			return -EIO;
+	}
+	*result = CURLE_OK;
+	while ((msg = curl_multi_info_read(c->multi, &left)))
+		if (msg->msg == CURLMSG_DONE)
+			*result = msg->data.result;
+	return 0;
+}
+
+struct where {
+	const char *url, *path, *body, *token;
+};
+
+static int post(struct conn *c, const struct where *w, int wake, uint64_t until_ns,
+		CURLcode *result)
+{
+	struct curl_slist authorized = {.next = c->etcd->headers}; /* which curl only reads */
+	char url[1024], line[4200];
+	int err;
+
+	snprintf(url, sizeof(url), "%s/v3/%s", w->url, w->path);
+	snprintf(line, sizeof(line), "Authorization: %s", w->token ? w->token : "");
+	authorized.data = line;
+	curl_easy_setopt(c->easy, CURLOPT_URL, url);
+	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER,
+			 w->token && *w->token ? &authorized : c->etcd->headers);
+	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE, (long)strlen(w->body));
+	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, w->body);
+	if (curl_multi_add_handle(c->multi, c->easy))
+		return -EIO;
+	err = transfer(c, wake, until_ns, result);
+	curl_multi_remove_handle(c->multi, c->easy);
+	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
+	return err;
+}
+
+/* What came of it in words; nothing of what was sent is repeated. */
+static void say_transfer(struct text *t, const struct conn *c, int err, CURLcode result)
+{
+	long os = 0;
+
+	if (err == -ETIMEDOUT)
+		text_say(t, "it did not answer in time");
+	else if (err)
+		text_say(t, "%s", strerror(-err));
+	else if (c->too_long)
+		text_say(t, "its answer is too long");
+	else if (!curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &os) && os &&
+		 result == CURLE_COULDNT_CONNECT)
+		text_say(t, "%s", strerror((int)os));
+	else
+		text_say(t, "%s", *c->error ? c->error : curl_easy_strerror(result));
+}
+
+/*
+ * The answer of the member @w.url, or why there is none: 0 or -errno, and then @t is told.
+ * Its answer may be an error.
+ */
+static int ask(struct etcd *etcd, const struct where *w, enum etcd_kind kind, int wake,
+	       uint64_t until_ns, struct etcd_answer *a, struct text *t)
+{
+	struct conn *c = conn_get(etcd);
+	CURLcode result = CURLE_OK;
+	long status = 0;
+	int err;
+
+	memset(a, 0, sizeof(*a));
+	if (!c) {
+		text_say(t, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	err = post(c, w, wake, until_ns, &result);
+	if (err || result) {
+		say_transfer(t, c, err, result);
+		err = err ? err : -EIO;
+	} else {
+		err = etcd_answer_parse(a, kind, c->buf ? c->buf : "", c->len);
+		curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+		if (err)
+			text_say(t,
+				 "what it answers, with HTTP status %ld, is not what etcd v3 does",
+				 status);
+	}
+	conn_put(c);
+	return err;
+}
+
+/* --- who answers --- */
+
+static void answered(struct etcd *etcd, size_t member)
+{
+	char text[MESSAGE_MAX];
+	uint64_t since;
+	bool tell;
+
+	{
+		LOCK_SCOPE(&etcd->lock);
+		since = etcd->out_since_ns;
+		tell = etcd->tells && since;
+		etcd->out_since_ns = 0;
+		etcd->best = member;
+	}
+	if (!tell)
+		return;
+	MESSAGE(text, ETCD_BACK, etcd->config.urls[member],
+		(double)(clock_mono_ns() - since) / NSEC_PER_SEC);
+	log_info("%s", text);
+}
+
+static void nobody_answered(struct etcd *etcd, const char *why)
+{
+	char text[MESSAGE_MAX];
+	bool tell;
+
+	{
+		LOCK_SCOPE(&etcd->lock);
+		tell = etcd->tells && !etcd->out_since_ns;
+		if (!etcd->out_since_ns)
+			etcd->out_since_ns = clock_mono_ns();
+		snprintf(etcd->why, sizeof(etcd->why), "%s", why);
+	}
+	if (!tell)
+		return;
+	MESSAGE(text, ETCD_OUTAGE, why);
+	log_warn("%s", text);
+}
+
+/* Is it a member of the cluster that the others are members of? Of two clusters each would decide for itself. */
+static bool is_member(struct etcd *etcd, uint64_t cluster)
+{
+	LOCK_SCOPE(&etcd->lock);
+	if (!etcd->cluster)
+		etcd->cluster = cluster;
+	return etcd->cluster == cluster;
+}
+
+/* --- authentication --- */
+
+/* A copy of the token, NULL: there is none yet. */
+static char *token_of(struct etcd *etcd)
+{
+	LOCK_SCOPE(&etcd->lock);
+	return etcd->token ? strdup(etcd->token) : NULL;
+}
+
+static void set_token(struct etcd *etcd, char *token)
+{
+	LOCK_SCOPE(&etcd->lock);
+	free(etcd->token);
+	etcd->token = token;
+}
+
+/* etcd does not take the token, because it has run out, users were changed, or etcd was started anew. */
+static bool wants_token(const struct etcd_answer *a)
+{
+	return a->code == ETCD_UNAUTHENTICATED ||
+	       (a->code == ETCD_INVALID && (strstr(a->error, "user name is empty") ||
+					    strstr(a->error, "revision of auth store is old")));
+}
+
+/* 0; -EACCES: etcd does not want us; or as ask. */
+static int authenticate(struct etcd *etcd, const char *url, int wake, uint64_t until_ns,
+			struct text *t)
+{
+	json_t *o = json_pack("{s:s, s:s}", "name", etcd->config.user, "password",
+			      etcd->config.password);
+	char *body = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	const struct where w = {.url = url, .path = "auth/authenticate", .body = body};
+	struct etcd_answer a = {0};
+	int err = body ? ask(etcd, &w, ETCD_AUTHENTICATE, wake, until_ns, &a, t) : -ENOMEM;
+
+	json_decref(o);
+	if (body)
+		explicit_bzero(body, strlen(body));
+	free(body);
+	if (!err && a.code == ETCD_PRECONDITION) { /* authentication is not enabled */
+		set_token(etcd, strdup(""));
+	} else if (!err && a.code) {
+		text_say(t, "user %s: %s", etcd->config.user, a.error);
+		err = a.code == ETCD_INVALID ? -EACCES : -EIO;
+	} else if (!err) {
+		set_token(etcd, take_ptr(a.token));
+	}
+	etcd_answer_finish(&a);
+	return err;
+}
+
+/* --- a call --- */
+
+/* With a token, where one is needed. */
+static int ask_as_user(struct etcd *etcd, const char *url, const struct etcd_request *r, int wake,
+		       uint64_t until_ns, struct etcd_answer *a, struct text *t)
+{
+	bool renewed = false;
+
+	for (;;) {
+		__cleanup_free char *token = token_of(etcd);
+		const struct where w = {
+			.url = url, .path = r->path, .body = r->body, .token = token};
+		int err;
+
+		if (etcd->config.user && !token) {
+			err = authenticate(etcd, url, wake, until_ns, t);
+			if (err)
+				return err;
+			renewed = true;
+			continue;
+		}
+		err = ask(etcd, &w, r->kind, wake, until_ns, a, t);
+		if (err || !etcd->config.user || renewed || !wants_token(a))
+			return err;
+		etcd_answer_finish(a);
+		set_token(etcd, NULL);
+	}
+}
+
+/* Would another member say the same? */
+static bool is_final(int code)
+{
+	return code == ETCD_INVALID || code == ETCD_NOT_FOUND || code == ETCD_DENIED ||
+	       code == ETCD_PRECONDITION || code == ETCD_OUT_OF_RANGE ||
+	       code == ETCD_UNAUTHENTICATED;
+}
+
+/* 0: @a is the answer; -EAGAIN: that of another member may be better; else no member has any; then @t is told. */
+static int ask_member(struct etcd *etcd, size_t member, const struct etcd_request *r, int wake,
+		      uint64_t until_ns, struct etcd_answer *a, struct text *t)
+{
+	const char *url = etcd->config.urls[member];
+	uint64_t now = clock_mono_ns();
+	int err;
+
+	text_say(t, "%setcd at %s: ", t->len ? "; " : "", url);
+	err = ask_as_user(etcd, url, r, wake,
+			  until_ns - now < ATTEMPT_NS ? until_ns : now + ATTEMPT_NS, a, t);
+	if (err)
+		return err == -ECANCELED || err == -EACCES ? err : -EAGAIN;
+	if (a->code && a->code != r->expected) {
+		text_say(t, "%s", a->error);
+		return is_final(a->code) ? -EACCES : -EAGAIN;
+	}
+	if (!a->code && !is_member(etcd, a->cluster)) {
+		text_say(t, "it belongs to another cluster than the others (id %llu)",
+			 (unsigned long long)a->cluster);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+int etcd_call(struct etcd *etcd, const struct etcd_request *r, int wake, struct etcd_answer *a)
+{
+	uint64_t until_ns = clock_mono_ns() + CALL_NS;
+	char why[ETCD_WHY_MAX] = "";
+	struct text t = {.buf = why, .size = sizeof(why)};
+	size_t first, i, member;
+	int err = -EAGAIN;
+
+	memset(a, 0, sizeof(*a));
+	{
+		LOCK_SCOPE(&etcd->lock);
+		first = etcd->best;
+	}
+	for (i = 0; err == -EAGAIN && i < etcd->config.nr_urls && clock_mono_ns() < until_ns; i++) {
+		etcd_answer_finish(a);
+		member = (first + i) % etcd->config.nr_urls;
+		err = ask_member(etcd, member, r, wake, until_ns, a, &t);
+	}
+	if (!err) {
+		answered(etcd, member);
+		return 0;
+	}
+	etcd_answer_finish(a);
+	memcpy(a->error, why, sizeof(why));
+	if (err == -ECANCELED)
+		return err;
+	nobody_answered(etcd, why);
+	return -EHOSTDOWN;
+}
+
+/* --- a stream --- */
+
+static void take_line(struct conn *c, const char *line, size_t len)
+{
+	struct etcd_answer a;
+
+	if (etcd_answer_parse(&a, ETCD_WATCH, line, len))
+		c->broken = -EBADMSG;
+	else if (a.code || !is_member(c->etcd, a.cluster))
+		c->broken = -EPROTO;
+	else if (a.nr_kvs || a.canceled)
+		c->changed = true;
+	etcd_answer_finish(&a);
+}
+
+static void take_lines(struct conn *c)
+{
+	char *end;
+
+	while (!c->broken && (end = memchr(c->buf, '\n', c->len))) {
+		size_t len = (size_t)(end - c->buf);
+
+		take_line(c, c->buf, len);
+		c->len -= len + 1;
+		memmove(c->buf, end + 1, c->len);
+	}
+}
+
+int etcd_watch(struct etcd *etcd, const char *body, int wake, uint64_t until_ns)
+{
+	__cleanup_free char *token = token_of(etcd);
+	struct conn *c = conn_get(etcd);
+	CURLcode result;
+	struct where w = {.path = "watch", .body = body, .token = token};
+	bool changed;
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	{
+		LOCK_SCOPE(&etcd->lock);
+		w.url = etcd->config.urls[etcd->best];
+	}
+	c->lines = true;
+	err = post(c, &w, wake, until_ns, &result);
+	changed = c->changed;
+	if (!err && !changed)
+		err = c->broken ? c->broken : -EPIPE; /* a stream has no end */
+	conn_put(c);
+	if (changed)
+		return 1;
+	return err == -ECANCELED || err == -ETIMEDOUT ? 0 : err;
+}
+
+/* --- as a whole --- */
+
+struct etcd *etcd_create(struct etcd_config *c)
+{
+	static const char *const headers[] = {
+		"Content-Type: application/json", "Expect:", /* nothing is worth asking before */
+		"Grpc-Metadata-hasleader: true", /* a member that is cut off from the others says so at once */
+	};
+	struct etcd *etcd = calloc(1, sizeof(*etcd));
+	struct curl_slist *more = NULL;
+	size_t i;
+
+	if (!etcd || curl_global_init(CURL_GLOBAL_DEFAULT)) {
+		etcd_config_finish(c);
+		free(etcd);
+		return NULL;
+	}
+	pthread_mutex_init(&etcd->lock, NULL);
+	etcd->config = *c;
+	memset(c, 0, sizeof(*c));
+	for (i = 0; i < ARRAY_SIZE(headers); i++) {
+		more = curl_slist_append(etcd->headers, headers[i]);
+		if (!more)
+			break;
+		etcd->headers = more;
+	}
+	if (more)
+		return etcd;
+	etcd_destroy(etcd);
+	return NULL;
+}
+
+void etcd_destroy(struct etcd *etcd)
+{
+	if (!etcd)
+		return;
+	while (etcd->idle) {
+		struct conn *c = etcd->idle;
+
+		etcd->idle = c->next;
+		conn_destroy(c);
+	}
+	curl_slist_free_all(etcd->headers);
+	etcd_config_finish(&etcd->config);
+	free(etcd->token);
+	pthread_mutex_destroy(&etcd->lock);
+	free(etcd);
+	curl_global_cleanup();
+}
+
+void etcd_tell(struct etcd *etcd)
+{
+	LOCK_SCOPE(&etcd->lock);
+	etcd->tells = true;
+}
+
+uint64_t etcd_outage_ns(struct etcd *etcd, char why[ETCD_WHY_MAX])
+{
+	LOCK_SCOPE(&etcd->lock);
+	if (!etcd->out_since_ns)
+		return 0;
+	memcpy(why, etcd->why, ETCD_WHY_MAX);
+	return clock_mono_ns() - etcd->out_since_ns;
+}
+
+uint64_t etcd_cluster(struct etcd *etcd)
+{
+	LOCK_SCOPE(&etcd->lock);
+	return etcd->cluster;
+}
