@@ -93,6 +93,7 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 
 	memset(en, 0, sizeof(*en));
 	pthread_mutex_init(&en->ending, NULL);
+	en->coord = (struct coord){.ops = &coord_dir_ops, .arg = &en->backing};
 	en->config = *config;
 	memset(config, 0, sizeof(*config));
 	en->started_ns = clock_wall_ns();
@@ -106,6 +107,8 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	err = cache_limits(&en->config, &cache, e); /* before anything is touched */
 	if (!err)
 		err = read_rules(en, e);
+	if (!err)
+		err = coord_check(config_text(&en->config, OPT_COORD), e);
 	if (!err)
 		err = backing_open(&en->backing, path, e);
 	if (!err && backing_lock(&en->backing, en->backing.root_fd, false))
@@ -150,23 +153,35 @@ static void test_coord(struct engine *en)
 int engine_meet(struct engine *en, const char *label, const char *place, void (*waits)(void *arg),
 		void *arg, struct error *e)
 {
+	const struct coord_choice choice = {
+		.option = config_text(&en->config, OPT_COORD),
+		.backing = &en->backing,
+		.format = &en->format,
+		.lease_s = (unsigned)config_number(&en->config, OPT_LEASE_S),
+		.writes = true,
+	};
 	char rules[33], id[64];
+	int err;
 
 	if (en->config.read_only) {
 		snprintf(en->alone, sizeof(en->alone), "it is read-only");
 		return 0;
 	}
+	err = coord_choose(&en->coord, &choice, e);
+	if (err)
+		return err;
 	if (!en->format.present) {
 		snprintf(en->alone, sizeof(en->alone), "%s could not be made", ".ckptfs");
 		return 0;
 	}
-	test_coord(en);
+	if (!en->coord.etcd)
+		test_coord(en);
 	rules_digest(en->rules, rules);
 	identify(place, id);
 	return nodes_create(&en->nodes,
 			    &(struct nodes_options){
-				    .coord = &coord_dir_ops,
-				    .coord_arg = &en->backing,
+				    .coord = en->coord.ops,
+				    .coord_arg = en->coord.arg,
 				    .backing = en->backing.path,
 				    .label = label,
 				    .label_given = *config_text(&en->config, OPT_NODE),
@@ -184,18 +199,25 @@ json_t *engine_coord(struct engine *en)
 	json_t *coord = en->nodes ? nodes_to_json(en->nodes)
 				  : json_pack("{s:s, s:[]}", "lease", "alone", "others");
 	bool alone = !en->nodes || nodes_alone(en->nodes);
+	char outage[MESSAGE_MAX];
+	uint64_t ns;
 	const char *lease_why = json_string_value(json_object_get(coord, "why"));
 	json_t *why = json_text(alone && !en->nodes	? en->alone
 				: *en->unsafe && !alone ? en->unsafe
 				: lease_why		? lease_why
 							: "");
 
-	json_object_set_new(coord, "backend", json_string("dir"));
+	json_object_set_new(coord, "backend", json_string(en->coord.etcd ? "etcd" : "dir"));
 	json_object_set_new(coord, "state",
 			    json_string(alone	      ? "alone"
 					: *en->unsafe ? "unsafe"
 						      : "safe"));
 	json_object_set_new(coord, "why", why);
+	if (en->coord.etcd && (ns = coord_etcd_outage_ns(en->coord.etcd, outage, sizeof(outage)))) {
+		json_object_set_new(coord, "state", json_string("outage"));
+		json_object_set_new(coord, "outage_s", json_real((double)ns / NSEC_PER_SEC));
+		json_object_set_new(coord, "why", json_text(outage));
+	}
 	return coord;
 }
 
@@ -240,8 +262,8 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bo
 				.contents = en->contents,
 				.failures = en->failures,
 				.rules = en->rules,
-				.coord = &coord_dir_ops,
-				.coord_arg = &en->backing,
+				.coord = en->coord.ops,
+				.coord_arg = en->coord.arg,
 				.node = node,
 				.nodes = en->nodes,
 				.lease_s = (unsigned)config_number(c, OPT_LEASE_S),
@@ -267,7 +289,9 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bo
 			    }))
 		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err)
-		units_recover(en->units);
+		units_recover(en->units, en->coord.ops, en->coord.arg);
+	if (!err && en->coord.etcd) /* what was decided before it was chosen */
+		units_recover(en->units, &coord_dir_ops, &en->backing);
 	return err;
 }
 
@@ -330,6 +354,7 @@ void engine_close(struct engine *en)
 	cache_destroy(en->cache);
 	nodes_destroy(en->nodes);
 	en->nodes = NULL;
+	coord_close(&en->coord);
 	backing_close(&en->backing);
 	failures_destroy(en->failures);
 	en->failures = NULL;

@@ -18,6 +18,7 @@
 #include "engine/capture/capture.h"
 #include "engine/config/config.h"
 #include "engine/content/content.h"
+#include "engine/coord/choice.h"
 #include "engine/coord/coord.h"
 #include "engine/coord/nodes.h"
 #include "engine/flush/flush.h"
@@ -53,6 +54,7 @@ struct engine {
 	struct units *units;
 	struct captures *captures;
 	struct rules *rules; /* const after engine_open */
+	struct coord coord;  /* const after engine_meet; not in a read-only mount */
 	struct nodes *nodes; /* NULL: nobody else knows of this mount; const after engine_meet */
 	char alone[128];     /* why that is so */
 	char unsafe[COORD_WHY_MAX]; /* why this backing is not fit for several nodes; "": it is */
@@ -72,12 +74,12 @@ void engine_close(struct engine *en);
  * Makes this mount known to other nodes, by its @label (@given: by the user), which a lock in the directory
  * @place of this host holds; @waits is called, often, as long as it takes. Without it the mount is alone, as a
  * read-only one is. Before engine_start, in the process that will serve. 0 or -errno with @e filled: it cannot
- * work together with one that is there. engine_close ends it.
+ * work together with one that is there, or not by way of what option coord says. engine_close ends it.
  */
 int engine_meet(struct engine *en, const char *label, const char *place, void (*waits)(void *arg),
 		void *arg, struct error *e);
 
-/* {"backend", "state": "safe"|"unsafe"|"alone", "why", ...}: how the nodes agree, and what is seen of others. */
+/* {"backend", "state": "safe"|"unsafe"|"alone"|"outage", "why", ...}: how the nodes agree, and what is seen of others. */
 json_t *engine_coord(struct engine *en);
 
 /*

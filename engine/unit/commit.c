@@ -656,7 +656,10 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 static bool try_again(struct checkpoint *cp, int err)
 {
 	struct units *us = cp->units;
-	uint64_t now = clock_mono_ns(), patience = flush_patience_ns(err, us->retry_ns);
+	/* What all nodes agree by may be away for longer than a write may fail. */
+	bool outage = err == -EHOSTDOWN && us->commit_ns > us->retry_ns;
+	uint64_t now = clock_mono_ns();
+	uint64_t patience = outage ? us->commit_ns : flush_patience_ns(err, us->retry_ns);
 	bool late = cp->failing_ns && now - cp->failing_ns > patience;
 
 	if (!flush_error_may_pass(err) || us->ending)

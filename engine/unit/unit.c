@@ -211,11 +211,11 @@ static void told_trashed(void *units, const struct caller *owner, int dir, const
 	trash_empty_later(units, owner, dir, id);
 }
 
-void units_recover(struct units *us)
+void units_recover(struct units *us, const struct coord_ops *coord, void *coord_arg)
 {
 	const struct recovery r = {.backing = us->contents->backing,
-				   .coord = us->coord,
-				   .coord_arg = us->coord_arg,
+				   .coord = coord,
+				   .coord_arg = coord_arg,
 				   .rules = us->rules,
 				   .followed = told_followed,
 				   .redone = told_redone,

@@ -46,6 +46,9 @@ struct fsck {
 	enum mode mode;
 	json_t *list; /* --json: of what was found; or NULL */
 	struct backing backing;
+	struct format format;
+	struct config config;
+	struct coord coord;
 	struct leftovers walk;
 	struct progress progress;
 	uint64_t now_ns;
@@ -139,7 +142,6 @@ static bool is_nfs(const struct backing *b)
 static int open_backing(struct fsck *f, const char *path, struct error *e)
 {
 	char resolved[PATH_MAX];
-	struct format format;
 	struct mount_entry m;
 	int err;
 
@@ -149,14 +151,24 @@ static int open_backing(struct fsck *f, const char *path, struct error *e)
 	if (!err)
 		err = format_check_nested(f->backing.root_fd, f->backing.path, e);
 	if (!err)
-		err = format_read(f->backing.root_fd, f->backing.path, &format, e);
-	if (!err && find_live(f->backing.path, format.uuid, &m))
+		err = format_read(f->backing.root_fd, f->backing.path, &f->format, e);
+	if (!err && find_live(f->backing.path, f->format.uuid, &m))
 		err = FAIL(e, EBUSY, FSCK_MOUNTED, f->backing.path, m.path, m.path);
 	if (!err && backing_lock(&f->backing, f->backing.root_fd, true) && !is_nfs(&f->backing))
 		err = FAIL(e, EBUSY, FSCK_IN_USE, f->backing.path);
 	if (!err && f->mode == ADOPT && fgetxattr(f->backing.root_fd, DIGEST_XATTR, NULL, 0) < 0 &&
 	    errno == EOPNOTSUPP)
 		err = FAIL(e, EOPNOTSUPP, FSCK_NO_XATTRS, f->backing.path);
+	if (!err)
+		err = coord_choose(
+			&f->coord,
+			&(struct coord_choice){
+				.option = config_text(&f->config, OPT_COORD),
+				.backing = &f->backing,
+				.format = &f->format,
+				.lease_s = (unsigned)config_number(&f->config, OPT_LEASE_S),
+			},
+			e);
 	return err;
 }
 
@@ -305,17 +317,18 @@ static void replaced(void *arg, const struct caller *owner, int dir, const char 
 	leftover_remove(&l); /* or the walk finds it */
 }
 
-static int redo_decided(struct fsck *f)
+static int redo_decided_by(struct fsck *f, const struct coord_ops *coord, void *coord_arg,
+			   bool alone)
 {
 	struct rules *rules; /* the built-in ones: own ones were asked when it was decided */
 	struct error e;
 	int err = rules_create(&rules, NULL, "", &e);
 	struct recovery r = {.backing = &f->backing,
-			     .coord = &coord_dir_ops,
+			     .coord = coord,
 			     .rules = rules,
-			     .coord_arg = &f->backing,
+			     .coord_arg = coord_arg,
 			     .only_look = f->mode == DRY_RUN,
-			     .alone = !is_nfs(&f->backing),
+			     .alone = alone,
 			     .redone = redone,
 			     .followed = followed,
 			     .trashed = replaced,
@@ -327,6 +340,15 @@ static int redo_decided(struct fsck *f)
 	err = recover_decided(&r);
 	rules_destroy(rules);
 	return err;
+}
+
+/* By the backing in any case: another way may have been chosen since. */
+static int redo_decided(struct fsck *f)
+{
+	int err = redo_decided_by(f, &coord_dir_ops, &f->backing, !is_nfs(&f->backing));
+	int also = f->coord.etcd ? redo_decided_by(f, f->coord.ops, f->coord.arg, false) : 0;
+
+	return err ? err : also;
 }
 
 /* --- checkpoints of many files that lie in staging --- */
@@ -808,16 +830,25 @@ static int run_fsck(const struct verb *v, int argc, char **argv)
 		{"adopt", no_argument, NULL, 'a'},   {"discard", no_argument, NULL, 'd'},
 		{"dry-run", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
 	struct fsck f = {.mode = REPORT};
+	struct error e;
 	bool json = false;
 	int c, nr_modes = 0, status;
 
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+	config_init(&f.config);
+	while ((c = getopt_long(argc, argv, "ho:", longs, NULL)) != -1) {
 		if (c == 'h')
 			return verb_help(v);
 		if (c == '?')
 			return usage_error(v, "cannot use these options");
 		if (c == 'j') {
 			json = true;
+			continue;
+		}
+		if (c == 'o') {
+			if (config_apply_options(&f.config, optarg, &e)) {
+				complain(e.text);
+				return EXIT_USAGE;
+			}
 			continue;
 		}
 		nr_modes++;
@@ -840,13 +871,15 @@ static int run_fsck(const struct verb *v, int argc, char **argv)
 	while (f.nr_waiting)
 		free(f.waiting[--f.nr_waiting]);
 	free(f.waiting);
+	coord_close(&f.coord);
 	backing_close(&f.backing);
+	config_finish(&f.config);
 	return status;
 }
 
 const struct verb verb_fsck = {
 	.name = "fsck",
-	.args = "[--adopt|--discard|--dry-run] [--json] BACKING [CHECKPOINT...]",
+	.args = "[--adopt|--discard|--dry-run] [-o OPTS] [--json] BACKING [CHECKPOINT...]",
 	.summary = "find, and clear away, what unfinished saves left in BACKING",
 	.help = "For a backing that no node has mounted; it is refused where this host has. First "
 		"does\n"
@@ -879,6 +912,7 @@ const struct verb verb_fsck = {
 		"                       unpublished directories their names, where these are "
 		"free;\n"
 		"                       what is unfinished stays\n"
+		"  -o OPTS              the options of its mounts, of which coord matters\n"
 		"  --json               for machines\n",
 	.run = run_fsck,
 };

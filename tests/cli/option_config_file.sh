@@ -27,7 +27,7 @@ shown() {
 
 cd "$TEST_TMP" || die "cannot enter $TEST_TMP"
 expect_ok "$CKPTFS" mount -o config=config.json back mnt
-assert_contains "$OUT" "option coord is accepted but has no effect yet"
+assert_contains "$OUT" "option cpus is accepted but has no effect yet"
 assert_eq "$(shown node)" "('from-file', 'config file')"
 assert_eq "$(shown cpus)" "('0-3,8', 'config file')"
 assert_eq "$(shown pin_host_cache)" "(False, 'config file')"

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""What tests ask of an etcd: etcd.py VERB [ARGUMENT...]."""
+
+import base64
+import json
+import socket
+import sys
+import urllib.request
+
+
+def call(url, path, request):
+	body = json.dumps(request).encode()
+	opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+	with opener.open(urllib.request.Request(url + "/v3/" + path, body), timeout=5) as answer:
+		return json.load(answer)
+
+
+def encode(text):
+	return base64.b64encode(text.encode()).decode()
+
+
+def decode(text):
+	return base64.b64decode(text).decode()
+
+
+def ports(count):
+	"""Free ones, all different."""
+	sockets = [socket.socket() for _ in range(int(count))]
+	for one in sockets:
+		one.bind(("127.0.0.1", 0))
+	print(*[one.getsockname()[1] for one in sockets])
+
+
+def healthy(url):
+	call(url, "kv/range", {"key": encode("x")})
+
+
+def keys(url):
+	found = call(url, "kv/range", {"key": encode("/ckptfs/"), "range_end": encode("/ckptfs0"), "keys_only": True})
+	for kv in found.get("kvs", []):
+		print(decode(kv["key"]).split("/", 3)[3])
+
+
+def put(url, key, text):
+	call(url, "kv/put", {"key": encode(key), "value": encode(text)})
+
+
+if __name__ == "__main__":
+	{"ports": ports, "healthy": healthy, "keys": keys, "put": put}[sys.argv[1]](*sys.argv[2:])
