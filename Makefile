@@ -71,7 +71,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/gpu-kit/complete
 
 .PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash check-demo check-trainer check-gpu check-frameworks check-python install uninstall clean help tests fuzz fuzzers
+	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-python install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
 
@@ -258,6 +258,11 @@ check-crash: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) --heavy check-crash $(ARGS)
 
+# Several nodes: real services and filesystems, of which parts are killed, hang or are cut off; on loopback alone.
+check-cluster: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)tests/run --build $(O) --heavy check-cluster $(ARGS)
+
 # The demo itself: without this and that, with what differs, interrupted anywhere.
 check-demo: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
@@ -370,6 +375,7 @@ help:
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
 	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
 	@echo '  make check-crash  the daemon, programs and the backing are cut off in the middle of saves'
+	@echo '  make check-cluster  several nodes, and what they agree by, of which parts fail'
 	@echo '  make check-demo   the demo where things are missing, differ, or interrupt it'
 	@echo '  make check-trainer  the example trainer of libckptfs, killed and resumed 50 times'
 	@echo '  make check-gpu    capture on a GPU: what it finds and its numbers, in build/gpu.json'

@@ -486,8 +486,10 @@ static void take_line(struct conn *c, const char *line, size_t len)
 		c->broken = -EBADMSG;
 	else if (a.code || !is_member(c->etcd, a.cluster))
 		c->broken = -EPROTO;
-	else if (a.nr_kvs || a.canceled)
+	else if (a.nr_kvs)
 		c->changed = true;
+	else if (a.canceled)
+		c->broken = -EPIPE;
 	etcd_answer_finish(&a);
 }
 

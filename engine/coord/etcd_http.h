@@ -36,8 +36,7 @@ struct etcd_request {
 int etcd_call(struct etcd *etcd, const struct etcd_request *r, int wake, struct etcd_answer *a);
 
 /*
- * Watches what @body (create_requests) says, of the member that answered last. 1: something changed, or what is watched
- * is gone; 0: @until_ns has come, or @wake can be read; -errno: the stream broke, which is not told.
+ * Watches what @body (create_requests) says, of the member that answered last. 1: something changed; 0: @until_ns has come, or @wake can be read; -errno: the stream broke, which is not told.
  */
 int etcd_watch(struct etcd *etcd, const char *body, int wake, uint64_t until_ns);
 

@@ -2,9 +2,13 @@
 """What tests ask of an etcd: etcd.py VERB [ARGUMENT...]."""
 
 import base64
+import http.client
 import json
 import socket
+import statistics
 import sys
+import time
+import urllib.parse
 import urllib.request
 
 
@@ -45,5 +49,25 @@ def put(url, key, text):
 	call(url, "kv/put", {"key": encode(key), "value": encode(text)})
 
 
+def median_put(url, count=200, size=100):
+	"""How long one put takes, in seconds: what a commit by etcd is measured against. One connection, one after the other."""
+	connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=10)
+	connection.connect()
+	connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+	took = []
+	for i in range(int(count)):
+		body = json.dumps({"key": encode("/measure/%d" % i), "value": encode("x" * size)}).encode()
+		begun = time.monotonic()
+		connection.request("POST", "/v3/kv/put", body)
+		answer = connection.getresponse()
+		answer.read()
+		took.append(time.monotonic() - begun)
+		if answer.status != 200:
+			raise OSError("%s: status %d" % (url, answer.status))
+	call(url, "kv/deleterange", {"key": encode("/measure/"), "range_end": encode("/measure0")})
+	return statistics.median(took)
+
+
 if __name__ == "__main__":
-	{"ports": ports, "healthy": healthy, "keys": keys, "put": put}[sys.argv[1]](*sys.argv[2:])
+	{"ports": ports, "healthy": healthy, "keys": keys, "put": put,
+		"median-put": lambda *args: print("%.6f" % median_put(*args))}[sys.argv[1]](*sys.argv[2:])
