@@ -257,7 +257,7 @@ fsck 2 b b
 fsck 2 --adopt --discard b
 assert_contains "$STDERR" "give one of --adopt, --discard and --dry-run"
 fsck 2 --bogus b
-assert_contains "$STDERR" "usage: ckptfs fsck [--adopt|--discard|--dry-run] [--json] BACKING"
+assert_contains "$STDERR" "usage: ckptfs fsck [--adopt|--discard|--dry-run] [-o OPTS] [--json] BACKING"
 fsck 0 --help
 assert_contains "$STDOUT" "usage: ckptfs fsck"
 

@@ -29,3 +29,6 @@ port=$(python3 "$SRC/tests/cluster/etcd.py" ports 1)
 expect_ok "$CKPTFS" init "$BACK"
 refused_with "etcd at http://127.0.0.1:$port: Connection refused" "etcd:http://127.0.0.1:$port"
 [ ! -e "$BACK/.ckptfs/coord.json" ] || die "coord.json was written"
+run "$CKPTFS" fsck -o cord=dir "$BACK"
+assert_eq "$RC" 2 "exit status of fsck with an option that is none"
+assert_contains "$OUT" "did you mean 'coord'?"
