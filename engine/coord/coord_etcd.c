@@ -201,8 +201,7 @@ struct listing {
 	struct coord_etcd *ce;
 	char prefix[KEY_MAX];	/* of the keys */
 	char last[KEY_MAX];	/* which was seen last */
-	char next[2 * KEY_MAX]; /* where the next page begins; with a NUL behind it, if @behind */
-	bool behind;
+	char next[2 * KEY_MAX]; /* behind which the next page begins */
 	/* Of each key, without the prefix. May say what is @next. Anything but 0 stops. */
 	int (*seen)(struct listing *l, const char *name);
 	int (*gen_found)(void *arg, uid_t owner, const char *gen);
@@ -216,7 +215,8 @@ static json_t *json_page(const struct listing *l)
 {
 	json_t *o = json_below(l->prefix);
 
-	json_object_set_new(o, "key", json_base64(l->next, strlen(l->next) + l->behind));
+	/* With the NUL: the first key behind that. */
+	json_object_set_new(o, "key", json_base64(l->next, strlen(l->next) + 1));
 	json_object_set_new(o, "limit", json_number(PAGE));
 	json_object_set_new(o, "keys_only", json_true());
 	return o;
@@ -240,7 +240,6 @@ static int take_page(struct listing *l, const struct etcd_answer *a)
 			return -EBADMSG;
 		memcpy(l->last, key, strlen(key) + 1);
 		memcpy(l->next, key, strlen(key) + 1);
-		l->behind = true;
 		l->stop = l->seen(l, key + strlen(l->prefix));
 	}
 	return a->more && !a->nr_kvs ? -EBADMSG : 0;
@@ -283,7 +282,6 @@ static int seen_record(struct listing *l, const char *name)
 	    strncmp(again, name, (size_t)(dot - name)) || again[dot - name])
 		return 0;
 	snprintf(l->next, sizeof(l->next), "%s%s%c", l->prefix, again, '.' + 1);
-	l->behind = false;
 	if (!strcmp(again, l->told))
 		return 0;
 	memcpy(l->told, again, sizeof(l->told));

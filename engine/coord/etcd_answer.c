@@ -220,14 +220,22 @@ static int get_result(struct etcd_answer *a, enum etcd_kind kind, const json_t *
 	}
 }
 
-/* {"error": TEXT, "code": N}; in a stream {"error": {"message": TEXT, "grpc_code": N}}. */
+/*
+ * {"error": TEXT, "code": N}; in a stream {"error": {"message": TEXT, "grpc_code": N}}. From etcd 3.6 on
+ * {"message": TEXT, "code": N}; in a stream {"error": {"message": TEXT, "code": N}}.
+ */
+static bool is_error(const json_t *o)
+{
+	return json_object_get(o, "error") ||
+	       (json_object_get(o, "code") && json_object_get(o, "message"));
+}
+
 static int get_error(struct etcd_answer *a, const json_t *o)
 {
 	const json_t *error = json_object_get(o, "error");
-	const char *text = json_is_object(error) ? json_get_text(error, "message", "")
-						 : json_get_text(o, "error", "");
-	json_int_t code = json_is_object(error) ? json_get_int(error, "grpc_code", 0)
-						: json_get_int(o, "code", 0);
+	const json_t *inside = json_is_object(error) ? error : o;
+	const char *text = json_get_text(inside, "message", json_get_text(o, "error", ""));
+	json_int_t code = json_get_int(inside, "grpc_code", json_get_int(inside, "code", 0));
 	char *c;
 
 	if (code <= 0 || code > 100)
@@ -248,7 +256,7 @@ int etcd_answer_parse(struct etcd_answer *a, enum etcd_kind kind, const char *te
 	memset(a, 0, sizeof(*a));
 	if (kind == ETCD_KEEPALIVE || kind == ETCD_WATCH)
 		result = json_object_get(root, "result");
-	if (json_object_get(root, "error"))
+	if (is_error(root))
 		err = get_error(a, root);
 	else
 		err = json_is_object(result) ? get_result(a, kind, result) : -EBADMSG;

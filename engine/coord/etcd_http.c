@@ -20,6 +20,7 @@
 #define CALL_NS	    (ETCD_CALL_S * NSEC_PER_SEC)
 #define ANSWER_MAX  (4u << 20)
 #define IDLE_MAX    8 /* connections that are kept */
+#define IDLE_BYTES  262144
 #define KEEPALIVE_S 5L
 
 struct etcd {
@@ -157,7 +158,7 @@ static void conn_put(struct conn *c)
 
 	{
 		LOCK_SCOPE(&etcd->lock);
-		keep = etcd->nr_idle < IDLE_MAX;
+		keep = etcd->nr_idle < IDLE_MAX && c->size <= IDLE_BYTES;
 		if (keep) {
 			c->next = etcd->idle;
 			etcd->idle = c;

@@ -21,13 +21,13 @@ content = make(mnt + "/step-1")
 is_whole("step-1", content)
 END
 expect_ok "$CKPTFS" verify "$BACK/step-1"
-expect_ok test -z "$(ls "$BACK/.ckptfs/txn" "$BACK/.ckptfs/nodes" | grep -v :)"
+assert_eq "$(find "$BACK/.ckptfs/txn" "$BACK/.ckptfs/nodes" -type f)" "" "records on the backing"
 umount_ckptfs
 assert_eq "$(etcd_keys)" "" "what is left in etcd"
 
 mkdir -p "$TEST_TMP/mnt"
-for refused in "" coord=dir, ; do
-	expect_fail "$CKPTFS" mount -o "${refused}host_cache_size=64M" "$BACK" "$MNT"
+for way in "" "coord=dir,"; do
+	expect_fail "$CKPTFS" mount -o "${way}host_cache_size=64M" "$BACK" "$MNT"
 	assert_contains "$OUT" "agree by: etcd cluster "
 	assert_contains "$OUT" "and not by: dir"
 done

@@ -12,8 +12,8 @@
 needs_fuse
 start_etcd
 # An outage longer than what the storage is given is waited for.
-options=coord=etcd:$ETCD_URL,quiet_s=1,io_retry_s=1
-mount_ckptfs -o "$options"
+how=coord=etcd:$ETCD_URL,quiet_s=1,io_retry_s=1
+mount_ckptfs -o "$how"
 stop_etcd
 program <<'END'
 from checkpoints import *
@@ -42,7 +42,7 @@ umount_ckptfs
 decided() {
 	local name=$1 staging
 	shift
-	mount_ckptfs -o "$options"
+	mount_ckptfs -o "$how"
 	stop_etcd
 	NAME=$name program <<'END'
 from checkpoints import *
@@ -71,7 +71,7 @@ by_fsck() {
 }
 
 by_mount() {
-	mount_ckptfs -o "$options"
+	mount_ckptfs -o "$how"
 	umount_ckptfs
 }
 

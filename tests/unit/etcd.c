@@ -346,6 +346,7 @@ static void a_wait_has_an_end(void **state)
 static void what_changes_comes_by_a_stream(void **state)
 {
 	struct etcd *etcd = reach(server.url);
+	int wake;
 	char *key = etcd_base64("changes", strlen("changes")), *body, *put;
 
 	(void)state;
@@ -357,6 +358,11 @@ static void what_changes_comes_by_a_stream(void **state)
 	ask_etcd(etcd, "kv/put", put);
 	assert_int_equal(etcd_watch(etcd, body, -1, in_s(1000)), 1);
 	assert_true(etcd_watch(etcd, "{", -1, in_s(1000)) < 0);
+	wake = eventfd(1, EFD_CLOEXEC); /* somebody has written to it */
+	assert_int_equal(
+		etcd_watch(etcd, "{\"create_request\": {\"key\": \"bmV2ZXI=\"}}", wake, in_s(1000)),
+		0);
+	close(wake);
 	free(key);
 	free(body);
 	free(put);

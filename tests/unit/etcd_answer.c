@@ -265,6 +265,12 @@ static void what_etcd_does_not_like_is_told(void **state)
 	assert_outage("etcdserver: no leader");
 	answer("200 OK", "{\"error\": {\"grpc_code\": 8, \"message\": \"no\\nspace\"}}");
 	assert_outage("no space"); /* in one line of the log */
+	/* As etcd 3.6 has it. */
+	answer("403 Forbidden",
+	       "{\"code\": 7, \"message\": \"permission denied\", \"details\": []}");
+	assert_outage("permission denied");
+	answer("200 OK", "{\"error\": {\"code\": 14, \"message\": \"gone\"}}");
+	assert_outage("gone");
 }
 
 /* Without streams a record is found by asking again. */
