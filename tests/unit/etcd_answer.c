@@ -225,6 +225,8 @@ static void what_is_no_http_is_an_outage(void **state)
 
 static void an_endless_answer_is_an_outage(void **state)
 {
+	char why[512] = "";
+
 	(void)state;
 	answer_raw("HTTP/1.1 200 OK\r\n\r\n");
 	{
@@ -232,6 +234,8 @@ static void an_endless_answer_is_an_outage(void **state)
 		fake.endless = 64u << 20;
 	}
 	assert_int_equal(read_err(ce, GEN, "open"), -EHOSTDOWN);
+	assert_true(coord_etcd_outage_ns(ce, why, sizeof(why)) > 0);
+	assert_contains(why, "too long");
 }
 
 static void who_is_silent_holds_nobody(void **state)
