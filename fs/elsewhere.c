@@ -30,6 +30,8 @@ int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, cons
 		      ? accord_find(us, c, at.fd, &dir_id, name, &cp)
 		      : 0;
 	tree_fd_put(fs->tree, &at);
+	if (!err && cp)
+		tree_placed(fs->tree, &cp->id, dir, name); /* it may have been renamed */
 	if (!err)
 		checkpoint_put(cp);
 	return err;

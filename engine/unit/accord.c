@@ -204,8 +204,29 @@ int accord_begin(struct checkpoint *cp)
 	return attach(cp, nodes_id(us->nodes));
 }
 
+/* Lock held. It was renamed by another node. */
+static int takes_name(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
+		      const char *name)
+{
+	int copy;
+
+	/* Once it is over the driver uses the directory without the lock. */
+	if (agreement_is_over(&cp->accord->a) ||
+	    (same_inode(&cp->target.dir_id, dir_id) && !strcmp(cp->target.name, name)))
+		return 0;
+	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return -EMFILE;
+	close(cp->target.dir);
+	cp->target.dir = copy;
+	cp->target.dir_id = *dir_id;
+	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
+	return 0;
+}
+
 /* Lock held, dropped while it waits: what becomes of the join. 0: shown; 1: too late. */
-static int await_join(struct units *us, const char *gen, struct checkpoint **out)
+static int await_join(struct units *us, const char *gen, int dir, const struct inode_id *dir_id,
+		      const char *name, struct checkpoint **out)
 {
 	int err = 0;
 
@@ -215,6 +236,9 @@ static int await_join(struct units *us, const char *gen, struct checkpoint **out
 		if (!cp || cp->accord->a.state == AGREE_LATE)
 			return 1;
 		if (cp->visible) {
+			err = takes_name(cp, dir, dir_id, name);
+			if (err)
+				return err;
 			cp->refs++;
 			*out = cp;
 			return 0;
@@ -259,7 +283,7 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 	{
 		LOCK_SCOPE(&us->lock);
 		if (find_part(us, claim->last)) {
-			err = await_join(us, claim->last, out);
+			err = await_join(us, claim->last, dir, dir_id, name, out);
 			if (err <= 0)
 				return err;
 			mine = true;
@@ -667,13 +691,17 @@ static bool vote(struct accord *a)
 	return true;
 }
 
-/* Has it got its name? */
+/* Has it got its name? That may be another than this node knows, and it may be gone from there again. */
 static bool is_named(struct checkpoint *cp)
 {
+	struct backing *b = cp->units->contents->backing;
 	struct statx stx;
 	struct inode_id id;
 
-	if (backing_stat_at(cp->units->contents->backing, cp->target.dir, cp->target.name, &stx))
+	if (cp->accord->a.state != AGREE_LATE &&
+	    backing_stat_at(b, cp->target.dir, cp->staging, &stx) == -ENOENT)
+		return true;
+	if (backing_stat_at(b, cp->target.dir, cp->target.name, &stx))
 		return false;
 	id = inode_id_of(&stx);
 	return same_inode(&id, &cp->id);
@@ -1053,6 +1081,24 @@ int accord_decide(struct checkpoint *cp, const char *decision)
 	agreement_vote(&a->a);
 	accord_wake(cp);
 	return await_outcome(a);
+}
+
+int accord_renamed(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	struct claim c;
+	int r = 0;
+
+	if (!cp->accord)
+		return 0;
+	creds_restore();
+	do {
+		r = claim_find(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, &c);
+		if (r || !strcmp(c.last, generation_of(cp)))
+			break;
+		r = claim_make(cp, &c);
+	} while (!r);
+	return r < 0 ? r : 0;
 }
 
 void accord_never_shown(struct checkpoint *cp)

@@ -85,6 +85,9 @@ int accord_decide(struct checkpoint *cp, const char *decision);
 /* Before it becomes an ordinary directory: 0: it is for this node to make it one. -EEXIST: another did. -errno. */
 int accord_make_ordinary(struct checkpoint *cp);
 
+/* It has another name, by which other nodes are to find it. 0 or -errno. */
+int accord_renamed(struct checkpoint *cp);
+
 /* What was begun is not shown after all, and dropped: others may have found it. */
 void accord_never_shown(struct checkpoint *cp);
 

@@ -1541,6 +1541,8 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	}
 	if (!err && replaces)
 		note_replaced(cp);
+	if (!err)
+		err = accord_renamed(cp);
 	close(copy);
 	checkpoint_let_go(cp, err ? was : GENERATION_OPEN);
 	return err;

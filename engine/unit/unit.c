@@ -610,6 +610,8 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	g->pointer = rules_is_pointer(us->rules, name);
 	if (rules_single(us->rules, name))
 		g->maker = units_process(us, c);
+	/* Ranks on other nodes learn of its close by a barrier, and read it then, by its name on the backing. */
+	g->durable_calls = g->maker && accord_is_for(us, g->maker);
 	g->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	err = g->target.dir < 0 ? -errno : units_new_id(g->staging);
 	if (!err)
