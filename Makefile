@@ -235,7 +235,7 @@ deps-heavy: deps-test
 	$(call install_packages,$(PACKAGES_HEAVY))
 
 demo: deps-test
-	$(Q)$(MAKE) --no-print-directory O=$(O) all
+	$(Q)$(MAKE) --no-print-directory O=$(O) all $(O)/tests/trainer/trainer
 	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) CKPTFS=$(abspath $(O))/bin/ckptfs bash tests/demo/demo.sh
 
 check: deps-test

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The demo sees a byte that differs, a file that is missing, a mode that is not kept, and a mount that fails.
 #
-# timeout: 240
+# timeout: 400
 # heavy: check-demo
 
 . "${SRC:?}/tests/lib.sh"
@@ -26,7 +26,7 @@ chmod +x "$TEST_TMP/ckptfs"
 spoiled() {
 	SPOIL=$1
 	expect_fail env TMPDIR="$TEST_TMP/tmp" CKPTFS="$TEST_TMP/ckptfs" DEMO_MIB=2 \
-		DEMO_WITHOUT="torch safetensors h5py numpy saves" bash "$SRC/tests/demo/demo.sh"
+		DEMO_WITHOUT="torch safetensors h5py numpy saves beside" bash "$SRC/tests/demo/demo.sh"
 	assert_eq "$RC" 1
 	assert_contains "$OUT" "$2"
 	assert_eq "$(ls -A "$TEST_TMP/tmp")" "" "files left by the demo"
@@ -42,6 +42,25 @@ spoiled() {
 	spoiled 'mkdir extra' "DIFFERS: "
 }
 assert_contains "$OUT" "1 of 1 programs differ or failed on the mount"
+
+# spoiled_beside VERDICT: nothing of the programs, but of the trainings on the mount.
+spoiled_beside() {
+	expect_fail env TMPDIR="$TEST_TMP/tmp" CKPTFS="$TEST_TMP/ckptfs" DEMO_MIB=2 DEMO_SAVE_MIB=32 TRAINER="$TEST_TMP/trainer" \
+		DEMO_WITHOUT="torch safetensors h5py numpy saves" bash "$SRC/tests/demo/demo.sh"
+	assert_contains "$OUT" "$1"
+	assert_contains "$OUT" "demo: 2 of 2 trainings on the mount did not leave what was promised"
+}
+
+ln -s "$BUILD/tests/trainer/trainer" "$TEST_TMP/trainer"
+printf '#!/bin/sh\n[ "$1" != latest ] || set latest --any\nexec "$REAL" "$@"\n' >"$TEST_TMP/ckptfs"
+spoiled_beside "NOT the same tensors"
+# one that begins anew, with other weights, where it finds a checkpoint
+printf '#!/bin/sh\nfor dir; do :; done\n[ ! -e "$dir/step-2" ] || set -- --plain --steps 6 --elements 7 "$dir"\nexec "%s" "$@"\n' \
+	"$BUILD/tests/trainer/trainer" >"$TEST_TMP/other"
+mv "$TEST_TMP/other" "$TEST_TMP/trainer"
+chmod +x "$TEST_TMP/trainer"
+printf '#!/bin/sh\nexec "$REAL" "$@"\n' >"$TEST_TMP/ckptfs"
+spoiled_beside "cannot go on: "
 
 printf '#!/bin/sh\necho "no mount today" >&2\nexit 1\n' >"$TEST_TMP/ckptfs"
 spoiled '' "no mount today"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# timeout: 300
+# timeout: 500
 # heavy: check-demo
 # A signal in the middle of the demo leaves no mount, no temporary directory and no program behind.
 
@@ -23,7 +23,7 @@ interrupted() {
 	local line seen=''
 	# A shell starts what runs in the background with SIGINT ignored; env undoes that.
 	env --default-signal=HUP,INT,TERM TMPDIR="$TEST_TMP/tmp" DEMO_SHARED_NS=1 DEMO_MIB="$mib" \
-		DEMO_SAVE_MIB=32 \
+		DEMO_SAVE_MIB=32 TRAINER="$BUILD/tests/trainer/trainer" \
 		DEMO_WITHOUT="torch safetensors h5py numpy" bash "$SRC/tests/demo/demo.sh" >"$TEST_TMP/lines" 2>&1 &
 	while read -r line; do
 		echo "$line"
@@ -52,3 +52,5 @@ interrupted INT 130 "by turns"
 interrupted INT 130 "half of it is written"
 interrupted TERM 143 "some of it is flushed"
 interrupted INT 130 "the program is killed in the middle"
+interrupted INT 130 "the same training: plain directory"
+interrupted TERM 143 "it is killed in the middle of a save, and started again"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# timeout: 180
+# timeout: 360
 # heavy: check-demo
 # The demo succeeds without PyTorch, without a package index and without Python, and says what it left out; what
-# it kills leaves whole files.
+# it kills leaves whole files. Side by side it then shows the example trainer in C.
 
 . "${SRC:?}/tests/lib.sh"
 
@@ -12,7 +12,8 @@ mkdir "$TEST_TMP/tmp" "$TEST_TMP/build"
 
 # demo [VAR=VALUE...]: with a build directory and a temporary directory of its own.
 demo() {
-	expect_ok env -u DEMO_OPTS -u DEMO_WITHOUT TMPDIR="$TEST_TMP/tmp" BUILD="$TEST_TMP/build" DEMO_MIB=2 DEMO_SAVE_MIB=32 "$@" \
+	expect_ok env -u DEMO_OPTS -u DEMO_WITHOUT TMPDIR="$TEST_TMP/tmp" BUILD="$TEST_TMP/build" DEMO_MIB=2 DEMO_SAVE_MIB=32 \
+		TRAINER="$BUILD/tests/trainer/trainer" "$@" \
 		bash "$SRC/tests/demo/demo.sh"
 	assert_eq "$(ls -A "$TEST_TMP/tmp")" "" "files left by the demo"
 	! grep "$TEST_TMP/tmp" /proc/self/mountinfo || die "a mount left by the demo"
@@ -23,6 +24,13 @@ row() {
 	local line
 	line=$(grep "^$1" <<<"$OUT") || die "no row for $1"$'\n'"$OUT"
 	assert_contains "$line" "$2"
+}
+
+# beside: the table that it ends with.
+beside() {
+	row "plain directory" "step-4, torn; goes on to the same weights"
+	row "on the mount, unmodified" "step-2, verified; goes on to the same weights"
+	row "on the mount, lazy" "step-2, verified; goes on to the same weights"
 }
 
 demo DEMO_WITHOUT="torch safetensors h5py numpy"
@@ -40,9 +48,12 @@ if command -v python3 >/dev/null; then
 	row "saved again, nothing killed" "the new file, whole"
 	row "kill -9 ckptfs in step-2 of many files" "step-1 alone is there"
 fi
+row "Side by side: the example trainer in C, 16 MiB" "(PyTorch is left out: asked for by DEMO_WITHOUT)"
+beside
 [ ! -e "$TEST_TMP/build/demo-venv" ] || die "made a Python environment for nothing"
 
-demo PYTHON=/nonexistent/python3
+demo PYTHON=/nonexistent/python3 TRAINER=/nonexistent/trainer
+assert_contains "$OUT" "side by side: left out: neither PyTorch nor /nonexistent/trainer is there"
 row "h5py" "left out: no Python 3.8 or later (/nonexistent/python3)"
 row "saves, and killing" "left out: no Python 3.8 or later (/nonexistent/python3)"
 row "tar, dd" identical
@@ -50,5 +61,7 @@ row "tar, dd" identical
 needs python3
 demo PIP_NO_INDEX=1 PIP_CONFIG_FILE=/dev/null PIP_FIND_LINKS=
 row "PyTorch" "left out: "
+row "Side by side: the example trainer in C" "(PyTorch is left out: pip install: "
+beside
 row "safetensors" "left out: "
 row "tar, dd" identical

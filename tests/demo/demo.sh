@@ -5,7 +5,8 @@
 # Unmodified programs write once to a plain directory and once to a ckptfs mount beside it;
 # then the mount is taken down, and what is on its backing must be the same files, byte for
 # byte. Then the saves (saves.bash): how long one blocks, and what is left when the daemon or the
-# program is killed in the middle of one.
+# program is killed in the middle of one. At the end the same training stands side by side (beside.bash):
+# plain, on the mount, and lazy.
 #
 # Nothing outside the build directory and one temporary directory is touched; the latter
 # and the mount are gone when this ends, however it ends.
@@ -19,6 +20,8 @@ CKPTFS=${CKPTFS:-$BUILD/bin/ckptfs}
 . "$here/venv.bash"
 # shellcheck source=tests/demo/saves.bash
 . "$here/saves.bash"
+# shellcheck source=tests/demo/beside.bash
+. "$here/beside.bash"
 
 usage() {
 	cat <<-END
@@ -29,6 +32,8 @@ usage() {
 	Then saves a checkpoint file by turns in both, for how long that blocks; and kills the
 	daemon, and the program, in the middle of a save over that file, and looks what is left;
 	and saves a checkpoint of many files, and kills the daemon in the middle of the next.
+	Then one training, of PyTorch or else of the example trainer in C, side by side: saved
+	plainly, on the mount, and there lazily; killed in the middle of a save, and resumed.
 	Exit 0: everything that ran is identical, and every file whole; 1: something differs or
 	failed on the mount.
 
@@ -36,11 +41,13 @@ usage() {
 	  CKPTFS              the command to test            ($CKPTFS)
 	  BUILD               keeps the Python packages      ($BUILD)
 	  TMPDIR              where the two directories are made; about 4 GiB free
-	  DEMO_WITHOUT        leave these out, of: torch safetensors h5py numpy saves
+	  DEMO_WITHOUT        leave these out, of: torch safetensors h5py numpy saves beside
 	  DEMO_OPTS           mount options (ckptfs mount -o)
 	  DEMO_TORCH          what pip is asked for          ($torch_wanted)
 	  DEMO_MIB            MiB that the everyday tools copy (128)
 	  DEMO_SAVE_MIB       MiB of a saved file (512, or what fits)
+	  TRAINER             the example trainer            ($example_trainer)
+	  CKPTFS_LIB          where libckptfs is             ($BUILD/lib)
 	  DEMO_PIP_TIMEOUT    seconds for each installation  (900)
 	  DEMO_TIMEOUT        seconds for each program       (600)
 	  DEMO_SHARED_NS      1: mount where others see it, not in a private mount namespace
@@ -161,7 +168,7 @@ declare -A left_out=() failed=() verdict=() bytes=() plain_s=() mount_s=()
 install_all() {
 	local name missing=''
 	for name in ${DEMO_WITHOUT-}; do
-		[ -n "${packages[$name]-}" ] || [ "$name" = saves ] ||
+		[ -n "${packages[$name]-}" ] || [ "$name" = saves ] || [ "$name" = beside ] ||
 			die "DEMO_WITHOUT: no program is called $name"
 		left_out[$name]='asked for by DEMO_WITHOUT'
 	done
@@ -185,6 +192,7 @@ make_work() {
 	fi
 	work=$(realpath "$(mktemp -d "$tmp/ckptfs-demo.XXXXXX")") || die "cannot write in $tmp"
 	mkdir "$work"/{plain,backing,mnt,log,input}
+	export TORCHINDUCTOR_CACHE_DIR=$work/inductor    # PyTorch would make one in TMPDIR, and leave it
 }
 
 make_input() {
@@ -336,7 +344,9 @@ main() {
 	stop_mount
 	compare_all
 	run_saves
+	run_beside
 	print_table
+	print_beside
 	for name in "${programs[@]}"; do
 		case ${verdict[$name]} in
 		identical) identical=$((identical + 1)) ;;
@@ -347,6 +357,8 @@ main() {
 	[ $bad = 0 ] || die "$bad of $((identical + bad)) programs differ or failed on the mount"
 	bad=$(saves_went_wrong)
 	[ "$bad" = 0 ] || die "$bad of ${#saves[@]} saves did not leave what was promised"
+	bad=$(beside_went_wrong)
+	[ "$bad" = 0 ] || die "$bad of 2 trainings on the mount did not leave what was promised"
 	[ $identical -gt 0 ] || die "nothing could be run"
 	say "identical: $identical, left out: $((${#programs[@]} - identical))"
 }

@@ -13,6 +13,8 @@
  * --device cuda the tensors lie on a GPU, and the update is work that is enqueued there (gpu.c); the weights are
  * the same. Status 77: there is no GPU.
  *
+ * It prints for how many seconds it has trained, was blocked by each save, and by the barrier behind it.
+ *
  * What to look at: tensors are registered once (register_state), written at each save (save_lazily), and
  * ckptfs_barrier stands before the one place where they change (main).
  */
@@ -29,6 +31,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/ckptfs.h"
@@ -66,10 +69,21 @@ static struct {
 
 static struct ckptfs_session *session; /* NULL: plain */
 
+/* Seconds for which training was blocked: by writing tensors, and by barriers. */
+static double blocked_by_saves, blocked_by_barriers;
+
 static void die(const char *what, const char *why)
 {
 	fprintf(stderr, "trainer: %s: %s\n", what, why);
 	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* --- the model --- */
@@ -352,6 +366,7 @@ static int save_lazily(int fd, unsigned file)
 static int save_data(unsigned file)
 {
 	char path[PATH_MAX];
+	double begin = now();
 	int fd, err;
 
 	data_name(path, state.step, file);
@@ -361,6 +376,7 @@ static int save_data(unsigned file)
 	err = session ? save_lazily(fd, file) : save_plainly(fd, file);
 	if (close(fd) && !err)
 		err = -errno;
+	blocked_by_saves += now() - begin;
 	return err;
 }
 
@@ -506,15 +522,20 @@ static void resume(unsigned long step)
 static void wait_before_update(void)
 {
 	uint64_t stream = options.gpu ? gpu_stream() : 0;
+	double begin = now();
 
 	if (!session || options.no_barrier)
 		return;
 	if (ckptfs_barrier(session, &stream, options.gpu, 0, 0))
 		fprintf(stderr, "trainer: ckptfs_barrier: %s\n", ckptfs_error(session));
+	blocked_by_barriers += now() - begin;
 }
 
 static void train(void)
 {
+	double begin = now();
+	unsigned saves = 0;
+
 	while (state.step < options.steps) {
 		float *g = compute_gradients();
 		int err = 0;
@@ -524,6 +545,7 @@ static void train(void)
 		if (state.step % options.every && state.step != options.steps)
 			continue;
 		err = save();
+		saves++;
 		if (err)
 			fprintf(stderr, "trainer: step %lu is not saved: %s\n", state.step,
 				strerror(-err));
@@ -532,6 +554,10 @@ static void train(void)
 		if (options.keep && state.step > options.keep * options.every)
 			remove_step(state.step - options.keep * options.every);
 	}
+	printf("training %.3f\n", now() - begin);
+	if (saves)
+		printf("blocked %.3f\nlonger %.3f\n", blocked_by_saves / saves,
+		       blocked_by_barriers / saves);
 }
 
 static unsigned long number(const char *text)
