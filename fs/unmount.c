@@ -224,3 +224,59 @@ void unmount_users(const char *mountpoint, char *buf, size_t size)
 	if (proc)
 		closedir(proc);
 }
+
+/* --- who keeps it from ending --- */
+
+static bool namespace_of(const char *pid, char ns[64])
+{
+	char path[300];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%s/ns/mnt", pid);
+	n = readlink(path, ns, 63);
+	if (n > 0)
+		ns[n] = '\0';
+	return n > 0;
+}
+
+static bool has_mount(const char *pid, const struct mount_entry *m)
+{
+	__cleanup_free char *line = NULL;
+	char path[300], device[32];
+	size_t size = 0;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%s/mountinfo", pid);
+	snprintf(device, sizeof(device), " %u:%u ", m->major, m->minor);
+	__cleanup_file FILE *f = fopen(path, "re");
+	while (f && !found && getline(&line, &size, f) > 0)
+		found = strstr(line, device) != NULL;
+	return found;
+}
+
+void unmount_held(const struct mount_entry *m, int daemon, char *buf, size_t size)
+{
+	DIR *proc = opendir("/proc");
+	char own[64], other[64];
+	struct dirent *entry;
+
+	snprintf(buf, size,
+		 "it waits for the backing, or another mount namespace (a container) still has the "
+		 "mount");
+	while (proc && namespace_of("self", own) && (entry = readdir(proc))) {
+		char name[64];
+
+		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == daemon ||
+		    !namespace_of(entry->d_name, other) || !strcmp(own, other) ||
+		    !has_mount(entry->d_name, m))
+			continue;
+		name_of(entry->d_name, name, sizeof(name));
+		snprintf(
+			buf, size,
+			"another mount namespace holds a copy of the mount: that of %s (pid %.10s)",
+			name, entry->d_name);
+		break;
+	}
+	if (proc)
+		closedir(proc);
+}

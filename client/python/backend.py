@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What pip calls to install the package from the source tree (PEP 517, PEP 660): it is Python alone, so that a wheel is a
-zip of it, and nothing has to be downloaded to make one."""
+"""What pip calls to install the package from the source tree (PEP 517, PEP 660): it is Python alone, so that a wheel is
+a zip of it, and nothing has to be downloaded to make one."""
 
 import base64
 import hashlib
@@ -42,7 +42,8 @@ def _wheel(directory, files):
 	info = "ckptfs-%s.dist-info/" % version
 	files = dict(files, **{info + "METADATA": (METADATA % version).encode(), info + "WHEEL": WHEEL.encode(),
 		info + "entry_points.txt": ENTRY_POINTS.encode()})
-	record = "".join("%s,sha256=%s,%d\n" % (name, base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode(),
+	record = "".join("%s,sha256=%s,%d\n" % (name,
+		base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode(),
 		len(data)) for name, data in files.items())
 	files[info + "RECORD"] = (record + info + "RECORD,,\n").encode()
 	name = "ckptfs-%s-py3-none-any.whl" % version

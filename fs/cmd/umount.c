@@ -29,6 +29,15 @@ static int left_ms(uint64_t deadline)
 	return now < deadline ? (int)((deadline - now) / NSEC_PER_MSEC) : 0;
 }
 
+#define SILENT_MS 1000 /* before it is said what is waited for */
+
+static int patience_ms(uint64_t deadline)
+{
+	int left = left_ms(deadline);
+
+	return left < SILENT_MS ? left : SILENT_MS;
+}
+
 /* The daemon has let go of the mount; wait until it has let go of everything. */
 static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeout_s,
 			uint64_t deadline)
@@ -37,7 +46,7 @@ static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeou
 	__cleanup_fd int process = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	struct pollfd closed = {.fd = fd, .events = POLLIN | POLLRDHUP};
 	struct pollfd gone = {.fd = process, .events = POLLIN};
-	char text[MESSAGE_MAX];
+	char text[MESSAGE_MAX], why[256];
 	struct mount_entry other;
 
 	if (mountinfo_find_device(m->major, m->minor, &other)) {
@@ -45,10 +54,16 @@ static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeou
 		complain(text);
 		return EXIT_DONE;
 	}
+	if (poll(&closed, 1, patience_ms(deadline)) == 0 && left_ms(deadline)) {
+		unmount_held(m, pid, why, sizeof(why));
+		MESSAGE(text, UMOUNT_WAITS, m->path, pid, why);
+		complain(text);
+	}
 	if (poll(&closed, 1, left_ms(deadline)) > 0 &&
 	    (process < 0 || poll(&gone, 1, left_ms(deadline)) > 0))
 		return EXIT_DONE;
-	MESSAGE(text, UMOUNT_TIMEOUT, m->path, pid, timeout_s);
+	unmount_held(m, pid, why, sizeof(why));
+	MESSAGE(text, UMOUNT_TIMEOUT, m->path, pid, timeout_s, why);
 	complain(text);
 	return EXIT_NO;
 }

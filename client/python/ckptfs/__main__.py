@@ -15,7 +15,8 @@ USAGE = """usage: python -m ckptfs run SCRIPT [ARGUMENT...]
        python -m ckptfs run -m MODULE [ARGUMENT...]
 
 Runs a Python script, unchanged, with a torch.save (and safetensors.torch.save_file) that returns at once for paths in a
-mount of ckptfs; the steps of optimizers wait until what they change is captured. All other paths are saved as ever. As a program of torchrun:
+mount of ckptfs; the steps of optimizers wait until what they change is captured. All other paths are saved
+as ever. As a program of torchrun:
 
        torchrun --nproc-per-node 8 -m ckptfs run train.py
 

@@ -113,8 +113,8 @@ def _load() -> ctypes.CDLL:
 			tried.append("%s: %s" % (path, error))
 			continue
 		return lib
-	raise LibraryNotFound(errno.ENOENT, "no libckptfs: %s; build it (make) or install it (make install), or set CKPTFS_LIB "
-		"to its path" % "; ".join(tried))
+	raise LibraryNotFound(errno.ENOENT, "no libckptfs: %s; build it (make) or install it (make install), or set "
+		"CKPTFS_LIB to its path" % "; ".join(tried))
 
 
 def library() -> ctypes.CDLL:
@@ -124,6 +124,11 @@ def library() -> ctypes.CDLL:
 		if _loaded is None:
 			_loaded = _load()
 		return _loaded
+
+
+def loaded() -> bool:
+	"""Has it been?"""
+	return _loaded is not None
 
 
 def told(session: Optional[int] = None) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""torch.save becomes lazy by itself: `python -m ckptfs run`, or CKPTFS_LAZY=1 where the package is installed (torch calls
-`autoload` when it is imported: the entry point torch.backends). Nothing here can fail the program: what goes wrong is
-logged, and torch.save stays as it is."""
+"""torch.save becomes lazy by itself: `python -m ckptfs run`, or CKPTFS_LAZY=1 where the package is installed (torch
+calls `autoload` when it is imported: the entry point torch.backends). Nothing here can fail the program: what goes
+wrong is logged, and torch.save stays as it is."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 """The engines that DeepSpeed (`"datastates_ckpt": {...}` in its JSON config) and Kénotron (`checkpointing_engine:
 datastates`) import as datastates.CheckpointEngine and datastates.CkptEngine: so a job becomes lazy by its config alone.
 
-DeepSpeed takes that engine for one whose checkpoints are committed at the next step, and then does not do so (it asks for
-what is to be committed, and its own class of 0.19 does not tell): it would never write `latest`. On a mount of ckptfs
-`latest` can be written at once, since readers see the old one until the checkpoint that it names is committed; so the
-engine tells DeepSpeed that it is like torch.save's."""
+DeepSpeed takes that engine for one whose checkpoints are committed at the next step, and then does not do so (it asks
+for what is to be committed, and its own class of 0.19 does not tell): it would never write `latest`. On a mount of
+ckptfs `latest` can be written at once, since readers see the old one until the checkpoint that it names is committed;
+so the engine tells DeepSpeed that it is like torch.save's."""
 
 from __future__ import annotations
 
@@ -93,16 +93,18 @@ class CheckpointEngine:
 	def wait(self, persist: bool = False) -> bool:
 		"""Until what was saved is captured; @persist: until it is durable. CheckpointError: it has failed."""
 		barrier(landed=True)
+		if not persist:
+			return True
 		paths, self._paths = self._paths, []
-		for path in paths if persist else ():
+		for path in paths:
 			if in_mount(os.path.dirname(path)) and os.path.exists(path): # not removed since
 				wait(path, "durable")
 		return True
 
 
 class CkptEngine:
-	"""What Kénotron's engine is made of: tensors that are to be at places of files. It names them before it makes the file,
-	which it then truncates; so they are written when it names those of the next file, waits, or an optimizer steps.
+	"""What Kénotron's engine is made of: tensors that are to be at places of files. It names them before it makes the
+	file, which it then truncates; so they are written when it names those of the next file, waits, or an optimizer steps.
 	@host_cache_size: bytes of the mount's cache to borrow."""
 
 	def __init__(self, host_cache_size: int = 0, gpu_id: int = 0, rank: int = 0) -> None: # pylint: disable=unused-argument
@@ -153,7 +155,8 @@ class CkptEngine:
 	def load(self, tensors: Sequence[Tuple[Any, Any, int, str]]) -> None:
 		"""Fills each: (version, tensor, offset, path)."""
 		for _, tensor, at, path in tensors:
-			here = tensor if tensor.device.type == "cpu" and tensor.is_contiguous() else torch.empty(tensor.shape, dtype=tensor.dtype)
+			straight = tensor.device.type == "cpu" and tensor.is_contiguous()
+			here = tensor if straight else torch.empty(tensor.shape, dtype=tensor.dtype)
 			loading.read_into(path, here.untyped_storage(), int(at), here.storage_offset() * here.element_size(), here.nbytes)
 			if here is not tensor:
 				tensor.copy_(here)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The barrier that cannot be forgotten: it stands before each step of each optimizer, from the first session on.
 
-torch calls a global step pre-hook in Optimizer.step, whatever the implementation (foreach, fused, capturable), also where
-GradScaler, an optimizer in the backward pass, DeepSpeed or Lightning do the calling. It does not run when a CUDA graph
-is replayed that a step was captured in: so when the hook sees such a capture, replays get a barrier of their own."""
-
+torch calls a global step pre-hook in Optimizer.step, whatever the implementation (foreach, fused, capturable), also
+where GradScaler, an optimizer in the backward pass, DeepSpeed or Lightning do the calling. It does not run when a CUDA
+graph is replayed that a step was captured in: so when the hook sees such a capture, replays get a barrier of their
+own."""
 from __future__ import annotations
 
 import functools

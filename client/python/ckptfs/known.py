@@ -2,8 +2,8 @@
 """Which memory may be captured lazily: what an optimizer changes in its step, and nowhere else, as far as one can
 know; the barrier stands before that. All else a save writes before it returns.
 
-That is: the parameters of optimizers whose steps the hook sees, and the state of those of torch.optim and of others that
-are known to change it in their step only; and what the user has registered."""
+That is: the parameters of optimizers whose steps the hook sees, and the state of those of torch.optim and of others
+that are known to change it in their step only; and what the user has registered."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import torch
 LAZY_MIN = 16 << 10
 
 # Modules of optimizers that change their state nowhere but in their step.
-_KNOWN = ("torch.optim", "torch.distributed.optim", "deepspeed.ops", "apex.optimizers", "apex.contrib", "bitsandbytes.optim",
-	"transformer_engine", "transformers.optimization", "torch_optimizer", "torchao.optim", "pytorch_optimizer", "timm.optim")
+_KNOWN = ("torch.optim", "torch.distributed.optim", "deepspeed.ops", "apex.optimizers", "apex.contrib",
+	"bitsandbytes.optim", "transformer_engine", "transformers.optimization", "torch_optimizer", "torchao.optim",
+	"pytorch_optimizer", "timm.optim")
 
 Key = Tuple[int, int, Any]
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -44,7 +45,8 @@ def kind_of(device: Any) -> str:
 
 def tensors_in(tensor: Any) -> Iterator[Any]:
 	"""Those that have the memory: itself, or, of a wrapper such as DTensor, what it wraps."""
-	if type(tensor) in (torch.Tensor, torch.nn.Parameter) or not hasattr(tensor, "__tensor_flatten__"): # pylint: disable=unidiomatic-typecheck
+	plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) # pylint: disable=unidiomatic-typecheck
+	if plain or not hasattr(tensor, "__tensor_flatten__"):
 		yield tensor
 		return
 	for name in tensor.__tensor_flatten__()[0]:

@@ -134,7 +134,7 @@ class Writer:
 
 def is_plain(tensor: Any) -> bool:
 	"""Are its bytes what lies at its address, one behind the other?"""
-	if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided: # pylint: disable=unidiomatic-typecheck
+	if type(tensor) not in (torch.Tensor, torch.nn.Parameter): # pylint: disable=unidiomatic-typecheck
 		return False
 	return tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized) \
 		and known.kind_of(tensor.device) in ("cpu", "cuda")
@@ -212,19 +212,33 @@ def write_to_path(writer: Writer, path: Any) -> None:
 	fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
 	try:
 		writer.write(fd)
-	except BaseException:
-		with contextlib.suppress(OSError): # which says no more than that
-			os.close(fd)
+	except CheckpointError:
+		_close_quietly(fd)
 		raise
-	_close(fd, path)
-
-
-def _close(fd: int, path: Any) -> None:
-	"""It tells of what has failed since it was opened."""
-	try:
+	except OSError as error:
+		_close_quietly(fd)
+		raise _whole(error, path) from error
+	except BaseException:
+		_close_quietly(fd)
+		raise
+	try: # it tells of what has failed since it was opened
 		os.close(fd)
 	except OSError as error:
-		raise CheckpointError(error.errno, "%s: %s; `ckptfs why` tells more" % (path, error.strerror)) from error
+		raise _whole(error, path) from error
+
+
+def _close_quietly(fd: int) -> None:
+	with contextlib.suppress(OSError): # which says no more than what has failed before
+		os.close(fd)
+
+
+def _whole(error: OSError, path: Any) -> CheckpointError:
+	"""The same, with what the mount says of the file."""
+	library = _lib.library() if _lib.loaded() else None
+	result = library.ckptfs_wait(os.fsencode(path), _lib.COMMITTED, 0) if library else 0
+	if result in (0, -errno.ETIMEDOUT, -errno.ENOTTY): # it knows of no failure
+		return CheckpointError(error.errno, "%s: %s; `ckptfs why` tells more" % (path, error.strerror))
+	return CheckpointError(error.errno, _lib.told())
 
 
 @contextlib.contextmanager

@@ -32,7 +32,8 @@ class CheckpointIO(TorchCheckpointIO):
 				return
 		super().save_checkpoint(checkpoint, path, storage_options)
 
-	def load_checkpoint(self, path: Any, map_location: Any = lambda storage, loc: storage, weights_only: Optional[bool] = None) -> Any:
+	def load_checkpoint(self, path: Any, map_location: Any = lambda storage, loc: storage,
+		weights_only: Optional[bool] = None) -> Any:
 		if not os.path.isfile(path):
 			return super().load_checkpoint(path, map_location, weights_only)
 		more = {} if weights_only is None else {"weights_only": weights_only}

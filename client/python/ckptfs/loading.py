@@ -73,7 +73,8 @@ class _Reader:
 		while view.nbytes:
 			n = os.preadv(self.fd, [view], at)
 			if n == 0:
-				raise CheckpointError(errno.EIO, "%s: it ends at %d, within a tensor; `ckptfs verify` tells whether it was damaged" % (
+				raise CheckpointError(errno.EIO, "%s: it ends at %d, within a tensor; "
+					"`ckptfs verify` tells whether it was damaged" % (
 					self.path, at))
 			view, at = view[n:], at + n
 		return size
@@ -121,11 +122,13 @@ def _load(path: Any, map_location: Any, threads: int, progress: Optional[Progres
 
 
 def _plain(f: Any, map_location: Any, arguments: Any) -> bool:
-	return not isinstance(f, (str, os.PathLike)) or bool(arguments.get("mmap")) or not hasattr(torch.serialization, "skip_data") \
-		or str(map_location) == "meta" or torch._guards.active_fake_mode() is not None # pylint: disable=protected-access
+	return not isinstance(f, (str, os.PathLike)) or bool(arguments.get("mmap")) \
+		or not hasattr(torch.serialization, "skip_data") or str(map_location) == "meta" \
+		or torch._guards.active_fake_mode() is not None # pylint: disable=protected-access
 
 
-def load(f: Any, map_location: Any = None, *, threads: int = THREADS, progress: Optional[Progress] = None, **arguments: Any) -> Any:
+def load(f: Any, map_location: Any = None, *, threads: int = THREADS, progress: Optional[Progress] = None,
+	**arguments: Any) -> Any:
 	"""As torch.load, whose other arguments it takes: of any file, in a mount or not. Large tensors are read by @threads
 	threads at a time. @progress is called as progress(bytes read, of how many) after each part. With mmap=True, a file
 	object, or a file of the old format, torch reads by itself, and tells of no progress."""

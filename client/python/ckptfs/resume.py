@@ -45,8 +45,8 @@ def abandon(path: Path) -> None:
 
 
 def latest(directory: Path, *, verify: bool = True) -> Optional[str]:
-	"""The path of the newest committed checkpoint in @directory, of a mount or of a bare backing; None where there is none.
-	@verify: the newest whose bytes are those that were saved, for which it reads them all."""
+	"""The path of the newest committed checkpoint in @directory, of a mount or of a bare backing; None where there is
+	none. @verify: the newest whose bytes are those that were saved, for which it reads them all."""
 	buffer = ctypes.create_string_buffer(PATH_MAX)
 	result = _lib.library().ckptfs_latest(os.fsencode(directory), _lib.VERIFY if verify else 0, buffer, len(buffer))
 	if result == -errno.ENOENT and os.path.isdir(directory):

@@ -123,7 +123,8 @@ class Session:
 
 	def _open_handle(self) -> int:
 		if self._pid != os.getpid():
-			raise CheckpointError(errno.ECHILD, "the session is that of process %d; this is a child of it, open another" % self._pid)
+			raise CheckpointError(errno.ECHILD, "the session is that of process %d; this is a child of it, open another"
+				% self._pid)
 		if self._handle is None:
 			raise CheckpointError(errno.EBADF, "the session with %s is closed" % self.path)
 		return self._handle
@@ -137,7 +138,8 @@ class Session:
 		with self._lock:
 			for one in what:
 				try:
-					held: Any = weakref.ref(one) if hasattr(one, "parameters") or hasattr(one, "param_groups") else (lambda one=one: one)
+					weak = hasattr(one, "parameters") or hasattr(one, "param_groups")
+					held: Any = weakref.ref(one) if weak else (lambda one=one: one)
 				except TypeError:
 					held = (lambda one=one: one)
 				self.known.append(held)
@@ -147,7 +149,8 @@ class Session:
 		with self._lock:
 			self.known = [held for held in self.known if what and held() is not None and not any(held() is one for one in what)]
 
-	def write(self, file: Any, pieces: Union[Mapping[str, Any], Sequence[Tuple[str, Any, int]]], *, eager: bool = False) -> int:
+	def write(self, file: Any, pieces: Union[Mapping[str, Any], Sequence[Tuple[str, Any, int]]], *,
+		eager: bool = False) -> int:
 		"""Writes buffers by handle, and returns at once: @pieces are (name, buffer, offset in the file), or a dict of names
 		and buffers, which then lie one behind the other. They must not change before the next barrier. @file: a
 		descriptor or an unbuffered file, open for writing. @eager: returns when they are written. Returns the offset

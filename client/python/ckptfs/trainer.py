@@ -27,7 +27,8 @@ class Callback(TrainerCallback):
 		safetensors_file.enable()
 
 	def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None: # pylint: disable=unused-argument
-		"""The parameters may be changed by whatever comes behind. What has failed is told, and fails no training that is over."""
+		"""The parameters may be changed by whatever comes behind. What has failed is told, and fails no training
+		that is over."""
 		try:
 			barrier(landed=True)
 		except CheckpointError as error:

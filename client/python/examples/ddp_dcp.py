@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""DistributedDataParallel, saved by torch.distributed.checkpoint: the ranks share the writing, and go on from the newest
-checkpoint that all of them have finished.
+"""DistributedDataParallel, saved by torch.distributed.checkpoint: the ranks share the writing, and go on from the
+newest checkpoint that all of them have finished.
 
 	torchrun --nproc-per-node 2 ddp_dcp.py /ckpt/run STEPS
 """
@@ -21,7 +21,8 @@ directory, steps = sys.argv[1], int(sys.argv[2])
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(0)
-model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256)))
+model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(),
+	torch.nn.Linear(512, 256)))
 optimizer = torch.optim.AdamW(model.parameters())
 
 os.makedirs(directory, exist_ok=True)
