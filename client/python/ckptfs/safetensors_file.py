@@ -18,8 +18,7 @@ torch_save_file = getattr(safetensors.torch.save_file, "ckptfs_inner", safetenso
 
 _TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
 	"float8_e5m2": "F8_E5M2", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
-	"uint32": "U32",
-	"uint16": "U16", "uint8": "U8", "bool": "BOOL"}
+	"uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL"}
 _ALIGN = 8
 # Where it is called from.
 _IMPORTED = (("safetensors.torch", "save_file"), ("transformers.modeling_utils", "safe_save_file"),
