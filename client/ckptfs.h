@@ -151,7 +151,7 @@ CKPTFS_PUBLIC int ckptfs_latest(const char *dir, unsigned flags, char *buf, size
  * lies is known when the file is created, so that tensors are written in any order, at any time, by any
  * thread; objects, whose sizes are known only once they are serialised, follow behind them, as tensors of bytes
  * ("U8"). The header is written last, into room that was left for it in front: until then the file begins with
- * zeros, which no reader of safetensors takes for a header (DataStates-LLM, arXiv 2406.10707, 5: its file layout).
+ * a mark, which no reader of safetensors takes for a header (DataStates-LLM, arXiv 2406.10707, 5: its file layout).
  *
  * The format allows no holes. Tensors whose sizes are multiples of 4096 come first, and so begin at such;
  * each of the others begins at a multiple of the largest power of two that divides its size, hence of its elements'.
@@ -164,8 +164,6 @@ struct ckptfs_file;
 #define CKPTFS_FILE_SPARE 65536u
 
 /*
- * On a mount of ckptfs name it *.safetensors: by that the daemon knows that it is not whole without its header.
- *
  * Creates, or overwrites, the file @path for the tensors @t (copied; with @s they are registered if they are not yet).
  * Their names are those in the file; ids are unique in it. Without a dimension a tensor is a scalar if it has the bytes
  * of one element, else a row. @s may be NULL: then all is written at once, and tensors lie in memory of the host.

@@ -27,6 +27,9 @@
 /* Shown by mountinfo as fuse.ckptfs. */
 #define CKPTFS_FSTYPE "fuse.ckptfs"
 
+/* Eight bytes in the place of a safetensors header's length, until the header is written: one that no reader takes. */
+#define CKPTFS_UNFINISHED "ckptfs?\377"
+
 /* The control directory, below the top of every mount, and the endpoint in it. */
 #define CKPTFS_CONTROL_DIR ".ckptfs"
 #define CKPTFS_CTL	   "ctl"

@@ -235,7 +235,11 @@ static int check_memory(struct ckptfs_file *f, const struct ckptfs_tensor_info *
 static int file_open(struct ckptfs_file *f)
 {
 	f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	return f->fd < 0 ? ckpt_error(f->session, -errno, "%s: %s", f->path, strerror(errno)) : 0;
+	if (f->fd < 0)
+		return ckpt_error(f->session, -errno, "%s: %s", f->path, strerror(errno));
+	/* Where this cannot be written the header cannot, either, and that is told. */
+	ckpt_write_all(f->fd, CKPTFS_UNFINISHED, LENGTH_BYTES, 0);
+	return 0;
 }
 
 int ckptfs_file_create(struct ckptfs_session *s, const char *path,

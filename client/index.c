@@ -405,7 +405,7 @@ static int read_file(int fd, const char *path, struct ckptfs_index **ix)
 		return err;
 	for (int i = 7; i >= 0; i--)
 		len = len << 8 | length[i];
-	if (!len)
+	if (!len || !memcmp(length, CKPTFS_UNFINISHED, sizeof(length)))
 		return damaged(path, -EILSEQ, "its header was never written");
 	if (len > CKPT_HEADER_MAX || len > size - sizeof(length))
 		return damaged(path, -EILSEQ, "its header would be longer than it can be");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
 
 #define CUT_OFF "the file was cut off or is still being written"
@@ -369,6 +370,8 @@ static const char *check_hdf5(struct check *c)
 
 static const char safetensors_length[] =
 	"safetensors: it does not begin with the length of a header: " CUT_OFF;
+static const char safetensors_unfinished[] =
+	"safetensors: its header was never written: its writer did not close it";
 static const char safetensors_cut[] = "safetensors: it ends within its header: " CUT_OFF;
 static const char safetensors_header[] = "safetensors: its header is damaged";
 static const char safetensors_tensor[] =
@@ -631,10 +634,12 @@ static const char *check_by_kind(struct check *c, const char *name)
 	unsigned char magic[8] = "";
 	size_t len = c->size < sizeof(magic) ? (size_t)c->size : sizeof(magic);
 
-	if (ends_in(name, ".safetensors"))
-		return check_safetensors(c);
 	if (!get(c, 0, magic, len))
 		return unreadable;
+	if (!memcmp(magic, CKPTFS_UNFINISHED, sizeof(magic)))
+		return safetensors_unfinished;
+	if (ends_in(name, ".safetensors"))
+		return check_safetensors(c);
 	if (!memcmp(magic, "PK\3\4", 4))
 		return check_zip(c);
 	if (!memcmp(magic, HDF5_SIGNATURE, sizeof(magic)))

@@ -20,7 +20,7 @@
 #include "engine/base/source.h"
 
 /*
- * Checks a file of @size bytes that begins as zip or HDF5, or whose @name (a path, also for the
+ * Checks a file of @size bytes that begins as zip or HDF5, or with CKPTFS_UNFINISHED, or whose @name (a path, also for the
  * message) ends in .safetensors; any other is whole. Returns 0, -EILSEQ: it is not whole, or
  * -errno: it cannot be read; @e filled.
  */

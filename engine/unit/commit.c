@@ -23,6 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
@@ -190,13 +191,14 @@ static int digest_now(struct listing *l, int dir, const char *name, const struct
 	return err;
 }
 
-/* What a file of tensors begins with (client/file.c) until its header is written: of no other is its length 0. */
+/* What a file of tensors begins with until its header is written: client/file.c leaves a mark, others a length of 0. */
 static int lacks_header(const struct source *src, uint64_t size, bool *lacks)
 {
 	unsigned char length[8] = "", none[8] = "";
 	ssize_t n = size < sizeof(length) ? 0 : src->read(src->arg, length, sizeof(length), 0);
 
-	*lacks = n == sizeof(length) && !memcmp(length, none, sizeof(none));
+	*lacks = n == sizeof(length) && (!memcmp(length, none, sizeof(none)) ||
+					 !memcmp(length, CKPTFS_UNFINISHED, sizeof(length)));
 	return n < 0 ? (int)n : 0;
 }
 
@@ -229,7 +231,10 @@ static int check_whole(struct listing *l, int dir, const char *name, const char 
 	return err;
 }
 
-/* Other names promise no format: a file of DCP is many of torch.save, one behind the other. */
+/*
+ * Other names promise no format: a file of DCP is many of torch.save, one behind the other. But what is written by handle
+ * may be a file of tensors, whatever its name.
+ */
 static int check_end(struct listing *l, int dir, const char *name, const char *rel,
 		     const struct statx *stx, bool by_handle)
 {
@@ -238,7 +243,7 @@ static int check_end(struct listing *l, int dir, const char *name, const char *r
 
 	if (by_handle && rules_single(l->cp->units->rules, rel))
 		return check_whole(l, dir, name, rel, stx, true);
-	if (len > n && !strcmp(name + len - n, suffix))
+	if (by_handle || (len > n && !strcmp(name + len - n, suffix)))
 		return check_whole(l, dir, name, rel, stx, false);
 	return 0;
 }

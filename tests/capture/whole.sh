@@ -43,6 +43,10 @@ assert not commits("cut", "mp_rank_00_model_states.pt", archive(1)[:-1], 100000)
 # By handle or not: what begins with a header of no bytes was never closed; what begins otherwise is its writer's business.
 assert not commits("open-handle", "a.safetensors", bytes(200000), 100000)
 assert not commits("open", "a.safetensors", bytes(200000))
+# Of what libckptfs makes a file of tensors of, any name does: it leaves a mark until the header is written.
+for name in "__0_0.distcp", "rank.bin", "b.safetensors":
+	assert not commits("mark-" + name, name, b"ckptfs?\xff" + bytes(200000), 100000)
+assert commits("zeros", "rank.bin", bytes(200000), 100000)
 assert commits("pointer", "a.safetensors", b"version https://git-lfs.github.com/spec/v1\n")
 assert commits("empty", "a.safetensors", b"")
 s.bye()
