@@ -70,7 +70,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS) \
 	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/gpu-kit/complete
 
-.PHONY: all deps deps-test deps-heavy demo check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
+.PHONY: all deps deps-test deps-heavy demo demo-cluster check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-python install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
@@ -238,6 +238,11 @@ demo: deps-test
 	$(Q)$(MAKE) --no-print-directory O=$(O) all $(O)/tests/trainer/trainer
 	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) CKPTFS=$(abspath $(O))/bin/ckptfs bash tests/demo/demo.sh
 
+# Four nodes, one of which is killed.
+demo-cluster: deps-test
+	$(Q)$(MAKE) --no-print-directory O=$(O) all
+	$(Q)CKPTFS=$(abspath $(O))/bin/ckptfs python3 tests/demo/cluster.py
+
 check: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) $(ARGS)
@@ -371,6 +376,7 @@ help:
 	@echo
 	@echo '  make              build/bin/ckptfs, build/lib/libckptfs.{a,so}'
 	@echo '  make demo         unmodified programs on a plain directory and on a mount, compared'
+	@echo '  make demo-cluster four nodes save together, one is killed, and the job goes on with three'
 	@echo '  make check        the test suite (ARGS="-k rename" runs a part; see tests/README.md)'
 	@echo '  make check-fallbacks  the filesystem tests on a host that lacks every optional feature'
 	@echo '  make check-kernel the suite on Debian'\''s own kernel, in a virtual machine'
