@@ -26,6 +26,7 @@ PACKAGES_TEST := python3 python3-venv python3-yaml libcmocka-dev util-linux moun
 PACKAGES_HEAVY := clang libclang-rt-14-dev clang-format shellcheck mandoc
 PACKAGES_BENCH := rclone
 PACKAGES_KERNEL := qemu-system-x86
+PACKAGES_CLUSTER := glusterfs-server glusterfs-client iproute2
 
 ifneq ($(V),1)
 Q := @
@@ -265,6 +266,7 @@ check-crash: deps-test
 
 # Several nodes: real services and filesystems, of which parts are killed, hang or are cut off; on loopback alone.
 check-cluster: deps-test
+	-$(call install_packages,$(PACKAGES_CLUSTER))
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) --heavy check-cluster $(ARGS)
 

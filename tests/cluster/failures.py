@@ -4,81 +4,12 @@
 # What fails on one node is failed on all, with its reason, and nothing of it is ever committed: a rank that dies, a daemon that
 # is killed, also that of the node which began it. Who comes next, with fewer nodes, saves under the same name.
 
-import errno
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import nodes
+from scenarios import failures
 
-
-def refused(what, number):
-	try:
-		what()
-	except OSError as e:
-		assert e.errno == number, e
-		return str(e)
-	raise AssertionError("it went well")
-
-
-with nodes("one", "two", "three") as (one, two, three):
-	# A rank dies.
-	ranks = [Rank(one, 0, 3), Rank(two, 1, 3), Rank(three, 2, 3)]
-	save(ranks, "step-0", 0)
-	save(ranks, "step-1", 1, end=False)
-	ranks[2].kill()
-	for node in (one, two, three):
-		told = node.fails("step-1")
-		assert "killed by signal 9" in told and "rank 2" in told, told
-		assert not os.path.exists(node.path("step-1")), node.name
-	# Each process is told, once.
-	for rank in ranks[:2]:
-		refused(lambda: rank.do("os.mkdir('step-1')"), errno.EIO)
-		rank.kill()
-	ranks = [Rank(one, 0, 3, restart=1), Rank(two, 1, 3, restart=1), Rank(three, 2, 3, restart=1)]
-	save(ranks, "step-1", 2)
-	for node in (one, two, three):
-		node.wait_for("step-1")
-	check("step-1", 3, 2)
-
-	# Another job meanwhile.
-	save(ranks, "step-2", 2, end=False)
-	other = Rank(two, 0, 2, job="other")
-	told = refused(lambda: other.do("os.mkdir('step-2')"), errno.EEXIST) if other.do(
-		"result = os.path.exists('step-2')") else refused(lambda: other.do("os.mkdir('step-2')"), errno.EBUSY)
-	other.kill()
-
-	# A daemon dies: its node shows no life.
-	three.kill()
-	for node in (one, two):
-		told = node.fails("step-2")
-		assert "shows no life" in told, told
-	assert not os.path.exists(BACK + "/step-2")
-	for rank in ranks:
-		rank.kill()
-	three.mount()
-	ranks = [Rank(one, 0, 3, restart=2), Rank(two, 1, 3, restart=2), Rank(three, 2, 3, restart=2)]
-	save(ranks, "step-2", 3)
-	for node in (one, two, three):
-		node.wait_for("step-2")
-	check("step-2", 3, 3)
-
-	# That of the node that began it dies.
-	save(ranks, "step-3", 3, end=False)
-	one.kill()
-	for node in (two, three):
-		told = node.fails("step-3")
-		assert "shows no life" in told, told
-	for rank in ranks:
-		rank.kill()
-	ranks = [Rank(two, 0, 2, restart=3), Rank(three, 1, 2, restart=3)]
-	save(ranks, "step-3", 4)
-	for node in (two, three):
-		node.wait_for("step-3")
-	check("step-3", 2, 4)
-	assert sorted(name for name in os.listdir(BACK) if not name.startswith(".")) == ["step-0", "step-1", "step-2", "step-3"]
-	check("step-0", 3, 0)
-	for rank in ranks:
-		rank.leave()
-	for node in (two, three):
-		assert node.umount() == (0, ""), node.name
+with nodes("one", "two", "three") as three_nodes:
+	failures(*three_nodes)

@@ -50,8 +50,9 @@ def wait(what, why="it to come", seconds=SECONDS):
 class Node:
 	"""A mount of the backing, which is killed at the end if it is there yet."""
 
-	def __init__(self, name, options="", backing=BACK):
-		self.name, self.backing = name, backing
+	def __init__(self, name, options="", backing=BACK, within=()):
+		"""@within: what its daemon is started by, which says where."""
+		self.name, self.backing, self.within = name, backing, within
 		self.mnt = os.path.join(TMP, name)
 		self.options = options
 		self.mount()
@@ -61,7 +62,7 @@ class Node:
 		options = "node=%s,log_level=debug,host_cache_size=64M,lease_s=5,quiet_s=1%s" % (
 			self.name, "," + self.options if self.options else "")
 		with open(self.mnt + ".log", "ab") as log:
-			subprocess.run([CKPTFS, "mount", "-o", options, self.backing, self.mnt], check=True, stderr=log,
+			subprocess.run([*self.within, CKPTFS, "mount", "-o", options, self.backing, self.mnt], check=True, stderr=log,
 				timeout=SECONDS)
 		self.pid = self.status()["pid"]
 
@@ -137,14 +138,14 @@ class Rank:
 
 
 @contextlib.contextmanager
-def nodes(*names, options=""):
+def nodes(*names, options="", make=Node):
 	if not os.access("/dev/fuse", os.R_OK | os.W_OK):
 		skip("cannot open /dev/fuse")
 	os.makedirs(BACK, exist_ok=True)
 	there = []
 	try:
 		for name in names:
-			there.append(Node(name, options))
+			there.append(make(name, options))
 		yield there
 	except BaseException:
 		for node in there:

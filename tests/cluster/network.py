@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""A network of the test's own: a bridge with the test itself at it, and hosts, which are network namespaces."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+
+INSIDE = "CKPTFS_TEST_INSIDE"
+OWN = "10.77.0.1"
+
+
+def skip(why):
+	print(why)
+	sys.exit(77)
+
+
+def ip(*args, within=()):
+	subprocess.run([*within, "ip", *args], check=True, timeout=60)
+
+
+def enter():
+	"""Goes on as the same program in a network namespace of its own, at OWN. Said before the other imports."""
+	if os.environ.get(INSIDE) != "1":
+		if os.environ.get("TEST_PRIVATE") != "1" or not shutil.which("ip"):
+			skip("no namespaces of its own, or no ip")
+		os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], dict(os.environ, **{INSIDE: "1"}))
+	try:
+		ip("link", "set", "lo", "up")
+		ip("link", "add", "bridge0", "type", "bridge")
+		ip("addr", "add", OWN + "/24", "dev", "bridge0")
+		ip("link", "set", "bridge0", "up")
+	except (OSError, subprocess.SubprocessError) as e:
+		skip("no bridge can be made: %s" % e)
+
+
+class Host:
+	"""What is to run there begins with `within`."""
+
+	count = 0
+
+	def __init__(self):
+		Host.count += 1
+		self.port, self.address = "port%d" % Host.count, "10.77.0.%d" % (Host.count + 1)
+		# Its pipe ends with the test, whatever that ends by.
+		self.process = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo there; read never"],
+			stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+		assert self.process.stdout.readline() == b"there\n"
+		self.within = ["nsenter", "--net=/proc/%d/ns/net" % self.process.pid]
+		ip("link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", str(self.process.pid))
+		ip("link", "set", self.port, "master", "bridge0", "up")
+		ip("link", "set", "lo", "up", within=self.within)
+		ip("addr", "add", self.address + "/24", "dev", "eth0", within=self.within)
+		self.join()
+
+	def cut(self):
+		ip("link", "set", "eth0", "down", within=self.within)
+
+	def join(self):
+		ip("link", "set", "eth0", "up", within=self.within)
+
+	def close(self):
+		with contextlib.suppress(OSError):
+			self.process.stdin.close()
+		self.process.wait()
