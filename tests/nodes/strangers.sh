@@ -24,7 +24,7 @@ lease=$BACK/.ckptfs/nodes/0123456789abcdef0123456789abcdef
 (
 	i=0
 	while i=$((i + 1)); do
-		printf '{"protocol":99,"label":"tomorrow","host":"there","n":%s}' "$i" >"$lease"
+		printf '{"protocol":99,"label":"tomorrow","host":"there","n":%s}' "$i" 1<>"$lease"
 		sleep 0.2
 	done
 ) &
