@@ -34,7 +34,7 @@ assert_eq "$OUT" "$MNT: nothing is left to commit; 0 checkpoints were committed 
 head -c 9000000 /dev/urandom >"$TEST_TMP/bytes"
 exec 9>"$MNT/plain"
 as_job 8123 cp "$TEST_TMP/bytes" "$MNT/x.pt"
-expect_ok "$CKPTFS" drain --job 8123 --timeout 1 "$MNT"
+expect_ok "$CKPTFS" drain --job 8123 --timeout "$((2 * ${TEST_SLOW:-1}))" "$MNT"
 assert_contains "$OUT" "$MNT: nothing of job 8123 is left to commit; 1 checkpoints were committed meanwhile"
 assert_contains "$OUT" "MiB and 1 checkpoints left to commit"
 cmp "$BACK/x.pt" "$TEST_TMP/bytes" || die "not committed when drain returned"
