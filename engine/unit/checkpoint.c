@@ -1310,6 +1310,8 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	if (state == GENERATION_COMMITTED)
 		atomic_fetch_add(&us->nr_published, 1);
 	us->nr_failed += state == GENERATION_FAILED;
+	if (state == GENERATION_FAILED && cp->accord)
+		backing_unlock(cp->fd);	  /* another node may remove the directory that it is in */
 	if (state != GENERATION_FAILED) { /* which calls in it must be told of */
 		list_del(&cp->link);
 		atomic_fetch_sub(&us->nr_checkpoints, 1);

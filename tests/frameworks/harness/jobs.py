@@ -171,18 +171,20 @@ def _be(main, run, variables, log):
 
 
 class Job:
-	"""One incarnation. `told` is all that its ranks have told, rank 0 first where that matters: (rank, report)."""
-	def __init__(self, framework, directory, env=(), **args):
-		world = framework.world
+	"""One incarnation. `told` is all that its ranks have told, rank 0 first where that matters: (rank, report). Several
+	directories are those of as many nodes, which the ranks are spread over."""
+	def __init__(self, framework, *directories, env=(), **args):
+		world, nodes = framework.world, len(directories)
 		variables = dict(env, PWD="/")
 		if world:
-			variables.update(WORLD_SIZE=world, LOCAL_WORLD_SIZE=world, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+			variables.update(WORLD_SIZE=world, LOCAL_WORLD_SIZE=world // nodes, MASTER_ADDR="127.0.0.1",
+				MASTER_PORT=free_port())
 		self.told, self.ranks = [], []
 		for rank in range(world or 1):
 			if world:
-				variables.update(RANK=rank, LOCAL_RANK=rank)
+				variables.update(RANK=rank, LOCAL_RANK=rank // nodes)
 			log = "%s/log.%d" % (os.environ["TEST_TMP"], rank)
-			self.ranks.append(Process(framework.train, rank, world, variables, directory, args, log))
+			self.ranks.append(Process(framework.train, rank, world, variables, directories[rank % nodes], args, log))
 		self._open = {process.pipe: process for process in self.ranks}
 
 	def listen(self, seconds):

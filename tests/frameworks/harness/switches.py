@@ -25,7 +25,7 @@ def measure(framework, seconds):
 	framework.keep = SAVES + 1 # who removes a checkpoint that is being saved waits until it is
 	os.makedirs(slow.mnt + "/run")
 	os.makedirs(fast.mnt + "/tmp")
-	job = Job(framework, slow.mnt + "/run", {"TMPDIR": fast.mnt + "/tmp"}, steps=SAVES * framework.every,
+	job = Job(framework, slow.mnt + "/run", env={"TMPDIR": fast.mnt + "/tmp"}, steps=SAVES * framework.every,
 		every=framework.every, scale=SCALE, measured=True)
 	codes = job.finish(seconds)
 	assert not any(codes), (codes, job.logs())

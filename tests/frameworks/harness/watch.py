@@ -37,10 +37,26 @@ class Watch:
 		self.right = {}      # step -> digest of the state that is to be saved then
 		self.outcome = None  # digest of the state at the end
 		self.names = []      # what is in the plain directory at the end
-		self.mount = None
+		self.mounts = []     # of one backing
+		self.jobs = 0        # on the mounts
 		self.interval = 0.0  # seconds from one save to the next, on the mount
 		self.killed = dict.fromkeys(KINDS, 0)
 		self.costs = {}      # of a save
+
+	@property
+	def mount(self):
+		return self.mounts[0]
+
+	def job(self, **more):
+		"""On the mounts."""
+		self.jobs += 1
+		# By an address of loopback nobody could tell that it is one job on several nodes.
+		env = {"TORCHELASTIC_RUN_ID": "run", "TORCHELASTIC_RESTART_COUNT": self.jobs} if len(self.mounts) > 1 else {}
+		return Job(self.fw, *(mount.mnt + "/run" for mount in self.mounts), env=env, **self.args(**more))
+
+	def settled(self):
+		for mount in self.mounts:
+			mount.settled()
 
 	def args(self, **more):
 		return dict(steps=self.fw.steps, every=self.fw.every, **more)
@@ -106,12 +122,13 @@ class Watch:
 		wanted = (self.fw.done,) if isinstance(self.fw.done, str) else self.fw.done
 		assert commit["done"] in wanted, (path, commit["done"])
 		assert commit["world"]["ranks"] == (self.fw.world or 1), (path, commit["world"])
+		assert commit["world"]["nodes"] == len(self.mounts), (path, commit["world"])
 		return commit["done"]
 
 	# --- watched ---
 
 	def watched(self):
-		job = Job(self.fw, self.mount.mnt + "/run", **self.args(watched=True))
+		job = self.job(watched=True)
 		waiting, before = 0, None
 		while True:
 			news = job.listen(RUN_SECONDS)
@@ -131,12 +148,14 @@ class Watch:
 						process.go_on()
 		codes = job.finish(RUN_SECONDS)
 		assert not any(codes), (codes, job.logs())
-		self.mount.settled()
-		assert not self.mount.failures(), self.mount.failures()
+		self.settled()
+		for mount in self.mounts:
+			assert not mount.failures(), mount.failures()
 		assert self.mount.metric("captured_bytes_total") or not self.fw.captured, "nothing of it was lazy"
 		assert self.bare() == self.fw.steps
-		self.loads(self.mount.mnt + "/run", self.fw.steps)
-		for directory in self.mount.mnt, self.mount.back:
+		for mount in self.mounts:
+			self.loads(mount.mnt + "/run", self.fw.steps)
+		for directory in self.mount.back, *(mount.mnt for mount in self.mounts):
 			names = self.tree(directory + "/run")
 			assert names == self.names, (directory, names, self.names)
 
@@ -152,8 +171,8 @@ class Watch:
 
 	def landed(self, step):
 		"""Waits for the commit; by what it came."""
-		path = self.fw.found(self.mount.mnt + "/run")[step]
-		must("wait", "--timeout", "30", path)
+		for mount in self.mounts:
+			must("wait", "--timeout", "30", self.fw.found(mount.mnt + "/run")[step])
 		landed = self.fw.found(self.mount.back + "/run")[step]
 		must("verify", landed)
 		return "" if self.fw.files else self.reason(landed)
@@ -172,11 +191,11 @@ class Watch:
 
 	def to_its_end(self):
 		"""On the mount, without anybody looking on. All that it has told."""
-		job = Job(self.fw, self.mount.mnt + "/run", **self.args())
+		job = self.job()
 		codes = job.finish(RUN_SECONDS)
 		assert not any(codes), (codes, job.logs())
 		self.check(job.told)
-		self.mount.settled()
+		self.settled()
 		assert self.bare() == self.fw.steps
 		return job.told
 
@@ -188,9 +207,8 @@ class Watch:
 	def kill_once(self, kind, least, choose):
 		"""A run from where the last one was cut off, that is cut off itself. How far it is saved now; None: it came to its
 		end."""
-		mnt = self.mount.mnt + "/run"
-		first = elsewhere(self.fw.resumes, mnt)
-		job = Job(self.fw, mnt, **self.args())
+		first = elsewhere(self.fw.resumes, self.mount.mnt + "/run")
+		job = self.job()
 		left = max((self.fw.steps - first) // self.fw.every, 1)
 		save, delay = choose.randrange(left), choose.random() * 1.3 * self.interval
 		saves = 0
@@ -205,8 +223,9 @@ class Watch:
 			pass
 		alive = [process.rank for process in job.ranks if not process.reap(0)]
 		over = not alive
+		victim = choose.choice(self.mounts)
 		if kind == "daemon" and not over:
-			self.mount.kill()
+			victim.kill()
 		elif not over:
 			job.kill(choose.choice(alive) if kind == "rank" else None)
 		codes = job.end(RUN_SECONDS if over else 5)
@@ -218,19 +237,24 @@ class Watch:
 			assert not any(codes), (codes, job.logs())
 		if kind == "daemon" and not over:
 			self.bare(least)
-			self.mount.start()
-		else:
-			self.mount.settled()
+			victim.start()
+		if kind != "daemon" or over or len(self.mounts) > 1:
+			self.settled()
 		now = self.bare(least)
-		wait(lambda: newest(self.fw.found(mnt)) == now)
-		for path in () if self.fw.files else self.fw.found(mnt).values():
-			landed = self.mount.back + path[len(self.mount.mnt):]
-			wait(lambda: _tree(path) == _plain(_tree(landed))) # pylint: disable=cell-var-from-loop
-		self.loads(self.mount.mnt + "/run", now)
+		for mount in self.mounts:
+			self.shows(mount, now)
 		say("%-6s at save %d of %d + %.3f s, from step %d: saved to step %d%s" % (kind, save + 1, left, delay, first, now,
 			", over before" if over else ""))
 		self.killed[kind] += not over
 		return None if over or now == self.fw.steps else now
+
+	def shows(self, mount, now):
+		"""What is on the backing, of which @now is the newest."""
+		wait(lambda: newest(self.fw.found(mount.mnt + "/run")) == now)
+		for path in () if self.fw.files else self.fw.found(mount.mnt + "/run").values():
+			landed = mount.back + path[len(mount.mnt):]
+			wait(lambda: _tree(path) == _plain(_tree(landed))) # pylint: disable=cell-var-from-loop
+		self.loads(mount.mnt + "/run", now)
 
 	def kills(self, kind):
 		choose = random.Random("%d %s" % (SEED, kind))
@@ -246,7 +270,7 @@ class Watch:
 	def all(self):
 		self.plain()
 		say("on a plain directory: saved", len(self.right) - 1, "times")
-		self.mount = Mount({**CONFIG, **self.fw.config})
+		self.mounts = [Mount({**CONFIG, **self.fw.config})]
 		self.empty()
 		self.watched()
 		say("watched on the mount")
@@ -260,6 +284,23 @@ class Watch:
 		left = [name for name in _tree(self.mount.back) if "/.ckptfs-" in name and not name.endswith("/.ckptfs-commit.json")]
 		assert not left or self.killed["daemon"], left
 		self.record()
+
+	def spread(self, *nodes):
+		"""The same of ranks on several nodes, each with a mount of one backing, but for what it costs."""
+		self.plain()
+		say("on a plain directory: saved", len(self.right) - 1, "times")
+		for node in nodes:
+			self.mounts.append(Mount({**CONFIG, **self.fw.config, "node": node, "lease_s": 5}, node))
+		self.empty()
+		self.watched()
+		say("watched on the mounts")
+		self.empty()
+		self.timed()
+		say("%.3f s from save to save" % self.interval)
+		for kind in KINDS:
+			self.kills(kind)
+		for mount in self.mounts:
+			mount.umount()
 
 	def switches(self):
 		"""What a save costs, and that its switch is worth being set."""
