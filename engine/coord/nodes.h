@@ -80,6 +80,9 @@ bool nodes_hold(struct nodes *ns);
  */
 bool nodes_alive(struct nodes *ns, const char *id);
 
+/* For people: the label of @id and its host, or @id itself where no lease of it was seen. */
+void nodes_name(struct nodes *ns, const char *id, char *name, size_t size);
+
 /*
  * {"node", "lease": "held"|"alone"|"failing", "why", "others": [{"node", "label", "host", "state": "live"|"dead"|
  * "unknown", "silent_s"}]}: what was seen of others, who are looked at from here on for a while. Does not block.

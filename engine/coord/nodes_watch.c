@@ -220,3 +220,15 @@ bool nodes_alive(struct nodes *ns, const char *id)
 		s->until_ns = now + 4 * ns->lease_ns;
 	return !s || !s->dead;
 }
+
+void nodes_name(struct nodes *ns, const char *id, char *name, size_t size)
+{
+	const struct seen *s;
+	LOCK_SCOPE(&ns->lock);
+
+	s = find(ns, id);
+	if (s && s->ever)
+		snprintf(name, size, "%s (host %s)", s->facts.label, s->facts.host);
+	else
+		snprintf(name, size, "%s", id);
+}

@@ -516,12 +516,13 @@ static void look_at_lives(struct accord *a)
 	unsigned nr = agreement_watches(&a->a, watched), i;
 
 	for (i = 0; i < nr; i++) {
-		char node[COORD_NODE_MAX], text[MESSAGE_MAX];
+		char node[COORD_NODE_MAX], name[256], text[MESSAGE_MAX];
 
 		memcpy(node, watched[i], sizeof(node));
 		if (nodes_alive(a->cp->units->nodes, node) || !agreement_dead(&a->a, node))
 			continue;
-		MESSAGE(text, CHECKPOINT_NODE_DEAD, a->cp->target.name, node, a->cp->target.name);
+		nodes_name(a->cp->units->nodes, node, name, sizeof(name));
+		MESSAGE(text, CHECKPOINT_NODE_DEAD, a->cp->target.name, name, a->cp->target.name);
 		give_reason(a, EIO, false, false, text);
 		return;
 	}
@@ -531,7 +532,7 @@ static void look_at_lives(struct accord *a)
 static bool is_late(struct accord *a, struct error *e)
 {
 	struct checkpoint *cp = a->cp;
-	char who[256] = "";
+	char who[512] = "", name[256];
 	size_t len = 0;
 	unsigned i;
 
@@ -539,9 +540,11 @@ static bool is_late(struct accord *a, struct error *e)
 	    agreement_may_vote(&a->a) || clock_mono_ns() - a->heard_ns <= cp->units->commit_ns)
 		return false;
 	for (i = 0; i < a->a.nr_children && len < sizeof(who); i++)
-		if (!a->a.children[i].voted)
+		if (!a->a.children[i].voted) {
+			nodes_name(cp->units->nodes, a->a.children[i].node, name, sizeof(name));
 			len += (size_t)snprintf(who + len, sizeof(who) - len, "%s%s",
-						len ? ", " : "", a->a.children[i].node);
+						len ? ", " : "", name);
+		}
 	FAIL(e, ETIMEDOUT, CHECKPOINT_NO_VOTE, cp->target.name,
 	     (unsigned long long)(cp->units->commit_ns / NSEC_PER_SEC), who, cp->target.name);
 	return true;

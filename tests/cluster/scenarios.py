@@ -80,7 +80,7 @@ def failures(one, two, three):
 	three.kill()
 	for node in (one, two):
 		told = node.fails("step-2")
-		assert "shows no life" in told, told
+		assert "%s (host " % three.name in told and "shows no life" in told, told
 	assert not os.path.exists(BACK + "/step-2")
 	for rank in ranks:
 		rank.kill()
