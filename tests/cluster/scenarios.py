@@ -104,7 +104,8 @@ def failures(one, two, three):
 	for node in (two, three):
 		node.wait_for("step-3")
 	check("step-3", 2, 4)
-	assert sorted(name for name in os.listdir(BACK) if not name.startswith(".")) == ["step-0", "step-1", "step-2", "step-3"]
+	there = sorted(name for name in os.listdir(BACK) if not name.startswith("."))
+	assert there == ["step-0", "step-1", "step-2", "step-3"], there
 	check("step-0", 3, 0)
 	for rank in ranks:
 		rank.leave()
