@@ -49,6 +49,8 @@ struct accord {
 	const struct rule *said_rule;
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
 	bool gathered, failing, done, ours;
+	bool followed,
+		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
 };
 
@@ -359,6 +361,11 @@ bool accord_has_writers(const struct checkpoint *cp)
 	return false;
 }
 
+bool accord_is_shared(const struct checkpoint *cp)
+{
+	return cp->accord && (!agreement_is_root(&cp->accord->a) || cp->accord->a.nr_children);
+}
+
 bool accord_sees_end(const struct checkpoint *cp)
 {
 	return !cp->accord || agreement_is_root(&cp->accord->a);
@@ -384,6 +391,23 @@ unsigned accord_nodes(const struct checkpoint *cp)
 void accord_ended(struct checkpoint *cp)
 {
 	accord_wake(cp);
+}
+
+void accord_followed(struct checkpoint *cp, bool all)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (!cp->accord)
+		return;
+	cp->accord->followed = all;
+	cp->accord->kept = !all;
+	accord_wake(cp);
+}
+
+bool accord_has_refused(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return cp->accord &&
+	       (cp->accord->a.state == AGREE_ABORT || cp->accord->a.state == AGREE_LATE);
 }
 
 const char *accord_decision(const char *text, bool *commit)
@@ -694,45 +718,32 @@ static bool vote(struct accord *a)
 	return true;
 }
 
-/* Has it got its name? That may be another than this node knows, and it may be gone from there again. */
-static bool is_named(struct checkpoint *cp)
-{
-	struct backing *b = cp->units->contents->backing;
-	struct statx stx;
-	struct inode_id id;
-
-	if (cp->accord->a.state != AGREE_LATE &&
-	    backing_stat_at(b, cp->target.dir, cp->staging, &stx) == -ENOENT)
-		return true;
-	if (backing_stat_at(b, cp->target.dir, cp->target.name, &stx))
-		return false;
-	id = inode_id_of(&stx);
-	return same_inode(&id, &cp->id);
-}
-
-/* What was decided for the root, which died, is done for it. */
+/* What was decided for, and the root has not done, is done for it. */
 static int publish_for(struct checkpoint *cp, const char *decision)
 {
-	struct units *us = cp->units;
 	struct decision *d = malloc(sizeof(*d));
-	bool trashed = false;
 	int err = d ? decision_parse(decision, strlen(decision), d) : -ENOMEM;
 
 	if (!err)
-		err = replace_place(&(struct placement){.backing = us->contents->backing,
-							.owner = &cp->owner,
-							.dir = cp->target.dir,
-							.staging = cp->staging,
-							.name = cp->target.name,
-							.ordinary = d->ordinary,
-							.replaces = d->replaces,
-							.generation = d->generation,
-							.ino = d->ino,
-							.btime_ns = d->btime_ns,
-							.owned = true},
-				    &trashed);
+		err = replace_decided(cp, d);
 	free(d);
 	return err;
+}
+
+/* Lock not held. Does it have its name, or did, and was moved or removed since? What it lacks of that is done at last. */
+static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, bool now)
+{
+	int err = -EAGAIN;
+
+	if (checkpoint_has_name(cp, cp->target.name))
+		return 0;
+	if (!checkpoint_has_name(cp, cp->staging))
+		return 0;
+	if (now && ordinary)
+		err = checkpoint_name_ordinary(cp);
+	else if (now)
+		err = decision ? publish_for(cp, decision) : -EBADMSG;
+	return err == -ENOENT ? 0 : err;
 }
 
 /* Lock held, dropped. It was decided; what is left for this node. True: nothing. */
@@ -741,8 +752,9 @@ static bool conclude(struct accord *a)
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
 	enum agree_state state = a->a.state;
-	bool pending = cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED, named, gone;
-	char text[MESSAGE_MAX], *decision;
+	bool pending = cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED;
+	bool ordinary, named = false, gone, late;
+	char text[MESSAGE_MAX], path[PATH_MAX], *decision;
 	json_t *o;
 	int err;
 
@@ -752,14 +764,29 @@ static bool conclude(struct accord *a)
 		return true; /* never shown */
 	decision = a->payloads[AGREE_OF_ABORT] ? strdup(a->payloads[AGREE_OF_ABORT]) : NULL;
 	gone = !nodes_alive(us->nodes, a->a.above[0]);
+	late = clock_mono_ns() - a->over_ns > us->forget_ns;
 	pthread_mutex_unlock(&us->lock);
+	checkpoint_path(cp, path, sizeof(path));
 	o = decision ? json_loads(decision, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	ordinary = state == AGREE_ABORT && json_is_true(json_object_get(o, "ordinary"));
 	creds_on_behalf(&cp->owner);
-	named = is_named(cp);
-	if (!named && gone && state == AGREE_COMMIT && decision && !publish_for(cp, decision))
-		named = is_named(cp);
+	if (state == AGREE_LATE) {
+		named = checkpoint_has_name(cp, cp->target.name);
+	} else if (state == AGREE_COMMIT || ordinary) {
+		/* Who decided for an ordinary directory, and does not make it one, has been interrupted. */
+		err = name_it(cp, decision, ordinary, late || (ordinary ? a->ours : gone));
+		named = !err;
+		if (err && err != -EAGAIN && (late || err == -ENOTEMPTY || err == -ENOTDIR)) {
+			if (err == -EBUSY || ordinary)
+				MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
+			else
+				MESSAGE(text, COMMIT_FAILED, path, "giving it its name",
+					strerror(-err), path);
+			checkpoint_fail(cp, err, text);
+		}
+	}
 	creds_on_behalf(NULL);
-	if (state == AGREE_ABORT && !json_is_true(json_object_get(o, "ordinary"))) {
+	if (state == AGREE_ABORT && !ordinary) {
 		err = (int)json_get_int(o, "err", EIO);
 		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name,
 			json_get_text(o, "reason", "no reason was given"));
@@ -852,6 +879,11 @@ static bool clear(struct accord *a)
 		return false;
 	if (!a->ours)
 		return true;
+	/* What was decided, and not done, is redone by the next mount. */
+	if (a->a.state == AGREE_COMMIT && cp->state == GENERATION_FAILED && cp->err != -EBUSY)
+		return true;
+	if (a->a.state == AGREE_COMMIT && cp->state != GENERATION_FAILED && !a->followed)
+		return a->kept;
 	if ((a->a.slot || a->a.nr_children) && clock_mono_ns() - a->over_ns < us->forget_ns)
 		return false;
 	pthread_mutex_unlock(&us->lock);
@@ -1026,7 +1058,11 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd)
 		if (units_wait(us))
 			return -EINTR;
 	}
-	return whole < 0 ? whole : 0;
+	if (whole < 0)
+		return whole;
+	LOCK_SCOPE(&us->lock);
+	/* What it would have become is not known to anybody. */
+	return whole || cp->state != GENERATION_FAILED ? 0 : cp->err ? cp->err : -EIO;
 }
 
 /* --- for the commit --- */

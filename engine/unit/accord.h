@@ -53,6 +53,9 @@ void accord_wake(struct checkpoint *cp);
 bool accord_has_open(const struct checkpoint *cp);
 bool accord_has_writers(const struct checkpoint *cp);
 
+/* May there be something in it of which only other nodes know? */
+bool accord_is_shared(const struct checkpoint *cp);
+
 /* Is it for this node to see its end: is it the root? */
 bool accord_sees_end(const struct checkpoint *cp);
 
@@ -81,6 +84,12 @@ int accord_gather(struct checkpoint *cp, struct error *e);
 
 /* As decision_record: decides for the commit, or finds what was decided. */
 int accord_decide(struct checkpoint *cp, const char *decision);
+
+/* Was it decided against its commit? Then it fails by itself, with the reason that was given. */
+bool accord_has_refused(struct checkpoint *cp);
+
+/* What waited for its commit, here, is done: @all, or what is left is redone by the next mount, and its records stay. */
+void accord_followed(struct checkpoint *cp, bool all);
 
 /* Before it becomes an ordinary directory: 0: it is for this node to make it one. -EEXIST: another did. -errno. */
 int accord_make_ordinary(struct checkpoint *cp);

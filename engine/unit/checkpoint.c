@@ -676,10 +676,30 @@ bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
 
 static int hold(struct checkpoint *cp, enum generation_state *was);
 
+bool checkpoint_has_name(struct checkpoint *cp, const char *name)
+{
+	struct statx stx;
+	struct inode_id id;
+
+	if (backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx))
+		return false;
+	id = inode_id_of(&stx);
+	return same_inode(&id, &cp->id);
+}
+
+int checkpoint_name_ordinary(struct checkpoint *cp)
+{
+	int err = AS_CALLER(&cp->owner,
+			    backing_rename(cp->units->contents->backing, cp->target.dir,
+					   cp->staging, cp->target.dir, cp->target.name, 0));
+
+	creds_restore();
+	return err == -ENOENT && checkpoint_has_name(cp, cp->target.name) ? 0 : err;
+}
+
 /* An ordinary directory after all: it gets its name at once. */
 static int make_ordinary(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
 	enum generation_state was;
 	int err;
 	{
@@ -699,9 +719,7 @@ static int make_ordinary(struct checkpoint *cp)
 	if (!err && cp->replaces)
 		err = removal_make_way(cp->units, &cp->target.dir_id, cp->target.name);
 	if (!err)
-		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
-							   cp->target.dir, cp->target.name, 0));
-
+		err = checkpoint_name_ordinary(cp);
 	creds_restore();
 	if (err) {
 		checkpoint_let_go(cp, was);
@@ -1553,7 +1571,7 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 bool checkpoint_is_nothing(const struct checkpoint *cp)
 {
 	return cp->state == GENERATION_OPEN && !cp->rule && !cp->inherits && !cp->nr_changing &&
-	       !cp->nr_filed && list_empty(&cp->files);
+	       !cp->nr_filed && list_empty(&cp->files) && !accord_is_shared(cp);
 }
 
 /* One that is nothing. Without locks. */
@@ -1567,7 +1585,10 @@ static bool checkpoint_forget(struct checkpoint *cp)
 		checkpoint_end(cp, GENERATION_DROPPED);
 	}
 	creds_on_behalf(&cp->owner);
-	trash_remove(us->contents->backing, us->contents, cp->target.dir, cp->staging);
+	if (cp->accord) /* another node may just have found it, and put something there */
+		backing_unlink(us->contents->backing, cp->target.dir, cp->staging, true);
+	else
+		trash_remove(us->contents->backing, us->contents, cp->target.dir, cp->staging);
 	creds_on_behalf(NULL);
 	return true;
 }

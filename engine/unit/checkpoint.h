@@ -269,6 +269,12 @@ bool checkpoint_is_flushed(struct checkpoint *cp);
 /* Lock held. Does nobody know what it is, and is there nothing in it but directories? */
 bool checkpoint_is_nothing(const struct checkpoint *cp);
 
+/* Is it what has the name @name in its directory, on the backing? Lock not held. */
+bool checkpoint_has_name(struct checkpoint *cp, const char *name);
+
+/* Gives it its name as an ordinary directory, also if another node has just done so. 0 or -errno. Lock not held. */
+int checkpoint_name_ordinary(struct checkpoint *cp);
+
 /* The path of its target, for people and for its commit file. Lock not held. */
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
 

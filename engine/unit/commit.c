@@ -709,7 +709,14 @@ static void work_on(struct checkpoint *cp)
 		log_debug("'%s' is %s", path, cp->ordinary ? "an ordinary directory" : "committed");
 		if (following_remove(cp))
 			decision_forget(cp);
+		else
+			accord_followed(cp, false);
 		backing_unlock(cp->fd);
+		return;
+	}
+	if (accord_has_refused(cp)) {
+		following_release(cp);
+		checkpoint_let_go(cp, GENERATION_SEALED);
 		return;
 	}
 	again = try_again(cp, err);

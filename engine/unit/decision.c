@@ -106,8 +106,10 @@ void decision_forget(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 
-	if (cp->accord)
-		return; /* when all have seen it */
+	if (cp->accord) { /* when all have seen it */
+		accord_followed(cp, true);
+		return;
+	}
 	us->coord->forget(us->coord_arg, &cp->owner, cp->staging + strlen(STAGING_PREFIX));
 }
 

@@ -16,6 +16,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/unit/decision.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
@@ -270,25 +271,40 @@ static bool is_ours(void *checkpoint, const struct statx *stx)
 	return e && e->state == GENERATION_COMMITTED;
 }
 
-int replace_target(struct checkpoint *cp)
+static int place(struct checkpoint *cp, struct placement p)
 {
-	struct placement p = {.backing = cp->units->contents->backing,
-			      .owner = &cp->owner,
-			      .dir = cp->target.dir,
-			      .staging = cp->staging,
-			      .ordinary = cp->ordinary,
-			      .name = cp->target.name,
-			      .replaces = cp->replaces,
-			      .generation = cp->replaced_generation,
-			      .ino = cp->replaced.ino,
-			      .btime_ns = cp->replaced.btime_ns,
-			      .is_ours = is_ours,
-			      .arg = cp};
 	bool trashed;
-	int err = replace_place(&p, &trashed);
+	int err;
 
+	p.backing = cp->units->contents->backing;
+	p.owner = &cp->owner;
+	p.dir = cp->target.dir;
+	p.staging = cp->staging;
+	p.name = cp->target.name;
+	p.is_ours = is_ours;
+	p.arg = cp;
+	err = replace_place(&p, &trashed);
 	if (!err && trashed)
 		trash_empty_later(cp->units, &cp->owner, cp->target.dir,
 				  cp->staging + strlen(STAGING_PREFIX));
 	return err;
+}
+
+int replace_target(struct checkpoint *cp)
+{
+	return place(cp, (struct placement){.ordinary = cp->ordinary,
+					    .replaces = cp->replaces,
+					    .generation = cp->replaced_generation,
+					    .ino = cp->replaced.ino,
+					    .btime_ns = cp->replaced.btime_ns});
+}
+
+int replace_decided(struct checkpoint *cp, const struct decision *d)
+{
+	return place(cp, (struct placement){.ordinary = d->ordinary,
+					    .replaces = d->replaces,
+					    .generation = d->generation,
+					    .ino = d->ino,
+					    .btime_ns = d->btime_ns,
+					    .owned = true});
 }

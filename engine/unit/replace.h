@@ -34,6 +34,10 @@ int replace_place(const struct placement *p, bool *trashed);
 /* The same for @cp. */
 int replace_target(struct checkpoint *cp);
 
+/* The same for @cp, as another node has decided: @d. */
+struct decision;
+int replace_decided(struct checkpoint *cp, const struct decision *d);
+
 /* Of the committed directory @unit, any descriptor of it. -errno: it has none that can be read. */
 int unit_header(struct backing *b, int unit, struct commit_header *h);
 
