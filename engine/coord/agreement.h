@@ -130,6 +130,17 @@ bool agreement_dead(struct agreement *a, const char *node);
 /* There is a report to be sent, or a newer one. */
 void agreement_report(struct agreement *a);
 
+/*
+ * How long after the last of @said reports the next one may be sent, in units of what a record takes: what comes in between
+ * goes with it. So no parent hears more from a child than the logarithm of how long the save takes, however many nodes
+ * are below that; until the pause is AGREE_PAUSE_MAX.
+ */
+#define AGREE_PAUSE_MAX 64
+static inline unsigned agreement_pause(unsigned said)
+{
+	return !said ? 0 : said > 6 ? AGREE_PAUSE_MAX : 1u << (said - 1);
+}
+
 /* Root only: the end was seen. */
 void agreement_end(struct agreement *a);
 

@@ -28,6 +28,7 @@
 #define REPORT_MAX    (COORD_TEXT_MAX / 2) /* bytes of it */
 #define LOOK_NS	      NSEC_PER_SEC	   /* at whether others live, at least so often */
 #define SOON_NS	      (20 * NSEC_PER_MSEC) /* the same at what a file tells */
+#define PAUSE_NS      (10 * NSEC_PER_MSEC) /* between reports, times agreement_pause */
 #define DOUBT_NS      (10 * NSEC_PER_SEC)
 #define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left */
 #define SETTLE_NS     (5 * NSEC_PER_SEC)
@@ -47,6 +48,8 @@ struct accord {
 	size_t sending; /* of these are in the report that is under way */
 	bool said_open, said_writers;
 	const struct rule *said_rule;
+	unsigned said; /* reports */
+	uint64_t said_ns;
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
 	bool gathered, failing, done, ours;
 	bool followed,
@@ -437,6 +440,12 @@ static bool has_news(struct accord *a)
 	       json_array_size(a->events) > a->sending;
 }
 
+/* Lock held. When the next report may be sent. */
+static uint64_t may_say_ns(const struct accord *a)
+{
+	return a->said_ns + agreement_pause(a->said) * PAUSE_NS;
+}
+
 /* Lock held. */
 static char *compose_report(struct accord *a)
 {
@@ -598,7 +607,7 @@ static void tend(struct accord *a)
 			a->heard_ns = clock_mono_ns();
 		agreement_end(&a->a);
 	}
-	if (has_news(a))
+	if (has_news(a) && clock_mono_ns() >= may_say_ns(a))
 		agreement_report(&a->a);
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
 	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp))
@@ -674,6 +683,8 @@ static bool perform(struct accord *a)
 				json_array_remove(a->events, 0);
 				a->sending--;
 			}
+			a->said++;
+			a->said_ns = clock_mono_ns();
 		}
 		agreement_answer(&a->a, &op, ours,
 				 op.what == AGREE_READ && r == -ENOENT ? NULL : first, &news);
@@ -892,6 +903,12 @@ static bool clear(struct accord *a)
 	return true;
 }
 
+/* Lock held. Is there a report that is held back for now? */
+static bool is_pausing(struct accord *a)
+{
+	return !agreement_is_root(&a->a) && a->a.state <= AGREE_PREPARED && has_news(a);
+}
+
 /* Lock held, dropped. Everything once; in how long at the latest again. */
 static uint64_t drive_all(struct units *us, bool look_too)
 {
@@ -907,7 +924,7 @@ static uint64_t drive_all(struct units *us, bool look_too)
 			look(a);
 		if (!a->done)
 			drive(a);
-		if (a->failing || (!a->done && agreement_is_over(&a->a)))
+		if (a->failing || (!a->done && agreement_is_over(&a->a)) || is_pausing(a))
 			soon = SOON_NS;
 		if (clear(a)) {
 			next = l->next;

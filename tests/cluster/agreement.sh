@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# heavy: check-cluster
+# timeout: 1800
+# Agreement over nodes, explored and simulated for longer than `make check` has time for.
+
+. "${SRC:?}/tests/lib.sh"
+
+export CKPTFS_TEST_DEEP=1
+"$BUILD/tests/unit/agreement.t"
+"$BUILD/tests/unit/agreement_many.t"
