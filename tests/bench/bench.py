@@ -7,7 +7,7 @@ mount, so that what one side leaves in caches neither helps nor hurts another. A
 is the ratio of medians.
 
 The parts: processes.py (commands, mounts, daemons), setting.py (directories, sizes, sides),
-rows.py, saves.py, units.py, lazy.py and models.py (what is measured), results.py (JSON and table); the loops themselves
+rows.py, saves.py, units.py, cluster.py, lazy.py and models.py (what is measured), results.py (JSON and table); the loops themselves
 are in fsload.c, lazy.c and trainer.py.
 
 A ckptfs mount is measured once its cache is in memory, which takes a moment after `mount`. The
@@ -29,6 +29,7 @@ sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
 from processes import BUILD, CKPTFS, Failed, NotMeasured, Stopped, force_unmount, signals
+from cluster import cluster_rows
 from lazy import lazy_rows
 from models import model_rows
 from results import keep_for_frameworks, print_table, results_json
@@ -81,6 +82,7 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
             lambda bench, _: sample_memory(bench, False), aim=128, once=True),
         Row("memory-unit", f"commit, or verify, of {files} files", "MiB",
             ["ckptfs"], sample_memory_unit, aim=100, once=True),
+        *cluster_rows(),
         *lazy_rows(args.quick),
         *model_rows(),
     ]
