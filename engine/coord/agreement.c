@@ -188,11 +188,12 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 		append(op, a, a->slot, a->next, AGREE_JOIN);
 	} else if (a->state == AGREE_JOINING) {
 		ask(op, AGREE_READ, a->stands ? "decision" : "open");
-	} else if (a->state == AGREE_PREPARED && !a->closed) {
-		append(op, a, a->slot, a->next, AGREE_CLOSED);
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
+		/* First, so that a writer that dies from here on on another node is too late to spoil it. */
 		ask(op, AGREE_RECORD, "prepare");
 		snprintf(op->head, sizeof(op->head), "prepare %s", a->node);
+	} else if (a->state == AGREE_PREPARED && !a->closed) {
+		append(op, a, a->slot, a->next, AGREE_CLOSED);
 	} else if (a->vote && !a->slot) {
 		decide(op, a, true);
 	} else if (a->vote || a->reports != a->reported) {

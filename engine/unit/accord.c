@@ -29,6 +29,7 @@
 #define LOOK_NS	      NSEC_PER_SEC	   /* at whether others live, at least so often */
 #define SOON_NS	      (20 * NSEC_PER_MSEC) /* the same at what a file tells */
 #define PAUSE_NS      (10 * NSEC_PER_MSEC) /* between reports, times agreement_pause */
+#define MOURN_NS      NSEC_PER_SEC /* until the end that another node saw must be recorded */
 #define DOUBT_NS      (10 * NSEC_PER_SEC)
 #define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left */
 #define SETTLE_NS     (5 * NSEC_PER_SEC)
@@ -51,6 +52,8 @@ struct accord {
 	unsigned said; /* reports */
 	uint64_t said_ns;
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
+	char *bereaved; /* a writer died here, before this node knew of an end: the reason that this is, if there was none */
+	uint64_t bereaved_ns;
 	bool gathered, failing, done, ours;
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
@@ -104,6 +107,7 @@ void accord_free(struct accord *a)
 	if (!a)
 		return;
 	json_decref(a->events);
+	free(a->bereaved);
 	free(a->payloads[AGREE_OF_COMMIT]);
 	free(a->payloads[AGREE_OF_ABORT]);
 	free(a);
@@ -187,9 +191,30 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 	return tell_busy(cp, c);
 }
 
+/* Is @err that what the nodes agree by cannot be asked, right now? */
+static bool note_outage(struct units *us, int err)
+{
+	bool outage = err == -EHOSTDOWN || err == -EIO || err == -ESTALE || err == -ETIMEDOUT ||
+		      err == -EAGAIN;
+
+	if (outage)
+		atomic_store(&us->coord_fails, true);
+	return outage;
+}
+
+/* Is it to be tried again after @err? Waits a moment before. */
+static bool again_later(struct units *us, int err, uint64_t since_ns)
+{
+	if (!note_outage(us, err) || clock_mono_ns() - since_ns > us->commit_ns)
+		return false;
+	LOCK_SCOPE(&us->lock);
+	return !units_wait(us);
+}
+
 int accord_begin(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
+	uint64_t since = clock_mono_ns();
 	struct claim c;
 	int r;
 
@@ -202,7 +227,7 @@ int accord_begin(struct checkpoint *cp)
 			r = claim_make(cp, &c);
 		if (r != 1)
 			us->coord->forget(us->coord_arg, &cp->owner, generation_of(cp));
-	} while (!r);
+	} while (!r || (r < 0 && again_later(us, r, since)));
 	if (r < 0)
 		return r;
 	LOCK_SCOPE(&us->lock);
@@ -309,6 +334,7 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 int accord_find(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
 		const char *name, struct checkpoint **out)
 {
+	uint64_t since = clock_mono_ns();
 	struct process *p = NULL;
 	struct claim claim;
 	int err;
@@ -316,15 +342,30 @@ int accord_find(struct units *us, const struct caller *c, int dir, const struct 
 	*out = NULL;
 	creds_restore();
 	do {
-		/* Of most names there is none, which costs a look, and who asks need not be known. */
+		/*
+		 * Of most names there is nothing, which costs a look, and who asks need not be known. In an outage a look costs
+		 * more, and only those wait for it who might find something.
+		 */
+		if (!p && atomic_load(&us->coord_fails))
+			p = units_process(us, c);
+		err = 0;
+		if (p && !p->spans)
+			break;
 		err = claim_find(us, c->uid, dir_id, name, &claim);
-		if (err || !claim.open)
+		if (!err)
+			atomic_store(&us->coord_fails, false);
+		if (!err && !claim.open)
 			break;
 		if (!p)
 			p = units_process(us, c);
-		err = !p	 ? -ENOMEM
-		      : p->spans ? take_part(us, c, p, dir, dir_id, name, &claim, out)
-				 : 0;
+		if (!p)
+			err = -ENOMEM;
+		else if (!err)
+			err = p->spans ? take_part(us, c, p, dir, dir_id, name, &claim, out) : 0;
+		else if (p->spans)
+			err = again_later(us, err, since) ? 1 : err;
+		else
+			err = note_outage(us, err) ? 0 : err;
 	} while (err == 1);
 	process_put(p);
 	return err;
@@ -342,6 +383,23 @@ void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *pa
 		json_array_append_new(a->events,
 				      json_pack("[i, o, i]", (int)kind, json_text(path), rank));
 	accord_wake(cp);
+}
+
+bool accord_mourns(struct checkpoint *cp, const char *reason)
+{
+	struct accord *a = cp->accord;
+
+	if (!a)
+		return false;
+	LOCK_SCOPE(&cp->units->lock);
+	if (agreement_is_root(&a->a) || a->a.state != AGREE_OPEN || cp->state != GENERATION_OPEN)
+		return false;
+	if (!a->bereaved) {
+		a->bereaved = strdup(reason);
+		a->bereaved_ns = clock_mono_ns();
+	}
+	accord_wake(cp);
+	return a->bereaved;
 }
 
 bool accord_has_open(const struct checkpoint *cp)
@@ -820,30 +878,6 @@ static bool conclude(struct accord *a)
 	return true;
 }
 
-/* Lock held, dropped. All that can be done now. */
-static void drive(struct accord *a)
-{
-	struct checkpoint *cp = a->cp;
-	struct units *us = cp->units;
-	struct error e;
-
-	do {
-		tend(a);
-		if (is_late(a, &e)) {
-			pthread_mutex_unlock(&us->lock);
-			checkpoint_fail(cp, -ETIMEDOUT, e.text);
-			pthread_mutex_lock(&us->lock);
-			tend(a);
-		}
-	} while (perform(a) || vote(a));
-	if (!agreement_is_over(&a->a) || a->done)
-		return;
-	if (!a->over_ns)
-		a->over_ns = clock_mono_ns();
-	a->done = conclude(a);
-	pthread_cond_broadcast(&us->changed);
-}
-
 /* Lock held, dropped. Looks at the records that @a waits for. */
 static void look(struct accord *a)
 {
@@ -875,6 +909,52 @@ static void look(struct accord *a)
 		a->heard_ns = clock_mono_ns();
 	}
 	free(text);
+}
+
+/* Lock held, dropped. The end was seen before, if it is recorded by now: then what was closed then is committed. */
+static void mourn(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	char *reason;
+
+	if (!a->bereaved)
+		return;
+	look(a);
+	if (a->a.state == AGREE_OPEN && clock_mono_ns() - a->bereaved_ns < MOURN_NS)
+		return;
+	reason = a->bereaved;
+	a->bereaved = NULL;
+	if (a->a.state == AGREE_OPEN) {
+		pthread_mutex_unlock(&cp->units->lock);
+		checkpoint_fail(cp, -EIO, reason);
+		pthread_mutex_lock(&cp->units->lock);
+	}
+	free(reason);
+}
+
+/* Lock held, dropped. All that can be done now. */
+static void drive(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	struct error e;
+
+	mourn(a);
+	do {
+		tend(a);
+		if (is_late(a, &e)) {
+			pthread_mutex_unlock(&us->lock);
+			checkpoint_fail(cp, -ETIMEDOUT, e.text);
+			pthread_mutex_lock(&us->lock);
+			tend(a);
+		}
+	} while (perform(a) || vote(a));
+	if (!agreement_is_over(&a->a) || a->done)
+		return;
+	if (!a->over_ns)
+		a->over_ns = clock_mono_ns();
+	a->done = conclude(a);
+	pthread_cond_broadcast(&us->changed);
 }
 
 /*
@@ -924,7 +1004,8 @@ static uint64_t drive_all(struct units *us, bool look_too)
 			look(a);
 		if (!a->done)
 			drive(a);
-		if (a->failing || (!a->done && agreement_is_over(&a->a)) || is_pausing(a))
+		if (a->failing || a->bereaved || (!a->done && agreement_is_over(&a->a)) ||
+		    is_pausing(a))
 			soon = SOON_NS;
 		if (clear(a)) {
 			next = l->next;

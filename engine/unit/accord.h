@@ -82,6 +82,12 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd);
 /* Takes what other nodes have listed into what is known of its files. Repeated: no effect. */
 int accord_gather(struct checkpoint *cp, struct error *e);
 
+/*
+ * A process that wrote to it has died here. True: another node is the root, and may have seen the end before that: it fails
+ * for @reason in a moment, unless that is so.
+ */
+bool accord_mourns(struct checkpoint *cp, const char *reason);
+
 /* As decision_record: decides for the commit, or finds what was decided. */
 int accord_decide(struct checkpoint *cp, const char *decision);
 

@@ -1692,7 +1692,8 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 				strsignal(-end.code), path);
 		else
 			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, rank, end.code, path);
-		checkpoint_fail(cp, -EIO, text);
+		if (!accord_mourns(cp, text))
+			checkpoint_fail(cp, -EIO, text);
 		checkpoint_put(cp);
 	} while (cp);
 }

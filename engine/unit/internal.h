@@ -50,13 +50,15 @@ struct units {
 	struct nodes *nodes;	       /* const; NULL: nobody else knows of it */
 	uint64_t forget_ns;	       /* const: after which all nodes have seen a decision */
 	int accord_wake;	       /* const: an eventfd, for the driver */
-	struct failures *failures;     /* const */
-	bool (*given_up)(void);	       /* const */
-	uint64_t quiet_ns;	       /* const */
-	uint64_t retry_ns;	       /* const */
-	uint64_t order_ns;	       /* const */
-	uint64_t commit_ns;	       /* const: commit_timeout_s */
-	uint64_t open_ns;	       /* const: open_max_s */
+	atomic_bool
+		coord_fails; /* at the last look, for those who look before they know who asks */
+	struct failures *failures; /* const */
+	bool (*given_up)(void);	   /* const */
+	uint64_t quiet_ns;	   /* const */
+	uint64_t retry_ns;	   /* const */
+	uint64_t order_ns;	   /* const */
+	uint64_t commit_ns;	   /* const: commit_timeout_s */
+	uint64_t open_ns;	   /* const: open_max_s */
 	atomic_bool ending;
 	void (*name)(void *arg, const struct inode_id *dir, const char *name, char *buf,
 		     size_t size);
