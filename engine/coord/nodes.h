@@ -80,6 +80,9 @@ bool nodes_hold(struct nodes *ns);
  */
 bool nodes_alive(struct nodes *ns, const char *id);
 
+/* The same, but whom it takes for dead it looks at once more: he may have come back just now. Blocks. */
+bool nodes_alive_now(struct nodes *ns, const char *id);
+
 /* For people: the label of @id and its host, or @id itself where no lease of it was seen. */
 void nodes_name(struct nodes *ns, const char *id, char *name, size_t size);
 

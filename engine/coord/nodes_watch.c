@@ -221,6 +221,23 @@ bool nodes_alive(struct nodes *ns, const char *id)
 	return !s || !s->dead;
 }
 
+bool nodes_alive_now(struct nodes *ns, const char *id)
+{
+	char text[COORD_LEASE_MAX];
+	uint64_t begun = nodes_now(ns);
+	struct seen *s;
+	ssize_t n;
+
+	if (nodes_alive(ns, id))
+		return true;
+	n = ns->options.coord->lease_read(ns->options.coord_arg, id, text, sizeof(text));
+	LOCK_SCOPE(&ns->lock);
+	s = find(ns, id);
+	if (s)
+		judge(ns, s, text, n, begun);
+	return !s || !s->dead;
+}
+
 void nodes_name(struct nodes *ns, const char *id, char *name, size_t size)
 {
 	const struct seen *s;

@@ -168,7 +168,7 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 		err = claim_find(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, c);
 		if (err || !c->open)
 			return err;
-		if (strcmp(c->node, nodes_id(us->nodes)) && !nodes_alive(us->nodes, c->node)) {
+		if (strcmp(c->node, nodes_id(us->nodes)) && !nodes_alive_now(us->nodes, c->node)) {
 			err = abort_for(us, &cp->owner, c);
 			if (err)
 				return err;
@@ -308,7 +308,7 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 	bool mine = !strcmp(claim->node, nodes_id(us->nodes));
 	int err = 0;
 
-	if (strcmp(claim->job, p->key) || (!mine && !nodes_alive(us->nodes, claim->node)))
+	if (strcmp(claim->job, p->key) || (!mine && !nodes_alive_now(us->nodes, claim->node)))
 		return 0;
 	{
 		LOCK_SCOPE(&us->lock);
@@ -600,19 +600,29 @@ static void give_reason(struct accord *a, int err, bool dropped, bool ordinary, 
 	agreement_abort(&a->a);
 }
 
-/* Lock held. Does everybody live on whom it depends? */
+/* Lock held, dropped where somebody may be dead. Does everybody live on whom it depends? */
 static void look_at_lives(struct accord *a)
 {
+	struct units *us = a->cp->units;
 	const char *watched[AGREE_FANOUT + 1];
 	unsigned nr = agreement_watches(&a->a, watched), i;
+	bool alive;
+
+	if (a->payloads[AGREE_OF_ABORT])
+		return; /* over already, for one reason or another */
 
 	for (i = 0; i < nr; i++) {
 		char node[COORD_NODE_MAX], name[256], text[MESSAGE_MAX];
 
 		memcpy(node, watched[i], sizeof(node));
-		if (nodes_alive(a->cp->units->nodes, node) || !agreement_dead(&a->a, node))
+		if (nodes_alive(us->nodes, node))
 			continue;
-		nodes_name(a->cp->units->nodes, node, name, sizeof(name));
+		pthread_mutex_unlock(&us->lock);
+		alive = nodes_alive_now(us->nodes, node);
+		pthread_mutex_lock(&us->lock);
+		if (alive || !agreement_dead(&a->a, node))
+			continue;
+		nodes_name(us->nodes, node, name, sizeof(name));
 		MESSAGE(text, CHECKPOINT_NODE_DEAD, a->cp->target.name, name, a->cp->target.name);
 		give_reason(a, EIO, false, false, text);
 		return;
@@ -643,7 +653,7 @@ static bool is_late(struct accord *a, struct error *e)
 
 /* --- the driver --- */
 
-/* Lock held. Sees what has happened here since it looked last. */
+/* Lock held, and may be dropped. Sees what has happened here since it looked last. */
 static void tend(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
@@ -691,6 +701,10 @@ static bool perform(struct accord *a)
 
 	agreement_next(&a->a, &op);
 	if (op.what == AGREE_IDLE)
+		return false;
+	/* Who joins without showing life ends it for all. */
+	a->failing = a->a.state == AGREE_JOINING && !nodes_hold(us->nodes);
+	if (a->failing)
 		return false;
 	if (op.payload == AGREE_OF_REPORT)
 		payload = report = compose_report(a);

@@ -4,8 +4,11 @@
 import base64
 import http.client
 import json
+import os
+import shutil
 import socket
 import statistics
+import subprocess
 import sys
 import time
 import urllib.parse
@@ -37,6 +40,29 @@ def ports(count):
 
 def healthy(url):
 	call(url, "kv/range", {"key": encode("x")})
+
+
+def start(address, directory):
+	"""One that listens there, in a network of the test's own, whose ports are all free."""
+	url, peer = "http://%s:2379" % address, "http://%s:2380" % address
+	with open(directory + ".log", "ab") as log:
+		subprocess.Popen([shutil.which("etcd"), "--name", "only", "--data-dir", directory, "--listen-client-urls", url,
+			"--advertise-client-urls", url, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--initial-cluster", "only=" + peer], stdout=log, stderr=log, env=dict(os.environ, GOMAXPROCS="1"))
+	end = time.monotonic() + 60
+	while True:
+		try:
+			healthy(url)
+			return url
+		except OSError:
+			assert time.monotonic() < end, "no etcd at " + url
+			time.sleep(0.05)
+
+
+def texts(url):
+	"""What is in the records below /ckptfs/."""
+	found = call(url, "kv/range", {"key": encode("/ckptfs/"), "range_end": encode("/ckptfs0")})
+	return [decode(kv["value"]) for kv in found.get("kvs", [])]
 
 
 def keys(url):

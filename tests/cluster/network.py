@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 INSIDE = "CKPTFS_TEST_INSIDE"
-OWN = "10.77.0.1"
+OWN, SERVICE = "10.77.0.1", "10.77.0.254" # of the test itself, both
 
 
 def skip(why):
@@ -29,7 +29,8 @@ def enter():
 	try:
 		ip("link", "set", "lo", "up")
 		ip("link", "add", "bridge0", "type", "bridge")
-		ip("addr", "add", OWN + "/24", "dev", "bridge0")
+		for address in OWN, SERVICE:
+			ip("addr", "add", address + "/24", "dev", "bridge0")
 		ip("link", "set", "bridge0", "up")
 	except (OSError, subprocess.SubprocessError) as e:
 		skip("no bridge can be made: %s" % e)
@@ -59,6 +60,13 @@ class Host:
 
 	def join(self):
 		ip("link", "set", "eth0", "up", within=self.within)
+
+	def lose(self, address):
+		"""Only that one is not reached any more, and only by what is sent from here."""
+		ip("route", "add", "blackhole", address + "/32", within=self.within)
+
+	def find(self, address):
+		ip("route", "del", "blackhole", address + "/32", within=self.within)
 
 	def close(self):
 		with contextlib.suppress(OSError):

@@ -215,6 +215,10 @@ static void the_silent_are_dead_and_may_come_back(void **state)
 	assert_int_equal(coord_dir_ops.lease_end(&b, OTHER), 0);
 	watch(ns, 1);
 	assert_false(nodes_alive(ns, OTHER)); /* at once */
+	assert_false(nodes_alive_now(ns, OTHER));
+	lease_of_other(LEASED(SAME), 4);
+	assert_false(nodes_alive(ns, OTHER)); /* not looked at since */
+	assert_true(nodes_alive_now(ns, OTHER));
 	now += LEASE;
 	assert_false(nodes_hold(ns));
 	nodes_destroy(ns);
