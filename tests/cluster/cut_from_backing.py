@@ -4,7 +4,8 @@
 # needs: root
 # timeout: 400
 # Three nodes on GlusterFS agree by etcd, and one cannot reach the backing any more, but etcd: it shows life, and what it has
-# not flushed is missing. So that fails on all others by a reason that names it, and on itself when it is back.
+# not flushed is missing. So that fails on all others by a reason that names it, and on itself when it is back. Where the
+# backing is all that they have, it shows no life either.
 
 import os
 import shutil
@@ -21,19 +22,11 @@ from nodes import *
 if not shutil.which("etcd"):
 	skip("no etcd")
 gluster.start()
-gluster.volume("data")
-gluster.mount("data", BACK)
 url = etcd.start(network.SERVICE, TMP + "/etcd")
 hosts = {}
 
 
-def make(name, options):
-	hosts[name] = network.Host()
-	where = gluster.mount("data", os.path.join(TMP, "back." + name), hosts[name])
-	return Node(name, options, where, hosts[name].within)
-
-
-def cut(restart, unit, word, one, two, three):
+def cut(restart, unit, word, bare, one, two, three):
 	"""While its ranks have written, and before all is flushed and voted for."""
 	there = (one, two, three)
 	ranks = [Rank(node, rank, 3, restart=restart) for rank, node in enumerate(there)]
@@ -45,7 +38,7 @@ def cut(restart, unit, word, one, two, three):
 		told = node.fails(unit)
 		assert word in told and three.name + " (host " in told, told
 		assert not os.path.exists(node.path(unit)), node.name
-	assert not os.path.exists(os.path.join(BACK, unit))
+	assert not os.path.exists(os.path.join(bare, unit))
 	hosts[three.name].find(network.OWN)
 	told = three.fails(unit)
 	assert word in told, told
@@ -55,12 +48,25 @@ def cut(restart, unit, word, one, two, three):
 	save(ranks, unit, 2)
 	for node in there:
 		node.wait_for(unit)
-	check(unit, 3, 2)
+	check(unit, 3, 2, bare)
 	for rank in ranks:
 		rank.leave()
 	for node in there:
 		assert node.umount() == (0, ""), node.name
 
 
-with nodes("one", "two", "three", options="commit_timeout_s=5,coord=etcd:" + url, make=make) as there:
-	cut(0, "step-1", "commit_timeout_s", *there)
+def on(volume, options, word):
+	"""A new volume."""
+	def make(name, options):
+		host = hosts[name] = network.Host()
+		where = gluster.mount(volume, "%s/%s.%s" % (TMP, volume, name), host)
+		return Node(name, options, where, host.within)
+
+	gluster.volume(volume)
+	bare = gluster.mount(volume, "%s/%s" % (TMP, volume))
+	with nodes("one", "two", "three", options=options, make=make) as there:
+		cut(0, "step-1", word, bare, *there)
+
+
+on("data", "commit_timeout_s=5,coord=etcd:" + url, "commit_timeout_s")
+on("alone", "", "shows no life")
