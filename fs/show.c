@@ -49,6 +49,35 @@ const char *show_name(char *buf, size_t size, const char *name)
 	return buf;
 }
 
+const char *show_shared(char *buf, size_t size, const json_t *shared)
+{
+	const char *own = json_get_text(shared, "node", "?");
+	const char *root = json_get_text(shared, "sees_end", "?");
+	const json_t *o;
+	char *text = malloc(size);
+	size_t len = 0, i;
+
+	*buf = '\0';
+	if (!text)
+		return buf;
+	len += (size_t)snprintf(text, size, "this is node %s: %s; ", own,
+				json_get_text(shared, "state", "?"));
+	if (len < size && strcmp(own, root))
+		snprintf(text + len, size - len, "its end is seen by node %s", root);
+	else if (len < size)
+		snprintf(text + len, size - len, "it sees the end");
+	len = strlen(text);
+	json_array_foreach (json_object_get(shared, "others"), i, o) {
+		if (len < size)
+			len += (size_t)snprintf(text + len, size - len, "; node %s: %s",
+						json_get_text(o, "node", "?"),
+						json_get_text(o, "state", "?"));
+	}
+	show_name(buf, size, text);
+	free(text);
+	return buf;
+}
+
 void show_path_json(json_t *object, const char *path)
 {
 	json_t *text = json_string(path);

@@ -137,7 +137,7 @@
 #define MSG_CHECKPOINT_NODE_DEAD "the checkpoint '%s' is not complete: node %s, which was writing it, shows no life. It was not committed and is hidden; what had the name '%s' before is whole and still has it"
 #define MSG_CHECKPOINT_NO_VOTE "the checkpoint '%s' was not committed: its end was seen, and then nothing came for %llu s (commit_timeout_s) of what these nodes have of it: %s. It is hidden; what had the name '%s' before is whole and still has it. Look after those nodes, or raise commit_timeout_s, and save it again"
 #define MSG_CHECKPOINT_VOTE_FAILED "the checkpoint '%s' was not committed: this node could not list what it has written of it: %s. It is hidden; what had the name '%s' before is whole and still has it"
-#define MSG_CHECKPOINT_FAILED_ELSEWHERE "the checkpoint '%s' failed on another node: %s"
+#define MSG_CHECKPOINT_FAILED_ELSEWHERE "the checkpoint '%s' failed, as node %s has recorded: %s"
 #define MSG_CHECKPOINT_AWAY "the checkpoint '%s' was decided without this node, which was held up for too long. Nothing that it wrote since is part of it; what has the name '%s' is whole"
 #define MSG_CHECKPOINT_STALE "a process wrote to a file of the checkpoint '%s' through a descriptor or a mapping that it had since before the commit. That was refused (ESTALE), and what is committed is as it was; to change it, open the file again"
 #define MSG_RECOVERY_DAMAGED "the checkpoint '%s' was committed before a crash, but what lies on the backing as %s is not what was committed: its commit file is missing or damaged. It got no name; what had the name before is whole and still has it. See to the storage; `ckptfs fsck --discard` removes %s"

@@ -32,6 +32,8 @@
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
 
+#define NODES_LABEL_MAX 65
+
 struct nodes;
 
 struct nodes_options {
@@ -85,6 +87,9 @@ bool nodes_alive_now(struct nodes *ns, const char *id);
 
 /* For people: the label of @id and its host, or @id itself where no lease of it was seen. */
 void nodes_name(struct nodes *ns, const char *id, char *name, size_t size);
+
+/* What people call the node @id: the label in its lease; @id if that was not seen of late. Returns @buf. */
+const char *nodes_label(struct nodes *ns, const char *id, char buf[NODES_LABEL_MAX]);
 
 /*
  * {"node", "lease": "held"|"alone"|"failing", "why", "others": [{"node", "label", "host", "state": "live"|"dead"|

@@ -9,7 +9,6 @@
 #include "engine/base/list.h"
 #include "engine/coord/nodes.h"
 
-#define LABEL_MAX  65
 #define HOST_MAX   65
 #define BOOT_MAX   37
 #define PLACE_MAX  48
@@ -18,7 +17,7 @@
 /* What a lease says. */
 struct lease_facts {
 	long long protocol; /* 0: it cannot be read */
-	char label[LABEL_MAX], host[HOST_MAX], boot[BOOT_MAX], place[PLACE_MAX];
+	char label[NODES_LABEL_MAX], host[HOST_MAX], boot[BOOT_MAX], place[PLACE_MAX];
 	char rules[COORD_GEN_MAX];
 	uint64_t lease_ns;
 };

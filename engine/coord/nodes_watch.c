@@ -198,6 +198,16 @@ void nodes_look(struct nodes *ns)
 	pthread_mutex_unlock(&ns->lock);
 }
 
+const char *nodes_label(struct nodes *ns, const char *id, char buf[NODES_LABEL_MAX])
+{
+	LOCK_SCOPE(&ns->lock);
+	const struct seen *s = find(ns, id);
+	const char *label = !strcmp(id, ns->id) ? ns->self.label : s ? s->facts.label : "";
+
+	snprintf(buf, NODES_LABEL_MAX, "%s", *label ? label : id);
+	return buf;
+}
+
 bool nodes_idle_locked(struct nodes *ns)
 {
 	return list_empty(&ns->seen) && nodes_now(ns) >= ns->interest_ns;

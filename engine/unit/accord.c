@@ -18,24 +18,27 @@
 #include "engine/unit/claim.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/others.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/vote.h"
 #include "engine/unit/wreck.h"
 
-#define EVENTS_MAX    200		   /* in one report */
-#define REPORT_MAX    (COORD_TEXT_MAX / 2) /* bytes of it */
-#define LOOK_NS	      NSEC_PER_SEC	   /* at whether others live, at least so often */
-#define SOON_NS	      (20 * NSEC_PER_MSEC) /* the same at what a file tells */
-#define PAUSE_NS      (10 * NSEC_PER_MSEC) /* between reports, times agreement_pause */
-#define MOURN_NS      NSEC_PER_SEC /* until the end that another node saw must be recorded */
-#define DOUBT_NS      (10 * NSEC_PER_SEC)
-#define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left */
-#define SETTLE_NS     (5 * NSEC_PER_SEC)
+#define EVENTS_MAX	200		     /* in one report */
+#define REPORT_MAX	(COORD_TEXT_MAX / 2) /* bytes of it */
+#define LOOK_NS		NSEC_PER_SEC	     /* at whether others live, at least so often */
+#define SOON_NS		(20 * NSEC_PER_MSEC) /* the same at what a file tells */
+#define PAUSE_NS	(10 * NSEC_PER_MSEC) /* between reports, times agreement_pause */
+#define MOURN_NS	NSEC_PER_SEC /* until the end that another node saw must be recorded */
+#define DOUBT_NS	(10 * NSEC_PER_SEC)
+#define CLAIM_WAIT_NS	(10 * NSEC_PER_SEC) /* for what a dead job has left */
+#define CORRECTIONS_MAX 8
+#define SETTLE_NS	(5 * NSEC_PER_SEC)
 
 struct child {
 	bool open, writers; /* as it said last */
+	json_t *open_on;    /* or NULL */
 	unsigned nodes;	    /* of its subtree, when it has voted */
 };
 
@@ -51,6 +54,9 @@ struct accord {
 	const struct rule *said_rule;
 	unsigned said; /* reports */
 	uint64_t said_ns;
+	json_t *said_on, *seen_on; /* others_open: as it was said, and as it is since seen_ns */
+	uint64_t seen_ns;
+	unsigned corrections;		    /* reports that were sent for that alone */
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
 	char *bereaved; /* a writer died here, before this node knew of an end: the reason that this is, if there was none */
 	uint64_t bereaved_ns;
@@ -104,8 +110,14 @@ static int attach(struct checkpoint *cp, const char *root)
 
 void accord_free(struct accord *a)
 {
+	unsigned i;
+
 	if (!a)
 		return;
+	for (i = 0; i < AGREE_FANOUT; i++)
+		json_decref(a->children[i].open_on);
+	json_decref(a->said_on);
+	json_decref(a->seen_on);
 	json_decref(a->events);
 	free(a->bereaved);
 	free(a->payloads[AGREE_OF_COMMIT]);
@@ -133,15 +145,20 @@ static struct checkpoint *find_part(struct units *us, const char *gen)
 static int abort_for(struct units *us, const struct caller *owner, const struct claim *c)
 {
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
-	char text[512];
+	char text[1024], reason[512], label[NODES_LABEL_MAX];
+	__cleanup_free char *payload = NULL;
+	json_t *o;
 	size_t len;
 	int r;
 
-	if (!first)
+	snprintf(reason, sizeof(reason), "node %s, which began it, shows no life", c->label);
+	o = json_pack("{s:i, s:o, s:o}", "err", EIO, "reason", json_text(reason), "node",
+		      json_text(nodes_label(us->nodes, nodes_id(us->nodes), label)));
+	payload = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	if (!first || !payload)
 		return -ENOMEM;
-	snprintf(text, sizeof(text),
-		 "abort %s {\"err\": %d, \"reason\": \"the node that began it shows no life\"}",
-		 nodes_id(us->nodes), EIO);
+	snprintf(text, sizeof(text), "abort %s %s", nodes_id(us->nodes), payload);
 	r = us->coord->record(us->coord_arg, owner, c->last, "decision", text, strlen(text), first,
 			      &len);
 	return r < 0 ? r : 0;
@@ -440,6 +457,18 @@ bool accord_may_commit(const struct checkpoint *cp)
 					       a->state == AGREE_COMMIT));
 }
 
+const struct agreement *accord_agreement(const struct checkpoint *cp)
+{
+	return cp->accord ? &cp->accord->a : NULL;
+}
+
+const json_t *accord_open_below(const struct checkpoint *cp, unsigned k)
+{
+	const struct accord *a = cp->accord;
+
+	return a->children[k].open && !a->a.children[k].voted ? a->children[k].open_on : NULL;
+}
+
 unsigned accord_nodes(const struct checkpoint *cp)
 {
 	unsigned i, nr = 1;
@@ -504,6 +533,31 @@ static uint64_t may_say_ns(const struct accord *a)
 	return a->said_ns + agreement_pause(a->said) * PAUSE_NS;
 }
 
+/*
+ * Lock held. Has somebody else files open now than was said, and so for a while? Who looks wants to know whom a save that
+ * does not go on waits for; of one that does, not every step is a record.
+ */
+static bool is_stale(struct accord *a)
+{
+	json_t *now;
+
+	if (agreement_is_root(&a->a) || !a->said_open || a->corrections == CORRECTIONS_MAX ||
+	    a->a.reports != a->a.reported)
+		return false;
+	now = others_open(a->cp);
+	if (!json_equal(now, a->seen_on)) {
+		json_decref(a->seen_on);
+		a->seen_on = now;
+		a->seen_ns = clock_mono_ns();
+		return false;
+	}
+	json_decref(now);
+	if (clock_mono_ns() - a->seen_ns < LOOK_NS / 2 || json_equal(a->seen_on, a->said_on))
+		return false;
+	a->corrections++;
+	return true;
+}
+
 /* Lock held. */
 static char *compose_report(struct accord *a)
 {
@@ -528,6 +582,10 @@ static char *compose_report(struct accord *a)
 		      events);
 	if (cp->rule)
 		json_object_set_new(o, "rule", json_string(cp->rule->name));
+	json_decref(a->said_on);
+	a->said_on = others_open(cp);
+	if (a->said_open)
+		json_object_set(o, "open_on", a->said_on);
 	text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	return text;
@@ -543,6 +601,8 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 
 	a->children[k].open = json_is_true(json_object_get(o, "open"));
 	a->children[k].writers = json_is_true(json_object_get(o, "writers"));
+	json_decref(a->children[k].open_on);
+	a->children[k].open_on = json_incref(json_object_get(o, "open_on"));
 	cp->changed_ns = clock_mono_ns();
 	if (cp->state != GENERATION_OPEN)
 		return;
@@ -586,11 +646,14 @@ static void take_news(struct accord *a, const struct agree_news *news)
 /* Lock held. What is decided for, unless somebody was quicker. */
 static void give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason)
 {
+	struct nodes *ns = a->cp->units->nodes;
+	char label[NODES_LABEL_MAX];
 	json_t *o;
 
 	if (a->payloads[AGREE_OF_ABORT])
 		return;
-	o = json_pack("{s:i, s:o}", "err", err, "reason", json_text(reason));
+	o = json_pack("{s:i, s:o, s:o}", "err", err, "reason", json_text(reason), "node",
+		      json_text(nodes_label(ns, nodes_id(ns), label)));
 	if (dropped)
 		json_object_set_new(o, "dropped", json_true());
 	if (ordinary)
@@ -675,7 +738,7 @@ static void tend(struct accord *a)
 			a->heard_ns = clock_mono_ns();
 		agreement_end(&a->a);
 	}
-	if (has_news(a) && clock_mono_ns() >= may_say_ns(a))
+	if (clock_mono_ns() >= may_say_ns(a) && (has_news(a) || is_stale(a)))
 		agreement_report(&a->a);
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
 	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp))
@@ -872,6 +935,7 @@ static bool conclude(struct accord *a)
 	if (state == AGREE_ABORT && !ordinary) {
 		err = (int)json_get_int(o, "err", EIO);
 		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name,
+			json_get_text(o, "node", "(unknown)"),
 			json_get_text(o, "reason", "no reason was given"));
 		checkpoint_fail(cp, err > 0 && err < 4096 ? -err : -EIO, text);
 	} else if (state == AGREE_LATE && !named) {

@@ -20,6 +20,7 @@
 #include "engine/unit/checkpoint.h"
 
 struct accord;
+struct agreement;
 
 /* Are there others who could save what this mount sees? */
 bool accord_has_others(const struct units *us);
@@ -64,6 +65,12 @@ bool accord_may_commit(const struct checkpoint *cp);
 
 /* It has ended on this node. */
 void accord_ended(struct checkpoint *cp);
+
+/* What this node knows of the others; NULL: it has no accord. */
+const struct agreement *accord_agreement(const struct checkpoint *cp);
+
+/* Who has files of it open on the nodes of child @k of that, as these said last (others_open); NULL: nobody. */
+const json_t *accord_open_below(const struct checkpoint *cp, unsigned k);
 
 /* Of how many nodes it is. */
 unsigned accord_nodes(const struct checkpoint *cp);

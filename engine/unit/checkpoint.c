@@ -15,6 +15,7 @@
 #include "engine/unit/drain.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/missing.h"
+#include "engine/unit/others.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
@@ -1255,7 +1256,9 @@ static bool ends_with_its_writers(struct checkpoint *cp)
 void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	if (cp->state == GENERATION_SEALED)
+	if (others_missing(cp, buf, size))
+		; /* it has said so */
+	else if (cp->state == GENERATION_SEALED)
 		snprintf(buf, size, "its end was seen; files of it are still being flushed");
 	else if (cp->state != GENERATION_OPEN)
 		snprintf(buf, size, "being committed");

@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/others.h"
 
 #define NAMED_MAX 4 /* open files that are named, and stretches of ranks */
 
@@ -156,6 +157,7 @@ static void say_what(struct checkpoint *cp, char *buf, size_t size)
 	*buf = '\0';
 	say_missing_ranks(cp, &t, "");
 	say_open_files(cp, &t, t.len ? "; the close of " : "the close of ");
+	others_say_open(cp, &t, t.len ? "; the close of files on " : "the close of files on ");
 	if (!has_writer(cp))
 		text_say(&t, "%severybody who wrote it has ended", t.len ? "; " : "");
 	if (t.len)
@@ -193,7 +195,12 @@ void missing_add(struct checkpoint *cp, char *buf, size_t size)
 
 	if (cp->state != GENERATION_OPEN || !cp->rule)
 		return;
+	if (!accord_sees_end(cp)) {
+		say_open_files(cp, &t, "; open here: ");
+		return; /* of others it knows nothing */
+	}
 	say_missing_ranks(cp, &t, "; missing: ");
+	others_say_open(cp, &t, "; files are open on ");
 	if (!lacks_parts(cp))
 		return;
 	say_open_files(cp, &t, "; open: ");

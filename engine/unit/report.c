@@ -11,6 +11,7 @@
 #include "engine/unit/held.h"
 #include "engine/unit/history.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/others.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
@@ -154,7 +155,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	char text[RULE_WORDS_MAX], path[PATH_MAX];
 	uint64_t now = clock_mono_ns();
 	struct sums s;
-	json_t *o;
+	json_t *o, *shared;
 
 	checkpoint_path(cp, path, sizeof(path));
 	checkpoint_missing(cp, text, sizeof(text));
@@ -169,6 +170,9 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 		      "job", cp->maker->key, "waits_for", text);
 	add_promised(o, s.promised);
 	add_note(o, room_is_awaited(cp->short_ns) ? NO_ROOM : s.rankless ? RANKLESS : NULL);
+	shared = others_to_json(cp);
+	if (shared)
+		json_object_set_new(o, "shared", shared);
 	return o;
 }
 

@@ -16,7 +16,8 @@ static double age_s(const struct unit_entry *u, uint64_t now_ns)
 
 static void print_unit(const struct unit_entry *u, uint64_t now_ns)
 {
-	char size[SHOW_MAX] = "-", age[SHOW_MAX] = "-", ranks[16] = "-", path[PATH_MAX];
+	char size[SHOW_MAX] = "-", age[SHOW_MAX] = "-", ranks[16] = "-", nodes[16] = "-";
+	char path[PATH_MAX];
 
 	if (u->sized)
 		show_size(size, (double)u->size);
@@ -24,7 +25,9 @@ static void print_unit(const struct unit_entry *u, uint64_t now_ns)
 		show_age(age, age_s(u, now_ns));
 	if (u->ranks)
 		snprintf(ranks, sizeof(ranks), "%u", u->ranks);
-	printf("%-11s %10s %6s %8s  %s\n", u->word, size, ranks, age,
+	if (u->ranks)
+		snprintf(nodes, sizeof(nodes), "%u", u->nodes);
+	printf("%-11s %10s %6s %6s %8s  %s\n", u->word, size, ranks, nodes, age,
 	       show_name(path, sizeof(path), u->path));
 }
 
@@ -78,7 +81,8 @@ static int do_ls(const char *path, unsigned flags, bool json)
 	if (json) {
 		print_json(&c, ok, now_ns);
 	} else if (c.nr) {
-		printf("%-11s %10s %6s %8s  %s\n", "STATE", "SIZE", "RANKS", "AGE", "PATH");
+		printf("%-11s %10s %6s %6s %8s  %s\n", "STATE", "SIZE", "RANKS", "NODES", "AGE",
+		       "PATH");
 		for (i = 0; i < c.nr; i++)
 			print_unit(&c.list[i], now_ns);
 	}
@@ -119,7 +123,8 @@ const struct verb verb_ls = {
 		"*.ckpt\n"
 		"*.safetensors *.keras) that are in none of these; sorted by path. PATH may lie in "
 		"a\n"
-		"mount, in a backing, or anywhere. Size and ranks of a directory are those of its "
+		"mount, in a backing, or anywhere. Size, ranks and nodes of a directory are those "
+		"of its "
 		"commit\n"
 		"file, the age is the time since the commit, or the last write. The state is\n"
 		"\n"

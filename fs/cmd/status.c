@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
+#include "fs/show.h"
 
 #define SHOWN_FAILURES 5
 
@@ -107,6 +108,7 @@ static void print_cache(const json_t *s)
 
 static void print_pending(const json_t *pending)
 {
+	char shared[1024];
 	const json_t *p;
 	size_t i;
 
@@ -118,6 +120,9 @@ static void print_pending(const json_t *pending)
 		       json_get_text(p, "waits_for", "?"));
 		if (json_object_get(p, "job"))
 			printf("             of job %s\n", json_get_text(p, "job", ""));
+		if (json_object_get(p, "shared"))
+			printf("             %s\n",
+			       show_shared(shared, sizeof(shared), json_object_get(p, "shared")));
 		if (json_object_get(p, "note"))
 			printf("             %s\n", json_get_text(p, "note", ""));
 	}

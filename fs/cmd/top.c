@@ -177,6 +177,17 @@ static void pending_line(const json_t *p, char *buf, size_t size, unsigned colum
 		 cut ? shown + strlen(shown) - (room - 3) : shown);
 }
 
+/* Of one of several nodes: how far these are. */
+static bool shared_line(const json_t *p, char *buf, size_t size)
+{
+	const json_t *shared = json_object_get(p, "shared");
+	char text[1024];
+
+	if (shared)
+		snprintf(buf, size, "  %-10s %s", "", show_shared(text, sizeof(text), shared));
+	return shared;
+}
+
 /* Whom it is of, what it is to capture still, and how long its barriers have blocked it. */
 static void session_line(const json_t *s, char *buf, size_t size)
 {
@@ -277,6 +288,8 @@ static void draw(struct top *t, const json_t *status)
 	json_array_foreach (pending, i, p) {
 		pending_line(p, text, sizeof(text), t->columns);
 		line(t, "%s", text);
+		if (shared_line(p, text, sizeof(text)))
+			line(t, "%s", text);
 	}
 	if (t->keys)
 		line(t, "q quits");
@@ -306,6 +319,8 @@ static void print_lines(const struct top *t, const json_t *status)
 	json_array_foreach (pending, i, p) {
 		pending_line(p, text, sizeof(text), 0);
 		puts(text);
+		if (shared_line(p, text, sizeof(text)))
+			puts(text);
 	}
 	fflush(stdout);
 }

@@ -6,9 +6,11 @@
 
 #include "engine/engine.h"
 #include "fs/cmd/cmd.h"
+#include "fs/show.h"
 
 void print_file(const json_t *file)
 {
+	char shared[1024];
 	const char *kind = json_get_text(file, "kind", "?");
 	const char *state = json_get_text(file, "state", kind);
 
@@ -33,6 +35,9 @@ void print_file(const json_t *file)
 		       (long long)json_get_int(file, "uid", 0),
 		       (long long)json_get_int(file, "size", 0),
 		       (long long)json_get_int(file, "dirty_bytes", 0));
+	if (json_object_get(file, "shared"))
+		printf("  %s\n",
+		       show_shared(shared, sizeof(shared), json_object_get(file, "shared")));
 	else if (json_is_true(json_object_get(file, "foreign")))
 		printf("  whole as far as is known, but not written by ckptfs: it has no digest to "
 		       "verify\n");

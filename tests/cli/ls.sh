@@ -74,18 +74,18 @@ printf 'old' >b/run/.ckptfs-trash-1/model.pt
 touch -d '5 days ago' b/run/$STAGED b/run/.ckptfs-trash-1
 
 lists 0 b
-assert_eq "$(head -n 1 <<<"$STDOUT" | tr -s ' ')" "STATE SIZE RANKS AGE PATH"
-assert_eq "$(rows)" "modified 12 B - 4 d b/run/b.safetensors
-modified 1 B - 4 d b/run/c.ckpt
-committed 7 B - 3 h b/run/deep/a.pt
-committed 5 B 64 2 d b/run/step-1
-modified 5 B 8 2 d b/run/step-2
-damaged - - - b/run/step-3
-foreign 7 B - 4 d b/z.keras"
+assert_eq "$(head -n 1 <<<"$STDOUT" | tr -s ' ')" "STATE SIZE RANKS NODES AGE PATH"
+assert_eq "$(rows)" "modified 12 B - - 4 d b/run/b.safetensors
+modified 1 B - - 4 d b/run/c.ckpt
+committed 7 B - - 3 h b/run/deep/a.pt
+committed 5 B 64 1 2 d b/run/step-1
+modified 5 B 8 1 2 d b/run/step-2
+damaged - - - - b/run/step-3
+foreign 7 B - - 4 d b/z.keras"
 assert_contains "$STDERR" "the commit file b/run/step-3/.ckptfs-commit.json is damaged"
 lists 0 --all b/
-assert_contains "$(rows)" "unfinished 4 B - 5 d b/run/$STAGED"
-assert_contains "$(rows)" "trash 3 B - 5 d b/run/.ckptfs-trash-1"
+assert_contains "$(rows)" "unfinished 4 B - - 5 d b/run/$STAGED"
+assert_contains "$(rows)" "trash 3 B - - 5 d b/run/.ckptfs-trash-1"
 assert_eq "$(rows | cut -d' ' -f1 | sort | uniq -c | tr -s ' ' | tr '\n' ';')" \
 	" 2 committed; 1 damaged; 1 foreign; 3 modified; 1 trash; 1 unfinished;"
 assert_eq "$(rows | awk '{print $NF}')" "$(rows | awk '{print $NF}' | sort)" "the order"
@@ -99,18 +99,18 @@ assert_eq "$(value 'x["ok"], round(x["units"][3]["age_s"] / 86400)' "$STDOUT")" 
 
 # A checkpoint itself, a file that is none, nothing, a link that the user names.
 lists 0 b/run/step-1
-assert_eq "$(rows)" "committed 5 B 64 2 d b/run/step-1"
+assert_eq "$(rows)" "committed 5 B 64 1 2 d b/run/step-1"
 lists 0 b/run/deep/a.pt
-assert_eq "$(rows)" "committed 7 B - 3 h b/run/deep/a.pt"
+assert_eq "$(rows)" "committed 7 B - - 3 h b/run/deep/a.pt"
 lists 0 b/z.keras
-assert_eq "$(rows)" "foreign 7 B - 4 d b/z.keras"
+assert_eq "$(rows)" "foreign 7 B - - 4 d b/z.keras"
 lists 0 b/run/c.ckpt
-assert_eq "$(rows)" "modified 1 B - 4 d b/run/c.ckpt"
+assert_eq "$(rows)" "modified 1 B - - 4 d b/run/c.ckpt"
 lists 0 b/run/README
 assert_eq "$STDOUT" ""
 lists 0 b/run/link
-assert_eq "$(rows)" "committed 7 B - 3 h b/run/link/away.pt
-committed 5 B 8 2 d b/run/link/step-1"
+assert_eq "$(rows)" "committed 7 B - - 3 h b/run/link/away.pt
+committed 5 B 8 1 2 d b/run/link/step-1"
 lists 1 missing
 assert_contains "$STDERR" "cannot look at missing: No such file or directory"
 lists 1 --json missing
@@ -160,9 +160,9 @@ printf 'older' >"$BACK/dir/foreign.pt"
 exec 5>"$MNT/dir/open.pt"
 printf 'some' >&5
 lists 0 "$MNT"
-assert_eq "$(rows | sed 's/ [0-9]* s / N s /; s/^sealed/open/')" "committed 7 B - N s $MNT/dir/done.pt
-foreign 5 B - N s $MNT/dir/foreign.pt
-open 4 B - N s $MNT/dir/open.pt"
+assert_eq "$(rows | sed 's/ [0-9]* s / N s /; s/^sealed/open/')" "committed 7 B - - N s $MNT/dir/done.pt
+foreign 5 B - - N s $MNT/dir/foreign.pt
+open 4 B - - N s $MNT/dir/open.pt"
 lists 0 "$MNT/dir/open.pt"
 [[ $(rows) == @(open|sealed)" 4 B"* ]] || die "$STDOUT"
 lists 0 "$MNT/dir/"
