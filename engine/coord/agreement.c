@@ -191,7 +191,7 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
 		/* First, so that a writer that dies from here on on another node is too late to spoil it. */
 		ask(op, AGREE_RECORD, "prepare");
-		snprintf(op->head, sizeof(op->head), "prepare %s", a->node);
+		snprintf(op->head, sizeof(op->head), "prepare %s %u", a->node, a->next);
 	} else if (a->state == AGREE_PREPARED && !a->closed) {
 		append(op, a, a->slot, a->next, AGREE_CLOSED);
 	} else if (a->vote && !a->slot) {
@@ -267,6 +267,17 @@ unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][CO
 	return nr;
 }
 
+/* It says how long the root's log is: who votes there need not find its end by reading what its siblings have said. */
+static void prepared(struct agreement *a, const char *text)
+{
+	uint32_t length;
+
+	if (sscanf(text, "prepare %*32[0-9a-f] %10u", &length) == 1 && !parent_of(a) &&
+	    length > a->up_next)
+		a->up_next = length;
+	a->state = a->state == AGREE_OPEN ? AGREE_PREPARED : a->state;
+}
+
 void agreement_saw(struct agreement *a, const char *kind, const char *text, struct agree_news *news)
 {
 	memset(news, 0, sizeof(*news));
@@ -275,7 +286,7 @@ void agreement_saw(struct agreement *a, const char *kind, const char *text, stru
 	if (!strcmp(kind, "decision"))
 		decided(a, text);
 	else if (!strcmp(kind, "prepare"))
-		a->state = a->state == AGREE_OPEN ? AGREE_PREPARED : a->state;
+		prepared(a, text);
 	else
 		heard(a, text, news);
 }
