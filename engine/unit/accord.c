@@ -174,6 +174,20 @@ static int tell_busy(struct checkpoint *cp, const struct claim *c)
 	return -EBUSY;
 }
 
+/* It was decided that it gets its name, and whoever decided is at it: until then it would be nowhere. */
+static bool is_being_named(struct units *us, int dir, const char *name, const struct claim *c)
+{
+	struct backing *b = us->contents->backing;
+	char staging[STAGING_MAX];
+	struct statx stx;
+
+	if (!c->settled)
+		return false;
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->last);
+	return !backing_stat_at(b, dir, staging, &stx) &&
+	       backing_stat_at(b, dir, name, &stx) == -ENOENT;
+}
+
 /* Waits until what has the name is decided, if nobody of its job goes on with it. */
 static int find_free(struct checkpoint *cp, struct claim *c)
 {
@@ -183,6 +197,14 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 
 	for (;;) {
 		err = claim_find(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, c);
+		if (!err && clock_mono_ns() < until &&
+		    is_being_named(us, cp->target.dir, cp->target.name, c)) {
+			LOCK_SCOPE(&us->lock);
+			err = units_wait(us);
+			if (err)
+				return err;
+			continue;
+		}
 		if (err || !c->open)
 			return err;
 		if (strcmp(c->node, nodes_id(us->nodes)) && !nodes_alive_now(us->nodes, c->node)) {
@@ -371,6 +393,13 @@ int accord_find(struct units *us, const struct caller *c, int dir, const struct 
 		err = claim_find(us, c->uid, dir_id, name, &claim);
 		if (!err)
 			atomic_store(&us->coord_fails, false);
+		if (!err && is_being_named(us, dir, name, &claim) &&
+		    clock_mono_ns() - since < SETTLE_NS) {
+			LOCK_SCOPE(&us->lock);
+			err = units_wait(us);
+			err = err ? err : 1;
+			continue;
+		}
 		if (!err && !claim.open)
 			break;
 		if (!p)

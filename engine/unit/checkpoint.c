@@ -1307,6 +1307,8 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 {
 	struct units *us = cp->units;
 	struct ended *e = history_add(&us->history);
+	bool shown =
+		cp->visible; /* else, what another node has begun, and was over before that: not in the list */
 
 	cp->state = state;
 	cp->visible = false;
@@ -1332,8 +1334,8 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 		atomic_fetch_add(&us->nr_published, 1);
 	us->nr_failed += state == GENERATION_FAILED;
 	if (state == GENERATION_FAILED && cp->accord)
-		backing_unlock(cp->fd);	  /* another node may remove the directory that it is in */
-	if (state != GENERATION_FAILED) { /* which calls in it must be told of */
+		backing_unlock(cp->fd); /* another node may remove the directory that it is in */
+	if (shown && state != GENERATION_FAILED) { /* which calls in it must be told of */
 		list_del(&cp->link);
 		atomic_fetch_sub(&us->nr_checkpoints, 1);
 		cp->refs--;

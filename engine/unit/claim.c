@@ -11,6 +11,7 @@
 #include "engine/base/json.h"
 #include "engine/content/hash.h"
 #include "engine/coord/nodes.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
 
@@ -72,6 +73,22 @@ static int parse_open(const char *text, size_t len, struct claim *c)
 	return ok ? 0 : -EPERM;
 }
 
+static bool gets_name(char *text, size_t len)
+{
+	const char *what;
+	bool commit, ordinary;
+	json_t *o;
+
+	text[len] = '\0';
+	what = accord_decision(text, &commit);
+	if (!what || commit)
+		return commit;
+	o = json_loads(what, JSON_REJECT_DUPLICATES, NULL);
+	ordinary = json_is_true(json_object_get(o, "ordinary"));
+	json_decref(o);
+	return ordinary;
+}
+
 /* Is the last one still to be decided? */
 static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 {
@@ -85,13 +102,14 @@ static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 		return err;
 	len = us->coord->read(us->coord_arg, uid, c->last, "decision", text, COORD_TEXT_MAX);
 	c->open = len == -ENOENT;
+	c->settled = len >= 0 && gets_name(text, (size_t)len);
 	return len < 0 && len != -ENOENT ? (int)len : 0;
 }
 
 int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
 	       struct claim *c)
 {
-	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
 	char key[COORD_GEN_MAX];
 	unsigned nr;
 	int err = 0;

@@ -18,6 +18,7 @@ struct claim {
 		[COORD_GEN_MAX]; /* after which the next is to be recorded; "": there was none yet */
 	/* Of that one: */
 	bool open;		   /* it was begun, is not decided, and is not over */
+	bool settled;		   /* it was decided, just now, that it gets its name */
 	char node[COORD_NODE_MAX]; /* who began it: the root */
 	char label[NAME_MAX + 1];  /* ... for people */
 	char job[JOB_KEY_MAX];
