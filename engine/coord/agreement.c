@@ -187,7 +187,7 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	} else if (a->state == AGREE_JOINING && !a->joined) {
 		append(op, a, a->slot, a->next, AGREE_JOIN);
 	} else if (a->state == AGREE_JOINING) {
-		ask(op, AGREE_READ, a->stands ? "decision" : "open");
+		ask(op, AGREE_READ, a->undecided ? "open" : "decision");
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
 		/* First, so that a writer that dies from here on on another node is too late to spoil it. */
 		ask(op, AGREE_RECORD, "prepare");
@@ -203,18 +203,22 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	}
 }
 
-/* After having joined, or decided: is there anything to be of? Who clears up removes `open` first, the decision last. */
+/*
+ * After having joined, or decided: is there anything to be of? Who clears up removes `open` first, the decision last: so that no
+ * decision is there counts only if `open` stands afterwards.
+ */
 static void looked(struct agreement *a, const char *kind, const char *text)
 {
 	if (!strcmp(kind, "open")) {
 		a->doubt = false;
-		a->stands = true;
 		if (!text)
 			a->state = AGREE_LATE;
 		else if (a->decided)
 			a->state = a->commit ? AGREE_COMMIT : AGREE_ABORT;
+		else if (a->state == AGREE_JOINING)
+			a->state = AGREE_OPEN;
 	} else {
-		a->state = AGREE_OPEN;
+		a->undecided = true;
 		if (text)
 			decided(a, text);
 	}

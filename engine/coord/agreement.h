@@ -67,7 +67,8 @@ struct agreement {
 	struct agree_child children[AGREE_FANOUT];
 	unsigned depth, watched; /* of the slot; of the ancestor whose life is watched */
 	char above[AGREE_DEPTH_MAX][COORD_NODE_MAX]; /* from the root down to the parent */
-	bool joined, stands;   /* while joining: has a slot; and the generation is not over */
+	bool joined,
+		undecided;     /* while joining: has a slot; and no decision was there after that */
 	bool decided, commit;  /* as was read, or recorded: counts if the generation is not over */
 	bool end;	       /* was seen */
 	bool closed, prepared; /* the log of this slot is; the record is there */

@@ -1072,6 +1072,7 @@ static bool clear(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
+	bool heard;
 
 	if (!a->done)
 		return false;
@@ -1082,7 +1083,11 @@ static bool clear(struct accord *a)
 		return true;
 	if (a->a.state == AGREE_COMMIT && cp->state != GENERATION_FAILED && !a->followed)
 		return a->kept;
-	if ((a->a.slot || a->a.nr_children) && clock_mono_ns() - a->over_ns < us->forget_ns)
+	/* Before a commit everybody who could join was heard of; before an abort one may just have done so. */
+	heard = a->a.state == AGREE_COMMIT ? !a->a.slot && !a->a.nr_children
+					   : us->ending && !a->a.nr_children;
+	if (!heard && !(us->ending && a->a.state == AGREE_COMMIT) &&
+	    clock_mono_ns() - a->over_ns < us->forget_ns)
 		return false;
 	pthread_mutex_unlock(&us->lock);
 	us->coord->forget(us->coord_arg, &cp->owner, generation_of(cp));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/order.h"
@@ -210,21 +211,42 @@ static int parse_decision(const struct recovery *r, uid_t uid, const char *gen, 
 	return decision_parse(decision, strlen(decision), d);
 }
 
+/* It is over, without a commit. Has the node that began it gone, so that nobody removes its records any more? */
+static bool is_left(const struct recovery *r, uid_t uid, const char *gen)
+{
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
+	ssize_t len = text ? r->coord->read(r->coord_arg, uid, gen, "open", text, COORD_TEXT_MAX)
+			   : -ENOMEM;
+	json_t *o = len < 0 ? NULL : json_loadb(text, (size_t)len, JSON_REJECT_DUPLICATES, NULL);
+	const char *node = json_get_text(o, "node", "");
+	char lease[COORD_LEASE_MAX];
+	bool left = len == -ENOENT ||
+		    (coord_node_ok(node) &&
+		     r->coord->lease_read(r->coord_arg, node, lease, sizeof(lease)) == -ENOENT);
+
+	json_decref(o);
+	return left;
+}
+
 static int recover_one(void *recovery, uid_t uid, const char *gen)
 {
 	const struct recovery *r = recovery;
 	struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
 	__cleanup_free struct decision *d = malloc(sizeof(*d));
-	bool shared;
+	bool shared = false;
 	ssize_t len;
+	int err;
 
 	if (!text || !d)
 		return -ENOMEM;
 	creds_on_behalf(&owner);
 	len = r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX);
-	if (len >= 0 && !parse_decision(r, uid, gen, text, (size_t)len, d, &shared) && d->commit)
+	err = len < 0 ? (int)len : parse_decision(r, uid, gen, text, (size_t)len, d, &shared);
+	if (!err && d->commit)
 		recover_one_decided(r, &owner, gen, d, shared);
+	else if (err == -ENOENT && shared && !r->only_look && is_left(r, uid, gen))
+		r->coord->forget(r->coord_arg, &owner, gen);
 	else if (len == -ENOENT && r->alone && !r->only_look && is_nothing(r, uid, gen))
 		r->coord->forget(r->coord_arg, &owner, gen);
 	creds_on_behalf(NULL);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 40
+# timeout: 120
 # Directories that are no checkpoint, made by ranks on all nodes at once, are there on all of them.
 
 import errno
@@ -29,13 +29,19 @@ with nodes("one", "two", "three") as (one, two, three):
 		for rank in ranks:
 			assert rank.do("result = sorted(os.listdir('all-%d'))" % i) == ["notes-%d.txt" % r for r in range(4)]
 	assert len(os.listdir(BACK)) == 17, os.listdir(BACK)
-	# Who makes the first ordinary file is killed in the middle, or its node is.
+	# One that nothing was put in goes with its processes, and nothing is left of all that was agreed on.
 	ranks[1].do("os.mkdir('left')")
 	for rank in ranks:
 		rank.do("os.listdir('left')")
+		rank.do("os.path.isdir('left')")
+	ranks[1].do("os.rmdir('left')")
 	for rank in ranks:
+		wait(lambda: not rank.do("result = os.path.exists('left')"), "it to be gone") # pylint: disable=cell-var-from-loop
 		rank.leave()
 	for node in (one, two, three):
-		print(node.umount())
-	print(staged())
-	print([os.path.join(d, f) for d, _, n in os.walk(BACK + "/.ckptfs/txn") for f in n if not f.endswith(".name")])
+		assert node.umount() == (0, ""), node.name
+	assert staged() == [], staged()
+	one.mount() # clears up what those that are gone could not
+	assert one.umount() == (0, "")
+	left = [name for _, _, names in os.walk(BACK + "/.ckptfs/txn") for name in names if not name.endswith(".name")]
+	assert left == [], left
