@@ -1085,7 +1085,7 @@ static bool clear(struct accord *a)
 		return a->kept;
 	/* Before a commit everybody who could join was heard of; before an abort one may just have done so. */
 	heard = a->a.state == AGREE_COMMIT ? !a->a.slot && !a->a.nr_children
-					   : us->ending && !a->a.nr_children;
+					   : us->ending && !a->a.slot && !a->a.nr_children;
 	if (!heard && !(us->ending && a->a.state == AGREE_COMMIT) &&
 	    clock_mono_ns() - a->over_ns < us->forget_ns)
 		return false;
