@@ -438,7 +438,11 @@ bool accord_mourns(struct checkpoint *cp, const char *reason)
 	if (!a)
 		return false;
 	LOCK_SCOPE(&cp->units->lock);
-	if (agreement_is_root(&a->a) || a->a.state != AGREE_OPEN || cp->state != GENERATION_OPEN)
+	if (a->a.state != AGREE_OPEN || cp->state != GENERATION_OPEN)
+		return false;
+	/* The root: but for what other nodes had closed by then, and have yet to say, the end was seen. */
+	if (agreement_is_root(&a->a) &&
+	    !(cp->rule && accord_has_open(cp) && rule_ended(cp->rule, checkpoint_holds, cp) >= 0))
 		return false;
 	if (!a->bereaved) {
 		a->bereaved = strdup(reason);
@@ -1027,11 +1031,12 @@ static void mourn(struct accord *a)
 	if (!a->bereaved)
 		return;
 	look(a);
-	if (a->a.state == AGREE_OPEN && clock_mono_ns() - a->bereaved_ns < MOURN_NS)
+	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN &&
+	    clock_mono_ns() - a->bereaved_ns < MOURN_NS)
 		return;
 	reason = a->bereaved;
 	a->bereaved = NULL;
-	if (a->a.state == AGREE_OPEN) {
+	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN) {
 		pthread_mutex_unlock(&cp->units->lock);
 		checkpoint_fail(cp, -EIO, reason);
 		pthread_mutex_lock(&cp->units->lock);

@@ -90,8 +90,8 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd);
 int accord_gather(struct checkpoint *cp, struct error *e);
 
 /*
- * A process that wrote to it has died here. True: another node is the root, and may have seen the end before that: it fails
- * for @reason in a moment, unless that is so.
+ * A process that wrote to it has died here. True: the end may have been seen before that, on another node, or here but for
+ * what others have yet to say: it fails for @reason in a moment, unless that is so.
  */
 bool accord_mourns(struct checkpoint *cp, const char *reason);
 
