@@ -111,9 +111,10 @@ void checkpoint_get(struct checkpoint *cp)
 	cp->refs++;
 }
 
-static void free_event(struct event *e)
+static void free_event(struct checkpoint *cp, struct event *e)
 {
 	list_del(&e->link);
+	table_del(&cp->events_by_path, &e->node);
 	free(e->path);
 	free(e);
 }
@@ -121,7 +122,8 @@ static void free_event(struct event *e)
 static void free_events(struct checkpoint *cp)
 {
 	while (!list_empty(&cp->events))
-		free_event(container_of(cp->events.next, struct event, link));
+		free_event(cp, container_of(cp->events.next, struct event, link));
+	table_finish(&cp->events_by_path);
 }
 
 static void free_participants(struct list *participants)
@@ -926,15 +928,35 @@ static bool is_of_interest(const struct checkpoint *cp, const char *path)
 }
 
 /* Lock held. */
+static struct event *find_event(const struct checkpoint *cp, enum evidence_kind kind,
+				const char *path)
+{
+	uint64_t hash = hash_text(kind, path);
+	struct list *l;
+
+	if (!cp->events_by_path.nr)
+		return NULL;
+	table_for_each(l, &cp->events_by_path, hash)
+	{
+		struct event *e = container_of(l, struct event, node.link);
+
+		if (e->kind == kind && !strcmp(e->path, path))
+			return e;
+	}
+	return NULL;
+}
+
+/* Lock held. */
 static void forget_events(struct checkpoint *cp, const char *path)
 {
-	struct list *l, *tmp;
+	static const enum evidence_kind kinds[] = {EVIDENCE_CLOSE, EVIDENCE_RENAME};
+	size_t i;
 
-	list_for_each_safe (l, tmp, &cp->events) {
-		struct event *e = container_of(l, struct event, link);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct event *e = find_event(cp, kinds[i], path);
 
-		if (e->kind != EVIDENCE_UNLINK && !strcmp(e->path, path))
-			free_event(e);
+		if (e)
+			free_event(cp, e);
 	}
 }
 
@@ -946,8 +968,7 @@ void checkpoint_vanished(struct checkpoint *cp, const char *path)
 
 void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
 {
-	struct event *e = NULL;
-	struct list *l;
+	struct event *e;
 
 	cp->changed_ns = clock_mono_ns();
 	cp->removing = kind == EVIDENCE_UNLINK &&
@@ -956,11 +977,10 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 		forget_events(cp, path);
 	if (cp->rule && !is_of_interest(cp, path))
 		return;
-	list_for_each (l, &cp->events) {
-		e = container_of(l, struct event, link);
-		if (e->kind == kind && !strcmp(e->path, path))
-			return;
-	}
+	if (find_event(cp, kind, path))
+		return;
+	if (!cp->events_by_path.buckets && table_init(&cp->events_by_path))
+		return; /* then other evidence has to do */
 	e = calloc(1, sizeof(*e));
 	if (e)
 		e->path = strdup(path);
@@ -971,6 +991,7 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 	e->kind = kind;
 	e->rank = rank;
 	list_append(&cp->events, &e->link);
+	table_add(&cp->events_by_path, &e->node, hash_text(kind, path));
 	accord_event(cp, kind, path, rank);
 	pthread_cond_signal(&cp->units->commits);
 }
@@ -1123,17 +1144,36 @@ bool checkpoint_has_file_of(struct checkpoint *cp, const struct evidence *ev, in
 	       has_happened(cp, ev, EVIDENCE_RENAME, rank);
 }
 
-/* Lock held. */
+/* Lock held. In one pass, however many ranks there are. */
 static bool every_rank(struct checkpoint *cp, const struct evidence *ev)
 {
-	int world = checkpoint_world(cp), rank;
+	int world = checkpoint_world(cp), missing = world;
+	__cleanup_free bool *there = NULL;
+	struct list *l;
 
 	if (world <= 1)
 		return checkpoint_has_file_of(cp, ev, -1);
-	for (rank = 0; rank < world; rank++)
-		if (!checkpoint_has_file_of(cp, ev, rank))
-			return false;
-	return true;
+	if (cp->events_by_path.nr < (size_t)world)
+		return false;
+	there = calloc((size_t)world, sizeof(*there));
+	if (!there)
+		return false;
+	list_for_each (l, &cp->events) {
+		struct event *e = container_of(l, struct event, link);
+		int whose = -1;
+
+		if (e->kind == EVIDENCE_UNLINK ||
+		    !evidence_matches(ev, cp->target.name, e->path, &whose))
+			continue;
+		if (whose < 0)
+			whose = e->rank;
+		if (whose < 0 || whose >= world || there[whose] ||
+		    (e->kind == EVIDENCE_CLOSE && is_rewritten(cp, e->path)))
+			continue;
+		there[whose] = true;
+		missing--;
+	}
+	return !missing;
 }
 
 /* Lock held. */

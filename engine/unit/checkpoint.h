@@ -23,6 +23,7 @@
 #ifndef ENGINE_UNIT_CHECKPOINT_H
 #define ENGINE_UNIT_CHECKPOINT_H
 
+#include "engine/base/table.h"
 #include "engine/format/commit.h"
 #include "engine/liveness/job.h"
 #include "engine/rule/rule.h"
@@ -41,6 +42,7 @@ struct participant {
 /* An operation on a name that may be evidence of the end. */
 struct event {
 	struct list link;
+	struct table_node node; /* checkpoint->events_by_path */
 	enum evidence_kind kind;
 	char *path; /* relative to the checkpoint; beside it: "../NAME" */
 	int rank;   /* of who wrote that file; -1: unknown */
@@ -77,7 +79,8 @@ struct checkpoint {
 	bool unsharing;	      /* one of those is being made its own right now */
 	unsigned nr_changing; /* calls that change it right now */
 	struct list events, participants;
-	struct inode_id *shared; /* const once shown: files that it inherited, sorted */
+	struct table events_by_path; /* no buckets until there is one */
+	struct inode_id *shared;     /* const once shown: files that it inherited, sorted */
 	size_t nr_shared, shared_room;
 	struct list
 		files; /* generation.beside: what is being written in it; what is OPEN comes first */

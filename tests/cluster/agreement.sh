@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # heavy: check-cluster
-# timeout: 1800
+# timeout: 3600
 # Agreement over nodes, explored and simulated for longer than `make check` has time for.
 
 . "${SRC:?}/tests/lib.sh"
