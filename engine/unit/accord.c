@@ -909,6 +909,19 @@ static int publish_for(struct checkpoint *cp, const char *decision)
 	return err;
 }
 
+/* Does its name still lead to what it has replaced? Caches of the backing may remember that for a while. */
+static bool shows_replaced(const struct checkpoint *cp)
+{
+	struct statx stx;
+	struct inode_id id;
+
+	if (!cp->replaces ||
+	    backing_stat_at(cp->units->contents->backing, cp->target.dir, cp->target.name, &stx))
+		return false;
+	id = inode_id_of(&stx);
+	return same_inode(&id, &cp->replaced);
+}
+
 /* Lock not held. Does it have its name, or did, and was moved or removed since? What it lacks of that is done at last. */
 static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, bool now)
 {
@@ -917,7 +930,7 @@ static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, b
 	if (checkpoint_has_name(cp, cp->target.name))
 		return 0;
 	if (!checkpoint_has_name(cp, cp->staging))
-		return 0;
+		return shows_replaced(cp) && !now ? -EAGAIN : 0;
 	if (now && ordinary)
 		err = checkpoint_name_ordinary(cp);
 	else if (now)
