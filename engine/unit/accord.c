@@ -54,6 +54,8 @@ struct accord {
 	const struct rule *said_rule;
 	unsigned said; /* reports */
 	uint64_t said_ns;
+	uint64_t mark, marked_ns;  /* how far it had come here, when that was looked at last */
+	unsigned nr_heard;	   /* reports and votes */
 	json_t *said_on, *seen_on; /* others_open: as it was said, and as it is since seen_ns */
 	uint64_t seen_ns;
 	unsigned corrections;		    /* reports that were sent for that alone */
@@ -662,6 +664,7 @@ static void take_news(struct accord *a, const struct agree_news *news)
 	if (!news->any)
 		return;
 	a->heard_ns = clock_mono_ns();
+	a->nr_heard++;
 	o = json_loads(news->payload, JSON_REJECT_DUPLICATES, NULL);
 	if (news->entry == AGREE_REPORT) {
 		take_report(a, news->child, o);
@@ -749,6 +752,31 @@ static bool is_late(struct accord *a, struct error *e)
 
 /* --- the driver --- */
 
+/*
+ * Lock held. commit_timeout_s counts from the last progress, of which those above hear by reports: has anything been written
+ * since it was looked at last, here or below? Looked at now and then.
+ */
+static bool goes_on(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	uint64_t now = clock_mono_ns(), mark = cp->nr_filed + a->nr_heard;
+	struct list *l;
+
+	if (agreement_is_root(&a->a) || a->a.state > AGREE_PREPARED ||
+	    now - a->marked_ns < cp->units->commit_ns / 4)
+		return false;
+	a->marked_ns = now;
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
+
+		mark += g->touched_ns - content_dirty_bytes(g->content);
+	}
+	if (mark == a->mark)
+		return false;
+	a->mark = mark;
+	return true;
+}
+
 /* Lock held, and may be dropped. Sees what has happened here since it looked last. */
 static void tend(struct accord *a)
 {
@@ -771,7 +799,7 @@ static void tend(struct accord *a)
 			a->heard_ns = clock_mono_ns();
 		agreement_end(&a->a);
 	}
-	if (clock_mono_ns() >= may_say_ns(a) && (has_news(a) || is_stale(a)))
+	if (goes_on(a) || (clock_mono_ns() >= may_say_ns(a) && (has_news(a) || is_stale(a))))
 		agreement_report(&a->a);
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
 	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp))
