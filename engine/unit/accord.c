@@ -50,7 +50,7 @@ struct accord {
 	struct child children[AGREE_FANOUT];
 	json_t *events; /* to be reported: [[kind, path, rank], ...] */
 	size_t sending; /* of these are in the report that is under way */
-	bool said_open, said_writers;
+	bool said_open, said_writers, said_removing;
 	const struct rule *said_rule;
 	unsigned said; /* reports */
 	uint64_t said_ns;
@@ -559,7 +559,7 @@ static bool has_news(struct accord *a)
 {
 	return a->said_open == checkpoint_is_closed(a->cp) ||
 	       a->said_writers != has_writers(a->cp) || a->said_rule != a->cp->rule ||
-	       json_array_size(a->events) > a->sending;
+	       a->said_removing != a->cp->removing || json_array_size(a->events) > a->sending;
 }
 
 /* Lock held. When the next report may be sent. */
@@ -604,6 +604,7 @@ static char *compose_report(struct accord *a)
 	a->said_open = !checkpoint_is_closed(cp);
 	a->said_writers = has_writers(cp);
 	a->said_rule = cp->rule;
+	a->said_removing = cp->removing;
 	for (i = 0; i < json_array_size(a->events) && i < EVENTS_MAX; i++) {
 		json_t *e = json_array_get(a->events, i);
 
@@ -617,6 +618,8 @@ static char *compose_report(struct accord *a)
 		      events);
 	if (cp->rule)
 		json_object_set_new(o, "rule", json_string(cp->rule->name));
+	if (cp->removing)
+		json_object_set_new(o, "removing", json_true());
 	json_decref(a->said_on);
 	a->said_on = others_open(cp);
 	if (a->said_open)
@@ -652,7 +655,10 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 		    rank < INT_MAX &&
 		    (kind == EVIDENCE_CLOSE || kind == EVIDENCE_RENAME || kind == EVIDENCE_UNLINK))
 			checkpoint_event(cp, (enum evidence_kind)kind, path, (int)rank);
+		else if (path && kind == NR_EVIDENCE_KINDS)
+			checkpoint_vanishes(cp, path);
 	}
+	cp->removing |= json_is_true(json_object_get(o, "removing"));
 	pthread_cond_signal(&cp->units->commits);
 }
 

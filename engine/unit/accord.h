@@ -44,7 +44,7 @@ int accord_find(struct units *us, const struct caller *c, int dir, const struct 
 
 /* --- lock held; each of no effect without an accord --- */
 
-/* Something was done to a name in it. */
+/* Something was done to a name in it; NR_EVIDENCE_KINDS: it has lost that name (checkpoint_vanished). */
 void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
 
 /* Something of it (NULL: of none) has changed: the driver looks. */

@@ -960,10 +960,16 @@ static void forget_events(struct checkpoint *cp, const char *path)
 	}
 }
 
+void checkpoint_vanishes(struct checkpoint *cp, const char *path)
+{
+	forget_events(cp, path);
+	accord_event(cp, NR_EVIDENCE_KINDS, path, -1);
+}
+
 void checkpoint_vanished(struct checkpoint *cp, const char *path)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	forget_events(cp, path);
+	checkpoint_vanishes(cp, path);
 }
 
 void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
@@ -977,8 +983,11 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 		forget_events(cp, path);
 	if (cp->rule && !is_of_interest(cp, path))
 		return;
-	if (find_event(cp, kind, path))
+	if (find_event(cp, kind, path)) {
+		if (kind == EVIDENCE_UNLINK) /* of what came again meanwhile, as others were told */
+			accord_event(cp, kind, path, rank);
 		return;
+	}
 	if (!cp->events_by_path.buckets && table_init(&cp->events_by_path))
 		return; /* then other evidence has to do */
 	e = calloc(1, sizeof(*e));

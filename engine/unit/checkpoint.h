@@ -216,6 +216,7 @@ void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char 
 
 /* The file at @path in it has lost that name: that it was closed is no evidence any more. */
 void checkpoint_vanished(struct checkpoint *cp, const char *path);
+void checkpoint_vanishes(struct checkpoint *cp, const char *path); /* lock held */
 
 /* A name beside them was renamed or removed: that may be evidence for those in @dir. */
 void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
