@@ -106,18 +106,38 @@ static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 	return len < 0 && len != -ENOENT ? (int)len : 0;
 }
 
+/* How far the name with the key @name was followed before; or as far as @last, now. */
+static void recall(struct units *us, uid_t uid, const char *name, char last[COORD_GEN_MAX],
+		   bool keep)
+{
+	unsigned slot = (unsigned)strtoul(name + COORD_GEN_MAX - 5, NULL, 16) % CLAIMS_KEPT;
+	LOCK_SCOPE(&us->lock);
+
+	if (keep) {
+		us->claims[slot].uid = uid;
+		memcpy(us->claims[slot].name, name, COORD_GEN_MAX);
+		memcpy(us->claims[slot].last, last, COORD_GEN_MAX);
+	} else if (us->claims[slot].uid == uid && !strcmp(us->claims[slot].name, name)) {
+		memcpy(last, us->claims[slot].last, COORD_GEN_MAX);
+	}
+}
+
 int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
 	       struct claim *c)
 {
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
-	char key[COORD_GEN_MAX];
+	char key[COORD_GEN_MAX], first[COORD_GEN_MAX];
 	unsigned nr;
 	int err = 0;
 
 	memset(c, 0, sizeof(*c));
 	if (!text)
 		return -ENOMEM;
-	key_of_name(key, dir, name);
+	key_of_name(first, dir, name);
+	memcpy(key, first, sizeof(key));
+	recall(us, uid, first, c->last, false);
+	if (*c->last)
+		key_of_next(key, c->last);
 	for (nr = 0; nr < NAMES_MAX; nr++) {
 		ssize_t len =
 			us->coord->read(us->coord_arg, uid, key, "name", text, COORD_TEXT_MAX);
@@ -129,6 +149,8 @@ int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const ch
 			return err;
 		key_of_next(key, c->last);
 	}
+	if (nr)
+		recall(us, uid, first, c->last, true);
 	return *c->last ? look(us, uid, c, text) : 0;
 }
 

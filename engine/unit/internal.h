@@ -14,6 +14,7 @@
 #define PUBLISHERS    4
 #define COMMITTERS    2
 #define REPLACED_KEPT 256
+#define CLAIMS_KEPT   256
 #define SAVERS_KEPT   256
 
 /* Evaluates @expr as @owner, who began something; as the daemon if their rights are not enough. */
@@ -73,7 +74,12 @@ struct units {
 	struct list
 		checkpoints; /* those that have not ended, oldest first, and those that failed */
 	struct list accords; /* accord.h */
-	bool accords_over;   /* their driver has ended */
+	struct {
+		uid_t uid;
+		char name[COORD_GEN_MAX],
+			last[COORD_GEN_MAX]; /* records are never undone, so it is at least that */
+	} claims[CLAIMS_KEPT];		     /* claim.c; the slot is of the name's digest */
+	bool accords_over;		     /* their driver has ended */
 	struct history history;
 	uint64_t nr_committed, nr_failed;
 	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
