@@ -21,7 +21,7 @@
 #define GENERATIONS 6
 #define TRIES	    4000
 
-static const char *const kinds[] = {"open", "join.0", "report.3.12", "decision"};
+static const char *const kinds[] = {"open", "log.0.0", "log.3.12", "decision"};
 #define KINDS ARRAY_SIZE(kinds)
 
 static struct distant_server server;
@@ -247,7 +247,7 @@ static void what_is_forgotten_goes(void **state)
 	b = distant_open(&server);
 	gen_name(gen, 1);
 	for (i = 0; i < 40; i++) {
-		snprintf(kind, sizeof(kind), "join.%u", i);
+		snprintf(kind, sizeof(kind), "log.0.%u", i);
 		while (coord_dir_ops.record(i % 2 ? a : b, &me, gen, i ? kind : "open", "x", 1,
 					    first, &len) != 1)
 			;

@@ -49,26 +49,15 @@ static void kinds_have_numbers(void **state)
 					   "prepare",
 					   "next",
 					   "decision",
-					   "join.0",
-					   "join.9999999999",
-					   "vote.17",
-					   "report.0.0",
-					   "report.1234567890.1234567890"};
-	static const char *const bad[] = {"",
-					  "join",
-					  "join.",
-					  "join.01",
-					  "join.-1",
-					  "join.1.2",
-					  "join.12345678901",
-					  "join.1x",
-					  "vote",
-					  "report.1",
-					  "report.1.",
-					  "report.1.2.3",
-					  "open.1",
-					  "opened",
-					  "reports.1.2"};
+					   "log.0.0",
+					   "log.0.9999999999",
+					   "log.1.17",
+					   "log.7.3",
+					   "log.1234567890.1234567890"};
+	static const char *const bad[] = {
+		"",	    "log",	"log.",	    "log.1",	 "log.1.",
+		"log.01.1", "log.1.01", "log.-1.1", "log.1.2.3", "log.12345678901.1",
+		"log.1.1x", "join.1",	"Log.1.2",  "open.1",	 "logs.1.2"};
 	char buf[8];
 	size_t i;
 
@@ -105,7 +94,7 @@ static int open_goes_first(void *arg, const struct crash_state *s)
 		return 1;
 	features_probe(&at.features, at.root_fd, true);
 	open = stands(&at, "open");
-	rest = stands(&at, "join.1") && stands(&at, "vote.1") && stands(&at, "report.1.2");
+	rest = stands(&at, "log.0.1") && stands(&at, "log.1.1") && stands(&at, "log.1.2");
 	decision = stands(&at, "decision");
 	backing_close(&at);
 	return (open && !rest) || (rest && !decision);
@@ -113,7 +102,7 @@ static int open_goes_first(void *arg, const struct crash_state *s)
 
 static void a_crash_while_forgetting_leaves_none_open(void **state)
 {
-	static const char *const all[] = {"open", "join.1", "vote.1", "report.1.2", "decision"};
+	static const char *const all[] = {"open", "log.0.1", "log.1.1", "log.1.2", "decision"};
 	size_t i;
 
 	(void)state;
@@ -127,7 +116,8 @@ static void a_crash_while_forgetting_leaves_none_open(void **state)
 
 /* --- waiting --- */
 
-static struct coord_key keys[] = {{.gen = GEN, .kind = "join.7"}, {.gen = GEN, .kind = "decision"}};
+static struct coord_key keys[] = {{.gen = GEN, .kind = "log.0.7"},
+				  {.gen = GEN, .kind = "decision"}};
 
 static int wait_until_s(int wake, unsigned seconds)
 {
@@ -155,7 +145,7 @@ static void one_of_them_is_enough(void **state)
 	assert_int_equal(wait_until_s(-1, 0), 1); /* it was there before */
 	keys[0].kind[0] = 'x';
 	assert_int_equal(wait_until_s(-1, 0), -EINVAL);
-	keys[0].kind[0] = 'j';
+	keys[0].kind[0] = 'l';
 }
 
 static void *wake(void *arg)

@@ -58,7 +58,7 @@ static void who_is_first_is_read_by_all(void **state)
 	assert_int_equal(record(ce, GEN, "open", "{\"node\": \"a\"}"),
 			 1); /* its answer was lost, say */
 	assert_true(read_is(ce, GEN, "open", "{\"node\": \"a\"}"));
-	assert_int_equal(record(ce, GEN, "join.12", "p"), 1);
+	assert_int_equal(record(ce, GEN, "log.0.12", "p"), 1);
 	assert_int_equal(record(ce, GEN_2, "open", ""), 1);
 	assert_int_equal(record(ce, GEN_2, "open", "x"), 0);
 	assert_true(first_is(""));
@@ -178,8 +178,8 @@ static void of_many_one_is_first(void **state)
 
 static void what_is_forgotten_is_gone(void **state)
 {
-	static const char *const kinds[] = {"name",   "open",	"prepare",    "next",
-					    "join.0", "vote.7", "report.7.3", "decision"};
+	static const char *const kinds[] = {"name",    "open",	  "prepare", "next",
+					    "log.0.0", "log.1.7", "log.7.3", "decision"};
 	size_t i;
 
 	(void)state;
@@ -221,7 +221,7 @@ static void generations_are_listed_once(void **state)
 	assert_int_equal(coord_etcd_ops.list(ce, found, &f), 0);
 	assert_int_equal(f.nr, 0);
 	for (i = 0; i < 1100; i++) { /* pages */
-		snprintf(kind, sizeof(kind), "join.%u", i);
+		snprintf(kind, sizeof(kind), "log.0.%u", i);
 		assert_int_equal(record(ce, GEN, kind, "x"), 1);
 	}
 	assert_int_equal(record(ce, GEN_2, "open", "x"), 1);
@@ -310,13 +310,13 @@ static void a_wait_ends_with_any_of_its_records(void **state)
 
 		assert_int_equal(forget(ce, GEN), 0);
 		for (i = 0; i < w.nr; i++) {
-			snprintf(kind, sizeof(kind), "vote.%u", i);
+			snprintf(kind, sizeof(kind), "log.1.%u", i);
 			w.keys[i] = key_of(GEN, kind);
 		}
 		start_waiting(&w);
 		nanosleep(&some, NULL);
-		assert_int_equal(record(ce, GEN, "vote.200", "of no interest"), 1);
-		snprintf(kind, sizeof(kind), "vote.%u", round * 10);
+		assert_int_equal(record(ce, GEN, "log.1.200", "of no interest"), 1);
+		snprintf(kind, sizeof(kind), "log.1.%u", round * 10);
 		assert_int_equal(record(ce, GEN, kind, "x"), 1);
 		assert_int_equal(pthread_join(w.thread, NULL), 0);
 		assert_int_equal(w.result, 1);
@@ -425,7 +425,7 @@ static unsigned times_in(const char *path, const char *what)
 static void an_outage_is_told_once_and_loses_nothing(void **state)
 {
 	char log[PATH_MAX + 8], why[512] = "";
-	struct coord_key key = key_of(GEN, "vote.1");
+	struct coord_key key = key_of(GEN, "log.1.1");
 	int err_fd = dup(STDERR_FILENO), fd;
 
 	(void)state;

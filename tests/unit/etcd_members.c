@@ -87,7 +87,7 @@ static void one_that_hangs_is_passed_over(void **state)
 
 		wait_for_all();
 		kill(members[i].pid, SIGSTOP);
-		snprintf(kind, sizeof(kind), "vote.%u", i);
+		snprintf(kind, sizeof(kind), "log.1.%u", i);
 		WAIT_FOR(record(ce, GEN, kind, "x") == 1);
 		assert_true(read_is(ce, GEN, kind, "x"));
 		kill(members[i].pid, SIGCONT);
@@ -148,7 +148,7 @@ static void a_wait_goes_on_without_its_member(void **state)
 			struct coord_etcd *others = open_soon(spec, UUID);
 
 			wait_for_all();
-			snprintf(kind, sizeof(kind), "report.%u.%u", s, i);
+			snprintf(kind, sizeof(kind), "log.%u.%u", s, i);
 			w.key = key_of(GEN_2, kind);
 			assert_int_equal(pthread_create(&w.thread, NULL, wait_for, &w), 0);
 			nap();

@@ -158,24 +158,24 @@ static void users_and_passwords(void **state)
 	struct coord_etcd *early =
 		open_soon(spec_of("user", "ca.crt", "client", "ckptfs", "secret"), UUID);
 	struct coord_etcd *ce, *nobody = open_soon(in_dir("good"), UUID);
-	struct coord_key key = key_of(GEN, "vote.1");
+	struct coord_key key = key_of(GEN, "log.1.1");
 	struct etcd *etcd;
 	char why[512] = "";
 
 	(void)state;
 	assert_int_equal(record(early, GEN, "next", "x"), 1); /* it is not asked yet */
 	enable_auth();
-	assert_int_equal(record(early, GEN, "vote.0", "x"), 1); /* from here on it is */
-	assert_int_equal(record(nobody, GEN, "vote.7", "x"), -EHOSTDOWN);
+	assert_int_equal(record(early, GEN, "log.1.0", "x"), 1); /* from here on it is */
+	assert_int_equal(record(nobody, GEN, "log.1.7", "x"), -EHOSTDOWN);
 	assert_true(coord_etcd_outage_ns(nobody, why, sizeof(why)) > 0);
 	assert_contains(why, "user name is empty");
 	coord_etcd_close(nobody);
 	ce = open_soon(in_dir("user"), UUID);
-	assert_int_equal(record(ce, GEN, "vote.0", "y"), 0);
+	assert_int_equal(record(ce, GEN, "log.1.0", "y"), 0);
 	assert_true(first_is("x"));
 	assert_int_equal(
 		coord_etcd_ops.wait(ce, &key, 1, -1, clock_mono_ns() + 300 * NSEC_PER_MSEC), 0);
-	assert_int_equal(record(ce, GEN, "vote.1", "x"), 1);
+	assert_int_equal(record(ce, GEN, "log.1.1", "x"), 1);
 	assert_int_equal(coord_etcd_ops.wait(ce, &key, 1, -1, in_s(1000)), 1);
 	etcd = reach(in_dir("user"));
 	ask(etcd, "kv/range", "{\"key\": \"%s\"}", "/ckptfs/");
