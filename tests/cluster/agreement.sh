@@ -7,5 +7,4 @@
 . "${SRC:?}/tests/lib.sh"
 
 export CKPTFS_TEST_DEEP=1
-"$BUILD/tests/unit/agreement.t"
-"$BUILD/tests/unit/agreement_many.t"
+"$BUILD/tests/unit/agreement.t" && "$BUILD/tests/unit/agreement_many.t"
