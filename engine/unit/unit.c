@@ -295,6 +295,8 @@ void units_destroy(struct units *us)
 	pthread_cond_destroy(&us->trashed);
 	jobs_destroy(us->jobs);
 	pthread_mutex_destroy(&us->lock);
+	if (us->accord_wake >= 0)
+		close(us->accord_wake);
 	free(us);
 }
 
