@@ -67,7 +67,9 @@ static unsigned chance(struct distant *d, unsigned of)
 
 static uint64_t step(struct distant *d)
 {
-	return d->server->now_ns += chance(d, STEP_MS * 1000) * 1000ull;
+	uint64_t ns = chance(d, STEP_MS * 1000) * 1000ull;
+
+	return atomic_fetch_add(&d->server->now_ns, ns) + ns;
 }
 
 static uint64_t until(struct distant *d)
