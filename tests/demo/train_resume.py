@@ -8,6 +8,7 @@ thread, so that each run comes to the same weights. It prints for how long it ha
 save blocked, and how much longer the optimizer's step behind one took than others did; and a sum of what it loads at
 the end.
 """
+import ctypes
 import glob
 import hashlib
 import os
@@ -27,12 +28,18 @@ def number_of(path: str) -> int:
     return int(re.findall(r"\d+", path)[-1])
 
 
+def bytes_of(tensor):
+    """PyTorch has them for NumPy alone, which it does not bring along."""
+    tensor = tensor.contiguous()
+    return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+
+
 def sum_of(path: str) -> str:
     digest = hashlib.sha256()
     state = torch.load(path)
     moments = [value for one in state["optimizer"]["state"].values() for value in one.values()]
     for tensor in [*state["model"].values(), *moments]:
-        digest.update(memoryview(tensor.numpy()).cast("B") if tensor.dim() else repr(tensor.item()).encode())
+        digest.update(bytes_of(tensor))
     return digest.hexdigest()
 
 
