@@ -342,7 +342,6 @@ void agreement_end(struct agreement *a)
 {
 	if (!agreement_is_root(a) || a->state != AGREE_OPEN)
 		return;
-	a->end = true;
 	a->state = AGREE_PREPARED;
 }
 

@@ -70,7 +70,6 @@ struct agreement {
 	bool joined,
 		undecided;     /* while joining: has a slot; and no decision was there after that */
 	bool decided, commit;  /* as was read, or recorded: counts if the generation is not over */
-	bool end;	       /* was seen */
 	bool closed, prepared; /* the log of this slot is; the record is there */
 	unsigned reports,
 		reported; /* how many times there was one to send; which of them was sent */
