@@ -11,7 +11,7 @@ says "ready" and how much it is. Then each line on stdin is a JSON list, answere
                                  is a step, whose update waits for it, which counts as blocked
   ["load", HOW, PATH]            {"seconds": S}
   ["train", HOW, DIR, STEPS, EVERY, S]   {"step": S}: how long a step takes that would take about S, with one core left free,
-                                 and a save before each EVERY of them; HOW: none for no saves
+                                 and a save before each EVERY of them, which goes on already; HOW: none for no saves
   ["close", PATH]                {}: nothing of this process is in that mount any more
 
 It goes to the environment of make check-frameworks first, and exits with 77, saying why, where there is none to be had.
@@ -198,12 +198,13 @@ def train(job: Job, how: str, directory: str, steps: int, every: int, seconds: f
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) - 1))
     job.calibrate(seconds)
-    wait = nothing
-    start = time.monotonic()
-    for number in range(steps):
+    wait, start = nothing, 0.0
+    for number in range(-every, steps):
+        if number == 0:
+            start = time.monotonic()
         if how != "none" and number % every == 0:
             wait()  # one at a time
-            name = f"step-{number}" + (".pt" if how.startswith("torch") else "")
+            name = f"step-{every + number}" + (".pt" if how.startswith("torch") else "")
             wait = SAVES[how](job.state(), os.path.join(directory, name))
         job.step()
     took = time.monotonic() - start
