@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/accord_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/coord/nodes.h"
+
+#define LOOK_NS	  NSEC_PER_SEC	       /* at whether others live, at least so often */
+#define SOON_NS	  (20 * NSEC_PER_MSEC) /* the same at what a file tells */
+#define MOURN_NS  NSEC_PER_SEC	       /* until the end that another node saw must be recorded */
+#define DOUBT_NS  (10 * NSEC_PER_SEC)
+#define SETTLE_NS (5 * NSEC_PER_SEC)
+
+/* Lock held, and may be dropped. Sees what has happened here since it looked last. */
+static void tend(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+
+	if (agreement_is_over(&a->a))
+		return;
+	if (cp->state == GENERATION_FAILED)
+		accord_give_reason(a, -cp->err, false, false, cp->reason);
+	else if (cp->state == GENERATION_DROPPED)
+		accord_give_reason(a, ECANCELED, true, false, "it was removed");
+	accord_look_at_lives(a);
+	if (a->a.state == AGREE_JOINING)
+		return;
+	if (!cp->visible && cp->state == GENERATION_OPEN && !agreement_is_root(&a->a) &&
+	    checkpoint_show_locked(cp))
+		accord_give_reason(a, EEXIST, false, false,
+				   "its name was taken on a node meanwhile");
+	if (agreement_is_root(&a->a) && cp->state == GENERATION_SEALED) {
+		if (a->a.state == AGREE_OPEN)
+			a->heard_ns = clock_mono_ns();
+		agreement_end(&a->a);
+	}
+	if (accord_may_report(a))
+		agreement_report(&a->a);
+	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
+	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp))
+		checkpoint_seal(cp);
+	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && !agreement_is_root(&a->a)) {
+		a->heard_ns = clock_mono_ns();
+		agreement_doubt(&a->a);
+	}
+}
+
+/* Lock held, dropped. Performs what the agreement asks for. False: there is nothing, or it failed. */
+static bool perform(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	struct agree_news news;
+	struct agree_op op;
+	char *text = NULL, *report = NULL, *first;
+	const char *payload = "";
+	size_t len = 0, size;
+	bool ours = false;
+	ssize_t r = -ENOMEM;
+
+	agreement_next(&a->a, &op);
+	if (op.what == AGREE_IDLE)
+		return false;
+	/* Who joins without showing life ends it for all. */
+	a->failing = a->a.state == AGREE_JOINING && !nodes_hold(us->nodes);
+	if (a->failing)
+		return false;
+	if (op.payload == AGREE_OF_REPORT)
+		payload = report = accord_compose_report(a);
+	else if (op.payload == AGREE_OF_VOTE) {
+		char vote[64];
+
+		snprintf(vote, sizeof(vote), "{\"nodes\":%u}", accord_nodes(cp));
+		payload = report = strdup(vote);
+	} else if (op.payload != AGREE_NONE) {
+		payload = a->payloads[op.payload];
+	}
+	size = sizeof(op.head) + (payload ? strlen(payload) : 0) + 2;
+	text = payload ? malloc(size) : NULL;
+	first = malloc(COORD_TEXT_MAX + 1);
+	if (text)
+		snprintf(text, size, "%s%s%s", op.head, *payload ? " " : "", payload);
+	pthread_mutex_unlock(&us->lock);
+	free(report);
+	if (text && first && op.what == AGREE_READ) {
+		r = us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp), op.kind,
+				    first, COORD_TEXT_MAX);
+		len = r > 0 ? (size_t)r : 0;
+	} else if (text && first) {
+		r = us->coord->record(us->coord_arg, &cp->owner, accord_generation(cp), op.kind,
+				      text, strlen(text), first, &len);
+		ours = r == 1;
+		if (ours) {
+			len = strlen(text);
+			memcpy(first, text, len);
+		}
+	}
+	if (first)
+		first[len] = '\0';
+	pthread_mutex_lock(&us->lock);
+	a->failing = r < 0 && !(op.what == AGREE_READ && r == -ENOENT);
+	if (!a->failing) {
+		if (!strcmp(op.kind, "decision") && op.what == AGREE_RECORD)
+			a->ours = ours;
+		if (!ours && !strcmp(op.kind, "decision") && r != -ENOENT) {
+			bool commit;
+			const char *what = agreement_decision(first, &commit);
+
+			free(a->payloads[AGREE_OF_ABORT]);
+			a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
+		}
+		if (ours && op.payload == AGREE_OF_REPORT) {
+			while (a->sending) {
+				json_array_remove(a->events, 0);
+				a->sending--;
+			}
+			a->said++;
+			a->said_ns = clock_mono_ns();
+		}
+		agreement_answer(&a->a, &op, ours,
+				 op.what == AGREE_READ && r == -ENOENT ? NULL : first, &news);
+		accord_take_news(a, &news);
+	}
+	a->sending = 0;
+	pthread_cond_broadcast(&us->changed);
+	pthread_cond_signal(&us->commits);
+	free(first);
+	free(text);
+	return !a->failing;
+}
+
+/* Lock held, dropped. Looks at the records that @a waits for. */
+static void look(struct accord *a)
+{
+	struct units *us = a->cp->units;
+	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
+	unsigned nr = agreement_awaits(&a->a, kinds), i;
+	char *text = malloc(COORD_TEXT_MAX + 1);
+
+	for (i = 0; text && i < nr; i++) {
+		struct agree_news news;
+		ssize_t len;
+
+		pthread_mutex_unlock(&us->lock);
+		len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp),
+				      kinds[i], text, COORD_TEXT_MAX);
+		pthread_mutex_lock(&us->lock);
+		if (len < 0)
+			continue;
+		text[len] = '\0';
+		if (!strcmp(kinds[i], "decision")) {
+			bool commit;
+			const char *what = agreement_decision(text, &commit);
+
+			free(a->payloads[AGREE_OF_ABORT]);
+			a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
+		}
+		agreement_saw(&a->a, kinds[i], text, &news);
+		accord_take_news(a, &news);
+		a->heard_ns = clock_mono_ns();
+	}
+	free(text);
+}
+
+/* Lock held, dropped. The end was seen before, if it is recorded by now: then what was closed then is committed. */
+static void mourn(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	char *reason;
+
+	if (!a->bereaved)
+		return;
+	look(a);
+	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN &&
+	    clock_mono_ns() - a->bereaved_ns < MOURN_NS)
+		return;
+	reason = a->bereaved;
+	a->bereaved = NULL;
+	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN) {
+		pthread_mutex_unlock(&cp->units->lock);
+		checkpoint_fail(cp, -EIO, reason);
+		pthread_mutex_lock(&cp->units->lock);
+	}
+	free(reason);
+}
+
+/* Lock held, dropped. All that can be done now. */
+static void drive(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	struct error e;
+
+	mourn(a);
+	do {
+		tend(a);
+		if (accord_is_late(a, &e)) {
+			pthread_mutex_unlock(&us->lock);
+			checkpoint_fail(cp, -ETIMEDOUT, e.text);
+			pthread_mutex_lock(&us->lock);
+			tend(a);
+		}
+	} while (perform(a) || accord_vote(a));
+	if (!agreement_is_over(&a->a) || a->done)
+		return;
+	if (!a->over_ns)
+		a->over_ns = clock_mono_ns();
+	a->done = accord_conclude(a);
+	pthread_cond_broadcast(&us->changed);
+}
+
+/*
+ * Lock held, dropped. The records go when everybody has had time to see the decision; who was away for longer finds
+ * none, and looks at the name. True: they went, or are another's to remove.
+ */
+static bool clear(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	bool heard;
+
+	if (!a->done)
+		return false;
+	if (!a->ours)
+		return true;
+	/* What was decided, and not done, is redone by the next mount. */
+	if (a->a.state == AGREE_COMMIT && cp->state == GENERATION_FAILED && cp->err != -EBUSY)
+		return true;
+	if (a->a.state == AGREE_COMMIT && cp->state != GENERATION_FAILED && !a->followed)
+		return a->kept;
+	/* Before a commit everybody who could join was heard of; before an abort one may just have done so. */
+	heard = a->a.state == AGREE_COMMIT ? !a->a.slot && !a->a.nr_children
+					   : us->ending && !a->a.slot && !a->a.nr_children;
+	if (!heard && !(us->ending && a->a.state == AGREE_COMMIT) &&
+	    clock_mono_ns() - a->over_ns < us->forget_ns)
+		return false;
+	pthread_mutex_unlock(&us->lock);
+	us->coord->forget(us->coord_arg, &cp->owner, accord_generation(cp));
+	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+/* Lock held, dropped. Everything once; in how long at the latest again. */
+static uint64_t drive_all(struct units *us, bool look_too)
+{
+	uint64_t soon = LOOK_NS;
+	struct list *l, *next;
+
+	/* None but this thread takes one from the list; others are added at its end. */
+	for (l = us->accords.next; l != &us->accords; l = next) {
+		struct accord *a = container_of(l, struct accord, link);
+		struct checkpoint *cp = a->cp;
+
+		if (look_too && !a->done)
+			look(a);
+		if (!a->done)
+			drive(a);
+		if (a->failing || a->bereaved || (!a->done && agreement_is_over(&a->a)) ||
+		    accord_is_pausing(a))
+			soon = SOON_NS;
+		if (clear(a)) {
+			next = l->next;
+			list_del(&a->link);
+			list_init(&a->link);
+			pthread_mutex_unlock(&us->lock);
+			checkpoint_put(cp);
+			pthread_mutex_lock(&us->lock);
+		} else {
+			next = l->next;
+		}
+	}
+	return soon;
+}
+
+/* Lock held. All that is awaited, of all of them. */
+static struct coord_key *collect(struct units *us, size_t *nr)
+{
+	struct coord_key *keys = NULL;
+	struct list *l;
+	size_t room = 0;
+
+	*nr = 0;
+	list_for_each (l, &us->accords)
+		room += AGREE_AWAITS;
+	keys = calloc(room + 1, sizeof(*keys));
+	list_for_each (l, &us->accords) {
+		struct accord *a = container_of(l, struct accord, link);
+		char kinds[AGREE_AWAITS][COORD_KIND_MAX];
+		unsigned n = keys ? agreement_awaits(&a->a, kinds) : 0;
+
+		while (n--) {
+			struct coord_key *k = &keys[(*nr)++];
+
+			k->owner = a->cp->owner.uid;
+			snprintf(k->gen, sizeof(k->gen), "%s", accord_generation(a->cp));
+			memcpy(k->kind, kinds[n], sizeof(k->kind));
+		}
+	}
+	return keys;
+}
+
+/* Lock held. Is something to be told to others yet? */
+static bool is_settled(struct units *us)
+{
+	struct list *l;
+
+	list_for_each (l, &us->accords) {
+		struct accord *a = container_of(l, struct accord, link);
+
+		if (!agreement_is_over(&a->a))
+			return false;
+	}
+	return true;
+}
+
+void *accord_main(void *units)
+{
+	struct units *us = units;
+	uint64_t give_up = 0;
+	bool look_too = false;
+
+	creds_restore();
+	pthread_mutex_lock(&us->lock);
+	for (;;) {
+		uint64_t seen, now, soon = drive_all(us, look_too);
+		struct coord_key *keys;
+		size_t nr;
+
+		now = clock_mono_ns();
+		if (us->ending && !give_up)
+			give_up = now + SETTLE_NS;
+		if (us->ending && (is_settled(us) || now > give_up))
+			break;
+		if (us->ending)
+			soon = SOON_NS;
+		keys = collect(us, &nr);
+		if (list_empty(&us->accords))
+			soon = 3600 * NSEC_PER_SEC;
+		pthread_mutex_unlock(&us->lock);
+		look_too = us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, now + soon);
+		free(keys);
+		if (read(us->accord_wake, &seen, sizeof(seen)) < 0 && errno != EAGAIN)
+			log_debug("eventfd: %s", strerror(errno));
+		pthread_mutex_lock(&us->lock);
+	}
+	us->accords_over = true;
+	pthread_cond_broadcast(&us->changed);
+	pthread_mutex_unlock(&us->lock);
+	return NULL;
+}
+
+void accords_finish(struct units *us)
+{
+	while (!list_empty(&us->accords)) {
+		struct accord *a = container_of(us->accords.next, struct accord, link);
+
+		list_del(&a->link);
+		checkpoint_put(a->cp);
+	}
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/accord_impl.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/coord/nodes.h"
+#include "engine/unit/decision.h"
+#include "engine/unit/removal.h"
+#include "engine/unit/replace.h"
+#include "engine/unit/vote.h"
+#include "engine/unit/wreck.h"
+
+void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason)
+{
+	struct nodes *ns = a->cp->units->nodes;
+	char label[NODES_LABEL_MAX];
+	json_t *o;
+
+	if (a->payloads[AGREE_OF_ABORT])
+		return;
+	o = json_pack("{s:i, s:o, s:o}", "err", err, "reason", json_text(reason), "node",
+		      json_text(nodes_label(ns, nodes_id(ns), label)));
+	if (dropped)
+		json_object_set_new(o, "dropped", json_true());
+	if (ordinary)
+		json_object_set_new(o, "ordinary", json_true());
+	a->payloads[AGREE_OF_ABORT] = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	agreement_abort(&a->a);
+}
+
+bool accord_mourns(struct checkpoint *cp, const char *reason)
+{
+	struct accord *a = cp->accord;
+
+	if (!a)
+		return false;
+	LOCK_SCOPE(&cp->units->lock);
+	if (a->a.state != AGREE_OPEN || cp->state != GENERATION_OPEN)
+		return false;
+	/* The root: but for what other nodes had closed by then, and have yet to say, the end was seen. */
+	if (agreement_is_root(&a->a) &&
+	    !(cp->rule && accord_has_open(cp) && rule_ended(cp->rule, checkpoint_holds, cp) >= 0))
+		return false;
+	if (!a->bereaved) {
+		a->bereaved = strdup(reason);
+		a->bereaved_ns = clock_mono_ns();
+	}
+	accord_wake(cp);
+	return a->bereaved;
+}
+
+void accord_look_at_lives(struct accord *a)
+{
+	struct units *us = a->cp->units;
+	const char *watched[AGREE_FANOUT + 1];
+	unsigned nr = agreement_watches(&a->a, watched), i;
+	bool alive;
+
+	if (a->payloads[AGREE_OF_ABORT])
+		return; /* over already, for one reason or another */
+
+	for (i = 0; i < nr; i++) {
+		char node[COORD_NODE_MAX], name[256], text[MESSAGE_MAX];
+
+		memcpy(node, watched[i], sizeof(node));
+		if (nodes_alive(us->nodes, node))
+			continue;
+		pthread_mutex_unlock(&us->lock);
+		alive = nodes_alive_now(us->nodes, node);
+		pthread_mutex_lock(&us->lock);
+		if (alive || !agreement_dead(&a->a, node))
+			continue;
+		nodes_name(us->nodes, node, name, sizeof(name));
+		MESSAGE(text, CHECKPOINT_NODE_DEAD, a->cp->target.name, name, a->cp->target.name);
+		accord_give_reason(a, EIO, false, false, text);
+		return;
+	}
+}
+
+bool accord_is_late(struct accord *a, struct error *e)
+{
+	struct checkpoint *cp = a->cp;
+	char who[512] = "", name[256];
+	size_t len = 0;
+	unsigned i;
+
+	if (!agreement_is_root(&a->a) || a->a.state != AGREE_PREPARED ||
+	    agreement_may_vote(&a->a) || clock_mono_ns() - a->heard_ns <= cp->units->commit_ns)
+		return false;
+	for (i = 0; i < a->a.nr_children && len < sizeof(who); i++)
+		if (!a->a.children[i].voted) {
+			nodes_name(cp->units->nodes, a->a.children[i].node, name, sizeof(name));
+			len += (size_t)snprintf(who + len, sizeof(who) - len, "%s%s",
+						len ? ", " : "", name);
+		}
+	FAIL(e, ETIMEDOUT, CHECKPOINT_NO_VOTE, cp->target.name,
+	     (unsigned long long)(cp->units->commit_ns / NSEC_PER_SEC), who, cp->target.name);
+	return true;
+}
+
+bool accord_vote(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	uint32_t slots[AGREE_FANOUT];
+	char text[MESSAGE_MAX];
+	unsigned nr = a->a.nr_children, i;
+	int err;
+
+	if (agreement_is_root(&a->a) || !agreement_may_vote(&a->a) ||
+	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed(cp))
+		return false;
+	for (i = 0; i < nr; i++)
+		slots[i] = a->a.slot * a->a.fanout + 1 + i;
+	pthread_mutex_unlock(&us->lock);
+	creds_on_behalf(&cp->owner);
+	err = vote_write(cp, a->a.slot, slots, nr);
+	creds_on_behalf(NULL);
+	pthread_mutex_lock(&us->lock);
+	if (!err) {
+		agreement_vote(&a->a);
+		return true;
+	}
+	MESSAGE(text, CHECKPOINT_VOTE_FAILED, cp->target.name, strerror(-err), cp->target.name);
+	pthread_mutex_unlock(&us->lock);
+	checkpoint_fail(cp, err, text);
+	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+/* What was decided for, and the root has not done, is done for it. */
+static int publish_for(struct checkpoint *cp, const char *decision)
+{
+	struct decision *d = malloc(sizeof(*d));
+	int err = d ? decision_parse(decision, strlen(decision), d) : -ENOMEM;
+
+	if (!err)
+		err = replace_decided(cp, d);
+	free(d);
+	return err;
+}
+
+/* Does its name still lead to what it has replaced? Caches of the backing may remember that for a while. */
+static bool shows_replaced(const struct checkpoint *cp)
+{
+	struct statx stx;
+	struct inode_id id;
+
+	if (!cp->replaces ||
+	    backing_stat_at(cp->units->contents->backing, cp->target.dir, cp->target.name, &stx))
+		return false;
+	id = inode_id_of(&stx);
+	return same_inode(&id, &cp->replaced);
+}
+
+/* Lock not held. Does it have its name, or did, and was moved or removed since? What it lacks of that is done at last. */
+static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, bool now)
+{
+	int err = -EAGAIN;
+
+	if (checkpoint_has_name(cp, cp->target.name))
+		return 0;
+	if (!checkpoint_has_name(cp, cp->staging))
+		return shows_replaced(cp) && !now ? -EAGAIN : 0;
+	if (now && ordinary)
+		err = checkpoint_name_ordinary(cp);
+	else if (now)
+		err = decision ? publish_for(cp, decision) : -EBADMSG;
+	return err == -ENOENT ? 0 : err;
+}
+
+bool accord_conclude(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	enum agree_state state = a->a.state;
+	bool pending = cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED;
+	bool ordinary, named = false, gone, late;
+	char text[MESSAGE_MAX], path[PATH_MAX], *decision;
+	json_t *o;
+	int err;
+
+	if (!pending || (agreement_is_root(&a->a) && state == AGREE_COMMIT))
+		return cp->state != GENERATION_PUBLISHING && cp->state != GENERATION_SEALED;
+	if (!cp->visible && state == AGREE_LATE)
+		return true; /* never shown */
+	decision = a->payloads[AGREE_OF_ABORT] ? strdup(a->payloads[AGREE_OF_ABORT]) : NULL;
+	gone = !nodes_alive(us->nodes, a->a.above[0]);
+	late = clock_mono_ns() - a->over_ns > us->forget_ns;
+	pthread_mutex_unlock(&us->lock);
+	checkpoint_path(cp, path, sizeof(path));
+	o = decision ? json_loads(decision, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	ordinary = state == AGREE_ABORT && json_is_true(json_object_get(o, "ordinary"));
+	creds_on_behalf(&cp->owner);
+	if (state == AGREE_LATE) {
+		named = checkpoint_has_name(cp, cp->target.name);
+	} else if (state == AGREE_COMMIT || ordinary) {
+		/* Who decided for an ordinary directory, and does not make it one, has been interrupted. */
+		err = name_it(cp, decision, ordinary, late || (ordinary ? a->ours : gone));
+		named = !err;
+		if (err && err != -EAGAIN && (late || err == -ENOTEMPTY || err == -ENOTDIR)) {
+			if (err == -EBUSY || ordinary)
+				MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
+			else
+				MESSAGE(text, COMMIT_FAILED, path, "giving it its name",
+					strerror(-err), path);
+			checkpoint_fail(cp, err, text);
+		}
+	}
+	creds_on_behalf(NULL);
+	if (state == AGREE_ABORT && !ordinary) {
+		err = (int)json_get_int(o, "err", EIO);
+		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name,
+			json_get_text(o, "node", "(unknown)"),
+			json_get_text(o, "reason", "no reason was given"));
+		checkpoint_fail(cp, err > 0 && err < 4096 ? -err : -EIO, text);
+	} else if (state == AGREE_LATE && !named) {
+		MESSAGE(text, CHECKPOINT_AWAY, cp->target.name, cp->target.name);
+		checkpoint_fail(cp, -ESTALE, text);
+	}
+	json_decref(o);
+	free(decision);
+	pthread_mutex_lock(&us->lock);
+	if (!named || (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED))
+		return cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED;
+	backing_unlock(cp->fd);
+	checkpoint_end(cp, state == AGREE_ABORT ? GENERATION_DROPPED : GENERATION_COMMITTED);
+	if (state != AGREE_ABORT) {
+		removals_committed(us, cp);
+		wrecks_outlived(us, cp);
+	}
+	return true;
+}
+
+const char *accord_decision(const char *text, bool *commit)
+{
+	return agreement_decision(text, commit);
+}
+
+/* Lock held, dropped while it waits. */
+static int await_outcome(struct accord *a)
+{
+	struct units *us = a->cp->units;
+
+	while (!agreement_is_over(&a->a) && !us->accords_over)
+		if (units_wait(us))
+			break;
+	switch (a->a.state) {
+	case AGREE_COMMIT:
+		return 0;
+	case AGREE_ABORT:
+		return -ECANCELED;
+	case AGREE_LATE:
+		return -ESTALE;
+	default:
+		return -EINTR;
+	}
+}
+
+int accord_decide(struct checkpoint *cp, const char *decision)
+{
+	struct accord *a = cp->accord;
+	LOCK_SCOPE(&cp->units->lock);
+
+	if (!a->payloads[AGREE_OF_COMMIT])
+		a->payloads[AGREE_OF_COMMIT] = strdup(decision);
+	if (!a->payloads[AGREE_OF_COMMIT])
+		return -ENOMEM;
+	agreement_vote(&a->a);
+	accord_wake(cp);
+	return await_outcome(a);
+}
+
+int accord_make_ordinary(struct checkpoint *cp)
+{
+	struct accord *a = cp->accord;
+	int err;
+
+	if (!a)
+		return 0;
+	LOCK_SCOPE(&cp->units->lock);
+	accord_give_reason(a, 0, false, true, "it is an ordinary directory");
+	accord_wake(cp);
+	err = await_outcome(a);
+	if (err != -ECANCELED)
+		return err ? err : -EEXIST;
+	return a->ours ? 0 : -EEXIST;
+}

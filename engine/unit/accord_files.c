@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/accord_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/unit/vote.h"
+
+bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
+{
+	struct generation *g = cp->accord ? units_find_inode(cp->units, id) : NULL;
+	size_t i;
+
+	generation_put(g);
+	if (!cp->accord || g || checkpoint_shares(cp, id))
+		return false;
+	LOCK_SCOPE(&cp->units->lock);
+	for (i = cp->nr_filed; i > 0; i--)
+		if (same_inode(&cp->filed[i - 1].id, id))
+			return cp->filed[i - 1].node;
+	return true;
+}
+
+static int is_whole(struct checkpoint *cp, int fd)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct statx stx;
+	char hex[DIGEST_HEX];
+	int r = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, fd, O_RDONLY | O_NONBLOCK)), err;
+
+	if (r < 0)
+		return r;
+	err = backing_stat(b, r, &stx);
+	if (!err)
+		err = checkpoint_recorded(b, r, &stx, hex);
+	close(r);
+	return err;
+}
+
+int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd)
+{
+	struct units *us = cp->units;
+	uint64_t since = clock_mono_ns();
+	int whole = 0;
+
+	creds_restore();
+	while (accord_is_elsewhere(cp, id) && checkpoint_is_pending(cp) &&
+	       !(whole = is_whole(cp, fd))) {
+		LOCK_SCOPE(&us->lock);
+		if (clock_mono_ns() - since > us->commit_ns)
+			return -ETIMEDOUT;
+		if (units_wait(us))
+			return -EINTR;
+	}
+	if (whole < 0)
+		return whole;
+	LOCK_SCOPE(&us->lock);
+	/* What it would have become is not known to anybody. */
+	return whole || cp->state != GENERATION_FAILED ? 0 : cp->err ? cp->err : -EIO;
+}
+
+int accord_gather(struct checkpoint *cp, struct error *e)
+{
+	struct accord *a = cp->accord;
+	uint32_t slots[AGREE_FANOUT];
+	unsigned nr, i;
+	int err;
+
+	(void)e;
+	if (!a || a->gathered)
+		return 0;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		nr = a->a.nr_children;
+		for (i = 0; i < nr; i++)
+			slots[i] = a->a.slot * a->a.fanout + 1 + i;
+	}
+	err = vote_gather(cp, slots, nr);
+	a->gathered = !err;
+	return err;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of accord.h have between them:
+ *
+ * - accord.c: one of them, and what is asked of it
+ * - accord_join.c: names: who begins what is shown, and who finds it and joins
+ * - accord_report.c: what nodes tell those above while it is open, and hear from those below
+ * - accord_end.c: votes, decisions, failure
+ * - accord_files.c: files that other nodes write
+ * - accord_drive.c: the thread that drives all of a mount
+ */
+#ifndef ENGINE_UNIT_ACCORD_IMPL_H
+#define ENGINE_UNIT_ACCORD_IMPL_H
+
+#include "engine/coord/agreement.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/internal.h"
+
+struct child {
+	bool open, writers; /* as it said last */
+	json_t *open_on;    /* or NULL */
+	unsigned nodes;	    /* of its subtree, when it has voted */
+};
+
+struct accord {
+	/* units lock */
+	struct list link;      /* units->accords, while it is driven */
+	struct checkpoint *cp; /* referenced while it is */
+	struct agreement a;
+	struct child children[AGREE_FANOUT];
+	json_t *events; /* to be reported: [[kind, path, rank], ...] */
+	size_t sending; /* of these are in the report that is under way */
+	bool said_open, said_writers, said_removing;
+	const struct rule *said_rule;
+	unsigned said; /* reports */
+	uint64_t said_ns;
+	uint64_t mark, marked_ns;  /* how far it had come here, when that was looked at last */
+	unsigned nr_heard;	   /* reports and votes */
+	json_t *said_on, *seen_on; /* others_open: as it was said, and as it is since seen_ns */
+	uint64_t seen_ns;
+	unsigned corrections;		    /* reports that were sent for that alone */
+	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
+	char *bereaved; /* a writer died here, before this node knew of an end: the reason that this is, if there was none */
+	uint64_t bereaved_ns;
+	bool gathered, failing, done, ours;
+	bool followed,
+		kept; /* what waited for its commit: all of that is done; something has to be redone */
+	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
+};
+
+const char *accord_generation(const struct checkpoint *cp);
+
+/* --- lock held; "dropped": and dropped meanwhile --- */
+
+/* Makes that of @cp, whose root is the node @root. 0 or -ENOMEM. */
+int accord_attach(struct checkpoint *cp, const char *root);
+
+/* This node's part of a generation, shown or to be shown; or NULL. */
+struct checkpoint *accord_part(struct units *us, const char *gen);
+
+/* Is there something to tell those above, and is it time to? */
+bool accord_may_report(struct accord *a);
+
+/* Is there a report that is held back for now? */
+bool accord_is_pausing(struct accord *a);
+
+/* The text of one, for the caller to free; or NULL. */
+char *accord_compose_report(struct accord *a);
+
+/* What a child has said, which is not believed to be well-formed. */
+void accord_take_news(struct accord *a, const struct agree_news *news);
+
+/* What is decided for, unless somebody was quicker. */
+void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason);
+
+/* Dropped where somebody may be dead. Does everybody live on whom it depends? */
+void accord_look_at_lives(struct accord *a);
+
+/* The votes did not come: who is missing. */
+bool accord_is_late(struct accord *a, struct error *e);
+
+/* Dropped. Writes down what this node votes with, and votes. False: it is not the time to. */
+bool accord_vote(struct accord *a);
+
+/* Dropped. It was decided; what is left for this node. True: nothing. */
+bool accord_conclude(struct accord *a);
+
+#endif

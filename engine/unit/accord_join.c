@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/accord_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/coord/nodes.h"
+#include "engine/unit/claim.h"
+#include "engine/unit/rules.h"
+
+#define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left */
+#define NAMING_NS     (5 * NSEC_PER_SEC)  /* for what was decided to get its name */
+
+struct checkpoint *accord_part(struct units *us, const char *gen)
+{
+	struct list *l;
+
+	list_for_each (l, &us->accords) {
+		struct checkpoint *cp = container_of(l, struct accord, link)->cp;
+
+		if (!strcmp(accord_generation(cp), gen))
+			return cp;
+	}
+	return NULL;
+}
+
+/* Records that the generation @c is over, whose root is dead. */
+static int abort_for(struct units *us, const struct caller *owner, const struct claim *c)
+{
+	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
+	char text[1024], reason[512], label[NODES_LABEL_MAX];
+	__cleanup_free char *payload = NULL;
+	json_t *o;
+	size_t len;
+	int r;
+
+	snprintf(reason, sizeof(reason), "node %s, which began it, shows no life", c->label);
+	o = json_pack("{s:i, s:o, s:o}", "err", EIO, "reason", json_text(reason), "node",
+		      json_text(nodes_label(us->nodes, nodes_id(us->nodes), label)));
+	payload = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	if (!first || !payload)
+		return -ENOMEM;
+	snprintf(text, sizeof(text), "abort %s %s", nodes_id(us->nodes), payload);
+	r = us->coord->record(us->coord_arg, owner, c->last, "decision", text, strlen(text), first,
+			      &len);
+	return r < 0 ? r : 0;
+}
+
+static int tell_busy(struct checkpoint *cp, const struct claim *c)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_BUSY_ELSEWHERE, path, c->job, c->label, cp->maker->key);
+	failures_add(cp->units->failures, cp->owner.uid, "save", path, EBUSY, text);
+	return -EBUSY;
+}
+
+/* It was decided that it gets its name, and whoever decided is at it: until then it would be nowhere. */
+static bool is_being_named(struct units *us, int dir, const char *name, const struct claim *c)
+{
+	struct backing *b = us->contents->backing;
+	char staging[STAGING_MAX];
+	struct statx stx;
+
+	if (!c->settled)
+		return false;
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->last);
+	return !backing_stat_at(b, dir, staging, &stx) &&
+	       backing_stat_at(b, dir, name, &stx) == -ENOENT;
+}
+
+/* Waits until what has the name is decided, if nobody of its job goes on with it. */
+static int find_free(struct checkpoint *cp, struct claim *c)
+{
+	struct units *us = cp->units;
+	uint64_t until = clock_mono_ns() + CLAIM_WAIT_NS;
+	int err;
+
+	for (;;) {
+		err = claim_find(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, c);
+		if (!err && clock_mono_ns() < until &&
+		    is_being_named(us, cp->target.dir, cp->target.name, c)) {
+			LOCK_SCOPE(&us->lock);
+			err = units_wait(us);
+			if (err)
+				return err;
+			continue;
+		}
+		if (err || !c->open)
+			return err;
+		if (strcmp(c->node, nodes_id(us->nodes)) && !nodes_alive_now(us->nodes, c->node)) {
+			err = abort_for(us, &cp->owner, c);
+			if (err)
+				return err;
+			continue;
+		}
+		if (!strcmp(c->job, cp->maker->key) && strcmp(c->node, nodes_id(us->nodes)))
+			return -EEXIST;
+		LOCK_SCOPE(&us->lock);
+		struct checkpoint *mine = accord_part(us, c->last);
+
+		/* It has ended here, and that is being told to others; or another thread makes it. */
+		if (mine && mine->visible)
+			return -EEXIST;
+		if (clock_mono_ns() > until)
+			break;
+		err = units_wait(us);
+		if (err)
+			return err;
+	}
+	return tell_busy(cp, c);
+}
+
+/* Is @err that what the nodes agree by cannot be asked, right now? */
+static bool note_outage(struct units *us, int err)
+{
+	bool outage = err == -EHOSTDOWN || err == -EIO || err == -ESTALE || err == -ETIMEDOUT ||
+		      err == -EAGAIN;
+
+	if (outage)
+		atomic_store(&us->coord_fails, true);
+	return outage;
+}
+
+/* Is it to be tried again after @err? Waits a moment before. */
+static bool again_later(struct units *us, int err, uint64_t since_ns)
+{
+	if (!note_outage(us, err) || clock_mono_ns() - since_ns > us->commit_ns)
+		return false;
+	LOCK_SCOPE(&us->lock);
+	return !units_wait(us);
+}
+
+int accord_begin(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	uint64_t since = clock_mono_ns();
+	struct claim c;
+	int r;
+
+	creds_restore();
+	do {
+		r = find_free(cp, &c);
+		if (!r)
+			r = claim_open(cp);
+		if (!r)
+			r = claim_make(cp, &c);
+		if (r != 1)
+			us->coord->forget(us->coord_arg, &cp->owner, accord_generation(cp));
+	} while (!r || (r < 0 && again_later(us, r, since)));
+	if (r < 0)
+		return r;
+	LOCK_SCOPE(&us->lock);
+	return accord_attach(cp, nodes_id(us->nodes));
+}
+
+/* Lock held. It was renamed by another node. */
+static int takes_name(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
+		      const char *name)
+{
+	int copy;
+
+	/* Once it is over the driver uses the directory without the lock. */
+	if (agreement_is_over(&cp->accord->a) ||
+	    (same_inode(&cp->target.dir_id, dir_id) && !strcmp(cp->target.name, name)))
+		return 0;
+	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return -EMFILE;
+	close(cp->target.dir);
+	cp->target.dir = copy;
+	cp->target.dir_id = *dir_id;
+	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
+	return 0;
+}
+
+/* Lock held, dropped while it waits: what becomes of the join. 0: shown; 1: too late. */
+static int await_join(struct units *us, const char *gen, int dir, const struct inode_id *dir_id,
+		      const char *name, struct checkpoint **out)
+{
+	int err = 0;
+
+	while (!err) {
+		struct checkpoint *cp = accord_part(us, gen);
+
+		if (!cp || cp->accord->a.state == AGREE_LATE)
+			return 1;
+		if (cp->visible) {
+			err = takes_name(cp, dir, dir_id, name);
+			if (err)
+				return err;
+			cp->refs++;
+			*out = cp;
+			return 0;
+		}
+		if (cp->state != GENERATION_OPEN)
+			return 1;
+		err = units_wait(us);
+	}
+	return err;
+}
+
+/* Lock not held. A part in @c, which is joined by the driver. */
+static int join(struct units *us, const struct caller *c, struct process *p, int dir,
+		const struct inode_id *dir_id, const char *name, const struct claim *claim)
+{
+	struct caller owner = {.uid = c->uid, .gid = claim->gid, .pid = c->pid};
+	struct checkpoint *cp;
+	int err = checkpoint_adopt(us, &owner, p, dir, dir_id, name, claim->last, claim->inherits,
+				   claim->follows, &cp);
+
+	if (err)
+		return err;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (!accord_part(us, claim->last))
+			err = accord_attach(cp, claim->node);
+	}
+	checkpoint_put(cp);
+	return err;
+}
+
+/* Takes part in @claim, which is open. 0, *@out or none; 1: it has to be looked at again. */
+static int take_part(struct units *us, const struct caller *c, struct process *p, int dir,
+		     const struct inode_id *dir_id, const char *name, const struct claim *claim,
+		     struct checkpoint **out)
+{
+	bool mine = !strcmp(claim->node, nodes_id(us->nodes));
+	int err = 0;
+
+	if (strcmp(claim->job, p->key) || (!mine && !nodes_alive_now(us->nodes, claim->node)))
+		return 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (accord_part(us, claim->last)) {
+			err = await_join(us, claim->last, dir, dir_id, name, out);
+			if (err <= 0)
+				return err;
+			mine = true;
+		}
+		if (mine) { /* it has ended here, which is to be recorded */
+			err = units_wait(us);
+			return err ? err : 1;
+		}
+	}
+	err = join(us, c, p, dir, dir_id, name, claim);
+	if (err == -ENOENT) { /* published, or removed, just now */
+		LOCK_SCOPE(&us->lock);
+		err = units_wait(us);
+	}
+	return err ? err : 1;
+}
+
+int accord_find(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
+		const char *name, struct checkpoint **out)
+{
+	uint64_t since = clock_mono_ns();
+	struct process *p = NULL;
+	struct claim claim;
+	int err;
+
+	*out = NULL;
+	creds_restore();
+	do {
+		/*
+		 * Of most names there is nothing, which costs a look, and who asks need not be known. In an outage a look costs
+		 * more, and only those wait for it who might find something.
+		 */
+		if (!p && atomic_load(&us->coord_fails))
+			p = units_process(us, c);
+		err = 0;
+		if (p && !p->spans)
+			break;
+		err = claim_find(us, c->uid, dir_id, name, &claim);
+		if (!err)
+			atomic_store(&us->coord_fails, false);
+		if (!err && is_being_named(us, dir, name, &claim) &&
+		    clock_mono_ns() - since < NAMING_NS) {
+			LOCK_SCOPE(&us->lock);
+			err = units_wait(us);
+			err = err ? err : 1;
+			continue;
+		}
+		if (!err && !claim.open)
+			break;
+		if (!p)
+			p = units_process(us, c);
+		if (!p)
+			err = -ENOMEM;
+		else if (!err)
+			err = p->spans ? take_part(us, c, p, dir, dir_id, name, &claim, out) : 0;
+		else if (p->spans)
+			err = again_later(us, err, since) ? 1 : err;
+		else
+			err = note_outage(us, err) ? 0 : err;
+	} while (err == 1);
+	process_put(p);
+	return err;
+}
+
+int accord_renamed(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	struct claim c;
+	int r = 0;
+
+	if (!cp->accord)
+		return 0;
+	creds_restore();
+	do {
+		r = claim_find(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, &c);
+		if (r || !strcmp(c.last, accord_generation(cp)))
+			break;
+		r = claim_make(cp, &c);
+	} while (!r);
+	return r < 0 ? r : 0;
+}

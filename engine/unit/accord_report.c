@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/accord_impl.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/unit/others.h"
+#include "engine/unit/rules.h"
+
+#define EVENTS_MAX	200		     /* in one report */
+#define REPORT_MAX	(COORD_TEXT_MAX / 2) /* bytes of it */
+#define STALE_NS	(NSEC_PER_SEC / 2)   /* until it is said who else has files open now */
+#define PAUSE_NS	(10 * NSEC_PER_MSEC) /* between reports, times agreement_pause */
+#define CORRECTIONS_MAX 8
+
+void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
+{
+	struct accord *a = cp->accord;
+
+	if (!a)
+		return;
+	if (!agreement_is_root(&a->a))
+		json_array_append_new(a->events,
+				      json_pack("[i, o, i]", (int)kind, json_text(path), rank));
+	accord_wake(cp);
+}
+
+bool accord_has_open(const struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		if (cp->accord->children[i].open && !cp->accord->a.children[i].voted)
+			return true;
+	return false;
+}
+
+bool accord_has_writers(const struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		if (cp->accord->children[i].writers)
+			return true;
+	return false;
+}
+
+const json_t *accord_open_below(const struct checkpoint *cp, unsigned k)
+{
+	const struct accord *a = cp->accord;
+
+	return a->children[k].open && !a->a.children[k].voted ? a->children[k].open_on : NULL;
+}
+
+/* Lock held. */
+static bool has_writers(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (!part->ended || part->end.fate != WRITER_EXITED_OK)
+			return true;
+	}
+	return accord_has_writers(cp);
+}
+
+/* Lock held. Is there more to say than was said? */
+static bool has_news(struct accord *a)
+{
+	return a->said_open == checkpoint_is_closed(a->cp) ||
+	       a->said_writers != has_writers(a->cp) || a->said_rule != a->cp->rule ||
+	       a->said_removing != a->cp->removing || json_array_size(a->events) > a->sending;
+}
+
+/* Lock held. When the next report may be sent. */
+static uint64_t may_say_ns(const struct accord *a)
+{
+	return a->said_ns + agreement_pause(a->said) * PAUSE_NS;
+}
+
+/*
+ * Lock held. Has somebody else files open now than was said, and so for a while? Who looks wants to know whom a save that
+ * does not go on waits for; of one that does, not every step is a record.
+ */
+static bool is_stale(struct accord *a)
+{
+	json_t *now;
+
+	if (agreement_is_root(&a->a) || !a->said_open || a->corrections == CORRECTIONS_MAX ||
+	    a->a.reports != a->a.reported)
+		return false;
+	now = others_open(a->cp);
+	if (!json_equal(now, a->seen_on)) {
+		json_decref(a->seen_on);
+		a->seen_on = now;
+		a->seen_ns = clock_mono_ns();
+		return false;
+	}
+	json_decref(now);
+	if (clock_mono_ns() - a->seen_ns < STALE_NS || json_equal(a->seen_on, a->said_on))
+		return false;
+	a->corrections++;
+	return true;
+}
+
+char *accord_compose_report(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	json_t *o, *events = json_array();
+	size_t i, bytes = 0;
+	char *text;
+
+	a->said_open = !checkpoint_is_closed(cp);
+	a->said_writers = has_writers(cp);
+	a->said_rule = cp->rule;
+	a->said_removing = cp->removing;
+	for (i = 0; i < json_array_size(a->events) && i < EVENTS_MAX; i++) {
+		json_t *e = json_array_get(a->events, i);
+
+		bytes += 6 * json_string_length(json_array_get(e, 1)) + 32;
+		if (bytes > REPORT_MAX && i)
+			break;
+		json_array_append(events, e);
+	}
+	a->sending = i;
+	o = json_pack("{s:b, s:b, s:o}", "open", a->said_open, "writers", a->said_writers, "events",
+		      events);
+	if (cp->rule)
+		json_object_set_new(o, "rule", json_string(cp->rule->name));
+	if (cp->removing)
+		json_object_set_new(o, "removing", json_true());
+	json_decref(a->said_on);
+	a->said_on = others_open(cp);
+	if (a->said_open)
+		json_object_set(o, "open_on", a->said_on);
+	text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return text;
+}
+
+/* Lock held. A child's, which is not believed to be well-formed. */
+static void take_report(struct accord *a, unsigned k, const json_t *o)
+{
+	struct checkpoint *cp = a->cp;
+	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
+	const json_t *e;
+	size_t i;
+
+	a->children[k].open = json_is_true(json_object_get(o, "open"));
+	a->children[k].writers = json_is_true(json_object_get(o, "writers"));
+	json_decref(a->children[k].open_on);
+	a->children[k].open_on = json_incref(json_object_get(o, "open_on"));
+	cp->changed_ns = clock_mono_ns();
+	if (cp->state != GENERATION_OPEN)
+		return;
+	if (rule && !cp->rule && !cp->follows)
+		checkpoint_takes_rule(cp, rule);
+	json_array_foreach (json_object_get(o, "events"), i, e) {
+		json_int_t kind = json_integer_value(json_array_get(e, 0));
+		const char *path = json_string_value(json_array_get(e, 1));
+		json_int_t rank = json_integer_value(json_array_get(e, 2));
+
+		if (path && *path && strlen(path) < COMMIT_PATH_MAX && rank >= -1 &&
+		    rank < INT_MAX &&
+		    (kind == EVIDENCE_CLOSE || kind == EVIDENCE_RENAME || kind == EVIDENCE_UNLINK))
+			checkpoint_event(cp, (enum evidence_kind)kind, path, (int)rank);
+		else if (path && kind == NR_EVIDENCE_KINDS)
+			checkpoint_vanishes(cp, path);
+	}
+	cp->removing |= json_is_true(json_object_get(o, "removing"));
+	pthread_cond_signal(&cp->units->commits);
+}
+
+void accord_take_news(struct accord *a, const struct agree_news *news)
+{
+	json_t *o;
+
+	if (!news->any)
+		return;
+	a->heard_ns = clock_mono_ns();
+	a->nr_heard++;
+	o = json_loads(news->payload, JSON_REJECT_DUPLICATES, NULL);
+	if (news->entry == AGREE_REPORT) {
+		take_report(a, news->child, o);
+	} else {
+		json_int_t nodes = json_get_int(o, "nodes", 1);
+
+		a->children[news->child].open = false;
+		a->children[news->child].nodes = nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
+	}
+	json_decref(o);
+}
+
+/*
+ * Lock held. commit_timeout_s counts from the last progress, of which those above hear by reports: has anything been written
+ * since it was looked at last, here or below? Looked at now and then.
+ */
+static bool goes_on(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	uint64_t now = clock_mono_ns(), mark = cp->nr_filed + a->nr_heard;
+	struct list *l;
+
+	if (agreement_is_root(&a->a) || a->a.state > AGREE_PREPARED ||
+	    now - a->marked_ns < cp->units->commit_ns / 4)
+		return false;
+	a->marked_ns = now;
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
+
+		mark += g->touched_ns - content_dirty_bytes(g->content);
+	}
+	if (mark == a->mark)
+		return false;
+	a->mark = mark;
+	return true;
+}
+
+bool accord_is_pausing(struct accord *a)
+{
+	return !agreement_is_root(&a->a) && a->a.state <= AGREE_PREPARED && has_news(a);
+}
+
+bool accord_may_report(struct accord *a)
+{
+	return goes_on(a) || (clock_mono_ns() >= may_say_ns(a) && (has_news(a) || is_stale(a)));
+}
