@@ -175,6 +175,11 @@ static void decide(struct agree_op *op, const struct agreement *a, bool commit)
 	op->payload = commit ? AGREE_OF_COMMIT : AGREE_OF_ABORT;
 }
 
+static uint32_t vote_entry(const struct agreement *a)
+{
+	return a->vote_at > a->up_next ? a->vote_at : a->up_next;
+}
+
 void agreement_next(const struct agreement *a, struct agree_op *op)
 {
 	memset(op, 0, sizeof(*op));
@@ -197,7 +202,8 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	} else if (a->vote && !a->slot) {
 		decide(op, a, true);
 	} else if (a->vote || a->reports != a->reported) {
-		append(op, a, parent_of(a), a->up_next, a->vote ? AGREE_VOTE : AGREE_REPORT);
+		append(op, a, parent_of(a), a->vote ? vote_entry(a) : a->up_next,
+		       a->vote ? AGREE_VOTE : AGREE_REPORT);
 		op->payload = a->vote ? AGREE_OF_VOTE : AGREE_OF_REPORT;
 		op->report = a->reports;
 	}
@@ -248,11 +254,13 @@ void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours,
 			a->next++;
 	} else if (op->payload == AGREE_NONE) {
 		heard(a, text, news); /* the end of the own log, or what came before that */
+	} else if (op->payload == AGREE_OF_VOTE) {
+		a->vote_at = vote_entry(a) + 1;
+		if (ours)
+			a->vote = false;
 	} else {
 		a->up_next++;
-		if (ours && op->payload == AGREE_OF_VOTE)
-			a->vote = false;
-		else if (ours)
+		if (ours)
 			a->reported = op->report;
 	}
 }
@@ -271,15 +279,25 @@ unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][CO
 	return nr;
 }
 
-/* It says how long the root's log is: who votes there need not find its end by reading what its siblings have said. */
+/*
+ * It says how long the root's log is: who votes there need not find its end by reading what its siblings have said. And
+ * each has a place of its own for its vote, after the root's `closed`: else all would try for the same one. Such a log has
+ * gaps until all have voted, or found their place taken and gone on to the next; before that nothing is decided for. A
+ * report fills the first gap, and is heard at once.
+ */
 static void prepared(struct agreement *a, const char *text)
 {
 	uint32_t length;
 
-	if (sscanf(text, "prepare %*32[0-9a-f] %10u", &length) == 1 && !parent_of(a) &&
-	    length > a->up_next)
+	if (a->state != AGREE_OPEN)
+		return;
+	a->state = AGREE_PREPARED;
+	if (parent_of(a) || sscanf(text, "prepare %*32[0-9a-f] %10u", &length) != 1 ||
+	    length >= AGREE_SLOT_MAX)
+		return;
+	if (length > a->up_next)
 		a->up_next = length;
-	a->state = a->state == AGREE_OPEN ? AGREE_PREPARED : a->state;
+	a->vote_at = length + 1 + (a->slot - 1) % a->fanout;
 }
 
 void agreement_saw(struct agreement *a, const char *kind, const char *text, struct agree_news *news)

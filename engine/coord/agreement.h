@@ -63,6 +63,7 @@ struct agreement {
 	uint32_t slot;	  /* while joining: whose log is read */
 	uint32_t next;	  /* the entry of that log, later of the own one, to be read next */
 	uint32_t up_next; /* the entry of the parent's log that may be free */
+	uint32_t vote_at; /* a later one, for the vote; or 0. See prepared() */
 	unsigned nr_children;
 	struct agree_child children[AGREE_FANOUT];
 	unsigned depth, watched; /* of the slot; of the ancestor whose life is watched */

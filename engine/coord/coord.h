@@ -30,6 +30,10 @@ struct coord_key {
 	uid_t owner;
 	char gen[COORD_GEN_MAX];
 	char kind[COORD_KIND_MAX];
+	/* For wait, where a service has to be asked over and over: since when nothing has come (clock_mono_ns; 0: long ago), and
+	 * how many nodes wait so (0: unknown). */
+	uint64_t since_ns;
+	unsigned nodes;
 };
 
 struct coord_ops {

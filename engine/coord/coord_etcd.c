@@ -312,9 +312,16 @@ static int etcd_lease_list(void *arg, int (*found)(void *arg, const char *node),
 
 /* --- waiting --- */
 
-/* Is one of them there? 1, 0, or as etcd_call; *@revision: of what was looked at. */
-static int look(struct coord_etcd *ce, const struct coord_key *keys, size_t nr, int wake,
-		int64_t *revision)
+struct wait {
+	struct coord_etcd *ce;
+	const struct coord_key *keys;
+	size_t nr;
+	int wake;
+	bool looked;
+};
+
+/* Is one of @nr keys there? 1, 0, or as etcd_call. */
+static int look(const struct wait *w, const struct coord_key *keys, size_t nr)
 {
 	json_t *ranges = json_array();
 	char key[KEY_MAX];
@@ -323,80 +330,83 @@ static int look(struct coord_etcd *ce, const struct coord_key *keys, size_t nr, 
 	int err;
 
 	for (i = 0; i < nr; i++) {
-		record_key(ce, key, keys[i].owner, keys[i].gen, keys[i].kind);
+		record_key(w->ce, key, keys[i].owner, keys[i].gen, keys[i].kind);
 		json_array_append_new(ranges, json_pack("{s:{s:o, s:b}}", "request_range", "key",
 							json_key(key), "keys_only", 1));
 	}
-	err = call(ce, "kv/txn", json_pack("{s:o}", "success", ranges), ETCD_TXN, ETCD_OK, wake,
-		   &a);
+	err = call(w->ce, "kv/txn", json_pack("{s:o}", "success", ranges), ETCD_TXN, ETCD_OK,
+		   w->wake, &a);
 	if (!err)
 		err = a.nr_kvs > 0;
-	if (!err && (!*revision || a.revision < *revision))
-		*revision = a.revision;
 	etcd_answer_finish(&a);
 	return err;
 }
 
-static int look_at_all(struct coord_etcd *ce, const struct coord_key *keys, size_t nr, int wake,
-		       int64_t *revision)
+static int look_at_all(void *arg)
 {
+	struct wait *w = arg;
 	size_t i;
 	int seen = 0;
 
-	*revision = 0;
-	for (i = 0; !seen && i < nr; i += LOOK_MAX)
-		seen = look(ce, keys + i, nr - i < LOOK_MAX ? nr - i : LOOK_MAX, wake, revision);
+	w->looked = true;
+	for (i = 0; !seen && i < w->nr; i += LOOK_MAX)
+		seen = look(w, w->keys + i, w->nr - i < LOOK_MAX ? w->nr - i : LOOK_MAX);
 	return seen;
 }
 
 /* One request after the other, as the gateway takes them from one stream; owned by the caller. */
-static char *watches(const struct coord_etcd *ce, const struct coord_key *keys, size_t nr,
-		     int64_t revision)
+static char *watches(const struct wait *w)
 {
 	char *body = NULL, key[KEY_MAX];
-	size_t size = 0, i;
+	size_t size = 0, i, nr = w->nr;
 	FILE *f = open_memstream(&body, &size);
 
 	for (i = 0; f && i < nr; i++) {
+		const struct coord_key *k = &w->keys[i];
 		json_t *o;
 
-		record_key(ce, key, keys[i].owner, keys[i].gen, keys[i].kind);
-		o = json_pack("{s:{s:o, s:o, s:[s]}}", "create_request", "key", json_key(key),
-			      "start_revision", json_number(revision + 1), "filters", "NODELETE");
+		record_key(w->ce, key, k->owner, k->gen, k->kind);
+		o = json_pack("{s:{s:o, s:[s]}}", "create_request", "key", json_key(key), "filters",
+			      "NODELETE");
 		if (!o || json_dumpf(o, f, JSON_COMPACT) || putc('\n', f) == EOF)
-			i = nr;
+			nr = 0;
 		json_decref(o);
 	}
-	if (f && !fclose(f) && i == nr)
+	if (f && !fclose(f) && i == w->nr)
 		return body;
 	free(body);
 	return NULL;
 }
 
 /* A while, or until @wake can be read or the deadline comes: then it returns false. */
-static bool nap(int wake, uint64_t deadline_ns)
+static bool nap(int wake, uint64_t ns, uint64_t deadline_ns)
 {
 	struct pollfd p = {.fd = wake, .events = POLLIN};
-	uint64_t now = clock_mono_ns(), until = now + NAP_NS;
+	uint64_t now = clock_mono_ns(), until = now + ns;
 
 	if (until > deadline_ns)
 		until = deadline_ns > now ? deadline_ns : now;
 	return !poll(&p, 1, (int)((until - now) / NSEC_PER_MSEC)) && until < deadline_ns;
 }
 
-static int wait_once(struct coord_etcd *ce, const struct coord_key *keys, size_t nr, int wake,
-		     uint64_t deadline_ns)
+/*
+ * Watches, and then looks: a watch that begins at a revision of before, which others have left behind meanwhile, is served
+ * by etcd up to 100 ms later.
+ */
+static int wait_once(struct wait *w, uint64_t deadline_ns)
 {
-	__cleanup_free char *body = NULL;
 	uint64_t until = clock_mono_ns() + WATCH_NS;
-	int64_t revision;
-	int err = look_at_all(ce, keys, nr, wake, &revision);
+	__cleanup_free char *body = watches(w);
+	int err = -ENOMEM, seen;
 
-	if (err)
-		return err;
-	body = watches(ce, keys, nr, revision);
-	return body ? etcd_watch(ce->etcd, body, wake, until < deadline_ns ? until : deadline_ns)
-		    : -ENOMEM;
+	if (body)
+		err = etcd_watch(w->ce->etcd, body, w->nr, look_at_all, w, w->wake,
+				 until < deadline_ns ? until : deadline_ns);
+	if (err < 0 && err != -ECANCELED && !w->looked) {
+		seen = look_at_all(w);
+		err = seen ? seen : err;
+	}
+	return err;
 }
 
 static int etcd_wait(void *arg, const struct coord_key *keys, size_t nr, int wake,
@@ -409,15 +419,18 @@ static int etcd_wait(void *arg, const struct coord_key *keys, size_t nr, int wak
 		if (!coord_gen_ok(keys[i].gen) || !coord_kind_ok(keys[i].kind))
 			return -EINVAL;
 	creds_restore();
-	while (clock_mono_ns() < deadline_ns && (wake < 0 || !poll(&p, 1, 0))) {
-		int r = wait_once(arg, keys, nr, wake, deadline_ns);
+	if (!nr)
+		nap(wake, deadline_ns, deadline_ns);
+	while (nr && clock_mono_ns() < deadline_ns && (wake < 0 || !poll(&p, 1, 0))) {
+		struct wait w = {arg, keys, nr, wake, false};
+		int r = wait_once(&w, deadline_ns);
 
 		if (r == 1)
 			return 1;
 		if (r == -ECANCELED)
 			return 0;
 		/* Without a stream it is asked now and then; and nobody asks a service that fails all the time. */
-		if (r && !nap(wake, deadline_ns))
+		if (r && !nap(wake, NAP_NS, deadline_ns))
 			return 0;
 		if (r == -EHOSTDOWN || r == -ENOMEM)
 			return r;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for a record on a filesystem that tells nobody of changes: by looking, less and less often. */
+/*
+ * Waiting for a record on a filesystem that tells nobody of changes: by looking, less often the longer nothing has come, and
+ * the more nodes look.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -13,6 +16,8 @@
 
 #define LOOK_FIRST_NS (2 * NSEC_PER_MSEC)
 #define LOOK_LAST_NS  (100 * NSEC_PER_MSEC)
+#define LOOK_PART     64 /* of the time that it has taken so far is added, at most, until it is seen */
+#define LOOKS_A_S     4000 /* of all nodes together, as long as they are few */
 
 static atomic_bool outage; /* of the one backing of this process */
 
@@ -71,25 +76,49 @@ static bool nap(int wake, uint64_t ns)
 	return ppoll(&p, 1, &ts, NULL) <= 0;
 }
 
+/* Until the next look. */
+static uint64_t pause_ns(const struct coord_key *keys, size_t nr, uint64_t now)
+{
+	uint64_t least = LOOK_LAST_NS;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		uint64_t pause = (now - keys[i].since_ns) / LOOK_PART,
+			 share = keys[i].nodes * (NSEC_PER_SEC / LOOKS_A_S);
+
+		if (!keys[i].nodes)
+			continue;
+		pause = pause > share ? pause : share;
+		pause = pause > LOOK_FIRST_NS ? pause : LOOK_FIRST_NS;
+		least = least < pause ? least : pause;
+	}
+	return least;
+}
+
 int dir_wait(void *arg, const struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns)
 {
-	uint64_t now, every = LOOK_FIRST_NS;
 	struct backing *b = arg;
+	uint64_t now, every;
 	int seen;
 	size_t i;
 
 	for (i = 0; i < nr; i++)
 		if (!coord_gen_ok(keys[i].gen) || !coord_kind_ok(keys[i].kind))
 			return -EINVAL;
-	for (;; every = every * 2 < LOOK_LAST_NS ? every * 2 : LOOK_LAST_NS) {
+	now = clock_mono_ns();
+	if (!nr && now < deadline_ns)
+		nap(wake, deadline_ns - now);
+	while (nr) {
 		seen = look_at_all(b, keys, nr);
 		tell(b, seen < 0 ? seen : 0);
 		now = clock_mono_ns();
 		if (seen < 0 && now < deadline_ns) /* who asks again at once shall not spin */
 			nap(wake,
 			    deadline_ns - now < LOOK_LAST_NS ? deadline_ns - now : LOOK_LAST_NS);
+		every = pause_ns(keys, nr, now);
 		if (seen || now >= deadline_ns ||
 		    !nap(wake, deadline_ns - now < every ? deadline_ns - now : every))
 			return seen;
 	}
+	return 0;
 }

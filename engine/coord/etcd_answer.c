@@ -216,6 +216,8 @@ static int get_result(struct etcd_answer *a, enum etcd_kind kind, const json_t *
 		return get_ttl(a, o);
 	default:
 		err = get_bool(o, "canceled", &a->canceled);
+		if (!err)
+			err = get_bool(o, "created", &a->created);
 		return err ? err : add_kvs(a, o, "events", "kv");
 	}
 }

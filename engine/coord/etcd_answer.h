@@ -48,7 +48,8 @@ struct etcd_answer {
 	size_t nr_kvs;
 	bool more;     /* ETCD_RANGE: keys than these */
 	int64_t ttl;   /* ETCD_KEEPALIVE: in seconds; 0: there is no such lease */
-	bool canceled; /* ETCD_WATCH: no more comes */
+	bool created;  /* ETCD_WATCH: from here on it is watched */
+	bool canceled; /* the same: no more comes */
 	char *token;   /* ETCD_AUTHENTICATE: never NULL */
 };
 

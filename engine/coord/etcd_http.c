@@ -49,7 +49,10 @@ struct conn {
 	char error[CURL_ERROR_SIZE];
 	/* a stream: each line is an answer of it */
 	bool lines, changed;
-	int broken;
+	size_t to_create; /* watches */
+	int (*begun)(void *arg);
+	void *begun_arg;
+	int broken, found; /* what that returned */
 	struct etcd *etcd;
 };
 
@@ -146,7 +149,8 @@ static struct conn *conn_get(struct etcd *etcd)
 		return conn_create(etcd);
 	c->len = 0;
 	c->too_long = c->lines = c->changed = false;
-	c->broken = 0;
+	c->broken = c->found = 0;
+	c->begun = NULL;
 	c->error[0] = '\0';
 	return c;
 }
@@ -190,7 +194,13 @@ static int transfer(struct conn *c, int wake, uint64_t until_ns, CURLcode *resul
 
 		if (curl_multi_perform(c->multi, &running))
 			return -EIO;
-		if (!running || c->changed || c->broken)
+		if (c->begun && !c->to_create && !c->changed && !c->broken) {
+			c->found = c->begun(c->begun_arg);
+			c->begun = NULL;
+			if (!c->found)
+				continue; /* it took a while */
+		}
+		if (!running || c->changed || c->broken || c->found)
 			break;
 		if (readable(wake))
 			return -ECANCELED;
@@ -491,6 +501,8 @@ static void take_line(struct conn *c, const char *line, size_t len)
 		c->changed = true;
 	else if (a.canceled)
 		c->broken = -EPIPE;
+	else if (a.created && c->to_create)
+		c->to_create--;
 	etcd_answer_finish(&a);
 }
 
@@ -507,14 +519,14 @@ static void take_lines(struct conn *c)
 	}
 }
 
-int etcd_watch(struct etcd *etcd, const char *body, int wake, uint64_t until_ns)
+int etcd_watch(struct etcd *etcd, const char *body, size_t nr, int (*begun)(void *arg), void *arg,
+	       int wake, uint64_t until_ns)
 {
 	__cleanup_free char *token = token_of(etcd);
 	struct conn *c = conn_get(etcd);
 	CURLcode result;
 	struct where w = {.path = "watch", .body = body, .token = token};
-	bool changed;
-	int err;
+	int err, found;
 
 	if (!c)
 		return -ENOMEM;
@@ -523,13 +535,16 @@ int etcd_watch(struct etcd *etcd, const char *body, int wake, uint64_t until_ns)
 		w.url = etcd->config.urls[etcd->best];
 	}
 	c->lines = true;
+	c->to_create = nr;
+	c->begun = begun;
+	c->begun_arg = arg;
 	err = post(c, &w, wake, until_ns, &result);
-	changed = c->changed;
-	if (!err && !changed)
+	found = c->changed ? 1 : c->found;
+	if (!err && !found)
 		err = c->broken ? c->broken : -EPIPE; /* a stream has no end */
 	conn_put(c);
-	if (changed)
-		return 1;
+	if (found)
+		return found;
 	return err == -ECANCELED || err == -ETIMEDOUT ? 0 : err;
 }
 

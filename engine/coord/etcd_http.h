@@ -36,9 +36,12 @@ struct etcd_request {
 int etcd_call(struct etcd *etcd, const struct etcd_request *r, int wake, struct etcd_answer *a);
 
 /*
- * Watches what @body (create_requests) says, of the member that answered last. 1: something changed; 0: @until_ns has come, or @wake can be read; -errno: the stream broke, which is not told.
+ * Watches what @body says, @nr create_requests, of the member that answered last. Once all of them are, @begun (or NULL) is
+ * called with @arg: what it then does not find will be seen; it returns 0 to go on, else what this is to return. 1: something
+ * changed; 0: @until_ns has come, or @wake can be read; -errno: the stream broke, which is not told.
  */
-int etcd_watch(struct etcd *etcd, const char *body, int wake, uint64_t until_ns);
+int etcd_watch(struct etcd *etcd, const char *body, size_t nr, int (*begun)(void *arg), void *arg,
+	       int wake, uint64_t until_ns);
 
 /* From here on outages are told in the log. */
 void etcd_tell(struct etcd *etcd);

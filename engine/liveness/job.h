@@ -40,7 +40,7 @@ struct process {
 	 * comparison, by job_same. Has no blanks and nothing but ASCII.
 	 */
 	char key[JOB_KEY_MAX];
-	bool spans; /* its ranks may be on several nodes, and be known there by the same key */
+	int spans; /* over so many nodes its ranks may be, and are known there by the same key; 0: on this one alone */
 	bool weak; /* the key is only that of the process session: of one node, and of more than a job */
 	/*
 	 * False: another pid namespace, hidden, or no descriptor left to watch it with. Its end will not

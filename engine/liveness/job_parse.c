@@ -239,15 +239,30 @@ static bool master_key(char *key, uid_t uid, const struct value *values, const c
 	return true;
 }
 
-/* Are all ranks on this node? Where nobody says so they may be anywhere. */
-static bool is_of_one_node(const struct process *p, const struct value *values)
+/* So many on one node: over how many nodes are all, if that is fewer than @nodes? */
+static int at_most(int nodes, const struct process *p, const struct value *on_one)
 {
 	uint64_t n;
+	int needed;
 
-	return (number(&values[LOCAL_WORLD_SIZE], 1, RANKS_MAX, &n) && (int)n == p->world) ||
-	       (number(&values[OMPI_COMM_WORLD_LOCAL_SIZE], 1, RANKS_MAX, &n) &&
-		(int)n == p->world) ||
-	       (in_slurm_step(values) && number(&values[SLURM_STEP_NUM_NODES], 1, 1, &n));
+	if (!number(on_one, 1, RANKS_MAX, &n))
+		return nodes;
+	needed = (p->world + (int)n - 1) / (int)n;
+	return needed < nodes ? needed : nodes;
+}
+
+/* Over how many nodes may its ranks be? Where nobody says it, each on one of its own. */
+static int find_nodes(const struct process *p, const struct value *values)
+{
+	int nodes = p->world;
+	uint64_t n;
+
+	nodes = at_most(nodes, p, &values[LOCAL_WORLD_SIZE]);
+	nodes = at_most(nodes, p, &values[OMPI_COMM_WORLD_LOCAL_SIZE]);
+	if (in_slurm_step(values) && number(&values[SLURM_STEP_NUM_NODES], 1, RANKS_MAX, &n) &&
+	    (int)n < nodes)
+		nodes = (int)n;
+	return nodes;
 }
 
 void job_parse(const char *env, size_t len, uid_t uid, pid_t session, const char *boot_id,
@@ -259,8 +274,9 @@ void job_parse(const char *env, size_t len, uid_t uid, pid_t session, const char
 	find_rank(p, values);
 	p->weak = !slurm_key(p->key, uid, values) && !elastic_key(p->key, uid, values) &&
 		  !master_key(p->key, uid, values, boot_id);
-	p->spans = p->rank >= 0 && p->world > 1 && !p->weak && !strchr(p->key, '@') &&
-		   !is_of_one_node(p, values);
+	p->spans = p->rank < 0 || p->weak || strchr(p->key, '@') ? 0 : find_nodes(p, values);
+	if (p->spans <= 1)
+		p->spans = 0;
 	if (p->weak)
 		snprintf(p->key, sizeof(p->key), "%u/session/%d@%s", (unsigned)uid, (int)session,
 			 boot_id);

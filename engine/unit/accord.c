@@ -31,7 +31,10 @@ void accord_wake(struct checkpoint *cp)
 {
 	uint64_t one = 1;
 
-	if (cp && cp->accord && write(cp->units->accord_wake, &one, sizeof(one)) < 0)
+	if (!cp || !cp->accord)
+		return;
+	cp->accord->stirred_ns = clock_mono_ns();
+	if (write(cp->units->accord_wake, &one, sizeof(one)) < 0)
 		log_debug("eventfd: %s", strerror(errno));
 }
 

@@ -104,6 +104,7 @@ static bool perform(struct accord *a)
 	if (first)
 		first[len] = '\0';
 	pthread_mutex_lock(&us->lock);
+	a->stirred_ns = clock_mono_ns();
 	a->failing = r < 0 && !(op.what == AGREE_READ && r == -ENOENT);
 	if (!a->failing) {
 		if (!strcmp(op.kind, "decision") && op.what == AGREE_RECORD)
@@ -135,36 +136,43 @@ static bool perform(struct accord *a)
 	return !a->failing;
 }
 
-/* Lock held, dropped. Looks at the records that @a waits for. */
-static void look(struct accord *a)
+/* Lock held, dropped. Is the record @kind there? Takes it. */
+static bool look_at(struct accord *a, const char *kind, char *text)
 {
 	struct units *us = a->cp->units;
+	struct agree_news news;
+	ssize_t len;
+
+	pthread_mutex_unlock(&us->lock);
+	len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp), kind, text,
+			      COORD_TEXT_MAX);
+	pthread_mutex_lock(&us->lock);
+	if (len < 0)
+		return false;
+	text[len] = '\0';
+	if (!strcmp(kind, "decision")) {
+		bool commit;
+		const char *what = agreement_decision(text, &commit);
+
+		free(a->payloads[AGREE_OF_ABORT]);
+		a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
+	}
+	agreement_saw(&a->a, kind, text, &news);
+	accord_take_news(a, &news);
+	a->heard_ns = a->stirred_ns = clock_mono_ns();
+	return true;
+}
+
+/* Lock held, dropped. Looks at the records that @a waits for; in its log at all that are there by now. */
+static void look(struct accord *a)
+{
 	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
 	unsigned nr = agreement_awaits(&a->a, kinds), i;
 	char *text = malloc(COORD_TEXT_MAX + 1);
 
-	for (i = 0; text && i < nr; i++) {
-		struct agree_news news;
-		ssize_t len;
-
-		pthread_mutex_unlock(&us->lock);
-		len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp),
-				      kinds[i], text, COORD_TEXT_MAX);
-		pthread_mutex_lock(&us->lock);
-		if (len < 0)
-			continue;
-		text[len] = '\0';
-		if (!strcmp(kinds[i], "decision")) {
-			bool commit;
-			const char *what = agreement_decision(text, &commit);
-
-			free(a->payloads[AGREE_OF_ABORT]);
-			a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
-		}
-		agreement_saw(&a->a, kinds[i], text, &news);
-		accord_take_news(a, &news);
-		a->heard_ns = clock_mono_ns();
-	}
+	for (i = 0; text && i < nr; i++)
+		while (look_at(a, kinds[i], text) && !strncmp(kinds[i], "log.", 4))
+			snprintf(kinds[i], COORD_KIND_MAX, "log.%u.%u", a->a.slot, a->a.next);
 	free(text);
 }
 
@@ -300,6 +308,9 @@ static struct coord_key *collect(struct units *us, size_t *nr)
 			k->owner = a->cp->owner.uid;
 			snprintf(k->gen, sizeof(k->gen), "%s", accord_generation(a->cp));
 			memcpy(k->kind, kinds[n], sizeof(k->kind));
+			/* While files of it are open here it is not for others to end it, whatever they say. */
+			k->nodes = checkpoint_is_closed(a->cp) ? (unsigned)a->cp->maker->spans : 0;
+			k->since_ns = a->stirred_ns;
 		}
 	}
 	return keys;

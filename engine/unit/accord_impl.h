@@ -46,6 +46,7 @@ struct accord {
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
+	uint64_t stirred_ns;	    /* anything happened, here or elsewhere, last */
 };
 
 const char *accord_generation(const struct checkpoint *cp);

@@ -172,7 +172,6 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 			checkpoint_vanishes(cp, path);
 	}
 	cp->removing |= json_is_true(json_object_get(o, "removing"));
-	pthread_cond_signal(&cp->units->commits);
 }
 
 void accord_take_news(struct accord *a, const struct agree_news *news)
@@ -192,6 +191,7 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 		a->children[news->child].open = false;
 		a->children[news->child].nodes = nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
 	}
+	pthread_cond_signal(&a->cp->units->commits); /* the end may be there, or all votes */
 	json_decref(o);
 }
 

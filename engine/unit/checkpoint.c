@@ -1258,6 +1258,7 @@ static void seal(struct checkpoint *cp, int done)
 	cp->closed_ns = clock_mono_ns();
 	cp->state = GENERATION_SEALED;
 	generations_hurry(cp);
+	accord_wake(cp);
 	pthread_cond_broadcast(&cp->units->changed);
 	pthread_cond_signal(&cp->units->commits);
 }

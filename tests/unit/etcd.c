@@ -354,14 +354,16 @@ static void what_changes_comes_by_a_stream(void **state)
 	assert_true(asprintf(&body,
 			     "{\"create_request\": {\"key\": \"%s\", \"start_revision\": \"1\"}}",
 			     key) > 0);
-	assert_int_equal(etcd_watch(etcd, body, -1, clock_mono_ns() + 300 * NSEC_PER_MSEC), 0);
-	ask_etcd(etcd, "kv/put", put);
-	assert_int_equal(etcd_watch(etcd, body, -1, in_s(1000)), 1);
-	assert_true(etcd_watch(etcd, "{", -1, in_s(1000)) < 0);
-	wake = eventfd(1, EFD_CLOEXEC); /* somebody has written to it */
 	assert_int_equal(
-		etcd_watch(etcd, "{\"create_request\": {\"key\": \"bmV2ZXI=\"}}", wake, in_s(1000)),
+		etcd_watch(etcd, body, 1, NULL, NULL, -1, clock_mono_ns() + 300 * NSEC_PER_MSEC),
 		0);
+	ask_etcd(etcd, "kv/put", put);
+	assert_int_equal(etcd_watch(etcd, body, 1, NULL, NULL, -1, in_s(1000)), 1);
+	assert_true(etcd_watch(etcd, "{", 1, NULL, NULL, -1, in_s(1000)) < 0);
+	wake = eventfd(1, EFD_CLOEXEC); /* somebody has written to it */
+	assert_int_equal(etcd_watch(etcd, "{\"create_request\": {\"key\": \"bmV2ZXI=\"}}", 1, NULL,
+				    NULL, wake, in_s(1000)),
+			 0);
 	close(wake);
 	free(key);
 	free(body);

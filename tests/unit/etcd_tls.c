@@ -183,10 +183,10 @@ static void users_and_passwords(void **state)
 		etcd_watch(etcd,
 			   "{\"create_request\": {\"key\": \"L2NrcHRmcy8=\", \"range_end\":"
 			   " \"L2NrcHRmczA=\", \"start_revision\": \"1\"}}",
-			   -1, in_s(1000)),
+			   1, NULL, NULL, -1, in_s(1000)),
 		1);
-	assert_true(etcd_watch(etcd, "{\"create_request\": {\"key\": \"Lw==\"}}", -1, in_s(1000)) <
-		    0); /* not his */
+	assert_true(etcd_watch(etcd, "{\"create_request\": {\"key\": \"Lw==\"}}", 1, NULL, NULL, -1,
+			       in_s(1000)) < 0); /* not his */
 	etcd_destroy(etcd);
 	assert_int_equal(lease(ce, NODE, "x"), 0);
 	assert_true(lease_is(ce, NODE, "x"));
