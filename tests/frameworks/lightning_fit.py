@@ -102,7 +102,8 @@ class Lightning(Framework):
 		keep = Saved(run, dirpath=run.dir, every_n_train_steps=run.every, save_top_k=self.keep, monitor="upward", mode="max",
 			save_last=self.last)
 		data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(256, width)), batch_size=4)
-		trainer = lightning.Trainer(accelerator="cpu", devices=run.world, num_nodes=1, strategy="ddp", max_steps=run.steps,
+		here = int(os.environ["LOCAL_WORLD_SIZE"])
+		trainer = lightning.Trainer(accelerator="cpu", devices=here, num_nodes=run.world // here, strategy="ddp", max_steps=run.steps,
 			callbacks=[keep, Report(run)], plugins=self.plugins, logger=False, enable_progress_bar=False, enable_model_summary=False,
 			default_root_dir=run.dir)
 		last = run.dir + "/last.ckpt"

@@ -21,6 +21,9 @@ import traceback
 from . import environment, memory
 from .digest import digest, size
 
+CLONE_NEWNS = 0x20000 # of sched.h; the others of sys/mount.h
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+
 
 def _show(variables):
 	"""What /proc/self/environ shows in place of ROOM is what ckptfs learns of the rank, as if exec had put it there."""
@@ -103,14 +106,23 @@ class Run:
 				json.dump(sorted(sys.modules), file)
 
 
+def _see(node, at):
+	"""From here on this process, and whatever it starts, has that mount at the path where every node has its own."""
+	libc = ctypes.CDLL(None, use_errno=True)
+	for call in (lambda: libc.unshare(CLONE_NEWNS), lambda: libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None),
+			lambda: libc.mount(os.fsencode(node), os.fsencode(at), None, MS_BIND, None)):
+		if call():
+			raise OSError(ctypes.get_errno(), "cannot show %s at %s" % (node, at))
+
+
 class Process:
-	def __init__(self, main, rank, world, variables, directory, args, log):
-		self.rank = rank
+	def __init__(self, main, rank, world, variables, directory, args, log, node=None):
+		self.rank, self.node = rank, node
 		pipe, tell = os.pipe()
 		answers, self._answer = os.pipe()
 		self.pid = os.fork()
 		if self.pid == 0:
-			_be(main, Run(tell, answers, rank, world, directory, dict(args)), variables, log)
+			_be(main, Run(tell, answers, rank, world, directory, dict(args)), variables, log, node)
 		os.close(tell)
 		os.close(answers)
 		self.pipe, self.status, self.pidfd = pipe, None, os.pidfd_open(self.pid)
@@ -142,11 +154,13 @@ def _untraced(run):
 		return run.args.get("traced") and "\nTracerPid:\t0\n" in file.read()
 
 
-def _be(main, run, variables, log):
+def _be(main, run, variables, log, node):
 	"""Becomes a process of the job."""
 	code = 1
 	try:
 		os.setsid()
+		if node:
+			_see(node, os.path.dirname(run.dir))
 		_show(variables)
 		os.environ.pop(environment.ROOM)
 		os.environ.update({key: str(value) for key, value in variables.items()})
@@ -171,20 +185,27 @@ def _be(main, run, variables, log):
 
 
 class Job:
-	"""One incarnation. `told` is all that its ranks have told, rank 0 first where that matters: (rank, report). Several
-	directories are those of as many nodes, which the ranks are spread over."""
-	def __init__(self, framework, *directories, env=(), **args):
-		world, nodes = framework.world, len(directories)
+	"""One incarnation. `told` is all that its ranks have told, rank 0 first where that matters: (rank, report). Where there
+	are nodes, which are directories, the ranks are spread over them, as by torchrun; each has that of its own node where
+	the directory to save in is."""
+	def __init__(self, framework, directory, nodes=(), env=(), **args):
+		world = framework.world
+		local = world // max(len(nodes), 1)
 		variables = dict(env, PWD="/")
 		if world:
-			variables.update(WORLD_SIZE=world, LOCAL_WORLD_SIZE=world // nodes, MASTER_ADDR="127.0.0.1",
-				MASTER_PORT=free_port())
+			variables.update(WORLD_SIZE=world, LOCAL_WORLD_SIZE=local, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+		if nodes:
+			variables.update(GROUP_WORLD_SIZE=len(nodes), ROLE_NAME="default", ROLE_WORLD_SIZE=world,
+				TORCHELASTIC_MAX_RESTARTS=1000, TORCHELASTIC_USE_AGENT_STORE="False")
 		self.told, self.ranks = [], []
 		for rank in range(world or 1):
 			if world:
-				variables.update(RANK=rank, LOCAL_RANK=rank // nodes)
+				variables.update(RANK=rank, LOCAL_RANK=rank % local)
+			if nodes:
+				variables.update(GROUP_RANK=rank // local, ROLE_RANK=rank)
 			log = "%s/log.%d" % (os.environ["TEST_TMP"], rank)
-			self.ranks.append(Process(framework.train, rank, world, variables, directories[rank % nodes], args, log))
+			self.ranks.append(Process(framework.train, rank, world, variables, directory, args, log,
+				nodes[rank // local] if nodes else None))
 		self._open = {process.pipe: process for process in self.ranks}
 
 	def listen(self, seconds):
@@ -214,14 +235,16 @@ class Job:
 			assert process.reap(end - time.monotonic()), "rank %d hangs\n%s" % (process.rank, self.logs())
 		return self.close()
 
-	def kill(self, rank=None):
-		"""Of the rank only that process, of all ranks also what they have started."""
+	def kill(self, rank):
+		"""That process, and nothing that it has started."""
+		if self.ranks[rank].status is None:
+			os.kill(self.ranks[rank].pid, signal.SIGKILL)
+
+	def kill_all(self, node=None):
+		"""All ranks, of that node or of the job, with what they have started."""
 		for process in self.ranks:
-			if process.status is None and rank in (None, process.rank):
-				if rank is None:
-					os.killpg(process.pid, signal.SIGKILL)
-				else:
-					os.kill(process.pid, signal.SIGKILL)
+			if process.status is None and node in (None, process.node):
+				os.killpg(process.pid, signal.SIGKILL)
 
 	def end(self, seconds):
 		"""As a launcher does when a rank has failed: the others get that time, then they are ended."""

@@ -16,10 +16,8 @@ from .digest import digest
 from .mount import Mount, ckptfs, must, wait
 from .record import record
 
-KILLS = int(os.environ.get("CKPTFS_TEST_KILLS") or 20) # of each kind
 SEED = int(os.environ.get("CKPTFS_TEST_SEED") or random.randrange(1 << 30))
 CONFIG = {"host_cache_size": "64M", "flush_bw": "100M", "quiet_s": 1, "commit_timeout_s": 10}
-KINDS = ("rank", "job", "daemon")
 RUN_SECONDS = 120
 
 
@@ -31,6 +29,9 @@ _BEGAN = time.monotonic()
 
 
 class Watch:
+	kinds = ("rank", "job", "daemon")
+	kills_each = int(os.environ.get("CKPTFS_TEST_KILLS") or 20)
+
 	def __init__(self, framework):
 		self.fw = framework
 		self.tmp = os.environ["TEST_TMP"]
@@ -38,25 +39,22 @@ class Watch:
 		self.outcome = None  # digest of the state at the end
 		self.names = []      # what is in the plain directory at the end
 		self.mounts = []     # of one backing
-		self.jobs = 0        # on the mounts
 		self.interval = 0.0  # seconds from one save to the next, on the mount
-		self.killed = dict.fromkeys(KINDS, 0)
+		self.killed = dict.fromkeys(self.kinds, 0)
 		self.costs = {}      # of a save
 
 	@property
 	def mount(self):
 		return self.mounts[0]
 
-	def job(self, **more):
-		"""On the mounts."""
-		self.jobs += 1
-		# By an address of loopback nobody could tell that it is one job on several nodes.
-		env = {"TORCHELASTIC_RUN_ID": "run", "TORCHELASTIC_RESTART_COUNT": self.jobs} if len(self.mounts) > 1 else {}
-		return Job(self.fw, *(mount.mnt + "/run" for mount in self.mounts), env=env, **self.args(**more))
+	def job(self, plain=None, **more):
+		"""On the mount, or in a plain directory."""
+		return Job(self.fw, (plain or self.mount.mnt) + "/run", **self.args(**more))
 
-	def settled(self):
+	def settled(self, besides=None):
 		for mount in self.mounts:
-			mount.settled()
+			if mount is not besides:
+				mount.settled()
 
 	def args(self, **more):
 		return dict(steps=self.fw.steps, every=self.fw.every, **more)
@@ -73,7 +71,7 @@ class Watch:
 		directory = self.tmp + "/plain/run"
 		os.makedirs(directory)
 		imported = self.tmp + "/imported"
-		job = Job(self.fw, directory, **self.args(imported=imported))
+		job = self.job(self.tmp + "/plain", imported=imported)
 		codes = job.finish(RUN_SECONDS)
 		assert not any(codes), (codes, job.logs())
 		import_all(imported)
@@ -204,6 +202,17 @@ class Watch:
 		at = [report["at"] for rank, report in self.to_its_end() if rank == 0 and report["what"] == "saving"]
 		self.interval = (at[-1] - at[0]) / (len(at) - 1)
 
+	def strike(self, kind, job, alive, choose):
+		"""Kills what is to be killed; the mount that is dead then, or None."""
+		if kind == "rank":
+			job.kill(choose.choice(alive))
+		elif kind == "job":
+			job.kill_all()
+		else:
+			self.mount.kill()
+			return self.mount
+		return None
+
 	def kill_once(self, kind, least, choose):
 		"""A run from where the last one was cut off, that is cut off itself. How far it is saved now; None: it came to its
 		end."""
@@ -223,11 +232,7 @@ class Watch:
 			pass
 		alive = [process.rank for process in job.ranks if not process.reap(0)]
 		over = not alive
-		victim = choose.choice(self.mounts)
-		if kind == "daemon" and not over:
-			victim.kill()
-		elif not over:
-			job.kill(choose.choice(alive) if kind == "rank" else None)
+		dead = None if over else self.strike(kind, job, alive, choose)
 		codes = job.end(RUN_SECONDS if over else 5)
 		self.check(job.told)
 		assert over or any(codes) or any(report["what"] == "ended" for _, report in job.told), (codes, job.logs())
@@ -235,11 +240,11 @@ class Watch:
 		assert set(begun) <= {first}, (begun, "but there was", first)
 		if over:
 			assert not any(codes), (codes, job.logs())
-		if kind == "daemon" and not over:
+		if dead:
+			self.settled(besides=dead)
 			self.bare(least)
-			victim.start()
-		if kind != "daemon" or over or len(self.mounts) > 1:
-			self.settled()
+			dead.start()
+		self.settled()
 		now = self.bare(least)
 		for mount in self.mounts:
 			self.shows(mount, now)
@@ -259,7 +264,7 @@ class Watch:
 	def kills(self, kind):
 		choose = random.Random("%d %s" % (SEED, kind))
 		done = None
-		while self.killed[kind] < KILLS:
+		while self.killed[kind] < self.kills_each:
 			if done is None:
 				self.empty()
 				done = 0
@@ -267,10 +272,13 @@ class Watch:
 		if done is not None: # to its end
 			self.to_its_end()
 
+	def mount_all(self):
+		self.mounts = [Mount({**CONFIG, **self.fw.config})]
+
 	def all(self):
 		self.plain()
 		say("on a plain directory: saved", len(self.right) - 1, "times")
-		self.mounts = [Mount({**CONFIG, **self.fw.config})]
+		self.mount_all()
 		self.empty()
 		self.watched()
 		say("watched on the mount")
@@ -278,29 +286,13 @@ class Watch:
 		self.empty()
 		self.timed()
 		say("%.3f s from save to save" % self.interval)
-		for kind in KINDS:
-			self.kills(kind)
-		self.mount.umount()
-		left = [name for name in _tree(self.mount.back) if "/.ckptfs-" in name and not name.endswith("/.ckptfs-commit.json")]
-		assert not left or self.killed["daemon"], left
-		self.record()
-
-	def spread(self, *nodes):
-		"""The same of ranks on several nodes, each with a mount of one backing, but for what it costs."""
-		self.plain()
-		say("on a plain directory: saved", len(self.right) - 1, "times")
-		for node in nodes:
-			self.mounts.append(Mount({**CONFIG, **self.fw.config, "node": node, "lease_s": 5}, node))
-		self.empty()
-		self.watched()
-		say("watched on the mounts")
-		self.empty()
-		self.timed()
-		say("%.3f s from save to save" % self.interval)
-		for kind in KINDS:
+		for kind in self.kinds:
 			self.kills(kind)
 		for mount in self.mounts:
 			mount.umount()
+		left = [name for name in _tree(self.mount.back) if "/.ckptfs-" in name and not name.endswith("/.ckptfs-commit.json")]
+		assert not left or self.killed["daemon"], left
+		self.record()
 
 	def switches(self):
 		"""What a save costs, and that its switch is worth being set."""
@@ -318,14 +310,18 @@ class Watch:
 
 	def record(self):
 		"""For table.py."""
-		top = os.path.join(environment.TOP, "results")
-		os.makedirs(top, exist_ok=True)
 		row = {"name": self.fw.name, "version": environment.version(self.fw.package), "commits": self.fw.commits,
 			"switch": self.fw.switch, "costs": self.fw.costs, "switched": self.fw.switch and self.fw.switched().costs,
 			"captured": self.fw.captured, "lazily": self.fw.lazily, "fsyncs": self.costs["fsyncs"],
 			"rules": self.fw.config.get("rules", []), "prompt": self.fw.prompt, "killed": self.killed}
-		with open("%s/%s.json" % (top, os.path.basename(sys.argv[0])), "w", encoding="utf-8") as file:
-			json.dump(row, file)
+		write_down("results", row)
+
+
+def write_down(where, row):
+	top = os.path.join(environment.TOP, where)
+	os.makedirs(top, exist_ok=True)
+	with open("%s/%s.json" % (top, os.path.basename(sys.argv[0])), "w", encoding="utf-8") as file:
+		json.dump(row, file)
 
 
 def _tree(directory):
