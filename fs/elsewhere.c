@@ -6,6 +6,20 @@
 #include "engine/base/cleanup.h"
 #include "fs/save.h"
 
+/* Another node has renamed what this one shows as @name: so does this one then. */
+static bool is_renamed(struct fs *fs, struct node *dir, const char *name)
+{
+	struct inode_id dir_id = node_inode(dir);
+	struct checkpoint *cp = checkpoints_find(fs->engine->units, &dir_id, name);
+	char now[NAME_MAX + 1];
+	bool renamed = cp && accord_follows_name(cp, now);
+
+	if (renamed)
+		tree_placed(fs->tree, &cp->id, dir, now);
+	checkpoint_put(cp);
+	return renamed;
+}
+
 int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
 {
 	struct units *us = fs->engine->units;
@@ -15,7 +29,9 @@ int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, cons
 	struct statx stx;
 	int err;
 
-	if (!us || !accord_has_others(us) || rules_reserved(name) || save_has_name(fs, dir, name))
+	if (!us || !accord_has_others(us) || rules_reserved(name))
+		return 0;
+	if (save_has_name(fs, dir, name) && !is_renamed(fs, dir, name))
 		return 0;
 	cp = checkpoints_find_inode(us, &dir_id);
 	checkpoint_put(cp);

@@ -47,6 +47,9 @@ int accord_find(struct units *us, const struct caller *c, int dir, const struct 
 /* Something was done to a name in it; NR_EVIDENCE_KINDS: it has lost that name (checkpoint_vanished). */
 void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
 
+/* It was renamed here: those who see its end have to know before that. */
+void accord_tell_name(struct checkpoint *cp);
+
 /* Something of it (NULL: of none) has changed: the driver looks. */
 void accord_wake(struct checkpoint *cp);
 
@@ -107,8 +110,11 @@ void accord_followed(struct checkpoint *cp, bool all);
 /* Before it becomes an ordinary directory: 0: it is for this node to make it one. -EEXIST: another did. -errno. */
 int accord_make_ordinary(struct checkpoint *cp);
 
-/* It has another name, by which other nodes are to find it. 0 or -errno. */
-int accord_renamed(struct checkpoint *cp);
+/* It had the name @name in @dir, and has another now, by which other nodes are to find it. 0 or -errno. */
+int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char *name);
+
+/* Before it is shown under its name: has it got another, on another node? Then it has that here from now on: @name. */
+bool accord_follows_name(struct checkpoint *cp, char name[NAME_MAX + 1]);
 
 /* What was begun is not shown after all, and dropped: others may have found it. */
 void accord_never_shown(struct checkpoint *cp);

@@ -117,6 +117,7 @@ static bool perform(struct accord *a)
 			a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
 		}
 		if (ours && op.payload == AGREE_OF_REPORT) {
+			a->said_renames = a->saying_renames;
 			while (a->sending) {
 				json_array_remove(a->events, 0);
 				a->sending--;

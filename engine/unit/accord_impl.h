@@ -32,7 +32,9 @@ struct accord {
 	size_t sending; /* of these are in the report that is under way */
 	bool said_open, said_writers, said_removing;
 	const struct rule *said_rule;
-	unsigned said; /* reports */
+	unsigned renames, saying_renames, said_renames; /* of which those above are to hear */
+	uint64_t named_ns;				/* when its name was looked at last */
+	unsigned said;					/* reports */
 	uint64_t said_ns;
 	uint64_t mark, marked_ns;  /* how far it had come here, when that was looked at last */
 	unsigned nr_heard;	   /* reports and votes */

@@ -2,6 +2,7 @@
 #include "engine/unit/accord_impl.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -25,6 +26,12 @@ void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *pa
 		json_array_append_new(a->events,
 				      json_pack("[i, o, i]", (int)kind, json_text(path), rank));
 	accord_wake(cp);
+}
+
+void accord_tell_name(struct checkpoint *cp)
+{
+	if (cp->accord)
+		cp->accord->renames++;
 }
 
 bool accord_has_open(const struct checkpoint *cp)
@@ -73,7 +80,8 @@ static bool has_news(struct accord *a)
 {
 	return a->said_open == checkpoint_is_closed(a->cp) ||
 	       a->said_writers != has_writers(a->cp) || a->said_rule != a->cp->rule ||
-	       a->said_removing != a->cp->removing || json_array_size(a->events) > a->sending;
+	       a->said_removing != a->cp->removing || a->said_renames != a->renames ||
+	       json_array_size(a->events) > a->sending;
 }
 
 /* Lock held. When the next report may be sent. */
@@ -133,6 +141,9 @@ char *accord_compose_report(struct accord *a)
 		json_object_set_new(o, "rule", json_string(cp->rule->name));
 	if (cp->removing)
 		json_object_set_new(o, "removing", json_true());
+	a->saying_renames = a->renames;
+	if (a->said_renames != a->renames)
+		json_set_path(o, "name", "name_hex", cp->target.name);
 	json_decref(a->said_on);
 	a->said_on = others_open(cp);
 	if (a->said_open)
@@ -142,10 +153,20 @@ char *accord_compose_report(struct accord *a)
 	return text;
 }
 
+/* Lock held. It was renamed below, in its directory. */
+static void take_name(struct accord *a, const char *name)
+{
+	if (agreement_is_over(&a->a) || rules_reserved(name))
+		return;
+	snprintf(a->cp->target.name, sizeof(a->cp->target.name), "%s", name);
+	a->renames++;
+}
+
 /* Lock held. A child's, which is not believed to be well-formed. */
 static void take_report(struct accord *a, unsigned k, const json_t *o)
 {
 	struct checkpoint *cp = a->cp;
+	char name[NAME_MAX + 1];
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
 	const json_t *e;
 	size_t i;
@@ -157,6 +178,8 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 	cp->changed_ns = clock_mono_ns();
 	if (cp->state != GENERATION_OPEN)
 		return;
+	if (json_get_path(o, "name", "name_hex", name, sizeof(name)) && backing_name_ok(name))
+		take_name(a, name);
 	if (rule && !cp->rule && !cp->follows)
 		checkpoint_takes_rule(cp, rule);
 	json_array_foreach (json_object_get(o, "events"), i, e) {

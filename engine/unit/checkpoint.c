@@ -1580,7 +1580,8 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	struct backing *b = us->contents->backing;
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), err;
 	enum generation_state was = GENERATION_OPEN;
-	struct inode_id replaced;
+	struct inode_id replaced, old_id;
+	char old_name[NAME_MAX + 1];
 	bool replaces;
 	{
 		LOCK_SCOPE(&us->lock);
@@ -1609,15 +1610,18 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 		cp->replaced = replaced;
 		cp->target.dir = copy;
 		copy = old;
+		old_id = cp->target.dir_id;
+		memcpy(old_name, cp->target.name, sizeof(old_name));
 		cp->target.dir_id = *dir_id;
 		snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
 		cp->changed_ns = clock_mono_ns();
+		accord_tell_name(cp);
 		checkpoint_event(cp, EVIDENCE_RENAME, ".", -1);
 	}
 	if (!err && replaces)
 		note_replaced(cp);
 	if (!err)
-		err = accord_renamed(cp);
+		err = accord_renamed(cp, &old_id, old_name);
 	close(copy);
 	checkpoint_let_go(cp, err ? was : GENERATION_OPEN);
 	return err;

@@ -24,33 +24,30 @@ static void digest(char key[COORD_GEN_MAX], const char *text)
 	snprintf(key, COORD_GEN_MAX, "%016" PRIx64 "%016" PRIx64, h.high64, h.low64);
 }
 
-/* Under what the first of a name is recorded; what follows one has that one's key. */
-static void key_of_name(char key[COORD_GEN_MAX], const struct inode_id *dir, const char *name)
+/* Under what record @nr of a name is, from 0. */
+static void key_of(char key[COORD_GEN_MAX], const struct inode_id *dir, const char *name,
+		   unsigned nr)
 {
 	char text[NAME_MAX + 64];
 
 	/* Nodes number devices, and may see birth times, each in its own way. */
-	snprintf(text, sizeof(text), "name %" PRIu64 " %s", (uint64_t)dir->ino, name);
+	snprintf(text, sizeof(text), nr ? "name %" PRIu64 " %s/%u" : "name %" PRIu64 " %s",
+		 (uint64_t)dir->ino, name, nr);
 	digest(key, text);
 }
 
-static void key_of_next(char key[COORD_GEN_MAX], const char *gen)
-{
-	char text[COORD_GEN_MAX + 16];
-
-	snprintf(text, sizeof(text), "after %s", gen);
-	digest(key, text);
-}
-
-/* {"generation": HEX}. -EPERM: it is something else. */
-static int parse_name(const char *text, size_t len, char gen[COORD_GEN_MAX])
+/* {"generation": HEX}, with "renamed": true, and "to" if that is beside it. -EPERM: it is something else. */
+static int parse_name(const char *text, size_t len, struct claim *c)
 {
 	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 	const char *id = json_get_text(o, "generation", "");
 	int err = coord_gen_ok(id) ? 0 : -EPERM;
 
 	if (!err)
-		memcpy(gen, id, COORD_GEN_MAX);
+		memcpy(c->last, id, COORD_GEN_MAX);
+	c->renamed = json_is_true(json_object_get(o, "renamed"));
+	if (!json_get_path(o, "to", "to_hex", c->to, sizeof(c->to)) || !backing_name_ok(c->to))
+		c->to[0] = '\0';
 	json_decref(o);
 	return err;
 }
@@ -106,52 +103,64 @@ static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 	return len < 0 && len != -ENOENT ? (int)len : 0;
 }
 
-/* How far the name with the key @name was followed before; or as far as @last, now. */
-static void recall(struct units *us, uid_t uid, const char *name, char last[COORD_GEN_MAX],
-		   bool keep)
+/* How far the name with the first key @name was followed before; or as far as @c, now. */
+static void recall(struct units *us, uid_t uid, const char *name, struct claim *c, bool keep)
 {
 	unsigned slot = (unsigned)strtoul(name + COORD_GEN_MAX - 5, NULL, 16) % CLAIMS_KEPT;
 	LOCK_SCOPE(&us->lock);
 
 	if (keep) {
 		us->claims[slot].uid = uid;
+		us->claims[slot].nr = c->nr - c->renamed; /* where it is told to what */
 		memcpy(us->claims[slot].name, name, COORD_GEN_MAX);
-		memcpy(us->claims[slot].last, last, COORD_GEN_MAX);
+		memcpy(us->claims[slot].last, c->last, COORD_GEN_MAX);
 	} else if (us->claims[slot].uid == uid && !strcmp(us->claims[slot].name, name)) {
-		memcpy(last, us->claims[slot].last, COORD_GEN_MAX);
+		c->nr = us->claims[slot].nr;
+		memcpy(c->last, us->claims[slot].last, COORD_GEN_MAX);
 	}
+}
+
+static int follow(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
+		  struct claim *c, char *text)
+{
+	char key[COORD_GEN_MAX], first[COORD_GEN_MAX];
+	unsigned known;
+	int err = 0;
+
+	memset(c, 0, sizeof(*c));
+	key_of(first, dir, name, 0);
+	recall(us, uid, first, c, false);
+	for (known = c->nr; c->nr < NAMES_MAX; c->nr++) {
+		ssize_t len;
+
+		key_of(key, dir, name, c->nr);
+		len = us->coord->read(us->coord_arg, uid, key, "name", text, COORD_TEXT_MAX);
+		if (len == -ENOENT)
+			break;
+		err = len < 0 ? (int)len : parse_name(text, (size_t)len, c);
+		if (err)
+			return err;
+	}
+	if (c->nr > known)
+		recall(us, uid, first, c, true);
+	return 0;
+}
+
+int claim_follow(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
+		 struct claim *c)
+{
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
+
+	return text ? follow(us, uid, dir, name, c, text) : -ENOMEM;
 }
 
 int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
 	       struct claim *c)
 {
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
-	char key[COORD_GEN_MAX], first[COORD_GEN_MAX];
-	unsigned nr;
-	int err = 0;
+	int err = text ? follow(us, uid, dir, name, c, text) : -ENOMEM;
 
-	memset(c, 0, sizeof(*c));
-	if (!text)
-		return -ENOMEM;
-	key_of_name(first, dir, name);
-	memcpy(key, first, sizeof(key));
-	recall(us, uid, first, c->last, false);
-	if (*c->last)
-		key_of_next(key, c->last);
-	for (nr = 0; nr < NAMES_MAX; nr++) {
-		ssize_t len =
-			us->coord->read(us->coord_arg, uid, key, "name", text, COORD_TEXT_MAX);
-
-		if (len == -ENOENT)
-			break;
-		err = len < 0 ? (int)len : parse_name(text, (size_t)len, c->last);
-		if (err)
-			return err;
-		key_of_next(key, c->last);
-	}
-	if (nr)
-		recall(us, uid, first, c->last, true);
-	return *c->last ? look(us, uid, c, text) : 0;
+	return err || !*c->last || c->renamed ? err : look(us, uid, c, text);
 }
 
 static int record(struct checkpoint *cp, const char *key, const char *kind, json_t *o, char *first,
@@ -189,19 +198,33 @@ int claim_open(struct checkpoint *cp)
 	return r == 1 ? 0 : r ? r : -EEXIST;
 }
 
-int claim_make(struct checkpoint *cp, const struct claim *c)
+static int add(struct checkpoint *cp, const struct inode_id *dir, const char *name, unsigned nr,
+	       json_t *more)
 {
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
 	char key[COORD_GEN_MAX];
 	size_t len;
 
-	if (*c->last)
-		key_of_next(key, c->last);
-	else
-		key_of_name(key, &cp->target.dir_id, cp->target.name);
-	if (!first)
+	key_of(key, dir, name, nr);
+	json_object_set_new(more, "generation", json_string(cp->staging + strlen(STAGING_PREFIX)));
+	if (!first) {
+		json_decref(more);
 		return -ENOMEM;
-	return record(cp, key, "name",
-		      json_pack("{s:s}", "generation", cp->staging + strlen(STAGING_PREFIX)), first,
-		      &len);
+	}
+	return record(cp, key, "name", more, first, &len);
+}
+
+int claim_make(struct checkpoint *cp, const struct claim *c)
+{
+	return add(cp, &cp->target.dir_id, cp->target.name, c->nr, json_object());
+}
+
+int claim_leave(struct checkpoint *cp, const struct inode_id *dir, const char *name,
+		const struct claim *c)
+{
+	json_t *o = json_pack("{s:b}", "renamed", 1);
+
+	if (same_inode(dir, &cp->target.dir_id))
+		json_set_path(o, "to", "to_hex", cp->target.name);
+	return add(cp, dir, name, c->nr, o);
 }

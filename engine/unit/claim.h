@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which generation a name has, over the nodes: the first that is recorded for the name, then the one that is recorded to
- * follow it, and so on to the last. Each is a write-once record, so that of several that begin at once one is first, and
- * who comes later finds it. Of one user: what others record is nobody else's.
+ * Which generation a name has, over the nodes: that of the last of its records, which are numbered. Each is written once,
+ * so that of several that begin at once one is first, and who comes later finds it. One more says that it was renamed: a
+ * generation has one name. Of one user: what others record is nobody else's.
  *
  * The records of names stay when their generations are over: what they lead to is over then, and who saves next adds to
  * the end.
@@ -14,9 +14,12 @@
 #include "engine/unit/unit.h"
 
 struct claim {
-	char last
-		[COORD_GEN_MAX]; /* after which the next is to be recorded; "": there was none yet */
+	unsigned nr;		  /* of the next record */
+	char last[COORD_GEN_MAX]; /* whose name it was last; "": there was none yet */
 	/* Of that one: */
+	bool renamed;	       /* it has another name */
+	char to[NAME_MAX + 1]; /* ... in the same directory; "": in another */
+	/* ... that has the name, and claim_find alone: */
 	bool open;		   /* it was begun, is not decided, and is not over */
 	bool settled;		   /* it was decided, just now, that it gets its name */
 	char node[COORD_NODE_MAX]; /* who began it: the root */
@@ -30,10 +33,18 @@ struct claim {
 int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
 	       struct claim *c);
 
+/* The same, but only whose name it is. 0 or -errno. */
+int claim_follow(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
+		 struct claim *c);
+
 /* What others must know of @cp, before anybody can find it. 0 or -errno. */
 int claim_open(struct checkpoint *cp);
 
-/* @cp follows @c, as was found. 1: so it is; 0: another was quicker. -errno: unknown. */
+/* @cp has its name after @c, as was found. 1: so it is; 0: another was quicker. -errno: unknown. */
 int claim_make(struct checkpoint *cp, const struct claim *c);
+
+/* It had the name @name in @dir, where @c was found, before it got the one that it has. As claim_make. */
+int claim_leave(struct checkpoint *cp, const struct inode_id *dir, const char *name,
+		const struct claim *c);
 
 #endif

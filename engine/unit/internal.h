@@ -76,10 +76,10 @@ struct units {
 	struct list accords; /* accord.h */
 	struct {
 		uid_t uid;
-		char name[COORD_GEN_MAX],
-			last[COORD_GEN_MAX]; /* records are never undone, so it is at least that */
-	} claims[CLAIMS_KEPT];		     /* claim.c; the slot is of the name's digest */
-	bool accords_over;		     /* their driver has ended */
+		unsigned nr; /* records are never undone, so there are at least that many */
+		char name[COORD_GEN_MAX], last[COORD_GEN_MAX];
+	} claims[CLAIMS_KEPT]; /* claim.c; the slot is of the name's digest */
+	bool accords_over;     /* their driver has ended */
 	struct history history;
 	uint64_t nr_committed, nr_failed;
 	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
