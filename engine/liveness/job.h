@@ -22,6 +22,7 @@
 #include "engine/base/message.h"
 #include "engine/liveness/writer.h"
 
+#define RANKS_MAX    (1u << 24)
 #define JOB_KEY_MAX  320
 #define JOBS_WAIT_MS 200
 

@@ -11,7 +11,6 @@
 #include "engine/base/cleanup.h"
 #include "engine/liveness/job.h"
 
-#define RANKS_MAX	(1u << 24)
 #define COUNT_MAX	UINT32_MAX
 #define SLURM_STEPS_MAX 0xfffffff0u /* larger ones: the batch script, an interactive shell, ... */
 #define VALUE_MAX	200 /* of a key; a longer one is not cut, which could make two one */

@@ -123,6 +123,7 @@ static void free_events(struct checkpoint *cp)
 {
 	while (!list_empty(&cp->events))
 		free_event(cp, container_of(cp->events.next, struct event, link));
+	tally_free(cp);
 	table_finish(&cp->events_by_path);
 }
 
@@ -955,8 +956,10 @@ static void forget_events(struct checkpoint *cp, const char *path)
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct event *e = find_event(cp, kinds[i], path);
 
-		if (e)
+		if (e) {
+			tally_remove(cp, e);
 			free_event(cp, e);
+		}
 	}
 }
 
@@ -999,6 +1002,7 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 	}
 	e->kind = kind;
 	e->rank = rank;
+	tally_add(cp, e);
 	list_append(&cp->events, &e->link);
 	table_add(&cp->events_by_path, &e->node, hash_text(kind, path));
 	accord_event(cp, kind, path, rank);
@@ -1111,78 +1115,69 @@ static bool is_quiet(struct checkpoint *cp)
 		(list_empty(&cp->participants) || all_exited_0(cp)));
 }
 
-/* Lock held. Is a file of that path being written again? */
-static bool is_rewritten(struct checkpoint *cp, const char *path)
+/*
+ * Lock held. Of how many files that fit, @rank's or -1: of any, the close says nothing, since they are being written
+ * again?
+ */
+static unsigned nr_rewritten(struct checkpoint *cp, const struct evidence *ev, int rank)
 {
+	unsigned nr = 0;
 	struct list *l;
 
 	list_for_each (l, &cp->files) {
 		struct generation *g = container_of(l, struct generation, beside);
+		struct event *e;
+		int whose;
 
 		if (g->state != GENERATION_OPEN)
 			break;
-		if (!strcmp(g->rel, path))
-			return true;
+		e = find_event(cp, EVIDENCE_CLOSE, g->rel);
+		if (!e || e->counted || !evidence_matches(ev, cp->target.name, e->path, &whose) ||
+		    (rank >= 0 && (whose < 0 ? e->rank : whose) != rank))
+			continue;
+		e->counted = true;
+		nr++;
 	}
-	return false;
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
+		struct event *e;
+
+		if (g->state != GENERATION_OPEN)
+			break;
+		e = find_event(cp, EVIDENCE_CLOSE, g->rel);
+		if (e)
+			e->counted = false;
+	}
+	return nr;
 }
 
-/* Lock held. An operation on a name that fits; @rank: and is that rank's, -1: of any. */
-static bool has_happened(struct checkpoint *cp, const struct evidence *ev, enum evidence_kind kind,
-			 int rank)
+/* Lock held. An operation on a name that fits. */
+static bool has_happened(struct checkpoint *cp, const struct evidence *ev)
 {
-	struct list *l;
+	unsigned nr = tally_nr(cp, ev, ev->kind);
 
-	list_for_each (l, &cp->events) {
-		struct event *e = container_of(l, struct event, link);
-		int whose = -1;
-
-		/* Where the name does not tell, who wrote it does. */
-		if (e->kind == kind && evidence_matches(ev, cp->target.name, e->path, &whose) &&
-		    (rank < 0 || (whose < 0 ? e->rank : whose) == rank) &&
-		    !(kind == EVIDENCE_CLOSE && is_rewritten(cp, e->path)))
-			return true;
-	}
-	return false;
+	return nr && (ev->kind != EVIDENCE_CLOSE || nr > nr_rewritten(cp, ev, -1));
 }
 
 /* Lock held. A file that fits is there, closed; it may have got its name when it was. */
 bool checkpoint_has_file_of(struct checkpoint *cp, const struct evidence *ev, int rank)
 {
-	return has_happened(cp, ev, EVIDENCE_CLOSE, rank) ||
-	       has_happened(cp, ev, EVIDENCE_RENAME, rank);
+	unsigned nr = tally_files(cp, ev, rank);
+
+	return nr && nr > nr_rewritten(cp, ev, rank);
 }
 
-/* Lock held. In one pass, however many ranks there are. */
+/* Lock held. */
 static bool every_rank(struct checkpoint *cp, const struct evidence *ev)
 {
-	int world = checkpoint_world(cp), missing = world;
-	__cleanup_free bool *there = NULL;
-	struct list *l;
+	int world = checkpoint_world(cp), rank;
 
 	if (world <= 1)
 		return checkpoint_has_file_of(cp, ev, -1);
-	if (cp->events_by_path.nr < (size_t)world)
-		return false;
-	there = calloc((size_t)world, sizeof(*there));
-	if (!there)
-		return false;
-	list_for_each (l, &cp->events) {
-		struct event *e = container_of(l, struct event, link);
-		int whose = -1;
-
-		if (e->kind == EVIDENCE_UNLINK ||
-		    !evidence_matches(ev, cp->target.name, e->path, &whose))
-			continue;
-		if (whose < 0)
-			whose = e->rank;
-		if (whose < 0 || whose >= world || there[whose] ||
-		    (e->kind == EVIDENCE_CLOSE && is_rewritten(cp, e->path)))
-			continue;
-		there[whose] = true;
-		missing--;
-	}
-	return !missing;
+	for (rank = 0; rank < world; rank++)
+		if (!checkpoint_has_file_of(cp, ev, rank))
+			return false;
+	return true;
 }
 
 /* Lock held. */
@@ -1194,7 +1189,7 @@ bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
 	case EVIDENCE_CLOSE:
 	case EVIDENCE_RENAME:
 	case EVIDENCE_UNLINK:
-		return has_happened(cp, ev, ev->kind, -1);
+		return has_happened(cp, ev);
 	case EVIDENCE_FILE:
 		return checkpoint_has_file_of(cp, ev, -1);
 	case EVIDENCE_EVERY_RANK:

@@ -27,6 +27,7 @@
 #include "engine/format/commit.h"
 #include "engine/liveness/job.h"
 #include "engine/rule/rule.h"
+#include "engine/unit/tally.h"
 #include "engine/unit/unit.h"
 
 /* A process that writes to a checkpoint. */
@@ -44,8 +45,9 @@ struct event {
 	struct list link;
 	struct table_node node; /* checkpoint->events_by_path */
 	enum evidence_kind kind;
-	char *path; /* relative to the checkpoint; beside it: "../NAME" */
-	int rank;   /* of who wrote that file; -1: unknown */
+	char *path;   /* relative to the checkpoint; beside it: "../NAME" */
+	int rank;     /* of who wrote that file; -1: unknown */
+	bool counted; /* just now */
 };
 
 struct following;
@@ -80,7 +82,8 @@ struct checkpoint {
 	unsigned nr_changing; /* calls that change it right now */
 	struct list events, participants;
 	struct table events_by_path; /* no buckets until there is one */
-	struct inode_id *shared;     /* const once shown: files that it inherited, sorted */
+	struct tally tally;
+	struct inode_id *shared; /* const once shown: files that it inherited, sorted */
 	size_t nr_shared, shared_room;
 	struct list
 		files; /* generation.beside: what is being written in it; what is OPEN comes first */
