@@ -2,25 +2,13 @@
 #include "fs/elsewhere.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "fs/save.h"
 
-/* Another node has renamed what this one shows as @name: so does this one then. */
-static bool is_renamed(struct fs *fs, struct node *dir, const char *name)
-{
-	struct inode_id dir_id = node_inode(dir);
-	struct checkpoint *cp = checkpoints_find(fs->engine->units, &dir_id, name);
-	char now[NAME_MAX + 1];
-	bool renamed = cp && accord_follows_name(cp, now);
-
-	if (renamed)
-		tree_placed(fs->tree, &cp->id, dir, now);
-	checkpoint_put(cp);
-	return renamed;
-}
-
-int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+/* Nothing here has the name yet. */
+static int find(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(dir);
@@ -29,14 +17,6 @@ int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, cons
 	struct statx stx;
 	int err;
 
-	if (!us || !accord_has_others(us) || rules_reserved(name))
-		return 0;
-	if (save_has_name(fs, dir, name) && !is_renamed(fs, dir, name))
-		return 0;
-	cp = checkpoints_find_inode(us, &dir_id);
-	checkpoint_put(cp);
-	if (cp)
-		return 0; /* what is in one is where its staging directory is */
 	creds_restore();
 	err = tree_fd(fs->tree, dir, &at);
 	if (err)
@@ -51,6 +31,66 @@ int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, cons
 	if (!err)
 		checkpoint_put(cp);
 	return err;
+}
+
+int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id dir_id = node_inode(dir);
+	char now[NAME_MAX + 1], rel[PATH_MAX];
+	struct checkpoint *cp;
+	bool renamed;
+	int err;
+
+	if (!us || !accord_has_others(us) || rules_reserved(name))
+		return 0;
+	cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
+	checkpoint_put(cp);
+	if (cp)
+		return 0; /* what is in one is where its staging directory is */
+	err = accord_shed(us, &dir_id, name);
+	if (err)
+		return err;
+	cp = checkpoints_find(us, &dir_id, name);
+	renamed = cp && accord_was_renamed(cp, name, now);
+	checkpoint_put(cp);
+	err = renamed ? find(fs, c, dir, now) : 0;
+	return err || save_has_name(fs, dir, name) ? err : find(fs, c, dir, name);
+}
+
+int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
+			  const char *staging)
+{
+	struct backing *b = &fs->engine->backing;
+	char name[NAME_MAX + 1];
+	int pin = AS_CALLER(c, backing_pin(b, fd, staging)), err;
+
+	if (pin < 0)
+		return 0; /* gone, or not the caller's */
+	err = AS_CALLER(c, accord_staged_name(fs->engine->units, pin, name));
+	creds_restore();
+	close(pin);
+	return err ? 0 : elsewhere_meet(fs, c, dir, name);
+}
+
+bool elsewhere_may_change(struct fs *fs, struct node *n)
+{
+	struct checkpoint *cp;
+	struct node_fd nf;
+	struct statx stx;
+	char rel[PATH_MAX];
+	bool may;
+
+	if (!fs->engine->units || !accord_has_others(fs->engine->units))
+		return false;
+	cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
+	may = cp && accord_agreement(cp);
+	checkpoint_put(cp);
+	if (cp || tree_fd(fs->tree, n, &nf))
+		return may;
+	may = !backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
+	tree_fd_put(fs->tree, &nf);
+	return may;
 }
 
 int elsewhere_await(struct fs *fs, struct node *n)

@@ -12,6 +12,16 @@
 int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name);
 
 /*
+ * The same before @dir, whose descriptor is @fd, is listed: @staging is a staging directory in it, perhaps of another node,
+ * which tells the name that it is to get.
+ */
+int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
+			  const char *staging);
+
+/* Is @n a directory that others may remove or replace at any time: one in what they save, too, or a committed checkpoint? */
+bool elsewhere_may_change(struct fs *fs, struct node *n);
+
+/*
  * Before @n is read: if another node writes it, waits until that has closed it and it is on the backing, whole. 0, -EINTR,
  * -ETIMEDOUT, -errno.
  */

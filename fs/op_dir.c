@@ -7,12 +7,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
+#include "fs/elsewhere.h"
 #include "fs/fs.h"
 
 #define DENTS_BYTES 65536
@@ -99,6 +101,69 @@ static int fetch(struct fs *fs, struct handle *h, off_t off)
 	h->next_off = off;
 	return 0;
 }
+
+/* --- what other nodes have begun --- */
+
+struct staged {
+	char (*names)[STAGING_MAX];
+	size_t nr, room;
+};
+
+static void note_staged(struct staged *s, const struct dirent64 *d)
+{
+	if ((d->d_type != DT_DIR && d->d_type != DT_UNKNOWN) || !rules_reserved(d->d_name) ||
+	    strlen(d->d_name) >= STAGING_MAX)
+		return;
+	if (s->nr == s->room) {
+		size_t room = s->room ? 2 * s->room : 16;
+		void *more = realloc(s->names, room * sizeof(*s->names));
+
+		if (!more)
+			return;
+		s->names = more;
+		s->room = room;
+	}
+	snprintf(s->names[s->nr++], STAGING_MAX, "%s", d->d_name);
+}
+
+/* All staging directories that are there. 0 or -errno. */
+static int list_staged(struct fs *fs, struct handle *h, struct staged *s)
+{
+	LOCK_SCOPE(&h->dir_lock);
+	off_t off = 0;
+	int err;
+
+	while (!(err = fetch(fs, h, off)) && h->dents_len)
+		for (; h->dents_pos < h->dents_len; off = h->next_off) {
+			const struct dirent64 *d = (const void *)(h->dents + h->dents_pos);
+
+			note_staged(s, d);
+			h->next_off = d->d_off;
+			h->dents_pos += d->d_reclen;
+		}
+	return err;
+}
+
+/* Before the first name is listed. Where nothing is staged that is only one more pass. */
+static int meet_staged(struct fs *fs, const struct caller *c, struct handle *h)
+{
+	struct inode_id dir = node_inode(h->node);
+	struct staged s = {0};
+	size_t i;
+	int err;
+
+	if (!fs->engine->units || !accord_has_others(fs->engine->units))
+		return 0;
+	err = list_staged(fs, h, &s);
+	if (!err)
+		err = accord_shed(fs->engine->units, &dir, NULL);
+	for (i = 0; i < s.nr && !err; i++)
+		err = elsewhere_meet_staged(fs, c, h->node, h->fd, s.names[i]);
+	free(s.names);
+	return err;
+}
+
+/* --- names that are not on the backing yet --- */
 
 static void add_extra(void *arg, const char *name, const struct inode_id *id, mode_t type)
 {
@@ -211,6 +276,7 @@ static void op_readdir(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
 	struct handle *h;
 	size_t len = 0;
 	char *buf = requests_data_buffer();
@@ -223,8 +289,10 @@ static void op_readdir(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 	h = req_handle(req, fi);
 	if (!h)
 		return;
-	err = fill_reply(req, h, off, buf, size < REQUEST_MAX_BYTES ? size : REQUEST_MAX_BYTES,
-			 &len);
+	err = off ? 0 : meet_staged(fs, &c, h);
+	if (!err)
+		err = fill_reply(req, h, off, buf,
+				 size < REQUEST_MAX_BYTES ? size : REQUEST_MAX_BYTES, &len);
 	if (err)
 		reply_result(req, "readdir", id, NULL, err);
 	else

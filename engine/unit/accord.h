@@ -113,8 +113,28 @@ int accord_make_ordinary(struct checkpoint *cp);
 /* It had the name @name in @dir, and has another now, by which other nodes are to find it. 0 or -errno. */
 int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char *name);
 
-/* Before it is shown under its name: has it got another, on another node? Then it has that here from now on: @name. */
-bool accord_follows_name(struct checkpoint *cp, char name[NAME_MAX + 1]);
+/*
+ * The name that the staging directory @fd, some descriptor of it, is to get, as it says itself: what accord_find may find, but
+ * nothing that is so before it has. 0, -EBADMSG: none; or -errno.
+ */
+int accord_staged_name(struct units *us, int fd, char name[NAME_MAX + 1]);
+
+/* Does @cp, which this node shows as @name, say another one? */
+bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_MAX + 1]);
+
+/*
+ * Waits until what other nodes have removed is not shown any more as @name in @dir; with NULL, in all of it. 0, -EINTR.
+ */
+int accord_shed(struct units *us, const struct inode_id *dir, const char *name);
+
+/*
+ * Before @cp, at @path, becomes an ordinary directory: which rule claims it by a file that another node has made in it, of
+ * which this one has not heard yet? Or NULL.
+ */
+const struct rule *accord_rule_of_others(struct checkpoint *cp, const char *path);
+
+/* It has got its name: it need not say that any more. */
+void accord_has_name(struct checkpoint *cp);
 
 /* What was begun is not shown after all, and dropped: others may have found it. */
 void accord_never_shown(struct checkpoint *cp);

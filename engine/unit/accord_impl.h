@@ -6,6 +6,7 @@
  * - accord_join.c: names: who begins what is shown, and who finds it and joins
  * - accord_report.c: what nodes tell those above while it is open, and hear from those below
  * - accord_end.c: votes, decisions, failure
+ * - accord_staged.c: which name a staging directory is to get, for who lists
  * - accord_files.c: files that other nodes write
  * - accord_drive.c: the thread that drives all of a mount
  */
@@ -33,7 +34,6 @@ struct accord {
 	bool said_open, said_writers, said_removing;
 	const struct rule *said_rule;
 	unsigned renames, saying_renames, said_renames; /* of which those above are to hear */
-	uint64_t named_ns;				/* when its name was looked at last */
 	unsigned said;					/* reports */
 	uint64_t said_ns;
 	uint64_t mark, marked_ns;  /* how far it had come here, when that was looked at last */
@@ -52,6 +52,9 @@ struct accord {
 };
 
 const char *accord_generation(const struct checkpoint *cp);
+
+/* Lock not held. Its staging directory tells the name that it is to get. */
+void accord_stage_name(struct checkpoint *cp);
 
 /* --- lock held; "dropped": and dropped meanwhile --- */
 

@@ -18,7 +18,6 @@
 
 #define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left */
 #define NAMING_NS     (5 * NSEC_PER_SEC)  /* for what was decided to get its name */
-#define RENAME_NS     NSEC_PER_SEC	  /* a name is trusted, as a directory's is (README) */
 
 struct checkpoint *accord_part(struct units *us, const char *gen)
 {
@@ -161,6 +160,7 @@ int accord_begin(struct checkpoint *cp)
 	} while (!r || (r < 0 && again_later(us, r, since)));
 	if (r < 0)
 		return r;
+	accord_stage_name(cp);
 	LOCK_SCOPE(&us->lock);
 	return accord_attach(cp, nodes_id(us->nodes));
 }
@@ -324,6 +324,7 @@ int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char
 			break;
 		r = claim_make(cp, &c);
 	} while (!r);
+	accord_stage_name(cp);
 	while (r >= 0) {
 		r = claim_follow(us, cp->owner.uid, dir, name, &c);
 		if (r || strcmp(c.last, accord_generation(cp)) || c.renamed)
@@ -331,32 +332,4 @@ int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char
 		r = claim_leave(cp, dir, name, &c);
 	}
 	return r < 0 ? r : 0;
-}
-
-bool accord_follows_name(struct checkpoint *cp, char name[NAME_MAX + 1])
-{
-	struct units *us = cp->units;
-	struct inode_id dir;
-	struct claim c;
-	{
-		LOCK_SCOPE(&us->lock);
-		if (!accord_is_shared(cp) || cp->state != GENERATION_OPEN ||
-		    atomic_load(&us->coord_fails) ||
-		    clock_mono_ns() - cp->accord->named_ns < RENAME_NS)
-			return false;
-		cp->accord->named_ns = clock_mono_ns();
-		dir = cp->target.dir_id;
-		memcpy(name, cp->target.name, sizeof(cp->target.name));
-	}
-	creds_restore();
-	if (claim_follow(us, cp->owner.uid, &dir, name, &c) || !c.renamed || !*c.to ||
-	    strcmp(c.last, accord_generation(cp)))
-		return false;
-	LOCK_SCOPE(&us->lock);
-	if (cp->state != GENERATION_OPEN || agreement_is_over(&cp->accord->a) ||
-	    !same_inode(&dir, &cp->target.dir_id) || strcmp(name, cp->target.name) != 0)
-		return false;
-	memcpy(cp->target.name, c.to, sizeof(c.to));
-	memcpy(name, c.to, sizeof(c.to));
-	return true;
 }

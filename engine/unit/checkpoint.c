@@ -729,6 +729,7 @@ static int make_ordinary(struct checkpoint *cp)
 		checkpoint_let_go(cp, was);
 		return err;
 	}
+	accord_has_name(cp);
 	backing_unlock(cp->fd);
 	LOCK_SCOPE(&cp->units->lock);
 	checkpoint_end(cp, GENERATION_DROPPED);
@@ -841,6 +842,8 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 		return err;
 	checkpoint_path(cp, path, sizeof(path));
 	rule = rules_claim(cp->units->rules, path, rel, is_beside, cp);
+	if (!rule)
+		rule = accord_rule_of_others(cp, path);
 	if (rule)
 		take_from_others(cp, p);
 	/* Where the directory's name suggests a unit the file's can be waited for; and what it replaces is kept. */
@@ -857,11 +860,15 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 static int decide_ordinary(struct checkpoint *cp)
 {
 	int err = begin_deciding(cp);
+	const struct rule *rule;
+	char path[PATH_MAX];
 
 	if (err != 1)
 		return err;
-	err = make_ordinary(cp);
-	decided(cp, NULL);
+	checkpoint_path(cp, path, sizeof(path));
+	rule = accord_rule_of_others(cp, path);
+	err = rule ? 0 : make_ordinary(cp);
+	decided(cp, rule);
 	return err;
 }
 

@@ -36,7 +36,7 @@ static void key_of(char key[COORD_GEN_MAX], const struct inode_id *dir, const ch
 	digest(key, text);
 }
 
-/* {"generation": HEX}, with "renamed": true, and "to" if that is beside it. -EPERM: it is something else. */
+/* {"generation": HEX}, perhaps with "renamed": true. -EPERM: it is something else. */
 static int parse_name(const char *text, size_t len, struct claim *c)
 {
 	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
@@ -46,8 +46,6 @@ static int parse_name(const char *text, size_t len, struct claim *c)
 	if (!err)
 		memcpy(c->last, id, COORD_GEN_MAX);
 	c->renamed = json_is_true(json_object_get(o, "renamed"));
-	if (!json_get_path(o, "to", "to_hex", c->to, sizeof(c->to)) || !backing_name_ok(c->to))
-		c->to[0] = '\0';
 	json_decref(o);
 	return err;
 }
@@ -111,7 +109,7 @@ static void recall(struct units *us, uid_t uid, const char *name, struct claim *
 
 	if (keep) {
 		us->claims[slot].uid = uid;
-		us->claims[slot].nr = c->nr - c->renamed; /* where it is told to what */
+		us->claims[slot].nr = c->nr - c->renamed; /* that it was is read again */
 		memcpy(us->claims[slot].name, name, COORD_GEN_MAX);
 		memcpy(us->claims[slot].last, c->last, COORD_GEN_MAX);
 	} else if (us->claims[slot].uid == uid && !strcmp(us->claims[slot].name, name)) {
@@ -222,9 +220,5 @@ int claim_make(struct checkpoint *cp, const struct claim *c)
 int claim_leave(struct checkpoint *cp, const struct inode_id *dir, const char *name,
 		const struct claim *c)
 {
-	json_t *o = json_pack("{s:b}", "renamed", 1);
-
-	if (same_inode(dir, &cp->target.dir_id))
-		json_set_path(o, "to", "to_hex", cp->target.name);
-	return add(cp, dir, name, c->nr, o);
+	return add(cp, dir, name, c->nr, json_pack("{s:b}", "renamed", 1));
 }

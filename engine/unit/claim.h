@@ -17,8 +17,7 @@ struct claim {
 	unsigned nr;		  /* of the next record */
 	char last[COORD_GEN_MAX]; /* whose name it was last; "": there was none yet */
 	/* Of that one: */
-	bool renamed;	       /* it has another name */
-	char to[NAME_MAX + 1]; /* ... in the same directory; "": in another */
+	bool renamed; /* it has another name */
 	/* ... that has the name, and claim_find alone: */
 	bool open;		   /* it was begun, is not decided, and is not over */
 	bool settled;		   /* it was decided, just now, that it gets its name */

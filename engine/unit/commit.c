@@ -706,6 +706,7 @@ static void work_on(struct checkpoint *cp)
 			if (!cp->ordinary)
 				wrecks_outlived(us, cp);
 		}
+		accord_has_name(cp);
 		log_debug("'%s' is %s", path, cp->ordinary ? "an ordinary directory" : "committed");
 		if (following_remove(cp))
 			decision_forget(cp);

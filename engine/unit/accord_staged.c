@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/accord_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/unit/rules.h"
+
+#define STAGED_XATTR "user.ckptfs.name"
+#define SHED_NS	     (5 * NSEC_PER_SEC) /* for who removed it to say so */
+
+void accord_stage_name(struct checkpoint *cp)
+{
+	char name[NAME_MAX + 1];
+	int err;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		memcpy(name, cp->target.name, sizeof(name));
+	}
+	err = AS_OWNER_FIRST(&cp->owner, backing_setxattr(cp->units->contents->backing, cp->fd,
+							  STAGED_XATTR, name, strlen(name), 0));
+	if (err)
+		log_debug("'%s' does not tell its name: %s", cp->staging, strerror(-err));
+}
+
+void accord_has_name(struct checkpoint *cp)
+{
+	if (cp->accord)
+		AS_OWNER_FIRST(&cp->owner, backing_removexattr(cp->units->contents->backing, cp->fd,
+							       STAGED_XATTR));
+}
+
+int accord_staged_name(struct units *us, int fd, char name[NAME_MAX + 1])
+{
+	ssize_t len = backing_getxattr(us->contents->backing, fd, STAGED_XATTR, name, NAME_MAX);
+
+	if (len < 0)
+		return (int)len;
+	name[len] = '\0';
+	return backing_name_ok(name) && !rules_reserved(name) ? 0 : -EBADMSG;
+}
+
+bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_MAX + 1])
+{
+	return cp->accord &&
+	       !AS_OWNER_FIRST(&cp->owner, accord_staged_name(cp->units, cp->fd, now)) &&
+	       strcmp(now, name);
+}
+
+/* Referenced: the @nth that is shown in @dir, as @name (NULL: as anything), and in which other nodes may have a part. */
+static struct checkpoint *nth_shown(struct units *us, const struct inode_id *dir, const char *name,
+				    unsigned nth)
+{
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->visible && cp->accord && same_inode(&cp->target.dir_id, dir) &&
+		    (!name || !strcmp(cp->target.name, name)) && !nth--) {
+			cp->refs++;
+			return cp;
+		}
+	}
+	return NULL;
+}
+
+static bool is_removed(struct checkpoint *cp)
+{
+	struct statx stx;
+	int err = backing_stat(cp->units->contents->backing, cp->fd, &stx);
+
+	return err ? err == -ENOENT || err == -ESTALE : !stx.stx_nlink;
+}
+
+static int await_end(struct checkpoint *cp)
+{
+	uint64_t until = clock_mono_ns() + SHED_NS;
+	int err = 0;
+	LOCK_SCOPE(&cp->units->lock);
+
+	while (!err && cp->visible && clock_mono_ns() < until)
+		err = units_wait(cp->units);
+	return err;
+}
+
+int accord_shed(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct checkpoint *cp;
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; !err && (cp = nth_shown(us, dir, name, i)); i++) {
+		err = is_removed(cp) ? await_end(cp) : 0;
+		checkpoint_put(cp);
+	}
+	return err;
+}
+
+static bool is_beside(void *checkpoint, const char *name)
+{
+	struct checkpoint *cp = checkpoint;
+	struct statx stx;
+
+	return !backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx);
+}
+
+const struct rule *accord_rule_of_others(struct checkpoint *cp, const char *path)
+{
+	struct backing *b = cp->units->contents->backing;
+	const struct rule *rule = NULL;
+	struct dirent *entry;
+	DIR *d;
+	int fd;
+
+	if (!cp->accord)
+		return NULL;
+	fd = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, cp->fd, O_RDONLY | O_DIRECTORY));
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (fd >= 0 && !d)
+		close(fd);
+	while (d && !rule && (entry = readdir(d)))
+		if ((entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN) &&
+		    !rules_reserved(entry->d_name))
+			rule = rules_claim(cp->units->rules, path, entry->d_name, is_beside, cp);
+	if (d)
+		closedir(d);
+	return rule;
+}
