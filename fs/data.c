@@ -385,6 +385,7 @@ static void judge(struct handle *h, uint64_t key, pid_t pid)
 	struct writer_end end;
 
 	creds_restore();
+	accord_show_size(h->generation);
 	end = writer_judge(pid);
 	generation_closed(h->generation, key, end);
 	generation_flushed(h->generation, handle_key(h), end);

@@ -1028,6 +1028,32 @@ int content_truncate(struct content *ct, uint64_t size)
 	return err;
 }
 
+int content_show_size(struct content *ct)
+{
+	struct backing *b = ct->all->backing;
+	struct cache *c = ct->all->cache;
+	struct statx stx;
+	uint64_t size;
+	int err = 0;
+	LOCK_SCOPE(&c->lock);
+
+	while (ct->cutting)
+		if (wait_for_landing(ct))
+			return -EINTR;
+	/* Meanwhile nobody makes it longer, whose bytes that might cut off. */
+	err = begin_cut(ct, UINT64_MAX);
+	size = ct->size;
+	if (!err) {
+		pthread_mutex_unlock(&c->lock);
+		err = backing_stat(b, ct->fd, &stx);
+		if (!err && stx.stx_size < size)
+			err = backing_ftruncate(b, ct->fd, (off_t)size);
+		pthread_mutex_lock(&c->lock);
+	}
+	end_cut(ct);
+	return err;
+}
+
 void content_error_told(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);

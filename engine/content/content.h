@@ -226,6 +226,9 @@ int content_await(struct content *ct);
 /* Cuts or extends it. 0 or -errno. */
 int content_truncate(struct content *ct, uint64_t size);
 
+/* What looks at the backing sees the size that it has here, whatever of it was written back. 0, -EINTR or -errno. */
+int content_show_size(struct content *ct);
+
 /*
  * Waits until what is dirty now was given to the backing. 0, the sticking error, or -EINTR. After a
  * content_sync that failed that is all of the file: what was given before may be lost. If not all

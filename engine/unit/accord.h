@@ -89,6 +89,9 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);
  */
 int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd);
 
+/* A file is being closed: other nodes see from here on which size it has. */
+void accord_show_size(struct generation *g);
+
 /* Takes what other nodes have listed into what is known of its files. Repeated: no effect. */
 int accord_gather(struct checkpoint *cp, struct error *e);
 

@@ -62,6 +62,12 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd)
 	return whole || cp->state != GENERATION_FAILED ? 0 : cp->err ? cp->err : -EIO;
 }
 
+void accord_show_size(struct generation *g)
+{
+	if (g->checkpoint && g->checkpoint->accord)
+		content_show_size(g->content); /* if it fails, so does the flush */
+}
+
 int accord_gather(struct checkpoint *cp, struct error *e)
 {
 	struct accord *a = cp->accord;
