@@ -78,7 +78,7 @@ static unsigned way_down(const struct agreement *a)
 
 static void descend(struct agreement *a)
 {
-	unsigned k = way_down(a);
+	unsigned k = (way_down(a) + a->turns) % a->fanout;
 	uint64_t slot = (uint64_t)first_child(a) + k;
 
 	if (slot > AGREE_SLOT_MAX / AGREE_FANOUT || a->depth + 2 >= AGREE_DEPTH_MAX) {
@@ -92,12 +92,25 @@ static void descend(struct agreement *a)
 	a->nr_children = 0;
 }
 
+/* Nobody joins there any more: the end was seen, or that node leaves. Those beside it may still be open. */
+static void turn_back(struct agreement *a)
+{
+	if (!a->slot || ++a->turns >= a->fanout) {
+		a->state = AGREE_LATE;
+		return;
+	}
+	a->depth--;
+	a->slot = parent_of(a);
+	a->next = 0;
+	a->nr_children = 0;
+}
+
 /* The log of that slot has no entry of this node before @next. */
 static void passed(struct agreement *a, enum agree_entry what, const char *node)
 {
 	a->next++;
 	if (what == AGREE_CLOSED)
-		a->state = AGREE_LATE;
+		turn_back(a);
 	if (what != AGREE_JOIN)
 		return;
 	memcpy(a->children[a->nr_children++].node, node, COORD_NODE_MAX);
@@ -109,6 +122,7 @@ static void has_joined(struct agreement *a)
 {
 	a->joined = true;
 	a->up_next = a->next + 1;
+	a->turns = 0;
 	a->slot = first_child(a) + a->nr_children;
 	a->watched = a->depth;
 	a->depth++;
@@ -360,6 +374,18 @@ void agreement_end(struct agreement *a)
 {
 	if (!agreement_is_root(a) || a->state != AGREE_OPEN)
 		return;
+	a->state = AGREE_PREPARED;
+}
+
+void agreement_leave(struct agreement *a)
+{
+	unsigned i;
+
+	if (agreement_is_root(a) || a->state != AGREE_OPEN || a->reports != a->reported)
+		return;
+	for (i = 0; i < a->nr_children; i++)
+		if (!a->children[i].voted)
+			return;
 	a->state = AGREE_PREPARED;
 }
 

@@ -14,6 +14,8 @@
  *   who joined before that is of the generation, who comes later is not, and waits for the decision. A node votes, by an
  *   entry `vote` in its parent's log, when all it has itself is durable and all of its children have voted: for the whole
  *   of its subtree.
+ * - A node that has to leave before the end was seen, and of which nothing more comes, appends `closed` and votes at once. Who
+ *   finds the log of a slot closed tries those beside it.
  * - The root records the `decision` commit, once all has been voted. Anybody records `abort`, at any time, for a failure;
  *   the parent does for a child that died before it voted, and who finds all above it dead. The first counts.
  *
@@ -64,6 +66,7 @@ struct agreement {
 	uint32_t next;	  /* the entry of that log, later of the own one, to be read next */
 	uint32_t up_next; /* the entry of the parent's log that may be free */
 	uint32_t vote_at; /* a later one, for the vote; or 0. See prepared() */
+	unsigned turns;	  /* while joining: how many closed logs it has turned back from */
 	unsigned nr_children;
 	struct agree_child children[AGREE_FANOUT];
 	unsigned depth, watched; /* of the slot; of the ancestor whose life is watched */
@@ -145,6 +148,12 @@ static inline unsigned agreement_pause(unsigned said)
 
 /* Root only: the end was seen. */
 void agreement_end(struct agreement *a);
+
+/*
+ * Not the root, and the end was not seen yet: what this node has is all that it ever will, those above have heard of it, and
+ * its children have voted. From here on it goes as if the end was seen: no effect otherwise.
+ */
+void agreement_leave(struct agreement *a);
 
 /*
  * Has all been heard that the vote for this subtree, or the root's decision, is made of, but for what this node has

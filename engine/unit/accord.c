@@ -91,6 +91,13 @@ bool accord_may_commit(const struct checkpoint *cp)
 					       a->state == AGREE_COMMIT));
 }
 
+bool accord_has_left(const struct checkpoint *cp)
+{
+	const struct accord *a = cp->accord;
+
+	return a && a->left && a->a.state == AGREE_VOTED && !a->a.vote;
+}
+
 const struct agreement *accord_agreement(const struct checkpoint *cp)
 {
 	return cp->accord ? &cp->accord->a : NULL;

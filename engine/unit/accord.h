@@ -66,6 +66,9 @@ bool accord_sees_end(const struct checkpoint *cp);
 /* May it be committed here, as far as that depends on other nodes? */
 bool accord_may_commit(const struct checkpoint *cp);
 
+/* Has this node left it (accord_leave), so that what becomes of it is the others' alone? */
+bool accord_has_left(const struct checkpoint *cp);
+
 /* It has ended on this node. */
 void accord_ended(struct checkpoint *cp);
 
@@ -103,6 +106,12 @@ bool accord_mourns(struct checkpoint *cp, const char *reason);
 
 /* As decision_record: decides for the commit, or finds what was decided. */
 int accord_decide(struct checkpoint *cp, const char *decision);
+
+/*
+ * The mount ends, and the end of @cp was not seen here. True: this node has voted for what it has, which is all that it ever
+ * will, so that the others go on without it; or it has ended meanwhile. False: the others need this node yet.
+ */
+bool accord_leave(struct checkpoint *cp);
 
 /* Was it decided against its commit? Then it fails by itself, with the reason that was given. */
 bool accord_has_refused(struct checkpoint *cp);

@@ -42,6 +42,10 @@ static void tend(struct accord *a)
 	}
 	if (accord_may_report(a))
 		agreement_report(&a->a);
+	if (a->leaving && accord_may_leave(a)) {
+		agreement_leave(&a->a);
+		a->left = a->a.state == AGREE_PREPARED;
+	}
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
 	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp))
 		checkpoint_seal(cp);
@@ -164,8 +168,7 @@ static bool look_at(struct accord *a, const char *kind, char *text)
 	return true;
 }
 
-/* Lock held, dropped. Looks at the records that @a waits for; in its log at all that are there by now. */
-static void look(struct accord *a)
+void accord_look(struct accord *a)
 {
 	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
 	unsigned nr = agreement_awaits(&a->a, kinds), i;
@@ -185,7 +188,7 @@ static void mourn(struct accord *a)
 
 	if (!a->bereaved)
 		return;
-	look(a);
+	accord_look(a);
 	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN &&
 	    clock_mono_ns() - a->bereaved_ns < MOURN_NS)
 		return;
@@ -267,7 +270,7 @@ static uint64_t drive_all(struct units *us, bool look_too)
 		struct checkpoint *cp = a->cp;
 
 		if (look_too && !a->done)
-			look(a);
+			accord_look(a);
 		if (!a->done)
 			drive(a);
 		if (a->failing || a->bereaved || (!a->done && agreement_is_over(&a->a)) ||
@@ -317,7 +320,7 @@ static struct coord_key *collect(struct units *us, size_t *nr)
 	return keys;
 }
 
-/* Lock held. Is something to be told to others yet? */
+/* Lock held. Is something to be told to others yet? Who has voted leaves the rest to them. */
 static bool is_settled(struct units *us)
 {
 	struct list *l;
@@ -325,7 +328,7 @@ static bool is_settled(struct units *us)
 	list_for_each (l, &us->accords) {
 		struct accord *a = container_of(l, struct accord, link);
 
-		if (!agreement_is_over(&a->a))
+		if (!agreement_is_over(&a->a) && !accord_has_left(a->cp))
 			return false;
 	}
 	return true;

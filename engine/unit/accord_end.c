@@ -10,12 +10,16 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/base/log.h"
 #include "engine/coord/nodes.h"
 #include "engine/unit/decision.h"
+#include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/vote.h"
 #include "engine/unit/wreck.h"
+
+#define LEAVE_NS (2 * NSEC_PER_SEC) /* until the end of a process is known, and told */
 
 void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason)
 {
@@ -57,6 +61,22 @@ bool accord_mourns(struct checkpoint *cp, const char *reason)
 	return a->bereaved;
 }
 
+/* Lock held, dropped. Has the child @node said all that it had to, before it went? */
+static bool has_voted(struct accord *a, const char *node)
+{
+	uint32_t next;
+	unsigned i;
+
+	do {
+		next = a->a.next;
+		accord_look(a);
+		for (i = 0; i < a->a.nr_children; i++)
+			if (a->a.children[i].voted && !strcmp(a->a.children[i].node, node))
+				return true;
+	} while (a->a.next != next && !agreement_is_over(&a->a));
+	return false;
+}
+
 void accord_look_at_lives(struct accord *a)
 {
 	struct units *us = a->cp->units;
@@ -76,7 +96,7 @@ void accord_look_at_lives(struct accord *a)
 		pthread_mutex_unlock(&us->lock);
 		alive = nodes_alive_now(us->nodes, node);
 		pthread_mutex_lock(&us->lock);
-		if (alive || !agreement_dead(&a->a, node))
+		if (alive || has_voted(a, node) || !agreement_dead(&a->a, node))
 			continue;
 		nodes_name(us->nodes, node, name, sizeof(name));
 		MESSAGE(text, CHECKPOINT_NODE_DEAD, a->cp->target.name, name, a->cp->target.name);
@@ -104,6 +124,41 @@ bool accord_is_late(struct accord *a, struct error *e)
 	FAIL(e, ETIMEDOUT, CHECKPOINT_NO_VOTE, cp->target.name,
 	     (unsigned long long)(cp->units->commit_ns / NSEC_PER_SEC), who, cp->target.name);
 	return true;
+}
+
+bool accord_may_leave(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+
+	return !agreement_is_root(&a->a) && a->a.state == AGREE_OPEN &&
+	       cp->state == GENERATION_OPEN && checkpoint_is_closed(cp) && !accord_has_living(cp) &&
+	       !accord_has_news(a) && !pointers_wait_for(cp->units, cp->staging);
+}
+
+bool accord_leave(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	uint64_t since = clock_mono_ns();
+	struct accord *a = cp->accord;
+
+	if (!a)
+		return false;
+	LOCK_SCOPE(&us->lock);
+	a->leaving = true;
+	accord_wake(cp);
+	while ((cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED) &&
+	       (a->a.state < AGREE_VOTED || a->a.vote)) {
+		uint64_t patience = a->a.state == AGREE_OPEN ? LEAVE_NS : us->commit_ns;
+
+		if (agreement_is_root(&a->a) || clock_mono_ns() - since > patience ||
+		    units_wait(us))
+			break;
+	}
+	a->leaving = false;
+	if (accord_has_left(cp))
+		log_info("what this node has of '%s' is durable, and the others go on without it",
+			 cp->target.name);
+	return cp->state != GENERATION_OPEN;
 }
 
 bool accord_vote(struct accord *a)

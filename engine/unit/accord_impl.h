@@ -45,6 +45,7 @@ struct accord {
 	char *bereaved; /* a writer died here, before this node knew of an end: the reason that this is, if there was none */
 	uint64_t bereaved_ns;
 	bool gathered, failing, done, ours;
+	bool leaving, left; /* this mount ends; and has closed its part for that */
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
@@ -73,8 +74,17 @@ bool accord_is_pausing(struct accord *a);
 /* The text of one, for the caller to free; or NULL. */
 char *accord_compose_report(struct accord *a);
 
+/* Is there more to say than was said? */
+bool accord_has_news(struct accord *a);
+
+/* Is there a process that has not ended well, here or below, and has written to it? */
+bool accord_has_living(struct checkpoint *cp);
+
 /* What a child has said, which is not believed to be well-formed. */
 void accord_take_news(struct accord *a, const struct agree_news *news);
+
+/* Dropped. Looks at the records that it waits for. */
+void accord_look(struct accord *a);
 
 /* What is decided for, unless somebody was quicker. */
 void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason);
@@ -87,6 +97,9 @@ bool accord_is_late(struct accord *a, struct error *e);
 
 /* Dropped. Writes down what this node votes with, and votes. False: it is not the time to. */
 bool accord_vote(struct accord *a);
+
+/* This mount ends: may it vote for what it has, though the end was not seen? All of that is whole, and no more comes. */
+bool accord_may_leave(struct accord *a);
 
 /* Dropped. It was decided; what is left for this node. True: nothing. */
 bool accord_conclude(struct accord *a);

@@ -61,8 +61,7 @@ const json_t *accord_open_below(const struct checkpoint *cp, unsigned k)
 	return a->children[k].open && !a->a.children[k].voted ? a->children[k].open_on : NULL;
 }
 
-/* Lock held. */
-static bool has_writers(struct checkpoint *cp)
+bool accord_has_living(struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -75,11 +74,10 @@ static bool has_writers(struct checkpoint *cp)
 	return accord_has_writers(cp);
 }
 
-/* Lock held. Is there more to say than was said? */
-static bool has_news(struct accord *a)
+bool accord_has_news(struct accord *a)
 {
 	return a->said_open == checkpoint_is_closed(a->cp) ||
-	       a->said_writers != has_writers(a->cp) || a->said_rule != a->cp->rule ||
+	       a->said_writers != accord_has_living(a->cp) || a->said_rule != a->cp->rule ||
 	       a->said_removing != a->cp->removing || a->said_renames != a->renames ||
 	       json_array_size(a->events) > a->sending;
 }
@@ -123,7 +121,7 @@ char *accord_compose_report(struct accord *a)
 	char *text;
 
 	a->said_open = !checkpoint_is_closed(cp);
-	a->said_writers = has_writers(cp);
+	a->said_writers = accord_has_living(cp);
 	a->said_rule = cp->rule;
 	a->said_removing = cp->removing;
 	for (i = 0; i < json_array_size(a->events) && i < EVENTS_MAX; i++) {
@@ -245,10 +243,11 @@ static bool goes_on(struct accord *a)
 
 bool accord_is_pausing(struct accord *a)
 {
-	return !agreement_is_root(&a->a) && a->a.state <= AGREE_PREPARED && has_news(a);
+	return !agreement_is_root(&a->a) && a->a.state <= AGREE_PREPARED && accord_has_news(a);
 }
 
 bool accord_may_report(struct accord *a)
 {
-	return goes_on(a) || (clock_mono_ns() >= may_say_ns(a) && (has_news(a) || is_stale(a)));
+	return goes_on(a) || ((clock_mono_ns() >= may_say_ns(a) || a->leaving) &&
+			      (accord_has_news(a) || is_stale(a)));
 }

@@ -1683,7 +1683,7 @@ unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
 		}
 		if (!cp)
 			return nr;
-		if (!checkpoint_forget(cp)) {
+		if (!checkpoint_forget(cp) && !accord_leave(cp)) {
 			checkpoint_path(cp, path, sizeof(path));
 			checkpoint_missing(cp, words, sizeof(words));
 			MESSAGE(text, CHECKPOINT_LEFT, path, mountpoint, words, cp->staging);

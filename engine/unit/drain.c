@@ -5,6 +5,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
@@ -38,7 +39,7 @@ bool drain_lists_file(const struct drain *d, const struct generation *g)
 
 bool drain_lists_checkpoint(const struct drain *d, const struct checkpoint *cp)
 {
-	return is_pending(cp->state) && !checkpoint_is_nothing(cp) &&
+	return is_pending(cp->state) && !checkpoint_is_nothing(cp) && !accord_has_left(cp) &&
 	       cp->opened_ns <= d->since_ns && drain_covers(d, cp->maker, cp->owner.uid);
 }
 
@@ -81,7 +82,7 @@ static bool hurry_checkpoints(struct units *us, const struct drain *d)
 			continue;
 		checkpoint_look_for_end(cp);
 		any = any || drain_lists_checkpoint(d, cp) ||
-		      (counts(d, cp->opened_ns) &&
+		      (!accord_has_left(cp) && counts(d, cp->opened_ns) &&
 		       (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING));
 	}
 	return any;

@@ -173,6 +173,25 @@ enum pointer_fate pointer_judge(const struct generation *g)
 	return g->overtaken ? POINTER_DROP : pointer_fate(g->units, g->waits_for, g->closed_ns);
 }
 
+bool pointers_wait_for(const struct units *us, const char *unit)
+{
+	const struct list *l;
+
+	list_for_each (l, &us->live.all) {
+		const struct generation *g = container_of(l, struct generation, link);
+
+		if (g->pointer && !g->overtaken && !strcmp(g->waits_for, unit))
+			return true;
+	}
+	list_for_each (l, &us->held) {
+		const struct held *h = container_of(l, struct held, link);
+
+		if (!h->overtaken && !strcmp(h->waits_for, unit))
+			return true;
+	}
+	return false;
+}
+
 void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
 		     uint64_t since_ns)
 {

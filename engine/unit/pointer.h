@@ -46,6 +46,9 @@ void pointer_dropped(struct generation *g);
 void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
 			  const char *unit);
 
+/* Lock held. Does one, in this mount, wait for what is known as @unit? */
+bool pointers_wait_for(const struct units *us, const char *unit);
+
 /*
  * What was written to the name @name in @dir, and waits, will not be applied any more: it is removed, or
  * has got something else. Without the lock; waits for what is being applied. True: some of that was seen there.

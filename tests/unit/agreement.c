@@ -30,7 +30,7 @@ struct record_made {
 
 struct member {
 	struct agreement a;
-	bool begun, dead, suspected, in_flight;
+	bool begun, dead, suspected, in_flight, leaves;
 	bool wrote, closed;
 	unsigned char reports, votes; /* heard; the own vote, final */
 	unsigned char believed;	      /* what a commit is of, if this node believes it */
@@ -47,12 +47,12 @@ struct world {
 	unsigned char
 		decision; /* the first, while that counted: 0x80: commit, of what; 0x40: abort */
 	unsigned char forgetting; /* how far somebody has cleared up */
-	unsigned char crashes, suspicions, losses, failures;
+	unsigned char crashes, suspicions, losses, failures, leaves;
 };
 
 static struct setting {
 	unsigned nodes, fanout;
-	unsigned crashes, suspicions, losses, failures;
+	unsigned crashes, suspicions, losses, failures, leaves;
 	bool every; /* the end needs reports of all; else it is asked for, at any time */
 	bool clear; /* somebody clears up */
 } set;
@@ -273,7 +273,7 @@ static bool happen(struct world *w, unsigned n, bool *calamity)
 				return true;
 			}
 		}
-		if (POSSIBLE(!m->wrote &&
+		if (POSSIBLE(!m->wrote && !m->leaves &&
 			     (m->a.state == AGREE_OPEN || m->a.state == AGREE_PREPARED))) {
 			m->wrote = true;
 			*calamity = !set.every;
@@ -293,6 +293,22 @@ static bool happen(struct world *w, unsigned n, bool *calamity)
 		if (POSSIBLE(agreement_may_vote(&m->a) && (!m->wrote || m->closed))) {
 			m->votes |= (unsigned char)own(w, i);
 			agreement_vote(&m->a);
+			return true;
+		}
+		/* What it has is closed, and it is needed for nothing more. */
+		if (POSSIBLE(i && w->leaves < set.leaves && m->a.state == AGREE_OPEN &&
+			     (m->wrote || !set.every) && m->closed == m->wrote)) {
+			agreement_leave(&m->a);
+			if (m->a.state == AGREE_PREPARED) {
+				w->leaves++;
+				m->leaves = true;
+			}
+			*calamity = true;
+			return true;
+		}
+		if (POSSIBLE(m->leaves && m->a.state == AGREE_VOTED && !m->a.vote)) {
+			m->dead = true;
+			*calamity = true;
 			return true;
 		}
 		/* Who has died before it joined is missed only by the time that passes. */
@@ -451,8 +467,8 @@ static void explore(struct setting s)
 	}
 	free(stack);
 	print_message("%u nodes, fan-out %u, %u crashes, %u taken for dead, %u lost answers, %u "
-		      "failures, %s%s: %lu states\n",
-		      s.nodes, s.fanout, s.crashes, s.suspicions, s.losses, s.failures,
+		      "failures, %u leave, %s%s: %lu states\n",
+		      s.nodes, s.fanout, s.crashes, s.suspicions, s.losses, s.failures, s.leaves,
 		      s.every ? "all are needed" : "asked for", s.clear ? ", cleared up" : "",
 		      nr_states);
 }
@@ -480,6 +496,13 @@ static void a_node_dies(void **state)
 	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .crashes = 1);
 }
 
+static void a_node_leaves(void **state)
+{
+	(void)state;
+	EXPLORE(.nodes = 2, .fanout = 2, .leaves = 1, .suspicions = 1, .clear = true);
+	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .leaves = 2);
+}
+
 static void answers_are_lost(void **state)
 {
 	(void)state;
@@ -503,14 +526,18 @@ static void more_of_it(void **state)
 	EXPLORE(.nodes = 3, .fanout = 1, .failures = 1);
 	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 1, .losses = 1);
 	EXPLORE(.nodes = 4, .fanout = 2, .every = true);
+	EXPLORE(.nodes = 2, .fanout = 2, .leaves = 1, .crashes = 1, .suspicions = 1, .clear = true);
+	EXPLORE(.nodes = 3, .fanout = 1, .leaves = 1);
+	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .leaves = 1, .crashes = 1);
+	EXPLORE(.nodes = 4, .fanout = 2, .every = true, .leaves = 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_goes_well), cmocka_unit_test(two_nodes_and_all_calamities),
-		cmocka_unit_test(a_node_dies),	 cmocka_unit_test(answers_are_lost),
-		cmocka_unit_test(more_of_it),
+		cmocka_unit_test(all_goes_well),    cmocka_unit_test(two_nodes_and_all_calamities),
+		cmocka_unit_test(a_node_dies),	    cmocka_unit_test(a_node_leaves),
+		cmocka_unit_test(answers_are_lost), cmocka_unit_test(more_of_it),
 	};
 	int failed;
 
