@@ -326,33 +326,51 @@ void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint
 
 /* --- memory --- */
 
+#define PIECE ((size_t)2 << 20)
+
 static void cannot_lock(struct cache *c, const char *why)
 {
 	LOCK_SCOPE(&c->lock);
 	snprintf(c->not_locked, sizeof(c->not_locked), "%s", why);
 }
 
+/* @len bytes of memory. False: they are there, but could not be locked. */
+static bool populate_piece(struct cache *c, char *memory, size_t len, bool lock)
+{
+	char why[256];
+	size_t i;
+
+	if (lock && !mlock(memory, len))
+		return true;
+	if (lock) {
+		MESSAGE(why, CACHE_NOT_LOCKED, strerror(errno));
+		cannot_lock(c, why);
+	}
+	if (madvise(memory, len, MADV_POPULATE_WRITE))
+		for (i = 0; i < len; i += 4096)
+			((volatile char *)memory)[i] = 0;
+	return false;
+}
+
+/*
+ * In pieces of a huge page: while the kernel fills one, no other thread gets memory, nor can one be started, and on a busy
+ * machine that takes its time. Who asks how the daemon is wants to know now.
+ */
 static void *populate(void *arg)
 {
 	struct cache *c = arg;
 	size_t step = c->chunk_size > (16u << 20) ? c->chunk_size : 16u << 20;
-	size_t per_step = step / c->chunk_size, at, i;
+	size_t per_step = step / c->chunk_size, at, i, done;
 	bool lock = c->limits.lock;
 
 	for (at = 0; at < c->nr_chunks; at += per_step) {
 		size_t nr = c->nr_chunks - at < per_step ? c->nr_chunks - at : per_step;
+		size_t len = nr * c->chunk_size;
 		char *memory = c->memory + at * c->chunk_size;
 
-		if (lock && mlock(memory, nr * c->chunk_size)) {
-			char why[256];
-
-			lock = false;
-			MESSAGE(why, CACHE_NOT_LOCKED, strerror(errno));
-			cannot_lock(c, why);
-		}
-		if (!lock && madvise(memory, nr * c->chunk_size, MADV_POPULATE_WRITE))
-			for (i = 0; i < nr * c->chunk_size; i += 4096)
-				((volatile char *)memory)[i] = 0;
+		for (done = 0; done < len; done += PIECE)
+			lock = populate_piece(c, memory + done,
+					      len - done < PIECE ? len - done : PIECE, lock);
 		LOCK_SCOPE(&c->lock);
 		if (c->ending)
 			return NULL;
