@@ -14,7 +14,8 @@
 #include "fs/control_socket.h"
 #include "fs/unmount.h"
 
-#define PROBE_MS 1000
+#define PROBE_MS   1000
+#define PATIENCE_S 15
 
 static int refuse(const struct error *e)
 {
@@ -183,6 +184,30 @@ static int by_daemon(const struct mount_entry *m, int timeout_s)
 	return failed ? EXIT_NO : err;
 }
 
+static bool is_stopped(int pid)
+{
+	char path[64], line[128] = "", state = '?';
+	__cleanup_file FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f) && strrchr(line, ')'))
+		state = strrchr(line, ')')[1] ? strrchr(line, ')')[2] : '?';
+	return state == 'T' || state == 't';
+}
+
+/* A daemon that is slow to answer, on a busy machine, is unmounted as well; of one that was stopped it is told at once. */
+static int ask_status(const struct mount_entry *m, int timeout_s, json_t **status, struct error *e)
+{
+	int pid, err = control_ask(m, "status", CONTROL_ASK_MS, status, &pid, NULL, e);
+
+	if (err == -ETIMEDOUT && timeout_s * 1000 > CONTROL_ASK_MS && !is_stopped(pid))
+		err = control_ask(m, "status",
+				  (timeout_s < PATIENCE_S ? timeout_s : PATIENCE_S) * 1000, status,
+				  NULL, NULL, e);
+	return err;
+}
+
 static int do_umount(const char *path, int timeout_s, bool force)
 {
 	char resolved[PATH_MAX];
@@ -199,7 +224,7 @@ static int do_umount(const char *path, int timeout_s, bool force)
 	}
 	if (force)
 		return by_force(&m);
-	if (control_ask(&m, "status", CONTROL_ASK_MS, &status, NULL, NULL, &e))
+	if (ask_status(&m, timeout_s, &status, &e))
 		return e.err == ECONNREFUSED ? without_daemon(&m, &e) : refuse(&e);
 	elsewhere = is_elsewhere(&m, status);
 	json_decref(status);
