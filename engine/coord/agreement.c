@@ -189,6 +189,16 @@ static void decide(struct agree_op *op, const struct agreement *a, bool commit)
 	op->payload = commit ? AGREE_OF_COMMIT : AGREE_OF_ABORT;
 }
 
+/* Children that have voted: those that left. */
+static unsigned voters(const struct agreement *a)
+{
+	unsigned mask = 0, k;
+
+	for (k = 0; k < a->nr_children; k++)
+		mask |= (unsigned)a->children[k].voted << k;
+	return mask;
+}
+
 static uint32_t vote_entry(const struct agreement *a)
 {
 	return a->vote_at > a->up_next ? a->vote_at : a->up_next;
@@ -210,7 +220,8 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
 		/* First, so that a writer that dies from here on on another node is too late to spoil it. */
 		ask(op, AGREE_RECORD, "prepare");
-		snprintf(op->head, sizeof(op->head), "prepare %s %u", a->node, a->next);
+		snprintf(op->head, sizeof(op->head), "prepare %s %u %x", a->node, a->next,
+			 voters(a));
 	} else if (a->state == AGREE_PREPARED && !a->closed) {
 		append(op, a, a->slot, a->next, AGREE_CLOSED);
 	} else if (a->vote && !a->slot) {
@@ -295,23 +306,24 @@ unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][CO
 
 /*
  * It says how long the root's log is: who votes there need not find its end by reading what its siblings have said. And
- * each has a place of its own for its vote, after the root's `closed`: else all would try for the same one. Such a log has
- * gaps until all have voted, or found their place taken and gone on to the next; before that nothing is decided for. A
- * report fills the first gap, and is heard at once.
+ * each that has yet to vote has a place of its own for that, after the root's `closed`: else all would try for the same one.
+ * Such a log has gaps until all have voted; whoever finds his place taken goes on to the next, and what else is
+ * appended goes to the first gap, where it is heard at once. So none is left in the end.
  */
 static void prepared(struct agreement *a, const char *text)
 {
+	unsigned k = a->slot ? (a->slot - 1) % a->fanout : 0, voted;
 	uint32_t length;
 
 	if (a->state != AGREE_OPEN)
 		return;
 	a->state = AGREE_PREPARED;
-	if (parent_of(a) || sscanf(text, "prepare %*32[0-9a-f] %10u", &length) != 1 ||
+	if (parent_of(a) || sscanf(text, "prepare %*32[0-9a-f] %10u %4x", &length, &voted) != 2 ||
 	    length >= AGREE_SLOT_MAX)
 		return;
 	if (length > a->up_next)
 		a->up_next = length;
-	a->vote_at = length + 1 + (a->slot - 1) % a->fanout;
+	a->vote_at = length + 1 + k - (unsigned)__builtin_popcount(voted & ((1u << k) - 1));
 }
 
 void agreement_saw(struct agreement *a, const char *kind, const char *text, struct agree_news *news)
