@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Prints the table of the README: what the last runs of tests/frameworks have recorded, and make bench has measured."""
+"""Prints the tables of the README: what the last runs of tests/frameworks have recorded, and make bench has measured; and
+those of make check-cluster, on two nodes."""
 
 import glob
 import json
 import os
 
 TOP = os.path.join(os.environ["BUILD"], "frameworks")
+
+
+def rows(where):
+	for path in sorted(glob.glob(os.path.join(TOP, where, "*.json"))):
+		with open(path, encoding="utf-8") as file:
+			yield json.load(file)
+
+
+def survived(row, *kinds):
+	return times(row["killed"][kind] for kind in ("rank", "job", "daemon", *kinds))
 
 
 def blocked():
@@ -43,13 +54,13 @@ def main():
 	print("| framework | version | what commits a checkpoint | kills survived: rank, job, daemon "
 		"| blocked, against the plain disk | states written to the mount, to TMPDIR, copied in memory | what to set |")
 	print("|---|---|---|---|---|---|---|")
-	for path in sorted(glob.glob(os.path.join(TOP, "results/*.json"))):
-		with open(path, encoding="utf-8") as file:
-			row = json.load(file)
-		killed = [row["killed"][kind] for kind in ("rank", "job", "daemon")]
+	for row in rows("results"):
 		ratio = "%.2fx" % ratios[row["name"]] if row["name"] in ratios else ""
-		print("| %s | %s | %s | %s | %s | %s | %s |" % (row["name"], row["version"], row["commits"], times(killed),
+		print("| %s | %s | %s | %s | %s | %s | %s |" % (row["name"], row["version"], row["commits"], survived(row),
 			ratio, cost(row), to_set(row)))
+	print("\n| on two nodes | kills survived: rank, job, daemon, node |\n|---|---|")
+	for row in rows("results.nodes"):
+		print("| %s | %s |" % (row["name"], survived(row, "node")))
 
 
 main()
