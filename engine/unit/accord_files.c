@@ -12,16 +12,14 @@
 bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 {
 	struct generation *g = cp->accord ? units_find_inode(cp->units, id) : NULL;
-	size_t i;
+	const struct filed *f;
 
 	generation_put(g);
 	if (!cp->accord || g || checkpoint_shares(cp, id))
 		return false;
 	LOCK_SCOPE(&cp->units->lock);
-	for (i = cp->nr_filed; i > 0; i--)
-		if (same_inode(&cp->filed[i - 1].id, id))
-			return cp->filed[i - 1].node;
-	return true;
+	f = checkpoint_filed(cp, id);
+	return !f || f->node;
 }
 
 static int is_whole(struct checkpoint *cp, int fd)

@@ -223,7 +223,7 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 static bool goes_on(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
-	uint64_t now = clock_mono_ns(), mark = cp->nr_filed + a->nr_heard;
+	uint64_t now = clock_mono_ns(), mark = cp->filed.nr + a->nr_heard;
 	struct list *l;
 
 	if (agreement_is_root(&a->a) || a->a.state > AGREE_PREPARED ||

@@ -159,7 +159,7 @@ void checkpoint_put(struct checkpoint *cp)
 	free(cp->shared);
 	free(cp->following);
 	accord_free(cp->accord);
-	filed_free(cp->filed, cp->nr_filed);
+	checkpoint_forget_filed(cp);
 	free(cp->path);
 	free(cp);
 }
@@ -602,78 +602,6 @@ struct process *units_process(struct units *us, const struct caller *c)
 {
 	creds_restore(); /* what may be read of it is the daemon's right */
 	return jobs_process(us->jobs, c->pid, c->uid, us->given_up);
-}
-
-/* --- its files that are durable --- */
-
-void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
-{
-	LOCK_SCOPE(&cp->units->lock);
-
-	if (cp->nr_filed == cp->filed_room) {
-		size_t room = cp->filed_room ? 2 * cp->filed_room : 16;
-		struct filed *more = realloc(cp->filed, room * sizeof(*more));
-
-		if (!more) {
-			tensor_map_put(f->tensors);
-			free(f->node);
-			return; /* then it is read again */
-		}
-		cp->filed = more;
-		cp->filed_room = room;
-	}
-	cp->filed[cp->nr_filed] = *f;
-	cp->filed[cp->nr_filed].order = (uint32_t)cp->nr_filed;
-	cp->nr_filed++;
-	cp->has_tensors |= f->by_handle && !f->node;
-}
-
-int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
-{
-	size_t i;
-	LOCK_SCOPE(&cp->units->lock);
-
-	*nr = cp->nr_filed;
-	*out = calloc(*nr + 1, sizeof(**out));
-	if (!*out) {
-		*nr = 0;
-		return -ENOMEM;
-	}
-	if (*nr)
-		memcpy(*out, cp->filed, *nr * sizeof(**out));
-	for (i = 0; i < *nr; i++) {
-		tensor_map_get((*out)[i].tensors);
-		if ((*out)[i].node)
-			(*out)[i].node = strdup((*out)[i].node);
-	}
-	return 0;
-}
-
-void filed_free(struct filed *f, size_t nr)
-{
-	while (nr) {
-		tensor_map_put(f[--nr].tensors);
-		free(f[nr].node);
-	}
-	free(f);
-}
-
-bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
-			  struct tensor_map **tensors)
-{
-	size_t i;
-	LOCK_SCOPE(&cp->units->lock);
-
-	*tensors = NULL;
-	for (i = cp->has_tensors ? cp->nr_filed : 0; i > 0; i--) {
-		const struct filed *f = &cp->filed[i - 1];
-
-		if (!same_inode(&f->id, id))
-			continue;
-		*tensors = tensor_map_get(f->tensors);
-		return f->by_handle;
-	}
-	return false;
 }
 
 /* --- what it is --- */
@@ -1632,7 +1560,7 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 bool checkpoint_is_nothing(const struct checkpoint *cp)
 {
 	return cp->state == GENERATION_OPEN && !cp->rule && !cp->inherits && !cp->nr_changing &&
-	       !cp->nr_filed && list_empty(&cp->files) && !accord_is_shared(cp);
+	       !cp->filed.nr && list_empty(&cp->files) && !accord_is_shared(cp);
 }
 
 /* One that is nothing. Without locks. */

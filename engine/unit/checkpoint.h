@@ -27,6 +27,7 @@
 #include "engine/format/commit.h"
 #include "engine/liveness/job.h"
 #include "engine/rule/rule.h"
+#include "engine/unit/filed.h"
 #include "engine/unit/tally.h"
 #include "engine/unit/unit.h"
 
@@ -87,9 +88,7 @@ struct checkpoint {
 	size_t nr_shared, shared_room;
 	struct list
 		files; /* generation.beside: what is being written in it; what is OPEN comes first */
-	bool has_tensors;    /* one of these has */
-	struct filed *filed; /* its files that are durable, in the order in which they became so */
-	size_t nr_filed, filed_room;
+	struct filed_files filed; /* its files that are durable */
 	bool asked,
 		has_sibling, /* evidence: somebody asked for the commit; the job's next was begun */
 		goes_on;     /* namely by the process that alone wrote to this */

@@ -110,35 +110,12 @@ struct units {
 	pthread_t threads[PUBLISHERS + COMMITTERS + 2];
 };
 
-/* What is known of a file of a checkpoint since it was made durable, as long as it stays so. */
-struct filed {
-	struct inode_id id;
-	uint64_t size, mtime_ns;
-	uint32_t order; /* the last of an inode counts */
-	int rank;	/* of who wrote it; -1: unknown */
-	bool by_handle; /* tensors were written to it so */
-	char *node;	/* the label of the one that wrote it; NULL: this one */
-	char xxh3[DIGEST_HEX];
-	struct tensor_map *tensors; /* referenced, or NULL */
-};
-
 /* Files of @cp: they are published at once, whoever still has a descriptor. Lock held. */
 void generations_hurry(struct checkpoint *cp);
 
 /* Those of a checkpoint that has failed. Without locks. */
 void generations_fail(struct checkpoint *cp, int err, const char *reason);
 
-/* Lock not held. The reference to tensors in @f is taken over; those in *@out are the caller's. */
-void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f);
-int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr);
-void filed_free(struct filed *f, size_t nr);
-
-/*
- * Lock not held. Were tensors written to the file @id of it by handle when it was made durable last? *@tensors: where they
- * are; referenced, or NULL.
- */
-bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
-			  struct tensor_map **tensors);
 bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
 
 /* Does the file @fd, which @stx is of, have a digest as its xattr that is of this size and time? *@hex. */

@@ -134,8 +134,8 @@ static struct sums sums_of(const struct checkpoint *cp)
 	struct list *l;
 	size_t i;
 
-	for (i = 0; i < cp->nr_filed; i++)
-		s.bytes += cp->filed[i].size;
+	for (i = 0; i < cp->filed.nr; i++)
+		s.bytes += cp->filed.list[i].size;
 	list_for_each (l, &cp->files) {
 		struct generation *g = container_of(l, struct generation, beside);
 

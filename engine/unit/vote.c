@@ -56,7 +56,9 @@ static json_t *line_of(const struct checkpoint *cp, const struct filed *f)
 	return o;
 }
 
-static bool parse_line(struct checkpoint *cp, const char *line, struct filed *f)
+/* Its label is put into @label. */
+static bool parse_line(struct checkpoint *cp, const char *line, struct filed *f,
+		       char label[NAME_MAX + 1])
 {
 	json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
 	const char *xxh3 = json_get_text(o, "xxh3", ""), *node = json_get_text(o, "node", "");
@@ -74,8 +76,7 @@ static bool parse_line(struct checkpoint *cp, const char *line, struct filed *f)
 		f->rank = (int)rank;
 		f->by_handle = json_is_true(json_object_get(o, "by_handle"));
 		memcpy(f->xxh3, xxh3, sizeof(f->xxh3));
-		f->node = strdup(node);
-		ok = f->node;
+		f->node = strcpy(label, node);
 	}
 	json_decref(o);
 	return ok;
@@ -100,19 +101,19 @@ static int each_line(struct checkpoint *cp, uint32_t slot,
 
 static int copy_line(struct checkpoint *cp, const char *line, void *to)
 {
+	char label[NAME_MAX + 1];
 	struct filed f;
-	bool ok = parse_line(cp, line, &f);
 
-	free(f.node);
-	return !ok ? -EBADMSG : fputs(line, to) < 0 ? -EIO : 0;
+	return !parse_line(cp, line, &f, label) ? -EBADMSG : fputs(line, to) < 0 ? -EIO : 0;
 }
 
 static int take_line(struct checkpoint *cp, const char *line, void *arg)
 {
+	char label[NAME_MAX + 1];
 	struct filed f;
 
 	(void)arg;
-	if (!parse_line(cp, line, &f))
+	if (!parse_line(cp, line, &f, label))
 		return -EBADMSG;
 	checkpoint_add_filed(cp, &f);
 	return 0;
