@@ -69,7 +69,7 @@ FS_LIB := $(O)/lib/libfs.a
 TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$(O)/tests/unit/%.t,$(UNIT_SRC)) \
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS) \
-	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/gpu-kit/complete
+	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/tests/crowd/crowd $(O)/gpu-kit/complete
 
 .PHONY: all deps deps-test deps-heavy demo demo-cluster check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-python install uninstall clean help tests fuzz fuzzers
@@ -215,6 +215,11 @@ $(O)/tests/model/model: $(call obj,$(wildcard tests/model/*.c) $(TEST_BACKING_SR
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(PKG_LIBS)
+
+$(O)/tests/crowd/crowd: $(call obj,$(wildcard tests/crowd/*.c)) $(ENGINE_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 # --- targets for people ---
 

@@ -82,7 +82,7 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
             lambda bench, _: sample_memory(bench, False), aim=128, once=True),
         Row("memory-unit", f"commit, or verify, of {files} files", "MiB",
             ["ckptfs"], sample_memory_unit, aim=100, once=True),
-        *cluster_rows(),
+        *cluster_rows(args.quick),
         *lazy_rows(args.quick),
         *model_rows(),
     ]

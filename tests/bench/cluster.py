@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -11,17 +12,20 @@ import socket
 import statistics
 import subprocess
 import sys
+import time
 from typing import Iterator
 
-from processes import BUILD, CKPTFS, SRC, Failed, NotMeasured, command, started, wait_until
+from processes import BUILD, CKPTFS, SRC, Failed, NotMeasured, command, memory_mib, started, wait_until
 from rows import Row
 from setting import Bench
-from units import load
+from units import load, peak_mib, verify_mib
 
 SIMULATION = os.path.join(BUILD, "tests/unit/agreement_many.t")
 FANOUT = 16  # the daemon's
 NODES = 8
 COMMITS, SYNCS, PUTS = 5, 50, 200  # of which the median counts
+CROWD = os.path.join(BUILD, "tests/crowd/crowd")
+CROWD_FILES = 10  # of each node
 
 
 # --- simulated ---
@@ -46,10 +50,10 @@ def sample_records(bench: Bench, side: str) -> dict:
 
 def library(bench: Bench):
     """tests/cluster/nodes.py, in a directory of its own."""
-    os.environ.update(TEST_TMP=bench.path("cluster"), CKPTFS=CKPTFS)
+    os.environ.update(TEST_TMP=bench.path("cluster"), CKPTFS=CKPTFS, BUILD=BUILD)
     os.makedirs(bench.path("cluster/back"), exist_ok=True)
     sys.path.insert(0, os.path.join(SRC, "tests/cluster"))
-    return importlib.import_module("nodes"), importlib.import_module("etcd")
+    return tuple(importlib.import_module(name) for name in ("nodes", "etcd", "crowd"))
 
 
 def free_ports(count: int) -> list[int]:
@@ -113,7 +117,7 @@ def commit_seconds(nodes, mounts: list, ranks: list, name: str) -> float:
 
 def sample_nodes(with_etcd: bool):
     def sample(bench: Bench, side: str) -> dict:
-        nodes, etcd = library(bench)
+        nodes, etcd, _ = library(bench)
         with contextlib.ExitStack() as stack:
             options = ""
             if with_etcd:
@@ -133,11 +137,53 @@ def sample_nodes(with_etcd: bool):
     return sample
 
 
-def cluster_rows() -> list[Row]:
+# --- two daemons, and a crowd ---
+
+def cpu_of(pid: int) -> float:
+    """To the nanosecond, unlike cpu_seconds: what is little is asked of."""
+    return time.clock_gettime((~pid << 3) | 2)  # of the scheduler, as clock_getcpuclockid(3)
+
+
+@functools.cache
+def of_crowd(bench: Bench, kind: str, count: int) -> dict:
+    """What a checkpoint of many nodes costs the daemon of its root; and, "inner", one further down the tree."""
+    if not os.access(CROWD, os.X_OK):
+        raise NotMeasured("make tests first")
+    nodes, _, crowd = library(bench)
+    saved = getattr(crowd, kind)
+    with nodes.nodes("root", "inner", options="lease_s=600,commit_timeout_s=600") as daemons:
+        pids = [daemon.pid for daemon in daemons]
+        cpu, rss = [cpu_of(pid) for pid in pids], [memory_mib(pid)["VmRSS"] for pid in pids]
+        at_end: list[float] = []
+        crowd.save(daemons, saved, count, CROWD_FILES, lambda: at_end.append(cpu_of(pids[0])))
+        sample = {"cpu": cpu_of(pids[0]) - cpu[0], "commit": cpu_of(pids[0]) - at_end[0], "inner": cpu_of(pids[1]) - cpu[1],
+                  "MiB": peak_mib(pids[0]) - rss[0], "inner MiB": peak_mib(pids[1]) - rss[1]}
+        sample["verify MiB"] = verify_mib(os.path.join(nodes.BACK, saved.unit))
+    shutil.rmtree(bench.path("cluster"))
+    return sample
+
+
+def sample_crowd(kind: str, key: str, count: int):
+    def sample(bench: Bench, side: str) -> dict:
+        measured = of_crowd(bench, kind, count)
+        return {"value": measured[key], **measured}
+    return sample
+
+
+def cluster_rows(quick: bool) -> list[Row]:
+    count, said = (200, "200") if quick else (10000, "10^4")
     what = f"end seen to committed, {NODES} nodes on this machine, by "
     return [
         Row("cluster-records", "one commit of 10^4 nodes, simulated: the busiest node", "records",
             ["ckptfs", "1024 nodes", "16 nodes"], sample_records, once=True),
+        Row("coordinator-cpu", f"CPU of the root's daemon, {said} nodes x 10 files", "s", ["ckptfs"],
+            sample_crowd("SHARDS", "cpu", count), aim=2, once=True),
+        Row("coordinator-memory", "memory of the root's daemon, the same", "MiB", ["ckptfs"],
+            sample_crowd("SHARDS", "MiB", count), aim=100, once=True),
+        Row("coordinator-cpu-ranks", "CPU, where each of these files is evidence", "s", ["ckptfs"],
+            sample_crowd("EVERY_RANK", "cpu", count), aim=2, once=True),
+        Row("coordinator-memory-ranks", "memory, the same", "MiB", ["ckptfs"],
+            sample_crowd("EVERY_RANK", "MiB", count), aim=100, once=True),
         Row("commit-nodes", what + "the backing", "ms", ["ckptfs", "sync"], sample_nodes(False), goal=40, smaller=True),
         Row("commit-nodes-etcd", what + "etcd", "ms", ["ckptfs", "put"], sample_nodes(True), goal=20, smaller=True),
     ]

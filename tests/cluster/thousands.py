@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# timeout: 240
+# A checkpoint of a thousand nodes and ten thousand files: the root and an inner node of the tree, with their mounts, hear of
+# them what they need, and the commit file has every file, by who wrote it; also where the end is shown by all of them.
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
+from crowd import EVERY_RANK, SHARDS, save
+from nodes import BACK, CKPTFS, SECONDS, nodes
+
+NODES, FILES = 1000, 10
+BASE_KIB, FILE_KIB = 16 << 10, 1  # make bench has the memory of 10^5 files
+
+
+def memory(node, what):
+	with open("/proc/%d/status" % node.pid, encoding="ascii") as file:
+		return int(re.search(r"^%s:\s+(\d+) kB" % what, file.read(), re.M).group(1))
+
+
+def check(kind):
+	path = os.path.join(BACK, kind.unit)
+	with open(path + "/.ckptfs-commit.json", encoding="utf-8") as file:
+		commit = json.load(file)
+	assert commit["world"] == {"ranks": NODES, "nodes": NODES}, commit["world"]
+	labels = ["root", "inner"] + ["crowd%05d" % k for k in range(2, NODES)]
+	wrote = {kind.pattern % (rank, file): (labels[rank], rank) for rank in range(NODES) for file in range(FILES)}
+	listed = {entry["path"]: (entry["node"], entry["rank"]) for entry in commit["files"] if entry["path"] in wrote}
+	assert listed == wrote, next((name, wrote[name], listed.get(name)) for name in wrote if listed.get(name) != wrote[name])
+	subprocess.run([CKPTFS, "verify", path], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
+	left = [name for name in os.listdir(path) if name.startswith(".ckptfs-") and name != ".ckptfs-commit.json"]
+	assert not left, left
+
+
+with nodes("root", "inner", options="lease_s=600,commit_timeout_s=600") as daemons:
+	before = [memory(node, "VmRSS") for node in daemons]
+	for kind in (SHARDS, EVERY_RANK):
+		save(daemons, kind, NODES, FILES)
+		check(kind)
+	for node, was in zip(daemons, before):
+		assert memory(node, "VmHWM") - was < BASE_KIB + FILE_KIB * NODES * FILES, (node.name, was, memory(node, "VmHWM"))
