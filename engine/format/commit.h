@@ -45,6 +45,7 @@
 #ifndef ENGINE_FORMAT_COMMIT_H
 #define ENGINE_FORMAT_COMMIT_H
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -148,6 +149,21 @@ int commit_read_header(const struct source *src, const char *path, struct commit
 const char *commit_entry_problem(const struct commit_entry *entry, const char *previous);
 const char *commit_tensor_problem(const struct commit_tensor *t);
 int commit_tensor_compare(const struct commit_tensor *a, const struct commit_tensor *b);
+
+/*
+ * The line of a tensor as an object; NULL: no memory. @t->path NULL: it lacks that. And back, but for the path, which the
+ * caller sets before: NULL, or what is wrong. What @t says then points into @o and @room.
+ */
+json_t *commit_tensor_to_json(const struct commit_tensor *t);
+
+struct commit_tensor_room {
+	char name[COMMIT_TEXT_MAX + 2];
+	uint64_t shape[COMMIT_DIMS], offset[COMMIT_DIMS], length[COMMIT_DIMS];
+};
+
+const char *commit_tensor_from_json(const json_t *o, struct commit_tensor *t,
+				    struct commit_tensor_room *room);
+
 const char *commit_header_problem(const struct commit_header *header);
 bool commit_is_hex(const char *text); /* 32 digits, 0-9a-f */
 

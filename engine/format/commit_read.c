@@ -50,7 +50,7 @@ struct reader {
 	/* room */
 	struct commit_header unwanted;
 	char entry_path[COMMIT_PATH_MAX], entry_target[PATH_MAX];
-	char tensor_name[COMMIT_TEXT_MAX + 2];
+	struct commit_tensor_room tensor_room;
 	char buffer[BUFFER_BYTES];
 	char line[COMMIT_LINE_MAX + 4]; /* with a bracket before and two behind */
 };
@@ -342,33 +342,24 @@ static bool get_kind(const json_t *o, enum commit_tensor_kind *kind)
 	return *kind != COMMIT_TENSOR || is_key(text, "tensor");
 }
 
-/* Room for the numbers of a shard. */
-struct shard {
-	uint64_t shape[COMMIT_DIMS], offset[COMMIT_DIMS], length[COMMIT_DIMS];
-};
-
-/* NULL, or what is wrong. What @t says points into @o, the reader and @shard. */
-static const char *parse_tensor(struct reader *r, const json_t *o, struct commit_tensor *t,
-				struct shard *shard)
+const char *commit_tensor_from_json(const json_t *o, struct commit_tensor *t,
+				    struct commit_tensor_room *room)
 {
-	if (!json_get_path(o, "path", "path_hex", r->entry_path, sizeof(r->entry_path)))
-		return "a tensor without a path";
-	if (!json_get_path(o, "name", "name_hex", r->tensor_name, sizeof(r->tensor_name)))
+	if (!json_get_path(o, "name", "name_hex", room->name, sizeof(room->name)))
 		return "a tensor without a name";
-	t->path = r->entry_path;
-	t->name = r->tensor_name;
+	t->name = room->name;
 	t->dtype = json_string_value(json_object_get(o, "dtype"));
 	if (!t->dtype || !get_kind(o, &t->kind))
 		return "a tensor without a dtype, or of no known kind";
 	if (json_object_get(o, "shape")) {
-		t->ndim = get_numbers(json_object_get(o, "shape"), UINT_MAX, shard->shape);
+		t->ndim = get_numbers(json_object_get(o, "shape"), UINT_MAX, room->shape);
 		if (t->ndim == UINT_MAX ||
-		    get_numbers(json_object_get(o, "offset"), t->ndim, shard->offset) != t->ndim ||
-		    get_numbers(json_object_get(o, "length"), t->ndim, shard->length) != t->ndim)
+		    get_numbers(json_object_get(o, "offset"), t->ndim, room->offset) != t->ndim ||
+		    get_numbers(json_object_get(o, "length"), t->ndim, room->length) != t->ndim)
 			return "a tensor with a shape that cannot be";
-		t->shape = shard->shape;
-		t->offset = shard->offset;
-		t->length = shard->length;
+		t->shape = room->shape;
+		t->offset = room->offset;
+		t->length = room->length;
 	}
 	if (!get_u64(json_object_get(o, "at"), &t->at) ||
 	    !get_u64(json_object_get(o, "bytes"), &t->bytes) ||
@@ -380,13 +371,15 @@ static const char *parse_tensor(struct reader *r, const json_t *o, struct commit
 static int take_tensor(struct reader *r)
 {
 	json_t *o = json_loadb(r->line + 1, r->len, JSON_REJECT_DUPLICATES, NULL);
-	struct commit_tensor t = {0};
-	struct shard shard;
+	struct commit_tensor t = {.path = r->entry_path};
 	const char *problem = "a line that is no object";
 	int err = 0;
 
-	if (json_is_object(o))
-		problem = parse_tensor(r, o, &t, &shard);
+	if (json_is_object(o) &&
+	    !json_get_path(o, "path", "path_hex", r->entry_path, sizeof(r->entry_path)))
+		problem = "a tensor without a path";
+	else if (json_is_object(o))
+		problem = commit_tensor_from_json(o, &t, &r->tensor_room);
 	if (problem)
 		err = damaged(r, problem);
 	else if (r->tensor)

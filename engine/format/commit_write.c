@@ -187,7 +187,7 @@ static json_t *json_of_numbers(const uint64_t *n, unsigned nr)
 	return list;
 }
 
-static json_t *json_of_tensor(const struct commit_tensor *t)
+json_t *commit_tensor_to_json(const struct commit_tensor *t)
 {
 	static const char *const kinds[] = {"storage", "tensor", "object"};
 	json_t *o = json_object();
@@ -201,7 +201,8 @@ static json_t *json_of_tensor(const struct commit_tensor *t)
 		err |= json_object_set_new(o, "offset", json_of_numbers(t->offset, t->ndim));
 		err |= json_object_set_new(o, "length", json_of_numbers(t->length, t->ndim));
 	}
-	err |= json_set_path(o, "path", "path_hex", t->path);
+	if (t->path)
+		err |= json_set_path(o, "path", "path_hex", t->path);
 	err |= json_object_set_new(o, "at", json_integer((json_int_t)t->at));
 	err |= json_object_set_new(o, "bytes", json_integer((json_int_t)t->bytes));
 	if (t->from)
@@ -218,7 +219,7 @@ int commit_writer_add_tensor(struct commit_writer *w, const struct commit_tensor
 		return -EINVAL;
 	enter(w, IN_TENSORS, "\"tensors\": [");
 	begin_element(w);
-	put_json(w, json_of_tensor(t));
+	put_json(w, commit_tensor_to_json(t));
 	return w->err;
 }
 

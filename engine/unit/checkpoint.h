@@ -88,6 +88,8 @@ struct checkpoint {
 	size_t nr_shared, shared_room;
 	struct list
 		files; /* generation.beside: what is being written in it; what is OPEN comes first */
+	bool has_tensors; /* one of these has */
+	size_t nr_told;	  /* tensors that other nodes have told of: not kept beyond SHARDS_MAX */
 	struct filed_files filed; /* its files that are durable */
 	bool asked,
 		has_sibling, /* evidence: somebody asked for the commit; the job's next was begun */

@@ -611,6 +611,7 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 		err = accord_gather(cp, e);
 	if (!err)
 		err = checkpoint_take_filed(cp, &l.filed, &l.nr_filed);
+	l.shards.unknown = cp->nr_told > SHARDS_MAX;
 	if (!err) {
 		qsort(l.filed, l.nr_filed, sizeof(*l.filed), by_inode);
 		err = list_directory(&l, cp->fd, "");

@@ -53,7 +53,7 @@ void shards_free(struct shards *s)
 
 /* --- to and from the commit file --- */
 
-static struct commit_tensor line_of(const struct shard *s)
+struct commit_tensor shard_line(const struct shard *s)
 {
 	static const enum commit_tensor_kind kinds[] = {[CKPTFS_STORAGE] = COMMIT_STORAGE,
 							[CKPTFS_TENSOR] = COMMIT_TENSOR,
@@ -77,7 +77,7 @@ static struct commit_tensor line_of(const struct shard *s)
 
 static int in_order(const void *a, const void *b)
 {
-	struct commit_tensor x = line_of(a), y = line_of(b);
+	struct commit_tensor x = shard_line(a), y = shard_line(b);
 
 	return commit_tensor_compare(&x, &y);
 }
@@ -90,14 +90,14 @@ int shards_write(struct shards *s, struct commit_writer *w)
 	if (s->nr)
 		qsort(s->list, s->nr, sizeof(*s->list), in_order);
 	for (i = 0; i < s->nr && !err; i++) {
-		struct commit_tensor t = line_of(&s->list[i]);
+		struct commit_tensor t = shard_line(&s->list[i]);
 
 		err = commit_writer_add_tensor(w, &t);
 	}
 	return err;
 }
 
-static struct tensor *tensor_of(const struct commit_tensor *t)
+struct tensor *shard_tensor(const struct commit_tensor *t)
 {
 	static const enum ckptfs_kind kinds[] = {[COMMIT_STORAGE] = CKPTFS_STORAGE,
 						 [COMMIT_TENSOR] = CKPTFS_TENSOR,
@@ -161,7 +161,7 @@ static int take_over(void *inheriting, const struct commit_tensor *t)
 		return -E2BIG; /* no more of it */
 	if (i == in->nr || !in->same[i])
 		return 0;
-	place.tensor = tensor_of(t);
+	place.tensor = shard_tensor(t);
 	err = place.tensor ? add(in->shards, &place, in->entries[i].path) : -ENOMEM;
 	tensor_put(place.tensor);
 	return err;

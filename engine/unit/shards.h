@@ -34,6 +34,10 @@ int shards_inherit(struct shards *s, struct backing *b, int unit,
 /* In the order of commit files. 0, or what writing failed with. */
 int shards_write(struct shards *s, struct commit_writer *w);
 
+/* One as a line of the commit file, whose numbers and names are its own; and the tensor of a line, NULL without memory. */
+struct commit_tensor shard_line(const struct shard *s);
+struct tensor *shard_tensor(const struct commit_tensor *t);
+
 void shards_free(struct shards *s);
 
 #endif

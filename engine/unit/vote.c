@@ -13,6 +13,7 @@
 #include "engine/base/json.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
+#include "engine/unit/shards.h"
 
 #define VOTE_NAME STAGING_PREFIX "vote-%u"
 
@@ -57,66 +58,141 @@ static json_t *line_of(const struct checkpoint *cp, const struct filed *f)
 }
 
 /* Its label is put into @label. */
-static bool parse_line(struct checkpoint *cp, const char *line, struct filed *f,
+static bool parse_file(struct checkpoint *cp, const json_t *o, struct filed *f,
 		       char label[NAME_MAX + 1])
 {
-	json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
 	const char *xxh3 = json_get_text(o, "xxh3", ""), *node = json_get_text(o, "node", "");
 	json_int_t rank = json_get_int(o, "rank", -1);
-	bool ok = commit_is_hex(xxh3) && *node && strlen(node) <= NAME_MAX && rank >= -1 &&
-		  rank < INT_MAX;
 
 	memset(f, 0, sizeof(*f));
-	if (ok) {
-		f->id = (struct inode_id){.dev = cp->id.dev,
-					  .ino = (uint64_t)json_get_int(o, "ino", 0),
-					  .btime_ns = (uint64_t)json_get_int(o, "btime_ns", 0)};
-		f->size = (uint64_t)json_get_int(o, "size", 0);
-		f->mtime_ns = (uint64_t)json_get_int(o, "mtime_ns", 0);
-		f->rank = (int)rank;
-		f->by_handle = json_is_true(json_object_get(o, "by_handle"));
-		memcpy(f->xxh3, xxh3, sizeof(f->xxh3));
-		f->node = strcpy(label, node);
-	}
-	json_decref(o);
-	return ok;
+	if (!commit_is_hex(xxh3) || !*node || strlen(node) > NAME_MAX || rank < -1 ||
+	    rank >= INT_MAX)
+		return false;
+	f->id = (struct inode_id){.dev = cp->id.dev,
+				  .ino = (uint64_t)json_get_int(o, "ino", 0),
+				  .btime_ns = (uint64_t)json_get_int(o, "btime_ns", 0)};
+	f->size = (uint64_t)json_get_int(o, "size", 0);
+	f->mtime_ns = (uint64_t)json_get_int(o, "mtime_ns", 0);
+	f->rank = (int)rank;
+	f->by_handle = json_is_true(json_object_get(o, "by_handle"));
+	memcpy(f->xxh3, xxh3, sizeof(f->xxh3));
+	f->node = strcpy(label, node);
+	return true;
+}
+
+/* Lines of tensors, which are of the file of the last line before them that is none. */
+static bool is_of_tensor(const json_t *o)
+{
+	return json_object_get(o, "at");
+}
+
+static bool parse_tensor(const json_t *o, struct commit_tensor *t, struct commit_tensor_room *room)
+{
+	*t = (struct commit_tensor){.path = "-"}; /* that of its file */
+	return !commit_tensor_from_json(o, t, room);
 }
 
 /* Calls @take with each line of what the node in @slot has listed. */
 static int each_line(struct checkpoint *cp, uint32_t slot,
-		     int (*take)(struct checkpoint *cp, const char *line, void *arg), void *arg)
+		     int (*take)(struct checkpoint *cp, const char *line, const json_t *o,
+				 void *arg),
+		     void *arg)
 {
 	__cleanup_file FILE *f = open_list(cp, slot);
 	char *line = NULL;
 	size_t room = 0;
 	int err = f ? 0 : -errno;
 
-	while (!err && getline(&line, &room, f) > 0)
-		err = take(cp, line, arg);
+	while (!err && getline(&line, &room, f) > 0) {
+		json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+
+		err = take(cp, line, o, arg);
+		json_decref(o);
+	}
 	if (!err && ferror(f))
 		err = -EIO;
 	free(line);
 	return err;
 }
 
-static int copy_line(struct checkpoint *cp, const char *line, void *to)
+static int copy_line(struct checkpoint *cp, const char *line, const json_t *o, void *to)
 {
+	struct commit_tensor_room room;
+	struct commit_tensor t;
 	char label[NAME_MAX + 1];
 	struct filed f;
+	bool ok = is_of_tensor(o) ? parse_tensor(o, &t, &room) : parse_file(cp, o, &f, label);
 
-	return !parse_line(cp, line, &f, label) ? -EBADMSG : fputs(line, to) < 0 ? -EIO : 0;
+	return !ok ? -EBADMSG : fputs(line, to) < 0 ? -EIO : 0;
 }
 
-static int take_line(struct checkpoint *cp, const char *line, void *arg)
-{
-	char label[NAME_MAX + 1];
-	struct filed f;
+/* The file whose tensors are being told. */
+struct telling {
+	struct filed file;	  /* node NULL: none yet */
+	char label[NAME_MAX + 1]; /* its node's */
+	struct tensor_places places;
+};
 
-	(void)arg;
-	if (!parse_line(cp, line, &f, label))
+static void end_file(struct checkpoint *cp, struct telling *t)
+{
+	if (t->file.node) {
+		t->file.tensors = places_map(&t->places);
+		checkpoint_add_filed(cp, &t->file);
+	}
+	places_free(&t->places);
+	t->file.node = NULL;
+}
+
+static int take_tensor(struct checkpoint *cp, const json_t *o, struct telling *t)
+{
+	struct commit_tensor_room room;
+	struct tensor_place place;
+	struct commit_tensor line;
+
+	if (!t->file.node || !parse_tensor(o, &line, &room))
 		return -EBADMSG;
-	checkpoint_add_filed(cp, &f);
+	if (cp->nr_told++ >= SHARDS_MAX)
+		return 0;
+	place = (struct tensor_place){.at = line.at, .from = line.from, .bytes = line.bytes};
+	place.tensor = shard_tensor(&line);
+	if (!place.tensor)
+		return -ENOMEM;
+	places_add(&t->places, &place);
+	tensor_put(place.tensor);
 	return 0;
+}
+
+static int take_line(struct checkpoint *cp, const char *line, const json_t *o, void *telling)
+{
+	struct telling *t = telling;
+
+	(void)line;
+	if (is_of_tensor(o))
+		return take_tensor(cp, o, t);
+	end_file(cp, t);
+	return parse_file(cp, o, &t->file, t->label) ? 0 : -EBADMSG;
+}
+
+static int write_line(FILE *to, json_t *o)
+{
+	__cleanup_free char *line = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+	json_decref(o);
+	return !line ? -ENOMEM : fprintf(to, "%s\n", line) < 0 ? -EIO : 0;
+}
+
+static int write_file(struct checkpoint *cp, FILE *to, const struct filed *f)
+{
+	int err = write_line(to, line_of(cp, f));
+	size_t i;
+
+	for (i = 0; !err && f->tensors && i < f->tensors->nr; i++) {
+		const struct shard s = {.place = f->tensors->list[i]};
+		struct commit_tensor t = shard_line(&s);
+
+		err = write_line(to, commit_tensor_to_json(&t));
+	}
+	return err;
 }
 
 static int write_lines(struct checkpoint *cp, FILE *to)
@@ -125,13 +201,8 @@ static int write_lines(struct checkpoint *cp, FILE *to)
 	size_t nr, i;
 	int err = checkpoint_take_filed(cp, &filed, &nr);
 
-	for (i = 0; !err && i < nr; i++) {
-		json_t *o = line_of(cp, &filed[i]);
-		__cleanup_free char *line = json_dumps(o, JSON_COMPACT);
-
-		json_decref(o);
-		err = !line ? -ENOMEM : fprintf(to, "%s\n", line) < 0 ? -EIO : 0;
-	}
+	for (i = 0; !err && i < nr; i++)
+		err = write_file(cp, to, &filed[i]);
 	filed_free(filed, nr);
 	return err;
 }
@@ -175,8 +246,13 @@ int vote_gather(struct checkpoint *cp, const uint32_t *slots, unsigned nr)
 	unsigned i;
 	int err = 0;
 
-	for (i = 0; !err && i < nr; i++)
-		err = each_line(cp, slots[i], take_line, NULL);
+	cp->nr_told = 0;
+	for (i = 0; !err && i < nr; i++) {
+		struct telling t = {0};
+
+		err = each_line(cp, slots[i], take_line, &t);
+		end_file(cp, &t);
+	}
 	for (i = 0; !err && i < nr; i++)
 		remove_list(cp, slots[i]);
 	return err;
