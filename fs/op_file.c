@@ -86,7 +86,8 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 	if (!S_ISREG(n->type))
 		return S_ISDIR(n->type) ? -EISDIR : -ENXIO;
 	err = late_wait(fs->tree, n);
-	if (!err && (fi->flags & O_ACCMODE) == O_RDONLY && fs->engine->units)
+	/* Who keeps what is in it reads that, too. */
+	if (!err && !(fi->flags & O_TRUNC) && fs->engine->units)
 		err = elsewhere_await(fs, n);
 	if (!err)
 		err = save_open(fs, c, n, fi->flags, &g);

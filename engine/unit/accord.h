@@ -88,7 +88,7 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);
 
 /*
  * Waits until such a file, @fd some descriptor of it, is whole: closed there, and written back (rule V). 0, -EINTR,
- * -ETIMEDOUT, -errno.
+ * -ETIMEDOUT: nothing more of it has come for commit_timeout_s; -errno.
  */
 int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd);
 

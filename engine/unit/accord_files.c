@@ -22,7 +22,8 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 	return !f || f->node;
 }
 
-static int is_whole(struct checkpoint *cp, int fd)
+/* *@mark: how far it has come. */
+static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 {
 	struct backing *b = cp->units->contents->backing;
 	struct statx stx;
@@ -32,8 +33,11 @@ static int is_whole(struct checkpoint *cp, int fd)
 	if (r < 0)
 		return r;
 	err = backing_stat(b, r, &stx);
-	if (!err)
+	if (!err) {
+		*mark = stx.stx_size + stx.stx_blocks +
+			(uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
 		err = checkpoint_recorded(b, r, &stx, hex);
+	}
 	close(r);
 	return err;
 }
@@ -41,13 +45,17 @@ static int is_whole(struct checkpoint *cp, int fd)
 int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd)
 {
 	struct units *us = cp->units;
-	uint64_t since = clock_mono_ns();
+	uint64_t since = clock_mono_ns(), mark = 0, seen = 0;
 	int whole = 0;
 
 	creds_restore();
 	while (accord_is_elsewhere(cp, id) && checkpoint_is_pending(cp) &&
-	       !(whole = is_whole(cp, fd))) {
+	       !(whole = is_whole(cp, fd, &mark))) {
 		LOCK_SCOPE(&us->lock);
+		mark += cp->accord->nr_heard;
+		if (mark != seen)
+			since = clock_mono_ns();
+		seen = mark;
 		if (clock_mono_ns() - since > us->commit_ns)
 			return -ETIMEDOUT;
 		if (units_wait(us))

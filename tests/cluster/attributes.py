@@ -42,6 +42,11 @@ with nodes("one", "two", options="flush_bw=%d" % (SIZE // 3)) as (one, two):
 	assert looks(ranks[0], "step-1/a")[0] in (30000, 31000)
 	ranks[1].do("files['a'].close()")
 	assert same("step-1/a", b"c" * 1000, "ab") == b"a" * 30000 + b"b" * 1000 + b"c" * 1000
+	# Who adds to it on another node adds to all of it.
+	ranks[1].do("with open('step-1/b', 'wb') as f: f.write(b'b' * 6000000)")
+	ranks[0].do("with open('step-1/b', 'ab') as f: f.write(b'more')")
+	for rank in reversed(ranks):
+		assert rank.read("step-1/b") == b"b" * 6000000 + b"more", rank.rank
 	assert same("step-1/a", b"short") == b"short"
 	assert same("step-1/a", b"u", "r+b") == b"uhort"
 	save(ranks, "step-1", 1)
