@@ -61,7 +61,8 @@ static struct held *make(struct units *us, const struct caller *c, int dir,
 static bool waits(struct held *h)
 {
 	char unit[STAGING_MAX];
-	bool found = pointer_find(h->units, &h->target, h->names, unit) != POINTED_NOTHING;
+	bool found =
+		pointer_find(h->units, &h->owner, &h->target, h->names, unit) != POINTED_NOTHING;
 	LOCK_SCOPE(&h->units->lock);
 
 	memcpy(h->waits_for, unit, sizeof(unit));

@@ -9,6 +9,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
@@ -61,11 +62,34 @@ static const char *failed_unit(struct units *us, const struct inode_id *dir, con
 	return NULL;
 }
 
-enum pointed pointer_find(struct units *us, const struct target *t, const char *name,
-			  char unit[STAGING_MAX])
+/* What another node saves under that name is known here, too; and that it is a unit. */
+static void meet(struct units *us, const struct caller *c, const struct target *t, const char *name)
+{
+	struct checkpoint *cp = checkpoints_find(us, &t->dir_id, name);
+	const struct rule *rule;
+	char path[PATH_MAX];
+
+	if (!cp && accord_has_others(us))
+		accord_find(us, c, t->dir, &t->dir_id, name, &cp);
+	if (cp && accord_agreement(cp)) {
+		checkpoint_path(cp, path, sizeof(path));
+		rule = accord_rule_of_others(cp, path);
+		if (!rule)
+			rule = rules_suggest(us->rules, path);
+		LOCK_SCOPE(&us->lock);
+		if (rule && !cp->rule && cp->state == GENERATION_OPEN)
+			checkpoint_takes_rule(cp, rule);
+	}
+	checkpoint_put(cp);
+}
+
+enum pointed pointer_find(struct units *us, const struct caller *c, const struct target *t,
+			  const char *name, char unit[STAGING_MAX])
 {
 	enum pointed what = POINTED_PENDING;
 	struct statx stx;
+
+	meet(us, c, t, name);
 	{
 		LOCK_SCOPE(&us->lock);
 		const char *found = pending_unit(us, &t->dir_id, name);
@@ -107,7 +131,7 @@ void pointer_read(struct generation *g)
 	}
 	if (!says(g, said.names))
 		*said.names = '\0';
-	else if (pointer_find(us, &t, said.names, said.failed) != POINTED_FAILED)
+	else if (pointer_find(us, &g->owner, &t, said.names, said.failed) != POINTED_FAILED)
 		*said.failed = '\0';
 	if (t.dir >= 0)
 		close(t.dir);

@@ -17,10 +17,11 @@ enum pointed { POINTED_NOTHING, POINTED_PENDING, POINTED_FAILED };
 
 /*
  * @unit: the staging name of the unit that has the name @name beside @t and is still to be committed, or, where
- * nothing has that name, that has failed. Without the lock: it may look at the backing.
+ * nothing has that name, that has failed. For @c, who points to it: of what another node saves for the same job this one
+ * becomes a part. Without the lock: it may look at the backing.
  */
-enum pointed pointer_find(struct units *us, const struct target *t, const char *name,
-			  char unit[STAGING_MAX]);
+enum pointed pointer_find(struct units *us, const struct caller *c, const struct target *t,
+			  const char *name, char unit[STAGING_MAX]);
 
 /* A descriptor of it is being closed: reads what it says by now. Without the lock. */
 void pointer_read(struct generation *g);
