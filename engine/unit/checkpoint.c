@@ -1255,6 +1255,8 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 		snprintf(buf, size, "a file whose name tells what it is");
 	else if (rule_is_temp(cp->rule, cp->target.name))
 		snprintf(buf, size, "the rename to its final name");
+	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0 && !checkpoint_is_closed(cp))
+		snprintf(buf, size, "the close of every file");
 	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)
 		snprintf(buf, size,
 			 "a while without writes (quiet_s), since what writes it has no rank");

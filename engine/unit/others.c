@@ -48,7 +48,7 @@ json_t *others_open(struct checkpoint *cp)
 	json_t *all = json_array(), *ranks = json_array();
 	char label[NODES_LABEL_MAX];
 	const struct list *l;
-	bool open = false;
+	bool open = cp->nr_changing; /* such as who makes a file right now */
 	unsigned k;
 	size_t i;
 

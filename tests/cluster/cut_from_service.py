@@ -7,6 +7,7 @@
 # voted, and after it has. What lacks its vote fails on all the others, by a reason that names it; what has it is committed. And
 # when it is back it does what was decided.
 
+import json
 import os
 import shutil
 import signal
@@ -54,6 +55,13 @@ def away(node):
 def back(node):
 	hosts[node.name].join()
 	wait(lambda: not away(node), node.name + " to reach etcd")
+
+
+def closed(unit, root):
+	"""Have all others told @root that nothing of theirs is open?"""
+	with open(root.path(".ckptfs/status.json"), encoding="utf-8") as file:
+		shared = [p for p in json.load(file)["pending"] if p["path"] == unit][0]["shared"]
+	return [other["state"] for other in shared["others"]] == ["closed"] * 2
 
 
 def saves(ranks, unit, step):
@@ -107,6 +115,8 @@ with nodes("one", "two", "three", options="coord=etcd:%s,lease_s=100,commit_time
 	ranks = begin(3, one, two, three)
 	save(ranks, "step-3", 4, end=False)
 	before = etcd.texts(url)
+	# What two has closed is known by then, and all that is missing for the commit is its vote.
+	wait(lambda: closed("step-3", one), "what the others say of their closes")
 	os.kill(two.pid, signal.SIGSTOP)
 	end(ranks, "step-3", 4)
 	wait(lambda: any(text.startswith("vote ") and text not in before for text in etcd.texts(url)), "a vote")

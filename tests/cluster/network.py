@@ -28,7 +28,9 @@ def enter():
 		os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], dict(os.environ, **{INSIDE: "1"}))
 	try:
 		ip("link", "set", "lo", "up")
-		ip("link", "add", "bridge0", "type", "bridge")
+		# With an address of its own: else it has that of one of its ports, and changes it when that host goes, whereupon
+		# the other hosts do not reach it for a while.
+		ip("link", "add", "bridge0", "address", "02:00:0a:4d:00:01", "type", "bridge")
 		for address in OWN, SERVICE:
 			ip("addr", "add", address + "/24", "dev", "bridge0")
 		ip("link", "set", "bridge0", "up")
