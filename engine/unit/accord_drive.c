@@ -2,6 +2,7 @@
 #include "engine/unit/accord_impl.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,6 +335,19 @@ static bool is_settled(struct units *us)
 	return true;
 }
 
+/* Until one of @keys may be there, which it tells, @us->accord_wake can be read, or @until_ns. With none nobody is asked. */
+static bool await(struct units *us, const struct coord_key *keys, size_t nr, uint64_t until_ns)
+{
+	struct pollfd p = {.fd = us->accord_wake, .events = POLLIN};
+	uint64_t now = clock_mono_ns();
+
+	if (nr)
+		return us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, until_ns);
+	if (until_ns > now)
+		poll(&p, 1, (int)((until_ns - now) / NSEC_PER_MSEC) + 1);
+	return false;
+}
+
 void *accord_main(void *units)
 {
 	struct units *us = units;
@@ -358,7 +372,7 @@ void *accord_main(void *units)
 		if (list_empty(&us->accords))
 			soon = 3600 * NSEC_PER_SEC;
 		pthread_mutex_unlock(&us->lock);
-		look_too = us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, now + soon);
+		look_too = await(us, keys, nr, now + soon);
 		free(keys);
 		if (read(us->accord_wake, &seen, sizeof(seen)) < 0 && errno != EAGAIN)
 			log_debug("eventfd: %s", strerror(errno));
