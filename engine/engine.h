@@ -32,6 +32,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/drain.h"
+#include "engine/unit/fresh.h"
 #include "engine/unit/held.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"

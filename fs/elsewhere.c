@@ -93,6 +93,28 @@ bool elsewhere_may_change(struct fs *fs, struct node *n)
 	return may;
 }
 
+int elsewhere_follow(struct fs *fs, struct node *dir, const char *name)
+{
+	struct checkpoint *cp;
+	char rel[PATH_MAX];
+	struct node_fd at;
+	int err = 0;
+
+	if (!fs->engine->units || !accord_has_others(fs->engine->units) || rules_reserved(name))
+		return 0;
+	cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
+	if (cp && accord_has_company(cp) && checkpoint_is_pending(cp)) {
+		creds_restore();
+		err = tree_fd(fs->tree, dir, &at);
+		if (!err) {
+			err = fresh_name(cp, at.fd, name);
+			tree_fd_put(fs->tree, &at);
+		}
+	}
+	checkpoint_put(cp);
+	return err;
+}
+
 int elsewhere_await(struct fs *fs, struct node *n)
 {
 	struct inode_id id = node_inode(n);

@@ -22,6 +22,12 @@ int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *di
 bool elsewhere_may_change(struct fs *fs, struct node *n);
 
 /*
+ * Then, in a checkpoint that other nodes write to, too: @name leads to what they have made it lead to. 0; -ENOENT: to
+ * nothing any more; -EINTR, -errno. Afterwards the thread acts as the daemon.
+ */
+int elsewhere_follow(struct fs *fs, struct node *dir, const char *name);
+
+/*
  * Before @n is read: if another node writes it, waits until that has closed it and it is on the backing, whole. 0, -EINTR,
  * -ETIMEDOUT, -errno.
  */

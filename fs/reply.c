@@ -129,6 +129,8 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	int err = elsewhere_meet(fs, &c, dir, name);
 
 	if (!err)
+		err = elsewhere_follow(fs, dir, name);
+	if (!err)
 		err = AS_CALLER(&c, tree_lookup(fs->tree, dir, name, c.pid, &n, &stx));
 
 	if (err == -ENOENT && passing_is(name))

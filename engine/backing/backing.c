@@ -446,6 +446,13 @@ int backing_stat(struct backing *b, int fd, struct statx *stx)
 		b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx));
 }
 
+int backing_stat_now(struct backing *b, int fd, struct statx *stx)
+{
+	return ON_BEHALF(b->ops->stat(b->ops_arg, fd, "",
+				      AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC,
+				      stx));
+}
+
 int backing_reopen(struct backing *b, int fd, int flags)
 {
 	int direct = flags & O_DIRECT;

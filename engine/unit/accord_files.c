@@ -9,6 +9,14 @@
 #include "engine/base/clock.h"
 #include "engine/unit/vote.h"
 
+bool accord_has_company(struct checkpoint *cp)
+{
+	if (!cp->accord)
+		return false;
+	LOCK_SCOPE(&cp->units->lock);
+	return accord_is_shared(cp);
+}
+
 bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 {
 	struct generation *g = cp->accord ? units_find_inode(cp->units, id) : NULL;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names in a checkpoint that another node may have given to something else a moment ago, where this one's client of the
+ * backing remembers what names lead to: rule V says what is there now.
+ *
+ * How many links an inode has gives it away. What a checkpoint has inherited has one there and one where it was
+ * inherited from; what was made in it has one. With fewer, or more, the directory is listed, which tells; and which is what
+ * refreshes such memories: of the clients known, NFS asks for names anew when it sees that the directory has changed,
+ * and a FUSE client (GlusterFS) takes names and attributes from a listing.
+ */
+#ifndef ENGINE_UNIT_FRESH_H
+#define ENGINE_UNIT_FRESH_H
+
+#include "engine/unit/checkpoint.h"
+
+/*
+ * Before @name is looked up in @dir (a descriptor), a directory of @cp: from here on it leads to what it does on the
+ * backing. 0, also if there is nothing, or none can tell; -ENOENT: there is nothing any more; -EINTR. As the daemon, without locks.
+ */
+int fresh_name(struct checkpoint *cp, int dir, const char *name);
+
+#endif
