@@ -711,6 +711,30 @@ static bool may_be_followed(struct units *us, const struct removal *r)
 	return false;
 }
 
+/* Lock held. Has one failed that its job saved? Somebody of it may have died, on another node or here. */
+static bool has_failed(struct units *us, const struct removal *r)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (cp->state == GENERATION_FAILED && is_for(r, cp))
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. Who removes it is gone, and his job, which did not come to its end, saves no other. */
+static bool is_given_up(struct units *us, const struct removal *r)
+{
+	const struct part *part = last_part(r);
+	struct writer_end end;
+
+	return process_is_gone(part->process, &end) && (remover_died(part) || has_failed(us, r)) &&
+	       !may_be_followed(us, r);
+}
+
 /* Lock held. It is in part, and stays so: have all who removed something ended, and well? */
 static bool is_left_in_part(const struct removal *r)
 {
@@ -759,15 +783,14 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 	if (r->due)
 		return APPLY;
 	if (now - r->since_ns > us->order_ns ||
-	    (!r->left && process_is_gone(last_part(r)->process, &end)) ||
-	    (remover_died(last_part(r)) && !may_be_followed(us, r)))
+	    (!r->left && process_is_gone(last_part(r)->process, &end)) || is_given_up(us, r))
 		return LOOK;
 	return WAIT;
 }
 
 /*
  * No other may come, as who removes it has ended, or has waited for too long: one that is newer already
- * will do. *@kept: there is none, and the time is over, or the job has died.
+ * will do. *@kept: there is none, and the time is over, or the job did not come to its end.
  */
 static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 {
@@ -778,8 +801,8 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 	r->left = true;
 	{
 		LOCK_SCOPE(&us->lock);
-		*kept = !r->due && (clock_mono_ns() - r->since_ns > us->order_ns ||
-				    (remover_died(last_part(r)) && !may_be_followed(us, r)));
+		*kept = !r->due &&
+			(clock_mono_ns() - r->since_ns > us->order_ns || is_given_up(us, r));
 	}
 	return *kept ? 0 : -EAGAIN;
 }
