@@ -1315,7 +1315,7 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	if (state == GENERATION_COMMITTED)
 		atomic_fetch_add(&us->nr_published, 1);
 	us->nr_failed += state == GENERATION_FAILED;
-	if (state == GENERATION_FAILED && cp->accord)
+	if ((state == GENERATION_FAILED || state == GENERATION_DROPPED) && cp->accord)
 		backing_unlock(cp->fd); /* another node may remove the directory that it is in */
 	if (shown && state != GENERATION_FAILED) { /* which calls in it must be told of */
 		list_del(&cp->link);
