@@ -282,6 +282,7 @@ const struct backing_ops backing_real_ops = {
 
 int backing_open(struct backing *b, const char *path, struct error *e)
 {
+	struct statfs sf;
 	struct stat st;
 
 	memset(b, 0, sizeof(*b));
@@ -301,6 +302,7 @@ int backing_open(struct backing *b, const char *path, struct error *e)
 		return FAIL(e, errno, BACKING_UNUSABLE, path, strerror(errno));
 	b->dev = st.st_dev;
 	b->ino = st.st_ino;
+	b->fuse = !fstatfs(b->root_fd, &sf) && sf.f_type == FUSE_SUPER_MAGIC;
 	b->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (b->proc_fd < 0)
 		return FAIL(e, errno, BACKING_UNUSABLE, path, "/proc is not mounted");

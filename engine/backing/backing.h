@@ -79,6 +79,7 @@ struct backing {
 	int proc_fd;  /* /proc/self/fd */
 	dev_t dev;    /* of the top directory */
 	uint64_t ino; /* of the top directory */
+	bool fuse;    /* the kernel does not know what kind of filesystem it is: FUSE does */
 	struct features features;
 	const struct backing_ops *ops; /* these two change only while nobody uses the backing */
 	void *ops_arg;

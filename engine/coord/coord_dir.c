@@ -8,6 +8,9 @@
  * - A record is written under a name of its own, synced, and then linked: the link is made once, and
  *   what is there is whole. Where the backing has no hard links the file itself is made with O_EXCL.
  *   Then it can be there in part, which its first line tells, for good if its maker crashed.
+ * - GlusterFS, which spreads names over bricks, makes a hard link in two steps, and whoever looks in between undoes the
+ *   first: then another makes the same link. A symlink is made in one. So on FUSE a record is a symlink to the file of a
+ *   name of its own.
  * - Answers get lost on networks: that of a link which was made, so that its repetition says EEXIST.
  *   After any of them the file is looked at, and what is in it decides.
  * - No listing is trusted for anything but finding what to clear up, and no ENOENT to be the last word.
@@ -175,6 +178,38 @@ static ssize_t text_of(const char *file, size_t n)
 	return n - head_len == len ? (ssize_t)head_len : 0;
 }
 
+/* Is @name that of a file whose record is @record? */
+static bool is_file_of(const char *name, const char *record)
+{
+	size_t len = strlen(record);
+
+	return !strncmp(name, record, len) && name[len] == '.' &&
+	       strspn(name + len + 1, "0123456789abcdef") == TMP_DIGITS &&
+	       !name[len + 1 + TMP_DIGITS];
+}
+
+/* The file of the record @name, whose @pin it replaces if that is a symlink. -EBUSY: it is not to be seen. */
+static int follow(struct backing *b, int dir, uid_t owner, const char *name, int *pin)
+{
+	char target[TMP_NAME_SIZE];
+	struct statx stx;
+	int len, err = backing_stat(b, *pin, &stx);
+
+	if (err || !S_ISLNK(stx.stx_mode))
+		return err;
+	if (stx.stx_uid != owner)
+		return distrust(b, owner, name, "it belongs to uid %u", stx.stx_uid);
+	len = backing_readlink(b, *pin, target, sizeof(target) - 1);
+	if (len < 0)
+		return len;
+	target[len] = '\0';
+	if (!is_file_of(target, name))
+		return distrust(b, owner, name, "it is a symlink to something else");
+	close(*pin);
+	*pin = backing_pin(b, dir, target);
+	return *pin >= 0 ? 0 : *pin == -ENOENT ? -EBUSY : *pin;
+}
+
 /* Reads all of the file @pin into @file, which has room for FILE_MAX + 1, and makes it durable. */
 static ssize_t read_durable(struct backing *b, int dir, int pin, char *file)
 {
@@ -203,7 +238,9 @@ static ssize_t read_record(struct backing *b, int dir, uid_t owner, const char *
 		return pin;
 	if (!file)
 		return -ENOMEM;
-	n = trust_file(b, pin, owner, name);
+	n = follow(b, dir, owner, name, &pin);
+	if (!n)
+		n = trust_file(b, pin, owner, name);
 	if (!n)
 		n = read_durable(b, dir, pin, file);
 	if (n < 0)
@@ -241,8 +278,24 @@ static bool no_links(int err)
 	return err == -EPERM || err == -EOPNOTSUPP || err == -ENOSYS || err == -EMLINK;
 }
 
+/* Makes @name a symlink to @file, which is of no use if another one is that. No crash leaves it without the file. */
+static int point(struct backing *b, int dir, const char *name, const char *file)
+{
+	int synced = backing_sync(b, dir, false);
+	int err = synced ? synced : backing_symlink(b, file, dir, name);
+	__cleanup_fd int pin = err == -EEXIST ? backing_pin(b, dir, name) : -1;
+	char target[TMP_NAME_SIZE] = "";
+
+	if (pin < 0)
+		return err;
+	/* Or it is ours, and only the answer got lost. */
+	if (backing_readlink(b, pin, target, sizeof(target) - 1) > 0 && strcmp(target, file))
+		backing_unlink(b, dir, file, false);
+	return err;
+}
+
 /* Whatever comes of it, who looks sees all of it or nothing. */
-static int make_linked(struct backing *b, int dir, const char *name, const char *text, size_t len)
+static int make_whole(struct backing *b, int dir, const char *name, const char *text, size_t len)
 {
 	char tmp[TMP_NAME_SIZE];
 	uint64_t nr;
@@ -255,6 +308,8 @@ static int make_linked(struct backing *b, int dir, const char *name, const char 
 	snprintf(tmp, sizeof(tmp), "%s.%016llx", name, (unsigned long long)nr);
 	fd = backing_create(b, dir, tmp, O_WRONLY | O_EXCL, 0600, &created);
 	err = fd < 0 ? fd : fill(b, fd, text, len);
+	if (!err && b->fuse)
+		return point(b, dir, name, tmp);
 	if (!err)
 		err = backing_link(b, fd, dir, name);
 	backing_unlink(b, dir, tmp, false); /* if that fails `forget` clears it up */
@@ -294,7 +349,7 @@ static int record_as_owner(struct backing *b, uid_t owner, const char *name, con
 	seen = look(b, dir, owner, name, text, len, first, first_len);
 	if (seen != -ENOENT)
 		return seen;
-	made = make_linked(b, dir, name, text, len);
+	made = make_whole(b, dir, name, text, len);
 	if (no_links(made)) {
 		made = make_exclusive(b, dir, name, text, len);
 		if (made && made != -EEXIST)
@@ -397,7 +452,6 @@ static bool parse_name(const char *name, struct parsed *p)
 struct names {
 	char (*v)[TMP_NAME_SIZE];
 	size_t nr, max;
-	const char *gen; /* only of this, or NULL */
 };
 
 static int add_name(struct names *all, const char *name)
@@ -422,16 +476,22 @@ static int add_gen(void *arg, const char *name)
 	return parse_name(name, &p) ? add_name(arg, p.gen) : 0;
 }
 
-/* All of a generation but its decision, which goes last. */
+/* Of a generation: its decision goes last, and what that may be a symlink to after it. */
+struct to_remove {
+	const char *gen;
+	struct names first, last;
+};
+
 static int add_to_remove(void *arg, const char *name)
 {
-	struct names *all = arg;
+	struct to_remove *all = arg;
 	struct parsed p;
 
-	if (!parse_name(name, &p) || strcmp(p.gen, all->gen) ||
-	    (!p.left_over && !strcmp(p.kind, DECISION)))
+	if (!parse_name(name, &p) || strcmp(p.gen, all->gen))
 		return 0;
-	return add_name(all, name);
+	if (strcmp(p.kind, DECISION))
+		return add_name(&all->first, name);
+	return p.left_over ? add_name(&all->last, name) : 0;
 }
 
 static int remove_name(struct backing *b, int dir, const char *name)
@@ -453,35 +513,42 @@ static int remove_kind(struct backing *b, int dir, const char *gen, const char *
  * A crash in the middle must not leave a generation that looks undecided, nor one that looks open: so the
  * order is made durable. What has no numbers is removed by name, whatever the listing says.
  */
-static int remove_all(struct backing *b, int dir, const char *gen, const struct names *listed)
+static int remove_all(struct backing *b, int dir, const struct to_remove *listed)
 {
 	static const char *const named[] = {"open", "name", "prepare", "next"};
 	int err = 0;
 	size_t i;
 
 	for (i = 0; !err && i < ARRAY_SIZE(named); i++) {
-		err = remove_kind(b, dir, gen, named[i]);
-		if (!err && !i && listed->nr) /* most generations have but a decision */
+		err = remove_kind(b, dir, listed->gen, named[i]);
+		if (!err && !i && listed->first.nr) /* most generations have but a decision */
 			err = backing_sync(b, dir, false);
 	}
-	for (i = 0; !err && i < listed->nr; i++)
-		err = remove_name(b, dir, listed->v[i]);
+	for (i = 0; !err && i < listed->first.nr; i++)
+		err = remove_name(b, dir, listed->first.v[i]);
 	if (!err)
 		err = backing_sync(b, dir, false);
 	if (!err)
-		err = remove_kind(b, dir, gen, DECISION);
+		err = remove_kind(b, dir, listed->gen, DECISION);
+	for (i = 0; !err && i < listed->last.nr; i++) {
+		if (!i)
+			err = backing_sync(b, dir, false);
+		if (!err)
+			err = remove_name(b, dir, listed->last.v[i]);
+	}
 	return err ? err : backing_sync(b, dir, false);
 }
 
 static int forget_as_owner(struct backing *b, uid_t owner, const char *gen)
 {
 	__cleanup_fd int dir = dir_open_owner(b, owner, false);
-	struct names listed = {.gen = gen};
+	struct to_remove listed = {.gen = gen};
 	int err = dir < 0 ? dir : dir_each_name(b, dir, add_to_remove, &listed);
 
 	if (!err)
-		err = remove_all(b, dir, gen, &listed);
-	free(listed.v);
+		err = remove_all(b, dir, &listed);
+	free(listed.first.v);
+	free(listed.last.v);
 	return dir == -ENOENT ? 0 : err;
 }
 

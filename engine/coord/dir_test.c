@@ -96,6 +96,30 @@ static int try_links(struct trial *t)
 	return reads(t, t->record, "first", "what was first to have a name");
 }
 
+static int point(struct trial *t, const char *from, const char *to)
+{
+	return backing_symlink(t->b, from, t->dir, to);
+}
+
+/* What records are made by on FUSE (coord_dir.c). */
+static int try_symlinks(struct trial *t)
+{
+	int err = point(t, t->first, t->record), len;
+	char target[sizeof(t->first)] = "";
+	__cleanup_fd int pin = -1;
+
+	if (err && err != -EEXIST)
+		return err;
+	if (point(t, t->second, t->record) != -EEXIST)
+		return unfit(t,
+			     "a symlink is made, or something else said, where the name is taken");
+	pin = backing_pin(t->b, t->dir, t->record);
+	len = pin < 0 ? pin : backing_readlink(t->b, pin, target, sizeof(target) - 1);
+	if (len < 0)
+		return len;
+	return strcmp(target, t->first) ? unfit(t, "a symlink is not what is read") : 0;
+}
+
 static int try_rewriting(struct trial *t)
 {
 	__cleanup_fd int pin = backing_pin(t->b, t->dir, t->second);
@@ -117,7 +141,7 @@ static int try_all(struct trial *t)
 		return unfit(t, "a directory cannot be synced");
 	err = reads(t, t->first, "first", "what was written and synced");
 	if (!err)
-		err = try_links(t);
+		err = t->b->fuse ? try_symlinks(t) : try_links(t);
 	return err ? err : try_rewriting(t);
 }
 

@@ -259,6 +259,16 @@ static int d_link(void *arg, int fd, int dir, const char *name)
 	return err;
 }
 
+static int d_symlink(void *arg, const char *target, int dir, const char *name)
+{
+	struct distant *d = arg;
+	int err = LOSING(d, -EEXIST, REAL(symlink, d, target, dir, name));
+
+	if (!err)
+		forget_name(d, ino_of(dir), name);
+	return err;
+}
+
 static int d_unlink(void *arg, int dir, const char *name, int flags)
 {
 	struct distant *d = arg;
@@ -494,6 +504,7 @@ struct backing *distant_open(struct distant_server *s)
 	d->ops.open = d_open;
 	d->ops.mkdir = d_mkdir;
 	d->ops.link = d_link;
+	d->ops.symlink = d_symlink;
 	d->ops.unlink = d_unlink;
 	d->ops.rename = d_rename;
 	d->ops.reopen = d_reopen;
@@ -503,6 +514,7 @@ struct backing *distant_open(struct distant_server *s)
 	d->ops.sync = d_sync;
 	d->ops.getdents = d_getdents;
 	d->b.ops = &d->ops;
+	d->b.fuse = s->fuse;
 	return &d->b;
 }
 

@@ -22,6 +22,7 @@ struct distant_server {
 	const char *path;
 	uint64_t stale_ns;
 	bool links, asks;
+	bool fuse;     /* as backing.h has it */
 	unsigned lost; /* of a thousand calls */
 	unsigned seed; /* of the clients to come */
 	_Atomic uint64_t now_ns;

@@ -16,6 +16,7 @@ static struct caller me;
 static struct faults *faults;
 static char first[COORD_TEXT_MAX];
 static size_t first_len;
+static bool fuse; /* records are symlinks to their files */
 
 static int setup_tree(void **state)
 {
@@ -24,6 +25,7 @@ static int setup_tree(void **state)
 	setup(state);
 	me = (struct caller){geteuid(), getegid(), 0};
 	faults = NULL;
+	b.fuse = fuse;
 	return format_init(top, "here", &e);
 }
 
@@ -104,7 +106,7 @@ static void who_is_first_is_read_by_all(void **state)
 	assert_int_equal(record_gen(GEN_2, "open", ""), 1);
 	assert_int_equal(record_gen(GEN_2, "open", "x"), 0);
 	assert_true(first_is(""));
-	assert_int_equal(nr_files(), 3);
+	assert_int_equal(nr_files(), fuse ? 6 : 3);
 	assert_int_equal(fstatat(top, in_txn(""), &st, 0), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 0700);
 	assert_int_equal(fstatat(top, in_txn(GEN ".open"), &st, 0), 0);
@@ -306,7 +308,7 @@ static void of_many_at_once_one_is_first(void **state)
 	(void)state;
 	for (i = 0; i < ROUNDS; i++)
 		race_once(i);
-	assert_int_equal(nr_files(), ROUNDS); /* nothing else is left */
+	assert_int_equal(nr_files(), fuse ? 2 * ROUNDS : ROUNDS); /* nothing else is left */
 }
 
 static void so_it_is_without_hard_links(void **state)
@@ -338,6 +340,29 @@ static void owners_are_told_apart(void **state)
 	assert_int_equal(read_err("open"), -EPERM);
 	assert_int_equal(record("open", "x"), -EPERM);
 	assert_int_equal(coord_dir_ops.forget(&b, &me, GEN), -EPERM);
+}
+
+static void a_symlink_to_something_else_is_not_believed(void **state)
+{
+	static const char *const targets[] = {GEN ".next.0123456789abcdef", "../0/" GEN ".open",
+					      "/etc/passwd"};
+	size_t i;
+	int dir;
+
+	(void)state;
+	assert_int_equal(record("next", "x"), 1);
+	dir = openat(top, in_txn(""), O_RDONLY | O_DIRECTORY);
+	for (i = 0; i < ARRAY_SIZE(targets); i++) {
+		assert_int_equal(symlinkat(targets[i], dir, GEN ".open"), 0);
+		assert_int_equal(read_err("open"), -EPERM);
+		assert_int_equal(record("open", "y"), -EPERM);
+		assert_int_equal(unlinkat(dir, GEN ".open", 0), 0);
+	}
+	/* To nothing: it is there in part. */
+	assert_int_equal(symlinkat(GEN ".open.0123456789abcdef", dir, GEN ".open"), 0);
+	assert_int_equal(read_err("open"), -ENOENT);
+	assert_int_equal(record("open", "y"), -EBUSY);
+	close(dir);
 }
 
 static void a_squatter_hides_nobody_else(void **state)
@@ -579,6 +604,7 @@ static int absent_or_whole(void *arg, const struct crash_state *s)
 
 	if (backing_open(&at, s->path, &e))
 		return 1;
+	at.fuse = fuse;
 	features_probe(&at.features, at.root_fd, true);
 	if (!absent_or(&at, "decision", "commit", s->mark >= RECORDED))
 		r = 2;
@@ -624,7 +650,7 @@ static void what_a_second_one_saw_survives(void **state)
 	r = record_start(&b);
 	faults = faults_attach(&b);
 	/* So it is with the first: of its calls the last ones come to nothing. */
-	faults_add(faults, &(struct fault){.calls = CALL_SYNC_DIR, .skip = 1, .err = EIO});
+	faults_add(faults, &(struct fault){.calls = CALL_SYNC_DIR, .skip = 1 + fuse, .err = EIO});
 	assert_int_equal(record("decision", "commit"), -EIO);
 	faults_detach(faults);
 	faults = NULL;
@@ -660,6 +686,7 @@ static int never_undecided(void *arg, const struct crash_state *s)
 	(void)arg;
 	if (backing_open(&at, s->path, &e))
 		return 1;
+	at.fuse = fuse;
 	features_probe(&at.features, at.root_fd, true);
 	decided = absent_or(&at, "decision", "commit", true);
 	open_left = !absent_or(&at, "open", "", false);
@@ -741,6 +768,26 @@ int main(void)
 		T(records_belong_to_the_owner),
 	};
 
+	const struct CMUnitTest on_fuse[] = {
+		T(who_is_first_is_read_by_all),
+		T(records_may_be_long),
+		T(nothing_stays_open),
+		T(a_symlink_to_something_else_is_not_believed),
+		T(of_many_at_once_one_is_first),
+		T(a_call_that_fails_is_settled),
+		T(an_answer_that_is_lost_is_settled),
+		T(one_is_not_second_to_oneself),
+		T(who_is_second_obeys_though_his_answer_is_lost),
+		T(an_enoent_is_not_the_last_word),
+		T(what_is_not_durable_is_not_believed),
+		T(a_crash_leaves_all_or_nothing),
+		T(what_a_second_one_saw_survives),
+		T(a_crash_while_forgetting_leaves_no_undecided),
+	};
+	int failed;
+
 	umask(0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	fuse = true;
+	return failed + cmocka_run_group_tests(on_fuse, NULL, NULL);
 }
