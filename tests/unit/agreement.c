@@ -9,7 +9,10 @@
  * - a commit is only believed if the end was seen;
  * - where nothing can happen any more each node that lives knows the outcome. No wait is endless.
  *
- * With CKPTFS_TEST_DEEP set: for minutes, in a GiB of memory (tests/cluster/agreement.sh).
+ * How deep: to the end, that is until nothing can happen any more, with as many calamities as each test below says. With
+ * CKPTFS_TEST_DEEP=1, 2 (the other half) or all more of them: for minutes, in 256 MiB each (tests/cluster/agreement.sh).
+ * What is not in it has no end within ten minutes: three nodes one of which dies while another is taken for dead, with
+ * records cleared up meanwhile; three, of which not all are needed, with a failure. Those agreement_many.c samples.
  */
 #include "tests/unit/unit.h"
 
@@ -509,27 +512,35 @@ static void answers_are_lost(void **state)
 	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .losses = 1);
 }
 
+/* Of the long ones each half takes as long as the other. */
+static bool is_half(const char *half)
+{
+	const char *deep = getenv("CKPTFS_TEST_DEEP");
+
+	return deep && (!strcmp(deep, half) || !strcmp(deep, "all"));
+}
+
 static void more_of_it(void **state)
 {
 	(void)state;
-	if (!getenv("CKPTFS_TEST_DEEP"))
+	if (!is_half("1"))
 		skip();
 	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .suspicions = 1);
 	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .suspicions = 1);
 	EXPLORE(.nodes = 2, .fanout = 2, .crashes = 1, .suspicions = 1, .losses = 1, .failures = 1,
 		.clear = true);
-	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 1, .suspicions = 1,
-		.clear = true);
+	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 1, .losses = 1);
+	EXPLORE(.nodes = 4, .fanout = 2, .every = true);
+}
+
+static void yet_more_of_it(void **state)
+{
+	(void)state;
+	if (!is_half("2"))
+		skip();
 	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .crashes = 2);
 	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 2);
 	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .suspicions = 1, .failures = 1);
-	EXPLORE(.nodes = 3, .fanout = 1, .failures = 1);
-	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 1, .losses = 1);
-	EXPLORE(.nodes = 4, .fanout = 2, .every = true);
-	EXPLORE(.nodes = 2, .fanout = 2, .leaves = 1, .crashes = 1, .suspicions = 1, .clear = true);
-	EXPLORE(.nodes = 3, .fanout = 1, .leaves = 1);
-	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .leaves = 1, .crashes = 1);
-	EXPLORE(.nodes = 4, .fanout = 2, .every = true, .leaves = 1);
 }
 
 int main(void)
@@ -538,11 +549,12 @@ int main(void)
 		cmocka_unit_test(all_goes_well),    cmocka_unit_test(two_nodes_and_all_calamities),
 		cmocka_unit_test(a_node_dies),	    cmocka_unit_test(a_node_leaves),
 		cmocka_unit_test(answers_are_lost), cmocka_unit_test(more_of_it),
+		cmocka_unit_test(yet_more_of_it),
 	};
 	int failed;
 
 	if (getenv("CKPTFS_TEST_DEEP"))
-		table_bits = 26;
+		table_bits = 24;
 	table = calloc(1ul << table_bits, sizeof(*table));
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(table);
