@@ -31,6 +31,7 @@ struct accord {
 	struct child children[AGREE_FANOUT];
 	json_t *events; /* to be reported: [[kind, path, rank], ...] */
 	size_t sending; /* of these are in the report that is under way */
+	bool more; /* there was no room for all of them in the last: the next one follows at once */
 	bool said_open, said_writers, said_removing;
 	const struct rule *said_rule;
 	unsigned renames, saying_renames, said_renames; /* of which those above are to hear */
@@ -70,6 +71,9 @@ bool accord_may_report(struct accord *a);
 
 /* Is there a report that is held back for now? */
 bool accord_is_pausing(struct accord *a);
+
+/* Puts of @events what one has room for into @report. How many. */
+size_t accord_fill_report(json_t *report, json_t *events);
 
 /* The text of one, for the caller to free; or NULL. */
 char *accord_compose_report(struct accord *a);

@@ -10,8 +10,8 @@
 #include "engine/unit/others.h"
 #include "engine/unit/rules.h"
 
-#define EVENTS_MAX	200		     /* in one report */
-#define REPORT_MAX	(COORD_TEXT_MAX / 2) /* bytes of it */
+#define EVENTS_MAX \
+	(COORD_TEXT_MAX - 8192) /* bytes of them in one report; the rest of it is little */
 #define STALE_NS	(NSEC_PER_SEC / 2)   /* until it is said who else has files open now */
 #define PAUSE_NS	(10 * NSEC_PER_MSEC) /* between reports, times agreement_pause */
 #define CORRECTIONS_MAX 8
@@ -113,26 +113,33 @@ static bool is_stale(struct accord *a)
 	return true;
 }
 
+size_t accord_fill_report(json_t *report, json_t *events)
+{
+	size_t nr, bytes = 0;
+
+	for (nr = 0; nr < json_array_size(events); nr++) {
+		json_t *e = json_array_get(events, nr);
+
+		bytes += json_dumpb(e, NULL, 0, JSON_COMPACT) + 1;
+		if (bytes > EVENTS_MAX && nr)
+			break;
+		json_array_append(report, e);
+	}
+	return nr;
+}
+
 char *accord_compose_report(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	json_t *o, *events = json_array();
-	size_t i, bytes = 0;
 	char *text;
 
 	a->said_open = !checkpoint_is_closed(cp);
 	a->said_writers = accord_has_living(cp);
 	a->said_rule = cp->rule;
 	a->said_removing = cp->removing;
-	for (i = 0; i < json_array_size(a->events) && i < EVENTS_MAX; i++) {
-		json_t *e = json_array_get(a->events, i);
-
-		bytes += 6 * json_string_length(json_array_get(e, 1)) + 32;
-		if (bytes > REPORT_MAX && i)
-			break;
-		json_array_append(events, e);
-	}
-	a->sending = i;
+	a->sending = accord_fill_report(events, a->events);
+	a->more = a->sending < json_array_size(a->events);
 	o = json_pack("{s:b, s:b, s:o}", "open", a->said_open, "writers", a->said_writers, "events",
 		      events);
 	if (cp->rule)
@@ -248,6 +255,6 @@ bool accord_is_pausing(struct accord *a)
 
 bool accord_may_report(struct accord *a)
 {
-	return goes_on(a) || ((clock_mono_ns() >= may_say_ns(a) || a->leaving) &&
+	return goes_on(a) || ((clock_mono_ns() >= may_say_ns(a) || a->more || a->leaving) &&
 			      (accord_has_news(a) || is_stale(a)));
 }

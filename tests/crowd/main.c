@@ -23,17 +23,17 @@
 #include "engine/content/digest.h"
 #include "engine/coord/agreement.h"
 #include "engine/coord/nodes.h"
+#include "engine/unit/accord_impl.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/vote.h"
 #include "tests/crowd/records.h"
 
-#define PAUSE_NS   (10 * NSEC_PER_MSEC) /* these two as accord_report.c */
-#define EVENTS_MAX 200
+#define PAUSE_NS (10 * NSEC_PER_MSEC) /* as accord_report.c */
 
 struct member {
 	struct agreement a;
-	bool written, listed, over, said_open;
+	bool written, over, said_open, more;
 	bool open[AGREE_FANOUT];      /* as a child said last */
 	unsigned nodes[AGREE_FANOUT]; /* as it voted */
 	json_t *events;		      /* to be reported */
@@ -156,19 +156,19 @@ static bool has_news(const struct member *m)
 
 static bool may_say(const struct member *m)
 {
-	return clock_mono_ns() - m->said_ns >= agreement_pause(m->said) * PAUSE_NS;
+	return m->more || clock_mono_ns() - m->said_ns >= agreement_pause(m->said) * PAUSE_NS;
 }
 
 /* And takes out of the events what is in it. */
 static char *compose_report(struct member *m)
 {
 	json_t *events = json_array(), *o;
+	size_t nr = accord_fill_report(events, m->events);
 	char *text;
 
-	while (json_array_size(m->events) && json_array_size(events) < EVENTS_MAX) {
-		json_array_append(events, json_array_get(m->events, 0));
+	m->more = nr < json_array_size(m->events);
+	while (nr--)
 		json_array_remove(m->events, 0);
-	}
 	m->said_open = is_open(m);
 	o = json_pack("{s:b, s:b, s:o, s:s}", "open", m->said_open, "writers", true, "events",
 		      events, "rule", w.rule);
