@@ -357,6 +357,26 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 	return err;
 }
 
+/*
+ * Somebody has just made it: the kernel opens that instead, but tries only once more. So what another node has made becomes
+ * this one's own now.
+ */
+static int open_instead(struct fs *fs, const struct caller *c, struct inside *in, int at,
+			const char *name, int flags)
+{
+	struct inode_id id;
+	struct statx stx;
+	int err = backing_stat_at(&fs->engine->backing, at, name, &stx);
+
+	if (flags & O_EXCL)
+		return -EEXIST;
+	id = inode_id_of(&stx);
+	if (!err && S_ISREG(stx.stx_mode) && accord_is_elsewhere(in->checkpoint, &id))
+		err = checkpoint_expect(in->checkpoint, c, in->process->rank, in->rel,
+					flags & O_TRUNC);
+	return !err || err == -ENOENT ? -ESTALE : err;
+}
+
 int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
 		  int at, const char *name, mode_t mode, int flags, struct generation **g)
 {
@@ -376,7 +396,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 		checkpoint_copied_by(in->checkpoint, in->process);
 	err = backing_stat_at(b, at, name, &stx);
 	if (!err)
-		return flags & O_EXCL ? -EEXIST : -ESTALE; /* which the kernel opens instead */
+		return open_instead(fs, c, in, at, name, flags);
 	if (err == -ENOENT)
 		err = change_from_nothing(in->checkpoint, in->process, in->rel);
 	if (err)
@@ -385,7 +405,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 		       AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created)));
 	creds_restore();
 	if (fd < 0)
-		return fd == -EEXIST ? -ESTALE : fd;
+		return fd == -EEXIST ? open_instead(fs, c, in, at, name, flags) : fd;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	err = generation_begin_in(in->checkpoint, c, in->process->rank, &dir_id, name, in->rel, fd,
 				  false, g);

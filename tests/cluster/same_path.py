@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # Two nodes write one path of a checkpoint, as save_on_each_node does: equal content is one file; of different ones one is
-# there, whole, and the other is listed.
+# there, whole, and people are told of the other.
 
 import errno
 import os
@@ -11,11 +11,16 @@ import sys
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
 from nodes import *
 
+def told(node):
+	with open(node.path(".ckptfs/failures.json"), encoding="utf-8") as file:
+		return [f["message"] for f in json.load(file)]
+
+
 with nodes("one", "two") as (one, two):
 	ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
 	for step, differ in ((1, False), (2, True), (3, True)):
 		unit = "step-%d" % step
-		ranks[0].do("os.mkdir(%r)" % unit)
+		save(ranks, unit, step, end=False)
 		for rank in ranks:
 			rank.begin("with open('%s/config.json', 'wb') as f: f.write(%r)" % (unit, b"%d" % (rank.rank if differ else 0) * 5000))
 		for rank in ranks:
@@ -25,7 +30,14 @@ with nodes("one", "two") as (one, two):
 			node.wait_for(unit)
 		check(unit, 2, step)
 		with open(os.path.join(BACK, unit, "config.json"), "rb") as file:
-			assert file.read() in ([b"0" * 5000, b"1" * 5000] if differ else [b"0" * 5000])
+			kept = file.read()
+		assert kept in ([b"0" * 5000, b"1" * 5000] if differ else [b"0" * 5000])
+		assert not told(two), told(two)
+		assert len(told(one)) == (step - 1), told(one)
+		if differ:
+			nodes_of = ("two", "one", "one") if kept[:1] == b"0" else ("one", "two", "two")
+			assert told(one)[-1].startswith("'step-%d/config.json' was written by node %s and by node %s, with different content, "
+				"and a checkpoint has one file of a name: that of node %s is kept." % (step, *nodes_of)), told(one)
 	# Both have it open at once.
 	ranks[0].do("os.mkdir('step-4')")
 	for rank in ranks:
