@@ -135,6 +135,7 @@
 #define MSG_CHECKPOINT_SUPERSEDED "the checkpoint '%s' of %s had not come to its end when all its writers were gone, and %s begins it anew. What was of it is hidden, and never committed"
 #define MSG_CHECKPOINT_BUSY_ELSEWHERE "'%s' is being written by another job (%s) on node %s, and a checkpoint has one at a time. This call of %s got EBUSY, nothing was changed. Write to another path, or wait until that job has ended"
 #define MSG_CHECKPOINT_NODE_DEAD "the checkpoint '%s' is not complete: node %s, which was writing it, shows no life. It was not committed and is hidden; what had the name '%s' before is whole and still has it"
+#define MSG_CHECKPOINT_RIVALS "'%s' was written by node %s and by node %s, with different content, and a checkpoint has one file of a name: that of node %s is kept. Nothing else of the checkpoint is affected. Have one rank write it, or give each one a name of its own"
 #define MSG_CHECKPOINT_NO_VOTE "the checkpoint '%s' was not committed: its end was seen, and then nothing came for %llu s (commit_timeout_s) of what these nodes have of it: %s. It is hidden; what had the name '%s' before is whole and still has it. Look after those nodes, or raise commit_timeout_s, and save it again"
 #define MSG_CHECKPOINT_VOTE_FAILED "the checkpoint '%s' was not committed: this node could not list what it has written of it: %s. It is hidden; what had the name '%s' before is whole and still has it"
 #define MSG_CHECKPOINT_FAILED_ELSEWHERE "the checkpoint '%s' failed, as node %s has recorded: %s"

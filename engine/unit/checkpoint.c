@@ -160,6 +160,7 @@ void checkpoint_put(struct checkpoint *cp)
 	free(cp->following);
 	accord_free(cp->accord);
 	checkpoint_forget_filed(cp);
+	free(cp->rivals);
 	free(cp->path);
 	free(cp);
 }

@@ -52,6 +52,7 @@ struct event {
 };
 
 struct following;
+struct rival;
 struct accord;
 
 struct checkpoint {
@@ -91,6 +92,8 @@ struct checkpoint {
 	bool has_tensors; /* one of these has */
 	size_t nr_told;	  /* tensors that other nodes have told of: not kept beyond SHARDS_MAX */
 	struct filed_files filed; /* its files that are durable */
+	struct rival *rivals;	  /* rivals.h */
+	size_t nr_rivals, rivals_room;
 	bool asked,
 		has_sibling, /* evidence: somebody asked for the commit; the job's next was begun */
 		goes_on;     /* namely by the process that alone wrote to this */

@@ -40,6 +40,7 @@
 #include "engine/unit/missing.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
+#include "engine/unit/rivals.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/shards.h"
 #include "engine/unit/wreck.h"
@@ -62,6 +63,8 @@ struct listing {
 	size_t nr_filed;
 	struct commit_entry *entries;
 	size_t nr, room;
+	struct rival *rivals;
+	size_t nr_rivals;
 	struct shards shards;
 	uint64_t bytes, files;
 	const char *path; /* of the checkpoint, for messages */
@@ -104,6 +107,7 @@ static void finish(struct listing *l)
 	free(l->entries);
 	shards_free(&l->shards);
 	filed_free(l->filed, l->nr_filed);
+	free(l->rivals);
 }
 
 static int by_path(const void *a, const void *b)
@@ -121,25 +125,56 @@ static int by_inode(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order; /* the last one counts */
 }
 
-/* What publish.c found out of the file that @stx is of, if that is still true. */
-static const struct filed *find_filed(const struct listing *l, const struct statx *stx)
+/* What publish.c found out last of the file @id; NULL: nothing. */
+static const struct filed *last_filed(const struct listing *l, const struct inode_id *id)
 {
-	struct inode_id id = inode_id_of(stx);
-	uint64_t mtime_ns = (uint64_t)stx->stx_mtime.tv_sec * NSEC_PER_SEC + stx->stx_mtime.tv_nsec;
 	size_t lo = 0, hi = l->nr_filed;
 
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (l->filed[mid].id.ino <= id.ino)
+		if (l->filed[mid].id.ino <= id->ino)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (!lo || !same_inode(&l->filed[lo - 1].id, &id) ||
-	    l->filed[lo - 1].size != stx->stx_size || l->filed[lo - 1].mtime_ns != mtime_ns)
-		return NULL;
-	return &l->filed[lo - 1];
+	return lo && same_inode(&l->filed[lo - 1].id, id) ? &l->filed[lo - 1] : NULL;
+}
+
+/* The same of that which @stx is of, if it is still true. */
+static const struct filed *find_filed(const struct listing *l, const struct statx *stx)
+{
+	struct inode_id id = inode_id_of(stx);
+	uint64_t mtime_ns = (uint64_t)stx->stx_mtime.tv_sec * NSEC_PER_SEC + stx->stx_mtime.tv_nsec;
+	const struct filed *f = last_filed(l, &id);
+
+	return f && f->size == stx->stx_size && f->mtime_ns == mtime_ns ? f : NULL;
+}
+
+static const char *node_of(const struct listing *l, const struct filed *f)
+{
+	return f->node ? f->node : l->cp->units->node;
+}
+
+/* Is another content of it not kept, which another node has written under its name? Then people are told. */
+static void tell_rivals(const struct listing *l, const char *rel, const struct filed *f)
+{
+	const struct inode_id *id = rivals_find(l->rivals, l->nr_rivals, &f->id);
+	struct units *us = l->cp->units;
+	char text[MESSAGE_MAX], path[PATH_MAX + COMMIT_PATH_MAX];
+	size_t i;
+
+	for (i = 0; id && i < l->nr_rivals; i++) {
+		const struct filed *other = last_filed(l, id);
+
+		if (other && strcmp(other->xxh3, f->xxh3)) {
+			snprintf(path, sizeof(path), "%s/%s", l->path, rel);
+			MESSAGE(text, CHECKPOINT_RIVALS, path, node_of(l, other), node_of(l, f),
+				node_of(l, f));
+			failures_add(us->failures, l->cp->owner.uid, "save", path, EEXIST, text);
+		}
+		id = rivals_find(l->rivals, l->nr_rivals, id);
+	}
 }
 
 struct opened {
@@ -255,7 +290,7 @@ static int list_file(struct listing *l, int dir, const char *name, const char *r
 	struct commit_entry e = {.kind = COMMIT_IS_FILE,
 				 .path = rel,
 				 .size = stx->stx_size,
-				 .node = f && f->node ? f->node : l->cp->units->node,
+				 .node = f ? node_of(l, f) : l->cp->units->node,
 				 .rank = f ? f->rank : -1};
 	int err = check_end(l, dir, name, rel, stx, f && f->by_handle);
 
@@ -267,6 +302,8 @@ static int list_file(struct listing *l, int dir, const char *name, const char *r
 	l->files++;
 	if (!err)
 		err = add(l, &e);
+	if (!err && f)
+		tell_rivals(l, rel, f);
 	if (!err && f && f->tensors)
 		err = shards_add(&l->shards, f->tensors, l->entries[l->nr - 1].path);
 	return err;
@@ -611,9 +648,12 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 		err = accord_gather(cp, e);
 	if (!err)
 		err = checkpoint_take_filed(cp, &l.filed, &l.nr_filed);
+	if (!err)
+		err = rivals_take(cp, &l.rivals, &l.nr_rivals);
 	l.shards.unknown = cp->nr_told > SHARDS_MAX;
 	if (!err) {
 		qsort(l.filed, l.nr_filed, sizeof(*l.filed), by_inode);
+		rivals_sort(l.rivals, l.nr_rivals);
 		err = list_directory(&l, cp->fd, "");
 	}
 	if (!err)

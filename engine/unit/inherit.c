@@ -16,6 +16,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
+#include "engine/unit/rivals.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
@@ -205,6 +206,11 @@ static int open_own(struct checkpoint *cp, int dir, const char *name, bool empty
 					 replace_by_own(cp->units, dir, name, old, &was, empty));
 		if (old >= 0)
 			close(old);
+		if (fd >= 0 && !backing_stat(b, fd, &was) && !checkpoint_shares(cp, &id)) {
+			const struct inode_id own = inode_id_of(&was);
+
+			rivals_add(cp, &own, &id);
+		}
 	}
 	close(pin);
 	return fd;

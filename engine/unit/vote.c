@@ -12,6 +12,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/rivals.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/shards.h"
 
@@ -86,6 +87,33 @@ static bool is_of_tensor(const json_t *o)
 	return json_object_get(o, "at");
 }
 
+/* Lines of files that have taken the name of another, of which nothing else is said there. */
+static bool is_of_rival(const json_t *o)
+{
+	return json_object_get(o, "over");
+}
+
+static json_t *line_of_rival(const struct rival *r)
+{
+	return json_pack("{s:I, s:I, s:[I, I]}", "ino", (json_int_t)r->own.ino, "btime_ns",
+			 (json_int_t)r->own.btime_ns, "over", (json_int_t)r->old.ino,
+			 (json_int_t)r->old.btime_ns);
+}
+
+static void take_rival(struct checkpoint *cp, const json_t *o)
+{
+	const json_t *over = json_object_get(o, "over");
+	const struct inode_id own = {.dev = cp->id.dev,
+				     .ino = (uint64_t)json_get_int(o, "ino", 0),
+				     .btime_ns = (uint64_t)json_get_int(o, "btime_ns", 0)};
+	const struct inode_id old = {.dev = cp->id.dev,
+				     .ino = (uint64_t)json_integer_value(json_array_get(over, 0)),
+				     .btime_ns =
+					     (uint64_t)json_integer_value(json_array_get(over, 1))};
+
+	rivals_add(cp, &own, &old);
+}
+
 static bool parse_tensor(const json_t *o, struct commit_tensor *t, struct commit_tensor_room *room)
 {
 	*t = (struct commit_tensor){.path = "-"}; /* that of its file */
@@ -121,7 +149,8 @@ static int copy_line(struct checkpoint *cp, const char *line, const json_t *o, v
 	struct commit_tensor t;
 	char label[NAME_MAX + 1];
 	struct filed f;
-	bool ok = is_of_tensor(o) ? parse_tensor(o, &t, &room) : parse_file(cp, o, &f, label);
+	bool ok = is_of_rival(o) ||
+		  (is_of_tensor(o) ? parse_tensor(o, &t, &room) : parse_file(cp, o, &f, label));
 
 	return !ok ? -EBADMSG : fputs(line, to) < 0 ? -EIO : 0;
 }
@@ -170,6 +199,10 @@ static int take_line(struct checkpoint *cp, const char *line, const json_t *o, v
 	if (is_of_tensor(o))
 		return take_tensor(cp, o, t);
 	end_file(cp, t);
+	if (is_of_rival(o)) {
+		take_rival(cp, o);
+		return 0;
+	}
 	return parse_file(cp, o, &t->file, t->label) ? 0 : -EBADMSG;
 }
 
@@ -207,6 +240,18 @@ static int write_lines(struct checkpoint *cp, FILE *to)
 	return err;
 }
 
+static int write_rivals(struct checkpoint *cp, FILE *to)
+{
+	struct rival *rivals;
+	size_t nr, i;
+	int err = rivals_take(cp, &rivals, &nr);
+
+	for (i = 0; !err && i < nr; i++)
+		err = write_line(to, line_of_rival(&rivals[i]));
+	free(rivals);
+	return err;
+}
+
 int vote_write(struct checkpoint *cp, uint32_t slot, const uint32_t *slots, unsigned nr)
 {
 	struct backing *b = cp->units->contents->backing;
@@ -227,6 +272,8 @@ int vote_write(struct checkpoint *cp, uint32_t slot, const uint32_t *slots, unsi
 		return -ENOMEM;
 	}
 	err = write_lines(cp, to);
+	if (!err)
+		err = write_rivals(cp, to);
 	for (i = 0; !err && i < nr; i++)
 		err = each_line(cp, slots[i], copy_line, to);
 	if (!err && fflush(to))
