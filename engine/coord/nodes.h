@@ -85,6 +85,12 @@ bool nodes_alive(struct nodes *ns, const char *id);
 /* The same, but whom it takes for dead it looks at once more: he may have come back just now. Blocks. */
 bool nodes_alive_now(struct nodes *ns, const char *id);
 
+/* Has the node @id been seen to live: was its lease renewed while it was looked at? Does not block. */
+bool nodes_shows_life(struct nodes *ns, const char *id);
+
+/* Was @id the mount that had this one's label on this host before? That is dead. */
+bool nodes_is_before(const struct nodes *ns, const char *id);
+
 /* For people: the label of @id and its host, or @id itself where no lease of it was seen. */
 void nodes_name(struct nodes *ns, const char *id, char *name, size_t size);
 

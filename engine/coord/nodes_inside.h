@@ -41,6 +41,8 @@ struct seen {
 	uint64_t until_ns;     /* somebody asked, and is thought to ask again until then */
 };
 
+#define BEFORE_MAX 8
+
 struct nodes {
 	struct nodes_options options; /* const, as are all that have no lock named */
 	char id[COORD_NODE_MAX];
@@ -48,6 +50,9 @@ struct nodes {
 	char *backing;
 	uint64_t lease_ns;
 	char alone[256]; /* why; "": it is not */
+	char before[BEFORE_MAX]
+		   [COORD_NODE_MAX]; /* who had our label; set before there is a watcher */
+	unsigned nr_before;
 
 	pthread_mutex_t lock; /* not held while anything is read or written */
 	pthread_cond_t wake_renewer, wake_watcher;

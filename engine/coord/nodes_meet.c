@@ -122,6 +122,8 @@ static int first_look(struct nodes *ns, const char *id)
 	if (s->ever && is_predecessor(ns, &s->facts)) {
 		ns->options.coord->lease_end(ns->options.coord_arg, s->id);
 		s->gone = s->dead = true;
+		if (ns->nr_before < BEFORE_MAX)
+			memcpy(ns->before[ns->nr_before++], id, COORD_NODE_MAX);
 	}
 	s->curious = s->ever && !s->gone;
 	return 0;

@@ -231,6 +231,27 @@ bool nodes_alive(struct nodes *ns, const char *id)
 	return !s || !s->dead;
 }
 
+bool nodes_shows_life(struct nodes *ns, const char *id)
+{
+	const struct seen *s;
+
+	if (*ns->alone || !strcmp(id, ns->id))
+		return true;
+	LOCK_SCOPE(&ns->lock);
+	s = find(ns, id);
+	return s && s->changed && !s->dead;
+}
+
+bool nodes_is_before(const struct nodes *ns, const char *id)
+{
+	unsigned i;
+
+	for (i = 0; i < ns->nr_before; i++)
+		if (!strcmp(ns->before[i], id))
+			return true;
+	return false;
+}
+
 bool nodes_alive_now(struct nodes *ns, const char *id)
 {
 	char text[COORD_LEASE_MAX];

@@ -157,6 +157,12 @@ void accord_never_shown(struct checkpoint *cp);
 /* The text of a decision as it stands, without what the agreement puts before it. */
 const char *accord_decision(const char *text, bool *commit);
 
+/*
+ * At mount, of the generation @gen, of which nothing is decided: if the mount that had this one's label began it, that is
+ * dead, and nobody need wait until others have seen so.
+ */
+void accord_succeed(struct units *us, const struct caller *owner, const char *gen);
+
 void accord_free(struct accord *a);
 
 /* Ends when units_stop is called, and what is to be told to other nodes was, for at most some seconds. */

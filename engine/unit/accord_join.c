@@ -16,8 +16,9 @@
 #include "engine/unit/claim.h"
 #include "engine/unit/rules.h"
 
-#define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left */
-#define NAMING_NS     (5 * NSEC_PER_SEC)  /* for what was decided to get its name */
+#define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left on a node that lives */
+#define LOST_NS	      (60 * NSEC_PER_SEC) /* for caches of the backing that remember what was not there */
+#define NAMING_NS     (5 * NSEC_PER_SEC) /* for what was decided to get its name */
 
 struct checkpoint *accord_part(struct units *us, const char *gen)
 {
@@ -53,6 +54,15 @@ static int abort_for(struct units *us, const struct caller *owner, const struct 
 	r = us->coord->record(us->coord_arg, owner, c->last, "decision", text, strlen(text), first,
 			      &len);
 	return r < 0 ? r : 0;
+}
+
+void accord_succeed(struct units *us, const struct caller *owner, const char *gen)
+{
+	struct claim c;
+
+	if (us->nodes && !claim_look(us, owner->uid, gen, &c) && c.open &&
+	    nodes_is_before(us->nodes, c.node))
+		abort_for(us, owner, &c);
 }
 
 static int tell_busy(struct checkpoint *cp, const struct claim *c)
@@ -106,6 +116,9 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 		}
 		if (!strcmp(c->job, cp->maker->key) && strcmp(c->node, nodes_id(us->nodes)))
 			return -EEXIST;
+		/* Whether that node lives has to be seen first; a job that begins again after a power cut waits for that. */
+		if (!nodes_shows_life(us->nodes, c->node))
+			until = clock_mono_ns() + CLAIM_WAIT_NS;
 		LOCK_SCOPE(&us->lock);
 		struct checkpoint *mine = accord_part(us, c->last);
 
@@ -231,7 +244,31 @@ static int join(struct units *us, const struct caller *c, struct process *p, int
 	return err;
 }
 
-/* Takes part in @claim, which is open. 0, *@out or none; 1: it has to be looked at again. */
+/* @claim is open, and its directory is not there. Waits a moment; the bound is from @since_ns. 1 or -errno. */
+static int await_staging(struct units *us, const struct caller *c, const struct inode_id *dir_id,
+			 const char *name, const struct claim *claim, uint64_t since_ns)
+{
+	uint64_t patience = us->commit_ns < LOST_NS ? us->commit_ns : LOST_NS;
+	char text[MESSAGE_MAX], path[PATH_MAX], staging[STAGING_MAX];
+
+	if (clock_mono_ns() - since_ns < patience) {
+		LOCK_SCOPE(&us->lock);
+		return units_wait(us) ? -EINTR : 1;
+	}
+	if (us->name)
+		us->name(us->name_arg, dir_id, name, path, sizeof(path));
+	else
+		snprintf(path, sizeof(path), "%s", name);
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, claim->last);
+	MESSAGE(text, CHECKPOINT_LOST, path, claim->label, staging, path);
+	failures_add(us->failures, c->uid, "save", path, EIO, text);
+	return -EIO;
+}
+
+/*
+ * Takes part in @claim, which is open. 0, *@out or none; 1: it has to be looked at again; -ENOENT: it has no directory to
+ * take part in: it was published, or removed, just now.
+ */
 static int take_part(struct units *us, const struct caller *c, struct process *p, int dir,
 		     const struct inode_id *dir_id, const char *name, const struct claim *claim,
 		     struct checkpoint **out)
@@ -255,10 +292,6 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 		}
 	}
 	err = join(us, c, p, dir, dir_id, name, claim);
-	if (err == -ENOENT) { /* published, or removed, just now */
-		LOCK_SCOPE(&us->lock);
-		err = units_wait(us);
-	}
 	return err ? err : 1;
 }
 
@@ -304,6 +337,8 @@ int accord_find(struct units *us, const struct caller *c, int dir, const struct 
 			err = again_later(us, err, since) ? 1 : err;
 		else
 			err = note_outage(us, err) ? 0 : err;
+		if (err == -ENOENT)
+			err = await_staging(us, c, dir_id, name, &claim, since);
 	} while (err == 1);
 	process_put(p);
 	return err;

@@ -161,6 +161,15 @@ int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const ch
 	return err || !*c->last || c->renamed ? err : look(us, uid, c, text);
 }
 
+int claim_look(struct units *us, uid_t uid, const char *gen, struct claim *c)
+{
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
+
+	memset(c, 0, sizeof(*c));
+	snprintf(c->last, sizeof(c->last), "%s", gen);
+	return text ? look(us, uid, c, text) : -ENOMEM;
+}
+
 static int record(struct checkpoint *cp, const char *key, const char *kind, json_t *o, char *first,
 		  size_t *len)
 {

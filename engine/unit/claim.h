@@ -36,6 +36,9 @@ int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const ch
 int claim_follow(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
 		 struct claim *c);
 
+/* Of the generation @gen. */
+int claim_look(struct units *us, uid_t uid, const char *gen, struct claim *c);
+
 /* What others must know of @cp, before anybody can find it. 0 or -errno. */
 int claim_open(struct checkpoint *cp);
 

@@ -249,6 +249,8 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 		r->coord->forget(r->coord_arg, &owner, gen);
 	else if (len == -ENOENT && r->alone && !r->only_look && is_nothing(r, uid, gen))
 		r->coord->forget(r->coord_arg, &owner, gen);
+	else if (len == -ENOENT && r->undecided)
+		r->undecided(r->arg, &owner, gen);
 	creds_on_behalf(NULL);
 	return 0;
 }

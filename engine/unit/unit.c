@@ -211,6 +211,11 @@ static void told_trashed(void *units, const struct caller *owner, int dir, const
 	trash_empty_later(units, owner, dir, id);
 }
 
+static void told_undecided(void *units, const struct caller *owner, const char *gen)
+{
+	accord_succeed(units, owner, gen);
+}
+
 void units_recover(struct units *us, const struct coord_ops *coord, void *coord_arg)
 {
 	const struct recovery r = {.backing = us->contents->backing,
@@ -220,6 +225,7 @@ void units_recover(struct units *us, const struct coord_ops *coord, void *coord_
 				   .followed = told_followed,
 				   .redone = told_redone,
 				   .trashed = told_trashed,
+				   .undecided = coord == us->coord ? told_undecided : NULL,
 				   .arg = us};
 	int err = recover_decided(&r);
 
