@@ -171,6 +171,11 @@ int coord_choose(struct coord *c, const struct coord_choice *o, struct error *e)
 	return 0;
 }
 
+int coord_still_dir(struct backing *b, struct error *e)
+{
+	return agree(&(struct coord_choice){.backing = b}, 0, e);
+}
+
 void coord_close(struct coord *c)
 {
 	coord_etcd_close(c->etcd);

@@ -34,6 +34,9 @@ int coord_check(const char *option, struct error *e);
 int coord_choose(struct coord *c, const struct coord_choice *o, struct error *e);
 void coord_close(struct coord *c);
 
+/* For who agrees by dir on @b: has a mount chosen another way since? -EBUSY, with @e filled. As the daemon. */
+int coord_still_dir(struct backing *b, struct error *e);
+
 /* What a coord.json says: NULL, and it is in @way ("etcd cluster ID"), or what is wrong with it. For the fuzzer too. */
 const char *coord_parse_choice(const char *text, size_t len, char way[64]);
 

@@ -12,6 +12,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/coord/choice.h"
 #include "engine/coord/nodes.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/rules.h"
@@ -154,6 +155,21 @@ static bool again_later(struct units *us, int err, uint64_t since_ns)
 	return !units_wait(us);
 }
 
+/* A mount by etcd may have come since this one began, which went by dir and saw nobody. */
+static int check_way(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	char path[PATH_MAX];
+	struct error e;
+	int err = us->coord == &coord_dir_ops ? coord_still_dir(us->contents->backing, &e) : 0;
+
+	if (!err)
+		return 0;
+	checkpoint_path(cp, path, sizeof(path));
+	failures_add(us->failures, cp->owner.uid, "save", path, -err, e.text);
+	return err;
+}
+
 int accord_begin(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
@@ -162,6 +178,9 @@ int accord_begin(struct checkpoint *cp)
 	int r;
 
 	creds_restore();
+	r = check_way(cp);
+	if (r)
+		return r;
 	do {
 		r = find_free(cp, &c);
 		if (!r)
