@@ -161,6 +161,18 @@ int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const ch
 	return err || !*c->last || c->renamed ? err : look(us, uid, c, text);
 }
 
+bool claim_is_old(const struct coord_ops *coord, void *coord_arg, uid_t uid, const char *key)
+{
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
+	ssize_t len =
+		text ? coord->read(coord_arg, uid, key, "name", text, COORD_TEXT_MAX) : -ENOMEM;
+	char gen[COORD_GEN_MAX];
+
+	return len >= 0 && !parse_name(text, (size_t)len, gen) &&
+	       coord->read(coord_arg, uid, gen, "open", text, COORD_TEXT_MAX) == -ENOENT &&
+	       coord->read(coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX) == -ENOENT;
+}
+
 int claim_look(struct units *us, uid_t uid, const char *gen, struct claim *c)
 {
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);

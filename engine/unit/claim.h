@@ -5,11 +5,12 @@
  * generation has one name. Of one user: what others record is nobody else's.
  *
  * The records of names stay when their generations are over: what they lead to is over then, and who saves next adds to
- * the end.
+ * the end. A node that was held up may do so, too, with what it remembers: so while one may live none of them goes (fsck).
  */
 #ifndef ENGINE_UNIT_CLAIM_H
 #define ENGINE_UNIT_CLAIM_H
 
+#include "engine/coord/coord.h"
 #include "engine/liveness/job.h"
 #include "engine/unit/unit.h"
 
@@ -38,6 +39,9 @@ int claim_follow(struct units *us, uid_t uid, const struct inode_id *dir, const 
 
 /* Of the generation @gen. */
 int claim_look(struct units *us, uid_t uid, const char *gen, struct claim *c);
+
+/* Is @key that of a name, and what that leads to over and cleared up? For who knows that no node lives: its name begins anew. */
+bool claim_is_old(const struct coord_ops *coord, void *coord_arg, uid_t uid, const char *key);
 
 /* What others must know of @cp, before anybody can find it. 0 or -errno. */
 int claim_open(struct checkpoint *cp);

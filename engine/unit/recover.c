@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/unit/accord.h"
+#include "engine/unit/claim.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/order.h"
 #include "engine/unit/replace.h"
@@ -258,4 +259,32 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 int recover_decided(const struct recovery *r)
 {
 	return r->coord->list(r->coord_arg, recover_one, (void *)r);
+}
+
+static int any_lease(void *arg, const char *node)
+{
+	(void)arg;
+	(void)node;
+	return 1;
+}
+
+static int recover_one_name(void *recovery, uid_t uid, const char *key)
+{
+	const struct recovery *r = recovery;
+	struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
+
+	creds_on_behalf(&owner);
+	if (claim_is_old(r->coord, r->coord_arg, uid, key))
+		r->coord->forget(r->coord_arg, &owner, key);
+	creds_on_behalf(NULL);
+	return 0;
+}
+
+int recover_names(const struct recovery *r)
+{
+	int err = r->coord->lease_list(r->coord_arg, any_lease, NULL);
+
+	if (err && err != -ENOENT)
+		return err < 0 ? err : 0;
+	return r->coord->list(r->coord_arg, recover_one_name, (void *)r);
 }

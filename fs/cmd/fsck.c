@@ -338,6 +338,8 @@ static int redo_decided_by(struct fsck *f, const struct coord_ops *coord, void *
 		return err;
 	progress_show(&f->progress, "what was decided before a crash");
 	err = recover_decided(&r);
+	if (!err && f->mode != DRY_RUN && (alone || coord != &coord_dir_ops))
+		err = recover_names(&r);
 	rules_destroy(rules);
 	return err;
 }
