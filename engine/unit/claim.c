@@ -24,15 +24,19 @@ static void digest(char key[COORD_GEN_MAX], const char *text)
 	snprintf(key, COORD_GEN_MAX, "%016" PRIx64 "%016" PRIx64, h.high64, h.low64);
 }
 
-/* Under what record @nr of a name is, from 0. */
-static void key_of(char key[COORD_GEN_MAX], const struct inode_id *dir, const char *name,
-		   unsigned nr)
+/*
+ * Under what the record of a name that follows @c is. One that is left when those before it were cleared up follows
+ * nothing.
+ */
+static void key_after(char key[COORD_GEN_MAX], const struct inode_id *dir, const char *name,
+		      const struct claim *c)
 {
-	char text[NAME_MAX + 64];
+	char text[NAME_MAX + COORD_GEN_MAX + 64];
 
 	/* Nodes number devices, and may see birth times, each in its own way. */
-	snprintf(text, sizeof(text), nr ? "name %" PRIu64 " %s/%u" : "name %" PRIu64 " %s",
-		 (uint64_t)dir->ino, name, nr);
+	snprintf(text, sizeof(text),
+		 c->nr ? "name %" PRIu64 " %s/%u after %s" : "name %" PRIu64 " %s",
+		 (uint64_t)dir->ino, name, c->nr, c->last);
 	digest(key, text);
 }
 
@@ -126,12 +130,12 @@ static int follow(struct units *us, uid_t uid, const struct inode_id *dir, const
 	int err = 0;
 
 	memset(c, 0, sizeof(*c));
-	key_of(first, dir, name, 0);
+	key_after(first, dir, name, c);
 	recall(us, uid, first, c, false);
 	for (known = c->nr; c->nr < NAMES_MAX; c->nr++) {
 		ssize_t len;
 
-		key_of(key, dir, name, c->nr);
+		key_after(key, dir, name, c);
 		len = us->coord->read(us->coord_arg, uid, key, "name", text, COORD_TEXT_MAX);
 		if (len == -ENOENT)
 			break;
@@ -166,11 +170,11 @@ bool claim_is_old(const struct coord_ops *coord, void *coord_arg, uid_t uid, con
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
 	ssize_t len =
 		text ? coord->read(coord_arg, uid, key, "name", text, COORD_TEXT_MAX) : -ENOMEM;
-	char gen[COORD_GEN_MAX];
+	struct claim c;
 
-	return len >= 0 && !parse_name(text, (size_t)len, gen) &&
-	       coord->read(coord_arg, uid, gen, "open", text, COORD_TEXT_MAX) == -ENOENT &&
-	       coord->read(coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX) == -ENOENT;
+	return len >= 0 && !parse_name(text, (size_t)len, &c) &&
+	       coord->read(coord_arg, uid, c.last, "open", text, COORD_TEXT_MAX) == -ENOENT &&
+	       coord->read(coord_arg, uid, c.last, "decision", text, COORD_TEXT_MAX) == -ENOENT;
 }
 
 int claim_look(struct units *us, uid_t uid, const char *gen, struct claim *c)
@@ -217,14 +221,14 @@ int claim_open(struct checkpoint *cp)
 	return r == 1 ? 0 : r ? r : -EEXIST;
 }
 
-static int add(struct checkpoint *cp, const struct inode_id *dir, const char *name, unsigned nr,
-	       json_t *more)
+static int add(struct checkpoint *cp, const struct inode_id *dir, const char *name,
+	       const struct claim *c, json_t *more)
 {
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
 	char key[COORD_GEN_MAX];
 	size_t len;
 
-	key_of(key, dir, name, nr);
+	key_after(key, dir, name, c);
 	json_object_set_new(more, "generation", json_string(cp->staging + strlen(STAGING_PREFIX)));
 	if (!first) {
 		json_decref(more);
@@ -235,11 +239,11 @@ static int add(struct checkpoint *cp, const struct inode_id *dir, const char *na
 
 int claim_make(struct checkpoint *cp, const struct claim *c)
 {
-	return add(cp, &cp->target.dir_id, cp->target.name, c->nr, json_object());
+	return add(cp, &cp->target.dir_id, cp->target.name, c, json_object());
 }
 
 int claim_leave(struct checkpoint *cp, const struct inode_id *dir, const char *name,
 		const struct claim *c)
 {
-	return add(cp, dir, name, c->nr, json_pack("{s:b}", "renamed", 1));
+	return add(cp, dir, name, c, json_pack("{s:b}", "renamed", 1));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which generation a name has, over the nodes: that of the last of its records, which are numbered. Each is written once,
+ * Which generation a name has, over the nodes: that of the last of its records, each of which leads to the next. Each is written once,
  * so that of several that begin at once one is first, and who comes later finds it. One more says that it was renamed: a
  * generation has one name. Of one user: what others record is nobody else's.
  *
