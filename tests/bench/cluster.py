@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Iterator
 
-from processes import BUILD, CKPTFS, SRC, Failed, NotMeasured, command, memory_mib, started, wait_until
+from processes import BUILD, CKPTFS, SRC, Failed, NotMeasured, command, is_ready, memory_mib, started, wait_until
 from rows import Row
 from setting import Bench
 from units import load, peak_mib, verify_mib
@@ -153,11 +153,13 @@ def of_crowd(bench: Bench, kind: str, count: int) -> dict:
     saved = getattr(crowd, kind)
     with nodes.nodes("root", "inner", options="lease_s=600,commit_timeout_s=600") as daemons:
         pids = [daemon.pid for daemon in daemons]
+        for daemon in daemons:
+            wait_until("its cache is in memory", lambda daemon=daemon: is_ready(daemon.status()))
         cpu, rss = [cpu_of(pid) for pid in pids], [memory_mib(pid)["VmRSS"] for pid in pids]
         at_end: list[float] = []
         crowd.save(daemons, saved, count, CROWD_FILES, lambda: at_end.append(cpu_of(pids[0])))
-        sample = {"cpu": cpu_of(pids[0]) - cpu[0], "commit": cpu_of(pids[0]) - at_end[0], "inner": cpu_of(pids[1]) - cpu[1],
-                  "MiB": peak_mib(pids[0]) - rss[0], "inner MiB": peak_mib(pids[1]) - rss[1]}
+        sample = {"cpu": cpu_of(pids[0]) - cpu[0], "commit": cpu_of(pids[0]) - at_end[0],
+                  "inner": cpu_of(pids[1]) - cpu[1], "MiB": peak_mib(pids[0]) - rss[0], "inner MiB": peak_mib(pids[1]) - rss[1]}
         sample["verify MiB"] = verify_mib(os.path.join(nodes.BACK, saved.unit))
     shutil.rmtree(bench.path("cluster"))
     return sample
