@@ -188,7 +188,7 @@ static bool is_file_of(const char *name, const char *record)
 	       !name[len + 1 + TMP_DIGITS];
 }
 
-/* The file of the record @name, whose @pin it replaces if that is a symlink. -EBUSY: it is not to be seen. */
+/* The file of the record @name, whose @pin it replaces if that is a symlink. -EIO: that file is not seen (yet). */
 static int follow(struct backing *b, int dir, uid_t owner, const char *name, int *pin)
 {
 	char target[TMP_NAME_SIZE];
@@ -207,7 +207,7 @@ static int follow(struct backing *b, int dir, uid_t owner, const char *name, int
 		return distrust(b, owner, name, "it is a symlink to something else");
 	close(*pin);
 	*pin = backing_pin(b, dir, target);
-	return *pin >= 0 ? 0 : *pin == -ENOENT ? -EBUSY : *pin;
+	return *pin >= 0 ? 0 : *pin == -ENOENT ? -EIO : *pin;
 }
 
 /* Reads all of the file @pin into @file, which has room for FILE_MAX + 1, and makes it durable. */
