@@ -45,6 +45,12 @@ int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, cons
 	if (!us || !accord_has_others(us) || rules_reserved(name))
 		return 0;
 	cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
+	err = cp ? accord_await_name(cp) : 0;
+	checkpoint_put(cp);
+	if (err)
+		return err;
+	if (cp)
+		cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
 	checkpoint_put(cp);
 	if (cp)
 		return 0; /* what is in one is where its staging directory is */

@@ -142,6 +142,9 @@ bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_M
  */
 int accord_shed(struct units *us, const struct inode_id *dir, const char *name);
 
+/* Before something is looked up in @cp: if another node has made it an ordinary directory, waits until it is one here. 0 or -errno. */
+int accord_await_name(struct checkpoint *cp);
+
 /*
  * Before @cp, at @path, becomes an ordinary directory: which rule claims it by a file that another node has made in it, of
  * which this one has not heard yet? Or NULL.

@@ -104,6 +104,16 @@ int accord_shed(struct units *us, const struct inode_id *dir, const char *name)
 	return err;
 }
 
+int accord_await_name(struct checkpoint *cp)
+{
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (!cp->accord || cp->rule)
+			return 0;
+	}
+	return checkpoint_has_name(cp, cp->staging) ? 0 : await_end(cp);
+}
+
 static bool is_beside(void *checkpoint, const char *name)
 {
 	struct checkpoint *cp = checkpoint;
