@@ -59,10 +59,10 @@ def start(address, directory):
 			time.sleep(0.05)
 
 
-def texts(url):
-	"""What is in the records below /ckptfs/."""
+def records(url):
+	"""What is below /ckptfs/, by its key."""
 	found = call(url, "kv/range", {"key": encode("/ckptfs/"), "range_end": encode("/ckptfs0")})
-	return [decode(kv["value"]) for kv in found.get("kvs", [])]
+	return {decode(kv["key"]): decode(kv["value"]) for kv in found.get("kvs", [])}
 
 
 def keys(url):
