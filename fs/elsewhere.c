@@ -8,7 +8,8 @@
 #include "fs/save.h"
 
 /* Nothing here has the name yet. */
-static int find(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+static int find(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		bool patient)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(dir);
@@ -23,7 +24,7 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 		return 0; /* the lookup will tell */
 	err = backing_stat_at(&fs->engine->backing, at.fd, name, &stx);
 	err = err == -ENOENT || (!err && S_ISDIR(stx.stx_mode))
-		      ? accord_find(us, c, at.fd, &dir_id, name, &cp)
+		      ? accord_find(us, c, at.fd, &dir_id, name, patient, &cp)
 		      : 0;
 	tree_fd_put(fs->tree, &at);
 	if (!err && cp)
@@ -33,7 +34,8 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 	return err;
 }
 
-int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+static int meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		bool patient)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(dir);
@@ -60,8 +62,13 @@ int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, cons
 	cp = checkpoints_find(us, &dir_id, name);
 	renamed = cp && accord_was_renamed(cp, name, now);
 	checkpoint_put(cp);
-	err = renamed ? find(fs, c, dir, now) : 0;
-	return err || save_has_name(fs, dir, name) ? err : find(fs, c, dir, name);
+	err = renamed ? find(fs, c, dir, now, patient) : 0;
+	return err || save_has_name(fs, dir, name) ? err : find(fs, c, dir, name, patient);
+}
+
+int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+{
+	return meet(fs, c, dir, name, true);
 }
 
 int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
@@ -76,7 +83,7 @@ int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *di
 	err = AS_CALLER(c, accord_staged_name(fs->engine->units, pin, name));
 	creds_restore();
 	close(pin);
-	return err ? 0 : elsewhere_meet(fs, c, dir, name);
+	return err ? 0 : meet(fs, c, dir, name, false);
 }
 
 bool elsewhere_may_change(struct fs *fs, struct node *n)

@@ -339,6 +339,17 @@ void agreement_saw(struct agreement *a, const char *kind, const char *text, stru
 		heard(a, text, news);
 }
 
+void agreement_saw_behind(struct agreement *a, const char *text)
+{
+	struct agree_news news;
+	uint32_t next = a->next;
+
+	if (agreement_is_over(a) || strncmp(text, "vote ", 5))
+		return;
+	heard(a, text, &news);
+	a->next = next;
+}
+
 /* --- lives --- */
 
 unsigned agreement_watches(const struct agreement *a, const char *nodes[AGREE_FANOUT + 1])

@@ -402,7 +402,8 @@ static int wait_once(struct wait *w, uint64_t deadline_ns)
 	if (body)
 		err = etcd_watch(w->ce->etcd, body, w->nr, look_at_all, w, w->wake,
 				 until < deadline_ns ? until : deadline_ns);
-	if (err < 0 && err != -ECANCELED && !w->looked) {
+	/* Whoever does not begin to watch in time may never: a member that hangs, or a proxy that keeps answers back. */
+	if (err <= 0 && err != -ECANCELED && !w->looked) {
 		seen = look_at_all(w);
 		err = seen ? seen : err;
 	}

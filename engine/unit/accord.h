@@ -36,11 +36,11 @@ int accord_begin(struct checkpoint *cp);
 
 /*
  * Is the name @name in @dir (a descriptor) one that another node is saving, for the job of @c? Then this node joins it,
- * and shows it: 0, *@out referenced. 0 and NULL: no; or it is decided by now. Waits for that if its end was seen. -EINTR,
+ * and shows it: 0, *@out referenced. 0 and NULL: no; or it is decided by now. Waits for that if its end was seen, unless @patient is false: then for a moment. -EINTR,
  * -errno.
  */
 int accord_find(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
-		const char *name, struct checkpoint **out);
+		const char *name, bool patient, struct checkpoint **out);
 
 /* --- lock held; each of no effect without an accord --- */
 

@@ -32,6 +32,11 @@ static void tend(struct accord *a)
 	accord_look_at_lives(a);
 	if (a->a.state == AGREE_JOINING)
 		return;
+	/* Who has not voted is told to people, and is not to be one who has. */
+	if (agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
+	    clock_mono_ns() - a->heard_ns > LOOK_NS &&
+	    clock_mono_ns() - a->looked_behind_ns > LOOK_NS)
+		accord_look_behind(a);
 	if (!cp->visible && cp->state == GENERATION_OPEN && !agreement_is_root(&a->a) &&
 	    checkpoint_show_locked(cp))
 		accord_give_reason(a, EEXIST, false, false,
@@ -48,7 +53,8 @@ static void tend(struct accord *a)
 		a->left = a->a.state == AGREE_PREPARED;
 	}
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
-	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp))
+	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp) &&
+	    (!a->left || agreement_may_vote(&a->a))) /* until then others may join below it */
 		checkpoint_seal(cp);
 	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && !agreement_is_root(&a->a)) {
 		a->heard_ns = clock_mono_ns();
@@ -178,6 +184,30 @@ void accord_look(struct accord *a)
 	for (i = 0; text && i < nr; i++)
 		while (look_at(a, kinds[i], text) && !strncmp(kinds[i], "log.", 4))
 			snprintf(kinds[i], COORD_KIND_MAX, "log.%u.%u", a->a.slot, a->a.next);
+	free(text);
+}
+
+void accord_look_behind(struct accord *a)
+{
+	struct units *us = a->cp->units;
+	char *text = malloc(COORD_TEXT_MAX + 1), kind[COORD_KIND_MAX];
+	uint32_t at = a->a.next + 1, end = a->a.next + AGREE_BEHIND;
+
+	for (; text && at <= end && agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED;
+	     at++) {
+		ssize_t len;
+
+		snprintf(kind, sizeof(kind), "log.%u.%u", a->a.slot, at);
+		pthread_mutex_unlock(&us->lock);
+		len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp),
+				      kind, text, COORD_TEXT_MAX);
+		pthread_mutex_lock(&us->lock);
+		if (len < 0)
+			continue;
+		text[len] = '\0';
+		agreement_saw_behind(&a->a, text);
+	}
+	a->looked_behind_ns = clock_mono_ns();
 	free(text);
 }
 

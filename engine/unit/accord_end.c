@@ -64,16 +64,13 @@ bool accord_mourns(struct checkpoint *cp, const char *reason)
 /* Lock held, dropped. Has the child @node said all that it had to, before it went? */
 static bool has_voted(struct accord *a, const char *node)
 {
-	uint32_t next;
 	unsigned i;
 
-	do {
-		next = a->a.next;
-		accord_look(a);
-		for (i = 0; i < a->a.nr_children; i++)
-			if (a->a.children[i].voted && !strcmp(a->a.children[i].node, node))
-				return true;
-	} while (a->a.next != next && !agreement_is_over(&a->a));
+	accord_look(a);
+	accord_look_behind(a);
+	for (i = 0; i < a->a.nr_children; i++)
+		if (a->a.children[i].voted && !strcmp(a->a.children[i].node, node))
+			return true;
 	return false;
 }
 
@@ -158,7 +155,9 @@ bool accord_leave(struct checkpoint *cp)
 	if (accord_has_left(cp))
 		log_info("what this node has of '%s' is durable, and the others go on without it",
 			 cp->target.name);
-	return cp->state != GENERATION_OPEN;
+	/* Else it is for those who stay to find that it is gone; and to be told here. */
+	return accord_has_left(cp) || a->a.state >= AGREE_VOTED ||
+	       (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED);
 }
 
 bool accord_vote(struct accord *a)

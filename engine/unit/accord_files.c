@@ -78,7 +78,15 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd)
 
 void accord_show_size(struct generation *g)
 {
-	if (g->checkpoint && g->checkpoint->accord)
+	bool open;
+
+	if (!g->checkpoint || !g->checkpoint->accord)
+		return;
+	{
+		LOCK_SCOPE(&g->units->lock);
+		open = g->state == GENERATION_OPEN;
+	}
+	if (open)
 		content_show_size(g->content); /* if it fails, so does the flush */
 }
 

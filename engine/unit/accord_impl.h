@@ -50,6 +50,7 @@ struct accord {
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
+	uint64_t looked_behind_ns;  /* accord_look_behind, last */
 	uint64_t stirred_ns;	    /* anything happened, here or elsewhere, last */
 };
 
@@ -89,6 +90,9 @@ void accord_take_news(struct accord *a, const struct agree_news *news);
 
 /* Dropped. Looks at the records that it waits for. */
 void accord_look(struct accord *a);
+
+/* Dropped. The same of votes that lie behind one which is missing. */
+void accord_look_behind(struct accord *a);
 
 /* What is decided for, unless somebody was quicker. */
 void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason);

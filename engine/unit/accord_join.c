@@ -19,6 +19,7 @@
 
 #define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left on a node that lives */
 #define LOST_NS	      (60 * NSEC_PER_SEC) /* for caches of the backing that remember what was not there */
+#define GLANCE_NS     NSEC_PER_SEC	  /* for what a listing can do without */
 #define NAMING_NS     (5 * NSEC_PER_SEC) /* for what was decided to get its name */
 
 struct checkpoint *accord_part(struct units *us, const char *gen)
@@ -197,6 +198,11 @@ int accord_begin(struct checkpoint *cp)
 	return accord_attach(cp, nodes_id(us->nodes));
 }
 
+static bool has_name(const struct checkpoint *cp, const struct inode_id *dir_id, const char *name)
+{
+	return same_inode(&cp->target.dir_id, dir_id) && !strcmp(cp->target.name, name);
+}
+
 /* Lock held. It was renamed by another node. */
 static int takes_name(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
 		      const char *name)
@@ -204,8 +210,7 @@ static int takes_name(struct checkpoint *cp, int dir, const struct inode_id *dir
 	int copy;
 
 	/* Once it is over the driver uses the directory without the lock. */
-	if (agreement_is_over(&cp->accord->a) ||
-	    (same_inode(&cp->target.dir_id, dir_id) && !strcmp(cp->target.name, name)))
+	if (agreement_is_over(&cp->accord->a) || has_name(cp, dir_id, name))
 		return 0;
 	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
@@ -219,7 +224,7 @@ static int takes_name(struct checkpoint *cp, int dir, const struct inode_id *dir
 
 /* Lock held, dropped while it waits: what becomes of the join. 0: shown; 1: too late. */
 static int await_join(struct units *us, const char *gen, int dir, const struct inode_id *dir_id,
-		      const char *name, struct checkpoint **out)
+		      const char *name, unsigned renames, struct checkpoint **out)
 {
 	int err = 0;
 
@@ -228,6 +233,12 @@ static int await_join(struct units *us, const char *gen, int dir, const struct i
 
 		if (!cp || cp->accord->a.state == AGREE_LATE)
 			return 1;
+		if (cp->visible && !has_name(cp, dir_id, name) &&
+		    (cp->state == GENERATION_PUBLISHING || us->renames != renames)) {
+			/* By this node itself, which has yet to record that; or did after @name was asked for. */
+			err = units_wait(us);
+			return err ? err : 1;
+		}
 		if (cp->visible) {
 			err = takes_name(cp, dir, dir_id, name);
 			if (err)
@@ -290,7 +301,7 @@ static int await_staging(struct units *us, const struct caller *c, const struct 
  */
 static int take_part(struct units *us, const struct caller *c, struct process *p, int dir,
 		     const struct inode_id *dir_id, const char *name, const struct claim *claim,
-		     struct checkpoint **out)
+		     unsigned renames, struct checkpoint **out)
 {
 	bool mine = !strcmp(claim->node, nodes_id(us->nodes));
 	int err = 0;
@@ -300,7 +311,7 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 	{
 		LOCK_SCOPE(&us->lock);
 		if (accord_part(us, claim->last)) {
-			err = await_join(us, claim->last, dir, dir_id, name, out);
+			err = await_join(us, claim->last, dir, dir_id, name, renames, out);
 			if (err <= 0)
 				return err;
 			mine = true;
@@ -314,10 +325,17 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 	return err ? err : 1;
 }
 
+static unsigned renames_of(struct units *us)
+{
+	LOCK_SCOPE(&us->lock);
+	return us->renames;
+}
+
 int accord_find(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
-		const char *name, struct checkpoint **out)
+		const char *name, bool patient, struct checkpoint **out)
 {
 	uint64_t since = clock_mono_ns();
+	unsigned renames;
 	struct process *p = NULL;
 	struct claim claim;
 	int err;
@@ -334,6 +352,7 @@ int accord_find(struct units *us, const struct caller *c, int dir, const struct 
 		err = 0;
 		if (p && !p->spans)
 			break;
+		renames = renames_of(us);
 		err = claim_find(us, c->uid, dir_id, name, &claim);
 		if (!err)
 			atomic_store(&us->coord_fails, false);
@@ -351,16 +370,18 @@ int accord_find(struct units *us, const struct caller *c, int dir, const struct 
 		if (!p)
 			err = -ENOMEM;
 		else if (!err)
-			err = p->spans ? take_part(us, c, p, dir, dir_id, name, &claim, out) : 0;
+			err = p->spans
+				      ? take_part(us, c, p, dir, dir_id, name, &claim, renames, out)
+				      : 0;
 		else if (p->spans)
 			err = again_later(us, err, since) ? 1 : err;
 		else
 			err = note_outage(us, err) ? 0 : err;
 		if (err == -ENOENT)
 			err = await_staging(us, c, dir_id, name, &claim, since);
-	} while (err == 1);
+	} while (err == 1 && (patient || clock_mono_ns() - since < GLANCE_NS));
 	process_put(p);
-	return err;
+	return err == 1 ? 0 : err;
 }
 
 int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char *name)

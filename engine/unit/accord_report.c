@@ -30,8 +30,10 @@ void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *pa
 
 void accord_tell_name(struct checkpoint *cp)
 {
-	if (cp->accord)
-		cp->accord->renames++;
+	if (!cp->accord)
+		return;
+	cp->accord->renames++;
+	cp->units->renames++;
 }
 
 bool accord_has_open(const struct checkpoint *cp)
@@ -161,7 +163,8 @@ char *accord_compose_report(struct accord *a)
 /* Lock held. It was renamed below, in its directory. */
 static void take_name(struct accord *a, const char *name)
 {
-	if (agreement_is_over(&a->a) || rules_reserved(name))
+	if (agreement_is_over(&a->a) || rules_reserved(name) ||
+	    a->cp->state == GENERATION_PUBLISHING)
 		return;
 	snprintf(a->cp->target.name, sizeof(a->cp->target.name), "%s", name);
 	a->renames++;
@@ -181,10 +184,12 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 	json_decref(a->children[k].open_on);
 	a->children[k].open_on = json_incref(json_object_get(o, "open_on"));
 	cp->changed_ns = clock_mono_ns();
-	if (cp->state != GENERATION_OPEN)
-		return;
 	if (json_get_path(o, "name", "name_hex", name, sizeof(name)) && backing_name_ok(name))
 		take_name(a, name);
+	/* While it is held, for a rename say, it goes on; that of its commit comes after all votes. */
+	if (cp->state != GENERATION_OPEN &&
+	    !(cp->state == GENERATION_PUBLISHING && a->a.state == AGREE_OPEN))
+		return;
 	if (rule && !cp->rule && !cp->follows)
 		checkpoint_takes_rule(cp, rule);
 	json_array_foreach (json_object_get(o, "events"), i, e) {

@@ -1060,6 +1060,8 @@ static unsigned nr_rewritten(struct checkpoint *cp, const struct evidence *ev, i
 	unsigned nr = 0;
 	struct list *l;
 
+	if (checkpoint_is_closed(cp)) /* which is asked of each rank */
+		return 0;
 	list_for_each (l, &cp->files) {
 		struct generation *g = container_of(l, struct generation, beside);
 		struct event *e;

@@ -56,7 +56,7 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 	int pin, err;
 
 	backing_stat_now(b, dir, &stx);
-	pin = backing_pin(b, dir, name);
+	pin = AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
 	if (pin < 0)
 		return lead;
 	err = backing_stat(b, pin, &stx);
@@ -75,10 +75,13 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 }
 
 /* All of it is read, which is what refreshes the other names: each of them may be asked for next. */
-static int list(struct backing *b, int dir, const char *name, uint64_t *ino)
+static int list(struct checkpoint *cp, int dir, const char *name, uint64_t *ino)
 {
 	__cleanup_free char *dents = malloc(DENTS_BYTES);
-	int fd = dents ? backing_reopen(b, dir, O_RDONLY | O_DIRECTORY) : -ENOMEM;
+	struct backing *b = cp->units->contents->backing;
+	int fd =
+		!dents ? -ENOMEM
+		       : AS_OWNER_FIRST(&cp->owner, backing_reopen(b, dir, O_RDONLY | O_DIRECTORY));
 	ssize_t len = 0, at;
 
 	*ino = 0;
@@ -99,14 +102,13 @@ static int list(struct backing *b, int dir, const char *name, uint64_t *ino)
 
 int fresh_name(struct checkpoint *cp, int dir, const char *name)
 {
-	struct backing *b = cp->units->contents->backing;
 	uint64_t until = clock_mono_ns() + SETTLE_NS, ino;
 	unsigned absent = 0;
 	struct lead lead;
 
 	for (lead = follow(cp, dir, name); !lead.sure; lead = follow(cp, dir, name)) {
 		/* Right after a listing it is looked at again; after that there is time to pass. */
-		if (list(b, dir, name, &ino) || ino == lead.ino)
+		if (list(cp, dir, name, &ino) || ino == lead.ino)
 			return 0;
 		lead = follow(cp, dir, name);
 		if (lead.sure || (ino && ino == lead.ino))

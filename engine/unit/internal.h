@@ -74,6 +74,7 @@ struct units {
 	struct list
 		checkpoints; /* those that have not ended, oldest first, and those that failed */
 	struct list accords; /* accord.h */
+	unsigned renames;    /* of all of them, by this node */
 	struct {
 		uid_t uid;
 		unsigned nr; /* records are never undone, so there are at least that many */

@@ -70,7 +70,7 @@ static void meet(struct units *us, const struct caller *c, const struct target *
 	char path[PATH_MAX];
 
 	if (!cp && accord_has_others(us))
-		accord_find(us, c, t->dir, &t->dir_id, name, &cp);
+		accord_find(us, c, t->dir, &t->dir_id, name, true, &cp);
 	if (cp && accord_agreement(cp)) {
 		checkpoint_path(cp, path, sizeof(path));
 		rule = accord_rule_of_others(cp, path);
