@@ -296,11 +296,11 @@ unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][CO
 
 	if (agreement_is_over(a) || a->state == AGREE_JOINING)
 		return 0;
-	snprintf(kinds[nr++], COORD_KIND_MAX, "decision");
-	if (a->state != AGREE_VOTED)
-		snprintf(kinds[nr++], COORD_KIND_MAX, "log.%u.%u", a->slot, a->next);
 	if (a->slot && a->state == AGREE_OPEN)
 		snprintf(kinds[nr++], COORD_KIND_MAX, "prepare");
+	if (a->state != AGREE_VOTED)
+		snprintf(kinds[nr++], COORD_KIND_MAX, "log.%u.%u", a->slot, a->next);
+	snprintf(kinds[nr++], COORD_KIND_MAX, "decision");
 	return nr;
 }
 

@@ -121,7 +121,7 @@ void agreement_next(const struct agreement *a, struct agree_op *op);
 void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours, const char *text,
 		      struct agree_news *news);
 
-/* The records to wait for, by kind. How many. Of one that is there, agreement_saw with its text. */
+/* The records to wait for, by kind; the likeliest first. How many. Of one that is there, agreement_saw with its text. */
 unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][COORD_KIND_MAX]);
 void agreement_saw(struct agreement *a, const char *kind, const char *text,
 		   struct agree_news *news);

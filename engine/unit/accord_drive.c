@@ -180,10 +180,16 @@ void accord_look(struct accord *a)
 	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
 	unsigned nr = agreement_awaits(&a->a, kinds), i;
 	char *text = malloc(COORD_TEXT_MAX + 1);
+	bool seen = false;
 
-	for (i = 0; text && i < nr; i++)
-		while (look_at(a, kinds[i], text) && !strncmp(kinds[i], "log.", 4))
+	/* Where one is there the others mostly are not; and else the next wait is over at once. */
+	for (i = 0; text && i < nr && !seen; i++)
+		while (look_at(a, kinds[i], text)) {
+			seen = true;
+			if (strncmp(kinds[i], "log.", 4) != 0)
+				break;
 			snprintf(kinds[i], COORD_KIND_MAX, "log.%u.%u", a->a.slot, a->a.next);
+		}
 	free(text);
 }
 
