@@ -30,6 +30,8 @@ def why(node, unit):
 
 with nodes("one", "two", "three", options="lease_s=60,commit_timeout_s=10") as (one, two, three):
 	ranks = [Rank(one, 0, 4), Rank(two, 1, 4), Rank(two, 2, 4), Rank(three, 3, 4)]
+	for rank in ranks: # a Python that starts lists the directory that it is in, and what it finds there its node joins
+		rank.do("pass")
 	ranks[0].do("os.mkdir('step-1')")
 	ranks[1].write("step-1/__1_0.distcp", content(1, 1))
 	for rank in (ranks[2], ranks[3]):
