@@ -346,7 +346,9 @@ static int errno_of(const char *name)
 
 static int no_answer(const struct mount_entry *m, int err, int pid, struct error *e)
 {
-	if (err == -ENOENT && mountinfo_probe(m->path, PROBE_MS) == MOUNT_ALIVE)
+	/* One that a dead daemon has left, of a mount that had the same number, refuses. */
+	if ((err == -ENOENT || err == -ECONNREFUSED) &&
+	    mountinfo_probe(m->path, PROBE_MS) == MOUNT_ALIVE)
 		return FAIL(e, ENXIO, DAEMON_ELSEWHERE, m->path);
 	if (err == -ECONNREFUSED || err == -ENOENT)
 		return FAIL(e, ECONNREFUSED, DAEMON_DEAD, m->path, m->path);

@@ -105,7 +105,7 @@ class Rank:
 			TORCHELASTIC_RESTART_COUNT=str(restart), **more)
 		self.node, self.rank = node, rank
 		# The working directory tells which node: no path in a test's code does.
-		self.process = subprocess.Popen([sys.executable, "-c", RANK], env=env, cwd=node.mnt, stdin=subprocess.PIPE,
+		self.process = subprocess.Popen([sys.executable, "-P", "-c", RANK], env=env, cwd=node.mnt, stdin=subprocess.PIPE,
 			stdout=subprocess.PIPE, text=True)
 
 	def begin(self, code):
