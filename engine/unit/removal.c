@@ -711,7 +711,7 @@ static bool may_be_followed(struct units *us, const struct removal *r)
 	return false;
 }
 
-/* Lock held. Has one failed that its job saved? Somebody of it may have died, on another node or here. */
+/* Lock held. Has one failed that its job saved on several nodes? Somebody of it may have died on another. */
 static bool has_failed(struct units *us, const struct removal *r)
 {
 	struct list *l;
@@ -719,7 +719,7 @@ static bool has_failed(struct units *us, const struct removal *r)
 	list_for_each (l, &us->checkpoints) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state == GENERATION_FAILED && is_for(r, cp))
+		if (cp->state == GENERATION_FAILED && cp->accord && is_for(r, cp))
 			return true;
 	}
 	return false;

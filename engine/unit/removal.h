@@ -4,8 +4,8 @@
  * checkpoints never is without its last good one. What it has removed is gone from the mount at once,
  * but leaves the backing, by one rename to trash, only when a newer one of that job beside it is
  * committed and no pointer names it any more. When who removed it has ended, at a time-out and at umount, one will
- * do that was committed before; if there is none, it is kept, and seen again: at once when who removed it has died, or what his job saved
- * beside it has failed.
+ * do that was committed before; if there is none, it is kept, and seen again: at once when who removed it has died, or what his job
+ * saved on several nodes beside it has failed.
  *
  * The first removal of a name in it begins one; it is whole with the rmdir of its top, and is of whose call that was.
  * One that stays in the middle is a change to it, like any other, and is made after some silence (quiet_s). If no file is

@@ -700,28 +700,6 @@ static void play_start(const struct op *op)
 	ref.at[op->who] = (int)ref.nr_procs++;
 }
 
-static bool has_lost(unsigned job)
-{
-	unsigned i;
-
-	for (i = 0; i < ref.nr_procs; i++)
-		if (ref.procs[i].job == job && ref.procs[i].lost)
-			return true;
-	return false;
-}
-
-/* A unit of the job has failed, and who removed another has ended: soon that is seen again, or gone. */
-static void may_return(unsigned job)
-{
-	unsigned u, i;
-
-	for (u = 0; u < NR_UNITS && has_lost(job); u++)
-		for (i = 0; i < ref.nr_procs; i++)
-			if (ref.units[u].committed && ref.units[u].removers & BIT(i) &&
-			    ref.procs[i].job == job && !ref.procs[i].alive)
-				ref.units[u].view_unknown = ref.units[u].back_unknown = true;
-}
-
 /* Also of what it has open. */
 static void play_end(unsigned who, bool well)
 {
@@ -742,7 +720,6 @@ static void play_end(unsigned who, bool well)
 	}
 	p->alive = false;
 	people_ended(p->pid);
-	may_return(p->job);
 	if (well)
 		return;
 	counts.kills++;
@@ -769,13 +746,7 @@ static void play_end(unsigned who, bool well)
 		fail_unit(u, (whole[u] && n->ended != ENDED_NO) || committed || !n->claimed
 				     ? MAY_BE_NOW
 				     : 0);
-		p->lost = true;
-		for (i = 0; i < ref.nr_procs; i++)
-			if (ref.procs[i].job == n->job)
-				ref.procs[i].lost = true;
-		may_return(n->job);
 	}
-	may_return(p->job);
 }
 
 /* --- mounts --- */

@@ -57,7 +57,6 @@ struct process_ref {
 	bool alive, person;
 	bool may_fail; /* somebody of its job died: one call gets EIO */
 	bool saved;    /* has written to a unit */
-	bool lost;     /* a unit that its job saved has failed */
 	unsigned job;  /* also of a person: its own */
 	unsigned world;
 	pid_t pid;
