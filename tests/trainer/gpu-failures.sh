@@ -40,8 +40,11 @@ mount_ckptfs "$TEST_TMP/back-lost" "$TEST_TMP/mnt-lost"
 run env FAKE_CUDA_INJECT="cuEventSynchronize:$nth=719" timeout 60 "$trainer" "${args[@]}" "$MNT"
 assert_eq "$RC" 1 "exit status of a trainer whose GPU is lost"
 assert_contains "$OUT" "CUDA_ERROR_LAUNCH_FAILED (719)"
-newest_committed
-[ "$NEWEST" -ge 1 ] || die "nothing is committed of what was saved before"
+has_committed() {
+	newest_committed
+	[ "$NEWEST" -ge 1 ]
+}
+wait_until 20 has_committed || die "nothing is committed of what was saved before"
 expect_ok "$trainer" "${args[@]}" "$MNT"
 assert_contains "$OUT" "$WEIGHTS"
 umount_ckptfs
