@@ -34,6 +34,7 @@ struct coord_key {
 	 * how many nodes wait so (0: unknown). */
 	uint64_t since_ns;
 	unsigned nodes;
+	bool there; /* wait has found it */
 };
 
 struct coord_ops {
@@ -68,13 +69,14 @@ struct coord_ops {
 	int (*list)(void *arg, int (*found)(void *arg, uid_t owner, const char *gen),
 		    void *found_arg);
 	/*
-	 * Waits until one of @keys, which the caller found missing, may be there: 1, and then he looks for
-	 * himself; it may be none. 0: the deadline (clock_mono_ns) has come, or @wake (an eventfd, -1: none)
-	 * can be read. -errno: what is behind this fails right now, which it took a moment to find; that is told in
-	 * the log once per outage.
+	 * Waits until one of @keys may be there: 1, and of some of them it is said which (key.there); when read it may turn
+	 * out to be none. 0: the deadline (clock_mono_ns) has come, or @wake (an eventfd, -1: none) can be read. -errno: what
+	 * is behind this fails right now, which it took a moment to find; that is told in the log once per outage.
+	 *
+	 * By one thread at a time. What makes the next wait for the same logs cheap is kept until a wait for none (@nr 0),
+	 * which only lets the time pass.
 	 */
-	int (*wait)(void *arg, const struct coord_key *keys, size_t nr, int wake,
-		    uint64_t deadline_ns);
+	int (*wait)(void *arg, struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns);
 
 	/*
 	 * The lease of a node, a mount incarnation: a text that is replaced at each renewal, and is different

@@ -11,7 +11,6 @@
 #include "engine/coord/coord_etcd.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,110 +18,82 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/base/json.h"
 #include "engine/base/log.h"
-#include "engine/coord/etcd_http.h"
+#include "engine/coord/etcd_watch.h"
 
 #define PREFIX_MAX 64
-#define KEY_MAX	   192
-#define PAGE	   500		       /* keys at a time in a listing */
-#define LOOK_MAX   64		       /* keys at a time, of a transaction's at most 128 */
-#define WATCH_NS   (10 * NSEC_PER_SEC) /* then it looks again: a member may hang and stay connected */
-#define NAP_NS	   (300 * NSEC_PER_MSEC)
+#define PAGE	   500	/* keys at a time in a listing */
 #define NOBODY	   (-1) /* wakes */
 
 struct coord_etcd {
 	struct etcd *etcd;
+	struct etcd_watch *watch;
 	char prefix[PREFIX_MAX]; /* /ckptfs/UUID/ */
 	unsigned lease_s;
 };
 
-/* --- requests --- */
+/* --- keys --- */
 
-static json_t *json_base64(const char *data, size_t len)
+static void record_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], uid_t owner,
+		       const char *gen, const char *kind)
 {
-	__cleanup_free char *text = etcd_base64(data, len);
-
-	return text ? json_string(text) : NULL;
+	snprintf(key, ETCD_KEY_MAX, "%stxn/%u/%s.%s", ce->prefix, (unsigned)owner, gen, kind);
 }
 
-static json_t *json_key(const char *key)
+static void node_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], const char *node)
 {
-	return json_base64(key, strlen(key));
-}
-
-static json_t *json_number(int64_t number)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%lld", (long long)number);
-	return json_string(text);
-}
-
-/* Takes @o, also if it is NULL, which is no memory. As etcd_call. */
-static int call(struct coord_etcd *ce, const char *path, json_t *o, enum etcd_kind kind,
-		int expected, int wake, struct etcd_answer *a)
-{
-	__cleanup_free char *body = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	const struct etcd_request r = {
-		.path = path, .body = body, .kind = kind, .expected = expected};
-
-	json_decref(o);
-	memset(a, 0, sizeof(*a));
-	return body ? etcd_call(ce->etcd, &r, wake, a) : -ENOMEM;
-}
-
-/* All keys that begin with @prefix, whose last character has one behind it. */
-static json_t *json_below(const char *prefix)
-{
-	char end[KEY_MAX];
-
-	snprintf(end, sizeof(end), "%s", prefix);
-	end[strlen(end) - 1]++;
-	return json_pack("{s:o, s:o}", "key", json_key(prefix), "range_end", json_key(end));
-}
-
-static void record_key(const struct coord_etcd *ce, char key[KEY_MAX], uid_t owner, const char *gen,
-		       const char *kind)
-{
-	snprintf(key, KEY_MAX, "%stxn/%u/%s.%s", ce->prefix, (unsigned)owner, gen, kind);
-}
-
-static void node_key(const struct coord_etcd *ce, char key[KEY_MAX], const char *node)
-{
-	snprintf(key, KEY_MAX, "%snodes/%s", ce->prefix, node);
+	snprintf(key, ETCD_KEY_MAX, "%snodes/%s", ce->prefix, node);
 }
 
 /* --- what one key has --- */
 
-/* Of an answer that has one key at most: its text. -ENOENT, -EPERM, -ERANGE as coord_ops.read. */
-static ssize_t text_of(const struct etcd_answer *a, const char *key, char *buf, size_t size)
+/* Copies the text of @key, if it is one that @found is: -EPERM, -ERANGE as coord_ops.read. */
+static ssize_t text_of(const struct etcd_kv *found, const char *key, char *buf, size_t size)
 {
-	const struct etcd_kv *kv = a->kvs;
 	char text[MESSAGE_MAX];
 
-	if (!a->nr_kvs)
-		return -ENOENT;
-	if (a->nr_kvs > 1 || strcmp(kv->key, key) || kv->len > COORD_TEXT_MAX ||
-	    memchr(kv->value, '\0', kv->len)) {
+	if (strcmp(found->key, key) != 0 || found->len > COORD_TEXT_MAX ||
+	    memchr(found->value, '\0', found->len)) {
 		MESSAGE(text, ETCD_NO_RECORD, key);
 		log_warn("%s", text);
 		return -EPERM;
 	}
-	if (kv->len > size)
+	if (found->len > size)
 		return -ERANGE;
-	memcpy(buf, kv->value, kv->len);
-	return (ssize_t)kv->len;
+	memcpy(buf, found->value, found->len);
+	return (ssize_t)found->len;
+}
+
+/* The same of an answer, which has one key, or none: -ENOENT. */
+static ssize_t text_in(const struct etcd_answer *a, const char *key, char *buf, size_t size)
+{
+	const struct etcd_kv none = {.key = ""};
+
+	if (!a->nr_kvs)
+		return -ENOENT;
+	return text_of(a->nr_kvs == 1 ? &a->kvs[0] : &none, key, buf, size);
+}
+
+/* The same of what a wait has brought. */
+static ssize_t take_key(struct coord_etcd *ce, char *key, char *buf, size_t size)
+{
+	struct etcd_kv kv = {.key = key};
+	ssize_t n;
+
+	kv.value = etcd_watch_take(ce->watch, key, &kv.len);
+	n = kv.value ? text_of(&kv, key, buf, size) : -ENOENT;
+	free(kv.value);
+	return n;
 }
 
 static ssize_t read_key(struct coord_etcd *ce, const char *key, char *buf, size_t size)
 {
 	struct etcd_answer a;
-	ssize_t n = call(ce, "kv/range", json_pack("{s:o}", "key", json_key(key)), ETCD_RANGE,
-			 ETCD_OK, NOBODY, &a);
+	ssize_t n = etcd_ask(ce->etcd, "kv/range", json_pack("{s:o}", "key", etcd_json_key(key)),
+			     ETCD_RANGE, ETCD_OK, NOBODY, &a);
 
 	if (!n)
-		n = text_of(&a, key, buf, size);
+		n = text_in(&a, key, buf, size);
 	etcd_answer_finish(&a);
 	return n;
 }
@@ -133,17 +104,17 @@ static ssize_t read_key(struct coord_etcd *ce, const char *key, char *buf, size_
 static json_t *json_record(const char *key, const char *text, size_t len)
 {
 	return json_pack("{s:[{s:s, s:s, s:o, s:s}], s:[{s:{s:o, s:o}}], s:[{s:{s:o}}]}", "compare",
-			 "target", "CREATE", "result", "EQUAL", "key", json_key(key),
-			 "create_revision", "0", "success", "request_put", "key", json_key(key),
-			 "value", json_base64(text, len), "failure", "request_range", "key",
-			 json_key(key));
+			 "target", "CREATE", "result", "EQUAL", "key", etcd_json_key(key),
+			 "create_revision", "0", "success", "request_put", "key",
+			 etcd_json_key(key), "value", etcd_json_text(text, len), "failure",
+			 "request_range", "key", etcd_json_key(key));
 }
 
 static int etcd_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
 		       const char *text, size_t len, char *first, size_t *first_len)
 {
 	struct coord_etcd *ce = arg;
-	char key[KEY_MAX];
+	char key[ETCD_KEY_MAX];
 	struct etcd_answer a;
 	ssize_t n;
 
@@ -152,11 +123,12 @@ static int etcd_record(void *arg, const struct caller *owner, const char *gen, c
 		return -EINVAL;
 	creds_restore();
 	record_key(ce, key, owner->uid, gen, kind);
-	n = call(ce, "kv/txn", json_record(key, text, len), ETCD_TXN, ETCD_OK, NOBODY, &a);
+	n = etcd_ask(ce->etcd, "kv/txn", json_record(key, text, len), ETCD_TXN, ETCD_OK, NOBODY,
+		     &a);
 	if (!n && a.succeeded)
 		n = 1;
 	else if (!n) {
-		n = text_of(&a, key, first, COORD_TEXT_MAX);
+		n = text_in(&a, key, first, COORD_TEXT_MAX);
 		*first_len = n < 0 ? 0 : (size_t)n;
 		if (n >= 0)
 			n = *first_len == len && !memcmp(first, text, len);
@@ -169,20 +141,26 @@ static ssize_t etcd_read(void *arg, uid_t owner, const char *gen, const char *ki
 			 size_t size)
 {
 	struct coord_etcd *ce = arg;
-	char key[KEY_MAX];
+	char key[ETCD_KEY_MAX];
+	ssize_t n;
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
 		return -EINVAL;
 	creds_restore();
 	record_key(ce, key, owner, gen, kind);
-	return read_key(ce, key, buf, size);
+	n = take_key(ce, key, buf, size);
+	if (n == -ENOENT)
+		n = read_key(ce, key, buf, size);
+	if (n == -ENOENT)
+		etcd_watch_gone(ce->watch, key);
+	return n;
 }
 
 /* All at once, so that nobody sees some of them without the decision. */
 static int etcd_forget(void *arg, const struct caller *owner, const char *gen)
 {
 	struct coord_etcd *ce = arg;
-	char key[KEY_MAX];
+	char key[ETCD_KEY_MAX];
 	struct etcd_answer a;
 	int err;
 
@@ -190,7 +168,9 @@ static int etcd_forget(void *arg, const struct caller *owner, const char *gen)
 		return -EINVAL;
 	creds_restore();
 	record_key(ce, key, owner->uid, gen, "");
-	err = call(ce, "kv/deleterange", json_below(key), ETCD_RANGE, ETCD_OK, NOBODY, &a);
+	err = etcd_ask(ce->etcd, "kv/deleterange", etcd_json_below(key), ETCD_RANGE, ETCD_OK,
+		       NOBODY, &a);
+	etcd_watch_forget(ce->watch, key);
 	etcd_answer_finish(&a);
 	return err;
 }
@@ -199,25 +179,25 @@ static int etcd_forget(void *arg, const struct caller *owner, const char *gen)
 
 struct listing {
 	struct coord_etcd *ce;
-	char prefix[KEY_MAX];	/* of the keys */
-	char last[KEY_MAX];	/* which was seen last */
-	char next[2 * KEY_MAX]; /* behind which the next page begins */
+	char prefix[ETCD_KEY_MAX];   /* of the keys */
+	char last[ETCD_KEY_MAX];     /* which was seen last */
+	char next[2 * ETCD_KEY_MAX]; /* behind which the next page begins */
 	/* Of each key, without the prefix. May say what is @next. Anything but 0 stops. */
 	int (*seen)(struct listing *l, const char *name);
 	int (*gen_found)(void *arg, uid_t owner, const char *gen);
 	int (*node_found)(void *arg, const char *node);
 	void *found_arg;
-	char told[KEY_MAX]; /* the generation of which @gen_found knows already */
-	int stop;	    /* what was returned */
+	char told[ETCD_KEY_MAX]; /* the generation of which @gen_found knows already */
+	int stop;		 /* what was returned */
 };
 
 static json_t *json_page(const struct listing *l)
 {
-	json_t *o = json_below(l->prefix);
+	json_t *o = etcd_json_below(l->prefix);
 
 	/* With the NUL: the first key behind that. */
-	json_object_set_new(o, "key", json_base64(l->next, strlen(l->next) + 1));
-	json_object_set_new(o, "limit", json_number(PAGE));
+	json_object_set_new(o, "key", etcd_json_text(l->next, strlen(l->next) + 1));
+	json_object_set_new(o, "limit", etcd_json_number(PAGE));
 	json_object_set_new(o, "keys_only", json_true());
 	return o;
 }
@@ -225,7 +205,7 @@ static json_t *json_page(const struct listing *l)
 /* Is it below the prefix, and behind the one before? Else a listing might have no end. */
 static bool is_next(const struct listing *l, const char *key)
 {
-	return strlen(key) < KEY_MAX && !strncmp(key, l->prefix, strlen(l->prefix)) &&
+	return strlen(key) < ETCD_KEY_MAX && !strncmp(key, l->prefix, strlen(l->prefix)) &&
 	       strcmp(key, l->last) > 0;
 }
 
@@ -257,7 +237,8 @@ static int list_keys(struct listing *l, const char *below)
 	memcpy(l->last, l->prefix, sizeof(l->last));
 	memcpy(l->next, l->prefix, sizeof(l->prefix));
 	while (!err && more && !l->stop) {
-		err = call(l->ce, "kv/range", json_page(l), ETCD_RANGE, ETCD_OK, NOBODY, &a);
+		err = etcd_ask(l->ce->etcd, "kv/range", json_page(l), ETCD_RANGE, ETCD_OK, NOBODY,
+			       &a);
 		if (!err)
 			err = take_page(l, &a);
 		more = a.more;
@@ -269,7 +250,7 @@ static int list_keys(struct listing *l, const char *below)
 /* UID/GEN.KIND. A generation may have ten thousands of records: of one that is known the rest is passed over. */
 static int seen_record(struct listing *l, const char *name)
 {
-	char again[KEY_MAX], gen[COORD_GEN_MAX];
+	char again[ETCD_KEY_MAX], gen[COORD_GEN_MAX];
 	const char *slash = strchr(name, '/'), *dot = strchr(name, '.');
 	unsigned long owner = strtoul(name, NULL, 10);
 
@@ -312,131 +293,35 @@ static int etcd_lease_list(void *arg, int (*found)(void *arg, const char *node),
 
 /* --- waiting --- */
 
-struct wait {
-	struct coord_etcd *ce;
-	const struct coord_key *keys;
-	size_t nr;
-	int wake;
-	bool looked;
-};
-
-/* Is one of @nr keys there? 1, 0, or as etcd_call. */
-static int look(const struct wait *w, const struct coord_key *keys, size_t nr)
+/* A log as a whole, of which one entry after the other is waited for. */
+static void to_await(const struct coord_etcd *ce, const struct coord_key *key,
+		     struct etcd_awaited *w)
 {
-	json_t *ranges = json_array();
-	char key[KEY_MAX];
-	struct etcd_answer a;
+	record_key(ce, w->key, key->owner, key->gen, key->kind);
+	memcpy(w->range, w->key, sizeof(w->range));
+	if (!strncmp(key->kind, "log.", 4))
+		strrchr(w->range, '.')[1] = '\0';
+}
+
+static int etcd_wait(void *arg, struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns)
+{
+	struct coord_etcd *ce = arg;
+	__cleanup_free struct etcd_awaited *awaited = calloc(nr + 1, sizeof(*awaited));
 	size_t i;
-	int err;
-
-	for (i = 0; i < nr; i++) {
-		record_key(w->ce, key, keys[i].owner, keys[i].gen, keys[i].kind);
-		json_array_append_new(ranges, json_pack("{s:{s:o, s:b}}", "request_range", "key",
-							json_key(key), "keys_only", 1));
-	}
-	err = call(w->ce, "kv/txn", json_pack("{s:o}", "success", ranges), ETCD_TXN, ETCD_OK,
-		   w->wake, &a);
-	if (!err)
-		err = a.nr_kvs > 0;
-	etcd_answer_finish(&a);
-	return err;
-}
-
-static int look_at_all(void *arg)
-{
-	struct wait *w = arg;
-	size_t i;
-	int seen = 0;
-
-	w->looked = true;
-	for (i = 0; !seen && i < w->nr; i += LOOK_MAX)
-		seen = look(w, w->keys + i, w->nr - i < LOOK_MAX ? w->nr - i : LOOK_MAX);
-	return seen;
-}
-
-/* One request after the other, as the gateway takes them from one stream; owned by the caller. */
-static char *watches(const struct wait *w)
-{
-	char *body = NULL, key[KEY_MAX];
-	size_t size = 0, i, nr = w->nr;
-	FILE *f = open_memstream(&body, &size);
-
-	for (i = 0; f && i < nr; i++) {
-		const struct coord_key *k = &w->keys[i];
-		json_t *o;
-
-		record_key(w->ce, key, k->owner, k->gen, k->kind);
-		o = json_pack("{s:{s:o, s:[s]}}", "create_request", "key", json_key(key), "filters",
-			      "NODELETE");
-		if (!o || json_dumpf(o, f, JSON_COMPACT) || putc('\n', f) == EOF)
-			nr = 0;
-		json_decref(o);
-	}
-	if (f && !fclose(f) && i == w->nr)
-		return body;
-	free(body);
-	return NULL;
-}
-
-/* A while, or until @wake can be read or the deadline comes: then it returns false. */
-static bool nap(int wake, uint64_t ns, uint64_t deadline_ns)
-{
-	struct pollfd p = {.fd = wake, .events = POLLIN};
-	uint64_t now = clock_mono_ns(), until = now + ns;
-
-	if (until > deadline_ns)
-		until = deadline_ns > now ? deadline_ns : now;
-	return !poll(&p, 1, (int)((until - now) / NSEC_PER_MSEC)) && until < deadline_ns;
-}
-
-/*
- * Watches, and then looks: a watch that begins at a revision of before, which others have left behind meanwhile, is served
- * by etcd up to 100 ms later.
- */
-static int wait_once(struct wait *w, uint64_t deadline_ns)
-{
-	uint64_t until = clock_mono_ns() + WATCH_NS;
-	__cleanup_free char *body = watches(w);
-	int err = -ENOMEM, seen;
-
-	if (body)
-		err = etcd_watch(w->ce->etcd, body, w->nr, look_at_all, w, w->wake,
-				 until < deadline_ns ? until : deadline_ns);
-	/* Whoever does not begin to watch in time may never: a member that hangs, or a proxy that keeps answers back. */
-	if (err <= 0 && err != -ECANCELED && !w->looked) {
-		seen = look_at_all(w);
-		err = seen ? seen : err;
-	}
-	return err;
-}
-
-static int etcd_wait(void *arg, const struct coord_key *keys, size_t nr, int wake,
-		     uint64_t deadline_ns)
-{
-	struct pollfd p = {.fd = wake, .events = POLLIN};
-	size_t i;
+	int r;
 
 	for (i = 0; i < nr; i++)
 		if (!coord_gen_ok(keys[i].gen) || !coord_kind_ok(keys[i].kind))
 			return -EINVAL;
+	if (!awaited)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		to_await(ce, &keys[i], &awaited[i]);
 	creds_restore();
-	if (!nr)
-		nap(wake, deadline_ns, deadline_ns);
-	while (nr && clock_mono_ns() < deadline_ns && (wake < 0 || !poll(&p, 1, 0))) {
-		struct wait w = {arg, keys, nr, wake, false};
-		int r = wait_once(&w, deadline_ns);
-
-		if (r == 1)
-			return 1;
-		if (r == -ECANCELED)
-			return 0;
-		/* Without a stream it is asked now and then; and nobody asks a service that fails all the time. */
-		if (r && !nap(wake, NAP_NS, deadline_ns))
-			return 0;
-		if (r == -EHOSTDOWN || r == -ENOMEM)
-			return r;
-	}
-	return 0;
+	r = etcd_watch_wait(ce->watch, awaited, nr, wake, deadline_ns);
+	for (i = 0; i < nr; i++)
+		keys[i].there = awaited[i].there;
+	return r;
 }
 
 /* --- leases --- */
@@ -456,16 +341,18 @@ static int64_t lease_id(const char *key)
 static int keep_lease(struct coord_etcd *ce, int64_t id)
 {
 	struct etcd_answer a;
-	int err = call(ce, "lease/keepalive", json_pack("{s:o}", "ID", json_number(id)),
-		       ETCD_KEEPALIVE, ETCD_OK, NOBODY, &a);
+	int err = etcd_ask(ce->etcd, "lease/keepalive",
+			   json_pack("{s:o}", "ID", etcd_json_number(id)), ETCD_KEEPALIVE, ETCD_OK,
+			   NOBODY, &a);
 	bool lives = !err && a.ttl > 0;
 
 	etcd_answer_finish(&a);
 	if (err || lives)
 		return err;
-	err = call(ce, "lease/grant",
-		   json_pack("{s:o, s:o}", "ID", json_number(id), "TTL", json_number(ce->lease_s)),
-		   ETCD_RANGE, ETCD_PRECONDITION, NOBODY, &a);
+	err = etcd_ask(ce->etcd, "lease/grant",
+		       json_pack("{s:o, s:o}", "ID", etcd_json_number(id), "TTL",
+				 etcd_json_number(ce->lease_s)),
+		       ETCD_RANGE, ETCD_PRECONDITION, NOBODY, &a);
 	etcd_answer_finish(&a);
 	return err;
 }
@@ -475,10 +362,10 @@ static int put_lease(struct coord_etcd *ce, const char *key, int64_t id, const c
 		     size_t len)
 {
 	struct etcd_answer a;
-	int err = call(ce, "kv/put",
-		       json_pack("{s:o, s:o, s:o}", "key", json_key(key), "value",
-				 json_base64(text, len), "lease", json_number(id)),
-		       ETCD_RANGE, ETCD_NOT_FOUND, NOBODY, &a);
+	int err = etcd_ask(ce->etcd, "kv/put",
+			   json_pack("{s:o, s:o, s:o}", "key", etcd_json_key(key), "value",
+				     etcd_json_text(text, len), "lease", etcd_json_number(id)),
+			   ETCD_RANGE, ETCD_NOT_FOUND, NOBODY, &a);
 
 	if (!err)
 		err = a.code == ETCD_NOT_FOUND;
@@ -489,7 +376,7 @@ static int put_lease(struct coord_etcd *ce, const char *key, int64_t id, const c
 static int etcd_lease(void *arg, const char *node, const char *text, size_t len)
 {
 	struct coord_etcd *ce = arg;
-	char key[KEY_MAX];
+	char key[ETCD_KEY_MAX];
 	int err, tries = 2;
 
 	if (!coord_node_ok(node) || len > COORD_LEASE_MAX || memchr(text, '\0', len))
@@ -507,7 +394,7 @@ static int etcd_lease(void *arg, const char *node, const char *text, size_t len)
 static ssize_t etcd_lease_read(void *arg, const char *node, char *buf, size_t size)
 {
 	struct coord_etcd *ce = arg;
-	char key[KEY_MAX];
+	char key[ETCD_KEY_MAX];
 
 	if (!coord_node_ok(node))
 		return -EINVAL;
@@ -519,7 +406,7 @@ static ssize_t etcd_lease_read(void *arg, const char *node, char *buf, size_t si
 static int etcd_lease_end(void *arg, const char *node)
 {
 	struct coord_etcd *ce = arg;
-	char key[KEY_MAX];
+	char key[ETCD_KEY_MAX];
 	struct etcd_answer a;
 	int err;
 
@@ -527,8 +414,9 @@ static int etcd_lease_end(void *arg, const char *node)
 		return -EINVAL;
 	creds_restore();
 	node_key(ce, key, node);
-	err = call(ce, "lease/revoke", json_pack("{s:o}", "ID", json_number(lease_id(key))),
-		   ETCD_RANGE, ETCD_NOT_FOUND, NOBODY, &a);
+	err = etcd_ask(ce->etcd, "lease/revoke",
+		       json_pack("{s:o}", "ID", etcd_json_number(lease_id(key))), ETCD_RANGE,
+		       ETCD_NOT_FOUND, NOBODY, &a);
 	etcd_answer_finish(&a);
 	return err;
 }
@@ -550,15 +438,16 @@ const struct coord_ops coord_etcd_ops = {
 /* Reads, and removes what is not there, for which etcd asks whether that would be allowed. */
 static int try_out(struct coord_etcd *ce, struct error *e)
 {
-	char key[KEY_MAX];
+	char key[ETCD_KEY_MAX];
 	struct etcd_answer a;
 	int err;
 
 	snprintf(key, sizeof(key), "%snodes/none", ce->prefix);
-	err = call(ce, "kv/txn",
-		   json_pack("{s:[{s:{s:o}}, {s:{s:o}}]}", "success", "request_range", "key",
-			     json_key(key), "request_delete_range", "key", json_key(key)),
-		   ETCD_TXN, ETCD_OK, NOBODY, &a);
+	err = etcd_ask(ce->etcd, "kv/txn",
+		       json_pack("{s:[{s:{s:o}}, {s:{s:o}}]}", "success", "request_range", "key",
+				 etcd_json_key(key), "request_delete_range", "key",
+				 etcd_json_key(key)),
+		       ETCD_TXN, ETCD_OK, NOBODY, &a);
 	if (err)
 		err = FAIL(e, -err, ETCD_UNUSABLE, *a.error ? a.error : strerror(-err));
 	etcd_answer_finish(&a);
@@ -574,7 +463,9 @@ int coord_etcd_open(struct coord_etcd **ce, const char *spec, const char *uuid, 
 
 	if (!err && c)
 		c->etcd = etcd_create(&config);
-	if (!err && (!c || !c->etcd))
+	if (!err && c && c->etcd)
+		c->watch = etcd_watch_create(c->etcd);
+	if (!err && (!c || !c->watch))
 		err = FAIL(e, ENOMEM, ETCD_UNUSABLE, strerror(ENOMEM));
 	etcd_config_finish(&config);
 	if (!err) {
@@ -595,6 +486,7 @@ void coord_etcd_close(struct coord_etcd *ce)
 {
 	if (!ce)
 		return;
+	etcd_watch_destroy(ce->watch);
 	etcd_destroy(ce->etcd);
 	free(ce);
 }

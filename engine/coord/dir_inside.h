@@ -23,7 +23,7 @@ int dir_open_owner(struct backing *b, uid_t owner, bool quiet);
 void dir_file_name(char name[DIR_NAME_SIZE], const char *gen, const char *kind);
 
 /* coord_ops.wait and those of leases. */
-int dir_wait(void *arg, const struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns);
+int dir_wait(void *arg, struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns);
 int dir_lease(void *arg, const char *node, const char *text, size_t len);
 ssize_t dir_lease_read(void *arg, const char *node, char *buf, size_t size);
 int dir_lease_end(void *arg, const char *node);

@@ -43,13 +43,16 @@ static int look(struct backing *b, const struct coord_key *key)
 	return seen == -ENOENT ? 0 : seen == -EPERM ? 1 : seen;
 }
 
-static int look_at_all(struct backing *b, const struct coord_key *keys, size_t nr)
+/* Where one is there the others mostly are not: the first that is found is enough. */
+static int look_at_all(struct backing *b, struct coord_key *keys, size_t nr)
 {
 	int seen = 0;
 	size_t i;
 
-	for (i = 0; !seen && i < nr; i++)
+	for (i = 0; !seen && i < nr; i++) {
 		seen = look(b, &keys[i]);
+		keys[i].there = seen == 1;
+	}
 	return seen;
 }
 
@@ -95,7 +98,7 @@ static uint64_t pause_ns(const struct coord_key *keys, size_t nr, uint64_t now)
 	return least;
 }
 
-int dir_wait(void *arg, const struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns)
+int dir_wait(void *arg, struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns)
 {
 	struct backing *b = arg;
 	uint64_t now, every;

@@ -47,12 +47,8 @@ struct conn {
 	size_t len, size;
 	bool too_long;
 	char error[CURL_ERROR_SIZE];
-	/* a stream: each line is an answer of it */
-	bool lines, changed;
-	size_t to_create; /* watches */
-	int (*begun)(void *arg);
-	void *begun_arg;
-	int broken, found; /* what that returned */
+	char authorization[4200]; /* what is sent, as long as it is */
+	struct curl_slist authorized;
 	struct etcd *etcd;
 };
 
@@ -67,8 +63,6 @@ static void conn_destroy(struct conn *c)
 	free(c->buf);
 	free(c);
 }
-
-static void take_lines(struct conn *c);
 
 static size_t received(char *data, size_t one, size_t len, void *arg)
 {
@@ -92,9 +86,7 @@ static size_t received(char *data, size_t one, size_t len, void *arg)
 	}
 	memcpy(c->buf + c->len, data, len);
 	c->len += len;
-	if (c->lines)
-		take_lines(c);
-	return c->broken ? 0 : len;
+	return len;
 }
 
 static struct conn *conn_create(struct etcd *etcd)
@@ -148,9 +140,7 @@ static struct conn *conn_get(struct etcd *etcd)
 	if (!c)
 		return conn_create(etcd);
 	c->len = 0;
-	c->too_long = c->lines = c->changed = false;
-	c->broken = c->found = 0;
-	c->begun = NULL;
+	c->too_long = false;
 	c->error[0] = '\0';
 	return c;
 }
@@ -182,65 +172,80 @@ static bool readable(int fd)
 	return fd >= 0 && poll(&p, 1, 0) == 1;
 }
 
-/* Until it is done, *@result; -ECANCELED; -ETIMEDOUT; or the stream brought something. */
-static int transfer(struct conn *c, int wake, uint64_t until_ns, CURLcode *result)
+/* Until there is something to do for it; -ECANCELED, -ETIMEDOUT. */
+static int wait_for(struct conn *c, int wake, uint64_t until_ns)
 {
 	struct curl_waitfd also = {.fd = wake, .events = CURL_WAIT_POLLIN};
-	int running = 1, left;
+	uint64_t now = clock_mono_ns(), ms;
+
+	if (readable(wake))
+		return -ECANCELED;
+	if (now >= until_ns)
+		return -ETIMEDOUT;
+	ms = (until_ns - now) / NSEC_PER_MSEC + 1;
+	if (curl_multi_poll(c->multi, &also, wake >= 0, ms < 60000 ? (int)ms : 60000, NULL))
+		return -EIO;
+	return 0;
+}
+
+/* Until it is done, *@result; or as wait_for. */
+static int transfer(struct conn *c, int wake, uint64_t until_ns, CURLcode *result)
+{
+	int running = 1, left, err = 0;
 	CURLMsg *msg;
 
-	for (;;) {
-		uint64_t now = clock_mono_ns(), ms;
-
+	while (!err) {
 		if (curl_multi_perform(c->multi, &running))
 			return -EIO;
-		if (c->begun && !c->to_create && !c->changed && !c->broken) {
-			c->found = c->begun(c->begun_arg);
-			c->begun = NULL;
-			if (!c->found)
-				continue; /* it took a while */
-		}
-		if (!running || c->changed || c->broken || c->found)
+		if (!running)
 			break;
-		if (readable(wake))
-			return -ECANCELED;
-		if (now >= until_ns)
-			return -ETIMEDOUT;
-		ms = (until_ns - now) / NSEC_PER_MSEC + 1;
-		if (curl_multi_poll(c->multi, &also, wake >= 0, ms < 60000 ? (int)ms : 60000, NULL))
-			return -EIO;
+		err = wait_for(c, wake, until_ns);
 	}
 	*result = CURLE_OK;
 	while ((msg = curl_multi_info_read(c->multi, &left)))
 		if (msg->msg == CURLMSG_DONE)
 			*result = msg->data.result;
-	return 0;
+	return err;
 }
 
 struct where {
 	const char *url, *path, *body, *token;
 };
 
+/* Begins it. @w->body has to stay until the end. */
+static int send_request(struct conn *c, const struct where *w)
+{
+	bool authorized = w->token && *w->token;
+	char url[1024];
+
+	snprintf(url, sizeof(url), "%s/v3/%s", w->url, w->path);
+	snprintf(c->authorization, sizeof(c->authorization), "Authorization: %s",
+		 authorized ? w->token : "");
+	c->authorized = (struct curl_slist){.data = c->authorization, .next = c->etcd->headers};
+	curl_easy_setopt(c->easy, CURLOPT_URL, url);
+	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER,
+			 authorized ? &c->authorized
+				    : c->etcd->headers); /* which curl only reads */
+	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE, (long)strlen(w->body));
+	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, w->body);
+	return curl_multi_add_handle(c->multi, c->easy) ? -EIO : 0;
+}
+
+static void end_request(struct conn *c)
+{
+	curl_multi_remove_handle(c->multi, c->easy);
+	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
+	explicit_bzero(c->authorization, sizeof(c->authorization));
+}
+
 static int post(struct conn *c, const struct where *w, int wake, uint64_t until_ns,
 		CURLcode *result)
 {
-	struct curl_slist authorized = {.next = c->etcd->headers}; /* which curl only reads */
-	char url[1024], line[4200];
-	int err;
+	int err = send_request(c, w);
 
-	snprintf(url, sizeof(url), "%s/v3/%s", w->url, w->path);
-	snprintf(line, sizeof(line), "Authorization: %s", w->token ? w->token : "");
-	authorized.data = line;
-	curl_easy_setopt(c->easy, CURLOPT_URL, url);
-	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER,
-			 w->token && *w->token ? &authorized : c->etcd->headers);
-	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE, (long)strlen(w->body));
-	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, w->body);
-	if (curl_multi_add_handle(c->multi, c->easy))
-		return -EIO;
-	err = transfer(c, wake, until_ns, result);
-	curl_multi_remove_handle(c->multi, c->easy);
-	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
+	if (!err)
+		err = transfer(c, wake, until_ns, result);
+	end_request(c);
 	return err;
 }
 
@@ -489,63 +494,88 @@ int etcd_call(struct etcd *etcd, const struct etcd_request *r, int wake, struct 
 
 /* --- a stream --- */
 
-static void take_line(struct conn *c, const char *line, size_t len)
-{
-	struct etcd_answer a;
+struct etcd_stream {
+	struct conn *conn;
+	char *body;
+	size_t taken; /* of what was received */
+};
 
-	if (etcd_answer_parse(&a, ETCD_WATCH, line, len))
-		c->broken = -EBADMSG;
-	else if (a.code || !is_member(c->etcd, a.cluster))
-		c->broken = -EPROTO;
-	else if (a.nr_kvs)
-		c->changed = true;
-	else if (a.canceled)
-		c->broken = -EPIPE;
-	else if (a.created && c->to_create)
-		c->to_create--;
-	etcd_answer_finish(&a);
-}
-
-static void take_lines(struct conn *c)
-{
-	char *end;
-
-	while (!c->broken && (end = memchr(c->buf, '\n', c->len))) {
-		size_t len = (size_t)(end - c->buf);
-
-		take_line(c, c->buf, len);
-		c->len -= len + 1;
-		memmove(c->buf, end + 1, c->len);
-	}
-}
-
-int etcd_watch(struct etcd *etcd, const char *body, size_t nr, int (*begun)(void *arg), void *arg,
-	       int wake, uint64_t until_ns)
+struct etcd_stream *etcd_stream_open(struct etcd *etcd, const char *path, const char *body)
 {
 	__cleanup_free char *token = token_of(etcd);
-	struct conn *c = conn_get(etcd);
-	CURLcode result;
-	struct where w = {.path = "watch", .body = body, .token = token};
-	int err, found;
+	struct etcd_stream *s = calloc(1, sizeof(*s));
+	struct where w = {.path = path, .token = token};
 
-	if (!c)
-		return -ENOMEM;
+	if (!s)
+		return NULL;
+	s->conn = conn_get(etcd);
+	w.body = s->body = strdup(body);
 	{
 		LOCK_SCOPE(&etcd->lock);
 		w.url = etcd->config.urls[etcd->best];
 	}
-	c->lines = true;
-	c->to_create = nr;
-	c->begun = begun;
-	c->begun_arg = arg;
-	err = post(c, &w, wake, until_ns, &result);
-	found = c->changed ? 1 : c->found;
-	if (!err && !found)
-		err = c->broken ? c->broken : -EPIPE; /* a stream has no end */
-	conn_put(c);
-	if (found)
-		return found;
-	return err == -ECANCELED || err == -ETIMEDOUT ? 0 : err;
+	if (s->conn && s->body && !send_request(s->conn, &w))
+		return s;
+	etcd_stream_close(s);
+	return NULL;
+}
+
+void etcd_stream_close(struct etcd_stream *s)
+{
+	if (!s)
+		return;
+	if (s->conn) {
+		end_request(s->conn);
+		conn_put(s->conn);
+	}
+	free(s->body);
+	free(s);
+}
+
+/* Has a whole line come? Then it was parsed: 1, or -errno. */
+static int parse_line(struct etcd_stream *s, struct etcd_answer *a)
+{
+	struct conn *c = s->conn;
+	const char *line = c->buf + s->taken;
+	const char *end = c->len > s->taken ? memchr(line, '\n', c->len - s->taken) : NULL;
+	int err;
+
+	if (!end) {
+		if (s->taken)
+			memmove(c->buf, line, c->len - s->taken);
+		c->len -= s->taken;
+		s->taken = 0;
+		return 0;
+	}
+	err = etcd_answer_parse(a, ETCD_WATCH, line, (size_t)(end - line));
+	s->taken = (size_t)(end + 1 - c->buf);
+	if (!err && (a->code || !is_member(c->etcd, a->cluster)))
+		err = -EPROTO;
+	return err ? err : 1;
+}
+
+int etcd_stream_next(struct etcd_stream *s, int wake, uint64_t until_ns, struct etcd_answer *a)
+{
+	struct conn *c = s->conn;
+	int running = 1, err;
+	size_t len;
+
+	memset(a, 0, sizeof(*a));
+	for (;;) {
+		err = parse_line(s, a);
+		if (err)
+			return err;
+		if (!running)
+			return -EPIPE;
+		len = c->len;
+		if (curl_multi_perform(c->multi, &running))
+			return -EIO;
+		if (c->len != len || !running)
+			continue;
+		err = wait_for(c, wake, until_ns);
+		if (err)
+			return err == -EIO ? err : 0;
+	}
 }
 
 /* --- as a whole --- */

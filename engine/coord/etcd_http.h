@@ -36,12 +36,18 @@ struct etcd_request {
 int etcd_call(struct etcd *etcd, const struct etcd_request *r, int wake, struct etcd_answer *a);
 
 /*
- * Watches what @body says, @nr create_requests, of the member that answered last. Once all of them are, @begun (or NULL) is
- * called with @arg: what it then does not find will be seen; it returns 0 to go on, else what this is to return. 1: something
- * changed; 0: @until_ns has come, or @wake can be read; -errno: the stream broke, which is not told.
+ * A request whose answers, a line each, have no end: of the member that answered last. For one thread at a time. NULL: no
+ * memory; that nobody is reached is said by the first etcd_stream_next.
  */
-int etcd_watch(struct etcd *etcd, const char *body, size_t nr, int (*begun)(void *arg), void *arg,
-	       int wake, uint64_t until_ns);
+struct etcd_stream;
+struct etcd_stream *etcd_stream_open(struct etcd *etcd, const char *path, const char *body);
+void etcd_stream_close(struct etcd_stream *s); /* NULL is none */
+
+/*
+ * 1: @a is the next one, of the kind ETCD_WATCH, and no error. 0: @until_ns has come, or @wake can be read. -errno: the
+ * stream broke, which is not told. Undo with etcd_answer_finish, in any case.
+ */
+int etcd_stream_next(struct etcd_stream *s, int wake, uint64_t until_ns, struct etcd_answer *a);
 
 /* From here on outages are told in the log. */
 void etcd_tell(struct etcd *etcd);

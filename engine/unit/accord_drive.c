@@ -296,7 +296,7 @@ static bool clear(struct accord *a)
 }
 
 /* Lock held, dropped. Everything once; in how long at the latest again. */
-static uint64_t drive_all(struct units *us, bool look_too)
+static uint64_t drive_all(struct units *us)
 {
 	uint64_t soon = LOOK_NS;
 	struct list *l, *next;
@@ -306,8 +306,6 @@ static uint64_t drive_all(struct units *us, bool look_too)
 		struct accord *a = container_of(l, struct accord, link);
 		struct checkpoint *cp = a->cp;
 
-		if (look_too && !a->done)
-			accord_look(a);
 		if (!a->done)
 			drive(a);
 		if (a->failing || a->bereaved || (!a->done && agreement_is_over(&a->a)) ||
@@ -341,14 +339,14 @@ static struct coord_key *collect(struct units *us, size_t *nr)
 	list_for_each (l, &us->accords) {
 		struct accord *a = container_of(l, struct accord, link);
 		char kinds[AGREE_AWAITS][COORD_KIND_MAX];
-		unsigned n = keys ? agreement_awaits(&a->a, kinds) : 0;
+		unsigned n = keys ? agreement_awaits(&a->a, kinds) : 0, i;
 
-		while (n--) {
+		for (i = 0; i < n; i++) {
 			struct coord_key *k = &keys[(*nr)++];
 
 			k->owner = a->cp->owner.uid;
 			snprintf(k->gen, sizeof(k->gen), "%s", accord_generation(a->cp));
-			memcpy(k->kind, kinds[n], sizeof(k->kind));
+			memcpy(k->kind, kinds[i], sizeof(k->kind));
 			/* While files of it are open here it is not for others to end it, whatever they say. */
 			k->nodes = checkpoint_is_closed(a->cp) ? (unsigned)a->cp->maker->spans : 0;
 			k->since_ns = a->stirred_ns;
@@ -371,29 +369,61 @@ static bool is_settled(struct units *us)
 	return true;
 }
 
-/* Until one of @keys may be there, which it tells, @us->accord_wake can be read, or @until_ns. With none nobody is asked. */
-static bool await(struct units *us, const struct coord_key *keys, size_t nr, uint64_t until_ns)
+/* Lock held. Who still waits for that; or NULL. */
+static struct accord *awaits(struct units *us, const struct coord_key *key)
 {
-	struct pollfd p = {.fd = us->accord_wake, .events = POLLIN};
-	uint64_t now = clock_mono_ns();
+	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
+	struct list *l;
 
-	if (nr)
-		return us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, until_ns);
-	if (until_ns > now)
-		poll(&p, 1, (int)((until_ns - now) / NSEC_PER_MSEC) + 1);
-	return false;
+	list_for_each (l, &us->accords) {
+		struct accord *a = container_of(l, struct accord, link);
+		unsigned n;
+
+		if (strcmp(accord_generation(a->cp), key->gen) != 0)
+			continue;
+		for (n = agreement_awaits(&a->a, kinds); n--;)
+			if (!strcmp(kinds[n], key->kind))
+				return a;
+	}
+	return NULL;
+}
+
+/* Lock held, dropped. Takes what is there of @keys. False: there was something, and none of it can be read. */
+static bool hear(struct units *us, const struct coord_key *keys, size_t nr)
+{
+	char *text = malloc(COORD_TEXT_MAX + 1);
+	bool any = false, heard = false;
+	size_t i;
+
+	for (i = 0; text && i < nr; i++) {
+		/* None but this thread takes one from the list. */
+		struct accord *a = keys[i].there ? awaits(us, &keys[i]) : NULL;
+
+		any = any || keys[i].there;
+		if (a && look_at(a, keys[i].kind, text))
+			heard = true;
+	}
+	free(text);
+	return heard || !any;
+}
+
+/* Until @wake can be read, or @ns have passed. */
+static void nap(int wake, uint64_t ns)
+{
+	struct pollfd p = {.fd = wake, .events = POLLIN};
+
+	poll(&p, 1, (int)(ns / NSEC_PER_MSEC));
 }
 
 void *accord_main(void *units)
 {
 	struct units *us = units;
 	uint64_t give_up = 0;
-	bool look_too = false;
 
 	creds_restore();
 	pthread_mutex_lock(&us->lock);
 	for (;;) {
-		uint64_t seen, now, soon = drive_all(us, look_too);
+		uint64_t seen, now, soon = drive_all(us);
 		struct coord_key *keys;
 		size_t nr;
 
@@ -408,11 +438,16 @@ void *accord_main(void *units)
 		if (list_empty(&us->accords))
 			soon = 3600 * NSEC_PER_SEC;
 		pthread_mutex_unlock(&us->lock);
-		look_too = await(us, keys, nr, now + soon);
-		free(keys);
+		us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, now + soon);
 		if (read(us->accord_wake, &seen, sizeof(seen)) < 0 && errno != EAGAIN)
 			log_debug("eventfd: %s", strerror(errno));
 		pthread_mutex_lock(&us->lock);
+		if (!hear(us, keys, nr)) {
+			pthread_mutex_unlock(&us->lock);
+			nap(us->accord_wake, SOON_NS);
+			pthread_mutex_lock(&us->lock);
+		}
+		free(keys);
 	}
 	us->accords_over = true;
 	pthread_cond_broadcast(&us->changed);

@@ -342,33 +342,94 @@ static void a_wait_has_an_end(void **state)
 	close(w.wake);
 }
 
+/* Lines of a stream until a key is in one: 1, or as etcd_stream_next. */
+static int next_change(struct etcd_stream *s, int wake, uint64_t until_ns)
+{
+	struct etcd_answer a;
+	size_t nr = 0;
+	int r = 1;
+
+	while (r == 1 && !nr) {
+		r = etcd_stream_next(s, wake, until_ns, &a);
+		nr = a.nr_kvs;
+		etcd_answer_finish(&a);
+	}
+	return r;
+}
+
 /* Else it would be asked again and again. */
 static void what_changes_comes_by_a_stream(void **state)
 {
 	struct etcd *etcd = reach(server.url);
-	int wake;
+	struct etcd_stream *s;
 	char *key = etcd_base64("changes", strlen("changes")), *body, *put;
+	int wake;
 
 	(void)state;
 	assert_true(asprintf(&put, "{\"key\": \"%s\"}", key) > 0);
-	assert_true(asprintf(&body,
-			     "{\"create_request\": {\"key\": \"%s\", \"start_revision\": \"1\"}}",
-			     key) > 0);
-	assert_int_equal(
-		etcd_watch(etcd, body, 1, NULL, NULL, -1, clock_mono_ns() + 300 * NSEC_PER_MSEC),
-		0);
+	assert_true(asprintf(&body, "{\"create_request\": {\"key\": \"%s\"}}", key) > 0);
+	s = etcd_stream_open(etcd, "watch", body);
+	assert_int_equal(next_change(s, -1, clock_mono_ns() + 300 * NSEC_PER_MSEC), 0);
 	ask_etcd(etcd, "kv/put", put);
-	assert_int_equal(etcd_watch(etcd, body, 1, NULL, NULL, -1, in_s(1000)), 1);
-	assert_true(etcd_watch(etcd, "{", 1, NULL, NULL, -1, in_s(1000)) < 0);
+	assert_int_equal(next_change(s, -1, in_s(1000)), 1);
+	ask_etcd(etcd, "kv/put", put); /* and goes on */
+	assert_int_equal(next_change(s, -1, in_s(1000)), 1);
 	wake = eventfd(1, EFD_CLOEXEC); /* somebody has written to it */
-	assert_int_equal(etcd_watch(etcd, "{\"create_request\": {\"key\": \"bmV2ZXI=\"}}", 1, NULL,
-				    NULL, wake, in_s(1000)),
-			 0);
+	assert_int_equal(next_change(s, wake, in_s(1000)), 0);
 	close(wake);
+	etcd_stream_close(s);
+	s = etcd_stream_open(etcd, "watch", "{");
+	assert_true(next_change(s, -1, in_s(1000)) < 0);
+	etcd_stream_close(s);
 	free(key);
 	free(body);
 	free(put);
 	etcd_destroy(etcd);
+}
+
+static void what_a_wait_has_found_is_read_without_asking(void **state)
+{
+	struct coord_key keys[] = {key_of(GEN, "log.1.9"), key_of(GEN, "log.1.10"),
+				   key_of(GEN, "decision")};
+
+	(void)state;
+	assert_int_equal(
+		coord_etcd_ops.wait(ce, keys, 3, -1, clock_mono_ns() + 300 * NSEC_PER_MSEC), 0);
+	assert_int_equal(record(ce, GEN, "log.1.10", "ten"), 1);
+	assert_int_equal(coord_etcd_ops.wait(ce, keys, 3, -1, in_s(1000)), 1);
+	assert_false(keys[0].there);
+	assert_true(keys[1].there);
+	assert_false(keys[2].there);
+	assert_int_equal(record(ce, GEN, "decision", "commit"), 1);
+	assert_int_equal(coord_etcd_ops.wait(ce, &keys[2], 1, -1, in_s(1000)), 1);
+	server_kill(&server);
+	assert_true(read_is(ce, GEN, "log.1.10", "ten"));
+	assert_true(read_is(ce, GEN, "decision", "commit"));
+	assert_int_equal(read_err(ce, GEN, "log.1.9"), -EHOSTDOWN);
+	assert_int_equal(coord_etcd_ops.wait(ce, NULL, 0, -1, 0),
+			 0); /* it is kept no longer than for that */
+	assert_int_equal(read_err(ce, GEN, "decision"), -EHOSTDOWN);
+	server_start_alone(&server);
+	WAIT_FOR(read_is(ce, GEN, "decision", "commit"));
+}
+
+/* Who clears up does not ask who waits. */
+static void what_others_remove_is_not_found_again(void **state)
+{
+	struct coord_etcd *other = open_soon(server.url, UUID);
+	struct coord_key key = key_of(GEN, "prepare");
+
+	(void)state;
+	assert_int_equal(record(ce, GEN, "prepare", "x"), 1);
+	assert_int_equal(coord_etcd_ops.wait(ce, &key, 1, -1, in_s(1000)), 1);
+	assert_int_equal(forget(other, GEN), 0);
+	assert_int_equal(read_err(ce, GEN, "prepare"), -ENOENT);
+	assert_int_equal(
+		coord_etcd_ops.wait(ce, &key, 1, -1, clock_mono_ns() + 300 * NSEC_PER_MSEC), 0);
+	assert_int_equal(record(other, GEN, "prepare", "y"), 1);
+	assert_int_equal(coord_etcd_ops.wait(ce, &key, 1, -1, in_s(1000)), 1);
+	assert_true(read_is(ce, GEN, "prepare", "y"));
+	coord_etcd_close(other);
 }
 
 /* --- leases --- */
@@ -487,6 +548,8 @@ int main(void)
 		EACH(a_wait_ends_with_any_of_its_records),
 		EACH(a_wait_has_an_end),
 		EACH(what_changes_comes_by_a_stream),
+		EACH(what_a_wait_has_found_is_read_without_asking),
+		EACH(what_others_remove_is_not_found_again),
 		EACH(a_lease_lives_as_long_as_it_is_renewed),
 		EACH(an_outage_is_told_once_and_loses_nothing),
 		EACH(a_wait_meets_an_outage),

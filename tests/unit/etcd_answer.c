@@ -282,6 +282,7 @@ static void a_wait_does_without_streams(void **state)
 {
 	struct coord_key key = key_of(GEN, "open");
 	uint64_t until = clock_mono_ns() + 700 * NSEC_PER_MSEC;
+	char path[256], body[1024], *name;
 	unsigned nr;
 
 	(void)state;
@@ -296,9 +297,14 @@ static void a_wait_does_without_streams(void **state)
 		nr = fake.nr;
 	}
 	assert_true(nr >= 2 && nr < 20); /* and not without a pause */
-	answer("200 OK",
-	       "{" HEADER
-	       ", \"responses\": [{\"response_range\": {\"kvs\": [{\"key\": \"YWFh\"}]}}]}");
+	snprintf(path, sizeof(path), "/ckptfs/%s/txn/1000/%s.open", UUID, GEN);
+	name = etcd_base64(path, strlen(path));
+	snprintf(body, sizeof(body),
+		 "{" HEADER
+		 ", \"responses\": [{\"response_range\": {\"kvs\": [{\"key\": \"%s\"}]}}]}",
+		 name);
+	free(name);
+	answer("200 OK", body);
 	assert_int_equal(coord_etcd_ops.wait(ce, &key, 1, -1, in_s(1000)), 1);
 }
 
