@@ -339,14 +339,14 @@ void agreement_saw(struct agreement *a, const char *kind, const char *text, stru
 		heard(a, text, news);
 }
 
-void agreement_saw_behind(struct agreement *a, const char *text)
+void agreement_saw_behind(struct agreement *a, const char *text, struct agree_news *news)
 {
-	struct agree_news news;
 	uint32_t next = a->next;
 
+	memset(news, 0, sizeof(*news));
 	if (agreement_is_over(a) || strncmp(text, "vote ", 5))
 		return;
-	heard(a, text, &news);
+	heard(a, text, news);
 	a->next = next;
 }
 

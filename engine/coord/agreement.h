@@ -127,11 +127,11 @@ void agreement_saw(struct agreement *a, const char *kind, const char *text,
 		   struct agree_news *news);
 
 /*
- * The text of an entry of the own log that lies behind a gap, which is no record to wait for: a vote there counts. How many
- * there may be behind the first missing one: AGREE_BEHIND.
+ * The text of an entry of the own log that lies behind a gap, which is no record to wait for: a vote there counts, and is
+ * heard again when the gap is filled. How many there may be behind the first missing one: AGREE_BEHIND.
  */
 #define AGREE_BEHIND (2 * AGREE_FANOUT)
-void agreement_saw_behind(struct agreement *a, const char *text);
+void agreement_saw_behind(struct agreement *a, const char *text, struct agree_news *news);
 
 /* Whose life matters: children that have not voted, and one above. At most AGREE_FANOUT + 1; how many. */
 unsigned agreement_watches(const struct agreement *a, const char *nodes[AGREE_FANOUT + 1]);

@@ -62,9 +62,12 @@ void accord_free(struct accord *a)
 
 	if (!a)
 		return;
-	for (i = 0; i < AGREE_FANOUT; i++)
+	for (i = 0; i < AGREE_FANOUT; i++) {
 		json_decref(a->children[i].open_on);
+		json_decref(a->children[i].list);
+	}
 	json_decref(a->said_on);
+	json_decref(a->list);
 	json_decref(a->seen_on);
 	json_decref(a->events);
 	free(a->bereaved);

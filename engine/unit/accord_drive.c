@@ -84,14 +84,10 @@ static bool perform(struct accord *a)
 		return false;
 	if (op.payload == AGREE_OF_REPORT)
 		payload = report = accord_compose_report(a);
-	else if (op.payload == AGREE_OF_VOTE) {
-		char vote[64];
-
-		snprintf(vote, sizeof(vote), "{\"nodes\":%u}", accord_nodes(cp));
-		payload = report = strdup(vote);
-	} else if (op.payload != AGREE_NONE) {
+	else if (op.payload == AGREE_OF_VOTE)
+		payload = report = vote_compose(accord_nodes(cp), a->list);
+	else if (op.payload != AGREE_NONE)
 		payload = a->payloads[op.payload];
-	}
 	size = sizeof(op.head) + (payload ? strlen(payload) : 0) + 2;
 	text = payload ? malloc(size) : NULL;
 	first = malloc(COORD_TEXT_MAX + 1);
@@ -196,6 +192,7 @@ void accord_look(struct accord *a)
 void accord_look_behind(struct accord *a)
 {
 	struct units *us = a->cp->units;
+	struct agree_news news;
 	char *text = malloc(COORD_TEXT_MAX + 1), kind[COORD_KIND_MAX];
 	uint32_t at = a->a.next + 1, end = a->a.next + AGREE_BEHIND;
 
@@ -211,7 +208,8 @@ void accord_look_behind(struct accord *a)
 		if (len < 0)
 			continue;
 		text[len] = '\0';
-		agreement_saw_behind(&a->a, text);
+		agreement_saw_behind(&a->a, text, &news);
+		accord_take_news(a, &news);
 	}
 	a->looked_behind_ns = clock_mono_ns();
 	free(text);

@@ -160,26 +160,39 @@ bool accord_leave(struct checkpoint *cp)
 	       (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED);
 }
 
+unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT])
+{
+	unsigned i;
+
+	for (i = 0; i < a->a.nr_children; i++) {
+		lists[i].slot = a->a.slot * a->a.fanout + 1 + i;
+		lists[i].lines = a->children[i].list;
+	}
+	return i;
+}
+
 bool accord_vote(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
-	uint32_t slots[AGREE_FANOUT];
+	struct vote_list lists[AGREE_FANOUT];
 	char text[MESSAGE_MAX];
-	unsigned nr = a->a.nr_children, i;
+	json_t *own;
+	unsigned nr;
 	int err;
 
 	if (agreement_is_root(&a->a) || !agreement_may_vote(&a->a) ||
 	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed(cp))
 		return false;
-	for (i = 0; i < nr; i++)
-		slots[i] = a->a.slot * a->a.fanout + 1 + i;
+	nr = accord_lists(a, lists);
 	pthread_mutex_unlock(&us->lock);
 	creds_on_behalf(&cp->owner);
-	err = vote_write(cp, a->a.slot, slots, nr);
+	err = vote_write(cp, a->a.slot, lists, nr, &own);
 	creds_on_behalf(NULL);
 	pthread_mutex_lock(&us->lock);
 	if (!err) {
+		json_decref(a->list);
+		a->list = own;
 		agreement_vote(&a->a);
 		return true;
 	}

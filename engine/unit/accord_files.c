@@ -93,8 +93,8 @@ void accord_show_size(struct generation *g)
 int accord_gather(struct checkpoint *cp, struct error *e)
 {
 	struct accord *a = cp->accord;
-	uint32_t slots[AGREE_FANOUT];
-	unsigned nr, i;
+	struct vote_list lists[AGREE_FANOUT];
+	unsigned nr;
 	int err;
 
 	(void)e;
@@ -102,11 +102,9 @@ int accord_gather(struct checkpoint *cp, struct error *e)
 		return 0;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		nr = a->a.nr_children;
-		for (i = 0; i < nr; i++)
-			slots[i] = a->a.slot * a->a.fanout + 1 + i;
+		nr = accord_lists(a, lists);
 	}
-	err = vote_gather(cp, slots, nr);
+	err = vote_gather(cp, lists, nr);
 	a->gathered = !err;
 	return err;
 }

@@ -16,11 +16,13 @@
 #include "engine/coord/agreement.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/vote.h"
 
 struct child {
 	bool open, writers; /* as it said last */
 	json_t *open_on;    /* or NULL */
 	unsigned nodes;	    /* of its subtree, when it has voted */
+	json_t *list;	    /* vote.h; or NULL */
 };
 
 struct accord {
@@ -45,6 +47,7 @@ struct accord {
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
 	char *bereaved; /* a writer died here, before this node knew of an end: the reason that this is, if there was none */
 	uint64_t bereaved_ns;
+	json_t *list; /* that this node votes with; or NULL */
 	bool gathered, failing, done, ours;
 	bool leaving, left; /* this mount ends; and has closed its part for that */
 	bool followed,
@@ -105,6 +108,9 @@ bool accord_is_late(struct accord *a, struct error *e);
 
 /* Dropped. Writes down what this node votes with, and votes. False: it is not the time to. */
 bool accord_vote(struct accord *a);
+
+/* What its children have voted with, which stays as long as it does. How many. */
+unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT]);
 
 /* This mount ends: may it vote for what it has, though the end was not seen? All of that is whole, and no more comes. */
 bool accord_may_leave(struct accord *a);

@@ -220,9 +220,12 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 		take_report(a, news->child, o);
 	} else {
 		json_int_t nodes = json_get_int(o, "nodes", 1);
+		struct child *c = &a->children[news->child];
 
-		a->children[news->child].open = false;
-		a->children[news->child].nodes = nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
+		c->open = false;
+		c->nodes = nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
+		if (!c->list)
+			c->list = json_incref(json_object_get(o, "list"));
 	}
 	pthread_cond_signal(&a->cp->units->commits); /* the end may be there, or all votes */
 	json_decref(o);

@@ -18,6 +18,8 @@
 
 #define VOTE_NAME STAGING_PREFIX "vote-%u"
 
+/* --- lists that are files --- */
+
 static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 {
 	struct backing *b = cp->units->contents->backing;
@@ -38,14 +40,105 @@ static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 	return f;
 }
 
-static void remove_list(struct checkpoint *cp, uint32_t slot)
+/* Of those that are files. */
+static void remove_lists(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
 {
 	char name[STAGING_MAX];
 
-	snprintf(name, sizeof(name), VOTE_NAME, slot);
-	AS_OWNER_FIRST(&cp->owner,
-		       backing_unlink(cp->units->contents->backing, cp->fd, name, false));
+	while (nr--) {
+		if (lists[nr].lines)
+			continue;
+		snprintf(name, sizeof(name), VOTE_NAME, lists[nr].slot);
+		AS_OWNER_FIRST(&cp->owner,
+			       backing_unlink(cp->units->contents->backing, cp->fd, name, false));
+	}
 }
+
+/* --- a list that is made --- */
+
+/* It goes with the vote until it gets too long for that. */
+struct list_writer {
+	struct checkpoint *cp;
+	uint32_t slot;
+	json_t *lines; /* NULL: in the file */
+	size_t len;    /* of these as text */
+	FILE *file;    /* NULL: none yet */
+};
+
+static int write_text(struct list_writer *to, json_t *o)
+{
+	__cleanup_free char *line = json_dumps(o, JSON_COMPACT);
+
+	return !line ? -ENOMEM : fprintf(to->file, "%s\n", line) < 0 ? -EIO : 0;
+}
+
+/* The list becomes a file. */
+static int spill(struct list_writer *to)
+{
+	char name[STAGING_MAX];
+	json_t *line;
+	bool created;
+	size_t i;
+	int fd, err = 0;
+
+	snprintf(name, sizeof(name), VOTE_NAME, to->slot);
+	fd = AS_OWNER_FIRST(&to->cp->owner,
+			    backing_create(to->cp->units->contents->backing, to->cp->fd, name,
+					   O_RDWR | O_TRUNC, 0600, &created));
+	if (fd < 0)
+		return fd;
+	to->file = fdopen(fd, "w");
+	if (!to->file) {
+		close(fd);
+		return -ENOMEM;
+	}
+	json_array_foreach (to->lines, i, line)
+		err = err ? err : write_text(to, line);
+	json_decref(to->lines);
+	to->lines = NULL;
+	return err;
+}
+
+/* Takes @o, also if it is NULL, which is no memory. */
+static int write_line(struct list_writer *to, json_t *o)
+{
+	int err = o ? 0 : -ENOMEM;
+
+	if (!err && to->lines) {
+		to->len += json_dumpb(o, NULL, 0, JSON_COMPACT) + 1;
+		if (to->len <= VOTE_SHORT)
+			return json_array_append_new(to->lines, o) ? -ENOMEM : 0;
+		err = spill(to);
+	}
+	if (!err)
+		err = write_text(to, o);
+	json_decref(o);
+	return err;
+}
+
+/* Makes it durable, if it is a file; *@lines is what goes with the vote. */
+static int finish_list(struct list_writer *to, int err, json_t **lines)
+{
+	struct backing *b = to->cp->units->contents->backing;
+
+	if (to->file) {
+		if (!err && fflush(to->file))
+			err = -errno;
+		if (!err)
+			err = backing_sync(b, fileno(to->file), false);
+		fclose(to->file);
+		if (!err)
+			err = AS_OWNER_FIRST(&to->cp->owner, backing_sync_dir(b, to->cp->fd));
+	}
+	*lines = to->lines;
+	if (err) {
+		json_decref(to->lines);
+		*lines = NULL;
+	}
+	return err;
+}
+
+/* --- lines --- */
 
 static json_t *line_of(const struct checkpoint *cp, const struct filed *f)
 {
@@ -120,11 +213,9 @@ static bool parse_tensor(const json_t *o, struct commit_tensor *t, struct commit
 	return !commit_tensor_from_json(o, t, room);
 }
 
-/* Calls @take with each line of what the node in @slot has listed. */
-static int each_line(struct checkpoint *cp, uint32_t slot,
-		     int (*take)(struct checkpoint *cp, const char *line, const json_t *o,
-				 void *arg),
-		     void *arg)
+typedef int take_fn(struct checkpoint *cp, json_t *o, void *arg);
+
+static int each_in_file(struct checkpoint *cp, uint32_t slot, take_fn *take, void *arg)
 {
 	__cleanup_file FILE *f = open_list(cp, slot);
 	int err = f ? 0 : -errno;
@@ -136,7 +227,7 @@ static int each_line(struct checkpoint *cp, uint32_t slot,
 	while (!err && fgets(line, COMMIT_LINE_MAX, f)) {
 		json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
 
-		err = take(cp, line, o, arg);
+		err = take(cp, o, arg);
 		json_decref(o);
 	}
 	if (!err && ferror(f))
@@ -144,7 +235,21 @@ static int each_line(struct checkpoint *cp, uint32_t slot,
 	return err;
 }
 
-static int copy_line(struct checkpoint *cp, const char *line, const json_t *o, void *to)
+/* Calls @take with each line of @list; NULL is none. */
+static int each_line(struct checkpoint *cp, const struct vote_list *list, take_fn *take, void *arg)
+{
+	json_t *o;
+	size_t i;
+	int err = 0;
+
+	if (!list->lines)
+		return each_in_file(cp, list->slot, take, arg);
+	json_array_foreach (list->lines, i, o)
+		err = err ? err : take(cp, o, arg);
+	return json_is_array(list->lines) ? err : -EBADMSG;
+}
+
+static int copy_line(struct checkpoint *cp, json_t *o, void *to)
 {
 	struct commit_tensor_room room;
 	struct commit_tensor t;
@@ -153,7 +258,7 @@ static int copy_line(struct checkpoint *cp, const char *line, const json_t *o, v
 	bool ok = is_of_rival(o) ||
 		  (is_of_tensor(o) ? parse_tensor(o, &t, &room) : parse_file(cp, o, &f, label));
 
-	return !ok ? -EBADMSG : fputs(line, to) < 0 ? -EIO : 0;
+	return ok ? write_line(to, json_incref(o)) : -EBADMSG;
 }
 
 /* The file whose tensors are being told. */
@@ -192,11 +297,10 @@ static int take_tensor(struct checkpoint *cp, const json_t *o, struct telling *t
 	return 0;
 }
 
-static int take_line(struct checkpoint *cp, const char *line, const json_t *o, void *telling)
+static int take_line(struct checkpoint *cp, json_t *o, void *telling)
 {
 	struct telling *t = telling;
 
-	(void)line;
 	if (is_of_tensor(o))
 		return take_tensor(cp, o, t);
 	end_file(cp, t);
@@ -207,15 +311,7 @@ static int take_line(struct checkpoint *cp, const char *line, const json_t *o, v
 	return parse_file(cp, o, &t->file, t->label) ? 0 : -EBADMSG;
 }
 
-static int write_line(FILE *to, json_t *o)
-{
-	__cleanup_free char *line = o ? json_dumps(o, JSON_COMPACT) : NULL;
-
-	json_decref(o);
-	return !line ? -ENOMEM : fprintf(to, "%s\n", line) < 0 ? -EIO : 0;
-}
-
-static int write_file(struct checkpoint *cp, FILE *to, const struct filed *f)
+static int write_file(struct checkpoint *cp, struct list_writer *to, const struct filed *f)
 {
 	int err = write_line(to, line_of(cp, f));
 	size_t i;
@@ -229,7 +325,7 @@ static int write_file(struct checkpoint *cp, FILE *to, const struct filed *f)
 	return err;
 }
 
-static int write_lines(struct checkpoint *cp, FILE *to)
+static int write_lines(struct checkpoint *cp, struct list_writer *to)
 {
 	struct filed *filed;
 	size_t nr, i;
@@ -241,7 +337,7 @@ static int write_lines(struct checkpoint *cp, FILE *to)
 	return err;
 }
 
-static int write_rivals(struct checkpoint *cp, FILE *to)
+static int write_rivals(struct checkpoint *cp, struct list_writer *to)
 {
 	struct rival *rivals;
 	size_t nr, i;
@@ -253,43 +349,33 @@ static int write_rivals(struct checkpoint *cp, FILE *to)
 	return err;
 }
 
-int vote_write(struct checkpoint *cp, uint32_t slot, const uint32_t *slots, unsigned nr)
+int vote_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lists, unsigned nr,
+	       json_t **own)
 {
-	struct backing *b = cp->units->contents->backing;
-	char name[STAGING_MAX];
-	bool created;
+	struct list_writer to = {.cp = cp, .slot = slot, .lines = json_array()};
+	int err = to.lines ? write_lines(cp, &to) : -ENOMEM;
 	unsigned i;
-	FILE *to;
-	int fd, err;
 
-	snprintf(name, sizeof(name), VOTE_NAME, slot);
-	fd = AS_OWNER_FIRST(&cp->owner,
-			    backing_create(b, cp->fd, name, O_RDWR | O_TRUNC, 0600, &created));
-	if (fd < 0)
-		return fd;
-	to = fdopen(fd, "w");
-	if (!to) {
-		close(fd);
-		return -ENOMEM;
-	}
-	err = write_lines(cp, to);
 	if (!err)
-		err = write_rivals(cp, to);
+		err = write_rivals(cp, &to);
 	for (i = 0; !err && i < nr; i++)
-		err = each_line(cp, slots[i], copy_line, to);
-	if (!err && fflush(to))
-		err = -errno;
+		err = each_line(cp, &lists[i], copy_line, &to);
+	err = finish_list(&to, err, own);
 	if (!err)
-		err = backing_sync(b, fd, false);
-	fclose(to);
-	if (!err)
-		err = AS_OWNER_FIRST(&cp->owner, backing_sync_dir(b, cp->fd));
-	for (i = 0; !err && i < nr; i++)
-		remove_list(cp, slots[i]);
+		remove_lists(cp, lists, nr);
 	return err;
 }
 
-int vote_gather(struct checkpoint *cp, const uint32_t *slots, unsigned nr)
+char *vote_compose(unsigned nodes, json_t *own)
+{
+	json_t *o = json_pack("{s:i, s:O*}", "nodes", (int)nodes, "list", own);
+	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+	json_decref(o);
+	return text;
+}
+
+int vote_gather(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
 {
 	unsigned i;
 	int err = 0;
@@ -298,10 +384,10 @@ int vote_gather(struct checkpoint *cp, const uint32_t *slots, unsigned nr)
 	for (i = 0; !err && i < nr; i++) {
 		struct telling t = {0};
 
-		err = each_line(cp, slots[i], take_line, &t);
+		err = each_line(cp, &lists[i], take_line, &t);
 		end_file(cp, &t);
 	}
-	for (i = 0; !err && i < nr; i++)
-		remove_list(cp, slots[i]);
+	if (!err)
+		remove_lists(cp, lists, nr);
 	return err;
 }

@@ -30,9 +30,10 @@ with nodes("one", "two", options="lease_s=600,commit_timeout_s=2") as (one, two)
 	for rank in ranks:
 		rank.kill()
 
-	# A directory where the list of what it has written is to be.
+	# A directory where the list of what it has written is to be, which is long.
 	ranks = [Rank(one, 0, 2, restart=1), Rank(two, 1, 2, restart=1)]
 	save(ranks, "step-2", 2, end=False)
+	ranks[1].do("for n in range(200): open('step-2/part-%d' % n, 'wb').close()")
 	for path in staged():
 		if os.path.exists(path + "/__1_0.distcp") and os.stat(path).st_ino == os.stat(one.path("step-2")).st_ino:
 			os.mkdir(path + "/.ckptfs-vote-1")

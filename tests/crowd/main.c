@@ -36,6 +36,8 @@ struct member {
 	bool written, over, said_open, more;
 	bool open[AGREE_FANOUT];      /* as a child said last */
 	unsigned nodes[AGREE_FANOUT]; /* as it voted */
+	json_t *lists[AGREE_FANOUT];  /* with which it did; or NULL */
+	json_t *list;		      /* its own */
 	json_t *events;		      /* to be reported */
 	unsigned said;
 	uint64_t said_ns;
@@ -196,6 +198,7 @@ static void take_news(struct member *m, const struct agree_news *news)
 	} else {
 		m->open[news->child] = false;
 		m->nodes[news->child] = (unsigned)json_get_int(o, "nodes", 1);
+		m->lists[news->child] = json_incref(json_object_get(o, "list"));
 	}
 	json_decref(o);
 }
@@ -228,9 +231,8 @@ static void perform(struct member *m, const struct agree_op *op)
 	} else {
 		if (op->payload == AGREE_OF_REPORT)
 			payload = compose_report(m);
-		else if (op->payload == AGREE_OF_VOTE &&
-			 asprintf(&payload, "{\"nodes\":%u}", nodes_below(m)) < 0)
-			err(1, "vote");
+		else if (op->payload == AGREE_OF_VOTE)
+			payload = vote_compose(nodes_below(m), m->list);
 		if (asprintf(&text, "%s%s%s", op->head, payload ? " " : "",
 			     payload ? payload : "") < 0)
 			err(1, "record");
@@ -257,18 +259,20 @@ static void perform(struct member *m, const struct agree_op *op)
 static void list_files(struct member *m)
 {
 	struct checkpoint *cp = &w.checkpoint;
-	uint32_t slots[AGREE_FANOUT];
+	struct vote_list lists[AGREE_FANOUT];
 	unsigned i;
 	int err;
 
 	for (i = 0; i < m->a.nr_children; i++)
-		slots[i] = m->a.slot * AGREE_FANOUT + 1 + i;
+		lists[i] = (struct vote_list){m->a.slot * AGREE_FANOUT + 1 + i, m->lists[i]};
 	for (i = 0; i < w.files; i++)
 		checkpoint_add_filed(cp, &m->filed[i]);
 	w.units.node = label_of(m);
-	err = vote_write(cp, m->a.slot, slots, m->a.nr_children);
+	err = vote_write(cp, m->a.slot, lists, m->a.nr_children, &m->list);
 	if (err)
 		errx(1, "vote: %s", strerror(-err));
+	for (i = 0; i < m->a.nr_children; i++)
+		json_decref(m->lists[i]);
 	free(m->filed);
 	m->filed = NULL;
 	checkpoint_forget_filed(cp);
