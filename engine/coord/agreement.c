@@ -162,8 +162,11 @@ static void heard(struct agreement *a, const char *text, struct agree_news *news
 
 static void decided(struct agreement *a, const char *text)
 {
-	if (agreement_decision(text, &a->commit))
-		a->decided = true;
+	if (!agreement_decision(text, &a->commit))
+		return;
+	a->decided = true;
+	if (a->guarded)
+		a->state = a->commit ? AGREE_COMMIT : AGREE_ABORT;
 }
 
 /* --- what is to be done --- */
@@ -266,6 +269,8 @@ void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours,
 	memset(news, 0, sizeof(*news));
 	if (op->what == AGREE_READ) {
 		looked(a, op->kind, text);
+	} else if (!text) {
+		a->state = AGREE_LATE;
 	} else if (!strcmp(op->kind, "decision")) {
 		decided(a, text);
 	} else if (!strcmp(op->kind, "prepare")) {

@@ -20,7 +20,8 @@
  *   the parent does for a child that died before it voted, and who finds all above it dead. The first counts.
  *
  * Who clears up after a generation that is over removes `open` first. A node that was held up meanwhile may find records
- * missing, and make them: so a join and a decision count only if `open` stands after they were made.
+ * missing, and make them: so a join and a decision count only if `open` stands after they were made. Where records can be
+ * made on the condition that it stands (coord_ops.record_open), a decision counts at once.
  *
  * A node reads its own log, `prepare` and `decision`: three records are awaited at a time, and AGREE_FANOUT children
  * heard, whatever the number of nodes (the tree of ByteCheckpoint 5.2, with records instead of messages).
@@ -79,6 +80,7 @@ struct agreement {
 		reported; /* how many times there was one to send; which of them was sent */
 	bool vote, abort; /* is to be sent */
 	bool doubt;	  /* it has to be looked whether it is over */
+	bool guarded; /* may be set by the driver: RECORD makes none unless `open` stands, and its answer then is NULL */
 };
 
 /* What is to be done now. */
@@ -116,7 +118,7 @@ void agreement_next(const struct agreement *a, struct agree_op *op);
 
 /*
  * The answer: what stands there now, in @text (a string), also if that is what was to be recorded (@ours); NULL: READ
- * found nothing. @news: of interest for the driver. Between an op and its answer agreement_saw is not called.
+ * found nothing; RECORD, where that is guarded: it is over. @news: of interest for the driver. Between an op and its answer agreement_saw is not called.
  */
 void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours, const char *text,
 		      struct agree_news *news);

@@ -50,6 +50,12 @@ struct coord_ops {
 	int (*record)(void *arg, const struct caller *owner, const char *gen, const char *kind,
 		      const char *text, size_t len, char *first, size_t *first_len);
 	/*
+	 * NULL: it cannot be done. The same, of a generation whose record `open` stands at that moment: else -ESTALE. forget
+	 * then removes all of its records at once.
+	 */
+	int (*record_open)(void *arg, const struct caller *owner, const char *gen, const char *kind,
+			   const char *text, size_t len, char *first, size_t *first_len);
+	/*
 	 * How many bytes it has, -ERANGE if that is more than @size. -ENOENT: there is none, or this node
 	 * does not see it yet. -EPERM, -EINVAL: as above. Others can make no record that counts as @owner's.
 	 */

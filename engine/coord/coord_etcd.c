@@ -100,21 +100,35 @@ static ssize_t read_key(struct coord_etcd *ce, const char *key, char *buf, size_
 
 /* --- records --- */
 
-/* Puts it, unless it is there; then it is read. */
-static json_t *json_record(const char *key, const char *text, size_t len)
+static json_t *json_compare(const char *result, const char *key)
 {
-	return json_pack("{s:[{s:s, s:s, s:o, s:s}], s:[{s:{s:o, s:o}}], s:[{s:{s:o}}]}", "compare",
-			 "target", "CREATE", "result", "EQUAL", "key", etcd_json_key(key),
-			 "create_revision", "0", "success", "request_put", "key",
-			 etcd_json_key(key), "value", etcd_json_text(text, len), "failure",
-			 "request_range", "key", etcd_json_key(key));
+	return json_pack("{s:s, s:s, s:o, s:s}", "target", "CREATE", "result", result, "key",
+			 etcd_json_key(key), "create_revision", "0");
 }
 
-static int etcd_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
-		       const char *text, size_t len, char *first, size_t *first_len)
+/* Puts it, unless it is there; then it is read. @open: or NULL; that key has to be there. */
+static json_t *json_record(const char *key, const char *open, const char *text, size_t len)
 {
-	struct coord_etcd *ce = arg;
-	char key[ETCD_KEY_MAX];
+	json_t *compare = json_pack("[o]", json_compare("EQUAL", key));
+
+	if (open)
+		json_array_append_new(compare, json_compare("NOT_EQUAL", open));
+	if (json_array_size(compare) != (open ? 2 : 1)) {
+		json_decref(compare);
+		return NULL;
+	}
+	return json_pack("{s:o, s:[{s:{s:o, s:o}}], s:[{s:{s:o}}]}", "compare", compare, "success",
+			 "request_put", "key", etcd_json_key(key), "value",
+			 etcd_json_text(text, len), "failure", "request_range", "key",
+			 etcd_json_key(key));
+}
+
+/* @guard: `open` or NULL. */
+static int make(struct coord_etcd *ce, const struct caller *owner, const char *gen,
+		const char *kind, const char *guard, const char *text, size_t len, char *first,
+		size_t *first_len)
+{
+	char key[ETCD_KEY_MAX], open[ETCD_KEY_MAX];
 	struct etcd_answer a;
 	ssize_t n;
 
@@ -123,8 +137,10 @@ static int etcd_record(void *arg, const struct caller *owner, const char *gen, c
 		return -EINVAL;
 	creds_restore();
 	record_key(ce, key, owner->uid, gen, kind);
-	n = etcd_ask(ce->etcd, "kv/txn", json_record(key, text, len), ETCD_TXN, ETCD_OK, NOBODY,
-		     &a);
+	if (guard)
+		record_key(ce, open, owner->uid, gen, guard);
+	n = etcd_ask(ce->etcd, "kv/txn", json_record(key, guard ? open : NULL, text, len), ETCD_TXN,
+		     ETCD_OK, NOBODY, &a);
 	if (!n && a.succeeded)
 		n = 1;
 	else if (!n) {
@@ -134,7 +150,20 @@ static int etcd_record(void *arg, const struct caller *owner, const char *gen, c
 			n = *first_len == len && !memcmp(first, text, len);
 	}
 	etcd_answer_finish(&a);
-	return n == -ENOENT ? -EIO : (int)n;
+	return n == -ENOENT ? (guard ? -ESTALE : -EIO) : (int)n;
+}
+
+static int etcd_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
+		       const char *text, size_t len, char *first, size_t *first_len)
+{
+	return make(arg, owner, gen, kind, NULL, text, len, first, first_len);
+}
+
+static int etcd_record_open(void *arg, const struct caller *owner, const char *gen,
+			    const char *kind, const char *text, size_t len, char *first,
+			    size_t *first_len)
+{
+	return make(arg, owner, gen, kind, "open", text, len, first, first_len);
 }
 
 static ssize_t etcd_read(void *arg, uid_t owner, const char *gen, const char *kind, char *buf,
@@ -423,6 +452,7 @@ static int etcd_lease_end(void *arg, const char *node)
 
 const struct coord_ops coord_etcd_ops = {
 	.record = etcd_record,
+	.record_open = etcd_record_open,
 	.read = etcd_read,
 	.forget = etcd_forget,
 	.list = etcd_list,

@@ -49,6 +49,7 @@ int accord_attach(struct checkpoint *cp, const char *root)
 	a->cp = cp;
 	a->heard_ns = clock_mono_ns();
 	agreement_begin(&a->a, nodes_id(us->nodes), root, AGREE_FANOUT);
+	a->a.guarded = us->coord->record_open;
 	cp->accord = a;
 	cp->refs++;
 	list_append(&us->accords, &a->link);

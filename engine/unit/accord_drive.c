@@ -72,7 +72,7 @@ static bool perform(struct accord *a)
 	char *text = NULL, *report = NULL, *first;
 	const char *payload = "";
 	size_t len = 0, size;
-	bool ours = false;
+	bool ours = false, over = false;
 	ssize_t r = -ENOMEM;
 
 	agreement_next(&a->a, &op);
@@ -100,9 +100,11 @@ static bool perform(struct accord *a)
 				    first, COORD_TEXT_MAX);
 		len = r > 0 ? (size_t)r : 0;
 	} else if (text && first) {
-		r = us->coord->record(us->coord_arg, &cp->owner, accord_generation(cp), op.kind,
-				      text, strlen(text), first, &len);
+		r = (a->a.guarded ? us->coord->record_open : us->coord->record)(
+			us->coord_arg, &cp->owner, accord_generation(cp), op.kind, text,
+			strlen(text), first, &len);
 		ours = r == 1;
+		over = a->a.guarded && r == -ESTALE;
 		if (ours) {
 			len = strlen(text);
 			memcpy(first, text, len);
@@ -112,11 +114,12 @@ static bool perform(struct accord *a)
 		first[len] = '\0';
 	pthread_mutex_lock(&us->lock);
 	a->stirred_ns = clock_mono_ns();
-	a->failing = r < 0 && !(op.what == AGREE_READ && r == -ENOENT);
+	over = over || (op.what == AGREE_READ && r == -ENOENT);
+	a->failing = r < 0 && !over;
 	if (!a->failing) {
 		if (!strcmp(op.kind, "decision") && op.what == AGREE_RECORD)
 			a->ours = ours;
-		if (!ours && !strcmp(op.kind, "decision") && r != -ENOENT) {
+		if (!ours && !strcmp(op.kind, "decision") && !over) {
 			bool commit;
 			const char *what = agreement_decision(first, &commit);
 
@@ -132,8 +135,7 @@ static bool perform(struct accord *a)
 			a->said++;
 			a->said_ns = clock_mono_ns();
 		}
-		agreement_answer(&a->a, &op, ours,
-				 op.what == AGREE_READ && r == -ENOENT ? NULL : first, &news);
+		agreement_answer(&a->a, &op, ours, over ? NULL : first, &news);
 		accord_take_news(a, &news);
 	}
 	a->sending = 0;

@@ -59,6 +59,7 @@ static struct setting {
 	unsigned crashes, suspicions, losses, failures, leaves;
 	bool every; /* the end needs reports of all; else it is asked for, at any time */
 	bool clear; /* somebody clears up */
+	bool guarded;
 } set;
 
 /* --- records --- */
@@ -196,10 +197,11 @@ static void do_op(struct world *w, unsigned i, bool lost)
 		snprintf(text, sizeof(text), "%s", op.head);
 	r = find_record(w, op.kind);
 	if (op.what == AGREE_RECORD) {
-		if (!r)
+		if (!r && (!set.guarded || find_record(w, "open")))
 			r = make_record(w, op.kind, text);
-		note_decision(w, r);
-		ours = !strcmp(r->text, text);
+		if (r)
+			note_decision(w, r);
+		ours = r && !strcmp(r->text, text);
 	}
 	if (lost)
 		return;
@@ -245,6 +247,7 @@ static bool happen(struct world *w, unsigned n, bool *calamity)
 			if (POSSIBLE(i)) {
 				m->begun = true;
 				agreement_begin(&m->a, ids[i], ids[0], set.fanout);
+				m->a.guarded = set.guarded;
 				*calamity = !set.every;
 				return true;
 			}
@@ -361,8 +364,10 @@ static bool happen(struct world *w, unsigned n, bool *calamity)
 	if (POSSIBLE(k && w->forgetting < 4 && (w->forgetting || find_record(w, "decision")))) {
 		static const char *const steps[] = {"open", "log.", "prepare", "decision"};
 
-		remove_records(w, steps[w->forgetting], w->forgetting == 1);
-		w->forgetting++;
+		do {
+			remove_records(w, steps[w->forgetting], w->forgetting == 1);
+			w->forgetting++;
+		} while (set.guarded && w->forgetting < 4);
 		*calamity = true;
 		return true;
 	}
@@ -449,6 +454,7 @@ static void explore(struct setting s)
 	memset(table, 0, sizeof(*table) << table_bits);
 	make_record(stack, "open", "a");
 	agreement_begin(&stack->m[0].a, ids[0], ids[0], set.fanout);
+	stack->m[0].a.guarded = set.guarded;
 	stack->m[0].begun = true;
 	while (nr) {
 		struct world w = stack[--nr];
@@ -471,10 +477,10 @@ static void explore(struct setting s)
 	}
 	free(stack);
 	print_message("%u nodes, fan-out %u, %u crashes, %u taken for dead, %u lost answers, %u "
-		      "failures, %u leave, %s%s: %lu states\n",
+		      "failures, %u leave, %s%s%s: %lu states\n",
 		      s.nodes, s.fanout, s.crashes, s.suspicions, s.losses, s.failures, s.leaves,
 		      s.every ? "all are needed" : "asked for", s.clear ? ", cleared up" : "",
-		      nr_states);
+		      s.guarded ? ", guarded" : "", nr_states);
 }
 
 #define EXPLORE(...) explore((struct setting){__VA_ARGS__})
@@ -485,6 +491,7 @@ static void all_goes_well(void **state)
 	EXPLORE(.nodes = 3, .fanout = 1, .every = true);
 	EXPLORE(.nodes = 3, .fanout = 2, .every = true);
 	EXPLORE(.nodes = 3, .fanout = 1);
+	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .guarded = true);
 }
 
 static void two_nodes_and_all_calamities(void **state)
@@ -492,6 +499,9 @@ static void two_nodes_and_all_calamities(void **state)
 	(void)state;
 	EXPLORE(.nodes = 2, .fanout = 2, .suspicions = 1, .failures = 1, .clear = true);
 	EXPLORE(.nodes = 2, .fanout = 2, .crashes = 1, .losses = 1, .clear = true);
+	EXPLORE(.nodes = 2, .fanout = 2, .suspicions = 1, .failures = 1, .clear = true,
+		.guarded = true);
+	EXPLORE(.nodes = 2, .fanout = 2, .crashes = 1, .losses = 1, .clear = true, .guarded = true);
 }
 
 static void a_node_dies(void **state)
@@ -531,6 +541,8 @@ static void more_of_it(void **state)
 	EXPLORE(.nodes = 2, .fanout = 2, .crashes = 1, .suspicions = 1, .losses = 1, .failures = 1,
 		.clear = true);
 	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 1, .losses = 1);
+	EXPLORE(.nodes = 2, .fanout = 2, .crashes = 1, .suspicions = 1, .losses = 1, .failures = 1,
+		.clear = true, .guarded = true);
 }
 
 static void yet_more_of_it(void **state)
@@ -542,6 +554,8 @@ static void yet_more_of_it(void **state)
 	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 2);
 	EXPLORE(.nodes = 4, .fanout = 2, .every = true);
 	EXPLORE(.nodes = 2, .fanout = 2, .leaves = 1, .crashes = 1, .suspicions = 1, .clear = true);
+	EXPLORE(.nodes = 2, .fanout = 2, .leaves = 1, .crashes = 1, .suspicions = 1, .clear = true,
+		.guarded = true);
 	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .leaves = 1, .crashes = 1);
 }
 

@@ -147,14 +147,15 @@ static void make(struct slot *s, const char *text)
 		enqueue(s->waiting[--s->nr_waiting]);
 }
 
-/* `open` goes first and the decision last: who was held up may find what is between. */
+/* `open` goes first and the decision last: who was held up may find what is between; or it is all at once. */
 static void forget_some(void)
 {
-	bool all = draw(2);
+	bool all = w.set.seed % 2 || draw(2);
 	unsigned i;
 
 	for (i = 0; i < 1u << w.bits; i++)
-		if (strcmp(w.slots[i].kind, "decision") ? all || draw(2) : all && draw(2))
+		if (strcmp(w.slots[i].kind, "decision") ? all || draw(2)
+							: all && (w.set.seed % 2 || draw(2)))
 			w.slots[i].there = false;
 	slot_of("open")->there = false;
 	w.forgotten = true;
@@ -231,12 +232,13 @@ static void do_op(struct member *m, const struct agree_op *op)
 		snprintf(text, sizeof(text), "%s %u " COMMIT, op->head, m->votes);
 	}
 	if (op->what == AGREE_RECORD) {
-		bool made = !s->there;
+		bool made = !s->there && (!m->a.guarded || slot_of("open")->there);
 
 		if (made)
 			make(s, text);
-		note_decision(s);
-		ours = !strcmp(s->text, text);
+		if (s->there)
+			note_decision(s);
+		ours = s->there && !strcmp(s->text, text);
 		count(m, made, s->text);
 	} else if (s->there) {
 		count(m, false, s->text);
@@ -377,6 +379,7 @@ static void step(uint32_t i)
 		m->begun = true;
 		snprintf(id, sizeof(id), "%032x", i);
 		agreement_begin(&m->a, id, "00000000000000000000000000000000", w.set.fanout);
+		m->a.guarded = w.set.seed % 2; /* some are, some are not */
 		w.nr_joined += !i;
 	} else if (m->in_flight) {
 		answer(m);

@@ -26,11 +26,11 @@ static int teardown_server(void **state)
 	return 0;
 }
 
-/* Each test has a filesystem of its own. */
+static char uuid[40]; /* each test has a filesystem of its own */
+
 static int setup(void **state)
 {
 	static unsigned nr;
-	char uuid[40];
 
 	(void)state;
 	snprintf(uuid, sizeof(uuid), "%08x-2222-4333-8444-555555555555", ++nr);
@@ -207,6 +207,30 @@ static int found(void *arg, uid_t owner, const char *gen)
 	if (f->nr < ARRAY_SIZE(f->all))
 		snprintf(f->all[f->nr], sizeof(f->all[0]), "%u %s", (unsigned)owner, gen);
 	return ++f->nr == f->stop_at ? 7 : 0;
+}
+
+static int record_open(const char *gen, const char *kind, const char *text)
+{
+	const struct caller me = {1000, 1000, 0};
+
+	return coord_etcd_ops.record_open(ce, &me, gen, kind, text, strlen(text), first,
+					  &first_len);
+}
+
+/* Who was held up, and goes on when it is over, makes nothing any more. */
+static void nothing_is_made_of_what_is_over(void **state)
+{
+	(void)state;
+	assert_int_equal(record_open(GEN, "prepare", "x"), -ESTALE);
+	assert_int_equal(read_err(ce, GEN, "prepare"), -ENOENT);
+	assert_int_equal(record(ce, GEN, "open", "me"), 1);
+	assert_int_equal(record_open(GEN, "prepare", "x"), 1);
+	assert_int_equal(record_open(GEN, "prepare", "x"), 1);
+	assert_int_equal(record_open(GEN, "prepare", "y"), 0);
+	assert_true(first_is("x"));
+	assert_int_equal(forget(ce, GEN), 0);
+	assert_int_equal(record_open(GEN, "decision", "commit"), -ESTALE);
+	assert_int_equal(read_err(ce, GEN, "decision"), -ENOENT);
 }
 
 static void generations_are_listed_once(void **state)
@@ -416,7 +440,7 @@ static void what_a_wait_has_found_is_read_without_asking(void **state)
 /* Who clears up does not ask who waits. */
 static void what_others_remove_is_not_found_again(void **state)
 {
-	struct coord_etcd *other = open_soon(server.url, UUID);
+	struct coord_etcd *other = open_soon(server.url, uuid);
 	struct coord_key key = key_of(GEN, "prepare");
 
 	(void)state;
@@ -544,6 +568,7 @@ int main(void)
 		EACH(what_is_forgotten_is_gone),
 		EACH(generations_are_listed_once),
 		EACH(what_is_no_record_is_not_believed),
+		EACH(nothing_is_made_of_what_is_over),
 		EACH(one_that_is_there_is_not_waited_for),
 		EACH(a_wait_ends_with_any_of_its_records),
 		EACH(a_wait_has_an_end),
