@@ -148,8 +148,10 @@ static void heard(struct agreement *a, const char *text, struct agree_news *news
 		return;
 	}
 	if (what == AGREE_JOIN) {
-		if (!a->closed && a->nr_children < a->fanout)
-			memcpy(a->children[a->nr_children++].node, node, COORD_NODE_MAX);
+		if (a->closed || a->nr_children >= a->fanout)
+			return;
+		memcpy(a->children[a->nr_children].node, node, COORD_NODE_MAX);
+		*news = (struct agree_news){true, what, a->nr_children++, payload};
 		return;
 	}
 	k = slot - first_child(a);

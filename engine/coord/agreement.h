@@ -102,7 +102,7 @@ struct agree_op {
 /* What an entry of a log, or an answer, has brought. */
 struct agree_news {
 	bool any;
-	enum agree_entry entry; /* REPORT or VOTE, of a child */
+	enum agree_entry entry; /* of a child; not CLOSED */
 	unsigned child;		/* its index */
 	const char *payload;	/* in the text that was given */
 };

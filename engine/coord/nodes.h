@@ -85,6 +85,12 @@ bool nodes_alive(struct nodes *ns, const char *id);
 /* The same, but whom it takes for dead it looks at once more: he may have come back just now. Blocks. */
 bool nodes_alive_now(struct nodes *ns, const char *id);
 
+/*
+ * The node @id has done something else that shows life, which is news: as if its lease had been renewed. Whoever was cut off
+ * and is back may be heard of before caches show his lease as it is. Does not block.
+ */
+void nodes_heard(struct nodes *ns, const char *id);
+
 /* Has the node @id been seen to live: was its lease renewed while it was looked at? Does not block. */
 bool nodes_shows_life(struct nodes *ns, const char *id);
 

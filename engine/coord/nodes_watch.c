@@ -231,6 +231,18 @@ bool nodes_alive(struct nodes *ns, const char *id)
 	return !s || !s->dead;
 }
 
+void nodes_heard(struct nodes *ns, const char *id)
+{
+	struct seen *s;
+	LOCK_SCOPE(&ns->lock);
+
+	s = find(ns, id);
+	if (!s)
+		return;
+	s->unchanged_ns = 0;
+	s->gone = s->dead = false;
+}
+
 bool nodes_shows_life(struct nodes *ns, const char *id)
 {
 	const struct seen *s;

@@ -7,6 +7,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/coord/nodes.h"
 #include "engine/unit/others.h"
 #include "engine/unit/rules.h"
 
@@ -213,6 +214,10 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 
 	if (!news->any)
 		return;
+	if (news->entry == AGREE_JOIN) {
+		nodes_heard(a->cp->units->nodes, a->a.children[news->child].node);
+		return;
+	}
 	a->heard_ns = clock_mono_ns();
 	a->nr_heard++;
 	o = json_loads(news->payload, JSON_REJECT_DUPLICATES, NULL);

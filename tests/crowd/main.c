@@ -189,7 +189,7 @@ static void take_news(struct member *m, const struct agree_news *news)
 {
 	json_t *o;
 
-	if (!news->any)
+	if (!news->any || news->entry == AGREE_JOIN)
 		return;
 	o = json_loads(news->payload, 0, NULL);
 	if (news->entry == AGREE_REPORT) {

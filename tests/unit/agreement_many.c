@@ -188,7 +188,7 @@ static void take_news(struct member *m, const struct agree_news *news)
 	sum = (unsigned)strtoul(news->payload, NULL, 10);
 	if (news->entry == AGREE_VOTE) {
 		m->votes += sum;
-	} else {
+	} else if (news->entry == AGREE_REPORT) {
 		m->told_sum += sum - m->told[news->child];
 		m->told[news->child] = sum;
 	}

@@ -224,6 +224,27 @@ static void the_silent_are_dead_and_may_come_back(void **state)
 	nodes_destroy(ns);
 }
 
+/* Who was cut off and is back joins something before caches show that he renews his lease. */
+static void who_is_heard_of_lives(void **state)
+{
+	struct nodes *ns;
+
+	(void)state;
+	lease_of_other(LEASED(SAME), 1);
+	assert_int_equal(mount_as(&ns, "n", false, ""), 0);
+	nodes_heard(ns, OTHER); /* whom nobody has asked for */
+	assert_true(nodes_alive(ns, OTHER));
+	watch(ns, LEASE_S + 2);
+	assert_false(nodes_alive_now(ns, OTHER));
+	nodes_heard(ns, OTHER);
+	assert_true(nodes_alive(ns, OTHER));
+	watch(ns, LEASE_S - 2);
+	assert_true(nodes_alive_now(ns, OTHER));
+	watch(ns, 5);
+	assert_false(nodes_alive_now(ns, OTHER));
+	nodes_destroy(ns);
+}
+
 /* Caches remember what was not there. */
 static void who_was_never_seen_is_given_longer(void **state)
 {
@@ -363,6 +384,7 @@ int main(void)
 		T(the_longer_lease_counts),
 		T(who_was_here_before_is_dead),
 		T(the_silent_are_dead_and_may_come_back),
+		T(who_is_heard_of_lives),
 		T(who_was_never_seen_is_given_longer),
 		T(an_outage_makes_nobody_dead),
 		T(the_idle_look_at_nobody),
