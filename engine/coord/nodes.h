@@ -28,7 +28,8 @@
 #include "engine/base/message.h"
 #include "engine/coord/coord.h"
 
-#define NODES_PROTOCOL 1
+#define NODES_PROTOCOL \
+	2 /* 2: votes carry short lists, reports the files of all ranks as one line */
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
 

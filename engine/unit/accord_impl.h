@@ -76,9 +76,6 @@ bool accord_may_report(struct accord *a);
 /* Is there a report that is held back for now? */
 bool accord_is_pausing(struct accord *a);
 
-/* Puts of @events what one has room for into @report. How many. */
-size_t accord_fill_report(json_t *report, json_t *events);
-
 /* The text of one, for the caller to free; or NULL. */
 char *accord_compose_report(struct accord *a);
 

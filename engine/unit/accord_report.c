@@ -8,13 +8,13 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/coord/nodes.h"
+#include "engine/unit/events.h"
 #include "engine/unit/others.h"
 #include "engine/unit/rules.h"
 
-#define EVENTS_MAX \
-	(COORD_TEXT_MAX - 8192) /* bytes of them in one report; the rest of it is little */
-#define STALE_NS	(NSEC_PER_SEC / 2)   /* until it is said who else has files open now */
-#define PAUSE_NS	(10 * NSEC_PER_MSEC) /* between reports, times agreement_pause */
+#define REPORT_MAX	(COORD_TEXT_MAX - 8192) /* bytes of events; the rest of it is little */
+#define STALE_NS	(NSEC_PER_SEC / 2)	/* until it is said who else has files open now */
+#define PAUSE_NS	(10 * NSEC_PER_MSEC)	/* between reports, times agreement_pause */
 #define CORRECTIONS_MAX 8
 
 void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
@@ -116,32 +116,17 @@ static bool is_stale(struct accord *a)
 	return true;
 }
 
-size_t accord_fill_report(json_t *report, json_t *events)
-{
-	size_t nr, bytes = 0;
-
-	for (nr = 0; nr < json_array_size(events); nr++) {
-		json_t *e = json_array_get(events, nr);
-
-		bytes += json_dumpb(e, NULL, 0, JSON_COMPACT) + 1;
-		if (bytes > EVENTS_MAX && nr)
-			break;
-		json_array_append(report, e);
-	}
-	return nr;
-}
-
 char *accord_compose_report(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
-	json_t *o, *events = json_array();
+	json_t *o, *events;
 	char *text;
 
 	a->said_open = !checkpoint_is_closed(cp);
 	a->said_writers = accord_has_living(cp);
 	a->said_rule = cp->rule;
 	a->said_removing = cp->removing;
-	a->sending = accord_fill_report(events, a->events);
+	a->sending = events_tell(a->events, REPORT_MAX, &events);
 	a->more = a->sending < json_array_size(a->events);
 	o = json_pack("{s:b, s:b, s:o}", "open", a->said_open, "writers", a->said_writers, "events",
 		      events);
@@ -177,7 +162,7 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 	struct checkpoint *cp = a->cp;
 	char name[NAME_MAX + 1];
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
-	const json_t *e;
+	json_t *events, *e;
 	size_t i;
 
 	a->children[k].open = json_is_true(json_object_get(o, "open"));
@@ -193,18 +178,18 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 		return;
 	if (rule && !cp->rule && !cp->follows)
 		checkpoint_takes_rule(cp, rule);
-	json_array_foreach (json_object_get(o, "events"), i, e) {
+	events = events_heard(json_object_get(o, "events"));
+	json_array_foreach (events, i, e) {
 		json_int_t kind = json_integer_value(json_array_get(e, 0));
 		const char *path = json_string_value(json_array_get(e, 1));
 		json_int_t rank = json_integer_value(json_array_get(e, 2));
 
-		if (path && *path && strlen(path) < COMMIT_PATH_MAX && rank >= -1 &&
-		    rank < INT_MAX &&
-		    (kind == EVIDENCE_CLOSE || kind == EVIDENCE_RENAME || kind == EVIDENCE_UNLINK))
+		if (kind == EVIDENCE_CLOSE || kind == EVIDENCE_RENAME || kind == EVIDENCE_UNLINK)
 			checkpoint_event(cp, (enum evidence_kind)kind, path, (int)rank);
-		else if (path && kind == NR_EVIDENCE_KINDS)
+		else if (kind == NR_EVIDENCE_KINDS)
 			checkpoint_vanishes(cp, path);
 	}
+	json_decref(events);
 	cp->removing |= json_is_true(json_object_get(o, "removing"));
 }
 

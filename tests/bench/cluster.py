@@ -157,9 +157,10 @@ def of_crowd(bench: Bench, kind: str, count: int) -> dict:
             wait_until("its cache is in memory", lambda daemon=daemon: is_ready(daemon.status()))
         cpu, rss = [cpu_of(pid) for pid in pids], [memory_mib(pid)["VmRSS"] for pid in pids]
         at_end: list[float] = []
-        crowd.save(daemons, saved, count, CROWD_FILES, lambda: at_end.append(cpu_of(pids[0])))
+        records, size = crowd.save(daemons, saved, count, CROWD_FILES, lambda: at_end.append(cpu_of(pids[0])))
         sample = {"cpu": cpu_of(pids[0]) - cpu[0], "commit": cpu_of(pids[0]) - at_end[0],
                   "inner": cpu_of(pids[1]) - cpu[1], "MiB": peak_mib(pids[0]) - rss[0], "inner MiB": peak_mib(pids[1]) - rss[1]}
+        sample["records heard"], sample["KiB heard"] = records, size / 1024
         sample["verify MiB"] = verify_mib(os.path.join(nodes.BACK, saved.unit))
     shutil.rmtree(bench.path("cluster"))
     return sample

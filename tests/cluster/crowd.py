@@ -37,7 +37,7 @@ def tell(crowd, word):
 
 
 def save(daemons, kind, nodes, files, before_end=lambda: None):
-	"""Until it is committed. @before_end: when all is written, and told."""
+	"""Until it is committed. @before_end: when all is written, and told. How many records the root has heard, and their bytes."""
 	ranks = [Rank(node, rank, nodes) for rank, node in enumerate(daemons)]
 	ranks[0].do("os.makedirs(%r)" % kind.unit)
 	for rank in ranks:
@@ -55,9 +55,11 @@ def save(daemons, kind, nodes, files, before_end=lambda: None):
 			before_end()
 			ranks[0].do(kind.end)
 			tell(crowd, "committed")
+			heard = re.fullmatch(r"(\d+) records, (\d+) bytes\n", crowd.stdout.readline())
 		finally:
 			crowd.kill()
 	for node in daemons:
 		node.wait_for(kind.unit)
 	for rank in ranks:
 		rank.leave()
+	return int(heard[1]), int(heard[2])

@@ -16,6 +16,7 @@ from nodes import BACK, CKPTFS, SECONDS, nodes, wait
 
 NODES, FILES = 1000, 10
 BASE_KIB, FILE_KIB = 16 << 10, 1  # make bench has the memory of 10^5 files
+RECORDS, KIB = 250, 500  # that the root hears; less than that many nodes tell
 
 
 def memory(node, what):
@@ -43,7 +44,8 @@ with nodes("root", "inner", options="lease_s=600,commit_timeout_s=600") as daemo
 		wait(lambda node=node: node.status()["cache"]["faulted"] == node.status()["cache"]["size"], "its cache to be there")
 	before = [memory(node, "VmRSS") for node in daemons]
 	for kind in (SHARDS, EVERY_RANK):
-		save(daemons, kind, NODES, FILES)
+		records, size = save(daemons, kind, NODES, FILES)
+		assert records < RECORDS and size < KIB * 1024, (records, size)
 		check(kind)
 	for node, was in zip(daemons, before):
 		assert memory(node, "VmHWM") - was < BASE_KIB + FILE_KIB * NODES * FILES, (node.name, was, memory(node, "VmHWM"))

@@ -24,6 +24,7 @@
 #include "engine/coord/agreement.h"
 #include "engine/coord/nodes.h"
 #include "engine/unit/accord_impl.h"
+#include "engine/unit/events.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
 #include "engine/unit/vote.h"
@@ -164,8 +165,8 @@ static bool may_say(const struct member *m)
 /* And takes out of the events what is in it. */
 static char *compose_report(struct member *m)
 {
-	json_t *events = json_array(), *o;
-	size_t nr = accord_fill_report(events, m->events);
+	json_t *events, *o;
+	size_t nr = events_tell(m->events, COORD_TEXT_MAX - 8192, &events);
 	char *text;
 
 	m->more = nr < json_array_size(m->events);
@@ -187,14 +188,16 @@ static char *compose_report(struct member *m)
 
 static void take_news(struct member *m, const struct agree_news *news)
 {
-	json_t *o;
+	json_t *o, *events;
 
 	if (!news->any || news->entry == AGREE_JOIN)
 		return;
 	o = json_loads(news->payload, 0, NULL);
 	if (news->entry == AGREE_REPORT) {
 		m->open[news->child] = json_is_true(json_object_get(o, "open"));
-		json_array_extend(m->events, json_object_get(o, "events"));
+		events = events_heard(json_object_get(o, "events"));
+		json_array_extend(m->events, events);
+		json_decref(events);
 	} else {
 		m->open[news->child] = false;
 		m->nodes[news->child] = (unsigned)json_get_int(o, "nodes", 1);
@@ -240,7 +243,7 @@ static void perform(struct member *m, const struct agree_op *op)
 		if (!ours && op->payload == AGREE_OF_REPORT) { /* the next place it is, then */
 			json_t *o = json_loads(payload, 0, NULL), *events;
 
-			events = json_incref(json_object_get(o, "events"));
+			events = events_heard(json_object_get(o, "events"));
 			json_array_extend(events, m->events);
 			json_decref(m->events);
 			m->events = events;
@@ -372,6 +375,19 @@ static void play(void)
 	say(w.members[0].a.state == AGREE_COMMIT ? "committed" : "aborted");
 }
 
+/* What the root has heard. */
+static void tell_load(void)
+{
+	char kind[COORD_KIND_MAX];
+	const char *text;
+	size_t bytes = 0;
+	unsigned nr;
+
+	for (nr = 0; snprintf(kind, sizeof(kind), "log.0.%u", nr), text = records_read(kind); nr++)
+		bytes += strlen(text);
+	printf("%u records, %zu bytes\n", nr, bytes);
+}
+
 static void begin(const char *backing, const char *gen)
 {
 	static struct backing_ops ops;
@@ -425,5 +441,6 @@ int main(int argc, char **argv)
 	w.daemons = (unsigned)atoi(argv[7]);
 	begin(argv[1], argv[2]);
 	play();
+	tell_load();
 	return 0;
 }
