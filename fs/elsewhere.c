@@ -24,9 +24,11 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 		return 0; /* the lookup will tell */
 	err = backing_stat_at(&fs->engine->backing, at.fd, name, &stx);
 	err = err == -ENOENT || (!err && S_ISDIR(stx.stx_mode))
-		      ? accord_find(us, c, at.fd, &dir_id, name, patient, &cp)
+		      ? accord_find(us, c, NULL, at.fd, &dir_id, name, patient, &cp)
 		      : 0;
 	tree_fd_put(fs->tree, &at);
+	if (err == -EAGAIN && !patient)
+		err = 0;
 	if (!err && cp)
 		tree_placed(fs->tree, &cp->id, dir, name); /* it may have been renamed */
 	if (!err)

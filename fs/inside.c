@@ -150,7 +150,7 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 		if (err == -EEXIST) {
 			cp = checkpoints_find(us, &dir_id, l->name);
 			err = !cp && accord_is_for(us, p)
-				      ? accord_find(us, c, at.fd, &dir_id, l->name, true, &cp)
+				      ? accord_find(us, c, NULL, at.fd, &dir_id, l->name, true, &cp)
 				      : 0;
 		}
 		tree_fd_put(fs->tree, &at);

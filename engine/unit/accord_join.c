@@ -331,12 +331,13 @@ static unsigned renames_of(struct units *us)
 	return us->renames;
 }
 
-int accord_find(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
-		const char *name, bool patient, struct checkpoint **out)
+int accord_find(struct units *us, const struct caller *c, struct process *asks, int dir,
+		const struct inode_id *dir_id, const char *name, bool patient,
+		struct checkpoint **out)
 {
 	uint64_t since = clock_mono_ns();
 	unsigned renames;
-	struct process *p = NULL;
+	struct process *p = asks ? process_get(asks) : NULL;
 	struct claim claim;
 	int err;
 
@@ -381,7 +382,7 @@ int accord_find(struct units *us, const struct caller *c, int dir, const struct 
 			err = await_staging(us, c, dir_id, name, &claim, since);
 	} while (err == 1 && (patient || clock_mono_ns() - since < GLANCE_NS));
 	process_put(p);
-	return err == 1 ? 0 : err;
+	return err == 1 ? -EAGAIN : err;
 }
 
 int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char *name)

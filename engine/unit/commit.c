@@ -36,6 +36,7 @@
 #include "engine/unit/decision.h"
 #include "engine/unit/following.h"
 #include "engine/unit/held.h"
+#include "engine/unit/pointer.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/removal.h"
@@ -822,7 +823,8 @@ void *committer_main(void *units)
 	while (!us->ending) {
 		struct checkpoint *cp = choose(us);
 
-		if (!cp && (missing_work(us) || held_work(us) || removals_work(us)))
+		if (!cp && (missing_work(us) || held_work(us) || removals_work(us) ||
+			    pointers_work(us) || held_ask(us)))
 			continue;
 		if (!cp) {
 			units_wait_for_commits(us);

@@ -49,6 +49,12 @@ static bool counts(const struct drain *d, uint64_t opened_ns)
 	return !d->since_ns || opened_ns <= d->since_ns;
 }
 
+/* What it names may be committed long since, or nothing that is saved at all. */
+static bool is_asking(const struct generation *g)
+{
+	return g->asks && g->state == GENERATION_SEALED && !g->overtaken;
+}
+
 /* Lock held. Is one to be waited for? All that @d covers is hurried. */
 static bool hurry_files(struct units *us, const struct drain *d)
 {
@@ -64,7 +70,7 @@ static bool hurry_files(struct units *us, const struct drain *d)
 		/* Whose job a pointer is of is not known; what it has not to wait for is there in a moment. */
 		any = any || drain_lists_file(d, g) ||
 		      ((covered || g->pointer) && counts(d, g->opened_ns) &&
-		       generation_is_going(g));
+		       (generation_is_going(g) || is_asking(g)));
 	}
 	return any;
 }

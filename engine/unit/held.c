@@ -15,6 +15,7 @@
 #include "engine/unit/pointer.h"
 
 #define AGAIN_NS (200 * NSEC_PER_MSEC)
+#define ASK_NS	 NSEC_PER_SEC
 
 void held_put(struct held *h)
 {
@@ -29,6 +30,7 @@ void held_put(struct held *h)
 		close(h->target.dir);
 	if (h->pin >= 0)
 		close(h->pin);
+	process_put(h->writer);
 	free(h);
 }
 
@@ -61,12 +63,13 @@ static struct held *make(struct units *us, const struct caller *c, int dir,
 static bool waits(struct held *h)
 {
 	char unit[STAGING_MAX];
-	bool found =
-		pointer_find(h->units, &h->owner, &h->target, h->names, unit) != POINTED_NOTHING;
+	enum pointed what =
+		pointer_find(h->units, &h->owner, &h->writer, &h->target, h->names, unit);
 	LOCK_SCOPE(&h->units->lock);
 
+	h->asks = what == POINTED_UNKNOWN;
 	memcpy(h->waits_for, unit, sizeof(unit));
-	return found;
+	return what != POINTED_NOTHING;
 }
 
 /* It lies in staging. */
@@ -350,7 +353,9 @@ int held_apply(struct held *h)
 /* Lock held. */
 static enum pointer_fate judge(const struct held *h)
 {
-	return h->overtaken ? POINTER_DROP : pointer_fate(h->units, h->waits_for, h->since_ns);
+	if (h->overtaken || h->asks)
+		return h->overtaken ? POINTER_DROP : POINTER_WAIT;
+	return pointer_fate(h->units, h->waits_for, h->since_ns);
 }
 
 /* Lock held. Is a write of that name just getting it? Of two at once the older might come last. */
@@ -383,7 +388,8 @@ bool held_any_due(struct units *us)
 	struct list *l;
 
 	list_for_each (l, &us->held)
-		if (judge(container_of(l, struct held, link)) != POINTER_WAIT)
+		if (container_of(l, struct held, link)->asks ||
+		    judge(container_of(l, struct held, link)) != POINTER_WAIT)
 			return true;
 	return false;
 }
@@ -402,6 +408,47 @@ void held_path(struct held *h, char *buf, size_t size)
 		us->name(us->name_arg, &dir, name, buf, size);
 	else
 		snprintf(buf, size, "%s", name);
+}
+
+/* What it names is evidence for that, too, if only now it is known here. */
+static void tell_pointed(struct held *h)
+{
+	struct units *us = h->units;
+
+	checkpoints_note_beside(us, &h->target.dir_id, EVIDENCE_RENAME, h->target.name);
+	if (S_ISREG(h->type) && rules_is_pointer(us->rules, h->target.name))
+		checkpoints_note_pointed(us, &h->target.dir_id, h->names, h->target.name);
+}
+
+bool held_ask(struct units *us)
+{
+	uint64_t now = clock_mono_ns();
+	struct held *h = NULL;
+	struct list *l;
+
+	list_for_each (l, &us->held) {
+		struct held *one = container_of(l, struct held, link);
+
+		if (one->asks && !one->taken && !one->overtaken && one->again_ns <= now)
+			h = one;
+	}
+	if (!h)
+		return false;
+	h->taken = true;
+	h->refs++;
+	pthread_mutex_unlock(&us->lock);
+	creds_on_behalf(&h->owner);
+	waits(h);
+	creds_on_behalf(NULL);
+	if (!h->asks)
+		tell_pointed(h);
+	pthread_mutex_lock(&us->lock);
+	h->again_ns = h->asks ? clock_mono_ns() + ASK_NS : 0;
+	held_let_go(h, false);
+	pthread_mutex_unlock(&us->lock);
+	held_put(h);
+	pthread_mutex_lock(&us->lock);
+	return true;
 }
 
 /* It cannot get its name: tells people when it is given up. */

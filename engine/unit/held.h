@@ -20,8 +20,10 @@ struct held {
 	mode_t type;		   /* const; S_IFMT bits */
 	int pin;		   /* const */
 	char names[NAME_MAX + 1];  /* const: the unit, which is known as ... */
+	struct process *writer;	   /* for who has it taken; referenced, or NULL */
 	/* units lock */
 	char waits_for[STAGING_MAX];
+	bool asks; /* it is not known yet what it waits for */
 	unsigned refs;
 	struct list link; /* units->held, oldest first; else alone */
 	struct target target;
@@ -79,10 +81,13 @@ void held_path(struct held *h, char *buf, size_t size);
 /* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
 bool held_work(struct units *us);
 
+/* The same for one of which it is not known what it waits for: asks again. */
+bool held_ask(struct units *us);
+
 /* Lock held. Is one of that name just getting it, or being moved? */
 bool held_is_taken(struct units *us, const struct target *t);
 
-/* Lock held. Is there one that will not wait? */
+/* Lock held. Is there one that will not wait, or not for something that is known? */
 bool held_any_due(struct units *us);
 
 /* The mount ends: what is left stays in staging. */

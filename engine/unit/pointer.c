@@ -17,6 +17,8 @@
 /* Longer ones name nothing. */
 #define POINTER_MAX 4096
 
+#define ASK_NS NSEC_PER_SEC /* from one time to the next */
+
 /* Lock held. The checkpoint that a name shows, if it is still to be committed. */
 static struct checkpoint *pending_checkpoint(struct units *us, const struct inode_id *dir,
 					     const char *name)
@@ -62,15 +64,25 @@ static const char *failed_unit(struct units *us, const struct inode_id *dir, con
 	return NULL;
 }
 
-/* What another node saves under that name is known here, too; and that it is a unit. */
-static void meet(struct units *us, const struct caller *c, const struct target *t, const char *name)
+static bool is_here(struct units *us, const struct inode_id *dir, const char *name)
+{
+	LOCK_SCOPE(&us->lock);
+	return pending_unit(us, dir, name);
+}
+
+/* What another node saves under that name is known here, too; and that it is a unit. False: that cannot be asked now. */
+static bool meet(struct units *us, const struct caller *c, struct process **writer,
+		 const struct target *t, const char *name)
 {
 	struct checkpoint *cp = checkpoints_find(us, &t->dir_id, name);
 	const struct rule *rule;
 	char path[PATH_MAX];
+	int err = 0;
 
-	if (!cp && accord_has_others(us))
-		accord_find(us, c, t->dir, &t->dir_id, name, true, &cp);
+	if (!cp && accord_has_others(us) && !is_here(us, &t->dir_id, name))
+		err = accord_find(us, c, *writer, t->dir, &t->dir_id, name, false, &cp);
+	if (err && !*writer)
+		*writer = units_process(us, c); /* who may be gone when it is asked again */
 	if (cp && accord_agreement(cp)) {
 		checkpoint_path(cp, path, sizeof(path));
 		rule = accord_rule_of_others(cp, path);
@@ -81,15 +93,18 @@ static void meet(struct units *us, const struct caller *c, const struct target *
 			checkpoint_takes_rule(cp, rule);
 	}
 	checkpoint_put(cp);
+	return !err;
 }
 
-enum pointed pointer_find(struct units *us, const struct caller *c, const struct target *t,
-			  const char *name, char unit[STAGING_MAX])
+enum pointed pointer_find(struct units *us, const struct caller *c, struct process **writer,
+			  const struct target *t, const char *name, char unit[STAGING_MAX])
 {
 	enum pointed what = POINTED_PENDING;
 	struct statx stx;
 
-	meet(us, c, t, name);
+	*unit = '\0';
+	if (!meet(us, c, writer, t, name))
+		return POINTED_UNKNOWN;
 	{
 		LOCK_SCOPE(&us->lock);
 		const char *found = pending_unit(us, &t->dir_id, name);
@@ -122,22 +137,36 @@ void pointer_read(struct generation *g)
 {
 	struct units *us = g->units;
 	struct pointer_said said = {0};
+	enum pointed what;
+	struct process *writer;
 	struct target t;
 	{
 		LOCK_SCOPE(&us->lock);
+		writer = g->writer ? process_get(g->writer) : NULL;
 		said.turn = ++g->reads;
 		t = g->target;
 		t.dir = fcntl(g->target.dir, F_DUPFD_CLOEXEC, 0); /* a rename closes that one */
 	}
-	if (!says(g, said.names))
+	if (!says(g, said.names)) {
 		*said.names = '\0';
-	else if (pointer_find(us, &g->owner, &t, said.names, said.failed) != POINTED_FAILED)
-		*said.failed = '\0';
+	} else {
+		what = pointer_find(us, &g->owner, &writer, &t, said.names, said.failed);
+		said.unknown = what == POINTED_UNKNOWN;
+		if (what != POINTED_FAILED)
+			*said.failed = '\0';
+	}
 	if (t.dir >= 0)
 		close(t.dir);
-	LOCK_SCOPE(&us->lock);
-	if (said.turn > g->said.turn) /* else a later one was faster */
-		g->said = said;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (said.turn > g->said.turn) /* else a later one was faster */
+			g->said = said;
+		if (!g->writer) {
+			g->writer = writer;
+			writer = NULL;
+		}
+	}
+	process_put(writer);
 }
 
 void pointer_closed(struct generation *g)
@@ -152,13 +181,63 @@ void pointer_closed(struct generation *g)
 	}
 	if (!unit && *g->said.failed)
 		unit = g->said.failed;
+	g->asks = g->said.unknown && !unit;
 	snprintf(g->waits_for, sizeof(g->waits_for), "%s", unit ? unit : "");
-	snprintf(g->names, sizeof(g->names), "%s", unit ? name : "");
+	snprintf(g->names, sizeof(g->names), "%s", unit || g->asks ? name : "");
 	snprintf(path, sizeof(path), "../%s", g->target.name);
 	if (cp)
 		checkpoint_event(cp, EVIDENCE_CLOSE, path, g->rank);
-	if (!unit)
+	if (!unit && !g->asks)
 		generation_show(g); /* it is applied as soon as it is durable: all may see it */
+}
+
+/* Lock held. One to be asked for again. */
+static struct generation *next_asking(struct units *us)
+{
+	uint64_t now = clock_mono_ns();
+	struct list *l;
+
+	list_for_each (l, &us->live.sealed) {
+		struct generation *g = container_of(l, struct generation, sealed);
+
+		if (g->asks && !g->overtaken && g->again_ns <= now)
+			return g;
+	}
+	return NULL;
+}
+
+bool pointers_work(struct units *us)
+{
+	struct generation *g = next_asking(us);
+
+	if (!g)
+		return false;
+	g->again_ns = UINT64_MAX; /* not by the other committers meanwhile */
+	g->refs++;
+	pthread_mutex_unlock(&us->lock);
+	creds_on_behalf(&g->owner);
+	pointer_read(g);
+	creds_on_behalf(NULL);
+	pthread_mutex_lock(&us->lock);
+	g->again_ns = 0;
+	if (g->state == GENERATION_SEALED && g->said.unknown)
+		g->again_ns = clock_mono_ns() + ASK_NS;
+	else if (g->state == GENERATION_SEALED)
+		pointer_closed(g);
+	pthread_cond_signal(&us->work);
+	pthread_cond_broadcast(&us->changed);
+	pthread_mutex_unlock(&us->lock);
+	generation_put(g);
+	pthread_mutex_lock(&us->lock);
+	return true;
+}
+
+void pointer_say_waits(const char *names, bool asks, char *buf, size_t size)
+{
+	snprintf(buf, size,
+		 asks ? "an answer whether '%s', which it names, is being saved on another node"
+		      : "the commit of '%s', which it names",
+		 names);
 }
 
 /* What became, or becomes, of the unit with that staging name. */
@@ -194,7 +273,9 @@ enum pointer_fate pointer_fate(struct units *us, const char *unit, uint64_t sinc
 
 enum pointer_fate pointer_judge(const struct generation *g)
 {
-	return g->overtaken ? POINTER_DROP : pointer_fate(g->units, g->waits_for, g->closed_ns);
+	if (g->overtaken || g->asks)
+		return g->overtaken ? POINTER_DROP : POINTER_WAIT;
+	return pointer_fate(g->units, g->waits_for, g->closed_ns);
 }
 
 bool pointers_wait_for(const struct units *us, const char *unit)

@@ -4,7 +4,8 @@
  * them. Each write of one is a generation, published as any file is, but not before what it names is
  * committed; never if that fails. Until then its name shows, also in the mount, what was applied last: only
  * handles that wrote it see the new content. Those that get their names by a rename, and symbolic links,
- * are held.h's.
+ * are held.h's. While it is not known whether another node is saving what one names, it waits as well: the committers ask
+ * again.
  *
  * All with the units' lock held, unless they say otherwise.
  */
@@ -13,21 +14,28 @@
 
 #include "engine/unit/unit.h"
 
-enum pointed { POINTED_NOTHING, POINTED_PENDING, POINTED_FAILED };
+enum pointed { POINTED_NOTHING, POINTED_PENDING, POINTED_FAILED, POINTED_UNKNOWN };
 
 /*
  * @unit: the staging name of the unit that has the name @name beside @t and is still to be committed, or, where
  * nothing has that name, that has failed. For @c, who points to it: of what another node saves for the same job this one
- * becomes a part. Without the lock: it may look at the backing.
+ * becomes a part. POINTED_UNKNOWN: whether there is such a one is to be asked again, for *@writer, which is the process of
+ * @c from then on. Without the lock: it may look at the backing.
  */
-enum pointed pointer_find(struct units *us, const struct caller *c, const struct target *t,
-			  const char *name, char unit[STAGING_MAX]);
+enum pointed pointer_find(struct units *us, const struct caller *c, struct process **writer,
+			  const struct target *t, const char *name, char unit[STAGING_MAX]);
 
 /* A descriptor of it is being closed: reads what it says by now. Without the lock. */
 void pointer_read(struct generation *g);
 
 /* It was closed, perhaps once more: which unit does it wait for? A checkpoint gets that as evidence. */
 void pointer_closed(struct generation *g);
+
+/* Lock held, dropped meanwhile. Asks again for one of which it is not known what it waits for. False: there was none. */
+bool pointers_work(struct units *us);
+
+/* For people: what a pointer waits for that names @names. */
+void pointer_say_waits(const char *names, bool asks, char *buf, size_t size);
 
 enum pointer_fate { POINTER_GO, POINTER_WAIT, POINTER_DROP };
 

@@ -50,8 +50,8 @@ static void missing(const struct generation *g, uint64_t dirty, uint64_t promise
 	else if (g->state == GENERATION_OPEN)
 		snprintf(buf, size, "no end seen yet: it is open for writing (%u descriptors)",
 			 g->nr_handles);
-	else if (*g->waits_for && pointer_judge(g) == POINTER_WAIT)
-		snprintf(buf, size, "the commit of '%s', which it names", g->names);
+	else if ((*g->waits_for || g->asks) && pointer_judge(g) == POINTER_WAIT)
+		pointer_say_waits(g->names, g->asks, buf, size);
 	else if (g->state == GENERATION_SEALED)
 		snprintf(buf, size, "closed; %llu MiB of it are still to be written to the backing",
 			 (unsigned long long)dirty >> 20);
@@ -208,11 +208,11 @@ static size_t take_checkpoints(struct units *us, const struct viewer *v, struct 
 
 static json_t *describe_held(struct held *h)
 {
-	char text[NAME_MAX + 64], path[PATH_MAX];
+	char text[NAME_MAX + 128], path[PATH_MAX];
 
 	held_path(h, path, sizeof(path));
-	snprintf(text, sizeof(text), "the commit of '%s', which it names", h->names);
 	LOCK_SCOPE(&h->units->lock);
+	pointer_say_waits(h->names, h->asks, text, sizeof(text));
 	return json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path",
 			 json_text(path), "generation", h->staging + strlen(STAGING_PREFIX),
 			 "state", generation_state_name(GENERATION_SEALED), "uid",

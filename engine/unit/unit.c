@@ -751,6 +751,7 @@ void generation_put(struct generation *g)
 	content_put(g->content);
 	checkpoint_put(g->checkpoint);
 	process_put(g->maker);
+	process_put(g->writer);
 	free(g->path);
 	free(g->rel);
 	free(g);

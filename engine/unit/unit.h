@@ -70,6 +70,7 @@ struct pointer_said {
 	uint64_t turn;		  /* a later read has a higher one */
 	char names[NAME_MAX + 1]; /* a unit; "": nothing that could be one */
 	char failed[STAGING_MAX]; /* ... which was there in failed ones only; "": not so */
+	bool unknown; /* ... of which it could not be asked whether another node saves it */
 };
 
 struct generation {
@@ -97,6 +98,8 @@ struct generation {
 		names[NAME_MAX + 1]; /* of a pointer: the checkpoint; "": none */
 	struct pointer_said said;
 	uint64_t reads;
+	bool asks; /* of a pointer: it is not known yet what it waits for, as said.unknown tells */
+	struct process *writer;	  /* ... and this is asked for; referenced, or NULL */
 	bool visible;		  /* the newest of its name */
 	bool replaces;		  /* something had the name when it was opened ... */
 	struct inode_id replaced; /* ... namely this */
