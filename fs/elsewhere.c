@@ -145,7 +145,7 @@ int elsewhere_await(struct fs *fs, struct node *n)
 		creds_restore();
 		err = tree_fd(fs->tree, n, &nf);
 		if (!err) {
-			err = accord_await_file(cp, &id, nf.fd);
+			err = accord_await_file(cp, &id, rel, nf.fd);
 			tree_fd_put(fs->tree, &nf);
 		}
 	}

@@ -92,10 +92,10 @@ bool accord_has_company(struct checkpoint *cp);
 bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);
 
 /*
- * Waits until such a file, @fd some descriptor of it, is whole: closed there, and written back (rule V). 0, -EINTR,
- * -ETIMEDOUT: nothing more of it has come for commit_timeout_s; -errno.
+ * Waits until such a file, @rel in @cp, @fd some descriptor of it, is whole: closed there, and written back (rule V). 0,
+ * -EINTR, -ETIMEDOUT: nothing more of it has come for commit_timeout_s, which is told; -errno.
  */
-int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd);
+int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const char *rel, int fd);
 
 /* A file is being closed: other nodes see from here on which size it has. */
 void accord_show_size(struct generation *g);

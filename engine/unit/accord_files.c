@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
@@ -50,7 +53,33 @@ static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 	return err;
 }
 
-int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd)
+static int tell_held(struct checkpoint *cp, const char *rel)
+{
+	struct units *us = cp->units;
+	char text[MESSAGE_MAX], path[2 * PATH_MAX];
+	size_t len;
+
+	checkpoint_path(cp, path, PATH_MAX);
+	len = strlen(path);
+	snprintf(path + len, sizeof(path) - len, "/%s", rel);
+	MESSAGE(text, FILE_HELD_ELSEWHERE, path,
+		(unsigned long long)(us->commit_ns / NSEC_PER_SEC));
+	failures_add(us->failures, cp->owner.uid, "open", path, ETIMEDOUT, text);
+	return -ETIMEDOUT;
+}
+
+/* Lock held. Has nothing come of it for too long? */
+static bool is_given_up(const struct checkpoint *cp, uint64_t *mark, uint64_t *seen,
+			uint64_t *since)
+{
+	*mark += cp->accord->nr_heard;
+	if (*mark != *seen)
+		*since = clock_mono_ns();
+	*seen = *mark;
+	return clock_mono_ns() - *since > cp->units->commit_ns;
+}
+
+int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const char *rel, int fd)
 {
 	struct units *us = cp->units;
 	uint64_t since = clock_mono_ns(), mark = 0, seen = 0;
@@ -59,15 +88,15 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, int fd)
 	creds_restore();
 	while (accord_is_elsewhere(cp, id) && checkpoint_is_pending(cp) &&
 	       !(whole = is_whole(cp, fd, &mark))) {
-		LOCK_SCOPE(&us->lock);
-		mark += cp->accord->nr_heard;
-		if (mark != seen)
-			since = clock_mono_ns();
-		seen = mark;
-		if (clock_mono_ns() - since > us->commit_ns)
-			return -ETIMEDOUT;
-		if (units_wait(us))
-			return -EINTR;
+		bool given_up;
+		{
+			LOCK_SCOPE(&us->lock);
+			given_up = is_given_up(cp, &mark, &seen, &since);
+			if (!given_up && units_wait(us))
+				return -EINTR;
+		}
+		if (given_up)
+			return tell_held(cp, rel);
 	}
 	if (whole < 0)
 		return whole;

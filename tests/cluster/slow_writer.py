@@ -25,5 +25,31 @@ with nodes("one", "two", options="commit_timeout_s=%d,flush_bw=%d" % (PATIENCE, 
 		assert e.errno == errno.ETIMEDOUT, e
 	else:
 		raise AssertionError("it read %d bytes" % got)
+
+	# A file that serves as a lock, say: who would write to it, too, is told, can be interrupted, and goes on when it is closed.
+	ranks[1].do("files['lock'] = open('step-1/lock', 'a+')")
+	wait(lambda: ranks[0].do("result = os.path.exists('step-1/lock')"))
+	try:
+		ranks[0].do("open('step-1/lock', 'r+')")
+	except OSError as e:
+		assert e.errno == errno.ETIMEDOUT, e
+	else:
+		raise AssertionError("both have it open")
+	with open(one.path(".ckptfs/failures.json"), encoding="utf-8") as file:
+		assert "'step-1/lock' cannot be opened here" in file.read()
+	ranks[0].do("import signal; signal.signal(signal.SIGALRM, lambda *_: 1 / 0)")
+	ranks[0].begin("""
+signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+try:
+	open('step-1/lock', 'a+')
+except ZeroDivisionError:
+	result = 'interrupted'
+finally:
+	signal.setitimer(signal.ITIMER_REAL, 0)
+""")
+	assert ranks[0].end() == "interrupted"
+	ranks[0].begin("with open('step-1/lock', 'a+') as f: f.write('x'); result = f.tell()")
+	ranks[1].do("files['lock'].write('y'); files['lock'].close()")
+	assert ranks[0].end() == 2
 	for rank in ranks:
 		rank.kill()
