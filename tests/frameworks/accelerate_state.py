@@ -48,6 +48,7 @@ class Accelerate(Framework):
 	done = ("every rank random_states_{rank}.pkl + quiet", "every rank random_states_{rank}.pkl + exited 0",
 		"file random_states_0.pkl + next sibling")
 	prompt = False
+	alone = True
 	commits = "`random_states_N.pkl` of every rank and some silence, or the next checkpoint, or the end"
 
 	def found(self, directory):

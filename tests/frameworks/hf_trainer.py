@@ -49,6 +49,7 @@ class HfTrainer(Framework):
 	name = "transformers Trainer, save_total_limit=3"
 	package = "transformers"
 	keep = 3
+	alone = True
 	pattern = r"checkpoint-(\d+)"
 	done = "close trainer_state.json + every rank rng_state_{rank}.pth"
 	commits = "`trainer_state.json`, and `rng_state_N.pth` of every rank"

@@ -76,6 +76,7 @@ class Lightning(Framework):
 	name = "Lightning, ModelCheckpoint"
 	package = "lightning"
 	files = True
+	alone = True
 	pattern = r"epoch=\d+-step=(\d+)\.ckpt"
 	commits = "the last close of the file (a copy from TMPDIR)"
 	costs = (2, 2, 1)

@@ -21,6 +21,7 @@ class Framework:
 	# How many times a save writes the state to the mount and to TMPDIR, and copies it in memory.
 	costs = (1, 0, 0)
 	captured = 0         # and how many times it captures it lazily
+	alone = False        # does rank 0 alone have something large to save?
 	lazily = ""          # for the table: what makes it do so, or why nothing can
 	switch = ""          # for the table: what to set, to have it cheaper
 	switched = None      # the class of those for which that is set
