@@ -614,7 +614,8 @@ bool checkpoint_has_name(struct checkpoint *cp, const char *name)
 	struct statx stx;
 	struct inode_id id;
 
-	if (backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx))
+	if (AS_OWNER_FIRST(&cp->owner, backing_stat_at(cp->units->contents->backing, cp->target.dir,
+						       name, &stx)))
 		return false;
 	id = inode_id_of(&stx);
 	return same_inode(&id, &cp->id);

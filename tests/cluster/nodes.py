@@ -100,12 +100,13 @@ class Node:
 class Rank:
 	"""A process of a job, on a node."""
 
-	def __init__(self, node, rank, world, job="job", restart=0, **more):
+	def __init__(self, node, rank, world, job="job", restart=0, within=(), **more):
+		"""@within: what it is started by, which says as whom."""
 		env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world), TORCHELASTIC_RUN_ID=job,
 			TORCHELASTIC_RESTART_COUNT=str(restart), **more)
 		self.node, self.rank = node, rank
 		# The working directory tells which node: no path in a test's code does.
-		self.process = subprocess.Popen([sys.executable, "-P", "-c", RANK], env=env, cwd=node.mnt, stdin=subprocess.PIPE,
+		self.process = subprocess.Popen([*within, sys.executable, "-P", "-c", RANK], env=env, cwd=node.mnt, stdin=subprocess.PIPE,
 			stdout=subprocess.PIPE, text=True)
 
 	def begin(self, code):
