@@ -209,7 +209,8 @@ int rundir_connect(uid_t owner, unsigned major, unsigned minor)
 		if (!*dir)
 			continue;
 		fd = try_connect(dir, major, minor);
-		if (fd == -ECONNREFUSED || fd == -ETIMEDOUT)
+		/* What a dead one has left elsewhere says nothing of one that does not answer. */
+		if (fd == -ETIMEDOUT || (fd == -ECONNREFUSED && err != -ETIMEDOUT))
 			err = fd;
 		if (fd < 0)
 			continue;

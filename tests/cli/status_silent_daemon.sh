@@ -20,7 +20,13 @@ assert_eq $? 1 "exit status with --json"
 assert_eq "$(value 'x["state"], x["pid"], x["mountpoint"], x["backing"]' "$json")" \
 	"('silent', $daemon, '$MNT', '$BACK')"
 assert_contains "$(value 'x["message"]' "$json")" "does not answer"
-# A queue full of those who have asked changes nothing.
+# A queue full of those who have asked changes nothing; nor does what a dead daemon of another directory has left.
+if [ "$TEST_PRIVATE" = 1 ]; then
+	dead=/run/ckptfs/$(basename "$(socket)")
+	mkdir -p /run/ckptfs
+	mount -t tmpfs tmpfs /run/ckptfs || die "no directory of sockets"
+	expect_ok python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dead"
+fi
 for _ in {1..80}; do
 	timeout 2 "$CKPTFS" status "$MNT" >/dev/null 2>&1 &
 done
