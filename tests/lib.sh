@@ -36,6 +36,12 @@ skip() {
 	exit 77
 }
 
+# put_off REASON: other tests were in the way: it is run once more, at the end and alone, and skipped if that does not help.
+put_off() {
+	printf '%s\n' "$*"
+	exit 75
+}
+
 # on_exit CMD...: run CMD when the test ends, however it ends, unless the runner kills it (time-out). The latest
 # runs first. What the runner cleans up anyway (processes, mounts, files in TEST_TMP) needs none.
 on_exit() {

@@ -83,6 +83,7 @@ _serve() {
 	mkdir -p "$dir" "$point"
 	"$kind" -f "$dir" "$point" >"$TEST_TMP/server.log" 2>&1 &
 	SERVER=$!
+	disown "$SERVER" # the shell is not to say how it ended: the last line is for who skips
 	on_exit kill -9 "$SERVER"
 	wait_until 10 mountpoint -q "$point"
 }

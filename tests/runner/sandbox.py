@@ -19,6 +19,7 @@ import time
 from runner import leftovers
 
 EXIT_SKIP = 77
+EXIT_LATER = 75
 KILL_WAIT_S = 3
 LOOP_WAIT_S = 3
 
@@ -52,7 +53,7 @@ def namespaces_work():
 
 
 class Result:
-	"""`verdict` is ok, FAIL, skip or stopped (by the user)."""
+	"""`verdict` is ok, FAIL, skip, later (a skip, unless it can be run alone) or stopped (by the user)."""
 
 	def __init__(self, name, verdict, seconds=0.0, reason="", log=None, tmp=None, extra=()):
 		self.name, self.verdict, self.seconds, self.reason = name, verdict, seconds, reason
@@ -145,9 +146,9 @@ class Sandbox:
 			return "FAIL", "its sandbox ended before the test did"
 		if status == 0:
 			return "ok", ""
-		if status == EXIT_SKIP:
+		if status in (EXIT_SKIP, EXIT_LATER):
 			lines = [line for line in self._lines(self.log) if line.strip()]
-			return "skip", lines[-1].strip() if lines else "no reason given"
+			return "skip" if status == EXIT_SKIP else "later", lines[-1].strip() if lines else "no reason given"
 		if status > 128:
 			try:
 				return "FAIL", "killed by %s" % signal.Signals(status - 128).name
