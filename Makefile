@@ -306,7 +306,7 @@ check-python: deps-test
 COUNT ?= 10000
 check-model: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)CKPTFS_TEST_COUNT=$(COUNT) tests/run --build $(O) --heavy check-model tests/model/many-sequences.sh $(ARGS)
+	$(Q)CKPTFS_TEST_COUNT=$(COUNT) tests/run --build $(O) --heavy check-model tests/model $(ARGS)
 
 # A sanitizer's findings in a daemon go to files, and any file there is a failure.
 define run_sanitized

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 600
-# serial
 # The bench runs, fills its table and its JSON, and leaves nothing behind, also when it is interrupted.
 
 . "${SRC:?}/tests/lib.sh"

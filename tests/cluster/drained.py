@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
 from nodes import *
 
-SIZE, RATE = 6 << 20, (2 << 20) // SLOW
+SIZE, RATE = 4 << 20, (2 << 20) // SLOW
 
 with nodes("one", "two", options="flush_bw=%d" % RATE) as (one, two):
 	for step, way in enumerate((["drain", two.mnt], ["umount", two.mnt])):

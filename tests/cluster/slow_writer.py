@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
 from nodes import *
 
-SIZE, RATE, PATIENCE = 10 << 20, (1 << 20) // SLOW, 3 * SLOW
+SIZE, RATE, PATIENCE = 6 << 20, (1 << 20) // SLOW, 3 * SLOW
 
 with nodes("one", "two", options="commit_timeout_s=%d,flush_bw=%d" % (PATIENCE, RATE)) as (one, two):
 	ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]

@@ -8,7 +8,7 @@
 . "$SRC/tests/model/model.bash"
 
 # More are in many-sequences.sh; a disk makes them wait too long for as many as these.
-if in_memory; then most=10000; else most=600; fi
+if in_memory; then most=3000; else most=600; fi
 seed=${CKPTFS_TEST_SEED-1}
 count=${CKPTFS_TEST_COUNT-$most}
 

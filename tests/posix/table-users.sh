@@ -3,7 +3,6 @@
 # Every call that ordinary users make on a mount of root's gives what it gives them on a plain directory.
 #
 # timeout: 240
-# serial
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"
