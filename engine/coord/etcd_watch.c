@@ -135,6 +135,10 @@ void etcd_watch_forget(struct etcd_watch *w, const char *prefix)
 		free(w->seen[i].value);
 	}
 	w->nr_seen = left;
+	if (left)
+		return;
+	free(w->seen);
+	w->seen = NULL;
 }
 
 static bool any_is_there(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr)
@@ -160,8 +164,6 @@ static void stop(struct etcd_watch *w)
 	w->ranges = NULL;
 	w->nr_ranges = 0;
 	etcd_watch_forget(w, "");
-	free(w->seen);
-	w->seen = NULL;
 }
 
 void etcd_watch_destroy(struct etcd_watch *w)

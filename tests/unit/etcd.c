@@ -4,6 +4,7 @@
 #include "tests/unit/etcd.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 
 #define MAKERS 16
@@ -295,7 +296,7 @@ struct waiting {
 	size_t nr;
 	int wake, result;
 	uint64_t deadline_ns;
-	volatile bool begun;
+	atomic_bool begun;
 };
 
 static void *wait_for(void *arg)
