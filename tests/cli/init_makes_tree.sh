@@ -31,7 +31,7 @@ assert_eq "$(listing back)" "$before" "made whole"
 # A mount makes the same tree.
 needs_fuse
 mkdir new mnt
-expect_ok "$CKPTFS" mount new mnt
+expect_ok "$CKPTFS" mount -o host_cache_size=64M new mnt
 assert_eq "$(cd new/.ckptfs && find . -mindepth 1 -printf '%P %y %m\n' | sort | sed -E 's,/[0-9a-f]{32} ,/ID ,')" "nodes d 1777
 nodes/ID f 644
 txn d 1777

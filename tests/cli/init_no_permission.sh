@@ -13,13 +13,13 @@ assert_contains "$OUT" "cannot make $BACK/.ckptfs: Permission denied. Nothing el
 assert_contains "$OUT" "run ckptfs init as a user who may write there"
 mkdir -m 777 "$BACK/job"
 chmod 777 "$BACK/job"
-expect_ok as_user 1001 "$CKPTFS" mount "$BACK" "$MNT"
+expect_ok as_user 1001 "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 expect_ok as_user 1001 sh -c "echo data >'$MNT/job/file'"
 expect_ok as_user 1001 "$CKPTFS" umount "$MNT"
 assert_eq "$(cat "$BACK/job/file")" data
 
 expect_ok "$CKPTFS" init "$BACK"
-expect_ok as_user 1001 "$CKPTFS" mount "$BACK" "$MNT"
+expect_ok as_user 1001 "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 assert_eq "$(status_of 'x["uuid"]')" "$(value 'x["uuid"]' "$(cat "$BACK/.ckptfs/version.json")")"
 expect_ok as_user 1001 "$CKPTFS" umount "$MNT"
 

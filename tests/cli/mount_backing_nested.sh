@@ -17,6 +17,6 @@ for inner in "$TEST_TMP/outer/d" "$deep" "$TEST_TMP/link" "$TEST_TMP/outer/.ckpt
 		"$inner" "$TEST_TMP/mnt"
 	assert_contains "$OUT" "mount $TEST_TMP/outer itself"
 done
-expect_ok "$CKPTFS" mount "$TEST_TMP/outer" "$TEST_TMP/mnt"
+expect_ok "$CKPTFS" mount -o host_cache_size=64M "$TEST_TMP/outer" "$TEST_TMP/mnt"
 refused 1 "lies inside $TEST_TMP/outer," "$deep" "$TEST_TMP"
 expect_ok "$CKPTFS" umount "$TEST_TMP/mnt"

@@ -12,7 +12,7 @@ mkfifo -m 666 "$TEST_TMP/fifo"
 printf '#!/bin/sh\necho "$PPID" >"%s/hangs"\nread -r _ <"%s"\nexit 1\n' "$CKPTFS_RUN_DIR" "$TEST_TMP/fifo" >"$TEST_TMP/hanging"
 chmod 755 "$TEST_TMP/hanging"
 mount --bind "$TEST_TMP/hanging" "$(command -v fusermount3)" || skip "cannot replace fusermount3"
-as_user 1001 "$CKPTFS" mount "$BACK" "$MNT" >"$TEST_TMP/said" 2>&1 &
+as_user 1001 "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT" >"$TEST_TMP/said" 2>&1 &
 mount=$!
 wait_until 20 test -s "$CKPTFS_RUN_DIR/hangs"
 kill -9 "$(cat "$CKPTFS_RUN_DIR/hangs")"

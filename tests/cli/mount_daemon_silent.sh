@@ -13,7 +13,7 @@ mkfifo -m 666 "$TEST_TMP/fifo"
 printf '#!/bin/sh\n[ -e "%s" ] || read -r _ <"%s"\nexit 1\n' "$TEST_TMP/released" "$TEST_TMP/fifo" >"$TEST_TMP/hanging"
 chmod 755 "$TEST_TMP/hanging"
 mount --bind "$TEST_TMP/hanging" "$(command -v fusermount3)" || skip "cannot replace fusermount3"
-run as_user 1001 "$CKPTFS" mount "$BACK" "$MNT"
+run as_user 1001 "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 assert_eq "$RC" 1 "$OUT"
 daemon=$(daemons)
 assert_contains "$OUT" "the daemon (pid $daemon) has not answered at $MNT within 30 s; it was told to stop"

@@ -20,7 +20,7 @@ for name in 'a b' 'a,b' 'a\b' 'a\040b' 'a\,b' 'a=b,ro' $'a\nb' $'a\tb' $'\xff\xf
 	else
 		value 'x["backing"]' "$status" >/dev/null
 	fi
-	run "$CKPTFS" mount "$back" "$mnt"
+	run "$CKPTFS" mount -o host_cache_size=64M "$back" "$mnt"
 	assert_contains "$OUT" "is a live ckptfs mount already"
 	# Busy, and named.
 	exec 9<"$mnt/file"
@@ -32,5 +32,5 @@ for name in 'a b' 'a,b' 'a\b' 'a\040b' 'a\,b' 'a=b,ro' $'a\nb' $'a\tb' $'\xff\xf
 	[ ! -e "$mnt/file" ] || die "still mounted: $name"
 done
 cd "$TEST_TMP/back" || die "cannot enter"
-expect_ok "$CKPTFS" mount -- -o "$TEST_TMP/mnt/-o"
+expect_ok "$CKPTFS" mount -o host_cache_size=64M -- -o "$TEST_TMP/mnt/-o"
 expect_ok "$CKPTFS" umount -- "$TEST_TMP/mnt/-o"

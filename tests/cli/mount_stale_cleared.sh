@@ -9,7 +9,7 @@ mount_ckptfs
 echo data >"$MNT/file"
 stat "$MNT" >/dev/null # in the kernel's memory
 kill9_and_reaped "$(daemon_pid)" 10
-expect_ok "$CKPTFS" mount "$BACK" "$MNT"
+expect_ok "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 assert_contains "$OUT" "$MNT held the remains of a dead ckptfs daemon; cleared them"
 assert_eq "$(cat "$MNT/file")" data
 assert_eq "$(ckptfs_mounts | wc -l)" 1 "mounts"
@@ -20,7 +20,7 @@ umount_ckptfs
 mount_ckptfs
 hold "$MNT/file"
 kill9_and_reaped "$(daemon_pid)" 10
-expect_ok "$CKPTFS" mount "$BACK" "$MNT"
+expect_ok "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 assert_contains "$OUT" "cleared them"
 assert_eq "$(cat "$MNT/file")" data
 quit "$HOLDER"

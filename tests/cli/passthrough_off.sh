@@ -13,7 +13,7 @@ mkdir "$TEST_TMP/disk/lower" "$TEST_TMP/disk/upper" "$TEST_TMP/disk/work"
 layers=lowerdir=$TEST_TMP/disk/lower,upperdir=$TEST_TMP/disk/upper,workdir=$TEST_TMP/disk/work
 mount -t overlay -o "$layers" overlay "$BACK" || skip "no overlay filesystem"
 echo data >"$BACK/file"
-"$CKPTFS" mount -f "$BACK" "$MNT" 2>"$TEST_TMP/log" &
+"$CKPTFS" mount -f -o host_cache_size=64M "$BACK" "$MNT" 2>"$TEST_TMP/log" &
 wait_until 10 "$CKPTFS" status "$MNT"
 before=$(status_of 'x["features"]["passthrough"]')
 for _ in 1 2 3; do

@@ -13,7 +13,7 @@ mount -t tmpfs -o mode=755 tmpfs /run || skip "cannot replace /run"
 mkdir -p /run/user/1001
 chown 1001:1001 /run/user/1001
 chmod 700 /run/user/1001
-expect_ok as_user 1001 env XDG_RUNTIME_DIR=/run/user/1001 "$CKPTFS" mount "$BACK" "$MNT"
+expect_ok as_user 1001 env XDG_RUNTIME_DIR=/run/user/1001 "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 [ -S "$(echo /run/user/1001/ckptfs/*.sock)" ] || die "no socket: $(find /run)"
 # Also without the variable, and by root.
 expect_ok as_user 1001 "$CKPTFS" status "$MNT"

@@ -7,7 +7,7 @@
 needs_fuse
 BACK=$TEST_TMP/back MNT=$TEST_TMP/mnt
 mkdir "$BACK" "$MNT"
-"$CKPTFS" mount -f "$BACK" "$MNT" 2>"$TEST_TMP/log" &
+"$CKPTFS" mount -f -o host_cache_size=64M "$BACK" "$MNT" 2>"$TEST_TMP/log" &
 daemon=$!
 wait_until 10 "$CKPTFS" status "$MNT"
 echo data >"$MNT/file"

@@ -21,14 +21,14 @@ _gone "$daemon" || die "umount returned before the daemon had ended"
 assert_eq "$(ckptfs_mounts)" "" "mounts left"
 run_dir_is_empty || die "left in the run directory: $(ls "$CKPTFS_RUN_DIR")"
 
-expect_ok as_user 1001 "$CKPTFS" mount -o ro "$BACK" "$MNT"
+expect_ok as_user 1001 "$CKPTFS" mount -o ro,host_cache_size=64M "$BACK" "$MNT"
 expect_fail as_user 1001 touch "$MNT/new"
 expect_ok as_user 1001 "$CKPTFS" umount "$MNT"
 
 # A killed daemon.
-expect_ok as_user 1001 "$CKPTFS" mount "$BACK" "$MNT"
+expect_ok as_user 1001 "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 kill9_and_reaped "$(daemon_pid)" 10
-expect_ok as_user 1001 "$CKPTFS" mount "$BACK" "$MNT"
+expect_ok as_user 1001 "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 assert_contains "$OUT" "held the remains of a dead ckptfs daemon; cleared them"
 expect_ok as_user 1001 cat "$MNT/dir/file"
 kill9_and_reaped "$(daemon_pid)" 10
@@ -36,7 +36,7 @@ expect_ok as_user 1001 "$CKPTFS" umount "$MNT"
 assert_eq "$(ckptfs_mounts)" "" "mounts left"
 
 # Stopped, and forced.
-expect_ok as_user 1001 "$CKPTFS" mount "$BACK" "$MNT"
+expect_ok as_user 1001 "$CKPTFS" mount -o host_cache_size=64M "$BACK" "$MNT"
 daemon=$(daemon_pid)
 kill -STOP "$daemon"
 expect_ok as_user 1001 "$CKPTFS" umount --force "$MNT"

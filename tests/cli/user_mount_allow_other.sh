@@ -17,7 +17,7 @@ refused 1 "refused to mount at $MNT" -o allow_other "$BACK" "$MNT"
 assert_contains "$OUT" "user_allow_other"
 
 mount --bind "$TEST_TMP/open" /etc/fuse.conf
-expect_ok as_user 1001 "$CKPTFS" mount -o allow_other "$BACK" "$MNT"
+expect_ok as_user 1001 "$CKPTFS" mount -o allow_other,host_cache_size=64M "$BACK" "$MNT"
 as_user 1001 sh -c "echo data >'$MNT/file'; echo secret >'$MNT/own'; chmod 600 '$MNT/own'"
 expect_ok as_user 1002 cat "$MNT/file"
 assert_eq "$OUT" data

@@ -72,7 +72,7 @@ user_mount() {
 	local uid=$1
 	shift
 	user_setup "$uid"
-	expect_ok as_user "$uid" "$CKPTFS" mount "$@" "$BACK" "$MNT"
+	expect_ok as_user "$uid" "$CKPTFS" mount -o host_cache_size=64M "$@" "$BACK" "$MNT"
 }
 
 # user_setup UID: all of user_mount but the mount.

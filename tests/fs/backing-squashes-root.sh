@@ -17,7 +17,7 @@ chown 1001:1001 "$TEST_TMP/back/home"
 for budget in 16384 3; do
 	export CKPTFS_PIN_BUDGET=$budget
 	expect_ok setpriv --bounding-set -dac_override,-dac_read_search,-fowner,-chown -- \
-		"$CKPTFS" mount "$TEST_TMP/back" "$MNT"
+		"$CKPTFS" mount -o host_cache_size=64M "$TEST_TMP/back" "$MNT"
 	expect_ok as_user 1001 "$PYTHON" - "$MNT/home" <<'END'
 import mmap, os, shutil, sys
 os.chdir(sys.argv[1])

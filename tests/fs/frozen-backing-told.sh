@@ -12,7 +12,7 @@ needs_fuse
 loop_fs ext4 64 "$TEST_TMP/disk"
 MNT=$TEST_TMP/mnt BACK=$TEST_TMP/disk LOG=$TEST_TMP/daemon.log
 mkdir "$MNT"
-"$CKPTFS" mount -f "$BACK" "$MNT" 2>"$LOG" &
+"$CKPTFS" mount -f -o host_cache_size=64M "$BACK" "$MNT" 2>"$LOG" &
 wait_until 20 mountpoint -q "$MNT"
 wait_until 20 status_is True
 start_op write

@@ -12,7 +12,7 @@
 fill_up() {
 	BACK=$1 MNT=$2 LOG=$2.log
 	mkdir "$MNT"
-	"$CKPTFS" mount -f "$BACK" "$MNT" 2>"$LOG" &
+	"$CKPTFS" mount -f -o host_cache_size=64M "$BACK" "$MNT" 2>"$LOG" &
 	wait_until 20 mountpoint -q "$MNT"
 	wait_until 20 status_is True
 	expect_ok "$PYTHON" - "$MNT" <<'END'

@@ -20,7 +20,7 @@ MNT=$TEST_TMP/mnt CKPTFS_RUN_DIR=$TEST_TMP/run
 mkdir "$MNT" "$CKPTFS_RUN_DIR"
 chown "$uid:$uid" "$MNT" "$CKPTFS_RUN_DIR" "$TEST_TMP/back"
 cd "$TEST_TMP" || die "cannot enter $TEST_TMP"
-as_user "$uid" "$CKPTFS" mount -f -o allow_other "$TEST_TMP/served" "$MNT" >"$TEST_TMP/log" 2>&1 &
+as_user "$uid" "$CKPTFS" mount -f -o allow_other,host_cache_size=64M "$TEST_TMP/served" "$MNT" >"$TEST_TMP/log" 2>&1 &
 on_exit "$CKPTFS" umount --force "$MNT"
 wait_until 10 grep -q "Ctrl-C unmounts" "$TEST_TMP/log" || skip "$(cat "$TEST_TMP/log")"
 daemon=$(daemon_pid)

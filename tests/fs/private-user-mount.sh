@@ -12,7 +12,7 @@ name_user 1001
 mkdir -m 755 "$TEST_TMP/back" "$TEST_TMP/mnt" "$TEST_TMP/userrun"
 chown 1001:1001 "$TEST_TMP/back" "$TEST_TMP/mnt" "$TEST_TMP/userrun"
 export CKPTFS_RUN_DIR=$TEST_TMP/userrun/run
-expect_ok as_user 1001 "$CKPTFS" mount "$TEST_TMP/back" "$TEST_TMP/mnt"
+expect_ok as_user 1001 "$CKPTFS" mount -o host_cache_size=64M "$TEST_TMP/back" "$TEST_TMP/mnt"
 expect_ok as_user 1001 sh -c "echo mine >$TEST_TMP/mnt/file && cat $TEST_TMP/mnt/file"
 expect_fail as_user 1002 ls "$TEST_TMP/mnt"
 expect_fail as_user 1002 cat "$TEST_TMP/mnt/file"

@@ -24,6 +24,6 @@ for dir in back mnt plain run; do
 	chown "$USER_ID:$USER_ID" "$TEST_TMP/$dir"
 done
 cd "$TEST_TMP" || die "cannot enter $TEST_TMP"
-expect_ok as_user "$USER_ID" env CKPTFS_RUN_DIR="$TEST_TMP/run" "$CKPTFS" mount "$TEST_TMP/back" "$TEST_TMP/mnt"
+expect_ok as_user "$USER_ID" env CKPTFS_RUN_DIR="$TEST_TMP/run" "$CKPTFS" mount -o host_cache_size=64M "$TEST_TMP/back" "$TEST_TMP/mnt"
 expect_ok as_user "$USER_ID" "$BUILD/tests/posix/posixcmp" "$TEST_TMP/mnt" "$TEST_TMP/plain"
 expect_ok as_user "$USER_ID" env CKPTFS_RUN_DIR="$TEST_TMP/run" "$CKPTFS" umount "$TEST_TMP/mnt"

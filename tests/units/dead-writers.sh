@@ -201,7 +201,7 @@ umount_ckptfs
 # A daemon that may not know how a program of somebody else ended takes no end for a good one.
 needs setpriv
 setpriv --bounding-set=-sys_ptrace --inh-caps=-sys_ptrace true || skip "cannot drop CAP_SYS_PTRACE"
-expect_ok setpriv --bounding-set=-sys_ptrace "$CKPTFS" mount "$TEST_TMP/disk" "$MNT"
+expect_ok setpriv --bounding-set=-sys_ptrace "$CKPTFS" mount -o host_cache_size=64M "$TEST_TMP/disk" "$MNT"
 NR=0
 fails exit0 "and its exit status cannot be read here"
 fails sigkill "and its exit status cannot be read here"
