@@ -36,7 +36,7 @@ skip() {
 	exit 77
 }
 
-# put_off REASON: other tests were in the way: it is run once more, at the end and alone, and skipped if that does not help.
+# put_off REASON: other tests were in the way. It is run once more, alone, at the end, and skipped if that does not help.
 put_off() {
 	printf '%s\n' "$*"
 	exit 75
