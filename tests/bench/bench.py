@@ -89,7 +89,9 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
 
 
 def measure(bench: Bench, row: Row) -> None:
-    """Fill in the samples: one round that does not count, then the others, A B, B A, ..."""
+    """Fill in the samples: one round that does not count, then the others, A B, B A, ...
+
+    A quick one shows that it runs, and has no such round."""
     missing = [side for side in row.sides if side in OTHERS and not shutil.which(side)]
     sides = [side for side in row.sides if side not in missing]
     if missing and len(sides) == 1:
@@ -99,7 +101,7 @@ def measure(bench: Bench, row: Row) -> None:
         row.note = f"without {' '.join(missing)} (install it)"
     rounds = 1 if row.once else bench.rounds
     try:
-        for number in range(0 if not row.once else 1, rounds + 1):
+        for number in range(1 if row.once or bench.args.quick else 0, rounds + 1):
             bench.say(f"{row.what}: " + (f"round {number} of {rounds}" if number else "warm-up"))
             for side in list(sides if number % 2 else reversed(sides)):
                 try:
