@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
@@ -127,7 +128,8 @@ void following_take(struct checkpoint *cp)
 /* --- durable, and recorded --- */
 
 /* What others than the checkpoint's owner staged is not believed, so it is done, but not recorded. */
-static void list_pointer(struct checkpoint *cp, const struct target *t, const char *staging)
+static void list_pointer(struct checkpoint *cp, const struct target *t, const char *staging,
+			 uint64_t written_ns)
 {
 	struct backing *b = cp->units->contents->backing;
 	struct order *o = &cp->following->order;
@@ -135,7 +137,8 @@ static void list_pointer(struct checkpoint *cp, const struct target *t, const ch
 	struct statx stx;
 	int err = backing_stat_at(b, t->dir, staging, &stx);
 
-	if (err || stx.stx_uid != cp->owner.uid)
+	if (err || stx.stx_uid != cp->owner.uid ||
+	    (accord_has_others(cp->units) && order_is_newer(b, t->dir, t->name, written_ns)))
 		return;
 	err = AS_CALLER(&cp->owner, order_look(b, t->dir, t->name, p->was));
 	creds_restore();
@@ -173,7 +176,7 @@ static void prepare_written(struct checkpoint *cp, struct following *f)
 			generation_put(g);
 			continue;
 		}
-		list_pointer(cp, &g->target, g->staging);
+		list_pointer(cp, &g->target, g->staging, publish_written_ns(g));
 		f->written[nr++] = g;
 	}
 	f->nr_written = nr;
@@ -185,7 +188,8 @@ static void prepare_held(struct checkpoint *cp, struct following *f)
 
 	for (i = 0; i < f->nr_held; i++)
 		if (!sync_held(f->held[i]))
-			list_pointer(cp, &f->held[i]->target, f->held[i]->staging);
+			list_pointer(cp, &f->held[i]->target, f->held[i]->staging,
+				     f->held[i]->since_wall_ns);
 }
 
 void following_prepare(struct checkpoint *cp)
@@ -215,7 +219,8 @@ void following_point(struct checkpoint *cp)
 		int err = publish_name(f->written[i], &named, &e);
 
 		f->waits = f->waits || (err && err != -EBUSY);
-		publish_end(f->written[i], GENERATION_COMMITTED, err, named, e.text);
+		publish_end(f->written[i], named ? GENERATION_COMMITTED : GENERATION_DROPPED, err,
+			    named, e.text);
 		generation_put(f->written[i]);
 	}
 	f->nr_written = 0;

@@ -11,7 +11,9 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/flush/flush.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/order.h"
 #include "engine/unit/pointer.h"
 
 #define AGAIN_NS (200 * NSEC_PER_MSEC)
@@ -87,6 +89,7 @@ static int hold(struct held *h)
 	h->type = stx.stx_mode & S_IFMT;
 	LOCK_SCOPE(&h->units->lock);
 	h->since_ns = clock_mono_ns();
+	h->since_wall_ns = clock_wall_ns();
 	list_append(&h->units->held, &h->link);
 	atomic_fetch_add(&h->units->nr_held, 1);
 	return 0;
@@ -214,6 +217,7 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 			h->target.dir_id = *dir_id;
 			snprintf(h->target.name, sizeof(h->target.name), "%s", name);
 			h->since_ns = clock_mono_ns();
+			h->since_wall_ns = clock_wall_ns();
 			list_del(&h->link);
 			list_append(&us->held, &h->link);
 		}
@@ -324,6 +328,19 @@ static int remove_staged(struct held *h)
 	return err == -ENOENT ? 0 : err;
 }
 
+/* Was a later one applied, here or by another node? */
+static bool came_too_late(struct held *h)
+{
+	struct units *us = h->units;
+	bool late = accord_has_others(us) && order_is_newer(us->contents->backing, h->target.dir,
+							    h->target.name, h->since_wall_ns);
+	LOCK_SCOPE(&us->lock);
+
+	h->overtaken = h->overtaken || late;
+	h->moving = !h->overtaken;
+	return h->overtaken;
+}
+
 int held_apply(struct held *h)
 {
 	struct units *us = h->units;
@@ -331,12 +348,9 @@ int held_apply(struct held *h)
 	struct inode_id there;
 	struct statx stx;
 	int err;
-	{
-		LOCK_SCOPE(&us->lock);
-		if (h->overtaken)
-			return -ESTALE;
-		h->moving = true;
-	}
+
+	if (came_too_late(h))
+		return -ESTALE;
 	err = AS_CALLER(&h->owner, backing_rename(b, h->target.dir, h->staging, h->target.dir,
 						  h->target.name, 0));
 	creds_restore();

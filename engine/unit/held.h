@@ -31,6 +31,7 @@ struct held {
 	bool moving;	/* ... has begun to */
 	bool overtaken; /* a later one was applied, or its name removed */
 	uint64_t since_ns, failing_ns, again_ns;
+	uint64_t since_wall_ns; /* since_ns, by the clock that other nodes know */
 };
 
 /*

@@ -180,11 +180,13 @@ int generation_drop_one(struct generation *g);
 
 /*
  * Steps of a publish (publish.c) for who holds @g in GENERATION_PUBLISHING; without the lock. Whole: it
- * is durable in staging. Name: it has its name; *@named also if that could not be synced. End: what comes
- * of it, @state if @err is 0. 0, or -errno with @e filled.
+ * is durable in staging. Name: it has its name; *@named also if that could not be synced, and not if another
+ * node's pointer, which was written later, has it. End: what comes of it, @state if @err is 0. 0, or -errno with
+ * @e filled.
  */
 int publish_whole(struct generation *g, struct error *e);
 int publish_name(struct generation *g, bool *named, struct error *e);
+uint64_t publish_written_ns(struct generation *g); /* by the wall clock */
 void publish_end(struct generation *g, enum generation_state state, int err, bool named,
 		 const char *reason);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/content/digest.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
@@ -76,6 +77,14 @@ int order_look(struct backing *b, int dir, const char *name, char was[ORDER_WAS_
 		snprintf(was, ORDER_WAS_MAX, "%s %llu %s", S_ISLNK(stx.stx_mode) ? "link" : "file",
 			 (unsigned long long)stx.stx_size, hex);
 	return err;
+}
+
+bool order_is_newer(struct backing *b, int dir, const char *name, uint64_t ns)
+{
+	struct statx stx;
+
+	return !backing_stat_at(b, dir, name, &stx) &&
+	       (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec > ns;
 }
 
 bool order_was_ok(const char *was)

@@ -51,6 +51,9 @@ struct order_place {
 /* What @name in @dir shows, as a text for comparison. 0 or -errno. */
 int order_look(struct backing *b, int dir, const char *name, char was[ORDER_WAS_MAX]);
 
+/* Was what @name in @dir shows written later than @ns? That is the time of the node which wrote it. */
+bool order_is_newer(struct backing *b, int dir, const char *name, uint64_t ns);
+
 /* May this be such a text? */
 bool order_was_ok(const char *was);
 

@@ -22,8 +22,10 @@
 #include "engine/base/log.h"
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
+#include "engine/unit/accord.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/order.h"
 #include "engine/unit/ordinary.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
@@ -163,7 +165,22 @@ static bool is_ours(struct generation *g, const struct inode_id *id)
 	return e && e->state == GENERATION_COMMITTED;
 }
 
-/* Is the name still what it was when the generation was opened? */
+/*
+ * A pointer that another node has changed since: nobody else's, and the one that was written later counts. -ESTALE: that is
+ * the other one.
+ */
+static int take_turns(struct generation *g, int dir, const char *name)
+{
+	struct units *us = g->units;
+
+	if (!order_is_newer(us->contents->backing, dir, name, publish_written_ns(g)))
+		return 0;
+	LOCK_SCOPE(&us->lock);
+	g->overtaken = true;
+	return -ESTALE;
+}
+
+/* Is the name still what it was when the generation was opened? -ESTALE: a later one has it. */
 static int check_target(struct generation *g, int dir, const char *name, struct error *e)
 {
 	struct backing *b = g->units->contents->backing;
@@ -185,6 +202,8 @@ static int check_target(struct generation *g, int dir, const char *name, struct 
 	id = inode_id_of(&stx);
 	if ((replaces && same_inode(&id, &expected)) || is_ours(g, &id))
 		return 0;
+	if (g->pointer && accord_has_others(g->units) && stx.stx_uid == g->owner.uid)
+		return take_turns(g, dir, name);
 	return FAIL(e, EBUSY, PUBLISH_CONFLICT, name, g->staging);
 }
 
@@ -276,6 +295,12 @@ static int target_of(struct generation *g, char path[PATH_MAX], char name[NAME_M
 	return g->target.dir;
 }
 
+uint64_t publish_written_ns(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->contents->cache->lock);
+	return g->content->written_ns ? g->content->written_ns : clock_wall_ns();
+}
+
 int publish_whole(struct generation *g, struct error *e)
 {
 	struct units *us = g->units;
@@ -287,8 +312,8 @@ int publish_whole(struct generation *g, struct error *e)
 	{
 		LOCK_SCOPE(&us->contents->cache->lock);
 		size = ct->size;
-		mtime_ns = ct->written_ns ? ct->written_ns : clock_wall_ns();
 	}
+	mtime_ns = publish_written_ns(g);
 	generation_path(g, path, sizeof(path));
 	{
 		LOCK_SCOPE(&us->lock);
@@ -315,14 +340,22 @@ int publish_whole(struct generation *g, struct error *e)
 	return 0;
 }
 
+/* One that nobody wrote to after all, or that was overtaken: nothing to publish. */
+static void forget(struct generation *g)
+{
+	generation_unstage(g, g->target.dir);
+}
+
 int publish_name(struct generation *g, bool *named, struct error *e)
 {
 	char path[PATH_MAX], name[NAME_MAX + 1];
 	int dir = target_of(g, path, name), err = check_target(g, dir, name, e);
 
 	*named = false;
+	if (err == -ESTALE)
+		forget(g);
 	if (err)
-		return err;
+		return err == -ESTALE ? 0 : err;
 	err = above_sync(g->units, &g->owner, dir);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, "syncing the directories above it",
@@ -343,12 +376,6 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	if (!g->ordinary)
 		log_debug("'%s' is committed", path);
 	return 0;
-}
-
-/* One that nobody wrote to after all, or that was overtaken: nothing to publish. */
-static void forget(struct generation *g)
-{
-	generation_unstage(g, g->target.dir);
 }
 
 /* Lock held. Is an older one of its name still to be published, or any being published right now? */
@@ -416,8 +443,8 @@ static void work_on(struct generation *g)
 		pointer_dropped(g);
 	publish_end(g,
 		    g->checkpoint || g->ordinary ? GENERATION_DURABLE
-		    : needless			 ? GENERATION_DROPPED
-						 : GENERATION_COMMITTED,
+		    : named			 ? GENERATION_COMMITTED
+						 : GENERATION_DROPPED,
 		    err, named, e.text);
 }
 
