@@ -166,8 +166,8 @@ static bool is_ours(struct generation *g, const struct inode_id *id)
 }
 
 /*
- * A pointer that another node has changed since: nobody else's, and the one that was written later counts. -ESTALE: that is
- * the other one.
+ * A pointer that another node has changed since: nobody else's, and the one that was written later counts. 1: that is the
+ * other one.
  */
 static int take_turns(struct generation *g, int dir, const char *name)
 {
@@ -177,10 +177,10 @@ static int take_turns(struct generation *g, int dir, const char *name)
 		return 0;
 	LOCK_SCOPE(&us->lock);
 	g->overtaken = true;
-	return -ESTALE;
+	return 1;
 }
 
-/* Is the name still what it was when the generation was opened? -ESTALE: a later one has it. */
+/* Is the name still what it was when the generation was opened? 1: a later one has it. */
 static int check_target(struct generation *g, int dir, const char *name, struct error *e)
 {
 	struct backing *b = g->units->contents->backing;
@@ -352,10 +352,10 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	int dir = target_of(g, path, name), err = check_target(g, dir, name, e);
 
 	*named = false;
-	if (err == -ESTALE)
+	if (err > 0)
 		forget(g);
 	if (err)
-		return err == -ESTALE ? 0 : err;
+		return err < 0 ? err : 0;
 	err = above_sync(g->units, &g->owner, dir);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, "syncing the directories above it",
