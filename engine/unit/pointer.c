@@ -172,6 +172,7 @@ void pointer_read(struct generation *g)
 void pointer_closed(struct generation *g)
 {
 	const char *name = g->said.names, *unit = NULL;
+	bool asked = g->asks; /* then it keeps its turn among those of its name */
 	struct checkpoint *cp = NULL;
 	char path[NAME_MAX + 4];
 
@@ -187,7 +188,7 @@ void pointer_closed(struct generation *g)
 	snprintf(path, sizeof(path), "../%s", g->target.name);
 	if (cp)
 		checkpoint_event(cp, EVIDENCE_CLOSE, path, g->rank);
-	if (!unit && !g->asks)
+	if (!unit && !g->asks && !asked)
 		generation_show(g); /* it is applied as soon as it is durable: all may see it */
 }
 
