@@ -150,6 +150,7 @@ static void heard(struct agreement *a, const char *text, struct agree_news *news
 	if (what == AGREE_JOIN) {
 		if (a->closed || a->nr_children >= a->fanout)
 			return;
+		a->ready = false;
 		memcpy(a->children[a->nr_children].node, node, COORD_NODE_MAX);
 		*news = (struct agree_news){true, what, a->nr_children++, payload};
 		return;
@@ -169,6 +170,12 @@ static void decided(struct agreement *a, const char *text)
 	a->decided = true;
 	if (a->guarded)
 		a->state = a->commit ? AGREE_COMMIT : AGREE_ABORT;
+}
+
+static void has_voted(struct agreement *a)
+{
+	a->reported = a->reports;
+	a->state = AGREE_VOTED;
 }
 
 /* --- what is to be done --- */
@@ -229,6 +236,11 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 			 voters(a));
 	} else if (a->state == AGREE_PREPARED && !a->closed) {
 		append(op, a, a->slot, a->next, AGREE_CLOSED);
+		if (!a->ready)
+			return;
+		snprintf(op->also, sizeof(op->also), "log.%u.%u", parent_of(a), vote_entry(a));
+		snprintf(op->also_head, sizeof(op->also_head), "%s %u %s", entries[AGREE_VOTE],
+			 a->slot, a->node);
 	} else if (a->vote && !a->slot) {
 		decide(op, a, true);
 	} else if (a->vote || a->reports != a->reported) {
@@ -286,6 +298,8 @@ void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours,
 			a->next++;
 	} else if (op->payload == AGREE_NONE) {
 		heard(a, text, news); /* the end of the own log, or what came before that */
+		if (ours && *op->also)
+			has_voted(a);
 	} else if (op->payload == AGREE_OF_VOTE) {
 		a->vote_at = vote_entry(a) + 1;
 		if (ours)
@@ -433,13 +447,20 @@ bool agreement_may_vote(const struct agreement *a)
 	return true;
 }
 
+bool agreement_may_close(const struct agreement *a)
+{
+	return a->guarded && a->state == AGREE_PREPARED && a->slot && !a->nr_children &&
+	       !a->closed && !a->ready && !a->abort;
+}
+
 void agreement_vote(struct agreement *a)
 {
+	if (agreement_may_close(a))
+		a->ready = true;
 	if (!agreement_may_vote(a))
 		return;
+	has_voted(a);
 	a->vote = true;
-	a->reported = a->reports;
-	a->state = AGREE_VOTED;
 }
 
 void agreement_abort(struct agreement *a)

@@ -21,7 +21,8 @@
  *
  * Who clears up after a generation that is over removes `open` first. A node that was held up meanwhile may find records
  * missing, and make them: so a join and a decision count only if `open` stands after they were made. Where records can be
- * made on the condition that it stands (coord_ops.record_open), a decision counts at once.
+ * made on the condition that it stands (coord_ops.record_open), a decision counts at once; and there a node without children
+ * closes its log and votes at once, if all it has is durable when the end was seen.
  *
  * A node reads its own log, `prepare` and `decision`: three records are awaited at a time, and AGREE_FANOUT children
  * heard, whatever the number of nodes (the tree of ByteCheckpoint 5.2, with records instead of messages).
@@ -79,6 +80,7 @@ struct agreement {
 	unsigned reports,
 		reported; /* how many times there was one to send; which of them was sent */
 	bool vote, abort; /* is to be sent */
+	bool ready;	  /* the vote goes with `closed`, if nobody joins before */
 	bool doubt;	  /* it has to be looked whether it is over */
 	bool guarded; /* may be set by the driver: RECORD makes none unless `open` stands, and its answer then is NULL */
 };
@@ -95,6 +97,8 @@ struct agree_op {
 		AGREE_OF_ABORT
 	} payload;
 	unsigned report; /* which */
+	/* RECORD, or "": made together with it, or neither; with the payload AGREE_OF_VOTE. May be emptied by the driver. */
+	char also[COORD_KIND_MAX], also_head[AGREE_HEAD_MAX];
 	/* RECORD: the record's text is this and the payload, which the driver has */
 	char head[AGREE_HEAD_MAX];
 };
@@ -170,7 +174,13 @@ void agreement_leave(struct agreement *a);
  */
 bool agreement_may_vote(const struct agreement *a);
 
-/* The payload is ready and final: what this node has is durable and does not change. May be called once it may vote. */
+/* The same, if nobody joins any more: it may close its log and vote at once. */
+bool agreement_may_close(const struct agreement *a);
+
+/*
+ * The payload is ready and final: what this node has is durable and does not change. May be called once it may vote, or may
+ * close: then again, if somebody joins before that.
+ */
 void agreement_vote(struct agreement *a);
 
 /* Anybody, at any time: it has failed. */

@@ -37,6 +37,10 @@ struct coord_key {
 	bool there; /* wait has found it */
 };
 
+struct coord_record {
+	const char *kind, *text;
+};
+
 struct coord_ops {
 	/*
 	 * Makes the record @kind of generation @gen, unless there is one. 1: what stands is @text, byte for
@@ -52,9 +56,12 @@ struct coord_ops {
 	/*
 	 * NULL: it cannot be done. The same, of a generation whose record `open` stands at that moment: else -ESTALE. forget
 	 * then removes all of its records at once.
+	 *
+	 * And with it @also, or NULL: both or none. -EAGAIN: there is another one of that kind; the first may be made alone.
 	 */
 	int (*record_open)(void *arg, const struct caller *owner, const char *gen, const char *kind,
-			   const char *text, size_t len, char *first, size_t *first_len);
+			   const char *text, size_t len, const struct coord_record *also,
+			   char *first, size_t *first_len);
 	/*
 	 * How many bytes it has, -ERANGE if that is more than @size. -ENOENT: there is none, or this node
 	 * does not see it yet. -EPERM, -EINVAL: as above. Others can make no record that counts as @owner's.

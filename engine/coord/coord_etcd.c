@@ -106,64 +106,130 @@ static json_t *json_compare(const char *result, const char *key)
 			 etcd_json_key(key), "create_revision", "0");
 }
 
-/* Puts it, unless it is there; then it is read. @open: or NULL; that key has to be there. */
-static json_t *json_record(const char *key, const char *open, const char *text, size_t len)
+static json_t *json_put(const char *key, const char *text, size_t len)
 {
-	json_t *compare = json_pack("[o]", json_compare("EQUAL", key));
-
-	if (open)
-		json_array_append_new(compare, json_compare("NOT_EQUAL", open));
-	if (json_array_size(compare) != (open ? 2 : 1)) {
-		json_decref(compare);
-		return NULL;
-	}
-	return json_pack("{s:o, s:[{s:{s:o, s:o}}], s:[{s:{s:o}}]}", "compare", compare, "success",
-			 "request_put", "key", etcd_json_key(key), "value",
-			 etcd_json_text(text, len), "failure", "request_range", "key",
-			 etcd_json_key(key));
+	return json_pack("{s:{s:o, s:o}}", "request_put", "key", etcd_json_key(key), "value",
+			 etcd_json_text(text, len));
 }
 
-/* @guard: `open` or NULL. */
-static int make(struct coord_etcd *ce, const struct caller *owner, const char *gen,
-		const char *kind, const char *guard, const char *text, size_t len, char *first,
-		size_t *first_len)
+static json_t *json_get(const char *key)
 {
-	char key[ETCD_KEY_MAX], open[ETCD_KEY_MAX];
-	struct etcd_answer a;
-	ssize_t n;
+	return json_pack("{s:{s:o}}", "request_range", "key", etcd_json_key(key));
+}
 
-	if (!coord_gen_ok(gen) || !coord_kind_ok(kind) || len > COORD_TEXT_MAX ||
-	    memchr(text, '\0', len))
-		return -EINVAL;
+static int check_record(const char *gen, const char *kind, const char *text, size_t len)
+{
+	return coord_gen_ok(gen) && coord_kind_ok(kind) && len <= COORD_TEXT_MAX &&
+			       !memchr(text, '\0', len)
+		       ? 0
+		       : -EINVAL;
+}
+
+static bool is_first(const char *text, size_t len, const char *first, size_t first_len)
+{
+	return first_len == len && !memcmp(first, text, len);
+}
+
+/* Puts it, unless it is there; then it is read. */
+static int etcd_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
+		       const char *text, size_t len, char *first, size_t *first_len)
+{
+	struct coord_etcd *ce = arg;
+	char key[ETCD_KEY_MAX];
+	struct etcd_answer a;
+	ssize_t n = check_record(gen, kind, text, len);
+
+	if (n)
+		return (int)n;
 	creds_restore();
 	record_key(ce, key, owner->uid, gen, kind);
-	if (guard)
-		record_key(ce, open, owner->uid, gen, guard);
-	n = etcd_ask(ce->etcd, "kv/txn", json_record(key, guard ? open : NULL, text, len), ETCD_TXN,
-		     ETCD_OK, NOBODY, &a);
+	n = etcd_ask(ce->etcd, "kv/txn",
+		     json_pack("{s:[o], s:[o], s:[o]}", "compare", json_compare("EQUAL", key),
+			       "success", json_put(key, text, len), "failure", json_get(key)),
+		     ETCD_TXN, ETCD_OK, NOBODY, &a);
 	if (!n && a.succeeded)
 		n = 1;
 	else if (!n) {
 		n = text_in(&a, key, first, COORD_TEXT_MAX);
 		*first_len = n < 0 ? 0 : (size_t)n;
 		if (n >= 0)
-			n = *first_len == len && !memcmp(first, text, len);
+			n = is_first(text, len, first, *first_len);
 	}
 	etcd_answer_finish(&a);
-	return n == -ENOENT ? (guard ? -ESTALE : -EIO) : (int)n;
+	return n == -ENOENT ? -EIO : (int)n;
 }
 
-static int etcd_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
-		       const char *text, size_t len, char *first, size_t *first_len)
+static const struct etcd_kv *kv_of(const struct etcd_answer *a, const char *key)
 {
-	return make(arg, owner, gen, kind, NULL, text, len, first, first_len);
+	size_t i;
+
+	for (i = 0; i < a->nr_kvs; i++)
+		if (!strcmp(a->kvs[i].key, key))
+			return &a->kvs[i];
+	return NULL;
+}
+
+/* What there is instead of what was to be made. */
+static int judge_open(const struct etcd_answer *a, const char *open, const char *key,
+		      const char *text, size_t len, const char *also_key, const char *also,
+		      char *first, size_t *first_len)
+{
+	const struct etcd_kv *kv = kv_of(a, key), *also_kv = also ? kv_of(a, also_key) : NULL;
+	ssize_t n;
+
+	if (!kv_of(a, open))
+		return -ESTALE;
+	if (!kv)
+		return also_kv ? -EAGAIN : -EIO;
+	n = text_of(kv, key, first, COORD_TEXT_MAX);
+	*first_len = n < 0 ? 0 : (size_t)n;
+	if (n < 0)
+		return (int)n;
+	if (!is_first(text, len, first, *first_len))
+		return 0;
+	return !also || (also_kv && is_first(also, strlen(also), also_kv->value, also_kv->len))
+		       ? 1
+		       : -EAGAIN;
 }
 
 static int etcd_record_open(void *arg, const struct caller *owner, const char *gen,
-			    const char *kind, const char *text, size_t len, char *first,
-			    size_t *first_len)
+			    const char *kind, const char *text, size_t len,
+			    const struct coord_record *also, char *first, size_t *first_len)
 {
-	return make(arg, owner, gen, kind, "open", text, len, first, first_len);
+	struct coord_etcd *ce = arg;
+	char key[ETCD_KEY_MAX], open[ETCD_KEY_MAX], also_key[ETCD_KEY_MAX];
+	struct etcd_answer a;
+	json_t *txn;
+	int r = check_record(gen, kind, text, len);
+
+	if (!r && also)
+		r = check_record(gen, also->kind, also->text, strlen(also->text));
+	if (r)
+		return r;
+	creds_restore();
+	record_key(ce, key, owner->uid, gen, kind);
+	record_key(ce, open, owner->uid, gen, "open");
+	txn = json_pack("{s:[o, o], s:[o], s:[o, o]}", "compare", json_compare("NOT_EQUAL", open),
+			json_compare("EQUAL", key), "success", json_put(key, text, len), "failure",
+			json_get(open), json_get(key));
+	if (also) {
+		record_key(ce, also_key, owner->uid, gen, also->kind);
+		if (json_array_append_new(json_object_get(txn, "compare"),
+					  json_compare("EQUAL", also_key)) ||
+		    json_array_append_new(json_object_get(txn, "success"),
+					  json_put(also_key, also->text, strlen(also->text))) ||
+		    json_array_append_new(json_object_get(txn, "failure"), json_get(also_key))) {
+			json_decref(txn);
+			txn = NULL;
+		}
+	}
+	r = etcd_ask(ce->etcd, "kv/txn", txn, ETCD_TXN, ETCD_OK, NOBODY, &a);
+	if (!r)
+		r = a.succeeded ? 1
+				: judge_open(&a, open, key, text, len, also_key,
+					     also ? also->text : NULL, first, first_len);
+	etcd_answer_finish(&a);
+	return r;
 }
 
 static ssize_t etcd_read(void *arg, uid_t owner, const char *gen, const char *kind, char *buf,
@@ -171,6 +237,7 @@ static ssize_t etcd_read(void *arg, uid_t owner, const char *gen, const char *ki
 {
 	struct coord_etcd *ce = arg;
 	char key[ETCD_KEY_MAX];
+	bool seen;
 	ssize_t n;
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
@@ -178,9 +245,11 @@ static ssize_t etcd_read(void *arg, uid_t owner, const char *gen, const char *ki
 	creds_restore();
 	record_key(ce, key, owner, gen, kind);
 	n = take_key(ce, key, buf, size);
-	if (n == -ENOENT)
-		n = read_key(ce, key, buf, size);
-	if (n == -ENOENT)
+	if (n != -ENOENT)
+		return n;
+	seen = etcd_watch_has(ce->watch, key);
+	n = read_key(ce, key, buf, size);
+	if (n == -ENOENT && seen)
 		etcd_watch_gone(ce->watch, key);
 	return n;
 }

@@ -154,8 +154,11 @@ static int add_kvs(struct etcd_answer *a, const json_t *o, const char *name, con
 	if (!more)
 		return -ENOMEM;
 	a->kvs = more;
-	json_array_foreach (list, i, one)
+	json_array_foreach (list, i, one) {
+		if (!strcmp(json_get_text(one, "type", "PUT"), "DELETE"))
+			continue; /* of a watch that did not ask for it */
 		err = err ? err : add_kv(a, inside ? json_object_get(one, inside) : one);
+	}
 	return err;
 }
 

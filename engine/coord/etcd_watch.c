@@ -96,6 +96,12 @@ static int add_all(struct etcd_watch *w, struct etcd_answer *a, bool with_values
 	return err;
 }
 
+bool etcd_watch_has(struct etcd_watch *w, const char *key)
+{
+	LOCK_SCOPE(&w->lock);
+	return find(w, key);
+}
+
 void etcd_watch_gone(struct etcd_watch *w, const char *key)
 {
 	struct seen *s;
@@ -270,7 +276,8 @@ static int list(struct etcd_watch *w, const char *ranges, size_t nr, size_t step
 			err = add_all(w, &a, false);
 		etcd_answer_finish(&a);
 	}
-	w->asked_ns = clock_mono_ns();
+	if (err != -ECANCELED)
+		w->asked_ns = clock_mono_ns();
 	return err;
 }
 
@@ -341,9 +348,9 @@ int etcd_watch_wait(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr, 
 		nap(wake, deadline_ns, deadline_ns);
 	}
 	while (nr) {
-		err = watches_all(w, keys, nr) ? 0 : start(w, keys, nr);
-		if (any_is_there(w, keys, nr))
+		if (any_is_there(w, keys, nr)) /* before another stream begins, which forgets */
 			return 1;
+		err = watches_all(w, keys, nr) ? 0 : start(w, keys, nr);
 		if (readable(wake) || clock_mono_ns() >= deadline_ns)
 			return 0;
 		if (!err)

@@ -33,7 +33,10 @@ int etcd_watch_wait(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr, 
 /* The value of @key, if it came by the stream and was not taken yet; owned by the caller. */
 char *etcd_watch_take(struct etcd_watch *w, const char *key, size_t *len);
 
-/* It was asked for, and is not there any more. */
+/* Was it seen? */
+bool etcd_watch_has(struct etcd_watch *w, const char *key);
+
+/* Since it was seen it was asked for, and is not there any more. */
 void etcd_watch_gone(struct etcd_watch *w, const char *key);
 
 /* All keys that begin with @prefix are removed. */

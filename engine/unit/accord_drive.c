@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
@@ -62,6 +63,36 @@ static void tend(struct accord *a)
 	}
 }
 
+/* The text of a record that votes, for the caller to free; or NULL. */
+static char *vote_text(struct accord *a, const char *head)
+{
+	__cleanup_free char *payload = vote_compose(accord_nodes(a->cp), a->list);
+	char *text;
+
+	return payload && asprintf(&text, "%s %s", head, payload) >= 0 ? text : NULL;
+}
+
+/* Lock not held. As coord_ops.record. What cannot be made together is made one by one. */
+static int make(struct accord *a, struct agree_op *op, const char *text, const char *also,
+		char *first, size_t *len)
+{
+	struct units *us = a->cp->units;
+	const char *gen = accord_generation(a->cp);
+	const struct coord_record with = {op->also, also};
+	int r;
+
+	if (!a->a.guarded)
+		return us->coord->record(us->coord_arg, &a->cp->owner, gen, op->kind, text,
+					 strlen(text), first, len);
+	r = us->coord->record_open(us->coord_arg, &a->cp->owner, gen, op->kind, text, strlen(text),
+				   also ? &with : NULL, first, len);
+	if (r != -EAGAIN)
+		return r;
+	op->also[0] = '\0';
+	return us->coord->record_open(us->coord_arg, &a->cp->owner, gen, op->kind, text,
+				      strlen(text), NULL, first, len);
+}
+
 /* Lock held, dropped. Performs what the agreement asks for. False: there is nothing, or it failed. */
 static bool perform(struct accord *a)
 {
@@ -69,7 +100,7 @@ static bool perform(struct accord *a)
 	struct units *us = cp->units;
 	struct agree_news news;
 	struct agree_op op;
-	char *text = NULL, *report = NULL, *first;
+	char *text = NULL, *also = NULL, *report = NULL, *first;
 	const char *payload = "";
 	size_t len = 0, size;
 	bool ours = false, over = false;
@@ -88,6 +119,8 @@ static bool perform(struct accord *a)
 		payload = report = vote_compose(accord_nodes(cp), a->list);
 	else if (op.payload != AGREE_NONE)
 		payload = a->payloads[op.payload];
+	if (*op.also)
+		also = vote_text(a, op.also_head);
 	size = sizeof(op.head) + (payload ? strlen(payload) : 0) + 2;
 	text = payload ? malloc(size) : NULL;
 	first = malloc(COORD_TEXT_MAX + 1);
@@ -99,10 +132,8 @@ static bool perform(struct accord *a)
 		r = us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp), op.kind,
 				    first, COORD_TEXT_MAX);
 		len = r > 0 ? (size_t)r : 0;
-	} else if (text && first) {
-		r = (a->a.guarded ? us->coord->record_open : us->coord->record)(
-			us->coord_arg, &cp->owner, accord_generation(cp), op.kind, text,
-			strlen(text), first, &len);
+	} else if (text && first && (also || !*op.also)) {
+		r = make(a, &op, text, also, first, &len);
 		ours = r == 1;
 		over = a->a.guarded && r == -ESTALE;
 		if (ours) {
@@ -142,6 +173,7 @@ static bool perform(struct accord *a)
 	pthread_cond_broadcast(&us->changed);
 	pthread_cond_signal(&us->commits);
 	free(first);
+	free(also);
 	free(text);
 	return !a->failing;
 }
@@ -164,6 +196,8 @@ static bool look_at(struct accord *a, const char *kind, char *text)
 		bool commit;
 		const char *what = agreement_decision(text, &commit);
 
+		if (!what)
+			return false;
 		free(a->payloads[AGREE_OF_ABORT]);
 		a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
 	}
@@ -255,7 +289,7 @@ static void drive(struct accord *a)
 			pthread_mutex_lock(&us->lock);
 			tend(a);
 		}
-	} while (perform(a) || accord_vote(a));
+	} while (accord_vote(a) || perform(a));
 	if (!agreement_is_over(&a->a) || a->done)
 		return;
 	if (!a->over_ns)
@@ -407,6 +441,19 @@ static bool hear(struct units *us, const struct coord_key *keys, size_t nr)
 	return heard || !any;
 }
 
+/* Lock held, dropped. One that cannot be read, which anybody may have put there, is to hide no other. */
+static void look_at_all(struct units *us)
+{
+	struct list *l;
+
+	list_for_each (l, &us->accords) {
+		struct accord *a = container_of(l, struct accord, link);
+
+		if (!a->done)
+			accord_look(a);
+	}
+}
+
 /* Until @wake can be read, or @ns have passed. */
 static void nap(int wake, uint64_t ns)
 {
@@ -425,7 +472,9 @@ void *accord_main(void *units)
 	for (;;) {
 		uint64_t seen, now, soon = drive_all(us);
 		struct coord_key *keys;
+		bool heard;
 		size_t nr;
+		int err;
 
 		now = clock_mono_ns();
 		if (us->ending && !give_up)
@@ -438,11 +487,14 @@ void *accord_main(void *units)
 		if (list_empty(&us->accords))
 			soon = 3600 * NSEC_PER_SEC;
 		pthread_mutex_unlock(&us->lock);
-		us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, now + soon);
+		err = us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, now + soon);
 		if (read(us->accord_wake, &seen, sizeof(seen)) < 0 && errno != EAGAIN)
 			log_debug("eventfd: %s", strerror(errno));
 		pthread_mutex_lock(&us->lock);
-		if (!hear(us, keys, nr)) {
+		heard = hear(us, keys, nr);
+		if (!heard || err < 0)
+			look_at_all(us);
+		if (!heard) {
 			pthread_mutex_unlock(&us->lock);
 			nap(us->accord_wake, SOON_NS);
 			pthread_mutex_lock(&us->lock);

@@ -181,7 +181,8 @@ bool accord_vote(struct accord *a)
 	unsigned nr;
 	int err;
 
-	if (agreement_is_root(&a->a) || !agreement_may_vote(&a->a) ||
+	if (agreement_is_root(&a->a) ||
+	    (!agreement_may_vote(&a->a) && !agreement_may_close(&a->a)) ||
 	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed(cp))
 		return false;
 	nr = accord_lists(a, lists);

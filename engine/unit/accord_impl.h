@@ -103,7 +103,7 @@ void accord_look_at_lives(struct accord *a);
 /* The votes did not come: who is missing. */
 bool accord_is_late(struct accord *a, struct error *e);
 
-/* Dropped. Writes down what this node votes with, and votes. False: it is not the time to. */
+/* Dropped. Writes down what this node votes with, and votes, or will when it closes. False: it is not the time to. */
 bool accord_vote(struct accord *a);
 
 /* What its children have voted with, which stays as long as it does. How many. */

@@ -53,9 +53,13 @@ static int abort_for(struct units *us, const struct caller *owner, const struct 
 	if (!first || !payload)
 		return -ENOMEM;
 	snprintf(text, sizeof(text), "abort %s %s", nodes_id(us->nodes), payload);
-	r = us->coord->record(us->coord_arg, owner, c->last, "decision", text, strlen(text), first,
-			      &len);
-	return r < 0 ? r : 0;
+	if (us->coord->record_open)
+		r = us->coord->record_open(us->coord_arg, owner, c->last, "decision", text,
+					   strlen(text), NULL, first, &len);
+	else
+		r = us->coord->record(us->coord_arg, owner, c->last, "decision", text, strlen(text),
+				      first, &len);
+	return r < 0 && r != -ESTALE ? r : 0; /* that is over */
 }
 
 void accord_succeed(struct units *us, const struct caller *owner, const char *gen)

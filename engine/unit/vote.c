@@ -40,14 +40,12 @@ static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 	return f;
 }
 
-/* Of those that are files. */
+/* The files of such as are; and what its owner may have put there instead. */
 static void remove_lists(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
 {
 	char name[STAGING_MAX];
 
 	while (nr--) {
-		if (lists[nr].lines)
-			continue;
 		snprintf(name, sizeof(name), VOTE_NAME, lists[nr].slot);
 		AS_OWNER_FIRST(&cp->owner,
 			       backing_unlink(cp->units->contents->backing, cp->fd, name, false));

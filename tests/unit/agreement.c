@@ -179,12 +179,22 @@ static void note_decision(struct world *w, const struct record_made *r)
 	w->decision = commit ? 0x80 | (unsigned char)strtoul(payload, NULL, 16) : 0x40;
 }
 
+/* Is none of the two there; or both, by this node? */
+static bool together(struct world *w, const struct agree_op *op)
+{
+	const struct record_made *r = find_record(w, op->kind), *also = find_record(w, op->also);
+
+	if (!r || strcmp(r->text, op->head) != 0)
+		return r || !also;
+	return also && !strncmp(also->text, op->also_head, strlen(op->also_head));
+}
+
 static void do_op(struct world *w, unsigned i, bool lost)
 {
 	struct member *m = &w->m[i];
 	struct agree_op op;
 	struct record_made *r;
-	char text[TEXT_MAX + AGREE_HEAD_MAX];
+	char text[TEXT_MAX + AGREE_HEAD_MAX], also_text[TEXT_MAX + AGREE_HEAD_MAX];
 	bool ours = false;
 
 	agreement_next(&m->a, &op);
@@ -195,7 +205,13 @@ static void do_op(struct world *w, unsigned i, bool lost)
 		snprintf(text, sizeof(text), "%s %x", op.head, m->votes);
 	else
 		snprintf(text, sizeof(text), "%s", op.head);
+	if (*op.also && !together(w, &op)) /* one by one */
+		op.also[0] = '\0';
 	r = find_record(w, op.kind);
+	if (op.what == AGREE_RECORD && *op.also && !r && find_record(w, "open")) {
+		snprintf(also_text, sizeof(also_text), "%s %x", op.also_head, m->votes);
+		make_record(w, op.also, also_text);
+	}
 	if (op.what == AGREE_RECORD) {
 		if (!r && (!set.guarded || find_record(w, "open")))
 			r = make_record(w, op.kind, text);
@@ -280,7 +296,7 @@ static bool happen(struct world *w, unsigned n, bool *calamity)
 				return true;
 			}
 		}
-		if (POSSIBLE(!m->wrote && !m->leaves &&
+		if (POSSIBLE(!m->wrote && !m->leaves && !m->a.ready &&
 			     (m->a.state == AGREE_OPEN || m->a.state == AGREE_PREPARED))) {
 			m->wrote = true;
 			*calamity = !set.every;
@@ -298,6 +314,11 @@ static bool happen(struct world *w, unsigned n, bool *calamity)
 			return true;
 		}
 		if (POSSIBLE(agreement_may_vote(&m->a) && (!m->wrote || m->closed))) {
+			m->votes |= (unsigned char)own(w, i);
+			agreement_vote(&m->a);
+			return true;
+		}
+		if (POSSIBLE(agreement_may_close(&m->a) && (!m->wrote || m->closed))) {
 			m->votes |= (unsigned char)own(w, i);
 			agreement_vote(&m->a);
 			return true;

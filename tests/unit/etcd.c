@@ -214,7 +214,7 @@ static int record_open(const char *gen, const char *kind, const char *text)
 {
 	const struct caller me = {1000, 1000, 0};
 
-	return coord_etcd_ops.record_open(ce, &me, gen, kind, text, strlen(text), first,
+	return coord_etcd_ops.record_open(ce, &me, gen, kind, text, strlen(text), NULL, first,
 					  &first_len);
 }
 

@@ -18,14 +18,15 @@ struct fake {
 	const char *text; /* lock */
 	size_t endless;	  /* lock: bytes behind it */
 	bool silent;	  /* lock */
+	bool holds;	  /* lock: streams, as a proxy that wants to see their ends first */
 	unsigned nr;	  /* lock: of requests */
 };
 
 static struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct coord_etcd *ce;
 
-/* Until the whole request is there, which ends with }. */
-static void take_request(int fd)
+/* Until the whole request is there, which ends with }. Is it for a stream? */
+static bool take_request(int fd)
 {
 	char buf[262144];
 	size_t len = 0;
@@ -37,6 +38,7 @@ static void take_request(int fd)
 		if (strstr(buf, "\r\n\r\n") && buf[len - 1 - (buf[len - 1] == '\n')] == '}')
 			break;
 	}
+	return len && !strncmp(buf, "POST /v3/watch ", 15);
 }
 
 static void *serve(void *arg)
@@ -48,11 +50,15 @@ static void *serve(void *arg)
 	while ((fd = accept(f->fd, NULL, NULL)) >= 0) {
 		const char *text;
 		size_t endless;
-		bool silent;
+		bool silent, stream;
 		char c;
 
-		take_request(fd);
+		stream = take_request(fd);
 		pthread_mutex_lock(&f->lock);
+		if (f->holds && stream) {
+			pthread_mutex_unlock(&f->lock);
+			continue; /* it stays open */
+		}
 		text = f->text;
 		endless = f->endless;
 		silent = f->silent;
@@ -277,12 +283,26 @@ static void what_etcd_does_not_like_is_told(void **state)
 	assert_outage("gone");
 }
 
+/* There is such a record. */
+static void answer_open(void)
+{
+	char path[256], body[1024], *name;
+
+	snprintf(path, sizeof(path), "/ckptfs/%s/txn/1000/%s.open", UUID, GEN);
+	name = etcd_base64(path, strlen(path));
+	snprintf(body, sizeof(body),
+		 "{" HEADER
+		 ", \"responses\": [{\"response_range\": {\"kvs\": [{\"key\": \"%s\"}]}}]}",
+		 name);
+	free(name);
+	answer("200 OK", body);
+}
+
 /* Without streams a record is found by asking again. */
 static void a_wait_does_without_streams(void **state)
 {
 	struct coord_key key = key_of(GEN, "open");
 	uint64_t until = clock_mono_ns() + 700 * NSEC_PER_MSEC;
-	char path[256], body[1024], *name;
 	unsigned nr;
 
 	(void)state;
@@ -297,14 +317,18 @@ static void a_wait_does_without_streams(void **state)
 		nr = fake.nr;
 	}
 	assert_true(nr >= 2 && nr < 20); /* and not without a pause */
-	snprintf(path, sizeof(path), "/ckptfs/%s/txn/1000/%s.open", UUID, GEN);
-	name = etcd_base64(path, strlen(path));
-	snprintf(body, sizeof(body),
-		 "{" HEADER
-		 ", \"responses\": [{\"response_range\": {\"kvs\": [{\"key\": \"%s\"}]}}]}",
-		 name);
-	free(name);
-	answer("200 OK", body);
+	answer_open();
+	assert_int_equal(coord_etcd_ops.wait(ce, &key, 1, -1, in_s(1000)), 1);
+	coord_etcd_ops.wait(ce, NULL, 0, -1, 0);
+	/* The same where a stream never begins. */
+	{
+		LOCK_SCOPE(&fake.lock);
+		fake.holds = true;
+	}
+	answer("200 OK", GOOD);
+	until = clock_mono_ns() + 700 * NSEC_PER_MSEC;
+	assert_int_equal(coord_etcd_ops.wait(ce, &key, 1, -1, until), 0);
+	answer_open();
 	assert_int_equal(coord_etcd_ops.wait(ce, &key, 1, -1, in_s(1000)), 1);
 }
 
