@@ -24,6 +24,7 @@ if not shutil.which("etcd"):
 gluster.start()
 url = etcd.start(network.SERVICE, TMP + "/etcd")
 hosts = {}
+LARGE = 48 << 20 # takes longer than the node is there for
 
 
 def cut(restart, unit, word, bare, one, two, three):
@@ -31,6 +32,7 @@ def cut(restart, unit, word, bare, one, two, three):
 	there = (one, two, three)
 	ranks = [Rank(node, rank, 3, restart=restart) for rank, node in enumerate(there)]
 	save(ranks, unit, 1, end=False)
+	ranks[2].do("open('%s/__2_1.distcp', 'wb').write(bytes(%d))" % (unit, LARGE))
 	hosts[three.name].lose(network.OWN)
 	ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step 1'); os.rename('%s/.metadata.tmp', '%s/.metadata')" % (
 		unit, unit, unit))

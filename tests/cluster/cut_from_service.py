@@ -103,6 +103,7 @@ with nodes("one", "two", "three", options="coord=etcd:%s,lease_s=100,commit_time
 	# Before it has voted, and its lease is a long one.
 	ranks = begin(2, one, two, three)
 	save(ranks, "step-3", 3, end=False)
+	wait(lambda: closed("step-3", one), "what the others say of their closes") # else the root waits for these
 	hosts["three"].cut()
 	end(ranks, "step-3", 3)
 	failed("step-3", (one, two), "commit_timeout_s")

@@ -102,7 +102,8 @@ def dies(how):
 	published()
 
 def old_one():
-	assert read(x) == old == read(on_backing) and names(back) == [".ckptfs", "new.pt", "x.pt"], names(back)
+	assert read(x) == old == read(on_backing)
+	wait(lambda: names(back) == [".ckptfs", "new.pt", "x.pt"]) # what it had staged goes after it was told
 	verify(on_backing)
 
 def begin(path, part=new[:MB], flags=os.O_TRUNC):
