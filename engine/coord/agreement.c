@@ -362,6 +362,7 @@ void agreement_saw(struct agreement *a, const char *kind, const char *text, stru
 
 void agreement_saw_behind(struct agreement *a, const char *text, struct agree_news *news)
 {
+	unsigned before = voters(a);
 	uint32_t next = a->next;
 
 	memset(news, 0, sizeof(*news));
@@ -369,6 +370,8 @@ void agreement_saw_behind(struct agreement *a, const char *text, struct agree_ne
 		return;
 	heard(a, text, news);
 	a->next = next;
+	news->any = news->any &&
+		    voters(a) != before; /* once: else nobody who waits for news is ever late */
 }
 
 /* --- lives --- */

@@ -63,6 +63,9 @@ def volume(name, *kind):
 		os.makedirs(brick)
 		bricks.append("%s:%s" % (network.OWN, brick))
 	_must("volume", "create", name, *kind, "transport", "tcp", *bricks, "force")
+	if kind:
+		# Else a client that has reached one brick only, as in its first moments, writes to that: two then win what one may.
+		_must("volume", "set", name, "cluster.quorum-type", "auto")
 	_must("volume", "start", name)
 
 

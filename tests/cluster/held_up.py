@@ -17,6 +17,29 @@ def records(kind):
 	return [name for name in os.listdir(txn) if name.endswith("." + kind)]
 
 
+def closed_elsewhere(node, unit):
+	others = [p for p in node.status()["pending"] if p["path"] == unit][0]["shared"]["others"]
+	return sum(other["state"] == "closed" for other in others)
+
+
+# A node is stopped before it votes, and another votes behind it: that is heard again and again, and is no news.
+with nodes("one", "two", "three", options="lease_s=600,commit_timeout_s=2") as (one, two, three):
+	ranks = [Rank(node, rank, 3, job="stopped") for rank, node in enumerate((one, two, three))]
+	ranks[0].do("os.makedirs('step-0')")
+	for rank in ranks: # so that the second joins before the third
+		rank.write("step-0/__%d_0.distcp" % rank.rank, content(rank.rank, 0))
+	wait(lambda: closed_elsewhere(one, "step-0") == 2, "the closes")
+	os.kill(two.pid, signal.SIGSTOP)
+	ranks[0].do("open('step-0/.metadata.tmp', 'wb').close(); os.rename('step-0/.metadata.tmp', 'step-0/.metadata')")
+	told = one.fails("step-0")
+	assert "commit_timeout_s" in told and "two" in told, told
+	os.kill(two.pid, signal.SIGCONT)
+	for rank in ranks:
+		rank.kill()
+	for node in (one, two, three):
+		node.fails("step-0")
+		node.kill()
+
 with nodes("one", "two", options="lease_s=600,commit_timeout_s=2") as (one, two):
 	ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
 	save(ranks, "step-1", 1, end=False)
