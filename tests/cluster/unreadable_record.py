@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# timeout: 120
+"""A user has put a directory where a node's next record is to be. What he saves fails by its name, and hides nothing of others:
+another checkpoint, of which the same nodes wait for records, is committed meanwhile."""
+import re
+
+from nodes import *
+
+TXN = os.path.join(BACK, ".ckptfs/txn/%d" % os.getuid())
+
+
+def joined():
+	"""Generations in which somebody has joined the root."""
+	return [name[:32] for name in os.listdir(TXN) if re.fullmatch(r"[0-9a-f]{32}\.log\.0\.0", name)]
+
+
+with nodes("one", "two", options="commit_timeout_s=5") as (one, two):
+	bad = [Rank(one, 0, 2, job="bad"), Rank(two, 1, 2, job="bad")]
+	save(bad, "bad/step-1", 1, end=False)
+	wait(joined, "the second to join")
+	(gen,) = joined()
+	last = max(int(name.rsplit(".", 1)[1]) for name in os.listdir(TXN) if name.startswith(gen + ".log.0."))
+	for nr in range(last + 1, last + 4):
+		os.mkdir("%s/%s.log.0.%d" % (TXN, gen, nr))
+	good = [Rank(one, 0, 2, job="good"), Rank(two, 1, 2, job="good")]
+	for step in (1, 2):
+		save(good, "good/step-%d" % step, step)
+		for node in (one, two):
+			node.wait_for("good/step-%d" % step)
+		check("good/step-%d" % step, 2, step)
+	for rank in good:
+		rank.leave()
+	bad[1].kill()
+	for node in (one, two):
+		node.fails("bad/step-1")
+	bad[0].kill()
