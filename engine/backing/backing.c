@@ -455,6 +455,12 @@ int backing_stat_now(struct backing *b, int fd, struct statx *stx)
 				      stx));
 }
 
+int backing_stat_known(struct backing *b, int fd, struct statx *stx)
+{
+	return ON_BEHALF(b->ops->stat(
+		b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, stx));
+}
+
 int backing_reopen(struct backing *b, int fd, int flags)
 {
 	int direct = flags & O_DIRECT;

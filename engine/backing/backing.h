@@ -124,6 +124,8 @@ int backing_rename(struct backing *b, int dir, const char *name, int new_dir, co
 int backing_stat(struct backing *b, int fd, struct statx *stx);
 /* The same, asked of the backing's servers where it has any and its client does not insist on answering by itself. */
 int backing_stat_now(struct backing *b, int fd, struct statx *stx);
+/* The same, nobody asked: as it was known when it was pinned, if not better. */
+int backing_stat_known(struct backing *b, int fd, struct statx *stx);
 int backing_reopen(struct backing *b, int fd, int flags);
 /* The path of the directory @fd below the top, where that is "": as it is now, byte for byte. 0 or -errno. */
 int backing_path_below(struct backing *b, int fd, char *buf, size_t size);

@@ -35,6 +35,7 @@
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/following.h"
+#include "engine/unit/fresh.h"
 #include "engine/unit/held.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/internal.h"
@@ -126,20 +127,27 @@ static int by_inode(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order; /* the last one counts */
 }
 
-/* What publish.c found out last of the file @id; NULL: nothing. */
-static const struct filed *last_filed(const struct listing *l, const struct inode_id *id)
+/* What publish.c found out last of the file of this inode number; NULL: nothing. */
+static const struct filed *filed_of(const struct listing *l, uint64_t ino)
 {
 	size_t lo = 0, hi = l->nr_filed;
 
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (l->filed[mid].id.ino <= id->ino)
+		if (l->filed[mid].id.ino <= ino)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo && same_inode(&l->filed[lo - 1].id, id) ? &l->filed[lo - 1] : NULL;
+	return lo && l->filed[lo - 1].id.ino == ino ? &l->filed[lo - 1] : NULL;
+}
+
+static const struct filed *last_filed(const struct listing *l, const struct inode_id *id)
+{
+	const struct filed *f = filed_of(l, id->ino);
+
+	return f && same_inode(&f->id, id) ? f : NULL;
 }
 
 /* The same of that which @stx is of, if it is still true. */
@@ -329,11 +337,37 @@ static int list_symlink(struct listing *l, int dir, const char *name, const char
 
 static int list_directory(struct listing *l, int pin, const char *rel);
 
-static int list_one(struct listing *l, int dir, const char *name, const char *rel)
+/*
+ * What nodes have written is known by its inode; a listing, which no client of a backing remembers for long, says which inode
+ * has the name. But what the name leads to, and how that is, may be from before it was written: where a client shows
+ * another file, it is asked again in a while; where it shows the file as it was, it asks when that is synced.
+ */
+static int look(struct listing *l, int dir, const char *name, uint64_t ino, struct statx *stx)
+{
+	struct backing *b = l->cp->units->contents->backing;
+	int pin, err = AS_OWNER(l->cp, backing_stat_at(b, dir, name, stx));
+	struct inode_id id;
+
+	if (!accord_is_shared(l->cp))
+		return err;
+	if (err == -ENOENT || (!err && stx->stx_ino != ino && filed_of(l, ino)))
+		return -EAGAIN;
+	id = inode_id_of(stx);
+	if (err || !last_filed(l, &id) || find_filed(l, stx))
+		return err;
+	pin = AS_OWNER(l->cp, backing_pin(b, dir, name));
+	if (pin < 0)
+		return pin == -ENOENT ? -EAGAIN : pin;
+	err = fresh_stat(l->cp, pin, stx);
+	close(pin);
+	return !err && stx->stx_ino != id.ino ? -EAGAIN : err;
+}
+
+static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, const char *rel)
 {
 	struct backing *b = l->cp->units->contents->backing;
 	struct statx stx;
-	int pin, err = AS_OWNER(l->cp, backing_stat_at(b, dir, name, &stx));
+	int pin, err = look(l, dir, name, ino, &stx);
 
 	if (err)
 		return err == -ENOENT ? 0 : err;
@@ -376,7 +410,7 @@ static int list_directory(struct listing *l, int pin, const char *rel)
 			     entry->d_name) >= COMMIT_PATH_MAX)
 			err = -ENAMETOOLONG;
 		else
-			err = list_one(l, dirfd(d), entry->d_name, path);
+			err = list_one(l, dirfd(d), entry->d_name, entry->d_ino, path);
 	}
 	if (!err && *rel)
 		err = backing_sync(b, dirfd(d), false);

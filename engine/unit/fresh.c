@@ -26,15 +26,13 @@ struct lead {
 };
 
 /*
- * The links of the file that is pinned as @fd. Some clients answer from memory, whatever they are asked, until a call went
- * through to the file: of those that change nothing, a sync does. What is inherited has nothing left to be synced.
+ * Some clients answer from memory, whatever they are asked, until a call went through to the file: of those that change
+ * nothing, a sync does.
  */
-static int ask_links(struct checkpoint *cp, int fd, bool inherited, struct statx *stx)
+int fresh_stat(struct checkpoint *cp, int fd, struct statx *stx)
 {
 	struct backing *b = cp->units->contents->backing;
-	int r = !inherited
-			? -1
-			: AS_OWNER_FIRST(&cp->owner, backing_reopen(b, fd, O_RDONLY | O_NONBLOCK));
+	int r = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, fd, O_RDONLY | O_NONBLOCK));
 
 	if (r >= 0) {
 		backing_sync(b, r, true);
@@ -64,7 +62,8 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 	own = err ? NULL : units_find_inode(us, &id);
 	if (!err && !own && S_ISREG(stx.stx_mode)) {
 		inherited = checkpoint_shares(cp, &id);
-		err = ask_links(cp, pin, inherited, &stx);
+		/* What is inherited has nothing left to be synced. */
+		err = inherited ? fresh_stat(cp, pin, &stx) : backing_stat_now(b, pin, &stx);
 		lead.ino = id.ino;
 		lead.sure = err ? err != -ESTALE && err != -ENOENT
 				: stx.stx_nlink == (inherited ? 2 : 1);
@@ -100,20 +99,43 @@ static int list(struct checkpoint *cp, int dir, const char *name, uint64_t *ino)
 	return (int)len;
 }
 
+/*
+ * The inode that @name leads to, 0: none. Only the name is looked up: there are clients (GlusterFS) that believe a name for as
+ * long as they have just heard of the inode that they take it for.
+ */
+static uint64_t look_up(struct checkpoint *cp, int dir, const char *name)
+{
+	struct backing *b = cp->units->contents->backing;
+	int pin = AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
+	struct statx stx;
+	uint64_t ino = 0;
+
+	if (pin < 0)
+		return 0;
+	if (!backing_stat_known(b, pin, &stx))
+		ino = stx.stx_ino;
+	close(pin);
+	return ino;
+}
+
 int fresh_name(struct checkpoint *cp, int dir, const char *name)
 {
-	uint64_t until = clock_mono_ns() + SETTLE_NS, ino;
+	uint64_t until = clock_mono_ns() + SETTLE_NS, listed, ino;
 	unsigned absent = 0;
 	struct lead lead;
 
-	for (lead = follow(cp, dir, name); !lead.sure; lead = follow(cp, dir, name)) {
+	for (lead = follow(cp, dir, name); !lead.sure;) {
+		if (list(cp, dir, name, &listed) || listed == lead.ino)
+			return 0;
 		/* Right after a listing it is looked at again; after that there is time to pass. */
-		if (list(cp, dir, name, &ino) || ino == lead.ino)
+		ino = look_up(cp, dir, name);
+		if (listed && ino == listed)
 			return 0;
-		lead = follow(cp, dir, name);
-		if (lead.sure || (ino && ino == lead.ino))
-			return 0;
-		absent = ino ? 0 : absent + 1;
+		if (ino && ino != lead.ino) {
+			lead = follow(cp, dir, name);
+			continue;
+		}
+		absent = listed ? 0 : absent + 1;
 		if (absent == ABSENT_MAX)
 			return -ENOENT;
 		LOCK_SCOPE(&cp->units->lock);

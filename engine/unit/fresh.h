@@ -19,4 +19,7 @@
  */
 int fresh_name(struct checkpoint *cp, int dir, const char *name);
 
+/* What there is to know of the file of @cp that is pinned as @fd: as it is on the backing, not as it was. Lock not held. */
+int fresh_stat(struct checkpoint *cp, int fd, struct statx *stx);
+
 #endif
