@@ -21,6 +21,8 @@
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
+#define LINK_TRIES 20
+
 static int link_tree(struct checkpoint *cp, int from, int to);
 
 static int take_over_symlink(struct backing *b, int pin, int to, const char *name)
@@ -79,13 +81,35 @@ static int note_shared(struct checkpoint *cp, const struct inode_id *id)
 	return 0;
 }
 
+static bool is_passing(const struct backing *b, int err)
+{
+	return b->fuse && (err == -ENODATA || err == -ESTALE || err == -EPERM);
+}
+
+/* GlusterFS refuses one sometimes, with these errors, while other nodes link the same file for their own attempts to begin. */
+static int link_beside_others(struct checkpoint *cp, int pin, int to, const char *name)
+{
+	struct units *us = cp->units;
+	unsigned tries = 1;
+	int err;
+
+	for (;;) {
+		err = backing_link(us->contents->backing, pin, to, name);
+		if (!is_passing(us->contents->backing, err) || tries++ == LINK_TRIES)
+			return err;
+		LOCK_SCOPE(&us->lock);
+		if (units_wait(us))
+			return -EINTR;
+	}
+}
+
 static int take_over_file(struct checkpoint *cp, int pin, const struct statx *stx, int to,
 			  const char *name)
 {
 	struct inode_id id = inode_id_of(stx);
 	int err = note_shared(cp, &id);
 
-	return err ? err : backing_link(cp->units->contents->backing, pin, to, name);
+	return err ? err : link_beside_others(cp, pin, to, name);
 }
 
 static int take_over_one(struct checkpoint *cp, int from, int to, const char *name)

@@ -226,6 +226,38 @@ static void a_change_that_finds_no_room_for_its_links(void **state)
 	}
 }
 
+/* As GlusterFS does while other nodes link the same files. */
+static void links_that_are_refused_for_a_moment(void **state)
+{
+	static const int errs[] = {ENODATA, EPERM, ESTALE};
+	struct file file;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(errs); i++) {
+		const struct fault refused = {.calls = CALL_LINK, .err = errs[i]};
+		struct fault once = refused;
+
+		m.en.backing.fuse = true;
+		once.times = 2;
+		faults_add(f, &once);
+		change(4 + (int)i);
+		faults_clear(f);
+
+		faults_add(f, &refused); /* of one that has no links it is said as it is */
+		assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_RDWR), -errs[i]);
+		faults_clear(f);
+		assert_null(pending(UNIT));
+		assert_int_equal(staged(), 0);
+
+		m.en.backing.fuse = false;
+		faults_add(f, &once);
+		assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_RDWR), -errs[i]);
+		faults_clear(f);
+		assert_int_equal(landed(), 4 + (int)i);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -237,6 +269,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_cannot_be_looked_at_is_not_changed, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_change_that_finds_no_room_for_its_links, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(links_that_are_refused_for_a_moment, setup,
 						teardown),
 	};
 
