@@ -137,10 +137,11 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 
 $(O)/tests/helpers/tensors: $(CLIENT_LIB)
+$(O)/tests/helpers/fs_remembers: LIBS = $(shell pkg-config --libs fuse3)
 $(O)/tests/helpers/%: $(O)/obj/tests/helpers/%.o
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Sanitizers see of a copy only what memcpy is called for.
 $(O)/obj/tests/fakecuda/%.o: override CFLAGS += -fPIC -fvisibility=hidden -fno-builtin-memcpy
