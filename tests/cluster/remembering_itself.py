@@ -51,7 +51,8 @@ write(other + "/file", "old")
 old = os.stat(other + "/file").st_ino
 for one in long, brief:
 	assert os.stat(one + "/file").st_ino == old == listed(one)["file"]
-with open(long + "/file", encoding="utf-8") as opened:
+with open(brief + "/file", encoding="utf-8") as used, open(long + "/file", encoding="utf-8") as unused:
+	assert used.read() == "old"
 	replace(other + "/file", "newer")
 	new = os.stat(BACK + "/file").st_ino
 	assert old != new
@@ -59,13 +60,21 @@ with open(long + "/file", encoding="utf-8") as opened:
 	assert os.stat(long + "/file").st_ino == old
 	assert forced_size(long + "/file") == 3
 	assert listed(long)["file"] == listed(brief)["file"] == new
-	# Who has it open goes on with it.
-	assert opened.read() == "old"
-# Else it is not there any more: the kernel asks anew, which leads to the other one.
-assert read(long + "/file") == "newer"
-assert os.stat(long + "/file").st_ino == new
+	# Who has used it goes on with it; an open alone has asked nothing, and neither does one that comes now.
+	assert used.seek(0) == 0 and used.read() == "old"
+	refused(unused.read, errno.ESTALE)
+refused(lambda: read(long + "/file"), errno.ESTALE)
 wait(lambda: os.stat(brief + "/file").st_ino == new, "the time to pass")
 assert os.stat(brief + "/file").st_size == 5 and read(brief + "/file") == "newer"
+# Who changes a name knows what it leads to.
+replace(long + "/file", "newest")
+new = os.stat(BACK + "/file").st_ino
+assert os.stat(long + "/file").st_ino == new and read(long + "/file") == "newest"
+with open(long + "/file", encoding="utf-8") as file:
+	os.unlink(long + "/file")
+	assert file.read() == "newest"
+write(long + "/file", "again")
+wait(lambda: os.stat(brief + "/file").st_ino == os.stat(BACK + "/file").st_ino, "the time to pass")
 
 # A file that another client writes to: no question helps; but a sync, and a change of its own.
 with open(other + "/file", "a", encoding="utf-8") as file:
@@ -95,7 +104,6 @@ assert not os.path.exists(long + "/late") and "late" in listed(long)
 assert read(brief + "/late") == "there"
 os.unlink(other + "/late")
 assert os.path.exists(brief + "/late") and "late" not in listed(brief)
-refused(lambda: read(brief + "/late"), errno.ENOENT)
 wait(lambda: not os.path.exists(brief + "/late"), "the time to pass")
 
 # A directory that another client moves stays what it is.

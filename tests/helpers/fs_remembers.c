@@ -10,7 +10,8 @@
  * these whatever it is asked (AT_STATX_FORCE_SYNC, too); also a lookup of a name of which it knows where it led to.
  * SOURCE is asked again when the time is over, and when this client itself has changed a file, or synced it. Listings
  * are true, and refresh nothing. An inode is found by its number: it stays itself where another client moves it, and what
- * another client has removed is ESTALE, but for descriptors that were open here.
+ * another client has removed is ESTALE, but for what was read, written or synced by descriptors here before: an open by itself
+ * asks nothing.
  *
  * No inode is let go of before the end, so that none has the number of one that was removed.
  */
@@ -51,6 +52,7 @@ struct node {
 	struct node *next; /* in its bucket */
 	int fd;		   /* O_PATH */
 	unsigned opens;
+	bool removed;	    /* its last name, here */
 	struct stat st;	    /* as SOURCE said last */
 	double until;	    /* then that is asked again */
 	struct name *names; /* of a directory */
@@ -154,6 +156,27 @@ static void know_name(struct node *dir, const char *text, struct node *n)
 	name->node = n;
 	name->next = dir->names;
 	dir->names = name;
+}
+
+/* What is remembered of @name, if it is what that is. */
+static struct node *really(struct node *dir, const char *name)
+{
+	struct node *n = known(dir, name);
+	struct stat st;
+
+	return n && !fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) &&
+			       st.st_ino == n->st.st_ino && st.st_dev == n->st.st_dev
+		       ? n
+		       : NULL;
+}
+
+/* This client has taken a name of @n. */
+static void lost_name(struct node *n)
+{
+	if (n)
+		ask(n);
+	if (n && !n->st.st_nlink)
+		n->removed = true;
 }
 
 static int ask_name(struct node *dir, const char *name, struct node **n)
@@ -290,10 +313,10 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, int
 	int error;
 
 	pthread_mutex_lock(&lock);
+	n = really(dir, name);
 	error = unlinkat(dir->fd, name, flags) ? errno : 0;
-	n = known(dir, name);
-	if (n)
-		ask(n);
+	if (!error)
+		lost_name(n);
 	if (!error || error == ENOENT)
 		forget_name(dir, name);
 	ask(dir);
@@ -318,12 +341,11 @@ static void do_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	int error = EINVAL;
 
 	pthread_mutex_lock(&lock);
+	replaced = really(to_dir, to_name);
 	if (!flags)
 		error = renameat(dir->fd, name, to_dir->fd, to_name) ? errno : 0;
 	if (!error) {
-		replaced = known(to_dir, to_name);
-		if (replaced)
-			ask(replaced);
+		lost_name(replaced);
 		forget_name(dir, name);
 		ask_name(to_dir, to_name, &n);
 		ask(dir);
@@ -416,25 +438,74 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int set,
 
 /* --- files --- */
 
+/* The server hears of an open only when something is done with it. */
+struct handle {
+	int fd;
+	bool is_open;
+	bool too_late; /* it was removed here before */
+};
+
+static struct handle *handle_of(struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
+
+static struct handle *new_handle(int fd, const struct node *n, bool is_open)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		err(1, "memory");
+	*h = (struct handle){.fd = fd, .is_open = is_open, .too_late = n->removed};
+	return h;
+}
+
+/* Lock held. What this client removes itself it opens before, where that is still to be done. */
+static int use(struct node *n, struct handle *h)
+{
+	struct stat st;
+
+	if (h->is_open)
+		return 0;
+	if (h->too_late || fstat(h->fd, &st) || (!st.st_nlink && !n->removed))
+		return ESTALE;
+	h->is_open = true;
+	n->opens++;
+	return 0;
+}
+
+static int use_locked(struct node *n, struct handle *h)
+{
+	int error;
+
+	pthread_mutex_lock(&lock);
+	error = use(n, h);
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
 static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct node *n = node_at(ino);
+	struct handle *h = NULL;
 	char path[PROC_MAX];
-	int fd = -1, error;
+	int fd, error = 0;
 
+	path_of(n->fd, path);
 	pthread_mutex_lock(&lock);
-	error = reach(n, path);
-	if (!error)
-		fd = open(path, (fi->flags & ~(O_NOFOLLOW | O_DIRECT)) | O_CLOEXEC);
+	if (fi->flags & O_TRUNC)
+		error = reach(n, path);
+	fd = error ? -1 : open(path, (fi->flags & ~(O_NOFOLLOW | O_DIRECT)) | O_CLOEXEC);
 	if (!error && fd < 0)
 		error = errno;
-	if (!error) {
-		n->opens++;
-		if (fi->flags & O_TRUNC)
-			ask(n);
+	if (!error)
+		h = new_handle(fd, n, false);
+	if (!error && fi->flags & O_TRUNC) {
+		use(n, h);
+		ask(n);
 	}
 	pthread_mutex_unlock(&lock);
-	fi->fh = (uint64_t)fd;
+	fi->fh = (uintptr_t)h;
 	if (error)
 		fuse_reply_err(req, error);
 	else
@@ -449,6 +520,7 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	char path[PROC_MAX];
 	int fd, error;
 
+	fi->fh = 0;
 	act_as_caller(req);
 	fd = openat(dir->fd, name, (fi->flags & ~O_DIRECT) | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
 		    mode);
@@ -462,12 +534,12 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	error = meet(open(path, O_PATH | O_CLOEXEC), &n);
 	if (!error) {
 		n->opens++;
+		fi->fh = (uintptr_t)new_handle(fd, n, true);
 		know_name(dir, name, n);
 		ask(dir);
 		e = entry_of(n);
 	}
 	pthread_mutex_unlock(&lock);
-	fi->fh = (uint64_t)fd;
 	if (error) {
 		close(fd);
 		fuse_reply_err(req, error);
@@ -480,45 +552,57 @@ static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
 	struct fuse_bufvec data = FUSE_BUFVEC_INIT(size);
+	int error = use_locked(node_at(ino), handle_of(fi));
 
-	(void)ino;
 	data.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
-	data.buf[0].fd = (int)fi->fh;
+	data.buf[0].fd = handle_of(fi)->fd;
 	data.buf[0].pos = off;
-	fuse_reply_data(req, &data, 0);
+	if (error)
+		fuse_reply_err(req, error);
+	else
+		fuse_reply_data(req, &data, 0);
 }
 
 static void do_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
 		     struct fuse_file_info *fi)
 {
-	ssize_t written = pwrite((int)fi->fh, data, size, off);
+	int error = use_locked(node_at(ino), handle_of(fi));
+	ssize_t written = error ? 0 : pwrite(handle_of(fi)->fd, data, size, off);
 
-	if (written < 0) {
-		fuse_reply_err(req, errno);
-		return;
-	}
+	if (written < 0)
+		error = errno;
 	pthread_mutex_lock(&lock);
-	ask(node_at(ino));
+	if (!error)
+		ask(node_at(ino));
 	pthread_mutex_unlock(&lock);
-	fuse_reply_write(req, (size_t)written);
+	if (error)
+		fuse_reply_err(req, error);
+	else
+		fuse_reply_write(req, (size_t)written);
 }
 
 static void do_fsync(fuse_req_t req, fuse_ino_t ino, int only_data, struct fuse_file_info *fi)
 {
-	int error = (only_data ? fdatasync((int)fi->fh) : fsync((int)fi->fh)) ? errno : 0;
+	int error = use_locked(node_at(ino), handle_of(fi)), fd = handle_of(fi)->fd;
 
+	if (!error && (only_data ? fdatasync(fd) : fsync(fd)))
+		error = errno;
 	pthread_mutex_lock(&lock);
-	ask(node_at(ino));
+	if (!error)
+		ask(node_at(ino));
 	pthread_mutex_unlock(&lock);
 	fuse_reply_err(req, error);
 }
 
 static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	close((int)fi->fh);
+	struct handle *h = handle_of(fi);
+
 	pthread_mutex_lock(&lock);
-	node_at(ino)->opens--;
+	node_at(ino)->opens -= h->is_open;
 	pthread_mutex_unlock(&lock);
+	close(h->fd);
+	free(h);
 	fuse_reply_err(req, 0);
 }
 
