@@ -206,8 +206,9 @@ static unsigned voters(const struct agreement *a)
 {
 	unsigned mask = 0, k;
 
-	for (k = 0; k < a->nr_children; k++)
-		mask |= (unsigned)a->children[k].voted << k;
+	for (k = 0; k < AGREE_FANOUT; k++)
+		if (k < a->nr_children && a->children[k].voted)
+			mask |= 1u << k;
 	return mask;
 }
 
