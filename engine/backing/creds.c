@@ -37,6 +37,7 @@ static uid_t daemon_uid;       /* const after creds_init */
 static gid_t daemon_gid;       /* const after creds_init */
 static __thread uid_t now_uid; /* what this thread is; valid once `known` */
 static __thread gid_t now_gid;
+static __thread pid_t now_pid; /* as whom it acts, if that is not the daemon */
 static __thread bool known, has_groups;
 static __thread pid_t groups_pid;      /* whose they are */
 static __thread uint64_t groups_until; /* monotonic; the process may change them */
@@ -114,6 +115,7 @@ void creds_become(const struct caller *c)
 		return;
 	drop_groups();
 	set_ids(c->uid, c->gid);
+	now_pid = c->pid;
 }
 
 mode_t creds_umask(mode_t mode, mode_t mask)
@@ -279,4 +281,12 @@ bool creds_add_groups(const struct caller *c)
 bool creds_add_last_groups(const struct caller *c)
 {
 	return add_groups(c, true);
+}
+
+bool creds_add_behalf_groups(void)
+{
+	bool is_behalf = known && for_somebody && now_uid == behalf.uid && now_gid == behalf.gid &&
+			 now_pid == behalf.pid;
+
+	return is_behalf && creds_add_last_groups(&behalf);
 }

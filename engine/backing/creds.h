@@ -55,12 +55,16 @@ void creds_restore(void);
 
 /*
  * For whom this thread works from here on, NULL: for nobody. What the backing refuses to the daemon, as one with
- * root_squash does, is tried once more as that one (ON_BEHALF), who may do no more than that. @c is copied.
+ * root_squash does, is tried once more as that one (ON_BEHALF), who may do no more than that; and what is refused to that one,
+ * with its groups. @c is copied.
  */
 void creds_on_behalf(const struct caller *c);
 
 /* For whom, if this thread is the daemon just now, and that is somebody else; or NULL. Valid until the next call of it. */
 const struct caller *creds_behalf(void);
+
+/* Adds its groups if this thread is the one for whom it works. False: it is not, or there is nothing to add. */
+bool creds_add_behalf_groups(void);
 
 /* Evaluates @expr (0 or more, or -errno) as @c; once more with its groups if that was refused. */
 #define AS_CALLER(c, expr) \
@@ -72,12 +76,15 @@ const struct caller *creds_behalf(void);
 		as_caller_; \
 	})
 
-/* Evaluates @expr as who this thread is; if that is the daemon, and was refused, as the one for whom it works. */
+/*
+ * Evaluates @expr as who this thread is; if that is the daemon, and was refused, as the one for whom it works; if it is that
+ * one, with its groups.
+ */
 #define ON_BEHALF(expr) \
 	({ \
 		__typeof__(expr) on_behalf_ = (expr); \
-		const struct caller *behalf_ = \
-			on_behalf_ == -EACCES || on_behalf_ == -EPERM ? creds_behalf() : NULL; \
+		bool refused_ = on_behalf_ == -EACCES || on_behalf_ == -EPERM; \
+		const struct caller *behalf_ = refused_ ? creds_behalf() : NULL; \
 		if (behalf_) { \
 			creds_become(behalf_); \
 			on_behalf_ = (expr); \
@@ -85,6 +92,8 @@ const struct caller *creds_behalf(void);
 			    creds_add_last_groups(behalf_)) \
 				on_behalf_ = (expr); \
 			creds_restore(); \
+		} else if (refused_ && creds_add_behalf_groups()) { \
+			on_behalf_ = (expr); \
 		} \
 		on_behalf_; \
 	})

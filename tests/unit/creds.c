@@ -147,7 +147,8 @@ static void what_the_daemon_is_refused_is_done_on_behalf(void **state)
 {
 	int hold;
 	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	const struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0}, root = {0, 0, 0};
+	const struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0}, root = {0, 0, 0},
+			    another_of_its = {1001, 1002, getpid()};
 
 	(void)state;
 	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
@@ -159,7 +160,15 @@ static void what_the_daemon_is_refused_is_done_on_behalf(void **state)
 	/* Who acts as somebody else does not act on behalf of anybody. */
 	creds_become(&other);
 	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
+	/* ... not even of another process of the same user; but who is that one has its groups, and keeps them. */
+	creds_become(&another_of_its);
+	assert_int_equal(ON_BEHALF(only_with_groups()), -EACCES);
+	creds_become(&member);
+	assert_int_equal(getgroups(0, NULL), 0);
+	assert_int_equal(ON_BEHALF(only_with_groups()), 1);
+	owner_is(1001, 1002);
 	creds_restore();
+	assert_int_equal(getgroups(0, NULL), 0);
 	/* Its groups serve also when it has ended, if they were needed before. */
 	assert_int_equal(ON_BEHALF(only_with_groups()), 1);
 	close(hold);
