@@ -623,11 +623,10 @@ bool checkpoint_has_name(struct checkpoint *cp, const char *name)
 
 int checkpoint_name_ordinary(struct checkpoint *cp)
 {
-	int err = AS_CALLER(&cp->owner,
-			    backing_rename(cp->units->contents->backing, cp->target.dir,
-					   cp->staging, cp->target.dir, cp->target.name, 0));
+	int err = AS_OWNER_FIRST(&cp->owner,
+				 backing_rename(cp->units->contents->backing, cp->target.dir,
+						cp->staging, cp->target.dir, cp->target.name, 0));
 
-	creds_restore();
 	return err == -ENOENT && checkpoint_has_name(cp, cp->target.name) ? 0 : err;
 }
 
@@ -1460,8 +1459,7 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 	}
 	if (err)
 		return err;
-	err = AS_CALLER(&cp->owner, backing_unlink(b, cp->target.dir, cp->staging, true));
-	creds_restore();
+	err = AS_OWNER_FIRST(&cp->owner, backing_unlink(b, cp->target.dir, cp->staging, true));
 	if (err && err != -ENOENT) {
 		checkpoint_let_go(cp, was);
 		return err;
@@ -1528,11 +1526,9 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 			close(copy);
 		return err;
 	}
-	if (!same_inode(&cp->target.dir_id, dir_id)) {
-		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->staging, dir,
-							   cp->staging, 0));
-		creds_restore();
-	}
+	if (!same_inode(&cp->target.dir_id, dir_id))
+		err = AS_OWNER_FIRST(&cp->owner, backing_rename(b, cp->target.dir, cp->staging, dir,
+								cp->staging, 0));
 	if (!err) {
 		err = take_along(cp, copy, dir_id, name, &replaces, &replaced);
 		if (err && !same_inode(&cp->target.dir_id, dir_id))
