@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
 from nodes import *
 from remembering import make
 
-UNIT = "run/step"
+UNIT = "run/step-1"
 WRITTEN = {".metadata": ("one", 0), "__0_0.distcp": ("one", 0), "__1_0.distcp": ("two", 1), "__2_0.distcp": ("three", 2)}
 
 

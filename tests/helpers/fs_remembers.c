@@ -467,8 +467,10 @@ static int use(struct node *n, struct handle *h)
 
 	if (h->is_open)
 		return 0;
-	if (h->too_late || fstat(h->fd, &st) || (!st.st_nlink && !n->removed))
+	if (h->too_late || fstat(h->fd, &st) || (!st.st_nlink && !n->removed)) {
+		n->until = 0;
 		return ESTALE;
+	}
 	h->is_open = true;
 	n->opens++;
 	return 0;

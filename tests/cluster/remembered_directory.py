@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# timeout: 120
+# needs: root
+# A directory turns out to be a checkpoint when ranks on three nodes write to it at once: none of them meets the one that was
+# there before, which their clients of the backing remember.
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
+from nodes import *
+from remembering import make
+
+with nodes("one", "two", "three", make=make) as three:
+	ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
+	for run in range(8):
+		save(ranks, "run%d/step" % run, run)
+	for run in range(8):
+		for node in three:
+			node.wait_for("run%d/step" % run)
+		check("run%d/step" % run, 3, run)
+	for rank in ranks:
+		rank.leave()
+	for node in three:
+		assert node.umount() == (0, ""), node.name
+assert staged() == [], staged()
