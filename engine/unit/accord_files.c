@@ -10,6 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/unit/fresh.h"
 #include "engine/unit/vote.h"
 
 bool accord_has_company(struct checkpoint *cp)
@@ -43,7 +44,7 @@ static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 
 	if (r < 0)
 		return r;
-	err = backing_stat(b, r, &stx);
+	err = fresh_stat(cp, fd, &stx);
 	if (!err) {
 		*mark = stx.stx_size + stx.stx_blocks +
 			(uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;

@@ -13,6 +13,7 @@
 #include "engine/base/log.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/drain.h"
+#include "engine/unit/fresh.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/others.h"
@@ -172,7 +173,8 @@ static int note_replaced(struct checkpoint *cp)
 {
 	struct backing *b = cp->units->contents->backing;
 	struct statx stx;
-	int fd, pin = backing_pin(b, cp->target.dir, cp->target.name), err;
+	int pin = fresh_pin(cp->units, cp->maker, &cp->owner, cp->target.dir, cp->target.name);
+	int fd, err;
 
 	if (pin < 0)
 		return pin;
@@ -296,10 +298,9 @@ static int adopt_staged(struct checkpoint *cp)
 		backing_lock(b, cp->fd, false);
 	if (pin >= 0)
 		close(pin);
-	if (!err && !backing_stat_at(b, cp->target.dir, cp->target.name, &stx) &&
-	    S_ISDIR(stx.stx_mode))
+	if (!err)
 		err = note_replaced(cp);
-	return err;
+	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP ? 0 : err;
 }
 
 int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p, int dir,

@@ -26,13 +26,14 @@ struct lead {
 };
 
 /*
- * Some clients answer from memory, whatever they are asked, until a call went through to the file: of those that change
- * nothing, a sync does.
+ * Some clients that are FUSE filesystems answer from memory, whatever they are asked, until a call went through to the file: of
+ * those that change nothing, a sync does.
  */
 int fresh_stat(struct checkpoint *cp, int fd, struct statx *stx)
 {
 	struct backing *b = cp->units->contents->backing;
-	int r = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, fd, O_RDONLY | O_NONBLOCK));
+	int r = !b->fuse ? -1
+			 : AS_OWNER_FIRST(&cp->owner, backing_reopen(b, fd, O_RDONLY | O_NONBLOCK));
 
 	if (r >= 0) {
 		backing_sync(b, r, true);
@@ -62,8 +63,7 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 	own = err ? NULL : units_find_inode(us, &id);
 	if (!err && !own && S_ISREG(stx.stx_mode)) {
 		inherited = checkpoint_shares(cp, &id);
-		/* What is inherited has nothing left to be synced. */
-		err = inherited ? fresh_stat(cp, pin, &stx) : backing_stat_now(b, pin, &stx);
+		err = fresh_stat(cp, pin, &stx);
 		lead.ino = id.ino;
 		lead.sure = err ? err != -ESTALE && err != -ENOENT
 				: stx.stx_nlink == (inherited ? 2 : 1);
@@ -74,13 +74,12 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 }
 
 /* All of it is read, which is what refreshes the other names: each of them may be asked for next. */
-static int list(struct checkpoint *cp, int dir, const char *name, uint64_t *ino)
+static int list(struct backing *b, const struct caller *owner, int dir, const char *name,
+		uint64_t *ino)
 {
 	__cleanup_free char *dents = malloc(DENTS_BYTES);
-	struct backing *b = cp->units->contents->backing;
-	int fd =
-		!dents ? -ENOMEM
-		       : AS_OWNER_FIRST(&cp->owner, backing_reopen(b, dir, O_RDONLY | O_DIRECTORY));
+	int fd = !dents ? -ENOMEM
+			: AS_OWNER_FIRST(owner, backing_reopen(b, dir, O_RDONLY | O_DIRECTORY));
 	ssize_t len = 0, at;
 
 	*ino = 0;
@@ -100,35 +99,62 @@ static int list(struct checkpoint *cp, int dir, const char *name, uint64_t *ino)
 }
 
 /*
- * The inode that @name leads to, 0: none. Only the name is looked up: there are clients (GlusterFS) that believe a name for as
+ * @name as it is pinned, and its inode, 0: none. Only the name is looked up: there are clients (GlusterFS) that believe a name for as
  * long as they have just heard of the inode that they take it for.
  */
-static uint64_t look_up(struct checkpoint *cp, int dir, const char *name)
+static int look_up(struct backing *b, const struct caller *owner, int dir, const char *name,
+		   uint64_t *ino)
 {
-	struct backing *b = cp->units->contents->backing;
-	int pin = AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
+	int pin = AS_OWNER_FIRST(owner, backing_pin(b, dir, name));
 	struct statx stx;
-	uint64_t ino = 0;
 
-	if (pin < 0)
-		return 0;
-	if (!backing_stat_known(b, pin, &stx))
-		ino = stx.stx_ino;
-	close(pin);
-	return ino;
+	*ino = pin >= 0 && !backing_stat_known(b, pin, &stx) ? stx.stx_ino : 0;
+	return pin;
+}
+
+int fresh_pin(struct units *us, const struct process *p, const struct caller *owner, int dir,
+	      const char *name)
+{
+	struct backing *b = us->contents->backing;
+	uint64_t until = clock_mono_ns() + SETTLE_NS, listed, ino;
+	unsigned absent = 0;
+
+	for (;;) {
+		int pin = look_up(b, owner, dir, name, &ino);
+
+		if (!b->fuse || !accord_is_for(us, p) ||
+		    (pin < 0 && pin != -ENOENT && pin != -ESTALE) ||
+		    list(b, owner, dir, name, &listed) || listed == ino)
+			return pin;
+		absent = listed ? 0 : absent + 1;
+		if (absent < ABSENT_MAX && clock_mono_ns() > until)
+			return pin;
+		if (pin >= 0)
+			close(pin);
+		if (absent == ABSENT_MAX)
+			return -ENOENT;
+		LOCK_SCOPE(&us->lock);
+		if (units_wait(us))
+			return -EINTR;
+	}
 }
 
 int fresh_name(struct checkpoint *cp, int dir, const char *name)
 {
+	struct backing *b = cp->units->contents->backing;
 	uint64_t until = clock_mono_ns() + SETTLE_NS, listed, ino;
 	unsigned absent = 0;
 	struct lead lead;
 
 	for (lead = follow(cp, dir, name); !lead.sure;) {
-		if (list(cp, dir, name, &listed) || listed == lead.ino)
+		int pin;
+
+		if (list(b, &cp->owner, dir, name, &listed) || listed == lead.ino)
 			return 0;
 		/* Right after a listing it is looked at again; after that there is time to pass. */
-		ino = look_up(cp, dir, name);
+		pin = look_up(b, &cp->owner, dir, name, &ino);
+		if (pin >= 0)
+			close(pin);
 		if (listed && ino == listed)
 			return 0;
 		if (ino && ino != lead.ino) {

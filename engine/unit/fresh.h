@@ -19,6 +19,13 @@
  */
 int fresh_name(struct checkpoint *cp, int dir, const char *name);
 
+/*
+ * @name in @dir, pinned for @owner: where @p is of a job of several nodes what has it on the backing now, if the client lists
+ * that; else, after a while, what the client says. Or -errno; -EINTR. Lock not held.
+ */
+int fresh_pin(struct units *us, const struct process *p, const struct caller *owner, int dir,
+	      const char *name);
+
 /* What there is to know of the file of @cp that is pinned as @fd: as it is on the backing, not as it was. Lock not held. */
 int fresh_stat(struct checkpoint *cp, int fd, struct statx *stx);
 

@@ -14,6 +14,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/unit/accord.h"
+#include "engine/unit/fresh.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/rivals.h"
@@ -355,7 +356,8 @@ static int note_inherited(struct checkpoint *cp, int dir)
 int checkpoint_knows_inherited(struct checkpoint *cp)
 {
 	struct backing *b = cp->units->contents->backing;
-	int pin = backing_pin(b, cp->target.dir, cp->target.name), dir, err;
+	int pin = fresh_pin(cp->units, cp->maker, &cp->owner, cp->target.dir, cp->target.name);
+	int dir, err;
 
 	if (pin < 0)
 		return pin == -ENOENT ? 0 : pin;
@@ -409,7 +411,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 	int pin, old, err;
 
 	creds_restore(); /* all of it, whoever may read it; and with its attributes */
-	pin = backing_pin(b, dir, name);
+	pin = fresh_pin(us, p, c, dir, name);
 	if (pin < 0)
 		return pin;
 	err = backing_stat(b, pin, &stx);

@@ -825,18 +825,16 @@ static int do_fsck(struct fsck *f, const char *path)
 	return finish(f, err);
 }
 
-static int run_fsck(const struct verb *v, int argc, char **argv)
+static int fsck_as(const struct verb *v, struct fsck *f, int argc, char **argv)
 {
 	static const struct option longs[] = {
 		{"help", no_argument, NULL, 'h'},    {"json", no_argument, NULL, 'j'},
 		{"adopt", no_argument, NULL, 'a'},   {"discard", no_argument, NULL, 'd'},
 		{"dry-run", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
-	struct fsck f = {.mode = REPORT};
 	struct error e;
 	bool json = false;
 	int c, nr_modes = 0, status;
 
-	config_init(&f.config);
 	while ((c = getopt_long(argc, argv, "ho:", longs, NULL)) != -1) {
 		if (c == 'h')
 			return verb_help(v);
@@ -847,34 +845,44 @@ static int run_fsck(const struct verb *v, int argc, char **argv)
 			continue;
 		}
 		if (c == 'o') {
-			if (config_apply_options(&f.config, optarg, &e)) {
+			if (config_apply_options(&f->config, optarg, &e)) {
 				complain(e.text);
 				return EXIT_USAGE;
 			}
 			continue;
 		}
 		nr_modes++;
-		f.mode = c == 'a' ? ADOPT : c == 'd' ? DISCARD : DRY_RUN;
+		f->mode = c == 'a' ? ADOPT : c == 'd' ? DISCARD : DRY_RUN;
 	}
 	if (nr_modes > 1)
 		return usage_error(v, "give one of --adopt, --discard and --dry-run");
-	if (argc - optind < 1 || (argc - optind > 1 && f.mode != ADOPT && f.mode != DRY_RUN))
+	if (argc - optind < 1 || (argc - optind > 1 && f->mode != ADOPT && f->mode != DRY_RUN))
 		return usage_error(v, "give one backing");
-	f.named = argv + optind + 1;
-	f.nr_named = argc - optind - 1;
-	f.met = calloc((size_t)f.nr_named + 1, sizeof(*f.met));
-	if (!f.met)
-		f.nr_named = 0;
-	f.list = json ? json_array() : NULL;
-	status = do_fsck(&f, argv[optind]);
-	free(f.met);
-	rules_destroy(f.rules);
-	json_decref(f.list);
-	while (f.nr_waiting)
-		free(f.waiting[--f.nr_waiting]);
-	free(f.waiting);
-	coord_close(&f.coord);
-	backing_close(&f.backing);
+	f->named = argv + optind + 1;
+	f->nr_named = argc - optind - 1;
+	f->met = calloc((size_t)f->nr_named + 1, sizeof(*f->met));
+	if (!f->met)
+		f->nr_named = 0;
+	f->list = json ? json_array() : NULL;
+	status = do_fsck(f, argv[optind]);
+	free(f->met);
+	rules_destroy(f->rules);
+	json_decref(f->list);
+	while (f->nr_waiting)
+		free(f->waiting[--f->nr_waiting]);
+	free(f->waiting);
+	coord_close(&f->coord);
+	backing_close(&f->backing);
+	return status;
+}
+
+static int run_fsck(const struct verb *v, int argc, char **argv)
+{
+	struct fsck f = {.mode = REPORT};
+	int status;
+
+	config_init(&f.config);
+	status = fsck_as(v, &f, argc, argv);
 	config_finish(&f.config);
 	return status;
 }

@@ -80,6 +80,7 @@ static int setup(void **state)
 	client.ops.sync = c_sync;
 	client.ops.getdents = c_getdents;
 	m.en.backing.ops = &client.ops;
+	m.en.backing.fuse = true;
 	f = faults_attach(&m.en.backing);
 	mnt_start(&m);
 	assert_int_equal(make_checkpoint(UNIT, 3), 0);
