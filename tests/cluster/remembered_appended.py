@@ -18,7 +18,7 @@ with nodes("one", "two", "three", make=make) as three:
 	ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
 	save(ranks, "run/step-1", 1, end=False)
 	whole = content(1, 1)
-	for turn in range(5):
+	for turn in range(3):
 		for rank in ranks:
 			assert rank.read(NAME) == whole, (turn, rank.rank)
 			assert rank.do("result = os.stat(%r).st_size" % NAME) == len(whole), (turn, rank.rank)

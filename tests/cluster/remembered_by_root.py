@@ -39,7 +39,7 @@ def save_looked_at(ranks, step):
 
 with nodes("one", "two", "three", make=make) as three:
 	ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
-	for step in range(1, 5):
+	for step in range(1, 4):
 		save_looked_at(ranks, step)
 		for node in three:
 			node.wait_for(UNIT)
