@@ -312,7 +312,7 @@ check-model: deps-test
 # A sanitizer's findings in a daemon go to files, and any file there is a failure.
 define run_sanitized
 	$(Q)rm -rf $(O)/$(1)/reports && mkdir -p -m 1777 $(O)/$(1)/reports && chmod 1777 $(O)/$(1)/reports
-	$(Q)TEST_SANITIZED=1 ASAN_OPTIONS=log_path=$(abspath $(O))/$(1)/reports/asan UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:log_path=$(abspath $(O))/$(1)/reports/ubsan \
+	$(Q)CKPTFS_TEST_SANITIZED=1 ASAN_OPTIONS=log_path=$(abspath $(O))/$(1)/reports/asan UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:log_path=$(abspath $(O))/$(1)/reports/ubsan \
 		TSAN_OPTIONS=halt_on_error=0:die_after_fork=0:second_deadlock_stack=1:suppressions=$(CURDIR)/tests/tsan.suppressions:log_path=$(abspath $(O))/$(1)/reports/tsan \
 		tests/run --build $(O)/$(1) --slow 5 $(2) $(ARGS)
 	$(Q)set -- $(O)/$(1)/reports/*; [ ! -e "$$1" ] || { cat "$$@"; echo "the sanitizer found something, see above"; exit 1; }

@@ -48,4 +48,4 @@ with nodes("root", "inner", options="lease_s=600,commit_timeout_s=600") as daemo
 		assert records < RECORDS and size < KIB * 1024, (records, size)
 		check(kind)
 	for node, was in zip(daemons, before):
-		assert "TEST_SANITIZED" in os.environ or memory(node, "VmHWM") - was < BASE_KIB + FILE_KIB * NODES * FILES, (node.name, was, memory(node, "VmHWM"))
+		assert "CKPTFS_TEST_SANITIZED" in os.environ or memory(node, "VmHWM") - was < BASE_KIB + FILE_KIB * NODES * FILES, (node.name, was, memory(node, "VmHWM"))
