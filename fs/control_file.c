@@ -111,12 +111,15 @@ static json_t *part(struct fs *fs, const char *path, const struct statx *stx)
 	return o;
 }
 
-/* A directory of the backing: one that was committed has a commit file. */
+/* A directory of the backing: one that was committed has a commit file. Another node may have given it its name a moment ago. */
 static json_t *directory(struct fs *fs, const struct caller *c, const char *path, int dir,
 			 const char *name)
 {
 	struct backing *b = &fs->engine->backing;
-	__cleanup_fd int pin = AS_CALLER(c, backing_pin(b, dir, name));
+	struct units *us = fs->engine->units;
+	__cleanup_fd int pin = us && accord_has_others(us)
+				       ? fresh_pin(us, NULL, c, dir, name)
+				       : AS_CALLER(c, backing_pin(b, dir, name));
 	struct statx stx;
 
 	if (pin < 0 || AS_CALLER(c, backing_stat_at(b, pin, COMMIT_FILE, &stx)))

@@ -23,7 +23,7 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 	if (err)
 		return 0; /* the lookup will tell */
 	err = backing_stat_at(&fs->engine->backing, at.fd, name, &stx);
-	err = err == -ENOENT || (!err && S_ISDIR(stx.stx_mode))
+	err = err == -ENOENT || err == -ESTALE || (!err && S_ISDIR(stx.stx_mode))
 		      ? accord_find(us, c, NULL, at.fd, &dir_id, name, patient, &cp)
 		      : 0;
 	tree_fd_put(fs->tree, &at);
@@ -118,7 +118,7 @@ int elsewhere_follow(struct fs *fs, struct node *dir, const char *name)
 	if (!fs->engine->units || !accord_has_others(fs->engine->units) || rules_reserved(name))
 		return 0;
 	cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
-	if (cp && accord_has_company(cp) && checkpoint_is_pending(cp)) {
+	if (cp && accord_may_have_company(cp) && checkpoint_is_pending(cp)) {
 		creds_restore();
 		err = tree_fd(fs->tree, dir, &at);
 		if (!err) {

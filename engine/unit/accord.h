@@ -85,8 +85,8 @@ unsigned accord_nodes(const struct checkpoint *cp);
 
 /* --- lock not held --- */
 
-/* Are there, or were there, writers to it on other nodes? */
-bool accord_has_company(struct checkpoint *cp);
+/* Can nodes other than this one write to it? The root hears of the first a moment after that has. */
+bool accord_may_have_company(const struct checkpoint *cp);
 
 /* Was the file of inode @id, in @cp, written by another node alone, as far as this one knows? */
 bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);

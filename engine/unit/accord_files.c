@@ -13,12 +13,9 @@
 #include "engine/unit/fresh.h"
 #include "engine/unit/vote.h"
 
-bool accord_has_company(struct checkpoint *cp)
+bool accord_may_have_company(const struct checkpoint *cp)
 {
-	if (!cp->accord)
-		return false;
-	LOCK_SCOPE(&cp->units->lock);
-	return accord_is_shared(cp);
+	return cp->accord;
 }
 
 bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
@@ -44,7 +41,10 @@ static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 
 	if (r < 0)
 		return r;
-	err = fresh_stat(cp, fd, &stx);
+	err = backing_stat(b, r, &stx);
+	/* What is remembered may be as it was when the record was made. One that has a record is synced: this costs little. */
+	if (!err && b->fuse && checkpoint_recorded(b, r, &stx, hex))
+		err = fresh_stat(cp, fd, &stx);
 	if (!err) {
 		*mark = stx.stx_size + stx.stx_blocks +
 			(uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;

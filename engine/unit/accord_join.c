@@ -15,6 +15,7 @@
 #include "engine/coord/choice.h"
 #include "engine/coord/nodes.h"
 #include "engine/unit/claim.h"
+#include "engine/unit/fresh.h"
 #include "engine/unit/rules.h"
 
 #define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left on a node that lives */
@@ -93,6 +94,26 @@ static bool is_being_named(struct units *us, int dir, const char *name, const st
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->last);
 	return !backing_stat_at(b, dir, staging, &stx) &&
 	       backing_stat_at(b, dir, name, &stx) == -ENOENT;
+}
+
+/*
+ * What had the name before may be what this node's client of the backing remembers. Once for each that gets it, but as long as it
+ * may be about to.
+ */
+static void refresh(struct units *us, const struct caller *c, int dir,
+		    const struct inode_id *dir_id, const char *name, const struct claim *claim)
+{
+	uint64_t key = hash_text(hash_name(dir_id, name), claim->last);
+	_Atomic uint64_t *kept = &us->fresh[key % FRESH_KEPT];
+	int pin;
+
+	if (!us->contents->backing->fuse || !*claim->last || atomic_load(kept) == key)
+		return;
+	pin = fresh_pin(us, NULL, c, dir, name);
+	if (pin >= 0)
+		close(pin);
+	if (!claim->settled && (pin >= 0 || pin == -ENOENT))
+		atomic_store(kept, key);
 }
 
 /* Waits until what has the name is decided, if nobody of its job goes on with it. */
@@ -368,8 +389,10 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks, 
 			err = err ? err : 1;
 			continue;
 		}
-		if (!err && !claim.open)
+		if (!err && !claim.open) {
+			refresh(us, c, dir, dir_id, name, &claim);
 			break;
+		}
 		if (!p)
 			p = units_process(us, c);
 		if (!p)

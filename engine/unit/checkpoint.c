@@ -298,9 +298,11 @@ static int adopt_staged(struct checkpoint *cp)
 		backing_lock(b, cp->fd, false);
 	if (pin >= 0)
 		close(pin);
-	if (!err)
-		err = note_replaced(cp);
-	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP ? 0 : err;
+	if (err)
+		return err;
+	err = note_replaced(cp);
+	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP ? 0
+								  : err; /* it replaces nothing */
 }
 
 int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p, int dir,

@@ -10,6 +10,8 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/content/digest.h"
+#include "engine/format/format.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 
@@ -42,6 +44,22 @@ int fresh_stat(struct checkpoint *cp, int fd, struct statx *stx)
 	return backing_stat_now(b, fd, stx);
 }
 
+static bool is_gone(int err)
+{
+	return err == -ESTALE || err == -ENOENT;
+}
+
+/*
+ * As backing_stat_now, of what others may be writing just now, which a sync would wait for. Attributes of one that is gone may
+ * be remembered, extended ones are not.
+ */
+static int stat_there(struct backing *b, int pin, struct statx *stx)
+{
+	ssize_t there = b->fuse ? backing_getxattr(b, pin, DIGEST_XATTR, NULL, 0) : 0;
+
+	return is_gone((int)there) ? (int)there : backing_stat_now(b, pin, stx);
+}
+
 /* What cannot be asked for is not judged: the call that is to come will tell. */
 static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 {
@@ -59,14 +77,15 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 	if (pin < 0)
 		return lead;
 	err = backing_stat(b, pin, &stx);
+	if (is_gone(err) && !backing_stat_known(b, pin, &stx))
+		lead = (struct lead){.ino = stx.stx_ino};
 	id = inode_id_of(&stx);
 	own = err ? NULL : units_find_inode(us, &id);
 	if (!err && !own && S_ISREG(stx.stx_mode)) {
 		inherited = checkpoint_shares(cp, &id);
-		err = fresh_stat(cp, pin, &stx);
+		err = inherited ? fresh_stat(cp, pin, &stx) : stat_there(b, pin, &stx);
 		lead.ino = id.ino;
-		lead.sure = err ? err != -ESTALE && err != -ENOENT
-				: stx.stx_nlink == (inherited ? 2 : 1);
+		lead.sure = err ? !is_gone(err) : stx.stx_nlink == (inherited ? 2 : 1);
 	}
 	generation_put(own);
 	close(pin);
@@ -112,30 +131,85 @@ static int look_up(struct backing *b, const struct caller *owner, int dir, const
 	return pin;
 }
 
+/* Is a file that nobody replaces listed with the inode number that it has? There are filesystems that list none. */
+static bool finds_lists_inodes(struct backing *b, const struct caller *owner)
+{
+	int dir = AS_OWNER_FIRST(owner, backing_pin(b, b->root_fd, FORMAT_DIR)), pin;
+	uint64_t listed, ino;
+
+	if (dir < 0)
+		return true;
+	pin = look_up(b, owner, dir, FORMAT_FILE, &ino);
+	if (list(b, owner, dir, FORMAT_FILE, &listed))
+		listed = 0;
+	if (pin >= 0)
+		close(pin);
+	close(dir);
+	return !listed || !ino || listed == ino;
+}
+
+/* May names lead to what they do no more, and a listing tell? */
+static bool may_be_stale(struct units *us, const struct process *p, const struct caller *owner)
+{
+	enum { UNKNOWN, YES, NO };
+	struct backing *b = us->contents->backing;
+
+	if (!b->fuse || (p && !accord_is_for(us, p)))
+		return false;
+	if (atomic_load(&us->lists_inodes) == UNKNOWN)
+		atomic_store(&us->lists_inodes, finds_lists_inodes(b, owner) ? YES : NO);
+	return atomic_load(&us->lists_inodes) == YES;
+}
+
+/* Waits a moment. -ESTALE: @until has come; -EINTR. */
+static int settle(struct units *us, uint64_t until)
+{
+	LOCK_SCOPE(&us->lock);
+
+	if (clock_mono_ns() > until)
+		return -ESTALE;
+	return units_wait(us);
+}
+
+int fresh_pin_listed(struct units *us, const struct process *p, const struct caller *owner, int dir,
+		     const char *name, uint64_t ino)
+{
+	uint64_t until = clock_mono_ns() + SETTLE_NS, there;
+	int err;
+
+	for (;;) {
+		int pin = look_up(us->contents->backing, owner, dir, name, &there);
+
+		if (there == ino || (pin < 0 && !is_gone(pin)) || !may_be_stale(us, p, owner))
+			return pin;
+		if (pin >= 0)
+			close(pin);
+		err = settle(us, until);
+		if (err)
+			return err;
+	}
+}
+
 int fresh_pin(struct units *us, const struct process *p, const struct caller *owner, int dir,
 	      const char *name)
 {
 	struct backing *b = us->contents->backing;
 	uint64_t until = clock_mono_ns() + SETTLE_NS, listed, ino;
 	unsigned absent = 0;
+	int err;
 
 	for (;;) {
 		int pin = look_up(b, owner, dir, name, &ino);
 
-		if (!b->fuse || !accord_is_for(us, p) ||
-		    (pin < 0 && pin != -ENOENT && pin != -ESTALE) ||
+		if ((pin < 0 && !is_gone(pin)) || !may_be_stale(us, p, owner) ||
 		    list(b, owner, dir, name, &listed) || listed == ino)
 			return pin;
 		absent = listed ? 0 : absent + 1;
-		if (absent < ABSENT_MAX && clock_mono_ns() > until)
-			return pin;
 		if (pin >= 0)
 			close(pin);
-		if (absent == ABSENT_MAX)
-			return -ENOENT;
-		LOCK_SCOPE(&us->lock);
-		if (units_wait(us))
-			return -EINTR;
+		err = absent == ABSENT_MAX ? -ENOENT : settle(us, until);
+		if (err)
+			return err;
 	}
 }
 
@@ -145,6 +219,7 @@ int fresh_name(struct checkpoint *cp, int dir, const char *name)
 	uint64_t until = clock_mono_ns() + SETTLE_NS, listed, ino;
 	unsigned absent = 0;
 	struct lead lead;
+	int err = 0;
 
 	for (lead = follow(cp, dir, name); !lead.sure;) {
 		int pin;
@@ -157,18 +232,15 @@ int fresh_name(struct checkpoint *cp, int dir, const char *name)
 			close(pin);
 		if (listed && ino == listed)
 			return 0;
-		if (ino && ino != lead.ino) {
-			lead = follow(cp, dir, name);
-			continue;
-		}
 		absent = listed ? 0 : absent + 1;
 		if (absent == ABSENT_MAX)
 			return -ENOENT;
-		LOCK_SCOPE(&cp->units->lock);
-		if (clock_mono_ns() > until)
-			return 0;
-		if (units_wait(cp->units))
-			return -EINTR;
+		if (ino && ino != lead.ino && clock_mono_ns() < until)
+			lead = follow(cp, dir, name);
+		else
+			err = settle(cp->units, until);
+		if (err)
+			return err == -ESTALE ? 0 : err;
 	}
 	return 0;
 }

@@ -20,11 +20,15 @@
 int fresh_name(struct checkpoint *cp, int dir, const char *name);
 
 /*
- * @name in @dir, pinned for @owner: where @p is of a job of several nodes what has it on the backing now, if the client lists
- * that; else, after a while, what the client says. Or -errno; -EINTR. Lock not held.
+ * @name in @dir, pinned for @owner; where @p is of a job of several nodes, or NULL, what has it on the backing now, and not what the client
+ * remembers of it. Or -errno; -ESTALE: that is another one, and does not come to be known; -EINTR. Lock not held.
  */
 int fresh_pin(struct units *us, const struct process *p, const struct caller *owner, int dir,
 	      const char *name);
+
+/* The same of a name that was just listed with the inode number @ino. */
+int fresh_pin_listed(struct units *us, const struct process *p, const struct caller *owner, int dir,
+		     const char *name, uint64_t ino);
 
 /* What there is to know of the file of @cp that is pinned as @fd: as it is on the backing, not as it was. Lock not held. */
 int fresh_stat(struct checkpoint *cp, int fd, struct statx *stx);

@@ -113,11 +113,11 @@ static int take_over_file(struct checkpoint *cp, int pin, const struct statx *st
 	return err ? err : link_beside_others(cp, pin, to, name);
 }
 
-static int take_over_one(struct checkpoint *cp, int from, int to, const char *name)
+static int take_over_one(struct checkpoint *cp, int from, int to, const char *name, uint64_t ino)
 {
 	struct backing *b = cp->units->contents->backing;
 	struct statx stx;
-	int pin = backing_pin(b, from, name), err;
+	int pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, from, name, ino), err;
 
 	if (pin < 0)
 		return pin == -ENOENT ? 0 : pin;
@@ -156,7 +156,7 @@ static int link_tree(struct checkpoint *cp, int from, int to)
 	while (!err && (entry = readdir(d))) {
 		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
 		    !removals_hide(us, &id, entry->d_name))
-			err = take_over_one(cp, dirfd(d), to, entry->d_name);
+			err = take_over_one(cp, dirfd(d), to, entry->d_name, entry->d_ino);
 		if (!err && us->given_up && us->given_up())
 			err = -EINTR;
 	}
@@ -333,7 +333,12 @@ static int note_inherited(struct checkpoint *cp, int dir)
 
 		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name))
 			continue;
-		pin = backing_pin(b, dirfd(d), entry->d_name);
+		pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, dirfd(d), entry->d_name,
+				       entry->d_ino);
+		if (pin == -ESTALE || pin == -EINTR) {
+			err = pin;
+			break;
+		}
 		if (pin < 0 || backing_stat(b, pin, &stx)) {
 			if (pin >= 0)
 				close(pin);

@@ -15,6 +15,7 @@
 #define COMMITTERS    2
 #define REPLACED_KEPT 256
 #define CLAIMS_KEPT   256
+#define FRESH_KEPT    256
 #define SAVERS_KEPT   256
 
 /* Evaluates @expr as @owner, who began something; as the daemon if their rights are not enough. */
@@ -53,6 +54,9 @@ struct units {
 	int accord_wake;	       /* const: an eventfd, for the driver */
 	atomic_bool
 		coord_fails; /* at the last look, for those who look before they know who asks */
+	_Atomic uint64_t fresh[FRESH_KEPT]; /* names that lead to what has them (accord_join.c) */
+	atomic_int
+		lists_inodes; /* whether a listing of the backing tells them; 0: not found out (fresh.c) */
 	struct failures *failures; /* const */
 	bool (*given_up)(void);	   /* const */
 	uint64_t quiet_ns;	   /* const */

@@ -20,7 +20,7 @@ with nodes("one", "two", options="commit_timeout_s=5") as (one, two):
 	save(bad, "bad/step-1", 1, end=False)
 	wait(joined, "the second to join")
 	(gen,) = joined()
-	last = max(int(name.rsplit(".", 1)[1]) for name in os.listdir(TXN) if name.startswith(gen + ".log.0."))
+	last = max(int(name.rsplit(".", 1)[1]) for name in os.listdir(TXN) if re.fullmatch(gen + r"\.log\.0\.\d+", name))
 	for nr in range(last + 1, last + 4):
 		os.mkdir("%s/%s.log.0.%d" % (TXN, gen, nr))
 	good = [Rank(one, 0, 2, job="good"), Rank(two, 1, 2, job="good")]
