@@ -104,9 +104,8 @@ void accord_show_size(struct generation *g);
 int accord_gather(struct checkpoint *cp, struct error *e);
 
 /*
- * A process that wrote to it has died here. True: it may have come to its end before that, by what was done on another node,
- * which is told a moment later (a report after many others: agreement_pause): it fails for @reason in a few seconds, unless
- * that is so.
+ * A process that wrote to it has died here. True: the end may have been seen before that, on another node, or here but for
+ * what others have yet to say: it fails for @reason in a moment, unless that is so.
  */
 bool accord_mourns(struct checkpoint *cp, const char *reason);
 

@@ -15,7 +15,7 @@
 
 #define LOOK_NS	  NSEC_PER_SEC	       /* at whether others live, at least so often */
 #define SOON_NS	  (20 * NSEC_PER_MSEC) /* the same at what a file tells */
-#define MOURN_NS  (3 * NSEC_PER_SEC)   /* until what others did before a death here is told */
+#define MOURN_NS  NSEC_PER_SEC	       /* until the end that another node saw must be recorded */
 #define DOUBT_NS  (10 * NSEC_PER_SEC)
 #define SETTLE_NS (5 * NSEC_PER_SEC)
 
@@ -251,16 +251,7 @@ void accord_look_behind(struct accord *a)
 	free(text);
 }
 
-/* Lock held. May what has ended it on another node, or that it was seen there, still be on its way here? */
-static bool is_undecided(struct accord *a)
-{
-	enum generation_state state = a->cp->state;
-
-	return a->a.state == AGREE_OPEN &&
-	       (state == GENERATION_OPEN || state == GENERATION_PUBLISHING); /* that is held */
-}
-
-/* Lock held, dropped. The end was seen before, if that is known by now: then what was closed then is committed. */
+/* Lock held, dropped. The end was seen before, if it is recorded by now: then what was closed then is committed. */
 static void mourn(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
@@ -269,12 +260,12 @@ static void mourn(struct accord *a)
 	if (!a->bereaved)
 		return;
 	accord_look(a);
-	checkpoint_look_for_end(cp);
-	if (is_undecided(a) && accord_is_shared(cp) && clock_mono_ns() - a->bereaved_ns < MOURN_NS)
+	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN &&
+	    clock_mono_ns() - a->bereaved_ns < MOURN_NS)
 		return;
 	reason = a->bereaved;
 	a->bereaved = NULL;
-	if (is_undecided(a)) {
+	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN) {
 		pthread_mutex_unlock(&cp->units->lock);
 		checkpoint_fail(cp, -EIO, reason);
 		pthread_mutex_lock(&cp->units->lock);

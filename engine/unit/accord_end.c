@@ -47,12 +47,11 @@ bool accord_mourns(struct checkpoint *cp, const char *reason)
 	if (!a)
 		return false;
 	LOCK_SCOPE(&cp->units->lock);
-	/* Its end was seen, just now. */
-	if (cp->state == GENERATION_SEALED ||
-	    (cp->state == GENERATION_OPEN && a->a.state == AGREE_PREPARED &&
-	     checkpoint_is_closed(cp)))
-		return true;
 	if (a->a.state != AGREE_OPEN || cp->state != GENERATION_OPEN)
+		return false;
+	/* The root: but for what other nodes had closed by then, and have yet to say, the end was seen. */
+	if (agreement_is_root(&a->a) &&
+	    !(cp->rule && accord_has_open(cp) && rule_ended(cp->rule, checkpoint_holds, cp) >= 0))
 		return false;
 	if (!a->bereaved) {
 		a->bereaved = strdup(reason);
