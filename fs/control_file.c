@@ -122,6 +122,8 @@ static json_t *directory(struct fs *fs, const struct caller *c, const char *path
 				       : AS_CALLER(c, backing_pin(b, dir, name));
 	struct statx stx;
 
+	if (pin == -ESTALE || pin == -EINTR)
+		return failure(path, -ENOENT); /* what has the name is not known yet */
 	if (pin < 0 || AS_CALLER(c, backing_stat_at(b, pin, COMMIT_FILE, &stx)))
 		return json_pack("{s:s, s:o}", "kind", "directory", "path", json_text(path));
 	return json_pack("{s:s, s:o, s:s, s:b}", "kind", "unit", "path", json_text(path), "state",

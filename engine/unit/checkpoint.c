@@ -168,14 +168,23 @@ void checkpoint_put(struct checkpoint *cp)
 
 /* --- the beginning --- */
 
+static struct process *maker_of(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+
+	return process_get(cp->maker);
+}
+
 /* What has its name on the backing is what it is going to replace. 0 or -errno. */
 static int note_replaced(struct checkpoint *cp)
 {
 	struct backing *b = cp->units->contents->backing;
+	struct process *maker = maker_of(cp);
 	struct statx stx;
-	int pin = fresh_pin(cp->units, cp->maker, &cp->owner, cp->target.dir, cp->target.name);
+	int pin = fresh_pin(cp->units, maker, &cp->owner, cp->target.dir, cp->target.name);
 	int fd, err;
 
+	process_put(maker);
 	if (pin < 0)
 		return pin;
 	err = backing_stat(b, pin, &stx);

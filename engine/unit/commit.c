@@ -127,27 +127,20 @@ static int by_inode(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order; /* the last one counts */
 }
 
-/* What publish.c found out last of the file of this inode number; NULL: nothing. */
-static const struct filed *filed_of(const struct listing *l, uint64_t ino)
+/* What publish.c found out last of the file @id; NULL: nothing. */
+static const struct filed *last_filed(const struct listing *l, const struct inode_id *id)
 {
 	size_t lo = 0, hi = l->nr_filed;
 
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (l->filed[mid].id.ino <= ino)
+		if (l->filed[mid].id.ino <= id->ino)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo && l->filed[lo - 1].id.ino == ino ? &l->filed[lo - 1] : NULL;
-}
-
-static const struct filed *last_filed(const struct listing *l, const struct inode_id *id)
-{
-	const struct filed *f = filed_of(l, id->ino);
-
-	return f && same_inode(&f->id, id) ? f : NULL;
+	return lo && same_inode(&l->filed[lo - 1].id, id) ? &l->filed[lo - 1] : NULL;
 }
 
 /* The same of that which @stx is of, if it is still true. */
@@ -210,18 +203,13 @@ bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, cha
 }
 
 /* A file that came another way than through publish.c: made durable, and digested. */
-static int digest_now(struct listing *l, int dir, const char *name, const struct statx *stx,
-		      char hex[DIGEST_HEX])
+static int digest_now(struct listing *l, int pin, const struct statx *stx, char hex[DIGEST_HEX])
 {
 	struct backing *b = l->cp->units->contents->backing;
-	struct opened o = {.b = b};
+	struct opened o = {.b = b, .fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY))};
 	struct source src = {.read = read_opened, .arg = &o};
-	int pin = AS_OWNER(l->cp, backing_pin(b, dir, name)), err;
+	int err;
 
-	if (pin < 0)
-		return pin;
-	o.fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY));
-	close(pin);
 	if (o.fd < 0)
 		return o.fd;
 	err = backing_sync(b, o.fd, false);
@@ -251,19 +239,15 @@ static int lacks_header(const struct source *src, uint64_t size, bool *lacks)
  * whatever else tells that the checkpoint is complete. @all: it is checked for structure like a file by
  * itself; else only for a header that was never written.
  */
-static int check_whole(struct listing *l, int dir, const char *name, const char *rel,
-		       const struct statx *stx, bool all)
+static int check_whole(struct listing *l, int pin, const char *rel, const struct statx *stx,
+		       bool all)
 {
 	struct backing *b = l->cp->units->contents->backing;
-	struct opened o = {.b = b};
+	struct opened o = {.b = b, .fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY))};
 	struct source src = {.read = read_opened, .arg = &o};
-	int pin = AS_OWNER(l->cp, backing_pin(b, dir, name)), err = 0;
 	char path[PATH_MAX + COMMIT_PATH_MAX];
+	int err = 0;
 
-	if (pin < 0)
-		return pin;
-	o.fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY));
-	close(pin);
 	if (o.fd < 0)
 		return o.fd;
 	snprintf(path, sizeof(path), "%s/%s", l->path, rel);
@@ -279,21 +263,20 @@ static int check_whole(struct listing *l, int dir, const char *name, const char 
  * Other names promise no format: a file of DCP is many of torch.save, one behind the other. But what is written by handle
  * may be a file of tensors, whatever its name.
  */
-static int check_end(struct listing *l, int dir, const char *name, const char *rel,
-		     const struct statx *stx, bool by_handle)
+static int check_end(struct listing *l, int pin, const char *rel, const struct statx *stx,
+		     bool by_handle)
 {
 	static const char suffix[] = ".safetensors";
-	size_t len = strlen(name), n = strlen(suffix);
+	size_t len = strlen(rel), n = strlen(suffix);
 
 	if (by_handle && rules_single(l->cp->units->rules, rel))
-		return check_whole(l, dir, name, rel, stx, true);
-	if (by_handle || (len > n && !strcmp(name + len - n, suffix)))
-		return check_whole(l, dir, name, rel, stx, false);
+		return check_whole(l, pin, rel, stx, true);
+	if (by_handle || (len > n && !strcmp(rel + len - n, suffix)))
+		return check_whole(l, pin, rel, stx, false);
 	return 0;
 }
 
-static int list_file(struct listing *l, int dir, const char *name, const char *rel,
-		     const struct statx *stx)
+static int list_file(struct listing *l, int pin, const char *rel, const struct statx *stx)
 {
 	const struct filed *f = find_filed(l, stx);
 	struct commit_entry e = {.kind = COMMIT_IS_FILE,
@@ -301,12 +284,12 @@ static int list_file(struct listing *l, int dir, const char *name, const char *r
 				 .size = stx->stx_size,
 				 .node = f ? node_of(l, f) : l->cp->units->node,
 				 .rank = f ? f->rank : -1};
-	int err = check_end(l, dir, name, rel, stx, f && f->by_handle);
+	int err = check_end(l, pin, rel, stx, f && f->by_handle);
 
 	if (f)
 		memcpy(e.xxh3, f->xxh3, sizeof(e.xxh3));
 	else if (!err)
-		err = digest_now(l, dir, name, stx, e.xxh3);
+		err = digest_now(l, pin, stx, e.xxh3);
 	l->bytes += stx->stx_size;
 	l->files++;
 	if (!err)
@@ -318,16 +301,12 @@ static int list_file(struct listing *l, int dir, const char *name, const char *r
 	return err;
 }
 
-static int list_symlink(struct listing *l, int dir, const char *name, const char *rel)
+static int list_symlink(struct listing *l, int pin, const char *rel)
 {
 	struct backing *b = l->cp->units->contents->backing;
 	char target[PATH_MAX];
-	int pin = AS_OWNER(l->cp, backing_pin(b, dir, name)), len;
+	int len = backing_readlink(b, pin, target, sizeof(target) - 1);
 
-	if (pin < 0)
-		return pin;
-	len = backing_readlink(b, pin, target, sizeof(target) - 1);
-	close(pin);
 	if (len < 0)
 		return len;
 	target[len] = '\0';
@@ -337,50 +316,42 @@ static int list_symlink(struct listing *l, int dir, const char *name, const char
 
 static int list_directory(struct listing *l, int pin, const char *rel);
 
-/*
- * What nodes have written is known by its inode; a listing, which no client of a backing remembers for long, says which inode
- * has the name. But what the name leads to, and how that is, may be from before it was written: where a client shows
- * another file, it is asked again in a while; where it shows the file as it was, it asks when that is synced.
- */
-static int look(struct listing *l, int dir, const char *name, uint64_t ino, struct statx *stx)
+/* What other nodes have told of it may be newer than what the client of the backing remembers. */
+static int look(struct listing *l, int pin, struct statx *stx)
 {
-	struct backing *b = l->cp->units->contents->backing;
-	int pin, err = AS_OWNER(l->cp, backing_stat_at(b, dir, name, stx));
 	struct inode_id id;
+	int err = backing_stat(l->cp->units->contents->backing, pin, stx);
 
-	if (!accord_is_shared(l->cp))
-		return err;
-	if (err == -ENOENT || (!err && stx->stx_ino != ino && filed_of(l, ino)))
-		return -EAGAIN;
 	id = inode_id_of(stx);
-	if (err || !last_filed(l, &id) || find_filed(l, stx))
+	if (err || !accord_is_shared(l->cp) || !last_filed(l, &id) || find_filed(l, stx))
 		return err;
-	pin = AS_OWNER(l->cp, backing_pin(b, dir, name));
-	if (pin < 0)
-		return pin == -ENOENT ? -EAGAIN : pin;
-	err = fresh_stat(l->cp, pin, stx);
-	close(pin);
-	return !err && stx->stx_ino != id.ino ? -EAGAIN : err;
+	return fresh_stat(l->cp, pin, stx);
 }
 
-static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, const char *rel)
+static int list_pinned(struct listing *l, int pin, const char *rel)
 {
-	struct backing *b = l->cp->units->contents->backing;
 	struct statx stx;
-	int pin, err = look(l, dir, name, ino, &stx);
+	int err = look(l, pin, &stx);
 
 	if (err)
-		return err == -ENOENT ? 0 : err;
+		return err;
 	if (S_ISREG(stx.stx_mode))
-		return list_file(l, dir, name, rel, &stx);
+		return list_file(l, pin, rel, &stx);
 	if (S_ISLNK(stx.stx_mode))
-		return list_symlink(l, dir, name, rel);
-	if (!S_ISDIR(stx.stx_mode))
-		return 0; /* a socket, a device: nothing that could be kept */
-	pin = AS_OWNER(l->cp, backing_pin(b, dir, name));
+		return list_symlink(l, pin, rel);
+	return S_ISDIR(stx.stx_mode) ? list_directory(l, pin, rel)
+				     : 0; /* a socket, a device: nothing that could be kept */
+}
+
+/* What the name leads to now: nodes may have given it to something else than what this one's client of the backing remembers. */
+static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, const char *rel)
+{
+	struct checkpoint *cp = l->cp;
+	int pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, dir, name, ino), err;
+
 	if (pin < 0)
-		return pin;
-	err = list_directory(l, pin, rel);
+		return pin == -ENOENT ? 0 : pin == -ESTALE ? -EAGAIN : pin;
+	err = list_pinned(l, pin, rel);
 	close(pin);
 	return err;
 }

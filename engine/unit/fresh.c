@@ -19,7 +19,8 @@
 #define SETTLE_NS \
 	(5 * \
 	 NSEC_PER_SEC) /* no client remembers for longer, of those that tell nothing by a listing */
-#define ABSENT_MAX 3   /* listings in a row: one may miss what is renamed meanwhile */
+#define PAUSE_NS   (20 * NSEC_PER_MSEC)
+#define ABSENT_MAX 3 /* listings in a row: one may miss what is renamed meanwhile */
 
 /* What a name leads to here. */
 struct lead {
@@ -164,24 +165,23 @@ static bool may_be_stale(struct units *us, const struct process *p, const struct
 /* Waits a moment. -ESTALE: @until has come; -EINTR. */
 static int settle(struct units *us, uint64_t until)
 {
-	LOCK_SCOPE(&us->lock);
-
-	if (clock_mono_ns() > until)
-		return -ESTALE;
-	return units_wait(us);
+	return clock_mono_ns() > until ? -ESTALE : units_pause(us, PAUSE_NS);
 }
 
 int fresh_pin_listed(struct units *us, const struct process *p, const struct caller *owner, int dir,
 		     const char *name, uint64_t ino)
 {
-	uint64_t until = clock_mono_ns() + SETTLE_NS, there;
+	struct backing *b = us->contents->backing;
+	uint64_t until = clock_mono_ns() + SETTLE_NS, there, listed;
 	int err;
 
 	for (;;) {
-		int pin = look_up(us->contents->backing, owner, dir, name, &there);
+		int pin = look_up(b, owner, dir, name, &there);
 
 		if (there == ino || (pin < 0 && !is_gone(pin)) || !may_be_stale(us, p, owner))
 			return pin;
+		if (pin < 0 && !list(b, owner, dir, name, &listed) && !listed)
+			return -ENOENT; /* meanwhile */
 		if (pin >= 0)
 			close(pin);
 		err = settle(us, until);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/fresh.h"
 #include "engine/unit/internal.h"
@@ -22,7 +23,8 @@
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
-#define LINK_TRIES 20
+#define LINK_NS	 NSEC_PER_SEC
+#define PAUSE_NS (20 * NSEC_PER_MSEC)
 
 static int link_tree(struct checkpoint *cp, int from, int to);
 
@@ -87,21 +89,37 @@ static bool is_passing(const struct backing *b, int err)
 	return b->fuse && (err == -ENODATA || err == -ESTALE || err == -EPERM);
 }
 
-/* GlusterFS refuses one sometimes, with these errors, while other nodes link the same file for their own attempts to begin. */
-static int link_beside_others(struct checkpoint *cp, int pin, int to, const char *name)
+static bool leads_to(struct backing *b, int dir, const char *name, const struct inode_id *id)
+{
+	struct inode_id there;
+	struct statx stx;
+
+	if (backing_stat_at(b, dir, name, &stx))
+		return false;
+	there = inode_id_of(&stx);
+	return same_inode(&there, id);
+}
+
+/*
+ * GlusterFS refuses one sometimes, with these errors, while other nodes link the same file for their own attempts to begin; and
+ * may have made it.
+ */
+static int link_beside_others(struct checkpoint *cp, int pin, const struct inode_id *id, int to,
+			      const char *name)
 {
 	struct units *us = cp->units;
-	unsigned tries = 1;
-	int err;
+	struct backing *b = us->contents->backing;
+	uint64_t until = clock_mono_ns() + LINK_NS;
+	int err = backing_link(b, pin, to, name);
 
-	for (;;) {
-		err = backing_link(us->contents->backing, pin, to, name);
-		if (!is_passing(us->contents->backing, err) || tries++ == LINK_TRIES)
-			return err;
-		LOCK_SCOPE(&us->lock);
-		if (units_wait(us))
+	while (is_passing(b, err) && clock_mono_ns() < until) {
+		if (units_pause(us, PAUSE_NS))
 			return -EINTR;
+		err = backing_link(b, pin, to, name);
+		if (err == -EEXIST && leads_to(b, to, name, id))
+			err = 0;
 	}
+	return err;
 }
 
 static int take_over_file(struct checkpoint *cp, int pin, const struct statx *stx, int to,
@@ -110,7 +128,7 @@ static int take_over_file(struct checkpoint *cp, int pin, const struct statx *st
 	struct inode_id id = inode_id_of(stx);
 	int err = note_shared(cp, &id);
 
-	return err ? err : link_beside_others(cp, pin, to, name);
+	return err ? err : link_beside_others(cp, pin, &id, to, name);
 }
 
 static int take_over_one(struct checkpoint *cp, int from, int to, const char *name, uint64_t ino)

@@ -198,6 +198,8 @@ struct generation *units_find_staging(struct units *us, const char *staging);
 
 /* Waits a moment for a change. -EINTR if the call was given up. */
 int units_wait(struct units *us);
+/* Lock not held: waits for @ns, whatever changes. 0; -EINTR. */
+int units_pause(struct units *us, uint64_t ns);
 
 /* Lock held. Waits a moment for something to publish, for which time alone may be the reason, too. */
 void units_wait_for_work(struct units *us);

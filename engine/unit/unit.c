@@ -347,6 +347,17 @@ int units_wait(struct units *us)
 	return 0;
 }
 
+int units_pause(struct units *us, uint64_t ns)
+{
+	uint64_t until = clock_mono_ns() + ns;
+	int err = 0;
+	LOCK_SCOPE(&us->lock);
+
+	while (!err && clock_mono_ns() < until)
+		err = units_wait(us);
+	return err;
+}
+
 void units_wait_for_work(struct units *us)
 {
 	wait_a_moment(us, &us->work);
