@@ -665,7 +665,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 	if (!err)
 		err = judge(&l);
 	if (!err) {
-		qsort(l.entries, l.nr, sizeof(*l.entries), by_path);
+		if (l.nr)
+			qsort(l.entries, l.nr, sizeof(*l.entries), by_path);
 		LOCK_SCOPE(&us->lock);
 		cp->flushed_ns = clock_mono_ns();
 		cp->size = l.bytes;
