@@ -2,10 +2,34 @@
 #include "fs/elsewhere.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "fs/save.h"
+
+/*
+ * The slot that remembers an ordinary directory, and what it has then. Whether others make a checkpoint of it is asked once a
+ * second: its name is looked up in each path that leads through it. Of a checkpoint that is asked each time.
+ */
+static _Atomic uint64_t *slot_of(struct fs *fs, const struct inode_id *dir_id, const char *name,
+				 const struct statx *stx, uint64_t *key)
+{
+	struct inode_id id = inode_id_of(stx);
+
+	*key = hash_name(dir_id, name) ^ hash_inode(&id) * (1 + clock_mono_ns() / NSEC_PER_SEC);
+	return &fs->ordinary[*key % ORDINARY_KEPT];
+}
+
+static bool has_commit_file(struct backing *b, int dir, const char *name)
+{
+	char path[NAME_MAX + sizeof(COMMIT_FILE) + 1];
+	struct statx stx;
+
+	snprintf(path, sizeof(path), "%s/" COMMIT_FILE, name);
+	return backing_stat_at(b, dir, path, &stx) != -ENOENT;
+}
 
 /* Nothing here has the name yet. */
 static int find(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
@@ -13,19 +37,29 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(dir);
+	struct backing *b = &fs->engine->backing;
 	struct checkpoint *cp = NULL;
+	_Atomic uint64_t *slot;
 	struct node_fd at;
 	struct statx stx;
+	uint64_t key;
+	bool there;
 	int err;
 
 	creds_restore();
 	err = tree_fd(fs->tree, dir, &at);
 	if (err)
 		return 0; /* the lookup will tell */
-	err = backing_stat_at(&fs->engine->backing, at.fd, name, &stx);
-	err = err == -ENOENT || err == -ESTALE || (!err && S_ISDIR(stx.stx_mode))
-		      ? accord_find(us, c, NULL, at.fd, &dir_id, name, patient, &cp)
-		      : 0;
+	err = backing_stat_at(b, at.fd, name, &stx);
+	there = !err && S_ISDIR(stx.stx_mode);
+	slot = there ? slot_of(fs, &dir_id, name, &stx, &key) : NULL;
+	if ((!there && err != -ENOENT && err != -ESTALE) || (there && atomic_load(slot) == key)) {
+		tree_fd_put(fs->tree, &at);
+		return 0;
+	}
+	err = accord_find(us, c, NULL, at.fd, &dir_id, name, patient, &cp);
+	if (there && !err && !cp && !has_commit_file(b, at.fd, name))
+		atomic_store(slot, key);
 	tree_fd_put(fs->tree, &at);
 	if (err == -EAGAIN && !patient)
 		err = 0;
@@ -88,24 +122,9 @@ int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *di
 	return err ? 0 : meet(fs, c, dir, name, false);
 }
 
-bool elsewhere_may_change(struct fs *fs, struct node *n)
+bool elsewhere_may_change(struct fs *fs)
 {
-	struct checkpoint *cp;
-	struct node_fd nf;
-	struct statx stx;
-	char rel[PATH_MAX];
-	bool may;
-
-	if (!fs->engine->units || !accord_has_others(fs->engine->units))
-		return false;
-	cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
-	may = cp && accord_agreement(cp);
-	checkpoint_put(cp);
-	if (cp || tree_fd(fs->tree, n, &nf))
-		return may;
-	may = !backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
-	tree_fd_put(fs->tree, &nf);
-	return may;
+	return fs->engine->units && accord_has_others(fs->engine->units);
 }
 
 int elsewhere_follow(struct fs *fs, struct node *dir, const char *name)

@@ -18,8 +18,8 @@ int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, cons
 int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
 			  const char *staging);
 
-/* Is @n a directory that others may remove or replace at any time: one in what they save, too, or a committed checkpoint? */
-bool elsewhere_may_change(struct fs *fs, struct node *n);
+/* May other nodes remove or replace directories at any time? */
+bool elsewhere_may_change(struct fs *fs);
 
 /*
  * Then, in a checkpoint that other nodes write to, too: @name leads to what they have made it lead to. 0; -ENOENT: to

@@ -23,6 +23,8 @@ struct passing {
 	int fd;
 };
 
+#define ORDINARY_KEPT 64
+
 struct fs {
 	struct engine *engine;
 	struct tree *tree;
@@ -39,6 +41,7 @@ struct fs {
 		passing_lock; /* all zero bytes are a free one; nothing is called under it */
 	struct passing passing[PASSING_KEPT]; /* passing_lock, as the next; slot n % PASSING_KEPT */
 	unsigned nr_passing;
+	_Atomic uint64_t ordinary[ORDINARY_KEPT]; /* elsewhere.c */
 };
 
 /* The handlers, filled in by each op_*.c. */

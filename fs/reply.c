@@ -113,7 +113,7 @@ void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 	entry->ino = n->id;
 	entry->attr_timeout = ATTR_TIMEOUT_S;
 	entry->entry_timeout =
-		S_ISDIR(n->type) && !shows_checkpoint(fs, n) && !elsewhere_may_change(fs, n)
+		S_ISDIR(n->type) && !shows_checkpoint(fs, n) && !elsewhere_may_change(fs)
 			? DIR_TIMEOUT_S
 			: NAME_TIMEOUT_S;
 	fill_stat(fs, stx, &entry->attr);
