@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names in a checkpoint that another node may have given to something else a moment ago, where this one's client of the
- * backing remembers what names lead to: rule V says what is there now.
+ * Names that another node may have given to something else a moment ago, where this one's client of the backing remembers
+ * what they lead to, and how that was: rule V says what is there now.
  *
- * How many links an inode has gives it away. What a checkpoint has inherited has one there and one where it was
- * inherited from; what was made in it has one. With fewer, or more, the directory is listed, which tells; and which is what
- * refreshes such memories: of the clients known, NFS asks for names anew when it sees that the directory has changed,
- * and a FUSE client (GlusterFS) takes names and attributes from a listing.
+ * How many links an inode has gives a stale name away: what a checkpoint has inherited has one there and one where it was
+ * inherited from; what was made in it has one. Or the directory is listed, and tells another inode number. A listing refreshes
+ * what most clients remember: NFS asks for names anew when it sees that the directory has changed, a FUSE client takes names and
+ * attributes from it, but GlusterFS only where it has no replicas. Then there is time to pass.
  */
 #ifndef ENGINE_UNIT_FRESH_H
 #define ENGINE_UNIT_FRESH_H
