@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,9 @@ from processes import BUILD, CKPTFS, SRC, Failed, NotMeasured, command, is_ready
 from rows import Row
 from setting import Bench
 from units import load, peak_mib, verify_mib
+
+sys.path.insert(0, os.path.join(SRC, "tests/helpers"))
+from ports import free_ports
 
 SIMULATION = os.path.join(BUILD, "tests/unit/agreement_many.t")
 FANOUT = 16  # the daemon's
@@ -54,14 +56,6 @@ def library(bench: Bench):
     os.makedirs(bench.path("cluster/back"), exist_ok=True)
     sys.path.insert(0, os.path.join(SRC, "tests/cluster"))
     return tuple(importlib.import_module(name) for name in ("nodes", "etcd", "crowd"))
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 @contextlib.contextmanager

@@ -6,14 +6,17 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
+import sys
 import tempfile
 from typing import Callable, Iterator
 
 from processes import BUILD, CKPTFS, HERE, LIMIT_S, SRC, Failed, NotMeasured, command, started
 from rows import Row
 from setting import MIB, SMALL_CACHE, Bench
+
+sys.path.insert(0, os.path.join(SRC, "tests/helpers"))
+from ports import free_ports
 
 TRAINER = os.path.join(HERE, "trainer.py")
 VENV_PYTHON = os.path.join(BUILD, "frameworks", "venv", "bin", "python")
@@ -50,12 +53,6 @@ class Trainer:
         return json.loads(self._line())
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 @contextlib.contextmanager
 def start(bench: Bench) -> Iterator[Trainer]:
     if bench.args.quick and not has_torch():
@@ -64,7 +61,7 @@ def start(bench: Bench) -> Iterator[Trainer]:
     env = dict(os.environ, BUILD=BUILD, SRC=SRC, CKPTFS=CKPTFS, TEST_TMP=bench.work,
                TMPDIR=bench.work, RANK="0", WORLD_SIZE="1",
                LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
-               MASTER_PORT=str(free_port()))
+               MASTER_PORT=str(free_ports(1)[0]))
     bench.say("starting a job that trains a model (installs its packages, if they are not there)")
     with tempfile.TemporaryFile("w+") as said, \
             started(["python3", TRAINER, str(bench.state_bytes // MIB)], grace_s=30,

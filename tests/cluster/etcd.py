@@ -6,13 +6,15 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import time
 import urllib.parse
 import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../helpers"))
+from ports import free_ports
 
 
 def call(url, path, request):
@@ -32,10 +34,7 @@ def decode(text):
 
 def ports(count):
 	"""Free ones, all different."""
-	sockets = [socket.socket() for _ in range(int(count))]
-	for one in sockets:
-		one.bind(("127.0.0.1", 0))
-	print(*[one.getsockname()[1] for one in sockets])
+	print(*free_ports(int(count)))
 
 
 def healthy(url):

@@ -11,7 +11,6 @@ import json
 import os
 import select
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -20,6 +19,9 @@ import traceback
 
 from . import environment, memory
 from .digest import digest, size
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../helpers"))
+from ports import free_ports
 
 CLONE_NEWNS = 0x20000 # of sched.h; the others of sys/mount.h
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
@@ -45,12 +47,6 @@ def import_all(path):
 				with contextlib.suppress(Exception):
 					importlib.import_module(name)
 	assert threading.active_count() == 1, "a fork would lose threads: %s" % threading.enumerate()
-
-
-def free_port():
-	with socket.socket() as s:
-		s.bind(("127.0.0.1", 0))
-		return s.getsockname()[1]
 
 
 class Run:
@@ -193,7 +189,7 @@ class Job:
 		local = world // max(len(nodes), 1)
 		variables = dict(env, PWD="/")
 		if world:
-			variables.update(WORLD_SIZE=world, LOCAL_WORLD_SIZE=local, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+			variables.update(WORLD_SIZE=world, LOCAL_WORLD_SIZE=local, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_ports(1)[0])
 		if nodes:
 			variables.update(GROUP_WORLD_SIZE=len(nodes), ROLE_NAME="default", ROLE_WORLD_SIZE=world,
 				TORCHELASTIC_MAX_RESTARTS=1000, TORCHELASTIC_USE_AGENT_STORE="False")
