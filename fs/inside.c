@@ -147,7 +147,8 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 		cp = checkpoints_find(us, &dir_id, l->name);
 		if (!cp && committed >= 0)
 			err = checkpoint_inherit(us, c, p, at.fd, &dir_id, l->name, committed, &cp);
-		if (err == -EEXIST || err == -ENOENT) {
+		/* A network filesystem tells so, too, that another node has just removed it. */
+		if (err == -EEXIST || err == -ENOENT || err == -ESTALE) {
 			cp = checkpoints_find(us, &dir_id, l->name);
 			err = !cp && accord_is_for(us, p)
 				      ? accord_find(us, c, NULL, at.fd, &dir_id, l->name, true, &cp)
