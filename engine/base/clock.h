@@ -7,6 +7,7 @@
 
 #define NSEC_PER_SEC  1000000000ull
 #define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_USEC 1000ull
 
 /* Monotonic nanoseconds: for ages and deadlines, never for a user to read as a date. */
 static inline uint64_t clock_mono_ns(void)

@@ -71,7 +71,8 @@ void accord_free(struct accord *a)
 	json_decref(a->list);
 	json_decref(a->seen_on);
 	json_decref(a->events);
-	free(a->bereaved);
+	free(a->bereaved.reason);
+	free(a->bereaved.node);
 	free(a->payloads[AGREE_OF_COMMIT]);
 	free(a->payloads[AGREE_OF_ABORT]);
 	free(a);
@@ -114,6 +115,11 @@ unsigned accord_nodes(const struct checkpoint *cp)
 	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
 		nr += cp->accord->children[i].nodes;
 	return nr;
+}
+
+uint64_t accord_heard_ns(const struct checkpoint *cp)
+{
+	return cp->accord ? cp->accord->heard_ns : 0;
 }
 
 void accord_ended(struct checkpoint *cp)

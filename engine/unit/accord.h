@@ -68,6 +68,24 @@ bool accord_sees_end(const struct checkpoint *cp);
 /* May it be committed here, as far as that depends on other nodes? */
 bool accord_may_commit(const struct checkpoint *cp);
 
+/*
+ * A process that wrote to it has died here. True: the end may have been before that, and other nodes have yet to say so: it
+ * fails in a moment, unless that is so. False: it has to be failed.
+ */
+bool accord_loses_writer(struct checkpoint *cp);
+
+/* Has a process that wrote to it died, so that only what was done before is to end it? */
+bool accord_is_bereaved(const struct checkpoint *cp);
+
+/* Is that so, and something was done later? */
+bool accord_is_spoiled(const struct checkpoint *cp);
+
+/* As of when its end is looked for: now, or when that process died. Monotonic. */
+uint64_t accord_judged_ns(const struct checkpoint *cp);
+
+/* When other nodes have told anything of it, last; 0: never. */
+uint64_t accord_heard_ns(const struct checkpoint *cp);
+
 /* Has this node left it (accord_leave), so that what becomes of it is the others' alone? */
 bool accord_has_left(const struct checkpoint *cp);
 
@@ -103,11 +121,8 @@ void accord_show_size(struct generation *g);
 /* Takes what other nodes have listed into what is known of its files. Repeated: no effect. */
 int accord_gather(struct checkpoint *cp, struct error *e);
 
-/*
- * A process that wrote to it has died here. True: the end may have been seen before that, on another node, or here but for
- * what others have yet to say: it fails for @reason in a moment, unless that is so.
- */
-bool accord_mourns(struct checkpoint *cp, const char *reason);
+/* After accord_loses_writer: the reason, if it fails for that. */
+void accord_mourns(struct checkpoint *cp, const char *reason);
 
 /* As decision_record: decides for the commit, or finds what was decided. */
 int accord_decide(struct checkpoint *cp, const char *decision);

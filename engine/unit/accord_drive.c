@@ -15,7 +15,6 @@
 
 #define LOOK_NS	  NSEC_PER_SEC	       /* at whether others live, at least so often */
 #define SOON_NS	  (20 * NSEC_PER_MSEC) /* the same at what a file tells */
-#define MOURN_NS  NSEC_PER_SEC	       /* until the end that another node saw must be recorded */
 #define DOUBT_NS  (10 * NSEC_PER_SEC)
 #define SETTLE_NS (5 * NSEC_PER_SEC)
 
@@ -251,28 +250,6 @@ void accord_look_behind(struct accord *a)
 	free(text);
 }
 
-/* Lock held, dropped. The end was seen before, if it is recorded by now: then what was closed then is committed. */
-static void mourn(struct accord *a)
-{
-	struct checkpoint *cp = a->cp;
-	char *reason;
-
-	if (!a->bereaved)
-		return;
-	accord_look(a);
-	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN &&
-	    clock_mono_ns() - a->bereaved_ns < MOURN_NS)
-		return;
-	reason = a->bereaved;
-	a->bereaved = NULL;
-	if (a->a.state == AGREE_OPEN && cp->state == GENERATION_OPEN) {
-		pthread_mutex_unlock(&cp->units->lock);
-		checkpoint_fail(cp, -EIO, reason);
-		pthread_mutex_lock(&cp->units->lock);
-	}
-	free(reason);
-}
-
 /* Lock held, dropped. All that can be done now. */
 static void drive(struct accord *a)
 {
@@ -280,7 +257,7 @@ static void drive(struct accord *a)
 	struct units *us = cp->units;
 	struct error e;
 
-	mourn(a);
+	accord_mourn(a);
 	do {
 		tend(a);
 		if (accord_is_late(a, &e)) {
@@ -342,8 +319,7 @@ static uint64_t drive_all(struct units *us)
 
 		if (!a->done)
 			drive(a);
-		if (a->failing || a->bereaved || (!a->done && agreement_is_over(&a->a)) ||
-		    accord_is_pausing(a))
+		if (a->failing || (!a->done && agreement_is_over(&a->a)) || accord_is_pausing(a))
 			soon = SOON_NS;
 		if (clear(a)) {
 			next = l->next;

@@ -21,16 +21,15 @@
 
 #define LEAVE_NS (2 * NSEC_PER_SEC) /* until the end of a process is known, and told */
 
-void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason)
+static void give_reason(struct accord *a, const char *node, int err, bool dropped, bool ordinary,
+			const char *reason)
 {
-	struct nodes *ns = a->cp->units->nodes;
-	char label[NODES_LABEL_MAX];
 	json_t *o;
 
 	if (a->payloads[AGREE_OF_ABORT])
 		return;
 	o = json_pack("{s:i, s:o, s:o}", "err", err, "reason", json_text(reason), "node",
-		      json_text(nodes_label(ns, nodes_id(ns), label)));
+		      json_text(node));
 	if (dropped)
 		json_object_set_new(o, "dropped", json_true());
 	if (ordinary)
@@ -40,25 +39,17 @@ void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, 
 	agreement_abort(&a->a);
 }
 
-bool accord_mourns(struct checkpoint *cp, const char *reason)
+void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason)
 {
-	struct accord *a = cp->accord;
+	struct nodes *ns = a->cp->units->nodes;
+	char label[NODES_LABEL_MAX];
 
-	if (!a)
-		return false;
-	LOCK_SCOPE(&cp->units->lock);
-	if (a->a.state != AGREE_OPEN || cp->state != GENERATION_OPEN)
-		return false;
-	/* The root: but for what other nodes had closed by then, and have yet to say, the end was seen. */
-	if (agreement_is_root(&a->a) &&
-	    !(cp->rule && accord_has_open(cp) && rule_ended(cp->rule, checkpoint_holds, cp) >= 0))
-		return false;
-	if (!a->bereaved) {
-		a->bereaved = strdup(reason);
-		a->bereaved_ns = clock_mono_ns();
-	}
-	accord_wake(cp);
-	return a->bereaved;
+	give_reason(a, nodes_label(ns, nodes_id(ns), label), err, dropped, ordinary, reason);
+}
+
+void accord_give_reason_of(struct accord *a, const char *node, int err, const char *reason)
+{
+	give_reason(a, node, err, false, false, reason);
 }
 
 /* Lock held, dropped. Has the child @node said all that it had to, before it went? */
@@ -147,8 +138,11 @@ bool accord_leave(struct checkpoint *cp)
 	       (a->a.state < AGREE_VOTED || a->a.vote)) {
 		uint64_t patience = a->a.state == AGREE_OPEN ? LEAVE_NS : us->commit_ns;
 
-		if (agreement_is_root(&a->a) || clock_mono_ns() - since > patience ||
-		    units_wait(us))
+		/* Whose writer has died fails for that. */
+		if (!a->bereaved.at_ns &&
+		    (agreement_is_root(&a->a) || clock_mono_ns() - since > patience))
+			break;
+		if (units_wait(us))
 			break;
 	}
 	a->leaving = false;

@@ -5,6 +5,7 @@
  * - accord.c: one of them, and what is asked of it
  * - accord_join.c: names: who begins what is shown, and who finds it and joins
  * - accord_report.c: what nodes tell those above while it is open, and hear from those below
+ * - accord_mourn.c: a process has died: was that before the end?
  * - accord_end.c: votes, decisions, failure
  * - accord_staged.c: which name a staging directory is to get, for who lists
  * - accord_files.c: files that other nodes write
@@ -23,6 +24,17 @@ struct child {
 	json_t *open_on;    /* or NULL */
 	unsigned nodes;	    /* of its subtree, when it has voted */
 	json_t *list;	    /* vote.h; or NULL */
+};
+
+/* A process that wrote to it has died before this node knew of an end (accord_mourn.c). */
+struct bereavement {
+	uint64_t
+		at_ns; /* when, as far as is known here: what was done later does not count. 0: none has */
+	uint64_t since_ns; /* since when this node knows */
+	char *reason;	   /* NULL: not told yet */
+	char *node;	   /* where, by its label; NULL: here */
+	bool looked;	   /* what others had told until then was heard */
+	bool said;	   /* to those above */
 };
 
 struct accord {
@@ -45,8 +57,7 @@ struct accord {
 	uint64_t seen_ns;
 	unsigned corrections;		    /* reports that were sent for that alone */
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
-	char *bereaved; /* a writer died here, before this node knew of an end: the reason that this is, if there was none */
-	uint64_t bereaved_ns;
+	struct bereavement bereaved;
 	json_t *list; /* that this node votes with; or NULL */
 	bool gathered, failing, done, ours;
 	bool leaving, left; /* this mount ends; and has closed its part for that */
@@ -96,6 +107,19 @@ void accord_look_behind(struct accord *a);
 
 /* What is decided for, unless somebody was quicker. */
 void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason);
+
+/* The same, of the node @node, by its label. */
+void accord_give_reason_of(struct accord *a, const char *node, int err, const char *reason);
+
+/* What a child has said of a death below it, or NULL: it has not; and the same for those above. */
+void accord_hear_of_death(struct accord *a, const json_t *dead);
+json_t *accord_tell_of_death(struct accord *a);
+
+/* When a child's last change to it was, of which it says that it was @age_us ago. */
+uint64_t accord_time_of(const struct accord *a, json_int_t age_us);
+
+/* Dropped. Has a death come before the end? Then it fails. */
+void accord_mourn(struct accord *a);
 
 /* Dropped where somebody may be dead. Does everybody live on whom it depends? */
 void accord_look_at_lives(struct accord *a);

@@ -82,7 +82,7 @@ bool accord_has_news(struct accord *a)
 	return a->said_open == checkpoint_is_closed(a->cp) ||
 	       a->said_writers != accord_has_living(a->cp) || a->said_rule != a->cp->rule ||
 	       a->said_removing != a->cp->removing || a->said_renames != a->renames ||
-	       json_array_size(a->events) > a->sending;
+	       json_array_size(a->events) > a->sending || (a->bereaved.reason && !a->bereaved.said);
 }
 
 /* Lock held. When the next report may be sent. */
@@ -128,8 +128,10 @@ char *accord_compose_report(struct accord *a)
 	a->said_removing = cp->removing;
 	a->sending = events_tell(a->events, REPORT_MAX, &events);
 	a->more = a->sending < json_array_size(a->events);
-	o = json_pack("{s:b, s:b, s:o}", "open", a->said_open, "writers", a->said_writers, "events",
-		      events);
+	o = json_pack("{s:b, s:b, s:o, s:I}", "open", a->said_open, "writers", a->said_writers,
+		      "events", events, "age_us",
+		      (json_int_t)((clock_mono_ns() - cp->changed_ns) / NSEC_PER_USEC));
+	json_object_set_new(o, "dead", accord_tell_of_death(a));
 	if (cp->rule)
 		json_object_set_new(o, "rule", json_string(cp->rule->name));
 	if (cp->removing)
@@ -160,6 +162,7 @@ static void take_name(struct accord *a, const char *name)
 static void take_report(struct accord *a, unsigned k, const json_t *o)
 {
 	struct checkpoint *cp = a->cp;
+	uint64_t changed_ns, at_ns = accord_time_of(a, json_get_int(o, "age_us", 0));
 	char name[NAME_MAX + 1];
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
 	json_t *events, *e;
@@ -169,7 +172,7 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 	a->children[k].writers = json_is_true(json_object_get(o, "writers"));
 	json_decref(a->children[k].open_on);
 	a->children[k].open_on = json_incref(json_object_get(o, "open_on"));
-	cp->changed_ns = clock_mono_ns();
+	changed_ns = cp->changed_ns = cp->changed_ns > at_ns ? cp->changed_ns : at_ns;
 	if (json_get_path(o, "name", "name_hex", name, sizeof(name)) && backing_name_ok(name))
 		take_name(a, name);
 	/* While it is held, for a rename say, it goes on; that of its commit comes after all votes. */
@@ -191,6 +194,8 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 	}
 	json_decref(events);
 	cp->removing |= json_is_true(json_object_get(o, "removing"));
+	cp->changed_ns = changed_ns;
+	accord_hear_of_death(a, json_object_get(o, "dead"));
 }
 
 void accord_take_news(struct accord *a, const struct agree_news *news)
@@ -253,6 +258,7 @@ bool accord_is_pausing(struct accord *a)
 
 bool accord_may_report(struct accord *a)
 {
-	return goes_on(a) || ((clock_mono_ns() >= may_say_ns(a) || a->more || a->leaving) &&
-			      (accord_has_news(a) || is_stale(a)));
+	return goes_on(a) ||
+	       ((clock_mono_ns() >= may_say_ns(a) || a->more || a->leaving || a->bereaved.reason) &&
+		(accord_has_news(a) || is_stale(a)));
 }

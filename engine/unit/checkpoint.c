@@ -190,6 +190,8 @@ static int note_replaced(struct checkpoint *cp)
 	err = backing_stat(b, pin, &stx);
 	fd = err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
 	close(pin);
+	if (fd == -ESTALE) /* removed just now */
+		return -ENOENT;
 	if (fd < 0)
 		return fd;
 	cp->replaces = true;
@@ -701,7 +703,8 @@ static void tell_sibling(struct checkpoint *cp)
 	for (l = cp->link.prev; l != &cp->units->checkpoints; l = l->prev) {
 		struct checkpoint *o = container_of(l, struct checkpoint, link);
 
-		if (o->rule == cp->rule && job_same(o->maker, cp->maker) &&
+		if (o->rule == cp->rule && !accord_is_bereaved(o) &&
+		    job_same(o->maker, cp->maker) &&
 		    same_inode(&o->target.dir_id, &cp->target.dir_id)) {
 			o->has_sibling = true;
 			o->goes_on = o->goes_on || is_of_one(o, cp->maker);
@@ -997,11 +1000,16 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
 		checkpoint_event(cp, EVIDENCE_CLOSE, path, -1);
 }
 
-bool checkpoint_is_closed(struct checkpoint *cp)
+bool checkpoint_is_closed_here(struct checkpoint *cp)
 {
-	return !cp->nr_changing && !accord_has_open(cp) &&
+	return !cp->nr_changing &&
 	       (list_empty(&cp->files) ||
 		container_of(cp->files.next, struct generation, beside)->state != GENERATION_OPEN);
+}
+
+bool checkpoint_is_closed(struct checkpoint *cp)
+{
+	return checkpoint_is_closed_here(cp) && !accord_has_open(cp);
 }
 
 bool checkpoint_is_flushed(struct checkpoint *cp)
@@ -1055,12 +1063,14 @@ static bool is_being_copied(struct checkpoint *cp)
 static bool is_quiet(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
+	uint64_t now = accord_judged_ns(cp);
 
 	if (is_being_copied(cp))
 		return false;
-	return clock_mono_ns() - cp->changed_ns >= us->quiet_ns ||
-	       (drains_cover(us, cp->maker, cp->owner.uid) &&
-		(list_empty(&cp->participants) || all_exited_0(cp)));
+	if (now > cp->changed_ns && now - cp->changed_ns >= us->quiet_ns)
+		return true;
+	return !accord_is_bereaved(cp) && (drains_cover(us, cp->maker, cp->owner.uid) &&
+					   (list_empty(&cp->participants) || all_exited_0(cp)));
 }
 
 /*
@@ -1218,7 +1228,7 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 {
 	int done;
 
-	if (!accord_sees_end(cp))
+	if (!accord_sees_end(cp) || accord_is_spoiled(cp))
 		return;
 	if (cp->state != GENERATION_OPEN || !(cp->rule || cp->follows) || !checkpoint_is_closed(cp))
 		return;
@@ -1243,7 +1253,8 @@ static bool ends_with_its_writers(struct checkpoint *cp)
 {
 	checkpoint_look_for_end(cp);
 	if (cp->state == GENERATION_OPEN && is_follow_up(cp) && !cp->removing &&
-	    checkpoint_is_closed(cp) && (list_empty(&cp->participants) || all_exited_0(cp)))
+	    !accord_is_bereaved(cp) && checkpoint_is_closed(cp) &&
+	    (list_empty(&cp->participants) || all_exited_0(cp)))
 		seal(cp, -1);
 	return cp->state != GENERATION_OPEN;
 }
@@ -1293,7 +1304,8 @@ int checkpoint_ask(struct checkpoint *cp)
 	if (!cp->rule && !cp->follows)
 		return -EPROTO;
 	cp->asked = true;
-	cp->removing = false; /* that is over */
+	cp->changed_ns = clock_mono_ns(); /* which is no end of what a dead writer has left */
+	cp->removing = false;		  /* that is over */
 	pthread_cond_signal(&cp->units->commits);
 	return 0;
 }
@@ -1308,7 +1320,7 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 		cp->visible; /* else, what another node has begun, and was over before that: not in the list */
 
 	cp->state = state;
-	cp->visible = false;
+	cp->held = cp->visible = false;
 	cp->ended_ns = clock_mono_ns();
 	accord_ended(cp);
 	memcpy(e->staging, cp->staging, sizeof(e->staging));
@@ -1438,6 +1450,7 @@ static int hold(struct checkpoint *cp, enum generation_state *was)
 		return err;
 	*was = cp->state;
 	cp->state = GENERATION_PUBLISHING;
+	cp->held = true;
 	return 0;
 }
 
@@ -1448,6 +1461,7 @@ bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state)
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		cp->state = state;
+		cp->held = false;
 		err = cp->err;
 		memcpy(reason, cp->reason, sizeof(reason));
 		pthread_cond_broadcast(&cp->units->changed);
@@ -1648,12 +1662,12 @@ static bool note_end(struct checkpoint *cp, const struct process *p, struct writ
 	part->ended = true;
 	part->end = end;
 	cp->left_ns = clock_mono_ns();
-	return cp->state == GENERATION_OPEN && end.fate == WRITER_DIED;
+	return (cp->state == GENERATION_OPEN || cp->held) && end.fate == WRITER_DIED;
 }
 
-/* Lock held. Referenced: one that fails by the end of @p. */
+/* Lock held. Referenced: one that fails by the end of @p; @mourned: unless other nodes say that its own was before. */
 static struct checkpoint *next_victim(struct units *us, const struct process *p,
-				      struct writer_end end)
+				      struct writer_end end, bool *mourned)
 {
 	struct list *l;
 
@@ -1662,6 +1676,7 @@ static struct checkpoint *next_victim(struct units *us, const struct process *p,
 
 		checkpoint_look_for_end(cp); /* what it did before counts */
 		if (note_end(cp, p, end)) {
+			*mourned = accord_loses_writer(cp);
 			cp->refs++;
 			return cp;
 		}
@@ -1676,9 +1691,10 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 
 	do {
 		char text[MESSAGE_MAX], path[PATH_MAX], rank[24] = "";
+		bool mourned;
 		{
 			LOCK_SCOPE(&us->lock);
-			cp = next_victim(us, p, end);
+			cp = next_victim(us, p, end, &mourned);
 			pthread_cond_signal(&us->commits);
 		}
 		if (!cp)
@@ -1695,7 +1711,9 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 				strsignal(-end.code), path);
 		else
 			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, rank, end.code, path);
-		if (!accord_mourns(cp, text))
+		if (mourned)
+			accord_mourns(cp, text);
+		else
 			checkpoint_fail(cp, -EIO, text);
 		checkpoint_put(cp);
 	} while (cp);

@@ -67,6 +67,7 @@ struct checkpoint {
 	unsigned refs;
 	struct list link; /* units->checkpoints */
 	enum generation_state state;
+	bool held; /* PUBLISHING, but not for its commit: it will be OPEN again */
 	struct target target;
 	bool visible;			      /* the name shows it */
 	bool replaces;			      /* something had the name when it was begun ... */
@@ -275,6 +276,9 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size);
 
 /* Lock held. Is every file of it closed; durable? */
 bool checkpoint_is_closed(struct checkpoint *cp);
+
+/* Lock held. The same, of what this node writes. */
+bool checkpoint_is_closed_here(struct checkpoint *cp);
 bool checkpoint_is_flushed(struct checkpoint *cp);
 
 /* Lock held. Does nobody know what it is, and is there nothing in it but directories? */

@@ -89,6 +89,8 @@ static uint64_t last_progress(const struct checkpoint *cp)
 	uint64_t last = cp->changed_ns > cp->left_ns ? cp->changed_ns : cp->left_ns;
 	struct list *l;
 
+	if (accord_heard_ns(cp) > last)
+		last = accord_heard_ns(cp);
 	list_for_each (l, &cp->files) {
 		const struct generation *g = container_of(l, struct generation, beside);
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dead writer is a failure, but what had ended by then commits (DESIGN 2). On one node the order of the two is known. Here
+ * the end may have been seen before on another node, whose report is on its way; and may be brought about there afterwards, by
+ * those who do not know of the death yet. So:
+ *
+ * - Where a writer dies, nothing is done to the checkpoint any more, and those above are told at once. The root judges.
+ * - A report says how long ago its last change was. After a death the root takes what was done before it, for a while. If it sees
+ *   the end in that it commits; what comes later fails it, and so does the end of that while.
+ * - A node that tells of a death and hears that the end was seen goes on: either the root knew, or the two were at the same
+ *   time, as far as anybody could know, and nothing was open.
+ */
+#include "engine/unit/accord_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/coord/nodes.h"
+
+/* For reports that are on their way: their pause, and the record. Twice that for the judgement of the root. */
+#define MOURN_NS (3 * NSEC_PER_SEC)
+
+/* What a record may take: of what two nodes do within that the order is not known. */
+#define BLUR_NS (NSEC_PER_SEC / 2)
+
+/* Lock held. May its end still be seen? Held, for a rename say, it goes on. */
+static bool is_open(const struct accord *a)
+{
+	return a->a.state == AGREE_OPEN && (a->cp->state == GENERATION_OPEN || a->cp->held);
+}
+
+bool accord_is_bereaved(const struct checkpoint *cp)
+{
+	return cp->accord && cp->accord->bereaved.at_ns;
+}
+
+bool accord_is_spoiled(const struct checkpoint *cp)
+{
+	const struct accord *a = cp->accord;
+
+	return accord_is_bereaved(cp) &&
+	       (a->payloads[AGREE_OF_ABORT] || cp->changed_ns > a->bereaved.at_ns);
+}
+
+uint64_t accord_judged_ns(const struct checkpoint *cp)
+{
+	return accord_is_bereaved(cp) ? cp->accord->bereaved.at_ns : clock_mono_ns();
+}
+
+/* Lock held. The first of several deaths counts. */
+static void bereave(struct accord *a, uint64_t at_ns)
+{
+	struct bereavement *b = &a->bereaved;
+
+	b->since_ns = b->at_ns ? b->since_ns : clock_mono_ns();
+	b->at_ns = b->at_ns && b->at_ns < at_ns ? b->at_ns : at_ns;
+}
+
+/* Lock held. The first that is heard is told. */
+static void take_reason(struct accord *a, const char *node, const char *reason)
+{
+	struct bereavement *b = &a->bereaved;
+
+	if (b->reason)
+		return;
+	b->reason = strdup(reason);
+	b->node = node ? strdup(node) : NULL;
+	accord_wake(a->cp);
+}
+
+bool accord_loses_writer(struct checkpoint *cp)
+{
+	/* Nothing may be open at the end. */
+	if (!cp->accord || !is_open(cp->accord) || !accord_is_shared(cp) ||
+	    !checkpoint_is_closed_here(cp))
+		return false;
+	bereave(cp->accord, clock_mono_ns());
+	return true;
+}
+
+void accord_mourns(struct checkpoint *cp, const char *reason)
+{
+	LOCK_SCOPE(&cp->units->lock);
+
+	take_reason(cp->accord, NULL, reason);
+}
+
+json_t *accord_tell_of_death(struct accord *a)
+{
+	struct nodes *ns = a->cp->units->nodes;
+	struct bereavement *b = &a->bereaved;
+	char label[NODES_LABEL_MAX];
+
+	if (!b->reason)
+		return NULL;
+	b->said = true;
+	return json_pack("{s:o, s:o, s:I}", "reason", json_text(b->reason), "node",
+			 json_text(b->node ? b->node : nodes_label(ns, nodes_id(ns), label)),
+			 "age_us", (json_int_t)((clock_mono_ns() - b->at_ns) / NSEC_PER_USEC));
+}
+
+/* Lock held. Not later than now, and not before this clock began. */
+static uint64_t ago(json_int_t age_us)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (age_us <= 0)
+		return now;
+	return (uint64_t)age_us < now / NSEC_PER_USEC ? now - (uint64_t)age_us * NSEC_PER_USEC : 0;
+}
+
+void accord_hear_of_death(struct accord *a, const json_t *dead)
+{
+	uint64_t now = clock_mono_ns(), at_ns = ago(json_get_int(dead, "age_us", 0)) + BLUR_NS;
+
+	if (!json_is_object(dead) || !is_open(a))
+		return;
+	bereave(a, at_ns < now ? at_ns : now);
+	take_reason(a, json_get_text(dead, "node", "(unknown)"),
+		    json_get_text(dead, "reason", "a process that wrote to it has died"));
+}
+
+uint64_t accord_time_of(const struct accord *a, json_int_t age_us)
+{
+	const struct bereavement *b = &a->bereaved;
+	uint64_t at_ns = ago(age_us);
+
+	/* What was recorded before anybody above looked for it was before, too. */
+	if (b->at_ns && at_ns > b->at_ns && (!b->looked || at_ns <= b->at_ns + BLUR_NS))
+		return b->at_ns;
+	return at_ns;
+}
+
+/* Lock held, dropped. It is over: by whom is for those to read who are told. */
+static void fail(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct bereavement *b = &a->bereaved;
+
+	if (b->node) {
+		accord_give_reason_of(a, b->node, EIO, b->reason);
+		return;
+	}
+	pthread_mutex_unlock(&cp->units->lock);
+	checkpoint_fail(cp, -EIO,
+			b->reason ? b->reason : strerror(ENOMEM)); /* does not change any more */
+	pthread_mutex_lock(&cp->units->lock);
+}
+
+void accord_mourn(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct bereavement *b = &a->bereaved;
+	uint64_t patience;
+
+	if (!b->at_ns || a->payloads[AGREE_OF_ABORT] || !is_open(a))
+		return;
+	if (!b->looked) {
+		accord_look(a);
+		b->looked = true;
+		checkpoint_look_for_end(cp);
+	}
+	patience = agreement_is_root(&a->a) ? MOURN_NS : 2 * MOURN_NS;
+	if (is_open(a) &&
+	    ((b->reason && accord_is_spoiled(cp)) || clock_mono_ns() - b->since_ns > patience))
+		fail(a);
+}
