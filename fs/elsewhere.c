@@ -31,7 +31,7 @@ static bool has_commit_file(struct backing *b, int dir, const char *name)
 	return backing_stat_at(b, dir, path, &stx) != -ENOENT;
 }
 
-/* Nothing here has the name yet. */
+/* Nothing here has the name yet. As elsewhere_meet. */
 static int find(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		bool patient)
 {
@@ -55,7 +55,7 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 	slot = there ? slot_of(fs, &dir_id, name, &stx, &key) : NULL;
 	if ((!there && err != -ENOENT && err != -ESTALE) || (there && atomic_load(slot) == key)) {
 		tree_fd_put(fs->tree, &at);
-		return 0;
+		return there;
 	}
 	err = accord_find(us, c, NULL, at.fd, &dir_id, name, patient, &cp);
 	if (there && !err && !cp && !has_commit_file(b, at.fd, name))
@@ -67,31 +67,32 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 		tree_placed(fs->tree, &cp->id, dir, name); /* it may have been renamed */
 	if (!err)
 		checkpoint_put(cp);
-	return err;
+	return err ? err : there && !cp;
 }
 
 static int meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		bool patient)
+		bool patient, bool sure)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(dir);
 	char now[NAME_MAX + 1], rel[PATH_MAX];
 	struct checkpoint *cp;
-	bool renamed;
+	bool renamed, undecided;
 	int err;
 
 	if (!us || !accord_has_others(us) || rules_reserved(name))
 		return 0;
 	cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
-	err = cp ? accord_await_name(cp) : 0;
+	err = cp ? accord_await_name(cp, sure) : 0;
 	checkpoint_put(cp);
-	if (err)
+	if (err < 0)
 		return err;
+	undecided = err == 1;
 	if (cp)
 		cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
 	checkpoint_put(cp);
 	if (cp)
-		return 0; /* what is in one is where its staging directory is */
+		return undecided; /* what is in one is where its staging directory is */
 	err = accord_shed(us, &dir_id, name);
 	if (err)
 		return err;
@@ -99,12 +100,15 @@ static int meet(struct fs *fs, const struct caller *c, struct node *dir, const c
 	renamed = cp && accord_was_renamed(cp, name, now);
 	checkpoint_put(cp);
 	err = renamed ? find(fs, c, dir, now, patient) : 0;
-	return err || save_has_name(fs, dir, name) ? err : find(fs, c, dir, name, patient);
+	if (err < 0 || save_has_name(fs, dir, name))
+		return err < 0 ? err : 0;
+	return find(fs, c, dir, name, patient);
 }
 
-int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		   bool sure)
 {
-	return meet(fs, c, dir, name, true);
+	return meet(fs, c, dir, name, true, sure);
 }
 
 int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
@@ -119,7 +123,8 @@ int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *di
 	err = AS_CALLER(c, accord_staged_name(fs->engine->units, pin, name));
 	creds_restore();
 	close(pin);
-	return err ? 0 : meet(fs, c, dir, name, false);
+	err = err ? 0 : meet(fs, c, dir, name, false, false);
+	return err < 0 ? err : 0;
 }
 
 bool elsewhere_may_change(struct fs *fs)

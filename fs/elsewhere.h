@@ -7,9 +7,11 @@
 
 /*
  * Before @name is looked up in @dir by @c: if another node is saving that, this one takes part in it from here on, and shows
- * it. May wait, for what is being committed. 0, also if there is none; -EINTR, -errno. Afterwards the thread acts as the daemon.
+ * it. May wait, for what is being committed. 0, also if there is none; -EINTR, -errno. 1: there is none, but what is there may
+ * be about to change: if the lookup finds nothing it has to be tried once more, @sure. Afterwards the thread acts as the daemon.
  */
-int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name);
+int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		   bool sure);
 
 /*
  * The same before @dir, whose descriptor is @fd, is listed: @staging is a staging directory in it, perhaps of another node,

@@ -119,6 +119,23 @@ void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 	fill_stat(fs, stx, &entry->attr);
 }
 
+/* As tree_lookup, of what other nodes save, too. */
+static int look_up(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		   struct node **n, struct statx *stx)
+{
+	bool again = false;
+	int met, err;
+
+	do {
+		met = elsewhere_meet(fs, c, dir, name, again);
+		err = met < 0 ? met : elsewhere_follow(fs, dir, name);
+		if (!err)
+			err = AS_CALLER(c, tree_lookup(fs->tree, dir, name, c->pid, n, stx));
+		again = !again && met == 1 && err == -ENOENT;
+	} while (again);
+	return err;
+}
+
 void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *name)
 {
 	struct fs *fs = req_fs(req);
@@ -126,12 +143,7 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	struct fuse_entry_param entry;
 	struct statx stx;
 	struct node *n;
-	int err = elsewhere_meet(fs, &c, dir, name);
-
-	if (!err)
-		err = elsewhere_follow(fs, dir, name);
-	if (!err)
-		err = AS_CALLER(&c, tree_lookup(fs->tree, dir, name, c.pid, &n, &stx));
+	int err = look_up(fs, &c, dir, name, &n, &stx);
 
 	if (err == -ENOENT && passing_is(name))
 		err = passing_lookup(fs, dir, name, &n, &stx);

@@ -159,8 +159,12 @@ bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_M
  */
 int accord_shed(struct units *us, const struct inode_id *dir, const char *name);
 
-/* Before something is looked up in @cp: if another node has made it an ordinary directory, waits until it is one here. 0 or -errno. */
-int accord_await_name(struct checkpoint *cp);
+/*
+ * Before something is looked up in @cp: if another node has made it an ordinary directory, waits until it is one here. 0; 1:
+ * none has, but may in the next moment, or may have, of which this node's client of the backing does not know yet, unless it is
+ * @sure; or -errno.
+ */
+int accord_await_name(struct checkpoint *cp, bool sure);
 
 /*
  * Before @cp, at @path, becomes an ordinary directory: which rule claims it by a file that another node has made in it, of

@@ -10,6 +10,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/unit/fresh.h"
 #include "engine/unit/rules.h"
 
 #define STAGED_XATTR "user.ckptfs.name"
@@ -104,14 +105,27 @@ int accord_shed(struct units *us, const struct inode_id *dir, const char *name)
 	return err;
 }
 
-int accord_await_name(struct checkpoint *cp)
+/* @sure: and does a listing show it, too? */
+static bool is_staged(struct checkpoint *cp, bool sure)
+{
+	int pin;
+
+	if (!sure)
+		return checkpoint_has_name(cp, cp->staging);
+	pin = fresh_pin(cp->units, NULL, &cp->owner, cp->target.dir, cp->staging);
+	if (pin >= 0)
+		close(pin);
+	return pin >= 0;
+}
+
+int accord_await_name(struct checkpoint *cp, bool sure)
 {
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		if (!cp->accord || cp->rule)
 			return 0;
 	}
-	return checkpoint_has_name(cp, cp->staging) ? 0 : await_end(cp);
+	return is_staged(cp, sure) ? 1 : await_end(cp);
 }
 
 static bool is_beside(void *checkpoint, const char *name)
