@@ -21,6 +21,7 @@
 
 struct child {
 	bool open, writers; /* as it said last */
+	bool bereaved;	    /* and has told all that counts after a death */
 	json_t *open_on;    /* or NULL */
 	unsigned nodes;	    /* of its subtree, when it has voted */
 	json_t *list;	    /* vote.h; or NULL */
@@ -30,11 +31,11 @@ struct child {
 struct bereavement {
 	uint64_t
 		at_ns; /* when, as far as is known here: what was done later does not count. 0: none has */
-	uint64_t since_ns; /* since when this node knows */
-	char *reason;	   /* NULL: not told yet */
-	char *node;	   /* where, by its label; NULL: here */
-	bool looked;	   /* what others had told until then was heard */
-	bool said;	   /* to those above */
+	uint64_t since_ns;   /* since when this node knows */
+	char *reason;	     /* NULL: not told yet */
+	char *node;	     /* where, by its label; NULL: here */
+	bool looked;	     /* what others had told until then was heard */
+	bool said, said_all; /* to those above; and that nothing more comes that counts */
 };
 
 struct accord {
@@ -112,8 +113,11 @@ void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, 
 void accord_give_reason_of(struct accord *a, const char *node, int err, const char *reason);
 
 /* What a child has said of a death below it, or NULL: it has not; and the same for those above. */
-void accord_hear_of_death(struct accord *a, const json_t *dead);
+void accord_hear_of_death(struct accord *a, unsigned child, const json_t *dead);
 json_t *accord_tell_of_death(struct accord *a);
+
+/* Is there something of that to tell? */
+bool accord_has_death_to_tell(const struct accord *a);
 
 /* When a child's last change to it was, of which it says that it was @age_us ago. */
 uint64_t accord_time_of(const struct accord *a, json_int_t age_us);

@@ -6,7 +6,8 @@
  *
  * - Where a writer dies, nothing is done to the checkpoint any more, and those above are told at once. The root judges.
  * - A report says how long ago its last change was. After a death the root takes what was done before it, for a while. If it sees
- *   the end in that it commits; what comes later fails it, and so does the end of that while.
+ *   the end in that it commits; what comes later fails it, and so does the end of that while,
+ *   which comes as soon as all nodes have told of a death: when a whole job is killed, that is.
  * - A node that tells of a death and hears that the end was seen goes on: either the root knew, or the two were at the same
  *   time, as far as anybody could know, and nothing was open.
  */
@@ -89,6 +90,24 @@ void accord_mourns(struct checkpoint *cp, const char *reason)
 	take_reason(cp->accord, NULL, reason);
 }
 
+/* Lock held. Have all below told of a death, and so all that counts? Here nothing more is done. */
+static bool have_told(const struct accord *a)
+{
+	unsigned i;
+
+	for (i = 0; i < a->a.nr_children; i++)
+		if (!a->children[i].bereaved && !a->a.children[i].voted)
+			return false;
+	return true;
+}
+
+bool accord_has_death_to_tell(const struct accord *a)
+{
+	const struct bereavement *b = &a->bereaved;
+
+	return b->reason && (!b->said || (!b->said_all && have_told(a)));
+}
+
 json_t *accord_tell_of_death(struct accord *a)
 {
 	struct nodes *ns = a->cp->units->nodes;
@@ -98,9 +117,11 @@ json_t *accord_tell_of_death(struct accord *a)
 	if (!b->reason)
 		return NULL;
 	b->said = true;
-	return json_pack("{s:o, s:o, s:I}", "reason", json_text(b->reason), "node",
-			 json_text(b->node ? b->node : nodes_label(ns, nodes_id(ns), label)),
-			 "age_us", (json_int_t)((clock_mono_ns() - b->at_ns) / NSEC_PER_USEC));
+	b->said_all = have_told(a) && !a->more;
+	return json_pack("{s:o, s:o, s:b, s:I}", "reason", json_text(b->reason), "node",
+			 json_text(b->node ? b->node : nodes_label(ns, nodes_id(ns), label)), "all",
+			 b->said_all, "age_us",
+			 (json_int_t)((clock_mono_ns() - b->at_ns) / NSEC_PER_USEC));
 }
 
 /* Lock held. Not later than now, and not before this clock began. */
@@ -113,12 +134,13 @@ static uint64_t ago(json_int_t age_us)
 	return (uint64_t)age_us < now / NSEC_PER_USEC ? now - (uint64_t)age_us * NSEC_PER_USEC : 0;
 }
 
-void accord_hear_of_death(struct accord *a, const json_t *dead)
+void accord_hear_of_death(struct accord *a, unsigned child, const json_t *dead)
 {
 	uint64_t now = clock_mono_ns(), at_ns = ago(json_get_int(dead, "age_us", 0)) + BLUR_NS;
 
 	if (!json_is_object(dead) || !is_open(a))
 		return;
+	a->children[child].bereaved = json_is_true(json_object_get(dead, "all"));
 	bereave(a, at_ns < now ? at_ns : now);
 	take_reason(a, json_get_text(dead, "node", "(unknown)"),
 		    json_get_text(dead, "reason", "a process that wrote to it has died"));
@@ -156,16 +178,18 @@ void accord_mourn(struct accord *a)
 	struct checkpoint *cp = a->cp;
 	struct bereavement *b = &a->bereaved;
 	uint64_t patience;
+	bool over;
 
 	if (!b->at_ns || a->payloads[AGREE_OF_ABORT] || !is_open(a))
 		return;
-	if (!b->looked) {
+	if (!b->looked)
 		accord_look(a);
-		b->looked = true;
-		checkpoint_look_for_end(cp);
-	}
+	b->looked = true;
+	checkpoint_look_for_end(cp);
+	if (!is_open(a))
+		return;
 	patience = agreement_is_root(&a->a) ? MOURN_NS : 2 * MOURN_NS;
-	if (is_open(a) &&
-	    ((b->reason && accord_is_spoiled(cp)) || clock_mono_ns() - b->since_ns > patience))
+	over = accord_is_spoiled(cp) || (agreement_is_root(&a->a) && have_told(a));
+	if ((b->reason && over) || clock_mono_ns() - b->since_ns > patience)
 		fail(a);
 }

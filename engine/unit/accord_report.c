@@ -82,7 +82,7 @@ bool accord_has_news(struct accord *a)
 	return a->said_open == checkpoint_is_closed(a->cp) ||
 	       a->said_writers != accord_has_living(a->cp) || a->said_rule != a->cp->rule ||
 	       a->said_removing != a->cp->removing || a->said_renames != a->renames ||
-	       json_array_size(a->events) > a->sending || (a->bereaved.reason && !a->bereaved.said);
+	       json_array_size(a->events) > a->sending || accord_has_death_to_tell(a);
 }
 
 /* Lock held. When the next report may be sent. */
@@ -195,7 +195,7 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 	json_decref(events);
 	cp->removing |= json_is_true(json_object_get(o, "removing"));
 	cp->changed_ns = changed_ns;
-	accord_hear_of_death(a, json_object_get(o, "dead"));
+	accord_hear_of_death(a, k, json_object_get(o, "dead"));
 }
 
 void accord_take_news(struct accord *a, const struct agree_news *news)

@@ -25,7 +25,7 @@ def waits_for(node, unit):
 
 def knows(node, unit):
 	"""Has the news come to @node? It may have failed there by now."""
-	wait(lambda: not waits_for(node, unit) or "has died" in waits_for(node, unit)[0], "the death to be known")
+	wait(lambda: all("has died" in what for what in waits_for(node, unit)), "the death to be known")
 
 
 def failed(unit, dead):
