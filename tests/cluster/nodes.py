@@ -151,6 +151,8 @@ def nodes(*names, options="", make=Node):
 	except BaseException:
 		for node in there:
 			print("--- %s" % node.name)
+			with contextlib.suppress(ProcessLookupError):
+				os.kill(node.pid, signal.SIGCONT)
 			with contextlib.suppress(OSError), open(node.path(".ckptfs/failures.json"), encoding="utf-8") as file:
 				print(file.read())
 			with open(node.mnt + ".log", encoding="utf-8", errors="replace") as log:
