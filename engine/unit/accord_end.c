@@ -123,26 +123,21 @@ bool accord_may_leave(struct accord *a)
 	       !accord_has_news(a) && !pointers_wait_for(cp->units, cp->staging);
 }
 
-bool accord_leave(struct checkpoint *cp)
+/* Lock held, dropped while it waits. Is it out of this node's hands? */
+static bool leave(struct accord *a)
 {
-	struct units *us = cp->units;
+	struct checkpoint *cp = a->cp;
 	uint64_t since = clock_mono_ns();
-	struct accord *a = cp->accord;
 
-	if (!a)
-		return false;
-	LOCK_SCOPE(&us->lock);
 	a->leaving = true;
 	accord_wake(cp);
 	while ((cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED) &&
 	       (a->a.state < AGREE_VOTED || a->a.vote)) {
-		uint64_t patience = a->a.state == AGREE_OPEN ? LEAVE_NS : us->commit_ns;
+		uint64_t patience = a->a.state == AGREE_OPEN ? LEAVE_NS : cp->units->commit_ns;
 
-		/* Whose writer has died fails for that. */
-		if (!a->bereaved.at_ns &&
-		    (agreement_is_root(&a->a) || clock_mono_ns() - since > patience))
-			break;
-		if (units_wait(us))
+		/* The root waits for nobody, but if what has ended it is to be judged yet. */
+		if ((agreement_is_root(&a->a) && !accord_is_bereaved(cp)) ||
+		    clock_mono_ns() - since > patience || units_wait(cp->units))
 			break;
 	}
 	a->leaving = false;
@@ -152,6 +147,24 @@ bool accord_leave(struct checkpoint *cp)
 	/* Else it is for those who stay to find that it is gone; and to be told here. */
 	return accord_has_left(cp) || a->a.state >= AGREE_VOTED ||
 	       (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED);
+}
+
+bool accord_leave(struct checkpoint *cp)
+{
+	char reason[MESSAGE_MAX] = "";
+	bool left;
+
+	if (!cp->accord)
+		return false;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		left = leave(cp->accord);
+		if (!left && accord_is_bereaved(cp) && cp->accord->bereaved.reason)
+			snprintf(reason, sizeof(reason), "%s", cp->accord->bereaved.reason);
+	}
+	if (*reason)
+		checkpoint_fail(cp, -EIO, reason);
+	return left || *reason;
 }
 
 unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT])

@@ -86,4 +86,4 @@ with nodes("one", "two", "three") as (one, two, three):
 			for rank in ranks:
 				rank.leave()
 	for node in (one, two, three):
-		assert node.umount() == (0, ""), node.name
+		node.leave()

@@ -54,7 +54,7 @@ def cut(restart, unit, word, bare, one, two, three):
 	for rank in ranks:
 		rank.leave()
 	for node in there:
-		assert node.umount() == (0, ""), node.name
+		node.leave()
 
 
 def on(volume, options, word):

@@ -97,7 +97,7 @@ with nodes("one", "two", "three", options="coord=etcd:" + url, make=make) as (on
 	for rank in ranks:
 		rank.leave()
 	for node in (one, two, three):
-		assert node.umount() == (0, ""), node.name
+		node.leave()
 
 with nodes("one", "two", "three", options="coord=etcd:%s,lease_s=100,commit_timeout_s=5" % url, make=make) as (one, two, three):
 	# Before it has voted, and its lease is a long one.
@@ -134,4 +134,4 @@ with nodes("one", "two", "three", options="coord=etcd:%s,lease_s=100,commit_time
 	for rank in ranks:
 		rank.leave()
 	for node in (one, two, three):
-		assert node.umount() == (0, ""), node.name
+		node.leave()

@@ -76,4 +76,4 @@ with nodes("one", options="on_full=fail") as (one,), nodes("two", options="on_fu
 	for rank in ranks:
 		rank.leave()
 	for node in (one, two):
-		assert node.umount() == (0, ""), node.name
+		node.leave()

@@ -35,4 +35,4 @@ with nodes("one") as (one,):
 	check("step-2", 1, 2)
 	for each in rank, lone:
 		each.leave()
-	assert one.umount() == (0, "")
+	one.leave()

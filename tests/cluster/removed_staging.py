@@ -39,4 +39,4 @@ with nodes("one", "two", options="commit_timeout_s=2") as (one, two):
 	for rank in ranks:
 		rank.leave()
 	for node in (one, two):
-		assert node.umount() == (0, ""), node.name
+		node.leave()

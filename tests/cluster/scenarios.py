@@ -45,7 +45,7 @@ def saves(one, two, three):
 	check("run/step-2", 5, 2)
 	check("run/step-1", 5, 3)
 	for node in (one, two, three):
-		assert node.umount() == (0, ""), node.name
+		node.leave()
 	assert staged() == [], staged()
 
 
@@ -110,4 +110,4 @@ def failures(one, two, three):
 	for rank in ranks:
 		rank.leave()
 	for node in (two, three):
-		assert node.umount() == (0, ""), node.name
+		node.leave()

@@ -93,6 +93,9 @@ class Node:
 			with contextlib.suppress(subprocess.TimeoutExpired, OSError):
 				subprocess.run([CKPTFS, "umount", "--force", self.mnt], stdout=subprocess.DEVNULL,
 					stderr=subprocess.DEVNULL, timeout=60, check=False)
+		end = time.monotonic() + SECONDS
+		while self.pid and os.path.exists(f"/proc/{self.pid}") and time.monotonic() < end:
+			time.sleep(0.02) # it has the backing open, of which nothing is to be left
 
 
 class Job:
