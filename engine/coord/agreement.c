@@ -233,6 +233,7 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
 		/* First, so that a writer that dies from here on on another node is too late to spoil it. */
 		ask(op, AGREE_RECORD, "prepare");
+		op->payload = AGREE_OF_PREPARE;
 		snprintf(op->head, sizeof(op->head), "prepare %s %u %x", a->node, a->next,
 			 voters(a));
 	} else if (a->state == AGREE_PREPARED && !a->closed) {

@@ -10,7 +10,7 @@
  *   entry `join` in the log of a slot that has fewer than AGREE_FANOUT yet, else goes down to one of its children: so
  *   every slot that is taken has a parent. Slots are numbered as in a heap.
  * - A child tells its parent what it has seen of the end in entries `report`. The root, which hears of all, sees the end.
- * - Then the root makes the record `prepare`, with the length of its log and who has voted. On it every node appends `closed` to its own log:
+ * - Then the root makes the record `prepare`, with the length of its log and who has voted, and what the driver adds. On it every node appends `closed` to its own log:
  *   who joined before that is of the generation, who comes later is not, and waits for the decision. A node votes, by an
  *   entry `vote` in its parent's log, when all it has itself is durable and all of its children have voted: for the whole
  *   of its subtree.
@@ -94,7 +94,8 @@ struct agree_op {
 		AGREE_OF_REPORT,
 		AGREE_OF_VOTE,
 		AGREE_OF_COMMIT,
-		AGREE_OF_ABORT
+		AGREE_OF_ABORT,
+		AGREE_OF_PREPARE
 	} payload;
 	unsigned report; /* which */
 	/* RECORD, or "": made together with it, or neither; with the payload AGREE_OF_VOTE. May be emptied by the driver. */

@@ -76,6 +76,14 @@ int rule_ended(const struct rule *r, evidence_holds holds, void *arg)
 	return -1;
 }
 
+bool rule_is_of_steps(const struct rule *r, int alternative)
+{
+	uint64_t others = bits_of(r, EVIDENCE_NEXT_SIBLING) | bits_of(r, EVIDENCE_EXITED_0) |
+			  bits_of(r, EVIDENCE_QUIET) | bits_of(r, EVIDENCE_ASKED);
+
+	return !(r->alternatives[alternative] & others);
+}
+
 /* Who or what brings what is missing of one alternative? */
 static enum rule_wait waits_for(const struct rule *r, uint64_t missing)
 {

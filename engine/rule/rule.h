@@ -139,6 +139,9 @@ typedef bool (*evidence_holds)(void *arg, const struct evidence *ev);
 /* The first alternative all of whose evidence holds, or -1. */
 int rule_ended(const struct rule *r, evidence_holds holds, void *arg);
 
+/* Does @alternative ask for steps of the save alone: not for time, the end of processes, or anything beside it? */
+bool rule_is_of_steps(const struct rule *r, int alternative);
+
 /*
  * What does a unit wait for whose end was not seen? An alternative begins with the first of its operations;
  * one that wants none with the first of its files. @begun: as @holds, but of EVERY_RANK: is the file of any

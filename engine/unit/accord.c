@@ -88,6 +88,11 @@ bool accord_sees_end(const struct checkpoint *cp)
 	return !cp->accord || agreement_is_root(&cp->accord->a);
 }
 
+bool accord_knows_end(struct checkpoint *cp)
+{
+	return cp->accord && cp->accord->a.state >= AGREE_PREPARED && checkpoint_is_closed(cp);
+}
+
 bool accord_may_commit(const struct checkpoint *cp)
 {
 	const struct agreement *a = cp->accord ? &cp->accord->a : NULL;

@@ -74,8 +74,14 @@ bool accord_may_commit(const struct checkpoint *cp);
  */
 bool accord_loses_writer(struct checkpoint *cp);
 
+/* Was its end seen, on another node, with nothing of it open here? */
+bool accord_knows_end(struct checkpoint *cp);
+
 /* Has a process that wrote to it died, so that only what was done before is to end it? */
 bool accord_is_bereaved(const struct checkpoint *cp);
+
+/* Is that so, and not judged yet? */
+bool accord_is_in_doubt(const struct checkpoint *cp);
 
 /* Is that so, and something was done later? */
 bool accord_is_spoiled(const struct checkpoint *cp);

@@ -52,7 +52,7 @@ static void tend(struct accord *a)
 		agreement_leave(&a->a);
 		a->left = a->a.state == AGREE_PREPARED;
 	}
-	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
+	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED && !a->bereaved.refused &&
 	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp) &&
 	    (!a->left || agreement_may_vote(&a->a))) /* until then others may join below it */
 		checkpoint_seal(cp);
@@ -116,6 +116,8 @@ static bool perform(struct accord *a)
 		payload = report = accord_compose_report(a);
 	else if (op.payload == AGREE_OF_VOTE)
 		payload = report = vote_compose(accord_nodes(cp), a->list);
+	else if (op.payload == AGREE_OF_PREPARE)
+		payload = report = accord_tell_of_end(a);
 	else if (op.payload != AGREE_NONE)
 		payload = a->payloads[op.payload];
 	if (*op.also)
@@ -200,6 +202,8 @@ static bool look_at(struct accord *a, const char *kind, char *text)
 		free(a->payloads[AGREE_OF_ABORT]);
 		a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
 	}
+	if (!strcmp(kind, "prepare"))
+		accord_hear_of_end(a, text);
 	agreement_saw(&a->a, kind, text, &news);
 	accord_take_news(a, &news);
 	a->heard_ns = a->stirred_ns = clock_mono_ns();

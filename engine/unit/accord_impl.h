@@ -35,6 +35,7 @@ struct bereavement {
 	char *reason;	     /* NULL: not told yet */
 	char *node;	     /* where, by its label; NULL: here */
 	bool looked;	     /* what others had told until then was heard */
+	bool refused;	     /* the end came later: this node does not vote for it */
 	bool said, said_all; /* to those above; and that nothing more comes that counts */
 };
 
@@ -118,6 +119,13 @@ json_t *accord_tell_of_death(struct accord *a);
 
 /* Is there something of that to tell? */
 bool accord_has_death_to_tell(const struct accord *a);
+
+/*
+ * What the record `prepare` says of the end, for the caller to free, or NULL; and what is found there, in @text, before the
+ * agreement takes it: was that before a death of which this node knows?
+ */
+char *accord_tell_of_end(struct accord *a);
+void accord_hear_of_end(struct accord *a, const char *text);
 
 /* When a child's last change to it was, of which it says that it was @age_us ago. */
 uint64_t accord_time_of(const struct accord *a, json_int_t age_us);

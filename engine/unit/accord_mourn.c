@@ -8,12 +8,13 @@
  * - A report says how long ago its last change was. After a death the root takes what was done before it, for a while. If it sees
  *   the end in that it commits; what comes later fails it, and so does the end of that while,
  *   which comes as soon as all nodes have told of a death: when a whole job is killed, that is.
- * - A node that tells of a death and hears that the end was seen goes on: either the root knew, or the two were at the same
- *   time, as far as anybody could know, and nothing was open.
+ * - The root may see an end before it hears of the death, however long that takes. So `prepare` says how long ago the end was, and
+ *   a node that has told of a death votes for no end that came later: no vote, no commit.
  */
 #include "engine/unit/accord_impl.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,12 @@ static bool is_open(const struct accord *a)
 bool accord_is_bereaved(const struct checkpoint *cp)
 {
 	return cp->accord && cp->accord->bereaved.at_ns;
+}
+
+bool accord_is_in_doubt(const struct checkpoint *cp)
+{
+	return accord_is_bereaved(cp) && (cp->state == GENERATION_OPEN || cp->held) &&
+	       cp->accord->a.state < AGREE_VOTED;
 }
 
 bool accord_is_spoiled(const struct checkpoint *cp)
@@ -68,8 +75,8 @@ static void take_reason(struct accord *a, const char *node, const char *reason)
 
 	if (b->reason)
 		return;
-	b->reason = strdup(reason);
-	b->node = node ? strdup(node) : NULL;
+	b->reason = strndup(reason, MESSAGE_MAX - 1);
+	b->node = node ? strndup(node, NODES_LABEL_MAX - 1) : NULL;
 	accord_wake(a->cp);
 }
 
@@ -142,6 +149,7 @@ void accord_hear_of_death(struct accord *a, unsigned child, const json_t *dead)
 		return;
 	a->children[child].bereaved = json_is_true(json_object_get(dead, "all"));
 	bereave(a, at_ns < now ? at_ns : now);
+	a->bereaved.looked = true; /* what comes after it in the log was told later */
 	take_reason(a, json_get_text(dead, "node", "(unknown)"),
 		    json_get_text(dead, "reason", "a process that wrote to it has died"));
 }
@@ -157,6 +165,29 @@ uint64_t accord_time_of(const struct accord *a, json_int_t age_us)
 	return at_ns;
 }
 
+char *accord_tell_of_end(struct accord *a)
+{
+	const struct checkpoint *cp = a->cp;
+	bool steps = cp->rule && cp->done >= 0 && rule_is_of_steps(cp->rule, cp->done);
+	uint64_t at_ns = steps ? cp->changed_ns : cp->closed_ns;
+	char *text;
+
+	return asprintf(&text, "%llu",
+			(unsigned long long)((clock_mono_ns() - at_ns) / NSEC_PER_USEC)) < 0
+		       ? NULL
+		       : text;
+}
+
+void accord_hear_of_end(struct accord *a, const char *text)
+{
+	struct bereavement *b = &a->bereaved;
+	long long age_us = 0;
+
+	if (!b->at_ns || sscanf(text, "prepare %*s %*s %*s %18lld", &age_us) != 1)
+		age_us = 0; /* who does not tell has seen it just now */
+	b->refused = b->at_ns && ago(age_us) > b->at_ns + BLUR_NS;
+}
+
 /* Lock held, dropped. It is over: by whom is for those to read who are told. */
 static void fail(struct accord *a)
 {
@@ -168,8 +199,7 @@ static void fail(struct accord *a)
 		return;
 	}
 	pthread_mutex_unlock(&cp->units->lock);
-	checkpoint_fail(cp, -EIO,
-			b->reason ? b->reason : strerror(ENOMEM)); /* does not change any more */
+	checkpoint_fail(cp, -EIO, b->reason ? b->reason : "a process that wrote to it has died");
 	pthread_mutex_lock(&cp->units->lock);
 }
 
@@ -180,13 +210,15 @@ void accord_mourn(struct accord *a)
 	uint64_t patience;
 	bool over;
 
-	if (!b->at_ns || a->payloads[AGREE_OF_ABORT] || !is_open(a))
+	if (!b->at_ns || a->payloads[AGREE_OF_ABORT])
 		return;
-	if (!b->looked)
+	if (!b->looked && is_open(a))
 		accord_look(a);
 	b->looked = true;
 	checkpoint_look_for_end(cp);
-	if (!is_open(a))
+	if (b->refused && a->a.state == AGREE_PREPARED)
+		fail(a);
+	if (b->refused || !is_open(a))
 		return;
 	patience = agreement_is_root(&a->a) ? MOURN_NS : 2 * MOURN_NS;
 	over = accord_is_spoiled(cp) || (agreement_is_root(&a->a) && have_told(a));

@@ -115,7 +115,7 @@ static bool is_staged(struct checkpoint *cp, bool sure)
 	pin = fresh_pin(cp->units, NULL, &cp->owner, cp->target.dir, cp->staging);
 	if (pin >= 0)
 		close(pin);
-	return pin >= 0;
+	return pin != -ENOENT && pin != -ESTALE;
 }
 
 int accord_await_name(struct checkpoint *cp, bool sure)

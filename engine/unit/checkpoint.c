@@ -363,6 +363,29 @@ int checkpoint_show_locked(struct checkpoint *cp)
 	return 0;
 }
 
+/* Lock held. Is one of its job, of which a writer has died, about to be judged? */
+static bool is_mourned(struct units *us, const struct process *p)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (accord_is_in_doubt(cp) && job_same(cp->maker, p))
+			return true;
+	}
+	return false;
+}
+
+int checkpoints_tell_casualty(struct units *us, struct process *p)
+{
+	int err = 0;
+
+	while (!err && is_mourned(us, p))
+		err = units_wait(us);
+	return err ? err : casualty_tell(&us->casualties, p);
+}
+
 /* Between the look and the show another of that name may have been committed, or an ordinary file made. */
 static int check_still_free(struct checkpoint *cp)
 {
@@ -389,7 +412,7 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	{
 		LOCK_SCOPE(&us->lock);
 		*out = NULL;
-		err = casualty_tell(&us->casualties, p);
+		err = checkpoints_tell_casualty(us, p);
 		if (err)
 			return err;
 	}
@@ -429,6 +452,15 @@ static struct participant *participant_of(struct checkpoint *cp, const struct pr
 }
 
 static bool ends_with_its_writers(struct checkpoint *cp);
+
+/*
+ * Lock held. Is it known to be of a job that @p is not to change it for? Which rule it goes by may be known on other nodes alone:
+ * of those that only look nobody says so to each other. Then the job of @p, started again, takes the place of what it was.
+ */
+static bool is_taken(const struct checkpoint *cp, const struct process *p)
+{
+	return cp->rule || cp->follows || (accord_is_shared(cp) && job_restarted(cp->maker, p));
+}
 
 enum others { NO_OTHERS, OTHERS_ENDING, OTHERS_LIVE };
 
@@ -543,11 +575,9 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 			told = p && (!err || err == cp->err) ? casualty_tell(&us->casualties, p)
 							     : 0;
 			err = err ? err : told;
-			others = !err && p && (cp->rule || cp->follows) ? others_of(cp, p)
-									: NO_OTHERS;
+			others = !err && p && is_taken(cp, p) ? others_of(cp, p) : NO_OTHERS;
 			busy = others == OTHERS_LIVE;
-			other = !err && !others && p && (cp->rule || cp->follows) &&
-				!is_of_job(cp, p);
+			other = !err && !others && p && is_taken(cp, p) && !is_of_job(cp, p);
 			if (others == OTHERS_ENDING)
 				err = units_wait(us);
 		} while (!err && (others == OTHERS_ENDING || (other && ends_with_its_writers(cp))));
@@ -1165,7 +1195,8 @@ bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
 	case EVIDENCE_LONE:
 		return checkpoint_world(cp) <= 1;
 	case EVIDENCE_ASKED:
-		return cp->asked;
+		return cp->asked &&
+		       !accord_is_bereaved(cp); /* that is no end of what a dead writer has left */
 	case NR_EVIDENCE_KINDS:
 		break;
 	}
@@ -1240,7 +1271,8 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds, cp) : -1;
 	if (done >= 0 && may_be_copied(cp, done) && !is_quiet(cp))
 		done = -1;
-	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) && !(cp->follows && cp->asked))
+	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) &&
+	    !(cp->follows && cp->asked && !accord_is_bereaved(cp)))
 		return;
 	seal(cp, done);
 }
@@ -1304,8 +1336,7 @@ int checkpoint_ask(struct checkpoint *cp)
 	if (!cp->rule && !cp->follows)
 		return -EPROTO;
 	cp->asked = true;
-	cp->changed_ns = clock_mono_ns(); /* which is no end of what a dead writer has left */
-	cp->removing = false;		  /* that is over */
+	cp->removing = false; /* that is over */
 	pthread_cond_signal(&cp->units->commits);
 	return 0;
 }
@@ -1662,7 +1693,8 @@ static bool note_end(struct checkpoint *cp, const struct process *p, struct writ
 	part->ended = true;
 	part->end = end;
 	cp->left_ns = clock_mono_ns();
-	return (cp->state == GENERATION_OPEN || cp->held) && end.fate == WRITER_DIED;
+	return (cp->state == GENERATION_OPEN || cp->held) && end.fate == WRITER_DIED &&
+	       !accord_knows_end(cp);
 }
 
 /* Lock held. Referenced: one that fails by the end of @p; @mourned: unless other nodes say that its own was before. */

@@ -512,7 +512,7 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 	*out = NULL;
 	{
 		LOCK_SCOPE(&us->lock);
-		err = casualty_tell(&us->casualties, p);
+		err = checkpoints_tell_casualty(us, p);
 		if (err)
 			return err;
 	}

@@ -123,6 +123,12 @@ void generations_fail(struct checkpoint *cp, int err, const char *reason);
 
 bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
 
+/*
+ * Lock held, dropped while it waits: casualty_tell, before @p begins another checkpoint. If one of its job fails for a death it is
+ * told first. -EINTR, too.
+ */
+int checkpoints_tell_casualty(struct units *us, struct process *p);
+
 /* Does the file @fd, which @stx is of, have a digest as its xattr that is of this size and time? *@hex. */
 bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX]);
 

@@ -42,7 +42,7 @@ def gone(all):
 		rank.kill()
 
 
-with nodes("one", "two", options="quiet_s=2") as (one, two):
+with nodes("one", "two", "three", options="quiet_s=2") as (one, two, three):
 	# DCP: the last file of one was cut off, as an exception does it, and closed; then it dies, and another ends the save.
 	for dead, ender in ((1, 0), (1, 2), (3, 0), (3, 2)):
 		unit = "step-%d-%d" % (dead, ender)
@@ -61,6 +61,20 @@ with nodes("one", "two", options="quiet_s=2") as (one, two):
 			pass # it has failed before that
 		failed(unit, job[dead])
 		gone(job)
+
+	# ... also if who began it is held up all the while, and hears of both at once.
+	job = [Rank(node, rank, 3, restart=99) for rank, node in enumerate((one, two, three))]
+	save(job, "step-held-up", end=False)
+	wait(lambda: all(other["state"] == "closed" for o in one.status()["pending"] for other in o["shared"]["others"]), "all to be closed")
+	os.kill(one.pid, signal.SIGSTOP)
+	job[1].write("step-held-up/__1_0.distcp", b"cut o")
+	job[1].kill()
+	knows(two, "step-held-up")
+	time.sleep(1)
+	job[2].do("open('step-held-up/.metadata.tmp', 'wb').write(b'end'); os.rename('step-held-up/.metadata.tmp', 'step-held-up/.metadata')")
+	os.kill(one.pid, signal.SIGCONT)
+	failed("step-held-up", job[1])
+	gone(job)
 
 	# accelerate: all is written, but the silence that ends it is not over.
 	for dead in (1, 3):
