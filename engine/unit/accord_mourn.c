@@ -191,15 +191,16 @@ void accord_hear_of_end(struct accord *a, const char *text)
 /* Lock held, dropped. It is over: by whom is for those to read who are told. */
 static void fail(struct accord *a)
 {
+	const char *reason = a->bereaved.reason;
 	struct checkpoint *cp = a->cp;
-	struct bereavement *b = &a->bereaved;
 
-	if (b->node) {
-		accord_give_reason_of(a, b->node, EIO, b->reason);
+	reason = reason ? reason : "a process that wrote to it has died";
+	if (a->bereaved.node) {
+		accord_give_reason_of(a, a->bereaved.node, EIO, reason);
 		return;
 	}
 	pthread_mutex_unlock(&cp->units->lock);
-	checkpoint_fail(cp, -EIO, b->reason ? b->reason : "a process that wrote to it has died");
+	checkpoint_fail(cp, -EIO, reason); /* once there it stays */
 	pthread_mutex_lock(&cp->units->lock);
 }
 

@@ -379,9 +379,10 @@ static bool is_mourned(struct units *us, const struct process *p)
 
 int checkpoints_tell_casualty(struct units *us, struct process *p)
 {
+	uint64_t until = clock_mono_ns() + us->commit_ns;
 	int err = 0;
 
-	while (!err && is_mourned(us, p))
+	while (!err && is_mourned(us, p) && clock_mono_ns() < until)
 		err = units_wait(us);
 	return err ? err : casualty_tell(&us->casualties, p);
 }
