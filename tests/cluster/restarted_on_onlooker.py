@@ -27,7 +27,10 @@ with nodes("one", "two", "three") as (one, two, three):
 			rank.leave()
 		ranks[0].kill()
 		ranks = begin((three, one, two), 2 * step + 1)
-		save(ranks, unit, step)
+		ranks[0].do("os.makedirs(%r, exist_ok=True)" % unit)
+		for rank in ranks: # one after the other: until the first has begun it anew the others find nothing
+			rank.write("%s/__%d_0.distcp" % (unit, rank.rank), content(rank.rank, step))
+		save(ranks[:1], unit, step)
 		for node in (one, two, three):
 			node.wait_for(unit)
 		check(unit, 3, step)
