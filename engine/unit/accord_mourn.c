@@ -6,8 +6,8 @@
  *
  * - Where a writer dies, nothing is done to the checkpoint any more, and those above are told at once. The root judges.
  * - A report says how long ago its last change was. After a death the root takes what was done before it, for a while. If it sees
- *   the end in that it commits; what comes later fails it, and so does the end of that while,
- *   which comes as soon as all nodes have told of a death: when a whole job is killed, that is.
+ *   the end in that it commits; what comes later fails it, and so does the end of that while, which comes as soon as all nodes
+ *   have told of a death: when a whole job is killed, that is.
  * - The root may see an end before it hears of the death, however long that takes. So `prepare` says how long ago the end was, and
  *   a node that has told of a death votes for no end that came later: no vote, no commit.
  */

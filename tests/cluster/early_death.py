@@ -71,7 +71,7 @@ with nodes("one", "two", "three", options="quiet_s=2") as (one, two, three):
 	job[1].write("step-held-up/__1_0.distcp", b"cut o")
 	job[1].kill()
 	knows(two, "step-held-up")
-	time.sleep(1)
+	time.sleep(1) # as above
 	job[2].do("open('step-held-up/.metadata.tmp', 'wb').write(b'end'); os.rename('step-held-up/.metadata.tmp', 'step-held-up/.metadata')")
 	os.kill(one.pid, signal.SIGCONT)
 	failed("step-held-up", job[1])
