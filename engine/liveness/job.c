@@ -154,13 +154,13 @@ bool job_same(const struct process *a, const struct process *b)
 	return a->uid == b->uid && (!a->read || !b->read || !strcmp(a->key, b->key));
 }
 
-bool job_restarted(const struct process *a, const struct process *b)
+bool job_restarted(const char *key, const struct process *p)
 {
-	const char *nr = strrchr(a->key, '/');
-	size_t len = nr ? (size_t)(nr + 2 - a->key) : 0;
+	const char *nr = strrchr(key, '/');
+	size_t len = nr ? (size_t)(nr + 2 - key) : 0;
 
-	return a->uid == b->uid && a->read && b->read && nr && nr[1] == 'r' &&
-	       !strncmp(a->key, b->key, len) && strcmp(a->key, b->key) != 0;
+	return p->read && nr && nr[1] == 'r' && !strncmp(key, p->key, len) &&
+	       strcmp(key, p->key) != 0;
 }
 
 /* --- ends --- */

@@ -110,8 +110,8 @@ bool process_is_gone(struct process *p, struct writer_end *end);
 /* May both be of one job? Also if that is not known of one of them, and they have one user. */
 bool job_same(const struct process *a, const struct process *b);
 
-/* Is one of them of the job of the other, as it was started again? Only if both say so. */
-bool job_restarted(const struct process *a, const struct process *b);
+/* Is @key that of the job of @p, which the same user has, at another of its starts? Only if both say so. */
+bool job_restarted(const char *key, const struct process *p);
 
 /*
  * Is the job of @key the one that a person calls @name? That is the key; or it from its second part on; or either's

@@ -22,6 +22,9 @@
 #define LOST_NS	      (60 * NSEC_PER_SEC) /* for caches of the backing that remember what was not there */
 #define GLANCE_NS     NSEC_PER_SEC	  /* for what a listing can do without */
 #define NAMING_NS     (5 * NSEC_PER_SEC) /* for what was decided to get its name */
+#define ANEW_NS \
+	(2 * \
+	 NSEC_PER_SEC) /* for a rank of one's own job that begins anew what its former start has left */
 
 struct checkpoint *accord_part(struct units *us, const char *gen)
 {
@@ -114,6 +117,15 @@ static void refresh(struct units *us, const struct caller *c, int dir,
 		close(pin);
 	if (!claim->settled && (pin >= 0 || pin == -ENOENT))
 		atomic_store(kept, key);
+}
+
+/*
+ * Is it what a former start of the job of @p has left? Ranks that share the directory may have found it there, on another node,
+ * and the first that writes begins it anew: then there is none for a moment.
+ */
+static bool is_left_behind(const struct claim *c, const struct process *p)
+{
+	return (c->open || c->superseded) && p->spans && job_restarted(c->job, p);
 }
 
 /* Waits until what has the name is decided, if nobody of its job goes on with it. */
@@ -389,12 +401,18 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks, 
 			err = err ? err : 1;
 			continue;
 		}
+		if (!p && (err || claim.open || claim.superseded))
+			p = units_process(us, c);
+		if (!err && p && is_left_behind(&claim, p) && clock_mono_ns() - since < ANEW_NS) {
+			LOCK_SCOPE(&us->lock);
+			err = units_wait(us);
+			err = err ? err : 1;
+			continue;
+		}
 		if (!err && !claim.open) {
 			refresh(us, c, dir, dir_id, name, &claim);
 			break;
 		}
-		if (!p)
-			p = units_process(us, c);
 		if (!p)
 			err = -ENOMEM;
 		else if (!err)

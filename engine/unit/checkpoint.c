@@ -454,13 +454,18 @@ static struct participant *participant_of(struct checkpoint *cp, const struct pr
 
 static bool ends_with_its_writers(struct checkpoint *cp);
 
+static bool restarted(const struct process *maker, const struct process *p)
+{
+	return maker->read && maker->uid == p->uid && job_restarted(maker->key, p);
+}
+
 /*
  * Lock held. Is it known to be of a job that @p is not to change it for? Which rule it goes by may be known on other nodes alone:
  * of those that only look nobody says so to each other. Then the job of @p, started again, takes the place of what it was.
  */
 static bool is_taken(const struct checkpoint *cp, const struct process *p)
 {
-	return cp->rule || cp->follows || (accord_is_shared(cp) && job_restarted(cp->maker, p));
+	return cp->rule || cp->follows || (accord_is_shared(cp) && restarted(cp->maker, p));
 }
 
 enum others { NO_OTHERS, OTHERS_ENDING, OTHERS_LIVE };

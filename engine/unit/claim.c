@@ -72,20 +72,19 @@ static int parse_open(const char *text, size_t len, struct claim *c)
 	return ok ? 0 : -EPERM;
 }
 
-static bool gets_name(char *text, size_t len)
+static void parse_decision(char *text, size_t len, struct claim *c)
 {
 	const char *what;
-	bool commit, ordinary;
 	json_t *o;
 
 	text[len] = '\0';
-	what = accord_decision(text, &commit);
-	if (!what || commit)
-		return commit;
+	what = accord_decision(text, &c->settled);
+	if (!what || c->settled)
+		return;
 	o = json_loads(what, JSON_REJECT_DUPLICATES, NULL);
-	ordinary = json_is_true(json_object_get(o, "ordinary"));
+	c->settled = json_is_true(json_object_get(o, "ordinary"));
+	c->superseded = json_get_int(o, "err", 0) == ESTALE;
 	json_decref(o);
-	return ordinary;
 }
 
 /* Is the last one still to be decided? */
@@ -101,7 +100,8 @@ static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 		return err;
 	len = us->coord->read(us->coord_arg, uid, c->last, "decision", text, COORD_TEXT_MAX);
 	c->open = len == -ENOENT;
-	c->settled = len >= 0 && gets_name(text, (size_t)len);
+	if (len >= 0)
+		parse_decision(text, (size_t)len, c);
 	return len < 0 && len != -ENOENT ? (int)len : 0;
 }
 

@@ -22,6 +22,7 @@ struct claim {
 	/* ... that has the name, and claim_find alone: */
 	bool open;		   /* it was begun, is not decided, and is not over */
 	bool settled;		   /* it was decided, just now, that it gets its name */
+	bool superseded;	   /* it was decided, just now, that it makes way for a new one */
 	char node[COORD_NODE_MAX]; /* who began it: the root */
 	char label[NAME_MAX + 1];  /* ... for people */
 	char job[JOB_KEY_MAX];

@@ -199,10 +199,10 @@ bool job_same(const struct process *a, const struct process *b)
 	return !strcmp(a->key, b->key);
 }
 
-bool job_restarted(const struct process *a, const struct process *b)
+bool job_restarted(const char *key, const struct process *p)
 {
-	(void)a;
-	(void)b;
+	(void)key;
+	(void)p;
 	return false;
 }
 
