@@ -30,7 +30,7 @@ void note_trouble(struct fs *fs, const struct caller *c, const char *op, uint64_
 {
 	char path[PATH_MAX], text[MESSAGE_MAX];
 
-	if (err >= 0 || !is_trouble(-err))
+	if (err >= 0 || !is_trouble(-err) || failures_explained(-err))
 		return;
 	tree_path(fs->tree, node, name, path, sizeof(path));
 	MESSAGE(text, BACKING_ERROR, op, path, strerror(-err), (int)c->pid, c->uid,

@@ -863,6 +863,7 @@ static void serve(struct requests *rs, struct request *r)
 	if (init)
 		note_init(rs, r);
 	current = r;
+	failures_begin();
 	creds_on_behalf(&caller);
 	creds_become(&caller);
 	fuse_session_process_buf(rs->se, &buf);

@@ -18,6 +18,8 @@ struct failure {
 	uid_t uid;
 };
 
+static __thread int explained; /* the last that was recorded, of this request */
+
 struct failures {
 	pthread_mutex_t lock;
 	struct failure ring[FAILURES_KEPT]; /* lock: lock; slot n % FAILURES_KEPT */
@@ -96,10 +98,21 @@ static bool record(struct failures *f, uid_t uid, const char *op, const char *pa
 void failures_add(struct failures *f, uid_t uid, const char *op, const char *path, int err,
 		  const char *message)
 {
+	explained = err;
 	if (record(f, uid, op, path, err, message))
 		log_error("%s", message);
 	else
 		log_debug("again: %s", message);
+}
+
+void failures_begin(void)
+{
+	explained = 0;
+}
+
+bool failures_explained(int err)
+{
+	return err && explained == err;
 }
 
 uint64_t failures_total(struct failures *f)

@@ -27,6 +27,12 @@ void failures_destroy(struct failures *f);
 void failures_add(struct failures *f, uid_t uid, const char *op, const char *path, int err,
 		  const char *message);
 
+/* A request begins on this thread: nothing of it is explained yet. */
+void failures_begin(void);
+
+/* Has this thread recorded a failure with @err since then? Then whoever answers with it need not. */
+bool failures_explained(int err);
+
 /* How many were ever added. */
 uint64_t failures_total(struct failures *f);
 

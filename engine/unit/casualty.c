@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/casualty.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,15 +26,17 @@ static void clear(struct casualty *c)
 	for (i = 0; i < TOLD_KEPT; i++)
 		process_put(c->told[i]);
 	process_put(c->job);
+	free(c->path);
 	*c = (struct casualty){.job = NULL};
 }
 
-void casualty_add(struct casualties *cs, struct process *p, int err)
+void casualty_add(struct casualties *cs, struct process *p, const char *path, int err)
 {
 	struct casualty *c = &cs->ring[cs->nr++ % CASUALTIES_KEPT];
 
 	clear(c);
 	c->job = process_get(p);
+	c->path = strdup(path);
 	c->err = err;
 	c->ticks = ticks_now();
 }
@@ -60,11 +64,12 @@ static bool concerns(const struct casualty *c, const struct process *p)
 	return has_job(p) && has_job(c->job) && job_same(c->job, p) && p->start < c->ticks;
 }
 
-int casualty_tell(struct casualties *cs, struct process *p)
+int casualty_tell(struct casualties *cs, struct process *p, const struct casualty **of)
 {
 	unsigned i;
 	int err = 0;
 
+	*of = NULL;
 	for (i = 0; i < cs->nr && i < CASUALTIES_KEPT; i++) {
 		struct casualty *c = &cs->ring[i];
 		struct process **slot = &c->told[c->nr_told % TOLD_KEPT];
@@ -74,6 +79,8 @@ int casualty_tell(struct casualties *cs, struct process *p)
 		process_put(*slot);
 		*slot = process_get(p);
 		c->nr_told++;
+		if (!err)
+			*of = c;
 		err = err ? err : c->err;
 	}
 	return err;

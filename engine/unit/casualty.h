@@ -19,6 +19,7 @@ struct process;
 
 struct casualty {
 	struct process *job; /* one of its processes, referenced; NULL: unused */
+	char *path;	     /* of the checkpoint; NULL: no memory */
 	int err;
 	uint64_t ticks;			 /* since the boot, as process->start */
 	struct process *told[TOLD_KEPT]; /* referenced; slot n % TOLD_KEPT */
@@ -31,13 +32,13 @@ struct casualties {
 };
 
 /*
- * A checkpoint that @p wrote to has failed with @err. Those of its job are to be told; where that is not
+ * The checkpoint @path, that @p wrote to, has failed with @err. Those of its job are to be told; where that is not
  * known (a session is more than a job) @p alone.
  */
-void casualty_add(struct casualties *cs, struct process *p, int err);
+void casualty_add(struct casualties *cs, struct process *p, const char *path, int err);
 
-/* Has @p to be told of one? Then it is, by this: the error. Else 0. */
-int casualty_tell(struct casualties *cs, struct process *p);
+/* Has @p to be told of one? Then it is, by this: the error, and whose it is in *@c. Else 0. */
+int casualty_tell(struct casualties *cs, struct process *p, const struct casualty **c);
 
 /* Without the lock. */
 void casualties_finish(struct casualties *cs);

@@ -377,6 +377,20 @@ static bool is_mourned(struct units *us, const struct process *p)
 	return false;
 }
 
+/* Lock held. The first call that would go on says why it does not. */
+static int tell_casualty(struct units *us, struct process *p)
+{
+	const struct casualty *c;
+	int err = casualty_tell(&us->casualties, p, &c);
+	char text[MESSAGE_MAX];
+
+	if (err) {
+		MESSAGE(text, CHECKPOINT_CASUALTY, c->path ? c->path : "?", strerror(-err));
+		failures_add(us->failures, p->uid, "save", c->path ? c->path : "", -err, text);
+	}
+	return err;
+}
+
 int checkpoints_tell_casualty(struct units *us, struct process *p)
 {
 	uint64_t until = clock_mono_ns() + us->commit_ns;
@@ -384,7 +398,7 @@ int checkpoints_tell_casualty(struct units *us, struct process *p)
 
 	while (!err && is_mourned(us, p) && clock_mono_ns() < until)
 		err = units_wait(us);
-	return err ? err : casualty_tell(&us->casualties, p);
+	return err ? err : tell_casualty(us, p);
 }
 
 /* Between the look and the show another of that name may have been committed, or an ordinary file made. */
@@ -578,8 +592,7 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 		LOCK_SCOPE(&us->lock);
 		do {
 			err = hold_still(cp);
-			told = p && (!err || err == cp->err) ? casualty_tell(&us->casualties, p)
-							     : 0;
+			told = p && (!err || err == cp->err) ? tell_casualty(us, p) : 0;
 			err = err ? err : told;
 			others = !err && p && is_taken(cp, p) ? others_of(cp, p) : NO_OTHERS;
 			busy = others == OTHERS_LIVE;
@@ -1394,19 +1407,20 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 static void tell_writers(struct checkpoint *cp, int err)
 {
 	struct casualties *cs = &cp->units->casualties;
+	const char *path = cp->path ? cp->path : cp->target.name;
 	struct list *l;
 
 	if (err == -ECANCELED || err == -ESTALE)
 		return;
 	if (cp->maker->read && !cp->maker->weak) { /* one for all of its job */
-		casualty_add(cs, cp->maker, err);
+		casualty_add(cs, cp->maker, path, err);
 		return;
 	}
 	list_for_each (l, &cp->participants) {
 		struct participant *part = container_of(l, struct participant, link);
 
 		if (!part->ended)
-			casualty_add(cs, part->process, err);
+			casualty_add(cs, part->process, path, err);
 	}
 }
 
@@ -1424,6 +1438,7 @@ void checkpoint_told(struct generation *g, const struct caller *c)
 {
 	struct units *us = g->units;
 	struct process *p = units_process(us, c);
+	const struct casualty *of;
 	int err = 0;
 
 	if (!p)
@@ -1432,7 +1447,7 @@ void checkpoint_told(struct generation *g, const struct caller *c)
 		LOCK_SCOPE(&us->lock);
 		while (!err && is_about_to_fail(g)) /* else it would be told of that once more */
 			err = units_wait(us);
-		casualty_tell(&us->casualties, p);
+		casualty_tell(&us->casualties, p, &of); /* the caller says of what it was */
 	}
 	process_put(p);
 }
