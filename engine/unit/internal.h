@@ -132,8 +132,10 @@ int checkpoints_tell_casualty(struct units *us, struct process *p);
 /* Does the file @fd, which @stx is of, have a digest as its xattr that is of this size and time? *@hex. */
 bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX]);
 
-/* Lock held. */
+/* Lock held: the end of @cp (evidence.c). */
 void checkpoint_look_for_end(struct checkpoint *cp);
+bool checkpoint_ends_with_writers(struct checkpoint *cp);
+void checkpoint_forget_evidence(struct checkpoint *cp); /* lock not held: of one that nobody has */
 
 /*
  * Lock held. What is known of its end: does a piece of its rule's evidence hold; is a file that fits there, closed, and

