@@ -10,14 +10,14 @@
 
 needs_fuse
 loop_fs ext4 128 "$TEST_TMP/disk"
-mount_ckptfs -o quiet_s=1 "$TEST_TMP/disk"
+mount_ckptfs -o quiet_s=2 "$TEST_TMP/disk"
 program <<'END'
 from checkpoints import *
 
 def all_end(pids):
 	assert [reap(pid) for pid in pids] == [0] * len(pids)
 
-for turn in range(12):
+for turn in range(8):
 	name = "step-%d" % turn
 	unit = mnt + "/" + name
 	content = begin(unit, files=4)
