@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/liveness/job_inside.h"
 #include "engine/liveness/proc.h"
 
-#define IDLE_MAX 256 /* so many are kept for the next question; each has a descriptor */
+#define LOOK_MS	   100 /* while an end is waited for; so it is known when this daemon was held up */
+#define HELD_UP_NS (NSEC_PER_SEC / 2)
+#define IDLE_MAX   256 /* so many are kept for the next question; each has a descriptor */
 
 /* --- references --- */
 
@@ -159,8 +162,9 @@ bool job_restarted(const char *key, const struct process *p)
 	const char *nr = strrchr(key, '/');
 	size_t len = nr ? (size_t)(nr + 2 - key) : 0;
 
-	return p->read && nr && nr[1] == 'r' && !strncmp(key, p->key, len) &&
-	       strcmp(key, p->key) != 0;
+	/* A host may have a name like that. */
+	return p->read && nr && nr[1] == 'r' && nr[2] && !nr[2 + strspn(nr + 2, "0123456789.")] &&
+	       !strncmp(key, p->key, len) && strverscmp(key, p->key) < 0;
 }
 
 /* --- ends --- */
@@ -178,11 +182,10 @@ int jobs_watch(struct process *p)
 	if (!p->visible)
 		return -ESRCH;
 	get_locked(p);
-	p->watches++;
-	if (p->gone) {
+	if (p->gone)
 		p->untold = true;
+	if (!p->watches++ || p->gone)
 		wake(js);
-	}
 	return 0;
 }
 
@@ -198,6 +201,12 @@ bool process_has_ended(struct process *p)
 {
 	LOCK_SCOPE(&p->jobs->lock);
 	return p->gone || (p->pidfd >= 0 && pidfd_ended(p->pidfd));
+}
+
+bool process_is_ending(struct process *p)
+{
+	LOCK_SCOPE(&p->jobs->lock);
+	return p->gone || (!p->noticed && p->pidfd >= 0 && pidfd_ended(p->pidfd));
 }
 
 bool process_is_gone(struct process *p, struct writer_end *end)
@@ -233,13 +242,16 @@ static bool find_end(const struct process *p, bool reaped, struct writer_end *en
 	return told || reaped;
 }
 
-/* @p, referenced, has ended. */
-static void settle(struct jobs *js, struct process *p, bool reaped)
+/* @p, referenced, has ended, after @lived_ns. */
+static void settle(struct jobs *js, struct process *p, bool reaped, uint64_t lived_ns)
 {
 	struct writer_end end;
 	bool known = find_end(p, reaped, &end);
 	LOCK_SCOPE(&js->lock);
 
+	if (!p->noticed)
+		p->lived_ns = lived_ns;
+	p->noticed = true;
 	if (!known) {
 		watch_end(p, 0); /* EPOLLHUP comes all the same */
 	} else {
@@ -288,22 +300,43 @@ static bool is_ending(struct jobs *js)
 	return js->ending;
 }
 
+static bool has_watches(struct jobs *js)
+{
+	struct list *pos;
+	LOCK_SCOPE(&js->lock);
+
+	list_for_each (pos, &js->processes)
+		if (container_of(pos, struct process, link)->watches)
+			return true;
+	return false;
+}
+
 static void *watcher_main(void *arg)
 {
+	uint64_t looked_ns = 0, began_ns, now, lived_ns;
 	struct jobs *js = arg;
 	struct epoll_event events[16];
 	struct process *p;
+	bool watched;
 	int i, nr;
 
 	while (!is_ending(js)) {
-		nr = epoll_wait(js->epoll, events, ARRAY_SIZE(events), -1);
+		watched = has_watches(js);
+		began_ns = clock_mono_ns();
+		nr = epoll_wait(js->epoll, events, ARRAY_SIZE(events), watched ? LOOK_MS : -1);
+		now = clock_mono_ns();
+		looked_ns = watched ? looked_ns : now;
+		lived_ns = now - looked_ns > HELD_UP_NS ? looked_ns : now;
+		/* It tells of all that have ended until it began, unless there are more, or it was stopped. */
+		if (watched && nr >= 0 && nr < (int)ARRAY_SIZE(events))
+			looked_ns = began_ns;
 		for (i = 0; i < nr; i++) {
 			uint64_t serial = events[i].data.u64;
 			eventfd_t count;
 
 			p = serial ? get_by_serial(js, serial) : NULL;
 			if (p)
-				settle(js, p, events[i].events & EPOLLHUP);
+				settle(js, p, events[i].events & EPOLLHUP, lived_ns);
 			else if (!serial)
 				eventfd_read(js->wake, &count);
 		}

@@ -62,8 +62,10 @@ struct process {
 	unsigned refs, watches;
 	bool reading;	   /* a thread reads of it, and may hang */
 	bool given;	   /* somebody has it, so that it is const now */
-	bool gone, untold; /* it has ended; `ended` is to be called */
+	bool noticed;	   /* its end; how that was may be known later */
+	bool gone, untold; /* it has ended, and how; `ended` is to be called */
 	struct writer_end end;
+	uint64_t lived_ns; /* monotonic; const once it is gone: it has ended after that */
 	struct list link,
 		idle; /* of jobs->processes, while it is visible; ->idle, while kept only */
 };
@@ -96,6 +98,8 @@ void process_put(struct process *p); /* NULL is none */
  * all watches that stand then; for one that begins after the end there is one more. It may be under way
  * while the last watch is undone. A watch is a reference, too.
  *
+ * When it ended the kernel does not tell. p->lived_ns is shortly before; or, if this daemon was held up then, before that.
+ *
  * Returns 0, or -ESRCH: it is not visible.
  */
 int jobs_watch(struct process *p);
@@ -104,13 +108,19 @@ void jobs_unwatch(struct process *p);
 /* Has it ended, be that seen already or about to be? */
 bool process_has_ended(struct process *p);
 
+/*
+ * The same, where `ended` is yet to be called, and will be at once: not if how it ended is known only when its parent has
+ * waited for it. Watched.
+ */
+bool process_is_ending(struct process *p);
+
 /* Was its end seen? Then how it was, in *@end. */
 bool process_is_gone(struct process *p, struct writer_end *end);
 
 /* May both be of one job? Also if that is not known of one of them, and they have one user. */
 bool job_same(const struct process *a, const struct process *b);
 
-/* Is @key that of the job of @p, which the same user has, at another of its starts? Only if both say so. */
+/* Is @key that of the job of @p, which the same user has, at a former one of its starts? Only if both say so. */
 bool job_restarted(const char *key, const struct process *p);
 
 /*

@@ -69,10 +69,13 @@ bool accord_sees_end(const struct checkpoint *cp);
 bool accord_may_commit(const struct checkpoint *cp);
 
 /*
- * A process that wrote to it has died here. True: the end may have been before that, and other nodes have yet to say so: it
- * fails in a moment, unless that is so. False: it has to be failed.
+ * A process that wrote to it has died here, after @lived_ns. True: the end may have been before that, and other nodes have yet
+ * to say so: it fails in a moment, unless that is so. False: it has to be failed.
  */
-bool accord_loses_writer(struct checkpoint *cp);
+bool accord_loses_writer(struct checkpoint *cp, uint64_t lived_ns);
+
+/* Has a process that wrote to it here ended, perhaps died, of which it is yet to be told? Until then it has no end. */
+bool accord_awaits_end_of_writer(const struct checkpoint *cp);
 
 /* Was its end seen, on another node, with nothing of it open here? */
 bool accord_knows_end(struct checkpoint *cp);

@@ -190,7 +190,7 @@ static bool look_at(struct accord *a, const char *kind, char *text)
 	len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp), kind, text,
 			      COORD_TEXT_MAX);
 	pthread_mutex_lock(&us->lock);
-	if (len < 0)
+	if (len < 0 || (!strcmp(kind, "prepare") && accord_awaits_end_of_writer(a->cp)))
 		return false;
 	text[len] = '\0';
 	if (!strcmp(kind, "decision")) {

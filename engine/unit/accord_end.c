@@ -159,7 +159,7 @@ bool accord_leave(struct checkpoint *cp)
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		left = leave(cp->accord);
-		if (!left && accord_is_bereaved(cp) && cp->accord->bereaved.reason)
+		if (!left && accord_is_in_doubt(cp) && cp->accord->bereaved.reason)
 			snprintf(reason, sizeof(reason), "%s", cp->accord->bereaved.reason);
 	}
 	if (*reason)
@@ -354,6 +354,17 @@ int accord_decide(struct checkpoint *cp, const char *decision)
 	return await_outcome(a);
 }
 
+/* Lock held. Was it given up for being an ordinary directory, and for nothing else before? */
+static bool is_ordinary(const struct accord *a)
+{
+	const char *text = a->payloads[AGREE_OF_ABORT];
+	json_t *o = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	bool ordinary = json_is_true(json_object_get(o, "ordinary"));
+
+	json_decref(o);
+	return ordinary;
+}
+
 int accord_make_ordinary(struct checkpoint *cp)
 {
 	struct accord *a = cp->accord;
@@ -367,5 +378,5 @@ int accord_make_ordinary(struct checkpoint *cp)
 	err = await_outcome(a);
 	if (err != -ECANCELED)
 		return err ? err : -EEXIST;
-	return a->ours ? 0 : -EEXIST;
+	return a->ours && is_ordinary(a) ? 0 : -EEXIST;
 }

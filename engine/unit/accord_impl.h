@@ -34,7 +34,6 @@ struct bereavement {
 	uint64_t since_ns;   /* since when this node knows */
 	char *reason;	     /* NULL: not told yet */
 	char *node;	     /* where, by its label; NULL: here */
-	bool looked;	     /* what others had told until then was heard */
 	bool refused;	     /* the end came later: this node does not vote for it */
 	bool said, said_all; /* to those above; and that nothing more comes that counts */
 };

@@ -121,11 +121,20 @@ static void refresh(struct units *us, const struct caller *c, int dir,
 
 /*
  * Is it what a former start of the job of @p has left? Ranks that share the directory may have found it there, on another node,
- * and the first that writes begins it anew: then there is none for a moment.
+ * and the first that writes begins it anew: then there is none for a moment. For each that is waited for once.
  */
-static bool is_left_behind(const struct claim *c, const struct process *p)
+static bool is_left_behind(struct units *us, const struct claim *c, const struct process *p)
 {
-	return (c->open || c->superseded) && p->spans && job_restarted(c->job, p);
+	uint64_t key = hash_text(c->open, c->last), now = clock_mono_ns();
+
+	if (!(c->open || c->superseded) || !p->spans || !job_restarted(c->job, p))
+		return false;
+	LOCK_SCOPE(&us->lock);
+	if (us->left[key % LEFT_KEPT].key != key) {
+		us->left[key % LEFT_KEPT].key = key;
+		us->left[key % LEFT_KEPT].since_ns = now;
+	}
+	return now - us->left[key % LEFT_KEPT].since_ns < ANEW_NS;
 }
 
 /* Waits until what has the name is decided, if nobody of its job goes on with it. */
@@ -403,7 +412,7 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks, 
 		}
 		if (!p && (err || claim.open || claim.superseded))
 			p = units_process(us, c);
-		if (!err && p && is_left_behind(&claim, p) && clock_mono_ns() - since < ANEW_NS) {
+		if (!err && p && is_left_behind(us, &claim, p)) {
 			LOCK_SCOPE(&us->lock);
 			err = units_wait(us);
 			err = err ? err : 1;

@@ -10,6 +10,8 @@
  *   have told of a death: when a whole job is killed, that is.
  * - The root may see an end before it hears of the death, however long that takes. So `prepare` says how long ago the end was, and
  *   a node that has told of a death votes for no end that came later: no vote, no commit.
+ * - What is not known to be before the death counts as later: the death is dated as early as it may have been, and an end as late.
+ *   Nor is an end seen while a process has ended of which nobody knows yet how.
  */
 #include "engine/unit/accord_impl.h"
 
@@ -43,7 +45,7 @@ bool accord_is_bereaved(const struct checkpoint *cp)
 bool accord_is_in_doubt(const struct checkpoint *cp)
 {
 	return accord_is_bereaved(cp) && (cp->state == GENERATION_OPEN || cp->held) &&
-	       cp->accord->a.state < AGREE_VOTED;
+	       (cp->accord->a.state < AGREE_VOTED || cp->accord->a.state == AGREE_ABORT);
 }
 
 bool accord_is_spoiled(const struct checkpoint *cp)
@@ -80,14 +82,29 @@ static void take_reason(struct accord *a, const char *node, const char *reason)
 	accord_wake(a->cp);
 }
 
-bool accord_loses_writer(struct checkpoint *cp)
+bool accord_loses_writer(struct checkpoint *cp, uint64_t lived_ns)
 {
 	/* Nothing may be open at the end. */
 	if (!cp->accord || !is_open(cp->accord) || !accord_is_shared(cp) ||
 	    !checkpoint_is_closed_here(cp))
 		return false;
-	bereave(cp->accord, clock_mono_ns());
+	bereave(cp->accord, lived_ns);
 	return true;
+}
+
+bool accord_awaits_end_of_writer(const struct checkpoint *cp)
+{
+	struct list *l;
+
+	if (!accord_is_shared(cp))
+		return false;
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (part->watched && !part->ended && process_is_ending(part->process))
+			return true;
+	}
+	return false;
 }
 
 void accord_mourns(struct checkpoint *cp, const char *reason)
@@ -149,7 +166,6 @@ void accord_hear_of_death(struct accord *a, unsigned child, const json_t *dead)
 		return;
 	a->children[child].bereaved = json_is_true(json_object_get(dead, "all"));
 	bereave(a, at_ns < now ? at_ns : now);
-	a->bereaved.looked = true; /* what comes after it in the log was told later */
 	take_reason(a, json_get_text(dead, "node", "(unknown)"),
 		    json_get_text(dead, "reason", "a process that wrote to it has died"));
 }
@@ -159,10 +175,7 @@ uint64_t accord_time_of(const struct accord *a, json_int_t age_us)
 	const struct bereavement *b = &a->bereaved;
 	uint64_t at_ns = ago(age_us);
 
-	/* What was recorded before anybody above looked for it was before, too. */
-	if (b->at_ns && at_ns > b->at_ns && (!b->looked || at_ns <= b->at_ns + BLUR_NS))
-		return b->at_ns;
-	return at_ns;
+	return b->at_ns && at_ns > b->at_ns && at_ns <= b->at_ns + BLUR_NS ? b->at_ns : at_ns;
 }
 
 char *accord_tell_of_end(struct accord *a)
@@ -213,15 +226,13 @@ void accord_mourn(struct accord *a)
 
 	if (!b->at_ns || a->payloads[AGREE_OF_ABORT])
 		return;
-	if (!b->looked && is_open(a))
-		accord_look(a);
-	b->looked = true;
 	checkpoint_look_for_end(cp);
 	if (b->refused && a->a.state == AGREE_PREPARED)
 		fail(a);
 	if (b->refused || !is_open(a))
 		return;
 	patience = agreement_is_root(&a->a) ? MOURN_NS : 2 * MOURN_NS;
+	patience = patience < cp->units->commit_ns ? patience : cp->units->commit_ns;
 	over = accord_is_spoiled(cp) || (agreement_is_root(&a->a) && have_told(a));
 	if ((b->reason && over) || clock_mono_ns() - b->since_ns > patience)
 		fail(a);

@@ -1270,7 +1270,7 @@ static struct checkpoint *next_victim(struct units *us, const struct process *p,
 
 		checkpoint_look_for_end(cp); /* what it did before counts */
 		if (note_end(cp, p, end)) {
-			*mourned = accord_loses_writer(cp);
+			*mourned = accord_loses_writer(cp, p->lived_ns);
 			cp->refs++;
 			return cp;
 		}

@@ -410,6 +410,8 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) &&
 	    !(cp->follows && cp->asked && !accord_is_bereaved(cp)))
 		return;
+	if (accord_awaits_end_of_writer(cp)) /* then it is looked for again */
+		return;
 	seal(cp, done);
 }
 

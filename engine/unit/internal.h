@@ -16,6 +16,7 @@
 #define REPLACED_KEPT 256
 #define CLAIMS_KEPT   256
 #define FRESH_KEPT    256
+#define LEFT_KEPT     64
 #define SAVERS_KEPT   256
 
 /* Evaluates @expr as @owner, who began something; as the daemon if their rights are not enough. */
@@ -84,7 +85,10 @@ struct units {
 		unsigned nr; /* records are never undone, so there are at least that many */
 		char name[COORD_GEN_MAX], last[COORD_GEN_MAX];
 	} claims[CLAIMS_KEPT]; /* claim.c; the slot is of the name's digest */
-	bool accords_over;     /* their driver has ended */
+	struct {
+		uint64_t key, since_ns;
+	} left[LEFT_KEPT]; /* what was left behind, since this node knows (accord_join.c) */
+	bool accords_over; /* their driver has ended */
 	struct history history;
 	uint64_t nr_committed, nr_failed;
 	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */

@@ -3,6 +3,7 @@
 # timeout: 180
 # A dead writer is a failure: what others do after a rank has died, on whichever node, does not end what it wrote to.
 
+import errno
 import os
 import sys
 import time
@@ -87,6 +88,23 @@ with nodes("one", "two", "three", options="quiet_s=2") as (one, two, three):
 		job[dead].kill()
 		failed(unit, job[dead])
 		gone(job)
+
+	# Whoever of its job goes on, where the death is known, is told before it begins the next one.
+	for dead in (0, 1):
+		unit = "on-%d/step-1" % dead
+		job = [Rank(node, rank, 3, restart=200 + dead) for rank, node in enumerate((one, two, three))]
+		spare = Rank(one, 0, 3, restart=200 + dead)
+		spare.do("None")
+		save(job, unit, end=False)
+		job[dead].kill()
+		knows(one, unit)
+		for told in (True, False):
+			try:
+				spare.do("os.mkdir('on-%d/step-2')" % dead)
+				assert not told, "rank 0 was not told of the death of rank %d" % dead
+			except OSError as e:
+				assert told and e.errno == errno.EIO, e
+		gone((*job, spare))
 
 	# Who is unmounted meanwhile waits for that, and tells no other reason.
 	for node in (one, two):

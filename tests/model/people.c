@@ -187,6 +187,12 @@ bool process_is_gone(struct process *p, struct writer_end *end)
 	return p->gone;
 }
 
+bool process_is_ending(struct process *p)
+{
+	LOCK_SCOPE(&lock);
+	return p->gone;
+}
+
 /* Whoever has ended is known to have. */
 bool process_has_ended(struct process *p)
 {

@@ -541,6 +541,29 @@ static void what_is_not_seen_is_invisible(void **state)
 	}
 }
 
+static void a_job_is_started_again(void **state)
+{
+	struct process p = {.read = true, .key = "1/elastic/run/r10"};
+
+	(void)state;
+	assert_true(job_restarted("1/elastic/run/r9", &p));
+	assert_true(job_restarted("1/elastic/run/r0", &p));
+	assert_false(job_restarted("1/elastic/run/r10", &p));
+	assert_false(job_restarted("1/elastic/run/r11", &p)); /* it is the former one itself */
+	assert_false(job_restarted("1/elastic/other/r9", &p));
+	assert_false(job_restarted("2/elastic/run/r9", &p));
+	assert_false(job_restarted("", &p));
+	strcpy(p.key, "1/slurm/7.0/r1.0");
+	assert_true(job_restarted("1/slurm/7.0/r0.3", &p));
+	assert_false(job_restarted("1/slurm/7.0/r", &p));
+	strcpy(p.key, "1/master/rack2-n1:5"); /* the name of a host */
+	assert_false(job_restarted("1/master/rack1-n1:5", &p));
+	assert_false(job_restarted("1/master/r1:5", &p));
+	p.read = false;
+	strcpy(p.key, "1/elastic/run/r10");
+	assert_false(job_restarted("1/elastic/run/r9", &p));
+}
+
 /* A user is a part of who it is. */
 static void another_user_is_another(void **state)
 {
@@ -1063,6 +1086,7 @@ int main(int argc, char **argv)
 		T(jobs_are_compared),
 		T(long_environments_are_read),
 		T(what_is_not_seen_is_invisible),
+		T(a_job_is_started_again),
 		T(another_user_is_another),
 		T(not_more_are_kept_than_are_of_use),
 		T(ends_are_told),
