@@ -561,6 +561,17 @@ static int refuse(struct checkpoint *cp, const struct process *p)
 	return -EBUSY;
 }
 
+/*
+ * Lock held. As hold_still, for @p: that it failed is told to the jobs that wrote to it. Another one, which found it just before,
+ * looks for the name once more.
+ */
+static int hold_still_for(struct checkpoint *cp, const struct process *p)
+{
+	int err = hold_still(cp);
+
+	return err && p && cp->state == GENERATION_FAILED && !is_of_job(cp, p) ? -ESTALE : err;
+}
+
 int checkpoint_enter(struct checkpoint *cp, struct process *p)
 {
 	struct units *us = cp->units;
@@ -570,7 +581,7 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 	{
 		LOCK_SCOPE(&us->lock);
 		do {
-			err = hold_still(cp);
+			err = hold_still_for(cp, p);
 			told = p && (!err || err == cp->err) ? tell_casualty(us, p) : 0;
 			err = err ? err : told;
 			others = !err && p && is_taken(cp, p) ? others_of(cp, p) : NO_OTHERS;

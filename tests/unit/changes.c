@@ -154,6 +154,28 @@ static void what_has_ended_is_not_superseded(void **state)
 	checkpoint_put(cp);
 }
 
+/* A job that has found what another has left, which fails in that moment, is not told so: it looks for the name once more. */
+static void what_fails_is_told_to_its_own_job(void **state)
+{
+	struct caller user = m.user, other = {.uid = user.uid + 1, .gid = user.gid};
+	struct process *p, *own;
+	struct checkpoint *cp;
+
+	(void)state;
+	m.user.pid = 0;
+	own = units_process(m.en.units, &m.user);
+	assert_int_equal(dir_make(&m, "step-2"), 0);
+	m.user = user;
+	cp = pending("step-2");
+	checkpoint_fail(cp, -EIO, "a process has died");
+	p = units_process(m.en.units, &other);
+	assert_int_equal(checkpoint_enter(cp, p), -ESTALE);
+	assert_int_equal(checkpoint_enter(cp, own), -EIO);
+	process_put(own);
+	process_put(p);
+	checkpoint_put(cp);
+}
+
 /* Whether it is a committed one cannot be seen: then it is not changed, least of all in its place. */
 static void what_cannot_be_looked_at_is_not_changed(void **state)
 {
@@ -266,6 +288,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_next_save_begins_after_the_end_of_the_last,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_has_ended_is_not_superseded, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_fails_is_told_to_its_own_job, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_looked_at_is_not_changed, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_change_that_finds_no_room_for_its_links, setup,
