@@ -124,13 +124,16 @@ void nodes_look_at(struct nodes *ns, struct seen *s)
 /* What nobody ended, and nobody renews, would be there for ever. */
 static void clear_up(struct nodes *ns, struct seen *s)
 {
-	if (!s->looked_ns || s->removed || s->gone || !s->ever ||
-	    s->unchanged_ns < REMOVED_AFTER * nodes_patience(ns, s))
-		return; /* or it was not to be seen just now: who knows whether it came back */
-	log_info("node '%s' of host %s has been dead for long: its lease is removed",
-		 s->facts.label, s->facts.host);
+	{
+		LOCK_SCOPE(&ns->lock);
+		if (!s->looked_ns || s->removed || s->gone || !s->ever ||
+		    s->unchanged_ns < REMOVED_AFTER * nodes_patience(ns, s))
+			return; /* or it was not to be seen just now: who knows whether it came back */
+		log_info("node '%s' of host %s has been dead for long: its lease is removed",
+			 s->facts.label, s->facts.host);
+		s->removed = true;
+	}
 	ns->options.coord->lease_end(ns->options.coord_arg, s->id); /* if it may */
-	s->removed = true;
 }
 
 /* Is there anything more to be learned? */
