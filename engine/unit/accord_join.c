@@ -253,16 +253,12 @@ static bool has_name(const struct checkpoint *cp, const struct inode_id *dir_id,
 static int takes_name(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
 		      const char *name)
 {
-	int copy;
-
 	/* Once it is over the driver uses the directory without the lock. */
 	if (agreement_is_over(&cp->accord->a) || has_name(cp, dir_id, name))
 		return 0;
-	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-	if (copy < 0)
+	/* Under its number, since who looks for the staging directory (is_staged) does so without the lock, too. */
+	if (dup3(dir, cp->target.dir, O_CLOEXEC) < 0)
 		return -EMFILE;
-	close(cp->target.dir);
-	cp->target.dir = copy;
 	cp->target.dir_id = *dir_id;
 	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
 	return 0;
