@@ -182,7 +182,8 @@ unsigned checkpoints_published(struct units *us);
 /*
  * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave when
  * that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a live job has
- * it, and @p is of another. -ESTALE: nobody of its job is left, and @p, of another, has superseded it.
+ * it, and @p is of another. -ESTALE: nobody of its job is left, and @p, of another, has superseded it; or it has failed, and that is
+ * nothing to the job of @p: the name leads elsewhere now.
  * -EINTR; or the error that it, or another one of the job of @p, failed with.
  */
 int checkpoint_enter(struct checkpoint *cp, struct process *p);
@@ -254,7 +255,10 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c);
 int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
 		      const char *name);
 
-/* The process of thread @tid, who calls; referenced. NULL without memory. */
+/*
+ * The process of thread @tid, who calls; referenced. NULL without memory. Where other nodes could save, one that is slow to read
+ * is waited for, for some seconds.
+ */
 struct process *units_process(struct units *us, const struct caller *c);
 
 /*
