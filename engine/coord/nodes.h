@@ -29,7 +29,7 @@
 #include "engine/coord/coord.h"
 
 #define NODES_PROTOCOL \
-	2 /* 2: votes carry short lists, reports the files of all ranks as one line */
+	3 /* 2: votes carry short lists, reports the files of all ranks as one line; 3: ages, and deaths */
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
 

@@ -89,6 +89,9 @@ bool accord_is_in_doubt(const struct checkpoint *cp);
 /* Is that so, and something was done later? */
 bool accord_is_spoiled(const struct checkpoint *cp);
 
+/* If it fails now, since when is that? Since a death, of which this node may have heard; or now. Monotonic. */
+uint64_t accord_cause_ns(const struct checkpoint *cp);
+
 /* As of when its end is looked for: now, or when that process died. Monotonic. */
 uint64_t accord_judged_ns(const struct checkpoint *cp);
 

@@ -34,6 +34,11 @@ static void give_reason(struct accord *a, const char *node, int err, bool droppe
 		json_object_set_new(o, "dropped", json_true());
 	if (ordinary)
 		json_object_set_new(o, "ordinary", json_true());
+	if (accord_is_bereaved(a->cp))
+		json_object_set_new(
+			o, "age_us",
+			json_integer((json_int_t)((clock_mono_ns() - accord_cause_ns(a->cp)) /
+						  NSEC_PER_USEC)));
 	a->payloads[AGREE_OF_ABORT] = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	agreement_abort(&a->a);
@@ -164,7 +169,7 @@ bool accord_leave(struct checkpoint *cp)
 	}
 	if (*reason)
 		checkpoint_fail(cp, -EIO, reason);
-	return left || *reason;
+	return left;
 }
 
 unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT])
@@ -296,6 +301,9 @@ bool accord_conclude(struct accord *a)
 		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name,
 			json_get_text(o, "node", "(unknown)"),
 			json_get_text(o, "reason", "no reason was given"));
+		pthread_mutex_lock(&us->lock);
+		a->cause_ns = accord_ago(json_get_int(o, "age_us", 0));
+		pthread_mutex_unlock(&us->lock);
 		checkpoint_fail(cp, err > 0 && err < 4096 ? -err : -EIO, text);
 	} else if (state == AGREE_LATE && !named) {
 		MESSAGE(text, CHECKPOINT_AWAY, cp->target.name, cp->target.name);

@@ -65,8 +65,9 @@ struct accord {
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
-	uint64_t looked_behind_ns;  /* accord_look_behind, last */
-	uint64_t stirred_ns;	    /* anything happened, here or elsewhere, last */
+	uint64_t cause_ns; /* when that was for which it fails, as others say; 0: they do not */
+	uint64_t looked_behind_ns; /* accord_look_behind, last */
+	uint64_t stirred_ns;	   /* anything happened, here or elsewhere, last */
 };
 
 const char *accord_generation(const struct checkpoint *cp);
@@ -125,6 +126,9 @@ bool accord_has_death_to_tell(const struct accord *a);
  */
 char *accord_tell_of_end(struct accord *a);
 void accord_hear_of_end(struct accord *a, const char *text);
+
+/* What was @age_us ago, as somebody says: not later than now, and not before this clock began. */
+uint64_t accord_ago(json_int_t age_us);
 
 /* When a child's last change to it was, of which it says that it was @age_us ago. */
 uint64_t accord_time_of(const struct accord *a, json_int_t age_us);

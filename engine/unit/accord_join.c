@@ -408,7 +408,7 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks, 
 		}
 		if (!p && (err || claim.open || claim.superseded))
 			p = units_process(us, c);
-		if (!err && p && is_left_behind(us, &claim, p)) {
+		if (!err && p && patient && is_left_behind(us, &claim, p)) {
 			LOCK_SCOPE(&us->lock);
 			err = units_wait(us);
 			err = err ? err : 1;

@@ -25,11 +25,14 @@
 #include "engine/base/json.h"
 #include "engine/coord/nodes.h"
 
-/* For reports that are on their way: their pause, and the record. Twice that for the judgement of the root. */
+/* For reports that are on their way to the root: their pause, and the record. */
 #define MOURN_NS (3 * NSEC_PER_SEC)
 
 /* What a record may take: of what two nodes do within that the order is not known. */
 #define BLUR_NS (NSEC_PER_SEC / 2)
+
+/* Until an end is noticed: who was started in that time was so after it. */
+#define NOTICE_NS (NSEC_PER_SEC / 10)
 
 /* Lock held. May its end still be seen? Held, for a rename say, it goes on. */
 static bool is_open(const struct accord *a)
@@ -59,6 +62,13 @@ bool accord_is_spoiled(const struct checkpoint *cp)
 uint64_t accord_judged_ns(const struct checkpoint *cp)
 {
 	return accord_is_bereaved(cp) ? cp->accord->bereaved.at_ns : clock_mono_ns();
+}
+
+uint64_t accord_cause_ns(const struct checkpoint *cp)
+{
+	if (accord_is_bereaved(cp))
+		return cp->accord->bereaved.at_ns - NOTICE_NS;
+	return cp->accord && cp->accord->cause_ns ? cp->accord->cause_ns : clock_mono_ns();
 }
 
 /* Lock held. The first of several deaths counts. */
@@ -148,8 +158,7 @@ json_t *accord_tell_of_death(struct accord *a)
 			 (json_int_t)((clock_mono_ns() - b->at_ns) / NSEC_PER_USEC));
 }
 
-/* Lock held. Not later than now, and not before this clock began. */
-static uint64_t ago(json_int_t age_us)
+uint64_t accord_ago(json_int_t age_us)
 {
 	uint64_t now = clock_mono_ns();
 
@@ -160,7 +169,8 @@ static uint64_t ago(json_int_t age_us)
 
 void accord_hear_of_death(struct accord *a, unsigned child, const json_t *dead)
 {
-	uint64_t now = clock_mono_ns(), at_ns = ago(json_get_int(dead, "age_us", 0)) + BLUR_NS;
+	uint64_t now = clock_mono_ns(),
+		 at_ns = accord_ago(json_get_int(dead, "age_us", 0)) + BLUR_NS;
 
 	if (!json_is_object(dead) || !is_open(a))
 		return;
@@ -173,7 +183,7 @@ void accord_hear_of_death(struct accord *a, unsigned child, const json_t *dead)
 uint64_t accord_time_of(const struct accord *a, json_int_t age_us)
 {
 	const struct bereavement *b = &a->bereaved;
-	uint64_t at_ns = ago(age_us);
+	uint64_t at_ns = accord_ago(age_us);
 
 	return b->at_ns && at_ns > b->at_ns && at_ns <= b->at_ns + BLUR_NS ? b->at_ns : at_ns;
 }
@@ -198,7 +208,7 @@ void accord_hear_of_end(struct accord *a, const char *text)
 
 	if (!b->at_ns || sscanf(text, "prepare %*s %*s %*s %18lld", &age_us) != 1)
 		age_us = 0; /* who does not tell has seen it just now */
-	b->refused = b->at_ns && ago(age_us) > b->at_ns + BLUR_NS;
+	b->refused = b->at_ns && accord_ago(age_us) > b->at_ns + BLUR_NS;
 }
 
 /* Lock held, dropped. It is over: by whom is for those to read who are told. */
@@ -231,8 +241,10 @@ void accord_mourn(struct accord *a)
 		fail(a);
 	if (b->refused || !is_open(a))
 		return;
-	patience = agreement_is_root(&a->a) ? MOURN_NS : 2 * MOURN_NS;
-	patience = patience < cp->units->commit_ns ? patience : cp->units->commit_ns;
+	/* Others leave it to the root, which may be out of reach, and fail with that. */
+	patience = cp->units->commit_ns;
+	if (agreement_is_root(&a->a) && MOURN_NS < patience)
+		patience = MOURN_NS;
 	over = accord_is_spoiled(cp) || (agreement_is_root(&a->a) && have_told(a));
 	if ((b->reason && over) || clock_mono_ns() - b->since_ns > patience)
 		fail(a);

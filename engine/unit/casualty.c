@@ -9,14 +9,21 @@
 #include "engine/base/clock.h"
 #include "engine/liveness/job.h"
 
-static uint64_t ticks_now(void)
+/* @at_ns, which is past, as process->start. */
+static uint64_t ticks_at(uint64_t at_ns)
 {
-	long hz = sysconf(_SC_CLK_TCK);
+	uint64_t tick = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK), now, ago;
 	struct timespec t;
 
 	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * (uint64_t)hz +
-	       (uint64_t)t.tv_nsec / (NSEC_PER_SEC / (uint64_t)hz);
+	now = (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+	ago = clock_mono_ns() - at_ns;
+	return (now > ago ? now - ago : 0) / tick;
+}
+
+bool casualty_concerns(uint64_t at_ns, const struct process *p)
+{
+	return p->start < ticks_at(at_ns);
 }
 
 static void clear(struct casualty *c)
@@ -30,7 +37,8 @@ static void clear(struct casualty *c)
 	*c = (struct casualty){.job = NULL};
 }
 
-void casualty_add(struct casualties *cs, struct process *p, const char *path, int err)
+void casualty_add(struct casualties *cs, struct process *p, const char *path, int err,
+		  uint64_t at_ns)
 {
 	struct casualty *c = &cs->ring[cs->nr++ % CASUALTIES_KEPT];
 
@@ -38,7 +46,7 @@ void casualty_add(struct casualties *cs, struct process *p, const char *path, in
 	c->job = process_get(p);
 	c->path = strdup(path);
 	c->err = err;
-	c->ticks = ticks_now();
+	c->ticks = ticks_at(at_ns);
 }
 
 static bool was_told(const struct casualty *c, const struct process *p)

@@ -32,10 +32,14 @@ struct casualties {
 };
 
 /*
- * The checkpoint @path, that @p wrote to, has failed with @err. Those of its job are to be told; where that is not
- * known (a session is more than a job) @p alone.
+ * The checkpoint @path, that @p wrote to, has failed with @err, for what was at @at_ns (monotonic). Those of its job that were
+ * started before are to be told; where the job is not known (a session is more than one) @p alone.
  */
-void casualty_add(struct casualties *cs, struct process *p, const char *path, int err);
+void casualty_add(struct casualties *cs, struct process *p, const char *path, int err,
+		  uint64_t at_ns);
+
+/* Was @p started before that? */
+bool casualty_concerns(uint64_t at_ns, const struct process *p);
 
 /* Has @p to be told of one? Then it is, by this: the error, and whose it is in *@c. Else 0. */
 int casualty_tell(struct casualties *cs, struct process *p, const struct casualty **c);

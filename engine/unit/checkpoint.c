@@ -354,7 +354,8 @@ static bool is_mourned(struct units *us, const struct process *p)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (accord_is_in_doubt(cp) && job_same(cp->maker, p))
+		if (accord_is_in_doubt(cp) && job_same(cp->maker, p) &&
+		    casualty_concerns(accord_cause_ns(cp), p))
 			return true;
 	}
 	return false;
@@ -977,14 +978,14 @@ static void tell_writers(struct checkpoint *cp, int err)
 	if (err == -ECANCELED || err == -ESTALE)
 		return;
 	if (cp->maker->read && !cp->maker->weak) { /* one for all of its job */
-		casualty_add(cs, cp->maker, path, err);
+		casualty_add(cs, cp->maker, path, err, accord_cause_ns(cp));
 		return;
 	}
 	list_for_each (l, &cp->participants) {
 		struct participant *part = container_of(l, struct participant, link);
 
 		if (!part->ended)
-			casualty_add(cs, part->process, path, err);
+			casualty_add(cs, part->process, path, err, accord_cause_ns(cp));
 	}
 }
 
