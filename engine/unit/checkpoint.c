@@ -1179,12 +1179,11 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	}
 	if (!err) {
 		LOCK_SCOPE(&us->lock);
-		int old = cp->target.dir;
 
 		cp->replaces = replaces;
 		cp->replaced = replaced;
-		cp->target.dir = copy;
-		copy = old;
+		/* Under its number, as accord_join.c does; both are open, so that it cannot fail. */
+		dup3(copy, cp->target.dir, O_CLOEXEC);
 		old_id = cp->target.dir_id;
 		memcpy(old_name, cp->target.name, sizeof(old_name));
 		cp->target.dir_id = *dir_id;
