@@ -97,8 +97,11 @@ static int meet(struct fs *fs, const struct caller *c, struct node *dir, const c
 	if (err)
 		return err;
 	cp = checkpoints_find(us, &dir_id, name);
+	err = cp ? accord_await_judgement(cp, c) : 0;
 	renamed = cp && accord_was_renamed(cp, name, now);
 	checkpoint_put(cp);
+	if (err)
+		return err;
 	err = renamed ? find(fs, c, dir, now, patient) : 0;
 	if (err < 0 || save_has_name(fs, dir, name))
 		return err < 0 ? err : 0;

@@ -86,6 +86,18 @@ bool accord_is_bereaved(const struct checkpoint *cp);
 /* Is that so, and not judged yet? */
 bool accord_is_in_doubt(const struct checkpoint *cp);
 
+/*
+ * Lock not held. A process of @c, who looks for the name, may be of a later start of its job: then it waits until the death is judged,
+ * for some seconds at most, so that it does not take up what will be gone in a moment. 0 or -EINTR.
+ */
+int accord_await_judgement(struct checkpoint *cp, const struct caller *c);
+
+/*
+ * Lock not held. Before a process that was started after @cp was begun changes it: is it open, whatever this node has heard? One that
+ * was not would take what a later start of a job saves anew. 0, also if that cannot be asked; or -EINTR.
+ */
+int accord_check_open(struct checkpoint *cp);
+
 /* Is that so, and something was done later? */
 bool accord_is_spoiled(const struct checkpoint *cp);
 

@@ -19,6 +19,7 @@
 #include "engine/unit/vote.h"
 #include "engine/unit/wreck.h"
 
+#define HEARD_NS (5 * NSEC_PER_SEC) /* until this node knows of a decision, too */
 #define LEAVE_NS (2 * NSEC_PER_SEC) /* until the end of a process is known, and told */
 
 static void give_reason(struct accord *a, const char *node, int err, bool dropped, bool ordinary,
@@ -321,6 +322,26 @@ bool accord_conclude(struct accord *a)
 		wrecks_outlived(us, cp);
 	}
 	return true;
+}
+
+int accord_check_open(struct checkpoint *cp)
+{
+	__cleanup_free char *text = cp->accord ? malloc(COORD_TEXT_MAX + 1) : NULL;
+	uint64_t until = clock_mono_ns() + HEARD_NS;
+	struct units *us = cp->units;
+	int err = 0;
+
+	if (!text)
+		return 0;
+	creds_restore();
+	if (us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp), "decision", text,
+			    COORD_TEXT_MAX) < 0)
+		return 0;
+	LOCK_SCOPE(&us->lock);
+	accord_wake(cp);
+	while (!err && (cp->state == GENERATION_OPEN || cp->held) && clock_mono_ns() < until)
+		err = units_wait(us);
+	return err;
 }
 
 const char *accord_decision(const char *text, bool *commit)

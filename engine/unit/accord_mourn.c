@@ -28,6 +28,9 @@
 /* For reports that are on their way to the root: their pause, and the record. */
 #define MOURN_NS (3 * NSEC_PER_SEC)
 
+/* For that judgement, on other nodes: so long a name is not shown to those whom it misleads. */
+#define JUDGED_NS (3 * MOURN_NS)
+
 /* What a record may take: of what two nodes do within that the order is not known. */
 #define BLUR_NS (NSEC_PER_SEC / 2)
 
@@ -100,6 +103,41 @@ bool accord_loses_writer(struct checkpoint *cp, uint64_t lived_ns)
 		return false;
 	bereave(cp->accord, lived_ns);
 	return true;
+}
+
+/* Lock held. Is @p of the same job as it was started again after the death? */
+static bool is_reborn(const struct checkpoint *cp, const struct process *p)
+{
+	const struct process *maker = cp->maker;
+
+	if (!maker->read || !p->read || p->weak || maker->uid != p->uid)
+		return false;
+	return job_restarted(maker->key, p) ||
+	       (!strcmp(maker->key, p->key) && !casualty_concerns(accord_cause_ns(cp), p));
+}
+
+int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
+{
+	uint64_t until = clock_mono_ns() + JUDGED_NS;
+	struct units *us = cp->units;
+	struct process *p;
+	int err = 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (!accord_is_in_doubt(cp))
+			return 0;
+	}
+	p = units_process(us, c);
+	if (!p)
+		return -ENOMEM;
+	{
+		LOCK_SCOPE(&us->lock);
+		while (!err && accord_is_in_doubt(cp) && is_reborn(cp, p) &&
+		       clock_mono_ns() < until)
+			err = units_wait(us);
+	}
+	process_put(p);
+	return err;
 }
 
 bool accord_awaits_end_of_writer(const struct checkpoint *cp)

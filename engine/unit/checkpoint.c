@@ -564,15 +564,22 @@ static int refuse(struct checkpoint *cp, const struct process *p)
 	return -EBUSY;
 }
 
+/* Lock held. Has it failed for what is nothing to @p: of another job, or started after that was? */
+static bool is_nothing_to(struct checkpoint *cp, const struct process *p)
+{
+	return cp->state == GENERATION_FAILED && !participant_of(cp, p) &&
+	       (!is_of_job(cp, p) || !casualty_concerns(accord_cause_ns(cp), p));
+}
+
 /*
- * Lock held. As hold_still, for @p: that it failed is told to the jobs that wrote to it. Another one, which found it just before,
- * looks for the name once more.
+ * Lock held. As hold_still, for @p: that it failed is told to those whom it concerns. Another one, which found it just before, looks
+ * for the name once more.
  */
 static int hold_still_for(struct checkpoint *cp, const struct process *p)
 {
 	int err = hold_still(cp);
 
-	return err && p && cp->state == GENERATION_FAILED && !is_of_job(cp, p) ? -ESTALE : err;
+	return err && p && is_nothing_to(cp, p) ? -ESTALE : err;
 }
 
 int checkpoint_enter(struct checkpoint *cp, struct process *p)
@@ -581,6 +588,10 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 	enum others others;
 	bool other, busy;
 	int err, told;
+
+	err = p && !casualty_concerns(cp->opened_ns, p) ? accord_check_open(cp) : 0;
+	if (err)
+		return err;
 	{
 		LOCK_SCOPE(&us->lock);
 		do {
@@ -973,19 +984,20 @@ static void tell_writers(struct checkpoint *cp, int err)
 {
 	struct casualties *cs = &cp->units->casualties;
 	const char *path = cp->path ? cp->path : cp->target.name;
+	bool by_job = cp->maker->read && !cp->maker->weak;
+	uint64_t at_ns = accord_cause_ns(cp);
 	struct list *l;
 
 	if (err == -ECANCELED || err == -ESTALE)
 		return;
-	if (cp->maker->read && !cp->maker->weak) { /* one for all of its job */
-		casualty_add(cs, cp->maker, path, err, accord_cause_ns(cp));
-		return;
-	}
+	if (by_job) /* one for all of its job */
+		casualty_add(cs, cp->maker, path, err, at_ns);
 	list_for_each (l, &cp->participants) {
 		struct participant *part = container_of(l, struct participant, link);
 
-		if (!part->ended)
-			casualty_add(cs, part->process, path, err, accord_cause_ns(cp));
+		/* Who has come after what failed it did not know of that. */
+		if (!part->ended && !(by_job && casualty_concerns(at_ns, part->process)))
+			casualty_add(cs, part->process, path, err, at_ns);
 	}
 }
 

@@ -95,6 +95,8 @@ with nodes("one", "two", "three", options="quiet_s=2") as (one, two, three):
 		job = [Rank(node, rank, 3, restart=200 + dead) for rank, node in enumerate((one, two, three))]
 		spare = Rank(one, 0, 3, restart=200 + dead)
 		spare.do("None")
+		save(job, "on-%d/step-0" % dead)
+		one.wait_for("on-%d/step-0" % dead) # so that it is not taken for one that was started after the death
 		save(job, unit, end=False)
 		job[dead].kill()
 		knows(one, unit)
