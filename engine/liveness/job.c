@@ -305,9 +305,12 @@ static bool has_watches(struct jobs *js)
 	struct list *pos;
 	LOCK_SCOPE(&js->lock);
 
-	list_for_each (pos, &js->processes)
-		if (container_of(pos, struct process, link)->watches)
+	list_for_each (pos, &js->processes) {
+		struct process *p = container_of(pos, struct process, link);
+
+		if (p->watches && !p->gone)
 			return true;
+	}
 	return false;
 }
 
