@@ -97,7 +97,7 @@ static int meet(struct fs *fs, const struct caller *c, struct node *dir, const c
 	if (err)
 		return err;
 	cp = checkpoints_find(us, &dir_id, name);
-	err = cp ? accord_await_judgement(cp, c) : 0;
+	err = cp && patient ? accord_await_judgement(cp, c) : 0;
 	renamed = cp && accord_was_renamed(cp, name, now);
 	checkpoint_put(cp);
 	if (err)

@@ -308,7 +308,7 @@ static bool has_watches(struct jobs *js)
 	list_for_each (pos, &js->processes) {
 		struct process *p = container_of(pos, struct process, link);
 
-		if (p->watches && !p->gone)
+		if (p->watches && !p->noticed)
 			return true;
 	}
 	return false;

@@ -74,8 +74,11 @@ bool accord_may_commit(const struct checkpoint *cp);
  */
 bool accord_loses_writer(struct checkpoint *cp, uint64_t lived_ns);
 
-/* Has a process that wrote to it here ended, perhaps died, of which it is yet to be told? Until then it has no end. */
-bool accord_awaits_end_of_writer(const struct checkpoint *cp);
+/*
+ * Has a process that wrote to it here ended, perhaps died, of which it is yet to be told? Until then it has no end; for some seconds
+ * at most.
+ */
+bool accord_awaits_end_of_writer(struct checkpoint *cp);
 
 /* Was its end seen, on another node, with nothing of it open here? */
 bool accord_knows_end(struct checkpoint *cp);

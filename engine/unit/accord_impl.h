@@ -65,6 +65,8 @@ struct accord {
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
+	uint64_t
+		ending_ns; /* since when it is to be told how one of its writers has ended; 0: it is not */
 	uint64_t cause_ns; /* when that was for which it fails, as others say; 0: they do not */
 	uint64_t looked_behind_ns; /* accord_look_behind, last */
 	uint64_t stirred_ns;	   /* anything happened, here or elsewhere, last */

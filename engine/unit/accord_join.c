@@ -123,11 +123,13 @@ static void refresh(struct units *us, const struct caller *c, int dir,
  * Is it what a former start of the job of @p has left? Ranks that share the directory may have found it there, on another node,
  * and the first that writes begins it anew: then there is none for a moment. For each that is waited for once.
  */
-static bool is_left_behind(struct units *us, const struct claim *c, const struct process *p)
+static bool is_left_behind(struct units *us, const struct claim *c, const struct process *p,
+			   uint64_t since_ns)
 {
 	uint64_t key = hash_text(c->open, c->last), now = clock_mono_ns();
 
-	if (!(c->open || c->superseded) || !p->spans || !job_restarted(c->job, p))
+	if (!(c->open || c->superseded) || !p->spans || !job_restarted(c->job, p) ||
+	    now - since_ns >= ANEW_NS)
 		return false;
 	LOCK_SCOPE(&us->lock);
 	if (us->left[key % LEFT_KEPT].key != key) {
@@ -408,7 +410,7 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks, 
 		}
 		if (!p && (err || claim.open || claim.superseded))
 			p = units_process(us, c);
-		if (!err && p && patient && is_left_behind(us, &claim, p)) {
+		if (!err && p && patient && is_left_behind(us, &claim, p, since)) {
 			LOCK_SCOPE(&us->lock);
 			err = units_wait(us);
 			err = err ? err : 1;

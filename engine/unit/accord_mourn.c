@@ -34,6 +34,9 @@
 /* What a record may take: of what two nodes do within that the order is not known. */
 #define BLUR_NS (NSEC_PER_SEC / 2)
 
+/* Who tells of ends does something for each, on the backing, which may hang. */
+#define UNTOLD_NS (10 * NSEC_PER_SEC)
+
 /* Until an end is noticed: who was started in that time was so after it. */
 #define NOTICE_NS (NSEC_PER_SEC / 10)
 
@@ -140,12 +143,10 @@ int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
 	return err;
 }
 
-bool accord_awaits_end_of_writer(const struct checkpoint *cp)
+static bool has_ending_writer(const struct checkpoint *cp)
 {
 	struct list *l;
 
-	if (!accord_is_shared(cp))
-		return false;
 	list_for_each (l, &cp->participants) {
 		struct participant *part = container_of(l, struct participant, link);
 
@@ -153,6 +154,22 @@ bool accord_awaits_end_of_writer(const struct checkpoint *cp)
 			return true;
 	}
 	return false;
+}
+
+bool accord_awaits_end_of_writer(struct checkpoint *cp)
+{
+	uint64_t now = clock_mono_ns();
+	struct accord *a = cp->accord;
+
+	if (!accord_is_shared(cp))
+		return false;
+	if (!has_ending_writer(cp)) {
+		a->ending_ns = 0;
+		return false;
+	}
+	if (!a->ending_ns)
+		a->ending_ns = now;
+	return now - a->ending_ns < UNTOLD_NS;
 }
 
 void accord_mourns(struct checkpoint *cp, const char *reason)

@@ -20,7 +20,7 @@
 #include "engine/unit/trash.h"
 #include "engine/unit/wreck.h"
 
-#define READ_NS (5 * NSEC_PER_SEC) /* for who a process is, of whom other nodes may know */
+#define READ_NS (2 * NSEC_PER_SEC) /* for who a process is, of whom other nodes may know */
 
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
 {
@@ -582,6 +582,20 @@ static int hold_still_for(struct checkpoint *cp, const struct process *p)
 	return err && p && is_nothing_to(cp, p) ? -ESTALE : err;
 }
 
+/* Was @p started after it was begun, and does not write to it yet? */
+static bool is_latecomer(struct checkpoint *cp, const struct process *p)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return cp->accord && !participant_of(cp, p) && !casualty_concerns(cp->opened_ns, p);
+}
+
+/* Lock held. Is it what a later start of the job of @p saves? That is none of its business any more. */
+static bool is_former(const struct checkpoint *cp, const struct process *p)
+{
+	return cp->accord && p->read && p->uid == cp->maker->uid &&
+	       job_restarted(p->key, cp->maker);
+}
+
 int checkpoint_enter(struct checkpoint *cp, struct process *p)
 {
 	struct units *us = cp->units;
@@ -589,17 +603,19 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 	bool other, busy;
 	int err, told;
 
-	err = p && !casualty_concerns(cp->opened_ns, p) ? accord_check_open(cp) : 0;
+	err = p && is_latecomer(cp, p) ? accord_check_open(cp) : 0;
 	if (err)
 		return err;
 	{
 		LOCK_SCOPE(&us->lock);
 		do {
 			err = hold_still_for(cp, p);
-			told = p && (!err || err == cp->err) ? tell_casualty(us, p) : 0;
+			told = p && (!err || (err == cp->err && err != -ESTALE))
+				       ? tell_casualty(us, p)
+				       : 0;
 			err = err ? err : told;
 			others = !err && p && is_taken(cp, p) ? others_of(cp, p) : NO_OTHERS;
-			busy = others == OTHERS_LIVE;
+			busy = others == OTHERS_LIVE || (!err && p && is_former(cp, p));
 			other = !err && !others && p && is_taken(cp, p) && !is_of_job(cp, p);
 			if (others == OTHERS_ENDING)
 				err = units_wait(us);
