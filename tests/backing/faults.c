@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void wait_while_frozen(struct faults *f, unsigned call)
 {
 	uint64_t thaws = f->thaws;
 
-	if (!(f->frozen_calls & call))
+	if (!(f->frozen_calls & call) || f->nr_frozen >= f->most_frozen)
 		return;
 	f->nr_frozen++;
 	pthread_cond_broadcast(&f->changed);
@@ -255,10 +256,16 @@ void faults_only(struct faults *f, ino_t ino)
 	f->only = ino;
 }
 
-void faults_freeze(struct faults *f, unsigned calls)
+void faults_freeze_first(struct faults *f, unsigned calls, unsigned most)
 {
 	LOCK_SCOPE(&f->lock);
 	f->frozen_calls = calls;
+	f->most_frozen = most;
+}
+
+void faults_freeze(struct faults *f, unsigned calls)
+{
+	faults_freeze_first(f, calls, UINT_MAX);
 }
 
 void faults_thaw(struct faults *f)

@@ -107,6 +107,9 @@ void faults_only(struct faults *f, ino_t ino);
 
 /* These calls wait until they are let go; others that are frozen already stay so. */
 void faults_freeze(struct faults *f, unsigned calls);
+
+/* The same, but so many at a time at most; the others pass. */
+void faults_freeze_first(struct faults *f, unsigned calls, unsigned most);
 void faults_thaw(struct faults *f);
 /* Returns once (at least) @nr calls wait. */
 void faults_wait_frozen(struct faults *f, unsigned nr);

@@ -21,7 +21,7 @@ struct faults {
 	struct rule *rules;
 	size_t nr_rules, max_rules;
 	ino_t only; /* 0: any */
-	unsigned frozen_calls, nr_frozen;
+	unsigned frozen_calls, most_frozen, nr_frozen;
 	uint64_t thaws;
 	unsigned short_calls;
 	size_t short_bytes;
