@@ -24,7 +24,7 @@ if not shutil.which("etcd"):
 gluster.start()
 url = etcd.start(network.SERVICE, TMP + "/etcd")
 hosts = {}
-LARGE = 48 << 20 # takes longer than the node is there for
+LARGE = 48 << 20 # by flush_bw that takes longer than the node is there for
 
 
 def cut(restart, unit, word, bare, one, two, three):
@@ -66,7 +66,7 @@ def on(volume, options, word):
 
 	gluster.volume(volume)
 	bare = gluster.mount(volume, "%s/%s" % (TMP, volume))
-	with nodes("one", "two", "three", options=options, make=make) as there:
+	with nodes("one", "two", "three", options="flush_bw=16M," + options, make=make) as there:
 		cut(0, "step-1", word, bare, *there)
 
 
