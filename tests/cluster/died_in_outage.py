@@ -29,8 +29,7 @@ def make(name, options):
 with nodes("one", "two", "three", options="lease_s=60,coord=etcd:" + url, make=make) as (one, two, three):
 	job = [Rank(node, rank, 3) for rank, node in enumerate((one, two, three))]
 	save(job, "step-1", end=False)
-	wait(lambda: [o for o in one.status()["pending"] if o["path"] == "step-1" and
-		[other["state"] for other in o["shared"]["others"]] == ["closed", "closed"]], "all to be closed")
+	one.wait_for_closed("step-1", 2)
 	job[0].write("step-1/__0_0.distcp", b"cut o")
 	hosts["one"].cut()
 	job[0].kill()

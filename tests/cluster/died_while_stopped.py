@@ -18,8 +18,7 @@ with nodes("one", "two", "three", options="lease_s=60") as there:
 		job = [Rank(node, rank, 3, restart=step) for rank, node in enumerate(there)]
 		save(job, unit, end=False)
 		job[dead].write("%s/__%d_0.distcp" % (unit, dead), b"cut o")
-		wait(lambda: [o for o in one.status()["pending"] if o["path"] == unit and
-			[other["state"] for other in o["shared"]["others"]] == ["closed", "closed"]], "all to be closed")
+		one.wait_for_closed(unit, 2)
 		os.kill(there[dead].pid, signal.SIGSTOP)
 		time.sleep(1) # what two nodes do within less has no order that could be known
 		job[dead].kill()

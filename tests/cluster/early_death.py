@@ -66,8 +66,7 @@ with nodes("one", "two", "three", options="quiet_s=2") as (one, two, three):
 	# ... also if who began it is held up all the while, and hears of both at once.
 	job = [Rank(node, rank, 3, restart=99) for rank, node in enumerate((one, two, three))]
 	save(job, "step-held-up", end=False)
-	wait(lambda: [o for o in one.status()["pending"] if o["path"] == "step-held-up" and
-		[other["state"] for other in o["shared"]["others"]] == ["closed", "closed"]], "all to be closed")
+	one.wait_for_closed("step-held-up", 2)
 	os.kill(one.pid, signal.SIGSTOP)
 	job[1].write("step-held-up/__1_0.distcp", b"cut o")
 	job[1].kill()

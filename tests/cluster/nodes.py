@@ -85,6 +85,17 @@ class Node:
 		"""What `ckptfs wait` says of one that fails."""
 		return self.ckptfs("wait", "--timeout", str(SECONDS), self.path(unit), fails=True)
 
+	def wait_for_closed(self, unit, others=1):
+		"""Until it is known here that at least so many other nodes take part in it, and have none of its files open."""
+		def closed():
+			for pending in self.status()["pending"]:
+				if pending["path"] == unit:
+					states = [other["state"] for other in pending["shared"]["others"]]
+					return len(states) >= others and set(states) == {"closed"}
+			return False
+
+		wait(closed, "all to be closed")
+
 	def umount(self):
 		ran = subprocess.run([CKPTFS, "umount", self.mnt], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
 			timeout=2 * SECONDS, check=False)

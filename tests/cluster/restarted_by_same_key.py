@@ -17,8 +17,7 @@ with nodes("one", "two", "three") as there:
 		old = [Rank(node, rank, 3, **job) for rank, node in enumerate(there)]
 		save(old[:2], "run-%d/step-1" % turn, end=False)
 		old[2].do("os.listdir('run-%d/step-1')" % turn) # its node has nothing to tell of a death, and is waited for
-		wait(lambda: [o for o in one.status()["pending"] if o["path"] == "run-%d/step-1" % turn and o["shared"]["others"] and
-			all(other["state"] == "closed" for other in o["shared"]["others"])], "all to be closed")
+		one.wait_for_closed("run-%d/step-1" % turn)
 		for rank in old:
 			rank.kill()
 		new = [Rank(node, rank, 3, **job) for rank, node in enumerate(there)]

@@ -21,8 +21,7 @@ with nodes("one", "two", "three") as (one, two, three):
 		ranks = begin((one, two, three), 2 * step)
 		save(ranks[:2], unit, end=False)
 		ranks[2].do("os.path.exists('%s/config')" % unit)
-		wait(lambda: [o for o in one.status()["pending"] if o["path"] == unit and
-			all(other["state"] == "closed" for other in o["shared"]["others"])], "all to be closed")
+		one.wait_for_closed(unit)
 		for rank in ranks[1:]:
 			rank.leave()
 		ranks[0].kill()

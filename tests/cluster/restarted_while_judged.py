@@ -25,8 +25,7 @@ with nodes("one", "two", "three") as there:
 		old = [Rank(node, rank, 3, **former) for rank, node in enumerate(there)]
 		save(old[:2], unit, end=False)
 		old[2].do("os.listdir(%r)" % unit) # its node has nothing to tell of a death, and is waited for
-		wait(lambda: [o for o in one.status()["pending"] if o["path"] == unit and o["shared"]["others"] and
-			all(other["state"] == "closed" for other in o["shared"]["others"])], "all to be closed")
+		one.wait_for_closed(unit)
 		for rank in old:
 			rank.kill()
 		new = [Rank(node, rank, 3, **latter) for rank, node in enumerate(there)]
