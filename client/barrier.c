@@ -28,8 +28,9 @@ static unsigned cancel_locked(struct ckptfs_session *s, uint64_t seq_last, uint6
 			continue;
 		snprintf(text, sizeof(text),
 			 "%.300s: was not captured within the %.1f s of the update barrier: "
-			 "no memory of the cache became free (rank %d)",
-			 c->tensor->name, (double)timeout_ns / (double)CKPT_NSEC_PER_SEC, s->rank);
+			 "no memory of the cache became free%s",
+			 c->tensor->name, (double)timeout_ns / (double)CKPT_NSEC_PER_SEC,
+			 s->rank_text);
 		ckpt_capture_fail_locked(s, c, -ETIMEDOUT, text);
 		nr++;
 	}

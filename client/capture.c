@@ -9,6 +9,7 @@
 #include "client/session.h"
 
 #define WINDOW_FIRST 1024 /* a power of 2 */
+#define FILE_SHOWN   180
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -49,7 +50,7 @@ static int check(struct ckptfs_session *s, const struct ckptfs_write_op *op,
 }
 
 int ckpt_capture_create(struct ckptfs_session *s, const struct ckptfs_write_op *op,
-			struct ckpt_capture **capture)
+			const char *file, struct ckpt_capture **capture)
 {
 	struct ckpt_tensor *t = ckpt_tensor_get(s, op->id);
 	struct ckpt_capture *c = NULL;
@@ -71,6 +72,7 @@ int ckpt_capture_create(struct ckptfs_session *s, const struct ckptfs_write_op *
 	c->refs = 1;
 	c->tensor = t;
 	c->file_off = op->file_off;
+	c->file = *file ? strdup(file) : NULL;
 	c->src_off = op->src_off;
 	c->len = c->total = op->len;
 	c->source = (struct ckpt_source){.addr = op->addr,
@@ -92,6 +94,7 @@ void ckpt_capture_put_locked(struct ckpt_capture *c)
 	ckpt_tensor_put_locked(c->tensor);
 	ckpt_probes_free(&c->probes);
 	free(c->text);
+	free(c->file);
 	free(c);
 }
 
@@ -213,14 +216,20 @@ struct ckpt_capture *ckpt_capture_find_locked(struct ckptfs_session *s, uint64_t
 
 /* --- what becomes of one --- */
 
-static void count_failure_locked(struct ckptfs_session *s, int err, const char *text)
+/* Of a long path the end is shown. */
+static void count_failure_locked(struct ckptfs_session *s, const struct ckpt_capture *c, int err,
+				 const char *text)
 {
+	const char *file = c->file ? c->file : "";
+	size_t len = strlen(file);
+
 	s->stats.failed++;
 	if (s->unreported)
 		return;
 	s->unreported = err;
-	snprintf(s->unreported_text, sizeof(s->unreported_text), "%s",
-		 text ? text : strerror(-err));
+	snprintf(s->unreported_text, sizeof(s->unreported_text), "%s%s%s%s",
+		 len > FILE_SHOWN ? "..." : "", len > FILE_SHOWN ? file + len - FILE_SHOWN : file,
+		 len ? " failed: " : "", text ? text : strerror(-err));
 }
 
 void ckpt_capture_fail_locked(struct ckptfs_session *s, struct ckpt_capture *c, int err,
@@ -233,7 +242,7 @@ void ckpt_capture_fail_locked(struct ckptfs_session *s, struct ckpt_capture *c, 
 	c->failed = true;
 	c->err = err;
 	c->text = text ? strdup(text) : NULL;
-	count_failure_locked(s, err, text);
+	count_failure_locked(s, c, err, text);
 	if (!s->dead) {
 		c->next = s->failures;
 		s->failures = c;
@@ -254,7 +263,7 @@ static void end_if_landed_locked(struct ckptfs_session *s, struct ckpt_capture *
 		snprintf(text, sizeof(text),
 			 "%s: is no longer wanted, its file has failed or is gone: %s",
 			 c->tensor->name, strerror(-c->gave_up));
-		count_failure_locked(s, c->gave_up, text);
+		count_failure_locked(s, c, c->gave_up, text);
 	}
 	no_longer_held_locked(s, c);
 	over_locked(s, c);

@@ -19,6 +19,7 @@ struct ckpt_capture {
 	uint64_t seq, file_off, src_off, len;
 	struct ckpt_tensor *tensor;
 	struct ckpt_source source;
+	char *file; /* the path that it is written to, for messages; NULL: unknown */
 	const struct ckpt_bound_device *device;
 	struct ckpt_probes probes;
 	void *bound; /* the device's, set when it is bound */
@@ -37,9 +38,9 @@ struct ckpt_capture {
 	struct ckpt_capture *next; /* of the failures */
 };
 
-/* Checks @op; NULL and 0 for one without bytes. Who asks has a reference. */
+/* Checks @op; NULL and 0 for one without bytes. @file: the path, or "". The caller has a reference. */
 int ckpt_capture_create(struct ckptfs_session *s, const struct ckptfs_write_op *op,
-			struct ckpt_capture **capture);
+			const char *file, struct ckpt_capture **capture);
 /* Gives numbers to captures, and puts them into the window; takes those back, which are the last. */
 int ckpt_captures_append_locked(struct ckptfs_session *s, struct ckpt_capture *const *c, size_t n);
 void ckpt_captures_take_back_locked(struct ckptfs_session *s, struct ckpt_capture *const *c,

@@ -49,6 +49,9 @@ CKPTFS_PUBLIC int ckptfs_open(const char *path, const struct ckptfs_options *o,
  */
 CKPTFS_PUBLIC void ckptfs_close(struct ckptfs_session *s);
 
+/* The version of this library, such as "0.1.0". */
+CKPTFS_PUBLIC const char *ckptfs_version(void);
+
 /* Why the last call with @s on this thread failed; with NULL, why the last one without a session did. Never NULL. */
 CKPTFS_PUBLIC const char *ckptfs_error(const struct ckptfs_session *s);
 
@@ -92,6 +95,12 @@ struct ckptfs_write_op {
  */
 CKPTFS_PUBLIC int ckptfs_write(struct ckptfs_session *s, int fd, const struct ckptfs_write_op *ops,
 			       size_t n);
+
+/*
+ * 1: @fd, open for writing, is a file of a checkpoint: it is captured lazily, published whole, and gets a digest. 0: it is
+ * an ordinary file, since no rule claims its name or it lies in no mount of ckptfs. -EBADF: it is not open for writing.
+ */
+CKPTFS_PUBLIC int ckptfs_is_staged(int fd);
 
 #define CKPTFS_BARRIER_LANDED	  1u /* waits for captures of devices, too */
 #define CKPTFS_BARRIER_DEFAULT_NS (120ull * 1000000000ull)
@@ -137,12 +146,20 @@ CKPTFS_PUBLIC int ckptfs_commit(const char *path);
 /* It never will be: it fails, and its name shows what it was before. */
 CKPTFS_PUBLIC int ckptfs_abandon(const char *path);
 
-#define CKPTFS_LATEST_VERIFY 1u /* reads it, and passes over what is damaged */
+/*
+ * How much ckptfs_latest checks; a checkpoint that does not pass is skipped. Without a flag nothing is checked. STRUCTURE
+ * costs one stat for each file: the commit file is whole, and each file that it lists is there with its size; a single
+ * file has the size and time of its record. VERIFY reads all bytes of the checkpoint and compares the digests.
+ */
+#define CKPTFS_LATEST_VERIFY	1u
+#define CKPTFS_LATEST_STRUCTURE 2u
 
 /*
- * The path of the newest committed checkpoint below the directory @dir, of a mount or of a bare backing, as `ckptfs
- * latest` names it, which is run: it is looked for beside this library (../bin), then in PATH; CKPTFS_COMMAND overrides
- * both. -ENOENT: there is none. -ERANGE: @buf of @size bytes is too small. Takes as long as it takes to read what it must.
+ * Puts the path of the newest committed checkpoint below the directory @dir into @buf. @dir lies in a mount, or is a bare
+ * backing. Runs `ckptfs latest`: the one that CKPTFS_COMMAND names, else the one beside this library (bin/ckptfs or
+ * ../bin/ckptfs), else the one in PATH. After 0, ckptfs_error(NULL) says which checkpoints were skipped, or that the one
+ * found was not written by ckptfs; "" where there is nothing to say. -ENOENT: there is none. -ENOPKG: there is no such
+ * command. -ERANGE: @buf of @size bytes is too small.
  */
 CKPTFS_PUBLIC int ckptfs_latest(const char *dir, unsigned flags, char *buf, size_t size);
 

@@ -180,10 +180,10 @@ enum ckptfs_state {
 	CKPTFS_ABSENT,	  /* there is nothing of that name */
 	CKPTFS_OPEN,	  /* its end was not seen yet, or captures of it are to come */
 	CKPTFS_CAPTURED,  /* all of it is in the cache */
-	CKPTFS_DURABLE,	  /* on the backing, in staging; an ordinary file: there */
+	CKPTFS_DURABLE,	  /* synced on the backing, in staging */
 	CKPTFS_COMMITTED, /* all of it has its name there */
 	CKPTFS_FAILED,	  /* or was given up, removed or replaced by a later one before that */
-	CKPTFS_NEVER	  /* it is no checkpoint: an ordinary directory, or cannot be looked at */
+	CKPTFS_NEVER /* it is no checkpoint: an ordinary file or directory, or cannot be looked at */
 };
 #define CKPTFS_GENERATION_MAX 40 /* with the NUL */
 struct ckptfs_query {

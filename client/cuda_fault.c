@@ -57,9 +57,9 @@ void cuda_fault_text(const struct ckptfs_session *s, const struct cuda_fault *f,
 		snprintf(where, sizeof(where), " on GPU %d", gpu);
 	if (!cu->GetErrorString || cu->GetErrorString(f->code, &meaning) || !meaning)
 		meaning = "no more is known";
-	snprintf(text, CKPTFS_TEXT_MAX, "%.200s: %s%s: %s: %.100s%s (rank %d)", tensor, f->call,
-		 where, cuda_error_text(cu, f->code, name, sizeof(name)), meaning,
-		 consequence(f->code), s->rank);
+	snprintf(text, CKPTFS_TEXT_MAX, "%.200s: %s%s: %s: %.100s%s%s", tensor, f->call, where,
+		 cuda_error_text(cu, f->code, name, sizeof(name)), meaning, consequence(f->code),
+		 s->rank_text);
 }
 
 int cuda_fault_error(struct ckptfs_session *s, const struct cuda_fault *f, const char *tensor,

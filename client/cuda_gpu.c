@@ -281,9 +281,8 @@ static int find_ordinal(struct ckptfs_session *s, const void *addr, const char *
 		return cuda_fault_error(s, &f, tensor, -1);
 	if (type != CU_MEMORYTYPE_DEVICE || *ordinal < 0 || *ordinal >= CUDA_GPUS_MAX)
 		return ckpt_error(s, -EFAULT,
-				  "%.300s: is registered as of a GPU, and %p is no memory of one "
-				  "(rank %d)",
-				  tensor, addr, s->rank);
+				  "%.300s: is registered as of a GPU, and %p is no memory of one%s",
+				  tensor, addr, s->rank_text);
 	return 0;
 }
 
@@ -302,8 +301,8 @@ static int check_context(const struct cuda_gpu *g, const void *addr, const char 
 	return ckpt_error(
 		g->cuda->session, -EOPNOTSUPP,
 		"%.300s: lies in a CUDA context that is not the primary one of GPU %d, and "
-		"those can be captured alone: write its bytes instead (rank %d)",
-		tensor, g->ordinal, g->cuda->session->rank);
+		"those can be captured alone: write its bytes instead%s",
+		tensor, g->ordinal, g->cuda->session->rank_text);
 }
 
 /* A copy from what is nobody's would cost the trainer its context. Ranges may consist of many allocations. */
@@ -311,11 +310,10 @@ static int check_end(struct ckptfs_session *s, const char *last, const char *ten
 {
 	int there, err = find_ordinal(s, last, tensor, &there);
 
-	return err || there == ordinal ? err
-				       : ckpt_error(s, -EFAULT,
-						    "%.300s: begins on GPU %d and ends on GPU %d "
-						    "(rank %d)",
-						    tensor, ordinal, there, s->rank);
+	return err || there == ordinal
+		       ? err
+		       : ckpt_error(s, -EFAULT, "%.300s: begins on GPU %d and ends on GPU %d%s",
+				    tensor, ordinal, there, s->rank_text);
 }
 
 int cuda_gpu_find(struct cuda *cuda, const struct ckpt_source *at, uint64_t off, uint64_t len,

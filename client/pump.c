@@ -79,9 +79,8 @@ void ckpt_piece_end_changed(struct ckptfs_session *s, struct ckpt_piece *p)
 	char text[CKPTFS_TEXT_MAX];
 
 	snprintf(text, sizeof(text),
-		 "%.300s: changed before it was captured; call ckptfs_barrier before the "
-		 "optimizer's step (rank %d)",
-		 p->capture->tensor->name, s->rank);
+		 "%.300s was changed before it was captured: no barrier came before the change%s",
+		 p->capture->tensor->name, s->rank_text);
 	ckpt_piece_end(s, p, -ESTALE, text);
 }
 

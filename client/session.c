@@ -20,6 +20,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+#define TOUCH_BYTES ((uint64_t)2 << 20)
+
 #define THREADS_DEFAULT 2
 #define THREADS_MAX	64
 
@@ -46,6 +48,11 @@ const char *ckptfs_error(const struct ckptfs_session *s)
 	if (!s)
 		return last_open_error;
 	return last_error.session == s ? last_error.text : "";
+}
+
+const char *ckptfs_version(void)
+{
+	return CKPTFS_VERSION;
 }
 
 uint64_t ckpt_now_ns(void)
@@ -113,8 +120,8 @@ static int open_ctl(const char *top, dev_t dev, int *dir, int *ctl)
 
 	snprintf(path, sizeof(path), "%s/" CKPTFS_CONTROL_DIR, top);
 	*dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*dir < 0)
-		return -ENOENT;
+	if (*dir < 0) /* a daemon that has ended is no missing directory */
+		return errno == ENOTCONN || errno == ECONNABORTED ? -errno : -ENOENT;
 	*ctl = openat(*dir, CKPTFS_CTL, O_RDONLY | O_CLOEXEC);
 	err = *ctl < 0 ? -errno : 0;
 	/* A backing has such a directory, too, and a mount may lie in another. */
@@ -197,7 +204,8 @@ static int greet(struct ckptfs_session *s, const struct ckptfs_options *o, struc
 
 	*h = (struct ckptfs_hello){.abi = CKPTFS_ABI_VERSION, .arena_bytes = o->arena_bytes};
 	say_rank(h, o);
-	s->rank = h->rank;
+	if (h->rank >= 0)
+		snprintf(s->rank_text, sizeof(s->rank_text), " (rank %d)", h->rank);
 	err = ckpt_session_ioctl(s->ctl, CKPTFS_IOC_HELLO, h);
 	if (err == -EPROTO)
 		return ckpt_error(
@@ -210,8 +218,8 @@ static int greet(struct ckptfs_session *s, const struct ckptfs_options *o, struc
 				  "the daemon is of a release that knows no sessions");
 	if (err == -EUSERS)
 		return ckpt_error(NULL, err,
-				  "too many sessions with this mount: a process needs one, and "
-				  "ckptfs_close ends it (`ckptfs status` lists them)");
+				  "too many sessions with this mount: a process needs one, so "
+				  "close the others (`ckptfs status` lists them)");
 	if (err == -ENOMEM)
 		return ckpt_error(
 			NULL, err,
@@ -261,9 +269,25 @@ static int map_arena(struct ckptfs_session *s, int dir, const struct ckptfs_hell
 		return ckpt_error(NULL, err, "cannot map the memory that the daemon lends: %s",
 				  strerror(-err));
 	madvise(s->arena, s->arena_bytes, MADV_DONTFORK);
-	/* Now, so that the first captures need not; kernels before 5.14 cannot. */
-	madvise(s->arena, s->arena_bytes, MADV_POPULATE_WRITE);
 	return 0;
+}
+
+/*
+ * Faults the arena in, so that most captures need not, while the program goes on: that of a large arena takes a second. In small
+ * steps, since the program can map nothing during one. Kernels before 5.14 cannot.
+ */
+static void *touch_run(void *session)
+{
+	struct ckptfs_session *s = session;
+
+	for (uint64_t at = 0; at < s->arena_bytes && !s->touched_enough; at += TOUCH_BYTES) {
+		uint64_t rest = s->arena_bytes - at;
+
+		if (madvise(s->arena + at, rest < TOUCH_BYTES ? rest : TOUCH_BYTES,
+			    MADV_POPULATE_WRITE))
+			break;
+	}
+	return NULL;
 }
 
 /* --- opening and closing --- */
@@ -333,6 +357,9 @@ static void session_free(struct ckptfs_session *s)
 	for (unsigned i = 0; i < CKPT_DEVICES; i++)
 		if (s->devices[i].ops)
 			s->devices[i].ops->close(s->devices[i].state);
+	s->touched_enough = true;
+	if (s->touches)
+		pthread_join(s->toucher, NULL);
 	if (s->arena)
 		munmap(s->arena, s->arena_bytes);
 	if (s->ctl >= 0)
@@ -361,6 +388,8 @@ static int start(struct ckptfs_session *s, unsigned threads)
 		s->devices[1].ops = &ckpt_device_cuda;
 	if (!err)
 		err = ckpt_thread_start(&s->pump, "ckptfs-pump", ckpt_pump_run, s);
+	if (!err) /* without it the captures do */
+		s->touches = !ckpt_thread_start(&s->toucher, "ckptfs-touch", touch_run, s);
 	return err ? ckpt_error(NULL, err, "cannot start threads: %s", strerror(-err)) : 0;
 }
 

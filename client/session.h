@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -34,9 +35,13 @@ struct ckpt_pieces {
 struct ckptfs_session {
 	/* const once it is open */
 	pid_t pid;
-	int ctl, rank;
+	int ctl;
+	char rank_text[24]; /* " (rank 5)", for messages; "": the rank is unknown */
 	uint64_t id;
 	char *arena;
+	pthread_t toucher; /* faults it in */
+	bool touches;
+	atomic_bool touched_enough;
 	uint64_t arena_bytes;
 	uint32_t slot_bytes; /* no piece lies in two of them */
 	enum ckptfs_check check;

@@ -3,9 +3,11 @@
  * Writing tensors by handle: the queue entries, and what is written as plain bytes after all: eager
  * tensors, and files that ckptfs does not stage.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/session.h"
 
@@ -23,15 +25,29 @@ static void captures_put(struct ckptfs_session *s, struct captures *cs)
 	free(cs->all);
 }
 
-static int captures_create(struct ckptfs_session *s, const struct ckptfs_write_op *ops, size_t n,
-			   struct captures *cs)
+/* For messages; "": it has no path that can be known. */
+static void path_of(int fd, char path[PATH_MAX])
 {
+	char link[32];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, path, PATH_MAX - 1);
+	path[len > 0 && *path == '/' ? len : 0] = '\0';
+}
+
+static int captures_create(struct ckptfs_session *s, const struct ckptfs_write_op *ops, size_t n,
+			   int fd, struct captures *cs)
+{
+	char file[PATH_MAX];
+
+	path_of(fd, file);
 	cs->nr = 0;
 	cs->all = calloc(n, sizeof(struct ckpt_capture *));
 	if (!cs->all)
 		return ckpt_error(s, -ENOMEM, "no memory for %zu captures", n);
 	for (size_t i = 0; i < n; i++) {
-		int err = ckpt_capture_create(s, &ops[i], &cs->all[cs->nr]);
+		int err = ckpt_capture_create(s, &ops[i], file, &cs->all[cs->nr]);
 
 		if (err)
 			return err;
@@ -227,9 +243,23 @@ int ckptfs_write(struct ckptfs_session *s, int fd, const struct ckptfs_write_op 
 
 	if (err || !n)
 		return err;
-	err = captures_create(s, ops, n, &cs);
+	err = captures_create(s, ops, n, fd, &cs);
 	if (!err)
 		err = write_all(s, &cs, fd);
 	captures_put(s, &cs);
 	return err;
+}
+
+int ckptfs_is_staged(int fd)
+{
+	/* A batch of none, of no session: an ordinary file refuses every batch before it looks at one. */
+	struct ckptfs_write w = {.nr = 0};
+	int err = ckpt_session_ioctl(fd, CKPTFS_IOC_WRITE, &w);
+
+	ckpt_error(NULL, 0, "%s", "");
+	if (not_staged(err))
+		return 0;
+	if (err == -EBADF || err == -ENOTCONN || err == -ECONNABORTED)
+		return ckpt_error(NULL, err, "the file cannot be asked about: %s", strerror(-err));
+	return 1;
 }

@@ -2,6 +2,7 @@
 #include "engine/cache/cache.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -168,19 +169,36 @@ static struct chunk *oldest_clean(struct cache *c, bool own, uid_t uid)
 	return NULL;
 }
 
+/* Takes @ck from the free ones, cold or not. */
+static void take_free(struct cache *c, struct chunk *ck)
+{
+	list_del(&ck->queue);
+	c->nr_free--;
+	c->nr_cold -= ck->cold;
+	ck->cold = false;
+}
+
+/* A free chunk, NULL: there is none. To be lent: a cold one first, far from those that are faulted next. */
+static struct chunk *any_free(struct cache *c, bool lend)
+{
+	if (lend && !list_empty(&c->cold))
+		return container_of(c->cold.prev, struct chunk, queue);
+	if (!list_empty(&c->free))
+		return container_of(c->free.next, struct chunk, queue);
+	return list_empty(&c->cold) ? NULL : container_of(c->cold.next, struct chunk, queue);
+}
+
 /*
  * A chunk that belongs to nobody, from the free ones or the clean ones; for who holds as much as one
  * may, from his own clean ones. NULL: there is none.
  */
-static struct chunk *take(struct cache *c, uid_t uid)
+static struct chunk *take(struct cache *c, uid_t uid, bool lend)
 {
 	bool own = !may_have_more(c, uid);
-	struct chunk *ck;
+	struct chunk *ck = own ? NULL : any_free(c, lend);
 
-	if (!own && !list_empty(&c->free)) {
-		ck = container_of(c->free.next, struct chunk, queue);
-		list_del(&ck->queue);
-		c->nr_free--;
+	if (ck) {
+		take_free(c, ck);
 		return ck;
 	}
 	ck = oldest_clean(c, own, uid);
@@ -198,7 +216,7 @@ void cache_serve_waiting(struct cache *c)
 	list_for_each_safe (l, tmp, &c->waiting) {
 		struct claim *claim = container_of(l, struct claim, link);
 
-		claim->chunk = take(c, claim->uid);
+		claim->chunk = take(c, claim->uid, false);
 		if (!claim->chunk && may_have_more(c, claim->uid))
 			return; /* nobody gets any */
 		if (!claim->chunk)
@@ -220,6 +238,16 @@ void cache_give_back(struct cache *c, struct chunk *ck)
 	cache_serve_waiting(c);
 }
 
+/* @ck, which belongs to nobody, is free, and has no memory. */
+static void chill(struct cache *c, struct chunk *ck)
+{
+	ck->cold = true;
+	list_append(&c->cold, &ck->queue);
+	c->nr_free++;
+	c->nr_cold++;
+	pthread_cond_broadcast(&c->chilled);
+}
+
 static void wait_a_moment(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	struct timespec until;
@@ -236,7 +264,7 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out)
 	uint64_t start, took, limit = c->limits.stall_timeout_s * NSEC_PER_SEC;
 	int err = 0;
 
-	*out = list_empty(&c->waiting) ? take(c, uid) : NULL;
+	*out = list_empty(&c->waiting) ? take(c, uid, false) : NULL;
 	if (*out) {
 		charge(c, *out, uid, true);
 		return 0;
@@ -266,15 +294,39 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out)
 	return err;
 }
 
-struct chunk *cache_claim_spare(struct cache *c, uid_t uid)
+static struct chunk *claim_spare(struct cache *c, uid_t uid, bool lend)
 {
 	struct chunk *ck = NULL;
 
 	if (list_empty(&c->waiting) && c->nr_free + c->nr_clean > c->nr_chunks / 4)
-		ck = take(c, uid);
+		ck = take(c, uid, lend);
 	if (ck)
 		charge(c, ck, uid, true);
 	return ck;
+}
+
+struct chunk *cache_claim_spare(struct cache *c, uid_t uid)
+{
+	return claim_spare(c, uid, false);
+}
+
+/* --- lending --- */
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24 /* since Linux 5.18 */
+#endif
+
+/* Gives the host what memory @ck has. What it gets later is locked as before. */
+static void release(struct cache *c, struct chunk *ck)
+{
+	char *memory = chunk_data(c, ck);
+
+	if (!madvise(memory, c->chunk_size, MADV_DONTNEED_LOCKED))
+		return;
+	munlock(memory, c->chunk_size);
+	madvise(memory, c->chunk_size, MADV_DONTNEED);
+	if (c->limits.lock && !*c->not_locked)
+		mlock2(memory, c->chunk_size, MLOCK_ONFAULT);
 }
 
 unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr)
@@ -282,32 +334,29 @@ unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned 
 	unsigned got = 0, i;
 	{
 		LOCK_SCOPE(&c->lock);
-		while (got < nr && (chunks[got] = cache_claim_spare(c, uid)))
+		while (got < nr && (chunks[got] = claim_spare(c, uid, true)))
 			got++;
 		c->nr_lent += got;
+		for (i = 0; i < got; i++)
+			while (chunks[i]->faulting)
+				pthread_cond_wait(&c->settled, &c->lock);
 	}
-	for (i = 0; i < got; i++) {
-		munlock(chunk_data(c, chunks[i]), c->chunk_size);
-		madvise(chunk_data(c, chunks[i]), c->chunk_size, MADV_DONTNEED);
-	}
+	for (i = 0; i < got; i++)
+		release(c, chunks[i]);
 	return got;
 }
 
 void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr)
 {
-	bool lock;
 	unsigned i;
-	{
-		LOCK_SCOPE(&c->lock);
-		lock = c->limits.lock && !*c->not_locked;
-	}
+	LOCK_SCOPE(&c->lock);
+
+	c->nr_lent -= nr;
 	for (i = 0; i < nr; i++) {
-		if (!lock || mlock(chunk_data(c, chunks[i]), c->chunk_size))
-			madvise(chunk_data(c, chunks[i]), c->chunk_size, MADV_POPULATE_WRITE);
-		LOCK_SCOPE(&c->lock);
-		c->nr_lent--;
-		cache_give_back(c, chunks[i]);
+		charge(c, chunks[i], chunks[i]->uid, false);
+		chill(c, chunks[i]);
 	}
+	cache_serve_waiting(c);
 }
 
 void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index)
@@ -328,65 +377,106 @@ void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint
 
 #define PIECE ((size_t)2 << 20)
 
-static void cannot_lock(struct cache *c, const char *why)
+/* Makes the kernel lock each page when it is faulted, which costs no time now. */
+static void lock_memory(struct cache *c)
 {
-	LOCK_SCOPE(&c->lock);
-	snprintf(c->not_locked, sizeof(c->not_locked), "%s", why);
+	if (c->limits.lock && mlock2(c->memory, c->nr_chunks * c->chunk_size, MLOCK_ONFAULT))
+		MESSAGE(c->not_locked, CACHE_NOT_LOCKED, strerror(errno));
 }
 
-/* @len bytes of memory. False: they are there, but could not be locked. */
-static bool populate_piece(struct cache *c, char *memory, size_t len, bool lock)
+/* The first cold chunk that no thread faults yet, or NULL. Lock held. */
+static struct chunk *next_cold(struct cache *c)
 {
-	char why[256];
+	struct list *l;
+
+	list_for_each (l, &c->cold) {
+		struct chunk *ck = container_of(l, struct chunk, queue);
+
+		if (!ck->faulting)
+			return ck;
+	}
+	return NULL;
+}
+
+/* @ck and the cold chunks behind it that share its huge page are `faulting` from here on. Returns how many. Lock held. */
+static size_t begin_faulting(struct cache *c, struct chunk *ck)
+{
+	uintptr_t piece = (uintptr_t)chunk_data(c, ck) / PIECE;
+	struct chunk *end = c->chunks + c->nr_chunks, *first = ck;
+
+	while (ck < end && ck->cold && !ck->faulting &&
+	       (uintptr_t)chunk_data(c, ck) / PIECE == piece)
+		ck++->faulting = true;
+	return (size_t)(ck - first);
+}
+
+/* Those of them that nobody took meanwhile are free, with memory. Lock held. */
+static void end_faulting(struct cache *c, struct chunk *ck, size_t nr)
+{
+	for (; nr; nr--, ck++) {
+		ck->faulting = false;
+		if (!ck->cold)
+			continue;
+		ck->cold = false;
+		c->nr_cold--;
+		list_del(&ck->queue);
+		list_append(&c->free, &ck->queue);
+	}
+	pthread_cond_broadcast(&c->settled);
+}
+
+/* Bytes that a writer has put there meanwhile stay as they are. */
+static void fault(char *memory, size_t len)
+{
 	size_t i;
 
-	if (lock && !mlock(memory, len))
-		return true;
-	if (lock) {
-		MESSAGE(why, CACHE_NOT_LOCKED, strerror(errno));
-		cannot_lock(c, why);
-	}
-	if (madvise(memory, len, MADV_POPULATE_WRITE))
-		for (i = 0; i < len; i += 4096)
-			((volatile char *)memory)[i] = 0;
-	return false;
+	if (!madvise(memory, len, MADV_POPULATE_WRITE))
+		return;
+	for (i = 0; i < len; i += 4096) /* before Linux 5.14 */
+		__atomic_fetch_or(memory + i, 0, __ATOMIC_RELAXED);
 }
 
 /*
- * In pieces of a huge page: while the kernel fills one, no other thread gets memory, nor can one be started, and on a busy
- * machine that takes its time. Who asks how the daemon is wants to know now.
+ * In pieces of a huge page: while the kernel fills one, the program's memory cannot be changed otherwise, nor can a thread be
+ * started, and on a busy machine that takes its time. Who asks how the daemon is wants to know now.
  */
-static void *populate(void *arg)
+static void *faulter_main(void *arg)
 {
 	struct cache *c = arg;
-	size_t step = c->chunk_size > (16u << 20) ? c->chunk_size : 16u << 20;
-	size_t per_step = step / c->chunk_size, at, i, done;
-	bool lock = c->limits.lock;
+	struct chunk *ck;
+	size_t nr;
 
-	for (at = 0; at < c->nr_chunks; at += per_step) {
-		size_t nr = c->nr_chunks - at < per_step ? c->nr_chunks - at : per_step;
-		size_t len = nr * c->chunk_size;
-		char *memory = c->memory + at * c->chunk_size;
-
-		for (done = 0; done < len; done += PIECE)
-			lock = populate_piece(c, memory + done,
-					      len - done < PIECE ? len - done : PIECE, lock);
-		LOCK_SCOPE(&c->lock);
-		if (c->ending)
-			return NULL;
-		for (i = at; i < at + nr; i++) {
-			list_append(&c->free, &c->chunks[i].queue);
-			c->nr_free++;
+	pthread_mutex_lock(&c->lock);
+	while (!c->ending) {
+		ck = next_cold(c);
+		if (!ck) {
+			pthread_cond_wait(&c->chilled, &c->lock);
+			continue;
 		}
-		c->nr_faulted += nr;
-		cache_serve_waiting(c);
+		nr = begin_faulting(c, ck);
+		pthread_mutex_unlock(&c->lock);
+		fault(chunk_data(c, ck), nr * c->chunk_size);
+		pthread_mutex_lock(&c->lock);
+		end_faulting(c, ck, nr);
 	}
+	pthread_mutex_unlock(&c->lock);
 	return NULL;
+}
+
+/* Half of the processors, so that there is room for the program. */
+static unsigned faulters_here(void)
+{
+	cpu_set_t set;
+	unsigned nr = sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
+
+	nr = (nr + 1) / 2;
+	return nr < CACHE_FAULTERS_MAX ? nr : CACHE_FAULTERS_MAX;
 }
 
 static int start(struct cache *c)
 {
 	size_t i, size = c->nr_chunks * c->chunk_size;
+	unsigned nr = c->limits.faulters ? c->limits.faulters : faulters_here();
 
 	c->chunks = calloc(c->nr_chunks, sizeof(*c->chunks));
 	c->hash = calloc(c->nr_chunks, sizeof(*c->hash));
@@ -401,11 +491,13 @@ static int start(struct cache *c)
 	for (i = 0; i < c->nr_chunks; i++) {
 		list_init(&c->chunks[i].queue);
 		list_init(&c->chunks[i].mine);
+		chill(c, &c->chunks[i]);
 	}
-	if (pthread_create(&c->populating, NULL, populate, c))
-		return -EAGAIN;
-	c->populates = true;
-	return 0;
+	lock_memory(c);
+	while (c->nr_faulters < nr &&
+	       !pthread_create(&c->faulters[c->nr_faulters], NULL, faulter_main, c))
+		c->nr_faulters++;
+	return c->nr_faulters ? 0 : -EAGAIN;
 }
 
 int cache_create(struct cache **out, const struct cache_limits *limits, bool (*given_up)(void),
@@ -423,7 +515,10 @@ int cache_create(struct cache **out, const struct cache_limits *limits, bool (*g
 	c->given_up = given_up;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->work, NULL);
+	pthread_cond_init(&c->chilled, NULL);
+	pthread_cond_init(&c->settled, NULL);
 	list_init(&c->free);
+	list_init(&c->cold);
 	list_init(&c->partial);
 	list_init(&c->ready);
 	list_init(&c->clean);
@@ -445,9 +540,10 @@ void cache_destroy(struct cache *c)
 	{
 		LOCK_SCOPE(&c->lock);
 		c->ending = true;
+		pthread_cond_broadcast(&c->chilled);
 	}
-	if (c->populates)
-		pthread_join(c->populating, NULL);
+	while (c->nr_faulters)
+		pthread_join(c->faulters[--c->nr_faulters], NULL);
 	while (!list_empty(&c->charges)) {
 		struct charge *ch = container_of(c->charges.next, struct charge, link);
 
@@ -459,6 +555,8 @@ void cache_destroy(struct cache *c)
 	free(c->chunks);
 	free(c->hash);
 	pthread_cond_destroy(&c->work);
+	pthread_cond_destroy(&c->chilled);
+	pthread_cond_destroy(&c->settled);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -469,9 +567,10 @@ json_t *cache_to_json(struct cache *c)
 	LOCK_SCOPE(&c->lock);
 
 	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o}",
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o}",
 		"size", (json_int_t)c->nr_chunks * unit, "chunk_size", unit, "faulted",
-		(json_int_t)c->nr_faulted * unit, "free", (json_int_t)c->nr_free * unit, "dirty",
+		(json_int_t)(c->nr_chunks - c->nr_cold) * unit, "untouched",
+		(json_int_t)c->nr_cold * unit, "free", (json_int_t)c->nr_free * unit, "dirty",
 		(json_int_t)c->nr_dirty * unit, "flying", (json_int_t)c->nr_flying * unit, "clean",
 		(json_int_t)c->nr_clean * unit, "lent", (json_int_t)c->nr_lent * unit, "absorbed",
 		(json_int_t)c->absorbed, "waiting", (json_int_t)c->nr_waiting, "stalls",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bounded cache: memory that is faulted in and locked once, cut into chunks of chunk_size
+ * The bounded cache: memory that is locked and faulted in once, cut into chunks of chunk_size
  * bytes, each of which holds one aligned piece of one file's content (K6).
  *
  * A chunk is free, or belongs to a content, and is then
@@ -13,6 +13,11 @@
  * Only writers take room. Who finds none waits in one queue, first come first served, but for
  * users who hold as much as one may (cache_per_uid). Nobody who waits holds a chunk, and a flush
  * needs no room, so the queue always moves as long as the backing does.
+ *
+ * A free chunk is cold until it has memory. A few threads fault cold chunks in, a huge page at a time.
+ * Nobody waits for these threads: a writer that takes a cold chunk faults it by its own copy, and
+ * memory for sessions is taken from cold chunks first, since that memory is the session's own.
+ * The whole range is locked from the start (MLOCK_ONFAULT), so a page is locked when it is faulted.
  *
  * One mutex guards the state of all chunks and contents; it is held for moments, never across a
  * system call or a copy: who copies holds the chunk by `users`.
@@ -33,6 +38,7 @@
 #define CACHE_CHUNK_MIN	    ((size_t)64 << 10)
 #define CACHE_CHUNK_MAX	    ((size_t)8 << 20) /* a piece of the digest is a whole number of chunks */
 #define CACHE_CHUNKS_MIN    8
+#define CACHE_FAULTERS_MAX  4 /* more threads do not fault memory faster */
 
 struct content;
 
@@ -51,6 +57,8 @@ struct chunk {
 	unsigned users;		     /* who copy in or out of it */
 	unsigned writers;	     /* those who copy in */
 	enum chunk_state state;
+	bool cold;	   /* free, in the queue of cold chunks: no thread has faulted it yet */
+	bool faulting;	   /* a thread faults it; it may be taken, but not be lent, meanwhile */
 	uid_t uid;	   /* who is charged for it */
 	uint64_t turned;   /* when it became dirty, as counted by cache->turns */
 	uint64_t since_ns; /* the same by the clock */
@@ -60,7 +68,8 @@ struct cache_limits {
 	size_t size, chunk_size;
 	size_t per_uid; /* 0: no limit */
 	unsigned stall_timeout_s;
-	bool lock; /* in memory, where allowed */
+	bool lock;	   /* in memory, where allowed */
+	unsigned faulters; /* threads that fault it in; 0: by the processors that there are */
 };
 
 struct cache {
@@ -73,9 +82,9 @@ struct cache {
 	bool (*given_up)(void); /* was the call that this thread serves given up? */
 	/* lock */
 	struct chunk **hash;
-	size_t nr_faulted; /* chunks that are backed by memory already */
-	struct list free, partial, ready, clean;
-	size_t nr_free, nr_dirty, nr_flying, nr_clean, nr_lent, nr_waiting;
+	struct list free, cold, partial, ready, clean;
+	size_t nr_free; /* those in `free` and in `cold` */
+	size_t nr_cold, nr_dirty, nr_flying, nr_clean, nr_lent, nr_waiting;
 	struct list waiting; /* struct claim */
 	uint64_t turns;
 	uint64_t absorbed;   /* bytes copied in by writers */
@@ -83,14 +92,16 @@ struct cache {
 	bool ending;
 	char not_locked[256]; /* why, "" if it is locked or was not asked to be */
 	uint64_t stalls, stalled_ns, longest_stall_ns;
-	struct list charges; /* what each uid holds, only if per_uid */
-	pthread_t populating;
-	bool populates;
+	struct list charges;	/* what each uid holds, only if per_uid */
+	pthread_cond_t chilled; /* for the threads that fault: there are cold chunks */
+	pthread_cond_t settled; /* chunks are no longer `faulting` */
+	pthread_t faulters[CACHE_FAULTERS_MAX];
+	unsigned nr_faulters; /* const after create */
 };
 
 /*
- * Takes the address space and starts a thread that faults it in and locks it, step by step: what
- * is there can be used at once. Returns 0 or -errno with @e filled.
+ * Takes the address space, locks it, and starts the threads that fault it in. All chunks can be used at
+ * once. Returns 0 or -errno with @e filled.
  */
 int cache_create(struct cache **out, const struct cache_limits *limits, bool (*given_up)(void),
 		 struct error *e);
@@ -101,6 +112,10 @@ void cache_destroy(struct cache *c);
  * (owned by the caller) is the file that says it.
  */
 uint64_t cache_memory_limit(char **limit_path);
+#define CACHE_MEMORY_OF_HOST "/proc/meminfo"
+
+/* What of the host's memory is free, or could be made so. UINT64_MAX: not known. */
+uint64_t cache_memory_available(void);
 
 /* What host_cache_size is when it is not given: 1/8 of that, at most 16 GiB. */
 size_t cache_default_size(void);
@@ -120,8 +135,8 @@ struct chunk *cache_claim_spare(struct cache *c, uid_t uid);
 
 /*
  * Takes up to @nr chunks for memory that is lent to a program instead: what they had of the host's is given
- * back to it. Waits for nothing. Returns how many; each is charged to @uid until cache_unlend. Both without the lock: the
- * host takes its time.
+ * back to it. Cold chunks come first, then clean ones if need be; waits for no room. Returns how many; each is charged to
+ * @uid until cache_unlend, which leaves them cold. Both are called without the lock: the host takes its time.
  */
 unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr);
 void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr);
@@ -149,7 +164,8 @@ static inline bool cache_pressed(const struct cache *c)
 	return !list_empty(&c->waiting);
 }
 
-/* Takes the lock itself. {size, chunk_size, faulted, free, dirty, flying, clean, waiting, ...} in bytes. */
+/* Takes the lock itself. Bytes: {size, chunk_size, free, untouched (a part of free: cold), faulted (the
+ * rest), dirty, flying, clean, lent, waiting, ...}. */
 json_t *cache_to_json(struct cache *c);
 
 #endif

@@ -56,7 +56,7 @@ uint64_t cache_memory_limit(char **limit_path)
 	uint64_t least = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	char line[PATH_MAX];
 
-	*limit_path = strdup("/proc/meminfo");
+	*limit_path = strdup(CACHE_MEMORY_OF_HOST);
 	while (f && fgets(line, sizeof(line), f)) {
 		char *controllers = strchr(line, ':'), *group;
 
@@ -72,6 +72,18 @@ uint64_t cache_memory_limit(char **limit_path)
 				limit_path);
 	}
 	return least;
+}
+
+uint64_t cache_memory_available(void)
+{
+	__cleanup_file FILE *f = fopen(CACHE_MEMORY_OF_HOST, "re");
+	unsigned long long kib;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			return kib << 10;
+	return UINT64_MAX;
 }
 
 size_t cache_default_size(void)

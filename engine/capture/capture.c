@@ -13,8 +13,7 @@
 #include "engine/base/clock.h"
 #include "engine/capture/session.h"
 
-#define POLL_NS	     (50 * NSEC_PER_MSEC)
-#define CACHE_NAP_NS (5 * (long)NSEC_PER_MSEC)
+#define POLL_NS (50 * NSEC_PER_MSEC)
 
 /* --- sessions --- */
 
@@ -225,24 +224,6 @@ static int await_offer(struct captures *cs, struct session *s)
 	return s->state == SESSION_ENDED ? s->err : 0;
 }
 
-/* Right after the mount the cache is not all there, and a share of what is would be too small for good. */
-static int await_cache(const struct captures *cs)
-{
-	const struct timespec nap = {.tv_nsec = CACHE_NAP_NS};
-	struct cache *c = cs->options.cache;
-
-	for (;;) {
-		{
-			LOCK_SCOPE(&c->lock);
-			if (c->nr_faulted == c->nr_chunks)
-				return 0;
-		}
-		if (given_up(cs))
-			return -EINTR;
-		nanosleep(&nap, NULL);
-	}
-}
-
 int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptfs_hello *h)
 {
 	struct session *s;
@@ -255,9 +236,6 @@ int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptf
 	if (h->flags || h->reserved || h->rank < -1 || h->world < 0 || h->local_rank < -1 ||
 	    h->local_world < 0)
 		return -EINVAL;
-	err = await_cache(cs);
-	if (err)
-		return err;
 	s = make(cs, uid, h);
 	if (!s)
 		return -ENOMEM;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A session that begins while the cache is still being faulted in waits for it, and is lent all of its share.
+# A session that begins right after the mount, before the cache has been faulted in, is lent all of its share.
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/capture/capture.bash"
