@@ -22,11 +22,13 @@ J ?= $(shell nproc)
 # Debian packages: what the build needs, then what the tests need. The README says why each.
 PACKAGES_BUILD := gcc make libc6-dev pkg-config libfuse3-dev fuse3 libjansson-dev liburing-dev libxxhash-dev \
 	libcurl4-openssl-dev
-PACKAGES_TEST := python3 python3-venv python3-yaml libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps mergerfs bindfs rsync etcd-server openssl
+PACKAGES_TEST := python3 python3-venv python3-yaml libcmocka-dev util-linux mount e2fsprogs xfsprogs attr acl fio procps mergerfs bindfs rsync etcd-server openssl zsh
 PACKAGES_HEAVY := clang libclang-rt-14-dev clang-format shellcheck mandoc
 PACKAGES_BENCH := rclone
 PACKAGES_KERNEL := qemu-system-x86
+PACKAGES_DIST := mmdebstrap
 PACKAGES_CLUSTER := glusterfs-server glusterfs-client iproute2
+PACKAGES_DOCS := mandoc
 
 ifneq ($(V),1)
 Q := @
@@ -41,8 +43,9 @@ override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes -Wmissing-protot
 override LDFLAGS += -pthread $(SANITIZE)
 
 # Asked for only when something is compiled, so that `make deps` works without them.
-PKGS := fuse3 jansson liburing libxxhash libcurl
-PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
+# Of libcurl only the headers are needed: it is opened at run time (engine/coord/curl.h).
+PKGS := fuse3 jansson liburing libxxhash
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) libcurl))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 
 ENGINE_SRC := $(wildcard engine/*.c engine/*/*.c)
@@ -53,6 +56,8 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 TOOL_DIRS := $(patsubst %/main.c,%,$(wildcard tests/*/main.c))
 BENCH_SRC := $(wildcard tests/bench/*.c)
 HELPER_SRC := $(wildcard tests/helpers/*.c)
+# Each manual page lies beside what it describes; NAME.SECTION says where it is installed.
+MAN_PAGES := $(foreach dir,client engine engine/* fs mount-scripts,$(wildcard $(dir)/*.[13578]))
 # Backings that record, fail or wait: linked into the unit tests.
 TEST_BACKING_SRC := $(wildcard tests/backing/*.c)
 
@@ -72,7 +77,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/tests/crowd/crowd $(O)/gpu-kit/complete
 
 .PHONY: all deps deps-test deps-heavy demo demo-cluster check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-python install uninstall clean help tests fuzz fuzzers
+	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-python docs install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
 
@@ -110,7 +115,21 @@ $(O)/flags: FORCE
 .PHONY: FORCE
 .SECONDARY: # keep objects that only test programs use
 
-$(O)/obj/%.o: %.c $(O)/flags
+# Looked for once: otherwise each file fails by a header of its own.
+$(O)/found:
+	@mkdir -p $(@D)
+	@for tool in $(firstword $(CC)) pkg-config; do \
+		command -v $$tool >/dev/null || missing="$$missing $$tool"; \
+	done; \
+	[ -n "$$missing" ] || for package in $(PKGS) libcurl; do \
+		pkg-config --exists $$package || missing="$$missing $$package"; \
+	done; \
+	[ -z "$$missing" ] || { echo "ckptfs cannot be built: this host lacks$$missing. Nothing was built; on Debian and" \
+		"Ubuntu \`make deps\` installs what the build needs, elsewhere install the equivalents of: $(PACKAGES_BUILD)" >&2; \
+		exit 1; }
+	@touch $@
+
+$(O)/obj/%.o: %.c $(O)/flags | $(O)/found
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -227,8 +246,12 @@ $(O)/tests/crowd/crowd: $(call obj,$(wildcard tests/crowd/*.c)) $(ENGINE_LIB)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Installs what is missing of the packages $(1); does nothing, and needs no root, if nothing is.
 define install_packages
-	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | \
+	@command -v apt-get >/dev/null || { echo "this host has no apt-get. Install, by the names that they have here:" $(1) >&2; \
+		exit 1; }; \
+	missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | \
 		grep -q 'ok installed' || echo $$p; done); \
+	[ -z "$$missing" ] || [ -z "$(SUDO)" ] || command -v sudo >/dev/null || { \
+		echo "you are not root, and there is no sudo. As root: apt-get install" $$missing >&2; exit 1; }; \
 	[ -z "$$missing" ] || { echo "installing:" $$missing; $(SUDO) apt-get update -qq && \
 		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
 		--no-install-recommends $$missing >/dev/null; }
@@ -237,7 +260,7 @@ endef
 deps:
 	$(call install_packages,$(PACKAGES_BUILD))
 deps-test: deps
-	$(call install_packages,$(PACKAGES_BUILD) $(PACKAGES_TEST))
+	$(call install_packages,$(PACKAGES_BUILD) $(PACKAGES_TEST) $(PACKAGES_DOCS))
 deps-heavy: deps-test
 	$(call install_packages,$(PACKAGES_HEAVY))
 
@@ -328,6 +351,7 @@ check-tsan: deps-heavy
 
 bench: deps-test
 	$(call install_packages,$(PACKAGES_BENCH))
+	-$(call install_packages,$(PACKAGES_CLUSTER))
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) CKPTFS=$(abspath $(O))/bin/ckptfs python3 tests/bench/bench.py $(ARGS)
 
@@ -339,10 +363,19 @@ fuzz: deps-heavy
 		SAN=fuzzer-no-link,address,undefined fuzzers
 	$(Q)tests/fuzz/fuzz $(O)/fuzz $(FUZZ_SECONDS) $(FUZZ)
 
+# All manual pages and Markdown files as one directory of HTML.
+docs:
+	$(call install_packages,$(PACKAGES_DOCS))
+	$(Q)python3 tests/docs/render.py --out $(O)/docs
+
 lint: deps-heavy
 	$(Q)BUILD=$(abspath $(O)) SRC=$(CURDIR) tests/lint/lint.sh
 
+# Where the manual page $(1) is installed: .../man5/ckptfs-conf.5
+man_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
+
 install: all
+	@mount-scripts/packaging/install-check before "$(DESTDIR)$(prefix)" "$(DESTDIR)$(sbindir_mount)"
 	install -D -m 755 $(O)/bin/ckptfs $(DESTDIR)$(bindir)/ckptfs
 	install -D -m 755 mount-scripts/mount.ckptfs $(DESTDIR)$(sbindir_mount)/mount.ckptfs
 	ln -sf mount.ckptfs $(DESTDIR)$(sbindir_mount)/mount.fuse.ckptfs
@@ -350,31 +383,57 @@ install: all
 	install -D -m 755 mount-scripts/ckptfs-srun $(DESTDIR)$(bindir)/ckptfs-srun
 	install -D -m 755 mount-scripts/slurm-prolog $(DESTDIR)$(libexecdir)/ckptfs/slurm-prolog
 	install -D -m 755 mount-scripts/slurm-epilog $(DESTDIR)$(libexecdir)/ckptfs/slurm-epilog
+	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) $(DESTDIR)$(call man_path,$(page)) && ) true
 	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(libdir)/libckptfs.a
 	install -D -m 755 $(CLIENT_SO).1 $(DESTDIR)$(libdir)/libckptfs.so.1
 	ln -sf libckptfs.so.1 $(DESTDIR)$(libdir)/libckptfs.so
 	install -D -m 644 client/ckptfs_abi.h $(DESTDIR)$(includedir)/ckptfs_abi.h
 	sed 's|"client/ckptfs_abi.h"|"ckptfs_abi.h"|' client/ckptfs.h >$(DESTDIR)$(includedir)/ckptfs.h
 	chmod 644 $(DESTDIR)$(includedir)/ckptfs.h
-	install -D -m 644 client/ckptfs.3 $(DESTDIR)$(mandir)/man3/ckptfs.3
-	install -D -m 644 fs/ckptfs.1 $(DESTDIR)$(mandir)/man1/ckptfs.1
-	install -D -m 644 mount-scripts/mount.ckptfs.8 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8
-	install -D -m 644 mount-scripts/ckptfs-slurm.8 $(DESTDIR)$(mandir)/man8/ckptfs-slurm.8
-	install -D -m 644 mount-scripts/ckptfs-srun.1 $(DESTDIR)$(mandir)/man1/ckptfs-srun.1
+	for shell in bash zsh; do $(O)/bin/ckptfs completion $$shell >$(O)/completion.$$shell || exit; done
+	install -D -m 644 $(O)/completion.bash $(DESTDIR)$(prefix)/share/bash-completion/completions/ckptfs
+	install -D -m 644 $(O)/completion.zsh $(DESTDIR)$(prefix)/share/zsh/site-functions/_ckptfs
 	install -D -m 644 mount-scripts/ckptfs@.service $(DESTDIR)$(unitdir)/ckptfs@.service
 	install -D -m 644 mount-scripts/ckptfs.json $(DESTDIR)$(docdir)/ckptfs.json
 	install -D -m 644 mount-scripts/kubernetes.yaml $(DESTDIR)$(docdir)/kubernetes.yaml
+	install -d -m 755 $(DESTDIR)$(libdir)/pkgconfig
+	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
+		client/ckptfs.pc.in >$(DESTDIR)$(libdir)/pkgconfig/ckptfs.pc
+	@mount-scripts/packaging/install-check after "$(libdir)" "$(DESTDIR)"
 
 uninstall:
 	rm -f $(DESTDIR)$(bindir)/ckptfs $(DESTDIR)$(bindir)/ckptfs-srun $(DESTDIR)$(sbindir_mount)/mount.ckptfs \
 		$(DESTDIR)$(sbindir_mount)/mount.fuse.ckptfs $(DESTDIR)$(sbindir_mount)/umount.fuse.ckptfs \
 		$(DESTDIR)$(libexecdir)/ckptfs/slurm-prolog $(DESTDIR)$(libexecdir)/ckptfs/slurm-epilog \
 		$(DESTDIR)$(libdir)/libckptfs.a $(DESTDIR)$(libdir)/libckptfs.so.1 $(DESTDIR)$(libdir)/libckptfs.so \
-		$(DESTDIR)$(includedir)/ckptfs_abi.h $(DESTDIR)$(includedir)/ckptfs.h $(DESTDIR)$(mandir)/man3/ckptfs.3 \
-		$(DESTDIR)$(mandir)/man1/ckptfs.1 $(DESTDIR)$(mandir)/man1/ckptfs-srun.1 $(DESTDIR)$(mandir)/man8/mount.ckptfs.8 \
-		$(DESTDIR)$(mandir)/man8/ckptfs-slurm.8 $(DESTDIR)$(unitdir)/ckptfs@.service $(DESTDIR)$(docdir)/ckptfs.json \
-		$(DESTDIR)$(docdir)/kubernetes.yaml
+		$(DESTDIR)$(includedir)/ckptfs_abi.h $(DESTDIR)$(includedir)/ckptfs.h $(DESTDIR)$(unitdir)/ckptfs@.service \
+		$(foreach page,$(MAN_PAGES),$(DESTDIR)$(call man_path,$(page))) $(DESTDIR)$(docdir)/ckptfs.json \
+		$(DESTDIR)$(docdir)/kubernetes.yaml $(DESTDIR)$(prefix)/share/bash-completion/completions/ckptfs \
+		$(DESTDIR)$(prefix)/share/zsh/site-functions/_ckptfs
 	rmdir $(DESTDIR)$(libexecdir)/ckptfs $(DESTDIR)$(docdir) 2>/dev/null || true
+	rm -f $(DESTDIR)$(libdir)/pkgconfig/ckptfs.pc
+	@mount-scripts/packaging/install-check gone "$(DESTDIR)"
+
+# A tarball that runs from anywhere, a Python wheel with libckptfs and the command in it, and a Debian package.
+DIST := $(O)/dist
+.PHONY: dist check-dist
+$(DIST)/ckptfs: $(call obj,$(FS_SRC)) $(ENGINE_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/../lib/ckptfs' -o $@ $^ $(PKG_LIBS)
+
+dist: all $(DIST)/ckptfs
+	@command -v python3 >/dev/null || { echo "make dist needs python3" >&2; exit 1; }
+	$(Q)rm -rf $(DIST)/tree
+	$(Q)$(MAKE) --no-print-directory -s O=$(O) DESTDIR=$(abspath $(DIST))/tree prefix=/usr sbindir_mount=/usr/sbin install >/dev/null
+	$(Q)python3 mount-scripts/packaging/dist.py --program $(DIST)/ckptfs --tree $(DIST)/tree --out $(DIST)
+
+# What `make dist` makes, and the README's own commands, used in roots that have nothing but the minimum of Debian.
+check-dist: deps-test
+	-$(call install_packages,$(PACKAGES_DIST))
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)$(MAKE) --no-print-directory O=$(O) dist
+	$(Q)tests/run --build $(O) --heavy check-dist tests/dist $(ARGS)
 
 clean:
 	rm -rf $(O)
@@ -402,7 +461,10 @@ help:
 	@echo '                    (ARGS="--only save --rounds 9 --size 512"; --help tells more)'
 	@echo '  make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo '  make lint         formatting, layering, shell, man pages'
+	@echo '  make docs         the documents as HTML, in build/docs'
 	@echo '  make install      to prefix=$(prefix), below DESTDIR; make uninstall takes it away'
+	@echo '  make dist         a relocatable tarball, a Python wheel and a .deb, in build/dist'
+	@echo '  make check-dist   these, and the README'\''s commands, in bare roots of Debian 12 and 13'
 	@echo '  make clean        removes what was built'
 	@echo '  make deps         only install the Debian packages that the build needs'
 	@echo

@@ -161,6 +161,7 @@
 #define MSG_ETCD_FILE "%s, which option coord names, cannot be used: %s. Nothing was changed; ckptfs(1), COORDINATION, has its form"
 #define MSG_ETCD_FILE_KEY "%s, which option coord names, has the unknown key '%s'; did you mean '%s'? Nothing was changed"
 #define MSG_ETCD_UNUSABLE "the coordination service cannot be used: %s. Nothing was changed; start it, or correct option coord"
+#define MSG_CURL_MISSING "option coord=etcd needs libcurl, which this host lacks: %s. Nothing was changed; install it (Debian and Ubuntu: apt-get install libcurl4), or leave out coord=etcd if the nodes have not agreed by etcd before"
 #define MSG_ETCD_OUTAGE "the coordination service cannot be used: %s. Checkpoints that need it wait, and what is committed is not affected; it is tried again, and this is not repeated"
 #define MSG_ETCD_BACK "the coordination service is back, by %s, after %.0f s"
 #define MSG_ETCD_NO_RECORD "what etcd has as %s is no record of ckptfs, so it is not believed. Nothing was changed. The checkpoint that needs it there will not be committed; have it looked at, and removed by: etcdctl del, and see who else may write to /ckptfs/"

@@ -19,6 +19,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/coord/curl.h"
 #include "engine/coord/etcd_watch.h"
 
 #define PREFIX_MAX 64
@@ -560,6 +561,8 @@ int coord_etcd_open(struct coord_etcd **ce, const char *spec, const char *uuid, 
 	struct etcd_config config;
 	int err = etcd_config_read(&config, spec, e);
 
+	if (!err && !curl_library())
+		err = FAIL(e, ELIBACC, CURL_MISSING, curl_missing());
 	if (!err && c)
 		c->etcd = etcd_create(&config);
 	if (!err && c && c->etcd)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/coord/etcd_http.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,6 +13,7 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/coord/curl.h"
 
 #define CONNECT_MS  2000L
 #define ATTEMPT_NS  (4 * NSEC_PER_SEC)
@@ -24,8 +24,9 @@
 #define KEEPALIVE_S 5L
 
 struct etcd {
-	struct etcd_config config;  /* const */
-	struct curl_slist *headers; /* const */
+	const struct curl_library *curl; /* const */
+	struct etcd_config config;	 /* const */
+	struct curl_slist *headers;	 /* const */
 	pthread_mutex_t lock;
 	/* lock: */
 	size_t best; /* of the URLs: who answered last */
@@ -40,6 +41,7 @@ struct etcd {
 
 /* One request at a time; and the connections that are kept open for the next. */
 struct conn {
+	const struct curl_library *curl; /* const */
 	struct conn *next;
 	CURL *easy;
 	CURLM *multi;
@@ -57,9 +59,9 @@ struct conn {
 static void conn_destroy(struct conn *c)
 {
 	if (c->multi)
-		curl_multi_cleanup(c->multi);
+		c->curl->multi_cleanup(c->multi);
 	if (c->easy)
-		curl_easy_cleanup(c->easy);
+		c->curl->easy_cleanup(c->easy);
 	free(c->buf);
 	free(c);
 }
@@ -97,30 +99,31 @@ static struct conn *conn_create(struct etcd *etcd)
 	if (!c)
 		return NULL;
 	c->etcd = etcd;
-	c->easy = curl_easy_init();
-	c->multi = curl_multi_init();
+	c->curl = etcd->curl;
+	c->easy = c->curl->easy_init();
+	c->multi = c->curl->multi_init();
 	if (!c->easy || !c->multi) {
 		conn_destroy(c);
 		return NULL;
 	}
-	curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(c->easy, CURLOPT_PROXY, ""); /* whatever the environment says */
-	curl_easy_setopt(c->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-	curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT,
-			 1L); /* a name server that is silent holds nobody */
-	curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S);
-	curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S);
-	curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->error);
-	curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, received);
-	curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
+	c->curl->easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
+	c->curl->easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	c->curl->easy_setopt(c->easy, CURLOPT_PROXY, ""); /* whatever the environment says */
+	c->curl->easy_setopt(c->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	c->curl->easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	c->curl->easy_setopt(c->easy, CURLOPT_QUICK_EXIT,
+			     1L); /* a name server that is silent holds nobody */
+	c->curl->easy_setopt(c->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	c->curl->easy_setopt(c->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S);
+	c->curl->easy_setopt(c->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S);
+	c->curl->easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->error);
+	c->curl->easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, received);
+	c->curl->easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
 	if (config->ca)
-		curl_easy_setopt(c->easy, CURLOPT_CAINFO, config->ca);
+		c->curl->easy_setopt(c->easy, CURLOPT_CAINFO, config->ca);
 	if (config->cert) {
-		curl_easy_setopt(c->easy, CURLOPT_SSLCERT, config->cert);
-		curl_easy_setopt(c->easy, CURLOPT_SSLKEY, config->key);
+		c->curl->easy_setopt(c->easy, CURLOPT_SSLCERT, config->cert);
+		c->curl->easy_setopt(c->easy, CURLOPT_SSLKEY, config->key);
 	}
 	return c;
 }
@@ -183,7 +186,7 @@ static int wait_for(struct conn *c, int wake, uint64_t until_ns)
 	if (now >= until_ns)
 		return -ETIMEDOUT;
 	ms = (until_ns - now) / NSEC_PER_MSEC + 1;
-	if (curl_multi_poll(c->multi, &also, wake >= 0, ms < 60000 ? (int)ms : 60000, NULL))
+	if (c->curl->multi_poll(c->multi, &also, wake >= 0, ms < 60000 ? (int)ms : 60000, NULL))
 		return -EIO;
 	return 0;
 }
@@ -195,14 +198,14 @@ static int transfer(struct conn *c, int wake, uint64_t until_ns, CURLcode *resul
 	CURLMsg *msg;
 
 	while (!err) {
-		if (curl_multi_perform(c->multi, &running))
+		if (c->curl->multi_perform(c->multi, &running))
 			return -EIO;
 		if (!running)
 			break;
 		err = wait_for(c, wake, until_ns);
 	}
 	*result = CURLE_OK;
-	while ((msg = curl_multi_info_read(c->multi, &left)))
+	while ((msg = c->curl->multi_info_read(c->multi, &left)))
 		if (msg->msg == CURLMSG_DONE)
 			*result = msg->data.result;
 	return err;
@@ -222,19 +225,19 @@ static int send_request(struct conn *c, const struct where *w)
 	snprintf(c->authorization, sizeof(c->authorization), "Authorization: %s",
 		 authorized ? w->token : "");
 	c->authorized = (struct curl_slist){.data = c->authorization, .next = c->etcd->headers};
-	curl_easy_setopt(c->easy, CURLOPT_URL, url);
-	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER,
-			 authorized ? &c->authorized
-				    : c->etcd->headers); /* which curl only reads */
-	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE, (long)strlen(w->body));
-	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, w->body);
-	return curl_multi_add_handle(c->multi, c->easy) ? -EIO : 0;
+	c->curl->easy_setopt(c->easy, CURLOPT_URL, url);
+	c->curl->easy_setopt(c->easy, CURLOPT_HTTPHEADER,
+			     authorized ? &c->authorized
+					: c->etcd->headers); /* which curl only reads */
+	c->curl->easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE, (long)strlen(w->body));
+	c->curl->easy_setopt(c->easy, CURLOPT_POSTFIELDS, w->body);
+	return c->curl->multi_add_handle(c->multi, c->easy) ? -EIO : 0;
 }
 
 static void end_request(struct conn *c)
 {
-	curl_multi_remove_handle(c->multi, c->easy);
-	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
+	c->curl->multi_remove_handle(c->multi, c->easy);
+	c->curl->easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
 	explicit_bzero(c->authorization, sizeof(c->authorization));
 }
 
@@ -260,11 +263,11 @@ static void say_transfer(struct text *t, const struct conn *c, int err, CURLcode
 		text_say(t, "%s", strerror(-err));
 	else if (c->too_long)
 		text_say(t, "its answer is too long");
-	else if (!curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &os) && os &&
+	else if (!c->curl->easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &os) && os &&
 		 result == CURLE_COULDNT_CONNECT)
 		text_say(t, "%s", strerror((int)os));
 	else
-		text_say(t, "%s", *c->error ? c->error : curl_easy_strerror(result));
+		text_say(t, "%s", *c->error ? c->error : c->curl->easy_strerror(result));
 }
 
 /*
@@ -290,7 +293,7 @@ static int ask(struct etcd *etcd, const struct where *w, enum etcd_kind kind, in
 		err = err ? err : -EIO;
 	} else {
 		err = etcd_answer_parse(a, kind, c->buf ? c->buf : "", c->len);
-		curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+		c->curl->easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
 		if (err)
 			text_say(t,
 				 "what it answers, with HTTP status %ld, is not what etcd v3 does",
@@ -568,7 +571,7 @@ int etcd_stream_next(struct etcd_stream *s, int wake, uint64_t until_ns, struct 
 		if (!running)
 			return -EPIPE;
 		len = c->len;
-		if (curl_multi_perform(c->multi, &running))
+		if (c->curl->multi_perform(c->multi, &running))
 			return -EIO;
 		if (c->len != len || !running)
 			continue;
@@ -590,7 +593,9 @@ struct etcd *etcd_create(struct etcd_config *c)
 	struct curl_slist *more = NULL;
 	size_t i;
 
-	if (!etcd || curl_global_init(CURL_GLOBAL_DEFAULT)) {
+	if (etcd)
+		etcd->curl = curl_library();
+	if (!etcd || !etcd->curl || etcd->curl->global_init(CURL_GLOBAL_DEFAULT)) {
 		etcd_config_finish(c);
 		free(etcd);
 		return NULL;
@@ -599,7 +604,7 @@ struct etcd *etcd_create(struct etcd_config *c)
 	etcd->config = *c;
 	memset(c, 0, sizeof(*c));
 	for (i = 0; i < ARRAY_SIZE(headers); i++) {
-		more = curl_slist_append(etcd->headers, headers[i]);
+		more = etcd->curl->slist_append(etcd->headers, headers[i]);
 		if (!more)
 			break;
 		etcd->headers = more;
@@ -620,12 +625,12 @@ void etcd_destroy(struct etcd *etcd)
 		etcd->idle = c->next;
 		conn_destroy(c);
 	}
-	curl_slist_free_all(etcd->headers);
+	etcd->curl->slist_free_all(etcd->headers);
 	etcd_config_finish(&etcd->config);
 	free(etcd->token);
 	pthread_mutex_destroy(&etcd->lock);
+	etcd->curl->global_cleanup();
 	free(etcd);
-	curl_global_cleanup();
 }
 
 void etcd_tell(struct etcd *etcd)

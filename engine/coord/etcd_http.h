@@ -18,7 +18,7 @@
 
 struct etcd;
 
-/* Takes over @c. NULL: no memory. Reaches for nothing yet. */
+/* Takes over @c. NULL: no memory, or no libcurl (engine/coord/curl.h). Reaches for nothing yet. */
 struct etcd *etcd_create(struct etcd_config *c);
 void etcd_destroy(struct etcd *etcd); /* NULL is none */
 
