@@ -132,7 +132,7 @@ int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *di
 
 bool elsewhere_may_change(struct fs *fs)
 {
-	return fs->engine->units && accord_has_others(fs->engine->units);
+	return fs->engine->units && accord_may_meet_others(fs->engine->units);
 }
 
 int elsewhere_follow(struct fs *fs, struct node *dir, const char *name)

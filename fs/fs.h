@@ -114,12 +114,13 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 
 /*
  * How long the kernel may trust what it is told. Names are looked up anew at each use, so that
- * what another node did before its barrier is seen after ours (close-to-open); a directory is only
- * a step on the way and may be trusted for a moment: calls in one that is gone get ESTALE, upon
- * which the kernel walks the path again.
+ * what another node did before its barrier is seen after ours (close-to-open). While there is no other
+ * node, a directory is only a step on the way, and may be trusted for a moment, so that programs that walk
+ * trees do not ask for each step again and again. Calls in a directory that is gone get ESTALE, upon which the
+ * kernel walks the path again.
  */
 #define NAME_TIMEOUT_S 0.0
-#define DIR_TIMEOUT_S  1.0
+#define DIR_TIMEOUT_S  0.05
 #define ATTR_TIMEOUT_S 1.0
 
 #endif

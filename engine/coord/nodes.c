@@ -307,6 +307,29 @@ bool nodes_alone(const struct nodes *ns)
 	return *ns->alone;
 }
 
+static int another(void *arg, const char *node)
+{
+	const struct nodes *ns = arg;
+
+	return strcmp(node, ns->id) != 0;
+}
+
+bool nodes_seem_alone(struct nodes *ns)
+{
+	uint64_t now = nodes_now(ns), last = atomic_load(&ns->seemed_ns);
+
+	if (*ns->alone)
+		return true;
+	if (ns->options.coord != &coord_dir_ops)
+		return false;
+	/* One thread looks; the others go by what was seen before. */
+	if (now - last >= NODES_LOOK_NS &&
+	    atomic_compare_exchange_strong(&ns->seemed_ns, &last, now))
+		atomic_store(&ns->seems_alone,
+			     !ns->options.coord->lease_list(ns->options.coord_arg, another, ns));
+	return atomic_load(&ns->seems_alone);
+}
+
 bool nodes_hold(struct nodes *ns)
 {
 	LOCK_SCOPE(&ns->lock);

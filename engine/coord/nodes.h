@@ -32,6 +32,7 @@
 	3 /* 2: votes carry short lists, reports the files of all ranks as one line; 3: ages, and deaths */
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
+#define NODES_LOOK_NS  (500 * NSEC_PER_MSEC)
 
 #define NODES_LABEL_MAX 65
 
@@ -73,6 +74,12 @@ const char *nodes_rules(const struct nodes *ns);
 
 /* Other nodes know nothing of this one. */
 bool nodes_alone(const struct nodes *ns);
+
+/*
+ * True if no other node had a lease when this was last looked at, at most NODES_LOOK_NS ago. Looks at the list of leases
+ * itself, now and then; a node whose leases lie in a service is never sure. Any thread.
+ */
+bool nodes_seem_alone(struct nodes *ns);
 
 /* Is nobody entitled to take this node for dead: was its lease renewed less than lease_s ago? */
 bool nodes_hold(struct nodes *ns);

@@ -4,6 +4,7 @@
 #define ENGINE_COORD_NODES_INSIDE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/list.h"
@@ -56,14 +57,16 @@ struct nodes {
 
 	pthread_mutex_t lock; /* not held while anything is read or written */
 	pthread_cond_t wake_renewer, wake_watcher;
-	bool stop;		     /* lock: lock */
-	unsigned long long renewals; /* owner: who renews */
-	uint64_t renewed_ns;	     /* lock: lock; when the last that succeeded was begun */
-	int renew_err;		     /* lock: lock; of the last: 0 or -errno */
-	unsigned long outages;	     /* lock: lock; renewals that failed */
-	struct list seen;	     /* lock: lock; of these only the watcher takes any off */
-	uint64_t interest_ns;	     /* lock: lock; somebody wants to see all until then */
-	uint64_t listed_ns;	     /* owner: watcher */
+	bool stop;			/* lock: lock */
+	unsigned long long renewals;	/* owner: who renews */
+	uint64_t renewed_ns;		/* lock: lock; when the last that succeeded was begun */
+	int renew_err;			/* lock: lock; of the last: 0 or -errno */
+	unsigned long outages;		/* lock: lock; renewals that failed */
+	struct list seen;		/* lock: lock; of these only the watcher takes any off */
+	uint64_t interest_ns;		/* lock: lock; somebody wants to see all until then */
+	uint64_t listed_ns;		/* owner: watcher */
+	atomic_uint_fast64_t seemed_ns; /* when it was last looked whether any other has a lease */
+	atomic_bool seems_alone;
 	pthread_t renewer, watcher;
 	bool renewing, watching; /* the threads run */
 };

@@ -17,6 +17,11 @@ bool accord_has_others(const struct units *us)
 	return us->nodes && !nodes_alone(us->nodes);
 }
 
+bool accord_may_meet_others(const struct units *us)
+{
+	return us->nodes && !nodes_seem_alone(us->nodes);
+}
+
 bool accord_is_for(const struct units *us, const struct process *p)
 {
 	return accord_has_others(us) && p->read && p->spans;

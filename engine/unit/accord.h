@@ -25,6 +25,9 @@ struct agreement;
 /* Are there others who could save what this mount sees? */
 bool accord_has_others(const struct units *us);
 
+/* True if one has been seen to be there; for what may be wrong for a moment after another node mounts. */
+bool accord_may_meet_others(const struct units *us);
+
 /* May a process on another node write to what @p begins? */
 bool accord_is_for(const struct units *us, const struct process *p);
 

@@ -322,6 +322,23 @@ static void the_idle_look_at_nobody(void **state)
 	nodes_destroy(ns);
 }
 
+static void one_that_comes_is_seen(void **state)
+{
+	struct nodes *ns;
+
+	(void)state;
+	assert_int_equal(mount_as(&ns, "gpu7", false, ""), 0);
+	assert_true(nodes_seem_alone(ns));
+	lease_of_other(LEASED(SAME ",\"label\":\"gpu8\",\"host\":\"h\",\"boot\":\"0\""), 0);
+	assert_true(nodes_seem_alone(ns)); /* as when it was looked last */
+	now += NODES_LOOK_NS;
+	assert_false(nodes_seem_alone(ns));
+	assert_int_equal(coord_dir_ops.lease_end(&b, OTHER), 0);
+	now += NODES_LOOK_NS;
+	assert_true(nodes_seem_alone(ns));
+	nodes_destroy(ns);
+}
+
 static void what_cannot_be_used_is_told(void **state)
 {
 	struct faults *f = faults_attach(&b);
@@ -388,6 +405,7 @@ int main(void)
 		T(who_was_never_seen_is_given_longer),
 		T(an_outage_makes_nobody_dead),
 		T(the_idle_look_at_nobody),
+		T(one_that_comes_is_seen),
 		T(what_cannot_be_used_is_told),
 		T(rules_are_told_apart),
 	};
