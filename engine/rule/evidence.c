@@ -174,7 +174,7 @@ static void say_missing(struct text *t, const struct evidence *ev)
 		[EVIDENCE_LONE] = {"", ""}, /* is so or not, see rule_missing */
 		[EVIDENCE_ASKED] = {"`ckptfs commit`", ""},
 	};
-	const char *pattern = ev->pattern ? ev->pattern : "", *where = "";
+	const char *pattern = ev->pattern ? ev->pattern : "", *where = "", *rank;
 
 	if (!strcmp(pattern, "."))
 		pattern = "its final name";
@@ -182,7 +182,13 @@ static void say_missing(struct text *t, const struct evidence *ev)
 		pattern += 3;
 		where = " beside it";
 	}
-	text_say(t, "%s%s%s%s", phrases[ev->kind][0], pattern, where, phrases[ev->kind][1]);
+	text_say(t, "%s", phrases[ev->kind][0]);
+	/* The name as rank N writes it; a template means nothing to people. */
+	for (rank = strstr(pattern, "{rank}"); rank; rank = strstr(pattern, "{rank}")) {
+		text_say(t, "%.*sN", (int)(rank - pattern), pattern);
+		pattern = rank + strlen("{rank}");
+	}
+	text_say(t, "%s%s%s", pattern, where, phrases[ev->kind][1]);
 }
 
 static void say_all_missing(struct text *t, const struct rule *r, uint64_t missing)

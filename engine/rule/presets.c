@@ -107,6 +107,21 @@ const char presets_json[] = TEXT([
 	   "__[0-9]*.metadata.tmp"],
  "done": [[{"rename": ".metadata"}], [{"every_rank": "__{rank}.metadata"}]]},
 
+/*
+ * torch_checkpointing, the successor of torch-dcp (0.1.1, checkpoint_writer.py): each rank writes KEY_RANK.pt below
+ * tmp_NAME, rank 0 writes metadata.pkl, all ranks pass a barrier (execute_barrier), and rank 0 renames the directory.
+ * Only names with a step, and files of its default layout, are claimed: a directory of a user that is never renamed would
+ * never commit. What is not claimed loses little, since each of its files is whole before the framework renames them all.
+ */
+{"name": "torch-checkpointing",
+ "match": ["tmp_*step*[0-9]", "tmp_iter*[0-9]", "tmp_epoch*[0-9]", "tmp_checkpoint[-_]*[0-9]",
+	   "tmp_ckpt[-_]*[0-9]"],
+ "temp": ["tmp_*step*[0-9]", "tmp_iter*[0-9]", "tmp_epoch*[0-9]", "tmp_checkpoint[-_]*[0-9]",
+	  "tmp_ckpt[-_]*[0-9]"],
+ "files": ["metadata.pkl", "model_[0-9]*.pt", "optimizer_[0-9]*.pt", "other_[0-9]*.pt",
+	   "checkpoint_[0-9]*.pt", "rank_[0-9]*/*.pt"],
+ "done": [[{"rename": "."}]]},
+
 /* Of weights only: data sets have such names, too, and no index. */
 {"name": "sharded-export",
  "files": ["*-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors",
@@ -128,6 +143,16 @@ const char presets_json[] = TEXT([
  "temp": ["?*.tempstate*", "part-[0-9]*-of-[0-9]*.data-[0-9]*", "part-[0-9]*-of-[0-9]*.index"],
  "pointers": [{"name": "checkpoint", "after": "model_checkpoint_path: ",
 	       "names": "{content}.index"}],
+ "done": [["all_closed"]]},
+
+/* Names of Hugging Face's libraries, which end in .bin or .pkl as anything may. */
+{"name": "hugging-face", "kind": "file",
+ "match": ["pytorch_model*.bin", "adapter_model*.bin", "diffusion_pytorch_model*.bin",
+	   "pytorch_lora_weights*.bin", "model*.bin", "optimizer*.bin", "scheduler*.bin",
+	   "sampler*.bin", "training_args.bin", "random_states_*.pkl", "tf_model*.h5",
+	   "flax_model*.msgpack"],
+ "temp": ["pytorch_model*.bin.tmp", "adapter_model*.bin.tmp", "model*.bin.tmp",
+	  "optimizer*.bin.tmp", "scheduler*.bin.tmp"],
  "done": [["all_closed"]]},
 
 {"name": "single-file", "kind": "file",

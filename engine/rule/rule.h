@@ -3,7 +3,7 @@
  * Which paths are units, and what shows that one is done (DESIGN 3).
  *
  * A rule is data: the built-in ones (presets.c) and those of the config file have one form, which
- * ckptfs(1), RULES, describes. What is true of a unit the caller knows; this only says which facts
+ * ckptfs-rules(5) describes. What is true of a unit the caller knows; this only says which facts
  * a rule asks for, whether an operation is one of them, and how to call what is missing. No I/O,
  * no locks; constant once created, so any thread may ask.
  *

@@ -27,7 +27,7 @@ with Job(2) as job:
 	job[0].makedirs("out/checkpoints/checkpoint_0")
 	absent("out/checkpoints/checkpoint_0")
 	save(job, "out/checkpoints/checkpoint_0", job.ranks[:1])
-	open_for("out/checkpoints/checkpoint_0", "random_states_{rank}.pkl of every rank", "accelerate")
+	open_for("out/checkpoints/checkpoint_0", "random_states_N.pkl of every rank", "accelerate")
 	job[1].file("out/checkpoints/checkpoint_0/random_states_1.pkl")
 	open_for("out/checkpoints/checkpoint_0", "a while without writes", "accelerate")
 	job[0].mkdir("out/checkpoints/checkpoint_1")
@@ -50,7 +50,7 @@ with Job(2) as job:
 	job[0].exclusive(unit + "/.tmpAb3dEf", 5000, 1)
 	absent(unit)
 	job[0].rename(unit + "/.tmpAb3dEf", unit + "/model.safetensors")
-	open_for(unit, "random_states_{rank}.pkl of every rank", "accelerate")
+	open_for(unit, "random_states_N.pkl of every rank", "accelerate")
 	job[0].through_temp(unit + "/model_1.safetensors")
 	for rank in job:
 		rank.file(unit + "/random_states_%d.pkl" % rank.rank)
@@ -87,7 +87,7 @@ job[1].makedirs("out/checkpoints/checkpoint_9")
 job[1].file("out/checkpoints/checkpoint_9/random_states_1.pkl")
 job[0].kill()
 job[1].exit()
-open_for("out/checkpoints/checkpoint_9", "random_states_{rank}.pkl of every rank", "accelerate")
+open_for("out/checkpoints/checkpoint_9", "random_states_N.pkl of every rank", "accelerate")
 assert ckptfs("commit", "--abandon", mnt + "/out/checkpoints/checkpoint_9")[0] == 0
 
 # One that exits with an error has not said that it is done.

@@ -73,9 +73,9 @@ with Job(2) as job:
 	time_passes()
 	job[0].file(unit + "/optimizer.pt", 9000, 3)
 	job[0].text(unit + "/trainer_state.json", "{3}")
-	is_anew(unit, "rng_state_{rank}.pth of every rank", old)
+	is_anew(unit, "rng_state_N.pth of every rank", old)
 	for rank in job:
-		is_anew(unit, "rng_state_{rank}.pth of every rank", old)
+		is_anew(unit, "rng_state_N.pth of every rank", old)
 		rank.file("%s/rng_state_%d.pth" % (unit, rank.rank), 900, 3)
 	committed(unit, HF)
 	assert tree(back + "/" + unit)["model.safetensors"] != old["model.safetensors"]

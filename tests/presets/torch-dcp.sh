@@ -67,7 +67,7 @@ with Job(2) as job:
 	job[0].mkdir("alone")
 	for rank in job:
 		rank.file("alone/__%d_0.distcp" % rank.rank)
-		open_for("alone", "__{rank}.metadata of every rank", "torch-dcp")
+		open_for("alone", "__N.metadata of every rank", "torch-dcp")
 		rank.metadata("alone", rank.rank, "__%d.metadata" % rank.rank)
 	committed("alone", "every rank __{rank}.metadata",
 		["__0.metadata", "__0_0.distcp", "__1.metadata", "__1_0.distcp"], 2)

@@ -169,7 +169,17 @@ static const struct {
 	{".tmpaZ09x", NULL, NULL},
 	{".tmpaZ09x-", NULL, NULL},
 	{".pt", NULL, NULL},
-	{"model.bin", NULL, NULL},
+	{"model.bin", NULL, "hugging-face"},
+	{"pytorch_model.bin", NULL, "hugging-face"},
+	{"adapter_model.bin", NULL, "hugging-face"},
+	{"random_states_0.pkl", NULL, "hugging-face"},
+	{"data.bin", NULL, NULL},
+	{"train.pkl", NULL, NULL},
+	{"tmp_step-10", "torch-checkpointing", NULL},
+	{"tmp_7", NULL, NULL},
+	{"tmp_ckpt", NULL, NULL},
+	{"tmp_ckpt-200", "torch-checkpointing", NULL},
+	{"tmp_output", NULL, NULL},
 	{"model.pt.bak", NULL, NULL},
 	{"tf/ckpt-1.index", NULL, "tensorflow"},
 	{"tf/ckpt-1.data-00000-of-00001", NULL, "tensorflow"},
@@ -556,16 +566,16 @@ static void what_is_missing_is_said(void **state)
 
 	(void)state;
 	assert_string_equal(missing_of("torch-dcp", ""),
-			    "the rename to .metadata; or __{rank}.metadata of every rank; or "
+			    "the rename to .metadata; or __N.metadata of every rank; or "
 			    "`ckptfs commit`");
 	/* The nearest first; none that needs all of another and more. */
 	assert_string_equal(missing_of("deepspeed", "close ../latest + all closed"),
 			    "*optim_states.pt of every rank; or the next checkpoint beside it; or "
 			    "the exit of every writer with status 0; or `ckptfs commit`");
 	assert_string_equal(missing_of("accelerate", "all closed"),
-			    "random_states_{rank}.pkl of every rank and a while without writes "
+			    "random_states_N.pkl of every rank and a while without writes "
 			    "(quiet_s); or a file random_states_0.pkl and the next checkpoint "
-			    "beside it; or random_states_{rank}.pkl of every rank and the exit of "
+			    "beside it; or random_states_N.pkl of every rank and the exit of "
 			    "every writer with status 0; or `ckptfs commit`");
 	assert_string_equal(
 		missing_of("sharded-export", "lone"),
