@@ -21,21 +21,28 @@
 
 extern char **environ;
 
-/* The command beside this library, or the one in PATH. */
+/* The command beside this library (a wheel has it in bin/, an installation in ../bin/), or the one in PATH. */
 static const char *command(char path[PATH_MAX])
 {
+	static const char *const places[] = {"bin/ckptfs", "../bin/ckptfs"};
 	const char *given = getenv("CKPTFS_COMMAND"), *slash;
 	Dl_info info;
-	int n;
 
 	if (given && *given)
 		return given;
 	if (!dladdr((void *)command, &info) || !info.dli_fname)
 		return "ckptfs";
 	slash = strrchr(info.dli_fname, '/');
-	n = snprintf(path, PATH_MAX, "%.*s../bin/ckptfs",
-		     slash ? (int)(slash + 1 - info.dli_fname) : 0, info.dli_fname);
-	return n < PATH_MAX && !access(path, X_OK) ? path : "ckptfs";
+	if (!slash)
+		return "ckptfs";
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		int n = snprintf(path, PATH_MAX, "%.*s%s", (int)(slash + 1 - info.dli_fname),
+				 info.dli_fname, places[i]);
+
+		if (n < PATH_MAX && !access(path, X_OK))
+			return path;
+	}
+	return "ckptfs";
 }
 
 /* Something to write to that has no reader to wait for, and that no standard stream is, though a trainer has closed those. */
@@ -67,8 +74,8 @@ static int start(const char *file, char *const argv[], int out, int errors, pid_
 	return err;
 }
 
-/* The last line that it said is why. */
-static const char *last_line(int errors, char *text, size_t size)
+/* The last line that it said of errors; "": it said none. *@own: it is a message of ckptfs. */
+static const char *last_line(int errors, char *text, size_t size, bool *own)
 {
 	off_t len = lseek(errors, 0, SEEK_END);
 	ssize_t n = pread(errors, text, size - 1, len < (off_t)size ? 0 : len - (off_t)size + 1);
@@ -77,69 +84,78 @@ static const char *last_line(int errors, char *text, size_t size)
 	*end = '\0';
 	while (end > text && end[-1] == '\n')
 		*--end = '\0';
-	if (end == text)
-		return "`ckptfs latest` did not end well";
 	line = strrchr(text, '\n');
 	line = line ? line + 1 : text;
-	return strncmp(line, "ckptfs: ", 8) ? line : line + 8;
+	*own = !strncmp(line, "ckptfs: ", 8);
+	return *own ? line + 8 : line;
 }
 
-/* Whether it ended well, as far as that can be known: a trainer may ignore its children. */
-static bool ended_well(pid_t pid)
+#define NOT_ALL_SEEN 3 /* an exit status of the command */
+
+/* Its exit status; -1: a signal ended it; UNKNOWN: a trainer may ignore its children. */
+#define UNKNOWN (-2)
+static int exit_status(pid_t pid)
 {
 	int status;
 
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return true;
-	return WIFEXITED(status) && !WEXITSTATUS(status);
+			return UNKNOWN;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 static int run(const char *file, char *const argv[], int out, int errors, const char *dir,
 	       char *buf, size_t size)
 {
 	char found[PATH_MAX + 2], text[CKPTFS_TEXT_MAX];
+	const char *line;
+	int err, status;
 	ssize_t len;
 	pid_t pid;
-	int err;
+	bool own;
 
 	err = start(file, argv, out, errors, &pid);
+	/* Another number than that which says that there is no checkpoint. */
 	if (err)
-		return ckpt_error(NULL, err,
+		return ckpt_error(NULL, err == -ENOENT ? -ENOPKG : err,
 				  "cannot run the command ckptfs (%s): %s; install it, or name it "
 				  "in CKPTFS_COMMAND",
 				  file, strerror(-err));
-	if (!ended_well(pid))
-		len = 0;
-	else
-		len = pread(out, found, sizeof(found) - 1, 0);
+	status = exit_status(pid);
+	len = status && status != UNKNOWN ? 0 : pread(out, found, sizeof(found) - 1, 0);
 	if (len > 0 && found[len - 1] == '\n')
 		len--;
+	line = last_line(errors, text, sizeof(text), &own);
+	/* Only the command's own no means that there is none: a job that is told so begins at step 0. */
+	if (len <= 0 && own && (status == 1 || status == UNKNOWN))
+		return ckpt_error(NULL, -ENOENT, "%s", line);
+	if (len <= 0 && own && status == NOT_ALL_SEEN)
+		return ckpt_error(NULL, -EIO, "%s", line);
 	if (len <= 0)
-		return ckpt_error(NULL, -ENOENT, "%s: %s", dir,
-				  last_line(errors, text, sizeof(text)));
+		return ckpt_error(NULL, -EIO,
+				  "%s: the command ckptfs (%s) ended without an answer (status "
+				  "%d)%s%s; a ckptfs of this release belongs in PATH, or in "
+				  "CKPTFS_COMMAND",
+				  dir, file, status, *line ? ": " : "", line);
 	if ((size_t)len >= size)
 		return ckpt_error(NULL, -ERANGE, "%s: the path that was found has %zd bytes", dir,
 				  len);
 	memcpy(buf, found, (size_t)len);
 	buf[len] = '\0';
-	return 0;
+	return ckpt_error(NULL, 0, "%s", line);
 }
 
 int ckptfs_latest(const char *dir, unsigned flags, char *buf, size_t size)
 {
-	bool verify = flags & CKPTFS_LATEST_VERIFY;
-	char *argv[] = {"ckptfs",
-			"latest",
-			verify ? "--verify" : "--",
-			verify ? "--" : (char *)dir,
-			verify ? (char *)dir : NULL,
-			NULL};
+	char *how = flags & CKPTFS_LATEST_VERIFY      ? "--verify=full"
+		    : flags & CKPTFS_LATEST_STRUCTURE ? "--verify=structure"
+						      : "--verify=none";
+	char *argv[] = {"ckptfs", "latest", how, "--", (char *)dir, NULL};
 	char path[PATH_MAX];
 	int out, errors, err;
 
 	ckpt_error(NULL, 0, "%s", "");
-	if (flags & ~CKPTFS_LATEST_VERIFY)
+	if (flags & ~(CKPTFS_LATEST_VERIFY | CKPTFS_LATEST_STRUCTURE))
 		return ckpt_error(NULL, -EINVAL, "ckptfs_latest: unknown flags %#x", flags);
 	out = scratch();
 	errors = out < 0 ? out : scratch();

@@ -61,9 +61,13 @@ static int open_parent(const struct place *p)
 static int explain(const struct place *p, int err)
 {
 	if (err == -ENOTTY || err == -ENOSYS)
-		return ckpt_error(NULL, -ENOTTY, "%s: lies in no mount of ckptfs", p->path);
-	if (err == -ENOTCONN)
-		return ckpt_error(NULL, err, "%s: the daemon of its mount is gone; mount it anew",
+		return ckpt_error(NULL, -ENOTTY,
+				  "%s: lies in no mount of ckptfs, so nothing is known of it",
+				  p->path);
+	if (err == -ENOTCONN || err == -ECONNABORTED)
+		return ckpt_error(NULL, err,
+				  "%s: the daemon of its mount is not running; what was committed "
+				  "is safe. Clear the mount with `ckptfs umount`, and mount again",
 				  p->path);
 	return ckpt_error(NULL, err, "%s: %s", p->path, strerror(-err));
 }
@@ -97,6 +101,13 @@ static int failed(const struct place *p, const struct ckptfs_query *q)
 {
 	int err = q->err > 0 && q->err < 4096 ? -q->err : -EIO;
 
+	if (q->state == CKPTFS_NEVER && err == -EIO)
+		err = -EOPNOTSUPP;
+	/* These say that nothing is known of the path. A save that has failed is known, whatever the backing said of it. */
+	if (q->state == CKPTFS_FAILED &&
+	    (err == -ENOENT || err == -EACCES || err == -EINVAL || err == -ENAMETOOLONG ||
+	     err == -ENOTTY || err == -EOPNOTSUPP))
+		err = -EIO;
 	return ckpt_error(NULL, err, "%s: %s", p->path, q->text);
 }
 

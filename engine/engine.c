@@ -42,6 +42,24 @@ static int prepare_format(struct engine *en, struct error *e)
 	return format_read(en->backing.root_fd, en->backing.path, &en->format, e);
 }
 
+/* Of the memory that there is: the daemon itself, and other programs, need some. */
+#define CACHE_PART_OF(most) ((most) / 10 * 9)
+
+/* @most: what @path, a limit of a cgroup or the host's memory, allows. */
+static int above_limit(size_t size, uint64_t most, const char *path, struct error *e)
+{
+	uint64_t available = cache_memory_available(), part = CACHE_PART_OF(most);
+	uint64_t fits = part < available ? part : available;
+	unsigned long long gib = fits >> 30;
+
+	/* In GiB where that is a number that one would write. */
+	if (!strcmp(path, CACHE_MEMORY_OF_HOST))
+		return FAIL(e, ENOMEM, CACHE_ABOVE_HOST, size >> 20, (unsigned long long)most >> 20,
+			    gib ? gib : fits >> 20, gib ? 'G' : 'M');
+	return FAIL(e, ENOMEM, CACHE_ABOVE_CGROUP, size >> 20, (unsigned long long)most >> 20, path,
+		    gib ? gib : fits >> 20, gib ? 'G' : 'M');
+}
+
 /* What a cache may be here, from what was asked for. */
 static int cache_limits(const struct config *c, struct cache_limits *l, struct error *e)
 {
@@ -68,12 +86,22 @@ static int cache_limits(const struct config *c, struct cache_limits *l, struct e
 	if (l->size < CACHE_CHUNKS_MIN * l->chunk_size)
 		return FAIL(e, EINVAL, CACHE_TOO_SMALL, l->size >> 10,
 			    CACHE_CHUNKS_MIN * l->chunk_size >> 10, CACHE_CHUNKS_MIN);
-	if (l->size > most)
-		return FAIL(e, ENOMEM, CACHE_ABOVE_LIMIT, l->size >> 20,
-			    (unsigned long long)most >> 20, path);
+	if (l->size > CACHE_PART_OF(most))
+		return above_limit(l->size, most, path, e);
 	if (l->per_uid && l->per_uid < l->chunk_size)
 		l->per_uid = l->chunk_size;
 	return 0;
+}
+
+static void stop_atime(struct engine *en)
+{
+	int err = backing_stop_atime(&en->backing);
+	char text[MESSAGE_MAX];
+
+	if (err) {
+		MESSAGE(text, NOATIME_DENIED, en->backing.path, strerror(-err));
+		log_warn("%s", text);
+	}
 }
 
 static int read_rules(struct engine *en, struct error *e)
@@ -87,6 +115,7 @@ static int read_rules(struct engine *en, struct error *e)
 
 int engine_open(struct engine *en, struct config *config, const char *path, struct error *e)
 {
+	__cleanup_free char *limit_path = NULL;
 	struct cache_limits cache;
 	bool acts = false;
 	int err;
@@ -100,10 +129,12 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	en->backing.root_fd = en->backing.proc_fd = -1;
 	log_set_level((enum log_level)config_number(&en->config, OPT_LOG_LEVEL));
 	en->failures = failures_create();
-	if (!en->failures) {
+	en->notices = failures_create();
+	if (!en->failures || !en->notices) {
 		engine_close(en);
 		return FAIL(e, ENOMEM, BACKING_UNUSABLE, path, strerror(ENOMEM));
 	}
+	config_set_memory(&en->config, cache_memory_limit(&limit_path));
 	err = cache_limits(&en->config, &cache, e); /* before anything is touched */
 	if (!err)
 		err = read_rules(en, e);
@@ -121,6 +152,8 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 		engine_close(en);
 		return err;
 	}
+	if (en->config.no_atime)
+		stop_atime(en);
 	features_probe(&en->backing.features, en->backing.root_fd, !en->config.read_only);
 	features_set(&en->backing.features, FEATURE_ACT_AS_CALLER, acts);
 	return 0;
@@ -261,6 +294,7 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bo
 			&(struct unit_options){
 				.contents = en->contents,
 				.failures = en->failures,
+				.notices = en->notices,
 				.rules = en->rules,
 				.coord = en->coord.ops,
 				.coord_arg = en->coord.arg,
@@ -357,6 +391,7 @@ void engine_close(struct engine *en)
 	coord_close(&en->coord);
 	backing_close(&en->backing);
 	failures_destroy(en->failures);
-	en->failures = NULL;
+	failures_destroy(en->notices);
+	en->failures = en->notices = NULL;
 	config_finish(&en->config);
 }

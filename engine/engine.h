@@ -15,9 +15,12 @@
 #include "engine/base/list.h"
 #include "engine/base/log.h"
 #include "engine/base/message.h"
+#include "engine/base/spelling.h"
+#include "engine/base/text.h"
 #include "engine/capture/capture.h"
 #include "engine/config/config.h"
 #include "engine/content/content.h"
+#include "engine/content/recorded.h"
 #include "engine/coord/choice.h"
 #include "engine/coord/coord.h"
 #include "engine/coord/nodes.h"
@@ -48,7 +51,8 @@ struct engine {
 	struct format format;	/* const after engine_open */
 	struct metrics metrics;
 	struct failures *failures;
-	uint64_t started_ns; /* wall clock */
+	struct failures *notices; /* what is accepted and not protected */
+	uint64_t started_ns;	  /* wall clock */
 	struct cache *cache; /* these five: NULL until engine_start, and in a read-only mount */
 	struct contents *contents;
 	struct flush *flush;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/catalog.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "fs/control_socket.h"
 #include "fs/leftovers.h"
 #include "fs/mountinfo.h"
+#include "fs/nearest.h"
 #include "fs/record.h"
 
 struct walk_arg {
@@ -301,6 +303,15 @@ static void look_at_file(struct walk_arg *w, int fd, const struct stat *st)
 	found(w, &l);
 }
 
+static int absent(const char *path, struct error *e)
+{
+	char near[PATH_MAX];
+	bool any = nearest_path(path, near);
+
+	return FAIL(e, ENOENT, PATH_ABSENT, path, any ? "; the nearest name there: " : "",
+		    any ? near : "");
+}
+
 /* @path: where it is. w->top: how it is called. */
 static int look_at(struct walk_arg *w, const char *path, struct error *e)
 {
@@ -308,6 +319,8 @@ static int look_at(struct walk_arg *w, const char *path, struct error *e)
 	struct stat st;
 	int err = 0;
 
+	if (fd < 0 && errno == ENOENT && !w->only_hidden)
+		return absent(path, e);
 	if (fd < 0 || fstat(fd, &st))
 		err = -errno;
 	else if (S_ISDIR(st.st_mode))
@@ -334,17 +347,24 @@ static void path_in_mount(const struct mount_entry *m, const char *path, char be
 		below[len - 1] = '\0';
 }
 
-/* What is being saved has no commit file yet, but is not foreign for that. */
-static void forget_foreign(struct catalog *c, const char *path)
+/*
+ * The directory @path is being saved. It has no commit file yet, but is not foreign for that; and what the walk has
+ * found in it is a part of it.
+ */
+static void forget_parts(struct catalog *c, const char *path)
 {
-	size_t i;
+	size_t i = 0, len = path ? strlen(path) : 0;
 
-	for (i = 0; path && i < c->nr; i++) {
-		if (c->list[i].state != UNIT_FOREIGN || !c->list[i].is_dir ||
-		    strcmp(c->list[i].path, path))
-			continue;
-		free(c->list[i].path);
-		c->list[i] = c->list[--c->nr];
+	while (path && i < c->nr) {
+		const struct unit_entry *u = &c->list[i];
+		bool below = !strncmp(u->path, path, len) && u->path[len] == '/';
+
+		if (below || (u->state == UNIT_FOREIGN && u->is_dir && !strcmp(u->path, path))) {
+			free(u->path);
+			c->list[i] = c->list[--c->nr];
+		} else {
+			i++;
+		}
 	}
 }
 
@@ -371,10 +391,11 @@ static int add_pending(struct catalog *c, const char *top, const char *below)
 		struct unit_entry *u;
 		char *whole;
 
-		if (!path)
+		if (!path || json_is_true(json_object_get(p, "part")))
 			continue;
 		whole = join(top, path);
-		forget_foreign(c, whole);
+		if (json_is_true(json_object_get(p, "directory")))
+			forget_parts(c, whole);
 		u = add(c, whole, UNIT_SAVING, json_get_text(p, "state", "?"));
 		if (!u)
 			return -ENOMEM;
@@ -462,4 +483,90 @@ int catalog_read(struct catalog *c, const char *path, unsigned flags,
 		add_hidden(&w, &m, below);
 	sort(c);
 	return err;
+}
+
+/* --- which is the newest --- */
+
+/* Changes to a directory are commits of their own; what was changed in a file is in none. */
+static bool is_committed(const struct unit_entry *u)
+{
+	return u->state == UNIT_COMMITTED || (u->state == UNIT_MODIFIED && u->is_dir);
+}
+
+static int by_parent(const struct unit_entry *a, const struct unit_entry *b)
+{
+	size_t la = path_parent(a->path), lb = path_parent(b->path);
+	int order = memcmp(a->path, b->path, la < lb ? la : lb);
+
+	return order ? order : (la > lb) - (la < lb);
+}
+
+/* The directories of one parent beside each other, the newest last. */
+static int by_parent_and_sequence(const void *pa, const void *pb)
+{
+	const struct unit_entry *a = pa, *b = pb;
+	int order = by_parent(a, b);
+
+	if (!order)
+		order = (a->is_dir > b->is_dir) - (a->is_dir < b->is_dir);
+	if (!order && a->is_dir)
+		order = (a->sequence > b->sequence) - (a->sequence < b->sequence);
+	if (!order)
+		order = (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+	return order ? order : strcmp(a->path, b->path);
+}
+
+/*
+ * The newest: beside each other the sequence decides, which no clock can spoil; so only the last
+ * directory of each parent is compared by time with others, and every file.
+ */
+struct unit_entry *newest_committed(struct catalog *c)
+{
+	struct unit_entry *best = NULL, *last = NULL;
+	size_t i;
+
+	if (c->nr)
+		qsort(c->list, c->nr, sizeof(*c->list), by_parent_and_sequence);
+	for (i = 0; i <= c->nr; i++) {
+		struct unit_entry *u = i < c->nr ? &c->list[i] : NULL;
+
+		if (u && !is_committed(u))
+			continue;
+		/* @last is no more than a candidate if a sibling outdoes it. */
+		if (last && !(u && u->is_dir && last->is_dir && !by_parent(u, last)) &&
+		    (!best || last->time_ns >= best->time_ns))
+			best = last;
+		last = u;
+	}
+	return best;
+}
+
+/* --- names with numbers --- */
+
+int compare_natural(const char *a, const char *b)
+{
+	const char *whole_a = a, *whole_b = b;
+	size_t la, lb;
+	int order;
+
+	for (; *a && *b; a++, b++) {
+		if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
+			if (*a != *b)
+				return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+			continue;
+		}
+		a += strspn(a, "0");
+		b += strspn(b, "0");
+		la = strspn(a, "0123456789");
+		lb = strspn(b, "0123456789");
+		order = la != lb ? (la < lb ? -1 : 1) : memcmp(a, b, la);
+		if (order)
+			return order;
+		a += la;
+		b += lb;
+		a--, b--; /* the loop goes on behind them */
+	}
+	if (*a || *b)
+		return *a ? 1 : -1;
+	return strcmp(whole_a, whole_b); /* 01 and 1 */
 }

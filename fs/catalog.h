@@ -50,6 +50,15 @@ int catalog_read(struct catalog *c, const char *path, unsigned flags,
 		 void (*complain)(const char *text), struct error *e);
 void catalog_finish(struct catalog *c);
 
+/*
+ * The newest that is committed, or NULL: of directories beside each other the one of the highest sequence, else by time.
+ * Sorts @c.
+ */
+struct unit_entry *newest_committed(struct catalog *c);
+
+/* Compares names as people count: "step-2" before "step-10". */
+int compare_natural(const char *a, const char *b);
+
 /* The length of the part of @path that names the directory which it lies in. */
 size_t path_parent(const char *path);
 

@@ -9,6 +9,7 @@
 
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
+#include "fs/mountinfo.h"
 
 /* Root and the user who mounted see everything, others only what concerns them. */
 static bool sees_all(uid_t viewer)
@@ -21,6 +22,10 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 	struct engine *en = fs->engine;
 	struct metrics *m = &en->metrics;
 	json_t *requests = requests_to_json(fs->requests), *status;
+	__cleanup_free struct mount_entry *now = calloc(1, sizeof(*now));
+	bool read_only =
+		en->config.read_only ||
+		(now && mountinfo_find_device(fs->major, fs->minor, now) && now->read_only);
 
 	if (!sees_all(viewer))
 		json_object_set_new(requests, "waiting", json_array());
@@ -30,12 +35,14 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 		"s:I}",
 		"version", CKPTFS_VERSION, "abi", CKPTFS_ABI_VERSION, "state", "live", "backing",
 		json_text(en->backing.path), "mountpoint", json_text(fs->mountpoint), "node",
-		fs->label, "uuid", en->format.uuid, "read_only", en->config.read_only, "pid",
+		fs->label, "uuid", en->format.uuid, "read_only", read_only, "pid",
 		(json_int_t)getpid(), "started_ns", (json_int_t)en->started_ns, "features",
 		features_to_json(&en->backing.features), "requests", requests, "bytes", "read",
 		(json_int_t)m->read_bytes, "written", (json_int_t)m->written_bytes, "open_handles",
 		(json_int_t)m->open_handles, "nodes", (json_int_t)m->nodes, "failures",
 		(json_int_t)failures_total(en->failures));
+	json_object_set_new(status, "notices",
+			    failures_to_json(en->notices, viewer, sees_all(viewer)));
 	json_object_set_new(status, "coord", engine_coord(en));
 	if (en->units) {
 		json_object_set_new(status, "cache", cache_to_json(en->cache));

@@ -7,9 +7,16 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "fs/foreign.h"
 
-/* The directory @name in @dir: that of a checkpoint which shows the name, or the backing's. *@inside: so. */
-static int step(struct fs *fs, const struct caller *c, int dir, const char *name, bool *inside)
+/* What a path leads through. */
+struct way {
+	bool inside;	/* a checkpoint that is not committed yet */
+	bool committed; /* a committed one */
+};
+
+/* The directory @name in @dir: that of a checkpoint which shows the name, or the backing's. */
+static int step(struct fs *fs, const struct caller *c, int dir, const char *name, struct way *way)
 {
 	struct backing *b = &fs->engine->backing;
 	struct checkpoint *cp;
@@ -25,7 +32,7 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 	cp = checkpoints_find(fs->engine->units, &id, name);
 	if (!cp)
 		return AS_CALLER(c, backing_pin(b, dir, name));
-	*inside = true;
+	way->inside = true;
 	fd = fcntl(cp->fd, F_DUPFD_CLOEXEC, 0);
 	checkpoint_put(cp);
 	return fd < 0 ? -errno : fd;
@@ -33,14 +40,14 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 
 /*
  * Walks to the directory that @path's last component is in. Its pin, and that component; or -errno.
- * *@inside: in a checkpoint.
  */
 static int walk(struct fs *fs, const struct caller *c, const char *path, char name[NAME_MAX + 1],
-		bool *inside)
+		struct way *way)
 {
 	int dir = fcntl(fs->engine->backing.root_fd, F_DUPFD_CLOEXEC, 0);
+	struct statx stx;
 
-	*inside = false;
+	*way = (struct way){false};
 	if (dir < 0)
 		return -errno;
 	for (;;) {
@@ -58,10 +65,12 @@ static int walk(struct fs *fs, const struct caller *c, const char *path, char na
 		path += len;
 		if (!*(path + strspn(path, "/")))
 			return dir;
-		next = step(fs, c, dir, name, inside);
+		next = step(fs, c, dir, name, way);
 		close(dir);
 		if (next < 0)
 			return next;
+		if (!AS_CALLER(c, backing_stat_at(&fs->engine->backing, next, COMMIT_FILE, &stx)))
+			way->committed = true;
 		dir = next;
 	}
 }
@@ -75,38 +84,68 @@ static json_t *failure(const char *path, int err)
 			 kind, "reason", strerror(-err));
 }
 
+/*
+ * The state of a file that has its name on the backing, by its digest record; NULL: it is no checkpoint. A record vouches for
+ * a file that no rule claims, too: it was saved under a temporary name that a rule claims.
+ */
+static const char *recorded_state(struct fs *fs, const char *path, int pin, const struct statx *stx,
+				  bool *modified)
+{
+	ssize_t len = pin < 0 ? pin : recorded_get(&fs->engine->backing, pin, NULL, 0);
+	bool any = len != -ENODATA && len != -EOPNOTSUPP; /* or it cannot be read */
+	char hex[DIGEST_HEX];
+
+	*modified = len > 0 && !recorded_valid(&fs->engine->backing, pin, stx, hex);
+	if (!rules_single(fs->engine->rules, path))
+		return len > 0 && !*modified ? "committed" : NULL;
+	return any ? "committed" : "foreign";
+}
+
 /* A file that has its name on the backing, and no generation that is known. */
 static json_t *plain(struct fs *fs, const struct caller *c, const char *path, int dir,
 		     const char *name, const struct statx *stx)
 {
+	bool link = S_ISLNK(stx->stx_mode);
 	struct backing *b = &fs->engine->backing;
 	struct inode_id id = inode_id_of(stx);
 	struct content *ct = fs->engine->contents ? content_find(fs->engine->contents, &id) : NULL;
 	uint64_t dirty = ct ? content_dirty_bytes(ct) : 0;
-	bool unit = rules_single(fs->engine->rules, path);
 	__cleanup_fd int pin = AS_CALLER(c, backing_pin(b, dir, name));
-	bool digest = pin >= 0 && backing_getxattr(b, pin, DIGEST_XATTR, NULL, 0) > 0;
+	const char *state;
+	bool modified;
 
+	state = recorded_state(fs, path, pin, stx, &modified);
 	content_put(ct);
-	return json_pack("{s:s, s:o, s:s, s:b, s:I, s:I}", "kind", unit ? "unit" : "file", "path",
-			 json_text(path), "state",
-			 unit	 ? "committed"
-			 : dirty ? "open"
-				 : "durable",
-			 "foreign", unit && !digest, "size", (json_int_t)stx->stx_size,
-			 "dirty_bytes", (json_int_t)dirty);
+	if (link || rules_is_pointer(fs->engine->rules, name))
+		return json_pack("{s:s, s:o, s:s, s:b}", "kind", "pointer", "path", json_text(path),
+				 "state", "committed", "link", link);
+	return json_pack("{s:s, s:o, s:s, s:b, s:b, s:I, s:I}", "kind", state ? "unit" : "file",
+			 "path", json_text(path), "state", state ? state : "ordinary", "foreign",
+			 state && !strcmp(state, "foreign"), "modified", modified, "size",
+			 (json_int_t)stx->stx_size, "dirty_bytes", (json_int_t)dirty);
 }
 
-/* One of a checkpoint that is being written. */
-static json_t *part(struct fs *fs, const char *path, const struct statx *stx)
+/* A file or directory of a checkpoint. */
+static json_t *part(struct fs *fs, const char *path, const struct way *way, const struct statx *stx)
 {
 	struct inode_id id = inode_id_of(stx);
-	json_t *o = units_describe_inode(fs->engine->units, &id);
+	bool file = S_ISREG(stx->stx_mode) && fs->engine->units;
+	json_t *o = file ? units_describe_inode(fs->engine->units, &id) : NULL;
+	const char *state = "open", *waits_for = "the commit of its checkpoint";
 
+	if (!o && !way->inside) {
+		state = "committed";
+		waits_for = NULL;
+	} else if (!o && checkpoints_have_durable(fs->engine->units, &id)) {
+		state = "durable";
+	} else if (!o && S_ISREG(stx->stx_mode)) {
+		waits_for = "the commit of its checkpoint; another node writes it, or a program "
+			    "copied it there";
+	}
 	if (!o)
-		o = json_pack("{s:o, s:s, s:I, s:I, s:s}", "path", json_text(path), "state",
-			      "durable", "size", (json_int_t)stx->stx_size, "dirty_bytes",
-			      (json_int_t)0, "waits_for", "the commit of its checkpoint");
+		o = json_pack("{s:o, s:s, s:I, s:I, s:s*}", "path", json_text(path), "state", state,
+			      "size", (json_int_t)stx->stx_size, "dirty_bytes", (json_int_t)0,
+			      "waits_for", waits_for);
 	json_object_set_new(o, "kind", json_string("part"));
 	return o;
 }
@@ -120,14 +159,25 @@ static json_t *directory(struct fs *fs, const struct caller *c, const char *path
 	__cleanup_fd int pin = us && accord_has_others(us)
 				       ? fresh_pin(us, NULL, c, dir, name)
 				       : AS_CALLER(c, backing_pin(b, dir, name));
+	const struct rule *rule;
+	__cleanup_fd int list = -1;
 	struct statx stx;
 
 	if (pin == -ESTALE || pin == -EINTR)
 		return failure(path, -ENOENT); /* what has the name is not known yet */
-	if (pin < 0 || AS_CALLER(c, backing_stat_at(b, pin, COMMIT_FILE, &stx)))
-		return json_pack("{s:s, s:o}", "kind", "directory", "path", json_text(path));
-	return json_pack("{s:s, s:o, s:s, s:b}", "kind", "unit", "path", json_text(path), "state",
-			 "committed", "directory", 1);
+	if (pin >= 0 && !AS_CALLER(c, backing_stat_at(b, pin, COMMIT_FILE, &stx)))
+		return json_pack("{s:s, s:o, s:s, s:b}", "kind", "unit", "path", json_text(path),
+				 "state", "committed", "directory", 1);
+	list = pin < 0 ? pin : AS_CALLER(c, backing_reopen(b, pin, O_RDONLY | O_DIRECTORY));
+	creds_restore();
+	rule = list < 0 ? NULL : foreign_rule(fs->engine->rules, path, list);
+	if (!rule)
+		return json_pack("{s:s, s:o, s:b}", "kind", "directory", "path", json_text(path),
+				 "undecided",
+				 rules_suggest(fs->engine->rules, path) ||
+					 (list >= 0 && foreign_is_empty(list)));
+	return json_pack("{s:s, s:o, s:s, s:b, s:b, s:s}", "kind", "unit", "path", json_text(path),
+			 "state", "foreign", "foreign", 1, "directory", 1, "rule", rule->name);
 }
 
 json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
@@ -135,8 +185,8 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 {
 	struct backing *b = &fs->engine->backing;
 	char name[NAME_MAX + 1];
-	bool inside;
-	__cleanup_fd int dir = walk(fs, c, path += strspn(path, "/"), name, &inside);
+	struct way way;
+	__cleanup_fd int dir = walk(fs, c, path += strspn(path, "/"), name, &way);
 	struct statx at, stx;
 	struct inode_id dir_id;
 	json_t *o = NULL;
@@ -156,8 +206,8 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		creds_restore();
 		return failure(path, err);
 	}
-	if (!err && inside && S_ISREG(stx.stx_mode))
-		o = part(fs, path, &stx);
+	if (!err && (way.inside || way.committed) && !S_ISLNK(stx.stx_mode))
+		o = part(fs, path, &way, &stx);
 	dir_id = inode_id_of(&at);
 	if (!o && fs->engine->units) {
 		o = units_describe(fs->engine->units, &dir_id, name, generation);
@@ -171,6 +221,9 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		}
 		if (o)
 			json_object_set_new(o, "kind", json_string("unit"));
+		/* Nobody has to wait for this one in particular: its first file may make another of it. */
+		if (o && json_object_get(o, "directory") && !*json_get_text(o, "rule", "?"))
+			json_object_del(o, "generation");
 	}
 	if (!o && !err && S_ISDIR(stx.stx_mode))
 		o = directory(fs, c, path, dir, name);
@@ -185,15 +238,17 @@ enum ckptfs_state control_state(const json_t *file)
 	const char *state = json_get_text(file, "state", ""),
 		   *kind = json_get_text(file, "kind", "");
 
-	if (!strcmp(kind, "absent") || !strcmp(state, "removed"))
+	if (!strcmp(kind, "absent") || !strcmp(state, "removed") ||
+	    json_is_true(json_object_get(file, "undecided")))
 		return CKPTFS_ABSENT;
-	if (!strcmp(kind, "unreadable") || !strcmp(kind, "directory"))
+	if (!strcmp(kind, "unreadable") || !strcmp(kind, "directory") || !strcmp(kind, "file"))
+		return CKPTFS_NEVER;
+	if (!strcmp(state, "foreign"))
 		return CKPTFS_NEVER;
 	if (!strcmp(state, "committed"))
 		return CKPTFS_COMMITTED;
-	/* An ordinary file has no commit: it is durable, or being written. */
 	if (!strcmp(state, "durable"))
-		return !strcmp(kind, "file") ? CKPTFS_COMMITTED : CKPTFS_DURABLE;
+		return CKPTFS_DURABLE;
 	if (!strcmp(state, "sealed"))
 		return json_object_get(file, "promised_bytes") ? CKPTFS_OPEN : CKPTFS_CAPTURED;
 	if (!strcmp(state, "failed") || !strcmp(state, "dropped"))
@@ -205,8 +260,15 @@ const char *control_reason(const json_t *file)
 {
 	if (!strcmp(json_get_text(file, "state", ""), "removed"))
 		return "it was removed, and is not saved anew yet";
+	if (json_is_true(json_object_get(file, "undecided")))
+		return "no file in it makes it a checkpoint yet";
 	if (!strcmp(json_get_text(file, "kind", ""), "directory"))
-		return "it is an ordinary directory, which is never committed";
+		return "it is a directory that no rule claims, which is never committed";
+	if (!strcmp(json_get_text(file, "kind", ""), "file"))
+		return "it is an ordinary file: no rule claims this name, so nothing is committed";
+	if (!strcmp(json_get_text(file, "state", ""), "foreign"))
+		return "it was not saved through a mount: it has no digest, and nothing vouches "
+		       "for it";
 	if (!strcmp(json_get_text(file, "state", ""), "dropped"))
 		return "it was removed, or replaced by a later save, before it was committed";
 	if (json_object_get(file, "failure"))
@@ -222,8 +284,8 @@ static struct checkpoint *find_checkpoint(struct fs *fs, const struct caller *c,
 	char name[NAME_MAX + 1];
 	struct inode_id id;
 	struct statx stx;
-	bool inside;
-	__cleanup_fd int dir = walk(fs, c, path + strspn(path, "/"), name, &inside);
+	struct way way;
+	__cleanup_fd int dir = walk(fs, c, path + strspn(path, "/"), name, &way);
 
 	creds_restore();
 	if (dir < 0 || !fs->engine->units || backing_stat(&fs->engine->backing, dir, &stx))

@@ -10,9 +10,9 @@
 
 /*
  * Of @path below the mount point, as far as @c could look it up himself:
- * {"kind": "directory"|"unit"|"file"|"absent"|"unreadable", "path", "state", ...}, with what units_describe
- * says of a generation (@generation: of that one; NULL: of the newest). Touches the backing, so
- * it may hang when that does.
+ * {"kind": "directory"|"unit"|"part"|"file"|"absent"|"unreadable", "path", "state", ...}, with what units_describe
+ * says of a generation (@generation: of that one; NULL: of the newest). The state of a file that no rule claims is
+ * "ordinary", that of what no mount has saved "foreign". Touches the backing, so it may hang when that does.
  */
 json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		     const char *generation);

@@ -205,14 +205,15 @@ static struct fuse_session *make_session(struct daemon *d)
 	char options[2 * PATH_MAX];
 	char *argv[] = {"ckptfs", "-o", options, NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+	const struct config *c = &d->engine.config;
 	struct fuse_session *se;
 	size_t len;
 
 	snprintf(options, sizeof(options),
-		 "subtype=ckptfs,default_permissions,nosuid,nodev,max_read=%u%s%s%s,fsname=",
+		 "subtype=ckptfs,default_permissions,nosuid,nodev,max_read=%u%s%s%s%s,fsname=",
 		 REQUEST_MAX_BYTES, wants_allow_other(&d->engine) ? ",allow_other" : "",
-		 d->engine.config.read_only ? ",ro" : "",
-		 d->engine.config.no_exec ? ",noexec" : "");
+		 c->read_only ? ",ro" : "", c->no_exec ? ",noexec" : "",
+		 c->no_atime ? ",noatime" : "");
 	len = strlen(options);
 	escape_option(options + len, sizeof(options) - len, d->engine.backing.path);
 	ops_name(&ops);

@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "fs/late.h"
 #include "fs/save.h"
+#include "fs/unclaimed.h"
 
 /* Ordinary writes below this cost the backing's page cache no more than they cost ours. */
 #define BULK_MIN ((size_t)256 << 10)
@@ -186,11 +187,16 @@ static struct content *begin_caching(struct fs *fs, const struct caller *c, stru
 	return ct;
 }
 
-/* Is this a write that the cache takes, as far as it alone tells? */
+/*
+ * True if the cache takes this write, as far as the write alone tells. O_DIRECT asks for no copy in the page cache,
+ * and says nothing of durability: the file of a checkpoint goes through the cache of the mount all the same, aligned
+ * or not, so that its writer does not wait for the storage.
+ */
 static bool cacheable(struct fs *fs, struct handle *h, size_t size, int rwf)
 {
-	return fs->engine->contents && !rwf && !(h->flags & (O_DIRECT | O_APPEND)) &&
-	       has_room(fs, h, size);
+	int around = h->generation ? O_APPEND : O_DIRECT | O_APPEND;
+
+	return fs->engine->contents && !rwf && !(h->flags & around) && has_room(fs, h, size);
 }
 
 /* Stands for whoever has @h, in place of the key of a process that is not known. */
@@ -266,12 +272,16 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	if (cached && ct && !ct->staged && size < BULK_MIN)
 		cached = content_covers(ct, (uint64_t)off, size);
 	if (cached && ct && !is_passthrough(fs, h->node)) {
-		n = request_take_landed(ct) ? (ssize_t)size
-					    : content_write(ct, data, size, (uint64_t)off);
+		bool landed = request_take_landed(ct);
+
+		if (!landed)
+			unclaimed_notice(fs, c, h, data, size, off);
+		n = landed ? (ssize_t)size : content_write(ct, data, size, (uint64_t)off);
 		if (n == (ssize_t)size && size >= BULK_MIN)
 			requests_expect(fs->requests, ct, (uint64_t)off + size);
 	} else {
 		request_copy_out();
+		unclaimed_notice(fs, c, h, data, size, off);
 		n = write_through(fs, c, h, ct, data, size, off, rwf);
 	}
 	if (n < 0 && n != -EINTR && n != -EINVAL && ct && ct->staged && !change.published)

@@ -41,6 +41,11 @@ int doctor_backing(struct doctor *d, const char *path);
 
 enum found { NOT_TRIED, ABSENT, PRESENT, TURNED_OFF };
 
+/* Bytes a second: the median of several rounds, and the slowest and fastest of them. 0: not measured. */
+struct speed {
+	double median, least, most;
+};
+
 /* A backing, looked at and tried by a thread of its own, since it may hang. */
 struct probe {
 	const char *path; /* as it was given */
@@ -63,13 +68,14 @@ struct probe {
 	int xattr_err;
 	int coord;		       /* 0: fit for coord=dir, 1: not, or -errno */
 	char coord_why[COORD_WHY_MAX]; /* why not */
-	double small_s;	    /* to make a small file durable under its name; 0: not measured */
-	unsigned nr_small;  /* how often that was tried */
-	int small_err;	    /* 0 or -errno */
-	uint64_t big_bytes; /* 0: not measured */
-	double big_s;
-	int big_err; /* why not, or not all of it: -errno */
-	double copy_bytes_per_s;
+	double small_s;		 /* to make a small file durable under its name; 0: not measured */
+	unsigned nr_small;	 /* how often that was tried */
+	int small_err;		 /* 0 or -errno */
+	struct speed flush;	 /* as the daemon writes */
+	struct speed plain;	 /* as a program writes that has no ckptfs, and syncs */
+	int big_err;		 /* why these are not measured: -errno */
+	double copy_bytes_per_s; /* by write(2) into memory; 0: not measured, as the next one */
+	double capture_bytes_per_s; /* from memory to memory, which a lazy save does */
 };
 
 /* All of it; waits as long as the backing makes it. */

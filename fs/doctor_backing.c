@@ -163,13 +163,14 @@ static void say_small(struct doctor *d, const struct probe *p)
 
 static void say_bandwidth(struct doctor *d, const struct probe *p)
 {
-	char speed[SHOW_MAX], size[SHOW_MAX];
+	char median[SHOW_MAX], least[SHOW_MAX], most[SHOW_MAX];
 
-	if (p->big_bytes)
-		doctor_say(d, "bandwidth", CHECK_OK, NULL, "%s/s, %s written in order%s, synced",
-			   show_size(speed, (double)p->big_bytes / p->big_s),
-			   show_size(size, (double)p->big_bytes),
-			   p->direct == PRESENT ? " with O_DIRECT" : "");
+	if (p->flush.median > 0)
+		doctor_say(d, "bandwidth", CHECK_OK, NULL,
+			   "%s/s, written in order%s, synced (median of 3: %s to %s)",
+			   show_size(median, p->flush.median),
+			   p->direct == PRESENT ? " with O_DIRECT" : "",
+			   show_size(least, p->flush.least), show_size(most, p->flush.most));
 	else
 		doctor_say(d, "bandwidth", CHECK_WARN,
 			   p->big_err == -ENOSPC ? "free 1 GiB there"
@@ -177,14 +178,33 @@ static void say_bandwidth(struct doctor *d, const struct probe *p)
 			   "not measured: %s", strerror(-p->big_err));
 }
 
-/* The flush begins with the copy; a writer waits where it is a cache ahead of it. */
+/* What others do on this host makes every time longer. */
+static void say_load(struct doctor *d)
+{
+	__cleanup_file FILE *f = fopen("/proc/loadavg", "re");
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	double load;
+
+	if (!f || fscanf(f, "%lf", &load) != 1)
+		return;
+	if (load > (double)cpus)
+		doctor_say(d, "load", CHECK_WARN, "run doctor again while the host is quiet",
+			   "others use this host (load %.1f, %ld CPUs): the times below are longer "
+			   "than on a quiet one",
+			   load, cpus);
+	else
+		doctor_say(d, "load", CHECK_OK, NULL, "%.1f on %ld CPUs", load, cpus);
+}
+
+/* The same save in three ways. The flush begins with the copy; a writer waits where it is a cache ahead of it. */
 static void say_save(struct doctor *d, const struct probe *p)
 {
-	double speed = (double)p->big_bytes / p->big_s;
-	double copy_s = SAVE_BYTES / p->copy_bytes_per_s;
+	double speed = p->flush.median, cache = (double)d->cache_bytes;
+	double plain_s = SAVE_BYTES / p->plain.median + p->small_s;
+	double copy_s = SAVE_BYTES / p->copy_bytes_per_s, blocked_s = copy_s;
+	double capture_s = SAVE_BYTES / p->capture_bytes_per_s;
 	double durable_s = SAVE_BYTES / speed + p->small_s;
-	double cache = (double)d->cache_bytes, blocked_s = copy_s;
-	char size[SHOW_MAX], copy_speed[SHOW_MAX], by_default[128] = "";
+	char text[SHOW_MAX], by_default[128] = "";
 
 	if (durable_s < copy_s)
 		durable_s = copy_s;
@@ -192,16 +212,28 @@ static void say_save(struct doctor *d, const struct probe *p)
 		blocked_s = (SAVE_BYTES - cache) / speed;
 	if (cache < SAVE_BYTES)
 		snprintf(by_default, sizeof(by_default), ", about %.1f s with the default of %s",
-			 blocked_s, show_size(size, cache));
-	doctor_say(d, "a save", CHECK_OK, NULL,
-		   "a save of 10 GiB is on the backing after about %.1f s; the training process is "
-		   "blocked about %.1f s (copy into the cache, %s/s) if host_cache_size >= 10 "
-		   "GiB%s",
-		   durable_s, copy_s, show_size(copy_speed, p->copy_bytes_per_s), by_default);
-	d->save = json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)SAVE_BYTES,
-			    "durable_s", durable_s, "blocked_s", copy_s, "blocked_default_cache_s",
-			    blocked_s, "backing_bytes_per_s", speed, "copy_bytes_per_s",
-			    p->copy_bytes_per_s, "small_file_s", p->small_s);
+			 blocked_s, show_size(text, cache));
+	doctor_say(
+		d, "save, plain", CHECK_OK, NULL,
+		"10 GiB into this directory, synced, without ckptfs: training waits about %.1f s "
+		"(%s/s)",
+		plain_s, show_size(text, p->plain.median));
+	doctor_say(d, "save, mount", CHECK_OK, NULL,
+		   "10 GiB by an unmodified program on a mount: training waits about %.1f s (copy "
+		   "into the cache, %s/s) if host_cache_size >= 10 GiB%s; on the backing after "
+		   "about %.1f s",
+		   copy_s, show_size(text, p->copy_bytes_per_s), by_default, durable_s);
+	doctor_say(d, "save, lazy", CHECK_OK, NULL,
+		   "10 GiB by ckptfs.save: training waits some milliseconds, if the next update of "
+		   "the weights is %.1f s or more later (copied in the background, %s/s)",
+		   capture_s, show_size(text, p->capture_bytes_per_s));
+	d->save = json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bytes",
+			    (json_int_t)SAVE_BYTES, "durable_s", durable_s, "blocked_s", copy_s,
+			    "blocked_default_cache_s", blocked_s, "plain_s", plain_s, "capture_s",
+			    capture_s, "backing_bytes_per_s", speed, "plain_bytes_per_s",
+			    p->plain.median, "copy_bytes_per_s", p->copy_bytes_per_s,
+			    "capture_bytes_per_s", p->capture_bytes_per_s, "small_file_s",
+			    p->small_s);
 }
 
 static void say_all(struct doctor *d, const struct probe *p)
@@ -219,7 +251,7 @@ static void say_all(struct doctor *d, const struct probe *p)
 	say_coord(d, p);
 	say_small(d, p);
 	say_bandwidth(d, p);
-	if (p->big_bytes && p->copy_bytes_per_s > 0)
+	if (p->flush.median > 0 && p->copy_bytes_per_s > 0 && p->capture_bytes_per_s > 0)
 		say_save(d, p);
 }
 
@@ -292,6 +324,7 @@ int doctor_backing(struct doctor *d, const char *path)
 		say_all(d, &p);
 		return 0;
 	}
+	say_load(d); /* before it adds its own */
 	catch_signals();
 	p.backing.root_fd = p.backing.proc_fd = -1;
 	run_and_show(&p);

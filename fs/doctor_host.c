@@ -212,18 +212,6 @@ static uint64_t limit_v1(char *path, size_t size)
 	return 0;
 }
 
-static uint64_t memory_available(void)
-{
-	__cleanup_file FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long kib;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
-			return kib << 10;
-	return 0;
-}
-
 static void check_memory(struct doctor *d)
 {
 	char host_text[SHOW_MAX], free_text[SHOW_MAX], limit_text[SHOW_MAX], cache_text[SHOW_MAX];
@@ -231,7 +219,7 @@ static void check_memory(struct doctor *d)
 	__cleanup_free char *path = NULL;
 	uint64_t limit = cache_memory_limit(&path), v1 = limit_v1(path_v1, sizeof(path_v1));
 	uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t available = memory_available();
+	uint64_t available = cache_memory_available();
 	enum verdict verdict = CHECK_OK;
 	const char *remedy = NULL;
 

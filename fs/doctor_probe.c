@@ -25,9 +25,11 @@
 #define SMALL_BYTES 4096
 #define SMALL_MOST  32
 #define SMALL_NS    (2 * NSEC_PER_SEC)
-#define BIG_BYTES   ((uint64_t)256 << 20)
+#define BIG_BYTES   ((uint64_t)128 << 20) /* a round */
+#define BIG_FREE    ((uint64_t)1 << 30)	  /* is left alone where less is free */
 #define BIG_BLOCK   ((size_t)1 << 20)
-#define BIG_NS	    (10 * NSEC_PER_SEC)
+#define BIG_NS	    (3 * NSEC_PER_SEC) /* a round takes no longer, but for its sync */
+#define BIG_ROUNDS  3
 #define WRITERS	    8 /* so many blocks at a time: what a flush does, with a smaller depth */
 #define COPY_BYTES  ((size_t)64 << 20)
 #define COPY_ROUNDS 5
@@ -254,25 +256,43 @@ static void *random_block(void)
 	return memory;
 }
 
-static void write_big(struct probe *p, struct big *b)
+/* Writes a round with @writers threads, and syncs. Returns bytes a second, or 0 where that failed or was stopped. */
+static double write_round(struct probe *p, struct big *b, size_t writers)
 {
 	pthread_t threads[WRITERS];
-	uint64_t start = clock_mono_ns();
+	uint64_t start, before = p->written;
 	size_t i, nr = 0;
 
+	if (ftruncate(b->fd, 0) || fdatasync(b->fd))
+		b->err = errno;
+	start = clock_mono_ns();
 	b->deadline_ns = start + BIG_NS;
-	while (nr < WRITERS && !pthread_create(&threads[nr], NULL, big_main, b))
+	b->next = 0;
+	while (writers > 1 && nr < writers && !pthread_create(&threads[nr], NULL, big_main, b))
 		nr++;
 	if (!nr)
 		big_main(b);
 	for (i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
-	p->doing = "syncing what was written";
 	if (!b->err && fdatasync(b->fd))
 		b->err = errno;
-	p->big_s = seconds_since(start);
-	p->big_err = -b->err;
-	p->big_bytes = b->err || *p->signal ? 0 : p->written;
+	return b->err || *p->signal ? 0 : (double)(p->written - before) / seconds_since(start);
+}
+
+static void write_rounds(struct probe *p, struct big *b, size_t writers, struct speed *speed)
+{
+	double rounds[BIG_ROUNDS];
+	size_t i;
+
+	for (i = 0; i < BIG_ROUNDS; i++) {
+		rounds[i] = write_round(p, b, writers);
+		if (!rounds[i])
+			return;
+	}
+	qsort(rounds, BIG_ROUNDS, sizeof(rounds[0]), by_size);
+	*speed = (struct speed){.median = rounds[BIG_ROUNDS / 2],
+				.least = rounds[0],
+				.most = rounds[BIG_ROUNDS - 1]};
 }
 
 static void measure_big(struct probe *p)
@@ -284,20 +304,24 @@ static void measure_big(struct probe *p)
 
 	if (!block || *p->signal)
 		return;
-	if (p->space.f_blocks && (uint64_t)p->space.f_bavail * p->space.f_frsize < 4 * BIG_BYTES) {
+	if (p->space.f_blocks && (uint64_t)p->space.f_bavail * p->space.f_frsize < BIG_FREE) {
 		p->big_err = -ENOSPC;
 		return;
 	}
-	p->doing = "writing 256 MiB";
 	fd = make_file(p->backing.root_fd, &n);
 	p->big_err = fd < 0 ? fd : 0;
 	if (fd < 0)
 		return;
 	unlinkat(p->backing.root_fd, n.text, 0);
-	if (p->direct == PRESENT)
-		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_DIRECT);
 	b.fd = fd;
-	write_big(p, &b);
+	p->doing = "writing as a program without ckptfs does";
+	write_rounds(p, &b, 1, &p->plain);
+	p->doing = "writing as ckptfs does";
+	if (!b.err && p->direct == PRESENT)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_DIRECT);
+	if (!b.err)
+		write_rounds(p, &b, WRITERS, &p->flush);
+	p->big_err = -b.err;
 }
 
 /*
@@ -325,6 +349,30 @@ static void measure_copy(struct probe *p)
 	}
 	qsort(took, COPY_ROUNDS, sizeof(took[0]), by_size);
 	p->copy_bytes_per_s = (double)COPY_BYTES / took[COPY_ROUNDS / 2];
+}
+
+/* A lazy save copies by memcpy, from the trainer's memory into the cache, both of which are there already. */
+static void measure_capture(struct probe *p)
+{
+	__cleanup_free char *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);
+	double took[COPY_ROUNDS];
+	size_t round;
+
+	if (!from || !to)
+		return;
+	memset(from, 1, COPY_BYTES);
+	for (round = 0; round <= COPY_ROUNDS && !*p->signal; round++) {
+		uint64_t start = clock_mono_ns();
+
+		memcpy(to, from, COPY_BYTES);
+		__asm__ volatile("" : : "r"(to) : "memory"); /* it is read, says this */
+		if (round)
+			took[round - 1] = seconds_since(start);
+	}
+	if (*p->signal)
+		return;
+	qsort(took, COPY_ROUNDS, sizeof(took[0]), by_size);
+	p->capture_bytes_per_s = (double)COPY_BYTES / took[COPY_ROUNDS / 2];
 }
 
 /* --- the whole --- */
@@ -370,4 +418,5 @@ void probe_run(struct probe *p)
 	measure_small(p);
 	measure_big(p);
 	measure_copy(p);
+	measure_capture(p);
 }

@@ -58,6 +58,19 @@ const struct rule *foreign_rule(const struct rules *rs, const char *path, int di
 	return r;
 }
 
+bool foreign_is_empty(int dir)
+{
+	struct dirent *entry;
+	DIR *d = open_list(dir);
+	bool empty = d != NULL;
+
+	while (empty && (entry = readdir(d)))
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+	if (d)
+		closedir(d);
+	return empty;
+}
+
 /* --- is all there? --- */
 
 static bool is_there(const struct foreign *f, const char *name)

@@ -18,6 +18,9 @@
 /* Which rule claims the directory @dir, which is at @path below the backing, by a file in it; or NULL. */
 const struct rule *foreign_rule(const struct rules *rs, const char *path, int dir);
 
+/* True if nothing is in the directory @dir. */
+bool foreign_is_empty(int dir);
+
 struct foreign {
 	const struct rule *rule;
 	const char *path, *shown; /* below the backing; for people */

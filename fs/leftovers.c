@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,11 +45,38 @@ static bool is_trash(const char *name)
 	return starts_with(name, TRASH_PREFIX) && name[strlen(TRASH_PREFIX)];
 }
 
+static struct rules *rules_built_in;
+
+static void make_built_in(void)
+{
+	struct error e;
+
+	if (rules_create(&rules_built_in, NULL, "", &e))
+		rules_built_in = NULL;
+}
+
+/* The built-in rules, made once and kept; NULL: no memory. */
+static const struct rules *built_in(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_built_in);
+	return rules_built_in;
+}
+
 bool leftovers_is_checkpoint(const char *name)
 {
-	const char *dot = strrchr(name, '.');
+	const struct rules *rules = built_in();
+	const struct rule *rule = rules ? rules_single(rules, name) : NULL;
 
-	return rules_single_file(name) && dot != name && strcmp(dot, ".tmp");
+	return rule && !rule_is_temp(rule, name);
+}
+
+static bool is_pointer(const char *name)
+{
+	const struct rules *rules = built_in();
+
+	return rules && rules_is_pointer(rules, name);
 }
 
 static bool is_commit(const char *name)
@@ -168,10 +196,26 @@ static void report(struct walk *k, struct leftover *l, enum leftover_kind kind, 
 	k->w->found(k->w->arg, l);
 }
 
+#define POINTER_MAX 4096
+
+/* True if all that the file says is the name of something beside it, as a pointer does that a rule of a user knows. */
+static bool names_a_neighbour(int dir, int fd, const struct stat *st)
+{
+	char text[POINTER_MAX];
+	ssize_t len = st->st_size < POINTER_MAX ? pread(fd, text, sizeof(text) - 1, 0) : 0;
+
+	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+		len--;
+	if (len <= 0 || memchr(text, '/', (size_t)len))
+		return false;
+	text[len] = '\0';
+	return !faccessat(dir, text, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
 /* Someone may put another thing under the name at any moment: judged is what was opened. */
 static void look_at_file(struct walk *k, struct leftover *l)
 {
-	bool ours = is_staging(l->name);
+	bool ours = is_staging(l->name), named = leftovers_is_checkpoint(l->name);
 	__cleanup_fd int fd =
 		openat(l->dir, l->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct record record;
@@ -183,18 +227,21 @@ static void look_at_file(struct walk *k, struct leftover *l)
 		return;
 	if (fd < 0 || fstat(fd, &st)) {
 		/* Removing it needs no right to read it. */
-		report(k, l, ours ? LEFT_UNFINISHED : LEFT_UNREADABLE, -errno);
+		if (ours || named)
+			report(k, l, ours ? LEFT_UNFINISHED : LEFT_UNREADABLE, -errno);
 		return;
 	}
 	if (!S_ISREG(st.st_mode))
+		return;
+	if (!ours && !named && (is_pointer(l->name) || names_a_neighbour(l->dir, fd, &st)))
 		return;
 	err = record_read(fd, &record);
 	is_now = !err && record_is_of(&record, &st);
 	if (ours)
 		report(k, l, is_now ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
-	else if (err == -ENODATA && k->w->foreign && !record_is_awaited(fd))
+	else if (err == -ENODATA && named && k->w->foreign && !record_is_awaited(fd))
 		report(k, l, LEFT_FOREIGN, 0);
-	else if (err && err != -ENODATA && err != -EINVAL)
+	else if (err && err != -ENODATA && err != -EINVAL && named)
 		report(k, l, LEFT_UNREADABLE, err);
 	else if (err != -ENODATA && k->w->units)
 		report(k, l, is_now ? LEFT_RECORDED : LEFT_MODIFIED, 0);
@@ -281,7 +328,9 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 	const char *name = entry->d_name;
 	struct leftover l = {.dir = dir, .name = name};
 	bool ours = rules_reserved(name), files = (k->w->foreign || k->w->units) && !k->in_unit;
-	bool wanted = ours || (files && leftovers_is_checkpoint(name));
+	/* A file of any other name is a checkpoint if a rule of its mount has claimed it: then it has a record. */
+	bool wanted = ours || (files && leftovers_is_checkpoint(name)) ||
+		      (k->w->units && !k->in_unit && entry->d_type == DT_REG);
 	struct stat st;
 
 	if (is_commit(name) && entry->d_type != DT_DIR)

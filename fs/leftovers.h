@@ -13,7 +13,7 @@
 #include "engine/engine.h"
 
 enum leftover_kind {
-	LEFT_UNFINISHED, /* .ckptfs-<32 hex digits>: a save that did not come to its end */
+	LEFT_UNFINISHED, /* .ckptfs-<32 hex digits>: a save that was cut off */
 	/*
 	 * The same, whole and digested: only its name was not given any more. Of a directory: it has a
 	 * commit file, which tells whether it is whole.
@@ -28,7 +28,7 @@ enum leftover_kind {
 	LEFT_DECIDED, /* its commit was decided, but it had not got its name; of recovery, not of a walk */
 	/* Not left, but where it belongs: */
 	LEFT_UNIT, /* a directory with a commit file; l->dir is that directory, without a name */
-	LEFT_RECORDED, /* a file named as a checkpoint, with a digest recorded as it is now */
+	LEFT_RECORDED, /* a checkpoint file: it has a digest recorded, as it is now */
 	LEFT_MODIFIED, /* the same, but it was changed since, or the record is none */
 	NR_LEFTOVER_KINDS
 };
@@ -67,7 +67,7 @@ int leftovers_walk(struct leftovers *w);
 /* Has the directory @dir a commit file? */
 bool leftovers_is_unit(int dir);
 
-/* Is it the name of a checkpoint that is one file, and not of one on its way to its name? */
+/* True if a built-in rule makes a file of this name a checkpoint by itself; a temporary name of one is none. */
 bool leftovers_is_checkpoint(const char *name);
 
 /* A file, or a directory with all that is in it; not what is mounted there. 0 or -errno. */

@@ -47,6 +47,7 @@ struct listing {
 	struct commit_header header;
 	bool pending;	     /* there is a pending commit file, whose lists are in */
 	bool torn;	     /* there is one, but it is damaged: it is of no effect */
+	bool structure_only; /* listing_verify reads no content; set by the caller */
 	uint64_t newest_ns;  /* when the later of them was committed */
 	uint64_t bytes;	     /* of all files that it lists */
 	struct listed *list; /* sorted by the bytes of path */

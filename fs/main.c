@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command: a table of verbs. */
 #include <fcntl.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +12,84 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/message.h"
+#include "engine/base/spelling.h"
 #include "fs/cmd/cmd.h"
 
-static const struct verb *const verbs[] = {
-	&verb_mount, &verb_umount, &verb_drain,	 &verb_init, &verb_status,
-	&verb_ls,    &verb_latest, &verb_verify, &verb_wait, &verb_commit,
-	&verb_why,   &verb_top,	   &verb_doctor, &verb_fsck, &verb_version,
+/* In the order in which a newcomer needs them; completion is for shells. */
+static const struct {
+	const char *group;
+	const struct verb *verb;
+	const char *args; /* shorter than in its usage line */
+} verbs[] = {
+	{"Start", &verb_doctor, "[BACKING]"},
+	{"", &verb_mount, "BACKING MOUNTPOINT"},
+	{"", &verb_umount, "MOUNTPOINT"},
+	{"", &verb_status, "[PATH]"},
+	{"Look", &verb_ls, "PATH"},
+	{"", &verb_latest, "DIR"},
+	{"", &verb_why, "PATH"},
+	{"", &verb_top, "[MOUNTPOINT]"},
+	{"", &verb_verify, "PATH"},
+	{"Act", &verb_wait, "PATH"},
+	{"", &verb_commit, "PATH"},
+	{"", &verb_drain, "MOUNTPOINT"},
+	{"Repair", &verb_fsck, "BACKING"},
+	{"", &verb_init, "BACKING"},
+	{"", &verb_version, ""},
 };
+
+/* What people type for a verb. */
+static const char *const aliases[][2] = {
+	{"unmount", "umount"},
+	{"list", "ls"},
+	{"stat", "status"},
+	{"check", "doctor"},
+};
+
+const struct verb *verb_at(size_t i)
+{
+	return i < ARRAY_SIZE(verbs) ? verbs[i].verb : NULL;
+}
+
+const struct verb *verb_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(aliases); i++)
+		if (!strcmp(aliases[i][0], name))
+			name = aliases[i][1];
+	for (i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (!strcmp(verbs[i].verb->name, name))
+			return verbs[i].verb;
+	return strcmp(verb_completion.name, name) ? NULL : &verb_completion;
+}
+
+/* The one of @words that was probably meant by @name, or NULL; @least: how far the nearest one was so far. */
+static const char *nearer(const char *name, const char *word, const char *nearest, size_t *least)
+{
+	size_t d = spelling_distance(name, word);
+
+	if (d >= *least)
+		return nearest;
+	*least = d;
+	return word;
+}
+
+static int unknown_verb(const char *name)
+{
+	size_t least = spelling_limit(name) + 1, i;
+	const char *nearest = NULL;
+
+	for (i = 0; i < ARRAY_SIZE(verbs); i++)
+		nearest = nearer(name, verbs[i].verb->name, nearest, &least);
+	for (i = 0; i < ARRAY_SIZE(aliases); i++)
+		nearest = nearer(name, aliases[i][0], nearest, &least);
+	fprintf(stderr, "ckptfs: there is no verb '%s'", name);
+	if (nearest)
+		fprintf(stderr, "; did you mean '%s'?", verb_find(nearest)->name);
+	fprintf(stderr, "%s `ckptfs --help` lists all verbs\n", nearest ? "" : ";");
+	return EXIT_USAGE;
+}
 
 void complain(const char *text)
 {
@@ -33,6 +105,8 @@ int verb_help(const struct verb *v)
 {
 	print_usage(stdout, v);
 	printf("\n%s.\n\n%s", v->summary, v->help);
+	if (v->more)
+		v->more();
 	return EXIT_DONE;
 }
 
@@ -48,6 +122,38 @@ int usage_error(const struct verb *v, const char *format, ...)
 	print_usage(stderr, v);
 	fprintf(stderr, "`ckptfs %s --help` tells more\n", v->name);
 	return EXIT_USAGE;
+}
+
+/* The nearest option of @v to the unknown "--NAME", or NULL. */
+static const char *nearest_option(const struct verb *v, const char *name)
+{
+	size_t least = spelling_limit(name) + 1;
+	const char *nearest = NULL;
+	const struct option *o;
+
+	for (o = v->longs; o && o->name; o++)
+		nearest = nearer(name, o->name, nearest, &least);
+	return nearest;
+}
+
+int option_error(const struct verb *v, char **argv)
+{
+	const char *given = argv[optind - 1], *nearest;
+	const struct option *o;
+	char name[64];
+
+	for (o = v->longs; o && o->name; o++)
+		if (optopt && o->val == optopt)
+			return usage_error(
+				v, o->has_arg ? "--%s needs a value" : "--%s takes no value",
+				o->name);
+	if (optopt)
+		return usage_error(v, "there is no option '-%c'", optopt);
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(given, "="), given);
+	nearest = strlen(name) > 2 ? nearest_option(v, name + 2) : NULL;
+	return usage_error(v, "there is no option '%s'%s%s%s", name,
+			   nearest ? "; did you mean '--" : "", nearest ? nearest : "",
+			   nearest ? "'?" : "");
 }
 
 bool whole_seconds(const char *text, int *s)
@@ -97,10 +203,14 @@ void progress_line_end(struct progress_line *l)
 bool find_mount(const char *path, struct mount_entry *m)
 {
 	char resolved[PATH_MAX], text[MESSAGE_MAX];
+	int err = mountinfo_resolve(path, resolved);
 
-	if (!mountinfo_resolve(path, resolved) && mountinfo_find_ckptfs(resolved, m))
+	if (!err && mountinfo_find_ckptfs(resolved, m))
 		return true;
-	MESSAGE(text, NOT_A_MOUNT, path);
+	if (!err && mountinfo_find_backing(resolved, m))
+		MESSAGE(text, ON_BACKING, path, m->path);
+	else
+		MESSAGE(text, NOT_A_MOUNT, path);
 	complain(text);
 	return false;
 }
@@ -109,23 +219,31 @@ static int print_overview(FILE *f)
 {
 	size_t i;
 
-	fprintf(f, "usage: ckptfs VERB [OPTIONS] [ARGUMENTS]\n"
-		   "\n"
-		   "A filesystem for the checkpoints of training jobs: it is mounted over a "
-		   "directory of\n"
-		   "a parallel filesystem, and what programs write to it are plain files there.\n"
-		   "\n"
-		   "  ckptfs mount /pfs/ckpt /ckpt     mount the directory /pfs/ckpt at /ckpt\n"
-		   "  ckptfs status /ckpt              how it does\n"
-		   "  ckptfs umount /ckpt              unmount it\n"
-		   "\n"
-		   "Verbs:\n");
-	for (i = 0; i < ARRAY_SIZE(verbs); i++)
-		fprintf(f, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-	fprintf(f, "\n"
-		   "`ckptfs VERB --help` tells more; so does the manual page ckptfs(1).\n"
-		   "Exit status: 0 done, 1 the answer is no or it failed, 2 usage.\n");
+	fprintf(f, "ckptfs: atomic, non-blocking checkpoints on a parallel filesystem\n"
+		   "usage: ckptfs VERB [OPTIONS] [ARGUMENTS]     more: ckptfs help VERB\n");
+	for (i = 0; i < ARRAY_SIZE(verbs); i++) {
+		char line[64];
+
+		snprintf(line, sizeof(line), "%s %s", verbs[i].verb->name, verbs[i].args);
+		fprintf(f, "  %-7s%-26s%s\n", verbs[i].group, line, verbs[i].verb->summary);
+	}
+	fprintf(f, "Examples: ckptfs doctor /pfs/ckpt && ckptfs mount /pfs/ckpt /ckpt\n"
+		   "          ckptfs wait /ckpt/run/step-100.pt && echo safe\n"
+		   "Exit status: 0 yes or done, 1 no or failed (stderr says why), 2 wrong usage\n");
 	return EXIT_DONE;
+}
+
+static int help(const char *name)
+{
+	const struct verb *v = name ? verb_find(name) : NULL;
+
+	if (v)
+		return verb_help(v);
+	if (!name)
+		return print_overview(stdout);
+	unknown_verb(name);
+	print_overview(stderr);
+	return EXIT_USAGE;
 }
 
 /* A caller may have closed its standard descriptors; files opened later must not get their numbers. */
@@ -142,22 +260,27 @@ static void open_standard_fds(void)
 
 int main(int argc, char **argv)
 {
-	size_t i;
+	const struct verb *v;
 
 	open_standard_fds();
+	opterr = 0; /* option_error says it */
 	if (argc < 2) {
 		print_overview(stderr);
 		return EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return print_overview(stdout);
-	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
-		argv[1] = "version";
-	for (i = 0; i < ARRAY_SIZE(verbs); i++) {
-		if (strcmp(verbs[i]->name, argv[1]))
-			continue;
-		return verbs[i]->run(verbs[i], argc - 1, argv + 1);
+		return help(argv[2]);
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("ckptfs " CKPTFS_VERSION);
+		return EXIT_DONE;
 	}
-	fprintf(stderr, "ckptfs: there is no verb '%s'; `ckptfs --help` lists them\n", argv[1]);
-	return EXIT_USAGE;
+	if (argv[1][0] == '-') {
+		fprintf(stderr,
+			"ckptfs: the verb comes first: ckptfs VERB %s; `ckptfs --help` lists "
+			"them\n",
+			argv[1]);
+		return EXIT_USAGE;
+	}
+	v = verb_find(argv[1]);
+	return v ? v->run(v, argc - 1, argv + 1) : unknown_verb(argv[1]);
 }

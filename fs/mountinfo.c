@@ -40,10 +40,23 @@ static void copy_field(char *to, size_t size, char *from)
 	snprintf(to, size, "%s", from ? from : "");
 }
 
+/* True if @list, words with commas between, has the word @wanted. */
+static bool has_word(const char *list, const char *wanted)
+{
+	size_t len = strlen(wanted);
+
+	for (; list; list = strchr(list, ',')) {
+		list += *list == ',';
+		if (!strncmp(list, wanted, len) && (list[len] == ',' || !list[len]))
+			return true;
+	}
+	return false;
+}
+
 /* One line: id parent maj:min root point options [tags] - type source superoptions */
 static bool parse_line(char *line, struct mount_entry *m)
 {
-	char *rest = strstr(line, " - "), *save = NULL, *options, *user, *point;
+	char *rest = strstr(line, " - "), *save = NULL, *options, *user, *point, *own;
 	int i;
 
 	if (!rest)
@@ -56,12 +69,17 @@ static bool parse_line(char *line, struct mount_entry *m)
 			copy_field(m->root, sizeof(m->root), point);
 		point = strtok_r(NULL, " ", &save);
 	}
-	if (!point)
+	own = strtok_r(NULL, " ", &save);
+	if (!point || !own)
 		return false;
+	m->no_exec = has_word(own, "noexec");
+	m->no_atime = has_word(own, "noatime");
 	copy_field(m->path, sizeof(m->path), point);
 	copy_field(m->type, sizeof(m->type), strtok_r(rest + 3, " ", &save));
 	copy_field(m->source, sizeof(m->source), strtok_r(NULL, " ", &save));
 	options = strtok_r(NULL, " \n", &save);
+	m->read_only = has_word(own, "ro") || (options && has_word(options, "ro"));
+	m->allow_other = options && has_word(options, "allow_other");
 	user = options ? strstr(options, "user_id=") : NULL;
 	m->user = user ? (uid_t)strtoul(user + 8, NULL, 10) : 0;
 	return true;
@@ -129,6 +147,16 @@ bool mountinfo_find_ckptfs(const char *path, struct mount_entry *out)
 	return found;
 }
 
+static bool is_backing_around(const struct mount_entry *m, const char *path)
+{
+	return !strcmp(m->type, CKPTFS_FSTYPE) && m->source[0] == '/' && is_below(path, m->source);
+}
+
+bool mountinfo_find_backing(const char *path, struct mount_entry *out)
+{
+	return find_last(is_backing_around, path, out);
+}
+
 static bool has_device(const struct mount_entry *m, const char *device)
 {
 	char own[32];
@@ -143,6 +171,20 @@ bool mountinfo_find_device(unsigned major, unsigned minor, struct mount_entry *o
 
 	snprintf(device, sizeof(device), "%u:%u", major, minor);
 	return find_last(has_device, device, out);
+}
+
+void mountinfo_each_ckptfs(void (*each)(void *arg, const struct mount_entry *m), void *arg)
+{
+	__cleanup_free struct mount_entry *m = calloc(2, sizeof(*m));
+	__cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
+	__cleanup_free char *line = NULL;
+	size_t size = 0;
+
+	while (f && m && getline(&line, &size, f) > 0)
+		if (parse_line(line, &m[0]) && !strcmp(m[0].type, CKPTFS_FSTYPE) &&
+		    mountinfo_find_ckptfs(m[0].path, &m[1]) && m[0].major == m[1].major &&
+		    m[0].minor == m[1].minor && !strcmp(m[0].path, m[1].path))
+			each(arg, &m[0]);
 }
 
 static bool in_ckptfs(const char *path)

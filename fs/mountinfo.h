@@ -17,7 +17,10 @@ struct mount_entry {
 		[PATH_MAX]; /* what of the filesystem is mounted there: "/", or below for a bind mount */
 	char source[PATH_MAX]; /* for ckptfs: the backing */
 	char type[64];
-	uid_t user; /* who mounted it (FUSE option user_id) */
+	uid_t user;		/* that mounted it (FUSE option user_id) */
+	bool read_only;		/* the whole filesystem, or this mount of it */
+	bool no_exec, no_atime; /* this mount of it */
+	bool allow_other;	/* FUSE option */
 };
 
 /*
@@ -29,11 +32,17 @@ int mountinfo_resolve(const char *path, char out[PATH_MAX]);
 /* The ckptfs mount that contains the resolved @path, the topmost if several are stacked there. */
 bool mountinfo_find_ckptfs(const char *path, struct mount_entry *out);
 
+/* A ckptfs mount whose backing contains the resolved @path. Of several the last. */
+bool mountinfo_find_backing(const char *path, struct mount_entry *out);
+
 /* The topmost mount of any kind at exactly @path. */
 bool mountinfo_find_at(const char *path, struct mount_entry *out);
 
 /* Any mount with that device number: another bind mount of the same filesystem. */
 bool mountinfo_find_device(unsigned major, unsigned minor, struct mount_entry *out);
+
+/* Calls @each for every mount of a ckptfs filesystem that can be reached at its path, in the order of mountinfo. */
+void mountinfo_each_ckptfs(void (*each)(void *arg, const struct mount_entry *m), void *arg);
 
 enum mount_life {
 	MOUNT_ALIVE,  /* answered */

@@ -109,7 +109,10 @@ static void query(fuse_req_t req, const struct caller *c, fuse_ino_t dir, struct
 	*q = (struct ckptfs_query){.state = control_state(o)};
 	snprintf(q->generation, sizeof(q->generation), "%s", json_get_text(o, "generation", ""));
 	snprintf(q->text, sizeof(q->text), "%s", control_reason(o));
-	q->err = q->state >= CKPTFS_FAILED ? (int)json_get_int(o, "errno", EIO) : 0;
+	/* A save that was removed or replaced has not failed: its own errno tells that apart. */
+	if (q->state >= CKPTFS_FAILED)
+		q->err = (int)json_get_int(
+			o, "errno", strcmp(json_get_text(o, "state", ""), "dropped") ? EIO : EIDRM);
 	json_decref(o);
 	fuse_reply_ioctl(req, 0, q, sizeof(*q));
 }

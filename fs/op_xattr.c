@@ -7,6 +7,7 @@
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"
+#include "fs/no_unit.h"
 #include "fs/save.h"
 
 /* The node of the request with a descriptor. Returns false when the error was replied. */
@@ -59,17 +60,55 @@ static bool is_ours(const char *name)
 	return !strncmp(name, "user.ckptfs.", strlen("user.ckptfs."));
 }
 
+/* True if a directory that @n lies in is a committed checkpoint. @name: that of @n itself, "" if it has none any more. */
+static bool is_committed_part(struct fs *fs, struct node *n, char name[NAME_MAX + 1])
+{
+	char ignored[NAME_MAX + 1];
+	struct node *dir, *above;
+	bool found = false, more;
+
+	*name = '\0';
+	for (more = tree_place(fs->tree, n, &dir, name); more; dir = above) {
+		found = has_commit_file(fs, dir) == 1;
+		more = !found && tree_place(fs->tree, dir, &above, ignored);
+		node_put(fs->tree, dir);
+	}
+	return found;
+}
+
+/* True if @n is a file of a checkpoint that is not committed: *@state, and why that checkpoint failed. */
+static bool is_open_part(struct fs *fs, struct node *n, enum generation_state *state, char *reason)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id id = node_inode(n);
+	char rel[PATH_MAX];
+	struct checkpoint *cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
+	bool open = cp && (!checkpoint_state_of(us, &cp->id, state, reason) ||
+			   *state < GENERATION_COMMITTED);
+	bool failed = cp && !open && *state == GENERATION_FAILED;
+
+	if (open)
+		*state = checkpoints_have_durable(us, &id) ? GENERATION_DURABLE : GENERATION_OPEN;
+	checkpoint_put(cp);
+	return open || failed;
+}
+
 /* Of a file; *@reason: why it failed, or "". */
-static const char *state_of_file(struct fs *fs, const struct node *n, int fd, char *reason)
+static const char *state_of_file(struct fs *fs, struct node *n, int fd, char *reason)
 {
 	struct inode_id id = node_inode(n);
 	enum generation_state state;
+	char name[NAME_MAX + 1];
+	ssize_t len;
 
-	if (units_state_of(fs->engine->units, &id, &state, reason))
+	if (units_state_of(fs->engine->units, &id, &state, reason) ||
+	    is_open_part(fs, n, &state, reason))
 		return generation_state_name(state);
-	if (backing_getxattr(&fs->engine->backing, fd, DIGEST_XATTR, NULL, 0) > 0)
+	len = recorded_get(&fs->engine->backing, fd, NULL, 0); /* as the caller */
+	creds_restore();
+	if (len > 0 || is_committed_part(fs, n, name))
 		return generation_state_name(GENERATION_COMMITTED);
-	return data_is_dirty(fs, n) ? "open" : "durable";
+	return rules_single(fs->engine->rules, name) ? "foreign" : "ordinary";
 }
 
 /* The same of a directory; NULL: it is no checkpoint. */
@@ -87,7 +126,7 @@ static const char *state_of_directory(struct fs *fs, const struct node *n, int f
 }
 
 /* -ENOTSUP: not one of those that the engine answers. */
-static ssize_t get_ours(struct fs *fs, const struct node *n, int fd, const char *name, char *buf,
+static ssize_t get_ours(struct fs *fs, struct node *n, int fd, const char *name, char *buf,
 			size_t size)
 {
 	bool is_state = !strcmp(name, "user.ckptfs.state");
@@ -133,7 +172,9 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
 	len = get_ours(fs, nf.node, nf.fd, key, buf, size);
-	if (len == -ENOTSUP)
+	if (len == -ENOTSUP && !strcmp(key, DIGEST_XATTR))
+		len = AS_CALLER(&c, recorded_get(&fs->engine->backing, nf.fd, buf, size));
+	else if (len == -ENOTSUP)
 		len = AS_CALLER(&c, backing_getxattr(&fs->engine->backing, nf.fd, key, buf, size));
 	/* To a permission check of the kernel, a backing without ACLs is a file without one. */
 	if (len == -EOPNOTSUPP && is_acl(key))

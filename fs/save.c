@@ -9,6 +9,7 @@
 #include "fs/beside.h"
 #include "fs/inside.h"
 #include "fs/passing.h"
+#include "fs/unclaimed.h"
 
 /* Is a file of this name published by a rename, when it is whole? */
 static bool is_staged(struct fs *fs, const char *name)
@@ -53,8 +54,7 @@ void save_unvouched(struct fs *fs, int fd)
 {
 	struct backing *b = &fs->engine->backing;
 
-	if (backing_getxattr(b, fd, DIGEST_XATTR, NULL, 0) > 0)
-		backing_removexattr(b, fd, DIGEST_XATTR);
+	recorded_drop(b, fd);
 }
 
 /*
@@ -467,8 +467,11 @@ static int remove_later(struct fs *fs, const struct caller *c, const struct save
 /* With its last name, what is cached of a file is of no more use than the room that it takes. */
 static int unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
+	struct backing *b = &fs->engine->backing;
+	__cleanup_fd int held = -1;
 	struct content *ct = NULL;
 	struct inode_id id;
+	struct statx stx;
 	mode_t mode;
 	int err = remove_later(fs, c, n);
 
@@ -476,10 +479,14 @@ static int unlink_published(struct fs *fs, const struct caller *c, const struct 
 		return err < 0 ? err : 0;
 	if (contents_any(fs->engine->contents) && !look(fs, n, &id, &mode))
 		ct = content_find(fs->engine->contents, &id);
-	err = AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+	held = recorded_hold(b, n->at, n->name, &stx);
+	err = AS_CALLER(c, backing_unlink(b, n->at, n->name, false));
 	if (ct && !err)
 		content_forget(ct);
 	content_put(ct);
+	creds_restore();
+	if (!err && held >= 0)
+		recorded_forget(b, &stx);
 	return err;
 }
 
@@ -630,10 +637,15 @@ struct move {
 static int rename_on_backing(void *move)
 {
 	struct move *m = move;
+	struct backing *b = &m->fs->engine->backing;
 	struct inode_id dir = node_inode(m->to->dir);
-	int err = AS_CALLER(m->c, backing_rename(&m->fs->engine->backing, m->from->at,
-						 m->from->name, m->to->at, m->to->name, m->flags));
+	struct statx stx;
+	__cleanup_fd int held = m->flags ? -1 : recorded_hold(b, m->to->at, m->to->name, &stx);
+	int err = AS_CALLER(m->c, backing_rename(b, m->from->at, m->from->name, m->to->at,
+						 m->to->name, m->flags));
 
+	if (!err && held >= 0)
+		recorded_forget(b, &stx);
 	if (!err)
 		removal_renamed_over(m->fs->engine->units, NULL, &dir, m->to->name);
 	return err;
@@ -827,6 +839,8 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 		removal_moved(us, &from_dir, from->name, to->at, &to_dir, to->name);
 	if (!err)
 		beside_renamed(fs, to->dir, to->at, to->name);
+	if (!err && !(flags & RENAME_EXCHANGE))
+		unclaimed_renamed(fs, c, from->name, to);
 	generation_put(g);
 	generation_put(replaced);
 	return err;
@@ -835,14 +849,9 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 /* The digest record of @fd if it is valid now. */
 static bool valid_record(struct backing *b, int fd, char hex[DIGEST_HEX])
 {
-	char record[DIGEST_RECORD_MAX];
-	uint64_t size, mtime_ns;
 	struct statx stx;
-	ssize_t len = backing_getxattr(b, fd, DIGEST_XATTR, record, sizeof(record));
 
-	return len > 0 && !digest_record_parse(record, (size_t)len, hex, &size, &mtime_ns) &&
-	       !backing_stat(b, fd, &stx) && stx.stx_size == size &&
-	       (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec == mtime_ns;
+	return !backing_stat(b, fd, &stx) && recorded_valid(b, fd, &stx, hex);
 }
 
 static void renew_record(struct backing *b, int fd, const char *hex)
@@ -855,7 +864,8 @@ static void renew_record(struct backing *b, int fd, const char *hex)
 		return;
 	digest_record_format(record, sizeof(record), hex, stx.stx_size,
 			     (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec);
-	backing_setxattr(b, fd, DIGEST_XATTR, record, strlen(record), 0);
+	recorded_put(b, &(struct caller){.uid = stx.stx_uid, .gid = stx.stx_gid, .pid = NO_PROCESS},
+		     fd, record, true);
 }
 
 int save_begin_change(struct fs *fs, int fd, struct generation **g)

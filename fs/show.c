@@ -15,13 +15,7 @@
 
 const char *show_size(char buf[SHOW_MAX], double bytes)
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-	size_t u = 0;
-
-	for (; bytes >= 1024 && u + 1 < ARRAY_SIZE(units); u++)
-		bytes /= 1024;
-	snprintf(buf, SHOW_MAX, "%.*f %s", u ? 1 : 0, bytes, units[u]);
-	return buf;
+	return text_bytes(buf, bytes);
 }
 
 const char *show_age(char buf[SHOW_MAX], double s)

@@ -141,7 +141,7 @@ static enum verdict check_file(struct verify *v, struct verified *f, const char 
 	f->size = (uint64_t)st.st_size;
 	f->mtime_ns = stat_mtime_ns(&st);
 	verdict = check_record(f, fd);
-	return verdict == FILE_OK ? check_content(v, f, fd) : verdict;
+	return verdict == FILE_OK && !v->structure_only ? check_content(v, f, fd) : verdict;
 }
 
 static void report_file(struct verify *v, const char *name, const char *path)
@@ -186,6 +186,7 @@ static void check_listing(struct verify *v, const char *path, struct listing *l,
 		v->complain(text);
 	}
 	begin(v, path, l->bytes);
+	l->structure_only = v->structure_only;
 	v->unit_ok = true;
 	if (listing_verify(l, dir, path, v->threads, show_progress, v))
 		report_unreadable(v, path, strerror(ENOMEM));

@@ -29,6 +29,7 @@ struct verify {
 		     unsigned nr_unlisted);
 	void (*complain)(const char *text);
 	void *arg;
+	bool structure_only; /* no content is read: files are there with their sizes */
 	unsigned nr[NR_VERDICTS];
 	/* private */
 	unsigned threads;

@@ -77,6 +77,7 @@ struct backing {
 	char *path;   /* absolute, for messages */
 	int root_fd;  /* pin of the top directory */
 	int proc_fd;  /* /proc/self/fd */
+	int tree_fd;  /* 0, or keeps the mount of backing_stop_atime */
 	dev_t dev;    /* of the top directory */
 	uint64_t ino; /* of the top directory */
 	bool fuse;    /* the kernel does not know what kind of filesystem it is: FUSE does */
@@ -90,6 +91,12 @@ extern const struct backing_ops backing_real_ops;
 
 /* Opens the directory @path; what it can do is probed later (features_probe). 0 or -errno, @e filled. */
 int backing_open(struct backing *b, const char *path, struct error *e);
+
+/*
+ * From here on no read changes an access time in the backing: it is reached through a mount of its own, with noatime.
+ * Before anything below it is opened. 0 or -errno: then all is as before.
+ */
+int backing_stop_atime(struct backing *b);
 
 /*
  * Until @fd and its duplicates are closed, who uses a file or directory excludes who repairs or removes

@@ -4,34 +4,38 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/base/cleanup.h"
+#define WORD_MAX 64
 
-/* Levenshtein distance with one row of memory; names longer than the row count as far away. */
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Letters that are missing, too many, other ones, or swapped with their neighbour: each counts one. Of the table of
+ * distances between the beginnings of both words three rows are kept. A name longer than a row is far away.
+ */
 static size_t edit_distance(const char *a, const char *b)
 {
-	size_t row[64], la = strlen(a), lb = strlen(b), i, j;
+	size_t rows[3][WORD_MAX], la = strlen(a), lb = strlen(b), i, j;
 
-	if (lb >= ARRAY_SIZE(row) || la > 255)
+	if (lb >= WORD_MAX || la > 255)
 		return SIZE_MAX;
 	for (j = 0; j <= lb; j++)
-		row[j] = j;
+		rows[0][j] = j;
 	for (i = 1; i <= la; i++) {
-		size_t diagonal = row[0];
+		size_t *row = rows[i % 3], *above = rows[(i + 2) % 3],
+		       *above_that = rows[(i + 1) % 3];
 
 		row[0] = i;
 		for (j = 1; j <= lb; j++) {
-			size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-			size_t best = replaced;
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
+			row[j] = least(above[j - 1] + (a[i - 1] != b[j - 1]),
+				       least(above[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = least(row[j], above_that[j - 2] + 1);
 		}
 	}
-	return row[lb];
+	return rows[la % 3][lb];
 }
 
 size_t spelling_distance(const char *given, const char *known)
@@ -40,4 +44,11 @@ size_t spelling_distance(const char *given, const char *known)
 	if (strlen(given) > 2 && !strncmp(given, known, strlen(given)))
 		return 0;
 	return edit_distance(given, known);
+}
+
+size_t spelling_limit(const char *given)
+{
+	size_t limit = (strlen(given) + 1) / 3;
+
+	return limit ? limit : 1;
 }

@@ -12,4 +12,8 @@ struct text {
 
 __attribute__((format(printf, 2, 3))) void text_say(struct text *t, const char *fmt, ...);
 
+/* A size that a person can read: "0 B", "840.0 KiB", "12.3 MiB". Returns @buf. */
+#define TEXT_BYTES_MAX 24
+const char *text_bytes(char buf[TEXT_BYTES_MAX], double bytes);
+
 #endif

@@ -3,61 +3,91 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/cleanup.h"
 
-/* What mount(8), fstab and systemd pass along to every filesystem; none concerns ckptfs. */
+/* What mount(8), fstab and systemd pass along to every filesystem; none has an effect here. */
 static const char *const generic_options[] = {
-	"defaults",    "auto",	   "noauto",	 "user",       "nouser",	"users",
-	"nofail",      "_netdev",  "dev",	 "nodev",      "suid",		"nosuid",
-	"async",       "atime",	   "relatime",	 "diratime",   "noatime",	"silent",
-	"strictatime", "lazytime", "nodiratime", "norelatime", "nostrictatime", "nolazytime",
-	"loud",	       NULL,
+	"defaults", "auto",	  "noauto",	"user",		 "nouser",     "users",
+	"nofail",   "_netdev",	  "dev",	"nodev",	 "suid",       "nosuid",
+	"async",    "relatime",	  "diratime",	"strictatime",	 "silent",     "loud",
+	"lazytime", "nodiratime", "norelatime", "nostrictatime", "nolazytime", NULL,
+};
+
+/* What mount(8) reads from mountinfo and passes to a remount: the kernel's own words, which nobody gave. */
+static const char *const kernel_options[] = {
+	"default_permissions", "user_id", "group_id", "max_read", "blksize",
+	"rootcontext",	       "context", NULL,
+};
+
+static const struct {
+	const char *name;
+	size_t offset; /* of a bool in struct config */
+	bool value;
+} flags[] = {
+	{"ro", offsetof(struct config, read_only), true},
+	{"rw", offsetof(struct config, read_only), false},
+	{"noexec", offsetof(struct config, no_exec), true},
+	{"exec", offsetof(struct config, no_exec), false},
+	{"noatime", offsetof(struct config, no_atime), true},
+	{"atime", offsetof(struct config, no_atime), false},
+	{"nonempty", offsetof(struct config, non_empty), true},
+	{"remount", offsetof(struct config, remount), true},
 };
 
 #define LABEL_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
+/* A bare number of GiB above this was meant in another unit. */
+#define BARE_GIB_MOST 1024
+
+/* The unit that the suffix @text names: "", or K, M, G, T, each alone or with B or iB. 0: it names none. */
+static uint64_t parse_unit(const char *text, uint64_t bare_unit)
+{
+	static const char letters[] = "kmgt";
+	const char *letter;
+
+	if (!*text)
+		return bare_unit;
+	letter = strchr(letters, tolower((unsigned char)*text));
+	if (!letter || (text[1] && strcasecmp(text + 1, "b") && strcasecmp(text + 1, "ib")))
+		return 0;
+	return 1ull << 10 * (letter - letters + 1);
+}
+
 static int parse_scaled(const char *text, uint64_t bare_unit, uint64_t *number)
 {
-	uint64_t unit = bare_unit;
 	unsigned long long n;
+	uint64_t unit;
 	char *end;
 
 	if (!isdigit((unsigned char)*text))
 		return -EINVAL;
 	errno = 0;
 	n = strtoull(text, &end, 10);
-	if (errno)
-		return -EINVAL;
-	switch (*end) {
-	case 'K':
-	case 'k':
-		unit = 1ull << 10;
-		break;
-	case 'M':
-	case 'm':
-		unit = 1ull << 20;
-		break;
-	case 'G':
-	case 'g':
-		unit = 1ull << 30;
-		break;
-	case 'T':
-	case 't':
-		unit = 1ull << 40;
-		break;
-	case '\0':
-		end--; /* no suffix to skip */
-		break;
-	default:
-		return -EINVAL;
-	}
-	if (end[1] || n > INT64_MAX / unit)
+	unit = parse_unit(end, bare_unit);
+	if (errno || !unit || n > INT64_MAX / unit)
 		return -EINVAL;
 	*number = n * unit;
 	return 0;
+}
+
+static int parse_size(const char *text, uint64_t *number)
+{
+	size_t digits = strspn(text, "0123456789");
+	unsigned long percent;
+
+	if (!strcmp(text + digits, "%")) {
+		percent = digits && digits <= 3 ? strtoul(text, NULL, 10) : 0;
+		*number = CONFIG_PERCENT | percent;
+		return percent && percent <= 100 ? 0 : -EINVAL;
+	}
+	if (digits && !text[digits] && strtoull(text, NULL, 10) > BARE_GIB_MOST)
+		return -ERANGE;
+	return parse_scaled(text, 1ull << 30, number);
 }
 
 static int parse_bool(const char *text, uint64_t *number)
@@ -137,7 +167,7 @@ int config_parse_value(const struct key_info *k, const char *text, uint64_t *num
 	case KEY_SECONDS:
 		return parse_plain(text, number);
 	case KEY_SIZE:
-		return parse_scaled(text, 1ull << 30, number);
+		return parse_size(text, number);
 	case KEY_RATE:
 		return parse_scaled(text, 1, number);
 	case KEY_ENUM:
@@ -167,6 +197,19 @@ static int set_value(struct config *c, enum key k, const char *text, enum value_
 	return 0;
 }
 
+/* What @k takes instead of the value @text, which was refused with @err. */
+static const char *expected(const struct key_info *k, const char *text, int err, char *buf,
+			    size_t size)
+{
+	if (err != -ERANGE)
+		return key_expects(k, buf, size);
+	snprintf(buf, size,
+		 "a size with a unit: a number alone is GiB, and %s GiB was hardly meant; write "
+		 "%sM for MiB, or %sG if it was",
+		 text, text, text);
+	return buf;
+}
+
 void config_init(struct config *c)
 {
 	enum key k;
@@ -184,6 +227,29 @@ void config_finish(struct config *c)
 	for (k = 0; k < NR_KEYS; k++)
 		free(c->values[k].text);
 	memset(c, 0, sizeof(*c));
+}
+
+void config_set_memory(struct config *c, uint64_t memory)
+{
+	enum key k;
+
+	for (k = 0; k < NR_KEYS; k++) {
+		uint64_t *number = &c->values[k].number;
+
+		if (key_table[k].type == KEY_SIZE && *number & CONFIG_PERCENT)
+			*number = memory * (*number & ~CONFIG_PERCENT) / 100;
+	}
+}
+
+/* "; did you mean 'x'?", or "." where nothing is near. */
+static const char *suggestion(const char *name, char *buf, size_t size)
+{
+	enum key k = key_meant(name);
+
+	if (k == NR_KEYS)
+		return ".";
+	snprintf(buf, size, "; did you mean '%s'?", key_table[k].name);
+	return buf;
 }
 
 /* --- the config file --- */
@@ -213,6 +279,31 @@ static int set_from_json(struct config *c, enum key k, const json_t *value)
 	return -EINVAL;
 }
 
+/* One key of the config file @path. */
+static int apply_json(struct config *c, const char *path, const char *name, const json_t *value,
+		      struct error *e)
+{
+	enum key k = key_find(name);
+	__cleanup_free char *text = NULL;
+	char buf[512];
+	int err;
+
+	if (k == NR_KEYS && key_removed(name))
+		return FAIL(e, EINVAL, KEY_REMOVED, path, "key", name, key_removed(name));
+	if (k == NR_KEYS)
+		return FAIL(e, EINVAL, CONFIG_KEY, path, name, suggestion(name, buf, sizeof(buf)));
+	err = set_from_json(c, k, value);
+	if (!err)
+		return 0;
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	return FAIL(e, EINVAL, CONFIG_VALUE, path, name,
+		    expected(&key_table[k],
+			     json_is_string(value) ? json_string_value(value)
+			     : text		   ? text
+						   : "",
+			     err, buf, sizeof(buf)));
+}
+
 int config_apply_file(struct config *c, const char *path, struct error *e)
 {
 	json_error_t problem;
@@ -229,18 +320,10 @@ int config_apply_file(struct config *c, const char *path, struct error *e)
 	if (!json_is_object(root))
 		err = FAIL(e, EINVAL, CONFIG_SYNTAX, path, 1, "not a JSON object");
 	json_object_foreach (root, name, value) {
-		enum key k = key_find(name);
-		char buf[128];
-
 		if (err)
 			break;
-		if (*name == '#')
-			continue; /* a comment, for which JSON has no room else */
-		if (k == NR_KEYS)
-			err = FAIL(e, EINVAL, CONFIG_KEY, path, name, key_nearest(name));
-		else if (set_from_json(c, k, value))
-			err = FAIL(e, EINVAL, CONFIG_VALUE, path, name,
-				   key_expects(&key_table[k], buf, sizeof(buf)));
+		if (*name != '#') /* a comment, for which JSON has no room else */
+			err = apply_json(c, path, name, value, e);
 	}
 	json_decref(root);
 	return err;
@@ -265,68 +348,93 @@ static char *next_option(char **cursor)
 	return start;
 }
 
-static bool is_generic(const char *name)
+static bool is_one_of(const char *const *names, const char *name)
 {
-	const char *const *g;
-
-	if (!strncmp(name, "x-", 2) || !strncmp(name, "comment", 7))
-		return true;
-	for (g = generic_options; *g; g++)
-		if (!strcmp(*g, name))
+	for (; *names; names++)
+		if (!strcmp(*names, name))
 			return true;
 	return false;
 }
 
-static int apply_option(struct config *c, char *option, struct error *e)
+static bool is_generic(const struct config *c, const char *name)
+{
+	return !strncmp(name, "x-", 2) || !strncmp(name, "comment", 7) ||
+	       is_one_of(generic_options, name) || (c->remount && is_one_of(kernel_options, name));
+}
+
+static bool set_flag(struct config *c, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		if (strcmp(flags[i].name, name))
+			continue;
+		*(bool *)((char *)c + flags[i].offset) = flags[i].value;
+		return true;
+	}
+	return false;
+}
+
+/* @before: the option before this one in the list, or NULL. */
+static int unknown_option(const char *option, const char *before, struct error *e)
+{
+	char buf[256];
+
+	if (key_removed(option))
+		return FAIL(e, EINVAL, KEY_REMOVED, "-o", "option", option, key_removed(option));
+	if (before && strstr(option, "://"))
+		return FAIL(e, EINVAL, OPTION_COMMA, option, before, option);
+	return FAIL(e, EINVAL, OPTION_UNKNOWN, option, suggestion(option, buf, sizeof(buf)));
+}
+
+static int apply_option(struct config *c, char *option, const char *before, struct error *e)
 {
 	char *value = strchr(option, '=');
-	char buf[128];
+	char buf[512];
 	enum key k;
+	int err;
 
+	if (!value && set_flag(c, option))
+		return 0;
 	if (value)
 		*value++ = '\0';
-	if (!value && (!strcmp(option, "ro") || !strcmp(option, "rw"))) {
-		c->read_only = option[1] == 'o';
-		return 0;
-	}
-	if (!value && (!strcmp(option, "exec") || !strcmp(option, "noexec"))) {
-		c->no_exec = option[0] == 'n';
-		return 0;
-	}
-	if (!*option || !strcmp(option, "config") || is_generic(option))
+	if (!*option || !strcmp(option, "config") || is_generic(c, option))
 		return 0;
 	k = key_find(option);
 	if (k == NR_KEYS)
-		return FAIL(e, EINVAL, OPTION_UNKNOWN, option, key_nearest(option));
+		return unknown_option(option, before, e);
 	if (!value)
 		value = key_table[k].type == KEY_BOOL ? "true" : "";
-	if (set_value(c, k, value, FROM_OPTION))
+	err = set_value(c, k, value, FROM_OPTION);
+	if (err)
 		return FAIL(e, EINVAL, OPTION_VALUE, option, value,
-			    key_expects(&key_table[k], buf, sizeof(buf)));
+			    expected(&key_table[k], value, err, buf, sizeof(buf)));
 	return 0;
 }
 
 int config_apply_options(struct config *c, const char *options, struct error *e)
 {
 	__cleanup_free char *first = strdup(options), *second = strdup(options);
-	char *cursor, *option;
-	int err;
+	char *cursor, *option, *last = NULL;
+	int err = 0;
 
 	if (!first || !second)
 		return -(e->err = ENOMEM);
-	for (cursor = first; (option = next_option(&cursor));) {
-		if (!strncmp(option, "config=", 7)) {
+	for (cursor = first; !err && (option = next_option(&cursor));) {
+		if (!strncmp(option, "config=", 7))
 			err = config_apply_file(c, option + 7, e);
-			if (err)
-				return err;
-		}
+		else if (!strcmp(option, "remount"))
+			c->remount = true;
 	}
-	for (cursor = second; (option = next_option(&cursor));) {
-		err = apply_option(c, option, e);
-		if (err)
-			return err;
+	for (cursor = second; !err && (option = next_option(&cursor));) {
+		__cleanup_free char *whole = strdup(option);
+
+		err = apply_option(c, option, last, e);
+		free(last);
+		last = take_ptr(whole);
 	}
-	return 0;
+	free(last);
+	return err;
 }
 
 json_t *config_to_json(const struct config *c)

@@ -16,16 +16,27 @@
 enum value_source { FROM_DEFAULT, FROM_FILE, FROM_OPTION };
 
 struct config_value {
-	char *text;	 /* as given; NULL where nothing was given and there is no default */
-	uint64_t number; /* bool, uint, seconds, size, rate; index of an enum's choice */
+	char *text; /* as given; NULL where nothing was given and there is no default */
+	uint64_t
+		number; /* bool, uint, seconds, size, rate; index of an enum's choice; see CONFIG_PERCENT */
 	enum value_source source;
 };
 
 struct config {
 	struct config_value values[NR_KEYS];
-	bool read_only; /* the generic mount options that are for the kernel: `ro`, `noexec` */
+	/* The generic mount options that have an effect here. */
+	bool read_only; /* ro */
 	bool no_exec;
+	bool no_atime;
+	bool non_empty; /* the mount point may have entries */
+	bool remount;	/* change a mount that is there */
 };
+
+/* A size that is given in percent of the memory has this bit beside the percentage. */
+#define CONFIG_PERCENT (1ull << 63)
+
+/* Makes sizes that are given in percent bytes. @memory: how much there is. */
+void config_set_memory(struct config *c, uint64_t memory);
 
 /* Sets every key to its default. Undo with config_finish. */
 void config_init(struct config *c);
@@ -62,7 +73,8 @@ static inline const char *config_text(const struct config *c, enum key k)
 }
 
 /*
- * Parses @text as a value for @k. Returns 0 or -EINVAL; *number is set for the numeric types.
+ * Parses @text as a value for @k. Returns 0, -EINVAL, or -ERANGE: a bare number that was hardly meant as GiB. *number is
+ * set for the numeric types.
  * Exposed for the unit tests and the fuzzer.
  */
 int config_parse_value(const struct key_info *k, const char *text, uint64_t *number);

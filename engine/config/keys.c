@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/cleanup.h"
 #include "engine/base/spelling.h"
 
 static const char *const fsync_modes[] = /* enum fsync_mode */
@@ -17,45 +18,47 @@ static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL}
 /* clang-format off */
 const struct key_info key_table[NR_KEYS] = {
 	[OPT_HOST_CACHE_SIZE]  = {"host_cache_size", KEY_SIZE, "", NULL, true,
-		"host memory for data on its way to the backing; default min(16 GiB, 1/8 of the memory)"},
+		"host memory for data on its way to the backing; default min(16 GiB, 1/8 of the memory)",
+		"cache size cache_size cachesize memory mem ram"},
 	[OPT_PIN_HOST_CACHE]   = {"pin_host_cache", KEY_BOOL, "true", NULL, true,
 		"lock the cache in memory where the host allows it"},
 	[OPT_PARSER_THREADS]   = {"parser_threads", KEY_UINT, "2", NULL, false,
-		"threads that parse, digest and serialise"},
+		"threads that parse, digest and serialise", "threads"},
 	[OPT_FLUSH_DEPTH]      = {"flush_depth", KEY_UINT, "", NULL, true,
 		"writes to the backing in flight at a time"},
 	[OPT_FLUSH_BW]         = {"flush_bw", KEY_RATE, "", NULL, true,
-		"upper bound of the flush bandwidth, bytes a second; default none"},
-	[OPT_CPUS]             = {"cpus", KEY_STRING, "", NULL, false,
-		"CPUs that the daemon may use, as in 0-3,8"},
+		"upper bound of the flush bandwidth, bytes a second; default none",
+		"bw bandwidth bwlimit rate limit"},
 	[OPT_CHUNK_SIZE]       = {"chunk_size", KEY_SIZE, "", NULL, true,
-		"unit of caching and flushing"},
+		"unit of caching and flushing", "chunk block_size blocksize"},
 	[OPT_FSYNC]            = {"fsync", KEY_ENUM, "barrier", fsync_modes, true,
-		"what fsync of a checkpoint's file by a rank waits for"},
+		"what an fsync of a checkpoint's file by a rank waits for", "sync durable"},
 	[OPT_COMMIT_TIMEOUT_S] = {"commit_timeout_s", KEY_SECONDS, "600", NULL, true,
-		"a checkpoint whose end has begun fails after this long without what is missing"},
+		"how long an incomplete checkpoint may make no progress before it fails"},
 	[OPT_ORDER_TIMEOUT_S]  = {"order_timeout_s", KEY_SECONDS, "3600", NULL, true,
 		"how long pointers and deletions wait for a commit"},
 	[OPT_STALL_TIMEOUT_S]  = {"stall_timeout_s", KEY_SECONDS, "600", NULL, true,
 		"how long a write waits for room in the cache"},
 	[OPT_QUIET_S]          = {"quiet_s", KEY_SECONDS, "60", NULL, true,
-		"silence that counts as evidence of an end, where a rule says so"},
+		"how long without a write counts as the end of a save, where a rule says so"},
 	[OPT_OPEN_MAX_S]       = {"open_max_s", KEY_SECONDS, "600", NULL, true,
 		"a file held open and unwritten this long is not treated as a checkpoint"},
 	[OPT_IO_RETRY_S]       = {"io_retry_s", KEY_SECONDS, "60", NULL, true,
-		"how long transient backing errors are retried"},
+		"how long transient backing errors are retried", "retry retries timeo"},
 	[OPT_LEASE_S]          = {"lease_s", KEY_SECONDS, "30", NULL, true,
-		"a node that shows no life for this long is dead"},
+		"how long a node may show no life before others take it for dead"},
 	[OPT_COW_MAX]          = {"cow_max", KEY_SIZE, "1G", NULL, true,
 		"largest committed file that an in-place change copies"},
 	[OPT_ON_FULL]          = {"on_full", KEY_ENUM, "fail", on_full_modes, true,
-		"what becomes of a save for which the backing has no room"},
+		"what happens to a save that the backing has no room for"},
 	[OPT_CACHE_PER_UID]    = {"cache_per_uid", KEY_SIZE, "", NULL, true,
 		"cache memory that one user may hold"},
 	[OPT_NODE]             = {"node", KEY_STRING, "", NULL, true,
-		"label of this mount; default the host name, then -2, -3 where that is taken"},
+		"label of this mount; default the host name, then -2, -3 where that is taken",
+		"name label hostname node_name"},
 	[OPT_COORD]            = {"coord", KEY_STRING, "dir", NULL, true,
-		"how nodes agree: dir (records on the backing), etcd:URL or etcd:/FILE.json"},
+		"how nodes agree: dir (records on the backing), etcd:URL or etcd:/FILE.json",
+		"etcd coordinator coordination"},
 	[OPT_RULES]            = {"rules", KEY_JSON, "", NULL, true,
 		"own rules that say which paths are checkpoints"},
 	[OPT_CAPTURE_BW]       = {"capture_bw", KEY_RATE, "", NULL, true,
@@ -63,9 +66,10 @@ const struct key_info key_table[NR_KEYS] = {
 	[OPT_CAPTURE_CHECK]    = {"capture_check", KEY_ENUM, "sample", check_modes, true,
 		"how captured tensors are checked for changes"},
 	[OPT_LOG_LEVEL]        = {"log_level", KEY_ENUM, "info", log_levels, true,
-		"how much the daemon logs"},
+		"how much the daemon logs", "debug verbose loglevel log"},
 	[OPT_ALLOW_OTHER]      = {"allow_other", KEY_BOOL, "", NULL, true,
-		"other users may use the mount; default true for a root daemon that can act as them"},
+		"other users may use the mount; default true for a root daemon that can act as them",
+		"allow_root"},
 };
 /* clang-format on */
 
@@ -79,21 +83,54 @@ enum key key_find(const char *name)
 	return NR_KEYS;
 }
 
-const char *key_nearest(const char *name)
+/* The least distance of @name from a word of @words. */
+static size_t least_distance(const char *name, const char *words)
 {
-	const char *nearest = key_table[0].name;
 	size_t least = SIZE_MAX;
-	enum key k;
+
+	while (words && *words) {
+		char word[64];
+		size_t len = strcspn(words, " "), d;
+
+		snprintf(word, sizeof(word), "%.*s", (int)len, words);
+		d = strcmp(name, word) ? spelling_distance(name, word) : 0;
+		if (d < least)
+			least = d;
+		words += len + strspn(words + len, " ");
+	}
+	return least;
+}
+
+enum key key_meant(const char *name)
+{
+	size_t least = spelling_limit(name) + 1;
+	enum key k, meant = NR_KEYS;
 
 	for (k = 0; k < NR_KEYS; k++) {
-		size_t d = spelling_distance(name, key_table[k].name);
+		size_t by_name = least_distance(name, key_table[k].name);
+		size_t by_word = least_distance(name, key_table[k].also);
+		size_t d = by_word < by_name ? by_word : by_name;
 
 		if (d < least) {
 			least = d;
-			nearest = key_table[k].name;
+			meant = k;
 		}
 	}
-	return nearest;
+	return meant;
+}
+
+const char *key_removed(const char *name)
+{
+	static const char *const removed[][2] = {
+		{"cpus", "CPUAffinity= in the systemd unit, or taskset(1), binds the daemon to "
+			 "CPUs"},
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(removed); i++)
+		if (!strcmp(removed[i][0], name))
+			return removed[i][1];
+	return NULL;
 }
 
 static const char *expects_choice(const struct key_info *k, char *buf, size_t size)
@@ -117,9 +154,10 @@ const char *key_expects(const struct key_info *k, char *buf, size_t size)
 	case KEY_SECONDS:
 		return "whole seconds";
 	case KEY_SIZE:
-		return "a size: a number of GiB, or one with K, M, G or T";
+		return "a size, such as 512M, 16G (16GB and 16GiB are the same) or 25% of the "
+		       "memory";
 	case KEY_RATE:
-		return "bytes a second, or a number with K, M, G or T";
+		return "bytes a second, such as 400M or 2G";
 	case KEY_STRING:
 		return "a text of 1 to 255 characters, no control characters; a node label: up to "
 		       "64 letters, digits, '.', '_', '-'";

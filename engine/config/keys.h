@@ -13,9 +13,9 @@ enum key_type {
 	KEY_BOOL,    /* true|false, yes|no, 1|0; the bare name means true */
 	KEY_UINT,    /* whole number */
 	KEY_SECONDS, /* whole seconds */
-	KEY_SIZE,    /* bytes; a bare number is GiB, suffixes K M G T */
-	KEY_RATE,    /* bytes a second; suffixes K M G T, a bare number is bytes */
-	KEY_ENUM,    /* one of the words in `choices` */
+	KEY_SIZE, /* bytes; a bare number is GiB; K M G T, also with B or iB; or N% of the memory */
+	KEY_RATE, /* bytes a second; a bare number is bytes; K M G T, also with B or iB */
+	KEY_ENUM, /* one of the words in `choices` */
 	KEY_STRING,
 	KEY_JSON, /* only in the config file: a list or object, checked by its own part */
 };
@@ -27,7 +27,6 @@ enum key {
 	OPT_PARSER_THREADS,
 	OPT_FLUSH_DEPTH,
 	OPT_FLUSH_BW,
-	OPT_CPUS,
 	OPT_CHUNK_SIZE,
 	OPT_FSYNC,
 	OPT_COMMIT_TIMEOUT_S,
@@ -63,6 +62,7 @@ struct key_info {
 	const char *const *choices; /* KEY_ENUM: NULL-terminated; "word:" takes a value behind it */
 	bool effective;		    /* false: accepted, but nothing in this version reads it yet */
 	const char *help;	    /* one line */
+	const char *also; /* NULL, or words that people type for it, one blank between two */
 };
 
 extern const struct key_info key_table[NR_KEYS];
@@ -70,10 +70,13 @@ extern const struct key_info key_table[NR_KEYS];
 /* The key called @name, or NR_KEYS. */
 enum key key_find(const char *name);
 
-/* The known key closest in spelling to @name (Levenshtein distance); never NULL. */
-const char *key_nearest(const char *name);
+/* The key that was probably meant by the unknown @name, or NR_KEYS where none is near. */
+enum key key_meant(const char *name);
 
-/* What a valid value looks like, for error messages and help: "a size (GiB, or with K M G T)". */
+/* NULL, or what to do without the option @name, which an earlier version had. */
+const char *key_removed(const char *name);
+
+/* What a valid value looks like, for error messages and help: "a whole number". */
 const char *key_expects(const struct key_info *k, char *buf, size_t size);
 
 #endif

@@ -166,6 +166,9 @@ static int init_tree(int root_fd)
 	err = make_dir(fd, "txn", 01777);
 	if (!err)
 		err = make_dir(fd, "nodes", 01777);
+	/* `init` of an older backing of another user is no error. The first save that needs `digests` makes it then. */
+	if (!err)
+		make_dir(fd, "digests", 01777);
 	if (!err)
 		err = write_version(fd);
 	if (!err && (fsync(fd) || fsync(root_fd)))

@@ -105,6 +105,19 @@ void failures_add(struct failures *f, uid_t uid, const char *op, const char *pat
 		log_debug("again: %s", message);
 }
 
+void failures_notice(struct failures *f, uid_t uid, const char *op, const char *path,
+		     const char *message)
+{
+	if (record(f, uid, op, path, 0, message))
+		log_warn("%s", message);
+}
+
+bool failures_noticed(struct failures *f, uid_t uid, const char *op, const char *path)
+{
+	LOCK_SCOPE(&f->lock);
+	return find_like(f, uid, op, path, 0);
+}
+
 void failures_begin(void)
 {
 	explained = 0;

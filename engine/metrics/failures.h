@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What went wrong since the mount: the newest FAILURES_KEPT entries, equal ones counted together.
- * Thread-safe. Shown by the control file failures.json and by `ckptfs status`.
+ * Thread-safe. Shown by the control file failures.json and by `ckptfs status`. A second list of this
+ * kind holds notices: what was accepted though nothing protects it.
  */
 #ifndef ENGINE_METRICS_FAILURES_H
 #define ENGINE_METRICS_FAILURES_H
@@ -26,6 +27,16 @@ void failures_destroy(struct failures *f);
  */
 void failures_add(struct failures *f, uid_t uid, const char *op, const char *path, int err,
 		  const char *message);
+
+/*
+ * Records a notice: @op is its kind, @path the directory that it is about. It is logged once for each
+ * uid, kind and directory that is still kept.
+ */
+void failures_notice(struct failures *f, uid_t uid, const char *op, const char *path,
+		     const char *message);
+
+/* True if such a notice is kept already: then its message need not be made. */
+bool failures_noticed(struct failures *f, uid_t uid, const char *op, const char *path);
 
 /* A request begins on this thread: nothing of it is explained yet. */
 void failures_begin(void);

@@ -142,7 +142,7 @@ void accord_never_shown(struct checkpoint *cp)
 	if (!cp->accord)
 		return;
 	LOCK_SCOPE(&cp->units->lock);
-	cp->state = GENERATION_DROPPED;
+	checkpoint_set_state(cp, GENERATION_DROPPED);
 	accord_wake(cp);
 }
 

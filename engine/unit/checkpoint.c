@@ -954,6 +954,13 @@ bool checkpoint_is_pending(struct checkpoint *cp)
 
 /* --- the end --- */
 
+void checkpoint_set_state(struct checkpoint *cp, enum generation_state state)
+{
+	cp->state = state;
+	if (state != GENERATION_PUBLISHING)
+		cp->told = state;
+}
+
 void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 {
 	struct units *us = cp->units;
@@ -961,7 +968,7 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	bool shown =
 		cp->visible; /* else, what another node has begun, and was over before that: not in the list */
 
-	cp->state = state;
+	checkpoint_set_state(cp, state);
 	cp->held = cp->visible = false;
 	cp->ended_ns = clock_mono_ns();
 	accord_ended(cp);
@@ -1094,7 +1101,7 @@ static int hold(struct checkpoint *cp, enum generation_state *was)
 	if (err)
 		return err;
 	*was = cp->state;
-	cp->state = GENERATION_PUBLISHING;
+	checkpoint_set_state(cp, GENERATION_PUBLISHING);
 	cp->held = true;
 	return 0;
 }
@@ -1105,7 +1112,7 @@ bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state)
 	int err;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		cp->state = state;
+		checkpoint_set_state(cp, state);
 		cp->held = false;
 		err = cp->err;
 		memcpy(reason, cp->reason, sizeof(reason));

@@ -10,7 +10,8 @@
  *
  *   OPEN        may be changed. Without a rule it is provisional: its first file decides what it is
  *   SEALED      its end was seen; a change waits until it is committed, and is one of that
- *   PUBLISHING  is being decided and published (commit.c)
+ *   PUBLISHING  one thread has it: it is being decided and published (commit.c), or renamed. It is told as what
+ *               it was before, and as DURABLE once its files, directories and commit file are synced
  *   COMMITTED   a directory of the backing, with a commit file
  *   FAILED      the reason is known; hidden, kept in staging. Changes get its error
  *   DROPPED     was removed by a program, superseded, or turned out to be an ordinary directory
@@ -65,9 +66,10 @@ struct checkpoint {
 		maker; /* who began it, or first made it a unit, referenced; const once it has a rule */
 	/* units lock */
 	unsigned refs;
-	struct list link; /* units->checkpoints */
-	enum generation_state state;
-	bool held; /* PUBLISHING, but not for its commit: it will be OPEN again */
+	struct list link;	     /* units->checkpoints */
+	enum generation_state state; /* checkpoint_set_state */
+	enum generation_state told;  /* to people and programs: `state`, but never PUBLISHING */
+	bool held;		     /* PUBLISHING, but not for its commit: it will be OPEN again */
 	struct target target;
 	bool visible;			      /* the name shows it */
 	bool replaces;			      /* something had the name when it was begun ... */

@@ -28,6 +28,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
+#include "engine/content/recorded.h"
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
 #include "engine/format/commit.h"
@@ -193,13 +194,7 @@ static ssize_t read_opened(void *opened, void *buf, size_t len, uint64_t off)
 
 bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX])
 {
-	char record[DIGEST_RECORD_MAX];
-	uint64_t size, mtime_ns;
-	ssize_t len = backing_getxattr(b, fd, DIGEST_XATTR, record, sizeof(record));
-
-	return len > 0 && !digest_record_parse(record, (size_t)len, hex, &size, &mtime_ns) &&
-	       size == stx->stx_size &&
-	       mtime_ns == (uint64_t)stx->stx_mtime.tv_sec * NSEC_PER_SEC + stx->stx_mtime.tv_nsec;
+	return recorded_valid(b, fd, stx, hex);
 }
 
 /* A file that came another way than through publish.c: made durable, and digested. */
@@ -688,6 +683,10 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 			err = above_sync(us, &cp->owner, cp->target.dir);
 	}
 	if (!err) {
+		{
+			LOCK_SCOPE(&us->lock);
+			cp->told = GENERATION_DURABLE;
+		}
 		*step = "recording the decision";
 		cp->decided = true;
 		if (cp->following)
@@ -836,7 +835,7 @@ void *committer_main(void *units)
 			units_wait_for_commits(us);
 			continue;
 		}
-		cp->state = GENERATION_PUBLISHING;
+		checkpoint_set_state(cp, GENERATION_PUBLISHING);
 		cp->refs++;
 		following_take(cp);
 		pthread_mutex_unlock(&us->lock);

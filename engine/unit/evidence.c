@@ -378,7 +378,7 @@ static void seal(struct checkpoint *cp, int done)
 {
 	cp->done = done;
 	cp->closed_ns = clock_mono_ns();
-	cp->state = GENERATION_SEALED;
+	checkpoint_set_state(cp, GENERATION_SEALED);
 	generations_hurry(cp);
 	accord_wake(cp);
 	pthread_cond_broadcast(&cp->units->changed);

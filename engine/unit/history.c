@@ -34,6 +34,8 @@ void history_note(struct history *h, const struct generation *g)
 	e->path = g->path ? strdup(g->path) : NULL;
 	e->reason = *g->reason ? strdup(g->reason) : NULL;
 	e->job = g->maker ? strdup(g->maker->key) : NULL;
+	e->tgid = g->maker ? g->maker->tgid : 0;
+	e->rank = g->maker ? g->maker->rank : -1;
 	e->state = g->state;
 	e->uid = g->owner.uid;
 	e->err = g->err;

@@ -18,6 +18,8 @@ struct ended {
 	char *job; /* of who began it; NULL: it is but a part of a checkpoint, or a pointer */
 	enum generation_state state;
 	uid_t uid;
+	pid_t tgid; /* of a file that is a checkpoint by itself: who began it, with its rank; else 0, -1 */
+	int rank;
 	int err;
 	uint64_t size;
 	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* monotonic; 0: did not happen */

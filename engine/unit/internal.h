@@ -59,6 +59,7 @@ struct units {
 	atomic_int
 		lists_inodes; /* whether a listing of the backing tells them; 0: not found out (fresh.c) */
 	struct failures *failures; /* const */
+	struct failures *notices;  /* const */
 	bool (*given_up)(void);	   /* const */
 	uint64_t quiet_ns;	   /* const */
 	uint64_t retry_ns;	   /* const */
@@ -124,6 +125,9 @@ void generations_hurry(struct checkpoint *cp);
 
 /* Those of a checkpoint that has failed. Without locks. */
 void generations_fail(struct checkpoint *cp, int err, const char *reason);
+
+/* Lock held. Every change of its state. */
+void checkpoint_set_state(struct checkpoint *cp, enum generation_state state);
 
 bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
 

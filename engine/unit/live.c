@@ -109,6 +109,8 @@ void live_renew(struct live *lv, struct generation *g)
 void generation_set_state(struct generation *g, enum generation_state state)
 {
 	g->state = state;
+	if (state != GENERATION_PUBLISHING)
+		g->told = state;
 	list_del(&g->sealed);
 	if (state == GENERATION_SEALED)
 		list_append(&g->units->live.sealed, &g->sealed);

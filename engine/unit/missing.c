@@ -177,7 +177,7 @@ bool missing_work(struct units *us)
 	if (!cp)
 		return false;
 	say_what(cp, what, sizeof(what));
-	cp->state = GENERATION_PUBLISHING; /* nobody sees its end any more */
+	checkpoint_set_state(cp, GENERATION_PUBLISHING); /* nobody sees its end any more */
 	cp->refs++;
 	pthread_mutex_unlock(&us->lock);
 	checkpoint_path(cp, path, sizeof(path));

@@ -20,11 +20,13 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/content/recorded.h"
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/layout.h"
 #include "engine/unit/order.h"
 #include "engine/unit/ordinary.h"
 #include "engine/unit/pointer.h"
@@ -132,9 +134,8 @@ static int stamp(struct generation *g, const char *hex, uint64_t size, uint64_t 
 		return err;
 	*mtime_ns = (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
 	digest_record_format(record, sizeof(record), hex, size, *mtime_ns);
-	err = backing_setxattr(b, g->content->fd, DIGEST_XATTR, record, strlen(record), 0);
-	return err == -EOPNOTSUPP || err == -EPERM || err == -EACCES ? 0
-								     : err; /* `no record` then */
+	/* Of a file of a checkpoint the commit file tells. */
+	return recorded_put(b, &g->owner, g->content->fd, record, !g->checkpoint);
 }
 
 /* What could not be synced is written again, and after that has another time of change. */
@@ -334,9 +335,12 @@ int publish_whole(struct generation *g, struct error *e)
 		known_to_others(g);
 		return 0;
 	}
-	if (!g->ordinary)
+	if (!g->ordinary) {
+		LOCK_SCOPE(&us->lock);
+		g->told = GENERATION_DURABLE;
 		log_debug("'%s' is durable: %llu bytes, xxh3 %s", path, (unsigned long long)size,
 			  hex);
+	}
 	return 0;
 }
 
@@ -349,7 +353,10 @@ static void forget(struct generation *g)
 int publish_name(struct generation *g, bool *named, struct error *e)
 {
 	char path[PATH_MAX], name[NAME_MAX + 1];
+	struct backing *b = g->units->contents->backing;
 	int dir = target_of(g, path, name), err = check_target(g, dir, name, e);
+	__cleanup_fd int held = -1; /* the file that has the name now */
+	struct statx replaced;
 
 	*named = false;
 	if (err > 0)
@@ -360,6 +367,7 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, "syncing the directories above it",
 			    strerror(-err), path);
+	held = recorded_hold(b, dir, name, &replaced);
 	err = generation_move(g, dir, dir, name);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, "giving it its name", strerror(-err),
@@ -373,6 +381,8 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	backing_unlock(g->content->fd);
 	known_to_others(g);
 	forget_replaced(g);
+	if (held >= 0)
+		recorded_forget(b, &replaced);
 	if (!g->ordinary)
 		log_debug("'%s' is committed", path);
 	return 0;
@@ -416,6 +426,8 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 		g->reason[0] = '\0';
 		generation_end(g, state);
 	}
+	if (!err && state == GENERATION_COMMITTED && !g->checkpoint && !g->pointer)
+		layout_notice(g);
 }
 
 /* @g is in GENERATION_PUBLISHING, which is this thread's alone. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What people and verbs are told of generations. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/base/text.h"
 #include "engine/unit/drain.h"
 #include "engine/unit/held.h"
 #include "engine/unit/history.h"
@@ -18,9 +20,13 @@
 
 const char *generation_state_name(enum generation_state state)
 {
-	static const char *const names[] = {"open",	 "sealed", "durable", "durable",
-					    "committed", "failed", "dropped"};
+	static const char *const names[] = {
+		[GENERATION_OPEN] = "open",	  [GENERATION_SEALED] = "sealed",
+		[GENERATION_DURABLE] = "durable", [GENERATION_COMMITTED] = "committed",
+		[GENERATION_FAILED] = "failed",	  [GENERATION_DROPPED] = "dropped",
+	};
 
+	assert(names[state]); /* PUBLISHING is told as what it was before */
 	return names[state];
 }
 
@@ -39,11 +45,13 @@ static unsigned open_writers(const struct generation *g)
 static void missing(const struct generation *g, uint64_t dirty, uint64_t promised, char *buf,
 		    size_t size)
 {
+	char amount[TEXT_BYTES_MAX], whole[TEXT_BYTES_MAX];
 	unsigned writers = open_writers(g);
 
+	text_bytes(whole, (double)content_size(g->content));
 	if (g->state == GENERATION_SEALED && promised)
-		snprintf(buf, size, "closed; of %llu MiB of it tensors are still to be captured",
-			 (unsigned long long)((promised + (1 << 20) - 1) >> 20));
+		snprintf(buf, size, "closed; tensors of %s of it are still to be captured",
+			 text_bytes(amount, (double)promised));
 	else if (g->state == GENERATION_OPEN && writers)
 		snprintf(buf, size, "no end seen yet: %u process%s wrote it and %s not closed it",
 			 writers, writers == 1 ? "" : "es", writers == 1 ? "has" : "have");
@@ -52,9 +60,17 @@ static void missing(const struct generation *g, uint64_t dirty, uint64_t promise
 			 g->nr_handles);
 	else if ((*g->waits_for || g->asks) && pointer_judge(g) == POINTER_WAIT)
 		pointer_say_waits(g->names, g->asks, buf, size);
+	else if (g->state == GENERATION_SEALED && !dirty && g->nr_handles)
+		snprintf(buf, size,
+			 "closed by all that wrote it, but still open elsewhere (%u descriptors): "
+			 "it "
+			 "is published when these are closed, or after %llu s (quiet_s)",
+			 g->nr_handles, (unsigned long long)(g->units->quiet_ns / NSEC_PER_SEC));
 	else if (g->state == GENERATION_SEALED)
-		snprintf(buf, size, "closed; %llu MiB of it are still to be written to the backing",
-			 (unsigned long long)dirty >> 20);
+		snprintf(buf, size, "closed; %s of %s are still to be written to the backing",
+			 text_bytes(amount, (double)dirty), whole);
+	else if (g->told == GENERATION_DURABLE)
+		snprintf(buf, size, "durable in staging; being given its name");
 	else
 		snprintf(buf, size, "on the backing; being synced and given its name");
 }
@@ -82,7 +98,7 @@ static json_t *describe(struct generation *g)
 {
 	uint64_t dirty = content_dirty_bytes(g->content), size = content_size(g->content);
 	uint64_t now = clock_mono_ns(), promised = content_promised_bytes(g->content);
-	char text[NAME_MAX + 64], path[PATH_MAX];
+	char text[NAME_MAX + 128], path[PATH_MAX];
 	json_t *o;
 
 	generation_path(g, path, sizeof(path));
@@ -90,12 +106,14 @@ static json_t *describe(struct generation *g)
 	missing(g, dirty, promised, text, sizeof(text));
 	o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path", json_text(path),
 		      "generation", g->staging + strlen(STAGING_PREFIX), "state",
-		      generation_state_name(g->state), "uid", (json_int_t)g->owner.uid, "size",
+		      generation_state_name(g->told), "uid", (json_int_t)g->owner.uid, "size",
 		      (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
 		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
 		      (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
 	if (g->maker)
 		json_object_set_new(o, "job", json_string(g->maker->key));
+	json_object_set_new(o, "replaces", json_boolean(g->replaces));
+	json_object_set_new(o, "part", json_boolean(g->checkpoint));
 	add_promised(o, promised);
 	add_note(o, room_is_awaited(g->short_ns) ? NO_ROOM : g->rankless ? RANKLESS : NULL);
 	return o;
@@ -163,11 +181,13 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	s = sums_of(cp);
 	o = json_pack("{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}", "path",
 		      json_text(path), "generation", cp->staging + strlen(STAGING_PREFIX), "state",
-		      generation_state_name(cp->state), "rule", cp->rule ? cp->rule->name : "",
+		      generation_state_name(cp->told), "rule", cp->rule ? cp->rule->name : "",
 		      "uid", (json_int_t)cp->owner.uid, "size", (json_int_t)s.bytes, "dirty_bytes",
 		      (json_int_t)s.dirty, "open_files", (json_int_t)s.open, "writers",
 		      (json_int_t)s.writers, "age_s", (double)(now - cp->opened_ns) / NSEC_PER_SEC,
 		      "job", cp->maker->key, "waits_for", text);
+	json_object_set_new(o, "replaces", json_boolean(cp->replaces));
+	json_object_set_new(o, "directory", json_true());
 	add_promised(o, s.promised);
 	add_note(o, room_is_awaited(cp->short_ns) ? NO_ROOM : s.rankless ? RANKLESS : NULL);
 	shared = others_to_json(cp);
@@ -352,6 +372,20 @@ json_t *units_describe_inode(struct units *us, const struct inode_id *id)
 	return o;
 }
 
+bool checkpoints_have_durable(struct units *us, const struct inode_id *id)
+{
+	struct list *l;
+	LOCK_SCOPE(&us->lock);
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (checkpoint_filed(cp, id) || checkpoint_shares(cp, id))
+			return true;
+	}
+	return false;
+}
+
 bool units_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,
 		    char reason[MESSAGE_MAX])
 {
@@ -364,7 +398,7 @@ bool units_state_of(struct units *us, const struct inode_id *id, enum generation
 		e = g ? NULL : history_find_inode(&us->history, id);
 		known = g || e;
 		if (known)
-			*state = g ? g->state : e->state;
+			*state = g ? g->told : e->state;
 		if (e && e->reason)
 			snprintf(reason, MESSAGE_MAX, "%s", e->reason);
 	}
@@ -382,7 +416,7 @@ bool checkpoint_state_of(struct units *us, const struct inode_id *id, enum gener
 	if (cp) {
 		LOCK_SCOPE(&us->lock);
 		known = cp->rule || cp->follows;
-		*state = cp->state;
+		*state = cp->told;
 		if (cp->state == GENERATION_FAILED)
 			snprintf(reason, MESSAGE_MAX, "%s", cp->reason);
 	}

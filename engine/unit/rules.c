@@ -8,21 +8,6 @@
 #include "engine/format/commit.h"
 #include "engine/rule/rule.h"
 
-static const char *const suffixes[] = {".pt", ".pth", ".ckpt", ".safetensors", ".keras"};
-
-static bool has_suffix(const char *name, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		size_t n = strlen(suffixes[i]);
-
-		if (len > n && !memcmp(name + len - n, suffixes[i], n))
-			return true;
-	}
-	return false;
-}
-
 /* ".tmp" and six letters or digits: what safetensors writes before it renames. */
 static bool is_tmp_six(const char *name, size_t len)
 {
@@ -34,15 +19,6 @@ static bool is_tmp_six(const char *name, size_t len)
 		if (!isalnum((unsigned char)name[i]))
 			return false;
 	return true;
-}
-
-bool rules_single_file(const char *name)
-{
-	size_t len = strlen(name);
-
-	if (has_suffix(name, len) || is_tmp_six(name, len))
-		return true;
-	return len > 4 && !strcmp(name + len - 4, ".tmp") && has_suffix(name, len - 4);
 }
 
 bool rules_tells_nothing(const char *name)

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which names are units. Fixed until rules come: the single files of DESIGN 3, and their temp names. */
+/* Names with a meaning of their own, whatever the rules (engine/rule) say. */
 #ifndef ENGINE_UNIT_RULES_H
 #define ENGINE_UNIT_RULES_H
 
 #include <stdbool.h>
 
 #define STAGING_PREFIX ".ckptfs-"
-
-/* Is a file of this name a unit by itself, or on its way to be one (NAME.tmp, .tmpXXXXXX)? */
-bool rules_single_file(const char *name);
 
 /* Is it a name that ckptfs keeps for itself, not shown in the mount? */
 bool rules_reserved(const char *name);

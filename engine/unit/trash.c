@@ -12,6 +12,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
+#include "engine/content/recorded.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
 
@@ -73,10 +74,14 @@ static void forget(struct contents *cached, const struct statx *stx)
 static int remove_one(struct backing *b, struct contents *cached, int dir, const char *name,
 		      const struct statx *stx)
 {
+	struct statx last;
+	__cleanup_fd int held = recorded_hold(b, dir, name, &last);
 	int err = backing_unlink(b, dir, name, false);
 
 	if (!err && cached && S_ISREG(stx->stx_mode) && stx->stx_nlink == 1)
 		forget(cached, stx);
+	if (!err && held >= 0)
+		recorded_forget(b, &last);
 	return err;
 }
 

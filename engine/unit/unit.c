@@ -112,6 +112,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 		return FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	us->contents = o->contents;
 	us->failures = o->failures;
+	us->notices = o->notices;
 	us->rules = o->rules;
 	us->coord = o->coord;
 	us->coord_arg = o->coord_arg;

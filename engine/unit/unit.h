@@ -10,7 +10,8 @@
  *
  *   OPEN        may be written
  *   SEALED      every process that wrote it has closed it; a later write opens it again
- *   PUBLISHING  is being made durable and renamed; a write waits for the end of that
+ *   PUBLISHING  one thread has it: it is being made durable and renamed, or a program renames it; a write
+ *               waits for the end of that. It is told as what it was before, and as DURABLE from its sync on
  *   DURABLE     of a file of a checkpoint: whole and durable in the checkpoint's staging directory; a
  *               later write begins another generation of the same inode. Or it has become an ordinary
  *               file (ordinary.h): a later write changes that
@@ -90,6 +91,7 @@ struct generation {
 	struct list sealed;		       /* units->live.sealed */
 	struct list beside;		       /* checkpoint->files */
 	enum generation_state state;
+	enum generation_state told; /* to people and programs: `state`, but never PUBLISHING */
 	struct target target;
 	char *rel;    /* of a checkpoint's: its path in that */
 	int rank;     /* of a checkpoint's: of who began it; -1: unknown */
@@ -130,6 +132,7 @@ struct generation {
 struct unit_options {
 	struct contents *contents;
 	struct failures *failures; /* gets what failed */
+	struct failures *notices;  /* gets what is accepted and not protected */
 	const struct rules *rules;
 	const struct coord_ops *coord;
 	void *coord_arg;
@@ -335,6 +338,9 @@ json_t *units_describe(struct units *us, const struct inode_id *dir, const char 
 
 /* The same of a file of a checkpoint, by its inode; NULL: nobody writes it. */
 json_t *units_describe_inode(struct units *us, const struct inode_id *id);
+
+/* True if this node knows the file of that inode, of a checkpoint that is not committed, to be durable. */
+bool checkpoints_have_durable(struct units *us, const struct inode_id *id);
 
 /* The state of a unit by its inode, if there is one; @reason why it failed. */
 bool units_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,

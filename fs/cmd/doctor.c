@@ -35,11 +35,11 @@ static int do_doctor(const char *backing, bool json)
 	return d.failed ? EXIT_NO : EXIT_DONE;
 }
 
+static const struct option longs[] = {
+	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+
 static int run_doctor(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"json", no_argument, NULL, 'j'},
-					      {NULL, 0, NULL, 0}};
 	bool json = false;
 	int c;
 
@@ -47,7 +47,7 @@ static int run_doctor(const struct verb *v, int argc, char **argv)
 		if (c == 'h')
 			return verb_help(v);
 		if (c != 'j')
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		json = true;
 	}
 	if (argc - optind > 1)
@@ -58,17 +58,17 @@ static int run_doctor(const struct verb *v, int argc, char **argv)
 const struct verb verb_doctor = {
 	.name = "doctor",
 	.args = "[--json] [BACKING]",
-	.summary = "whether this host, and BACKING, can do what is wanted",
+	.summary = "check that host and directory are fit",
 	.help = "One line for each thing looked at: ok, warn (works, but less well or for fewer) "
-		"or fail,\n"
-		"with a remedy below it. With BACKING, a directory that is or will be mounted, "
-		"also what\n"
-		"its filesystem can do and what a save there will cost: 256 MiB and some small "
-		"files are\n"
-		"written, hidden, and removed again. Run it as the user who will mount.\n"
+		"or\n"
+		"fail, with a remedy below it. With BACKING, a directory that is or will be\n"
+		"mounted, also what its filesystem can do, and what a save costs there: plain, by\n"
+		"an unmodified program on a mount, and lazily. Six times 128 MiB and some small\n"
+		"files are written, hidden, and removed again. Run it as the user who will mount.\n"
 		"\n"
 		"Exit 0 if nothing fails, else 1.\n"
 		"\n"
 		"  --json               for machines\n",
+	.longs = longs,
 	.run = run_doctor,
 };

@@ -152,13 +152,14 @@ static int do_drain(const char *path, const char *job, int timeout_s, bool json)
 	return whole ? EXIT_DONE : EXIT_NO;
 }
 
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+				      {"job", required_argument, NULL, 'j'},
+				      {"timeout", required_argument, NULL, 't'},
+				      {"json", no_argument, NULL, 'J'},
+				      {NULL, 0, NULL, 0}};
+
 static int run_drain(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"job", required_argument, NULL, 'j'},
-					      {"timeout", required_argument, NULL, 't'},
-					      {"json", no_argument, NULL, 'J'},
-					      {NULL, 0, NULL, 0}};
 	const char *job = NULL;
 	int timeout_s = 600, c;
 	bool json = false;
@@ -171,7 +172,7 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 		else if (c == 'J')
 			json = true;
 		else if (c != 't')
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		else if (!whole_seconds(optarg, &timeout_s))
 			return usage_error(v, "--timeout wants whole seconds");
 	}
@@ -189,22 +190,25 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 const struct verb verb_drain = {
 	.name = "drain",
 	.args = "[--job KEY] [--timeout SECONDS] [--json] MOUNTPOINT",
-	.summary = "wait until what is being saved is committed, and leave the mount as it is",
-	.help = "Waits for the checkpoints that are being saved when the command starts. Where a "
-		"rule waits\n"
-		"for a while without writes, that counts as over if every process that wrote has "
-		"ended well.\n"
-		"Exit 0 when all are committed; 1 if one is not, each is named with what is "
-		"missing.\n"
+	.summary = "wait until all saves are committed",
+	.help = "Waits for the checkpoints that are being saved when the command starts, and "
+		"leaves\n"
+		"the mount as it is. A rule that waits for a quiet time is satisfied at once if\n"
+		"every process that wrote has exited with status 0. Exit 0 when all are "
+		"committed;\n"
+		"1 if one is not, and stderr names it and what is missing.\n"
 		"\n"
-		"  --job KEY            only those of this job, as `ckptfs status` shows it "
-		"(1000/slurm/8123.0/r0.0),\n"
-		"                       the beginning of that up to a / (1000/slurm/8123.0), or "
-		"the number of a\n"
-		"                       Slurm job, with or without its step (8123, 8123.0). One "
-		"that failed before\n"
-		"                       is named, too, if no later one was committed beside it\n"
+		"  --job KEY            only the checkpoints of this job: a key that `ckptfs "
+		"status`\n"
+		"                       shows (1000/slurm/8123.0/r0.0), the beginning of one up "
+		"to\n"
+		"                       a / (1000/slurm/8123.0), or the number of a Slurm job, "
+		"with\n"
+		"                       or without its step (8123, 8123.0). One that failed "
+		"before\n"
+		"                       is named, too, unless a later one was committed beside it\n"
 		"  --timeout SECONDS    how long to wait while nothing moves (600)\n"
 		"  --json               for machines\n",
+	.longs = longs,
 	.run = run_drain,
 };

@@ -825,12 +825,16 @@ static int do_fsck(struct fsck *f, const char *path)
 	return finish(f, err);
 }
 
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+				      {"json", no_argument, NULL, 'j'},
+				      {"adopt", no_argument, NULL, 'a'},
+				      {"discard", no_argument, NULL, 'd'},
+				      {"dry-run", no_argument, NULL, 'n'},
+				      {"options", required_argument, NULL, 'o'},
+				      {NULL, 0, NULL, 0}};
+
 static int fsck_as(const struct verb *v, struct fsck *f, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"help", no_argument, NULL, 'h'},    {"json", no_argument, NULL, 'j'},
-		{"adopt", no_argument, NULL, 'a'},   {"discard", no_argument, NULL, 'd'},
-		{"dry-run", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
 	struct error e;
 	bool json = false;
 	int c, nr_modes = 0, status;
@@ -839,7 +843,7 @@ static int fsck_as(const struct verb *v, struct fsck *f, int argc, char **argv)
 		if (c == 'h')
 			return verb_help(v);
 		if (c == '?')
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		if (c == 'j') {
 			json = true;
 			continue;
@@ -890,39 +894,38 @@ static int run_fsck(const struct verb *v, int argc, char **argv)
 const struct verb verb_fsck = {
 	.name = "fsck",
 	.args = "[--adopt|--discard|--dry-run] [-o OPTS] [--json] BACKING [CHECKPOINT...]",
-	.summary = "find, and clear away, what unfinished saves left in BACKING",
-	.help = "For a backing that no node has mounted; it is refused where this host has. First "
-		"does\n"
-		"what was decided before a crash: a committed checkpoint gets its name. Then looks "
-		"at\n"
-		"every name below BACKING and reports, with size, age and what is done about it:\n"
+	.summary = "list, or clear away, what crashes left",
+	.help = "For a backing that no node has mounted; refused where this host has it mounted.\n"
+		"First finishes what was decided before a crash: a committed checkpoint gets its\n"
+		"name. Then reads every name below BACKING, and reports with size, age and "
+		"action:\n"
 		"\n"
-		"  decided      a committed checkpoint that had not got its name, or what was to\n"
-		"               follow: a pointer to it, the removal of an older one\n"
-		"  unfinished   .ckptfs-ID, a save that did not come to its end\n"
-		"  unpublished  the same, but whole: only its name was not given any more\n"
+		"  decided      a committed checkpoint that had no name yet, or what follows a "
+		"commit:\n"
+		"               a pointer to it, the removal of an older one\n"
+		"  unfinished   .ckptfs-ID, a save that was cut off\n"
+		"  unpublished  the same, but whole: only its name is missing\n"
 		"  trash        .ckptfs-trash-*\n"
 		"  foreign      a checkpoint file (*.pt *.pth *.ckpt *.safetensors *.keras) "
-		"without\n"
-		"               a digest, which `ckptfs verify` therefore cannot judge; or a "
-		"directory\n"
-		"               that is one, without a commit file\n"
-		"  unknown      begins with .ckptfs-, but is none of these: left alone\n"
-		"  mount        another filesystem, not looked into\n"
+		"without a\n"
+		"               digest, so that `ckptfs verify` cannot check it; or a checkpoint\n"
+		"               directory without a commit file\n"
+		"  unknown      begins with .ckptfs- and is none of these: left alone\n"
+		"  mount        another filesystem, not read\n"
 		"\n"
 		"Exit 0 if nothing of the first four, unknown or unreadable is left, else 1.\n"
 		"\n"
-		"  --dry-run            only report, change nothing\n"
+		"  --dry-run            report only, change nothing\n"
 		"  --discard            remove what is unfinished, unpublished or trash\n"
-		"  --adopt              record a digest of each foreign file that is whole, write "
+		"  --adopt              record a digest of each foreign file that is whole; write "
 		"a\n"
-		"                       commit file into each foreign directory that proves to "
-		"be\n"
-		"                       whole, or is named as CHECKPOINT, and give\n"
-		"                       unpublished directories their names, where these are "
-		"free;\n"
-		"                       what is unfinished stays\n"
-		"  -o OPTS              the options of its mounts, of which coord matters\n"
+		"                       commit file into each foreign directory that is provably\n"
+		"                       whole, or is named as CHECKPOINT; give unpublished\n"
+		"                       directories their names where these are free; keep what "
+		"is\n"
+		"                       unfinished\n"
+		"  -o, --options LIST   the options of its mounts, of which coord matters\n"
 		"  --json               for machines\n",
+	.longs = longs,
 	.run = run_fsck,
 };

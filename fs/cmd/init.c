@@ -40,23 +40,29 @@ static int do_init(const char *path)
 	return err ? EXIT_NO : EXIT_DONE;
 }
 
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+
 static int run_init(const struct verb *v, int argc, char **argv)
 {
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+	int c = getopt_long(argc, argv, "h", longs, NULL);
+
+	if (c == 'h')
 		return verb_help(v);
-	if (argc != 2)
+	if (c != -1)
+		return option_error(v, argv);
+	if (argc - optind != 1)
 		return usage_error(v, "give one directory");
-	return do_init(argv[1]);
+	return do_init(argv[optind]);
 }
 
 const struct verb verb_init = {
 	.name = "init",
 	.args = "BACKING",
-	.summary = "prepare the directory BACKING for ckptfs",
+	.summary = "make a directory ready for ckptfs",
 	.help = "Makes BACKING/.ckptfs with the format version and a uuid. The first mount does "
-		"the same\n"
-		"if it may; run this as the directory's owner where jobs may not write there. "
-		"Doing it\n"
-		"again changes nothing. Your files are not touched.\n",
+		"the\n"
+		"same if it may. Where jobs may not write to BACKING itself, its owner runs this\n"
+		"once. Running it again changes nothing, and your files are not touched.\n",
+	.longs = longs,
 	.run = run_init,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ckptfs latest: the newest checkpoint below a directory. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,60 +13,8 @@
 
 struct latest {
 	struct catalog catalog;
-	bool verify, json;
+	bool verify, structure, json; /* structure: verify reads no content */
 };
-
-/* Changes to a directory are commits of their own; what was changed in a file is in none. */
-static bool is_committed(const struct unit_entry *u)
-{
-	return u->state == UNIT_COMMITTED || (u->state == UNIT_MODIFIED && u->is_dir);
-}
-
-static int by_parent(const struct unit_entry *a, const struct unit_entry *b)
-{
-	size_t la = path_parent(a->path), lb = path_parent(b->path);
-	int order = memcmp(a->path, b->path, la < lb ? la : lb);
-
-	return order ? order : (la > lb) - (la < lb);
-}
-
-/* The directories of one parent beside each other, the newest last. */
-static int by_parent_and_sequence(const void *pa, const void *pb)
-{
-	const struct unit_entry *a = pa, *b = pb;
-	int order = by_parent(a, b);
-
-	if (!order)
-		order = (a->is_dir > b->is_dir) - (a->is_dir < b->is_dir);
-	if (!order && a->is_dir)
-		order = (a->sequence > b->sequence) - (a->sequence < b->sequence);
-	if (!order)
-		order = (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
-	return order ? order : strcmp(a->path, b->path);
-}
-
-/*
- * The newest: beside each other the sequence decides, which no clock can spoil; so only the last
- * directory of each parent is compared by time with others, and every file.
- */
-static struct unit_entry *newest_committed(const struct catalog *c)
-{
-	struct unit_entry *best = NULL, *last = NULL;
-	size_t i;
-
-	for (i = 0; i <= c->nr; i++) {
-		struct unit_entry *u = i < c->nr ? &c->list[i] : NULL;
-
-		if (u && !is_committed(u))
-			continue;
-		/* @last is no more than a candidate if a sibling outdoes it. */
-		if (last && !(u && u->is_dir && last->is_dir && !by_parent(u, last)) &&
-		    (!best || last->time_ns >= best->time_ns))
-			best = last;
-		last = u;
-	}
-	return best;
-}
 
 static struct unit_entry *newest_foreign(const struct catalog *c)
 {
@@ -81,6 +30,27 @@ static struct unit_entry *newest_foreign(const struct catalog *c)
 	return best;
 }
 
+/* What is newer than @best and not committed: so that nobody wonders why it was not named. */
+static void say_passed_over(const struct catalog *c, const struct unit_entry *best)
+{
+	const struct unit_entry *newest = NULL;
+	char text[MESSAGE_MAX];
+	size_t i;
+
+	for (i = 0; i < c->nr; i++) {
+		const struct unit_entry *u = &c->list[i];
+
+		if (u != best && u->state != UNIT_COMMITTED && u->state != UNIT_FOREIGN &&
+		    u->state != UNIT_HIDDEN && u->time_ns > best->time_ns &&
+		    (!newest || u->time_ns > newest->time_ns))
+			newest = u;
+	}
+	if (!newest)
+		return;
+	MESSAGE(text, LATEST_PASSED, newest->path, newest->word);
+	complain(text);
+}
+
 /* --- does it verify? --- */
 
 static void ignore_file(void *arg, const struct verified *f)
@@ -94,33 +64,39 @@ static void ignore_unit(void *arg, const char *path, const struct listing *l, bo
 	(void)arg, (void)path, (void)l, (void)ok, (void)nr_unlisted;
 }
 
-static bool verifies(const struct unit_entry *u)
+static bool verifies(const struct unit_entry *u, bool structure_only)
 {
-	struct verify v = {.file = ignore_file, .unit = ignore_unit, .complain = complain};
+	struct verify v = {.file = ignore_file,
+			   .unit = ignore_unit,
+			   .complain = complain,
+			   .structure_only = structure_only};
 
 	verify_start(&v);
 	return verify_path(&v, u->path) && verify_is_ok(&v);
 }
 
-/* Those that do not verify are passed over, and told. */
-static struct unit_entry *newest_that_verifies(struct catalog *c)
+/* Those that do not verify are skipped, each with a complaint; *skipped: there were such. */
+static struct unit_entry *newest_that_verifies(struct catalog *c, bool structure_only,
+					       bool *skipped)
 {
 	char text[MESSAGE_MAX];
 	struct unit_entry *u;
 
 	while ((u = newest_committed(c))) {
-		if (verifies(u))
+		if (verifies(u, structure_only))
 			return u;
 		MESSAGE(text, LATEST_SKIPPED, u->path);
 		complain(text);
 		u->state = UNIT_DAMAGED;
+		*skipped = true;
 	}
 	return NULL;
 }
 
 /* --- the verb --- */
 
-static void print_answer(const struct latest *l, const struct unit_entry *u, const char *message)
+static void print_answer(const struct latest *l, const struct unit_entry *u, int err,
+			 const char *message)
 {
 	json_t *o;
 
@@ -131,12 +107,14 @@ static void print_answer(const struct latest *l, const struct unit_entry *u, con
 	}
 	o = json_pack("{s:b, s:o?}", "ok", u != NULL, "message",
 		      message ? json_text(message) : NULL);
+	if (!u)
+		json_object_set_new(o, "error", error_to_json(err, message));
 	if (u) {
 		show_path_json(o, u->path);
 		json_object_set_new(o, "state", json_string(u->word));
 		json_object_set_new(o, "kind", json_string(u->is_dir ? "directory" : "file"));
 		json_object_set_new(o, "time_ns", json_integer((json_int_t)u->time_ns));
-		json_object_set_new(o, "verified", json_boolean(l->verify));
+		json_object_set_new(o, "verified", json_boolean(l->verify && !l->structure));
 	}
 	if (u && u->is_dir) {
 		json_object_set_new(o, "generation", json_string(u->generation));
@@ -152,36 +130,54 @@ static int do_latest(struct latest *l, const char *path)
 	struct catalog *c = &l->catalog;
 	struct unit_entry *u = NULL;
 	struct error e = {0};
+	bool skipped = false;
 
 	if (catalog_read(c, path, 0, complain, &e)) {
 		complain(e.text);
-		print_answer(l, NULL, e.text);
+		print_answer(l, NULL, e.err, e.text);
 		return EXIT_NO;
 	}
-	if (c->nr)
-		qsort(c->list, c->nr, sizeof(*c->list), by_parent_and_sequence);
-	u = l->verify ? newest_that_verifies(c) : newest_committed(c);
-	if (!u && !l->verify) {
+	u = l->verify ? newest_that_verifies(c, l->structure, &skipped) : newest_committed(c);
+	/* A foreign one has no digests, but its structure cannot be worse than that of any file. */
+	if (!u && !skipped && (!l->verify || l->structure)) {
 		u = newest_foreign(c);
 		if (u)
 			MESSAGE(e.text, LATEST_FOREIGN, u->path, path);
 	}
-	if (!u && l->verify)
+	if (u && u->state != UNIT_FOREIGN && !skipped)
+		say_passed_over(c, u);
+	if (!u && (skipped || (l->verify && !l->structure)))
 		MESSAGE(e.text, LATEST_UNVERIFIED, path);
 	else if (!u)
 		MESSAGE(e.text, LATEST_NONE, path);
+	/* Better than "there is none": a job that is told so begins anew. */
+	if ((!u || u->state == UNIT_FOREIGN) && c->nr_unseen) {
+		MESSAGE(e.text, LATEST_UNSEEN, path, c->nr_unseen);
+		complain(e.text);
+		print_answer(l, NULL, EIO, e.text);
+		return EXIT_UNKNOWN;
+	}
 	if (*e.text)
 		complain(e.text);
-	print_answer(l, u, *e.text ? e.text : NULL);
+	print_answer(l, u, ENOENT, *e.text ? e.text : NULL);
 	return u ? EXIT_DONE : EXIT_NO;
+}
+
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+				      {"json", no_argument, NULL, 'j'},
+				      {"verify", optional_argument, NULL, 'v'},
+				      {NULL, 0, NULL, 0}};
+
+/* Of --verify[=HOW]. False: there is no such word. */
+static bool take_how(struct latest *l, const char *how)
+{
+	l->structure = how && !strcmp(how, "structure");
+	l->verify = !how || l->structure || !strcmp(how, "full");
+	return l->verify || !strcmp(how, "none");
 }
 
 static int run_latest(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"json", no_argument, NULL, 'j'},
-					      {"verify", no_argument, NULL, 'v'},
-					      {NULL, 0, NULL, 0}};
 	struct latest l = {0};
 	int c, status;
 
@@ -189,11 +185,11 @@ static int run_latest(const struct verb *v, int argc, char **argv)
 		if (c == 'h')
 			return verb_help(v);
 		if (c == '?')
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		if (c == 'j')
 			l.json = true;
-		else
-			l.verify = true;
+		else if (!take_how(&l, optarg))
+			return usage_error(v, "--verify takes structure, full or none");
 	}
 	if (argc - optind != 1)
 		return usage_error(v, "give one directory");
@@ -204,8 +200,8 @@ static int run_latest(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_latest = {
 	.name = "latest",
-	.args = "[--verify] [--json] DIR",
-	.summary = "the newest committed checkpoint below DIR",
+	.args = "[--verify[=HOW]] [--json] DIR",
+	.summary = "print the path of the newest good checkpoint",
 	.help = "Prints the path of the newest checkpoint at any depth: of directories beside each "
 		"other\n"
 		"the one with the highest sequence number in its commit file, otherwise the one\n"
@@ -215,9 +211,17 @@ const struct verb verb_latest = {
 		"*.pth\n"
 		"*.ckpt *.safetensors *.keras) that ckptfs did not write, which is said on "
 		"standard\n"
-		"error. Exit 1 if there is nothing to name.\n"
+		"error. Exit 1 if there is nothing to name, 3 if a part of DIR cannot be looked "
+		"at and\n"
+		"nothing committed was found in the rest.\n"
 		"\n"
-		"  --verify             the newest that `ckptfs verify` finds to be ok\n"
+		"  --verify[=full]      the newest whose bytes have the digests of the save; reads "
+		"all of it\n"
+		"  --verify=structure   the newest whose files are all there with their sizes; "
+		"reads "
+		"no content\n"
+		"  --verify=none        the newest, unchecked (default)\n"
 		"  --json               for machines\n",
+	.longs = longs,
 	.run = run_latest,
 };

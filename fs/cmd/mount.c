@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ckptfs mount: checks what can be checked, then becomes the daemon and waits until it answers. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -17,6 +18,8 @@
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 #include "fs/daemon.h"
+#include "fs/remount.h"
+#include "fs/show.h"
 #include "fs/unmount.h"
 
 #define MOUNT_TIMEOUT_S 30
@@ -68,17 +71,88 @@ static bool is_inside(int fd, const struct stat *wanted)
 	return false;
 }
 
-static int check_mountpoint(const char *point, const char *backing, struct error *e)
+#define NAMES_SHOWN 3
+
+/* The first names in @dir, as text: "'a', 'b', 'c' and more". The directory itself is returned empty or not. */
+static bool list_names(int dir, char *buf, size_t size)
+{
+	__cleanup_fd int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	size_t len = 0;
+	int nr = 0;
+
+	*buf = '\0';
+	if (d)
+		take_fd(&fd);
+	while (d && nr <= NAMES_SHOWN && (entry = readdir(d))) {
+		char name[NAME_MAX + 1];
+
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if (nr++ == NAMES_SHOWN)
+			snprintf(buf + len, size - len, " and more");
+		else
+			len += (size_t)snprintf(buf + len, size - len, "%s'%s'", len ? ", " : "",
+						show_name(name, sizeof(name), entry->d_name));
+	}
+	if (d)
+		closedir(d);
+	return nr > 0;
+}
+
+/* True if @backing can be seen to be an empty directory, or @fd to be what another mount has as its backing. */
+static bool look_swapped(int fd, const char *backing)
+{
+	__cleanup_fd int other = open(backing, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char names[MESSAGE_MAX];
+	struct stat st;
+
+	return !fstatat(fd, FORMAT_DIR "/version.json", &st, AT_SYMLINK_NOFOLLOW) ||
+	       (other >= 0 && !list_names(other, names, sizeof(names)));
+}
+
+/* What a mount hides, nobody finds. A directory that is mounted over itself hides nothing. */
+static int check_empty(int fd, const char *point, const char *backing, struct error *e)
+{
+	char names[(NAMES_SHOWN + 1) * NAME_MAX];
+	struct stat st, own;
+
+	if ((!stat(backing, &st) && !fstat(fd, &own) && st.st_dev == own.st_dev &&
+	     st.st_ino == own.st_ino) ||
+	    !list_names(fd, names, sizeof(names)))
+		return 0;
+	if (look_swapped(fd, backing))
+		return FAIL(e, ENOTEMPTY, MOUNT_SWAPPED, point, names, point, backing);
+	return FAIL(e, ENOTEMPTY, MOUNTPOINT_NOT_EMPTY, point, names);
+}
+
+static int check_mountpoint(const char *point, const char *backing, bool non_empty, struct error *e)
 {
 	struct stat st;
 	__cleanup_fd int fd = open(point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	if (fd < 0 && errno == ENOENT && *backing && stat(backing, &st) && errno == ENOENT)
+		return FAIL(e, ENOENT, BOTH_MISSING, backing, point, backing, point);
+	if (fd < 0 && errno == ENOENT)
+		return FAIL(e, ENOENT, MOUNTPOINT_MISSING, point, point);
 	if (fd < 0)
 		return FAIL(e, errno, MOUNTPOINT_UNUSABLE, point, strerror(errno));
 	/* The backing itself is checked later, with the rest about it. */
 	if (!stat(backing, &st) && is_inside(fd, &st))
 		return FAIL(e, ELOOP, MOUNTPOINT_INSIDE, point, backing);
-	return 0;
+	return non_empty ? 0 : check_empty(fd, point, backing, e);
+}
+
+/* "host:/path" and "s3://bucket", unless there is such a directory. */
+static int check_backing_is_local(const char *backing, struct error *e)
+{
+	const char *colon = strchr(backing, ':');
+	struct stat st;
+
+	if (!colon || colon[1] != '/' || strchr(backing, '/') < colon || !stat(backing, &st))
+		return 0;
+	return FAIL(e, EINVAL, BACKING_REMOTE, backing);
 }
 
 /* A mount over a mount would wait for itself; this must be known without touching it. */
@@ -231,19 +305,40 @@ static int run_foreground(struct daemon_options *o)
 	return EXIT_NO;
 }
 
-static int do_mount(const char *backing, const char *point, const char *options, bool foreground)
+/* What is not said stays as it is, hence the options are read once more, on top of that. */
+static int do_remount(const char *point, const char *options)
 {
 	struct config config;
+	struct mount_entry m;
+	struct error e;
+	int err = remount_find(point, &m, &e);
+
+	config_init(&config);
+	if (!err) {
+		config.read_only = m.read_only;
+		config.no_exec = m.no_exec;
+		config.no_atime = m.no_atime;
+		err = config_apply_options(&config, options, &e);
+	}
+	if (!err)
+		err = remount(&m, &config, &e);
+	if (err)
+		complain(e.text);
+	config_finish(&config);
+	return err ? EXIT_NO : EXIT_DONE;
+}
+
+/* @config is taken over. */
+static int do_mount(const char *backing, const char *point, struct config *config, bool foreground)
+{
 	struct error e = {0};
 	char resolved_point[PATH_MAX], resolved_backing[PATH_MAX];
-	struct daemon_options o = {.config = &config,
+	struct daemon_options o = {.config = config,
 				   .backing = resolved_backing,
 				   .mountpoint = resolved_point,
 				   .foreground = foreground};
-	int err;
+	int err = check_backing_is_local(backing, &e);
 
-	config_init(&config);
-	err = config_apply_options(&config, options, &e);
 	if (!err)
 		err = check_backing_is_no_mount(backing, &e);
 	if (!err) {
@@ -257,29 +352,30 @@ static int do_mount(const char *backing, const char *point, const char *options,
 	if (!err)
 		err = clear_mountpoint(resolved_point, &e);
 	if (!err)
-		err = check_mountpoint(resolved_point, resolved_backing, &e);
+		err = check_mountpoint(resolved_point, resolved_backing, config->non_empty, &e);
 	if (err) {
 		complain(e.text);
 		err = EXIT_NO;
 	} else {
-		warn_without_effect(&config);
+		warn_without_effect(config);
 		err = foreground ? run_foreground(&o) : start_daemon(&o);
 	}
-	config_finish(&config); /* this process's copy, unless a daemon in it took it over */
+	config_finish(config); /* this process's copy, unless a daemon in it took it over */
 	return err;
 }
 
 /* --- the verb --- */
 
-static int mount_help(const struct verb *v)
+static void print_options(void)
 {
 	enum key k;
 
-	verb_help(v);
 	printf("\nMount options (-o KEY=VALUE,...; the same keys stand in the config file, as "
 	       "JSON):\n");
 	printf("  config=FILE          read options from this JSON file first\n");
 	printf("  ro                   read-only\n");
+	printf("  noatime              reads change no access time (root only)\n");
+	printf("  nonempty             hide what is in MOUNTPOINT\n");
 	for (k = 0; k < NR_KEYS; k++) {
 		const struct key_info *i = &key_table[k];
 
@@ -288,7 +384,6 @@ static int mount_help(const struct verb *v)
 			printf(" (%s)", i->value);
 		printf("%s\n", i->effective ? "" : " [no effect yet]");
 	}
-	return EXIT_DONE;
 }
 
 /* Joins the -o options given so far with one more. */
@@ -303,48 +398,88 @@ static bool add_options(char **list, const char *more)
 	return true;
 }
 
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+				      {"foreground", no_argument, NULL, 'f'},
+				      {"options", required_argument, NULL, 'o'},
+				      {NULL, 0, NULL, 0}};
+
+/* A mount option that was given as an option of the command is told where it belongs: "--cache 4G". */
+static int wrong_option(const struct verb *v, int argc, char **argv)
+{
+	const char *given = argv[optind - 1], *value = strchr(given, '=');
+	size_t len = strcspn(given, "=");
+	char name[64];
+	enum key k;
+
+	snprintf(name, sizeof(name), "%.*s", (int)len, given);
+	k = optopt || len < 5 ? NR_KEYS : key_find(name + 2);
+	if (k == NR_KEYS && !optopt && len >= 5)
+		k = key_meant(name + 2);
+	if (k == NR_KEYS)
+		return option_error(v, argv);
+	/* With three words behind it the first one is its value. */
+	value = value ? value + 1 : argc - optind == 3 ? argv[optind] : "...";
+	if (key_table[k].type == KEY_BOOL)
+		return usage_error(v, "mount options go behind -o: -o %s", key_table[k].name);
+	return usage_error(v, "mount options go behind -o: -o %s=%s", key_table[k].name, value);
+}
+
 static int run_mount(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"foreground", no_argument, NULL, 'f'},
-					      {NULL, 0, NULL, 0}};
 	__cleanup_free char *options = NULL;
 	bool foreground = false;
+	struct config config;
+	struct error e = {0};
+	bool is_remount;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+fho:", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "fho:", longs, NULL)) != -1) {
 		if (c == 'f')
 			foreground = true;
 		else if (c == 'h')
-			return mount_help(v);
-		else if (c != 'o' || !add_options(&options, optarg))
-			return usage_error(v, "cannot use these options");
-	}
-	/* As mount(8) helpers are called: options may also follow the two paths. */
-	if (argc - optind == 4 && !strcmp(argv[optind + 2], "-o")) {
-		if (!add_options(&options, argv[optind + 3]))
+			return verb_help(v);
+		else if (c != 'o')
+			return wrong_option(v, argc, argv);
+		else if (!add_options(&options, optarg))
 			return EXIT_NO;
-	} else if (argc - optind != 2) {
-		return usage_error(v, "give a backing directory and a mount point");
 	}
-	return do_mount(argv[optind], argv[optind + 1], options ? options : "", foreground);
+	config_init(&config);
+	if (config_apply_options(&config, options ? options : "", &e)) {
+		complain(e.text);
+		config_finish(&config);
+		return EXIT_NO;
+	}
+	is_remount = config.remount;
+	if (is_remount)
+		config_finish(&config);
+	if (is_remount && (argc - optind == 1 || argc - optind == 2))
+		return do_remount(argv[argc - 1], options);
+	if (!is_remount && argc - optind == 2)
+		return do_mount(argv[optind], argv[optind + 1], &config, foreground);
+	if (!is_remount)
+		config_finish(&config);
+	return usage_error(v, "give a backing directory and a mount point");
 }
 
 const struct verb verb_mount = {
 	.name = "mount",
 	.args = "[-f] [-o OPTIONS] BACKING MOUNTPOINT",
 	.summary = "mount the directory BACKING at MOUNTPOINT",
-	.help = "Returns 0 once the mount answers. Works as root and, where /dev/fuse and "
-		"fusermount3\n"
-		"allow it, as an ordinary user (then only for that user, unless allow_other is "
-		"given).\n"
+	.help = "Returns 0 once the mount answers. Root may mount anywhere; an ordinary user "
+		"where\n"
+		"/dev/fuse and fusermount3 allow it, and then for that user alone unless\n"
+		"allow_other is given. A mount point that is not empty is refused (see nonempty).\n"
 		"\n"
 		"  -f, --foreground     stay in the foreground and log to stderr\n"
-		"  -o OPTIONS           comma-separated, see below\n"
+		"  -o, --options LIST   comma-separated, see below; -o remount,ro and -o "
+		"remount,rw\n"
+		"                       change a mount that is there\n"
 		"\n"
 		"Examples:\n"
 		"  ckptfs mount /pfs/ckpt /ckpt\n"
 		"  ckptfs mount -o config=/etc/ckptfs.json,node=gpu07 /pfs/ckpt /ckpt\n"
 		"  mount -t ckptfs /pfs/ckpt /ckpt\n",
+	.more = print_options,
+	.longs = longs,
 	.run = run_mount,
 };

@@ -75,6 +75,19 @@ static void print_failures(json_int_t total, const json_t *failures)
 	}
 }
 
+/* What was accepted and is not protected. */
+static void print_notices(const json_t *notices)
+{
+	size_t i;
+	const json_t *n;
+
+	if (!json_array_size(notices))
+		return;
+	printf("%-12s %zu\n", "unprotected", json_array_size(notices));
+	json_array_foreach (notices, i, n)
+		printf("  %s\n", json_get_text(n, "message", "(another user's)"));
+}
+
 static double mib(const json_t *part, const char *key)
 {
 	return (double)json_get_int(part, key, 0) / (1 << 20);
@@ -84,13 +97,23 @@ static void print_cache(const json_t *s)
 {
 	const json_t *cache = json_object_get(s, "cache"), *flush = json_object_get(s, "flush");
 	const char *unlocked = json_get_text(cache, "not_locked", "");
+	static const struct {
+		const char *key, *text;
+	} parts[] = {{"dirty", "to be flushed"},
+		     {"flying", "being flushed"},
+		     {"clean", "on the backing too, kept for readers"},
+		     {"lent", "lent to trainers"}};
+	size_t i;
 
 	if (!cache)
 		return;
-	printf("%-12s %.0f MiB: %.0f free, %.0f waiting to be flushed, %.0f in flight, %.0f also "
-	       "on the backing, %.0f lent to trainers\n",
-	       "cache", mib(cache, "size"), mib(cache, "free"), mib(cache, "dirty"),
-	       mib(cache, "flying"), mib(cache, "clean"), mib(cache, "lent"));
+	printf("%-12s %.0f MiB, %.0f free", "cache", mib(cache, "size"), mib(cache, "free"));
+	if (mib(cache, "untouched") > 0)
+		printf(" (%.0f MiB not touched yet)", mib(cache, "untouched"));
+	putchar('\n');
+	for (i = 0; i < ARRAY_SIZE(parts); i++)
+		if (mib(cache, parts[i].key) > 0)
+			printf("  %7.0f MiB %s\n", mib(cache, parts[i].key), parts[i].text);
 	if (*unlocked)
 		printf("  %s\n", unlocked);
 	printf("%-12s %.1f MiB by %s, %lld in flight, %lld tried again; %lld writes waited for "
@@ -202,6 +225,7 @@ static void print_status(const json_t *s, const json_t *failures)
 	print_removals(json_object_get(s, "removals"));
 	print_requests(json_object_get(s, "requests"));
 	print_features(json_object_get(s, "features"));
+	print_notices(json_object_get(s, "notices"));
 	print_failures(json_get_int(s, "failures", 0), failures);
 }
 
@@ -221,15 +245,13 @@ static void print_trouble(const struct mount_entry *m, const struct error *e, in
 	json_decref(answer);
 }
 
-/* Of a unit, what `why` says; -1: @path is none. */
-static int file_status(const struct mount_entry *m, const char *path, bool json)
+/* Of a unit, what `why` says; -1: it is none. */
+static int file_status(const struct place *p, bool json)
 {
-	char resolved[PATH_MAX];
 	struct error e;
 	json_t *file;
 
-	if (mountinfo_resolve(path, resolved) || !strcmp(resolved, m->path) ||
-	    ask_file(m, path, NULL, &file, &e))
+	if (!*p->below || place_ask(p, NULL, &file, &e))
 		return -1;
 	if (strcmp(json_get_text(file, "kind", ""), "unit")) {
 		json_decref(file);
@@ -247,18 +269,25 @@ static int file_status(const struct mount_entry *m, const char *path, bool json)
 
 static int do_status(const char *path, bool json)
 {
-	struct mount_entry m;
 	json_t *status, *failures = NULL;
+	struct mount_entry m;
+	struct place p;
 	struct error e;
 	int pid, done;
 
-	if (!find_mount(path, &m))
-		return EXIT_NO;
+	if (place_find(&p, path, &e))
+		return fail_verb(json, e.err, e.text);
+	m = p.mount;
+	if (!p.mounted) {
+		FAIL(&e, EINVAL, NOT_A_MOUNT, path);
+		done = file_status(&p, json);
+		return done < 0 ? fail_verb(json, e.err, e.text) : done;
+	}
 	if (control_ask(&m, "status", CONTROL_ASK_MS, &status, &pid, NULL, &e)) {
 		print_trouble(&m, &e, pid, json);
 		return EXIT_NO;
 	}
-	done = file_status(&m, path, json);
+	done = file_status(&p, json);
 	if (done >= 0) {
 		json_decref(status);
 		return done;
@@ -277,11 +306,11 @@ static int do_status(const char *path, bool json)
 	return EXIT_DONE;
 }
 
+static const struct option longs[] = {
+	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+
 static int run_status(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"json", no_argument, NULL, 'j'},
-					      {NULL, 0, NULL, 0}};
 	bool json = false;
 	int c;
 
@@ -289,24 +318,28 @@ static int run_status(const struct verb *v, int argc, char **argv)
 		if (c == 'h')
 			return verb_help(v);
 		if (c != 'j')
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		json = true;
 	}
+	if (argc == optind)
+		return list_mounts(json);
 	if (argc - optind != 1)
-		return usage_error(v, "give one path in a mount");
+		return usage_error(v, "give one path in a mount, or none");
 	return do_status(argv[optind], json);
 }
 
 const struct verb verb_status = {
 	.name = "status",
-	.args = "[--json] PATH",
-	.summary = "how the mount that PATH lies in does, or the checkpoint at PATH",
-	.help = "Of a checkpoint: its state, and what it waits for. Of any other path, of the "
-		"mount: "
-		"backing, throughput, requests that wait and what for, failures, features. Answers "
-		"within\n"
-		"two seconds also when the mount hangs; exit 1 when the daemon is dead or silent.\n"
+	.args = "[--json] [PATH]",
+	.summary = "show all mounts, one, or a checkpoint",
+	.help = "Without PATH: each mount of this host, with its daemon, the checkpoints that are\n"
+		"not committed yet and the failures. Of a checkpoint: its state, and what it "
+		"waits\n"
+		"for. Of any other path, the mount: backing, throughput, requests that wait and\n"
+		"what for, failures, features. Answers within two seconds also when the mount\n"
+		"hangs; exit 1 when a daemon is dead or silent, or nothing is mounted.\n"
 		"\n"
 		"  --json               for machines\n",
+	.longs = longs,
 	.run = run_status,
 };

@@ -143,7 +143,7 @@ static unsigned percent(const json_t *cache, const char *key)
 
 #define BAR 40
 
-/* "####>>====....": dirty, flying, clean, free; what is not backed by memory yet is left out. */
+/* "####>>====....": dirty, flying, clean, free; what is lent is left out. */
 static void make_bar(char bar[BAR + 1], const json_t *cache)
 {
 	static const struct {
@@ -228,7 +228,7 @@ static void draw_sessions(struct top *t, const json_t *status)
 
 static void draw_cache(struct top *t, const json_t *cache, const json_t *flush)
 {
-	char bar[BAR + 1], size[SHOW_MAX];
+	char bar[BAR + 1], size[SHOW_MAX], untouched[40] = "";
 
 	if (!cache) {
 		line(t, "%-10s none: the mount is read-only", "cache");
@@ -237,9 +237,12 @@ static void draw_cache(struct top *t, const json_t *cache, const json_t *flush)
 	make_bar(bar, cache);
 	line(t, "%-10s [%s] %s", "cache", bar,
 	     show_size(size, (double)json_get_int(cache, "size", 0)));
-	line(t, "%-10s # %u %% dirty, > %u %% in flight, = %u %% clean, . %u %% free", "",
+	if (percent(cache, "untouched"))
+		snprintf(untouched, sizeof(untouched), " (%u %% not touched yet)",
+			 percent(cache, "untouched"));
+	line(t, "%-10s # %u %% dirty, > %u %% in flight, = %u %% clean, . %u %% free%s", "",
 	     percent(cache, "dirty"), percent(cache, "flying"), percent(cache, "clean"),
-	     percent(cache, "free"));
+	     percent(cache, "free"), untouched);
 	line(t, "%-10s %s, %lld writes in flight, %lld tried again, %lld errors", "flush",
 	     json_get_text(flush, "engine", "?"), (long long)json_get_int(flush, "in_flight", 0),
 	     (long long)json_get_int(flush, "retrying", 0),
@@ -477,13 +480,14 @@ static int do_top(struct top *t, double interval_s, unsigned long nr)
 
 /* --- the verb --- */
 
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+				      {"json", no_argument, NULL, 'j'},
+				      {"interval", required_argument, NULL, 'i'},
+				      {"count", required_argument, NULL, 'n'},
+				      {NULL, 0, NULL, 0}};
+
 static int run_top(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"json", no_argument, NULL, 'j'},
-					      {"interval", required_argument, NULL, 'i'},
-					      {"count", required_argument, NULL, 'n'},
-					      {NULL, 0, NULL, 0}};
 	const char *interval = "1", *count = "0";
 	struct top t = {.json = false};
 	double interval_s;
@@ -502,7 +506,7 @@ static int run_top(const struct verb *v, int argc, char **argv)
 		else if (c == 'n')
 			count = optarg;
 		else
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		counted |= c == 'n';
 	}
 	interval_s = strtod(interval, &end);
@@ -511,27 +515,33 @@ static int run_top(const struct verb *v, int argc, char **argv)
 	nr = strtoul(count, &end, 10);
 	if (!*count || *end || *count == '-' || (counted && !nr))
 		return usage_error(v, "--count wants a number of looks");
-	if (argc - optind != 1)
-		return usage_error(v, "give one path in a mount");
-	if (!find_mount(argv[optind], &t.mount))
+	if (argc - optind > 1)
+		return usage_error(v, "give one path in a mount, or none");
+	if (argc > optind && !find_mount(argv[optind], &t.mount))
 		return EXIT_NO;
+	if (argc == optind && !find_only_mount(&t.mount)) {
+		if (list_mounts(t.json) == EXIT_DONE)
+			fprintf(stderr, "ckptfs: name the one to watch: ckptfs top MOUNTPOINT\n");
+		return EXIT_NO;
+	}
 	return do_top(&t, interval_s, nr);
 }
 
 const struct verb verb_top = {
 	.name = "top",
-	.args = "[--json] [--interval S] [--count N] MOUNTPOINT",
-	.summary = "watch what a mount does",
-	.help = "Once a second: how fast bytes are taken in and flushed, what the cache is filled "
-		"with,\n"
-		"writes that waited for room, and the saves that are not published yet. On a "
-		"terminal it\n"
-		"fills the screen, and q ends it; else it prints lines. Asks the daemon, so it "
-		"works while\n"
-		"the mount hangs. Exit 1 when the daemon is gone, or does not answer at the end.\n"
+	.args = "[--json] [--interval S] [--count N] [MOUNTPOINT]",
+	.summary = "watch what a mount does, live",
+	.help = "Shows once a second how fast bytes are taken in and flushed, what the cache "
+		"holds,\n"
+		"writes that waited for room, and the saves that are not published yet. Without\n"
+		"MOUNTPOINT it shows the only mount of this host, or lists them if there are\n"
+		"several. On a terminal it fills the screen, and q ends it; else it prints lines.\n"
+		"It asks the daemon, so it works while the mount hangs. Exit 1 when the daemon is\n"
+		"gone, or does not answer at the end.\n"
 		"\n"
 		"  -i, --interval S     seconds between two looks (1)\n"
 		"  -n, --count N        end after N looks; rates are known from the second on\n"
 		"  --json               one object a line, for machines\n",
+	.longs = longs,
 	.run = run_top,
 };

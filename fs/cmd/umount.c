@@ -219,7 +219,7 @@ static int do_umount(const char *path, int timeout_s, bool force)
 	if (!find_mount(path, &m))
 		return EXIT_NO;
 	if (mountinfo_resolve(path, resolved) || strcmp(resolved, m.path)) {
-		FAIL(&e, EINVAL, NOT_A_MOUNT, path);
+		FAIL(&e, EINVAL, UMOUNT_INSIDE, path, m.path, m.path);
 		return refuse(&e);
 	}
 	if (force)
@@ -233,12 +233,13 @@ static int do_umount(const char *path, int timeout_s, bool force)
 	return unmount_bind(&m, &e) ? refuse(&e) : EXIT_DONE;
 }
 
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+				      {"timeout", required_argument, NULL, 't'},
+				      {"force", no_argument, NULL, 'f'},
+				      {NULL, 0, NULL, 0}};
+
 static int run_umount(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"timeout", required_argument, NULL, 't'},
-					      {"force", no_argument, NULL, 'f'},
-					      {NULL, 0, NULL, 0}};
 	bool force = false;
 	int timeout_s = 600, c;
 
@@ -248,7 +249,7 @@ static int run_umount(const struct verb *v, int argc, char **argv)
 		else if (c == 'f')
 			force = true;
 		else if (c != 't')
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		else if (!whole_seconds(optarg, &timeout_s))
 			return usage_error(v, "--timeout wants whole seconds");
 	}
@@ -260,16 +261,19 @@ static int run_umount(const struct verb *v, int argc, char **argv)
 const struct verb verb_umount = {
 	.name = "umount",
 	.args = "[--timeout SECONDS] [--force] MOUNTPOINT",
-	.summary = "unmount MOUNTPOINT, and clear what a dead daemon left there",
+	.summary = "save what is left, then unmount",
 	.help = "Returns 0 once everything that was closed is on the backing, the mount is gone "
-		"and its\n"
-		"daemon has ended; 1 if a file could not be saved, naming it. While a program uses "
-		"the\n"
-		"mount it stays, and the programs are named.\n"
+		"and\n"
+		"its daemon has ended; 1 if a file could not be saved, and stderr names it. While "
+		"a\n"
+		"program uses the mount, the mount stays and stderr names the program. What a "
+		"dead\n"
+		"daemon left at the mount point is cleared.\n"
 		"\n"
 		"  --timeout SECONDS    how long to wait for the daemon (600)\n"
 		"  --force              abort every request first: programs get errors; works with "
 		"a\n"
-		"                       hanging or stopped daemon\n",
+		"                       daemon that hangs or is stopped\n",
+	.longs = longs,
 	.run = run_umount,
 };

@@ -110,11 +110,11 @@ static int do_verify(struct verify *v, struct output *out, char **paths, int nr_
 	return ok ? EXIT_DONE : EXIT_NO;
 }
 
+static const struct option longs[] = {
+	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+
 static int run_verify(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"json", no_argument, NULL, 'j'},
-					      {NULL, 0, NULL, 0}};
 	struct output out = {NULL, NULL};
 	struct verify verify = {.file = print_file_found,
 				.unit = print_unit_found,
@@ -127,7 +127,7 @@ static int run_verify(const struct verb *v, int argc, char **argv)
 		if (c == 'h')
 			return verb_help(v);
 		if (c != 'j')
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		json = true;
 	}
 	if (optind == argc)
@@ -143,7 +143,7 @@ static int run_verify(const struct verb *v, int argc, char **argv)
 const struct verb verb_verify = {
 	.name = "verify",
 	.args = "[--json] PATH...",
-	.summary = "whether files still have the content that was saved",
+	.summary = "compare files with their recorded digests",
 	.help = "Reads each file and compares its digest with the one recorded when it was "
 		"saved.\n"
 		"PATH is a checkpoint: a directory that has a commit file (.ckptfs-commit.json), "
@@ -169,5 +169,6 @@ const struct verb verb_verify = {
 		"if nothing is damaged, changed, missing, unreadable or without record, else 1.\n"
 		"\n"
 		"  --json               for machines\n",
+	.longs = longs,
 	.run = run_verify,
 };

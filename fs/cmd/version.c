@@ -43,6 +43,9 @@ static void print_features(const struct features *f)
 		       feature_fallbacks[i]);
 }
 
+static const struct option longs[] = {
+	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+
 static int run_version(const struct verb *v, int argc, char **argv)
 {
 	struct backing b;
@@ -51,9 +54,17 @@ static int run_version(const struct verb *v, int argc, char **argv)
 	const char *key;
 	json_t *value;
 
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return verb_help(v);
-	if (argc > 2 || (argc == 2 && strcmp(argv[1], "--json")))
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (c == 'h')
+			return verb_help(v);
+		if (c != 'j')
+			return option_error(v, argv);
+		json = true;
+	}
+	if (argc > optind)
 		return usage_error(v, "takes no argument but --json");
 	d = describe();
 	if (!backing_open(&b, ".", &e)) {
@@ -61,10 +72,12 @@ static int run_version(const struct verb *v, int argc, char **argv)
 		features_set(&b.features, FEATURE_ACT_AS_CALLER, creds_init(true));
 		json_object_set_new(d, "features", features_to_json(&b.features));
 	}
-	if (argc == 2) {
+	if (json) {
 		json_dumpf(d, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else {
+		puts("ckptfs " CKPTFS_VERSION);
+		json_object_del(d, "version");
 		json_object_foreach (d, key, value) {
 			if (json_is_string(value))
 				printf("%-10s %s\n", key, json_string_value(value));
@@ -81,9 +94,12 @@ static int run_version(const struct verb *v, int argc, char **argv)
 const struct verb verb_version = {
 	.name = "version",
 	.args = "[--json]",
-	.summary = "versions, and what this host can do",
-	.help = "Features are those of the kernel and of the current directory's filesystem; "
-		"`ckptfs\n"
-		"status` tells them for a mount. Some are known only once something is mounted.\n",
+	.summary = "show versions, and what this host can do",
+	.help = "Features are those of the kernel and of the current directory's filesystem;\n"
+		"`ckptfs status PATH` tells them for a mount. Some are known only once something\n"
+		"is mounted. `ckptfs --version` prints the version alone.\n"
+		"\n"
+		"  --json               for machines\n",
+	.longs = longs,
 	.run = run_version,
 };

@@ -12,28 +12,11 @@
 #include "engine/engine.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_file.h"
-#include "fs/control_socket.h"
+#include "fs/nearest.h"
 
 #define FIRST_POLL_MS 5
 #define MOST_POLL_MS  100
 #define PATIENCE_MS   2000 /* before it is said what is waited for */
-
-int ask_file(const struct mount_entry *m, const char *path, const char *generation, json_t **answer,
-	     struct error *e)
-{
-	char resolved[PATH_MAX], below[2 * PATH_MAX];
-	json_t *request;
-
-	*answer = NULL;
-	if (mountinfo_resolve(path, resolved))
-		return FAIL(e, EINVAL, NOT_A_MOUNT, path);
-	/* A bind mount may show only a part of the filesystem. */
-	snprintf(below, sizeof(below), "%s%s", m->root, resolved + strlen(m->path));
-	request = json_pack("{s:s, s:o}", "verb", "file", "path", json_text(below));
-	if (generation)
-		json_object_set_new(request, "generation", json_string(generation));
-	return control_request(m, request, CONTROL_ASK_MS, answer, NULL, NULL, e);
-}
 
 static const struct {
 	const char *word;
@@ -53,84 +36,134 @@ static enum ckptfs_state state_of(const char *word)
 	return CKPTFS_ABSENT;
 }
 
-static void show_waiting(const char *path, const json_t *file, bool *shown)
+struct wait {
+	const char *path;
+	enum ckptfs_state wanted;
+	double timeout_s; /* below 0: none */
+	bool json;
+	bool said, silent; /* what is waited for was said; and that the daemon is silent */
+};
+
+/* What is missing; of a path that does not exist also the name that may be meant. */
+static const char *missing(const struct wait *w, const json_t *file, char buf[MESSAGE_MAX])
 {
-	if (!*shown)
-		fprintf(stderr, "ckptfs: waiting for %s: %s\n", path, control_reason(file));
-	*shown = true;
+	char near[PATH_MAX];
+
+	struct text t = {buf, MESSAGE_MAX, 0};
+
+	text_say(&t, "%s", control_reason(file));
+	if (!strcmp(json_get_text(file, "kind", ""), "absent") && nearest_path(w->path, near))
+		text_say(&t, "; the nearest name there: %s", near);
+	return buf;
 }
 
-static void show_silence(const char *text, bool *shown)
+static void show_waiting(struct wait *w, const json_t *file)
 {
-	if (!*shown)
+	char text[MESSAGE_MAX];
+
+	if (!w->said)
+		fprintf(stderr, "ckptfs: waiting for %s: %s\n", w->path, missing(w, file, text));
+	w->said = true;
+}
+
+static void show_silence(struct wait *w, const char *text)
+{
+	if (!w->silent)
 		complain(text);
-	*shown = true;
+	w->silent = true;
 }
 
-static int timed_out(const char *path, const json_t *file, double timeout_s)
+static int timed_out(const struct wait *w, const json_t *file)
 {
+	char text[MESSAGE_MAX], what[MESSAGE_MAX];
+
+	MESSAGE(text, WAIT_TIMEOUT, w->path, w->timeout_s, missing(w, file, what));
+	return fail_verb(w->json, ETIMEDOUT, text);
+}
+
+static int ended_badly(const struct wait *w, const struct place *p, const json_t *file)
+{
+	const char *kind = json_get_text(file, "kind", ""),
+		   *state = json_get_text(file, "state", "?");
+	int err = (int)json_get_int(file, "errno", ECANCELED);
 	char text[MESSAGE_MAX];
 
-	MESSAGE(text, WAIT_TIMEOUT, path, timeout_s, control_reason(file));
-	complain(text);
-	return EXIT_NO;
+	if (!strcmp(kind, "unreadable")) {
+		err = EACCES;
+		MESSAGE(text, FILE_UNREADABLE, w->path, json_get_text(file, "reason", "?"));
+	} else if (!strcmp(kind, "directory")) {
+		err = EISDIR;
+		MESSAGE(text, WAIT_DIRECTORY, w->path, p->mounted ? p->mount.path : "MOUNTPOINT");
+	} else if (!strcmp(kind, "file")) {
+		err = ENOTSUP;
+		MESSAGE(text, WAIT_ORDINARY, w->path);
+	} else if (!strcmp(state, "foreign")) {
+		err = ENODATA;
+		MESSAGE(text, WAIT_FOREIGN, w->path);
+	} else if (json_object_get(file, "failure")) {
+		snprintf(text, sizeof(text), "%s", json_get_text(file, "failure", ""));
+	} else {
+		MESSAGE(text, WAIT_DROPPED, w->path, state);
+	}
+	return fail_verb(w->json, err, text);
 }
 
-static int ended_badly(const char *path, const json_t *file)
+static int arrived(const struct wait *w, const json_t *file)
 {
-	char text[MESSAGE_MAX];
+	json_t *o;
 
-	if (!strcmp(json_get_text(file, "kind", ""), "unreadable"))
-		MESSAGE(text, FILE_UNREADABLE, path, json_get_text(file, "reason", "?")),
-			complain(text);
-	else if (!strcmp(json_get_text(file, "kind", ""), "directory"))
-		MESSAGE(text, WAIT_DIRECTORY, path), complain(text);
-	else if (json_object_get(file, "failure"))
-		complain(json_get_text(file, "failure", ""));
-	else
-		MESSAGE(text, WAIT_DROPPED, path, json_get_text(file, "state", "?")),
-			complain(text);
-	return EXIT_NO;
+	if (!w->json)
+		return EXIT_DONE;
+	o = json_pack("{s:b, s:s, s:o}", "ok", 1, "state", json_get_text(file, "state", "?"),
+		      "path", json_text(w->path));
+	json_dumpf(o, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(o);
+	return EXIT_DONE;
 }
 
-static int do_wait(const char *path, enum ckptfs_state wanted, double timeout_s)
+/* EXIT_DONE, EXIT_NO, or -1: it goes on. */
+static int look(struct wait *w, const struct place *p, char **generation, double waited)
+{
+	enum ckptfs_state state;
+	int status = -1;
+	struct error e;
+	json_t *file;
+
+	if (place_ask(p, *generation, &file, &e)) {
+		/* A busy daemon, perhaps, or its backing: as long as there is time. */
+		if (e.err != ETIMEDOUT || (w->timeout_s >= 0 && waited > w->timeout_s))
+			return fail_verb(w->json, e.err, e.text);
+		show_silence(w, e.text);
+		return -1;
+	}
+	state = control_state(file);
+	if (!*generation && json_object_get(file, "generation"))
+		*generation = strdup(json_get_text(file, "generation", ""));
+	if (state >= w->wanted && state <= CKPTFS_COMMITTED)
+		status = arrived(w, file);
+	else if (state >= CKPTFS_FAILED)
+		status = ended_badly(w, p, file);
+	else if (w->timeout_s >= 0 && waited > w->timeout_s)
+		status = timed_out(w, file);
+	else if (waited * 1000 > PATIENCE_MS)
+		show_waiting(w, file);
+	json_decref(file);
+	return status;
+}
+
+static int do_wait(struct wait *w)
 {
 	uint64_t start = clock_mono_ns();
 	__cleanup_free char *generation = NULL;
-	int poll_ms = FIRST_POLL_MS;
-	struct mount_entry m;
-	bool shown = false, silent = false;
+	int poll_ms = FIRST_POLL_MS, status;
+	struct place p;
 	struct error e;
 
-	if (!find_mount(path, &m))
-		return EXIT_NO;
+	if (place_find(&p, w->path, &e))
+		return fail_verb(w->json, e.err, e.text);
 	for (;; poll(NULL, 0, poll_ms)) {
-		double waited = (double)(clock_mono_ns() - start) / NSEC_PER_SEC;
-		enum ckptfs_state state;
-		json_t *file;
-		int status = -1;
-
-		if (ask_file(&m, path, generation, &file, &e)) {
-			/* A busy daemon, perhaps, or its backing: as long as there is time. */
-			if (e.err == ETIMEDOUT && (timeout_s < 0 || waited <= timeout_s)) {
-				show_silence(e.text, &silent);
-				continue;
-			}
-			complain(e.text);
-			return EXIT_NO;
-		}
-		state = control_state(file);
-		if (!generation && json_object_get(file, "generation"))
-			generation = strdup(json_get_text(file, "generation", ""));
-		if (state >= wanted && state <= CKPTFS_COMMITTED)
-			status = EXIT_DONE;
-		else if (state >= CKPTFS_FAILED)
-			status = ended_badly(path, file);
-		else if (timeout_s >= 0 && waited > timeout_s)
-			status = timed_out(path, file, timeout_s);
-		else if (waited * 1000 > PATIENCE_MS)
-			show_waiting(path, file, &shown);
-		json_decref(file);
+		status = look(w, &p, &generation, (double)(clock_mono_ns() - start) / NSEC_PER_SEC);
 		if (status >= 0)
 			return status;
 		if (poll_ms < MOST_POLL_MS)
@@ -138,48 +171,72 @@ static int do_wait(const char *path, enum ckptfs_state wanted, double timeout_s)
 	}
 }
 
+/* "90", "1.5", "90s", "2m", "1h" */
+static bool take_seconds(const char *text, double *s)
+{
+	char *end;
+
+	*s = strtod(text, &end);
+	if (end == text || !(*s >= 0))
+		return false;
+	if (*end && strchr("smh", *end)) {
+		*s *= *end == 'h' ? 3600 : *end == 'm' ? 60 : 1;
+		end++;
+	}
+	return !*end;
+}
+
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+				      {"json", no_argument, NULL, 'j'},
+				      {"state", required_argument, NULL, 's'},
+				      {"timeout", required_argument, NULL, 't'},
+				      {NULL, 0, NULL, 0}};
+
 static int run_wait(const struct verb *v, int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"state", required_argument, NULL, 's'},
-					      {"timeout", required_argument, NULL, 't'},
-					      {NULL, 0, NULL, 0}};
-	double timeout_s = -1;
+	struct wait w = {.timeout_s = -1};
 	const char *state = "committed";
-	char *end;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
 		if (c == 'h')
 			return verb_help(v);
-		if (c == 's') {
+		if (c == 'j') {
+			w.json = true;
+		} else if (c == 's') {
 			state = optarg;
 		} else if (c == 't') {
-			timeout_s = strtod(optarg, &end);
-			if (end == optarg || *end || timeout_s < 0)
-				return usage_error(v, "--timeout wants seconds");
+			if (!take_seconds(optarg, &w.timeout_s))
+				return usage_error(v, "--timeout takes 30, 30s, 5m or 1h, not '%s'",
+						   optarg);
 		} else {
-			return usage_error(v, "cannot use these options");
+			return option_error(v, argv);
 		}
 	}
-	if (state_of(state) == CKPTFS_ABSENT)
+	w.wanted = state_of(state);
+	if (w.wanted == CKPTFS_ABSENT)
 		return usage_error(v, "--state is captured, durable or committed, not '%s'", state);
 	if (argc - optind != 1)
-		return usage_error(v, "give one path in a mount");
-	return do_wait(argv[optind], state_of(state), timeout_s);
+		return usage_error(v, "give one path in a mount, or of a backing");
+	w.path = argv[optind];
+	return do_wait(&w);
 }
 
 const struct verb verb_wait = {
 	.name = "wait",
-	.args = "[--state STATE] [--timeout SECONDS] PATH",
-	.summary = "wait until what is being saved as PATH is committed",
+	.args = "[--state STATE] [--timeout TIME] [--json] PATH",
+	.summary = "wait until the checkpoint is committed",
 	.help = "Waits for the save that is the newest when the command starts; for a path that "
 		"does not\n"
 		"exist yet, for the next. Exit 0 when it is there; 1 if it failed, was removed, or "
 		"the time\n"
-		"is up: then what is missing is said.\n"
+		"is up: then what is missing is said. Exit 1 at once for what is never committed: "
+		"an\n"
+		"ordinary file or directory, or what no mount has saved.\n"
 		"\n"
 		"  --state STATE        captured, durable or committed (committed)\n"
-		"  --timeout SECONDS    how long at most (without limit)\n",
+		"  --timeout TIME       how long at most: 30 or 30s, 5m, 1h (without limit)\n"
+		"  --json               for machines\n",
+	.longs = longs,
 	.run = run_wait,
 };

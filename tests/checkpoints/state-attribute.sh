@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The state of a checkpoint of many files is an extended attribute of its directory; no other directory has it.
+# The state of a checkpoint of many files is an extended attribute of its directory; no other directory has it. Its files have
+# theirs, and none of them is committed before it is.
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/checkpoints/checkpoints.bash"
@@ -21,9 +22,11 @@ save(mnt + "/plain/file", b"x")
 begin(one)
 os.mkdir(one + "/sub")
 assert attribute(one) == "open"
+save(one + "/sub/part", b"x")
+wait(lambda: attribute(one + "/sub/part") == "durable")
 end(one)
 wait_for(one)
-assert attribute(one) == "committed"
+assert attribute(one) == attribute(one + "/sub/part") == "committed"
 for path in mnt, mnt + "/plain", one + "/sub":
 	fails(errno.ENODATA, os.getxattr, path, STATE)
 fails(errno.ENODATA, os.getxattr, one, ERROR)
@@ -38,8 +41,13 @@ wait(lambda: attribute(one) == "committed")
 begin(two)
 fd = os.open(two, os.O_RDONLY)
 fails(errno.ENODATA, os.getxattr, fd, ERROR)
+save(two + "/part", b"x")
+part = os.open(two + "/part", os.O_RDONLY)
+wait(lambda: attribute(part) == "durable")
+fails(errno.ENODATA, os.getxattr, part, ERROR)
 assert ckptfs("commit", "--abandon", two)[0] == 0
-assert attribute(fd) == "failed" and "abandon" in attribute(fd, ERROR), attribute(fd, ERROR)
+for which in fd, part:
+	assert attribute(which) == "failed" and "abandon" in attribute(which, ERROR), attribute(which, ERROR)
 
 # It says nothing of copies, and is nobody's to set.
 assert all(STATE not in os.listxattr(path) for path in (one, fd))

@@ -7,8 +7,10 @@
 expect_ok "$CKPTFS" --help
 overview=$OUT
 assert_contains "$overview" "usage: ckptfs VERB"
-for verb in mount umount drain init status ls latest verify version; do
-	assert_contains "$overview" $'\n'"  $verb "
+assert_eq "$(awk 'length > 80' <<<"$overview")" "" "lines wider than a terminal"
+[ "$(wc -l <<<"$overview")" -le 25 ] || die "more than a screen: $overview"
+for verb in doctor mount umount status ls latest why top verify wait commit drain fsck init version completion; do
+	[ "$verb" = completion ] || grep -q "^  [A-Z ][a-z ]\{5\} $verb " <<<"$overview" || die "no $verb in $overview"
 	for option in --help -h; do
 		said=$("$CKPTFS" "$verb" "$option" 2>/dev/null) || die "$verb $option failed"
 		assert_contains "${said%%$'\n'*}" "usage: ckptfs $verb "
@@ -31,12 +33,12 @@ wrong() {
 }
 
 wrong "usage: ckptfs VERB"
-wrong "there is no verb 'munt'; \`ckptfs --help\` lists them" munt
+wrong "there is no verb 'munt'; did you mean 'mount'? \`ckptfs --help\` lists all verbs" munt
 wrong "there is no verb ''" ""
 wrong "give a backing directory and a mount point" mount
 wrong "give a backing directory and a mount point" mount a
 wrong "give a backing directory and a mount point" mount a b c
-wrong "give a backing directory and a mount point" mount a b -x ro
+wrong "there is no option '-x'" mount a b -x ro
 wrong "usage: ckptfs mount" mount -x a b
 wrong "usage: ckptfs mount" mount -o
 wrong "usage: ckptfs mount" mount --bogus a b
@@ -46,9 +48,8 @@ wrong "usage: ckptfs umount" umount --bogus a
 wrong "usage: ckptfs umount" umount --timeout
 wrong "give one directory" init
 wrong "give one directory" init a b
-wrong "give one path in a mount" status
 wrong "give one path in a mount" status a b
 wrong "usage: ckptfs status" status --bogus a
 wrong "takes no argument but --json" version x
 wrong "takes no argument but --json" version --json x
-wrong "\`ckptfs status --help\` tells more" status
+wrong "\`ckptfs status --help\` tells more" status a b

@@ -13,6 +13,7 @@ assert_eq "$(cat "$TEST_TMP/said")" "$TEST_TMP/back is ready, uuid $uuid"
 [[ $uuid =~ ^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$ ]] || die "no uuid: $uuid"
 assert_eq "$(value 'x["ckptfs"]' "$(cat back/.ckptfs/version.json)")" 1 "format"
 assert_eq "$(cd back && find . -mindepth 1 -printf '%P %y %m\n' | sort)" ".ckptfs d 755
+.ckptfs/digests d 1777
 .ckptfs/nodes d 1777
 .ckptfs/txn d 1777
 .ckptfs/version.json f 644
@@ -32,7 +33,8 @@ assert_eq "$(listing back)" "$before" "made whole"
 needs_fuse
 mkdir new mnt
 expect_ok "$CKPTFS" mount -o host_cache_size=64M new mnt
-assert_eq "$(cd new/.ckptfs && find . -mindepth 1 -printf '%P %y %m\n' | sort | sed -E 's,/[0-9a-f]{32} ,/ID ,')" "nodes d 1777
+assert_eq "$(cd new/.ckptfs && find . -mindepth 1 -printf '%P %y %m\n' | sort | sed -E 's,/[0-9a-f]{32} ,/ID ,')" "digests d 1777
+nodes d 1777
 nodes/ID f 644
 txn d 1777
 version.json f 644"

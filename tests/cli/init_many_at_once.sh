@@ -16,5 +16,5 @@ for round in {1..5}; do
 	done
 	assert_eq "$(sort -u "$TEST_TMP"/said*)" "$TEST_TMP/back$round is ready, uuid \
 $(value 'x["uuid"]' "$(cat "$TEST_TMP/back$round/.ckptfs/version.json")")"
-	assert_eq "$(ls -A "$TEST_TMP/back$round/.ckptfs")" $'nodes\ntxn\nversion.json'
+	assert_eq "$(ls -A "$TEST_TMP/back$round/.ckptfs")" $'digests\nnodes\ntxn\nversion.json'
 done

@@ -20,9 +20,9 @@ lists() {
 	STDERR=$(cat "$TEST_TMP/.stderr")
 }
 
-# rows: what was printed below the head, blanks made one.
+# rows: what was printed below the head, blanks made one, without the last line.
 rows() {
-	printf '%s\n' "$STDOUT" | tail -n +2 | tr -s ' '
+	printf '%s\n' "$STDOUT" | tail -n +2 | sed '/^newest good: /d' | tr -s ' '
 }
 
 # record FILE: as a save through a mount does.
@@ -112,9 +112,9 @@ lists 0 b/run/link
 assert_eq "$(rows)" "committed 7 B - - 3 h b/run/link/away.pt
 committed 5 B 8 1 2 d b/run/link/step-1"
 lists 1 missing
-assert_contains "$STDERR" "cannot look at missing: No such file or directory"
+assert_contains "$STDERR" "missing does not exist"
 lists 1 --json missing
-assert_eq "$(value 'x' "$STDOUT")" "{'ok': False, 'units': []}"
+assert_eq "$(value 'x["ok"], x["units"], x["error"]["code"]' "$STDOUT")" "(False, [], 'ENOENT')"
 
 # Odd names.
 mkdir odd
@@ -123,6 +123,33 @@ lists 0 odd
 assert_contains "$STDOUT" '??[31m.pt'
 lists 0 --json odd
 assert_eq "$(value 'x["units"][0]["path_hex"][:10]' "$STDOUT")" 6f64642fff
+
+# As people count; the newest that is committed at the end, as latest says it.
+mkdir -p series
+for n in 1 2 10 9; do
+	unit series/step-$n sequence=$n "ns=$((n * 1000000000))"
+	head -c $((20 - n)) /dev/zero >series/step-$n/pad
+done
+printf 'x' >series/step-03.pt
+printf 'xx' >series/step-11.pt
+touch -d @5 series/step-03.pt
+touch -d @1 series/step-11.pt
+lists 0 series
+assert_eq "$(rows | awk '{print $NF}' | tr '\n' ' ')" \
+	"series/step-1 series/step-2 series/step-03.pt series/step-9 series/step-10 series/step-11.pt "
+assert_eq "$(tail -n 1 <<<"$STDOUT")" "newest good: series/step-10"
+assert_eq "$("$CKPTFS" latest series)" series/step-10
+lists 0 --sort=age series
+assert_eq "$(rows | awk '{print $NF}' | tr '\n' ' ')" \
+	"series/step-1 series/step-11.pt series/step-2 series/step-03.pt series/step-9 series/step-10 "
+lists 0 --sort size series
+assert_eq "$(rows | awk '{print $NF}' | head -n 2 | tr '\n' ' ')" "series/step-03.pt series/step-11.pt "
+lists 0 --json series
+assert_eq "$(value 'x["newest_good"], x["units"][0]["path"]' "$STDOUT")" "('series/step-10', 'series/step-1')"
+lists 2 --sort=date series
+assert_contains "$STDERR" "--sort is name, age or size, not 'date'"
+lists 0 b/z.keras
+assert_eq "$(tail -n 1 <<<"$STDOUT")" "newest good: none is committed"
 
 # What cannot be looked at.
 if [ "$(id -u)" = 0 ]; then
@@ -144,9 +171,9 @@ fi
 lists 2
 assert_contains "$STDERR" "give one path"
 lists 2 --bogus b
-assert_contains "$STDERR" "usage: ckptfs ls [--all] [--json] PATH"
+assert_contains "$STDERR" "usage: ckptfs ls [--all] [--sort=KEY] [--json] PATH"
 lists 0 --help
-assert_contains "$STDOUT" "usage: ckptfs ls [--all] [--json] PATH"
+assert_contains "$STDOUT" "usage: ckptfs ls [--all] [--sort=KEY] [--json] PATH"
 
 # --- in a mount ---
 

@@ -5,7 +5,7 @@
 . "${SRC:?}/tests/cli/verbs.sh"
 
 needs_fuse
-mkdir "$TEST_TMP/outer" "$TEST_TMP/mnt"
+mkdir "$TEST_TMP/outer" "$TEST_TMP/mnt" "$TEST_TMP/other"
 expect_ok "$CKPTFS" init "$TEST_TMP/outer"
 deep=$TEST_TMP/outer/$(printf 'd/%.0s' {1..300})
 mkdir -p "$deep"
@@ -18,5 +18,5 @@ for inner in "$TEST_TMP/outer/d" "$deep" "$TEST_TMP/link" "$TEST_TMP/outer/.ckpt
 	assert_contains "$OUT" "mount $TEST_TMP/outer itself"
 done
 expect_ok "$CKPTFS" mount -o host_cache_size=64M "$TEST_TMP/outer" "$TEST_TMP/mnt"
-refused 1 "lies inside $TEST_TMP/outer," "$deep" "$TEST_TMP"
+refused 1 "lies inside $TEST_TMP/outer," "$deep" "$TEST_TMP/other"
 expect_ok "$CKPTFS" umount "$TEST_TMP/mnt"

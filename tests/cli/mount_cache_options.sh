@@ -9,7 +9,7 @@ needs_fuse
 BACK=$TEST_TMP/back MNT=$TEST_TMP/mnt
 mkdir "$BACK" "$MNT"
 refused 1 "host_cache_size of 4096 KiB is too small: the least is 8192 KiB, 8 chunks" -o host_cache_size=4M "$BACK" "$MNT"
-refused 1 "of /proc/meminfo. Nothing was mounted; make the cache smaller" -o host_cache_size=100000G "$BACK" "$MNT"
+refused 1 " MiB of memory of this host. Nothing was mounted; largest possible here: " -o host_cache_size=100000G "$BACK" "$MNT"
 refused 1 "chunk_size of 102400 bytes is not valid: it is a power of two from 64 KiB to 8 MiB" -o chunk_size=100K "$BACK" "$MNT"
 refused 1 "chunk_size of 16777216 bytes is not valid" -o chunk_size=16M "$BACK" "$MNT"
 [ -n "${TSAN_OPTIONS-}" ] || ( # a sanitizer takes far more than that itself

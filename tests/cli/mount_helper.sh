@@ -17,6 +17,12 @@ assert_eq "$(status_of 'x["node"]')" n3
 umount_ckptfs
 expect_fail sh "$helper" "$BACK" "$MNT" -N 1
 assert_contains "$OUT" "-N is not supported"
+for option in --help -h; do
+	expect_ok sh "$helper" "$option"
+	assert_contains "$OUT" "usage: mount.ckptfs BACKING MOUNTPOINT"
+	expect_ok sh "$SRC/mount-scripts/umount.ckptfs" "$option"
+	assert_contains "$OUT" "usage: umount.fuse.ckptfs MOUNTPOINT"
+done
 for arguments in "" "x" "-o ro" "a b -Z"; do
 	# shellcheck disable=SC2086 # words
 	expect_fail sh "$helper" $arguments
@@ -27,4 +33,4 @@ done
 expect_ok env -u CKPTFS "PATH=$BUILD/bin:$PATH" sh "$helper" "$BACK" "$MNT"
 umount_ckptfs
 run env -u CKPTFS PATH=/nonexistent "$(command -v sh)" "$helper" "$BACK" "$MNT" -f
-[ "$RC" = 0 ] || assert_contains "$OUT" "the command ckptfs is not in PATH, /usr/local/bin or /usr/bin"
+[ "$RC" = 0 ] || assert_contains "$OUT" "the command ckptfs is not in PATH, /usr/local/bin, /usr/bin or "

@@ -16,10 +16,10 @@ host_cache_sise=1 host_cache_size
 log-level=debug log_level
 alow_other allow_other
 fsink=durable fsync
-rox node
 END
 assert_contains "$OUT" "\`ckptfs mount --help\` lists every option"
 refused 1 "unknown option 'bogus'" -o node=n1,bogus,ro "$BACK" "$TEST_TMP/mnt"
 refused 1 "unknown option 'bogus'" -o node=n1 -o bogus "$BACK" "$TEST_TMP/mnt"
 refused 1 "unknown option 'bogus'" "$BACK" "$TEST_TMP/mnt" -o bogus
+refused 1 "unknown option 'rox'. Nothing was mounted" -o rox "$BACK" "$TEST_TMP/mnt"
 refused 1 "unknown option" -o "$(printf 'x%.0s' {1..5000})" "$BACK" "$TEST_TMP/mnt"

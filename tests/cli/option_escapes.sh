@@ -5,11 +5,9 @@
 . "${SRC:?}/tests/cli/verbs.sh"
 
 needs_fuse
-mount_ckptfs -o 'cpus=0-3\,8\\b,node=n1'
-config=$(cat "$MNT/.ckptfs/config.json")
-assert_eq "$(value 'x["cpus"]["value"]' "$config")" '0-3,8\b'
-assert_eq "$(value 'x["node"]["value"]' "$config")" n1
-umount_ckptfs
+BACK=$TEST_TMP/back
+mkdir "$BACK" "$TEST_TMP/mnt"
+refused 1 'option node=0-3,8\b is not valid' -o 'node=0-3\,8\\b,quiet_s=1' "$BACK" "$TEST_TMP/mnt"
 
 echo '{"node": "n2"}' >"$TEST_TMP/a,b=c.json"
 mount_ckptfs -o "config=$TEST_TMP/a\\,b=c.json"

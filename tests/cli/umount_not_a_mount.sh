@@ -13,7 +13,12 @@ for path in "$MNT/dir" "$MNT/file" "$BACK" / /proc "$TEST_TMP/none" "" "$MNT/../
 		# shellcheck disable=SC2086 # none or one
 		run "$CKPTFS" umount $option "$path"
 		assert_eq "$RC" 1 "umount $option $path: $OUT"
-		assert_contains "$OUT" "$path is not on a ckptfs mount"
+		case $path in
+		"$BACK" | "$MNT/../back") said="$path lies in the backing of the ckptfs mount $MNT" ;;
+		"$MNT"/*) said="$path lies inside the ckptfs mount $MNT. Nothing was unmounted" ;;
+		*) said="$path is not on a ckptfs mount" ;;
+		esac
+		assert_contains "$OUT" "$said"
 	done
 done
 assert_eq "$(cat "$MNT/file")" data

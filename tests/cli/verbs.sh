@@ -149,7 +149,17 @@ socket() {
 	find "$CKPTFS_RUN_DIR" -name '*.sock'
 }
 
+# only_own_mounts: in this mount namespace, none but the test's mounts of ckptfs.
+only_own_mounts() {
+	local path
+	needs_root
+	[ "$TEST_PRIVATE" = 1 ] || skip "no mount namespace of its own, to hide other mounts in"
+	while IFS= read -r path; do
+		umount -i -l "$path" || die "cannot hide $path"
+	done < <(grep -F ' - fuse.ckptfs ' /proc/self/mountinfo | cut -d' ' -f5)
+}
+
 # option_keys: print the keys that `mount --help` lists, each on a line.
 option_keys() {
-	"$CKPTFS" mount --help | sed -n '/^Mount options/,$ s/^  \([a-z_]*\) .*/\1/p' | grep -vx 'config\|ro'
+	"$CKPTFS" mount --help | sed -n '/^Mount options/,$ s/^  \([a-z_]*\) .*/\1/p' | grep -vx 'config\|ro\|noatime\|nonempty'
 }

@@ -11,11 +11,13 @@ assert_eq "$(value 'x["version"]' "$OUT")" "$wanted"
 assert_eq "$(value 'x["kernel"]' "$OUT")" "$(uname -r)"
 assert_eq "$(value 'sorted(x)' "$OUT")" "['/dev/fuse', 'abi', 'features', 'format', 'kernel', 'libfuse', 'version']"
 assert_eq "$(value 'set(x["features"].values()) <= {"yes", "no", "unknown", "off"}' "$OUT")" True
-for arguments in version --version -V; do
+expect_ok "$CKPTFS" version
+assert_eq "${OUT%%$'\n'*}" "ckptfs $wanted"
+assert_contains "$OUT" "passthrough"
+assert_contains "$OUT" "without it: "
+for arguments in --version -V; do
 	expect_ok "$CKPTFS" "$arguments"
-	assert_contains "$OUT" "version    $wanted"
-	assert_contains "$OUT" "passthrough"
-	assert_contains "$OUT" "without it: "
+	assert_eq "$OUT" "ckptfs $wanted"
 done
 # Where it cannot look at the directory.
 mkdir gone

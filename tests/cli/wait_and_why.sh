@@ -25,6 +25,7 @@ expect_ok "$CKPTFS" why --json "$MNT/dir/x.pt"
 assert_eq "$(value 'x["state"], x["kind"], x["size"], x["handles"], x["writers"]' "$OUT")" "('sealed', 'unit', 8000000, 0, 0)"
 expect_ok "$CKPTFS" status "$MNT"
 assert_contains "$OUT" "1 not yet published"
+assert_contains "$OUT" "MiB of 7.6 MiB are still to be written to the backing"
 expect_ok "$CKPTFS" status "$MNT/dir/x.pt"
 assert_contains "$OUT" "dir/x.pt: sealed"
 expect_ok "$CKPTFS" status --json "$MNT/dir/x.pt"
@@ -72,22 +73,40 @@ assert_contains "$(cat "$TEST_TMP/said")" "gone.pt' that was waited for is dropp
 
 # Those that are no units, or not there.
 echo x >"$MNT/plain"
-expect_ok "$CKPTFS" wait "$MNT/plain"
+expect_fail "$CKPTFS" wait "$MNT/plain"
+assert_contains "$OUT" "is an ordinary file: no rule claims this name"
 expect_ok "$CKPTFS" why "$MNT/plain"
-assert_contains "$OUT" "plain: durable"
-assert_eq "$(state_of "$MNT/plain")" durable
+assert_contains "$OUT" "plain: ordinary file, NOT protected"
+assert_eq "$(state_of "$MNT/plain")" ordinary
 expect_ok "$CKPTFS" why "$MNT/none"
 assert_contains "$OUT" "none: absent"
 mkdir "$MNT/directory"
+expect_fail "$CKPTFS" wait --timeout 0 "$MNT/directory" # its first file decides what it is
+assert_contains "$OUT" "no file in it makes it a checkpoint yet"
+touch "$MNT/directory/notes.txt"
 for directory in "$MNT" "$MNT/directory"; do
 	expect_fail "$CKPTFS" wait "$directory"
-	assert_contains "$OUT" "is a directory: wait for the checkpoint files in it"
+	assert_contains "$OUT" "is a directory that no rule claims"
+	assert_contains "$OUT" "ckptfs drain $MNT"
 	expect_ok "$CKPTFS" why "$directory"
 	assert_contains "$OUT" ": directory"
 done
 echo foreign >"$BACK/foreign.pt"
 expect_ok "$CKPTFS" why "$MNT/foreign.pt"
-assert_contains "$OUT" "not written by ckptfs"
+assert_contains "$OUT" "foreign.pt: foreign (not saved as a checkpoint)"
+assert_eq "$(state_of "$MNT/foreign.pt")" foreign
+for state in captured durable committed; do
+	expect_fail "$CKPTFS" wait --state "$state" "$MNT/foreign.pt"
+	assert_contains "$OUT" "foreign.pt has no digest: no mount saved it as a checkpoint"
+done
+ln -s plain "$MNT/link"
+echo step-1 >"$MNT/latest"
+for pointer in link latest; do
+	expect_ok "$CKPTFS" wait "$MNT/$pointer"
+	expect_ok "$CKPTFS" why "$MNT/$pointer"
+	assert_contains "$OUT" "$pointer: committed"
+	assert_contains "$OUT" "it names another file or directory"
+done
 expect_fail "$CKPTFS" wait "$TEST_TMP/bytes"
 expect_fail "$CKPTFS" why "$TEST_TMP/bytes"
 

@@ -27,11 +27,12 @@ static bool start(void)
 
 	config_init(&en.config);
 	en.failures = failures_create();
+	en.notices = failures_create();
 	en.backing.path = strdup("/backing\xff");
 	failures_add(en.failures, 7, "open", "a\xff", EIO, "broken \xff");
 	fs = (struct fs){.engine = &en, .mountpoint = "/mnt\xff", .label = "n1"};
 	fs.requests = requests_create(&fs);
-	REQUIRE(en.failures && fs.requests);
+	REQUIRE(en.failures && en.notices && fs.requests);
 	REQUIRE(!bind(fd, (struct sockaddr *)&address, address_len) && !listen(fd, 64));
 	address_len = sizeof(address);
 	REQUIRE(!getsockname(fd, (struct sockaddr *)&address, &address_len));

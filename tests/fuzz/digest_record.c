@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "engine/content/digest.h"
+#include "engine/content/recorded.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,6 +20,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!err) {
 		REQUIRE(digest_record_format(text, sizeof(text), hex, fsize, mtime) == (int)size);
 		REQUIRE(!memcmp(text, exact, size));
+	}
+	/* A record file has a newline behind it. */
+	REQUIRE(recorded_check(exact, size) < 0 || exact[size - 1] == '\n');
+	if (!err) {
+		exact = realloc(exact, size + 1);
+		REQUIRE(exact && recorded_check(exact, size) < 0);
+		exact[size] = '\n';
+		REQUIRE(recorded_check(exact, size + 1) == (int)size);
 	}
 	free(exact);
 	return 0;

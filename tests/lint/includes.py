@@ -35,7 +35,7 @@ RANKS = {
 # Of client/, what the rest of it rests on: these do not know that.
 CLIENT_BASE = {"client/ckptfs_abi", "client/cuda_driver"}
 # Of the engine, what engine.h does not pass on.
-FS_MAY = {"engine/engine.h", "engine/base/cleanup.h", "engine/content/digest.h", "engine/content/structure.h",
+FS_MAY = {"engine/engine.h", "engine/base/cleanup.h", "engine/base/spelling.h", "engine/content/digest.h", "engine/content/structure.h",
 	"engine/format/commit.h"}
 ABOUT_FUSE = re.compile(r"fuse")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')

@@ -76,7 +76,7 @@ static bool is_actor_key(char ch)
 	return ch && strchr("r12gmb", ch);
 }
 
-/* "[+][WHO:] VERB WORDS" */
+/* "[+][USER:] VERB WORDS" */
 static void step_parse(struct step *s, const char *p, size_t len)
 {
 	s->setup = len && *p == '+';

@@ -14,6 +14,7 @@ for key in sample:
 	assert key[0] == "#" or "# " + key in sample, key + " is set and not explained"
 	if key[:2] == "# ":
 		print(key[2:])
+assert "host_cache_size" not in sample, "a size that is too large for some host"
 sample["rules"] = [json.loads(re.search("{.*}", sample["# rules"])[0])]
 sample["host_cache_size"] = "64M"
 with open(sys.argv[2], "w", encoding="utf-8") as file:

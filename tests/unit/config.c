@@ -57,11 +57,28 @@ static const struct {
 	{OPT_HOST_CACHE_SIZE, "5t", true, 5 * TIB},
 	{OPT_HOST_CACHE_SIZE, "8388607T", true, 8388607 * TIB},
 	{OPT_HOST_CACHE_SIZE, "8388608T", false, 0}, /* 2^63 */
-	{OPT_HOST_CACHE_SIZE, "8589934591", true, 8589934591 * GIB},
-	{OPT_HOST_CACHE_SIZE, "8589934592", false, 0},
+	{OPT_HOST_CACHE_SIZE, "1024", true, 1024 * GIB},
+	{OPT_HOST_CACHE_SIZE, "8589934591G", true, 8589934591 * GIB},
+	{OPT_HOST_CACHE_SIZE, "8589934592G", false, 0},
 	{OPT_HOST_CACHE_SIZE, "18446744073709551617K", false, 0},
-	{OPT_HOST_CACHE_SIZE, "1GB", false, 0},
+	{OPT_HOST_CACHE_SIZE, "1KB", true, KIB},
+	{OPT_HOST_CACHE_SIZE, "2MiB", true, 2 * MIB},
+	{OPT_HOST_CACHE_SIZE, "1GB", true, GIB},
+	{OPT_HOST_CACHE_SIZE, "1gib", true, GIB},
+	{OPT_HOST_CACHE_SIZE, "3TB", true, 3 * TIB},
 	{OPT_HOST_CACHE_SIZE, "1Gi", false, 0},
+	{OPT_HOST_CACHE_SIZE, "1GBs", false, 0},
+	{OPT_HOST_CACHE_SIZE, "1B", false, 0},
+	{OPT_HOST_CACHE_SIZE, "1iB", false, 0},
+	{OPT_HOST_CACHE_SIZE, "1 GB", false, 0},
+	{OPT_HOST_CACHE_SIZE, "25%", true, CONFIG_PERCENT | 25},
+	{OPT_HOST_CACHE_SIZE, "100%", true, CONFIG_PERCENT | 100},
+	{OPT_HOST_CACHE_SIZE, "101%", false, 0},
+	{OPT_HOST_CACHE_SIZE, "0%", false, 0},
+	{OPT_HOST_CACHE_SIZE, "%", false, 0},
+	{OPT_HOST_CACHE_SIZE, "1000%", false, 0},
+	{OPT_HOST_CACHE_SIZE, "-1%", false, 0},
+	{OPT_HOST_CACHE_SIZE, "25%%", false, 0},
 	{OPT_HOST_CACHE_SIZE, "1P", false, 0},
 	{OPT_HOST_CACHE_SIZE, "1.5G", false, 0},
 	{OPT_HOST_CACHE_SIZE, "G", false, 0},
@@ -70,6 +87,8 @@ static const struct {
 
 	{OPT_FLUSH_BW, "1000", true, 1000},
 	{OPT_FLUSH_BW, "1G", true, GIB},
+	{OPT_FLUSH_BW, "400MB", true, 400 * MIB},
+	{OPT_FLUSH_BW, "25%", false, 0},
 	{OPT_FLUSH_BW, "9223372036854775807", true, INT64_MAX},
 	{OPT_FLUSH_BW, "9223372036854775808", false, 0},
 	{OPT_FLUSH_BW, "fast", false, 0},
@@ -88,10 +107,9 @@ static const struct {
 	{OPT_ON_FULL, "wait:1x", false, 0},
 	{OPT_ON_FULL, "fail:1", false, 0},
 
-	{OPT_CPUS, "0-3,8", true, 0},
-	{OPT_CPUS, "", false, 0},
-	{OPT_CPUS, "a\nb", false, 0},
-	{OPT_CPUS, "a\x7f", false, 0},
+	{OPT_COORD, "", false, 0},
+	{OPT_COORD, "a\nb", false, 0},
+	{OPT_COORD, "a\x7f", false, 0},
 	{OPT_COORD, "etcd:http://host:2379/x", true, 0},
 	{OPT_NODE, "gpu07.rack-3_b", true, 0},
 	{OPT_NODE, "a/b", false, 0},
@@ -128,11 +146,11 @@ static void texts_have_a_longest(void **state)
 	(void)state;
 	memset(text, 'n', sizeof(text));
 	text[255] = '\0';
-	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], text, &number), 0);
+	assert_int_equal(config_parse_value(&key_table[OPT_COORD], text, &number), 0);
 	assert_int_equal(config_parse_value(&key_table[OPT_NODE], text, &number), -EINVAL);
 	text[255] = 'n';
 	text[256] = '\0';
-	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], text, &number), -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_COORD], text, &number), -EINVAL);
 	text[64] = '\0';
 	assert_int_equal(config_parse_value(&key_table[OPT_NODE], text, &number), 0);
 	text[64] = 'n';
@@ -149,8 +167,8 @@ static void labels_break_nothing(void **state)
 	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\"b", &number), -EINVAL);
 	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\\b", &number), -EINVAL);
 	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "a\xff", &number), -EINVAL);
-	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], "a\xff", &number), -EINVAL);
-	assert_int_equal(config_parse_value(&key_table[OPT_CPUS], "kn\xc3\xb6t", &number), 0);
+	assert_int_equal(config_parse_value(&key_table[OPT_COORD], "a\xff", &number), -EINVAL);
+	assert_int_equal(config_parse_value(&key_table[OPT_COORD], "kn\xc3\xb6t", &number), 0);
 	assert_int_equal(config_parse_value(&key_table[OPT_NODE], "kn\xc3\xb6t", &number), -EINVAL);
 }
 
@@ -232,19 +250,18 @@ static void empty_options_are_nothing(void **state)
 
 static void commas_can_be_escaped(void **state)
 {
-	struct applied *a = apply("cpus=0-3\\,8,coord=a\\\\b,quiet_s=5");
+	struct applied *a = apply("coord=0-3\\,8\\\\b,quiet_s=5");
 
 	(void)state;
 	assert_int_equal(a->err, 0);
-	assert_string_equal(config_text(&a->config, OPT_CPUS), "0-3,8");
-	assert_string_equal(config_text(&a->config, OPT_COORD), "a\\b");
+	assert_string_equal(config_text(&a->config, OPT_COORD), "0-3,8\\b");
 	assert_int_equal(config_number(&a->config, OPT_QUIET_S), 5);
 	done(a);
-	a = apply("cpus=a\\b"); /* before anything else it is itself */
-	assert_string_equal(config_text(&a->config, OPT_CPUS), "a\\b");
+	a = apply("coord=a\\b"); /* before anything else it is itself */
+	assert_string_equal(config_text(&a->config, OPT_COORD), "a\\b");
 	done(a);
-	a = apply("cpus=a\\"); /* and at the end */
-	assert_string_equal(config_text(&a->config, OPT_CPUS), "a\\");
+	a = apply("coord=a\\"); /* and at the end */
+	assert_string_equal(config_text(&a->config, OPT_COORD), "a\\");
 	done(a);
 }
 
@@ -280,6 +297,39 @@ static void refused(const char *options, const char *part, const char *other)
 	done(a);
 }
 
+/* What is in percent becomes bytes once the memory is known; the rest stays. */
+static void percent_is_of_the_memory(void **state)
+{
+	struct applied *a = apply("host_cache_size=25%,cow_max=100%,cache_per_uid=3M");
+
+	(void)state;
+	assert_int_equal(a->err, 0);
+	config_set_memory(&a->config, 8 * GIB);
+	assert_int_equal(config_number(&a->config, OPT_HOST_CACHE_SIZE), 2 * GIB);
+	assert_int_equal(config_number(&a->config, OPT_COW_MAX), 8 * GIB);
+	assert_int_equal(config_number(&a->config, OPT_CACHE_PER_UID), 3 * MIB);
+	assert_int_equal(config_number(&a->config, OPT_QUIET_S), 60);
+	done(a);
+}
+
+static void flags_are_kept(void **state)
+{
+	struct applied *a = apply("noatime,nonempty,noexec,remount,user_id=0,max_read=4096");
+
+	(void)state;
+	assert_int_equal(a->err, 0);
+	assert_true(a->config.no_atime && a->config.non_empty && a->config.no_exec &&
+		    a->config.remount);
+	done(a);
+	a = apply("noatime,atime,relatime,strictatime,nodiratime");
+	assert_int_equal(a->err, 0);
+	assert_false(a->config.no_atime);
+	done(a);
+	a = apply("user_id=0"); /* the kernel's word, only of a remount */
+	assert_int_equal(a->err, -EINVAL);
+	done(a);
+}
+
 static void refusals_help(void **state)
 {
 	(void)state;
@@ -290,7 +340,14 @@ static void refusals_help(void **state)
 	refused("fsync=never", "fsync=never", "expected barrier|durable|barrier-all");
 	refused("on_full=wait", "on_full=wait", "wait:SECONDS");
 	refused("rules=[]", "rules=[]", "in the config file");
-	refused("ro=1", "'ro'", "did you mean");
+	refused("ro=1", "'ro'", "unknown option 'ro'.");
+	refused("cache=4G", "'cache'", "did you mean 'host_cache_size'?");
+	refused("sync", "'sync'", "did you mean 'fsync'?");
+	refused("zzz", "'zzz'", "unknown option 'zzz'.");
+	refused("cpus=0-3", "'cpus'", "does not exist any more");
+	refused("host_cache_size=4096", "host_cache_size=4096", "write 4096M for MiB, or 4096G");
+	refused("coord=etcd:http://a,http://b", "'http://b'",
+		"-o 'coord=etcd:http://a\\,http://b'");
 }
 
 static void a_refused_value_changes_nothing(void **state)
@@ -471,6 +528,8 @@ int main(void)
 		cmocka_unit_test(commas_can_be_escaped),
 		cmocka_unit_test(values_may_contain_equals),
 		cmocka_unit_test(options_of_fstab_are_accepted),
+		cmocka_unit_test(percent_is_of_the_memory),
+		cmocka_unit_test(flags_are_kept),
 		cmocka_unit_test(refusals_help),
 		cmocka_unit_test(a_refused_value_changes_nothing),
 		cmocka_unit_test(long_options_are_refused_too),

@@ -100,6 +100,8 @@ static void init_makes_the_tree_once(void **state)
 	assert_int_equal(st.st_mode, S_IFDIR | 01777);
 	assert_int_equal(fstatat(dir, ".ckptfs/nodes", &st, 0), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 01777);
+	assert_int_equal(fstatat(dir, ".ckptfs/digests", &st, 0), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 01777);
 	assert_int_equal(fstatat(dir, ".ckptfs/version.json", &st, 0), 0);
 	assert_int_equal(st.st_mode, S_IFREG | 0644);
 	assert_int_equal(st.st_nlink, 1);
@@ -133,7 +135,7 @@ static void init_completes_what_is_missing(void **state)
 	(void)state;
 	assert_int_equal(mkdirat(dir, ".ckptfs", 0700), 0);
 	assert_int_equal(format_init(dir, "here", &e), 0);
-	assert_int_equal(entries(dir, ".ckptfs"), 3); /* no temporary file is left */
+	assert_int_equal(entries(dir, ".ckptfs"), 4); /* no temporary file is left */
 	close(dir);
 }
 
@@ -167,7 +169,7 @@ static void init_at_once_agrees(void **state)
 		assert_string_equal(uuids[i], uuids[0]);
 	}
 	close(out[0]);
-	assert_int_equal(entries(dir, ".ckptfs"), 3);
+	assert_int_equal(entries(dir, ".ckptfs"), 4);
 	close(dir);
 }
 

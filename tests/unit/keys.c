@@ -111,25 +111,38 @@ static void nearest_mends_typing_errors(void **state)
 		const char *name = key_table[k].name;
 		size_t len = strlen(name), i;
 
-		assert_string_equal(key_nearest(name), name);
+		assert_int_equal(key_meant(name), k);
 		for (i = 0; i < len; i++) {
 			char typo[80];
 
 			snprintf(typo, sizeof(typo), "%.*s%s", (int)i, name, name + i + 1);
-			assert_string_equal(key_nearest(typo), name);
+			assert_int_equal(key_meant(typo), k);
 			snprintf(typo, sizeof(typo), "%.*s%s", (int)i + 1, name, name + i);
-			assert_string_equal(key_nearest(typo), name);
+			assert_int_equal(key_meant(typo), k);
 			snprintf(typo, sizeof(typo), "%s", name);
 			typo[i] = 'Q';
-			assert_string_equal(key_nearest(typo), name);
+			assert_int_equal(key_meant(typo), k);
 			if (i + 1 < len && len > 4) {
 				snprintf(typo, sizeof(typo), "%s", name);
 				typo[i] = name[i + 1];
 				typo[i + 1] = name[i];
-				assert_string_equal(key_nearest(typo), name);
+				assert_int_equal(key_meant(typo), k);
 			}
 		}
 	}
+}
+
+/* What people type for a key that is called otherwise; and nothing that is no more than a little alike. */
+static void what_people_type_is_known(void **state)
+{
+	(void)state;
+	assert_int_equal(key_meant("cache"), OPT_HOST_CACHE_SIZE);
+	assert_int_equal(key_meant("cache_sise"), OPT_HOST_CACHE_SIZE);
+	assert_int_equal(key_meant("sync"), OPT_FSYNC);
+	assert_int_equal(key_meant("etcd"), OPT_COORD);
+	assert_int_equal(key_meant("remount"), NR_KEYS);
+	assert_int_equal(key_meant("rox"), NR_KEYS);
+	assert_int_equal(key_meant("bogus"), NR_KEYS);
 }
 
 static void nearest_takes_any_text(void **state)
@@ -139,9 +152,9 @@ static void nearest_takes_any_text(void **state)
 	(void)state;
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
-	assert_non_null(key_nearest(longest));
-	assert_non_null(key_nearest(""));
-	assert_non_null(key_nearest("\xff\xfe"));
+	assert_int_equal(key_meant(longest), NR_KEYS);
+	assert_int_equal(key_meant(""), NR_KEYS);
+	assert_int_equal(key_meant("\xff\xfe"), NR_KEYS);
 }
 
 int main(void)
@@ -155,6 +168,7 @@ int main(void)
 		cmocka_unit_test(choices_belong_to_enums),
 		cmocka_unit_test(expects_stays_in_its_buffer),
 		cmocka_unit_test(nearest_mends_typing_errors),
+		cmocka_unit_test(what_people_type_is_known),
 		cmocka_unit_test(nearest_takes_any_text),
 	};
 

@@ -55,7 +55,8 @@ view.close()
 os.fsync(held)
 os.close(held)
 verify(back + "/log.h5.pt", 1)
-wait_for(log)
+code, told = ckptfs("wait", log)
+assert code == 1 and "has no digest" in told, told
 
 # A save that was killed while it is one leaves it as any filesystem would.
 def killed():

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/content/recorded.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+
+void recorded_name(char name[RECORDED_NAME_MAX], uint64_t inode)
+{
+	snprintf(name, RECORDED_NAME_MAX, "%llx", (unsigned long long)inode);
+}
+
+int recorded_check(const char *text, size_t len)
+{
+	uint64_t size, mtime_ns;
+	char hex[DIGEST_HEX];
+	int err;
+
+	if (!len || text[len - 1] != '\n')
+		return -EINVAL;
+	err = digest_record_parse(text, len - 1, hex, &size, &mtime_ns);
+	return err ? err : (int)len - 1;
+}
+
+/* True if the record @text names the size and the time of change in *@stx. */
+static bool is_record_of(const char *text, ssize_t len, const struct statx *stx,
+			 char hex[DIGEST_HEX])
+{
+	uint64_t size, mtime_ns;
+
+	return len > 0 && !digest_record_parse(text, (size_t)len, hex, &size, &mtime_ns) &&
+	       size == stx->stx_size &&
+	       mtime_ns == (uint64_t)stx->stx_mtime.tv_sec * NSEC_PER_SEC + stx->stx_mtime.tv_nsec;
+}
+
+/* --- record files --- */
+
+static bool has_record_files(const struct backing *b)
+{
+	return !feature(&b->features, FEATURE_XATTR) &&
+	       !feature_untried(&b->features, FEATURE_XATTR);
+}
+
+static bool is_trusted(const struct statx *stx, uid_t owner, mode_t type)
+{
+	return (stx->stx_mode & S_IFMT) == type && (stx->stx_uid == owner || stx->stx_uid == 0);
+}
+
+/* A pin of the directory of all records, or -errno. @make: the daemon makes it if it is missing. */
+static int pin_all(struct backing *b, bool make)
+{
+	__cleanup_fd int top = backing_pin(b, b->root_fd, ".ckptfs");
+
+	if (top >= 0 && make)
+		backing_mkdir(b, top, RECORDED_DIR, creds_umask(01777, 0));
+	return top < 0 ? top : backing_pin(b, top, RECORDED_DIR);
+}
+
+static void dir_name(char name[16], uid_t owner)
+{
+	snprintf(name, 16, "%u", (unsigned)owner);
+}
+
+/* A pin of the directory of the records of @owner, or -errno. */
+static int pin_dir(struct backing *b, uid_t owner)
+{
+	__cleanup_fd int all = pin_all(b, false), pin = -1;
+	struct statx stx;
+	char name[16];
+	int err;
+
+	dir_name(name, owner);
+	pin = all < 0 ? all : backing_pin(b, all, name);
+	err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+	if (!err && !is_trusted(&stx, owner, S_IFDIR))
+		err = -EPERM;
+	return err ? err : take_fd(&pin);
+}
+
+/*
+ * As the daemon: makes that directory for the owner of the file *@of, whatever another user has put in its place. The owner
+ * makes it, so that the daemon changes the ownership of no directory that another user may have moved there.
+ */
+static void make_dir(struct backing *b, const struct statx *of)
+{
+	struct caller owner = {.uid = of->stx_uid, .gid = of->stx_gid, .pid = NO_PROCESS};
+	__cleanup_fd int all = pin_all(b, true);
+	char name[16], aside[48];
+	struct statx stx;
+	int err;
+
+	if (all < 0)
+		return;
+	dir_name(name, owner.uid);
+	if (!backing_stat_at(b, all, name, &stx) && !is_trusted(&stx, owner.uid, S_IFDIR)) {
+		snprintf(aside, sizeof(aside), "%s-%llx", name,
+			 (unsigned long long)clock_wall_ns());
+		backing_rename(b, all, name, all, aside, 0);
+	}
+	creds_become(&owner);
+	err = backing_mkdir(b, all, name, creds_umask(0755, 0));
+	creds_restore();
+	if (err && err != -EEXIST)
+		backing_mkdir(b, all, name, creds_umask(0755, 0));
+}
+
+static ssize_t get_file(struct backing *b, const struct statx *of, char *buf, size_t size)
+{
+	char name[RECORDED_NAME_MAX], text[RECORDED_MAX];
+	__cleanup_fd int dir = pin_dir(b, of->stx_uid), pin = -1, file = -1;
+	struct statx stx;
+	ssize_t len;
+
+	if (dir < 0)
+		return -ENODATA;
+	recorded_name(name, of->stx_ino);
+	pin = backing_pin(b, dir, name);
+	if (pin < 0 || backing_stat(b, pin, &stx) || !is_trusted(&stx, of->stx_uid, S_IFREG) ||
+	    stx.stx_size >= sizeof(text))
+		return -ENODATA;
+	file = backing_reopen(b, pin, O_RDONLY);
+	len = file < 0 ? file : backing_read(b, file, text, sizeof(text), 0);
+	len = len < 0 ? len : recorded_check(text, (size_t)len);
+	if (len < 0)
+		return -ENODATA;
+	if (size && (size_t)len > size)
+		return -ERANGE;
+	memcpy(buf, text, size ? (size_t)len : 0);
+	return len;
+}
+
+/* Gives the record @file, just made, to the owner and the group of the file *@of. */
+static int give(struct backing *b, int file, const struct statx *of)
+{
+	struct statx stx;
+	int err = backing_stat(b, file, &stx);
+
+	if (err || (stx.stx_uid == of->stx_uid && stx.stx_gid == of->stx_gid) ||
+	    !backing_chown(b, file, of->stx_uid, of->stx_gid))
+		return err;
+	if (!is_trusted(&stx, of->stx_uid, S_IFREG))
+		return -EPERM;
+	return backing_chmod(b, file, 0600 | (of->stx_mode & 0404)); /* it has another group */
+}
+
+/* 0 or -errno; then nothing was recorded. */
+static int put_file(struct backing *b, const struct statx *of, const char *text)
+{
+	char name[RECORDED_NAME_MAX], line[RECORDED_MAX];
+	__cleanup_fd int dir = pin_dir(b, of->stx_uid), file = -1;
+	bool created;
+	int len = snprintf(line, sizeof(line), "%s\n", text), err;
+
+	if (dir < 0)
+		return dir;
+	recorded_name(name, of->stx_ino);
+	backing_unlink(b, dir, name, false); /* of another file, which had that number */
+	file = backing_create(b, dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW,
+			      creds_umask(0600 | (of->stx_mode & 0444), 0), &created);
+	if (file < 0)
+		return file;
+	err = give(b, file, of);
+	if (!err && backing_write(b, file, line, (size_t)len, 0, 0) != len)
+		err = -EIO;
+	if (!err)
+		err = backing_sync(b, file, false);
+	if (err)
+		backing_unlink(b, dir, name, false);
+	return err;
+}
+
+static void unlink_file(struct backing *b, const struct statx *of)
+{
+	__cleanup_fd int dir = pin_dir(b, of->stx_uid);
+	char name[RECORDED_NAME_MAX];
+
+	recorded_name(name, of->stx_ino);
+	if (dir >= 0)
+		backing_unlink(b, dir, name, false);
+}
+
+/* --- in either place --- */
+
+ssize_t recorded_get(struct backing *b, int fd, char *buf, size_t size)
+{
+	ssize_t len = backing_getxattr(b, fd, DIGEST_XATTR, buf, size);
+	struct statx stx;
+
+	if (len != -EOPNOTSUPP)
+		return len;
+	len = backing_stat(b, fd, &stx);
+	return len ? len : get_file(b, &stx, buf, size);
+}
+
+bool recorded_valid(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX])
+{
+	char record[DIGEST_RECORD_MAX];
+
+	return is_record_of(record, recorded_get(b, fd, record, sizeof(record)), stx, hex);
+}
+
+int recorded_put(struct backing *b, const struct caller *owner, int fd, const char *text, bool file)
+{
+	int err = backing_setxattr(b, fd, DIGEST_XATTR, text, strlen(text), 0);
+	struct statx of;
+
+	if (err == -EOPNOTSUPP && file && !backing_stat(b, fd, &of)) {
+		creds_restore(); /* root can give the record to any group */
+		err = put_file(b, &of, text);
+		if (err) {
+			make_dir(b, &of);
+			err = put_file(b, &of, text);
+		}
+		if (err) /* a backing with root_squash; if that fails, there is no record */
+			AS_CALLER(owner, put_file(b, &of, text));
+		creds_restore();
+		return 0;
+	}
+	return err == -EOPNOTSUPP || err == -EPERM || err == -EACCES ? 0 : err;
+}
+
+void recorded_drop(struct backing *b, int fd)
+{
+	struct statx stx;
+
+	if (backing_getxattr(b, fd, DIGEST_XATTR, NULL, 0) > 0) {
+		backing_removexattr(b, fd, DIGEST_XATTR);
+	} else if (has_record_files(b) && !backing_stat(b, fd, &stx) && S_ISREG(stx.stx_mode)) {
+		creds_restore(); /* another user may be changing the file */
+		unlink_file(b, &stx);
+	}
+}
+
+int recorded_hold(struct backing *b, int dir, const char *name, struct statx *stx)
+{
+	__cleanup_fd int pin = -1;
+	int err;
+
+	if (!has_record_files(b))
+		return -ENODATA;
+	pin = backing_pin(b, dir, name);
+	err = pin < 0 ? pin : backing_stat(b, pin, stx);
+	if (err)
+		return err;
+	return S_ISREG(stx->stx_mode) && stx->stx_nlink == 1 ? take_fd(&pin) : -ENODATA;
+}
+
+void recorded_forget(struct backing *b, const struct statx *stx)
+{
+	char text[DIGEST_RECORD_MAX], hex[DIGEST_HEX];
+
+	if (is_record_of(text, get_file(b, stx, text, sizeof(text)), stx, hex))
+		unlink_file(b, stx);
+}
