@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What pip calls to install the package from the source tree (PEP 517, PEP 660): it is Python alone, so that a wheel is
-a zip of it, and nothing has to be downloaded to make one."""
+a zip of it, and nothing has to be downloaded to make one. `make dist` calls build_binary_wheel, whose wheel brings
+libckptfs and the command along."""
 
 import base64
 import hashlib
@@ -17,9 +18,15 @@ Version: %s
 Summary: Checkpoints that are captured while training goes on, on a mount of ckptfs
 License: MIT
 Requires-Python: >=3.8
+Description-Content-Type: text/markdown
+
 """
+with open(os.path.join(HERE, "README.md"), encoding="utf-8") as _readme:
+	METADATA += _readme.read().replace("%", "%%")
 ENTRY_POINTS = "[torch.backends]\nckptfs = ckptfs.autoload:autoload\n"
-WHEEL = "Wheel-Version: 1.0\nGenerator: ckptfs\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+COMMAND = "\n[console_scripts]\nckptfs = ckptfs.command:main\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: ckptfs\nRoot-Is-Purelib: %s\nTag: %s\n"
+ANY = "py3-none-any"
 
 
 def _version():
@@ -36,20 +43,26 @@ def _sources():
 					yield os.path.relpath(path, HERE), path
 
 
-def _wheel(directory, files):
-	"""Of {name: bytes}; its file's name."""
-	version = _version()
-	info = "ckptfs-%s.dist-info/" % version
-	files = dict(files, **{info + "METADATA": (METADATA % version).encode(), info + "WHEEL": WHEEL.encode(),
-		info + "entry_points.txt": ENTRY_POINTS.encode()})
+def _wheel(directory, files, tag=ANY, licences=None):
+	"""Of {name: bytes}; its file's name. Files that begin as programs do can be executed. @tag: ANY, or what the files run on;
+	@licences: more {name: bytes}, for the directory of licences."""
+	info = "ckptfs-%s.dist-info/" % _version()
+	entry_points = ENTRY_POINTS + (COMMAND if tag != ANY else "")
+	files = dict(files, **{info + "METADATA": (METADATA % _version()).encode(),
+		info + "WHEEL": (WHEEL % ("true" if tag == ANY else "false", tag)).encode(),
+		info + "entry_points.txt": entry_points.encode()})
+	files.update({info + "licenses/" + name: data for name, data in (licences or {}).items()})
 	record = "".join("%s,sha256=%s,%d\n" % (name,
 		base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode(),
 		len(data)) for name, data in files.items())
 	files[info + "RECORD"] = (record + info + "RECORD,,\n").encode()
-	name = "ckptfs-%s-py3-none-any.whl" % version
+	name = "ckptfs-%s-%s.whl" % (_version(), tag)
 	with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
 		for entry, data in files.items():
-			wheel.writestr(zipfile.ZipInfo(entry), data) # the same bytes at each time
+			file = zipfile.ZipInfo(entry) # the same bytes at each time
+			file.external_attr = (0o100755 if data.startswith(b"\x7fELF") else 0o100644) << 16
+			file.compress_type = zipfile.ZIP_DEFLATED
+			wheel.writestr(file, data)
 	return name
 
 
@@ -62,6 +75,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 	return _wheel(wheel_directory, {name: _read(path) for name, path in _sources()})
 
 
+def build_binary_wheel(wheel_directory, more, licences, tag):
+	"""The package and @more files of it, which run where @tag says."""
+	return _wheel(wheel_directory, dict({name: _read(path) for name, path in _sources()}, **more), tag, licences)
+
+
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None): # pylint: disable=unused-argument
 	return _wheel(wheel_directory, {"ckptfs.pth": (HERE + "\n").encode()})
 
@@ -69,7 +87,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 def build_sdist(sdist_directory, config_settings=None): # pylint: disable=unused-argument
 	top = "ckptfs-%s" % _version()
 	with tarfile.open(os.path.join(sdist_directory, top + ".tar.gz"), "w:gz") as archive:
-		for name in ("pyproject.toml", "backend.py"):
+		for name in ("pyproject.toml", "README.md", "backend.py"):
 			archive.add(os.path.join(HERE, name), top + "/" + name)
 		for name, path in _sources():
 			archive.add(path, top + "/" + name)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Where the Python package finds libckptfs: CKPTFS_LIB, its source tree, the system; without it, it says where it looked.
-# Its structs are those of the header. Importing it imports neither torch nor the library.
+# Where the Python package finds libckptfs: CKPTFS_LIB, its source tree, itself, the system, beside the command, the tree that
+# pip has installed it from. Without the library it says where it looked and how to have it; of one of another release what
+# that lacks. Its structs are those of the header. Importing it imports neither torch nor the library.
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/python/python.bash"
@@ -49,19 +50,52 @@ assert_eq "$OUT" "loaded $TEST_TMP/tree/build/lib/libckptfs.so.1"
 rm tree/build/lib/*
 expect_ok python3 found.py
 assert_eq "$OUT" "loaded $TEST_TMP/tree/system/libckptfs.so.1"
-rm tree/system/*
-if ! ldconfig -p 2>/dev/null | grep -q libckptfs; then
+# A copy in the package comes before the system's.
+cp "$library" tree/client/python/ckptfs
+expect_ok python3 found.py
+assert_eq "$OUT" "loaded $TEST_TMP/tree/client/python/ckptfs/libckptfs.so.1"
+rm tree/system/* tree/client/python/ckptfs/libckptfs.so.1
+
+# Beside the command, as `make install` into any prefix leaves it, whatever the linker's cache knows.
+unset LD_LIBRARY_PATH
+search=$PATH
+mkdir -p prefix/bin prefix/lib64 python/ckptfs-0.1.0.dist-info
+touch prefix/bin/ckptfs
+chmod +x prefix/bin/ckptfs
+cp "$library" prefix/lib64
+cp -r tree/client/python/ckptfs python
+export PYTHONPATH=$TEST_TMP/python PATH=$TEST_TMP/prefix/bin:/usr/bin:/bin
+if ! ldconfig -p 2>/dev/null | grep -q libckptfs && ! ls /usr/local/lib*/libckptfs* /usr/lib*/libckptfs* 2>/dev/null; then
+	expect_ok python3 found.py
+	assert_eq "$OUT" "loaded $TEST_TMP/prefix/lib64/libckptfs.so.1"
+	rm -r prefix
+	# pip notes where it has installed it from.
+	printf 'Metadata-Version: 2.1\nName: ckptfs\nVersion: 0.1.0\n' >python/ckptfs-0.1.0.dist-info/METADATA
+	printf '{"dir_info": {}, "url": "file://%s/client/python"}' "$TEST_TMP/tree" >python/ckptfs-0.1.0.dist-info/direct_url.json
+	cp "$library" tree/build/lib
+	expect_ok python3 found.py
+	assert_eq "$OUT" "loaded $TEST_TMP/tree/build/lib/libckptfs.so.1"
+	rm tree/build/lib/*
 	expect_fail python3 found.py
-	assert_contains "$OUT" "no libckptfs: $TEST_TMP/tree/build/lib/libckptfs.so.1: "
-	assert_contains "$OUT" "set CKPTFS_LIB to its path"
+	for place in "$TEST_TMP/python/ckptfs/libckptfs.so.1: not there" "libckptfs.so.1: the system's loader does not know it" \
+		"/usr/local/lib/libckptfs.so.1: not there" "/usr/lib/libckptfs.so.1: not there" "$TEST_TMP/tree/build/lib/libckptfs.so.1: not there" \
+		'To have it: install it (`make install` in the source tree of ckptfs), then run `sudo ldconfig`; or set CKPTFS_LIB'; do
+		assert_contains "$OUT" "$place"
+	done
 fi
+export PATH=$search PYTHONPATH=$TEST_TMP/tree/client/python
 # What is told counts alone; and what is no libckptfs is none.
 expect_fail env CKPTFS_LIB=/nowhere/libckptfs.so.1 LD_LIBRARY_PATH="$BUILD/lib" python3 found.py
-assert_contains "$OUT" "no libckptfs: /nowhere/libckptfs.so.1: "
+assert_contains "$OUT" "no libckptfs: /nowhere/libckptfs.so.1: not there. To have it: correct or unset CKPTFS_LIB"
 expect_fail env CKPTFS_LIB="$(ldconfig -p | sed -n 's/.*libm\.so\.6.* => //p' | head -n 1)" python3 found.py
-assert_contains "$OUT" "undefined symbol: ckptfs_open"
+assert_contains "$OUT" "it is no libckptfs"
 
 needs cc
+echo 'const char *ckptfs_version(void) { return "0.0.9"; } int ckptfs_open(void) { return 0; }' >old.c
+expect_ok cc -shared -fPIC -o old.so old.c
+expect_fail env CKPTFS_LIB="$TEST_TMP/old.so" python3 found.py
+assert_contains "$OUT" "it is of release 0.0.9 and lacks ckptfs_close, and this package is of release 0.1.0: use those of one release"
+
 cat >sizes.c <<'END'
 #include <stdio.h>
 #include "client/ckptfs.h"
@@ -85,13 +119,15 @@ int main(void)
 	printf("assert (_lib.HOST, _lib.HOST_PINNED, _lib.CUDA, _lib.CUDA_MANAGED) == (%d, %d, %d, %d)\n", CKPTFS_HOST,
 	       CKPTFS_HOST_PINNED, CKPTFS_CUDA, CKPTFS_CUDA_MANAGED);
 	printf("assert (_lib.STORAGE, _lib.TENSOR, _lib.OBJECT) == (%d, %d, %d)\n", CKPTFS_STORAGE, CKPTFS_TENSOR, CKPTFS_OBJECT);
-	printf("assert (_lib.CAPTURED, _lib.DURABLE, _lib.COMMITTED, _lib.VERIFY) == (%d, %d, %d, %u)\n", CKPTFS_CAPTURED,
-	       CKPTFS_DURABLE, CKPTFS_COMMITTED, CKPTFS_LATEST_VERIFY);
+	printf("assert (_lib.CAPTURED, _lib.DURABLE, _lib.COMMITTED) == (%d, %d, %d)\n", CKPTFS_CAPTURED, CKPTFS_DURABLE,
+	       CKPTFS_COMMITTED);
+	printf("assert (_lib.VERIFY, _lib.STRUCTURE) == (%u, %u)\n", CKPTFS_LATEST_VERIFY, CKPTFS_LATEST_STRUCTURE);
+	printf("assert _lib.library().ckptfs_version() == b'%s'\n", CKPTFS_VERSION);
 	printf("assert _lib.LANDED == %u\n", CKPTFS_BARRIER_LANDED);
 	printf("assert ckptfs.__version__ == '%s'\n", CKPTFS_VERSION);
 	return 0;
 }
 END
 expect_ok cc -I"$SRC" -o sizes sizes.c
-export PYTHONPATH=$SRC/client/python
+export PYTHONPATH=$SRC/client/python CKPTFS_LIB=$BUILD/lib
 (echo "import ctypes, ckptfs; from ckptfs import _lib" && ./sizes) | program

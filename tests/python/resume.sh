@@ -9,10 +9,13 @@
 needs_fuse
 mount_ckptfs -o "capture_bw=4M,flush_bw=4M,host_cache_size=64M"
 program <<'END'
-import errno, os, signal, threading
+import errno, logging, os, signal, threading
 import ckptfs
 from ckptfs import CheckpointError
 mnt, back = os.environ["MNT"], os.environ["BACK"]
+
+said = []
+logging.getLogger("ckptfs").addFilter(lambda record: said.append(record.getMessage()))
 
 def fails(error, call, *args, **kwargs):
 	try:
@@ -25,8 +28,10 @@ def fails(error, call, *args, **kwargs):
 run = mnt + "/run"
 os.mkdir(run)
 assert ckptfs.latest(run) is None
-fails(errno.ENOENT, ckptfs.latest, mnt + "/none")
-fails(errno.ENOTTY, ckptfs.wait, os.environ["TEST_TMP"])
+told = fails(errno.ENOENT, ckptfs.latest, mnt + "/none")
+assert told.startswith(mnt + "/none: there is no such directory"), told
+told = fails(errno.ENOTTY, ckptfs.wait, os.environ["TEST_TMP"])
+assert "lies in no mount of ckptfs: it is an ordinary directory on " in told, told
 try:
 	ckptfs.wait(run, "done")
 except ValueError as error:
@@ -51,6 +56,7 @@ try:
 	ckptfs.wait(mnt + "/run/never.pt")
 except InterruptedError as error:
 	assert str(error) == "enough"
+	assert len(said) == 1 and "never.pt does not exist yet: ckptfs.wait waits for it without end" in said[0], said
 else:
 	raise AssertionError
 for state in "captured", "durable", "committed":
@@ -63,7 +69,8 @@ assert ckptfs.latest(run, verify=False) == run + "/step-2.pt"
 with open(back + "/run/step-2.pt", "r+b") as file:
 	file.seek(12345)
 	file.write(b"damage")
-assert ckptfs.latest(back + "/run") == back + "/run/step-1.pt", ckptfs.latest(back + "/run")
+for how in True, "full":
+	assert ckptfs.latest(back + "/run", verify=how) == back + "/run/step-1.pt", how
 
 # A directory that no evidence comes for.
 os.mkdir(mnt + "/step-3")

@@ -8,7 +8,7 @@
 needs_fuse
 mount_ckptfs -o "host_cache_size=8M,capture_check=all"
 RANK=5 WORLD_SIZE=8 program <<'END'
-import array, ctypes, errno, gc, mmap, os, sys, threading, time
+import array, ctypes, errno, gc, mmap, os, signal, sys, threading, time
 import ckptfs
 from ckptfs import CheckpointError
 mnt, back = os.environ["MNT"], os.environ["BACK"]
@@ -36,7 +36,8 @@ def wait(what):
 		time.sleep(0.01)
 
 # No mount: the whole message.
-assert "no mount of ckptfs" in fails(errno.ENOTTY, ckptfs.Session, os.environ["TEST_TMP"]), fails(errno.ENOTTY, ckptfs.Session, "/")
+told = fails(errno.ENOTTY, ckptfs.Session, os.environ["TEST_TMP"])
+assert "lies in no mount of ckptfs: it is an ordinary directory on " in told and mnt in told.partition("; mounted now: ")[2], told
 session = ckptfs.Session(mnt, arena_bytes=2 * MB)
 assert ckptfs.session_of(mnt + "/x.pt") is session and session.alive and not session.pending
 
@@ -98,7 +99,9 @@ for i in range(50):
 		session.barrier()
 	except CheckpointError as error:
 		changed += 1
-		assert error.errno == errno.ESTALE and "layer.weight" in str(error) and "(rank 5)" in str(error), error
+		assert error.errno == errno.ESTALE and "(rank 5)" in str(error), error
+		assert path + " failed: layer.weight was changed before it was captured" in str(error), error
+		assert "Call ckptfs.barrier() before you change weights outside optimizer.step()" in str(error), error
 	try:
 		os.close(fd)
 	except OSError as error:
@@ -116,6 +119,32 @@ with open(mnt + "/e.pt", "wb", 0) as file:
 	session.write(file, {"layer.weight": bytearray(data(9, MB))})
 session.barrier(landed=True)
 
+# Which tensors torch knows to have changed: each once, and none of a write that was refused.
+class Counted:
+	_version = 0
+counted, memory = Counted(), ctypes.create_string_buffer(1000)
+def source(name, at=0):
+	return ckptfs.Source(name, ctypes.addressof(memory), 1000, at, counted)
+with open(mnt + "/counted.pt", "wb", 0) as file:
+	session.write_sources(file.fileno(), [source("w"), source("w", 1000), source("v", 2000)])
+	text = fails(errno.EBADF, session.write_sources, os.open(mnt + "/e.pt", os.O_RDONLY), [source("refused")])
+	counted._version = 1
+	told = ckptfs.session._changed(session._versions, errno.ESTALE)
+assert told.startswith("; torch knows that these were changed since: w, v. "), told
+session.barrier()
+
+# Which files are a checkpoint's.
+from ckptfs import _lib
+staged = _lib.library().ckptfs_is_staged
+for path, want in (mnt + "/staged.pt", 1), (mnt + "/staged.bin", 0), (os.environ["TEST_TMP"] + "/staged.pt", 0):
+	with open(path, "wb", 0) as file:
+		assert staged(file.fileno()) == want, path
+		file.write(b"x")
+		assert staged(file.fileno()) == want, path
+with open(mnt + "/staged.bin", "rb") as file:
+	assert staged(file.fileno()) == -errno.EBADF and "Bad file descriptor" in _lib.told()
+assert read(mnt + "/staged.pt") == read(mnt + "/staged.bin") == b"x"
+
 # Misuse.
 assert "x: " in fails(errno.EBADF, session.write, os.open(mnt + "/e.pt", os.O_RDONLY), {"x": bytearray(8)})
 greedy = []
@@ -125,9 +154,19 @@ def take():
 assert "host_cache_size" in fails(errno.ENOMEM, take)
 while greedy:
 	greedy.pop().close()
+# Also while another thread is asking the library: fates.py does so all the time.
+held, go_on = threading.Event(), threading.Event()
+def ask():
+	with _lib._lock:
+		held.set()
+		go_on.wait()
+asking = threading.Thread(target=ask)
+asking.start()
+held.wait()
 child = os.fork()
 if not child:
 	try:
+		signal.alarm(20)
 		assert "another" in fails(errno.ECHILD, session.write, 1, {"x": bytearray(8)})
 		fails(errno.ECHILD, session.barrier)
 		assert not session.alive and ckptfs.session.sessions() == []
@@ -141,7 +180,10 @@ if not child:
 		os._exit(0)
 	finally:
 		os._exit(1)
-assert os.waitpid(child, 0)[1] == 0
+ended = os.waitpid(child, 0)[1]
+go_on.set()
+asking.join()
+assert ended == 0, ended
 assert read(mnt + "/child.pt") == data(10, MB)
 
 # Threads.

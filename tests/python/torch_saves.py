@@ -169,9 +169,9 @@ def not_lazy(why, obj, f, **arguments):
 	assert captures() == before and len(said.lines) == 1 and why in said.lines[0], (said.lines, why)
 
 
-not_lazy("it lies in no mount of ckptfs", model.state_dict(), TMP + "/plain.pt")
+not_lazy("plain.pt lies in no mount of ckptfs: ", model.state_dict(), TMP + "/plain.pt")
 same(TMP + "/plain.pt", copy(model.state_dict()))
-not_lazy("@f is no path", model.state_dict(), io.BytesIO())
+not_lazy("f is no path", model.state_dict(), io.BytesIO())
 not_lazy("old format", model.state_dict(), path_of("old.pt"), _use_new_zipfile_serialization=False)
 assert digest(torch.load(path_of("old.pt"))) == digest(model.state_dict())
 quantized = torch.quantize_per_tensor(torch.randn(100, 100), 0.1, 0, torch.qint8)

@@ -68,7 +68,7 @@ before = captured()
 assert run("-m", "ckptfs", "run", script, TMP + "/other") == "lazy\n" and captured() == before
 for i in range(4):
 	assert filecmp.cmp(TMP + "/other/step-%d.pt" % i, TMP + "/plain/step-%d.pt" % i, shallow=False)
-assert "No such file" in run("-m", "ckptfs", "run", TMP + "/none.py", status=1)
+assert "there is no such file" in run("-m", "ckptfs", "run", TMP + "/none.py", status=1)
 for wrong in (), ("run",), ("walk", "x"), ("run", "-m"):
 	assert "usage:" in run("-m", "ckptfs", *wrong, status=2)
 assert "usage:" in run("-m", "ckptfs", "--help")

@@ -2,18 +2,20 @@
 """ckptfs from Python: checkpoints that are captured while training goes on.
 
 	import ckptfs
+	ckptfs.require("/ckpt")     an error, if no ckptfs is mounted there
 	ckptfs.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "/ckpt/run/step-100.pt")
 
-returns at once where /ckpt is a mount of ckptfs(1); the tensors are copied while the next step computes its gradients,
-and the optimizer's step waits for that by itself. What is written is an ordinary file of torch.save, which is there
-whole, or not at all.
+`save` returns at once. The tensors are copied while the next step computes its gradients; optimizer.step() waits by itself
+until that is done. The file is that of torch.save, and appears under its name whole or not at all.
 
 	path = ckptfs.latest("/ckpt/run")       the newest checkpoint that is committed
 	state = ckptfs.load(path)               as torch.load, by several threads
-	ckptfs.wait(path, "committed")          until it is on the backing, under its name
+	ckptfs.wait(path)                       until it is on the backing, under its name
 	ckptfs.barrier()                        before tensors change elsewhere than in optimizer.step()
+	with ckptfs.open("/ckpt/run/x.ckpt"):   any file, whole or not at all
 
-torch is imported when it is needed, and needs not be there for `Session`, `latest`, `wait` and `commit`.
+torch is imported when it is needed. `Session`, `open`, `require`, `latest`, `wait` and `commit` do without. README.md beside
+the source of this package has all of it.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._lib import CheckpointError, LibraryNotFound, SessionStats
+from .files import WholeFile, open # pylint: disable=redefined-builtin
+from .mounts import require
 from .resume import abandon, commit, latest, wait
 from .session import Session, Source, barrier, session_of
 
@@ -31,8 +35,8 @@ if TYPE_CHECKING:
 	from .safetensors_file import save_file
 
 __version__ = "0.1.0"
-__all__ = ["CheckpointError", "LibraryNotFound", "Session", "SessionStats", "Source", "abandon", "barrier", "commit",
-	"latest", "load", "register", "save", "save_file", "session_of", "wait"]
+__all__ = ["CheckpointError", "LibraryNotFound", "Session", "SessionStats", "Source", "WholeFile", "abandon", "barrier",
+	"commit", "latest", "load", "open", "register", "require", "save", "save_file", "session_of", "wait"]
 
 
 def __getattr__(name: str) -> Any:

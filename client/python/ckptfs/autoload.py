@@ -10,16 +10,15 @@ import logging
 import os
 from typing import Any
 
-from .mounts import to_mount
+from . import mounts
 
 ENVIRONMENT = "CKPTFS_LAZY"
 log = logging.getLogger("ckptfs")
-_OFF = ("", "0", "no", "off", "false")
 
 
 def wanted() -> bool:
 	"""Does the environment ask for it?"""
-	return os.environ.get(ENVIRONMENT, "").lower() not in _OFF
+	return os.environ.get(ENVIRONMENT, "").lower() not in mounts.OFF
 
 
 def autoload() -> None:
@@ -38,10 +37,12 @@ def enable() -> None:
 
 		@functools.wraps(inner)
 		def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
-			if to_mount(f) and len(args) <= 2 and _ready(f):
+			if mounts.to_mount(f) and len(args) <= 2 and _ready(f):
 				from . import lazy # pylint: disable=import-outside-toplevel
 				return lazy.save(obj, f, *args, **kwargs)
-			return inner(obj, f, *args, **kwargs)
+			mounts.check_required(f)
+			with mounts.served(f):
+				return inner(obj, f, *args, **kwargs)
 
 		save.ckptfs_inner = inner # type: ignore[attr-defined]
 		torch.save = torch.serialization.save = save
@@ -64,7 +65,8 @@ _said = False
 
 
 def _ready(path: Any) -> bool:
-	"""Can lazy.py be asked? What fails there has reasons that no job should end for: torch.save then does it."""
+	"""True if lazy.py can save it. Otherwise torch.save does, unless CKPTFS_REQUIRE forbids that: no job should end
+	because a save is not lazy."""
 	global _said # pylint: disable=global-statement
 	try:
 		from . import lazy # pylint: disable=import-outside-toplevel

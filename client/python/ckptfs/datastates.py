@@ -80,18 +80,18 @@ class CheckpointEngine:
 			session.register(*_deepspeed_modules())
 
 	def save(self, state_dict: Any, path: str) -> bool:
-		"""Returns at once; the tensors are captured before the optimizer's next step."""
+		"""Saves as ckptfs.save: returns at once; the tensors are captured before the optimizer's next step."""
 		self._open(path)
 		lazy.save(state_dict, path)
 		self._paths.append(os.path.abspath(path))
 		return True
 
 	def load(self, path: str, map_location: Any = None) -> Any:
-		"""What was saved; of a file of torch.save, too."""
+		"""Loads what was saved, or any file of torch.save."""
 		return loading.load(path, map_location, weights_only=False)
 
 	def wait(self, persist: bool = False) -> bool:
-		"""Until what was saved is captured; @persist: until it is durable. CheckpointError: it has failed."""
+		"""Waits until what was saved is captured; @persist: until it is durable. CheckpointError: a save has failed."""
 		barrier(landed=True)
 		if not persist:
 			return True
@@ -162,7 +162,7 @@ class CkptEngine:
 				tensor.copy_(here)
 
 	def wait(self) -> None:
-		"""Until all is captured. CheckpointError, OSError: it has failed."""
+		"""Waits until all is captured. CheckpointError, OSError: a save has failed."""
 		self._write()
 		failure, self._failure = self._failure, None
 		if failure:
@@ -170,7 +170,7 @@ class CkptEngine:
 		barrier(landed=True)
 
 	def shutdown(self) -> None:
-		"""As wait, and it saves no more."""
+		"""Waits as `wait` does, and saves no more from then on."""
 		if self._write_before_step in before:
 			before.remove(self._write_before_step)
 		self.wait()

@@ -29,7 +29,7 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from . import known, lazy, skeleton
+from . import fates, known, lazy, skeleton
 from ._lib import CheckpointError
 from .mounts import in_mount
 from .session import Session, before
@@ -62,7 +62,7 @@ def _saved(tensor: Any) -> bytes:
 
 
 class _HandOver:
-	"""What async_save's thread is still to hand over, while training goes on: a barrier waits for that first."""
+	"""What the thread of async_save has still to hand over while training goes on: a barrier waits for that first."""
 
 	def __init__(self) -> None:
 		self.thread: Optional[threading.Thread] = None # that hands it over, when that is known
@@ -71,7 +71,7 @@ class _HandOver:
 		before.append(self.wait)
 
 	def wait(self) -> None:
-		"""Keeps no step from being made for ever: if it is too late then, it fails."""
+		"""Waits a bounded time; after that the checkpoint fails, and the step is made."""
 		end = time.monotonic() + HAND_OVER_S
 		while not self._done.wait(LOOK_S) and time.monotonic() < end:
 			if self.thread and not self.thread.is_alive():
@@ -104,7 +104,7 @@ def _copied(value: Any, is_shared: Callable[[Any], bool]) -> Any:
 
 
 class _Staged(dict): # type: ignore[type-arg]
-	"""A state_dict that shares its tensors with what is trained. Who sends it to another process sends copies."""
+	"""A state_dict that shares its tensors with what is trained. It is sent to another process as copies."""
 	hand_over: _HandOver
 
 	def __reduce__(self) -> Any:
@@ -161,7 +161,7 @@ class Writer(FileSystemWriter):
 			lazy.say_once(self.path, why)
 			return super().write_data(plan, planner)
 		assert session is not None
-		session.raise_failure()
+		fates.raise_first()
 		name = "%s0.distcp" % plan.storage_data.prefix
 		file = lazy.Writer(session)
 		results, at = [], 0
@@ -175,7 +175,7 @@ class Writer(FileSystemWriter):
 		return future
 
 	def _session_for(self, path: Any) -> Tuple[Optional[Session], str]:
-		"""Or why there is none."""
+		"""The session of the mount that @path lies in, or why there is none."""
 		why = self._why_not()
 		return (None, why) if why else lazy.session_for(path)
 
@@ -206,7 +206,7 @@ class Writer(FileSystemWriter):
 
 
 class Reader(FileSystemReader):
-	"""FileSystemReader, with several tensors read at a time."""
+	"""A FileSystemReader that reads several tensors at a time (@threads)."""
 
 	def __init__(self, path: Any, *args: Any, threads: int = THREADS, **kwargs: Any) -> None:
 		super().__init__(path, *args, **kwargs)

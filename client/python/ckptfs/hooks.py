@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The barrier that cannot be forgotten: it stands before each step of each optimizer, from the first session on.
+"""The barrier that nobody can forget: from the first session on it stands before each step of each optimizer.
 
 torch calls a global step pre-hook in Optimizer.step, whatever the implementation (foreach, fused, capturable), also
 where GradScaler, an optimizer in the backward pass, DeepSpeed or Lightning do the calling. It does not run when a CUDA

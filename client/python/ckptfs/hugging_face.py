@@ -20,6 +20,7 @@ from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, WriteIte
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
+from . import mounts
 from .mounts import in_mount
 from .safetensors_file import save_file
 
@@ -30,6 +31,7 @@ class Writer(HuggingFaceStorageWriter):
 
 	def write_data(self, plan: SavePlan, planner: SavePlanner) -> "Future[List[WriteResult]]":
 		if not in_mount(self.path) or any(item.type == WriteItemType.BYTE_IO for item in plan.items):
+			mounts.check_required(self.path)
 			return super().write_data(plan, planner)
 		indexes = plan.storage_data.get("fqn_to_index_mapping")
 		last = max(indexes.values()) if indexes else 1

@@ -15,13 +15,17 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
-from . import _lib, hooks, known, reuse, session as sessions_module, skeleton
+from . import _lib, fates, hooks, known, mounts, reuse, session as sessions_module, skeleton
 from ._lib import CheckpointError, LibraryNotFound
-from .session import GONE, Scraps, Session, Source, session_of
+from .files import no_directory
+from .mounts import GONE
+from .session import Scraps, Session, Source, session_of
 from .skeleton import torch_save
 
 log = logging.getLogger("ckptfs")
 current_streams = hooks.current_streams
+
+NO_MOUNT, NO_DIRECTORY = "it lies in no mount of ckptfs", "its directory does not exist"
 
 # For one more session; there may be at the next save.
 NO_ROOM = (errno.ENOMEM, errno.EUSERS)
@@ -35,17 +39,37 @@ _said: set = set()
 _said_lock = threading.Lock()
 
 
-def say_once(path: Any, why: str) -> None:
+def _first(what: str) -> bool:
 	with _said_lock:
-		if why in _said:
-			return
-		_said.add(why)
-	log.warning("%s is saved without being captured lazily: %s", path, why)
+		if what in _said:
+			return False
+		_said.add(what)
+	return True
+
+
+def say_once(path: Any, why: str) -> None:
+	"""Why a save is not lazy; once for each reason."""
+	if not _first(why):
+		return
+	if why == NO_MOUNT:
+		log.warning("saved as on any filesystem: %s. ckptfs.require(path), or CKPTFS_REQUIRE=1, makes that an error", mounts.not_mounted(path))
+	else:
+		log.warning("%s is saved without being captured lazily: %s", path, why)
+
+
+def _unclaimed(path: Any) -> None:
+	"""The save of @path, in a mount, is written, and is no checkpoint: no rule claims its name."""
+	text = "%s is no name of a checkpoint here: not lazy, not atomic, no digest. Call it .pt or .safetensors, or add a rule " \
+		"(ckptfs-rules(5))" % os.path.basename(os.fspath(path))
+	if mounts.is_required(path):
+		raise CheckpointError(errno.EINVAL, "%s was written, but %s" % (os.fspath(path), text))
+	if _first("unclaimed"):
+		log.warning("%s", text)
 
 
 def register(*what: Any, path: Any) -> Session:
-	"""Opens the session with the mount of @path, if there is none, and registers modules, optimizers or state_dicts with
-	it: see Session.register. Returns it."""
+	"""Registers modules, optimizers or state_dicts with the session of the mount that @path lies in, which it opens if there
+	is none: they may then be captured lazily. See Session.register. Returns the session."""
 	session = session_of(path)
 	session.register(*what)
 	return session
@@ -59,19 +83,20 @@ def _why_not(path: Any, arguments: Any) -> str:
 
 
 def session_for(path: Any) -> Tuple[Optional[Session], str]:
-	"""That of the mount of ckptfs which @path lies in; or why there is none."""
+	"""The session of the mount that @path lies in; or why there is none. CheckpointError: no save can be made there."""
+	mounts.check_required(path)
 	try:
 		return session_of(path), ""
 	except LibraryNotFound as error:
 		return None, str(error)
 	except CheckpointError as error:
 		if error.errno in (errno.ENOTTY, errno.EOPNOTSUPP):
-			return None, "it lies in no mount of ckptfs"
+			return None, NO_MOUNT
 		if error.errno in NO_ROOM:
 			return None, str(error)
 		raise
 	except (FileNotFoundError, NotADirectoryError):
-		return None, "its directory is not there"
+		return None, NO_DIRECTORY
 
 
 class Writer:
@@ -207,11 +232,35 @@ def _write_run(fd: int, at: int, run: List[Any]) -> None:
 			views[0] = views[0][written:]
 
 
+def _opened(path: Any) -> int:
+	flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+	with mounts.served(path):
+		try:
+			return os.open(path, flags, 0o666)
+		except OSError:
+			if not fates.take_told():
+				raise
+			return os.open(path, flags, 0o666) # that was what the program knows already
+
+
 def write_to_path(writer: Writer, path: Any) -> None:
 	"""Makes a new file of what was added."""
-	fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+	fates.forget(path)
 	try:
-		writer.write(fd)
+		fd = _opened(path)
+	except IsADirectoryError as error:
+		raise CheckpointError(errno.EISDIR, "%s is a directory: give the name of a file, such as %s" % (os.fspath(path),
+			os.path.join(os.fspath(path), "step-1.pt"))) from error
+	except CheckpointError:
+		raise
+	except OSError as error:
+		fates.raise_first() # the failure of an earlier save, which the daemon tells thus
+		raise _whole(error, path) from error
+	there = os.fstat(fd) # what the open has told: later the storage may be asked, behind what is written by then
+	try:
+		staged = not writer.session or _lib.library().ckptfs_is_staged(fd) != 0
+		with mounts.served(path):
+			writer.write(fd)
 	except CheckpointError:
 		_close_quietly(fd)
 		raise
@@ -225,6 +274,10 @@ def write_to_path(writer: Writer, path: Any) -> None:
 		os.close(fd)
 	except OSError as error:
 		raise _whole(error, path) from error
+	if staged and writer.session:
+		fates.watch(path, there)
+	elif not staged:
+		_unclaimed(path)
 
 
 def _close_quietly(fd: int) -> None:
@@ -234,9 +287,11 @@ def _close_quietly(fd: int) -> None:
 
 def _whole(error: OSError, path: Any) -> CheckpointError:
 	"""The same, with what the mount says of the file."""
+	if mounts.is_dead(path):
+		return mounts.gone(path, error.errno or errno.ENOTCONN)
 	library = _lib.library() if _lib.loaded() else None
 	result = library.ckptfs_wait(os.fsencode(path), _lib.COMMITTED, 0) if library else 0
-	if result in (0, -errno.ETIMEDOUT, -errno.ENOTTY): # it knows of no failure
+	if result in (0, -errno.ETIMEDOUT, -errno.ENOTTY, -errno.EOPNOTSUPP): # it knows of no failure
 		return CheckpointError(error.errno, "%s: %s; `ckptfs why` tells more" % (path, error.strerror))
 	return CheckpointError(error.errno, _lib.told())
 
@@ -254,24 +309,31 @@ def _uncollected() -> Iterator[None]:
 
 
 def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2, **arguments: Any) -> None:
-	"""As torch.save, whose arguments it takes: writes the same file. If @f is a path in a mount of ckptfs, parameters and
-	the state of known optimizers, or what was registered, are captured after it has returned, and must not change
-	before the next barrier: optimizers' steps begin with one. All else is written when it returns.
+	"""Saves as torch.save does, whose arguments it takes, and writes the same file. On a mount of ckptfs it returns before
+	parameters, the state of known optimizers, and what was registered are captured; they must not change before the next
+	barrier, and every optimizer's step begins with one. All else is written when it returns. A return means: accepted.
+	`ckptfs.wait(path)` says when the checkpoint is kept.
 
-	Where it cannot be lazy (another filesystem, a version of torch without skip_data, tensors that this cannot do, @f
-	no path) it is torch.save, and a warning of the logger `ckptfs` says why, once.
+	Where it cannot be lazy (another filesystem, a torch without skip_data, unusual tensors, f is a file object) it is
+	torch.save, and a warning of the logger `ckptfs` says why, once.
 
-	CheckpointError: this save fails, or one before has, which nothing could tell until now; then this one is not made."""
-	why = "@f is no path" if not isinstance(f, (str, os.PathLike)) else _why_not(f, arguments)
+	CheckpointError: this save fails; or an earlier one has failed since it returned, which the text names, and this one is
+	not made."""
+	_check_arguments(obj, f)
+	why = "f is no path" if not mounts.is_path(f) else _why_not(f, arguments)
 	arguments = dict(arguments, pickle_module=pickle_module, pickle_protocol=pickle_protocol)
 	session = None
 	if not why:
 		session, why = session_for(f)
 	if session is None:
+		if why == NO_DIRECTORY:
+			raise no_directory(f)
 		say_once(f, why)
-		torch_save(obj, f, **arguments)
+		mounts.check_required(f)
+		with mounts.served(f):
+			torch_save(obj, f, **arguments)
 		return
-	session.raise_failure()
+	fates.raise_first()
 	with _uncollected():
 		try:
 			planned = reuse.plan(obj, **arguments)
@@ -281,7 +343,14 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2
 		if planned:
 			_save_planned(session, planned, f)
 			return
-	torch_save(obj, f, **arguments)
+	with mounts.served(f):
+		torch_save(obj, f, **arguments)
+	fates.watch(f)
+
+
+def _check_arguments(obj: Any, f: Any) -> None:
+	if mounts.is_path(obj) and not mounts.is_path(f) and not hasattr(f, "write"):
+		raise TypeError("ckptfs.save(obj, path): the path comes second, as in torch.save")
 
 
 def _save_planned(session: Session, planned: reuse.Planned, path: Any) -> None:
@@ -291,7 +360,8 @@ def _save_planned(session: Session, planned: reuse.Planned, path: Any) -> None:
 		if error.errno not in GONE:
 			raise
 		session.close() # a daemon that was started anew knows nothing of it
-		_write_plan(session_of(path), planned, path)
+		with mounts.served(path):
+			_write_plan(session_of(path), planned, path)
 
 
 def _write_plan(session: Session, planned: reuse.Planned, path: Any) -> None:

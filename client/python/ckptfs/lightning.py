@@ -16,12 +16,12 @@ try:
 except ImportError:
 	from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from . import lazy, loading
+from . import lazy, loading, mounts
 from .mounts import in_mount
 
 
 class CheckpointIO(TorchCheckpointIO):
-	"""Of one file for each checkpoint, as Lightning's default."""
+	"""Writes one file for each checkpoint, as Lightning's default does."""
 
 	def save_checkpoint(self, checkpoint: Any, path: Any, storage_options: Optional[Any] = None) -> None:
 		directory = os.path.dirname(os.path.abspath(path))
@@ -30,10 +30,13 @@ class CheckpointIO(TorchCheckpointIO):
 			if in_mount(directory):
 				lazy.save(checkpoint, path)
 				return
+			mounts.check_required(path)
 		super().save_checkpoint(checkpoint, path, storage_options)
 
 	def load_checkpoint(self, path: Any, map_location: Any = lambda storage, loc: storage,
 		weights_only: Optional[bool] = None) -> Any:
+		if "://" not in str(path):
+			mounts.check_required(path)
 		if not os.path.isfile(path):
 			return super().load_checkpoint(path, map_location, weights_only)
 		more = {} if weights_only is None else {"weights_only": weights_only}

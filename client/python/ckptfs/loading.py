@@ -17,6 +17,7 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple
 import torch
 from torch.serialization import default_restore_location
 
+from . import mounts
 from ._lib import CheckpointError
 
 torch_load = torch.load # as it is without us
@@ -129,15 +130,21 @@ def _plain(f: Any, map_location: Any, arguments: Any) -> bool:
 
 def load(f: Any, map_location: Any = None, *, threads: int = THREADS, progress: Optional[Progress] = None,
 	**arguments: Any) -> Any:
-	"""As torch.load, whose other arguments it takes: of any file, in a mount or not. Large tensors are read by @threads
-	threads at a time. @progress is called as progress(bytes read, of how many) after each part. With mmap=True, a file
-	object, or a file of the old format, torch reads by itself, and tells of no progress."""
-	if not _plain(f, map_location, arguments):
-		try:
-			return _load(f, map_location, threads, progress, arguments)
-		except _Unplanned:
-			pass
-	return torch_load(f, map_location=map_location, **arguments)
+	"""Loads as torch.load does, whose other arguments it takes, any file, in a mount or not.
+
+	threads: so many read large tensors at a time. progress: called as progress(bytes read, bytes in all) after each part.
+	With mmap=True, a file object, or a file of the old format, torch reads by itself, and there is no progress."""
+	mounts.check_required(f)
+	if mounts.is_path(f) and os.path.isdir(f):
+		raise CheckpointError(errno.EISDIR, "%s is a directory: load it as the framework that saved it does, a checkpoint of "
+			"torch.distributed.checkpoint by its load with ckptfs.dcp.Reader(path)" % os.fspath(f))
+	with mounts.served(f):
+		if not _plain(f, map_location, arguments):
+			try:
+				return _load(f, map_location, threads, progress, arguments)
+			except _Unplanned:
+				pass
+		return torch_load(f, map_location=map_location, **arguments)
 
 
 def read_into(path: Any, storage: Any, at: int, offset: int, nbytes: int) -> None:

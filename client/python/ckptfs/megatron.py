@@ -15,6 +15,7 @@ from typing import Any
 from megatron.core.dist_checkpointing.strategies import torch as strategies
 from torch.distributed import checkpoint
 
+from . import mounts
 from .dcp import Writer
 from .mounts import in_mount
 
@@ -30,6 +31,7 @@ def enable() -> None:
 		if in_mount(checkpoint_dir):
 			_save(self, sharded_state_dict, checkpoint_dir)
 		else:
+			mounts.check_required(checkpoint_dir)
 			inner(self, sharded_state_dict, checkpoint_dir)
 
 	save.ckptfs_inner = inner # type: ignore[attr-defined]

@@ -10,8 +10,10 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 import safetensors.torch
+import torch
 
-from . import lazy
+from . import fates, lazy, mounts
+from .files import no_directory
 from .mounts import to_mount
 
 torch_save_file = getattr(safetensors.torch.save_file, "ckptfs_inner", safetensors.torch.save_file)
@@ -29,12 +31,26 @@ def _type_of(tensor: Any) -> Optional[str]:
 	return _TYPES.get(str(tensor.dtype).rsplit(".", maxsplit=1)[-1])
 
 
+def _a(one: Any) -> str:
+	name = type(one).__name__
+	return "%s %s" % ("an" if name[0].lower() in "aeiou" else "a", name)
+
+
 def _why_not(tensors: Any) -> str:
-	"""What the library has to judge."""
+	"""Why safetensors itself has to write it, or to refuse it. TypeError: no library can."""
 	places = set()
+	if not isinstance(tensors, dict):
+		raise TypeError("save_file wants a dict of names and tensors, such as model.state_dict(), not %s" % _a(tensors))
 	for name, tensor in tensors.items():
-		if not lazy.is_plain(tensor) or not _type_of(tensor):
-			return "%s is not contiguous, or of a type that is not known here" % name
+		if not isinstance(name, str):
+			raise TypeError("save_file: the name %r is %s, not a text" % (name, _a(name)))
+		if not isinstance(tensor, torch.Tensor):
+			raise TypeError("save_file: %s is %s, not a tensor%s" % (name, _a(tensor), "; flatten the dict, or use ckptfs.save"
+				if isinstance(tensor, dict) else "; put what is no tensor into metadata, or use ckptfs.save"))
+		if not lazy.is_plain(tensor):
+			return "%s is not contiguous, or no plain tensor" % name
+		if not _type_of(tensor):
+			return "%s is of type %s, which is not known here" % (name, tensor.dtype)
 		if tensor.nbytes and tensor.untyped_storage().data_ptr() in places:
 			return "%s shares its memory with another one" % name
 		places.add(tensor.untyped_storage().data_ptr())
@@ -55,14 +71,19 @@ def _layout(tensors: Dict[str, Any], metadata: Optional[Dict[str, str]]) -> Tupl
 
 
 def save_file(tensors: Dict[str, Any], filename: Any, metadata: Optional[Dict[str, str]] = None) -> None:
-	"""As safetensors.torch.save_file, whose file it writes: lazily to a mount of ckptfs, as ckptfs.save does."""
+	"""Saves as safetensors.torch.save_file does, and writes the same file: lazily on a mount of ckptfs, as ckptfs.save."""
+	refused = _why_not(tensors)
 	session, why = lazy.session_for(filename)
-	why = why or _why_not(tensors)
+	why = why or refused
+	if why == lazy.NO_DIRECTORY:
+		raise no_directory(filename)
 	if why or session is None:
 		lazy.say_once(filename, why)
-		torch_save_file(tensors, filename, metadata=metadata)
+		mounts.check_required(filename)
+		with mounts.served(filename):
+			torch_save_file(tensors, filename, metadata=metadata)
 		return
-	session.raise_failure()
+	fates.raise_first()
 	head, places = _layout(tensors, metadata)
 	file = lazy.Writer(session)
 	for at, name, tensor in places:
@@ -80,6 +101,7 @@ def enable() -> None:
 		if to_mount(filename):
 			save_file(tensors, filename, metadata)
 		else:
+			mounts.check_required(filename)
 			inner(tensors, filename, metadata=metadata)
 
 	replaced.ckptfs_inner = inner # type: ignore[attr-defined]

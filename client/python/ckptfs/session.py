@@ -14,22 +14,19 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _lib
+from . import _lib, fates, mounts
 from ._lib import CheckpointError
+from .mounts import GONE
 
 log = logging.getLogger("ckptfs")
 
 # Names are remembered with their ids; a program that makes up new ones at each save begins anew at so many.
 IDS_MAX = 32768
 
-# The daemon knows nothing of this session any more.
-GONE = (errno.ENOTCONN, errno.ECONNABORTED)
-
 
 class Source(NamedTuple):
-	"""Memory that is to be in a file: what it is called, where it lies and how long it is, and where it is to be.
-	`keep` is held until it is captured: who owns the memory. `version` returns a number that a change of the memory
-	changes, or None: a hint for error messages."""
+	"""Memory that is to be in a file: its name, address and length, and its place in the file. `keep` is the owner of the
+	memory, which is held until the memory is captured."""
 	name: str
 	address: int
 	nbytes: int
@@ -44,7 +41,7 @@ class Source(NamedTuple):
 
 
 class Scraps(NamedTuple):
-	"""Pieces of one text that are to be at places of a file: (offset in the file, in the text, length). Nobody changes it."""
+	"""Pieces of one text that are to be at places of a file: (offset in the file, in the text, length)."""
 	name: str
 	text: bytes
 	places: Sequence[Tuple[int, int, int]]
@@ -81,11 +78,11 @@ def _versions(sources: Iterable[Source]) -> List[Tuple[str, Any, int]]:
 
 
 class Session:
-	"""A session with the mount that @path lies in. One is opened by itself for each mount that something is saved to;
-	who wants to choose rank, cache or threads opens it before that, and it is that one which `save` then uses.
+	"""A connection of this process with the mount that @path lies in. `ckptfs.save` opens one for each mount by itself. To
+	choose rank, cache or threads, open one before the first save; `save` then uses it.
 
 	rank, world, local_rank, local_world: which of the job's processes this is; None: as the launcher's environment says.
-	arena_bytes: how much cache is to be lent; 0: the daemon's choice. threads: that copy at most; 0: 2.
+	arena_bytes: how much cache to borrow; 0: the daemon chooses. threads: how many copy at most; 0: 2.
 
 	All methods may be called from any thread. In a child after fork the session is dead: CheckpointError (ECHILD).
 	CheckpointError, ENOTTY: the path lies in no mount of ckptfs."""
@@ -93,9 +90,15 @@ class Session:
 	def __init__(self, path: Union[str, "os.PathLike[str]"], *, rank: Optional[int] = None, world: int = 0,
 		local_rank: Optional[int] = None, local_world: int = 0, arena_bytes: int = 0, threads: int = 0) -> None:
 		self.path = os.path.abspath(os.fspath(path))
-		self.device = os.stat(self.path).st_dev
-		self._handle: Optional[int] = _lib.open_session(self.path, _lib.Options(-1 if rank is None else rank, world,
-			-1 if local_rank is None else local_rank, local_world, arena_bytes, threads))
+		options = _lib.Options(-1 if rank is None else rank, world, -1 if local_rank is None else local_rank, local_world,
+			arena_bytes, threads)
+		self._handle: Optional[int] = None
+		with mounts.served(self.path):
+			self.device = os.stat(self.path).st_dev
+			place = mounts.place_of(self.path)
+			if not place.served:
+				raise mounts.not_mounted(self.path, place)
+			self._handle = _lib.open_session(self.path, options)
 		self._pid = os.getpid()
 		self._lock = threading.Lock()
 		self._ids: Dict[Tuple[str, int, int, bool], int] = {}
@@ -106,7 +109,6 @@ class Session:
 		self._pending = False              # something was written since the last barrier
 		self._fenced: set = set()          # streams that wait for copies of devices
 		self._devices: set = set()         # of which something is captured
-		self._failure: Optional[CheckpointError] = None # of a barrier in a hook, for the next call to raise
 		self.known: List[Any] = []         # what the user has registered: lazy.py looks into it
 		_remember(self)
 
@@ -118,7 +120,7 @@ class Session:
 
 	@property
 	def alive(self) -> bool:
-		"""Is it open, in this process?"""
+		"""True if it is open, in this process."""
 		return self._handle is not None and self._pid == os.getpid()
 
 	def _open_handle(self) -> int:
@@ -130,10 +132,10 @@ class Session:
 		return self._handle
 
 	def register(self, *what: Any) -> None:
-		"""What may be captured lazily, because it changes only where a barrier stands before: modules (their parameters),
-		optimizers (their parameters and state), tensors and nests of dicts and lists of them. Optimizers that derive
-		from torch.optim.Optimizer need not be registered. Modules and optimizers are held weakly, all else until
-		`unregister` or the end of the session."""
+		"""Says what may be captured lazily, because it changes only after a barrier: modules (their parameters), optimizers
+		(their parameters and state), tensors, and nests of dicts and lists of them. Optimizers of torch.optim and their
+		parameters need not be registered. Modules and optimizers are held weakly, all else until `unregister` or the end
+		of the session."""
 		self._open_handle()
 		with self._lock:
 			for one in what:
@@ -151,10 +153,11 @@ class Session:
 
 	def write(self, file: Any, pieces: Union[Mapping[str, Any], Sequence[Tuple[str, Any, int]]], *,
 		eager: bool = False) -> int:
-		"""Writes buffers by handle, and returns at once: @pieces are (name, buffer, offset in the file), or a dict of names
-		and buffers, which then lie one behind the other. They must not change before the next barrier. @file: a
-		descriptor or an unbuffered file, open for writing. @eager: returns when they are written. Returns the offset
-		behind the last of them."""
+		"""Writes buffers lazily: returns at once, and they must not change before the next barrier.
+
+		file: a descriptor, or an unbuffered file, open for writing. pieces: (name, buffer, offset in the file) of each, or a
+		dict of names and buffers, which then lie one behind the other. eager: returns when they are written. Returns the
+		offset behind the last of them."""
 		if isinstance(pieces, Mapping):
 			sources, at = [], 0
 			for name, buffer in pieces.items():
@@ -168,7 +171,7 @@ class Session:
 		return max((s.file_off + s.nbytes for s in sources), default=0)
 
 	def write_sources(self, fd: int, sources: Sequence[Source], scraps: Optional[Scraps] = None) -> None:
-		"""The same of memory whose address is known: see Source. Takes all or none."""
+		"""The same for memory whose address is known: see Source. Takes all or none."""
 		sources = [s for s in sources if s.nbytes]
 		lazy = [s for s in sources if not s.eager]
 		held = [s.keep for s in lazy]
@@ -189,6 +192,9 @@ class Session:
 		versions = _versions(lazy)
 		try:
 			self._call(_lib.library().ckptfs_write(handle, fd, ops, len(ops)), handle)
+		except CheckpointError:
+			versions.clear() # nothing of it was taken
+			raise
 		finally:
 			# Not before: the barrier of another thread, which does not wait for these yet, would let them go.
 			with self._lock:
@@ -199,7 +205,7 @@ class Session:
 				self._devices.update(s.device for s in lazy if s.device >= 0)
 
 	def takes(self, memory: int) -> bool:
-		"""Can it capture memory of that kind? Where the driver cannot be used it takes that of the host alone."""
+		"""True if it can capture memory of that kind. Without a usable driver of the GPU it takes that of the host only."""
 		handle = self._open_handle()
 		with self._lock:
 			if memory not in self._takes:
@@ -234,11 +240,17 @@ class Session:
 
 	def _call(self, result: int, handle: int) -> None:
 		if result < 0:
-			raise CheckpointError(-result, _lib.told(handle) or os.strerror(-result))
+			raise self._error(-result, _lib.told(handle) or os.strerror(-result))
+
+	def _error(self, number: int, text: str) -> CheckpointError:
+		"""The daemon that has ended is named, with the way out."""
+		if number in GONE:
+			text = "%s: %s" % (text, mounts.gone(self.path, number)) if " failed: " in text else str(mounts.gone(self.path, number))
+		return CheckpointError(number, text)
 
 	@property
 	def pending(self) -> bool:
-		"""Was something written since the last barrier?"""
+		"""True if something was written since the last barrier."""
 		return self._pending
 
 	def devices_pending(self) -> set:
@@ -246,16 +258,20 @@ class Session:
 		return self._devices
 
 	def barrier(self, streams: Sequence[int] = (), *, landed: bool = False, timeout: Optional[float] = None) -> None:
-		"""Returns when what was written may change: see ckptfs_barrier in ckptfs(3). @streams: handles of CUDA streams, what
-		is enqueued on which from then on runs behind the copies. @landed: waits for these, too. @timeout: in seconds,
-		None: 120. CheckpointError: a capture has failed since the last barrier; its checkpoint is not committed. The
-		tensors may change all the same."""
+		"""Returns when what was written may change. It waits for captures, never for storage.
+
+		streams: handles of CUDA streams; work that is enqueued there from then on runs behind the copies. landed: waits for
+		these copies, too. timeout: in seconds; None: 120. CheckpointError: a save has failed since the last barrier; it names
+		the file, which is not committed. The tensors may change all the same."""
+		self._barrier(streams, landed, timeout)
+		fates.raise_first()
+
+	def _barrier(self, streams: Sequence[int] = (), landed: bool = False, timeout: Optional[float] = None) -> None:
 		handle = self._open_handle()
 		with self._lock:
 			self._pending = False
-			failure, self._failure = self._failure, None
 			held, self._held = self._held, []
-			idle = not held and failure is None
+			idle = not held
 			versions, self._versions = self._versions, []
 		numbers = (ctypes.c_uint64 * len(streams))(*streams)
 		nanoseconds = 0 if timeout is None else max(int(timeout * 1e9), 1)
@@ -270,9 +286,9 @@ class Session:
 		if -result in GONE:
 			self.close() # the daemon, and with it the session, is gone: the next save opens another
 		if result < 0 and not (idle and -result in GONE):
-			raise CheckpointError(-result, (text or os.strerror(-result)) + _changed(versions, -result))
-		if failure:
-			raise failure
+			error = self._error(-result, (text or os.strerror(-result)) + _changed(versions, -result))
+			fates.was_told(error)
+			raise error
 
 	def barrier_in_hook(self, streams: Sequence[int] = ()) -> None:
 		"""The same before an update, which it never keeps from being made: what has failed is logged, and raised by the next
@@ -282,16 +298,10 @@ class Session:
 		if not self.alive:
 			return
 		try:
-			self.barrier(streams)
+			self._barrier(streams)
 		except CheckpointError as error:
 			log.error("%s", error)
-			self._failure = error
-
-	def raise_failure(self) -> None:
-		"""What a barrier of a hook has met."""
-		failure, self._failure = self._failure, None
-		if failure:
-			raise failure
+			fates.add("barrier %d" % id(error), error)
 
 	def _pending_captures(self, handle: int) -> int:
 		stats = _lib.SessionStats()
@@ -311,20 +321,20 @@ class Session:
 		if handle is not None and self._pid == os.getpid():
 			_lib.library().ckptfs_close(handle)
 			self._held.clear()
+			fates.look() # the mount may be gone, and its files removed, when this is asked next
 
 	def __repr__(self) -> str:
 		return "<ckptfs.Session of %s%s>" % (self.path, "" if self.alive else ", closed")
 
 
 def _changed(versions: Sequence[Tuple[str, Any, int]], error: int) -> str:
-	"""Which tensors torch knows to have changed since they were written; that it names none proves nothing."""
+	"""The way out, and which tensors torch knows to have changed since they were written; that it names none proves nothing."""
 	if error != errno.ESTALE:
 		return ""
-	names = [name for name, tensor, version in versions if tensor._version != version]
-	if not names:
-		return ""
-	return "; torch knows that these were changed since: %s%s" % (", ".join(names[:5]),
-		" and %d more" % (len(names) - 5) if len(names) > 5 else "")
+	names = list(dict.fromkeys(name for name, tensor, version in versions if tensor._version != version))
+	known = "; torch knows that these were changed since: %s%s" % (", ".join(names[:5]),
+		" and %d more" % (len(names) - 5) if len(names) > 5 else "") if names else ""
+	return known + ". Call ckptfs.barrier() before you change weights outside optimizer.step(). Earlier checkpoints stand"
 
 
 # --- the sessions of this process, one for each mount ---
@@ -362,11 +372,11 @@ def session_at(directory: Union[str, "os.PathLike[str]"]) -> Optional[Session]:
 
 
 def session_of(path: Union[str, "os.PathLike[str]"]) -> Session:
-	"""That of the mount in which @path (it, or the directory that it is to be in) lies, opened now if there is none.
-	CheckpointError, ENOTTY: it lies in none."""
+	"""The session with the mount that @path lies in; opens it if there is none. @path is a directory, or a file that is there
+	or yet to come. CheckpointError, ENOTTY: it lies in no mount."""
 	path = os.path.abspath(os.fspath(path))
 	directory = path if os.path.isdir(path) else os.path.dirname(path)
-	with _sessions_lock:
+	with _sessions_lock, mounts.served(directory):
 		found = session_at(directory)
 		if found is None:
 			_close_unmounted()
@@ -391,17 +401,21 @@ def call_before() -> None:
 
 
 def barrier(*, landed: bool = False, timeout: Optional[float] = None) -> None:
-	"""Of all sessions, and all streams that torch uses now: before tensors that were saved change anywhere but in an
-	optimizer's step. CheckpointError: a capture has failed; what is to be changed may be, all the same."""
+	"""Waits until what was saved may change, in all sessions: call it before tensors that were saved change anywhere but in
+	optimizer.step(), which begins with one. It waits for captures, never for storage.
+
+	landed: waits for copies of GPUs, too. timeout: in seconds; None: 120.
+	CheckpointError: a save has failed since it returned; the text names its file. The tensors may change all the same."""
 	failed = None
 	call_before()
 	for session in sessions():
 		try:
-			session.barrier(_streams(session), landed=landed, timeout=timeout)
+			session._barrier(_streams(session), landed, timeout) # pylint: disable=protected-access
 		except CheckpointError as error:
 			failed = failed or error
 	if failed:
 		raise failed
+	fates.raise_first()
 
 
 def _streams(session: Session) -> List[int]:
@@ -412,18 +426,24 @@ def _streams(session: Session) -> List[int]:
 
 
 def _close_all() -> None:
+	"""At the end of the program: what nobody has been told of, the log tells."""
 	for session in sessions():
 		try:
-			session.barrier(landed=True)
+			session._barrier(landed=True) # pylint: disable=protected-access
 		except CheckpointError as error:
 			log.error("%s", error)
 		session.close()
+	fates.end()
+	for failure in fates.failures():
+		log.error("%s", failure)
 
 
 def _after_fork() -> None:
 	global _sessions_lock # pylint: disable=global-statement
 	_sessions_lock = threading.RLock()
 	_sessions.clear()
+	fates.clear()
+	_lib.after_fork()
 
 
 atexit.register(_close_all)

@@ -27,8 +27,8 @@ class Callback(TrainerCallback):
 		safetensors_file.enable()
 
 	def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None: # pylint: disable=unused-argument
-		"""The parameters may be changed by whatever comes behind. What has failed is told, and fails no training
-		that is over."""
+		"""Waits for captures, since code after the training may change the parameters. A failed save is logged: it fails no
+		training that is over."""
 		try:
 			barrier(landed=True)
 		except CheckpointError as error:

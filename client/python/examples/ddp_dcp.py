@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""DistributedDataParallel, saved by torch.distributed.checkpoint: the ranks share the writing, and go on from the
-newest checkpoint that all of them have finished.
+"""DistributedDataParallel, saved by torch.distributed.checkpoint: the ranks share the writing, and all go on from the
+same checkpoint, the newest that is committed.
 
 	torchrun --nproc-per-node 2 ddp_dcp.py /ckpt/run STEPS
 """
@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 import ckptfs.dcp
 
 directory, steps = sys.argv[1], int(sys.argv[2])
+ckptfs.require(directory) # an error now, if nothing is mounted there
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(0)
@@ -26,12 +27,11 @@ model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(256, 512), t
 optimizer = torch.optim.AdamW(model.parameters())
 
 os.makedirs(directory, exist_ok=True)
-found, begin = [ckptfs.latest(directory) if rank == 0 else None], 0
-dist.broadcast_object_list(found) # one answer for all
-if found[0]:
+found, begin = ckptfs.latest(directory, group=True), 0 # rank 0 looks, all get its answer
+if found:
 	weights, moments = get_state_dict(model, optimizer)
 	state = {"model": weights, "optimizer": moments, "step": 0}
-	checkpoint.load(state, storage_reader=ckptfs.dcp.Reader(found[0]))
+	checkpoint.load(state, storage_reader=ckptfs.dcp.Reader(found))
 	set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
 	begin = state["step"]
 	if rank == 0:
@@ -41,7 +41,7 @@ for step in range(begin + 1, steps + 1):
 	torch.manual_seed(step * 1000 + rank)
 	batch = torch.randn(16, 256)
 	(model(batch) - batch).square().mean().backward()
-	optimizer.step() # begins with a barrier: what was saved is captured by then
+	optimizer.step() # begins with a barrier: it waits until what was saved is captured
 	optimizer.zero_grad()
 	weights, moments = get_state_dict(model, optimizer)
 	checkpoint.save({"model": weights, "optimizer": moments, "step": step},

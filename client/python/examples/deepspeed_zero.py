@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""DeepSpeed: nothing but its config makes it lazy, by `datastates_ckpt`. `latest` names what is committed, and nothing
-else, so it goes on from there.
+"""DeepSpeed: its config alone makes it lazy, by `datastates_ckpt`. The file `latest` names only what is committed, so
+load_checkpoint goes on from there.
 
 	torchrun --nproc-per-node 2 deepspeed_zero.py /ckpt/run STEPS
 """
@@ -9,6 +9,8 @@ import sys
 
 import deepspeed
 import torch
+
+import ckptfs
 
 CONFIG = {
 	"train_micro_batch_size_per_gpu": 16,
@@ -19,6 +21,7 @@ CONFIG = {
 }
 
 directory, steps = sys.argv[1], int(sys.argv[2])
+ckptfs.require(directory) # an error now, if nothing is mounted there
 if not torch.cuda.is_available():
 	deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False # it would compile one
 deepspeed.init_distributed("nccl" if torch.cuda.is_available() else "gloo", verbose=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plain PyTorch: saves after each step, goes on from the newest checkpoint that is whole.
+"""Plain PyTorch: saves after each step, goes on from the newest committed checkpoint.
 
 	python plain.py /ckpt/run STEPS
 """
@@ -12,6 +12,7 @@ import torch
 import ckptfs
 
 directory, steps = sys.argv[1], int(sys.argv[2])
+ckptfs.require(directory) # an error now, if nothing is mounted there
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256))
 optimizer = torch.optim.AdamW(model.parameters())
@@ -29,7 +30,7 @@ if found:
 for step in range(begin + 1, steps + 1):
 	batch = torch.randn(16, 256)
 	(model(batch) - batch).square().mean().backward()
-	optimizer.step() # begins with a barrier: what was saved is captured by then
+	optimizer.step() # begins with a barrier: it waits until what was saved is captured
 	optimizer.zero_grad()
 	path = "%s/step-%d.pt" % (directory, step)
 	ckptfs.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step,
@@ -39,4 +40,6 @@ for step in range(begin + 1, steps + 1):
 	if os.path.exists(old):
 		os.unlink(old)
 
+if begin < steps:
+	ckptfs.wait(path) # until the last one is kept
 print("weights %r" % sum(p.double().sum().item() for p in model.parameters()))
