@@ -24,13 +24,15 @@ expect_ok "${bench[@]}" --rounds 1
 assert_contains "$OUT" "what  "
 assert_contains "$OUT" "bench: all samples are in $TEST_TMP/bench.json"
 nothing_left
+table=$OUT
 expect_ok python3 - "$TEST_TMP/bench.json" <<'END'
 import json, sys
 rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["rows"]}
 wanted = ("save save-2 flush durable reread cpu unit commit "
           "read read-user write write-4 create stat readdir ls memory-open memory-seen memory-unit cluster-records "
           "coordinator-cpu coordinator-memory coordinator-cpu-ranks coordinator-memory-ranks commit-nodes commit-nodes-etcd "
-          "lazy lazy-capture lazy-durable lazy-steps torch torch-fsync dcp dcp-thread dcp-process torch-lazy train torch-load dcp-load").split()
+          "lazy lazy-capture lazy-durable lazy-steps torch torch-fsync dcp dcp-thread dcp-process torch-lazy train torch-load dcp-load "
+          "net-100-torch net-100-dcp net-100-dcp-async net-400-torch net-400-dcp net-400-dcp-async").split()
 assert list(rows) == wanted, list(rows)
 for row in rows.values():
     assert row["ckptfs"] or row["note"].startswith("not measured"), row
@@ -45,14 +47,30 @@ if rows["train"]["ckptfs"]: # there is torch
     assert rows["train"]["baseline"] == "no saves" and rows["train"]["ratio"] > 0, rows["train"]
     assert sorted(rows["train"]["beside"]) == ["DCP async_save", "torch.save", "torch.save, mount"], rows["train"]
     assert all(rows["train"]["beside"].values()), rows["train"]
+for name, goal in ("net-100", 0.12), ("net-400", 0.4):
+    row = rows[name + "-torch"]
+    if row["ckptfs"]: # there are torch and GlusterFS
+        assert row["goal"] == goal and row["baseline"] == "plain" and row["ratio"] > 0 and row["beside"]["ckptfs.save"] > 0, row
+        assert min(row["also"][key]["medians"]["ckptfs"] for key in ("durable", "committed", "restored")) > 0, row
+        assert row["samples"]["ckptfs"][-1]["verified"] > 0 and "verified" not in row["samples"]["plain"][-1], row
 assert rows["cpu"]["aim"] == 0.5 and rows["cpu"]["ckptfs"] > 0, rows["cpu"]
 END
 
 mkfifo "$TEST_TMP/lines"
-"${bench[@]}" --only stat 2>"$TEST_TMP/lines" &
-while read -r line; do
-	[[ $line != *"round 1"* ]] || kill -INT $! || die "the bench has ended before"
-done <"$TEST_TMP/lines"
-wait $!
-assert_eq $? 130 "exit status after SIGINT"
-nothing_left
+
+# interrupt WORDS ROW: when the bench has said WORDS
+interrupt() {
+	"${bench[@]}" --only "$2" 2>"$TEST_TMP/lines" &
+	while read -r line; do
+		[[ $line != *"$1"* ]] || kill -INT $! || die "the bench has ended before"
+	done <"$TEST_TMP/lines"
+	wait $!
+	assert_eq $? 130 "exit status after SIGINT"
+	nothing_left
+	! pgrep -f "^gluster.*$TEST_TMP/tmp" || die "a GlusterFS left by the bench"
+}
+
+interrupt "round 1" stat
+case $table in
+*"| 400 MB/s |"*) interrupt "DCP save over a link of 100 MB/s, blocked: round 1" net ;;
+esac

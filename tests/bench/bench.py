@@ -7,8 +7,8 @@ mount, so that what one side leaves in caches neither helps nor hurts another. A
 is the ratio of medians.
 
 The parts: processes.py (commands, mounts, daemons), setting.py (directories, sizes, sides),
-rows.py, saves.py, units.py, cluster.py, lazy.py and models.py (what is measured), results.py (JSON and table); the loops themselves
-are in fsload.c, lazy.c and trainer.py.
+rows.py, saves.py, units.py, cluster.py, lazy.py, models.py and net.py (what is measured), results.py (JSON and table); the
+loops themselves are in fsload.c, lazy.c, trainer.py and shaped.py.
 
 A ckptfs mount is measured once its cache is in memory, which takes a moment after `mount`. The
 rows on the time of a save write each file twice and count the second time: where the kernel's free memory
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,9 @@ from processes import BUILD, CKPTFS, Failed, NotMeasured, Stopped, force_unmount
 from cluster import cluster_rows
 from lazy import lazy_rows
 from models import model_rows
-from results import keep_for_frameworks, print_table, results_json
+from net import markdown_lines, net_rows
+from record import take_rows, take_table
+from results import keep_for_frameworks, print_table, results_json, table_lines
 from rows import (Row, sample_create, sample_many, sample_memory, sample_read, sample_read_user,
                   sample_write)
 from saves import sample_cpu, sample_durable, sample_flush, sample_reread, sample_save
@@ -85,6 +88,7 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
         *cluster_rows(args.quick),
         *lazy_rows(args.quick),
         *model_rows(),
+        *net_rows(),
     ]
 
 
@@ -102,6 +106,7 @@ def measure(bench: Bench, row: Row) -> None:
     rounds = 1 if row.once else bench.rounds
     try:
         for number in range(1 if row.once or bench.args.quick else 0, rounds + 1):
+            bench.counts = number > 0
             bench.say(f"{row.what}: " + (f"round {number} of {rounds}" if number else "warm-up"))
             for side in list(sides if number % 2 else reversed(sides)):
                 try:
@@ -133,20 +138,23 @@ def parse_arguments() -> argparse.Namespace:
         epilog="Files are made in $TMPDIR (/tmp), which should be a disk; $CKPTFS is the command\n"
                "and $BUILD the build directory. Exit status: 0 measured, goals met or not; 1 a row\n"
                "failed, or with --strict a goal was missed; 2 usage; 128 + N stopped by a signal.")
-    names = [row.name for row in all_rows(argparse.Namespace(quick=False))]
+    rows = all_rows(argparse.Namespace(quick=False))
+    names = [*(row.name for row in rows), *sorted({row.group for row in rows} - {""})]
     parser.add_argument("--only", metavar="ROW", action="append", choices=names,
-                        help="only this row (may be repeated), of:\n" + " ".join(names))
+                        help="only this row, or group of rows (may be repeated), of:\n" + " ".join(names))
     parser.add_argument("--quick", action="store_true",
                         help="2 rounds of much smaller work: shows that it runs, measures little")
     parser.add_argument("--size", type=int, metavar="MIB",
-                        help="of a saved file (1024) and of a model with its optimizer (2048); less\n"
-                             "where it would not fit: it takes 5 times as much memory and disk; a\n"
+                        help="of a saved file (1024) and of a model with its optimizer (2048, over a\n"
+                             "network 512); less where it would not fit: it takes 5 times as much memory and disk; a\n"
                              "multiple of 16")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds that count (5)")
     parser.add_argument("-o", dest="options", metavar="OPTS", help="ckptfs mount options")
     parser.add_argument("--json", action="store_true", help="print the JSON, not the table")
     parser.add_argument("--output", metavar="FILE", default=os.path.join(BUILD, "bench.json"),
                         help="where the JSON goes (%(default)s)")
+    parser.add_argument("--record", action="store_true",
+                        help="take what was measured into the tables of tests/bench/RESULTS.md")
     parser.add_argument("--strict", action="store_true", help="exit 1 if a goal was missed")
     parser.add_argument("--private", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -154,6 +162,8 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("--rounds wants a number above 0")
     if args.size is not None and (args.size < 32 or args.size % 16):
         parser.error("--size wants a multiple of 16, 32 or more")
+    if args.record and args.quick:
+        parser.error("--quick measures too little to be recorded")
     return args
 
 
@@ -193,7 +203,7 @@ def main() -> int:
     directory = os.environ.get("TMPDIR") or "/tmp"
     check_ready(args, directory)
     enter_namespace(args)
-    rows = [row for row in all_rows(args) if not args.only or row.name in args.only]
+    rows = [row for row in all_rows(args) if not args.only or {row.name, row.group} & set(args.only)]
     signals.catch()
     work = os.path.realpath(tempfile.mkdtemp(prefix="ckptfs-bench.", dir=directory))
     load = os.getloadavg()[0]
@@ -219,9 +229,15 @@ def main() -> int:
         print()
     else:
         print_table(rows)
+        for line in markdown_lines(rows):
+            print(line)
         print(f"bench: saves of {bench.save_bytes // MIB} MiB, of models {bench.state_bytes // MIB}, "
               f"medians of {bench.rounds}")
         print(f"bench: all samples are in {args.output}")
+    if args.record:
+        command = f'make bench ARGS="{shlex.join(word for word in sys.argv[1:] if word not in ("--record", "--private"))}"'
+        take_rows({row.name: table_lines(row) for row in rows if row.samples and not row.error}, command)
+        take_table("network", markdown_lines(rows), command)
     missed = args.strict and any(row.met() is False for row in rows)
     return 1 if missed or any(row.error for row in rows) else 0
 

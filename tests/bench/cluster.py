@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Iterator
 
-from processes import BUILD, CKPTFS, SRC, Failed, NotMeasured, command, is_ready, memory_mib, started, wait_until
+from processes import BUILD, CKPTFS, SRC, Failed, NotMeasured, command, cpu_seconds, is_ready, memory_mib, started, wait_until
 from rows import Row
 from setting import Bench
 from units import load, peak_mib, verify_mib
@@ -133,11 +133,6 @@ def sample_nodes(with_etcd: bool):
 
 # --- two daemons, and a crowd ---
 
-def cpu_of(pid: int) -> float:
-    """To the nanosecond, unlike cpu_seconds: what is little is asked of."""
-    return time.clock_gettime((~pid << 3) | 2)  # of the scheduler, as clock_getcpuclockid(3)
-
-
 @functools.cache
 def of_crowd(bench: Bench, kind: str, count: int) -> dict:
     """What a checkpoint of many nodes costs the daemon of its root; and, "inner", one further down the tree."""
@@ -149,11 +144,11 @@ def of_crowd(bench: Bench, kind: str, count: int) -> dict:
         pids = [daemon.pid for daemon in daemons]
         for daemon in daemons:
             wait_until("its cache is in memory", lambda daemon=daemon: is_ready(daemon.status()))
-        cpu, rss = [cpu_of(pid) for pid in pids], [memory_mib(pid)["VmRSS"] for pid in pids]
+        cpu, rss = [cpu_seconds(pid) for pid in pids], [memory_mib(pid)["VmRSS"] for pid in pids]
         at_end: list[float] = []
-        records, size = crowd.save(daemons, saved, count, CROWD_FILES, lambda: at_end.append(cpu_of(pids[0])))
-        sample = {"cpu": cpu_of(pids[0]) - cpu[0], "commit": cpu_of(pids[0]) - at_end[0],
-                  "inner": cpu_of(pids[1]) - cpu[1], "MiB": peak_mib(pids[0]) - rss[0], "inner MiB": peak_mib(pids[1]) - rss[1]}
+        records, size = crowd.save(daemons, saved, count, CROWD_FILES, lambda: at_end.append(cpu_seconds(pids[0])))
+        sample = {"cpu": cpu_seconds(pids[0]) - cpu[0], "commit": cpu_seconds(pids[0]) - at_end[0],
+                  "inner": cpu_seconds(pids[1]) - cpu[1], "MiB": peak_mib(pids[0]) - rss[0], "inner MiB": peak_mib(pids[1]) - rss[1]}
         sample["records heard"], sample["KiB heard"] = records, size / 1024
         sample["verify MiB"] = verify_mib(os.path.join(nodes.BACK, saved.unit))
     shutil.rmtree(bench.path("cluster"))

@@ -29,7 +29,7 @@ SKIPPED = 77  # the exit status of trainer.py where its packages cannot be had
 
 
 class Trainer:
-    """trainer.py, as the only rank of a job."""
+    """trainer.py, or shaped.py, as the only rank of a job."""
 
     def __init__(self, process: subprocess.Popen, said) -> None:
         self.process, self.said = process, said
@@ -45,32 +45,37 @@ class Trainer:
         code = self.process.wait(LIMIT_S)
         self.said.seek(0)
         last = (self.said.read().strip().splitlines() or [f"exit status {code}"])[-1]
-        raise (NotMeasured if code == SKIPPED else Failed)(f"trainer.py: {last}")
+        name = os.path.basename(self.process.args[1])
+        raise (NotMeasured if code == SKIPPED else Failed)(f"{name}: {last}")
 
     def ask(self, *words: object) -> dict:
-        self.process.stdin.write(json.dumps(words) + "\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # its last words tell why
+            self.process.stdin.write(json.dumps(words) + "\n")
+            self.process.stdin.flush()
         return json.loads(self._line())
 
 
 @contextlib.contextmanager
-def start(bench: Bench) -> Iterator[Trainer]:
+def start(bench: Bench, program: str, size: int) -> Iterator[Trainer]:
     if bench.args.quick and not has_torch():
         raise NotMeasured(f"no PyTorch in {os.path.dirname(os.path.dirname(VENV_PYTHON))}"
                           " (a bench that is not quick, or make check-frameworks, installs it)")
-    env = dict(os.environ, BUILD=BUILD, SRC=SRC, CKPTFS=CKPTFS, TEST_TMP=bench.work,
+    top = bench.path(os.path.basename(program).removesuffix(".py"))
+    os.mkdir(top)
+    env = dict(os.environ, BUILD=BUILD, SRC=SRC, CKPTFS=CKPTFS, TEST_TMP=top,
                TMPDIR=bench.work, RANK="0", WORLD_SIZE="1",
                LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
                MASTER_PORT=str(free_ports(1)[0]))
     bench.say("starting a job that trains a model (installs its packages, if they are not there)")
     with tempfile.TemporaryFile("w+") as said, \
-            started(["python3", TRAINER, str(bench.state_bytes // MIB)], grace_s=30,
+            started(["python3", program, str(size // MIB)], grace_s=30,
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
                     env=env) as process:
         try:
             yield Trainer(process, said)
         finally:
-            process.stdin.close()  # it ends, and with it the process that async_save has started
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()  # it ends, and with it the process that async_save has started
 
 
 def has_torch() -> bool:
@@ -81,16 +86,20 @@ def has_torch() -> bool:
     return True
 
 
-def trainer(bench: Bench) -> Trainer:
-    """One for all rows: a model of this size takes a while."""
-    if not bench.trainer:
+def job_at(bench: Bench, program: str, size: int) -> Trainer:
+    """One for all rows: a model takes a while."""
+    if program not in bench.jobs:
         try:
-            bench.trainer = bench.until_end.enter_context(start(bench))
+            bench.jobs[program] = bench.until_end.enter_context(start(bench, program, size))
         except NotMeasured as reason:
-            bench.trainer = reason
-    if isinstance(bench.trainer, NotMeasured):
-        raise bench.trainer
-    return bench.trainer
+            bench.jobs[program] = reason
+    if isinstance(bench.jobs[program], NotMeasured):
+        raise bench.jobs[program]
+    return bench.jobs[program]
+
+
+def trainer(bench: Bench) -> Trainer:
+    return job_at(bench, TRAINER, bench.state_bytes)
 
 
 def name_of(how: str, step: int) -> str:

@@ -189,10 +189,8 @@ def is_published(path: str) -> bool:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process has used so far, its kernel threads for io_uring included."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """What a process has used so far, to the nanosecond, its kernel threads for io_uring included."""
+    return time.clock_gettime((~pid << 3) | 2)  # of the scheduler, as clock_getcpuclockid(3)
 
 
 def available_bytes() -> int:

@@ -115,7 +115,7 @@ def table_lines(row: Row) -> list[list[str]]:
                       goal_text(row, side), verdict(row, side, first)])
     side = row.baseline()
     lines += [[f"  the same, {each}", f"{figure(row.median(each))} {row.unit}", f"{side} {figure(row.median(side))}",
-               f"{row.ratio_of(each, side):.2f}x", "reported", spread(row, each) and f"({spread(row, each)})"]
+               f"{row.ratio_of(each, side):.2f}x", goal_text(row, each), verdict(row, each, False)]
               for each in row.beside() if side]
     lines += [[what, f"{figure(row.median(row.sides[0], key))} {row.unit}",
                f"{side} {figure(row.median(side, key))}" if row.ratio(side, key) else "-",

@@ -26,7 +26,8 @@ class Row:
     aim: float | None = None              # at most this value
     once: bool = False                    # memory does not need rounds
     also: dict[str, str] = field(default_factory=dict)  # more keys of a sample: a line for each
-    against: str = ""                     # the side that all others are compared with; else see baseline()
+    against: str = ""                     # the side that all others are compared with, and have goals to; else see baseline()
+    group: str = ""                       # --only takes it, too
     framework: str = ""                   # in whose row of the table of frameworks the ratio goes
     samples: dict[str, list[dict]] = field(default_factory=dict)
     note: str = ""
@@ -48,7 +49,7 @@ class Row:
     def compared(self) -> list[str]:
         """The sides that get a line of their own in the table."""
         others = [side for side in self.sides[1:] if self.median(side) is not None]
-        return others if self.goals else [side for side in others if side == self.baseline()]
+        return others if self.goals and not self.against else [side for side in others if side == self.baseline()]
 
     def ratio(self, side: str | None = None, key: str = "value") -> float | None:
         return self.ratio_of(self.sides[0], side or self.baseline(), key)
@@ -62,20 +63,24 @@ class Row:
         return [side for side in self.sides[1:] if self.against and side != self.against and self.samples.get(side)]
 
     def goal_of(self, side: str | None) -> float | None:
+        """Of a row with `against` each side has its own."""
+        if self.against and self.goals:
+            return self.goals.get(self.sides[0] if side == self.against else side)
         return self.goals.get(side) if self.goals else self.goal
 
     def met_by(self, side: str | None) -> bool | None:
         """None where there is nothing to meet, or nothing was measured."""
         goal = self.goal_of(side)
-        if goal is not None and side and self.ratio(side) is not None:
-            return self.ratio(side) <= goal if self.smaller else self.ratio(side) >= goal
+        ratio = self.ratio_of(side, self.against) if side in self.beside() else self.ratio(side) if side else None
+        if goal is not None and ratio is not None:
+            return ratio <= goal if self.smaller else ratio >= goal
         if self.aim is not None and self.median(self.sides[0]) is not None:
             return self.median(self.sides[0]) <= self.aim
         return None
 
     def met(self) -> bool | None:
         """All of them."""
-        known = [met for met in map(self.met_by, self.compared() or [None]) if met is not None]
+        known = [met for met in map(self.met_by, [*(self.compared() or [None]), *self.beside()]) if met is not None]
         return all(known) if known else None
 
 

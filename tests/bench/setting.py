@@ -52,7 +52,9 @@ class Bench:
         self.open_files = 500 if quick else 10_000
         self.save_bytes = self._fitting(32 if quick else 1024)
         self.state_bytes = self._fitting(32 if quick else 2048)
-        self.trainer = None  # of models.py
+        self.net_bytes = self._fitting(32 if quick else 512)
+        self.jobs = {}  # of models.py
+        self.counts = False  # of the round that is measured
         self.until_end = contextlib.ExitStack()
         for name in ("backing", "mnt", "rclone"):
             os.mkdir(self.path(name))

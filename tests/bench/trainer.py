@@ -6,9 +6,10 @@ usage: trainer.py MIB
 It trains a model of transformer blocks with AdamW, once, so that model and optimizer have MIB in all, and
 says "ready" and how much it is. Then each line on stdin is a JSON list, answered by a line of JSON:
 
-  ["save", HOW, PATH, MOUNTED]   {"blocked": S, "durable": S}: training stands still; until it is durable (committed). Of
-                                 one that is captured later "captured", too: after so long; what it goes on with until then
-                                 is a step, whose update waits for it, which counts as blocked
+  ["save", HOW, PATH, MOUNTED]   {"blocked": S, "queued": S, "durable": S, "committed": S}: training stands still;
+                                 it waits for a CPU in that time; until the save is durable; and committed. A save
+                                 that is captured later has "captured", too: the training goes on with a step until
+                                 then, whose update waits for the capture, which counts as blocked
   ["load", HOW, PATH]            {"seconds": S}
   ["train", HOW, DIR, STEPS, EVERY, S]   {"step": S}: how long a step takes that would take about S, with one core left free,
                                  and a save before each EVERY of them, which goes on already; HOW: none for no saves
@@ -39,9 +40,10 @@ from torch.distributed.checkpoint.state_dict import get_state_dict
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
 import ckptfs
+import ckptfs.dcp
 
 MIB = 1 << 20
-WIDTH = 1024
+WIDTHS, DEPTH = (1024, 512, 256), 12  # the widest that makes the model so deep
 STATE_XATTR = "user.ckptfs.state"
 LIMIT_S = 300
 
@@ -51,15 +53,17 @@ class Job:
 
     def __init__(self, target: int) -> None:
         torch.manual_seed(1)
-        blocks = []
-        while not blocks or 3 * size_of(block.state_dict() for block in blocks) < target:
-            blocks.append(nn.TransformerEncoderLayer(WIDTH, 16, 4 * WIDTH))
-        self.model = nn.Sequential(*blocks)
+        self.width = next((width for width in WIDTHS if DEPTH * state_of(block(width)) <= target),
+                          WIDTHS[-1])
+        self.model = nn.Sequential(block(self.width))
+        while state_of(self.model) < target:
+            self.model.append(block(self.width))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-6)
         self.steps = 0
         self.tokens = 8
         self.step()
         self.saved = self.state()  # of all saves that are measured by themselves
+        self.bytes = size_of([self.saved["model"], *self.saved["optimizer"]["state"].values()])
 
     def state(self) -> dict:
         model_state, optimizer_state = get_state_dict(self.model, self.optimizer)
@@ -67,7 +71,7 @@ class Job:
 
     def compute(self) -> None:
         """The part of a step in which nothing that is saved changes."""
-        self.model(torch.randn(self.tokens, 1, WIDTH)).square().mean().backward()
+        self.model(torch.randn(self.tokens, 1, self.width)).square().mean().backward()
 
     def update(self) -> None:
         self.optimizer.step()
@@ -92,8 +96,17 @@ class Job:
             self.update()
 
 
+def block(width: int) -> nn.Module:
+    return nn.TransformerEncoderLayer(width, 16, 4 * width)
+
+
 def size_of(states) -> int:
     return sum(tensor.nbytes for state in states for tensor in state.values())
+
+
+def state_of(model: nn.Module) -> int:
+    """The bytes of the parameters and of AdamW's two moments."""
+    return 3 * size_of([model.state_dict()])
 
 
 # --- saves: each begins one and returns what waits for its end, beside which training goes on ---
@@ -131,7 +144,13 @@ def save_dcp_async(how: AsyncCheckpointerType):
     return begin
 
 
+def save_dcp_lazily(state: dict, path: str):
+    checkpoint.save(state, storage_writer=ckptfs.dcp.Writer(path))
+    return nothing
+
+
 SAVES = {"torch": save_torch, "torch-lazy": save_lazily, "torch-fsync": save_torch_fsync, "dcp": save_dcp,
+         "dcp-lazy": save_dcp_lazily, "dcp-lazy-async": save_dcp_lazily,
          "dcp-thread": save_dcp_async(AsyncCheckpointerType.THREAD),
          "dcp-process": save_dcp_async(AsyncCheckpointerType.PROCESS)}
 
@@ -140,7 +159,15 @@ def load_dcp(state: dict, path: str) -> None:
     checkpoint.load(state, checkpoint_id=path)
 
 
-LOADS = {"torch": lambda _, path: torch.load(path, weights_only=True), "dcp": load_dcp}
+def load_torch(_state: dict, path: str) -> dict:
+    return torch.load(path, weights_only=True)
+
+
+LOADS = {how: load_torch if how.startswith("torch") else load_dcp for how in SAVES}
+
+
+def name_of(how: str, step: int) -> str:
+    return f"step-{step}" + (".pt" if how.startswith("torch") else "")
 
 
 # --- durable ---
@@ -156,10 +183,16 @@ def sync(path: str) -> None:
         os.close(descriptor)
 
 
-def wait_committed(path: str) -> None:
-    end = time.monotonic() + LIMIT_S
-    while os.getxattr(path, STATE_XATTR) != b"committed":
-        if time.monotonic() > end:
+def wait_committed(path: str) -> tuple[float, float]:
+    """When it was seen to be durable, and to be committed."""
+    end, durable = time.monotonic() + LIMIT_S, 0.0
+    while True:
+        state, now = os.getxattr(path, STATE_XATTR), time.monotonic()
+        if not durable and state in (b"durable", b"committed"):
+            durable = now
+        if state == b"committed":
+            return durable, now
+        if now > end:
             sys.exit(f"{path} is not committed after {LIMIT_S} s")
         time.sleep(0.005)
 
@@ -174,18 +207,28 @@ def compute_until_captured(job: Job, path: str) -> float:
     return captured
 
 
+def queued() -> float:
+    """For how long this thread has been ready to run and has had no CPU."""
+    with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[1]) / 1e9
+
+
 def save(job: Job, how: str, path: str, mounted: bool) -> dict:
-    start = time.monotonic()
+    before, start = queued(), time.monotonic()
     wait = SAVES[how](job.saved, path)
-    took = {"blocked": time.monotonic() - start}
-    if how == "torch-lazy":
+    took = {"blocked": time.monotonic() - start, "queued": queued() - before}
+    if "-lazy" in how:
         took["captured"] = took["blocked"] + compute_until_captured(job, path)
         update = time.monotonic()
         ckptfs.barrier()
         took["blocked"] += time.monotonic() - update
     wait()
-    (wait_committed if mounted else sync)(path)
-    return dict(took, durable=time.monotonic() - start)
+    if mounted:
+        durable, committed = wait_committed(path)
+    else:
+        sync(path)
+        durable = committed = time.monotonic()
+    return dict(took, durable=durable - start, committed=committed - start)
 
 
 def load(job: Job, how: str, path: str) -> dict:
@@ -204,8 +247,7 @@ def train(job: Job, how: str, directory: str, steps: int, every: int, seconds: f
             start = time.monotonic()
         if how != "none" and number % every == 0:
             wait()  # one at a time
-            name = f"step-{every + number}" + (".pt" if how.startswith("torch") else "")
-            wait = SAVES[how](job.state(), os.path.join(directory, name))
+            wait = SAVES[how](job.state(), os.path.join(directory, name_of(how, every + number)))
         job.step()
     took = time.monotonic() - start
     wait()
@@ -223,11 +265,14 @@ def close(_job: Job, path: str) -> dict:
 VERBS = {"save": save, "load": load, "train": train, "close": close}
 
 
-def main() -> None:
+def prepare(mib: int) -> Job:
     dist.init_process_group("gloo")
-    job = Job(int(sys.argv[1]) * MIB)
-    file_bytes = size_of([job.saved["model"], *job.saved["optimizer"]["state"].values()])
-    print("ready", file_bytes, flush=True)
+    return Job(mib * MIB)
+
+
+def main() -> None:
+    job = prepare(int(sys.argv[1]))
+    print("ready", job.bytes, flush=True)
     for line in sys.stdin:
         verb, *words = json.loads(line)
         print(json.dumps(VERBS[verb](job, *words)), flush=True)
