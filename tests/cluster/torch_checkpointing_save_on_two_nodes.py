@@ -1,0 +1,16 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# heavy: check-cluster
+# needs: root
+# timeout: 900
+"""frameworks/torch_checkpointing_save.py with its ranks on two nodes."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/frameworks"))
+from torch_checkpointing_save import TorchCheckpointing
+from harness.nodes import spread
+
+if __name__ == "__main__":
+	spread(TorchCheckpointing())
