@@ -96,7 +96,7 @@ check_with() {
 
 man_pages() {
 	local list
-	mapfile -t list < <(files '*.1' '*.3' '*.5' '*.8')
+	mapfile -t list < <(files '*.1' '*.3' '*.5' '*.7' '*.8')
 	[ ${#list[@]} = 0 ] || mandoc -T lint -W warning "${list[@]}"
 }
 
@@ -105,15 +105,15 @@ options_of_help() {
 	"$BUILD/bin/ckptfs" mount --help | sed -n '/^Mount options/,$s/^  \([a-z_]*\)[ =].*/\1/p' | sort
 }
 
-# The same of the man page: items of its section on mount options.
+# The same of ckptfs-conf(5): items of its section on mount options.
 options_of_man() {
-	sed -n '/^\.Sh MOUNT OPTIONS/,/^\.Sh [^M]/s/^\.It Cm \([a-z_]*\).*/\1/p' fs/ckptfs.1 | sort
+	sed -n '/^\.Sh MOUNT OPTIONS/,/^\.Sh [^M]/s/^\.It Cm \([a-z_]*\).*/\1/p' engine/config/ckptfs-conf.5 | sort
 }
 
 options_documented() {
 	[ -x "$BUILD/bin/ckptfs" ] || { echo "$BUILD/bin/ckptfs is not built"; return 1; }
-	diff <(options_of_help) <(options_of_man) | sed -n 's/^< \(.*\)/fs\/ckptfs.1 lacks the option \1/p
-		s/^> \(.*\)/fs\/ckptfs.1 has an option that there is not: \1/p' | nothing cat
+	diff <(options_of_help) <(options_of_man) | sed -n 's/^< \(.*\)/ckptfs-conf(5) lacks the option \1/p
+		s/^> \(.*\)/ckptfs-conf(5) has an option that there is not: \1/p' | nothing cat
 }
 
 verbs_documented() {
@@ -123,6 +123,19 @@ verbs_documented() {
 		grep -q "\\b$verb\\b" fs/ckptfs.1 || { echo "fs/ckptfs.1 lacks the verb $verb"; bad=1; }
 	done
 	return "$bad"
+}
+
+# Each built-in rule is an item of ckptfs-rules(5).
+rules_documented() {
+	local rule
+	sed -n 's/^{"name": "\([a-z-]*\)".*/\1/p' engine/rule/presets.c | while read -r rule; do
+		grep -qx "\.It Cm $rule" engine/rule/ckptfs-rules.5 || echo "ckptfs-rules(5) lacks the rule $rule"
+	done | nothing cat
+}
+
+# The tables that tools write are as they wrote them.
+tables_rendered() {
+	python3 tests/frameworks/table.py --check && python3 -B tests/bench/record.py --check
 }
 
 messages_used() {
@@ -198,8 +211,12 @@ check "python compiles" python_compiles
 check_with "systemd-analyze --version" "systemd units are valid" units_are_valid
 check_with "python3 -c 'import yaml'" "YAML is valid" yaml_is_valid
 check "man pages are well-formed" man_pages
+check "documents are short, and what they refer to exists" python3 tests/lint/documents.py
+check "what documents quote is so" python3 tests/lint/quoted.py
 check "options are documented" options_documented
 check "verbs are documented" verbs_documented
+check "rules are documented" rules_documented
+check "tables are as measured" tables_rendered
 check "messages are used" messages_used
 check "files have a licence" licensed
 check "no paths of this machine" no_own_paths
