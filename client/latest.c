@@ -90,8 +90,6 @@ static const char *last_line(int errors, char *text, size_t size, bool *own)
 	return *own ? line + 8 : line;
 }
 
-#define NOT_ALL_SEEN 3 /* an exit status of the command */
-
 /* Its exit status; -1: a signal ended it; UNKNOWN: a trainer may ignore its children. */
 #define UNKNOWN (-2)
 static int exit_status(pid_t pid)
@@ -122,21 +120,20 @@ static int run(const char *file, char *const argv[], int out, int errors, const 
 				  "in CKPTFS_COMMAND",
 				  file, strerror(-err));
 	status = exit_status(pid);
-	len = status && status != UNKNOWN ? 0 : pread(out, found, sizeof(found) - 1, 0);
-	if (len > 0 && found[len - 1] == '\n')
-		len--;
+	len = pread(out, found, sizeof(found) - 1, 0);
 	line = last_line(errors, text, sizeof(text), &own);
-	/* Only the command's own no means that there is none: a job that is told so begins at step 0. */
-	if (len <= 0 && own && (status == 1 || status == UNKNOWN))
+	/* Only an empty line means that there is none: a job that is told so begins at step 0. */
+	if (len == 1)
 		return ckpt_error(NULL, -ENOENT, "%s", line);
-	if (len <= 0 && own && status == NOT_ALL_SEEN)
+	if ((len <= 0 || found[len - 1] != '\n') && own)
 		return ckpt_error(NULL, -EIO, "%s", line);
-	if (len <= 0)
+	if (len <= 0 || found[len - 1] != '\n')
 		return ckpt_error(NULL, -EIO,
 				  "%s: the command ckptfs (%s) ended without an answer (status "
 				  "%d)%s%s; a ckptfs of this release belongs in PATH, or in "
 				  "CKPTFS_COMMAND",
 				  dir, file, status, *line ? ": " : "", line);
+	len--;
 	if ((size_t)len >= size)
 		return ckpt_error(NULL, -ERANGE, "%s: the path that was found has %zd bytes", dir,
 				  len);
@@ -150,7 +147,7 @@ int ckptfs_latest(const char *dir, unsigned flags, char *buf, size_t size)
 	char *how = flags & CKPTFS_LATEST_VERIFY      ? "--verify=full"
 		    : flags & CKPTFS_LATEST_STRUCTURE ? "--verify=structure"
 						      : "--verify=none";
-	char *argv[] = {"ckptfs", "latest", how, "--", (char *)dir, NULL};
+	char *argv[] = {"ckptfs", "latest", "--say-none", how, "--", (char *)dir, NULL};
 	char path[PATH_MAX];
 	int out, errors, err;
 

@@ -222,7 +222,8 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		if (o)
 			json_object_set_new(o, "kind", json_string("unit"));
 		/* Nobody has to wait for this one in particular: its first file may make another of it. */
-		if (o && json_object_get(o, "directory") && !*json_get_text(o, "rule", "?"))
+		if (o && json_object_get(o, "directory") && !*json_get_text(o, "rule", "?") &&
+		    !json_is_true(json_object_get(o, "replaces")))
 			json_object_del(o, "generation");
 	}
 	if (!o && !err && S_ISDIR(stx.stx_mode))

@@ -72,7 +72,7 @@ bool leftovers_is_checkpoint(const char *name)
 	return rule && !rule_is_temp(rule, name);
 }
 
-static bool is_pointer(const char *name)
+bool leftovers_is_pointer(const char *name)
 {
 	const struct rules *rules = built_in();
 
@@ -198,18 +198,34 @@ static void report(struct walk *k, struct leftover *l, enum leftover_kind kind, 
 
 #define POINTER_MAX 4096
 
-/* True if all that the file says is the name of something beside it, as a pointer does that a rule of a user knows. */
+/*
+ * True if the last word of a short file is a part of the name of something beside it: then the file is a pointer of a rule
+ * that only the mount knows ("7", or "newest: step-7", beside step-7).
+ */
 static bool names_a_neighbour(int dir, int fd, const struct stat *st)
 {
 	char text[POINTER_MAX];
 	ssize_t len = st->st_size < POINTER_MAX ? pread(fd, text, sizeof(text) - 1, 0) : 0;
+	struct dirent **names;
+	bool found = false;
+	char *word;
+	int nr, i;
 
-	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-		len--;
-	if (len <= 0 || memchr(text, '/', (size_t)len))
+	if (len <= 0 || memchr(text, '\0', (size_t)len))
 		return false;
+	while (len && strchr("\r\n\t \"'", text[len - 1]))
+		len--;
 	text[len] = '\0';
-	return !faccessat(dir, text, F_OK, AT_SYMLINK_NOFOLLOW);
+	for (word = text + len; word > text && !strchr("\n\t /\"'", word[-1]); word--)
+		;
+	nr = *word ? list(dir, &names) : -1;
+	for (i = 0; i < nr; i++) {
+		found = found || strstr(names[i]->d_name, word);
+		free(names[i]);
+	}
+	if (nr >= 0)
+		free(names);
+	return found;
 }
 
 /* Someone may put another thing under the name at any moment: judged is what was opened. */
@@ -233,17 +249,18 @@ static void look_at_file(struct walk *k, struct leftover *l)
 	}
 	if (!S_ISREG(st.st_mode))
 		return;
-	if (!ours && !named && (is_pointer(l->name) || names_a_neighbour(l->dir, fd, &st)))
-		return;
 	err = record_read(fd, &record);
 	is_now = !err && record_is_of(&record, &st);
+	if (!ours && !named && err != -ENODATA &&
+	    (leftovers_is_pointer(l->name) || names_a_neighbour(l->dir, fd, &st)))
+		return;
 	if (ours)
 		report(k, l, is_now ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
 	else if (err == -ENODATA && named && k->w->foreign && !record_is_awaited(fd))
 		report(k, l, LEFT_FOREIGN, 0);
 	else if (err && err != -ENODATA && err != -EINVAL && named)
 		report(k, l, LEFT_UNREADABLE, err);
-	else if (err != -ENODATA && k->w->units)
+	else if (err != -ENODATA && k->w->units && !record_is_of_part(fd))
 		report(k, l, is_now ? LEFT_RECORDED : LEFT_MODIFIED, 0);
 }
 
@@ -330,7 +347,8 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 	bool ours = rules_reserved(name), files = (k->w->foreign || k->w->units) && !k->in_unit;
 	/* A file of any other name is a checkpoint if a rule of its mount has claimed it: then it has a record. */
 	bool wanted = ours || (files && leftovers_is_checkpoint(name)) ||
-		      (k->w->units && !k->in_unit && entry->d_type == DT_REG);
+		      (k->w->units && !k->in_unit &&
+		       (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN));
 	struct stat st;
 
 	if (is_commit(name) && entry->d_type != DT_DIR)

@@ -70,6 +70,9 @@ bool leftovers_is_unit(int dir);
 /* True if a built-in rule makes a file of this name a checkpoint by itself; a temporary name of one is none. */
 bool leftovers_is_checkpoint(const char *name);
 
+/* True if a file of this name is a pointer by a built-in rule. */
+bool leftovers_is_pointer(const char *name);
+
 /* A file, or a directory with all that is in it; not what is mounted there. 0 or -errno. */
 int leftover_remove(const struct leftover *l);
 

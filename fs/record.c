@@ -91,16 +91,31 @@ bool record_is_of(const struct record *r, const struct stat *st)
 	return r->size == (uint64_t)st->st_size && r->mtime_ns == stat_mtime_ns(st);
 }
 
+/* What the mount that @fd lies in says of it, or "". */
+static const char *state_of(int fd, char state[32])
+{
+	ssize_t len = fgetxattr(fd, "user.ckptfs.state", state, 31);
+
+	state[len > 0 ? len : 0] = '\0';
+	return state;
+}
+
 bool record_is_awaited(int fd)
 {
 	char state[32];
-	ssize_t len = fgetxattr(fd, "user.ckptfs.state", state, sizeof(state) - 1);
 
-	if (len <= 0)
-		return false;
-	state[len] = '\0';
+	state_of(fd, state);
 	/* "durable" is what a file of others is, too. */
 	return !strcmp(state, "open") || !strcmp(state, "sealed");
+}
+
+bool record_is_of_part(int fd)
+{
+	char state[32];
+
+	state_of(fd, state);
+	return !strcmp(state, "open") || !strcmp(state, "sealed") || !strcmp(state, "durable") ||
+	       !strcmp(state, "failed");
 }
 
 uint64_t stat_mtime_ns(const struct stat *st)

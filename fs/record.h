@@ -23,6 +23,9 @@ bool record_is_of(const struct record *r, const struct stat *st);
 /* In a mount: is the file a save that has not got its name yet? */
 bool record_is_awaited(int fd);
 
+/* In a mount: true if the file, which has a record, is a part of a checkpoint that is not committed. */
+bool record_is_of_part(int fd);
+
 uint64_t stat_mtime_ns(const struct stat *st);
 
 /* Reads the file *@fd, as long as that is there. */

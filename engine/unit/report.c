@@ -87,6 +87,15 @@ static void add_promised(json_t *o, uint64_t promised)
 		json_object_set_new(o, "promised_bytes", json_integer((json_int_t)promised));
 }
 
+/* Of one that has failed, and is not among those that have ended yet. */
+static void add_failure(json_t *o, int err, const char *reason)
+{
+	if (*reason)
+		json_object_set_new(o, "failure", json_text(reason));
+	if (err)
+		json_object_set_new(o, "errno", json_integer(-err));
+}
+
 /* Beside what it waits for. */
 static void add_note(json_t *o, const char *note)
 {
@@ -116,6 +125,8 @@ static json_t *describe(struct generation *g)
 	json_object_set_new(o, "part", json_boolean(g->checkpoint));
 	add_promised(o, promised);
 	add_note(o, room_is_awaited(g->short_ns) ? NO_ROOM : g->rankless ? RANKLESS : NULL);
+	if (g->told == GENERATION_FAILED)
+		add_failure(o, g->err, g->reason);
 	return o;
 }
 
@@ -129,10 +140,7 @@ static json_t *describe_ended(const struct ended *e)
 			      (json_int_t)e->size, "ended_s",
 			      (double)(clock_mono_ns() - e->ended_ns) / NSEC_PER_SEC);
 
-	if (e->reason)
-		json_object_set_new(o, "failure", json_text(e->reason));
-	if (e->err)
-		json_object_set_new(o, "errno", json_integer(-e->err));
+	add_failure(o, e->err, e->reason ? e->reason : "");
 	if (e->job)
 		json_object_set_new(o, "job", json_string(e->job));
 	return o;
@@ -190,6 +198,8 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	json_object_set_new(o, "directory", json_true());
 	add_promised(o, s.promised);
 	add_note(o, room_is_awaited(cp->short_ns) ? NO_ROOM : s.rankless ? RANKLESS : NULL);
+	if (cp->told == GENERATION_FAILED)
+		add_failure(o, cp->err, cp->reason);
 	shared = others_to_json(cp);
 	if (shared)
 		json_object_set_new(o, "shared", shared);

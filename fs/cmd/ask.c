@@ -120,6 +120,9 @@ static json_t *look_at_file(const struct place *p, int fd, const struct stat *st
 	/* What another rule has claimed has a record. */
 	bool unit = leftovers_is_checkpoint(name ? name + 1 : p->path) || !err || err == -EINVAL;
 
+	if (leftovers_is_pointer(name ? name + 1 : p->path))
+		return json_pack("{s:s, s:o, s:s, s:b}", "kind", "pointer", "path",
+				 json_text(p->below), "state", "committed", "link", 0);
 	return json_pack("{s:s, s:o, s:s, s:b, s:b, s:I}", "kind", unit ? "unit" : "file", "path",
 			 json_text(p->below), "state",
 			 !unit		   ? "ordinary"
@@ -159,7 +162,8 @@ int place_ask(const struct place *p, const char *generation, json_t **answer, st
 			json_object_set_new(request, "generation", json_string(generation));
 		err = control_request(&p->mount, request, CONTROL_ASK_MS, answer, NULL, NULL, e);
 	}
-	if (err && p->on_backing) {
+	/* A daemon that does not answer in time is there, and knows better. */
+	if (err && err != -ETIMEDOUT && p->on_backing) {
 		*answer = look_at_backing(p);
 		return 0;
 	}

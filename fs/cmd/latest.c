@@ -14,6 +14,7 @@
 struct latest {
 	struct catalog catalog;
 	bool verify, structure, json; /* structure: verify reads no content */
+	bool say_none; /* an empty line if there is none, for libckptfs: no line at all proves nothing */
 };
 
 static struct unit_entry *newest_foreign(const struct catalog *c)
@@ -103,6 +104,8 @@ static void print_answer(const struct latest *l, const struct unit_entry *u, int
 	if (!l->json) {
 		if (u)
 			printf("%s\n", u->path);
+		else if (l->say_none && err == ENOENT)
+			putchar('\n');
 		return;
 	}
 	o = json_pack("{s:b, s:o?}", "ok", u != NULL, "message",
@@ -135,7 +138,7 @@ static int do_latest(struct latest *l, const char *path)
 	if (catalog_read(c, path, 0, complain, &e)) {
 		complain(e.text);
 		print_answer(l, NULL, e.err, e.text);
-		return EXIT_NO;
+		return e.err == ENOENT || e.err == ENOTDIR ? EXIT_NO : EXIT_UNKNOWN;
 	}
 	u = l->verify ? newest_that_verifies(c, l->structure, &skipped) : newest_committed(c);
 	/* A foreign one has no digests, but its structure cannot be worse than that of any file. */
@@ -165,6 +168,7 @@ static int do_latest(struct latest *l, const char *path)
 
 static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
 				      {"json", no_argument, NULL, 'j'},
+				      {"say-none", no_argument, NULL, 'n'},
 				      {"verify", optional_argument, NULL, 'v'},
 				      {NULL, 0, NULL, 0}};
 
@@ -188,6 +192,8 @@ static int run_latest(const struct verb *v, int argc, char **argv)
 			return option_error(v, argv);
 		if (c == 'j')
 			l.json = true;
+		else if (c == 'n')
+			l.say_none = true;
 		else if (!take_how(&l, optarg))
 			return usage_error(v, "--verify takes structure, full or none");
 	}

@@ -18,7 +18,7 @@ head -c 5000 /dev/urandom >"$MNT/own/notes.txt"
 # A pointer has a record as well, and is no checkpoint.
 echo w.bin >"$MNT/own/latest"
 python3 -c "import ckptfs, sys
-with ckptfs.open(sys.argv[1]) as file: file.write(b'w.bin')" "$MNT/own/newest" || die "ckptfs.open"
+with ckptfs.open(sys.argv[1]) as file: file.write(b'newest: w')" "$MNT/own/newest" || die "ckptfs.open"
 expect_ok "$CKPTFS" wait "$MNT/own/newest"
 for file in hf/pytorch_model.bin own/w.bin; do
 	expect_ok "$CKPTFS" wait "$MNT/$file"
@@ -53,6 +53,10 @@ wait_until 10 part_is_durable
 expect_ok "$CKPTFS" ls "$MNT"
 assert_contains "$OUT" "$MNT/checkpoint-7"
 [[ $OUT != *optimizer.pt* ]] || die "a part of an open checkpoint is listed: $OUT"
+# Nor for another user, to whom status does not show it.
+chmod 755 "$TEST_TMP"
+run setpriv --reuid 12345 --regid 12345 --clear-groups "$CKPTFS" ls "$MNT"
+[[ $OUT != *optimizer.pt* ]] || die "a part of an open checkpoint is listed to another user: $OUT"
 expect_ok "$CKPTFS" commit "$MNT/checkpoint-7"
 expect_ok "$CKPTFS" wait "$MNT/checkpoint-7"
 
@@ -67,5 +71,12 @@ expect_ok "$CKPTFS" umount "$MNT"
 chmod 755 "$TEST_TMP" "$BACK"
 run setpriv --reuid 12345 --regid 12345 --clear-groups "$CKPTFS" latest "$BACK/others"
 assert_eq "$RC" 3 "$OUT"
+assert_contains "$OUT" "whether there is one is not known"
+run setpriv --reuid 12345 --regid 12345 --clear-groups python3 -c "import ckptfs, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+try:
+	print('answer', ckptfs.latest(sys.argv[1]))
+except ckptfs.CheckpointError as error:
+	print('error', error)" "$BACK/others"
 assert_contains "$OUT" "whether there is one is not known"
 known "$BACK"
