@@ -254,6 +254,8 @@ int nodes_create(struct nodes **out, const struct nodes_options *o, struct error
 		err = nodes_meet(ns, e);
 	if (!err && !*ns->alone)
 		err = start(ns, &ns->watcher, &ns->watching, watch_main, e);
+	if (!err && !o->by_hand && o->coord == &coord_dir_ops && !nodes_seem_alone(ns))
+		nanosleep(&(struct timespec){.tv_nsec = NODES_JOIN_NS}, NULL);
 	if (err)
 		nodes_destroy(ns);
 	else

@@ -33,6 +33,9 @@
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
 #define NODES_LOOK_NS  (500 * NSEC_PER_MSEC)
+#define NODES_JOIN_NS \
+	(NODES_LOOK_NS + \
+	 100 * NSEC_PER_MSEC) /* and what such a node goes by has been looked at anew */
 
 #define NODES_LABEL_MAX 65
 
@@ -77,7 +80,8 @@ bool nodes_alone(const struct nodes *ns);
 
 /*
  * True if no other node had a lease when this was last looked at, at most NODES_LOOK_NS ago. Looks at the list of leases
- * itself, now and then; a node whose leases lie in a service is never sure. Any thread.
+ * itself, now and then; a node whose leases lie in a service is never sure. A node that mounts while others have a lease
+ * waits for NODES_JOIN_NS, so that none of these still believes to be alone. Any thread.
  */
 bool nodes_seem_alone(struct nodes *ns);
 
