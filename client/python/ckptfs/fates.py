@@ -41,9 +41,10 @@ def watch(path: mounts.Path, there: Optional[os.stat_result] = None) -> None:
 	global _thread # pylint: disable=global-statement
 	name = os.path.abspath(os.fspath(path))
 	try:
+		_lib.library()
 		there = there or os.stat(name)
-	except OSError:
-		return
+	except (OSError, _lib.LibraryNotFound):
+		return # nobody can be asked
 	with _lock:
 		_saves[name] = _Save(there.st_dev, there.st_ino, there.st_mtime_ns)
 		_failures.pop(name, None)
@@ -152,14 +153,16 @@ def _ask(name: str, save: _Save) -> Optional[CheckpointError]:
 	return CheckpointError(-result, _lib.told())
 
 
-def look() -> None:
-	"""Asks for each save that is not known to be committed."""
+def look(device: Optional[int] = None) -> None:
+	"""Asks for each save that is not known to be committed; device: of that mount alone."""
 	if not _lib.loaded():
 		return
 	for name, save in list(_saves.items()):
+		if device not in (None, save.device):
+			continue
 		try:
 			place = mounts.place_of(name)
-			device = os.stat(place.directory).st_dev if place.alive else -1
+			now = os.stat(place.directory).st_dev if place.alive else -1
 		except OSError:
 			continue
 		if place.served and not place.alive: # the next mount, which may get the same number, shows what is lost
@@ -168,13 +171,13 @@ def look() -> None:
 					_saves[name] = save._replace(device=-1)
 		if not place.served or not place.alive:
 			continue
-		error = _ask(name, save) if device == save.device else _lost(name, save)
+		error = _ask(name, save) if now == save.device else _lost(name, save)
 		with _lock:
 			if _saves.get(name) is not save:
 				continue # it was saved anew meanwhile
 			if error:
 				_failures[name] = error
-			if error or device != save.device:
+			if error or now != save.device:
 				del _saves[name]
 
 

@@ -321,7 +321,7 @@ class Session:
 		if handle is not None and self._pid == os.getpid():
 			_lib.library().ckptfs_close(handle)
 			self._held.clear()
-			fates.look() # the mount may be gone, and its files removed, when this is asked next
+			fates.look(self.device) # the mount may be gone, and its files removed, when this is asked next
 
 	def __repr__(self) -> str:
 		return "<ckptfs.Session of %s%s>" % (self.path, "" if self.alive else ", closed")
