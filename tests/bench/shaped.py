@@ -215,7 +215,8 @@ def yield_cpus(program: str) -> None:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             if read(f"/proc/{pid}/comm") == program + "\n":
-                os.setpriority(os.PRIO_PROCESS, int(pid), LOWEST)
+                for thread in os.listdir(f"/proc/{pid}/task"):
+                    os.setpriority(os.PRIO_PROCESS, int(thread), LOWEST)
                 with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as group:
                     group.write(str(LOWEST))
 

@@ -10,6 +10,7 @@ met; 1: not so; 77: there is no GPU.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -206,7 +207,10 @@ def daemon_memory(check):
 		status, _, errors = train(check, mount.top, steps=4)
 		with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
 			maps = [line for line in file if "libcuda" in line or "/dev/nvidia" in line]
-		files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+		files = []
+		for fd in os.listdir(f"/proc/{pid}/fd"):
+			with contextlib.suppress(FileNotFoundError): # closed meanwhile
+				files.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
 		files = [path for path in files if path.startswith("/dev/nvidia")]
 		return {"ok": status == 0 and not maps and not files, "maps": maps, "files": files,
 			"text": f"the daemon has {len(maps)} mappings and {len(files)} files of the GPU's driver {errors}"}
