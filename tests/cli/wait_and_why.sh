@@ -121,4 +121,15 @@ for usage in "wait" "wait --state sealed $MNT" "wait --timeout x $MNT" "why" "wh
 	"$CKPTFS" $usage 2>"$TEST_TMP/said"
 	assert_eq "$?" 2 "$usage"
 done
+
+# A daemon that is there and slow is waited for: what the backing has may be the version before.
+head -c 1000000 /dev/urandom >"$MNT/slow.pt"
+expect_ok "$CKPTFS" wait "$MNT/slow.pt"
+pid=$(value 'x["pid"]' "$("$CKPTFS" status --json "$MNT")")
+kill -STOP "$pid"
+run "$CKPTFS" wait --timeout 1 "$BACK/slow.pt"
+kill -CONT "$pid"
+assert_eq "$RC" 1 "wait while the daemon is stopped: $OUT"
+assert_contains "$OUT" "does not answer"
+expect_ok "$CKPTFS" wait "$BACK/slow.pt"
 umount_ckptfs
