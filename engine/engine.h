@@ -10,6 +10,7 @@
 
 #include "engine/backing/backing.h"
 #include "engine/backing/creds.h"
+#include "engine/backing/dirwalk.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/list.h"

@@ -33,9 +33,9 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 	if (!cp)
 		return AS_CALLER(c, backing_pin(b, dir, name));
 	way->inside = true;
-	fd = fcntl(cp->fd, F_DUPFD_CLOEXEC, 0);
+	fd = backing_dup(b, cp->fd);
 	checkpoint_put(cp);
-	return fd < 0 ? -errno : fd;
+	return fd;
 }
 
 /*
@@ -44,12 +44,12 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 static int walk(struct fs *fs, const struct caller *c, const char *path, char name[NAME_MAX + 1],
 		struct way *way)
 {
-	int dir = fcntl(fs->engine->backing.root_fd, F_DUPFD_CLOEXEC, 0);
+	int dir = backing_dup(&fs->engine->backing, fs->engine->backing.root_fd);
 	struct statx stx;
 
 	*way = (struct way){false};
 	if (dir < 0)
-		return -errno;
+		return dir;
 	for (;;) {
 		size_t len;
 		int next;

@@ -181,7 +181,7 @@ static struct content *begin_caching(struct fs *fs, const struct caller *c, stru
 	if (!fs->engine->contents || has_suid(fs, h) || is_passthrough(fs, h->node) ||
 	    backing_stat(&fs->engine->backing, h->fd, &stx))
 		return NULL;
-	fd = fcntl(h->fd, F_DUPFD_CLOEXEC, 0);
+	fd = backing_dup(&fs->engine->backing, h->fd);
 	if (fd >= 0)
 		ct = content_create(fs->engine->contents, fd, &id, stx.stx_size, c, false);
 	return ct;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/inside.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -266,29 +265,19 @@ int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const 
 static int check_empty(struct fs *fs, int at, const char *name, struct inode_id *id)
 {
 	struct backing *b = &fs->engine->backing;
-	int pin = backing_pin(b, at, name), fd, err;
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	__cleanup_fd int pin = backing_pin(b, at, name);
 	struct statx stx;
-	DIR *d;
+	int err;
 
 	if (pin < 0)
 		return pin;
 	err = backing_stat(b, pin, &stx);
+	if (err)
+		return err;
 	*id = inode_id_of(&stx);
-	fd = err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
-	close(pin);
-	d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return fd < 0 ? fd : -ENOMEM;
-	}
-	while (!err && (entry = readdir(d)))
-		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
-		    !removals_hide(fs->engine->units, id, entry->d_name))
-			err = -ENOTEMPTY;
-	closedir(d);
-	return err;
+	dirwalk_begin(&w, b, pin);
+	return removals_next_seen(fs->engine->units, id, &w) ? -ENOTEMPTY : w.err;
 }
 
 /* @u: the unit itself if @n is its name, else that which it is in. */

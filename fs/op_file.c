@@ -163,7 +163,7 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 	if (err)
 		return err;
 	if (*g) /* as it was made, whatever its mode */
-		return fcntl((*g)->content->fd, F_DUPFD_CLOEXEC, 0);
+		return backing_dup(&fs->engine->backing, (*g)->content->fd);
 	creds_become(c);
 	if (mode & S_ISGID)
 		creds_add_groups(c);

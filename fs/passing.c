@@ -85,7 +85,7 @@ int passing_create(struct fs *fs, const struct caller *c, struct node *dir, int 
 	if (fd < 0)
 		return fd;
 	AS_CALLER(c, backing_unlink(b, at, hidden, false));
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	copy = backing_dup(b, fd);
 	if (copy >= 0)
 		keep(fs, &dir_id, name, copy);
 	return fd;
@@ -101,7 +101,7 @@ int passing_lookup(struct fs *fs, struct node *dir, const char *name, struct nod
 		struct passing *p = find(fs, &id, name);
 
 		if (p)
-			fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 0);
+			fd = backing_dup(&fs->engine->backing, p->fd);
 	}
 	if (fd < 0)
 		return -ENOENT;

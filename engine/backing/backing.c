@@ -105,6 +105,12 @@ static int real_reopen(void *arg, int fd, int flags)
 	return result(openat(b->proc_fd, fd_entry(fd, entry), flags));
 }
 
+static int real_dup(void *arg, int fd)
+{
+	(void)arg;
+	return result(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
 static int real_stat(void *arg, int dir, const char *name, int flags, struct statx *stx)
 {
 	(void)arg;
@@ -257,6 +263,7 @@ const struct backing_ops backing_real_ops = {
 	.unlink = real_unlink,
 	.rename = real_rename,
 	.reopen = real_reopen,
+	.dup = real_dup,
 	.stat = real_stat,
 	.statfs = real_statfs,
 	.readlink = real_readlink,
@@ -498,6 +505,11 @@ int backing_reopen(struct backing *b, int fd, int flags)
 
 	flags = (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
 	return with_direct(b, ON_BEHALF(b->ops->reopen(b->ops_arg, fd, flags)), direct);
+}
+
+int backing_dup(struct backing *b, int fd)
+{
+	return b->ops->dup(b->ops_arg, fd);
 }
 
 /* The path of @fd, as the kernel knows it. Its length, or -errno. */

@@ -48,6 +48,7 @@ struct backing_ops {
 		      unsigned flags);
 	/* An inode. */
 	int (*reopen)(void *arg, int fd, int flags);
+	int (*dup)(void *arg, int fd);
 	int (*stat)(void *arg, int dir, const char *name, int flags, struct statx *stx);
 	int (*statfs)(void *arg, int fd, struct statvfs *sv);
 	ssize_t (*readlink)(void *arg, int fd, char *buf, size_t size);
@@ -134,6 +135,8 @@ int backing_stat_now(struct backing *b, int fd, struct statx *stx);
 /* The same, nobody asked: as it was known when it was pinned, if not better. */
 int backing_stat_known(struct backing *b, int fd, struct statx *stx);
 int backing_reopen(struct backing *b, int fd, int flags);
+/* Another descriptor of what @fd, a pin or an open file, stands for. Nothing is asked of the backing. */
+int backing_dup(struct backing *b, int fd);
 /* The path of the directory @fd below the top, where that is "": as it is now, byte for byte. 0 or -errno. */
 int backing_path_below(struct backing *b, int fd, char *buf, size_t size);
 int backing_readlink(struct backing *b, int pin, char *buf, size_t size);

@@ -16,7 +16,6 @@
  * - No listing is trusted for anything but finding what to clear up, and no ENOENT to be the last word.
  * - Somebody may see a link before its maker has synced the directory. Who believes a record syncs it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -26,7 +25,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "engine/backing/backing.h"
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
 #include "engine/coord/dir_inside.h"
@@ -35,7 +34,6 @@
 #define HEAD_MAX      32
 #define FILE_MAX      (HEAD_MAX + COORD_TEXT_MAX)
 #define NAME_SIZE     DIR_NAME_SIZE
-#define DENTS_BYTES   32768
 #define GEN_DIGITS    (COORD_GEN_MAX - 1)
 #define DECISION      "decision"
 #define TMP_DIGITS    16 /* behind the name of a record that is being made */
@@ -403,21 +401,12 @@ static ssize_t dir_read(void *arg, uid_t owner, const char *gen, const char *kin
 
 int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char *name), void *arg)
 {
-	__cleanup_free char *buf = malloc(DENTS_BYTES);
-	ssize_t n, at;
-	int err = buf ? 0 : -ENOMEM;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	int err = dirwalk_begin_fd(&w, b, backing_dup(b, dir));
 
-	while (!err && (n = backing_getdents(b, dir, buf, DENTS_BYTES))) {
-		if (n < 0)
-			return (int)n;
-		for (at = 0; !err && at < n;) {
-			const struct dirent64 *d = (const void *)(buf + at);
-
-			at += d->d_reclen;
-			err = backing_name_ok(d->d_name) ? seen(arg, d->d_name) : 0;
-		}
-	}
-	return err;
+	while (!err && dirwalk_next(&w))
+		err = seen(arg, w.name);
+	return err ? err : w.err;
 }
 
 /* GEN.KIND, or GEN.KIND.RANDOM, which is a left-over. */

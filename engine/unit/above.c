@@ -63,9 +63,9 @@ int above_sync(struct units *us, const struct caller *owner, int dir)
 	id = inode_id_of(&stx);
 	if (is_durable(us, &id) || backing_path_below(b, dir, path, PATH_MAX))
 		return 0;
-	at = fcntl(b->root_fd, F_DUPFD_CLOEXEC, 0);
+	at = backing_dup(b, b->root_fd);
 	if (at < 0)
-		return -errno;
+		return at;
 	for (name = strtok_r(path, "/", &rest); name && !err; name = strtok_r(NULL, "/", &rest))
 		err = step_down(us, owner, &at, name);
 	close(at);

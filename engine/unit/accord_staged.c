@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/backing/dirwalk.h"
 #include "engine/unit/accord_impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -139,22 +139,14 @@ static bool is_beside(void *checkpoint, const char *name)
 const struct rule *accord_rule_of_others(struct checkpoint *cp, const char *path)
 {
 	struct backing *b = cp->units->contents->backing;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	const struct rule *rule = NULL;
-	struct dirent *entry;
-	DIR *d;
-	int fd;
 
 	if (!cp->accord)
 		return NULL;
-	fd = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, cp->fd, O_RDONLY | O_DIRECTORY));
-	d = fd < 0 ? NULL : fdopendir(fd);
-	if (fd >= 0 && !d)
-		close(fd);
-	while (d && !rule && (entry = readdir(d)))
-		if ((entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN) &&
-		    !rules_reserved(entry->d_name))
-			rule = rules_claim(cp->units->rules, path, entry->d_name, is_beside, cp);
-	if (d)
-		closedir(d);
+	(void)AS_OWNER_FIRST(&cp->owner, dirwalk_begin(&w, b, cp->fd));
+	while (!rule && rules_next_visible(&w))
+		if (w.type == DT_REG || w.type == DT_UNKNOWN)
+			rule = rules_claim(cp->units->rules, path, w.name, is_beside, cp);
 	return rule;
 }

@@ -19,7 +19,7 @@ static int pin_changed(struct checkpoint *cp)
 	__cleanup_fd int dir = -1;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		dir = fcntl(cp->target.dir, F_DUPFD_CLOEXEC, 0);
+		dir = backing_dup(b, cp->target.dir);
 		memcpy(name, cp->target.name, sizeof(name));
 	}
 	return dir < 0 ? -EMFILE : AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
@@ -29,7 +29,7 @@ static int pin_changed(struct checkpoint *cp)
 static int has_file(struct checkpoint *cp, int unit, const char *rel)
 {
 	struct backing *b = cp->units->contents->backing;
-	int dir = fcntl(unit, F_DUPFD_CLOEXEC, 0), fd;
+	int dir = backing_dup(b, unit), fd;
 
 	while (dir >= 0) {
 		size_t len = strcspn(rel, "/");

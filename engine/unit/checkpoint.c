@@ -249,7 +249,7 @@ static struct checkpoint *create(struct units *us, const struct caller *c, struc
 	cp->maker = process_get(p);
 	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
 	cp->target.dir_id = *dir_id;
-	cp->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	cp->target.dir = backing_dup(us->contents->backing, dir);
 	return cp;
 }
 
@@ -1190,7 +1190,7 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 {
 	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
-	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), err;
+	int copy = backing_dup(b, dir), err;
 	enum generation_state was = GENERATION_OPEN;
 	struct inode_id replaced, old_id;
 	char old_name[NAME_MAX + 1];

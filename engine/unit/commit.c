@@ -15,7 +15,6 @@
  *   what waits for it follows: pointers get their names (O6), what was removed leaves (O7; following.h)
  *   the record goes
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "client/ckptfs_abi.h"
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
@@ -355,32 +355,23 @@ static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, 
 static int list_directory(struct listing *l, int pin, const char *rel)
 {
 	struct backing *b = l->cp->units->contents->backing;
-	int fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY | O_DIRECTORY)), err = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	__cleanup_free char *path = malloc(COMMIT_PATH_MAX);
-	struct dirent *entry;
+	int err = path ? AS_OWNER(l->cp, dirwalk_begin(&w, b, pin)) : -ENOMEM;
 	bool empty = true;
 
-	if (!d || !path) {
-		if (fd >= 0 && !d)
-			close(fd);
-		if (d)
-			closedir(d);
-		return fd < 0 ? fd : -ENOMEM;
-	}
-	while (!err && (entry = readdir(d))) {
-		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name))
-			continue;
+	while (!err && rules_next_visible(&w)) {
 		empty = false;
-		if (snprintf(path, COMMIT_PATH_MAX, "%s%s%s", rel, *rel ? "/" : "",
-			     entry->d_name) >= COMMIT_PATH_MAX)
+		if (snprintf(path, COMMIT_PATH_MAX, "%s%s%s", rel, *rel ? "/" : "", w.name) >=
+		    COMMIT_PATH_MAX)
 			err = -ENAMETOOLONG;
 		else
-			err = list_one(l, dirfd(d), entry->d_name, entry->d_ino, path);
+			err = list_one(l, w.fd, w.name, w.ino, path);
 	}
+	/* Without it the rest of the directory would not be part of the checkpoint. */
+	err = err ? err : w.err;
 	if (!err && *rel)
-		err = backing_sync(b, dirfd(d), false);
-	closedir(d);
+		err = backing_sync(b, w.fd, false);
 	if (!err && empty && *rel)
 		err = add(l, &(struct commit_entry){.kind = COMMIT_IS_DIRECTORY, .path = rel});
 	return err;
@@ -538,25 +529,16 @@ static uint64_t sequence_of(struct checkpoint *cp, int dir, const char *name)
 static uint64_t last_sequence(struct checkpoint *cp)
 {
 	struct backing *b = cp->units->contents->backing;
-	int fd = AS_OWNER(cp, backing_reopen(b, cp->target.dir, O_RDONLY | O_DIRECTORY));
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	uint64_t last = 0, one;
 
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return 0;
-	}
-	while ((entry = readdir(d))) {
-		if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+	(void)AS_OWNER(cp, dirwalk_begin(&w, b, cp->target.dir));
+	while (rules_next_visible(&w)) {
+		if (w.type != DT_DIR && w.type != DT_UNKNOWN)
 			continue;
-		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name))
-			continue;
-		one = sequence_of(cp, dirfd(d), entry->d_name);
+		one = sequence_of(cp, w.fd, w.name);
 		last = one > last ? one : last;
 	}
-	closedir(d);
 	return last;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/fresh.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/content/digest.h"
@@ -15,7 +15,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 
-#define DENTS_BYTES (64u << 10)
 #define SETTLE_NS \
 	(5 * \
 	 NSEC_PER_SEC) /* no client remembers for longer, of those that tell nothing by a listing */
@@ -97,25 +96,14 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 static int list(struct backing *b, const struct caller *owner, int dir, const char *name,
 		uint64_t *ino)
 {
-	__cleanup_free char *dents = malloc(DENTS_BYTES);
-	int fd = !dents ? -ENOMEM
-			: AS_OWNER_FIRST(owner, backing_reopen(b, dir, O_RDONLY | O_DIRECTORY));
-	ssize_t len = 0, at;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 
 	*ino = 0;
-	if (fd < 0)
-		return fd;
-	while ((len = backing_getdents(b, fd, dents, DENTS_BYTES)) > 0) {
-		for (at = 0; at < len;) {
-			const struct dirent64 *d = (const struct dirent64 *)(dents + at);
-
-			if (!strcmp(d->d_name, name))
-				*ino = d->d_ino;
-			at += d->d_reclen;
-		}
-	}
-	close(fd);
-	return (int)len;
+	(void)AS_OWNER_FIRST(owner, dirwalk_begin(&w, b, dir));
+	while (dirwalk_next(&w))
+		if (!strcmp(w.name, name))
+			*ino = w.ino;
+	return w.err;
 }
 
 /*

@@ -53,7 +53,7 @@ static struct held *make(struct units *us, const struct caller *c, int dir,
 	snprintf(h->names, sizeof(h->names), "%s", names);
 	snprintf(h->target.name, sizeof(h->target.name), "%s", name);
 	h->target.dir_id = *dir_id;
-	h->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	h->target.dir = backing_dup(us->contents->backing, dir);
 	if (h->target.dir < 0 || units_new_id(h->staging)) {
 		held_put(h);
 		return NULL;
@@ -191,9 +191,9 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 
 	if (!atomic_load(&us->nr_held))
 		return -ENOENT;
-	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	copy = backing_dup(us->contents->backing, dir);
 	if (copy < 0)
-		return -errno;
+		return copy;
 	{
 		LOCK_SCOPE(&us->lock);
 		err = take(us, from_id, from, &h);
@@ -238,16 +238,12 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 int held_pin(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct held *h;
-	int fd;
 
 	if (!atomic_load(&us->nr_held))
 		return -ENOENT;
 	LOCK_SCOPE(&us->lock);
 	h = find(us, dir, name);
-	if (!h)
-		return -ENOENT;
-	fd = fcntl(h->pin, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
+	return h ? backing_dup(us->contents->backing, h->pin) : -ENOENT;
 }
 
 /* --- how they go --- */

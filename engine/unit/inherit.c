@@ -4,7 +4,6 @@
  * that a late file shows to be one. Files are inherited as hard links, so an unchanged one keeps its
  * inode; directories are made anew. The first change of an inherited file makes it one of its own.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/unit/accord.h"
@@ -155,31 +155,22 @@ static int link_tree(struct checkpoint *cp, int from, int to)
 {
 	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	struct inode_id id;
 	struct statx stx;
-	int fd, err = backing_stat(b, from, &stx);
-	DIR *d;
+	int err = backing_stat(b, from, &stx);
 
 	id = inode_id_of(&stx);
 	if (!err)
 		err = checkpoints_yield_in(us, &id);
-	fd = err ? err : backing_reopen(b, from, O_RDONLY | O_DIRECTORY);
-	d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return fd < 0 ? fd : -ENOMEM;
-	}
-	while (!err && (entry = readdir(d))) {
-		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
-		    !removals_hide(us, &id, entry->d_name))
-			err = take_over_one(cp, dirfd(d), to, entry->d_name, entry->d_ino);
+	if (!err)
+		err = dirwalk_begin(&w, b, from);
+	while (!err && removals_next_seen(us, &id, &w)) {
+		err = take_over_one(cp, w.fd, to, w.name, w.ino);
 		if (!err && us->given_up && us->given_up())
 			err = -EINTR;
 	}
-	closedir(d);
-	return err;
+	return err ? err : w.err;
 }
 
 static int by_inode(const void *a, const void *b)
@@ -288,7 +279,7 @@ static int expect_at(struct checkpoint *cp, const struct caller *c, int rank, co
 		     bool empty)
 {
 	struct backing *b = cp->units->contents->backing;
-	int dir = fcntl(cp->fd, F_DUPFD_CLOEXEC, 0), err;
+	int dir = backing_dup(b, cp->fd), err;
 	const char *rel = path;
 
 	while (dir >= 0 && strchr(rel, '/')) {
@@ -336,23 +327,15 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 static int note_inherited(struct checkpoint *cp, int dir)
 {
 	struct backing *b = cp->units->contents->backing;
-	DIR *d = fdopendir(dir);
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	int err = 0;
 
-	if (!d) {
-		close(dir);
-		return -ENOMEM;
-	}
-	while (!err && (entry = readdir(d))) {
+	dirwalk_begin_fd(&w, b, dir);
+	while (!err && rules_next_visible(&w)) {
 		struct inode_id id;
 		struct statx stx;
-		int pin;
+		int pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, w.fd, w.name, w.ino);
 
-		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name))
-			continue;
-		pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, dirfd(d), entry->d_name,
-				       entry->d_ino);
 		if (pin == -ESTALE || pin == -EINTR) {
 			err = pin;
 			break;
@@ -372,8 +355,7 @@ static int note_inherited(struct checkpoint *cp, int dir)
 		}
 		close(pin);
 	}
-	closedir(d);
-	return err;
+	return err ? err : w.err;
 }
 
 int checkpoint_knows_inherited(struct checkpoint *cp)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/order.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/content/digest.h"
@@ -132,25 +132,14 @@ static bool has_pointer(const struct order *o, const char *name)
 bool order_is_named(struct backing *b, const struct rules *rules, int dir, const char *name,
 		    const struct order *but)
 {
-	int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	bool named = false;
 
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	while (!named && (entry = readdir(d))) {
-		if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN &&
-		    !rules_is_pointer(rules, entry->d_name))
-			continue;
-		named = backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
-			!has_pointer(but, entry->d_name) &&
-			names(b, rules, dir, entry->d_name, name);
-	}
-	closedir(d);
+	dirwalk_begin(&w, b, dir);
+	while (!named && rules_next_visible(&w))
+		named = (w.type == DT_LNK || w.type == DT_UNKNOWN ||
+			 rules_is_pointer(rules, w.name)) &&
+			!has_pointer(but, w.name) && names(b, rules, dir, w.name, name);
 	return named;
 }
 

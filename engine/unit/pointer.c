@@ -145,7 +145,8 @@ void pointer_read(struct generation *g)
 		writer = g->writer ? process_get(g->writer) : NULL;
 		said.turn = ++g->reads;
 		t = g->target;
-		t.dir = fcntl(g->target.dir, F_DUPFD_CLOEXEC, 0); /* a rename closes that one */
+		t.dir = backing_dup(g->units->contents->backing,
+				    g->target.dir); /* a rename closes that one */
 	}
 	if (!says(g, said.names)) {
 		*said.names = '\0';

@@ -20,7 +20,7 @@
 /* The directory that @path is in, from the top on, one name at a time; @name: its last component. */
 static int walk(struct backing *b, const char *path, const char **name)
 {
-	int dir = fcntl(b->root_fd, F_DUPFD_CLOEXEC, 0);
+	int dir = backing_dup(b, b->root_fd);
 
 	while (dir >= 0 && strchr(path, '/')) {
 		size_t len = strcspn(path, "/");

@@ -4,12 +4,12 @@
  * overtaken, and the remains of those that failed or whose daemon was killed. Whose daemon lives holds
  * a lock on each of its staging files.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
@@ -92,34 +92,26 @@ static int clear_name(struct units *us, int fd, const struct inode_id *dir, cons
 
 int units_clear_dir(struct units *us, int dir)
 {
-	int fd = backing_reopen(us->contents->backing, dir, O_RDONLY | O_DIRECTORY), err = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	struct inode_id id;
 	struct statx stx;
+	int err = dirwalk_begin(&w, us->contents->backing, dir);
 
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return fd < 0 ? fd : -ENOMEM;
-	}
+	if (err)
+		return err;
 	err = backing_stat(us->contents->backing, dir, &stx);
 	id = inode_id_of(&stx);
 	/* All of them first: what a program can see stays, with all that is about it. */
 	if (!err && shows_any(us, &id))
 		err = -ENOTEMPTY;
-	while (!err && (entry = readdir(d)))
-		if (backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
-		    !removals_hide(us, &id, entry->d_name))
-			err = -ENOTEMPTY;
+	if (!err && removals_next_seen(us, &id, &w))
+		err = -ENOTEMPTY;
 	/* Removals first: what they leave in trash goes with the rest. */
 	for (int trash = 0; trash <= 1; trash++) {
-		rewinddir(d);
-		while (!err && (entry = readdir(d)))
-			if (backing_name_ok(entry->d_name) &&
-			    rules_reserved(entry->d_name) == trash)
-				err = clear_name(us, dir, &id, entry->d_name);
+		dirwalk_rewind(&w);
+		while (!err && dirwalk_next(&w))
+			if (rules_reserved(w.name) == trash)
+				err = clear_name(us, dir, &id, w.name);
 	}
-	closedir(d);
-	return err;
+	return err ? err : w.err;
 }

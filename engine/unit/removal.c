@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/removal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -197,14 +196,14 @@ static struct part *make_part(const struct caller *c, struct process *p)
 	return part;
 }
 
-static struct removal *make(const struct unit_place *u)
+static struct removal *make(struct units *us, const struct unit_place *u)
 {
 	struct removal *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
 	list_init(&r->parts);
-	r->dir = fcntl(u->dir, F_DUPFD_CLOEXEC, 0);
+	r->dir = backing_dup(us->contents->backing, u->dir);
 	r->dir_id = u->dir_id;
 	r->id = u->id;
 	r->file = u->file;
@@ -293,7 +292,7 @@ static int note(struct units *us, const struct caller *c, struct process *p,
 		const struct unit_place *u, const struct inode_id *dir, const char *name,
 		const struct checkpoint *own)
 {
-	struct removal *new = make(u), *r;
+	struct removal *new = make(us, u), *r;
 	struct part *part = new ? make_part(c, p) : NULL;
 	int err = part ? 0 : -ENOMEM;
 
@@ -358,6 +357,14 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
 		if (!h->removal->replaced && same_inode(&h->dir, dir) && !strcmp(h->name, name))
 			return true;
 	}
+	return false;
+}
+
+bool removals_next_seen(struct units *us, const struct inode_id *dir, struct dirwalk *w)
+{
+	while (rules_next_visible(w))
+		if (!removals_hide(us, dir, w->name))
+			return true;
 	return false;
 }
 
@@ -500,9 +507,9 @@ int removal_moved(struct units *us, const struct inode_id *from_dir, const char 
 
 	if (!atomic_load(&us->nr_removals))
 		return 0;
-	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	copy = backing_dup(us->contents->backing, dir);
 	if (copy < 0)
-		return -errno;
+		return copy;
 	{
 		LOCK_SCOPE(&us->lock);
 		while (!err && (r = find(us, from_dir, from)) && r->taken)
@@ -811,33 +818,25 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 static int has_file(struct units *us, int pin)
 {
 	struct backing *b = us->contents->backing;
-	int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY), has = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct inode_id id = {0};
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	struct inode_id id;
 	struct statx stx;
+	int has = pin < 0 ? pin : dirwalk_begin(&w, b, pin);
 
 	if (pin >= 0)
 		close(pin);
-	if (!d && fd >= 0)
-		close(fd);
-	if (!d)
-		return fd < 0 ? fd : -ENOMEM;
-	has = backing_stat(b, dirfd(d), &stx);
 	if (!has)
-		id = inode_id_of(&stx);
-	while (!has && (entry = readdir(d))) {
-		if (!backing_name_ok(entry->d_name) || rules_reserved(entry->d_name) ||
-		    removals_hide(us, &id, entry->d_name))
-			continue;
-		has = backing_stat_at(b, dirfd(d), entry->d_name, &stx);
+		has = backing_stat(b, w.fd, &stx);
+	if (has)
+		return has;
+	id = inode_id_of(&stx);
+	while (!has && removals_next_seen(us, &id, &w)) {
+		has = backing_stat_at(b, w.fd, w.name, &stx);
 		if (!has)
-			has = S_ISDIR(stx.stx_mode)
-				      ? has_file(us, backing_pin(b, dirfd(d), entry->d_name))
-				      : S_ISREG(stx.stx_mode);
+			has = S_ISDIR(stx.stx_mode) ? has_file(us, backing_pin(b, w.fd, w.name))
+						    : S_ISREG(stx.stx_mode);
 	}
-	closedir(d);
-	return has;
+	return has ? has : w.err;
 }
 
 /* Of a job, which is not to be without its last one: that is not a change, but waits as if it were whole. */

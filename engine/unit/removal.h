@@ -16,6 +16,7 @@
 #ifndef ENGINE_UNIT_REMOVAL_H
 #define ENGINE_UNIT_REMOVAL_H
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/json.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/order.h"
@@ -57,6 +58,12 @@ json_t *removal_describe(struct units *us, const struct inode_id *dir, const cha
  * leaves that between the two would be seen, and not be hidden any more.
  */
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);
+
+/*
+ * Goes to the next entry that programs see of the walk @w over the directory @dir. False: none is
+ * left, or w->err.
+ */
+bool removals_next_seen(struct units *us, const struct inode_id *dir, struct dirwalk *w);
 
 /*
  * What has the name @name in @dir was removed, and now something else gets it: it leaves at once. 0, also if it

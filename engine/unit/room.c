@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/room.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
@@ -209,22 +209,14 @@ bool unit_has_newer(struct units *us, const struct unit_place *u)
 	struct backing *b = us->contents->backing;
 	uint64_t mine = u->file ? written_at(b, u->dir, u->name) : sequence_of(b, u->dir, u->name);
 	const unsigned char type = u->file ? DT_REG : DT_DIR;
-	int fd = backing_reopen(b, u->dir, O_RDONLY | O_DIRECTORY);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	bool has = false;
 
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	while (!has && (entry = readdir(d)))
-		has = backing_name_ok(entry->d_name) && !rules_reserved(entry->d_name) &&
-		      (entry->d_type == type || entry->d_type == DT_UNKNOWN) &&
-		      (u->file ? is_newer_file(us, u, mine, dirfd(d), entry->d_name)
-			       : sequence_of(b, dirfd(d), entry->d_name) > mine);
-	closedir(d);
+	dirwalk_begin(&w, b, u->dir);
+	while (!has && rules_next_visible(&w))
+		has = (w.type == type || w.type == DT_UNKNOWN) &&
+		      (u->file ? is_newer_file(us, u, mine, w.fd, w.name)
+			       : sequence_of(b, w.fd, w.name) > mine);
 	return has;
 }
 

@@ -35,3 +35,11 @@ bool rules_reserved(const char *name)
 {
 	return !strncmp(name, STAGING_PREFIX, strlen(STAGING_PREFIX));
 }
+
+bool rules_next_visible(struct dirwalk *w)
+{
+	while (dirwalk_next(w))
+		if (!rules_reserved(w->name))
+			return true;
+	return false;
+}

@@ -5,10 +5,15 @@
 
 #include <stdbool.h>
 
+#include "engine/backing/dirwalk.h"
+
 #define STAGING_PREFIX ".ckptfs-"
 
 /* Is it a name that ckptfs keeps for itself, not shown in the mount? */
 bool rules_reserved(const char *name);
+
+/* Goes to the next entry of the walk @w that is none of those. False: none is left, or w->err. */
+bool rules_next_visible(struct dirwalk *w);
 
 /* A name from which nothing can be told of the one that the file will have: as safetensors makes them. */
 bool rules_tells_nothing(const char *name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/trash.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
 #include "engine/content/recorded.h"
@@ -34,24 +34,16 @@ static bool same_device(struct backing *b, int dir, const struct statx *stx)
 /* All that is in the directory @fd, which is taken over. */
 static int clear(struct backing *b, struct contents *cached, int fd)
 {
-	DIR *d = fdopendir(fd);
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	int first = 0;
 
-	if (!d) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while ((entry = readdir(d))) {
-		int err;
+	dirwalk_begin_fd(&w, b, fd);
+	while (dirwalk_next(&w)) {
+		int err = trash_remove(b, cached, w.fd, w.name);
 
-		if (!backing_name_ok(entry->d_name))
-			continue;
-		err = trash_remove(b, cached, dirfd(d), entry->d_name);
 		first = first ? first : err;
 	}
-	closedir(d);
-	return first;
+	return first ? first : w.err;
 }
 
 /* Others may be at it, too: what is gone is as well. */
@@ -155,7 +147,7 @@ void trash_empty_later(struct units *us, const struct caller *owner, int dir, co
 	if (!t)
 		return; /* fsck will find it */
 	t->owner = *owner;
-	t->dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	t->dir = backing_dup(us->contents->backing, dir);
 	snprintf(t->name, sizeof(t->name), "%s%s", TRASH_PREFIX, id);
 	LOCK_SCOPE(&us->lock);
 	list_append(&us->trash, &t->link);

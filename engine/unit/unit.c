@@ -632,8 +632,8 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 		g->maker = units_process(us, c);
 	/* Ranks on other nodes learn of its close by a barrier, and read it then, by its name on the backing. */
 	g->durable_calls = g->maker && accord_is_for(us, g->maker);
-	g->target.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-	err = g->target.dir < 0 ? -errno : units_new_id(g->staging);
+	g->target.dir = backing_dup(us->contents->backing, dir);
+	err = g->target.dir < 0 ? g->target.dir : units_new_id(g->staging);
 	if (!err)
 		err = WITH_ROOM(us, c, dir_id, stage(g, dir, mode, old, copy));
 	if (err) {
@@ -1461,13 +1461,13 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 		      int (*make_way)(void *arg, bool *replaces, struct inode_id *replaced),
 		      void *arg)
 {
-	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0), from = -1, err;
+	int copy = backing_dup(g->units->contents->backing, dir), from = -1, err;
 	enum generation_state was = GENERATION_OPEN;
 	struct inode_id replaced;
 	bool replaces;
 
 	if (copy < 0)
-		return -errno;
+		return copy;
 	err = hold(g, dir_id, &was, &from);
 	if (err) {
 		close(copy);

@@ -48,6 +48,14 @@ static int f_open(void *arg, int dir, const char *name, int flags, mode_t mode, 
 	return or_lost(NEXT(f, open, dir, name, flags, mode, resolve), v);
 }
 
+/* Asks nothing of the backing, so no fault hits it. */
+static int f_dup(void *arg, int fd)
+{
+	struct faults *f = arg;
+
+	return NEXT(f, dup, fd);
+}
+
 static int f_reopen(void *arg, int fd, int flags)
 {
 	struct faults *f = arg;
@@ -316,6 +324,7 @@ const struct backing_ops faults_ops = {
 	.unlink = f_unlink,
 	.rename = f_rename,
 	.reopen = f_reopen,
+	.dup = f_dup,
 	.stat = f_stat,
 	.statfs = f_statfs,
 	.readlink = f_readlink,

@@ -142,6 +142,13 @@ static int rec_reopen(void *arg, int fd, int flags)
 	return new_fd;
 }
 
+static int rec_dup(void *arg, int fd)
+{
+	struct record *r = arg;
+
+	return NEXT(r, dup, fd);
+}
+
 static int rec_chmod(void *arg, int fd, mode_t mode)
 {
 	struct record *r = arg;
@@ -407,6 +414,7 @@ const struct backing_ops record_ops = {
 	.unlink = rec_unlink,
 	.rename = rec_rename,
 	.reopen = rec_reopen,
+	.dup = rec_dup,
 	.stat = rec_stat,
 	.statfs = rec_statfs,
 	.readlink = rec_readlink,

@@ -280,6 +280,41 @@ static void links_that_are_refused_for_a_moment(void **state)
 	}
 }
 
+/* True if the commit file of @unit lists its part and its metadata. */
+static bool lists_all(const char *unit)
+{
+	char path[PATH_MAX], text[8192];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" COMMIT_FILE, unit);
+	fd = openat(m.top, path, O_RDONLY);
+	assert_true(fd >= 0);
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	assert_true(n > 0);
+	text[n] = '\0';
+	return strstr(text, PART) && strstr(text, "\".metadata\"");
+}
+
+/* Whichever listing of a directory the backing fails once, no commit file is short of a file. */
+static void a_listing_that_fails_hides_no_file(void **state)
+{
+	char unit[32];
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		faults_add(f, &(struct fault){
+				      .calls = CALL_GETDENTS, .skip = i, .times = 1, .err = EIO});
+		snprintf(unit, sizeof(unit), "step-%u", 10 + i);
+		assert_int_equal(make_checkpoint(unit, 5), 0);
+		assert_int_equal(checkpoint_wait(&m, unit), 0);
+		faults_clear(f);
+		assert_true(lists_all(unit));
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -294,6 +329,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_change_that_finds_no_room_for_its_links, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(links_that_are_refused_for_a_moment, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_listing_that_fails_hides_no_file, setup,
 						teardown),
 	};
 
