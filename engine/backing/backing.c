@@ -111,6 +111,14 @@ static int real_dup(void *arg, int fd)
 	return result(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
+static ssize_t real_path(void *arg, int fd, char *buf, size_t size)
+{
+	const struct backing *b = arg;
+	char entry[16];
+
+	return result_size(readlinkat(b->proc_fd, fd_entry(fd, entry), buf, size));
+}
+
 static int real_stat(void *arg, int dir, const char *name, int flags, struct statx *stx)
 {
 	(void)arg;
@@ -264,6 +272,7 @@ const struct backing_ops backing_real_ops = {
 	.rename = real_rename,
 	.reopen = real_reopen,
 	.dup = real_dup,
+	.path = real_path,
 	.stat = real_stat,
 	.statfs = real_statfs,
 	.readlink = real_readlink,
@@ -512,14 +521,13 @@ int backing_dup(struct backing *b, int fd)
 	return b->ops->dup(b->ops_arg, fd);
 }
 
-/* The path of @fd, as the kernel knows it. Its length, or -errno. */
+/* The path of @fd. Its length, or -errno. */
 static ssize_t path_of(struct backing *b, int fd, char buf[PATH_MAX])
 {
-	char entry[16];
-	ssize_t len = readlinkat(b->proc_fd, fd_entry(fd, entry), buf, PATH_MAX - 1);
+	ssize_t len = b->ops->path(b->ops_arg, fd, buf, PATH_MAX - 1);
 
 	buf[len > 0 ? len : 0] = '\0';
-	return result_size(len);
+	return len;
 }
 
 int backing_path_below(struct backing *b, int fd, char *buf, size_t size)

@@ -49,6 +49,8 @@ struct backing_ops {
 	/* An inode. */
 	int (*reopen)(void *arg, int fd, int flags);
 	int (*dup)(void *arg, int fd);
+	/* The path from "/" on, as the kernel knows it, without a 0 at its end. */
+	ssize_t (*path)(void *arg, int fd, char *buf, size_t size);
 	int (*stat)(void *arg, int dir, const char *name, int flags, struct statx *stx);
 	int (*statfs)(void *arg, int fd, struct statvfs *sv);
 	ssize_t (*readlink)(void *arg, int fd, char *buf, size_t size);

@@ -295,15 +295,6 @@ static int try_single(struct crash *c)
 	return err;
 }
 
-static size_t nr_blocks(const struct record_op *op)
-{
-	size_t first = (size_t)op->off / IMAGE_BLOCK;
-
-	if (!op->len)
-		return 0;
-	return ((size_t)op->off + op->len - 1) / IMAGE_BLOCK - first + 1;
-}
-
 /* The rest of the world is whole. */
 static int try_torn(struct crash *c, size_t i, struct taken taken)
 {
@@ -314,7 +305,7 @@ static int try_torn(struct crash *c, size_t i, struct taken taken)
 
 static int try_tears_of(struct crash *c, size_t i)
 {
-	size_t n = nr_blocks(c->steps[i].op);
+	size_t n = step_blocks(&c->steps[i]);
 	const size_t firsts[] = {1, n / 2, n - 1};
 	int err = try_torn(c, i, zeros);
 	size_t k;
@@ -369,21 +360,6 @@ static uint64_t next_random(struct crash *c, uint64_t below)
 	return c->random % below;
 }
 
-static struct taken random_taken(struct crash *c, const struct image_step *s, unsigned eighths)
-{
-	struct taken t = all;
-
-	if (next_random(c, 8) < eighths)
-		return t;
-	t.how = TAKE_NONE;
-	if (s->op->kind == RECORD_WRITE && s->op->len)
-		t.how += next_random(c, 4);
-	if (t.how == TAKE_FIRST)
-		t.blocks = next_random(c, nr_blocks(s->op));
-	t.seed = c->random;
-	return t;
-}
-
 static int try_random(struct crash *c)
 {
 	static const unsigned eighths[] = {1, 4, 7};
@@ -397,7 +373,8 @@ static int try_random(struct crash *c)
 
 		for (i = c->base_steps; i < limit; i++)
 			if (c->pending[i])
-				c->taken[i] = random_taken(c, &c->steps[i], eighths[n % 3]);
+				c->taken[i] =
+					step_take_random(&c->steps[i], eighths[n % 3], &c->random);
 		err = try(c, limit, next_random(c, 4));
 	}
 	return err;

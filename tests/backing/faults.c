@@ -95,11 +95,11 @@ static void wait_while_slow(struct faults *f, unsigned call, size_t bytes)
 			break;
 }
 
-static bool concerns(const struct faults *f, int fd)
+static bool concerns(struct faults *f, int fd)
 {
-	struct stat st;
+	struct statx stx;
 
-	return !f->only || (fd >= 0 && !fstat(fd, &st) && st.st_ino == f->only);
+	return !f->only || (fd >= 0 && !faults_stat(f, fd, &stx) && stx.stx_ino == f->only);
 }
 
 struct verdict faults_enter(struct faults *f, unsigned call, int fd, const char *name,
@@ -127,15 +127,15 @@ size_t faults_limit(struct faults *f, unsigned call, size_t size)
 ssize_t faults_reserve(struct faults *f, int fd, size_t *size, off_t off, bool append, bool whole)
 {
 	int flags = fcntl(fd, F_GETFL);
-	struct stat st;
+	struct statx stx;
 	int64_t growth;
 
 	LOCK_SCOPE(&f->lock);
-	if (f->room < 0 || fstat(fd, &st))
+	if (f->room < 0 || faults_stat(f, fd, &stx))
 		return 0;
 	if (append || (flags & O_APPEND))
-		off = st.st_size;
-	growth = off + (int64_t)*size - st.st_size;
+		off = (off_t)stx.stx_size;
+	growth = off + (int64_t)*size - (int64_t)stx.stx_size;
 	if (growth <= 0)
 		return 0;
 	if (growth > (int64_t)*size)

@@ -3,6 +3,7 @@
 #ifndef TESTS_BACKING_FAULTS_INSIDE_H
 #define TESTS_BACKING_FAULTS_INSIDE_H
 
+#include <fcntl.h>
 #include <pthread.h>
 
 #include "tests/backing/faults.h"
@@ -41,6 +42,12 @@ struct verdict {
 };
 
 extern const struct backing_ops faults_ops;
+
+/* What the backing below says of @fd. 0 or -errno. */
+static inline int faults_stat(struct faults *f, int fd, struct statx *stx)
+{
+	return f->next->stat(f->next_arg, fd, "", AT_EMPTY_PATH, stx);
+}
 
 /*
  * Waits, and says whether the call fails. @fd: of the inode that it is about, or -1. @name2: a

@@ -136,6 +136,13 @@ static ssize_t f_readlink(void *arg, int fd, char *buf, size_t size)
 	return GUARD_FD(f, CALL_READLINK, fd, NEXT(f, readlink, fd, buf, size));
 }
 
+static ssize_t f_path(void *arg, int fd, char *buf, size_t size)
+{
+	struct faults *f = arg;
+
+	return NEXT(f, path, fd, buf, size); /* asks no server */
+}
+
 static int f_chmod(void *arg, int fd, mode_t mode)
 {
 	struct faults *f = arg;
@@ -259,20 +266,20 @@ static int f_fallocate(void *arg, int fd, int mode, off_t off, off_t len)
 	return err ? err : v.err;
 }
 
-static unsigned kind_of_sync(int fd, enum backing_sync what)
+static unsigned kind_of_sync(struct faults *f, int fd, enum backing_sync what)
 {
-	struct stat st;
+	struct statx stx;
 
 	if (what == BACKING_SYNC_FS)
 		return CALL_SYNC_FS;
-	return !fstat(fd, &st) && S_ISDIR(st.st_mode) ? CALL_SYNC_DIR : CALL_SYNC;
+	return !faults_stat(f, fd, &stx) && S_ISDIR(stx.stx_mode) ? CALL_SYNC_DIR : CALL_SYNC;
 }
 
 static int f_sync(void *arg, int fd, enum backing_sync what)
 {
 	struct faults *f = arg;
 
-	return GUARD_FD(f, kind_of_sync(fd, what), fd, NEXT(f, sync, fd, what));
+	return GUARD_FD(f, kind_of_sync(f, fd, what), fd, NEXT(f, sync, fd, what));
 }
 
 static int f_write_back(void *arg, int fd)
@@ -325,6 +332,7 @@ const struct backing_ops faults_ops = {
 	.rename = f_rename,
 	.reopen = f_reopen,
 	.dup = f_dup,
+	.path = f_path,
 	.stat = f_stat,
 	.statfs = f_statfs,
 	.readlink = f_readlink,

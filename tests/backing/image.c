@@ -7,45 +7,6 @@
 #include "tests/backing/image_inside.h"
 #include "tests/backing/util.h"
 
-/* --- pages: not changed once they are there, so that images share them --- */
-
-static struct page *page_of(const unsigned char *data, uint64_t id)
-{
-	struct page *p = must(malloc(sizeof(*p)));
-
-	p->refs = 1;
-	p->id = id;
-	p->data = data;
-	return p;
-}
-
-/* A page that can be filled: with what is in @old, or zeros. */
-static struct page *page_like(const struct page *old, uint64_t id, unsigned char **data)
-{
-	struct page *p = must(malloc(sizeof(*p) + IMAGE_BLOCK));
-
-	p->refs = 1;
-	p->id = mix(old ? old->id : 0, id);
-	p->data = *data = p->own;
-	if (old)
-		memcpy(p->own, old->data, IMAGE_BLOCK);
-	else
-		memset(p->own, 0, IMAGE_BLOCK);
-	return p;
-}
-
-static void page_put(struct page *p)
-{
-	if (p && !--p->refs)
-		free(p);
-}
-
-static void page_set(struct page **at, struct page *p)
-{
-	page_put(*at);
-	*at = p;
-}
-
 /* --- data --- */
 
 static bool takes_block(struct taken taken, size_t nr)
@@ -325,11 +286,8 @@ struct image *image_copy(const struct image *im)
 		to->pages = pages;
 		to->missed = missed;
 		memcpy(missed, from->missed, nr_blocks * sizeof(*missed));
-		for (block = 0; block < nr_blocks; block++) {
-			pages[block] = from->pages[block];
-			if (pages[block])
-				pages[block]->refs++;
-		}
+		for (block = 0; block < nr_blocks; block++)
+			pages[block] = page_get(from->pages[block]);
 		to->max_entries = from->nr_entries;
 		to->entries = copy_of(from->entries, from->nr_entries * sizeof(*from->entries));
 		to->max_xattrs = from->nr_xattrs;

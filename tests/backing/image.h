@@ -15,9 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/backing/pages.h"
 #include "tests/backing/record.h"
 
-#define IMAGE_BLOCK 4096
+#define IMAGE_BLOCK PAGE_BYTES
 
 /* How much of a change is done. The last three are of writes; the blocks count from its first. */
 enum take { TAKE_ALL, TAKE_NONE, TAKE_FIRST, TAKE_SOME, TAKE_ZEROS };

@@ -4,13 +4,7 @@
 #define TESTS_BACKING_IMAGE_INSIDE_H
 
 #include "tests/backing/image.h"
-
-struct page {
-	unsigned refs;
-	uint64_t id; /* where its bytes come from: equal for pages with the same history */
-	const unsigned char *data; /* in the log, or own */
-	unsigned char own[];
-};
+#include "tests/backing/pages.h"
 
 struct entry {
 	const char *name;

@@ -10,12 +10,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "tests/backing/record_inside.h"
 #include "tests/backing/util.h"
+
+#define LISTING_BYTES 32768
 
 void note_problem(struct record *r, const char *fmt, ...)
 {
@@ -30,27 +33,43 @@ void note_problem(struct record *r, const char *fmt, ...)
 
 /* --- inodes --- */
 
+int stat_below(struct record *r, int dir, const char *name, struct statx *stx)
+{
+	return NEXT(r, stat, dir, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx);
+}
+
+static dev_t dev_of(const struct statx *stx)
+{
+	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
+}
+
+static struct timespec time_of(struct statx_timestamp t)
+{
+	return (struct timespec){.tv_sec = t.tv_sec, .tv_nsec = (long)t.tv_nsec};
+}
+
 /* The latest that had this number: numbers are used again. */
-static int find_inode(struct record *r, const struct stat *st)
+static int find_inode(struct record *r, const struct statx *stx)
 {
 	size_t i = r->nr_inodes;
 
 	while (i-- > 0)
-		if (r->inodes[i].ino == st->st_ino && r->inodes[i].dev == st->st_dev)
+		if (r->inodes[i].ino == stx->stx_ino && r->inodes[i].dev == dev_of(stx))
 			return (int)i;
 	return -1;
 }
 
-static int new_inode(struct record *r, const struct stat *st, const char *path)
+static int new_inode(struct record *r, const struct statx *stx, const char *path)
 {
 	struct record_inode *inode;
 
 	r->inodes = grow(r->inodes, &r->max_inodes, r->nr_inodes, sizeof(*r->inodes));
 	inode = &r->inodes[r->nr_inodes];
 	*inode = (struct record_inode){
-		.dev = st->st_dev,
-		.ino = st->st_ino,
-		.type = st->st_mode & S_IFMT,
+		.dev = dev_of(stx),
+		.ino = stx->stx_ino,
+		.btime = time_of(stx->stx_btime),
+		.type = stx->stx_mode & S_IFMT,
 		.path = must(strdup(path)),
 	};
 	return (int)r->nr_inodes++;
@@ -58,8 +77,8 @@ static int new_inode(struct record *r, const struct stat *st, const char *path)
 
 int known_fd(struct record *r, int fd, const char *call)
 {
-	struct stat st;
-	int inode = fstat(fd, &st) ? -1 : find_inode(r, &st);
+	struct statx stx;
+	int inode = stat_below(r, fd, "", &stx) ? -1 : find_inode(r, &stx);
 
 	if (inode < 0)
 		note_problem(r, "%s on an inode that was not made through the backing", call);
@@ -68,20 +87,20 @@ int known_fd(struct record *r, int fd, const char *call)
 
 int known_name(struct record *r, int dir, const char *name)
 {
-	struct stat st;
+	struct statx stx;
 
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? -1 : find_inode(r, &st);
+	return stat_below(r, dir, name, &stx) ? -1 : find_inode(r, &stx);
 }
 
-struct record_attr attr_of(const struct stat *st)
+struct record_attr attr_of(const struct statx *stx)
 {
 	return (struct record_attr){
-		.mode = st->st_mode,
-		.uid = st->st_uid,
-		.gid = st->st_gid,
-		.rdev = st->st_rdev,
-		.atime = st->st_atim,
-		.mtime = st->st_mtim,
+		.mode = stx->stx_mode,
+		.uid = stx->stx_uid,
+		.gid = stx->stx_gid,
+		.rdev = makedev(stx->stx_rdev_major, stx->stx_rdev_minor),
+		.atime = time_of(stx->stx_atime),
+		.mtime = time_of(stx->stx_mtime),
 	};
 }
 
@@ -102,12 +121,12 @@ struct record_op *note_change(struct record *r, enum record_kind kind, int fd, c
 {
 	int inode = known_fd(r, fd, call);
 	struct record_op *op;
-	struct stat st;
+	struct statx stx;
 
-	if (inode < 0 || fstat(fd, &st))
+	if (inode < 0 || stat_below(r, fd, "", &stx))
 		return NULL;
 	op = note_op(r, kind, inode);
-	op->attr = attr_of(&st);
+	op->attr = attr_of(&stx);
 	return op;
 }
 
@@ -159,107 +178,159 @@ struct record_op *note_xattr(struct record *r, int inode, const char *name, cons
 	return op;
 }
 
-/* Those that a new inode got from its directory (ACLs), or had when recording began. */
-static void add_xattrs_of(struct record *r, int inode, int dir, const char *name)
+/* Those that a new inode, pinned as @pin, got from its directory (ACLs), or had when recording began. */
+static void add_xattrs_of(struct record *r, int inode, int pin)
 {
 	__cleanup_free char *list = must(malloc(2 * XATTR_SIZE_MAX));
-	char *value = list + XATTR_SIZE_MAX;
-	char path[PATH_MAX], *at;
-	ssize_t len, n;
+	char *value = list + XATTR_SIZE_MAX, *at;
+	const char *path = r->inodes[inode].path;
+	ssize_t len = NEXT(r, listxattr, pin, list, XATTR_SIZE_MAX), n;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
-	len = llistxattr(path, list, XATTR_SIZE_MAX);
-	if (len < 0 && errno != EOPNOTSUPP)
-		note_problem(r, "cannot list the xattrs of %s: %s", name, strerror(errno));
+	if (len < 0 && len != -EOPNOTSUPP)
+		note_problem(r, "cannot list the xattrs of %s: %s", path, strerror((int)-len));
 	for (at = list; len > 0 && at < list + len; at += strlen(at) + 1) {
 		if (!strncmp(at, "security.", 9))
 			continue; /* the system's, as it sees fit */
-		n = lgetxattr(path, at, value, XATTR_SIZE_MAX);
+		n = NEXT(r, getxattr, pin, at, value, XATTR_SIZE_MAX);
 		if (n < 0)
-			note_problem(r, "cannot read %s of %s: %s", at, name, strerror(errno));
+			note_problem(r, "cannot read %s of %s: %s", at, path, strerror((int)-n));
 		else
 			note_xattr(r, inode, at, value, (size_t)n);
 	}
 }
 
+static void add_target(struct record *r, struct record_op *op, int pin, size_t size)
+{
+	op->data = must(calloc(1, size + 1));
+	if (NEXT(r, readlink, pin, op->data, size) < 0)
+		note_problem(r, "cannot read the symlink %s", op->name);
+}
+
+/* A pin of dir/@name, to be closed. Negative, with a problem: it cannot be had. */
+static int pin_below(struct record *r, int dir, const char *name, struct statx *stx)
+{
+	int pin = NEXT(r, open, dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, 0);
+	int err = pin < 0 ? pin : stat_below(r, pin, "", stx);
+
+	if (!err || pin >= 0)
+		return pin;
+	note_problem(r, "cannot look at %s: %s", name, strerror(-err));
+	return pin;
+}
+
 void note_made(struct record *r, int dir, const char *name)
 {
 	int parent = known_fd(r, dir, "a new name in a directory"), inode;
+	__cleanup_fd int pin = -1;
 	char path[PATH_MAX];
 	struct record_op *op;
-	struct stat st;
+	struct statx stx;
 
 	if (parent < 0)
 		return;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW)) {
-		note_problem(r, "%s was removed by somebody while it was made", name);
+	pin = pin_below(r, dir, name, &stx);
+	if (pin < 0)
 		return;
-	}
 	snprintf(path, sizeof(path), "%s%s%s", r->inodes[parent].path, parent ? "/" : "", name);
-	inode = new_inode(r, &st, path);
+	inode = new_inode(r, &stx, path);
 	op = note_op(r, RECORD_MAKE, inode);
 	note_name(op, parent, name);
-	op->attr = attr_of(&st);
-	if (S_ISLNK(st.st_mode)) {
-		op->data = must(calloc(1, (size_t)st.st_size + 1));
-		if (readlinkat(dir, name, op->data, (size_t)st.st_size) < 0)
-			note_problem(r, "cannot read the symlink %s", name);
-	} else {
-		add_xattrs_of(r, inode, dir, name);
-	}
+	op->attr = attr_of(&stx);
+	if (S_ISLNK(stx.stx_mode))
+		add_target(r, op, pin, stx.stx_size);
+	else
+		add_xattrs_of(r, inode, pin);
 }
 
 /* --- what was there when recording began --- */
 
-static void add_content(struct record *r, int dir, const char *name)
+/* As a backing, what the recorder passes calls on to. */
+static struct backing below(const struct record *r, const struct backing *b)
 {
-	__cleanup_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
-	void *data;
+	struct backing next = *b;
 
-	if (fd < 0 || fstat(fd, &st)) {
-		note_problem(r, "cannot read %s: %s", name, strerror(errno));
-		return;
-	}
-	if (!st.st_size)
-		return;
-	data = must(malloc((size_t)st.st_size));
-	if (pread(fd, data, (size_t)st.st_size, 0) != st.st_size)
-		note_problem(r, "cannot read all of %s", name);
-	note_write(r, fd, data, (size_t)st.st_size, 0);
+	next.ops = r->next;
+	next.ops_arg = r->next_arg;
+	return next;
 }
 
-static void add_tree(struct record *r, int dir)
+static void add_content(struct record *r, struct backing *b, int pin, size_t size)
 {
-	DIR *d = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	struct dirent *de;
-	struct stat st;
-	int known;
+	__cleanup_fd int fd = backing_reopen(b, pin, O_RDONLY);
+	void *data = must(malloc(size));
+	ssize_t n = fd < 0 ? fd : backing_read(b, fd, data, size, 0);
 
-	while (d && (de = readdir(d))) {
-		if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
-			continue;
-		known = known_name(r, dir, de->d_name);
-		if (known >= 0) { /* another name of a file */
-			note_name(note_op(r, RECORD_LINK, known), known_fd(r, dir, ""), de->d_name);
-			continue;
-		}
-		note_made(r, dir, de->d_name);
-		if (fstatat(dir, de->d_name, &st, AT_SYMLINK_NOFOLLOW))
-			continue;
-		if (S_ISREG(st.st_mode))
-			add_content(r, dir, de->d_name);
-		if (S_ISDIR(st.st_mode)) {
-			__cleanup_fd int sub = openat(
-				dir, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (n != (ssize_t)size)
+		note_problem(r, "cannot read all of a file: %s", n < 0 ? strerror((int)-n) : "");
+	note_write(r, pin, data, size, 0);
+}
 
-			add_tree(r, sub);
+static void add_tree(struct record *r, struct backing *b, int dir);
+
+static void add_name(struct record *r, struct backing *b, int dir, const char *name)
+{
+	int known = known_name(r, dir, name);
+	__cleanup_fd int pin = -1;
+	struct statx stx;
+
+	if (known >= 0) { /* another name of a file */
+		note_name(note_op(r, RECORD_LINK, known), known_fd(r, dir, ""), name);
+		return;
+	}
+	note_made(r, dir, name);
+	pin = pin_below(r, dir, name, &stx);
+	if (pin >= 0 && S_ISREG(stx.stx_mode) && stx.stx_size)
+		add_content(r, b, pin, stx.stx_size);
+	if (pin >= 0 && S_ISDIR(stx.stx_mode))
+		add_tree(r, b, pin);
+}
+
+static void add_tree(struct record *r, struct backing *b, int dir)
+{
+	__cleanup_fd int fd = backing_reopen(b, dir, O_RDONLY | O_DIRECTORY);
+	__cleanup_free char *buf = must(malloc(LISTING_BYTES));
+	ssize_t n = fd, at;
+
+	while (fd >= 0 && (n = backing_getdents(b, fd, buf, LISTING_BYTES)) > 0) {
+		for (at = 0; at < n;) {
+			const struct dirent64 *entry = (void *)(buf + at);
+			const char *name = entry->d_name;
+
+			if (strcmp(name, ".") && strcmp(name, ".."))
+				add_name(r, b, fd, name);
+			at += entry->d_reclen;
 		}
 	}
-	if (d)
-		closedir(d);
-	else
-		note_problem(r, "cannot read a directory: %s", strerror(errno));
+	if (n < 0)
+		note_problem(r, "cannot read a directory: %s", strerror((int)-n));
+}
+
+static void add_all(struct record *r, const struct backing *of)
+{
+	struct backing b = below(r, of);
+	struct statx stx = {0};
+
+	if (stat_below(r, b.root_fd, "", &stx))
+		note_problem(r, "cannot look at the top directory");
+	new_inode(r, &stx, "");
+	r->top = attr_of(&stx);
+	add_xattrs_of(r, 0, b.root_fd);
+	add_tree(r, &b, b.root_fd);
+	r->nr_initial = r->nr_ops;
+}
+
+static void forget_all(struct record *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr_ops; i++) {
+		free(r->ops[i].name);
+		free(r->ops[i].new_name);
+		free(r->ops[i].data);
+	}
+	for (i = 0; i < r->nr_inodes; i++)
+		free(r->inodes[i].path);
+	r->nr_ops = r->nr_inodes = 0;
 }
 
 /* --- from outside --- */
@@ -267,20 +338,21 @@ static void add_tree(struct record *r, int dir)
 struct record *record_start(struct backing *b)
 {
 	struct record *r = must(calloc(1, sizeof(*r)));
-	struct stat st;
 
 	pthread_mutex_init(&r->lock, NULL);
 	r->next = b->ops;
 	r->next_arg = b->ops_arg;
-	if (fstat(b->root_fd, &st))
-		note_problem(r, "cannot stat the backing: %s", strerror(errno));
-	new_inode(r, &st, "");
-	r->top = attr_of(&st);
-	add_xattrs_of(r, 0, b->root_fd, ".");
-	add_tree(r, b->root_fd);
-	r->nr_initial = r->nr_ops;
+	add_all(r, b);
 	record_attach(r, b);
 	return r;
+}
+
+void record_restart(struct record *r)
+{
+	LOCK_SCOPE(&r->lock);
+	forget_all(r);
+	r->problem[0] = '\0';
+	add_all(r, r->backings[0]);
 }
 
 void record_attach(struct record *r, struct backing *b)
@@ -304,15 +376,7 @@ void record_stop(struct record *r)
 
 void record_free(struct record *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->nr_ops; i++) {
-		free(r->ops[i].name);
-		free(r->ops[i].new_name);
-		free(r->ops[i].data);
-	}
-	for (i = 0; i < r->nr_inodes; i++)
-		free(r->inodes[i].path);
+	forget_all(r);
 	free(r->ops);
 	free(r->inodes);
 	pthread_mutex_destroy(&r->lock);

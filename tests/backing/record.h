@@ -19,7 +19,7 @@
  * - Not seen: what does not go through the backing's functions (mmap, kernel passthrough, a
  *   descriptor used directly, another mount). The first call on an inode that the log does not
  *   know makes the log unusable, and record_problem says why.
- * - Inode numbers and birth times are not replayed.
+ * - Inode numbers and birth times are replayed in memory only (memory.h).
  */
 #ifndef TESTS_BACKING_RECORD_H
 #define TESTS_BACKING_RECORD_H
@@ -76,6 +76,7 @@ struct record_op {
 struct record_inode {
 	dev_t dev;
 	ino_t ino;
+	struct timespec btime;
 	mode_t type;   /* S_IFMT */
 	char *path;    /* where it was made, for messages */
 	off_t size;    /* now */
@@ -102,6 +103,8 @@ struct record {
 struct record *record_start(struct backing *b);
 /* Records @b as well, which is open on the same directory: another node's view of it. */
 void record_attach(struct record *r, struct backing *b);
+/* Forgets the log: what is there now counts as durable. */
+void record_restart(struct record *r);
 void record_stop(struct record *r);
 void record_free(struct record *r);
 

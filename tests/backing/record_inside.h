@@ -5,6 +5,8 @@
 
 #include "tests/backing/record.h"
 
+#define NEXT(r, call, ...) (r)->next->call((r)->next_arg, ##__VA_ARGS__)
+
 extern const struct backing_ops record_ops;
 
 /* The log cannot be replayed; the first reason is kept. */
@@ -14,7 +16,9 @@ void note_problem(struct record *r, const char *fmt, ...) __attribute__((format(
 int known_fd(struct record *r, int fd, const char *call);
 /* Which inode @dir/@name is; -1 if there is none, or none that the log knows. */
 int known_name(struct record *r, int dir, const char *name);
-struct record_attr attr_of(const struct stat *st);
+struct record_attr attr_of(const struct statx *stx);
+/* Of dir/@name, or of @dir if that is "". 0 or -errno. */
+int stat_below(struct record *r, int dir, const char *name, struct statx *stx);
 
 /* Ops at the end of the log. Where one comes back, more may be filled in. */
 struct record_op *note_op(struct record *r, enum record_kind kind, int inode);

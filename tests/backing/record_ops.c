@@ -10,8 +10,6 @@
 #include "tests/backing/record_inside.h"
 #include "tests/backing/util.h"
 
-#define NEXT(r, call, ...) (r)->next->call((r)->next_arg, ##__VA_ARGS__)
-
 /* --- names --- */
 
 static int rec_open(void *arg, int dir, const char *name, int flags, mode_t mode, uint64_t resolve)
@@ -149,6 +147,13 @@ static int rec_dup(void *arg, int fd)
 	return NEXT(r, dup, fd);
 }
 
+static ssize_t rec_path(void *arg, int fd, char *buf, size_t size)
+{
+	struct record *r = arg;
+
+	return NEXT(r, path, fd, buf, size);
+}
+
 static int rec_chmod(void *arg, int fd, mode_t mode)
 {
 	struct record *r = arg;
@@ -201,14 +206,14 @@ static int rec_setxattr(void *arg, int fd, const char *name, const void *value, 
 			int flags)
 {
 	struct record *r = arg;
-	struct stat st;
+	struct statx stx;
 	int err, inode;
 
 	LOCK_SCOPE(&r->lock);
 	err = NEXT(r, setxattr, fd, name, value, size, flags);
 	inode = err ? -1 : known_fd(r, fd, "setxattr");
-	if (inode >= 0 && !fstat(fd, &st)) /* an ACL sets the mode */
-		note_xattr(r, inode, name, value, size)->attr = attr_of(&st);
+	if (inode >= 0 && !stat_below(r, fd, "", &stx)) /* an ACL sets the mode */
+		note_xattr(r, inode, name, value, size)->attr = attr_of(&stx);
 	return err;
 }
 
@@ -246,15 +251,15 @@ static void add_synced(struct record *r, int fd, int rwf)
 static ssize_t rec_write(void *arg, int fd, const void *buf, size_t size, off_t off, int rwf)
 {
 	struct record *r = arg;
-	struct stat st;
+	struct statx stx;
 	ssize_t n;
 
 	LOCK_SCOPE(&r->lock);
 	n = NEXT(r, write, fd, buf, size, off, rwf);
 	if (n <= 0)
 		return n;
-	if (((rwf & RWF_APPEND) || (fcntl(fd, F_GETFL) & O_APPEND)) && !fstat(fd, &st))
-		off = st.st_size - n;
+	if (((rwf & RWF_APPEND) || (fcntl(fd, F_GETFL) & O_APPEND)) && !stat_below(r, fd, "", &stx))
+		off = (off_t)stx.stx_size - n;
 	note_write(r, fd, copy_of(buf, (size_t)n), (size_t)n, off);
 	if (!r->problem[0])
 		add_synced(r, fd, rwf);
@@ -333,7 +338,7 @@ static ssize_t rec_copy_range(void *arg, int in, off_t off_in, int out, off_t of
 	if (n <= 0)
 		return n;
 	data = must(malloc((size_t)n));
-	if (pread(in, data, (size_t)n, off_in) != n)
+	if (NEXT(r, read, in, data, (size_t)n, off_in) != n)
 		note_problem(r, "cannot read what was copied");
 	note_write(r, out, data, (size_t)n, off_out);
 	return n;
@@ -415,6 +420,7 @@ const struct backing_ops record_ops = {
 	.rename = rec_rename,
 	.reopen = rec_reopen,
 	.dup = rec_dup,
+	.path = rec_path,
 	.stat = rec_stat,
 	.statfs = rec_statfs,
 	.readlink = rec_readlink,

@@ -109,3 +109,53 @@ void steps_sync(struct image_step *steps, size_t at, const struct record *r)
 		if (steps[i].durable && step_is_name(&steps[i]))
 			cover_causes(steps, i);
 }
+
+void steps_sync_all(struct image_step *steps, size_t nr, const struct record *r)
+{
+	size_t i;
+
+	steps_begin(steps, nr, r);
+	for (i = 0; i < nr; i++)
+		if (steps[i].op->kind == RECORD_SYNC)
+			steps_sync(steps, i, r);
+}
+
+bool steps_any_pending(const struct image_step *steps, size_t nr, int dir, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!steps[i].durable && step_is_name(&steps[i]) && touches(&steps[i], dir, name))
+			return true;
+	return false;
+}
+
+size_t step_blocks(const struct image_step *s)
+{
+	size_t off = (size_t)s->op->off;
+
+	if (!s->op->len)
+		return 0;
+	return (off + s->op->len - 1) / IMAGE_BLOCK - off / IMAGE_BLOCK + 1;
+}
+
+static uint64_t next_random(uint64_t *random, uint64_t below)
+{
+	*random = mix(*random, 1);
+	return *random % below;
+}
+
+struct taken step_take_random(const struct image_step *s, unsigned eighths, uint64_t *random)
+{
+	struct taken t = {TAKE_ALL, 0, 0};
+
+	if (next_random(random, 8) < eighths)
+		return t;
+	t.how = TAKE_NONE;
+	if (s->op->kind == RECORD_WRITE && s->op->len)
+		t.how += next_random(random, 4);
+	if (t.how == TAKE_FIRST)
+		t.blocks = next_random(random, step_blocks(s));
+	t.seed = *random;
+	return t;
+}
