@@ -19,6 +19,7 @@
 #include "fs/fs.h"
 #include "fs/inside.h"
 #include "fs/save.h"
+#include "tests/backing/memory_engine.h"
 
 struct mnt {
 	struct engine en;
@@ -66,6 +67,22 @@ static inline void mnt_open(struct mnt *m, const char *path, const char *options
 	config_init(&config);
 	if (config_apply_options(&config, "log_level=error,pin_host_cache=false", &e) ||
 	    config_apply_options(&config, options, &e) || engine_open(&m->en, &config, path, &e))
+		fail_msg("%s", e.text);
+	m->top = m->en.backing.root_fd;
+}
+
+/* The same of the filesystem @memory. @m->top is no directory for calls of the kernel then. */
+static inline void mnt_open_memory(struct mnt *m, struct memory *memory, const char *options)
+{
+	struct config config;
+	struct error e;
+
+	memset(m, 0, sizeof(*m));
+	m->user = (struct caller){.uid = getuid(), .gid = getgid(), .pid = getpid()};
+	config_init(&config);
+	if (config_apply_options(&config, "log_level=error,pin_host_cache=false", &e) ||
+	    config_apply_options(&config, options, &e) ||
+	    engine_open_memory(&m->en, &config, memory, &e))
 		fail_msg("%s", e.text);
 	m->top = m->en.backing.root_fd;
 }
