@@ -11,7 +11,7 @@ import sys
 DEFAULT_TIMEOUT_S = 60
 
 _OPEN, _CLOSE = r"^\s*(?:#|//|/\*|\*)\s*", r"\s*(?:\*/)?\s*$"
-_DIRECTIVE = re.compile(_OPEN + r"(timeout|needs|heavy):\s*(.*?)" + _CLOSE)
+_DIRECTIVE = re.compile(_OPEN + r"(timeout|cpu|needs|heavy):\s*(.*?)" + _CLOSE)
 _SERIAL = re.compile(_OPEN + r"serial" + _CLOSE)
 
 
@@ -38,6 +38,7 @@ class Test:
 		self.path = path
 		self.header = header
 		self.timeout_s = DEFAULT_TIMEOUT_S
+		self.cpu_s = None      # its budget of CPU time, or None: the usual one
 		self.serial = False
 		self.needs_root = False
 		self.heavy = None      # name of the heavy group, or None
@@ -57,6 +58,8 @@ class Test:
 	def _apply(self, key, value):
 		if key == "timeout" and re.fullmatch(r"[1-9]\d*", value):
 			self.timeout_s = int(value)
+		elif key == "cpu" and re.fullmatch(r"[1-9]\d*", value):
+			self.cpu_s = int(value)
 		elif key == "needs" and value == "root":
 			self.needs_root = True
 		elif key == "heavy" and re.fullmatch(r"[\w-]+", value):
@@ -67,6 +70,7 @@ class Test:
 
 	def traits(self):
 		words = ["timeout %d s" % self.timeout_s]
+		words += ["cpu %d s" % self.cpu_s] if self.cpu_s else []
 		words += ["serial"] if self.serial else []
 		words += ["needs root"] if self.needs_root else []
 		words += ["heavy " + self.heavy] if self.heavy else []

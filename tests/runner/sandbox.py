@@ -16,7 +16,7 @@ import stat
 import subprocess
 import time
 
-from runner import leftovers
+from runner import cpu, leftovers
 
 EXIT_SKIP = 77
 EXIT_LATER = 75
@@ -55,8 +55,9 @@ def namespaces_work():
 class Result:
 	"""`verdict` is ok, FAIL, skip, later (a skip, unless it can be run alone) or stopped (by the user)."""
 
-	def __init__(self, name, verdict, seconds=0.0, reason="", log=None, tmp=None, extra=()):
+	def __init__(self, name, verdict, seconds=0.0, reason="", log=None, tmp=None, extra=(), cpu_s=0.0):
 		self.name, self.verdict, self.seconds, self.reason = name, verdict, seconds, reason
+		self.cpu_s = cpu_s
 		self.log, self.tmp = log, tmp
 		self.extra = list(extra)    # more lines for a failure's report
 
@@ -70,6 +71,7 @@ class Setup:
 		self.stop_fd = stop_fd            # readable once the run is to stop
 		self.keep, self.keep_failed = keep, keep_failed
 		self.limit_s, self.slow = limit_s, slow
+		self.cpu_factor = cpu.factor(os.environ, slow)
 		self.message_log = os.path.join(run_dir, "messages")
 
 	def environment(self, test, tmp):
@@ -106,11 +108,16 @@ class Sandbox:
 		started = time.monotonic()
 		verdict, reason = self._judge(*self._start_and_wait())
 		seconds = time.monotonic() - started
+		cpu_s = cpu.used_by(self._pids())
+		over = cpu.over_budget(self.test, cpu_s, self.setup.cpu_factor) if verdict == "ok" else None
+		if over:
+			verdict, reason = "FAIL", over
 		self._end()
 		kept = self.setup.keep or (verdict == "FAIL" and self.setup.keep_failed)
 		if not kept:
 			self._remove_tmp()
-		return Result(self.test.name, verdict, seconds, reason, self.log, self.tmp if kept else None, self.extra)
+		return Result(self.test.name, verdict, seconds, reason, self.log, self.tmp if kept else None, self.extra,
+			cpu_s)
 
 	def _start_and_wait(self):
 		"""Start, wait; returns ('exit', status) or ('timeout'|'stop'|'lost', None)."""
