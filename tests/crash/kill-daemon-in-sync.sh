@@ -27,10 +27,9 @@ held_up() {
 held_round() {
 	local daemon
 	daemon=$(daemon_pid) || exit
-	cut_at "$1" x.pt "stop:$GATE"
+	cut_at "$1" x.pt "freeze:$GATE"
 	save_on x.pt "${MODES[RANDOM % 3]}"
 	was_cut
-	wait_until 10 _stopped "$GATE"
 	wait_until 20 held_up "$daemon"
 	kill -9 "$daemon" || die "cannot kill the daemon"
 	gate_open

@@ -11,7 +11,8 @@
  * Actions:
  *	shutdown	the filesystem of DIR stops, and what it has not written is lost with its
  *			log, as by a power cut; it is as if unmounted then
- *	kill:PID	SIGKILL; stop:PID SIGSTOP
+ *	kill:PID	SIGKILL
+ *	freeze:PATH	the filesystem of PATH takes no more writes, until it is thawed
  * Right before that "cut" is appended to each LOG.
  * Exit status 3: it did not come to that within 20 s.
  */
@@ -19,6 +20,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -158,9 +160,12 @@ static void act(void)
 	} else if (!strncmp(action, "kill:", 5)) {
 		if (kill(atoi(action + 5), SIGKILL))
 			err(2, "kill");
-	} else if (!strncmp(action, "stop:", 5)) {
-		if (kill(atoi(action + 5), SIGSTOP))
-			err(2, "stop");
+	} else if (!strncmp(action, "freeze:", 7)) {
+		int fd = open(action + 7, O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0 || ioctl(fd, FIFREEZE, 0))
+			err(2, "freeze");
+		close(fd);
 	} else {
 		errx(2, "no such action: %s", action);
 	}

@@ -5,20 +5,19 @@
 . "$SRC/tests/fs/faults.bash"
 
 export PYTHONPATH=$SRC/tests/units PYTHONDONTWRITEBYTECODE=1
-GATE= # process by which gate_close and gate_open work
+GATE= # the filesystem that gate_close freezes and gate_open thaws
 
 # gated_fs SIZE_MB DIR: mounts a new ext4 at DIR, whose storage can be shut off. Behind a closed gate goes on what
 # memory serves, names and cached pages; what needs the storage waits: fsync, O_DIRECT. Its device is $LOOP_DEV.
-# It has no journal, whose commits would hold up names too.
+# It has no journal, whose commits would hold up names too. The storage is a file on another ext4, which freezes.
 gated_fs() {
 	local size_mb=$1 dir=$2
-	needs_root
-	needs losetup mkfs.ext4 bindfs
-	mkdir -p "$TEST_TMP/.image" "$TEST_TMP/.gate" "$dir" || die "cannot make directories"
-	truncate -s "${size_mb}M" "$TEST_TMP/.image/disk" || die "no image of $size_mb MB"
-	bindfs_mount "$TEST_TMP/.image" "$TEST_TMP/.gate"
-	GATE=$SERVER
-	LOOP_DEV=$(losetup -f --show "$TEST_TMP/.gate/disk") || skip "no loop device"
+	loop_fs ext4 $((size_mb + 32)) "$TEST_TMP/.gate"
+	expect_ok mount -o remount,nobarrier,noatime "$TEST_TMP/.gate"
+	GATE=$TEST_TMP/.gate
+	mkdir -p "$dir" || die "cannot make $dir"
+	truncate -s "${size_mb}M" "$GATE/disk" || die "no image of $size_mb MB"
+	LOOP_DEV=$(losetup -f --show "$GATE/disk") || skip "no loop device"
 	_loops+=("$LOOP_DEV")
 	on_exit gate_open
 	expect_ok mkfs.ext4 -q -F -O ^has_journal -N 8192 "$LOOP_DEV"
@@ -33,12 +32,11 @@ _gate_warm() {
 
 gate_close() {
 	_gate_warm
-	kill -STOP "$GATE"
-	wait_until 10 _stopped "$GATE"
+	expect_ok fsfreeze -f "$GATE"
 }
 
 gate_open() {
-	kill -CONT "$GATE" 2>/dev/null
+	fsfreeze -u "$GATE" 2>/dev/null
 }
 
 # program [ARGS]: runs the Python program on standard input, which begins with `from units import *`.

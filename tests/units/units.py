@@ -20,7 +20,7 @@ import time
 import traceback
 
 mnt, back = os.environ["MNT"], os.environ["BACK"]
-_gate = int(os.environ.get("GATE") or 0)
+_gate = os.environ.get("GATE")
 MB = 1 << 20
 _BLOCKER = "lost+found/blocker.pt"
 
@@ -150,13 +150,12 @@ def gate_closed():
 		# When the host is short of clean pages, the kernel writes back what names need, too, or has to read it again.
 		if any(where in stack for stack in _stacks() for where in _IN_THE_WAY):
 			in_the_way.append(True)
-			os.kill(_gate, signal.SIGCONT)
+			_gate_ioctl(_FITHAW)
 
 	with open(os.environ["LOOP_DEV"], "rb", buffering=0) as device: # as _gate_warm
 		while device.read(MB):
 			pass
-	os.kill(_gate, signal.SIGSTOP)
-	wait(lambda: "\nState:\tT" in open("/proc/%d/status" % _gate, encoding="utf-8").read())
+	_gate_ioctl(_FIFREEZE)
 	timer = threading.Timer(20, look)
 	timer.daemon = True
 	timer.start()
@@ -164,11 +163,21 @@ def gate_closed():
 		yield
 	finally:
 		timer.cancel()
-		os.kill(_gate, signal.SIGCONT)
+		with contextlib.suppress(OSError): # look() has thawed it
+			_gate_ioctl(_FITHAW)
 		if in_the_way:
 			os._exit(77)
 
 
+def _gate_ioctl(how):
+	fd = os.open(_gate, os.O_RDONLY)
+	try:
+		fcntl.ioctl(fd, how, 0)
+	finally:
+		os.close(fd)
+
+
+_FIFREEZE, _FITHAW = 0xC0045877, 0xC0045878
 _IN_THE_WAY = "__ext4_new_inode", "__ext4_find_entry", "__bread", "ext4_read_block_bitmap", "filemap_get_pages"
 
 
