@@ -23,6 +23,23 @@ ckptfs_mounts() {
 	grep -F ' - fuse.ckptfs ' /proc/self/mountinfo | grep -F " $TEST_TMP/"
 }
 
+# slow_reads DIR POINT: DIR seen at POINT, where 64 MB take some seconds to be read. False: not here.
+slow_reads() {
+	[ "$(id -u)" = 0 ] && command -v bindfs >/dev/null && [ -w /dev/fuse ] || return
+	mkdir -p "$2"
+	bindfs -f --multithreaded --read-rate=20M "$1" "$2" >"$TEST_TMP/.bindfs" 2>&1 &
+	on_exit kill -9 $!
+	disown $!
+	wait_until 10 mountpoint -q "$2"
+}
+
+# watched FILE CMD...: runs it on a terminal and changes FILE once it tells how far it is with that. Sets $OUT, its exit
+# status at the end.
+watched() {
+	expect_ok python3 "$SRC/tests/cli/watch.py" "$@"
+	OUT=$(tr -d '\r' <<<"$OUT")
+}
+
 # listing DIR: everything below it, with type, mode, size and content.
 listing() {
 	if [ -e "$1" ]; then
