@@ -76,7 +76,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(patsubst tests/unit/%.c,$
 	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS) \
 	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/tests/crowd/crowd $(O)/gpu-kit/complete
 
-.PHONY: all deps deps-test deps-heavy demo demo-cluster check check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
+.PHONY: all deps deps-test deps-heavy demo demo-cluster check check-long check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-python docs install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
@@ -277,10 +277,15 @@ check: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) $(ARGS)
 
+# The whole of what `make check` runs a part of: explorations, long random runs, heavy loads, the bench.
+check-long: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)tests/run --build $(O) --heavy check-long $(ARGS)
+
 # The same suite where kernel and host offer nothing beyond the minimum.
 check-fallbacks: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)CKPTFS_TEST_FEATURES_OFF=passthrough,direct_mmap,openat2,btime,xattr,odirect,rename_flags,io_uring CKPTFS_TEST_PIN_BUDGET=8 tests/run --build $(O) tests/fs tests/posix tests/random $(ARGS)
+	$(Q)CKPTFS_TEST_FEATURES_OFF=passthrough,direct_mmap,openat2,btime,xattr,odirect,rename_flags,io_uring CKPTFS_TEST_PIN_BUDGET=8 CKPTFS_TEST_CPU_FACTOR=4 tests/run --build $(O) --heavy check-long tests/fs tests/posix tests/random $(ARGS)
 
 # The same on the kernel of Debian 12, in a virtual machine; without qemu the script says so and that is all.
 check-kernel: deps-test
@@ -307,7 +312,7 @@ check-demo: deps-test
 # The example trainer and its daemon, killed at random instants and resumed.
 check-trainer: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)CKPTFS_TEST_KILLS=50 tests/run --build $(O) --timeout 3000 tests/trainer $(ARGS)
+	$(Q)CKPTFS_TEST_KILLS=50 CKPTFS_TEST_CPU_FACTOR=0 tests/run --build $(O) --timeout 3000 tests/trainer $(ARGS)
 
 # On a GPU; without one it says so. Elsewhere: python3 tests/gpu/kit/check.py --kit DIR, with build/gpu-kit and the tree alone.
 check-gpu: deps-test
@@ -330,14 +335,14 @@ check-python: deps-test
 COUNT ?= 10000
 check-model: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)CKPTFS_TEST_COUNT=$(COUNT) tests/run --build $(O) --heavy check-model tests/model $(ARGS)
+	$(Q)CKPTFS_TEST_COUNT=$(COUNT) CKPTFS_TEST_CPU_FACTOR=0 tests/run --build $(O) --heavy check-model tests/model $(ARGS)
 
 # A sanitizer's findings in a daemon go to files, and any file there is a failure.
 define run_sanitized
 	$(Q)rm -rf $(O)/$(1)/reports && mkdir -p -m 1777 $(O)/$(1)/reports && chmod 1777 $(O)/$(1)/reports
 	$(Q)CKPTFS_TEST_SANITIZED=1 ASAN_OPTIONS=log_path=$(abspath $(O))/$(1)/reports/asan UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:log_path=$(abspath $(O))/$(1)/reports/ubsan \
 		TSAN_OPTIONS=halt_on_error=0:die_after_fork=0:second_deadlock_stack=1:suppressions=$(CURDIR)/tests/tsan.suppressions:log_path=$(abspath $(O))/$(1)/reports/tsan \
-		tests/run --build $(O)/$(1) --slow 5 $(2) $(ARGS)
+		tests/run --build $(O)/$(1) --slow 5 --heavy check-long $(2) $(ARGS)
 	$(Q)set -- $(O)/$(1)/reports/*; [ ! -e "$$1" ] || { cat "$$@"; echo "the sanitizer found something, see above"; exit 1; }
 endef
 

@@ -114,6 +114,11 @@ needs_fuse() {
 	[ "$(id -u)" = 0 ] || needs fusermount3
 }
 
+# amount SHORT LONG: prints SHORT; in check-long (tests/README.md), LONG.
+amount() {
+	if [ -n "${CKPTFS_TEST_LONG-}" ]; then printf '%s\n' "$2"; else printf '%s\n' "$1"; fi
+}
+
 # --- running and asserting ---
 
 # run CMD...: run it in this shell; sets $OUT and $RC, never fails. A daemon that CMD starts may live on.

@@ -39,7 +39,7 @@ def factor(environ, slow):
 def over_budget(test, seconds, times):
 	"""The reason why `test` fails that used so many seconds of CPU time, or None. `times` is of factor()."""
 	budget_s = test.cpu_s or (None if test.heavy else DEFAULT_BUDGET_S)
-	if times is None or budget_s is None or seconds <= budget_s * times:
+	if times is None or budget_s is None or test.is_long or seconds <= budget_s * times:
 		return None
 	return "used %.1f s of CPU time, more than its budget of %g s (# cpu: N)" % (seconds, budget_s * times)
 

@@ -9,9 +9,10 @@ import re
 import sys
 
 DEFAULT_TIMEOUT_S = 60
+LONG = "check-long"    # the heavy group in which tests that say `# long: N` run, too, and do more
 
 _OPEN, _CLOSE = r"^\s*(?:#|//|/\*|\*)\s*", r"\s*(?:\*/)?\s*$"
-_DIRECTIVE = re.compile(_OPEN + r"(timeout|cpu|needs|heavy):\s*(.*?)" + _CLOSE)
+_DIRECTIVE = re.compile(_OPEN + r"(timeout|cpu|long|needs|heavy):\s*(.*?)" + _CLOSE)
 _SERIAL = re.compile(_OPEN + r"serial" + _CLOSE)
 
 
@@ -39,6 +40,8 @@ class Test:
 		self.header = header
 		self.timeout_s = DEFAULT_TIMEOUT_S
 		self.cpu_s = None      # its budget of CPU time, or None: the usual one
+		self.long_s = None     # its limit in LONG, or None: it does not do more there
+		self.is_long = False   # whether it is to do more this time
 		self.serial = False
 		self.needs_root = False
 		self.heavy = None      # name of the heavy group, or None
@@ -60,6 +63,8 @@ class Test:
 			self.timeout_s = int(value)
 		elif key == "cpu" and re.fullmatch(r"[1-9]\d*", value):
 			self.cpu_s = int(value)
+		elif key == "long" and re.fullmatch(r"[1-9]\d*", value):
+			self.long_s = int(value)
 		elif key == "needs" and value == "root":
 			self.needs_root = True
 		elif key == "heavy" and re.fullmatch(r"[\w-]+", value):
@@ -68,9 +73,14 @@ class Test:
 			return False
 		return True
 
+	def make_long(self):
+		"""It does more this time, has more time for it, and no budget."""
+		self.is_long, self.timeout_s = True, self.long_s
+
 	def traits(self):
 		words = ["timeout %d s" % self.timeout_s]
 		words += ["cpu %d s" % self.cpu_s] if self.cpu_s else []
+		words += ["long"] if self.is_long else []
 		words += ["serial"] if self.serial else []
 		words += ["needs root"] if self.needs_root else []
 		words += ["heavy " + self.heavy] if self.heavy else []
@@ -127,7 +137,7 @@ def select(tests, root, build, paths, substrings, heavy):
 	"""The tests to run, and how many were left out only for being heavy.
 
 	A heavy test runs when its group was asked for, or when it was named itself. Asking for a heavy group and
-	nothing else runs that group alone.
+	nothing else runs that group alone. With LONG those of its tests that are not heavy do more.
 	"""
 	chosen, left_out = [], 0
 	for path in paths:
@@ -137,8 +147,10 @@ def select(tests, root, build, paths, substrings, heavy):
 		how = {_matches(test, root, build, path) for path in paths} if paths else {"folder"}
 		if how <= {None} or (substrings and not any(part in test.name for part in substrings)):
 			continue
+		if test.long_s and LONG in heavy:
+			test.make_long()
 		if test.heavy and test.heavy not in heavy and "file" not in how:
 			left_out += 1
-		elif test.heavy or not heavy or paths:
+		elif test.heavy or test.is_long or not heavy or paths:
 			chosen.append(test)
 	return chosen, left_out

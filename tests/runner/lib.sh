@@ -27,6 +27,8 @@ first" <<<'on_exit echo first; on_exit echo second; exit 3'
 ends 1 "not within 1 s: test -e nowhere" <<<'wait_until 1 test -e nowhere'
 ends 1 "not within 2 s: test -e nowhere" <<<'TEST_SLOW=2 wait_until 1 test -e nowhere'
 ends 1 "second" <<<'on_exit echo second; die early'
+ends 0 "few" <<<'amount few many'
+ends 0 "many" <<<'CKPTFS_TEST_LONG=1 amount few many'
 
 run sh -c 'echo out; echo err >&2; exit 5'
 assert_eq "$RC" 5

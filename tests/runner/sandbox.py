@@ -85,6 +85,8 @@ class Setup:
 			TEST_SLOW=str(math.ceil(self.slow)),
 			CKPTFS_RUN_DIR=tmp + "/run", CKPTFS_MESSAGE_LOG=self.message_log,
 			LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1")
+		if test.is_long:
+			env["CKPTFS_TEST_LONG"] = "1"
 		return env
 
 

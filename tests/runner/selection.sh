@@ -37,6 +37,29 @@ list --heavy check-crash
 assert_eq "$OUT" "crash/slow.sh"
 list crash/slow.sh
 assert_eq "$OUT" "crash/slow.sh"
+make_test a/long.sh <<'END'
+# cpu: 1
+# long: 90
+echo "long: ${CKPTFS_TEST_LONG-no}"
+for ((i = 0; i < 60000; i++)); do :; done
+END
+make_test long/all.sh <<'END'
+# heavy: check-long
+END
+list -v --heavy check-long
+assert_eq "$OUT" "a/long.sh  (timeout 90 s, cpu 1 s, long) long/all.sh  (timeout 60 s, heavy check-long)"
+list --heavy check-crash
+assert_eq "$OUT" "crash/slow.sh"
+run_tree -v a/long.sh
+assert_contains "$OUT" "long: no"
+run_tree -v --heavy check-long a/long.sh a/two.sh
+assert_contains "$OUT" "long: 1"
+assert_closing "2 passed, 0 failed, 0 skipped"
+CKPTFS_TEST_CPU_FACTOR=0.001 run_tree a/long.sh
+assert_closing "0 passed, 1 failed, 0 skipped"
+CKPTFS_TEST_CPU_FACTOR=0.001 run_tree --heavy check-long a/long.sh
+assert_closing "1 passed, 0 failed, 0 skipped"
+rm "$TREE/tests/a/long.sh"
 list -v
 assert_eq "$OUT" \
 	"a/one.sh  (timeout 7 s, serial, needs root) a/two.sh  (timeout 60 s) unit/fine.t  (timeout 9 s)"
