@@ -312,7 +312,7 @@ check-demo: deps-test
 # The example trainer and its daemon, killed at random instants and resumed.
 check-trainer: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)CKPTFS_TEST_KILLS=50 CKPTFS_TEST_CPU_FACTOR=0 tests/run --build $(O) --timeout 3000 tests/trainer $(ARGS)
+	$(Q)CKPTFS_TEST_KILLS=50 CKPTFS_TEST_CPU_FACTOR=0 tests/run --build $(O) --timeout 3000 --heavy check-long tests/trainer $(ARGS)
 
 # On a GPU; without one it says so. Elsewhere: python3 tests/gpu/kit/check.py --kit DIR, with build/gpu-kit and the tree alone.
 check-gpu: deps-test

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# heavy: check-long
 # timeout: 600
 # The bench runs, fills its table and its JSON, and leaves nothing behind, also when it is interrupted.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# heavy: check-long
 # A job removes a committed checkpoint of very many files: each costs the same, however many were removed before it.
 
 . "${SRC:?}/tests/lib.sh"

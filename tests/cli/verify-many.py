@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# heavy: check-long
 # timeout: 180
 """verify and ls of a checkpoint of a hundred thousand files stay within 100 MiB above what they take for one."""
 

@@ -12,4 +12,4 @@ expect_ok env CKPTFS_TEST_DEEP=2 "$BUILD/tests/unit/agreement.t"
 echo "$OUT"
 wait "$!" || die "$(cat half)"
 cat half
-expect_ok env CKPTFS_TEST_DEEP=all "$BUILD/tests/unit/agreement_many.t"
+expect_ok env CKPTFS_TEST_DEEP=all CKPTFS_TEST_LONG=1 "$BUILD/tests/unit/agreement_many.t"

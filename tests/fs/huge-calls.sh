@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# heavy: check-long
 # One write call and one read call of 2 GiB: each moves what Linux moves at once, 2 GiB less a page.
 #
 # timeout: 120

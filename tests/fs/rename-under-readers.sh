@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# While one process replaces `latest` thousands of times (write, rename), others that open, stat and read it always
+# While one process replaces `latest` again and again (write, rename), others that open, stat and read it always
 # find a whole one: no error, nothing mixed. On one mount, and with the readers on a second one of the same backing.
 #
 # timeout: 90
+# long: 90
+# cpu: 10
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/fs/faults.bash"
@@ -58,7 +60,8 @@ open(writer + "/stop." + replaced, "w").close()
 for pid in children:
 	assert os.waitpid(pid, 0)[1] == 0, "a reader failed"
 END
-expect_ok "$PYTHON" "$TEST_TMP/race.py" "$A" "$A" 3000 latest
-expect_ok "$PYTHON" "$TEST_TMP/race.py" "$A" "$MNT" 3000 other
+ROUNDS=$(amount 600 3000)
+expect_ok "$PYTHON" "$TEST_TMP/race.py" "$A" "$A" "$ROUNDS" latest
+expect_ok "$PYTHON" "$TEST_TMP/race.py" "$A" "$MNT" "$ROUNDS" other
 umount_ckptfs
 umount_ckptfs "$A"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# heavy: check-long
 # timeout: 400
 # `make check-gpu` works the day that there is a GPU: all of it runs on the fake driver; without a driver it says so.
 

@@ -22,6 +22,7 @@ static const char help_text[] =
 	"  --as root|users|all  as whom (all): root, or the users with uid 1001 and\n"
 	"                       1002. Needs root; others run the cases of one user.\n"
 	"  --case SUBSTRING     only cases whose name has it, e.g. rename/ or /user2\n"
+	"  --part K/N           only each N-th of the cases, from the K-th on\n"
 	"  --without LIST       features that the mount was told to do without, separated by\n"
 	"                       commas: where it refuses what needs xattr or rename_flags,\n"
 	"                       as it should then, that is intended\n"
@@ -78,6 +79,7 @@ void jobs_add(struct job_list *l, const char *name, const char *who, const char 
 struct choice {
 	const char *as;
 	const char *name;
+	unsigned part, parts; /* 0: all */
 	bool big;
 	bool list, show;
 };
@@ -93,13 +95,19 @@ static bool chosen(const struct choice *ch, const struct job *j)
 	return !ch->name || strstr(j->name, ch->name);
 }
 
+/* @nr: that many cases were chosen before it. */
+static bool in_part(const struct choice *ch, size_t nr)
+{
+	return !ch->parts || nr % ch->parts == ch->part % ch->parts;
+}
+
 /* Keeps the chosen ones. */
 static void jobs_choose(struct job_list *l, const struct choice *ch)
 {
-	size_t i, n = 0;
+	size_t i, n = 0, nr_chosen = 0;
 
 	for (i = 0; i < l->nr; i++) {
-		if (chosen(ch, &l->jobs[i])) {
+		if (chosen(ch, &l->jobs[i]) && in_part(ch, nr_chosen++)) {
 			l->jobs[n++] = l->jobs[i];
 		} else {
 			free(l->jobs[i].name);
@@ -191,11 +199,17 @@ static int jobs_run(const struct job_list *l, const struct run_options *o)
 static void options_parse(int argc, char **argv, struct choice *ch, struct run_options *o)
 {
 	static const struct option longs[] = {
-		{"as", required_argument, NULL, 'a'},	   {"case", required_argument, NULL, 'c'},
-		{"without", required_argument, NULL, 'w'}, {"list", no_argument, NULL, 'l'},
-		{"show", no_argument, NULL, 's'},	   {"big", no_argument, NULL, 'b'},
-		{"verbose", no_argument, NULL, 'v'},	   {"verbs", no_argument, NULL, 'V'},
-		{"help", no_argument, NULL, 'h'},	   {NULL, 0, NULL, 0},
+		{"as", required_argument, NULL, 'a'},
+		{"case", required_argument, NULL, 'c'},
+		{"without", required_argument, NULL, 'w'},
+		{"list", no_argument, NULL, 'l'},
+		{"show", no_argument, NULL, 's'},
+		{"big", no_argument, NULL, 'b'},
+		{"verbose", no_argument, NULL, 'v'},
+		{"verbs", no_argument, NULL, 'V'},
+		{"part", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int opt;
 
@@ -206,6 +220,12 @@ static void options_parse(int argc, char **argv, struct choice *ch, struct run_o
 			break;
 		case 'c':
 			ch->name = optarg;
+			break;
+		case 'p':
+			if (sscanf(optarg, "%u/%u", &ch->part, &ch->parts) != 2 || !ch->parts) {
+				fprintf(stderr, "posixcmp: --part %s: K/N, as 1/8\n", optarg);
+				exit(2);
+			}
 			break;
 		case 'w':
 			o->without = optarg;

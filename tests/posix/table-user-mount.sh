@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# heavy: check-long
 # On a mount that an ordinary user has made, every call of that user gives what it gives on a plain directory.
 #
 # timeout: 120

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# heavy: check-long
 # timeout: 120
 # randops itself: two plain directories never differ; each kind of deliberate mistake is found, shrunk to a few
 # operations, and the sequence it writes fails again when replayed.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# heavy: check-long
 # timeout: 300
 # The example trainer with its tensors on a GPU, the fake one, killed at a random instant and resumed, and its daemon, ends with
 # the weights of an uninterrupted run on the host. CKPTFS_TEST_KILLS: of the trainer; a half as many of the daemon.

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
+/* long: 120 */
 /*
  * Agreement over many nodes, simulated: what agreement.c explores for a few, at random for up to 10^4. Records are in
  * memory; which node does its next step is drawn, so are nodes that crash, are taken for dead and go on, are held up until
  * all is over and cleared up, and answers that are lost. The seed of each run is printed; CKPTFS_TEST_SEED gives one.
+ * Those of 10^4 are for make check-long.
  *
  * And counted: the records that the busiest node makes and reads for one commit, however many nodes there are.
  *
@@ -560,7 +562,8 @@ static void all_goes_well(void **state)
 	MANY(20, .nodes = 16, .fanout = 2, .every = true, .lost = 20);
 	MANY(20, .nodes = 100, .fanout = 3, .lost = 20);
 	MANY(3, .nodes = 1024, .fanout = 16, .every = true, .lost = 5);
-	MANY(1, .nodes = 10000, .fanout = 16, .every = true, .lost = 1);
+	if (is_long())
+		MANY(1, .nodes = 10000, .fanout = 16, .every = true, .lost = 1);
 }
 
 static void calamities(void **state)
@@ -577,8 +580,9 @@ static void calamities(void **state)
 	     .pauses = 2);
 	MANY(50, .nodes = 100, .fanout = 16, .lost = 5, .suspicions = 1, .pauses = 2);
 	MANY(3, .nodes = 1024, .fanout = 16, .every = true, .lost = 1, .crashes = 1, .pauses = 1);
-	MANY(1, .nodes = 10000, .fanout = 16, .lost = 1, .crashes = 1, .suspicions = 1,
-	     .pauses = 1);
+	if (is_long())
+		MANY(1, .nodes = 10000, .fanout = 16, .lost = 1, .crashes = 1, .suspicions = 1,
+		     .pauses = 1);
 }
 
 /* --- how much it is --- */
@@ -634,7 +638,7 @@ static void is_little(void **state)
 			unsigned n = nodes[i / 2], f = fanouts[k], log2 = 0;
 			struct load l;
 
-			if (n == 10000 && f < 16 && !getenv("CKPTFS_TEST_DEEP"))
+			if (n == 10000 && !(f == 16 && is_long()) && !getenv("CKPTFS_TEST_DEEP"))
 				continue;
 			l = measure(n, f, i % 2);
 			while (1u << log2 < n)

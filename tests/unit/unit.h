@@ -27,6 +27,12 @@
 			fail_msg("'%s' is not in: %s", part, text); \
 	} while (0)
 
+/* True if all of it is to be tested: in make check-long, for files that state `long: N`. */
+static inline bool is_long(void)
+{
+	return getenv("CKPTFS_TEST_LONG");
+}
+
 /* A new empty directory below the test's own one; the runner removes it. */
 static inline char *scratch_dir(char path[PATH_MAX])
 {

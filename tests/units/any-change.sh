@@ -5,6 +5,7 @@
 # and after.
 #
 # timeout: 90
+# long: 90
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"
@@ -142,7 +143,7 @@ END
 }
 
 FIRST=${CKPTFS_TEST_SEED-1}
-for ((seed = FIRST; seed < FIRST + 3; seed++)); do
+for ((seed = FIRST; seed < FIRST + $(amount 1 3); seed++)); do
 	changes "$seed" chunk_size=64K,host_cache_size=512K
 	changes "$((seed + 1000))" chunk_size=1M,host_cache_size=64M
 done

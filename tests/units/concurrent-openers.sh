@@ -4,6 +4,8 @@
 # what is there in the end is what one of them saved, whole.
 #
 # needs: root
+# long: 60
+# cpu: 10
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/units/units.bash"
@@ -17,7 +19,7 @@ openers() {
 from units import *
 
 x, on_backing = mnt + "/x.pt", back + "/x.pt"
-NR, ROUNDS = 8, 8
+NR, ROUNDS = 8, 8 if is_long else 2
 
 def content(nr, size=MB):
 	return data(nr, size)

@@ -4,6 +4,8 @@
 # and the shell. After `ckptfs wait` the backing has what a plain directory has after the same.
 #
 # needs: root
+# long: 60
+# cpu: 8
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/units/units.bash"
@@ -37,7 +39,7 @@ there() {
 # again; at once, or after they have been published.
 both() {
 	local round
-	for round in new over over-published over; do
+	for round in $(amount "new over" "new over over-published over"); do
 		[ "$round" != over-published ] || await x.pt
 		for TOP in "$PLAIN" "$MNT"; do
 			(cd "$TOP" && "$1") || die "$1 in $TOP"

@@ -4,6 +4,8 @@
 # what it saved last, and that is what ends up published.
 #
 # timeout: 120
+# long: 120
+# cpu: 10
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"
@@ -64,6 +66,7 @@ def by_others(path, nr):
 def in_turn(path, nr):
 	ways[nr % (len(ways) - 1)](path, nr)
 
+TIMES = 50 if is_long else 12 # each way, twice; of each size
 os.mkdir(mnt + "/d")
 ways = [plainly, truncated, synced, renamed, renamed_open, removed_first, over_the_last, by_others, in_turn]
 for reads in True, False:
@@ -71,7 +74,7 @@ for reads in True, False:
 		path = mnt + "/" + way.__name__ + ".pt"
 		if os.path.exists(path):
 			os.unlink(path)
-		for nr in range(50):
+		for nr in range(TIMES):
 			way(path, nr)
 			if reads:
 				assert read(path) == content(nr), (way, nr)
@@ -79,7 +82,7 @@ for reads in True, False:
 	for way in ways:
 		path = way.__name__ + ".pt"
 		wait_for(mnt + "/" + path)
-		assert read(back + "/" + path) == content(49) == read(mnt + "/" + path), way
+		assert read(back + "/" + path) == content(TIMES - 1) == read(mnt + "/" + path), way
 		verify(back + "/" + path)
 published()
 assert names() == sorted(["d"] + [way.__name__ + ".pt" for way in ways]), names()

@@ -22,6 +22,7 @@ import traceback
 mnt, back = os.environ["MNT"], os.environ["BACK"]
 _gate = os.environ.get("GATE")
 MB = 1 << 20
+is_long = "CKPTFS_TEST_LONG" in os.environ # all of it, in make check-long
 _BLOCKER = "lost+found/blocker.pt"
 
 
