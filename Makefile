@@ -236,6 +236,17 @@ $(O)/tests/model/model: $(call obj,$(wildcard tests/model/*.c) $(TEST_BACKING_SR
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(PKG_LIBS)
 
+# N engines in one process: threads, locks, time and chance are the simulator's.
+SIM_WRAPS := pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
+	pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait \
+	pthread_cond_signal pthread_cond_broadcast pthread_create pthread_join pthread_timedjoin_np pthread_detach \
+	pthread_self pthread_setname_np pthread_sigmask clock_gettime nanosleep clock_nanosleep eventfd write poll ppoll \
+	getrandom log_write
+$(O)/tests/sim/sim: $(call obj,$(wildcard tests/sim/*.c) $(TEST_BACKING_SRC)) $(FS_LIB) $(ENGINE_LIB)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(SIM_WRAPS:%=-Wl,--wrap=%) -o $@ $^ -lcmocka $(PKG_LIBS)
+
 $(O)/tests/crowd/crowd: $(call obj,$(wildcard tests/crowd/*.c)) $(ENGINE_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)

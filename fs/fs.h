@@ -86,6 +86,10 @@ void fill_stat(struct fs *fs, const struct statx *stx, struct stat *st);
 uint64_t visible_ino(struct fs *fs, dev_t dev, uint64_t ino);
 
 /* An entry of @n for the kernel. */
+/* As tree_lookup, also of what other nodes save. @c: the caller, as whom it is looked up. */
+int fs_look_up(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+	       struct node **n, struct statx *stx);
+
 void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 		struct fuse_entry_param *entry);
 

@@ -119,9 +119,8 @@ void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 	fill_stat(fs, stx, &entry->attr);
 }
 
-/* As tree_lookup, of what other nodes save, too. */
-static int look_up(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		   struct node **n, struct statx *stx)
+int fs_look_up(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+	       struct node **n, struct statx *stx)
 {
 	bool again = false;
 	int met, err;
@@ -143,7 +142,7 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	struct fuse_entry_param entry;
 	struct statx stx;
 	struct node *n;
-	int err = look_up(fs, &c, dir, name, &n, &stx);
+	int err = fs_look_up(fs, &c, dir, name, &n, &stx);
 
 	if (err == -ENOENT && passing_is(name))
 		err = passing_lookup(fs, dir, name, &n, &stx);

@@ -152,21 +152,6 @@ void process_identify_locked(struct process *p, const struct identity *id)
 	watch_end(p, EPOLLIN);
 }
 
-bool job_same(const struct process *a, const struct process *b)
-{
-	return a->uid == b->uid && (!a->read || !b->read || !strcmp(a->key, b->key));
-}
-
-bool job_restarted(const char *key, const struct process *p)
-{
-	const char *nr = strrchr(key, '/');
-	size_t len = nr ? (size_t)(nr + 2 - key) : 0;
-
-	/* A host may have a name like that. */
-	return p->read && nr && nr[1] == 'r' && nr[2] && !nr[2 + strspn(nr + 2, "0123456789.")] &&
-	       !strncmp(key, p->key, len) && strverscmp(key, p->key) < 0;
-}
-
 /* --- ends --- */
 
 static void wake(struct jobs *js)

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/sim/gen.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "tests/sim/save.h"
+
+#define EVENTS_MAX 24
+
+static struct {
+	struct plan *plan;
+	uint64_t random;
+	unsigned nodes, world[2], jobs;
+	bool service;
+	const struct shape *shape[2];
+	unsigned step[2]; /* the last that was begun */
+} g;
+
+static uint64_t below(uint64_t n)
+{
+	g.random ^= g.random >> 12;
+	g.random ^= g.random << 25;
+	g.random ^= g.random >> 27;
+	return (g.random * 0x2545F4914F6CDD1Dull >> 16) % n;
+}
+
+static void add(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (g.plan->nr == PLAN_LINES)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(g.plan->lines[g.plan->nr++], LINE_LEN, fmt, ap);
+	va_end(ap);
+}
+
+static void pass(void)
+{
+	static const unsigned most[] = {1, 10, 100, 1000, 3000, 8000};
+
+	if (below(3))
+		add("after %u ms", 1 + (unsigned)below(most[below(ARRAY_SIZE(most))]));
+}
+
+static const char *unit(unsigned job, unsigned step)
+{
+	static char text[2][32];
+	static unsigned at;
+
+	at = !at;
+	snprintf(text[at], sizeof(text[at]), g.shape[job]->unit, step);
+	return text[at];
+}
+
+static char name_of(unsigned job)
+{
+	return (char)('A' + job);
+}
+
+static void begin_job(unsigned job)
+{
+	static const char *const shapes[] = {"dcp", "dcp", "accelerate", "deepspeed", "trainer"};
+	char nodes[64] = "";
+	unsigned i, world = 1 + (unsigned)below(4);
+	const char *shape = shapes[below(ARRAY_SIZE(shapes))];
+
+	g.shape[job] = shape_of(shape);
+	g.world[job] = world;
+	for (i = 0; i < world; i++)
+		snprintf(nodes + strlen(nodes), sizeof(nodes) - strlen(nodes), " %u",
+			 below(4) ? i % g.nodes + 1 : 1 + (unsigned)below(g.nodes));
+	add("job %c of %u ranks, %s, on nodes%s", name_of(job), world, shape, nodes);
+}
+
+/* --- what a job does --- */
+
+static void next_save(unsigned job)
+{
+	g.step[job] += 1 + (unsigned)below(2);
+	add("%c saves %s", name_of(job), unit(job, g.step[job]));
+	if (!below(3))
+		add("%c%u waits for %s", name_of(job), (unsigned)below(g.world[job]),
+		    unit(job, g.step[job]));
+	if (!below(3) && !g.shape[job]->latest)
+		add("%c0 points to %s", name_of(job), unit(job, g.step[job]));
+	if (!below(3) && g.step[job] > 2)
+		add("%c0 removes %s", name_of(job), unit(job, g.step[job] - 2));
+}
+
+/* A save in single steps, with a death somewhere in it. */
+static void torn_save(unsigned job)
+{
+	static const char *const ways[] = {"writes half of its part of", "begins its part of",
+					   "writes its part of"};
+	unsigned victim = (unsigned)below(g.world[job]), i;
+	const char *u = unit(job, ++g.step[job]);
+
+	for (i = 0; i < g.world[job]; i++)
+		add("%c%u %s %s", name_of(job), i,
+		    i == victim ? ways[below(ARRAY_SIZE(ways))] : ways[2], u);
+	pass();
+	add("%c%u is killed", name_of(job), victim);
+	pass();
+	if (victim && below(2))
+		add("%c0 ends %s", name_of(job), u);
+	pass();
+}
+
+static void restart(unsigned job)
+{
+	if (below(2))
+		add("%c%u is killed", name_of(job), (unsigned)below(g.world[job]));
+	pass();
+	add("%c is started again", name_of(job));
+	add("%c resumes", name_of(job));
+	/* It repeats what may not have been committed. */
+	if (g.step[job] && below(2))
+		g.step[job]--;
+}
+
+static void job_event(unsigned job)
+{
+	switch (below(8)) {
+	case 0:
+		torn_save(job);
+		restart(job);
+		break;
+	case 1:
+		restart(job);
+		break;
+	case 2:
+		add("%c%u is killed", name_of(job), (unsigned)below(g.world[job]));
+		break;
+	default:
+		next_save(job);
+		if (!below(3))
+			add("when %c is done", name_of(job));
+	}
+}
+
+/* --- what happens to nodes --- */
+
+static void node_event(void)
+{
+	unsigned n = 1 + (unsigned)below(g.nodes), s = 1 + (unsigned)below(12);
+
+	switch (below(12)) {
+	case 0:
+		add("node %u is lost", n);
+		pass();
+		add("node %u mounts", n);
+		break;
+	case 1:
+		add("node %u unmounts", n);
+		pass();
+		add("node %u mounts", n);
+		break;
+	case 2:
+	case 3:
+		add("node %u stops for %u s", n, s);
+		break;
+	case 4:
+		add("node %u's clock jumps by %d s", n, below(2) ? 3600 : -3600);
+		break;
+	case 5:
+		add("node %u is cut off for %u s", n, s);
+		break;
+	case 6:
+		add("node %u is slow for %u s", n, s);
+		break;
+	case 7:
+		add("node %u gets ESTALE %u times", n, 1 + (unsigned)below(3));
+		break;
+	case 8:
+		add("node %u gets EIO from a %s", n, below(2) ? "sync" : "rename that was made");
+		break;
+	case 9:
+		add("node %u finds no room for %u s", n, s);
+		break;
+	case 10:
+		if (g.service)
+			add("the service is away for %u s", s);
+		break;
+	default:
+		if (g.service)
+			add(below(2) ? "the service loses %u answers"
+				     : "the service has no room for %u s",
+			    1 + (unsigned)below(4));
+	}
+}
+
+void generate(struct plan *p, unsigned long long seed)
+{
+	unsigned i, events, faults;
+
+	memset(p, 0, sizeof(*p));
+	memset(&g, 0, sizeof(g));
+	g.plan = p;
+	g.random = seed * 0x9E3779B97F4A7C15ull + 0x1234567;
+	for (i = 0; i < 4; i++)
+		below(2);
+	g.nodes = 1 + (unsigned)below(4);
+	g.service = below(2);
+	g.jobs = below(4) ? 1 : 2;
+	events = 2 + (unsigned)below(EVENTS_MAX / 2);
+	faults = (unsigned)below(4) * (unsigned)below(3); /* of ten events; often none */
+	add("%u nodes", g.nodes);
+	add("coordination by %s", g.service ? "a service" : "the backing");
+	for (i = 0; i < g.jobs; i++)
+		begin_job(i);
+	for (i = 0; i < events; i++) {
+		pass();
+		if (below(10) < faults)
+			node_event();
+		else
+			job_event((unsigned)below(g.jobs));
+	}
+	if (below(2))
+		add("when all is done");
+}

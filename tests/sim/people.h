@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of engine/liveness: processes that are what the simulator says. Each node has a watcher, a task that learns
+ * of ends as the daemon does: a moment later, and not while the node is paused.
+ */
+#ifndef TESTS_SIM_PEOPLE_H
+#define TESTS_SIM_PEOPLE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "engine/liveness/job.h"
+
+/*
+ * A process on @node: rank @rank of @world of incarnation @restart of the job @job; a person's process if @world is 0.
+ * Its id, which is never used twice.
+ */
+pid_t people_start(unsigned node, const char *job, unsigned restart, int rank, int world);
+
+/* It closes its files from here on because it ends. */
+void people_ending(pid_t pid, bool well);
+
+/* It has ended. The watchers learn of it. */
+void people_ended(pid_t pid);
+
+/* The node and all its processes are gone. */
+void people_lost(unsigned node);
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/sim/play.h"
+
+#include "engine/unit/internal.h"
+#include "tests/backing/faults.h"
+#include "tests/sim/check.h"
+#include "tests/sim/ranks.h"
+#include "tests/sim/sched.h"
+#include "tests/sim/service.h"
+#include "tests/sim/story.h"
+#include "tests/sim/world.h"
+
+#define STEPS_MAX  20000000ull
+#define SETTLE_NS  (200 * NSEC_PER_SEC) /* in which all must have ended, once nothing disturbs it */
+#define WHEN_NS	   (150 * NSEC_PER_SEC)
+#define CALM_NS	   (2 * NSEC_PER_SEC)
+#define LEASE_S	   5
+#define SLOW_CALLS (CALL_CHANGES | CALL_ANY_SYNC)
+
+static const struct plan *plan;
+static struct world_options options;
+
+/* --- what ends by itself --- */
+
+enum ends { END_STOP, END_CUT, END_SLOW, END_FULL };
+
+struct ending {
+	enum ends what;
+	unsigned node;
+	uint64_t after_ns;
+};
+
+static void end_now(enum ends what, unsigned n)
+{
+	struct faults *f = world_faults(n);
+
+	if (what == END_STOP)
+		sched_pause(n, false);
+	if (!f)
+		return;
+	if (what == END_CUT)
+		faults_thaw(f);
+	if (what == END_SLOW)
+		faults_slow(f, SLOW_CALLS, 0, 0);
+	if (what == END_FULL)
+		faults_disk(f, -1, 0);
+}
+
+static void *end_later(void *arg)
+{
+	struct ending *e = arg;
+
+	sched_sleep(e->after_ns);
+	end_now(e->what, e->node);
+	free(e);
+	return NULL;
+}
+
+static void ends_after(enum ends what, unsigned node, unsigned seconds)
+{
+	struct ending *e = malloc(sizeof(*e));
+
+	*e = (struct ending){what, node, seconds * NSEC_PER_SEC};
+	sched_start(0, end_later, e, false);
+}
+
+/* --- nodes --- */
+
+static void *mount_later(void *arg)
+{
+	unsigned n = (unsigned)(uintptr_t)arg;
+
+	if (!world_at(n))
+		story("node %u mounts: %s", n, strerror(-world_mount(n)));
+	return NULL;
+}
+
+static void *unmount_later(void *arg)
+{
+	unsigned n = (unsigned)(uintptr_t)arg;
+
+	if (world_at(n))
+		story("node %u has unmounted: %s", n, strerror(-world_unmount(n)));
+	return NULL;
+}
+
+static void lose(unsigned n)
+{
+	ranks_lost(n);
+	world_kill(n);
+}
+
+static void stop(unsigned n, unsigned seconds)
+{
+	sched_pause(n, true);
+	if (seconds)
+		ends_after(END_STOP, n, seconds);
+	if (!seconds || seconds >= LEASE_S)
+		check_forgive();
+}
+
+static void cut(unsigned n, unsigned seconds)
+{
+	if (options.service)
+		service_cut(n, sched_now() + seconds * NSEC_PER_SEC);
+	else if (world_faults(n)) {
+		faults_freeze(world_faults(n), CALL_ANY);
+		ends_after(END_CUT, n, seconds);
+	}
+	check_forgive();
+}
+
+static void add_fault(unsigned n, const struct fault *fault)
+{
+	if (world_faults(n))
+		faults_add(world_faults(n), fault);
+	check_forgive();
+}
+
+/* What happens to node @n. False: no such thing. */
+static bool node_line(unsigned n, const char *what)
+{
+	struct faults *f = world_faults(n);
+	unsigned nr;
+	int jump;
+
+	if (!n || n > options.nodes)
+		return false;
+	if (!strcmp(what, "stops"))
+		stop(n, 0);
+	else if (sscanf(what, "stops for %u s", &nr) == 1)
+		stop(n, nr);
+	else if (!strcmp(what, "goes on"))
+		sched_pause(n, false);
+	else if (!strcmp(what, "is lost"))
+		lose(n);
+	else if (!strcmp(what, "mounts"))
+		sched_start(0, mount_later, (void *)(uintptr_t)n, false);
+	else if (!strcmp(what, "unmounts"))
+		sched_start(0, unmount_later, (void *)(uintptr_t)n, false);
+	else if (sscanf(what, "'s clock jumps by %d s", &jump) == 1)
+		sched_shift_wall(n, jump * (int64_t)NSEC_PER_SEC);
+	else if (sscanf(what, "is cut off for %u s", &nr) == 1)
+		cut(n, nr);
+	else if (sscanf(what, "is slow for %u s", &nr) == 1) {
+		if (f)
+			faults_slow(f, SLOW_CALLS, 200 * NSEC_PER_MSEC, 0);
+		ends_after(END_SLOW, n, nr);
+	} else if (sscanf(what, "finds no room for %u s", &nr) == 1) {
+		if (f)
+			faults_disk(f, 0, ENOSPC);
+		ends_after(END_FULL, n, nr);
+		check_forgive();
+	} else if (sscanf(what, "gets ESTALE %u times", &nr) == 1)
+		add_fault(n, &(struct fault){.calls = CALL_PIN | CALL_OPEN | CALL_STAT,
+					     .skip = (unsigned)sched_draw(20),
+					     .times = nr,
+					     .err = ESTALE});
+	else if (!strcmp(what, "gets EIO from a sync"))
+		add_fault(n, &(struct fault){.calls = CALL_ANY_SYNC, .times = 1, .err = EIO});
+	else if (!strcmp(what, "gets EIO from a rename that was made"))
+		add_fault(n, &(struct fault){
+				     .calls = CALL_RENAME, .times = 1, .err = EIO, .done = true});
+	else
+		return false;
+	return true;
+}
+
+/* --- jobs --- */
+
+static bool job_line(const char *line)
+{
+	unsigned world, nodes[SAVE_RANKS], nr = 0;
+	char name, shape[16];
+	int at = 0, len;
+
+	if (sscanf(line, "job %c of %u ranks, %15[a-z], on nodes%n", &name, &world, shape, &at) < 3 ||
+	    !at || !shape_of(shape) || world > SAVE_RANKS)
+		return false;
+	for (line += at; nr < world && sscanf(line, "%u%n", &nodes[nr], &len) == 1; line += len)
+		if (!nodes[nr] || nodes[nr++] > options.nodes)
+			return false;
+	if (nr != world)
+		return false;
+	job_create(name, shape, world, nodes);
+	return true;
+}
+
+/* What the plan removes may go. */
+static void note_removal(const char *what)
+{
+	if (!strncmp(what, "removes ", 8))
+		check_may_go(what + 8);
+}
+
+static bool rank_line(const char *line)
+{
+	int rank = -1, at = 0;
+	char job = *line;
+	const char *what;
+
+	if (job < 'A' || job > 'Z' || !job_is_there(job))
+		return false;
+	if (sscanf(line + 1, "%d%n", &rank, &at) != 1)
+		at = 0;
+	if (line[1 + at] != ' ' || rank >= (int)job_world(job))
+		return false;
+	what = line + 2 + at;
+	if (!strcmp(what, "is started again")) {
+		job_restart(job);
+		return true;
+	}
+	if (!strcmp(what, "is killed")) {
+		for (at = 0; at < (int)job_world(job); at++)
+			if (rank < 0 || at == rank)
+				rank_kill(job, at);
+		return true;
+	}
+	note_removal(what);
+	return rank_told(job, rank, what);
+}
+
+/* --- waits --- */
+
+static bool is_settled(void)
+{
+	struct engine_pending p;
+	unsigned n;
+
+	for (n = 1; n <= options.nodes; n++) {
+		if (!world_at(n))
+			continue;
+		if (sched_paused(n))
+			return false;
+		engine_pending(&world_at(n)->en, &p);
+		if (p.units.open || p.units.closed || p.dirty_bytes)
+			return false;
+	}
+	return true;
+}
+
+static bool wait_until(bool (*holds)(const char *), const char *arg, uint64_t ns)
+{
+	uint64_t until = sched_now() + ns;
+
+	while (!holds(arg)) {
+		if (sched_now() >= until)
+			return false;
+		sched_sleep(50 * NSEC_PER_MSEC);
+	}
+	return true;
+}
+
+static bool is_done(const char *who)
+{
+	if (!strcmp(who, "all"))
+		return ranks_all_idle();
+	return rank_is_idle(*who, who[1] ? atoi(who + 1) : -1);
+}
+
+/* ... for a while: between two steps of a commit nothing may look pending. */
+static bool settled(const char *unused)
+{
+	static uint64_t since;
+
+	(void)unused;
+	if (!ranks_all_idle() || !is_settled())
+		since = 0;
+	else if (!since)
+		since = sched_now();
+	return since && sched_now() - since >= CALM_NS;
+}
+
+static bool when_line(const char *line)
+{
+	char who[8];
+
+	if (!strcmp(line, "when all is settled"))
+		wait_until(settled, NULL, WHEN_NS);
+	else if (sscanf(line, "when %7s is done", who) == 1 &&
+		 (!strcmp(who, "all") || job_is_there(*who)))
+		wait_until(is_done, who, WHEN_NS);
+	else
+		return false;
+	return true;
+}
+
+/* --- expectations --- */
+
+static bool expect_line(const char *line)
+{
+	char unit[32], job;
+	unsigned rank;
+	int end = 0;
+
+	if (sscanf(line, "expect %31s is committed%n", unit, &end) == 1 && end) {
+		if (!check_committed(unit))
+			wrong("expected: %s is committed", unit);
+	} else if (sscanf(line, "expect %31s is not there%n", unit, &end) == 1 && end) {
+		if (check_committed(unit))
+			wrong("expected: %s is not there", unit);
+	} else if (sscanf(line, "expect latest names %31s", unit) == 1) {
+		if (strcmp(unit, check_latest()) != 0)
+			wrong("expected: latest names %s, not '%s'", unit, check_latest());
+	} else if (sscanf(line, "expect %c%u was told%n", &job, &rank, &end) == 2 && end) {
+		if (!rank_was_told(job, (int)rank))
+			wrong("expected: %c%u was told of the failure", job, rank);
+	} else if (sscanf(line, "expect %c%u was not told%n", &job, &rank, &end) == 2 && end) {
+		if (rank_was_told(job, (int)rank))
+			wrong("expected: %c%u was not told of a failure", job, rank);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* --- a line --- */
+
+static bool service_line(const char *line)
+{
+	unsigned nr;
+
+	if (sscanf(line, "the service is away for %u s", &nr) == 1)
+		service_cut(0, sched_now() + nr * NSEC_PER_SEC);
+	else if (sscanf(line, "the service loses %u answers", &nr) == 1)
+		service_lose_answers(nr);
+	else if (sscanf(line, "the service has no room for %u s", &nr) == 1)
+		service_full(sched_now() + nr * NSEC_PER_SEC);
+	else
+		return false;
+	check_forgive();
+	return true;
+}
+
+static bool play_line(const char *line)
+{
+	unsigned n;
+	int at = 0;
+
+	if (sscanf(line, "after %u ms", &n) == 1) {
+		sched_sleep(n * NSEC_PER_MSEC);
+		return true;
+	}
+	story("* %s", line);
+	if (sscanf(line, "node %u%n", &n, &at) == 1)
+		return node_line(n, line + at + (line[at] == ' '));
+	return job_line(line) || when_line(line) || expect_line(line) || service_line(line) ||
+	       rank_line(line);
+}
+
+/* --- the end --- */
+
+static void stop_faults(void)
+{
+	unsigned n;
+
+	service_cut(0, 0);
+	service_lose_answers(0);
+	service_full(0);
+	for (n = 1; n <= options.nodes; n++) {
+		sched_pause(n, false);
+		if (world_faults(n))
+			faults_clear(world_faults(n));
+	}
+}
+
+static bool all_gone(const char *unused)
+{
+	(void)unused;
+	return ranks_all_idle();
+}
+
+static void finish(void)
+{
+	unsigned n;
+	int err;
+
+	story("(faults stop)");
+	stop_faults();
+	for (n = 1; n <= options.nodes; n++)
+		if (!world_at(n))
+			mount_later((void *)(uintptr_t)n);
+	wait_until(all_gone, NULL, WHEN_NS);
+	ranks_exit_all();
+	if (!wait_until(settled, NULL, SETTLE_NS))
+		wrong("I6: nothing disturbs it and all processes are gone, and something is still "
+		      "pending");
+	for (n = 1; n <= options.nodes; n++) {
+		err = world_at(n) ? world_unmount(n) : 0;
+		story("node %u has unmounted: %s", n, strerror(-err));
+		if (err == -ETIMEDOUT)
+			wrong("I6: node %u cannot be unmounted", n);
+	}
+	check_end();
+}
+
+static void *director(void *arg)
+{
+	unsigned i, n;
+
+	(void)arg;
+	for (n = 1; n <= options.nodes; n++)
+		if (world_mount(n))
+			wrong("node %u cannot mount", n);
+	for (i = 0; i < plan->nr; i++)
+		if (!play_line(plan->lines[i]))
+			wrong("nobody understands: %s", plan->lines[i]);
+	finish();
+	return NULL;
+}
+
+/* What comes before the first event. True: it was such a line. */
+static bool head_line(const char *line, char *mount, size_t size)
+{
+	char more[64];
+
+	if (*line == '#' || !*line)
+		return true;
+	if (sscanf(line, "%u nodes", &options.nodes) == 1)
+		return true;
+	if (!strcmp(line, "coordination by a service"))
+		options.service = true;
+	else if (sscanf(line, "mount with %63s", more) == 1)
+		snprintf(mount, size, ",%s", more);
+	else
+		return !strcmp(line, "coordination by the backing");
+	return true;
+}
+
+const char *plan_read(struct plan *p, const char *text, unsigned *at)
+{
+	unsigned len;
+
+	for (p->nr = 0; *text; text += len + (text[len] == '\n')) {
+		len = (unsigned)strcspn(text, "\n");
+		*at = p->nr + 1;
+		if (p->nr == PLAN_LINES)
+			return "the plan is too long";
+		if (len >= LINE_LEN)
+			return "the line is too long";
+		snprintf(p->lines[p->nr++], LINE_LEN, "%.*s", (int)len, text);
+	}
+	return NULL;
+}
+
+bool play(const struct plan *p, unsigned long long seed)
+{
+	static char mount[80];
+	static struct plan events;
+	unsigned i;
+
+	options = (struct world_options){.nodes = 1, .mount = mount};
+	for (i = 0; i < p->nr; i++)
+		if (!head_line(p->lines[i], mount, sizeof(mount)))
+			memcpy(events.lines[events.nr++], p->lines[i], LINE_LEN);
+	if (options.nodes > NODES_MAX)
+		options.nodes = NODES_MAX;
+	plan = &events;
+	sched_init(seed, seed % 3 ? 8 : 64);
+	world_begin(&options);
+	if (!sched_run(director, NULL, check_step, STEPS_MAX))
+		wrong("I6: %s", sched_stuck());
+	world_end();
+	return !what_is_wrong();
+}

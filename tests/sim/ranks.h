@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs and their ranks: processes on the nodes, each of which does what it is told, one thing after the other. An error
+ * that a rank gets ends it, as an exception ends a script; so does a barrier that a dead rank does not reach.
+ */
+#ifndef TESTS_SIM_RANKS_H
+#define TESTS_SIM_RANKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/sim/save.h"
+
+#define JOBS_MAX 3
+
+/* A save of a unit that all ranks have finished, in the eyes of the framework. */
+struct finished {
+	char unit[32];
+	struct made_by by; /* but for the rank */
+};
+
+/* Job @name ('A' ...) of @world ranks, rank r on node @nodes[r]; started at once. */
+void job_create(char name, const char *shape, unsigned world, const unsigned *nodes);
+bool job_is_there(char name);
+unsigned job_world(char name);
+/* All its processes are killed, and started again with a higher restart count. */
+void job_restart(char name);
+
+/* Adds @what ("saves step-1", ...) to what rank @rank, or all ranks (-1), do. False: there is no such thing to do. */
+bool rank_told(char job, int rank, const char *what);
+void rank_kill(char job, int rank);
+/* True if it does nothing, or is gone. */
+bool rank_is_idle(char job, int rank);
+bool rank_is_gone(char job, int rank);
+/* True if a call of it has returned EIO since it was started. */
+bool rank_was_told(char job, int rank);
+/* All ranks on @node are gone without a trace. */
+void ranks_lost(unsigned node);
+bool ranks_all_idle(void);
+/* Each that lives exits well, once it is done. */
+void ranks_exit_all(void);
+
+/* Saves that must be committed in the end: no rank of the job has died, and no node was lost, since it began. */
+unsigned ranks_finished(const struct finished **all);
+/* Waits that have promised something: the unit was committed then. */
+unsigned ranks_promised(const struct finished **all);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/sim/world.h"
+
+#include "engine/coord/nodes.h"
+#include "engine/unit/internal.h"
+#include "tests/backing/faults.h"
+#include "tests/backing/memory_engine.h"
+#include "tests/sim/people.h"
+#include "tests/sim/sched.h"
+#include "tests/sim/service.h"
+#include "tests/sim/story.h"
+
+#define OPTIONS \
+	"log_level=error,pin_host_cache=false,chunk_size=64K,host_cache_size=512K,flush_depth=2," \
+	"lease_s=5,quiet_s=1,commit_timeout_s=30,order_timeout_s=60,stall_timeout_s=20,io_retry_s=3"
+#define DRAIN_S 120
+#define NAMES	(CALL_RENAME | CALL_UNLINK | CALL_SYMLINK | CALL_LINK | CALL_MKDIR | CALL_CREATE)
+
+struct node_slot {
+	struct mnt *m;
+	struct faults *faults;
+	char label[8], place[16];
+	uint64_t names; /* changes of names by earlier mounts */
+};
+
+static struct {
+	struct world_options options;
+	struct memory *memory;
+	struct backing eye;
+	uint64_t losses;
+	struct node_slot nodes[NODES_MAX + 1];
+} w;
+
+static _Thread_local bool *killed;
+
+void world_is_process(bool *flag)
+{
+	killed = flag;
+}
+
+bool world_given_up(void)
+{
+	return killed && *killed;
+}
+
+void world_begin(const struct world_options *o)
+{
+	w.options = *o;
+	w.memory = memory_create();
+	memory_open(w.memory, &w.eye);
+	if (o->power_fails)
+		memory_track(w.memory);
+}
+
+void world_end(void)
+{
+	backing_close(&w.eye);
+	memory_destroy(w.memory);
+}
+
+unsigned world_nodes(void)
+{
+	return w.options.nodes;
+}
+
+struct mnt *world_at(unsigned n)
+{
+	return w.nodes[n].m;
+}
+
+struct faults *world_faults(unsigned n)
+{
+	return w.nodes[n].faults;
+}
+
+struct backing *world_eye(void)
+{
+	return &w.eye;
+}
+
+uint64_t world_changes(void)
+{
+	uint64_t nr = w.losses;
+	unsigned i;
+
+	for (i = 1; i <= w.options.nodes; i++) {
+		nr += w.nodes[i].names;
+		if (w.nodes[i].faults)
+			nr += faults_count(w.nodes[i].faults, NAMES);
+	}
+	return nr;
+}
+
+/* --- a mount --- */
+
+/* Of engine_meet: the service is none that an option could name. */
+static int meet(struct mnt *m, unsigned n, struct error *e)
+{
+	struct engine *en = &m->en;
+	char rules[33];
+
+	if (w.options.service)
+		en->coord.ops = &service_ops;
+	rules_digest(en->rules, rules);
+	return nodes_create(&en->nodes,
+			    &(struct nodes_options){
+				    .coord = en->coord.ops,
+				    .coord_arg = en->coord.arg,
+				    .backing = "/backing",
+				    .label = w.nodes[n].label,
+				    .place = w.nodes[n].place,
+				    .rules = rules,
+				    .lease_s = 5,
+			    },
+			    e);
+}
+
+static int open_mount(struct mnt *m, unsigned n, struct error *e)
+{
+	struct config config;
+	char options[512];
+
+	snprintf(options, sizeof(options), OPTIONS "%s", w.options.mount);
+	m->user = (struct caller){.uid = getuid(), .gid = getgid(), .pid = getpid()};
+	config_init(&config);
+	if (config_apply_options(&config, options, e) ||
+	    engine_open_memory(&m->en, &config, w.memory, e))
+		return -e->err;
+	m->top = m->en.backing.root_fd;
+	w.nodes[n].faults = faults_attach(&m->en.backing);
+	return meet(m, n, e);
+}
+
+static int start_mount(struct mnt *m, unsigned n, struct error *e)
+{
+	if (engine_start(&m->en, w.nodes[n].label, world_given_up, NULL, e))
+		return -e->err;
+	m->fs.engine = &m->en;
+	m->fs.tree = tree_create(&m->en, 64);
+	m->root = node_get(m->fs.tree, NODE_ROOT);
+	units_set_namer(m->en.units, tree_path_of, m->fs.tree);
+	return 0;
+}
+
+struct job_of_mount {
+	unsigned n;
+	int err;
+};
+
+/* As a task of the node, whose threads are the node's then. */
+static void *mount_main(void *arg)
+{
+	struct job_of_mount *job = arg;
+	struct mnt *m = calloc(1, sizeof(*m));
+	struct error e = {0};
+
+	sched_name("mount");
+	snprintf(w.nodes[job->n].label, sizeof(w.nodes[job->n].label), "n%u", job->n);
+	snprintf(w.nodes[job->n].place, sizeof(w.nodes[job->n].place), "place%u", job->n);
+	job->err = open_mount(m, job->n, &e);
+	if (!job->err)
+		job->err = start_mount(m, job->n, &e);
+	if (job->err) {
+		story("node %u cannot mount: %s", job->n, e.text);
+		return NULL;
+	}
+	w.nodes[job->n].m = m;
+	return NULL;
+}
+
+int world_mount(unsigned n)
+{
+	struct job_of_mount job = {.n = n};
+
+	sched_join(sched_start(n, mount_main, &job, true), SCHED_FOREVER, NULL);
+	return job.err;
+}
+
+static void *unmount_main(void *arg)
+{
+	struct job_of_mount *job = arg;
+	struct node_slot *at = &w.nodes[job->n];
+	struct mnt *m = at->m;
+
+	sched_name("umount");
+	at->m = NULL; /* no call begins from here on */
+	engine_no_more_calls(&m->en, "/mnt");
+	job->err = mnt_drain(m, DRAIN_S);
+	engine_stop(&m->en);
+	node_put(m->fs.tree, m->root);
+	tree_destroy(m->fs.tree);
+	nodes_destroy(m->en.nodes);
+	m->en.nodes = NULL;
+	at->names += faults_count(at->faults, NAMES);
+	faults_clear(at->faults);
+	faults_detach(at->faults);
+	at->faults = NULL;
+	engine_close(&m->en);
+	free(m);
+	return NULL;
+}
+
+int world_unmount(unsigned n)
+{
+	struct job_of_mount job = {.n = n};
+
+	sched_join(sched_start(n, unmount_main, &job, true), SCHED_FOREVER, NULL);
+	return job.err;
+}
+
+void world_kill(unsigned n)
+{
+	struct node_slot *at = &w.nodes[n];
+
+	people_lost(n);
+	sched_kill(n);
+	if (at->faults)
+		at->names += faults_count(at->faults, NAMES);
+	at->faults = NULL;
+	at->m = NULL;
+}
+
+void world_power_fails(uint64_t seed)
+{
+	unsigned n;
+
+	for (n = 1; n <= w.options.nodes; n++)
+		world_kill(n);
+	memory_power_loss(w.memory, seed);
+	w.losses++; /* names may have changed */
+}
