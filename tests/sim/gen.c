@@ -69,6 +69,9 @@ static void begin_job(unsigned job)
 	unsigned i, world = 1 + (unsigned)below(4);
 	const char *shape = shapes[below(ARRAY_SIZE(shapes))];
 
+	/* Two jobs in one directory, but not of one framework: each would resume from the other's. */
+	if (job && shape_of(shape) == g.shape[0])
+		shape = g.shape[0] == shape_of("dcp") ? "accelerate" : "dcp";
 	g.shape[job] = shape_of(shape);
 	g.world[job] = world;
 	for (i = 0; i < world; i++)

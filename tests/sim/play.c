@@ -79,7 +79,9 @@ static void *unmount_later(void *arg)
 {
 	unsigned n = (unsigned)(uintptr_t)arg;
 
-	if (world_at(n))
+	if (ranks_have_open_on(n))
+		story("node %u cannot unmount: busy", n);
+	else if (world_at(n))
 		story("node %u has unmounted: %s", n, strerror(-world_unmount(n)));
 	return NULL;
 }

@@ -11,6 +11,8 @@
 #define TODO_LEN     64
 #define FINISHED_MAX 128
 #define BARRIER_NS   (2 * NSEC_PER_SEC) /* until a launcher ends the ranks that wait for a dead one */
+#define CUT_NS	     (300 * NSEC_PER_MSEC) /* from the exception that ends a write to the end of its process */
+#define BEGUN	     (1u << 31)
 #define START_NS     (500 * NSEC_PER_MSEC) /* which a launcher takes to start the ranks again, at most */
 #define WAIT_NS	     (90 * NSEC_PER_SEC)
 
@@ -22,7 +24,7 @@ struct rank {
 	pid_t pid;
 	struct task *task;
 	struct proc proc;
-	bool killed, gone, told, well;
+	bool killed, gone, told, well, busy;
 	char todo[TODO_MAX][TODO_LEN];
 	unsigned nr_todo, done;
 	struct opened part; /* "begins" left it open */
@@ -34,7 +36,7 @@ struct job {
 	char name;
 	const struct shape *shape;
 	unsigned world, incarnation;
-	unsigned written[64]; /* bit r: rank r has finished its part of this step */
+	unsigned written[64]; /* bit r: rank r has finished its part of this step; BEGUN: somebody saves it */
 	struct rank ranks[SAVE_RANKS];
 	unsigned arrived, rounds; /* of the barrier */
 	bool harmed;		  /* a rank of this incarnation has died, or got an error */
@@ -136,17 +138,19 @@ static int barrier(struct rank *r)
 		sched_wake_all(j);
 		return 0;
 	}
-	while (j->rounds == round) {
+	while (j->rounds == round && !r->killed) {
 		for (i = 0; i < j->world; i++)
 			if (j->ranks[i].gone) {
+				j->arrived--;
 				sched_sleep(sched_draw(BARRIER_NS));
 				return -ECONNRESET;
 			}
-		if (r->killed)
-			return -EINTR;
 		sched_wait(j, sched_now() + 100 * NSEC_PER_MSEC);
 	}
-	return 0;
+	if (j->rounds != round)
+		return 0;
+	j->arrived--;
+	return -EINTR;
 }
 
 static size_t draw_size(void)
@@ -203,9 +207,19 @@ static int write_text(struct rank *r, const char *path, const char *text)
 	return err ? err : closed;
 }
 
+static unsigned *written_of(struct rank *r, const char *unit)
+{
+	unsigned nr = 0;
+
+	shape_of_unit(unit, &nr);
+	return &r->job->written[nr % 64];
+}
+
 static int make_unit(struct rank *r, const char *unit)
 {
 	int err = call_mkdir(&r->proc, unit);
+
+	*written_of(r, unit) |= BEGUN;
 
 	return err == -EEXIST ? 0 : err;
 }
@@ -236,14 +250,6 @@ static int write_end(struct rank *r, const char *unit)
 	return s->latest ? write_text(r, s->latest, unit) : 0;
 }
 
-static unsigned *written_of(struct rank *r, const char *unit)
-{
-	unsigned nr = 0;
-
-	shape_of_unit(unit, &nr);
-	return &r->job->written[nr % 64];
-}
-
 /* Frameworks that synchronise their ranks first get here only if all have done their part. */
 static int await_parts(struct rank *r, const char *unit)
 {
@@ -251,7 +257,7 @@ static int await_parts(struct rank *r, const char *unit)
 	const unsigned all = (1u << j->world) - 1, *written = written_of(r, unit);
 	unsigned i;
 
-	while (j->shape->barrier && *written != all) {
+	while (j->shape->barrier && (*written & all) != all) {
 		for (i = 0; i < j->world; i++)
 			if (j->ranks[i].gone && !(*written & (1u << i)))
 				return -ECONNRESET;
@@ -272,6 +278,8 @@ static int save_all(struct rank *r, const char *unit)
 	path_of_part(r, unit, path);
 	if (!err)
 		err = write_file(r, path, sched_draw(2));
+	if (!err)
+		*written_of(r, unit) |= 1u << r->nr;
 	if (!err && r->job->shape->barrier)
 		err = barrier(r);
 	if (!err && !r->nr)
@@ -297,7 +305,7 @@ static int write_part(struct rank *r, const char *unit)
 	return err;
 }
 
-/* Writes half of its part, and closes it as if that were all. */
+/* Writes half of its part, closes it as if that were all, and dies of what went wrong. */
 static int cut_part(struct rank *r, const char *unit)
 {
 	__cleanup_free char *buf = malloc(SAVE_FILE_MAX);
@@ -314,7 +322,10 @@ static int cut_part(struct rank *r, const char *unit)
 		return err;
 	save_fill(buf, len, &by);
 	err = call_write(&o, buf, len / 2, 0);
-	return call_close(&o) ? -EIO : err;
+	if (call_close(&o) || err)
+		return -EIO;
+	sched_sleep(sched_draw(CUT_NS));
+	return -ECANCELED;
 }
 
 /* Leaves it open, half written. */
@@ -408,7 +419,10 @@ static ssize_t read_in_mount(void *arg, const char *file, char *buf)
 	return call_read(&at->r->proc, path, buf, SAVE_FILE_MAX);
 }
 
-/* A restarted rank takes up the newest checkpoint that is listed and is a directory: that must be a whole one. */
+/*
+ * A restarted rank takes up the newest checkpoint that is listed and is a directory. That must be a whole one. A file
+ * that is gone is no news to it: the name may belong to the incarnation that has just died (tests/README.md).
+ */
 static int resume(struct rank *r)
 {
 	char names[32][64] = {{0}}, why[256] = "";
@@ -428,7 +442,7 @@ static int resume(struct rank *r)
 	if (save_is_whole(newest, read_in_mount, &(struct reading){r, newest}, &by, why,
 			  sizeof(why)))
 		story("%c%u resumes from %s", r->job->name, r->nr, newest);
-	else if (!r->killed)
+	else if (!r->killed && !strstr(why, strerror(ESTALE)) && !strstr(why, strerror(ENOENT)))
 		wrong("%c%u, started again, finds %s on node %u, which is no whole checkpoint: %s",
 		      r->job->name, r->nr, newest, r->node, why);
 	return 0;
@@ -459,6 +473,7 @@ static int end(struct rank *r, const char *unit)
 {
 	int err = await_parts(r, unit);
 
+	*written_of(r, unit) |= BEGUN;
 	return err ? err : write_end(r, unit);
 }
 
@@ -485,9 +500,22 @@ static const struct verb *verb_of(const char *what)
 	return NULL;
 }
 
+/* Nobody ends well whose job has lost a rank, or has left out a part of a save: the last barrier is not passed. */
+static bool may_end_well(const struct job *j)
+{
+	const unsigned all = (1u << j->world) - 1;
+	unsigned i;
+
+	for (i = 0; i < 64; i++)
+		if (j->written[i] && (j->written[i] & all) != all)
+			return false;
+	return !j->harmed;
+}
+
 /* Closes what it has open, as the kernel does, and goes. */
 static void end_process(struct rank *r)
 {
+	r->well &= may_end_well(r->job);
 	if (!r->well)
 		harm(r->job);
 	people_ending(r->pid, r->well);
@@ -519,12 +547,16 @@ static void *rank_main(void *arg)
 			break;
 		}
 		r->proc.m = world_at(r->node);
+		r->busy = true;
 		err = r->proc.m ? verb_of(what)->act(r, what + strlen(verb_of(what)->text))
 				: -ENOTCONN;
 		got(r, what, err);
+		r->busy = false;
 		r->done++;
 	}
+	r->busy = true;
 	end_process(r);
+	r->busy = false;
 	return NULL;
 }
 
@@ -656,6 +688,38 @@ bool ranks_all_idle(void)
 		if (!rank_is_idle(jobs[i].name, -1))
 			return false;
 	return true;
+}
+
+static bool any_on(unsigned node, bool (*is)(const struct rank *r))
+{
+	unsigned i, k;
+
+	for (i = 0; i < nr_jobs; i++)
+		for (k = 0; k < jobs[i].world; k++)
+			if (jobs[i].ranks[k].node == node && !jobs[i].ranks[k].gone &&
+			    is(&jobs[i].ranks[k]))
+				return true;
+	return false;
+}
+
+static bool is_busy(const struct rank *r)
+{
+	return r->busy;
+}
+
+static bool has_open(const struct rank *r)
+{
+	return r->part_open;
+}
+
+bool ranks_busy_on(unsigned node)
+{
+	return any_on(node, is_busy);
+}
+
+bool ranks_have_open_on(unsigned node)
+{
+	return any_on(node, has_open);
 }
 
 void ranks_exit_all(void)

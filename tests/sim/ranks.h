@@ -37,6 +37,10 @@ bool rank_was_told(char job, int rank);
 /* All ranks on @node are gone without a trace. */
 void ranks_lost(unsigned node);
 bool ranks_all_idle(void);
+/* True if a rank on @node is inside of something that it was told. */
+bool ranks_busy_on(unsigned node);
+/* True if one has a file open between two of these. */
+bool ranks_have_open_on(unsigned node);
 /* Each that lives exits well, once it is done. */
 void ranks_exit_all(void);
 

@@ -5,7 +5,9 @@
 #include "engine/unit/internal.h"
 #include "tests/backing/faults.h"
 #include "tests/backing/memory_engine.h"
+#include "tests/backing/util.h"
 #include "tests/sim/people.h"
+#include "tests/sim/ranks.h"
 #include "tests/sim/sched.h"
 #include "tests/sim/service.h"
 #include "tests/sim/story.h"
@@ -21,6 +23,7 @@ struct node_slot {
 	struct faults *faults;
 	char label[8], place[16];
 	uint64_t names; /* changes of names by earlier mounts */
+	bool changing;	/* a mount or an unmount is under way */
 };
 
 static struct {
@@ -145,35 +148,67 @@ static int start_mount(struct mnt *m, unsigned n, struct error *e)
 struct job_of_mount {
 	unsigned n;
 	int err;
+	bool done;
 };
+
+static void done(struct job_of_mount *job, int err)
+{
+	job->err = err;
+	job->done = true;
+	w.nodes[job->n].changing = false;
+}
 
 /* As a task of the node, whose threads are the node's then. */
 static void *mount_main(void *arg)
 {
 	struct job_of_mount *job = arg;
-	struct mnt *m = calloc(1, sizeof(*m));
+	struct mnt *m = must(calloc(1, sizeof(*m)));
+	struct node_slot *at = &w.nodes[job->n];
 	struct error e = {0};
+	int err;
 
 	sched_name("mount");
-	snprintf(w.nodes[job->n].label, sizeof(w.nodes[job->n].label), "n%u", job->n);
-	snprintf(w.nodes[job->n].place, sizeof(w.nodes[job->n].place), "place%u", job->n);
-	job->err = open_mount(m, job->n, &e);
-	if (!job->err)
-		job->err = start_mount(m, job->n, &e);
-	if (job->err) {
-		story("node %u cannot mount: %s", job->n, e.text);
+	if (at->m) {
+		done(job, 0);
 		return NULL;
 	}
-	w.nodes[job->n].m = m;
+	snprintf(at->label, sizeof(at->label), "n%u", job->n);
+	snprintf(at->place, sizeof(at->place), "place%u", job->n);
+	err = open_mount(m, job->n, &e);
+	if (!err)
+		err = start_mount(m, job->n, &e);
+	if (err)
+		story("node %u cannot mount: %s", job->n, e.text);
+	else
+		at->m = m;
+	done(job, err);
 	return NULL;
+}
+
+/* One after the other. -ECANCELED: the node was lost meanwhile. */
+static int change(unsigned n, void *(*main)(void *))
+{
+	struct node_slot *at = &w.nodes[n];
+	struct job_of_mount *job;
+	int err;
+
+	while (at->changing)
+		sched_sleep(20 * NSEC_PER_MSEC);
+	job = must(calloc(1, sizeof(*job)));
+	*job = (struct job_of_mount){.n = n, .err = -ECANCELED};
+	at->changing = true;
+	sched_start(n, main, job, false);
+	while (at->changing && !job->done)
+		sched_sleep(NSEC_PER_MSEC);
+	err = job->err;
+	if (job->done) /* else its task is gone, and has left it */
+		free(job);
+	return err;
 }
 
 int world_mount(unsigned n)
 {
-	struct job_of_mount job = {.n = n};
-
-	sched_join(sched_start(n, mount_main, &job, true), SCHED_FOREVER, NULL);
-	return job.err;
+	return w.nodes[n].m ? 0 : change(n, mount_main);
 }
 
 static void *unmount_main(void *arg)
@@ -181,11 +216,18 @@ static void *unmount_main(void *arg)
 	struct job_of_mount *job = arg;
 	struct node_slot *at = &w.nodes[job->n];
 	struct mnt *m = at->m;
+	int err;
 
 	sched_name("umount");
+	if (!m) {
+		done(job, 0);
+		return NULL;
+	}
 	at->m = NULL; /* no call begins from here on */
+	while (ranks_busy_on(job->n))
+		sched_sleep(20 * NSEC_PER_MSEC);
 	engine_no_more_calls(&m->en, "/mnt");
-	job->err = mnt_drain(m, DRAIN_S);
+	err = mnt_drain(m, DRAIN_S);
 	engine_stop(&m->en);
 	node_put(m->fs.tree, m->root);
 	tree_destroy(m->fs.tree);
@@ -197,15 +239,13 @@ static void *unmount_main(void *arg)
 	at->faults = NULL;
 	engine_close(&m->en);
 	free(m);
+	done(job, err);
 	return NULL;
 }
 
 int world_unmount(unsigned n)
 {
-	struct job_of_mount job = {.n = n};
-
-	sched_join(sched_start(n, unmount_main, &job, true), SCHED_FOREVER, NULL);
-	return job.err;
+	return w.nodes[n].m ? change(n, unmount_main) : 0;
 }
 
 void world_kill(unsigned n)
@@ -218,6 +258,7 @@ void world_kill(unsigned n)
 		at->names += faults_count(at->faults, NAMES);
 	at->faults = NULL;
 	at->m = NULL;
+	at->changing = false;
 }
 
 void world_power_fails(uint64_t seed)
