@@ -156,10 +156,33 @@ static ssize_t read_file(void *file, void *buf, size_t len, uint64_t off)
 	return backing_read(f->b, f->fd, buf, len, (off_t)off);
 }
 
-/* Of the committed checkpoint @name; 0: it is none. As the daemon. */
-static uint64_t sequence_of(struct backing *b, int dir, const char *name)
+/* What a commit file tells of its checkpoint. */
+struct committed {
+	const struct rules *rules;
+	struct commit_header header;
+	const struct rule *rule; /* NULL: none of today's rules claims it */
+};
+
+static bool nothing_beside(void *arg, const char *name)
 {
-	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
+	(void)arg;
+	(void)name;
+	return false;
+}
+
+/* Until a file tells the rule. */
+static int find_rule(void *committed, const struct commit_entry *e)
+{
+	struct committed *c = committed;
+
+	c->rule = rules_claim(c->rules, c->header.unit, e->path, nothing_beside, NULL);
+	return c->rule != NULL;
+}
+
+/* Of the checkpoint @name. False: it is none that is committed. As the daemon. */
+static bool read_committed(struct units *us, int dir, const char *name, struct committed *c)
+{
+	struct backing *b = us->contents->backing;
 	__cleanup_fd int unit = backing_pin(b, dir, name);
 	__cleanup_fd int pin = unit < 0 ? unit : backing_pin(b, unit, COMMIT_FILE);
 	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_NONBLOCK);
@@ -167,9 +190,21 @@ static uint64_t sequence_of(struct backing *b, int dir, const char *name)
 	struct source src = {.read = read_file, .arg = &f};
 	struct error e;
 
-	if (!h || fd < 0 || commit_read_header(&src, COMMIT_FILE, h, &e))
-		return 0;
-	return h->sequence;
+	*c = (struct committed){.rules = us->rules};
+	if (fd < 0 || commit_read_header(&src, COMMIT_FILE, &c->header, &e))
+		return false;
+	commit_read(&src, COMMIT_FILE, NULL, find_rule, c, &e);
+	return true;
+}
+
+/* @mine: of the one that is to go. One of another rule is no replacement: another job may have saved it. */
+static bool is_newer_directory(struct units *us, int dir, const char *name,
+			       const struct committed *mine)
+{
+	__cleanup_free struct committed *c = malloc(sizeof(*c));
+
+	return c && read_committed(us, dir, name, c) &&
+	       c->header.sequence > mine->header.sequence && (!mine->rule || c->rule == mine->rule);
 }
 
 /* The same of one of a single file: when its last byte was written. */
@@ -207,16 +242,21 @@ static bool is_newer_file(struct units *us, const struct unit_place *u, uint64_t
 bool unit_has_newer(struct units *us, const struct unit_place *u)
 {
 	struct backing *b = us->contents->backing;
-	uint64_t mine = u->file ? written_at(b, u->dir, u->name) : sequence_of(b, u->dir, u->name);
+	__cleanup_free struct committed *mine = calloc(1, sizeof(*mine));
+	uint64_t written = u->file ? written_at(b, u->dir, u->name) : 0;
 	const unsigned char type = u->file ? DT_REG : DT_DIR;
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	bool has = false;
 
+	if (!mine)
+		return false;
+	if (!u->file)
+		read_committed(us, u->dir, u->name, mine);
 	dirwalk_begin(&w, b, u->dir);
 	while (!has && rules_next_visible(&w))
 		has = (w.type == type || w.type == DT_UNKNOWN) &&
-		      (u->file ? is_newer_file(us, u, mine, w.fd, w.name)
-			       : sequence_of(b, w.fd, w.name) > mine);
+		      (u->file ? is_newer_file(us, u, written, w.fd, w.name)
+			       : is_newer_directory(us, w.fd, w.name, mine));
 	return has;
 }
 

@@ -137,8 +137,8 @@ static int open_found(struct proc *who, struct node *n, int flags, struct opened
 	err = AS_CALLER(c, tree_fd(m->fs.tree, n, &nf));
 	if (!err) {
 		flags &= O_ACCMODE | O_TRUNC;
-		fd = AS_CALLER(c, backing_reopen(&m->en.backing, nf.fd,
-						 g ? flags & ~O_TRUNC : flags));
+		fd = AS_CALLER(c,
+			       backing_reopen(&m->en.backing, nf.fd, g ? flags & ~O_TRUNC : flags));
 		tree_fd_put(m->fs.tree, &nf);
 		err = fd < 0 ? fd : 0;
 	}
@@ -220,8 +220,8 @@ static int unlink_once(struct proc *who, const char *path)
 
 		err = save_unlink(&who->m->fs, c, &n);
 		if (err == -ENOTSUP)
-			err = AS_CALLER(c, backing_unlink(&who->m->en.backing, p.fd.fd, p.name,
-							  false));
+			err = AS_CALLER(
+				c, backing_unlink(&who->m->en.backing, p.fd.fd, p.name, false));
 	}
 	place_end(&p);
 	return err;
@@ -244,8 +244,8 @@ static int rmdir_once(struct proc *who, const char *path)
 
 		err = save_rmdir(&who->m->fs, c, &n);
 		if (err == -ENOTSUP)
-			err = AS_CALLER(c, backing_unlink(&who->m->en.backing, p.fd.fd, p.name,
-							  true));
+			err = AS_CALLER(c,
+					backing_unlink(&who->m->en.backing, p.fd.fd, p.name, true));
 	}
 	place_end(&p);
 	return err;
@@ -348,8 +348,8 @@ static int symlink_once(struct proc *who, const char *target, const char *path)
 
 		err = beside_hold_link(&who->m->fs, c, &n, target);
 		if (err == -ENOTSUP)
-			err = AS_CALLER(c, backing_symlink(&who->m->en.backing, target, p.fd.fd,
-							   p.name));
+			err = AS_CALLER(
+				c, backing_symlink(&who->m->en.backing, target, p.fd.fd, p.name));
 	}
 	place_end(&p);
 	return err;
@@ -372,9 +372,9 @@ int call_write(struct opened *o, const void *data, size_t len, size_t off)
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = data_write(&o->p->m->fs, &o->p->who, o->h, key_of(o),
-				       (const char *)data + done, len - done, (off_t)(off + done),
-				       0);
+		ssize_t n =
+			data_write(&o->p->m->fs, &o->p->who, o->h, key_of(o),
+				   (const char *)data + done, len - done, (off_t)(off + done), 0);
 
 		creds_restore();
 		if (n < 0)

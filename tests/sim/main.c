@@ -28,7 +28,8 @@ static const char help[] =
 	"       sim --plan FILE [--seed S] [--count N]  plays a scenario\n"
 	"\n"
 	"Each schedule is several engines in one process, under a clock, threads, a backing and a\n"
-	"coordination service that are the simulator's. A seed that fails is shrunk and told as a story.\n"
+	"coordination service that are the simulator's. A seed that fails is shrunk and told as a "
+	"story.\n"
 	"\n"
 	"  --seed S     the first seed (1)\n"
 	"  --count N    how many (1)\n"
@@ -226,19 +227,23 @@ static void fix_addresses(char **argv)
 {
 	int old = personality(0xffffffff);
 
-	if (old < 0 || old & ADDR_NO_RANDOMIZE || personality((unsigned)old | ADDR_NO_RANDOMIZE) < 0)
+	if (old < 0 || old & ADDR_NO_RANDOMIZE ||
+	    personality((unsigned)old | ADDR_NO_RANDOMIZE) < 0)
 		return;
 	execv("/proc/self/exe", argv);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},	 {"count", required_argument, NULL, 'n'},
-		{"plan", required_argument, NULL, 'p'},	 {"story", no_argument, NULL, 't'},
-		{"print", no_argument, NULL, 'P'},	 {"no-shrink", no_argument, NULL, 'S'},
-		{"survey", no_argument, NULL, 'v'},	 {"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"seed", required_argument, NULL, 's'},
+						{"count", required_argument, NULL, 'n'},
+						{"plan", required_argument, NULL, 'p'},
+						{"story", no_argument, NULL, 't'},
+						{"print", no_argument, NULL, 'P'},
+						{"no-shrink", no_argument, NULL, 'S'},
+						{"survey", no_argument, NULL, 'v'},
+						{"help", no_argument, NULL, 'h'},
+						{NULL, 0, NULL, 0}};
 	unsigned long long seed = 1, count = 1;
 	bool show = false, print = false;
 	int c;

@@ -10,7 +10,7 @@
 #include "tests/sim/sched.h"
 
 #define PEOPLE_MAX 1024
-#define FIRST_PID  5000000 /* above what the kernel gives */
+#define FIRST_PID  5000000		/* above what the kernel gives */
 #define NOTICE_NS  (20 * NSEC_PER_MSEC) /* in which a watcher sees an end, at most */
 
 struct jobs {
@@ -40,7 +40,7 @@ pid_t people_start(unsigned node, const char *job, unsigned restart, int rank, i
 		abort();
 	who->node = node;
 	who->p = (struct process){.tgid = FIRST_PID + (pid_t)nr_people,
-				  .start = sched_now() / NSEC_PER_MSEC,
+				  .start = sched_now() / (10 * NSEC_PER_MSEC), /* ticks */
 				  .uid = getuid(),
 				  .rank = world ? rank : -1,
 				  .world = world,
@@ -53,8 +53,8 @@ pid_t people_start(unsigned node, const char *job, unsigned restart, int rank, i
 		snprintf(who->p.key, sizeof(who->p.key), "%u/elastic/%s/r%u", (unsigned)getuid(),
 			 job, restart);
 	else
-		snprintf(who->p.key, sizeof(who->p.key), "%u/session/%u@node%u",
-			 (unsigned)getuid(), nr_people, node);
+		snprintf(who->p.key, sizeof(who->p.key), "%u/session/%u@node%u", (unsigned)getuid(),
+			 nr_people, node);
 	nr_people++;
 	return who->p.tgid;
 }
@@ -89,8 +89,8 @@ void people_ended(pid_t pid)
 	if (!js)
 		return;
 	/* Between this and now the daemon has not looked. */
-	who->p.lived_ns = sched_paused(who->node) ? js->awake_ns
-						  : sched_now() - sched_draw(NSEC_PER_MSEC);
+	who->p.lived_ns =
+		sched_paused(who->node) ? js->awake_ns : sched_now() - sched_draw(NSEC_PER_MSEC);
 	sched_wake_all(js);
 }
 

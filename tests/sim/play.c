@@ -176,7 +176,8 @@ static bool job_line(const char *line)
 	char name, shape[16];
 	int at = 0, len;
 
-	if (sscanf(line, "job %c of %u ranks, %15[a-z], on nodes%n", &name, &world, shape, &at) < 3 ||
+	if (sscanf(line, "job %c of %u ranks, %15[a-z], on nodes%n", &name, &world, shape, &at) <
+		    3 ||
 	    !at || !shape_of(shape) || world > SAVE_RANKS)
 		return false;
 	for (line += at; nr < world && sscanf(line, "%u%n", &nodes[nr], &len) == 1; line += len)

@@ -11,10 +11,12 @@
 #define TODO_LEN     64
 #define FINISHED_MAX 128
 #define BARRIER_NS   (2 * NSEC_PER_SEC) /* until a launcher ends the ranks that wait for a dead one */
-#define CUT_NS	     (300 * NSEC_PER_MSEC) /* from the exception that ends a write to the end of its process */
-#define BEGUN	     (1u << 31)
-#define START_NS     (500 * NSEC_PER_MSEC) /* which a launcher takes to start the ranks again, at most */
-#define WAIT_NS	     (90 * NSEC_PER_SEC)
+#define CUT_NS \
+	(300 * NSEC_PER_MSEC) /* from the exception that ends a write to the end of its process */
+#define BEGUN (1u << 31)
+#define START_NS \
+	(500 * NSEC_PER_MSEC)	    /* which a launcher takes to start the ranks again, at most */
+#define WAIT_NS (20 * NSEC_PER_SEC) /* less than commit_timeout_s: sim/known/late-rank.txt */
 
 struct job;
 
@@ -36,7 +38,8 @@ struct job {
 	char name;
 	const struct shape *shape;
 	unsigned world, incarnation;
-	unsigned written[64]; /* bit r: rank r has finished its part of this step; BEGUN: somebody saves it */
+	unsigned written
+		[64]; /* bit r: rank r has finished its part of this step; BEGUN: somebody saves it */
 	struct rank ranks[SAVE_RANKS];
 	unsigned arrived, rounds; /* of the barrier */
 	bool harmed;		  /* a rank of this incarnation has died, or got an error */
@@ -93,8 +96,7 @@ static void forget_finished(const struct job *j)
 	unsigned i, kept = 0;
 
 	for (i = 0; i < nr_finished; i++)
-		if (finished[i].by.job != j->name ||
-		    finished[i].by.incarnation != j->incarnation)
+		if (finished[i].by.job != j->name || finished[i].by.incarnation != j->incarnation)
 			finished[kept++] = finished[i];
 	nr_finished = kept;
 }
@@ -186,13 +188,10 @@ static int write_file(struct rank *r, const char *path, bool synced)
 	err = write_rest(&o, buf, 0, len);
 	if (!err && synced)
 		err = call_sync(&o);
-	closed = r->killed ? 0 : call_close(&o);
-	if (r->killed) { /* as the kernel closes it */
+	if (r->killed) /* as the kernel closes it */
 		people_ending(r->pid, false);
-		call_close(&o);
-		return -EINTR;
-	}
-	return err ? err : closed;
+	closed = call_close(&o);
+	return r->killed ? -EINTR : err ? err : closed;
 }
 
 static int write_text(struct rank *r, const char *path, const char *text)

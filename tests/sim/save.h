@@ -18,12 +18,13 @@
 /* A framework, as far as its rule cares. */
 struct shape {
 	const char *name;
-	const char *unit;   /* "step-%u" */
-	const char *part;   /* of each rank: "__%u_0.distcp" */
-	const char *end;    /* of rank 0, in the unit; NULL: none */
-	bool barrier;	    /* before rank 0 writes the end */
-	bool renamed;	    /* the end gets its name by a rename */
-	const char *latest; /* rank 0 writes the unit's name to this file beside it, which is the end; NULL */
+	const char *unit; /* "step-%u" */
+	const char *part; /* of each rank: "__%u_0.distcp" */
+	const char *end;  /* of rank 0, in the unit; NULL: none */
+	bool barrier;	  /* before rank 0 writes the end */
+	bool renamed;	  /* the end gets its name by a rename */
+	const char *
+		latest; /* rank 0 writes the unit's name to this file beside it, which is the end; NULL */
 };
 
 /* NULL: there is none of that name. */

@@ -11,9 +11,9 @@
 #include "tests/sim/sched.h"
 #include "tests/sim/wrap.h"
 
-#define ANSWER_NS   (3 * NSEC_PER_MSEC) /* at most, while all is well */
-#define TIMEOUT_NS  (2 * NSEC_PER_SEC)	/* after which a call is given up */
-#define LEASE_NS    (5 * NSEC_PER_SEC)	/* without renewal, as etcd takes it away */
+#define ANSWER_NS  (3 * NSEC_PER_MSEC) /* at most, while all is well */
+#define TIMEOUT_NS (2 * NSEC_PER_SEC)  /* after which a call is given up */
+#define LEASE_NS   (5 * NSEC_PER_SEC)  /* without renewal, as etcd takes it away */
 
 struct record {
 	struct list link;

@@ -10,7 +10,8 @@
 
 #include "engine/coord/coord.h"
 
-extern const struct coord_ops service_ops; /* its arg is not used: the node is that of the calling task */
+extern const struct coord_ops
+	service_ops; /* its arg is not used: the node is that of the calling task */
 
 /* Until @until_ns no call of @node is answered; 0: of no node. */
 void service_cut(unsigned node, uint64_t until_ns);

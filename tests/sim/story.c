@@ -23,7 +23,8 @@ static void tell(const char *text)
 		begin = sched_now();
 	ms = (sched_now() - begin) / NSEC_PER_MSEC;
 	if (out)
-		fprintf(out, "%5u.%03u s  %s\n", (unsigned)(ms / 1000), (unsigned)(ms % 1000), text);
+		fprintf(out, "%5u.%03u s  %s\n", (unsigned)(ms / 1000), (unsigned)(ms % 1000),
+			text);
 }
 
 void story(const char *fmt, ...)

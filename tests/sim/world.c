@@ -14,7 +14,8 @@
 
 #define OPTIONS \
 	"log_level=error,pin_host_cache=false,chunk_size=64K,host_cache_size=512K,flush_depth=2," \
-	"lease_s=5,quiet_s=1,commit_timeout_s=30,order_timeout_s=60,stall_timeout_s=20,io_retry_s=3"
+	"lease_s=5,quiet_s=1,commit_timeout_s=30,order_timeout_s=60,stall_timeout_s=20,io_retry_" \
+	"s=3"
 #define DRAIN_S 120
 #define NAMES	(CALL_RENAME | CALL_UNLINK | CALL_SYMLINK | CALL_LINK | CALL_MKDIR | CALL_CREATE)
 

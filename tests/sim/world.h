@@ -15,7 +15,7 @@
 
 struct world_options {
 	unsigned nodes;
-	bool service; /* coordination by a service; else by records on the backing */
+	bool service;	   /* coordination by a service; else by records on the backing */
 	bool power_fails;  /* it may: what is durable is known */
 	const char *mount; /* more mount options; "" or ",KEY=VALUE" */
 };
