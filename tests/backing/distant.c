@@ -341,6 +341,18 @@ static int d_reopen(void *arg, int fd, int flags)
 	return new_fd;
 }
 
+/* A listing through it goes on where that through @fd was. */
+static int d_dup(void *arg, int fd)
+{
+	struct distant *d = arg;
+	int new_fd = REAL(dup, d, fd);
+	struct open_file *f = opened(d, new_fd);
+
+	if (f)
+		f->listed = d->open[fd].listed;
+	return new_fd;
+}
+
 static int d_stat(void *arg, int dir, const char *name, int flags, struct statx *stx)
 {
 	struct distant *d = arg;
@@ -508,6 +520,7 @@ struct backing *distant_open(struct distant_server *s)
 	d->ops.unlink = d_unlink;
 	d->ops.rename = d_rename;
 	d->ops.reopen = d_reopen;
+	d->ops.dup = d_dup;
 	d->ops.stat = d_stat;
 	d->ops.read = d_read;
 	d->ops.write = d_write;
