@@ -37,7 +37,8 @@ endif
 
 # A sanitizer's own null checks make gcc believe in null pointers, hence -Wno-nonnull.
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -Wno-nonnull)
-override CPPFLAGS += -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
+# DEBUG=1, as any sanitizer, has the order of locks checked (engine/base/lock.h).
+override CPPFLAGS += -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(if $(filter-out 0,$(DEBUG))$(SAN),-DCKPTFS_LOCK_CHECK)
 override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes \
 	-fstack-protector-strong -pthread $(if $(filter 1,$(WERROR)),-Werror) $(SANITIZE)
 override LDFLAGS += -pthread $(SANITIZE)
@@ -173,7 +174,7 @@ $(FAKE_CUDA): $(call obj,$(wildcard tests/fakecuda/*.c))
 $(O)/tests/gpu/conformance: $(call obj,$(wildcard tests/gpu/conformance*.c))
 $(O)/tests/gpu/exercise: $(O)/obj/tests/gpu/exercise.o
 $(O)/tests/gpu/capture: $(O)/obj/tests/gpu/capture.o
-$(GPU_PROGRAMS): $(CLIENT_LIB)
+$(GPU_PROGRAMS): $(O)/obj/engine/base/clock.o $(CLIENT_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter-out $(CLIENT_LIB),$^) $(CLIENT_LIB)
@@ -484,7 +485,7 @@ help:
 	@echo '  make clean        removes what was built'
 	@echo '  make deps         only install the Debian packages that the build needs'
 	@echo
-	@echo '  V=1 shows the commands, O=DIR builds elsewhere, SAN=address|thread|undefined,'
+	@echo '  V=1 shows the commands, O=DIR builds elsewhere, SAN=address|thread|undefined, DEBUG=1,'
 	@echo '  WERROR=0, CC=clang, J=N jobs'
 
 -include $(shell find $(O)/obj -name '*.d' 2>/dev/null)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/wait.h"
 
 #define DRAIN_NAP_NS (10 * NSEC_PER_MSEC)
 
@@ -121,7 +122,7 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	int err;
 
 	memset(en, 0, sizeof(*en));
-	pthread_mutex_init(&en->ending, NULL);
+	lock_init(&en->ending, LOCK_ENDING);
 	en->coord = (struct coord){.ops = &coord_dir_ops, .arg = &en->backing};
 	en->config = *config;
 	memset(config, 0, sizeof(*config));
@@ -264,8 +265,7 @@ static unsigned full_wait_s(const struct config *c)
 	return (unsigned)strtoul(strchr(text, ':') + 1, NULL, 10);
 }
 
-int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bool (*decide)(void),
-		 struct error *e)
+int engine_start(struct engine *en, const char *node, bool (*decide)(void), struct error *e)
 {
 	const struct config *c = &en->config;
 	struct cache_limits cache;
@@ -283,7 +283,7 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bo
 		flush.depth = FLUSH_DEPTH_DEFAULT;
 	err = cache_limits(c, &cache, e);
 	if (!err)
-		err = cache_create(&en->cache, &cache, given_up, e);
+		err = cache_create(&en->cache, &cache, e);
 	if (!err && contents_create(&en->contents, en->cache, &en->backing))
 		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err)
@@ -309,7 +309,6 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bo
 				.open_max_s = (unsigned)config_number(c, OPT_OPEN_MAX_S),
 				.delete_last = config_number(c, OPT_ON_FULL) == FULL_DELETES_LAST,
 				.full_wait_s = full_wait_s(c),
-				.given_up = given_up,
 			},
 			e);
 	if (!err &&
@@ -318,7 +317,6 @@ int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bo
 				    .cache = en->cache,
 				    .bytes_per_s = config_number(c, OPT_CAPTURE_BW),
 				    .check = (enum ckptfs_check)config_number(c, OPT_CAPTURE_CHECK),
-				    .given_up = given_up,
 				    .decide = decide,
 			    }))
 		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
@@ -341,7 +339,6 @@ void engine_pending(struct engine *en, struct engine_pending *p)
 
 int engine_drain(struct engine *en, uint64_t deadline_ns)
 {
-	const struct timespec nap = {.tv_nsec = DRAIN_NAP_NS};
 	uint64_t failed = failures_total(en->failures);
 	struct engine_pending p;
 	int err;
@@ -350,7 +347,7 @@ int engine_drain(struct engine *en, uint64_t deadline_ns)
 		return 0;
 	err = units_drain(en->units, deadline_ns);
 	for (engine_pending(en, &p); !err && p.dirty_bytes; engine_pending(en, &p)) {
-		nanosleep(&nap, NULL);
+		wait_ns(DRAIN_NAP_NS);
 		if (clock_mono_ns() > deadline_ns)
 			err = -ETIMEDOUT;
 	}

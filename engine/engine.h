@@ -14,6 +14,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/list.h"
+#include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/base/message.h"
 #include "engine/base/spelling.h"
@@ -64,8 +65,7 @@ struct engine {
 	struct nodes *nodes; /* NULL: nobody else knows of this mount; const after engine_meet */
 	char alone[128];     /* why that is so */
 	char unsafe[COORD_WHY_MAX]; /* why this backing is not fit for several nodes; "": it is */
-	pthread_mutex_t
-		ending; /* held by engine_no_more_calls, so that the second finds all told */
+	struct lock ending; /* held by engine_no_more_calls, so that the second finds all told */
 };
 
 /*
@@ -90,12 +90,10 @@ json_t *engine_coord(struct engine *en);
 
 /*
  * Takes the cache's memory and starts the threads, in the process that will serve. @node: label of the
- * mount, which outlives the engine. @given_up:
- * whether the call that the asking thread serves was given up, so that nothing waits for it any
- * more. @decide: that is no longer possible from here on; false: it was. NULL: it never is. 0 or -errno with @e filled.
+ * mount, which outlives the engine. @decide: the request that the thread serves can no longer be
+ * given up from here on; false: it was. NULL: none ever is. 0 or -errno with @e filled.
  */
-int engine_start(struct engine *en, const char *node, bool (*given_up)(void), bool (*decide)(void),
-		 struct error *e);
+int engine_start(struct engine *en, const char *node, bool (*decide)(void), struct error *e);
 
 /*
  * Ends the threads: what is not published by now stays in staging. Before what they ask for paths

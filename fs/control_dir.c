@@ -137,7 +137,7 @@ static void fill(struct stat *st, uint64_t id)
 	st->st_nlink = dir ? 2 : 1;
 	st->st_uid = geteuid();
 	st->st_gid = getegid();
-	clock_gettime(CLOCK_REALTIME, &st->st_mtim);
+	st->st_mtim = clock_timespec(clock_wall_ns());
 	st->st_atim = st->st_ctim = st->st_mtim;
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/list.h"
+#include "engine/base/wait.h"
 #include "fs/control_dir.h"
 #include "fs/control_drain.h"
 #include "fs/control_file.h"
@@ -29,8 +30,8 @@ struct control {
 	int listen_fd;
 	int (*umount)(struct fs *fs, struct error *e);
 	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	struct lock lock;
+	struct waitq changed;
 	int connections;    /* lock */
 	struct list asking; /* lock; those whose request has not come yet, oldest first */
 	bool finishing;	    /* lock */
@@ -195,7 +196,7 @@ static void end_connection(struct control *s)
 {
 	LOCK_SCOPE(&s->lock);
 	s->connections--;
-	pthread_cond_broadcast(&s->changed);
+	waitq_wake_all(&s->changed);
 }
 
 static void *connection_main(void *arg)
@@ -237,7 +238,7 @@ static void make_room(struct control *s)
 		if (!list_empty(&s->asking))
 			shutdown(container_of(s->asking.next, struct connection, link)->fd,
 				 SHUT_RDWR);
-		pthread_cond_wait(&s->changed, &s->lock);
+		wait_out(&s->changed, CLOCK_NEVER);
 	}
 }
 
@@ -299,8 +300,8 @@ struct control *control_start(struct fs *fs, int listen_fd,
 		s->listen_fd = listen_fd;
 		s->umount = umount;
 		list_init(&s->asking);
-		pthread_mutex_init(&s->lock, NULL);
-		pthread_cond_init(&s->changed, NULL);
+		lock_init(&s->lock, LOCK_CONTROL_SOCKET);
+		waitq_init(&s->changed, &s->lock);
 		if (!pthread_create(&s->thread, NULL, accept_main, s))
 			return s;
 	}
@@ -322,13 +323,12 @@ void control_finish(struct control *s)
 			shutdown(container_of(l, struct connection, link)->fd, SHUT_RDWR);
 		/* The others end by themselves: sending has a time limit. */
 		while (s->connections)
-			pthread_cond_wait(&s->changed, &s->lock);
+			wait_out(&s->changed, CLOCK_NEVER);
 	}
 	shutdown(s->listen_fd, SHUT_RDWR); /* wakes accept */
 	pthread_join(s->thread, NULL);
 	close(s->listen_fd);
-	pthread_cond_destroy(&s->changed);
-	pthread_mutex_destroy(&s->lock);
+	lock_finish(&s->lock);
 	free(s);
 }
 

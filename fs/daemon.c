@@ -331,7 +331,7 @@ static int prepare(struct daemon *d, struct error *e)
 		return FAIL(e, ENOMEM, MOUNT_REFUSED, o->mountpoint, ": ", strerror(ENOMEM));
 	err = engine_meet(&d->engine, d->label, d->run_dir, o->waits, o->arg, e);
 	if (!err)
-		err = engine_start(&d->engine, d->label, request_given_up, request_decide, e);
+		err = engine_start(&d->engine, d->label, request_decide, e);
 	if (!err && d->engine.units)
 		units_set_namer(d->engine.units, tree_path_of, d->fs.tree);
 	return err;

@@ -9,6 +9,7 @@
 
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/wait.h"
 #include "fs/late.h"
 #include "fs/save.h"
 #include "fs/unclaimed.h"
@@ -80,7 +81,6 @@ static bool may_get_room(struct fs *fs, struct handle *h, struct shortage *s, in
 static size_t write_patiently(struct fs *fs, struct handle *h, const char *data, size_t size,
 			      off_t off, int rwf, int *err)
 {
-	const struct timespec nap = {.tv_nsec = FULL_NAP_NS};
 	struct shortage shortage = {0};
 	size_t done = 0;
 	int naps = 0;
@@ -95,7 +95,7 @@ static size_t write_patiently(struct fs *fs, struct handle *h, const char *data,
 		if (n >= 0)
 			done += (size_t)n;
 		else if (room_is_short(*err) && naps++ < FULL_NAPS)
-			nanosleep(&nap, NULL);
+			wait_ns(FULL_NAP_NS);
 		else if (may_get_room(fs, h, &shortage, err))
 			naps = 0;
 		else

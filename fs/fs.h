@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "engine/base/lock.h"
 #include "engine/engine.h"
 #include "fs/requests.h"
 #include "fs/tree.h"
@@ -36,9 +37,8 @@ struct fs {
 	/* data.c: room on the backing until it is asked again */
 	atomic_int_fast64_t room_left;
 	atomic_uint_fast64_t room_asked_ns;
-	struct stat root_seen; /* tree lock: the last known attributes of the top directory */
-	pthread_mutex_t
-		passing_lock; /* all zero bytes are a free one; nothing is called under it */
+	struct stat root_seen;	  /* tree lock: the last known attributes of the top directory */
+	struct lock passing_lock; /* all zero bytes are a free one; nothing is called under it */
 	struct passing passing[PASSING_KEPT]; /* passing_lock, as the next; slot n % PASSING_KEPT */
 	unsigned nr_passing;
 	_Atomic uint64_t ordinary[ORDINARY_KEPT]; /* elsewhere.c */

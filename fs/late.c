@@ -4,9 +4,7 @@
 #include <errno.h>
 
 #include "engine/base/cleanup.h"
-#include "fs/requests.h"
-
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* with the tree lock */
+#include "engine/base/wait.h"
 
 void late_began(struct tree *t, uint64_t id)
 {
@@ -25,7 +23,7 @@ void late_ended(struct tree *t, uint64_t id)
 	{
 		LOCK_SCOPE(tree_lock(t));
 		atomic_fetch_sub(&n->late, 1);
-		pthread_cond_broadcast(&changed);
+		waitq_wake_all(tree_late(t));
 	}
 	node_put(t, n); /* that of late_began */
 	node_put(t, n);
@@ -51,13 +49,7 @@ void late_wait_out(struct tree *t, struct node *n)
 {
 	LOCK_SCOPE(tree_lock(t));
 	while (atomic_load(&n->late))
-		pthread_cond_wait(&changed, tree_lock(t));
-}
-
-void late_wake(struct tree *t)
-{
-	LOCK_SCOPE(tree_lock(t));
-	pthread_cond_broadcast(&changed);
+		wait_out(tree_late(t), CLOCK_NEVER);
 }
 
 int late_wait(struct tree *t, struct node *n)
@@ -65,11 +57,9 @@ int late_wait(struct tree *t, struct node *n)
 	if (!atomic_load(&n->late))
 		return 0;
 	LOCK_SCOPE(tree_lock(t));
-	while (atomic_load(&n->late)) {
-		if (request_given_up())
+	while (atomic_load(&n->late))
+		if (wait_on(tree_late(t), CLOCK_NEVER))
 			return -EINTR;
-		pthread_cond_wait(&changed, tree_lock(t));
-	}
 	return 0;
 }
 

@@ -17,6 +17,8 @@
 
 #include "fs/tree.h"
 
+#include "engine/base/wait.h"
+
 /* The watchdog has answered a call on node @id that still runs. */
 void late_began(struct tree *t, uint64_t id);
 
@@ -31,9 +33,6 @@ bool late_any(struct tree *t, uint64_t id);
 
 /* Waits until there is none, come what may: for pages that nobody else has. */
 void late_wait_out(struct tree *t, struct node *n);
-
-/* Has those who wait look whether they were interrupted. */
-void late_wake(struct tree *t);
 
 /*
  * Waits until no late call of @n is left. Returns -EINTR if the calling thread's own request was

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "engine/engine.h"
 #include "fs/record.h"
 #include "fs/show.h"
@@ -197,7 +198,7 @@ struct check {
 	unsigned threads;
 	void (*progress)(void *arg, uint64_t bytes);
 	void *arg;
-	pthread_mutex_t lock; /* all below */
+	struct lock lock; /* all below */
 	size_t next;
 	uint64_t done;
 	bool no_memory;
@@ -433,7 +434,7 @@ int listing_verify(struct listing *l, int dir, const char *path, unsigned thread
 			  .threads = threads,
 			  .progress = progress,
 			  .arg = arg,
-			  .lock = PTHREAD_MUTEX_INITIALIZER};
+			  .lock = LOCK_INIT(LOCK_DIGEST)};
 	pthread_t ids[MAX_THREADS];
 	unsigned nr = 0;
 

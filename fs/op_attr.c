@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "fs/control_dir.h"
 #include "fs/elsewhere.h"
 #include "fs/fs.h"

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/wait.h"
 #include "fs/save.h"
 #include "fs/wire.h"
 
@@ -100,7 +101,6 @@ static bool only_closed(const struct node *n, const struct handle *h)
  */
 static void await_release(struct fs *fs, const struct handle *h)
 {
-	const struct timespec nap = {.tv_nsec = CLOSE_NAP_NS};
 	int naps;
 
 	if (requests_negotiated(fs->requests).direct_mmap || (h->flags & O_ACCMODE) == O_WRONLY)
@@ -111,7 +111,7 @@ static void await_release(struct fs *fs, const struct handle *h)
 			if (h->node->io_mode != IO_DIRECT || !only_closed(h->node, h))
 				return;
 		}
-		nanosleep(&nap, NULL);
+		wait_ns(CLOSE_NAP_NS);
 	}
 }
 
@@ -159,7 +159,7 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx
 {
 	struct statx stx = *backing_stx;
 	struct node *n = h->node;
-	pthread_mutex_t *lock = tree_lock(fs->tree);
+	struct lock *lock = tree_lock(fs->tree);
 	int id = 0, spare = 0;
 	enum io_mode mode;
 	bool register_it, in_cache;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "fs/inside.h"
 
 bool passing_is(const char *name)

@@ -8,6 +8,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/lock.h"
 #include "fs/requests.h"
 #include "fs/wire.h"
 
@@ -22,13 +23,13 @@
 void receiver_init(struct receiver *rc)
 {
 	*rc = (struct receiver){.fd = -1, .may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1};
-	pthread_mutex_init(&rc->lock, NULL);
+	lock_init(&rc->lock, LOCK_RECEIVER);
 }
 
 void receiver_finish(struct receiver *rc)
 {
 	content_put(rc->content);
-	pthread_mutex_destroy(&rc->lock);
+	lock_finish(&rc->lock);
 }
 
 bool receive_more(struct receiver *rc)

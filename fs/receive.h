@@ -11,12 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/lock.h"
 #include "engine/content/content.h"
 
 struct receiver {
 	int fd;	       /* const: the device, O_NONBLOCK */
 	bool may_spin; /* const; not on a single CPU */
-	pthread_mutex_t lock;
+	struct lock lock;
 	/* lock: the WRITE that is expected next */
 	struct content *content; /* referenced; NULL: none */
 	uint64_t nodeid, off;

@@ -13,6 +13,7 @@
 
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/wait.h"
 #include "fs/fs.h"
 #include "fs/data.h"
 #include "fs/late.h"
@@ -42,12 +43,13 @@ struct request {
 	uint32_t opcode, uid, gid;
 	int32_t pid;
 	size_t len;
-	uint64_t interrupted_ns; /* lock: set; 0 = not */
-	bool queued;		 /* lock: set */
-	bool stuck_told;	 /* owner: watchdog */
-	bool abandoned;		 /* lock: set; answered EINTR while it ran */
-	bool behind;		 /* pages for a file with a late call: wait for that (late.h) */
-	uint64_t late;		 /* lock: set; the node on which it counts as late, 0 = none */
+	uint64_t interrupted_ns;   /* lock: set; 0 = not */
+	bool queued;		   /* lock: set */
+	bool stuck_told;	   /* owner: watchdog */
+	bool abandoned;		   /* lock: set; answered EINTR while it ran */
+	bool behind;		   /* pages for a file with a late call: wait for that (late.h) */
+	uint64_t late;		   /* lock: set; the node on which it counts as late, 0 = none */
+	struct interruptible call; /* what its thread waits for ends when it is given up */
 	struct handle *
 		held; /* lock: set, before `answered`; which it needs though the kernel may release it */
 	atomic_bool answered; /* whoever sets it first may reply */
@@ -65,10 +67,10 @@ struct requests {
 	struct negotiated negotiated; /* owner: the thread of INIT; const once ready */
 	struct wire_init_out offered; /* owner: the thread of INIT; what the kernel offered */
 	void (*ready)(struct fs *fs, int err);
-	pthread_mutex_t lock;
-	pthread_cond_t changed;		  /* a thread ended, or serving ends */
+	struct lock lock;
+	struct waitq changed;		  /* a thread ended, or serving ends */
 	struct list active, queued, free; /* lock */
-	pthread_cond_t called;		  /* a parked thread is wanted */
+	struct waitq called;		  /* a parked thread is wanted */
 	/* lock; threads: in all, at the device or on the way, parked, of those called */
 	unsigned nr_threads, idle, parked, calls;
 	unsigned in_flight, backlog; /* lock */
@@ -166,12 +168,6 @@ static void request_free(struct request *r)
 bool request_is_behind(void)
 {
 	return current && current->behind;
-}
-
-/* A WRITE of pages that was answered in advance must still take effect: nobody else has them. */
-bool request_given_up(void)
-{
-	return current && atomic_load(&current->answered) && !current->held && !current->decided;
 }
 
 bool request_decide(void)
@@ -331,6 +327,8 @@ static ssize_t io_writev(int fd, struct iovec *iov, int count, void *userdata)
 			errno = ENOENT;
 			return -1;
 		}
+		if (!r->decided)
+			wait_interrupt(&r->call); /* what follows waits for nothing */
 		if (r->opcode == FUSE_INIT && count > 1 && !out->error)
 			patch_init(fs->requests, &iov[count - 1]);
 		else if (open_extra.set && count > 1)
@@ -513,6 +511,8 @@ static bool give_up(struct requests *rs, struct request *r)
 	if (atomic_exchange(&r->answered, true))
 		return false;
 	r->abandoned = true;
+	/* A WRITE of pages that was answered in advance goes on: nobody else has them. */
+	wait_interrupt(&r->call);
 	if (r->opcode == FUSE_FLUSH) {
 		rs->dying = r->pid;
 		data_judge(rs->fs, flush->fh, flush->lock_owner, r->pid);
@@ -521,7 +521,6 @@ static bool give_up(struct requests *rs, struct request *r)
 	if (!r->queued)
 		mark_late(rs, r);
 	reply_raw(rs, r->unique, -EINTR);
-	late_wake(rs->fs->tree);
 	return true;
 }
 
@@ -593,7 +592,7 @@ static bool call_attendant(struct requests *rs)
 	rs->calls++;
 	rs->idle++;
 	rs->unattended_ns = 0;
-	pthread_cond_signal(&rs->called);
+	waitq_wake(&rs->called);
 	return true;
 }
 
@@ -653,6 +652,7 @@ static void note_header(struct request *r, size_t len)
 	r->interrupted_ns = 0;
 	r->queued = r->stuck_told = r->abandoned = r->behind = false;
 	r->late = 0;
+	interruptible_init(&r->call);
 	r->held = NULL;
 	r->decided = false;
 	r->reply_error = 0;
@@ -675,6 +675,13 @@ static bool receive_request(struct requests *rs, struct request *r, bool look)
 
 enum next { NEXT_SERVE, NEXT_AGAIN, NEXT_END };
 
+/* Lock held. This thread serves @r from here on, and is woken if that is given up. */
+static void activate(struct requests *rs, struct request *r)
+{
+	wait_serve(&r->call);
+	list_append(&rs->active, &r->link);
+}
+
 /* Lock held. A queued request for a thread that is free. */
 static struct request *take_queued(struct requests *rs)
 {
@@ -685,7 +692,7 @@ static struct request *take_queued(struct requests *rs)
 		return NULL;
 	r = container_of(l, struct request, link);
 	list_del(l);
-	list_append(&rs->active, l);
+	activate(rs, r);
 	r->queued = false;
 	atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
 	return r;
@@ -696,7 +703,7 @@ static void park(struct requests *rs, bool *at_device)
 {
 	rs->parked++;
 	while (!rs->exited && !rs->calls && list_empty(&rs->queued))
-		pthread_cond_wait(&rs->called, &rs->lock);
+		wait_out(&rs->called, CLOCK_NEVER);
 	rs->parked--;
 	if (rs->exited || !rs->calls)
 		return;
@@ -772,7 +779,7 @@ static bool leave_device(struct requests *rs, struct request *r, bool more)
 		rs->backlog = 0;
 		call_attendant(rs);
 	} else if (!rs->watching_closely) {
-		pthread_cond_broadcast(&rs->changed);
+		waitq_wake_all(&rs->changed);
 	}
 	return true;
 }
@@ -783,7 +790,6 @@ static bool leave_device(struct requests *rs, struct request *r, bool more)
  */
 static enum next next_request(struct requests *rs, struct request **out, bool *at_device)
 {
-	const struct timespec nap = {.tv_nsec = 10 * (long)NSEC_PER_MSEC};
 	struct request *r;
 	enum next next;
 	bool more, stays = *at_device;
@@ -795,15 +801,15 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		r = take_buffer(rs);
 	}
 	if (!r) { /* no memory now */
-		nanosleep(&nap, NULL);
+		wait_ns(10 * NSEC_PER_MSEC);
 		return NEXT_AGAIN;
 	}
 	if (!receive_request(rs, r, !stays)) {
 		LOCK_SCOPE(&rs->lock);
 		rs->exited = true;
 		give_buffer(rs, r);
-		pthread_cond_broadcast(&rs->changed);
-		pthread_cond_broadcast(&rs->called);
+		waitq_wake_all(&rs->changed);
+		waitq_wake_all(&rs->called);
 		return NEXT_END;
 	}
 	if (r->opcode == FUSE_INTERRUPT) {
@@ -826,16 +832,16 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		answer_page_write(rs, r);
 	if (!leave_device(rs, r, more)) {
 		/* It may wait for long. Nobody knows of @r yet, and this thread still is at the device. */
-		pthread_mutex_unlock(&rs->lock);
+		lock_drop(&rs->lock);
 		copy_out(r);
-		pthread_mutex_lock(&rs->lock);
+		lock_take(&rs->lock);
 		r->queued = true;
 		list_append(&rs->queued, &r->link);
 		atomic_fetch_add(&rs->fs->engine->metrics.queued, 1);
 		return NEXT_AGAIN;
 	}
 	*at_device = false;
-	list_append(&rs->active, &r->link);
+	activate(rs, r);
 	*out = r;
 	return NEXT_SERVE;
 }
@@ -868,6 +874,7 @@ static void serve(struct requests *rs, struct request *r)
 	creds_become(&caller);
 	fuse_session_process_buf(rs->se, &buf);
 	current = NULL;
+	wait_serve(NULL);
 	content_leave(&r->landing);
 	took = clock_mono_ns() - r->started_ns;
 	metrics_request(&rs->fs->engine->metrics, r->opcode, took, r->reply_error != 0);
@@ -907,7 +914,7 @@ static void *server_main(void *arg)
 	if (at_device)
 		rs->idle--;
 	rs->nr_threads--;
-	pthread_cond_broadcast(&rs->changed);
+	waitq_wake_all(&rs->changed);
 	return NULL;
 }
 
@@ -918,15 +925,11 @@ static void *server_main(void *arg)
 static void watchdog_sleep(struct requests *rs)
 {
 	uint64_t now = clock_mono_ns(), period;
-	struct timespec until;
 
 	rs->watching_closely = now - rs->last_ns < CALM_NS;
 	period = rs->watching_closely ? ATTEND_NS : WATCHDOG_PERIOD;
-	now += period;
-	until.tv_sec = (time_t)(now / NSEC_PER_SEC);
-	until.tv_nsec = (long)(now % NSEC_PER_SEC);
 	if (!rs->exited || rs->nr_threads)
-		pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
+		wait_out(&rs->changed, now + period);
 	if (rs->unattended_ns && !rs->exited && clock_mono_ns() - rs->unattended_ns >= ATTEND_NS)
 		call_attendant(rs);
 }
@@ -954,18 +957,14 @@ static void *watchdog_main(void *arg)
 struct requests *requests_create(struct fs *fs)
 {
 	struct requests *rs = calloc(1, sizeof(*rs));
-	pthread_condattr_t attr;
 
 	if (!rs)
 		return NULL;
 	rs->fs = fs;
-	pthread_mutex_init(&rs->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&rs->changed, &attr);
-	pthread_cond_init(&rs->called, NULL);
+	lock_init(&rs->lock, LOCK_REQUESTS);
+	waitq_init(&rs->changed, &rs->lock);
+	waitq_init(&rs->called, &rs->lock);
 	receiver_init(&rs->receiver);
-	pthread_condattr_destroy(&attr);
 	list_init(&rs->active);
 	list_init(&rs->queued);
 	list_init(&rs->free);
@@ -983,25 +982,22 @@ void requests_destroy(struct requests *rs)
 	list_for_each_safe (l, tmp, &rs->free)
 		request_free(container_of(l, struct request, link));
 	receiver_finish(&rs->receiver);
-	pthread_cond_destroy(&rs->changed);
-	pthread_cond_destroy(&rs->called);
-	pthread_mutex_destroy(&rs->lock);
+	lock_finish(&rs->lock);
 	free(rs);
 }
 
 /* Waits until no thread is left, at most @drain_s after the end was seen. */
 static int wait_for_end(struct requests *rs, int drain_s)
 {
-	struct timespec until;
+	uint64_t until;
 	int err = 0;
 	LOCK_SCOPE(&rs->lock);
 
 	while (!rs->exited)
-		pthread_cond_wait(&rs->changed, &rs->lock);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += drain_s;
+		wait_out(&rs->changed, CLOCK_NEVER);
+	until = clock_mono_ns() + (uint64_t)drain_s * NSEC_PER_SEC;
 	while (rs->nr_threads && !err)
-		err = pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
+		err = wait_out(&rs->changed, until);
 	return rs->nr_threads ? -EBUSY : 0;
 }
 

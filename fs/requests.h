@@ -82,9 +82,6 @@ void *requests_data_buffer(void);
 /* Is it a WRITE of pages that came while a call on its file was late? */
 bool request_is_behind(void);
 
-/* Was the request that this thread serves answered by the watchdog? Then it must not begin anything. */
-bool request_given_up(void);
-
 /*
  * The request takes effect from here on: the watchdog leaves the answer to who serves it. False: it has been given
  * up, and must not.

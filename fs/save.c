@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/wait.h"
 #include "fs/beside.h"
 #include "fs/inside.h"
 #include "fs/passing.h"
@@ -264,7 +265,7 @@ int save_cut(struct generation *g)
 	if (err)
 		return err;
 	err = content_truncate(g->content, 0);
-	if (request_given_up())
+	if (wait_interrupted())
 		generation_cut_off(g); /* and who knows what would have been written to it */
 	generation_changed(g);
 	return err;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/wait.h"
 
 #define MAX_CLOSING 64
 
@@ -19,7 +20,8 @@ struct tree {
 	struct node *root;    /* const; NODE_ROOT to the kernel */
 	uint64_t root_number; /* const; its slot's */
 	unsigned pin_budget;
-	pthread_mutex_t lock;
+	struct lock lock;
+	struct waitq late;
 	struct slots nodes, handles;
 	struct node **hash; /* by identity; a power of two of buckets */
 	uint32_t nr_buckets, nr_nodes;
@@ -27,9 +29,14 @@ struct tree {
 	unsigned nr_pins;
 };
 
-pthread_mutex_t *tree_lock(struct tree *t)
+struct lock *tree_lock(struct tree *t)
 {
 	return &t->lock;
+}
+
+struct waitq *tree_late(struct tree *t)
+{
+	return &t->late;
 }
 
 /* Lock held. */
@@ -903,10 +910,10 @@ struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags)
 	h->fd = fd;
 	h->flags = flags;
 	atomic_init(&h->refs, 1);
-	pthread_mutex_init(&h->dir_lock, NULL);
+	lock_init(&h->dir_lock, LOCK_HANDLE_DIR);
 	LOCK_SCOPE(&t->lock);
 	if (!slots_take(&t->handles, h, &h->id)) {
-		pthread_mutex_destroy(&h->dir_lock);
+		lock_finish(&h->dir_lock);
 		free(h);
 		close(fd);
 		return NULL;
@@ -951,7 +958,7 @@ void handle_put(struct tree *t, struct handle *h, int *close_err)
 	if (close(h->fd))
 		*close_err = -errno;
 	node_put(t, h->node);
-	pthread_mutex_destroy(&h->dir_lock);
+	lock_finish(&h->dir_lock);
 	free(h->dents);
 	handle_forget_extra(h);
 	free(h);
@@ -989,7 +996,8 @@ struct tree *tree_create(struct engine *engine, unsigned pin_budget)
 	slots_init(&t->handles);
 	t->nr_buckets = 1024;
 	t->hash = calloc(t->nr_buckets, sizeof(*t->hash));
-	pthread_mutex_init(&t->lock, NULL);
+	lock_init(&t->lock, LOCK_TREE);
+	waitq_init(&t->late, &t->lock);
 	list_init(&t->lru_files);
 	list_init(&t->lru_dirs);
 	if (!t->hash || !make_root(t)) {
@@ -1029,6 +1037,6 @@ void tree_destroy(struct tree *t)
 	slots_finish(&t->nodes);
 	slots_finish(&t->handles);
 	free(t->hash);
-	pthread_mutex_destroy(&t->lock);
+	lock_finish(&t->lock);
 	free(t);
 }

@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "engine/base/wait.h"
 #include "engine/engine.h"
 #include "fs/slots.h"
 
@@ -83,7 +84,7 @@ struct handle {
 		*content; /* set before the open is answered or, once, by a write; referenced */
 	struct generation *generation; /* const after open; of a unit's file opened for writing */
 	/* directories: their entries, one reader at a time (dir_lock) */
-	pthread_mutex_t dir_lock;
+	struct lock dir_lock;
 	char *dents;
 	size_t dents_len, dents_pos;
 	off_t next_off;
@@ -183,6 +184,9 @@ void handle_forget_extra(struct handle *h);
 void handle_put(struct tree *t, struct handle *h, int *close_err);
 
 /* The lock of everything above that says "tree lock", for open.c. */
-pthread_mutex_t *tree_lock(struct tree *t);
+struct lock *tree_lock(struct tree *t);
+
+/* For late.c: wakes when a late call has ended. */
+struct waitq *tree_late(struct tree *t);
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/lock.h"
 
 #define MAX_GROUPS     65536 /* NGROUPS_MAX of Linux */
 #define GROUPS_KEPT_NS NSEC_PER_SEC
@@ -29,7 +30,7 @@ struct remembered {
 	size_t nr;
 };
 
-static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock memory_lock = LOCK_INIT(LOCK_CREDS);
 static struct remembered memory[REMEMBERED]; /* memory_lock */
 
 static bool can_switch;	       /* const after creds_init */

@@ -9,7 +9,6 @@
 #ifndef ENGINE_BASE_CLEANUP_H
 #define ENGINE_BASE_CLEANUP_H
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -40,18 +39,17 @@ static inline void cleanup_file(FILE **f)
 
 static inline void cleanup_unlock(pthread_mutex_t **m)
 {
-	if (*m)
-		pthread_mutex_unlock(*m);
+	pthread_mutex_unlock(*m);
 }
+
+/* Holds the mutex @m, which has no rank (lock.h), until the end of the enclosing block. */
+#define MUTEX_SCOPE(m) \
+	__cleanup(cleanup_unlock) pthread_mutex_t *mutex_scope_ = (m); \
+	pthread_mutex_lock(mutex_scope_)
 
 #define __cleanup_free __cleanup(cleanup_free)
 #define __cleanup_fd   __cleanup(cleanup_fd)
 #define __cleanup_file __cleanup(cleanup_file)
-
-/* Hold @m until the end of the enclosing block; make the block short and visible. */
-#define LOCK_SCOPE(m) \
-	__cleanup(cleanup_unlock) pthread_mutex_t *lock_scope_ = (m); \
-	pthread_mutex_lock(lock_scope_)
 
 static inline int take_fd(int *fd)
 {

@@ -19,13 +19,14 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 
 #define TEXT_MAX 4096
 
 static _Atomic enum log_level max_level = LOG_LEVEL_INFO;
 static atomic_bool use_syslog;
 static struct sockaddr_un address = {.sun_family = AF_UNIX}; /* const after log_to_syslog */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;     /* nothing below it waits */
+static struct lock lock = LOCK_INIT(LOCK_LOG);		     /* nothing below it waits */
 static int log_fd = -1;					     /* lock; connected, or -1 */
 static unsigned long lost; /* lock; since the last that was sent */
 

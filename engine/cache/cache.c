@@ -10,15 +10,14 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
-
-#define GIVEN_UP_POLL_NS (50 * NSEC_PER_MSEC)
+#include "engine/base/wait.h"
 
 /* One who waits for room. On its own stack. */
 struct claim {
 	struct list link;
 	uid_t uid;
 	struct chunk *chunk; /* given */
-	pthread_cond_t given;
+	struct waitq given;
 };
 
 /* What one user holds, where that is limited. */
@@ -140,7 +139,7 @@ void cache_set_state(struct cache *c, struct chunk *ck, enum chunk_state state)
 	if (queue)
 		list_append(queue, &ck->queue);
 	if (state == CHUNK_READY)
-		pthread_cond_signal(&c->work);
+		waitq_wake(&c->work);
 }
 
 /* Takes @ck out of its content; it belongs to nobody then, and is on no list. */
@@ -223,7 +222,7 @@ void cache_serve_waiting(struct cache *c)
 			continue;
 		charge(c, claim->chunk, claim->uid, true);
 		list_del(&claim->link);
-		pthread_cond_signal(&claim->given);
+		waitq_wake(&claim->given);
 	}
 }
 
@@ -245,22 +244,12 @@ static void chill(struct cache *c, struct chunk *ck)
 	list_append(&c->cold, &ck->queue);
 	c->nr_free++;
 	c->nr_cold++;
-	pthread_cond_broadcast(&c->chilled);
-}
-
-static void wait_a_moment(pthread_cond_t *cond, pthread_mutex_t *lock)
-{
-	struct timespec until;
-	uint64_t ns = clock_mono_ns() + GIVEN_UP_POLL_NS;
-
-	until = (struct timespec){.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-				  .tv_nsec = (long)(ns % NSEC_PER_SEC)};
-	pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &until);
+	waitq_wake_all(&c->chilled);
 }
 
 int cache_claim(struct cache *c, uid_t uid, struct chunk **out)
 {
-	struct claim claim = {.uid = uid, .given = PTHREAD_COND_INITIALIZER};
+	struct claim claim = {.uid = uid};
 	uint64_t start, took, limit = c->limits.stall_timeout_s * NSEC_PER_SEC;
 	int err = 0;
 
@@ -270,19 +259,15 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out)
 		return 0;
 	}
 	start = clock_mono_ns();
+	waitq_init(&claim.given, &c->lock);
 	list_append(&c->waiting, &claim.link);
 	c->nr_waiting++;
-	pthread_cond_signal(&c->work);
+	waitq_wake(&c->work);
 	cache_serve_waiting(c); /* others may wait for what is not the cache's to give */
-	while (!claim.chunk && !err) {
-		wait_a_moment(&claim.given, &c->lock);
-		if (claim.chunk)
-			break;
-		if (c->given_up && c->given_up())
-			err = -EINTR;
-		else if (clock_mono_ns() - start > limit)
-			err = -ETIMEDOUT;
-	}
+	while (!claim.chunk && !err)
+		err = wait_on(&claim.given, start + limit);
+	if (claim.chunk)
+		err = 0;
 	list_del(&claim.link);
 	c->nr_waiting--;
 	took = clock_mono_ns() - start;
@@ -339,7 +324,7 @@ unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned 
 		c->nr_lent += got;
 		for (i = 0; i < got; i++)
 			while (chunks[i]->faulting)
-				pthread_cond_wait(&c->settled, &c->lock);
+				wait_out(&c->settled, CLOCK_NEVER);
 	}
 	for (i = 0; i < got; i++)
 		release(c, chunks[i]);
@@ -422,7 +407,7 @@ static void end_faulting(struct cache *c, struct chunk *ck, size_t nr)
 		list_del(&ck->queue);
 		list_append(&c->free, &ck->queue);
 	}
-	pthread_cond_broadcast(&c->settled);
+	waitq_wake_all(&c->settled);
 }
 
 /* Bytes that a writer has put there meanwhile stay as they are. */
@@ -446,20 +431,20 @@ static void *faulter_main(void *arg)
 	struct chunk *ck;
 	size_t nr;
 
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	while (!c->ending) {
 		ck = next_cold(c);
 		if (!ck) {
-			pthread_cond_wait(&c->chilled, &c->lock);
+			wait_out(&c->chilled, CLOCK_NEVER);
 			continue;
 		}
 		nr = begin_faulting(c, ck);
-		pthread_mutex_unlock(&c->lock);
+		lock_drop(&c->lock);
 		fault(chunk_data(c, ck), nr * c->chunk_size);
-		pthread_mutex_lock(&c->lock);
+		lock_take(&c->lock);
 		end_faulting(c, ck, nr);
 	}
-	pthread_mutex_unlock(&c->lock);
+	lock_drop(&c->lock);
 	return NULL;
 }
 
@@ -488,10 +473,13 @@ static int start(struct cache *c)
 		return -ENOMEM;
 	madvise(c->memory, size, MADV_HUGEPAGE); /* fewer faults, where there are any */
 	madvise(c->memory, size, MADV_DONTDUMP);
-	for (i = 0; i < c->nr_chunks; i++) {
-		list_init(&c->chunks[i].queue);
-		list_init(&c->chunks[i].mine);
-		chill(c, &c->chunks[i]);
+	{
+		LOCK_SCOPE(&c->lock);
+		for (i = 0; i < c->nr_chunks; i++) {
+			list_init(&c->chunks[i].queue);
+			list_init(&c->chunks[i].mine);
+			chill(c, &c->chunks[i]);
+		}
 	}
 	lock_memory(c);
 	while (c->nr_faulters < nr &&
@@ -500,8 +488,7 @@ static int start(struct cache *c)
 	return c->nr_faulters ? 0 : -EAGAIN;
 }
 
-int cache_create(struct cache **out, const struct cache_limits *limits, bool (*given_up)(void),
-		 struct error *e)
+int cache_create(struct cache **out, const struct cache_limits *limits, struct error *e)
 {
 	struct cache *c = calloc(1, sizeof(*c));
 	int err;
@@ -512,11 +499,10 @@ int cache_create(struct cache **out, const struct cache_limits *limits, bool (*g
 	c->limits = *limits;
 	c->chunk_size = limits->chunk_size;
 	c->nr_chunks = limits->size / limits->chunk_size;
-	c->given_up = given_up;
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->work, NULL);
-	pthread_cond_init(&c->chilled, NULL);
-	pthread_cond_init(&c->settled, NULL);
+	lock_init(&c->lock, LOCK_CACHE);
+	waitq_init(&c->work, &c->lock);
+	waitq_init(&c->chilled, &c->lock);
+	waitq_init(&c->settled, &c->lock);
 	list_init(&c->free);
 	list_init(&c->cold);
 	list_init(&c->partial);
@@ -540,7 +526,7 @@ void cache_destroy(struct cache *c)
 	{
 		LOCK_SCOPE(&c->lock);
 		c->ending = true;
-		pthread_cond_broadcast(&c->chilled);
+		waitq_wake_all(&c->chilled);
 	}
 	while (c->nr_faulters)
 		pthread_join(c->faulters[--c->nr_faulters], NULL);
@@ -554,10 +540,7 @@ void cache_destroy(struct cache *c)
 		munmap(c->memory, c->nr_chunks * c->chunk_size);
 	free(c->chunks);
 	free(c->hash);
-	pthread_cond_destroy(&c->work);
-	pthread_cond_destroy(&c->chilled);
-	pthread_cond_destroy(&c->settled);
-	pthread_mutex_destroy(&c->lock);
+	lock_finish(&c->lock);
 	free(c);
 }
 

@@ -33,6 +33,7 @@
 
 #include "engine/base/list.h"
 #include "engine/base/message.h"
+#include "engine/base/wait.h"
 
 #define CACHE_CHUNK_DEFAULT ((size_t)1 << 20)
 #define CACHE_CHUNK_MIN	    ((size_t)64 << 10)
@@ -73,13 +74,12 @@ struct cache_limits {
 };
 
 struct cache {
-	pthread_mutex_t lock;
+	struct lock lock;
 	/* const */
 	size_t chunk_size, nr_chunks;
 	struct cache_limits limits;
 	char *memory;
 	struct chunk *chunks;
-	bool (*given_up)(void); /* was the call that this thread serves given up? */
 	/* lock */
 	struct chunk **hash;
 	struct list free, cold, partial, ready, clean;
@@ -87,14 +87,14 @@ struct cache {
 	size_t nr_cold, nr_dirty, nr_flying, nr_clean, nr_lent, nr_waiting;
 	struct list waiting; /* struct claim */
 	uint64_t turns;
-	uint64_t absorbed;   /* bytes copied in by writers */
-	pthread_cond_t work; /* for the flusher: something is ready, or room is wanted */
+	uint64_t absorbed; /* bytes copied in by writers */
+	struct waitq work; /* for the flusher: something is ready, or room is wanted */
 	bool ending;
 	char not_locked[256]; /* why, "" if it is locked or was not asked to be */
 	uint64_t stalls, stalled_ns, longest_stall_ns;
-	struct list charges;	/* what each uid holds, only if per_uid */
-	pthread_cond_t chilled; /* for the threads that fault: there are cold chunks */
-	pthread_cond_t settled; /* chunks are no longer `faulting` */
+	struct list charges;  /* what each uid holds, only if per_uid */
+	struct waitq chilled; /* for the threads that fault: there are cold chunks */
+	struct waitq settled; /* chunks are no longer `faulting` */
 	pthread_t faulters[CACHE_FAULTERS_MAX];
 	unsigned nr_faulters; /* const after create */
 };
@@ -103,8 +103,7 @@ struct cache {
  * Takes the address space, locks it, and starts the threads that fault it in. All chunks can be used at
  * once. Returns 0 or -errno with @e filled.
  */
-int cache_create(struct cache **out, const struct cache_limits *limits, bool (*given_up)(void),
-		 struct error *e);
+int cache_create(struct cache **out, const struct cache_limits *limits, struct error *e);
 void cache_destroy(struct cache *c);
 
 /*

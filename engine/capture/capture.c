@@ -11,9 +11,8 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait.h"
 #include "engine/capture/session.h"
-
-#define POLL_NS (50 * NSEC_PER_MSEC)
 
 /* --- sessions --- */
 
@@ -25,8 +24,8 @@ int captures_create(struct captures **out, const struct capture_options *o)
 	if (!cs)
 		return -ENOMEM;
 	cs->options = *o;
-	pthread_mutex_init(&cs->lock, NULL);
-	pthread_cond_init(&cs->gone, NULL);
+	lock_init(&cs->lock, LOCK_CAPTURES);
+	waitq_init(&cs->gone, &cs->lock);
 	list_init(&cs->sessions);
 	trace_init(&cs->trace);
 	return 0;
@@ -53,7 +52,7 @@ void captures_stop(struct captures *cs)
 		session_stop(s);
 	}
 	while (cs->nr)
-		pthread_cond_wait(&cs->gone, &cs->lock);
+		wait_out(&cs->gone, CLOCK_NEVER);
 }
 
 void captures_destroy(struct captures *cs)
@@ -62,8 +61,7 @@ void captures_destroy(struct captures *cs)
 		return;
 	free(cs->control_dir);
 	trace_finish(&cs->trace);
-	pthread_cond_destroy(&cs->gone);
-	pthread_mutex_destroy(&cs->lock);
+	lock_finish(&cs->lock);
 	free(cs);
 }
 
@@ -146,23 +144,6 @@ static int check_alive(const struct session *s)
 	if (check_alive(s)) \
 	return -ENOENT
 
-static void wait_a_moment(struct session *s, uint64_t until_ns)
-{
-	uint64_t ns = clock_mono_ns() + POLL_NS;
-	struct timespec until;
-
-	if (ns > until_ns)
-		ns = until_ns;
-	until = (struct timespec){.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-				  .tv_nsec = (long)(ns % NSEC_PER_SEC)};
-	pthread_cond_clockwait(&s->changed, &s->lock, CLOCK_MONOTONIC, &until);
-}
-
-static bool given_up(const struct captures *cs)
-{
-	return cs->options.given_up && cs->options.given_up();
-}
-
 /* What a call does from here on is told to who made it; false: it was told -EINTR. */
 static bool decide(const struct captures *cs)
 {
@@ -200,8 +181,8 @@ static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_
 	list_init(&s->granted);
 	list_init(&s->done);
 	list_init(&s->notices);
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->changed, NULL);
+	lock_init(&s->lock, LOCK_SESSION);
+	waitq_init(&s->changed, &s->lock);
 	if (table_init(&s->tensors) || getrandom(name, sizeof(name), 0) != sizeof(name) ||
 	    getrandom(&s->id, sizeof(s->id), 0) != sizeof(s->id)) {
 		session_free(s);
@@ -213,13 +194,12 @@ static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_
 }
 
 /* Until its thread has bound the socket. 0, -EINTR, or why that failed. */
-static int await_offer(struct captures *cs, struct session *s)
+static int await_offer(struct session *s)
 {
 	LOCK_SCOPE(&s->lock);
 	while (s->state == SESSION_BEGINS) {
-		if (given_up(cs))
+		if (wait_on(&s->changed, CLOCK_NEVER))
 			return -EINTR;
-		wait_a_moment(s, UINT64_MAX);
 	}
 	return s->state == SESSION_ENDED ? s->err : 0;
 }
@@ -247,7 +227,7 @@ int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptf
 		err = s->slots ? session_start(s) : -ENOMEM;
 	}
 	if (!err)
-		err = await_offer(cs, s);
+		err = await_offer(s);
 	if (!err) {
 		h->session = s->id;
 		h->slot_bytes = (uint32_t)cs->options.cache->chunk_size;
@@ -265,9 +245,8 @@ int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b)
 	s->bye = true;
 	session_stop(s);
 	while (s->state == SESSION_LIVES) {
-		if (given_up(cs))
+		if (wait_on(&s->changed, CLOCK_NEVER))
 			return -EINTR;
-		wait_a_moment(s, UINT64_MAX);
 	}
 	return 0;
 }
@@ -582,7 +561,7 @@ static void take_in(struct session *s, struct capture **made, unsigned nr)
 			tensor_put(made[i]->tensor);
 		}
 	}
-	pthread_cond_broadcast(&s->changed);
+	waitq_wake_all(&s->changed);
 }
 
 static int write_all(struct session *s, struct generation *g, uint64_t key,
@@ -775,9 +754,9 @@ static int await_grants(struct session *s, uint64_t until, uint64_t turn, struct
 		out->nr_grants = grant_all(s, out);
 		if (any || turn != s->turn || clock_mono_ns() >= until)
 			return 0;
-		if (given_up(cs))
+		if (wait_on(&s->changed, s->arena.nr_free && paced < until ? paced : until) ==
+		    -EINTR)
 			return -EINTR;
-		wait_a_moment(s, s->arena.nr_free && paced < until ? paced : until);
 		if (check_alive(s))
 			return -ENOENT;
 	}
@@ -796,7 +775,7 @@ int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 	*out = (struct ckptfs_next){.session = in->session};
 	if (waits) {
 		s->turn++;
-		pthread_cond_broadcast(&s->changed); /* one that waits already ends */
+		waitq_wake_all(&s->changed); /* one that waits already ends */
 	}
 	return await_grants(s, until, waits ? s->turn : 0, out);
 }

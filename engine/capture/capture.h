@@ -37,7 +37,6 @@ struct capture_options {
 	struct cache *cache;
 	uint64_t bytes_per_s; /* captured at most, by all sessions together; 0: as fast as can be */
 	enum ckptfs_check check;
-	bool (*given_up)(void);
 	bool (*decide)(void); /* may be NULL; as of engine_start */
 };
 

@@ -13,6 +13,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/capture/handover.h"
 
 #define HANDOVER_MS 10000
@@ -56,7 +57,7 @@ static void free_slot(struct session *s, struct slot *slot)
 	*slot = (struct slot){.state = SLOT_FREE};
 	list_init(&slot->link);
 	arena_give(&s->arena, (unsigned)(slot - s->slots));
-	pthread_cond_broadcast(&s->changed);
+	waitq_wake_all(&s->changed);
 }
 
 /* Lock held. No piece of it is of use any more. What the trainer may be at keeps its place until it says so. */
@@ -80,7 +81,7 @@ static void tell(struct session *s, struct capture *c, int err)
 	c->notice->err = -err;
 	list_append(&s->notices, &c->notice->link);
 	c->notice = NULL;
-	pthread_cond_broadcast(&s->changed);
+	waitq_wake_all(&s->changed);
 }
 
 void session_fail(struct session *s, struct capture *c, int err, const char *why, bool known)
@@ -91,15 +92,15 @@ void session_fail(struct session *s, struct capture *c, int err, const char *why
 		tell(s, c, err);
 	detach(s, c);
 	s->counts.stats.failed++;
-	pthread_mutex_unlock(&s->lock);
+	lock_drop(&s->lock);
 	generation_give_up(c->generation, err, why);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	c->told = true;
 	if (c->landing)
 		return;
-	pthread_mutex_unlock(&s->lock);
+	lock_drop(&s->lock);
 	capture_end(c);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 }
 
 void session_fail_all(struct session *s, int err, const char *why)
@@ -135,9 +136,9 @@ static void land_one(struct session *s)
 	list_del(&slot->link);
 	if (c) {
 		c->landing = true;
-		pthread_mutex_unlock(&s->lock);
+		lock_drop(&s->lock);
 		err = keep(s, c->generation->content, slot, i); /* the slot may be void meanwhile */
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		c->landing = false;
 		c->nr_landed += slot->len;
 		s->counts.stats.landed_bytes += slot->len;
@@ -153,9 +154,9 @@ static void land_one(struct session *s)
 		return;
 	if (!c->failed)
 		detach(s, c);
-	pthread_mutex_unlock(&s->lock);
+	lock_drop(&s->lock);
 	capture_end(c);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 }
 
 /* --- its life --- */
@@ -229,7 +230,7 @@ static void end(struct session *s, const char *how)
 	LOCK_SCOPE(&s->lock);
 
 	s->state = SESSION_ENDED;
-	pthread_cond_broadcast(&s->changed);
+	waitq_wake_all(&s->changed);
 	if (s->rank >= 0)
 		snprintf(rank, sizeof(rank), " (rank %d)", s->rank);
 	while (!list_empty(&s->granted) || !list_empty(&s->waiting)) {
@@ -256,7 +257,7 @@ static int offer(struct session *s)
 		s->err = fd >= 0 ? 0 : fd;
 		s->listening = fd;
 		over = s->bye || s->closed; /* before there was a socket that could be shut down */
-		pthread_cond_broadcast(&s->changed);
+		waitq_wake_all(&s->changed);
 	}
 	if (fd < 0)
 		return fd;
@@ -286,7 +287,7 @@ static void *session_main(void *session)
 		session_free(s);
 	LOCK_SCOPE(&cs->lock);
 	cs->nr--;
-	pthread_cond_broadcast(&cs->gone);
+	waitq_wake_all(&cs->gone);
 	return NULL;
 }
 
@@ -369,7 +370,6 @@ void session_free(struct session *s)
 	free(s->slots);
 	if (s->wake >= 0)
 		close(s->wake);
-	pthread_cond_destroy(&s->changed);
-	pthread_mutex_destroy(&s->lock);
+	lock_finish(&s->lock);
 	free(s);
 }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "engine/base/table.h"
+#include "engine/base/wait.h"
 #include "engine/capture/arena.h"
 #include "engine/capture/capture.h"
 #include "engine/capture/trace.h"
@@ -22,8 +23,8 @@ struct captures {
 	char *control_dir;		/* const once mounted, as the next */
 	dev_t dev;
 	atomic_uint_fast64_t paced_ns; /* monotonic: nothing is granted before, by capture_bw */
-	pthread_mutex_t lock;	       /* all below */
-	pthread_cond_t gone;	       /* a session has left the list */
+	struct lock lock;	       /* all below */
+	struct waitq gone;	       /* a session has left the list */
 	struct list sessions;
 	unsigned nr, rows;
 	bool ending;
@@ -73,7 +74,7 @@ struct session {
 	int rank, world;
 	char socket[CKPTFS_SOCKET_MAX]; /* const */
 	int wake;			/* eventfd: there is something to do for the thread */
-	pthread_mutex_t lock;
+	struct lock lock;
 	/* lock */
 	unsigned refs; /* captures->lock */
 	enum session_state state;
@@ -88,7 +89,7 @@ struct session {
 	uint64_t last_seq, last_grant;
 	uint64_t turn; /* of the request that waits for grants: one at a time */
 	struct list waiting, granted, done, notices;
-	pthread_cond_t changed;
+	struct waitq changed;
 	struct session_counts counts;
 };
 

@@ -6,12 +6,13 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
+#include "engine/base/lock.h"
 
 #define UNITS_ROWS 1 /* "pid" of those that the units draw */
 
 void trace_init(struct trace *t)
 {
-	pthread_mutex_init(&t->lock, NULL);
+	lock_init(&t->lock, LOCK_TRACE);
 }
 
 void trace_finish(struct trace *t)
@@ -20,7 +21,7 @@ void trace_finish(struct trace *t)
 
 	for (i = 0; i < TRACE_KEPT; i++)
 		tensor_put(t->ring[i].tensor);
-	pthread_mutex_destroy(&t->lock);
+	lock_finish(&t->lock);
 }
 
 void trace_add(struct trace *t, const struct traced *entry)

@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <pthread.h>
 
+#include "engine/base/lock.h"
 #include "engine/content/tensors.h"
 #include "engine/unit/unit.h"
 
@@ -30,7 +31,7 @@ struct traced {
 };
 
 struct trace {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct traced ring[TRACE_KEPT]; /* entry n in slot n % TRACE_KEPT */
 	uint64_t nr;
 };

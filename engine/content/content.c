@@ -9,10 +9,10 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait.h"
 #include "engine/content/copy.h"
 
-#define DIRECT_ALIGN	 4096u
-#define GIVEN_UP_POLL_NS (50 * NSEC_PER_MSEC)
+#define DIRECT_ALIGN 4096u
 
 /* --- the table --- */
 
@@ -74,7 +74,6 @@ static void content_free(struct content *ct)
 		close(ct->direct_fd);
 	places_free(&ct->tensors);
 	digest_destroy(ct->digest);
-	pthread_cond_destroy(&ct->settled);
 	free(ct);
 }
 
@@ -107,11 +106,11 @@ static void unuse(struct content *ct, struct chunk *ck)
 	ck->users--;
 	drop_if_unused(ct, ck);
 	if (!ck->writers)
-		pthread_cond_broadcast(&ct->settled);
+		waitq_wake_all(&ct->settled);
 	if (ck->users)
 		return;
 	if (ck->state == CHUNK_READY)
-		pthread_cond_signal(&ct->all->cache->work);
+		waitq_wake(&ct->all->cache->work);
 	if (cache_pressed(ct->all->cache))
 		cache_serve_waiting(ct->all->cache);
 }
@@ -136,8 +135,14 @@ void contents_destroy(struct contents *all)
 
 void contents_end(struct contents *all)
 {
+	struct content *ct;
+	size_t i;
 	LOCK_SCOPE(&all->cache->lock);
+
 	all->ending = true;
+	for (i = 0; i < all->nr_buckets; i++)
+		for (ct = all->hash[i]; ct; ct = ct->next_in_hash)
+			waitq_wake_all(&ct->settled);
 }
 
 static bool same_id(const struct inode_id *a, const struct inode_id *b)
@@ -191,7 +196,7 @@ static struct content *content_make(struct contents *all, int fd, const struct i
 	list_init(&ct->clean);
 	list_init(&ct->promises);
 	list_init(&ct->parked);
-	pthread_cond_init(&ct->settled, NULL);
+	waitq_init(&ct->settled, &all->cache->lock);
 	if (staged) {
 		ct->digest = digest_create();
 		if (feature(&all->backing->features, FEATURE_ODIRECT))
@@ -228,13 +233,13 @@ struct content *content_stage_in_place(struct contents *all, int fd, const struc
 		ct = content_make(all, fd, id, size, owner, true);
 		if (!ct)
 			return NULL;
-		pthread_mutex_lock(&all->cache->lock);
+		lock_take(&all->cache->lock);
 		other = find(all, id);
 		if (other && !other->staged && --other->refs == 0)
 			list_append(&all->parked, &other->parked);
 		if (!other || !other->staged)
 			insert(all, ct);
-		pthread_mutex_unlock(&all->cache->lock);
+		lock_drop(&all->cache->lock);
 		if (!other || !other->staged)
 			return ct;
 		content_free(ct); /* somebody else was quicker */
@@ -308,18 +313,15 @@ void contents_sweep(struct contents *all)
 
 /* --- waiting --- */
 
-/* Lock held. Waits a moment for a landing. -EINTR if the call was given up. */
+/* Lock held. Waits for a landing. -EINTR: the call was given up, or all ends. -ETIMEDOUT. */
+static int wait_until_landing(struct content *ct, uint64_t deadline_ns)
+{
+	return ct->all->ending ? -EINTR : wait_on(&ct->settled, deadline_ns);
+}
+
 static int wait_for_landing(struct content *ct)
 {
-	struct cache *c = ct->all->cache;
-	uint64_t ns = clock_mono_ns() + GIVEN_UP_POLL_NS;
-	struct timespec until = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
-
-	if (ct->all->ending || (c->given_up && c->given_up()))
-		return -EINTR;
-	pthread_cond_clockwait(&ct->settled, &c->lock, CLOCK_MONOTONIC, &until);
-	return 0;
+	return wait_until_landing(ct, CLOCK_NEVER);
 }
 
 /* Lock held. Is any of these bytes still to come? */
@@ -413,9 +415,8 @@ static int chunk_for_writing(struct content *ct, uint64_t index, struct chunk **
 		}
 		if (err)
 			break;
-		err = ck ? wait_for_landing(ct) : cache_claim(c, ct->owner.uid, &spare);
-		if (!err && ck && clock_mono_ns() - start > limit)
-			err = -ETIMEDOUT;
+		err = ck ? wait_until_landing(ct, start + limit)
+			 : cache_claim(c, ct->owner.uid, &spare);
 	}
 	if (spare)
 		cache_give_back(c, spare);
@@ -458,9 +459,9 @@ static int close_gap(struct content *ct, struct chunk *ck, uint32_t a, uint32_t 
 	to = a > ck->hi ? a : ck->lo;
 	ck->users++;
 	ck->writers++;
-	pthread_mutex_unlock(&c->lock);
+	lock_drop(&c->lock);
 	err = fill(ct, chunk_data(c, ck) + from, to - from, base + from, backing_end);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	ck->writers--;
 	if (!err && ct->error)
 		err = ct->error;
@@ -521,9 +522,9 @@ static int write_part(struct content *ct, const char *buf, uint64_t index, uint3
 		return err;
 	ck->users++;
 	ck->writers++;
-	pthread_mutex_unlock(&c->lock);
+	lock_drop(&c->lock);
 	copy_into_cache(chunk_data(c, ck) + a, buf, b - a);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	ck->writers--;
 	if (!ct->error)
 		note_written(ct, ck, a, b);
@@ -547,7 +548,7 @@ void content_end_write(struct content *ct)
 	LOCK_SCOPE(&ct->all->cache->lock);
 
 	if (--ct->nr_writing == 0)
-		pthread_cond_broadcast(&ct->settled);
+		waitq_wake_all(&ct->settled);
 }
 
 ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off)
@@ -648,7 +649,7 @@ void content_kept(struct content *ct, struct promise *p)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
 	list_del(&p->link);
-	pthread_cond_broadcast(&ct->settled);
+	waitq_wake_all(&ct->settled);
 }
 
 uint64_t content_promised_bytes(struct content *ct)
@@ -987,7 +988,7 @@ static int begin_cut(struct content *ct, uint64_t size)
 static void end_cut(struct content *ct)
 {
 	ct->cutting = false;
-	pthread_cond_broadcast(&ct->settled);
+	waitq_wake_all(&ct->settled);
 }
 
 static int cut_on_backing(struct content *ct, uint64_t size)
@@ -1013,9 +1014,9 @@ int content_truncate(struct content *ct, uint64_t size)
 	if (!err) {
 		trim_list(ct, &ct->clean, size);
 		trim_list(ct, &ct->dirty, size);
-		pthread_mutex_unlock(&c->lock);
+		lock_drop(&c->lock);
 		err = cut_on_backing(ct, size);
-		pthread_mutex_lock(&c->lock);
+		lock_take(&c->lock);
 	}
 	if (!err) {
 		ct->size = size;
@@ -1044,11 +1045,11 @@ int content_show_size(struct content *ct)
 	err = begin_cut(ct, UINT64_MAX);
 	size = ct->size;
 	if (!err) {
-		pthread_mutex_unlock(&c->lock);
+		lock_drop(&c->lock);
 		err = backing_stat(b, ct->fd, &stx);
 		if (!err && stx.stx_size < size)
 			err = backing_ftruncate(b, ct->fd, (off_t)size);
-		pthread_mutex_lock(&c->lock);
+		lock_take(&c->lock);
 	}
 	end_cut(ct);
 	return err;
@@ -1205,6 +1206,7 @@ void content_discard(struct content *ct)
 	LOCK_SCOPE(&ct->all->cache->lock);
 	empty_list(ct, &ct->dirty);
 	empty_list(ct, &ct->clean);
+	waitq_wake_all(&ct->settled);
 }
 
 void content_orphan(struct content *ct)
@@ -1236,7 +1238,7 @@ void content_fail(struct content *ct, int err)
 		empty_list(ct, &ct->dirty);
 		if (ct->staged)
 			empty_list(ct, &ct->clean);
-		pthread_cond_broadcast(&ct->settled);
+		waitq_wake_all(&ct->settled);
 	}
 	if (first && ct->all->failed)
 		ct->all->failed(ct->all->arg, &ct->id, err);
@@ -1466,7 +1468,7 @@ void content_landed(struct flight *f, int err)
 
 	if (err)
 		content_fail(ct, err);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	ct->nr_submitted--;
 	if (f->off + f->len > ct->backing_end)
 		ct->backing_end = f->off + f->len;
@@ -1477,10 +1479,10 @@ void content_landed(struct flight *f, int err)
 	rests = ct->staged && list_empty(&ct->dirty);
 	if (!ct->staged || ct->error || (ct->orphan && !ct->refs))
 		empty_chunk(ct, ck);
-	pthread_cond_broadcast(&ct->settled);
+	waitq_wake_all(&ct->settled);
 	if (cache_pressed(c))
 		cache_serve_waiting(c);
-	pthread_mutex_unlock(&c->lock);
+	lock_drop(&c->lock);
 	if (rests && all->rested)
 		all->rested(all->arg);
 }

@@ -27,6 +27,7 @@
 
 #include "engine/backing/backing.h"
 #include "engine/backing/creds.h"
+#include "engine/base/wait.h"
 #include "engine/cache/cache.h"
 #include "engine/content/digest.h"
 #include "engine/content/tensors.h"
@@ -71,7 +72,7 @@ struct content {
 	bool cutting;		      /* content_truncate: others wait to begin */
 	bool unsynced;		      /* the last sync failed: what was flushed may be lost */
 	int error; /* the first that a flush met: -errno; until content_error_told */
-	pthread_cond_t settled;
+	struct waitq settled;
 };
 
 /* All contents of a mount, by inode. */

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "engine/content/hash.h"
 
 #define NR_STREAMS  4
@@ -36,7 +37,7 @@ struct stream {
 };
 
 struct digest {
-	pthread_mutex_t lock; /* all below */
+	struct lock lock; /* all below */
 	struct piece *pieces;
 	uint64_t nr_pieces; /* the table's length */
 	uint64_t nr_known;  /* pieces put into it, again and again */
@@ -122,7 +123,7 @@ struct digest *digest_create(void)
 	struct digest *d = calloc(1, sizeof(*d));
 
 	if (d)
-		pthread_mutex_init(&d->lock, NULL);
+		lock_init(&d->lock, LOCK_DIGEST);
 	return d;
 }
 
@@ -135,7 +136,7 @@ void digest_destroy(struct digest *d)
 	for (i = 0; i < NR_STREAMS; i++)
 		XXH3_freeState(d->streams[i].state);
 	free(d->pieces);
-	pthread_mutex_destroy(&d->lock);
+	lock_finish(&d->lock);
 	free(d);
 }
 
@@ -344,7 +345,7 @@ struct job {
 	XXH128_canonical_t *digests; /* each written by the thread that took its piece */
 	void (*progress)(void *arg, uint64_t bytes);
 	void *arg;
-	pthread_mutex_t lock; /* all below */
+	struct lock lock; /* all below */
 	uint64_t next, done;
 	int err; /* the first one */
 };
@@ -414,7 +415,7 @@ int digest_of_source(const struct source *src, uint64_t size, unsigned threads,
 			  .nr_pieces = pieces_of(size),
 			  .progress = progress,
 			  .arg = arg,
-			  .lock = PTHREAD_MUTEX_INITIALIZER};
+			  .lock = LOCK_INIT(LOCK_DIGEST)};
 	XXH128_canonical_t digest;
 
 	job.digests = calloc(job.nr_pieces + 1, sizeof(*job.digests));

@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/coord/curl.h"
@@ -27,7 +28,7 @@ struct etcd {
 	const struct curl_library *curl; /* const */
 	struct etcd_config config;	 /* const */
 	struct curl_slist *headers;	 /* const */
-	pthread_mutex_t lock;
+	struct lock lock;
 	/* lock: */
 	size_t best; /* of the URLs: who answered last */
 	struct conn *idle;
@@ -600,7 +601,7 @@ struct etcd *etcd_create(struct etcd_config *c)
 		free(etcd);
 		return NULL;
 	}
-	pthread_mutex_init(&etcd->lock, NULL);
+	lock_init(&etcd->lock, LOCK_COORD);
 	etcd->config = *c;
 	memset(c, 0, sizeof(*c));
 	for (i = 0; i < ARRAY_SIZE(headers); i++) {
@@ -628,7 +629,7 @@ void etcd_destroy(struct etcd *etcd)
 	etcd->curl->slist_free_all(etcd->headers);
 	etcd_config_finish(&etcd->config);
 	free(etcd->token);
-	pthread_mutex_destroy(&etcd->lock);
+	lock_finish(&etcd->lock);
 	etcd->curl->global_cleanup();
 	free(etcd);
 }

@@ -10,6 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/lock.h"
 
 #define QUERIES_MAX 64			/* in a transaction, of at most 128 */
 #define TRUST_NS    (10 * NSEC_PER_SEC) /* then it is asked: a member may hang and stay connected */
@@ -33,7 +34,7 @@ struct etcd_watch {
 	size_t to_begin;   /* watches */
 	bool listed;	   /* what was there before they began */
 	uint64_t asked_ns; /* what is there, last */
-	pthread_mutex_t lock;
+	struct lock lock;
 	/* lock: */
 	struct seen *seen;
 	size_t nr_seen;
@@ -46,7 +47,7 @@ struct etcd_watch *etcd_watch_create(struct etcd *etcd)
 	if (!w)
 		return NULL;
 	w->etcd = etcd;
-	pthread_mutex_init(&w->lock, NULL);
+	lock_init(&w->lock, LOCK_COORD_WATCH);
 	return w;
 }
 
@@ -177,7 +178,7 @@ void etcd_watch_destroy(struct etcd_watch *w)
 	if (!w)
 		return;
 	stop(w);
-	pthread_mutex_destroy(&w->lock);
+	lock_finish(&w->lock);
 	free(w);
 }
 

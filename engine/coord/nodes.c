@@ -12,6 +12,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/coord/nodes_inside.h"
 
 #define FIRST_TRIES 5
@@ -74,7 +75,7 @@ static void tell_renewal(const struct nodes *ns, int before, int now)
 
 int nodes_renew(struct nodes *ns)
 {
-	uint64_t since = nodes_now(ns);
+	uint64_t since = clock_mono_ns();
 	__cleanup_free char *text = NULL;
 	int before, err;
 
@@ -82,26 +83,22 @@ int nodes_renew(struct nodes *ns)
 	text = lease_text(ns);
 	err = text ? ns->options.coord->lease(ns->options.coord_arg, ns->id, text, strlen(text))
 		   : -ENOMEM;
-	pthread_mutex_lock(&ns->lock);
+	lock_take(&ns->lock);
 	before = ns->renew_err;
 	ns->renew_err = err;
 	if (err)
 		ns->outages++;
 	else
 		ns->renewed_ns = since;
-	pthread_mutex_unlock(&ns->lock);
+	lock_drop(&ns->lock);
 	if (ns->renewals > 1) /* of the first who mounts is told */
 		tell_renewal(ns, before, err);
 	return err;
 }
 
-static void sleep_locked(struct nodes *ns, pthread_cond_t *wake, uint64_t ns_from_now)
+static void sleep_locked(struct waitq *wake, uint64_t ns_from_now)
 {
-	uint64_t until = clock_mono_ns() + ns_from_now;
-	struct timespec ts = {.tv_sec = (time_t)(until / NSEC_PER_SEC),
-			      .tv_nsec = (long)(until % NSEC_PER_SEC)};
-
-	pthread_cond_timedwait(wake, &ns->lock, &ts);
+	wait_out(wake, clock_mono_ns() + ns_from_now);
 }
 
 /* Begun every third of the lease's time; sooner, after one that failed. */
@@ -110,19 +107,19 @@ static void *renew_main(void *arg)
 	struct nodes *ns = arg;
 	uint64_t begun = clock_mono_ns(), every = ns->lease_ns / 3, now;
 
-	pthread_mutex_lock(&ns->lock);
+	lock_take(&ns->lock);
 	while (!ns->stop) {
 		now = clock_mono_ns();
 		if (now - begun < every) {
-			sleep_locked(ns, &ns->wake_renewer, every - (now - begun));
+			sleep_locked(&ns->wake_renewer, every - (now - begun));
 			continue;
 		}
 		begun = now;
-		pthread_mutex_unlock(&ns->lock);
+		lock_drop(&ns->lock);
 		every = nodes_renew(ns) ? ns->lease_ns / 10 : ns->lease_ns / 3;
-		pthread_mutex_lock(&ns->lock);
+		lock_take(&ns->lock);
 	}
-	pthread_mutex_unlock(&ns->lock);
+	lock_drop(&ns->lock);
 	return NULL;
 }
 
@@ -130,19 +127,19 @@ static void *watch_main(void *arg)
 {
 	struct nodes *ns = arg;
 
-	pthread_mutex_lock(&ns->lock);
+	lock_take(&ns->lock);
 	while (!ns->stop) {
 		if (nodes_idle_locked(ns)) {
-			pthread_cond_wait(&ns->wake_watcher, &ns->lock);
+			wait_out(&ns->wake_watcher, CLOCK_NEVER);
 			continue;
 		}
-		pthread_mutex_unlock(&ns->lock);
+		lock_drop(&ns->lock);
 		nodes_look(ns);
-		pthread_mutex_lock(&ns->lock);
+		lock_take(&ns->lock);
 		if (!ns->stop)
-			sleep_locked(ns, &ns->wake_watcher, nodes_look_every(ns));
+			sleep_locked(&ns->wake_watcher, nodes_look_every(ns));
 	}
-	pthread_mutex_unlock(&ns->lock);
+	lock_drop(&ns->lock);
 	return NULL;
 }
 
@@ -188,14 +185,10 @@ static int describe(struct nodes *ns, const struct nodes_options *o)
 
 static void init_locks(struct nodes *ns)
 {
-	pthread_condattr_t attr;
 
-	pthread_mutex_init(&ns->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&ns->wake_renewer, &attr);
-	pthread_cond_init(&ns->wake_watcher, &attr);
-	pthread_condattr_destroy(&attr);
+	lock_init(&ns->lock, LOCK_NODES);
+	waitq_init(&ns->wake_renewer, &ns->lock);
+	waitq_init(&ns->wake_watcher, &ns->lock);
 	list_init(&ns->seen);
 }
 
@@ -208,13 +201,12 @@ static bool stays(int err)
 
 static int first_lease(struct nodes *ns, struct error *e)
 {
-	const struct timespec ts = {.tv_nsec = 100 * NSEC_PER_MSEC};
 	char text[MESSAGE_MAX];
 	int err = nodes_renew(ns);
 	unsigned i;
 
 	for (i = 1; err && !stays(err) && i < FIRST_TRIES; i++) {
-		nanosleep(&ts, NULL);
+		wait_ns(100 * NSEC_PER_MSEC);
 		err = nodes_renew(ns);
 	}
 	if (!err)
@@ -255,7 +247,7 @@ int nodes_create(struct nodes **out, const struct nodes_options *o, struct error
 	if (!err && !*ns->alone)
 		err = start(ns, &ns->watcher, &ns->watching, watch_main, e);
 	if (!err && !o->by_hand && o->coord == &coord_dir_ops && !nodes_seem_alone(ns))
-		nanosleep(&(struct timespec){.tv_nsec = NODES_JOIN_NS}, NULL);
+		wait_ns(NODES_JOIN_NS);
 	if (err)
 		nodes_destroy(ns);
 	else
@@ -269,11 +261,11 @@ void nodes_destroy(struct nodes *ns)
 
 	if (!ns)
 		return;
-	pthread_mutex_lock(&ns->lock);
+	lock_take(&ns->lock);
 	ns->stop = true;
-	pthread_cond_signal(&ns->wake_renewer);
-	pthread_cond_signal(&ns->wake_watcher);
-	pthread_mutex_unlock(&ns->lock);
+	waitq_wake(&ns->wake_renewer);
+	waitq_wake(&ns->wake_watcher);
+	lock_drop(&ns->lock);
 	if (ns->renewing)
 		pthread_join(ns->renewer, NULL);
 	if (ns->watching)
@@ -285,9 +277,7 @@ void nodes_destroy(struct nodes *ns)
 			 "after %u s",
 			 ns->backing, strerror(-err), (unsigned)(ns->lease_ns / NSEC_PER_SEC));
 	nodes_forget_all(ns);
-	pthread_cond_destroy(&ns->wake_renewer);
-	pthread_cond_destroy(&ns->wake_watcher);
-	pthread_mutex_destroy(&ns->lock);
+	lock_finish(&ns->lock);
 	free(ns->backing);
 	free(ns);
 }
@@ -318,7 +308,7 @@ static int another(void *arg, const char *node)
 
 bool nodes_seem_alone(struct nodes *ns)
 {
-	uint64_t now = nodes_now(ns), last = atomic_load(&ns->seemed_ns);
+	uint64_t now = clock_mono_ns(), last = atomic_load(&ns->seemed_ns);
 
 	if (*ns->alone)
 		return true;
@@ -335,7 +325,7 @@ bool nodes_seem_alone(struct nodes *ns)
 bool nodes_hold(struct nodes *ns)
 {
 	LOCK_SCOPE(&ns->lock);
-	return !*ns->alone && ns->renewed_ns && nodes_now(ns) - ns->renewed_ns < ns->lease_ns;
+	return !*ns->alone && ns->renewed_ns && clock_mono_ns() - ns->renewed_ns < ns->lease_ns;
 }
 
 static json_t *others_to_json(const struct nodes *ns)
@@ -362,7 +352,7 @@ static json_t *others_to_json(const struct nodes *ns)
 
 json_t *nodes_to_json(struct nodes *ns)
 {
-	uint64_t now = nodes_now(ns);
+	uint64_t now = clock_mono_ns();
 	const char *lease, *why;
 
 	LOCK_SCOPE(&ns->lock);
@@ -370,7 +360,7 @@ json_t *nodes_to_json(struct nodes *ns)
 	why = *ns->alone ? ns->alone : ns->renew_err ? strerror(-ns->renew_err) : "";
 	if (!*ns->alone) {
 		if (now >= ns->interest_ns)
-			pthread_cond_signal(&ns->wake_watcher);
+			waitq_wake(&ns->wake_watcher);
 		ns->interest_ns = now + 2 * ns->lease_ns;
 	}
 	return json_pack("{s:s, s:s, s:s, s:o}", "node", ns->id, "lease", lease, "why", why,

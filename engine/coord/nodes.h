@@ -59,9 +59,7 @@ struct nodes_options {
 	/* NULL, too. A node that was asked for is judged otherwise than before; from a thread that must not block. */
 	void (*judged)(void *arg);
 	void *arg;
-	/* For tests. NULL: clock_mono_ns. @by_hand: no threads (nodes_inside.h). */
-	uint64_t (*now)(void *arg);
-	bool by_hand;
+	bool by_hand; /* for tests: no threads (nodes_inside.h) */
 };
 
 /*

@@ -8,6 +8,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/list.h"
+#include "engine/base/wait.h"
 #include "engine/coord/nodes.h"
 
 #define HOST_MAX   65
@@ -55,8 +56,8 @@ struct nodes {
 		   [COORD_NODE_MAX]; /* who had our label; set before there is a watcher */
 	unsigned nr_before;
 
-	pthread_mutex_t lock; /* not held while anything is read or written */
-	pthread_cond_t wake_renewer, wake_watcher;
+	struct lock lock; /* not held while anything is read or written */
+	struct waitq wake_renewer, wake_watcher;
 	bool stop;			/* lock: lock */
 	unsigned long long renewals;	/* owner: who renews */
 	uint64_t renewed_ns;		/* lock: lock; when the last that succeeded was begun */
@@ -70,11 +71,6 @@ struct nodes {
 	pthread_t renewer, watcher;
 	bool renewing, watching; /* the threads run */
 };
-
-static inline uint64_t nodes_now(const struct nodes *ns)
-{
-	return ns->options.now ? ns->options.now(ns->options.arg) : clock_mono_ns();
-}
 
 /* How long until something may have changed. */
 static inline uint64_t nodes_look_every(const struct nodes *ns)

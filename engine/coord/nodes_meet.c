@@ -9,6 +9,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/coord/nodes_inside.h"
 
 #define MEET_MAX   10 /* times the lease */
@@ -89,12 +90,11 @@ static int objection(const struct nodes *ns, const struct seen *s, struct error 
 static void nap(struct nodes *ns)
 {
 	uint64_t ns_long = nodes_look_every(ns) < NAP_MAX_NS ? nodes_look_every(ns) : NAP_MAX_NS;
-	struct timespec ts = {.tv_nsec = (long)ns_long};
 
 	if (ns->options.by_hand)
 		nodes_renew(ns);
 	else
-		nanosleep(&ts, NULL);
+		wait_ns(ns_long);
 	if (ns->options.waits)
 		ns->options.waits(ns->options.arg);
 }
@@ -113,9 +113,9 @@ static int first_look(struct nodes *ns, const char *id)
 {
 	struct seen *s;
 
-	pthread_mutex_lock(&ns->lock);
+	lock_take(&ns->lock);
 	s = nodes_seen(ns, id);
-	pthread_mutex_unlock(&ns->lock);
+	lock_drop(&ns->lock);
 	if (!s)
 		return -ENOMEM;
 	nodes_look_at(ns, s);
@@ -163,7 +163,7 @@ int nodes_meet(struct nodes *ns, struct error *e)
 {
 	struct sample a = {.ns = ns};
 	int err = ns->options.coord->lease_list(ns->options.coord_arg, meet_one, &a);
-	uint64_t deadline = nodes_now(ns) + MEET_MAX * ns->lease_ns;
+	uint64_t deadline = clock_mono_ns() + MEET_MAX * ns->lease_ns;
 	size_t i;
 
 	for (i = 0; !err && i < a.nr; i++)
@@ -172,7 +172,7 @@ int nodes_meet(struct nodes *ns, struct error *e)
 	if (err)
 		return FAIL(e, -err, NODE_NO_LEASE, ns->backing, strerror(-err));
 	/* It ends, though not soon, also where what is behind the leases fails. */
-	for (err = settle(ns, true, e); err == 1 && nodes_now(ns) < deadline;
+	for (err = settle(ns, true, e); err == 1 && clock_mono_ns() < deadline;
 	     err = settle(ns, false, e))
 		nap(ns);
 	return err == 1 ? FAIL(e, ETIMEDOUT, NODE_NO_LEASE, ns->backing, strerror(ETIMEDOUT)) : err;

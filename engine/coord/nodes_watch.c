@@ -7,6 +7,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/coord/nodes_inside.h"
 
 #define REMOVED_AFTER 4 /* times the lease: then it is no node that will come back soon */
@@ -94,7 +95,7 @@ static void judge(struct nodes *ns, struct seen *s, const char *text, ssize_t n,
 		return;
 	}
 	s->unchanged_ns += counts(ns, s, begun);
-	s->looked_ns = nodes_now(ns);
+	s->looked_ns = clock_mono_ns();
 	s->outages = ns->outages;
 	if (n >= 0)
 		take_text(s, text, (size_t)n);
@@ -106,15 +107,15 @@ static void judge(struct nodes *ns, struct seen *s, const char *text, ssize_t n,
 void nodes_look_at(struct nodes *ns, struct seen *s)
 {
 	char text[COORD_LEASE_MAX];
-	uint64_t begun = nodes_now(ns);
+	uint64_t begun = clock_mono_ns();
 	ssize_t n = ns->options.coord->lease_read(ns->options.coord_arg, s->id, text, sizeof(text));
 	bool before, asked;
 
-	pthread_mutex_lock(&ns->lock);
+	lock_take(&ns->lock);
 	before = s->dead;
 	judge(ns, s, text, n, begun);
 	asked = before != s->dead && s->until_ns;
-	pthread_mutex_unlock(&ns->lock);
+	lock_drop(&ns->lock);
 	if (asked && ns->options.judged)
 		ns->options.judged(ns->options.arg);
 }
@@ -164,11 +165,11 @@ static void list_others(struct nodes *ns)
 	struct listed l = {.ns = ns};
 	int err;
 
-	if (ns->listed_ns && nodes_now(ns) - ns->listed_ns < ns->lease_ns / 3)
+	if (ns->listed_ns && clock_mono_ns() - ns->listed_ns < ns->lease_ns / 3)
 		return;
 	err = ns->options.coord->lease_list(ns->options.coord_arg, list_one, &l);
 	if (err >= 0)
-		ns->listed_ns = nodes_now(ns);
+		ns->listed_ns = clock_mono_ns();
 }
 
 void nodes_look(struct nodes *ns)
@@ -176,29 +177,29 @@ void nodes_look(struct nodes *ns)
 	struct list *at, *next;
 	bool all;
 
-	pthread_mutex_lock(&ns->lock);
-	all = nodes_now(ns) < ns->interest_ns;
-	pthread_mutex_unlock(&ns->lock);
+	lock_take(&ns->lock);
+	all = clock_mono_ns() < ns->interest_ns;
+	lock_drop(&ns->lock);
 	if (all)
 		list_others(ns);
-	pthread_mutex_lock(&ns->lock);
+	lock_take(&ns->lock);
 	list_for_each_safe (at, next, &ns->seen) {
 		struct seen *s = container_of(at, struct seen, link);
 
 		if (ns->stop)
 			break;
-		if (wanted(ns, s, nodes_now(ns))) {
-			pthread_mutex_unlock(&ns->lock);
+		if (wanted(ns, s, clock_mono_ns())) {
+			lock_drop(&ns->lock);
 			nodes_look_at(ns, s);
 			clear_up(ns, s);
-			pthread_mutex_lock(&ns->lock);
+			lock_take(&ns->lock);
 			next = at->next; /* others may have been added */
 		} else {
 			list_del(&s->link);
 			free(s);
 		}
 	}
-	pthread_mutex_unlock(&ns->lock);
+	lock_drop(&ns->lock);
 }
 
 const char *nodes_label(struct nodes *ns, const char *id, char buf[NODES_LABEL_MAX])
@@ -213,12 +214,12 @@ const char *nodes_label(struct nodes *ns, const char *id, char buf[NODES_LABEL_M
 
 bool nodes_idle_locked(struct nodes *ns)
 {
-	return list_empty(&ns->seen) && nodes_now(ns) >= ns->interest_ns;
+	return list_empty(&ns->seen) && clock_mono_ns() >= ns->interest_ns;
 }
 
 bool nodes_alive(struct nodes *ns, const char *id)
 {
-	uint64_t now = nodes_now(ns);
+	uint64_t now = clock_mono_ns();
 	struct seen *s;
 
 	if (*ns->alone || !strcmp(id, ns->id))
@@ -227,7 +228,7 @@ bool nodes_alive(struct nodes *ns, const char *id)
 	s = find(ns, id);
 	if (!s) {
 		s = nodes_seen(ns, id);
-		pthread_cond_signal(&ns->wake_watcher);
+		waitq_wake(&ns->wake_watcher);
 	}
 	if (s)
 		s->until_ns = now + 4 * ns->lease_ns;
@@ -270,7 +271,7 @@ bool nodes_is_before(const struct nodes *ns, const char *id)
 bool nodes_alive_now(struct nodes *ns, const char *id)
 {
 	char text[COORD_LEASE_MAX];
-	uint64_t begun = nodes_now(ns);
+	uint64_t begun = clock_mono_ns();
 	struct seen *s;
 	ssize_t n;
 

@@ -9,6 +9,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/flush/io.h"
 
 #define AGE_NS		 (2 * NSEC_PER_SEC) /* a chunk that is not written on to its end goes anyway */
@@ -100,7 +101,7 @@ static void finish(struct job *j, int err)
 	LOCK_SCOPE(&c->lock);
 	list_append(&f->idle, &j->link);
 	f->nr_busy--;
-	pthread_cond_broadcast(&c->work);
+	waitq_wake_all(&c->work);
 }
 
 /* There is no room for it. May there be some soon? */
@@ -138,7 +139,7 @@ static bool retry(struct job *j, int err)
 	if (j->pause_ns < LONGEST_PAUSE_NS)
 		j->pause_ns *= 2;
 	list_append(&f->retrying, &j->link);
-	pthread_cond_broadcast(&f->cache->work);
+	waitq_wake_all(&f->cache->work);
 	return true;
 }
 
@@ -227,9 +228,9 @@ static bool step(struct flush *f)
 	if (j) {
 		list_del(&j->link);
 		f->nr_busy++;
-		pthread_mutex_unlock(&c->lock);
+		lock_drop(&c->lock);
 		start(j);
-		pthread_mutex_lock(&c->lock);
+		lock_take(&c->lock);
 		return true;
 	}
 	if (list_empty(&f->idle) || !within_bandwidth(f, 0))
@@ -243,10 +244,10 @@ static bool step(struct flush *f)
 	j->done = 0;
 	j->first_failed_ns = 0;
 	j->shortage = (struct shortage){0};
-	pthread_mutex_unlock(&c->lock);
+	lock_drop(&c->lock);
 	content_digest(&j->flight);
 	start(j);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	return true;
 }
 
@@ -256,9 +257,8 @@ static void *flush_main(void *arg)
 	struct cache *c = f->cache;
 	uint64_t swept = 0;
 
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	while (!f->ending || f->nr_busy || !list_empty(&f->retrying)) {
-		struct timespec until;
 		uint64_t ns;
 
 		age(c);
@@ -267,17 +267,15 @@ static void *flush_main(void *arg)
 		ns = clock_mono_ns();
 		if (ns - swept > NSEC_PER_SEC) {
 			swept = ns;
-			pthread_mutex_unlock(&c->lock);
+			lock_drop(&c->lock);
 			contents_sweep(f->contents);
-			pthread_mutex_lock(&c->lock);
+			lock_take(&c->lock);
 			continue;
 		}
 		ns += list_empty(&f->retrying) && !f->limits.bytes_per_s ? TICK_NS : FIRST_PAUSE_NS;
-		until = (struct timespec){.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-					  .tv_nsec = (long)(ns % NSEC_PER_SEC)};
-		pthread_cond_clockwait(&c->work, &c->lock, CLOCK_MONOTONIC, &until);
+		wait_out(&c->work, ns);
 	}
-	pthread_mutex_unlock(&c->lock);
+	lock_drop(&c->lock);
 	return NULL;
 }
 
@@ -325,7 +323,7 @@ void flush_destroy(struct flush *f)
 		{
 			LOCK_SCOPE(&f->cache->lock);
 			f->ending = true;
-			pthread_cond_broadcast(&f->cache->work);
+			waitq_wake_all(&f->cache->work);
 		}
 		pthread_join(f->thread, NULL);
 	}

@@ -3,6 +3,7 @@
  * A pool of threads, each in one write at a time. It grows while there is more to do than there
  * are threads that wait, and shrinks to one thread when there is nothing to do for a while.
  */
+#include "engine/base/wait.h"
 #include "engine/flush/io.h"
 
 #include <errno.h>
@@ -23,31 +24,24 @@ struct worker {
 
 struct pool {
 	struct io io;
-	struct backing *b;    /* const after create */
-	unsigned nr_workers;  /* const after create: at most */
-	unsigned idle_ms;     /* const after create */
-	pthread_mutex_t lock; /* leaf: nothing else is locked below it */
-	pthread_cond_t work;  /* something is queued, or stop */
-	struct list queue;    /* lock: lock */
-	unsigned nr_queued;   /* lock: lock */
-	unsigned nr_idle;     /* lock: lock; threads that wait for work */
-	bool stop;	      /* lock: lock */
+	struct backing *b;   /* const after create */
+	unsigned nr_workers; /* const after create: at most */
+	unsigned idle_ms;    /* const after create */
+	struct lock lock;    /* leaf: nothing else is locked below it */
+	struct waitq work;   /* something is queued, or stop */
+	struct list queue;   /* lock: lock */
+	unsigned nr_queued;  /* lock: lock */
+	unsigned nr_idle;    /* lock: lock; threads that wait for work */
+	bool stop;	     /* lock: lock */
 	struct worker workers[IO_MAX_THREADS];
 };
 
 unsigned io_threads_idle_ms = 10000;
 
-static struct timespec deadline_after_ms(unsigned ms)
-{
-	uint64_t ns = clock_mono_ns() + ms * NSEC_PER_MSEC;
-
-	return (struct timespec){(time_t)(ns / NSEC_PER_SEC), (long)(ns % NSEC_PER_SEC)};
-}
-
 /* Lock held. NULL: this worker is to end. The first never does before the pool. */
 static struct io_write *next_write(struct pool *p, bool first)
 {
-	struct timespec deadline = deadline_after_ms(p->idle_ms);
+	uint64_t deadline = clock_mono_ns() + p->idle_ms * NSEC_PER_MSEC;
 	bool late = false;
 	struct io_write *w;
 
@@ -55,10 +49,7 @@ static struct io_write *next_write(struct pool *p, bool first)
 		if (p->stop || (late && !first))
 			return NULL;
 		p->nr_idle++;
-		if (first)
-			pthread_cond_wait(&p->work, &p->lock);
-		else
-			late = pthread_cond_timedwait(&p->work, &p->lock, &deadline) == ETIMEDOUT;
+		late = wait_out(&p->work, first ? CLOCK_NEVER : deadline);
 		p->nr_idle--;
 	}
 	w = container_of(p->queue.next, struct io_write, node);
@@ -74,17 +65,17 @@ static void *worker_main(void *arg)
 	struct io_write *w;
 	ssize_t n;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	while ((w = next_write(p, me == p->workers))) {
-		pthread_mutex_unlock(&p->lock);
+		lock_drop(&p->lock);
 		creds_become(&w->as);
 		n = backing_write(p->b, w->fd, w->buf, w->len, (off_t)w->off, 0);
 		creds_restore();
 		w->done(w, n);
-		pthread_mutex_lock(&p->lock);
+		lock_take(&p->lock);
 	}
 	me->state = WORKER_ENDED;
-	pthread_mutex_unlock(&p->lock);
+	lock_drop(&p->lock);
 	return NULL;
 }
 
@@ -115,7 +106,7 @@ static void threads_submit(struct io *io, struct io_write *w)
 	/* Where there can be no more threads those that there are get to it. */
 	if (p->nr_queued > p->nr_idle && !p->stop)
 		add_worker(p);
-	pthread_cond_signal(&p->work);
+	waitq_wake(&p->work);
 }
 
 static void threads_destroy(struct io *io)
@@ -123,29 +114,27 @@ static void threads_destroy(struct io *io)
 	struct pool *p = container_of(io, struct pool, io);
 	unsigned i;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	p->stop = true;
-	pthread_cond_broadcast(&p->work);
-	pthread_mutex_unlock(&p->lock);
+	waitq_wake_all(&p->work);
+	lock_drop(&p->lock);
 	/* From now on none is added. */
 	for (i = 0; i < p->nr_workers; i++) {
 		bool there;
 
-		pthread_mutex_lock(&p->lock);
+		lock_take(&p->lock);
 		there = p->workers[i].state != WORKER_NONE;
-		pthread_mutex_unlock(&p->lock);
+		lock_drop(&p->lock);
 		if (there)
 			pthread_join(p->workers[i].thread, NULL);
 	}
-	pthread_cond_destroy(&p->work);
-	pthread_mutex_destroy(&p->lock);
+	lock_finish(&p->lock);
 	free(p);
 }
 
 static int threads_create(struct io **out, struct backing *b, unsigned depth)
 {
 	struct pool *p = calloc(1, sizeof(*p));
-	pthread_condattr_t attr;
 	int i, err;
 
 	if (!p)
@@ -157,16 +146,13 @@ static int threads_create(struct io **out, struct backing *b, unsigned depth)
 	for (i = 0; i < IO_MAX_THREADS; i++)
 		p->workers[i].pool = p;
 	list_init(&p->queue);
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->work, &attr);
-	pthread_condattr_destroy(&attr);
+	lock_init(&p->lock, LOCK_IO);
+	waitq_init(&p->work, &p->lock);
 	*out = &p->io;
 	/* One is there from the start, so that a host short of threads never stops the writes. */
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	err = add_worker(p);
-	pthread_mutex_unlock(&p->lock);
+	lock_drop(&p->lock);
 	if (err)
 		threads_destroy(&p->io);
 	return err;

@@ -15,6 +15,7 @@
  * Buffers are not registered: the memory may be punched and filled again, and a registered buffer
  * would go on writing the old pages.
  */
+#include "engine/base/lock.h"
 #include "engine/flush/io.h"
 
 #include <assert.h>
@@ -48,10 +49,10 @@ struct uring {
 	sem_t opened;	      /* the thread has set `err` */
 	int err;	      /* const then */
 
-	pthread_mutex_t lock; /* leaf: nothing else is locked below it */
-	struct list queue;    /* lock: lock */
-	bool awake;	      /* lock: lock; the thread will look at the queue before it sleeps */
-	bool stop;	      /* lock: lock */
+	struct lock lock;  /* leaf: nothing else is locked below it */
+	struct list queue; /* lock: lock */
+	bool awake;	   /* lock: lock; the thread will look at the queue before it sleeps */
+	bool stop;	   /* lock: lock */
 
 	/* owner: the thread */
 	struct io_uring ring;
@@ -324,7 +325,7 @@ static void uring_free(struct uring *u)
 	if (u->wake_fd >= 0)
 		close(u->wake_fd);
 	sem_destroy(&u->opened);
-	pthread_mutex_destroy(&u->lock);
+	lock_finish(&u->lock);
 	free(u->persons);
 	free(u);
 }
@@ -333,10 +334,10 @@ static void uring_destroy(struct io *io)
 {
 	struct uring *u = container_of(io, struct uring, io);
 
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	u->stop = true;
 	wake(u);
-	pthread_mutex_unlock(&u->lock);
+	lock_drop(&u->lock);
 	pthread_join(u->thread, NULL);
 	uring_free(u);
 }
@@ -372,7 +373,7 @@ static int uring_create(struct io **out, struct backing *b, unsigned depth)
 	u->max_persons = depth > MIN_PERSONS ? depth : MIN_PERSONS;
 	u->persons = calloc(u->max_persons, sizeof(*u->persons));
 	list_init(&u->queue);
-	pthread_mutex_init(&u->lock, NULL);
+	lock_init(&u->lock, LOCK_IO);
 	sem_init(&u->opened, 0, 0);
 	u->wake_fd = eventfd(0, EFD_CLOEXEC);
 	err = start(u);

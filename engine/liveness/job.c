@@ -11,6 +11,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait.h"
 #include "engine/liveness/job_inside.h"
 #include "engine/liveness/proc.h"
 
@@ -366,8 +367,7 @@ void jobs_put(struct jobs *js)
 	}
 	if (!last)
 		return;
-	pthread_cond_destroy(&js->changed);
-	pthread_mutex_destroy(&js->lock);
+	lock_finish(&js->lock);
 	free(js);
 }
 
@@ -407,8 +407,8 @@ int jobs_create(struct jobs **out,
 	list_init(&js->processes);
 	list_init(&js->idle);
 	list_init(&js->questions);
-	pthread_mutex_init(&js->lock, NULL);
-	pthread_cond_init(&js->changed, NULL);
+	lock_init(&js->lock, LOCK_JOBS);
+	waitq_init(&js->changed, &js->lock);
 	read_boot_id(js->boot_id, sizeof(js->boot_id));
 	err = start_threads(js);
 	if (err) {

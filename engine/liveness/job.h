@@ -84,10 +84,10 @@ void jobs_destroy(struct jobs *js);
 /*
  * The process of thread @tid, which now waits for our answer (ids are of the daemon's pid namespace, 0:
  * of another), of user @uid; referenced. Waits until it was read, but at most JOBS_WAIT_MS, and until
- * @given_up (which may be NULL) says so: then it is one that was not read. For a process that was read
- * before no file is. NULL only without memory.
+ * the request is interrupted: then it is one that was not read. For a process that was read before no
+ * file is. NULL only without memory.
  */
-struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid, bool (*given_up)(void));
+struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid);
 
 struct process *process_get(struct process *p);
 void process_put(struct process *p); /* NULL is none */

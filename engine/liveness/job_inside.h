@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "engine/base/wait.h"
 #include "engine/liveness/job.h"
 
 #define READERS_MAX 8 /* so many processes may hang before the next ones go unread */
@@ -25,8 +26,8 @@ struct jobs {
 	int epoll, wake;   /* const until it is destroyed */
 	pthread_t watcher; /* const */
 
-	pthread_mutex_t lock;
-	pthread_cond_t changed; /* questions, readers, ending */
+	struct lock lock;
+	struct waitq changed; /* questions, readers, ending */
 	/* lock: */
 	struct list processes, idle, questions;
 	unsigned nr_idle, nr_readers, nr_busy; /* of the readers */

@@ -16,42 +16,20 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait.h"
 #include "engine/liveness/job_inside.h"
 #include "engine/liveness/proc.h"
 
 #define STAT_START_TIME 22
-#define MOMENT_NS	(10 * NSEC_PER_MSEC) /* so long until it is seen that who asked gave up */
 
 /* --- who asks --- */
 
-static bool wait_until(struct jobs *js, uint64_t ns)
+static void wait_for_answer_locked(struct jobs *js, struct question *q)
 {
-	struct timespec until = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+	uint64_t until = clock_mono_ns() + JOBS_WAIT_MS * NSEC_PER_MSEC;
 
-	return pthread_cond_clockwait(&js->changed, &js->lock, CLOCK_MONOTONIC, &until) !=
-	       ETIMEDOUT;
-}
-
-static void wait_for_answer_locked(struct jobs *js, struct question *q, bool (*given_up)(void))
-{
-	uint64_t now = clock_mono_ns(), until = now + JOBS_WAIT_MS * NSEC_PER_MSEC;
-
-	while (q->state != QUESTION_DONE && now < until) {
-		uint64_t moment = given_up && until - now > MOMENT_NS ? now + MOMENT_NS : until;
-
-		wait_until(js, moment);
-		if (given_up && q->state != QUESTION_DONE) {
-			bool stop;
-
-			pthread_mutex_unlock(&js->lock);
-			stop = given_up();
-			pthread_mutex_lock(&js->lock);
-			if (stop)
-				return;
-		}
-		now = clock_mono_ns();
-	}
+	while (q->state != QUESTION_DONE && !wait_on(&js->changed, until))
+		;
 }
 
 /* Not even its process id was found out: it may be the same as the thread's. */
@@ -77,7 +55,7 @@ static unsigned nr_new_locked(struct jobs *js)
 	return nr;
 }
 
-struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid, bool (*given_up)(void))
+struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid)
 {
 	struct question q = {.tid = tid, .uid = uid, .state = QUESTION_NEW};
 	struct process *known;
@@ -92,8 +70,8 @@ struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid, bool (*given
 	/* If one cannot be started, the others come to it. */
 	if (nr_new_locked(js) > js->nr_readers - js->nr_busy && js->nr_readers < READERS_MAX)
 		jobs_start_reader_locked(js);
-	pthread_cond_broadcast(&js->changed);
-	wait_for_answer_locked(js, &q, given_up);
+	waitq_wake_all(&js->changed);
+	wait_for_answer_locked(js, &q);
 	list_del(&q.link);
 	if (!q.process)
 		q.process = unread_locked(js, tid, uid);
@@ -142,7 +120,7 @@ static void answer_locked(struct jobs *js, const struct process *p, struct proce
 		}
 		q->state = QUESTION_DONE;
 	}
-	pthread_cond_broadcast(&js->changed);
+	waitq_wake_all(&js->changed);
 }
 
 static bool is_read_by_another_locked(struct jobs *js, const struct process *p)
@@ -242,21 +220,21 @@ static void serve_locked(struct jobs *js, struct question *q)
 
 	if (!p) {
 		q->state = QUESTION_DONE;
-		pthread_cond_broadcast(&js->changed);
+		waitq_wake_all(&js->changed);
 		return;
 	}
 	q->state = QUESTION_READING;
 	q->process = p;
 	p->refs++; /* who asked may take it and go, and @q with him */
-	pthread_mutex_unlock(&js->lock);
+	lock_drop(&js->lock);
 	id.tgid = proc_tgid(tid);
 	id = identify(tid, id.tgid > 0 ? id.tgid : tid);
-	pthread_mutex_lock(&js->lock);
+	lock_take(&js->lock);
 	begun = begin_locked(js, p, &id);
 	if (begun) {
-		pthread_mutex_unlock(&js->lock);
+		lock_drop(&js->lock);
 		read_process(p, &what);
-		pthread_mutex_lock(&js->lock);
+		lock_take(&js->lock);
 		end_locked(js, p, &what);
 	}
 	process_put_locked(p);
@@ -270,7 +248,7 @@ static void *reader_main(void *arg)
 	/* Who needs one more may be acting for a user (creds.h), whom the processes of others hide from. */
 	syscall(SYS_setfsuid, geteuid());
 	syscall(SYS_setfsgid, getegid());
-	pthread_mutex_lock(&js->lock);
+	lock_take(&js->lock);
 	while (!js->ending) {
 		q = next_locked(js);
 		if (q) {
@@ -279,11 +257,11 @@ static void *reader_main(void *arg)
 			js->nr_busy--;
 			continue;
 		}
-		pthread_cond_wait(&js->changed, &js->lock);
+		wait_out(&js->changed, CLOCK_NEVER);
 	}
 	js->nr_readers--;
-	pthread_cond_broadcast(&js->changed);
-	pthread_mutex_unlock(&js->lock);
+	waitq_wake_all(&js->changed);
+	lock_drop(&js->lock);
 	jobs_put(js);
 	return NULL;
 }
@@ -311,7 +289,7 @@ void jobs_end_readers(struct jobs *js)
 	LOCK_SCOPE(&js->lock);
 
 	js->ending = true;
-	pthread_cond_broadcast(&js->changed);
-	while (js->nr_readers && wait_until(js, until))
+	waitq_wake_all(&js->changed);
+	while (js->nr_readers && !wait_out(&js->changed, until))
 		;
 }

@@ -9,6 +9,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/base/lock.h"
 #include "engine/base/log.h"
 
 struct failure {
@@ -21,7 +22,7 @@ struct failure {
 static __thread int explained; /* the last that was recorded, of this request */
 
 struct failures {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct failure ring[FAILURES_KEPT]; /* lock: lock; slot n % FAILURES_KEPT */
 	uint64_t nr;			    /* lock: lock; slots ever used */
 	uint64_t total;			    /* lock: lock */
@@ -32,7 +33,7 @@ struct failures *failures_create(void)
 	struct failures *f = calloc(1, sizeof(*f));
 
 	if (f)
-		pthread_mutex_init(&f->lock, NULL);
+		lock_init(&f->lock, LOCK_FAILURES);
 	return f;
 }
 
@@ -52,7 +53,7 @@ void failures_destroy(struct failures *f)
 		return;
 	for (i = 0; i < FAILURES_KEPT; i++)
 		failure_clear(&f->ring[i]);
-	pthread_mutex_destroy(&f->lock);
+	lock_finish(&f->lock);
 	free(f);
 }
 

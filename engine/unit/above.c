@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "engine/unit/internal.h"
 
 static bool is_durable(struct units *us, const struct inode_id *id)

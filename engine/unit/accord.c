@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
 
 #include <errno.h>

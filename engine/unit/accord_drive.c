@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/base/wait.h"
 #include "engine/unit/accord_impl.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +127,7 @@ static bool perform(struct accord *a)
 	first = malloc(COORD_TEXT_MAX + 1);
 	if (text)
 		snprintf(text, size, "%s%s%s", op.head, *payload ? " " : "", payload);
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	free(report);
 	if (text && first && op.what == AGREE_READ) {
 		r = us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp), op.kind,
@@ -144,7 +144,7 @@ static bool perform(struct accord *a)
 	}
 	if (first)
 		first[len] = '\0';
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	a->stirred_ns = clock_mono_ns();
 	over = over || (op.what == AGREE_READ && r == -ENOENT);
 	a->failing = r < 0 && !over;
@@ -171,8 +171,8 @@ static bool perform(struct accord *a)
 		accord_take_news(a, &news);
 	}
 	a->sending = 0;
-	pthread_cond_broadcast(&us->changed);
-	pthread_cond_signal(&us->commits);
+	waitq_wake_all(&us->changed);
+	waitq_wake(&us->commits);
 	free(first);
 	free(also);
 	free(text);
@@ -186,10 +186,10 @@ static bool look_at(struct accord *a, const char *kind, char *text)
 	struct agree_news news;
 	ssize_t len;
 
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp), kind, text,
 			      COORD_TEXT_MAX);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	if (len < 0 || (!strcmp(kind, "prepare") && accord_awaits_end_of_writer(a->cp)))
 		return false;
 	text[len] = '\0';
@@ -240,10 +240,10 @@ void accord_look_behind(struct accord *a)
 		ssize_t len;
 
 		snprintf(kind, sizeof(kind), "log.%u.%u", a->a.slot, at);
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp),
 				      kind, text, COORD_TEXT_MAX);
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 		if (len < 0)
 			continue;
 		text[len] = '\0';
@@ -265,9 +265,9 @@ static void drive(struct accord *a)
 	do {
 		tend(a);
 		if (accord_is_late(a, &e)) {
-			pthread_mutex_unlock(&us->lock);
+			lock_drop(&us->lock);
 			checkpoint_fail(cp, -ETIMEDOUT, e.text);
-			pthread_mutex_lock(&us->lock);
+			lock_take(&us->lock);
 			tend(a);
 		}
 	} while (accord_vote(a) || perform(a));
@@ -276,7 +276,7 @@ static void drive(struct accord *a)
 	if (!a->over_ns)
 		a->over_ns = clock_mono_ns();
 	a->done = accord_conclude(a);
-	pthread_cond_broadcast(&us->changed);
+	waitq_wake_all(&us->changed);
 }
 
 /*
@@ -304,9 +304,9 @@ static bool clear(struct accord *a)
 	if (!heard && !(us->ending && a->a.state == AGREE_COMMIT) &&
 	    clock_mono_ns() - a->over_ns < us->forget_ns)
 		return false;
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	us->coord->forget(us->coord_arg, &cp->owner, accord_generation(cp));
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	return true;
 }
 
@@ -329,9 +329,9 @@ static uint64_t drive_all(struct units *us)
 			next = l->next;
 			list_del(&a->link);
 			list_init(&a->link);
-			pthread_mutex_unlock(&us->lock);
+			lock_drop(&us->lock);
 			checkpoint_put(cp);
-			pthread_mutex_lock(&us->lock);
+			lock_take(&us->lock);
 		} else {
 			next = l->next;
 		}
@@ -434,21 +434,13 @@ static void look_at_all(struct units *us)
 	}
 }
 
-/* Until @wake can be read, or @ns have passed. */
-static void nap(int wake, uint64_t ns)
-{
-	struct pollfd p = {.fd = wake, .events = POLLIN};
-
-	poll(&p, 1, (int)(ns / NSEC_PER_MSEC));
-}
-
 void *accord_main(void *units)
 {
 	struct units *us = units;
 	uint64_t give_up = 0;
 
 	creds_restore();
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	for (;;) {
 		uint64_t seen, now, soon = drive_all(us);
 		struct coord_key *keys;
@@ -466,24 +458,24 @@ void *accord_main(void *units)
 		keys = collect(us, &nr);
 		if (list_empty(&us->accords))
 			soon = 3600 * NSEC_PER_SEC;
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		err = us->coord->wait(us->coord_arg, keys, nr, us->accord_wake, now + soon);
 		if (read(us->accord_wake, &seen, sizeof(seen)) < 0 && errno != EAGAIN)
 			log_debug("eventfd: %s", strerror(errno));
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 		heard = hear(us, keys, nr);
 		if (!heard || err < 0)
 			look_at_all(us);
 		if (!heard) {
-			pthread_mutex_unlock(&us->lock);
-			nap(us->accord_wake, SOON_NS);
-			pthread_mutex_lock(&us->lock);
+			lock_drop(&us->lock);
+			wait_fd(us->accord_wake, clock_mono_ns() + SOON_NS);
+			lock_take(&us->lock);
 		}
 		free(keys);
 	}
 	us->accords_over = true;
-	pthread_cond_broadcast(&us->changed);
-	pthread_mutex_unlock(&us->lock);
+	waitq_wake_all(&us->changed);
+	lock_drop(&us->lock);
 	return NULL;
 }
 

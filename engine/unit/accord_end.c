@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/base/wait.h"
 #include "engine/unit/accord_impl.h"
 
 #include <errno.h>
@@ -87,9 +88,9 @@ void accord_look_at_lives(struct accord *a)
 		memcpy(node, watched[i], sizeof(node));
 		if (nodes_alive(us->nodes, node))
 			continue;
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		alive = nodes_alive_now(us->nodes, node);
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 		if (alive || has_voted(a, node) || !agreement_dead(&a->a, node))
 			continue;
 		nodes_name(us->nodes, node, name, sizeof(name));
@@ -199,11 +200,11 @@ bool accord_vote(struct accord *a)
 	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed(cp))
 		return false;
 	nr = accord_lists(a, lists);
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	creds_on_behalf(&cp->owner);
 	err = vote_write(cp, a->a.slot, lists, nr, &own);
 	creds_on_behalf(NULL);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	if (!err) {
 		json_decref(a->list);
 		a->list = own;
@@ -211,9 +212,9 @@ bool accord_vote(struct accord *a)
 		return true;
 	}
 	MESSAGE(text, CHECKPOINT_VOTE_FAILED, cp->target.name, strerror(-err), cp->target.name);
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	checkpoint_fail(cp, err, text);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	return true;
 }
 
@@ -276,7 +277,7 @@ bool accord_conclude(struct accord *a)
 	decision = a->payloads[AGREE_OF_ABORT] ? strdup(a->payloads[AGREE_OF_ABORT]) : NULL;
 	gone = !nodes_alive(us->nodes, a->a.above[0]);
 	late = clock_mono_ns() - a->over_ns > us->forget_ns;
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	checkpoint_path(cp, path, sizeof(path));
 	o = decision ? json_loads(decision, JSON_REJECT_DUPLICATES, NULL) : NULL;
 	ordinary = state == AGREE_ABORT && json_is_true(json_object_get(o, "ordinary"));
@@ -302,9 +303,9 @@ bool accord_conclude(struct accord *a)
 		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name,
 			json_get_text(o, "node", "(unknown)"),
 			json_get_text(o, "reason", "no reason was given"));
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 		a->cause_ns = accord_ago(json_get_int(o, "age_us", 0));
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		checkpoint_fail(cp, err > 0 && err < 4096 ? -err : -EIO, text);
 	} else if (state == AGREE_LATE && !named) {
 		MESSAGE(text, CHECKPOINT_AWAY, cp->target.name, cp->target.name);
@@ -312,7 +313,7 @@ bool accord_conclude(struct accord *a)
 	}
 	json_decref(o);
 	free(decision);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	if (!named || (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED))
 		return cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED;
 	backing_unlock(cp->fd);

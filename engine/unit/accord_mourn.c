@@ -13,6 +13,7 @@
  * - What is not known to be before the death counts as later: the death is dated as early as it may have been, and an end as late.
  *   Nor is an end seen while a process has ended of which nobody knows yet how.
  */
+#include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
 
 #include <errno.h>
@@ -277,9 +278,9 @@ static void fail(struct accord *a)
 		accord_give_reason_of(a, a->bereaved.node, EIO, reason);
 		return;
 	}
-	pthread_mutex_unlock(&cp->units->lock);
+	lock_drop(&cp->units->lock);
 	checkpoint_fail(cp, -EIO, reason); /* once there it stays */
-	pthread_mutex_lock(&cp->units->lock);
+	lock_take(&cp->units->lock);
 }
 
 void accord_mourn(struct accord *a)

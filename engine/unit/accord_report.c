@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/base/wait.h"
 #include "engine/unit/accord_impl.h"
 
 #include <limits.h>
@@ -222,7 +223,7 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 		if (!c->list)
 			c->list = json_incref(json_object_get(o, "list"));
 	}
-	pthread_cond_signal(&a->cp->units->commits); /* the end may be there, or all votes */
+	waitq_wake(&a->cp->units->commits); /* the end may be there, or all votes */
 	json_decref(o);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/backing/dirwalk.h"
+#include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
 
 #include <errno.h>

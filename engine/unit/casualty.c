@@ -12,12 +12,9 @@
 /* @at_ns, which is past, as process->start. */
 static uint64_t ticks_at(uint64_t at_ns)
 {
-	uint64_t tick = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK), now, ago;
-	struct timespec t;
+	uint64_t tick = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t now = clock_boot_ns(), ago = clock_mono_ns() - at_ns;
 
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	now = (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-	ago = clock_mono_ns() - at_ns;
 	return (now > ago ? now - ago : 0) / tick;
 }
 

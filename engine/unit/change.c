@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/replace.h"
 

@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/fresh.h"
 #include "engine/unit/internal.h"
@@ -654,7 +655,7 @@ void checkpoint_leave(struct checkpoint *cp)
 	cp->changed_ns = clock_mono_ns();
 	if (cp->unwanted) /* what is left of it was in use */
 		wreck_unwanted(cp);
-	pthread_cond_signal(&cp->units->commits);
+	waitq_wake(&cp->units->commits);
 	accord_wake(cp);
 }
 
@@ -689,12 +690,12 @@ struct process *units_process(struct units *us, const struct caller *c)
 	struct process *p;
 
 	creds_restore(); /* what may be read of it is the daemon's right */
-	p = jobs_process(us->jobs, c->pid, c->uid, us->given_up);
+	p = jobs_process(us->jobs, c->pid, c->uid);
 	/* On one node who was not read in time may be of any job; but what other nodes save is hidden from him. */
 	while (p && p->visible && !p->read && accord_has_others(us) && !process_has_ended(p) &&
-	       clock_mono_ns() < until && !(us->given_up && us->given_up())) {
+	       clock_mono_ns() < until && !wait_interrupted()) {
 		process_put(p);
-		p = jobs_process(us->jobs, c->pid, c->uid, us->given_up);
+		p = jobs_process(us->jobs, c->pid, c->uid);
 	}
 	return p;
 }
@@ -790,7 +791,7 @@ static void tell_sibling(struct checkpoint *cp)
 			o->goes_on = o->goes_on || is_of_one(o, cp->maker);
 		}
 	}
-	pthread_cond_signal(&cp->units->commits);
+	waitq_wake(&cp->units->commits);
 }
 
 /* One at a time decides what it is. 1: the caller is to, and says decided. 0 or -EEXIST: it was. */
@@ -840,7 +841,7 @@ void checkpoint_takes_rule(struct checkpoint *cp, const struct rule *rule)
 {
 	cp->rule = rule;
 	tell_sibling(cp);
-	pthread_cond_broadcast(&cp->units->changed);
+	waitq_wake_all(&cp->units->changed);
 }
 
 static void decided(struct checkpoint *cp, const struct rule *rule)
@@ -852,7 +853,7 @@ static void decided(struct checkpoint *cp, const struct rule *rule)
 	if (rule)
 		tell_sibling(cp);
 	accord_wake(cp);
-	pthread_cond_broadcast(&cp->units->changed);
+	waitq_wake_all(&cp->units->changed);
 }
 
 int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
@@ -998,8 +999,8 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 		atomic_fetch_sub(&us->nr_checkpoints, 1);
 		cp->refs--;
 	}
-	pthread_cond_broadcast(&us->changed);
-	pthread_cond_signal(&us->commits);
+	waitq_wake_all(&us->changed);
+	waitq_wake(&us->commits);
 }
 
 /* Lock held. Those who wrote to it, and those of its job, must not go on as if nothing was. */
@@ -1116,8 +1117,8 @@ bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state)
 		cp->held = false;
 		err = cp->err;
 		memcpy(reason, cp->reason, sizeof(reason));
-		pthread_cond_broadcast(&cp->units->changed);
-		pthread_cond_signal(&cp->units->commits);
+		waitq_wake_all(&cp->units->changed);
+		waitq_wake(&cp->units->commits);
 	}
 	if (err)
 		checkpoint_fail(cp, err, reason);
@@ -1347,7 +1348,7 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 		{
 			LOCK_SCOPE(&us->lock);
 			cp = next_victim(us, p, end, &mourned);
-			pthread_cond_signal(&us->commits);
+			waitq_wake(&us->commits);
 		}
 		if (!cp)
 			return;

@@ -9,6 +9,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
+#include "engine/base/lock.h"
 #include "engine/content/hash.h"
 #include "engine/coord/nodes.h"
 #include "engine/unit/accord.h"

@@ -27,6 +27,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/content/recorded.h"
 #include "engine/content/structure.h"
@@ -806,7 +807,7 @@ void *committer_main(void *units)
 {
 	struct units *us = units;
 
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	while (!us->ending) {
 		struct checkpoint *cp = choose(us);
 
@@ -820,13 +821,13 @@ void *committer_main(void *units)
 		checkpoint_set_state(cp, GENERATION_PUBLISHING);
 		cp->refs++;
 		following_take(cp);
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		creds_on_behalf(&cp->owner);
 		work_on(cp);
 		creds_on_behalf(NULL);
 		checkpoint_put(cp);
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 	}
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	return NULL;
 }

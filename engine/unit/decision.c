@@ -8,6 +8,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
+#include "engine/base/lock.h"
 #include "engine/coord/coord.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"

@@ -5,6 +5,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
@@ -107,8 +108,8 @@ int units_drain_of(struct units *us, struct drain *d, uint64_t deadline_ns)
 		any = any || held_any_due(us) || removals_any_in_part(us, d);
 		if (!any)
 			break;
-		pthread_cond_signal(&us->work);
-		pthread_cond_signal(&us->commits);
+		waitq_wake(&us->work);
+		waitq_wake(&us->commits);
 		err = clock_mono_ns() > deadline_ns ? -ETIMEDOUT : units_wait(us);
 	}
 	list_del(&d->link);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What programs do to a checkpoint's files, as evidence of its end, and whether that is seen in it. */
+#include "engine/base/wait.h"
 #include "engine/unit/checkpoint.h"
 
 #include <errno.h>
@@ -122,7 +123,7 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 	list_append(&cp->events, &e->link);
 	table_add(&cp->events_by_path, &e->node, hash_text(kind, path));
 	accord_event(cp, kind, path, rank);
-	pthread_cond_signal(&cp->units->commits);
+	waitq_wake(&cp->units->commits);
 }
 
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
@@ -381,8 +382,8 @@ static void seal(struct checkpoint *cp, int done)
 	checkpoint_set_state(cp, GENERATION_SEALED);
 	generations_hurry(cp);
 	accord_wake(cp);
-	pthread_cond_broadcast(&cp->units->changed);
-	pthread_cond_signal(&cp->units->commits);
+	waitq_wake_all(&cp->units->changed);
+	waitq_wake(&cp->units->commits);
 }
 
 void checkpoint_seal(struct checkpoint *cp)
@@ -468,6 +469,6 @@ int checkpoint_ask(struct checkpoint *cp)
 		return -EPROTO;
 	cp->asked = true;
 	cp->removing = false; /* that is over */
-	pthread_cond_signal(&cp->units->commits);
+	waitq_wake(&cp->units->commits);
 	return 0;
 }

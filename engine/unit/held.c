@@ -10,6 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait.h"
 #include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
@@ -285,7 +286,7 @@ bool held_drop(struct units *us, const struct inode_id *dir, const char *name)
 		any = any || !h->overtaken;
 		h->overtaken = true;
 	}
-	pthread_cond_signal(&us->commits);
+	waitq_wake(&us->commits);
 	return any;
 }
 
@@ -300,8 +301,8 @@ void held_let_go(struct held *h, bool applied)
 		h->refs--; /* the list's; the caller has another */
 		pointer_applied(us, &h->target, &h->id, h->since_ns);
 	}
-	pthread_cond_broadcast(&us->changed);
-	pthread_cond_signal(&us->commits);
+	waitq_wake_all(&us->changed);
+	waitq_wake(&us->commits);
 }
 
 /* Does what has the name belong to nobody, or to whom this does? */
@@ -446,18 +447,18 @@ bool held_ask(struct units *us)
 		return false;
 	h->taken = true;
 	h->refs++;
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	creds_on_behalf(&h->owner);
 	waits(h);
 	creds_on_behalf(NULL);
 	if (!h->asks)
 		tell_pointed(h);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	h->again_ns = h->asks ? clock_mono_ns() + ASK_NS : 0;
 	held_let_go(h, false);
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	held_put(h);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	return true;
 }
 
@@ -515,7 +516,7 @@ bool held_work(struct units *us)
 		return false;
 	h->taken = true;
 	h->refs++;
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	creds_on_behalf(&h->owner);
 	err = fate == POINTER_GO ? held_apply(h) : remove_staged(h);
 	creds_on_behalf(NULL);
@@ -523,7 +524,7 @@ bool held_work(struct units *us)
 		drop(h);
 	else if (err)
 		give_up(h, err);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	h->again_ns = now + AGAIN_NS;
 	if (fate == POINTER_DROP && (!err || h->overtaken)) {
 		list_del(&h->link);
@@ -533,9 +534,9 @@ bool held_work(struct units *us)
 	} else {
 		held_let_go(h, !err);
 	}
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	held_put(h);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	return true;
 }
 

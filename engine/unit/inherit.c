@@ -14,6 +14,7 @@
 #include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/fresh.h"
 #include "engine/unit/internal.h"
@@ -167,7 +168,7 @@ static int link_tree(struct checkpoint *cp, int from, int to)
 		err = dirwalk_begin(&w, b, from);
 	while (!err && removals_next_seen(us, &id, &w)) {
 		err = take_over_one(cp, w.fd, to, w.name, w.ino);
-		if (!err && us->given_up && us->given_up())
+		if (!err && wait_interrupted())
 			err = -EINTR;
 	}
 	return err ? err : w.err;
@@ -319,7 +320,7 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 	err = expect_at(cp, c, rank, rel, empty);
 	LOCK_SCOPE(&us->lock);
 	cp->unsharing = false;
-	pthread_cond_broadcast(&us->changed);
+	waitq_wake_all(&us->changed);
 	return err;
 }
 
@@ -391,7 +392,7 @@ static void end_inheriting(struct units *us)
 {
 	LOCK_SCOPE(&us->lock);
 	us->inheriting = false;
-	pthread_cond_broadcast(&us->changed);
+	waitq_wake_all(&us->changed);
 }
 
 static void replaces_nothing(struct checkpoint *cp)

@@ -3,6 +3,7 @@
 #ifndef ENGINE_UNIT_INTERNAL_H
 #define ENGINE_UNIT_INTERNAL_H
 
+#include "engine/base/wait.h"
 #include "engine/coord/coord.h"
 #include "engine/unit/above.h"
 #include "engine/unit/casualty.h"
@@ -60,7 +61,6 @@ struct units {
 		lists_inodes; /* whether a listing of the backing tells them; 0: not found out (fresh.c) */
 	struct failures *failures; /* const */
 	struct failures *notices;  /* const */
-	bool (*given_up)(void);	   /* const */
 	uint64_t quiet_ns;	   /* const */
 	uint64_t retry_ns;	   /* const */
 	uint64_t order_ns;	   /* const */
@@ -70,11 +70,11 @@ struct units {
 	void (*name)(void *arg, const struct inode_id *dir, const char *name, char *buf,
 		     size_t size);
 	void *name_arg; /* const once mounted, as is name */
-	pthread_mutex_t lock;
+	struct lock lock;
 	/* lock */
-	pthread_cond_t changed; /* for who waits for a generation */
-	pthread_cond_t work;	/* for the publishers: one may be ready, or is litter */
-	struct list litter;	/* failed: their staging files are to be removed; each referenced */
+	struct waitq changed; /* for who waits for a generation */
+	struct waitq work;    /* for the publishers: one may be ready, or is litter */
+	struct list litter;   /* failed: their staging files are to be removed; each referenced */
 	struct live live;
 	uint64_t looked_ns; /* for generations that nobody will open */
 	struct list
@@ -92,7 +92,7 @@ struct units {
 	bool accords_over; /* their driver has ended */
 	struct history history;
 	uint64_t nr_committed, nr_failed;
-	pthread_cond_t commits, trashed; /* for the committers; for the trash thread */
+	struct waitq commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
 	struct room room;
 	bool inheriting; /* somebody begins a checkpoint with what a directory has */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "engine/unit/history.h"
 #include "engine/unit/internal.h"
 

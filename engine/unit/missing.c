@@ -7,6 +7,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/lock.h"
 #include "engine/base/text.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
@@ -179,14 +180,14 @@ bool missing_work(struct units *us)
 	say_what(cp, what, sizeof(what));
 	checkpoint_set_state(cp, GENERATION_PUBLISHING); /* nobody sees its end any more */
 	cp->refs++;
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	checkpoint_path(cp, path, sizeof(path));
 	MESSAGE(text, CHECKPOINT_MISSING, path, (unsigned long long)(us->commit_ns / NSEC_PER_SEC),
 		what, path);
 	checkpoint_fail(cp, -ETIMEDOUT, text);
 	checkpoint_let_go(cp, GENERATION_OPEN);
 	checkpoint_put(cp);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
@@ -216,21 +217,21 @@ bool pointers_work(struct units *us)
 		return false;
 	g->again_ns = UINT64_MAX; /* not by the other committers meanwhile */
 	g->refs++;
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	creds_on_behalf(&g->owner);
 	pointer_read(g);
 	creds_on_behalf(NULL);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	g->again_ns = 0;
 	if (g->state == GENERATION_SEALED && g->said.unknown)
 		g->again_ns = clock_mono_ns() + ASK_NS;
 	else if (g->state == GENERATION_SEALED)
 		pointer_closed(g);
-	pthread_cond_signal(&us->work);
-	pthread_cond_broadcast(&us->changed);
-	pthread_mutex_unlock(&us->lock);
+	waitq_wake(&us->work);
+	waitq_wake_all(&us->changed);
+	lock_drop(&us->lock);
 	generation_put(g);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	return true;
 }
 

@@ -20,6 +20,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/content/recorded.h"
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
@@ -38,20 +39,12 @@
 #define FIRST_PAUSE_NS (10 * NSEC_PER_MSEC)
 #define MOST_PAUSE_NS  NSEC_PER_SEC
 
-static void pause_ns(uint64_t ns)
-{
-	struct timespec t = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-			     .tv_nsec = (long)(ns % NSEC_PER_SEC)};
-
-	nanosleep(&t, NULL);
-}
-
 /* Is what this thread does in vain? */
 static bool is_over(struct generation *g)
 {
 	struct units *us = g->units;
 
-	return us->ending || (us->given_up && us->given_up()) || content_error(g->content);
+	return us->ending || wait_interrupted() || content_error(g->content);
 }
 
 /*
@@ -86,7 +79,7 @@ static bool try_again(struct generation *g, int err)
 		while ((err_ = (expr)) < 0 && flush_error_may_pass(err_) && \
 		       clock_mono_ns() - since_ < flush_patience_ns(err_, (g)->units->retry_ns) && \
 		       !is_over(g)) { \
-			pause_ns(pause_); \
+			wait_ns(pause_); \
 			pause_ = pause_ < MOST_PAUSE_NS ? pause_ * 2 : MOST_PAUSE_NS; \
 		} \
 		err_; \
@@ -540,12 +533,12 @@ static bool clear_one(struct units *us)
 		return false;
 	g = container_of(us->litter.next, struct generation, link);
 	list_del(&g->link);
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	creds_on_behalf(&g->owner);
 	forget(g);
 	creds_on_behalf(NULL);
 	generation_put(g);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	return true;
 }
 
@@ -553,7 +546,7 @@ void *publisher_main(void *units)
 {
 	struct units *us = units;
 
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	while (!us->ending || !list_empty(&us->litter)) {
 		struct generation *g;
 
@@ -566,13 +559,13 @@ void *publisher_main(void *units)
 		}
 		generation_set_state(g, GENERATION_PUBLISHING);
 		g->refs++;
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		creds_on_behalf(&g->owner);
 		work_on(g);
 		creds_on_behalf(NULL);
 		generation_put(g);
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 	}
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	return NULL;
 }

@@ -11,6 +11,7 @@
 
 #include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"

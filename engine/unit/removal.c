@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/unit/drain.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/replace.h"
@@ -142,8 +143,8 @@ static void let_go(struct units *us, struct removal *r, bool done)
 	r->again_ns = clock_mono_ns() + LOOK_AGAIN_NS;
 	if (done)
 		list_remove(us, r);
-	pthread_cond_broadcast(&us->changed);
-	pthread_cond_signal(&us->commits);
+	waitq_wake_all(&us->changed);
+	waitq_wake(&us->commits);
 }
 
 bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
@@ -666,7 +667,7 @@ void removal_renamed_over(struct units *us, const struct process *maker, const s
 		return;
 	LOCK_SCOPE(&us->lock);
 	removals_published(us, maker, dir, name);
-	pthread_cond_signal(&us->commits);
+	waitq_wake(&us->commits);
 }
 
 enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
@@ -981,7 +982,7 @@ bool removals_work(struct units *us)
 		return false;
 	r->taken = true;
 	part = last_part(r);
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	path_of(us, &r->dir_id, r->name, path, sizeof(path));
 	creds_on_behalf(&part->owner);
 	if (fate == APPLY)
@@ -993,7 +994,7 @@ bool removals_work(struct units *us)
 	else if (fate == CHANGE)
 		err = change(us, r);
 	creds_on_behalf(NULL);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	if (kept && r->due) { /* a newer one was committed just now */
 		kept = false;
 		err = -EAGAIN;
@@ -1007,14 +1008,14 @@ bool removals_work(struct units *us)
 	let_go(us, r, !err);
 	if (!part && err)
 		return true;
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	if (part) {
 		tell_undone(us, part, path, kept);
 		destroy_part(part);
 	}
 	if (!err)
 		destroy(r);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	return true;
 }
 

@@ -16,6 +16,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/lock.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"

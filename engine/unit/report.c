@@ -8,6 +8,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/base/lock.h"
 #include "engine/base/text.h"
 #include "engine/unit/drain.h"
 #include "engine/unit/held.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
 #include "engine/unit/internal.h"
 
 void rivals_add(struct checkpoint *cp, const struct inode_id *own, const struct inode_id *old)

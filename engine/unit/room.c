@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/content/digest.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
@@ -59,7 +60,7 @@ static uint64_t ask(struct units *us, uid_t uid, const struct inode_id *dir)
 	w->uid = uid;
 	w->dir = *dir;
 	list_append(&us->room.wanted, &w->link);
-	pthread_cond_signal(&us->trashed);
+	waitq_wake(&us->trashed);
 	return w->ticket;
 }
 
@@ -291,18 +292,18 @@ void room_work(struct units *us)
 
 	if (list_empty(&us->room.wanted)) {
 		us->room.wrecks = false;
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		freed = wrecks_clear(us);
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 		us->room.emptied += freed;
 		return;
 	}
 	w = container_of(us->room.wanted.next, struct want, link);
 	freed = us->room.emptied != w->emptied;
 	if (!freed) {
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		freed = free_some(us, w);
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 	}
 	trash_empty(us);
 	if (freed)
@@ -310,7 +311,7 @@ void room_work(struct units *us)
 	us->room.served = w->ticket;
 	list_del(&w->link);
 	free(w);
-	pthread_cond_broadcast(&us->changed);
+	waitq_wake_all(&us->changed);
 }
 
 void room_finish(struct units *us)

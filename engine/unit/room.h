@@ -20,6 +20,7 @@
 #define ENGINE_UNIT_ROOM_H
 
 #include "engine/base/list.h"
+#include "engine/base/wait.h"
 #include "engine/unit/unit.h"
 
 struct checkpoint;

@@ -12,6 +12,7 @@
 #include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/content/recorded.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/rules.h"
@@ -151,7 +152,7 @@ void trash_empty_later(struct units *us, const struct caller *owner, int dir, co
 	snprintf(t->name, sizeof(t->name), "%s%s", TRASH_PREFIX, id);
 	LOCK_SCOPE(&us->lock);
 	list_append(&us->trash, &t->link);
-	pthread_cond_signal(&us->trashed);
+	waitq_wake(&us->trashed);
 }
 
 static void empty(struct units *us, struct trash *t)
@@ -180,9 +181,9 @@ void trash_empty(struct units *us)
 		struct trash *t = container_of(us->trash.next, struct trash, link);
 
 		list_del(&t->link);
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		empty(us, t);
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 		us->room.emptied++;
 	}
 }
@@ -191,7 +192,7 @@ void *trash_main(void *units)
 {
 	struct units *us = units;
 
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	for (;;) {
 		trash_empty(us);
 		if (us->ending)
@@ -199,8 +200,8 @@ void *trash_main(void *units)
 		if (room_is_wanted(us))
 			room_work(us);
 		else
-			pthread_cond_wait(&us->trashed, &us->lock);
+			wait_out(&us->trashed, CLOCK_NEVER);
 	}
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	return NULL;
 }

@@ -15,6 +15,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/following.h"
 #include "engine/unit/held.h"
@@ -88,7 +89,7 @@ static void content_rested(void *units)
 	struct units *us = units;
 	LOCK_SCOPE(&us->lock);
 
-	pthread_cond_signal(&us->work);
+	waitq_wake(&us->work);
 }
 
 static int start(struct units *us, void *(*main)(void *), unsigned nr)
@@ -120,7 +121,6 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->nodes = o->nodes;
 	us->forget_ns = 2 * o->lease_s * NSEC_PER_SEC;
 	us->accord_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	us->given_up = o->given_up;
 	us->retry_ns = o->retry_s * NSEC_PER_SEC;
 	us->quiet_ns = o->quiet_s * NSEC_PER_SEC;
 	us->order_ns = o->order_timeout_s * NSEC_PER_SEC;
@@ -128,11 +128,11 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	us->open_ns = o->open_max_s * NSEC_PER_SEC;
 	us->room.delete_last = o->delete_last;
 	us->room.wait_ns = o->full_wait_s * NSEC_PER_SEC;
-	pthread_mutex_init(&us->lock, NULL);
-	pthread_cond_init(&us->changed, NULL);
-	pthread_cond_init(&us->work, NULL);
-	pthread_cond_init(&us->commits, NULL);
-	pthread_cond_init(&us->trashed, NULL);
+	lock_init(&us->lock, LOCK_UNITS);
+	waitq_init(&us->changed, &us->lock);
+	waitq_init(&us->work, &us->lock);
+	waitq_init(&us->commits, &us->lock);
+	waitq_init(&us->trashed, &us->lock);
 	list_init(&us->litter);
 	list_init(&us->checkpoints);
 	list_init(&us->accords);
@@ -248,19 +248,19 @@ void units_stop(struct units *us)
 	{
 		LOCK_SCOPE(&us->lock);
 		us->ending = true;
-		pthread_cond_broadcast(&us->changed);
-		pthread_cond_broadcast(&us->work);
-		pthread_cond_broadcast(&us->commits);
-		pthread_cond_broadcast(&us->trashed);
+		waitq_wake_all(&us->changed);
+		waitq_wake_all(&us->work);
+		waitq_wake_all(&us->commits);
+		waitq_wake_all(&us->trashed);
 		if (us->accord_wake >= 0 && write(us->accord_wake, &one, sizeof(one)) < 0)
 			log_debug("eventfd: %s", strerror(errno));
 	}
 	contents_end(us->contents);
 	while (us->nr_threads)
 		pthread_join(us->threads[--us->nr_threads], NULL);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	trash_empty(us); /* what the others have put there since its thread ended */
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	accords_finish(us);
 	list_for_each (l, &us->checkpoints) /* what is decided, and not done: by the next mount */
 		following_release(container_of(l, struct checkpoint, link));
@@ -269,9 +269,9 @@ void units_stop(struct units *us)
 
 		generation_get(g);
 		content_discard(g->content);
-		pthread_mutex_lock(&us->lock);
+		lock_take(&us->lock);
 		generation_end(g, GENERATION_DROPPED);
-		pthread_mutex_unlock(&us->lock);
+		lock_drop(&us->lock);
 		generation_put(g);
 	}
 	while (!list_empty(&us->checkpoints)) {
@@ -281,9 +281,9 @@ void units_stop(struct units *us)
 		checkpoint_put(cp);
 	}
 	removals_finish(us);
-	pthread_mutex_lock(&us->lock);
+	lock_take(&us->lock);
 	trash_empty(us);
-	pthread_mutex_unlock(&us->lock);
+	lock_drop(&us->lock);
 	held_finish(us);
 	casualties_finish(&us->casualties);
 	room_finish(us);
@@ -296,12 +296,8 @@ void units_destroy(struct units *us)
 	history_finish(&us->history);
 	live_finish(&us->live);
 	table_finish(&us->removed);
-	pthread_cond_destroy(&us->changed);
-	pthread_cond_destroy(&us->work);
-	pthread_cond_destroy(&us->commits);
-	pthread_cond_destroy(&us->trashed);
 	jobs_destroy(us->jobs);
-	pthread_mutex_destroy(&us->lock);
+	lock_finish(&us->lock);
 	if (us->accord_wake >= 0)
 		close(us->accord_wake);
 	free(us);
@@ -331,21 +327,18 @@ void generation_path(struct generation *g, char *buf, size_t size)
 		snprintf(buf, size, "%s", name);
 }
 
-static void wait_a_moment(struct units *us, pthread_cond_t *cond)
+/*
+ * Much of what is waited for here comes about by time alone, or on another node: nobody signals it, so
+ * a wait ends after a moment, too.
+ */
+static uint64_t in_a_moment(void)
 {
-	uint64_t ns = clock_mono_ns() + POLL_NS;
-	struct timespec until = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
-
-	pthread_cond_clockwait(cond, &us->lock, CLOCK_MONOTONIC, &until);
+	return clock_mono_ns() + POLL_NS;
 }
 
 int units_wait(struct units *us)
 {
-	if (us->given_up && us->given_up())
-		return -EINTR;
-	wait_a_moment(us, &us->changed);
-	return 0;
+	return wait_on(&us->changed, in_a_moment()) == -EINTR ? -EINTR : 0;
 }
 
 int units_pause(struct units *us, uint64_t ns)
@@ -361,12 +354,12 @@ int units_pause(struct units *us, uint64_t ns)
 
 void units_wait_for_work(struct units *us)
 {
-	wait_a_moment(us, &us->work);
+	wait_out(&us->work, in_a_moment());
 }
 
 void units_wait_for_commits(struct units *us)
 {
-	wait_a_moment(us, &us->commits);
+	wait_out(&us->commits, in_a_moment());
 }
 
 /* --- the beginning --- */
@@ -430,7 +423,7 @@ static int copy_bytes(struct units *us, int from, int to, uint64_t size)
 		if (n == 0)
 			break;
 		at += (uint64_t)n;
-		if (us->given_up && us->given_up())
+		if (wait_interrupted())
 			return -EINTR;
 	}
 	return 0;
@@ -865,9 +858,9 @@ void generation_end(struct generation *g, enum generation_state state)
 	g->units->nr_failed += state == GENERATION_FAILED;
 	live_remove(&g->units->live, g);
 	g->refs--;
-	pthread_cond_broadcast(&g->units->changed);
+	waitq_wake_all(&g->units->changed);
 	if (g->checkpoint && list_empty(&g->checkpoint->files))
-		pthread_cond_signal(&g->units->commits); /* it may have waited for this one */
+		waitq_wake(&g->units->commits); /* it may have waited for this one */
 }
 
 void generation_fail(struct generation *g, int err, const char *reason)
@@ -911,7 +904,7 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	/* Whoever found out must not wait for the backing; a publisher may. */
 	LOCK_SCOPE(&us->lock);
 	list_append(&us->litter, &g->link);
-	pthread_cond_signal(&us->work);
+	waitq_wake(&us->work);
 }
 
 bool generation_let_go(struct generation *g, enum generation_state state)
@@ -924,8 +917,8 @@ bool generation_let_go(struct generation *g, enum generation_state state)
 		generation_settle(g); /* handles and writers may have gone meanwhile */
 		err = g->err;
 		memcpy(reason, g->reason, sizeof(reason));
-		pthread_cond_broadcast(&g->units->changed);
-		pthread_cond_signal(&g->units->work);
+		waitq_wake_all(&g->units->changed);
+		waitq_wake(&g->units->work);
 	}
 	if (err)
 		generation_fail(g, err, reason);
@@ -938,7 +931,7 @@ void generations_hurry(struct checkpoint *cp)
 
 	list_for_each (l, &cp->files)
 		container_of(l, struct generation, beside)->hurried = true;
-	pthread_cond_signal(&cp->units->work);
+	waitq_wake(&cp->units->work);
 }
 
 /* Lock held. Referenced. */
@@ -1003,11 +996,11 @@ void generation_settle(struct generation *g)
 			pointer_closed(g);
 		if (g->checkpoint)
 			checkpoint_event(g->checkpoint, EVIDENCE_CLOSE, g->rel, g->rank);
-		pthread_cond_signal(&g->units->work);
+		waitq_wake(&g->units->work);
 	} else if (g->state == GENERATION_SEALED && !closed) {
 		generation_set_state(g, GENERATION_OPEN);
 	}
-	pthread_cond_broadcast(&g->units->changed);
+	waitq_wake_all(&g->units->changed);
 }
 
 /*
@@ -1116,7 +1109,7 @@ void generation_changed(struct generation *g)
 	if (--g->nr_changing || g->state != GENERATION_SEALED)
 		return;
 	content_hurry(g->content); /* what has come since it was closed, too */
-	pthread_cond_signal(&g->units->work);
+	waitq_wake(&g->units->work);
 }
 
 int generation_change(struct generation *g)
@@ -1297,7 +1290,7 @@ int generation_wait(struct generation *g)
 	LOCK_SCOPE(&us->lock);
 
 	hurry_up_to(g);
-	pthread_cond_signal(&us->work);
+	waitq_wake(&us->work);
 	while (!err && generation_is_going(g))
 		err = units_wait(us);
 	return err ? err : g->state == GENERATION_FAILED ? g->err : 0;
@@ -1514,7 +1507,7 @@ static struct generation *any_closed(struct units *us, const struct inode_id *di
 		any = g;
 	}
 	if (any)
-		pthread_cond_signal(&us->work);
+		waitq_wake(&us->work);
 	return any;
 }
 

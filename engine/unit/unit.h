@@ -142,7 +142,6 @@ struct unit_options {
 	unsigned retry_s, quiet_s, order_timeout_s, commit_timeout_s, open_max_s;
 	bool delete_last; /* on_full */
 	unsigned full_wait_s;
-	bool (*given_up)(void);
 };
 
 /* 0 or -errno with @e filled. */

@@ -6,6 +6,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/trash.h"
 
@@ -25,7 +26,7 @@ void wrecks_outlived(struct units *us, const struct checkpoint *cp)
 void wreck_unwanted(struct checkpoint *cp)
 {
 	cp->unwanted = cp->units->room.wrecks = true;
-	pthread_cond_signal(&cp->units->trashed);
+	waitq_wake(&cp->units->trashed);
 }
 
 /* Lock held. Referenced. */

@@ -308,7 +308,7 @@ static void take_content(struct distant *d, int fd, struct open_file *f)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	real = open(path, O_RDONLY | O_CLOEXEC);
 	f->content = calloc(1, CONTENT_MAX);
-	LOCK_SCOPE(&d->server->lock);
+	MUTEX_SCOPE(&d->server->lock);
 	f->content_len = (size_t)pread(real, f->content, CONTENT_MAX, 0);
 	close(real);
 }
@@ -413,7 +413,7 @@ static ssize_t d_write(void *arg, int fd, const void *buf, size_t size, off_t of
 
 static void give_half(struct distant *d, int fd, size_t from, size_t to)
 {
-	LOCK_SCOPE(&d->server->lock);
+	MUTEX_SCOPE(&d->server->lock);
 	if (pwrite(fd, d->open[fd].pending + from, to - from, (off_t)from) < 0)
 		abort();
 }

@@ -107,7 +107,7 @@ struct verdict faults_enter(struct faults *f, unsigned call, int fd, const char 
 {
 	struct verdict v = {0, false, false};
 
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	count_call(f, call);
 	if (!concerns(f, fd))
 		return v;
@@ -120,7 +120,7 @@ struct verdict faults_enter(struct faults *f, unsigned call, int fd, const char 
 
 size_t faults_limit(struct faults *f, unsigned call, size_t size)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	return (f->short_calls & call) && size > f->short_bytes ? f->short_bytes : size;
 }
 
@@ -130,7 +130,7 @@ ssize_t faults_reserve(struct faults *f, int fd, size_t *size, off_t off, bool a
 	struct statx stx;
 	int64_t growth;
 
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	if (f->room < 0 || faults_stat(f, fd, &stx))
 		return 0;
 	if (append || (flags & O_APPEND))
@@ -158,7 +158,7 @@ ssize_t faults_reserve(struct faults *f, int fd, size_t *size, off_t off, bool a
 
 void faults_give_back(struct faults *f, int64_t bytes)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	if (f->room >= 0 && bytes > 0)
 		f->room += bytes;
 }
@@ -167,7 +167,7 @@ void faults_show_room(struct faults *f, struct statvfs *sv)
 {
 	fsblkcnt_t blocks;
 
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	if (f->room < 0)
 		return;
 	blocks = (fsblkcnt_t)f->room / sv->f_frsize;
@@ -212,7 +212,7 @@ void faults_detach(struct faults *f)
 void faults_clear(struct faults *f)
 {
 	{
-		LOCK_SCOPE(&f->lock);
+		MUTEX_SCOPE(&f->lock);
 		f->nr_rules = 0;
 		f->only = 0;
 		f->short_calls = 0;
@@ -224,7 +224,7 @@ void faults_clear(struct faults *f)
 
 int faults_add(struct faults *f, const struct fault *fault)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	f->rules = grow(f->rules, &f->max_rules, f->nr_rules, sizeof(*f->rules));
 	f->rules[f->nr_rules] = (struct rule){.fault = *fault};
 	return (int)f->nr_rules++;
@@ -232,33 +232,33 @@ int faults_add(struct faults *f, const struct fault *fault)
 
 unsigned faults_hits(struct faults *f, int number)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	return f->rules[number].hits;
 }
 
 void faults_disk(struct faults *f, int64_t bytes, int err)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	f->room = bytes;
 	f->full_err = err;
 }
 
 void faults_short(struct faults *f, unsigned calls, size_t bytes)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	f->short_calls = bytes ? calls : 0;
 	f->short_bytes = bytes;
 }
 
 void faults_only(struct faults *f, ino_t ino)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	f->only = ino;
 }
 
 void faults_freeze_first(struct faults *f, unsigned calls, unsigned most)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	f->frozen_calls = calls;
 	f->most_frozen = most;
 }
@@ -270,7 +270,7 @@ void faults_freeze(struct faults *f, unsigned calls)
 
 void faults_thaw(struct faults *f)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	f->frozen_calls = 0;
 	f->thaws++;
 	pthread_cond_broadcast(&f->changed);
@@ -278,20 +278,20 @@ void faults_thaw(struct faults *f)
 
 void faults_wait_frozen(struct faults *f, unsigned nr)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	while (f->nr_frozen < nr)
 		pthread_cond_wait(&f->changed, &f->lock);
 }
 
 unsigned faults_frozen(struct faults *f)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	return f->nr_frozen;
 }
 
 void faults_slow(struct faults *f, unsigned calls, uint64_t call_ns, uint64_t byte_ns)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	f->slow_calls = calls;
 	f->call_ns = call_ns;
 	f->byte_ns = byte_ns;
@@ -312,13 +312,13 @@ static uint64_t count_of(const struct faults *f, unsigned calls)
 
 uint64_t faults_count(struct faults *f, unsigned calls)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	return count_of(f, calls);
 }
 
 void faults_wait_count(struct faults *f, unsigned calls, uint64_t nr)
 {
-	LOCK_SCOPE(&f->lock);
+	MUTEX_SCOPE(&f->lock);
 	while (count_of(f, calls) < nr)
 		pthread_cond_wait(&f->changed, &f->lock);
 }

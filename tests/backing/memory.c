@@ -49,7 +49,7 @@ static struct mem_token *token_make(void)
 static struct mem_token *token_get(struct memory *m, struct mem_node *n)
 {
 	struct mem_token *t;
-	LOCK_SCOPE(&tokens_lock);
+	MUTEX_SCOPE(&tokens_lock);
 
 	t = free_tokens;
 	if (t)
@@ -63,7 +63,7 @@ static struct mem_token *token_get(struct memory *m, struct mem_node *n)
 
 static void token_put(struct mem_token *t)
 {
-	LOCK_SCOPE(&tokens_lock);
+	MUTEX_SCOPE(&tokens_lock);
 	t->memory = NULL;
 	t->node = NULL;
 	t->next_free = free_tokens;
@@ -78,7 +78,7 @@ static struct mem_node *node_of_fd(struct memory *m, int fd)
 
 	if (fstat(fd, &st))
 		return NULL;
-	LOCK_SCOPE(&tokens_lock);
+	MUTEX_SCOPE(&tokens_lock);
 	if (st.st_dev != tokens_dev)
 		return NULL;
 	for (t = buckets[st.st_ino % BUCKETS]; t; t = t->next)
@@ -114,7 +114,7 @@ size_t memory_descriptors(struct memory *m)
 	struct dirent *entry;
 	size_t nr = 0, i;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	while ((entry = readdir(d)))
 		nr += *entry->d_name != '.' && node_of_fd(m, atoi(entry->d_name));
 	closedir(d);
@@ -190,7 +190,7 @@ void mem_node_drop(struct memory *m, struct mem_node *n)
 
 static void hand_on(struct mem_node *from, struct mem_node *to)
 {
-	LOCK_SCOPE(&tokens_lock);
+	MUTEX_SCOPE(&tokens_lock);
 	to->token = from->token;
 	to->token->node = to;
 	from->token = NULL;
@@ -298,7 +298,7 @@ void memory_open(struct memory *m, struct backing *b)
 	b->ops = m->log ? &record_ops : &memory_ops;
 	b->ops_arg = m->log ? (void *)m->log : m;
 	{
-		LOCK_SCOPE(&m->lock);
+		MUTEX_SCOPE(&m->lock);
 		b->root_fd = mem_node_open(m, m->nodes[1], O_RDONLY);
 	}
 	if (b->root_fd < 0) {
@@ -309,6 +309,6 @@ void memory_open(struct memory *m, struct backing *b)
 
 void memory_set_room(struct memory *m, uint64_t bytes)
 {
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	m->room = bytes / PAGE_BYTES;
 }

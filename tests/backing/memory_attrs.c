@@ -48,7 +48,7 @@ int mem_op_stat(void *arg, int dir, const char *name, int flags, struct statx *s
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	if (!*name && !(flags & AT_EMPTY_PATH))
 		return -ENOENT;
 	err = *name ? mem_lookup(m, dir, name, &n) : mem_node_of(m, dir, &n);
@@ -82,7 +82,7 @@ int mem_op_statfs(void *arg, int fd, struct statvfs *sv)
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (err)
 		return err;
@@ -103,7 +103,7 @@ ssize_t mem_op_readlink(void *arg, int fd, char *buf, size_t size)
 	size_t len;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (!err && !S_ISLNK(n->mode))
 		err = -ENOENT;
@@ -120,7 +120,7 @@ int mem_op_chmod(void *arg, int fd, mode_t mode)
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (!err && S_ISLNK(n->mode))
 		err = -EOPNOTSUPP;
@@ -137,7 +137,7 @@ int mem_op_chown(void *arg, int fd, uid_t uid, gid_t gid)
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (err)
 		return err;
@@ -167,7 +167,7 @@ int mem_op_utimens(void *arg, int fd, const struct timespec times[2])
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (err)
 		return err;
@@ -213,7 +213,7 @@ ssize_t mem_op_getxattr(void *arg, int fd, const char *name, void *buf, size_t s
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = xattr_node(m, fd, name, -ENODATA, &n);
 	if (err)
 		return err;
@@ -234,7 +234,7 @@ ssize_t mem_op_listxattr(void *arg, int fd, char *buf, size_t size)
 	size_t len = 0, i;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (err)
 		return err;
@@ -277,7 +277,7 @@ int mem_op_setxattr(void *arg, int fd, const char *name, const void *value, size
 
 	if (size > XATTR_SIZE_MAX)
 		return -E2BIG;
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = xattr_node(m, fd, name, -EPERM, &n);
 	if (!err)
 		err = mem_set_xattr(n, name, value, size, flags);
@@ -293,7 +293,7 @@ int mem_op_removexattr(void *arg, int fd, const char *name)
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = xattr_node(m, fd, name, -EPERM, &n);
 	x = err ? NULL : find_xattr(n, name);
 	if (!x)

@@ -136,7 +136,7 @@ ssize_t mem_op_read(void *arg, int fd, void *buf, size_t size, off_t off)
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = file_of(m, fd, O_RDONLY, &n);
 	if (!err && off < 0)
 		err = -EINVAL;
@@ -150,7 +150,7 @@ ssize_t mem_op_write(void *arg, int fd, const void *buf, size_t size, off_t off,
 	size_t done;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = file_of(m, fd, O_WRONLY, &n);
 	if (!err && off < 0)
 		err = -EINVAL;
@@ -179,7 +179,7 @@ int mem_op_truncate(void *arg, int fd, off_t size)
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (!err && !S_ISREG(n->mode))
 		err = S_ISDIR(n->mode) ? -EISDIR : -EINVAL;
@@ -192,7 +192,7 @@ int mem_op_ftruncate(void *arg, int fd, off_t size)
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = file_of(m, fd, O_WRONLY, &n);
 	if (err == -EISDIR || (err == -EBADF && !(fcntl(fd, F_GETFL) & O_PATH)))
 		err = -EINVAL;
@@ -208,7 +208,7 @@ int mem_op_fallocate(void *arg, int fd, int mode, off_t off, off_t len)
 
 	if (off < 0 || len <= 0)
 		return -EINVAL;
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = file_of(m, fd, O_WRONLY, &n);
 	if (err)
 		return err == -EINVAL ? -ENODEV : err == -EISDIR ? -EBADF : err;
@@ -231,7 +231,7 @@ int mem_op_sync(void *arg, int fd, enum backing_sync what)
 	int flags = fcntl(fd, F_GETFL);
 
 	(void)what; /* the log knows (memory_loss.c) */
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	return flags < 0 || flags & O_PATH ? -EBADF : mem_node_of(m, fd, &n);
 }
 
@@ -240,7 +240,7 @@ int mem_op_write_back(void *arg, int fd)
 	struct memory *m = arg;
 	struct mem_node *n;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	return mem_node_of(m, fd, &n);
 }
 
@@ -251,7 +251,7 @@ off_t mem_op_seek(void *arg, int fd, off_t off, int whence)
 	size_t at;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (err || fcntl(fd, F_GETFL) & O_PATH)
 		return err ? err : -EBADF;
@@ -309,7 +309,7 @@ ssize_t mem_op_copy_range(void *arg, int in, off_t off_in, int out, off_t off_ou
 
 	if (flags)
 		return -EINVAL;
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = copy_files(m, in, &from, out, &to);
 	if (!err && off_in >= from->size)
 		return 0;

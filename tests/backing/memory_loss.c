@@ -97,7 +97,7 @@ static void load(struct memory *m, const struct image *im)
 
 void memory_load(struct memory *m, const struct image *im)
 {
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	mem_clear(m);
 	load(m, im);
 }
@@ -142,7 +142,7 @@ void memory_power_loss(struct memory *m, uint64_t seed)
 	struct image *im = image_after_loss(m->log, seed);
 
 	{
-		LOCK_SCOPE(&m->lock);
+		MUTEX_SCOPE(&m->lock);
 		struct mem_node **before = m->nodes;
 		size_t nr = m->nr_nodes;
 
@@ -211,11 +211,11 @@ bool memory_is_durable(struct memory *m, const char *path)
 	bool yes;
 	size_t nr;
 
-	LOCK_SCOPE(&m->log->lock);
+	MUTEX_SCOPE(&m->log->lock);
 	steps = steps_create(m->log, &nr);
 	steps_sync_all(steps, nr, m->log);
 	{
-		LOCK_SCOPE(&m->lock);
+		MUTEX_SCOPE(&m->lock);
 		yes = path_is_durable(m, steps, nr, path);
 	}
 	free(steps);

@@ -172,7 +172,7 @@ static int op_open(void *arg, int dir, const char *name, int flags, mode_t mode,
 	int err;
 
 	(void)resolve;
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	if (flags & O_CREAT)
 		err = make(m, dir, name, S_IFREG | (mode & 07777), &n);
 	else
@@ -186,7 +186,7 @@ static int op_reopen(void *arg, int fd, int flags)
 	struct mem_node *n;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	return err ? err : open_node(m, n, flags);
 }
@@ -206,7 +206,7 @@ static int op_mkdir(void *arg, int dir, const char *name, mode_t mode)
 	struct memory *m = arg;
 	struct mem_node *n;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	return make(m, dir, name, S_IFDIR | (mode & 01777), &n);
 }
 
@@ -222,7 +222,7 @@ static int op_mknod(void *arg, int dir, const char *name, mode_t mode, dev_t dev
 		return -EPERM;
 	if (S_ISLNK(mode))
 		return -EINVAL;
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = make(m, dir, name, mode, &n);
 	if (!err && (S_ISCHR(mode) || S_ISBLK(mode)))
 		n->rdev = dev;
@@ -239,7 +239,7 @@ static int op_symlink(void *arg, const char *target, int dir, const char *name)
 		return -ENOENT;
 	if (strlen(target) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = make(m, dir, name, S_IFLNK | 0777, &n);
 	if (!err) {
 		n->target = must(strdup(target));
@@ -255,7 +255,7 @@ static int op_link(void *arg, int fd, int dir, const char *name)
 	const char *last;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (!err)
 		err = place(m, dir, name, &in, &last);
@@ -279,7 +279,7 @@ static int op_unlink(void *arg, int dir, const char *name, int flags)
 	const char *last;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = walk(m, dir, name, &in, &last);
 	if (!err && directory && !strcmp(last, "."))
 		return -EINVAL;
@@ -379,7 +379,7 @@ static int op_rename(void *arg, int dir, const char *name, int new_dir, const ch
 	if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE) ||
 	    flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
 		return -EINVAL;
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = walk(m, dir, name, &in, &last);
 	if (!err)
 		err = walk(m, new_dir, new_name, &new_in, &new_last);
@@ -467,7 +467,7 @@ static ssize_t op_getdents(void *arg, int fd, void *buf, size_t size)
 	uint64_t next = (uint64_t)at;
 	ssize_t n;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	n = mem_node_of(m, fd, &dir);
 	if (n)
 		return n;
@@ -507,7 +507,7 @@ static ssize_t op_path(void *arg, int fd, char *buf, size_t size)
 	size_t len;
 	int err;
 
-	LOCK_SCOPE(&m->lock);
+	MUTEX_SCOPE(&m->lock);
 	err = mem_node_of(m, fd, &n);
 	if (err)
 		return err;

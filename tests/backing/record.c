@@ -349,7 +349,7 @@ struct record *record_start(struct backing *b)
 
 void record_restart(struct record *r)
 {
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	forget_all(r);
 	r->problem[0] = '\0';
 	add_all(r, r->backings[0]);
@@ -385,13 +385,13 @@ void record_free(struct record *r)
 
 void record_mark(struct record *r, int mark)
 {
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	note_op(r, RECORD_MARK, -1)->mark = mark;
 }
 
 const char *record_problem(struct record *r)
 {
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	return r->problem[0] ? r->problem : NULL;
 }
 

@@ -20,7 +20,7 @@ static int rec_open(void *arg, int dir, const char *name, int flags, mode_t mode
 	/* An open that changes nothing may block (a FIFO), and need not be in order. */
 	if (!(flags & (O_CREAT | O_TRUNC)))
 		return NEXT(r, open, dir, name, flags, mode, resolve);
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	fd = NEXT(r, open, dir, name, flags, mode, resolve);
 	if (fd >= 0 && (flags & O_CREAT))
 		note_made(r, dir, name);
@@ -34,7 +34,7 @@ static int rec_mkdir(void *arg, int dir, const char *name, mode_t mode)
 	struct record *r = arg;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, mkdir, dir, name, mode);
 	if (!err)
 		note_made(r, dir, name);
@@ -46,7 +46,7 @@ static int rec_mknod(void *arg, int dir, const char *name, mode_t mode, dev_t de
 	struct record *r = arg;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, mknod, dir, name, mode, dev);
 	if (!err)
 		note_made(r, dir, name);
@@ -58,7 +58,7 @@ static int rec_symlink(void *arg, const char *target, int dir, const char *name)
 	struct record *r = arg;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, symlink, target, dir, name);
 	if (!err)
 		note_made(r, dir, name);
@@ -71,7 +71,7 @@ static int rec_link(void *arg, int fd, int dir, const char *name)
 	struct record_op *op;
 	int err, parent;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, link, fd, dir, name);
 	parent = err ? -1 : known_fd(r, dir, "link into a directory");
 	op = parent < 0 ? NULL : note_change(r, RECORD_LINK, fd, "link");
@@ -85,7 +85,7 @@ static int rec_unlink(void *arg, int dir, const char *name, int flags)
 	struct record *r = arg;
 	int err, parent, inode;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	inode = known_name(r, dir, name);
 	err = NEXT(r, unlink, dir, name, flags);
 	parent = err ? -1 : known_fd(r, dir, "removal from a directory");
@@ -103,7 +103,7 @@ static int rec_rename(void *arg, int dir, const char *name, int new_dir, const c
 	int err, inode, other, parent, new_parent;
 	struct record_op *op;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	inode = known_name(r, dir, name);
 	other = known_name(r, new_dir, new_name);
 	err = NEXT(r, rename, dir, name, new_dir, new_name, flags);
@@ -133,7 +133,7 @@ static int rec_reopen(void *arg, int fd, int flags)
 
 	if (!(flags & O_TRUNC))
 		return NEXT(r, reopen, fd, flags);
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	new_fd = NEXT(r, reopen, fd, flags);
 	if (new_fd >= 0)
 		note_truncate(r, new_fd, 0);
@@ -159,7 +159,7 @@ static int rec_chmod(void *arg, int fd, mode_t mode)
 	struct record *r = arg;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, chmod, fd, mode);
 	if (!err)
 		note_change(r, RECORD_CHMOD, fd, "chmod");
@@ -171,7 +171,7 @@ static int rec_chown(void *arg, int fd, uid_t uid, gid_t gid)
 	struct record *r = arg;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, chown, fd, uid, gid);
 	if (!err)
 		note_change(r, RECORD_CHOWN, fd, "chown");
@@ -183,7 +183,7 @@ static int rec_utimens(void *arg, int fd, const struct timespec times[2])
 	struct record *r = arg;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, utimens, fd, times);
 	if (!err)
 		note_change(r, RECORD_UTIMENS, fd, "utimens");
@@ -195,7 +195,7 @@ static int rec_truncate(void *arg, int fd, off_t size)
 	struct record *r = arg;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, truncate, fd, size);
 	if (!err)
 		note_truncate(r, fd, size);
@@ -209,7 +209,7 @@ static int rec_setxattr(void *arg, int fd, const char *name, const void *value, 
 	struct statx stx;
 	int err, inode;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, setxattr, fd, name, value, size, flags);
 	inode = err ? -1 : known_fd(r, fd, "setxattr");
 	if (inode >= 0 && !stat_below(r, fd, "", &stx)) /* an ACL sets the mode */
@@ -223,7 +223,7 @@ static int rec_removexattr(void *arg, int fd, const char *name)
 	struct record_op *op;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, removexattr, fd, name);
 	op = err ? NULL : note_change(r, RECORD_REMOVE_XATTR, fd, "removexattr");
 	if (op)
@@ -254,7 +254,7 @@ static ssize_t rec_write(void *arg, int fd, const void *buf, size_t size, off_t 
 	struct statx stx;
 	ssize_t n;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	n = NEXT(r, write, fd, buf, size, off, rwf);
 	if (n <= 0)
 		return n;
@@ -271,7 +271,7 @@ static int rec_ftruncate(void *arg, int fd, off_t size)
 	struct record *r = arg;
 	int err;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, ftruncate, fd, size);
 	if (!err)
 		note_truncate(r, fd, size);
@@ -286,7 +286,7 @@ static int rec_fallocate(void *arg, int fd, int mode, off_t off, off_t len)
 	off_t size;
 	int err, inode;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	err = NEXT(r, fallocate, fd, mode, off, len);
 	inode = err ? -1 : known_fd(r, fd, "fallocate");
 	if (inode < 0)
@@ -312,14 +312,14 @@ static int rec_sync(void *arg, int fd, enum backing_sync what)
 	int err;
 
 	{
-		LOCK_SCOPE(&r->lock);
+		MUTEX_SCOPE(&r->lock);
 		called = r->nr_ops;
 	}
 	/* Not under the lock: what others do meanwhile is not covered, and shows that. */
 	err = NEXT(r, sync, fd, what);
 	if (err)
 		return err;
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	op = note_op(r, RECORD_SYNC, what == BACKING_SYNC_FS ? -1 : known_fd(r, fd, "sync"));
 	op->to = called;
 	op->sync = what;
@@ -333,7 +333,7 @@ static ssize_t rec_copy_range(void *arg, int in, off_t off_in, int out, off_t of
 	void *data;
 	ssize_t n;
 
-	LOCK_SCOPE(&r->lock);
+	MUTEX_SCOPE(&r->lock);
 	n = NEXT(r, copy_range, in, off_in, out, off_out, len, flags);
 	if (n <= 0)
 		return n;

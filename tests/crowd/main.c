@@ -406,7 +406,7 @@ static void begin(const char *backing, const char *gen)
 	w.backing.ops = &ops;
 	w.contents.backing = &w.backing;
 	w.units.contents = &w.contents;
-	pthread_mutex_init(&w.units.lock, NULL);
+	lock_init(&w.units.lock, LOCK_UNITS);
 	w.checkpoint.units = &w.units;
 	w.checkpoint.owner = self;
 	snprintf(path, sizeof(path), "%s/" STAGING_PREFIX "%s", backing, gen);

@@ -88,7 +88,7 @@ CUresult call_begin(const char *function, int flags, const char *format, ...)
 	fake_thread.effect = (struct effect){0};
 	error = inject(function);
 
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	if (is_sticky(error) && current_context())
 		current_context()->failed = error;
 	return error ? error : allowed(flags);

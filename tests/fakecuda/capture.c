@@ -135,7 +135,7 @@ CUresult cuStreamIsCapturing(CUstream handle, int *status)
 	CUresult error;
 
 	CALL(CONTEXT, "stream=%p", (void *)handle);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (error)
 		return error;
@@ -154,7 +154,7 @@ CUresult cuStreamBeginCapture_v2(CUstream handle, int mode)
 	CUresult error;
 
 	CALL(CONTEXT, "stream=%p mode=%d", (void *)handle, mode);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (!error && stream->legacy)
 		error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -188,7 +188,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph)
 	struct capture *capture;
 
 	CALL(CONTEXT, "stream=%p", (void *)handle);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	*graph = NULL;
 	if (stream_of(handle, &stream) || !stream->capture || stream->capture->origin != stream)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -83,7 +83,7 @@ static bool in_reach(const struct copy *copy, const struct side *side)
 
 static CUresult check_reach(const struct copy *copy)
 {
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	return in_reach(copy, &copy->from) && in_reach(copy, &copy->to)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -124,7 +124,7 @@ static void flip(const struct copy *copy)
  */
 static void copy_begins(struct copy *copy)
 {
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	if (copy->fill < 0) {
 		copy->on_step = fake.on_step;
 		copy->on_step_arg = fake.on_step_arg;
@@ -135,7 +135,7 @@ static void copy_begins(struct copy *copy)
 
 static void copy_ends(const struct copy *copy)
 {
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	fake.copying -= !copy->on_step;
 	pthread_cond_broadcast(&fake.moved);
 }
@@ -201,7 +201,7 @@ static CUresult copy_queue(const struct copy *asked, CUstream handle, bool sync)
 	struct copy *copy;
 	CUresult error;
 
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (error || !asked->rows || !asked->row)
 		return error;
@@ -333,7 +333,7 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
 CUresult fakeOnStep(fake_step_fn *fn, void *arg)
 {
 	CALL(0, "%s", fn ? "on" : "off");
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	fake.on_step = fn;
 	fake.on_step_arg = arg;
 	return CUDA_SUCCESS;
@@ -341,7 +341,7 @@ CUresult fakeOnStep(fake_step_fn *fn, void *arg)
 
 CUresult fakeCount(const char *what, uint64_t *count)
 {
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	if (!strcmp(what, "copies"))
 		*count = fake.copies;
 	else if (!strcmp(what, "pageable"))

@@ -70,7 +70,7 @@ static void stop_at_exit(void)
 	if (fake.pid != getpid())
 		return;
 	fake.exited = true;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	pthread_cond_broadcast(&fake.moved);
 	while (fake.copying)
 		pthread_cond_wait(&fake.moved, &fake.lock);
@@ -110,7 +110,7 @@ CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_DEINITIALIZED;
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	return fake.pid ? CUDA_SUCCESS : start();
 }
 
@@ -251,7 +251,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 	CALL(0, "device=%d", device);
 	if (physical(device) < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	*flags = 0;
 	*active = fake.contexts[physical(device)].retained > 0;
 	return CUDA_SUCCESS;
@@ -264,7 +264,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	CALL(0, "device=%d", device);
 	if (physical(device) < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	made = &fake.contexts[physical(device)];
 	if (!made->retained) {
 		CUresult error = memory_open(made->device);
@@ -293,7 +293,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	CALL(0, "device=%d", device);
 	if (physical(device) < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	context = &fake.contexts[physical(device)];
 	if (!context->retained)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -312,7 +312,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	at = physical(device);
 	if (at < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	if (fake.contexts[at].retained)
 		destroy(&fake.contexts[at]);
 	fake.contexts[at].retained = 0;

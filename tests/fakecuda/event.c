@@ -29,7 +29,7 @@ CUresult cuEventDestroy_v2(CUevent event)
 	CALL(0, "event=%p", (void *)event);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	failed = event->context->failed;
 	free(event);
 	return failed;
@@ -42,7 +42,7 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
 	uint64_t id;
 
 	CALL(CONTEXT, "event=%p stream=%p", (void *)event, (void *)handle);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (!error && (!event || event->context != stream->context))
 		error = CUDA_ERROR_INVALID_HANDLE;
@@ -59,7 +59,7 @@ CUresult cuEventQuery(CUevent event)
 	CALL(CONTEXT | UNSAFE, "event=%p", (void *)event);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	if (event->capture)
 		return CUDA_ERROR_CAPTURED_EVENT;
 	return moment_past(event->moment) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -70,7 +70,7 @@ CUresult cuEventSynchronize(CUevent event)
 	CALL(CONTEXT | UNSAFE, "event=%p", (void *)event);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	if (event->capture)
 		return CUDA_ERROR_CAPTURED_EVENT;
 	return moment_wait(event->context, event->moment);
@@ -83,7 +83,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
 	CUresult error;
 
 	CALL(CONTEXT, "stream=%p event=%p flags=%u", (void *)handle, (void *)event, flags);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (!error && !event)
 		error = CUDA_ERROR_INVALID_HANDLE;

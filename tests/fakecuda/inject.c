@@ -143,7 +143,7 @@ static void read_rules(void)
 /* The rule for call @call of @function; @rule.function is negative if there is none. */
 static struct rule rule_for(int function, unsigned int call)
 {
-	LOCK_SCOPE(&injected.lock);
+	MUTEX_SCOPE(&injected.lock);
 	read_rules();
 	for (int i = 0; i < injected.n_rules; i++) {
 		struct rule rule = injected.rules[i];
@@ -175,7 +175,7 @@ void inject_stall(unsigned int packed)
 
 static unsigned int count(int function)
 {
-	LOCK_SCOPE(&injected.lock);
+	MUTEX_SCOPE(&injected.lock);
 	return ++injected.calls[function];
 }
 

@@ -166,7 +166,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 	CALL(CONTEXT | UNSAFE, "bytes=%zu", bytes);
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	memory = &memories[current_context()->device];
 	start = (uintptr_t)memory->window;
 	end = start + memory->size;
@@ -193,7 +193,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 	CALL(CONTEXT | UNSAFE, "pointer=%llx", pointer);
 	if (!pointer)
 		return CUDA_SUCCESS;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = context_wait(current_context());
 	memory = memory_of(pointer);
 	where = memory ? range_from(&memory->allocations, pointer) : NULL;
@@ -208,7 +208,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 	struct device_memory *memory;
 
 	CALL(CONTEXT, "%s", "");
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	memory = &memories[current_context()->device];
 	*free = *total = memory->size;
 	for (struct range *range = memory->allocations; range; range = range->next)
@@ -250,7 +250,7 @@ CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
 	CALL(CONTEXT | UNSAFE, "memory=%p bytes=%zu flags=%u", memory, bytes, flags);
 	if (!memory || !bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	if (registered(memory, bytes))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	if (bytes > setting("REGISTER_MAX", REGISTER_MAX))
@@ -274,7 +274,7 @@ CUresult cuMemHostUnregister(void *memory)
 	struct range **where;
 
 	CALL(CONTEXT | UNSAFE, "memory=%p", memory);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	where = registration_at(memory, false);
 	if (!where)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -290,7 +290,7 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int flags)
 	*memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (*memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	range_insert(&registrations, (uintptr_t)*memory, bytes, true);
 	return CUDA_SUCCESS;
 }
@@ -302,7 +302,7 @@ CUresult cuMemFreeHost(void *memory)
 	CUresult error;
 
 	CALL(CONTEXT | UNSAFE, "memory=%p", memory);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = context_wait(current_context());
 	where = registration_at(memory, true);
 	if (!where)
@@ -320,7 +320,7 @@ CUresult cuPointerGetAttributes(unsigned int n, int *attributes, void **values, 
 	int device;
 
 	CALL(0, "pointer=%llx", pointer);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	memory = memory_of(pointer);
 	device = memory ? (int)(memory - memories) : 0;
 	range = *range_from(memory ? &memory->allocations : &registrations, pointer);

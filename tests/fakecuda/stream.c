@@ -53,7 +53,7 @@ static void *work(void *arg)
 	struct CUstream_st *stream = arg;
 	struct op *op;
 
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	while ((op = stream->first)) {
 		while (!fake.exited && !stream->context->failed && !may_start(op))
 			pthread_cond_wait(&fake.moved, &fake.lock);
@@ -192,7 +192,7 @@ CUresult cuStreamCreate(CUstream *handle, unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	stream = malloc(sizeof(*stream));
 	stream_init(stream, context, !(flags & CU_STREAM_NON_BLOCKING));
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	stream->next = context->streams;
 	context->streams = stream;
 	*handle = stream;
@@ -206,7 +206,7 @@ CUresult cuStreamDestroy_v2(CUstream handle)
 	CUresult error;
 
 	CALL(CONTEXT, "stream=%p", (void *)handle);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (!error && stream->legacy)
 		error = CUDA_ERROR_INVALID_HANDLE;
@@ -222,7 +222,7 @@ CUresult cuStreamQuery(CUstream handle)
 	bool idle;
 
 	CALL(CONTEXT | UNSAFE, "stream=%p", (void *)handle);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (!error)
 		error = capture_asks(stream);
@@ -242,7 +242,7 @@ CUresult cuStreamSynchronize(CUstream handle)
 	CUresult error;
 
 	CALL(CONTEXT | UNSAFE, "stream=%p", (void *)handle);
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (!error)
 		error = capture_asks(stream);
@@ -254,7 +254,7 @@ CUresult cuStreamSynchronize(CUstream handle)
 CUresult cuCtxSynchronize(void)
 {
 	CALL(CONTEXT | UNSAFE, "%s", "");
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	return context_wait(current_context());
 }
 
@@ -283,7 +283,7 @@ static CUresult launch(CUstream handle, uint64_t ns, void (*fn)(void *arg), void
 	CUresult error;
 
 	*what = (struct launch){fn, arg, ns};
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	error = stream_of(handle, &stream);
 	if (!error)
 		return stream_add(stream, launch_run, what, NULL, NULL);

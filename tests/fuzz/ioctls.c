@@ -201,8 +201,9 @@ static bool ask(uint32_t opcode, uint64_t node, uint32_t uid, bool given_up, con
 	w.replies = 0;
 	w.error = 0;
 	rs->in_flight++;
-	list_append(&rs->active, &r->link);
+	activate(rs, r);
 	if (given_up) {
+		wait_interrupt(&r->call);
 		r->abandoned = true;
 		atomic_store(&r->answered, true);
 	}
@@ -828,7 +829,7 @@ static void start_engine(void)
 				      "host_cache_size=1M,io_retry_s=1,stall_timeout_s=1",
 				      &e));
 	REQUIRE(!engine_open(&w.engine, &config, path, &e));
-	REQUIRE(!engine_start(&w.engine, "n1", request_given_up, request_decide, &e));
+	REQUIRE(!engine_start(&w.engine, "n1", request_decide, &e));
 	w.fs = (struct fs){.engine = &w.engine, .mountpoint = "/mnt", .label = "n1"};
 	snprintf(path, sizeof(path), "%s/control", w.top);
 	REQUIRE(!stat(path, &st));

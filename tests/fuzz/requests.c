@@ -194,8 +194,9 @@ static bool ask_as(uint32_t opcode, uint64_t node, const void *body, size_t len,
 	w.replies = 0;
 	w.error = 0;
 	rs->in_flight++;
-	list_append(&rs->active, &r->link);
+	activate(rs, r);
 	if (given_up) {
+		wait_interrupt(&r->call);
 		r->abandoned = true;
 		atomic_store(&r->answered, true);
 	}

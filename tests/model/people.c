@@ -27,7 +27,7 @@ static struct jobs *mounted;
 
 void people_reset(void)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	memset(people, 0, sizeof(people));
 	memset(ending, 0, sizeof(ending));
 	nr_people = 0;
@@ -36,7 +36,7 @@ void people_reset(void)
 
 pid_t people_start(unsigned job, unsigned incarnation, int rank, int world)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	struct process *p = &people[nr_people];
 
 	if (nr_people == PEOPLE_MAX)
@@ -69,7 +69,7 @@ static struct process *find_locked(pid_t pid)
 
 void people_ending(pid_t pid, bool ends_well)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	ending[pid - FIRST_PID] = true;
 	well[pid - FIRST_PID] = ends_well;
 }
@@ -90,7 +90,7 @@ void people_ended(pid_t pid)
 	bool tell;
 	unsigned i;
 	{
-		LOCK_SCOPE(&lock);
+		MUTEX_SCOPE(&lock);
 		p = find_locked(pid);
 		p->gone = true;
 		p->end = end_of_locked(pid);
@@ -108,7 +108,7 @@ void people_ended(pid_t pid)
 unsigned people_held(void)
 {
 	unsigned nr = 0, i;
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 
 	for (i = 0; i < nr_people; i++)
 		nr += people[i].refs;
@@ -137,13 +137,12 @@ void jobs_destroy(struct jobs *js)
 	free(js);
 }
 
-struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid, bool (*given_up)(void))
+struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	struct process *p = find_locked(tid);
 
 	(void)uid;
-	(void)given_up;
 	if (!p)
 		abort();
 	p->jobs = js;
@@ -153,21 +152,21 @@ struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid, bool (*given
 
 struct process *process_get(struct process *p)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	p->refs++;
 	return p;
 }
 
 void process_put(struct process *p)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	if (p && !p->refs--)
 		abort();
 }
 
 int jobs_watch(struct process *p)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	p->refs++;
 	p->watches++;
 	return 0;
@@ -175,28 +174,28 @@ int jobs_watch(struct process *p)
 
 void jobs_unwatch(struct process *p)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	p->refs--;
 	p->watches--;
 }
 
 bool process_is_gone(struct process *p, struct writer_end *end)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	*end = p->end;
 	return p->gone;
 }
 
 bool process_is_ending(struct process *p)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	return p->gone;
 }
 
 /* Whoever has ended is known to have. */
 bool process_has_ended(struct process *p)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	return p->gone;
 }
 
@@ -214,6 +213,6 @@ bool job_restarted(const char *key, const struct process *p)
 
 struct writer_end writer_judge(pid_t tid)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	return end_of_locked(tid);
 }

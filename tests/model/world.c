@@ -114,8 +114,8 @@ static void settle(bool pass)
 	if (pass)
 		us->quiet_ns = 0;
 	while ((busy = is_busy(us)) && clock_mono_ns() < until) {
-		pthread_cond_signal(&us->work);
-		pthread_cond_signal(&us->commits);
+		waitq_wake(&us->work);
+		waitq_wake(&us->commits);
 		units_wait(us);
 	}
 	us->quiet_ns = quiet;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/sim/calls.h"
 
+#include "engine/base/wait.h"
 #include "engine/unit/internal.h"
 #include "fs/elsewhere.h"
 #include "tests/sim/sched.h"
@@ -605,7 +606,7 @@ int call_wait(struct proc *who, const char *path, uint64_t until_ns)
 	char state[32];
 
 	while (clock_mono_ns() < until_ns) {
-		int err = world_given_up() ? -EINTR : state_of(who, path, state);
+		int err = wait_interrupted() ? -EINTR : state_of(who, path, state);
 
 		if (err && err != -ENOENT)
 			return err;

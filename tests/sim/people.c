@@ -169,12 +169,11 @@ void jobs_destroy(struct jobs *js)
 	free(js);
 }
 
-struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid, bool (*given_up)(void))
+struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid)
 {
 	struct person *who = person_of(tid);
 
 	(void)uid;
-	(void)given_up;
 	who->p.jobs = js;
 	who->p.refs++;
 	return &who->p;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/sim/ranks.h"
 
+#include "engine/base/wait.h"
 #include "tests/sim/calls.h"
 #include "tests/sim/people.h"
 #include "tests/sim/sched.h"
@@ -26,6 +27,7 @@ struct rank {
 	pid_t pid;
 	struct task *task;
 	struct proc proc;
+	struct interruptible call; /* its calls on a mount return early once it is killed */
 	bool killed, gone, told, well, busy;
 	char todo[TODO_MAX][TODO_LEN];
 	unsigned nr_todo, done;
@@ -532,7 +534,7 @@ static void *rank_main(void *arg)
 	struct rank *r = arg;
 	int err = 0;
 
-	world_is_process(&r->killed);
+	wait_serve(&r->call);
 	while (!r->killed && !err) {
 		const char *what;
 
@@ -566,6 +568,7 @@ static void start(struct job *j, unsigned nr)
 	char name[2] = {j->name};
 
 	memset(r, 0, sizeof(*r));
+	interruptible_init(&r->call);
 	r->job = j;
 	r->nr = nr;
 	r->node = node;
@@ -600,6 +603,7 @@ void rank_kill(char job, int rank)
 	story("%c%d is killed", job, rank);
 	harm(r->job);
 	r->killed = true;
+	wait_interrupt(&r->call);
 	sched_wake_all(r);
 	sched_wake_all(r->job);
 }

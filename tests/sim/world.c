@@ -35,18 +35,6 @@ static struct {
 	struct node_slot nodes[NODES_MAX + 1];
 } w;
 
-static _Thread_local bool *killed;
-
-void world_is_process(bool *flag)
-{
-	killed = flag;
-}
-
-bool world_given_up(void)
-{
-	return killed && *killed;
-}
-
 void world_begin(const struct world_options *o)
 {
 	w.options = *o;
@@ -137,7 +125,7 @@ static int open_mount(struct mnt *m, unsigned n, struct error *e)
 
 static int start_mount(struct mnt *m, unsigned n, struct error *e)
 {
-	if (engine_start(&m->en, w.nodes[n].label, world_given_up, NULL, e))
+	if (engine_start(&m->en, w.nodes[n].label, NULL, e))
 		return -e->err;
 	m->fs.engine = &m->en;
 	m->fs.tree = tree_create(&m->en, 64);

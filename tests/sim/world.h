@@ -40,10 +40,6 @@ void world_power_fails(uint64_t seed);
 struct mnt *world_at(unsigned n);
 struct faults *world_faults(unsigned n);
 
-/* Marks the process of the current task: its calls on a mount return early once *@killed is true. */
-void world_is_process(bool *killed);
-bool world_given_up(void);
-
 /* The backing as a bare directory, beside all mounts: no faults, no waits. */
 struct backing *world_eye(void);
 /* Counts changes of names on the backing. */

@@ -24,7 +24,7 @@ static struct {
 int madvise(void *memory, size_t len, int advice)
 {
 	if (advice == MADV_POPULATE_WRITE) {
-		LOCK_SCOPE(&gate.lock);
+		MUTEX_SCOPE(&gate.lock);
 		gate.begun++;
 		pthread_cond_broadcast(&gate.changed);
 		while (!gate.allowed)
@@ -36,14 +36,14 @@ int madvise(void *memory, size_t len, int advice)
 
 static void allow(unsigned pieces)
 {
-	LOCK_SCOPE(&gate.lock);
+	MUTEX_SCOPE(&gate.lock);
 	gate.allowed = pieces;
 	pthread_cond_broadcast(&gate.changed);
 }
 
 static void wait_for_faulters(unsigned nr)
 {
-	LOCK_SCOPE(&gate.lock);
+	MUTEX_SCOPE(&gate.lock);
 	while (gate.begun < nr)
 		pthread_cond_wait(&gate.changed, &gate.lock);
 }
@@ -58,7 +58,7 @@ static struct cache *begin(size_t size, size_t chunk_size, unsigned faulters)
 	struct error e;
 
 	gate.allowed = gate.begun = 0;
-	assert_int_equal(cache_create(&c, &l, NULL, &e), 0);
+	assert_int_equal(cache_create(&c, &l, &e), 0);
 	wait_for_faulters(faulters);
 	return c;
 }

@@ -79,7 +79,7 @@ static void *serve(void *arg)
 
 static void answer_raw(const char *text)
 {
-	LOCK_SCOPE(&fake.lock);
+	MUTEX_SCOPE(&fake.lock);
 	fake.text = text;
 	fake.silent = false;
 	fake.endless = 0;
@@ -236,7 +236,7 @@ static void an_endless_answer_is_an_outage(void **state)
 	(void)state;
 	answer_raw("HTTP/1.1 200 OK\r\n\r\n");
 	{
-		LOCK_SCOPE(&fake.lock);
+		MUTEX_SCOPE(&fake.lock);
 		fake.endless = 64u << 20;
 	}
 	assert_int_equal(read_err(ce, GEN, "open"), -EHOSTDOWN);
@@ -251,7 +251,7 @@ static void who_is_silent_holds_nobody(void **state)
 	(void)state;
 	answer_raw("");
 	{
-		LOCK_SCOPE(&fake.lock);
+		MUTEX_SCOPE(&fake.lock);
 		fake.silent = true;
 	}
 	assert_int_equal(read_err(ce, GEN, "open"), -EHOSTDOWN);
@@ -308,12 +308,12 @@ static void a_wait_does_without_streams(void **state)
 	(void)state;
 	answer("200 OK", GOOD); /* which is none of a stream */
 	{
-		LOCK_SCOPE(&fake.lock);
+		MUTEX_SCOPE(&fake.lock);
 		fake.nr = 0;
 	}
 	assert_int_equal(coord_etcd_ops.wait(ce, &key, 1, -1, until), 0);
 	{
-		LOCK_SCOPE(&fake.lock);
+		MUTEX_SCOPE(&fake.lock);
 		nr = fake.nr;
 	}
 	assert_true(nr >= 2 && nr < 20); /* and not without a pause */
@@ -322,7 +322,7 @@ static void a_wait_does_without_streams(void **state)
 	coord_etcd_ops.wait(ce, NULL, 0, -1, 0);
 	/* The same where a stream never begins. */
 	{
-		LOCK_SCOPE(&fake.lock);
+		MUTEX_SCOPE(&fake.lock);
 		fake.holds = true;
 	}
 	answer("200 OK", GOOD);

@@ -16,12 +16,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static const char *holds; /* lock: who asks for the path of that name waits */
 static bool held;	  /* lock: somebody does */
-static bool waits, told;  /* lock: who was told by a call waits; does not any more */
+static sem_t waits;	  /* who was told by a call waits, or does not any more */
 
 static void name(void *tree, const struct inode_id *dir, const char *what, char *buf, size_t size)
 {
 	tree_path_of(tree, dir, what, buf, size);
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	if (!holds || !what || strcmp(what, holds))
 		return;
 	held = true;
@@ -40,14 +40,14 @@ static void *close_dying(void *pid)
 
 static void wait_held(void)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	while (!held)
 		pthread_cond_wait(&changed, &lock);
 }
 
 static void let_go(void)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	holds = NULL;
 	held = false;
 	pthread_cond_broadcast(&changed);
@@ -96,14 +96,6 @@ static void a_killed_writer(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static bool is_asked_whether_given_up(void)
-{
-	LOCK_SCOPE(&lock);
-	waits = true;
-	pthread_cond_broadcast(&changed);
-	return false;
-}
-
 /* As the flush finds out. */
 static void *fail_content(void *unused)
 {
@@ -114,10 +106,9 @@ static void *fail_content(void *unused)
 /* As a write answers that finds the error of the flush. */
 static void *tell(void *unused)
 {
+	waiting = &waits;
 	checkpoint_told(file.h->generation, &m.user);
-	LOCK_SCOPE(&lock);
-	told = true;
-	pthread_cond_broadcast(&changed);
+	sem_post(&waits);
 	return unused;
 }
 
@@ -131,20 +122,15 @@ static void nobody_is_told_twice(void **state)
 	mnt_open(&m, scratch_dir(path), SMALL_CACHE ",quiet_s=3600");
 	mnt_start(&m);
 	units_set_namer(m.en.units, name, m.fs.tree);
-	m.en.units->given_up = is_asked_whether_given_up;
 	assert_int_equal(dir_make(&m, UNIT), 0);
 	assert_int_equal(file_open(&m, &file, UNIT "/" PART, O_WRONLY | O_TRUNC), 0);
 	assert_int_equal(file_fill(&file, 3, 5000), 0);
 	holds = PART;
 	assert_int_equal(pthread_create(&fails, NULL, fail_content, NULL), 0);
 	wait_held();
-	waits = false;
+	sem_init(&waits, 0, 0);
 	assert_int_equal(pthread_create(&tells, NULL, tell, NULL), 0);
-	{
-		LOCK_SCOPE(&lock);
-		while (!waits && !told)
-			pthread_cond_wait(&changed, &lock);
-	}
+	sem_wait(&waits);
 	let_go();
 	pthread_join(fails, NULL);
 	pthread_join(tells, NULL);

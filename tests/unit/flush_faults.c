@@ -161,7 +161,8 @@ struct saver {
 	size_t size;
 	bool sync;
 	int result;
-	atomic_bool interrupt, done;
+	struct interruptible call;
+	atomic_bool done;
 };
 
 static void *saver_main(void *arg)
@@ -169,7 +170,7 @@ static void *saver_main(void *arg)
 	struct saver *s = arg;
 	int err = 0, close_err;
 
-	interrupted = &s->interrupt;
+	wait_serve(&s->call);
 	if (s->name)
 		err = file_open(&m, &s->file, s->name, O_WRONLY | O_TRUNC);
 	if (!err) {
@@ -187,12 +188,14 @@ static void *saver_main(void *arg)
 static void start(struct saver *s, const char *name, int version, size_t size, bool sync)
 {
 	*s = (struct saver){.name = name, .version = version, .size = size, .sync = sync};
+	interruptible_init(&s->call);
 	assert_int_equal(pthread_create(&s->thread, NULL, saver_main, s), 0);
 }
 
 static void start_on(struct saver *s, struct file *file, int version, size_t size, bool sync)
 {
 	*s = (struct saver){.file = *file, .version = version, .size = size, .sync = sync};
+	interruptible_init(&s->call);
 	assert_int_equal(pthread_create(&s->thread, NULL, saver_main, s), 0);
 }
 
@@ -862,7 +865,7 @@ static void a_writer_who_waits_can_be_interrupted(void **state)
 	start(&s, "x.pt", NEW, 3 * SMALL_CHUNKS * CHUNK, false);
 	WAIT_FOR(cached("waiting") > 0);
 	began = clock_mono_ns();
-	atomic_store(&s.interrupt, true);
+	wait_interrupt(&s.call);
 	WAIT_FOR(atomic_load(&s.done));
 	assert_true(clock_mono_ns() - began < AT_ONCE_NS);
 	assert_int_equal(join(&s), -EINTR);
@@ -884,7 +887,7 @@ static void a_sync_that_waits_can_be_interrupted(void **state)
 		faults_freeze(f, calls[i]);
 		start(&s, "x.pt", NEW, ANOTHER_SIZE, true);
 		faults_wait_frozen(f, 1);
-		atomic_store(&s.interrupt, true);
+		wait_interrupt(&s.call);
 		WAIT_FOR(atomic_load(&s.done));
 		assert_int_equal(join(&s), -EINTR);
 		faults_thaw(f);
@@ -1017,7 +1020,8 @@ static void begin_frozen_publish(struct file *file, unsigned calls)
 struct late_write {
 	pthread_t thread;
 	struct file *file;
-	atomic_bool interrupt, done;
+	struct interruptible call;
+	atomic_bool done;
 	ssize_t result;
 };
 
@@ -1025,7 +1029,7 @@ static void *late_write_main(void *arg)
 {
 	struct late_write *w = arg;
 
-	interrupted = &w->interrupt;
+	wait_serve(&w->call);
 	w->result = file_write(w->file, "late", 4, 100);
 	atomic_store(&w->done, true);
 	return NULL;
@@ -1040,13 +1044,15 @@ static void a_write_waits_for_the_publish(void **state)
 	(void)state;
 	begin_frozen_publish(&file, CALL_RENAME);
 	w.file = &file;
+	interruptible_init(&w.call);
 	assert_int_equal(pthread_create(&w.thread, NULL, late_write_main, &w), 0);
 	usleep(20000);
 	assert_false(atomic_load(&w.done));
-	atomic_store(&w.interrupt, true);
+	wait_interrupt(&w.call);
 	pthread_join(w.thread, NULL);
 	assert_int_equal(w.result, -EINTR);
-	w.interrupt = w.done = false;
+	interruptible_init(&w.call);
+	w.done = false;
 	assert_int_equal(pthread_create(&w.thread, NULL, late_write_main, &w), 0);
 	faults_thaw(f);
 	pthread_join(w.thread, NULL);
@@ -1153,6 +1159,7 @@ static void a_write_beside_the_close_is_in_it(void **state)
 	/* Between what is cached of the chunk and what is written there is the backing's. */
 	faults_freeze(f, CALL_READ);
 	w.file = &file;
+	interruptible_init(&w.call);
 	assert_int_equal(pthread_create(&w.thread, NULL, late_write_main, &w), 0);
 	faults_wait_frozen(f, 1);
 	generation_closed(g, file.key, (struct writer_end){.fate = WRITER_ALIVE});

@@ -42,7 +42,7 @@ static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 static void note(struct io_write *w, ssize_t result)
 {
 	struct req *r = container_of(w, struct req, w);
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 
 	/* As the daemon again. (The call fails, and returns who it is.) */
 	if (setfsuid((uid_t)-1) != (int)geteuid() || setfsgid((gid_t)-1) != (int)getegid())
@@ -60,7 +60,7 @@ static void start(struct req *r, int fd, const void *buf, size_t len, uint64_t o
 
 static ssize_t result_of(struct req *r)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 
 	while (!r->calls)
 		pthread_cond_wait(&ended, &lock);
@@ -77,7 +77,7 @@ static ssize_t write_now(int fd, const void *buf, size_t len, uint64_t off)
 
 static bool has_ended(struct req *r)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 
 	return r->calls;
 }
@@ -451,7 +451,7 @@ static void step(struct io_write *w, ssize_t result)
 		io_submit(io, w);
 		return;
 	}
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	k->ended = true;
 	pthread_cond_broadcast(&ended);
 }
@@ -474,7 +474,7 @@ static void done_may_submit_again(void **state)
 	}
 	for (i = 0; i < NR; i++) {
 		{
-			LOCK_SCOPE(&lock);
+			MUTEX_SCOPE(&lock);
 			while (!walks[i].ended)
 				pthread_cond_wait(&ended, &lock);
 		}
@@ -698,7 +698,7 @@ static bool held_go = true; /* lock: lock */
 static ssize_t held_write(void *arg, int fd, const void *buf, size_t size, off_t off, int rwf)
 {
 	{
-		LOCK_SCOPE(&lock);
+		MUTEX_SCOPE(&lock);
 		nr_held++;
 		pthread_cond_broadcast(&ended);
 		while (*(const char *)buf == 'x' && !held_go)
@@ -710,7 +710,7 @@ static ssize_t held_write(void *arg, int fd, const void *buf, size_t size, off_t
 
 static void wait_held(unsigned nr)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 
 	while (nr_held != nr)
 		pthread_cond_wait(&ended, &lock);
@@ -718,7 +718,7 @@ static void wait_held(unsigned nr)
 
 static void let_go(bool go)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 
 	held_go = go;
 	pthread_cond_broadcast(&ended);

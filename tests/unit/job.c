@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/wait.h"
 #include "engine/liveness/job.h"
 #include "engine/liveness/proc.h"
 
@@ -33,7 +34,7 @@ static unsigned nr_told;
 
 static void ended(void *arg, const struct process *p, struct writer_end end)
 {
-	LOCK_SCOPE(&told_lock);
+	MUTEX_SCOPE(&told_lock);
 	assert_ptr_equal(arg, &jobs);
 	assert_true(nr_told < ARRAY_SIZE(told));
 	told[nr_told].tgid = p->tgid;
@@ -43,7 +44,7 @@ static void ended(void *arg, const struct process *p, struct writer_end end)
 
 static void wait_told(unsigned nr)
 {
-	LOCK_SCOPE(&told_lock);
+	MUTEX_SCOPE(&told_lock);
 	while (nr_told < nr)
 		pthread_cond_wait(&told_more, &told_lock);
 }
@@ -51,7 +52,7 @@ static void wait_told(unsigned nr)
 static unsigned times_told(pid_t tgid)
 {
 	unsigned i, nr = 0;
-	LOCK_SCOPE(&told_lock);
+	MUTEX_SCOPE(&told_lock);
 
 	for (i = 0; i < nr_told; i++)
 		nr += told[i].tgid == tgid;
@@ -60,7 +61,7 @@ static unsigned times_told(pid_t tgid)
 
 static void last_told_is(pid_t tgid, enum writer_fate fate, int code)
 {
-	LOCK_SCOPE(&told_lock);
+	MUTEX_SCOPE(&told_lock);
 	assert_true(nr_told);
 	assert_int_equal(told[nr_told - 1].tgid, tgid);
 	assert_int_equal(told[nr_told - 1].end.fate, fate);
@@ -85,7 +86,7 @@ int openat(int dir, const char *name, int flags, ...)
 		mode = va_arg(ap, mode_t);
 	va_end(ap);
 	if (strstr(name, "/environ")) {
-		LOCK_SCOPE(&held_lock);
+		MUTEX_SCOPE(&held_lock);
 		nr_held++;
 		pthread_cond_broadcast(&held_changed);
 		while (hold)
@@ -98,7 +99,7 @@ int openat(int dir, const char *name, int flags, ...)
 
 static void hold_environ(bool on)
 {
-	LOCK_SCOPE(&held_lock);
+	MUTEX_SCOPE(&held_lock);
 	hold = on;
 	pthread_cond_broadcast(&held_changed);
 	while (!on && nr_held)
@@ -107,14 +108,14 @@ static void hold_environ(bool on)
 
 static void wait_held(unsigned nr)
 {
-	LOCK_SCOPE(&held_lock);
+	MUTEX_SCOPE(&held_lock);
 	while (nr_held < nr)
 		pthread_cond_wait(&held_changed, &held_lock);
 }
 
 static unsigned held(void)
 {
-	LOCK_SCOPE(&held_lock);
+	MUTEX_SCOPE(&held_lock);
 	return nr_held;
 }
 
@@ -207,7 +208,7 @@ static struct process *ask(pid_t tid)
 	struct process *p;
 
 	for (;;) {
-		p = jobs_process(jobs, tid, getuid(), NULL);
+		p = jobs_process(jobs, tid, getuid());
 		assert_non_null(p);
 		if (p->read)
 			return p;
@@ -221,7 +222,7 @@ static struct process *ask_in_vain(pid_t tid)
 	struct process *p;
 
 	for (;;) {
-		p = jobs_process(jobs, tid, getuid(), NULL);
+		p = jobs_process(jobs, tid, getuid());
 		assert_non_null(p);
 		assert_false(p->read);
 		if (p->visible)
@@ -457,10 +458,10 @@ static void who_was_read_is_not_read_again(void **state)
 	(void)state;
 	process_put(ask(c.pid));
 	hold_environ(true);
-	p = jobs_process(jobs, c.pid, getuid(), NULL);
+	p = jobs_process(jobs, c.pid, getuid());
 	assert_int_equal(p->rank, 2);
 	process_put(p);
-	p = jobs_process(jobs, c.thread, getuid(), NULL);
+	p = jobs_process(jobs, c.thread, getuid());
 	assert_int_equal(p->rank, 2);
 	process_put(p);
 	assert_int_equal(held(), 0);
@@ -475,8 +476,8 @@ static void jobs_are_compared(void **state)
 		     c = START("MASTER_ADDR=n1", "MASTER_PORT=6"), s = START("A=1"),
 		     t = START("B=1");
 	struct process *pa = ask(a.pid), *pb = ask(b.pid), *pc = ask(c.pid), *ps = ask(s.pid),
-		       *pt = ask(t.pid), *hidden = jobs_process(jobs, 0, getuid(), NULL),
-		       *other = jobs_process(jobs, 0, getuid() + 1, NULL);
+		       *pt = ask(t.pid), *hidden = jobs_process(jobs, 0, getuid()),
+		       *other = jobs_process(jobs, 0, getuid() + 1);
 
 	(void)state;
 	assert_true(job_same(pa, pb));
@@ -527,7 +528,7 @@ static void what_is_not_seen_is_invisible(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
-		struct process *p = jobs_process(jobs, ids[i], 5, NULL);
+		struct process *p = jobs_process(jobs, ids[i], 5);
 
 		assert_false(p->visible);
 		assert_false(p->read);
@@ -572,7 +573,7 @@ static void another_user_is_another(void **state)
 
 	(void)state;
 	do {
-		q = jobs_process(jobs, c.pid, 12345, NULL);
+		q = jobs_process(jobs, c.pid, 12345);
 	} while (!q->read && (process_put(q), true));
 	assert_ptr_not_equal(p, q);
 	assert_string_equal(q->key, "12345/master/n1:5");
@@ -780,7 +781,7 @@ static int nobody_main(pid_t tid)
 	    setresuid(NOBODY, NOBODY, NOBODY) || jobs_create(&jobs, ended, &jobs, &e))
 		return 1;
 	do {
-		p = jobs_process(jobs, tid, 0, NULL);
+		p = jobs_process(jobs, tid, 0);
 	} while (!p->read && (process_put(p), true));
 	if (p->tgid == tid || !p->visible || !p->weak || p->rank != -1 || !p->start)
 		return 2;
@@ -899,7 +900,7 @@ static void who_hangs_is_unread_and_harms_nobody(void **state)
 	process_put(q);
 	/* Whoever is let through is read. */
 	{
-		LOCK_SCOPE(&held_lock);
+		MUTEX_SCOPE(&held_lock);
 		hold = false; /* but the one that waits does not know yet */
 	}
 	q = ask(good.pid);
@@ -947,19 +948,19 @@ static void many_may_hang(void **state)
 	}
 }
 
-static bool at_once(void)
-{
-	return true;
-}
-
 static void who_gives_up_waits_no_more(void **state)
 {
 	struct child c = START("RANK=2", "WORLD_SIZE=4");
+	struct interruptible call;
 	struct process *p;
 
 	(void)state;
 	hold_environ(true);
-	p = jobs_process(jobs, c.pid, getuid(), at_once);
+	interruptible_init(&call);
+	wait_serve(&call);
+	wait_interrupt(&call);
+	p = jobs_process(jobs, c.pid, getuid());
+	wait_serve(NULL);
 	assert_false(p->read);
 	process_put(p);
 	hold_environ(false);
@@ -1000,7 +1001,7 @@ static void destroying_waits_for_nobody_who_hangs(void **state)
 	struct child c = START("RANK=2", "WORLD_SIZE=4");
 
 	hold_environ(true);
-	process_put(jobs_process(jobs, c.pid, getuid(), NULL));
+	process_put(jobs_process(jobs, c.pid, getuid()));
 	jobs_destroy(jobs);
 	hold_environ(false);
 	end(&c, 0);
@@ -1021,7 +1022,7 @@ static int starved_main(void)
 		return 1;
 	none = (struct rlimit){0, usual.rlim_max};
 	setrlimit(RLIMIT_NOFILE, &none);
-	p = jobs_process(js, getppid(), getuid(), NULL);
+	p = jobs_process(js, getppid(), getuid());
 	if (!p || p->visible || p->tgid)
 		return 2;
 	process_put(p);

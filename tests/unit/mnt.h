@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/wait.h"
 #include "engine/content/digest.h"
 #include "fs/beside.h"
 #include "fs/data.h"
@@ -36,17 +37,13 @@ struct file {
 	uint64_t key; /* of the process that has it open */
 };
 
-/* Set by a test: the call that this thread makes was given up. */
-static _Thread_local atomic_bool *interrupted;
-
-/* Set by a test: posted whenever that is asked, as what waits does again and again. */
+/* Set by a test: posted whenever this thread is about to block. */
 static _Thread_local sem_t *waiting;
 
-static inline bool given_up(void)
+static inline void tell_block(void)
 {
 	if (waiting)
 		sem_post(waiting);
-	return interrupted && atomic_load(interrupted);
 }
 
 /* Small enough to fill. */
@@ -91,7 +88,8 @@ static inline void mnt_start(struct mnt *m)
 {
 	struct error e;
 
-	if (engine_start(&m->en, "test", given_up, NULL, &e))
+	wait_observe(tell_block);
+	if (engine_start(&m->en, "test", NULL, &e))
 		fail_msg("%s", e.text);
 	m->fs.engine = &m->en;
 	m->fs.tree = tree_create(&m->en, 64);

@@ -19,6 +19,20 @@ static uint64_t now;
 static unsigned waited, judgements;
 static bool renews; /* the other one does, while it is waited for */
 
+static uint64_t get_now(void *arg)
+{
+	(void)arg;
+	return now;
+}
+
+/* Who sleeps does so in no time. */
+static void sleep_through(void)
+{
+	now += NSEC_PER_SEC / 10;
+}
+
+static const struct clock_source by_test = {.mono_ns = get_now, .wall_ns = get_now};
+
 static int setup(void **state)
 {
 	char path[PATH_MAX];
@@ -30,20 +44,18 @@ static int setup(void **state)
 	now = NSEC_PER_SEC;
 	waited = judgements = 0;
 	renews = false;
+	clock_set_source(&by_test);
+	wait_observe(sleep_through);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
+	wait_observe(NULL);
+	clock_set_source(NULL);
 	backing_close(&b);
 	return 0;
-}
-
-static uint64_t get_now(void *arg)
-{
-	(void)arg;
-	return now;
 }
 
 static void lease_of_other(const char *format, unsigned n)
@@ -84,7 +96,6 @@ static int mount_as(struct nodes **ns, const char *label, bool given, const char
 						    .lease_s = LEASE_S,
 						    .waits = waits,
 						    .judged = judged,
-						    .now = get_now,
 						    .by_hand = true},
 			    &e);
 }
@@ -315,9 +326,9 @@ static void the_idle_look_at_nobody(void **state)
 	now += 10 * LEASE;
 	nodes_look(ns);
 	assert_int_equal(faults_count(f, CALL_ANY), calls);
-	pthread_mutex_lock(&ns->lock);
+	lock_take(&ns->lock);
 	assert_true(nodes_idle_locked(ns));
-	pthread_mutex_unlock(&ns->lock);
+	lock_drop(&ns->lock);
 	faults_detach(f);
 	nodes_destroy(ns);
 }

@@ -262,7 +262,7 @@ static void next_turn(void)
 /* Somebody is chosen to do the next step, and all others wait. */
 static void wait_for_turn(struct party *p)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	next_turn();
 	while (whose != p->nr)
 		pthread_cond_wait(&turned, &lock);
@@ -303,7 +303,7 @@ static void redo(struct party *p)
 
 static bool all_redone(void)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	return parties[0].ended && parties[1].ended;
 }
 
@@ -332,7 +332,7 @@ static void *take_part(void *party)
 	struct party *p = party;
 
 	{
-		LOCK_SCOPE(&lock);
+		MUTEX_SCOPE(&lock);
 		while (whose != p->nr)
 			pthread_cond_wait(&turned, &lock);
 	}
@@ -340,7 +340,7 @@ static void *take_part(void *party)
 		redo(p);
 	else
 		go_on(p);
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	p->ended = true;
 	next_turn();
 	return NULL;
@@ -373,7 +373,7 @@ static void race(uint64_t seed)
 		assert_int_equal(pthread_create(&parties[i].thread, NULL, take_part, &parties[i]),
 				 0);
 	{
-		LOCK_SCOPE(&lock);
+		MUTEX_SCOPE(&lock);
 		next_turn();
 	}
 	for (i = 0; i < PARTIES; i++)

@@ -57,7 +57,7 @@ static void nothing_is_removed_while_a_change_is_committed(void **state)
 	struct inode_id dir = node_inode(at.dir);
 	const struct unit_place u = {m.top, node_inode(m.root), dir, UNIT, false};
 	struct process *p = units_process(m.en.units, &m.user);
-	atomic_bool given = true;
+	struct interruptible call;
 	struct checkpoint *cp;
 
 	(void)state;
@@ -66,9 +66,11 @@ static void nothing_is_removed_while_a_change_is_committed(void **state)
 	cp = pending(UNIT);
 	assert_int_equal(checkpoint_ask(cp), 0);
 	faults_wait_frozen(f, 1);
-	interrupted = &given;
+	interruptible_init(&call);
+	wait_serve(&call);
+	wait_interrupt(&call);
 	assert_int_equal(removal_note(m.en.units, &m.user, p, &u, &dir, at.name), -EINTR);
-	interrupted = NULL;
+	wait_serve(NULL);
 	faults_thaw(f);
 	process_put(p);
 	checkpoint_put(cp);
@@ -94,8 +96,8 @@ static void wait_for_change(void)
 	struct units *us = m.en.units;
 	LOCK_SCOPE(&us->lock);
 
-	pthread_cond_broadcast(&us->work);
-	pthread_cond_broadcast(&us->commits);
+	waitq_wake_all(&us->work);
+	waitq_wake_all(&us->commits);
 	units_wait(us);
 }
 

@@ -213,7 +213,7 @@ static void next_turn(void)
 /* Somebody is chosen to do the next step, and all others wait. */
 static void wait_for_turn(struct party *p)
 {
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	next_turn();
 	while (whose != p->nr)
 		pthread_cond_wait(&turned, &lock);
@@ -243,14 +243,14 @@ static void *take_part(void *party)
 	bool trashed = false;
 
 	{
-		LOCK_SCOPE(&lock);
+		MUTEX_SCOPE(&lock);
 		while (whose != p->nr)
 			pthread_cond_wait(&turned, &lock);
 	}
 	p->result = place(&p->backing, false, &trashed);
 	if (!p->result && trashed)
 		trash_remove(&p->backing, NULL, p->backing.root_fd, TRASH);
-	LOCK_SCOPE(&lock);
+	MUTEX_SCOPE(&lock);
 	p->ended = true;
 	next_turn();
 	return NULL;
@@ -288,7 +288,7 @@ static void race(bool exchange, const struct row *from, uint64_t seed)
 		assert_int_equal(pthread_create(&parties[i].thread, NULL, take_part, &parties[i]),
 				 0);
 	{
-		LOCK_SCOPE(&lock);
+		MUTEX_SCOPE(&lock);
 		next_turn();
 	}
 	for (i = 0; i < NODES; i++)

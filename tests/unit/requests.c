@@ -42,7 +42,7 @@ static struct {
 
 static void wait_for_release(void)
 {
-	LOCK_SCOPE(&k.lock);
+	MUTEX_SCOPE(&k.lock);
 	k.waiting++;
 	pthread_cond_broadcast(&k.changed);
 	while (!k.released)
@@ -53,14 +53,14 @@ static void wait_for_release(void)
 
 static void release(void)
 {
-	LOCK_SCOPE(&k.lock);
+	MUTEX_SCOPE(&k.lock);
 	k.released = true;
 	pthread_cond_broadcast(&k.changed);
 }
 
 static void wait_until_waiting(int nr)
 {
-	LOCK_SCOPE(&k.lock);
+	MUTEX_SCOPE(&k.lock);
 	while (k.waiting != nr)
 		pthread_cond_wait(&k.changed, &k.lock);
 }
@@ -79,7 +79,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	told = fuse_reply_entry(req, &entry);
 	if (told) {
-		LOCK_SCOPE(&k.lock);
+		MUTEX_SCOPE(&k.lock);
 		k.late_reply = told;
 		pthread_cond_broadcast(&k.changed);
 	}
@@ -95,7 +95,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void on_ready(struct fs *fs, int err)
 {
-	LOCK_SCOPE(&k.lock);
+	MUTEX_SCOPE(&k.lock);
 	assert_ptr_equal(fs, &k.fs);
 	k.ready++;
 	k.ready_err = err;
@@ -395,7 +395,7 @@ static void an_interrupted_request_is_given_up_after_its_grace(void **state)
 	/* Its handler ends unseen, and is told so. */
 	release();
 	{
-		LOCK_SCOPE(&k.lock);
+		MUTEX_SCOPE(&k.lock);
 		while (!k.late_reply)
 			pthread_cond_wait(&k.changed, &k.lock);
 	}

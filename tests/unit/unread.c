@@ -9,8 +9,8 @@
 #include "engine/liveness/job.h"
 #include "engine/unit/accord.h"
 
-/* More often than who asks looks whether it was given up, while one question waits for its answer. */
-#define LOOKS 60
+/* More often than who asks blocks while one question waits for its answer. */
+#define LOOKS 6
 
 static atomic_bool slow;
 static sem_t looks;

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locks, and the order in which a thread takes them.
+ *
+ *	struct lock lock;			in a struct; lock_init(&x->lock, LOCK_UNITS)
+ *	static struct lock l = LOCK_INIT(LOCK_LOG);
+ *	{
+ *		LOCK_SCOPE(&x->lock);		held until the end of the block
+ *	}
+ *
+ * - A thread that holds a lock takes only locks that stand further down in enum lock_rank, and no
+ *   second one of the same rank. So threads never wait for each other in a circle.
+ * - A build with DEBUG=1 or SAN=... checks that at each take, and ends the program with both names
+ *   when it does not hold. Other builds pay nothing for it.
+ * - Not recursive. No lock is held across a system call that may block, a copy, or a reply to FUSE,
+ *   except where its rank below says so.
+ */
+#ifndef ENGINE_BASE_LOCK_H
+#define ENGINE_BASE_LOCK_H
+
+#include <pthread.h>
+
+#include "engine/base/cleanup.h"
+
+/* Taken from the top down. */
+enum lock_rank {
+	LOCK_ENDING,	     /* engine.h: one stop at a time; held while the engine stops */
+	LOCK_CONTROL_SOCKET, /* fs/control_socket.c */
+	LOCK_HANDLE_DIR,     /* fs/tree.h: one listing of a directory handle; held across it */
+	LOCK_PASSING,	     /* fs/passing.c */
+	LOCK_REQUESTS,	     /* fs/requests.c */
+	LOCK_TREE,	     /* fs/tree.c: asks units for what has a name */
+	LOCK_RECEIVER,	     /* fs/receive.c */
+	LOCK_CAPTURES,	     /* capture/capture.c: the list of sessions */
+	LOCK_SESSION,	     /* capture/session.c: one session */
+	LOCK_TRACE,	     /* capture/trace.c */
+	LOCK_UNITS,	     /* unit/: all generations and checkpoints */
+	LOCK_NODES,	     /* coord/nodes.c */
+	LOCK_COORD,	     /* coord/etcd_http.c; held while a connection is taken from the pool */
+	LOCK_COORD_WATCH,    /* coord/etcd_watch.c */
+	LOCK_JOBS,	     /* liveness/job.c */
+	LOCK_CACHE,	     /* cache/cache.c: chunks, and all contents */
+	LOCK_DIGEST,	     /* content/digest.c: one file's */
+	LOCK_IO,	     /* flush/io_*.c */
+	LOCK_FAILURES,	     /* metrics/failures.c */
+	LOCK_CREDS,	     /* backing/creds.c */
+	LOCK_LOG,	     /* base/log.c */
+	LOCK_RANKS
+};
+
+struct lock {
+	pthread_mutex_t mutex;
+	enum lock_rank rank;
+};
+
+#define LOCK_INIT(r) \
+	{ \
+		.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (r) \
+	}
+
+void lock_init(struct lock *l, enum lock_rank rank);
+void lock_finish(struct lock *l);
+
+/* For the checks. */
+void lock_check_take(const struct lock *l);
+void lock_check_drop(const struct lock *l);
+void lock_check_held(const struct lock *l);
+void lock_check_alone(const struct lock *l);
+
+#ifdef CKPTFS_LOCK_CHECK
+#define LOCK_CHECK(what, l) lock_check_##what(l)
+#else
+#define LOCK_CHECK(what, l) ((void)(l))
+#endif
+
+static inline void lock_take(struct lock *l)
+{
+	LOCK_CHECK(take, l);
+	pthread_mutex_lock(&l->mutex);
+}
+
+static inline void lock_drop(struct lock *l)
+{
+	LOCK_CHECK(drop, l);
+	pthread_mutex_unlock(&l->mutex);
+}
+
+/* This thread holds @l. */
+static inline void lock_assert_held(const struct lock *l)
+{
+	LOCK_CHECK(held, l);
+}
+
+static inline struct lock *lock_taken(struct lock *l)
+{
+	lock_take(l);
+	return l;
+}
+
+static inline void lock_let_go(struct lock **l)
+{
+	lock_drop(*l);
+}
+
+/* Holds @l until the end of the enclosing block; make the block short and visible. */
+#define LOCK_SCOPE(l) __cleanup(lock_let_go) struct lock *lock_scope_ = lock_taken(l)
+
+#endif
