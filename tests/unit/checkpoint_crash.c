@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cpu: 15 */
 /* timeout: 300 */
 /*
  * Checkpoints of many files, saved through a mount and cut off by a power cut at every instant: under its

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cpu: 15 */
 /* timeout: 120 */
 /* Records, waiting and leases by a real etcd. */
 #include "tests/unit/etcd.h"

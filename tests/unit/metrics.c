@@ -36,7 +36,7 @@ static bool is_name(const char *s, size_t len)
 }
 
 /* NAME{label="value",...} NUMBER, or "# HELP NAME text", or "# TYPE NAME type". */
-static void check_line(const char *line, char type_of[64])
+static void check_line(const char *line, char type_of[128])
 {
 	char name[128], type[32], labels[256];
 	int end = 0;
@@ -45,7 +45,7 @@ static void check_line(const char *line, char type_of[64])
 	if (sscanf(line, "# TYPE %127s %31s%n", name, type, &end) == 2) {
 		assert_true(!strcmp(type, "counter") || !strcmp(type, "gauge") ||
 			    !strcmp(type, "histogram"));
-		snprintf(type_of, 64, "%s", name);
+		snprintf(type_of, 128, "%s", name);
 	} else if (!strncmp(line, "# HELP ", 7)) {
 		return;
 	} else {
@@ -62,7 +62,7 @@ static void check_line(const char *line, char type_of[64])
 static void every_line_parses(void **state)
 {
 	struct metrics m = {0};
-	char *text, *line, *rest, type_of[64] = "";
+	char *text, *line, *rest, type_of[128] = "";
 
 	(void)state;
 	metrics_request(&m, 1, 5000, 0);
