@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Finding tests: which files are tests, what their first lines ask for, and which of them were meant.
 
-Assumes nothing but names: an executable tests/<group>/*.{sh,py} or $BUILD/tests/<group>/*.t is a test.
+Assumes nothing but names: an executable tests/<group>/*.{sh,py} or $BUILD/tests/<group>/*.t is a test. One that has a
+list beside it, NAME.list, is as many tests as that has lines.
 """
 
 import os
@@ -31,12 +32,13 @@ def _leading_comment(path):
 
 
 class Test:
-	"""One test: `name` is group/file, `path` what is executed, `header` the file with the directives."""
+	"""One test: `name` is group/file, `path` what is executed, with `words`, `header` the file with the directives."""
 
-	def __init__(self, group, path, header):
+	def __init__(self, group, path, header, variant="", words=()):
 		self.group = group
-		self.name = group + "/" + os.path.basename(path)
+		self.name = group + "/" + variant + os.path.basename(path)
 		self.path = path
+		self.words = list(words)
 		self.header = header
 		self.timeout_s = DEFAULT_TIMEOUT_S
 		self.cpu_s = None      # its budget of CPU time, or None: the usual one
@@ -101,6 +103,16 @@ def _entries(folder):
 	return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
 
+def _listed(group, path):
+	"""The tests that `path` is: itself, or for each line `VARIANT WORDS...` of its list VARIANT_NAME, run with WORDS."""
+	listing = os.path.splitext(path)[0] + ".list"
+	if not os.path.exists(listing):
+		return [Test(group, path, path)]
+	with open(listing, encoding="utf-8") as file:
+		lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
+	return [Test(group, path, path, words[0] + "_", words[1:]) for words in lines]
+
+
 def find_all(root, build):
 	"""Every test there is, by name; and notes about files that look like tests but are none."""
 	tests, notes = [], []
@@ -109,7 +121,7 @@ def find_all(root, build):
 		for entry in _entries(os.path.join(source_dir, group)):
 			path = os.path.join(source_dir, group, entry)
 			if _is_script_test(path):
-				tests.append(Test(group, path, path))
+				tests += _listed(group, path)
 	for group in _entries(build_dir):
 		for entry in _entries(os.path.join(build_dir, group)):
 			path = os.path.join(build_dir, group, entry)
@@ -126,7 +138,7 @@ def find_all(root, build):
 def _matches(test, root, build, wanted):
 	"""How PATH `wanted` means `test`: 'file', 'folder' or None. `wanted` is a path or a test's name."""
 	target = os.path.abspath(wanted)
-	if wanted == test.name or target in (test.path, test.header):
+	if wanted == test.name or target in (test.path, test.header, os.path.join(root, "tests", test.name)):
 		return "file"
 	folders = (os.path.join(root, "tests"), os.path.join(root, "tests", test.group),
 		os.path.join(build, "tests"), os.path.join(build, "tests", test.group))

@@ -93,7 +93,7 @@ class Setup:
 class Sandbox:
 	def __init__(self, setup, test, number):
 		self.setup, self.test = setup, test
-		folder = "%d-%s" % (number, os.path.splitext(os.path.basename(test.path))[0][:16])
+		folder = "%d-%s" % (number, os.path.splitext(os.path.basename(test.name))[0][:16])
 		self.tmp = os.path.join(setup.run_dir, folder)
 		self.log = os.path.join(setup.run_dir, folder + ".log")
 		self.limit_s = (setup.limit_s or test.timeout_s) * setup.slow
@@ -126,7 +126,7 @@ class Sandbox:
 		status_in, status_out = os.pipe()
 		runner_in, self.runner_fd = os.pipe()
 		self.status_fd = status_in
-		command = ["bash", "-c", INIT, "init", str(status_out), str(runner_in), self.log, self.test.path]
+		command = ["bash", "-c", INIT, "init", str(status_out), str(runner_in), self.log, self.test.path, *self.test.words]
 		# A log of its own for unshare, which has something to say when its child is killed.
 		with open(self.log, "wb"), open(self.log + ".sandbox", "wb") as own_log:
 			self.process = subprocess.Popen(

@@ -70,6 +70,19 @@ assert_contains "$OUT" "no test at or below 'nothing/here.sh'"
 run_tree unit
 assert_closing "1 passed, 0 failed, 0 skipped"
 assert_contains "$OUT" "stale.t has no source"
+make_test a/of_each.sh <<'END'
+# timeout: 8
+echo "words: $TEST_NAME $*"
+END
+printf '# these\none first word\n\ntwo second\n' >"$TREE/tests/a/of_each.list"
+list -v -k of_each
+assert_eq "$OUT" "a/one_of_each.sh  (timeout 8 s) a/two_of_each.sh  (timeout 8 s)"
+list "$TREE/tests/a/two_of_each.sh"
+assert_eq "$OUT" "a/two_of_each.sh"
+run_tree -v "$TREE/tests/a/of_each.sh"
+assert_contains "$OUT" "words: a/one_of_each.sh first word"
+assert_contains "$OUT" "words: a/two_of_each.sh second"
+assert_closing "2 passed, 0 failed, 0 skipped"
 make_test a/odd.sh <<'END'
 # timeout: soon
 END

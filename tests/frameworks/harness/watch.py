@@ -324,7 +324,7 @@ class Watch:
 def write_down(where, row):
 	top = os.path.join(environment.TOP, where)
 	os.makedirs(top, exist_ok=True)
-	with open("%s/%s.json" % (top, os.path.basename(sys.argv[0])), "w", encoding="utf-8") as file:
+	with open("%s/%s.json" % (top, os.path.basename(os.environ["TEST_NAME"])), "w", encoding="utf-8") as file:
 		json.dump(row, file)
 
 
