@@ -40,7 +40,7 @@ int engine_open_memory(struct engine *en, struct config *config, struct memory *
 	int err;
 
 	memset(en, 0, sizeof(*en));
-	pthread_mutex_init(&en->ending, NULL);
+	lock_init(&en->ending, LOCK_ENDING);
 	en->coord = (struct coord){.ops = &coord_dir_ops, .arg = &en->backing};
 	en->config = *config;
 	memset(config, 0, sizeof(*config));
