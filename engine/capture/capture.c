@@ -280,8 +280,7 @@ static struct tensor *tensor_find(struct session *s, uint64_t id)
 {
 	struct list *l;
 
-	table_for_each(l, &s->tensors, hash_id(id))
-	{
+	table_for_each (l, &s->tensors, hash_id(id)) {
 		struct tensor *t = container_of(l, struct tensor, node.link);
 
 		if (t->layout.id == id)

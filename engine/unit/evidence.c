@@ -54,8 +54,7 @@ static struct event *find_event(const struct checkpoint *cp, enum evidence_kind 
 
 	if (!cp->events_by_path.nr)
 		return NULL;
-	table_for_each(l, &cp->events_by_path, hash)
-	{
+	table_for_each (l, &cp->events_by_path, hash) {
 		struct event *e = container_of(l, struct event, node.link);
 
 		if (e->kind == kind && !strcmp(e->path, path))

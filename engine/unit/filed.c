@@ -27,8 +27,7 @@ static const char *keep_label(struct filed_files *files, const char *text)
 
 	if (!files->labels.buckets && table_init(&files->labels))
 		return NULL;
-	table_for_each(l, &files->labels, hash)
-	{
+	table_for_each (l, &files->labels, hash) {
 		label = container_of(l, struct label, node.link);
 		if (!strcmp(label->text, text))
 			return label->text;

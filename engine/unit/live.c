@@ -178,9 +178,9 @@ struct generation *live_find_inode(const struct live *lv, const struct inode_id 
 {
 	struct list *l;
 
-	table_for_each(l, &lv->found_by[LIVE_BY_INODE],
-		       hash_inode(id)) if (same_inode(&of_link(l, LIVE_BY_INODE)->id,
-						      id)) return of_link(l, LIVE_BY_INODE);
+	table_for_each (l, &lv->found_by[LIVE_BY_INODE], hash_inode(id))
+		if (same_inode(&of_link(l, LIVE_BY_INODE)->id, id))
+			return of_link(l, LIVE_BY_INODE);
 	return NULL;
 }
 
@@ -188,9 +188,8 @@ struct generation *live_find_staging(const struct live *lv, const char *staging)
 {
 	struct list *l;
 
-	table_for_each(l, &lv->found_by[LIVE_BY_STAGING],
-		       hash_text(0, staging)) if (!strcmp(of_link(l, LIVE_BY_STAGING)->staging,
-							  staging)) return of_link(l,
-										   LIVE_BY_STAGING);
+	table_for_each (l, &lv->found_by[LIVE_BY_STAGING], hash_text(0, staging))
+		if (!strcmp(of_link(l, LIVE_BY_STAGING)->staging, staging))
+			return of_link(l, LIVE_BY_STAGING);
 	return NULL;
 }

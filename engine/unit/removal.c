@@ -350,8 +350,7 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
 	if (!atomic_load(&us->nr_removals))
 		return false;
 	LOCK_SCOPE(&us->lock);
-	table_for_each(l, &us->removed, hash_name(dir, name))
-	{
+	table_for_each (l, &us->removed, hash_name(dir, name)) {
 		const struct hidden *h = container_of(l, struct hidden, node.link);
 
 		/* What one that was replaced has hidden is gone, and its name another's. */
