@@ -166,12 +166,11 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t id, unsigned cmd, void *arg,
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
 	struct handle *h;
+	bool of_dir = cmd == CKPTFS_IOC_QUERY || cmd == CKPTFS_IOC_COMMIT;
 	int err;
 
 	(void)arg;
 	(void)out_size;
-	bool of_dir = cmd == CKPTFS_IOC_QUERY || cmd == CKPTFS_IOC_COMMIT;
-
 	if (flags & FUSE_IOCTL_COMPAT || !(flags & FUSE_IOCTL_DIR) == of_dir ||
 	    _IOC_TYPE(cmd) != 'K' || in_size != _IOC_SIZE(cmd)) {
 		fuse_reply_err(req, ENOTTY);

@@ -579,7 +579,11 @@ static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *ou
 	if (!ct && !cp)
 		return false;
 	*out = (struct node_fd){
-		.node = n, .content = ct, .checkpoint = cp, .fd = ct ? ct->fd : cp->fd};
+		.node = n, .content = ct, .checkpoint = cp, .fd = ct ? ct->fd : checkpoint_fd(cp)};
+	if (out->fd < 0) { /* it has failed, and is gone */
+		checkpoint_put(cp);
+		return false;
+	}
 	LOCK_SCOPE(&t->lock);
 	n->refs++;
 	return true;
@@ -670,7 +674,10 @@ static int pin_staged(struct tree *t, struct node *n)
 	struct checkpoint *cp = S_ISDIR(n->type) && t->engine->units
 					? checkpoints_find_inode(t->engine->units, &id)
 					: NULL;
-	int fd = cp ? backing_reopen(&t->engine->backing, cp->fd, O_PATH | O_DIRECTORY) : -ENOENT;
+	int fd = cp ? checkpoint_fd(cp) : -ENOENT;
+
+	if (fd >= 0)
+		fd = backing_reopen(&t->engine->backing, fd, O_PATH | O_DIRECTORY);
 
 	checkpoint_put(cp);
 	return fd;
@@ -877,6 +884,14 @@ void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t 
 	for (; *buf; buf++)
 		if ((unsigned char)*buf < ' ' || *buf == 0x7f)
 			*buf = '?';
+}
+
+bool tree_knows(void *tree, const struct inode_id *id)
+{
+	struct tree *t = tree;
+	LOCK_SCOPE(&t->lock);
+
+	return find_inode(t, id);
 }
 
 void tree_path_of(void *tree, const struct inode_id *inode, const char *name, char *buf,

@@ -169,6 +169,9 @@ bool tree_replaced(struct tree *t, struct node *n);
 bool tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 
+/* True if the kernel knows that inode, or a call has it. For units_set_knower. */
+bool tree_knows(void *tree, const struct inode_id *id);
+
 /* Path of an inode that is known, or of @name in it; "?" otherwise. For units_set_namer. */
 void tree_path_of(void *tree, const struct inode_id *id, const char *name, char *buf, size_t size);
 

@@ -128,13 +128,38 @@ static struct list *queue_of(struct cache *c, enum chunk_state state)
 	return NULL;
 }
 
-void cache_set_state(struct cache *c, struct chunk *ck, enum chunk_state state)
+#define TO(state) MACHINE_TO(CHUNK_##state)
+
+/* The header draws it. */
+const struct machine chunk_machine = {
+	.what = "chunk",
+	.nr_states = CHUNK_CLEAN + 1,
+	.names = {"FREE", "PARTIAL", "READY", "FLYING", "CLEAN"},
+	.next =
+		{
+			[CHUNK_FREE] = TO(PARTIAL),
+			[CHUNK_PARTIAL] = TO(READY) | TO(FLYING) | TO(CLEAN) | TO(FREE),
+			[CHUNK_READY] = TO(FLYING) | TO(CLEAN) | TO(FREE),
+			[CHUNK_FLYING] = TO(CLEAN),
+			[CHUNK_CLEAN] = TO(PARTIAL) | TO(FREE),
+		},
+};
+
+static void set_state_by(struct cache *c, struct chunk *ck, enum chunk_state state, const char *who)
+{
+	MACHINE_CHECK(&chunk_machine, ck->state, state, who, "%td of the cache, %llu of its file",
+		      ck - c->chunks, (unsigned long long)ck->index);
+	ck->state = state;
+}
+#define set_state(c, ck, state) set_state_by(c, ck, state, __func__)
+
+void cache_set_state_by(struct cache *c, struct chunk *ck, enum chunk_state state, const char *who)
 {
 	struct list *queue = queue_of(c, state);
 
 	--*counter_of(c, ck->state);
 	++*counter_of(c, state);
-	ck->state = state;
+	set_state_by(c, ck, state, who);
 	list_del(&ck->queue);
 	if (queue)
 		list_append(queue, &ck->queue);
@@ -150,7 +175,7 @@ static void unbind(struct cache *c, struct chunk *ck)
 	list_del(&ck->queue);
 	charge(c, ck, ck->uid, false);
 	--*counter_of(c, ck->state);
-	ck->state = CHUNK_FREE;
+	set_state(c, ck, CHUNK_FREE);
 	ck->content = NULL;
 }
 
@@ -351,7 +376,7 @@ void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint
 	ck->content = content;
 	ck->index = index;
 	ck->lo = ck->hi = ck->dirty_lo = ck->dirty_hi = 0;
-	ck->state = CHUNK_PARTIAL;
+	set_state(c, ck, CHUNK_PARTIAL);
 	c->nr_dirty++;
 	list_append(&c->partial, &ck->queue);
 	ck->next_in_hash = *bucket;

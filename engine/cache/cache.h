@@ -10,6 +10,19 @@
  *   clean    holds only what the backing has too; the oldest are taken when room is needed, so
  *            that what was saved last stays longest and a restart on this node reads memory
  *
+ *       FREE ----- cache_bind -----------------------------------> PARTIAL
+ *       PARTIAL -- written to its end, hurried, or old (a) ------> READY
+ *       READY ---- content_take_off -----------------------------> FLYING
+ *       PARTIAL -- the same, while writers wait for room --------> FLYING
+ *       FLYING --- content_landed -------------------------------> CLEAN
+ *       CLEAN ---- written to (b) -------------------------------> PARTIAL
+ *       PARTIAL, READY -- what was dirty is cut off (c) ---------> CLEAN
+ *       PARTIAL, READY, CLEAN -- cache_give_back, or its room is taken (d) --> FREE
+ *
+ *   (a) make_ready (content.c), age (flush.c)   (b) turn_dirty   (c) trim_chunk   (d) unbind
+ *
+ * A flying chunk becomes clean, whatever becomes of its content: the kernel is reading its bytes.
+ *
  * Only writers take room. Who finds none waits in one queue, first come first served, but for
  * users who hold as much as one may (cache_per_uid). Nobody who waits holds a chunk, and a flush
  * needs no room, so the queue always moves as long as the backing does.
@@ -32,6 +45,7 @@
 #include <sys/types.h>
 
 #include "engine/base/list.h"
+#include "engine/base/machine.h"
 #include "engine/base/message.h"
 #include "engine/base/wait.h"
 
@@ -44,6 +58,7 @@
 struct content;
 
 enum chunk_state { CHUNK_FREE, CHUNK_PARTIAL, CHUNK_READY, CHUNK_FLYING, CHUNK_CLEAN };
+extern const struct machine chunk_machine;
 
 struct chunk {
 	/* all: cache lock */
@@ -143,8 +158,9 @@ void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr);
 /* Makes a claimed chunk that of (@content, @index): empty, partial. */
 void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index);
 
-/* Moves a bound chunk between the states. */
-void cache_set_state(struct cache *c, struct chunk *ck, enum chunk_state state);
+/* Moves a bound chunk between the states; @who: the function that asks for it. */
+void cache_set_state_by(struct cache *c, struct chunk *ck, enum chunk_state state, const char *who);
+#define cache_set_state(c, ck, state) cache_set_state_by(c, ck, state, __func__)
 
 /* A claimed or bound chunk that nobody uses goes back, to the next in the queue if there is one. */
 void cache_give_back(struct cache *c, struct chunk *ck);

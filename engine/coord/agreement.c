@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/coord/agreement.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,13 +13,38 @@ static const char *const entries[] = {
 };
 #define NR_ENTRIES (sizeof(entries) / sizeof(*entries))
 
+#define TO(state) MACHINE_TO(AGREE_##state)
+
+/* The header draws it. */
+const struct machine agreement_machine = {
+	.what = "agreement",
+	.nr_states = AGREE_LATE + 1,
+	.names = {"JOINING", "OPEN", "PREPARED", "VOTED", "COMMIT", "ABORT", "LATE"},
+	.next =
+		{
+			[AGREE_JOINING] = TO(OPEN) | TO(COMMIT) | TO(ABORT) | TO(LATE),
+			[AGREE_OPEN] = TO(PREPARED) | TO(COMMIT) | TO(ABORT) | TO(LATE),
+			[AGREE_PREPARED] = TO(VOTED) | TO(COMMIT) | TO(ABORT) | TO(LATE),
+			[AGREE_VOTED] = TO(COMMIT) | TO(ABORT) | TO(LATE),
+		},
+};
+
+static void set_state_by(struct agreement *a, enum agree_state state, const char *who)
+{
+	MACHINE_CHECK(&agreement_machine, a->state, state, who, "of node %s, slot %u", a->node,
+		      a->slot);
+	a->state = state;
+}
+#define set_state(a, state) set_state_by(a, state, __func__)
+
 void agreement_begin(struct agreement *a, const char *node, const char *root, unsigned fanout)
 {
 	memset(a, 0, sizeof(*a));
 	snprintf(a->node, sizeof(a->node), "%s", node);
 	snprintf(a->above[0], sizeof(a->above[0]), "%s", root);
 	a->fanout = fanout < 1 ? 1 : fanout > AGREE_FANOUT ? AGREE_FANOUT : fanout;
-	a->state = strcmp(node, root) ? AGREE_JOINING : AGREE_OPEN;
+	if (!strcmp(node, root))
+		set_state(a, AGREE_OPEN);
 }
 
 /* --- what is there --- */
@@ -63,6 +89,30 @@ const char *agreement_decision(const char *text, bool *commit)
 	return text[strcspn(text, " ")] ? text + strcspn(text, " ") + 1 : "";
 }
 
+void agreement_write_decision(char *text, size_t size, bool commit, const char *node)
+{
+	snprintf(text, size, "%s %s", commit ? "commit" : "abort", node);
+}
+
+void agreement_write_prepare(char head[AGREE_HEAD_MAX], const struct agree_prepare *p)
+{
+	snprintf(head, AGREE_HEAD_MAX, "prepare %s %u %x", p->node, p->length, p->voted);
+}
+
+void agreement_write_age(char payload[AGREE_HEAD_MAX], const struct agree_prepare *p)
+{
+	snprintf(payload, AGREE_HEAD_MAX, "%" PRIu64, p->age_us);
+}
+
+bool agreement_read_prepare(const char *text, struct agree_prepare *p)
+{
+	memset(p, 0, sizeof(*p));
+	if (sscanf(text, "prepare %32[0-9a-f] %10u %4x %18" SCNu64, p->node, &p->length, &p->voted,
+		   &p->age_us) < 3)
+		return false;
+	return p->length < AGREE_SLOT_MAX;
+}
+
 /* --- joining --- */
 
 /* Where those go for whom there is no more room: not all the same way. */
@@ -82,7 +132,7 @@ static void descend(struct agreement *a)
 	uint64_t slot = (uint64_t)first_child(a) + k;
 
 	if (slot > AGREE_SLOT_MAX / AGREE_FANOUT || a->depth + 2 >= AGREE_DEPTH_MAX) {
-		a->state = AGREE_LATE; /* not with any number of nodes that there are */
+		set_state(a, AGREE_LATE); /* not with any number of nodes that there are */
 		return;
 	}
 	a->depth++;
@@ -96,7 +146,7 @@ static void descend(struct agreement *a)
 static void turn_back(struct agreement *a)
 {
 	if (!a->slot || ++a->turns >= a->fanout) {
-		a->state = AGREE_LATE;
+		set_state(a, AGREE_LATE);
 		return;
 	}
 	a->depth--;
@@ -169,13 +219,13 @@ static void decided(struct agreement *a, const char *text)
 		return;
 	a->decided = true;
 	if (a->guarded)
-		a->state = a->commit ? AGREE_COMMIT : AGREE_ABORT;
+		set_state(a, a->commit ? AGREE_COMMIT : AGREE_ABORT);
 }
 
 static void has_voted(struct agreement *a)
 {
 	a->reported = a->reports;
-	a->state = AGREE_VOTED;
+	set_state(a, AGREE_VOTED);
 }
 
 /* --- what is to be done --- */
@@ -197,7 +247,7 @@ static void append(struct agree_op *op, const struct agreement *a, uint32_t slot
 static void decide(struct agree_op *op, const struct agreement *a, bool commit)
 {
 	ask(op, AGREE_RECORD, "decision");
-	snprintf(op->head, sizeof(op->head), "%s %s", commit ? "commit" : "abort", a->node);
+	agreement_write_decision(op->head, sizeof(op->head), commit, a->node);
 	op->payload = commit ? AGREE_OF_COMMIT : AGREE_OF_ABORT;
 }
 
@@ -219,6 +269,8 @@ static uint32_t vote_entry(const struct agreement *a)
 
 void agreement_next(const struct agreement *a, struct agree_op *op)
 {
+	struct agree_prepare prepare = {.age_us = 0};
+
 	memset(op, 0, sizeof(*op));
 	if (agreement_is_over(a))
 		return;
@@ -234,8 +286,10 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 		/* First, so that a writer that dies from here on on another node is too late to spoil it. */
 		ask(op, AGREE_RECORD, "prepare");
 		op->payload = AGREE_OF_PREPARE;
-		snprintf(op->head, sizeof(op->head), "prepare %s %u %x", a->node, a->next,
-			 voters(a));
+		prepare.length = a->next;
+		prepare.voted = voters(a);
+		memcpy(prepare.node, a->node, sizeof(prepare.node));
+		agreement_write_prepare(op->head, &prepare);
 	} else if (a->state == AGREE_PREPARED && !a->closed) {
 		append(op, a, a->slot, a->next, AGREE_CLOSED);
 		if (!a->ready)
@@ -262,11 +316,11 @@ static void looked(struct agreement *a, const char *kind, const char *text)
 	if (!strcmp(kind, "open")) {
 		a->doubt = false;
 		if (!text)
-			a->state = AGREE_LATE;
+			set_state(a, AGREE_LATE);
 		else if (a->decided)
-			a->state = a->commit ? AGREE_COMMIT : AGREE_ABORT;
+			set_state(a, a->commit ? AGREE_COMMIT : AGREE_ABORT);
 		else if (a->state == AGREE_JOINING)
-			a->state = AGREE_OPEN;
+			set_state(a, AGREE_OPEN);
 	} else {
 		a->undecided = true;
 		if (text)
@@ -286,7 +340,7 @@ void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours,
 	if (op->what == AGREE_READ) {
 		looked(a, op->kind, text);
 	} else if (!text) {
-		a->state = AGREE_LATE;
+		set_state(a, AGREE_LATE);
 	} else if (!strcmp(op->kind, "decision")) {
 		decided(a, text);
 	} else if (!strcmp(op->kind, "prepare")) {
@@ -335,18 +389,17 @@ unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][CO
  */
 static void prepared(struct agreement *a, const char *text)
 {
-	unsigned k = a->slot ? (a->slot - 1) % a->fanout : 0, voted;
-	uint32_t length;
+	unsigned k = a->slot ? (a->slot - 1) % a->fanout : 0;
+	struct agree_prepare p;
 
 	if (a->state != AGREE_OPEN)
 		return;
-	a->state = AGREE_PREPARED;
-	if (parent_of(a) || sscanf(text, "prepare %*32[0-9a-f] %10u %4x", &length, &voted) != 2 ||
-	    length >= AGREE_SLOT_MAX)
+	set_state(a, AGREE_PREPARED);
+	if (parent_of(a) || !agreement_read_prepare(text, &p))
 		return;
-	if (length > a->up_next)
-		a->up_next = length;
-	a->vote_at = length + 1 + k - (unsigned)__builtin_popcount(voted & ((1u << k) - 1));
+	if (p.length > a->up_next)
+		a->up_next = p.length;
+	a->vote_at = p.length + 1 + k - (unsigned)__builtin_popcount(p.voted & ((1u << k) - 1));
 }
 
 void agreement_saw(struct agreement *a, const char *kind, const char *text, struct agree_news *news)
@@ -423,7 +476,7 @@ void agreement_end(struct agreement *a)
 {
 	if (!agreement_is_root(a) || a->state != AGREE_OPEN)
 		return;
-	a->state = AGREE_PREPARED;
+	set_state(a, AGREE_PREPARED);
 }
 
 void agreement_leave(struct agreement *a)
@@ -435,7 +488,7 @@ void agreement_leave(struct agreement *a)
 	for (i = 0; i < a->nr_children; i++)
 		if (!a->children[i].voted)
 			return;
-	a->state = AGREE_PREPARED;
+	set_state(a, AGREE_PREPARED);
 }
 
 bool agreement_may_vote(const struct agreement *a)

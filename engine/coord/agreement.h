@@ -24,6 +24,25 @@
  * made on the condition that it stands (coord_ops.record_open), a decision counts at once; and there a node without children
  * closes its log and votes at once, if all it has is durable when the end was seen.
  *
+ * The states of one node's part (set_state; a new one is JOINING, and at once OPEN for the root):
+ *
+ *        JOINING -----> OPEN -----> PREPARED -----> VOTED
+ *                 (a)         (b)            (c)
+ *
+ *       each of them -> COMMIT, ABORT   it was decided (d)
+ *       each of them -> LATE            the generation is over, and cleared up (e)
+ *       JOINING      -> LATE            every log is closed, or the tree is full (f)
+ *
+ *   (a) looked                 (b) prepared, agreement_end, agreement_leave    (c) has_voted
+ *   (d) decided, if guarded; else looked, as `open` still stands
+ *   (e) looked, agreement_answer                                 (f) descend, turn_back
+ *
+ *   JOINING     `slot` is where it looks for a place; this node may not write to the generation
+ *   OPEN        `slot` is its own: its log grows, children join, reports go up
+ *   PREPARED    the end is fixed; with `closed` nobody joins any more. What is open here closes
+ *   VOTED       what this node has is durable, and stays as it is. `vote`: that is to be recorded
+ *   COMMIT, ABORT, LATE  final; nothing more is asked for
+ *
  * A node reads its own log, `prepare` and `decision`: three records are awaited at a time, and AGREE_FANOUT children
  * heard, whatever the number of nodes (the tree of ByteCheckpoint 5.2, with records instead of messages).
  */
@@ -34,6 +53,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/machine.h"
 #include "engine/coord/coord.h"
 
 #define AGREE_FANOUT	16
@@ -51,6 +71,8 @@ enum agree_state {
 	AGREE_ABORT,
 	AGREE_LATE /* it was closed before this node came, or is over: nothing of this node is in it */
 };
+
+extern const struct machine agreement_machine;
 
 enum agree_entry { AGREE_JOIN, AGREE_REPORT, AGREE_VOTE, AGREE_CLOSED };
 
@@ -205,5 +227,23 @@ static inline bool agreement_is_over(const struct agreement *a)
 
 /* The payload of a decision as it stands; NULL: it is none. */
 const char *agreement_decision(const char *text, bool *commit);
+
+/* A decision of @node, without its payload. */
+void agreement_write_decision(char *text, size_t size, bool commit, const char *node);
+
+/* The record `prepare`, which has one writer and one reader: these. */
+struct agree_prepare {
+	char node[COORD_NODE_MAX];
+	uint32_t length; /* of the root's log */
+	unsigned voted;	 /* by the root's children: a bit for each that has voted before that */
+	uint64_t age_us; /* the payload: how long ago the end was; 0: just now, or not told */
+};
+
+/* As its head, and what of its payload follows it. */
+void agreement_write_prepare(char head[AGREE_HEAD_MAX], const struct agree_prepare *p);
+void agreement_write_age(char payload[AGREE_HEAD_MAX], const struct agree_prepare *p);
+
+/* False: it is none. */
+bool agreement_read_prepare(const char *text, struct agree_prepare *p);
 
 #endif

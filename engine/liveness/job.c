@@ -153,6 +153,21 @@ void process_identify_locked(struct process *p, const struct identity *id)
 	watch_end(p, EPOLLIN);
 }
 
+bool job_lives(struct process *p)
+{
+	struct list *pos;
+	LOCK_SCOPE(&p->jobs->lock);
+
+	list_for_each (pos, &p->jobs->processes) {
+		const struct process *o = container_of(pos, struct process, link);
+
+		if (o->read && !o->gone && job_same(o, p) &&
+		    !(o->pidfd >= 0 && pidfd_ended(o->pidfd)))
+			return true;
+	}
+	return false;
+}
+
 /* --- ends --- */
 
 static void wake(struct jobs *js)

@@ -120,6 +120,12 @@ bool process_is_gone(struct process *p, struct writer_end *end);
 /* May both be of one job? Also if that is not known of one of them, and they have one user. */
 bool job_same(const struct process *a, const struct process *b);
 
+/*
+ * True if a process of the job of @p, which was read and is visible, is known here and has not
+ * ended.
+ */
+bool job_lives(struct process *p);
+
 /* Is @key that of the job of @p, which the same user has, at a former one of its starts? Only if both say so. */
 bool job_restarted(const char *key, const struct process *p);
 

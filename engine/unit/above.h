@@ -9,7 +9,7 @@
 
 #include "engine/unit/unit.h"
 
-#define ABOVE_KEPT 256
+#define ABOVE_KEPT 256 /* a cache: one that is not in it is synced once more */
 
 /*
  * Makes durable the names of the directory @dir, a descriptor, and of those above it. As @owner, or the daemon. 0, or

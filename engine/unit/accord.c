@@ -143,7 +143,8 @@ void accord_never_shown(struct checkpoint *cp)
 	if (!cp->accord)
 		return;
 	LOCK_SCOPE(&cp->units->lock);
-	checkpoint_set_state(cp, GENERATION_DROPPED);
+	if (!state_is_over(cp->state)) /* else it was shown for a moment, or others have ended it */
+		checkpoint_set_state(cp, GENERATION_DROPPED);
 	accord_wake(cp);
 }
 

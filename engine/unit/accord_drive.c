@@ -53,7 +53,7 @@ static void tend(struct accord *a)
 		a->left = a->a.state == AGREE_PREPARED;
 	}
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED && !a->bereaved.refused &&
-	    cp->state == GENERATION_OPEN && checkpoint_is_closed(cp) &&
+	    checkpoint_rests_in(cp, GENERATION_OPEN) && checkpoint_is_closed(cp) &&
 	    (!a->left || agreement_may_vote(&a->a))) /* until then others may join below it */
 		checkpoint_seal(cp);
 	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && !agreement_is_root(&a->a)) {

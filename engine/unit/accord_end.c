@@ -15,6 +15,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/pointer.h"
+#include "engine/unit/refusal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/vote.h"
@@ -26,23 +27,17 @@
 static void give_reason(struct accord *a, const char *node, int err, bool dropped, bool ordinary,
 			const char *reason)
 {
-	json_t *o;
+	struct refusal r = {.err = err,
+			    .reason = reason,
+			    .node = node,
+			    .dropped = dropped,
+			    .ordinary = ordinary};
 
 	if (a->payloads[AGREE_OF_ABORT])
 		return;
-	o = json_pack("{s:i, s:o, s:o}", "err", err, "reason", json_text(reason), "node",
-		      json_text(node));
-	if (dropped)
-		json_object_set_new(o, "dropped", json_true());
-	if (ordinary)
-		json_object_set_new(o, "ordinary", json_true());
 	if (accord_is_bereaved(a->cp))
-		json_object_set_new(
-			o, "age_us",
-			json_integer((json_int_t)((clock_mono_ns() - accord_cause_ns(a->cp)) /
-						  NSEC_PER_USEC)));
-	a->payloads[AGREE_OF_ABORT] = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
+		r.age_us = (json_int_t)((clock_mono_ns() - accord_cause_ns(a->cp)) / NSEC_PER_USEC);
+	a->payloads[AGREE_OF_ABORT] = refusal_write(&r);
 	agreement_abort(&a->a);
 }
 
@@ -126,8 +121,9 @@ bool accord_may_leave(struct accord *a)
 	struct checkpoint *cp = a->cp;
 
 	return !agreement_is_root(&a->a) && a->a.state == AGREE_OPEN &&
-	       cp->state == GENERATION_OPEN && checkpoint_is_closed(cp) && !accord_has_living(cp) &&
-	       !accord_has_news(a) && !pointers_wait_for(cp->units, cp->staging);
+	       checkpoint_rests_in(cp, GENERATION_OPEN) && checkpoint_is_closed(cp) &&
+	       !accord_has_living(cp) && !accord_has_news(a) &&
+	       !pointers_wait_for(cp->units, cp->staging);
 }
 
 /* Lock held, dropped while it waits. Is it out of this node's hands? */
@@ -264,14 +260,15 @@ bool accord_conclude(struct accord *a)
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
 	enum agree_state state = a->a.state;
-	bool pending = cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED;
 	bool ordinary, named = false, gone, late;
 	char text[MESSAGE_MAX], path[PATH_MAX], *decision;
-	json_t *o;
+	struct refusal refusal;
 	int err;
 
-	if (!pending || (agreement_is_root(&a->a) && state == AGREE_COMMIT))
-		return cp->state != GENERATION_PUBLISHING && cp->state != GENERATION_SEALED;
+	if (!checkpoint_rests(cp))
+		return state_is_over(cp->state);
+	if (agreement_is_root(&a->a) && state == AGREE_COMMIT)
+		return cp->state != GENERATION_SEALED;
 	if (!cp->visible && state == AGREE_LATE)
 		return true; /* never shown */
 	decision = a->payloads[AGREE_OF_ABORT] ? strdup(a->payloads[AGREE_OF_ABORT]) : NULL;
@@ -279,8 +276,8 @@ bool accord_conclude(struct accord *a)
 	late = clock_mono_ns() - a->over_ns > us->forget_ns;
 	lock_drop(&us->lock);
 	checkpoint_path(cp, path, sizeof(path));
-	o = decision ? json_loads(decision, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	ordinary = state == AGREE_ABORT && json_is_true(json_object_get(o, "ordinary"));
+	refusal_read(&refusal, state == AGREE_ABORT ? decision : NULL);
+	ordinary = refusal.ordinary;
 	creds_on_behalf(&cp->owner);
 	if (state == AGREE_LATE) {
 		named = checkpoint_has_name(cp, cp->target.name);
@@ -299,23 +296,21 @@ bool accord_conclude(struct accord *a)
 	}
 	creds_on_behalf(NULL);
 	if (state == AGREE_ABORT && !ordinary) {
-		err = (int)json_get_int(o, "err", EIO);
-		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name,
-			json_get_text(o, "node", "(unknown)"),
-			json_get_text(o, "reason", "no reason was given"));
+		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name, refusal.node,
+			refusal.reason);
 		lock_take(&us->lock);
-		a->cause_ns = accord_ago(json_get_int(o, "age_us", 0));
+		a->cause_ns = accord_ago(refusal.age_us);
 		lock_drop(&us->lock);
-		checkpoint_fail(cp, err > 0 && err < 4096 ? -err : -EIO, text);
+		checkpoint_fail(cp, refusal.err ? -refusal.err : -EIO, text);
 	} else if (state == AGREE_LATE && !named) {
 		MESSAGE(text, CHECKPOINT_AWAY, cp->target.name, cp->target.name);
 		checkpoint_fail(cp, -ESTALE, text);
 	}
-	json_decref(o);
+	refusal_finish(&refusal);
 	free(decision);
 	lock_take(&us->lock);
-	if (!named || (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED))
-		return cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED;
+	if (!named || !checkpoint_rests(cp))
+		return state_is_over(cp->state);
 	backing_unlock(cp->fd);
 	checkpoint_end(cp, state == AGREE_ABORT ? GENERATION_DROPPED : GENERATION_COMMITTED);
 	if (state != AGREE_ABORT) {
@@ -340,7 +335,7 @@ int accord_check_open(struct checkpoint *cp)
 		return 0;
 	LOCK_SCOPE(&us->lock);
 	accord_wake(cp);
-	while (!err && (cp->state == GENERATION_OPEN || cp->held) && clock_mono_ns() < until)
+	while (!err && cp->state == GENERATION_OPEN && clock_mono_ns() < until)
 		err = units_wait(us);
 	return err;
 }
@@ -387,11 +382,12 @@ int accord_decide(struct checkpoint *cp, const char *decision)
 /* Lock held. Was it given up for being an ordinary directory, and for nothing else before? */
 static bool is_ordinary(const struct accord *a)
 {
-	const char *text = a->payloads[AGREE_OF_ABORT];
-	json_t *o = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	bool ordinary = json_is_true(json_object_get(o, "ordinary"));
+	struct refusal r;
+	bool ordinary;
 
-	json_decref(o);
+	refusal_read(&r, a->payloads[AGREE_OF_ABORT]);
+	ordinary = r.ordinary;
+	refusal_finish(&r);
 	return ordinary;
 }
 

@@ -17,6 +17,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/fresh.h"
+#include "engine/unit/refusal.h"
 #include "engine/unit/rules.h"
 
 #define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left on a node that lives */
@@ -46,18 +47,17 @@ static int abort_for(struct units *us, const struct caller *owner, const struct 
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
 	char text[1024], reason[512], label[NODES_LABEL_MAX];
 	__cleanup_free char *payload = NULL;
-	json_t *o;
+	struct refusal refusal = {.err = EIO, .reason = reason, .node = label};
 	size_t len;
 	int r;
 
 	snprintf(reason, sizeof(reason), "node %s, which began it, shows no life", c->label);
-	o = json_pack("{s:i, s:o, s:o}", "err", EIO, "reason", json_text(reason), "node",
-		      json_text(nodes_label(us->nodes, nodes_id(us->nodes), label)));
-	payload = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
+	refusal.node = nodes_label(us->nodes, nodes_id(us->nodes), label);
+	payload = refusal_write(&refusal);
 	if (!first || !payload)
 		return -ENOMEM;
-	snprintf(text, sizeof(text), "abort %s %s", nodes_id(us->nodes), payload);
+	agreement_write_decision(text, sizeof(text), false, nodes_id(us->nodes));
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", payload);
 	if (us->coord->record_open)
 		r = us->coord->record_open(us->coord_arg, owner, c->last, "decision", text,
 					   strlen(text), NULL, first, &len);
@@ -124,20 +124,19 @@ static void refresh(struct units *us, const struct caller *c, int dir,
  * Is it what a former start of the job of @p has left? Ranks that share the directory may have found it there, on another node,
  * and the first that writes begins it anew: then there is none for a moment. For each that is waited for once.
  */
-static bool is_left_behind(struct units *us, const struct claim *c, const struct process *p,
+static bool is_left_behind(struct units *us, const struct claim *c, struct process *p,
 			   uint64_t since_ns)
 {
-	uint64_t key = hash_text(c->open, c->last), now = clock_mono_ns();
+	uint64_t now = clock_mono_ns(), *since;
 
 	if (!(c->open || c->superseded) || !p->spans || !job_restarted(c->job, p) ||
 	    now - since_ns >= ANEW_NS)
 		return false;
 	LOCK_SCOPE(&us->lock);
-	if (us->left[key % LEFT_KEPT].key != key) {
-		us->left[key % LEFT_KEPT].key = key;
-		us->left[key % LEFT_KEPT].since_ns = now;
-	}
-	return now - us->left[key % LEFT_KEPT].since_ns < ANEW_NS;
+	since = known_make(&us->left, p, hash_text(c->open, c->last));
+	if (since && !*since)
+		*since = now;
+	return since && now - *since < ANEW_NS;
 }
 
 /* Waits until what has the name is decided, if nobody of its job goes on with it. */
@@ -279,7 +278,7 @@ static int await_join(struct units *us, const char *gen, int dir, const struct i
 		if (!cp || cp->accord->a.state == AGREE_LATE)
 			return 1;
 		if (cp->visible && !has_name(cp, dir_id, name) &&
-		    (cp->state == GENERATION_PUBLISHING || us->renames != renames)) {
+		    (checkpoint_is_held(cp) || us->renames != renames)) {
 			/* By this node itself, which has yet to record that; or did after @name was asked for. */
 			err = units_wait(us);
 			return err ? err : 1;

@@ -41,10 +41,10 @@
 /* Until an end is noticed: who was started in that time was so after it. */
 #define NOTICE_NS (NSEC_PER_SEC / 10)
 
-/* Lock held. May its end still be seen? Held, for a rename say, it goes on. */
+/* Lock held. True if its end may still be seen. */
 static bool is_open(const struct accord *a)
 {
-	return a->a.state == AGREE_OPEN && (a->cp->state == GENERATION_OPEN || a->cp->held);
+	return a->a.state == AGREE_OPEN && a->cp->state == GENERATION_OPEN;
 }
 
 bool accord_is_bereaved(const struct checkpoint *cp)
@@ -54,7 +54,7 @@ bool accord_is_bereaved(const struct checkpoint *cp)
 
 bool accord_is_in_doubt(const struct checkpoint *cp)
 {
-	return accord_is_bereaved(cp) && (cp->state == GENERATION_OPEN || cp->held) &&
+	return accord_is_bereaved(cp) && cp->state == GENERATION_OPEN &&
 	       (cp->accord->a.state < AGREE_VOTED || cp->accord->a.state == AGREE_ABORT);
 }
 
@@ -249,22 +249,21 @@ char *accord_tell_of_end(struct accord *a)
 	const struct checkpoint *cp = a->cp;
 	bool steps = cp->rule && cp->done >= 0 && rule_is_of_steps(cp->rule, cp->done);
 	uint64_t at_ns = steps ? cp->changed_ns : cp->closed_ns;
-	char *text;
+	const struct agree_prepare p = {.age_us = (clock_mono_ns() - at_ns) / NSEC_PER_USEC};
+	char text[AGREE_HEAD_MAX];
 
-	return asprintf(&text, "%llu",
-			(unsigned long long)((clock_mono_ns() - at_ns) / NSEC_PER_USEC)) < 0
-		       ? NULL
-		       : text;
+	agreement_write_age(text, &p);
+	return strdup(text);
 }
 
 void accord_hear_of_end(struct accord *a, const char *text)
 {
 	struct bereavement *b = &a->bereaved;
-	long long age_us = 0;
+	struct agree_prepare p = {.age_us = 0};
 
-	if (!b->at_ns || sscanf(text, "prepare %*s %*s %*s %18lld", &age_us) != 1)
-		age_us = 0; /* who does not tell has seen it just now */
-	b->refused = b->at_ns && accord_ago(age_us) > b->at_ns + BLUR_NS;
+	/* A node that does not tell has seen it just now. */
+	agreement_read_prepare(text, &p);
+	b->refused = b->at_ns && accord_ago((json_int_t)p.age_us) > b->at_ns + BLUR_NS;
 }
 
 /* Lock held, dropped. It is over: by whom is for those to read who are told. */

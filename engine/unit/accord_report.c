@@ -152,8 +152,7 @@ char *accord_compose_report(struct accord *a)
 /* Lock held. It was renamed below, in its directory. */
 static void take_name(struct accord *a, const char *name)
 {
-	if (agreement_is_over(&a->a) || rules_reserved(name) ||
-	    a->cp->state == GENERATION_PUBLISHING)
+	if (agreement_is_over(&a->a) || rules_reserved(name) || checkpoint_is_held(a->cp))
 		return;
 	snprintf(a->cp->target.name, sizeof(a->cp->target.name), "%s", name);
 	a->renames++;
@@ -176,9 +175,7 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 	changed_ns = cp->changed_ns = cp->changed_ns > at_ns ? cp->changed_ns : at_ns;
 	if (json_get_path(o, "name", "name_hex", name, sizeof(name)) && backing_name_ok(name))
 		take_name(a, name);
-	/* While it is held, for a rename say, it goes on; that of its commit comes after all votes. */
-	if (cp->state != GENERATION_OPEN &&
-	    !(cp->state == GENERATION_PUBLISHING && a->a.state == AGREE_OPEN))
+	if (cp->state != GENERATION_OPEN)
 		return;
 	if (rule && !cp->rule && !cp->follows)
 		checkpoint_takes_rule(cp, rule);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/casualty.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -23,78 +24,129 @@ bool casualty_concerns(uint64_t at_ns, const struct process *p)
 	return p->start < ticks_at(at_ns);
 }
 
-static void clear(struct casualty *c)
+int casualties_init(struct casualties *cs)
 {
-	unsigned i;
+	list_init(&cs->all);
+	return known_init(&cs->heard, false);
+}
 
-	for (i = 0; i < TOLD_KEPT; i++)
-		process_put(c->told[i]);
-	process_put(c->job);
+static void forget(struct casualties *cs, struct casualty *c)
+{
+	list_del(&c->link);
+	cs->nr_kept--;
+	process_put(c->process);
 	free(c->path);
-	*c = (struct casualty){.job = NULL};
+	free(c);
 }
 
-void casualty_add(struct casualties *cs, struct process *p, const char *path, int err,
-		  uint64_t at_ns)
-{
-	struct casualty *c = &cs->ring[cs->nr++ % CASUALTIES_KEPT];
-
-	clear(c);
-	c->job = process_get(p);
-	c->path = strdup(path);
-	c->err = err;
-	c->ticks = ticks_at(at_ns);
-}
-
-static bool was_told(const struct casualty *c, const struct process *p)
-{
-	unsigned i;
-
-	for (i = 0; i < c->nr_told && i < TOLD_KEPT; i++)
-		if (c->told[i] == p)
-			return true;
-	return false;
-}
-
-/* Who is not known might be of any job, and a session is more than one. */
+/*
+ * True if the job of @p is known. An unread process may be of any job, and a session has several.
+ */
 static bool has_job(const struct process *p)
 {
 	return p->read && !p->weak;
 }
 
-static bool concerns(const struct casualty *c, const struct process *p)
+static bool is_of_job(const struct casualty *c, const struct process *p)
 {
-	if (!c->job || c->job == p)
-		return c->job;
-	return has_job(p) && has_job(c->job) && job_same(c->job, p) && p->start < c->ticks;
+	return !c->alone && has_job(p) && job_same(c->process, p);
 }
 
-int casualty_tell(struct casualties *cs, struct process *p, const struct casualty **of)
+/* True if a process that @c is for lives, as far as is known. */
+static bool is_awaited(const struct casualty *c)
 {
-	unsigned i;
+	if (c->alone)
+		return c->process->visible && !process_has_ended(c->process);
+	return job_lives(c->process);
+}
+
+/* What @c, the newest, is for has heard nothing of the one before by now, or all of it. */
+static void forget_older(struct casualties *cs, struct casualty *c)
+{
+	struct list *l, *tmp;
+
+	list_for_each_safe (l, tmp, &cs->all) {
+		struct casualty *o = container_of(l, struct casualty, link);
+
+		if (o == c || o->alone != c->alone)
+			continue;
+		if (c->alone ? o->process != c->process : !is_of_job(o, c->process))
+			continue;
+		c->ticks = c->ticks > o->ticks ? c->ticks : o->ticks;
+		forget(cs, o);
+	}
+}
+
+/* Of those that nobody waits for only the last are kept. */
+static void make_room(struct casualties *cs)
+{
+	struct list *l, *tmp;
+
+	list_for_each_safe (l, tmp, &cs->all) {
+		struct casualty *c = container_of(l, struct casualty, link);
+
+		if (cs->nr_kept <= CASUALTIES_KEPT)
+			return;
+		if (!is_awaited(c))
+			forget(cs, c);
+	}
+}
+
+void casualty_add(struct casualties *cs, struct process *p, const char *path, int err,
+		  uint64_t at_ns)
+{
+	struct casualty *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return; /* its job learns of it by the checkpoint, if it looks */
+	c->process = process_get(p);
+	c->path = strdup(path);
+	c->err = err;
+	c->ticks = ticks_at(at_ns);
+	c->alone = !has_job(p) || p->start >= c->ticks;
+	c->nr = ++cs->nr;
+	list_append(&cs->all, &c->link);
+	cs->nr_kept++;
+	forget_older(cs, c);
+	make_room(cs);
+}
+
+/* Takes what @c says of the error, unless an older one has said it. */
+static void take(const struct casualty *c, int *err, char *path, size_t size)
+{
+	if (!*err && c->path)
+		snprintf(path, size, "%s", c->path);
+	*err = *err ? *err : c->err;
+}
+
+int casualty_tell(struct casualties *cs, struct process *p, char *path, size_t size)
+{
+	uint64_t *heard = known_find(&cs->heard, p, 0), up_to = heard ? *heard : 0;
+	struct list *l, *tmp;
+	bool of_job = false;
 	int err = 0;
 
-	*of = NULL;
-	for (i = 0; i < cs->nr && i < CASUALTIES_KEPT; i++) {
-		struct casualty *c = &cs->ring[i];
-		struct process **slot = &c->told[c->nr_told % TOLD_KEPT];
+	*path = '\0';
+	list_for_each_safe (l, tmp, &cs->all) {
+		struct casualty *c = container_of(l, struct casualty, link);
 
-		if (!concerns(c, p) || was_told(c, p))
-			continue;
-		process_put(*slot);
-		*slot = process_get(p);
-		c->nr_told++;
-		if (!err)
-			*of = c;
-		err = err ? err : c->err;
+		if (c->alone && c->process == p) {
+			take(c, &err, path, size);
+			forget(cs, c);
+		} else if (c->nr > up_to && is_of_job(c, p) && p->start < c->ticks) {
+			take(c, &err, path, size);
+			of_job = true;
+		}
 	}
+	heard = of_job ? known_make(&cs->heard, p, 0) : NULL;
+	if (heard)
+		*heard = cs->nr;
 	return err;
 }
 
 void casualties_finish(struct casualties *cs)
 {
-	unsigned i;
-
-	for (i = 0; i < CASUALTIES_KEPT; i++)
-		clear(&cs->ring[i]);
+	while (cs->all.next && !list_empty(&cs->all))
+		forget(cs, container_of(cs->all.next, struct casualty, link));
+	known_finish(&cs->heard);
 }

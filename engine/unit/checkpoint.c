@@ -67,38 +67,37 @@ struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir
 
 struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_id *id)
 {
+	struct checkpoint *cp;
 	struct list *l;
 
 	if (!atomic_load(&us->nr_checkpoints))
 		return NULL;
 	LOCK_SCOPE(&us->lock);
 	list_for_each (l, &us->checkpoints) {
-		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+		cp = container_of(l, struct checkpoint, link);
 
 		if (same_inode(&cp->id, id)) {
 			cp->refs++;
 			return cp;
 		}
 	}
-	return NULL;
+	cp = wreck_find(us, id);
+	if (cp)
+		cp->refs++;
+	return cp;
 }
 
 bool checkpoints_any_replaced(struct units *us)
 {
-	return atomic_load(&us->nr_replaced);
+	return atomic_load(&us->replaced.nr);
 }
 
 bool checkpoints_replaced(struct units *us, const struct inode_id *id)
 {
-	unsigned i;
-
 	if (!checkpoints_any_replaced(us))
 		return false;
 	LOCK_SCOPE(&us->lock);
-	for (i = 0; i < us->nr_replaced && i < REPLACED_KEPT; i++)
-		if (same_inode(&us->replaced[i], id))
-			return true;
-	return false;
+	return replaced_has(&us->replaced, id);
 }
 
 unsigned checkpoints_published(struct units *us)
@@ -127,13 +126,23 @@ static void free_participants(struct list *participants)
 
 void checkpoint_put(struct checkpoint *cp)
 {
+	int fd = -1, dir = -1;
+	bool last;
+
 	if (!cp)
 		return;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		if (--cp->refs)
-			return;
+		last = !--cp->refs;
+		if (!last && wreck_rests(cp))
+			wreck_shrink(cp, &fd, &dir);
 	}
+	if (fd >= 0)
+		close(fd);
+	if (dir >= 0)
+		close(dir);
+	if (!last)
+		return;
 	checkpoint_forget_evidence(cp);
 	free_participants(&cp->participants);
 	if (cp->target.dir >= 0)
@@ -146,6 +155,7 @@ void checkpoint_put(struct checkpoint *cp)
 	accord_free(cp->accord);
 	checkpoint_forget_filed(cp);
 	free(cp->rivals);
+	free(cp->below);
 	free(cp->path);
 	free(cp);
 }
@@ -244,6 +254,7 @@ static struct checkpoint *create(struct units *us, const struct caller *c, struc
 	cp->done = -1;
 	cp->opened_ns = cp->changed_ns = clock_mono_ns();
 	list_init(&cp->link);
+	list_init(&cp->by_inode.link);
 	list_init(&cp->events);
 	list_init(&cp->participants);
 	list_init(&cp->files);
@@ -325,9 +336,13 @@ int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p
 
 int checkpoint_show(struct checkpoint *cp)
 {
-	LOCK_SCOPE(&cp->units->lock);
-
-	return checkpoint_show_locked(cp);
+	int err;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		err = checkpoint_show_locked(cp);
+	}
+	replaced_sweep(cp->units);
+	return err;
 }
 
 int checkpoint_show_locked(struct checkpoint *cp)
@@ -336,10 +351,8 @@ int checkpoint_show_locked(struct checkpoint *cp)
 
 	if (find(us, &cp->target.dir_id, cp->target.name))
 		return -EEXIST; /* somebody was quicker */
-	if (cp->replaces) {
-		us->replaced[us->nr_replaced % REPLACED_KEPT] = cp->replaced;
-		atomic_fetch_add(&us->nr_replaced, 1);
-	}
+	if (cp->replaces)
+		replaced_add(&us->replaced, &cp->replaced);
 	cp->visible = true;
 	list_append(&us->checkpoints, &cp->link);
 	atomic_fetch_add(&us->nr_checkpoints, 1);
@@ -365,13 +378,12 @@ static bool is_mourned(struct units *us, const struct process *p)
 /* Lock held. The first call that would go on says why it does not. */
 static int tell_casualty(struct units *us, struct process *p)
 {
-	const struct casualty *c;
-	int err = casualty_tell(&us->casualties, p, &c);
-	char text[MESSAGE_MAX];
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	int err = casualty_tell(&us->casualties, p, path, sizeof(path));
 
 	if (err) {
-		MESSAGE(text, CHECKPOINT_CASUALTY, c->path ? c->path : "?", strerror(-err));
-		failures_add(us->failures, p->uid, "save", c->path ? c->path : "", -err, text);
+		MESSAGE(text, CHECKPOINT_CASUALTY, *path ? path : "?", strerror(-err));
+		failures_add(us->failures, p->uid, "save", path, -err, text);
 	}
 	return err;
 }
@@ -400,7 +412,8 @@ static int check_still_free(struct checkpoint *cp)
 	if (!err && cp->replaces && same_inode(&id, &cp->replaced))
 		return 0;
 	LOCK_SCOPE(&us->lock);
-	checkpoint_end(cp, GENERATION_DROPPED);
+	if (!state_is_over(cp->state)) /* it was shown, and may have been ended by others */
+		checkpoint_end(cp, GENERATION_DROPPED);
 	return err ? err : -EEXIST;
 }
 
@@ -498,7 +511,7 @@ static int hold_still(struct checkpoint *cp)
 
 	/* The committer looks, too, when it has time; by then the next save would have begun in this one. */
 	checkpoint_look_for_end(cp);
-	while (!err && (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING))
+	while (!err && (cp->state == GENERATION_SEALED || checkpoint_is_held(cp)))
 		err = units_wait(cp->units);
 	if (err)
 		return err;
@@ -524,6 +537,7 @@ static bool is_of_job(struct checkpoint *cp, const struct process *p)
 }
 
 static bool fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason);
+static bool let_go(struct checkpoint *cp, enum busy with);
 
 /*
  * Nobody who wrote to it is left: another job begins it anew, from what the name had before. 1: its end was seen just
@@ -702,7 +716,7 @@ struct process *units_process(struct units *us, const struct caller *c)
 
 /* --- what it is --- */
 
-static int hold(struct checkpoint *cp, enum generation_state *was);
+static int hold(struct checkpoint *cp, enum busy with);
 
 bool checkpoint_has_name(struct checkpoint *cp, const char *name)
 {
@@ -728,17 +742,16 @@ int checkpoint_name_ordinary(struct checkpoint *cp)
 /* An ordinary directory after all: it gets its name at once. */
 static int make_ordinary(struct checkpoint *cp)
 {
-	enum generation_state was;
 	int err;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		err = hold(cp, &was); /* others may remove or rename it */
+		err = hold(cp, BUSY_ORDINARY); /* others may remove or rename it */
 		if (err)
 			return err;
 	}
 	err = accord_make_ordinary(cp);
 	if (err == -EEXIST) { /* its name is there, or will be in a moment */
-		checkpoint_let_go(cp, was);
+		let_go(cp, BUSY_ORDINARY);
 		LOCK_SCOPE(&cp->units->lock);
 		while (cp->state == GENERATION_OPEN && !units_wait(cp->units))
 			;
@@ -750,12 +763,13 @@ static int make_ordinary(struct checkpoint *cp)
 		err = checkpoint_name_ordinary(cp);
 	creds_restore();
 	if (err) {
-		checkpoint_let_go(cp, was);
+		let_go(cp, BUSY_ORDINARY);
 		return err;
 	}
 	accord_has_name(cp);
 	backing_unlock(cp->fd);
 	LOCK_SCOPE(&cp->units->lock);
+	busy_end(cp->units, &cp->busy, BUSY_ORDINARY);
 	checkpoint_end(cp, GENERATION_DROPPED);
 	return -EEXIST;
 }
@@ -779,11 +793,13 @@ static void tell_sibling(struct checkpoint *cp)
 {
 	struct list *l;
 
-	if (cp->follows)
-		return; /* a late change to an older one */
-	for (l = cp->link.prev; l != &cp->units->checkpoints; l = l->prev) {
+	if (cp->follows || state_is_over(cp->state))
+		return; /* a late change to an older one; or none any more */
+	list_for_each (l, &cp->units->checkpoints) {
 		struct checkpoint *o = container_of(l, struct checkpoint, link);
 
+		if (o == cp)
+			break; /* what follows is newer; one that is not shown is the newest */
 		if (o->rule == cp->rule && !accord_is_bereaved(o) &&
 		    job_same(o->maker, cp->maker) &&
 		    same_inode(&o->target.dir_id, &cp->target.dir_id)) {
@@ -797,17 +813,16 @@ static void tell_sibling(struct checkpoint *cp)
 /* One at a time decides what it is. 1: the caller is to, and says decided. 0 or -EEXIST: it was. */
 static int begin_deciding(struct checkpoint *cp)
 {
-	int err = 0;
+	int err;
 	LOCK_SCOPE(&cp->units->lock);
 
-	while (!err && cp->deciding)
-		err = units_wait(cp->units);
-	if (err || cp->rule)
+	err = busy_wait(cp->units, &cp->busy, BUSY_CLAIM);
+	if (err)
 		return err;
-	if (cp->state == GENERATION_DROPPED)
-		return -EEXIST;
-	cp->deciding = true;
-	return 1;
+	if (!cp->rule && cp->state != GENERATION_DROPPED)
+		return 1;
+	busy_end(cp->units, &cp->busy, BUSY_CLAIM);
+	return cp->rule ? 0 : -EEXIST;
 }
 
 /*
@@ -847,7 +862,7 @@ void checkpoint_takes_rule(struct checkpoint *cp, const struct rule *rule)
 static void decided(struct checkpoint *cp, const struct rule *rule)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	cp->deciding = false;
+	busy_end(cp->units, &cp->busy, BUSY_CLAIM);
 	if (!cp->rule)
 		cp->rule = rule; /* another node may have told meanwhile */
 	if (rule)
@@ -915,7 +930,7 @@ static struct checkpoint *find_undecided(struct units *us, const struct inode_id
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state == GENERATION_OPEN && !cp->rule && !cp->inherits &&
+		if (checkpoint_rests_in(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
 		    same_inode(&cp->target.dir_id, dir))
 			return cp;
 	}
@@ -949,17 +964,16 @@ int checkpoints_yield_in(struct units *us, const struct inode_id *dir)
 bool checkpoint_is_pending(struct checkpoint *cp)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	return cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED ||
-	       cp->state == GENERATION_PUBLISHING;
+	return !state_is_over(cp->state);
 }
 
 /* --- the end --- */
 
-void checkpoint_set_state(struct checkpoint *cp, enum generation_state state)
+void checkpoint_set_state_by(struct checkpoint *cp, enum generation_state state, const char *who)
 {
+	MACHINE_CHECK(&checkpoint_machine, cp->state, state, who, "'%s' (%s)", cp->target.name,
+		      cp->staging);
 	cp->state = state;
-	if (state != GENERATION_PUBLISHING)
-		cp->told = state;
 }
 
 void checkpoint_end(struct checkpoint *cp, enum generation_state state)
@@ -970,7 +984,7 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 		cp->visible; /* else, what another node has begun, and was over before that: not in the list */
 
 	checkpoint_set_state(cp, state);
-	cp->held = cp->visible = false;
+	cp->visible = false;
 	cp->ended_ns = clock_mono_ns();
 	accord_ended(cp);
 	memcpy(e->staging, cp->staging, sizeof(e->staging));
@@ -994,7 +1008,9 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	us->nr_failed += state == GENERATION_FAILED;
 	if ((state == GENERATION_FAILED || state == GENERATION_DROPPED) && cp->accord)
 		backing_unlock(cp->fd); /* another node may remove the directory that it is in */
-	if (shown && state != GENERATION_FAILED) { /* which calls in it must be told of */
+	if (shown && state == GENERATION_FAILED) { /* which calls in it must be told of */
+		wreck_add(cp);
+	} else if (shown) {
 		list_del(&cp->link);
 		atomic_fetch_sub(&us->nr_checkpoints, 1);
 		cp->refs--;
@@ -1031,15 +1047,14 @@ static bool is_about_to_fail(const struct generation *g)
 	const struct checkpoint *cp = g->checkpoint;
 
 	return (g->state == GENERATION_FAILED || (live_has(g) && content_error(g->content))) &&
-	       (cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED ||
-		cp->state == GENERATION_PUBLISHING);
+	       !state_is_over(cp->state);
 }
 
 void checkpoint_told(struct generation *g, const struct caller *c)
 {
 	struct units *us = g->units;
 	struct process *p = units_process(us, c);
-	const struct casualty *of;
+	char path[PATH_MAX];
 	int err = 0;
 
 	if (!p)
@@ -1048,7 +1063,7 @@ void checkpoint_told(struct generation *g, const struct caller *c)
 		LOCK_SCOPE(&us->lock);
 		while (!err && is_about_to_fail(g)) /* else it would be told of that once more */
 			err = units_wait(us);
-		casualty_tell(&us->casualties, p, &of); /* the caller says of what it was */
+		casualty_tell(&us->casualties, p, path, sizeof(path)); /* the caller says it */
 	}
 	process_put(p);
 }
@@ -1057,22 +1072,24 @@ void checkpoint_told(struct generation *g, const struct caller *c)
 static bool fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason)
 {
 	struct units *us = cp->units;
-	char path[PATH_MAX];
-	bool first;
+	char path[PATH_MAX], below[PATH_MAX];
+	bool first, found;
 
 	checkpoint_path(cp, path, sizeof(path));
+	found = !backing_path_below(us->contents->backing, cp->target.dir, below, sizeof(below));
 	{
 		LOCK_SCOPE(&us->lock);
-		if (only_open && cp->state != GENERATION_OPEN)
+		if (only_open && !checkpoint_rests_in(cp, GENERATION_OPEN))
 			return false;
-		first = cp->state == GENERATION_OPEN || cp->state == GENERATION_SEALED;
-		if (first || (cp->state == GENERATION_PUBLISHING && !cp->err)) {
+		first = checkpoint_rests(cp);
+		if (first || (!state_is_over(cp->state) && !cp->err)) {
 			cp->err = err;
 			snprintf(cp->reason, sizeof(cp->reason), "%s", reason);
 		}
 		if (first) {
 			free(cp->path);
 			cp->path = strdup(path);
+			cp->below = found ? strdup(below) : NULL;
 			checkpoint_end(cp, GENERATION_FAILED);
 			tell_writers(cp, err);
 			if (room_is_short(err))
@@ -1083,6 +1100,7 @@ static bool fail_if(struct checkpoint *cp, bool only_open, int err, const char *
 		return false;
 	failures_add(us->failures, cp->owner.uid, "checkpoint", path, -err, reason);
 	generations_fail(cp, err, reason);
+	wrecks_sweep(us);
 	return true;
 }
 
@@ -1091,30 +1109,35 @@ void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
 	fail_if(cp, false, err, reason);
 }
 
+void checkpoint_fail_open(struct checkpoint *cp, int err, const char *reason)
+{
+	fail_if(cp, true, err, reason);
+}
+
 /*
- * Lock held, dropped while it waits. Nothing happens to it until checkpoint_let_go, or its end. 0, or
- * as hold_still.
+ * Lock held, dropped while it waits. The caller is busy @with it: until let_go, or its end, no
+ * other thread changes it. 0, or as hold_still.
  */
-static int hold(struct checkpoint *cp, enum generation_state *was)
+static int hold(struct checkpoint *cp, enum busy with)
 {
 	int err = hold_still(cp);
 
-	if (err)
-		return err;
-	*was = cp->state;
-	checkpoint_set_state(cp, GENERATION_PUBLISHING);
-	cp->held = true;
-	return 0;
+	if (!err)
+		busy_begin(&cp->busy, with);
+	return err;
 }
 
-bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state)
+/* The caller had it, for its commit (@with 0) or busy @with it. True if it fails, as it was to. */
+static bool let_go(struct checkpoint *cp, enum busy with)
 {
 	char reason[MESSAGE_MAX];
 	int err;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		checkpoint_set_state(cp, state);
-		cp->held = false;
+		if (with)
+			busy_end(cp->units, &cp->busy, with);
+		else
+			checkpoint_set_state(cp, GENERATION_SEALED);
 		err = cp->err;
 		memcpy(reason, cp->reason, sizeof(reason));
 		waitq_wake_all(&cp->units->changed);
@@ -1125,22 +1148,26 @@ bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state)
 	return err;
 }
 
+bool checkpoint_give_back(struct checkpoint *cp)
+{
+	return let_go(cp, 0);
+}
+
 int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 {
 	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
-	enum generation_state was = GENERATION_OPEN;
 	struct process *p;
 	int err;
 	{
 		LOCK_SCOPE(&us->lock);
-		err = hold(cp, &was);
+		err = hold(cp, BUSY_REMOVE);
 	}
 	if (err)
 		return err;
 	err = AS_OWNER_FIRST(&cp->owner, backing_unlink(b, cp->target.dir, cp->staging, true));
 	if (err && err != -ENOENT) {
-		checkpoint_let_go(cp, was);
+		let_go(cp, BUSY_REMOVE);
 		return err;
 	}
 	p = cp->replaces ? units_process(us, c) : NULL;
@@ -1148,6 +1175,7 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 		removal_of_replaced(cp, c, p);
 	process_put(p);
 	LOCK_SCOPE(&us->lock);
+	busy_end(us, &cp->busy, BUSY_REMOVE);
 	checkpoint_end(cp, GENERATION_DROPPED);
 	return 0;
 }
@@ -1192,13 +1220,12 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
 	int copy = backing_dup(b, dir), err;
-	enum generation_state was = GENERATION_OPEN;
 	struct inode_id replaced, old_id;
 	char old_name[NAME_MAX + 1];
 	bool replaces;
 	{
 		LOCK_SCOPE(&us->lock);
-		err = copy < 0 ? -EMFILE : hold(cp, &was);
+		err = copy < 0 ? -EMFILE : hold(cp, BUSY_RENAME);
 	}
 	if (err) {
 		if (copy >= 0)
@@ -1233,14 +1260,14 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	if (!err)
 		err = accord_renamed(cp, &old_id, old_name);
 	close(copy);
-	checkpoint_let_go(cp, err ? was : GENERATION_OPEN);
+	let_go(cp, BUSY_RENAME);
 	return err;
 }
 
 bool checkpoint_is_nothing(const struct checkpoint *cp)
 {
-	return cp->state == GENERATION_OPEN && !cp->rule && !cp->inherits && !cp->nr_changing &&
-	       !cp->filed.nr && list_empty(&cp->files) && !accord_is_shared(cp);
+	return checkpoint_rests_in(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
+	       !cp->nr_changing && !cp->filed.nr && list_empty(&cp->files) && !accord_is_shared(cp);
 }
 
 /* One that is nothing. Without locks. */
@@ -1270,7 +1297,7 @@ static struct checkpoint *one_open(struct units *us)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state == GENERATION_OPEN) {
+		if (checkpoint_rests_in(cp, GENERATION_OPEN)) {
 			cp->refs++;
 			return cp;
 		}
@@ -1314,8 +1341,7 @@ static bool note_end(struct checkpoint *cp, const struct process *p, struct writ
 	part->ended = true;
 	part->end = end;
 	cp->left_ns = clock_mono_ns();
-	return (cp->state == GENERATION_OPEN || cp->held) && end.fate == WRITER_DIED &&
-	       !accord_knows_end(cp);
+	return cp->state == GENERATION_OPEN && end.fate == WRITER_DIED && !accord_knows_end(cp);
 }
 
 /* Lock held. Referenced: one that fails by the end of @p; @mourned: unless other nodes say that its own was before. */

@@ -8,13 +8,38 @@
  * file that is written in it is a generation of its own (unit.h), which is durable and digested, by
  * its xattr, before the checkpoint is.
  *
- *   OPEN        may be changed. Without a rule it is provisional: its first file decides what it is
- *   SEALED      its end was seen; a change waits until it is committed, and is one of that
- *   PUBLISHING  one thread has it: it is being decided and published (commit.c), or renamed. It is told as what
- *               it was before, and as DURABLE once its files, directories and commit file are synced
+ *        OPEN -----> SEALED -----> COMMITTING -----> NAMING -----> COMMITTED
+ *              (a)          (b)               (c)             (e)
+ *
+ *       COMMITTING, NAMING  -> SEALED     it is tried again, or fails in a moment (d)
+ *       OPEN, SEALED        -> FAILED     an error, a death, a time-out, an abort of others (f)
+ *       OPEN, SEALED        -> COMMITTED  the node that saw its end has given it its name (g)
+ *       OPEN, SEALED        -> DROPPED    another node found that it is ordinary (g)
+ *       OPEN                -> DROPPED    it was removed, is ordinary, or has nothing in it (h)
+ *       NAMING              -> DROPPED    nothing of a unit is left in it: it is ordinary (e)
+ *
+ *   (a) seal (evidence.c): checkpoint_look_for_end, checkpoint_ends_with_writers,
+ *       checkpoint_seal       (b) committer_main       (c) commit (commit.c)
+ *   (d) checkpoint_give_back, from work_on (commit.c)  (e) work_on (commit.c)
+ *   (f) checkpoint_fail, checkpoint_fail_open          (g) accord_conclude
+ *   (h) checkpoint_remove, make_ordinary, checkpoint_forget, check_still_free;
+ *       accord_never_shown
+ *
+ * What holds in each:
+ *   OPEN        may be changed. Without a rule it is provisional: its first file decides what
+ *               it is
+ *   SEALED      its end was seen, and its files are being flushed. A change waits for the
+ *               commit, and then is one of the committed checkpoint
+ *   COMMITTING  no file of it is open or dirty, and all nodes have voted. A committer lists
+ *               and syncs it. An error is kept: it counts only if this commit does not end well
+ *   NAMING      its files, directories and commit file are synced: after a crash all of it is
+ *               there. The decision is being recorded, or is, and the name given by one rename
  *   COMMITTED   a directory of the backing, with a commit file
  *   FAILED      the reason is known; hidden, kept in staging. Changes get its error
- *   DROPPED     was removed by a program, superseded, or turned out to be an ordinary directory
+ *   DROPPED     its staging directory is gone, or an ordinary directory
+ *
+ * While a program renames or removes it, or it becomes ordinary, it stays OPEN and is `busy`
+ * (BUSY_HELD): a change waits, an error is kept, and no end is seen.
  *
  * One that is changed after that is another, which inherits what is not changed, and replaces it. What ends that,
  * change.h tells.
@@ -61,15 +86,16 @@ struct checkpoint {
 	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
 	struct caller owner;	   /* const */
 	struct inode_id id;	   /* const: of its directory */
-	int fd;			   /* const: that directory; holds a lock on it (remains.c) */
+	int fd; /* const: that directory; holds a lock on it (remains.c). FAILED: checkpoint_fd */
 	struct process *
 		maker; /* who began it, or first made it a unit, referenced; const once it has a rule */
 	/* units lock */
 	unsigned refs;
-	struct list link;	     /* units->checkpoints */
+	struct list link;	     /* units->checkpoints; FAILED: units->wrecks */
+	struct table_node by_inode;  /* FAILED: the same; else alone */
+	char *below;		     /* FAILED: the path of target.dir in the backing */
 	enum generation_state state; /* checkpoint_set_state */
-	enum generation_state told;  /* to people and programs: `state`, but never PUBLISHING */
-	bool held;		     /* PUBLISHING, but not for its commit: it will be OPEN again */
+	unsigned busy;		     /* of enum busy */
 	struct target target;
 	bool visible;			      /* the name shows it */
 	bool replaces;			      /* something had the name when it was begun ... */
@@ -80,10 +106,8 @@ struct checkpoint {
 	bool follows;		 /* const: and that was a committed one */
 	bool may_be_ordinary; /* const: if all that goes, it is none any more, not even its job's last */
 	bool ordinary;	      /* of who commits it: so it is */
-	bool deciding;	      /* somebody finds out what it is */
 	bool anew;	      /* that is being saved once more (change.h) */
 	bool removing;	      /* the last that happened to a name in it was a removal */
-	bool unsharing;	      /* one of those is being made its own right now */
 	unsigned nr_changing; /* calls that change it right now */
 	struct list events, participants;
 	struct table events_by_path; /* no buckets until there is one */
@@ -161,6 +185,12 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 bool checkpoint_shares(const struct checkpoint *cp, const struct inode_id *id);
 void checkpoint_get(struct checkpoint *cp);
 void checkpoint_put(struct checkpoint *cp); /* NULL is no harm */
+
+/*
+ * The descriptor of its directory, also if it has failed: then it is opened again if need be. It is
+ * good as long as the caller's reference. Or -errno; -ESTALE: the directory is gone.
+ */
+int checkpoint_fd(struct checkpoint *cp);
 
 /* The one that a name shows, referenced, or NULL. */
 struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir, const char *name);
@@ -243,6 +273,9 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
  * committed.
  */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
+
+/* The same, but only if it is still OPEN, and no thread has it. */
+void checkpoint_fail_open(struct checkpoint *cp, int err, const char *reason);
 
 /* @c was told that its call failed, by an error of the file @g of a checkpoint: that is enough. */
 void checkpoint_told(struct generation *g, const struct caller *c);

@@ -14,6 +14,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/refusal.h"
 #include "engine/unit/rules.h"
 
 #define NAMES_MAX 1000000 /* generations of one name; more are a circle */
@@ -75,17 +76,17 @@ static int parse_open(const char *text, size_t len, struct claim *c)
 
 static void parse_decision(char *text, size_t len, struct claim *c)
 {
+	struct refusal r;
 	const char *what;
-	json_t *o;
 
 	text[len] = '\0';
 	what = accord_decision(text, &c->settled);
 	if (!what || c->settled)
 		return;
-	o = json_loads(what, JSON_REJECT_DUPLICATES, NULL);
-	c->settled = json_is_true(json_object_get(o, "ordinary"));
-	c->superseded = json_get_int(o, "err", 0) == ESTALE;
-	json_decref(o);
+	refusal_read(&r, what);
+	c->settled = r.ordinary;
+	c->superseded = r.err == ESTALE;
+	refusal_finish(&r);
 }
 
 /* Is the last one still to be decided? */

@@ -493,7 +493,6 @@ static int put_into_staging(struct listing *l, const struct commit_header *heade
 	return err ? err : backing_sync(b, cp->fd, false);
 }
 
-/* (O2) The name of the staging directory: what was decided must be found by it. */
 /* --- its place among those beside it --- */
 
 static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t off)
@@ -668,7 +667,7 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 	if (!err) {
 		{
 			LOCK_SCOPE(&us->lock);
-			cp->told = GENERATION_DURABLE;
+			checkpoint_set_state(cp, GENERATION_NAMING);
 		}
 		*step = "recording the decision";
 		cp->decided = true;
@@ -711,7 +710,7 @@ static bool try_again(struct checkpoint *cp, int err)
 	return true;
 }
 
-/* @cp is in GENERATION_PUBLISHING, which is this thread's alone. */
+/* @cp is COMMITTING, by this thread alone. */
 static void work_on(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
@@ -747,7 +746,7 @@ static void work_on(struct checkpoint *cp)
 	}
 	if (accord_has_refused(cp)) {
 		following_release(cp);
-		checkpoint_let_go(cp, GENERATION_SEALED);
+		checkpoint_give_back(cp);
 		return;
 	}
 	again = try_again(cp, err);
@@ -764,7 +763,7 @@ static void work_on(struct checkpoint *cp)
 			MESSAGE(text, COMMIT_FAILED, path, step, strerror(-err), path);
 		checkpoint_fail(cp, err, text);
 	}
-	checkpoint_let_go(cp, GENERATION_SEALED);
+	checkpoint_give_back(cp);
 }
 
 /* Lock held. Is one that ended before it, in the same directory, still to be committed? */
@@ -777,7 +776,7 @@ static bool must_wait(struct checkpoint *cp)
 
 		if (o == cp || !same_inode(&o->target.dir_id, &cp->target.dir_id))
 			continue;
-		if (o->state == GENERATION_PUBLISHING ||
+		if (checkpoint_is_held(o) ||
 		    (o->state == GENERATION_SEALED && o->closed_ns < cp->closed_ns))
 			return true;
 	}
@@ -818,7 +817,7 @@ void *committer_main(void *units)
 			units_wait_for_commits(us);
 			continue;
 		}
-		checkpoint_set_state(cp, GENERATION_PUBLISHING);
+		checkpoint_set_state(cp, GENERATION_COMMITTING);
 		cp->refs++;
 		following_take(cp);
 		lock_drop(&us->lock);

@@ -26,21 +26,15 @@ bool drains_cover(const struct units *us, const struct process *p, uid_t uid)
 	return us->no_more_calls;
 }
 
-static bool is_pending(enum generation_state state)
-{
-	return state == GENERATION_OPEN || state == GENERATION_SEALED ||
-	       state == GENERATION_PUBLISHING;
-}
-
 bool drain_lists_file(const struct drain *d, const struct generation *g)
 {
-	return !g->checkpoint && !g->pointer && is_pending(g->state) &&
+	return !g->checkpoint && !g->pointer && !state_is_over(g->state) &&
 	       g->opened_ns <= d->since_ns && drain_covers(d, g->maker, g->owner.uid);
 }
 
 bool drain_lists_checkpoint(const struct drain *d, const struct checkpoint *cp)
 {
-	return is_pending(cp->state) && !checkpoint_is_nothing(cp) && !accord_has_left(cp) &&
+	return !state_is_over(cp->state) && !checkpoint_is_nothing(cp) && !accord_has_left(cp) &&
 	       cp->opened_ns <= d->since_ns && drain_covers(d, cp->maker, cp->owner.uid);
 }
 
@@ -90,7 +84,7 @@ static bool hurry_checkpoints(struct units *us, const struct drain *d)
 		checkpoint_look_for_end(cp);
 		any = any || drain_lists_checkpoint(d, cp) ||
 		      (!accord_has_left(cp) && counts(d, cp->opened_ns) &&
-		       (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING));
+		       (cp->state == GENERATION_SEALED || checkpoint_is_held(cp)));
 	}
 	return any;
 }

@@ -397,7 +397,8 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 
 	if (!accord_sees_end(cp) || accord_is_spoiled(cp))
 		return;
-	if (cp->state != GENERATION_OPEN || !(cp->rule || cp->follows) || !checkpoint_is_closed(cp))
+	if (!checkpoint_rests_in(cp, GENERATION_OPEN) || !(cp->rule || cp->follows) ||
+	    !checkpoint_is_closed(cp))
 		return;
 	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
 		return;
@@ -422,7 +423,7 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 bool checkpoint_ends_with_writers(struct checkpoint *cp)
 {
 	checkpoint_look_for_end(cp);
-	if (cp->state == GENERATION_OPEN && is_follow_up(cp) && !cp->removing &&
+	if (checkpoint_rests_in(cp, GENERATION_OPEN) && is_follow_up(cp) && !cp->removing &&
 	    !accord_is_bereaved(cp) && checkpoint_is_closed(cp) &&
 	    (list_empty(&cp->participants) || all_exited_0(cp)))
 		seal(cp, -1);

@@ -32,7 +32,7 @@ bool following_rests(struct checkpoint *cp)
 
 		if (!g->pointer || !is_beside(&g->target, cp))
 			continue;
-		if (g->state == GENERATION_PUBLISHING ||
+		if (generation_is_held(g) ||
 		    (g->state == GENERATION_SEALED && !strcmp(g->waits_for, cp->staging) &&
 		     (g->nr_changing || !content_rests(g->content) ||
 		      held_is_taken(cp->units, &g->target))))
@@ -63,14 +63,14 @@ static void take_written(struct checkpoint *cp, struct following *f)
 	list_for_each (l, &cp->units->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		if (!g->pointer || g->state != GENERATION_SEALED || g->overtaken || g->abandoned ||
-		    (g->inherited && !g->changed) || strcmp(g->waits_for, cp->staging) ||
-		    !is_beside(&g->target, cp))
+		if (!g->pointer || !generation_rests_in(g, GENERATION_SEALED) || g->overtaken ||
+		    g->abandoned || (g->inherited && !g->changed) ||
+		    strcmp(g->waits_for, cp->staging) || !is_beside(&g->target, cp))
 			continue;
 		replace_older(f, g->target.name);
 		if (f->nr_written == ORDER_MAX)
 			return;
-		generation_set_state(g, GENERATION_PUBLISHING);
+		generation_set_state(g, GENERATION_TAKEN);
 		g->refs++;
 		f->written[f->nr_written++] = g;
 	}
@@ -87,7 +87,7 @@ static bool is_overtaken(struct following *f, struct held *h)
 			return true;
 	for (i = 0; i < f->nr_held; i++)
 		if (!strcmp(f->held[i]->target.name, h->target.name)) {
-			f->held[i]->taken = false;
+			busy_end(h->units, &f->held[i]->busy, BUSY_APPLY);
 			f->held[i]->overtaken = true;
 			f->held[i]->refs--;
 			f->held[i] = f->held[--f->nr_held];
@@ -104,12 +104,12 @@ static void take_held(struct checkpoint *cp, struct following *f)
 	list_for_each (l, &cp->units->held) {
 		struct held *h = container_of(l, struct held, link);
 
-		if (h->taken || h->overtaken || strcmp(h->waits_for, cp->staging) ||
+		if (h->busy || h->overtaken || strcmp(h->waits_for, cp->staging) ||
 		    !is_beside(&h->target, cp) || is_overtaken(f, h))
 			continue;
 		if (f->nr_written + f->nr_held == ORDER_MAX)
 			return;
-		h->taken = true;
+		busy_begin(&h->busy, BUSY_APPLY);
 		h->refs++;
 		f->held[f->nr_held++] = h;
 	}
@@ -263,7 +263,7 @@ void following_release(struct checkpoint *cp)
 	if (!f)
 		return;
 	for (i = 0; i < f->nr_written; i++) {
-		generation_let_go(f->written[i], GENERATION_SEALED);
+		generation_let_go(f->written[i], 0);
 		generation_put(f->written[i]);
 	}
 	for (i = 0; i < f->nr_held; i++) {

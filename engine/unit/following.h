@@ -12,7 +12,7 @@
 #include "engine/unit/order.h"
 
 struct following {
-	struct generation *written[ORDER_MAX]; /* in GENERATION_PUBLISHING, referenced */
+	struct generation *written[ORDER_MAX]; /* TAKEN or NAMING, referenced */
 	struct held *held[ORDER_MAX];	       /* taken, referenced */
 	size_t nr_written, nr_held;
 	bool recorded; /* the record was tried: what it says stays as it is */
@@ -23,7 +23,7 @@ struct following {
 /* Lock held. Is none of its pointers changed or applied right now, so that they may be taken? */
 bool following_rests(struct checkpoint *cp);
 
-/* Lock held, @cp in GENERATION_PUBLISHING: nobody changes the pointers that wait for it any more. */
+/* Lock held, @cp is COMMITTING: nobody changes the pointers that wait for it any more. */
 void following_take(struct checkpoint *cp);
 
 /* What is taken becomes durable in staging, and cp->following->order says all that follows. */

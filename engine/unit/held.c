@@ -165,17 +165,17 @@ static struct held *find(struct units *us, const struct inode_id *dir, const cha
 	return NULL;
 }
 
-/* Lock held, dropped while it waits. Referenced, and taken. -ENOENT, -EINTR. */
+/* Lock held, dropped while it waits. Referenced, and busy with a rename. -ENOENT, -EINTR. */
 static int take(struct units *us, const struct inode_id *dir, const char *name, struct held **out)
 {
 	struct held *h;
 	int err = 0;
 
-	while (!err && (h = find(us, dir, name)) && h->taken)
+	while (!err && (h = find(us, dir, name)) && h->busy)
 		err = units_wait(us);
 	if (err || !h)
 		return err ? err : -ENOENT;
-	h->taken = true;
+	busy_begin(&h->busy, BUSY_RENAME);
 	h->refs++;
 	*out = h;
 	return 0;
@@ -276,7 +276,7 @@ bool held_drop(struct units *us, const struct inode_id *dir, const char *name)
 
 		if (!same_inode(&h->target.dir_id, dir) || strcmp(h->target.name, name))
 			continue;
-		if (h->moving) {
+		if (h->busy & BUSY_MOVE) {
 			err = units_wait(us);
 			if (err)
 				return any;
@@ -294,7 +294,7 @@ void held_let_go(struct held *h, bool applied)
 {
 	struct units *us = h->units;
 
-	h->taken = h->moving = false;
+	busy_end(us, &h->busy, h->busy);
 	if (applied) {
 		list_del(&h->link);
 		atomic_fetch_sub(&us->nr_held, 1);
@@ -334,7 +334,8 @@ static bool came_too_late(struct held *h)
 	LOCK_SCOPE(&us->lock);
 
 	h->overtaken = h->overtaken || late;
-	h->moving = !h->overtaken;
+	if (!h->overtaken)
+		busy_begin(&h->busy, BUSY_MOVE);
 	return h->overtaken;
 }
 
@@ -375,7 +376,7 @@ static bool is_contended(const struct held *h)
 	struct generation *g;
 
 	live_for_each_of (g, &h->units->live, &h->target.dir_id, h->target.name)
-		if (g->state == GENERATION_PUBLISHING)
+		if (generation_is_held(g))
 			return true;
 	return false;
 }
@@ -387,7 +388,7 @@ bool held_is_taken(struct units *us, const struct target *t)
 	list_for_each (l, &us->held) {
 		const struct held *h = container_of(l, struct held, link);
 
-		if (h->taken && same_inode(&h->target.dir_id, &t->dir_id) &&
+		if (h->busy && same_inode(&h->target.dir_id, &t->dir_id) &&
 		    !strcmp(h->target.name, t->name))
 			return true;
 	}
@@ -440,12 +441,12 @@ bool held_ask(struct units *us)
 	list_for_each (l, &us->held) {
 		struct held *one = container_of(l, struct held, link);
 
-		if (one->asks && !one->taken && !one->overtaken && one->again_ns <= now)
+		if (one->asks && !one->busy && !one->overtaken && one->again_ns <= now)
 			h = one;
 	}
 	if (!h)
 		return false;
-	h->taken = true;
+	busy_begin(&h->busy, BUSY_ASK);
 	h->refs++;
 	lock_drop(&us->lock);
 	creds_on_behalf(&h->owner);
@@ -508,13 +509,13 @@ bool held_work(struct units *us)
 
 	list_for_each (l, &us->held) {
 		h = container_of(l, struct held, link);
-		fate = h->taken || h->again_ns > now || is_contended(h) ? POINTER_WAIT : judge(h);
+		fate = h->busy || h->again_ns > now || is_contended(h) ? POINTER_WAIT : judge(h);
 		if (fate != POINTER_WAIT)
 			break;
 	}
 	if (fate == POINTER_WAIT)
 		return false;
-	h->taken = true;
+	busy_begin(&h->busy, BUSY_APPLY);
 	h->refs++;
 	lock_drop(&us->lock);
 	creds_on_behalf(&h->owner);

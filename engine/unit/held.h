@@ -27,8 +27,7 @@ struct held {
 	unsigned refs;
 	struct list link; /* units->held, oldest first; else alone */
 	struct target target;
-	bool taken;	/* a thread applies it, or will when what it waits for is committed */
-	bool moving;	/* ... has begun to */
+	unsigned busy;	/* of enum busy; BUSY_APPLY also while a commit is to apply it */
 	bool overtaken; /* a later one was applied, or its name removed */
 	uint64_t since_ns, failing_ns, again_ns;
 	uint64_t since_wall_ns; /* since_ns, by the clock that other nodes know */

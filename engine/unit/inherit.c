@@ -306,21 +306,18 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 		      bool empty)
 {
 	struct units *us = cp->units;
-	int err = 0;
+	int err;
 	{
 		/* One at a time: a second copy would replace the first, which is written to by then. */
 		LOCK_SCOPE(&us->lock);
-		while (!err && cp->unsharing)
-			err = units_wait(us);
+		err = busy_wait(us, &cp->busy, BUSY_UNSHARE);
 		if (err)
 			return err;
-		cp->unsharing = true;
 	}
 	creds_restore();
 	err = expect_at(cp, c, rank, rel, empty);
 	LOCK_SCOPE(&us->lock);
-	cp->unsharing = false;
-	waitq_wake_all(&us->changed);
+	busy_end(us, &cp->busy, BUSY_UNSHARE);
 	return err;
 }
 
@@ -378,21 +375,15 @@ int checkpoint_knows_inherited(struct checkpoint *cp)
 /* One at a time: what two of them take over would be two things. 0 or -EINTR. */
 static int begin_inheriting(struct units *us)
 {
-	int err = 0;
 	LOCK_SCOPE(&us->lock);
 
-	while (!err && us->inheriting)
-		err = units_wait(us);
-	if (!err)
-		us->inheriting = true;
-	return err;
+	return busy_wait(us, &us->busy, BUSY_INHERIT);
 }
 
 static void end_inheriting(struct units *us)
 {
 	LOCK_SCOPE(&us->lock);
-	us->inheriting = false;
-	waitq_wake_all(&us->changed);
+	busy_end(us, &us->busy, BUSY_INHERIT);
 }
 
 static void replaces_nothing(struct checkpoint *cp)

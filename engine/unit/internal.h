@@ -9,16 +9,15 @@
 #include "engine/unit/casualty.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/history.h"
+#include "engine/unit/replaced.h"
 #include "engine/unit/room.h"
+#include "engine/unit/wreck.h"
 #include "engine/unit/unit.h"
 
-#define PUBLISHERS    4
-#define COMMITTERS    2
-#define REPLACED_KEPT 256
-#define CLAIMS_KEPT   256
-#define FRESH_KEPT    256
-#define LEFT_KEPT     64
-#define SAVERS_KEPT   256
+#define PUBLISHERS  4
+#define COMMITTERS  2
+#define CLAIMS_KEPT 256
+#define FRESH_KEPT  256
 
 /* Evaluates @expr as @owner, who began something; as the daemon if their rights are not enough. */
 #define AS_OWNER_FIRST(owner, expr) \
@@ -56,7 +55,12 @@ struct units {
 	int accord_wake;	       /* const: an eventfd, for the driver */
 	atomic_bool
 		coord_fails; /* at the last look, for those who look before they know who asks */
-	_Atomic uint64_t fresh[FRESH_KEPT]; /* names that lead to what has them (accord_join.c) */
+	/*
+	 * Names that lead to what has them (accord_join.c). A cache, as are claims and above:
+	 * what is not in it costs a look at the backing, or at records, or a sync, and changes
+	 * nothing else.
+	 */
+	_Atomic uint64_t fresh[FRESH_KEPT];
 	atomic_int
 		lists_inodes; /* whether a listing of the backing tells them; 0: not found out (fresh.c) */
 	struct failures *failures; /* const */
@@ -69,53 +73,46 @@ struct units {
 	atomic_bool ending;
 	void (*name)(void *arg, const struct inode_id *dir, const char *name, char *buf,
 		     size_t size);
-	void *name_arg; /* const once mounted, as is name */
+	bool (*knows)(void *arg, const struct inode_id *id);
+	void *name_arg; /* const once mounted, as are name and knows */
 	struct lock lock;
 	/* lock */
 	struct waitq changed; /* for who waits for a generation */
 	struct waitq work;    /* for the publishers: one may be ready, or is litter */
 	struct list litter;   /* failed: their staging files are to be removed; each referenced */
 	struct live live;
-	uint64_t looked_ns; /* for generations that nobody will open */
-	struct list
-		checkpoints; /* those that have not ended, oldest first, and those that failed */
-	struct list accords; /* accord.h */
-	unsigned renames;    /* of all of them, by this node */
+	uint64_t looked_ns;	 /* for generations that nobody will open */
+	struct list checkpoints; /* those that have not ended, oldest first */
+	struct wrecks wrecks;	 /* those that failed */
+	struct list accords;	 /* accord.h */
+	unsigned renames;	 /* of all of them, by this node */
 	struct {
 		uid_t uid;
 		unsigned nr; /* records are never undone, so there are at least that many */
 		char name[COORD_GEN_MAX], last[COORD_GEN_MAX];
-	} claims[CLAIMS_KEPT]; /* claim.c; the slot is of the name's digest */
-	struct {
-		uint64_t key, since_ns;
-	} left[LEFT_KEPT]; /* what was left behind, since this node knows (accord_join.c) */
+	} claims[CLAIMS_KEPT]; /* a cache (claim.c); the slot is of the name's digest */
+	struct known left; /* of jobs: what their former starts left, since when (accord_join.c) */
 	bool accords_over; /* their driver has ended */
 	struct history history;
 	uint64_t nr_committed, nr_failed;
 	struct waitq commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
 	struct room room;
-	bool inheriting; /* somebody begins a checkpoint with what a directory has */
+	unsigned busy; /* BUSY_INHERIT */
 	struct casualties casualties;
 	struct list held; /* held.h */
 	atomic_uint nr_held;
 	struct list removals;
 	struct table removed; /* the names that are hidden for that */
 	atomic_uint nr_removals;
-	struct {
-		pid_t tgid;
-		uint64_t start; /* with tgid as good as unique */
-		struct inode_id dir;
-	} savers[SAVERS_KEPT]; /* who has saved a checkpoint where; slot n % SAVERS_KEPT */
-	unsigned nr_savers;
-	struct inode_id replaced[REPLACED_KEPT]; /* directories; slot n % REPLACED_KEPT */
-	atomic_uint nr_replaced;
+	struct known savers; /* of processes: in which directories they have saved checkpoints */
+	struct replaced replaced;
 	atomic_uint nr_published;	   /* checkpoints */
 	struct inode_id above[ABOVE_KEPT]; /* whose names are durable; slot n % ABOVE_KEPT */
 	unsigned nr_above;
 	struct list drains;	    /* of those who wait right now: drain.h */
 	bool no_more_calls;	    /* unmounted */
-	atomic_uint nr_checkpoints; /* on the list */
+	atomic_uint nr_checkpoints; /* those, and those that failed */
 	unsigned nr_threads;
 	pthread_t threads[PUBLISHERS + COMMITTERS + 2];
 };
@@ -126,10 +123,30 @@ void generations_hurry(struct checkpoint *cp);
 /* Those of a checkpoint that has failed. Without locks. */
 void generations_fail(struct checkpoint *cp, int err, const char *reason);
 
-/* Lock held. Every change of its state. */
-void checkpoint_set_state(struct checkpoint *cp, enum generation_state state);
+/* Lock held. Every change of its state; @who: the function that asks. */
+void checkpoint_set_state_by(struct checkpoint *cp, enum generation_state state, const char *who);
+#define checkpoint_set_state(cp, state) checkpoint_set_state_by(cp, state, __func__)
 
-bool checkpoint_let_go(struct checkpoint *cp, enum generation_state state);
+/* Lock held. True if one thread has it, for its commit or for a change to its name. */
+static inline bool checkpoint_is_held(const struct checkpoint *cp)
+{
+	return cp->busy & BUSY_HELD || state_is_ending(cp->state);
+}
+
+/* Lock held. True if it is OPEN or SEALED, as @state says, and no thread has it. */
+static inline bool checkpoint_rests_in(const struct checkpoint *cp, enum generation_state state)
+{
+	return cp->state == state && !(cp->busy & BUSY_HELD);
+}
+
+/* Lock held. True if it is OPEN or SEALED, and no thread has it: it may be ended. */
+static inline bool checkpoint_rests(const struct checkpoint *cp)
+{
+	return cp->state <= GENERATION_SEALED && !(cp->busy & BUSY_HELD);
+}
+
+/* Lock not held. Its commit was not done: it is SEALED again. True if it fails, as it was to. */
+bool checkpoint_give_back(struct checkpoint *cp);
 
 /*
  * Lock held, dropped while it waits: casualty_tell, before @p begins another checkpoint. If one of its job fails for a death it is
@@ -183,8 +200,25 @@ bool generation_is_closed(const struct generation *g);
 /* Lock held. Is it, or will it soon be, given its name? A pointer may wait for what a program does later. */
 bool generation_is_going(const struct generation *g);
 
-/* Lock held. Of one that is in units->live: every change of its state. */
-void generation_set_state(struct generation *g, enum generation_state state);
+/* Lock held. Every change of the state of one in units->live; @who: the function that asks. */
+void generation_set_state_by(struct generation *g, enum generation_state state, const char *who);
+#define generation_set_state(g, state) generation_set_state_by(g, state, __func__)
+
+/* Lock held. As checkpoint_is_held and so on. */
+static inline bool generation_is_held(const struct generation *g)
+{
+	return g->busy & BUSY_HELD || state_is_ending(g->state);
+}
+
+static inline bool generation_rests_in(const struct generation *g, enum generation_state state)
+{
+	return g->state == state && !(g->busy & BUSY_HELD);
+}
+
+static inline bool generation_rests(const struct generation *g)
+{
+	return g->state <= GENERATION_SEALED && !(g->busy & BUSY_HELD);
+}
 
 /* Lock held. From here on @g is what its name shows, and the newest of all. */
 void generation_show(struct generation *g);
@@ -199,10 +233,11 @@ void generation_miss(struct generation *g, struct opener *o);
 int generation_drop_one(struct generation *g);
 
 /*
- * Steps of a publish (publish.c) for who holds @g in GENERATION_PUBLISHING; without the lock. Whole: it
- * is durable in staging. Name: it has its name; *@named also if that could not be synced, and not if another
- * node's pointer, which was written later, has it. End: what comes of it, @state if @err is 0. 0, or -errno with
- * @e filled.
+ * Steps of a publish (publish.c) for the thread that has @g, in PUBLISHING or TAKEN, or to make
+ * it ordinary; without the lock. Whole: it is durable in staging, and NAMING, unless it is a part
+ * or ordinary. Name: it has its name; *@named also if that could not be synced, and not if another
+ * node's pointer, which was written later, has it. End: what comes of it, @state if @err is 0.
+ * 0, or -errno with @e filled.
  */
 int publish_whole(struct generation *g, struct error *e);
 int publish_name(struct generation *g, bool *named, struct error *e);
@@ -221,16 +256,16 @@ int units_pause(struct units *us, uint64_t ns);
 void units_wait_for_work(struct units *us);
 
 /*
- * Ends it as failed, with @reason for people. Takes the lock. Whoever holds it in
- * GENERATION_PUBLISHING is not disturbed: it fails when that one lets go of it unpublished.
+ * Ends it as failed, with @reason for people. Takes the lock. A thread that has it is not
+ * disturbed: it fails when that thread lets go of it unpublished.
  */
 void generation_fail(struct generation *g, int err, const char *reason);
 
 /*
- * The end of GENERATION_PUBLISHING without a publish: back to @state, unless it has failed
- * meanwhile, which is told.
+ * Lock not held. The caller had it, for its end (@with 0: it is SEALED again) or busy @with it.
+ * True if it fails, as it was to.
  */
-bool generation_let_go(struct generation *g, enum generation_state state);
+bool generation_let_go(struct generation *g, enum busy with);
 
 /* Removes its staging file from @dir. As the daemon, too, if its maker's rights are not enough. */
 void generation_unstage(struct generation *g, int dir);

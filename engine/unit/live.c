@@ -60,6 +60,22 @@ size_t live_nr(const struct live *lv)
 	return lv->found_by[LIVE_BY_NAME].nr;
 }
 
+/* Into the lists of those in its state. */
+static void place(struct generation *g)
+{
+	list_del(&g->sealed);
+	if (g->state == GENERATION_SEALED)
+		list_append(&g->units->live.sealed, &g->sealed);
+	if (!g->checkpoint)
+		return;
+	accord_wake(g->checkpoint);
+	list_del(&g->beside);
+	if (g->state == GENERATION_OPEN)
+		list_push(&g->checkpoint->files, &g->beside);
+	else
+		list_append(&g->checkpoint->files, &g->beside);
+}
+
 void live_add(struct live *lv, struct generation *g)
 {
 	enum live_key key;
@@ -69,7 +85,7 @@ void live_add(struct live *lv, struct generation *g)
 		enter(lv, g, key);
 	if (g->checkpoint)
 		list_append(&g->checkpoint->files, &g->beside);
-	generation_set_state(g, g->state);
+	place(g);
 }
 
 void live_remove(struct live *lv, struct generation *g)
@@ -106,22 +122,12 @@ void live_renew(struct live *lv, struct generation *g)
 	enter(lv, g, LIVE_BY_NAME);
 }
 
-void generation_set_state(struct generation *g, enum generation_state state)
+void generation_set_state_by(struct generation *g, enum generation_state state, const char *who)
 {
+	MACHINE_CHECK(&file_machine, g->state, state, who, "of '%s' (%s)", g->target.name,
+		      g->staging);
 	g->state = state;
-	if (state != GENERATION_PUBLISHING)
-		g->told = state;
-	list_del(&g->sealed);
-	if (state == GENERATION_SEALED)
-		list_append(&g->units->live.sealed, &g->sealed);
-	if (!g->checkpoint)
-		return;
-	accord_wake(g->checkpoint);
-	list_del(&g->beside);
-	if (state == GENERATION_OPEN)
-		list_push(&g->checkpoint->files, &g->beside);
-	else
-		list_append(&g->checkpoint->files, &g->beside);
+	place(g);
 }
 
 /* --- finding --- */

@@ -144,7 +144,8 @@ static struct checkpoint *find_late(struct units *us)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state != GENERATION_OPEN || now - cp->changed_ns <= us->commit_ns ||
+		if (!checkpoint_rests_in(cp, GENERATION_OPEN) ||
+		    now - cp->changed_ns <= us->commit_ns ||
 		    now - last_progress(cp) <= us->commit_ns || !lacks_parts(cp))
 			continue;
 		return cp;
@@ -178,14 +179,12 @@ bool missing_work(struct units *us)
 	if (!cp)
 		return false;
 	say_what(cp, what, sizeof(what));
-	checkpoint_set_state(cp, GENERATION_PUBLISHING); /* nobody sees its end any more */
 	cp->refs++;
 	lock_drop(&us->lock);
 	checkpoint_path(cp, path, sizeof(path));
 	MESSAGE(text, CHECKPOINT_MISSING, path, (unsigned long long)(us->commit_ns / NSEC_PER_SEC),
 		what, path);
-	checkpoint_fail(cp, -ETIMEDOUT, text);
-	checkpoint_let_go(cp, GENERATION_OPEN);
+	checkpoint_fail_open(cp, -ETIMEDOUT, text);
 	checkpoint_put(cp);
 	lock_take(&us->lock);
 	return true;

@@ -6,9 +6,10 @@
 
 bool ordinary_is_due(const struct generation *g, uint64_t now)
 {
-	return g->state == GENERATION_OPEN && g->nr_handles && !g->checkpoint && !g->pointer &&
-	       !g->replaces && !g->inherited && !g->nr_changing && list_empty(&g->expected) &&
-	       g->again_ns <= now && now - g->touched_ns > g->units->open_ns;
+	return generation_rests_in(g, GENERATION_OPEN) && g->nr_handles && !g->checkpoint &&
+	       !g->pointer && !g->replaces && !g->inherited && !g->nr_changing &&
+	       list_empty(&g->expected) && g->again_ns <= now &&
+	       now - g->touched_ns > g->units->open_ns;
 }
 
 int ordinary_prepare(struct generation *g, const char **step)

@@ -55,11 +55,10 @@ static const char *failed_unit(struct units *us, const struct inode_id *dir, con
 {
 	struct list *l;
 
-	list_for_each (l, &us->checkpoints) {
+	list_for_each (l, &us->wrecks.all) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state == GENERATION_FAILED && same_inode(&cp->target.dir_id, dir) &&
-		    !strcmp(cp->target.name, name))
+		if (same_inode(&cp->target.dir_id, dir) && !strcmp(cp->target.name, name))
 			return cp->staging;
 	}
 	return NULL;
@@ -90,7 +89,7 @@ static bool meet(struct units *us, const struct caller *c, struct process **writ
 		if (!rule)
 			rule = rules_suggest(us->rules, path);
 		LOCK_SCOPE(&us->lock);
-		if (rule && !cp->rule && cp->state == GENERATION_OPEN)
+		if (rule && !cp->rule && checkpoint_rests_in(cp, GENERATION_OPEN))
 			checkpoint_takes_rule(cp, rule);
 	}
 	checkpoint_put(cp);
@@ -203,7 +202,7 @@ static struct generation *next_asking(struct units *us)
 	list_for_each (l, &us->live.sealed) {
 		struct generation *g = container_of(l, struct generation, sealed);
 
-		if (g->asks && !g->overtaken && g->again_ns <= now)
+		if (g->asks && !(g->busy & BUSY_ASK) && !g->overtaken && g->again_ns <= now)
 			return g;
 	}
 	return NULL;
@@ -215,20 +214,20 @@ bool pointers_work(struct units *us)
 
 	if (!g)
 		return false;
-	g->again_ns = UINT64_MAX; /* not by the other committers meanwhile */
+	busy_begin(&g->busy, BUSY_ASK);
 	g->refs++;
 	lock_drop(&us->lock);
 	creds_on_behalf(&g->owner);
 	pointer_read(g);
 	creds_on_behalf(NULL);
 	lock_take(&us->lock);
+	busy_end(us, &g->busy, BUSY_ASK);
 	g->again_ns = 0;
 	if (g->state == GENERATION_SEALED && g->said.unknown)
 		g->again_ns = clock_mono_ns() + ASK_NS;
 	else if (g->state == GENERATION_SEALED)
 		pointer_closed(g);
 	waitq_wake(&us->work);
-	waitq_wake_all(&us->changed);
 	lock_drop(&us->lock);
 	generation_put(g);
 	lock_take(&us->lock);
@@ -256,6 +255,9 @@ static enum generation_state state_of(struct units *us, const char *unit)
 		if (!strcmp(cp->staging, unit))
 			return cp->state;
 	}
+	list_for_each (l, &us->wrecks.all)
+		if (!strcmp(container_of(l, struct checkpoint, link)->staging, unit))
+			return GENERATION_FAILED;
 	g = live_find_staging(&us->live, unit);
 	if (g)
 		return g->state;

@@ -330,7 +330,7 @@ int publish_whole(struct generation *g, struct error *e)
 	}
 	if (!g->ordinary) {
 		LOCK_SCOPE(&us->lock);
-		g->told = GENERATION_DURABLE;
+		generation_set_state(g, GENERATION_NAMING);
 		log_debug("'%s' is durable: %llu bytes, xxh3 %s", path, (unsigned long long)size,
 			  hex);
 	}
@@ -390,9 +390,9 @@ static bool must_wait(struct generation *g)
 	live_for_each_of (o, &g->units->live, &g->target.dir_id, g->target.name) {
 		if (o == g)
 			older = false;
-		else if (g->pointer && o->state == GENERATION_SEALED)
+		else if (g->pointer && generation_rests_in(o, GENERATION_SEALED))
 			continue; /* it waits for another commit, or follows */
-		else if (older ? o->state != GENERATION_OPEN : o->state == GENERATION_PUBLISHING)
+		else if (older ? !generation_rests_in(o, GENERATION_OPEN) : generation_is_held(o))
 			return true;
 	}
 	return removal_is_applied(g->units, &g->target.dir_id, g->target.name);
@@ -401,7 +401,7 @@ static bool must_wait(struct generation *g)
 void publish_end(struct generation *g, enum generation_state state, int err, bool named,
 		 const char *reason)
 {
-	enum generation_state was = g->ordinary ? GENERATION_OPEN : GENERATION_SEALED;
+	enum busy with = g->ordinary ? BUSY_ORDINARY : 0;
 	struct units *us = g->units;
 
 	if (err) {
@@ -409,7 +409,7 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 		if (!us->ending && (named || !try_again(g, err)))
 			generation_fail(g, err, reason);
 		g->ordinary = false; /* it has to fall due once more */
-		generation_let_go(g, was);
+		generation_let_go(g, with);
 	} else {
 		LOCK_SCOPE(&us->lock);
 		if (state == GENERATION_COMMITTED)
@@ -417,13 +417,15 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 					   g->target.name);
 		g->err = 0; /* what became of its program meanwhile comes too late */
 		g->reason[0] = '\0';
+		if (with)
+			busy_end(us, &g->busy, with);
 		generation_end(g, state);
 	}
 	if (!err && state == GENERATION_COMMITTED && !g->checkpoint && !g->pointer)
 		layout_notice(g);
 }
 
-/* @g is in GENERATION_PUBLISHING, which is this thread's alone. */
+/* @g is PUBLISHING, or becomes ordinary, by this thread alone. */
 static void work_on(struct generation *g)
 {
 	struct units *us = g->units;
@@ -466,7 +468,7 @@ static void give_up_abandoned(struct generation *g, uint64_t now)
 			generation_settle(g);
 		}
 	}
-	if (g->state != GENERATION_OPEN || g->nr_handles || !list_empty(&g->writers) ||
+	if (!generation_rests_in(g, GENERATION_OPEN) || g->nr_handles || !list_empty(&g->writers) ||
 	    now - g->opened_ns < ABANDONED_NS)
 		return;
 	g->abandoned = true;
@@ -505,7 +507,7 @@ static struct generation *choose(struct units *us)
 	list_for_each (l, &us->live.sealed) {
 		struct generation *g = container_of(l, struct generation, sealed);
 
-		if (g->nr_changing || g->again_ns > now)
+		if (!generation_rests(g) || g->nr_changing || g->again_ns > now)
 			continue;
 		if (g->pointer &&
 		    (pointer_judge(g) == POINTER_WAIT || held_is_taken(us, &g->target)))
@@ -557,7 +559,10 @@ void *publisher_main(void *units)
 			units_wait_for_work(us);
 			continue;
 		}
-		generation_set_state(g, GENERATION_PUBLISHING);
+		if (g->ordinary)
+			busy_begin(&g->busy, BUSY_ORDINARY);
+		else
+			generation_set_state(g, GENERATION_PUBLISHING);
 		g->refs++;
 		lock_drop(&us->lock);
 		creds_on_behalf(&g->owner);

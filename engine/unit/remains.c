@@ -24,10 +24,10 @@ static void let_go_failed(struct units *us, const char *name)
 	struct list *l;
 	LOCK_SCOPE(&us->lock);
 
-	list_for_each (l, &us->checkpoints) {
+	list_for_each (l, &us->wrecks.all) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state == GENERATION_FAILED && !strcmp(cp->staging, name))
+		if (cp->fd >= 0 && !strcmp(cp->staging, name))
 			backing_unlock(cp->fd);
 	}
 }

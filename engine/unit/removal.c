@@ -52,7 +52,7 @@ struct removal {
 	bool replaced; /* ... and has its name */
 	bool named;    /* ... but a pointer names it, when that was looked at last */
 	bool left;     /* who removed it has ended, and nothing newer was there then */
-	bool taken;    /* a thread is at it */
+	unsigned busy; /* BUSY_APPLY: a thread is at it */
 	uint64_t since_ns, changed_ns, again_ns;
 	unsigned looked_at; /* by which removals_hasten last */
 };
@@ -139,11 +139,10 @@ static void undo(struct units *us, struct removal *r, struct part *part)
 /* Lock held. Nobody is at it any more; @done: it is off the list. */
 static void let_go(struct units *us, struct removal *r, bool done)
 {
-	r->taken = false;
+	busy_end(us, &r->busy, BUSY_APPLY);
 	r->again_ns = clock_mono_ns() + LOOK_AGAIN_NS;
 	if (done)
 		list_remove(us, r);
-	waitq_wake_all(&us->changed);
 	waitq_wake(&us->commits);
 }
 
@@ -151,7 +150,6 @@ bool removal_waits(struct units *us, const struct process *p, const struct inode
 		   const char *name)
 {
 	struct list *l;
-	unsigned i;
 
 	if (p->world > 1)
 		return true;
@@ -163,25 +161,13 @@ bool removal_waits(struct units *us, const struct process *p, const struct inode
 		    strcmp(cp->target.name, name) && job_same(p, cp->maker))
 			return true;
 	}
-	for (i = 0; p->tgid && i < us->nr_savers && i < SAVERS_KEPT; i++)
-		if (us->savers[i].tgid == p->tgid && us->savers[i].start == p->start &&
-		    same_inode(&us->savers[i].dir, dir))
-			return true;
-	return false;
+	return p->tgid && known_find(&us->savers, p, hash_inode(dir));
 }
 
-void removal_note_saver(struct units *us, const struct process *p, const struct inode_id *dir)
+void removal_note_saver(struct units *us, struct process *p, const struct inode_id *dir)
 {
-	unsigned slot;
-
-	for (slot = 0; slot < us->nr_savers && slot < SAVERS_KEPT; slot++)
-		if (us->savers[slot].tgid == p->tgid && us->savers[slot].start == p->start &&
-		    same_inode(&us->savers[slot].dir, dir))
-			return;
-	slot = us->nr_savers++ % SAVERS_KEPT;
-	us->savers[slot].tgid = p->tgid;
-	us->savers[slot].start = p->start;
-	us->savers[slot].dir = *dir;
+	if (p->tgid)
+		known_make(&us->savers, p, hash_inode(dir)); /* without memory it saves none */
 }
 
 static struct part *make_part(const struct caller *c, struct process *p)
@@ -260,9 +246,9 @@ static int await_rest(struct units *us, const struct unit_place *u, const struct
 		const struct removal *r = find(us, &u->dir_id, u->name);
 
 		changed = changed || change;
-		if (change && change->state == GENERATION_OPEN)
+		if (change && checkpoint_rests_in(change, GENERATION_OPEN))
 			break;
-		if (!change && !us->inheriting && !(r && r->taken))
+		if (!change && !(us->busy & BUSY_INHERIT) && !(r && r->busy))
 			break;
 		err = units_wait(us);
 	}
@@ -408,12 +394,13 @@ static int change(struct units *us, const struct removal *r)
 /* (O7) Leaves the backing: to trash, unless the name is another's by now. */
 static int apply(struct units *us, struct removal *r)
 {
+	const struct caller *owner = &last_part(r)->owner;
+	char id[STAGING_MAX];
+	int err;
+
 	if (!r->whole)
 		return change(us, r);
-	char id[STAGING_MAX];
-	const struct caller *owner = &last_part(r)->owner;
-	int err = trash_put(us->contents->backing, owner, r->dir, r->name, is_it, r, id);
-
+	err = trash_put(us->contents->backing, owner, r->dir, r->name, is_it, r, id);
 	if (err == 1)
 		trash_empty_later(us, owner, r->dir, id);
 	return err < 0 ? err : 0;
@@ -448,14 +435,14 @@ static bool is_being_replaced(struct units *us, const struct removal *r)
 	struct list *l;
 
 	live_for_each_of (g, &us->live, &r->dir_id, r->name)
-		if (g->state == GENERATION_PUBLISHING)
+		if (generation_is_held(g))
 			return true;
 
 	list_for_each (l, &us->checkpoints) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state == GENERATION_PUBLISHING &&
-		    same_inode(&cp->target.dir_id, &r->dir_id) && !strcmp(cp->target.name, r->name))
+		if (checkpoint_is_held(cp) && same_inode(&cp->target.dir_id, &r->dir_id) &&
+		    !strcmp(cp->target.name, r->name))
 			return true;
 	}
 	return false;
@@ -468,11 +455,11 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 	{
 		LOCK_SCOPE(&us->lock);
 		while (!err && (r = find(us, dir, name)) &&
-		       (r->taken || (r->file && is_being_replaced(us, r))))
+		       (r->busy || (r->file && is_being_replaced(us, r))))
 			err = units_wait(us);
 		if (err || !r || !r->whole)
 			return err;
-		r->taken = true;
+		busy_begin(&r->busy, BUSY_APPLY);
 	}
 	err = apply(us, r);
 	{
@@ -512,7 +499,7 @@ int removal_moved(struct units *us, const struct inode_id *from_dir, const char 
 		return copy;
 	{
 		LOCK_SCOPE(&us->lock);
-		while (!err && (r = find(us, from_dir, from)) && r->taken)
+		while (!err && (r = find(us, from_dir, from)) && r->busy)
 			err = units_wait(us);
 		if (!err && r && !r->whole) {
 			int old = r->dir;
@@ -531,7 +518,7 @@ bool removal_is_applied(struct units *us, const struct inode_id *dir, const char
 {
 	const struct removal *r = find(us, dir, name);
 
-	return r && r->taken;
+	return r && r->busy;
 }
 
 /* Lock held. */
@@ -590,7 +577,7 @@ void removals_list(struct checkpoint *cp, struct order *order)
 
 			if (nr == ORDER_MAX)
 				break;
-			if (!r->whole || r->taken || r->replaced || !is_for(r, cp) ||
+			if (!r->whole || r->busy || r->replaced || !is_for(r, cp) ||
 			    !strcmp(r->name, cp->target.name))
 				continue;
 			memcpy(found[nr].name, r->name, sizeof(found[nr].name));
@@ -608,12 +595,12 @@ void removal_apply_due(struct units *us, const struct inode_id *dir, const char 
 	{
 		LOCK_SCOPE(&us->lock);
 		/* Whoever asks forgets the decision after that, by which it would be redone. */
-		while ((r = find(us, dir, name)) && r->taken)
+		while ((r = find(us, dir, name)) && r->busy)
 			if (units_wait(us))
 				return;
 		if (!r || !r->due || !r->whole || is_being_replaced(us, r))
 			return; /* it was made way for, or will be */
-		r->taken = true;
+		busy_begin(&r->busy, BUSY_APPLY);
 	}
 	err = apply_due(us, r);
 	{
@@ -702,7 +689,7 @@ static bool may_be_followed(struct units *us, const struct removal *r)
 	list_for_each (l, &us->checkpoints) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state != GENERATION_FAILED && is_for(r, cp))
+		if (is_for(r, cp))
 			return true;
 	}
 	if (!r->file)
@@ -723,10 +710,10 @@ static bool has_failed(struct units *us, const struct removal *r)
 {
 	struct list *l;
 
-	list_for_each (l, &us->checkpoints) {
+	list_for_each (l, &us->wrecks.all) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state == GENERATION_FAILED && cp->accord && is_for(r, cp))
+		if (cp->accord && is_for(r, cp))
 			return true;
 	}
 	return false;
@@ -781,9 +768,9 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 {
 	struct writer_end end;
 
-	if (!r->taken && !r->whole && cut_short(r))
+	if (!r->busy && !r->whole && cut_short(r))
 		return UNDO;
-	if (r->taken || r->again_ns > now || is_being_replaced(us, r))
+	if (r->busy || r->again_ns > now || is_being_replaced(us, r))
 		return WAIT;
 	if (!r->whole && !r->emptied) /* it wanted to remove but some of it */
 		return now - r->changed_ns > us->quiet_ns || is_drained(us, r) ? CHANGE : WAIT;
@@ -979,7 +966,7 @@ bool removals_work(struct units *us)
 	}
 	if (fate == WAIT)
 		return false;
-	r->taken = true;
+	busy_begin(&r->busy, BUSY_APPLY);
 	part = last_part(r);
 	lock_drop(&us->lock);
 	path_of(us, &r->dir_id, r->name, path, sizeof(path));
@@ -1026,9 +1013,9 @@ static struct removal *take_next(struct units *us, unsigned round)
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		if (!r->whole || r->taken || r->looked_at == round || is_being_replaced(us, r))
+		if (!r->whole || r->busy || r->looked_at == round || is_being_replaced(us, r))
 			continue;
-		r->taken = true;
+		busy_begin(&r->busy, BUSY_APPLY);
 		r->looked_at = round;
 		return r;
 	}

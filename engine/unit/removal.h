@@ -29,17 +29,13 @@ struct unit_place {
 	bool file; /* of one file; else a directory */
 };
 
-/* Does @p remove @name as a job does, not as a person? By others that it writes, or has written, beside it. */
-bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
-		   const char *name);
-
 /* @p of @c removes @name from the directory @dir of the unit @u. 0 or -ENOMEM. */
 int removal_note(struct units *us, const struct caller *c, struct process *p,
 		 const struct unit_place *u, const struct inode_id *dir, const char *name);
 
 /*
- * Does @p remove @name as a job does, not as a person? By others that it writes, or has written, beside it. Then that
- * waits.
+ * True if @p removes @name as a job does, not as a person: it writes, or has written, others beside
+ * it. Then the removal waits.
  */
 bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
 		   const char *name);
@@ -91,7 +87,7 @@ int removal_moved(struct units *us, const struct inode_id *from_dir, const char 
 /* --- for engine/unit --- */
 
 /* Lock held. @p saves checkpoints in that directory. */
-void removal_note_saver(struct units *us, const struct process *p, const struct inode_id *dir);
+void removal_note_saver(struct units *us, struct process *p, const struct inode_id *dir);
 
 /* Those that the commit of @cp will make due, and which can be redone after a crash, for its record. */
 void removals_list(struct checkpoint *cp, struct order *order);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What people and verbs are told of generations. */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +17,6 @@
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
-
-const char *generation_state_name(enum generation_state state)
-{
-	static const char *const names[] = {
-		[GENERATION_OPEN] = "open",	  [GENERATION_SEALED] = "sealed",
-		[GENERATION_DURABLE] = "durable", [GENERATION_COMMITTED] = "committed",
-		[GENERATION_FAILED] = "failed",	  [GENERATION_DROPPED] = "dropped",
-	};
-
-	assert(names[state]); /* PUBLISHING is told as what it was before */
-	return names[state];
-}
 
 /* Lock held. */
 static unsigned open_writers(const struct generation *g)
@@ -70,7 +57,7 @@ static void missing(const struct generation *g, uint64_t dirty, uint64_t promise
 	else if (g->state == GENERATION_SEALED)
 		snprintf(buf, size, "closed; %s of %s are still to be written to the backing",
 			 text_bytes(amount, (double)dirty), whole);
-	else if (g->told == GENERATION_DURABLE)
+	else if (g->state == GENERATION_NAMING)
 		snprintf(buf, size, "durable in staging; being given its name");
 	else
 		snprintf(buf, size, "on the backing; being synced and given its name");
@@ -116,7 +103,7 @@ static json_t *describe(struct generation *g)
 	missing(g, dirty, promised, text, sizeof(text));
 	o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path", json_text(path),
 		      "generation", g->staging + strlen(STAGING_PREFIX), "state",
-		      generation_state_name(g->told), "uid", (json_int_t)g->owner.uid, "size",
+		      generation_state_name(g->state), "uid", (json_int_t)g->owner.uid, "size",
 		      (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
 		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
 		      (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
@@ -126,7 +113,7 @@ static json_t *describe(struct generation *g)
 	json_object_set_new(o, "part", json_boolean(g->checkpoint));
 	add_promised(o, promised);
 	add_note(o, room_is_awaited(g->short_ns) ? NO_ROOM : g->rankless ? RANKLESS : NULL);
-	if (g->told == GENERATION_FAILED)
+	if (g->state == GENERATION_FAILED)
 		add_failure(o, g->err, g->reason);
 	return o;
 }
@@ -190,7 +177,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	s = sums_of(cp);
 	o = json_pack("{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}", "path",
 		      json_text(path), "generation", cp->staging + strlen(STAGING_PREFIX), "state",
-		      generation_state_name(cp->told), "rule", cp->rule ? cp->rule->name : "",
+		      generation_state_name(cp->state), "rule", cp->rule ? cp->rule->name : "",
 		      "uid", (json_int_t)cp->owner.uid, "size", (json_int_t)s.bytes, "dirty_bytes",
 		      (json_int_t)s.dirty, "open_files", (json_int_t)s.open, "writers",
 		      (json_int_t)s.writers, "age_s", (double)(now - cp->opened_ns) / NSEC_PER_SEC,
@@ -199,7 +186,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	json_object_set_new(o, "directory", json_true());
 	add_promised(o, s.promised);
 	add_note(o, room_is_awaited(cp->short_ns) ? NO_ROOM : s.rankless ? RANKLESS : NULL);
-	if (cp->told == GENERATION_FAILED)
+	if (cp->state == GENERATION_FAILED)
 		add_failure(o, cp->err, cp->reason);
 	shared = others_to_json(cp);
 	if (shared)
@@ -409,7 +396,7 @@ bool units_state_of(struct units *us, const struct inode_id *id, enum generation
 		e = g ? NULL : history_find_inode(&us->history, id);
 		known = g || e;
 		if (known)
-			*state = g ? g->told : e->state;
+			*state = g ? g->state : e->state;
 		if (e && e->reason)
 			snprintf(reason, MESSAGE_MAX, "%s", e->reason);
 	}
@@ -427,7 +414,7 @@ bool checkpoint_state_of(struct units *us, const struct inode_id *id, enum gener
 	if (cp) {
 		LOCK_SCOPE(&us->lock);
 		known = cp->rule || cp->follows;
-		*state = cp->told;
+		*state = cp->state;
 		if (cp->state == GENERATION_FAILED)
 			snprintf(reason, MESSAGE_MAX, "%s", cp->reason);
 	}

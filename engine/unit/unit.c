@@ -135,6 +135,7 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	waitq_init(&us->trashed, &us->lock);
 	list_init(&us->litter);
 	list_init(&us->checkpoints);
+	list_init(&us->wrecks.all);
 	list_init(&us->accords);
 	list_init(&us->trash);
 	list_init(&us->room.wanted);
@@ -148,6 +149,16 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	err = live_init(&us->live);
 	if (!err)
 		err = table_init(&us->removed);
+	if (!err)
+		err = casualties_init(&us->casualties);
+	if (!err)
+		err = replaced_init(&us->replaced);
+	if (!err)
+		err = wrecks_init(&us->wrecks);
+	if (!err)
+		err = known_init(&us->left, true);
+	if (!err)
+		err = known_init(&us->savers, false);
 	if (err)
 		FAIL(e, -err, IO_THREADS, strerror(-err));
 	else
@@ -280,12 +291,15 @@ void units_stop(struct units *us)
 		list_del(&cp->link);
 		checkpoint_put(cp);
 	}
+	wrecks_finish(us);
 	removals_finish(us);
 	lock_take(&us->lock);
 	trash_empty(us);
 	lock_drop(&us->lock);
 	held_finish(us);
 	casualties_finish(&us->casualties);
+	known_finish(&us->left);
+	known_finish(&us->savers);
 	room_finish(us);
 }
 
@@ -296,6 +310,7 @@ void units_destroy(struct units *us)
 	history_finish(&us->history);
 	live_finish(&us->live);
 	table_finish(&us->removed);
+	replaced_finish(&us->replaced);
 	jobs_destroy(us->jobs);
 	lock_finish(&us->lock);
 	if (us->accord_wake >= 0)
@@ -310,6 +325,11 @@ void units_set_namer(struct units *us,
 {
 	us->name = name;
 	us->name_arg = arg;
+}
+
+void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id))
+{
+	us->knows = knows;
 }
 
 void generation_path(struct generation *g, char *buf, size_t size)
@@ -571,7 +591,7 @@ static bool expect(struct generation *g, pid_t pid)
 {
 	struct opener *o;
 
-	if (g->state != GENERATION_OPEN)
+	if (!generation_rests_in(g, GENERATION_OPEN))
 		return false;
 	o = opener_of(g, pid);
 	if (!o) {
@@ -872,11 +892,11 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	generation_path(g, path, sizeof(path));
 	{
 		LOCK_SCOPE(&us->lock);
-		first = g->state == GENERATION_OPEN || g->state == GENERATION_SEALED;
+		first = generation_rests(g);
 		/* Until that has failed, too: it must not look as if all of it were closed, or flushed. */
 		if (first && g->checkpoint)
 			g->checkpoint->nr_changing++;
-		if (first || (g->state == GENERATION_PUBLISHING && !g->err)) {
+		if (first || (!state_is_over(g->state) && !g->err)) {
 			g->err = err; /* in the second case for generation_let_go */
 			snprintf(g->reason, sizeof(g->reason), "%s", reason);
 		}
@@ -907,13 +927,16 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	waitq_wake(&us->work);
 }
 
-bool generation_let_go(struct generation *g, enum generation_state state)
+bool generation_let_go(struct generation *g, enum busy with)
 {
 	char reason[MESSAGE_MAX];
 	int err;
 	{
 		LOCK_SCOPE(&g->units->lock);
-		generation_set_state(g, state);
+		if (with)
+			busy_end(g->units, &g->busy, with);
+		else
+			generation_set_state(g, GENERATION_SEALED);
 		generation_settle(g); /* handles and writers may have gone meanwhile */
 		err = g->err;
 		memcpy(reason, g->reason, sizeof(reason));
@@ -942,7 +965,7 @@ static struct generation *one_of(struct checkpoint *cp)
 	list_for_each (l, &cp->files) {
 		struct generation *g = container_of(l, struct generation, beside);
 
-		if (g->state == GENERATION_OPEN || g->state == GENERATION_SEALED) {
+		if (generation_rests(g)) {
 			g->refs++;
 			return g;
 		}
@@ -988,7 +1011,7 @@ void generation_settle(struct generation *g)
 	/* An open whose program never learnt of it is no save: the publishers give it up. */
 	bool closed = generation_is_closed(g) && (g->flushed || !list_empty(&g->writers));
 
-	if (g->state == GENERATION_OPEN && closed) {
+	if (generation_rests_in(g, GENERATION_OPEN) && closed) {
 		generation_set_state(g, GENERATION_SEALED);
 		g->closed_ns = clock_mono_ns();
 		content_hurry(g->content);
@@ -997,7 +1020,7 @@ void generation_settle(struct generation *g)
 		if (g->checkpoint)
 			checkpoint_event(g->checkpoint, EVIDENCE_CLOSE, g->rel, g->rank);
 		waitq_wake(&g->units->work);
-	} else if (g->state == GENERATION_SEALED && !closed) {
+	} else if (generation_rests_in(g, GENERATION_SEALED) && !closed) {
 		generation_set_state(g, GENERATION_OPEN);
 	}
 	waitq_wake_all(&g->units->changed);
@@ -1024,9 +1047,9 @@ bool generation_open(struct generation *g, pid_t pid)
 	struct opener *o;
 	LOCK_SCOPE(&g->units->lock);
 
-	if (g->checkpoint && g->state == GENERATION_SEALED)
+	if (g->checkpoint && generation_rests_in(g, GENERATION_SEALED))
 		reopen_sealed(g);
-	if (g->state != GENERATION_OPEN)
+	if (!generation_rests_in(g, GENERATION_OPEN))
 		return false;
 	g->nr_handles++;
 	o = opener_of(g, pid);
@@ -1044,7 +1067,7 @@ bool generation_expect(struct generation *g, pid_t pid)
 bool generation_expect_in(struct generation *g, pid_t pid, bool emptied)
 {
 	LOCK_SCOPE(&g->units->lock);
-	if (g->state == GENERATION_SEALED)
+	if (generation_rests_in(g, GENERATION_SEALED))
 		reopen_sealed(g);
 	if (!expect(g, pid))
 		return false;
@@ -1089,7 +1112,7 @@ static int begin_change(struct generation *g)
 {
 	int err = 0;
 
-	while (!err && g->state == GENERATION_PUBLISHING)
+	while (!err && generation_is_held(g))
 		err = units_wait(g->units);
 	if (err)
 		return err;
@@ -1141,7 +1164,7 @@ int generation_write(struct generation *g, uint64_t key)
 bool generation_is_open(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
-	return g->state == GENERATION_OPEN;
+	return generation_rests_in(g, GENERATION_OPEN);
 }
 
 bool generation_is_durable(struct generation *g)
@@ -1255,16 +1278,10 @@ void generation_ask_durable(struct generation *g, bool rankless)
 	g->rankless = g->rankless || rankless;
 }
 
-static bool is_unended(enum generation_state state)
-{
-	return state == GENERATION_OPEN || state == GENERATION_SEALED ||
-	       state == GENERATION_PUBLISHING;
-}
-
 bool generation_is_pending(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
-	return is_unended(g->checkpoint ? g->checkpoint->state : g->state);
+	return !state_is_over(g->checkpoint ? g->checkpoint->state : g->state);
 }
 
 /* Lock held. With it those of its name that come before it. */
@@ -1278,7 +1295,7 @@ static void hurry_up_to(struct generation *g)
 
 bool generation_is_going(const struct generation *g)
 {
-	if (g->state != GENERATION_SEALED && g->state != GENERATION_PUBLISHING)
+	if (g->state != GENERATION_SEALED && !generation_is_held(g))
 		return false;
 	return !g->pointer || pointer_judge(g) != POINTER_WAIT;
 }
@@ -1301,7 +1318,7 @@ int generation_wait(struct generation *g)
 /* Lock held. Waits out a publish that is under way. -EEXIST: it was published. */
 static int hold_still(struct generation *g)
 {
-	while (g->state == GENERATION_PUBLISHING) {
+	while (generation_is_held(g)) {
 		int err = units_wait(g->units);
 
 		if (err)
@@ -1406,11 +1423,10 @@ int generation_move(struct generation *g, int from, int dir, const char *name)
 }
 
 /*
- * Keeps publishers away from one that is not published yet, until generation_let_go. *from: the
- * directory that it leaves for that of @dir_id, -1: it stays.
+ * The caller is busy @with one that is not published yet, until generation_let_go: publishers
+ * keep away. *from: the directory that it leaves for that of @dir_id, -1: it stays.
  */
-static int hold(struct generation *g, const struct inode_id *dir_id, enum generation_state *was,
-		int *from)
+static int hold(struct generation *g, const struct inode_id *dir_id, enum busy with, int *from)
 {
 	int err;
 	LOCK_SCOPE(&g->units->lock);
@@ -1418,31 +1434,30 @@ static int hold(struct generation *g, const struct inode_id *dir_id, enum genera
 	err = hold_still(g);
 	if (err)
 		return err;
-	*was = g->state;
-	if (*was != GENERATION_OPEN && *was != GENERATION_SEALED)
-		return *was == GENERATION_FAILED ? g->err : -EEXIST;
+	if (state_is_over(g->state))
+		return g->state == GENERATION_FAILED ? g->err : -EEXIST;
 	*from = same_inode(&g->target.dir_id, dir_id) ? -1 : g->target.dir;
-	generation_set_state(g, GENERATION_PUBLISHING);
+	busy_begin(&g->busy, with);
 	return 0;
 }
 
 int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg)
 {
-	enum generation_state was = GENERATION_OPEN;
 	int err = generation_drop_older(g), from;
 
 	if (err && err != -EEXIST)
 		return err;
-	err = hold(g, &g->target.dir_id, &was, &from);
+	err = hold(g, &g->target.dir_id, BUSY_REMOVE, &from);
 	if (err)
 		return err == -EINTR ? err : -EEXIST;
 	err = remove(arg);
 	if (err) {
-		generation_let_go(g, was);
+		generation_let_go(g, BUSY_REMOVE);
 		return err;
 	}
 	{
 		LOCK_SCOPE(&g->units->lock);
+		busy_end(g->units, &g->busy, BUSY_REMOVE);
 		generation_end(g, GENERATION_DROPPED);
 	}
 	clear_dropped(g);
@@ -1455,13 +1470,12 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 		      void *arg)
 {
 	int copy = backing_dup(g->units->contents->backing, dir), from = -1, err;
-	enum generation_state was = GENERATION_OPEN;
 	struct inode_id replaced;
 	bool replaces;
 
 	if (copy < 0)
 		return copy;
-	err = hold(g, dir_id, &was, &from);
+	err = hold(g, dir_id, BUSY_RENAME, &from);
 	if (err) {
 		close(copy);
 		return err;
@@ -1486,7 +1500,7 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 		generation_show(g);
 	}
 	close(copy);
-	if (generation_let_go(g, was) && !err)
+	if (generation_let_go(g, BUSY_RENAME) && !err)
 		err = generation_wait(g);
 	return err;
 }

@@ -8,16 +8,42 @@
  * shows, in the mount, the generation; on the backing, what it was before. What had the old inode
  * open keeps it.
  *
- *   OPEN        may be written
- *   SEALED      every process that wrote it has closed it; a later write opens it again
- *   PUBLISHING  one thread has it: it is being made durable and renamed, or a program renames it; a write
- *               waits for the end of that. It is told as what it was before, and as DURABLE from its sync on
- *   DURABLE     of a file of a checkpoint: whole and durable in the checkpoint's staging directory; a
- *               later write begins another generation of the same inode. Or it has become an ordinary
- *               file (ordinary.h): a later write changes that
- *   COMMITTED   has its name; a later write changes a plain file (and its digest goes first)
- *   FAILED      reason() says why; the name shows what it was before
- *   DROPPED     was removed or replaced by a program before it was published
+ *        OPEN <-----> SEALED -----> PUBLISHING -----> NAMING -----> COMMITTED
+ *         |     (a)    |      (b)      |        (e)     ^      (d)
+ *         |            |               +---> DURABLE    |
+ *         |            |                (d)             |
+ *         |            +--------------> TAKEN ----------+
+ *         +---> DURABLE       (c)                (e)
+ *          (d)
+ *
+ *       PUBLISHING, TAKEN, NAMING -> SEALED   it is tried again, or fails in a moment (g)
+ *       OPEN, SEALED        -> FAILED         an error, or a writer that died (f)
+ *       OPEN, SEALED        -> DROPPED        a program removed or replaced it (h); umount
+ *       PUBLISHING, NAMING  -> DROPPED        nothing was written, or a later one has the name (d)
+ *
+ *   (a) generation_settle; generation_open and generation_expect_in reopen a part;
+ *       give_up_abandoned seals what nobody opened
+ *   (b) publisher_main    (c) following_take    (d) publish_end    (e) publish_whole
+ *   (f) generation_fail   (g) generation_let_go, from publish_end and following_release;
+ *       following_take    (h) generation_drop_one, generation_unlink; units_stop
+ *
+ * What holds in each:
+ *   OPEN        a process may write it. Nothing of it need be on the backing
+ *   SEALED      every process that wrote it has closed it, and the flusher has its bytes. A
+ *               write opens it again
+ *   PUBLISHING  a publisher digests and syncs it. A write waits; an error is kept until then
+ *   TAKEN       of a pointer: as PUBLISHING, but by the commit of the checkpoint that it names
+ *   NAMING      whole, digested and synced in staging, beside its name: after a crash all of
+ *               it is there. A write waits
+ *   DURABLE     a file of a checkpoint: whole and durable in the staging directory of that; a
+ *               later write begins another generation of the same inode. Or it has become an
+ *               ordinary file (ordinary.h), which has its name, and which a later write changes
+ *   COMMITTED   has its name, durably; a later write changes a plain file, whose digest goes
+ *   FAILED      `reason` says why; the name shows what it was before
+ *   DROPPED     its name is another's, or nobody's; what has it open goes on with it
+ *
+ * While a program renames or removes it, or it becomes an ordinary file, it stays in its state
+ * and is `busy` (BUSY_HELD): a write waits, an error is kept, and no publisher takes it.
  *
  * The view maps (directory, name) to the newest generation that is not yet committed.
  *
@@ -38,18 +64,9 @@
 #include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
 #include "engine/unit/live.h"
+#include "engine/unit/state.h"
 
 #define STAGING_MAX 48
-
-enum generation_state {
-	GENERATION_OPEN,
-	GENERATION_SEALED,
-	GENERATION_PUBLISHING,
-	GENERATION_DURABLE,
-	GENERATION_COMMITTED,
-	GENERATION_FAILED,
-	GENERATION_DROPPED
-};
 
 /* A name in a directory of the backing. */
 struct target {
@@ -90,8 +107,8 @@ struct generation {
 	struct table_node found_by[LIVE_KEYS]; /* live.h */
 	struct list sealed;		       /* units->live.sealed */
 	struct list beside;		       /* checkpoint->files */
-	enum generation_state state;
-	enum generation_state told; /* to people and programs: `state`, but never PUBLISHING */
+	enum generation_state state;	       /* generation_set_state */
+	unsigned busy;			       /* of enum busy */
 	struct target target;
 	char *rel;    /* of a checkpoint's: its path in that */
 	int rank;     /* of a checkpoint's: of who began it; -1: unknown */
@@ -161,6 +178,9 @@ void units_set_namer(struct units *us,
 		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
 				  char *buf, size_t size),
 		     void *arg);
+
+/* True if a program may have the directory @id: asked of the same, without locks. */
+void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id));
 
 /*
  * Begins a generation of @name in the directory @dir (a descriptor, kept as a duplicate), as @c.
@@ -354,7 +374,5 @@ json_t *units_counts(struct units *us);
 
 /* The last generations as a Chrome trace. */
 json_t *units_trace(struct units *us, uid_t viewer, bool all);
-
-const char *generation_state_name(enum generation_state state);
 
 #endif

@@ -2,7 +2,12 @@
 #include "engine/unit/wreck.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
@@ -10,15 +15,205 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/trash.h"
 
+#define SWEEP_LEAST 64
+
+int wrecks_init(struct wrecks *ws)
+{
+	ws->sweep_at = SWEEP_LEAST;
+	return table_init(&ws->by_inode);
+}
+
+void wreck_add(struct checkpoint *cp)
+{
+	struct wrecks *ws = &cp->units->wrecks;
+
+	list_del(&cp->link);
+	list_append(&ws->all, &cp->link);
+	table_add(&ws->by_inode, &cp->by_inode, hash_inode(&cp->id));
+}
+
+/* Lock held. The list's reference is the caller's. */
+static void take_off(struct checkpoint *cp)
+{
+	list_del(&cp->link);
+	table_del(&cp->units->wrecks.by_inode, &cp->by_inode);
+	atomic_fetch_sub(&cp->units->nr_checkpoints, 1);
+}
+
+void wrecks_finish(struct units *us)
+{
+	while (us->wrecks.all.next && !list_empty(&us->wrecks.all)) {
+		struct checkpoint *cp = container_of(us->wrecks.all.next, struct checkpoint, link);
+
+		take_off(cp);
+		checkpoint_put(cp);
+	}
+	table_finish(&us->wrecks.by_inode);
+}
+
+struct checkpoint *wreck_find(const struct units *us, const struct inode_id *id)
+{
+	struct list *l;
+
+	table_for_each (l, &us->wrecks.by_inode, hash_inode(id)) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, by_inode.link);
+
+		if (same_inode(&cp->id, id))
+			return cp;
+	}
+	return NULL;
+}
+
+/* --- without descriptors --- */
+
+bool wreck_rests(const struct checkpoint *cp)
+{
+	return cp->refs == 1 && cp->state == GENERATION_FAILED && !list_empty(&cp->by_inode.link);
+}
+
+void wreck_shrink(struct checkpoint *cp, int *fd, int *dir)
+{
+	*fd = *dir = -1;
+	/* By its lock other nodes know that what was decided is this daemon's to do. */
+	if (cp->decided || !cp->below)
+		return;
+	*fd = cp->fd;
+	*dir = cp->target.dir;
+	cp->fd = cp->target.dir = -1;
+	checkpoint_forget_evidence(cp);
+	checkpoint_forget_filed(cp);
+}
+
+/* A descriptor of the directory that it is in, for the caller to close, or -errno. */
+static int pin_parent(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	char path[PATH_MAX], *rest, *name;
+	int at, next;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (cp->target.dir >= 0)
+			at = fcntl(cp->target.dir, F_DUPFD_CLOEXEC, 0);
+		else
+			at = fcntl(b->root_fd, F_DUPFD_CLOEXEC, 0);
+		snprintf(path, sizeof(path), "%s",
+			 cp->target.dir < 0 && cp->below ? cp->below : "");
+	}
+	for (name = strtok_r(path, "/", &rest); name && at >= 0;
+	     name = strtok_r(NULL, "/", &rest)) {
+		next = backing_pin(b, at, name);
+		close(at);
+		at = next;
+	}
+	return at;
+}
+
+int checkpoint_fd(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct inode_id id;
+	struct statx stx;
+	int dir, fd, err;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (cp->fd >= 0)
+			return cp->fd;
+	}
+	creds_restore();
+	dir = pin_parent(cp);
+	fd = dir < 0 ? dir : backing_pin(b, dir, cp->staging);
+	if (dir >= 0)
+		close(dir);
+	err = fd < 0 ? fd : backing_stat(b, fd, &stx);
+	id = err ? cp->id : inode_id_of(&stx);
+	if (!err && !same_inode(&id, &cp->id))
+		err = -ESTALE;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (!err && cp->fd < 0) /* else another thread was faster */
+			cp->fd = take_fd(&fd);
+		err = cp->fd >= 0 ? cp->fd : err;
+	}
+	if (fd >= 0)
+		close(fd);
+	return err == -ENOENT ? -ESTALE : err;
+}
+
+/* Lock held. Those that only the list has, referenced, in an array for the caller to free. */
+static struct checkpoint **take_resting(struct units *us, size_t *nr)
+{
+	struct checkpoint **resting = malloc(us->wrecks.by_inode.nr * sizeof(*resting));
+	struct list *l;
+
+	*nr = 0;
+	list_for_each (l, &us->wrecks.all) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (resting && wreck_rests(cp) && !cp->decided) {
+			cp->refs++;
+			resting[(*nr)++] = cp;
+		}
+	}
+	return resting;
+}
+
+/*
+ * @cp, of which the caller has a reference, is forgotten if nothing is left of it, or @left
+ * alone.
+ */
+static void forget(struct checkpoint *cp, bool too_many)
+{
+	struct units *us = cp->units;
+	bool gone;
+	{
+		LOCK_SCOPE(&us->lock);
+		gone = cp->refs == 2 && (cp->cleared || too_many);
+		if (gone) {
+			take_off(cp);
+			cp->refs--; /* the list's */
+		}
+	}
+	if (gone && !cp->cleared)
+		log_info("'%s', the remains of a checkpoint that failed, is left to `ckptfs fsck`",
+			 cp->staging);
+}
+
+void wrecks_sweep(struct units *us)
+{
+	struct wrecks *ws = &us->wrecks;
+	struct checkpoint **resting;
+	size_t nr, i, surplus;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (ws->by_inode.nr < ws->sweep_at)
+			return;
+		ws->sweep_at = SIZE_MAX; /* not by two threads at once */
+		surplus = ws->by_inode.nr > WRECKS_KEPT ? ws->by_inode.nr - WRECKS_KEPT : 0;
+		resting = take_resting(us, &nr);
+	}
+	for (i = 0; i < nr; i++) {
+		bool known = us->knows && us->knows(us->name_arg, &resting[i]->id);
+
+		if (!known)
+			forget(resting[i], surplus > 0);
+		surplus -= !known && surplus;
+		checkpoint_put(resting[i]);
+	}
+	free(resting);
+	LOCK_SCOPE(&us->lock);
+	ws->sweep_at = ws->by_inode.nr + SWEEP_LEAST;
+}
+
+/* --- when they go --- */
+
 void wrecks_outlived(struct units *us, const struct checkpoint *cp)
 {
 	struct list *l;
 
-	list_for_each (l, &us->checkpoints) {
+	list_for_each (l, &us->wrecks.all) {
 		struct checkpoint *o = container_of(l, struct checkpoint, link);
 
-		if (o->state == GENERATION_FAILED &&
-		    same_inode(&o->target.dir_id, &cp->target.dir_id))
+		if (same_inode(&o->target.dir_id, &cp->target.dir_id))
 			o->outlived = true;
 	}
 }
@@ -35,11 +230,10 @@ static struct checkpoint *next(struct units *us)
 	bool short_of_room = !list_empty(&us->room.wanted);
 	struct list *l;
 
-	list_for_each (l, &us->checkpoints) {
+	list_for_each (l, &us->wrecks.all) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->state != GENERATION_FAILED || cp->cleared || cp->decided ||
-		    cp->nr_changing || cp->err == -EBUSY)
+		if (cp->cleared || cp->decided || cp->nr_changing || cp->err == -EBUSY)
 			continue;
 		if (!cp->unwanted && !(cp->outlived && short_of_room))
 			continue;
@@ -50,9 +244,24 @@ static struct checkpoint *next(struct units *us)
 	return NULL;
 }
 
+/* Removes its staging directory, as its owner, or as the daemon. */
+static int clear(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	int dir = pin_parent(cp), err;
+
+	if (dir < 0)
+		return dir;
+	err = AS_CALLER(&cp->owner, trash_remove(b, cp->units->contents, dir, cp->staging));
+	creds_restore();
+	if (err == -EACCES || err == -EPERM)
+		err = trash_remove(b, cp->units->contents, dir, cp->staging);
+	close(dir);
+	return err;
+}
+
 bool wrecks_clear(struct units *us)
 {
-	struct backing *b = us->contents->backing;
 	bool any = false;
 
 	for (;;) {
@@ -65,11 +274,7 @@ bool wrecks_clear(struct units *us)
 		if (!cp)
 			return any;
 		creds_on_behalf(&cp->owner);
-		err = AS_CALLER(&cp->owner,
-				trash_remove(b, us->contents, cp->target.dir, cp->staging));
-		creds_restore();
-		if (err == -EACCES || err == -EPERM)
-			err = trash_remove(b, us->contents, cp->target.dir, cp->staging);
+		err = clear(cp);
 		creds_on_behalf(NULL);
 		if (err)
 			log_warn("'%s' cannot be removed: %s. It is the remains of a checkpoint "

@@ -204,6 +204,17 @@ bool job_same(const struct process *a, const struct process *b)
 	return !strcmp(a->key, b->key);
 }
 
+bool job_lives(struct process *p)
+{
+	unsigned i;
+	MUTEX_SCOPE(&lock);
+
+	for (i = 0; i < nr_people; i++)
+		if (!people[i].gone && job_same(&people[i], p))
+			return true;
+	return false;
+}
+
 bool job_restarted(const char *key, const struct process *p)
 {
 	(void)key;

@@ -87,16 +87,15 @@ static bool is_busy(struct units *us)
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
 		checkpoint_look_for_end(cp);
-		if (cp->state == GENERATION_SEALED || cp->state == GENERATION_PUBLISHING)
+		if (cp->state == GENERATION_SEALED || checkpoint_is_held(cp))
 			return true;
 	}
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		g->hurried = true;
-		if (g->state == GENERATION_PUBLISHING ||
-		    (g->state == GENERATION_SEALED &&
-		     !(g->pointer && pointer_judge(g) == POINTER_WAIT)))
+		if (generation_is_held(g) || (g->state == GENERATION_SEALED &&
+					      !(g->pointer && pointer_judge(g) == POINTER_WAIT)))
 			return true;
 	}
 	return held_any_due(us);

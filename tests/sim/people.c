@@ -217,6 +217,17 @@ bool process_has_ended(struct process *p)
 	return person_of(p->tgid)->ended;
 }
 
+bool job_lives(struct process *p)
+{
+	unsigned i;
+
+	for (i = 0; i < nr_people; i++)
+		if (people[i].node == person_of(p->tgid)->node && !people[i].ended &&
+		    job_same(&people[i].p, p))
+			return true;
+	return false;
+}
+
 bool process_is_ending(struct process *p)
 {
 	return person_of(p->tgid)->ended;

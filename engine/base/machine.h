@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * State machines: a table says which state may follow which, and the one setter of a machine asks
+ * it at each transition, in release builds too. An illegal transition is a bug, and the daemon ends
+ * at once: what it would do next could harm what is saved. The next mount redoes what was decided.
+ */
+#ifndef ENGINE_BASE_MACHINE_H
+#define ENGINE_BASE_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MACHINE_STATES_MAX 32
+
+/* One bit for each state, as next[] has them. */
+#define MACHINE_TO(state) (1u << (state))
+
+struct machine {
+	const char *what; /* "checkpoint" */
+	unsigned nr_states;
+	const char *names[MACHINE_STATES_MAX];
+	uint32_t next[MACHINE_STATES_MAX]; /* of each state: those that may follow it */
+};
+
+/* True if @to may follow @from. */
+bool machine_allows(const struct machine *m, unsigned from, unsigned to);
+
+/* Says in the log which illegal transition of the object @fmt the function @who makes; aborts. */
+void machine_abort(const struct machine *m, unsigned from, unsigned to, const char *who,
+		   const char *fmt, ...) __attribute__((noreturn, format(printf, 5, 6)));
+
+/* The name of the object is made only if the transition is illegal. */
+#define MACHINE_CHECK(m, from, to, who, ...) \
+	do { \
+		if (!machine_allows(m, from, to)) \
+			machine_abort(m, from, to, who, __VA_ARGS__); \
+	} while (0)
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the daemon remembers of processes, or of jobs: one number for each of these and a thing. An
+ * entry lives as long as its process, or as any process of its job that is known here. So their
+ * number is bounded by what runs on this node, and nothing of a process is forgotten before it has
+ * ended. An entry keeps a reference to the process that made it.
+ *
+ * Guarded by whoever has it. A process whose end cannot be seen is forgotten when room is made.
+ */
+#ifndef ENGINE_UNIT_KNOWN_H
+#define ENGINE_UNIT_KNOWN_H
+
+#include "engine/base/table.h"
+#include "engine/liveness/job.h"
+
+struct known {
+	struct table entries;
+	bool of_jobs;	 /* const */
+	size_t sweep_at; /* so many: those of what has ended go first */
+};
+
+/* @of_jobs: not of processes. 0 or -ENOMEM. */
+int known_init(struct known *k, bool of_jobs);
+void known_finish(struct known *k);
+
+/* That of @p, or its job, and @thing, a hash; or NULL. */
+uint64_t *known_find(const struct known *k, const struct process *p, uint64_t thing);
+
+/* The same; made, and 0, if there was none. NULL without memory. */
+uint64_t *known_make(struct known *k, struct process *p, uint64_t thing);
+
+#endif

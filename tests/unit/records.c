@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one node records of an end, another reads: each kind of record has one writer and one
+ * reader.
+ */
+#include "tests/unit/unit.h"
+
+#include "engine/coord/agreement.h"
+#include "engine/unit/refusal.h"
+
+#define NODE "0123456789abcdef0123456789abcdef"
+
+static void an_end_is_read_as_it_was_written(void **state)
+{
+	const struct agree_prepare all[] = {
+		{NODE, 0, 0, 0},
+		{NODE, 17, 0xffff, 1},
+		{"ab", AGREE_SLOT_MAX - 1, 5, 999999999999999999ull},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		char head[AGREE_HEAD_MAX], age[AGREE_HEAD_MAX], text[2 * AGREE_HEAD_MAX + 1];
+		struct agree_prepare p;
+
+		agreement_write_prepare(head, &all[i]);
+		agreement_write_age(age, &all[i]);
+		snprintf(text, sizeof(text), "%s %s", head, age);
+		assert_true(agreement_read_prepare(text, &p));
+		assert_string_equal(p.node, all[i].node);
+		assert_int_equal(p.length, all[i].length);
+		assert_int_equal(p.voted, all[i].voted);
+		assert_int_equal(p.age_us, all[i].age_us);
+		assert_true(agreement_read_prepare(head, &p)); /* one that does not tell the age */
+		assert_int_equal(p.age_us, 0);
+		assert_int_equal(p.length, all[i].length);
+	}
+}
+
+static void what_is_no_end_is_refused(void **state)
+{
+	static const char *const texts[] = {"",
+					    "prepare",
+					    "prepare " NODE,
+					    "prepare " NODE " 5",
+					    "prepare XY 5 1",
+					    "commit " NODE " 5 1",
+					    "prepare " NODE " 4000000000 1"};
+	struct agree_prepare p;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		assert_false(agreement_read_prepare(texts[i], &p));
+}
+
+static void a_decision_has_its_payload(void **state)
+{
+	char text[128];
+	bool commit;
+
+	(void)state;
+	agreement_write_decision(text, sizeof(text), true, NODE);
+	assert_string_equal(agreement_decision(text, &commit), "");
+	assert_true(commit);
+	agreement_write_decision(text, sizeof(text), false, NODE);
+	strcat(text, " {}");
+	assert_string_equal(agreement_decision(text, &commit), "{}");
+	assert_false(commit);
+	assert_null(agreement_decision("prepare " NODE, &commit));
+}
+
+static void a_reason_is_read_as_it_was_written(void **state)
+{
+	const struct refusal all[] = {
+		{.err = EIO, .reason = "rank 3 has died", .node = "n1", .age_us = 12345},
+		{.err = ECANCELED, .reason = "it was removed", .node = "n2", .dropped = true},
+		{.err = 0, .reason = "it is ordinary", .node = "n\"3", .ordinary = true},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		char *text = refusal_write(&all[i]);
+		struct refusal r;
+
+		assert_non_null(text);
+		refusal_read(&r, text);
+		assert_int_equal(r.err, all[i].err);
+		assert_string_equal(r.reason, all[i].reason);
+		assert_string_equal(r.node, all[i].node);
+		assert_int_equal(r.dropped, all[i].dropped);
+		assert_int_equal(r.ordinary, all[i].ordinary);
+		assert_int_equal(r.age_us, all[i].age_us);
+		refusal_finish(&r);
+		free(text);
+	}
+}
+
+/* Anybody may have recorded it. */
+static void what_is_no_reason_is_a_failure(void **state)
+{
+	static const char *const texts[] = {NULL,
+					    "",
+					    "{",
+					    "[]",
+					    "5",
+					    "{\"err\": -3}",
+					    "{\"err\": 99999999999}",
+					    "{\"reason\": 5}"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct refusal r;
+
+		refusal_read(&r, texts[i]);
+		assert_int_equal(r.err, EIO);
+		assert_true(*r.reason && *r.node);
+		assert_false(r.dropped || r.ordinary);
+		refusal_finish(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_end_is_read_as_it_was_written),
+		cmocka_unit_test(what_is_no_end_is_refused),
+		cmocka_unit_test(a_decision_has_its_payload),
+		cmocka_unit_test(a_reason_is_read_as_it_was_written),
+		cmocka_unit_test(what_is_no_reason_is_a_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
