@@ -258,12 +258,14 @@ static int await_parts(struct rank *r, const char *unit)
 	const unsigned all = (1u << j->world) - 1, *written = written_of(r, unit);
 	unsigned i;
 
-	while (j->shape->barrier && (*written & all) != all) {
+	while (j->shape->barrier) {
 		for (i = 0; i < j->world; i++)
-			if (j->ranks[i].gone && !(*written & (1u << i)))
+			if (j->ranks[i].gone) /* it does not answer any more, whatever it has written */
 				return -ECONNRESET;
 		if (r->killed)
 			return -EINTR;
+		if ((*written & all) == all)
+			break;
 		sched_sleep(20 * NSEC_PER_MSEC);
 	}
 	return 0;
