@@ -14,6 +14,9 @@ RC=0          # its exit status
 BACK=         # backing directory and mount point of the last mount_ckptfs
 MNT=
 LOOP_DEV=     # the device of the last loop_fs
+PYTHON=/usr/bin/python3    # what PATH has may take several times as long to start
+[ -x "$PYTHON" ] || PYTHON=python3
+PY=("$PYTHON" -I -S)       # for expressions, which need no packages
 _hooks=()     # on_exit commands, in the order given
 _loops=()     # loop devices to detach
 
@@ -162,12 +165,13 @@ assert_contains() {
 # CMD's output is dropped. SECONDS is whole; be generous, it is only waited out when the test fails. A slow machine
 # (tests/run --slow) gets more of them.
 wait_until() {
-	local limit=$(($1 * ${TEST_SLOW:-1})) end
+	local limit=$(($1 * ${TEST_SLOW:-1})) end tries=0
 	shift
 	end=$((${EPOCHREALTIME/[.,]/} + limit * 1000000))
 	until "$@" >/dev/null 2>&1; do
 		[ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || die "not within $limit s: $*"
-		sleep 0.05
+		# What has not come soon is asked for less often: asking takes a program or two each time.
+		if ((tries++ < 10)); then sleep 0.05; else sleep 0.2; fi
 	done
 }
 
@@ -238,7 +242,7 @@ umount_ckptfs() {
 daemon_pid() {
 	local json
 	json=$("$CKPTFS" status --json "${1-$MNT}") || die "no status of ${1-$MNT}"
-	python3 -c 'import json, sys; print(json.loads(sys.argv[1])["pid"])' "$json" || die "no pid in: $json"
+	"${PY[@]}" -c 'import json, sys; print(json.loads(sys.argv[1])["pid"])' "$json" || die "no pid in: $json"
 }
 
 # --- other users ---

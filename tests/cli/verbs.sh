@@ -66,7 +66,7 @@ AS=() # what refused puts before the command
 
 # value EXPRESSION JSON: the Python expression about `x`, which is JSON.
 value() {
-	python3 -c 'import json, sys; x = json.loads(sys.argv[2]); print(eval(sys.argv[1]))' "$1" "$2" ||
+	"${PY[@]}" -c 'import json, sys; x = json.loads(sys.argv[2]); print(eval(sys.argv[1]))' "$1" "$2" ||
 		die "no value of $1 in: $2"
 }
 

@@ -38,13 +38,14 @@ def skip(why):
 
 
 def wait(what, why="it to come", seconds=SECONDS):
-	end = time.monotonic() + seconds
+	start = time.monotonic()
 	while True:
 		got = what()
 		if got:
 			return got
-		assert time.monotonic() < end, "waited %d s in vain for %s" % (seconds, why)
-		time.sleep(0.02)
+		waited = time.monotonic() - start
+		assert waited < seconds, "waited %d s in vain for %s" % (seconds, why)
+		time.sleep(0.02 if waited < 0.5 else 0.1)
 
 
 class Node:

@@ -3,7 +3,6 @@
 # Verbs for tests of failing backings; source it after lib.sh.
 
 FS_WAIT=$BUILD/tests/helpers/fs_wait
-PYTHON=/usr/bin/python3
 declare -A WAITER=() # OP -> pid of a process of start_op
 
 _stopped() {
@@ -40,7 +39,7 @@ result() {
 status_of() {
 	local json
 	json=$(timeout 5 "$CKPTFS" status --json "${2-$MNT}") || return 1
-	"$PYTHON" -c 'import json, sys; s = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$json" "$1"
+	"${PY[@]}" -c 'import json, sys; s = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$json" "$1"
 }
 
 # status_is EXPRESSION: is it true?
@@ -63,7 +62,7 @@ waits_as() {
 
 # failures_of EXPRESSION: evaluated in Python with f, the list of failures.json (in $CONTROL_DIR, where that is set).
 failures_of() {
-	"$PYTHON" -c 'import json, sys; f = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
+	"${PY[@]}" -c 'import json, sys; f = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
 		"${CONTROL_DIR-$MNT/.ckptfs}/failures.json" "$1"
 }
 

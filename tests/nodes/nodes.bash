@@ -27,7 +27,7 @@ node_ok() {
 
 # coord N EXPR: of status.json's `coord` there, x.
 coord() {
-	"$CKPTFS" status --json "$(mnt "$1")" | python3 -c "import json, sys; x = json.load(sys.stdin)['coord']; print($2)"
+	"$CKPTFS" status --json "$(mnt "$1")" | "${PY[@]}" -c "import json, sys; x = json.load(sys.stdin)['coord']; print($2)"
 }
 
 # sees N LABEL STATE: does N see a node of that label, and so?

@@ -57,10 +57,11 @@ def inode(path):
 
 
 def wait(what, seconds=30):
-	end = time.monotonic() + seconds
+	start = time.monotonic()
 	while not what():
-		assert time.monotonic() < end, "not within %d s" % seconds
-		time.sleep(0.02)
+		waited = time.monotonic() - start
+		assert waited < seconds, "not within %d s" % seconds
+		time.sleep(0.02 if waited < 0.5 else 0.1)
 
 
 def status():
