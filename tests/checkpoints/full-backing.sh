@@ -6,6 +6,7 @@
 #
 # needs: root
 # timeout: 240
+# cpu: 15
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/checkpoints/checkpoints.bash"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 180
+# cpu: 30
 # doctor tells what this host and a backing can do, with a remedy for what they cannot, and what a save will cost; it
 # leaves nothing behind, also when a signal ends it.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 180
+# cpu: 15
 # fsck finds what unfinished saves left in a backing, says what it is, and removes that and nothing else; it records
 # digests of files that ckptfs did not write, if they are whole; it leaves a backing alone that is mounted.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 180
+# cpu: 15
 # verify tells of a directory that has a commit file whether every file that it lists is there with its content, and
 # takes nothing that the commit file says on trust.
 

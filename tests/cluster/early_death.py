@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 180
+# cpu: 15
 # A dead writer is a failure: what others do after a rank has died, on whichever node, does not end what it wrote to.
 
 import errno

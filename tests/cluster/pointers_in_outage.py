@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # needs: root
 # timeout: 240
+# cpu: 15
 # A pointer that is written on a node which has no part in the checkpoint it names, while that cannot ask etcd who saves what,
 # does not appear before what it names is committed, and its writer need not wait for that: a file, one that gets its name by a
 # rename, a symbolic link. And one that names nothing which is being saved appears when that is known.

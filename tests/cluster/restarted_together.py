@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 180
+# cpu: 20
 # A job that is started again saves under the name of the checkpoint that died with it, while that is judged: whichever of its ranks
 # is first begins it anew, and the others, that come in the same moment, find the new one.
 

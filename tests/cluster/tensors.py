@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 180
+# cpu: 15
 # The commit file tells of all tensors that were written by handle, on whatever node: also of those whose votes come by
 # way of another node, and not of what was written over.
 

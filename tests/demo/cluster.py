@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# cpu: 15
 """One checkpoint over many nodes, one of which is killed: `make demo-cluster` builds everything and runs this.
 
 Four mounts of one directory are four nodes, with two ranks of a job on each (cluster_rank.py), which save every step. At a random

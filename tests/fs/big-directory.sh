@@ -4,6 +4,7 @@
 # everything that is there before and after the listing began is in it.
 #
 # timeout: 120
+# cpu: 15
 # long: 120
 
 . "${SRC:?}/tests/lib.sh"

@@ -4,6 +4,7 @@
 # or stat sees, thousands of times, also when size and time stamp do not change, and while the other has it cached.
 #
 # timeout: 90
+# cpu: 15
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/fs/faults.bash"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# cpu: 20
 # A tree 1500 levels deep of which the daemon holds four descriptors: what lies at the bottom is found again.
 #
 # needs: root

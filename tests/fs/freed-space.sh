@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# cpu: 15
 # What a program frees by unlink or a replacing rename is there for its next write, also on a backing that is nearly
 # full.
 #

@@ -5,7 +5,7 @@
 #
 # timeout: 90
 # long: 90
-# cpu: 10
+# cpu: 15
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/fs/faults.bash"

@@ -4,6 +4,7 @@
 # daemon; while components of a path are swapped between directory and symlink, nothing outside is touched.
 #
 # timeout: 90
+# cpu: 15
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"

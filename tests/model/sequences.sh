@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # timeout: 1200
 # long: 1200
-# cpu: 20
+# cpu: 25
 # Random sequences of what jobs and people do with checkpoints, against a reference model; some of them cut off by
 # power cuts. CKPTFS_TEST_SEED, CKPTFS_TEST_COUNT: others, or more.
 

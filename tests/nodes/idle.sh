@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 120
+# cpu: 15
 # Nodes of which nobody asks anything do nothing on the backing but renew their leases, each by one write and one sync; also when
 # they have committed something before, together.
 

@@ -3,7 +3,7 @@
 # Every call that root makes on a mount gives what it gives on a plain directory.
 #
 # timeout: 120
-# cpu: 20
+# cpu: 25
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"

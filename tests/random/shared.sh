@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # long: 120
-# cpu: 12
+# cpu: 20
 # Several processes and threads write, read, map, rename and append to the same files: nothing lost, torn or foreign,
 # in the mount at the end and in the backing directory after unmounting.
 # CKPTFS_TEST_SEED, CKPTFS_TEST_SECONDS, CKPTFS_TEST_MOUNT_OPTIONS: run another or a longer one.

@@ -8,7 +8,7 @@ devices), nor are children whose parent ignores SIGCHLD.
 
 import os
 
-DEFAULT_BUDGET_S = 5
+DEFAULT_BUDGET_S = 10
 WORST_SHOWN = 10
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 300
+# cpu: 30
 # The example trainer, killed at a random instant and resumed, and its daemon, ends with the weights of an uninterrupted run.
 # Without its barrier nothing is committed but what is right. CKPTFS_TEST_KILLS: of the trainer; a half as many of the daemon.
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 240 */
 /* long: 240 */
-/* cpu: 15 */
+/* cpu: 25 */
 /*
  * Agreement over nodes, explored: small clusters, every interleaving of what nodes do, of what becomes of their answers,
  * of crashes, of nodes that are taken for dead and go on, and of those who clear up. In each state that can be reached:

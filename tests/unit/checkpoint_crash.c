@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu: 15 */
+/* cpu: 20 */
 /* timeout: 300 */
 /*
  * Checkpoints of many files, saved through a mount and cut off by a power cut at every instant: under its

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timeout: 300
+ * cpu: 20
  * long: 300
  * libckptfs with tensors on a GPU: each call of the driver that it makes fails once. The save that it is for
  * fails, by name, the trainer lives, and the next save works; or nothing of it is noticed. Never is

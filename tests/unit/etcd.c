@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu: 15 */
+/* cpu: 20 */
 /* timeout: 120 */
 /* Records, waiting and leases by a real etcd. */
 #include "tests/unit/etcd.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 300 */
+/* cpu: 15 */
 /*
  * Saves over a backing that fails, is full, takes part of what it is given, hangs or is slow. What
  * has the name is whole at any time, old or new; the program that saves is told; memory and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 300 */
-/* cpu: 40 */
+/* cpu: 60 */
 /*
  * Saves through a mount, cut off by a power cut at every instant: under its name there is at any
  * time the old file or the new one, whole, and what was promised is there.

@@ -5,7 +5,7 @@
 #
 # needs: root
 # long: 60
-# cpu: 10
+# cpu: 20
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/units/units.bash"

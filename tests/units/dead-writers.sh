@@ -4,6 +4,7 @@
 # told, and the next save works. One that ends well, or goes on, has saved.
 #
 # timeout: 120
+# cpu: 25
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"

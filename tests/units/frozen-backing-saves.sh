@@ -4,6 +4,7 @@
 # and after the thaw what was closed is published, whole, and what was not is as it was before.
 #
 # timeout: 90
+# cpu: 15
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"

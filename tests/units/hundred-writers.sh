@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# cpu: 15
 # A hundred processes save at once, each to a file of its own, through a cache that holds less than a tenth of it: all
 # are published and verify, in whatever way each saves.
 #

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# cpu: 20
 # A trainer that keeps its last two checkpoints, and removes the oldest before or after it saves: whenever others look,
 # the newest that it calls finished is there, whole; on the backing, where only published ones are, each is whole.
 #

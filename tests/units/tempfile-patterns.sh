@@ -5,7 +5,7 @@
 #
 # needs: root
 # long: 60
-# cpu: 8
+# cpu: 15
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/units/units.bash"

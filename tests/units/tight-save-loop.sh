@@ -5,7 +5,7 @@
 #
 # timeout: 120
 # long: 120
-# cpu: 10
+# cpu: 20
 # needs: root
 
 . "${SRC:?}/tests/lib.sh"
