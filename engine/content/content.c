@@ -1014,6 +1014,7 @@ int content_truncate(struct content *ct, uint64_t size)
 	if (!err) {
 		trim_list(ct, &ct->clean, size);
 		trim_list(ct, &ct->dirty, size);
+		waitq_wake_all(&ct->settled); /* what was cut off is waited for in vain */
 		lock_drop(&c->lock);
 		err = cut_on_backing(ct, size);
 		lock_take(&c->lock);
