@@ -2,21 +2,14 @@
 #include "tests/backing/crash.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/xattr.h>
-#include <unistd.h>
 
 #include "engine/base/cleanup.h"
 #include "tests/backing/image.h"
 #include "tests/backing/steps.h"
 #include "tests/backing/util.h"
-
-#define STATE_DIR "state"
 
 static const struct taken all = {TAKE_ALL, 0, 0}, none = {TAKE_NONE, 0, 0},
 			  zeros = {TAKE_ZEROS, 0, 0};
@@ -40,10 +33,7 @@ struct crash {
 	/* hashes of states that were checked: open addressing, 0 is free */
 	uint64_t *seen;
 	size_t nr_seen, max_seen;
-	/* where states are written */
-	char path[PATH_MAX];
-	int dir;
-	bool made, mounted;
+	struct memory *memory; /* what a check gets */
 };
 
 /* What nothing can undo any more is done once. */
@@ -151,37 +141,23 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int trouble(struct crash *c, int err, const char *what)
-{
-	snprintf(c->report->what, sizeof(c->report->what), "%s: %s", what, strerror(-err));
-	return err;
-}
-
 static int check_image(struct crash *c, const struct image *im, size_t limit, bool times)
 {
-	char path[PATH_MAX + 16];
-	struct crash_state state = {.path = path, .mark = c->mark, .what = c->report->what};
-	__cleanup_fd int dir = -1;
+	struct backing b;
+	struct crash_state state = {
+		.backing = &b, .memory = c->memory, .mark = c->mark, .what = c->report->what};
 	double begin;
-	int err, bad;
+	int bad;
 
-	snprintf(path, sizeof(path), "%s/%s", c->path, STATE_DIR);
-	if (mkdirat(c->dir, STATE_DIR, 0755))
-		return trouble(c, -errno, "making a state's directory");
-	dir = openat(c->dir, STATE_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = dir < 0 ? -errno : image_write(im, dir);
-	if (err)
-		return trouble(c, err, "writing a state");
-	state.dir = dir;
+	memory_load(c->memory, im);
+	memory_open(c->memory, &b);
 	tell(c, limit, times, c->report->what, sizeof(c->report->what));
 	begin = now();
 	bad = c->check(c->arg, &state);
 	c->report->check_seconds += now() - begin;
 	c->report->checked++;
-	if (bad)
-		return 1;
-	err = remove_tree(c->dir, STATE_DIR);
-	return err ? trouble(c, err, "removing a state") : 0;
+	backing_close(&b);
+	return bad ? 1 : 0;
 }
 
 /* A crash after @limit steps; of those that are not durable there is what c->taken says. */
@@ -424,56 +400,12 @@ static int explore_pass(struct crash *c, int pass)
 	return err;
 }
 
-/* A tmpfs of its own goes with the test, however that ends; but not every one has user xattrs. */
-static void mount_tmpfs(struct crash *c)
-{
-	const char *private = getenv("TEST_PRIVATE");
-
-	if (!private || strcmp(private, "1") || geteuid())
-		return;
-	if (mount("ckptfs-crash", c->path, "tmpfs", 0, NULL))
-		return;
-	if (setxattr(c->path, "user.x", "", 0, 0) || removexattr(c->path, "user.x"))
-		umount2(c->path, MNT_DETACH);
-	else
-		c->mounted = true;
-}
-
-static int open_place(struct crash *c)
-{
-	const char *top = getenv("TEST_TMP");
-
-	if (c->options.dir) {
-		snprintf(c->path, sizeof(c->path), "%s", c->options.dir);
-	} else {
-		snprintf(c->path, sizeof(c->path), "%s/crash-XXXXXX", top ? top : "/tmp");
-		c->made = mkdtemp(c->path);
-		if (!c->made)
-			return trouble(c, -errno, "making a directory for states");
-		mount_tmpfs(c);
-	}
-	c->dir = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return c->dir < 0 ? trouble(c, -errno, "opening the directory for states") : 0;
-}
-
-static void close_place(struct crash *c)
-{
-	if (c->dir >= 0) {
-		remove_tree(c->dir, STATE_DIR);
-		close(c->dir);
-	}
-	if (c->mounted)
-		umount2(c->path, MNT_DETACH);
-	if (c->made)
-		rmdir(c->path);
-}
-
 int crash_explore(struct record *r, const struct crash_options *options, crash_check check,
 		  void *arg, struct crash_report *report)
 {
-	struct crash c = {.r = r, .check = check, .arg = arg, .report = report, .dir = -1};
+	struct crash c = {.r = r, .check = check, .arg = arg, .report = report};
 	double begin = now();
-	int err, pass;
+	int err = 0, pass;
 
 	memset(report, 0, sizeof(*report));
 	if (record_problem(r)) {
@@ -486,10 +418,10 @@ int crash_explore(struct record *r, const struct crash_options *options, crash_c
 	c.steps = steps_create(r, &c.nr_steps);
 	c.taken = must(calloc(c.nr_steps + 1, sizeof(*c.taken)));
 	c.pending = must(calloc(c.nr_steps + 1, sizeof(*c.pending)));
-	err = open_place(&c);
+	c.memory = memory_create();
 	for (pass = 0; !err && pass < 4; pass++)
 		err = explore_pass(&c, pass);
-	close_place(&c);
+	memory_destroy(c.memory);
 	free(c.steps);
 	free(c.taken);
 	free(c.pending);
@@ -500,12 +432,11 @@ int crash_explore(struct record *r, const struct crash_options *options, crash_c
 	return err;
 }
 
-int crash_replay(struct record *r, int dir)
+int crash_replay(struct record *r, struct memory *m)
 {
 	struct image_step *steps;
 	struct image *im;
 	size_t i, nr;
-	int err;
 
 	if (record_problem(r))
 		return -EINVAL;
@@ -513,8 +444,8 @@ int crash_replay(struct record *r, int dir)
 	im = image_create(r);
 	for (i = 0; i < nr; i++)
 		image_apply(im, &steps[i], all, true);
-	err = image_write(im, dir);
+	memory_load(m, im);
 	image_destroy(im);
 	free(steps);
-	return err;
+	return 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a power cut may leave of what a recorder (record.h) has logged. Each state is written into
- * a directory of its own and handed to a check:
+ * What a power cut may leave of what a recorder (record.h) has logged. Each state becomes a
+ * filesystem in memory (memory.h), which a check gets:
  *
  *	static int check(void *arg, const struct crash_state *s)
  *	{
- *		... open s->path as a backing, recover, look; may change all in it ...
+ *		... recover over s->backing, look; may change all in it ...
  *		return s->mark >= 1 && !new_is_there ? 1 : 0;
  *	}
  *
@@ -15,8 +15,7 @@
  *	if (crash_explore(r, &options, check, arg, &report))
  *		fail_msg("%s", report.what);
  *
- * The program should be small in bytes (about 1 ms a state for 1 MiB); a recovery can itself be
- * recorded and explored in the check. record_print shows the log.
+ * A recovery can itself be recorded and explored in the check. record_print shows the log.
  *
  * The model is a filesystem that is careful, but orders nothing:
  * - fsync of a file makes its data, size, times, mode, owner and xattrs durable; fdatasync its
@@ -45,13 +44,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/backing/memory.h"
 #include "tests/backing/record.h"
 
 struct crash_state {
-	int dir; /* the tree after the crash: a directory that the check may use as it likes */
-	const char *path;
-	int mark;	  /* the last that the program passed before the crash */
-	const char *what; /* which crash this is, and what it took */
+	struct backing *backing; /* the tree after the crash, which the check may use as it likes */
+	struct memory *memory;	 /* the same, for memory_open */
+	int mark;		 /* the last that the program passed before the crash */
+	const char *what;	 /* which crash this is, and what it took */
 };
 
 /* 0: as promised. Anything else ends the exploration; so it should return, not fail the test. */
@@ -61,8 +61,6 @@ struct crash_options {
 	uint64_t seed;	   /* of random choices */
 	unsigned random;   /* choices at each point; 0: 10 */
 	size_t max_states; /* then it ends, with report->cut_short; 0: no limit */
-	const char
-		*dir; /* where to write; NULL: tmpfs if the test may mount, else $TEST_TMP, /tmp */
 };
 
 struct crash_report {
@@ -76,7 +74,7 @@ struct crash_report {
 int crash_explore(struct record *r, const struct crash_options *options, crash_check check,
 		  void *arg, struct crash_report *report);
 
-/* Does all of the log again in the empty directory @dir, which then is as the recorded one. */
-int crash_replay(struct record *r, int dir);
+/* Does all of the log again in @m, which then is as what was recorded. The log must outlive it. */
+int crash_replay(struct record *r, struct memory *m);
 
 #endif

@@ -55,7 +55,4 @@ bool image_apply(struct image *im, const struct image_step *step, struct taken t
 /* Equal for equal ones. */
 uint64_t image_hash(const struct image *im);
 
-/* Writes it as the content of the empty directory @dir. 0 or -errno. */
-int image_write(const struct image *im, int dir);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an image is made of: for image.c, which changes it, and image_out.c, which shows it. */
+/* What an image is made of: for image.c, which changes it, and for those that read it. */
 #ifndef TESTS_BACKING_IMAGE_INSIDE_H
 #define TESTS_BACKING_IMAGE_INSIDE_H
 

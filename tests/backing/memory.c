@@ -20,13 +20,14 @@
 #include "tests/backing/record_inside.h"
 #include "tests/backing/util.h"
 
-/* --- tokens: kept for the next filesystem, as a new memfd costs more than all else --- */
+/* --- tokens: kept while there is a filesystem, as a new memfd costs more than all else --- */
 
 enum { BUCKETS = 1024 };
 
 static pthread_mutex_t tokens_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mem_token *buckets[BUCKETS], *free_tokens;
 static dev_t tokens_dev;
+static unsigned nr_memories; /* tokens_lock, as all of the above */
 
 /* tokens_lock held. */
 static struct mem_token *token_make(void)
@@ -68,6 +69,31 @@ static void token_put(struct mem_token *t)
 	t->node = NULL;
 	t->next_free = free_tokens;
 	free_tokens = t;
+}
+
+static void begin_memory(void)
+{
+	LOCK_SCOPE(&tokens_lock);
+	nr_memories++;
+}
+
+static void end_memory(void)
+{
+	size_t i;
+
+	LOCK_SCOPE(&tokens_lock);
+	if (--nr_memories)
+		return;
+	for (i = 0; i < BUCKETS; i++) {
+		while (buckets[i]) {
+			struct mem_token *t = buckets[i];
+
+			buckets[i] = t->next;
+			close(t->fd);
+			free(t);
+		}
+	}
+	free_tokens = NULL;
 }
 
 /* NULL: @fd is no descriptor of @m. */
@@ -258,6 +284,7 @@ struct memory *memory_create(void)
 {
 	struct memory *m = must(calloc(1, sizeof(*m)));
 
+	begin_memory();
 	pthread_mutex_init(&m->lock, NULL);
 	make_top(m);
 	return m;
@@ -272,6 +299,7 @@ void memory_reset(struct memory *m)
 void memory_destroy(struct memory *m)
 {
 	clear(m);
+	end_memory();
 	free(m->nodes);
 	pthread_mutex_destroy(&m->lock);
 	free(m);

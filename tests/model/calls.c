@@ -393,10 +393,9 @@ int call_list(const char *path, void (*add)(void *arg, const char *name, bool di
 	struct statx stx;
 	struct node_fd nf;
 	struct place p;
-	struct dirent *e;
-	DIR *d = NULL;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	size_t i;
-	int fd, err = place_begin(getpid(), path, &p);
+	int err = place_begin(getpid(), path, &p);
 
 	if (err)
 		return err;
@@ -406,23 +405,19 @@ int call_list(const char *path, void (*add)(void *arg, const char *name, bool di
 		return err;
 	err = S_ISDIR(stx.stx_mode) ? tree_fd(fs->tree, n, &nf) : -ENOTDIR;
 	if (!err) {
-		fd = backing_reopen(&fs->engine->backing, nf.fd, O_RDONLY | O_DIRECTORY);
+		err = dirwalk_begin(&w, &fs->engine->backing, nf.fd);
 		tree_fd_put(fs->tree, &nf);
-		d = fd < 0 ? NULL : fdopendir(fd);
-		err = d ? 0 : fd;
 	}
 	if (!err) {
 		dir = node_inode(n);
 		extra.nr = 0;
 		units_list(fs->engine->units, &dir, add_name, &extra);
-		while ((e = readdir(d)))
-			if (backing_name_ok(e->d_name) && !rules_reserved(e->d_name) &&
-			    !has_name(&extra, e->d_name) &&
-			    !removals_hide(fs->engine->units, &dir, e->d_name))
-				add(arg, e->d_name, e->d_type == DT_DIR);
+		while (dirwalk_next(&w))
+			if (!rules_reserved(w.name) && !has_name(&extra, w.name) &&
+			    !removals_hide(fs->engine->units, &dir, w.name))
+				add(arg, w.name, w.type == DT_DIR);
 		for (i = 0; i < extra.nr; i++)
 			add(arg, extra.name[i], extra.directory[i]);
-		closedir(d);
 	}
 	forget(n);
 	return err;

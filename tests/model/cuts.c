@@ -93,7 +93,7 @@ void cuts_mark(void)
 /* --- after a crash --- */
 
 struct recovering {
-	struct backing backing;
+	struct backing *backing;
 	int err;
 };
 
@@ -130,36 +130,27 @@ static void trashed(void *recovering, const struct caller *owner, int dir, const
 
 	(void)owner;
 	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
-	trash_remove(&k->backing, NULL, dir, name);
+	trash_remove(k->backing, NULL, dir, name);
 }
 
-static struct features features; /* of the mount */
 static struct rules *rules;
 
-static void recover(const char *path)
+static void recover(struct backing *b)
 {
-	struct recovering k = {.err = 0};
-	struct recovery rec = {.backing = &k.backing,
+	struct recovering k = {.backing = b};
+	struct recovery rec = {.backing = b,
 			       .coord = &coord_dir_ops,
-			       .coord_arg = &k.backing,
+			       .coord_arg = b,
 			       .alone = true,
 			       .rules = rules,
 			       .redone = redone,
 			       .followed = followed,
 			       .trashed = trashed,
 			       .arg = &k};
-	struct error e;
-	int err;
+	int err = recover_decided(&rec);
 
-	if (backing_open(&k.backing, path, &e)) {
-		wrong("recovery: %s", e.text);
-		return;
-	}
-	k.backing.features = features;
-	err = recover_decided(&rec);
 	if (err && !k.err)
 		wrong("recovery: %s", strerror(-err));
-	backing_close(&k.backing);
 }
 
 /* @recovered: until then a unit that is replaced without an exchange may be absent. */
@@ -175,7 +166,7 @@ static void look_at(const struct crash_state *s, unsigned u, bool recovered)
 		since = -1;
 	if (p->unknown_from <= (unsigned)s->mark + 1)
 		return;
-	switch (look_unit(s->dir, u, &found, generation, why, sizeof(why))) {
+	switch (look_unit(s->backing, u, &found, generation, why, sizeof(why))) {
 	case FOUND_NOTHING:
 		if (since >= 0 && recovered)
 			wrong("%s was committed, and is not there", name_of(NAME_UNIT(u)));
@@ -206,18 +197,17 @@ static int check(void *arg, const struct crash_state *s)
 	for (u = 0; u < NR_UNITS; u++)
 		look_at(s, u, false);
 	if (!is_wrong())
-		recover(s->path);
+		recover(s->backing);
 	for (u = 0; !is_wrong() && u < NR_UNITS; u++)
 		look_at(s, u, true);
 	if (!is_wrong())
-		point_look_cut(s->dir);
+		point_look_cut(s->backing);
 	return is_wrong();
 }
 
 unsigned cuts_explore(unsigned states)
 {
-	struct crash_options options = {
-		.seed = 1, .random = 2, .max_states = states, .dir = world.cuts};
+	struct crash_options options = {.seed = 1, .random = 2, .max_states = states};
 	struct crash_report report;
 	struct error e;
 	int err;
@@ -226,7 +216,6 @@ unsigned cuts_explore(unsigned states)
 		wrong("%s", e.text);
 		return 0;
 	}
-	features = world.features;
 	err = crash_explore(world.record, &options, check, NULL, &report);
 	rules_destroy(rules);
 	if (err < 0)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/model/look.h"
 
+#include "engine/backing/dirwalk.h"
 #include "engine/format/commit.h"
+#include "tests/backing/peek.h"
 #include "tests/model/calls.h"
 
 static int by_rel(const void *a, const void *b)
@@ -78,33 +80,34 @@ bool look_mount(const char *path, struct snap *s)
 
 /* --- on the backing --- */
 
-static void read_tree(int dir, const char *below, struct snap *s)
+/* @path: of the unit. */
+static void read_tree(struct backing *b, const char *path, const char *below, struct snap *s)
 {
-	int fd = openat(dir, *below ? below : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	char full[2 * PATH_LEN];
 
-	while (d && (entry = readdir(d)) && s->nr < UNIT_ENTRIES) {
+	snprintf(full, sizeof(full), "%s%s%s", path, *below ? "/" : "", below);
+	dirwalk_begin_fd(&w, b, peek_open(b, full));
+	while (dirwalk_next(&w) && s->nr < UNIT_ENTRIES) {
 		struct snap_entry *e = &s->entries[s->nr];
 		char rel[REL_LEN];
 
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
-		    !strncmp(entry->d_name, ".ckptfs-", 8))
+		if (!strncmp(w.name, ".ckptfs-", 8))
 			continue;
-		snprintf(rel, sizeof(rel), "%s%s%.20s", below, *below ? "/" : "", entry->d_name);
+		snprintf(rel, sizeof(rel), "%s%s%.20s", below, *below ? "/" : "", w.name);
 		snprintf(e->rel, REL_LEN, "%s", rel);
 		s->nr++;
-		if (entry->d_type == DT_DIR) {
+		if (w.type == DT_DIR) {
 			e->directory = true;
-			read_tree(dir, rel, s);
+			read_tree(b, path, rel, s);
 		} else {
-			ssize_t n = look_file(dir, rel, e->data);
+			ssize_t n;
 
+			snprintf(full, sizeof(full), "%s/%s", path, rel);
+			n = look_file(b, full, e->data);
 			e->len = n < 0 ? 255 : (uint8_t)n;
 		}
 	}
-	if (d)
-		closedir(d);
 }
 
 struct check {
@@ -163,35 +166,25 @@ static bool has_below(const struct snap *s, const char *rel)
 	return false;
 }
 
-/* What has been verified already: while the commit file is that one, and the unit is as it was, it would be again. */
-static struct verified {
-	bool any;
-	struct stat file;
-	struct snap snap;
-	char generation[GENERATION];
-} verified[NR_UNITS];
-
-static bool same_file(const struct stat *a, const struct stat *b)
+static bool verify(struct backing *b, const char *path, struct snap *s, char generation[GENERATION],
+		   char *why, size_t size)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       !memcmp(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim)) &&
-	       !memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim));
-}
-
-static bool verify(int unit, struct snap *s, char generation[GENERATION], char *why, size_t size)
-{
-	__cleanup_fd int fd = openat(unit, COMMIT_FILE, O_RDONLY | O_CLOEXEC);
-	struct source src = {.read = fd_read, .arg = &fd};
 	struct check c = {.snap = s, .why = why, .size = size};
 	static struct commit_header header;
+	struct peek_file file;
+	struct source src;
 	struct error e;
 	unsigned i, nr = 0;
-	int err;
+	int err = peek_source(b, path, &file, &src);
 
 	*why = '\0';
-	err = commit_read(&src, "", &header, check_entry, &c, &e);
+	if (err)
+		snprintf(why, size, "its commit file: %s", strerror(-err));
+	else
+		err = commit_read(&src, "", &header, check_entry, &c, &e);
+	peek_close(&file);
 	if (err) {
-		if (err < 0)
+		if (!*why)
 			snprintf(why, size, "its commit file: %s", e.text);
 		return false;
 	}
@@ -203,50 +196,26 @@ static bool verify(int unit, struct snap *s, char generation[GENERATION], char *
 	return nr == c.listed;
 }
 
-static bool verify_again(unsigned u, const struct stat *file, int unit, struct snap *s,
-			 char generation[GENERATION], char *why, size_t size)
+enum found look_unit(struct backing *b, unsigned u, struct snap *s, char generation[GENERATION],
+		     char *why, size_t size)
 {
-	struct verified *v = &verified[u];
-
-	if (!v->any || !same_file(&v->file, file) || !snap_same(&v->snap, s)) {
-		v->any = verify(unit, s, generation, why, size);
-		v->file = *file;
-		v->snap = *s;
-		memcpy(v->generation, generation, GENERATION);
-	}
-	memcpy(generation, v->generation, GENERATION);
-	return v->any;
-}
-
-enum found look_unit(int top, unsigned u, struct snap *s, char generation[GENERATION], char *why,
-		     size_t size)
-{
-	int unit = openat(top, name_of(NAME_UNIT(u)), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	enum found found;
-	struct stat st;
+	const char *path = name_of(NAME_UNIT(u));
+	char commit[PATH_LEN + sizeof(COMMIT_FILE)];
 
 	memset(s, 0, sizeof(*s));
 	*generation = '\0';
-	if (unit < 0)
-		return errno == ENOENT ? FOUND_NOTHING : FOUND_BROKEN;
+	if (!peek_exists(b, path))
+		return FOUND_NOTHING;
 	s->there = true;
-	read_tree(unit, "", s);
+	read_tree(b, path, "", s);
 	qsort(s->entries, s->nr, sizeof(*s->entries), by_rel);
-	if (fstatat(unit, COMMIT_FILE, &st, 0))
-		found = FOUND_PLAIN;
-	else
-		found = verify_again(u, &st, unit, s, generation, why, size) ? FOUND_UNIT
-									     : FOUND_BROKEN;
-	close(unit);
-	return found;
+	snprintf(commit, sizeof(commit), "%s/%s", path, COMMIT_FILE);
+	if (!peek_exists(b, commit))
+		return FOUND_PLAIN;
+	return verify(b, commit, s, generation, why, size) ? FOUND_UNIT : FOUND_BROKEN;
 }
 
-ssize_t look_file(int top, const char *path, char data[DATA_MAX])
+ssize_t look_file(struct backing *b, const char *path, char data[DATA_MAX])
 {
-	int fd = openat(top, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -errno : read(fd, data, DATA_MAX);
-
-	if (fd >= 0)
-		close(fd);
-	return n;
+	return peek_read(b, path, data, DATA_MAX);
 }

@@ -79,7 +79,7 @@ static bool look_back_once(unsigned u, bool say)
 	struct unit *n = &ref.units[u];
 	char generation[GENERATION], why[300] = "";
 	struct snap s;
-	enum found found = look_unit(world.top, u, &s, generation, why, sizeof(why));
+	enum found found = look_unit(&world.look, u, &s, generation, why, sizeof(why));
 	int candidate;
 
 	switch (found) {
@@ -482,7 +482,7 @@ static void play_in_open(const struct op *op)
 
 static bool is_on_backing(unsigned u)
 {
-	return !faccessat(world.top, name_of(NAME_UNIT(u)), F_OK, AT_SYMLINK_NOFOLLOW);
+	return peek_exists(&world.look, name_of(NAME_UNIT(u)));
 }
 
 static void play_mkdir(const struct op *op, unsigned who)
@@ -758,7 +758,7 @@ static void back_to_view(unsigned u)
 	struct snap s;
 
 	look_back(u);
-	look_unit(world.top, u, &s, generation, why, sizeof(why));
+	look_unit(&world.look, u, &s, generation, why, sizeof(why));
 	ref_put(name_of(NAME_UNIT(u)), &s);
 	n->pending = n->claimed = n->view_unknown = n->may_go = n->partial = false;
 	n->part = n->late = n->maybe = n->removers = 0;

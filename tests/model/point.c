@@ -71,10 +71,10 @@ void point_renamed(unsigned u)
 			writes[i].unknown = true;
 }
 
-/* Which write does the file in @top show, not before @from? -1: none, -2: no such one. */
-static int find(int top, int from, int to, char text[DATA_MAX + 1])
+/* Which write does the file on @b show, not before @from? -1: none, -2: no such one. */
+static int find(struct backing *b, int from, int to, char text[DATA_MAX + 1])
 {
-	ssize_t n = look_file(top, POINTER, text);
+	ssize_t n = look_file(b, POINTER, text);
 	int i;
 
 	*(text + (n < 0 ? 0 : n)) = '\0';
@@ -100,7 +100,7 @@ static int first_of(int found, int from)
 void point_look(bool settled)
 {
 	char text[DATA_MAX + 1];
-	int found = find(world.top, shown, nr_writes, text);
+	int found = find(&world.look, shown, nr_writes, text);
 	const struct unit *n;
 
 	if (found == -1 && shown < 0)
@@ -124,7 +124,7 @@ void point_look(bool settled)
 void point_remounted(void)
 {
 	char text[DATA_MAX + 1];
-	int found = find(world.top, shown, nr_writes, text);
+	int found = find(&world.look, shown, nr_writes, text);
 
 	if (found < 0)
 		return;
@@ -134,10 +134,10 @@ void point_remounted(void)
 }
 
 /* Nothing is promised: a rename that is done at once is not durable, nor is what it renames. */
-void point_look_cut(int top)
+void point_look_cut(struct backing *b)
 {
 	char text[DATA_MAX + 1];
 
-	if (find(top, -1, nr_writes, text) == -2 && *text)
+	if (find(b, -1, nr_writes, text) == -2 && *text)
 		wrong("%s is '%s' after a crash, which was never written", POINTER, text);
 }

@@ -6,6 +6,7 @@
 #ifndef TESTS_MODEL_POINT_H
 #define TESTS_MODEL_POINT_H
 
+#include "engine/backing/backing.h"
 #include "tests/model/reference.h"
 
 void point_begin(void);
@@ -26,6 +27,6 @@ void point_look(bool settled);
 void point_remounted(void);
 
 /* After a crash that left @top. */
-void point_look_cut(int top);
+void point_look_cut(struct backing *b);
 
 #endif

@@ -24,17 +24,15 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 void world_begin(bool record)
 {
+	struct error e;
+
 	memset(&world, 0, sizeof(world));
-	scratch_dir(world.path);
-	world.top = open(world.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	mnt_open(&world.m, world.path, OPTIONS);
-	if (mkdirat(world.top, "run", 0755))
+	if (backing_open(&world.look, scratch_dir(world.path), &e))
 		abort();
-	if (record) {
+	mnt_open(&world.m, world.path, OPTIONS);
+	peek_mkdir(&world.look, "run");
+	if (record)
 		world.record = record_start(&world.m.en.backing);
-		scratch_dir(world.cuts);
-		world.features = world.m.en.backing.features;
-	}
 	mnt_start(&world.m);
 }
 
@@ -72,10 +70,8 @@ void world_end(void)
 		world_drop();
 	if (world.record)
 		record_free(world.record);
-	close(world.top);
+	backing_close(&world.look);
 	nftw(world.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	if (*world.cuts)
-		nftw(world.cuts, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Lock held. */

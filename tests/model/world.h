@@ -9,10 +9,8 @@
 struct world {
 	struct mnt m;
 	char path[PATH_MAX]; /* of the backing */
-	int top;	     /* the same, open, while nothing is mounted, too */
+	struct backing look; /* the same, open while nothing is mounted, too */
 	struct record *record;
-	char cuts[PATH_MAX]; /* where crashes are written */
-	struct features features;
 };
 
 extern struct world world;

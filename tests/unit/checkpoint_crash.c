@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cpu: 20 */
 /* timeout: 300 */
+/* cpu: 10 */
 /*
  * Checkpoints of many files, saved through a mount and cut off by a power cut at every instant: under its
  * name there is at any time the old one or the new one, whole, and once recovered what was promised.
@@ -77,20 +78,36 @@ static int teardown(void **state)
 /* --- what is on a backing --- */
 
 struct found {
-	int unit;
+	struct backing *b;
 	const struct part *form;
 	size_t nr;
 	bool ok;
 };
 
+static const char *in_unit(const char *path)
+{
+	static char full[PATH_MAX];
+
+	snprintf(full, sizeof(full), UNIT "/%s", path);
+	return full;
+}
+
+static bool is_directory(struct backing *b, const char *path)
+{
+	struct statx stx;
+
+	return !peek_stat(b, path, &stx) && S_ISDIR(stx.stx_mode);
+}
+
 static int find_entry(void *found, const struct commit_entry *e)
 {
 	struct found *f = found;
+	const char *path = in_unit(e->path);
 	const struct part *p;
 	char hex[DIGEST_HEX];
-	__cleanup_fd int fd = -1;
-	struct source src = {.read = fd_read, .arg = &fd};
-	struct stat st;
+	struct peek_file file = {.fd = -1};
+	struct source src;
+	struct statx stx;
 
 	f->nr++;
 	for (p = f->form; p->path && strcmp(p->path, e->path); p++)
@@ -100,75 +117,60 @@ static int find_entry(void *found, const struct commit_entry *e)
 		return 0;
 	}
 	if (e->kind == COMMIT_IS_DIRECTORY) {
-		f->ok = f->ok && p->version == ABSENT && !fstatat(f->unit, e->path, &st, 0) &&
-			S_ISDIR(st.st_mode);
+		f->ok = f->ok && p->version == ABSENT && is_directory(f->b, path);
 		return 0;
 	}
-	fd = openat(f->unit, e->path, O_RDONLY | O_CLOEXEC);
-	f->ok = f->ok && version_at(f->unit, e->path) == p->version && fd >= 0 && !fstat(fd, &st) &&
-		(uint64_t)st.st_size == e->size &&
+	f->ok = f->ok && version_on(f->b, path) == p->version && !peek_stat(f->b, path, &stx) &&
+		stx.stx_size == e->size && !peek_source(f->b, path, &file, &src) &&
 		!digest_of_source(&src, e->size, 1, NULL, NULL, hex) && !strcmp(hex, e->xxh3);
+	peek_close(&file);
 	return 0;
 }
 
-/* Without a commit file, or anything else. */
-static bool is_empty(int unit)
+static bool is_form(struct backing *b, int form)
 {
-	int fd = openat(unit, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct dirent *entry;
-	unsigned nr = 0;
-	DIR *d = fdopendir(fd);
-
-	assert_non_null(d);
-	while ((entry = readdir(d)))
-		nr++;
-	closedir(d);
-	return nr == 2;
-}
-
-static bool is_form(int unit, int form)
-{
-	__cleanup_fd int fd = openat(unit, COMMIT_FILE, O_RDONLY | O_CLOEXEC);
-	struct source src = {.read = fd_read, .arg = &fd};
-	struct found f = {.unit = unit, .form = forms[form], .ok = true};
+	struct found f = {.b = b, .form = forms[form], .ok = true};
 	const struct part *p;
+	struct peek_file file = {.fd = -1};
+	struct source src;
 	struct error e;
+	int err;
 
 	if (!forms[form])
-		return is_empty(unit);
-	if (fd < 0 || commit_read(&src, UNIT, NULL, find_entry, &f, &e))
-		return false;
+		return !peek_names(b, UNIT, true);
+	err = peek_source(b, in_unit(COMMIT_FILE), &file, &src);
+	if (!err)
+		err = commit_read(&src, UNIT, NULL, find_entry, &f, &e);
+	peek_close(&file);
 	for (p = forms[form]; p->path; p++)
 		f.nr--;
-	return f.ok && !f.nr;
+	return !err && f.ok && !f.nr;
 }
 
 /* Which form has the name. Whatever has it is a checkpoint that verifies. */
-static int form_at(int dir, const char *name)
+static int form_on(struct backing *b)
 {
-	__cleanup_fd int unit = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int form;
 
-	if (unit < 0)
-		return errno == ENOENT ? GONE : BROKEN;
+	if (!peek_exists(b, UNIT))
+		return GONE;
 	for (form = FIRST; form < NR_FORMS; form++)
-		if (is_form(unit, form))
+		if (is_form(b, form))
 			return form;
 	return BROKEN;
 }
 
 /* What latest names is there, whole. */
-static bool pointer_is_true(int dir)
+static bool pointer_is_true(struct backing *b)
 {
-	__cleanup_fd int fd = openat(dir, "latest", O_RDONLY | O_CLOEXEC);
 	char name[NAME_MAX + 1] = "";
 	int form;
 
-	if (fd < 0)
-		return errno == ENOENT;
-	if (read(fd, name, NAME_MAX) <= 0)
+	if (!peek_exists(b, "run/latest"))
+		return true;
+	if (peek_read(b, "run/latest", name, NAME_MAX) <= 0 || strcmp(name, "step-1"))
 		return false;
-	form = form_at(dir, name);
+	form = form_on(b);
 	return form != GONE && form != BROKEN;
 }
 
@@ -185,24 +187,19 @@ static unsigned may_be(int mark)
 
 static int told_otherwise(const struct crash_state *s, int form, const char *when)
 {
-	char command[PATH_MAX + 200];
-
 	print_error("%s: %s is %s %d\n", when, UNIT,
 		    form == GONE     ? "absent:"
 		    : form == BROKEN ? "broken:"
 				     : "form",
 		    form);
-	snprintf(command, sizeof(command), "find %s -printf '%%P %%y %%s\n' >&2", s->path);
-	if (system(command))
-		print_error("no list\n");
+	peek_print(s->backing, stderr);
 	return 1;
 }
 
 /* --- after a crash --- */
 
 struct recovering {
-	struct backing backing;
-	const struct crash_state *state;
+	struct backing *backing;
 	struct record *record;
 	size_t nr_redone;
 	int err;
@@ -241,16 +238,16 @@ static void trashed(void *recovering, const struct caller *owner, int dir, const
 
 	(void)owner;
 	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
-	if (trash_remove(&k->backing, NULL, dir, name))
+	if (trash_remove(k->backing, NULL, dir, name))
 		k->err = -EIO;
 }
 
-/* What a mount of @path does, or fsck. @record: so that it can be cut off itself. */
-static void recover(struct recovering *k, const char *path, bool record)
+/* What a mount does, or fsck. @record: so that it can be cut off itself. */
+static void recover(struct recovering *k, const struct crash_state *s, bool record)
 {
-	struct recovery rec = {.backing = &k->backing,
+	struct recovery rec = {.backing = s->backing,
 			       .coord = &coord_dir_ops,
-			       .coord_arg = &k->backing,
+			       .coord_arg = s->backing,
 			       .alone = true,
 			       .redone = redone,
 			       .followed = followed,
@@ -260,52 +257,40 @@ static void recover(struct recovering *k, const char *path, bool record)
 	struct error e;
 	int err;
 
-	assert_int_equal(backing_open(&k->backing, path, &e), 0);
+	k->backing = s->backing;
 	assert_int_equal(rules_create(&rules, NULL, "", &e), 0);
 	rec.rules = rules;
-	k->backing.features = m.en.backing.features;
+	k->backing->features = m.en.backing.features;
 	if (record)
-		k->record = record_start(&k->backing);
+		k->record = record_start(k->backing);
 	err = recover_decided(&rec);
 	if (err && !k->err)
 		k->err = err;
 	if (record)
 		record_stop(k->record);
 	rules_destroy(rules);
-	backing_close(&k->backing);
 }
 
-/* Does no record of a generation wait? */
-static bool is_clean(int top)
+/* True if no record of a generation waits. */
+static bool is_clean(struct backing *b)
 {
 	char path[64];
-	bool clean = true;
-	DIR *d;
-	struct dirent *entry;
-	int fd;
 
 	snprintf(path, sizeof(path), ".ckptfs/txn/%u", (unsigned)getuid());
-	fd = openat(top, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d = fd < 0 ? NULL : fdopendir(fd);
-	while (d && (entry = readdir(d)))
-		clean = clean && *entry->d_name == '.';
-	if (d)
-		closedir(d);
-	return clean;
+	return !peek_names(b, path, false);
 }
 
 static int is_as_promised(const struct crash_state *s, int mark, const char *when)
 {
-	__cleanup_fd int dir = openat(s->dir, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int form = form_at(dir, "step-1");
+	int form = form_on(s->backing);
 
 	if (form == BROKEN || !(may_be(mark) & V(form)))
 		return told_otherwise(s, form, when);
-	if (!pointer_is_true(dir)) {
+	if (!pointer_is_true(s->backing)) {
 		print_error("%s: latest is wrong\n", when);
 		return 1;
 	}
-	if (!is_clean(s->dir)) {
+	if (!is_clean(s->backing)) {
 		print_error("%s: records are left\n", when);
 		return 1;
 	}
@@ -315,35 +300,32 @@ static int is_as_promised(const struct crash_state *s, int mark, const char *whe
 /* A recovery was cut off: @mark is what the first crash came after. */
 static int check_again(void *mark, const struct crash_state *s)
 {
-	struct recovering k = {.state = s};
-	int form;
-	__cleanup_fd int dir = openat(s->dir, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct recovering k = {.err = 0};
+	int form = form_on(s->backing);
 
-	form = form_at(dir, "step-1");
 	if (form == BROKEN || (form == GONE && exchanges && !(may_be(*(int *)mark) & V(GONE))))
 		return told_otherwise(s, form, "in a recovery");
-	recover(&k, s->path, false);
+	recover(&k, s, false);
 	return k.err ? 1 : is_as_promised(s, *(int *)mark, "after a second recovery");
 }
 
 static int check(void *arg, const struct crash_state *s)
 {
 	static unsigned nr;
-	__cleanup_fd int dir = openat(s->dir, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct crash_options options = {.seed = 1, .random = 3};
 	struct crash_report report;
-	struct recovering k = {.state = s};
-	int form = form_at(dir, "step-1"), mark = s->mark, bad;
+	struct recovering k = {.err = 0};
+	int form = form_on(s->backing), mark = s->mark, bad;
 
 	(void)arg;
 	/* Before anybody recovers: whole, if it is there; and there, unless it takes two renames. */
 	if (form == BROKEN || (form == GONE && exchanges && !(may_be(mark) & V(GONE))))
 		return told_otherwise(s, form, "right after the crash");
-	if (!pointer_is_true(dir)) {
+	if (!pointer_is_true(s->backing)) {
 		print_error("latest is wrong right after the crash\n");
 		return 1;
 	}
-	recover(&k, s->path, true);
+	recover(&k, s, true);
 	bad = k.err ? 1 : is_as_promised(s, mark, "recovered");
 	nr_recovered++;
 	nr_redone += k.nr_redone > 0;

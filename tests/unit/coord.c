@@ -162,7 +162,7 @@ static void odd_names_and_texts_are_refused(void **state)
 	}
 	assert_int_equal(coord_dir_ops.record(&b, &me, GEN, "open", "a\0b", 3, first, &first_len),
 			 -EINVAL);
-	assert_false(exists(top, in_txn("")));
+	assert_false(exists(&b, in_txn("")));
 }
 
 struct found {
@@ -597,22 +597,17 @@ static bool absent_or(struct backing *at, const char *kind, const char *text, bo
 /* @arg: NULL where there are no hard links; else what is left must not be in the way of the next try. */
 static int absent_or_whole(void *arg, const struct crash_state *s)
 {
-	struct backing at;
-	struct error e;
+	struct backing *at = s->backing;
 	size_t len;
 	int r = 0;
 
-	if (backing_open(&at, s->path, &e))
-		return 1;
-	at.fuse = fuse;
-	features_probe(&at.features, at.root_fd, true);
-	if (!absent_or(&at, "decision", "commit", s->mark >= RECORDED))
+	at->fuse = fuse;
+	if (!absent_or(at, "decision", "commit", s->mark >= RECORDED))
 		r = 2;
 	/* And life goes on. */
 	if (!r && arg &&
-	    coord_dir_ops.record(&at, &me, GEN, "decision", "commit", 6, first, &len) != 1)
+	    coord_dir_ops.record(at, &me, GEN, "decision", "commit", 6, first, &len) != 1)
 		r = 3;
-	backing_close(&at);
 	return r;
 }
 
@@ -679,20 +674,15 @@ static void so_it_does_where_the_first_has_synced_nothing(void **state)
 
 static int never_undecided(void *arg, const struct crash_state *s)
 {
-	struct backing at;
-	struct error e;
+	struct backing *at = s->backing;
 	bool decided, other, open_left, next_left;
 
 	(void)arg;
-	if (backing_open(&at, s->path, &e))
-		return 1;
-	at.fuse = fuse;
-	features_probe(&at.features, at.root_fd, true);
-	decided = absent_or(&at, "decision", "commit", true);
-	open_left = !absent_or(&at, "open", "", false);
-	next_left = !absent_or(&at, "next", "", false);
+	at->fuse = fuse;
+	decided = absent_or(at, "decision", "commit", true);
+	open_left = !absent_or(at, "open", "", false);
+	next_left = !absent_or(at, "next", "", false);
 	other = open_left || next_left;
-	backing_close(&at);
 	return (other && !decided) || (s->mark >= FORGOTTEN && (decided || other));
 }
 

@@ -85,18 +85,13 @@ static bool stands(struct backing *at, const char *kind)
 /* Who joins, and then finds that `open` stands, is not forgotten; and who is, is decided. */
 static int open_goes_first(void *arg, const struct crash_state *s)
 {
-	struct backing at;
-	struct error e;
+	struct backing *at = s->backing;
 	bool open, rest, decision;
 
 	(void)arg;
-	if (backing_open(&at, s->path, &e))
-		return 1;
-	features_probe(&at.features, at.root_fd, true);
-	open = stands(&at, "open");
-	rest = stands(&at, "log.0.1") && stands(&at, "log.1.1") && stands(&at, "log.1.2");
-	decision = stands(&at, "decision");
-	backing_close(&at);
+	open = stands(at, "open");
+	rest = stands(at, "log.0.1") && stands(at, "log.1.1") && stands(at, "log.1.2");
+	decision = stands(at, "decision");
 	return (open && !rest) || (rest && !decision);
 }
 

@@ -5,8 +5,6 @@
  */
 #include "tests/unit/crash.h"
 
-#include <sys/xattr.h>
-
 /* --- a file saved by rename over the old one --- */
 
 struct how {
@@ -41,14 +39,13 @@ static void save_file(const struct how *how)
 static int old_or_new(void *arg, const struct crash_state *s)
 {
 	const struct how *how = arg;
-	int what = content(s->dir, "ckpt", 3);
-	char path[PATH_MAX], digest = 0;
+	int what = content(s->backing, "ckpt", 3);
+	__cleanup_fd int fd = peek_open(s->backing, "ckpt");
+	char digest = 0;
 
-	if (what == 'n' && !how->no_xattr) {
-		snprintf(path, sizeof(path), "%s/ckpt", s->path);
-		if (getxattr(path, "user.digest", &digest, 1) != 1 || digest != 'n')
-			return 1;
-	}
+	if (what == 'n' && !how->no_xattr &&
+	    (backing_getxattr(s->backing, fd, "user.digest", &digest, 1) != 1 || digest != 'n'))
+		return 1;
 	return what == 'n' || (what == 'o' && s->mark < 1) ? 0 : 1;
 }
 
@@ -181,16 +178,16 @@ static int unit_is_whole(void *arg, const struct crash_state *s)
 	(void)arg;
 	for (k = 0; k < 2; k++) {
 		snprintf(name, sizeof(name), "%s/commit", names[k]);
-		if (content(s->dir, name, 1) != 'c')
+		if (content(s->backing, name, 1) != 'c')
 			continue;
 		for (i = 0; i < UNIT_FILES; i++) {
 			snprintf(name, sizeof(name), "%s/rank%d", names[k], i);
-			if (content(s->dir, name, 8) != 'd')
+			if (content(s->backing, name, 8) != 'd')
 				return 1;
 		}
 		committed |= !k;
 	}
-	return (exists(s->dir, "step-1") || s->mark) && !committed;
+	return (exists(s->backing, "step-1") || s->mark) && !committed;
 }
 
 static void an_ordered_publication_is_never_caught(void **state)

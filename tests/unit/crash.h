@@ -7,6 +7,7 @@
 
 #include "engine/base/cleanup.h"
 #include "tests/backing/crash.h"
+#include "tests/backing/peek.h"
 #include "tests/backing/util.h"
 
 #define BLOCK 4096
@@ -104,43 +105,32 @@ static inline void make_filled(int dir, const char *name, char byte, size_t bloc
 	close(fd);
 }
 
-static inline bool exists(int dir, const char *name)
+static inline bool exists(struct backing *at, const char *path)
 {
-	return !faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW);
+	return peek_exists(at, path);
 }
 
-/* The byte that all of dir/@name is, if it has @blocks blocks; 0: no file; -1: anything else. */
-static inline int content(int dir, const char *name, size_t blocks)
+/* The byte that all of @path is, if it has @blocks blocks; 0: no file; -1: anything else. */
+static inline int content(struct backing *at, const char *path, size_t blocks)
 {
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC), first = 0;
-	char buf[BLOCK];
-	size_t nr = 0;
-	ssize_t n, i;
+	__cleanup_free char *data = malloc((blocks + 1) * BLOCK);
+	ssize_t n = peek_read(at, path, data, (blocks + 1) * BLOCK), i;
 
-	if (fd < 0)
+	assert_non_null(data);
+	if (n < 0)
 		return 0;
-	while ((n = read(fd, buf, BLOCK)) > 0) {
-		if (!nr)
-			first = buf[0];
-		for (i = 0; i < n; i++)
-			if (buf[i] != first)
-				first = -1;
-		nr += (size_t)n;
-	}
-	close(fd);
-	return nr == blocks * BLOCK && first ? first : -1;
+	for (i = 1; i < n; i++)
+		if (data[i] != *data)
+			return -1;
+	return n == (ssize_t)(blocks * BLOCK) && *data ? *data : -1;
 }
 
-static inline char byte_at(int dir, const char *name, off_t off)
+static inline char byte_at(struct backing *at, const char *path, off_t off)
 {
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	__cleanup_fd int fd = peek_open(at, path);
 	char byte = 0;
 
-	if (fd < 0 || pread(fd, &byte, 1, off) < 0)
-		byte = '?';
-	if (fd >= 0)
-		close(fd);
-	return byte;
+	return fd < 0 || backing_read(at, fd, &byte, 1, off) < 0 ? '?' : byte;
 }
 
 #endif

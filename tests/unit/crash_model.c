@@ -25,7 +25,7 @@ static void write_in_place(bool barrier, bool mark)
 static int first_before_second(void *arg, const struct crash_state *s)
 {
 	(void)arg;
-	return byte_at(s->dir, "f", 6 * BLOCK) == 'n' && byte_at(s->dir, "f", 0) != 'n';
+	return byte_at(s->backing, "f", 6 * BLOCK) == 'n' && byte_at(s->backing, "f", 0) != 'n';
 }
 
 static void writes_without_a_barrier_have_no_order(void **state)
@@ -48,7 +48,7 @@ static int note_blocks(void *arg, const struct crash_state *s)
 	unsigned *seen = arg, bits = 0, i;
 
 	for (i = 0; i < 4; i++)
-		if (byte_at(s->dir, "f", i * BLOCK) == 'n')
+		if (byte_at(s->backing, "f", i * BLOCK) == 'n')
 			bits |= 1u << i;
 	*seen |= 1u << bits;
 	return 0;
@@ -82,8 +82,8 @@ static int parts_in_order(void *arg, const struct crash_state *s)
 
 	(void)arg;
 	for (i = 1; i < 4; i++)
-		if (byte_at(s->dir, "f", i * 100) == 'n' &&
-		    byte_at(s->dir, "f", i * 100 - 1) != 'n')
+		if (byte_at(s->backing, "f", i * 100) == 'n' &&
+		    byte_at(s->backing, "f", i * 100 - 1) != 'n')
 			return 1;
 	return 0;
 }
@@ -107,16 +107,16 @@ static void writes_to_one_block_are_in_order(void **state)
 static int note_sizes(void *arg, const struct crash_state *s)
 {
 	bool *seen = arg;
-	struct stat st;
+	struct statx stx;
 
-	if (fstatat(s->dir, "f", &st, 0)) {
+	if (peek_stat(s->backing, "f", &stx)) {
 		seen[0] = true; /* no name */
 		return 0;
 	}
-	seen[1] |= st.st_size == 0;
-	seen[2] |= st.st_size == 2 * BLOCK && !byte_at(s->dir, "f", 0);
-	seen[3] |= content(s->dir, "f", 2) == 'n';
-	seen[4] |= st.st_size == BLOCK && byte_at(s->dir, "f", 0) == 'n';
+	seen[1] |= stx.stx_size == 0;
+	seen[2] |= stx.stx_size == 2 * BLOCK && !byte_at(s->backing, "f", 0);
+	seen[3] |= content(s->backing, "f", 2) == 'n';
+	seen[4] |= stx.stx_size == BLOCK && byte_at(s->backing, "f", 0) == 'n';
 	return 0;
 }
 
@@ -135,7 +135,7 @@ static void new_files_may_be_empty_or_zeros(void **state)
 static int no_old_tail(void *arg, const struct crash_state *s)
 {
 	(void)arg;
-	return byte_at(s->dir, "f", 0) == 'n' && byte_at(s->dir, "f", BLOCK) == 'o';
+	return byte_at(s->backing, "f", 0) == 'n' && byte_at(s->backing, "f", BLOCK) == 'o';
 }
 
 static void what_follows_a_truncate_does_not_precede_it(void **state)
@@ -167,7 +167,7 @@ static int second_promised(void *arg, const struct crash_state *s)
 {
 	(void)arg;
 	return s->mark &&
-	       (byte_at(s->dir, "f", 0) != 'n' || byte_at(s->dir, "f", 2 * BLOCK) != 'n');
+	       (byte_at(s->backing, "f", 0) != 'n' || byte_at(s->backing, "f", 2 * BLOCK) != 'n');
 }
 
 /* RWF_DSYNC makes that write durable, and no other. */
@@ -222,7 +222,7 @@ static void a_sync_does_not_cover_what_ran_beside_it(void **state)
 static int note_names(void *arg, const struct crash_state *s)
 {
 	bool *seen = arg;
-	bool old = exists(s->dir, "a/f"), new = exists(s->dir, "b/f");
+	bool old = exists(s->backing, "a/f"), new = exists(s->backing, "b/f");
 
 	seen[old + 2 * new] = true;
 	return s->mark && old; /* which was gone for good */
@@ -261,8 +261,10 @@ static void a_file_that_moves_has_a_name(void **state)
 static int only_last(void *arg, const struct crash_state *s)
 {
 	(void)arg;
-	return exists(s->dir, "x/d/f") + exists(s->dir, "y/d/f") + exists(s->dir, "z/d/f") != 1 ||
-	       (s->mark && !exists(s->dir, "z/d/f"));
+	return exists(s->backing, "x/d/f") + exists(s->backing, "y/d/f") +
+			       exists(s->backing, "z/d/f") !=
+		       1 ||
+	       (s->mark && !exists(s->backing, "z/d/f"));
 }
 
 /* A directory always has one name; where it went is durable with the last step, so is the way. */
@@ -299,9 +301,9 @@ static int count_found(void *arg, const struct crash_state *s)
 
 	for (i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "other%d", i);
-		nr += exists(s->dir, name);
+		nr += exists(s->backing, name);
 	}
-	*alone |= exists(s->dir, "f") && !nr;
+	*alone |= exists(s->backing, "f") && !nr;
 	return 0;
 }
 
@@ -333,7 +335,7 @@ static int note_prefixes(void *arg, const struct crash_state *s)
 
 	for (i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
-		bits |= exists(s->dir, name) ? 1u << i : 0;
+		bits |= exists(s->backing, name) ? 1u << i : 0;
 	}
 	if (!(bits & (bits + 1))) /* 0, 1, 11, 111, ... */
 		*seen |= bits + 1;
@@ -359,7 +361,7 @@ static void all_may_be_there_up_to_any_op(void **state)
 static int first_is_somewhere(void *arg, const struct crash_state *s)
 {
 	(void)arg;
-	return content(s->dir, "a", 1) != '1' && content(s->dir, "c", 1) != '1';
+	return content(s->backing, "a", 1) != '1' && content(s->backing, "c", 1) != '1';
 }
 
 static void a_name_is_not_taken_before_it_is_free(void **state)
@@ -376,7 +378,7 @@ static int note_pairs(void *arg, const struct crash_state *s)
 {
 	bool *seen = arg;
 
-	seen[exists(s->dir, "a") + 2 * exists(s->dir, "b")] = true;
+	seen[exists(s->backing, "a") + 2 * exists(s->backing, "b")] = true;
 	return 0;
 }
 
@@ -396,7 +398,7 @@ static void names_come_in_any_order(void **state)
 static int note_history(void *arg, const struct crash_state *s)
 {
 	unsigned *seen = arg;
-	int a = content(s->dir, "a", 1), c = content(s->dir, "c", 1);
+	int a = content(s->backing, "a", 1), c = content(s->backing, "c", 1);
 
 	if (a < 0 || c < 0)
 		return 0; /* the name without its data */
@@ -424,17 +426,15 @@ static void changes_to_one_name_are_in_order(void **state)
 
 static int two_files_kept(void *arg, const struct crash_state *s)
 {
-	char path[PATH_MAX], value[8];
-	struct stat st;
+	struct statx stx;
+	char value[8];
 
 	(void)arg;
-	snprintf(path, sizeof(path), "%s/kept/f", s->path);
-	if (content(s->dir, "kept/f", 2) != 'k' || stat(path, &st) || st.st_nlink != 2)
+	if (content(s->backing, "kept/f", 2) != 'k' || peek_stat(s->backing, "kept/f", &stx))
 		return 1;
-	if ((st.st_mode & 07777) != 0604 || st.st_mtim.tv_sec != 12345)
+	if (stx.stx_nlink != 2 || (stx.stx_mode & 07777) != 0604 || stx.stx_mtime.tv_sec != 12345)
 		return 1;
-	snprintf(path, sizeof(path), "%s/kept/l", s->path);
-	if (readlink(path, value, sizeof(value)) != 2 || memcmp(value, "to", 2))
+	if (peek_read(s->backing, "kept/l", value, sizeof(value)) != 2 || memcmp(value, "to", 2))
 		return 1;
 	return 0;
 }
@@ -461,10 +461,10 @@ static void what_was_there_stays(void **state)
 static int note_times(void *arg, const struct crash_state *s)
 {
 	bool *seen = arg;
-	struct stat st;
+	struct statx stx;
 
-	if (s->mark && !fstatat(s->dir, "f", &st, 0) && content(s->dir, "f", 1) == 'n')
-		seen[st.st_mtim.tv_sec == 12345] = true;
+	if (s->mark && !peek_stat(s->backing, "f", &stx) && content(s->backing, "f", 1) == 'n')
+		seen[stx.stx_mtime.tv_sec == 12345] = true;
 	return 0;
 }
 
@@ -490,7 +490,7 @@ static void fdatasync_is_not_for_times(void **state)
 static int all_there(void *arg, const struct crash_state *s)
 {
 	(void)arg;
-	return s->mark && content(s->dir, "d/f", 2) != 'n';
+	return s->mark && content(s->backing, "d/f", 2) != 'n';
 }
 
 static void syncfs_is_for_everything(void **state)

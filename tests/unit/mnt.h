@@ -21,6 +21,7 @@
 #include "fs/inside.h"
 #include "fs/save.h"
 #include "tests/backing/memory_engine.h"
+#include "tests/backing/peek.h"
 
 struct mnt {
 	struct engine en;
@@ -417,7 +418,6 @@ enum {
 static inline char *bytes_of(int version, size_t size)
 {
 	uint64_t *words = malloc(size + 8);
-	uint64_t state = (uint64_t)version * 0x9E3779B97F4A7C15ull + 1;
 	size_t i;
 
 	assert_non_null(words);
@@ -425,7 +425,7 @@ static inline char *bytes_of(int version, size_t size)
 	words[0] = (uint64_t)version;
 	words[1] = size;
 	for (i = 2; i < size / 8 + 1; i++)
-		words[i] = next_random(&state);
+		words[i] = (uint64_t)version * 0x9E3779B97F4A7C15ull + i * 0xD1B54A32D192ED03ull;
 	return (char *)words;
 }
 
@@ -467,6 +467,22 @@ static inline int version_at(int dir, const char *name)
 	if (pread(fd, data, (size_t)st.st_size, 0) != st.st_size)
 		return TORN;
 	return version_of(data, (size_t)st.st_size);
+}
+
+/* What @path is on the backing @b. */
+static inline int version_on(struct backing *b, const char *path)
+{
+	__cleanup_free char *data = NULL;
+	struct statx stx;
+	int err = peek_stat(b, path, &stx);
+
+	if (err)
+		return err == -ENOENT ? ABSENT : TORN;
+	data = malloc(stx.stx_size + 1);
+	assert_non_null(data);
+	if (peek_read(b, path, data, stx.stx_size) != (ssize_t)stx.stx_size)
+		return TORN;
+	return version_of(data, stx.stx_size);
 }
 
 /* What a program that opens it in the mount reads. */
@@ -519,6 +535,30 @@ static inline bool has_digest(int dir, const char *name)
 	       mtime_ns ==
 		       (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec &&
 	       !digest_of_source(&src, size, 1, NULL, NULL, real) && !strcmp(hex, real);
+}
+
+/* True if @path on the backing @b has a digest record that is true. */
+static inline bool has_digest_on(struct backing *b, const char *path)
+{
+	char text[DIGEST_RECORD_MAX], hex[DIGEST_HEX], real[DIGEST_HEX];
+	struct source src;
+	struct peek_file f;
+	uint64_t size, mtime_ns;
+	struct statx stx;
+	bool yes = false;
+	ssize_t n;
+
+	if (peek_source(b, path, &f, &src))
+		return false;
+	n = backing_getxattr(b, f.fd, DIGEST_XATTR, text, sizeof(text));
+	if (n >= 0 && !backing_stat(b, f.fd, &stx) &&
+	    !digest_record_parse(text, (size_t)n, hex, &size, &mtime_ns))
+		yes = size == stx.stx_size &&
+		      mtime_ns == (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC +
+					  stx.stx_mtime.tv_nsec &&
+		      !digest_of_source(&src, size, 1, NULL, NULL, real) && !strcmp(hex, real);
+	peek_close(&f);
+	return yes;
 }
 
 /* Writes all of a version as a program does: in pieces that are not aligned. 0 or -errno. */

@@ -215,61 +215,79 @@ static void commit(void)
 /* --- after a crash --- */
 
 struct found {
-	int unit;
+	struct backing *b;
 	size_t nr;
 	bool ok;
 };
 
+static const char *in_run(const char *path)
+{
+	static char full[2 * PATH_MAX];
+
+	snprintf(full, sizeof(full), PATH_OF "%s", path);
+	return full;
+}
+
+static const char *in_unit(const char *path)
+{
+	static char full[2 * PATH_MAX];
+
+	snprintf(full, sizeof(full), PATH_OF "%s/%s", preset->unit, path);
+	return full;
+}
+
 static int find_entry(void *found, const struct commit_entry *e)
 {
 	struct found *f = found;
+	const char *path = in_unit(e->path);
 	char hex[DIGEST_HEX];
-	__cleanup_fd int fd = openat(f->unit, e->path, O_RDONLY | O_CLOEXEC);
-	struct source src = {.read = fd_read, .arg = &fd};
+	struct peek_file file = {.fd = -1};
+	struct source src;
 	size_t i;
 
 	for (i = 0; i < nr_files && strcmp(files[i].path, e->path); i++)
 		;
 	f->nr++;
-	f->ok = f->ok && i < nr_files && version_at(f->unit, e->path) == files[i].version &&
+	f->ok = f->ok && i < nr_files && version_on(f->b, path) == files[i].version &&
+		!peek_source(f->b, path, &file, &src) &&
 		!digest_of_source(&src, e->size, 1, NULL, NULL, hex) && !strcmp(hex, e->xxh3);
+	peek_close(&file);
 	return 0;
 }
 
 /* 1: it is there, whole; 0: nothing of it is, or, where it is in a directory that was made for it, no file; -1. */
-static int what_is_there(int dir)
+static int what_is_there(struct backing *b)
 {
-	__cleanup_fd int unit = openat(dir, preset->unit, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	__cleanup_fd int fd = -1;
-	struct source src = {.read = fd_read, .arg = &fd};
-	struct found f = {.unit = unit, .ok = true};
+	struct found f = {.b = b, .ok = true};
+	struct peek_file file = {.fd = -1};
+	struct source src;
 	struct error e;
+	int err;
 
-	if (unit < 0)
-		return errno == ENOENT ? 0 : -1;
-	if (strchr(preset->unit, '/') && !unlinkat(dir, preset->unit, AT_REMOVEDIR))
+	if (!peek_exists(b, in_run(preset->unit)))
 		return 0;
-	fd = openat(unit, COMMIT_FILE, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || commit_read(&src, preset->unit, NULL, find_entry, &f, &e))
-		return -1;
-	return f.ok && f.nr == nr_files ? 1 : -1;
+	if (strchr(preset->unit, '/') && !peek_names(b, in_run(preset->unit), true))
+		return 0;
+	err = peek_source(b, in_unit(COMMIT_FILE), &file, &src);
+	if (!err)
+		err = commit_read(&src, preset->unit, NULL, find_entry, &f, &e);
+	peek_close(&file);
+	return !err && f.ok && f.nr == nr_files ? 1 : -1;
 }
 
 static int look(const struct crash_state *s, const char *when)
 {
-	__cleanup_fd int dir = openat(s->dir, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int there = what_is_there(dir);
-	struct stat st;
+	int there = what_is_there(s->backing);
 
 	if (there < 0 || (!there && s->mark)) {
 		print_error("%s: %s is %s\n", when, preset->unit, there ? "broken" : "lost");
 		return 1;
 	}
-	if (!there && preset->pointer && !fstatat(dir, preset->pointer, &st, 0)) {
+	if (!there && preset->pointer && peek_exists(s->backing, in_run(preset->pointer))) {
 		print_error("%s: %s runs ahead\n", when, preset->pointer);
 		return 1;
 	}
-	if (preset->temp && !fstatat(dir, preset->temp, &st, 0)) {
+	if (preset->temp && peek_exists(s->backing, in_run(preset->temp))) {
 		print_error("%s: %s is to be seen\n", when, preset->temp);
 		return 1;
 	}
@@ -304,12 +322,11 @@ static void trashed(void *failed, const struct caller *owner, int dir, const cha
 
 static int check(void *arg, const struct crash_state *s)
 {
-	struct backing b;
 	struct rules *rules;
 	bool failed = false;
-	struct recovery rec = {.backing = &b,
+	struct recovery rec = {.backing = s->backing,
 			       .coord = &coord_dir_ops,
-			       .coord_arg = &b,
+			       .coord_arg = s->backing,
 			       .alone = true,
 			       .redone = redone,
 			       .followed = followed,
@@ -321,13 +338,11 @@ static int check(void *arg, const struct crash_state *s)
 	(void)arg;
 	if (look(s, "right after the crash"))
 		return 1;
-	assert_int_equal(backing_open(&b, s->path, &e), 0);
 	assert_int_equal(rules_create(&rules, NULL, "", &e), 0);
 	rec.rules = rules;
-	b.features = m.en.backing.features;
+	s->backing->features = m.en.backing.features;
 	err = recover_decided(&rec);
 	rules_destroy(rules);
-	backing_close(&b);
 	return err || failed ? 1 : look(s, "recovered");
 }
 

@@ -4,12 +4,13 @@
 #include "tests/unit/crash.h"
 
 #include <pthread.h>
-#include <sys/xattr.h>
+
+#include "engine/backing/dirwalk.h"
 
 static int all_there(void *arg, const struct crash_state *s)
 {
 	(void)arg;
-	return s->mark && content(s->dir, "d/f", 2) != 'n';
+	return s->mark && content(s->backing, "d/f", 2) != 'n';
 }
 
 /* --- the recorder --- */
@@ -82,7 +83,7 @@ static int all_whole(void *arg, const struct crash_state *s)
 	(void)arg;
 	for (i = 0; i < THREADS; i++) {
 		snprintf(name, sizeof(name), "file%d", i);
-		if (content(s->dir, name, 2) == -1)
+		if (content(s->backing, name, 2) == -1)
 			return 1;
 	}
 	return 0;
@@ -108,77 +109,76 @@ static void threads_are_recorded_in_order(void **state)
 
 /* --- replaying all gives what is there --- */
 
-static void assert_same_data(int a, int c, const char *name)
+static void assert_same_data(struct backing *real, struct backing *mem, const char *path)
 {
-	char x[BLOCK], y[BLOCK];
-	int fa = openat(a, name, O_RDONLY), fc = openat(c, name, O_RDONLY);
+	char x[1 << 16], y[1 << 16];
+	int fds[2] = {peek_open(real, path), peek_open(mem, path)};
+	off_t off = 0;
 	ssize_t n;
 
-	assert_true(fa >= 0 && fc >= 0);
+	assert_true(fds[0] >= 0 && fds[1] >= 0);
 	do {
-		n = read(fa, x, sizeof(x));
+		n = backing_read(real, fds[0], x, sizeof(x), off);
 		assert_true(n >= 0);
-		assert_int_equal(read(fc, y, sizeof(y)), n);
+		assert_int_equal(backing_read(mem, fds[1], y, sizeof(y), off), n);
 		assert_memory_equal(x, y, n);
+		off += n;
 	} while (n);
-	close(fa);
-	close(fc);
+	close(fds[0]);
+	close(fds[1]);
 }
 
-static void assert_same_xattrs(int a, int c, const char *name)
+static void assert_same_inode(struct backing *real, struct backing *mem, const char *path)
 {
 	const char *const names[] = {"user.0", "user.1", "user.2"};
-	char pa[PATH_MAX], pc[PATH_MAX], x[64], y[64];
-	ssize_t n;
+	int pins[2] = {backing_pin(real, real->root_fd, path),
+		       backing_pin(mem, mem->root_fd, path)};
+	struct statx x, y;
+	char value[64], other[64];
 	size_t i;
 
-	snprintf(pa, sizeof(pa), "/proc/self/fd/%d/%s", a, name);
-	snprintf(pc, sizeof(pc), "/proc/self/fd/%d/%s", c, name);
+	if (pins[1] < 0)
+		fail_msg("%s is missing", path);
+	assert_int_equal(backing_stat(real, pins[0], &x), 0);
+	assert_int_equal(backing_stat(mem, pins[1], &y), 0);
+	assert_int_equal(x.stx_mode, y.stx_mode);
+	assert_int_equal(x.stx_uid, y.stx_uid);
+	assert_int_equal(x.stx_nlink, y.stx_nlink);
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		n = lgetxattr(pa, names[i], x, sizeof(x));
-		assert_int_equal(lgetxattr(pc, names[i], y, sizeof(y)), n);
+		ssize_t n = backing_getxattr(real, pins[0], names[i], value, sizeof(value));
+
+		assert_int_equal(backing_getxattr(mem, pins[1], names[i], other, sizeof(other)), n);
 		if (n > 0)
-			assert_memory_equal(x, y, n);
+			assert_memory_equal(value, other, n);
 	}
+	if (S_ISREG(x.stx_mode)) {
+		assert_int_equal(x.stx_size, y.stx_size);
+		assert_int_equal(x.stx_mtime.tv_sec, y.stx_mtime.tv_sec);
+		assert_int_equal(x.stx_mtime.tv_nsec, y.stx_mtime.tv_nsec);
+		assert_same_data(real, mem, path);
+	}
+	close(pins[0]);
+	close(pins[1]);
 }
 
-/* All in @a is in @c, and the same. Returns how many entries there are. */
-static int assert_same_tree(int a, int c)
+/* How many entries there are. */
+static int assert_same_tree(struct backing *real, struct backing *mem, const char *path)
 {
-	DIR *d = fdopendir(openat(a, ".", O_RDONLY | O_DIRECTORY));
-	struct stat x, y;
-	struct dirent *de;
-	int nr = 0, sa, sc;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	int nr = 0;
 
-	assert_non_null(d);
-	while ((de = readdir(d))) {
-		const char *name = de->d_name;
+	dirwalk_begin_fd(&w, real, peek_open(real, path));
+	while (dirwalk_next(&w)) {
+		char below[PATH_MAX];
 
-		if (!strcmp(name, ".") || !strcmp(name, ".."))
-			continue;
 		nr++;
-		assert_int_equal(fstatat(a, name, &x, AT_SYMLINK_NOFOLLOW), 0);
-		if (fstatat(c, name, &y, AT_SYMLINK_NOFOLLOW))
-			fail_msg("%s is missing", name);
-		assert_int_equal(x.st_mode, y.st_mode);
-		assert_int_equal(x.st_uid, y.st_uid);
-		assert_int_equal(x.st_nlink, y.st_nlink);
-		assert_same_xattrs(a, c, name);
-		if (S_ISREG(x.st_mode)) {
-			assert_int_equal(x.st_size, y.st_size);
-			assert_int_equal(x.st_mtim.tv_sec, y.st_mtim.tv_sec);
-			assert_int_equal(x.st_mtim.tv_nsec, y.st_mtim.tv_nsec);
-			assert_same_data(a, c, name);
-		}
-		if (!S_ISDIR(x.st_mode))
-			continue;
-		sa = openat(a, name, O_RDONLY | O_DIRECTORY);
-		sc = openat(c, name, O_RDONLY | O_DIRECTORY);
-		nr += assert_same_tree(sa, sc);
-		close(sa);
-		close(sc);
+		snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "", w.name);
+		assert_same_inode(real, mem, below);
+		if (w.type == DT_DIR)
+			nr += assert_same_tree(real, mem, below);
 	}
-	closedir(d);
+	assert_int_equal(w.err, 0);
+	assert_int_equal(peek_names(mem, path, true), peek_names(real, path, true));
 	return nr;
 }
 
@@ -300,7 +300,9 @@ static void random_op(void)
 
 static void replaying_all_gives_what_is_there(void **state)
 {
-	int seed, i, dir;
+	struct memory *m = memory_create();
+	struct backing mem;
+	int seed, i;
 
 	(void)state;
 	for (seed = 1; seed <= 6; seed++) {
@@ -313,14 +315,15 @@ static void replaying_all_gives_what_is_there(void **state)
 		record_stop(r);
 		if (record_problem(r))
 			fail_msg("%s", record_problem(r));
-		dir = scratch_fd();
-		ok(crash_replay(r, dir));
-		assert_true(assert_same_tree(top, dir) > 5);
-		assert_same_tree(dir, top);
-		close(dir);
+		ok(crash_replay(r, m));
+		memory_open(m, &mem);
+		assert_true(assert_same_tree(&b, &mem, "") > 5);
+		backing_close(&mem);
+		memory_reset(m);
 		record_free(r);
 		r = NULL;
 	}
+	memory_destroy(m);
 }
 
 static int count_states(void *arg, const struct crash_state *s)

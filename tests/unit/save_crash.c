@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 300 */
-/* cpu: 60 */
+/* cpu: 15 */
 /*
  * Saves through a mount, cut off by a power cut at every instant: under its name there is at any
  * time the old file or the new one, whole, and what was promised is there.
@@ -84,12 +84,12 @@ static int whole(const struct crash_state *s)
 	const struct expected *e;
 
 	for (e = promises; e->name; e++) {
-		int version = version_at(s->dir, e->name);
+		int version = version_on(s->backing, e->name);
 
 		if (version == TORN || !(may_be(e->name, s->mark) & V(version)))
 			return told_otherwise(e->name, version, "on the backing");
 		if (version != ABSENT && version != OLD &&
-		    feature(&m.en.backing.features, FEATURE_XATTR) && !has_digest(s->dir, e->name))
+		    feature(&m.en.backing.features, FEATURE_XATTR) && !has_digest_on(s->backing, e->name))
 			return told_otherwise(e->name, version, "without a digest:");
 	}
 	return 0;
@@ -102,16 +102,16 @@ static int recovers(const struct crash_state *s)
 	struct mnt next;
 	int bad = 0;
 
-	mnt_open(&next, s->path, SMALL_CACHE);
+	mnt_open_memory(&next, s->memory, SMALL_CACHE);
 	mnt_start(&next);
 	for (e = promises; e->name && !bad; e++) {
-		int there = version_at(s->dir, e->name), shown = version_in(&next, e->name);
+		int there = version_on(s->backing, e->name), shown = version_in(&next, e->name);
 
 		if (there != LATER && there != shown)
 			bad = told_otherwise(e->name, shown, "in the next mount");
 		else if (there != LATER && save(&next, e->name, LATER, NEW_SIZE, true))
 			bad = told_otherwise(e->name, there, "cannot be saved again:");
-		else if (version_at(s->dir, e->name) != LATER)
+		else if (version_on(s->backing, e->name) != LATER)
 			bad = told_otherwise(e->name, there, "was not saved again:");
 	}
 	mnt_close(&next);
@@ -590,7 +590,7 @@ static void renamed_to_another_directory(void **state)
 /* A file of any name gets that of a unit: its data goes before. It has no digest. */
 static int check_plain(void *arg, const struct crash_state *s)
 {
-	int version = version_at(s->dir, "x.pt");
+	int version = version_on(s->backing, "x.pt");
 
 	(void)arg;
 	if (!(V(version) & (s->mark ? V(SECOND) : V(OLD) | V(SECOND))))
