@@ -222,6 +222,27 @@ static bool is_below(const char *path, const char *dir)
 	return !strncmp(path, dir, len) && path[len] == '/';
 }
 
+/* Of op_symlink. */
+static int symlink_once(pid_t pid, const char *target, const char *path)
+{
+	struct fs *fs = &world.m.fs;
+	struct caller c = caller_of(pid);
+	struct save_name n;
+	struct place p;
+	mode_t type;
+	int err = place_begin(pid, path, &p);
+
+	if (err)
+		return err;
+	n = name_at(&p);
+	err = look_up(&p, &type);
+	err = !err ? -EEXIST : err == -ENOENT ? beside_hold_link(fs, &c, &n, target) : err;
+	if (err == -ENOTSUP)
+		err = AS_CALLER(&c, backing_symlink(&fs->engine->backing, target, p.fd.fd, p.name));
+	place_end(&p);
+	return err;
+}
+
 static int rename_once(pid_t pid, const char *from, const char *to)
 {
 	struct caller c = caller_of(pid);
@@ -295,6 +316,11 @@ int call_cut_path(pid_t pid, const char *path, size_t size)
 int call_rename(pid_t pid, const char *from, const char *to)
 {
 	return WITH_PATH(rename_once(pid, from, to));
+}
+
+int call_symlink(pid_t pid, const char *target, const char *path)
+{
+	return WITH_PATH(symlink_once(pid, target, path));
 }
 
 int call_write(pid_t pid, struct opened *o, const void *data, size_t len, size_t off)

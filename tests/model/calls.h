@@ -21,6 +21,7 @@ int call_cut_path(pid_t pid, const char *path, size_t size);
 int call_sync(pid_t pid, struct opened *o);
 int call_close(pid_t pid, struct opened *o);
 int call_rename(pid_t pid, const char *from, const char *to);
+int call_symlink(pid_t pid, const char *target, const char *path);
 int call_unlink(pid_t pid, const char *path);
 int call_rmdir(pid_t pid, const char *path);
 /* `ckptfs commit` */

@@ -7,6 +7,8 @@
 #include "tests/backing/crash.h"
 #include "tests/model/look.h"
 #include "tests/model/point.h"
+#include "tests/model/singles.h"
+#include "tests/model/sweep.h"
 #include "tests/model/world.h"
 
 #define MARKS_MAX (OPS_MAX + 1)
@@ -28,6 +30,7 @@ void cuts_begin(void)
 
 	memset(pasts, 0, sizeof(pasts));
 	memset(promised, -1, sizeof(promised));
+	singles_begin();
 	nr_marks = 0;
 	for (u = 0; u < NR_UNITS; u++)
 		pasts[u].unknown_from = UINT_MAX;
@@ -86,6 +89,7 @@ void cuts_mark(void)
 			n->committed && !n->may_go ? last_time(&pasts[u], &n->old) : -1;
 	}
 	nr_marks++;
+	singles_mark(nr_marks);
 	if (world.record)
 		record_mark(world.record, (int)nr_marks);
 }
@@ -196,12 +200,17 @@ static int check(void *arg, const struct crash_state *s)
 	(void)arg;
 	for (u = 0; u < NR_UNITS; u++)
 		look_at(s, u, false);
+	singles_look_cut(s->backing, (unsigned)s->mark);
 	if (!is_wrong())
 		recover(s->backing);
+	if (!is_wrong())
+		sweep(s->backing);
 	for (u = 0; !is_wrong() && u < NR_UNITS; u++)
 		look_at(s, u, true);
 	if (!is_wrong())
 		point_look_cut(s->backing);
+	if (!is_wrong())
+		singles_look_cut(s->backing, (unsigned)s->mark);
 	return is_wrong();
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * model [--count N] [--seed S] [--show] [--no-shrink]: plays N sequences, from seed S on. Exit 1: one failed.
+ * --ace: instead of random sequences the N short ones from number S on, in memory.
  * model --lacks: names what the backing cannot do.
  */
 #include "tests/model/model.h"
@@ -55,24 +56,21 @@ static int lacks(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: model [--count N] [--seed S] [--show] [--no-shrink] [--keep-going] "
-			"[--racing 0|1] [--cuts N] | --lacks\n");
+			"[--racing 0|1] [--cuts N] [--ace] | --lacks\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {{"count", required_argument, NULL, 'c'},
-					      {"seed", required_argument, NULL, 's'},
-					      {"show", no_argument, NULL, 'v'},
-					      {"no-shrink", no_argument, NULL, 'n'},
-					      {"keep-going", no_argument, NULL, 'k'},
-					      {"racing", required_argument, NULL, 'r'},
-					      {"cuts", required_argument, NULL, 'C'},
-					      {"lacks", no_argument, NULL, 'l'},
-					      {NULL, 0, NULL, 0}};
+	static const struct option longs[] = {
+		{"count", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
+		{"show", no_argument, NULL, 'v'},	 {"no-shrink", no_argument, NULL, 'n'},
+		{"keep-going", no_argument, NULL, 'k'},	 {"racing", required_argument, NULL, 'r'},
+		{"cuts", required_argument, NULL, 'C'},	 {"ace", no_argument, NULL, 'a'},
+		{"lacks", no_argument, NULL, 'l'},	 {NULL, 0, NULL, 0}};
 	uint64_t seed = 1, count = 1, i, failed = 0;
 	struct play_options options = {.show = false};
-	bool shrinks = true, goes_on = false;
+	bool shrinks = true, goes_on = false, ace = false;
 	static struct sequence s;
 	double began = now();
 	int c, racing = -1;
@@ -97,6 +95,9 @@ int main(int argc, char **argv)
 		case 'C':
 			options.cuts = (unsigned)atoi(optarg);
 			break;
+		case 'a':
+			ace = world_in_memory = true;
+			break;
 		case 'l':
 			return lacks();
 		case 'r':
@@ -110,11 +111,16 @@ int main(int argc, char **argv)
 	if (!options.show && !freopen("/dev/null", "w", stderr))
 		return 2; /* what the engine says of each kill */
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (ace && seed + count > ace_count())
+		count = seed < ace_count() ? ace_count() - seed : 0;
 	for (i = 0; i < count && (!failed || goes_on); i++) {
 		unsigned at;
 
 		alarm(HANGS_S);
-		generate(&s, seed + i);
+		if (ace && !ace_sequence(&s, seed + i))
+			continue;
+		if (!ace)
+			generate(&s, seed + i);
 		if (racing >= 0)
 			s.racing = racing;
 		if (play(&s, &options, &at))

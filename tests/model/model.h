@@ -3,6 +3,7 @@
  * Random sequences of what jobs and people do in a mount, played in one process against a reference model.
  *
  *	gen.c	    a seed becomes a sequence: plain data, any part of which may be left out
+ *	ace.c	    all short sequences, instead
  *	people.c    the processes: they have ranks, jobs and ends, but are no processes of the host
  *	world.c	    a mount without FUSE, its remounts and crashes
  *	calls.c	    calls by path, as fs/op_*.c make them
@@ -11,6 +12,8 @@
  *	play.c	    does a sequence in both, and compares
  *	point.c	    the pointer `latest`
  *	cuts.c	    what power cuts leave of it
+ *	singles.c   the same of single files
+ *	sweep.c	    the same of what is hidden
  *
  * Time stands still in it: what waits for silence gets that only where the sequence says so.
  */
@@ -47,6 +50,7 @@ enum op_kind {
 	OP_RMTREE,
 	OP_COMMIT, /* ckptfs commit */
 	OP_POINT,  /* latest names the unit @path; @flag: by a rename */
+	OP_LINK,   /* the symlink last.ckpt names the unit @path */
 	OP_PASS,   /* of time: silence */
 	OP_SETTLE, /* until nothing is left to do */
 	OP_REMOUNT,
@@ -99,6 +103,13 @@ void op_describe(const struct op *op, char *buf, size_t size);
 /* --- gen.c --- */
 
 void generate(struct sequence *s, uint64_t seed);
+
+/* --- ace.c --- */
+
+uint64_t ace_count(void);
+
+/* Number @number, from 0 to ace_count() - 1. False: it writes to what it never opened, so that a shorter one is the same. */
+bool ace_sequence(struct sequence *s, uint64_t number);
 
 /* --- what went wrong --- */
 

@@ -94,6 +94,9 @@ void op_describe(const struct op *op, char *buf, size_t size)
 		snprintf(buf, size, "p%u writes %s to latest%s", op->who, path,
 			 op->flag ? " (by a rename)" : "");
 		break;
+	case OP_LINK:
+		snprintf(buf, size, "p%u links last.ckpt to %s", op->who, path);
+		break;
 	case OP_PASS:
 		snprintf(buf, size, "quiet_s passes");
 		break;

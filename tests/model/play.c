@@ -11,6 +11,7 @@
 #include "tests/model/people.h"
 #include "tests/model/point.h"
 #include "tests/model/reference.h"
+#include "tests/model/singles.h"
 
 #define LOOKS	     10
 #define BIT(process) (1ull << (process))
@@ -527,6 +528,8 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 		return false;
 	ref_remove(path);
 	if (!n)
+		singles_unsure();
+	if (!n)
 		return true;
 	if (!strcmp(path, name_of(NAME_UNIT((unsigned)u) + IN_META)))
 		lose_end(u, IN_META);
@@ -547,6 +550,7 @@ static bool remove_one(unsigned who, const char *path, int u, bool directory)
 		}
 		return true;
 	}
+	point_removed((unsigned)u);
 	n->pending = n->claimed = n->view_unknown = n->partial = false;
 	n->part = n->late = n->maybe = 0;
 	n->ended = ENDED_NO;
@@ -636,6 +640,7 @@ static void play_rename(const struct op *op, unsigned who)
 	if (!judge("rename", from, v, who, wanted, got) || !strcmp(from, to))
 		return;
 	ref_rename(from, to);
+	singles_unsure();
 	lose_end(u, op->path);
 	if (top) {
 		move_unit((unsigned)u, (unsigned)v);
@@ -684,6 +689,7 @@ static void adopt_file(const char *path)
 		ref_remove(path);
 	if (n >= 0)
 		ref_set(path, data, (unsigned)n);
+	singles_unsure();
 }
 
 static void play_start(const struct op *op)
@@ -888,6 +894,9 @@ static bool play_op(const struct op *op)
 	case OP_POINT:
 		point_write((unsigned)who, (unsigned)unit_of(op->path), op->flag);
 		return true;
+	case OP_LINK:
+		point_link((unsigned)who, (unsigned)unit_of(op->path));
+		return true;
 	case OP_RENAME:
 		play_rename(op, (unsigned)who);
 		return true;
@@ -980,6 +989,30 @@ static void look_all(void)
 		ref_each(look_file_of);
 }
 
+static bool has_files(const struct snap *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->nr; i++)
+		if (!s->entries[i].directory)
+			return true;
+	return false;
+}
+
+/* A change that leaves no file is not committed: by and by the last good one is seen again, or nothing. */
+static void expect_emptied_to_go(void)
+{
+	unsigned u;
+
+	for (u = 0; u < NR_UNITS; u++) {
+		struct snap view;
+
+		snap_of(u, &view);
+		if (ref.units[u].pending && view.there && !has_files(&view))
+			ref.units[u].view_unknown = true;
+	}
+}
+
 /* All jobs end well; what has all that its rule asks for is committed then. */
 static void finish(void)
 {
@@ -993,7 +1026,9 @@ static void finish(void)
 		if (ref.procs[i].alive)
 			play_end(i, true);
 	note_candidates();
+	singles_note();
 	world_pass();
+	expect_emptied_to_go();
 	look_all();
 	for (u = 0; !is_wrong() && u < NR_UNITS; u++) {
 		struct unit *n = &ref.units[u];
@@ -1037,6 +1072,7 @@ bool play(const struct sequence *s, const struct play_options *o, unsigned *at)
 		}
 		counts.ops++;
 		note_candidates();
+		singles_note();
 		if (!racing)
 			world_settle();
 		for (u = 0; !is_wrong() && u < NR_UNITS; u++) {

@@ -13,6 +13,7 @@
 #define DRAIN_S 30
 
 struct world world;
+bool world_in_memory;
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -22,14 +23,25 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
+static void open_mount(void)
+{
+	if (world.memory)
+		mnt_open_memory(&world.m, world.memory, OPTIONS);
+	else
+		mnt_open(&world.m, world.path, OPTIONS);
+}
+
 void world_begin(bool record)
 {
 	struct error e;
 
 	memset(&world, 0, sizeof(world));
-	if (backing_open(&world.look, scratch_dir(world.path), &e))
+	world.memory = world_in_memory ? memory_create() : NULL;
+	if (world.memory)
+		memory_open(world.memory, &world.look);
+	else if (backing_open(&world.look, scratch_dir(world.path), &e))
 		abort();
-	mnt_open(&world.m, world.path, OPTIONS);
+	open_mount();
 	peek_mkdir(&world.look, "run");
 	if (record)
 		world.record = record_start(&world.m.en.backing);
@@ -38,7 +50,7 @@ void world_begin(bool record)
 
 void world_mount(void)
 {
-	mnt_open(&world.m, world.path, OPTIONS);
+	open_mount();
 	mnt_start(&world.m);
 }
 
@@ -71,6 +83,12 @@ void world_end(void)
 	if (world.record)
 		record_free(world.record);
 	backing_close(&world.look);
+	if (world.memory && memory_descriptors(world.memory))
+		wrong("%zu descriptors are left open", memory_descriptors(world.memory));
+	if (world.memory) {
+		memory_destroy(world.memory);
+		return;
+	}
 	nftw(world.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

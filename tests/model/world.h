@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The mount that a sequence is played in: an engine over a directory, of which there is one at a time. */
+/* The mount that a sequence is played in: an engine over a backing, of which there is one at a time. */
 #ifndef TESTS_MODEL_WORLD_H
 #define TESTS_MODEL_WORLD_H
 
@@ -8,12 +8,16 @@
 
 struct world {
 	struct mnt m;
-	char path[PATH_MAX]; /* of the backing */
-	struct backing look; /* the same, open while nothing is mounted, too */
+	char path[PATH_MAX];   /* of the backing */
+	struct memory *memory; /* which is that instead, or NULL */
+	struct backing look;   /* the same, open while nothing is mounted, too */
 	struct record *record;
 };
 
 extern struct world world;
+
+/* True: backings lie in memory from here on. */
+extern bool world_in_memory;
 
 /* An empty backing, mounted. @record: all that is done to it, until it is unmounted, which then is for good. */
 void world_begin(bool record);
