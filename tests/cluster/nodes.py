@@ -5,6 +5,7 @@ one step at a time: so each interleaving is what the test says, and no clock has
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -108,10 +109,16 @@ class Node:
 		assert said == (0, ""), (self.name, said)
 
 	def kill(self):
+		daemon = -1
 		with contextlib.suppress(ProcessLookupError):
-			os.kill(self.pid, signal.SIGKILL)
+			daemon = os.pidfd_open(self.pid)
+			signal.pidfd_send_signal(daemon, signal.SIGKILL)
 		subprocess.run([CKPTFS, "umount", "--force", self.mnt], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
 			timeout=SECONDS, check=False)
+		# Its locks are gone when it is, which takes a while on a busy machine.
+		if daemon >= 0:
+			assert select.select([daemon], [], [], SECONDS)[0], "the daemon of %s lives on" % self.name
+			os.close(daemon)
 
 
 class Rank:
