@@ -73,7 +73,7 @@ static void token_put(struct mem_token *t)
 
 static void begin_memory(void)
 {
-	LOCK_SCOPE(&tokens_lock);
+	MUTEX_SCOPE(&tokens_lock);
 	nr_memories++;
 }
 
@@ -81,7 +81,7 @@ static void end_memory(void)
 {
 	size_t i;
 
-	LOCK_SCOPE(&tokens_lock);
+	MUTEX_SCOPE(&tokens_lock);
 	if (--nr_memories)
 		return;
 	for (i = 0; i < BUCKETS; i++) {

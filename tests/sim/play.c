@@ -138,8 +138,10 @@ static bool node_line(unsigned n, const char *what)
 		lose(n);
 	else if (!strcmp(what, "mounts"))
 		sched_start(0, mount_later, (void *)(uintptr_t)n, false);
-	else if (!strcmp(what, "unmounts"))
+	else if (!strcmp(what, "unmounts")) {
 		sched_start(0, unmount_later, (void *)(uintptr_t)n, false);
+		check_forgive(); /* a save whose end was not seen there yet */
+	}
 	else if (sscanf(what, "'s clock jumps by %d s", &jump) == 1)
 		sched_shift_wall(n, jump * (int64_t)NSEC_PER_SEC);
 	else if (sscanf(what, "is cut off for %u s", &nr) == 1)

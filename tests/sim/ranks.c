@@ -28,7 +28,7 @@ struct rank {
 	struct task *task;
 	struct proc proc;
 	struct interruptible call; /* its calls on a mount return early once it is killed */
-	bool killed, gone, told, well, busy;
+	bool killed, gone, told, well, busy, at_barrier;
 	char todo[TODO_MAX][TODO_LEN];
 	unsigned nr_todo, done;
 	struct opened part; /* "begins" left it open */
@@ -131,12 +131,21 @@ static struct made_by by_of(const struct rank *r)
 	return (struct made_by){r->job->name, r->job->incarnation, 0, r->nr, r->job->world};
 }
 
+static void leave_barrier(struct rank *r)
+{
+	r->job->arrived -= r->at_barrier;
+	r->at_barrier = false;
+}
+
 static int barrier(struct rank *r)
 {
 	struct job *j = r->job;
 	unsigned round = j->rounds, i;
 
+	r->at_barrier = true;
 	if (++j->arrived == j->world) {
+		for (i = 0; i < j->world; i++)
+			j->ranks[i].at_barrier = false;
 		j->arrived = 0;
 		j->rounds++;
 		sched_wake_all(j);
@@ -145,7 +154,7 @@ static int barrier(struct rank *r)
 	while (j->rounds == round && !r->killed) {
 		for (i = 0; i < j->world; i++)
 			if (j->ranks[i].gone) {
-				j->arrived--;
+				leave_barrier(r);
 				sched_sleep(sched_draw(BARRIER_NS));
 				return -ECONNRESET;
 			}
@@ -153,7 +162,7 @@ static int barrier(struct rank *r)
 	}
 	if (j->rounds != round)
 		return 0;
-	j->arrived--;
+	leave_barrier(r);
 	return -EINTR;
 }
 
@@ -680,6 +689,7 @@ void ranks_lost(unsigned node)
 		for (k = 0; k < jobs[i].world; k++)
 			if (jobs[i].ranks[k].node == node) {
 				jobs[i].ranks[k].gone = true;
+				leave_barrier(&jobs[i].ranks[k]);
 				harm(&jobs[i]);
 				sched_wake_all(&jobs[i]);
 			}
