@@ -20,6 +20,7 @@ struct unit {
 	char name[32];
 	uint64_t ino, commit_ino; /* as last seen; 0: it was not there */
 	bool committed, may_go;
+	unsigned turn; /* when it was committed, among all */
 	struct made_by by;
 	char generation[COMMIT_HEX];
 };
@@ -28,6 +29,7 @@ static struct unit units[UNITS_MAX];
 static unsigned nr_units;
 static char latest[64];
 static bool forgiven;
+static unsigned turns;
 
 static struct unit *unit_of(const char *name)
 {
@@ -53,6 +55,17 @@ void check_may_go(const char *unit)
 void check_forgive(void)
 {
 	forgiven = true;
+}
+
+void check_power_failed(void)
+{
+	unsigned i;
+
+	for (i = 0; i < nr_units; i++) {
+		units[i].committed = false;
+		units[i].ino = units[i].commit_ino = 0;
+	}
+	*latest = '\0';
 }
 
 bool check_committed(const char *unit)
@@ -83,13 +96,15 @@ static uint64_t commit_ino(int top, const char *name)
 	return pin < 0 ? 0 : ino_at(pin, COMMIT_FILE);
 }
 
+/* Newer is what was committed later, as the sequence of commit files has it, or has a higher number. */
 static bool has_newer(const struct unit *gone)
 {
 	unsigned i, nr, other;
 	const struct shape *s = shape_of_unit(gone->name, &nr);
 
 	for (i = 0; i < nr_units; i++)
-		if (units[i].committed && shape_of_unit(units[i].name, &other) == s && other > nr)
+		if (units[i].committed && shape_of_unit(units[i].name, &other) == s &&
+		    (other > nr || units[i].turn > gone->turn))
 			return true;
 	return false;
 }
@@ -154,6 +169,7 @@ static void look_unit(int top, struct unit *u)
 		break;
 	}
 	u->by = by;
+	u->turn = u->committed ? u->turn : ++turns;
 	u->committed = true;
 	memcpy(u->generation, generation, sizeof(generation));
 	story("(the backing shows %s: save %u of incarnation %u of %c, generation %.6s)", u->name,

@@ -27,6 +27,9 @@ void check_may_go(const char *unit);
 /* A fault has happened by which a save may fail that no rank has seen fail. */
 void check_forgive(void);
 
+/* What was not durable may be gone: what a wait has promised is looked at in the end. */
+void check_power_failed(void);
+
 /* At the end, when nothing is mounted. */
 void check_end(void);
 

@@ -157,11 +157,18 @@ static void node_event(void)
 {
 	unsigned n = 1 + (unsigned)below(g.nodes), s = 1 + (unsigned)below(12);
 
-	switch (below(12)) {
+	switch (below(13)) {
 	case 0:
 		add("node %u is lost", n);
 		pass();
 		add("node %u mounts", n);
+		break;
+	case 12:
+		add("the power fails");
+		pass();
+		add("all nodes mount");
+		for (n = 0; n < g.jobs; n++)
+			restart(n);
 		break;
 	case 1:
 		add("node %u unmounts", n);

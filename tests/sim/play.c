@@ -141,8 +141,7 @@ static bool node_line(unsigned n, const char *what)
 	else if (!strcmp(what, "unmounts")) {
 		sched_start(0, unmount_later, (void *)(uintptr_t)n, false);
 		check_forgive(); /* a save whose end was not seen there yet */
-	}
-	else if (sscanf(what, "'s clock jumps by %d s", &jump) == 1)
+	} else if (sscanf(what, "'s clock jumps by %d s", &jump) == 1)
 		sched_shift_wall(n, jump * (int64_t)NSEC_PER_SEC);
 	else if (sscanf(what, "is cut off for %u s", &nr) == 1)
 		cut(n, nr);
@@ -321,6 +320,31 @@ static bool expect_line(const char *line)
 
 /* --- a line --- */
 
+static void power_fails(void)
+{
+	unsigned n;
+
+	for (n = 1; n <= options.nodes; n++)
+		ranks_lost(n);
+	world_power_fails(sched_draw(UINT64_MAX));
+	check_power_failed();
+	check_forgive();
+}
+
+static bool all_line(const char *line)
+{
+	unsigned n;
+
+	if (!strcmp(line, "the power fails"))
+		power_fails();
+	else if (!strcmp(line, "all nodes mount"))
+		for (n = 1; n <= options.nodes; n++)
+			sched_start(0, mount_later, (void *)(uintptr_t)n, false);
+	else
+		return false;
+	return true;
+}
+
 static bool service_line(const char *line)
 {
 	unsigned nr;
@@ -349,8 +373,8 @@ static bool play_line(const char *line)
 	story("* %s", line);
 	if (sscanf(line, "node %u%n", &n, &at) == 1)
 		return node_line(n, line + at + (line[at] == ' '));
-	return job_line(line) || when_line(line) || expect_line(line) || service_line(line) ||
-	       rank_line(line);
+	return all_line(line) || job_line(line) || when_line(line) || expect_line(line) ||
+	       service_line(line) || rank_line(line);
 }
 
 /* --- the end --- */
@@ -455,9 +479,12 @@ bool play(const struct plan *p, unsigned long long seed)
 	unsigned i;
 
 	options = (struct world_options){.nodes = 1, .mount = mount};
-	for (i = 0; i < p->nr; i++)
+	for (i = 0; i < p->nr; i++) {
+		if (!strcmp(p->lines[i], "the power fails"))
+			options.power_fails = true;
 		if (!head_line(p->lines[i], mount, sizeof(mount)))
 			memcpy(events.lines[events.nr++], p->lines[i], LINE_LEN);
+	}
 	if (options.nodes > NODES_MAX)
 		options.nodes = NODES_MAX;
 	plan = &events;

@@ -15,6 +15,7 @@
  *	node 2 is slow for 5 s                      node 2 finds no room for 5 s
  *	node 2 gets ESTALE 3 times                  node 2 gets EIO from a sync
  *	node 2 gets EIO from a rename that was made
+ *	the power fails                             all nodes mount
  *	the service is away for 10 s                the service loses 2 answers
  *	the service has no room for 5 s
  *	expect step-1 is committed                  expect step-1 is not there

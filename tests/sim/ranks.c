@@ -15,6 +15,8 @@
 #define CUT_NS \
 	(300 * NSEC_PER_MSEC) /* from the exception that ends a write to the end of its process */
 #define BEGUN (1u << 31)
+#define LAUNCH_NS \
+	(4 * NSEC_PER_SEC) /* sooner it may find what is dying: sim/known/resumed-early.txt */
 #define START_NS \
 	(500 * NSEC_PER_MSEC)	    /* which a launcher takes to start the ranks again, at most */
 #define WAIT_NS (20 * NSEC_PER_SEC) /* less than commit_timeout_s: sim/known/late-rank.txt */
@@ -269,7 +271,8 @@ static int await_parts(struct rank *r, const char *unit)
 
 	while (j->shape->barrier) {
 		for (i = 0; i < j->world; i++)
-			if (j->ranks[i].gone) /* it does not answer any more, whatever it has written */
+			if (j->ranks[i]
+				    .gone) /* it does not answer any more, whatever it has written */
 				return -ECONNRESET;
 		if (r->killed)
 			return -EINTR;
@@ -629,7 +632,7 @@ void job_restart(char name)
 	for (i = 0; i < j->world; i++)
 		while (!j->ranks[i].gone) /* a launcher waits for its processes */
 			sched_sleep(10 * NSEC_PER_MSEC);
-	sched_sleep(START_NS / 10 + sched_draw(START_NS));
+	sched_sleep(LAUNCH_NS + sched_draw(START_NS));
 	j->incarnation++;
 	j->arrived = 0;
 	j->harmed = false;

@@ -129,6 +129,8 @@ static int start_mount(struct mnt *m, unsigned n, struct error *e)
 		return -e->err;
 	m->fs.engine = &m->en;
 	m->fs.tree = tree_create(&m->en, 64);
+	if (!m->fs.tree)
+		return FAIL(e, ENOMEM, MOUNT_REFUSED, "/mnt", ": ", strerror(ENOMEM));
 	m->root = node_get(m->fs.tree, NODE_ROOT);
 	units_set_namer(m->en.units, tree_path_of, m->fs.tree);
 	return 0;
