@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/base/fault.h"
 #include "engine/coord/agreement.h"
 
 #include <inttypes.h>
@@ -218,6 +219,7 @@ static void decided(struct agreement *a, const char *text)
 	if (!agreement_decision(text, &a->commit))
 		return;
 	a->decided = true;
+	a->commit = a->commit || FAULT(ABORT_IGNORED);
 	if (a->guarded)
 		set_state(a, a->commit ? AGREE_COMMIT : AGREE_ABORT);
 }
@@ -500,7 +502,7 @@ bool agreement_may_vote(const struct agreement *a)
 	if (!a->slot && a->nr_children && !a->prepared)
 		return false;
 	for (i = 0; i < a->nr_children; i++)
-		if (!a->children[i].voted)
+		if (!a->children[i].voted && !(FAULT(VOTE_TWICE) && voters(a)))
 			return false;
 	return true;
 }

@@ -2,11 +2,15 @@
 /* Which processes belong together: by what was read of each, nothing else. */
 #include <string.h>
 
+#include "engine/base/fault.h"
 #include "engine/liveness/job.h"
 
 bool job_same(const struct process *a, const struct process *b)
 {
-	return a->uid == b->uid && (!a->read || !b->read || !strcmp(a->key, b->key));
+	const char *nr = strrchr(a->key, '/');
+	size_t len = FAULT(FENCE_IGNORED) && nr ? (size_t)(nr - a->key) : JOB_KEY_MAX;
+
+	return a->uid == b->uid && (!a->read || !b->read || !strncmp(a->key, b->key, len));
 }
 
 bool job_restarted(const char *key, const struct process *p)
@@ -15,6 +19,6 @@ bool job_restarted(const char *key, const struct process *p)
 	size_t len = nr ? (size_t)(nr + 2 - key) : 0;
 
 	/* A host may have a name like that. */
-	return p->read && nr && nr[1] == 'r' && nr[2] && !nr[2 + strspn(nr + 2, "0123456789.")] &&
+	return !FAULT(FENCE_IGNORED) && p->read && nr && nr[1] == 'r' && nr[2] && !nr[2 + strspn(nr + 2, "0123456789.")] &&
 	       !strncmp(key, p->key, len) && strverscmp(key, p->key) < 0;
 }

@@ -10,6 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/fault.h"
 #include "engine/base/log.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
@@ -1368,6 +1369,8 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 	struct units *us = units;
 	struct checkpoint *cp;
 
+	if (FAULT(DEATH_IGNORED) && end.fate == WRITER_DIED)
+		end = (struct writer_end){WRITER_EXITED_OK, 0};
 	do {
 		char text[MESSAGE_MAX], path[PATH_MAX], rank[24] = "";
 		bool mourned;

@@ -26,6 +26,7 @@
 #include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/fault.h"
 #include "engine/base/json.h"
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
@@ -466,7 +467,7 @@ static int write_commit_file(struct listing *l, const struct commit_header *head
 	if (f->fd < 0)
 		return f->fd;
 	err = write_entries(l, header, f);
-	if (!err)
+	if (!err && !FAULT(COMMIT_FILE_UNSYNCED))
 		err = backing_sync(b, f->fd, false);
 	close(f->fd);
 	return err;
@@ -673,6 +674,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 		cp->decided = true;
 		if (cp->following)
 			cp->following->recorded = true;
+		if (FAULT(PUBLISHED_FIRST))
+			replace_target(cp);
 		err = decision_record(cp, header->unit,
 				      cp->following ? &cp->following->order : NULL);
 	}

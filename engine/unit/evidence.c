@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What programs do to a checkpoint's files, as evidence of its end, and whether that is seen in it. */
 #include "engine/base/wait.h"
+#include "engine/base/fault.h"
 #include "engine/unit/checkpoint.h"
 
 #include <errno.h>
@@ -175,12 +176,12 @@ bool checkpoint_is_closed_here(struct checkpoint *cp)
 
 bool checkpoint_is_closed(struct checkpoint *cp)
 {
-	return checkpoint_is_closed_here(cp) && !accord_has_open(cp);
+	return FAULT(OPEN_FORGOTTEN) || (checkpoint_is_closed_here(cp) && !accord_has_open(cp));
 }
 
 bool checkpoint_is_flushed(struct checkpoint *cp)
 {
-	return !cp->nr_changing && list_empty(&cp->files);
+	return FAULT(FLUSH_FORGOTTEN) || (!cp->nr_changing && list_empty(&cp->files));
 }
 
 /* Lock held. Have all who wrote to it ended, and well? */
@@ -300,7 +301,7 @@ static bool every_rank(struct checkpoint *cp, const struct evidence *ev)
 
 	if (world <= 1)
 		return checkpoint_has_file_of(cp, ev, -1);
-	for (rank = 0; rank < world; rank++)
+	for (rank = 0; rank < world - FAULT(RANK_FORGOTTEN); rank++)
 		if (!checkpoint_has_file_of(cp, ev, rank))
 			return false;
 	return true;
@@ -406,6 +407,8 @@ void checkpoint_look_for_end(struct checkpoint *cp)
 	if (cp->removing && !is_quiet(cp))
 		return;
 	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds, cp) : -1;
+	if (FAULT(SIBLING_COUNTS) && cp->has_sibling)
+		done = 0;
 	if (done >= 0 && may_be_copied(cp, done) && !is_quiet(cp))
 		done = -1;
 	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) &&

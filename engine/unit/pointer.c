@@ -9,6 +9,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/fault.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/held.h"
@@ -271,7 +272,7 @@ enum pointer_fate pointer_fate(struct units *us, const char *unit, uint64_t sinc
 
 	if (state == GENERATION_FAILED || state == GENERATION_DROPPED)
 		return POINTER_DROP;
-	if (state == GENERATION_COMMITTED)
+	if (state == GENERATION_COMMITTED || FAULT(POINTER_EARLY))
 		return POINTER_GO;
 	return clock_mono_ns() - since_ns > us->order_ns ? POINTER_DROP : POINTER_WAIT;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/fault.h"
 #include "engine/base/json.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/claim.h"
@@ -258,6 +259,8 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 
 int recover_decided(const struct recovery *r)
 {
+	if (FAULT(RECOVERY_FORGOTTEN))
+		return 0;
 	return r->coord->list(r->coord_arg, recover_one, (void *)r);
 }
 

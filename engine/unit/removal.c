@@ -10,6 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/fault.h"
 #include "engine/base/log.h"
 #include "engine/base/wait.h"
 #include "engine/unit/drain.h"
@@ -774,7 +775,7 @@ static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
 		return WAIT;
 	if (!r->whole && !r->emptied) /* it wanted to remove but some of it */
 		return now - r->changed_ns > us->quiet_ns || is_drained(us, r) ? CHANGE : WAIT;
-	if (r->due)
+	if (r->due || FAULT(REMOVAL_EARLY))
 		return APPLY;
 	if (now - r->since_ns > us->order_ns ||
 	    (!r->left && process_is_gone(last_part(r)->process, &end)) || is_given_up(us, r))

@@ -16,6 +16,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/fault.h"
 #include "engine/base/lock.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/internal.h"
@@ -254,7 +255,8 @@ int replace_place(const struct placement *p, bool *trashed)
 		err = step(p, trash);
 	if (err)
 		return err == 1 ? -EAGAIN : err;
-	err = AS_OWNER(p, backing_sync_dir(p->backing, p->dir));
+	if (!FAULT(NAME_UNSYNCED))
+		err = AS_OWNER(p, backing_sync_dir(p->backing, p->dir));
 	if (!err && !look(p, trash, &old))
 		*trashed = old.what != NOTHING && old.what != OURS;
 	return err;

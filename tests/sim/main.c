@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/base/fault.h"
 #include "tests/sim/gen.h"
 #include "tests/sim/play.h"
 #include "tests/sim/sched.h"
@@ -37,6 +38,8 @@ static const char help[] =
 	"  --story      tells what happens also where nothing is wrong\n"
 	"  --print      prints the plan of the seed, and plays nothing\n"
 	"  --no-shrink  prints a failing plan as it is\n"
+	"  --fault NAME builds a fault into the engine, which the simulator must find\n"
+	"  --faults     lists them\n"
 	"  --survey     a line for each seed that fails, and goes on\n";
 
 static struct plan given;
@@ -222,6 +225,16 @@ static int read_plan(const char *path)
 	return 0;
 }
 
+static int list_faults(void)
+{
+	const char *name, *what;
+	unsigned i;
+
+	for (i = 0; (name = fault_name(i, &what)); i++)
+		printf("%-22s %s\n", name, what);
+	return 0;
+}
+
 /* Addresses that differ from run to run could order something. */
 static void fix_addresses(char **argv)
 {
@@ -241,6 +254,8 @@ int main(int argc, char **argv)
 						{"story", no_argument, NULL, 't'},
 						{"print", no_argument, NULL, 'P'},
 						{"no-shrink", no_argument, NULL, 'S'},
+						{"fault", required_argument, NULL, 'f'},
+						{"faults", no_argument, NULL, 'F'},
 						{"survey", no_argument, NULL, 'v'},
 						{"help", no_argument, NULL, 'h'},
 						{NULL, 0, NULL, 0}};
@@ -262,6 +277,12 @@ int main(int argc, char **argv)
 			print = true;
 		else if (c == 'S')
 			no_shrink = true;
+		else if (c == 'f' && !fault_choose(optarg)) {
+			fprintf(stderr, "sim: there is no fault '%s'; --faults lists them\n",
+				optarg);
+			return 2;
+		} else if (c == 'F')
+			return list_faults();
 		else if (c == 'v')
 			survey = true;
 		else if (c == 'h' || c == '?') {

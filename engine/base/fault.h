@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Faults that are built in on purpose, so that the simulator (tests/sim) can prove that it finds their kind.
+ *
+ * One at a time can be chosen, and only by a program that is linked with the engine and calls fault_choose(): no option,
+ * file or environment does. In the daemon FAULT() is a comparison with a variable that is always FAULT_NONE.
+ */
+#ifndef ENGINE_BASE_FAULT_H
+#define ENGINE_BASE_FAULT_H
+
+#include <stdbool.h>
+
+/* The name for people, then what goes wrong. */
+#define FAULTS(X) \
+	X(FILE_UNSYNCED, "file-unsynced", "a file counts as durable without its sync") \
+	X(COMMIT_FILE_UNSYNCED, "commit-file-unsynced", "the commit file is not synced") \
+	X(RECORD_UNSYNCED, "record-unsynced", "a record on the backing is not synced") \
+	X(NAME_UNSYNCED, "name-unsynced", "the parent is not synced behind the rename") \
+	X(PUBLISHED_FIRST, "published-first", "a name is given before the decision") \
+	X(POINTER_EARLY, "pointer-early", "a pointer does not wait for its checkpoint") \
+	X(REMOVAL_EARLY, "removal-early", "a removal does not wait for a newer checkpoint") \
+	X(VOTE_TWICE, "vote-twice", "the vote of one child counts for all of them") \
+	X(ABORT_IGNORED, "abort-ignored", "a decision to abort is taken for a commit") \
+	X(DEATH_IGNORED, "death-ignored", "a dead writer is taken for one that ended well") \
+	X(FENCE_IGNORED, "fence-ignored", "two incarnations of a job are taken for one") \
+	X(RANK_FORGOTTEN, "rank-forgotten", "evidence of every rank lacks the last one") \
+	X(OPEN_FORGOTTEN, "open-forgotten", "a file that is open does not hold up the end") \
+	X(FLUSH_FORGOTTEN, "flush-forgotten", "a commit does not wait for files to be durable") \
+	X(RECOVERY_FORGOTTEN, "recovery-forgotten", "a mount redoes nothing that was decided") \
+	X(SIBLING_COUNTS, "sibling-counts", "the next sibling alone ends a checkpoint")
+
+enum fault {
+	FAULT_NONE,
+#define FAULT_ENUM(id, name, what) FAULT_##id,
+	FAULTS(FAULT_ENUM)
+#undef FAULT_ENUM
+};
+
+extern enum fault fault_chosen;
+
+#define FAULT(id) __builtin_expect(fault_chosen == FAULT_##id, 0)
+
+/* By its name. False: there is none of that name. */
+bool fault_choose(const char *name);
+
+/* The name and the meaning of the @nr-th; NULL: there are not so many. */
+const char *fault_name(unsigned nr, const char **what);
+
+#endif
