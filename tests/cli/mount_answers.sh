@@ -8,7 +8,7 @@ needs_fuse
 mkdir "$TEST_TMP/back" "$TEST_TMP/mnt"
 echo data >"$TEST_TMP/back/file"
 for _ in {1..20}; do
-	expect_ok "$CKPTFS" mount "$TEST_TMP/back" "$TEST_TMP/mnt"
+	expect_ok "$CKPTFS" mount -o host_cache_size=16M "$TEST_TMP/back" "$TEST_TMP/mnt"
 	assert_eq "$OUT" "" "output"
 	content=$(cat "$TEST_TMP/mnt/file")
 	run timeout 2 "$CKPTFS" status "$TEST_TMP/mnt"

@@ -6,7 +6,7 @@
 
 needs_fuse
 # Keys and values, as -o takes them; rules is for the config file alone.
-values='host_cache_size=512M pin_host_cache=no parser_threads=3 flush_depth=4 flush_bw=1G chunk_size=4M
+values='host_cache_size=32M pin_host_cache=no parser_threads=3 flush_depth=4 flush_bw=1G chunk_size=4M
 fsync=durable commit_timeout_s=1 order_timeout_s=2 stall_timeout_s=3 quiet_s=4 open_max_s=5 io_retry_s=6 lease_s=7
 cow_max=2 on_full=wait:30 cache_per_uid=100K node=gpu07 coord=dir capture_bw=1000
 capture_check=all log_level=debug allow_other=false'
