@@ -124,24 +124,39 @@ struct at {
 	const char *name;
 };
 
-static inline struct at at_begin(struct mnt *m, const char *path)
+/* 0 or -errno, and then there is nothing to end. */
+static inline int at_try(struct mnt *m, const char *path, struct at *at)
 {
-	struct at at = {.dir = node_get(m->fs.tree, NODE_ROOT), .name = path};
 	const char *slash;
+	int err = 0;
 
-	while ((slash = strchr(at.name, '/'))) {
+	*at = (struct at){.dir = node_get(m->fs.tree, NODE_ROOT), .name = path};
+	while (!err && (slash = strchr(at->name, '/'))) {
 		char dir[NAME_MAX + 1];
 		struct node *below;
 		struct statx stx;
 
-		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - at.name), at.name);
-		assert_int_equal(tree_lookup(m->fs.tree, at.dir, dir, 0, &below, &stx), 0);
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - at->name), at->name);
+		err = tree_lookup(m->fs.tree, at->dir, dir, 0, &below, &stx);
+		if (err)
+			break;
 		tree_forget(m->fs.tree, below->id, 1);
-		node_put(m->fs.tree, at.dir);
-		at.dir = below;
-		at.name = slash + 1;
+		node_put(m->fs.tree, at->dir);
+		at->dir = below;
+		at->name = slash + 1;
 	}
-	assert_int_equal(tree_fd(m->fs.tree, at.dir, &at.fd), 0);
+	if (!err)
+		err = tree_fd(m->fs.tree, at->dir, &at->fd);
+	if (err)
+		node_put(m->fs.tree, at->dir);
+	return err;
+}
+
+static inline struct at at_begin(struct mnt *m, const char *path)
+{
+	struct at at;
+
+	assert_int_equal(at_try(m, path, &at), 0);
 	return at;
 }
 
@@ -153,12 +168,18 @@ static inline void at_end(struct mnt *m, struct at *at)
 
 static inline int file_rename(struct mnt *m, const char *from, const char *to)
 {
-	struct at a = at_begin(m, from), b = at_begin(m, to);
-	int err = save_rename(&m->fs, &m->user, &(struct save_name){a.dir, a.fd.fd, a.name},
-			      &(struct save_name){b.dir, b.fd.fd, b.name}, 0);
+	struct at a, b;
+	int err = at_try(m, from, &a);
 
-	creds_restore();
-	at_end(m, &b);
+	if (err)
+		return err;
+	err = at_try(m, to, &b);
+	if (!err) {
+		err = save_rename(&m->fs, &m->user, &(struct save_name){a.dir, a.fd.fd, a.name},
+				  &(struct save_name){b.dir, b.fd.fd, b.name}, 0);
+		creds_restore();
+		at_end(m, &b);
+	}
 	at_end(m, &a);
 	return err;
 }
@@ -178,9 +199,13 @@ static inline int file_unlink(struct mnt *m, const char *path)
 /* Of op_mkdir. */
 static inline int dir_make(struct mnt *m, const char *path)
 {
-	struct at at = at_begin(m, path);
+	struct at at;
 	struct inside in;
-	int err = inside_enter(&m->fs, &m->user, at.dir, at.name, (struct change){0}, &in);
+	int err = at_try(m, path, &at);
+
+	if (err)
+		return err;
+	err = inside_enter(&m->fs, &m->user, at.dir, at.name, (struct change){0}, &in);
 
 	if (err >= 0)
 		err = err ? -ENOTSUP
@@ -306,8 +331,11 @@ static inline int file_open(struct mnt *m, struct file *f, const char *path, int
 
 	*f = (struct file){.m = m, .key = ++keys};
 	do {
-		struct at at = at_begin(m, path);
+		struct at at;
 
+		err = at_try(m, path, &at);
+		if (err)
+			continue;
 		err = tree_lookup(m->fs.tree, at.dir, at.name, m->user.pid, &n, &stx);
 		if (!err) {
 			err = open_there(m, n, flags, f);
