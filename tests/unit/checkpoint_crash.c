@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu: 20 */
 /* timeout: 300 */
 /* cpu: 10 */
 /*

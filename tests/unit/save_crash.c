@@ -89,7 +89,8 @@ static int whole(const struct crash_state *s)
 		if (version == TORN || !(may_be(e->name, s->mark) & V(version)))
 			return told_otherwise(e->name, version, "on the backing");
 		if (version != ABSENT && version != OLD &&
-		    feature(&m.en.backing.features, FEATURE_XATTR) && !has_digest_on(s->backing, e->name))
+		    feature(&m.en.backing.features, FEATURE_XATTR) &&
+		    !has_digest_on(s->backing, e->name))
 			return told_otherwise(e->name, version, "without a digest:");
 	}
 	return 0;
