@@ -19,6 +19,8 @@
 #include "engine/base/message.h"
 #include "engine/base/spelling.h"
 #include "engine/base/text.h"
+#include "engine/base/wait.h"
+#include "engine/base/worker.h"
 #include "engine/capture/capture.h"
 #include "engine/config/config.h"
 #include "engine/content/content.h"

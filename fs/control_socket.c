@@ -29,7 +29,7 @@ struct control {
 	struct fs *fs;
 	int listen_fd;
 	int (*umount)(struct fs *fs, struct error *e);
-	pthread_t thread;
+	struct worker thread;
 	struct lock lock;
 	struct waitq changed;
 	int connections;    /* lock */
@@ -245,7 +245,6 @@ static void make_room(struct control *s)
 static bool start_connection(struct control *s, int fd)
 {
 	struct connection *c = malloc(sizeof(*c));
-	pthread_t thread;
 	{
 		LOCK_SCOPE(&s->lock);
 		make_room(s);
@@ -257,10 +256,8 @@ static bool start_connection(struct control *s, int fd)
 		list_append(&s->asking, &c->link);
 		s->connections++;
 	}
-	if (pthread_create(&thread, NULL, connection_main, c))
+	if (worker_start_detached("ckptfs-control", 0, connection_main, c))
 		connection_main(c); /* no thread to be had: in turn, then */
-	else
-		pthread_detach(thread);
 	return true;
 }
 
@@ -302,7 +299,7 @@ struct control *control_start(struct fs *fs, int listen_fd,
 		list_init(&s->asking);
 		lock_init(&s->lock, LOCK_CONTROL_SOCKET);
 		waitq_init(&s->changed, &s->lock);
-		if (!pthread_create(&s->thread, NULL, accept_main, s))
+		if (!worker_start(&s->thread, "ckptfs-accept", accept_main, s))
 			return s;
 	}
 	close(listen_fd);
@@ -326,7 +323,7 @@ void control_finish(struct control *s)
 			wait_out(&s->changed, CLOCK_NEVER);
 	}
 	shutdown(s->listen_fd, SHUT_RDWR); /* wakes accept */
-	pthread_join(s->thread, NULL);
+	worker_join(&s->thread);
 	close(s->listen_fd);
 	lock_finish(&s->lock);
 	free(s);

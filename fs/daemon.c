@@ -41,8 +41,7 @@ struct daemon {
 	bool listening;
 	ino_t socket_ino;
 	struct control *control;
-	pthread_t signal_thread;
-	bool signals;
+	struct worker signal_thread;
 	atomic_bool ending; /* a signal now only wakes the signal thread */
 };
 
@@ -347,8 +346,8 @@ static int listen_and_serve(struct daemon *d, struct error *e)
 		return fd;
 	d->listening = true;
 	d->control = control_start(&d->fs, fd, unmount_self);
-	err = d->control ? -pthread_create(&d->signal_thread, NULL, signal_main, d) : -ENOMEM;
-	d->signals = d->control && !err;
+	err = d->control ? worker_start(&d->signal_thread, "ckptfs-signals", signal_main, d)
+			 : -ENOMEM;
 	if (!err)
 		err = requests_serve(d->fs.requests, d->fs.session, on_ready, EXIT_DRAIN_S);
 	if (!err)
@@ -369,10 +368,10 @@ static void unlisten(struct daemon *d)
 static void withdraw(struct daemon *d)
 {
 	control_finish(d->control);
-	if (d->signals) {
+	if (d->signal_thread.runs) {
 		d->ending = true;
-		pthread_kill(d->signal_thread, SIGHUP);
-		pthread_join(d->signal_thread, NULL);
+		pthread_kill(d->signal_thread.thread, SIGHUP);
+		worker_join(&d->signal_thread);
 	}
 	if (d->label_fd >= 0)
 		rundir_drop_label(d->run_dir, d->label, d->label_fd);

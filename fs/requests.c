@@ -34,7 +34,8 @@
 /* So many WRITEs of pages, of 1 MiB at most, are taken over from processes that end. */
 #define MAX_EARLY 64
 /* So many buffers are kept for the next requests. */
-#define MAX_FREE 8
+#define MAX_FREE    8
+#define STACK_BYTES (512u << 10)
 
 struct request {
 	struct list link; /* lock: set; on active, queued or free */
@@ -599,22 +600,16 @@ static bool call_attendant(struct requests *rs)
 /* Lock held. The new thread counts as idle at once: it goes to the device first. */
 static bool start_server(struct requests *rs, unsigned most)
 {
-	pthread_t thread;
-	pthread_attr_t attr;
 	int err;
 
 	if (rs->nr_threads >= most)
 		return false;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 512 * 1024);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, server_main, rs);
-	pthread_attr_destroy(&attr);
+	err = worker_start_detached("ckptfs-serve", STACK_BYTES, server_main, rs);
 	if (err) {
 		char text[MESSAGE_MAX];
 
 		if (!rs->threads_told) {
-			MESSAGE(text, THREADS, strerror(err));
+			MESSAGE(text, THREADS, strerror(-err));
 			log_warn("%s", text);
 		}
 		rs->threads_told = true;
@@ -1004,7 +999,7 @@ static int wait_for_end(struct requests *rs, int drain_s)
 int requests_serve(struct requests *rs, struct fuse_session *se,
 		   void (*ready)(struct fs *fs, int err), int drain_s)
 {
-	pthread_t watchdog;
+	struct worker watchdog;
 	bool started;
 	int err;
 
@@ -1012,9 +1007,9 @@ int requests_serve(struct requests *rs, struct fuse_session *se,
 	rs->fd = rs->receiver.fd = fuse_session_fd(se);
 	fcntl(rs->fd, F_SETFL, fcntl(rs->fd, F_GETFL) | O_NONBLOCK);
 	rs->ready = ready;
-	err = pthread_create(&watchdog, NULL, watchdog_main, rs);
+	err = worker_start(&watchdog, "ckptfs-watchdog", watchdog_main, rs);
 	if (err)
-		return -err;
+		return err;
 	{
 		LOCK_SCOPE(&rs->lock);
 		started = start_server(rs, MAX_THREADS) &&
@@ -1026,7 +1021,7 @@ int requests_serve(struct requests *rs, struct fuse_session *se,
 	err = wait_for_end(rs, drain_s);
 	if (err)
 		return err; /* the watchdog still looks after those that are left */
-	pthread_join(watchdog, NULL);
+	worker_join(&watchdog);
 	return started ? 0 : -EAGAIN;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/base/worker.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,26 +71,4 @@ int worker_start_detached(const char *name, size_t stack, void *(*main)(void *),
 	err = start(&thread, &attr, name, main, arg);
 	pthread_attr_destroy(&attr);
 	return err;
-}
-
-void worker_loop(const struct worker_loop *loop, void *arg)
-{
-	struct lock *lock = loop->queue->lock;
-	LOCK_SCOPE(lock);
-
-	while (!*loop->ending) {
-		void *thing = loop->find(arg);
-
-		if (!thing) {
-			wait_out(loop->queue, loop->look_ns == CLOCK_NEVER
-						      ? CLOCK_NEVER
-						      : clock_mono_ns() + loop->look_ns);
-			continue;
-		}
-		lock_drop(lock);
-		loop->work(arg, thing);
-		lock_take(lock);
-		if (loop->put)
-			loop->put(arg, thing);
-	}
 }

@@ -508,7 +508,7 @@ static int start(struct cache *c)
 	}
 	lock_memory(c);
 	while (c->nr_faulters < nr &&
-	       !pthread_create(&c->faulters[c->nr_faulters], NULL, faulter_main, c))
+	       !worker_start(&c->faulters[c->nr_faulters], "ckptfs-fault", faulter_main, c))
 		c->nr_faulters++;
 	return c->nr_faulters ? 0 : -EAGAIN;
 }
@@ -554,7 +554,7 @@ void cache_destroy(struct cache *c)
 		waitq_wake_all(&c->chilled);
 	}
 	while (c->nr_faulters)
-		pthread_join(c->faulters[--c->nr_faulters], NULL);
+		worker_join(&c->faulters[--c->nr_faulters]);
 	while (!list_empty(&c->charges)) {
 		struct charge *ch = container_of(c->charges.next, struct charge, link);
 

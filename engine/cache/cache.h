@@ -48,6 +48,7 @@
 #include "engine/base/machine.h"
 #include "engine/base/message.h"
 #include "engine/base/wait.h"
+#include "engine/base/worker.h"
 
 #define CACHE_CHUNK_DEFAULT ((size_t)1 << 20)
 #define CACHE_CHUNK_MIN	    ((size_t)64 << 10)
@@ -110,7 +111,7 @@ struct cache {
 	struct list charges;  /* what each uid holds, only if per_uid */
 	struct waitq chilled; /* for the threads that fault: there are cold chunks */
 	struct waitq settled; /* chunks are no longer `faulting` */
-	pthread_t faulters[CACHE_FAULTERS_MAX];
+	struct worker faulters[CACHE_FAULTERS_MAX];
 	unsigned nr_faulters; /* const after create */
 };
 

@@ -14,6 +14,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/base/wait.h"
+#include "engine/base/worker.h"
 #include "engine/capture/handover.h"
 
 #define HANDOVER_MS 10000
@@ -320,8 +321,6 @@ static bool too_many(const struct captures *cs, uid_t uid)
 int session_start(struct session *s)
 {
 	struct captures *cs = s->all;
-	pthread_attr_t attr;
-	pthread_t thread;
 	int err;
 
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -332,10 +331,7 @@ int session_start(struct session *s)
 		return -ESHUTDOWN;
 	if (too_many(cs, s->uid))
 		return -EUSERS;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = -pthread_create(&thread, &attr, session_main, s);
-	pthread_attr_destroy(&attr);
+	err = worker_start_detached("ckptfs-session", 0, session_main, s);
 	if (err)
 		return err;
 	s->refs++;

@@ -9,6 +9,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
+#include "engine/base/worker.h"
 #include "engine/content/hash.h"
 
 #define NR_STREAMS  4
@@ -393,18 +394,18 @@ static void *job_thread(void *arg)
 /* This thread is one of them; where no other can be started it does all alone. */
 static void run_job(struct job *job, unsigned threads)
 {
-	pthread_t ids[MAX_THREADS];
+	struct worker workers[MAX_THREADS];
 	unsigned nr = 0;
 
 	if (threads > MAX_THREADS)
 		threads = MAX_THREADS;
 	if (threads > job->nr_pieces)
 		threads = (unsigned)job->nr_pieces;
-	while (nr + 1 < threads && !pthread_create(&ids[nr], NULL, job_thread, job))
+	while (nr + 1 < threads && !worker_start(&workers[nr], "ckptfs-digest", job_thread, job))
 		nr++;
 	job_thread(job);
 	while (nr)
-		pthread_join(ids[--nr], NULL);
+		worker_join(&workers[--nr]);
 }
 
 int digest_of_source(const struct source *src, uint64_t size, unsigned threads,

@@ -219,13 +219,12 @@ static int first_lease(struct nodes *ns, struct error *e)
 	return 0;
 }
 
-static int start(struct nodes *ns, pthread_t *thread, bool *runs, void *(*f)(void *),
+static int start(struct nodes *ns, struct worker *w, const char *name, void *(*main)(void *),
 		 struct error *e)
 {
-	int err = ns->options.by_hand ? 0 : pthread_create(thread, NULL, f, ns);
+	int err = ns->options.by_hand ? 0 : worker_start(w, name, main, ns);
 
-	*runs = !ns->options.by_hand && !err;
-	return err ? FAIL(e, err, IO_THREADS, strerror(err)) : 0;
+	return err ? FAIL(e, -err, IO_THREADS, strerror(-err)) : 0;
 }
 
 int nodes_create(struct nodes **out, const struct nodes_options *o, struct error *e)
@@ -241,11 +240,11 @@ int nodes_create(struct nodes **out, const struct nodes_options *o, struct error
 	init_locks(ns);
 	err = first_lease(ns, e);
 	if (!err && !*ns->alone)
-		err = start(ns, &ns->renewer, &ns->renewing, renew_main, e);
+		err = start(ns, &ns->renewer, "ckptfs-lease", renew_main, e);
 	if (!err && !*ns->alone)
 		err = nodes_meet(ns, e);
 	if (!err && !*ns->alone)
-		err = start(ns, &ns->watcher, &ns->watching, watch_main, e);
+		err = start(ns, &ns->watcher, "ckptfs-nodes", watch_main, e);
 	if (!err && !o->by_hand && o->coord == &coord_dir_ops && !nodes_seem_alone(ns))
 		wait_ns(NODES_JOIN_NS);
 	if (err)
@@ -266,10 +265,8 @@ void nodes_destroy(struct nodes *ns)
 	waitq_wake(&ns->wake_renewer);
 	waitq_wake(&ns->wake_watcher);
 	lock_drop(&ns->lock);
-	if (ns->renewing)
-		pthread_join(ns->renewer, NULL);
-	if (ns->watching)
-		pthread_join(ns->watcher, NULL);
+	worker_join(&ns->renewer);
+	worker_join(&ns->watcher);
 	err = *ns->alone ? 0 : ns->options.coord->lease_end(ns->options.coord_arg, ns->id);
 	if (err)
 		log_info("the lease of this node in %s could not be ended: %s; others see that it "

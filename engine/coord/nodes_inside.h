@@ -9,6 +9,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/list.h"
 #include "engine/base/wait.h"
+#include "engine/base/worker.h"
 #include "engine/coord/nodes.h"
 
 #define HOST_MAX   65
@@ -68,8 +69,7 @@ struct nodes {
 	uint64_t listed_ns;		/* owner: watcher */
 	atomic_uint_fast64_t seemed_ns; /* when it was last looked whether any other has a lease */
 	atomic_bool seems_alone;
-	pthread_t renewer, watcher;
-	bool renewing, watching; /* the threads run */
+	struct worker renewer, watcher;
 };
 
 /* How long until something may have changed. */

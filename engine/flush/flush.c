@@ -10,6 +10,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/base/wait.h"
+#include "engine/base/worker.h"
 #include "engine/flush/io.h"
 
 #define AGE_NS		 (2 * NSEC_PER_SEC) /* a chunk that is not written on to its end goes anyway */
@@ -34,7 +35,7 @@ struct flush {
 	struct cache *cache;
 	struct flush_limits limits;
 	struct io *io;
-	pthread_t thread;
+	struct worker thread;
 	bool running;
 	/* cache lock */
 	struct job *jobs; /* one for each chunk: those that fail for a while hold up no others */
@@ -303,7 +304,7 @@ int flush_create(struct flush **out, struct contents *contents, const struct flu
 	err = f->jobs ? io_create(&f->io, contents->backing, limits->depth, limits->uring, e)
 		      : FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err) {
-		err = -pthread_create(&f->thread, NULL, flush_main, f);
+		err = worker_start(&f->thread, "ckptfs-flush", flush_main, f);
 		f->running = !err;
 		if (err)
 			FAIL(e, -err, IO_THREADS, strerror(-err));
@@ -325,7 +326,7 @@ void flush_destroy(struct flush *f)
 			f->ending = true;
 			waitq_wake_all(&f->cache->work);
 		}
-		pthread_join(f->thread, NULL);
+		worker_join(&f->thread);
 	}
 	io_destroy(f->io);
 	free(f->jobs);

@@ -42,17 +42,3 @@ const char *io_name(const struct io *io)
 {
 	return io->ops->name;
 }
-
-int io_start_thread(pthread_t *thread, void *(*main)(void *), void *arg)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(thread, NULL, main, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!err)
-		pthread_setname_np(*thread, "ckptfs-write");
-	return -err;
-}

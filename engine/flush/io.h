@@ -9,7 +9,7 @@
  *   workers: `depth` of io_uring, IO_MAX_THREADS threads. Two limits are the kernel's: buffered
  *   writes of one file run one after the other, and with io_uring so do, by chance of 1 in 64, those
  *   of two files; writes with O_DIRECT on ext4 or xfs do not.
- * - Nobody's signals are handled here: these threads block all. SIGXFSZ is for the process to ignore.
+ * - SIGXFSZ is for the process to ignore.
  */
 #ifndef ENGINE_FLUSH_IO_H
 #define ENGINE_FLUSH_IO_H
@@ -78,9 +78,6 @@ int io_create(struct io **out, struct backing *b, unsigned depth, bool want_urin
 void io_submit(struct io *io, struct io_write *w);
 void io_destroy(struct io *io); /* NULL is fine */
 const char *io_name(const struct io *io);
-
-/* For the engines: a thread that no signal reaches. 0 or -errno. */
-int io_start_thread(pthread_t *thread, void *(*main)(void *), void *arg);
 
 /* How long a thread of a pool made from now on waits for work before it ends. For tests. */
 extern unsigned io_threads_idle_ms;

@@ -4,6 +4,7 @@
  * are threads that wait, and shrinks to one thread when there is nothing to do for a while.
  */
 #include "engine/base/wait.h"
+#include "engine/base/worker.h"
 #include "engine/flush/io.h"
 
 #include <errno.h>
@@ -15,9 +16,9 @@
 
 struct pool;
 
-struct worker {
-	struct pool *pool; /* const after create */
-	pthread_t thread;  /* lock: pool */
+struct writer {
+	struct pool *pool;    /* const after create */
+	struct worker thread; /* lock: pool */
 	/* ENDED: nothing left to do but to be joined. lock: pool */
 	enum { WORKER_NONE, WORKER_RUNS, WORKER_ENDED } state;
 };
@@ -33,7 +34,7 @@ struct pool {
 	unsigned nr_queued;  /* lock: lock */
 	unsigned nr_idle;    /* lock: lock; threads that wait for work */
 	bool stop;	     /* lock: lock */
-	struct worker workers[IO_MAX_THREADS];
+	struct writer workers[IO_MAX_THREADS];
 };
 
 unsigned io_threads_idle_ms = 10000;
@@ -60,7 +61,7 @@ static struct io_write *next_write(struct pool *p, bool first)
 
 static void *worker_main(void *arg)
 {
-	struct worker *me = arg;
+	struct writer *me = arg;
 	struct pool *p = me->pool;
 	struct io_write *w;
 	ssize_t n;
@@ -82,7 +83,7 @@ static void *worker_main(void *arg)
 /* Lock held. 0 (also if all are there already) or -errno. */
 static int add_worker(struct pool *p)
 {
-	struct worker *me = p->workers;
+	struct writer *me = p->workers;
 	int err;
 
 	while (me < p->workers + p->nr_workers && me->state == WORKER_RUNS)
@@ -90,8 +91,8 @@ static int add_worker(struct pool *p)
 	if (me == p->workers + p->nr_workers)
 		return 0;
 	if (me->state == WORKER_ENDED)
-		pthread_join(me->thread, NULL); /* needs no lock any more */
-	err = io_start_thread(&me->thread, worker_main, me);
+		worker_join(&me->thread); /* needs no lock any more */
+	err = worker_start(&me->thread, "ckptfs-write", worker_main, me);
 	me->state = err ? WORKER_NONE : WORKER_RUNS;
 	return err;
 }
@@ -126,7 +127,7 @@ static void threads_destroy(struct io *io)
 		there = p->workers[i].state != WORKER_NONE;
 		lock_drop(&p->lock);
 		if (there)
-			pthread_join(p->workers[i].thread, NULL);
+			worker_join(&p->workers[i].thread);
 	}
 	lock_finish(&p->lock);
 	free(p);

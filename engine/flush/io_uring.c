@@ -16,6 +16,7 @@
  * would go on writing the old pages.
  */
 #include "engine/base/lock.h"
+#include "engine/base/worker.h"
 #include "engine/flush/io.h"
 
 #include <assert.h>
@@ -45,7 +46,7 @@ struct uring {
 	unsigned max_persons; /* const after create; no less than depth, so that one is idle */
 	bool as_caller;	      /* const after create */
 	int wake_fd;	      /* const after create */
-	pthread_t thread;     /* const after create */
+	struct worker thread; /* const after create */
 	sem_t opened;	      /* the thread has set `err` */
 	int err;	      /* const then */
 
@@ -338,7 +339,7 @@ static void uring_destroy(struct io *io)
 	u->stop = true;
 	wake(u);
 	lock_drop(&u->lock);
-	pthread_join(u->thread, NULL);
+	worker_join(&u->thread);
 	uring_free(u);
 }
 
@@ -350,13 +351,13 @@ static int start(struct uring *u)
 		return -ENOMEM;
 	if (u->wake_fd < 0)
 		return -errno;
-	err = io_start_thread(&u->thread, uring_main, u);
+	err = worker_start(&u->thread, "ckptfs-write", uring_main, u);
 	if (err)
 		return err;
 	while (sem_wait(&u->opened))
 		; /* EINTR */
 	if (u->err)
-		pthread_join(u->thread, NULL);
+		worker_join(&u->thread);
 	return u->err;
 }
 

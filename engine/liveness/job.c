@@ -400,7 +400,7 @@ static int start_threads(struct jobs *js)
 		err = jobs_start_reader_locked(js);
 	}
 	if (!err)
-		err = -pthread_create(&js->watcher, NULL, watcher_main, js);
+		err = worker_start(&js->watcher, "ckptfs-exits", watcher_main, js);
 	return err;
 }
 
@@ -442,7 +442,7 @@ void jobs_destroy(struct jobs *js)
 		return;
 	jobs_end_readers(js);
 	wake(js);
-	pthread_join(js->watcher, NULL);
+	worker_join(&js->watcher);
 	close_watch(js);
 	{
 		LOCK_SCOPE(&js->lock);

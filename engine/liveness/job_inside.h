@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "engine/base/wait.h"
+#include "engine/base/worker.h"
 #include "engine/liveness/job.h"
 
 #define READERS_MAX 8 /* so many processes may hang before the next ones go unread */
@@ -23,8 +24,8 @@ struct jobs {
 	void (*ended)(void *arg, const struct process *p, struct writer_end end); /* const */
 	void *arg;								  /* const */
 	char boot_id[40];							  /* const */
-	int epoll, wake;   /* const until it is destroyed */
-	pthread_t watcher; /* const */
+	int epoll, wake;       /* const until it is destroyed */
+	struct worker watcher; /* const */
 
 	struct lock lock;
 	struct waitq changed; /* questions, readers, ending */

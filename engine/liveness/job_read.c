@@ -268,14 +268,8 @@ static void *reader_main(void *arg)
 
 int jobs_start_reader_locked(struct jobs *js)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err;
+	int err = worker_start_detached("ckptfs-proc", 0, reader_main, js);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = -pthread_create(&thread, &attr, reader_main, js);
-	pthread_attr_destroy(&attr);
 	if (!err) {
 		js->nr_readers++;
 		js->users++;

@@ -4,6 +4,7 @@
 #define ENGINE_UNIT_INTERNAL_H
 
 #include "engine/base/wait.h"
+#include "engine/base/worker.h"
 #include "engine/coord/coord.h"
 #include "engine/unit/above.h"
 #include "engine/unit/casualty.h"
@@ -114,7 +115,7 @@ struct units {
 	bool no_more_calls;	    /* unmounted */
 	atomic_uint nr_checkpoints; /* those, and those that failed */
 	unsigned nr_threads;
-	pthread_t threads[PUBLISHERS + COMMITTERS + 2];
+	struct worker threads[PUBLISHERS + COMMITTERS + 2];
 };
 
 /* Files of @cp: they are published at once, whoever still has a descriptor. Lock held. */

@@ -92,12 +92,12 @@ static void content_rested(void *units)
 	waitq_wake(&us->work);
 }
 
-static int start(struct units *us, void *(*main)(void *), unsigned nr)
+static int start(struct units *us, const char *name, void *(*main)(void *), unsigned nr)
 {
 	int err = 0;
 
 	while (!err && nr--) {
-		err = -pthread_create(&us->threads[us->nr_threads], NULL, main, us);
+		err = worker_start(&us->threads[us->nr_threads], name, main, us);
 		us->nr_threads += !err;
 	}
 	return err;
@@ -164,13 +164,14 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	else
 		err = jobs_create(&us->jobs, checkpoints_process_ended, us, e);
 	if (!err) {
-		err = start(us, publisher_main, PUBLISHERS);
+		err = start(us, "ckptfs-publish", publisher_main, PUBLISHERS);
 		if (!err)
-			err = start(us, committer_main, COMMITTERS);
+			err = start(us, "ckptfs-commit", committer_main, COMMITTERS);
 		if (!err)
-			err = start(us, trash_main, 1);
+			err = start(us, "ckptfs-trash", trash_main, 1);
 		if (!err && us->nodes)
-			err = us->accord_wake < 0 ? -EMFILE : start(us, accord_main, 1);
+			err = us->accord_wake < 0 ? -EMFILE
+						  : start(us, "ckptfs-accord", accord_main, 1);
 		if (err)
 			FAIL(e, -err, IO_THREADS, strerror(-err));
 	}
@@ -268,7 +269,7 @@ void units_stop(struct units *us)
 	}
 	contents_end(us->contents);
 	while (us->nr_threads)
-		pthread_join(us->threads[--us->nr_threads], NULL);
+		worker_join(&us->threads[--us->nr_threads]);
 	lock_take(&us->lock);
 	trash_empty(us); /* what the others have put there since its thread ended */
 	lock_drop(&us->lock);

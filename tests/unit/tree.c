@@ -625,7 +625,7 @@ static void circles_are_stale(void **state)
 
 enum { THREADS = 8, NAMES = 12, STEPS = 4000 };
 
-struct worker {
+struct visitor {
 	pthread_t thread;
 	uint64_t seed;
 	uint64_t ids[STEPS];
@@ -633,7 +633,7 @@ struct worker {
 	int errors[200];
 };
 
-static void use_one(struct worker *w, struct node *n)
+static void use_one(struct visitor *w, struct node *n)
 {
 	struct node_fd nf;
 	struct stat st;
@@ -649,7 +649,7 @@ static void use_one(struct worker *w, struct node *n)
 
 static void *work(void *arg)
 {
-	struct worker *w = arg;
+	struct visitor *w = arg;
 	int i;
 
 	for (i = 0; i < STEPS; i++) {
@@ -683,7 +683,7 @@ static void *work(void *arg)
 
 static void threads_agree(void **state)
 {
-	static struct worker workers[THREADS];
+	static struct visitor workers[THREADS];
 	int before, i, j;
 
 	(void)state;

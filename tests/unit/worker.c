@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads of the daemon: name, signals, and the loop of those that find work. */
+/* Threads of the daemon: their names, and that signals are not for them. */
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
@@ -52,86 +52,10 @@ static void a_thread_has_a_name_and_no_signals(void **state)
 	assert_false(sigismember(&mine, SIGTERM));
 }
 
-/* --- the loop --- */
-
-static struct lock lock = LOCK_INIT(LOCK_UNITS);
-static struct waitq queue;
-static int to_do, taken, done; /* lock */
-static bool ending;	       /* lock */
-static sem_t finished;
-
-static void *find(void *arg)
-{
-	lock_assert_held(&lock);
-	if (!to_do)
-		return NULL;
-	to_do--;
-	taken++;
-	return arg;
-}
-
-static void work(void *arg, void *thing)
-{
-	assert_ptr_equal(arg, thing);
-	LOCK_SCOPE(&lock); /* it is free */
-	assert_true(taken > 0);
-}
-
-static void put(void *arg, void *thing)
-{
-	(void)arg;
-	(void)thing;
-	lock_assert_held(&lock);
-	taken--;
-	done++;
-	sem_post(&finished);
-}
-
-static void *loop_main(void *arg)
-{
-	static const struct worker_loop loop = {.queue = &queue,
-						.ending = &ending,
-						.look_ns = CLOCK_NEVER,
-						.find = find,
-						.work = work,
-						.put = put};
-
-	worker_loop(&loop, arg);
-	return NULL;
-}
-
-static void each_thing_is_done_once(void **state)
-{
-	struct worker w[2];
-	int i;
-
-	(void)state;
-	waitq_init(&queue, &lock);
-	sem_init(&finished, 0, 0);
-	for (i = 0; i < 2; i++)
-		assert_int_equal(worker_start(&w[i], "ckptfs-test", loop_main, &to_do), 0);
-	for (i = 0; i < 100; i++) {
-		LOCK_SCOPE(&lock);
-		to_do++;
-		waitq_wake(&queue);
-	}
-	for (i = 0; i < 100; i++)
-		sem_wait(&finished);
-	lock_take(&lock);
-	assert_int_equal(done, 100);
-	to_do = 0;
-	ending = true;
-	waitq_wake_all(&queue);
-	lock_drop(&lock);
-	for (i = 0; i < 2; i++)
-		worker_join(&w[i]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_has_a_name_and_no_signals),
-		cmocka_unit_test(each_thing_is_done_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
