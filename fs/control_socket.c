@@ -231,8 +231,8 @@ static void *connection_main(void *arg)
 	return NULL;
 }
 
-/* Lock held. Those who connect and say nothing must not keep others out. */
-static void make_room(struct control *s)
+/* Those who connect and say nothing must not keep others out. */
+static void make_room_locked(struct control *s)
 {
 	while (s->connections == MAX_CONNECTIONS && !s->finishing) {
 		if (!list_empty(&s->asking))
@@ -247,7 +247,7 @@ static bool start_connection(struct control *s, int fd)
 	struct connection *c = malloc(sizeof(*c));
 	{
 		LOCK_SCOPE(&s->lock);
-		make_room(s);
+		make_room_locked(s);
 		if (!c || s->finishing) {
 			free(c);
 			return false;

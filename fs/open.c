@@ -77,8 +77,8 @@ static enum io_mode first_choice(struct fs *fs, const struct handle *h, int back
 	return IO_DIRECT;
 }
 
-/* Lock held. Are all opens but @h those of writers that have closed their descriptors? */
-static bool only_closed(const struct node *n, const struct handle *h)
+/* Are all opens but @h those of writers that have closed their descriptors? */
+static bool only_closed_locked(const struct node *n, const struct handle *h)
 {
 	unsigned nr_closed = 0;
 	struct list *l;
@@ -108,7 +108,7 @@ static void await_release(struct fs *fs, const struct handle *h)
 	for (naps = 0; naps < CLOSE_NAPS; naps++) {
 		{
 			LOCK_SCOPE(tree_lock(fs->tree));
-			if (h->node->io_mode != IO_DIRECT || !only_closed(h->node, h))
+			if (h->node->io_mode != IO_DIRECT || !only_closed_locked(h->node, h))
 				return;
 		}
 		wait_ns(CLOSE_NAP_NS);
@@ -120,8 +120,8 @@ static uint64_t stamp(struct statx_timestamp t)
 	return (uint64_t)t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-/* Lock held. May pages cached by an earlier open be used? Remembers what they belong to. */
-static bool pages_still_good(struct node *n, const struct statx *stx)
+/* May pages cached by an earlier open be used? Remembers what they belong to. */
+static bool pages_still_good_locked(struct node *n, const struct statx *stx)
 {
 	uint64_t mtime = stamp(stx->stx_mtime), ctime = stamp(stx->stx_ctime);
 	bool same = n->seen_mtime_ns == mtime && n->seen_ctime_ns == ctime &&
@@ -186,7 +186,7 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx
 		mode = n->io_mode;
 		id = n->backing_id;
 		n->nr_opens++;
-		fi->keep_cache = mode == IO_CACHED && pages_still_good(n, &stx);
+		fi->keep_cache = mode == IO_CACHED && pages_still_good_locked(n, &stx);
 	}
 	unregister_backing(fs, spare);
 	fi->direct_io = mode == IO_DIRECT || (mode == IO_PASSTHROUGH && writes(h));

@@ -22,8 +22,8 @@ static bool has(const struct passing *p, const struct inode_id *dir, const char 
 	return p->name[0] && same_inode(&p->dir, dir) && !strcmp(p->name, name);
 }
 
-/* Lock held. Or NULL. */
-static struct passing *find(struct fs *fs, const struct inode_id *dir, const char *name)
+/* Or NULL. */
+static struct passing *find_locked(struct fs *fs, const struct inode_id *dir, const char *name)
 {
 	size_t i;
 
@@ -33,8 +33,8 @@ static struct passing *find(struct fs *fs, const struct inode_id *dir, const cha
 	return NULL;
 }
 
-/* Lock held. Its descriptor, which is the caller's to close. */
-static int take(struct passing *p)
+/* Its descriptor, which is the caller's to close. */
+static int take_locked(struct passing *p)
 {
 	p->name[0] = '\0';
 	return p->fd;
@@ -46,12 +46,12 @@ static void keep(struct fs *fs, const struct inode_id *dir, const char *name, in
 	int old = -1;
 	{
 		LOCK_SCOPE(&fs->passing_lock);
-		struct passing *p = find(fs, dir, name);
+		struct passing *p = find_locked(fs, dir, name);
 
 		if (!p)
 			p = &fs->passing[fs->nr_passing++ % PASSING_KEPT];
 		if (p->name[0])
-			old = take(p);
+			old = take_locked(p);
 		p->dir = *dir;
 		snprintf(p->name, sizeof(p->name), "%s", name);
 		p->fd = fd;
@@ -66,7 +66,7 @@ void passing_finish(struct fs *fs)
 
 	for (i = 0; i < PASSING_KEPT; i++)
 		if (fs->passing[i].name[0])
-			close(take(&fs->passing[i]));
+			close(take_locked(&fs->passing[i]));
 }
 
 /* --- calls --- */
@@ -99,7 +99,7 @@ int passing_lookup(struct fs *fs, struct node *dir, const char *name, struct nod
 	int fd = -1, err;
 	{
 		LOCK_SCOPE(&fs->passing_lock);
-		struct passing *p = find(fs, &id, name);
+		struct passing *p = find_locked(fs, &id, name);
 
 		if (p)
 			fd = backing_dup(&fs->engine->backing, p->fd);
@@ -118,10 +118,10 @@ int passing_unlink(struct fs *fs, const struct caller *c, struct node *dir, cons
 	int fd = -1, err;
 	{
 		LOCK_SCOPE(&fs->passing_lock);
-		struct passing *p = find(fs, &id, name);
+		struct passing *p = find_locked(fs, &id, name);
 
 		if (p)
-			fd = take(p);
+			fd = take_locked(p);
 	}
 	if (fd >= 0) {
 		close(fd);
@@ -140,11 +140,11 @@ static int move(struct fs *fs, const struct save_name *from, const struct save_n
 	int fd;
 	{
 		LOCK_SCOPE(&fs->passing_lock);
-		struct passing *p = find(fs, &from_dir, from->name);
+		struct passing *p = find_locked(fs, &from_dir, from->name);
 
 		if (!p || !passing_is(to->name))
 			return p ? -EXDEV : -ENOENT;
-		fd = take(p);
+		fd = take_locked(p);
 	}
 	keep(fs, &to_dir, to->name, fd);
 	return 0;

@@ -222,8 +222,7 @@ void *requests_data_buffer(void)
 	return current->mem + WIRE_WRITE_HEADER;
 }
 
-/* Lock held. */
-static struct request *take_buffer(struct requests *rs)
+static struct request *take_buffer_locked(struct requests *rs)
 {
 	struct list *l = rs->free.next;
 
@@ -234,8 +233,7 @@ static struct request *take_buffer(struct requests *rs)
 	return container_of(l, struct request, link);
 }
 
-/* Lock held. */
-static void give_buffer(struct requests *rs, struct request *r)
+static void give_buffer_locked(struct requests *rs, struct request *r)
 {
 	if (rs->nr_free == MAX_FREE) {
 		request_free(r);
@@ -245,12 +243,12 @@ static void give_buffer(struct requests *rs, struct request *r)
 	list_push(&rs->free, &r->link);
 }
 
-/* Lock held. Ends a request's stay; its buffer serves the next one. */
-static void retire(struct requests *rs, struct request *r)
+/* Ends a request's stay; its buffer serves the next one. */
+static void retire_locked(struct requests *rs, struct request *r)
 {
 	list_del(&r->link);
 	rs->in_flight--;
-	give_buffer(rs, r);
+	give_buffer_locked(rs, r);
 }
 
 /* --- replies --- */
@@ -348,8 +346,7 @@ const struct fuse_custom_io requests_io = {.writev = io_writev, .read = io_read}
 
 /* --- interruption --- */
 
-/* Lock held. */
-static struct request *find_request(struct requests *rs, uint64_t unique)
+static struct request *find_request_locked(struct requests *rs, uint64_t unique)
 {
 	struct list *l;
 
@@ -379,7 +376,7 @@ static void serve_interrupt(struct requests *rs, const struct request *interrupt
 	bool known = false;
 	{
 		LOCK_SCOPE(&rs->lock);
-		struct request *r = find_request(rs, in->unique);
+		struct request *r = find_request_locked(rs, in->unique);
 
 		if (r && !r->interrupted_ns)
 			r->interrupted_ns = clock_mono_ns();
@@ -469,8 +466,8 @@ static uint64_t changes_data_of(const struct request *r)
 	}
 }
 
-/* Lock held; before the kernel is told that @r ended. */
-static void mark_late(struct requests *rs, struct request *r)
+/* Before the kernel is told that @r ended. */
+static void mark_late_locked(struct requests *rs, struct request *r)
 {
 	r->late = changes_data_of(r);
 	if (r->late)
@@ -478,10 +475,10 @@ static void mark_late(struct requests *rs, struct request *r)
 }
 
 /*
- * Lock held. A WRITE of pages that takes too long counts as done: see late.h. While one is late,
- * the next ones count so at once: a process that ends writes the pages of its files in turn.
+ * A WRITE of pages that takes too long counts as done: see late.h. While one is late, the next ones
+ * count so at once: a process that ends writes the pages of its files in turn.
  */
-static void answer_page_write(struct requests *rs, struct request *r)
+static void answer_page_write_locked(struct requests *rs, struct request *r)
 {
 	const struct fuse_write_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
 	uint64_t waited = clock_mono_ns() - r->started_ns;
@@ -499,13 +496,13 @@ static void answer_page_write(struct requests *rs, struct request *r)
 	rs->nr_early++;
 	if (atomic_exchange(&r->answered, true))
 		return; /* it ended just now, and gives the handle back */
-	mark_late(rs, r);
+	mark_late_locked(rs, r);
 	if (write(rs->fd, &out, sizeof(out)) < 0)
 		log_debug("reply to a write of pages: %m");
 }
 
-/* Lock held. Answers @r before it is served, unless it was answered. */
-static bool give_up(struct requests *rs, struct request *r)
+/* Answers @r before it is served, unless it was answered. */
+static bool give_up_locked(struct requests *rs, struct request *r)
 {
 	const struct fuse_flush_in *flush = (const void *)(r->mem + sizeof(struct fuse_in_header));
 
@@ -520,13 +517,13 @@ static bool give_up(struct requests *rs, struct request *r)
 	}
 	atomic_fetch_add(&rs->fs->engine->metrics.interrupted, 1);
 	if (!r->queued)
-		mark_late(rs, r);
+		mark_late_locked(rs, r);
 	reply_raw(rs, r->unique, -EINTR);
 	return true;
 }
 
-/* Looks after one request; returns true when there is something to tell about it. Lock held. */
-static bool watch_one(struct requests *rs, struct request *r, uint64_t now, bool *abandoned)
+/* Looks after one request; returns true when there is something to tell about it. */
+static bool watch_one_locked(struct requests *rs, struct request *r, uint64_t now, bool *abandoned)
 {
 	uint64_t waited;
 
@@ -534,13 +531,13 @@ static bool watch_one(struct requests *rs, struct request *r, uint64_t now, bool
 	if (atomic_load(&r->answered))
 		return false;
 	if (is_page_write(r))
-		answer_page_write(rs, r);
-	if (due(r, now, &waited) && give_up(rs, r)) {
+		answer_page_write_locked(rs, r);
+	if (due(r, now, &waited) && give_up_locked(rs, r)) {
 		*abandoned = true;
 		if (r->queued) {
 			r->queued = false;
 			atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
-			retire(rs, r);
+			retire_locked(rs, r);
 		}
 		return true;
 	}
@@ -571,7 +568,7 @@ static bool watch_round(struct requests *rs, struct request_facts *w, bool *aban
 				.waited = (double)(now - r->started_ns) / NSEC_PER_SEC,
 			};
 
-			if (watch_one(rs, r, now, abandoned)) {
+			if (watch_one_locked(rs, r, now, abandoned)) {
 				*w = facts;
 				return true;
 			}
@@ -583,13 +580,13 @@ static bool watch_round(struct requests *rs, struct request_facts *w, bool *aban
 /* --- the loop --- */
 
 static void *server_main(void *arg);
-static bool start_server(struct requests *rs, unsigned most);
+static bool start_server_locked(struct requests *rs, unsigned most);
 
-/* Lock held. Sends one more thread to the device; it counts as there at once. */
-static bool call_attendant(struct requests *rs)
+/* Sends one more thread to the device; it counts as there at once. */
+static bool call_attendant_locked(struct requests *rs)
 {
 	if (rs->parked == rs->calls)
-		return start_server(rs, MAX_THREADS);
+		return start_server_locked(rs, MAX_THREADS);
 	rs->calls++;
 	rs->idle++;
 	rs->unattended_ns = 0;
@@ -597,8 +594,8 @@ static bool call_attendant(struct requests *rs)
 	return true;
 }
 
-/* Lock held. The new thread counts as idle at once: it goes to the device first. */
-static bool start_server(struct requests *rs, unsigned most)
+/* The new thread counts as idle at once: it goes to the device first. */
+static bool start_server_locked(struct requests *rs, unsigned most)
 {
 	int err;
 
@@ -670,15 +667,15 @@ static bool receive_request(struct requests *rs, struct request *r, bool look)
 
 enum next { NEXT_SERVE, NEXT_AGAIN, NEXT_END };
 
-/* Lock held. This thread serves @r from here on, and is woken if that is given up. */
-static void activate(struct requests *rs, struct request *r)
+/* This thread serves @r from here on, and is woken if that is given up. */
+static void activate_locked(struct requests *rs, struct request *r)
 {
 	wait_serve(&r->call);
 	list_append(&rs->active, &r->link);
 }
 
-/* Lock held. A queued request for a thread that is free. */
-static struct request *take_queued(struct requests *rs)
+/* A queued request for a thread that is free. */
+static struct request *take_queued_locked(struct requests *rs)
 {
 	struct list *l = rs->queued.next;
 	struct request *r;
@@ -687,14 +684,14 @@ static struct request *take_queued(struct requests *rs)
 		return NULL;
 	r = container_of(l, struct request, link);
 	list_del(l);
-	activate(rs, r);
+	activate_locked(rs, r);
 	r->queued = false;
 	atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
 	return r;
 }
 
-/* Lock held. One attendant is enough: others wait here until called, or for a queued request. */
-static void park(struct requests *rs, bool *at_device)
+/* One attendant is enough: others wait here until called, or for a queued request. */
+static void park_locked(struct requests *rs, bool *at_device)
 {
 	rs->parked++;
 	while (!rs->exited && !rs->calls && list_empty(&rs->queued))
@@ -709,8 +706,8 @@ static void park(struct requests *rs, bool *at_device)
 		*at_device = true; /* and counted, by who called */
 }
 
-/* Lock held. The way of a free thread: its end, a queued request, parking, or the device. */
-static enum next find_work(struct requests *rs, struct request **out, bool *at_device)
+/* The way of a free thread: its end, a queued request, parking, or the device. */
+static enum next find_work_locked(struct requests *rs, struct request **out, bool *at_device)
 {
 	while (!*at_device) {
 		/* One more than that serves what wakes others, and nothing that may wait. */
@@ -718,13 +715,13 @@ static enum next find_work(struct requests *rs, struct request **out, bool *at_d
 
 		if (surplus && rs->idle)
 			return NEXT_END;
-		*out = surplus ? NULL : take_queued(rs);
+		*out = surplus ? NULL : take_queued_locked(rs);
 		if (*out)
 			return NEXT_SERVE;
 		if (rs->exited)
 			return NEXT_END;
 		if (rs->idle) {
-			park(rs, at_device);
+			park_locked(rs, at_device);
 			continue;
 		}
 		rs->idle++;
@@ -757,14 +754,14 @@ static unsigned most_threads(const struct request *r)
 }
 
 /*
- * Lock held. The attendant has read @r: may it serve it? Mostly it goes without a successor,
- * which is cheaper than waking one: it is back in microseconds, and if not, the watchdog sends one.
+ * The attendant has read @r: may it serve it? Mostly it goes without a successor, which is cheaper
+ * than waking one: it is back in microseconds, and if not, the watchdog sends one.
  */
-static bool leave_device(struct requests *rs, struct request *r, bool more)
+static bool leave_device_locked(struct requests *rs, struct request *r, bool more)
 {
 	rs->last_ns = r->started_ns;
 	/* Only a parked thread can be had for certain when it is needed; with none, start one now. */
-	if (rs->idle == 1 && rs->parked == rs->calls && !start_server(rs, most_threads(r)))
+	if (rs->idle == 1 && rs->parked == rs->calls && !start_server_locked(rs, most_threads(r)))
 		return false;
 	if (--rs->idle)
 		return true;
@@ -772,7 +769,7 @@ static bool leave_device(struct requests *rs, struct request *r, bool more)
 	rs->backlog = more ? rs->backlog + 1 : 0;
 	if (rs->backlog >= BACKLOG) {
 		rs->backlog = 0;
-		call_attendant(rs);
+		call_attendant_locked(rs);
 	} else if (!rs->watching_closely) {
 		waitq_wake_all(&rs->changed);
 	}
@@ -790,10 +787,10 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	bool more, stays = *at_device;
 	{
 		LOCK_SCOPE(&rs->lock);
-		next = find_work(rs, out, at_device);
+		next = find_work_locked(rs, out, at_device);
 		if (next != NEXT_AGAIN)
 			return next;
-		r = take_buffer(rs);
+		r = take_buffer_locked(rs);
 	}
 	if (!r) { /* no memory now */
 		wait_ns(10 * NSEC_PER_MSEC);
@@ -802,7 +799,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	if (!receive_request(rs, r, !stays)) {
 		LOCK_SCOPE(&rs->lock);
 		rs->exited = true;
-		give_buffer(rs, r);
+		give_buffer_locked(rs, r);
 		waitq_wake_all(&rs->changed);
 		waitq_wake_all(&rs->called);
 		return NEXT_END;
@@ -810,7 +807,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	if (r->opcode == FUSE_INTERRUPT) {
 		serve_interrupt(rs, r);
 		LOCK_SCOPE(&rs->lock);
-		give_buffer(rs, r);
+		give_buffer_locked(rs, r);
 		return NEXT_AGAIN;
 	}
 	more = receive_more(&rs->receiver);
@@ -818,14 +815,14 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	rs->in_flight++;
 	/* The second of many files that it had open: do not make it wait for each in turn. */
 	if (r->opcode == FUSE_FLUSH && r->pid && r->pid == rs->dying && is_exiting(r->pid) &&
-	    give_up(rs, r)) {
-		retire(rs, r);
+	    give_up_locked(rs, r)) {
+		retire_locked(rs, r);
 		return NEXT_AGAIN;
 	}
 	r->behind = is_page_write(r) && late_any(rs->fs->tree, r->nodeid);
 	if (is_page_write(r) && rs->nr_early)
-		answer_page_write(rs, r);
-	if (!leave_device(rs, r, more)) {
+		answer_page_write_locked(rs, r);
+	if (!leave_device_locked(rs, r, more)) {
 		/* It may wait for long. Nobody knows of @r yet, and this thread still is at the device. */
 		lock_drop(&rs->lock);
 		copy_out(r);
@@ -836,7 +833,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		return NEXT_AGAIN;
 	}
 	*at_device = false;
-	activate(rs, r);
+	activate_locked(rs, r);
 	*out = r;
 	return NEXT_SERVE;
 }
@@ -881,7 +878,7 @@ static void serve(struct requests *rs, struct request *r)
 		held = r->held;
 		if (held)
 			rs->nr_early--;
-		retire(rs, r);
+		retire_locked(rs, r);
 	}
 	if (late)
 		late_ended(rs->fs->tree, late);
@@ -914,10 +911,10 @@ static void *server_main(void *arg)
 }
 
 /*
- * Lock held. Waits until it is time to look again: often while requests come, so that a device
- * left alone by an attendant that the backing holds gets another one.
+ * Waits until it is time to look again: often while requests come, so that a device left alone by
+ * an attendant that the backing holds gets another one.
  */
-static void watchdog_sleep(struct requests *rs)
+static void watchdog_sleep_locked(struct requests *rs)
 {
 	uint64_t now = clock_mono_ns(), period;
 
@@ -926,7 +923,7 @@ static void watchdog_sleep(struct requests *rs)
 	if (!rs->exited || rs->nr_threads)
 		wait_out(&rs->changed, now + period);
 	if (rs->unattended_ns && !rs->exited && clock_mono_ns() - rs->unattended_ns >= ATTEND_NS)
-		call_attendant(rs);
+		call_attendant_locked(rs);
 }
 
 static void *watchdog_main(void *arg)
@@ -943,7 +940,7 @@ static void *watchdog_main(void *arg)
 			next_round = clock_mono_ns() + WATCHDOG_PERIOD / 2;
 		}
 		LOCK_SCOPE(&rs->lock);
-		watchdog_sleep(rs);
+		watchdog_sleep_locked(rs);
 		exited = rs->exited && !rs->nr_threads;
 	}
 	return NULL;
@@ -1012,8 +1009,8 @@ int requests_serve(struct requests *rs, struct fuse_session *se,
 		return err;
 	{
 		LOCK_SCOPE(&rs->lock);
-		started = start_server(rs, MAX_THREADS) &&
-			  start_server(rs, MAX_THREADS); /* one serves, one is called */
+		started = start_server_locked(rs, MAX_THREADS) &&
+			  start_server_locked(rs, MAX_THREADS); /* one serves, one is called */
 		rs->exited = !rs->nr_threads;
 	}
 	if (!started)

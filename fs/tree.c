@@ -39,8 +39,7 @@ struct waitq *tree_late(struct tree *t)
 	return &t->late;
 }
 
-/* Lock held. */
-static struct node *find_id(struct tree *t, uint64_t id)
+static struct node *find_id_locked(struct tree *t, uint64_t id)
 {
 	return id == NODE_ROOT ? t->root : slots_find(&t->nodes, id);
 }
@@ -100,8 +99,7 @@ static uint64_t btime_of(const struct statx *stx)
 	return (uint64_t)stx->stx_btime.tv_sec * NSEC_PER_SEC + stx->stx_btime.tv_nsec;
 }
 
-/* Lock held. */
-static struct node *find_identity(struct tree *t, const struct statx *stx)
+static struct node *find_identity_locked(struct tree *t, const struct statx *stx)
 {
 	dev_t dev = makedev(stx->stx_dev_major, stx->stx_dev_minor);
 	struct node *n;
@@ -113,8 +111,7 @@ static struct node *find_identity(struct tree *t, const struct statx *stx)
 	return NULL;
 }
 
-/* Lock held. */
-static struct node *find_inode(struct tree *t, const struct inode_id *id)
+static struct node *find_inode_locked(struct tree *t, const struct inode_id *id)
 {
 	struct node *n = t->hash[bucket_of(t, id->dev, id->ino)];
 
@@ -137,7 +134,7 @@ struct closing {
 	struct node *rest; /* referenced: a parent that did not fit in any more */
 };
 
-static void drop_unused(struct tree *t, struct node *n, struct closing *c);
+static void drop_unused_locked(struct tree *t, struct node *n, struct closing *c);
 
 static void close_all(struct tree *t, struct closing *c)
 {
@@ -150,12 +147,11 @@ static void close_all(struct tree *t, struct closing *c)
 			return;
 		LOCK_SCOPE(&t->lock);
 		n->refs--;
-		drop_unused(t, n, c);
+		drop_unused_locked(t, n, c);
 	}
 }
 
-/* Lock held. */
-static void unpin(struct tree *t, struct node *n, struct closing *c)
+static void unpin_locked(struct tree *t, struct node *n, struct closing *c)
 {
 	if (n->pin < 0)
 		return;
@@ -165,8 +161,8 @@ static void unpin(struct tree *t, struct node *n, struct closing *c)
 	t->nr_pins--;
 }
 
-/* Lock held. Takes one pin that nobody uses right now off the cold end of @lru. */
-static bool evict_one(struct tree *t, struct list *lru, struct closing *c)
+/* Takes one pin that nobody uses right now off the cold end of @lru. */
+static bool evict_one_locked(struct tree *t, struct list *lru, struct closing *c)
 {
 	struct list *l;
 
@@ -175,14 +171,14 @@ static bool evict_one(struct tree *t, struct list *lru, struct closing *c)
 
 		if (n->pin_users || !n->name)
 			continue;
-		unpin(t, n, c);
+		unpin_locked(t, n, c);
 		return true;
 	}
 	return false;
 }
 
-/* Lock held. Gives @n the pin @fd, or leaves it to be closed if there is one already. */
-static void pin(struct tree *t, struct node *n, int fd, struct closing *c)
+/* Gives @n the pin @fd, or leaves it to be closed if there is one already. */
+static void pin_locked(struct tree *t, struct node *n, int fd, struct closing *c)
 {
 	struct list *lru = S_ISDIR(n->type) ? &t->lru_dirs : &t->lru_files;
 
@@ -201,21 +197,21 @@ static void pin(struct tree *t, struct node *n, int fd, struct closing *c)
 	list_push(lru, &n->lru);
 	/* Files first: a directory may be somebody's working directory. */
 	while (t->nr_pins > t->pin_budget && c->nr < MAX_CLOSING - 1)
-		if (!evict_one(t, &t->lru_files, c) && !evict_one(t, &t->lru_dirs, c))
+		if (!evict_one_locked(t, &t->lru_files, c) && !evict_one_locked(t, &t->lru_dirs, c))
 			break;
 	t->engine->metrics.pinned_fds = t->nr_pins;
 }
 
 /* --- nodes --- */
 
-/* Lock held. Frees @n, and its parents, if nobody refers to them any more. */
-static void drop_unused(struct tree *t, struct node *n, struct closing *c)
+/* Frees @n, and its parents, if nobody refers to them any more. */
+static void drop_unused_locked(struct tree *t, struct node *n, struct closing *c)
 {
 	while (n && !n->refs && !n->nlookup && n->id != NODE_ROOT) {
 		struct node *parent = n->parent;
 
 		hash_remove(t, n);
-		unpin(t, n, c);
+		unpin_locked(t, n, c);
 		slots_give_back(&t->nodes, n->id);
 		t->engine->metrics.nodes = --t->nr_nodes;
 		free(n->name);
@@ -230,9 +226,9 @@ static void drop_unused(struct tree *t, struct node *n, struct closing *c)
 	}
 }
 
-/* Lock held. Remembers where @n is. */
-static void set_place(struct tree *t, struct node *n, struct node *dir, const char *name,
-		      struct closing *c)
+/* Remembers where @n is. */
+static void set_place_locked(struct tree *t, struct node *n, struct node *dir, const char *name,
+			     struct closing *c)
 {
 	struct node *old = n->parent;
 	char *copy;
@@ -248,7 +244,7 @@ static void set_place(struct tree *t, struct node *n, struct node *dir, const ch
 	dir->refs++;
 	if (old) {
 		old->refs--;
-		drop_unused(t, old, c);
+		drop_unused_locked(t, old, c);
 	}
 }
 
@@ -279,7 +275,7 @@ static struct node *node_new(struct tree *t, const struct statx *stx)
 struct node *node_get(struct tree *t, uint64_t id)
 {
 	LOCK_SCOPE(&t->lock);
-	struct node *n = find_id(t, id);
+	struct node *n = find_id_locked(t, id);
 
 	if (n)
 		n->refs++;
@@ -295,7 +291,7 @@ void node_put(struct tree *t, struct node *n)
 	{
 		LOCK_SCOPE(&t->lock);
 		n->refs--;
-		drop_unused(t, n, &c);
+		drop_unused_locked(t, n, &c);
 	}
 	close_all(t, &c);
 }
@@ -305,12 +301,12 @@ void tree_forget(struct tree *t, uint64_t id, uint64_t count)
 	struct closing c = {.nr = 0};
 	{
 		LOCK_SCOPE(&t->lock);
-		struct node *n = find_id(t, id);
+		struct node *n = find_id_locked(t, id);
 
 		if (!n)
 			return;
 		n->nlookup -= count < n->nlookup ? count : n->nlookup;
-		drop_unused(t, n, &c);
+		drop_unused_locked(t, n, &c);
 	}
 	close_all(t, &c);
 }
@@ -326,7 +322,7 @@ static int enter(struct tree *t, struct node *dir, const char *name, const struc
 	struct node *n;
 	{
 		LOCK_SCOPE(&t->lock);
-		n = find_identity(t, stx);
+		n = find_identity_locked(t, stx);
 		if (n && fresh) {
 			hash_remove(t, n); /* the same number, but an inode of the past */
 			n = NULL;
@@ -336,8 +332,8 @@ static int enter(struct tree *t, struct node *dir, const char *name, const struc
 		if (n) {
 			n->refs++;
 			n->nlookup++;
-			pin(t, n, pin_fd, &c);
-			set_place(t, n, dir, name, &c);
+			pin_locked(t, n, pin_fd, &c);
+			set_place_locked(t, n, dir, name, &c);
 		} else if (pin_fd >= 0) {
 			c.fds[c.nr++] = pin_fd;
 		}
@@ -355,13 +351,13 @@ static bool enter_known(struct tree *t, struct node *dir, const char *name, cons
 	struct node *n;
 	{
 		LOCK_SCOPE(&t->lock);
-		n = find_identity(t, stx);
+		n = find_identity_locked(t, stx);
 		if (!n || n->pin < 0)
 			return false;
 		n->refs++;
 		n->nlookup++;
-		pin(t, n, -1, &c);
-		set_place(t, n, dir, name, &c);
+		pin_locked(t, n, -1, &c);
+		set_place_locked(t, n, dir, name, &c);
 	}
 	close_all(t, &c);
 	*out = n;
@@ -474,10 +470,10 @@ void tree_moved(struct tree *t, struct node *dir, const char *name)
 		return;
 	{
 		LOCK_SCOPE(&t->lock);
-		struct node *n = find_identity(t, &stx);
+		struct node *n = find_identity_locked(t, &stx);
 
 		if (n)
-			set_place(t, n, dir, name, &c);
+			set_place_locked(t, n, dir, name, &c);
 	}
 	close_all(t, &c);
 }
@@ -487,10 +483,10 @@ void tree_placed(struct tree *t, const struct inode_id *id, struct node *dir, co
 	struct closing c = {.nr = 0};
 	{
 		LOCK_SCOPE(&t->lock);
-		struct node *n = find_inode(t, id);
+		struct node *n = find_inode_locked(t, id);
 
 		if (n)
-			set_place(t, n, dir, name, &c);
+			set_place_locked(t, n, dir, name, &c);
 	}
 	close_all(t, &c);
 }
@@ -547,8 +543,7 @@ struct checkpoint *tree_checkpoint(struct tree *t, struct node *n, const char *n
 
 /* --- descriptors --- */
 
-/* Lock held. */
-static bool fd_at_hand(struct node *n, struct node_fd *out)
+static bool fd_at_hand_locked(struct node *n, struct node_fd *out)
 {
 	*out = (struct node_fd){.node = n, .fd = n->pin};
 	if (n->pin >= 0) {
@@ -706,7 +701,7 @@ static int pin_by_name(struct tree *t, struct node *n, int at, const char *name,
 		LOCK_SCOPE(&t->lock);
 		n->pin_users++;
 		n->refs++;
-		pin(t, n, fd, &c);
+		pin_locked(t, n, fd, &c);
 		*out = (struct node_fd){.node = n, .fd = n->pin};
 	}
 	close_all(t, &c);
@@ -714,15 +709,15 @@ static int pin_by_name(struct tree *t, struct node *n, int at, const char *name,
 }
 
 /*
- * Lock held. The topmost of @n and the directories above it that has no descriptor, but whose own
- * directory, @at, has one. NULL if its place is unknown, or seems to be inside itself.
+ * The topmost of @n and the directories above it that has no descriptor, but whose own directory,
+ * @at, has one. NULL if its place is unknown, or seems to be inside itself.
  */
-static struct node *topmost_lost(struct tree *t, struct node *n, struct node_fd *at)
+static struct node *topmost_lost_locked(struct tree *t, struct node *n, struct node_fd *at)
 {
 	uint32_t steps;
 
 	for (steps = 0; n->name && n->parent && steps <= t->nr_nodes; steps++) {
-		if (fd_at_hand(n->parent, at))
+		if (fd_at_hand_locked(n->parent, at))
 			return n;
 		n = n->parent;
 	}
@@ -772,7 +767,7 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 		struct node *lost;
 		{
 			LOCK_SCOPE(&t->lock);
-			if (fd_at_hand(n, out))
+			if (fd_at_hand_locked(n, out))
 				break;
 		}
 		if (fd_of_unpublished(t, n, out))
@@ -783,9 +778,9 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 		}
 		{
 			LOCK_SCOPE(&t->lock);
-			if (fd_at_hand(n, out))
+			if (fd_at_hand_locked(n, out))
 				break;
-			lost = topmost_lost(t, n, &at);
+			lost = topmost_lost_locked(t, n, &at);
 			name = lost ? strdup(lost->name) : NULL;
 			if (lost)
 				lost->refs++;
@@ -862,7 +857,7 @@ bool tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, si
 	size_t at = size - 1, start;
 	bool whole;
 	LOCK_SCOPE(&t->lock);
-	struct node *n = find_id(t, id);
+	struct node *n = find_id_locked(t, id);
 
 	buf[at] = '\0';
 	if (name && !prepend(buf, &at, name))
@@ -891,7 +886,7 @@ bool tree_knows(void *tree, const struct inode_id *id)
 	struct tree *t = tree;
 	LOCK_SCOPE(&t->lock);
 
-	return find_inode(t, id);
+	return find_inode_locked(t, id);
 }
 
 void tree_path_of(void *tree, const struct inode_id *inode, const char *name, char *buf,
@@ -901,7 +896,7 @@ void tree_path_of(void *tree, const struct inode_id *inode, const char *name, ch
 	uint64_t id = 0;
 	{
 		LOCK_SCOPE(&t->lock);
-		struct node *n = find_inode(t, inode);
+		struct node *n = find_inode_locked(t, inode);
 
 		id = n ? n->id : 0;
 	}

@@ -12,6 +12,8 @@
  *   second one of the same rank. So threads never wait for each other in a circle.
  * - A build with DEBUG=1 or SAN=... checks that at each take, and ends the program with both names
  *   when it does not hold. Other builds pay nothing for it.
+ * - A function whose name ends in _locked is called with the lock of its module held, and returns with
+ *   it. Where its comment says that it drops the lock, other threads come in between.
  * - Not recursive. No lock is held across a system call that may block, a copy, or a reply to FUSE,
  *   except where its rank below says so.
  */

@@ -35,8 +35,7 @@ void log_set_level(enum log_level level)
 	max_level = level;
 }
 
-/* Lock held. */
-static bool connect_log(void)
+static bool connect_log_locked(void)
 {
 	if (log_fd >= 0)
 		close(log_fd);
@@ -46,13 +45,12 @@ static bool connect_log(void)
 	return log_fd >= 0;
 }
 
-/* Lock held. */
-static bool send_log(const char *line, size_t len)
+static bool send_log_locked(const char *line, size_t len)
 {
 	int tries;
 
 	for (tries = 0; tries < 2; tries++) {
-		if (log_fd < 0 && !connect_log())
+		if (log_fd < 0 && !connect_log_locked())
 			return false;
 		if (send(log_fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 			return true;
@@ -74,7 +72,7 @@ static void to_syslog(int priority, const char *text)
 		snprintf(note, sizeof(note), " (%lu messages were lost)", lost);
 	len = snprintf(line, sizeof(line), "<%d>ckptfs[%d]: %s%s", LOG_DAEMON | priority,
 		       (int)getpid(), text, note);
-	lost = send_log(line, (size_t)len) ? 0 : lost + 1;
+	lost = send_log_locked(line, (size_t)len) ? 0 : lost + 1;
 }
 
 /* CKPTFS_LOG_SOCKET is for tests. */
@@ -84,7 +82,7 @@ void log_to_syslog(void)
 
 	LOCK_SCOPE(&lock);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", given ? given : "/dev/log");
-	connect_log();
+	connect_log_locked();
 	use_syslog = true;
 }
 

@@ -394,8 +394,8 @@ static void lock_memory(struct cache *c)
 		MESSAGE(c->not_locked, CACHE_NOT_LOCKED, strerror(errno));
 }
 
-/* The first cold chunk that no thread faults yet, or NULL. Lock held. */
-static struct chunk *next_cold(struct cache *c)
+/* The first cold chunk that no thread faults yet, or NULL. */
+static struct chunk *next_cold_locked(struct cache *c)
 {
 	struct list *l;
 
@@ -408,8 +408,11 @@ static struct chunk *next_cold(struct cache *c)
 	return NULL;
 }
 
-/* @ck and the cold chunks behind it that share its huge page are `faulting` from here on. Returns how many. Lock held. */
-static size_t begin_faulting(struct cache *c, struct chunk *ck)
+/*
+ * @ck and the cold chunks behind it that share its huge page are `faulting` from here on. Returns
+ * how many.
+ */
+static size_t begin_faulting_locked(struct cache *c, struct chunk *ck)
 {
 	uintptr_t piece = (uintptr_t)chunk_data(c, ck) / PIECE;
 	struct chunk *end = c->chunks + c->nr_chunks, *first = ck;
@@ -420,8 +423,8 @@ static size_t begin_faulting(struct cache *c, struct chunk *ck)
 	return (size_t)(ck - first);
 }
 
-/* Those of them that nobody took meanwhile are free, with memory. Lock held. */
-static void end_faulting(struct cache *c, struct chunk *ck, size_t nr)
+/* Those of them that nobody took meanwhile are free, with memory. */
+static void end_faulting_locked(struct cache *c, struct chunk *ck, size_t nr)
 {
 	for (; nr; nr--, ck++) {
 		ck->faulting = false;
@@ -458,16 +461,16 @@ static void *faulter_main(void *arg)
 
 	lock_take(&c->lock);
 	while (!c->ending) {
-		ck = next_cold(c);
+		ck = next_cold_locked(c);
 		if (!ck) {
 			wait_out(&c->chilled, CLOCK_NEVER);
 			continue;
 		}
-		nr = begin_faulting(c, ck);
+		nr = begin_faulting_locked(c, ck);
 		lock_drop(&c->lock);
 		fault(chunk_data(c, ck), nr * c->chunk_size);
 		lock_take(&c->lock);
-		end_faulting(c, ck, nr);
+		end_faulting_locked(c, ck, nr);
 	}
 	lock_drop(&c->lock);
 	return NULL;

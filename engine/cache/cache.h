@@ -12,7 +12,7 @@
  *
  *       FREE ----- cache_bind -----------------------------------> PARTIAL
  *       PARTIAL -- written to its end, hurried, or old (a) ------> READY
- *       READY ---- content_take_off -----------------------------> FLYING
+ *       READY ---- content_take_off_locked -----------------------------> FLYING
  *       PARTIAL -- the same, while writers wait for room --------> FLYING
  *       FLYING --- content_landed -------------------------------> CLEAN
  *       CLEAN ---- written to (b) -------------------------------> PARTIAL

@@ -49,7 +49,7 @@ void captures_stop(struct captures *cs)
 		struct session *s = container_of(l, struct session, link);
 		LOCK_SCOPE(&s->lock);
 
-		session_stop(s);
+		session_stop_locked(s);
 	}
 	while (cs->nr)
 		wait_out(&cs->gone, CLOCK_NEVER);
@@ -129,8 +129,7 @@ static void put_at_end(struct session **s)
 		put(*s);
 }
 
-/* Lock held. */
-static int check_alive(const struct session *s)
+static int check_alive_locked(const struct session *s)
 {
 	return s->state == SESSION_LIVES ? 0 : -ENOENT;
 }
@@ -141,7 +140,7 @@ static int check_alive(const struct session *s)
 	if (!s) \
 		return -ENOENT; \
 	LOCK_SCOPE(&s->lock); \
-	if (check_alive(s)) \
+	if (check_alive_locked(s)) \
 	return -ENOENT
 
 /* What a call does from here on is told to who made it; false: it was told -EINTR. */
@@ -243,7 +242,7 @@ int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b)
 {
 	SESSION_SCOPE(s, cs, uid, b->session);
 	s->bye = true;
-	session_stop(s);
+	session_stop_locked(s);
 	while (s->state == SESSION_LIVES) {
 		if (wait_on(&s->changed, CLOCK_NEVER))
 			return -EINTR;
@@ -263,7 +262,7 @@ void captures_closed(struct captures *cs, uint64_t handle)
 		if (s->handle != handle)
 			continue;
 		s->closed = true;
-		session_stop(s);
+		session_stop_locked(s);
 	}
 }
 
@@ -275,8 +274,7 @@ static uint64_t hash_id(uint64_t id)
 	return id * 0x9E3779B97F4A7C15ull;
 }
 
-/* Lock held. */
-static struct tensor *tensor_find(struct session *s, uint64_t id)
+static struct tensor *tensor_find_locked(struct session *s, uint64_t id)
 {
 	struct list *l;
 
@@ -324,9 +322,9 @@ static bool same_tensor(const struct tensor *a, const struct tensor *b)
 	return !memcmp(&a->layout, &b->layout, sizeof(a->layout)) && !strcmp(a->name, b->name);
 }
 
-/* Lock held. *@out: the new one of this id, or NULL: it is known. */
-static int register_one(struct session *s, const struct ckptfs_register *r, unsigned i, size_t at,
-			struct tensor **out)
+/* *@out: the new one of this id, or NULL: it is known. */
+static int register_one_locked(struct session *s, const struct ckptfs_register *r, unsigned i,
+			       size_t at, struct tensor **out)
 {
 	struct ckptfs_tensor layout;
 	struct tensor *t, *old;
@@ -339,7 +337,7 @@ static int register_one(struct session *s, const struct ckptfs_register *r, unsi
 	t = tensor_make(&layout, (const char *)r->data + at);
 	if (!t)
 		return -ENOMEM;
-	old = tensor_find(s, layout.id);
+	old = tensor_find_locked(s, layout.id);
 	if (!old && s->tensors.nr < CKPTFS_TENSORS_MAX) {
 		table_add(&s->tensors, &t->node, hash_id(layout.id));
 		*out = t;
@@ -361,7 +359,7 @@ int captures_register(struct captures *cs, uid_t uid, const struct ckptfs_regist
 	if (r->nr > ARRAY_SIZE(made) || r->bytes > sizeof(r->data) || r->bytes < at)
 		return -EINVAL;
 	for (i = 0; i < r->nr && !err; i++) {
-		err = register_one(s, r, i, at, &made[i]);
+		err = register_one_locked(s, r, i, at, &made[i]);
 		if (!err)
 			at += ((const struct ckptfs_tensor *)(const void *)r->data)[i].name_len;
 	}
@@ -384,10 +382,10 @@ int captures_unregister(struct captures *cs, uid_t uid, const struct ckptfs_unre
 	if (u->nr > CKPTFS_IDS_MAX || u->reserved)
 		return -EINVAL;
 	for (i = 0; i < u->nr; i++)
-		if (!tensor_find(s, u->ids[i]))
+		if (!tensor_find_locked(s, u->ids[i]))
 			return -EBADF;
 	for (i = 0; i < u->nr; i++) {
-		struct tensor *t = tensor_find(s, u->ids[i]);
+		struct tensor *t = tensor_find_locked(s, u->ids[i]);
 
 		if (!t)
 			continue; /* named twice */
@@ -426,8 +424,7 @@ static int sort(const struct ckptfs_write *w, struct ckptfs_capture **out)
 	return 0;
 }
 
-/* Lock held. */
-static int check_write(struct session *s, const struct ckptfs_write *w)
+static int check_write_locked(struct session *s, const struct ckptfs_write *w)
 {
 	unsigned i;
 
@@ -438,7 +435,7 @@ static int check_write(struct session *s, const struct ckptfs_write *w)
 		return -EAGAIN;
 	for (i = 0; i < w->nr; i++) {
 		const struct ckptfs_capture *c = &w->captures[i];
-		const struct tensor *t = tensor_find(s, c->id);
+		const struct tensor *t = tensor_find_locked(s, c->id);
 
 		if (!t)
 			return -EBADF;
@@ -477,7 +474,7 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 		err = content_promise(g->content, &c->promise);
 	{
 		LOCK_SCOPE(&s->lock);
-		c->tensor = err ? NULL : tensor_find(s, in->id);
+		c->tensor = err ? NULL : tensor_find_locked(s, in->id);
 		if (!c->tensor && !err)
 			err = -EBADF; /* unregistered meanwhile */
 		if (c->tensor)
@@ -515,8 +512,8 @@ static void undo(struct session *s, struct capture **made, unsigned nr)
 	}
 }
 
-/* Lock held. Host memory comes before that of devices, and else what was written first. */
-static void enqueue(struct session *s, struct capture *c)
+/* Host memory comes before that of devices, and else what was written first. */
+static void enqueue_locked(struct session *s, struct capture *c)
 {
 	struct list *at = s->waiting.prev;
 
@@ -544,8 +541,8 @@ static void promised(const struct capture *c)
 			 c->generation->checkpoint ? &at : NULL);
 }
 
-/* Lock held. All are in; those of no bytes are done. */
-static void take_in(struct session *s, struct capture **made, unsigned nr)
+/* All are in; those of no bytes are done. */
+static void take_in_locked(struct session *s, struct capture **made, unsigned nr)
 {
 	unsigned i;
 
@@ -553,7 +550,7 @@ static void take_in(struct session *s, struct capture **made, unsigned nr)
 		s->last_seq = made[i]->seq;
 		if (made[i]->promise.len) {
 			promised(made[i]);
-			enqueue(s, made[i]);
+			enqueue_locked(s, made[i]);
 			made[i] = NULL;
 		} else {
 			s->counts.stats.captures++;
@@ -575,14 +572,14 @@ static int write_all(struct session *s, struct generation *g, uint64_t key,
 		err = begin(s, g, key, &sorted[i], &made[sorted[i].seq - first]);
 	if (!err) {
 		LOCK_SCOPE(&s->lock);
-		if (check_alive(s))
+		if (check_alive_locked(s))
 			err = -ENOENT;
 		else if (first != s->last_seq + 1)
 			err = -EINVAL; /* another thread of it was quicker */
 		else if (!decide(s->all))
 			err = -EINTR;
 		else
-			take_in(s, made, w->nr);
+			take_in_locked(s, made, w->nr);
 	}
 	if (err)
 		undo(s, made, w->nr);
@@ -603,9 +600,9 @@ int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_
 		return -ENOENT;
 	{
 		LOCK_SCOPE(&s->lock);
-		err = check_alive(s);
+		err = check_alive_locked(s);
 		if (!err)
-			err = check_write(s, w);
+			err = check_write_locked(s, w);
 	}
 	if (err)
 		return err;
@@ -615,8 +612,8 @@ int captures_write(struct captures *cs, uid_t uid, struct generation *g, uint64_
 
 /* --- grants --- */
 
-/* Lock held. When it was copied, as its trainer says, who may say what he wants. */
-static void note_times(struct capture *c, const struct ckptfs_done *d)
+/* When it was copied, as its trainer says, who may say what he wants. */
+static void note_times_locked(struct capture *c, const struct ckptfs_done *d)
 {
 	uint64_t now = clock_mono_ns();
 
@@ -628,8 +625,8 @@ static void note_times(struct capture *c, const struct ckptfs_done *d)
 		c->end_ns = d->end_ns;
 }
 
-/* Lock held. What was reported and is what was granted; else it was reported before, or has failed. */
-static void take_done(struct session *s, const struct ckptfs_next *in)
+/* What was reported and is what was granted; else it was reported before, or has failed. */
+static void take_done_locked(struct session *s, const struct ckptfs_next *in)
 {
 	unsigned i;
 	bool any = false;
@@ -641,7 +638,7 @@ static void take_done(struct session *s, const struct ckptfs_next *in)
 			continue;
 		slot->state = SLOT_DONE;
 		if (slot->capture)
-			note_times(slot->capture, &in->done[i]);
+			note_times_locked(slot->capture, &in->done[i]);
 		s->counts.stats.captured_bytes += slot->capture ? slot->len : 0;
 		s->counts.stats.granted_bytes -= slot->len;
 		list_append(&s->done, &slot->link);
@@ -651,8 +648,8 @@ static void take_done(struct session *s, const struct ckptfs_next *in)
 		session_wake(s);
 }
 
-/* Lock held. Numbers rise, and tell the slot. */
-static uint64_t number(struct session *s, unsigned slot)
+/* Numbers rise, and tell the slot. */
+static uint64_t number_locked(struct session *s, unsigned slot)
 {
 	uint64_t n = s->arena.nr_slots, round = s->last_grant / n + 1;
 
@@ -660,8 +657,7 @@ static uint64_t number(struct session *s, unsigned slot)
 	return s->last_grant;
 }
 
-/* Lock held. */
-static struct ckptfs_grant grant_of(const struct session *s, unsigned i)
+static struct ckptfs_grant grant_of_locked(const struct session *s, unsigned i)
 {
 	const struct slot *slot = &s->slots[i];
 	const struct capture *c = slot->capture;
@@ -689,14 +685,12 @@ static void pace(const struct session *s, uint64_t bytes)
 			     (at > now ? at : now) + bytes * NSEC_PER_SEC / rate);
 }
 
-/* Lock held. */
-static bool may_grant(const struct session *s)
+static bool may_grant_locked(const struct session *s)
 {
 	return !list_empty(&s->waiting) && s->arena.nr_free && paced_until(s) <= clock_mono_ns();
 }
 
-/* Lock held. */
-static void grant(struct session *s, struct capture *c, unsigned i)
+static void grant_locked(struct session *s, struct capture *c, unsigned i)
 {
 	size_t chunk = s->arena.cache->chunk_size;
 	struct slot *slot = &s->slots[i];
@@ -704,7 +698,7 @@ static void grant(struct session *s, struct capture *c, unsigned i)
 
 	*slot = (struct slot){.state = SLOT_GRANTED, .capture = c, .off = off};
 	list_init(&slot->link);
-	slot->nr = number(s, i);
+	slot->nr = number_locked(s, i);
 	slot->len = (uint32_t)(chunk - off % chunk < left ? chunk - off % chunk : left);
 	c->nr_granted += slot->len;
 	s->counts.stats.granted_bytes += slot->len;
@@ -715,8 +709,7 @@ static void grant(struct session *s, struct capture *c, unsigned i)
 	}
 }
 
-/* Lock held. */
-static unsigned grant_all(struct session *s, struct ckptfs_next *out)
+static unsigned grant_all_locked(struct session *s, struct ckptfs_next *out)
 {
 	unsigned nr = 0;
 
@@ -724,39 +717,43 @@ static unsigned grant_all(struct session *s, struct ckptfs_next *out)
 		struct notice *n = container_of(s->notices.next, struct notice, link);
 
 		out->grants[nr++] = (struct ckptfs_grant){
-			.nr = number(s, 0), .seq = n->seq, .err = (uint32_t)n->err};
+			.nr = number_locked(s, 0), .seq = n->seq, .err = (uint32_t)n->err};
 		list_del(&n->link);
 		free(n);
 	}
-	while (nr < CKPTFS_GRANTS_MAX && may_grant(s)) {
+	while (nr < CKPTFS_GRANTS_MAX && may_grant_locked(s)) {
 		int slot = arena_take(&s->arena);
 
-		grant(s, container_of(s->waiting.next, struct capture, link), (unsigned)slot);
-		out->grants[nr++] = grant_of(s, (unsigned)slot);
+		grant_locked(s, container_of(s->waiting.next, struct capture, link),
+			     (unsigned)slot);
+		out->grants[nr++] = grant_of_locked(s, (unsigned)slot);
 	}
 	return nr;
 }
 
-/* Lock held, dropped while waiting. @turn: its number among those that have asked, 0: it does not wait. */
-static int await_grants(struct session *s, uint64_t until, uint64_t turn, struct ckptfs_next *out)
+/*
+ * Drops the lock while waiting. @turn: its number among those that have asked, 0: it does not wait.
+ */
+static int await_grants_locked(struct session *s, uint64_t until, uint64_t turn,
+			       struct ckptfs_next *out)
 {
 	struct captures *cs = s->all;
 
 	for (;;) {
 		uint64_t paced = list_empty(&s->waiting) ? UINT64_MAX : paced_until(s);
 
-		bool any = !list_empty(&s->notices) || may_grant(s);
+		bool any = !list_empty(&s->notices) || may_grant_locked(s);
 
 		/* A grant that nobody learns of would never be done. After that nothing ends the call. */
 		if (any && !decide(cs))
 			return -EINTR;
-		out->nr_grants = grant_all(s, out);
+		out->nr_grants = grant_all_locked(s, out);
 		if (any || turn != s->turn || clock_mono_ns() >= until)
 			return 0;
 		if (wait_on(&s->changed, s->arena.nr_free && paced < until ? paced : until) ==
 		    -EINTR)
 			return -EINTR;
-		if (check_alive(s))
+		if (check_alive_locked(s))
 			return -ENOENT;
 	}
 }
@@ -770,13 +767,13 @@ int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 
 	if (in->nr_done > CKPTFS_GRANTS_MAX || in->nr_grants || in->reserved)
 		return -EINVAL;
-	take_done(s, in);
+	take_done_locked(s, in);
 	*out = (struct ckptfs_next){.session = in->session};
 	if (waits) {
 		s->turn++;
 		waitq_wake_all(&s->changed); /* one that waits already ends */
 	}
-	return await_grants(s, until, waits ? s->turn : 0, out);
+	return await_grants_locked(s, until, waits ? s->turn : 0, out);
 }
 
 int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
@@ -790,7 +787,7 @@ int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
 		return -EINVAL;
 	printable(f->text, why);
 	if (!f->seq) {
-		session_fail_all(s, -f->err, why);
+		session_fail_all_locked(s, -f->err, why);
 		return 0;
 	}
 	list_for_each (l, &s->waiting)
@@ -801,7 +798,7 @@ int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
 			found = container_of(l, struct capture, link);
 	if (!found)
 		return f->seq <= s->last_seq ? 0 : -EBADF; /* it has landed, or failed before */
-	session_fail(s, found, -f->err, why, true);
+	session_fail_locked(s, found, -f->err, why, true);
 	return 0;
 }
 

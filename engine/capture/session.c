@@ -41,8 +41,8 @@ static void trace(struct session *s, struct capture *c)
 	c->tensor = NULL;
 }
 
-/* Lock held. It is on no list from here on, and has no tensor. */
-static void detach(struct session *s, struct capture *c)
+/* It is on no list from here on, and has no tensor. */
+static void detach_locked(struct session *s, struct capture *c)
 {
 	list_del(&c->link);
 	s->counts.stats.pending--;
@@ -50,8 +50,7 @@ static void detach(struct session *s, struct capture *c)
 	trace(s, c);
 }
 
-/* Lock held. */
-static void free_slot(struct session *s, struct slot *slot)
+static void free_slot_locked(struct session *s, struct slot *slot)
 {
 	if (slot->state == SLOT_GRANTED)
 		s->counts.stats.granted_bytes -= slot->len;
@@ -61,8 +60,10 @@ static void free_slot(struct session *s, struct slot *slot)
 	waitq_wake_all(&s->changed);
 }
 
-/* Lock held. No piece of it is of use any more. What the trainer may be at keeps its place until it says so. */
-static void void_slots(struct session *s, const struct capture *c, bool known)
+/*
+ * No piece of it is of use any more. What the trainer may be at keeps its place until it says so.
+ */
+static void void_slots_locked(struct session *s, const struct capture *c, bool known)
 {
 	unsigned i;
 
@@ -71,12 +72,11 @@ static void void_slots(struct session *s, const struct capture *c, bool known)
 			continue;
 		s->slots[i].capture = NULL;
 		if (s->slots[i].state == SLOT_GRANTED && known)
-			free_slot(s, &s->slots[i]);
+			free_slot_locked(s, &s->slots[i]);
 	}
 }
 
-/* Lock held. */
-static void tell(struct session *s, struct capture *c, int err)
+static void tell_locked(struct session *s, struct capture *c, int err)
 {
 	c->notice->seq = c->seq;
 	c->notice->err = -err;
@@ -85,13 +85,13 @@ static void tell(struct session *s, struct capture *c, int err)
 	waitq_wake_all(&s->changed);
 }
 
-void session_fail(struct session *s, struct capture *c, int err, const char *why, bool known)
+void session_fail_locked(struct session *s, struct capture *c, int err, const char *why, bool known)
 {
 	c->failed = true;
-	void_slots(s, c, known);
+	void_slots_locked(s, c, known);
 	if (!known)
-		tell(s, c, err);
-	detach(s, c);
+		tell_locked(s, c, err);
+	detach_locked(s, c);
 	s->counts.stats.failed++;
 	lock_drop(&s->lock);
 	generation_give_up(c->generation, err, why);
@@ -104,14 +104,14 @@ void session_fail(struct session *s, struct capture *c, int err, const char *why
 	lock_take(&s->lock);
 }
 
-void session_fail_all(struct session *s, int err, const char *why)
+void session_fail_all_locked(struct session *s, int err, const char *why)
 {
 	while (!list_empty(&s->granted))
-		session_fail(s, container_of(s->granted.next, struct capture, link), err, why,
-			     true);
+		session_fail_locked(s, container_of(s->granted.next, struct capture, link), err,
+				    why, true);
 	while (!list_empty(&s->waiting))
-		session_fail(s, container_of(s->waiting.next, struct capture, link), err, why,
-			     true);
+		session_fail_locked(s, container_of(s->waiting.next, struct capture, link), err,
+				    why, true);
 }
 
 /* --- landing --- */
@@ -126,8 +126,8 @@ static int keep(const struct session *s, struct content *ct, const struct slot *
 	return n < 0 ? (int)n : content_error(ct) ? content_error(ct) : -EIO;
 }
 
-/* Lock held, dropped meanwhile. The oldest piece that was reported goes to the cache. */
-static void land_one(struct session *s)
+/* Drops the lock meanwhile. The oldest piece that was reported goes to the cache. */
+static void land_one_locked(struct session *s)
 {
 	struct slot *slot = container_of(s->done.next, struct slot, link);
 	struct capture *c = slot->capture;
@@ -144,17 +144,17 @@ static void land_one(struct session *s)
 		c->nr_landed += slot->len;
 		s->counts.stats.landed_bytes += slot->len;
 	}
-	free_slot(s, slot);
+	free_slot_locked(s, slot);
 	if (!c)
 		return;
 	if (err && !c->failed) {
-		session_fail(s, c, err, strerror(-err), false);
+		session_fail_locked(s, c, err, strerror(-err), false);
 		return;
 	}
 	if (c->failed ? !c->told : c->nr_landed < c->promise.len)
 		return;
 	if (!c->failed)
-		detach(s, c);
+		detach_locked(s, c);
 	lock_drop(&s->lock);
 	capture_end(c);
 	lock_take(&s->lock);
@@ -176,7 +176,7 @@ void session_wake(struct session *s)
 	(void)ignored;
 }
 
-void session_stop(struct session *s)
+void session_stop_locked(struct session *s)
 {
 	if (s->listening >= 0)
 		shutdown(s->listening, SHUT_RDWR); /* nobody is waited for */
@@ -202,7 +202,7 @@ static const char *live(struct session *s, int pidfd)
 		cut_off = ending(s->all);
 		LOCK_SCOPE(&s->lock);
 		while (!list_empty(&s->done))
-			land_one(s);
+			land_one_locked(s);
 		if (on[1].revents)
 			how = "ended";
 		else if (s->bye)
@@ -240,7 +240,7 @@ static void end(struct session *s, const char *how)
 
 		printable(c->tensor->name, name);
 		MESSAGE(why, CAPTURE_SESSION_ENDED, name, (int)s->pid, rank, how);
-		session_fail(s, c, -EIO, why, true);
+		session_fail_locked(s, c, -EIO, why, true);
 	}
 }
 

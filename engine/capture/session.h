@@ -93,7 +93,6 @@ struct session {
 	struct session_counts counts;
 };
 
-/* Lock held. */
 void session_add_counts(const struct session *s, struct session_counts *sum);
 
 /* Starts its thread, which lives as long as it. -errno. */
@@ -103,15 +102,16 @@ void session_free(struct session *s);
 /* Has its thread look. */
 void session_wake(struct session *s);
 
-/* Lock held. It is to end. */
-void session_stop(struct session *s);
+/* It is to end. */
+void session_stop_locked(struct session *s);
 
 /*
- * Lock held, dropped meanwhile: @c, or all, fails with @err for the reason @why. @known: its trainer knows, and is
- * at no piece of it any more; else it is told.
+ * Drops the lock meanwhile: @c, or all, fails with @err for the reason @why. @known: its trainer
+ * knows, and is at no piece of it any more; else it is told.
  */
-void session_fail(struct session *s, struct capture *c, int err, const char *why, bool known);
-void session_fail_all(struct session *s, int err, const char *why);
+void session_fail_locked(struct session *s, struct capture *c, int err, const char *why,
+			 bool known);
+void session_fail_all_locked(struct session *s, int err, const char *why);
 
 /* All of it has come, or what has not will not: @c, which is on no list and has no tensor any more, is freed. Without locks. */
 void capture_end(struct capture *c);

@@ -46,10 +46,10 @@ int contents_create(struct contents **out, struct cache *cache, struct backing *
 }
 
 /*
- * Lock held. Takes @ct out of the table if nobody refers to it and the cache holds nothing of it:
- * then the caller frees it, without the lock. Else NULL.
+ * Takes @ct out of the table if nobody refers to it and the cache holds nothing of it: then the
+ * caller frees it, without the lock. Else NULL.
  */
-static struct content *detach_if_unused(struct content *ct)
+static struct content *detach_if_unused_locked(struct content *ct)
 {
 	struct contents *all = ct->all;
 	struct content **p;
@@ -77,34 +77,33 @@ static void content_free(struct content *ct)
 	free(ct);
 }
 
-/* Lock held. @ck, of which nothing is wanted any more, goes back unless somebody still uses it. */
-static void drop_if_unused(struct content *ct, struct chunk *ck)
+/* @ck, of which nothing is wanted any more, goes back unless somebody still uses it. */
+static void drop_if_unused_locked(struct content *ct, struct chunk *ck)
 {
 	if (!ck->users && ck->state != CHUNK_FLYING && ck->lo == ck->hi)
 		cache_give_back(ct->all->cache, ck);
 }
 
-/* Lock held. Forgets the bytes in @ck. */
-static void empty_chunk(struct content *ct, struct chunk *ck)
+/* Forgets the bytes in @ck. */
+static void empty_chunk_locked(struct content *ct, struct chunk *ck)
 {
 	ck->lo = ck->hi = ck->dirty_lo = ck->dirty_hi = 0;
-	drop_if_unused(ct, ck);
+	drop_if_unused_locked(ct, ck);
 }
 
-/* Lock held. */
-static void empty_list(struct content *ct, struct list *list)
+static void empty_list_locked(struct content *ct, struct list *list)
 {
 	struct list *l, *tmp;
 
 	list_for_each_safe (l, tmp, list)
-		empty_chunk(ct, container_of(l, struct chunk, mine));
+		empty_chunk_locked(ct, container_of(l, struct chunk, mine));
 }
 
-/* Lock held. The end of a copy into or out of @ck. */
-static void unuse(struct content *ct, struct chunk *ck)
+/* The end of a copy into or out of @ck. */
+static void unuse_locked(struct content *ct, struct chunk *ck)
 {
 	ck->users--;
-	drop_if_unused(ct, ck);
+	drop_if_unused_locked(ct, ck);
 	if (!ck->writers)
 		waitq_wake_all(&ct->settled);
 	if (ck->users)
@@ -150,8 +149,8 @@ static bool same_id(const struct inode_id *a, const struct inode_id *b)
 	return a->ino == b->ino && a->dev == b->dev && a->btime_ns == b->btime_ns;
 }
 
-/* Lock held. Referenced, or NULL. */
-static struct content *find(struct contents *all, const struct inode_id *id)
+/* Referenced, or NULL. */
+static struct content *find_locked(struct contents *all, const struct inode_id *id)
 {
 	struct content *ct = all->hash[bucket_of(all, id)];
 
@@ -164,8 +163,7 @@ static struct content *find(struct contents *all, const struct inode_id *id)
 	return ct;
 }
 
-/* Lock held. */
-static void insert(struct contents *all, struct content *ct)
+static void insert_locked(struct contents *all, struct content *ct)
 {
 	struct content **bucket = &all->hash[bucket_of(all, &ct->id)];
 
@@ -213,7 +211,7 @@ struct content *content_create(struct contents *all, int fd, const struct inode_
 	if (!ct)
 		return NULL;
 	LOCK_SCOPE(&all->cache->lock);
-	insert(all, ct);
+	insert_locked(all, ct);
 	return ct;
 }
 
@@ -234,11 +232,11 @@ struct content *content_stage_in_place(struct contents *all, int fd, const struc
 		if (!ct)
 			return NULL;
 		lock_take(&all->cache->lock);
-		other = find(all, id);
+		other = find_locked(all, id);
 		if (other && !other->staged && --other->refs == 0)
 			list_append(&all->parked, &other->parked);
 		if (!other || !other->staged)
-			insert(all, ct);
+			insert_locked(all, ct);
 		lock_drop(&all->cache->lock);
 		if (!other || !other->staged)
 			return ct;
@@ -261,7 +259,7 @@ bool contents_any(struct contents *all)
 struct content *content_find(struct contents *all, const struct inode_id *id)
 {
 	LOCK_SCOPE(&all->cache->lock);
-	return find(all, id);
+	return find_locked(all, id);
 }
 
 void content_get(struct content *ct)
@@ -280,10 +278,10 @@ void content_put(struct content *ct)
 		LOCK_SCOPE(&ct->all->cache->lock);
 		if (--ct->refs == 0) {
 			if (ct->orphan) {
-				empty_list(ct, &ct->dirty);
-				empty_list(ct, &ct->clean);
+				empty_list_locked(ct, &ct->dirty);
+				empty_list_locked(ct, &ct->clean);
 			}
-			unused = detach_if_unused(ct);
+			unused = detach_if_unused_locked(ct);
 			if (!unused)
 				list_append(&ct->all->parked, &ct->parked);
 		}
@@ -302,7 +300,8 @@ void contents_sweep(struct contents *all)
 		{
 			LOCK_SCOPE(&all->cache->lock);
 			list_for_each_safe (l, tmp, &all->parked) {
-				unused = detach_if_unused(container_of(l, struct content, parked));
+				unused = detach_if_unused_locked(
+					container_of(l, struct content, parked));
 				if (unused)
 					break;
 			}
@@ -313,19 +312,19 @@ void contents_sweep(struct contents *all)
 
 /* --- waiting --- */
 
-/* Lock held. Waits for a landing. -EINTR: the call was given up, or all ends. -ETIMEDOUT. */
-static int wait_until_landing(struct content *ct, uint64_t deadline_ns)
+/* Waits for a landing. -EINTR: the call was given up, or all ends. -ETIMEDOUT. */
+static int wait_until_landing_locked(struct content *ct, uint64_t deadline_ns)
 {
 	return ct->all->ending ? -EINTR : wait_on(&ct->settled, deadline_ns);
 }
 
 static int wait_for_landing(struct content *ct)
 {
-	return wait_until_landing(ct, CLOCK_NEVER);
+	return wait_until_landing_locked(ct, CLOCK_NEVER);
 }
 
-/* Lock held. Is any of these bytes still to come? */
-static bool is_promised(const struct content *ct, uint64_t off, uint64_t len)
+/* Is any of these bytes still to come? */
+static bool is_promised_locked(const struct content *ct, uint64_t off, uint64_t len)
 {
 	const struct list *l = ct->promises.prev;
 
@@ -340,8 +339,8 @@ static bool is_promised(const struct content *ct, uint64_t off, uint64_t len)
 	return false;
 }
 
-/* Lock held. They are in the order of the file, in which they mostly come, and no two overlap. */
-static void add_promise(struct content *ct, struct promise *p)
+/* They are in the order of the file, in which they mostly come, and no two overlap. */
+static void add_promise_locked(struct content *ct, struct promise *p)
 {
 	struct list *at = ct->promises.prev;
 
@@ -350,12 +349,12 @@ static void add_promise(struct content *ct, struct promise *p)
 	list_push(at, &p->link);
 }
 
-/* Lock held, dropped while waiting. 0, -EINTR, or the error by which they will not come. */
-static int await_promised(struct content *ct, uint64_t off, uint64_t len)
+/* Drops the lock while waiting. 0, -EINTR, or the error by which they will not come. */
+static int await_promised_locked(struct content *ct, uint64_t off, uint64_t len)
 {
 	int err = 0;
 
-	while (!err && !ct->error && is_promised(ct, off, len))
+	while (!err && !ct->error && is_promised_locked(ct, off, len))
 		err = wait_for_landing(ct);
 	return err ? err : ct->staged ? ct->error : 0;
 }
@@ -367,8 +366,8 @@ static bool is_dirty(const struct chunk *ck)
 	return ck->dirty_lo < ck->dirty_hi;
 }
 
-/* Lock held. A chunk that turns dirty goes behind those that did before. */
-static void turn_dirty(struct content *ct, struct chunk *ck)
+/* A chunk that turns dirty goes behind those that did before. */
+static void turn_dirty_locked(struct content *ct, struct chunk *ck)
 {
 	struct cache *c = ct->all->cache;
 
@@ -380,18 +379,18 @@ static void turn_dirty(struct content *ct, struct chunk *ck)
 		cache_set_state(c, ck, CHUNK_PARTIAL);
 }
 
-/* Lock held. Has @ck flushed as soon as it can be. */
-static void make_ready(struct cache *c, struct chunk *ck)
+/* Has @ck flushed as soon as it can be. */
+static void make_ready_locked(struct cache *c, struct chunk *ck)
 {
 	if (ck->state == CHUNK_PARTIAL)
 		cache_set_state(c, ck, CHUNK_READY);
 }
 
 /*
- * Lock held, dropped while waiting. The chunk of @index, new or old, that nobody flushes. *made: it
- * was made by this call and is empty.
+ * Drops the lock while waiting. The chunk of @index, new or old, that nobody flushes. *made: it was
+ * made by this call and is empty.
  */
-static int chunk_for_writing(struct content *ct, uint64_t index, struct chunk **out)
+static int chunk_for_writing_locked(struct content *ct, uint64_t index, struct chunk **out)
 {
 	struct cache *c = ct->all->cache;
 	uint64_t limit = c->limits.stall_timeout_s * NSEC_PER_SEC, start = clock_mono_ns();
@@ -406,7 +405,7 @@ static int chunk_for_writing(struct content *ct, uint64_t index, struct chunk **
 		if (!err && !ck && spare) {
 			ck = take_ptr(spare);
 			cache_bind(c, ck, ct, index);
-			turn_dirty(ct, ck);
+			turn_dirty_locked(ct, ck);
 		}
 		/* One at a time: pages of a mapping come several at once. */
 		if (ck && ck->state != CHUNK_FLYING && !ck->writers) {
@@ -415,7 +414,7 @@ static int chunk_for_writing(struct content *ct, uint64_t index, struct chunk **
 		}
 		if (err)
 			break;
-		err = ck ? wait_until_landing(ct, start + limit)
+		err = ck ? wait_until_landing_locked(ct, start + limit)
 			 : cache_claim(c, ct->owner.uid, &spare);
 	}
 	if (spare)
@@ -437,11 +436,11 @@ static int fill(struct content *ct, char *to, size_t len, uint64_t off, uint64_t
 }
 
 /*
- * Lock held, dropped meanwhile. Makes the present bytes of @ck reach up to [a, b): what lies between
+ * Drops the lock meanwhile. Makes the present bytes of @ck reach up to [a, b): what lies between
  * comes from the backing. The bytes of an ordinary file between are somebody else's: there the
  * chunk is flushed first (-EAGAIN: look again).
  */
-static int close_gap(struct content *ct, struct chunk *ck, uint32_t a, uint32_t b)
+static int close_gap_locked(struct content *ct, struct chunk *ck, uint32_t a, uint32_t b)
 {
 	struct cache *c = ct->all->cache;
 	uint64_t base = ck->index * c->chunk_size, backing_end = ct->backing_end;
@@ -451,7 +450,7 @@ static int close_gap(struct content *ct, struct chunk *ck, uint32_t a, uint32_t 
 	if (ck->lo == ck->hi || (a <= ck->hi && b >= ck->lo))
 		return 0;
 	if (!ct->staged) {
-		make_ready(c, ck);
+		make_ready_locked(c, ck);
 		err = wait_for_landing(ct);
 		return err ? err : -EAGAIN;
 	}
@@ -466,11 +465,11 @@ static int close_gap(struct content *ct, struct chunk *ck, uint32_t a, uint32_t 
 	if (!err && ct->error)
 		err = ct->error;
 	if (err) {
-		unuse(ct, ck);
+		unuse_locked(ct, ck);
 		return err;
 	}
 	if (ck->lo == ck->hi) { /* emptied meanwhile */
-		unuse(ct, ck);
+		unuse_locked(ct, ck);
 		return -EAGAIN;
 	}
 	ck->users--;
@@ -479,8 +478,8 @@ static int close_gap(struct content *ct, struct chunk *ck, uint32_t a, uint32_t 
 	return 0;
 }
 
-/* Lock held. [a, b) was copied into @ck. */
-static void note_written(struct content *ct, struct chunk *ck, uint32_t a, uint32_t b)
+/* [a, b) was copied into @ck. */
+static void note_written_locked(struct content *ct, struct chunk *ck, uint32_t a, uint32_t b)
 {
 	struct cache *c = ct->all->cache;
 	uint64_t end = ck->index * c->chunk_size + b;
@@ -493,7 +492,7 @@ static void note_written(struct content *ct, struct chunk *ck, uint32_t a, uint3
 	ck->hi = b > ck->hi ? b : ck->hi;
 	if (!is_dirty(ck)) {
 		if (ck->state == CHUNK_CLEAN)
-			turn_dirty(ct, ck);
+			turn_dirty_locked(ct, ck);
 		ck->dirty_lo = a;
 		ck->dirty_hi = b;
 	}
@@ -503,7 +502,7 @@ static void note_written(struct content *ct, struct chunk *ck, uint32_t a, uint3
 		ct->size = end;
 	/* Written to its end: no more is likely to come. */
 	if (ck->dirty_hi == c->chunk_size || cache_pressed(c))
-		make_ready(c, ck);
+		make_ready_locked(c, ck);
 }
 
 static int write_part(struct content *ct, const char *buf, uint64_t index, uint32_t a, uint32_t b)
@@ -514,9 +513,9 @@ static int write_part(struct content *ct, const char *buf, uint64_t index, uint3
 	LOCK_SCOPE(&c->lock);
 
 	do {
-		err = chunk_for_writing(ct, index, &ck);
+		err = chunk_for_writing_locked(ct, index, &ck);
 		if (!err)
-			err = close_gap(ct, ck, a, b);
+			err = close_gap_locked(ct, ck, a, b);
 	} while (err == -EAGAIN);
 	if (err)
 		return err;
@@ -527,8 +526,8 @@ static int write_part(struct content *ct, const char *buf, uint64_t index, uint3
 	lock_take(&c->lock);
 	ck->writers--;
 	if (!ct->error)
-		note_written(ct, ck, a, b);
-	unuse(ct, ck);
+		note_written_locked(ct, ck, a, b);
+	unuse_locked(ct, ck);
 	return ct->error;
 }
 
@@ -582,7 +581,7 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 	ssize_t n;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		n = list_empty(&ct->promises) ? 0 : await_promised(ct, off, len);
+		n = list_empty(&ct->promises) ? 0 : await_promised_locked(ct, off, len);
 	}
 	if (!n)
 		n = content_keep(ct, buf, len, off);
@@ -602,10 +601,10 @@ int content_promise(struct content *ct, struct promise *p)
 	while (!err && ct->cutting)
 		err = wait_for_landing(ct);
 	if (!err)
-		err = await_promised(ct, p->off, p->len);
+		err = await_promised_locked(ct, p->off, p->len);
 	if (err)
 		return err;
-	add_promise(ct, p);
+	add_promise_locked(ct, p);
 	ct->by_handle = true;
 	return 0;
 }
@@ -666,7 +665,7 @@ uint64_t content_promised_bytes(struct content *ct)
 int content_await(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
-	int err = await_promised(ct, 0, UINT64_MAX);
+	int err = await_promised_locked(ct, 0, UINT64_MAX);
 
 	return err ? err : ct->error;
 }
@@ -678,15 +677,14 @@ static bool is_bound(const struct content_landing *l, unsigned piece)
 	return l->chunks[piece]->content;
 }
 
-/* Lock held. */
-static void leave(struct content_landing *l)
+static void leave_locked(struct content_landing *l)
 {
 	while (l->nr) {
 		struct chunk *ck = l->chunks[--l->nr];
 
 		if (is_bound(l, l->nr)) {
 			ck->writers--;
-			unuse(l->content, ck);
+			unuse_locked(l->content, ck);
 		} else {
 			cache_give_back(l->content->all->cache, ck);
 		}
@@ -721,7 +719,7 @@ bool content_land(struct content *ct, uint64_t off, size_t len, struct content_l
 	}
 	if (done == len && !ct->error && !ct->published && list_empty(&ct->promises))
 		return true;
-	leave(l);
+	leave_locked(l);
 	l->content = NULL;
 	return false;
 }
@@ -739,8 +737,8 @@ void content_copy_landed(const struct content_landing *l, void *buf, size_t len)
 	}
 }
 
-/* Lock held. Is each piece still for where it was to be? */
-static bool still_fits(const struct content_landing *l)
+/* Is each piece still for where it was to be? */
+static bool still_fits_locked(const struct content_landing *l)
 {
 	struct content *ct = l->content;
 	struct cache *c = ct->all->cache;
@@ -766,7 +764,7 @@ bool content_take_landed(struct content_landing *l, size_t len)
 	unsigned i;
 	LOCK_SCOPE(&c->lock);
 
-	if (!still_fits(l))
+	if (!still_fits_locked(l))
 		return false;
 	for (i = 0; i < l->nr && done < len; i++) {
 		uint32_t a = (uint32_t)((l->off + done) % c->chunk_size);
@@ -775,17 +773,17 @@ bool content_take_landed(struct content_landing *l, size_t len)
 
 		if (!is_bound(l, i)) {
 			cache_bind(c, ck, ct, (l->off + done) / c->chunk_size);
-			turn_dirty(ct, ck);
+			turn_dirty_locked(ct, ck);
 			ck->users++;
 			ck->writers++;
 		}
-		note_written(ct, ck, a, a + (uint32_t)n);
+		note_written_locked(ct, ck, a, a + (uint32_t)n);
 		done += n;
 	}
 	ct->written_ns = clock_wall_ns();
 	places_cut(&ct->tensors, l->off, done);
 	c->absorbed += done;
-	leave(l);
+	leave_locked(l);
 	return true;
 }
 
@@ -797,7 +795,7 @@ void content_leave(struct content_landing *l)
 		return;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		leave(l);
+		leave_locked(l);
 	}
 	l->content = NULL;
 	content_put(ct);
@@ -829,7 +827,7 @@ static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, si
 	if (ck) {
 		memcpy(buf, chunk_data(c, ck) + a, n);
 		LOCK_SCOPE(&c->lock);
-		unuse(ct, ck);
+		unuse_locked(ct, ck);
 		return (ssize_t)n;
 	}
 	got = backing_read(ct->all->backing, fd, buf, n, (off_t)off);
@@ -846,7 +844,7 @@ ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t
 	uint64_t size;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		int err = await_promised(ct, off, len);
+		int err = await_promised_locked(ct, off, len);
 
 		if (err)
 			return err; /* some of it is lost */
@@ -868,11 +866,10 @@ ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t
 	return (ssize_t)done;
 }
 
-/* Lock held. */
-static void unpin(struct content_pins *p)
+static void unpin_locked(struct content_pins *p)
 {
 	while (p->nr)
-		unuse(p->content, p->chunks[--p->nr]);
+		unuse_locked(p->content, p->chunks[--p->nr]);
 }
 
 size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_pins *p)
@@ -882,7 +879,7 @@ size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_
 	LOCK_SCOPE(&c->lock);
 
 	*p = (struct content_pins){.content = ct};
-	if ((ct->error && ct->staged) || off >= ct->size || is_promised(ct, off, len))
+	if ((ct->error && ct->staged) || off >= ct->size || is_promised_locked(ct, off, len))
 		return 0;
 	if (len > ct->size - off)
 		len = ct->size - off;
@@ -893,7 +890,7 @@ size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_
 		size_t n = c->chunk_size - a < len - done ? c->chunk_size - a : len - done;
 
 		if (!ck || p->nr == CONTENT_PINS || a < ck->lo || a + n > ck->hi) {
-			unpin(p);
+			unpin_locked(p);
 			return 0;
 		}
 		p->bytes[p->nr] = (struct iovec){chunk_data(c, ck) + a, n};
@@ -907,7 +904,7 @@ size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_
 void content_unpin(struct content_pins *p)
 {
 	LOCK_SCOPE(&p->content->all->cache->lock);
-	unpin(p);
+	unpin_locked(p);
 }
 
 ssize_t content_source_read(void *content, void *buf, size_t len, uint64_t off)
@@ -928,8 +925,8 @@ static uint32_t cut_of(const struct content *ct, const struct chunk *ck, uint64_
 	return size <= base ? 0 : size - base < chunk ? (uint32_t)(size - base) : UINT32_MAX;
 }
 
-/* Lock held. Cuts what is cached of @ck, which does not fly, at @size. */
-static void trim_chunk(struct content *ct, struct chunk *ck, uint64_t size)
+/* Cuts what is cached of @ck, which does not fly, at @size. */
+static void trim_chunk_locked(struct content *ct, struct chunk *ck, uint64_t size)
 {
 	struct cache *c = ct->all->cache;
 	uint32_t cut = cut_of(ct, ck, size);
@@ -937,7 +934,7 @@ static void trim_chunk(struct content *ct, struct chunk *ck, uint64_t size)
 	if (ck->hi <= cut)
 		return;
 	if (ck->lo >= cut) {
-		empty_chunk(ct, ck);
+		empty_chunk_locked(ct, ck);
 		return;
 	}
 	ck->hi = cut;
@@ -951,8 +948,8 @@ static void trim_chunk(struct content *ct, struct chunk *ck, uint64_t size)
 	}
 }
 
-/* Lock held. Does anything fly that is to be cut? */
-static bool cuts_flying(const struct content *ct, uint64_t size)
+/* Does anything fly that is to be cut? */
+static bool cuts_flying_locked(const struct content *ct, uint64_t size)
 {
 	struct list *l;
 
@@ -970,22 +967,21 @@ static void trim_list(struct content *ct, struct list *list, uint64_t size)
 	struct list *l, *tmp;
 
 	list_for_each_safe (l, tmp, list)
-		trim_chunk(ct, container_of(l, struct chunk, mine), size);
+		trim_chunk_locked(ct, container_of(l, struct chunk, mine), size);
 }
 
-/* Lock held, dropped while waiting. Keeps other writers away; all or nothing is cut. */
-static int begin_cut(struct content *ct, uint64_t size)
+/* Drops the lock while waiting. Keeps other writers away; all or nothing is cut. */
+static int begin_cut_locked(struct content *ct, uint64_t size)
 {
 	int err = 0;
 
 	ct->cutting = true;
-	while (!err && (ct->nr_writing || cuts_flying(ct, size)))
+	while (!err && (ct->nr_writing || cuts_flying_locked(ct, size)))
 		err = wait_for_landing(ct);
 	return err || !ct->staged ? err : ct->error;
 }
 
-/* Lock held. */
-static void end_cut(struct content *ct)
+static void end_cut_locked(struct content *ct)
 {
 	ct->cutting = false;
 	waitq_wake_all(&ct->settled);
@@ -1010,7 +1006,7 @@ int content_truncate(struct content *ct, uint64_t size)
 	while (ct->cutting || (!ct->error && !list_empty(&ct->promises)))
 		if (wait_for_landing(ct))
 			return -EINTR;
-	err = begin_cut(ct, size);
+	err = begin_cut_locked(ct, size);
 	if (!err) {
 		trim_list(ct, &ct->clean, size);
 		trim_list(ct, &ct->dirty, size);
@@ -1026,7 +1022,7 @@ int content_truncate(struct content *ct, uint64_t size)
 			ct->backing_end = size;
 		ct->written_ns = clock_wall_ns();
 	}
-	end_cut(ct);
+	end_cut_locked(ct);
 	return err;
 }
 
@@ -1043,7 +1039,7 @@ int content_show_size(struct content *ct)
 		if (wait_for_landing(ct))
 			return -EINTR;
 	/* Meanwhile nobody makes it longer, whose bytes that might cut off. */
-	err = begin_cut(ct, UINT64_MAX);
+	err = begin_cut_locked(ct, UINT64_MAX);
 	size = ct->size;
 	if (!err) {
 		lock_drop(&c->lock);
@@ -1052,7 +1048,7 @@ int content_show_size(struct content *ct)
 			err = backing_ftruncate(b, ct->fd, (off_t)size);
 		lock_take(&c->lock);
 	}
-	end_cut(ct);
+	end_cut_locked(ct);
 	return err;
 }
 
@@ -1063,15 +1059,15 @@ void content_error_told(struct content *ct)
 		ct->error = 0;
 }
 
-/* Lock held. Is anything left that turned dirty up to @turn? They are in that order. */
-static bool dirty_since(const struct content *ct, uint64_t turn)
+/* Is anything left that turned dirty up to @turn? They are in that order. */
+static bool dirty_since_locked(const struct content *ct, uint64_t turn)
 {
 	return !list_empty(&ct->dirty) &&
 	       container_of(ct->dirty.next, struct chunk, mine)->turned <= turn;
 }
 
-/* Lock held. Has what turned dirty up to @turn flushed. */
-static void hurry(struct content *ct, uint64_t turn)
+/* Has what turned dirty up to @turn flushed. */
+static void hurry_locked(struct content *ct, uint64_t turn)
 {
 	struct list *l;
 
@@ -1080,7 +1076,7 @@ static void hurry(struct content *ct, uint64_t turn)
 
 		if (ck->turned > turn)
 			break;
-		make_ready(ct->all->cache, ck);
+		make_ready_locked(ct->all->cache, ck);
 	}
 }
 
@@ -1097,8 +1093,8 @@ static uint64_t cached_bytes(const struct list *chunks)
 	return sum;
 }
 
-/* Lock held. Makes all of the file, which must be cached, dirty again. */
-static int redo(struct content *ct)
+/* Makes all of the file, which must be cached, dirty again. */
+static int redo_locked(struct content *ct)
 {
 	struct list *l, *tmp;
 
@@ -1109,7 +1105,7 @@ static int redo(struct content *ct)
 
 		if (ck->lo == ck->hi)
 			continue;
-		turn_dirty(ct, ck);
+		turn_dirty_locked(ct, ck);
 		ck->dirty_lo = ck->lo;
 		ck->dirty_hi = ck->hi;
 	}
@@ -1124,13 +1120,13 @@ int content_write_back(struct content *ct)
 		LOCK_SCOPE(&ct->all->cache->lock);
 		uint64_t turn;
 
-		err = await_promised(ct, 0, UINT64_MAX);
+		err = await_promised_locked(ct, 0, UINT64_MAX);
 		if (!err && ct->unsynced && !ct->error)
-			err = redo(ct);
+			err = redo_locked(ct);
 		turn = ct->all->cache->turns;
 		if (!err && !ct->error)
-			hurry(ct, turn);
-		while (!err && !ct->error && dirty_since(ct, turn))
+			hurry_locked(ct, turn);
+		while (!err && !ct->error && dirty_since_locked(ct, turn))
 			err = wait_for_landing(ct);
 		if (ct->error)
 			return ct->error;
@@ -1143,7 +1139,7 @@ int content_write_back(struct content *ct)
 void content_hurry(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
-	hurry(ct, ct->all->cache->turns);
+	hurry_locked(ct, ct->all->cache->turns);
 }
 
 bool content_rests(struct content *ct)
@@ -1171,7 +1167,7 @@ int content_settle(struct content *ct)
 	int err = content_write_back(ct);
 	LOCK_SCOPE(&ct->all->cache->lock);
 
-	empty_list(ct, &ct->clean);
+	empty_list_locked(ct, &ct->clean);
 	return err;
 }
 
@@ -1205,8 +1201,8 @@ void content_reload(struct content *ct, uint64_t off, uint64_t len)
 void content_discard(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
-	empty_list(ct, &ct->dirty);
-	empty_list(ct, &ct->clean);
+	empty_list_locked(ct, &ct->dirty);
+	empty_list_locked(ct, &ct->clean);
 	waitq_wake_all(&ct->settled);
 }
 
@@ -1219,7 +1215,7 @@ void content_orphan(struct content *ct)
 void content_forget(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
-	empty_list(ct, &ct->clean);
+	empty_list_locked(ct, &ct->clean);
 }
 
 int content_error(struct content *ct)
@@ -1236,9 +1232,9 @@ void content_fail(struct content *ct, int err)
 		first = !ct->error;
 		if (first)
 			ct->error = err;
-		empty_list(ct, &ct->dirty);
+		empty_list_locked(ct, &ct->dirty);
 		if (ct->staged)
-			empty_list(ct, &ct->clean);
+			empty_list_locked(ct, &ct->clean);
 		waitq_wake_all(&ct->settled);
 	}
 	if (first && ct->all->failed)
@@ -1251,8 +1247,7 @@ static struct statx_timestamp timestamp(uint64_t ns)
 					.tv_nsec = (uint32_t)(ns % NSEC_PER_SEC)};
 }
 
-/* Lock held. */
-static uint64_t dirty_bytes(const struct content *ct)
+static uint64_t dirty_bytes_locked(const struct content *ct)
 {
 	uint64_t sum = 0;
 	struct list *l;
@@ -1265,8 +1260,8 @@ static uint64_t dirty_bytes(const struct content *ct)
 	return sum;
 }
 
-/* Lock held. False: the backing knows all, and better. */
-static bool overlay(const struct content *ct, struct statx *stx)
+/* False: the backing knows all, and better. */
+static bool overlay_locked(const struct content *ct, struct statx *stx)
 {
 	if ((!ct->staged || ct->published) && list_empty(&ct->dirty))
 		return false;
@@ -1278,7 +1273,7 @@ static bool overlay(const struct content *ct, struct statx *stx)
 		    (uint64_t)stx->stx_ctime.tv_sec * NSEC_PER_SEC + stx->stx_ctime.tv_nsec)
 			stx->stx_ctime = stx->stx_mtime;
 	}
-	stx->stx_blocks += (dirty_bytes(ct) + 511) / 512;
+	stx->stx_blocks += (dirty_bytes_locked(ct) + 511) / 512;
 	return true;
 }
 
@@ -1287,7 +1282,7 @@ void content_overlay(struct content *ct, struct statx *stx)
 	struct statx fresh;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
-		if (overlay(ct, stx))
+		if (overlay_locked(ct, stx))
 			return;
 	}
 	/* Flushed by now; but @stx may have been asked for before that. */
@@ -1353,7 +1348,7 @@ void content_refresh(struct content *ct)
 	LOCK_SCOPE(&ct->all->cache->lock);
 	if (ct->size != size || ct->written_ns != written_ns || !list_empty(&ct->dirty))
 		return; /* by ourselves, right now */
-	empty_list(ct, &ct->clean);
+	empty_list_locked(ct, &ct->clean);
 	ct->size = ct->backing_end = stx.stx_size;
 	ct->written_ns = mtime_ns;
 	ct->ctime_ns = stamp_ns(stx.stx_ctime);
@@ -1374,7 +1369,7 @@ uint64_t content_size(struct content *ct)
 uint64_t content_dirty_bytes(struct content *ct)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
-	return dirty_bytes(ct);
+	return dirty_bytes_locked(ct);
 }
 
 bool content_covers(struct content *ct, uint64_t off, size_t len)
@@ -1383,7 +1378,7 @@ bool content_covers(struct content *ct, uint64_t off, size_t len)
 	uint64_t i;
 	LOCK_SCOPE(&c->lock);
 
-	if (is_promised(ct, off, len))
+	if (is_promised_locked(ct, off, len))
 		return true;
 	if (list_empty(&ct->dirty) && list_empty(&ct->clean))
 		return false;
@@ -1395,8 +1390,8 @@ bool content_covers(struct content *ct, uint64_t off, size_t len)
 
 /* --- flights --- */
 
-/* Lock held. The oldest of @queue that nobody is writing into. */
-static struct chunk *first_due(struct list *queue)
+/* The oldest of @queue that nobody is writing into. */
+static struct chunk *first_due_locked(struct list *queue)
 {
 	struct list *l;
 
@@ -1430,12 +1425,12 @@ static void choose_range(const struct cache *c, struct flight *f)
 	f->off = ck->index * c->chunk_size + lo;
 }
 
-bool content_take_off(struct cache *c, struct flight *f)
+bool content_take_off_locked(struct cache *c, struct flight *f)
 {
-	struct chunk *ck = first_due(&c->ready);
+	struct chunk *ck = first_due_locked(&c->ready);
 
 	if (!ck && cache_pressed(c))
-		ck = first_due(&c->partial);
+		ck = first_due_locked(&c->partial);
 	if (!ck)
 		return false;
 	*f = (struct flight){.content = ck->content,
@@ -1479,7 +1474,7 @@ void content_landed(struct flight *f, int err)
 	cache_set_state(c, ck, CHUNK_CLEAN);
 	rests = ct->staged && list_empty(&ct->dirty);
 	if (!ct->staged || ct->error || (ct->orphan && !ct->refs))
-		empty_chunk(ct, ck);
+		empty_chunk_locked(ct, ck);
 	waitq_wake_all(&ct->settled);
 	if (cache_pressed(c))
 		cache_serve_waiting(c);

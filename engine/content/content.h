@@ -320,8 +320,8 @@ struct flight {
 	uint32_t dirty_lo, dirty_hi; /* of the chunk, when it took off */
 };
 
-/* Lock held. Takes the next chunk that is due into the air; false: none. */
-bool content_take_off(struct cache *c, struct flight *f);
+/* Takes the next chunk that is due into the air; false: none. */
+bool content_take_off_locked(struct cache *c, struct flight *f);
 
 /* Digests what flies. Without locks. */
 void content_digest(struct flight *f);

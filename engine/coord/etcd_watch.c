@@ -53,8 +53,7 @@ struct etcd_watch *etcd_watch_create(struct etcd *etcd)
 
 /* --- what was seen --- */
 
-/* Lock held. */
-static struct seen *find(struct etcd_watch *w, const char *key)
+static struct seen *find_locked(struct etcd_watch *w, const char *key)
 {
 	size_t i;
 
@@ -70,7 +69,7 @@ static int add(struct etcd_watch *w, struct etcd_kv *kv, bool with_value)
 	struct seen *s, *more;
 	LOCK_SCOPE(&w->lock);
 
-	s = find(w, kv->key);
+	s = find_locked(w, kv->key);
 	if (!s) {
 		more = realloc(w->seen, (w->nr_seen + 1) * sizeof(*more));
 		if (!more)
@@ -100,7 +99,7 @@ static int add_all(struct etcd_watch *w, struct etcd_answer *a, bool with_values
 bool etcd_watch_has(struct etcd_watch *w, const char *key)
 {
 	LOCK_SCOPE(&w->lock);
-	return find(w, key);
+	return find_locked(w, key);
 }
 
 void etcd_watch_gone(struct etcd_watch *w, const char *key)
@@ -108,7 +107,7 @@ void etcd_watch_gone(struct etcd_watch *w, const char *key)
 	struct seen *s;
 	LOCK_SCOPE(&w->lock);
 
-	s = find(w, key);
+	s = find_locked(w, key);
 	if (!s)
 		return;
 	free(s->key);
@@ -121,7 +120,7 @@ char *etcd_watch_take(struct etcd_watch *w, const char *key, size_t *len)
 	struct seen *s;
 	LOCK_SCOPE(&w->lock);
 
-	s = find(w, key);
+	s = find_locked(w, key);
 	if (!s || !s->value)
 		return NULL;
 	*len = s->len;
@@ -155,7 +154,7 @@ static bool any_is_there(struct etcd_watch *w, struct etcd_awaited *keys, size_t
 	LOCK_SCOPE(&w->lock);
 
 	for (i = 0; i < nr; i++) {
-		keys[i].there = find(w, keys[i].key) != NULL;
+		keys[i].there = find_locked(w, keys[i].key) != NULL;
 		any = any || keys[i].there;
 	}
 	return any;

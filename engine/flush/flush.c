@@ -174,8 +174,8 @@ static void done(struct io_write *w, ssize_t result)
 
 /* --- the flusher --- */
 
-/* Lock held. Chunks that have waited long enough for the rest of them. */
-static void age(struct cache *c)
+/* Chunks that have waited long enough for the rest of them. */
+static void age_locked(struct cache *c)
 {
 	uint64_t now = clock_mono_ns();
 
@@ -188,8 +188,8 @@ static void age(struct cache *c)
 	}
 }
 
-/* Lock held. A retry that is due. */
-static struct job *due(struct flush *f)
+/* A retry that is due. */
+static struct job *due_locked(struct flush *f)
 {
 	uint64_t now = clock_mono_ns();
 	struct list *l;
@@ -203,8 +203,8 @@ static struct job *due(struct flush *f)
 	return NULL;
 }
 
-/* Lock held. May another chunk go, as to flush_bw? */
-static bool within_bandwidth(struct flush *f, size_t len)
+/* May another chunk go, as to flush_bw? */
+static bool within_bandwidth_locked(struct flush *f, size_t len)
 {
 	uint64_t now = clock_mono_ns(), rate = f->limits.bytes_per_s;
 
@@ -218,11 +218,11 @@ static bool within_bandwidth(struct flush *f, size_t len)
 	return true;
 }
 
-/* Lock held, dropped while a chunk is digested. Starts one thing; false: there is nothing to do. */
-static bool step(struct flush *f)
+/* Drops the lock while a chunk is digested. Starts one thing; false: there is nothing to do. */
+static bool step_locked(struct flush *f)
 {
 	struct cache *c = f->cache;
-	struct job *j = due(f);
+	struct job *j = due_locked(f);
 
 	if (f->nr_busy >= f->limits.depth)
 		return false;
@@ -234,12 +234,12 @@ static bool step(struct flush *f)
 		lock_take(&c->lock);
 		return true;
 	}
-	if (list_empty(&f->idle) || !within_bandwidth(f, 0))
+	if (list_empty(&f->idle) || !within_bandwidth_locked(f, 0))
 		return false;
 	j = container_of(f->idle.next, struct job, link);
-	if (!content_take_off(c, &j->flight))
+	if (!content_take_off_locked(c, &j->flight))
 		return false;
-	within_bandwidth(f, j->flight.len);
+	within_bandwidth_locked(f, j->flight.len);
 	list_del(&j->link);
 	f->nr_busy++;
 	j->done = 0;
@@ -262,8 +262,8 @@ static void *flush_main(void *arg)
 	while (!f->ending || f->nr_busy || !list_empty(&f->retrying)) {
 		uint64_t ns;
 
-		age(c);
-		if (step(f))
+		age_locked(c);
+		if (step_locked(f))
 			continue;
 		ns = clock_mono_ns();
 		if (ns - swept > NSEC_PER_SEC) {

@@ -39,8 +39,8 @@ struct pool {
 
 unsigned io_threads_idle_ms = 10000;
 
-/* Lock held. NULL: this worker is to end. The first never does before the pool. */
-static struct io_write *next_write(struct pool *p, bool first)
+/* NULL: this worker is to end. The first never does before the pool. */
+static struct io_write *next_write_locked(struct pool *p, bool first)
 {
 	uint64_t deadline = clock_mono_ns() + p->idle_ms * NSEC_PER_MSEC;
 	bool late = false;
@@ -67,7 +67,7 @@ static void *worker_main(void *arg)
 	ssize_t n;
 
 	lock_take(&p->lock);
-	while ((w = next_write(p, me == p->workers))) {
+	while ((w = next_write_locked(p, me == p->workers))) {
 		lock_drop(&p->lock);
 		creds_become(&w->as);
 		n = backing_write(p->b, w->fd, w->buf, w->len, (off_t)w->off, 0);
@@ -80,8 +80,8 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Lock held. 0 (also if all are there already) or -errno. */
-static int add_worker(struct pool *p)
+/* 0 (also if all are there already) or -errno. */
+static int add_worker_locked(struct pool *p)
 {
 	struct writer *me = p->workers;
 	int err;
@@ -106,7 +106,7 @@ static void threads_submit(struct io *io, struct io_write *w)
 	p->nr_queued++;
 	/* Where there can be no more threads those that there are get to it. */
 	if (p->nr_queued > p->nr_idle && !p->stop)
-		add_worker(p);
+		add_worker_locked(p);
 	waitq_wake(&p->work);
 }
 
@@ -152,7 +152,7 @@ static int threads_create(struct io **out, struct backing *b, unsigned depth)
 	*out = &p->io;
 	/* One is there from the start, so that a host short of threads never stops the writes. */
 	lock_take(&p->lock);
-	err = add_worker(p);
+	err = add_worker_locked(p);
 	lock_drop(&p->lock);
 	if (err)
 		threads_destroy(&p->io);

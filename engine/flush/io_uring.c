@@ -304,8 +304,8 @@ static void *uring_main(void *arg)
 
 /* --- from any thread --- */
 
-/* Lock held, so that the last of them is through before the ring can go. */
-static void wake(struct uring *u)
+/* So that the last of them is through before the ring can go. */
+static void wake_locked(struct uring *u)
 {
 	if (!u->awake)
 		eventfd_write(u->wake_fd, 1);
@@ -318,7 +318,7 @@ static void uring_submit(struct io *io, struct io_write *w)
 	LOCK_SCOPE(&u->lock);
 
 	list_append(&u->queue, &w->node);
-	wake(u);
+	wake_locked(u);
 }
 
 static void uring_free(struct uring *u)
@@ -337,7 +337,7 @@ static void uring_destroy(struct io *io)
 
 	lock_take(&u->lock);
 	u->stop = true;
-	wake(u);
+	wake_locked(u);
 	lock_drop(&u->lock);
 	worker_join(&u->thread);
 	uring_free(u);

@@ -57,9 +57,9 @@ void failures_destroy(struct failures *f)
 	free(f);
 }
 
-/* Lock held. The entry that is like this failure, or NULL. */
-static struct failure *find_like(struct failures *f, uid_t uid, const char *op, const char *path,
-				 int err)
+/* The entry that is like this failure, or NULL. */
+static struct failure *find_like_locked(struct failures *f, uid_t uid, const char *op,
+					const char *path, int err)
 {
 	size_t i;
 
@@ -78,7 +78,7 @@ static bool record(struct failures *f, uid_t uid, const char *op, const char *pa
 {
 	uint64_t now = clock_wall_ns();
 	LOCK_SCOPE(&f->lock);
-	struct failure *x = find_like(f, uid, op, path, err);
+	struct failure *x = find_like_locked(f, uid, op, path, err);
 
 	f->total++;
 	if (x) {
@@ -116,7 +116,7 @@ void failures_notice(struct failures *f, uid_t uid, const char *op, const char *
 bool failures_noticed(struct failures *f, uid_t uid, const char *op, const char *path)
 {
 	LOCK_SCOPE(&f->lock);
-	return find_like(f, uid, op, path, 0);
+	return find_like_locked(f, uid, op, path, 0);
 }
 
 void failures_begin(void)

@@ -96,7 +96,8 @@ bool accord_sees_end(const struct checkpoint *cp)
 
 bool accord_knows_end(struct checkpoint *cp)
 {
-	return cp->accord && cp->accord->a.state >= AGREE_PREPARED && checkpoint_is_closed(cp);
+	return cp->accord && cp->accord->a.state >= AGREE_PREPARED &&
+	       checkpoint_is_closed_locked(cp);
 }
 
 bool accord_may_commit(const struct checkpoint *cp)

@@ -18,8 +18,8 @@
 #define DOUBT_NS  (10 * NSEC_PER_SEC)
 #define SETTLE_NS (5 * NSEC_PER_SEC)
 
-/* Lock held, and may be dropped. Sees what has happened here since it looked last. */
-static void tend(struct accord *a)
+/* May drop the lock. Sees what has happened here since it looked last. */
+static void tend_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 
@@ -53,9 +53,9 @@ static void tend(struct accord *a)
 		a->left = a->a.state == AGREE_PREPARED;
 	}
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED && !a->bereaved.refused &&
-	    checkpoint_rests_in(cp, GENERATION_OPEN) && checkpoint_is_closed(cp) &&
+	    checkpoint_rests_in_locked(cp, GENERATION_OPEN) && checkpoint_is_closed_locked(cp) &&
 	    (!a->left || agreement_may_vote(&a->a))) /* until then others may join below it */
-		checkpoint_seal(cp);
+		checkpoint_seal_locked(cp);
 	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && !agreement_is_root(&a->a)) {
 		a->heard_ns = clock_mono_ns();
 		agreement_doubt(&a->a);
@@ -92,8 +92,8 @@ static int make(struct accord *a, struct agree_op *op, const char *text, const c
 				      strlen(text), NULL, first, len);
 }
 
-/* Lock held, dropped. Performs what the agreement asks for. False: there is nothing, or it failed. */
-static bool perform(struct accord *a)
+/* Drops the lock. Performs what the agreement asks for. False: there is nothing, or it failed. */
+static bool perform_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
@@ -179,8 +179,8 @@ static bool perform(struct accord *a)
 	return !a->failing;
 }
 
-/* Lock held, dropped. Is the record @kind there? Takes it. */
-static bool look_at(struct accord *a, const char *kind, char *text)
+/* Drops the lock. Is the record @kind there? Takes it. */
+static bool look_at_locked(struct accord *a, const char *kind, char *text)
 {
 	struct units *us = a->cp->units;
 	struct agree_news news;
@@ -219,7 +219,7 @@ void accord_look(struct accord *a)
 
 	/* Where one is there the others mostly are not; and else the next wait is over at once. */
 	for (i = 0; text && i < nr && !seen; i++)
-		while (look_at(a, kinds[i], text)) {
+		while (look_at_locked(a, kinds[i], text)) {
 			seen = true;
 			if (strncmp(kinds[i], "log.", 4) != 0)
 				break;
@@ -254,8 +254,8 @@ void accord_look_behind(struct accord *a)
 	free(text);
 }
 
-/* Lock held, dropped. All that can be done now. */
-static void drive(struct accord *a)
+/* Drops the lock. All that can be done now. */
+static void drive_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
@@ -263,14 +263,14 @@ static void drive(struct accord *a)
 
 	accord_mourn(a);
 	do {
-		tend(a);
+		tend_locked(a);
 		if (accord_is_late(a, &e)) {
 			lock_drop(&us->lock);
 			checkpoint_fail(cp, -ETIMEDOUT, e.text);
 			lock_take(&us->lock);
-			tend(a);
+			tend_locked(a);
 		}
-	} while (accord_vote(a) || perform(a));
+	} while (accord_vote(a) || perform_locked(a));
 	if (!agreement_is_over(&a->a) || a->done)
 		return;
 	if (!a->over_ns)
@@ -280,10 +280,10 @@ static void drive(struct accord *a)
 }
 
 /*
- * Lock held, dropped. The records go when everybody has had time to see the decision; who was away for longer finds
- * none, and looks at the name. True: they went, or are another's to remove.
+ * Drops the lock. The records go when everybody has had time to see the decision; who was away for longer
+ * finds none, and looks at the name. True: they went, or are another's to remove.
  */
-static bool clear(struct accord *a)
+static bool clear_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
@@ -310,8 +310,8 @@ static bool clear(struct accord *a)
 	return true;
 }
 
-/* Lock held, dropped. Everything once; in how long at the latest again. */
-static uint64_t drive_all(struct units *us)
+/* Drops the lock. Everything once; in how long at the latest again. */
+static uint64_t drive_all_locked(struct units *us)
 {
 	uint64_t soon = LOOK_NS;
 	struct list *l, *next;
@@ -322,10 +322,10 @@ static uint64_t drive_all(struct units *us)
 		struct checkpoint *cp = a->cp;
 
 		if (!a->done)
-			drive(a);
+			drive_locked(a);
 		if (a->failing || (!a->done && agreement_is_over(&a->a)) || accord_is_pausing(a))
 			soon = SOON_NS;
-		if (clear(a)) {
+		if (clear_locked(a)) {
 			next = l->next;
 			list_del(&a->link);
 			list_init(&a->link);
@@ -339,8 +339,8 @@ static uint64_t drive_all(struct units *us)
 	return soon;
 }
 
-/* Lock held. All that is awaited, of all of them. */
-static struct coord_key *collect(struct units *us, size_t *nr)
+/* All that is awaited, of all of them. */
+static struct coord_key *collect_locked(struct units *us, size_t *nr)
 {
 	struct coord_key *keys = NULL;
 	struct list *l;
@@ -362,15 +362,17 @@ static struct coord_key *collect(struct units *us, size_t *nr)
 			snprintf(k->gen, sizeof(k->gen), "%s", accord_generation(a->cp));
 			memcpy(k->kind, kinds[i], sizeof(k->kind));
 			/* While files of it are open here it is not for others to end it, whatever they say. */
-			k->nodes = checkpoint_is_closed(a->cp) ? (unsigned)a->cp->maker->spans : 0;
+			k->nodes = checkpoint_is_closed_locked(a->cp)
+					   ? (unsigned)a->cp->maker->spans
+					   : 0;
 			k->since_ns = a->stirred_ns;
 		}
 	}
 	return keys;
 }
 
-/* Lock held. Is something to be told to others yet? Who has voted leaves the rest to them. */
-static bool is_settled(struct units *us)
+/* Is something to be told to others yet? Who has voted leaves the rest to them. */
+static bool is_settled_locked(struct units *us)
 {
 	struct list *l;
 
@@ -383,8 +385,8 @@ static bool is_settled(struct units *us)
 	return true;
 }
 
-/* Lock held. Who still waits for that; or NULL. */
-static struct accord *awaits(struct units *us, const struct coord_key *key)
+/* Who still waits for that; or NULL. */
+static struct accord *awaits_locked(struct units *us, const struct coord_key *key)
 {
 	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
 	struct list *l;
@@ -402,8 +404,10 @@ static struct accord *awaits(struct units *us, const struct coord_key *key)
 	return NULL;
 }
 
-/* Lock held, dropped. Takes what is there of @keys. False: there was something, and none of it can be read. */
-static bool hear(struct units *us, const struct coord_key *keys, size_t nr)
+/*
+ * Drops the lock. Takes what is there of @keys. False: there was something, and none of it can be read.
+ */
+static bool hear_locked(struct units *us, const struct coord_key *keys, size_t nr)
 {
 	char *text = malloc(COORD_TEXT_MAX + 1);
 	bool any = false, heard = false;
@@ -411,18 +415,18 @@ static bool hear(struct units *us, const struct coord_key *keys, size_t nr)
 
 	for (i = 0; text && i < nr; i++) {
 		/* None but this thread takes one from the list. */
-		struct accord *a = keys[i].there ? awaits(us, &keys[i]) : NULL;
+		struct accord *a = keys[i].there ? awaits_locked(us, &keys[i]) : NULL;
 
 		any = any || keys[i].there;
-		if (a && look_at(a, keys[i].kind, text))
+		if (a && look_at_locked(a, keys[i].kind, text))
 			heard = true;
 	}
 	free(text);
 	return heard || !any;
 }
 
-/* Lock held, dropped. One that cannot be read, which anybody may have put there, is to hide no other. */
-static void look_at_all(struct units *us)
+/* Drops the lock. One that cannot be read, which anybody may have put there, is to hide no other. */
+static void look_at_all_locked(struct units *us)
 {
 	struct list *l;
 
@@ -442,7 +446,7 @@ void *accord_main(void *units)
 	creds_restore();
 	lock_take(&us->lock);
 	for (;;) {
-		uint64_t seen, now, soon = drive_all(us);
+		uint64_t seen, now, soon = drive_all_locked(us);
 		struct coord_key *keys;
 		bool heard;
 		size_t nr;
@@ -451,11 +455,11 @@ void *accord_main(void *units)
 		now = clock_mono_ns();
 		if (us->ending && !give_up)
 			give_up = now + SETTLE_NS;
-		if (us->ending && (is_settled(us) || now > give_up))
+		if (us->ending && (is_settled_locked(us) || now > give_up))
 			break;
 		if (us->ending)
 			soon = SOON_NS;
-		keys = collect(us, &nr);
+		keys = collect_locked(us, &nr);
 		if (list_empty(&us->accords))
 			soon = 3600 * NSEC_PER_SEC;
 		lock_drop(&us->lock);
@@ -463,9 +467,9 @@ void *accord_main(void *units)
 		if (read(us->accord_wake, &seen, sizeof(seen)) < 0 && errno != EAGAIN)
 			log_debug("eventfd: %s", strerror(errno));
 		lock_take(&us->lock);
-		heard = hear(us, keys, nr);
+		heard = hear_locked(us, keys, nr);
 		if (!heard || err < 0)
-			look_at_all(us);
+			look_at_all_locked(us);
 		if (!heard) {
 			lock_drop(&us->lock);
 			wait_fd(us->accord_wake, clock_mono_ns() + SOON_NS);

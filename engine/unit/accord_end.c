@@ -54,8 +54,8 @@ void accord_give_reason_of(struct accord *a, const char *node, int err, const ch
 	give_reason(a, node, err, false, false, reason);
 }
 
-/* Lock held, dropped. Has the child @node said all that it had to, before it went? */
-static bool has_voted(struct accord *a, const char *node)
+/* Drops the lock. Has the child @node said all that it had to, before it went? */
+static bool has_voted_locked(struct accord *a, const char *node)
 {
 	unsigned i;
 
@@ -86,7 +86,7 @@ void accord_look_at_lives(struct accord *a)
 		lock_drop(&us->lock);
 		alive = nodes_alive_now(us->nodes, node);
 		lock_take(&us->lock);
-		if (alive || has_voted(a, node) || !agreement_dead(&a->a, node))
+		if (alive || has_voted_locked(a, node) || !agreement_dead(&a->a, node))
 			continue;
 		nodes_name(us->nodes, node, name, sizeof(name));
 		MESSAGE(text, CHECKPOINT_NODE_DEAD, a->cp->target.name, name, a->cp->target.name);
@@ -121,13 +121,13 @@ bool accord_may_leave(struct accord *a)
 	struct checkpoint *cp = a->cp;
 
 	return !agreement_is_root(&a->a) && a->a.state == AGREE_OPEN &&
-	       checkpoint_rests_in(cp, GENERATION_OPEN) && checkpoint_is_closed(cp) &&
+	       checkpoint_rests_in_locked(cp, GENERATION_OPEN) && checkpoint_is_closed_locked(cp) &&
 	       !accord_has_living(cp) && !accord_has_news(a) &&
-	       !pointers_wait_for(cp->units, cp->staging);
+	       !pointers_wait_for_locked(cp->units, cp->staging);
 }
 
-/* Lock held, dropped while it waits. Is it out of this node's hands? */
-static bool leave(struct accord *a)
+/* Drops the lock while it waits. Is it out of this node's hands? */
+static bool leave_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	uint64_t since = clock_mono_ns();
@@ -161,7 +161,7 @@ bool accord_leave(struct checkpoint *cp)
 		return false;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		left = leave(cp->accord);
+		left = leave_locked(cp->accord);
 		if (!left && accord_is_in_doubt(cp) && cp->accord->bereaved.reason)
 			snprintf(reason, sizeof(reason), "%s", cp->accord->bereaved.reason);
 	}
@@ -193,7 +193,7 @@ bool accord_vote(struct accord *a)
 
 	if (agreement_is_root(&a->a) ||
 	    (!agreement_may_vote(&a->a) && !agreement_may_close(&a->a)) ||
-	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed(cp))
+	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed_locked(cp))
 		return false;
 	nr = accord_lists(a, lists);
 	lock_drop(&us->lock);
@@ -265,7 +265,7 @@ bool accord_conclude(struct accord *a)
 	struct refusal refusal;
 	int err;
 
-	if (!checkpoint_rests(cp))
+	if (!checkpoint_rests_locked(cp))
 		return state_is_over(cp->state);
 	if (agreement_is_root(&a->a) && state == AGREE_COMMIT)
 		return cp->state != GENERATION_SEALED;
@@ -309,13 +309,13 @@ bool accord_conclude(struct accord *a)
 	refusal_finish(&refusal);
 	free(decision);
 	lock_take(&us->lock);
-	if (!named || !checkpoint_rests(cp))
+	if (!named || !checkpoint_rests_locked(cp))
 		return state_is_over(cp->state);
 	backing_unlock(cp->fd);
-	checkpoint_end(cp, state == AGREE_ABORT ? GENERATION_DROPPED : GENERATION_COMMITTED);
+	checkpoint_end_locked(cp, state == AGREE_ABORT ? GENERATION_DROPPED : GENERATION_COMMITTED);
 	if (state != AGREE_ABORT) {
-		removals_committed(us, cp);
-		wrecks_outlived(us, cp);
+		removals_committed_locked(us, cp);
+		wrecks_outlived_locked(us, cp);
 	}
 	return true;
 }
@@ -345,8 +345,8 @@ const char *accord_decision(const char *text, bool *commit)
 	return agreement_decision(text, commit);
 }
 
-/* Lock held, dropped while it waits. */
-static int await_outcome(struct accord *a)
+/* Drops the lock while it waits. */
+static int await_outcome_locked(struct accord *a)
 {
 	struct units *us = a->cp->units;
 
@@ -376,11 +376,11 @@ int accord_decide(struct checkpoint *cp, const char *decision)
 		return -ENOMEM;
 	agreement_vote(&a->a);
 	accord_wake(cp);
-	return await_outcome(a);
+	return await_outcome_locked(a);
 }
 
-/* Lock held. Was it given up for being an ordinary directory, and for nothing else before? */
-static bool is_ordinary(const struct accord *a)
+/* Was it given up for being an ordinary directory, and for nothing else before? */
+static bool is_ordinary_locked(const struct accord *a)
 {
 	struct refusal r;
 	bool ordinary;
@@ -401,8 +401,8 @@ int accord_make_ordinary(struct checkpoint *cp)
 	LOCK_SCOPE(&cp->units->lock);
 	accord_give_reason(a, 0, false, true, "it is an ordinary directory");
 	accord_wake(cp);
-	err = await_outcome(a);
+	err = await_outcome_locked(a);
 	if (err != -ECANCELED)
 		return err ? err : -EEXIST;
-	return a->ours && is_ordinary(a) ? 0 : -EEXIST;
+	return a->ours && is_ordinary_locked(a) ? 0 : -EEXIST;
 }

@@ -28,7 +28,7 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 	if (!cp->accord || g || checkpoint_shares(cp, id))
 		return false;
 	LOCK_SCOPE(&cp->units->lock);
-	f = checkpoint_filed(cp, id);
+	f = checkpoint_filed_locked(cp, id);
 	return !f || f->node;
 }
 
@@ -70,9 +70,9 @@ static int tell_held(struct checkpoint *cp, const char *rel)
 	return -ETIMEDOUT;
 }
 
-/* Lock held. Has nothing come of it for too long? */
-static bool is_given_up(const struct checkpoint *cp, uint64_t *mark, uint64_t *seen,
-			uint64_t *since)
+/* Has nothing come of it for too long? */
+static bool is_given_up_locked(const struct checkpoint *cp, uint64_t *mark, uint64_t *seen,
+			       uint64_t *since)
 {
 	*mark += cp->accord->nr_heard;
 	if (*mark != *seen)
@@ -93,7 +93,7 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const ch
 		bool given_up;
 		{
 			LOCK_SCOPE(&us->lock);
-			given_up = is_given_up(cp, &mark, &seen, &since);
+			given_up = is_given_up_locked(cp, &mark, &seen, &since);
 			if (!given_up && units_wait(us))
 				return -EINTR;
 		}

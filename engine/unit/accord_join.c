@@ -251,9 +251,9 @@ static bool has_name(const struct checkpoint *cp, const struct inode_id *dir_id,
 	return same_inode(&cp->target.dir_id, dir_id) && !strcmp(cp->target.name, name);
 }
 
-/* Lock held. It was renamed by another node. */
-static int takes_name(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
-		      const char *name)
+/* It was renamed by another node. */
+static int takes_name_locked(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
+			     const char *name)
 {
 	/* Once it is over the driver uses the directory without the lock. */
 	if (agreement_is_over(&cp->accord->a) || has_name(cp, dir_id, name))
@@ -266,9 +266,10 @@ static int takes_name(struct checkpoint *cp, int dir, const struct inode_id *dir
 	return 0;
 }
 
-/* Lock held, dropped while it waits: what becomes of the join. 0: shown; 1: too late. */
-static int await_join(struct units *us, const char *gen, int dir, const struct inode_id *dir_id,
-		      const char *name, unsigned renames, struct checkpoint **out)
+/* Drops the lock while it waits: what becomes of the join. 0: shown; 1: too late. */
+static int await_join_locked(struct units *us, const char *gen, int dir,
+			     const struct inode_id *dir_id, const char *name, unsigned renames,
+			     struct checkpoint **out)
 {
 	int err = 0;
 
@@ -278,13 +279,13 @@ static int await_join(struct units *us, const char *gen, int dir, const struct i
 		if (!cp || cp->accord->a.state == AGREE_LATE)
 			return 1;
 		if (cp->visible && !has_name(cp, dir_id, name) &&
-		    (checkpoint_is_held(cp) || us->renames != renames)) {
+		    (checkpoint_is_held_locked(cp) || us->renames != renames)) {
 			/* By this node itself, which has yet to record that; or did after @name was asked for. */
 			err = units_wait(us);
 			return err ? err : 1;
 		}
 		if (cp->visible) {
-			err = takes_name(cp, dir, dir_id, name);
+			err = takes_name_locked(cp, dir, dir_id, name);
 			if (err)
 				return err;
 			cp->refs++;
@@ -355,7 +356,7 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 	{
 		LOCK_SCOPE(&us->lock);
 		if (accord_part(us, claim->last)) {
-			err = await_join(us, claim->last, dir, dir_id, name, renames, out);
+			err = await_join_locked(us, claim->last, dir, dir_id, name, renames, out);
 			if (err <= 0)
 				return err;
 			mine = true;

@@ -41,8 +41,8 @@
 /* Until an end is noticed: who was started in that time was so after it. */
 #define NOTICE_NS (NSEC_PER_SEC / 10)
 
-/* Lock held. True if its end may still be seen. */
-static bool is_open(const struct accord *a)
+/* True if its end may still be seen. */
+static bool is_open_locked(const struct accord *a)
 {
 	return a->a.state == AGREE_OPEN && a->cp->state == GENERATION_OPEN;
 }
@@ -78,8 +78,8 @@ uint64_t accord_cause_ns(const struct checkpoint *cp)
 	return cp->accord && cp->accord->cause_ns ? cp->accord->cause_ns : clock_mono_ns();
 }
 
-/* Lock held. The first of several deaths counts. */
-static void bereave(struct accord *a, uint64_t at_ns)
+/* The first of several deaths counts. */
+static void bereave_locked(struct accord *a, uint64_t at_ns)
 {
 	struct bereavement *b = &a->bereaved;
 
@@ -87,8 +87,8 @@ static void bereave(struct accord *a, uint64_t at_ns)
 	b->at_ns = b->at_ns && b->at_ns < at_ns ? b->at_ns : at_ns;
 }
 
-/* Lock held. The first that is heard is told. */
-static void take_reason(struct accord *a, const char *node, const char *reason)
+/* The first that is heard is told. */
+static void take_reason_locked(struct accord *a, const char *node, const char *reason)
 {
 	struct bereavement *b = &a->bereaved;
 
@@ -102,15 +102,15 @@ static void take_reason(struct accord *a, const char *node, const char *reason)
 bool accord_loses_writer(struct checkpoint *cp, uint64_t lived_ns)
 {
 	/* Nothing may be open at the end. */
-	if (!cp->accord || !is_open(cp->accord) || !accord_is_shared(cp) ||
-	    !checkpoint_is_closed_here(cp))
+	if (!cp->accord || !is_open_locked(cp->accord) || !accord_is_shared(cp) ||
+	    !checkpoint_is_closed_here_locked(cp))
 		return false;
-	bereave(cp->accord, lived_ns);
+	bereave_locked(cp->accord, lived_ns);
 	return true;
 }
 
-/* Lock held. Is @p of the same job as it was started again after the death? */
-static bool is_reborn(const struct checkpoint *cp, const struct process *p)
+/* Is @p of the same job as it was started again after the death? */
+static bool is_reborn_locked(const struct checkpoint *cp, const struct process *p)
 {
 	const struct process *maker = cp->maker;
 
@@ -136,7 +136,7 @@ int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
 		return -ENOMEM;
 	{
 		LOCK_SCOPE(&us->lock);
-		while (!err && accord_is_in_doubt(cp) && is_reborn(cp, p) &&
+		while (!err && accord_is_in_doubt(cp) && is_reborn_locked(cp, p) &&
 		       clock_mono_ns() < until)
 			err = units_wait(us);
 	}
@@ -177,11 +177,11 @@ void accord_mourns(struct checkpoint *cp, const char *reason)
 {
 	LOCK_SCOPE(&cp->units->lock);
 
-	take_reason(cp->accord, NULL, reason);
+	take_reason_locked(cp->accord, NULL, reason);
 }
 
-/* Lock held. Have all below told of a death, and so all that counts? Here nothing more is done. */
-static bool have_told(const struct accord *a)
+/* Have all below told of a death, and so all that counts? Here nothing more is done. */
+static bool have_told_locked(const struct accord *a)
 {
 	unsigned i;
 
@@ -195,7 +195,7 @@ bool accord_has_death_to_tell(const struct accord *a)
 {
 	const struct bereavement *b = &a->bereaved;
 
-	return b->reason && (!b->said || (!b->said_all && have_told(a)));
+	return b->reason && (!b->said || (!b->said_all && have_told_locked(a)));
 }
 
 json_t *accord_tell_of_death(struct accord *a)
@@ -207,7 +207,7 @@ json_t *accord_tell_of_death(struct accord *a)
 	if (!b->reason)
 		return NULL;
 	b->said = true;
-	b->said_all = have_told(a) && !a->more;
+	b->said_all = have_told_locked(a) && !a->more;
 	return json_pack("{s:o, s:o, s:b, s:I}", "reason", json_text(b->reason), "node",
 			 json_text(b->node ? b->node : nodes_label(ns, nodes_id(ns), label)), "all",
 			 b->said_all, "age_us",
@@ -228,12 +228,12 @@ void accord_hear_of_death(struct accord *a, unsigned child, const json_t *dead)
 	uint64_t now = clock_mono_ns(),
 		 at_ns = accord_ago(json_get_int(dead, "age_us", 0)) + BLUR_NS;
 
-	if (!json_is_object(dead) || !is_open(a))
+	if (!json_is_object(dead) || !is_open_locked(a))
 		return;
 	a->children[child].bereaved = json_is_true(json_object_get(dead, "all"));
-	bereave(a, at_ns < now ? at_ns : now);
-	take_reason(a, json_get_text(dead, "node", "(unknown)"),
-		    json_get_text(dead, "reason", "a process that wrote to it has died"));
+	bereave_locked(a, at_ns < now ? at_ns : now);
+	take_reason_locked(a, json_get_text(dead, "node", "(unknown)"),
+			   json_get_text(dead, "reason", "a process that wrote to it has died"));
 }
 
 uint64_t accord_time_of(const struct accord *a, json_int_t age_us)
@@ -266,8 +266,8 @@ void accord_hear_of_end(struct accord *a, const char *text)
 	b->refused = b->at_ns && accord_ago((json_int_t)p.age_us) > b->at_ns + BLUR_NS;
 }
 
-/* Lock held, dropped. It is over: by whom is for those to read who are told. */
-static void fail(struct accord *a)
+/* Drops the lock. It is over: by whom is for those to read who are told. */
+static void fail_locked(struct accord *a)
 {
 	const char *reason = a->bereaved.reason;
 	struct checkpoint *cp = a->cp;
@@ -291,16 +291,16 @@ void accord_mourn(struct accord *a)
 
 	if (!b->at_ns || a->payloads[AGREE_OF_ABORT])
 		return;
-	checkpoint_look_for_end(cp);
+	checkpoint_look_for_end_locked(cp);
 	if (b->refused && a->a.state == AGREE_PREPARED)
-		fail(a);
-	if (b->refused || !is_open(a))
+		fail_locked(a);
+	if (b->refused || !is_open_locked(a))
 		return;
 	/* Others leave it to the root, which may be out of reach, and fail with that. */
 	patience = cp->units->commit_ns;
 	if (agreement_is_root(&a->a) && MOURN_NS < patience)
 		patience = MOURN_NS;
-	over = accord_is_spoiled(cp) || (agreement_is_root(&a->a) && have_told(a));
+	over = accord_is_spoiled(cp) || (agreement_is_root(&a->a) && have_told_locked(a));
 	if ((b->reason && over) || clock_mono_ns() - b->since_ns > patience)
-		fail(a);
+		fail_locked(a);
 }

@@ -80,23 +80,23 @@ bool accord_has_living(struct checkpoint *cp)
 
 bool accord_has_news(struct accord *a)
 {
-	return a->said_open == checkpoint_is_closed(a->cp) ||
+	return a->said_open == checkpoint_is_closed_locked(a->cp) ||
 	       a->said_writers != accord_has_living(a->cp) || a->said_rule != a->cp->rule ||
 	       a->said_removing != a->cp->removing || a->said_renames != a->renames ||
 	       json_array_size(a->events) > a->sending || accord_has_death_to_tell(a);
 }
 
-/* Lock held. When the next report may be sent. */
-static uint64_t may_say_ns(const struct accord *a)
+/* When the next report may be sent. */
+static uint64_t may_say_ns_locked(const struct accord *a)
 {
 	return a->said_ns + agreement_pause(a->said) * PAUSE_NS;
 }
 
 /*
- * Lock held. Has somebody else files open now than was said, and so for a while? Who looks wants to know whom a save that
- * does not go on waits for; of one that does, not every step is a record.
+ * Has somebody else files open now than was said, and so for a while? Who looks wants to know whom
+ * a save that does not go on waits for; of one that does, not every step is a record.
  */
-static bool is_stale(struct accord *a)
+static bool is_stale_locked(struct accord *a)
 {
 	json_t *now;
 
@@ -123,7 +123,7 @@ char *accord_compose_report(struct accord *a)
 	json_t *o, *events;
 	char *text;
 
-	a->said_open = !checkpoint_is_closed(cp);
+	a->said_open = !checkpoint_is_closed_locked(cp);
 	a->said_writers = accord_has_living(cp);
 	a->said_rule = cp->rule;
 	a->said_removing = cp->removing;
@@ -149,17 +149,17 @@ char *accord_compose_report(struct accord *a)
 	return text;
 }
 
-/* Lock held. It was renamed below, in its directory. */
-static void take_name(struct accord *a, const char *name)
+/* It was renamed below, in its directory. */
+static void take_name_locked(struct accord *a, const char *name)
 {
-	if (agreement_is_over(&a->a) || rules_reserved(name) || checkpoint_is_held(a->cp))
+	if (agreement_is_over(&a->a) || rules_reserved(name) || checkpoint_is_held_locked(a->cp))
 		return;
 	snprintf(a->cp->target.name, sizeof(a->cp->target.name), "%s", name);
 	a->renames++;
 }
 
-/* Lock held. A child's, which is not believed to be well-formed. */
-static void take_report(struct accord *a, unsigned k, const json_t *o)
+/* A child's, which is not believed to be well-formed. */
+static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 {
 	struct checkpoint *cp = a->cp;
 	uint64_t changed_ns, at_ns = accord_time_of(a, json_get_int(o, "age_us", 0));
@@ -174,11 +174,11 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 	a->children[k].open_on = json_incref(json_object_get(o, "open_on"));
 	changed_ns = cp->changed_ns = cp->changed_ns > at_ns ? cp->changed_ns : at_ns;
 	if (json_get_path(o, "name", "name_hex", name, sizeof(name)) && backing_name_ok(name))
-		take_name(a, name);
+		take_name_locked(a, name);
 	if (cp->state != GENERATION_OPEN)
 		return;
 	if (rule && !cp->rule && !cp->follows)
-		checkpoint_takes_rule(cp, rule);
+		checkpoint_takes_rule_locked(cp, rule);
 	events = events_heard(json_object_get(o, "events"));
 	json_array_foreach (events, i, e) {
 		json_int_t kind = json_integer_value(json_array_get(e, 0));
@@ -186,7 +186,7 @@ static void take_report(struct accord *a, unsigned k, const json_t *o)
 		json_int_t rank = json_integer_value(json_array_get(e, 2));
 
 		if (kind == EVIDENCE_CLOSE || kind == EVIDENCE_RENAME || kind == EVIDENCE_UNLINK)
-			checkpoint_event(cp, (enum evidence_kind)kind, path, (int)rank);
+			checkpoint_event_locked(cp, (enum evidence_kind)kind, path, (int)rank);
 		else if (kind == NR_EVIDENCE_KINDS)
 			checkpoint_vanishes(cp, path);
 	}
@@ -210,7 +210,7 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 	a->nr_heard++;
 	o = json_loads(news->payload, JSON_REJECT_DUPLICATES, NULL);
 	if (news->entry == AGREE_REPORT) {
-		take_report(a, news->child, o);
+		take_report_locked(a, news->child, o);
 	} else {
 		json_int_t nodes = json_get_int(o, "nodes", 1);
 		struct child *c = &a->children[news->child];
@@ -225,10 +225,10 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 }
 
 /*
- * Lock held. commit_timeout_s counts from the last progress, of which those above hear by reports: has anything been written
- * since it was looked at last, here or below? Looked at now and then.
+ * commit_timeout_s counts from the last progress, of which those above hear by reports: has
+ * anything been written since it was looked at last, here or below? Looked at now and then.
  */
-static bool goes_on(struct accord *a)
+static bool goes_on_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	uint64_t now = clock_mono_ns(), mark = cp->filed.nr + a->nr_heard;
@@ -256,7 +256,7 @@ bool accord_is_pausing(struct accord *a)
 
 bool accord_may_report(struct accord *a)
 {
-	return goes_on(a) ||
-	       ((clock_mono_ns() >= may_say_ns(a) || a->more || a->leaving || a->bereaved.reason) &&
-		(accord_has_news(a) || is_stale(a)));
+	return goes_on_locked(a) || ((clock_mono_ns() >= may_say_ns_locked(a) || a->more ||
+				      a->leaving || a->bereaved.reason) &&
+				     (accord_has_news(a) || is_stale_locked(a)));
 }

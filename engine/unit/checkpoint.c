@@ -41,8 +41,8 @@ void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
 
 /* --- the table --- */
 
-/* Lock held. */
-static struct checkpoint *find(struct units *us, const struct inode_id *dir, const char *name)
+static struct checkpoint *find_locked(struct units *us, const struct inode_id *dir,
+				      const char *name)
 {
 	struct list *l;
 
@@ -59,7 +59,7 @@ static struct checkpoint *find(struct units *us, const struct inode_id *dir, con
 struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir, const char *name)
 {
 	LOCK_SCOPE(&us->lock);
-	struct checkpoint *cp = find(us, dir, name);
+	struct checkpoint *cp = find_locked(us, dir, name);
 
 	if (cp)
 		cp->refs++;
@@ -82,7 +82,7 @@ struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_i
 			return cp;
 		}
 	}
-	cp = wreck_find(us, id);
+	cp = wreck_find_locked(us, id);
 	if (cp)
 		cp->refs++;
 	return cp;
@@ -135,8 +135,8 @@ void checkpoint_put(struct checkpoint *cp)
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		last = !--cp->refs;
-		if (!last && wreck_rests(cp))
-			wreck_shrink(cp, &fd, &dir);
+		if (!last && wreck_rests_locked(cp))
+			wreck_shrink_locked(cp, &fd, &dir);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -350,7 +350,7 @@ int checkpoint_show_locked(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 
-	if (find(us, &cp->target.dir_id, cp->target.name))
+	if (find_locked(us, &cp->target.dir_id, cp->target.name))
 		return -EEXIST; /* somebody was quicker */
 	if (cp->replaces)
 		replaced_add(&us->replaced, &cp->replaced);
@@ -361,8 +361,8 @@ int checkpoint_show_locked(struct checkpoint *cp)
 	return 0;
 }
 
-/* Lock held. Is one of its job, of which a writer has died, about to be judged? */
-static bool is_mourned(struct units *us, const struct process *p)
+/* Is one of its job, of which a writer has died, about to be judged? */
+static bool is_mourned_locked(struct units *us, const struct process *p)
 {
 	struct list *l;
 
@@ -376,8 +376,8 @@ static bool is_mourned(struct units *us, const struct process *p)
 	return false;
 }
 
-/* Lock held. The first call that would go on says why it does not. */
-static int tell_casualty(struct units *us, struct process *p)
+/* The first call that would go on says why it does not. */
+static int tell_casualty_locked(struct units *us, struct process *p)
 {
 	char text[MESSAGE_MAX], path[PATH_MAX];
 	int err = casualty_tell(&us->casualties, p, path, sizeof(path));
@@ -389,14 +389,14 @@ static int tell_casualty(struct units *us, struct process *p)
 	return err;
 }
 
-int checkpoints_tell_casualty(struct units *us, struct process *p)
+int checkpoints_tell_casualty_locked(struct units *us, struct process *p)
 {
 	uint64_t until = clock_mono_ns() + us->commit_ns;
 	int err = 0;
 
-	while (!err && is_mourned(us, p) && clock_mono_ns() < until)
+	while (!err && is_mourned_locked(us, p) && clock_mono_ns() < until)
 		err = units_wait(us);
-	return err ? err : tell_casualty(us, p);
+	return err ? err : tell_casualty_locked(us, p);
 }
 
 /* Between the look and the show another of that name may have been committed, or an ordinary file made. */
@@ -414,7 +414,7 @@ static int check_still_free(struct checkpoint *cp)
 		return 0;
 	LOCK_SCOPE(&us->lock);
 	if (!state_is_over(cp->state)) /* it was shown, and may have been ended by others */
-		checkpoint_end(cp, GENERATION_DROPPED);
+		checkpoint_end_locked(cp, GENERATION_DROPPED);
 	return err ? err : -EEXIST;
 }
 
@@ -426,7 +426,7 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	{
 		LOCK_SCOPE(&us->lock);
 		*out = NULL;
-		err = checkpoints_tell_casualty(us, p);
+		err = checkpoints_tell_casualty_locked(us, p);
 		if (err)
 			return err;
 	}
@@ -451,8 +451,7 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 
 /* --- changes --- */
 
-/* Lock held. */
-static struct participant *participant_of(struct checkpoint *cp, const struct process *p)
+static struct participant *participant_of_locked(struct checkpoint *cp, const struct process *p)
 {
 	struct list *l;
 
@@ -471,10 +470,11 @@ static bool restarted(const struct process *maker, const struct process *p)
 }
 
 /*
- * Lock held. Is it known to be of a job that @p is not to change it for? Which rule it goes by may be known on other nodes alone:
- * of those that only look nobody says so to each other. Then the job of @p, started again, takes the place of what it was.
+ * Is it known to be of a job that @p is not to change it for? Which rule it goes by may be known on
+ * other nodes alone: of those that only look nobody says so to each other. Then the job of @p,
+ * started again, takes the place of what it was.
  */
-static bool is_taken(const struct checkpoint *cp, const struct process *p)
+static bool is_taken_locked(const struct checkpoint *cp, const struct process *p)
 {
 	return cp->rule || cp->follows || (accord_is_shared(cp) && restarted(cp->maker, p));
 }
@@ -482,10 +482,10 @@ static bool is_taken(const struct checkpoint *cp, const struct process *p)
 enum others { NO_OTHERS, OTHERS_ENDING, OTHERS_LIVE };
 
 /*
- * Lock held. Does anybody of another job than @p write to it? Of whom nothing is seen it is not known. A job may begin
- * in the very moment in which the one before has ended, which is to be told yet.
+ * Does anybody of another job than @p write to it? Of whom nothing is seen it is not known. A job
+ * may begin in the very moment in which the one before has ended, which is to be told yet.
  */
-static enum others others_of(struct checkpoint *cp, const struct process *p)
+static enum others others_of_locked(struct checkpoint *cp, const struct process *p)
 {
 	enum others found = NO_OTHERS;
 	struct list *l;
@@ -503,16 +503,16 @@ static enum others others_of(struct checkpoint *cp, const struct process *p)
 }
 
 /*
- * Lock held, dropped while it waits for the commit of what has ended, which is that of all who wrote to it: what comes
- * later is a change to the committed one.
+ * Drops the lock while it waits for the commit of what has ended, which is that of all who wrote to
+ * it: what comes later is a change to the committed one.
  */
-static int hold_still(struct checkpoint *cp)
+static int hold_still_locked(struct checkpoint *cp)
 {
 	int err = 0;
 
 	/* The committer looks, too, when it has time; by then the next save would have begun in this one. */
-	checkpoint_look_for_end(cp);
-	while (!err && (cp->state == GENERATION_SEALED || checkpoint_is_held(cp)))
+	checkpoint_look_for_end_locked(cp);
+	while (!err && (cp->state == GENERATION_SEALED || checkpoint_is_held_locked(cp)))
 		err = units_wait(cp->units);
 	if (err)
 		return err;
@@ -526,8 +526,8 @@ static int hold_still(struct checkpoint *cp)
 	}
 }
 
-/* Lock held. Does the job of @p have a part in it? */
-static bool is_of_job(struct checkpoint *cp, const struct process *p)
+/* Does the job of @p have a part in it? */
+static bool is_of_job_locked(struct checkpoint *cp, const struct process *p)
 {
 	struct list *l;
 
@@ -580,33 +580,33 @@ static int refuse(struct checkpoint *cp, const struct process *p)
 	return -EBUSY;
 }
 
-/* Lock held. Has it failed for what is nothing to @p: of another job, or started after that was? */
-static bool is_nothing_to(struct checkpoint *cp, const struct process *p)
+/* Has it failed for what is nothing to @p: of another job, or started after that was? */
+static bool is_nothing_to_locked(struct checkpoint *cp, const struct process *p)
 {
-	return cp->state == GENERATION_FAILED && !participant_of(cp, p) &&
-	       (!is_of_job(cp, p) || !casualty_concerns(accord_cause_ns(cp), p));
+	return cp->state == GENERATION_FAILED && !participant_of_locked(cp, p) &&
+	       (!is_of_job_locked(cp, p) || !casualty_concerns(accord_cause_ns(cp), p));
 }
 
 /*
- * Lock held. As hold_still, for @p: that it failed is told to those whom it concerns. Another one, which found it just before, looks
- * for the name once more.
+ * As hold_still_locked, for @p: that it failed is told to those whom it concerns. Another one, which found
+ * it just before, looks for the name once more.
  */
-static int hold_still_for(struct checkpoint *cp, const struct process *p)
+static int hold_still_for_locked(struct checkpoint *cp, const struct process *p)
 {
-	int err = hold_still(cp);
+	int err = hold_still_locked(cp);
 
-	return err && p && is_nothing_to(cp, p) ? -ESTALE : err;
+	return err && p && is_nothing_to_locked(cp, p) ? -ESTALE : err;
 }
 
 /* Was @p started after it was begun, and does not write to it yet? */
 static bool is_latecomer(struct checkpoint *cp, const struct process *p)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	return cp->accord && !participant_of(cp, p) && !casualty_concerns(cp->opened_ns, p);
+	return cp->accord && !participant_of_locked(cp, p) && !casualty_concerns(cp->opened_ns, p);
 }
 
-/* Lock held. Is it what a later start of the job of @p saves? That is none of its business any more. */
-static bool is_former(const struct checkpoint *cp, const struct process *p)
+/* Is it what a later start of the job of @p saves? That is none of its business any more. */
+static bool is_former_locked(const struct checkpoint *cp, const struct process *p)
 {
 	return cp->accord && p->read && p->uid == cp->maker->uid &&
 	       job_restarted(p->key, cp->maker);
@@ -625,18 +625,20 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 	{
 		LOCK_SCOPE(&us->lock);
 		do {
-			err = hold_still_for(cp, p);
+			err = hold_still_for_locked(cp, p);
 			told = p && (!err || (err == cp->err && err != -ESTALE))
-				       ? tell_casualty(us, p)
+				       ? tell_casualty_locked(us, p)
 				       : 0;
 			err = err ? err : told;
-			others = !err && p && is_taken(cp, p) ? others_of(cp, p) : NO_OTHERS;
-			busy = others == OTHERS_LIVE || (!err && p && is_former(cp, p));
-			other = !err && !others && p && is_taken(cp, p) && !is_of_job(cp, p);
+			others = !err && p && is_taken_locked(cp, p) ? others_of_locked(cp, p)
+								     : NO_OTHERS;
+			busy = others == OTHERS_LIVE || (!err && p && is_former_locked(cp, p));
+			other = !err && !others && p && is_taken_locked(cp, p) &&
+				!is_of_job_locked(cp, p);
 			if (others == OTHERS_ENDING)
 				err = units_wait(us);
-		} while (!err &&
-			 (others == OTHERS_ENDING || (other && checkpoint_ends_with_writers(cp))));
+		} while (!err && (others == OTHERS_ENDING ||
+				  (other && checkpoint_ends_with_writers_locked(cp))));
 		if (!err && !busy && !other) {
 			cp->nr_changing++;
 			cp->changed_ns = clock_mono_ns();
@@ -669,7 +671,7 @@ void checkpoint_leave(struct checkpoint *cp)
 	cp->nr_changing--;
 	cp->changed_ns = clock_mono_ns();
 	if (cp->unwanted) /* what is left of it was in use */
-		wreck_unwanted(cp);
+		wreck_unwanted_locked(cp);
 	waitq_wake(&cp->units->commits);
 	accord_wake(cp);
 }
@@ -679,21 +681,21 @@ int checkpoint_join(struct checkpoint *cp, struct process *p)
 	struct participant *part = calloc(1, sizeof(*part));
 	struct units *us = cp->units;
 	LOCK_SCOPE(&us->lock);
-	if (!part || participant_of(cp, p)) {
+	if (!part || participant_of_locked(cp, p)) {
 		free(part);
 		return part ? 0 : -ENOMEM;
 	}
 	part->process = process_get(p);
 	part->watched = !jobs_watch(p); /* who is told of its end waits for the lock */
 	list_append(&cp->participants, &part->link);
-	removal_note_saver(us, p, &cp->target.dir_id);
+	removal_note_saver_locked(us, p, &cp->target.dir_id);
 	return 0;
 }
 
 void checkpoint_copied_by(struct checkpoint *cp, const struct process *p)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	struct participant *part = participant_of(cp, p);
+	struct participant *part = participant_of_locked(cp, p);
 
 	if (part && p->rank < 0 && p->visible)
 		part->copies = true;
@@ -717,7 +719,7 @@ struct process *units_process(struct units *us, const struct caller *c)
 
 /* --- what it is --- */
 
-static int hold(struct checkpoint *cp, enum busy with);
+static int hold_locked(struct checkpoint *cp, enum busy with);
 
 bool checkpoint_has_name(struct checkpoint *cp, const char *name)
 {
@@ -746,7 +748,7 @@ static int make_ordinary(struct checkpoint *cp)
 	int err;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		err = hold(cp, BUSY_ORDINARY); /* others may remove or rename it */
+		err = hold_locked(cp, BUSY_ORDINARY); /* others may remove or rename it */
 		if (err)
 			return err;
 	}
@@ -771,7 +773,7 @@ static int make_ordinary(struct checkpoint *cp)
 	backing_unlock(cp->fd);
 	LOCK_SCOPE(&cp->units->lock);
 	busy_end(cp->units, &cp->busy, BUSY_ORDINARY);
-	checkpoint_end(cp, GENERATION_DROPPED);
+	checkpoint_end_locked(cp, GENERATION_DROPPED);
 	return -EEXIST;
 }
 
@@ -783,10 +785,10 @@ static bool is_beside(void *checkpoint, const char *name)
 	return !backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx);
 }
 
-/* Lock held. Was it written by @p alone? */
-static bool is_of_one(struct checkpoint *cp, const struct process *p)
+/* Was it written by @p alone? */
+static bool is_of_one_locked(struct checkpoint *cp, const struct process *p)
 {
-	return cp->participants.next == cp->participants.prev && participant_of(cp, p);
+	return cp->participants.next == cp->participants.prev && participant_of_locked(cp, p);
 }
 
 /* The job's last one in this directory has a successor now: that is evidence for it. */
@@ -805,7 +807,7 @@ static void tell_sibling(struct checkpoint *cp)
 		    job_same(o->maker, cp->maker) &&
 		    same_inode(&o->target.dir_id, &cp->target.dir_id)) {
 			o->has_sibling = true;
-			o->goes_on = o->goes_on || is_of_one(o, cp->maker);
+			o->goes_on = o->goes_on || is_of_one_locked(o, cp->maker);
 		}
 	}
 	waitq_wake(&cp->units->commits);
@@ -853,7 +855,7 @@ static void take_from_others(struct checkpoint *cp, struct process *p)
 	process_put(maker);
 }
 
-void checkpoint_takes_rule(struct checkpoint *cp, const struct rule *rule)
+void checkpoint_takes_rule_locked(struct checkpoint *cp, const struct rule *rule)
 {
 	cp->rule = rule;
 	tell_sibling(cp);
@@ -923,15 +925,15 @@ int checkpoint_yield(struct checkpoint *cp)
 	return decide_ordinary(cp);
 }
 
-/* Lock held. One in @dir of which it is not known what it is. */
-static struct checkpoint *find_undecided(struct units *us, const struct inode_id *dir)
+/* One in @dir of which it is not known what it is. */
+static struct checkpoint *find_undecided_locked(struct units *us, const struct inode_id *dir)
 {
 	struct list *l;
 
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (checkpoint_rests_in(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
+		if (checkpoint_rests_in_locked(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
 		    same_inode(&cp->target.dir_id, dir))
 			return cp;
 	}
@@ -946,7 +948,7 @@ int checkpoints_yield_in(struct units *us, const struct inode_id *dir)
 		int err;
 		{
 			LOCK_SCOPE(&us->lock);
-			cp = find_undecided(us, dir);
+			cp = find_undecided_locked(us, dir);
 			if (!cp)
 				return 0;
 			cp->refs++;
@@ -954,7 +956,7 @@ int checkpoints_yield_in(struct units *us, const struct inode_id *dir)
 		err = decide_ordinary(cp);
 		{
 			LOCK_SCOPE(&us->lock);
-			stays = cp == find_undecided(us, dir);
+			stays = cp == find_undecided_locked(us, dir);
 		}
 		checkpoint_put(cp);
 		if (stays)
@@ -970,14 +972,15 @@ bool checkpoint_is_pending(struct checkpoint *cp)
 
 /* --- the end --- */
 
-void checkpoint_set_state_by(struct checkpoint *cp, enum generation_state state, const char *who)
+void checkpoint_set_state_by_locked(struct checkpoint *cp, enum generation_state state,
+				    const char *who)
 {
 	MACHINE_CHECK(&checkpoint_machine, cp->state, state, who, "'%s' (%s)", cp->target.name,
 		      cp->staging);
 	cp->state = state;
 }
 
-void checkpoint_end(struct checkpoint *cp, enum generation_state state)
+void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state)
 {
 	struct units *us = cp->units;
 	struct ended *e = history_add(&us->history);
@@ -1010,7 +1013,7 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	if ((state == GENERATION_FAILED || state == GENERATION_DROPPED) && cp->accord)
 		backing_unlock(cp->fd); /* another node may remove the directory that it is in */
 	if (shown && state == GENERATION_FAILED) { /* which calls in it must be told of */
-		wreck_add(cp);
+		wreck_add_locked(cp);
 	} else if (shown) {
 		list_del(&cp->link);
 		atomic_fetch_sub(&us->nr_checkpoints, 1);
@@ -1020,8 +1023,8 @@ void checkpoint_end(struct checkpoint *cp, enum generation_state state)
 	waitq_wake(&us->commits);
 }
 
-/* Lock held. Those who wrote to it, and those of its job, must not go on as if nothing was. */
-static void tell_writers(struct checkpoint *cp, int err)
+/* Those who wrote to it, and those of its job, must not go on as if nothing was. */
+static void tell_writers_locked(struct checkpoint *cp, int err)
 {
 	struct casualties *cs = &cp->units->casualties;
 	const char *path = cp->path ? cp->path : cp->target.name;
@@ -1042,8 +1045,8 @@ static void tell_writers(struct checkpoint *cp, int err)
 	}
 }
 
-/* Lock held. Has @g failed, and whoever found out is about to fail its checkpoint, too? */
-static bool is_about_to_fail(const struct generation *g)
+/* Has @g failed, and whoever found out is about to fail its checkpoint, too? */
+static bool is_about_to_fail_locked(const struct generation *g)
 {
 	const struct checkpoint *cp = g->checkpoint;
 
@@ -1062,7 +1065,8 @@ void checkpoint_told(struct generation *g, const struct caller *c)
 		return;
 	{
 		LOCK_SCOPE(&us->lock);
-		while (!err && is_about_to_fail(g)) /* else it would be told of that once more */
+		while (!err &&
+		       is_about_to_fail_locked(g)) /* else it would be told of that once more */
 			err = units_wait(us);
 		casualty_tell(&us->casualties, p, path, sizeof(path)); /* the caller says it */
 	}
@@ -1080,9 +1084,9 @@ static bool fail_if(struct checkpoint *cp, bool only_open, int err, const char *
 	found = !backing_path_below(us->contents->backing, cp->target.dir, below, sizeof(below));
 	{
 		LOCK_SCOPE(&us->lock);
-		if (only_open && !checkpoint_rests_in(cp, GENERATION_OPEN))
+		if (only_open && !checkpoint_rests_in_locked(cp, GENERATION_OPEN))
 			return false;
-		first = checkpoint_rests(cp);
+		first = checkpoint_rests_locked(cp);
 		if (first || (!state_is_over(cp->state) && !cp->err)) {
 			cp->err = err;
 			snprintf(cp->reason, sizeof(cp->reason), "%s", reason);
@@ -1091,10 +1095,10 @@ static bool fail_if(struct checkpoint *cp, bool only_open, int err, const char *
 			free(cp->path);
 			cp->path = strdup(path);
 			cp->below = found ? strdup(below) : NULL;
-			checkpoint_end(cp, GENERATION_FAILED);
-			tell_writers(cp, err);
+			checkpoint_end_locked(cp, GENERATION_FAILED);
+			tell_writers_locked(cp, err);
 			if (room_is_short(err))
-				wreck_unwanted(cp);
+				wreck_unwanted_locked(cp);
 		}
 	}
 	if (!first)
@@ -1116,12 +1120,12 @@ void checkpoint_fail_open(struct checkpoint *cp, int err, const char *reason)
 }
 
 /*
- * Lock held, dropped while it waits. The caller is busy @with it: until let_go, or its end, no
- * other thread changes it. 0, or as hold_still.
+ * Drops the lock while it waits. The caller is busy @with it: until let_go, or its end, no other
+ * thread changes it. 0, or as hold_still_locked.
  */
-static int hold(struct checkpoint *cp, enum busy with)
+static int hold_locked(struct checkpoint *cp, enum busy with)
 {
-	int err = hold_still(cp);
+	int err = hold_still_locked(cp);
 
 	if (!err)
 		busy_begin(&cp->busy, with);
@@ -1162,7 +1166,7 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 	int err;
 	{
 		LOCK_SCOPE(&us->lock);
-		err = hold(cp, BUSY_REMOVE);
+		err = hold_locked(cp, BUSY_REMOVE);
 	}
 	if (err)
 		return err;
@@ -1177,7 +1181,7 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 	process_put(p);
 	LOCK_SCOPE(&us->lock);
 	busy_end(us, &cp->busy, BUSY_REMOVE);
-	checkpoint_end(cp, GENERATION_DROPPED);
+	checkpoint_end_locked(cp, GENERATION_DROPPED);
 	return 0;
 }
 
@@ -1226,7 +1230,7 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	bool replaces;
 	{
 		LOCK_SCOPE(&us->lock);
-		err = copy < 0 ? -EMFILE : hold(cp, BUSY_RENAME);
+		err = copy < 0 ? -EMFILE : hold_locked(cp, BUSY_RENAME);
 	}
 	if (err) {
 		if (copy >= 0)
@@ -1254,7 +1258,7 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 		snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
 		cp->changed_ns = clock_mono_ns();
 		accord_tell_name(cp);
-		checkpoint_event(cp, EVIDENCE_RENAME, ".", -1);
+		checkpoint_event_locked(cp, EVIDENCE_RENAME, ".", -1);
 	}
 	if (!err && replaces)
 		note_replaced(cp);
@@ -1265,9 +1269,9 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 	return err;
 }
 
-bool checkpoint_is_nothing(const struct checkpoint *cp)
+bool checkpoint_is_nothing_locked(const struct checkpoint *cp)
 {
-	return checkpoint_rests_in(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
+	return checkpoint_rests_in_locked(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
 	       !cp->nr_changing && !cp->filed.nr && list_empty(&cp->files) && !accord_is_shared(cp);
 }
 
@@ -1277,9 +1281,9 @@ static bool checkpoint_forget(struct checkpoint *cp)
 	struct units *us = cp->units;
 	{
 		LOCK_SCOPE(&us->lock);
-		if (!checkpoint_is_nothing(cp))
+		if (!checkpoint_is_nothing_locked(cp))
 			return false;
-		checkpoint_end(cp, GENERATION_DROPPED);
+		checkpoint_end_locked(cp, GENERATION_DROPPED);
 	}
 	creds_on_behalf(&cp->owner);
 	if (cp->accord) /* another node may just have found it, and put something there */
@@ -1290,15 +1294,15 @@ static bool checkpoint_forget(struct checkpoint *cp)
 	return true;
 }
 
-/* Lock held. Referenced. */
-static struct checkpoint *one_open(struct units *us)
+/* Referenced. */
+static struct checkpoint *one_open_locked(struct units *us)
 {
 	struct list *l;
 
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (checkpoint_rests_in(cp, GENERATION_OPEN)) {
+		if (checkpoint_rests_in_locked(cp, GENERATION_OPEN)) {
 			cp->refs++;
 			return cp;
 		}
@@ -1315,7 +1319,7 @@ unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
 		struct checkpoint *cp;
 		{
 			LOCK_SCOPE(&us->lock);
-			cp = one_open(us);
+			cp = one_open_locked(us);
 		}
 		if (!cp)
 			return nr;
@@ -1332,10 +1336,10 @@ unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
 
 /* --- processes --- */
 
-/* Lock held. Its end, if it is a participant of one whose own end was not seen yet. */
-static bool note_end(struct checkpoint *cp, const struct process *p, struct writer_end end)
+/* Its end, if it is a participant of one whose own end was not seen yet. */
+static bool note_end_locked(struct checkpoint *cp, const struct process *p, struct writer_end end)
 {
-	struct participant *part = participant_of(cp, p);
+	struct participant *part = participant_of_locked(cp, p);
 
 	if (!part || part->ended)
 		return false;
@@ -1345,17 +1349,20 @@ static bool note_end(struct checkpoint *cp, const struct process *p, struct writ
 	return cp->state == GENERATION_OPEN && end.fate == WRITER_DIED && !accord_knows_end(cp);
 }
 
-/* Lock held. Referenced: one that fails by the end of @p; @mourned: unless other nodes say that its own was before. */
-static struct checkpoint *next_victim(struct units *us, const struct process *p,
-				      struct writer_end end, bool *mourned)
+/*
+ * Referenced: one that fails by the end of @p; @mourned: unless other nodes say that its own was
+ * before.
+ */
+static struct checkpoint *next_victim_locked(struct units *us, const struct process *p,
+					     struct writer_end end, bool *mourned)
 {
 	struct list *l;
 
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		checkpoint_look_for_end(cp); /* what it did before counts */
-		if (note_end(cp, p, end)) {
+		checkpoint_look_for_end_locked(cp); /* what it did before counts */
+		if (note_end_locked(cp, p, end)) {
 			*mourned = accord_loses_writer(cp, p->lived_ns);
 			cp->refs++;
 			return cp;
@@ -1376,7 +1383,7 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 		bool mourned;
 		{
 			LOCK_SCOPE(&us->lock);
-			cp = next_victim(us, p, end, &mourned);
+			cp = next_victim_locked(us, p, end, &mourned);
 			waitq_wake(&us->commits);
 		}
 		if (!cp)

@@ -18,8 +18,8 @@
  *       OPEN                -> DROPPED    it was removed, is ordinary, or has nothing in it (h)
  *       NAMING              -> DROPPED    nothing of a unit is left in it: it is ordinary (e)
  *
- *   (a) seal (evidence.c): checkpoint_look_for_end, checkpoint_ends_with_writers,
- *       checkpoint_seal       (b) committer_main       (c) commit (commit.c)
+ *   (a) seal (evidence.c): checkpoint_look_for_end_locked, checkpoint_ends_with_writers_locked,
+ *       checkpoint_seal_locked       (b) committer_main       (c) commit (commit.c)
  *   (d) checkpoint_give_back, from work_on (commit.c)  (e) work_on (commit.c)
  *   (f) checkpoint_fail, checkpoint_fail_open          (g) accord_conclude
  *   (h) checkpoint_remove, make_ordinary, checkpoint_forget, check_still_free;
@@ -249,8 +249,9 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p);
  */
 int checkpoint_yield(struct checkpoint *cp);
 
-/* A program has done @kind to @path, relative to it. Lock held. */
-void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
+/* A program has done @kind to @path, relative to it. */
+void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
+			     int rank);
 
 /* The same, after the call, for who does not hold the lock. */
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
@@ -313,15 +314,15 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size);
 
 /* --- for engine/unit --- */
 
-/* Lock held. Is every file of it closed; durable? */
-bool checkpoint_is_closed(struct checkpoint *cp);
+/* Is every file of it closed; durable? */
+bool checkpoint_is_closed_locked(struct checkpoint *cp);
 
-/* Lock held. The same, of what this node writes. */
-bool checkpoint_is_closed_here(struct checkpoint *cp);
-bool checkpoint_is_flushed(struct checkpoint *cp);
+/* The same, of what this node writes. */
+bool checkpoint_is_closed_here_locked(struct checkpoint *cp);
+bool checkpoint_is_flushed_locked(struct checkpoint *cp);
 
-/* Lock held. Does nobody know what it is, and is there nothing in it but directories? */
-bool checkpoint_is_nothing(const struct checkpoint *cp);
+/* Does nobody know what it is, and is there nothing in it but directories? */
+bool checkpoint_is_nothing_locked(const struct checkpoint *cp);
 
 /* Is it what has the name @name in its directory, on the backing? Lock not held. */
 bool checkpoint_has_name(struct checkpoint *cp, const char *name);
@@ -332,12 +333,12 @@ int checkpoint_name_ordinary(struct checkpoint *cp);
 /* The path of its target, for people and for its commit file. Lock not held. */
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
 
-/* Lock held. Its name shows what it was before. The list's reference stays where it has @failed. */
-void checkpoint_end(struct checkpoint *cp, enum generation_state state);
+/* Its name shows what it was before. The list's reference stays where it has @failed. */
+void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state);
 
-/* Lock held. Its end was seen elsewhere; and as which rule's unit. */
-void checkpoint_seal(struct checkpoint *cp);
-void checkpoint_takes_rule(struct checkpoint *cp, const struct rule *rule);
+/* Its end was seen elsewhere; and as which rule's unit. */
+void checkpoint_seal_locked(struct checkpoint *cp);
+void checkpoint_takes_rule_locked(struct checkpoint *cp, const struct rule *rule);
 
 void *committer_main(void *units);
 

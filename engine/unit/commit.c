@@ -732,11 +732,11 @@ static void work_on(struct checkpoint *cp)
 			cp->path = strdup(path);
 			cp->err = 0; /* what became of its job meanwhile comes too late */
 			cp->reason[0] = '\0';
-			checkpoint_end(cp,
-				       cp->ordinary ? GENERATION_DROPPED : GENERATION_COMMITTED);
-			removals_committed(us, cp);
+			checkpoint_end_locked(cp, cp->ordinary ? GENERATION_DROPPED
+							       : GENERATION_COMMITTED);
+			removals_committed_locked(us, cp);
 			if (!cp->ordinary)
-				wrecks_outlived(us, cp);
+				wrecks_outlived_locked(us, cp);
 		}
 		accord_has_name(cp);
 		log_debug("'%s' is %s", path, cp->ordinary ? "an ordinary directory" : "committed");
@@ -769,8 +769,8 @@ static void work_on(struct checkpoint *cp)
 	checkpoint_give_back(cp);
 }
 
-/* Lock held. Is one that ended before it, in the same directory, still to be committed? */
-static bool must_wait(struct checkpoint *cp)
+/* Is one that ended before it, in the same directory, still to be committed? */
+static bool must_wait_locked(struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -779,17 +779,17 @@ static bool must_wait(struct checkpoint *cp)
 
 		if (o == cp || !same_inode(&o->target.dir_id, &cp->target.dir_id))
 			continue;
-		if (checkpoint_is_held(o) ||
+		if (checkpoint_is_held_locked(o) ||
 		    (o->state == GENERATION_SEALED && o->closed_ns < cp->closed_ns))
 			return true;
 	}
-	if (removal_is_applied(cp->units, &cp->target.dir_id, cp->target.name))
+	if (removal_is_applied_locked(cp->units, &cp->target.dir_id, cp->target.name))
 		return true;
-	return !following_rests(cp);
+	return !following_rests_locked(cp);
 }
 
-/* Lock held. The next one to commit, or NULL. */
-static struct checkpoint *choose(struct units *us)
+/* The next one to commit, or NULL. */
+static struct checkpoint *choose_locked(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
 	struct list *l;
@@ -797,9 +797,10 @@ static struct checkpoint *choose(struct units *us)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		checkpoint_look_for_end(cp);
+		checkpoint_look_for_end_locked(cp);
 		if (cp->state == GENERATION_SEALED && cp->again_ns <= now &&
-		    checkpoint_is_flushed(cp) && accord_may_commit(cp) && !must_wait(cp))
+		    checkpoint_is_flushed_locked(cp) && accord_may_commit(cp) &&
+		    !must_wait_locked(cp))
 			return cp;
 	}
 	return NULL;
@@ -811,18 +812,18 @@ void *committer_main(void *units)
 
 	lock_take(&us->lock);
 	while (!us->ending) {
-		struct checkpoint *cp = choose(us);
+		struct checkpoint *cp = choose_locked(us);
 
-		if (!cp && (missing_work(us) || held_work(us) || removals_work(us) ||
-			    pointers_work(us) || held_ask(us)))
+		if (!cp && (missing_work_locked(us) || held_work_locked(us) ||
+			    removals_work_locked(us) || pointers_work_locked(us) || held_ask(us)))
 			continue;
 		if (!cp) {
-			units_wait_for_commits(us);
+			units_wait_for_commits_locked(us);
 			continue;
 		}
 		checkpoint_set_state(cp, GENERATION_COMMITTING);
 		cp->refs++;
-		following_take(cp);
+		following_take_locked(cp);
 		lock_drop(&us->lock);
 		creds_on_behalf(&cp->owner);
 		work_on(cp);

@@ -11,31 +11,32 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 
-bool drain_covers(const struct drain *d, const struct process *p, uid_t uid)
+bool drain_covers_locked(const struct drain *d, const struct process *p, uid_t uid)
 {
 	return (d->all_users || d->uid == uid) && (!d->job || (p && job_is(p->key, d->job)));
 }
 
-bool drains_cover(const struct units *us, const struct process *p, uid_t uid)
+bool drains_cover_locked(const struct units *us, const struct process *p, uid_t uid)
 {
 	const struct list *l;
 
 	list_for_each (l, &us->drains)
-		if (drain_covers(container_of(l, struct drain, link), p, uid))
+		if (drain_covers_locked(container_of(l, struct drain, link), p, uid))
 			return true;
 	return us->no_more_calls;
 }
 
-bool drain_lists_file(const struct drain *d, const struct generation *g)
+bool drain_lists_file_locked(const struct drain *d, const struct generation *g)
 {
 	return !g->checkpoint && !g->pointer && !state_is_over(g->state) &&
-	       g->opened_ns <= d->since_ns && drain_covers(d, g->maker, g->owner.uid);
+	       g->opened_ns <= d->since_ns && drain_covers_locked(d, g->maker, g->owner.uid);
 }
 
-bool drain_lists_checkpoint(const struct drain *d, const struct checkpoint *cp)
+bool drain_lists_checkpoint_locked(const struct drain *d, const struct checkpoint *cp)
 {
-	return !state_is_over(cp->state) && !checkpoint_is_nothing(cp) && !accord_has_left(cp) &&
-	       cp->opened_ns <= d->since_ns && drain_covers(d, cp->maker, cp->owner.uid);
+	return !state_is_over(cp->state) && !checkpoint_is_nothing_locked(cp) &&
+	       !accord_has_left(cp) && cp->opened_ns <= d->since_ns &&
+	       drain_covers_locked(d, cp->maker, cp->owner.uid);
 }
 
 /* Was it begun in time for @d? */
@@ -50,8 +51,8 @@ static bool is_asking(const struct generation *g)
 	return g->asks && g->state == GENERATION_SEALED && !g->overtaken;
 }
 
-/* Lock held. Is one to be waited for? All that @d covers is hurried. */
-static bool hurry_files(struct units *us, const struct drain *d)
+/* Is one to be waited for? All that @d covers is hurried. */
+static bool hurry_files_locked(struct units *us, const struct drain *d)
 {
 	struct list *l;
 	bool any = false;
@@ -59,19 +60,19 @@ static bool hurry_files(struct units *us, const struct drain *d)
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 		const struct process *p = g->checkpoint ? g->checkpoint->maker : g->maker;
-		bool covered = drain_covers(d, p, g->owner.uid);
+		bool covered = drain_covers_locked(d, p, g->owner.uid);
 
 		g->hurried = g->hurried || covered;
 		/* Whose job a pointer is of is not known; what it has not to wait for is there in a moment. */
-		any = any || drain_lists_file(d, g) ||
+		any = any || drain_lists_file_locked(d, g) ||
 		      ((covered || g->pointer) && counts(d, g->opened_ns) &&
-		       (generation_is_going(g) || is_asking(g)));
+		       (generation_is_going_locked(g) || is_asking(g)));
 	}
 	return any;
 }
 
-/* Lock held. The same. */
-static bool hurry_checkpoints(struct units *us, const struct drain *d)
+/* The same. */
+static bool hurry_checkpoints_locked(struct units *us, const struct drain *d)
 {
 	struct list *l;
 	bool any = false;
@@ -79,12 +80,12 @@ static bool hurry_checkpoints(struct units *us, const struct drain *d)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (!drain_covers(d, cp->maker, cp->owner.uid))
+		if (!drain_covers_locked(d, cp->maker, cp->owner.uid))
 			continue;
-		checkpoint_look_for_end(cp);
-		any = any || drain_lists_checkpoint(d, cp) ||
+		checkpoint_look_for_end_locked(cp);
+		any = any || drain_lists_checkpoint_locked(d, cp) ||
 		      (!accord_has_left(cp) && counts(d, cp->opened_ns) &&
-		       (cp->state == GENERATION_SEALED || checkpoint_is_held(cp)));
+		       (cp->state == GENERATION_SEALED || checkpoint_is_held_locked(cp)));
 	}
 	return any;
 }
@@ -97,9 +98,9 @@ int units_drain_of(struct units *us, struct drain *d, uint64_t deadline_ns)
 
 	list_append(&us->drains, &d->link);
 	while (any && !err) {
-		any = hurry_files(us, d);
-		any = hurry_checkpoints(us, d) || any;
-		any = any || held_any_due(us) || removals_any_in_part(us, d);
+		any = hurry_files_locked(us, d);
+		any = hurry_checkpoints_locked(us, d) || any;
+		any = any || held_any_due_locked(us) || removals_any_in_part(us, d);
 		if (!any)
 			break;
 		waitq_wake(&us->work);

@@ -44,12 +44,12 @@ json_t *units_drain_to_json(struct units *us, const struct drain *d);
 
 struct process;
 
-/* Lock held. Is what @p of @uid does covered by @d; by any that waits? */
-bool drain_covers(const struct drain *d, const struct process *p, uid_t uid);
-bool drains_cover(const struct units *us, const struct process *p, uid_t uid);
+/* Is what @p of @uid does covered by @d; by any that waits? */
+bool drain_covers_locked(const struct drain *d, const struct process *p, uid_t uid);
+bool drains_cover_locked(const struct units *us, const struct process *p, uid_t uid);
 
-/* Lock held. Is it a unit that @d waits for until it is committed? */
-bool drain_lists_file(const struct drain *d, const struct generation *g);
-bool drain_lists_checkpoint(const struct drain *d, const struct checkpoint *cp);
+/* Is it a unit that @d waits for until it is committed? */
+bool drain_lists_file_locked(const struct drain *d, const struct generation *g);
+bool drain_lists_checkpoint_locked(const struct drain *d, const struct checkpoint *cp);
 
 #endif

@@ -34,8 +34,8 @@ void checkpoint_forget_evidence(struct checkpoint *cp)
 	table_finish(&cp->events_by_path);
 }
 
-/* Lock held. May an operation on @path be evidence? What is not kept costs nothing later. */
-static bool is_of_interest(const struct checkpoint *cp, const char *path)
+/* May an operation on @path be evidence? What is not kept costs nothing later. */
+static bool is_of_interest_locked(const struct checkpoint *cp, const char *path)
 {
 	unsigned i;
 
@@ -46,9 +46,8 @@ static bool is_of_interest(const struct checkpoint *cp, const char *path)
 	return false;
 }
 
-/* Lock held. */
-static struct event *find_event(const struct checkpoint *cp, enum evidence_kind kind,
-				const char *path)
+static struct event *find_event_locked(const struct checkpoint *cp, enum evidence_kind kind,
+				       const char *path)
 {
 	uint64_t hash = hash_text(kind, path);
 	struct list *l;
@@ -64,14 +63,13 @@ static struct event *find_event(const struct checkpoint *cp, enum evidence_kind 
 	return NULL;
 }
 
-/* Lock held. */
-static void forget_events(struct checkpoint *cp, const char *path)
+static void forget_events_locked(struct checkpoint *cp, const char *path)
 {
 	static const enum evidence_kind kinds[] = {EVIDENCE_CLOSE, EVIDENCE_RENAME};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		struct event *e = find_event(cp, kinds[i], path);
+		struct event *e = find_event_locked(cp, kinds[i], path);
 
 		if (e) {
 			tally_remove(cp, e);
@@ -82,7 +80,7 @@ static void forget_events(struct checkpoint *cp, const char *path)
 
 void checkpoint_vanishes(struct checkpoint *cp, const char *path)
 {
-	forget_events(cp, path);
+	forget_events_locked(cp, path);
 	accord_event(cp, NR_EVIDENCE_KINDS, path, -1);
 }
 
@@ -92,7 +90,8 @@ void checkpoint_vanished(struct checkpoint *cp, const char *path)
 	checkpoint_vanishes(cp, path);
 }
 
-void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
+void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
+			     int rank)
 {
 	struct event *e;
 
@@ -100,10 +99,10 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 	cp->removing = kind == EVIDENCE_UNLINK &&
 		       !(cp->rule && rule_seen(cp->rule, kind, cp->target.name, path));
 	if (kind == EVIDENCE_UNLINK)
-		forget_events(cp, path);
-	if (cp->rule && !is_of_interest(cp, path))
+		forget_events_locked(cp, path);
+	if (cp->rule && !is_of_interest_locked(cp, path))
 		return;
-	if (find_event(cp, kind, path)) {
+	if (find_event_locked(cp, kind, path)) {
 		if (kind == EVIDENCE_UNLINK) /* of what came again meanwhile, as others were told */
 			accord_event(cp, kind, path, rank);
 		return;
@@ -129,7 +128,7 @@ void checkpoint_event(struct checkpoint *cp, enum evidence_kind kind, const char
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	checkpoint_event(cp, kind, path, rank);
+	checkpoint_event_locked(cp, kind, path, rank);
 }
 
 void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
@@ -147,7 +146,7 @@ void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum 
 
 		if (same_inode(&cp->target.dir_id, dir) && cp->rule &&
 		    rule_seen(cp->rule, kind, cp->target.name, path))
-			checkpoint_event(cp, kind, path, -1);
+			checkpoint_event_locked(cp, kind, path, -1);
 	}
 }
 
@@ -167,25 +166,26 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
 	checkpoint_put(cp);
 }
 
-bool checkpoint_is_closed_here(struct checkpoint *cp)
+bool checkpoint_is_closed_here_locked(struct checkpoint *cp)
 {
 	return !cp->nr_changing &&
 	       (list_empty(&cp->files) ||
 		container_of(cp->files.next, struct generation, beside)->state != GENERATION_OPEN);
 }
 
-bool checkpoint_is_closed(struct checkpoint *cp)
+bool checkpoint_is_closed_locked(struct checkpoint *cp)
 {
-	return FAULT(OPEN_FORGOTTEN) || (checkpoint_is_closed_here(cp) && !accord_has_open(cp));
+	return FAULT(OPEN_FORGOTTEN) ||
+	       (checkpoint_is_closed_here_locked(cp) && !accord_has_open(cp));
 }
 
-bool checkpoint_is_flushed(struct checkpoint *cp)
+bool checkpoint_is_flushed_locked(struct checkpoint *cp)
 {
 	return FAULT(FLUSH_FORGOTTEN) || (!cp->nr_changing && list_empty(&cp->files));
 }
 
-/* Lock held. Have all who wrote to it ended, and well? */
-static bool all_exited_0(struct checkpoint *cp)
+/* Have all who wrote to it ended, and well? */
+static bool all_exited_0_locked(struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -198,8 +198,8 @@ static bool all_exited_0(struct checkpoint *cp)
 	return !list_empty(&cp->participants) && !accord_has_writers(cp);
 }
 
-/* Lock held. The largest world that one of its writers knows; 0: none does. */
-int checkpoint_world(struct checkpoint *cp)
+/* The largest world that one of its writers knows; 0: none does. */
+int checkpoint_world_locked(struct checkpoint *cp)
 {
 	struct list *l;
 	int world = 0;
@@ -212,8 +212,7 @@ int checkpoint_world(struct checkpoint *cp)
 	return world;
 }
 
-/* Lock held. */
-static bool is_being_copied(struct checkpoint *cp)
+static bool is_being_copied_locked(struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -226,30 +225,30 @@ static bool is_being_copied(struct checkpoint *cp)
 	return false;
 }
 
-/* Lock held. */
-static bool is_quiet(struct checkpoint *cp)
+static bool is_quiet_locked(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 	uint64_t now = accord_judged_ns(cp);
 
-	if (is_being_copied(cp))
+	if (is_being_copied_locked(cp))
 		return false;
 	if (now > cp->changed_ns && now - cp->changed_ns >= us->quiet_ns)
 		return true;
-	return !accord_is_bereaved(cp) && (drains_cover(us, cp->maker, cp->owner.uid) &&
-					   (list_empty(&cp->participants) || all_exited_0(cp)));
+	return !accord_is_bereaved(cp) &&
+	       (drains_cover_locked(us, cp->maker, cp->owner.uid) &&
+		(list_empty(&cp->participants) || all_exited_0_locked(cp)));
 }
 
 /*
- * Lock held. Of how many files that fit, @rank's or -1: of any, the close says nothing, since they are being written
- * again?
+ * Of how many files that fit, @rank's or -1: of any, the close says nothing, since they are being
+ * written again?
  */
-static unsigned nr_rewritten(struct checkpoint *cp, const struct evidence *ev, int rank)
+static unsigned nr_rewritten_locked(struct checkpoint *cp, const struct evidence *ev, int rank)
 {
 	unsigned nr = 0;
 	struct list *l;
 
-	if (checkpoint_is_closed(cp)) /* which is asked of each rank */
+	if (checkpoint_is_closed_locked(cp)) /* which is asked of each rank */
 		return 0;
 	list_for_each (l, &cp->files) {
 		struct generation *g = container_of(l, struct generation, beside);
@@ -258,7 +257,7 @@ static unsigned nr_rewritten(struct checkpoint *cp, const struct evidence *ev, i
 
 		if (g->state != GENERATION_OPEN)
 			break;
-		e = find_event(cp, EVIDENCE_CLOSE, g->rel);
+		e = find_event_locked(cp, EVIDENCE_CLOSE, g->rel);
 		if (!e || e->counted || !evidence_matches(ev, cp->target.name, e->path, &whose) ||
 		    (rank >= 0 && (whose < 0 ? e->rank : whose) != rank))
 			continue;
@@ -271,44 +270,42 @@ static unsigned nr_rewritten(struct checkpoint *cp, const struct evidence *ev, i
 
 		if (g->state != GENERATION_OPEN)
 			break;
-		e = find_event(cp, EVIDENCE_CLOSE, g->rel);
+		e = find_event_locked(cp, EVIDENCE_CLOSE, g->rel);
 		if (e)
 			e->counted = false;
 	}
 	return nr;
 }
 
-/* Lock held. An operation on a name that fits. */
-static bool has_happened(struct checkpoint *cp, const struct evidence *ev)
+/* An operation on a name that fits. */
+static bool has_happened_locked(struct checkpoint *cp, const struct evidence *ev)
 {
 	unsigned nr = tally_nr(cp, ev, ev->kind);
 
-	return nr && (ev->kind != EVIDENCE_CLOSE || nr > nr_rewritten(cp, ev, -1));
+	return nr && (ev->kind != EVIDENCE_CLOSE || nr > nr_rewritten_locked(cp, ev, -1));
 }
 
-/* Lock held. A file that fits is there, closed; it may have got its name when it was. */
-bool checkpoint_has_file_of(struct checkpoint *cp, const struct evidence *ev, int rank)
+/* A file that fits is there, closed; it may have got its name when it was. */
+bool checkpoint_has_file_of_locked(struct checkpoint *cp, const struct evidence *ev, int rank)
 {
 	unsigned nr = tally_files(cp, ev, rank);
 
-	return nr && nr > nr_rewritten(cp, ev, rank);
+	return nr && nr > nr_rewritten_locked(cp, ev, rank);
 }
 
-/* Lock held. */
-static bool every_rank(struct checkpoint *cp, const struct evidence *ev)
+static bool every_rank_locked(struct checkpoint *cp, const struct evidence *ev)
 {
-	int world = checkpoint_world(cp), rank;
+	int world = checkpoint_world_locked(cp), rank;
 
 	if (world <= 1)
-		return checkpoint_has_file_of(cp, ev, -1);
+		return checkpoint_has_file_of_locked(cp, ev, -1);
 	for (rank = 0; rank < world - FAULT(RANK_FORGOTTEN); rank++)
-		if (!checkpoint_has_file_of(cp, ev, rank))
+		if (!checkpoint_has_file_of_locked(cp, ev, rank))
 			return false;
 	return true;
 }
 
-/* Lock held. */
-bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
+bool checkpoint_holds_locked(void *checkpoint, const struct evidence *ev)
 {
 	struct checkpoint *cp = checkpoint;
 
@@ -316,21 +313,21 @@ bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
 	case EVIDENCE_CLOSE:
 	case EVIDENCE_RENAME:
 	case EVIDENCE_UNLINK:
-		return has_happened(cp, ev);
+		return has_happened_locked(cp, ev);
 	case EVIDENCE_FILE:
-		return checkpoint_has_file_of(cp, ev, -1);
+		return checkpoint_has_file_of_locked(cp, ev, -1);
 	case EVIDENCE_EVERY_RANK:
-		return every_rank(cp, ev);
+		return every_rank_locked(cp, ev);
 	case EVIDENCE_ALL_CLOSED:
-		return checkpoint_is_closed(cp);
+		return checkpoint_is_closed_locked(cp);
 	case EVIDENCE_NEXT_SIBLING:
 		return cp->has_sibling;
 	case EVIDENCE_EXITED_0:
-		return all_exited_0(cp);
+		return all_exited_0_locked(cp);
 	case EVIDENCE_QUIET:
-		return is_quiet(cp);
+		return is_quiet_locked(cp);
 	case EVIDENCE_LONE:
-		return checkpoint_world(cp) <= 1;
+		return checkpoint_world_locked(cp) <= 1;
 	case EVIDENCE_ASKED:
 		return cp->asked &&
 		       !accord_is_bereaved(cp); /* that is no end of what a dead writer has left */
@@ -341,26 +338,27 @@ bool checkpoint_holds(void *checkpoint, const struct evidence *ev)
 }
 
 /*
- * Lock held. A change to some of a committed one: its last close is its end. If nothing is left of that, it is none,
- * unless it may be an ordinary directory.
+ * A change to some of a committed one: its last close is its end. If nothing is left of that, it is
+ * none, unless it may be an ordinary directory.
  */
-static bool is_follow_up(const struct checkpoint *cp)
+static bool is_follow_up_locked(const struct checkpoint *cp)
 {
 	return cp->follows && !cp->anew && (cp->nr_shared || cp->may_be_ordinary);
 }
 
 /*
- * Lock held. What has no rank may be copying, in any order and by several processes: then a file that is there
- * says nothing of the others, as little as the exit of one process does. Only silence tells that they are done;
- * or a framework's own last step, which no copy takes; or that the one who wrote all of it goes on to the next.
+ * What has no rank may be copying, in any order and by several processes: then a file that is there
+ * says nothing of the others, as little as the exit of one process does. Only silence tells that
+ * they are done; or a framework's own last step, which no copy takes; or that the one who wrote all
+ * of it goes on to the next.
  */
-static bool may_be_copied(struct checkpoint *cp, int alternative)
+static bool may_be_copied_locked(struct checkpoint *cp, int alternative)
 {
 	const struct rule *r = cp->rule;
 	bool copied = false;
 	unsigned i;
 
-	if (checkpoint_world(cp) || cp->asked)
+	if (checkpoint_world_locked(cp) || cp->asked)
 		return false;
 	for (i = 0; i < r->nr_evidence; i++) {
 		enum evidence_kind kind = r->evidence[i].kind;
@@ -374,62 +372,62 @@ static bool may_be_copied(struct checkpoint *cp, int alternative)
 	return copied;
 }
 
-/* Lock held. It has come to its end. */
-static void seal(struct checkpoint *cp, int done)
+/* It has come to its end. */
+static void seal_locked(struct checkpoint *cp, int done)
 {
 	cp->done = done;
 	cp->closed_ns = clock_mono_ns();
 	checkpoint_set_state(cp, GENERATION_SEALED);
-	generations_hurry(cp);
+	generations_hurry_locked(cp);
 	accord_wake(cp);
 	waitq_wake_all(&cp->units->changed);
 	waitq_wake(&cp->units->commits);
 }
 
-void checkpoint_seal(struct checkpoint *cp)
+void checkpoint_seal_locked(struct checkpoint *cp)
 {
-	seal(cp, -1);
+	seal_locked(cp, -1);
 }
 
-/* Lock held. Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
-void checkpoint_look_for_end(struct checkpoint *cp)
+/* Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
+void checkpoint_look_for_end_locked(struct checkpoint *cp)
 {
 	int done;
 
 	if (!accord_sees_end(cp) || accord_is_spoiled(cp))
 		return;
-	if (!checkpoint_rests_in(cp, GENERATION_OPEN) || !(cp->rule || cp->follows) ||
-	    !checkpoint_is_closed(cp))
+	if (!checkpoint_rests_in_locked(cp, GENERATION_OPEN) || !(cp->rule || cp->follows) ||
+	    !checkpoint_is_closed_locked(cp))
 		return;
 	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
 		return;
 	/* What is left while a program removes it, file by file, is no checkpoint. */
-	if (cp->removing && !is_quiet(cp))
+	if (cp->removing && !is_quiet_locked(cp))
 		return;
-	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds, cp) : -1;
+	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds_locked, cp) : -1;
 	if (FAULT(SIBLING_COUNTS) && cp->has_sibling)
 		done = 0;
-	if (done >= 0 && may_be_copied(cp, done) && !is_quiet(cp))
+	if (done >= 0 && may_be_copied_locked(cp, done) && !is_quiet_locked(cp))
 		done = -1;
-	if (done < 0 && !(is_follow_up(cp) && is_quiet(cp)) &&
+	if (done < 0 && !(is_follow_up_locked(cp) && is_quiet_locked(cp)) &&
 	    !(cp->follows && cp->asked && !accord_is_bereaved(cp)))
 		return;
 	if (accord_awaits_end_of_writer(cp)) /* then it is looked for again */
 		return;
-	seal(cp, done);
+	seal_locked(cp, done);
 }
 
 /*
- * Lock held. Another job comes to it, and who wrote to it is gone, well. What was added to a committed one is
+ * Another job comes to it, and who wrote to it is gone, well. What was added to a committed one is
  * whole then, and waits for silence only for what else may be added.
  */
-bool checkpoint_ends_with_writers(struct checkpoint *cp)
+bool checkpoint_ends_with_writers_locked(struct checkpoint *cp)
 {
-	checkpoint_look_for_end(cp);
-	if (checkpoint_rests_in(cp, GENERATION_OPEN) && is_follow_up(cp) && !cp->removing &&
-	    !accord_is_bereaved(cp) && checkpoint_is_closed(cp) &&
-	    (list_empty(&cp->participants) || all_exited_0(cp)))
-		seal(cp, -1);
+	checkpoint_look_for_end_locked(cp);
+	if (checkpoint_rests_in_locked(cp, GENERATION_OPEN) && is_follow_up_locked(cp) &&
+	    !cp->removing && !accord_is_bereaved(cp) && checkpoint_is_closed_locked(cp) &&
+	    (list_empty(&cp->participants) || all_exited_0_locked(cp)))
+		seal_locked(cp, -1);
 	return cp->state != GENERATION_OPEN;
 }
 
@@ -442,27 +440,28 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 		snprintf(buf, size, "its end was seen; files of it are still being flushed");
 	else if (cp->state != GENERATION_OPEN)
 		snprintf(buf, size, "being committed");
-	else if (cp->removing && !is_quiet(cp))
+	else if (cp->removing && !is_quiet_locked(cp))
 		snprintf(buf, size,
 			 "a while without changes (quiet_s), since files of it were removed");
-	else if (is_being_copied(cp))
+	else if (is_being_copied_locked(cp))
 		snprintf(buf, size,
 			 "the exit of every writer with status 0 and a while without writes "
 			 "(quiet_s), since it is being copied");
-	else if (is_follow_up(cp))
+	else if (is_follow_up_locked(cp))
 		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
 	else if (!cp->rule)
 		snprintf(buf, size, "a file whose name tells what it is");
 	else if (rule_is_temp(cp->rule, cp->target.name))
 		snprintf(buf, size, "the rename to its final name");
-	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0 && !checkpoint_is_closed(cp))
+	else if (rule_ended(cp->rule, checkpoint_holds_locked, cp) >= 0 &&
+		 !checkpoint_is_closed_locked(cp))
 		snprintf(buf, size, "the close of every file");
-	else if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)
+	else if (rule_ended(cp->rule, checkpoint_holds_locked, cp) >= 0)
 		snprintf(buf, size,
 			 "a while without writes (quiet_s), since what writes it has no rank");
 	else
-		rule_missing(cp->rule, checkpoint_holds, cp, buf, size);
-	missing_add(cp, buf, size);
+		rule_missing(cp->rule, checkpoint_holds_locked, cp, buf, size);
+	missing_add_locked(cp, buf, size);
 }
 
 int checkpoint_ask(struct checkpoint *cp)

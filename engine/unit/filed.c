@@ -18,8 +18,8 @@ struct label {
 	char text[];
 };
 
-/* Lock held. NULL: no memory. */
-static const char *keep_label(struct filed_files *files, const char *text)
+/* NULL: no memory. */
+static const char *keep_label_locked(struct filed_files *files, const char *text)
 {
 	uint64_t hash = hash_text(0, text);
 	struct label *label;
@@ -90,7 +90,7 @@ static bool grow(struct filed_files *files)
 	return true;
 }
 
-const struct filed *checkpoint_filed(const struct checkpoint *cp, const struct inode_id *id)
+const struct filed *checkpoint_filed_locked(const struct checkpoint *cp, const struct inode_id *id)
 {
 	uint32_t last = cp->filed.nr ? *last_of(&cp->filed, id) : 0;
 
@@ -104,7 +104,7 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
 	struct filed_files *files = &cp->filed;
 	struct filed *added;
 	LOCK_SCOPE(&cp->units->lock);
-	const char *node = f->node ? keep_label(files, f->node) : NULL;
+	const char *node = f->node ? keep_label_locked(files, f->node) : NULL;
 
 	if ((f->node && !node) || (files->nr == files->room && !grow(files))) {
 		tensor_map_put(f->tensors);
@@ -146,7 +146,7 @@ bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
 			  struct tensor_map **tensors)
 {
 	LOCK_SCOPE(&cp->units->lock);
-	const struct filed *f = checkpoint_filed(cp, id);
+	const struct filed *f = checkpoint_filed_locked(cp, id);
 
 	*tensors = f ? tensor_map_get(f->tensors) : NULL;
 	return f && f->by_handle;

@@ -42,8 +42,8 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f);
 int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr);
 void filed_free(struct filed *f, size_t nr);
 
-/* Lock held. The last of the inode @id, or NULL. */
-const struct filed *checkpoint_filed(const struct checkpoint *cp, const struct inode_id *id);
+/* The last of the inode @id, or NULL. */
+const struct filed *checkpoint_filed_locked(const struct checkpoint *cp, const struct inode_id *id);
 
 /*
  * Lock not held. Were tensors written to the file @id of it by handle when it was made durable last? *@tensors: where they

@@ -15,13 +15,12 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 
-/* Lock held. */
-static bool is_beside(const struct target *t, const struct checkpoint *cp)
+static bool is_beside_locked(const struct target *t, const struct checkpoint *cp)
 {
 	return same_inode(&t->dir_id, &cp->target.dir_id);
 }
 
-bool following_rests(struct checkpoint *cp)
+bool following_rests_locked(struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -30,19 +29,19 @@ bool following_rests(struct checkpoint *cp)
 	list_for_each (l, &cp->units->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		if (!g->pointer || !is_beside(&g->target, cp))
+		if (!g->pointer || !is_beside_locked(&g->target, cp))
 			continue;
-		if (generation_is_held(g) ||
+		if (generation_is_held_locked(g) ||
 		    (g->state == GENERATION_SEALED && !strcmp(g->waits_for, cp->staging) &&
 		     (g->nr_changing || !content_rests(g->content) ||
-		      held_is_taken(cp->units, &g->target))))
+		      held_is_taken_locked(cp->units, &g->target))))
 			return false;
 	}
 	return true;
 }
 
-/* Lock held. Of two of one name only the later one counts. */
-static void replace_older(struct following *f, const char *name)
+/* Of two of one name only the later one counts. */
+static void replace_older_locked(struct following *f, const char *name)
 {
 	size_t i;
 
@@ -65,9 +64,9 @@ static void take_written(struct checkpoint *cp, struct following *f)
 
 		if (!g->pointer || !generation_rests_in(g, GENERATION_SEALED) || g->overtaken ||
 		    g->abandoned || (g->inherited && !g->changed) ||
-		    strcmp(g->waits_for, cp->staging) || !is_beside(&g->target, cp))
+		    strcmp(g->waits_for, cp->staging) || !is_beside_locked(&g->target, cp))
 			continue;
-		replace_older(f, g->target.name);
+		replace_older_locked(f, g->target.name);
 		if (f->nr_written == ORDER_MAX)
 			return;
 		generation_set_state(g, GENERATION_TAKEN);
@@ -76,8 +75,8 @@ static void take_written(struct checkpoint *cp, struct following *f)
 	}
 }
 
-/* Lock held. Was something of that name written, and not applied yet, after @h came; or before? */
-static bool is_overtaken(struct following *f, struct held *h)
+/* Was something of that name written, and not applied yet, after @h came; or before? */
+static bool is_overtaken_locked(struct following *f, struct held *h)
 {
 	size_t i;
 
@@ -93,7 +92,7 @@ static bool is_overtaken(struct following *f, struct held *h)
 			f->held[i] = f->held[--f->nr_held];
 			break;
 		}
-	replace_older(f, h->target.name);
+	replace_older_locked(f, h->target.name);
 	return false;
 }
 
@@ -105,7 +104,7 @@ static void take_held(struct checkpoint *cp, struct following *f)
 		struct held *h = container_of(l, struct held, link);
 
 		if (h->busy || h->overtaken || strcmp(h->waits_for, cp->staging) ||
-		    !is_beside(&h->target, cp) || is_overtaken(f, h))
+		    !is_beside_locked(&h->target, cp) || is_overtaken_locked(f, h))
 			continue;
 		if (f->nr_written + f->nr_held == ORDER_MAX)
 			return;
@@ -115,7 +114,7 @@ static void take_held(struct checkpoint *cp, struct following *f)
 	}
 }
 
-void following_take(struct checkpoint *cp)
+void following_take_locked(struct checkpoint *cp)
 {
 	if (cp->following)
 		return;
@@ -232,7 +231,7 @@ void following_point(struct checkpoint *cp)
 		f->waits = f->waits || (err && err != -ESTALE);
 		{
 			LOCK_SCOPE(&cp->units->lock);
-			held_let_go(h, !err);
+			held_let_go_locked(h, !err);
 		}
 		held_put(h);
 	}
@@ -269,7 +268,7 @@ void following_release(struct checkpoint *cp)
 	for (i = 0; i < f->nr_held; i++) {
 		{
 			LOCK_SCOPE(&cp->units->lock);
-			held_let_go(f->held[i], false);
+			held_let_go_locked(f->held[i], false);
 		}
 		held_put(f->held[i]);
 	}

@@ -20,11 +20,11 @@ struct following {
 	struct order order;
 };
 
-/* Lock held. Is none of its pointers changed or applied right now, so that they may be taken? */
-bool following_rests(struct checkpoint *cp);
+/* Is none of its pointers changed or applied right now, so that they may be taken? */
+bool following_rests_locked(struct checkpoint *cp);
 
-/* Lock held, @cp is COMMITTING: nobody changes the pointers that wait for it any more. */
-void following_take(struct checkpoint *cp);
+/* @cp is COMMITTING: nobody changes the pointers that wait for it any more. */
+void following_take_locked(struct checkpoint *cp);
 
 /* What is taken becomes durable in staging, and cp->following->order says all that follows. */
 void following_prepare(struct checkpoint *cp);

@@ -150,8 +150,8 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 	return err;
 }
 
-/* Lock held. The newest that is not on its way out. */
-static struct held *find(struct units *us, const struct inode_id *dir, const char *name)
+/* The newest that is not on its way out. */
+static struct held *find_locked(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct list *l;
 
@@ -165,13 +165,14 @@ static struct held *find(struct units *us, const struct inode_id *dir, const cha
 	return NULL;
 }
 
-/* Lock held, dropped while it waits. Referenced, and busy with a rename. -ENOENT, -EINTR. */
-static int take(struct units *us, const struct inode_id *dir, const char *name, struct held **out)
+/* Drops the lock while it waits. Referenced, and busy with a rename. -ENOENT, -EINTR. */
+static int take_locked(struct units *us, const struct inode_id *dir, const char *name,
+		       struct held **out)
 {
 	struct held *h;
 	int err = 0;
 
-	while (!err && (h = find(us, dir, name)) && h->busy)
+	while (!err && (h = find_locked(us, dir, name)) && h->busy)
 		err = units_wait(us);
 	if (err || !h)
 		return err ? err : -ENOENT;
@@ -197,7 +198,7 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 		return copy;
 	{
 		LOCK_SCOPE(&us->lock);
-		err = take(us, from_id, from, &h);
+		err = take_locked(us, from_id, from, &h);
 	}
 	if (err) {
 		close(copy);
@@ -230,7 +231,7 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 		err = held_apply(h);
 	{
 		LOCK_SCOPE(&us->lock);
-		held_let_go(h, applied && !err);
+		held_let_go_locked(h, applied && !err);
 	}
 	held_put(h);
 	return err;
@@ -243,13 +244,13 @@ int held_pin(struct units *us, const struct inode_id *dir, const char *name)
 	if (!atomic_load(&us->nr_held))
 		return -ENOENT;
 	LOCK_SCOPE(&us->lock);
-	h = find(us, dir, name);
+	h = find_locked(us, dir, name);
 	return h ? backing_dup(us->contents->backing, h->pin) : -ENOENT;
 }
 
 /* --- how they go --- */
 
-void held_overtake(struct units *us, const struct target *t, uint64_t since_ns)
+void held_overtake_locked(struct units *us, const struct target *t, uint64_t since_ns)
 {
 	struct list *l;
 
@@ -290,7 +291,7 @@ bool held_drop(struct units *us, const struct inode_id *dir, const char *name)
 	return any;
 }
 
-void held_let_go(struct held *h, bool applied)
+void held_let_go_locked(struct held *h, bool applied)
 {
 	struct units *us = h->units;
 
@@ -362,26 +363,25 @@ int held_apply(struct held *h)
 	return err ? err : backing_sync_dir(b, h->target.dir);
 }
 
-/* Lock held. */
-static enum pointer_fate judge(const struct held *h)
+static enum pointer_fate judge_locked(const struct held *h)
 {
 	if (h->overtaken || h->asks)
 		return h->overtaken ? POINTER_DROP : POINTER_WAIT;
 	return pointer_fate(h->units, h->waits_for, h->since_ns);
 }
 
-/* Lock held. Is a write of that name just getting it? Of two at once the older might come last. */
-static bool is_contended(const struct held *h)
+/* Is a write of that name just getting it? Of two at once the older might come last. */
+static bool is_contended_locked(const struct held *h)
 {
 	struct generation *g;
 
 	live_for_each_of (g, &h->units->live, &h->target.dir_id, h->target.name)
-		if (generation_is_held(g))
+		if (generation_is_held_locked(g))
 			return true;
 	return false;
 }
 
-bool held_is_taken(struct units *us, const struct target *t)
+bool held_is_taken_locked(struct units *us, const struct target *t)
 {
 	struct list *l;
 
@@ -395,13 +395,13 @@ bool held_is_taken(struct units *us, const struct target *t)
 	return false;
 }
 
-bool held_any_due(struct units *us)
+bool held_any_due_locked(struct units *us)
 {
 	struct list *l;
 
 	list_for_each (l, &us->held)
 		if (container_of(l, struct held, link)->asks ||
-		    judge(container_of(l, struct held, link)) != POINTER_WAIT)
+		    judge_locked(container_of(l, struct held, link)) != POINTER_WAIT)
 			return true;
 	return false;
 }
@@ -456,7 +456,7 @@ bool held_ask(struct units *us)
 		tell_pointed(h);
 	lock_take(&us->lock);
 	h->again_ns = h->asks ? clock_mono_ns() + ASK_NS : 0;
-	held_let_go(h, false);
+	held_let_go_locked(h, false);
 	lock_drop(&us->lock);
 	held_put(h);
 	lock_take(&us->lock);
@@ -490,7 +490,8 @@ static void drop(struct held *h)
 	bool overtaken;
 	{
 		LOCK_SCOPE(&us->lock);
-		overtaken = h->overtaken || find(us, &h->target.dir_id, h->target.name) != h ||
+		overtaken = h->overtaken ||
+			    find_locked(us, &h->target.dir_id, h->target.name) != h ||
 			    live_newest(&us->live, &h->target.dir_id, h->target.name);
 		memcpy(unit, h->waits_for, sizeof(unit));
 	}
@@ -499,7 +500,7 @@ static void drop(struct held *h)
 		pointer_tell_dropped(us, h->owner.uid, path, h->names, unit);
 }
 
-bool held_work(struct units *us)
+bool held_work_locked(struct units *us)
 {
 	enum pointer_fate fate = POINTER_WAIT;
 	uint64_t now = clock_mono_ns();
@@ -509,7 +510,8 @@ bool held_work(struct units *us)
 
 	list_for_each (l, &us->held) {
 		h = container_of(l, struct held, link);
-		fate = h->busy || h->again_ns > now || is_contended(h) ? POINTER_WAIT : judge(h);
+		fate = h->busy || h->again_ns > now || is_contended_locked(h) ? POINTER_WAIT
+									      : judge_locked(h);
 		if (fate != POINTER_WAIT)
 			break;
 	}
@@ -531,9 +533,9 @@ bool held_work(struct units *us)
 		list_del(&h->link);
 		atomic_fetch_sub(&us->nr_held, 1);
 		h->refs--;
-		held_let_go(h, false);
+		held_let_go_locked(h, false);
 	} else {
-		held_let_go(h, !err);
+		held_let_go_locked(h, !err);
 	}
 	lock_drop(&us->lock);
 	held_put(h);

@@ -61,8 +61,8 @@ int held_pin(struct units *us, const struct inode_id *dir, const char *name);
 
 /* --- for engine/unit --- */
 
-/* Lock held. Those of that name that came before @since_ns will not be applied. */
-void held_overtake(struct units *us, const struct target *t, uint64_t since_ns);
+/* Those of that name that came before @since_ns will not be applied. */
+void held_overtake_locked(struct units *us, const struct target *t, uint64_t since_ns);
 
 /* What is held as @name will not be applied. Waits for what is being applied. True: there was something. */
 bool held_drop(struct units *us, const struct inode_id *dir, const char *name);
@@ -70,25 +70,25 @@ bool held_drop(struct units *us, const struct inode_id *dir, const char *name);
 /* For who has @h taken, without the lock: it gets its name. 0 or -errno: then it is tried again. */
 int held_apply(struct held *h);
 
-/* Not taken any more; @applied: nor held. Lock held. */
-void held_let_go(struct held *h, bool applied);
+/* Not taken any more; @applied: nor held. */
+void held_let_go_locked(struct held *h, bool applied);
 
 void held_put(struct held *h);
 
 /* The path of its name, for people. Lock not held. */
 void held_path(struct held *h, char *buf, size_t size);
 
-/* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
-bool held_work(struct units *us);
+/* Drops the lock meanwhile. Does what is due. False: there was nothing. */
+bool held_work_locked(struct units *us);
 
 /* The same for one of which it is not known what it waits for: asks again. */
 bool held_ask(struct units *us);
 
-/* Lock held. Is one of that name just getting it, or being moved? */
-bool held_is_taken(struct units *us, const struct target *t);
+/* Is one of that name just getting it, or being moved? */
+bool held_is_taken_locked(struct units *us, const struct target *t);
 
-/* Lock held. Is there one that will not wait, or not for something that is known? */
-bool held_any_due(struct units *us);
+/* Is there one that will not wait, or not for something that is known? */
+bool held_any_due_locked(struct units *us);
 
 /* The mount ends: what is left stays in staging. */
 void held_finish(struct units *us);

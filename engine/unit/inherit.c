@@ -486,7 +486,7 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 	*out = NULL;
 	{
 		LOCK_SCOPE(&us->lock);
-		err = checkpoints_tell_casualty(us, p);
+		err = checkpoints_tell_casualty_locked(us, p);
 		if (err)
 			return err;
 	}

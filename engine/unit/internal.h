@@ -118,30 +118,32 @@ struct units {
 	struct worker threads[PUBLISHERS + COMMITTERS + 2];
 };
 
-/* Files of @cp: they are published at once, whoever still has a descriptor. Lock held. */
-void generations_hurry(struct checkpoint *cp);
+/* Files of @cp: they are published at once, whoever still has a descriptor. */
+void generations_hurry_locked(struct checkpoint *cp);
 
 /* Those of a checkpoint that has failed. Without locks. */
 void generations_fail(struct checkpoint *cp, int err, const char *reason);
 
-/* Lock held. Every change of its state; @who: the function that asks. */
-void checkpoint_set_state_by(struct checkpoint *cp, enum generation_state state, const char *who);
-#define checkpoint_set_state(cp, state) checkpoint_set_state_by(cp, state, __func__)
+/* Every change of its state; @who: the function that asks. */
+void checkpoint_set_state_by_locked(struct checkpoint *cp, enum generation_state state,
+				    const char *who);
+#define checkpoint_set_state(cp, state) checkpoint_set_state_by_locked(cp, state, __func__)
 
-/* Lock held. True if one thread has it, for its commit or for a change to its name. */
-static inline bool checkpoint_is_held(const struct checkpoint *cp)
+/* True if one thread has it, for its commit or for a change to its name. */
+static inline bool checkpoint_is_held_locked(const struct checkpoint *cp)
 {
 	return cp->busy & BUSY_HELD || state_is_ending(cp->state);
 }
 
-/* Lock held. True if it is OPEN or SEALED, as @state says, and no thread has it. */
-static inline bool checkpoint_rests_in(const struct checkpoint *cp, enum generation_state state)
+/* True if it is OPEN or SEALED, as @state says, and no thread has it. */
+static inline bool checkpoint_rests_in_locked(const struct checkpoint *cp,
+					      enum generation_state state)
 {
 	return cp->state == state && !(cp->busy & BUSY_HELD);
 }
 
-/* Lock held. True if it is OPEN or SEALED, and no thread has it: it may be ended. */
-static inline bool checkpoint_rests(const struct checkpoint *cp)
+/* True if it is OPEN or SEALED, and no thread has it: it may be ended. */
+static inline bool checkpoint_rests_locked(const struct checkpoint *cp)
 {
 	return cp->state <= GENERATION_SEALED && !(cp->busy & BUSY_HELD);
 }
@@ -150,27 +152,28 @@ static inline bool checkpoint_rests(const struct checkpoint *cp)
 bool checkpoint_give_back(struct checkpoint *cp);
 
 /*
- * Lock held, dropped while it waits: casualty_tell, before @p begins another checkpoint. If one of its job fails for a death it is
- * told first. -EINTR, too.
+ * Drops the lock while it waits: casualty_tell, before @p begins another checkpoint. If one of its
+ * job fails for a death it is told first. -EINTR, too.
  */
-int checkpoints_tell_casualty(struct units *us, struct process *p);
+int checkpoints_tell_casualty_locked(struct units *us, struct process *p);
 
 /* Does the file @fd, which @stx is of, have a digest as its xattr that is of this size and time? *@hex. */
 bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX]);
 
-/* Lock held: the end of @cp (evidence.c). */
-void checkpoint_look_for_end(struct checkpoint *cp);
-bool checkpoint_ends_with_writers(struct checkpoint *cp);
+/* The end of @cp (evidence.c). */
+void checkpoint_look_for_end_locked(struct checkpoint *cp);
+bool checkpoint_ends_with_writers_locked(struct checkpoint *cp);
 void checkpoint_forget_evidence(struct checkpoint *cp); /* lock not held: of one that nobody has */
 
 /*
- * Lock held. What is known of its end: does a piece of its rule's evidence hold; is a file that fits there, closed, and
- * that rank's (-1: of any); the largest world that one of its writers knows, 0: none does.
+ * What is known of its end: does a piece of its rule's evidence hold; is a file that fits there,
+ * closed, and that rank's (-1: of any); the largest world that one of its writers knows, 0: none
+ * does.
  */
-bool checkpoint_holds(void *checkpoint, const struct evidence *ev);
-bool checkpoint_has_file_of(struct checkpoint *cp, const struct evidence *ev, int rank);
-int checkpoint_world(struct checkpoint *cp);
-void units_wait_for_commits(struct units *us);
+bool checkpoint_holds_locked(void *checkpoint, const struct evidence *ev);
+bool checkpoint_has_file_of_locked(struct checkpoint *cp, const struct evidence *ev, int rank);
+int checkpoint_world_locked(struct checkpoint *cp);
+void units_wait_for_commits_locked(struct units *us);
 
 /* For jobs_create. */
 void checkpoints_process_ended(void *units, const struct process *p, struct writer_end end);
@@ -194,19 +197,19 @@ int checkpoint_knows_inherited(struct checkpoint *cp);
 /* Mode, owner, ACL and attributes of @old, which @was is of, for @fd; with @copy its bytes, too. */
 int units_take_over(struct units *us, int old, int fd, const struct statx *was, bool copy);
 
-/* Lock held. */
-void generation_end(struct generation *g, enum generation_state state);
-bool generation_is_closed(const struct generation *g);
+void generation_end_locked(struct generation *g, enum generation_state state);
+bool generation_is_closed_locked(const struct generation *g);
 
-/* Lock held. Is it, or will it soon be, given its name? A pointer may wait for what a program does later. */
-bool generation_is_going(const struct generation *g);
+/* Is it, or will it soon be, given its name? A pointer may wait for what a program does later. */
+bool generation_is_going_locked(const struct generation *g);
 
-/* Lock held. Every change of the state of one in units->live; @who: the function that asks. */
-void generation_set_state_by(struct generation *g, enum generation_state state, const char *who);
-#define generation_set_state(g, state) generation_set_state_by(g, state, __func__)
+/* Every change of the state of one in units->live; @who: the function that asks. */
+void generation_set_state_by_locked(struct generation *g, enum generation_state state,
+				    const char *who);
+#define generation_set_state(g, state) generation_set_state_by_locked(g, state, __func__)
 
-/* Lock held. As checkpoint_is_held and so on. */
-static inline bool generation_is_held(const struct generation *g)
+/* As checkpoint_is_held_locked and so on. */
+static inline bool generation_is_held_locked(const struct generation *g)
 {
 	return g->busy & BUSY_HELD || state_is_ending(g->state);
 }
@@ -221,14 +224,14 @@ static inline bool generation_rests(const struct generation *g)
 	return g->state <= GENERATION_SEALED && !(g->busy & BUSY_HELD);
 }
 
-/* Lock held. From here on @g is what its name shows, and the newest of all. */
-void generation_show(struct generation *g);
+/* From here on @g is what its name shows, and the newest of all. */
+void generation_show_locked(struct generation *g);
 
-/* Lock held. OPEN or SEALED, as to who has it. */
-void generation_settle(struct generation *g);
+/* OPEN or SEALED, as to who has it. */
+void generation_settle_locked(struct generation *g);
 
-/* Lock held. Expects @o no longer. */
-void generation_miss(struct generation *g, struct opener *o);
+/* Expects @o no longer. */
+void generation_miss_locked(struct generation *g, struct opener *o);
 
 /* It alone, not what it has replaced; as generation_drop. */
 int generation_drop_one(struct generation *g);
@@ -253,8 +256,8 @@ int units_wait(struct units *us);
 /* Lock not held: waits for @ns, whatever changes. 0; -EINTR. */
 int units_pause(struct units *us, uint64_t ns);
 
-/* Lock held. Waits a moment for something to publish, for which time alone may be the reason, too. */
-void units_wait_for_work(struct units *us);
+/* Waits a moment for something to publish, for which time alone may be the reason, too. */
+void units_wait_for_work_locked(struct units *us);
 
 /*
  * Ends it as failed, with @reason for people. Takes the lock. A thread that has it is not

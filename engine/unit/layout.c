@@ -64,8 +64,8 @@ static bool belong_together(const struct ended *e, const struct generation *g)
 	return e->rank >= 0 && maker->rank >= 0 && e->rank != maker->rank;
 }
 
-/* Lock held. The name of a file that @g is beside. */
-static bool find_companion(struct generation *g, char name[NAME_MAX + 1])
+/* The name of a file that @g is beside. */
+static bool find_companion_locked(struct generation *g, char name[NAME_MAX + 1])
 {
 	const struct history *h = &g->units->history;
 	uint64_t n;
@@ -91,7 +91,7 @@ void layout_notice(struct generation *g)
 		return;
 	{
 		LOCK_SCOPE(&us->lock);
-		found = find_companion(g, name);
+		found = find_companion_locked(g, name);
 	}
 	if (!found)
 		return;

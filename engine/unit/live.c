@@ -122,7 +122,8 @@ void live_renew(struct live *lv, struct generation *g)
 	enter(lv, g, LIVE_BY_NAME);
 }
 
-void generation_set_state_by(struct generation *g, enum generation_state state, const char *who)
+void generation_set_state_by_locked(struct generation *g, enum generation_state state,
+				    const char *who)
 {
 	MACHINE_CHECK(&file_machine, g->state, state, who, "of '%s' (%s)", g->target.name,
 		      g->staging);

@@ -17,14 +17,14 @@
 
 /* --- words --- */
 
-/* Lock held. "rank 3, 5 to 7" of those without a file that fits; how many there are. */
-static unsigned say_ranks(struct checkpoint *cp, const struct evidence *ev, struct text *t)
+/* "rank 3, 5 to 7" of those without a file that fits; how many there are. */
+static unsigned say_ranks_locked(struct checkpoint *cp, const struct evidence *ev, struct text *t)
 {
-	int world = checkpoint_world(cp), rank, first = -1;
+	int world = checkpoint_world_locked(cp), rank, first = -1;
 	unsigned nr = 0, named = 0;
 
 	for (rank = 0; rank <= world; rank++) {
-		bool absent = rank < world && !checkpoint_has_file_of(cp, ev, rank);
+		bool absent = rank < world && !checkpoint_has_file_of_locked(cp, ev, rank);
 
 		nr += absent;
 		if (absent && first < 0)
@@ -43,26 +43,27 @@ static unsigned say_ranks(struct checkpoint *cp, const struct evidence *ev, stru
 	return nr;
 }
 
-/* Lock held. Of each file "of every rank", whose is missing, in a world of many. */
-static void say_missing_ranks(struct checkpoint *cp, struct text *t, const char *before)
+/* Of each file "of every rank", whose is missing, in a world of many. */
+static void say_missing_ranks_locked(struct checkpoint *cp, struct text *t, const char *before)
 {
 	unsigned i;
 
-	for (i = 0; cp->rule && checkpoint_world(cp) > 1 && i < cp->rule->nr_evidence; i++) {
+	for (i = 0; cp->rule && checkpoint_world_locked(cp) > 1 && i < cp->rule->nr_evidence; i++) {
 		const struct evidence *ev = &cp->rule->evidence[i];
 		char ranks[256] = "";
 		struct text words = {ranks, sizeof(ranks), 0};
 
-		if (ev->kind != EVIDENCE_EVERY_RANK || !checkpoint_has_file_of(cp, ev, -1) ||
-		    !say_ranks(cp, ev, &words))
+		if (ev->kind != EVIDENCE_EVERY_RANK || !checkpoint_has_file_of_locked(cp, ev, -1) ||
+		    !say_ranks_locked(cp, ev, &words))
 			continue;
-		text_say(t, "%s%s of %d (%s)", before, ranks, checkpoint_world(cp), ev->pattern);
+		text_say(t, "%s%s of %d (%s)", before, ranks, checkpoint_world_locked(cp),
+			 ev->pattern);
 		before = ", ";
 	}
 }
 
-/* Lock held. How many there are. */
-static unsigned say_open_files(struct checkpoint *cp, struct text *t, const char *before)
+/* How many there are. */
+static unsigned say_open_files_locked(struct checkpoint *cp, struct text *t, const char *before)
 {
 	unsigned nr = 0;
 	struct list *l;
@@ -84,8 +85,7 @@ static unsigned say_open_files(struct checkpoint *cp, struct text *t, const char
 
 /* --- when --- */
 
-/* Lock held. */
-static uint64_t last_progress(const struct checkpoint *cp)
+static uint64_t last_progress_locked(const struct checkpoint *cp)
 {
 	uint64_t last = cp->changed_ns > cp->left_ns ? cp->changed_ns : cp->left_ns;
 	struct list *l;
@@ -103,12 +103,12 @@ static uint64_t last_progress(const struct checkpoint *cp)
 
 static bool has_begun(void *checkpoint, const struct evidence *ev)
 {
-	return ev->kind == EVIDENCE_EVERY_RANK ? checkpoint_has_file_of(checkpoint, ev, -1)
-					       : checkpoint_holds(checkpoint, ev);
+	return ev->kind == EVIDENCE_EVERY_RANK ? checkpoint_has_file_of_locked(checkpoint, ev, -1)
+					       : checkpoint_holds_locked(checkpoint, ev);
 }
 
-/* Lock held. Does one live, or is not known to have gone, who wrote to it? */
-static bool has_writer(const struct checkpoint *cp)
+/* Does one live, or is not known to have gone, who wrote to it? */
+static bool has_writer_locked(const struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -118,25 +118,24 @@ static bool has_writer(const struct checkpoint *cp)
 	return accord_has_writers(cp);
 }
 
-/* Lock held. Is something missing for which there is a time to come? */
-static bool lacks_parts(struct checkpoint *cp)
+/* Is something missing for which there is a time to come? */
+static bool lacks_parts_locked(struct checkpoint *cp)
 {
 	if (cp->state != GENERATION_OPEN || !cp->rule || cp->nr_changing || !accord_sees_end(cp))
 		return false;
-	if (rule_ended(cp->rule, checkpoint_holds, cp) >= 0)
-		return !checkpoint_is_closed(cp) || rule_is_temp(cp->rule, cp->target.name);
-	switch (rule_waits(cp->rule, checkpoint_holds, has_begun, cp)) {
+	if (rule_ended(cp->rule, checkpoint_holds_locked, cp) >= 0)
+		return !checkpoint_is_closed_locked(cp) || rule_is_temp(cp->rule, cp->target.name);
+	switch (rule_waits(cp->rule, checkpoint_holds_locked, has_begun, cp)) {
 	case RULE_WAITS_FOR_PARTS:
 		return true;
 	case RULE_WAITS_FOR_JOB:
-		return !has_writer(cp);
+		return !has_writer_locked(cp);
 	default:
 		return false;
 	}
 }
 
-/* Lock held. */
-static struct checkpoint *find_late(struct units *us)
+static struct checkpoint *find_late_locked(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
 	struct list *l;
@@ -144,41 +143,40 @@ static struct checkpoint *find_late(struct units *us)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (!checkpoint_rests_in(cp, GENERATION_OPEN) ||
+		if (!checkpoint_rests_in_locked(cp, GENERATION_OPEN) ||
 		    now - cp->changed_ns <= us->commit_ns ||
-		    now - last_progress(cp) <= us->commit_ns || !lacks_parts(cp))
+		    now - last_progress_locked(cp) <= us->commit_ns || !lacks_parts_locked(cp))
 			continue;
 		return cp;
 	}
 	return NULL;
 }
 
-/* Lock held. */
-static void say_what(struct checkpoint *cp, char *buf, size_t size)
+static void say_what_locked(struct checkpoint *cp, char *buf, size_t size)
 {
 	struct text t = {buf, size, 0};
 
 	*buf = '\0';
-	say_missing_ranks(cp, &t, "");
-	say_open_files(cp, &t, t.len ? "; the close of " : "the close of ");
+	say_missing_ranks_locked(cp, &t, "");
+	say_open_files_locked(cp, &t, t.len ? "; the close of " : "the close of ");
 	others_say_open(cp, &t, t.len ? "; the close of files on " : "the close of files on ");
-	if (!has_writer(cp))
+	if (!has_writer_locked(cp))
 		text_say(&t, "%severybody who wrote it has ended", t.len ? "; " : "");
 	if (t.len)
 		return;
-	rule_missing(cp->rule, checkpoint_holds, cp, buf, size);
+	rule_missing(cp->rule, checkpoint_holds_locked, cp, buf, size);
 	if (!*buf)
 		snprintf(buf, size, "the rename to its final name");
 }
 
-bool missing_work(struct units *us)
+bool missing_work_locked(struct units *us)
 {
 	char text[MESSAGE_MAX], path[PATH_MAX], what[RULE_WORDS_MAX];
-	struct checkpoint *cp = find_late(us);
+	struct checkpoint *cp = find_late_locked(us);
 
 	if (!cp)
 		return false;
-	say_what(cp, what, sizeof(what));
+	say_what_locked(cp, what, sizeof(what));
 	cp->refs++;
 	lock_drop(&us->lock);
 	checkpoint_path(cp, path, sizeof(path));
@@ -190,7 +188,7 @@ bool missing_work(struct units *us)
 	return true;
 }
 
-void missing_add(struct checkpoint *cp, char *buf, size_t size)
+void missing_add_locked(struct checkpoint *cp, char *buf, size_t size)
 {
 	struct text t = {buf, size, strlen(buf)};
 	uint64_t since, limit = cp->units->commit_ns;
@@ -198,15 +196,15 @@ void missing_add(struct checkpoint *cp, char *buf, size_t size)
 	if (cp->state != GENERATION_OPEN || !cp->rule)
 		return;
 	if (!accord_sees_end(cp)) {
-		say_open_files(cp, &t, "; open here: ");
+		say_open_files_locked(cp, &t, "; open here: ");
 		return; /* of others it knows nothing */
 	}
-	say_missing_ranks(cp, &t, "; missing: ");
+	say_missing_ranks_locked(cp, &t, "; missing: ");
 	others_say_open(cp, &t, "; files are open on ");
-	if (!lacks_parts(cp))
+	if (!lacks_parts_locked(cp))
 		return;
-	say_open_files(cp, &t, "; open: ");
-	since = clock_mono_ns() - last_progress(cp);
+	say_open_files_locked(cp, &t, "; open: ");
+	since = clock_mono_ns() - last_progress_locked(cp);
 	text_say(&t, "; if nothing of that comes it fails in %llu s (commit_timeout_s)",
 		 (unsigned long long)((since < limit ? limit - since : 0) / NSEC_PER_SEC));
 }

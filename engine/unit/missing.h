@@ -23,10 +23,10 @@
 
 #include "engine/unit/checkpoint.h"
 
-/* Lock held, dropped meanwhile. Fails one that is late. False: there is none. */
-bool missing_work(struct units *us);
+/* Drops the lock meanwhile. Fails one that is late. False: there is none. */
+bool missing_work_locked(struct units *us);
 
-/* Lock held. Adds to what is said of a pending one: who is missing, and until when that is waited for. */
-void missing_add(struct checkpoint *cp, char *buf, size_t size);
+/* Adds to what is said of a pending one: who is missing, and until when that is waited for. */
+void missing_add_locked(struct checkpoint *cp, char *buf, size_t size);
 
 #endif

@@ -4,7 +4,7 @@
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
 
-bool ordinary_is_due(const struct generation *g, uint64_t now)
+bool ordinary_is_due_locked(const struct generation *g, uint64_t now)
 {
 	return generation_rests_in(g, GENERATION_OPEN) && g->nr_handles && !g->checkpoint &&
 	       !g->pointer && !g->replaces && !g->inherited && !g->nr_changing &&

@@ -13,8 +13,8 @@
 
 #include "engine/unit/unit.h"
 
-/* Lock held. Has it been open and unwritten for long enough? */
-bool ordinary_is_due(const struct generation *g, uint64_t now);
+/* Has it been open and unwritten for long enough? */
+bool ordinary_is_due_locked(const struct generation *g, uint64_t now);
 
 /* What comes before its name, in place of digest and stamp. 0 or -errno; *step: at which it failed. */
 int ordinary_prepare(struct generation *g, const char **step);

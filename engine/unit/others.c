@@ -131,11 +131,11 @@ static void say_votes(struct checkpoint *cp, struct text *t)
 	struct text words = {who, sizeof(who), 0};
 	unsigned nr = others_without_vote(cp, &words);
 
-	if (!checkpoint_is_flushed(cp))
+	if (!checkpoint_is_flushed_locked(cp))
 		text_say(t, "; files of it are still being flushed");
 	if (nr)
 		text_say(t, "; the vote%s of node%s %s", nr > 1 ? "s" : "", nr > 1 ? "s" : "", who);
-	else if (checkpoint_is_flushed(cp))
+	else if (checkpoint_is_flushed_locked(cp))
 		text_say(t, "; nothing but the turn of this node");
 }
 

@@ -21,9 +21,9 @@
 
 #define ASK_NS NSEC_PER_SEC /* from one time to the next */
 
-/* Lock held. The checkpoint that a name shows, if it is still to be committed. */
-static struct checkpoint *pending_checkpoint(struct units *us, const struct inode_id *dir,
-					     const char *name)
+/* The checkpoint that a name shows, if it is still to be committed. */
+static struct checkpoint *pending_checkpoint_locked(struct units *us, const struct inode_id *dir,
+						    const char *name)
 {
 	struct list *l;
 
@@ -37,10 +37,11 @@ static struct checkpoint *pending_checkpoint(struct units *us, const struct inod
 	return NULL;
 }
 
-/* Lock held. The staging name of the unit that has that name and is still to be committed; NULL: none. */
-static const char *pending_unit(struct units *us, const struct inode_id *dir, const char *name)
+/* The staging name of the unit that has that name and is still to be committed; NULL: none. */
+static const char *pending_unit_locked(struct units *us, const struct inode_id *dir,
+				       const char *name)
 {
-	const struct checkpoint *cp = pending_checkpoint(us, dir, name);
+	const struct checkpoint *cp = pending_checkpoint_locked(us, dir, name);
 	const struct generation *g;
 
 	if (cp)
@@ -51,8 +52,9 @@ static const char *pending_unit(struct units *us, const struct inode_id *dir, co
 	return NULL;
 }
 
-/* Lock held. One of that name that has failed: who names it did not know yet. */
-static const char *failed_unit(struct units *us, const struct inode_id *dir, const char *name)
+/* One of that name that has failed: who names it did not know yet. */
+static const char *failed_unit_locked(struct units *us, const struct inode_id *dir,
+				      const char *name)
 {
 	struct list *l;
 
@@ -68,7 +70,7 @@ static const char *failed_unit(struct units *us, const struct inode_id *dir, con
 static bool is_here(struct units *us, const struct inode_id *dir, const char *name)
 {
 	LOCK_SCOPE(&us->lock);
-	return pending_unit(us, dir, name);
+	return pending_unit_locked(us, dir, name);
 }
 
 /* What another node saves under that name is known here, too; and that it is a unit. False: that cannot be asked now. */
@@ -90,8 +92,8 @@ static bool meet(struct units *us, const struct caller *c, struct process **writ
 		if (!rule)
 			rule = rules_suggest(us->rules, path);
 		LOCK_SCOPE(&us->lock);
-		if (rule && !cp->rule && checkpoint_rests_in(cp, GENERATION_OPEN))
-			checkpoint_takes_rule(cp, rule);
+		if (rule && !cp->rule && checkpoint_rests_in_locked(cp, GENERATION_OPEN))
+			checkpoint_takes_rule_locked(cp, rule);
 	}
 	checkpoint_put(cp);
 	return !err;
@@ -108,11 +110,11 @@ enum pointed pointer_find(struct units *us, const struct caller *c, struct proce
 		return POINTED_UNKNOWN;
 	{
 		LOCK_SCOPE(&us->lock);
-		const char *found = pending_unit(us, &t->dir_id, name);
+		const char *found = pending_unit_locked(us, &t->dir_id, name);
 
 		if (!found) {
 			what = POINTED_FAILED;
-			found = failed_unit(us, &t->dir_id, name);
+			found = failed_unit_locked(us, &t->dir_id, name);
 		}
 		snprintf(unit, STAGING_MAX, "%s", found ? found : "");
 	}
@@ -179,8 +181,8 @@ void pointer_closed(struct generation *g)
 	char path[NAME_MAX + 4];
 
 	if (*name) {
-		unit = pending_unit(g->units, &g->target.dir_id, name);
-		cp = unit ? pending_checkpoint(g->units, &g->target.dir_id, name) : NULL;
+		unit = pending_unit_locked(g->units, &g->target.dir_id, name);
+		cp = unit ? pending_checkpoint_locked(g->units, &g->target.dir_id, name) : NULL;
 	}
 	if (!unit && *g->said.failed)
 		unit = g->said.failed;
@@ -189,13 +191,14 @@ void pointer_closed(struct generation *g)
 	snprintf(g->names, sizeof(g->names), "%s", unit || g->asks ? name : "");
 	snprintf(path, sizeof(path), "../%s", g->target.name);
 	if (cp)
-		checkpoint_event(cp, EVIDENCE_CLOSE, path, g->rank);
+		checkpoint_event_locked(cp, EVIDENCE_CLOSE, path, g->rank);
 	if (!unit && !g->asks && !asked)
-		generation_show(g); /* it is applied as soon as it is durable: all may see it */
+		generation_show_locked(
+			g); /* it is applied as soon as it is durable: all may see it */
 }
 
-/* Lock held. One to be asked for again. */
-static struct generation *next_asking(struct units *us)
+/* One to be asked for again. */
+static struct generation *next_asking_locked(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
 	struct list *l;
@@ -209,9 +212,9 @@ static struct generation *next_asking(struct units *us)
 	return NULL;
 }
 
-bool pointers_work(struct units *us)
+bool pointers_work_locked(struct units *us)
 {
-	struct generation *g = next_asking(us);
+	struct generation *g = next_asking_locked(us);
 
 	if (!g)
 		return false;
@@ -284,7 +287,7 @@ enum pointer_fate pointer_judge(const struct generation *g)
 	return pointer_fate(g->units, g->waits_for, g->closed_ns);
 }
 
-bool pointers_wait_for(const struct units *us, const char *unit)
+bool pointers_wait_for_locked(const struct units *us, const char *unit)
 {
 	const struct list *l;
 
@@ -308,8 +311,8 @@ void pointer_applied(struct units *us, const struct target *t, const struct inod
 {
 	struct generation *g;
 
-	removal_of_file_replaced(us, &t->dir_id, t->name);
-	held_overtake(us, t, since_ns);
+	removal_of_file_replaced_locked(us, &t->dir_id, t->name);
+	held_overtake_locked(us, t, since_ns);
 	live_for_each_of (g, &us->live, &t->dir_id, t->name) {
 		if (same_inode(&g->id, id))
 			continue;
@@ -353,8 +356,9 @@ void pointer_dropped(struct generation *g)
 		pointer_tell_dropped(us, g->owner.uid, path, names, unit);
 }
 
-/* Lock held. Referenced: one that is, or was, written there and not seen. */
-static struct generation *one_unseen(struct units *us, const struct inode_id *dir, const char *name)
+/* Referenced: one that is, or was, written there and not seen. */
+static struct generation *one_unseen_locked(struct units *us, const struct inode_id *dir,
+					    const char *name)
 {
 	struct generation *g;
 
@@ -373,7 +377,7 @@ bool pointers_drop(struct units *us, const struct inode_id *dir, const char *nam
 		int err;
 		{
 			LOCK_SCOPE(&us->lock);
-			g = one_unseen(us, dir, name);
+			g = one_unseen_locked(us, dir, name);
 		}
 		if (!g)
 			break;

@@ -31,8 +31,11 @@ void pointer_read(struct generation *g);
 /* It was closed, perhaps once more: which unit does it wait for? A checkpoint gets that as evidence. */
 void pointer_closed(struct generation *g);
 
-/* Lock held, dropped meanwhile. Asks again for one of which it is not known what it waits for. False: there was none. */
-bool pointers_work(struct units *us);
+/*
+ * Drops the lock meanwhile. Asks again for one of which it is not known what it waits for. False:
+ * there was none.
+ */
+bool pointers_work_locked(struct units *us);
 
 /* For people: what a pointer waits for that names @names. */
 void pointer_say_waits(const char *names, bool asks, char *buf, size_t size);
@@ -55,8 +58,8 @@ void pointer_dropped(struct generation *g);
 void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
 			  const char *unit);
 
-/* Lock held. Does one, in this mount, wait for what is known as @unit? */
-bool pointers_wait_for(const struct units *us, const char *unit);
+/* Does one, in this mount, wait for what is known as @unit? */
+bool pointers_wait_for_locked(const struct units *us, const char *unit);
 
 /*
  * What was written to the name @name in @dir, and waits, will not be applied any more: it is removed, or

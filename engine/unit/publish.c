@@ -234,9 +234,9 @@ static void tell_others(struct generation *g)
 	bool older = true;
 	LOCK_SCOPE(&g->units->lock);
 
-	removal_of_file_replaced(g->units, &g->target.dir_id, g->target.name);
+	removal_of_file_replaced_locked(g->units, &g->target.dir_id, g->target.name);
 	if (g->pointer)
-		held_overtake(g->units, &g->target, g->opened_ns);
+		held_overtake_locked(g->units, &g->target, g->opened_ns);
 	live_for_each_of (o, &g->units->live, &g->target.dir_id, g->target.name) {
 		if (o == g) {
 			older = false;
@@ -382,8 +382,8 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	return 0;
 }
 
-/* Lock held. Is an older one of its name still to be published, or any being published right now? */
-static bool must_wait(struct generation *g)
+/* Is an older one of its name still to be published, or any being published right now? */
+static bool must_wait_locked(struct generation *g)
 {
 	struct generation *o;
 	bool older = true;
@@ -393,10 +393,11 @@ static bool must_wait(struct generation *g)
 			older = false;
 		else if (g->pointer && generation_rests_in(o, GENERATION_SEALED))
 			continue; /* it waits for another commit, or follows */
-		else if (older ? !generation_rests_in(o, GENERATION_OPEN) : generation_is_held(o))
+		else if (older ? !generation_rests_in(o, GENERATION_OPEN)
+			       : generation_is_held_locked(o))
 			return true;
 	}
-	return removal_is_applied(g->units, &g->target.dir_id, g->target.name);
+	return removal_is_applied_locked(g->units, &g->target.dir_id, g->target.name);
 }
 
 void publish_end(struct generation *g, enum generation_state state, int err, bool named,
@@ -414,13 +415,13 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 	} else {
 		LOCK_SCOPE(&us->lock);
 		if (state == GENERATION_COMMITTED)
-			removals_published(us, g->inherited ? NULL : g->maker, &g->target.dir_id,
-					   g->target.name);
+			removals_published_locked(us, g->inherited ? NULL : g->maker,
+						  &g->target.dir_id, g->target.name);
 		g->err = 0; /* what became of its program meanwhile comes too late */
 		g->reason[0] = '\0';
 		if (with)
 			busy_end(us, &g->busy, with);
-		generation_end(g, state);
+		generation_end_locked(g, state);
 	}
 	if (!err && state == GENERATION_COMMITTED && !g->checkpoint && !g->pointer)
 		layout_notice(g);
@@ -456,8 +457,7 @@ static void work_on(struct generation *g)
 		    err, named, e.text);
 }
 
-/* Lock held. */
-static void give_up_abandoned(struct generation *g, uint64_t now)
+static void give_up_abandoned_locked(struct generation *g, uint64_t now)
 {
 	struct list *l, *tmp;
 
@@ -465,8 +465,8 @@ static void give_up_abandoned(struct generation *g, uint64_t now)
 		struct opener *o = container_of(l, struct opener, link);
 
 		if (now - o->since_ns > ABANDONED_NS) {
-			generation_miss(g, o);
-			generation_settle(g);
+			generation_miss_locked(g, o);
+			generation_settle_locked(g);
 		}
 	}
 	if (!generation_rests_in(g, GENERATION_OPEN) || g->nr_handles || !list_empty(&g->writers) ||
@@ -476,8 +476,8 @@ static void give_up_abandoned(struct generation *g, uint64_t now)
 	generation_set_state(g, GENERATION_SEALED);
 }
 
-/* Lock held. What time alone makes of those that are open; there may be many: not each time. */
-static struct generation *look_at_open(struct units *us, uint64_t now)
+/* What time alone makes of those that are open; there may be many: not each time. */
+static struct generation *look_at_open_locked(struct units *us, uint64_t now)
 {
 	struct list *l;
 
@@ -486,8 +486,8 @@ static struct generation *look_at_open(struct units *us, uint64_t now)
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		give_up_abandoned(g, now);
-		if (ordinary_is_due(g, now) && !must_wait(g)) {
+		give_up_abandoned_locked(g, now);
+		if (ordinary_is_due_locked(g, now) && !must_wait_locked(g)) {
 			g->ordinary = true;
 			return g; /* others may be due, too */
 		}
@@ -496,11 +496,11 @@ static struct generation *look_at_open(struct units *us, uint64_t now)
 	return NULL;
 }
 
-/* Lock held. The next one to publish, or NULL. */
-static struct generation *choose(struct units *us)
+/* The next one to publish, or NULL. */
+static struct generation *choose_locked(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
-	struct generation *due = look_at_open(us, now);
+	struct generation *due = look_at_open_locked(us, now);
 	struct list *l;
 
 	if (due)
@@ -511,7 +511,7 @@ static struct generation *choose(struct units *us)
 		if (!generation_rests(g) || g->nr_changing || g->again_ns > now)
 			continue;
 		if (g->pointer &&
-		    (pointer_judge(g) == POINTER_WAIT || held_is_taken(us, &g->target)))
+		    (pointer_judge(g) == POINTER_WAIT || held_is_taken_locked(us, &g->target)))
 			continue;
 		/*
 		 * All who wrote have closed it, but a descriptor is left somewhere (a fork, a dup, a
@@ -521,14 +521,14 @@ static struct generation *choose(struct units *us)
 		    now - g->closed_ns < us->quiet_ns)
 			continue;
 		/* One thread of a program may still write while another closes. */
-		if (content_rests(g->content) && (g->checkpoint || !must_wait(g)))
+		if (content_rests(g->content) && (g->checkpoint || !must_wait_locked(g)))
 			return g;
 	}
 	return NULL;
 }
 
-/* Lock held, dropped meanwhile. Removes a staging file that will not be published. */
-static bool clear_one(struct units *us)
+/* Drops the lock meanwhile. Removes a staging file that will not be published. */
+static bool clear_one_locked(struct units *us)
 {
 	struct generation *g;
 
@@ -553,11 +553,11 @@ void *publisher_main(void *units)
 	while (!us->ending || !list_empty(&us->litter)) {
 		struct generation *g;
 
-		if (clear_one(us))
+		if (clear_one_locked(us))
 			continue;
-		g = choose(us);
+		g = choose_locked(us);
 		if (!g) {
-			units_wait_for_work(us);
+			units_wait_for_work_locked(us);
 			continue;
 		}
 		if (g->ordinary)

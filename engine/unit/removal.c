@@ -58,8 +58,8 @@ struct removal {
 	unsigned looked_at; /* by which removals_hasten last */
 };
 
-/* Lock held. One whose name is another's by now is no longer a removal of that name. */
-static struct removal *find(struct units *us, const struct inode_id *dir, const char *name)
+/* One whose name is another's by now is no longer a removal of that name. */
+static struct removal *find_locked(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct list *l;
 
@@ -106,8 +106,7 @@ static void destroy(struct removal *r)
 	free(r);
 }
 
-/* Lock held. */
-static void unhide(struct units *us, struct part *part)
+static void unhide_locked(struct units *us, struct part *part)
 {
 	while (!list_empty(&part->hidden)) {
 		struct hidden *h = container_of(part->hidden.next, struct hidden, link);
@@ -118,32 +117,31 @@ static void unhide(struct units *us, struct part *part)
 	}
 }
 
-/* Lock held. */
-static void list_remove(struct units *us, struct removal *r)
+static void list_remove_locked(struct units *us, struct removal *r)
 {
 	struct list *l;
 
 	list_for_each (l, &r->parts)
-		unhide(us, container_of(l, struct part, link));
+		unhide_locked(us, container_of(l, struct part, link));
 	list_del(&r->link);
 	atomic_fetch_sub(&us->nr_removals, 1);
 }
 
-/* Lock held. What was removed with that is there again, and no more than a part was. */
-static void undo(struct units *us, struct removal *r, struct part *part)
+/* What was removed with that is there again, and no more than a part was. */
+static void undo_locked(struct units *us, struct removal *r, struct part *part)
 {
-	unhide(us, part);
+	unhide_locked(us, part);
 	list_del(&part->link);
 	r->whole = r->emptied = r->left = r->named = false;
 }
 
-/* Lock held. Nobody is at it any more; @done: it is off the list. */
-static void let_go(struct units *us, struct removal *r, bool done)
+/* Nobody is at it any more; @done: it is off the list. */
+static void let_go_locked(struct units *us, struct removal *r, bool done)
 {
 	busy_end(us, &r->busy, BUSY_APPLY);
 	r->again_ns = clock_mono_ns() + LOOK_AGAIN_NS;
 	if (done)
-		list_remove(us, r);
+		list_remove_locked(us, r);
 	waitq_wake(&us->commits);
 }
 
@@ -165,7 +163,7 @@ bool removal_waits(struct units *us, const struct process *p, const struct inode
 	return p->tgid && known_find(&us->savers, p, hash_inode(dir));
 }
 
-void removal_note_saver(struct units *us, struct process *p, const struct inode_id *dir)
+void removal_note_saver_locked(struct units *us, struct process *p, const struct inode_id *dir)
 {
 	if (p->tgid)
 		known_make(&us->savers, p, hash_inode(dir)); /* without memory it saves none */
@@ -200,8 +198,8 @@ static struct removal *make(struct units *us, const struct unit_place *u)
 	return r;
 }
 
-/* Lock held. */
-static int hide(struct units *us, struct removal *r, const struct inode_id *dir, const char *name)
+static int hide_locked(struct units *us, struct removal *r, const struct inode_id *dir,
+		       const char *name)
 {
 	size_t size = strlen(name) + 1;
 	struct hidden *h = malloc(sizeof(*h) + size);
@@ -217,9 +215,9 @@ static int hide(struct units *us, struct removal *r, const struct inode_id *dir,
 	return 0;
 }
 
-/* Lock held. What is not committed yet of that name, but for @own. */
-static const struct checkpoint *find_change(struct units *us, const struct unit_place *u,
-					    const struct checkpoint *own)
+/* What is not committed yet of that name, but for @own. */
+static const struct checkpoint *find_change_locked(struct units *us, const struct unit_place *u,
+						   const struct checkpoint *own)
 {
 	struct list *l;
 
@@ -234,20 +232,22 @@ static const struct checkpoint *find_change(struct units *us, const struct unit_
 }
 
 /*
- * Lock held, dropped while it waits. What is being changed right now takes along what is not removed by then. -ESTALE:
- * a change of it is there, or was just committed, in which the name is to be removed. -EINTR.
+ * Drops the lock while it waits. What is being changed right now takes along what is not removed by
+ * then. -ESTALE: a change of it is there, or was just committed, in which the name is to be
+ * removed. -EINTR.
  */
-static int await_rest(struct units *us, const struct unit_place *u, const struct checkpoint *own)
+static int await_rest_locked(struct units *us, const struct unit_place *u,
+			     const struct checkpoint *own)
 {
 	bool changed = false;
 	int err = 0;
 
 	while (!err) {
-		const struct checkpoint *change = find_change(us, u, own);
-		const struct removal *r = find(us, &u->dir_id, u->name);
+		const struct checkpoint *change = find_change_locked(us, u, own);
+		const struct removal *r = find_locked(us, &u->dir_id, u->name);
 
 		changed = changed || change;
-		if (change && checkpoint_rests_in(change, GENERATION_OPEN))
+		if (change && checkpoint_rests_in_locked(change, GENERATION_OPEN))
 			break;
 		if (!change && !(us->busy & BUSY_INHERIT) && !(r && r->busy))
 			break;
@@ -256,8 +256,10 @@ static int await_rest(struct units *us, const struct unit_place *u, const struct
 	return err ? err : changed ? -ESTALE : 0;
 }
 
-/* Lock held. @new becomes a part of @r, or that of the same job goes on with its process. What is left over. */
-static struct part *add_part(struct removal *r, struct part *new)
+/*
+ * @new becomes a part of @r, or that of the same job goes on with its process. What is left over.
+ */
+static struct part *add_part_locked(struct removal *r, struct part *new)
 {
 	struct list *l;
 
@@ -286,8 +288,8 @@ static int note(struct units *us, const struct caller *c, struct process *p,
 
 	if (!err) {
 		LOCK_SCOPE(&us->lock);
-		err = await_rest(us, u, own);
-		r = err ? NULL : find(us, &u->dir_id, u->name);
+		err = await_rest_locked(us, u, own);
+		r = err ? NULL : find_locked(us, &u->dir_id, u->name);
 		if (!err && !r) {
 			r = new;
 			new = NULL;
@@ -295,8 +297,8 @@ static int note(struct units *us, const struct caller *c, struct process *p,
 			atomic_fetch_add(&us->nr_removals, 1);
 		}
 		if (!err) {
-			part = add_part(r, part);
-			err = hide(us, r, dir, name);
+			part = add_part_locked(r, part);
+			err = hide_locked(us, r, dir, name);
 		}
 	}
 	if (part)
@@ -316,7 +318,7 @@ void removal_complete(struct units *us, const struct process *p, const struct un
 {
 	{
 		LOCK_SCOPE(&us->lock);
-		struct removal *r = find(us, &u->dir_id, u->name);
+		struct removal *r = find_locked(us, &u->dir_id, u->name);
 
 		if (r)
 			r->whole = true;
@@ -429,20 +431,20 @@ static void path_of(struct units *us, const struct inode_id *dir, const char *na
 		snprintf(buf, size, "%s", name);
 }
 
-/* Lock held. Is a new one about to get its name? */
-static bool is_being_replaced(struct units *us, const struct removal *r)
+/* Is a new one about to get its name? */
+static bool is_being_replaced_locked(struct units *us, const struct removal *r)
 {
 	const struct generation *g;
 	struct list *l;
 
 	live_for_each_of (g, &us->live, &r->dir_id, r->name)
-		if (generation_is_held(g))
+		if (generation_is_held_locked(g))
 			return true;
 
 	list_for_each (l, &us->checkpoints) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (checkpoint_is_held(cp) && same_inode(&cp->target.dir_id, &r->dir_id) &&
+		if (checkpoint_is_held_locked(cp) && same_inode(&cp->target.dir_id, &r->dir_id) &&
 		    !strcmp(cp->target.name, r->name))
 			return true;
 	}
@@ -455,8 +457,8 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		while (!err && (r = find(us, dir, name)) &&
-		       (r->busy || (r->file && is_being_replaced(us, r))))
+		while (!err && (r = find_locked(us, dir, name)) &&
+		       (r->busy || (r->file && is_being_replaced_locked(us, r))))
 			err = units_wait(us);
 		if (err || !r || !r->whole)
 			return err;
@@ -465,7 +467,7 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 	err = apply(us, r);
 	{
 		LOCK_SCOPE(&us->lock);
-		let_go(us, r, !err);
+		let_go_locked(us, r, !err);
 	}
 	if (!err)
 		destroy(r);
@@ -481,7 +483,7 @@ int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, cons
 		return 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		r = find(us, dir, name);
+		r = find_locked(us, dir, name);
 		file = r && r->file;
 	}
 	return file ? removal_make_way(us, dir, name) : 0;
@@ -500,7 +502,7 @@ int removal_moved(struct units *us, const struct inode_id *from_dir, const char 
 		return copy;
 	{
 		LOCK_SCOPE(&us->lock);
-		while (!err && (r = find(us, from_dir, from)) && r->busy)
+		while (!err && (r = find_locked(us, from_dir, from)) && r->busy)
 			err = units_wait(us);
 		if (!err && r && !r->whole) {
 			int old = r->dir;
@@ -515,23 +517,23 @@ int removal_moved(struct units *us, const struct inode_id *from_dir, const char 
 	return err;
 }
 
-bool removal_is_applied(struct units *us, const struct inode_id *dir, const char *name)
+bool removal_is_applied_locked(struct units *us, const struct inode_id *dir, const char *name)
 {
-	const struct removal *r = find(us, dir, name);
+	const struct removal *r = find_locked(us, dir, name);
 
 	return r && r->busy;
 }
 
-/* Lock held. */
-static bool is_for(const struct removal *r, const struct checkpoint *cp)
+static bool is_for_locked(const struct removal *r, const struct checkpoint *cp)
 {
 	return !r->file && same_inode(&r->dir_id, &cp->target.dir_id) &&
 	       job_same(last_part(r)->process, cp->maker);
 }
 
-/* Lock held. The same of a checkpoint of one file: @name in @dir is, or will be, one of the job of @maker. */
-static bool is_for_file(struct units *us, const struct removal *r, const struct process *maker,
-			const struct inode_id *dir, const char *name)
+/* The same of a checkpoint of one file: @name in @dir is, or will be, one of the job of @maker. */
+static bool is_for_file_locked(struct units *us, const struct removal *r,
+			       const struct process *maker, const struct inode_id *dir,
+			       const char *name)
 {
 	const struct rule *rule = r->file ? rules_single(us->rules, name) : NULL;
 
@@ -578,7 +580,7 @@ void removals_list(struct checkpoint *cp, struct order *order)
 
 			if (nr == ORDER_MAX)
 				break;
-			if (!r->whole || r->busy || r->replaced || !is_for(r, cp) ||
+			if (!r->whole || r->busy || r->replaced || !is_for_locked(r, cp) ||
 			    !strcmp(r->name, cp->target.name))
 				continue;
 			memcpy(found[nr].name, r->name, sizeof(found[nr].name));
@@ -596,54 +598,54 @@ void removal_apply_due(struct units *us, const struct inode_id *dir, const char 
 	{
 		LOCK_SCOPE(&us->lock);
 		/* Whoever asks forgets the decision after that, by which it would be redone. */
-		while ((r = find(us, dir, name)) && r->busy)
+		while ((r = find_locked(us, dir, name)) && r->busy)
 			if (units_wait(us))
 				return;
-		if (!r || !r->due || !r->whole || is_being_replaced(us, r))
+		if (!r || !r->due || !r->whole || is_being_replaced_locked(us, r))
 			return; /* it was made way for, or will be */
 		busy_begin(&r->busy, BUSY_APPLY);
 	}
 	err = apply_due(us, r);
 	{
 		LOCK_SCOPE(&us->lock);
-		let_go(us, r, !err);
+		let_go_locked(us, r, !err);
 	}
 	if (!err)
 		destroy(r);
 }
 
-void removals_committed(struct units *us, const struct checkpoint *cp)
+void removals_committed_locked(struct units *us, const struct checkpoint *cp)
 {
 	struct list *l;
 
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		if (!cp->follows && is_for(r, cp))
+		if (!cp->follows && is_for_locked(r, cp))
 			r->due = true;
 		if (same_inode(&r->dir_id, &cp->target.dir_id) && !strcmp(r->name, cp->target.name))
 			r->replaced = r->due = r->whole = true;
 	}
 }
 
-void removal_of_file_replaced(struct units *us, const struct inode_id *dir, const char *name)
+void removal_of_file_replaced_locked(struct units *us, const struct inode_id *dir, const char *name)
 {
-	struct removal *r = atomic_load(&us->nr_removals) ? find(us, dir, name) : NULL;
+	struct removal *r = atomic_load(&us->nr_removals) ? find_locked(us, dir, name) : NULL;
 
 	if (r && r->file)
 		r->replaced = r->due = true;
 }
 
-void removals_published(struct units *us, const struct process *maker, const struct inode_id *dir,
-			const char *name)
+void removals_published_locked(struct units *us, const struct process *maker,
+			       const struct inode_id *dir, const char *name)
 {
 	struct list *l;
 
-	removal_of_file_replaced(us, dir, name);
+	removal_of_file_replaced_locked(us, dir, name);
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		r->due = r->due || (maker && is_for_file(us, r, maker, dir, name));
+		r->due = r->due || (maker && is_for_file_locked(us, r, maker, dir, name));
 	}
 }
 
@@ -653,7 +655,7 @@ void removal_renamed_over(struct units *us, const struct process *maker, const s
 	if (!atomic_load(&us->nr_removals))
 		return;
 	LOCK_SCOPE(&us->lock);
-	removals_published(us, maker, dir, name);
+	removals_published_locked(us, maker, dir, name);
 	waitq_wake(&us->commits);
 }
 
@@ -671,8 +673,8 @@ static bool remover_died(const struct part *part)
 	       (end.code < 0 || part->process->world > 1);
 }
 
-/* Lock held. Of one who has removed it in part. */
-static struct part *cut_short(const struct removal *r)
+/* Of one who has removed it in part. */
+static struct part *cut_short_locked(const struct removal *r)
 {
 	struct list *l;
 
@@ -682,15 +684,15 @@ static struct part *cut_short(const struct removal *r)
 	return NULL;
 }
 
-/* Lock held. May one that its job is saving be committed yet? */
-static bool may_be_followed(struct units *us, const struct removal *r)
+/* May one that its job is saving be committed yet? */
+static bool may_be_followed_locked(struct units *us, const struct removal *r)
 {
 	struct list *l;
 
 	list_for_each (l, &us->checkpoints) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (is_for(r, cp))
+		if (is_for_locked(r, cp))
 			return true;
 	}
 	if (!r->file)
@@ -706,32 +708,32 @@ static bool may_be_followed(struct units *us, const struct removal *r)
 	return false;
 }
 
-/* Lock held. Has one failed that its job saved on several nodes? Somebody of it may have died on another. */
-static bool has_failed(struct units *us, const struct removal *r)
+/* Has one failed that its job saved on several nodes? Somebody of it may have died on another. */
+static bool has_failed_locked(struct units *us, const struct removal *r)
 {
 	struct list *l;
 
 	list_for_each (l, &us->wrecks.all) {
 		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (cp->accord && is_for(r, cp))
+		if (cp->accord && is_for_locked(r, cp))
 			return true;
 	}
 	return false;
 }
 
-/* Lock held. Who removes it is gone, and his job, which did not come to its end, saves no other. */
-static bool is_given_up(struct units *us, const struct removal *r)
+/* Who removes it is gone, and his job, which did not come to its end, saves no other. */
+static bool is_given_up_locked(struct units *us, const struct removal *r)
 {
 	const struct part *part = last_part(r);
 	struct writer_end end;
 
-	return process_is_gone(part->process, &end) && (remover_died(part) || has_failed(us, r)) &&
-	       !may_be_followed(us, r);
+	return process_is_gone(part->process, &end) &&
+	       (remover_died(part) || has_failed_locked(us, r)) && !may_be_followed_locked(us, r);
 }
 
-/* Lock held. It is in part, and stays so: have all who removed something ended, and well? */
-static bool is_left_in_part(const struct removal *r)
+/* It is in part, and stays so: have all who removed something ended, and well? */
+static bool is_left_in_part_locked(const struct removal *r)
 {
 	struct writer_end end;
 	struct list *l;
@@ -750,35 +752,35 @@ bool removals_any_in_part(struct units *us, const struct drain *d)
 	list_for_each (l, &us->removals) {
 		const struct removal *r = container_of(l, struct removal, link);
 
-		if (is_left_in_part(r) &&
-		    drain_covers(d, last_part(r)->process, last_part(r)->owner.uid))
+		if (is_left_in_part_locked(r) &&
+		    drain_covers_locked(d, last_part(r)->process, last_part(r)->owner.uid))
 			return true;
 	}
 	return false;
 }
 
-/* Lock held. Does a drain wait for it? */
-static bool is_drained(const struct units *us, const struct removal *r)
+/* Does a drain wait for it? */
+static bool is_drained_locked(const struct units *us, const struct removal *r)
 {
-	return is_left_in_part(r) &&
-	       drains_cover(us, last_part(r)->process, last_part(r)->owner.uid);
+	return is_left_in_part_locked(r) &&
+	       drains_cover_locked(us, last_part(r)->process, last_part(r)->owner.uid);
 }
 
-/* Lock held. */
-static enum fate judge(struct units *us, const struct removal *r, uint64_t now)
+static enum fate judge_locked(struct units *us, const struct removal *r, uint64_t now)
 {
 	struct writer_end end;
 
-	if (!r->busy && !r->whole && cut_short(r))
+	if (!r->busy && !r->whole && cut_short_locked(r))
 		return UNDO;
-	if (r->busy || r->again_ns > now || is_being_replaced(us, r))
+	if (r->busy || r->again_ns > now || is_being_replaced_locked(us, r))
 		return WAIT;
 	if (!r->whole && !r->emptied) /* it wanted to remove but some of it */
-		return now - r->changed_ns > us->quiet_ns || is_drained(us, r) ? CHANGE : WAIT;
+		return now - r->changed_ns > us->quiet_ns || is_drained_locked(us, r) ? CHANGE
+										      : WAIT;
 	if (r->due || FAULT(REMOVAL_EARLY))
 		return APPLY;
 	if (now - r->since_ns > us->order_ns ||
-	    (!r->left && process_is_gone(last_part(r)->process, &end)) || is_given_up(us, r))
+	    (!r->left && process_is_gone(last_part(r)->process, &end)) || is_given_up_locked(us, r))
 		return LOOK;
 	return WAIT;
 }
@@ -797,7 +799,7 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 	{
 		LOCK_SCOPE(&us->lock);
 		*kept = !r->due &&
-			(clock_mono_ns() - r->since_ns > us->order_ns || is_given_up(us, r));
+			(clock_mono_ns() - r->since_ns > us->order_ns || is_given_up_locked(us, r));
 	}
 	return *kept ? 0 : -EAGAIN;
 }
@@ -865,8 +867,9 @@ struct told {
 	uint64_t since_ns;
 };
 
-/* Lock held. What it waits for, in words. */
-static void waits_for(const struct units *us, const struct removal *r, char *buf, size_t size)
+/* What it waits for, in words. */
+static void waits_for_locked(const struct units *us, const struct removal *r, char *buf,
+			     size_t size)
 {
 	uint64_t left = r->since_ns + us->order_ns - clock_mono_ns();
 
@@ -886,8 +889,7 @@ static void waits_for(const struct units *us, const struct removal *r, char *buf
 		snprintf(buf, size, "its turn: a newer one of its job is committed");
 }
 
-/* Lock held. */
-static void tell(const struct units *us, const struct removal *r, struct told *t)
+static void tell_locked(const struct units *us, const struct removal *r, struct told *t)
 {
 	t->dir = r->dir_id;
 	memcpy(t->name, r->name, sizeof(t->name));
@@ -895,7 +897,7 @@ static void tell(const struct units *us, const struct removal *r, struct told *t
 	t->state = r->whole ? "removed" : "removing";
 	t->uid = last_part(r)->owner.uid;
 	t->since_ns = r->since_ns;
-	waits_for(us, r, t->waits_for, sizeof(t->waits_for));
+	waits_for_locked(us, r, t->waits_for, sizeof(t->waits_for));
 }
 
 /* Lets go of @t. */
@@ -926,7 +928,7 @@ json_t *removals_to_json(struct units *us, uid_t viewer, bool all)
 			const struct removal *r = container_of(l, struct removal, link);
 
 			if (told && !r->replaced && (all || last_part(r)->owner.uid == viewer))
-				tell(us, r, &told[nr++]);
+				tell_locked(us, r, &told[nr++]);
 		}
 	}
 	for (i = 0; i < nr; i++)
@@ -940,15 +942,15 @@ json_t *removal_describe(struct units *us, const struct inode_id *dir, const cha
 	struct told t;
 	{
 		LOCK_SCOPE(&us->lock);
-		r = find(us, dir, name);
+		r = find_locked(us, dir, name);
 		if (!r || !r->whole)
 			return NULL;
-		tell(us, r, &t);
+		tell_locked(us, r, &t);
 	}
 	return describe(us, &t);
 }
 
-bool removals_work(struct units *us)
+bool removals_work_locked(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
 	struct removal *r = NULL;
@@ -961,7 +963,7 @@ bool removals_work(struct units *us)
 
 	list_for_each (l, &us->removals) {
 		r = container_of(l, struct removal, link);
-		fate = judge(us, r, now);
+		fate = judge_locked(us, r, now);
 		if (fate != WAIT)
 			break;
 	}
@@ -986,13 +988,13 @@ bool removals_work(struct units *us)
 		kept = false;
 		err = -EAGAIN;
 	}
-	part = kept ? part : fate == UNDO ? cut_short(r) : NULL;
+	part = kept ? part : fate == UNDO ? cut_short_locked(r) : NULL;
 	if (part)
-		undo(us, r, part);
+		undo_locked(us, r, part);
 	r->emptied = r->emptied || emptied;
 	if (emptied || (part && !list_empty(&r->parts)))
 		err = -EAGAIN;
-	let_go(us, r, !err);
+	let_go_locked(us, r, !err);
 	if (!part && err)
 		return true;
 	lock_drop(&us->lock);
@@ -1006,15 +1008,15 @@ bool removals_work(struct units *us)
 	return true;
 }
 
-/* Lock held. */
-static struct removal *take_next(struct units *us, unsigned round)
+static struct removal *take_next_locked(struct units *us, unsigned round)
 {
 	struct list *l;
 
 	list_for_each (l, &us->removals) {
 		struct removal *r = container_of(l, struct removal, link);
 
-		if (!r->whole || r->busy || r->looked_at == round || is_being_replaced(us, r))
+		if (!r->whole || r->busy || r->looked_at == round ||
+		    is_being_replaced_locked(us, r))
 			continue;
 		busy_begin(&r->busy, BUSY_APPLY);
 		r->looked_at = round;
@@ -1038,7 +1040,7 @@ bool removals_hasten(struct units *us,
 	while (!done) {
 		{
 			LOCK_SCOPE(&us->lock);
-			r = take_next(us, round);
+			r = take_next_locked(us, round);
 		}
 		if (!r)
 			return false;
@@ -1050,7 +1052,7 @@ bool removals_hasten(struct units *us,
 		       !apply(us, r);
 		creds_on_behalf(NULL);
 		LOCK_SCOPE(&us->lock);
-		let_go(us, r, done);
+		let_go_locked(us, r, done);
 	}
 	log_info("'%s', which was removed, has left the backing before a newer one was committed: "
 		 "there was no room",
@@ -1073,7 +1075,7 @@ void removals_finish(struct units *us)
 			log_info("'%s' was removed in the mount, and is kept on the backing: no "
 				 "newer checkpoint was committed beside it, or a pointer names it",
 				 r->name);
-		list_remove(us, r);
+		list_remove_locked(us, r);
 		destroy(r);
 	}
 }

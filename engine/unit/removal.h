@@ -86,8 +86,8 @@ int removal_moved(struct units *us, const struct inode_id *from_dir, const char 
 
 /* --- for engine/unit --- */
 
-/* Lock held. @p saves checkpoints in that directory. */
-void removal_note_saver(struct units *us, struct process *p, const struct inode_id *dir);
+/* @p saves checkpoints in that directory. */
+void removal_note_saver_locked(struct units *us, struct process *p, const struct inode_id *dir);
 
 /* Those that the commit of @cp will make due, and which can be redone after a crash, for its record. */
 void removals_list(struct checkpoint *cp, struct order *order);
@@ -95,8 +95,8 @@ void removals_list(struct checkpoint *cp, struct order *order);
 /* What is due of that name is done now, if it can be. */
 void removal_apply_due(struct units *us, const struct inode_id *dir, const char *name);
 
-/* Lock held. Is something of that name on its way to trash right now? */
-bool removal_is_applied(struct units *us, const struct inode_id *dir, const char *name);
+/* Is something of that name on its way to trash right now? */
+bool removal_is_applied_locked(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
  * @p of @c removes @cp, which was to change a committed one: that is removed with it, at once or when a newer one is
@@ -104,21 +104,24 @@ bool removal_is_applied(struct units *us, const struct inode_id *dir, const char
  */
 void removal_of_replaced(struct checkpoint *cp, const struct caller *c, struct process *p);
 
-/* Lock held. @cp was committed: what waited for that is due. */
-void removals_committed(struct units *us, const struct checkpoint *cp);
+/* @cp was committed: what waited for that is due. */
+void removals_committed_locked(struct units *us, const struct checkpoint *cp);
 
 /*
- * Lock held. The same of a file that got the name @name in @dir by @maker, whose job that is; NULL: nobody's, as what is
- * only changed.
+ * The same of a file that got the name @name in @dir by @maker, whose job that is; NULL: nobody's,
+ * as what is only changed.
  */
-void removals_published(struct units *us, const struct process *maker, const struct inode_id *dir,
-			const char *name);
+void removals_published_locked(struct units *us, const struct process *maker,
+			       const struct inode_id *dir, const char *name);
 
-/* Lock held. Something else has this name by now, where a checkpoint of one file was removed: that is gone. */
-void removal_of_file_replaced(struct units *us, const struct inode_id *dir, const char *name);
+/*
+ * Something else has this name by now, where a checkpoint of one file was removed: that is gone.
+ */
+void removal_of_file_replaced_locked(struct units *us, const struct inode_id *dir,
+				     const char *name);
 
-/* Lock held, dropped meanwhile. Does what is due. False: there was nothing. */
-bool removals_work(struct units *us);
+/* Drops the lock meanwhile. Does what is due. False: there was nothing. */
+bool removals_work_locked(struct units *us);
 
 /*
  * For who is short of room. Without the lock. Applies one removal that waits for a commit, before that comes:

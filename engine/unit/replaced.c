@@ -72,8 +72,8 @@ bool replaced_has(const struct replaced *r, const struct inode_id *id)
 	return find(r, id);
 }
 
-/* Lock held. Those that were there at the last sweep, in an array for the caller to free. */
-static struct inode_id *take_old(struct replaced *r, size_t *nr)
+/* Those that were there at the last sweep, in an array for the caller to free. */
+static struct inode_id *take_old_locked(struct replaced *r, size_t *nr)
 {
 	struct inode_id *old = malloc(r->entries.nr * sizeof(*old));
 	struct list *l;
@@ -101,7 +101,7 @@ void replaced_sweep(struct units *us)
 		if (r->entries.nr < r->sweep_at || !us->knows)
 			return;
 		r->sweep_at = SIZE_MAX; /* not by two threads at once */
-		old = take_old(r, &nr);
+		old = take_old_locked(r, &nr);
 	}
 	for (i = 0; i < nr; i++) { /* the knower's lock ranks before ours */
 		struct entry *e;

@@ -18,8 +18,7 @@
 #include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
 
-/* Lock held. */
-static unsigned open_writers(const struct generation *g)
+static unsigned open_writers_locked(const struct generation *g)
 {
 	unsigned nr = 0;
 	struct list *l;
@@ -29,12 +28,12 @@ static unsigned open_writers(const struct generation *g)
 	return nr;
 }
 
-/* Lock held. What it waits for, in words. */
-static void missing(const struct generation *g, uint64_t dirty, uint64_t promised, char *buf,
-		    size_t size)
+/* What it waits for, in words. */
+static void missing_locked(const struct generation *g, uint64_t dirty, uint64_t promised, char *buf,
+			   size_t size)
 {
 	char amount[TEXT_BYTES_MAX], whole[TEXT_BYTES_MAX];
-	unsigned writers = open_writers(g);
+	unsigned writers = open_writers_locked(g);
 
 	text_bytes(whole, (double)content_size(g->content));
 	if (g->state == GENERATION_SEALED && promised)
@@ -100,26 +99,25 @@ static json_t *describe(struct generation *g)
 
 	generation_path(g, path, sizeof(path));
 	LOCK_SCOPE(&g->units->lock);
-	missing(g, dirty, promised, text, sizeof(text));
+	missing_locked(g, dirty, promised, text, sizeof(text));
 	o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path", json_text(path),
 		      "generation", g->staging + strlen(STAGING_PREFIX), "state",
 		      generation_state_name(g->state), "uid", (json_int_t)g->owner.uid, "size",
 		      (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
-		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers(g), "age_s",
-		      (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
+		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers_locked(g),
+		      "age_s", (double)(now - g->opened_ns) / NSEC_PER_SEC, "waits_for", text);
 	if (g->maker)
 		json_object_set_new(o, "job", json_string(g->maker->key));
 	json_object_set_new(o, "replaces", json_boolean(g->replaces));
 	json_object_set_new(o, "part", json_boolean(g->checkpoint));
 	add_promised(o, promised);
-	add_note(o, room_is_awaited(g->short_ns) ? NO_ROOM : g->rankless ? RANKLESS : NULL);
+	add_note(o, room_is_awaited_locked(g->short_ns) ? NO_ROOM : g->rankless ? RANKLESS : NULL);
 	if (g->state == GENERATION_FAILED)
 		add_failure(o, g->err, g->reason);
 	return o;
 }
 
-/* Lock held. */
-static json_t *describe_ended(const struct ended *e)
+static json_t *describe_ended_locked(const struct ended *e)
 {
 	json_t *o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:f}", "path",
 			      json_text(e->path ? e->path : e->name), "generation",
@@ -141,8 +139,7 @@ struct sums {
 	bool rankless; /* fsync of one of them was durable for that */
 };
 
-/* Lock held. */
-static struct sums sums_of(const struct checkpoint *cp)
+static struct sums sums_of_locked(const struct checkpoint *cp)
 {
 	struct sums s = {0};
 	struct list *l;
@@ -174,7 +171,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	checkpoint_path(cp, path, sizeof(path));
 	checkpoint_missing(cp, text, sizeof(text));
 	LOCK_SCOPE(&cp->units->lock);
-	s = sums_of(cp);
+	s = sums_of_locked(cp);
 	o = json_pack("{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}", "path",
 		      json_text(path), "generation", cp->staging + strlen(STAGING_PREFIX), "state",
 		      generation_state_name(cp->state), "rule", cp->rule ? cp->rule->name : "",
@@ -185,7 +182,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	json_object_set_new(o, "replaces", json_boolean(cp->replaces));
 	json_object_set_new(o, "directory", json_true());
 	add_promised(o, s.promised);
-	add_note(o, room_is_awaited(cp->short_ns) ? NO_ROOM : s.rankless ? RANKLESS : NULL);
+	add_note(o, room_is_awaited_locked(cp->short_ns) ? NO_ROOM : s.rankless ? RANKLESS : NULL);
 	if (cp->state == GENERATION_FAILED)
 		add_failure(o, cp->err, cp->reason);
 	shared = others_to_json(cp);
@@ -215,7 +212,7 @@ static size_t take_checkpoints(struct units *us, const struct viewer *v, struct 
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (*list && (v->drain ? drain_lists_checkpoint(v->drain, cp)
+		if (*list && (v->drain ? drain_lists_checkpoint_locked(v->drain, cp)
 				       : cp->visible && (v->all || cp->owner.uid == v->uid))) {
 			cp->refs++;
 			(*list)[nr++] = cp;
@@ -269,8 +266,8 @@ static size_t take_live(struct units *us, const struct viewer *v, struct generat
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		if (*list &&
-		    (v->drain ? drain_lists_file(v->drain, g) : v->all || g->owner.uid == v->uid)) {
+		if (*list && (v->drain ? drain_lists_file_locked(v->drain, g)
+				       : v->all || g->owner.uid == v->uid)) {
 			g->refs++;
 			(*list)[nr++] = g;
 		}
@@ -304,9 +301,9 @@ json_t *units_to_json(struct units *us, uid_t viewer, bool all)
 	return list;
 }
 
-/* Lock held. Referenced: that of this id that has not ended; @staging "": that which the name shows. */
-static struct checkpoint *find_checkpoint(struct units *us, const struct inode_id *dir,
-					  const char *name, const char *staging)
+/* Referenced: that of this id that has not ended; @staging "": that which the name shows. */
+static struct checkpoint *find_checkpoint_locked(struct units *us, const struct inode_id *dir,
+						 const char *name, const char *staging)
 {
 	struct list *l;
 
@@ -337,7 +334,7 @@ json_t *units_describe(struct units *us, const struct inode_id *dir, const char 
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id ? id : "");
 	{
 		LOCK_SCOPE(&us->lock);
-		cp = find_checkpoint(us, dir, name, id ? staging : "");
+		cp = find_checkpoint_locked(us, dir, name, id ? staging : "");
 	}
 	if (cp) {
 		o = describe_checkpoint(cp);
@@ -358,7 +355,7 @@ json_t *units_describe(struct units *us, const struct inode_id *dir, const char 
 		return o;
 	LOCK_SCOPE(&us->lock);
 	e = id ? history_find(&us->history, staging) : history_find_name(&us->history, dir, name);
-	return e ? describe_ended(e) : NULL;
+	return e ? describe_ended_locked(e) : NULL;
 }
 
 json_t *units_describe_inode(struct units *us, const struct inode_id *id)
@@ -378,7 +375,7 @@ bool checkpoints_have_durable(struct units *us, const struct inode_id *id)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (checkpoint_filed(cp, id) || checkpoint_shares(cp, id))
+		if (checkpoint_filed_locked(cp, id) || checkpoint_shares(cp, id))
 			return true;
 	}
 	return false;
@@ -424,8 +421,8 @@ bool checkpoint_state_of(struct units *us, const struct inode_id *id, enum gener
 
 /* --- drains --- */
 
-/* Lock held. Was something committed in the directory of @e, entry @n of the history, later? */
-static bool was_outlived(const struct history *h, uint64_t n, const struct ended *e)
+/* Was something committed in the directory of @e, entry @n of the history, later? */
+static bool was_outlived_locked(const struct history *h, uint64_t n, const struct ended *e)
 {
 	for (n++; n < h->nr; n++) {
 		const struct ended *later = &h->ring[n % HISTORY_KEPT];
@@ -437,9 +434,8 @@ static bool was_outlived(const struct history *h, uint64_t n, const struct ended
 	return false;
 }
 
-/* Lock held. */
-static void add_ended(const struct history *h, const struct drain *d, json_t *failed,
-		      json_int_t *committed)
+static void add_ended_locked(const struct history *h, const struct drain *d, json_t *failed,
+			     json_int_t *committed)
 {
 	uint64_t n;
 
@@ -453,11 +449,11 @@ static void add_ended(const struct history *h, const struct drain *d, json_t *fa
 		*committed += meanwhile && e->state == GENERATION_COMMITTED;
 		if (e->state != GENERATION_FAILED)
 			continue;
-		if (!meanwhile &&
-		    (!d->job || e->err == -ECANCELED || e->err == -ESTALE || was_outlived(h, n, e)))
+		if (!meanwhile && (!d->job || e->err == -ECANCELED || e->err == -ESTALE ||
+				   was_outlived_locked(h, n, e)))
 			continue;
 		if (json_array_size(failed) < DRAIN_NAMED_MAX)
-			json_array_append_new(failed, describe_ended(e));
+			json_array_append_new(failed, describe_ended_locked(e));
 	}
 }
 
@@ -492,7 +488,7 @@ json_t *units_drain_to_json(struct units *us, const struct drain *d)
 	}
 	{
 		LOCK_SCOPE(&us->lock);
-		add_ended(&us->history, d, failed, &committed);
+		add_ended_locked(&us->history, d, failed, &committed);
 	}
 	return json_pack("{s:I, s:o, s:I, s:I, s:I, s:o}", "nr_left", (json_int_t)(nr + nr_live),
 			 "left", left, "bytes", bytes, "dirty_bytes", dirty, "committed", committed,

@@ -34,15 +34,15 @@ bool room_is_short(int err)
 	return err == -ENOSPC || err == -EDQUOT;
 }
 
-bool room_is_awaited(uint64_t short_ns)
+bool room_is_awaited_locked(uint64_t short_ns)
 {
 	return short_ns && clock_mono_ns() - short_ns < AWAITED_NS;
 }
 
 /* --- asking --- */
 
-/* Lock held. A ticket; 0 without memory. */
-static uint64_t ask(struct units *us, uid_t uid, const struct inode_id *dir)
+/* A ticket; 0 without memory. */
+static uint64_t ask_locked(struct units *us, uid_t uid, const struct inode_id *dir)
 {
 	struct want *w;
 	struct list *l;
@@ -64,8 +64,8 @@ static uint64_t ask(struct units *us, uid_t uid, const struct inode_id *dir)
 	return w->ticket;
 }
 
-/* Lock held. */
-static bool may_come(struct units *us, uid_t uid, const struct inode_id *dir, struct shortage *s)
+static bool may_come_locked(struct units *us, uid_t uid, const struct inode_id *dir,
+			    struct shortage *s)
 {
 	uint64_t now = clock_mono_ns();
 
@@ -77,12 +77,12 @@ static bool may_come(struct units *us, uid_t uid, const struct inode_id *dir, st
 		return true;
 	if (s->ticket > us->room.freed && now - s->since_ns >= us->room.wait_ns)
 		return false; /* nothing could be freed when it was looked after last */
-	s->ticket = ask(us, uid, dir);
+	s->ticket = ask_locked(us, uid, dir);
 	return s->ticket;
 }
 
-/* Lock held. Of what it is a part it is that has a place there. */
-static const struct inode_id *place_of(const struct generation *g)
+/* Of what it is a part it is that has a place there. */
+static const struct inode_id *place_of_locked(const struct generation *g)
 {
 	return g->checkpoint ? &g->checkpoint->target.dir_id : &g->target.dir_id;
 }
@@ -93,14 +93,14 @@ bool room_for_file(struct generation *g, struct shortage *s)
 	g->short_ns = clock_mono_ns();
 	if (g->checkpoint)
 		g->checkpoint->short_ns = g->short_ns;
-	return may_come(g->units, g->owner.uid, place_of(g), s);
+	return may_come_locked(g->units, g->owner.uid, place_of_locked(g), s);
 }
 
 bool room_for_checkpoint(struct checkpoint *cp, struct shortage *s)
 {
 	LOCK_SCOPE(&cp->units->lock);
 	cp->short_ns = clock_mono_ns();
-	return may_come(cp->units, cp->owner.uid, &cp->target.dir_id, s);
+	return may_come_locked(cp->units, cp->owner.uid, &cp->target.dir_id, s);
 }
 
 /* The directory of which that in the checkpoint @dir is a part has the checkpoint's name. */
@@ -130,7 +130,7 @@ int room_await(struct units *us, const struct caller *c, const struct inode_id *
 		if (dir)
 			find_place(us, dir, &place);
 		LOCK_SCOPE(&us->lock);
-		may = may_come(us, c ? c->uid : (uid_t)-1, &place, s);
+		may = may_come_locked(us, c ? c->uid : (uid_t)-1, &place, s);
 	}
 	if (!may)
 		return -ENOSPC;
@@ -305,7 +305,7 @@ void room_work(struct units *us)
 		freed = free_some(us, w);
 		lock_take(&us->lock);
 	}
-	trash_empty(us);
+	trash_empty_locked(us);
 	if (freed)
 		us->room.freed = w->ticket;
 	us->room.served = w->ticket;

@@ -66,8 +66,8 @@ int room_await(struct units *us, const struct caller *c, const struct inode_id *
 		ret_; \
 	})
 
-/* Lock held. Was no room for it a moment ago? */
-bool room_is_awaited(uint64_t short_ns);
+/* Was no room for it a moment ago? */
+bool room_is_awaited_locked(uint64_t short_ns);
 
 struct unit_place;
 

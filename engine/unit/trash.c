@@ -175,7 +175,7 @@ static void empty(struct units *us, struct trash *t)
 	free(t);
 }
 
-void trash_empty(struct units *us)
+void trash_empty_locked(struct units *us)
 {
 	while (!list_empty(&us->trash)) {
 		struct trash *t = container_of(us->trash.next, struct trash, link);
@@ -194,7 +194,7 @@ void *trash_main(void *units)
 
 	lock_take(&us->lock);
 	for (;;) {
-		trash_empty(us);
+		trash_empty_locked(us);
 		if (us->ending)
 			break;
 		if (room_is_wanted(us))

@@ -29,8 +29,8 @@ int trash_put(struct backing *b, const struct caller *owner, int dir, const char
 	      bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg,
 	      char id[STAGING_MAX]);
 
-/* Lock held, dropped meanwhile. */
-void trash_empty(struct units *us);
+/* Drops the lock meanwhile. */
+void trash_empty_locked(struct units *us);
 
 /* Also makes room, where that is wanted (room.h). */
 void *trash_main(void *units);

@@ -271,7 +271,7 @@ void units_stop(struct units *us)
 	while (us->nr_threads)
 		worker_join(&us->threads[--us->nr_threads]);
 	lock_take(&us->lock);
-	trash_empty(us); /* what the others have put there since its thread ended */
+	trash_empty_locked(us); /* what the others have put there since its thread ended */
 	lock_drop(&us->lock);
 	accords_finish(us);
 	list_for_each (l, &us->checkpoints) /* what is decided, and not done: by the next mount */
@@ -282,7 +282,7 @@ void units_stop(struct units *us)
 		generation_get(g);
 		content_discard(g->content);
 		lock_take(&us->lock);
-		generation_end(g, GENERATION_DROPPED);
+		generation_end_locked(g, GENERATION_DROPPED);
 		lock_drop(&us->lock);
 		generation_put(g);
 	}
@@ -295,7 +295,7 @@ void units_stop(struct units *us)
 	wrecks_finish(us);
 	removals_finish(us);
 	lock_take(&us->lock);
-	trash_empty(us);
+	trash_empty_locked(us);
 	lock_drop(&us->lock);
 	held_finish(us);
 	casualties_finish(&us->casualties);
@@ -373,12 +373,12 @@ int units_pause(struct units *us, uint64_t ns)
 	return err;
 }
 
-void units_wait_for_work(struct units *us)
+void units_wait_for_work_locked(struct units *us)
 {
 	wait_out(&us->work, in_a_moment());
 }
 
-void units_wait_for_commits(struct units *us)
+void units_wait_for_commits_locked(struct units *us)
 {
 	wait_out(&us->commits, in_a_moment());
 }
@@ -551,8 +551,8 @@ static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 	return err;
 }
 
-/* Lock held. */
-static struct generation *find(struct units *us, const struct inode_id *dir, const char *name)
+static struct generation *find_locked(struct units *us, const struct inode_id *dir,
+				      const char *name)
 {
 	struct generation *g = live_newest(&us->live, dir, name);
 
@@ -561,20 +561,19 @@ static struct generation *find(struct units *us, const struct inode_id *dir, con
 	return g;
 }
 
-void generation_show(struct generation *g)
+void generation_show_locked(struct generation *g)
 {
 	struct generation *older;
 
 	g->visible = false; /* under the name it had */
-	older = find(g->units, &g->target.dir_id, g->target.name);
+	older = find_locked(g->units, &g->target.dir_id, g->target.name);
 	if (older)
 		older->visible = false;
 	g->visible = true;
 	live_renew(&g->units->live, g);
 }
 
-/* Lock held. */
-static struct opener *opener_of(struct generation *g, pid_t pid)
+static struct opener *opener_of_locked(struct generation *g, pid_t pid)
 {
 	struct list *l;
 
@@ -587,14 +586,13 @@ static struct opener *opener_of(struct generation *g, pid_t pid)
 	return NULL;
 }
 
-/* Lock held. */
-static bool expect(struct generation *g, pid_t pid)
+static bool expect_locked(struct generation *g, pid_t pid)
 {
 	struct opener *o;
 
 	if (!generation_rests_in(g, GENERATION_OPEN))
 		return false;
-	o = opener_of(g, pid);
+	o = opener_of_locked(g, pid);
 	if (!o) {
 		o = calloc(1, sizeof(*o));
 		if (!o)
@@ -656,16 +654,16 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	}
 	{
 		LOCK_SCOPE(&us->lock);
-		other = opener ? find(us, dir_id, name) : NULL;
-		if (!other || !expect(other, opener)) {
+		other = opener ? find_locked(us, dir_id, name) : NULL;
+		if (!other || !expect_locked(other, opener)) {
 			g->opened_ns = g->touched_ns = clock_mono_ns();
 			live_add(&us->live, g);
 			if (g->maker)
-				removal_note_saver(us, g->maker, dir_id);
+				removal_note_saver_locked(us, g->maker, dir_id);
 			if (!g->pointer)
-				generation_show(g);
+				generation_show_locked(g);
 			if (opener)
-				expect(g, opener);
+				expect_locked(g, opener);
 			g->refs++; /* the caller's; the first is that of the list */
 			*out = g;
 			return 0;
@@ -676,8 +674,7 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 	return -ESTALE;
 }
 
-/* Lock held. */
-static struct generation *find_inode(struct units *us, const struct inode_id *id)
+static struct generation *find_inode_locked(struct units *us, const struct inode_id *id)
 {
 	struct generation *g = live_find_inode(&us->live, id);
 
@@ -724,7 +721,7 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 	}
 	{
 		LOCK_SCOPE(&us->lock);
-		other = find_inode(us, &g->id);
+		other = find_inode_locked(us, &g->id);
 		if (!other) {
 			g->opened_ns = g->touched_ns = clock_mono_ns();
 			live_add(&us->live, g);
@@ -786,7 +783,7 @@ void generation_put(struct generation *g)
 struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name)
 {
 	LOCK_SCOPE(&us->lock);
-	struct generation *g = find(us, dir, name);
+	struct generation *g = find_locked(us, dir, name);
 
 	if (g)
 		g->refs++;
@@ -800,9 +797,9 @@ struct generation *units_find_for(struct units *us, const struct inode_id *dir, 
 	LOCK_SCOPE(&us->lock);
 
 	g = pid ? live_newest(&us->live, dir, name) : NULL;
-	while (g && !(g->pointer && opener_of(g, pid)))
+	while (g && !(g->pointer && opener_of_locked(g, pid)))
 		g = live_older(&us->live, g);
-	g = g ? g : find(us, dir, name);
+	g = g ? g : find_locked(us, dir, name);
 	if (g)
 		g->refs++;
 	return g;
@@ -811,7 +808,7 @@ struct generation *units_find_for(struct units *us, const struct inode_id *dir, 
 struct generation *units_find_inode(struct units *us, const struct inode_id *id)
 {
 	LOCK_SCOPE(&us->lock);
-	return find_inode(us, id);
+	return find_inode_locked(us, id);
 }
 
 struct generation *units_find_staging(struct units *us, const char *staging)
@@ -853,8 +850,8 @@ void units_list(struct units *us, const struct inode_id *dir,
 
 /* --- the end --- */
 
-/* Lock held. What has failed gives its name back to the newest that is left. */
-static void show_older(const struct generation *g)
+/* What has failed gives its name back to the newest that is left. */
+static void show_older_locked(const struct generation *g)
 {
 	const struct live *lv = &g->units->live;
 	struct generation *o = live_newest(lv, &g->target.dir_id, g->target.name);
@@ -865,12 +862,12 @@ static void show_older(const struct generation *g)
 		o->visible = true;
 }
 
-/* Lock held. The list's reference goes; the caller has another. */
-void generation_end(struct generation *g, enum generation_state state)
+/* The list's reference goes; the caller has another. */
+void generation_end_locked(struct generation *g, enum generation_state state)
 {
 	generation_set_state(g, state);
 	if (g->visible && state == GENERATION_FAILED)
-		show_older(g);
+		show_older_locked(g);
 	g->visible = false;
 	g->ended_ns = clock_mono_ns();
 	if (state != GENERATION_DURABLE)
@@ -905,7 +902,7 @@ void generation_fail(struct generation *g, int err, const char *reason)
 			free(g->path);
 			g->path = strdup(path);
 			g->refs++;
-			generation_end(g, GENERATION_FAILED);
+			generation_end_locked(g, GENERATION_FAILED);
 		}
 	}
 	if (!first)
@@ -938,7 +935,7 @@ bool generation_let_go(struct generation *g, enum busy with)
 			busy_end(g->units, &g->busy, with);
 		else
 			generation_set_state(g, GENERATION_SEALED);
-		generation_settle(g); /* handles and writers may have gone meanwhile */
+		generation_settle_locked(g); /* handles and writers may have gone meanwhile */
 		err = g->err;
 		memcpy(reason, g->reason, sizeof(reason));
 		waitq_wake_all(&g->units->changed);
@@ -949,7 +946,7 @@ bool generation_let_go(struct generation *g, enum busy with)
 	return err;
 }
 
-void generations_hurry(struct checkpoint *cp)
+void generations_hurry_locked(struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -958,8 +955,8 @@ void generations_hurry(struct checkpoint *cp)
 	waitq_wake(&cp->units->work);
 }
 
-/* Lock held. Referenced. */
-static struct generation *one_of(struct checkpoint *cp)
+/* Referenced. */
+static struct generation *one_of_locked(struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -981,7 +978,7 @@ void generations_fail(struct checkpoint *cp, int err, const char *reason)
 		struct generation *g;
 		{
 			LOCK_SCOPE(&cp->units->lock);
-			g = one_of(cp);
+			g = one_of_locked(cp);
 		}
 		if (!g)
 			return;
@@ -992,8 +989,8 @@ void generations_fail(struct checkpoint *cp, int err, const char *reason)
 
 /* --- writers --- */
 
-/* Lock held. May it be published? */
-bool generation_is_closed(const struct generation *g)
+/* May it be published? */
+bool generation_is_closed_locked(const struct generation *g)
 {
 	struct list *l;
 
@@ -1007,10 +1004,10 @@ bool generation_is_closed(const struct generation *g)
 	return true;
 }
 
-void generation_settle(struct generation *g)
+void generation_settle_locked(struct generation *g)
 {
 	/* An open whose program never learnt of it is no save: the publishers give it up. */
-	bool closed = generation_is_closed(g) && (g->flushed || !list_empty(&g->writers));
+	bool closed = generation_is_closed_locked(g) && (g->flushed || !list_empty(&g->writers));
 
 	if (generation_rests_in(g, GENERATION_OPEN) && closed) {
 		generation_set_state(g, GENERATION_SEALED);
@@ -1019,7 +1016,7 @@ void generation_settle(struct generation *g)
 		if (g->pointer)
 			pointer_closed(g);
 		if (g->checkpoint)
-			checkpoint_event(g->checkpoint, EVIDENCE_CLOSE, g->rel, g->rank);
+			checkpoint_event_locked(g->checkpoint, EVIDENCE_CLOSE, g->rel, g->rank);
 		waitq_wake(&g->units->work);
 	} else if (generation_rests_in(g, GENERATION_SEALED) && !closed) {
 		generation_set_state(g, GENERATION_OPEN);
@@ -1028,10 +1025,10 @@ void generation_settle(struct generation *g)
 }
 
 /*
- * Lock held. A file of a checkpoint may be opened again until that is committed; what those did with it
- * who have closed it is no matter then.
+ * A file of a checkpoint may be opened again until that is committed; what those did with it who
+ * have closed it is no matter then.
  */
-static void reopen_sealed(struct generation *g)
+static void reopen_sealed_locked(struct generation *g)
 {
 	while (!list_empty(&g->writers)) {
 		struct list *w = g->writers.next;
@@ -1049,34 +1046,34 @@ bool generation_open(struct generation *g, pid_t pid)
 	LOCK_SCOPE(&g->units->lock);
 
 	if (g->checkpoint && generation_rests_in(g, GENERATION_SEALED))
-		reopen_sealed(g);
+		reopen_sealed_locked(g);
 	if (!generation_rests_in(g, GENERATION_OPEN))
 		return false;
 	g->nr_handles++;
-	o = opener_of(g, pid);
+	o = opener_of_locked(g, pid);
 	if (o)
-		generation_miss(g, o);
+		generation_miss_locked(g, o);
 	return true;
 }
 
 bool generation_expect(struct generation *g, pid_t pid)
 {
 	LOCK_SCOPE(&g->units->lock);
-	return expect(g, pid);
+	return expect_locked(g, pid);
 }
 
 bool generation_expect_in(struct generation *g, pid_t pid, bool emptied)
 {
 	LOCK_SCOPE(&g->units->lock);
 	if (generation_rests_in(g, GENERATION_SEALED))
-		reopen_sealed(g);
-	if (!expect(g, pid))
+		reopen_sealed_locked(g);
+	if (!expect_locked(g, pid))
 		return false;
 	g->changed = g->changed || emptied;
 	return true;
 }
 
-void generation_miss(struct generation *g, struct opener *o)
+void generation_miss_locked(struct generation *g, struct opener *o)
 {
 	list_del(&o->link);
 	free(o);
@@ -1087,7 +1084,7 @@ void generation_released(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
 	g->nr_handles--;
-	generation_settle(g);
+	generation_settle_locked(g);
 }
 
 static struct writer *writer_of(struct generation *g, uint64_t key, bool make)
@@ -1108,12 +1105,12 @@ static struct writer *writer_of(struct generation *g, uint64_t key, bool make)
 	return w;
 }
 
-/* Lock held, dropped while waiting. */
-static int begin_change(struct generation *g)
+/* Drops the lock while waiting. */
+static int begin_change_locked(struct generation *g)
 {
 	int err = 0;
 
-	while (!err && generation_is_held(g))
+	while (!err && generation_is_held_locked(g))
 		err = units_wait(g->units);
 	if (err)
 		return err;
@@ -1139,7 +1136,7 @@ void generation_changed(struct generation *g)
 int generation_change(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
-	return begin_change(g);
+	return begin_change_locked(g);
 }
 
 int generation_write(struct generation *g, uint64_t key)
@@ -1148,7 +1145,7 @@ int generation_write(struct generation *g, uint64_t key)
 	int err;
 	LOCK_SCOPE(&g->units->lock);
 
-	err = begin_change(g);
+	err = begin_change_locked(g);
 	if (err)
 		return err;
 	w = writer_of(g, key, true);
@@ -1158,7 +1155,7 @@ int generation_write(struct generation *g, uint64_t key)
 	}
 	w->closed = false;
 	if (g->state == GENERATION_SEALED)
-		generation_settle(g);
+		generation_settle_locked(g);
 	return 0;
 }
 
@@ -1193,8 +1190,8 @@ static void fail_by_end(struct generation *g, struct writer_end end)
 	generation_fail(g, -EIO, text);
 }
 
-/* Lock held. @w has ended well. Another process may be known by its key soon, and end otherwise. */
-static void retire(struct generation *g, struct writer *w)
+/* @w has ended well. Another process may be known by its key soon, and end otherwise. */
+static void retire_locked(struct generation *g, struct writer *w)
 {
 	struct writer *gone = writer_of(g, 0, false);
 
@@ -1240,8 +1237,8 @@ void generation_closed(struct generation *g, uint64_t key, struct writer_end end
 		if (wrote && !has_died(end)) {
 			w->closed = true;
 			if (end.fate == WRITER_EXITED_OK)
-				retire(g, w);
-			generation_settle(g);
+				retire_locked(g, w);
+			generation_settle_locked(g);
 		}
 	}
 	if (wrote && has_died(end))
@@ -1264,7 +1261,7 @@ void generation_flushed(struct generation *g, uint64_t key, struct writer_end en
 			g->flushed = true;
 		if (w && !has_died(end)) {
 			w->closed = true;
-			generation_settle(g);
+			generation_settle_locked(g);
 		}
 	}
 	if (wrote && has_died(end))
@@ -1285,8 +1282,8 @@ bool generation_is_pending(struct generation *g)
 	return !state_is_over(g->checkpoint ? g->checkpoint->state : g->state);
 }
 
-/* Lock held. With it those of its name that come before it. */
-static void hurry_up_to(struct generation *g)
+/* With it those of its name that come before it. */
+static void hurry_up_to_locked(struct generation *g)
 {
 	struct generation *o;
 
@@ -1294,9 +1291,9 @@ static void hurry_up_to(struct generation *g)
 		o->hurried = true;
 }
 
-bool generation_is_going(const struct generation *g)
+bool generation_is_going_locked(const struct generation *g)
 {
-	if (g->state != GENERATION_SEALED && !generation_is_held(g))
+	if (g->state != GENERATION_SEALED && !generation_is_held_locked(g))
 		return false;
 	return !g->pointer || pointer_judge(g) != POINTER_WAIT;
 }
@@ -1307,19 +1304,19 @@ int generation_wait(struct generation *g)
 	int err = 0;
 	LOCK_SCOPE(&us->lock);
 
-	hurry_up_to(g);
+	hurry_up_to_locked(g);
 	waitq_wake(&us->work);
-	while (!err && generation_is_going(g))
+	while (!err && generation_is_going_locked(g))
 		err = units_wait(us);
 	return err ? err : g->state == GENERATION_FAILED ? g->err : 0;
 }
 
 /* --- names --- */
 
-/* Lock held. Waits out a publish that is under way. -EEXIST: it was published. */
-static int hold_still(struct generation *g)
+/* Waits out a publish that is under way. -EEXIST: it was published. */
+static int hold_still_locked(struct generation *g)
 {
-	while (generation_is_held(g)) {
+	while (generation_is_held_locked(g)) {
 		int err = units_wait(g->units);
 
 		if (err)
@@ -1340,18 +1337,18 @@ int generation_drop_one(struct generation *g)
 	int err;
 	{
 		LOCK_SCOPE(&g->units->lock);
-		err = hold_still(g);
+		err = hold_still_locked(g);
 		if (err || (g->state != GENERATION_OPEN && g->state != GENERATION_SEALED))
 			return err;
-		generation_end(g, GENERATION_DROPPED);
+		generation_end_locked(g, GENERATION_DROPPED);
 	}
 	clear_dropped(g);
 	return 0;
 }
 
-/* Lock held. Another generation of the name that is not yet published, referenced. */
-static struct generation *another(struct units *us, const struct generation *g,
-				  const struct inode_id *dir, const char *name)
+/* Another generation of the name that is not yet published, referenced. */
+static struct generation *another_locked(struct units *us, const struct generation *g,
+					 const struct inode_id *dir, const char *name)
 {
 	struct generation *o = live_oldest(&us->live, dir, name);
 
@@ -1373,7 +1370,7 @@ static int drop_others(struct units *us, const struct generation *g, const struc
 		int err;
 		{
 			LOCK_SCOPE(&us->lock);
-			o = another(us, g, dir, name);
+			o = another_locked(us, g, dir, name);
 		}
 		if (!o)
 			return published;
@@ -1432,7 +1429,7 @@ static int hold(struct generation *g, const struct inode_id *dir_id, enum busy w
 	int err;
 	LOCK_SCOPE(&g->units->lock);
 
-	err = hold_still(g);
+	err = hold_still_locked(g);
 	if (err)
 		return err;
 	if (state_is_over(g->state))
@@ -1459,7 +1456,7 @@ int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg)
 	{
 		LOCK_SCOPE(&g->units->lock);
 		busy_end(g->units, &g->busy, BUSY_REMOVE);
-		generation_end(g, GENERATION_DROPPED);
+		generation_end_locked(g, GENERATION_DROPPED);
 	}
 	clear_dropped(g);
 	return 0;
@@ -1498,7 +1495,7 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 		g->replaces = replaces;
 		if (replaces)
 			g->replaced = replaced;
-		generation_show(g);
+		generation_show_locked(g);
 	}
 	close(copy);
 	if (generation_let_go(g, BUSY_RENAME) && !err)
@@ -1506,8 +1503,9 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 	return err;
 }
 
-/* Lock held. Hurries those that are closed under a name, or @name NULL: that are to be durable. */
-static struct generation *any_closed(struct units *us, const struct inode_id *dir, const char *name)
+/* Hurries those that are closed under a name, or @name NULL: that are to be durable. */
+static struct generation *any_closed_locked(struct units *us, const struct inode_id *dir,
+					    const char *name)
 {
 	struct generation *any = NULL;
 	struct list *l;
@@ -1515,7 +1513,7 @@ static struct generation *any_closed(struct units *us, const struct inode_id *di
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		if (!generation_is_going(g) || !same_inode(&g->target.dir_id, dir) ||
+		if (!generation_is_going_locked(g) || !same_inode(&g->target.dir_id, dir) ||
 		    (name ? strcmp(g->target.name, name) : !g->durable_calls))
 			continue;
 		g->hurried = true;
@@ -1531,7 +1529,7 @@ int units_settle_name(struct units *us, const struct inode_id *dir, const char *
 	int err = 0;
 	LOCK_SCOPE(&us->lock);
 
-	while (!err && any_closed(us, dir, name))
+	while (!err && any_closed_locked(us, dir, name))
 		err = units_wait(us);
 	return err;
 }
@@ -1544,7 +1542,7 @@ int units_settle_dir(struct units *us, const struct inode_id *dir)
 	do {
 		{
 			LOCK_SCOPE(&us->lock);
-			g = any_closed(us, dir, NULL);
+			g = any_closed_locked(us, dir, NULL);
 			if (g)
 				g->refs++;
 		}
@@ -1583,10 +1581,11 @@ void units_no_more_calls(struct units *us)
 		struct generation *g = container_of(l, struct generation, link);
 
 		while (!list_empty(&g->expected))
-			generation_miss(g, container_of(g->expected.next, struct opener, link));
+			generation_miss_locked(g,
+					       container_of(g->expected.next, struct opener, link));
 		if (list_empty(&g->writers) && g->flushed)
 			g->nr_handles = 0;
-		generation_settle(g);
+		generation_settle_locked(g);
 	}
 	us->no_more_calls = true;
 }

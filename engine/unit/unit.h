@@ -21,11 +21,11 @@
  *       OPEN, SEALED        -> DROPPED        a program removed or replaced it (h); umount
  *       PUBLISHING, NAMING  -> DROPPED        nothing was written, or a later one has the name (d)
  *
- *   (a) generation_settle; generation_open and generation_expect_in reopen a part;
+ *   (a) generation_settle_locked; generation_open and generation_expect_in reopen a part;
  *       give_up_abandoned seals what nobody opened
- *   (b) publisher_main    (c) following_take    (d) publish_end    (e) publish_whole
+ *   (b) publisher_main    (c) following_take_locked    (d) publish_end    (e) publish_whole
  *   (f) generation_fail   (g) generation_let_go, from publish_end and following_release;
- *       following_take    (h) generation_drop_one, generation_unlink; units_stop
+ *       following_take_locked    (h) generation_drop_one, generation_unlink; units_stop
  *
  * What holds in each:
  *   OPEN        a process may write it. Nothing of it need be on the backing

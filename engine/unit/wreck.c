@@ -23,7 +23,7 @@ int wrecks_init(struct wrecks *ws)
 	return table_init(&ws->by_inode);
 }
 
-void wreck_add(struct checkpoint *cp)
+void wreck_add_locked(struct checkpoint *cp)
 {
 	struct wrecks *ws = &cp->units->wrecks;
 
@@ -32,8 +32,8 @@ void wreck_add(struct checkpoint *cp)
 	table_add(&ws->by_inode, &cp->by_inode, hash_inode(&cp->id));
 }
 
-/* Lock held. The list's reference is the caller's. */
-static void take_off(struct checkpoint *cp)
+/* The list's reference is the caller's. */
+static void take_off_locked(struct checkpoint *cp)
 {
 	list_del(&cp->link);
 	table_del(&cp->units->wrecks.by_inode, &cp->by_inode);
@@ -45,13 +45,13 @@ void wrecks_finish(struct units *us)
 	while (us->wrecks.all.next && !list_empty(&us->wrecks.all)) {
 		struct checkpoint *cp = container_of(us->wrecks.all.next, struct checkpoint, link);
 
-		take_off(cp);
+		take_off_locked(cp);
 		checkpoint_put(cp);
 	}
 	table_finish(&us->wrecks.by_inode);
 }
 
-struct checkpoint *wreck_find(const struct units *us, const struct inode_id *id)
+struct checkpoint *wreck_find_locked(const struct units *us, const struct inode_id *id)
 {
 	struct list *l;
 
@@ -66,12 +66,12 @@ struct checkpoint *wreck_find(const struct units *us, const struct inode_id *id)
 
 /* --- without descriptors --- */
 
-bool wreck_rests(const struct checkpoint *cp)
+bool wreck_rests_locked(const struct checkpoint *cp)
 {
 	return cp->refs == 1 && cp->state == GENERATION_FAILED && !list_empty(&cp->by_inode.link);
 }
 
-void wreck_shrink(struct checkpoint *cp, int *fd, int *dir)
+void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir)
 {
 	*fd = *dir = -1;
 	/* By its lock other nodes know that what was decided is this daemon's to do. */
@@ -139,8 +139,8 @@ int checkpoint_fd(struct checkpoint *cp)
 	return err == -ENOENT ? -ESTALE : err;
 }
 
-/* Lock held. Those that only the list has, referenced, in an array for the caller to free. */
-static struct checkpoint **take_resting(struct units *us, size_t *nr)
+/* Those that only the list has, referenced, in an array for the caller to free. */
+static struct checkpoint **take_resting_locked(struct units *us, size_t *nr)
 {
 	struct checkpoint **resting = malloc(us->wrecks.by_inode.nr * sizeof(*resting));
 	struct list *l;
@@ -149,7 +149,7 @@ static struct checkpoint **take_resting(struct units *us, size_t *nr)
 	list_for_each (l, &us->wrecks.all) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (resting && wreck_rests(cp) && !cp->decided) {
+		if (resting && wreck_rests_locked(cp) && !cp->decided) {
 			cp->refs++;
 			resting[(*nr)++] = cp;
 		}
@@ -169,7 +169,7 @@ static void forget(struct checkpoint *cp, bool too_many)
 		LOCK_SCOPE(&us->lock);
 		gone = cp->refs == 2 && (cp->cleared || too_many);
 		if (gone) {
-			take_off(cp);
+			take_off_locked(cp);
 			cp->refs--; /* the list's */
 		}
 	}
@@ -189,7 +189,7 @@ void wrecks_sweep(struct units *us)
 			return;
 		ws->sweep_at = SIZE_MAX; /* not by two threads at once */
 		surplus = ws->by_inode.nr > WRECKS_KEPT ? ws->by_inode.nr - WRECKS_KEPT : 0;
-		resting = take_resting(us, &nr);
+		resting = take_resting_locked(us, &nr);
 	}
 	for (i = 0; i < nr; i++) {
 		bool known = us->knows && us->knows(us->name_arg, &resting[i]->id);
@@ -206,7 +206,7 @@ void wrecks_sweep(struct units *us)
 
 /* --- when they go --- */
 
-void wrecks_outlived(struct units *us, const struct checkpoint *cp)
+void wrecks_outlived_locked(struct units *us, const struct checkpoint *cp)
 {
 	struct list *l;
 
@@ -218,14 +218,14 @@ void wrecks_outlived(struct units *us, const struct checkpoint *cp)
 	}
 }
 
-void wreck_unwanted(struct checkpoint *cp)
+void wreck_unwanted_locked(struct checkpoint *cp)
 {
 	cp->unwanted = cp->units->room.wrecks = true;
 	waitq_wake(&cp->units->trashed);
 }
 
-/* Lock held. Referenced. */
-static struct checkpoint *next(struct units *us)
+/* Referenced. */
+static struct checkpoint *next_locked(struct units *us)
 {
 	bool short_of_room = !list_empty(&us->room.wanted);
 	struct list *l;
@@ -269,7 +269,7 @@ bool wrecks_clear(struct units *us)
 		int err;
 		{
 			LOCK_SCOPE(&us->lock);
-			cp = next(us);
+			cp = next_locked(us);
 		}
 		if (!cp)
 			return any;

@@ -33,26 +33,26 @@ int wrecks_init(struct wrecks *ws);
 /* Lock not held; nobody else has them. */
 void wrecks_finish(struct units *us);
 
-/* Lock held. @cp, which is in units->checkpoints, has failed. */
-void wreck_add(struct checkpoint *cp);
+/* @cp, which is in units->checkpoints, has failed. */
+void wreck_add_locked(struct checkpoint *cp);
 
-/* Lock held. The one whose directory that is, or NULL. */
-struct checkpoint *wreck_find(const struct units *us, const struct inode_id *id);
+/* The one whose directory that is, or NULL. */
+struct checkpoint *wreck_find_locked(const struct units *us, const struct inode_id *id);
 
-/* Lock held. True if @cp has failed, and only units->wrecks refers to it. */
-bool wreck_rests(const struct checkpoint *cp);
+/* True if @cp has failed, and only units->wrecks refers to it. */
+bool wreck_rests_locked(const struct checkpoint *cp);
 
-/* Lock held. What it needs no more goes; its descriptors are the caller's to close. */
-void wreck_shrink(struct checkpoint *cp, int *fd, int *dir);
+/* What it needs no more goes; its descriptors are the caller's to close. */
+void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir);
 
 /* Without the lock. If that is due, forgets those of which nothing is left. */
 void wrecks_sweep(struct units *us);
 
-/* Lock held. @cp was committed, and outlives those that have failed beside it. */
-void wrecks_outlived(struct units *us, const struct checkpoint *cp);
+/* @cp was committed, and outlives those that have failed beside it. */
+void wrecks_outlived_locked(struct units *us, const struct checkpoint *cp);
 
-/* Lock held. @cp has failed, for want of room: it is removed soon. */
-void wreck_unwanted(struct checkpoint *cp);
+/* @cp has failed, for want of room: it is removed soon. */
+void wreck_unwanted_locked(struct checkpoint *cp);
 
 /* Without the lock. Removes those that nobody wants; if somebody wants room, those that were outlived, too. */
 bool wrecks_clear(struct units *us);

@@ -181,7 +181,7 @@ static bool ask(uint32_t opcode, uint64_t node, uint32_t uid, bool given_up, con
 		size_t head_len, const void *body, size_t len)
 {
 	struct requests *rs = w.fs.requests;
-	struct request *r = take_buffer(rs);
+	struct request *r = take_buffer_locked(rs);
 	struct fuse_in_header *in;
 
 	REQUIRE(r);
@@ -201,7 +201,7 @@ static bool ask(uint32_t opcode, uint64_t node, uint32_t uid, bool given_up, con
 	w.replies = 0;
 	w.error = 0;
 	rs->in_flight++;
-	activate(rs, r);
+	activate_locked(rs, r);
 	if (given_up) {
 		wait_interrupt(&r->call);
 		r->abandoned = true;

@@ -176,7 +176,7 @@ static bool ask_as(uint32_t opcode, uint64_t node, const void *body, size_t len,
 		   bool given_up)
 {
 	struct requests *rs = w.fs.requests;
-	struct request *r = take_buffer(rs);
+	struct request *r = take_buffer_locked(rs);
 	struct fuse_in_header *in;
 
 	REQUIRE(r);
@@ -194,7 +194,7 @@ static bool ask_as(uint32_t opcode, uint64_t node, const void *body, size_t len,
 	w.replies = 0;
 	w.error = 0;
 	rs->in_flight++;
-	activate(rs, r);
+	activate_locked(rs, r);
 	if (given_up) {
 		wait_interrupt(&r->call);
 		r->abandoned = true;

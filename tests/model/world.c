@@ -100,19 +100,20 @@ static bool is_busy(struct units *us)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		checkpoint_look_for_end(cp);
-		if (cp->state == GENERATION_SEALED || checkpoint_is_held(cp))
+		checkpoint_look_for_end_locked(cp);
+		if (cp->state == GENERATION_SEALED || checkpoint_is_held_locked(cp))
 			return true;
 	}
 	list_for_each (l, &us->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
 		g->hurried = true;
-		if (generation_is_held(g) || (g->state == GENERATION_SEALED &&
-					      !(g->pointer && pointer_judge(g) == POINTER_WAIT)))
+		if (generation_is_held_locked(g) ||
+		    (g->state == GENERATION_SEALED &&
+		     !(g->pointer && pointer_judge(g) == POINTER_WAIT)))
 			return true;
 	}
-	return held_any_due(us);
+	return held_any_due_locked(us);
 }
 
 /* @pass: of everything that waits for silence it is said that there was enough. */

@@ -35,7 +35,7 @@ static int open_once(int flags)
 static bool is_closed(struct checkpoint *cp)
 {
 	LOCK_SCOPE(&m.en.units->lock);
-	return checkpoint_is_closed(cp);
+	return checkpoint_is_closed_locked(cp);
 }
 
 /* The first open makes the change, and is sent again: whatever ends the checkpoint between the two, waits. */
@@ -122,7 +122,7 @@ static void name_and_end(void *tree, const struct inode_id *dir, const char *nam
 	if (cp) {
 		checkpoint_ask(cp);
 		LOCK_SCOPE(&m.en.units->lock);
-		checkpoint_look_for_end(cp);
+		checkpoint_look_for_end_locked(cp);
 	}
 	checkpoint_put(cp);
 	tree_path_of(tree, dir, name, buf, size);

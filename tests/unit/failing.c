@@ -84,7 +84,7 @@ static void a_killed_writer(void **state)
 	wait_held();
 	{
 		LOCK_SCOPE(&m.en.units->lock);
-		checkpoint_look_for_end(cp);
+		checkpoint_look_for_end_locked(cp);
 		assert_int_equal(cp->state, GENERATION_OPEN);
 	}
 	let_go();

@@ -177,7 +177,7 @@ static void before_a_temporary_name(void **state)
 	assert_int_equal(mnt_drain(&m, 60), 0);
 	{
 		LOCK_SCOPE(&m.en.units->lock);
-		assert_false(removals_work(m.en.units));
+		assert_false(removals_work_locked(m.en.units));
 	}
 	assert_int_equal(version_at(m.top, ONE), 3);
 	assert_int_equal(file_rename(&m, TWO ".tmp", TWO), 0);

@@ -56,7 +56,7 @@ static void ends(struct process *p)
 static void note_saver(struct process *p, const struct inode_id *dir)
 {
 	LOCK_SCOPE(&m.en.units->lock);
-	removal_note_saver(m.en.units, p, dir);
+	removal_note_saver_locked(m.en.units, p, dir);
 }
 
 /*
