@@ -33,6 +33,7 @@ static const char events[1];   /* what waits for an eventfd waits on */
 
 struct mutex {
 	struct task *owner;
+	unsigned waiters;
 	bool taken;
 };
 
@@ -57,8 +58,11 @@ static void take(pthread_mutex_t *mutex)
 {
 	struct mutex *m = (struct mutex *)mutex;
 
-	while (m->taken)
+	while (m->taken) {
+		m->waiters++;
 		sched_wait(m, SCHED_FOREVER);
+		m->waiters--;
+	}
 	m->taken = true;
 	m->owner = sched_current();
 }
@@ -86,7 +90,8 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
 {
 	((struct mutex *)m)->taken = false;
 	sched_unlocked();
-	sched_wake_all(m);
+	if (((struct mutex *)m)->waiters)
+		sched_wake_all(m);
 	return 0;
 }
 
