@@ -106,8 +106,8 @@ static int hold_file(struct fs *fs, const struct caller *c, const struct save_na
 	}
 	if (!would_name(fs, from, &stx, to->name, target))
 		return 0;
-	return held_rename(fs->engine->units, c, from->at, from->name, to->at, &dir, to->name,
-			   target, id);
+	return held_rename(fs->engine->units, c, from->at, from->name,
+			   &(struct place){to->at, dir, to->name}, target, id);
 }
 
 /* As if it were there: evidence of what it names. */
@@ -138,7 +138,8 @@ int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save
 		return -ENOTSUP;
 	err = hold_file(fs, c, from, to, flags, &id);
 	if (!err && backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) == -ENOENT) {
-		err = held_move(us, c, &from_dir, from->name, to->at, &to_dir, to->name, &id);
+		err = held_move(us, c, &from_dir, from->name,
+				&(struct place){to->at, to_dir, to->name}, &id);
 		err = err ? err : 1;
 	}
 	if (err != 1)
@@ -162,6 +163,6 @@ int beside_hold_link(struct fs *fs, const struct caller *c, const struct save_na
 		close(pin);
 		return -EEXIST;
 	}
-	err = held_link(fs->engine->units, c, n->at, &dir, n->name, target);
+	err = held_link(fs->engine->units, c, &(struct place){n->at, dir, n->name}, target);
 	return err == 1 ? 0 : err ? err : -ENOTSUP;
 }

@@ -57,7 +57,7 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 		tree_fd_put(fs->tree, &at);
 		return there;
 	}
-	err = accord_find(us, c, NULL, at.fd, &dir_id, name, patient, &cp);
+	err = accord_find(us, c, NULL, &(struct place){at.fd, dir_id, name}, patient, &cp);
 	if (there && !err && !cp && !has_commit_file(b, at.fd, name))
 		atomic_store(slot, key);
 	tree_fd_put(fs->tree, &at);

@@ -145,12 +145,15 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 	if (!err) {
 		cp = checkpoints_find(us, &dir_id, l->name);
 		if (!cp && committed >= 0)
-			err = checkpoint_inherit(us, c, p, at.fd, &dir_id, l->name, committed, &cp);
+			err = checkpoint_inherit(us, c, p, &(struct place){at.fd, dir_id, l->name},
+						 committed, &cp);
 		/* A network filesystem tells so, too, that another node has just removed it. */
 		if (err == -EEXIST || err == -ENOENT || err == -ESTALE) {
 			cp = checkpoints_find(us, &dir_id, l->name);
 			err = !cp && accord_is_for(us, p)
-				      ? accord_find(us, c, NULL, at.fd, &dir_id, l->name, true, &cp)
+				      ? accord_find(us, c, NULL,
+						    &(struct place){at.fd, dir_id, l->name}, true,
+						    &cp)
 				      : 0;
 		}
 		tree_fd_put(fs->tree, &at);
@@ -734,7 +737,7 @@ static int rename_checkpoint(struct fs *fs, const struct caller *c, struct check
 		return other == cp ? -EINVAL : -EXDEV;
 	err = make_way(fs, c, to, flags);
 	if (!err)
-		err = checkpoint_rename(cp, to->at, &dir, to->name);
+		err = checkpoint_rename(cp, &(struct place){to->at, dir, to->name});
 	if (!err)
 		tree_placed(fs->tree, &cp->id, to->dir, to->name);
 	return err == -EEXIST && !(flags & RENAME_NOREPLACE) ? -ENOTSUP : err;

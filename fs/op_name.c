@@ -53,7 +53,7 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 }
 
 /* A directory in which the caller changes a name, ready for *at calls. */
-struct place {
+struct change_in {
 	struct fs *fs;
 	struct caller caller;
 	struct node *dir;
@@ -62,12 +62,12 @@ struct place {
 };
 
 /* Control directory and bad names are refused here. Returns false when the error was replied. */
-static bool place_begin(struct place *p, fuse_req_t req, const char *op, uint64_t dir,
+static bool place_begin(struct change_in *p, fuse_req_t req, const char *op, uint64_t dir,
 			const char *name)
 {
 	int err;
 
-	*p = (struct place){.fs = req_fs(req), .caller = req_caller(req)};
+	*p = (struct change_in){.fs = req_fs(req), .caller = req_caller(req)};
 	if (control_is(dir) || control_is_name(dir, name)) {
 		char text[MESSAGE_MAX];
 
@@ -93,7 +93,7 @@ static bool place_begin(struct place *p, fuse_req_t req, const char *op, uint64_
 }
 
 /* Before a name is made: -EEXIST if something has it that is not on the backing yet. */
-static int place_free(struct place *p, const char *name)
+static int place_free(struct change_in *p, const char *name)
 {
 	struct inode_id dir = node_inode(p->dir);
 	int err;
@@ -113,7 +113,7 @@ static int place_free(struct place *p, const char *name)
 }
 
 /* The same for what is not a directory, which may decide what the one is that it is in. */
-static int place_claim(struct place *p, const char *name)
+static int place_claim(struct change_in *p, const char *name)
 {
 	int err = place_free(p, name);
 
@@ -122,7 +122,7 @@ static int place_claim(struct place *p, const char *name)
 	return err == -EEXIST && p->inside.checkpoint ? 0 : err;
 }
 
-static void place_end(struct place *p)
+static void place_end(struct change_in *p)
 {
 	inside_leave(&p->inside);
 	tree_fd_put(p->fs->tree, &p->at);
@@ -130,7 +130,8 @@ static void place_end(struct place *p)
 }
 
 /* The end of every call that makes a name: an entry for it, or the error. */
-static void place_made(struct place *p, fuse_req_t req, const char *op, const char *name, int err)
+static void place_made(struct change_in *p, fuse_req_t req, const char *op, const char *name,
+		       int err)
 {
 	if (!err)
 		reply_entry(req, op, p->dir, name);
@@ -150,7 +151,7 @@ static void groups_for_mode(const struct caller *c, mode_t mode)
 /* replies: entry, error */
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	struct place p;
+	struct change_in p;
 	struct inode_id dir;
 	int err;
 
@@ -173,7 +174,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 /* replies: entry, error. Regular files come here only through mknod(2). */
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-	struct place p;
+	struct change_in p;
 	int err;
 
 	if (parent == CONTROL_DIR_ID) {
@@ -194,7 +195,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 /* replies: entry, error */
 static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-	struct place p;
+	struct change_in p;
 	int err;
 
 	if (!place_begin(&p, req, "symlink", parent, name))
@@ -214,7 +215,7 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 /* replies: entry, error */
 static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char *name)
 {
-	struct place p;
+	struct change_in p;
 	struct node *n;
 	struct node_fd source;
 	int err;
@@ -243,7 +244,7 @@ static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char
 static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, bool directory)
 {
 	const char *op = directory ? "rmdir" : "unlink";
-	struct place p;
+	struct change_in p;
 	int err;
 
 	if (!place_begin(&p, req, op, parent, name))
@@ -270,7 +271,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
 		      const char *new_name, unsigned flags)
 {
-	struct place from, to;
+	struct change_in from, to;
 	int err;
 
 	if (!place_begin(&from, req, "rename", parent, name))

@@ -105,8 +105,8 @@ static int begin_from_file(struct fs *fs, const struct caller *c, const struct i
 	if (fd < 0)
 		return fd;
 	if (!copy || stx.stx_size <= config_number(&fs->engine->config, OPT_COW_MAX))
-		err = generation_begin(fs->engine->units, c, at, dir, name, 0600, fd, copy, c->pid,
-				       &g);
+		err = generation_begin(fs->engine->units, c, &(struct place){at, *dir, name}, 0600,
+				       fd, copy, c->pid, &g);
 	generation_put(g);
 	close(fd);
 	return err ? err : -ESTALE;
@@ -132,8 +132,8 @@ static int once_more(struct fs *fs, const struct caller *c, const struct inode_i
 		} else if (generation_expect(g, c->pid)) {
 			err = -ESTALE;
 		} else if (flags & O_TRUNC) {
-			err = generation_begin(us, c, at, dir, name, 0600, g->content->fd, false,
-					       c->pid, &new);
+			err = generation_begin(us, c, &(struct place){at, *dir, name}, 0600,
+					       g->content->fd, false, c->pid, &new);
 			err = err ? err : -ESTALE;
 		} else {
 			err = await_bytes(g);
@@ -182,8 +182,8 @@ static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd
 	if (err == -ESTALE) {
 		err = once_more(fs, c, &dir_id, at.fd, name, keep_bytes ? 0 : O_TRUNC);
 	} else if (!err) {
-		err = generation_begin(fs->engine->units, c, at.fd, &dir_id, name, 0600, fd,
-				       keep_bytes, c->pid, &g);
+		err = generation_begin(fs->engine->units, c, &(struct place){at.fd, dir_id, name},
+				       0600, fd, keep_bytes, c->pid, &g);
 	}
 	generation_put(g);
 	tree_fd_put(fs->tree, &at);
@@ -354,7 +354,8 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		return changes(flags) ? once_more(fs, c, &dir_id, at, name, flags) : -ESTALE;
 	if (err != -ENOENT)
 		return err;
-	err = generation_begin(fs->engine->units, c, at, &dir_id, name, mode, -1, false, c->pid, g);
+	err = generation_begin(fs->engine->units, c, &(struct place){at, dir_id, name}, mode, -1,
+			       false, c->pid, g);
 	if (!err && !generation_open(*g, c->pid)) { /* given up already: this took very long */
 		generation_put(*g);
 		*g = NULL;
@@ -713,7 +714,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 		err = units_settle_name(fs->engine->units, &to_dir, to->name);
 	if (err && err != -ENOENT)
 		return err;
-	err = generation_rename(g, to->at, &to_dir, to->name, make_way, &move);
+	err = generation_rename(g, &(struct place){to->at, to_dir, to->name}, make_way, &move);
 	if (err && move.moved)
 		return 0; /* it has failed: what its name shows then is the older file, which was moved */
 	if (err)
@@ -837,7 +838,7 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 		err = rename_over(fs, c, from, to, flags, replaced);
 	creds_restore();
 	if (!err && !(flags & RENAME_EXCHANGE))
-		removal_moved(us, &from_dir, from->name, to->at, &to_dir, to->name);
+		removal_moved(us, &from_dir, from->name, &(struct place){to->at, to_dir, to->name});
 	if (!err)
 		beside_renamed(fs, to->dir, to->at, to->name);
 	if (!err && !(flags & RENAME_EXCHANGE))
@@ -998,7 +999,7 @@ int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n,
 		return -ENOMEM;
 	err = may_be_checkpoint(fs, n, p, in);
 	if (err == -EEXIST) {
-		err = checkpoint_begin(us, c, p, n->at, &dir, n->name, mode, &cp);
+		err = checkpoint_begin(us, c, p, &(struct place){n->at, dir, n->name}, mode, &cp);
 		if (!err)
 			err = checkpoint_join(cp, p);
 		checkpoint_put(cp);

@@ -38,14 +38,13 @@ bool accord_is_for(const struct units *us, const struct process *p);
 int accord_begin(struct checkpoint *cp);
 
 /*
- * Is the name @name in @dir (a descriptor) one that another node is saving, for the job of @c? Then this node joins it,
+ * Is the name @at one that another node is saving, for the job of @c? Then this node joins it,
  * and shows it: 0, *@out referenced. 0 and NULL: no; or it is decided by now. Waits for that if its end was seen, and for
  * commit_timeout_s if nobody can be asked; unless @patient is false: then for a moment, and -EAGAIN says that it is not known
  * yet. -EINTR, -errno. @asks: the process of @c, which may have ended since; NULL: it has not.
  */
-int accord_find(struct units *us, const struct caller *c, struct process *asks, int dir,
-		const struct inode_id *dir_id, const char *name, bool patient,
-		struct checkpoint **out);
+int accord_find(struct units *us, const struct caller *c, struct process *asks,
+		const struct place *at, bool patient, struct checkpoint **out);
 
 /* --- lock held; each of no effect without an accord --- */
 

@@ -104,16 +104,16 @@ static bool is_being_named(struct units *us, int dir, const char *name, const st
  * What had the name before may be what this node's client of the backing remembers. Once for each that gets it, but as long as it
  * may be about to.
  */
-static void refresh(struct units *us, const struct caller *c, int dir,
-		    const struct inode_id *dir_id, const char *name, const struct claim *claim)
+static void refresh(struct units *us, const struct caller *c, const struct place *at,
+		    const struct claim *claim)
 {
-	uint64_t key = hash_text(hash_name(dir_id, name), claim->last);
+	uint64_t key = hash_text(hash_name(&at->id, at->name), claim->last);
 	_Atomic uint64_t *kept = &us->fresh[key % FRESH_KEPT];
 	int pin;
 
 	if (!us->contents->backing->fuse || !*claim->last || atomic_load(kept) == key)
 		return;
-	pin = fresh_pin(us, NULL, c, dir, name);
+	pin = fresh_pin(us, NULL, c, at->dir, at->name);
 	if (pin >= 0)
 		close(pin);
 	if (!claim->settled && (pin >= 0 || pin == -ENOENT))
@@ -252,24 +252,22 @@ static bool has_name(const struct checkpoint *cp, const struct inode_id *dir_id,
 }
 
 /* It was renamed by another node. */
-static int takes_name_locked(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
-			     const char *name)
+static int takes_name_locked(struct checkpoint *cp, const struct place *at)
 {
 	/* Once it is over the driver uses the directory without the lock. */
-	if (agreement_is_over(&cp->accord->a) || has_name(cp, dir_id, name))
+	if (agreement_is_over(&cp->accord->a) || has_name(cp, &at->id, at->name))
 		return 0;
 	/* Under its number, since who looks for the staging directory (is_staged) does so without the lock, too. */
-	if (dup3(dir, cp->target.dir, O_CLOEXEC) < 0)
+	if (dup3(at->dir, cp->target.dir, O_CLOEXEC) < 0)
 		return -EMFILE;
-	cp->target.dir_id = *dir_id;
-	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
+	cp->target.dir_id = at->id;
+	snprintf(cp->target.name, sizeof(cp->target.name), "%s", at->name);
 	return 0;
 }
 
 /* Drops the lock while it waits: what becomes of the join. 0: shown; 1: too late. */
-static int await_join_locked(struct units *us, const char *gen, int dir,
-			     const struct inode_id *dir_id, const char *name, unsigned renames,
-			     struct checkpoint **out)
+static int await_join_locked(struct units *us, const char *gen, const struct place *at,
+			     unsigned renames, struct checkpoint **out)
 {
 	int err = 0;
 
@@ -278,14 +276,14 @@ static int await_join_locked(struct units *us, const char *gen, int dir,
 
 		if (!cp || cp->accord->a.state == AGREE_LATE)
 			return 1;
-		if (cp->visible && !has_name(cp, dir_id, name) &&
+		if (cp->visible && !has_name(cp, &at->id, at->name) &&
 		    (checkpoint_is_held_locked(cp) || us->renames != renames)) {
 			/* By this node itself, which has yet to record that; or did after @name was asked for. */
 			err = units_wait(us);
 			return err ? err : 1;
 		}
 		if (cp->visible) {
-			err = takes_name_locked(cp, dir, dir_id, name);
+			err = takes_name_locked(cp, at);
 			if (err)
 				return err;
 			cp->refs++;
@@ -300,13 +298,13 @@ static int await_join_locked(struct units *us, const char *gen, int dir,
 }
 
 /* Lock not held. A part in @c, which is joined by the driver. */
-static int join(struct units *us, const struct caller *c, struct process *p, int dir,
-		const struct inode_id *dir_id, const char *name, const struct claim *claim)
+static int join(struct units *us, const struct caller *c, struct process *p, const struct place *at,
+		const struct claim *claim)
 {
 	struct caller owner = {.uid = c->uid, .gid = claim->gid, .pid = c->pid};
 	struct checkpoint *cp;
-	int err = checkpoint_adopt(us, &owner, p, dir, dir_id, name, claim->last, claim->inherits,
-				   claim->follows, &cp);
+	int err = checkpoint_adopt(us, &owner, p, at, claim->last, claim->inherits, claim->follows,
+				   &cp);
 
 	if (err)
 		return err;
@@ -330,10 +328,7 @@ static int await_staging(struct units *us, const struct caller *c, const struct 
 		LOCK_SCOPE(&us->lock);
 		return units_wait(us) ? -EINTR : 1;
 	}
-	if (us->name)
-		us->name(us->name_arg, dir_id, name, path, sizeof(path));
-	else
-		snprintf(path, sizeof(path), "%s", name);
+	units_path(us, dir_id, name, path, sizeof(path));
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, claim->last);
 	MESSAGE(text, CHECKPOINT_LOST, path, claim->label, staging, path);
 	failures_add(us->failures, c->uid, "save", path, EIO, text);
@@ -344,9 +339,9 @@ static int await_staging(struct units *us, const struct caller *c, const struct 
  * Takes part in @claim, which is open. 0, *@out or none; 1: it has to be looked at again; -ENOENT: it has no directory to
  * take part in: it was published, or removed, just now.
  */
-static int take_part(struct units *us, const struct caller *c, struct process *p, int dir,
-		     const struct inode_id *dir_id, const char *name, const struct claim *claim,
-		     unsigned renames, struct checkpoint **out)
+static int take_part(struct units *us, const struct caller *c, struct process *p,
+		     const struct place *at, const struct claim *claim, unsigned renames,
+		     struct checkpoint **out)
 {
 	bool mine = !strcmp(claim->node, nodes_id(us->nodes));
 	int err = 0;
@@ -356,7 +351,7 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 	{
 		LOCK_SCOPE(&us->lock);
 		if (accord_part(us, claim->last)) {
-			err = await_join_locked(us, claim->last, dir, dir_id, name, renames, out);
+			err = await_join_locked(us, claim->last, at, renames, out);
 			if (err <= 0)
 				return err;
 			mine = true;
@@ -366,7 +361,7 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 			return err ? err : 1;
 		}
 	}
-	err = join(us, c, p, dir, dir_id, name, claim);
+	err = join(us, c, p, at, claim);
 	return err ? err : 1;
 }
 
@@ -376,9 +371,8 @@ static unsigned renames_of(struct units *us)
 	return us->renames;
 }
 
-int accord_find(struct units *us, const struct caller *c, struct process *asks, int dir,
-		const struct inode_id *dir_id, const char *name, bool patient,
-		struct checkpoint **out)
+int accord_find(struct units *us, const struct caller *c, struct process *asks,
+		const struct place *at, bool patient, struct checkpoint **out)
 {
 	uint64_t since = clock_mono_ns();
 	unsigned renames;
@@ -399,10 +393,10 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks, 
 		if (p && !p->spans)
 			break;
 		renames = renames_of(us);
-		err = claim_find(us, c->uid, dir_id, name, &claim);
+		err = claim_find(us, c->uid, &at->id, at->name, &claim);
 		if (!err)
 			atomic_store(&us->coord_fails, false);
-		if (!err && is_being_named(us, dir, name, &claim) &&
+		if (!err && is_being_named(us, at->dir, at->name, &claim) &&
 		    clock_mono_ns() - since < NAMING_NS) {
 			LOCK_SCOPE(&us->lock);
 			err = units_wait(us);
@@ -418,21 +412,19 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks, 
 			continue;
 		}
 		if (!err && !claim.open) {
-			refresh(us, c, dir, dir_id, name, &claim);
+			refresh(us, c, at, &claim);
 			break;
 		}
 		if (!p)
 			err = -ENOMEM;
 		else if (!err)
-			err = p->spans
-				      ? take_part(us, c, p, dir, dir_id, name, &claim, renames, out)
-				      : 0;
+			err = p->spans ? take_part(us, c, p, at, &claim, renames, out) : 0;
 		else if (p->spans)
 			err = again_later(us, err, since) ? 1 : err;
 		else
 			err = note_outage(us, err) ? 0 : err;
 		if (err == -ENOENT)
-			err = await_staging(us, c, dir_id, name, &claim, since);
+			err = await_staging(us, c, &at->id, at->name, &claim, since);
 	} while (err == 1 && (patient || clock_mono_ns() - since < GLANCE_NS));
 	process_put(p);
 	return err == 1 ? -EAGAIN : err;

@@ -24,21 +24,6 @@
 
 #define READ_NS (2 * NSEC_PER_SEC) /* for who a process is, of whom other nodes may know */
 
-void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
-{
-	struct inode_id dir;
-	char name[NAME_MAX + 1];
-	{
-		LOCK_SCOPE(&cp->units->lock);
-		dir = cp->target.dir_id;
-		memcpy(name, cp->target.name, sizeof(name));
-	}
-	if (cp->units->name)
-		cp->units->name(cp->units->name_arg, &dir, name, buf, size);
-	else
-		snprintf(buf, size, "%s", name);
-}
-
 /* --- the table --- */
 
 static struct checkpoint *find_locked(struct units *us, const struct inode_id *dir,
@@ -242,7 +227,7 @@ static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
 }
 
 static struct checkpoint *create(struct units *us, const struct caller *c, struct process *p,
-				 int dir, const struct inode_id *dir_id, const char *name)
+				 const struct place *at)
 {
 	struct checkpoint *cp = calloc(1, sizeof(*cp));
 
@@ -260,17 +245,17 @@ static struct checkpoint *create(struct units *us, const struct caller *c, struc
 	list_init(&cp->participants);
 	list_init(&cp->files);
 	cp->maker = process_get(p);
-	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
-	cp->target.dir_id = *dir_id;
-	cp->target.dir = backing_dup(us->contents->backing, dir);
+	snprintf(cp->target.name, sizeof(cp->target.name), "%s", at->name);
+	cp->target.dir_id = at->id;
+	cp->target.dir = backing_dup(us->contents->backing, at->dir);
 	return cp;
 }
 
-int checkpoint_make(struct units *us, const struct caller *c, struct process *p, int dir,
-		    const struct inode_id *dir_id, const char *name, mode_t mode,
-		    const struct statx *was, struct checkpoint **out)
+int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
+		    const struct place *at, mode_t mode, const struct statx *was,
+		    struct checkpoint **out)
 {
-	struct checkpoint *cp = create(us, c, p, dir, dir_id, name);
+	struct checkpoint *cp = create(us, c, p, at);
 	int err;
 
 	*out = NULL;
@@ -312,11 +297,11 @@ static int adopt_staged(struct checkpoint *cp)
 								  : err; /* it replaces nothing */
 }
 
-int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p, int dir,
-		     const struct inode_id *dir_id, const char *name, const char *gen,
-		     bool inherits, bool follows, struct checkpoint **out)
+int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p,
+		     const struct place *at, const char *gen, bool inherits, bool follows,
+		     struct checkpoint **out)
 {
-	struct checkpoint *cp = create(us, c, p, dir, dir_id, name);
+	struct checkpoint *cp = create(us, c, p, at);
 	int err;
 
 	*out = NULL;
@@ -418,9 +403,8 @@ static int check_still_free(struct checkpoint *cp)
 	return err ? err : -EEXIST;
 }
 
-int checkpoint_begin(struct units *us, const struct caller *c, struct process *p, int dir,
-		     const struct inode_id *dir_id, const char *name, mode_t mode,
-		     struct checkpoint **out)
+int checkpoint_begin(struct units *us, const struct caller *c, struct process *p,
+		     const struct place *at, mode_t mode, struct checkpoint **out)
 {
 	int err;
 	{
@@ -430,8 +414,7 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 		if (err)
 			return err;
 	}
-	err = WITH_ROOM(us, c, dir_id,
-			checkpoint_make(us, c, p, dir, dir_id, name, mode, NULL, out));
+	err = WITH_ROOM(us, c, &at->id, checkpoint_make(us, c, p, at, mode, NULL, out));
 	if (err)
 		return err;
 	if (accord_is_for(us, p))
@@ -443,7 +426,7 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	if (!err)
 		return 0;
 	accord_never_shown(*out);
-	backing_unlink(us->contents->backing, dir, (*out)->staging, true);
+	backing_unlink(us->contents->backing, at->dir, (*out)->staging, true);
 	checkpoint_put(*out);
 	*out = NULL;
 	return err;
@@ -563,8 +546,10 @@ static int supersede(struct checkpoint *cp, struct process *p)
 		return -ESTALE; /* that is shown again */
 	err = backing_stat(b, cp->fd, &stx);
 	if (!err)
-		err = checkpoint_begin(cp->units, &c, p, cp->target.dir, &cp->target.dir_id,
-				       cp->target.name, stx.stx_mode & 07777, &new);
+		err = checkpoint_begin(
+			cp->units, &c, p,
+			&(struct place){cp->target.dir, cp->target.dir_id, cp->target.name},
+			stx.stx_mode & 07777, &new);
 	checkpoint_put(new);
 	return !err || err == -EEXIST ? -ESTALE : err;
 }
@@ -1189,8 +1174,8 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
  * It is to get the name @name in @dir. What it changes, and is to replace, goes there, too, as its name
  * does; else it replaces there what was removed, but is there until the next commit.
  */
-static int take_along(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
-		      const char *name, bool *replaces, struct inode_id *replaced)
+static int take_along(struct checkpoint *cp, const struct place *at, bool *replaces,
+		      struct inode_id *replaced)
 {
 	struct backing *b = cp->units->contents->backing;
 	bool hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
@@ -1201,30 +1186,28 @@ static int take_along(struct checkpoint *cp, int dir, const struct inode_id *dir
 	*replaced = err ? cp->replaced : inode_id_of(&stx);
 	*replaces = !err && same_inode(replaced, &cp->replaced) && !hidden;
 	if (*replaces) {
-		err = removal_make_way(cp->units, dir_id, name);
+		err = removal_make_way(cp->units, &at->id, at->name);
 		if (err)
 			return err;
-		err = AS_CALLER(&cp->owner,
-				backing_rename(b, cp->target.dir, cp->target.name, dir, name, 0));
+		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->target.name,
+							   at->dir, at->name, 0));
 		creds_restore();
 		if (!err)
-			removal_moved(cp->units, &cp->target.dir_id, cp->target.name, dir, dir_id,
-				      name);
+			removal_moved(cp->units, &cp->target.dir_id, cp->target.name, at);
 		return err;
 	}
-	err = backing_stat_at(b, dir, name, &stx);
+	err = backing_stat_at(b, at->dir, at->name, &stx);
 	*replaces = !err;
 	if (!err)
 		*replaced = inode_id_of(&stx);
 	return err == -ENOENT ? 0 : err;
 }
 
-int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
-		      const char *name)
+int checkpoint_rename(struct checkpoint *cp, const struct place *at)
 {
 	struct units *us = cp->units;
 	struct backing *b = us->contents->backing;
-	int copy = backing_dup(b, dir), err;
+	int copy = backing_dup(b, at->dir), err;
 	struct inode_id replaced, old_id;
 	char old_name[NAME_MAX + 1];
 	bool replaces;
@@ -1237,13 +1220,13 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 			close(copy);
 		return err;
 	}
-	if (!same_inode(&cp->target.dir_id, dir_id))
-		err = AS_OWNER_FIRST(&cp->owner, backing_rename(b, cp->target.dir, cp->staging, dir,
-								cp->staging, 0));
+	if (!same_inode(&cp->target.dir_id, &at->id))
+		err = AS_OWNER_FIRST(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
+								at->dir, cp->staging, 0));
 	if (!err) {
-		err = take_along(cp, copy, dir_id, name, &replaces, &replaced);
-		if (err && !same_inode(&cp->target.dir_id, dir_id))
-			backing_rename(b, dir, cp->staging, cp->target.dir, cp->staging, 0);
+		err = take_along(cp, &(struct place){copy, at->id, at->name}, &replaces, &replaced);
+		if (err && !same_inode(&cp->target.dir_id, &at->id))
+			backing_rename(b, at->dir, cp->staging, cp->target.dir, cp->staging, 0);
 	}
 	if (!err) {
 		LOCK_SCOPE(&us->lock);
@@ -1254,8 +1237,8 @@ int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir
 		dup3(copy, cp->target.dir, O_CLOEXEC);
 		old_id = cp->target.dir_id;
 		memcpy(old_name, cp->target.name, sizeof(old_name));
-		cp->target.dir_id = *dir_id;
-		snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
+		cp->target.dir_id = at->id;
+		snprintf(cp->target.name, sizeof(cp->target.name), "%s", at->name);
 		cp->changed_ns = clock_mono_ns();
 		accord_tell_name(cp);
 		checkpoint_event_locked(cp, EVIDENCE_RENAME, ".", -1);

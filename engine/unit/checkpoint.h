@@ -142,36 +142,34 @@ struct checkpoint {
 };
 
 /*
- * Begins a checkpoint of @name in the directory @dir, as @c, who is @p: makes its staging directory
+ * Begins a checkpoint of @at, as @c, who is @p: makes its staging directory
  * with @mode and shows it. 0 and a reference, or -errno: -EEXIST: the name is taken.
  */
-int checkpoint_begin(struct units *us, const struct caller *c, struct process *p, int dir,
-		     const struct inode_id *dir_id, const char *name, mode_t mode,
-		     struct checkpoint **out);
+int checkpoint_begin(struct units *us, const struct caller *c, struct process *p,
+		     const struct place *at, mode_t mode, struct checkpoint **out);
 
 /*
  * This node's part of the one that another node has begun, whose generation is @gen: not shown yet. 0 and a reference.
  * -ENOENT: it is not there (any more).
  */
-int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p, int dir,
-		     const struct inode_id *dir_id, const char *name, const char *gen,
-		     bool inherits, bool follows, struct checkpoint **out);
+int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p,
+		     const struct place *at, const char *gen, bool inherits, bool follows,
+		     struct checkpoint **out);
 
 /*
  * The same of the directory that has the name, with everything in it; @committed: it has a commit file.
  * -EEXIST: that was begun by somebody else.
  */
-int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
-		       const struct inode_id *dir_id, const char *name, bool committed,
-		       struct checkpoint **out);
+int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p,
+		       const struct place *at, bool committed, struct checkpoint **out);
 
 /*
  * The same of a committed one, for a committer: room is not waited for, and who is told of what failed before are
  * programs. Of it something was removed, last at @removed_ns; @may_be_ordinary: all of it may be.
  */
-int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p, int dir,
-			   const struct inode_id *dir_id, const char *name, uint64_t removed_ns,
-			   bool may_be_ordinary, struct checkpoint **out);
+int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p,
+			   const struct place *at, uint64_t removed_ns, bool may_be_ordinary,
+			   struct checkpoint **out);
 
 /*
  * Thread @c->pid will open the file at the path @rel in it, for writing: if that is the same as one of what it
@@ -288,8 +286,7 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c);
  * A program gives it another name, which is free, or an empty directory's. -EEXIST: it is published by
  * now. Else 0 or -errno.
  */
-int checkpoint_rename(struct checkpoint *cp, int dir, const struct inode_id *dir_id,
-		      const char *name);
+int checkpoint_rename(struct checkpoint *cp, const struct place *at);
 
 /*
  * The process of thread @tid, who calls; referenced. NULL without memory. Where other nodes could save, one that is slow to read

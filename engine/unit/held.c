@@ -39,8 +39,8 @@ void held_put(struct held *h)
 
 /* --- how they come --- */
 
-static struct held *make(struct units *us, const struct caller *c, int dir,
-			 const struct inode_id *dir_id, const char *name, const char *names)
+static struct held *make(struct units *us, const struct caller *c, const struct place *at,
+			 const char *names)
 {
 	struct held *h = calloc(1, sizeof(*h));
 
@@ -52,9 +52,9 @@ static struct held *make(struct units *us, const struct caller *c, int dir,
 	h->pin = -1;
 	list_init(&h->link);
 	snprintf(h->names, sizeof(h->names), "%s", names);
-	snprintf(h->target.name, sizeof(h->target.name), "%s", name);
-	h->target.dir_id = *dir_id;
-	h->target.dir = backing_dup(us->contents->backing, dir);
+	snprintf(h->target.name, sizeof(h->target.name), "%s", at->name);
+	h->target.dir_id = at->id;
+	h->target.dir = backing_dup(us->contents->backing, at->dir);
 	if (h->target.dir < 0 || units_new_id(h->staging)) {
 		held_put(h);
 		return NULL;
@@ -96,8 +96,7 @@ static int hold(struct held *h)
 	return 0;
 }
 
-int held_link(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
-	      const char *name, const char *target)
+int held_link(struct units *us, const struct caller *c, const struct place *at, const char *target)
 {
 	struct backing *b = us->contents->backing;
 	char names[NAME_MAX + 1];
@@ -107,15 +106,15 @@ int held_link(struct units *us, const struct caller *c, int dir, const struct in
 
 	if (!rules_link_names(target, names))
 		return 0;
-	h = make(us, c, dir, dir_id, name, names);
+	h = make(us, c, at, names);
 	if (!h)
 		return -ENOMEM;
-	err = waits(h) ? backing_stat_at(b, dir, name, &stx) : 1;
+	err = waits(h) ? backing_stat_at(b, at->dir, at->name, &stx) : 1;
 	if (err != -ENOENT) {
 		held_put(h);
 		return err == 1 ? 0 : err ? err : -EEXIST;
 	}
-	err = AS_CALLER(c, backing_symlink(b, target, dir, h->staging));
+	err = AS_CALLER(c, backing_symlink(b, target, at->dir, h->staging));
 	creds_restore();
 	if (!err)
 		err = hold(h);
@@ -125,12 +124,11 @@ int held_link(struct units *us, const struct caller *c, int dir, const struct in
 	return err;
 }
 
-int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from, int dir,
-		const struct inode_id *dir_id, const char *name, const char *names,
-		struct inode_id *id)
+int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from,
+		const struct place *at, const char *names, struct inode_id *id)
 {
 	struct backing *b = us->contents->backing;
-	struct held *h = make(us, c, dir, dir_id, name, names);
+	struct held *h = make(us, c, at, names);
 	int err;
 
 	if (!h)
@@ -139,7 +137,7 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 		held_put(h);
 		return 0;
 	}
-	err = AS_CALLER(c, backing_rename(b, from_dir, from, dir, h->staging, 0));
+	err = AS_CALLER(c, backing_rename(b, from_dir, from, at->dir, h->staging, 0));
 	creds_restore();
 	if (!err)
 		err = hold(h);
@@ -183,8 +181,7 @@ static int take_locked(struct units *us, const struct inode_id *dir, const char 
 }
 
 int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
-	      const char *from, int dir, const struct inode_id *dir_id, const char *name,
-	      struct inode_id *id)
+	      const char *from, const struct place *at, struct inode_id *id)
 {
 	struct backing *b = us->contents->backing;
 	int copy, err;
@@ -193,7 +190,7 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 
 	if (!atomic_load(&us->nr_held))
 		return -ENOENT;
-	copy = backing_dup(us->contents->backing, dir);
+	copy = backing_dup(us->contents->backing, at->dir);
 	if (copy < 0)
 		return copy;
 	{
@@ -204,9 +201,9 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 		close(copy);
 		return err;
 	}
-	if (!same_inode(from_id, dir_id)) {
-		err = AS_CALLER(c,
-				backing_rename(b, h->target.dir, h->staging, dir, h->staging, 0));
+	if (!same_inode(from_id, &at->id)) {
+		err = AS_CALLER(
+			c, backing_rename(b, h->target.dir, h->staging, at->dir, h->staging, 0));
 		creds_restore();
 	}
 	{
@@ -216,8 +213,8 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 
 			h->target.dir = copy;
 			copy = old;
-			h->target.dir_id = *dir_id;
-			snprintf(h->target.name, sizeof(h->target.name), "%s", name);
+			h->target.dir_id = at->id;
+			snprintf(h->target.name, sizeof(h->target.name), "%s", at->name);
 			h->since_ns = clock_mono_ns();
 			h->since_wall_ns = clock_wall_ns();
 			list_del(&h->link);
@@ -404,22 +401,6 @@ bool held_any_due_locked(struct units *us)
 		    judge_locked(container_of(l, struct held, link)) != POINTER_WAIT)
 			return true;
 	return false;
-}
-
-void held_path(struct held *h, char *buf, size_t size)
-{
-	const struct units *us = h->units;
-	struct inode_id dir;
-	char name[NAME_MAX + 1];
-	{
-		LOCK_SCOPE(&h->units->lock);
-		dir = h->target.dir_id;
-		memcpy(name, h->target.name, sizeof(name));
-	}
-	if (us->name)
-		us->name(us->name_arg, &dir, name, buf, size);
-	else
-		snprintf(buf, size, "%s", name);
 }
 
 /* What it names is evidence for that, too, if only now it is known here. */

@@ -34,27 +34,24 @@ struct held {
 };
 
 /*
- * @c makes @name in @dir a symbolic link to @target. 1: that waits, and is held. 0: it names nothing that
+ * @c makes @at a symbolic link to @target. 1: that waits, and is held. 0: it names nothing that
  * is still to be committed, nothing was done. Or -errno.
  */
-int held_link(struct units *us, const struct caller *c, int dir, const struct inode_id *dir_id,
-	      const char *name, const char *target);
+int held_link(struct units *us, const struct caller *c, const struct place *at, const char *target);
 
 /*
- * @c renames @from in @from_dir, a file or symbolic link on the backing that says @names, to @name in @dir.
+ * @c renames @from in @from_dir, a file or symbolic link on the backing that says @names, to @at.
  * As above; *@id: of it.
  */
-int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from, int dir,
-		const struct inode_id *dir_id, const char *name, const char *names,
-		struct inode_id *id);
+int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from,
+		const struct place *at, const char *names, struct inode_id *id);
 
 /*
  * The same of one that is held as @from in @from_id. 0: it has its new name, held or on the backing.
  * -ENOENT: there is none.
  */
 int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
-	      const char *from, int dir, const struct inode_id *dir_id, const char *name,
-	      struct inode_id *id);
+	      const char *from, const struct place *at, struct inode_id *id);
 
 /* A descriptor for paths of what is held as @name, the newest; -ENOENT: nothing is. Cheap when nothing is at all. */
 int held_pin(struct units *us, const struct inode_id *dir, const char *name);

@@ -398,9 +398,8 @@ struct beginning {
 	uint64_t removed_ns; /* it begins with a removal; 0: with a change that is to come */
 };
 
-static int inherit(struct units *us, const struct caller *c, struct process *p, int dir,
-		   const struct inode_id *dir_id, const char *name, const struct beginning *how,
-		   struct checkpoint **out)
+static int inherit(struct units *us, const struct caller *c, struct process *p,
+		   const struct place *at, const struct beginning *how, struct checkpoint **out)
 {
 	struct backing *b = us->contents->backing;
 	struct checkpoint *cp;
@@ -408,7 +407,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 	int pin, old, err;
 
 	creds_restore(); /* all of it, whoever may read it; and with its attributes */
-	pin = fresh_pin(us, p, c, dir, name);
+	pin = fresh_pin(us, p, c, at->dir, at->name);
 	if (pin < 0)
 		return pin;
 	err = backing_stat(b, pin, &stx);
@@ -416,7 +415,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 	close(pin);
 	if (old < 0)
 		return old;
-	err = checkpoint_make(us, c, p, dir, dir_id, name, 0700, &stx, &cp);
+	err = checkpoint_make(us, c, p, at, 0700, &stx, &cp);
 	if (!err) {
 		unit_generation(b, old, cp->replaced_generation);
 		err = link_tree(cp, old, cp->fd);
@@ -425,7 +424,8 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 		if (cp->nr_shared)
 			qsort(cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
 		cp->follows = how->committed;
-		cp->may_be_ordinary = how->may_be_ordinary || !removal_waits(us, p, dir_id, name);
+		cp->may_be_ordinary =
+			how->may_be_ordinary || !removal_waits(us, p, &at->id, at->name);
 		if (how->removed_ns)
 			cp->changed_ns = how->removed_ns;
 		cp->inherits = true;
@@ -434,7 +434,8 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 		if (!err)
 			err = checkpoint_show(cp);
 		/* An empty one has done what it was for: after a crash it would only look like a unit. */
-		if (!err && !how->committed && !AS_CALLER(c, backing_unlink(b, dir, name, true)))
+		if (!err && !how->committed &&
+		    !AS_CALLER(c, backing_unlink(b, at->dir, at->name, true)))
 			replaces_nothing(cp);
 		creds_restore();
 		if (err) {
@@ -450,35 +451,34 @@ static int inherit(struct units *us, const struct caller *c, struct process *p, 
 }
 
 /* -EEXIST: somebody else has done it. */
-static int inherit_alone(struct units *us, const struct caller *c, struct process *p, int dir,
-			 const struct inode_id *dir_id, const char *name,
-			 const struct beginning *how, struct checkpoint **out)
+static int inherit_alone(struct units *us, const struct caller *c, struct process *p,
+			 const struct place *at, const struct beginning *how,
+			 struct checkpoint **out)
 {
 	struct checkpoint *there;
 	int err = begin_inheriting(us);
 
 	if (err)
 		return err;
-	there = checkpoints_find(us, dir_id, name);
-	err = there ? -EEXIST : inherit(us, c, p, dir, dir_id, name, how, out);
+	there = checkpoints_find(us, &at->id, at->name);
+	err = there ? -EEXIST : inherit(us, c, p, at, how, out);
 	checkpoint_put(there);
 	end_inheriting(us);
 	return err;
 }
 
-int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p, int dir,
-			   const struct inode_id *dir_id, const char *name, uint64_t removed_ns,
-			   bool may_be_ordinary, struct checkpoint **out)
+int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p,
+			   const struct place *at, uint64_t removed_ns, bool may_be_ordinary,
+			   struct checkpoint **out)
 {
 	const struct beginning how = {true, may_be_ordinary, removed_ns};
 
 	*out = NULL;
-	return inherit_alone(us, c, p, dir, dir_id, name, &how, out);
+	return inherit_alone(us, c, p, at, &how, out);
 }
 
-int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p, int dir,
-		       const struct inode_id *dir_id, const char *name, bool committed,
-		       struct checkpoint **out)
+int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p,
+		       const struct place *at, bool committed, struct checkpoint **out)
 {
 	const struct beginning how = {.committed = committed};
 	int err;
@@ -491,5 +491,5 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 			return err;
 	}
 	/* Nobody waits for room as the one who inherits, which would hold up all others. */
-	return WITH_ROOM(us, c, dir_id, inherit_alone(us, c, p, dir, dir_id, name, &how, out));
+	return WITH_ROOM(us, c, &at->id, inherit_alone(us, c, p, at, &how, out));
 }

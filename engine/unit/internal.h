@@ -185,9 +185,9 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 int checkpoints_yield_in(struct units *us, const struct inode_id *dir);
 
 /* Steps of its beginning. @was: the directory that has the name. */
-int checkpoint_make(struct units *us, const struct caller *c, struct process *p, int dir,
-		    const struct inode_id *dir_id, const char *name, mode_t mode,
-		    const struct statx *was, struct checkpoint **out);
+int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
+		    const struct place *at, mode_t mode, const struct statx *was,
+		    struct checkpoint **out);
 int checkpoint_show(struct checkpoint *cp);
 int checkpoint_show_locked(struct checkpoint *cp);
 
@@ -276,6 +276,13 @@ void generation_unstage(struct generation *g, int dir);
 
 /* Renames its staging file to @name in @dir. 0 also if it has that name already. */
 int generation_move(struct generation *g, int from, int dir, const char *name);
+
+/*
+ * The path of @name (NULL: of the inode itself) in the directory @dir, for people: the one place that
+ * asks whoever knows paths. Lock not held.
+ */
+void units_path(const struct units *us, const struct inode_id *dir, const char *name, char *buf,
+		size_t size);
 
 /* The path of its target, for people. Lock not held. */
 void generation_path(struct generation *g, char *buf, size_t size);

@@ -83,7 +83,8 @@ static bool meet(struct units *us, const struct caller *c, struct process **writ
 	int err = 0;
 
 	if (!cp && accord_has_others(us) && !is_here(us, &t->dir_id, name))
-		err = accord_find(us, c, *writer, t->dir, &t->dir_id, name, false, &cp);
+		err = accord_find(us, c, *writer, &(struct place){t->dir, t->dir_id, name}, false,
+				  &cp);
 	if (err && !*writer)
 		*writer = units_process(us, c); /* who may be gone when it is asked again */
 	if (cp && accord_agreement(cp)) {

@@ -83,12 +83,13 @@ static bool shows_any(struct units *us, const struct inode_id *dir)
 }
 
 /* What a program does not see of the directory @dir; -ENOTEMPTY of what it does. */
-static int clear_name(struct units *us, int fd, const struct inode_id *dir, const char *name)
+static int clear_name(struct units *us, const struct place *at)
 {
-	if (rules_reserved(name))
-		return remove_one(us, fd, name);
+	if (rules_reserved(at->name))
+		return remove_one(us, at->dir, at->name);
 	/* Its removal waits for the next checkpoint beside it, of which there will be none. */
-	return removals_hide(us, dir, name) ? removal_make_way(us, dir, name) : -ENOTEMPTY;
+	return removals_hide(us, &at->id, at->name) ? removal_make_way(us, &at->id, at->name)
+						    : -ENOTEMPTY;
 }
 
 int units_clear_dir(struct units *us, int dir)
@@ -112,7 +113,7 @@ int units_clear_dir(struct units *us, int dir)
 		dirwalk_rewind(&w);
 		while (!err && dirwalk_next(&w))
 			if (rules_reserved(w.name) == trash)
-				err = clear_name(us, dir, &id, w.name);
+				err = clear_name(us, &(struct place){dir, id, w.name});
 	}
 	return err ? err : w.err;
 }

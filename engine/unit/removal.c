@@ -387,8 +387,9 @@ static int change(struct units *us, const struct removal *r)
 {
 	const struct part *part = last_part(r);
 	struct checkpoint *cp;
-	int err = checkpoint_inherit_now(us, &part->owner, part->process, r->dir, &r->dir_id,
-					 r->name, r->changed_ns, r->emptied, &cp);
+	int err = checkpoint_inherit_now(us, &part->owner, part->process,
+					 &(struct place){r->dir, r->dir_id, r->name}, r->changed_ns,
+					 r->emptied, &cp);
 
 	checkpoint_put(cp);
 	return err;
@@ -419,16 +420,6 @@ static int apply_due(struct units *us, struct removal *r)
 		r->named = named;
 	}
 	return named ? -EAGAIN : apply(us, r);
-}
-
-/* For people. Lock not held. */
-static void path_of(struct units *us, const struct inode_id *dir, const char *name, char *buf,
-		    size_t size)
-{
-	if (us->name)
-		us->name(us->name_arg, dir, name, buf, size);
-	else
-		snprintf(buf, size, "%s", name);
 }
 
 /* Is a new one about to get its name? */
@@ -489,15 +480,15 @@ int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, cons
 	return file ? removal_make_way(us, dir, name) : 0;
 }
 
-int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from, int dir,
-		  const struct inode_id *dir_id, const char *to)
+int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from,
+		  const struct place *at)
 {
 	struct removal *r;
 	int err = 0, copy;
 
 	if (!atomic_load(&us->nr_removals))
 		return 0;
-	copy = backing_dup(us->contents->backing, dir);
+	copy = backing_dup(us->contents->backing, at->dir);
 	if (copy < 0)
 		return copy;
 	{
@@ -509,8 +500,8 @@ int removal_moved(struct units *us, const struct inode_id *from_dir, const char 
 
 			r->dir = copy;
 			copy = old;
-			r->dir_id = *dir_id;
-			snprintf(r->name, sizeof(r->name), "%s", to);
+			r->dir_id = at->id;
+			snprintf(r->name, sizeof(r->name), "%s", at->name);
 		}
 	}
 	close(copy);
@@ -906,7 +897,7 @@ static json_t *describe(struct units *us, struct told *t)
 	char path[PATH_MAX];
 	json_t *o;
 
-	path_of(us, &t->dir, t->name, path, sizeof(path));
+	units_path(us, &t->dir, t->name, path, sizeof(path));
 	o = json_pack("{s:o, s:s, s:I, s:o, s:f, s:s}", "path", json_text(path), "state", t->state,
 		      "uid", (json_int_t)t->uid, "job", json_text(t->process->key), "age_s",
 		      (double)(clock_mono_ns() - t->since_ns) / NSEC_PER_SEC, "waits_for",
@@ -972,7 +963,7 @@ bool removals_work_locked(struct units *us)
 	busy_begin(&r->busy, BUSY_APPLY);
 	part = last_part(r);
 	lock_drop(&us->lock);
-	path_of(us, &r->dir_id, r->name, path, sizeof(path));
+	units_path(us, &r->dir_id, r->name, path, sizeof(path));
 	creds_on_behalf(&part->owner);
 	if (fate == APPLY)
 		err = apply_due(us, r);

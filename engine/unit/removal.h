@@ -78,11 +78,11 @@ void removal_renamed_over(struct units *us, const struct process *maker, const s
 			  const char *name);
 
 /*
- * The checkpoint @from in @from_dir has the name @to in @dir now, of which @dir_id is: what was removed from it, but not
+ * The checkpoint @from in @from_dir has the name @at now: what was removed from it, but not
  * all of it, is so there. 0, or -errno: it is seen again.
  */
-int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from, int dir,
-		  const struct inode_id *dir_id, const char *to);
+int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from,
+		  const struct place *at);
 
 /* --- for engine/unit --- */
 

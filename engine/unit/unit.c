@@ -68,9 +68,7 @@ static void content_failed(void *units, const struct inode_id *id, int err)
 		if (history_find_inode(&us->history, id))
 			return; /* it ended before, and that was told */
 	}
-	snprintf(path, sizeof(path), "?");
-	if (us->name)
-		us->name(us->name_arg, id, NULL, path, sizeof(path));
+	units_path(us, id, NULL, path, sizeof(path));
 	MESSAGE(text, FILE_FLUSH_FAILED, path, strerror(-err));
 	failures_add(us->failures, (uid_t)-1, "flush", path, -err, text);
 }
@@ -333,19 +331,41 @@ void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct in
 	us->knows = knows;
 }
 
-void generation_path(struct generation *g, char *buf, size_t size)
+void units_path(const struct units *us, const struct inode_id *dir, const char *name, char *buf,
+		size_t size)
+{
+	if (us->name)
+		us->name(us->name_arg, dir, name, buf, size);
+	else
+		snprintf(buf, size, "%s", name ? name : "?");
+}
+
+/* The path of @t, which may change meanwhile. */
+static void target_path(struct units *us, const struct target *t, char *buf, size_t size)
 {
 	struct inode_id dir;
 	char name[NAME_MAX + 1];
 	{
-		LOCK_SCOPE(&g->units->lock);
-		dir = g->target.dir_id;
-		memcpy(name, g->target.name, sizeof(name));
+		LOCK_SCOPE(&us->lock);
+		dir = t->dir_id;
+		memcpy(name, t->name, sizeof(name));
 	}
-	if (g->units->name)
-		g->units->name(g->units->name_arg, &dir, name, buf, size);
-	else
-		snprintf(buf, size, "%s", name);
+	units_path(us, &dir, name, buf, size);
+}
+
+void generation_path(struct generation *g, char *buf, size_t size)
+{
+	target_path(g->units, &g->target, buf, size);
+}
+
+void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
+{
+	target_path(cp->units, &cp->target, buf, size);
+}
+
+void held_path(struct held *h, char *buf, size_t size)
+{
+	target_path(h->units, &h->target, buf, size);
 }
 
 /*
@@ -629,37 +649,36 @@ static struct generation *new_generation(struct units *us, const struct caller *
 	return g;
 }
 
-int generation_begin(struct units *us, const struct caller *c, int dir,
-		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
-		     bool copy, pid_t opener, struct generation **out)
+int generation_begin(struct units *us, const struct caller *c, const struct place *at, mode_t mode,
+		     int old, bool copy, pid_t opener, struct generation **out)
 {
-	struct generation *g = new_generation(us, c, dir_id, name), *other;
+	struct generation *g = new_generation(us, c, &at->id, at->name), *other;
 	int err;
 
 	*out = NULL;
 	if (!g)
 		return -ENOMEM;
-	g->pointer = rules_is_pointer(us->rules, name);
-	if (rules_single(us->rules, name))
+	g->pointer = rules_is_pointer(us->rules, at->name);
+	if (rules_single(us->rules, at->name))
 		g->maker = units_process(us, c);
 	/* Ranks on other nodes learn of its close by a barrier, and read it then, by its name on the backing. */
 	g->durable_calls = g->maker && accord_is_for(us, g->maker);
-	g->target.dir = backing_dup(us->contents->backing, dir);
+	g->target.dir = backing_dup(us->contents->backing, at->dir);
 	err = g->target.dir < 0 ? g->target.dir : units_new_id(g->staging);
 	if (!err)
-		err = WITH_ROOM(us, c, dir_id, stage(g, dir, mode, old, copy));
+		err = WITH_ROOM(us, c, &at->id, stage(g, at->dir, mode, old, copy));
 	if (err) {
 		generation_put(g);
 		return err;
 	}
 	{
 		LOCK_SCOPE(&us->lock);
-		other = opener ? find_locked(us, dir_id, name) : NULL;
+		other = opener ? find_locked(us, &at->id, at->name) : NULL;
 		if (!other || !expect_locked(other, opener)) {
 			g->opened_ns = g->touched_ns = clock_mono_ns();
 			live_add(&us->live, g);
 			if (g->maker)
-				removal_note_saver_locked(us, g->maker, dir_id);
+				removal_note_saver_locked(us, g->maker, &at->id);
 			if (!g->pointer)
 				generation_show_locked(g);
 			if (opener)
@@ -669,7 +688,7 @@ int generation_begin(struct units *us, const struct caller *c, int dir,
 			return 0;
 		}
 	}
-	generation_unstage(g, dir);
+	generation_unstage(g, at->dir);
 	generation_put(g);
 	return -ESTALE;
 }
@@ -1462,28 +1481,27 @@ int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg)
 	return 0;
 }
 
-int generation_rename(struct generation *g, int dir, const struct inode_id *dir_id,
-		      const char *name,
+int generation_rename(struct generation *g, const struct place *at,
 		      int (*make_way)(void *arg, bool *replaces, struct inode_id *replaced),
 		      void *arg)
 {
-	int copy = backing_dup(g->units->contents->backing, dir), from = -1, err;
+	int copy = backing_dup(g->units->contents->backing, at->dir), from = -1, err;
 	struct inode_id replaced;
 	bool replaces;
 
 	if (copy < 0)
 		return copy;
-	err = hold(g, dir_id, BUSY_RENAME, &from);
+	err = hold(g, &at->id, BUSY_RENAME, &from);
 	if (err) {
 		close(copy);
 		return err;
 	}
 	if (from >= 0) /* a staging file lies beside its target */
-		err = generation_move(g, from, dir, g->staging);
+		err = generation_move(g, from, at->dir, g->staging);
 	if (!err) {
 		err = make_way(arg, &replaces, &replaced);
 		if (err && from >= 0)
-			generation_move(g, dir, from, g->staging);
+			generation_move(g, at->dir, from, g->staging);
 	}
 	if (!err) {
 		LOCK_SCOPE(&g->units->lock);
@@ -1491,7 +1509,7 @@ int generation_rename(struct generation *g, int dir, const struct inode_id *dir_
 
 		g->target.dir = copy;
 		copy = old;
-		live_rename(&g->units->live, g, dir_id, name);
+		live_rename(&g->units->live, g, &at->id, at->name);
 		g->replaces = replaces;
 		if (replaces)
 			g->replaced = replaced;

@@ -64,6 +64,7 @@
 #include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
 #include "engine/unit/live.h"
+#include "engine/unit/place.h"
 #include "engine/unit/state.h"
 
 #define STAGING_MAX 48
@@ -183,15 +184,14 @@ void units_set_namer(struct units *us,
 void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id));
 
 /*
- * Begins a generation of @name in the directory @dir (a descriptor, kept as a duplicate), as @c.
+ * Begins a generation of @at, whose descriptor is kept as a duplicate, as @c.
  * @old: descriptor of the file that it is to replace, whose mode, owner, ACL and attributes it takes
  * over, and with @copy its bytes; -1: nothing has the name. Returns 0 and a reference, or -errno.
  * @opener: the thread whose open is expected then, 0: none. -ESTALE: another was quicker, and has one
  * that is open; it expects that thread, too.
  */
-int generation_begin(struct units *us, const struct caller *c, int dir,
-		     const struct inode_id *dir_id, const char *name, mode_t mode, int old,
-		     bool copy, pid_t opener, struct generation **out);
+int generation_begin(struct units *us, const struct caller *c, const struct place *at, mode_t mode,
+		     int old, bool copy, pid_t opener, struct generation **out);
 
 /*
  * The same of a file of a checkpoint, which is there under its name already, at @rel in it: @fd, which
@@ -312,8 +312,7 @@ int generation_drop_older(struct generation *g);
  * what it will replace. -EEXIST: it has ended meanwhile, a rename on the backing does it. Else 0, what
  * @make_way refused it with, or -errno.
  */
-int generation_rename(struct generation *g, int dir, const struct inode_id *dir_id,
-		      const char *name,
+int generation_rename(struct generation *g, const struct place *at,
 		      int (*make_way)(void *arg, bool *replaces, struct inode_id *replaced),
 		      void *arg);
 

@@ -33,7 +33,7 @@ static size_t backing_around(const char *path)
 	return 0;
 }
 
-int place_find(struct place *p, const char *path, struct error *e)
+int place_find(struct given_path *p, const char *path, struct error *e)
 {
 	size_t len;
 
@@ -71,7 +71,7 @@ static json_t *not_there(const char *below, int err)
 }
 
 /* True if a directory that @path lies in, below the backing, has a commit file. */
-static bool is_part(const struct place *p)
+static bool is_part(const struct given_path *p)
 {
 	size_t top = strlen(p->path) - strlen(p->below), len = strlen(p->path);
 	char dir[PATH_MAX];
@@ -90,7 +90,7 @@ static bool is_part(const struct place *p)
 	}
 }
 
-static json_t *look_at_dir(const struct place *p, int fd)
+static json_t *look_at_dir(const struct given_path *p, int fd)
 {
 	struct rules *rules = NULL;
 	const struct rule *rule = NULL;
@@ -112,7 +112,7 @@ static json_t *look_at_dir(const struct place *p, int fd)
 	return o;
 }
 
-static json_t *look_at_file(const struct place *p, int fd, const struct stat *st)
+static json_t *look_at_file(const struct given_path *p, int fd, const struct stat *st)
 {
 	const char *name = strrchr(p->path, '/');
 	struct record record;
@@ -134,7 +134,7 @@ static json_t *look_at_file(const struct place *p, int fd, const struct stat *st
 }
 
 /* As control_file says it, by the commit file or the record of the digest. */
-static json_t *look_at_backing(const struct place *p)
+static json_t *look_at_backing(const struct given_path *p)
 {
 	__cleanup_fd int fd = open(p->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
@@ -150,7 +150,7 @@ static json_t *look_at_backing(const struct place *p)
 
 /* --- asking --- */
 
-int place_ask(const struct place *p, const char *generation, json_t **answer, struct error *e)
+int place_ask(const struct given_path *p, const char *generation, json_t **answer, struct error *e)
 {
 	json_t *request;
 	int err = -ENOTCONN;

@@ -88,7 +88,7 @@ void print_file(const json_t *file);
 bool find_mount(const char *path, struct mount_entry *m);
 
 /* A path that a verb was given, existing or not. */
-struct place {
+struct given_path {
 	struct mount_entry mount; /* that it lies in, or of the backing that it lies in */
 	bool mounted;		  /* there is one */
 	bool on_backing;	  /* @path is not below the mount point, but below the backing */
@@ -98,13 +98,13 @@ struct place {
 
 /* 0; or -EINVAL with @e filled: @path is neither in a mount nor in a backing. */
 struct error;
-int place_find(struct place *p, const char *path, struct error *e);
+int place_find(struct given_path *p, const char *path, struct error *e);
 
 /*
  * What the daemon says of it, or, where there is none, its backing: see fs/control_file.h. @generation: of that one, or
  * NULL. 0 and the answer, or -errno with @e filled.
  */
-int place_ask(const struct place *p, const char *generation, json_t **answer, struct error *e);
+int place_ask(const struct given_path *p, const char *generation, json_t **answer, struct error *e);
 
 /* Complains of @text, with @json also as {"ok": false, "error": {"code", "message"}} on stdout. Returns EXIT_NO. */
 int fail_verb(bool json, int err, const char *text);

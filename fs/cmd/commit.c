@@ -13,7 +13,7 @@
 static int do_commit(const char *path, bool abandon, bool json)
 {
 	json_t *request, *answer;
-	struct place p;
+	struct given_path p;
 	struct error e;
 	int err = place_find(&p, path, &e);
 

@@ -246,7 +246,7 @@ static void print_trouble(const struct mount_entry *m, const struct error *e, in
 }
 
 /* Of a unit, what `why` says; -1: it is none. */
-static int file_status(const struct place *p, bool json)
+static int file_status(const struct given_path *p, bool json)
 {
 	struct error e;
 	json_t *file;
@@ -271,7 +271,7 @@ static int do_status(const char *path, bool json)
 {
 	json_t *status, *failures = NULL;
 	struct mount_entry m;
-	struct place p;
+	struct given_path p;
 	struct error e;
 	int pid, done;
 

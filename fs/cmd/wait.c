@@ -81,7 +81,7 @@ static int timed_out(const struct wait *w, const json_t *file)
 	return fail_verb(w->json, ETIMEDOUT, text);
 }
 
-static int ended_badly(const struct wait *w, const struct place *p, const json_t *file)
+static int ended_badly(const struct wait *w, const struct given_path *p, const json_t *file)
 {
 	const char *kind = json_get_text(file, "kind", ""),
 		   *state = json_get_text(file, "state", "?");
@@ -123,7 +123,7 @@ static int arrived(const struct wait *w, const json_t *file)
 }
 
 /* EXIT_DONE, EXIT_NO, or -1: it goes on. */
-static int look(struct wait *w, const struct place *p, char **generation, double waited)
+static int look(struct wait *w, const struct given_path *p, char **generation, double waited)
 {
 	enum ckptfs_state state;
 	int status = -1;
@@ -157,7 +157,7 @@ static int do_wait(struct wait *w)
 	uint64_t start = clock_mono_ns();
 	__cleanup_free char *generation = NULL;
 	int poll_ms = FIRST_POLL_MS, status;
-	struct place p;
+	struct given_path p;
 	struct error e;
 
 	if (place_find(&p, w->path, &e))

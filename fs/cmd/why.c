@@ -176,7 +176,7 @@ void print_file(const json_t *file)
 static int do_why(const char *path, bool json)
 {
 	char text[MESSAGE_MAX], near[PATH_MAX];
-	struct place p;
+	struct given_path p;
 	struct error e;
 	json_t *file;
 

@@ -11,20 +11,20 @@ static struct caller caller_of(pid_t pid)
 }
 
 /* A name in a directory, found from the top as the kernel finds it. */
-struct place {
+struct reached {
 	pid_t pid; /* for whom */
 	struct node *dir;
 	struct node_fd fd;
 	const char *name;
 };
 
-static int place_begin(pid_t pid, const char *path, struct place *p)
+static int place_begin(pid_t pid, const char *path, struct reached *p)
 {
 	struct tree *t = world.m.fs.tree;
 	const char *slash;
 	int err = 0;
 
-	*p = (struct place){.pid = pid, .dir = node_get(t, NODE_ROOT), .name = path};
+	*p = (struct reached){.pid = pid, .dir = node_get(t, NODE_ROOT), .name = path};
 	while (!err && (slash = strchr(p->name, '/'))) {
 		char dir[NAME_MAX + 1];
 		struct node *below;
@@ -48,19 +48,19 @@ static int place_begin(pid_t pid, const char *path, struct place *p)
 	return err;
 }
 
-static void place_end(struct place *p)
+static void place_end(struct reached *p)
 {
 	creds_restore();
 	tree_fd_put(world.m.fs.tree, &p->fd);
 	node_put(world.m.fs.tree, p->dir);
 }
 
-static struct save_name name_at(const struct place *p)
+static struct save_name name_at(const struct reached *p)
 {
 	return (struct save_name){p->dir, p->fd.fd, p->name};
 }
 
-static int lookup(const struct place *p, struct node **n, struct statx *stx)
+static int lookup(const struct reached *p, struct node **n, struct statx *stx)
 {
 	return tree_lookup(world.m.fs.tree, p->dir, p->name, p->pid, n, stx);
 }
@@ -72,7 +72,7 @@ static void forget(struct node *n)
 }
 
 /* What the kernel finds out itself, before it asks: is there a name, and what is it? */
-static int look_up(const struct place *p, mode_t *type)
+static int look_up(const struct reached *p, mode_t *type)
 {
 	struct node *n;
 	struct statx stx;
@@ -92,7 +92,7 @@ static int mkdir_once(pid_t pid, const char *path)
 	struct caller c = caller_of(pid);
 	struct inside in = {.checkpoint = NULL};
 	struct save_name n;
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(pid, path, &p);
 
@@ -121,7 +121,7 @@ static int open_once(pid_t pid, const char *path, int flags, struct opened *o)
 {
 	struct node *n;
 	struct statx stx;
-	struct place p;
+	struct reached p;
 	int err = place_begin(pid, path, &p);
 
 	if (err)
@@ -143,7 +143,7 @@ static int open_once(pid_t pid, const char *path, int flags, struct opened *o)
 static int unlink_once(pid_t pid, const char *path)
 {
 	struct caller c = caller_of(pid);
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(pid, path, &p);
 
@@ -164,7 +164,7 @@ static int unlink_once(pid_t pid, const char *path)
 static int rmdir_once(pid_t pid, const char *path)
 {
 	struct caller c = caller_of(pid);
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(pid, path, &p);
 
@@ -189,7 +189,7 @@ static int cut_once(pid_t pid, const char *path, size_t size)
 	struct node *n;
 	struct statx stx;
 	struct node_fd nf;
-	struct place p;
+	struct reached p;
 	int err = place_begin(pid, path, &p);
 
 	if (err)
@@ -228,7 +228,7 @@ static int symlink_once(pid_t pid, const char *target, const char *path)
 	struct fs *fs = &world.m.fs;
 	struct caller c = caller_of(pid);
 	struct save_name n;
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(pid, path, &p);
 
@@ -246,7 +246,7 @@ static int symlink_once(pid_t pid, const char *target, const char *path)
 static int rename_once(pid_t pid, const char *from, const char *to)
 {
 	struct caller c = caller_of(pid);
-	struct place a, b;
+	struct reached a, b;
 	mode_t type, to_type;
 	int err = place_begin(pid, from, &a);
 
@@ -365,7 +365,7 @@ int call_close(pid_t pid, struct opened *o)
 
 int call_commit(const char *path)
 {
-	struct place p;
+	struct reached p;
 	struct checkpoint *cp;
 	struct inode_id dir;
 	int err = place_begin(getpid(), path, &p);
@@ -418,7 +418,7 @@ int call_list(const char *path, void (*add)(void *arg, const char *name, bool di
 	struct node *n;
 	struct statx stx;
 	struct node_fd nf;
-	struct place p;
+	struct reached p;
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	size_t i;
 	int err = place_begin(getpid(), path, &p);

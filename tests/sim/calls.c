@@ -10,20 +10,20 @@
 #define TRIES 2 /* of the kernel, for a path that gets ESTALE */
 
 /* A name in a directory, found from the top as the kernel finds it. */
-struct place {
+struct reached {
 	struct proc *p; /* for whom */
 	struct node *dir;
 	struct node_fd fd;
 	const char *name;
 };
 
-static int place_begin(struct proc *who, const char *path, struct place *p)
+static int place_begin(struct proc *who, const char *path, struct reached *p)
 {
 	struct tree *t = who->m->fs.tree;
 	const char *slash;
 	int err = 0;
 
-	*p = (struct place){.p = who, .dir = node_get(t, NODE_ROOT), .name = path};
+	*p = (struct reached){.p = who, .dir = node_get(t, NODE_ROOT), .name = path};
 	while (!err && (slash = strchr(p->name, '/'))) {
 		char dir[NAME_MAX + 1];
 		struct node *below;
@@ -48,19 +48,19 @@ static int place_begin(struct proc *who, const char *path, struct place *p)
 	return err;
 }
 
-static void place_end(struct place *p)
+static void place_end(struct reached *p)
 {
 	creds_restore();
 	tree_fd_put(p->p->m->fs.tree, &p->fd);
 	node_put(p->p->m->fs.tree, p->dir);
 }
 
-static struct save_name name_at(const struct place *p)
+static struct save_name name_at(const struct reached *p)
 {
 	return (struct save_name){p->dir, p->fd.fd, p->name};
 }
 
-static int lookup(const struct place *p, struct node **n, struct statx *stx)
+static int lookup(const struct reached *p, struct node **n, struct statx *stx)
 {
 	int err = fs_look_up(&p->p->m->fs, &p->p->who, p->dir, p->name, n, stx);
 
@@ -75,7 +75,7 @@ static void forget(struct mnt *m, struct node *n)
 }
 
 /* What the kernel finds out itself, before it asks: is there a name, and what is it? */
-static int look_up(const struct place *p, mode_t *type)
+static int look_up(const struct reached *p, mode_t *type)
 {
 	struct node *n;
 	struct statx stx;
@@ -95,7 +95,7 @@ static int mkdir_once(struct proc *who, const char *path)
 	const struct caller *c = &who->who;
 	struct inside in = {.checkpoint = NULL};
 	struct save_name n;
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(who, path, &p);
 
@@ -153,7 +153,7 @@ static int open_found(struct proc *who, struct node *n, int flags, struct opened
 }
 
 /* Of op_create. */
-static int create_new(struct place *p, int flags, struct opened *o)
+static int create_new(struct reached *p, int flags, struct opened *o)
 {
 	struct mnt *m = p->p->m;
 	const struct caller *c = &p->p->who;
@@ -188,7 +188,7 @@ static int open_once(struct proc *who, const char *path, int flags, struct opene
 {
 	struct node *n;
 	struct statx stx;
-	struct place p;
+	struct reached p;
 	int err = place_begin(who, path, &p);
 
 	if (err)
@@ -207,7 +207,7 @@ static int open_once(struct proc *who, const char *path, int flags, struct opene
 static int unlink_once(struct proc *who, const char *path)
 {
 	const struct caller *c = &who->who;
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(who, path, &p);
 
@@ -231,7 +231,7 @@ static int unlink_once(struct proc *who, const char *path)
 static int rmdir_once(struct proc *who, const char *path)
 {
 	const struct caller *c = &who->who;
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(who, path, &p);
 
@@ -262,7 +262,7 @@ static bool is_below(const char *path, const char *dir)
 static int rename_once(struct proc *who, const char *from, const char *to)
 {
 	const struct caller *c = &who->who;
-	struct place a, b;
+	struct reached a, b;
 	mode_t type, to_type;
 	int err = place_begin(who, from, &a);
 
@@ -336,7 +336,7 @@ int call_rename(struct proc *who, const char *from, const char *to)
 static int symlink_once(struct proc *who, const char *target, const char *path)
 {
 	const struct caller *c = &who->who;
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(who, path, &p);
 
@@ -540,7 +540,7 @@ int call_list(struct proc *who, const char *path,
 {
 	struct node *n;
 	struct statx stx;
-	struct place p;
+	struct reached p;
 	int err;
 
 	if (!*path)
@@ -559,7 +559,7 @@ int call_list(struct proc *who, const char *path,
 
 bool call_is_directory(struct proc *who, const char *path)
 {
-	struct place p;
+	struct reached p;
 	mode_t type = 0;
 	int err = place_begin(who, path, &p);
 
@@ -586,7 +586,7 @@ ssize_t call_read(struct proc *who, const char *path, void *buf, size_t size)
 /* Of control_state in fs/control_file.c. */
 static int state_of(struct proc *who, const char *path, char state[32])
 {
-	struct place p;
+	struct reached p;
 	struct inode_id dir;
 	json_t *o;
 	int err = place_begin(who, path, &p);

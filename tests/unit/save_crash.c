@@ -443,9 +443,9 @@ static void one_that_was_overtaken(void **state)
 	/* As when the first is renamed here in another process at this moment. */
 	dir = node_inode(m.root);
 	fd = openat(m.top, "x.pt", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(
-		generation_begin(m.en.units, &m.user, m.top, &dir, "x.pt", 0600, fd, false, 0, &g),
-		0);
+	assert_int_equal(generation_begin(m.en.units, &m.user, &(struct place){m.top, dir, "x.pt"},
+					  0600, fd, false, 0, &g),
+			 0);
 	close(fd);
 	assert_true(generation_open(g, 0));
 	assert_int_equal(generation_write(g, 77), 0);
