@@ -146,6 +146,8 @@ static void look_decision(const struct unit *u)
 	if (d.nr_commit + d.nr_abort > 1)
 		wrong("I2: generation %s of %s has %u decisions", u->generation, u->name,
 		      d.nr_commit + d.nr_abort);
+	if (world_has_service() && !d.nr_commit)
+		wrong("I3: %s is published, and nothing has decided that", u->name);
 	if (d.nr_abort)
 		wrong("I3: %s is published, and its decision is to abort", u->name);
 }

@@ -55,6 +55,11 @@ unsigned world_nodes(void)
 	return w.options.nodes;
 }
 
+bool world_has_service(void)
+{
+	return w.options.service;
+}
+
 struct mnt *world_at(unsigned n)
 {
 	return w.nodes[n].m;

@@ -25,6 +25,8 @@ void world_begin(const struct world_options *o);
 void world_end(void);
 
 unsigned world_nodes(void);
+/* Records are in a service, which knows all that ever stood. */
+bool world_has_service(void);
 
 /* Mounts node @n; blocks until it serves. 0 or -errno. */
 int world_mount(unsigned n);
