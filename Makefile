@@ -79,10 +79,10 @@ FUZZ_TARGETS := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests
 FS_LIB := $(O)/lib/libfs.a
 TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(UNIT_NAMES:%=$(O)/tests/unit/%.t) \
 	$(patsubst tests/%.c,$(O)/tests/%,$(BENCH_SRC) $(HELPER_SRC)) \
-	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(FAKE_CUDA) $(GPU_PROGRAMS) \
+	$(O)/tests/random/randops $(O)/tests/posix/posixcmp $(O)/tests/model/model $(O)/tests/sim/sim $(FAKE_CUDA) $(GPU_PROGRAMS) \
 	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/tests/crowd/crowd $(O)/gpu-kit/complete
 
-.PHONY: all deps deps-test deps-heavy demo demo-cluster check check-long check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
+.PHONY: all deps deps-test deps-heavy demo demo-cluster check check-long check-sim check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
 	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-python docs install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
@@ -368,6 +368,11 @@ check-model: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)CKPTFS_TEST_COUNT=$(COUNT) CKPTFS_TEST_CPU_FACTOR=0 tests/run --build $(O) --heavy check-model tests/model $(ARGS)
 
+# Random schedules of a cluster in one process: ARGS="--seed S" tells one that fails as a story; --help tells the rest.
+check-sim: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) $(O)/tests/sim/sim
+	$(Q)$(O)/tests/sim/sim $(or $(ARGS),--count 1000)
+
 # A sanitizer's findings in a daemon go to files, and any file there is a failure.
 define run_sanitized
 	$(Q)rm -rf $(O)/$(1)/reports && mkdir -p -m 1777 $(O)/$(1)/reports && chmod 1777 $(O)/$(1)/reports
@@ -491,6 +496,7 @@ help:
 	@echo '  make check-frameworks  real frameworks, from the package index, killed and resumed (KILLS=$(KILLS))'
 	@echo '  make check-python the Python package with PyTorch, its examples killed and resumed'
 	@echo '  make check-model  random sequences of saves, kills and removals against a model (COUNT=$(COUNT))'
+	@echo '  make check-sim    random schedules of several nodes in one process; ARGS="--seed S": one of them, as a story'
 	@echo '  make check-asan   the suite under AddressSanitizer and UBSan'
 	@echo '  make check-tsan   the suite under ThreadSanitizer'
 	@echo '  make bench        measure against plain directories, fio and other FUSE filesystems'

@@ -14,7 +14,7 @@
 #define FAULTS(X) \
 	X(FILE_UNSYNCED, "file-unsynced", "a file counts as durable without its sync") \
 	X(COMMIT_FILE_UNSYNCED, "commit-file-unsynced", "the commit file is not synced") \
-	X(RECORD_UNSYNCED, "record-unsynced", "a record on the backing is not synced") \
+	X(DIRECTORY_UNSYNCED, "directory-unsynced", "the names in the staging directory are not synced") \
 	X(NAME_UNSYNCED, "name-unsynced", "the parent is not synced behind the rename") \
 	X(PUBLISHED_FIRST, "published-first", "a name is given before the decision") \
 	X(POINTER_EARLY, "pointer-early", "a pointer does not wait for its checkpoint") \
@@ -24,7 +24,7 @@
 	X(DEATH_IGNORED, "death-ignored", "a dead writer is taken for one that ended well") \
 	X(FENCE_IGNORED, "fence-ignored", "two incarnations of a job are taken for one") \
 	X(RANK_FORGOTTEN, "rank-forgotten", "evidence of every rank lacks the last one") \
-	X(OPEN_FORGOTTEN, "open-forgotten", "a file that is open does not hold up the end") \
+	X(TOLD_EARLY, "told-early", "people are told of a commit before it is one") \
 	X(FLUSH_FORGOTTEN, "flush-forgotten", "a commit does not wait for files to be durable") \
 	X(RECOVERY_FORGOTTEN, "recovery-forgotten", "a mount redoes nothing that was decided") \
 	X(SIBLING_COUNTS, "sibling-counts", "the next sibling alone ends a checkpoint")

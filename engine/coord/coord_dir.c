@@ -27,7 +27,6 @@
 
 #include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
-#include "engine/base/fault.h"
 #include "engine/base/log.h"
 #include "engine/coord/dir_inside.h"
 
@@ -219,8 +218,6 @@ static ssize_t read_durable(struct backing *b, int dir, int pin, char *file)
 	if (n < 0)
 		return n;
 	file[n] = '\0';
-	if (FAULT(RECORD_UNSYNCED))
-		return n;
 	err = backing_sync(b, fd, false);
 	if (!err)
 		err = backing_sync(b, dir, false);
@@ -271,7 +268,7 @@ static int fill(struct backing *b, int fd, const char *text, size_t len)
 			n = -EIO;
 	}
 	free(file);
-	return n < 0 ? (int)n : FAULT(RECORD_UNSYNCED) ? 0 : backing_sync(b, fd, false);
+	return n < 0 ? (int)n : backing_sync(b, fd, false);
 }
 
 static bool no_links(int err)

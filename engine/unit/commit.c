@@ -491,7 +491,7 @@ static int put_into_staging(struct listing *l, const struct commit_header *heade
 
 		err = AS_OWNER(cp, backing_utimens(b, cp->fd, times));
 	}
-	return err ? err : backing_sync(b, cp->fd, false);
+	return err || FAULT(DIRECTORY_UNSYNCED) ? err : backing_sync(b, cp->fd, false);
 }
 
 /* --- its place among those beside it --- */

@@ -175,8 +175,7 @@ bool checkpoint_is_closed_here_locked(struct checkpoint *cp)
 
 bool checkpoint_is_closed_locked(struct checkpoint *cp)
 {
-	return FAULT(OPEN_FORGOTTEN) ||
-	       (checkpoint_is_closed_here_locked(cp) && !accord_has_open(cp));
+	return checkpoint_is_closed_here_locked(cp) && !accord_has_open(cp);
 }
 
 bool checkpoint_is_flushed_locked(struct checkpoint *cp)

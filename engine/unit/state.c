@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "engine/base/fault.h"
 #include "engine/unit/internal.h"
 
 #define TO(state) MACHINE_TO(GENERATION_##state)
@@ -58,6 +59,8 @@ const char *generation_state_name(enum generation_state state)
 		[GENERATION_FAILED] = "failed",	    [GENERATION_DROPPED] = "dropped",
 	};
 
+	if (FAULT(TOLD_EARLY) && state == GENERATION_SEALED)
+		state = GENERATION_COMMITTED;
 	return names[state];
 }
 
