@@ -94,7 +94,10 @@ void lock_check_held(const struct lock *l)
 
 void lock_check_alone(const struct lock *l)
 {
+	unsigned i;
+
 	lock_check_held(l);
-	if (nr_held > 1)
-		stop("waited with while holding", l, held[held[0] == l]);
+	for (i = 0; i < nr_held; i++)
+		if (held[i] != l && held[i]->rank != LOCK_ENDING)
+			stop("waited with while holding", l, held[i]);
 }

@@ -14,7 +14,7 @@
  * calls wait_interrupt(), and the thread is woken at once. Nobody polls for it.
  *
  * - A queue belongs to a lock: every call on it is made with that lock held. A wait drops the lock
- *   meanwhile. No other lock may be held.
+ *   meanwhile. No other lock may be held, but for that of the end of an engine (LOCK_ENDING).
  * - A wait may end early for no reason: callers look at what they wait for again.
  * - At the end of its owner there is no special call: the owner sets its flag, and wakes all.
  * - What nobody signals is not waited for here. Whoever must look again at the passing of time gives

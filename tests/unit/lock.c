@@ -15,8 +15,9 @@
 
 #include "engine/base/lock.c"
 
-static struct lock tree = LOCK_INIT(LOCK_TREE), units = LOCK_INIT(LOCK_UNITS),
-		   cache = LOCK_INIT(LOCK_CACHE), other_cache = LOCK_INIT(LOCK_CACHE);
+static struct lock ending = LOCK_INIT(LOCK_ENDING), tree = LOCK_INIT(LOCK_TREE),
+		   units = LOCK_INIT(LOCK_UNITS), cache = LOCK_INIT(LOCK_CACHE),
+		   other_cache = LOCK_INIT(LOCK_CACHE);
 
 static void in_order(void)
 {
@@ -53,6 +54,20 @@ static void two_of_a_rank(void)
 {
 	LOCK_SCOPE(&cache);
 	lock_take(&other_cache);
+}
+
+static void waited_with_beside_the_end(void)
+{
+	lock_take(&ending);
+	lock_take(&units);
+	lock_check_alone(&units);
+}
+
+static void waited_with_beside_another(void)
+{
+	lock_take(&tree);
+	lock_take(&units);
+	lock_check_alone(&units);
 }
 
 static void dropped_twice(void)
@@ -93,6 +108,7 @@ static void the_order_is_kept(void **state)
 	(void)state;
 	assert_string_equal(words_of(in_order), "");
 	assert_string_equal(words_of(dropped_in_any_order), "");
+	assert_string_equal(words_of(waited_with_beside_the_end), "");
 }
 
 static void what_breaks_it_is_named(void **state)
@@ -101,6 +117,8 @@ static void what_breaks_it_is_named(void **state)
 	assert_string_equal(words_of(inverted), "ckptfs: lock 'units' is taken after 'cache'\n");
 	assert_string_equal(words_of(two_of_a_rank),
 			    "ckptfs: lock 'cache' is taken after 'cache'\n");
+	assert_string_equal(words_of(waited_with_beside_another),
+			    "ckptfs: lock 'units' is waited with while holding 'tree'\n");
 	assert_string_equal(words_of(dropped_twice), "ckptfs: lock 'cache' is not held\n");
 }
 
