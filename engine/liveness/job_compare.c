@@ -19,6 +19,7 @@ bool job_restarted(const char *key, const struct process *p)
 	size_t len = nr ? (size_t)(nr + 2 - key) : 0;
 
 	/* A host may have a name like that. */
-	return !FAULT(FENCE_IGNORED) && p->read && nr && nr[1] == 'r' && nr[2] && !nr[2 + strspn(nr + 2, "0123456789.")] &&
-	       !strncmp(key, p->key, len) && strverscmp(key, p->key) < 0;
+	return !FAULT(FENCE_IGNORED) && p->read && nr && nr[1] == 'r' && nr[2] &&
+	       !nr[2 + strspn(nr + 2, "0123456789.")] && !strncmp(key, p->key, len) &&
+	       strverscmp(key, p->key) < 0;
 }

@@ -92,10 +92,7 @@ static int pin_parent(struct checkpoint *cp)
 	int at, next;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		if (cp->target.dir >= 0)
-			at = fcntl(cp->target.dir, F_DUPFD_CLOEXEC, 0);
-		else
-			at = fcntl(b->root_fd, F_DUPFD_CLOEXEC, 0);
+		at = backing_dup(b, cp->target.dir >= 0 ? cp->target.dir : b->root_fd);
 		snprintf(path, sizeof(path), "%s",
 			 cp->target.dir < 0 && cp->below ? cp->below : "");
 	}
