@@ -14,7 +14,8 @@
 #define FAULTS(X) \
 	X(FILE_UNSYNCED, "file-unsynced", "a file counts as durable without its sync") \
 	X(COMMIT_FILE_UNSYNCED, "commit-file-unsynced", "the commit file is not synced") \
-	X(DIRECTORY_UNSYNCED, "directory-unsynced", "the names in the staging directory are not synced") \
+	X(DIRECTORY_UNSYNCED, "directory-unsynced", \
+	  "the names in the staging directory are not synced") \
 	X(NAME_UNSYNCED, "name-unsynced", "the parent is not synced behind the rename") \
 	X(PUBLISHED_FIRST, "published-first", "a name is given before the decision") \
 	X(POINTER_EARLY, "pointer-early", "a pointer does not wait for its checkpoint") \

@@ -2,7 +2,7 @@
 """Checks that a state is set by its machine's setter alone; prints each line that sets one elsewhere.
 
 The machines: engine/unit/state.h, engine/cache/cache.h, engine/coord/agreement.h. Whatever a member `state` is
-assigned to in their directories has to stand in a function whose name ends in set_state_by. What only notes the
+assigned to in their directories has to stand in a function whose name ends in set_state_by or set_state_by_locked. What only notes the
 state of something, as history does in a `struct ended *e`, is no machine.
 """
 
@@ -22,7 +22,7 @@ def check(path):
 		for number, line in enumerate(file, 1):
 			match = FUNCTION.match(line)
 			function = match.group(1) if match else function
-			if SETS.search(line) and not NOTES.search(line) and not function.endswith("set_state_by"):
+			if SETS.search(line) and not NOTES.search(line) and not function.removesuffix("_locked").endswith("set_state_by"):
 				print("%s:%d: sets a state, which is for the setter of its machine: %s" % (path, number, line.strip()))
 				problems += 1
 	return problems
