@@ -126,13 +126,43 @@ struct decision {
 	unsigned nr_commit, nr_abort;
 };
 
+/* All generations that the backing has shown. */
+static char shown[256][COMMIT_HEX];
+static unsigned nr_shown;
+
+static bool was_shown(const char *generation)
+{
+	unsigned i;
+
+	for (i = 0; i < nr_shown; i++)
+		if (!strcmp(shown[i], generation))
+			return true;
+	return false;
+}
+
+static bool is_commit(const char *kind, const char *text)
+{
+	return !strcmp(kind, "decision") &&
+	       (!strncmp(text, "commit", 6) || strstr(text, "\"commit\""));
+}
+
+/* In the end: what was decided was done. */
+static void look_decided(void *arg, const char *gen, const char *kind, const char *text)
+{
+	(void)arg;
+	if (is_commit(kind, text) && !strstr(text, "\"ordinary\"") && !was_shown(gen))
+		wrong("I3: generation %s was decided to be committed, and is published at no time: "
+		      "%.200s",
+		      gen, text);
+}
+
 static void count_decision(void *arg, const char *gen, const char *kind, const char *text)
 {
 	struct decision *d = arg;
 
 	if (strcmp(gen, d->generation) != 0 || strcmp(kind, "decision") != 0)
 		return;
-	if (!strncmp(text, "commit", 6) || strstr(text, "\"commit\""))
+	if (is_commit(kind, text))
 		d->nr_commit++;
 	else
 		d->nr_abort++;
@@ -174,6 +204,8 @@ static void look_unit(int top, struct unit *u)
 	u->turn = u->committed ? u->turn : ++turns;
 	u->committed = true;
 	memcpy(u->generation, generation, sizeof(generation));
+	if (nr_shown < ARRAY_SIZE(shown) && !was_shown(generation))
+		memcpy(shown[nr_shown++], generation, sizeof(generation));
 	story("(the backing shows %s: save %u of incarnation %u of %c, generation %.6s)", u->name,
 	      by.save, by.incarnation, by.job, generation);
 	look_decision(u);
@@ -293,6 +325,8 @@ void check_end(void)
 	for (i = 0; i < nr_units; i++)
 		units[i].ino = 0; /* all of it once more */
 	look_at_all();
+	if (nr_shown < ARRAY_SIZE(shown))
+		service_each(look_decided, NULL);
 	for (nr = ranks_finished(&all), i = 0; i < nr; i++)
 		look_finished(&all[i]);
 	for (nr = ranks_promised(&all), i = 0; i < nr; i++)

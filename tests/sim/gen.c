@@ -15,6 +15,7 @@ static struct {
 	struct plan *plan;
 	uint64_t random;
 	unsigned nodes, world[2], jobs;
+	unsigned faults; /* of ten events; often none */
 	bool service;
 	const struct shape *shape[2];
 	unsigned step[2]; /* the last that was begun */
@@ -131,9 +132,29 @@ static void restart(unsigned job)
 		g.step[job]--;
 }
 
+/* All stops somewhere between the end of a save and its commit. */
+static void cut_save(unsigned job)
+{
+	unsigned n = 1 + (unsigned)below(g.nodes);
+
+	add("%c saves %s", name_of(job), unit(job, ++g.step[job]));
+	add("after %u ms", 1 + (unsigned)below(60));
+	if (below(2)) {
+		add("the power fails");
+		add("all nodes mount");
+	} else {
+		add("node %u is lost", n);
+		add("node %u mounts", n);
+	}
+	restart(job);
+}
+
 static void job_event(unsigned job)
 {
-	switch (below(8)) {
+	switch (below(g.faults ? 9 : 8)) {
+	case 8:
+		cut_save(job);
+		break;
 	case 0:
 		torn_save(job);
 		restart(job);
@@ -211,7 +232,7 @@ static void node_event(void)
 
 void generate(struct plan *p, unsigned long long seed)
 {
-	unsigned i, events, faults;
+	unsigned i, events;
 
 	memset(p, 0, sizeof(*p));
 	memset(&g, 0, sizeof(g));
@@ -223,14 +244,14 @@ void generate(struct plan *p, unsigned long long seed)
 	g.service = below(2);
 	g.jobs = below(4) ? 1 : 2;
 	events = 2 + (unsigned)below(EVENTS_MAX / 2);
-	faults = (unsigned)below(4) * (unsigned)below(3); /* of ten events; often none */
+	g.faults = (unsigned)below(4) * (unsigned)below(3);
 	add("%u nodes", g.nodes);
 	add("coordination by %s", g.service ? "a service" : "the backing");
 	for (i = 0; i < g.jobs; i++)
 		begin_job(i);
 	for (i = 0; i < events; i++) {
 		pass();
-		if (below(10) < faults)
+		if (below(10) < g.faults)
 			node_event();
 		else
 			job_event((unsigned)below(g.jobs));
