@@ -1293,6 +1293,14 @@ static struct checkpoint *one_open_locked(struct units *us)
 	return NULL;
 }
 
+/* What is decided elsewhere is open here until the driver of its accord has concluded it. */
+static void wait_for_its_end(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (cp->state == GENERATION_OPEN)
+		units_wait(cp->units);
+}
+
 unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
 {
 	unsigned nr = 0;
@@ -1313,6 +1321,7 @@ unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
 			checkpoint_fail(cp, -ECANCELED, text);
 			nr++;
 		}
+		wait_for_its_end(cp);
 		checkpoint_put(cp);
 	}
 }
