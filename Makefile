@@ -261,7 +261,7 @@ SIM_WRAPS := pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread
 	pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait \
 	pthread_cond_signal pthread_cond_broadcast pthread_create pthread_join pthread_timedjoin_np pthread_detach \
 	pthread_self pthread_setname_np pthread_sigmask clock_gettime nanosleep clock_nanosleep eventfd write poll ppoll \
-	getrandom log_write
+	getrandom log_write flock
 $(O)/tests/sim/sim: $(call obj,$(wildcard tests/sim/*.c) $(TEST_BACKING_SRC)) $(FS_LIB) $(ENGINE_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)

@@ -134,6 +134,11 @@ int mem_node_open(struct memory *m, struct mem_node *n, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+uint64_t memory_changes(struct memory *m)
+{
+	return m->changes;
+}
+
 size_t memory_descriptors(struct memory *m)
 {
 	DIR *d = must(opendir("/proc/self/fd"));

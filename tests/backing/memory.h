@@ -48,6 +48,9 @@ void memory_open(struct memory *m, struct backing *b);
 /* Room for so many bytes in all, then writes find the disk full. 0: no limit. What is there counts, in whole pages. */
 void memory_set_room(struct memory *m, uint64_t bytes);
 
+/* Counts the calls that have changed names, or tried to. Takes no lock. */
+uint64_t memory_changes(struct memory *m);
+
 /* How many descriptors of its inodes this process has open, those of open backings included. */
 size_t memory_descriptors(struct memory *m);
 

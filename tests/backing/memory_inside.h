@@ -64,6 +64,7 @@ struct memory {
 	uint64_t room, used; /* pages; room 0: no limit */
 	struct backing own;  /* what records: struct backing of the log */
 	struct record *log;  /* NULL: not tracked */
+	_Atomic uint64_t changes;
 };
 
 extern const struct backing_ops memory_ops;

@@ -120,6 +120,7 @@ static void remove_entry(struct mem_node *dir, struct mem_entry *e)
 static void make_entry(struct memory *m, struct mem_node *in, const char *last, mode_t mode,
 		       struct mem_node **n)
 {
+	m->changes++;
 	*n = mem_node_make(m, mode, 0);
 	if (in->mode & S_ISGID) {
 		(*n)->gid = in->gid;
@@ -256,6 +257,7 @@ static int op_link(void *arg, int fd, int dir, const char *name)
 	int err;
 
 	MUTEX_SCOPE(&m->lock);
+	m->changes++;
 	err = mem_node_of(m, fd, &n);
 	if (!err)
 		err = place(m, dir, name, &in, &last);
@@ -280,6 +282,7 @@ static int op_unlink(void *arg, int dir, const char *name, int flags)
 	int err;
 
 	MUTEX_SCOPE(&m->lock);
+	m->changes++;
 	err = walk(m, dir, name, &in, &last);
 	if (!err && directory && !strcmp(last, "."))
 		return -EINVAL;
@@ -380,6 +383,7 @@ static int op_rename(void *arg, int dir, const char *name, int new_dir, const ch
 	    flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
 		return -EINVAL;
 	MUTEX_SCOPE(&m->lock);
+	m->changes++;
 	err = walk(m, dir, name, &in, &last);
 	if (!err)
 		err = walk(m, new_dir, new_name, &new_in, &new_last);

@@ -361,51 +361,6 @@ int call_symlink(struct proc *who, const char *target, const char *path)
 	return WITH_PATH(symlink_once(who, target, path));
 }
 
-/* --- open files --- */
-
-static uint64_t key_of(const struct opened *o)
-{
-	return (uint64_t)o->p->who.pid;
-}
-
-int call_write(struct opened *o, const void *data, size_t len, size_t off)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n =
-			data_write(&o->p->m->fs, &o->p->who, o->h, key_of(o),
-				   (const char *)data + done, len - done, (off_t)(off + done), 0);
-
-		creds_restore();
-		if (n < 0)
-			return (int)n;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-int call_sync(struct opened *o)
-{
-	int err = data_sync(&o->p->m->fs, &o->p->who, o->h, false);
-
-	creds_restore();
-	return err;
-}
-
-int call_close(struct opened *o)
-{
-	struct mnt *m = o->p->m;
-	int ignored, err = data_close(&m->fs, &o->p->who, o->h, key_of(o));
-
-	creds_restore();
-	if (o->h->generation)
-		generation_released(o->h->generation);
-	handle_put(m->fs.tree, o->h, &ignored);
-	o->h = NULL;
-	return err;
-}
-
 /* --- to look --- */
 
 struct names {
@@ -570,6 +525,19 @@ bool call_is_directory(struct proc *who, const char *path)
 	return !err && S_ISDIR(type);
 }
 
+int call_look(struct proc *who, const char *path)
+{
+	struct place p;
+	mode_t type;
+	int err = place_begin(who, path, &p);
+
+	if (err)
+		return err;
+	err = look_up(&p, &type);
+	place_end(&p);
+	return err;
+}
+
 ssize_t call_read(struct proc *who, const char *path, void *buf, size_t size)
 {
 	struct opened o;
@@ -584,20 +552,29 @@ ssize_t call_read(struct proc *who, const char *path, void *buf, size_t size)
 }
 
 /* Of control_state in fs/control_file.c. */
-static int state_of(struct proc *who, const char *path, char state[32])
+int call_describe(struct proc *who, const char *path, json_t **out)
 {
 	struct reached p;
 	struct inode_id dir;
-	json_t *o;
 	int err = place_begin(who, path, &p);
 
 	if (err)
 		return err;
 	dir = node_inode(p.dir);
-	o = units_describe(who->m->en.units, &dir, p.name, NULL);
+	*out = units_describe(who->m->en.units, &dir, p.name, NULL);
+	place_end(&p);
+	return 0;
+}
+
+static int state_of(struct proc *who, const char *path, char state[32])
+{
+	json_t *o;
+	int err = call_describe(who, path, &o);
+
+	if (err)
+		return err;
 	snprintf(state, 32, "%s", json_get_text(o, "state", ""));
 	json_decref(o);
-	place_end(&p);
 	return 0;
 }
 

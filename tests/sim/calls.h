@@ -21,6 +21,7 @@ struct opened {
 int call_mkdir(struct proc *p, const char *path);
 int call_open(struct proc *p, const char *path, int flags, struct opened *o);
 int call_write(struct opened *o, const void *data, size_t len, size_t off);
+size_t call_size(const struct opened *o);
 int call_sync(struct opened *o);
 int call_close(struct opened *o);
 int call_rename(struct proc *p, const char *from, const char *to);
@@ -28,6 +29,8 @@ int call_unlink(struct proc *p, const char *path);
 int call_rmdir(struct proc *p, const char *path);
 int call_symlink(struct proc *p, const char *target, const char *path);
 
+/* 0: it is there; -ENOENT. */
+int call_look(struct proc *p, const char *path);
 bool call_is_directory(struct proc *p, const char *path);
 
 /* What a directory holds: @add for each name. */
@@ -36,6 +39,8 @@ int call_list(struct proc *p, const char *path,
 /* All of a file, at most @size bytes. Its length or -errno. */
 ssize_t call_read(struct proc *p, const char *path, void *buf, size_t size);
 
+/* What status.json says of @path; *@out is NULL where nothing is known. 0 or -errno. */
+int call_describe(struct proc *p, const char *path, json_t **out);
 /* `ckptfs wait`: until @path is committed (0) or has failed (-EIO), at most until @until_ns (-ETIMEDOUT). */
 int call_wait(struct proc *p, const char *path, uint64_t until_ns);
 

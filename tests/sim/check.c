@@ -8,6 +8,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/format/commit.h"
+#include "tests/sim/eye.h"
 #include "tests/sim/ranks.h"
 #include "tests/sim/save.h"
 #include "tests/sim/service.h"
@@ -20,6 +21,7 @@ struct unit {
 	char name[32];
 	uint64_t ino, commit_ino; /* as last seen; 0: it was not there */
 	bool committed, may_go;
+	bool with_all; /* and so may the directory that it is in */
 	unsigned turn; /* when it was committed, among all */
 	struct made_by by;
 	char generation[COMMIT_HEX];
@@ -46,10 +48,15 @@ static struct unit *unit_of(const char *name)
 
 void check_may_go(const char *unit)
 {
-	struct unit *u = unit_of(unit);
+	unsigned nr, i;
+	struct unit *u = shape_of_unit(unit, &nr) ? unit_of(unit) : NULL;
+	size_t len = strlen(unit);
 
 	if (u)
 		u->may_go = true;
+	for (i = 0; i < nr_units; i++)
+		if (!strncmp(units[i].name, unit, len) && units[i].name[len] == '/')
+			units[i].may_go = units[i].with_all = true;
 }
 
 void check_forgive(void)
@@ -82,18 +89,12 @@ const char *check_latest(void)
 
 /* --- one unit --- */
 
-static uint64_t ino_at(int dir, const char *name)
+static uint64_t commit_ino(const char *name)
 {
-	struct statx stx;
+	char path[64];
 
-	return backing_stat_at(world_eye(), dir, name, &stx) ? 0 : stx.stx_ino;
-}
-
-static uint64_t commit_ino(int top, const char *name)
-{
-	__cleanup_fd int pin = backing_pin(world_eye(), top, name);
-
-	return pin < 0 ? 0 : ino_at(pin, COMMIT_FILE);
+	snprintf(path, sizeof(path), "%s/%s", name, COMMIT_FILE);
+	return eye_ino(path);
 }
 
 /* Newer is what was committed later, as the sequence of commit files has it, or has a higher number. */
@@ -117,7 +118,7 @@ static void look_gone(struct unit *u)
 	story("(the backing shows %s no more)", u->name);
 	if (!u->may_go)
 		wrong("I5: %s was committed, nobody has removed it, and it is gone", u->name);
-	else if (!has_newer(u))
+	else if (!u->with_all && !has_newer(u))
 		wrong("I5: %s was committed, and is gone before a newer one is committed", u->name);
 }
 
@@ -182,16 +183,38 @@ static void look_decision(const struct unit *u)
 		wrong("I3: %s is published, and its decision is to abort", u->name);
 }
 
-static void look_unit(int top, struct unit *u)
+static void note_any(void *any, const char *path, bool directory)
+{
+	(void)path;
+	(void)directory;
+	*(bool *)any = true;
+}
+
+static bool is_empty(const char *dir)
+{
+	bool any = false;
+
+	eye_list(dir, note_any, &any);
+	return !any;
+}
+
+static void look_unit(struct unit *u)
 {
 	char why[256] = "", generation[COMMIT_HEX];
+	const char *name;
+	__cleanup_fd int dir = eye_pin_parent(u->name, &name);
 	struct made_by by;
 
-	switch (save_look(world_eye(), top, u->name, &by, generation, why, sizeof(why))) {
+	switch (save_look(world_eye(), dir, name, &by, generation, why, sizeof(why))) {
 	case SAVE_NONE:
 		look_gone(u);
 		return;
 	case SAVE_PLAIN:
+		if (is_empty(
+			    u->name)) { /* no rule has claimed it yet: a directory like any other */
+			u->ino = 0;
+			return;
+		}
 		wrong("I1: the backing shows %s, which is not committed", u->name);
 		return;
 	case SAVE_TORN:
@@ -211,28 +234,23 @@ static void look_unit(int top, struct unit *u)
 	look_decision(u);
 }
 
-static void look_again(int top, struct unit *u)
+static void look_again(struct unit *u)
 {
-	uint64_t ino = ino_at(top, u->name), commit = ino ? commit_ino(top, u->name) : 0;
+	uint64_t ino = eye_ino(u->name), commit = ino ? commit_ino(u->name) : 0;
 
 	if (ino == u->ino && commit == u->commit_ino)
 		return;
 	u->ino = ino;
 	u->commit_ino = commit;
-	look_unit(top, u);
+	look_unit(u);
 }
 
-static void look_latest(int top)
+static void look_latest(void)
 {
-	struct backing *b = world_eye();
-	__cleanup_fd int pin = backing_pin(b, top, "latest"), fd = -1;
-	char text[64] = "";
+	char text[64];
 	struct unit *u;
-	ssize_t n;
 
-	fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
-	n = fd < 0 ? 0 : backing_read(b, fd, text, sizeof(text) - 1, 0);
-	text[n > 0 ? n : 0] = '\0';
+	eye_read("latest", text, sizeof(text));
 	if (!strcmp(text, latest))
 		return;
 	snprintf(latest, sizeof(latest), "%s", text);
@@ -244,43 +262,29 @@ static void look_latest(int top)
 
 /* --- the backing --- */
 
-struct entry {
-	uint64_t ino;
-	int64_t off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
-
-static void find_units(struct backing *b, int top)
+/* In the top directory, and in what is in it. */
+static void find_unit(void *unused, const char *path, bool directory)
 {
-	char buf[4096] __attribute__((aligned(8)));
-	__cleanup_fd int fd = backing_reopen(b, top, O_RDONLY | O_DIRECTORY);
-	ssize_t len, at;
 	unsigned nr;
 
-	while (fd >= 0 && (len = backing_getdents(b, fd, buf, sizeof(buf))) > 0)
-		for (at = 0; at < len; at += ((struct entry *)(buf + at))->len) {
-			const char *name = ((struct entry *)(buf + at))->name;
-
-			if (shape_of_unit(name, &nr))
-				unit_of(name);
-		}
+	if (shape_of_unit(path, &nr))
+		unit_of(path);
+	else if (directory && *path != '.' && !strchr(path, '/'))
+		eye_list(path, find_unit, unused);
 }
 
 static void look_at_all(void)
 {
-	struct backing *b = world_eye();
 	unsigned i;
 
-	find_units(b, b->root_fd);
+	eye_list("", find_unit, NULL);
 	/* What has come first: it may be what another one could go for. */
 	for (i = 0; i < nr_units; i++)
-		if (ino_at(b->root_fd, units[i].name))
-			look_again(b->root_fd, &units[i]);
+		if (eye_ino(units[i].name))
+			look_again(&units[i]);
 	for (i = 0; i < nr_units; i++)
-		look_again(b->root_fd, &units[i]);
-	look_latest(b->root_fd);
+		look_again(&units[i]);
+	look_latest();
 }
 
 bool check_step(void)

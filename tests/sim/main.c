@@ -40,10 +40,11 @@ static const char help[] =
 	"  --no-shrink  prints a failing plan as it is\n"
 	"  --fault NAME builds a fault into the engine, which the simulator must find\n"
 	"  --faults     lists them\n"
-	"  --survey     a line for each seed that fails, and goes on\n";
+	"  --survey     a line for each seed that fails, and goes on\n"
+	"  --expect-wrong  succeeds at the first seed that fails, and fails if none does\n";
 
 static struct plan given;
-static bool is_given, no_shrink, survey;
+static bool is_given, no_shrink, survey, expect_wrong;
 
 static void plan_of(struct plan *p, unsigned long long seed)
 {
@@ -158,7 +159,8 @@ static void tell(const struct plan *plan, unsigned long long seed, const char *w
 	unsigned i;
 
 	p = *plan;
-	if (!no_shrink)
+	/* What is expected is expected of the whole plan. */
+	if (!no_shrink && strncmp(what, "expected", 8) != 0)
 		shrink(&p, &seed, what);
 	printf("\nseed %llu: %s\n", first, what);
 	printf("\nThe plan%s, schedule %llu:\n\n", no_shrink ? "" : ", shrunk", seed);
@@ -190,12 +192,20 @@ static int play_all(unsigned long long first, unsigned long long count, bool sho
 	for (i = 0; i < count; i++) {
 		plan_of(&p, first + i);
 		run(&p, first + i, show ? stdout : NULL, &r);
+		if (r.wrong && expect_wrong) {
+			printf("seed %llu: %s\n", first + i, r.what);
+			return 0;
+		}
 		if (r.wrong && survey) {
 			printf("seed %llu: %s\n", first + i, r.what);
 		} else if (r.wrong) {
 			tell(&p, first + i, r.what);
 			return 1;
 		}
+	}
+	if (expect_wrong) {
+		printf("%llu seeds from %llu on: nothing wrong any more\n", count, first);
+		return 1;
 	}
 	if (count > 1)
 		printf("%llu seeds from %llu on: nothing wrong; %.0f seeds an hour\n", count, first,
@@ -248,17 +258,13 @@ static void fix_addresses(char **argv)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"seed", required_argument, NULL, 's'},
-						{"count", required_argument, NULL, 'n'},
-						{"plan", required_argument, NULL, 'p'},
-						{"story", no_argument, NULL, 't'},
-						{"print", no_argument, NULL, 'P'},
-						{"no-shrink", no_argument, NULL, 'S'},
-						{"fault", required_argument, NULL, 'f'},
-						{"faults", no_argument, NULL, 'F'},
-						{"survey", no_argument, NULL, 'v'},
-						{"help", no_argument, NULL, 'h'},
-						{NULL, 0, NULL, 0}};
+	static const struct option options[] = {
+		{"seed", required_argument, NULL, 's'},	 {"count", required_argument, NULL, 'n'},
+		{"plan", required_argument, NULL, 'p'},	 {"story", no_argument, NULL, 't'},
+		{"print", no_argument, NULL, 'P'},	 {"no-shrink", no_argument, NULL, 'S'},
+		{"fault", required_argument, NULL, 'f'}, {"faults", no_argument, NULL, 'F'},
+		{"survey", no_argument, NULL, 'v'},	 {"expect-wrong", no_argument, NULL, 'w'},
+		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0}};
 	unsigned long long seed = 1, count = 1;
 	bool show = false, print = false;
 	int c;
@@ -285,6 +291,8 @@ int main(int argc, char **argv)
 			return list_faults();
 		else if (c == 'v')
 			survey = true;
+		else if (c == 'w')
+			expect_wrong = true;
 		else if (c == 'h' || c == '?') {
 			fputs(help, c == 'h' ? stdout : stderr);
 			return c == 'h' ? 0 : 2;

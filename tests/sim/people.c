@@ -32,9 +32,10 @@ static struct person people[PEOPLE_MAX];
 static unsigned nr_people;
 static struct jobs *mounted[SCHED_NODES];
 
-pid_t people_start(unsigned node, const char *job, unsigned restart, int rank, int world)
+pid_t people_start(unsigned node, const char *key, int rank, int world)
 {
 	struct person *who = &people[nr_people];
+	const bool weak = !*key;
 
 	if (nr_people == PEOPLE_MAX)
 		abort();
@@ -42,19 +43,18 @@ pid_t people_start(unsigned node, const char *job, unsigned restart, int rank, i
 	who->p = (struct process){.tgid = FIRST_PID + (pid_t)nr_people,
 				  .start = sched_now() / (10 * NSEC_PER_MSEC), /* ticks */
 				  .uid = getuid(),
-				  .rank = world ? rank : -1,
-				  .world = world,
-				  .spans = world,
-				  .weak = !world,
+				  .rank = weak ? -1 : rank,
+				  .world = weak ? 0 : world,
+				  .spans = weak || world == 1 ? 0 : world,
+				  .weak = weak,
 				  .visible = true,
 				  .read = true,
 				  .pidfd = -1};
-	if (world)
-		snprintf(who->p.key, sizeof(who->p.key), "%u/elastic/%s/r%u", (unsigned)getuid(),
-			 job, restart);
-	else
+	if (weak)
 		snprintf(who->p.key, sizeof(who->p.key), "%u/session/%u@node%u", (unsigned)getuid(),
 			 nr_people, node);
+	else
+		snprintf(who->p.key, sizeof(who->p.key), "%s", key);
 	nr_people++;
 	return who->p.tgid;
 }

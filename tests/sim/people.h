@@ -12,10 +12,10 @@
 #include "engine/liveness/job.h"
 
 /*
- * A process on @node: rank @rank of @world of incarnation @restart of the job @job; a person's process if @world is 0.
- * Its id, which is never used twice.
+ * A process on @node: rank @rank of @world of the job @key ("": of none, as a person's shell). Its id, which is never
+ * used twice.
  */
-pid_t people_start(unsigned node, const char *job, unsigned restart, int rank, int world);
+pid_t people_start(unsigned node, const char *key, int rank, int world);
 
 /* It closes its files from here on because it ends. */
 void people_ending(pid_t pid, bool well);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/sim/play.h"
 
-#include "engine/unit/internal.h"
+#include "engine/base/clock.h"
 #include "tests/backing/faults.h"
 #include "tests/sim/check.h"
+#include "tests/sim/expect.h"
 #include "tests/sim/ranks.h"
 #include "tests/sim/sched.h"
 #include "tests/sim/service.h"
@@ -13,7 +14,6 @@
 #define STEPS_MAX  20000000ull
 #define SETTLE_NS  (200 * NSEC_PER_SEC) /* in which all must have ended, once nothing disturbs it */
 #define WHEN_NS	   (150 * NSEC_PER_SEC)
-#define CALM_NS	   (2 * NSEC_PER_SEC)
 #define LEASE_S	   5
 #define SLOW_CALLS (CALL_CHANGES | CALL_ANY_SYNC)
 
@@ -81,8 +81,12 @@ static void *unmount_later(void *arg)
 
 	if (ranks_have_open_on(n))
 		story("node %u cannot unmount: busy", n);
-	else if (world_at(n))
-		story("node %u has unmounted: %s", n, strerror(-world_unmount(n)));
+	else if (world_at(n)) {
+		int err = world_unmount(n);
+
+		note_unmounted(n);
+		story("node %u has unmounted: %s", n, strerror(-err));
+	}
 	return NULL;
 }
 
@@ -171,30 +175,58 @@ static bool node_line(unsigned n, const char *what)
 
 /* --- jobs --- */
 
-static bool job_line(const char *line)
+/* "1 2 3" and, behind a comma, what else is to be known of it. */
+static bool job_rest(const char *rest, struct job_options *o, unsigned nodes[SAVE_RANKS])
 {
-	unsigned world, nodes[SAVE_RANKS], nr = 0;
-	char name, shape[16];
-	int at = 0, len;
+	unsigned nr = 0;
+	int len;
 
-	if (sscanf(line, "job %c of %u ranks, %15[a-z], on nodes%n", &name, &world, shape, &at) <
-		    3 ||
-	    !at || !shape_of(shape) || world > SAVE_RANKS)
-		return false;
-	for (line += at; nr < world && sscanf(line, "%u%n", &nodes[nr], &len) == 1; line += len)
+	for (; nr < o->world && sscanf(rest, "%u%n", &nodes[nr], &len) == 1; rest += len)
 		if (!nodes[nr] || nodes[nr++] > options.nodes)
 			return false;
-	if (nr != world)
+	o->nodes = nodes;
+	if (!strcmp(rest, ", without a restart count"))
+		o->uncounted = true;
+	else if (sscanf(rest, ", the next start of %c%n", &o->next_of, &len) == 1 && !rest[len])
+		return nr == o->world && job_is_there(o->next_of);
+	else if (*rest)
 		return false;
-	job_create(name, shape, world, nodes);
+	return nr == o->world;
+}
+
+static bool job_line(const char *line)
+{
+	struct job_options o = {0};
+	unsigned nodes[SAVE_RANKS], node;
+	char name, shape[16];
+	int at = 0;
+
+	if (sscanf(line, "person %c on node %u", &name, &node) == 2) {
+		if (!node || node > options.nodes)
+			return false;
+		person_create(name, node);
+		return true;
+	}
+	if (sscanf(line, "job %c of %u ranks, %15[a-z], on nodes%n", &name, &o.world, shape, &at) <
+		    3 ||
+	    !at || o.world > SAVE_RANKS)
+		return false;
+	o.shape = shape_of(shape);
+	if (!o.shape || !job_rest(line + at, &o, nodes))
+		return false;
+	job_create(name, &o);
 	return true;
 }
 
-/* What the plan removes may go. */
+/* What the plan removes or renames may go. */
 static void note_removal(const char *what)
 {
+	char path[64];
+
 	if (!strncmp(what, "removes ", 8))
 		check_may_go(what + 8);
+	if (sscanf(what, "renames %63s to", path) == 1)
+		check_may_go(path);
 }
 
 static bool rank_line(const char *line)
@@ -202,6 +234,7 @@ static bool rank_line(const char *line)
 	int rank = -1, at = 0;
 	char job = *line;
 	const char *what;
+	unsigned node;
 
 	if (job < 'A' || job > 'Z' || !job_is_there(job))
 		return false;
@@ -210,8 +243,8 @@ static bool rank_line(const char *line)
 	if (line[1 + at] != ' ' || rank >= (int)job_world(job))
 		return false;
 	what = line + 2 + at;
-	if (!strcmp(what, "is started again")) {
-		job_restart(job);
+	if (!strcmp(what, "is started again") || !strcmp(what, "is started again at once")) {
+		job_restart(job, strstr(what, "at once"));
 		return true;
 	}
 	if (!strcmp(what, "is killed")) {
@@ -220,102 +253,10 @@ static bool rank_line(const char *line)
 				rank_kill(job, at);
 		return true;
 	}
+	if (sscanf(what, "is back on node %u", &node) == 1)
+		return rank >= 0 && node && node <= options.nodes && rank_return(job, rank, node);
 	note_removal(what);
 	return rank_told(job, rank, what);
-}
-
-/* --- waits --- */
-
-static bool is_settled(void)
-{
-	struct engine_pending p;
-	unsigned n;
-
-	for (n = 1; n <= options.nodes; n++) {
-		if (!world_at(n))
-			continue;
-		if (sched_paused(n))
-			return false;
-		engine_pending(&world_at(n)->en, &p);
-		if (p.units.open || p.units.closed || p.dirty_bytes)
-			return false;
-	}
-	return true;
-}
-
-static bool wait_until(bool (*holds)(const char *), const char *arg, uint64_t ns)
-{
-	uint64_t until = sched_now() + ns;
-
-	while (!holds(arg)) {
-		if (sched_now() >= until)
-			return false;
-		sched_sleep(50 * NSEC_PER_MSEC);
-	}
-	return true;
-}
-
-static bool is_done(const char *who)
-{
-	if (!strcmp(who, "all"))
-		return ranks_all_idle();
-	return rank_is_idle(*who, who[1] ? atoi(who + 1) : -1);
-}
-
-/* ... for a while: between two steps of a commit nothing may look pending. */
-static bool settled(const char *unused)
-{
-	static uint64_t since;
-
-	(void)unused;
-	if (!ranks_all_idle() || !is_settled())
-		since = 0;
-	else if (!since)
-		since = sched_now();
-	return since && sched_now() - since >= CALM_NS;
-}
-
-static bool when_line(const char *line)
-{
-	char who[8];
-
-	if (!strcmp(line, "when all is settled"))
-		wait_until(settled, NULL, WHEN_NS);
-	else if (sscanf(line, "when %7s is done", who) == 1 &&
-		 (!strcmp(who, "all") || job_is_there(*who)))
-		wait_until(is_done, who, WHEN_NS);
-	else
-		return false;
-	return true;
-}
-
-/* --- expectations --- */
-
-static bool expect_line(const char *line)
-{
-	char unit[32], job;
-	unsigned rank;
-	int end = 0;
-
-	if (sscanf(line, "expect %31s is committed%n", unit, &end) == 1 && end) {
-		if (!check_committed(unit))
-			wrong("expected: %s is committed", unit);
-	} else if (sscanf(line, "expect %31s is not there%n", unit, &end) == 1 && end) {
-		if (check_committed(unit))
-			wrong("expected: %s is not there", unit);
-	} else if (sscanf(line, "expect latest names %31s", unit) == 1) {
-		if (strcmp(unit, check_latest()) != 0)
-			wrong("expected: latest names %s, not '%s'", unit, check_latest());
-	} else if (sscanf(line, "expect %c%u was told%n", &job, &rank, &end) == 2 && end) {
-		if (!rank_was_told(job, (int)rank))
-			wrong("expected: %c%u was told of the failure", job, rank);
-	} else if (sscanf(line, "expect %c%u was not told%n", &job, &rank, &end) == 2 && end) {
-		if (rank_was_told(job, (int)rank))
-			wrong("expected: %c%u was not told of a failure", job, rank);
-	} else {
-		return false;
-	}
-	return true;
 }
 
 /* --- a line --- */
@@ -337,6 +278,9 @@ static bool all_line(const char *line)
 
 	if (!strcmp(line, "the power fails"))
 		power_fails();
+	else if (!strcmp(line, "all nodes are lost"))
+		for (n = 1; n <= options.nodes; n++)
+			lose(n);
 	else if (!strcmp(line, "all nodes mount"))
 		for (n = 1; n <= options.nodes; n++)
 			sched_start(0, mount_later, (void *)(uintptr_t)n, false);
@@ -393,12 +337,6 @@ static void stop_faults(void)
 	}
 }
 
-static bool all_gone(const char *unused)
-{
-	(void)unused;
-	return ranks_all_idle();
-}
-
 static void finish(void)
 {
 	unsigned n;
@@ -409,9 +347,9 @@ static void finish(void)
 	for (n = 1; n <= options.nodes; n++)
 		if (!world_at(n))
 			mount_later((void *)(uintptr_t)n);
-	wait_until(all_gone, NULL, WHEN_NS);
+	await_idle(WHEN_NS);
 	ranks_exit_all();
-	if (!wait_until(settled, NULL, SETTLE_NS))
+	if (!await_settled(SETTLE_NS))
 		wrong("I6: nothing disturbs it and all processes are gone, and something is still "
 		      "pending");
 	for (n = 1; n <= options.nodes; n++) {
@@ -443,8 +381,6 @@ static bool head_line(const char *line, char *mount, size_t size)
 {
 	char more[64];
 
-	if (*line == '#' || !*line)
-		return true;
 	if (sscanf(line, "%u nodes", &options.nodes) == 1)
 		return true;
 	if (!strcmp(line, "coordination by a service"))
@@ -460,9 +396,12 @@ const char *plan_read(struct plan *p, const char *text, unsigned *at)
 {
 	unsigned len;
 
+	*at = 0;
 	for (p->nr = 0; *text; text += len + (text[len] == '\n')) {
 		len = (unsigned)strcspn(text, "\n");
-		*at = p->nr + 1;
+		++*at;
+		if (!len || *text == '#')
+			continue;
 		if (p->nr == PLAN_LINES)
 			return "the plan is too long";
 		if (len >= LINE_LEN)

@@ -11,7 +11,7 @@
 
 #include "tests/sim/save.h"
 
-#define JOBS_MAX 3
+#define JOBS_MAX 12
 
 /* A save of a unit that all ranks have finished, in the eyes of the framework. */
 struct finished {
@@ -19,12 +19,25 @@ struct finished {
 	struct made_by by; /* but for the rank */
 };
 
-/* Job @name ('A' ...) of @world ranks, rank r on node @nodes[r]; started at once. */
-void job_create(char name, const char *shape, unsigned world, const unsigned *nodes);
+struct job_options {
+	const struct shape *shape;
+	unsigned world;
+	const unsigned *nodes; /* rank r is on nodes[r] */
+	char next_of;	/* it is the next start of this job, though that may live; 0: of none */
+	bool uncounted; /* nothing tells its starts apart (MASTER_ADDR and MASTER_PORT) */
+};
+
+/* Job @name ('A' ...) is started at once. */
+void job_create(char name, const struct job_options *o);
+/* A process of @node that no launcher has started; it is rank 0 of @name. */
+void person_create(char name, unsigned node);
 bool job_is_there(char name);
 unsigned job_world(char name);
-/* All its processes are killed, and started again with a higher restart count. */
-void job_restart(char name);
+/* All its processes are killed, and started again, with a higher restart count where they have one. */
+void job_restart(char name, bool at_once);
+
+/* A new process of the same start takes the place of one that has ended. False: that lives. */
+bool rank_return(char job, int rank, unsigned node);
 
 /* Adds @what ("saves step-1", ...) to what rank @rank, or all ranks (-1), do. False: there is no such thing to do. */
 bool rank_told(char job, int rank, const char *what);
@@ -32,6 +45,8 @@ void rank_kill(char job, int rank);
 /* True if it does nothing, or is gone. */
 bool rank_is_idle(char job, int rank);
 bool rank_is_gone(char job, int rank);
+/* The last error that a call of it has returned, 0 or -errno. */
+int rank_error(char job, int rank);
 /* True if a call of it has returned EIO since it was started. */
 bool rank_was_told(char job, int rank);
 /* All ranks on @node are gone without a trace. */

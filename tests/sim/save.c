@@ -14,11 +14,14 @@
 #define MAGIC "save"
 
 static const struct shape shapes[] = {
-	{"dcp", "step-%u", "__%u_0.distcp", ".metadata", true, true, NULL},
-	{"accelerate", "checkpoint_%u", "random_states_%u.pkl", NULL, false, false, NULL},
-	{"deepspeed", "global_step%u", "zero_pp_rank_%u_mp_rank_00_optim_states.pt", NULL, false,
-	 false, "latest"},
-	{"trainer", "checkpoint-%u", "rng_state_%u.pth", "trainer_state.json", false, false, NULL},
+	{"dcp", "step-%u", NULL, "__%u_0.distcp", ".metadata", true, true, NULL},
+	{"accelerate", "checkpoint_%u", NULL, "random_states_%u.pkl", NULL, false, false, NULL},
+	{"deepspeed", "global_step%u", NULL, "zero_pp_rank_%u_mp_rank_00_optim_states.pt", NULL,
+	 false, false, "latest"},
+	{"trainer", "checkpoint-%u", NULL, "rng_state_%u.pth", "trainer_state.json", false, false,
+	 NULL},
+	{"orbax", "%u", "%u.orbax-checkpoint-tmp", "d%u", "_CHECKPOINT_METADATA", false, true,
+	 NULL},
 };
 
 const struct shape *shape_of(const char *name)
@@ -31,11 +34,19 @@ const struct shape *shape_of(const char *name)
 	return NULL;
 }
 
+const char *unit_name(const char *unit)
+{
+	const char *slash = strrchr(unit, '/');
+
+	return slash ? slash + 1 : unit;
+}
+
 const struct shape *shape_of_unit(const char *unit, unsigned *nr)
 {
 	char again[64];
 	size_t i;
 
+	unit = unit_name(unit);
 	for (i = 0; i < ARRAY_SIZE(shapes); i++) {
 		if (sscanf(unit, shapes[i].unit, nr) != 1)
 			continue;

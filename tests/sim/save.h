@@ -19,6 +19,7 @@
 struct shape {
 	const char *name;
 	const char *unit; /* "step-%u" */
+	const char *temp; /* what it is called until rank 0 renames it at its end; NULL */
 	const char *part; /* of each rank: "__%u_0.distcp" */
 	const char *end;  /* of rank 0, in the unit; NULL: none */
 	bool barrier;	  /* before rank 0 writes the end */
@@ -29,7 +30,9 @@ struct shape {
 
 /* NULL: there is none of that name. */
 const struct shape *shape_of(const char *name);
-/* That whose units have names like @unit, or NULL; *@nr: the number in it. */
+/* The last component of the path @unit. */
+const char *unit_name(const char *unit);
+/* That whose units have names like that of @unit, or NULL; *@nr: the number in it. */
 const struct shape *shape_of_unit(const char *unit, unsigned *nr);
 
 /* Who wrote a file. */

@@ -2,6 +2,8 @@
 #include "tests/sim/story.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/clock.h"
 #include "tests/sim/sched.h"
@@ -38,6 +40,40 @@ void story(const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	tell(text);
+}
+
+/* --- what daemons say --- */
+
+struct said {
+	struct said *next;
+	unsigned node;
+	char text[];
+};
+
+static struct said *all_said;
+
+void story_of_daemon(unsigned node, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	struct said *s = malloc(sizeof(*s) + len);
+
+	if (!s)
+		abort();
+	s->node = node;
+	memcpy(s->text, text, len);
+	s->next = all_said;
+	all_said = s;
+	story("[node %u] %s", node, text);
+}
+
+bool daemon_has_told(unsigned node, const char *text)
+{
+	const struct said *s;
+
+	for (s = all_said; s; s = s->next)
+		if (s->node == node && strstr(s->text, text))
+			return true;
+	return false;
 }
 
 void wrong(const char *fmt, ...)

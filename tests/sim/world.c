@@ -11,20 +11,19 @@
 #include "tests/sim/sched.h"
 #include "tests/sim/service.h"
 #include "tests/sim/story.h"
+#include "tests/sim/wrap.h"
 
 #define OPTIONS \
 	"log_level=error,pin_host_cache=false,chunk_size=64K,host_cache_size=512K,flush_depth=2," \
 	"lease_s=5,quiet_s=1,commit_timeout_s=30,order_timeout_s=60,stall_timeout_s=20,io_retry_" \
 	"s=3"
 #define DRAIN_S 120
-#define NAMES	(CALL_RENAME | CALL_UNLINK | CALL_SYMLINK | CALL_LINK | CALL_MKDIR | CALL_CREATE)
 
 struct node_slot {
 	struct mnt *m;
 	struct faults *faults;
 	char label[8], place[16];
-	uint64_t names; /* changes of names by earlier mounts */
-	bool changing;	/* a mount or an unmount is under way */
+	bool changing; /* a mount or an unmount is under way */
 };
 
 static struct {
@@ -77,15 +76,7 @@ struct backing *world_eye(void)
 
 uint64_t world_changes(void)
 {
-	uint64_t nr = w.losses;
-	unsigned i;
-
-	for (i = 1; i <= w.options.nodes; i++) {
-		nr += w.nodes[i].names;
-		if (w.nodes[i].faults)
-			nr += faults_count(w.nodes[i].faults, NAMES);
-	}
-	return nr;
+	return w.losses + memory_changes(w.memory);
 }
 
 /* --- a mount --- */
@@ -107,7 +98,7 @@ static int meet(struct mnt *m, unsigned n, struct error *e)
 				    .label = w.nodes[n].label,
 				    .place = w.nodes[n].place,
 				    .rules = rules,
-				    .lease_s = 5,
+				    .lease_s = (unsigned)config_number(&en->config, OPT_LEASE_S),
 			    },
 			    e);
 }
@@ -229,7 +220,6 @@ static void *unmount_main(void *arg)
 	tree_destroy(m->fs.tree);
 	nodes_destroy(m->en.nodes);
 	m->en.nodes = NULL;
-	at->names += faults_count(at->faults, NAMES);
 	faults_clear(at->faults);
 	faults_detach(at->faults);
 	at->faults = NULL;
@@ -250,9 +240,9 @@ void world_kill(unsigned n)
 
 	people_lost(n);
 	sched_kill(n);
+	wrap_drop_locks(n);
 	if (at->faults)
-		at->names += faults_count(at->faults, NAMES);
-	at->faults = NULL;
+		at->faults = NULL;
 	at->m = NULL;
 	at->changing = false;
 }

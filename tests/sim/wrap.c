@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -332,6 +333,32 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *ts, const
 	return poll_until(fds, nr, ts ? sched_now() + ns_of(ts) : SCHED_FOREVER);
 }
 
+/* --- locks of files, which end with their process --- */
+
+static unsigned char locked_by[FDS_MAX]; /* a node, or 0 */
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+	int err = __real_flock(fd, operation);
+
+	if (!err && fd < FDS_MAX)
+		locked_by[fd] = operation & LOCK_UN ? 0 : (unsigned char)sched_node();
+	return err;
+}
+
+void wrap_drop_locks(unsigned node)
+{
+	int fd;
+
+	for (fd = 0; fd < FDS_MAX; fd++)
+		if (locked_by[fd] == node) {
+			__real_flock(fd, LOCK_UN);
+			locked_by[fd] = 0;
+		}
+}
+
 /* --- what daemons say --- */
 
 void __wrap_log_write(enum log_level level, const char *fmt, ...);
@@ -345,7 +372,7 @@ void __wrap_log_write(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	story("[node %u] %s", sched_node(), text);
+	story_of_daemon(sched_node(), text);
 }
 
 /* --- chance --- */

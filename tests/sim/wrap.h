@@ -13,4 +13,7 @@ bool wrap_poll_now(struct pollfd *p);
 void wrap_wait_poll(uint64_t until_ns);
 void wrap_wake_polls(void);
 
+/* The host of @node is gone: its descriptors stay open here, but lock nothing. */
+void wrap_drop_locks(unsigned node);
+
 #endif
