@@ -21,7 +21,7 @@ def each(ranks, code):
 
 
 with nodes("one", "two") as (one, two):
-	for run in range(10):
+	for run in range(4):
 		if run:
 			shutil.rmtree(one.path("run"))
 		os.makedirs(one.path("run"))

@@ -33,12 +33,18 @@ def saves(one, two, three):
 		(".metadata", "one", 0), ("__0_0.distcp", "one", 0), ("__1_0.distcp", "two", 1), ("__2_0.distcp", "two", 2),
 		("__3_0.distcp", "three", 3), ("__4_0.distcp", "three", 4)}, made["files"]
 
+	# One to which a rank alone has something to write.
+	save(ranks[:1], "run/alone-1", 1)
+	one.wait_for("run/alone-1")
+	check("run/alone-1", 1, 1)
+
 	# Another, and the same name again: a new save of what is committed.
 	save(ranks, "run/step-2", 2)
 	save(ranks, "run/step-1", 3)
 	for rank in ranks:
 		assert rank.read("run/step-1/__0_0.distcp") == content(0, 3)
 		rank.leave()
+	two.ckptfs("drain", two.mnt)
 	for node in (one, two, three):
 		node.wait_for("run/step-2")
 		node.wait_for("run/step-1")

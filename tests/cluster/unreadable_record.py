@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 """A user has put a directory where a node's next record is to be. What he saves fails by its name, and hides nothing of others:
-another checkpoint, of which the same nodes wait for records, is committed meanwhile."""
+another checkpoint, of which the same nodes wait for records, is committed meanwhile. A directory where the list of what a node
+has written is to be fails its checkpoint alone."""
 import re
 
 from nodes import *
@@ -36,3 +37,16 @@ with nodes("one", "two", options="commit_timeout_s=5") as (one, two):
 	for node in (one, two):
 		node.fails("bad/step-1")
 	bad[0].kill()
+
+	# The list is long, so it has a file of its own.
+	ranks = [Rank(one, 0, 2, job="list"), Rank(two, 1, 2, job="list")]
+	save(ranks, "list/step-1", end=False)
+	ranks[1].do("for n in range(200): open('list/step-1/part-%d' % n, 'wb').close()")
+	for path in staged(BACK + "/list"):
+		os.mkdir(path + "/.ckptfs-vote-1")
+	ranks[0].do("open('list/step-1/.metadata.tmp', 'wb').close(); os.rename('list/step-1/.metadata.tmp', 'list/step-1/.metadata')")
+	for node in (one, two):
+		told = node.fails("list/step-1")
+		assert "could not list what it has written" in told, told
+	for rank in ranks:
+		rank.kill()
