@@ -527,7 +527,7 @@ bool call_is_directory(struct proc *who, const char *path)
 
 int call_look(struct proc *who, const char *path)
 {
-	struct place p;
+	struct reached p;
 	mode_t type;
 	int err = place_begin(who, path, &p);
 
