@@ -53,7 +53,7 @@ END
 		ls "$BACK"/.ckptfs-*/.ckptfs-commit.json
 	}
 	wait_until 60 staged
-	kill -9 "$(daemon_pid)"
+	kill9_and_reaped "$(daemon_pid)" 60 # what it had locked is free
 	expect_ok "$CKPTFS" umount "$MNT"
 	[ ! -e "$BACK/$name" ] || die "$name is committed without etcd"
 	staging=$(basename "$BACK"/.ckptfs-????????????????????????????????)

@@ -125,8 +125,12 @@ static void restart(unsigned job)
 	if (below(2))
 		add("%c%u is killed", name_of(job), (unsigned)below(g.world[job]));
 	pass();
-	add("%c is started again", name_of(job));
-	add("%c resumes", name_of(job));
+	if (!below(4)) {
+		add("%c is started again at once", name_of(job));
+	} else {
+		add("%c is started again", name_of(job));
+		add("%c resumes", name_of(job));
+	}
 	/* It repeats what may not have been committed. */
 	if (g.step[job] && below(2))
 		g.step[job]--;
