@@ -197,7 +197,7 @@ static bool nothing_pends(void)
 		if (sched_paused(n))
 			return false;
 		engine_pending(&world_at(n)->en, &p);
-		if (p.units.open || p.units.closed || p.dirty_bytes)
+		if (p.units.open || p.units.closed || p.dirty_bytes || !world_at(n))
 			return false;
 		pending = units_to_json(world_at(n)->en.units, 0, true);
 		any = json_array_size(pending);
