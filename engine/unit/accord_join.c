@@ -219,10 +219,25 @@ static int check_way(struct checkpoint *cp)
 	return err;
 }
 
+/*
+ * As claim_make. A call whose outcome is unknown is made again, which settles it: the claim may stand, and other nodes
+ * may have joined by it.
+ */
+static int settle_claim(struct checkpoint *cp, const struct claim *c, uint64_t since)
+{
+	int r;
+
+	do
+		r = claim_make(cp, c);
+	while (r < 0 && again_later(cp->units, r, since));
+	return r;
+}
+
 int accord_begin(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 	uint64_t since = clock_mono_ns();
+	bool claimed; /* or perhaps: then its records stay */
 	struct claim c;
 	int r;
 
@@ -234,11 +249,12 @@ int accord_begin(struct checkpoint *cp)
 		r = find_free(cp, &c);
 		if (!r)
 			r = claim_open(cp);
-		if (!r)
-			r = claim_make(cp, &c);
-		if (r != 1)
+		claimed = !r;
+		if (claimed)
+			r = settle_claim(cp, &c, since);
+		if (!r || !claimed)
 			us->coord->forget(us->coord_arg, &cp->owner, accord_generation(cp));
-	} while (!r || (r < 0 && again_later(us, r, since)));
+	} while (!r || (r < 0 && !claimed && again_later(us, r, since)));
 	if (r < 0)
 		return r;
 	accord_stage_name(cp);

@@ -337,6 +337,23 @@ static void stop_faults(void)
 	}
 }
 
+/* What `ckptfs status` says is pending, for the story. */
+static void tell_pending(void)
+{
+	unsigned n;
+
+	for (n = 1; n <= options.nodes; n++) {
+		json_t *pending =
+			world_at(n) ? units_to_json(world_at(n)->en.units, 0, true) : NULL;
+		char *text = pending ? json_dumps(pending, JSON_COMPACT) : NULL;
+
+		if (text && json_array_size(pending))
+			story("(pending on node %u: %s)", n, text);
+		free(text);
+		json_decref(pending);
+	}
+}
+
 static void finish(void)
 {
 	unsigned n;
@@ -349,9 +366,11 @@ static void finish(void)
 			mount_later((void *)(uintptr_t)n);
 	await_idle(WHEN_NS);
 	ranks_exit_all();
-	if (!await_settled(SETTLE_NS))
+	if (!await_settled(SETTLE_NS)) {
+		tell_pending();
 		wrong("I6: nothing disturbs it and all processes are gone, and something is still "
 		      "pending");
+	}
 	for (n = 1; n <= options.nodes; n++) {
 		err = world_at(n) ? world_unmount(n) : 0;
 		story("node %u has unmounted: %s", n, strerror(-err));
