@@ -37,11 +37,21 @@ static unsigned to_lose;
 
 void service_cut(unsigned node, uint64_t until_ns)
 {
+	struct list *l;
 	unsigned i;
 
 	for (i = 0; i < SCHED_NODES; i++)
 		if (!node || i == node)
 			cut_ns[i] = until_ns;
+	if (node || until_ns < sched_now())
+		return;
+	/* A service that was away gives every lease its whole time again, as a new leader of etcd does. */
+	list_for_each (l, &leases) {
+		struct lease *at = container_of(l, struct lease, link);
+
+		if (at->until_ns > sched_now())
+			at->until_ns = until_ns + LEASE_NS;
+	}
 }
 
 void service_lose_answers(unsigned nr)
