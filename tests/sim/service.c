@@ -71,7 +71,7 @@ static int ask(void)
 	if (cut_ns[sched_node()] <= sched_now())
 		return 0;
 	sched_sleep(TIMEOUT_NS);
-	return -ETIMEDOUT;
+	return -EHOSTDOWN; /* as coord_etcd.c says it */
 }
 
 /* The way back of a call that has changed something. */
@@ -83,7 +83,7 @@ static int answer(int result)
 	if (!lost && cut_ns[sched_node()] <= sched_now())
 		return result;
 	sched_sleep(TIMEOUT_NS);
-	return -ETIMEDOUT;
+	return -EHOSTDOWN; /* as coord_etcd.c says it */
 }
 
 /* --- records --- */
@@ -252,7 +252,7 @@ static int service_wait(void *arg, struct coord_key *keys, size_t nr, int wake,
 
 		if (cut) {
 			sched_sleep(NSEC_PER_SEC);
-			return -ETIMEDOUT;
+			return -EHOSTDOWN; /* as coord_etcd.c says it */
 		}
 		if (nr && look(keys, nr)) {
 			sched_sleep(sched_draw(ANSWER_NS));
