@@ -277,6 +277,8 @@ static void one_run(struct run *r)
 		r->failed_late++;
 	}
 	err = save_on(s, THIRD);
+	if (err) /* what has failed in its own time is told now, once */
+		err = save_on(s, THIRD);
 	if (err || s->look(&b) != THIRD)
 		fail_msg("%s, call %u, %s: the next save: %s", s->name, r->fault.skip,
 			 strerror(r->fault.err), strerror(-err));
