@@ -105,6 +105,7 @@ static inline void lock_let_go(struct lock **l)
 }
 
 /* Holds @l until the end of the enclosing block; make the block short and visible. */
-#define LOCK_SCOPE(l) __cleanup(lock_let_go) struct lock *lock_scope_ = lock_taken(l)
+#define LOCK_SCOPE(l) \
+	__attribute__((unused)) __cleanup(lock_let_go) struct lock *lock_scope_ = lock_taken(l)
 
 #endif
