@@ -20,7 +20,7 @@ static const struct shape shapes[] = {
 	 false, false, "latest"},
 	{"trainer", "checkpoint-%u", NULL, "rng_state_%u.pth", "trainer_state.json", false, false,
 	 NULL},
-	{"orbax", "%u", "%u.orbax-checkpoint-tmp", "d%u", "_CHECKPOINT_METADATA", false, true,
+	{"orbax", "%u", "%u.orbax-checkpoint-tmp", "d%u", "_CHECKPOINT_METADATA", true, false,
 	 NULL},
 };
 
