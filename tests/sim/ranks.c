@@ -9,8 +9,7 @@
 
 #define FINISHED_MAX 128
 #define BARRIER_NS   (2 * NSEC_PER_SEC) /* until a launcher ends the ranks that wait for a dead one */
-#define LAUNCH_NS \
-	(4 * NSEC_PER_SEC) /* sooner it may find what is dying: sim/known/resumed-early.txt */
+#define LAUNCH_NS    (4 * NSEC_PER_SEC) /* sooner it may find what is dying: tests/README.md */
 #define START_NS \
 	(500 * NSEC_PER_MSEC) /* which a launcher takes to start the ranks again, at most */
 #define IF_IT_CAN ", if it can"
