@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 5400
-# heavy: check-long
+# heavy: check-model
 # The simulator finds each fault that can be built into the engine (engine/base/fault.h), within 10000 seeds.
 
 . "${SRC:?}/tests/lib.sh"

@@ -9,7 +9,7 @@
 . "${SRC:?}/tests/lib.sh"
 
 SIM=$BUILD/tests/sim/sim
-COUNT=$(amount 10 500)
+COUNT=$(amount 10 50)
 
 for plan in "$SRC"/tests/sim/scenarios/*.txt; do
 	"$SIM" --plan "$plan" --count "$COUNT" >story.txt || {
