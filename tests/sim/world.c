@@ -213,6 +213,11 @@ static void *unmount_main(void *arg)
 	at->m = NULL; /* no call begins from here on */
 	while (ranks_busy_on(job->n))
 		sched_sleep(20 * NSEC_PER_MSEC);
+	if (ranks_have_open_on(job->n)) { /* by what was under way when it began */
+		at->m = m;
+		done(job, -EBUSY);
+		return NULL;
+	}
 	engine_no_more_calls(&m->en, "/mnt");
 	err = mnt_drain(m, DRAIN_S);
 	engine_stop(&m->en);
