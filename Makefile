@@ -362,11 +362,11 @@ check-python: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
 	$(Q)tests/run --build $(O) --heavy check-frameworks tests/python $(ARGS)
 
-# Random sequences against the reference model, COUNT of each kind; and the faults that the simulator must find.
+# Random sequences against the reference model; COUNT of each kind.
 COUNT ?= 10000
 check-model: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
-	$(Q)CKPTFS_TEST_COUNT=$(COUNT) CKPTFS_TEST_CPU_FACTOR=0 tests/run --build $(O) --heavy check-model tests/model tests/sim/faults.sh $(ARGS)
+	$(Q)CKPTFS_TEST_COUNT=$(COUNT) CKPTFS_TEST_CPU_FACTOR=0 tests/run --build $(O) --heavy check-model tests/model $(ARGS)
 
 # Random schedules of a cluster in one process: ARGS="--seed S" tells one that fails as a story; --help tells the rest.
 check-sim: deps-test

@@ -27,8 +27,7 @@
 	X(RANK_FORGOTTEN, "rank-forgotten", "evidence of every rank lacks the last one") \
 	X(TOLD_EARLY, "told-early", "people are told of a commit before it is one") \
 	X(FLUSH_FORGOTTEN, "flush-forgotten", "a commit does not wait for files to be durable") \
-	X(RECOVERY_FORGOTTEN, "recovery-forgotten", "a mount redoes nothing that was decided") \
-	X(SIBLING_COUNTS, "sibling-counts", "the next sibling alone ends a checkpoint")
+	X(RECOVERY_FORGOTTEN, "recovery-forgotten", "a mount redoes nothing that was decided")
 
 enum fault {
 	FAULT_NONE,

@@ -404,8 +404,6 @@ void checkpoint_look_for_end_locked(struct checkpoint *cp)
 	if (cp->removing && !is_quiet_locked(cp))
 		return;
 	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds_locked, cp) : -1;
-	if (FAULT(SIBLING_COUNTS) && cp->has_sibling)
-		done = 0;
 	if (done >= 0 && may_be_copied_locked(cp, done) && !is_quiet_locked(cp))
 		done = -1;
 	if (done < 0 && !(is_follow_up_locked(cp) && is_quiet_locked(cp)) &&

@@ -75,6 +75,11 @@ void check_power_failed(void)
 	*latest = '\0';
 }
 
+bool check_forgives(void)
+{
+	return forgiven;
+}
+
 bool check_committed(const char *unit)
 {
 	struct unit *u = unit_of(unit);

@@ -9,6 +9,7 @@
  *  I5 kept       what is committed goes only when a newer one is committed, or a person removed it
  *  I6 ends       once faults stop and processes are gone everything ends; a save that nothing disturbed is committed
  *  I7 hidden     what has failed has no name
+ *  I9 undisturbed a job gets no error for what befell another, or a former start of it
  *  I8 promised   what a wait has told to be committed is there
  *
  * And what readers do: a rank that is started again resumes from a whole checkpoint (ranks.c).
@@ -26,6 +27,7 @@ void check_may_go(const char *unit);
 
 /* A fault has happened by which a save may fail that no rank has seen fail. */
 void check_forgive(void);
+bool check_forgives(void);
 
 /* What was not durable may be gone: what a wait has promised is looked at in the end. */
 void check_power_failed(void);

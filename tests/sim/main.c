@@ -182,6 +182,18 @@ static void print_plan(unsigned long long seed)
 		printf("%s\n", p.lines[i]);
 }
 
+/* True if the seed shows a defect of today's engine: then it says nothing of the fault that was built in. */
+static bool is_wrong_without_fault(const struct plan *p, unsigned long long seed)
+{
+	enum fault chosen = fault_chosen;
+	struct result r;
+
+	fault_chosen = FAULT_NONE;
+	run(p, seed, NULL, &r);
+	fault_chosen = chosen;
+	return r.wrong;
+}
+
 static int play_all(unsigned long long first, unsigned long long count, bool show)
 {
 	static struct plan p;
@@ -192,6 +204,8 @@ static int play_all(unsigned long long first, unsigned long long count, bool sho
 	for (i = 0; i < count; i++) {
 		plan_of(&p, first + i);
 		run(&p, first + i, show ? stdout : NULL, &r);
+		if (r.wrong && fault_chosen && is_wrong_without_fault(&p, first + i))
+			continue;
 		if (r.wrong && expect_wrong) {
 			printf("seed %llu: %s\n", first + i, r.what);
 			return 0;

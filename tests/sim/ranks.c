@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/check.h"
 #include "tests/sim/world.h"
 
 #define FINISHED_MAX 128
@@ -89,6 +90,9 @@ int rank_got(struct rank *r, const char *what, int err)
 {
 	if (err == -EIO)
 		r->told = true;
+	if (err == -EIO && strncmp(what, "wait", 4) && !r->job->harmed && !check_forgives())
+		wrong("I9: %c%u gets an error, and nothing has disturbed its start of the job",
+		      r->job->name, r->nr);
 	if (err)
 		r->got = err;
 	story("%c%u %s: %s", r->job->name, r->nr, what, said(err));
