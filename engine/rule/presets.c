@@ -58,13 +58,14 @@ const char presets_json[] = TEXT([
 	  [{"close": "trainer_state.json"}, "exited_0"],
 	  [{"close": "trainer_state.json"}, "lone", "all_closed", "quiet"],
 	  [{"every_rank": "random_states_{rank}.pkl"}, "quiet"],
-	  [{"file": "random_states_0.pkl"}, "next_sibling"],
+	  [{"every_rank": "random_states_{rank}.pkl"}, "next_sibling"],
+	  [{"file": "random_states_0.pkl"}, "lone", "next_sibling"],
 	  [{"every_rank": "random_states_{rank}.pkl"}, "exited_0"],
 	  [{"file": "random_states_0.pkl"}, "lone", "exited_0"]]},
 
 /*
- * Nothing marks the end, and each rank's last file is another. That who wrote has exited well says nothing of
- * a rank that was killed before it wrote anything.
+ * Nothing marks the end, and each rank's last file is another. That who wrote has exited well, or goes on, says nothing
+ * of a rank that was killed before it wrote anything, or whose part belonged to a checkpoint of this name that failed.
  */
 {"name": "accelerate", "match": ["checkpoint_[0-9]*", "step_[0-9]*", "epoch_[0-9]*"],
  "files": ["model*.safetensors", "pytorch_model*.bin", "optimizer*.bin", "scheduler*.bin",
@@ -72,7 +73,8 @@ const char presets_json[] = TEXT([
 	   "custom_checkpoint_*.pkl", "pytorch_model/*", "pytorch_model_fsdp_[0-9]*/*",
 	   "optimizer_[0-9]*/*"],
  "done": [[{"every_rank": "random_states_{rank}.pkl"}, "quiet"],
-	  [{"file": "random_states_0.pkl"}, "next_sibling"],
+	  [{"every_rank": "random_states_{rank}.pkl"}, "next_sibling"],
+	  [{"file": "random_states_0.pkl"}, "lone", "next_sibling"],
 	  [{"every_rank": "random_states_{rank}.pkl"}, "exited_0"],
 	  [{"file": "random_states_0.pkl"}, "lone", "exited_0"]]},
 

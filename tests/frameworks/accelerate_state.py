@@ -46,7 +46,7 @@ class Accelerate(Framework):
 	package = "accelerate"
 	pattern = r"checkpoint_(\d+)"
 	done = ("every rank random_states_{rank}.pkl + quiet", "every rank random_states_{rank}.pkl + exited 0",
-		"file random_states_0.pkl + next sibling")
+		"every rank random_states_{rank}.pkl + next sibling")
 	prompt = False
 	alone = True
 	commits = "`random_states_N.pkl` of every rank and some silence, or the next checkpoint, or the end"

@@ -182,10 +182,7 @@ static void node_event(void)
 {
 	unsigned n = 1 + (unsigned)below(g.nodes), s = 1 + (unsigned)below(12), i;
 
-	/*
-	 * Where a rule does not ask for all ranks, those that live save alone once a node is taken for dead:
-	 * sim/known/late-rank.txt.
-	 */
+	/* Where a rule does not ask for all ranks, those that live save alone once a node is taken for dead. */
 	for (i = 0; i < g.jobs; i++)
 		if (!g.shape[i]->barrier)
 			s = s % 3 + 1;

@@ -452,7 +452,9 @@ static const struct {
 	{"hf-trainer", "close trainer_state.json + all closed + quiet + lone", NULL},
 	{"hf-trainer", "every rank rng_state_{rank}.pth + next sibling + exited 0", ""},
 	{"hf-trainer", "every rank random_states_{rank}.pkl + quiet", NULL},
-	{"hf-trainer", "file random_states_0.pkl + next sibling", NULL},
+	{"hf-trainer", "every rank random_states_{rank}.pkl + next sibling", NULL},
+	{"hf-trainer", "file random_states_0.pkl + next sibling", ""},
+	{"hf-trainer", "file random_states_0.pkl + next sibling + lone", NULL},
 	{"hf-trainer", "file random_states_0.pkl + exited 0", ""},
 	{"hf-trainer", "every rank random_states_{rank}.pkl + exited 0", NULL},
 	{"hf-trainer", "file random_states_0.pkl + exited 0 + lone", NULL},
@@ -460,7 +462,9 @@ static const struct {
 	{"accelerate", "every rank random_states_{rank}.pkl + quiet", NULL},
 	{"accelerate", "every rank random_states_{rank}.pkl + quiet + lone", ""},
 	{"accelerate", "next sibling + exited 0", ""},
-	{"accelerate", "file random_states_0.pkl + next sibling", NULL},
+	{"accelerate", "every rank random_states_{rank}.pkl + next sibling", NULL},
+	{"accelerate", "file random_states_0.pkl + next sibling", ""},
+	{"accelerate", "file random_states_0.pkl + next sibling + lone", NULL},
 	{"accelerate", "file random_states_0.pkl + exited 0", ""},
 	{"accelerate", "every rank random_states_{rank}.pkl + exited 0", NULL},
 	{"accelerate", "file random_states_0.pkl + exited 0 + lone", NULL},
@@ -572,11 +576,12 @@ static void what_is_missing_is_said(void **state)
 	assert_string_equal(missing_of("deepspeed", "close ../latest + all closed"),
 			    "*optim_states.pt of every rank; or the next checkpoint beside it; or "
 			    "the exit of every writer with status 0; or `ckptfs commit`");
-	assert_string_equal(missing_of("accelerate", "all closed"),
-			    "random_states_N.pkl of every rank and a while without writes "
-			    "(quiet_s); or a file random_states_0.pkl and the next checkpoint "
-			    "beside it; or random_states_N.pkl of every rank and the exit of "
-			    "every writer with status 0; or `ckptfs commit`");
+	assert_string_equal(
+		missing_of("accelerate", "all closed"),
+		"random_states_N.pkl of every rank and a while without writes "
+		"(quiet_s); or random_states_N.pkl of every rank and the next "
+		"checkpoint beside it; or random_states_N.pkl of every rank and the exit of "
+		"every writer with status 0; or `ckptfs commit`");
 	assert_string_equal(
 		missing_of("sharded-export", "lone"),
 		"the close of *.index.json and the close of every file; or the close of "
@@ -588,7 +593,8 @@ static void what_is_missing_is_said(void **state)
 			"a while without writes (quiet_s); or the next");
 	assert_contains(missing_of("orbax", ""), "the rename to its final name");
 	assert_contains(missing_of("nemo", ""), "the removal of {name}-unfinished beside it");
-	assert_contains(missing_of("hf-trainer", ""), "a file random_states_0.pkl");
+	assert_contains(missing_of("hf-trainer", ""),
+			"random_states_N.pkl of every rank and the next");
 	assert_string_equal(missing_of("torch-dcp", "asked"), "");
 	rule_missing(rules_find(presets, "torch-dcp"), is_told, (void *)"", small, sizeof(small));
 	assert_string_equal(small, "the rename ");
