@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Interruption, and the watchdog: requests that a signal ends, that take too long, or whose
+ * process ends are answered in place of the thread that serves them (requests.h says how that goes
+ * on), and a device that nobody attends gets a thread. Everything ..._locked is under the lock of
+ * struct requests, which is held across a reply of a header alone. It ends no thread: what the
+ * backing holds stays held.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/data.h"
+#include "fs/fs.h"
+#include "fs/late.h"
+#include "fs/requests_inside.h"
+
+#define WATCHDOG_PERIOD (250 * NSEC_PER_MSEC)
+/* The watchdog sleeps deeply again after this long without a request. */
+#define CALM_NS (100 * NSEC_PER_MSEC)
+/* So many WRITEs of pages, of 1 MiB at most, are taken over from processes that end. */
+#define MAX_EARLY 64
+
+/* A reply of a header alone, bypassing libfuse. The kernel may know the request no more. */
+static void reply_raw(struct requests *rs, uint64_t unique, int error)
+{
+	struct fuse_out_header out = {.len = sizeof(out), .error = error, .unique = unique};
+
+	if (write(rs->fd, &out, sizeof(out)) < 0 && errno != ENOENT && errno != ENODEV)
+		log_debug("reply %d to request %llu: %m", error, (unsigned long long)unique);
+}
+
+static struct request *find_request_locked(struct requests *rs, uint64_t unique)
+{
+	struct list *l;
+
+	list_for_each (l, &rs->active) {
+		struct request *r = container_of(l, struct request, link);
+
+		if (r->unique == unique)
+			return r;
+	}
+	list_for_each (l, &rs->queued) {
+		struct request *r = container_of(l, struct request, link);
+
+		if (r->unique == unique)
+			return r;
+	}
+	return NULL;
+}
+
+/*
+ * A request that another thread has read but not yet listed is unknown here: EAGAIN has the kernel
+ * send the INTERRUPT again, and is ignored for a request that was answered meanwhile.
+ */
+void requests_serve_interrupt(struct requests *rs, const struct request *interrupt)
+{
+	const struct fuse_interrupt_in *in =
+		(const void *)(interrupt->mem + sizeof(struct fuse_in_header));
+	bool known = false;
+	{
+		LOCK_SCOPE(&rs->lock);
+		struct request *r = find_request_locked(rs, in->unique);
+
+		if (r && !r->interrupted_ns)
+			r->interrupted_ns = clock_mono_ns();
+		known = r;
+	}
+	if (!known)
+		reply_raw(rs, interrupt->unique, -EAGAIN);
+}
+
+/* Is the process on its way out? All of its memory is gone then; statm blocks on nothing. */
+bool requests_is_exiting(pid_t pid)
+{
+	char path[64], text[128];
+	ssize_t n;
+	__cleanup_fd int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return kill(pid, 0) && errno == ESRCH; /* or /proc does not show it to us */
+	n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return true;
+	text[n] = '\0';
+	return !strncmp(text, "0 0 0 ", 6);
+}
+
+/* A WRITE of dirty pages of a mapping, in nobody's name. */
+bool request_is_page_write(const struct request *r)
+{
+	const struct fuse_write_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
+
+	return r->opcode == FUSE_WRITE && r->len >= WIRE_WRITE_HEADER &&
+	       in->write_flags & FUSE_WRITE_CACHE;
+}
+
+static bool due(struct request *r, uint64_t now, uint64_t *waited)
+{
+	*waited = now - r->started_ns;
+	if (r->interrupted_ns)
+		return now - r->interrupted_ns >= INTERRUPT_GRACE_NS;
+	/* A killed process closes its files without a signal to send INTERRUPT for. */
+	return r->opcode == FUSE_FLUSH && *waited >= INTERRUPT_GRACE_NS && r->pid &&
+	       requests_is_exiting(r->pid);
+}
+
+/* The node whose data @r changes, 0 if it changes none. */
+static uint64_t changes_data_of(const struct request *r)
+{
+	const struct fuse_copy_file_range_in *copy =
+		(const void *)(r->mem + sizeof(struct fuse_in_header));
+	const struct fuse_open_in *open = (const void *)copy;
+
+	switch (r->opcode) {
+	case FUSE_WRITE:
+	case FUSE_SETATTR:
+	case FUSE_FALLOCATE:
+		return r->nodeid;
+	case FUSE_OPEN:
+		return open->flags & O_TRUNC ? r->nodeid : 0;
+	case FUSE_COPY_FILE_RANGE:
+		return copy->nodeid_out;
+	default:
+		return 0;
+	}
+}
+
+/* Before the kernel is told that @r ended. */
+static void mark_late_locked(struct requests *rs, struct request *r)
+{
+	r->late = changes_data_of(r);
+	if (r->late)
+		late_began(rs->fs->tree, r->late);
+}
+
+/*
+ * A WRITE of pages that takes too long counts as done: see late.h. While one is late, the next ones
+ * count so at once: a process that ends writes the pages of its files in turn.
+ */
+void request_answer_page_write_locked(struct requests *rs, struct request *r)
+{
+	const struct fuse_write_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
+	uint64_t waited = clock_mono_ns() - r->started_ns;
+	struct {
+		struct fuse_out_header header;
+		struct fuse_write_out write;
+	} out = {{sizeof(out), 0, r->unique}, {.size = in->size}};
+
+	if (r->behind || rs->nr_early == MAX_EARLY ||
+	    (!rs->nr_early && waited < INTERRUPT_GRACE_NS))
+		return;
+	r->held = handle_get(rs->fs->tree, in->fh);
+	if (!r->held)
+		return; /* its server will say so */
+	rs->nr_early++;
+	if (atomic_exchange(&r->answered, true))
+		return; /* it ended just now, and gives the handle back */
+	mark_late_locked(rs, r);
+	if (write(rs->fd, &out, sizeof(out)) < 0)
+		log_debug("reply to a write of pages: %m");
+}
+
+/* Answers @r before it is served, unless it was answered. */
+bool request_give_up_locked(struct requests *rs, struct request *r)
+{
+	const struct fuse_flush_in *flush = (const void *)(r->mem + sizeof(struct fuse_in_header));
+
+	if (atomic_exchange(&r->answered, true))
+		return false;
+	r->abandoned = true;
+	/* A WRITE of pages that was answered in advance goes on: nobody else has them. */
+	wait_interrupt(&r->call);
+	if (r->opcode == FUSE_FLUSH) {
+		rs->dying = r->pid;
+		data_judge(rs->fs, flush->fh, flush->lock_owner, r->pid);
+	}
+	atomic_fetch_add(&rs->fs->engine->metrics.interrupted, 1);
+	if (!r->queued)
+		mark_late_locked(rs, r);
+	reply_raw(rs, r->unique, -EINTR);
+	return true;
+}
+
+/* Looks after one request; returns true when there is something to tell about it. */
+static bool watch_one_locked(struct requests *rs, struct request *r, uint64_t now, bool *abandoned)
+{
+	uint64_t waited;
+
+	*abandoned = false;
+	if (atomic_load(&r->answered))
+		return false;
+	if (request_is_page_write(r))
+		request_answer_page_write_locked(rs, r);
+	if (due(r, now, &waited) && request_give_up_locked(rs, r)) {
+		*abandoned = true;
+		if (r->queued) {
+			r->queued = false;
+			atomic_fetch_sub(&rs->fs->engine->metrics.queued, 1);
+			requests_retire_locked(rs, r);
+		}
+		return true;
+	}
+	if (waited >= STUCK_AFTER_NS && !r->stuck_told) {
+		r->stuck_told = true;
+		return true;
+	}
+	return false;
+}
+
+/* One round over everything in flight. Returns false when there is nothing left to tell. */
+static bool watch_round(struct requests *rs, struct request_facts *w, bool *abandoned)
+{
+	struct list *heads[] = {&rs->active, &rs->queued}, *l, *tmp;
+	uint64_t now;
+	size_t i;
+	LOCK_SCOPE(&rs->lock);
+
+	now = clock_mono_ns(); /* not before the lock: no request may be younger than it */
+	for (i = 0; i < ARRAY_SIZE(heads); i++) {
+		list_for_each_safe (l, tmp, heads[i]) {
+			struct request *r = container_of(l, struct request, link);
+			struct request_facts facts = {
+				.nodeid = r->nodeid,
+				.opcode = r->opcode,
+				.pid = r->pid,
+				.uid = r->uid,
+				.waited = (double)(now - r->started_ns) / NSEC_PER_SEC,
+			};
+
+			if (watch_one_locked(rs, r, now, abandoned)) {
+				*w = facts;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/*
+ * Waits until it is time to look again: often while requests come, so that a device left alone by
+ * an attendant that the backing holds gets another one.
+ */
+static void watchdog_sleep_locked(struct requests *rs)
+{
+	uint64_t now = clock_mono_ns(), period;
+
+	rs->watching_closely = now - rs->last_ns < CALM_NS;
+	period = rs->watching_closely ? ATTEND_NS : WATCHDOG_PERIOD;
+	if (!rs->exited || rs->nr_threads)
+		wait_out(&rs->changed, now + period);
+	if (rs->unattended_ns && !rs->exited && clock_mono_ns() - rs->unattended_ns >= ATTEND_NS)
+		requests_call_attendant_locked(rs);
+}
+
+void *requests_watchdog_main(void *arg)
+{
+	struct requests *rs = arg;
+	struct request_facts w;
+	uint64_t next_round = 0;
+	bool abandoned, exited = false;
+
+	while (!exited) {
+		if (clock_mono_ns() >= next_round) {
+			while (watch_round(rs, &w, &abandoned))
+				requests_tell_waiting(rs, &w, abandoned);
+			next_round = clock_mono_ns() + WATCHDOG_PERIOD / 2;
+		}
+		LOCK_SCOPE(&rs->lock);
+		watchdog_sleep_locked(rs);
+		exited = rs->exited && !rs->nr_threads;
+	}
+	return NULL;
+}
