@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes of a file other than writes: its size by its path, its times, its mode, owner and
+ * attributes. A file that is being saved changes as by a write. A published file keeps its digest
+ * record valid where only its times change. Has no lock of its own. Opens with O_TRUNC are not its
+ * business.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "fs/inside.h"
+#include "fs/save_inside.h"
+
+/* The digest record of @fd if it is valid now. */
+static bool valid_record(struct backing *b, int fd, char hex[DIGEST_HEX])
+{
+	struct statx stx;
+
+	return !backing_stat(b, fd, &stx) && recorded_valid(b, fd, &stx, hex);
+}
+
+static void renew_record(struct backing *b, int fd, const char *hex)
+{
+	char record[DIGEST_RECORD_MAX];
+	struct statx stx;
+
+	creds_restore(); /* the record is the daemon's, not the caller's */
+	if (backing_stat(b, fd, &stx))
+		return;
+	digest_record_format(record, sizeof(record), hex, stx.stx_size,
+			     (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec);
+	recorded_put(b, &(struct caller){.uid = stx.stx_uid, .gid = stx.stx_gid, .pid = NO_PROCESS},
+		     fd, record, true);
+}
+
+int save_begin_change(struct fs *fs, int fd, struct generation **g)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id id;
+	struct statx stx;
+	int err;
+
+	*g = NULL;
+	creds_restore();
+	if (!us || backing_stat(&fs->engine->backing, fd, &stx) || !S_ISREG(stx.stx_mode))
+		return 0;
+	id = inode_id_of(&stx);
+	*g = units_find_inode(us, &id);
+	err = *g ? generation_change(*g) : 0;
+	if (err) {
+		generation_put(*g);
+		*g = NULL;
+	}
+	return err == -EEXIST ? 0 : err;
+}
+
+void save_end_change(struct generation *g)
+{
+	if (g)
+		generation_changed(g);
+	generation_put(g);
+}
+
+/* Opens @n, which is a file of a checkpoint, to cut it. NULL: it is none. */
+static int begin_cut(struct fs *fs, const struct caller *c, struct node *n, bool empty,
+		     struct generation **g)
+{
+	struct change change = {.opens = true, .empties = empty};
+	char name[NAME_MAX + 1];
+	struct inside in;
+	struct node *dir;
+	int err = inside_enter(fs, c, n, NULL, change, &in);
+
+	*g = NULL;
+	if (err > 0) {
+		err = inside_open(fs, c, &in, n, empty ? O_WRONLY | O_TRUNC : O_WRONLY, g);
+		inside_leave(&in);
+	} else if (!err && tree_place(fs->tree, n, &dir, name)) {
+		err = inside_begin(fs, c, dir, name, change);
+		node_put(fs->tree, dir);
+	}
+	return err;
+}
+
+int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size)
+{
+	struct generation *g;
+	uint64_t key;
+	int err;
+
+	if (!fs->engine->units || !S_ISREG(n->type))
+		return -ENOTSUP;
+	err = begin_cut(fs, c, n, !size, &g);
+	if (err || !g)
+		return err ? err : -ENOTSUP;
+	key = (uintptr_t)g; /* it is a writer that has come, and gone */
+	err = generation_write(g, key);
+	if (!err) {
+		err = content_truncate(g->content, size);
+		generation_changed(g);
+		generation_flushed(g, key, (struct writer_end){.fate = WRITER_ALIVE});
+	}
+	generation_released(g);
+	generation_put(g);
+	return err;
+}
+
+int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
+		   const struct timespec times[2])
+{
+	struct inode_id id = node_inode(n);
+	struct backing *b = &fs->engine->backing;
+	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
+	char hex[DIGEST_HEX];
+	bool held, valid;
+	int err = g ? generation_change(g) : -EEXIST; /* which waits while it is being published */
+
+	held = g && !err;
+	if (err == -EEXIST)
+		err = 0;
+	valid = !err && !held && S_ISREG(n->type) && valid_record(b, fd, hex);
+	if (!err)
+		err = AS_CALLER(c, backing_utimens(b, fd, times));
+	if (!err && valid)
+		renew_record(b, fd, hex);
+	if (held)
+		generation_changed(g);
+	generation_put(g);
+	return err;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names that go: unlink and rmdir, of what is being saved and of what is published. A checkpoint
+ * that its job removes stays on the backing until a newer one is there (engine/unit/removal.h).
+ * Has no lock of its own. Renames are not its business.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/beside.h"
+#include "fs/inside.h"
+#include "fs/passing.h"
+#include "fs/save_inside.h"
+
+/* What the backing has at a name, be it removed or not. */
+int save_look_behind(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
+{
+	struct statx stx;
+	int err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
+
+	*id = inode_id_of(&stx);
+	*mode = stx.stx_mode;
+	return err;
+}
+
+/* The same, if it is to be seen. */
+int save_look(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
+{
+	struct inode_id dir = node_inode(n->dir);
+	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
+
+	return hidden ? -ENOENT : save_look_behind(fs, n, id, mode);
+}
+
+/* A name as mkstemp makes them, be it with the ending of a checkpoint. */
+static bool is_temporary(const struct rule *rule, const char *name)
+{
+	const char *ending = strrchr(name, '.');
+	char stem[NAME_MAX + 1];
+
+	if (rule_is_temp(rule, name))
+		return true;
+	snprintf(stem, sizeof(stem), "%.*s", ending ? (int)(ending - name) : 0, name);
+	return *stem && rule_is_temp(rule, stem);
+}
+
+/*
+ * A checkpoint of one file that a job removes stays on the backing until a newer one is there. 1: so it does; 0: it is
+ * to go at once.
+ */
+static int remove_later(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct units *us = fs->engine->units;
+	struct unit_place u = {
+		.dir = n->at, .dir_id = node_inode(n->dir), .name = n->name, .file = true};
+	struct process *p;
+	const struct rule *rule = rules_single(fs->engine->rules, n->name);
+	struct statx stx;
+	int err;
+
+	if (!rule || is_temporary(rule, n->name))
+		return 0;
+	if (removals_hide(us, &u.dir_id, n->name))
+		return -ENOENT;
+	err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
+	if (err || !S_ISREG(stx.stx_mode) || stx.stx_nlink > 1) /* it has another name */
+		return err;
+	u.id = inode_id_of(&stx);
+	p = units_process(us, c);
+	if (!p)
+		return -ENOMEM;
+	if (removal_waits(us, p, &u.dir_id, n->name)) {
+		err = removal_note(us, c, p, &u, &u.dir_id, n->name);
+		if (!err) {
+			removal_complete(us, p, &u);
+			err = 1;
+		}
+	}
+	process_put(p);
+	return err;
+}
+
+/* With its last name, what is cached of a file is of no more use than the room that it takes. */
+int save_unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct backing *b = &fs->engine->backing;
+	__cleanup_fd int held = -1;
+	struct content *ct = NULL;
+	struct inode_id id;
+	struct statx stx;
+	mode_t mode;
+	int err = remove_later(fs, c, n);
+
+	if (err)
+		return err < 0 ? err : 0;
+	if (contents_any(fs->engine->contents) && !save_look(fs, n, &id, &mode))
+		ct = content_find(fs->engine->contents, &id);
+	held = recorded_hold(b, n->at, n->name, &stx);
+	err = AS_CALLER(c, backing_unlink(b, n->at, n->name, false));
+	if (ct && !err)
+		content_forget(ct);
+	content_put(ct);
+	creds_restore();
+	if (!err && held >= 0)
+		recorded_forget(b, &stx);
+	return err;
+}
+
+struct removal {
+	struct fs *fs;
+	const struct caller *c;
+	const struct save_name *name;
+};
+
+static int remove_from_backing(void *removal)
+{
+	struct removal *r = removal;
+	int err = save_unlink_published(r->fs, r->c, r->name);
+
+	return err == -ENOENT ? 0 : err; /* only the cache has it */
+}
+
+int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct removal removal = {fs, c, n};
+	struct inode_id dir = node_inode(n->dir);
+	struct generation *g;
+	struct inside in;
+	bool held;
+	int err;
+
+	if (!fs->engine->units)
+		return AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+	if (passing_is(n->name) || rules_reserved(n->name))
+		return passing_unlink(fs, c, n->dir, n->name);
+	err = inside_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
+	if (err > 0)
+		err = inside_unlink(fs, c, &in, n);
+	if (err || in.checkpoint) {
+		inside_leave(&in);
+		return err;
+	}
+	err = inside_remove_later(fs, c, n, false);
+	if (err)
+		return err < 0 ? err : 0;
+	held = pointers_drop(fs->engine->units, &dir, n->name);
+	g = units_find(fs->engine->units, &dir, n->name);
+	err = g ? generation_unlink(g, remove_from_backing, &removal) : -EEXIST;
+	generation_put(g);
+	if (err == -EEXIST)
+		err = save_unlink_published(fs, c, n);
+	if (err == -ENOENT && held)
+		err = 0;
+	if (!err)
+		beside_unlinked(fs, n->dir, n->name);
+	return err;
+}
+
+/* The directory @n may be empty but for what is hidden in it. */
+int save_clear_dir(struct fs *fs, const struct save_name *n)
+{
+	int pin, err;
+
+	creds_restore();
+	pin = backing_pin(&fs->engine->backing, n->at, n->name);
+	if (pin < 0)
+		return pin;
+	err = units_clear_dir(fs->engine->units, pin);
+	close(pin);
+	return err;
+}
+
+int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct backing *b = &fs->engine->backing;
+	struct inode_id dir = node_inode(n->dir);
+	struct checkpoint *cp =
+		fs->engine->units ? checkpoints_find(fs->engine->units, &dir, n->name) : NULL;
+	struct inside in = {.checkpoint = NULL};
+	int err = cp ? checkpoint_remove(cp, c) : -EEXIST;
+
+	checkpoint_put(cp);
+	if (err != -EEXIST)
+		return err;
+	err = inside_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
+	if (!err && fs->engine->units)
+		err = inside_remove_later(fs, c, n, true);
+	if (err && !in.checkpoint)
+		return err < 0 ? err : 0;
+	err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
+	inside_leave(&in);
+	if ((err != -ENOTEMPTY && err != -EEXIST) || !fs->engine->units)
+		return err;
+	if (!save_clear_dir(fs, n))
+		err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
+	return err;
+}

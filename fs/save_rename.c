@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Renames outside of checkpoint directories: of a generation that is being saved, and of what is
+ * on the backing, which is made durable before it gets the name of a checkpoint. Those inside of
+ * directories are inside_rename's, and are tried first. Has no lock of its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/beside.h"
+#include "fs/inside.h"
+#include "fs/passing.h"
+#include "fs/save_inside.h"
+#include "fs/unclaimed.h"
+
+/* Is it one under which nothing is meant to stay? */
+static bool is_temp(struct fs *fs, const char *name)
+{
+	const struct rule *rule = rules_single(fs->engine->rules, name);
+
+	return rule && rule_is_temp(rule, name);
+}
+
+/* A file of the backing that gets the name of a unit: whole, at any crash, as any unit is. */
+static int make_durable(struct fs *fs, const struct save_name *n)
+{
+	struct backing *b = &fs->engine->backing;
+	struct inode_id id;
+	mode_t mode;
+	int pin, fd, err = save_look(fs, n, &id, &mode);
+
+	if (err || !S_ISREG(mode))
+		return err == -ENOENT ? 0 : err; /* the rename will say so */
+	creds_restore();
+	pin = backing_pin(b, n->at, n->name);
+	if (pin < 0)
+		return pin;
+	fd = backing_reopen(b, pin, O_RDONLY);
+	close(pin);
+	if (fd < 0)
+		return fd == -EACCES ? 0 : fd;
+	err = backing_sync(b, fd, false);
+	close(fd);
+	return err;
+}
+
+/* The same for the name that it has got: then it is committed, which `wait` promises of a unit. */
+static int make_name_durable(struct fs *fs, const struct save_name *n)
+{
+	creds_restore();
+	return backing_sync_dir(&fs->engine->backing, n->at);
+}
+
+int save_data_first(struct fs *fs, const struct save_name *n)
+{
+	struct content *ct;
+	struct inode_id id;
+	mode_t mode;
+	int err = save_look(fs, n, &id, &mode);
+
+	if (err)
+		return err == -ENOENT ? 0 : err; /* the rename will say so */
+	ct = content_find(fs->engine->contents, &id);
+	if (ct)
+		err = content_write_back(ct);
+	content_put(ct);
+	return err;
+}
+
+struct move {
+	struct fs *fs;
+	const struct caller *c;
+	const struct save_name *from, *to;
+	unsigned flags;
+	bool moved; /* the file that is to be replaced was, too */
+};
+
+static int rename_on_backing(void *move)
+{
+	struct move *m = move;
+	struct backing *b = &m->fs->engine->backing;
+	struct inode_id dir = node_inode(m->to->dir);
+	struct statx stx;
+	__cleanup_fd int held = m->flags ? -1 : recorded_hold(b, m->to->at, m->to->name, &stx);
+	int err = AS_CALLER(m->c, backing_rename(b, m->from->at, m->from->name, m->to->at,
+						 m->to->name, m->flags));
+
+	if (!err && held >= 0)
+		recorded_forget(b, &stx);
+	if (!err)
+		removal_renamed_over(m->fs->engine->units, NULL, &dir, m->to->name);
+	return err;
+}
+
+/* The file that @g is to replace goes along to the new name, and what has that goes. */
+static int move_older(struct move *m)
+{
+	struct inode_id dir = node_inode(m->to->dir);
+	struct generation *there = units_find(m->fs->engine->units, &dir, m->to->name);
+	int err = there ? generation_unlink(there, rename_on_backing, m) : -EEXIST;
+
+	generation_put(there);
+	return err == -EEXIST ? rename_on_backing(m) : err;
+}
+
+/*
+ * A unit that is being written is renamed, and so is the file that it is to replace: should it come to
+ * nothing, the new name has that. But not where that has a temporary name, as what mkstemp makes: it was never
+ * meant for the new one.
+ */
+static int make_way(void *move, bool *replaces, struct inode_id *replaced)
+{
+	struct move *m = move;
+	bool temp = is_temp(m->fs, m->from->name);
+	mode_t mode;
+	int err = temp ? -ENOENT : save_look(m->fs, m->from, replaced, &mode);
+
+	*replaces = true;
+	if (!err) {
+		err = move_older(m);
+		m->moved = !err;
+	}
+	if (err != -ENOENT)
+		return err;
+	err = save_look_behind(m->fs, m->to, replaced, &mode);
+	*replaces = !err;
+	if (!err && S_ISDIR(mode))
+		return -EISDIR;
+	if (temp && (!err || err == -ENOENT))
+		err = save_unlink_published(m->fs, m->c, m->from);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* An unpublished generation gets another name. -ENOTSUP: it has ended by now. */
+static int rename_generation(struct fs *fs, const struct caller *c, struct generation *g,
+			     const struct save_name *from, const struct save_name *to)
+{
+	struct move move = {.fs = fs, .c = c, .from = from, .to = to};
+	struct inode_id to_dir = node_inode(to->dir), id;
+	mode_t mode;
+	int err = generation_drop_older(g);
+
+	if (err && err != -EEXIST)
+		return err;
+	err = save_look(fs, from, &id, &mode);
+	if (!err && !generation_is_open(g) && !is_temp(fs, from->name)) {
+		/* The name has an older file, too: when ours has replaced that, a plain rename does. */
+		err = generation_wait(g);
+		if (err || !generation_is_open(g))
+			return err ? err : -ENOTSUP;
+	}
+	if (!err)
+		err = units_settle_name(fs->engine->units, &to_dir, to->name);
+	if (err && err != -ENOENT)
+		return err;
+	err = generation_rename(g, &(struct place){to->at, to_dir, to->name}, make_way, &move);
+	if (err && move.moved)
+		return 0; /* it has failed: what its name shows then is the older file, which was moved */
+	if (err)
+		return err == -EEXIST ? -ENOTSUP : err;
+	tree_placed(fs->tree, &g->id, to->dir, to->name);
+	return generation_is_durable(g) ? generation_wait(g) : 0;
+}
+
+/* A whole file got the name of a checkpoint: what its job has removed may go. */
+static void note_saved(struct fs *fs, const struct caller *c, const struct save_name *n)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id dir = node_inode(n->dir);
+	struct process *p = removals_any(us) ? units_process(us, c) : NULL;
+
+	if (p)
+		removal_renamed_over(us, p, &dir, n->name);
+	process_put(p);
+}
+
+/* What has the new name and is not published yet goes away with the file that it replaces. */
+static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
+		       const struct save_name *to, unsigned flags, struct generation *replaced)
+{
+	struct move move = {fs, c, from, to, flags, false};
+	struct inode_id to_dir = node_inode(to->dir), id, other;
+	struct content *old = NULL;
+	mode_t mode, other_mode;
+	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
+
+	if (!err)
+		err = save_look(fs, from, &id, &mode);
+	if (!err && !(flags & RENAME_EXCHANGE) && !save_look(fs, to, &other, &other_mode))
+		old = content_find(fs->engine->contents, &other);
+	if (!err)
+		err = save_data_first(fs, from);
+	if (!err && save_is_staged(fs, to->name))
+		err = make_durable(fs, from);
+	if (!err && flags & RENAME_EXCHANGE)
+		err = save_look(fs, to, &other, &other_mode);
+	/* A file takes the place of one that was removed by the rename itself. */
+	if (!err && S_ISDIR(mode))
+		err = removal_make_way(fs->engine->units, &to_dir, to->name);
+	if (!err && replaced && !(flags & RENAME_EXCHANGE))
+		err = generation_unlink(replaced, rename_on_backing, &move);
+	else if (!err)
+		err = rename_on_backing(&move);
+	if (err == -EEXIST && replaced && !(flags & RENAME_NOREPLACE))
+		err = rename_on_backing(&move); /* that has ended meanwhile */
+	if ((err == -ENOTEMPTY || err == -EEXIST) && !flags && S_ISDIR(mode) &&
+	    !save_clear_dir(fs, to))
+		err = rename_on_backing(&move);
+	if (!err && old)
+		content_forget(
+			old); /* else the cache would keep the blocks of a file that is gone */
+	content_put(old);
+	if (!err)
+		tree_moved(fs->tree, to->dir, to->name);
+	if (!err && flags & RENAME_EXCHANGE)
+		tree_moved(fs->tree, from->dir, from->name);
+	if (err || !rules_single(fs->engine->rules, to->name))
+		return err;
+	err = make_name_durable(fs, to);
+	if (!err && S_ISREG(mode))
+		note_saved(fs, c, to);
+	return err;
+}
+
+/* Two names change places only when both are on the backing. Either generation may be NULL. */
+static int settle_both(struct units *us, const struct inode_id *from_dir,
+		       const struct save_name *from, struct generation *g,
+		       const struct inode_id *to_dir, const struct save_name *to,
+		       struct generation *other)
+{
+	int err = units_settle_name(us, from_dir, from->name);
+
+	if (!err)
+		err = units_settle_name(us, to_dir, to->name);
+	if (err)
+		return err;
+	return (g && generation_is_open(g)) || (other && generation_is_open(other)) ? -EBUSY : 0;
+}
+
+int save_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
+		const struct save_name *to, unsigned flags)
+{
+	struct units *us = fs->engine->units;
+	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir), id;
+	struct generation *g, *replaced;
+	mode_t mode;
+	int err = -ENOTSUP;
+
+	if (!us)
+		return -EROFS;
+	if (passing_is(from->name) || (passing_is(to->name) && !rules_reserved(from->name)))
+		return passing_rename(fs, c, from, to, flags);
+	if (rules_reserved(from->name) || rules_reserved(to->name))
+		return rules_reserved(from->name) ? -ENOENT : -EPERM;
+	err = inside_rename(fs, c, from, to, flags);
+	if (err != -ENOTSUP)
+		return err;
+	err = beside_hold_renamed(fs, c, from, to, flags);
+	if (err != -ENOTSUP)
+		return err;
+	if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)))
+		pointers_drop(us, &to_dir, to->name);
+	creds_become(c); /* with all that the caller may save_look at */
+	creds_add_groups(c);
+	g = units_find(us, &from_dir, from->name);
+	replaced = units_find(us, &to_dir, to->name);
+	if (g && g == replaced) {
+		err = 0; /* onto itself */
+	} else if (flags & RENAME_NOREPLACE &&
+		   (replaced || (g && !save_look(fs, to, &id, &mode)))) {
+		err = -EEXIST;
+	} else if (flags & ~RENAME_NOREPLACE) {
+		err = settle_both(us, &from_dir, from, g, &to_dir, to, replaced);
+		err = err ? err : -ENOTSUP;
+	} else if (g) {
+		err = rename_generation(fs, c, g, from, to);
+	}
+	if (err == -ENOTSUP)
+		err = rename_over(fs, c, from, to, flags, replaced);
+	creds_restore();
+	if (!err && !(flags & RENAME_EXCHANGE))
+		removal_moved(us, &from_dir, from->name, &(struct place){to->at, to_dir, to->name});
+	if (!err)
+		beside_renamed(fs, to->dir, to->at, to->name);
+	if (!err && !(flags & RENAME_EXCHANGE))
+		unclaimed_renamed(fs, c, from->name, to);
+	generation_put(g);
+	generation_put(replaced);
+	return err;
+}
