@@ -39,6 +39,9 @@ void inside_leave(struct inside *in);
 int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		 struct change change);
 
+/* 1: the directory is in a committed checkpoint, or is that; 0; -errno. */
+int inside_is_in_committed(struct fs *fs, struct node *dir);
+
 /*
  * Removes @n from a committed unit as a job does: not from the backing, before the next commit. @directory:
  * by rmdir. 0: no, it is to be removed there. 1: it was. -errno.

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opens and new files inside a checkpoint that is being written, which the caller has entered:
+ * each begins or joins a generation of that checkpoint. Has no lock of its own. Whether the
+ * checkpoint may be changed has been decided before (inside_enter).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "fs/inside.h"
+
+/*
+ * Somebody has just made it: the kernel opens that instead, but tries only once more. So what another node has made becomes
+ * this one's own now.
+ */
+static int open_instead(struct fs *fs, const struct caller *c, struct inside *in, int at,
+			const char *name, int flags)
+{
+	struct inode_id id;
+	struct statx stx;
+	int err = backing_stat_at(&fs->engine->backing, at, name, &stx);
+
+	if (flags & O_EXCL)
+		return -EEXIST;
+	id = inode_id_of(&stx);
+	if (!err && S_ISREG(stx.stx_mode) && accord_is_elsewhere(in->checkpoint, &id))
+		err = checkpoint_expect(in->checkpoint, c, in->process->rank, in->rel,
+					flags & O_TRUNC);
+	return !err || err == -ENOENT ? -ESTALE : err;
+}
+
+int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
+		  int at, const char *name, mode_t mode, int flags, struct generation **g)
+{
+	struct backing *b = &fs->engine->backing;
+	struct inode_id dir_id = node_inode(dir);
+	struct statx stx;
+	bool created;
+	int fd, err = checkpoint_claim(in->checkpoint, in->rel, in->process);
+
+	if (err == -EEXIST)
+		return -EAGAIN;
+	if (!err)
+		err = checkpoint_join(in->checkpoint, in->process);
+	if (err)
+		return err;
+	if (flags & O_EXCL && !rules_tells_nothing(name))
+		checkpoint_copied_by(in->checkpoint, in->process);
+	err = backing_stat_at(b, at, name, &stx);
+	if (!err)
+		return open_instead(fs, c, in, at, name, flags);
+	if (err == -ENOENT)
+		err = change_from_nothing(in->checkpoint, in->process, in->rel);
+	if (err)
+		return err;
+	fd = WITH_ROOM(fs->engine->units, c, &in->checkpoint->id,
+		       AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created)));
+	creds_restore();
+	if (fd < 0)
+		return fd == -EEXIST ? open_instead(fs, c, in, at, name, flags) : fd;
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	err = generation_begin_in(in->checkpoint, c, in->process->rank, &dir_id, name, in->rel, fd,
+				  false, g);
+	if (!err && !generation_open(*g, c->pid)) {
+		generation_put(*g);
+		*g = NULL;
+		err = -ESTALE;
+	}
+	return err;
+}
+
+/* One of its files is emptied, which may show what it is, too. */
+static int write_anew(struct inside *in)
+{
+	int err = in->checkpoint->follows ? checkpoint_claim(in->checkpoint, in->rel, in->process)
+					  : 0;
+
+	return err ? err : change_from_nothing(in->checkpoint, in->process, in->rel);
+}
+
+/* Begins to write to a file of it that is closed and durable, in its place. */
+static int begin_again(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
+		       struct generation **g)
+{
+	struct node *dir = NULL;
+	struct inode_id dir_id;
+	char name[NAME_MAX + 1];
+	struct node_fd nf;
+	int fd, err;
+
+	if (!tree_place(fs->tree, n, &dir, name))
+		return -ESTALE;
+	dir_id = node_inode(dir);
+	node_put(fs->tree, dir);
+	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+	if (err)
+		return err;
+	creds_restore(); /* the kernel has asked whether the caller may */
+	fd = backing_reopen(&fs->engine->backing, nf.fd, O_RDWR);
+	tree_fd_put(fs->tree, &nf);
+	if (fd < 0)
+		return fd;
+	return generation_begin_in(in->checkpoint, c, in->process->rank, &dir_id, name, in->rel, fd,
+				   true, g);
+}
+
+/* Is @n what its name stands for, or without any name? */
+static bool is_current(struct fs *fs, struct node *n, const struct inode_id *id)
+{
+	struct backing *b = &fs->engine->backing;
+	struct node *dir = NULL;
+	char name[NAME_MAX + 1];
+	struct inode_id found = {0};
+	struct node_fd at;
+	struct statx stx;
+	int err = tree_fd(fs->tree, n, &at);
+
+	if (!err) {
+		err = backing_stat(b, at.fd, &stx);
+		tree_fd_put(fs->tree, &at);
+	}
+	if (err || !stx.stx_nlink)
+		return !err;
+	if (!tree_place(fs->tree, n, &dir, name))
+		return false;
+	err = tree_fd(fs->tree, dir, &at);
+	if (!err) {
+		err = backing_stat_at(b, at.fd, name, &stx);
+		tree_fd_put(fs->tree, &at);
+	}
+	node_put(fs->tree, dir);
+	if (!err)
+		found = inode_id_of(&stx);
+	return !err && same_inode(&found, id);
+}
+
+/* -ESTALE: its name has another inode now, and the checkpoint waits for the open of that. */
+static int make_own(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
+		    bool empty)
+{
+	struct inode_id id = node_inode(n);
+	int err;
+
+	if (!accord_is_elsewhere(in->checkpoint, &id) &&
+	    (!in->checkpoint->inherits ||
+	     (!checkpoint_shares(in->checkpoint, &id) && is_current(fs, n, &id))))
+		return 0;
+	err = checkpoint_expect(in->checkpoint, c, in->process->rank, in->rel, empty);
+	return err ? err : -ESTALE;
+}
+
+int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct node *n, int flags,
+		struct generation **g)
+{
+	struct inode_id id = node_inode(n);
+	int err = checkpoint_join(in->checkpoint, in->process);
+
+	if (!err)
+		err = make_own(fs, c, in, n, flags & O_TRUNC);
+	while (!err) {
+		*g = units_find_inode(fs->engine->units, &id);
+		if (!*g)
+			err = begin_again(fs, c, in, n, g);
+		if (err)
+			return err;
+		if (generation_open(*g, c->pid)) {
+			err = flags & O_TRUNC ? write_anew(in) : 0;
+			if (!err && flags & O_TRUNC)
+				err = save_cut(*g);
+			if (!err)
+				return 0;
+			generation_released(*g);
+		} else {
+			err = generation_wait(*g); /* until it is durable */
+		}
+		generation_put(*g);
+		*g = NULL;
+	}
+	return err;
+}

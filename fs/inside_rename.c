@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names inside checkpoints that are being written: unlink, and renames within one, into one, out
+ * of a committed one, and of a checkpoint itself. Each is noted as evidence. Has no lock of its
+ * own. Renames that touch no checkpoint are save_rename's.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/inside.h"
+
+struct call {
+	struct fs *fs;
+	const struct caller *c;
+	const struct save_name *from, *to;
+	unsigned flags;
+};
+
+static int unlink_now(void *call)
+{
+	struct call *k = call;
+
+	return AS_CALLER(
+		k->c, backing_unlink(&k->fs->engine->backing, k->from->at, k->from->name, false));
+}
+
+static int rename_now(void *call)
+{
+	struct call *k = call;
+
+	return AS_CALLER(k->c, backing_rename(&k->fs->engine->backing, k->from->at, k->from->name,
+					      k->to->at, k->to->name, k->flags));
+}
+
+/* What is being written under a name of the backing, referenced, or NULL. */
+static struct generation *written_at(struct fs *fs, const struct save_name *n)
+{
+	struct inode_id id;
+	struct statx stx;
+
+	if (backing_stat_at(&fs->engine->backing, n->at, n->name, &stx))
+		return NULL;
+	id = inode_id_of(&stx);
+	return units_find_inode(fs->engine->units, &id);
+}
+
+/* @now, which takes the name @n away from what has it. */
+static int take_away(struct fs *fs, const struct save_name *n, int (*now)(void *call),
+		     struct call *call)
+{
+	struct generation *g = written_at(fs, n);
+	int err = g ? generation_unlink(g, now, call) : -EEXIST;
+
+	generation_put(g);
+	return err == -EEXIST ? now(call) : err;
+}
+
+int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
+		  const struct save_name *n)
+{
+	struct call call = {.fs = fs, .c = c, .from = n};
+	int err = take_away(fs, n, unlink_now, &call);
+
+	if (!err)
+		checkpoint_note(in->checkpoint, EVIDENCE_UNLINK, in->rel, in->process->rank);
+	return err;
+}
+
+/* A file's new name may be the first to tell what the checkpoint is. -EEXIST: an ordinary directory now. */
+static int claim_by_rename(struct fs *fs, struct inside *in, const struct save_name *from)
+{
+	struct statx stx;
+
+	if (backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) ||
+	    !S_ISREG(stx.stx_mode))
+		return 0;
+	return checkpoint_claim(in->checkpoint, in->rel, in->process);
+}
+
+/*
+ * What copies, or moves, does not mean by a rename what the framework does. Where rsync keeps what is whole
+ * already, aside, it has its name there.
+ */
+static bool is_copied(const struct save_name *from, const struct save_name *to)
+{
+	return rules_is_copy(from->name, to->name) || !strcmp(from->name, to->name);
+}
+
+/* Both names are in one checkpoint, which was entered by @to. */
+static int rename_within(struct fs *fs, struct inside *to_in, const char *from_rel,
+			 struct call *call)
+{
+	const struct save_name *from = call->from, *to = call->to;
+	struct generation *g = written_at(fs, from);
+	struct inode_id dir = node_inode(to->dir);
+	int err = call->flags & RENAME_EXCHANGE ? 0 : claim_by_rename(fs, to_in, from);
+
+	if (!err)
+		err = change_from_nothing(to_in->checkpoint, to_in->process, to_in->rel);
+	if (!err)
+		err = call->flags & RENAME_EXCHANGE ? rename_now(call)
+						    : take_away(fs, to, rename_now, call);
+	if (!err && g)
+		generation_moved_in(g, &dir, to->name, to_in->rel);
+	generation_put(g);
+	if (err)
+		return err == -EEXIST && !(call->flags & RENAME_NOREPLACE) ? -ENOTSUP : err;
+	tree_moved(fs->tree, to->dir, to->name);
+	if (call->flags & RENAME_EXCHANGE)
+		tree_moved(fs->tree, from->dir, from->name);
+	else
+		checkpoint_vanished(to_in->checkpoint, from_rel);
+	checkpoint_note(to_in->checkpoint, is_copied(from, to) ? EVIDENCE_CLOSE : EVIDENCE_RENAME,
+			to_in->rel, to_in->process->rank);
+	return 0;
+}
+
+/*
+ * Neither name is in a checkpoint that is being written. What is in a committed one is copied from there, and what
+ * gets a name in one is a change to that.
+ */
+static int rename_committed(struct fs *fs, const struct caller *c, struct call *call)
+{
+	int err = inside_begin(fs, c, call->to->dir, call->to->name, (struct change){0});
+
+	if (!err)
+		err = inside_is_in_committed(fs, call->from->dir);
+	if (err > 0)
+		return -EXDEV;
+	return err ? err : -ENOTSUP;
+}
+
+/* Something from elsewhere becomes a part of a checkpoint. */
+static int rename_into(struct fs *fs, struct inside *in, struct call *call)
+{
+	struct inode_id from_dir = node_inode(call->from->dir);
+	struct generation *g = units_find(fs->engine->units, &from_dir, call->from->name);
+	int err = g && generation_is_open(g) ? 1 : inside_is_in_committed(fs, call->from->dir);
+
+	generation_put(g);
+	if (err > 0)
+		err = -EXDEV; /* it is copied, then; when it is closed */
+	if (!err && call->flags & RENAME_EXCHANGE)
+		err = -EXDEV;
+	if (!err)
+		err = units_settle_name(fs->engine->units, &from_dir, call->from->name);
+	if (!err)
+		err = save_data_first(fs, call->from);
+	if (!err)
+		err = checkpoint_claim(in->checkpoint, in->rel, in->process);
+	if (!err)
+		err = checkpoint_join(in->checkpoint, in->process);
+	if (!err)
+		err = change_from_nothing(in->checkpoint, in->process, in->rel);
+	if (!err)
+		err = take_away(fs, call->to, rename_now, call);
+	if (err)
+		return err == -EEXIST ? -ENOTSUP : err;
+	tree_moved(fs->tree, call->to->dir, call->to->name);
+	checkpoint_note(in->checkpoint, EVIDENCE_CLOSE, in->rel, in->process->rank);
+	if (!is_copied(call->from, call->to))
+		checkpoint_note(in->checkpoint, EVIDENCE_RENAME, in->rel, in->process->rank);
+	return 0;
+}
+
+/* What has the new name of a checkpoint gives way only if it is an empty directory. */
+static int make_way(struct fs *fs, const struct caller *c, const struct save_name *to,
+		    unsigned flags)
+{
+	struct inode_id dir = node_inode(to->dir);
+	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
+	struct statx stx;
+	bool hidden;
+	int err;
+
+	if (there) {
+		err = flags & RENAME_NOREPLACE ? -EEXIST : checkpoint_remove(there, c);
+		checkpoint_put(there);
+		if (err && (err != -EEXIST || flags & RENAME_NOREPLACE))
+			return err; /* else it was just committed: it is looked at there */
+	}
+	if (save_has_name(fs, to->dir, to->name))
+		return -ENOTDIR;
+	hidden = removals_hide(fs->engine->units, &dir, to->name);
+	err = backing_stat_at(&fs->engine->backing, to->at, to->name, &stx);
+	if (err || hidden)
+		return err == -ENOENT ? 0 : err;
+	if (flags & RENAME_NOREPLACE)
+		return -EEXIST;
+	if (!S_ISDIR(stx.stx_mode))
+		return -ENOTDIR;
+	return save_rmdir(fs, c, to);
+}
+
+/* A checkpoint gets another name. */
+static int rename_checkpoint(struct fs *fs, const struct caller *c, struct checkpoint *cp,
+			     const struct save_name *to, unsigned flags)
+{
+	struct inode_id dir = node_inode(to->dir);
+	struct checkpoint *other;
+	char rel[PATH_MAX];
+	int err;
+
+	if (flags & ~RENAME_NOREPLACE)
+		return -EINVAL;
+	other = tree_checkpoint(fs->tree, to->dir, NULL, rel, sizeof(rel));
+	checkpoint_put(other);
+	if (other)
+		return other == cp ? -EINVAL : -EXDEV;
+	err = make_way(fs, c, to, flags);
+	if (!err)
+		err = checkpoint_rename(cp, &(struct place){to->at, dir, to->name});
+	if (!err)
+		tree_placed(fs->tree, &cp->id, to->dir, to->name);
+	return err == -EEXIST && !(flags & RENAME_NOREPLACE) ? -ENOTSUP : err;
+}
+
+/* What is no checkpoint itself gets the name of one: only an empty directory may go that way. */
+static int over_checkpoint(struct fs *fs, const struct caller *c, const struct save_name *from,
+			   const struct save_name *to, unsigned flags)
+{
+	struct inode_id dir = node_inode(to->dir);
+	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
+	struct statx stx;
+
+	checkpoint_put(there);
+	if (!there)
+		return 0;
+	if (flags & RENAME_NOREPLACE)
+		return -EEXIST;
+	if (flags || backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) ||
+	    !S_ISDIR(stx.stx_mode))
+		return -EISDIR;
+	return make_way(fs, c, to, flags);
+}
+
+int inside_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
+		  const struct save_name *to, unsigned flags)
+{
+	struct call call = {.fs = fs, .c = c, .from = from, .to = to, .flags = flags};
+	struct inode_id dir = node_inode(from->dir);
+	struct checkpoint *cp = checkpoints_find(fs->engine->units, &dir, from->name), *source;
+	char rel[PATH_MAX];
+	struct inside in;
+	int err;
+
+	if (cp) {
+		err = rename_checkpoint(fs, c, cp, to, flags);
+		checkpoint_put(cp);
+		return err;
+	}
+	err = over_checkpoint(fs, c, from, to, flags);
+	if (err)
+		return err;
+	source = tree_checkpoint(fs->tree, from->dir, from->name, rel, sizeof(rel));
+	err = inside_enter(fs, c, to->dir, to->name, (struct change){0}, &in);
+	if (err == 1 && source == in.checkpoint)
+		err = rename_within(fs, &in, rel, &call);
+	else if (err == 1 && !source)
+		err = rename_into(fs, &in, &call);
+	else if (err == 1 || (!err && source && checkpoint_is_pending(source)))
+		err = -EXDEV;
+	else if (!err)
+		err = rename_committed(fs, c, &call);
+	inside_leave(&in);
+	checkpoint_put(source);
+	return err;
+}
