@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of generations (unit.h) have between them:
+ *
+ * - generation_begin.c: the staging file, references
+ * - generation_find.c: by name, inode or staging name
+ * - generation_writers.c: who writes it; is it closed
+ * - generation_wait.c: waits for the publish
+ * - generation_name.c: a program removes or renames it
+ * - generation_end.c: the end; failure
+ *
+ * Everything here is for callers that hold the units' lock. What other files of this directory use is in
+ * internal.h.
+ */
+#ifndef ENGINE_UNIT_GENERATION_IMPL_H
+#define ENGINE_UNIT_GENERATION_IMPL_H
+
+#include "engine/unit/internal.h"
+
+/* The visible generation of a name, not referenced, or NULL. */
+struct generation *units_find_locked(struct units *us, const struct inode_id *dir,
+				     const char *name);
+
+/* The generation of that inode, referenced, or NULL. */
+struct generation *units_find_inode_locked(struct units *us, const struct inode_id *id);
+
+/* The open by thread @pid that @g expects, or NULL. */
+struct opener *generation_opener_of_locked(struct generation *g, pid_t pid);
+
+/* As generation_expect. */
+bool generation_expect_locked(struct generation *g, pid_t pid);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who writes a generation: opens that are expected, handles, and processes that changed it; and so whether it
+ * is OPEN or SEALED. A writer that dies fails the generation.
+ *
+ * Takes the units' lock, except in functions that end in _locked. It does not find out how a process ended
+ * (engine/liveness), and does not write bytes (engine/content).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
+#include "engine/base/wait.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/generation_impl.h"
+#include "engine/unit/pointer.h"
+
+struct opener *generation_opener_of_locked(struct generation *g, pid_t pid)
+{
+	struct list *l;
+
+	list_for_each (l, &g->expected) {
+		struct opener *o = container_of(l, struct opener, link);
+
+		if (o->pid == pid)
+			return o;
+	}
+	return NULL;
+}
+
+bool generation_expect_locked(struct generation *g, pid_t pid)
+{
+	struct opener *o;
+
+	if (!generation_rests_in(g, GENERATION_OPEN))
+		return false;
+	o = generation_opener_of_locked(g, pid);
+	if (!o) {
+		o = calloc(1, sizeof(*o));
+		if (!o)
+			return false;
+		o->pid = pid;
+		list_append(&g->expected, &o->link);
+		g->nr_handles++;
+	}
+	o->since_ns = clock_mono_ns();
+	return true;
+}
+
+/* May it be published? */
+bool generation_is_closed_locked(const struct generation *g)
+{
+	struct list *l;
+
+	if (!g->nr_handles)
+		return true;
+	if (list_empty(&g->writers) || !list_empty(&g->expected))
+		return false;
+	list_for_each (l, &g->writers)
+		if (!container_of(l, struct writer, link)->closed)
+			return false;
+	return true;
+}
+
+void generation_settle_locked(struct generation *g)
+{
+	/* An open whose program never learnt of it is no save: the publishers give it up. */
+	bool closed = generation_is_closed_locked(g) && (g->flushed || !list_empty(&g->writers));
+
+	if (generation_rests_in(g, GENERATION_OPEN) && closed) {
+		generation_set_state(g, GENERATION_SEALED);
+		g->closed_ns = clock_mono_ns();
+		content_hurry(g->content);
+		if (g->pointer)
+			pointer_closed(g);
+		if (g->checkpoint)
+			checkpoint_event_locked(g->checkpoint, EVIDENCE_CLOSE, g->rel, g->rank);
+		waitq_wake(&g->units->work);
+	} else if (generation_rests_in(g, GENERATION_SEALED) && !closed) {
+		generation_set_state(g, GENERATION_OPEN);
+	}
+	waitq_wake_all(&g->units->changed);
+}
+
+/*
+ * A file of a checkpoint may be opened again until that is committed; what those did with it who
+ * have closed it is no matter then.
+ */
+static void reopen_sealed_locked(struct generation *g)
+{
+	while (!list_empty(&g->writers)) {
+		struct list *w = g->writers.next;
+
+		list_del(w);
+		free(container_of(w, struct writer, link));
+	}
+	g->flushed = false;
+	generation_set_state(g, GENERATION_OPEN);
+}
+
+bool generation_open(struct generation *g, pid_t pid)
+{
+	struct opener *o;
+	LOCK_SCOPE(&g->units->lock);
+
+	if (g->checkpoint && generation_rests_in(g, GENERATION_SEALED))
+		reopen_sealed_locked(g);
+	if (!generation_rests_in(g, GENERATION_OPEN))
+		return false;
+	g->nr_handles++;
+	o = generation_opener_of_locked(g, pid);
+	if (o)
+		generation_miss_locked(g, o);
+	return true;
+}
+
+bool generation_expect(struct generation *g, pid_t pid)
+{
+	LOCK_SCOPE(&g->units->lock);
+	return generation_expect_locked(g, pid);
+}
+
+bool generation_expect_in(struct generation *g, pid_t pid, bool emptied)
+{
+	LOCK_SCOPE(&g->units->lock);
+	if (generation_rests_in(g, GENERATION_SEALED))
+		reopen_sealed_locked(g);
+	if (!generation_expect_locked(g, pid))
+		return false;
+	g->changed = g->changed || emptied;
+	return true;
+}
+
+void generation_miss_locked(struct generation *g, struct opener *o)
+{
+	list_del(&o->link);
+	free(o);
+	g->nr_handles--;
+}
+
+void generation_released(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	g->nr_handles--;
+	generation_settle_locked(g);
+}
+
+static struct writer *writer_of(struct generation *g, uint64_t key, bool make)
+{
+	struct writer *w;
+	struct list *l;
+
+	list_for_each (l, &g->writers) {
+		w = container_of(l, struct writer, link);
+		if (w->key == key)
+			return w;
+	}
+	w = make ? calloc(1, sizeof(*w)) : NULL;
+	if (w) {
+		w->key = key;
+		list_push(&g->writers, &w->link);
+	}
+	return w;
+}
+
+/* Drops the lock while waiting. */
+static int begin_change_locked(struct generation *g)
+{
+	int err = 0;
+
+	while (!err && generation_is_held_locked(g))
+		err = units_wait(g->units);
+	if (err)
+		return err;
+	if (g->state == GENERATION_FAILED)
+		return g->err;
+	if (g->state == GENERATION_COMMITTED || g->state == GENERATION_DURABLE)
+		return -EEXIST;
+	g->changed = true;
+	g->nr_changing++;
+	return 0;
+}
+
+void generation_changed(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	g->touched_ns = clock_mono_ns();
+	if (--g->nr_changing || g->state != GENERATION_SEALED)
+		return;
+	content_hurry(g->content); /* what has come since it was closed, too */
+	waitq_wake(&g->units->work);
+}
+
+int generation_change(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	return begin_change_locked(g);
+}
+
+int generation_write(struct generation *g, uint64_t key)
+{
+	struct writer *w;
+	int err;
+	LOCK_SCOPE(&g->units->lock);
+
+	err = begin_change_locked(g);
+	if (err)
+		return err;
+	w = writer_of(g, key, true);
+	if (!w) {
+		g->nr_changing--;
+		return -ENOMEM;
+	}
+	w->closed = false;
+	if (g->state == GENERATION_SEALED)
+		generation_settle_locked(g);
+	return 0;
+}
+
+bool generation_is_open(struct generation *g)
+{
+	LOCK_SCOPE(&g->units->lock);
+	return generation_rests_in(g, GENERATION_OPEN);
+}
+
+static bool has_died(struct writer_end end)
+{
+	return end.fate == WRITER_DIED || end.fate == WRITER_EXIT_UNKNOWN;
+}
+
+static void fail_by_end(struct generation *g, struct writer_end end)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	generation_path(g, path, sizeof(path));
+	if (end.fate == WRITER_EXIT_UNKNOWN)
+		MESSAGE(text, WRITER_VANISHED, path, path);
+	else if (end.code < 0)
+		MESSAGE(text, WRITER_KILLED, path, -end.code, strsignal(-end.code), path);
+	else
+		MESSAGE(text, WRITER_EXITED, path, end.code, path);
+	generation_fail(g, -EIO, text);
+}
+
+/* @w has ended well. Another process may be known by its key soon, and end otherwise. */
+static void retire_locked(struct generation *g, struct writer *w)
+{
+	struct writer *gone = writer_of(g, 0, false);
+
+	if (gone) {
+		list_del(&w->link);
+		free(w);
+	} else {
+		w->key = 0;
+	}
+}
+
+void generation_give_up(struct generation *g, int err, const char *why)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	generation_path(g, path, sizeof(path));
+	MESSAGE(text, CAPTURE_FAILED, path, why);
+	generation_fail(g, err, text);
+}
+
+void generation_cut_off(struct generation *g)
+{
+	bool others;
+	{
+		LOCK_SCOPE(&g->units->lock);
+		others = g->flushed || !list_empty(&g->writers);
+	}
+	if (others) /* else nobody has saved anything: it is given up */
+		fail_by_end(g, (struct writer_end){.fate = WRITER_EXIT_UNKNOWN});
+}
+
+void generation_closed(struct generation *g, uint64_t key, struct writer_end end)
+{
+	bool wrote;
+
+	if (g->pointer)
+		pointer_read(g);
+	{
+		LOCK_SCOPE(&g->units->lock);
+		struct writer *w = writer_of(g, key, false);
+
+		wrote = w != NULL;
+		if (wrote && !has_died(end)) {
+			w->closed = true;
+			if (end.fate == WRITER_EXITED_OK)
+				retire_locked(g, w);
+			generation_settle_locked(g);
+		}
+	}
+	if (wrote && has_died(end))
+		fail_by_end(g, end);
+}
+
+void generation_flushed(struct generation *g, uint64_t key, struct writer_end end)
+{
+	bool wrote;
+
+	if (g->pointer)
+		pointer_read(g);
+	{
+		LOCK_SCOPE(&g->units->lock);
+		struct writer *w = writer_of(g, key, false);
+
+		/* Who dies before anything was written had made it, or cut it, at least. */
+		wrote = w || (list_empty(&g->writers) && (g->changed || !g->inherited));
+		if (!has_died(end))
+			g->flushed = true;
+		if (w && !has_died(end)) {
+			w->closed = true;
+			generation_settle_locked(g);
+		}
+	}
+	if (wrote && has_died(end))
+		fail_by_end(g, end);
+}
