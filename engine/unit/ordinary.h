@@ -6,7 +6,8 @@
  * digest, and what is written from then on goes to it as to any file of the backing.
  *
  * Not what replaces another file, which a crash must not take away before the new one is whole. A directory is
- * no such case: it becomes ordinary by its first file, or is dropped with its maker (checkpoint.c).
+ * no such case: it becomes ordinary by its first file (checkpoint_claim.c), or is dropped with its maker
+ * (checkpoint_abandoned.c).
  */
 #ifndef ENGINE_UNIT_ORDINARY_H
 #define ENGINE_UNIT_ORDINARY_H

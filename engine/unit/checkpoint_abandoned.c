@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Open checkpoints that nobody is going to complete, since a process that writes them has died, or the mount
+ * ends. One with nothing in it goes; another fails, and its words say why.
+ *
+ * Takes the units' lock, and drops it to fail one or to ask other nodes. Whether a death came before the end
+ * is judged by accord_mourn.c where other nodes have a part.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/fault.h"
+#include "engine/base/lock.h"
+#include "engine/base/wait.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/checkpoint_impl.h"
+#include "engine/unit/trash.h"
+
+bool checkpoint_is_nothing_locked(const struct checkpoint *cp)
+{
+	return checkpoint_rests_in_locked(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
+	       !cp->nr_changing && !cp->filed.nr && list_empty(&cp->files) && !accord_is_shared(cp);
+}
+
+/* One that is nothing. Without locks. */
+static bool checkpoint_forget(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (!checkpoint_is_nothing_locked(cp))
+			return false;
+		checkpoint_end_locked(cp, GENERATION_DROPPED);
+	}
+	creds_on_behalf(&cp->owner);
+	if (cp->accord) /* another node may just have found it, and put something there */
+		backing_unlink(us->contents->backing, cp->target.dir, cp->staging, true);
+	else
+		trash_remove(us->contents->backing, us->contents, cp->target.dir, cp->staging);
+	creds_on_behalf(NULL);
+	return true;
+}
+
+/* Referenced. */
+static struct checkpoint *one_open_locked(struct units *us)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (checkpoint_rests_in_locked(cp, GENERATION_OPEN)) {
+			cp->refs++;
+			return cp;
+		}
+	}
+	return NULL;
+}
+
+/* What is decided elsewhere is open here until the driver of its accord has concluded it. */
+static void wait_for_its_end(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (cp->state == GENERATION_OPEN)
+		units_wait(cp->units);
+}
+
+unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
+{
+	unsigned nr = 0;
+
+	for (;;) {
+		char text[MESSAGE_MAX], path[PATH_MAX], words[RULE_WORDS_MAX];
+		struct checkpoint *cp;
+		{
+			LOCK_SCOPE(&us->lock);
+			cp = one_open_locked(us);
+		}
+		if (!cp)
+			return nr;
+		if (!checkpoint_forget(cp) && !accord_leave(cp)) {
+			checkpoint_path(cp, path, sizeof(path));
+			checkpoint_missing(cp, words, sizeof(words));
+			MESSAGE(text, CHECKPOINT_LEFT, path, mountpoint, words, cp->staging);
+			checkpoint_fail(cp, -ECANCELED, text);
+			nr++;
+		}
+		wait_for_its_end(cp);
+		checkpoint_put(cp);
+	}
+}
+
+/* Its end, if it is a participant of one whose own end was not seen yet. */
+static bool note_end_locked(struct checkpoint *cp, const struct process *p, struct writer_end end)
+{
+	struct participant *part = checkpoint_participant_of_locked(cp, p);
+
+	if (!part || part->ended)
+		return false;
+	part->ended = true;
+	part->end = end;
+	cp->left_ns = clock_mono_ns();
+	return cp->state == GENERATION_OPEN && end.fate == WRITER_DIED && !accord_knows_end(cp);
+}
+
+/*
+ * Referenced: one that fails by the end of @p; @mourned: unless other nodes say that its own was
+ * before.
+ */
+static struct checkpoint *next_victim_locked(struct units *us, const struct process *p,
+					     struct writer_end end, bool *mourned)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		checkpoint_look_for_end_locked(cp); /* what it did before counts */
+		if (note_end_locked(cp, p, end)) {
+			*mourned = accord_loses_writer(cp, p->lived_ns);
+			cp->refs++;
+			return cp;
+		}
+	}
+	return NULL;
+}
+
+void checkpoints_process_ended(void *units, const struct process *p, struct writer_end end)
+{
+	struct units *us = units;
+	struct checkpoint *cp;
+
+	if (FAULT(DEATH_IGNORED) && end.fate == WRITER_DIED)
+		end = (struct writer_end){WRITER_EXITED_OK, 0};
+	do {
+		char text[MESSAGE_MAX], path[PATH_MAX], rank[24] = "";
+		bool mourned;
+		{
+			LOCK_SCOPE(&us->lock);
+			cp = next_victim_locked(us, p, end, &mourned);
+			waitq_wake(&us->commits);
+		}
+		if (!cp)
+			return;
+		if (checkpoint_forget(cp)) {
+			checkpoint_put(cp);
+			continue;
+		}
+		checkpoint_path(cp, path, sizeof(path));
+		if (p->rank >= 0)
+			snprintf(rank, sizeof(rank), " (rank %d)", p->rank);
+		if (end.code < 0)
+			MESSAGE(text, CHECKPOINT_KILLED, path, (int)p->tgid, rank, -end.code,
+				strsignal(-end.code), path);
+		else
+			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, rank, end.code, path);
+		if (mourned)
+			accord_mourns(cp, text);
+		else
+			checkpoint_fail(cp, -EIO, text);
+		checkpoint_put(cp);
+	} while (cp);
+}

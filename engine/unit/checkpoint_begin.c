@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The begin of a checkpoint: makes its staging directory, or opens the one that another node has made, notes
+ * what has the name, and shows the checkpoint under it.
+ *
+ * Takes the units' lock, and makes no call to the backing with it. Another node or a program may take the
+ * name meanwhile, so it is looked at again when the checkpoint is shown. What a checkpoint inherits is no part
+ * of this file (inherit.c), nor how nodes agree on who begins it (accord_join.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/checkpoint_impl.h"
+#include "engine/unit/fresh.h"
+#include "engine/unit/removal.h"
+#include "engine/unit/replace.h"
+#include "engine/unit/rules.h"
+
+static struct process *maker_of(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+
+	return process_get(cp->maker);
+}
+
+int checkpoint_note_replaced(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct process *maker = maker_of(cp);
+	struct statx stx;
+	int pin = fresh_pin(cp->units, maker, &cp->owner, cp->target.dir, cp->target.name);
+	int fd, err;
+
+	process_put(maker);
+	if (pin < 0)
+		return pin;
+	err = backing_stat(b, pin, &stx);
+	fd = err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	close(pin);
+	if (fd == -ESTALE) /* removed just now */
+		return -ENOENT;
+	if (fd < 0)
+		return fd;
+	cp->replaces = true;
+	cp->replaced = inode_id_of(&stx);
+	unit_generation(b, fd, cp->replaced_generation);
+	close(fd);
+	return 0;
+}
+
+/* -EEXIST: something has its name, and programs see that. */
+static int check_free(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	bool hidden = removals_hide(us, &cp->target.dir_id, cp->target.name); /* first: it may go */
+	struct statx stx;
+	int err = backing_stat_at(us->contents->backing, cp->target.dir, cp->target.name, &stx);
+
+	if (!err)
+		err = hidden ? checkpoint_note_replaced(cp) : -EEXIST;
+	return err == -ENOENT ? 0 : err;
+}
+
+/* @was: the directory that has the name, and must still have it in the end; NULL: nothing has. */
+static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
+{
+	struct units *us = cp->units;
+	struct backing *b = us->contents->backing;
+	struct statx stx;
+	int pin, err = was ? checkpoint_note_replaced(cp) : check_free(cp);
+
+	if (err)
+		return err;
+	err = AS_CALLER(&cp->owner, backing_mkdir(b, cp->target.dir, cp->staging, mode));
+	creds_restore();
+	if (err)
+		return err;
+	pin = backing_pin(b, cp->target.dir, cp->staging);
+	err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+	if (!err) {
+		cp->id = inode_id_of(&stx);
+		cp->fd = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+		if (cp->fd <
+		    0) /* its mode is not for the daemon: a pin does for all but the lock */
+			cp->fd = take_fd(&pin);
+		else
+			backing_lock(b, cp->fd, false);
+	}
+	if (pin >= 0)
+		close(pin);
+	if (err)
+		backing_unlink(b, cp->target.dir, cp->staging, true);
+	return err;
+}
+
+static struct checkpoint *create(struct units *us, const struct caller *c, struct process *p,
+				 const struct place *at)
+{
+	struct checkpoint *cp = calloc(1, sizeof(*cp));
+
+	if (!cp)
+		return NULL;
+	cp->units = us;
+	cp->owner = *c;
+	cp->refs = 1;
+	cp->fd = -1;
+	cp->done = -1;
+	cp->opened_ns = cp->changed_ns = clock_mono_ns();
+	list_init(&cp->link);
+	list_init(&cp->by_inode.link);
+	list_init(&cp->events);
+	list_init(&cp->participants);
+	list_init(&cp->files);
+	cp->maker = process_get(p);
+	snprintf(cp->target.name, sizeof(cp->target.name), "%s", at->name);
+	cp->target.dir_id = at->id;
+	cp->target.dir = backing_dup(us->contents->backing, at->dir);
+	return cp;
+}
+
+int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
+		    const struct place *at, mode_t mode, const struct statx *was,
+		    struct checkpoint **out)
+{
+	struct checkpoint *cp = create(us, c, p, at);
+	int err;
+
+	*out = NULL;
+	if (!cp)
+		return -ENOMEM;
+	err = cp->target.dir < 0 ? -EMFILE : units_new_id(cp->staging);
+	if (!err)
+		err = stage(cp, mode, was);
+	if (err)
+		checkpoint_put(cp);
+	else
+		*out = cp;
+	return err;
+}
+
+/* The staging directory is there, and another node's lock may be on it. */
+static int adopt_staged(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct statx stx;
+	int pin = AS_OWNER_FIRST(&cp->owner, backing_pin(b, cp->target.dir, cp->staging));
+	int err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+
+	if (!err && (!S_ISDIR(stx.stx_mode) || stx.stx_uid != cp->owner.uid))
+		err = -ENOENT; /* only its owner's is believed */
+	if (!err) {
+		cp->id = inode_id_of(&stx);
+		cp->fd = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, pin, O_RDONLY | O_DIRECTORY));
+		err = cp->fd < 0 ? cp->fd : 0;
+	}
+	if (!err)
+		backing_lock(b, cp->fd, false);
+	if (pin >= 0)
+		close(pin);
+	if (err)
+		return err;
+	err = checkpoint_note_replaced(cp);
+	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP ? 0
+								  : err; /* it replaces nothing */
+}
+
+int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p,
+		     const struct place *at, const char *gen, bool inherits, bool follows,
+		     struct checkpoint **out)
+{
+	struct checkpoint *cp = create(us, c, p, at);
+	int err;
+
+	*out = NULL;
+	if (!cp)
+		return -ENOMEM;
+	cp->inherits = inherits;
+	cp->follows = follows;
+	snprintf(cp->staging, sizeof(cp->staging), "%s%s", STAGING_PREFIX, gen);
+	err = cp->target.dir < 0 ? -EMFILE : adopt_staged(cp);
+	if (!err && inherits)
+		err = checkpoint_knows_inherited(cp);
+	if (err)
+		checkpoint_put(cp);
+	else
+		*out = cp;
+	return err;
+}
+
+int checkpoint_show(struct checkpoint *cp)
+{
+	int err;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		err = checkpoint_show_locked(cp);
+	}
+	replaced_sweep(cp->units);
+	return err;
+}
+
+int checkpoint_show_locked(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+
+	if (checkpoints_find_locked(us, &cp->target.dir_id, cp->target.name))
+		return -EEXIST; /* somebody was quicker */
+	if (cp->replaces)
+		replaced_add(&us->replaced, &cp->replaced);
+	cp->visible = true;
+	list_append(&us->checkpoints, &cp->link);
+	atomic_fetch_add(&us->nr_checkpoints, 1);
+	cp->refs++; /* the list's; the first is the caller's */
+	return 0;
+}
+
+/* Between the look and the show another of that name may have been committed, or an ordinary file made. */
+static int check_still_free(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	struct statx stx;
+	struct inode_id id;
+	int err = backing_stat_at(us->contents->backing, cp->target.dir, cp->target.name, &stx);
+
+	if (err == -ENOENT)
+		return 0;
+	id = err ? (struct inode_id){0} : inode_id_of(&stx);
+	if (!err && cp->replaces && same_inode(&id, &cp->replaced))
+		return 0;
+	LOCK_SCOPE(&us->lock);
+	if (!state_is_over(cp->state)) /* it was shown, and may have been ended by others */
+		checkpoint_end_locked(cp, GENERATION_DROPPED);
+	return err ? err : -EEXIST;
+}
+
+int checkpoint_begin(struct units *us, const struct caller *c, struct process *p,
+		     const struct place *at, mode_t mode, struct checkpoint **out)
+{
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		*out = NULL;
+		err = checkpoints_tell_casualty_locked(us, p);
+		if (err)
+			return err;
+	}
+	err = WITH_ROOM(us, c, &at->id, checkpoint_make(us, c, p, at, mode, NULL, out));
+	if (err)
+		return err;
+	if (accord_is_for(us, p))
+		err = accord_begin(*out);
+	if (!err)
+		err = checkpoint_show(*out);
+	if (!err)
+		err = check_still_free(*out);
+	if (!err)
+		return 0;
+	accord_never_shown(*out);
+	backing_unlink(us->contents->backing, at->dir, (*out)->staging, true);
+	checkpoint_put(*out);
+	*out = NULL;
+	return err;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decides what a provisional checkpoint is, by its first file: one that goes by a rule, or an ordinary
+ * directory, which gets its name at once.
+ *
+ * Takes the units' lock, and drops it for rules, backing and other nodes; BUSY_CLAIM lets one thread decide
+ * at a time. The rules themselves are not here (engine/rule).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/lock.h"
+#include "engine/base/wait.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/checkpoint_impl.h"
+#include "engine/unit/removal.h"
+#include "engine/unit/rules.h"
+
+/* An ordinary directory after all: it gets its name at once. */
+static int make_ordinary(struct checkpoint *cp)
+{
+	int err;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		err = checkpoint_hold_locked(cp,
+					     BUSY_ORDINARY); /* others may remove or rename it */
+		if (err)
+			return err;
+	}
+	err = accord_make_ordinary(cp);
+	if (err == -EEXIST) { /* its name is there, or will be in a moment */
+		checkpoint_let_go(cp, BUSY_ORDINARY);
+		LOCK_SCOPE(&cp->units->lock);
+		while (cp->state == GENERATION_OPEN && !units_wait(cp->units))
+			;
+		return cp->state == GENERATION_DROPPED ? -EEXIST : cp->err ? cp->err : -EINTR;
+	}
+	if (!err && cp->replaces)
+		err = removal_make_way(cp->units, &cp->target.dir_id, cp->target.name);
+	if (!err)
+		err = checkpoint_name_ordinary(cp);
+	creds_restore();
+	if (err) {
+		checkpoint_let_go(cp, BUSY_ORDINARY);
+		return err;
+	}
+	accord_has_name(cp);
+	backing_unlock(cp->fd);
+	LOCK_SCOPE(&cp->units->lock);
+	busy_end(cp->units, &cp->busy, BUSY_ORDINARY);
+	checkpoint_end_locked(cp, GENERATION_DROPPED);
+	return -EEXIST;
+}
+
+static bool is_beside(void *checkpoint, const char *name)
+{
+	struct checkpoint *cp = checkpoint;
+	struct statx stx;
+
+	return !backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx);
+}
+
+/* Was it written by @p alone? */
+static bool is_of_one_locked(struct checkpoint *cp, const struct process *p)
+{
+	return cp->participants.next == cp->participants.prev &&
+	       checkpoint_participant_of_locked(cp, p);
+}
+
+/* The job's last one in this directory has a successor now: that is evidence for it. */
+static void tell_sibling(struct checkpoint *cp)
+{
+	struct list *l;
+
+	if (cp->follows || state_is_over(cp->state))
+		return; /* a late change to an older one; or none any more */
+	list_for_each (l, &cp->units->checkpoints) {
+		struct checkpoint *o = container_of(l, struct checkpoint, link);
+
+		if (o == cp)
+			break; /* what follows is newer; one that is not shown is the newest */
+		if (o->rule == cp->rule && !accord_is_bereaved(o) &&
+		    job_same(o->maker, cp->maker) &&
+		    same_inode(&o->target.dir_id, &cp->target.dir_id)) {
+			o->has_sibling = true;
+			o->goes_on = o->goes_on || is_of_one_locked(o, cp->maker);
+		}
+	}
+	waitq_wake(&cp->units->commits);
+}
+
+/* One at a time decides what it is. 1: the caller is to, and says decided. 0 or -EEXIST: it was. */
+static int begin_deciding(struct checkpoint *cp)
+{
+	int err;
+	LOCK_SCOPE(&cp->units->lock);
+
+	err = busy_wait(cp->units, &cp->busy, BUSY_CLAIM);
+	if (err)
+		return err;
+	if (!cp->rule && cp->state != GENERATION_DROPPED)
+		return 1;
+	busy_end(cp->units, &cp->busy, BUSY_CLAIM);
+	return cp->rule ? 0 : -EEXIST;
+}
+
+/*
+ * @p makes it a unit: it is that of its job. What others did before that, who did not know what it would be, was no
+ * part of a save; from now on they are told that it is taken.
+ */
+static void take_from_others(struct checkpoint *cp, struct process *p)
+{
+	struct process *maker = NULL;
+	struct list *l, *tmp, others;
+
+	list_init(&others);
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		list_for_each_safe (l, tmp, &cp->participants) {
+			if (job_same(container_of(l, struct participant, link)->process, p))
+				continue;
+			list_del(l);
+			list_append(&others, l);
+		}
+		if (!job_same(cp->maker, p)) {
+			maker = cp->maker;
+			cp->maker = process_get(p);
+		}
+	}
+	checkpoint_free_participants(&others);
+	process_put(maker);
+}
+
+void checkpoint_takes_rule_locked(struct checkpoint *cp, const struct rule *rule)
+{
+	cp->rule = rule;
+	tell_sibling(cp);
+	waitq_wake_all(&cp->units->changed);
+}
+
+static void decided(struct checkpoint *cp, const struct rule *rule)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	busy_end(cp->units, &cp->busy, BUSY_CLAIM);
+	if (!cp->rule)
+		cp->rule = rule; /* another node may have told meanwhile */
+	if (rule)
+		tell_sibling(cp);
+	accord_wake(cp);
+	waitq_wake_all(&cp->units->changed);
+}
+
+int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
+{
+	const char *slash = strrchr(rel, '/'), *name = slash ? slash + 1 : rel;
+	const struct rule *rule;
+	char path[PATH_MAX];
+	int err = rules_commit_file(name) ? 0 : begin_deciding(cp);
+
+	if (err != 1)
+		return err;
+	checkpoint_path(cp, path, sizeof(path));
+	rule = rules_claim(cp->units->rules, path, rel, is_beside, cp);
+	if (!rule)
+		rule = accord_rule_of_others(cp, path);
+	if (rule)
+		take_from_others(cp, p);
+	/* Where the directory's name suggests a unit the file's can be waited for; and what it replaces is kept. */
+	if (!rule && !cp->inherits && !cp->rule &&
+	    !((rules_tells_nothing(name) || cp->replaces) && rules_suggest(cp->units->rules, path)))
+		err = make_ordinary(cp);
+	else
+		err = 0;
+	decided(cp, rule);
+	return err;
+}
+
+/* -EEXIST: it is an ordinary directory by now; 0: it turned out to be a unit. */
+static int decide_ordinary(struct checkpoint *cp)
+{
+	int err = begin_deciding(cp);
+	const struct rule *rule;
+	char path[PATH_MAX];
+
+	if (err != 1)
+		return err;
+	checkpoint_path(cp, path, sizeof(path));
+	rule = accord_rule_of_others(cp, path);
+	err = rule ? 0 : make_ordinary(cp);
+	decided(cp, rule);
+	return err;
+}
+
+int checkpoint_yield(struct checkpoint *cp)
+{
+	char path[PATH_MAX];
+
+	checkpoint_path(cp, path, sizeof(path));
+	if (cp->inherits || rules_suggest(cp->units->rules, path))
+		return 0;
+	return decide_ordinary(cp);
+}
+
+/* One in @dir of which it is not known what it is. */
+static struct checkpoint *find_undecided_locked(struct units *us, const struct inode_id *dir)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (checkpoint_rests_in_locked(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
+		    same_inode(&cp->target.dir_id, dir))
+			return cp;
+	}
+	return NULL;
+}
+
+int checkpoints_yield_in(struct units *us, const struct inode_id *dir)
+{
+	for (;;) {
+		struct checkpoint *cp;
+		bool stays;
+		int err;
+		{
+			LOCK_SCOPE(&us->lock);
+			cp = find_undecided_locked(us, dir);
+			if (!cp)
+				return 0;
+			cp->refs++;
+		}
+		err = decide_ordinary(cp);
+		{
+			LOCK_SCOPE(&us->lock);
+			stays = cp == find_undecided_locked(us, dir);
+		}
+		checkpoint_put(cp);
+		if (stays)
+			return err;
+	}
+}

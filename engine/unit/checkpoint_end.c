@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a checkpoint: notes it in the history and takes it off the list; fails it, with its files, and
+ * makes its job learn of that at its next call.
+ *
+ * Takes the units' lock, except in functions that end in _locked. It does not find out that an end has come
+ * (evidence.c), and commits nothing (commit.c). What a failed one leaves is kept by wreck.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
+#include "engine/base/wait.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/checkpoint_impl.h"
+#include "engine/unit/wreck.h"
+
+void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state)
+{
+	struct units *us = cp->units;
+	struct ended *e = history_add(&us->history);
+	bool shown =
+		cp->visible; /* else, what another node has begun, and was over before that: not in the list */
+
+	checkpoint_set_state(cp, state);
+	cp->visible = false;
+	cp->ended_ns = clock_mono_ns();
+	accord_ended(cp);
+	memcpy(e->staging, cp->staging, sizeof(e->staging));
+	memcpy(e->name, cp->target.name, sizeof(e->name));
+	e->id = cp->id;
+	e->dir_id = cp->target.dir_id;
+	e->path = cp->path ? strdup(cp->path) : NULL;
+	e->reason = *cp->reason ? strdup(cp->reason) : NULL;
+	e->state = state;
+	e->uid = cp->owner.uid;
+	e->err = cp->err;
+	e->size = cp->size;
+	e->job = strdup(cp->maker->key);
+	e->opened_ns = cp->opened_ns;
+	e->closed_ns = cp->closed_ns;
+	e->flushed_ns = cp->flushed_ns;
+	e->ended_ns = cp->ended_ns;
+	us->nr_committed += state == GENERATION_COMMITTED;
+	if (state == GENERATION_COMMITTED)
+		atomic_fetch_add(&us->nr_published, 1);
+	us->nr_failed += state == GENERATION_FAILED;
+	if ((state == GENERATION_FAILED || state == GENERATION_DROPPED) && cp->accord)
+		backing_unlock(cp->fd); /* another node may remove the directory that it is in */
+	if (shown && state == GENERATION_FAILED) { /* which calls in it must be told of */
+		wreck_add_locked(cp);
+	} else if (shown) {
+		list_del(&cp->link);
+		atomic_fetch_sub(&us->nr_checkpoints, 1);
+		cp->refs--;
+	}
+	waitq_wake_all(&us->changed);
+	waitq_wake(&us->commits);
+}
+
+/* Those who wrote to it, and those of its job, must not go on as if nothing was. */
+static void tell_writers_locked(struct checkpoint *cp, int err)
+{
+	struct casualties *cs = &cp->units->casualties;
+	const char *path = cp->path ? cp->path : cp->target.name;
+	bool by_job = cp->maker->read && !cp->maker->weak;
+	uint64_t at_ns = accord_cause_ns(cp);
+	struct list *l;
+
+	if (err == -ECANCELED || err == -ESTALE)
+		return;
+	if (by_job) /* one for all of its job */
+		casualty_add(cs, cp->maker, path, err, at_ns);
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		/* Who has come after what failed it did not know of that. */
+		if (!part->ended && !(by_job && casualty_concerns(at_ns, part->process)))
+			casualty_add(cs, part->process, path, err, at_ns);
+	}
+}
+
+/* Has @g failed, and whoever found out is about to fail its checkpoint, too? */
+static bool is_about_to_fail_locked(const struct generation *g)
+{
+	const struct checkpoint *cp = g->checkpoint;
+
+	return (g->state == GENERATION_FAILED || (live_has(g) && content_error(g->content))) &&
+	       !state_is_over(cp->state);
+}
+
+void checkpoint_told(struct generation *g, const struct caller *c)
+{
+	struct units *us = g->units;
+	struct process *p = units_process(us, c);
+	char path[PATH_MAX];
+	int err = 0;
+
+	if (!p)
+		return;
+	{
+		LOCK_SCOPE(&us->lock);
+		while (!err &&
+		       is_about_to_fail_locked(g)) /* else it would be told of that once more */
+			err = units_wait(us);
+		casualty_tell(&us->casualties, p, path, sizeof(path)); /* the caller says it */
+	}
+	process_put(p);
+}
+
+bool checkpoint_fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason)
+{
+	struct units *us = cp->units;
+	char path[PATH_MAX], below[PATH_MAX];
+	bool first, found;
+
+	checkpoint_path(cp, path, sizeof(path));
+	found = !backing_path_below(us->contents->backing, cp->target.dir, below, sizeof(below));
+	{
+		LOCK_SCOPE(&us->lock);
+		if (only_open && !checkpoint_rests_in_locked(cp, GENERATION_OPEN))
+			return false;
+		first = checkpoint_rests_locked(cp);
+		if (first || (!state_is_over(cp->state) && !cp->err)) {
+			cp->err = err;
+			snprintf(cp->reason, sizeof(cp->reason), "%s", reason);
+		}
+		if (first) {
+			free(cp->path);
+			cp->path = strdup(path);
+			cp->below = found ? strdup(below) : NULL;
+			checkpoint_end_locked(cp, GENERATION_FAILED);
+			tell_writers_locked(cp, err);
+			if (room_is_short(err))
+				wreck_unwanted_locked(cp);
+		}
+	}
+	if (!first)
+		return false;
+	failures_add(us->failures, cp->owner.uid, "checkpoint", path, -err, reason);
+	generations_fail(cp, err, reason);
+	wrecks_sweep(us);
+	return true;
+}
+
+void checkpoint_fail(struct checkpoint *cp, int err, const char *reason)
+{
+	checkpoint_fail_if(cp, false, err, reason);
+}
+
+void checkpoint_fail_open(struct checkpoint *cp, int err, const char *reason)
+{
+	checkpoint_fail_if(cp, true, err, reason);
+}

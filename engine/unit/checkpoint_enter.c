@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process is about to change a checkpoint. This file counts the changes that are under way, keeps the
+ * participants, refuses or supersedes what belongs to another job, and tells a process that a checkpoint
+ * of its job has failed.
+ *
+ * Takes the units' lock, and drops it while it waits for a commit or for another process to end. It does
+ * not decide by which rule the checkpoint goes (checkpoint_claim.c).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
+#include "engine/base/wait.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/checkpoint_impl.h"
+#include "engine/unit/removal.h"
+#include "engine/unit/wreck.h"
+
+#define READ_NS (2 * NSEC_PER_SEC) /* for who a process is, of whom other nodes may know */
+
+/* Is one of its job, of which a writer has died, about to be judged? */
+static bool is_mourned_locked(struct units *us, const struct process *p)
+{
+	struct list *l;
+
+	list_for_each (l, &us->checkpoints) {
+		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (accord_is_in_doubt(cp) && job_same(cp->maker, p) &&
+		    casualty_concerns(accord_cause_ns(cp), p))
+			return true;
+	}
+	return false;
+}
+
+/* The first call that would go on says why it does not. */
+static int tell_casualty_locked(struct units *us, struct process *p)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	int err = casualty_tell(&us->casualties, p, path, sizeof(path));
+
+	if (err) {
+		MESSAGE(text, CHECKPOINT_CASUALTY, *path ? path : "?", strerror(-err));
+		failures_add(us->failures, p->uid, "save", path, -err, text);
+	}
+	return err;
+}
+
+int checkpoints_tell_casualty_locked(struct units *us, struct process *p)
+{
+	uint64_t until = clock_mono_ns() + us->commit_ns;
+	int err = 0;
+
+	while (!err && is_mourned_locked(us, p) && clock_mono_ns() < until)
+		err = units_wait(us);
+	return err ? err : tell_casualty_locked(us, p);
+}
+
+struct participant *checkpoint_participant_of_locked(struct checkpoint *cp, const struct process *p)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (part->process == p)
+			return part;
+	}
+	return NULL;
+}
+
+static bool restarted(const struct process *maker, const struct process *p)
+{
+	return maker->read && maker->uid == p->uid && job_restarted(maker->key, p);
+}
+
+/*
+ * Is it known to be of a job that @p is not to change it for? Which rule it goes by may be known on
+ * other nodes alone: of those that only look nobody says so to each other. Then the job of @p,
+ * started again, takes the place of what it was.
+ */
+static bool is_taken_locked(const struct checkpoint *cp, const struct process *p)
+{
+	return cp->rule || cp->follows || (accord_is_shared(cp) && restarted(cp->maker, p));
+}
+
+enum others { NO_OTHERS, OTHERS_ENDING, OTHERS_LIVE };
+
+/*
+ * Does anybody of another job than @p write to it? Of whom nothing is seen it is not known. A job
+ * may begin in the very moment in which the one before has ended, which is to be told yet.
+ */
+static enum others others_of_locked(struct checkpoint *cp, const struct process *p)
+{
+	enum others found = NO_OTHERS;
+	struct list *l;
+
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (part->ended || !part->process->visible || job_same(part->process, p))
+			continue;
+		if (!part->watched || !process_has_ended(part->process))
+			return OTHERS_LIVE;
+		found = OTHERS_ENDING;
+	}
+	return found;
+}
+
+/* Does the job of @p have a part in it? */
+static bool is_of_job_locked(struct checkpoint *cp, const struct process *p)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants)
+		if (job_same(container_of(l, struct participant, link)->process, p))
+			return true;
+	return job_same(cp->maker, p);
+}
+
+/*
+ * Nobody who wrote to it is left: another job begins it anew, from what the name had before. 1: its end was seen just
+ * now.
+ */
+static int supersede(struct checkpoint *cp, struct process *p)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct caller c = {.uid = p->uid, .gid = cp->owner.gid};
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	struct checkpoint *new = NULL;
+	struct statx stx;
+	bool hidden;
+	int err;
+
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_SUPERSEDED, path, cp->maker->key, p->key);
+	if (!checkpoint_fail_if(cp, true, -ESTALE, text))
+		return 1;
+	hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
+	if (!backing_stat_at(b, cp->target.dir, cp->target.name, &stx) && !hidden)
+		return -ESTALE; /* that is shown again */
+	err = backing_stat(b, cp->fd, &stx);
+	if (!err)
+		err = checkpoint_begin(
+			cp->units, &c, p,
+			&(struct place){cp->target.dir, cp->target.dir_id, cp->target.name},
+			stx.stx_mode & 07777, &new);
+	checkpoint_put(new);
+	return !err || err == -EEXIST ? -ESTALE : err;
+}
+
+/* -EBUSY, and says why. */
+static int refuse(struct checkpoint *cp, const struct process *p)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_BUSY, path, cp->maker->key, p->key);
+	failures_add(cp->units->failures, cp->owner.uid, "save", path, EBUSY, text);
+	return -EBUSY;
+}
+
+/* Has it failed for what is nothing to @p: of another job, or started after that was? */
+static bool is_nothing_to_locked(struct checkpoint *cp, const struct process *p)
+{
+	return cp->state == GENERATION_FAILED && !checkpoint_participant_of_locked(cp, p) &&
+	       (!is_of_job_locked(cp, p) || !casualty_concerns(accord_cause_ns(cp), p));
+}
+
+/*
+ * As checkpoint_hold_still_locked, for @p: that it failed is told to those whom it concerns. Another one, which found
+ * it just before, looks for the name once more.
+ */
+static int hold_still_for_locked(struct checkpoint *cp, const struct process *p)
+{
+	int err = checkpoint_hold_still_locked(cp);
+
+	return err && p && is_nothing_to_locked(cp, p) ? -ESTALE : err;
+}
+
+/* Was @p started after it was begun, and does not write to it yet? */
+static bool is_latecomer(struct checkpoint *cp, const struct process *p)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return cp->accord && !checkpoint_participant_of_locked(cp, p) &&
+	       !casualty_concerns(cp->opened_ns, p);
+}
+
+/* Is it what a later start of the job of @p saves? That is none of its business any more. */
+static bool is_former_locked(const struct checkpoint *cp, const struct process *p)
+{
+	return cp->accord && p->read && p->uid == cp->maker->uid &&
+	       job_restarted(p->key, cp->maker);
+}
+
+int checkpoint_enter(struct checkpoint *cp, struct process *p)
+{
+	struct units *us = cp->units;
+	enum others others;
+	bool other, busy;
+	int err, told;
+
+	err = p && is_latecomer(cp, p) ? accord_check_open(cp) : 0;
+	if (err)
+		return err;
+	{
+		LOCK_SCOPE(&us->lock);
+		do {
+			err = hold_still_for_locked(cp, p);
+			told = p && (!err || (err == cp->err && err != -ESTALE))
+				       ? tell_casualty_locked(us, p)
+				       : 0;
+			err = err ? err : told;
+			others = !err && p && is_taken_locked(cp, p) ? others_of_locked(cp, p)
+								     : NO_OTHERS;
+			busy = others == OTHERS_LIVE || (!err && p && is_former_locked(cp, p));
+			other = !err && !others && p && is_taken_locked(cp, p) &&
+				!is_of_job_locked(cp, p);
+			if (others == OTHERS_ENDING)
+				err = units_wait(us);
+		} while (!err && (others == OTHERS_ENDING ||
+				  (other && checkpoint_ends_with_writers_locked(cp))));
+		if (!err && !busy && !other) {
+			cp->nr_changing++;
+			cp->changed_ns = clock_mono_ns();
+		}
+	}
+	if (busy)
+		return refuse(cp, p);
+	err = other ? supersede(cp, p) : err;
+	return err == 1 ? checkpoint_enter(cp, p) : err;
+}
+
+int checkpoint_enter_open(struct checkpoint *cp)
+{
+	char text[MESSAGE_MAX], path[PATH_MAX];
+	int err = checkpoint_enter(cp, NULL);
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		if (err != -EEXIST || cp->state != GENERATION_COMMITTED)
+			return err;
+	}
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, CHECKPOINT_STALE, path);
+	failures_add(cp->units->failures, cp->owner.uid, "write", path, ESTALE, text);
+	return -ESTALE;
+}
+
+void checkpoint_leave(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	cp->nr_changing--;
+	cp->changed_ns = clock_mono_ns();
+	if (cp->unwanted) /* what is left of it was in use */
+		wreck_unwanted_locked(cp);
+	waitq_wake(&cp->units->commits);
+	accord_wake(cp);
+}
+
+int checkpoint_join(struct checkpoint *cp, struct process *p)
+{
+	struct participant *part = calloc(1, sizeof(*part));
+	struct units *us = cp->units;
+	LOCK_SCOPE(&us->lock);
+	if (!part || checkpoint_participant_of_locked(cp, p)) {
+		free(part);
+		return part ? 0 : -ENOMEM;
+	}
+	part->process = process_get(p);
+	part->watched = !jobs_watch(p); /* who is told of its end waits for the lock */
+	list_append(&cp->participants, &part->link);
+	removal_note_saver_locked(us, p, &cp->target.dir_id);
+	return 0;
+}
+
+void checkpoint_copied_by(struct checkpoint *cp, const struct process *p)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	struct participant *part = checkpoint_participant_of_locked(cp, p);
+
+	if (part && p->rank < 0 && p->visible)
+		part->copies = true;
+}
+
+struct process *units_process(struct units *us, const struct caller *c)
+{
+	uint64_t until = clock_mono_ns() + READ_NS;
+	struct process *p;
+
+	creds_restore(); /* what may be read of it is the daemon's right */
+	p = jobs_process(us->jobs, c->pid, c->uid);
+	/* On one node who was not read in time may be of any job; but what other nodes save is hidden from him. */
+	while (p && p->visible && !p->read && accord_has_others(us) && !process_has_ended(p) &&
+	       clock_mono_ns() < until && !wait_interrupted()) {
+		process_put(p);
+		p = jobs_process(us->jobs, c->pid, c->uid);
+	}
+	return p;
+}

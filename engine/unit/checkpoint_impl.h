@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of checkpoint.h have between them:
+ *
+ * - checkpoint.c: one of them: found, referenced, its state, held by one thread
+ * - checkpoint_begin.c: the staging directory; shown
+ * - checkpoint_enter.c: processes that change it
+ * - checkpoint_claim.c: its rule, or an ordinary directory
+ * - checkpoint_name.c: a program removes or renames it
+ * - checkpoint_end.c: the end; failure
+ * - checkpoint_abandoned.c: a writer died, or the mount ends
+ *
+ * Functions that end in _locked are for callers that hold the units' lock. What other files of this directory
+ * use is in internal.h.
+ */
+#ifndef ENGINE_UNIT_CHECKPOINT_IMPL_H
+#define ENGINE_UNIT_CHECKPOINT_IMPL_H
+
+#include "engine/unit/internal.h"
+
+/* The one that a name shows, not referenced, or NULL. */
+struct checkpoint *checkpoints_find_locked(struct units *us, const struct inode_id *dir,
+					   const char *name);
+
+/* Frees all of a list that nobody else knows any more. */
+void checkpoint_free_participants(struct list *participants);
+
+/* The part of @p in it, or NULL. */
+struct participant *checkpoint_participant_of_locked(struct checkpoint *cp,
+						     const struct process *p);
+
+/*
+ * Drops the lock while it waits for the commit of what has ended, which is that of all who wrote to
+ * it: what comes later is a change to the committed one. 0: it is OPEN. -EEXIST: it is not any more. -EINTR, or
+ * the error that it failed with.
+ */
+int checkpoint_hold_still_locked(struct checkpoint *cp);
+
+/*
+ * Drops the lock while it waits. The caller is busy @with it: until checkpoint_let_go, or its end, no
+ * other thread changes it. 0, or as checkpoint_hold_still_locked.
+ */
+int checkpoint_hold_locked(struct checkpoint *cp, enum busy with);
+
+/*
+ * Lock not held. The caller had it, for its commit (@with 0) or busy @with it. True if it fails, as it was
+ * to.
+ */
+bool checkpoint_let_go(struct checkpoint *cp, enum busy with);
+
+/*
+ * Without locks. False: it has failed before, or will when it is let go of; or @only_open: it was not open
+ * any more.
+ */
+bool checkpoint_fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason);
+
+/* Lock not held. What has its name on the backing is what it is going to replace. 0 or -errno. */
+int checkpoint_note_replaced(struct checkpoint *cp);
+
+#endif

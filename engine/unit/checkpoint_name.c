@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program removes or renames a checkpoint that is not committed yet; and the name that its directory has on the
+ * backing.
+ *
+ * Takes the units' lock, and makes no call to the backing with it: meanwhile the checkpoint is busy
+ * (BUSY_HELD), so that nobody changes or ends it. It does not give a committed one its name (replace.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/checkpoint_impl.h"
+#include "engine/unit/removal.h"
+
+bool checkpoint_has_name(struct checkpoint *cp, const char *name)
+{
+	struct statx stx;
+	struct inode_id id;
+
+	if (AS_OWNER_FIRST(&cp->owner, backing_stat_at(cp->units->contents->backing, cp->target.dir,
+						       name, &stx)))
+		return false;
+	id = inode_id_of(&stx);
+	return same_inode(&id, &cp->id);
+}
+
+int checkpoint_name_ordinary(struct checkpoint *cp)
+{
+	int err = AS_OWNER_FIRST(&cp->owner,
+				 backing_rename(cp->units->contents->backing, cp->target.dir,
+						cp->staging, cp->target.dir, cp->target.name, 0));
+
+	return err == -ENOENT && checkpoint_has_name(cp, cp->target.name) ? 0 : err;
+}
+
+int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
+{
+	struct units *us = cp->units;
+	struct backing *b = us->contents->backing;
+	struct process *p;
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		err = checkpoint_hold_locked(cp, BUSY_REMOVE);
+	}
+	if (err)
+		return err;
+	err = AS_OWNER_FIRST(&cp->owner, backing_unlink(b, cp->target.dir, cp->staging, true));
+	if (err && err != -ENOENT) {
+		checkpoint_let_go(cp, BUSY_REMOVE);
+		return err;
+	}
+	p = cp->replaces ? units_process(us, c) : NULL;
+	if (p) /* programs saw one directory, which is removed */
+		removal_of_replaced(cp, c, p);
+	process_put(p);
+	LOCK_SCOPE(&us->lock);
+	busy_end(us, &cp->busy, BUSY_REMOVE);
+	checkpoint_end_locked(cp, GENERATION_DROPPED);
+	return 0;
+}
+
+/*
+ * It is to get the name @name in @dir. What it changes, and is to replace, goes there, too, as its name
+ * does; else it replaces there what was removed, but is there until the next commit.
+ */
+static int take_along(struct checkpoint *cp, const struct place *at, bool *replaces,
+		      struct inode_id *replaced)
+{
+	struct backing *b = cp->units->contents->backing;
+	bool hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
+	struct statx stx;
+	int err =
+		cp->replaces ? backing_stat_at(b, cp->target.dir, cp->target.name, &stx) : -ENOENT;
+
+	*replaced = err ? cp->replaced : inode_id_of(&stx);
+	*replaces = !err && same_inode(replaced, &cp->replaced) && !hidden;
+	if (*replaces) {
+		err = removal_make_way(cp->units, &at->id, at->name);
+		if (err)
+			return err;
+		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->target.name,
+							   at->dir, at->name, 0));
+		creds_restore();
+		if (!err)
+			removal_moved(cp->units, &cp->target.dir_id, cp->target.name, at);
+		return err;
+	}
+	err = backing_stat_at(b, at->dir, at->name, &stx);
+	*replaces = !err;
+	if (!err)
+		*replaced = inode_id_of(&stx);
+	return err == -ENOENT ? 0 : err;
+}
+
+int checkpoint_rename(struct checkpoint *cp, const struct place *at)
+{
+	struct units *us = cp->units;
+	struct backing *b = us->contents->backing;
+	int copy = backing_dup(b, at->dir), err;
+	struct inode_id replaced, old_id;
+	char old_name[NAME_MAX + 1];
+	bool replaces;
+	{
+		LOCK_SCOPE(&us->lock);
+		err = copy < 0 ? -EMFILE : checkpoint_hold_locked(cp, BUSY_RENAME);
+	}
+	if (err) {
+		if (copy >= 0)
+			close(copy);
+		return err;
+	}
+	if (!same_inode(&cp->target.dir_id, &at->id))
+		err = AS_OWNER_FIRST(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
+								at->dir, cp->staging, 0));
+	if (!err) {
+		err = take_along(cp, &(struct place){copy, at->id, at->name}, &replaces, &replaced);
+		if (err && !same_inode(&cp->target.dir_id, &at->id))
+			backing_rename(b, at->dir, cp->staging, cp->target.dir, cp->staging, 0);
+	}
+	if (!err) {
+		LOCK_SCOPE(&us->lock);
+
+		cp->replaces = replaces;
+		cp->replaced = replaced;
+		/* Under its number, as accord_join.c does; both are open, so that it cannot fail. */
+		dup3(copy, cp->target.dir, O_CLOEXEC);
+		old_id = cp->target.dir_id;
+		memcpy(old_name, cp->target.name, sizeof(old_name));
+		cp->target.dir_id = at->id;
+		snprintf(cp->target.name, sizeof(cp->target.name), "%s", at->name);
+		cp->changed_ns = clock_mono_ns();
+		accord_tell_name(cp);
+		checkpoint_event_locked(cp, EVIDENCE_RENAME, ".", -1);
+	}
+	if (!err && replaces)
+		checkpoint_note_replaced(cp);
+	if (!err)
+		err = accord_renamed(cp, &old_id, old_name);
+	close(copy);
+	checkpoint_let_go(cp, BUSY_RENAME);
+	return err;
+}
