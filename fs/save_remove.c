@@ -27,7 +27,7 @@ int save_look_behind(struct fs *fs, const struct save_name *n, struct inode_id *
 }
 
 /* The same, if it is to be seen. */
-int save_look_at(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
+int save_look_up(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
 {
 	struct inode_id dir = node_inode(n->dir);
 	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
@@ -96,7 +96,7 @@ int save_unlink_published(struct fs *fs, const struct caller *c, const struct sa
 
 	if (err)
 		return err < 0 ? err : 0;
-	if (contents_any(fs->engine->contents) && !save_look_at(fs, n, &id, &mode))
+	if (contents_any(fs->engine->contents) && !save_look_up(fs, n, &id, &mode))
 		ct = content_find(fs->engine->contents, &id);
 	held = recorded_hold(b, n->at, n->name, &stx);
 	err = AS_CALLER(c, backing_unlink(b, n->at, n->name, false));

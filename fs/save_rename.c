@@ -29,7 +29,7 @@ static int make_durable(struct fs *fs, const struct save_name *n)
 	struct backing *b = &fs->engine->backing;
 	struct inode_id id;
 	mode_t mode;
-	int pin, fd, err = save_look_at(fs, n, &id, &mode);
+	int pin, fd, err = save_look_up(fs, n, &id, &mode);
 
 	if (err || !S_ISREG(mode))
 		return err == -ENOENT ? 0 : err; /* the rename will say so */
@@ -58,7 +58,7 @@ int save_data_first(struct fs *fs, const struct save_name *n)
 	struct content *ct;
 	struct inode_id id;
 	mode_t mode;
-	int err = save_look_at(fs, n, &id, &mode);
+	int err = save_look_up(fs, n, &id, &mode);
 
 	if (err)
 		return err == -ENOENT ? 0 : err; /* the rename will say so */
@@ -115,7 +115,7 @@ static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 	struct move *m = move;
 	bool temp = is_temp(m->fs, m->from->name);
 	mode_t mode;
-	int err = temp ? -ENOENT : save_look_at(m->fs, m->from, replaced, &mode);
+	int err = temp ? -ENOENT : save_look_up(m->fs, m->from, replaced, &mode);
 
 	*replaces = true;
 	if (!err) {
@@ -144,7 +144,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 
 	if (err && err != -EEXIST)
 		return err;
-	err = save_look_at(fs, from, &id, &mode);
+	err = save_look_up(fs, from, &id, &mode);
 	if (!err && !generation_is_open(g) && !is_temp(fs, from->name)) {
 		/* The name has an older file, too: when ours has replaced that, a plain rename does. */
 		err = generation_wait(g);
@@ -187,15 +187,15 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
 
 	if (!err)
-		err = save_look_at(fs, from, &id, &mode);
-	if (!err && !(flags & RENAME_EXCHANGE) && !save_look_at(fs, to, &other, &other_mode))
+		err = save_look_up(fs, from, &id, &mode);
+	if (!err && !(flags & RENAME_EXCHANGE) && !save_look_up(fs, to, &other, &other_mode))
 		old = content_find(fs->engine->contents, &other);
 	if (!err)
 		err = save_data_first(fs, from);
 	if (!err && save_is_staged(fs, to->name))
 		err = make_durable(fs, from);
 	if (!err && flags & RENAME_EXCHANGE)
-		err = save_look_at(fs, to, &other, &other_mode);
+		err = save_look_up(fs, to, &other, &other_mode);
 	/* A file takes the place of one that was removed by the rename itself. */
 	if (!err && S_ISDIR(mode))
 		err = removal_make_way(fs->engine->units, &to_dir, to->name);
@@ -262,14 +262,14 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 		return err;
 	if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)))
 		pointers_drop(us, &to_dir, to->name);
-	creds_become(c); /* with all that the caller may look at */
+	creds_become(c); /* with all that the caller may save_look_up at */
 	creds_add_groups(c);
 	g = units_find(us, &from_dir, from->name);
 	replaced = units_find(us, &to_dir, to->name);
 	if (g && g == replaced) {
 		err = 0; /* onto itself */
 	} else if (flags & RENAME_NOREPLACE &&
-		   (replaced || (g && !save_look_at(fs, to, &id, &mode)))) {
+		   (replaced || (g && !save_look_up(fs, to, &id, &mode)))) {
 		err = -EEXIST;
 	} else if (flags & ~RENAME_NOREPLACE) {
 		err = settle_both(us, &from_dir, from, g, &to_dir, to, replaced);

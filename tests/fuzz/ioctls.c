@@ -10,6 +10,7 @@
  * closed, no session, slot, promise, generation, file or descriptor is left, and the cache is whole.
  */
 #include <ftw.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,6 +22,7 @@
 static ssize_t take_reply(int fd, const struct iovec *iov, int count);
 #define writev take_reply
 #include "fs/requests.c"
+#include "fs/requests_current.c"
 #undef writev
 
 #define slot lent_slot /* fs/ has another */
@@ -209,7 +211,7 @@ static bool ask(uint32_t opcode, uint64_t node, uint32_t uid, bool given_up, con
 	}
 	serve(rs, r);
 	creds_restore();
-	REQUIRE(!current && list_empty(&rs->active) && !rs->in_flight);
+	REQUIRE(!request_current && list_empty(&rs->active) && !rs->in_flight);
 	open_extra.set = false;
 	REQUIRE(w.replies == (opcode == FUSE_FORGET || given_up ? 0 : 1));
 	return w.replies && !w.error;

@@ -21,6 +21,7 @@
 static ssize_t take_reply(int fd, const struct iovec *iov, int count);
 #define writev take_reply
 #include "fs/requests.c"
+#include "fs/requests_current.c"
 #undef writev
 
 #include "fs/control_dir.h"
@@ -202,7 +203,7 @@ static bool ask_as(uint32_t opcode, uint64_t node, const void *body, size_t len,
 	}
 	serve(rs, r);
 	creds_restore();
-	REQUIRE(!current && !open_extra.set && list_empty(&rs->active) && !rs->in_flight);
+	REQUIRE(!request_current && !open_extra.set && list_empty(&rs->active) && !rs->in_flight);
 	if (opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET)
 		REQUIRE(w.replies == 0);
 	else
