@@ -118,8 +118,7 @@ options_documented() {
 
 verbs_documented() {
 	local verb bad=0
-	for verb in fs/cmd/*.c; do
-		verb=$(basename "$verb" .c)
+	for verb in $(sed -n 's/^const struct verb verb_\([a-z]*\) = {$/\1/p' fs/cmd/*.c); do
 		grep -q "\\b$verb\\b" fs/ckptfs.1 || { echo "fs/ckptfs.1 lacks the verb $verb"; bad=1; }
 	done
 	return "$bad"
