@@ -233,6 +233,15 @@ static int settle_claim(struct checkpoint *cp, const struct claim *c, uint64_t s
 	return r;
 }
 
+/*
+ * True if nobody may take this node for dead. A node that was cut off renews its lease first: else the others would end at
+ * once what it begins, and a process of its job there would save a part alone.
+ */
+static bool shows_life(struct units *us)
+{
+	return nodes_alone(us->nodes) || nodes_hold(us->nodes);
+}
+
 int accord_begin(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
@@ -246,7 +255,7 @@ int accord_begin(struct checkpoint *cp)
 	if (r)
 		return r;
 	do {
-		r = find_free(cp, &c);
+		r = shows_life(us) ? find_free(cp, &c) : -EHOSTDOWN;
 		if (!r)
 			r = claim_open(cp);
 		claimed = !r;
