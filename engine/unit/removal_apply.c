@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Applies removals: moves what was removed to trash, by one rename, or begins the change to what is left of
+ * it. For a name that something else gets, for a time at which it is due, for want of room, and at umount.
+ *
+ * Takes the units' lock, and makes no call to the backing with it: meanwhile the removal is busy
+ * (BUSY_APPLY). It does not say when a removal is due (removal_due.c, removal_judge.c), and removes no bytes
+ * (trash.c).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/unit/removal_impl.h"
+#include "engine/unit/room.h"
+#include "engine/unit/trash.h"
+
+static bool is_it(void *removal, int pin, const struct statx *stx)
+{
+	const struct removal *r = removal;
+	struct inode_id id = inode_id_of(stx);
+
+	(void)pin;
+	return same_inode(&id, &r->id);
+}
+
+int removal_change(struct units *us, const struct removal *r)
+{
+	const struct part *part = removal_last_part(r);
+	struct checkpoint *cp;
+	int err = checkpoint_inherit_now(us, &part->owner, part->process,
+					 &(struct place){r->dir, r->dir_id, r->name}, r->changed_ns,
+					 r->emptied, &cp);
+
+	checkpoint_put(cp);
+	return err;
+}
+
+/* (O7) Leaves the backing: to trash, unless the name is another's by now. */
+static int apply(struct units *us, struct removal *r)
+{
+	const struct caller *owner = &removal_last_part(r)->owner;
+	char id[STAGING_MAX];
+	int err;
+
+	if (!r->whole)
+		return removal_change(us, r);
+	err = trash_put(us->contents->backing, owner, r->dir, r->name, is_it, r, id);
+	if (err == 1)
+		trash_empty_later(us, owner, r->dir, id);
+	return err < 0 ? err : 0;
+}
+
+int removal_apply_one_due(struct units *us, struct removal *r)
+{
+	bool named = !r->replaced && clock_mono_ns() - r->since_ns < us->order_ns &&
+		     order_is_named(us->contents->backing, us->rules, r->dir, r->name, NULL);
+	{
+		LOCK_SCOPE(&us->lock);
+		r->named = named;
+	}
+	return named ? -EAGAIN : apply(us, r);
+}
+
+bool removal_is_being_replaced_locked(struct units *us, const struct removal *r)
+{
+	const struct generation *g;
+	struct list *l;
+
+	live_for_each_of (g, &us->live, &r->dir_id, r->name)
+		if (generation_is_held_locked(g))
+			return true;
+
+	list_for_each (l, &us->checkpoints) {
+		const struct checkpoint *cp = container_of(l, struct checkpoint, link);
+
+		if (checkpoint_is_held_locked(cp) && same_inode(&cp->target.dir_id, &r->dir_id) &&
+		    !strcmp(cp->target.name, r->name))
+			return true;
+	}
+	return false;
+}
+
+int removal_make_way(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct removal *r;
+	int err = 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		while (!err && (r = removal_find_locked(us, dir, name)) &&
+		       (r->busy || (r->file && removal_is_being_replaced_locked(us, r))))
+			err = units_wait(us);
+		if (err || !r || !r->whole)
+			return err;
+		busy_begin(&r->busy, BUSY_APPLY);
+	}
+	err = apply(us, r);
+	{
+		LOCK_SCOPE(&us->lock);
+		removal_let_go_locked(us, r, !err);
+	}
+	if (!err)
+		removal_destroy(r);
+	return err;
+}
+
+int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, const char *name)
+{
+	const struct removal *r;
+	bool file;
+
+	if (!atomic_load(&us->nr_removals))
+		return 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		r = removal_find_locked(us, dir, name);
+		file = r && r->file;
+	}
+	return file ? removal_make_way(us, dir, name) : 0;
+}
+
+int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from,
+		  const struct place *at)
+{
+	struct removal *r;
+	int err = 0, copy;
+
+	if (!atomic_load(&us->nr_removals))
+		return 0;
+	copy = backing_dup(us->contents->backing, at->dir);
+	if (copy < 0)
+		return copy;
+	{
+		LOCK_SCOPE(&us->lock);
+		while (!err && (r = removal_find_locked(us, from_dir, from)) && r->busy)
+			err = units_wait(us);
+		if (!err && r && !r->whole) {
+			int old = r->dir;
+
+			r->dir = copy;
+			copy = old;
+			r->dir_id = at->id;
+			snprintf(r->name, sizeof(r->name), "%s", at->name);
+		}
+	}
+	close(copy);
+	return err;
+}
+
+bool removal_is_applied_locked(struct units *us, const struct inode_id *dir, const char *name)
+{
+	const struct removal *r = removal_find_locked(us, dir, name);
+
+	return r && r->busy;
+}
+
+void removal_apply_due(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct removal *r;
+	int err;
+	{
+		LOCK_SCOPE(&us->lock);
+		/* Whoever asks forgets the decision after that, by which it would be redone. */
+		while ((r = removal_find_locked(us, dir, name)) && r->busy)
+			if (units_wait(us))
+				return;
+		if (!r || !r->due || !r->whole || removal_is_being_replaced_locked(us, r))
+			return; /* it was made way for, or will be */
+		busy_begin(&r->busy, BUSY_APPLY);
+	}
+	err = removal_apply_one_due(us, r);
+	{
+		LOCK_SCOPE(&us->lock);
+		removal_let_go_locked(us, r, !err);
+	}
+	if (!err)
+		removal_destroy(r);
+}
+
+static struct removal *take_next_locked(struct units *us, unsigned round)
+{
+	struct list *l;
+
+	list_for_each (l, &us->removals) {
+		struct removal *r = container_of(l, struct removal, link);
+
+		if (!r->whole || r->busy || r->looked_at == round ||
+		    removal_is_being_replaced_locked(us, r))
+			continue;
+		busy_begin(&r->busy, BUSY_APPLY);
+		r->looked_at = round;
+		return r;
+	}
+	return NULL;
+}
+
+bool removals_hasten(struct units *us,
+		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
+		     void *arg)
+{
+	struct unit_place u;
+	struct removal *r;
+	bool done = false;
+	unsigned round;
+	{
+		LOCK_SCOPE(&us->lock);
+		round = ++us->room.rounds;
+	}
+	while (!done) {
+		{
+			LOCK_SCOPE(&us->lock);
+			r = take_next_locked(us, round);
+		}
+		if (!r)
+			return false;
+		creds_on_behalf(&removal_last_part(r)->owner);
+		u = removal_place_of(r);
+		done = may(arg, &u, removal_last_part(r)->owner.uid,
+			   order_is_named(us->contents->backing, us->rules, r->dir, r->name,
+					  NULL)) &&
+		       !apply(us, r);
+		creds_on_behalf(NULL);
+		LOCK_SCOPE(&us->lock);
+		removal_let_go_locked(us, r, done);
+	}
+	log_info("'%s', which was removed, has left the backing before a newer one was committed: "
+		 "there was no room",
+		 r->name);
+	removal_destroy(r);
+	return true;
+}
+
+void removals_finish(struct units *us)
+{
+	while (!list_empty(&us->removals)) {
+		struct removal *r = container_of(us->removals.next, struct removal, link);
+		const struct unit_place u = removal_place_of(r);
+		bool gone;
+
+		creds_on_behalf(&removal_last_part(r)->owner);
+		gone = r->whole && (r->due || unit_has_newer(us, &u)) &&
+		       !removal_apply_one_due(us, r);
+		creds_on_behalf(NULL);
+		if (!gone)
+			log_info("'%s' was removed in the mount, and is kept on the backing: no "
+				 "newer checkpoint was committed beside it, or a pointer names it",
+				 r->name);
+		removal_list_remove_locked(us, r);
+		removal_destroy(r);
+	}
+}
