@@ -19,7 +19,7 @@
  *       NAMING              -> DROPPED    nothing of a unit is left in it: it is ordinary (e)
  *
  *   (a) seal (evidence.c): checkpoint_look_for_end_locked, checkpoint_ends_with_writers_locked,
- *       checkpoint_seal_locked       (b) committer_main       (c) commit (commit.c)
+ *       checkpoint_seal_locked       (b) committer_main       (c) record_decision (commit.c)
  *   (d) checkpoint_give_back, from work_on (commit.c)  (e) work_on (commit.c)
  *   (f) checkpoint_fail, checkpoint_fail_open          (g) accord_conclude
  *   (h) checkpoint_remove, make_ordinary, checkpoint_forget, check_still_free;

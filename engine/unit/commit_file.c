@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The commit file: what its header says of the checkpoint and of its place among those beside it, and how the file
+ * is written into staging (O3 of commit.c).
+ *
+ * Assumes a listing (commit_list.c) that is complete, and that the caller acts for the owner. Takes the units'
+ * lock for the participants, and makes no call to the backing with it. What a commit file looks like says
+ * engine/format/commit.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/backing/dirwalk.h"
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/fault.h"
+#include "engine/base/lock.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/commit_impl.h"
+#include "engine/unit/rules.h"
+
+#define WRITE_BUFFER 65536
+#define COMMIT_MODE  0644
+
+struct file_writer {
+	struct backing *b;
+	int fd;
+	off_t off;
+	size_t len;
+	char buf[WRITE_BUFFER];
+};
+
+static int write_out(struct file_writer *f)
+{
+	ssize_t n = backing_write(f->b, f->fd, f->buf, f->len, f->off, 0);
+
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < f->len)
+		return -ENOSPC;
+	f->off += n;
+	f->len = 0;
+	return 0;
+}
+
+static int write_some(void *file_writer, const void *data, size_t len)
+{
+	struct file_writer *f = file_writer;
+
+	while (len) {
+		size_t n = WRITE_BUFFER - f->len < len ? WRITE_BUFFER - f->len : len;
+		int err;
+
+		memcpy(f->buf + f->len, data, n);
+		f->len += n;
+		data = (const char *)data + n;
+		len -= n;
+		err = f->len == WRITE_BUFFER ? write_out(f) : 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int write_entries(struct listing *l, const struct commit_header *header,
+			 struct file_writer *f)
+{
+	struct commit_stats stats = {.node = l->cp->units->node,
+				     .bytes = l->bytes,
+				     .files = l->files,
+				     .seconds = (double)(clock_mono_ns() - l->cp->opened_ns) /
+						NSEC_PER_SEC};
+	struct commit_writer *w;
+	size_t i;
+	int err = commit_writer_create(&w, header, write_some, f);
+
+	if (err)
+		return err;
+	for (i = 0; !err && i < l->nr; i++)
+		err = commit_writer_add(w, &l->entries[i]);
+	if (!err)
+		err = shards_write(&l->shards, w);
+	if (!err)
+		err = commit_writer_add_stats(w, &stats);
+	if (!err)
+		err = commit_writer_end(w);
+	commit_writer_destroy(w);
+	return err ? err : write_out(f);
+}
+
+/* (O3) */
+static int write_commit_file(struct listing *l, const struct commit_header *header)
+{
+	struct checkpoint *cp = l->cp;
+	struct backing *b = cp->units->contents->backing;
+	__cleanup_free struct file_writer *f = malloc(sizeof(*f));
+	bool created;
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	*f = (struct file_writer){.b = b};
+	err = AS_OWNER(cp, backing_unlink(b, cp->fd, COMMIT_FILE, false)); /* of an earlier try */
+	if (err && err != -ENOENT)
+		return err;
+	f->fd = AS_OWNER(
+		cp, backing_create(b, cp->fd, COMMIT_FILE, O_RDWR | O_EXCL, COMMIT_MODE, &created));
+	if (f->fd < 0)
+		return f->fd;
+	err = write_entries(l, header, f);
+	if (!err && !FAULT(COMMIT_FILE_UNSYNCED))
+		err = backing_sync(b, f->fd, false);
+	close(f->fd);
+	return err;
+}
+
+int commit_put_into_staging(struct listing *l, const struct commit_header *header)
+{
+	struct checkpoint *cp = l->cp;
+	struct backing *b = cp->units->contents->backing;
+	struct statx stx;
+	int err = backing_stat(b, cp->fd, &stx);
+
+	if (!err)
+		err = write_commit_file(l, header);
+	if (!err) {
+		struct timespec times[2] = {
+			{.tv_nsec = UTIME_OMIT},
+			{.tv_sec = stx.stx_mtime.tv_sec, .tv_nsec = stx.stx_mtime.tv_nsec},
+		};
+
+		err = AS_OWNER(cp, backing_utimens(b, cp->fd, times));
+	}
+	return err || FAULT(DIRECTORY_UNSYNCED) ? err : backing_sync(b, cp->fd, false);
+}
+
+static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t off)
+{
+	return commit_read_opened(opened, buf, len, off);
+}
+
+/* Of the unit @name in @dir; 0: it has none. */
+static uint64_t sequence_of(struct checkpoint *cp, int dir, const char *name)
+{
+	struct backing *b = cp->units->contents->backing;
+	struct opened o = {.b = b, .fd = -1};
+	struct source src = {.read = read_header_bytes, .arg = &o};
+	struct commit_header h;
+	struct error e;
+	uint64_t sequence = 0;
+	int unit = AS_OWNER(cp, backing_pin(b, dir, name)), pin;
+
+	pin = unit < 0 ? unit : AS_OWNER(cp, backing_pin(b, unit, COMMIT_FILE));
+	if (pin >= 0)
+		o.fd = AS_OWNER(cp, backing_reopen(b, pin, O_RDONLY | O_NONBLOCK));
+	if (o.fd >= 0 && !commit_read_header(&src, name, &h, &e))
+		sequence = h.sequence;
+	if (o.fd >= 0)
+		close(o.fd);
+	if (pin >= 0)
+		close(pin);
+	if (unit >= 0)
+		close(unit);
+	return sequence;
+}
+
+/* The largest that can be seen beside it. */
+static uint64_t last_sequence(struct checkpoint *cp)
+{
+	struct backing *b = cp->units->contents->backing;
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	uint64_t last = 0, one;
+
+	(void)AS_OWNER(cp, dirwalk_begin(&w, b, cp->target.dir));
+	while (rules_next_visible(&w)) {
+		if (w.type != DT_DIR && w.type != DT_UNKNOWN)
+			continue;
+		one = sequence_of(cp, w.fd, w.name);
+		last = one > last ? one : last;
+	}
+	return last;
+}
+
+/*
+ * Its path below the backing, by which recovery finds it. That for people, @path, is not exact, and need not be known
+ * any more.
+ */
+static void unit_path(struct checkpoint *cp, const char *path, char *buf, size_t size)
+{
+	size_t len;
+
+	if (backing_path_below(cp->units->contents->backing, cp->target.dir, buf, size)) {
+		snprintf(buf, size, "%s", path);
+		return;
+	}
+	len = strlen(buf);
+	if (len + strlen(cp->target.name) + 2 > size)
+		snprintf(buf, size, "%s", path);
+	else
+		snprintf(buf + len, size - len, "%s%s", len ? "/" : "", cp->target.name);
+}
+
+int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_header *h)
+{
+	struct list *l;
+	int world = 0;
+
+	memset(h, 0, sizeof(*h));
+	unit_path(cp, path, h->unit, sizeof(h->unit));
+	snprintf(h->generation, sizeof(h->generation), "%s", cp->staging + strlen(STAGING_PREFIX));
+	snprintf(h->job, sizeof(h->job), "%s", cp->maker->key);
+	h->committed_ns = clock_wall_ns();
+	h->sequence = last_sequence(cp) + 1;
+	LOCK_SCOPE(&cp->units->lock);
+	list_for_each (l, &cp->participants) {
+		struct process *p = container_of(l, struct participant, link)->process;
+
+		world = p->world > world ? p->world : world;
+	}
+	h->ranks = world ? (unsigned)world : 1;
+	h->nodes = accord_nodes(cp);
+	if (cp->done >= 0)
+		rule_evidence(cp->rule, cp->done, h->done, sizeof(h->done));
+	else
+		snprintf(h->done, sizeof(h->done), "%s", cp->asked ? "asked" : "last close");
+	return 0;
+}
