@@ -92,90 +92,127 @@ static int make(struct accord *a, struct agree_op *op, const char *text, const c
 				      strlen(text), NULL, first, len);
 }
 
-/* Drops the lock. Performs what the agreement asks for. False: there is nothing, or it failed. */
-static bool perform_locked(struct accord *a)
+/* One operation on the records. */
+struct exchange {
+	struct agree_op op;
+	char *text, *also; /* what is written, and with it; NULL: there is no memory, or nothing */
+	char *first;	   /* what is there then */
+	ssize_t r;
+	bool ours, over; /* this node has made the record; it cannot be made any more */
+};
+
+/* What is written. */
+static void compose_locked(struct accord *a, struct exchange *x)
+{
+	const struct agree_op *op = &x->op;
+	const char *payload = "";
+	char *report = NULL;
+	size_t size;
+
+	if (op->payload == AGREE_OF_REPORT)
+		payload = report = accord_compose_report(a);
+	else if (op->payload == AGREE_OF_VOTE)
+		payload = report = vote_compose(accord_nodes(a->cp), a->list);
+	else if (op->payload == AGREE_OF_PREPARE)
+		payload = report = accord_tell_of_end(a);
+	else if (op->payload != AGREE_NONE)
+		payload = a->payloads[op->payload];
+	if (*op->also)
+		x->also = vote_text(a, op->also_head);
+	size = sizeof(op->head) + (payload ? strlen(payload) : 0) + 2;
+	x->text = payload ? malloc(size) : NULL;
+	if (x->text)
+		snprintf(x->text, size, "%s%s%s", op->head, *payload ? " " : "", payload);
+	free(report);
+}
+
+/* Lock not held. */
+static void call(struct accord *a, struct exchange *x)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
-	struct agree_news news;
-	struct agree_op op;
-	char *text = NULL, *also = NULL, *report = NULL, *first;
-	const char *payload = "";
-	size_t len = 0, size;
-	bool ours = false, over = false;
-	ssize_t r = -ENOMEM;
+	size_t len = 0;
 
-	agreement_next(&a->a, &op);
-	if (op.what == AGREE_IDLE)
+	x->r = -ENOMEM;
+	x->first = malloc(COORD_TEXT_MAX + 1);
+	if (x->text && x->first && x->op.what == AGREE_READ) {
+		x->r = us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp),
+				       x->op.kind, x->first, COORD_TEXT_MAX);
+		len = x->r > 0 ? (size_t)x->r : 0;
+	} else if (x->text && x->first && (x->also || !*x->op.also)) {
+		x->r = make(a, &x->op, x->text, x->also, x->first, &len);
+		x->ours = x->r == 1;
+		x->over = a->a.guarded && x->r == -ESTALE;
+		if (x->ours) {
+			len = strlen(x->text);
+			memcpy(x->first, x->text, len);
+		}
+	}
+	if (x->first)
+		x->first[len] = '\0';
+	x->over = x->over || (x->op.what == AGREE_READ && x->r == -ENOENT);
+}
+
+/* The report that was under way is there. */
+static void note_said_locked(struct accord *a)
+{
+	a->said_renames = a->saying_renames;
+	while (a->sending) {
+		json_array_remove(a->events, 0);
+		a->sending--;
+	}
+	a->said++;
+	a->said_ns = clock_mono_ns();
+}
+
+/* The call did not fail. */
+static void take_answer_locked(struct accord *a, const struct exchange *x)
+{
+	bool of_decision = !strcmp(x->op.kind, "decision");
+	struct agree_news news;
+
+	if (of_decision && x->op.what == AGREE_RECORD)
+		a->ours = x->ours;
+	if (!x->ours && of_decision && !x->over) {
+		bool commit;
+		const char *what = agreement_decision(x->first, &commit);
+
+		free(a->payloads[AGREE_OF_ABORT]);
+		a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
+	}
+	if (x->ours && x->op.payload == AGREE_OF_REPORT)
+		note_said_locked(a);
+	agreement_answer(&a->a, &x->op, x->ours, x->over ? NULL : x->first, &news);
+	accord_take_news(a, &news);
+}
+
+/* Drops the lock. Performs what the agreement asks for. False: there is nothing, or it failed. */
+static bool perform_locked(struct accord *a)
+{
+	struct units *us = a->cp->units;
+	struct exchange x = {0};
+
+	agreement_next(&a->a, &x.op);
+	if (x.op.what == AGREE_IDLE)
 		return false;
 	/* Who joins without showing life ends it for all. */
 	a->failing = a->a.state == AGREE_JOINING && !nodes_hold(us->nodes);
 	if (a->failing)
 		return false;
-	if (op.payload == AGREE_OF_REPORT)
-		payload = report = accord_compose_report(a);
-	else if (op.payload == AGREE_OF_VOTE)
-		payload = report = vote_compose(accord_nodes(cp), a->list);
-	else if (op.payload == AGREE_OF_PREPARE)
-		payload = report = accord_tell_of_end(a);
-	else if (op.payload != AGREE_NONE)
-		payload = a->payloads[op.payload];
-	if (*op.also)
-		also = vote_text(a, op.also_head);
-	size = sizeof(op.head) + (payload ? strlen(payload) : 0) + 2;
-	text = payload ? malloc(size) : NULL;
-	first = malloc(COORD_TEXT_MAX + 1);
-	if (text)
-		snprintf(text, size, "%s%s%s", op.head, *payload ? " " : "", payload);
+	compose_locked(a, &x);
 	lock_drop(&us->lock);
-	free(report);
-	if (text && first && op.what == AGREE_READ) {
-		r = us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp), op.kind,
-				    first, COORD_TEXT_MAX);
-		len = r > 0 ? (size_t)r : 0;
-	} else if (text && first && (also || !*op.also)) {
-		r = make(a, &op, text, also, first, &len);
-		ours = r == 1;
-		over = a->a.guarded && r == -ESTALE;
-		if (ours) {
-			len = strlen(text);
-			memcpy(first, text, len);
-		}
-	}
-	if (first)
-		first[len] = '\0';
+	call(a, &x);
 	lock_take(&us->lock);
 	a->stirred_ns = clock_mono_ns();
-	over = over || (op.what == AGREE_READ && r == -ENOENT);
-	a->failing = r < 0 && !over;
-	if (!a->failing) {
-		if (!strcmp(op.kind, "decision") && op.what == AGREE_RECORD)
-			a->ours = ours;
-		if (!ours && !strcmp(op.kind, "decision") && !over) {
-			bool commit;
-			const char *what = agreement_decision(first, &commit);
-
-			free(a->payloads[AGREE_OF_ABORT]);
-			a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
-		}
-		if (ours && op.payload == AGREE_OF_REPORT) {
-			a->said_renames = a->saying_renames;
-			while (a->sending) {
-				json_array_remove(a->events, 0);
-				a->sending--;
-			}
-			a->said++;
-			a->said_ns = clock_mono_ns();
-		}
-		agreement_answer(&a->a, &op, ours, over ? NULL : first, &news);
-		accord_take_news(a, &news);
-	}
+	a->failing = x.r < 0 && !x.over;
+	if (!a->failing)
+		take_answer_locked(a, &x);
 	a->sending = 0;
 	waitq_wake_all(&us->changed);
 	waitq_wake(&us->commits);
-	free(first);
-	free(also);
-	free(text);
+	free(x.first);
+	free(x.also);
+	free(x.text);
 	return !a->failing;
 }
 

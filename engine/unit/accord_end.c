@@ -255,15 +255,54 @@ static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, b
 	return err == -ENOENT ? 0 : err;
 }
 
+/* Lock not held. As name_it; what can be done no more fails it. True if it has its name. */
+static bool name_or_fail(struct checkpoint *cp, const char *decision, bool ordinary, bool late,
+			 bool now)
+{
+	int err = name_it(cp, decision, ordinary, late || now);
+	char text[MESSAGE_MAX], path[PATH_MAX];
+
+	if (!err || err == -EAGAIN || !(late || err == -ENOTEMPTY || err == -ENOTDIR))
+		return !err;
+	checkpoint_path(cp, path, sizeof(path));
+	if (err == -EBUSY || ordinary)
+		MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
+	else
+		MESSAGE(text, COMMIT_FAILED, path, "giving it its name", strerror(-err), path);
+	checkpoint_fail(cp, err, text);
+	return false;
+}
+
+/* Lock not held. The others have decided so. */
+static void fail_as_refused(struct accord *a, const struct refusal *refusal)
+{
+	struct checkpoint *cp = a->cp;
+	char text[MESSAGE_MAX];
+
+	MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name, refusal->node, refusal->reason);
+	lock_take(&cp->units->lock);
+	a->cause_ns = accord_ago(refusal->age_us);
+	lock_drop(&cp->units->lock);
+	checkpoint_fail(cp, refusal->err ? -refusal->err : -EIO, text);
+}
+
+/* Lock not held. Its part of the agreement is away. */
+static void fail_as_late(struct checkpoint *cp)
+{
+	char text[MESSAGE_MAX];
+
+	MESSAGE(text, CHECKPOINT_AWAY, cp->target.name, cp->target.name);
+	checkpoint_fail(cp, -ESTALE, text);
+}
+
 bool accord_conclude(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
 	enum agree_state state = a->a.state;
 	bool ordinary, named = false, gone, late;
-	char text[MESSAGE_MAX], path[PATH_MAX], *decision;
 	struct refusal refusal;
-	int err;
+	char *decision;
 
 	if (!checkpoint_rests_locked(cp))
 		return state_is_over(cp->state);
@@ -275,37 +314,19 @@ bool accord_conclude(struct accord *a)
 	gone = !nodes_alive(us->nodes, a->a.above[0]);
 	late = clock_mono_ns() - a->over_ns > us->forget_ns;
 	lock_drop(&us->lock);
-	checkpoint_path(cp, path, sizeof(path));
 	refusal_read(&refusal, state == AGREE_ABORT ? decision : NULL);
 	ordinary = refusal.ordinary;
 	creds_on_behalf(&cp->owner);
-	if (state == AGREE_LATE) {
+	if (state == AGREE_LATE)
 		named = checkpoint_has_name(cp, cp->target.name);
-	} else if (state == AGREE_COMMIT || ordinary) {
+	else if (state == AGREE_COMMIT || ordinary)
 		/* Who decided for an ordinary directory, and does not make it one, has been interrupted. */
-		err = name_it(cp, decision, ordinary, late || (ordinary ? a->ours : gone));
-		named = !err;
-		if (err && err != -EAGAIN && (late || err == -ENOTEMPTY || err == -ENOTDIR)) {
-			if (err == -EBUSY || ordinary)
-				MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
-			else
-				MESSAGE(text, COMMIT_FAILED, path, "giving it its name",
-					strerror(-err), path);
-			checkpoint_fail(cp, err, text);
-		}
-	}
+		named = name_or_fail(cp, decision, ordinary, late, ordinary ? a->ours : gone);
 	creds_on_behalf(NULL);
-	if (state == AGREE_ABORT && !ordinary) {
-		MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name, refusal.node,
-			refusal.reason);
-		lock_take(&us->lock);
-		a->cause_ns = accord_ago(refusal.age_us);
-		lock_drop(&us->lock);
-		checkpoint_fail(cp, refusal.err ? -refusal.err : -EIO, text);
-	} else if (state == AGREE_LATE && !named) {
-		MESSAGE(text, CHECKPOINT_AWAY, cp->target.name, cp->target.name);
-		checkpoint_fail(cp, -ESTALE, text);
-	}
+	if (state == AGREE_ABORT && !ordinary)
+		fail_as_refused(a, &refusal);
+	else if (state == AGREE_LATE && !named)
+		fail_as_late(cp);
 	refusal_finish(&refusal);
 	free(decision);
 	lock_take(&us->lock);
