@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open checkpoints that nobody is going to complete, since a process that writes them has died, or the mount
- * ends. One with nothing in it goes; another fails, and its words say why.
+ * Open checkpoints that nobody is going to complete, since a process that writes them has died, or
+ * the mount ends. One with nothing in it goes; another fails, and its words say why.
  *
- * Takes the units' lock, and drops it to fail one or to ask other nodes. Whether a death came before the end
- * is judged by accord_mourn.c where other nodes have a part.
+ * Takes the units' lock, and drops it to fail one or to ask other nodes. Whether a death came
+ * before the end is judged by accord_mourn.c where other nodes have a part.
  */
 #include <errno.h>
 #include <stdio.h>

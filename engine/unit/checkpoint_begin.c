@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The begin of a checkpoint: makes its staging directory, or opens the one that another node has made, notes
- * what has the name, and shows the checkpoint under it.
+ * The begin of a checkpoint: makes its staging directory, or opens the one that another node has
+ * made, notes what has the name, and shows the checkpoint under it.
  *
- * Takes the units' lock, and makes no call to the backing with it. Another node or a program may take the
- * name meanwhile, so it is looked at again when the checkpoint is shown. What a checkpoint inherits is no part
- * of this file (inherit.c), nor how nodes agree on who begins it (accord_join.c).
+ * Takes the units' lock, and makes no call to the backing with it. Another node or a program may
+ * take the name meanwhile, so it is looked at again when the checkpoint is shown. What a checkpoint
+ * inherits is no part of this file (inherit.c), nor how nodes agree on who begins it
+ * (accord_join.c).
  */
 #include <errno.h>
 #include <fcntl.h>

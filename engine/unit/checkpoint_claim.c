@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides what a provisional checkpoint is, by its first file: one that goes by a rule, or an ordinary
- * directory, which gets its name at once.
+ * Decides what a provisional checkpoint is, by its first file: one that goes by a rule, or an
+ * ordinary directory, which gets its name at once.
  *
- * Takes the units' lock, and drops it for rules, backing and other nodes; BUSY_CLAIM lets one thread decide
- * at a time. The rules themselves are not here (engine/rule).
+ * Takes the units' lock, and drops it for rules, backing and other nodes; BUSY_CLAIM lets one
+ * thread decide at a time. The rules themselves are not here (engine/rule).
  */
 #include <errno.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a checkpoint: notes it in the history and takes it off the list; fails it, with its files, and
- * makes its job learn of that at its next call.
+ * The end of a checkpoint: notes it in the history and takes it off the list; fails it, with its
+ * files, and makes its job learn of that at its next call.
  *
- * Takes the units' lock, except in functions that end in _locked. It does not find out that an end has come
- * (evidence.c), and commits nothing (commit.c). What a failed one leaves is kept by wreck.h.
+ * Takes the units' lock, except in functions that end in _locked. It does not find out that an end
+ * has come (evidence.c), and commits nothing (commit.c). What a failed one leaves is kept by
+ * wreck.h.
  */
 #include <errno.h>
 #include <stdio.h>

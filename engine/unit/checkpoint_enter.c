@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process is about to change a checkpoint. This file counts the changes that are under way, keeps the
- * participants, refuses or supersedes what belongs to another job, and tells a process that a checkpoint
- * of its job has failed.
+ * A process is about to change a checkpoint. This file counts the changes that are under way, keeps
+ * the participants, refuses or supersedes what belongs to another job, and tells a process that a
+ * checkpoint of its job has failed.
  *
- * Takes the units' lock, and drops it while it waits for a commit or for another process to end. It does
- * not decide by which rule the checkpoint goes (checkpoint_claim.c).
+ * Takes the units' lock, and drops it while it waits for a commit or for another process to end. It
+ * does not decide by which rule the checkpoint goes (checkpoint_claim.c).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
  * - checkpoint_end.c: the end; failure
  * - checkpoint_abandoned.c: a writer died, or the mount ends
  *
- * Functions that end in _locked are for callers that hold the units' lock. What other files of this directory
- * use is in internal.h.
+ * Functions that end in _locked are for callers that hold the units' lock. What other files of this
+ * directory use is in internal.h.
  */
 #ifndef ENGINE_UNIT_CHECKPOINT_IMPL_H
 #define ENGINE_UNIT_CHECKPOINT_IMPL_H
@@ -30,27 +30,27 @@ struct participant *checkpoint_participant_of_locked(struct checkpoint *cp,
 						     const struct process *p);
 
 /*
- * Drops the lock while it waits for the commit of what has ended, which is that of all who wrote to
- * it: what comes later is a change to the committed one. 0: it is OPEN. -EEXIST: it is not any more. -EINTR, or
- * the error that it failed with.
+ * Drops the lock while it waits. A checkpoint whose end was seen is committed first: a later change is
+ * one of the committed checkpoint. 0: @cp is OPEN. -EEXIST: @cp is not OPEN any more. -EINTR, or the
+ * error that @cp failed with.
  */
 int checkpoint_hold_still_locked(struct checkpoint *cp);
 
 /*
- * Drops the lock while it waits. The caller is busy @with it: until checkpoint_let_go, or its end, no
- * other thread changes it. 0, or as checkpoint_hold_still_locked.
+ * Drops the lock while it waits. The caller becomes busy @with @cp: no other thread changes @cp before
+ * checkpoint_let_go, or its end. Returns as checkpoint_hold_still_locked does.
  */
 int checkpoint_hold_locked(struct checkpoint *cp, enum busy with);
 
 /*
- * Lock not held. The caller had it, for its commit (@with 0) or busy @with it. True if it fails, as it was
- * to.
+ * Lock not held. The caller had @cp for its commit (@with 0), or was busy @with it. True if an error was
+ * kept meanwhile: then @cp fails now.
  */
 bool checkpoint_let_go(struct checkpoint *cp, enum busy with);
 
 /*
- * Without locks. False: it has failed before, or will when it is let go of; or @only_open: it was not open
- * any more.
+ * Without locks. True if this call fails @cp. False: @cp has failed before, or does when the thread that
+ * has it lets go; or @only_open and @cp is not OPEN.
  */
 bool checkpoint_fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program removes or renames a checkpoint that is not committed yet; and the name that its directory has on the
- * backing.
+ * A program removes or renames a checkpoint that is not committed yet; and the name that its
+ * directory has on the backing.
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the checkpoint is busy
- * (BUSY_HELD), so that nobody changes or ends it. It does not give a committed one its name (replace.c).
+ * (BUSY_HELD), so that nobody changes or ends it. It does not give a committed one its name
+ * (replace.c).
  */
 #include <errno.h>
 #include <fcntl.h>

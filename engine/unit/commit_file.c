@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commit file: what its header says of the checkpoint and of its place among those beside it, and how the file
- * is written into staging (O3 of commit.c).
+ * The commit file: what its header says of the checkpoint and of its place among those beside it,
+ * and how the file is written into staging (O3 of commit.c).
  *
- * Assumes a listing (commit_list.c) that is complete, and that the caller acts for the owner. Takes the units'
- * lock for the participants, and makes no call to the backing with it. What a commit file looks like says
- * engine/format/commit.h.
+ * Assumes a listing (commit_list.c) that is complete, and that the caller acts for the owner. Takes
+ * the units' lock for the participants, and makes no call to the backing with it. What a commit
+ * file looks like says engine/format/commit.h.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,11 +2,12 @@
 /*
  * What the files of the commit of a checkpoint have between them:
  *
- * - commit.c: the steps, in their order; who does them, and when
+ * - commit.c: the steps in their order, and the threads that take them
  * - commit_list.c: what is in the checkpoint
  * - commit_file.c: its commit file
  *
- * All of it is for the thread that has the checkpoint in COMMITTING, and is called without the units' lock.
+ * All of it is for the thread that has the checkpoint in COMMITTING, and is called without the
+ * units' lock.
  */
 #ifndef ENGINE_UNIT_COMMIT_IMPL_H
 #define ENGINE_UNIT_COMMIT_IMPL_H

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists what is in a checkpoint, for its commit file: files with their digests, symbolic links, empty
- * directories. Syncs its directories, but for the top, and what did not come through publish.c (O1, O2 of commit.c).
+ * Lists what is in a checkpoint, for its commit file: files with their digests, symbolic links,
+ * empty directories. Syncs its directories, but for the top, and what did not come through
+ * publish.c (O1, O2 of commit.c).
  *
- * Assumes that no program and no other node changes the checkpoint any more, and that the caller acts for its
- * owner. Takes no lock itself. It writes nothing, and judges nothing but whether a file of tensors is whole.
+ * Assumes that no program and no other node changes the checkpoint any more, and that the caller
+ * acts for its owner. Takes no lock itself. It writes nothing, and judges nothing but whether a
+ * file of tensors is whole.
  */
 #include <errno.h>
 #include <fcntl.h>

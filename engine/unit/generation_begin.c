@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The begin of a generation, and its lifetime: makes its staging file, enters it in units->live, counts its
- * references and frees it with the last one.
+ * The begin of a generation, and its lifetime: makes its staging file, enters it in units->live,
+ * counts its references and frees it with the last one.
  *
- * Takes the units' lock itself, and makes no call to the backing with it. It does not end a generation
- * (generation_end.c): a put of the last reference expects that an end came before.
+ * Takes the units' lock itself, and makes no call to the backing with it. It does not end a
+ * generation (generation_end.c): a put of the last reference expects that an end came before.
  */
 #include <errno.h>
 #include <fcntl.h>

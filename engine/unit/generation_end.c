@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a generation: takes it out of units->live and notes it in the history; fails it, and tells
- * people and its checkpoint.
+ * The end of a generation: takes it out of units->live and notes it in the history; fails it, and
+ * tells people and its checkpoint.
  *
- * Takes the units' lock, except in functions that end in _locked. It does not publish (publish.c), nor drop a
- * generation because a program removed its name (generation_name.c). It leaves the staging file of a failed
- * generation to a publisher (units->litter).
+ * Takes the units' lock, except in functions that end in _locked. It does not publish (publish.c),
+ * nor drop a generation because a program removed its name (generation_name.c). It leaves the
+ * staging file of a failed generation to a publisher (units->litter).
  */
 #include <errno.h>
 #include <stdio.h>

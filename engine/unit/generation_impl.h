@@ -4,13 +4,13 @@
  *
  * - generation_begin.c: the staging file, references
  * - generation_find.c: by name, inode or staging name
- * - generation_writers.c: who writes it; is it closed
+ * - generation_writers.c: its writers; whether it is closed
  * - generation_wait.c: waits for the publish
  * - generation_name.c: a program removes or renames it
  * - generation_end.c: the end; failure
  *
- * Everything here is for callers that hold the units' lock. What other files of this directory use is in
- * internal.h.
+ * Everything here is for callers that hold the units' lock. What other files of this directory use
+ * is in internal.h.
  */
 #ifndef ENGINE_UNIT_GENERATION_IMPL_H
 #define ENGINE_UNIT_GENERATION_IMPL_H

@@ -2,8 +2,9 @@
 /*
  * A program removes, replaces or renames the name of a generation that is not published yet.
  *
- * Takes the units' lock, and makes no call to the backing with it: meanwhile the generation is busy (BUSY_HELD), so
- * that no publisher takes it. It does not touch names of committed files: the caller does that on the backing.
+ * Takes the units' lock, and makes no call to the backing with it: meanwhile the generation is busy
+ * (BUSY_HELD), so that no publisher takes it. It does not touch names of committed files: the
+ * caller does that on the backing.
  */
 #include <errno.h>
 #include <stdlib.h>

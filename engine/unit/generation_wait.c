@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits until closed generations are published: for fsync and close of a program that asked for durability, and
- * before a program uses a name or a directory otherwise.
+ * Waits until closed generations are published: for fsync and close of a program that asked for
+ * durability, and before a program uses a name or a directory otherwise.
  *
- * Takes the units' lock, and drops it while it waits. It hurries the publishers, and publishes nothing itself.
+ * Takes the units' lock, and drops it while it waits. It hurries the publishers, and publishes
+ * nothing itself.
  */
 #include <errno.h>
 #include <string.h>

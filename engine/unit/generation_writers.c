@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who writes a generation: opens that are expected, handles, and processes that changed it; and so whether it
- * is OPEN or SEALED. A writer that dies fails the generation.
+ * The writers of a generation: opens that it expects, handles, and processes that changed it. From
+ * these follows whether the generation is OPEN or SEALED. A writer that dies fails the generation.
  *
- * Takes the units' lock, except in functions that end in _locked. It does not find out how a process ended
- * (engine/liveness), and does not write bytes (engine/content).
+ * Takes the units' lock, except in functions that end in _locked. It does not find out how a
+ * process ended (engine/liveness), and does not write bytes (engine/content).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applies removals: moves what was removed to trash, by one rename, or begins the change to what is left of
- * it. For a name that something else gets, for a time at which it is due, for want of room, and at umount.
+ * Applies removals: moves what was removed to trash, by one rename, or begins the change to what is
+ * left of it. For a name that something else gets, for a time at which it is due, for want of room,
+ * and at umount.
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the removal is busy
- * (BUSY_APPLY). It does not say when a removal is due (removal_due.c, removal_judge.c), and removes no bytes
- * (trash.c).
+ * (BUSY_APPLY). It does not say when a removal is due (removal_due.c, removal_judge.c), and removes
+ * no bytes (trash.c).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A commit makes removals due: those of the same job beside it, and those of its own name. What can be redone
- * after a crash goes into the record of the decision.
+ * A commit makes removals due: those of the same job beside it, and those of its own name. What can
+ * be redone after a crash goes into the record of the decision.
  *
- * Functions that end in _locked are for callers that hold the units' lock; the others take it, and look at
- * the backing without it. Nothing is applied here (removal_apply.c).
+ * Functions that end in _locked are for callers that hold the units' lock; the others take it, and
+ * look at the backing without it. Nothing is applied here (removal_apply.c).
  */
 #include <string.h>
 

@@ -76,7 +76,10 @@ bool removal_is_being_replaced_locked(struct units *us, const struct removal *r)
 /* What is left of it begins to replace it. */
 int removal_change(struct units *us, const struct removal *r);
 
-/* When it is due: not as long as a pointer names it, which may change, but not for ever. -EAGAIN: not yet. */
+/*
+ * Applies a removal that is due. -EAGAIN: a pointer names it, which may change, and order_timeout_s has
+ * not passed.
+ */
 int removal_apply_one_due(struct units *us, struct removal *r);
 
 #endif

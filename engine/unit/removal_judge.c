@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Judges removals that wait: which one is applied now, kept, made a change to the checkpoint, or undone since
- * the process that made it died. The committers do what comes of that.
+ * Judges removals that wait: which one is applied now, kept, made a change to the checkpoint, or
+ * undone since the process that made it died. The committers do what comes of that.
  *
- * For callers that hold the units' lock, which is dropped for the backing and for messages. It does not move
- * anything itself (removal_apply.c).
+ * For callers that hold the units' lock, which is dropped for the backing and for messages. It does
+ * not move anything itself (removal_apply.c).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Copies to a new inode what a program expects of the inode that it replaces: owner, mode, ACL,
  * extended attributes, and the bytes on demand.
  *
- * Assumes that the caller acts as a user who may set all of that, usually as the daemon. Takes no lock.
- * It does not copy what a filesystem or ckptfs notes about one inode alone (is_inherited).
+ * Assumes that the caller acts as a user who may set all of that, usually as the daemon. Takes no
+ * lock. It does not copy what a filesystem or ckptfs notes about one inode alone (is_inherited).
  */
 #include <errno.h>
 #include <stdlib.h>
