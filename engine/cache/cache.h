@@ -19,7 +19,7 @@
  *       PARTIAL, READY -- what was dirty is cut off (c) ---------> CLEAN
  *       PARTIAL, READY, CLEAN -- cache_give_back, or its room is taken (d) --> FREE
  *
- *   (a) make_ready (content.c), age (flush.c)   (b) turn_dirty   (c) trim_chunk   (d) unbind
+ *   (a) make_ready (content_write.c), age (flush.c)   (b) turn_dirty   (c) trim_chunk   (d) unbind
  *
  * A flying chunk becomes clean, whatever becomes of its content: the kernel is reading its bytes.
  *

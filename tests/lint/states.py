@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-WHERE = ["engine/unit/*.c", "engine/cache/*.c", "engine/content/content.c", "engine/flush/flush.c", "engine/coord/agreement.c"]
+WHERE = ["engine/unit/*.c", "engine/cache/*.c", "engine/content/content*.c", "engine/flush/flush.c", "engine/coord/agreement.c"]
 FUNCTION = re.compile(r"^[a-z].*?\b(\w+)\(")
 SETS = re.compile(r"(?<!\be)(?:->|\.)state\s*(?:[-+|&]?=(?!=)|\+\+|--)|\.state\s*=(?!=)")
 NOTES = re.compile(r"\b(?:e|t)->state = ")

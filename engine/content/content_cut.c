@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The size: truncation, in the cache and on the backing. While one cuts (content->cutting) others
+ * wait to begin a write; what flies has to land first. All or nothing is cut.
+ */
+#include <errno.h>
+
+#include "engine/base/clock.h"
+#include "engine/content/content_inside.h"
+
+/* Where @ck is to be cut for a file of @size bytes. */
+static uint32_t cut_of(const struct content *ct, const struct chunk *ck, uint64_t size)
+{
+	size_t chunk = ct->all->cache->chunk_size;
+	uint64_t base = ck->index * chunk;
+
+	return size <= base ? 0 : size - base < chunk ? (uint32_t)(size - base) : UINT32_MAX;
+}
+
+/* Cuts what is cached of @ck, which does not fly, at @size. */
+static void trim_chunk_locked(struct content *ct, struct chunk *ck, uint64_t size)
+{
+	struct cache *c = ct->all->cache;
+	uint32_t cut = cut_of(ct, ck, size);
+
+	if (ck->hi <= cut)
+		return;
+	if (ck->lo >= cut) {
+		content_empty_chunk_locked(ct, ck);
+		return;
+	}
+	ck->hi = cut;
+	if (ck->dirty_hi > cut)
+		ck->dirty_hi = cut;
+	if (ck->state != CHUNK_CLEAN && !chunk_is_dirty(ck)) {
+		ck->dirty_lo = ck->dirty_hi = 0;
+		list_del(&ck->mine);
+		list_append(&ct->clean, &ck->mine);
+		cache_set_state(c, ck, CHUNK_CLEAN);
+	}
+}
+
+/* Does anything fly that is to be cut? */
+static bool cuts_flying_locked(const struct content *ct, uint64_t size)
+{
+	struct list *l;
+
+	list_for_each (l, &ct->dirty) {
+		const struct chunk *ck = container_of(l, struct chunk, mine);
+
+		if (ck->state == CHUNK_FLYING && ck->hi > cut_of(ct, ck, size))
+			return true;
+	}
+	return false;
+}
+
+static void trim_list(struct content *ct, struct list *list, uint64_t size)
+{
+	struct list *l, *tmp;
+
+	list_for_each_safe (l, tmp, list)
+		trim_chunk_locked(ct, container_of(l, struct chunk, mine), size);
+}
+
+/* Drops the lock while waiting. Keeps other writers away; all or nothing is cut. */
+static int begin_cut_locked(struct content *ct, uint64_t size)
+{
+	int err = 0;
+
+	ct->cutting = true;
+	while (!err && (ct->nr_writing || cuts_flying_locked(ct, size)))
+		err = content_wait_for_landing(ct);
+	return err || !ct->staged ? err : ct->error;
+}
+
+static void end_cut_locked(struct content *ct)
+{
+	ct->cutting = false;
+	waitq_wake_all(&ct->settled);
+}
+
+static int cut_on_backing(struct content *ct, uint64_t size)
+{
+	int err = backing_ftruncate(ct->all->backing, ct->fd, (off_t)size);
+
+	if (!err && ct->digest)
+		digest_spoil(ct->digest, size, UINT64_MAX - size);
+	return err;
+}
+
+int content_truncate(struct content *ct, uint64_t size)
+{
+	struct cache *c = ct->all->cache;
+	int err;
+	LOCK_SCOPE(&c->lock);
+
+	/* What was promised comes before it, as that was said before. */
+	while (ct->cutting || (!ct->error && !list_empty(&ct->promises)))
+		if (content_wait_for_landing(ct))
+			return -EINTR;
+	err = begin_cut_locked(ct, size);
+	if (!err) {
+		trim_list(ct, &ct->clean, size);
+		trim_list(ct, &ct->dirty, size);
+		waitq_wake_all(&ct->settled); /* what was cut off is waited for in vain */
+		lock_drop(&c->lock);
+		err = cut_on_backing(ct, size);
+		lock_take(&c->lock);
+	}
+	if (!err) {
+		ct->size = size;
+		places_cut(&ct->tensors, size, UINT64_MAX - size);
+		if (ct->backing_end > size)
+			ct->backing_end = size;
+		ct->written_ns = clock_wall_ns();
+	}
+	end_cut_locked(ct);
+	return err;
+}
+
+int content_show_size(struct content *ct)
+{
+	struct backing *b = ct->all->backing;
+	struct cache *c = ct->all->cache;
+	struct statx stx;
+	uint64_t size;
+	int err = 0;
+	LOCK_SCOPE(&c->lock);
+
+	while (ct->cutting)
+		if (content_wait_for_landing(ct))
+			return -EINTR;
+	/* Meanwhile nobody makes it longer, whose bytes that might cut off. */
+	err = begin_cut_locked(ct, UINT64_MAX);
+	size = ct->size;
+	if (!err) {
+		lock_drop(&c->lock);
+		err = backing_stat(b, ct->fd, &stx);
+		if (!err && stx.stx_size < size)
+			err = backing_ftruncate(b, ct->fd, (off_t)size);
+		lock_take(&c->lock);
+	}
+	end_cut_locked(ct);
+	return err;
+}

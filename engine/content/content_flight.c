@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chunks on their way to the backing: which is due, which part of it is written, and its landing.
+ * The bytes of a chunk that flies do not change. It writes nothing itself (engine/flush).
+ */
+
+#include "engine/content/content_inside.h"
+
+#define DIRECT_ALIGN 4096u
+
+/* The oldest of @queue that nobody is writing into. */
+static struct chunk *first_due_locked(struct list *queue)
+{
+	struct list *l;
+
+	list_for_each (l, queue) {
+		struct chunk *ck = container_of(l, struct chunk, queue);
+
+		if (!ck->writers && chunk_is_dirty(ck))
+			return ck;
+	}
+	return NULL;
+}
+
+/*
+ * O_DIRECT where whole blocks are at hand; the tail of a file, and odd pieces of one that is
+ * written in pieces, go through the page cache.
+ */
+static void choose_range(const struct cache *c, struct flight *f)
+{
+	struct content *ct = f->content;
+	struct chunk *ck = f->chunk;
+	uint32_t lo = ck->dirty_lo & ~(DIRECT_ALIGN - 1);
+	uint32_t hi = (ck->dirty_hi + DIRECT_ALIGN - 1) & ~(DIRECT_ALIGN - 1);
+
+	f->direct = ct->direct_fd >= 0 && lo >= ck->lo && hi <= ck->hi;
+	if (!f->direct) {
+		lo = ck->dirty_lo;
+		hi = ck->dirty_hi;
+	}
+	f->data = chunk_data(c, ck) + lo;
+	f->len = hi - lo;
+	f->off = ck->index * c->chunk_size + lo;
+}
+
+bool content_take_off_locked(struct cache *c, struct flight *f)
+{
+	struct chunk *ck = first_due_locked(&c->ready);
+
+	if (!ck && cache_pressed(c))
+		ck = first_due_locked(&c->partial);
+	if (!ck)
+		return false;
+	*f = (struct flight){.content = ck->content,
+			     .chunk = ck,
+			     .dirty_lo = ck->dirty_lo,
+			     .dirty_hi = ck->dirty_hi};
+	ck->content->nr_submitted++;
+	cache_set_state(c, ck, CHUNK_FLYING);
+	choose_range(c, f);
+	return true;
+}
+
+void content_digest(struct flight *f)
+{
+	struct cache *c = f->content->all->cache;
+	struct chunk *ck = f->chunk;
+
+	/* Nobody changes the bytes of a chunk that flies; but it may be emptied meanwhile. */
+	if (f->content->digest)
+		digest_feed(f->content->digest, ck->index * c->chunk_size + f->dirty_lo,
+			    chunk_data(c, ck) + f->dirty_lo, f->dirty_hi - f->dirty_lo);
+}
+
+void content_landed(struct flight *f, int err)
+{
+	struct content *ct = f->content;
+	struct contents *all = ct->all;
+	struct cache *c = all->cache;
+	struct chunk *ck = f->chunk;
+	bool rests;
+
+	if (err)
+		content_fail(ct, err);
+	lock_take(&c->lock);
+	ct->nr_submitted--;
+	if (f->off + f->len > ct->backing_end)
+		ct->backing_end = f->off + f->len;
+	ck->dirty_lo = ck->dirty_hi = 0;
+	list_del(&ck->mine);
+	list_append(&ct->clean, &ck->mine);
+	cache_set_state(c, ck, CHUNK_CLEAN);
+	rests = ct->staged && list_empty(&ct->dirty);
+	if (!ct->staged || ct->error || (ct->orphan && !ct->refs))
+		content_empty_chunk_locked(ct, ck);
+	waitq_wake_all(&ct->settled);
+	if (cache_pressed(c))
+		cache_serve_waiting(c);
+	lock_drop(&c->lock);
+	if (rests && all->rested)
+		all->rested(all->arg);
+}
