@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records as keys of etcd v3:
- *
- *	/ckptfs/UUID/txn/UID/GEN.KIND	a record; made by a transaction, if its create_revision is 0
- *	/ckptfs/UUID/nodes/ID		the lease of a node; attached to a lease of etcd, whose number is made of the key
- *
- * Each answer of etcd is what its majority agrees on, so what is not there is not there. What is unknown because an answer
- * was lost is asked for again, with the same text: the transaction does the same however often it is done.
+ * Records as keys of etcd v3:  /ckptfs/UUID/txn/UID/GEN.KIND      a record; made by a transaction,
+ * if its create_revision is 0 /ckptfs/UUID/nodes/ID              the lease of a node; attached to
+ * a lease of etcd, whose number is made of the key  Each answer of etcd is what its majority
+ * agrees on, so what is not there is not there. What is unknown because an answer was lost is
+ * asked for again, with the same text: the transaction does the same however often it is done.
  */
 #include "engine/coord/coord_etcd.h"
 
@@ -14,24 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/coord/curl.h"
-#include "engine/coord/etcd_watch.h"
-
-#define PREFIX_MAX 64
-#define PAGE	   500	/* keys at a time in a listing */
-#define NOBODY	   (-1) /* wakes */
-
-struct coord_etcd {
-	struct etcd *etcd;
-	struct etcd_watch *watch;
-	char prefix[PREFIX_MAX]; /* /ckptfs/UUID/ */
-	unsigned lease_s;
-};
+#include "engine/coord/etcd_inside.h"
 
 /* --- keys --- */
 
@@ -41,7 +26,7 @@ static void record_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], uid_
 	snprintf(key, ETCD_KEY_MAX, "%stxn/%u/%s.%s", ce->prefix, (unsigned)owner, gen, kind);
 }
 
-static void node_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], const char *node)
+void etcd_node_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], const char *node)
 {
 	snprintf(key, ETCD_KEY_MAX, "%snodes/%s", ce->prefix, node);
 }
@@ -87,7 +72,7 @@ static ssize_t take_key(struct coord_etcd *ce, char *key, char *buf, size_t size
 	return n;
 }
 
-static ssize_t read_key(struct coord_etcd *ce, const char *key, char *buf, size_t size)
+ssize_t etcd_read_key(struct coord_etcd *ce, const char *key, char *buf, size_t size)
 {
 	struct etcd_answer a;
 	ssize_t n = etcd_ask(ce->etcd, "kv/range", json_pack("{s:o}", "key", etcd_json_key(key)),
@@ -249,7 +234,7 @@ static ssize_t etcd_read(void *arg, uid_t owner, const char *gen, const char *ki
 	if (n != -ENOENT)
 		return n;
 	seen = etcd_watch_has(ce->watch, key);
-	n = read_key(ce, key, buf, size);
+	n = etcd_read_key(ce, key, buf, size);
 	if (n == -ENOENT && seen)
 		etcd_watch_gone(ce->watch, key);
 	return n;
@@ -272,122 +257,6 @@ static int etcd_forget(void *arg, const struct caller *owner, const char *gen)
 	etcd_watch_forget(ce->watch, key);
 	etcd_answer_finish(&a);
 	return err;
-}
-
-/* --- listings --- */
-
-struct listing {
-	struct coord_etcd *ce;
-	char prefix[ETCD_KEY_MAX];   /* of the keys */
-	char last[ETCD_KEY_MAX];     /* which was seen last */
-	char next[2 * ETCD_KEY_MAX]; /* behind which the next page begins */
-	/* Of each key, without the prefix. May say what is @next. Anything but 0 stops. */
-	int (*seen)(struct listing *l, const char *name);
-	int (*gen_found)(void *arg, uid_t owner, const char *gen);
-	int (*node_found)(void *arg, const char *node);
-	void *found_arg;
-	char told[ETCD_KEY_MAX]; /* the generation of which @gen_found knows already */
-	int stop;		 /* what was returned */
-};
-
-static json_t *json_page(const struct listing *l)
-{
-	json_t *o = etcd_json_below(l->prefix);
-
-	/* With the NUL: the first key behind that. */
-	json_object_set_new(o, "key", etcd_json_text(l->next, strlen(l->next) + 1));
-	json_object_set_new(o, "limit", etcd_json_number(PAGE));
-	json_object_set_new(o, "keys_only", json_true());
-	return o;
-}
-
-/* Is it below the prefix, and behind the one before? Else a listing might have no end. */
-static bool is_next(const struct listing *l, const char *key)
-{
-	return strlen(key) < ETCD_KEY_MAX && !strncmp(key, l->prefix, strlen(l->prefix)) &&
-	       strcmp(key, l->last) > 0;
-}
-
-static int take_page(struct listing *l, const struct etcd_answer *a)
-{
-	size_t i;
-
-	for (i = 0; i < a->nr_kvs && !l->stop; i++) {
-		const char *key = a->kvs[i].key;
-
-		if (!is_next(l, key))
-			return -EBADMSG;
-		memcpy(l->last, key, strlen(key) + 1);
-		memcpy(l->next, key, strlen(key) + 1);
-		l->stop = l->seen(l, key + strlen(l->prefix));
-	}
-	return a->more && !a->nr_kvs ? -EBADMSG : 0;
-}
-
-/* @below: what the keys have behind the prefix of the filesystem. */
-static int list_keys(struct listing *l, const char *below)
-{
-	struct etcd_answer a;
-	bool more = true;
-	int err = 0;
-
-	creds_restore();
-	snprintf(l->prefix, sizeof(l->prefix), "%s%s", l->ce->prefix, below);
-	memcpy(l->last, l->prefix, sizeof(l->last));
-	memcpy(l->next, l->prefix, sizeof(l->prefix));
-	while (!err && more && !l->stop) {
-		err = etcd_ask(l->ce->etcd, "kv/range", json_page(l), ETCD_RANGE, ETCD_OK, NOBODY,
-			       &a);
-		if (!err)
-			err = take_page(l, &a);
-		more = a.more;
-		etcd_answer_finish(&a);
-	}
-	return l->stop ? l->stop : err;
-}
-
-/* UID/GEN.KIND. A generation may have ten thousands of records: of one that is known the rest is passed over. */
-static int seen_record(struct listing *l, const char *name)
-{
-	char again[ETCD_KEY_MAX], gen[COORD_GEN_MAX];
-	const char *slash = strchr(name, '/'), *dot = strchr(name, '.');
-	unsigned long owner = strtoul(name, NULL, 10);
-
-	if (!slash || !dot || dot - slash != COORD_GEN_MAX)
-		return 0;
-	memcpy(gen, slash + 1, COORD_GEN_MAX - 1);
-	gen[COORD_GEN_MAX - 1] = '\0';
-	snprintf(again, sizeof(again), "%lu/%s", owner, gen);
-	if (owner >= (uid_t)-1 || !coord_gen_ok(gen) ||
-	    strncmp(again, name, (size_t)(dot - name)) || again[dot - name])
-		return 0;
-	snprintf(l->next, sizeof(l->next), "%s%s%c", l->prefix, again, '.' + 1);
-	if (!strcmp(again, l->told))
-		return 0;
-	memcpy(l->told, again, sizeof(l->told));
-	return l->gen_found(l->found_arg, (uid_t)owner, gen);
-}
-
-static int etcd_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen),
-		     void *found_arg)
-{
-	struct listing l = {
-		.ce = arg, .seen = seen_record, .gen_found = found, .found_arg = found_arg};
-
-	return list_keys(&l, "txn/");
-}
-
-static int seen_node(struct listing *l, const char *name)
-{
-	return coord_node_ok(name) ? l->node_found(l->found_arg, name) : 0;
-}
-
-static int etcd_lease_list(void *arg, int (*found)(void *arg, const char *node), void *found_arg)
-{
-	struct listing l = {
-		.ce = arg, .seen = seen_node, .node_found = found, .found_arg = found_arg};
-
-	return list_keys(&l, "nodes/");
 }
 
 /* --- waiting --- */
@@ -421,103 +290,6 @@ static int etcd_wait(void *arg, struct coord_key *keys, size_t nr, int wake, uin
 	for (i = 0; i < nr; i++)
 		keys[i].there = awaited[i].there;
 	return r;
-}
-
-/* --- leases --- */
-
-/*
- * The number of etcd's lease is made of the key, so that who has lost an answer knows which it was. The text is
- * put anew at each renewal; the lease takes it away when nobody renews it.
- */
-static int64_t lease_id(const char *key)
-{
-	uint64_t id = XXH3_64bits(key, strlen(key)) >> 1;
-
-	return id ? (int64_t)id : 1;
-}
-
-/* Makes it live for another while; makes it, if there is none (any more). */
-static int keep_lease(struct coord_etcd *ce, int64_t id)
-{
-	struct etcd_answer a;
-	int err = etcd_ask(ce->etcd, "lease/keepalive",
-			   json_pack("{s:o}", "ID", etcd_json_number(id)), ETCD_KEEPALIVE, ETCD_OK,
-			   NOBODY, &a);
-	bool lives = !err && a.ttl > 0;
-
-	etcd_answer_finish(&a);
-	if (err || lives)
-		return err;
-	err = etcd_ask(ce->etcd, "lease/grant",
-		       json_pack("{s:o, s:o}", "ID", etcd_json_number(id), "TTL",
-				 etcd_json_number(ce->lease_s)),
-		       ETCD_RANGE, ETCD_PRECONDITION, NOBODY, &a);
-	etcd_answer_finish(&a);
-	return err;
-}
-
-/* 1: the lease has run out since. */
-static int put_lease(struct coord_etcd *ce, const char *key, int64_t id, const char *text,
-		     size_t len)
-{
-	struct etcd_answer a;
-	int err = etcd_ask(ce->etcd, "kv/put",
-			   json_pack("{s:o, s:o, s:o}", "key", etcd_json_key(key), "value",
-				     etcd_json_text(text, len), "lease", etcd_json_number(id)),
-			   ETCD_RANGE, ETCD_NOT_FOUND, NOBODY, &a);
-
-	if (!err)
-		err = a.code == ETCD_NOT_FOUND;
-	etcd_answer_finish(&a);
-	return err;
-}
-
-static int etcd_lease(void *arg, const char *node, const char *text, size_t len)
-{
-	struct coord_etcd *ce = arg;
-	char key[ETCD_KEY_MAX];
-	int err, tries = 2;
-
-	if (!coord_node_ok(node) || len > COORD_LEASE_MAX || memchr(text, '\0', len))
-		return -EINVAL;
-	creds_restore();
-	node_key(ce, key, node);
-	do {
-		err = keep_lease(ce, lease_id(key));
-		if (!err)
-			err = put_lease(ce, key, lease_id(key), text, len);
-	} while (err == 1 && --tries);
-	return err == 1 ? -EAGAIN : err;
-}
-
-static ssize_t etcd_lease_read(void *arg, const char *node, char *buf, size_t size)
-{
-	struct coord_etcd *ce = arg;
-	char key[ETCD_KEY_MAX];
-
-	if (!coord_node_ok(node))
-		return -EINVAL;
-	creds_restore();
-	node_key(ce, key, node);
-	return read_key(ce, key, buf, size);
-}
-
-static int etcd_lease_end(void *arg, const char *node)
-{
-	struct coord_etcd *ce = arg;
-	char key[ETCD_KEY_MAX];
-	struct etcd_answer a;
-	int err;
-
-	if (!coord_node_ok(node))
-		return -EINVAL;
-	creds_restore();
-	node_key(ce, key, node);
-	err = etcd_ask(ce->etcd, "lease/revoke",
-		       json_pack("{s:o}", "ID", etcd_json_number(lease_id(key))), ETCD_RANGE,
-		       ETCD_NOT_FOUND, NOBODY, &a);
-	etcd_answer_finish(&a);
-	return err;
 }
 
 const struct coord_ops coord_etcd_ops = {

@@ -6,8 +6,10 @@
 #include "engine/backing/backing.h"
 #include "engine/coord/coord.h"
 
-#define DIR_NAME_SIZE 80
-#define DIR_NOGROUP   65534 /* who only reads his own files needs no group */
+#define DIR_NAME_SIZE	  80
+#define DIR_NOGROUP	  65534 /* who only reads his own files needs no group */
+#define DIR_TMP_DIGITS	  16	/* behind the name of a record that is being made */
+#define DIR_TMP_NAME_SIZE (DIR_NAME_SIZE + DIR_TMP_DIGITS + 1)
 
 /*
  * BACKING/.ckptfs/@name, to be listed and synced. Directories are opened anew for each look: that is when
@@ -20,7 +22,13 @@ int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char 
 
 /* txn/@owner, if it is believed; -EPERM, and a warning unless @quiet, if not. */
 int dir_open_owner(struct backing *b, uid_t owner, bool quiet);
+/* The same in @txn, which is open. */
+int dir_open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet);
 void dir_file_name(char name[DIR_NAME_SIZE], const char *gen, const char *kind);
+
+/* coord_ops.forget and .list, and dir_each_name: dir_list.c */
+int dir_forget(void *arg, const struct caller *owner, const char *gen);
+int dir_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), void *found_arg);
 
 /* coord_ops.wait and those of leases. */
 int dir_wait(void *arg, struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What coord_dir.c has in directories: listings, and what is forgotten. Each owner's directory is
+ * read as that owner. Has no lock. A listing only finds what to clear up: what is not in it may be
+ * there.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/backing/dirwalk.h"
+#include "engine/base/cleanup.h"
+#include "engine/coord/dir_inside.h"
+
+#define GEN_DIGITS (COORD_GEN_MAX - 1)
+#define DECISION   "decision"
+
+int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char *name), void *arg)
+{
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	int err = dirwalk_begin_fd(&w, b, backing_dup(b, dir));
+
+	while (!err && dirwalk_next(&w))
+		err = seen(arg, w.name);
+	return err ? err : w.err;
+}
+
+/* GEN.KIND, or GEN.KIND.RANDOM, which is a left-over. */
+struct parsed {
+	char gen[COORD_GEN_MAX], kind[COORD_KIND_MAX];
+	bool left_over;
+};
+
+static bool parse_name(const char *name, struct parsed *p)
+{
+	size_t len = strlen(name);
+
+	if (len <= COORD_GEN_MAX || name[GEN_DIGITS] != '.')
+		return false;
+	memcpy(p->gen, name, GEN_DIGITS);
+	p->gen[GEN_DIGITS] = '\0';
+	name += GEN_DIGITS + 1;
+	len -= GEN_DIGITS + 1;
+	/* No number of a kind has so many digits. */
+	p->left_over = len > DIR_TMP_DIGITS && name[len - DIR_TMP_DIGITS - 1] == '.' &&
+		       strspn(name + len - DIR_TMP_DIGITS, "0123456789abcdef") == DIR_TMP_DIGITS;
+	if (p->left_over)
+		len -= DIR_TMP_DIGITS + 1;
+	if (len >= sizeof(p->kind))
+		return false;
+	memcpy(p->kind, name, len);
+	p->kind[len] = '\0';
+	return coord_gen_ok(p->gen) && coord_kind_ok(p->kind);
+}
+
+/* Names, of which there may be many. */
+struct names {
+	char (*v)[DIR_TMP_NAME_SIZE];
+	size_t nr, max;
+};
+
+static int add_name(struct names *all, const char *name)
+{
+	if (all->nr == all->max) {
+		size_t max = all->max ? 2 * all->max : 64;
+		void *more = realloc(all->v, max * sizeof(*all->v));
+
+		if (!more)
+			return -ENOMEM;
+		all->v = more;
+		all->max = max;
+	}
+	snprintf(all->v[all->nr++], DIR_TMP_NAME_SIZE, "%s", name);
+	return 0;
+}
+
+static int add_gen(void *arg, const char *name)
+{
+	struct parsed p;
+
+	return parse_name(name, &p) ? add_name(arg, p.gen) : 0;
+}
+
+/* Of a generation: its decision goes last, and what that may be a symlink to after it. */
+struct to_remove {
+	const char *gen;
+	struct names first, last;
+};
+
+static int add_to_remove(void *arg, const char *name)
+{
+	struct to_remove *all = arg;
+	struct parsed p;
+
+	if (!parse_name(name, &p) || strcmp(p.gen, all->gen))
+		return 0;
+	if (strcmp(p.kind, DECISION))
+		return add_name(&all->first, name);
+	return p.left_over ? add_name(&all->last, name) : 0;
+}
+
+static int remove_name(struct backing *b, int dir, const char *name)
+{
+	int err = backing_unlink(b, dir, name, false);
+
+	return err == -ENOENT ? 0 : err;
+}
+
+static int remove_kind(struct backing *b, int dir, const char *gen, const char *kind)
+{
+	char name[DIR_NAME_SIZE];
+
+	dir_file_name(name, gen, kind);
+	return remove_name(b, dir, name);
+}
+
+/*
+ * A crash in the middle must not leave a generation that looks undecided, nor one that looks open: so the
+ * order is made durable. What has no numbers is removed by name, whatever the listing says.
+ */
+static int remove_all(struct backing *b, int dir, const struct to_remove *listed)
+{
+	static const char *const named[] = {"open", "name", "prepare", "next"};
+	int err = 0;
+	size_t i;
+
+	for (i = 0; !err && i < ARRAY_SIZE(named); i++) {
+		err = remove_kind(b, dir, listed->gen, named[i]);
+		if (!err && !i && listed->first.nr) /* most generations have but a decision */
+			err = backing_sync(b, dir, false);
+	}
+	for (i = 0; !err && i < listed->first.nr; i++)
+		err = remove_name(b, dir, listed->first.v[i]);
+	if (!err)
+		err = backing_sync(b, dir, false);
+	if (!err)
+		err = remove_kind(b, dir, listed->gen, DECISION);
+	for (i = 0; !err && i < listed->last.nr; i++) {
+		if (!i)
+			err = backing_sync(b, dir, false);
+		if (!err)
+			err = remove_name(b, dir, listed->last.v[i]);
+	}
+	return err ? err : backing_sync(b, dir, false);
+}
+
+static int forget_as_owner(struct backing *b, uid_t owner, const char *gen)
+{
+	__cleanup_fd int dir = dir_open_owner(b, owner, false);
+	struct to_remove listed = {.gen = gen};
+	int err = dir < 0 ? dir : dir_each_name(b, dir, add_to_remove, &listed);
+
+	if (!err)
+		err = remove_all(b, dir, &listed);
+	free(listed.first.v);
+	free(listed.last.v);
+	return dir == -ENOENT ? 0 : err;
+}
+
+int dir_forget(void *arg, const struct caller *owner, const char *gen)
+{
+	int err;
+
+	if (!coord_gen_ok(gen))
+		return -EINVAL;
+	err = AS_CALLER(owner, forget_as_owner(arg, owner->uid, gen));
+	creds_restore();
+	return err;
+}
+
+static int list_as_owner(struct backing *b, int txn, uid_t owner, struct names *all)
+{
+	__cleanup_fd int dir = dir_open_owner_in(b, txn, owner, false);
+
+	return dir < 0 ? dir : dir_each_name(b, dir, add_gen, all);
+}
+
+static int compare_gens(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+struct listing {
+	struct backing *b;
+	int txn;
+	int (*found)(void *arg, uid_t owner, const char *gen);
+	void *found_arg;
+	int err;  /* the first that was met */
+	int stop; /* what @found returned */
+};
+
+static int list_owner(void *arg, const char *name)
+{
+	struct listing *l = arg;
+	unsigned long owner = strtoul(name, NULL, 10);
+	struct caller as = {(uid_t)owner, DIR_NOGROUP, 0};
+	struct names all = {0};
+	char again[32];
+	size_t i;
+	int err;
+
+	snprintf(again, sizeof(again), "%lu", owner);
+	if (strcmp(again, name) || owner >= (uid_t)-1)
+		return 0;
+	err = AS_CALLER(&as, list_as_owner(l->b, l->txn, as.uid, &all));
+	creds_restore();
+	if (err && err != -ENOENT && !l->err)
+		l->err = err;
+	if (all.nr)
+		qsort(all.v, all.nr, sizeof(*all.v), compare_gens);
+	for (i = 0; !l->stop && i < all.nr; i++)
+		if (!i || strcmp(all.v[i], all.v[i - 1]))
+			l->stop = l->found(l->found_arg, as.uid, all.v[i]);
+	free(all.v);
+	return l->stop;
+}
+
+int dir_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), void *found_arg)
+{
+	struct listing l = {.b = arg, .found = found, .found_arg = found_arg};
+	__cleanup_fd int txn = -1;
+	int err;
+
+	creds_restore();
+	txn = l.txn = dir_open(l.b, "txn");
+	if (txn < 0)
+		return txn == -ENOENT ? 0 : txn;
+	err = dir_each_name(l.b, txn, list_owner, &l);
+	return err ? err : l.err;
+}

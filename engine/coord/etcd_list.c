@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listings of the keys of an etcd, a page at a time: of generations that have records, and of
+ * nodes that have leases. Has no lock. A listing is not of one moment: what is made or removed
+ * meanwhile may be in it or not.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/coord/etcd_inside.h"
+
+#define PAGE 500 /* keys at a time in a listing */
+
+struct listing {
+	struct coord_etcd *ce;
+	char prefix[ETCD_KEY_MAX];   /* of the keys */
+	char last[ETCD_KEY_MAX];     /* which was seen last */
+	char next[2 * ETCD_KEY_MAX]; /* behind which the next page begins */
+	/* Of each key, without the prefix. May say what is @next. Anything but 0 stops. */
+	int (*seen)(struct listing *l, const char *name);
+	int (*gen_found)(void *arg, uid_t owner, const char *gen);
+	int (*node_found)(void *arg, const char *node);
+	void *found_arg;
+	char told[ETCD_KEY_MAX]; /* the generation of which @gen_found knows already */
+	int stop;		 /* what was returned */
+};
+
+static json_t *json_page(const struct listing *l)
+{
+	json_t *o = etcd_json_below(l->prefix);
+
+	/* With the NUL: the first key behind that. */
+	json_object_set_new(o, "key", etcd_json_text(l->next, strlen(l->next) + 1));
+	json_object_set_new(o, "limit", etcd_json_number(PAGE));
+	json_object_set_new(o, "keys_only", json_true());
+	return o;
+}
+
+/* Is it below the prefix, and behind the one before? Else a listing might have no end. */
+static bool is_next(const struct listing *l, const char *key)
+{
+	return strlen(key) < ETCD_KEY_MAX && !strncmp(key, l->prefix, strlen(l->prefix)) &&
+	       strcmp(key, l->last) > 0;
+}
+
+static int take_page(struct listing *l, const struct etcd_answer *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->nr_kvs && !l->stop; i++) {
+		const char *key = a->kvs[i].key;
+
+		if (!is_next(l, key))
+			return -EBADMSG;
+		memcpy(l->last, key, strlen(key) + 1);
+		memcpy(l->next, key, strlen(key) + 1);
+		l->stop = l->seen(l, key + strlen(l->prefix));
+	}
+	return a->more && !a->nr_kvs ? -EBADMSG : 0;
+}
+
+/* @below: what the keys have behind the prefix of the filesystem. */
+static int list_keys(struct listing *l, const char *below)
+{
+	struct etcd_answer a;
+	bool more = true;
+	int err = 0;
+
+	creds_restore();
+	snprintf(l->prefix, sizeof(l->prefix), "%s%s", l->ce->prefix, below);
+	memcpy(l->last, l->prefix, sizeof(l->last));
+	memcpy(l->next, l->prefix, sizeof(l->prefix));
+	while (!err && more && !l->stop) {
+		err = etcd_ask(l->ce->etcd, "kv/range", json_page(l), ETCD_RANGE, ETCD_OK, NOBODY,
+			       &a);
+		if (!err)
+			err = take_page(l, &a);
+		more = a.more;
+		etcd_answer_finish(&a);
+	}
+	return l->stop ? l->stop : err;
+}
+
+/* UID/GEN.KIND. A generation may have ten thousands of records: of one that is known the rest is passed over. */
+static int seen_record(struct listing *l, const char *name)
+{
+	char again[ETCD_KEY_MAX], gen[COORD_GEN_MAX];
+	const char *slash = strchr(name, '/'), *dot = strchr(name, '.');
+	unsigned long owner = strtoul(name, NULL, 10);
+
+	if (!slash || !dot || dot - slash != COORD_GEN_MAX)
+		return 0;
+	memcpy(gen, slash + 1, COORD_GEN_MAX - 1);
+	gen[COORD_GEN_MAX - 1] = '\0';
+	snprintf(again, sizeof(again), "%lu/%s", owner, gen);
+	if (owner >= (uid_t)-1 || !coord_gen_ok(gen) ||
+	    strncmp(again, name, (size_t)(dot - name)) || again[dot - name])
+		return 0;
+	snprintf(l->next, sizeof(l->next), "%s%s%c", l->prefix, again, '.' + 1);
+	if (!strcmp(again, l->told))
+		return 0;
+	memcpy(l->told, again, sizeof(l->told));
+	return l->gen_found(l->found_arg, (uid_t)owner, gen);
+}
+
+int etcd_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), void *found_arg)
+{
+	struct listing l = {
+		.ce = arg, .seen = seen_record, .gen_found = found, .found_arg = found_arg};
+
+	return list_keys(&l, "txn/");
+}
+
+static int seen_node(struct listing *l, const char *name)
+{
+	return coord_node_ok(name) ? l->node_found(l->found_arg, name) : 0;
+}
+
+int etcd_lease_list(void *arg, int (*found)(void *arg, const char *node), void *found_arg)
+{
+	struct listing l = {
+		.ce = arg, .seen = seen_node, .node_found = found, .found_arg = found_arg};
+
+	return list_keys(&l, "nodes/");
+}
