@@ -3,9 +3,11 @@
 #ifndef ENGINE_CAPTURE_SESSION_H
 #define ENGINE_CAPTURE_SESSION_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "engine/base/cleanup.h"
 #include "engine/base/table.h"
 #include "engine/base/wait.h"
 #include "engine/capture/arena.h"
@@ -92,6 +94,28 @@ struct session {
 	struct waitq changed;
 	struct session_counts counts;
 };
+
+/* That of @uid with this id, which lives; referenced, or NULL. */
+struct session *session_find(struct captures *cs, uid_t uid, uint64_t id);
+void session_put(struct session *s);
+void session_put_at_end(struct session **s);
+/* 0; -ENOENT: it has ended. */
+int session_check_alive_locked(const struct session *s);
+
+/* Finds the session of a call, locks it, and lets go of both at the end of the block. */
+#define SESSION_SCOPE(s, cs, uid, id) \
+	__cleanup(session_put_at_end) struct session *s = session_find(cs, uid, id); \
+	if (!s) \
+		return -ENOENT; \
+	LOCK_SCOPE(&s->lock); \
+	if (session_check_alive_locked(s)) \
+	return -ENOENT
+
+/* What a call does from here on is told to who made it; false: it was told -EINTR. */
+bool captures_decide(const struct captures *cs);
+
+/* The registered one of this id, or NULL. */
+struct tensor *tensor_find_locked(struct session *s, uint64_t id);
 
 void session_add_counts(const struct session *s, struct session_counts *sum);
 
