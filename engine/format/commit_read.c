@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
-#include "engine/format/commit.h"
-
-#define BUFFER_BYTES ((size_t)64 << 10)
-#define DIGEST_START "\"digest\": \""
-#define DIGITS	     (COMMIT_HEX - 1)
+#include "engine/format/commit_lines.h"
 
 /* Members that there must be, each a bit. */
 enum {
@@ -27,137 +25,6 @@ enum {
 	HAS_ALL = 511,
 	HAS_TENSORS = 512, /* there need not be any */
 };
-
-struct reader {
-	const struct source *src;
-	const char *path;
-	struct commit_header *header;
-	int (*entry)(void *arg, const struct commit_entry *entry);
-	int (*tensor)(void *arg, const struct commit_tensor *t);
-	void *arg;
-	struct error *e;
-	XXH3_state_t *state;
-	/* what was read ahead */
-	uint64_t off;
-	size_t filled, taken;
-	/* the line: line[1] and on, with a NUL behind */
-	size_t len;
-	unsigned nr;	 /* from 1 */
-	bool in_section; /* it is no member of the whole object */
-	/* what was found */
-	unsigned has;
-	char digest[COMMIT_HEX], previous[COMMIT_PATH_MAX];
-	/* room */
-	struct commit_header unwanted;
-	char entry_path[COMMIT_PATH_MAX], entry_target[PATH_MAX];
-	struct commit_tensor_room tensor_room;
-	char buffer[BUFFER_BYTES];
-	char line[COMMIT_LINE_MAX + 4]; /* with a bracket before and two behind */
-};
-
-static int damaged(struct reader *r, const char *what)
-{
-	return FAIL(r->e, EBADMSG, COMMIT_DAMAGED, r->path, r->nr, what);
-}
-
-/* --- lines --- */
-
-/* 1: there are bytes. 0: the file has ended. */
-static int fill(struct reader *r)
-{
-	ssize_t n;
-
-	if (r->taken < r->filled)
-		return 1;
-	n = r->src->read(r->src->arg, r->buffer, BUFFER_BYTES, r->off);
-	if (n < 0)
-		return FAIL(r->e, (int)-n, COMMIT_UNREADABLE, r->path, strerror((int)-n));
-	r->off += (uint64_t)n;
-	r->filled = (size_t)n;
-	r->taken = 0;
-	return n > 0;
-}
-
-/* The digits of the digest count as '0'. */
-static void hash_line(struct reader *r)
-{
-	static const char zeros[] = "00000000000000000000000000000000";
-	const char *line = r->line + 1;
-	size_t start = strlen(DIGEST_START);
-
-	if (!r->in_section && r->len >= start + DIGITS && !memcmp(line, DIGEST_START, start)) {
-		XXH3_128bits_update(r->state, line, start);
-		XXH3_128bits_update(r->state, zeros, DIGITS);
-		XXH3_128bits_update(r->state, line + start + DIGITS, r->len - start - DIGITS);
-	} else {
-		XXH3_128bits_update(r->state, line, r->len);
-	}
-	XXH3_128bits_update(r->state, "\n", 1);
-}
-
-static int next_line(struct reader *r)
-{
-	r->len = 0;
-	r->nr++;
-	for (;;) {
-		const char *from, *end;
-		size_t part;
-		int got = fill(r);
-
-		if (got < 0)
-			return got;
-		if (!got)
-			return damaged(r, "it is cut off");
-		from = r->buffer + r->taken;
-		end = memchr(from, '\n', r->filled - r->taken);
-		part = end ? (size_t)(end - from) : r->filled - r->taken;
-		if (part > COMMIT_LINE_MAX - r->len)
-			return damaged(r, "a line that is too long");
-		memcpy(r->line + 1 + r->len, from, part);
-		r->len += part;
-		r->taken += part + !!end;
-		if (end)
-			break;
-	}
-	r->line[1 + r->len] = '\0';
-	hash_line(r);
-	return 0;
-}
-
-static bool line_is(const struct reader *r, const char *text)
-{
-	return r->len == strlen(text) && !memcmp(r->line + 1, text, r->len);
-}
-
-/* Takes the comma off the end of the line, if there is one. */
-static bool take_comma(struct reader *r)
-{
-	if (!r->len || r->line[r->len] != ',')
-		return false;
-	r->line[r->len--] = '\0';
-	return true;
-}
-
-/*
- * The line as the only member of an object, with @closing behind it if it opens something. To be
- * freed; NULL: it is none.
- */
-static json_t *parse_member(struct reader *r, char closing)
-{
-	size_t end = 1 + r->len;
-	json_t *o;
-
-	r->line[0] = '{';
-	if (closing)
-		r->line[end++] = closing;
-	r->line[end++] = '}';
-	o = json_loadb(r->line, end, JSON_REJECT_DUPLICATES, NULL);
-	r->line[1 + r->len] = '\0';
-	if (json_object_size(o) == 1)
-		return o;
-	json_decref(o);
-	return NULL;
-}
 
 /* --- values --- */
 
@@ -253,11 +120,11 @@ static int take_member(struct reader *r, const json_t *member)
 	unsigned bit = bit_of(key);
 
 	if (is_placed(key))
-		return damaged(r, "a member in the wrong place");
+		return commit_damaged(r, "a member in the wrong place");
 	if (bit & r->has || (bit && r->has & HAS_FILES))
-		return damaged(r, "a member twice, or behind the files");
+		return commit_damaged(r, "a member twice, or behind the files");
 	if (!get_member(r->header, key, json_object_get(member, key)))
-		return damaged(r, "a value that its key cannot have");
+		return commit_damaged(r, "a value that its key cannot have");
 	r->has |= bit;
 	return 0;
 }
@@ -308,7 +175,7 @@ static int take_entry(struct reader *r)
 	if (!problem)
 		problem = commit_entry_problem(&entry, r->previous);
 	if (problem)
-		err = damaged(r, problem);
+		err = commit_damaged(r, problem);
 	else
 		memcpy(r->previous, entry.path, strlen(entry.path) + 1);
 	if (!err && r->entry)
@@ -381,7 +248,7 @@ static int take_tensor(struct reader *r)
 	else if (json_is_object(o))
 		problem = commit_tensor_from_json(o, &t, &r->tensor_room);
 	if (problem)
-		err = damaged(r, problem);
+		err = commit_damaged(r, problem);
 	else if (r->tensor)
 		err = r->tensor(r->arg, &t);
 	json_decref(o);
@@ -390,7 +257,7 @@ static int take_tensor(struct reader *r)
 
 static int take_stats(struct reader *r)
 {
-	json_t *o = parse_member(r, '\0');
+	json_t *o = commit_parse_member(r, '\0');
 	const json_t *stats = json_object_iter_value(json_object_iter(o));
 	uint64_t n;
 	bool ok = get_u64(json_object_get(stats, "bytes"), &n) &&
@@ -398,18 +265,18 @@ static int take_stats(struct reader *r)
 		  json_is_number(json_object_get(stats, "seconds"));
 
 	json_decref(o);
-	return ok ? 0 : damaged(r, "no numbers of a node");
+	return ok ? 0 : commit_damaged(r, "no numbers of a node");
 }
 
 /* Of a section that is not known here. */
 static int skip_element(struct reader *r, char closing)
 {
-	json_t *o = closing == '}' ? parse_member(r, '\0')
+	json_t *o = closing == '}' ? commit_parse_member(r, '\0')
 				   : json_loadb(r->line + 1, r->len,
 						JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
 
 	json_decref(o);
-	return o ? 0 : damaged(r, "a line that is no JSON");
+	return o ? 0 : commit_damaged(r, "a line that is no JSON");
 }
 
 /* --- sections --- */
@@ -417,13 +284,13 @@ static int skip_element(struct reader *r, char closing)
 /* The bit of a section that is known, 0 of another; -EBADMSG: it cannot stand here. */
 static int begin_section(struct reader *r, char closing)
 {
-	json_t *o = parse_member(r, closing);
+	json_t *o = commit_parse_member(r, closing);
 	const char *key = o ? json_object_iter_key(json_object_iter(o)) : NULL;
 	bool misplaced = false;
 	int bit = 0;
 
 	if (!key)
-		return damaged(r, "a line that is no JSON");
+		return commit_damaged(r, "a line that is no JSON");
 	if (is_key(key, "files") && closing == ']')
 		bit = HAS_FILES;
 	else if (is_key(key, "tensors") && closing == ']')
@@ -434,11 +301,11 @@ static int begin_section(struct reader *r, char closing)
 		misplaced = is_placed(key) || bit_of(key);
 	json_decref(o);
 	if (misplaced || r->has & (unsigned)bit)
-		return damaged(r, "a member in the wrong place");
+		return commit_damaged(r, "a member in the wrong place");
 	if (bit == HAS_FILES && (r->has & HAS_HEADER) != HAS_HEADER)
-		return damaged(r, "the files without all that belongs before them");
+		return commit_damaged(r, "the files without all that belongs before them");
 	if (bit == HAS_TENSORS && !(r->has & HAS_FILES))
-		return damaged(r, "tensors before the files that they are in");
+		return commit_damaged(r, "tensors before the files that they are in");
 	return bit;
 }
 
@@ -447,17 +314,17 @@ static int read_elements(struct reader *r, int bit, char closing)
 	bool any = false, comma = false;
 
 	for (;;) {
-		int err = next_line(r);
+		int err = commit_next_line(r);
 		bool end, last_comma = comma;
 
 		if (err)
 			return err;
-		comma = take_comma(r);
+		comma = commit_take_comma(r);
 		end = r->len == 1 && r->line[1] == closing;
 		if (any && end == last_comma)
-			return damaged(r, end ? "a comma too many" : "a comma too few");
+			return commit_damaged(r, end ? "a comma too many" : "a comma too few");
 		if (end)
-			return comma ? 0 : damaged(r, "a comma too few");
+			return comma ? 0 : commit_damaged(r, "a comma too few");
 		any = true;
 		if (bit == HAS_FILES)
 			err = take_entry(r);
@@ -489,21 +356,21 @@ static int read_version(struct reader *r)
 {
 	json_t *o;
 	json_int_t version = 0;
-	int err = next_line(r);
+	int err = commit_next_line(r);
 
-	if (!err && !line_is(r, "{"))
-		return damaged(r, "not the beginning of a commit file");
+	if (!err && !commit_line_is(r, "{"))
+		return commit_damaged(r, "not the beginning of a commit file");
 	if (!err)
-		err = next_line(r);
+		err = commit_next_line(r);
 	if (err)
 		return err;
-	if (!take_comma(r))
-		return damaged(r, "a comma too few");
-	o = parse_member(r, '\0');
+	if (!commit_take_comma(r))
+		return commit_damaged(r, "a comma too few");
+	o = commit_parse_member(r, '\0');
 	version = json_get_int(o, "ckptfs", 0);
 	json_decref(o);
 	if (version < 1)
-		return damaged(r, "no format number in key 'ckptfs'");
+		return commit_damaged(r, "no format number in key 'ckptfs'");
 	if (version > COMMIT_VERSION)
 		return FAIL(r->e, EPROTO, COMMIT_NEWER, r->path, (long long)version,
 			    COMMIT_VERSION);
@@ -522,10 +389,10 @@ static int read_member(struct reader *r, int *bit, char *closing)
 		*bit = begin_section(r, *closing);
 		return *bit < 0 ? *bit : 0;
 	}
-	if (!take_comma(r))
-		return damaged(r, "a comma too few");
-	o = parse_member(r, '\0');
-	err = o ? take_member(r, o) : damaged(r, "a line that is no JSON");
+	if (!commit_take_comma(r))
+		return commit_damaged(r, "a comma too few");
+	o = commit_parse_member(r, '\0');
+	err = o ? take_member(r, o) : commit_damaged(r, "a line that is no JSON");
 	json_decref(o);
 	return err;
 }
@@ -537,7 +404,7 @@ static int read_header(struct reader *r)
 	char closing;
 
 	while (!err && bit != HAS_FILES) {
-		err = next_line(r);
+		err = commit_next_line(r);
 		if (!err)
 			err = read_member(r, &bit, &closing);
 		if (!err && closing && bit != HAS_FILES)
@@ -547,7 +414,7 @@ static int read_header(struct reader *r)
 		const char *problem = commit_header_problem(r->header);
 
 		if (problem)
-			err = damaged(r, problem);
+			err = commit_damaged(r, problem);
 	}
 	return err;
 }
@@ -570,21 +437,21 @@ static int read_end(struct reader *r)
 {
 	char hex[COMMIT_HEX];
 	XXH128_hash_t hash;
-	int err = next_line(r), more;
+	int err = commit_next_line(r), more;
 
 	if (err)
 		return err;
-	if (!line_is(r, "}"))
-		return damaged(r, "more behind the digest");
-	more = fill(r);
+	if (!commit_line_is(r, "}"))
+		return commit_damaged(r, "more behind the digest");
+	more = commit_fill(r);
 	if (more)
-		return more < 0 ? more : damaged(r, "more behind its end");
+		return more < 0 ? more : commit_damaged(r, "more behind its end");
 	if ((r->has & HAS_ALL) != HAS_ALL)
-		return damaged(r, "not all that belongs into it");
+		return commit_damaged(r, "not all that belongs into it");
 	hash = XXH3_128bits_digest(r->state);
 	snprintf(hex, sizeof(hex), "%016llx%016llx", (unsigned long long)hash.high64,
 		 (unsigned long long)hash.low64);
-	return strcmp(hex, r->digest) ? damaged(r, "its digest is another") : 0;
+	return strcmp(hex, r->digest) ? commit_damaged(r, "its digest is another") : 0;
 }
 
 static int read_all(struct reader *r)
@@ -595,7 +462,7 @@ static int read_all(struct reader *r)
 	if (!err)
 		err = read_section(r, HAS_FILES, ']');
 	while (!err) {
-		err = next_line(r);
+		err = commit_next_line(r);
 		if (!err && take_digest(r))
 			return read_end(r);
 		if (!err)
