@@ -209,7 +209,7 @@ bool accord_vote(struct accord *a)
 	}
 	MESSAGE(text, CHECKPOINT_VOTE_FAILED, cp->target.name, strerror(-err), cp->target.name);
 	lock_drop(&us->lock);
-	checkpoint_fail(cp, err, text);
+	checkpoint_fail(cp, failure_of_backing(err), text);
 	lock_take(&us->lock);
 	return true;
 }
@@ -269,7 +269,7 @@ static bool name_or_fail(struct checkpoint *cp, const char *decision, bool ordin
 		MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
 	else
 		MESSAGE(text, COMMIT_FAILED, path, "giving it its name", strerror(-err), path);
-	checkpoint_fail(cp, err, text);
+	checkpoint_fail(cp, failure_of_backing(err), text);
 	return false;
 }
 

@@ -49,6 +49,8 @@
 #ifndef ENGINE_UNIT_CHECKPOINT_H
 #define ENGINE_UNIT_CHECKPOINT_H
 
+#include <errno.h>
+
 #include "engine/base/table.h"
 #include "engine/format/commit.h"
 #include "engine/liveness/job.h"
@@ -272,6 +274,12 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
  * committed.
  */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
+
+/* The error @err of the backing, for checkpoint_fail: of a stale handle, too, the job must learn. */
+static inline int failure_of_backing(int err)
+{
+	return err == -ESTALE ? -EIO : err;
+}
 
 /* The same, but only if it is still OPEN, and no thread has it. */
 void checkpoint_fail_open(struct checkpoint *cp, int err, const char *reason);

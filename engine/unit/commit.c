@@ -216,7 +216,7 @@ static void work_on(struct checkpoint *cp)
 			memcpy(text, e.text, sizeof(text));
 		else
 			MESSAGE(text, COMMIT_FAILED, path, step, strerror(-err), path);
-		checkpoint_fail(cp, err, text);
+		checkpoint_fail(cp, failure_of_backing(err), text);
 	}
 	checkpoint_give_back(cp);
 }

@@ -81,7 +81,7 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	content_fail(g->content, err);
 	content_discard(g->content);
 	if (g->checkpoint) {
-		checkpoint_fail(g->checkpoint, err, reason);
+		checkpoint_fail(g->checkpoint, failure_of_backing(err), reason);
 		checkpoint_leave(g->checkpoint);
 	}
 	/* In conflict with another: whole, and kept beside it. A checkpoint is kept as a whole. */

@@ -256,8 +256,10 @@ void world_power_fails(uint64_t seed)
 {
 	unsigned n;
 
+	sched_locks(); /* none mounts until it is over */
 	for (n = 1; n <= w.options.nodes; n++)
 		world_kill(n);
 	memory_power_loss(w.memory, seed);
 	w.losses++; /* names may have changed */
+	sched_unlocked();
 }
