@@ -130,6 +130,7 @@ void checkpoint_put(struct checkpoint *cp)
 	free(cp->rivals);
 	free(cp->below);
 	free(cp->path);
+	free(cp->unit);
 	free(cp);
 }
 

@@ -11,7 +11,9 @@
  *        OPEN -----> SEALED -----> COMMITTING -----> NAMING -----> COMMITTED
  *              (a)          (b)               (c)             (e)
  *
- *       COMMITTING, NAMING  -> SEALED     it is tried again, or fails in a moment (d)
+ *       COMMITTING          -> SEALED     it is tried again, or fails in a moment (d)
+ *       NAMING              -> SEALED     it fails in a moment: no commit is decided, nor will be, or
+ *                                         the name is another's (d)
  *       OPEN, SEALED        -> FAILED     an error, a death, a time-out, an abort of others (f)
  *       OPEN, SEALED        -> COMMITTED  the node that saw its end has given it its name (g)
  *       OPEN, SEALED        -> DROPPED    another node found that it is ordinary (g)
@@ -19,7 +21,7 @@
  *       NAMING              -> DROPPED    nothing of a unit is left in it: it is ordinary (e)
  *
  *   (a) seal (evidence.c): checkpoint_look_for_end_locked, checkpoint_ends_with_writers_locked,
- *       checkpoint_seal_locked       (b) committer_main       (c) record_decision (commit.c)
+ *       checkpoint_seal_locked       (b) committer_main       (c) commit (commit.c)
  *   (d) checkpoint_give_back, from work_on (commit.c)  (e) work_on (commit.c)
  *   (f) checkpoint_fail, checkpoint_fail_open          (g) accord_conclude
  *   (h) checkpoint_remove, make_ordinary, checkpoint_forget, check_still_free;
@@ -33,7 +35,8 @@
  *   COMMITTING  no file of it is open or dirty, and all nodes have voted. A committer lists
  *               and syncs it. An error is kept: it counts only if this commit does not end well
  *   NAMING      its files, directories and commit file are synced: after a crash all of it is
- *               there. The decision is being recorded, or is, and the name given by one rename
+ *               there. The decision is being recorded, or is, and the name given by one rename.
+ *               Errors do not change that: it is tried again, at last by the next mount
  *   COMMITTED   a directory of the backing, with a commit file
  *   FAILED      the reason is known; hidden, kept in staging. Changes get its error
  *   DROPPED     its staging directory is gone, or an ordinary directory
@@ -131,7 +134,11 @@ struct checkpoint {
 	uint64_t left_ns;    /* the last end of one of its writers */
 	uint64_t short_ns;   /* there was no room for it; 0: never */
 	struct shortage shortage;	  /* of its commit */
+	bool taken;			  /* a committer works on it */
+	char *unit;			  /* NAMING: its path below the backing, for the decision */
 	bool decided;			  /* recovery may have been told to publish it */
+	bool recorded;			  /* NAMING: and has been */
+	bool stuck;			  /* NAMING: people know that it does not go on */
 	bool unwanted, outlived, cleared; /* FAILED: wreck.h */
 	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns;
 	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */

@@ -93,19 +93,31 @@ static int make_whole(struct listing *l, struct commit_header *header, const cha
 	return err ? err : above_sync(us, &cp->owner, cp->target.dir);
 }
 
-/* (O4) */
-static int record_decision(struct checkpoint *cp, const struct commit_header *header)
+/*
+ * (O4, O5) @cp is NAMING. Whoever comes second, after a crash or an error, does the same again: nothing that is decided
+ * is made anew.
+ */
+static int decide(struct checkpoint *cp, const char **step)
 {
-	{
-		LOCK_SCOPE(&cp->units->lock);
-		checkpoint_set_state(cp, GENERATION_NAMING);
+	int err = 0;
+
+	if (!cp->recorded) {
+		*step = "recording the decision";
+		cp->decided = true;
+		if (cp->following)
+			cp->following->recorded = true;
+		if (FAULT(PUBLISHED_FIRST))
+			replace_target(cp);
+		err = decision_record(cp, cp->unit, cp->following ? &cp->following->order : NULL);
+		cp->recorded = !err;
 	}
-	cp->decided = true;
-	if (cp->following)
-		cp->following->recorded = true;
-	if (FAULT(PUBLISHED_FIRST))
-		replace_target(cp);
-	return decision_record(cp, header->unit, cp->following ? &cp->following->order : NULL);
+	if (!err) {
+		*step = "giving it its name";
+		err = replace_target(cp);
+	}
+	if (!err)
+		following_point(cp);
+	return err;
 }
 
 /* For one that nobody changes any more. @step: what is being done, for the message, unless @e has one. */
@@ -128,15 +140,15 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 	if (!err)
 		err = make_whole(&l, header, step);
 	if (!err) {
-		*step = "recording the decision";
-		err = record_decision(cp, header);
-	}
-	if (!err) {
-		*step = "giving it its name";
-		err = replace_target(cp);
+		LOCK_SCOPE(&cp->units->lock);
+		free(cp->unit);
+		cp->unit = strdup(header->unit);
+		err = cp->unit ? 0 : -ENOMEM;
+		if (!err)
+			checkpoint_set_state(cp, GENERATION_NAMING);
 	}
 	if (!err)
-		following_point(cp);
+		err = decide(cp, step);
 	commit_listing_finish(&l);
 	free(header);
 	return err;
@@ -165,38 +177,88 @@ static bool try_again(struct checkpoint *cp, int err)
 	return true;
 }
 
-/* @cp is COMMITTING, by this thread alone. */
-static void work_on(struct checkpoint *cp)
+static void end(struct checkpoint *cp, const char *path)
 {
 	struct units *us = cp->units;
-	char path[PATH_MAX], text[MESSAGE_MAX];
+	{
+		LOCK_SCOPE(&us->lock);
+		free(cp->path);
+		cp->path = strdup(path);
+		cp->err = 0; /* what became of its job meanwhile comes too late */
+		cp->reason[0] = '\0';
+		checkpoint_end_locked(cp, cp->ordinary ? GENERATION_DROPPED : GENERATION_COMMITTED);
+		removals_committed_locked(us, cp);
+		if (!cp->ordinary)
+			wrecks_outlived_locked(us, cp);
+	}
+	accord_has_name(cp);
+	log_debug("'%s' is %s", path, cp->ordinary ? "an ordinary directory" : "committed");
+	if (following_remove(cp))
+		decision_forget(cp);
+	else
+		accord_followed(cp, false);
+	backing_unlock(cp->fd);
+}
+
+/*
+ * @cp is NAMING, which ended with @err. True if its commit is not decided, and will not be, or its name is another's:
+ * then it fails. Else it is tried again for as long as the mount lasts, and by the next one: who fails it might be told
+ * otherwise by the backing.
+ */
+static bool is_undone(struct checkpoint *cp, int err, bool again)
+{
+	if (cp->recorded)
+		return err == -EBUSY || err == -ENOENT || err == -EBADMSG;
+	if (cp->accord || err == -ECANCELED)
+		return true;
+	return !again && !cp->units->ending && decision_withdraw(cp, cp->unit);
+}
+
+/* It stays NAMING, and is tried again; people are told once. */
+static void stay(struct checkpoint *cp, const char *path, const char *step, int err, bool again)
+{
+	struct units *us = cp->units;
+	char text[MESSAGE_MAX];
+
+	if (again || us->ending)
+		return;
+	cp->again_ns = clock_mono_ns() + MOST_PAUSE_NS;
+	if (cp->stuck)
+		return;
+	cp->stuck = true;
+	MESSAGE(text, COMMIT_STUCK, path, step, strerror(-err), cp->staging);
+	failures_add(us->failures, cp->owner.uid, "checkpoint", path, -err, text);
+}
+
+static void fail(struct checkpoint *cp, const char *path, const char *step, int err,
+		 const struct error *e)
+{
+	char text[MESSAGE_MAX];
+
+	if (err == -EBUSY)
+		MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
+	else if (err == -ECANCELED && cp->ordinary)
+		MESSAGE(text, REMOVAL_KEPT, path);
+	else if (err == -EILSEQ && e->err)
+		memcpy(text, e->text, sizeof(text));
+	else
+		MESSAGE(text, COMMIT_FAILED, path, step, strerror(-err), path);
+	checkpoint_fail(cp, failure_of_backing(err), text);
+}
+
+/* @cp is COMMITTING or NAMING, by this thread alone. */
+static void work_on(struct checkpoint *cp)
+{
+	char path[PATH_MAX];
 	struct error e = {0};
 	const char *step = "";
 	bool again;
 	int err;
 
 	checkpoint_path(cp, path, sizeof(path));
-	err = commit(cp, path, &step, &e);
+	err = cp->state == GENERATION_NAMING ? decide(cp, &step) : commit(cp, path, &step, &e);
 	if (!err) {
-		{
-			LOCK_SCOPE(&us->lock);
-			free(cp->path);
-			cp->path = strdup(path);
-			cp->err = 0; /* what became of its job meanwhile comes too late */
-			cp->reason[0] = '\0';
-			checkpoint_end_locked(cp, cp->ordinary ? GENERATION_DROPPED
-							       : GENERATION_COMMITTED);
-			removals_committed_locked(us, cp);
-			if (!cp->ordinary)
-				wrecks_outlived_locked(us, cp);
-		}
-		accord_has_name(cp);
-		log_debug("'%s' is %s", path, cp->ordinary ? "an ordinary directory" : "committed");
-		if (following_remove(cp))
-			decision_forget(cp);
-		else
-			accord_followed(cp, false);
-		backing_unlock(cp->fd);
+		end(cp, path);
 		return;
 	}
 	if (accord_has_refused(cp)) {
@@ -205,19 +267,14 @@ static void work_on(struct checkpoint *cp)
 		return;
 	}
 	again = try_again(cp, err);
+	if (cp->state == GENERATION_NAMING && !is_undone(cp, err, again)) {
+		stay(cp, path, step, err, again);
+		return;
+	}
 	if (!again || !cp->following || !cp->following->recorded)
 		following_release(cp);
-	if (!us->ending && !again) {
-		if (err == -EBUSY)
-			MESSAGE(text, PUBLISH_CONFLICT, path, cp->staging);
-		else if (err == -ECANCELED && cp->ordinary)
-			MESSAGE(text, REMOVAL_KEPT, path);
-		else if (err == -EILSEQ && e.err)
-			memcpy(text, e.text, sizeof(text));
-		else
-			MESSAGE(text, COMMIT_FAILED, path, step, strerror(-err), path);
-		checkpoint_fail(cp, failure_of_backing(err), text);
-	}
+	if (!cp->units->ending && !again)
+		fail(cp, path, step, err, &e);
 	checkpoint_give_back(cp);
 }
 
@@ -250,9 +307,11 @@ static struct checkpoint *choose_locked(struct units *us)
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
 		checkpoint_look_for_end_locked(cp);
-		if (cp->state == GENERATION_SEALED && cp->again_ns <= now &&
-		    checkpoint_is_flushed_locked(cp) && accord_may_commit(cp) &&
-		    !must_wait_locked(cp))
+		if (cp->again_ns > now || cp->taken)
+			continue;
+		if (cp->state == GENERATION_NAMING ||
+		    (cp->state == GENERATION_SEALED && checkpoint_is_flushed_locked(cp) &&
+		     accord_may_commit(cp) && !must_wait_locked(cp)))
 			return cp;
 	}
 	return NULL;
@@ -273,13 +332,19 @@ void *committer_main(void *units)
 			units_wait_for_commits_locked(us);
 			continue;
 		}
-		checkpoint_set_state(cp, GENERATION_COMMITTING);
+		cp->taken = true;
 		cp->refs++;
-		following_take_locked(cp);
+		if (cp->state == GENERATION_SEALED) {
+			checkpoint_set_state(cp, GENERATION_COMMITTING);
+			following_take_locked(cp);
+		}
 		lock_drop(&us->lock);
 		creds_on_behalf(&cp->owner);
 		work_on(cp);
 		creds_on_behalf(NULL);
+		lock_take(&us->lock);
+		cp->taken = false;
+		lock_drop(&us->lock);
 		checkpoint_put(cp);
 		lock_take(&us->lock);
 	}

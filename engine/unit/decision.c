@@ -103,6 +103,33 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
 	return err ? err : d->commit ? 0 : -ECANCELED;
 }
 
+/* True if no decision can be read, since none is there. Without an answer one may be. */
+static bool is_absent(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
+
+	return text &&
+	       us->coord->read(us->coord_arg, cp->owner.uid, cp->staging + strlen(STAGING_PREFIX),
+			       "decision", text, COORD_TEXT_MAX) == -ENOENT;
+}
+
+bool decision_withdraw(struct checkpoint *cp, const char *path)
+{
+	json_t *o = json_pack("{s:s, s:o}", "decision", "abort", "replaces", replaced_json(cp));
+	__cleanup_free struct decision *d = malloc(sizeof(*d));
+	bool withdrawn;
+
+	json_set_path(o, "unit", "unit_hex", path);
+	if (!d) {
+		json_decref(o);
+		return false;
+	}
+	withdrawn = record(cp, "decision", o, d) ? is_absent(cp) : !d->commit;
+	cp->decided = !withdrawn;
+	return withdrawn;
+}
+
 void decision_forget(struct checkpoint *cp)
 {
 	struct units *us = cp->units;

@@ -34,6 +34,12 @@ struct decision {
  */
 int decision_record(struct checkpoint *cp, const char *path, const struct order *order);
 
+/*
+ * The commit of @cp, which is to be at @path, could not be recorded, or perhaps was. Records that it is not committed.
+ * True: nothing says that it is, nor will. For a @cp that this node alone decides.
+ */
+bool decision_withdraw(struct checkpoint *cp, const char *path);
+
 /* The records are of no use any more. */
 void decision_forget(struct checkpoint *cp);
 

@@ -435,6 +435,9 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 		; /* it has said so */
 	else if (cp->state == GENERATION_SEALED)
 		snprintf(buf, size, "its end was seen; files of it are still being flushed");
+	else if (cp->stuck)
+		snprintf(buf, size,
+			 "the backing, which refuses its commit so far; it is tried again");
 	else if (cp->state != GENERATION_OPEN)
 		snprintf(buf, size, "being committed");
 	else if (cp->removing && !is_quiet_locked(cp))
