@@ -9,7 +9,7 @@
  *	calls.c	    calls by path, as fs/op_*.c make them
  *	reference.c what the mount must show, and what the backing may show
  *	look.c	    what they do show
- *	play.c	    does a sequence in both, and compares
+ *	play*.c	    do a sequence in both, and compare
  *	point.c	    the pointer `latest`
  *	cuts.c	    what power cuts leave of it
  *	singles.c   the same of single files
