@@ -38,7 +38,7 @@ enum lock_rank {
 	LOCK_TRACE,	     /* capture/trace.c */
 	LOCK_UNITS,	     /* unit/: all generations and checkpoints */
 	LOCK_NODES,	     /* coord/nodes.c */
-	LOCK_COORD,	     /* coord/etcd_http.c; held while a connection is taken from the pool */
+	LOCK_COORD,	     /* coord/etcd_conn.c; held while a connection is taken from the pool */
 	LOCK_COORD_WATCH,    /* coord/etcd_watch.c */
 	LOCK_JOBS,	     /* liveness/job.c */
 	LOCK_CACHE,	     /* cache/cache.c: chunks, and all contents */
