@@ -43,14 +43,14 @@ int checkpoint_hold_still_locked(struct checkpoint *cp);
 int checkpoint_hold_locked(struct checkpoint *cp, enum busy with);
 
 /*
- * Lock not held. The caller had @cp for its commit (@with 0), or was busy @with it. True if an error was
- * kept meanwhile: then @cp fails now.
+ * Lock not held. The caller had @cp for its commit (@with 0), or was busy @with it. True if an error
+ * was kept meanwhile: then @cp fails now.
  */
 bool checkpoint_let_go(struct checkpoint *cp, enum busy with);
 
 /*
- * Without locks. True if this call fails @cp. False: @cp has failed before, or does when the thread that
- * has it lets go; or @only_open and @cp is not OPEN.
+ * Without locks. True if this call fails @cp. False: @cp has failed before, or does when the thread
+ * that has it lets go; or @only_open and @cp is not OPEN.
  */
 bool checkpoint_fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason);
 

@@ -77,8 +77,8 @@ bool removal_is_being_replaced_locked(struct units *us, const struct removal *r)
 int removal_change(struct units *us, const struct removal *r);
 
 /*
- * Applies a removal that is due. -EAGAIN: a pointer names it, which may change, and order_timeout_s has
- * not passed.
+ * Applies a removal that is due. -EAGAIN: a pointer names it, which may change, and order_timeout_s
+ * has not passed.
  */
 int removal_apply_one_due(struct units *us, struct removal *r);
 
