@@ -57,10 +57,15 @@ int unit_header(struct backing *b, int unit, struct commit_header *h)
 	__cleanup_fd int pin = -1, fd = -1;
 	struct read_unit u = {.b = b};
 	struct source src = {.read = read_at, .arg = &u};
+	struct statx stx;
 	struct error e;
+	int err;
 
 	pin = backing_pin(b, unit, COMMIT_FILE);
-	fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_NONBLOCK);
+	err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+	if (!err && !S_ISREG(stx.stx_mode))
+		err = -EBADMSG;
+	fd = err ? err : backing_reopen(b, pin, O_RDONLY);
 	if (fd < 0)
 		return fd;
 	u.fd = fd;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a user puts in the place of a commit file on the backing, a FIFO, that nobody writes to, keeps no other checkpoint waiting.
+# What a user puts in the place of a commit file on the backing, a FIFO that nobody writes to, keeps no checkpoint waiting: it is
+# a damaged commit file, and a change to its directory commits that anew.
 
 . "${SRC:?}/tests/lib.sh"
 
@@ -21,5 +22,5 @@ save step-2
 expect_ok cmp "$MNT/step-2/__0_0.distcp" "$BACK/step-2/__0_0.distcp"
 expect_ok timeout 30 sh -c "echo more >>'$MNT/step-1/__0_0.distcp'"
 save step-3
-expect_fail "$CKPTFS" umount "$MNT"
-assert_contains "$OUT" "'step-1' was not committed"
+umount_ckptfs
+expect_ok "$CKPTFS" verify "$BACK/step-1"
