@@ -22,7 +22,7 @@ struct unit {
 	uint64_t ino, commit_ino; /* as last seen; 0: it was not there */
 	bool committed, may_go;
 	bool with_all; /* and so may the directory that it is in */
-	unsigned turn; /* when it was committed, among all */
+	unsigned turn; /* when its generation was committed, among all */
 	struct made_by by;
 	char generation[COMMIT_HEX];
 };
@@ -229,7 +229,8 @@ static void look_unit(struct unit *u)
 		break;
 	}
 	u->by = by;
-	u->turn = u->committed ? u->turn : ++turns;
+	if (!u->committed || strcmp(u->generation, generation) != 0)
+		u->turn = ++turns;
 	u->committed = true;
 	memcpy(u->generation, generation, sizeof(generation));
 	if (nr_shown < ARRAY_SIZE(shown) && !was_shown(generation))
