@@ -126,6 +126,9 @@ bool job_same(const struct process *a, const struct process *b);
  */
 bool job_lives(struct process *p);
 
+/* True if another start of the job of @p has another key: its launcher counts them. */
+bool job_counts_starts(const struct process *p);
+
 /* Is @key that of the job of @p, which the same user has, at a former one of its starts? Only if both say so. */
 bool job_restarted(const char *key, const struct process *p);
 

@@ -13,13 +13,24 @@ bool job_same(const struct process *a, const struct process *b)
 	return a->uid == b->uid && (!a->read || !b->read || !strncmp(a->key, b->key, len));
 }
 
-bool job_restarted(const char *key, const struct process *p)
+/* The count of starts at the end of @key, behind its "/r"; or NULL. A host may have a name like that. */
+static const char *count_of(const char *key)
 {
 	const char *nr = strrchr(key, '/');
-	size_t len = nr ? (size_t)(nr + 2 - key) : 0;
 
-	/* A host may have a name like that. */
-	return !FAULT(FENCE_IGNORED) && p->read && nr && nr[1] == 'r' && nr[2] &&
-	       !nr[2 + strspn(nr + 2, "0123456789.")] && !strncmp(key, p->key, len) &&
-	       strverscmp(key, p->key) < 0;
+	return nr && nr[1] == 'r' && nr[2] && !nr[2 + strspn(nr + 2, "0123456789.")] ? nr + 2
+										     : NULL;
+}
+
+bool job_counts_starts(const struct process *p)
+{
+	return p->read && count_of(p->key);
+}
+
+bool job_restarted(const char *key, const struct process *p)
+{
+	const char *nr = count_of(key);
+
+	return !FAULT(FENCE_IGNORED) && p->read && nr &&
+	       !strncmp(key, p->key, (size_t)(nr - key)) && strverscmp(key, p->key) < 0;
 }

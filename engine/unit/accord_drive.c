@@ -317,6 +317,21 @@ static void drive_locked(struct accord *a)
 }
 
 /*
+ * True if a process that wrote to @cp here, which has failed, has not heard of that. As long as its part counts as saved,
+ * a rank that comes late must find that the checkpoint has failed.
+ */
+static bool is_owed_locked(const struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants)
+		if (casualty_is_owed(&cp->units->casualties,
+				     container_of(l, struct participant, link)->process))
+			return true;
+	return false;
+}
+
+/*
  * Drops the lock. The records go when everybody has had time to see the decision; who was away for longer
  * finds none, and looks at the name. True: they went, or are another's to remove.
  */
@@ -340,6 +355,8 @@ static bool clear_locked(struct accord *a)
 					   : us->ending && !a->a.slot && !a->a.nr_children;
 	if (!heard && !(us->ending && a->a.state == AGREE_COMMIT) &&
 	    clock_mono_ns() - a->over_ns < us->forget_ns)
+		return false;
+	if (a->a.state == AGREE_ABORT && !us->ending && is_owed_locked(cp))
 		return false;
 	lock_drop(&us->lock);
 	us->coord->forget(us->coord_arg, &cp->owner, accord_generation(cp));

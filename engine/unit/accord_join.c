@@ -28,6 +28,8 @@
 	(2 * \
 	 NSEC_PER_SEC) /* for a rank of one's own job that begins anew what its former start has left */
 
+#define LATE_SEED 2 /* in units.left, beside 0 and 1 of is_left_behind */
+
 struct checkpoint *accord_part(struct units *us, const char *gen)
 {
 	struct list *l;
@@ -137,6 +139,53 @@ static bool is_left_behind(struct units *us, const struct claim *c, struct proce
 	if (since && !*since)
 		*since = now;
 	return since && now - *since < ANEW_NS;
+}
+
+static bool took_part_locked(struct units *us, const char *gen)
+{
+	struct list *l;
+
+	list_for_each (l, &us->wrecks.all)
+		if (!strcmp(accord_generation(container_of(l, struct checkpoint, link)), gen))
+			return true;
+	return accord_part(us, gen);
+}
+
+/*
+ * True if @c, which had the name of @cp before, has failed, and the process that makes @cp has to hear of that: other ranks
+ * of its job count what they wrote there as saved. Where this node took part it is told without this. Of a job that is started
+ * again under the same key the records of former failures are gone before a process of it is that old.
+ */
+static bool is_late(struct checkpoint *cp, const struct claim *c)
+{
+	struct units *us = cp->units;
+	struct process *p = cp->maker;
+	uint64_t *told;
+
+	if (!c->failed || strcmp(c->job, p->key) || !strcmp(c->decider, nodes_id(us->nodes)) ||
+	    !nodes_alive(us->nodes, c->decider))
+		return false;
+	if (!job_counts_starts(p) && !casualty_concerns(clock_mono_ns() - us->forget_ns, p))
+		return false;
+	LOCK_SCOPE(&us->lock);
+	if (took_part_locked(us, c->last))
+		return false;
+	told = known_make(&us->left, p, hash_text(LATE_SEED, c->last));
+	if (!told || *told)
+		return false;
+	*told = clock_mono_ns();
+	return true;
+}
+
+static int tell_late(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	char path[PATH_MAX];
+
+	checkpoint_path(cp, path, sizeof(path));
+	LOCK_SCOPE(&us->lock);
+	casualty_add(&us->casualties, cp->maker, path, -EIO, clock_mono_ns());
+	return checkpoints_tell_casualty_locked(us, cp->maker);
 }
 
 /* Waits until what has the name is decided, if nobody of its job goes on with it. */
@@ -256,6 +305,8 @@ int accord_begin(struct checkpoint *cp)
 		return r;
 	do {
 		r = shows_life(us) ? find_free(cp, &c) : -EHOSTDOWN;
+		if (!r && is_late(cp, &c))
+			return tell_late(cp);
 		if (!r)
 			r = claim_open(cp);
 		claimed = !r;

@@ -144,6 +144,24 @@ int casualty_tell(struct casualties *cs, struct process *p, char *path, size_t s
 	return err;
 }
 
+bool casualty_is_owed(const struct casualties *cs, struct process *p)
+{
+	const uint64_t *heard = known_find(&cs->heard, p, 0);
+	uint64_t up_to = heard ? *heard : 0;
+	struct list *l;
+
+	if (process_has_ended(p))
+		return false;
+	list_for_each (l, &cs->all) {
+		const struct casualty *c = container_of(l, struct casualty, link);
+
+		if (c->alone ? c->process == p
+			     : c->nr > up_to && is_of_job(c, p) && p->start < c->ticks)
+			return true;
+	}
+	return false;
+}
+
 void casualties_finish(struct casualties *cs)
 {
 	while (cs->all.next && !list_empty(&cs->all))

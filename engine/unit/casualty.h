@@ -57,6 +57,9 @@ bool casualty_concerns(uint64_t at_ns, const struct process *p);
  */
 int casualty_tell(struct casualties *cs, struct process *p, char *path, size_t size);
 
+/* True if @p lives, as far as is known, and has to hear of one. */
+bool casualty_is_owed(const struct casualties *cs, struct process *p);
+
 /* Without the lock. */
 void casualties_finish(struct casualties *cs);
 

@@ -86,6 +86,9 @@ static void parse_decision(char *text, size_t len, struct claim *c)
 	refusal_read(&r, what);
 	c->settled = r.ordinary;
 	c->superseded = r.err == ESTALE;
+	c->failed = r.err && !c->superseded && r.err != ECANCELED && !r.dropped && !r.ordinary;
+	if (sscanf(text, "abort %32[0-9a-f]", c->decider) != 1)
+		c->failed = false;
 	refusal_finish(&r);
 }
 

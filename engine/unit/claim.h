@@ -20,11 +20,13 @@ struct claim {
 	/* Of that one: */
 	bool renamed; /* it has another name */
 	/* ... that has the name, and claim_find alone: */
-	bool open;		   /* it was begun, is not decided, and is not over */
-	bool settled;		   /* it was decided, just now, that it gets its name */
-	bool superseded;	   /* it was decided, just now, that it makes way for a new one */
-	char node[COORD_NODE_MAX]; /* who began it: the root */
-	char label[NAME_MAX + 1];  /* ... for people */
+	bool open;	 /* it was begun, is not decided, and is not over */
+	bool settled;	 /* it was decided, just now, that it gets its name */
+	bool superseded; /* it was decided, just now, that it makes way for a new one */
+	bool failed;	 /* it was decided, just now, that it has failed ... */
+	char decider[COORD_NODE_MAX]; /* ... by this node */
+	char node[COORD_NODE_MAX];    /* who began it: the root */
+	char label[NAME_MAX + 1];     /* ... for people */
 	char job[JOB_KEY_MAX];
 	gid_t gid;
 	bool inherits, follows; /* as of its checkpoint */
