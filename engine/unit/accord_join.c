@@ -315,11 +315,14 @@ int accord_begin(struct checkpoint *cp)
 		if (!r || !claimed)
 			us->coord->forget(us->coord_arg, &cp->owner, accord_generation(cp));
 	} while (!r || (r < 0 && !claimed && again_later(us, r, since)));
-	if (r < 0)
+	if (r < 0 && !claimed)
 		return r;
-	accord_stage_name(cp);
+	if (r >= 0)
+		accord_stage_name(cp);
 	LOCK_SCOPE(&us->lock);
-	return accord_attach(cp, nodes_id(us->nodes));
+	if (r < 0) /* other nodes may have joined: the driver tells them that it is over (accord_never_shown) */
+		accord_attach(cp, nodes_id(us->nodes));
+	return r < 0 ? r : accord_attach(cp, nodes_id(us->nodes));
 }
 
 static bool has_name(const struct checkpoint *cp, const struct inode_id *dir_id, const char *name)
