@@ -27,7 +27,11 @@
 	X(RANK_FORGOTTEN, "rank-forgotten", "evidence of every rank lacks the last one") \
 	X(TOLD_EARLY, "told-early", "people are told of a commit before it is one") \
 	X(FLUSH_FORGOTTEN, "flush-forgotten", "a commit does not wait for files to be durable") \
-	X(RECOVERY_FORGOTTEN, "recovery-forgotten", "a mount redoes nothing that was decided")
+	X(RECOVERY_FORGOTTEN, "recovery-forgotten", "a mount redoes nothing that was decided") \
+	X(PENDING_UNTOLD, "pending-untold", "a daemon does not tell ls what is being saved") \
+	X(SEQUENCE_FORGOTTEN, "sequence-forgotten", \
+	  "a commit file does not count on from those beside it") \
+	X(VERSION_IGNORED, "version-ignored", "nodes of two versions work together")
 
 enum fault {
 	FAULT_NONE,

@@ -17,6 +17,8 @@
 
 #define FIRST_TRIES 5
 
+int nodes_protocol = NODES_PROTOCOL;
+
 /* --- what a lease says --- */
 
 static void copy_text(char *to, size_t size, const json_t *from, const char *key)
@@ -46,8 +48,8 @@ void lease_facts_read(struct lease_facts *f, const char *text, size_t len)
 static char *lease_text(const struct nodes *ns)
 {
 	const struct lease_facts *f = &ns->self;
-	json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:s, s:s, s:I, s:I}", "protocol",
-			      NODES_PROTOCOL, "label", json_text(f->label), "host",
+	json_t *o = json_pack("{s:I, s:o, s:o, s:s, s:s, s:s, s:I, s:I}", "protocol",
+			      (json_int_t)f->protocol, "label", json_text(f->label), "host",
 			      json_text(f->host), "boot", f->boot, "place", f->place, "rules",
 			      f->rules, "lease_s", (json_int_t)(ns->lease_ns / NSEC_PER_SEC),
 			      "renewal", (json_int_t)ns->renewals);
@@ -173,7 +175,7 @@ static int describe(struct nodes *ns, const struct nodes_options *o)
 	ns->options = *o;
 	ns->lease_ns = (o->lease_s ? o->lease_s : 1) * NSEC_PER_SEC;
 	ns->backing = strdup(o->backing);
-	f->protocol = NODES_PROTOCOL;
+	f->protocol = nodes_protocol;
 	f->lease_ns = ns->lease_ns;
 	snprintf(f->label, sizeof(f->label), "%s", o->label);
 	snprintf(f->place, sizeof(f->place), "%s", o->place);

@@ -39,6 +39,9 @@
 
 #define NODES_LABEL_MAX 65
 
+/* NODES_PROTOCOL, but for a test that plays a node of another version: it sets it before nodes_create. */
+extern int nodes_protocol;
+
 struct nodes;
 
 struct nodes_options {

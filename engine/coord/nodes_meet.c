@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/fault.h"
 #include "engine/base/log.h"
 #include "engine/base/wait.h"
 #include "engine/coord/nodes_inside.h"
@@ -77,9 +78,9 @@ static int objection(const struct nodes *ns, const struct seen *s, struct error 
 	const struct lease_facts *f = &s->facts;
 	const char *label = *f->label ? f->label : s->id, *host = *f->host ? f->host : "?";
 
-	if (f->protocol != NODES_PROTOCOL)
+	if (f->protocol != ns->self.protocol && !FAULT(VERSION_IGNORED))
 		return FAIL(e, EPROTO, NODE_PROTOCOL, label, host, ns->backing, f->protocol,
-			    NODES_PROTOCOL);
+			    (int)ns->self.protocol);
 	if (strcmp(f->rules, ns->self.rules) != 0)
 		return FAIL(e, EPROTO, NODE_RULES, label, host, ns->backing);
 	if (takes_label(ns, f))

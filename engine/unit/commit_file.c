@@ -214,7 +214,7 @@ int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_he
 	snprintf(h->generation, sizeof(h->generation), "%s", cp->staging + strlen(STAGING_PREFIX));
 	snprintf(h->job, sizeof(h->job), "%s", cp->maker->key);
 	h->committed_ns = clock_wall_ns();
-	h->sequence = last_sequence(cp) + 1;
+	h->sequence = FAULT(SEQUENCE_FORGOTTEN) ? 1 : last_sequence(cp) + 1;
 	LOCK_SCOPE(&cp->units->lock);
 	list_for_each (l, &cp->participants) {
 		struct process *p = container_of(l, struct participant, link)->process;
