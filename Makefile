@@ -261,7 +261,9 @@ SIM_WRAPS := pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread
 	pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait \
 	pthread_cond_signal pthread_cond_broadcast pthread_create pthread_join pthread_timedjoin_np pthread_detach \
 	pthread_self pthread_setname_np pthread_sigmask clock_gettime nanosleep clock_nanosleep eventfd write poll ppoll \
-	getrandom log_write flock
+	getrandom log_write flock \
+	open64 openat64 close fstat64 fstatat64 faccessat statx scandirat64 fdopendir readdir64 closedir pread64 fgetxattr \
+	mountinfo_resolve mountinfo_find_ckptfs control_ask
 $(O)/tests/sim/sim: $(call obj,$(wildcard tests/sim/*.c) $(TEST_BACKING_SRC)) $(FS_LIB) $(ENGINE_LIB)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)

@@ -31,7 +31,8 @@ int call_symlink(struct proc *p, const char *target, const char *path);
 
 /* 0: it is there; -ENOENT. */
 int call_look(struct proc *p, const char *path);
-bool call_is_directory(struct proc *p, const char *path);
+/* 1: it is a directory; 0: it is another thing; -errno. */
+int call_is_directory(struct proc *p, const char *path);
 
 /* What a directory holds: @add for each name. */
 int call_list(struct proc *p, const char *path,

@@ -21,8 +21,11 @@ struct unit {
 	char name[32];
 	uint64_t ino, commit_ino; /* as last seen; 0: it was not there */
 	bool committed, may_go;
-	bool with_all; /* and so may the directory that it is in */
-	unsigned turn; /* when its generation was committed, among all */
+	bool with_all;	  /* and so may the directory that it is in */
+	unsigned turn;	  /* when its generation was committed, among all */
+	unsigned changed; /* when it was last found to have changed, as check_changes counts */
+	unsigned begun;	  /* when what it shows was begun, or earlier; 0: it is not known */
+	unsigned next;	  /* when what it will show was; 0: not yet */
 	struct made_by by;
 	char generation[COMMIT_HEX];
 };
@@ -31,7 +34,7 @@ static struct unit units[UNITS_MAX];
 static unsigned nr_units;
 static char latest[64];
 static bool forgiven;
-static unsigned turns;
+static unsigned turns, changes, losses;
 
 static struct unit *unit_of(const char *name)
 {
@@ -70,9 +73,16 @@ void check_power_failed(void)
 
 	for (i = 0; i < nr_units; i++) {
 		units[i].committed = false;
+		units[i].next = 0;
 		units[i].ino = units[i].commit_ino = 0;
 	}
 	*latest = '\0';
+	losses++;
+}
+
+unsigned check_losses(void)
+{
+	return losses;
 }
 
 bool check_forgives(void)
@@ -90,6 +100,31 @@ bool check_committed(const char *unit)
 const char *check_latest(void)
 {
 	return latest;
+}
+
+unsigned check_changes(void)
+{
+	return changes;
+}
+
+void check_begins(const char *unit)
+{
+	struct unit *u = unit_of(unit);
+
+	if (u && !u->next)
+		u->next = changes + 1;
+}
+
+bool check_next(unsigned *at, struct standing *s)
+{
+	const struct unit *u;
+
+	if (*at == nr_units)
+		return false;
+	u = &units[(*at)++];
+	*s = (struct standing){u->name,	  u->generation, u->committed,
+			       u->may_go, u->changed,	 u->begun};
+	return true;
 }
 
 /* --- one unit --- */
@@ -115,11 +150,52 @@ static bool has_newer(const struct unit *gone)
 	return false;
 }
 
+/* All generations that the backing has shown. */
+static struct {
+	char generation[COMMIT_HEX];
+	unsigned gone; /* when it was found to have no name any more; 0: it has one */
+} shown[256];
+static unsigned nr_shown;
+
+static unsigned shown_at(const char *generation)
+{
+	unsigned i;
+
+	for (i = 0; i < nr_shown && strcmp(shown[i].generation, generation); i++)
+		;
+	return i;
+}
+
+static void note_shown(const char *generation)
+{
+	unsigned at = shown_at(generation);
+
+	if (at == ARRAY_SIZE(shown))
+		return;
+	memcpy(shown[at].generation, generation, COMMIT_HEX);
+	shown[at].gone = 0;
+	if (at == nr_shown)
+		nr_shown++;
+}
+
+/* No name leads to it any more, unless it was renamed. */
+static void note_gone(const char *generation)
+{
+	unsigned at = shown_at(generation), i;
+
+	for (i = 0; i < nr_units; i++)
+		if (units[i].committed && !strcmp(units[i].generation, generation))
+			return;
+	if (at < nr_shown)
+		shown[at].gone = changes;
+}
+
 static void look_gone(struct unit *u)
 {
 	if (!u->committed)
 		return;
 	u->committed = false;
+	note_gone(u->generation);
 	story("(the backing shows %s no more)", u->name);
 	if (!u->may_go)
 		wrong("I5: %s was committed, nobody has removed it, and it is gone", u->name);
@@ -127,24 +203,19 @@ static void look_gone(struct unit *u)
 		wrong("I5: %s was committed, and is gone before a newer one is committed", u->name);
 }
 
+bool check_was_shown(const char *generation, unsigned since)
+{
+	unsigned at = shown_at(generation);
+
+	if (at == nr_shown)
+		return nr_shown == ARRAY_SIZE(shown);
+	return !shown[at].gone || shown[at].gone > since;
+}
+
 struct decision {
 	const char *generation;
 	unsigned nr_commit, nr_abort;
 };
-
-/* All generations that the backing has shown. */
-static char shown[256][COMMIT_HEX];
-static unsigned nr_shown;
-
-static bool was_shown(const char *generation)
-{
-	unsigned i;
-
-	for (i = 0; i < nr_shown; i++)
-		if (!strcmp(shown[i], generation))
-			return true;
-	return false;
-}
 
 static bool is_commit(const char *kind, const char *text)
 {
@@ -156,7 +227,7 @@ static bool is_commit(const char *kind, const char *text)
 static void look_decided(void *arg, const char *gen, const char *kind, const char *text)
 {
 	(void)arg;
-	if (is_commit(kind, text) && !strstr(text, "\"ordinary\"") && !was_shown(gen))
+	if (is_commit(kind, text) && !strstr(text, "\"ordinary\"") && shown_at(gen) == nr_shown)
 		wrong("I3: generation %s was decided to be committed, and is published at no time: "
 		      "%.200s",
 		      gen, text);
@@ -205,11 +276,12 @@ static bool is_empty(const char *dir)
 
 static void look_unit(struct unit *u)
 {
-	char why[256] = "", generation[COMMIT_HEX];
+	char why[256] = "", generation[COMMIT_HEX], former[COMMIT_HEX];
 	const char *name;
 	__cleanup_fd int dir = eye_pin_parent(u->name, &name);
 	struct made_by by;
 
+	u->changed = ++changes;
 	switch (save_look(world_eye(), dir, name, &by, generation, why, sizeof(why))) {
 	case SAVE_NONE:
 		look_gone(u);
@@ -232,9 +304,14 @@ static void look_unit(struct unit *u)
 	if (!u->committed || strcmp(u->generation, generation) != 0)
 		u->turn = ++turns;
 	u->committed = true;
+	memcpy(former, u->generation, sizeof(former));
 	memcpy(u->generation, generation, sizeof(generation));
-	if (nr_shown < ARRAY_SIZE(shown) && !was_shown(generation))
-		memcpy(shown[nr_shown++], generation, sizeof(generation));
+	note_shown(generation);
+	note_gone(former);
+	if (strcmp(former, generation) != 0) {
+		u->begun = u->next;
+		u->next = 0;
+	}
 	story("(the backing shows %s: save %u of incarnation %u of %c, generation %.6s)", u->name,
 	      by.save, by.incarnation, by.job, generation);
 	look_decision(u);

@@ -12,7 +12,8 @@
  *  I9 undisturbed a job gets no error for what befell another, or a former start of it
  *  I8 promised   what a wait has told to be committed is there
  *
- * And what readers do: a rank that is started again resumes from a whole checkpoint (ranks.c).
+ * And what readers are told: a rank that is started again resumes from a whole checkpoint (verbs.c); `ckptfs ls` and
+ * `ckptfs latest` say what is so (readers.c: I10, I11). Nodes of two versions: versions.h (I12).
  */
 #ifndef TESTS_SIM_CHECK_H
 #define TESTS_SIM_CHECK_H
@@ -34,6 +35,28 @@ void check_power_failed(void);
 
 /* At the end, when nothing is mounted. */
 void check_end(void);
+
+/* Grows with each change that is found of a checkpoint on the backing; and with each power cut. */
+unsigned check_changes(void);
+unsigned check_losses(void);
+
+/* A checkpoint that the backing shows, or has shown. */
+struct standing {
+	const char *name, *generation;
+	bool committed;	  /* it is there now */
+	bool may_go;	  /* a process was told to remove it */
+	unsigned changed; /* when it got what it shows; check_changes */
+	unsigned
+		begun; /* when the first save of it began that may be what it shows; 0: it is not known */
+};
+
+/* A rank begins to save @unit. */
+void check_begins(const char *unit);
+
+/* The next one after @*at of these, which begins with 0. False: there are no more. */
+bool check_next(unsigned *at, struct standing *s);
+/* True if the backing has shown @generation under a name at any time after the change @since. */
+bool check_was_shown(const char *generation, unsigned since);
 
 /* True if the backing shows @unit, committed. */
 bool check_committed(const char *unit);

@@ -14,9 +14,11 @@
 #include "tests/sim/check.h"
 #include "tests/sim/eye.h"
 #include "tests/sim/ranks.h"
+#include "tests/sim/readers.h"
 #include "tests/sim/sched.h"
 #include "tests/sim/service.h"
 #include "tests/sim/story.h"
+#include "tests/sim/versions.h"
 #include "tests/sim/world.h"
 
 #define WHEN_NS (150 * NSEC_PER_SEC)
@@ -167,6 +169,11 @@ static bool is_mounted(const struct condition *c)
 	return world_at(c->node);
 }
 
+static bool is_refused(const struct condition *c)
+{
+	return version_is_refused(c->node);
+}
+
 static bool is_unmounted(const struct condition *c)
 {
 	return unmounted[c->node];
@@ -258,6 +265,8 @@ static bool (*node_condition(const char *line, struct condition *c))(const struc
 		return waits_or_failed;
 	if (IS(line, "when node %u is mounted", 1, &c->node))
 		return is_mounted;
+	if (IS(line, "when node %u is refused", 1, &c->node))
+		return is_refused;
 	if (IS(line, "when node %u is unmounted", 1, &c->node))
 		return is_unmounted;
 	return NULL;
@@ -378,6 +387,9 @@ static bool backing_line(const char *line)
 		expect_text(path, text, "names");
 	} else if (IS(line, "%63s holds %79[^\n]", 2, path, text)) {
 		expect_text(path, text, "holds");
+	} else if (!strcmp(line, "nobody was told too early")) {
+		if (readers_told_early())
+			wrong("expected: %s", line);
 	} else if (!strcmp(line, "nothing is staged")) {
 		if (eye_any_staged())
 			wrong("expected: %s", line);

@@ -9,12 +9,13 @@
 #include "engine/base/cleanup.h"
 #include "tests/sim/save.h"
 
-#define EVENTS_MAX 24
+#define EVENTS_MAX  24
+#define PERSONS_MAX 6
 
 static struct {
 	struct plan *plan;
 	uint64_t random;
-	unsigned nodes, world[2], jobs;
+	unsigned nodes, world[2], jobs, persons;
 	unsigned faults; /* of ten events; often none */
 	bool service;
 	const struct shape *shape[2];
@@ -176,6 +177,26 @@ static void job_event(unsigned job)
 	}
 }
 
+/* --- who asks --- */
+
+/* A rank, between two things that it does; or a person, meanwhile. */
+static void ask(void)
+{
+	unsigned job = (unsigned)below(g.jobs);
+	char who = name_of(job);
+	unsigned rank = (unsigned)below(g.world[job]);
+
+	if (below(3)) {
+		if (!g.persons || (!below(3) && g.persons < PERSONS_MAX))
+			add("person %c on node %u", 'P' + (int)g.persons++,
+			    1 + (unsigned)below(g.nodes));
+		who = (char)('P' + below(g.persons));
+		rank = 0;
+	}
+	add("%c%u asks for %s%s", who, rank, below(3) ? "latest" : "ls",
+	    below(4) ? "" : " on the backing");
+}
+
 /* --- what happens to nodes --- */
 
 static void node_event(void)
@@ -238,9 +259,44 @@ static void node_event(void)
 	}
 }
 
+/* Its ranks go, and are back when it has mounted: with the new version, or not at all as long as others have the old one. */
+static void upgrade_node(unsigned n)
+{
+	if (below(3)) {
+		add("node %u unmounts", n);
+		pass();
+	} else {
+		add("node %u is lost", n);
+	}
+	add("node %u is upgraded", n);
+	pass();
+	add("node %u mounts", n);
+}
+
+/* A rolling upgrade: one node after the other, while the jobs go on as far as they can. */
+static void upgrade_all(void)
+{
+	unsigned n, i;
+
+	for (n = 1; n <= g.nodes; n++) {
+		for (i = 0; i < g.jobs; i++)
+			if (!below(3))
+				add("%c exits", name_of(i)); /* as at a maintenance window */
+		upgrade_node(n);
+		pass();
+		if (below(2))
+			job_event((unsigned)below(g.jobs));
+	}
+	add("all nodes mount");
+	for (i = 0; i < g.jobs; i++) {
+		restart(i);
+		next_save(i);
+	}
+}
+
 void generate(struct plan *p, unsigned long long seed)
 {
-	unsigned i, events;
+	unsigned i, events, upgrade;
 
 	memset(p, 0, sizeof(*p));
 	memset(&g, 0, sizeof(g));
@@ -253,16 +309,21 @@ void generate(struct plan *p, unsigned long long seed)
 	g.jobs = below(4) ? 1 : 2;
 	events = 2 + (unsigned)below(EVENTS_MAX / 2);
 	g.faults = (unsigned)below(4) * (unsigned)below(3);
+	upgrade = below(4) ? EVENTS_MAX : (unsigned)below(events);
 	add("%u nodes", g.nodes);
 	add("coordination by %s", g.service ? "a service" : "the backing");
 	for (i = 0; i < g.jobs; i++)
 		begin_job(i);
 	for (i = 0; i < events; i++) {
 		pass();
-		if (below(10) < g.faults)
+		if (i == upgrade)
+			upgrade_all();
+		else if (below(10) < g.faults)
 			node_event();
 		else
 			job_event((unsigned)below(g.jobs));
+		while (!below(3))
+			ask();
 	}
 	if (below(2))
 		add("when all is done");

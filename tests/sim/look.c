@@ -152,17 +152,17 @@ int call_list(struct proc *who, const char *path,
 	return err;
 }
 
-bool call_is_directory(struct proc *who, const char *path)
+int call_is_directory(struct proc *who, const char *path)
 {
 	struct reached p;
 	mode_t type = 0;
 	int err = reach(who, path, &p);
 
 	if (err)
-		return false;
+		return err;
 	err = reached_type(&p, &type);
 	reach_end(&p);
-	return !err && S_ISDIR(type);
+	return err ? err : S_ISDIR(type);
 }
 
 int call_look(struct proc *who, const char *path)

@@ -9,6 +9,7 @@
 #include "tests/sim/sched.h"
 #include "tests/sim/service.h"
 #include "tests/sim/story.h"
+#include "tests/sim/versions.h"
 #include "tests/sim/world.h"
 
 #define STEPS_MAX  20000000ull
@@ -99,6 +100,7 @@ static void lose(unsigned n)
 static void stop(unsigned n, unsigned seconds)
 {
 	sched_pause(n, true);
+	version_disturbed(n);
 	if (seconds)
 		ends_after(END_STOP, n, seconds);
 	if (!seconds || seconds >= LEASE_S)
@@ -113,6 +115,7 @@ static void cut(unsigned n, unsigned seconds)
 		faults_freeze(world_faults(n), CALL_ANY);
 		ends_after(END_CUT, n, seconds);
 	}
+	version_disturbed(n);
 	check_forgive();
 }
 
@@ -120,6 +123,7 @@ static void add_fault(unsigned n, const struct fault *fault)
 {
 	if (world_faults(n))
 		faults_add(world_faults(n), fault);
+	version_disturbed(n);
 	check_forgive();
 }
 
@@ -140,6 +144,8 @@ static bool node_line(unsigned n, const char *what)
 		sched_pause(n, false);
 	else if (!strcmp(what, "is lost"))
 		lose(n);
+	else if (!strcmp(what, "is upgraded"))
+		version_upgrade(n);
 	else if (!strcmp(what, "mounts"))
 		sched_start(0, mount_later, (void *)(uintptr_t)n, false);
 	else if (!strcmp(what, "unmounts")) {
@@ -150,12 +156,14 @@ static bool node_line(unsigned n, const char *what)
 	else if (sscanf(what, "is cut off for %u s", &nr) == 1)
 		cut(n, nr);
 	else if (sscanf(what, "is slow for %u s", &nr) == 1) {
+		version_disturbed(n);
 		if (f)
 			faults_slow(f, SLOW_CALLS, 200 * NSEC_PER_MSEC, 0);
 		ends_after(END_SLOW, n, nr);
 	} else if (sscanf(what, "finds no room for %u s", &nr) == 1) {
 		if (f)
 			faults_disk(f, 0, ENOSPC);
+		version_disturbed(n);
 		ends_after(END_FULL, n, nr);
 		check_forgive();
 	} else if (sscanf(what, "gets ESTALE %u times", &nr) == 1)
@@ -291,7 +299,7 @@ static bool all_line(const char *line)
 
 static bool service_line(const char *line)
 {
-	unsigned nr;
+	unsigned nr, n;
 
 	if (sscanf(line, "the service is away for %u s", &nr) == 1)
 		service_cut(0, sched_now() + nr * NSEC_PER_SEC);
@@ -301,6 +309,8 @@ static bool service_line(const char *line)
 		service_full(sched_now() + nr * NSEC_PER_SEC);
 	else
 		return false;
+	for (n = 1; n <= options.nodes; n++)
+		version_disturbed(n);
 	check_forgive();
 	return true;
 }
@@ -354,28 +364,65 @@ static void tell_pending(void)
 	}
 }
 
-static void finish(void)
+/* What is under way ends first: it has the version with which it began. */
+static bool align_versions(void)
+{
+	unsigned n;
+
+	for (n = 1; n <= options.nodes; n++)
+		while (world_is_changing(n))
+			sched_sleep(20 * NSEC_PER_MSEC);
+	return versions_align();
+}
+
+static void mount_all(bool must)
+{
+	unsigned n;
+
+	for (n = 1; n <= options.nodes; n++)
+		if (!world_at(n) && world_mount(n) && must)
+			wrong("I12: node %u cannot mount, and no other has another version", n);
+}
+
+static void unmount_all(void)
 {
 	unsigned n;
 	int err;
 
-	story("(faults stop)");
-	stop_faults();
-	for (n = 1; n <= options.nodes; n++)
-		if (!world_at(n))
-			mount_later((void *)(uintptr_t)n);
-	await_idle(WHEN_NS);
-	ranks_exit_all();
-	if (!await_settled(SETTLE_NS)) {
-		tell_pending();
-		wrong("I6: nothing disturbs it and all processes are gone, and something is still "
-		      "pending");
-	}
 	for (n = 1; n <= options.nodes; n++) {
 		err = world_at(n) ? world_unmount(n) : 0;
 		story("node %u has unmounted: %s", n, strerror(-err));
 		if (err == -ETIMEDOUT)
 			wrong("I6: node %u cannot be unmounted", n);
+	}
+}
+
+static void settle(void)
+{
+	if (!await_settled(SETTLE_NS)) {
+		tell_pending();
+		wrong("I6: nothing disturbs it and all processes are gone, and something is still "
+		      "pending");
+	}
+}
+
+static void finish(void)
+{
+	bool one_version;
+
+	story("(faults stop)");
+	stop_faults();
+	one_version = align_versions();
+	mount_all(one_version);
+	await_idle(WHEN_NS);
+	ranks_exit_all();
+	settle();
+	unmount_all();
+	if (!one_version) { /* who came back beside a newer version: what that left is left to all */
+		align_versions();
+		mount_all(true);
+		settle();
+		unmount_all();
 	}
 	check_end();
 }

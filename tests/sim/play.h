@@ -10,7 +10,7 @@
  *	job C of 2 ranks, dcp, on nodes 1 2, without a restart count
  *	person P on node 2                          (is rank 0 of P, of no job)
  *	A saves step-1                              A0 ends step-1, if it can: an error does not end the process
- *	    (what else a rank does: the tables at the end of verbs.c and files.c)
+ *	    (what else a rank does: the tables at the end of verbs.c, files.c and readers.c)
  *	A1 is killed        A1 exits                A1 exits well: also if its job has not finished a save
  *	A is started again [at once]                A1 is back on node 2
  *	after 250 ms        when A1 is done         when A is done      when all is done
@@ -20,8 +20,10 @@
  *	when node 1 knows that 2 others have closed step-1
  *	when node 1 waits for "rank 1" with step-1  (or it has failed there; the words are those of `ckptfs why`)
  *	when node 2 is mounted                      when node 2 is unmounted
+ *	when node 2 is refused                      (since a node of another version runs)
  *	node 2 stops [for 30 s]                     node 2 goes on
  *	node 2 is lost      node 2 mounts           node 2 unmounts
+ *	node 2 is upgraded  (from its next mount on)
  *	all nodes are lost  all nodes mount         the power fails
  *	node 2's clock jumps by 3600 s              node 2 is cut off for 10 s
  *	node 2 is slow for 5 s                      node 2 finds no room for 5 s
@@ -32,6 +34,7 @@
  *	expect step-1 is committed                  expect step-1 is not there          expect run is there
  *	expect latest names step-1                  expect step-1/config.json holds words
  *	expect nothing is staged                    (these are about the backing)
+ *	expect nobody was told too early            (by ls or latest: readers.c)
  *	expect step-1 has failed on node 2          expect node 1 waits for "rank 1" with step-1
  *	expect node 2 says "words"                  expect node 2 does not say "words"
  *	expect A1 was told                          expect A1 was not told

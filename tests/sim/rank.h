@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rank, for the files that say what ranks do: verbs.c (saves), files.c (single files and directories). ranks.c starts
+ * A rank, for the files that say what ranks do: verbs.c (saves), files.c (single files and directories), readers.c (what `ckptfs` tells). ranks.c starts
  * and ends them. Only the task of a rank calls what is here.
  */
 #ifndef TESTS_SIM_RANK_H
@@ -58,8 +58,9 @@ struct verb {
 	int (*act)(struct rank *r, const char *object);
 };
 
-const struct verb *verb_of_save(const char *what); /* verbs.c; NULL: no such verb */
-const struct verb *verb_of_file(const char *what); /* files.c */
+const struct verb *verb_of_save(const char *what);   /* verbs.c; NULL: no such verb */
+const struct verb *verb_of_file(const char *what);   /* files.c */
+const struct verb *verb_of_reader(const char *what); /* readers.c */
 
 /* Blocks until all ranks of the job are there. -ECONNRESET: one is dead; -EINTR: this one is. */
 int rank_barrier(struct rank *r);

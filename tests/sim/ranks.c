@@ -158,7 +158,8 @@ static const struct verb *verb_of(const char *what)
 {
 	const struct verb *v = verb_of_save(what);
 
-	return v ? v : verb_of_file(what);
+	v = v ? v : verb_of_file(what);
+	return v ? v : verb_of_reader(what);
 }
 
 /* Nobody ends well whose job has lost a rank, or has left out a part of a save: the last barrier is not passed. */

@@ -12,6 +12,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "tests/sim/check.h"
 
 #define CUT_NS \
 	(300 * NSEC_PER_MSEC) /* from the exception that ends a write to the end of its process */
@@ -94,6 +95,7 @@ static int make_unit(struct rank *r, const char *unit)
 	int err;
 
 	path_of_unit(r, unit, path);
+	check_begins(unit);
 	err = call_mkdir(&r->proc, path);
 	*written_of(r, unit) |= BEGUN;
 	return err == -EEXIST ? 0 : err;
@@ -278,6 +280,21 @@ static ssize_t read_in_mount(void *arg, const char *file, char *buf)
 	return call_read(&at->r->proc, path, buf, SAVE_FILE_MAX);
 }
 
+/* What stood committed since the change @since is not passed over. */
+static void look_passed_over(const struct rank *r, const char *newest, unsigned most,
+			     unsigned since)
+{
+	struct standing s;
+	unsigned at = 0, nr;
+
+	while (check_next(&at, &s))
+		if (s.committed && !s.may_go && s.changed <= since && !strchr(s.name, '/') &&
+		    shape_of_unit(s.name, &nr) == r->job->shape && (!newest || nr > most))
+			wrong("%c%u, started again, finds %s on node %u, and not %s, which is "
+			      "committed",
+			      r->job->name, r->nr, newest ? newest : "nothing", r->node, s.name);
+}
+
 /*
  * A restarted rank takes up the newest checkpoint that is listed and is a directory. That must be a whole one. A file
  * that is gone is no news to it: the name may belong to the incarnation that has just died (tests/README.md).
@@ -286,16 +303,24 @@ static int resume(struct rank *r)
 {
 	char names[NAMES_MAX][64] = {{0}}, why[256] = "";
 	const char *newest = NULL;
-	unsigned i, nr, most = 0;
+	unsigned i, nr, most = 0, since = check_changes();
 	struct made_by by;
+	bool unseen = false;
 	int err = r->job->incarnation ? rank_list(r, "", names) : 0;
 
-	for (i = 0; !err && *names[i]; i++)
-		if (shape_of_unit(names[i], &nr) == r->job->shape && nr >= most &&
-		    call_is_directory(&r->proc, names[i])) {
-			most = nr;
-			newest = names[i];
-		}
+	for (i = 0; !err && *names[i]; i++) {
+		int is = 0;
+
+		if (shape_of_unit(names[i], &nr) == r->job->shape && nr >= most)
+			is = call_is_directory(&r->proc, names[i]);
+		unseen |= is < 0 && is != -ENOENT;
+		if (is <= 0)
+			continue;
+		most = nr;
+		newest = names[i];
+	}
+	if (!err && r->job->incarnation && !r->killed && !unseen)
+		look_passed_over(r, newest, most, since);
 	if (err || !newest)
 		return err;
 	if (save_is_whole(newest, read_in_mount, &(struct reading){r, newest}, &by, why,

@@ -11,6 +11,7 @@
 #include "tests/sim/sched.h"
 #include "tests/sim/service.h"
 #include "tests/sim/story.h"
+#include "tests/sim/versions.h"
 #include "tests/sim/wrap.h"
 
 #define OPTIONS \
@@ -64,6 +65,11 @@ struct mnt *world_at(unsigned n)
 	return w.nodes[n].m;
 }
 
+bool world_is_changing(unsigned n)
+{
+	return w.nodes[n].changing;
+}
+
 struct faults *world_faults(unsigned n)
 {
 	return w.nodes[n].faults;
@@ -90,6 +96,7 @@ static int meet(struct mnt *m, unsigned n, struct error *e)
 	if (w.options.service)
 		en->coord.ops = &service_ops;
 	rules_digest(en->rules, rules);
+	nodes_protocol = version_next(n);
 	return nodes_create(&en->nodes,
 			    &(struct nodes_options){
 				    .coord = en->coord.ops,
@@ -161,13 +168,20 @@ static void *mount_main(void *arg)
 	}
 	snprintf(at->label, sizeof(at->label), "n%u", job->n);
 	snprintf(at->place, sizeof(at->place), "place%u", job->n);
+	version_begins(job->n);
 	err = open_mount(m, job->n, &e);
 	if (!err)
 		err = start_mount(m, job->n, &e);
-	if (err)
-		story("node %u cannot mount: %s", job->n, e.text);
-	else
+	if (!err)
 		at->m = m;
+	else
+		story_of_daemon(job->n, e.text);
+	if (!err)
+		version_serves(job->n);
+	else if (err == -EPROTO)
+		version_refused(job->n, e.text);
+	else
+		version_gone(job->n);
 	done(job, err);
 	return NULL;
 }
@@ -223,8 +237,10 @@ static void *unmount_main(void *arg)
 	engine_stop(&m->en);
 	node_put(m->fs.tree, m->root);
 	tree_destroy(m->fs.tree);
+	version_stops(job->n);
 	nodes_destroy(m->en.nodes);
 	m->en.nodes = NULL;
+	version_gone(job->n);
 	faults_clear(at->faults);
 	faults_detach(at->faults);
 	at->faults = NULL;
@@ -243,6 +259,7 @@ void world_kill(unsigned n)
 {
 	struct node_slot *at = &w.nodes[n];
 
+	version_gone(n);
 	people_lost(n);
 	sched_kill(n);
 	wrap_drop_locks(n);

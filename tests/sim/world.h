@@ -38,6 +38,9 @@ void world_kill(unsigned n);
 /* All hosts are gone in this moment, and so is, in part, what was not durable; @seed chooses. */
 void world_power_fails(uint64_t seed);
 
+/* True while a mount or an unmount of it is under way. */
+bool world_is_changing(unsigned n);
+
 /* NULL: it is not mounted. */
 struct mnt *world_at(unsigned n);
 struct faults *world_faults(unsigned n);
