@@ -22,7 +22,7 @@ from units import load, peak_mib, verify_mib
 sys.path.insert(0, os.path.join(SRC, "tests/helpers"))
 from ports import free_ports
 
-SIMULATION = os.path.join(BUILD, "tests/unit/agreement_many.t")
+SIMULATION = os.path.join(BUILD, "tests/unit/agreement_load.t")
 FANOUT = 16  # the daemon's
 NODES = 8
 COMMITS, SYNCS, PUTS = 5, 50, 200  # of which the median counts

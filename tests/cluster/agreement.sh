@@ -13,3 +13,4 @@ echo "$OUT"
 wait "$!" || die "$(cat half)"
 cat half
 expect_ok env CKPTFS_TEST_DEEP=all CKPTFS_TEST_LONG=1 "$BUILD/tests/unit/agreement_many.t"
+expect_ok env CKPTFS_TEST_DEEP=all CKPTFS_TEST_LONG=1 "$BUILD/tests/unit/agreement_load.t"
