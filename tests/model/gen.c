@@ -133,11 +133,9 @@ static unsigned any_unit(struct gen *g)
 	return NAME_UNIT(below(g, NR_UNITS));
 }
 
-static void by_chance(struct gen *g)
+static void save_by_chance(struct gen *g, unsigned what, unsigned who, unsigned unit)
 {
-	unsigned who = anybody(g), unit = any_unit(g), other = any_unit(g), i = below(g, NR_OPENS);
-
-	switch (below(g, 24)) {
+	switch (what) {
 	case 0:
 	case 1:
 		save_file(g, who, unit + 1 + below(g, NAMES_IN_UNIT - 1));
@@ -158,6 +156,15 @@ static void by_chance(struct gen *g)
 				   .path = NAME_SINGLE_TEMP,
 				   .to = NAME_SINGLE});
 		break;
+	default:
+		break;
+	}
+}
+
+static void name_by_chance(struct gen *g, unsigned what, unsigned who, unsigned unit,
+			   unsigned other)
+{
+	switch (what) {
 	case 6:
 		add(g, (struct op){.kind = OP_UNLINK,
 				   .who = who,
@@ -181,6 +188,14 @@ static void by_chance(struct gen *g)
 				   .who = who,
 				   .path = unit + (one_in(g, 2) ? IN_SUB : 0)});
 		break;
+	default:
+		break;
+	}
+}
+
+static void else_by_chance(struct gen *g, unsigned what, unsigned who, unsigned unit, unsigned i)
+{
+	switch (what) {
 	case 12:
 		add(g, (struct op){.kind = OP_COMMIT, .path = unit});
 		break;
@@ -222,6 +237,19 @@ static void by_chance(struct gen *g)
 	default:
 		break;
 	}
+}
+
+static void by_chance(struct gen *g)
+{
+	unsigned who = anybody(g), unit = any_unit(g), other = any_unit(g), i = below(g, NR_OPENS);
+	unsigned what = below(g, 24);
+
+	if (what < 6)
+		save_by_chance(g, what, who, unit);
+	else if (what < 12)
+		name_by_chance(g, what, who, unit, other);
+	else
+		else_by_chance(g, what, who, unit, i);
 }
 
 /* --- what a framework does --- */
