@@ -60,7 +60,16 @@ static int usage(void)
 	return 2;
 }
 
-int main(int argc, char **argv)
+/* What the command line asks for. */
+struct wanted {
+	uint64_t seed, count;
+	struct play_options options;
+	bool shrinks, goes_on, ace, lacks;
+	int racing; /* -1: as each seed says */
+};
+
+/* False: it is not understood. */
+static bool parse(int argc, char **argv, struct wanted *w)
 {
 	static const struct option longs[] = {
 		{"count", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
@@ -68,75 +77,90 @@ int main(int argc, char **argv)
 		{"keep-going", no_argument, NULL, 'k'},	 {"racing", required_argument, NULL, 'r'},
 		{"cuts", required_argument, NULL, 'C'},	 {"ace", no_argument, NULL, 'a'},
 		{"lacks", no_argument, NULL, 'l'},	 {NULL, 0, NULL, 0}};
-	uint64_t seed = 1, count = 1, i, failed = 0;
-	struct play_options options = {.show = false};
-	bool shrinks = true, goes_on = false, ace = false;
-	static struct sequence s;
-	double began = now();
-	int c, racing = -1;
+	int c;
 
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			count = strtoull(optarg, NULL, 10);
+			w->count = strtoull(optarg, NULL, 10);
 			break;
 		case 's':
-			seed = strtoull(optarg, NULL, 10);
+			w->seed = strtoull(optarg, NULL, 10);
 			break;
 		case 'v':
-			options.show = true;
+			w->options.show = true;
 			break;
 		case 'n':
-			shrinks = false;
+			w->shrinks = false;
 			break;
 		case 'k':
-			goes_on = true;
+			w->goes_on = true;
 			break;
 		case 'C':
-			options.cuts = (unsigned)atoi(optarg);
+			w->options.cuts = (unsigned)atoi(optarg);
 			break;
 		case 'a':
-			ace = world_in_memory = true;
+			w->ace = world_in_memory = true;
 			break;
 		case 'l':
-			return lacks();
+			w->lacks = true;
+			return true;
 		case 'r':
-			racing = atoi(optarg);
+			w->racing = atoi(optarg);
 			break;
 		default:
-			return usage();
+			return false;
 		}
 	}
+	if (w->ace && w->seed + w->count > ace_count())
+		w->count = w->seed < ace_count() ? ace_count() - w->seed : 0;
+	return true;
+}
+
+/* True if sequence @seed is as the reference allows, or there is none. */
+static bool play_seed(struct wanted *w, uint64_t seed)
+{
+	static struct sequence s;
+	unsigned at;
+
+	alarm(HANGS_S);
+	if (w->ace && !ace_sequence(&s, seed))
+		return true;
+	if (!w->ace)
+		generate(&s, seed);
+	if (w->racing >= 0)
+		s.racing = w->racing;
+	if (play(&s, &w->options, &at))
+		return true;
+	printf("seed %" PRIu64 "%s fails at operation %u of %u: %s\n", s.seed,
+	       s.racing ? " (racing)" : "", at, s.nr, model_wrong);
+	if (!w->shrinks)
+		return false;
+	alarm(10 * HANGS_S);
+	w->options.show = false;
+	shrink(&s, &w->options);
+	play(&s, &w->options, &at);
+	print(&s);
+	printf("  %s\n", *model_wrong ? model_wrong : "(not each time)");
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	struct wanted w = {.seed = 1, .count = 1, .shrinks = true, .racing = -1};
+	double began = now();
+	uint64_t i, failed = 0;
+
+	if (!parse(argc, argv, &w))
+		return usage();
+	if (w.lacks)
+		return lacks();
 	umask(0);
-	if (!options.show && !freopen("/dev/null", "w", stderr))
+	if (!w.options.show && !freopen("/dev/null", "w", stderr))
 		return 2; /* what the engine says of each kill */
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (ace && seed + count > ace_count())
-		count = seed < ace_count() ? ace_count() - seed : 0;
-	for (i = 0; i < count && (!failed || goes_on); i++) {
-		unsigned at;
-
-		alarm(HANGS_S);
-		if (ace && !ace_sequence(&s, seed + i))
-			continue;
-		if (!ace)
-			generate(&s, seed + i);
-		if (racing >= 0)
-			s.racing = racing;
-		if (play(&s, &options, &at))
-			continue;
-		failed++;
-		printf("seed %" PRIu64 "%s fails at operation %u of %u: %s\n", s.seed,
-		       s.racing ? " (racing)" : "", at, s.nr, model_wrong);
-		if (!shrinks)
-			continue;
-		alarm(10 * HANGS_S);
-		options.show = false;
-		shrink(&s, &options);
-		play(&s, &options, &at);
-		print(&s);
-		printf("  %s\n", *model_wrong ? model_wrong : "(not each time)");
-	}
+	for (i = 0; i < w.count && (!failed || w.goes_on); i++)
+		failed += !play_seed(&w, w.seed + i);
 	printf("%" PRIu64 " sequences, %" PRIu64 " failed, %.1f ms each; %" PRIu64
 	       " operations, %" PRIu64 " left out, %" PRIu64 " refused; %" PRIu64
 	       " commits, %" PRIu64 " kills, %" PRIu64 " views adopted, %" PRIu64 " crashes\n",
