@@ -34,17 +34,59 @@ int unit_of_path(const char *path)
 	return strncmp(path, "run/step-", 9) ? -1 : atoi(path + 9) - 1;
 }
 
+static const char *const of_the_mount[NR_OP_KINDS] = {
+	[OP_PASS] = "quiet_s passes",
+	[OP_SETTLE] = "all that can be committed is",
+	[OP_REMOUNT] = "umount, mount",
+	[OP_CRASH] = "the daemon crashes; mount",
+};
+
+static void describe_start(const struct op *op, char *buf, size_t size)
+{
+	if (op->job)
+		snprintf(buf, size, "p%u starts: rank %u of %u, job %u", op->who, op->rank,
+			 op->world, op->job);
+	else
+		snprintf(buf, size, "p%u starts: a person's", op->who);
+}
+
+static void describe_in_open(const struct op *op, char *buf, size_t size)
+{
+	switch ((enum op_kind)op->kind) {
+	case OP_WRITE:
+		snprintf(buf, size, "write #%u [%u, %u) of '%c'", op->slot, op->off,
+			 op->off + op->len, op->byte);
+		break;
+	case OP_CUT:
+		snprintf(buf, size, "ftruncate #%u to %u", op->slot, op->off);
+		break;
+	case OP_FSYNC:
+		snprintf(buf, size, "fsync #%u", op->slot);
+		break;
+	case OP_CLOSE:
+		snprintf(buf, size, "close #%u", op->slot);
+		break;
+	default:
+		break;
+	}
+}
+
+static void describe_pointer(const struct op *op, const char *path, char *buf, size_t size)
+{
+	if (op->kind == OP_LINK)
+		snprintf(buf, size, "p%u links last.ckpt to %s", op->who, path);
+	else
+		snprintf(buf, size, "p%u writes %s to latest%s", op->who, path,
+			 op->flag ? " (by a rename)" : "");
+}
+
 void op_describe(const struct op *op, char *buf, size_t size)
 {
 	const char *path = op->path < NR_NAMES ? name_of(op->path) : "?";
 
 	switch ((enum op_kind)op->kind) {
 	case OP_START:
-		if (op->job)
-			snprintf(buf, size, "p%u starts: rank %u of %u, job %u", op->who, op->rank,
-				 op->world, op->job);
-		else
-			snprintf(buf, size, "p%u starts: a person's", op->who);
+		describe_start(op, buf, size);
 		break;
 	case OP_EXIT:
 		snprintf(buf, size, "p%u exits with 0", op->who);
@@ -60,20 +102,13 @@ void op_describe(const struct op *op, char *buf, size_t size)
 			 op->flag ? " (O_TRUNC)" : "", op->slot);
 		break;
 	case OP_WRITE:
-		snprintf(buf, size, "write #%u [%u, %u) of '%c'", op->slot, op->off,
-			 op->off + op->len, op->byte);
-		break;
 	case OP_CUT:
-		snprintf(buf, size, "ftruncate #%u to %u", op->slot, op->off);
+	case OP_FSYNC:
+	case OP_CLOSE:
+		describe_in_open(op, buf, size);
 		break;
 	case OP_CUT_PATH:
 		snprintf(buf, size, "p%u truncate %s to %u", op->who, path, op->off);
-		break;
-	case OP_FSYNC:
-		snprintf(buf, size, "fsync #%u", op->slot);
-		break;
-	case OP_CLOSE:
-		snprintf(buf, size, "close #%u", op->slot);
 		break;
 	case OP_RENAME:
 		snprintf(buf, size, "p%u rename %s %s", op->who, path, name_of(op->to));
@@ -91,23 +126,14 @@ void op_describe(const struct op *op, char *buf, size_t size)
 		snprintf(buf, size, "ckptfs commit %s", path);
 		break;
 	case OP_POINT:
-		snprintf(buf, size, "p%u writes %s to latest%s", op->who, path,
-			 op->flag ? " (by a rename)" : "");
-		break;
 	case OP_LINK:
-		snprintf(buf, size, "p%u links last.ckpt to %s", op->who, path);
+		describe_pointer(op, path, buf, size);
 		break;
 	case OP_PASS:
-		snprintf(buf, size, "quiet_s passes");
-		break;
 	case OP_SETTLE:
-		snprintf(buf, size, "all that can be committed is");
-		break;
 	case OP_REMOUNT:
-		snprintf(buf, size, "umount, mount");
-		break;
 	case OP_CRASH:
-		snprintf(buf, size, "the daemon crashes; mount");
+		snprintf(buf, size, "%s", of_the_mount[op->kind]);
 		break;
 	case NR_OP_KINDS:
 		break;
