@@ -57,6 +57,52 @@ static bool comes_or_goes(unsigned path)
 	return u >= 0 && ref.units[u].view_unknown && ref.units[u].removers;
 }
 
+/* What process @who does. */
+static bool play_of(const struct op *op, unsigned who)
+{
+	switch ((enum op_kind)op->kind) {
+	case OP_EXIT:
+	case OP_KILL:
+		play_end(who, op->kind == OP_EXIT);
+		return true;
+	case OP_OPEN:
+		if (ref.opens[op->slot].used || has_it_open(who, op->path))
+			return false;
+		play_open(op, who);
+		return true;
+	case OP_MKDIR:
+		play_mkdir(op, who);
+		return true;
+	case OP_POINT:
+		point_write(who, (unsigned)unit_of(op->path), op->flag);
+		return true;
+	case OP_LINK:
+		point_link(who, (unsigned)unit_of(op->path));
+		return true;
+	case OP_RENAME:
+		play_rename(op, who);
+		return true;
+	case OP_UNLINK:
+		/* That of a job may be seen again, when it ends: tests/unit/file_removals.c. */
+		if ((op->path == NAME_SINGLE || op->path == NAME_SINGLE_TEMP) &&
+		    (!ref.procs[who].person || ref.procs[who].saved))
+			return false;
+		play_remove_one(who, name_of(op->path), unit_of(op->path), false);
+		return true;
+	case OP_RMDIR:
+		play_remove_one(who, name_of(op->path), unit_of(op->path), true);
+		return true;
+	case OP_RMTREE:
+		play_rmtree(op, who);
+		return true;
+	case OP_CUT_PATH:
+		play_cut_path(op, who);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static bool play_op(const struct op *op)
 {
 	int who = ref.at[op->who];
@@ -96,47 +142,7 @@ static bool play_op(const struct op *op)
 	}
 	if (!alive || comes_or_goes(op->path) || comes_or_goes(op->to))
 		return false;
-	switch ((enum op_kind)op->kind) {
-	case OP_EXIT:
-	case OP_KILL:
-		play_end((unsigned)who, op->kind == OP_EXIT);
-		return true;
-	case OP_OPEN:
-		if (ref.opens[op->slot].used || has_it_open((unsigned)who, op->path))
-			return false;
-		play_open(op, (unsigned)who);
-		return true;
-	case OP_MKDIR:
-		play_mkdir(op, (unsigned)who);
-		return true;
-	case OP_POINT:
-		point_write((unsigned)who, (unsigned)unit_of(op->path), op->flag);
-		return true;
-	case OP_LINK:
-		point_link((unsigned)who, (unsigned)unit_of(op->path));
-		return true;
-	case OP_RENAME:
-		play_rename(op, (unsigned)who);
-		return true;
-	case OP_UNLINK:
-		/* That of a job may be seen again, when it ends: tests/unit/file_removals.c. */
-		if ((op->path == NAME_SINGLE || op->path == NAME_SINGLE_TEMP) &&
-		    (!ref.procs[who].person || ref.procs[who].saved))
-			return false;
-		play_remove_one((unsigned)who, name_of(op->path), unit_of(op->path), false);
-		return true;
-	case OP_RMDIR:
-		play_remove_one((unsigned)who, name_of(op->path), unit_of(op->path), true);
-		return true;
-	case OP_RMTREE:
-		play_rmtree(op, (unsigned)who);
-		return true;
-	case OP_CUT_PATH:
-		play_cut_path(op, (unsigned)who);
-		return true;
-	default:
-		return false;
-	}
+	return play_of(op, (unsigned)who);
 }
 
 static void note_candidates(void)
