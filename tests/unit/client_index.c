@@ -106,94 +106,80 @@ static void parts_of_larger_ones_say_so(void **state)
 	"{\"__metadata__\":{\"DCP_SHARDING_INFO\":\"" info "\"}," \
 	"\"a\":{\"dtype\":\"U8\",\"shape\":[2,3],\"data_offsets\":[0,6]}}"
 
+static const struct {
+	const char *text;
+	uint64_t data;
+	const char *why;
+} wrong[] = {
+	{"", 0, "no JSON object"},
+	{" {}", 0, "no JSON object"},
+	{"[]", 0, "no JSON object"},
+	{"{", 0, "no JSON object"},
+	{"{}x", 0, "no JSON object"},
+	{"{,}", 0, "no JSON object"},
+	{"{\"a\"}", 0, "no JSON object"},
+	{"{\"a\":1}", 0, "no JSON object"},
+	{"{\"a\\u0000\":{}}", 0, "no JSON object"},
+	{"{\"\\ud800\":{}}", 0, "no JSON object"},
+	{"{\"\\udc00\":{}}", 0, "no JSON object"},
+	{"{\"\\x\":{}}", 0, "no JSON object"},
+	{"{\"a\n\":{}}", 0, "no JSON object"},
+	{"{\"\xff\":{}}", 0, "UTF-8"},
+	{"{\"\xed\xa0\x80\":{}}", 0, "UTF-8"},
+	{"{\"\xc0\x80\":{}}", 0, "UTF-8"},
+	{"{} \xf4\x90\x80\x80", 0, "UTF-8"},
+	{TENSOR(""), 0, "without dtype"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[1]"), 1, "without dtype"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"shape\":[1]"), 1, "twice"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],"), 1, "without dtype"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]"), 1, "without dtype"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[1.0],\"data_offsets\":[0,1]"), 1, "without dtype"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[-1],\"data_offsets\":[0,1]"), 1, "without dtype"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[01],\"data_offsets\":[0,1]"), 1, "without dtype"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[18446744073709551617],\"data_offsets\":[0,1]"), 1,
+	 "without dtype"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[[[1]]],\"data_offsets\":[0,1]"), 1, "without dtype"},
+	{TENSOR("\"dtype\":\"C128\",\"shape\":[1],\"data_offsets\":[0,16]"), 16, "does not know"},
+	{TENSOR("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,3]"), 3, "as many bytes"},
+	{TENSOR("\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]"), 1, "as many bytes"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,0]"), 1, "as many bytes"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,"
+		"0]"),
+	 0, "as many bytes"},
+	{TENSOR("\"dtype\":\"U64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]"), 0,
+	 "as many bytes"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]"), 2, "leave a part"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]"), 1, "leave a part"},
+	{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]"), 2, "leave a part"},
+	{"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+	 "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+	 3, "overlap"},
+	{"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+	 "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+	 4, "overlap"},
+	{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+	 "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}",
+	 2, "leave a part"},
+	{"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+	 "\"\\u0061\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
+	 4, "one name"},
+	{"{\"__metadata__\":{\"a\":1}}", 0, "no object of strings"},
+	{"{\"__metadata__\":[]}", 0, "no object of strings"},
+	{"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice"},
+	{SHARD("x"), 6, "DCP_SHARDING_INFO"},
+	{SHARD("{\\\"a\\\":{}}"), 6, "DCP_SHARDING_INFO"},
+	{SHARD("{\\\"a\\\":{\\\"saved_offsets\\\":[1]}}"), 6, "DCP_SHARDING_INFO"},
+	{SHARD("{\\\"a\\\":{\\\"saved_offsets\\\":[1,1],\\\"global_shape\\\":[2,4]}}"), 6,
+	 "DCP_SHARDING_INFO"},
+	{SHARD("{\\\"a\\\":{\\\"saved_offsets\\\":[18446744073709551615,0]}}"), 6,
+	 "DCP_SHARDING_INFO"},
+	{SHARD("{\\\"a\\\":{\\\"saved_offsets\\\":[0,0]},\\\"a\\\":{\\\"saved_offsets\\\":["
+	       "0,0]}}"),
+	 6, "DCP_SHARDING_INFO"},
+};
+
 static void what_is_wrong_is_told(void **state)
 {
-	static const struct {
-		const char *text;
-		uint64_t data;
-		const char *why;
-	} wrong[] = {
-		{"", 0, "no JSON object"},
-		{" {}", 0, "no JSON object"},
-		{"[]", 0, "no JSON object"},
-		{"{", 0, "no JSON object"},
-		{"{}x", 0, "no JSON object"},
-		{"{,}", 0, "no JSON object"},
-		{"{\"a\"}", 0, "no JSON object"},
-		{"{\"a\":1}", 0, "no JSON object"},
-		{"{\"a\\u0000\":{}}", 0, "no JSON object"},
-		{"{\"\\ud800\":{}}", 0, "no JSON object"},
-		{"{\"\\udc00\":{}}", 0, "no JSON object"},
-		{"{\"\\x\":{}}", 0, "no JSON object"},
-		{"{\"a\n\":{}}", 0, "no JSON object"},
-		{"{\"\xff\":{}}", 0, "UTF-8"},
-		{"{\"\xed\xa0\x80\":{}}", 0, "UTF-8"},
-		{"{\"\xc0\x80\":{}}", 0, "UTF-8"},
-		{"{} \xf4\x90\x80\x80", 0, "UTF-8"},
-		{TENSOR(""), 0, "without dtype"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[1]"), 1, "without dtype"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"shape\":[1]"), 1,
-		 "twice"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],"), 1,
-		 "without dtype"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]"), 1,
-		 "without dtype"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[1.0],\"data_offsets\":[0,1]"), 1,
-		 "without dtype"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[-1],\"data_offsets\":[0,1]"), 1,
-		 "without dtype"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[01],\"data_offsets\":[0,1]"), 1,
-		 "without dtype"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[18446744073709551617],\"data_offsets\":[0,1]"),
-		 1, "without dtype"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[[[1]]],\"data_offsets\":[0,1]"), 1,
-		 "without dtype"},
-		{TENSOR("\"dtype\":\"C128\",\"shape\":[1],\"data_offsets\":[0,16]"), 16,
-		 "does not know"},
-		{TENSOR("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,3]"), 3,
-		 "as many bytes"},
-		{TENSOR("\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]"), 1,
-		 "as many bytes"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,0]"), 1,
-		 "as many bytes"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,"
-			"0]"),
-		 0, "as many bytes"},
-		{TENSOR("\"dtype\":\"U64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]"),
-		 0, "as many bytes"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]"), 2,
-		 "leave a part"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]"), 1,
-		 "leave a part"},
-		{TENSOR("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]"), 2,
-		 "leave a part"},
-		{"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-		 "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-		 3, "overlap"},
-		{"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-		 "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-		 4, "overlap"},
-		{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-		 "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}",
-		 2, "leave a part"},
-		{"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-		 "\"\\u0061\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
-		 4, "one name"},
-		{"{\"__metadata__\":{\"a\":1}}", 0, "no object of strings"},
-		{"{\"__metadata__\":[]}", 0, "no object of strings"},
-		{"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice"},
-		{SHARD("x"), 6, "DCP_SHARDING_INFO"},
-		{SHARD("{\\\"a\\\":{}}"), 6, "DCP_SHARDING_INFO"},
-		{SHARD("{\\\"a\\\":{\\\"saved_offsets\\\":[1]}}"), 6, "DCP_SHARDING_INFO"},
-		{SHARD("{\\\"a\\\":{\\\"saved_offsets\\\":[1,1],\\\"global_shape\\\":[2,4]}}"), 6,
-		 "DCP_SHARDING_INFO"},
-		{SHARD("{\\\"a\\\":{\\\"saved_offsets\\\":[18446744073709551615,0]}}"), 6,
-		 "DCP_SHARDING_INFO"},
-		{SHARD("{\\\"a\\\":{\\\"saved_offsets\\\":[0,0]},\\\"a\\\":{\\\"saved_offsets\\\":["
-		       "0,0]}}"),
-		 6, "DCP_SHARDING_INFO"},
-	};
-
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		is_wrong(wrong[i].text, wrong[i].data, wrong[i].why);
