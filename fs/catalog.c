@@ -149,17 +149,22 @@ static void found_unit(struct walk_arg *w, const struct leftover *l)
 {
 	struct unit_entry *u = add(w->c, join(w->top, l->path), UNIT_COMMITTED, "committed");
 	struct error e;
+	int err;
 
 	if (!u) {
 		w->err = -ENOMEM;
 		return;
 	}
 	u->is_dir = true;
-	if (read_commit(u, l->dir, w->flags & CATALOG_SIZED, &e)) {
+	err = read_commit(u, l->dir, w->flags & CATALOG_SIZED, &e);
+	if (err) {
 		u->state = UNIT_DAMAGED;
 		u->word = "damaged";
 		u->sized = false;
 		w->complain(e.text);
+		/* What cannot be read may as well be whole. */
+		if (err != -EBADMSG && err != -EPROTO && err != -ELOOP)
+			w->c->nr_unseen++;
 	} else if (!faccessat(l->dir, COMMIT_PENDING, F_OK, AT_SYMLINK_NOFOLLOW)) {
 		u->state = UNIT_MODIFIED;
 		u->word = "modified";

@@ -84,9 +84,17 @@ static bool is_commit(const char *name)
 	return !strcmp(name, COMMIT_FILE) || !strcmp(name, COMMIT_PENDING);
 }
 
+/* 1, 0, or -errno: it cannot be told. */
+static int has_commit_file(int dir)
+{
+	if (!faccessat(dir, COMMIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW))
+		return 1;
+	return errno == ENOENT ? 0 : -errno;
+}
+
 bool leftovers_is_unit(int dir)
 {
-	return !faccessat(dir, COMMIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW);
+	return has_commit_file(dir) == 1;
 }
 
 /* --- directories --- */
@@ -307,6 +315,21 @@ static void look_at_foreign(struct walk *k, const struct leftover *l, int fd)
 	report(k, &unit, LEFT_FOREIGN_UNIT, 0);
 }
 
+/* Of a directory like any other, open as @fd. 0 or -errno: it cannot be looked at. */
+static int look_inside(struct walk *k, struct leftover *l, int fd, size_t len)
+{
+	int is_unit = has_commit_file(fd);
+
+	if (is_unit < 0)
+		return is_unit;
+	if (is_unit && !k->in_unit)
+		return look_at_unit(k, l, fd, len);
+	if (is_unit || !is_foreign(k, fd))
+		return walk(k, fd, len);
+	look_at_foreign(k, l, fd);
+	return 0;
+}
+
 static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 {
 	__cleanup_fd int fd = openat(l->dir, l->name, OPEN_DIR);
@@ -325,11 +348,8 @@ static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 		report(k, l, leftovers_is_unit(fd) ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
 	} else if (rules_reserved(l->name)) {
 		report(k, l, LEFT_UNKNOWN, 0);
-	} else if (!leftovers_is_unit(fd) && is_foreign(k, fd)) {
-		look_at_foreign(k, l, fd);
 	} else {
-		int err = !k->in_unit && leftovers_is_unit(fd) ? look_at_unit(k, l, fd, len)
-							       : walk(k, fd, len);
+		int err = look_inside(k, l, fd, len);
 
 		if (err == -ENOMEM || err == -EINTR)
 			return err;
@@ -442,9 +462,9 @@ int leftovers_walk(struct leftovers *w)
 		struct leftover top = {.dir = w->root_fd, .mtime_ns = stat_mtime_ns(&st)};
 
 		k.dev = st.st_dev;
-		err = w->units && leftovers_is_unit(w->root_fd)
-			      ? look_at_unit(&k, &top, w->root_fd, 0)
-			      : walk(&k, w->root_fd, 0);
+		err = w->units ? has_commit_file(w->root_fd) : 0;
+		if (err >= 0)
+			err = err ? look_at_unit(&k, &top, w->root_fd, 0) : walk(&k, w->root_fd, 0);
 	}
 	free(k.path);
 	return err;
