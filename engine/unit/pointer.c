@@ -155,10 +155,8 @@ void pointer_read(struct generation *g)
 	if (!says(g, said.names)) {
 		*said.names = '\0';
 	} else {
-		what = pointer_find(us, &g->owner, &writer, &t, said.names, said.failed);
+		what = pointer_find(us, &g->owner, &writer, &t, said.names, said.unit);
 		said.unknown = what == POINTED_UNKNOWN;
-		if (what != POINTED_FAILED)
-			*said.failed = '\0';
 	}
 	if (t.dir >= 0)
 		close(t.dir);
@@ -185,8 +183,8 @@ void pointer_closed(struct generation *g)
 		unit = pending_unit_locked(g->units, &g->target.dir_id, name);
 		cp = unit ? pending_checkpoint_locked(g->units, &g->target.dir_id, name) : NULL;
 	}
-	if (!unit && *g->said.failed)
-		unit = g->said.failed;
+	if (!unit && *g->said.unit)
+		unit = g->said.unit; /* it has failed, or has ended since */
 	g->asks = g->said.unknown && !unit;
 	snprintf(g->waits_for, sizeof(g->waits_for), "%s", unit ? unit : "");
 	snprintf(g->names, sizeof(g->names), "%s", unit || g->asks ? name : "");

@@ -88,7 +88,7 @@ struct process;
 struct pointer_said {
 	uint64_t turn;		  /* a later read has a higher one */
 	char names[NAME_MAX + 1]; /* a unit; "": nothing that could be one */
-	char failed[STAGING_MAX]; /* ... which was there in failed ones only; "": not so */
+	char unit[STAGING_MAX];	  /* ... and was this one, pending or failed; "": neither */
 	bool unknown; /* ... of which it could not be asked whether another node saves it */
 };
 
