@@ -88,18 +88,23 @@ static int tell_busy(struct checkpoint *cp, const struct claim *c)
 	return -EBUSY;
 }
 
-/* It was decided that it gets its name, and whoever decided is at it: until then it would be nowhere. */
-static bool is_being_named(struct units *us, int dir, const char *name, const struct claim *c)
+/* It was decided that it gets its name, and whoever decided is at it. */
+static bool is_being_named(struct units *us, int dir, const struct claim *c)
 {
-	struct backing *b = us->contents->backing;
 	char staging[STAGING_MAX];
 	struct statx stx;
 
-	if (!c->settled)
-		return false;
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->last);
-	return !backing_stat_at(b, dir, staging, &stx) &&
-	       backing_stat_at(b, dir, name, &stx) == -ENOENT;
+	return c->settled && !backing_stat_at(us->contents->backing, dir, staging, &stx);
+}
+
+/* And until then it would be nowhere. */
+static bool is_nowhere(struct units *us, int dir, const char *name, const struct claim *c)
+{
+	struct statx stx;
+
+	return is_being_named(us, dir, c) &&
+	       backing_stat_at(us->contents->backing, dir, name, &stx) == -ENOENT;
 }
 
 /*
@@ -197,8 +202,7 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 
 	for (;;) {
 		err = claim_find(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, c);
-		if (!err && clock_mono_ns() < until &&
-		    is_being_named(us, cp->target.dir, cp->target.name, c)) {
+		if (!err && clock_mono_ns() < until && is_being_named(us, cp->target.dir, c)) {
 			LOCK_SCOPE(&us->lock);
 			err = units_wait(us);
 			if (err)
@@ -320,7 +324,8 @@ int accord_begin(struct checkpoint *cp)
 	if (r >= 0)
 		accord_stage_name(cp);
 	LOCK_SCOPE(&us->lock);
-	if (r < 0) /* other nodes may have joined: the driver tells them that it is over (accord_never_shown) */
+	if (r <
+	    0) /* other nodes may have joined: the driver tells them that it is over (accord_never_shown) */
 		accord_attach(cp, nodes_id(us->nodes));
 	return r < 0 ? r : accord_attach(cp, nodes_id(us->nodes));
 }
@@ -475,7 +480,7 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks,
 		err = claim_find(us, c->uid, &at->id, at->name, &claim);
 		if (!err)
 			atomic_store(&us->coord_fails, false);
-		if (!err && is_being_named(us, at->dir, at->name, &claim) &&
+		if (!err && is_nowhere(us, at->dir, at->name, &claim) &&
 		    clock_mono_ns() - since < NAMING_NS) {
 			LOCK_SCOPE(&us->lock);
 			err = units_wait(us);

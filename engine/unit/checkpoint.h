@@ -24,7 +24,7 @@
  *       checkpoint_seal_locked       (b) committer_main       (c) commit (commit.c)
  *   (d) checkpoint_give_back, from work_on (commit.c)  (e) work_on (commit.c)
  *   (f) checkpoint_fail, checkpoint_fail_open          (g) accord_conclude
- *   (h) checkpoint_remove, make_ordinary, checkpoint_forget, check_still_free;
+ *   (h) checkpoint_remove, make_ordinary, checkpoint_forget, checkpoint_give_up;
  *       accord_never_shown
  *
  * What holds in each:

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
@@ -221,23 +222,44 @@ int checkpoint_show_locked(struct checkpoint *cp)
 	return 0;
 }
 
-/* Between the look and the show another of that name may have been committed, or an ordinary file made. */
-static int check_still_free(struct checkpoint *cp)
+int checkpoint_check_still_free(struct checkpoint *cp)
 {
-	struct units *us = cp->units;
 	struct statx stx;
 	struct inode_id id;
-	int err = backing_stat_at(us->contents->backing, cp->target.dir, cp->target.name, &stx);
+	int err = backing_stat_at(cp->units->contents->backing, cp->target.dir, cp->target.name,
+				  &stx);
 
 	if (err == -ENOENT)
 		return 0;
 	id = err ? (struct inode_id){0} : inode_id_of(&stx);
 	if (!err && cp->replaces && same_inode(&id, &cp->replaced))
 		return 0;
-	LOCK_SCOPE(&us->lock);
-	if (!state_is_over(cp->state)) /* it was shown, and may have been ended by others */
-		checkpoint_end_locked(cp, GENERATION_DROPPED);
 	return err ? err : -EEXIST;
+}
+
+int checkpoint_give_up(struct checkpoint *cp, int err)
+{
+	struct units *us = cp->units;
+	char path[PATH_MAX], text[MESSAGE_MAX];
+
+	if (!accord_agreement(cp) || err == -EEXIST) {
+		{
+			LOCK_SCOPE(&us->lock);
+			/* It was shown for a moment, and may have been ended by others. */
+			if (cp->visible && !state_is_over(cp->state))
+				checkpoint_end_locked(cp, GENERATION_DROPPED);
+		}
+		accord_never_shown(cp);
+		return err;
+	}
+	err = failure_of_backing(err);
+	checkpoint_path(cp, path, sizeof(path));
+	MESSAGE(text, COMMIT_FAILED, path, "beginning it", strerror(-err), path);
+	checkpoint_fail(cp, err, text);
+	LOCK_SCOPE(&us->lock);
+	if (err != -EINTR) /* which some programs do not look at: they call again */
+		casualty_tell(&us->casualties, cp->maker, path, sizeof(path));
+	return err;
 }
 
 int checkpoint_begin(struct units *us, const struct caller *c, struct process *p,
@@ -259,10 +281,10 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	if (!err)
 		err = checkpoint_show(*out);
 	if (!err)
-		err = check_still_free(*out);
+		err = checkpoint_check_still_free(*out);
 	if (!err)
 		return 0;
-	accord_never_shown(*out);
+	err = checkpoint_give_up(*out, err);
 	backing_unlink(us->contents->backing, at->dir, (*out)->staging, true);
 	checkpoint_put(*out);
 	*out = NULL;

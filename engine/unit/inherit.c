@@ -433,13 +433,15 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 			err = accord_begin(cp);
 		if (!err)
 			err = checkpoint_show(cp);
+		if (!err)
+			err = checkpoint_check_still_free(cp);
 		/* An empty one has done what it was for: after a crash it would only look like a unit. */
 		if (!err && !how->committed &&
 		    !AS_CALLER(c, backing_unlink(b, at->dir, at->name, true)))
 			replaces_nothing(cp);
 		creds_restore();
 		if (err) {
-			accord_never_shown(cp);
+			err = checkpoint_give_up(cp, err);
 			trash_remove(b, us->contents, cp->target.dir, cp->staging);
 			checkpoint_put(cp);
 		}
