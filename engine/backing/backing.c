@@ -20,6 +20,19 @@
 #include "engine/backing/creds.h"
 #include "engine/base/cleanup.h"
 
+/* One system call on the backing @b, as its handle says. */
+#define ACT(b, expr) ((b)->who.stated ? ACT_AS(&(b)->who, expr) : ON_BEHALF(expr))
+
+/* The same, of a call that makes something with @mode, a variable. */
+#define MAKE(b, mode, expr) \
+	({ \
+		mode_t before_; \
+		(mode) = creds_mask(&(b)->who, (mode), &before_); \
+		int made_ = ACT(b, expr); \
+		creds_unmask(before_); \
+		made_; \
+	})
+
 #define STATX_WANTED (STATX_BASIC_STATS | STATX_BTIME)
 
 static inline int result(int r)
@@ -404,8 +417,10 @@ static int open_beneath(struct backing *b, int dir, const char *name, int flags,
 	uint64_t resolve =
 		feature(&b->features, FEATURE_OPENAT2) ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS : 0;
 
-	return ON_BEHALF(b->ops->open(b->ops_arg, dir, name, flags | O_NOFOLLOW | O_CLOEXEC,
-				      flags & O_CREAT ? mode : 0, resolve));
+	flags |= O_NOFOLLOW | O_CLOEXEC;
+	if (flags & O_CREAT)
+		return MAKE(b, mode, b->ops->open(b->ops_arg, dir, name, flags, mode, resolve));
+	return ACT(b, b->ops->open(b->ops_arg, dir, name, flags, 0, resolve));
 }
 
 int backing_pin(struct backing *b, int dir, const char *name)
@@ -415,7 +430,7 @@ int backing_pin(struct backing *b, int dir, const char *name)
 
 int backing_stat_at(struct backing *b, int dir, const char *name, struct statx *stx)
 {
-	return ON_BEHALF(b->ops->stat(b->ops_arg, dir, name, AT_SYMLINK_NOFOLLOW, stx));
+	return ACT(b, b->ops->stat(b->ops_arg, dir, name, AT_SYMLINK_NOFOLLOW, stx));
 }
 
 /*
@@ -458,27 +473,27 @@ int backing_create(struct backing *b, int dir, const char *name, int flags, mode
 
 int backing_mkdir(struct backing *b, int dir, const char *name, mode_t mode)
 {
-	return ON_BEHALF(b->ops->mkdir(b->ops_arg, dir, name, mode));
+	return MAKE(b, mode, b->ops->mkdir(b->ops_arg, dir, name, mode));
 }
 
 int backing_mknod(struct backing *b, int dir, const char *name, mode_t mode, dev_t dev)
 {
-	return ON_BEHALF(b->ops->mknod(b->ops_arg, dir, name, mode, dev));
+	return MAKE(b, mode, b->ops->mknod(b->ops_arg, dir, name, mode, dev));
 }
 
 int backing_symlink(struct backing *b, const char *target, int dir, const char *name)
 {
-	return ON_BEHALF(b->ops->symlink(b->ops_arg, target, dir, name));
+	return ACT(b, b->ops->symlink(b->ops_arg, target, dir, name));
 }
 
 int backing_link(struct backing *b, int pin, int dir, const char *name)
 {
-	return ON_BEHALF(b->ops->link(b->ops_arg, pin, dir, name));
+	return ACT(b, b->ops->link(b->ops_arg, pin, dir, name));
 }
 
 int backing_unlink(struct backing *b, int dir, const char *name, bool directory)
 {
-	return ON_BEHALF(b->ops->unlink(b->ops_arg, dir, name, directory ? AT_REMOVEDIR : 0));
+	return ACT(b, b->ops->unlink(b->ops_arg, dir, name, directory ? AT_REMOVEDIR : 0));
 }
 
 int backing_rename(struct backing *b, int dir, const char *name, int new_dir, const char *new_name,
@@ -486,26 +501,24 @@ int backing_rename(struct backing *b, int dir, const char *name, int new_dir, co
 {
 	if (flags && b->features.state[FEATURE_RENAME_FLAGS] == FEATURE_TURNED_OFF)
 		return -EINVAL;
-	return ON_BEHALF(b->ops->rename(b->ops_arg, dir, name, new_dir, new_name, flags));
+	return ACT(b, b->ops->rename(b->ops_arg, dir, name, new_dir, new_name, flags));
 }
 
 int backing_stat(struct backing *b, int fd, struct statx *stx)
 {
-	return ON_BEHALF(
-		b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx));
+	return ACT(b, b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx));
 }
 
 int backing_stat_now(struct backing *b, int fd, struct statx *stx)
 {
-	return ON_BEHALF(b->ops->stat(b->ops_arg, fd, "",
-				      AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC,
-				      stx));
+	return ACT(b, b->ops->stat(b->ops_arg, fd, "",
+				   AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, stx));
 }
 
 int backing_stat_known(struct backing *b, int fd, struct statx *stx)
 {
-	return ON_BEHALF(b->ops->stat(
-		b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, stx));
+	return ACT(b, b->ops->stat(b->ops_arg, fd, "",
+				   AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, stx));
 }
 
 int backing_reopen(struct backing *b, int fd, int flags)
@@ -513,7 +526,7 @@ int backing_reopen(struct backing *b, int fd, int flags)
 	int direct = flags & O_DIRECT;
 
 	flags = (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
-	return with_direct(b, ON_BEHALF(b->ops->reopen(b->ops_arg, fd, flags)), direct);
+	return with_direct(b, ACT(b, b->ops->reopen(b->ops_arg, fd, flags)), direct);
 }
 
 int backing_dup(struct backing *b, int fd)
@@ -549,33 +562,33 @@ int backing_path_below(struct backing *b, int fd, char *buf, size_t size)
 
 int backing_readlink(struct backing *b, int pin, char *buf, size_t size)
 {
-	return (int)b->ops->readlink(b->ops_arg, pin, buf, size);
+	return (int)ACT(b, b->ops->readlink(b->ops_arg, pin, buf, size));
 }
 
 int backing_chmod(struct backing *b, int fd, mode_t mode)
 {
-	return ON_BEHALF(b->ops->chmod(b->ops_arg, fd, mode));
+	return ACT(b, b->ops->chmod(b->ops_arg, fd, mode));
 }
 
 int backing_chown(struct backing *b, int fd, uid_t uid, gid_t gid)
 {
-	return ON_BEHALF(b->ops->chown(b->ops_arg, fd, uid, gid));
+	return ACT(b, b->ops->chown(b->ops_arg, fd, uid, gid));
 }
 
 int backing_utimens(struct backing *b, int fd, const struct timespec times[2])
 {
-	return ON_BEHALF(b->ops->utimens(b->ops_arg, fd, times));
+	return ACT(b, b->ops->utimens(b->ops_arg, fd, times));
 }
 
 /* truncate(2) wants a path; permission is judged on the inode, as the caller. */
 int backing_truncate(struct backing *b, int fd, off_t size)
 {
-	return ON_BEHALF(b->ops->truncate(b->ops_arg, fd, size));
+	return ACT(b, b->ops->truncate(b->ops_arg, fd, size));
 }
 
 int backing_statfs(struct backing *b, int fd, struct statvfs *sv)
 {
-	return b->ops->statfs(b->ops_arg, fd, sv);
+	return ACT(b, b->ops->statfs(b->ops_arg, fd, sv));
 }
 
 static bool no_xattrs(struct backing *b)
@@ -587,14 +600,14 @@ ssize_t backing_getxattr(struct backing *b, int fd, const char *name, void *buf,
 {
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	return ON_BEHALF(b->ops->getxattr(b->ops_arg, fd, name, buf, size));
+	return ACT(b, b->ops->getxattr(b->ops_arg, fd, name, buf, size));
 }
 
 ssize_t backing_listxattr(struct backing *b, int fd, char *buf, size_t size)
 {
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	return ON_BEHALF(b->ops->listxattr(b->ops_arg, fd, buf, size));
+	return ACT(b, b->ops->listxattr(b->ops_arg, fd, buf, size));
 }
 
 int backing_setxattr(struct backing *b, int fd, const char *name, const void *value, size_t size,
@@ -602,14 +615,14 @@ int backing_setxattr(struct backing *b, int fd, const char *name, const void *va
 {
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	return ON_BEHALF(b->ops->setxattr(b->ops_arg, fd, name, value, size, flags));
+	return ACT(b, b->ops->setxattr(b->ops_arg, fd, name, value, size, flags));
 }
 
 int backing_removexattr(struct backing *b, int fd, const char *name)
 {
 	if (no_xattrs(b))
 		return -EOPNOTSUPP;
-	return ON_BEHALF(b->ops->removexattr(b->ops_arg, fd, name));
+	return ACT(b, b->ops->removexattr(b->ops_arg, fd, name));
 }
 
 /*
@@ -628,8 +641,8 @@ ssize_t backing_read(struct backing *b, int fd, void *buf, size_t size, off_t of
 	size_t done = 0;
 
 	while (done < size) {
-		ssize_t n = b->ops->read(b->ops_arg, fd, (char *)buf + done, size - done,
-					 off + (off_t)done);
+		ssize_t n = ACT(b, b->ops->read(b->ops_arg, fd, (char *)buf + done, size - done,
+						off + (off_t)done));
 
 		if (n == 0)
 			break;
@@ -646,8 +659,8 @@ ssize_t backing_write(struct backing *b, int fd, const void *buf, size_t size, o
 	size_t done = 0;
 
 	do {
-		ssize_t n = b->ops->write(b->ops_arg, fd, (const char *)buf + done, size - done,
-					  off + (off_t)done, rwf);
+		ssize_t n = ACT(b, b->ops->write(b->ops_arg, fd, (const char *)buf + done,
+						 size - done, off + (off_t)done, rwf));
 
 		if (n == 0 && done < size && size)
 			return done ? (ssize_t)done : -EIO; /* no progress, no reason */
@@ -661,17 +674,18 @@ ssize_t backing_write(struct backing *b, int fd, const void *buf, size_t size, o
 
 int backing_ftruncate(struct backing *b, int fd, off_t size)
 {
-	return b->ops->ftruncate(b->ops_arg, fd, size);
+	return ACT(b, b->ops->ftruncate(b->ops_arg, fd, size));
 }
 
 int backing_fallocate(struct backing *b, int fd, int mode, off_t off, off_t len)
 {
-	return b->ops->fallocate(b->ops_arg, fd, mode, off, len);
+	return ACT(b, b->ops->fallocate(b->ops_arg, fd, mode, off, len));
 }
 
 int backing_sync(struct backing *b, int fd, bool data_only)
 {
-	return b->ops->sync(b->ops_arg, fd, data_only ? BACKING_SYNC_DATA : BACKING_SYNC_INODE);
+	return ACT(b, b->ops->sync(b->ops_arg, fd,
+				   data_only ? BACKING_SYNC_DATA : BACKING_SYNC_INODE));
 }
 
 int backing_sync_dir(struct backing *b, int dir)
@@ -687,12 +701,12 @@ int backing_sync_dir(struct backing *b, int dir)
 
 int backing_sync_fs(struct backing *b, int fd)
 {
-	return b->ops->sync(b->ops_arg, fd, BACKING_SYNC_FS);
+	return ACT(b, b->ops->sync(b->ops_arg, fd, BACKING_SYNC_FS));
 }
 
 int backing_write_back(struct backing *b, int fd)
 {
-	return b->ops->write_back(b->ops_arg, fd);
+	return ACT(b, b->ops->write_back(b->ops_arg, fd));
 }
 
 off_t backing_seek(struct backing *b, int fd, off_t off, int whence)
@@ -703,10 +717,10 @@ off_t backing_seek(struct backing *b, int fd, off_t off, int whence)
 ssize_t backing_copy_range(struct backing *b, int in, off_t off_in, int out, off_t off_out,
 			   size_t len, unsigned flags)
 {
-	return b->ops->copy_range(b->ops_arg, in, off_in, out, off_out, len, flags);
+	return ACT(b, b->ops->copy_range(b->ops_arg, in, off_in, out, off_out, len, flags));
 }
 
 ssize_t backing_getdents(struct backing *b, int fd, void *buf, size_t size)
 {
-	return b->ops->getdents(b->ops_arg, fd, buf, size);
+	return ACT(b, b->ops->getdents(b->ops_arg, fd, buf, size));
 }

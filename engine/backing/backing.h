@@ -8,8 +8,10 @@
  * - "pin" is an O_PATH descriptor: it names an inode whatever happens to its name. Calls that
  *   Linux refuses on O_PATH go through /proc/self/fd, which reaches that very inode.
  * - Every function returns 0 (or a count, an offset, a descriptor that the caller owns) or
- *   -errno, blocks as long as the backing blocks, and may be called from any thread. Who it acts
- *   as is the thread's business (creds.h).
+ *   -errno, blocks as long as the backing blocks, and may be called from any thread.
+ * - struct backing is a handle, which says as whom its calls are made (who.h): copies that say somebody else
+ *   live in the function that makes them, and use what the first one has opened. The first one is the
+ *   daemon's.
  */
 #ifndef ENGINE_BACKING_BACKING_H
 #define ENGINE_BACKING_BACKING_H
@@ -23,6 +25,7 @@
 #include <sys/uio.h>
 
 #include "engine/backing/features.h"
+#include "engine/backing/who.h"
 #include "engine/base/message.h"
 
 /* What a sync makes durable: data and size of a file, all of an inode, or the whole filesystem. */
@@ -87,7 +90,34 @@ struct backing {
 	struct features features;
 	const struct backing_ops *ops; /* these two change only while nobody uses the backing */
 	void *ops_arg;
+	struct who who;
 };
+
+static inline struct backing backing_with(const struct backing *b, struct who who)
+{
+	struct backing copy = *b;
+
+	copy.who = who;
+	return copy;
+}
+
+/* The daemon, on behalf of @user; NULL: of nobody. */
+static inline struct backing backing_for(const struct backing *b, const struct caller *user)
+{
+	return backing_with(b, who_for(user));
+}
+
+/* @caller. */
+static inline struct backing backing_as(const struct backing *b, const struct caller *caller)
+{
+	return backing_with(b, who_as(caller));
+}
+
+/* @owner, and the daemon for what the backing refuses to that one. */
+static inline struct backing backing_owner(const struct backing *b, const struct caller *owner)
+{
+	return backing_with(b, who_owner(owner));
+}
 
 /* The calls themselves; backing_open puts them in. @arg is the backing. */
 extern const struct backing_ops backing_real_ops;

@@ -28,6 +28,7 @@ struct remembered {
 	struct caller whose;
 	gid_t *groups;
 	size_t nr;
+	uint64_t until; /* monotonic; the process may change them */
 };
 
 static struct lock memory_lock = LOCK_INIT(LOCK_CREDS);
@@ -40,8 +41,8 @@ static __thread uid_t now_uid; /* what this thread is; valid once `known` */
 static __thread gid_t now_gid;
 static __thread pid_t now_pid; /* as whom it acts, if that is not the daemon */
 static __thread bool known, has_groups;
-static __thread pid_t groups_pid;      /* whose they are */
-static __thread uint64_t groups_until; /* monotonic; the process may change them */
+static __thread struct caller grouped;	/* who needed groups last */
+static __thread uint64_t grouped_until; /* monotonic: until then that one has them from the start */
 static __thread struct caller behalf;
 static __thread bool for_somebody; /* behalf is set */
 
@@ -99,11 +100,21 @@ static void drop_groups(void)
 	has_groups = false;
 }
 
+static bool same_caller(const struct caller *a, const struct caller *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->pid == b->pid;
+}
+
+/* One process usually makes many calls in a row: the first of them alone is refused before it has its groups. */
+static bool needed_groups(const struct caller *c)
+{
+	return grouped_until && same_caller(c, &grouped) && clock_mono_ns() < grouped_until;
+}
+
 /* One process usually makes many calls in a row: keep its groups, but not for ever. */
 static bool keep_groups(const struct caller *c)
 {
-	return has_groups && groups_pid == c->pid && now_uid == c->uid && now_gid == c->gid &&
-	       clock_mono_ns() < groups_until;
+	return has_groups && now_uid == c->uid && now_gid == c->gid && needed_groups(c);
 }
 
 void creds_become(const struct caller *c)
@@ -117,20 +128,6 @@ void creds_become(const struct caller *c)
 	drop_groups();
 	set_ids(c->uid, c->gid);
 	now_pid = c->pid;
-}
-
-mode_t creds_umask(mode_t mode, mode_t mask)
-{
-	static __thread bool tried, own;
-
-	if (!tried)
-		own = !unshare(
-			CLONE_FS); /* a umask is per process until a thread asks for its own */
-	tried = true;
-	if (!own)
-		return mode & ~mask;
-	umask(mask);
-	return mode;
 }
 
 void creds_restore(void)
@@ -211,18 +208,10 @@ static void remember(const struct caller *c, const gid_t *groups, size_t nr)
 	if (copy)
 		memcpy(copy, groups, nr * sizeof(*copy));
 	free(m->groups);
-	*m = (struct remembered){.whose = *c, .groups = copy, .nr = copy ? nr : 0};
-}
-
-static size_t recall(const struct caller *c, gid_t *groups)
-{
-	const struct remembered *m = place_of(c);
-	LOCK_SCOPE(&memory_lock);
-
-	if (m->whose.pid != c->pid || m->whose.uid != c->uid || m->whose.gid != c->gid || !m->nr)
-		return 0;
-	memcpy(groups, m->groups, m->nr * sizeof(*groups));
-	return m->nr;
+	*m = (struct remembered){.whose = *c,
+				 .groups = copy,
+				 .nr = copy ? nr : 0,
+				 .until = clock_mono_ns() + GROUPS_KEPT_NS};
 }
 
 /* As the system knows them. How many. */
@@ -237,51 +226,75 @@ static ssize_t groups_of_user(uid_t uid, gid_t *groups)
 	return getgrouplist(pw.pw_name, pw.pw_gid, groups, &nr) < 0 ? 0 : nr;
 }
 
-/* How many; 0 also if they cannot be known. */
-static size_t find_groups(const struct caller *c, gid_t *groups, bool also_gone)
+/* How many; -1: the process has ended. */
+static ssize_t read_groups_of(const struct caller *c, gid_t *groups)
 {
-	ssize_t nr = 0;
-
-	if (c->pid == NO_PROCESS)
-		nr = groups_of_user(c->uid, groups);
-	else if (c->pid > 0)
-		nr = read_groups(c, groups, MAX_GROUPS);
-	if (nr < 0)
-		return also_gone ? recall(c, groups) : 0;
-	if (c->pid > 0)
-		remember(c, groups, (size_t)nr);
-	return (size_t)nr;
+	return c->pid == NO_PROCESS ? groups_of_user(c->uid, groups)
+				    : read_groups(c, groups, MAX_GROUPS);
 }
 
-static bool add_groups(const struct caller *c, bool also_gone)
+/* Gives this thread, which is the daemon, those that are remembered. 1, 0: none, or -1: they have to be read. */
+static int set_remembered(const struct caller *c, bool old_too)
+{
+	const struct remembered *m = place_of(c);
+	LOCK_SCOPE(&memory_lock);
+
+	if (!same_caller(&m->whose, c) || (!old_too && clock_mono_ns() >= m->until))
+		return -1;
+	return m->nr && !syscall(SYS_setgroups, m->nr, m->groups);
+}
+
+/* Gives this thread, which is the daemon, the groups of @c. False: there are none. */
+static bool set_groups(const struct caller *c)
 {
 	__cleanup_free gid_t *groups = NULL;
-	size_t nr;
-	bool added;
+	int set = set_remembered(c, false);
+	ssize_t nr;
 
-	if (!can_switch || has_groups || c->uid == daemon_uid)
-		return false;
+	if (set >= 0)
+		return set;
 	groups = calloc(MAX_GROUPS, sizeof(*groups));
-	if (!groups)
+	nr = groups ? read_groups_of(c, groups) : -1;
+	if (nr < 0) /* what it made is worked on when it has ended, too */
+		return set_remembered(c, true) > 0;
+	remember(c, groups, (size_t)nr);
+	return nr && !syscall(SYS_setgroups, (size_t)nr, groups);
+}
+
+/* This thread becomes @c with its groups. False: it has none, and the thread is the daemon. */
+static bool become_with_groups(const struct caller *c)
+{
+	if (!c->pid || c->uid == daemon_uid)
 		return false;
-	creds_restore(); /* /proc/PID of another user's process, and CAP_SETGID */
-	nr = find_groups(c, groups, also_gone);
-	added = nr && !syscall(SYS_setgroups, nr, groups);
-	has_groups = added;
-	groups_pid = c->pid;
-	groups_until = clock_mono_ns() + GROUPS_KEPT_NS;
+	/* As the daemon: /proc/PID of another user's process, and CAP_SETGID. */
+	drop_groups();
+	set_ids(daemon_uid, daemon_gid);
+	if (!set_groups(c))
+		return false;
+	has_groups = true;
+	grouped = *c;
+	grouped_until = clock_mono_ns() + GROUPS_KEPT_NS;
 	set_ids(c->uid, c->gid);
+	return true;
+}
+
+static bool add_groups(const struct caller *c)
+{
+	bool added = can_switch && !has_groups && become_with_groups(c);
+
+	if (can_switch && !added)
+		set_ids(c->uid, c->gid);
 	return added;
 }
 
 bool creds_add_groups(const struct caller *c)
 {
-	return add_groups(c, false);
+	return add_groups(c);
 }
 
 bool creds_add_last_groups(const struct caller *c)
 {
-	return add_groups(c, true);
+	return add_groups(c);
 }
 
 bool creds_add_behalf_groups(void)
@@ -290,4 +303,115 @@ bool creds_add_behalf_groups(void)
 			 now_pid == behalf.pid;
 
 	return is_behalf && creds_add_last_groups(&behalf);
+}
+
+/* --- one call --- */
+
+enum step { AS_DAEMON, AS_USER, WITH_GROUPS, NO_MORE };
+
+/* As whom a call is tried, in turn. */
+static const enum step orders[][4] = {
+	[WHO_DAEMON] = {AS_DAEMON, AS_USER, WITH_GROUPS, NO_MORE},
+	[WHO_CALLER] = {AS_USER, WITH_GROUPS, NO_MORE},
+	[WHO_OWNER] = {AS_USER, WITH_GROUPS, AS_DAEMON, NO_MORE},
+};
+
+static void leave(const struct acting *a)
+{
+	drop_groups();
+	if (a->was) {
+		set_ids(a->before.uid, a->before.gid);
+		now_pid = a->before.pid;
+	} else {
+		set_ids(daemon_uid, daemon_gid);
+	}
+}
+
+/* True if the thread is whom @step says; false: there is no such one, or it is no other than the one before. */
+static bool take(struct acting *a, enum step step)
+{
+	const struct caller *user = &a->who->user;
+
+	if (step == WITH_GROUPS)
+		return become_with_groups(user);
+	drop_groups();
+	if (step == AS_DAEMON) {
+		set_ids(daemon_uid, daemon_gid);
+		return true;
+	}
+	if (a->who->kind == WHO_DAEMON && user->uid == daemon_uid)
+		return false;
+	if ((a->who->groups || needed_groups(user)) && become_with_groups(user)) {
+		a->step++;
+		return true;
+	}
+	set_ids(user->uid, user->gid);
+	return true;
+}
+
+static bool is_nobody(const struct caller *c)
+{
+	return c->uid == (uid_t)-1 || c->gid == (gid_t)-1;
+}
+
+void acting_begin(struct acting *a, const struct who *w)
+{
+	static const struct who daemon = {.kind = WHO_DAEMON};
+
+	a->who = is_nobody(&w->user) ? &daemon : w;
+	a->step = 0;
+	a->was = known && now_uid != daemon_uid;
+	a->before = (struct caller){now_uid, now_gid, now_pid};
+	if (can_switch)
+		take(a, orders[a->who->kind][0]);
+}
+
+bool acting_again(struct acting *a, long result)
+{
+	bool refused = result == -EACCES || result == -EPERM;
+	enum step step = AS_DAEMON;
+
+	if (!can_switch)
+		return false;
+	while (refused && (step = orders[a->who->kind][++a->step]) != NO_MORE)
+		if (take(a, step))
+			return true;
+	leave(a);
+	return false;
+}
+
+/* A umask is the process's until a thread asks for its own. */
+static bool has_own_umask(void)
+{
+	static __thread bool tried, own;
+
+	if (!tried)
+		own = !unshare(CLONE_FS);
+	tried = true;
+	return own;
+}
+
+mode_t creds_mask(const struct who *w, mode_t mode, mode_t *before)
+{
+	*before = (mode_t)-1;
+	if (!w->stated)
+		return mode;
+	if (!has_own_umask())
+		return mode & ~w->umask;
+	*before = umask(w->umask);
+	return mode;
+}
+
+void creds_unmask(mode_t before)
+{
+	if (before != (mode_t)-1)
+		umask(before);
+}
+
+mode_t creds_umask(mode_t mode, mode_t mask)
+{
+	if (!has_own_umask())
+		return mode & ~mask;
+	umask(mask);
+	return mode;
 }

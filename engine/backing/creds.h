@@ -11,14 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct caller {
-	uid_t uid;
-	gid_t gid;
-	pid_t pid; /* 0: not visible from here */
-};
-
-/* The pid of somebody of whom only the user is known, whose groups are those that the system gives him. */
-#define NO_PROCESS ((pid_t)-1)
+#include "engine/backing/who.h"
 
 /*
  * Once, before any thread: finds out whether this process may switch at all, drops root's
@@ -26,6 +19,38 @@ struct caller {
  * quota). Returns true when threads can act as others; never unless @wanted.
  */
 bool creds_init(bool wanted);
+
+/* One call as @w: acting_begin, then the call, again for as long as acting_again says so. Calls do not nest. */
+struct acting {
+	const struct who *who;
+	int step;
+	struct caller before; /* as whom the thread acts otherwise */
+	bool was;
+};
+
+void acting_begin(struct acting *a, const struct who *w);
+
+/* True if the call, which returned @result, is to be made again, as somebody else. False: the thread is as it was. */
+bool acting_again(struct acting *a, long result);
+
+/* Evaluates @expr, system calls alone (0 or more, or -errno), as @who says. */
+#define ACT_AS(w, expr) \
+	({ \
+		struct acting acting_; \
+		__typeof__(expr) acted_; \
+		acting_begin(&acting_, (w)); \
+		do { \
+			acted_ = (expr); \
+		} while (acting_again(&acting_, (long)acted_)); \
+		acted_; \
+	})
+
+/*
+ * A call that makes something as @w, with @mode. creds_mask returns the mode to ask for; creds_unmask follows the call with
+ * what *before became.
+ */
+mode_t creds_mask(const struct who *w, mode_t mode, mode_t *before);
+void creds_unmask(mode_t before);
 
 /* From here on this thread acts as @c without supplementary groups. No effect if creds_init said no. */
 void creds_become(const struct caller *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* needs: root */
-/* Acting as the caller, seen by the owners of files and by what is refused. */
+/* One call as somebody, seen by the owners of files and by what is refused. */
 #include "tests/unit/unit.h"
 
 #include <grp.h>
@@ -12,15 +12,21 @@
 
 static int dir = -1;
 
-static void owner_is(uid_t uid, gid_t gid)
+static int make(void)
 {
 	static int nr;
 	char name[32];
-	struct stat st;
 	int fd;
 
 	snprintf(name, sizeof(name), "file-%d", nr++);
-	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0666);
+	fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL, 0666);
+	return fd < 0 ? -errno : fd;
+}
+
+static void belongs_to(int fd, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_uid, uid);
@@ -28,41 +34,59 @@ static void owner_is(uid_t uid, gid_t gid)
 	close(fd);
 }
 
-static void files_belong_to_the_caller(void **state)
+/* Between calls. */
+static void thread_is_the_daemon(void)
 {
-	const struct caller a = {1001, 1002, 0}, b = {1003, 1004, 0}, root = {0, 0, 0};
-
-	(void)state;
-	owner_is(0, 0);
-	creds_become(&a);
-	owner_is(1001, 1002);
-	creds_become(&b);
-	owner_is(1003, 1004);
-	creds_become(&root);
-	owner_is(0, 0);
-	creds_become(&a);
-	creds_restore();
-	owner_is(0, 0);
-	creds_restore();
-	owner_is(0, 0);
+	assert_int_equal(setfsuid((uid_t)-1), 0);
+	assert_int_equal(setfsgid((gid_t)-1), 0);
+	assert_int_equal(getgroups(0, NULL), 0);
 }
 
-static void permission_is_the_callers(void **state)
+/* As @kind says of @user. */
+#define ACT(kind, user, expr) \
+	({ \
+		struct who who_ = who_##kind(user); \
+		int result_ = ACT_AS(&who_, expr); \
+		thread_is_the_daemon(); \
+		result_; \
+	})
+
+static void files_belong_to_whom_the_call_names(void **state)
+{
+	const struct caller a = {1001, 1002, 0}, b = {1003, 1004, 0}, root = {0, 0, 0},
+			    nobody = {(uid_t)-1, (gid_t)-1, 0};
+	const struct who zero = {0};
+
+	(void)state;
+	belongs_to(ACT(for, NULL, make()), 0, 0);
+	belongs_to(ACT(as, &a, make()), 1001, 1002);
+	belongs_to(ACT(owner, &b, make()), 1003, 1004);
+	belongs_to(ACT(as, &root, make()), 0, 0);
+	belongs_to(ACT(for, &a, make()), 0, 0);
+	belongs_to(ACT(as, &nobody, make()), 0, 0); /* a request that no process made */
+	belongs_to(ACT_AS(&zero, make()), 0, 0);
+}
+
+static int try_to_read(const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static void permission_is_of_whom_the_call_names(void **state)
 {
 	const struct caller a = {1001, 1002, 0};
-	int fd;
 
 	(void)state;
 	make_file(dir, "roots", "x");
 	assert_int_equal(fchmodat(dir, "roots", 0600, 0), 0);
-	creds_become(&a);
-	fd = openat(dir, "roots", O_RDONLY);
-	assert_int_equal(fd, -1);
-	assert_int_equal(errno, EACCES);
-	creds_restore();
-	fd = openat(dir, "roots", O_RDONLY);
-	assert_true(fd >= 0);
-	close(fd);
+	assert_int_equal(ACT(as, &a, try_to_read("roots")), -EACCES);
+	assert_int_equal(ACT(for, &a, try_to_read("roots")), 0);
+	assert_int_equal(ACT(owner, &a, try_to_read("roots")), 0); /* then as the daemon */
 }
 
 /* A process with groups of its own, until the pipe is closed. */
@@ -104,14 +128,11 @@ static int only_with_groups(void)
 	return getgroups(0, NULL) > 0 ? 1 : -EACCES;
 }
 
-static int try_open(void)
+static void make_for_group(const char *name)
 {
-	int fd = openat(dir, "groups", O_RDONLY);
-
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
+	make_file(dir, name, "x");
+	assert_int_equal(fchownat(dir, name, 0, 4242, 0), 0);
+	assert_int_equal(fchmodat(dir, name, 0640, 0), 0);
 }
 
 static void groups_are_added_when_needed(void **state)
@@ -122,148 +143,132 @@ static void groups_are_added_when_needed(void **state)
 			    wrong_uid = {1009, 1002, pid}, wrong_gid = {1001, 1009, pid};
 
 	(void)state;
-	make_file(dir, "groups", "x");
-	assert_int_equal(fchownat(dir, "groups", 0, 4242, 0), 0);
-	assert_int_equal(fchmodat(dir, "groups", 0640, 0), 0);
-	assert_int_equal(AS_CALLER(&nobody, try_open()), -EACCES);
-	assert_int_equal(AS_CALLER(&wrong_uid, try_open()), -EACCES);
-	assert_int_equal(AS_CALLER(&wrong_gid, try_open()), -EACCES);
-	assert_int_equal(AS_CALLER(&member, try_open()), 0);
+	make_for_group("groups");
+	assert_int_equal(ACT(as, &nobody, try_to_read("groups")), -EACCES);
+	assert_int_equal(ACT(as, &wrong_uid, try_to_read("groups")), -EACCES);
+	assert_int_equal(ACT(as, &wrong_gid, try_to_read("groups")), -EACCES);
+	assert_int_equal(ACT(as, &member, try_to_read("groups")), 0);
 	/* They do not stay for whoever comes next. */
-	assert_int_equal(AS_CALLER(&nobody, try_open()), -EACCES);
-	assert_int_equal(AS_CALLER(&member, try_open()), 0);
-	assert_int_equal(AS_CALLER(&wrong_uid, try_open()), -EACCES);
-	creds_restore();
-	assert_int_equal(getgroups(0, NULL), 0);
-	owner_is(0, 0);
+	assert_int_equal(ACT(as, &nobody, try_to_read("groups")), -EACCES);
+	assert_int_equal(ACT(as, &member, try_to_read("groups")), 0);
+	assert_int_equal(ACT(as, &wrong_uid, try_to_read("groups")), -EACCES);
+	belongs_to(ACT(as, &member, make()), 1001, 1002);
 	close(hold);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	/* A pid that is gone lends nothing. */
-	assert_int_equal(AS_CALLER(&member, try_open()), -EACCES);
-	creds_restore();
+	/* What the process made is worked on after its end, too. */
+	assert_int_equal(ACT(as, &member, try_to_read("groups")), 0);
+}
+
+/* Where a refusal would not be seen: without them a directory's set-group-ID bit is dropped. */
+static void groups_are_there_from_the_start_if_asked_for(void **state)
+{
+	int hold;
+	pid_t pid = start_member(1001, 1002, 4242, &hold);
+	struct caller member = {1001, 1002, pid}, nobody = {1001, 1002, 0};
+	struct who with = who_as(&member), without = who_as(&nobody);
+
+	(void)state;
+	with.groups = without.groups = true;
+	assert_int_equal(ACT_AS(&with, getgroups(0, NULL)), 1);
+	assert_int_equal(ACT_AS(&without, getgroups(0, NULL)), 0);
+	belongs_to(ACT_AS(&without, make()), 1001, 1002);
+	thread_is_the_daemon();
+	close(hold);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static void what_the_daemon_is_refused_is_done_on_behalf(void **state)
 {
 	int hold;
 	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	const struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0}, root = {0, 0, 0},
-			    another_of_its = {1001, 1002, getpid()};
+	const struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0}, root = {0, 0, 0};
 
 	(void)state;
-	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
-	creds_on_behalf(&member);
-	assert_int_equal(ON_BEHALF(only_for(1001)), 1001);
-	assert_int_equal(ON_BEHALF(only_for(0)), 0);
-	assert_int_equal(ON_BEHALF(only_for(1005)), -EACCES);
-	owner_is(0, 0);
-	/* Who acts as somebody else does not act on behalf of anybody. */
-	creds_become(&other);
-	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
-	/* ... not even of another process of the same user; but who is that one has its groups, and keeps them. */
-	creds_become(&another_of_its);
-	assert_int_equal(ON_BEHALF(only_with_groups()), -EACCES);
-	creds_become(&member);
-	assert_int_equal(getgroups(0, NULL), 0);
-	assert_int_equal(ON_BEHALF(only_with_groups()), 1);
-	owner_is(1001, 1002);
-	creds_restore();
-	assert_int_equal(getgroups(0, NULL), 0);
+	assert_int_equal(ACT(for, NULL, only_for(1001)), -EACCES);
+	assert_int_equal(ACT(for, &root, only_for(1001)), -EACCES);
+	assert_int_equal(ACT(for, &member, only_for(1001)), 1001);
+	assert_int_equal(ACT(for, &member, only_for(0)), 0);
+	assert_int_equal(ACT(for, &member, only_for(1005)), -EACCES);
+	assert_int_equal(ACT(for, &member, only_with_groups()), 1);
+	/* A caller never is the daemon. */
+	assert_int_equal(ACT(as, &other, only_for(0)), -EACCES);
+	assert_int_equal(ACT(owner, &other, only_for(0)), 0);
 	/* Its groups serve also when it has ended, if they were needed before. */
-	assert_int_equal(ON_BEHALF(only_with_groups()), 1);
 	close(hold);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_int_equal(ON_BEHALF(only_with_groups()), 1);
-	assert_int_equal(getgroups(0, NULL), 0);
-	creds_on_behalf(&other);
-	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
-	assert_int_equal(ON_BEHALF(only_with_groups()), -EACCES);
-	creds_on_behalf(&root);
-	assert_null(creds_behalf());
-	creds_on_behalf(&member);
-	creds_on_behalf(NULL);
-	assert_null(creds_behalf());
-	assert_int_equal(ON_BEHALF(only_for(1001)), -EACCES);
+	assert_int_equal(ACT(for, &member, only_with_groups()), 1);
+	assert_int_equal(ACT(for, &other, only_for(1001)), -EACCES);
+	assert_int_equal(ACT(for, &other, only_with_groups()), -EACCES);
 }
 
-static void adding_in_vain_is_told(void **state)
+/* A program's call is made once, if nothing but its result can be told. */
+static int count_refused(int *calls, int err)
 {
-	const struct caller a = {1001, 1002, 0}, root = {0, 0, getpid()};
+	(*calls)++;
+	return err;
+}
+
+static void only_a_refusal_is_tried_again(void **state)
+{
+	const struct caller a = {1001, 1002, 0};
+	int calls = 0;
 
 	(void)state;
-	creds_become(&a);
-	assert_false(creds_add_groups(&a));
-	owner_is(1001, 1002);
-	creds_become(&root);
-	assert_false(creds_add_groups(&root));
-	creds_restore();
+	assert_int_equal(ACT(for, &a, count_refused(&calls, -ENOENT)), -ENOENT);
+	assert_int_equal(calls, 1);
+	assert_int_equal(ACT(as, &a, count_refused(&calls, -EPERM)), -EPERM);
+	assert_int_equal(calls, 2); /* it has no groups */
+	assert_int_equal(ACT(for, NULL, count_refused(&calls, -EPERM)), -EPERM);
+	assert_int_equal(calls, 3);
+	assert_int_equal(ACT(for, &a, count_refused(&calls, -EPERM)), -EPERM);
+	assert_int_equal(calls, 5);
+	assert_int_equal(ACT(owner, &a, count_refused(&calls, -EACCES)), -EACCES);
+	assert_int_equal(calls, 7);
 }
 
-static void *new_thread(void *arg)
+static void *in_new_thread(void *arg)
 {
 	const struct caller *c = arg;
 
-	if (c)
-		creds_become(c);
-	else
-		creds_restore();
-	owner_is(c ? c->uid : 0, c ? c->gid : 0);
+	thread_is_the_daemon();
+	belongs_to(ACT(as, c, make()), c->uid, c->gid);
+	assert_int_equal(ACT(as, c, try_to_read("for-members")), -EACCES);
 	return NULL;
 }
 
-/* Linux gives a new thread the credentials of the one that made it. */
 static void threads_start_as_the_daemon(void **state)
 {
 	int hold;
 	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0}, root = {0, 0, 0};
-	struct caller *const first[] = {NULL, &other, &root};
+	struct caller member = {1001, 1002, pid}, same_without = {1001, 1002, 0},
+		      other = {1005, 1006, 0};
+	struct caller *const next[] = {&same_without, &other};
 	pthread_t thread;
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(AS_CALLER(&member, try_open()), 0); /* with its groups */
-		assert_int_equal(pthread_create(&thread, NULL, new_thread, first[i]), 0);
+	make_for_group("for-members");
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(ACT(as, &member, try_to_read("for-members")), 0);
+		assert_int_equal(pthread_create(&thread, NULL, in_new_thread, next[i]), 0);
 		assert_int_equal(pthread_join(thread, NULL), 0);
 	}
-	creds_restore();
-	close(hold);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
-static int open_in_thread;
-
-static void *open_as_other(void *arg)
-{
-	open_in_thread = AS_CALLER((const struct caller *)arg, try_open());
-	return NULL;
-}
-
-static void threads_inherit_no_groups(void **state)
-{
-	int hold;
-	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	struct caller member = {1001, 1002, pid}, same_without = {1001, 1002, 0};
-	pthread_t thread;
-
-	(void)state;
-	assert_int_equal(AS_CALLER(&member, try_open()), 0);
-	assert_int_equal(pthread_create(&thread, NULL, open_as_other, &same_without), 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(open_in_thread, -EACCES);
-	creds_restore();
 	close(hold);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static mode_t made_with(mode_t mode, mode_t mask, const char *name)
 {
+	struct who who = who_for(NULL);
+	mode_t before;
 	struct stat st;
 	int fd;
 
-	mode = creds_umask(mode, mask);
+	who.umask = mask;
+	mode = creds_mask(&who, mode, &before);
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL, mode);
+	creds_unmask(before);
+	assert_int_equal(umask(022), 022);
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	close(fd);
@@ -314,13 +319,13 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_belong_to_the_caller),
-		cmocka_unit_test(permission_is_the_callers),
+		cmocka_unit_test(files_belong_to_whom_the_call_names),
+		cmocka_unit_test(permission_is_of_whom_the_call_names),
 		cmocka_unit_test(groups_are_added_when_needed),
+		cmocka_unit_test(groups_are_there_from_the_start_if_asked_for),
 		cmocka_unit_test(what_the_daemon_is_refused_is_done_on_behalf),
-		cmocka_unit_test(adding_in_vain_is_told),
+		cmocka_unit_test(only_a_refusal_is_tried_again),
 		cmocka_unit_test(threads_start_as_the_daemon),
-		cmocka_unit_test(threads_inherit_no_groups),
 		cmocka_unit_test(umasks_are_the_threads_own),
 		cmocka_unit_test(quota_cannot_be_exceeded),
 	};

@@ -411,7 +411,7 @@ static void room_is_given_back(void **state)
 
 /* --- frozen and slow --- */
 
-struct caller {
+struct load {
 	pthread_t thread;
 	int fd;
 	ssize_t result;
@@ -420,14 +420,14 @@ struct caller {
 
 static void *call_write(void *arg)
 {
-	struct caller *c = arg;
+	struct load *c = arg;
 
 	c->result = put(c->fd, "data");
 	atomic_store(&c->done, true);
 	return NULL;
 }
 
-static void start(struct caller *c, int fd)
+static void start(struct load *c, int fd)
 {
 	c->fd = fd;
 	atomic_store(&c->done, false);
@@ -436,7 +436,7 @@ static void start(struct caller *c, int fd)
 
 static void frozen_calls_wait_until_let_go(void **state)
 {
-	struct caller callers[3];
+	struct load callers[3];
 	int fd = make("f"), i;
 	char buf[10];
 
@@ -464,7 +464,7 @@ static void frozen_calls_wait_until_let_go(void **state)
 
 static void freezing_again_does_not_hold_those_let_go(void **state)
 {
-	struct caller one, two;
+	struct load one, two;
 	int fd = make("f");
 
 	(void)state;
@@ -513,7 +513,7 @@ static void slow_calls_take_their_time(void **state)
 
 static void slow_calls_can_be_let_go(void **state)
 {
-	struct caller one;
+	struct load one;
 	int fd = make("f");
 
 	(void)state;
