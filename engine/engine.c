@@ -146,7 +146,7 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	if (!err && backing_lock(&en->backing, en->backing.root_fd, false))
 		err = FAIL(e, EBUSY, BACKING_IN_REPAIR, en->backing.path);
 	if (!err)
-		acts = creds_init(feature_untried(&en->backing.features, FEATURE_ACT_AS_CALLER));
+		acts = creds_init(feature_untried(en->backing.features, FEATURE_ACT_AS_CALLER));
 	if (!err)
 		err = prepare_format(en, e);
 	if (err) {
@@ -155,8 +155,8 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	}
 	if (en->config.no_atime)
 		stop_atime(en);
-	features_probe(&en->backing.features, en->backing.root_fd, !en->config.read_only);
-	features_set(&en->backing.features, FEATURE_ACT_AS_CALLER, acts);
+	features_probe(en->backing.features, en->backing.root_fd, !en->config.read_only);
+	features_set(en->backing.features, FEATURE_ACT_AS_CALLER, acts);
 	return 0;
 }
 

@@ -37,7 +37,7 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 		json_text(en->backing.path), "mountpoint", json_text(fs->mountpoint), "node",
 		fs->label, "uuid", en->format.uuid, "read_only", read_only, "pid",
 		(json_int_t)getpid(), "started_ns", (json_int_t)en->started_ns, "features",
-		features_to_json(&en->backing.features), "requests", requests, "bytes", "read",
+		features_to_json(en->backing.features), "requests", requests, "bytes", "read",
 		(json_int_t)m->read_bytes, "written", (json_int_t)m->written_bytes, "open_handles",
 		(json_int_t)m->open_handles, "nodes", (json_int_t)m->nodes, "failures",
 		(json_int_t)failures_total(en->failures));

@@ -194,7 +194,7 @@ static void escape_option(char *to, size_t size, const char *from)
 static bool wants_allow_other(const struct engine *en)
 {
 	if (!config_given(&en->config, OPT_ALLOW_OTHER))
-		return geteuid() == 0 && feature(&en->backing.features, FEATURE_ACT_AS_CALLER);
+		return geteuid() == 0 && feature(en->backing.features, FEATURE_ACT_AS_CALLER);
 	return config_number(&en->config, OPT_ALLOW_OTHER);
 }
 

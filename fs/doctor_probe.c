@@ -390,14 +390,14 @@ static void look(struct probe *p)
 	if (!ioctl(b->root_fd, FS_IOC_FSGETXATTR, &x))
 		p->project = x.fsx_projid;
 	p->may_write = faccessat(b->root_fd, ".", W_OK | X_OK, AT_EACCESS) ? -errno : 0;
-	features_probe(&b->features, b->root_fd, false);
-	turn_off(&p->direct, &b->features, FEATURE_ODIRECT);
-	turn_off(&p->xattr, &b->features, FEATURE_XATTR);
-	turn_off(&p->noreplace, &b->features, FEATURE_RENAME_FLAGS);
+	features_probe(b->features, b->root_fd, false);
+	turn_off(&p->direct, b->features, FEATURE_ODIRECT);
+	turn_off(&p->xattr, b->features, FEATURE_XATTR);
+	turn_off(&p->noreplace, b->features, FEATURE_RENAME_FLAGS);
 	p->exchange = p->noreplace;
-	p->btime = feature(&b->features, FEATURE_BTIME)			    ? PRESENT
-		   : b->features.state[FEATURE_BTIME] == FEATURE_TURNED_OFF ? TURNED_OFF
-									    : ABSENT;
+	p->btime = feature(b->features, FEATURE_BTIME)			     ? PRESENT
+		   : b->features->state[FEATURE_BTIME] == FEATURE_TURNED_OFF ? TURNED_OFF
+									     : ABSENT;
 }
 
 void probe_run(struct probe *p)

@@ -30,7 +30,7 @@ static bool writes(const struct handle *h)
  */
 static int register_backing(struct fs *fs, int fd)
 {
-	struct features *f = &fs->engine->backing.features;
+	struct features *f = fs->engine->backing.features;
 	struct wire_backing_map map = {.fd = fd};
 	int id;
 

@@ -99,7 +99,7 @@ static void patch_open(struct iovec *iov)
 /* Asks for what the kernel offered and libfuse does not know of. */
 static void patch_init(struct requests *rs, struct iovec *iov)
 {
-	struct features *f = &rs->fs->engine->backing.features;
+	struct features *f = rs->fs->engine->backing.features;
 	struct wire_init_out *out = iov->iov_base;
 	uint32_t flags2 = 0;
 

@@ -317,9 +317,11 @@ int backing_open(struct backing *b, const char *path, struct error *e)
 
 	memset(b, 0, sizeof(*b));
 	b->root_fd = b->proc_fd = -1;
-	features_init(&b->features);
+	b->features = features_new();
 	b->ops = &backing_real_ops;
 	b->ops_arg = b;
+	if (!b->features)
+		return FAIL(e, ENOMEM, BACKING_UNUSABLE, path, strerror(ENOMEM));
 	b->path = realpath(path, NULL);
 	if (!b->path && errno == ENOENT)
 		return FAIL(e, ENOENT, BACKING_MISSING, path, path);
@@ -402,7 +404,9 @@ void backing_close(struct backing *b)
 	if (b->proc_fd >= 0)
 		close(b->proc_fd);
 	free(b->path);
+	free(b->features);
 	b->path = NULL;
+	b->features = NULL;
 	b->root_fd = b->proc_fd = -1;
 }
 
@@ -415,7 +419,7 @@ bool backing_name_ok(const char *name)
 static int open_beneath(struct backing *b, int dir, const char *name, int flags, mode_t mode)
 {
 	uint64_t resolve =
-		feature(&b->features, FEATURE_OPENAT2) ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS : 0;
+		feature(b->features, FEATURE_OPENAT2) ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS : 0;
 
 	flags |= O_NOFOLLOW | O_CLOEXEC;
 	if (flags & O_CREAT)
@@ -439,8 +443,8 @@ int backing_stat_at(struct backing *b, int dir, const char *name, struct statx *
  */
 static int with_direct(const struct backing *b, int fd, int flags)
 {
-	bool absent = !feature(&b->features, FEATURE_ODIRECT) &&
-		      !feature_untried(&b->features, FEATURE_ODIRECT);
+	bool absent = !feature(b->features, FEATURE_ODIRECT) &&
+		      !feature_untried(b->features, FEATURE_ODIRECT);
 
 	if (fd >= 0 && (flags & O_DIRECT) && !absent)
 		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_DIRECT);
@@ -499,7 +503,7 @@ int backing_unlink(struct backing *b, int dir, const char *name, bool directory)
 int backing_rename(struct backing *b, int dir, const char *name, int new_dir, const char *new_name,
 		   unsigned flags)
 {
-	if (flags && b->features.state[FEATURE_RENAME_FLAGS] == FEATURE_TURNED_OFF)
+	if (flags && b->features->state[FEATURE_RENAME_FLAGS] == FEATURE_TURNED_OFF)
 		return -EINVAL;
 	return ACT(b, b->ops->rename(b->ops_arg, dir, name, new_dir, new_name, flags));
 }
@@ -593,7 +597,7 @@ int backing_statfs(struct backing *b, int fd, struct statvfs *sv)
 
 static bool no_xattrs(struct backing *b)
 {
-	return b->features.state[FEATURE_XATTR] == FEATURE_TURNED_OFF;
+	return b->features->state[FEATURE_XATTR] == FEATURE_TURNED_OFF;
 }
 
 ssize_t backing_getxattr(struct backing *b, int fd, const char *name, void *buf, size_t size)

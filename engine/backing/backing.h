@@ -87,7 +87,7 @@ struct backing {
 	dev_t dev;    /* of the top directory */
 	uint64_t ino; /* of the top directory */
 	bool fuse;    /* the kernel does not know what kind of filesystem it is: FUSE does */
-	struct features features;
+	struct features *features;     /* the same of all copies */
 	const struct backing_ops *ops; /* these two change only while nobody uses the backing */
 	void *ops_arg;
 	struct who who;

@@ -40,6 +40,15 @@ const char *const feature_fallbacks[NR_FEATURES] = {
 	[FEATURE_IO_URING] = "a pool of threads writes instead",
 };
 
+struct features *features_new(void)
+{
+	struct features *f = malloc(sizeof(*f));
+
+	if (f)
+		features_init(f);
+	return f;
+}
+
 void features_init(struct features *f)
 {
 	const char *off = getenv("CKPTFS_FEATURES_OFF");

@@ -35,6 +35,9 @@ extern const char *const feature_fallbacks[NR_FEATURES]; /* what happens without
 /* Applies CKPTFS_FEATURES_OFF. */
 void features_init(struct features *f);
 
+/* The same, allocated. NULL: no memory. */
+struct features *features_new(void);
+
 /*
  * Finds out what the backing behind @root_fd can do; leaves nothing behind. Unless it @may_write,
  * what only a temporary file could tell stays unknown.

@@ -189,7 +189,7 @@ static struct content *content_make(struct contents *all, int fd, const struct i
 	waitq_init(&ct->settled, &all->cache->lock);
 	if (staged) {
 		ct->digest = digest_create();
-		if (feature(&all->backing->features, FEATURE_ODIRECT))
+		if (feature(all->backing->features, FEATURE_ODIRECT))
 			ct->direct_fd = backing_reopen(all->backing, fd, O_RDWR | O_DIRECT);
 	}
 	return ct;

@@ -42,8 +42,7 @@ static bool is_record_of(const char *text, ssize_t len, const struct statx *stx,
 
 static bool has_record_files(const struct backing *b)
 {
-	return !feature(&b->features, FEATURE_XATTR) &&
-	       !feature_untried(&b->features, FEATURE_XATTR);
+	return !feature(b->features, FEATURE_XATTR) && !feature_untried(b->features, FEATURE_XATTR);
 }
 
 static bool is_trusted(const struct statx *stx, uid_t owner, mode_t type)

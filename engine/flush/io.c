@@ -7,7 +7,7 @@
 
 int io_create(struct io **out, struct backing *b, unsigned depth, bool want_uring, struct error *e)
 {
-	struct features *f = &b->features;
+	struct features *f = b->features;
 	int err;
 
 	if (depth < 1)

@@ -370,7 +370,7 @@ static int uring_create(struct io **out, struct backing *b, unsigned depth)
 		return -ENOMEM;
 	u->io.ops = &io_uring_ops;
 	u->depth = depth;
-	u->as_caller = feature(&b->features, FEATURE_ACT_AS_CALLER);
+	u->as_caller = feature(b->features, FEATURE_ACT_AS_CALLER);
 	u->max_persons = depth > MIN_PERSONS ? depth : MIN_PERSONS;
 	u->persons = calloc(u->max_persons, sizeof(*u->persons));
 	list_init(&u->queue);

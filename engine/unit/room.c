@@ -225,7 +225,7 @@ static bool is_published(struct backing *b, int dir, const char *name)
 	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY);
 	ssize_t len = fd < 0 ? fd : backing_getxattr(b, fd, DIGEST_XATTR, NULL, 0);
 
-	return len > 0 || !feature(&b->features, FEATURE_XATTR);
+	return len > 0 || !feature(b->features, FEATURE_XATTR);
 }
 
 /* @mine: when @u was written. One that is on its way out itself is no replacement. */

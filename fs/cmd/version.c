@@ -68,9 +68,9 @@ static int run_version(const struct verb *v, int argc, char **argv)
 		return usage_error(v, "takes no argument but --json");
 	d = describe();
 	if (!backing_open(&b, ".", &e)) {
-		features_probe(&b.features, b.root_fd, true);
-		features_set(&b.features, FEATURE_ACT_AS_CALLER, creds_init(true));
-		json_object_set_new(d, "features", features_to_json(&b.features));
+		features_probe(b.features, b.root_fd, true);
+		features_set(b.features, FEATURE_ACT_AS_CALLER, creds_init(true));
+		json_object_set_new(d, "features", features_to_json(b.features));
 	}
 	if (json) {
 		json_dumpf(d, stdout, JSON_INDENT(2));
@@ -84,7 +84,7 @@ static int run_version(const struct verb *v, int argc, char **argv)
 			else if (json_is_integer(value))
 				printf("%-10s %lld\n", key, (long long)json_integer_value(value));
 		}
-		print_features(&b.features);
+		print_features(b.features);
 	}
 	backing_close(&b);
 	json_decref(d);

@@ -509,7 +509,7 @@ struct backing *distant_open(struct distant_server *s)
 
 	if (!d || backing_open(&d->b, s->path, &e))
 		abort();
-	features_probe(&d->b.features, d->b.root_fd, true);
+	features_probe(d->b.features, d->b.root_fd, true);
 	d->server = s;
 	d->seed = s->seed++;
 	d->ops = backing_real_ops;

@@ -323,11 +323,11 @@ void memory_open(struct memory *m, struct backing *b)
 	b->proc_fd = -1;
 	b->dev = MEM_DEV;
 	b->ino = m->nodes[1]->ino;
-	features_init(&b->features);
+	b->features = must(features_new());
 	for (i = 0; i < ARRAY_SIZE(absent); i++)
-		features_set(&b->features, absent[i], false);
+		features_set(b->features, absent[i], false);
 	for (i = 0; i < ARRAY_SIZE(present); i++)
-		features_set(&b->features, present[i], true);
+		features_set(b->features, present[i], true);
 	b->ops = m->log ? &record_ops : &memory_ops;
 	b->ops_arg = m->log ? (void *)m->log : m;
 	{

@@ -56,8 +56,8 @@ int engine_open_memory(struct engine *en, struct config *config, struct memory *
 		engine_close(en);
 		return FAIL(e, -err, INIT_FAILED, "/memory", strerror(-err));
 	}
-	features_set(&en->backing.features, FEATURE_ACT_AS_CALLER,
-		     creds_init(feature_untried(&en->backing.features, FEATURE_ACT_AS_CALLER)));
+	features_set(en->backing.features, FEATURE_ACT_AS_CALLER,
+		     creds_init(feature_untried(en->backing.features, FEATURE_ACT_AS_CALLER)));
 	en->format = (struct format){.present = true, .uuid = UUID};
 	return 0;
 }

@@ -400,7 +400,7 @@ static void begin(const char *backing, const char *gen)
 
 	if (backing_open(&w.backing, backing, &e))
 		errx(1, "%s", e.text);
-	features_probe(&w.backing.features, w.backing.root_fd, true);
+	features_probe(w.backing.features, w.backing.root_fd, true);
 	ops = *w.backing.ops;
 	ops.sync = no_sync;
 	w.backing.ops = &ops;

@@ -47,7 +47,7 @@ static int lacks(void)
 
 	world_begin(false);
 	for (f = 0; f < NR_FEATURES; f++)
-		if (!feature(&world.m.en.backing.features, f))
+		if (!feature(world.m.en.backing.features, f))
 			printf("%s\n", feature_names[f]);
 	world_end();
 	return 0;

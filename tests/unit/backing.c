@@ -85,7 +85,7 @@ static void symlinks_are_not_followed(void **state)
 	assert_int_equal(symlinkat("dangling", top, "nowhere"), 0);
 	for (i = 0; i < 2; i++) { /* with openat2 and without */
 		if (i)
-			b->features.state[FEATURE_OPENAT2] = FEATURE_TURNED_OFF;
+			b->features->state[FEATURE_OPENAT2] = FEATURE_TURNED_OFF;
 		assert_int_equal(backing_create(b, top, "out", O_WRONLY, 0644, &created), -ELOOP);
 		assert_int_equal(backing_create(b, top, "nowhere", O_WRONLY, 0644, &created),
 				 -ELOOP);
@@ -229,9 +229,9 @@ static void misaligned_direct_io_works(void **state)
 	make_file(top, "a", "");
 	pin = backing_pin(b, top, "a");
 	for (i = 0; i < 3; i++) {
-		b->features.state[FEATURE_ODIRECT] = i == 0   ? FEATURE_YES
-						     : i == 1 ? FEATURE_NO
-							      : FEATURE_TURNED_OFF;
+		b->features->state[FEATURE_ODIRECT] = i == 0   ? FEATURE_YES
+						      : i == 1 ? FEATURE_NO
+							       : FEATURE_TURNED_OFF;
 		fd = backing_reopen(b, pin, O_RDWR | O_DIRECT);
 		assert_true(fd >= 0);
 		if (i)
@@ -325,7 +325,7 @@ static void what_is_turned_off_is_refused(void **state)
 	make_file(top, "a", "");
 	make_file(top, "b", "");
 	pin = backing_pin(b, top, "a");
-	if (feature(&b->features, FEATURE_XATTR)) {
+	if (feature(b->features, FEATURE_XATTR)) {
 		assert_int_equal(backing_setxattr(b, pin, "user.x", "v", 1, 0), 0);
 		assert_int_equal(backing_setxattr(b, pin, "user.x", "v", 1, XATTR_CREATE), -EEXIST);
 		assert_int_equal(backing_getxattr(b, pin, "user.x", buf, sizeof(buf)), 1);
@@ -333,12 +333,12 @@ static void what_is_turned_off_is_refused(void **state)
 		assert_true(backing_listxattr(b, pin, NULL, 0) >= 7);
 		assert_int_equal(backing_removexattr(b, pin, "user.x"), 0);
 	}
-	b->features.state[FEATURE_XATTR] = FEATURE_TURNED_OFF;
+	b->features->state[FEATURE_XATTR] = FEATURE_TURNED_OFF;
 	assert_int_equal(backing_setxattr(b, pin, "user.x", "v", 1, 0), -EOPNOTSUPP);
 	assert_int_equal(backing_getxattr(b, pin, "user.x", buf, 1), -EOPNOTSUPP);
 	assert_int_equal(backing_listxattr(b, pin, NULL, 0), -EOPNOTSUPP);
 	assert_int_equal(backing_removexattr(b, pin, "user.x"), -EOPNOTSUPP);
-	b->features.state[FEATURE_RENAME_FLAGS] = FEATURE_TURNED_OFF;
+	b->features->state[FEATURE_RENAME_FLAGS] = FEATURE_TURNED_OFF;
 	assert_int_equal(backing_rename(b, top, "a", top, "b", RENAME_NOREPLACE), -EINVAL);
 	assert_int_equal(backing_rename(b, top, "a", top, "b", 0), 0);
 	close(pin);

@@ -259,7 +259,7 @@ static void recover(struct recovering *k, const struct crash_state *s, bool reco
 	k->backing = s->backing;
 	assert_int_equal(rules_create(&rules, NULL, "", &e), 0);
 	rec.rules = rules;
-	k->backing->features = m.en.backing.features;
+	*k->backing->features = m.features;
 	if (record)
 		k->record = record_start(k->backing);
 	err = recover_decided(&rec);
@@ -344,7 +344,7 @@ static void begin(const struct expected *expected)
 {
 	promises = expected;
 	if (!exchanges)
-		m.en.backing.features.state[FEATURE_RENAME_FLAGS] = FEATURE_TURNED_OFF;
+		m.en.backing.features->state[FEATURE_RENAME_FLAGS] = FEATURE_TURNED_OFF;
 	r = record_start(&m.en.backing);
 	mnt_start(&m);
 }

@@ -51,7 +51,7 @@ static int old_or_new(void *arg, const struct crash_state *s)
 
 static void needs_xattrs(void)
 {
-	if (!feature(&b.features, FEATURE_XATTR))
+	if (!feature(b.features, FEATURE_XATTR))
 		skip();
 }
 

@@ -16,7 +16,7 @@ static inline struct engine *engine_stub(void)
 	assert_non_null(en);
 	if (backing_open(&en->backing, scratch_dir(path), &e))
 		fail_msg("%s", e.text);
-	features_probe(&en->backing.features, en->backing.root_fd, true);
+	features_probe(en->backing.features, en->backing.root_fd, true);
 	en->failures = failures_create();
 	return en;
 }

@@ -22,7 +22,7 @@ static int setup(void **state)
 
 	(void)state;
 	assert_int_equal(backing_open(&b, scratch_dir(path), &e), 0);
-	features_probe(&b.features, b.root_fd, true);
+	features_probe(b.features, b.root_fd, true);
 	top = b.root_fd;
 	f = faults_attach(&b);
 	return 0;

@@ -304,7 +304,7 @@ static void before_a_rename_that_fails(void **state)
 static void without_attributes(void **state)
 {
 	(void)state;
-	m.en.backing.features.state[FEATURE_XATTR] = FEATURE_TURNED_OFF;
+	m.en.backing.features->state[FEATURE_XATTR] = FEATURE_TURNED_OFF;
 	faults_add(f, &(struct fault){.calls = CALL_SETXATTR, .err = EOPNOTSUPP});
 	assert_int_equal(save(&m, TWO, 4, 5000, false), 0);
 	assert_int_equal(mnt_drain(&m, 60), 0);

@@ -48,7 +48,7 @@ static bool survives(unsigned nr, int err, bool done, unsigned times)
 	if (!result && version != NEW)
 		fail_msg("call %u fails: said to be saved, but is not", nr);
 	/* What may not be seen, or set, is left out. */
-	if (!result && err != EACCES && feature(&m.en.backing.features, FEATURE_XATTR) &&
+	if (!result && err != EACCES && feature(m.en.backing.features, FEATURE_XATTR) &&
 	    !keeps_its_note())
 		fail_msg("call %u fails: lost an attribute of the old file", nr);
 	return hit;

@@ -120,7 +120,7 @@ static inline void assert_told(const char *part)
 static inline void assert_on_backing(int version)
 {
 	assert_int_equal(version_at(m.top, "x.pt"), version);
-	if (version != OLD && feature(&m.en.backing.features, FEATURE_XATTR))
+	if (version != OLD && feature(m.en.backing.features, FEATURE_XATTR))
 		assert_true(has_digest(m.top, "x.pt"));
 }
 

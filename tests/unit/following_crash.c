@@ -198,7 +198,7 @@ static void recover(struct recovering *k, const struct crash_state *s, bool reco
 	k->backing = s->backing;
 	assert_int_equal(rules_create(&rules, NULL, "", &e), 0);
 	rec.rules = rules;
-	k->backing->features = m.en.backing.features;
+	*k->backing->features = m.features;
 	if (record)
 		k->record = record_start(k->backing);
 	err = recover_decided(&rec);

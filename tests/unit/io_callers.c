@@ -19,7 +19,7 @@ static void create_switching_io(void **state)
 	const struct caller somebody = {1500, 1500, 0};
 
 	io_destroy(take_ptr(io));
-	back.features.state[FEATURE_ACT_AS_CALLER] = FEATURE_YES;
+	back.features->state[FEATURE_ACT_AS_CALLER] = FEATURE_YES;
 	creds_become(&somebody); /* as a thread that serves somebody may be */
 	create_io(*state, DEPTH);
 	creds_restore();

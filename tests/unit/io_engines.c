@@ -37,15 +37,15 @@ static void where_io_uring_is_forbidden_threads_write(void **state)
 	fd = new_file("a", 0);
 	io_destroy(take_ptr(io));
 	fds = count_fds();
-	back.features.state[FEATURE_ACT_AS_CALLER] = FEATURE_YES;
+	back.features->state[FEATURE_ACT_AS_CALLER] = FEATURE_YES;
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
-		back.features.state[FEATURE_IO_URING] = FEATURE_YES; /* it seemed so */
+		back.features->state[FEATURE_IO_URING] = FEATURE_YES; /* it seemed so */
 		assert_int_equal(pthread_create(&thread, NULL, create_forbidden, &calls[i]), 0);
 		pthread_join(thread, &ok);
 		if (!ok)
 			skip(); /* no seccomp */
 		assert_string_equal(io_name(io), "threads");
-		assert_int_equal(back.features.state[FEATURE_IO_URING], FEATURE_NO);
+		assert_int_equal(back.features->state[FEATURE_IO_URING], FEATURE_NO);
 		assert_int_equal(write_now(fd, "data", 4, 0), 4);
 		assert_holds(fd, "data", 4);
 		io_destroy(take_ptr(io));
@@ -63,22 +63,22 @@ static void what_is_turned_off_is_not_used(void **state)
 	NEEDS_ENGINE();
 	io_destroy(take_ptr(io));
 	setenv("CKPTFS_FEATURES_OFF", "io_uring", 1);
-	features_init(&back.features);
+	features_init(back.features);
 	unsetenv("CKPTFS_FEATURES_OFF");
-	features_probe(&back.features, top, true);
+	features_probe(back.features, top, true);
 	assert_int_equal(io_create(&io, &back, DEPTH, true, &e), 0);
 	assert_string_equal(io_name(io), "threads");
-	assert_int_equal(back.features.state[FEATURE_IO_URING], FEATURE_TURNED_OFF);
+	assert_int_equal(back.features->state[FEATURE_IO_URING], FEATURE_TURNED_OFF);
 	io_destroy(take_ptr(io));
 
-	features_init(&back.features);
+	features_init(back.features);
 	assert_int_equal(io_create(&io, &back, DEPTH, false, &e), 0);
 	assert_string_equal(io_name(io), "threads");
-	assert_true(feature_untried(&back.features, FEATURE_IO_URING));
+	assert_true(feature_untried(back.features, FEATURE_IO_URING));
 	io_destroy(take_ptr(io));
 
-	features_probe(&back.features, top, true);
-	assert_true(feature(&back.features, FEATURE_IO_URING));
+	features_probe(back.features, top, true);
+	assert_true(feature(back.features, FEATURE_IO_URING));
 	assert_int_equal(io_create(&io, &back, DEPTH, true, &e), 0);
 	assert_string_equal(io_name(io), "io_uring");
 }

@@ -23,7 +23,7 @@ static void mount_again(const char *path, const char *options, bool flags)
 {
 	mnt_open(&m, path, options);
 	if (!flags)
-		m.en.backing.features.state[FEATURE_RENAME_FLAGS] = FEATURE_TURNED_OFF;
+		m.en.backing.features->state[FEATURE_RENAME_FLAGS] = FEATURE_TURNED_OFF;
 	f = faults_attach(&m.en.backing);
 }
 

@@ -347,7 +347,7 @@ static void open_real(struct backing *b)
 	if (private && !strcmp(private, "1") && !geteuid())
 		assert_int_equal(mount("ckptfs-test", path, "tmpfs", 0, NULL), 0);
 	assert_int_equal(backing_open(b, path, &e), 0);
-	features_probe(&b->features, b->root_fd, true);
+	features_probe(b->features, b->root_fd, true);
 }
 
 static void it_does_what_tmpfs_does(void **state)

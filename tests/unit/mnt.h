@@ -27,9 +27,10 @@ struct mnt {
 	struct engine en;
 	struct fs fs;
 	struct node *root;
-	char path[PATH_MAX]; /* of the backing */
-	int top;	     /* the same, open */
-	struct caller user;  /* who calls */
+	char path[PATH_MAX];	  /* of the backing */
+	int top;		  /* the same, open */
+	struct caller user;	  /* who calls */
+	struct features features; /* of the backing, as of the last mnt_close */
 };
 
 struct file {
@@ -113,6 +114,7 @@ static inline void mnt_close(struct mnt *m)
 		node_put(m->fs.tree, m->root);
 		tree_destroy(m->fs.tree);
 	}
+	m->features = *m->en.backing.features;
 	engine_close(&m->en);
 }
 

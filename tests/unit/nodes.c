@@ -40,7 +40,7 @@ static int setup(void **state)
 	(void)state;
 	if (backing_open(&b, scratch_dir(path), &e) || format_init(b.root_fd, path, &e))
 		return -1;
-	features_probe(&b.features, b.root_fd, true);
+	features_probe(b.features, b.root_fd, true);
 	now = NSEC_PER_SEC;
 	waited = judgements = 0;
 	renews = false;

@@ -340,7 +340,7 @@ static int check(void *arg, const struct crash_state *s)
 		return 1;
 	assert_int_equal(rules_create(&rules, NULL, "", &e), 0);
 	rec.rules = rules;
-	s->backing->features = m.en.backing.features;
+	*s->backing->features = m.features;
 	err = recover_decided(&rec);
 	rules_destroy(rules);
 	return err || failed ? 1 : look(s, "recovered");

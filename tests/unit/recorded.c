@@ -19,7 +19,7 @@ static int setup(void **state)
 	(void)state;
 	if (backing_open(&b, scratch_dir(path), &e))
 		return -1;
-	b.features.state[FEATURE_XATTR] = FEATURE_TURNED_OFF;
+	b.features->state[FEATURE_XATTR] = FEATURE_TURNED_OFF;
 	top = b.root_fd;
 	return mkdirat(top, ".ckptfs", 0755);
 }
@@ -112,7 +112,7 @@ static void what_takes_a_record_along(void **state)
 	assert_int_equal(linkat(top, "x.pt", top, "y.pt", 0), 0);
 	assert_int_equal(recorded_hold(&b, top, "x.pt", &stx), -ENODATA);
 	assert_int_equal(unlinkat(top, "y.pt", 0), 0);
-	b.features.state[FEATURE_XATTR] = FEATURE_YES;
+	b.features->state[FEATURE_XATTR] = FEATURE_YES;
 	assert_int_equal(recorded_hold(&b, top, "x.pt", &stx), -ENODATA);
 	assert_int_equal(count_fds(), fds);
 	close(fd);

@@ -150,7 +150,7 @@ static void from_anywhere(void **state)
 	(void)state;
 	open_it(&b);
 	for (flags = 0; flags < 2; flags++) {
-		b.features.state[FEATURE_RENAME_FLAGS] = flags ? FEATURE_YES : FEATURE_TURNED_OFF;
+		b.features->state[FEATURE_RENAME_FLAGS] = flags ? FEATURE_YES : FEATURE_TURNED_OFF;
 		for (row = rows; row < rows + ARRAY_SIZE(rows); row++) {
 			int err;
 
@@ -276,7 +276,7 @@ static void race(bool exchange, const struct row *from, uint64_t seed)
 
 		p->nr = i;
 		open_it(&p->backing);
-		p->backing.features.state[FEATURE_RENAME_FLAGS] =
+		p->backing.features->state[FEATURE_RENAME_FLAGS] =
 			exchange ? FEATURE_YES : FEATURE_TURNED_OFF;
 		p->next = p->backing.ops;
 		ops = *p->next;

@@ -272,8 +272,8 @@ static void init_asks_for_nothing_else(void **state)
 	assert_false(requests_negotiated(k.fs.requests).direct_mmap);
 	stop();
 	start();
-	k.en->backing.features.state[FEATURE_PASSTHROUGH] = FEATURE_TURNED_OFF;
-	k.en->backing.features.state[FEATURE_DIRECT_MMAP] = FEATURE_TURNED_OFF;
+	k.en->backing.features->state[FEATURE_PASSTHROUGH] = FEATURE_TURNED_OFF;
+	k.en->backing.features->state[FEATURE_DIRECT_MMAP] = FEATURE_TURNED_OFF;
 	r = say_hello(40, WIRE_INIT_EXT, ~0u);
 	assert_int_equal(r.init.flags2 & (WIRE2_PASSTHROUGH | WIRE2_DIRECT_IO_ALLOW_MMAP), 0);
 	stop();

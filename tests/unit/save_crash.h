@@ -89,8 +89,7 @@ static inline int whole(const struct crash_state *s)
 
 		if (version == TORN || !(may_be(e->name, s->mark) & V(version)))
 			return told_otherwise(e->name, version, "on the backing");
-		if (version != ABSENT && version != OLD &&
-		    feature(&m.en.backing.features, FEATURE_XATTR) &&
+		if (version != ABSENT && version != OLD && feature(&m.features, FEATURE_XATTR) &&
 		    !has_digest_on(s->backing, e->name))
 			return told_otherwise(e->name, version, "without a digest:");
 	}
