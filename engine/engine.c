@@ -15,6 +15,7 @@ static int make_format(struct engine *en, struct error *e)
 {
 	struct backing *b = &en->backing;
 	struct caller owner = {.pid = NO_PROCESS};
+	struct who who;
 	struct statx stx;
 	int err = format_init(b->root_fd, b->path, e);
 
@@ -22,9 +23,8 @@ static int make_format(struct engine *en, struct error *e)
 		return err;
 	owner.uid = stx.stx_uid;
 	owner.gid = stx.stx_gid;
-	err = AS_CALLER(&owner, format_init(b->root_fd, b->path, e));
-	creds_restore();
-	return err;
+	who = who_as(&owner);
+	return ACT_AS(&who, format_init(b->root_fd, b->path, e));
 }
 
 static int prepare_format(struct engine *en, struct error *e)

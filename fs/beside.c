@@ -11,9 +11,9 @@
 #define POINTER_MAX 4096 /* who writes more does not mean a name */
 
 /* What the file @fd, some descriptor of it, says under the name @name. */
-static bool says(struct fs *fs, int fd, const char *name, char target[NAME_MAX + 1])
+static bool says(struct fs *fs, struct backing *b, int fd, const char *name,
+		 char target[NAME_MAX + 1])
 {
-	struct backing *b = &fs->engine->backing;
 	char content[POINTER_MAX];
 	int r = backing_reopen(b, fd, O_RDONLY | O_NONBLOCK);
 	ssize_t len = r < 0 ? r : backing_read(b, r, content, sizeof(content), 0);
@@ -25,28 +25,30 @@ static bool says(struct fs *fs, int fd, const char *name, char target[NAME_MAX +
 }
 
 /* The file @name in @dir, which @fd is some descriptor of, says what it points to. */
-static void tell_pointed(struct fs *fs, const struct node *dir, const char *name, int fd)
+static void tell_pointed(struct fs *fs, struct backing *b, const struct node *dir, const char *name,
+			 int fd)
 {
 	struct inode_id dir_id = node_inode(dir);
 	char target[NAME_MAX + 1];
 
-	if (says(fs, fd, name, target))
+	if (says(fs, b, fd, name, target))
 		checkpoints_note_pointed(fs->engine->units, &dir_id, target, name);
 }
 
-void beside_renamed(struct fs *fs, struct node *dir, int at, const char *name)
+void beside_renamed(struct fs *fs, const struct caller *c, struct node *dir, int at,
+		    const char *name)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(dir);
 	int pin;
 
 	checkpoints_note_beside(fs->engine->units, &id, EVIDENCE_RENAME, name);
 	if (!rules_is_pointer(fs->engine->rules, name))
 		return;
-	creds_restore();
-	pin = backing_pin(&fs->engine->backing, at, name);
+	pin = backing_pin(&b, at, name);
 	if (pin < 0)
 		return;
-	tell_pointed(fs, dir, name, pin);
+	tell_pointed(fs, &b, dir, name, pin);
 	close(pin);
 }
 
@@ -60,10 +62,9 @@ void beside_unlinked(struct fs *fs, const struct node *dir, const char *name)
 /* --- pointers that are whole when they come --- */
 
 /* What @from on the backing, which is @stx, would name as @to. */
-static bool would_name(struct fs *fs, const struct save_name *from, const struct statx *stx,
-		       const char *to, char target[NAME_MAX + 1])
+static bool would_name(struct fs *fs, struct backing *b, const struct save_name *from,
+		       const struct statx *stx, const char *to, char target[NAME_MAX + 1])
 {
-	struct backing *b = &fs->engine->backing;
 	char content[POINTER_MAX];
 	__cleanup_fd int pin = -1;
 	int len;
@@ -74,7 +75,7 @@ static bool would_name(struct fs *fs, const struct save_name *from, const struct
 	if (pin < 0)
 		return false;
 	if (S_ISREG(stx->stx_mode))
-		return says(fs, pin, to, target);
+		return says(fs, b, pin, to, target);
 	len = backing_readlink(b, pin, content, sizeof(content) - 1);
 	if (len < 0)
 		return false;
@@ -86,32 +87,32 @@ static bool would_name(struct fs *fs, const struct save_name *from, const struct
 static int hold_file(struct fs *fs, const struct caller *c, const struct save_name *from,
 		     const struct save_name *to, unsigned flags, struct inode_id *id)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(to->dir);
 	char target[NAME_MAX + 1];
 	struct statx stx, there;
-	int err = backing_stat_at(b, from->at, from->name, &stx);
+	int err = backing_stat_at(&b, from->at, from->name, &stx);
 
 	if (err || (!S_ISREG(stx.stx_mode) && !S_ISLNK(stx.stx_mode)))
 		return 0;
-	err = backing_stat_at(b, to->at, to->name, &there);
+	err = backing_stat_at(&b, to->at, to->name, &there);
 	if (!err && flags & RENAME_NOREPLACE)
 		return -EEXIST;
 	if ((!err && S_ISDIR(there.stx_mode)) || (!err && there.stx_ino == stx.stx_ino))
 		return 0;
 	if (S_ISREG(stx.stx_mode) && rules_is_pointer(fs->engine->rules, to->name)) {
-		err = save_data_first(fs, from);
+		err = save_data_first(fs, c, from);
 		if (err)
 			return err;
 	}
-	if (!would_name(fs, from, &stx, to->name, target))
+	if (!would_name(fs, &b, from, &stx, to->name, target))
 		return 0;
 	return held_rename(fs->engine->units, c, from->at, from->name,
 			   &(struct place){to->at, dir, to->name}, target, id);
 }
 
 /* As if it were there: evidence of what it names. */
-static void tell_held(struct fs *fs, const struct save_name *to)
+static void tell_held(struct fs *fs, struct backing *b, const struct save_name *to)
 {
 	struct inode_id dir = node_inode(to->dir);
 	int pin = held_pin(fs->engine->units, &dir, to->name);
@@ -120,24 +121,24 @@ static void tell_held(struct fs *fs, const struct save_name *to)
 	if (pin < 0)
 		return;
 	if (rules_is_pointer(fs->engine->rules, to->name))
-		tell_pointed(fs, to->dir, to->name, pin);
+		tell_pointed(fs, b, to->dir, to->name, pin);
 	close(pin);
 }
 
 int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save_name *from,
 			const struct save_name *to, unsigned flags)
 {
+	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
 	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir), id;
 	struct statx stx;
 	int err;
 
-	creds_restore();
 	if (flags & ~RENAME_NOREPLACE || save_has_name(fs, from->dir, from->name) ||
 	    save_has_name(fs, to->dir, to->name))
 		return -ENOTSUP;
 	err = hold_file(fs, c, from, to, flags, &id);
-	if (!err && backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) == -ENOENT) {
+	if (!err && backing_stat_at(&b, from->at, from->name, &stx) == -ENOENT) {
 		err = held_move(us, c, &from_dir, from->name,
 				&(struct place){to->at, to_dir, to->name}, &id);
 		err = err ? err : 1;
@@ -145,7 +146,7 @@ int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save
 	if (err != 1)
 		return err && err != -ENOENT ? err : -ENOTSUP;
 	tree_placed(fs->tree, &id, to->dir, to->name);
-	tell_held(fs, to);
+	tell_held(fs, &b, to);
 	return 0;
 }
 
@@ -157,7 +158,6 @@ int beside_hold_link(struct fs *fs, const struct caller *c, const struct save_na
 
 	if (!fs->engine->units)
 		return -ENOTSUP;
-	creds_restore();
 	pin = held_pin(fs->engine->units, &dir, n->name);
 	if (pin >= 0) {
 		close(pin);

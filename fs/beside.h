@@ -11,7 +11,8 @@
 #include "fs/save.h"
 
 /* A file has got the name @name in @dir, whole: as good as the close of it, if it is a pointer. */
-void beside_renamed(struct fs *fs, struct node *dir, int at, const char *name);
+void beside_renamed(struct fs *fs, const struct caller *c, struct node *dir, int at,
+		    const char *name);
 
 void beside_unlinked(struct fs *fs, const struct node *dir, const char *name);
 

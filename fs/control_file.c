@@ -18,7 +18,7 @@ struct way {
 /* The directory @name in @dir: that of a checkpoint which shows the name, or the backing's. */
 static int step(struct fs *fs, const struct caller *c, int dir, const char *name, struct way *way)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	struct checkpoint *cp;
 	struct inode_id id;
 	struct statx stx;
@@ -26,14 +26,14 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 
 	if (!backing_name_ok(name))
 		return -EINVAL;
-	if (!fs->engine->units || backing_stat(b, dir, &stx))
-		return AS_CALLER(c, backing_pin(b, dir, name));
+	if (!fs->engine->units || backing_stat(&b, dir, &stx))
+		return backing_pin(&b, dir, name);
 	id = inode_id_of(&stx);
 	cp = checkpoints_find(fs->engine->units, &id, name);
 	if (!cp)
-		return AS_CALLER(c, backing_pin(b, dir, name));
+		return backing_pin(&b, dir, name);
 	way->inside = true;
-	fd = backing_dup(b, cp->fd);
+	fd = backing_dup(&b, cp->fd);
 	checkpoint_put(cp);
 	return fd;
 }
@@ -44,7 +44,8 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 static int walk(struct fs *fs, const struct caller *c, const char *path, char name[NAME_MAX + 1],
 		struct way *way)
 {
-	int dir = backing_dup(&fs->engine->backing, fs->engine->backing.root_fd);
+	struct backing b = fs_as(fs, c);
+	int dir = backing_dup(&b, b.root_fd);
 	struct statx stx;
 
 	*way = (struct way){false};
@@ -69,7 +70,7 @@ static int walk(struct fs *fs, const struct caller *c, const char *path, char na
 		close(dir);
 		if (next < 0)
 			return next;
-		if (!AS_CALLER(c, backing_stat_at(&fs->engine->backing, next, COMMIT_FILE, &stx)))
+		if (!backing_stat_at(&b, next, COMMIT_FILE, &stx))
 			way->committed = true;
 		dir = next;
 	}
@@ -88,14 +89,14 @@ static json_t *failure(const char *path, int err)
  * The state of a file that has its name on the backing, by its digest record; NULL: it is no checkpoint. A record vouches for
  * a file that no rule claims, too: it was saved under a temporary name that a rule claims.
  */
-static const char *recorded_state(struct fs *fs, const char *path, int pin, const struct statx *stx,
-				  bool *modified)
+static const char *recorded_state(struct fs *fs, struct backing *b, const char *path, int pin,
+				  const struct statx *stx, bool *modified)
 {
-	ssize_t len = pin < 0 ? pin : recorded_get(&fs->engine->backing, pin, NULL, 0);
+	ssize_t len = pin < 0 ? pin : recorded_get(b, pin, NULL, 0);
 	bool any = len != -ENODATA && len != -EOPNOTSUPP; /* or it cannot be read */
 	char hex[DIGEST_HEX];
 
-	*modified = len > 0 && !recorded_valid(&fs->engine->backing, pin, stx, hex);
+	*modified = len > 0 && !recorded_valid(b, pin, stx, hex);
 	if (!rules_single(fs->engine->rules, path))
 		return len > 0 && !*modified ? "committed" : NULL;
 	return any ? "committed" : "foreign";
@@ -106,15 +107,15 @@ static json_t *plain(struct fs *fs, const struct caller *c, const char *path, in
 		     const char *name, const struct statx *stx)
 {
 	bool link = S_ISLNK(stx->stx_mode);
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	struct inode_id id = inode_id_of(stx);
 	struct content *ct = fs->engine->contents ? content_find(fs->engine->contents, &id) : NULL;
 	uint64_t dirty = ct ? content_dirty_bytes(ct) : 0;
-	__cleanup_fd int pin = AS_CALLER(c, backing_pin(b, dir, name));
+	__cleanup_fd int pin = backing_pin(&b, dir, name);
 	const char *state;
 	bool modified;
 
-	state = recorded_state(fs, path, pin, stx, &modified);
+	state = recorded_state(fs, &b, path, pin, stx, &modified);
 	content_put(ct);
 	if (link || rules_is_pointer(fs->engine->rules, name))
 		return json_pack("{s:s, s:o, s:s, s:b}", "kind", "pointer", "path", json_text(path),
@@ -154,22 +155,20 @@ static json_t *part(struct fs *fs, const char *path, const struct way *way, cons
 static json_t *directory(struct fs *fs, const struct caller *c, const char *path, int dir,
 			 const char *name)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	struct units *us = fs->engine->units;
-	__cleanup_fd int pin = us && accord_has_others(us)
-				       ? fresh_pin(us, NULL, c, dir, name)
-				       : AS_CALLER(c, backing_pin(b, dir, name));
+	__cleanup_fd int pin = us && accord_has_others(us) ? fresh_pin(us, NULL, c, dir, name)
+							   : backing_pin(&b, dir, name);
 	const struct rule *rule;
 	__cleanup_fd int list = -1;
 	struct statx stx;
 
 	if (pin == -ESTALE || pin == -EINTR)
 		return failure(path, -ENOENT); /* what has the name is not known yet */
-	if (pin >= 0 && !AS_CALLER(c, backing_stat_at(b, pin, COMMIT_FILE, &stx)))
+	if (pin >= 0 && !backing_stat_at(&b, pin, COMMIT_FILE, &stx))
 		return json_pack("{s:s, s:o, s:s, s:b}", "kind", "unit", "path", json_text(path),
 				 "state", "committed", "directory", 1);
-	list = pin < 0 ? pin : AS_CALLER(c, backing_reopen(b, pin, O_RDONLY | O_DIRECTORY));
-	creds_restore();
+	list = pin < 0 ? pin : backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 	rule = list < 0 ? NULL : foreign_rule(fs->engine->rules, path, list);
 	if (!rule)
 		return json_pack("{s:s, s:o, s:b}", "kind", "directory", "path", json_text(path),
@@ -183,7 +182,7 @@ static json_t *directory(struct fs *fs, const struct caller *c, const char *path
 json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		     const char *generation)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	char name[NAME_MAX + 1];
 	struct way way;
 	__cleanup_fd int dir = walk(fs, c, path += strspn(path, "/"), name, &way);
@@ -193,19 +192,15 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 	bool may = c->uid == 0 || c->uid == geteuid();
 	int err;
 
-	if (dir < 0) {
-		creds_restore();
+	if (dir < 0)
 		return failure(path, dir);
-	}
 	if (!*name)
 		return json_pack("{s:s, s:o}", "kind", "directory", "path", json_text(path));
-	err = backing_stat(b, dir, &at);
+	err = backing_stat(&b, dir, &at);
 	if (!err)
-		err = AS_CALLER(c, backing_stat_at(b, dir, name, &stx));
-	if (err == -EACCES || err == -EPERM) {
-		creds_restore();
+		err = backing_stat_at(&b, dir, name, &stx);
+	if (err == -EACCES || err == -EPERM)
 		return failure(path, err);
-	}
 	if (!err && (way.inside || way.committed) && !S_ISLNK(stx.stx_mode))
 		o = part(fs, path, &way, &stx);
 	dir_id = inode_id_of(&at);
@@ -230,7 +225,6 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		o = directory(fs, c, path, dir, name);
 	else if (!o)
 		o = err ? failure(path, err) : plain(fs, c, path, dir, name, &stx);
-	creds_restore();
 	return o;
 }
 
@@ -282,14 +276,14 @@ const char *control_reason(const json_t *file)
 /* The checkpoint that the last component of @path shows, referenced, or NULL. */
 static struct checkpoint *find_checkpoint(struct fs *fs, const struct caller *c, const char *path)
 {
+	struct backing b = fs_for(fs, c);
 	char name[NAME_MAX + 1];
 	struct inode_id id;
 	struct statx stx;
 	struct way way;
 	__cleanup_fd int dir = walk(fs, c, path + strspn(path, "/"), name, &way);
 
-	creds_restore();
-	if (dir < 0 || !fs->engine->units || backing_stat(&fs->engine->backing, dir, &stx))
+	if (dir < 0 || !fs->engine->units || backing_stat(&b, dir, &stx))
 		return NULL;
 	id = inode_id_of(&stx);
 	return checkpoints_find(fs->engine->units, &id, name);

@@ -25,8 +25,10 @@
 #define ROOM_MARGIN   ((int64_t)64 << 20)
 #define ROOM_VALID_NS (1 * NSEC_PER_SEC)
 
-ssize_t data_read(struct fs *fs, struct handle *h, void *buf, size_t size, off_t off)
+ssize_t data_read(struct fs *fs, const struct caller *c, struct handle *h, void *buf, size_t size,
+		  off_t off)
 {
+	struct backing b = fs_for(fs, c);
 	struct content *ct;
 	ssize_t n = late_wait(fs->tree, h->node);
 
@@ -36,7 +38,7 @@ ssize_t data_read(struct fs *fs, struct handle *h, void *buf, size_t size, off_t
 	if (ct && (ct->staged || content_serves_reads(ct)))
 		n = content_read(ct, h->fd, buf, size, (uint64_t)off);
 	else
-		n = backing_read(&fs->engine->backing, h->fd, buf, size, off);
+		n = backing_read(&b, h->fd, buf, size, off);
 	content_put(ct);
 	return n;
 }
@@ -78,16 +80,16 @@ static bool may_get_room(struct fs *fs, struct handle *h, struct shortage *s, in
  * forgotten files only a moment later: a full backing is asked again before that counts. Returns
  * how much was written; *err is why that is not all.
  */
-static size_t write_patiently(struct fs *fs, struct handle *h, const char *data, size_t size,
-			      off_t off, int rwf, int *err)
+static size_t write_patiently(struct fs *fs, struct backing *b, struct handle *h, const char *data,
+			      size_t size, off_t off, int rwf, int *err)
 {
 	struct shortage shortage = {0};
 	size_t done = 0;
 	int naps = 0;
 
 	do {
-		ssize_t n = backing_write(&fs->engine->backing, h->fd, data + done, size - done,
-					  off + (off_t)done, rwf);
+		ssize_t n =
+			backing_write(b, h->fd, data + done, size - done, off + (off_t)done, rwf);
 
 		*err = n < 0 ? (int)n : 0;
 		if (n > 0)
@@ -108,6 +110,7 @@ static size_t write_patiently(struct fs *fs, struct handle *h, const char *data,
 static ssize_t write_through(struct fs *fs, const struct caller *c, struct handle *h,
 			     struct content *ct, const char *data, size_t size, off_t off, int rwf)
 {
+	struct backing b = fs_as(fs, c);
 	int err = ct ? content_begin_write(ct) : 0;
 	size_t done = 0;
 
@@ -117,9 +120,7 @@ static ssize_t write_through(struct fs *fs, const struct caller *c, struct handl
 	if (ct && (rwf & RWF_APPEND || content_covers(ct, (uint64_t)off, size)))
 		err = content_settle(ct);
 	if (!err) {
-		creds_become(c);
-		done = write_patiently(fs, h, data, size, off, rwf, &err);
-		creds_restore();
+		done = write_patiently(fs, &b, h, data, size, off, rwf, &err);
 	}
 	if (ct && done && rwf & RWF_APPEND)
 		content_reload(ct, 0, UINT64_MAX);
@@ -133,8 +134,9 @@ static ssize_t write_through(struct fs *fs, const struct caller *c, struct handl
 /* --- into the cache --- */
 
 /* Room on the backing for @size bytes more, as far as is known without asking at every write. */
-static bool has_room(struct fs *fs, struct handle *h, size_t size)
+static bool has_room(struct fs *fs, const struct caller *c, struct handle *h, size_t size)
 {
+	struct backing b = fs_for(fs, c);
 	uint64_t now = clock_mono_ns();
 	struct cache *cache = fs->engine->cache;
 	struct statvfs sv;
@@ -143,7 +145,7 @@ static bool has_room(struct fs *fs, struct handle *h, size_t size)
 	if (now - atomic_load(&fs->room_asked_ns) < ROOM_VALID_NS &&
 	    atomic_fetch_sub(&fs->room_left, (int64_t)size) > ROOM_MARGIN)
 		return true;
-	if (backing_statfs(&fs->engine->backing, h->fd, &sv))
+	if (backing_statfs(&b, h->fd, &sv))
 		return false;
 	room = (int64_t)(sv.f_bavail * sv.f_frsize);
 	{
@@ -156,12 +158,11 @@ static bool has_room(struct fs *fs, struct handle *h, size_t size)
 	return room > ROOM_MARGIN;
 }
 
-static bool has_suid(struct fs *fs, struct handle *h)
+static bool has_suid(struct backing *b, struct handle *h)
 {
 	struct statx stx;
 
-	return backing_stat(&fs->engine->backing, h->fd, &stx) ||
-	       stx.stx_mode & (S_ISUID | S_ISGID);
+	return backing_stat(b, h->fd, &stx) || stx.stx_mode & (S_ISUID | S_ISGID);
 }
 
 static bool is_passthrough(struct fs *fs, const struct node *n)
@@ -173,15 +174,16 @@ static bool is_passthrough(struct fs *fs, const struct node *n)
 /* The first large write to an ordinary file makes it known to the cache. NULL: go through. */
 static struct content *begin_caching(struct fs *fs, const struct caller *c, struct handle *h)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(h->node);
 	struct content *ct = NULL;
 	struct statx stx;
 	int fd;
 
-	if (!fs->engine->contents || has_suid(fs, h) || is_passthrough(fs, h->node) ||
-	    backing_stat(&fs->engine->backing, h->fd, &stx))
+	if (!fs->engine->contents || has_suid(&b, h) || is_passthrough(fs, h->node) ||
+	    backing_stat(&b, h->fd, &stx))
 		return NULL;
-	fd = backing_dup(&fs->engine->backing, h->fd);
+	fd = backing_dup(&b, h->fd);
 	if (fd >= 0)
 		ct = content_create(fs->engine->contents, fd, &id, stx.stx_size, c, false);
 	return ct;
@@ -192,11 +194,11 @@ static struct content *begin_caching(struct fs *fs, const struct caller *c, stru
  * and says nothing of durability: the file of a checkpoint goes through the cache of the mount all the same, aligned
  * or not, so that its writer does not wait for the storage.
  */
-static bool cacheable(struct fs *fs, struct handle *h, size_t size, int rwf)
+static bool cacheable(struct fs *fs, const struct caller *c, struct handle *h, size_t size, int rwf)
 {
 	int around = h->generation ? O_APPEND : O_DIRECT | O_APPEND;
 
-	return fs->engine->contents && !rwf && !(h->flags & around) && has_room(fs, h, size);
+	return fs->engine->contents && !rwf && !(h->flags & around) && has_room(fs, c, h, size);
 }
 
 /* Stands for whoever has @h, in place of the key of a process that is not known. */
@@ -213,7 +215,8 @@ struct change {
 };
 
 /* Before @h is written to, by process @key (0: unknown). After 0, end_change. */
-static int begin_change(struct fs *fs, struct handle *h, uint64_t key, struct change *c)
+static int begin_change(struct fs *fs, const struct caller *caller, struct handle *h, uint64_t key,
+			struct change *c)
 {
 	struct generation *g = h->generation;
 	int err = 0;
@@ -230,7 +233,7 @@ static int begin_change(struct fs *fs, struct handle *h, uint64_t key, struct ch
 		c->checkpoint = g->checkpoint;
 	else if (err != -EEXIST)
 		return err;
-	save_unvouched(fs, h->fd);
+	save_unvouched(fs, caller, h->fd);
 	return 0;
 }
 
@@ -256,12 +259,11 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 		request_copy_out();
 	n = late_settle(fs->tree, h->node);
 	if (!n)
-		n = begin_change(fs, h, key, &change);
+		n = begin_change(fs, c, h, key, &change);
 	if (n)
 		return n;
-	creds_restore();
 	ct = save_content(fs, h->node);
-	cached = cacheable(fs, h, size, rwf) && !change.published;
+	cached = cacheable(fs, c, h, size, rwf) && !change.published;
 	if (cached && !ct && size >= BULK_MIN) {
 		ct = begin_caching(fs, c, h);
 		if (ct && !h->content) {
@@ -325,7 +327,6 @@ int data_capture(struct fs *fs, const struct caller *c, struct handle *h,
 	if (!h->generation || h->flags & O_APPEND)
 		return -EOPNOTSUPP;
 	err = late_settle(fs->tree, h->node);
-	creds_restore();
 	if (err)
 		return err;
 	atomic_store(&h->written, true);
@@ -348,7 +349,7 @@ static size_t write_pages_through(struct fs *fs, struct handle *h, struct conten
 	if (ct && content_covers(ct, (uint64_t)off, size))
 		*err = content_settle(ct);
 	if (!*err)
-		done = write_patiently(fs, h, data, size, off, 0, err);
+		done = write_patiently(fs, &fs->engine->backing, h, data, size, off, 0, err);
 	if (ct && done)
 		content_wrote(ct, (uint64_t)off, done);
 	if (ct)
@@ -364,10 +365,9 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 	ssize_t n;
 	int err;
 
-	creds_restore();
 	if (request_is_behind())
 		late_wait_out(fs->tree, h->node); /* it may hold older versions of these pages */
-	err = begin_change(fs, h, 0, &change);
+	err = begin_change(fs, NULL, h, 0, &change);
 	if (err)
 		return err;
 	ct = save_content(fs, h->node);
@@ -394,7 +394,6 @@ static void judge(struct handle *h, uint64_t key, pid_t pid)
 {
 	struct writer_end end;
 
-	creds_restore();
 	accord_show_size(h->generation);
 	end = writer_judge(pid);
 	generation_closed(h->generation, key, end);
@@ -424,6 +423,7 @@ void data_judge(struct fs *fs, uint64_t fh, uint64_t key, pid_t pid)
 
 int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t key)
 {
+	struct backing b = fs_as(fs, c);
 	struct content *ct;
 	int err;
 
@@ -440,7 +440,7 @@ int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t
 	if (err && err != -EINTR)
 		content_error_told(ct);
 	content_put(ct);
-	return err ? err : backing_write_back(&fs->engine->backing, h->fd);
+	return err ? err : backing_write_back(&b, h->fd);
 }
 
 /* --- around the cache --- */
@@ -479,14 +479,14 @@ static int enter_checkpoint(struct fs *fs, struct node *n, struct handle *h, str
 	return err == -EEXIST ? 0 : err;
 }
 
-int data_begin_change(struct fs *fs, struct node *n, struct handle *h, int fd, struct data_span *s)
+int data_begin_change(struct fs *fs, const struct caller *c, struct node *n, struct handle *h,
+		      int fd, struct data_span *s)
 {
 	struct inode_id id = node_inode(n);
 	int err = data_begin(fs, n, s);
 
 	if (err)
 		return err;
-	creds_restore();
 	s->generation = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
 	if (s->generation)
 		err = h ? generation_write(s->generation, handle_key(h))
@@ -500,7 +500,7 @@ int data_begin_change(struct fs *fs, struct node *n, struct handle *h, int fd, s
 	if (!err && !s->generation)
 		err = enter_checkpoint(fs, n, h, s);
 	if (!err && !s->generation)
-		save_unvouched(fs, fd);
+		save_unvouched(fs, c, fd);
 	if (!err && s->content)
 		err = content_settle(s->content);
 	if (err)
@@ -531,8 +531,9 @@ bool data_is_dirty(struct fs *fs, const struct node *n)
 	return dirty;
 }
 
-int data_truncate(struct fs *fs, struct node *n, uint64_t size)
+int data_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(n);
 	struct content *ct = save_content(fs, n);
 	struct generation *g = ct && ct->staged ? units_find_inode(fs->engine->units, &id) : NULL;
@@ -541,7 +542,7 @@ int data_truncate(struct fs *fs, struct node *n, uint64_t size)
 	if (g) {
 		err = generation_change(g);
 		if (!err) {
-			err = content_truncate(ct, size);
+			err = content_truncate(ct, &b, size);
 			generation_changed(g);
 		} else if (err == -EEXIST) {
 			err = -ENOTSUP;

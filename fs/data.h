@@ -15,7 +15,8 @@
 
 #include "fs/fs.h"
 
-ssize_t data_read(struct fs *fs, struct handle *h, void *buf, size_t size, off_t off);
+ssize_t data_read(struct fs *fs, const struct caller *c, struct handle *h, void *buf, size_t size,
+		  off_t off);
 
 /* The same where it lies, if the cache has all of it; else 0. After another result, data_unpin. */
 size_t data_pin(struct fs *fs, struct handle *h, size_t size, off_t off, struct content_pins *p);
@@ -62,13 +63,14 @@ struct data_span {
 	struct checkpoint *checkpoint;
 };
 int data_begin(struct fs *fs, struct node *n, struct data_span *s);
-int data_begin_change(struct fs *fs, struct node *n, struct handle *h, int fd, struct data_span *s);
+int data_begin_change(struct fs *fs, const struct caller *c, struct node *n, struct handle *h,
+		      int fd, struct data_span *s);
 void data_end(struct data_span *s, uint64_t off, uint64_t len);
 
 /* Are there bytes of @n that the backing has not? */
 bool data_is_dirty(struct fs *fs, const struct node *n);
 
 /* Cuts or extends @n; -ENOTSUP: nothing of it is cached, the backing does it. */
-int data_truncate(struct fs *fs, struct node *n, uint64_t size);
+int data_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size);
 
 #endif

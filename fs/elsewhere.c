@@ -37,7 +37,7 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(dir);
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_for(fs, c);
 	struct checkpoint *cp = NULL;
 	_Atomic uint64_t *slot;
 	struct node_fd at;
@@ -46,11 +46,10 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 	bool there;
 	int err;
 
-	creds_restore();
-	err = tree_fd(fs->tree, dir, &at);
+	err = tree_fd(fs->tree, &b, dir, &at);
 	if (err)
 		return 0; /* the lookup will tell */
-	err = backing_stat_at(b, at.fd, name, &stx);
+	err = backing_stat_at(&b, at.fd, name, &stx);
 	there = !err && S_ISDIR(stx.stx_mode);
 	slot = there ? slot_of(fs, &dir_id, name, &stx, &key) : NULL;
 	if ((!there && err != -ENOENT && err != -ESTALE) || (there && atomic_load(slot) == key)) {
@@ -58,7 +57,7 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 		return there;
 	}
 	err = accord_find(us, c, NULL, &(struct place){at.fd, dir_id, name}, patient, &cp);
-	if (there && !err && !cp && !has_commit_file(b, at.fd, name))
+	if (there && !err && !cp && !has_commit_file(&b, at.fd, name))
 		atomic_store(slot, key);
 	tree_fd_put(fs->tree, &at);
 	if (err == -EAGAIN && !patient)
@@ -117,14 +116,13 @@ int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, cons
 int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
 			  const char *staging)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	char name[NAME_MAX + 1];
-	int pin = AS_CALLER(c, backing_pin(b, fd, staging)), err;
+	int pin = backing_pin(&b, fd, staging), err;
 
 	if (pin < 0)
 		return 0; /* gone, or not the caller's */
-	err = AS_CALLER(c, accord_staged_name(fs->engine->units, pin, name));
-	creds_restore();
+	err = accord_staged_name(&b, pin, name);
 	close(pin);
 	err = err ? 0 : meet(fs, c, dir, name, false, false);
 	return err < 0 ? err : 0;
@@ -135,8 +133,9 @@ bool elsewhere_may_change(struct fs *fs)
 	return fs->engine->units && accord_may_meet_others(fs->engine->units);
 }
 
-int elsewhere_follow(struct fs *fs, struct node *dir, const char *name)
+int elsewhere_follow(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
 {
+	struct backing b = fs_for(fs, c);
 	struct checkpoint *cp;
 	char rel[PATH_MAX];
 	struct node_fd at;
@@ -146,8 +145,7 @@ int elsewhere_follow(struct fs *fs, struct node *dir, const char *name)
 		return 0;
 	cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
 	if (cp && accord_may_have_company(cp) && checkpoint_is_pending(cp)) {
-		creds_restore();
-		err = tree_fd(fs->tree, dir, &at);
+		err = tree_fd(fs->tree, &b, dir, &at);
 		if (!err) {
 			err = fresh_name(cp, at.fd, name);
 			tree_fd_put(fs->tree, &at);
@@ -157,8 +155,9 @@ int elsewhere_follow(struct fs *fs, struct node *dir, const char *name)
 	return err;
 }
 
-int elsewhere_await(struct fs *fs, struct node *n)
+int elsewhere_await(struct fs *fs, const struct caller *c, struct node *n)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(n);
 	struct checkpoint *cp;
 	struct node_fd nf;
@@ -169,8 +168,7 @@ int elsewhere_await(struct fs *fs, struct node *n)
 		return 0;
 	cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
 	if (cp && accord_is_elsewhere(cp, &id)) {
-		creds_restore();
-		err = tree_fd(fs->tree, n, &nf);
+		err = tree_fd(fs->tree, &b, n, &nf);
 		if (!err) {
 			err = accord_await_file(cp, &id, rel, nf.fd);
 			tree_fd_put(fs->tree, &nf);

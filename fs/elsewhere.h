@@ -27,12 +27,12 @@ bool elsewhere_may_change(struct fs *fs);
  * Then, in a checkpoint that other nodes write to, too: @name leads to what they have made it lead to. 0; -ENOENT: to
  * nothing any more; -EINTR, -errno. Afterwards the thread acts as the daemon.
  */
-int elsewhere_follow(struct fs *fs, struct node *dir, const char *name);
+int elsewhere_follow(struct fs *fs, const struct caller *c, struct node *dir, const char *name);
 
 /*
  * Before @n is read: if another node writes it, waits until that has closed it and it is on the backing, whole. 0, -EINTR,
  * -ETIMEDOUT, -errno.
  */
-int elsewhere_await(struct fs *fs, struct node *n);
+int elsewhere_await(struct fs *fs, const struct caller *c, struct node *n);
 
 #endif

@@ -44,6 +44,17 @@ struct fs {
 	_Atomic uint64_t ordinary[ORDINARY_KEPT]; /* elsewhere.c */
 };
 
+/* The backing for a request of @c: as @c, or as the daemon on behalf of @c. */
+static inline struct backing fs_as(const struct fs *fs, const struct caller *c)
+{
+	return backing_as(&fs->engine->backing, c);
+}
+
+static inline struct backing fs_for(const struct fs *fs, const struct caller *c)
+{
+	return backing_for(&fs->engine->backing, c);
+}
+
 /* The handlers, filled in by each op_*.c. */
 void ops_name(struct fuse_lowlevel_ops *ops);
 void ops_attr(struct fuse_lowlevel_ops *ops);
@@ -61,7 +72,8 @@ static inline struct caller req_caller(fuse_req_t req)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 
-	return (struct caller){.uid = ctx->uid, .gid = ctx->gid, .pid = ctx->pid};
+	return (struct caller){
+		.uid = ctx->uid, .gid = ctx->gid, .pid = ctx->pid, .umask = ctx->umask};
 }
 
 /*
@@ -111,7 +123,7 @@ struct node *req_node(fuse_req_t req, uint64_t id);
  * ENOENT from a call in @dir becomes ESTALE if the directory itself was removed behind our back
  * while the kernel trusted its name: the kernel then walks the path again.
  */
-int gone_dir(struct fs *fs, struct node *dir, int err);
+int gone_dir(struct fs *fs, const struct caller *c, struct node *dir, int err);
 
 /* Looks up @name below @dir and replies an entry for it; for LOOKUP and whatever makes a name. */
 void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *name);

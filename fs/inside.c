@@ -53,9 +53,8 @@ static void chain_put(struct fs *fs, struct link *chain, size_t nr)
 }
 
 /* Is @n a directory with a commit file? @stx: what it is. */
-static bool is_unit_at(struct fs *fs, const struct save_name *n, struct statx *stx)
+static bool is_unit_at(struct backing *b, const struct save_name *n, struct statx *stx)
 {
-	struct backing *b = &fs->engine->backing;
 	struct statx file;
 	int pin = backing_pin(b, n->at, n->name);
 	bool is;
@@ -70,27 +69,29 @@ static bool is_unit_at(struct fs *fs, const struct save_name *n, struct statx *s
 
 struct beside {
 	struct fs *fs;
+	const struct caller *c;
 	struct node *dir;
 };
 
 static bool is_beside(void *beside, const char *name)
 {
 	struct beside *b = beside;
+	struct backing back = fs_for(b->fs, b->c);
 	struct node_fd at;
 	struct statx stx;
 	bool is;
 
-	if (tree_fd(b->fs->tree, b->dir, &at))
+	if (tree_fd(b->fs->tree, &back, b->dir, &at))
 		return false;
-	is = !backing_stat_at(&b->fs->engine->backing, at.fd, name, &stx);
+	is = !backing_stat_at(&back, at.fd, name, &stx);
 	tree_fd_put(b->fs->tree, &at);
 	return is || save_has_name(b->fs, b->dir, name);
 }
 
 /* Does a file at @rel in the directory @l show it to be a unit? */
-static bool is_claimed(struct fs *fs, struct link *l, const char *rel)
+static bool is_claimed(struct fs *fs, const struct caller *c, struct link *l, const char *rel)
 {
-	struct beside beside = {fs, l->dir};
+	struct beside beside = {fs, c, l->dir};
 	char path[PATH_MAX];
 
 	tree_path(fs->tree, l->node->id, NULL, path, sizeof(path));
@@ -134,12 +135,13 @@ static int join_change(struct checkpoint *cp, const struct caller *c, struct pro
 static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, int committed,
 			   const char *rel, struct change change)
 {
+	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
 	struct inode_id dir_id = node_inode(l->dir);
 	struct process *p = units_process(us, c);
 	struct checkpoint *cp = NULL;
 	struct node_fd at;
-	int err = p ? tree_fd(fs->tree, l->dir, &at) : -ENOMEM;
+	int err = p ? tree_fd(fs->tree, &b, l->dir, &at) : -ENOMEM;
 
 	if (!err) {
 		cp = checkpoints_find(us, &dir_id, l->name);
@@ -172,15 +174,14 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 	size_t nr = chain && rel ? chain_of(fs, dir, chain) : 0, i;
 	int err = chain && rel ? 0 : -ENOMEM;
 
-	creds_restore();
 	for (i = nr; !err && i-- > 0;) {
-		int committed = has_commit_file(fs, chain[i].node);
+		int committed = has_commit_file(fs, c, chain[i].node);
 
 		/* In progress: since inside_enter somebody else was quicker. */
 		err = committed < 0 && committed != -EINPROGRESS ? committed : 0;
 		if (err || !rel_from(chain, i, name, rel, PATH_MAX))
 			break;
-		if (committed || (change.makes_file && is_claimed(fs, &chain[i], rel)))
+		if (committed || (change.makes_file && is_claimed(fs, c, &chain[i], rel)))
 			err = begin_change_of(fs, c, &chain[i], committed, rel, change);
 	}
 	if (chain)
@@ -194,19 +195,20 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *l, const char *rel,
 			    struct change change)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(l->dir);
 	struct node_fd at;
 	struct statx stx;
 	bool hidden = removals_hide(fs->engine->units, &dir, l->name), there, committed = false;
-	int err = tree_fd(fs->tree, l->dir, &at);
+	int err = tree_fd(fs->tree, &b, l->dir, &at);
 
 	if (err)
 		return err;
-	there = !backing_stat_at(&fs->engine->backing, at.fd, l->name, &stx) && !hidden;
+	there = !backing_stat_at(&b, at.fd, l->name, &stx) && !hidden;
 	if (there)
-		committed = is_unit_at(fs, &(struct save_name){.at = at.fd, .name = l->name}, &stx);
+		committed = is_unit_at(&b, &(struct save_name){.at = at.fd, .name = l->name}, &stx);
 	tree_fd_put(fs->tree, &at);
-	if (!committed && !(there && change.makes_file && is_claimed(fs, l, rel)))
+	if (!committed && !(there && change.makes_file && is_claimed(fs, c, l, rel)))
 		return -ESTALE;
 	return begin_change_of(fs, c, l, committed, rel, change);
 }
@@ -219,7 +221,6 @@ static int begin_anew(struct fs *fs, const struct caller *c, struct node *dir,
 	size_t nr = chain ? chain_of(fs, dir, chain) : 0, i;
 	int err = chain ? -ESTALE : -ENOMEM;
 
-	creds_restore();
 	for (i = 0; err == -ESTALE && i < nr; i++) {
 		struct inode_id id = node_inode(chain[i].node);
 
@@ -264,9 +265,9 @@ int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const 
 }
 
 /* Is there nothing in the directory @name of @at that was not removed? 0, -ENOTEMPTY, -errno. */
-static int check_empty(struct fs *fs, int at, const char *name, struct inode_id *id)
+static int check_empty(struct fs *fs, struct backing *b, int at, const char *name,
+		       struct inode_id *id)
 {
-	struct backing *b = &fs->engine->backing;
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	__cleanup_fd int pin = backing_pin(b, at, name);
 	struct statx stx;
@@ -287,16 +288,17 @@ static int note_removal(struct fs *fs, const struct caller *c, struct process *p
 			const struct unit_place *u, const struct save_name *n, bool directory,
 			bool top)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(n->dir), id;
 	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
 	struct statx stx;
-	int err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
+	int err = backing_stat_at(&b, n->at, n->name, &stx);
 
 	if (err || hidden)
 		return err ? err : -ENOENT;
 	if (S_ISDIR(stx.stx_mode) != directory)
 		return directory ? -ENOTDIR : -EISDIR;
-	err = directory ? check_empty(fs, n->at, n->name, &id) : 0;
+	err = directory ? check_empty(fs, &b, n->at, n->name, &id) : 0;
 	if (!err)
 		err = removal_note(fs->engine->units, c, p, u, &dir, n->name);
 	if (!err && top)
@@ -307,6 +309,7 @@ static int note_removal(struct fs *fs, const struct caller *c, struct process *p
 int inside_remove_later(struct fs *fs, const struct caller *c, const struct save_name *n,
 			bool directory)
 {
+	struct backing b = fs_for(fs, c);
 	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
 	size_t nr = chain ? chain_of(fs, n->dir, chain) : 0, i;
 	struct unit_place u = {.name = NULL};
@@ -316,9 +319,8 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 	bool top = false;
 	int err = chain ? 0 : -ENOMEM;
 
-	creds_restore();
 	for (i = nr; !err && !u.name && i-- > 0;) {
-		int committed = has_commit_file(fs, chain[i].node);
+		int committed = has_commit_file(fs, c, chain[i].node);
 
 		err = committed == -EINPROGRESS ? -ESTALE : committed < 0 ? committed : 0;
 		if (committed > 0)
@@ -327,9 +329,9 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 						.name = chain[i].name};
 	}
 	if (u.name) {
-		err = tree_fd(fs->tree, chain[i].dir, &at);
+		err = tree_fd(fs->tree, &b, chain[i].dir, &at);
 		u.dir = at.fd;
-	} else if (!err && directory && is_unit_at(fs, n, &stx)) {
+	} else if (!err && directory && is_unit_at(&b, n, &stx)) {
 		top = true;
 		u = (struct unit_place){.dir = n->at,
 					.dir_id = node_inode(n->dir),
@@ -350,15 +352,14 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 }
 
 /* 1: the directory is in a committed one, or is that; 0, -errno. */
-int inside_is_in_committed(struct fs *fs, struct node *dir)
+int inside_is_in_committed(struct fs *fs, const struct caller *c, struct node *dir)
 {
 	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
 	size_t nr = chain ? chain_of(fs, dir, chain) : 0, i;
 	int is = chain ? 0 : -ENOMEM;
 
-	creds_restore();
 	for (i = 0; !is && i < nr; i++)
-		is = has_commit_file(fs, chain[i].node);
+		is = has_commit_file(fs, c, chain[i].node);
 	is = is == -EINPROGRESS ? -ESTALE : is;
 	if (chain)
 		chain_put(fs, chain, nr);

@@ -40,7 +40,7 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 		 struct change change);
 
 /* 1: the directory is in a committed checkpoint, or is that; 0; -errno. */
-int inside_is_in_committed(struct fs *fs, struct node *dir);
+int inside_is_in_committed(struct fs *fs, const struct caller *c, struct node *dir);
 
 /*
  * Removes @n from a committed unit as a job does: not from the backing, before the next commit. @directory:

@@ -18,9 +18,10 @@
 static int open_instead(struct fs *fs, const struct caller *c, struct inside *in, int at,
 			const char *name, int flags)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id id;
 	struct statx stx;
-	int err = backing_stat_at(&fs->engine->backing, at, name, &stx);
+	int err = backing_stat_at(&b, at, name, &stx);
 
 	if (flags & O_EXCL)
 		return -EEXIST;
@@ -34,7 +35,8 @@ static int open_instead(struct fs *fs, const struct caller *c, struct inside *in
 int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
 		  int at, const char *name, mode_t mode, int flags, struct generation **g)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_for(fs, c);
+	struct backing maker = backing_maker(&b, c);
 	struct inode_id dir_id = node_inode(dir);
 	struct statx stx;
 	bool created;
@@ -48,7 +50,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 		return err;
 	if (flags & O_EXCL && !rules_tells_nothing(name))
 		checkpoint_copied_by(in->checkpoint, in->process);
-	err = backing_stat_at(b, at, name, &stx);
+	err = backing_stat_at(&b, at, name, &stx);
 	if (!err)
 		return open_instead(fs, c, in, at, name, flags);
 	if (err == -ENOENT)
@@ -56,8 +58,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 	if (err)
 		return err;
 	fd = WITH_ROOM(fs->engine->units, c, &in->checkpoint->id,
-		       AS_CALLER(c, backing_create(b, at, name, O_RDWR | O_EXCL, mode, &created)));
-	creds_restore();
+		       backing_create(&maker, at, name, O_RDWR | O_EXCL, mode, &created));
 	if (fd < 0)
 		return fd == -EEXIST ? open_instead(fs, c, in, at, name, flags) : fd;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -84,6 +85,8 @@ static int write_anew(struct inside *in)
 static int begin_again(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
 		       struct generation **g)
 {
+	struct backing b = fs_for(fs, c);
+	struct backing as = fs_as(fs, c);
 	struct node *dir = NULL;
 	struct inode_id dir_id;
 	char name[NAME_MAX + 1];
@@ -94,11 +97,11 @@ static int begin_again(struct fs *fs, const struct caller *c, struct inside *in,
 		return -ESTALE;
 	dir_id = node_inode(dir);
 	node_put(fs->tree, dir);
-	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+	err = tree_fd(fs->tree, &as, n, &nf);
 	if (err)
 		return err;
-	creds_restore(); /* the kernel has asked whether the caller may */
-	fd = backing_reopen(&fs->engine->backing, nf.fd, O_RDWR);
+	/* As the daemon: the kernel has asked whether the caller may. */
+	fd = backing_reopen(&b, nf.fd, O_RDWR);
 	tree_fd_put(fs->tree, &nf);
 	if (fd < 0)
 		return fd;
@@ -107,27 +110,28 @@ static int begin_again(struct fs *fs, const struct caller *c, struct inside *in,
 }
 
 /* Is @n what its name stands for, or without any name? */
-static bool is_current(struct fs *fs, struct node *n, const struct inode_id *id)
+static bool is_current(struct fs *fs, const struct caller *c, struct node *n,
+		       const struct inode_id *id)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_for(fs, c);
 	struct node *dir = NULL;
 	char name[NAME_MAX + 1];
 	struct inode_id found = {0};
 	struct node_fd at;
 	struct statx stx;
-	int err = tree_fd(fs->tree, n, &at);
+	int err = tree_fd(fs->tree, &b, n, &at);
 
 	if (!err) {
-		err = backing_stat(b, at.fd, &stx);
+		err = backing_stat(&b, at.fd, &stx);
 		tree_fd_put(fs->tree, &at);
 	}
 	if (err || !stx.stx_nlink)
 		return !err;
 	if (!tree_place(fs->tree, n, &dir, name))
 		return false;
-	err = tree_fd(fs->tree, dir, &at);
+	err = tree_fd(fs->tree, &b, dir, &at);
 	if (!err) {
-		err = backing_stat_at(b, at.fd, name, &stx);
+		err = backing_stat_at(&b, at.fd, name, &stx);
 		tree_fd_put(fs->tree, &at);
 	}
 	node_put(fs->tree, dir);
@@ -145,7 +149,7 @@ static int make_own(struct fs *fs, const struct caller *c, struct inside *in, st
 
 	if (!accord_is_elsewhere(in->checkpoint, &id) &&
 	    (!in->checkpoint->inherits ||
-	     (!checkpoint_shares(in->checkpoint, &id) && is_current(fs, n, &id))))
+	     (!checkpoint_shares(in->checkpoint, &id) && is_current(fs, c, n, &id))))
 		return 0;
 	err = checkpoint_expect(in->checkpoint, c, in->process->rank, in->rel, empty);
 	return err ? err : -ESTALE;
@@ -168,7 +172,7 @@ int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct
 		if (generation_open(*g, c->pid)) {
 			err = flags & O_TRUNC ? write_anew(in) : 0;
 			if (!err && flags & O_TRUNC)
-				err = save_cut(*g);
+				err = save_cut(fs, *g);
 			if (!err)
 				return 0;
 			generation_released(*g);

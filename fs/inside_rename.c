@@ -21,26 +21,28 @@ struct call {
 static int unlink_now(void *call)
 {
 	struct call *k = call;
+	struct backing b = fs_as(k->fs, k->c);
 
-	return AS_CALLER(
-		k->c, backing_unlink(&k->fs->engine->backing, k->from->at, k->from->name, false));
+	return backing_unlink(&b, k->from->at, k->from->name, false);
 }
 
 static int rename_now(void *call)
 {
 	struct call *k = call;
+	struct backing b = fs_as(k->fs, k->c);
 
-	return AS_CALLER(k->c, backing_rename(&k->fs->engine->backing, k->from->at, k->from->name,
-					      k->to->at, k->to->name, k->flags));
+	return backing_rename(&b, k->from->at, k->from->name, k->to->at, k->to->name, k->flags);
 }
 
 /* What is being written under a name of the backing, referenced, or NULL. */
-static struct generation *written_at(struct fs *fs, const struct save_name *n)
+static struct generation *written_at(struct fs *fs, const struct caller *c,
+				     const struct save_name *n)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id id;
 	struct statx stx;
 
-	if (backing_stat_at(&fs->engine->backing, n->at, n->name, &stx))
+	if (backing_stat_at(&b, n->at, n->name, &stx))
 		return NULL;
 	id = inode_id_of(&stx);
 	return units_find_inode(fs->engine->units, &id);
@@ -50,7 +52,7 @@ static struct generation *written_at(struct fs *fs, const struct save_name *n)
 static int take_away(struct fs *fs, const struct save_name *n, int (*now)(void *call),
 		     struct call *call)
 {
-	struct generation *g = written_at(fs, n);
+	struct generation *g = written_at(fs, call->c, n);
 	int err = g ? generation_unlink(g, now, call) : -EEXIST;
 
 	generation_put(g);
@@ -69,12 +71,13 @@ int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
 }
 
 /* A file's new name may be the first to tell what the checkpoint is. -EEXIST: an ordinary directory now. */
-static int claim_by_rename(struct fs *fs, struct inside *in, const struct save_name *from)
+static int claim_by_rename(struct fs *fs, const struct caller *c, struct inside *in,
+			   const struct save_name *from)
 {
+	struct backing b = fs_for(fs, c);
 	struct statx stx;
 
-	if (backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) ||
-	    !S_ISREG(stx.stx_mode))
+	if (backing_stat_at(&b, from->at, from->name, &stx) || !S_ISREG(stx.stx_mode))
 		return 0;
 	return checkpoint_claim(in->checkpoint, in->rel, in->process);
 }
@@ -92,10 +95,11 @@ static bool is_copied(const struct save_name *from, const struct save_name *to)
 static int rename_within(struct fs *fs, struct inside *to_in, const char *from_rel,
 			 struct call *call)
 {
+	struct backing b = fs_for(fs, call->c);
 	const struct save_name *from = call->from, *to = call->to;
-	struct generation *g = written_at(fs, from);
+	struct generation *g = written_at(fs, call->c, from);
 	struct inode_id dir = node_inode(to->dir);
-	int err = call->flags & RENAME_EXCHANGE ? 0 : claim_by_rename(fs, to_in, from);
+	int err = call->flags & RENAME_EXCHANGE ? 0 : claim_by_rename(fs, call->c, to_in, from);
 
 	if (!err)
 		err = change_from_nothing(to_in->checkpoint, to_in->process, to_in->rel);
@@ -107,9 +111,9 @@ static int rename_within(struct fs *fs, struct inside *to_in, const char *from_r
 	generation_put(g);
 	if (err)
 		return err == -EEXIST && !(call->flags & RENAME_NOREPLACE) ? -ENOTSUP : err;
-	tree_moved(fs->tree, to->dir, to->name);
+	tree_moved(fs->tree, &b, to->dir, to->name);
 	if (call->flags & RENAME_EXCHANGE)
-		tree_moved(fs->tree, from->dir, from->name);
+		tree_moved(fs->tree, &b, from->dir, from->name);
 	else
 		checkpoint_vanished(to_in->checkpoint, from_rel);
 	checkpoint_note(to_in->checkpoint, is_copied(from, to) ? EVIDENCE_CLOSE : EVIDENCE_RENAME,
@@ -126,7 +130,7 @@ static int rename_committed(struct fs *fs, const struct caller *c, struct call *
 	int err = inside_begin(fs, c, call->to->dir, call->to->name, (struct change){0});
 
 	if (!err)
-		err = inside_is_in_committed(fs, call->from->dir);
+		err = inside_is_in_committed(fs, call->c, call->from->dir);
 	if (err > 0)
 		return -EXDEV;
 	return err ? err : -ENOTSUP;
@@ -135,9 +139,11 @@ static int rename_committed(struct fs *fs, const struct caller *c, struct call *
 /* Something from elsewhere becomes a part of a checkpoint. */
 static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 {
+	struct backing b = fs_for(fs, call->c);
 	struct inode_id from_dir = node_inode(call->from->dir);
 	struct generation *g = units_find(fs->engine->units, &from_dir, call->from->name);
-	int err = g && generation_is_open(g) ? 1 : inside_is_in_committed(fs, call->from->dir);
+	int err = g && generation_is_open(g) ? 1
+					     : inside_is_in_committed(fs, call->c, call->from->dir);
 
 	generation_put(g);
 	if (err > 0)
@@ -147,7 +153,7 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 	if (!err)
 		err = units_settle_name(fs->engine->units, &from_dir, call->from->name);
 	if (!err)
-		err = save_data_first(fs, call->from);
+		err = save_data_first(fs, call->c, call->from);
 	if (!err)
 		err = checkpoint_claim(in->checkpoint, in->rel, in->process);
 	if (!err)
@@ -158,7 +164,7 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 		err = take_away(fs, call->to, rename_now, call);
 	if (err)
 		return err == -EEXIST ? -ENOTSUP : err;
-	tree_moved(fs->tree, call->to->dir, call->to->name);
+	tree_moved(fs->tree, &b, call->to->dir, call->to->name);
 	checkpoint_note(in->checkpoint, EVIDENCE_CLOSE, in->rel, in->process->rank);
 	if (!is_copied(call->from, call->to))
 		checkpoint_note(in->checkpoint, EVIDENCE_RENAME, in->rel, in->process->rank);
@@ -169,6 +175,7 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 static int make_way(struct fs *fs, const struct caller *c, const struct save_name *to,
 		    unsigned flags)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(to->dir);
 	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
 	struct statx stx;
@@ -184,7 +191,7 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 	if (save_has_name(fs, to->dir, to->name))
 		return -ENOTDIR;
 	hidden = removals_hide(fs->engine->units, &dir, to->name);
-	err = backing_stat_at(&fs->engine->backing, to->at, to->name, &stx);
+	err = backing_stat_at(&b, to->at, to->name, &stx);
 	if (err || hidden)
 		return err == -ENOENT ? 0 : err;
 	if (flags & RENAME_NOREPLACE)
@@ -221,6 +228,7 @@ static int rename_checkpoint(struct fs *fs, const struct caller *c, struct check
 static int over_checkpoint(struct fs *fs, const struct caller *c, const struct save_name *from,
 			   const struct save_name *to, unsigned flags)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(to->dir);
 	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
 	struct statx stx;
@@ -230,8 +238,7 @@ static int over_checkpoint(struct fs *fs, const struct caller *c, const struct s
 		return 0;
 	if (flags & RENAME_NOREPLACE)
 		return -EEXIST;
-	if (flags || backing_stat_at(&fs->engine->backing, from->at, from->name, &stx) ||
-	    !S_ISDIR(stx.stx_mode))
+	if (flags || backing_stat_at(&b, from->at, from->name, &stx) || !S_ISDIR(stx.stx_mode))
 		return -EISDIR;
 	return make_way(fs, c, to, flags);
 }

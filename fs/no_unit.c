@@ -9,17 +9,16 @@
 
 #define TRUSTED_NS NSEC_PER_SEC
 
-static int look(struct fs *fs, struct node *n)
+static int look(struct fs *fs, const struct caller *c, struct node *n)
 {
+	struct backing b = fs_for(fs, c);
 	struct node_fd nf;
 	struct statx stx;
-	int err = tree_fd(fs->tree, n, &nf);
+	int err = tree_fd(fs->tree, &b, n, &nf);
 
 	if (!err) {
 		/* In staging there is none, whatever it is a change to. */
-		err = nf.checkpoint
-			      ? -EINPROGRESS
-			      : backing_stat_at(&fs->engine->backing, nf.fd, COMMIT_FILE, &stx);
+		err = nf.checkpoint ? -EINPROGRESS : backing_stat_at(&b, nf.fd, COMMIT_FILE, &stx);
 		tree_fd_put(fs->tree, &nf);
 	}
 	if (!err)
@@ -27,7 +26,7 @@ static int look(struct fs *fs, struct node *n)
 	return err == -ENOENT || err == -ESTALE || err == -ENOTDIR ? 0 : err;
 }
 
-int has_commit_file(struct fs *fs, struct node *n)
+int has_commit_file(struct fs *fs, const struct caller *c, struct node *n)
 {
 	/* Before the look: what is published meanwhile makes that worthless. */
 	unsigned published = checkpoints_published(fs->engine->units);
@@ -36,7 +35,7 @@ int has_commit_file(struct fs *fs, struct node *n)
 
 	if (atomic_load(&n->no_unit_as_of) == published && now < atomic_load(&n->no_unit_until_ns))
 		return 0;
-	has = look(fs, n);
+	has = look(fs, c, n);
 	if (!has) {
 		atomic_store(&n->no_unit_as_of, published);
 		atomic_store(&n->no_unit_until_ns, now + TRUSTED_NS);

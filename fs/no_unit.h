@@ -15,6 +15,6 @@ struct fs;
  * Has the directory @n a commit file? 1; 0: it has none, or is gone; -EINPROGRESS: it is a checkpoint that is being
  * written, or changed, right now; -errno: that is not known.
  */
-int has_commit_file(struct fs *fs, struct node *n);
+int has_commit_file(struct fs *fs, const struct caller *c, struct node *n);
 
 #endif

@@ -32,9 +32,11 @@ static void remember_root(struct fs *fs, const struct stat *st)
 static void reply_attr(fuse_req_t req, const char *op, uint64_t id, int fd)
 {
 	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct backing b = fs_for(fs, &c);
 	struct statx stx;
 	struct stat st;
-	int err = backing_stat(&fs->engine->backing, fd, &stx);
+	int err = backing_stat(&b, fd, &stx);
 
 	if (err && id == NODE_ROOT && recall_root(fs, &st)) {
 		fuse_reply_attr(req, &st, 0);
@@ -55,6 +57,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
+	struct backing b = fs_as(fs, &c);
 	struct node_fd nf;
 	struct node *n;
 	int err;
@@ -67,7 +70,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	n = req_node(req, id);
 	if (!n)
 		return;
-	err = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
+	err = tree_fd(fs->tree, &b, n, &nf);
 	if (err) {
 		reply_result(req, "getattr", id, NULL, err);
 	} else {
@@ -82,11 +85,11 @@ static void op_getattr(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
  * cleared by a SETATTR in that caller's name, who may not chmod. It is asked for by the kernel, not
  * the caller, if all that it does is to take these bits away.
  */
-static bool only_clears_suid(struct fs *fs, int fd, mode_t mode)
+static bool only_clears_suid(struct backing *b, int fd, mode_t mode)
 {
 	struct statx stx;
 
-	return !backing_stat(&fs->engine->backing, fd, &stx) &&
+	return !backing_stat(b, fd, &stx) &&
 	       (stx.stx_mode & 07777 & ~(S_ISUID | S_ISGID)) ==
 		       (mode & 07777 & ~(S_ISUID | S_ISGID)) &&
 	       !(mode & ~stx.stx_mode & (S_ISUID | S_ISGID));
@@ -94,57 +97,47 @@ static bool only_clears_suid(struct fs *fs, int fd, mode_t mode)
 
 static int set_mode(struct fs *fs, const struct caller *c, int fd, mode_t mode)
 {
+	struct backing as = fs_as(fs, c), b = fs_for(fs, c);
 	int err;
 
-	creds_become(c);
-	if (mode & S_ISGID)
-		creds_add_groups(c); /* or the bit is dropped without an error */
-	err = AS_CALLER(c, backing_chmod(&fs->engine->backing, fd, mode & 07777));
-	if (err == -EPERM && only_clears_suid(fs, fd, mode)) {
-		creds_restore();
-		err = backing_chmod(&fs->engine->backing, fd, mode & 07777);
-	}
+	as.who.groups = mode & S_ISGID; /* or the bit is dropped without an error */
+	err = backing_chmod(&as, fd, mode & 07777);
+	if (err == -EPERM && only_clears_suid(&b, fd, mode))
+		err = backing_chmod(&b, fd, mode & 07777);
 	return err;
 }
 
 static int set_owner(struct fs *fs, const struct caller *c, int fd, const struct stat *attr,
 		     int to_set)
 {
+	struct backing b = fs_as(fs, c);
 	uid_t uid = to_set & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
 	gid_t gid = to_set & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
 
-	return AS_CALLER(c, backing_chown(&fs->engine->backing, fd, uid, gid));
+	return backing_chown(&b, fd, uid, gid);
 }
 
-static int set_backing_size(struct backing *b, const struct caller *c, int fd,
-			    const struct handle *h, off_t size)
+static int set_backing_size(struct backing *b, int fd, const struct handle *h, off_t size)
 {
-	int err;
-
-	if (h && (h->flags & O_ACCMODE) != O_RDONLY) {
-		creds_become(c);
-		err = backing_ftruncate(b, h->fd, size);
-	} else {
-		err = AS_CALLER(c, backing_truncate(b, fd, size));
-	}
-	creds_restore();
-	return err;
+	if (h && (h->flags & O_ACCMODE) != O_RDONLY)
+		return backing_ftruncate(b, h->fd, size);
+	return backing_truncate(b, fd, size);
 }
 
 static int set_size(struct fs *fs, const struct caller *c, struct node *n, int fd, struct handle *h,
 		    off_t size)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	bool writable = h && (h->flags & O_ACCMODE) != O_RDONLY;
 	struct data_span span;
-	int err = data_truncate(fs, n, (uint64_t)size);
+	int err = data_truncate(fs, c, n, (uint64_t)size);
 
 	if (err != -ENOTSUP)
 		return err;
-	err = data_begin_change(fs, n, writable ? h : NULL, fd, &span);
+	err = data_begin_change(fs, c, n, writable ? h : NULL, fd, &span);
 	if (err)
 		return err;
-	err = set_backing_size(b, c, fd, h, size);
+	err = set_backing_size(&b, fd, h, size);
 	data_end(&span, (uint64_t)size, UINT64_MAX - (uint64_t)size);
 	return err;
 }
@@ -217,6 +210,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
+	struct backing b = fs_as(fs, &c);
 	struct node_fd nf;
 	struct node *n;
 	int err;
@@ -228,7 +222,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 	n = req_node(req, id);
 	if (!n)
 		return;
-	err = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
+	err = tree_fd(fs->tree, &b, n, &nf);
 	if (!err) {
 		struct handle *h = fi ? handle_get(fs->tree, fi->fh) : NULL;
 		struct generation *g;
@@ -241,7 +235,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 			err = err == -ENOTSUP ? 0 : err;
 		}
 		if (!err)
-			err = save_begin_change(fs, nf.fd, &g);
+			err = save_begin_change(fs, &c, nf.fd, &g);
 		if (!err) {
 			err = set_attrs(fs, &c, n, nf.fd, h, attr, to_set);
 			save_end_change(g);
@@ -262,16 +256,17 @@ static void op_statfs(fuse_req_t req, fuse_ino_t id)
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
+	struct backing b = fs_as(fs, &c);
 	struct node *n = control_is(id) ? NULL : node_get(fs->tree, id);
 	struct node_fd nf;
 	struct statvfs sv;
 	int err;
 
-	if (n && !AS_CALLER(&c, tree_fd(fs->tree, n, &nf))) {
-		err = backing_statfs(&fs->engine->backing, nf.fd, &sv);
+	if (n && !tree_fd(fs->tree, &b, n, &nf)) {
+		err = backing_statfs(&b, nf.fd, &sv);
 		tree_fd_put(fs->tree, &nf);
 	} else {
-		err = backing_statfs(&fs->engine->backing, fs->engine->backing.root_fd, &sv);
+		err = backing_statfs(&b, b.root_fd, &sv);
 	}
 	node_put(fs->tree, n);
 	if (err)

@@ -29,12 +29,13 @@ static bool is_extra_off(const struct handle *h, off_t off)
 }
 
 /* Removed and made anew behind our back: ESTALE has the kernel look its name up again. */
-static int check_remade(struct fs *fs, struct node *n, int fd)
+static int check_remade(struct fs *fs, const struct caller *c, struct node *n, int fd)
 {
+	struct backing b = fs_for(fs, c);
 	struct statx stx;
-	int err = backing_stat(&fs->engine->backing, fd, &stx);
+	int err = backing_stat(&b, fd, &stx);
 
-	return !err && stx.stx_nlink == 0 && tree_replaced(fs->tree, n) ? -ESTALE : err;
+	return !err && stx.stx_nlink == 0 && tree_replaced(fs->tree, &b, n) ? -ESTALE : err;
 }
 
 /* replies: open, error */
@@ -42,6 +43,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
+	struct backing b = fs_as(fs, &c);
 	struct handle *h = NULL;
 	struct node_fd nf;
 	struct node *n;
@@ -54,14 +56,12 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	n = req_node(req, id);
 	if (!n)
 		return;
-	fd = AS_CALLER(&c, tree_fd(fs->tree, n, &nf));
+	fd = tree_fd(fs->tree, &b, n, &nf);
 	if (!fd) {
-		fd = AS_CALLER(&c,
-			       backing_reopen(&fs->engine->backing, nf.fd,
-					      O_RDONLY | O_DIRECTORY | (fi->flags & O_NOATIME)));
+		fd = backing_reopen(&b, nf.fd, O_RDONLY | O_DIRECTORY | (fi->flags & O_NOATIME));
 		tree_fd_put(fs->tree, &nf);
 	}
-	err = fd < 0 ? fd : check_remade(fs, n, fd);
+	err = fd < 0 ? fd : check_remade(fs, &c, n, fd);
 	if (err && fd >= 0)
 		close(fd);
 	if (!err) {
@@ -77,9 +77,9 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 }
 
 /* Makes h->dents hold what follows @off. Returns 0 (dents_len 0: the end) or -errno. dir_lock held. */
-static int fetch(struct fs *fs, struct handle *h, off_t off)
+static int fetch(struct fs *fs, const struct caller *c, struct handle *h, off_t off)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_for(fs, c);
 	ssize_t n;
 
 	if (off == h->next_off && h->dents_pos < h->dents_len)
@@ -89,13 +89,13 @@ static int fetch(struct fs *fs, struct handle *h, off_t off)
 	if (!h->dents)
 		return -ENOMEM;
 	if (off != h->next_off || !off) {
-		off_t at = backing_seek(b, h->fd, off, SEEK_SET);
+		off_t at = backing_seek(&b, h->fd, off, SEEK_SET);
 
 		if (at < 0)
 			return (int)at;
 	}
 	h->dents_pos = h->dents_len = 0;
-	n = backing_getdents(b, h->fd, h->dents, DENTS_BYTES);
+	n = backing_getdents(&b, h->fd, h->dents, DENTS_BYTES);
 	if (n < 0)
 		return (int)n;
 	h->dents_len = (size_t)n;
@@ -128,13 +128,13 @@ static void note_staged(struct staged *s, const struct dirent64 *d)
 }
 
 /* All staging directories that are there. 0 or -errno. */
-static int list_staged(struct fs *fs, struct handle *h, struct staged *s)
+static int list_staged(struct fs *fs, const struct caller *c, struct handle *h, struct staged *s)
 {
 	LOCK_SCOPE(&h->dir_lock);
 	off_t off = 0;
 	int err;
 
-	while (!(err = fetch(fs, h, off)) && h->dents_len)
+	while (!(err = fetch(fs, c, h, off)) && h->dents_len)
 		for (; h->dents_pos < h->dents_len; off = h->next_off) {
 			const struct dirent64 *d = (const void *)(h->dents + h->dents_pos);
 
@@ -155,7 +155,7 @@ static int meet_staged(struct fs *fs, const struct caller *c, struct handle *h)
 
 	if (!fs->engine->units || !accord_has_others(fs->engine->units))
 		return 0;
-	err = list_staged(fs, h, &s);
+	err = list_staged(fs, c, h, &s);
 	if (!err)
 		err = accord_shed(fs->engine->units, &dir, NULL);
 	for (i = 0; i < s.nr && !err; i++)
@@ -247,6 +247,7 @@ static bool emit(fuse_req_t req, struct handle *h, char *buf, size_t size, size_
 static int fill_reply(fuse_req_t req, struct handle *h, off_t off, char *buf, size_t size,
 		      size_t *len)
 {
+	struct caller c = req_caller(req);
 	LOCK_SCOPE(&h->dir_lock);
 	if (!off)
 		take_extra(req_fs(req), h);
@@ -257,7 +258,7 @@ static int fill_reply(fuse_req_t req, struct handle *h, off_t off, char *buf, si
 			emit_extra(req, h, off, buf, size, len);
 			return 0;
 		}
-		err = fetch(req_fs(req), h, off);
+		err = fetch(req_fs(req), &c, h, off);
 
 		if (err)
 			return *len ? 0 : err;
@@ -317,13 +318,13 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *
 /* Who synced a file of a unit, closed it and syncs its directory wants it to have its name. */
 static int sync_dir(struct fs *fs, const struct caller *c, struct handle *h, bool data_only)
 {
+	struct backing b = fs_as(fs, c);
 	struct inode_id dir = node_inode(h->node);
 	int err = fs->engine->units ? units_settle_dir(fs->engine->units, &dir) : 0;
 
 	if (err)
 		return err;
-	creds_become(c);
-	return backing_sync(&fs->engine->backing, h->fd, data_only);
+	return backing_sync(&b, h->fd, data_only);
 }
 
 /* replies: error */

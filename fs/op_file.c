@@ -25,13 +25,13 @@
 
 static int reopen(struct fs *fs, const struct caller *c, int fd, int flags)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	int backing_flags = flags & BACKING_FLAGS;
-	int r = AS_CALLER(c, backing_reopen(b, fd, backing_flags));
+	int r = backing_reopen(&b, fd, backing_flags);
 
 	if (r == -EACCES && (flags & OPEN_FOR_EXEC)) {
-		creds_restore(); /* the kernel has checked that it may be executed */
-		r = backing_reopen(b, fd, backing_flags);
+		b = fs_for(fs, c); /* the kernel has checked that it may be executed */
+		r = backing_reopen(&b, fd, backing_flags);
 	}
 	return r;
 }
@@ -57,6 +57,7 @@ static void release(struct fs *fs, const struct caller *c, uint64_t id)
 /* Opens the file on the backing, which cuts it if so asked: then the cache has nothing more of it. */
 static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, int fd, int flags)
 {
+	struct backing b = fs_as(fs, c);
 	struct content *ct = flags & O_TRUNC ? save_content(fs, n) : NULL;
 	int r, err = 0;
 
@@ -64,7 +65,7 @@ static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, i
 		return reopen(fs, c, fd, flags);
 	r = reopen(fs, c, fd, flags & ~O_TRUNC);
 	if (r >= 0)
-		err = AS_CALLER(c, content_truncate(ct, 0));
+		err = content_truncate(ct, &b, 0);
 	if (err) {
 		close(r);
 		r = err;
@@ -77,6 +78,7 @@ static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, i
 static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 		     struct fuse_file_info *fi)
 {
+	struct backing as = fs_as(fs, c), b = fs_for(fs, c);
 	struct generation *g;
 	struct node_fd nf;
 	struct statx stx;
@@ -88,18 +90,18 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 	err = late_wait(fs->tree, n);
 	/* Who keeps what is in it reads that, too. */
 	if (!err && !(fi->flags & O_TRUNC) && fs->engine->units)
-		err = elsewhere_await(fs, n);
+		err = elsewhere_await(fs, c, n);
 	if (!err)
 		err = save_open(fs, c, n, fi->flags, &g);
 	if (err)
 		return err;
-	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+	err = tree_fd(fs->tree, &as, n, &nf);
 	if (!err) {
 		/* A unit has been cut in the cache. */
 		fd = g ? reopen(fs, c, nf.fd, fi->flags & ~(O_TRUNC | O_DIRECT))
 		       : reopen_plain(fs, c, n, nf.fd, fi->flags);
 		tree_fd_put(fs->tree, &nf);
-		err = fd < 0 ? fd : backing_stat(&fs->engine->backing, fd, &stx);
+		err = fd < 0 ? fd : backing_stat(&b, fd, &stx);
 		if (!err && !g && save_is_gone(fs, &stx))
 			err = -ESTALE;
 		if (err && fd >= 0)
@@ -156,25 +158,25 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 			const char *name, mode_t mode, int flags, struct generation **g,
 			bool *created)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	struct inode_id dir_id = node_inode(dir);
 	int err = save_create(fs, c, dir, at, name, mode, flags, g);
 
 	if (err)
 		return err;
 	if (*g) /* as it was made, whatever its mode */
-		return backing_dup(&fs->engine->backing, (*g)->content->fd);
-	creds_become(c);
-	if (mode & S_ISGID)
-		creds_add_groups(c);
+		return backing_dup(&b, (*g)->content->fd);
+	b = backing_maker(&b, c);
+	b.who.groups = mode & S_ISGID;
 	return WITH_ROOM(fs->engine->units, c, &dir_id,
-			 AS_CALLER(c, backing_create(b, at, name, flags, mode, created)));
+			 backing_create(&b, at, name, flags, mode, created));
 }
 
 /* Makes and opens @name. On success a lookup is counted and @fi->fh is the handle. */
 static int create(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		  mode_t mode, struct fuse_file_info *fi, struct fuse_entry_param *entry)
 {
+	struct backing as = fs_as(fs, c), b = fs_for(fs, c);
 	int flags = fi->flags & (BACKING_FLAGS | O_EXCL);
 	struct generation *g = NULL;
 	struct node_fd at;
@@ -182,7 +184,7 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 	struct node *n;
 	struct handle *h;
 	bool created = true;
-	int fd, err = AS_CALLER(c, tree_fd(fs->tree, dir, &at));
+	int fd, err = tree_fd(fs->tree, &as, dir, &at);
 
 	if (err)
 		return err;
@@ -193,9 +195,9 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 	tree_fd_put(fs->tree, &at);
 	if (fd < 0) {
 		save_not_opened(g);
-		return fd == -ELOOP || fd == -ENXIO ? -ESTALE : gone_dir(fs, dir, fd);
+		return fd == -ELOOP || fd == -ENXIO ? -ESTALE : gone_dir(fs, c, dir, fd);
 	}
-	err = tree_adopt(fs->tree, dir, name, fd, created, &n, &stx);
+	err = tree_adopt(fs->tree, &b, dir, name, fd, created, &n, &stx);
 	if (err) {
 		close(fd);
 		save_not_opened(g);
@@ -242,7 +244,6 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	dir = req_node(req, parent);
 	if (!dir)
 		return;
-	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
 	err = create(fs, &c, dir, name, mode & 07777, fi, &entry);
 	if (err) {
 		reply_result(req, "create", parent, name, err);
@@ -265,6 +266,7 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
 	void *buf = requests_data_buffer();
 	struct content_pins pins;
 	struct handle *h;
@@ -284,7 +286,7 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 		fuse_reply_iov(req, pins.bytes, (int)pins.nr);
 		data_unpin(&pins);
 	} else {
-		n = data_read(fs, h, buf, size, off);
+		n = data_read(fs, &c, h, buf, size, off);
 		if (n < 0)
 			reply_result(req, "read", id, NULL, (int)n);
 		else
@@ -403,17 +405,16 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t id, int mode, off_t off, off
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
+	struct backing b = fs_as(fs, &c);
 	struct handle *h = req_handle(req, fi);
 	struct data_span span;
 	int err;
 
 	if (!h)
 		return;
-	err = data_begin_change(fs, h->node, h, h->fd, &span);
+	err = data_begin_change(fs, &c, h->node, h, h->fd, &span);
 	if (!err) {
-		creds_become(&c);
-		err = backing_fallocate(&fs->engine->backing, h->fd, mode, off, len);
-		creds_restore();
+		err = backing_fallocate(&b, h->fd, mode, off, len);
 		data_end(&span, (uint64_t)off, UINT64_MAX); /* it may move what lies behind */
 	}
 	reply_result(req, "fallocate", id, NULL, err);
@@ -455,6 +456,7 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
+	struct backing b = fs_as(fs, &c);
 	struct data_span from = {.content = NULL}, to;
 	struct handle *in, *out;
 	ssize_t n;
@@ -474,12 +476,10 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 	atomic_store(&out->written, true);
 	n = data_begin(fs, in->node, &from);
 	if (!n)
-		n = data_begin_change(fs, out->node, out, out->fd, &to);
+		n = data_begin_change(fs, &c, out->node, out, out->fd, &to);
 	if (!n) {
-		creds_become(&c);
-		n = backing_copy_range(&fs->engine->backing, in->fd, off_in, out->fd, off_out,
+		n = backing_copy_range(&b, in->fd, off_in, out->fd, off_out,
 				       len < COPY_MAX ? len : COPY_MAX, (unsigned)flags);
-		creds_restore();
 		data_end(&to, (uint64_t)off_out, n > 0 ? (uint64_t)n : 0);
 	}
 	data_end(&from, 0, 0);

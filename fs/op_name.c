@@ -65,6 +65,7 @@ struct change_in {
 static bool place_begin(struct change_in *p, fuse_req_t req, const char *op, uint64_t dir,
 			const char *name)
 {
+	struct backing b;
 	int err;
 
 	*p = (struct change_in){.fs = req_fs(req), .caller = req_caller(req)};
@@ -83,7 +84,8 @@ static bool place_begin(struct change_in *p, fuse_req_t req, const char *op, uin
 	p->dir = req_node(req, dir);
 	if (!p->dir)
 		return false;
-	err = AS_CALLER(&p->caller, tree_fd(p->fs->tree, p->dir, &p->at));
+	b = fs_as(p->fs, &p->caller);
+	err = tree_fd(p->fs->tree, &b, p->dir, &p->at);
 	if (err) {
 		reply_result(req, op, dir, name, err);
 		node_put(p->fs->tree, p->dir);
@@ -136,16 +138,17 @@ static void place_made(struct change_in *p, fuse_req_t req, const char *op, cons
 	if (!err)
 		reply_entry(req, op, p->dir, name);
 	else
-		reply_result(req, op, p->dir->id, name, gone_dir(p->fs, p->dir, err));
+		reply_result(req, op, p->dir->id, name, gone_dir(p->fs, &p->caller, p->dir, err));
 	place_end(p);
 }
 
 /* A set-group-ID bit is silently dropped if the caller is not known to be in the group. */
-static void groups_for_mode(const struct caller *c, mode_t mode)
+static struct backing maker_of(const struct change_in *p, mode_t mode)
 {
-	creds_become(c);
-	if (mode & S_ISGID)
-		creds_add_groups(c);
+	struct backing b = backing_maker(&p->fs->engine->backing, &p->caller);
+
+	b.who.groups = mode & S_ISGID;
+	return b;
 }
 
 /* replies: entry, error */
@@ -153,21 +156,20 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 {
 	struct change_in p;
 	struct inode_id dir;
+	struct backing b;
 	int err;
 
 	if (!place_begin(&p, req, "mkdir", parent, name))
 		return;
 	dir = node_inode(p.dir);
 	err = place_free(&p, name);
-	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
 	if (!err)
 		err = save_mkdir(p.fs, &p.caller, &(struct save_name){p.dir, p.at.fd, name},
 				 p.inside.checkpoint, mode);
-	groups_for_mode(&p.caller, mode);
+	b = maker_of(&p, mode);
 	if (err == -ENOTSUP)
 		err = WITH_ROOM(p.fs->engine->units, &p.caller, &dir,
-				AS_CALLER(&p.caller, backing_mkdir(&p.fs->engine->backing, p.at.fd,
-								   name, mode)));
+				backing_mkdir(&b, p.at.fd, name, mode));
 	place_made(&p, req, "mkdir", name, err);
 }
 
@@ -175,6 +177,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
 	struct change_in p;
+	struct backing b;
 	int err;
 
 	if (parent == CONTROL_DIR_ID) {
@@ -184,11 +187,9 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	if (!place_begin(&p, req, "mknod", parent, name))
 		return;
 	err = place_claim(&p, name);
-	mode = creds_umask(mode, fuse_req_ctx(req)->umask);
-	groups_for_mode(&p.caller, mode);
+	b = maker_of(&p, mode);
 	if (!err)
-		err = AS_CALLER(&p.caller,
-				backing_mknod(&p.fs->engine->backing, p.at.fd, name, mode, rdev));
+		err = backing_mknod(&b, p.at.fd, name, mode, rdev);
 	place_made(&p, req, "mknod", name, err);
 }
 
@@ -196,10 +197,12 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
 	struct change_in p;
+	struct backing b;
 	int err;
 
 	if (!place_begin(&p, req, "symlink", parent, name))
 		return;
+	b = fs_as(p.fs, &p.caller);
 	err = place_claim(&p, name);
 	if (!err)
 		err = p.inside.checkpoint
@@ -207,8 +210,7 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 			      : beside_hold_link(p.fs, &p.caller,
 						 &(struct save_name){p.dir, p.at.fd, name}, target);
 	if (err == -ENOTSUP)
-		err = AS_CALLER(&p.caller,
-				backing_symlink(&p.fs->engine->backing, target, p.at.fd, name));
+		err = backing_symlink(&b, target, p.at.fd, name);
 	place_made(&p, req, "symlink", name, err);
 }
 
@@ -216,6 +218,7 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char *name)
 {
 	struct change_in p;
+	struct backing b;
 	struct node *n;
 	struct node_fd source;
 	int err;
@@ -226,15 +229,15 @@ static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char
 	}
 	if (!place_begin(&p, req, "link", parent, name))
 		return;
+	b = fs_as(p.fs, &p.caller);
 	n = node_get(p.fs->tree, id);
 	err = n ? place_claim(&p, name) : -ESTALE;
 	if (!err)
 		err = save_link(p.fs, n, p.inside.checkpoint);
 	if (!err)
-		err = AS_CALLER(&p.caller, tree_fd(p.fs->tree, n, &source));
+		err = tree_fd(p.fs->tree, &b, n, &source);
 	if (!err) {
-		err = AS_CALLER(&p.caller,
-				backing_link(&p.fs->engine->backing, source.fd, p.at.fd, name));
+		err = backing_link(&b, source.fd, p.at.fd, name);
 		tree_fd_put(p.fs->tree, &source);
 	}
 	node_put(p.fs->tree, n);
@@ -251,7 +254,7 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, boo
 		return;
 	err = (directory ? save_rmdir : save_unlink)(p.fs, &p.caller,
 						     &(struct save_name){p.dir, p.at.fd, name});
-	reply_result(req, op, parent, name, gone_dir(p.fs, p.dir, err));
+	reply_result(req, op, parent, name, gone_dir(p.fs, &p.caller, p.dir, err));
 	place_end(&p);
 }
 
@@ -282,7 +285,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	}
 	err = save_rename(from.fs, &from.caller, &(struct save_name){from.dir, from.at.fd, name},
 			  &(struct save_name){to.dir, to.at.fd, new_name}, flags);
-	err = gone_dir(to.fs, to.dir, gone_dir(from.fs, from.dir, err));
+	err = gone_dir(to.fs, &to.caller, to.dir, gone_dir(from.fs, &from.caller, from.dir, err));
 	reply_result(req, "rename", parent, name, err);
 	place_end(&to);
 	place_end(&from);
@@ -295,11 +298,12 @@ static void op_readlink(fuse_req_t req, fuse_ino_t id)
 	char *target = requests_data_buffer();
 	struct node_fd nf;
 	struct caller c = req_caller(req);
+	struct backing b = fs_as(fs, &c);
 	struct node *n = control_is(id) ? NULL : node_get(fs->tree, id);
-	int len = n ? AS_CALLER(&c, tree_fd(fs->tree, n, &nf)) : -EINVAL;
+	int len = n ? tree_fd(fs->tree, &b, n, &nf) : -EINVAL;
 
 	if (!len) {
-		len = backing_readlink(&fs->engine->backing, nf.fd, target, PATH_MAX);
+		len = backing_readlink(&b, nf.fd, target, PATH_MAX);
 		tree_fd_put(fs->tree, &nf);
 	}
 	node_put(fs->tree, n);

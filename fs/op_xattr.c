@@ -15,6 +15,7 @@ static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *
 		  struct node_fd *nf)
 {
 	struct fs *fs = req_fs(req);
+	struct backing b;
 	struct node *n;
 	int err;
 
@@ -26,7 +27,8 @@ static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *
 	n = req_node(req, id);
 	if (!n)
 		return false;
-	err = AS_CALLER(c, tree_fd(fs->tree, n, nf));
+	b = fs_as(fs, c);
+	err = tree_fd(fs->tree, &b, n, nf);
 	node_put(fs->tree, n); /* the descriptor keeps it */
 	if (err)
 		reply_result(req, op, id, NULL, err);
@@ -61,7 +63,8 @@ static bool is_ours(const char *name)
 }
 
 /* True if a directory that @n lies in is a committed checkpoint. @name: that of @n itself, "" if it has none any more. */
-static bool is_committed_part(struct fs *fs, struct node *n, char name[NAME_MAX + 1])
+static bool is_committed_part(struct fs *fs, const struct caller *c, struct node *n,
+			      char name[NAME_MAX + 1])
 {
 	char ignored[NAME_MAX + 1];
 	struct node *dir, *above;
@@ -69,7 +72,7 @@ static bool is_committed_part(struct fs *fs, struct node *n, char name[NAME_MAX 
 
 	*name = '\0';
 	for (more = tree_place(fs->tree, n, &dir, name); more; dir = above) {
-		found = has_commit_file(fs, dir) == 1;
+		found = has_commit_file(fs, c, dir) == 1;
 		more = !found && tree_place(fs->tree, dir, &above, ignored);
 		node_put(fs->tree, dir);
 	}
@@ -94,8 +97,10 @@ static bool is_open_part(struct fs *fs, struct node *n, enum generation_state *s
 }
 
 /* Of a file; *@reason: why it failed, or "". */
-static const char *state_of_file(struct fs *fs, struct node *n, int fd, char *reason)
+static const char *state_of_file(struct fs *fs, const struct caller *c, struct node *n, int fd,
+				 char *reason)
 {
+	struct backing b = fs_as(fs, c);
 	struct inode_id id = node_inode(n);
 	enum generation_state state;
 	char name[NAME_MAX + 1];
@@ -104,30 +109,31 @@ static const char *state_of_file(struct fs *fs, struct node *n, int fd, char *re
 	if (units_state_of(fs->engine->units, &id, &state, reason) ||
 	    is_open_part(fs, n, &state, reason))
 		return generation_state_name(state);
-	len = recorded_get(&fs->engine->backing, fd, NULL, 0); /* as the caller */
-	creds_restore();
-	if (len > 0 || is_committed_part(fs, n, name))
+	len = recorded_get(&b, fd, NULL, 0);
+	if (len > 0 || is_committed_part(fs, c, n, name))
 		return generation_state_name(GENERATION_COMMITTED);
 	return rules_single(fs->engine->rules, name) ? "foreign" : "ordinary";
 }
 
 /* The same of a directory; NULL: it is no checkpoint. */
-static const char *state_of_directory(struct fs *fs, const struct node *n, int fd, char *reason)
+static const char *state_of_directory(struct fs *fs, const struct caller *c, const struct node *n,
+				      int fd, char *reason)
 {
+	struct backing b = fs_as(fs, c);
 	struct inode_id id = node_inode(n);
 	enum generation_state state;
 	struct statx stx;
 
 	if (checkpoint_state_of(fs->engine->units, &id, &state, reason))
 		return generation_state_name(state);
-	if (!backing_stat_at(&fs->engine->backing, fd, COMMIT_FILE, &stx))
+	if (!backing_stat_at(&b, fd, COMMIT_FILE, &stx))
 		return generation_state_name(GENERATION_COMMITTED);
 	return NULL;
 }
 
 /* -ENOTSUP: not one of those that the engine answers. */
-static ssize_t get_ours(struct fs *fs, struct node *n, int fd, const char *name, char *buf,
-			size_t size)
+static ssize_t get_ours(struct fs *fs, const struct caller *c, struct node *n, int fd,
+			const char *name, char *buf, size_t size)
 {
 	bool is_state = !strcmp(name, "user.ckptfs.state");
 	char reason[MESSAGE_MAX] = "";
@@ -137,8 +143,8 @@ static ssize_t get_ours(struct fs *fs, struct node *n, int fd, const char *name,
 	if ((!S_ISREG(n->type) && !S_ISDIR(n->type)) || !fs->engine->units ||
 	    (!is_state && strcmp(name, "user.ckptfs.error")))
 		return -ENOTSUP;
-	value = S_ISDIR(n->type) ? state_of_directory(fs, n, fd, reason)
-				 : state_of_file(fs, n, fd, reason);
+	value = S_ISDIR(n->type) ? state_of_directory(fs, c, n, fd, reason)
+				 : state_of_file(fs, c, n, fd, reason);
 	if (value && !is_state)
 		value = *reason ? reason : NULL;
 	if (!value)
@@ -157,6 +163,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	struct fs *fs = req_fs(req);
 	struct node_fd nf;
 	struct caller c;
+	struct backing b;
 	char *buf = requests_data_buffer();
 	char key[XATTR_NAME_MAX + 1];
 	ssize_t len;
@@ -167,15 +174,16 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	}
 	if (!begin(req, "getxattr", id, &c, &nf))
 		return;
+	b = fs_as(fs, &c);
 	/* The name lies in the message that the buffer may overwrite. */
 	snprintf(key, sizeof(key), "%s", name);
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
-	len = get_ours(fs, nf.node, nf.fd, key, buf, size);
+	len = get_ours(fs, &c, nf.node, nf.fd, key, buf, size);
 	if (len == -ENOTSUP && !strcmp(key, DIGEST_XATTR))
-		len = AS_CALLER(&c, recorded_get(&fs->engine->backing, nf.fd, buf, size));
+		len = recorded_get(&b, nf.fd, buf, size);
 	else if (len == -ENOTSUP)
-		len = AS_CALLER(&c, backing_getxattr(&fs->engine->backing, nf.fd, key, buf, size));
+		len = backing_getxattr(&b, nf.fd, key, buf, size);
 	/* To a permission check of the kernel, a backing without ACLs is a file without one. */
 	if (len == -EOPNOTSUPP && is_acl(key))
 		len = -ENODATA;
@@ -206,12 +214,14 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t id, size_t size)
 	struct fs *fs = req_fs(req);
 	struct node_fd nf;
 	struct caller c;
+	struct backing b;
 	char *buf = requests_data_buffer();
 	ssize_t len;
 
 	if (!begin(req, "listxattr", id, &c, &nf))
 		return;
-	len = AS_CALLER(&c, backing_listxattr(&fs->engine->backing, nf.fd, buf, XATTR_LIST_MAX));
+	b = fs_as(fs, &c);
+	len = backing_listxattr(&b, nf.fd, buf, XATTR_LIST_MAX);
 	/* The backing judged by the daemon's capabilities, which fsuid does not lower. */
 	if (len > 0)
 		len = hide_some(buf, len, c.uid != 0);
@@ -224,16 +234,13 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t id, size_t size)
 static int set_as(struct fs *fs, const struct caller *c, int fd, const char *name,
 		  const void *value, size_t size, int flags)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 
 	if (is_ours(name))
 		return 0; /* `cp -a` brings them along */
-	if (strcmp(name, "system.posix_acl_access"))
-		return AS_CALLER(c, backing_setxattr(b, fd, name, value, size, flags));
 	/* Who is not of the file's group loses S_ISGID by this, and is told of no error. */
-	creds_become(c);
-	creds_add_groups(c);
-	return backing_setxattr(b, fd, name, value, size, flags);
+	b.who.groups = !strcmp(name, "system.posix_acl_access");
+	return backing_setxattr(&b, fd, name, value, size, flags);
 }
 
 /* replies: error */
@@ -248,7 +255,7 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t id, const char *name, const c
 
 	if (!begin(req, "setxattr", id, &c, &nf))
 		return;
-	err = save_begin_change(fs, nf.fd, &g);
+	err = save_begin_change(fs, &c, nf.fd, &g);
 	if (!err) {
 		err = set_as(fs, &c, nf.fd, name, value, size, flags);
 		save_end_change(g);
@@ -268,9 +275,11 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t id, const char *name)
 
 	if (!begin(req, "removexattr", id, &c, &nf))
 		return;
-	err = save_begin_change(fs, nf.fd, &g);
+	err = save_begin_change(fs, &c, nf.fd, &g);
 	if (!err) {
-		err = AS_CALLER(&c, backing_removexattr(&fs->engine->backing, nf.fd, name));
+		struct backing b = fs_as(fs, &c);
+
+		err = backing_removexattr(&b, nf.fd, name);
 		save_end_change(g);
 	}
 	reply_result(req, "removexattr", id, NULL, err);

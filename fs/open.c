@@ -37,7 +37,6 @@ static int register_backing(struct fs *fs, int fd)
 	if (!requests_negotiated(fs->requests).passthrough ||
 	    !(feature(f, FEATURE_PASSTHROUGH) || feature_untried(f, FEATURE_PASSTHROUGH)))
 		return 0;
-	creds_restore(); /* the ioctl wants CAP_SYS_ADMIN of the daemon, which fsuid leaves alone */
 	id = ioctl(fuse_session_fd(fs->session), WIRE_DEV_IOC_BACKING_OPEN, &map);
 	if (id > 0) {
 		if (!feature(f, FEATURE_PASSTHROUGH))

@@ -74,7 +74,8 @@ void passing_finish(struct fs *fs)
 int passing_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		   const char *name, mode_t mode)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
+	struct backing maker = backing_maker(&b, c);
 	struct inode_id dir_id = node_inode(dir);
 	char hidden[STAGING_MAX];
 	bool created;
@@ -82,19 +83,20 @@ int passing_create(struct fs *fs, const struct caller *c, struct node *dir, int 
 
 	if (err)
 		return err;
-	fd = AS_CALLER(c, backing_create(b, at, hidden, O_RDWR | O_EXCL, mode, &created));
+	fd = backing_create(&maker, at, hidden, O_RDWR | O_EXCL, mode, &created);
 	if (fd < 0)
 		return fd;
-	AS_CALLER(c, backing_unlink(b, at, hidden, false));
-	copy = backing_dup(b, fd);
+	backing_unlink(&b, at, hidden, false);
+	copy = backing_dup(&b, fd);
 	if (copy >= 0)
 		keep(fs, &dir_id, name, copy);
 	return fd;
 }
 
-int passing_lookup(struct fs *fs, struct node *dir, const char *name, struct node **out,
-		   struct statx *stx)
+int passing_lookup(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		   struct node **out, struct statx *stx)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(dir);
 	int fd = -1, err;
 	{
@@ -102,12 +104,11 @@ int passing_lookup(struct fs *fs, struct node *dir, const char *name, struct nod
 		struct passing *p = find_locked(fs, &id, name);
 
 		if (p)
-			fd = backing_dup(&fs->engine->backing, p->fd);
+			fd = backing_dup(&b, p->fd);
 	}
 	if (fd < 0)
 		return -ENOENT;
-	creds_restore(); /* by its descriptor */
-	err = tree_lookup_fd(fs->tree, dir, name, fd, out, stx);
+	err = tree_lookup_fd(fs->tree, &b, dir, name, fd, out, stx);
 	close(fd);
 	return err;
 }
@@ -153,6 +154,7 @@ static int move(struct fs *fs, const struct save_name *from, const struct save_n
 int passing_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
 		   const struct save_name *to, unsigned flags)
 {
+	struct backing b = fs_as(fs, c);
 	struct inode_id dir = node_inode(to->dir);
 	int pin, err;
 
@@ -160,8 +162,7 @@ int passing_rename(struct fs *fs, const struct caller *c, const struct save_name
 		return move(fs, from, to);
 	if (flags & ~RENAME_NOREPLACE)
 		return -EINVAL;
-	pin = AS_CALLER(c, backing_pin(&fs->engine->backing, from->at, from->name));
-	creds_restore();
+	pin = backing_pin(&b, from->at, from->name);
 	err = save_unlink(fs, c, from);
 	if (!err && pin >= 0)
 		keep(fs, &dir, to->name, take_fd(&pin));

@@ -24,8 +24,8 @@ int passing_create(struct fs *fs, const struct caller *c, struct node *dir, int 
 		   const char *name, mode_t mode);
 
 /* As tree_lookup, of one that is passing; -ENOENT: none is. */
-int passing_lookup(struct fs *fs, struct node *dir, const char *name, struct node **out,
-		   struct statx *stx);
+int passing_lookup(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		   struct node **out, struct statx *stx);
 
 /*
  * Removes one. That of a unit goes by a change to the unit, which gets another: as tar, that extracts over it,

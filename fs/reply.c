@@ -122,14 +122,15 @@ void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 int fs_look_up(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 	       struct node **n, struct statx *stx)
 {
+	struct backing b = fs_as(fs, c);
 	bool again = false;
 	int met, err;
 
 	do {
 		met = elsewhere_meet(fs, c, dir, name, again);
-		err = met < 0 ? met : elsewhere_follow(fs, dir, name);
+		err = met < 0 ? met : elsewhere_follow(fs, c, dir, name);
 		if (!err)
-			err = AS_CALLER(c, tree_lookup(fs->tree, dir, name, c->pid, n, stx));
+			err = tree_lookup(fs->tree, &b, dir, name, c->pid, n, stx);
 		again = !again && met == 1 && err == -ENOENT;
 	} while (again);
 	return err;
@@ -145,9 +146,9 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	int err = fs_look_up(fs, &c, dir, name, &n, &stx);
 
 	if (err == -ENOENT && passing_is(name))
-		err = passing_lookup(fs, dir, name, &n, &stx);
+		err = passing_lookup(fs, &c, dir, name, &n, &stx);
 	if (err) {
-		reply_result(req, op, dir->id, name, gone_dir(fs, dir, err));
+		reply_result(req, op, dir->id, name, gone_dir(fs, &c, dir, err));
 		return;
 	}
 	fill_entry(fs, n, &stx, &entry);
@@ -174,14 +175,15 @@ struct handle *req_handle(fuse_req_t req, const struct fuse_file_info *fi)
 	return h;
 }
 
-int gone_dir(struct fs *fs, struct node *dir, int err)
+int gone_dir(struct fs *fs, const struct caller *c, struct node *dir, int err)
 {
+	struct backing b = fs_for(fs, c);
 	struct node_fd nf;
 	struct statx stx;
 
-	if (err != -ENOENT || dir->id == NODE_ROOT || tree_fd(fs->tree, dir, &nf))
+	if (err != -ENOENT || dir->id == NODE_ROOT || tree_fd(fs->tree, &b, dir, &nf))
 		return err;
-	if (!backing_stat(&fs->engine->backing, nf.fd, &stx) && stx.stx_nlink == 0)
+	if (!backing_stat(&b, nf.fd, &stx) && stx.stx_nlink == 0)
 		err = -ESTALE;
 	tree_fd_put(fs->tree, &nf);
 	return err;

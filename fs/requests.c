@@ -341,7 +341,6 @@ static void serve(struct requests *rs, struct request *r)
 {
 	struct fuse_buf buf = {.mem = r->mem, .size = r->len};
 	struct request_facts facts = {.nodeid = r->nodeid, .opcode = r->opcode, .pid = r->pid};
-	struct caller caller = {.uid = r->uid, .gid = r->gid, .pid = r->pid};
 	bool init = r->opcode == FUSE_INIT, abandoned;
 	struct handle *held;
 	int reply_error;
@@ -351,8 +350,6 @@ static void serve(struct requests *rs, struct request *r)
 		note_init(rs, r);
 	request_current = r;
 	failures_begin();
-	creds_on_behalf(&caller);
-	creds_become(&caller);
 	fuse_session_process_buf(rs->se, &buf);
 	request_current = NULL;
 	wait_serve(NULL);
@@ -373,7 +370,6 @@ static void serve(struct requests *rs, struct request *r)
 		late_ended(rs->fs->tree, late);
 	if (held)
 		finish_handle(rs->fs, held);
-	creds_on_behalf(NULL);
 	if (init && rs->ready)
 		rs->ready(rs->fs, reply_error);
 	facts.waited = (double)took / NSEC_PER_SEC;

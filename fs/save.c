@@ -40,11 +40,11 @@ bool save_has_name(struct fs *fs, const struct node *dir, const char *name)
 	return g || cp;
 }
 
-void save_unvouched(struct fs *fs, int fd)
+void save_unvouched(struct fs *fs, const struct caller *c, int fd)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_for(fs, c);
 
-	recorded_drop(b, fd);
+	recorded_drop(&b, fd);
 }
 
 /*
@@ -61,10 +61,9 @@ static int await_bytes(struct generation *g)
 }
 
 /* The regular file that has the name, or is held for it (held.h), open for reading; -ESTALE: there is none. */
-static int open_named(struct fs *fs, const struct inode_id *dir, int at, const char *name,
-		      struct statx *stx)
+static int open_named(struct fs *fs, struct backing *b, const struct inode_id *dir, int at,
+		      const char *name, struct statx *stx)
 {
-	struct backing *b = &fs->engine->backing;
 	bool hidden = removals_hide(fs->engine->units, dir, name);
 	int pin = hidden ? -ENOENT : backing_pin(b, at, name), fd;
 
@@ -83,14 +82,14 @@ static int open_named(struct fs *fs, const struct inode_id *dir, int at, const c
 static int begin_from_file(struct fs *fs, const struct caller *c, const struct inode_id *dir,
 			   int at, const char *name, bool copy)
 {
+	struct backing b = fs_for(fs, c);
 	struct generation *g = NULL;
 	struct statx stx;
 	int fd, err = 0;
 
 	if (!save_is_staged(fs, name))
 		return -ESTALE; /* which the kernel finds by itself */
-	creds_restore();
-	fd = open_named(fs, dir, at, name, &stx);
+	fd = open_named(fs, &b, dir, at, name, &stx);
 	if (fd < 0)
 		return fd;
 	if (!copy || stx.stx_size <= config_number(&fs->engine->config, OPT_COW_MAX))
@@ -135,8 +134,8 @@ static int once_more(struct fs *fs, const struct caller *c, const struct inode_i
 }
 
 /* Is @n what its name stands for, be it published or not? -ESTALE: it has been replaced. */
-static int check_current(struct fs *fs, struct node *n, const struct inode_id *dir, int at,
-			 const char *name)
+static int check_current(struct fs *fs, struct backing *b, struct node *n,
+			 const struct inode_id *dir, int at, const char *name)
 {
 	struct generation *g = units_find(fs->engine->units, dir, name);
 	struct inode_id id = node_inode(n);
@@ -149,7 +148,7 @@ static int check_current(struct fs *fs, struct node *n, const struct inode_id *d
 		generation_put(g);
 		return current ? 0 : -ESTALE;
 	}
-	err = backing_stat_at(&fs->engine->backing, at, name, &stx);
+	err = backing_stat_at(b, at, name, &stx);
 	if (err)
 		return err == -ENOENT ? -ESTALE : err;
 	current = inode_id_of(&stx).ino == id.ino && inode_id_of(&stx).dev == id.dev;
@@ -160,14 +159,15 @@ static int check_current(struct fs *fs, struct node *n, const struct inode_id *d
 static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd, struct node *dir,
 		   const char *name, bool keep_bytes)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id dir_id = node_inode(dir);
 	struct generation *g = NULL;
 	struct node_fd at;
-	int err = tree_fd(fs->tree, dir, &at);
+	int err = tree_fd(fs->tree, &b, dir, &at);
 
 	if (err)
 		return err;
-	err = check_current(fs, n, &dir_id, at.fd, name);
+	err = check_current(fs, &b, n, &dir_id, at.fd, name);
 	if (err == -ESTALE) {
 		err = once_more(fs, c, &dir_id, at.fd, name, keep_bytes ? 0 : O_TRUNC);
 	} else if (!err) {
@@ -203,6 +203,8 @@ static int await_published(struct fs *fs, struct node *n)
 /* @n is closed and will be, or has been, published; or it was there before ckptfs. */
 static int open_closed(struct fs *fs, const struct caller *c, struct node *n, int flags)
 {
+	struct backing b = fs_for(fs, c);
+	struct backing as = fs_as(fs, c);
 	char name[NAME_MAX + 1];
 	struct node *dir = NULL;
 	struct node_fd nf;
@@ -215,21 +217,18 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 		node_put(fs->tree, dir);
 		return await_published(fs, n);
 	}
-	err = AS_CALLER(c, tree_fd(fs->tree, n, &nf));
+	err = tree_fd(fs->tree, &as, n, &nf);
 	if (!err) {
-		creds_restore();
 		err = write_back(fs, n);
 		if (!err)
-			err = backing_stat(&fs->engine->backing, nf.fd, &stx);
+			err = backing_stat(&b, nf.fd, &stx);
 		if (!err && flags & O_APPEND && !(flags & O_TRUNC))
 			err = -ENOTSUP;
 		if (!err && !(flags & O_TRUNC) &&
 		    stx.stx_size > config_number(&fs->engine->config, OPT_COW_MAX))
 			err = -ENOTSUP;
 		if (!err) {
-			int fd = flags & O_TRUNC
-					 ? nf.fd
-					 : backing_reopen(&fs->engine->backing, nf.fd, O_RDONLY);
+			int fd = flags & O_TRUNC ? nf.fd : backing_reopen(&b, nf.fd, O_RDONLY);
 
 			err = fd < 0 ? fd : replace(fs, c, n, fd, dir, name, !(flags & O_TRUNC));
 			if (fd >= 0 && fd != nf.fd)
@@ -239,7 +238,7 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 		if (err == -ENOTSUP || err == -EACCES || err == -EPERM || err == -EROFS) {
 			err = await_published(fs, n);
 			if (!err)
-				save_unvouched(fs, nf.fd);
+				save_unvouched(fs, c, nf.fd);
 		}
 		tree_fd_put(fs->tree, &nf);
 	}
@@ -247,13 +246,14 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 	return err;
 }
 
-int save_cut(struct generation *g)
+int save_cut(struct fs *fs, struct generation *g)
 {
+	struct backing b = fs_for(fs, &g->owner);
 	int err = generation_change(g);
 
 	if (err)
 		return err;
-	err = content_truncate(g->content, 0);
+	err = content_truncate(g->content, &b, 0);
 	if (wait_interrupted())
 		generation_cut_off(g); /* and who knows what would have been written to it */
 	generation_changed(g);
@@ -289,7 +289,7 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 		*g = units_find_inode(fs->engine->units, &id);
 		err = 0;
 		if (*g && generation_open(*g, c->pid)) {
-			err = flags & O_TRUNC ? save_cut(*g) : 0;
+			err = flags & O_TRUNC ? save_cut(fs, *g) : 0;
 			if (!err)
 				return 0;
 			generation_released(*g);
@@ -306,6 +306,7 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at, const char *name,
 		mode_t mode, int flags, struct generation **g)
 {
+	struct backing b = fs_for(fs, c);
 	struct inode_id dir_id = node_inode(dir);
 	struct inside in;
 	struct change change = {.makes_file = true, .opens = true, .empties = flags & O_TRUNC};
@@ -334,9 +335,8 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 	if (!save_is_staged(fs, name) || flags & O_APPEND)
 		return removal_of_file_makes_way(fs->engine->units, &dir_id, name);
 	/* What was removed and is still there is replaced by its publish. */
-	err = removals_hide(fs->engine->units, &dir_id, name)
-		      ? -ENOENT
-		      : backing_stat_at(&fs->engine->backing, at, name, &stx);
+	err = removals_hide(fs->engine->units, &dir_id, name) ? -ENOENT
+							      : backing_stat_at(&b, at, name, &stx);
 	if (!err && flags & O_EXCL)
 		return -EEXIST;
 	if (!err) /* the kernel opens it instead */

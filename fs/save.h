@@ -41,10 +41,10 @@ int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n,
 	       struct checkpoint *in, mode_t mode);
 
 /* O_TRUNC of a generation that others may have open, too. */
-int save_cut(struct generation *g);
+int save_cut(struct fs *fs, struct generation *g);
 
 /* Has the data of the file at @n reach the backing before its new name does. */
-int save_data_first(struct fs *fs, const struct save_name *n);
+int save_data_first(struct fs *fs, const struct caller *c, const struct save_name *n);
 
 /* Binds an open to its generation; the handle takes over the reference. @g may be NULL. */
 void save_opened(struct handle *h, struct generation *g);
@@ -62,7 +62,7 @@ void save_not_opened(struct generation *g);
 struct content *save_content(struct fs *fs, const struct node *n);
 
 /* From here on the file behind @fd, which has its name, is not what its digest says. */
-void save_unvouched(struct fs *fs, int fd);
+void save_unvouched(struct fs *fs, const struct caller *c, int fd);
 
 /* Does a generation have this name, though nothing on the backing may? */
 bool save_has_name(struct fs *fs, const struct node *dir, const char *name);
@@ -81,7 +81,7 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
  * Around a change of mode, owner or attributes of the file behind @fd: a unit that is not published yet
  * is changed by it, as by a write. 0, -EINTR, or what the unit failed with; *@g may be NULL.
  */
-int save_begin_change(struct fs *fs, int fd, struct generation **g);
+int save_begin_change(struct fs *fs, const struct caller *c, int fd, struct generation **g);
 void save_end_change(struct generation *g);
 
 /*

@@ -24,7 +24,6 @@ static void renew_record(struct backing *b, int fd, const char *hex)
 	char record[DIGEST_RECORD_MAX];
 	struct statx stx;
 
-	creds_restore(); /* the record is the daemon's, not the caller's */
 	if (backing_stat(b, fd, &stx))
 		return;
 	digest_record_format(record, sizeof(record), hex, stx.stx_size,
@@ -33,16 +32,16 @@ static void renew_record(struct backing *b, int fd, const char *hex)
 		     fd, record, true);
 }
 
-int save_begin_change(struct fs *fs, int fd, struct generation **g)
+int save_begin_change(struct fs *fs, const struct caller *c, int fd, struct generation **g)
 {
+	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
 	struct inode_id id;
 	struct statx stx;
 	int err;
 
 	*g = NULL;
-	creds_restore();
-	if (!us || backing_stat(&fs->engine->backing, fd, &stx) || !S_ISREG(stx.stx_mode))
+	if (!us || backing_stat(&b, fd, &stx) || !S_ISREG(stx.stx_mode))
 		return 0;
 	id = inode_id_of(&stx);
 	*g = units_find_inode(us, &id);
@@ -84,6 +83,7 @@ static int begin_cut(struct fs *fs, const struct caller *c, struct node *n, bool
 
 int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size)
 {
+	struct backing b = fs_for(fs, c);
 	struct generation *g;
 	uint64_t key;
 	int err;
@@ -96,7 +96,7 @@ int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_
 	key = (uintptr_t)g; /* it is a writer that has come, and gone */
 	err = generation_write(g, key);
 	if (!err) {
-		err = content_truncate(g->content, size);
+		err = content_truncate(g->content, &b, size);
 		generation_changed(g);
 		generation_flushed(g, key, (struct writer_end){.fate = WRITER_ALIVE});
 	}
@@ -109,7 +109,8 @@ int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd
 		   const struct timespec times[2])
 {
 	struct inode_id id = node_inode(n);
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
+	struct backing daemon = fs_for(fs, c); /* whose the record is, not the caller's */
 	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
 	char hex[DIGEST_HEX];
 	bool held, valid;
@@ -118,11 +119,11 @@ int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd
 	held = g && !err;
 	if (err == -EEXIST)
 		err = 0;
-	valid = !err && !held && S_ISREG(n->type) && valid_record(b, fd, hex);
+	valid = !err && !held && S_ISREG(n->type) && valid_record(&b, fd, hex);
 	if (!err)
-		err = AS_CALLER(c, backing_utimens(b, fd, times));
+		err = backing_utimens(&b, fd, times);
 	if (!err && valid)
-		renew_record(b, fd, hex);
+		renew_record(&daemon, fd, hex);
 	if (held)
 		generation_changed(g);
 	generation_put(g);

@@ -12,15 +12,17 @@
 bool save_is_staged(struct fs *fs, const char *name);
 
 /* What the backing has at a name, be it removed or not; 0 or -errno. save_remove.c */
-int save_look_behind(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode);
+int save_look_behind(struct fs *fs, const struct caller *c, const struct save_name *n,
+		     struct inode_id *id, mode_t *mode);
 
 /* The same, if it is to be seen; -ENOENT: it is not. save_remove.c */
-int save_look_up(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode);
+int save_look_up(struct fs *fs, const struct caller *c, const struct save_name *n,
+		 struct inode_id *id, mode_t *mode);
 
 /* Removes the file @n from the backing, or notes that it goes later. save_remove.c */
 int save_unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n);
 
 /* Removes what is hidden in the directory @n, which shows nothing else. save_remove.c */
-int save_clear_dir(struct fs *fs, const struct save_name *n);
+int save_clear_dir(struct fs *fs, const struct caller *c, const struct save_name *n);
 
 #endif

@@ -16,10 +16,12 @@
 #include "fs/save_inside.h"
 
 /* What the backing has at a name, be it removed or not. */
-int save_look_behind(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
+int save_look_behind(struct fs *fs, const struct caller *c, const struct save_name *n,
+		     struct inode_id *id, mode_t *mode)
 {
+	struct backing b = fs_for(fs, c);
 	struct statx stx;
-	int err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
+	int err = backing_stat_at(&b, n->at, n->name, &stx);
 
 	*id = inode_id_of(&stx);
 	*mode = stx.stx_mode;
@@ -27,12 +29,13 @@ int save_look_behind(struct fs *fs, const struct save_name *n, struct inode_id *
 }
 
 /* The same, if it is to be seen. */
-int save_look_up(struct fs *fs, const struct save_name *n, struct inode_id *id, mode_t *mode)
+int save_look_up(struct fs *fs, const struct caller *c, const struct save_name *n,
+		 struct inode_id *id, mode_t *mode)
 {
 	struct inode_id dir = node_inode(n->dir);
 	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
 
-	return hidden ? -ENOENT : save_look_behind(fs, n, id, mode);
+	return hidden ? -ENOENT : save_look_behind(fs, c, n, id, mode);
 }
 
 /* A name as mkstemp makes them, be it with the ending of a checkpoint. */
@@ -53,6 +56,7 @@ static bool is_temporary(const struct rule *rule, const char *name)
  */
 static int remove_later(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
+	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
 	struct unit_place u = {
 		.dir = n->at, .dir_id = node_inode(n->dir), .name = n->name, .file = true};
@@ -65,7 +69,7 @@ static int remove_later(struct fs *fs, const struct caller *c, const struct save
 		return 0;
 	if (removals_hide(us, &u.dir_id, n->name))
 		return -ENOENT;
-	err = backing_stat_at(&fs->engine->backing, n->at, n->name, &stx);
+	err = backing_stat_at(&b, n->at, n->name, &stx);
 	if (err || !S_ISREG(stx.stx_mode) || stx.stx_nlink > 1) /* it has another name */
 		return err;
 	u.id = inode_id_of(&stx);
@@ -86,7 +90,8 @@ static int remove_later(struct fs *fs, const struct caller *c, const struct save
 /* With its last name, what is cached of a file is of no more use than the room that it takes. */
 int save_unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
+	struct backing daemon = fs_for(fs, c);
 	__cleanup_fd int held = -1;
 	struct content *ct = NULL;
 	struct inode_id id;
@@ -96,16 +101,15 @@ int save_unlink_published(struct fs *fs, const struct caller *c, const struct sa
 
 	if (err)
 		return err < 0 ? err : 0;
-	if (contents_any(fs->engine->contents) && !save_look_up(fs, n, &id, &mode))
+	if (contents_any(fs->engine->contents) && !save_look_up(fs, c, n, &id, &mode))
 		ct = content_find(fs->engine->contents, &id);
-	held = recorded_hold(b, n->at, n->name, &stx);
-	err = AS_CALLER(c, backing_unlink(b, n->at, n->name, false));
+	held = recorded_hold(&b, n->at, n->name, &stx);
+	err = backing_unlink(&b, n->at, n->name, false);
 	if (ct && !err)
 		content_forget(ct);
 	content_put(ct);
-	creds_restore();
 	if (!err && held >= 0)
-		recorded_forget(b, &stx);
+		recorded_forget(&daemon, &stx);
 	return err;
 }
 
@@ -125,6 +129,7 @@ static int remove_from_backing(void *removal)
 
 int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
+	struct backing b = fs_as(fs, c);
 	struct removal removal = {fs, c, n};
 	struct inode_id dir = node_inode(n->dir);
 	struct generation *g;
@@ -133,7 +138,7 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	int err;
 
 	if (!fs->engine->units)
-		return AS_CALLER(c, backing_unlink(&fs->engine->backing, n->at, n->name, false));
+		return backing_unlink(&b, n->at, n->name, false);
 	if (passing_is(n->name) || rules_reserved(n->name))
 		return passing_unlink(fs, c, n->dir, n->name);
 	err = inside_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
@@ -160,22 +165,22 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 }
 
 /* The directory @n may be empty but for what is hidden in it. */
-int save_clear_dir(struct fs *fs, const struct save_name *n)
+int save_clear_dir(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
+	struct backing b = fs_for(fs, c);
 	int pin, err;
 
-	creds_restore();
-	pin = backing_pin(&fs->engine->backing, n->at, n->name);
+	pin = backing_pin(&b, n->at, n->name);
 	if (pin < 0)
 		return pin;
-	err = units_clear_dir(fs->engine->units, pin);
+	err = units_clear_dir(fs->engine->units, &b, pin);
 	close(pin);
 	return err;
 }
 
 int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_as(fs, c);
 	struct inode_id dir = node_inode(n->dir);
 	struct checkpoint *cp =
 		fs->engine->units ? checkpoints_find(fs->engine->units, &dir, n->name) : NULL;
@@ -190,11 +195,11 @@ int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
 		err = inside_remove_later(fs, c, n, true);
 	if (err && !in.checkpoint)
 		return err < 0 ? err : 0;
-	err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
+	err = backing_unlink(&b, n->at, n->name, true);
 	inside_leave(&in);
 	if ((err != -ENOTEMPTY && err != -EEXIST) || !fs->engine->units)
 		return err;
-	if (!save_clear_dir(fs, n))
-		err = AS_CALLER(c, backing_unlink(b, n->at, n->name, true));
+	if (!save_clear_dir(fs, c, n))
+		err = backing_unlink(&b, n->at, n->name, true);
 	return err;
 }

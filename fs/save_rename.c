@@ -24,41 +24,41 @@ static bool is_temp(struct fs *fs, const char *name)
 }
 
 /* A file of the backing that gets the name of a unit: whole, at any crash, as any unit is. */
-static int make_durable(struct fs *fs, const struct save_name *n)
+static int make_durable(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_for(fs, c);
 	struct inode_id id;
 	mode_t mode;
-	int pin, fd, err = save_look_up(fs, n, &id, &mode);
+	int pin, fd, err = save_look_up(fs, c, n, &id, &mode);
 
 	if (err || !S_ISREG(mode))
 		return err == -ENOENT ? 0 : err; /* the rename will say so */
-	creds_restore();
-	pin = backing_pin(b, n->at, n->name);
+	pin = backing_pin(&b, n->at, n->name);
 	if (pin < 0)
 		return pin;
-	fd = backing_reopen(b, pin, O_RDONLY);
+	fd = backing_reopen(&b, pin, O_RDONLY);
 	close(pin);
 	if (fd < 0)
 		return fd == -EACCES ? 0 : fd;
-	err = backing_sync(b, fd, false);
+	err = backing_sync(&b, fd, false);
 	close(fd);
 	return err;
 }
 
 /* The same for the name that it has got: then it is committed, which `wait` promises of a unit. */
-static int make_name_durable(struct fs *fs, const struct save_name *n)
+static int make_name_durable(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
-	creds_restore();
-	return backing_sync_dir(&fs->engine->backing, n->at);
+	struct backing b = fs_for(fs, c);
+
+	return backing_sync_dir(&b, n->at);
 }
 
-int save_data_first(struct fs *fs, const struct save_name *n)
+int save_data_first(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
 	struct content *ct;
 	struct inode_id id;
 	mode_t mode;
-	int err = save_look_up(fs, n, &id, &mode);
+	int err = save_look_up(fs, c, n, &id, &mode);
 
 	if (err)
 		return err == -ENOENT ? 0 : err; /* the rename will say so */
@@ -80,15 +80,14 @@ struct move {
 static int rename_on_backing(void *move)
 {
 	struct move *m = move;
-	struct backing *b = &m->fs->engine->backing;
+	struct backing b = fs_as(m->fs, m->c);
 	struct inode_id dir = node_inode(m->to->dir);
 	struct statx stx;
-	__cleanup_fd int held = m->flags ? -1 : recorded_hold(b, m->to->at, m->to->name, &stx);
-	int err = AS_CALLER(m->c, backing_rename(b, m->from->at, m->from->name, m->to->at,
-						 m->to->name, m->flags));
+	__cleanup_fd int held = m->flags ? -1 : recorded_hold(&b, m->to->at, m->to->name, &stx);
+	int err = backing_rename(&b, m->from->at, m->from->name, m->to->at, m->to->name, m->flags);
 
 	if (!err && held >= 0)
-		recorded_forget(b, &stx);
+		recorded_forget(&b, &stx);
 	if (!err)
 		removal_renamed_over(m->fs->engine->units, NULL, &dir, m->to->name);
 	return err;
@@ -115,7 +114,7 @@ static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 	struct move *m = move;
 	bool temp = is_temp(m->fs, m->from->name);
 	mode_t mode;
-	int err = temp ? -ENOENT : save_look_up(m->fs, m->from, replaced, &mode);
+	int err = temp ? -ENOENT : save_look_up(m->fs, m->c, m->from, replaced, &mode);
 
 	*replaces = true;
 	if (!err) {
@@ -124,7 +123,7 @@ static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 	}
 	if (err != -ENOENT)
 		return err;
-	err = save_look_behind(m->fs, m->to, replaced, &mode);
+	err = save_look_behind(m->fs, m->c, m->to, replaced, &mode);
 	*replaces = !err;
 	if (!err && S_ISDIR(mode))
 		return -EISDIR;
@@ -144,7 +143,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 
 	if (err && err != -EEXIST)
 		return err;
-	err = save_look_up(fs, from, &id, &mode);
+	err = save_look_up(fs, c, from, &id, &mode);
 	if (!err && !generation_is_open(g) && !is_temp(fs, from->name)) {
 		/* The name has an older file, too: when ours has replaced that, a plain rename does. */
 		err = generation_wait(g);
@@ -180,6 +179,7 @@ static void note_saved(struct fs *fs, const struct caller *c, const struct save_
 static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
 		       const struct save_name *to, unsigned flags, struct generation *replaced)
 {
+	struct backing b = fs_for(fs, c);
 	struct move move = {fs, c, from, to, flags, false};
 	struct inode_id to_dir = node_inode(to->dir), id, other;
 	struct content *old = NULL;
@@ -187,15 +187,15 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
 
 	if (!err)
-		err = save_look_up(fs, from, &id, &mode);
-	if (!err && !(flags & RENAME_EXCHANGE) && !save_look_up(fs, to, &other, &other_mode))
+		err = save_look_up(fs, c, from, &id, &mode);
+	if (!err && !(flags & RENAME_EXCHANGE) && !save_look_up(fs, c, to, &other, &other_mode))
 		old = content_find(fs->engine->contents, &other);
 	if (!err)
-		err = save_data_first(fs, from);
+		err = save_data_first(fs, c, from);
 	if (!err && save_is_staged(fs, to->name))
-		err = make_durable(fs, from);
+		err = make_durable(fs, c, from);
 	if (!err && flags & RENAME_EXCHANGE)
-		err = save_look_up(fs, to, &other, &other_mode);
+		err = save_look_up(fs, c, to, &other, &other_mode);
 	/* A file takes the place of one that was removed by the rename itself. */
 	if (!err && S_ISDIR(mode))
 		err = removal_make_way(fs->engine->units, &to_dir, to->name);
@@ -206,19 +206,19 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	if (err == -EEXIST && replaced && !(flags & RENAME_NOREPLACE))
 		err = rename_on_backing(&move); /* that has ended meanwhile */
 	if ((err == -ENOTEMPTY || err == -EEXIST) && !flags && S_ISDIR(mode) &&
-	    !save_clear_dir(fs, to))
+	    !save_clear_dir(fs, c, to))
 		err = rename_on_backing(&move);
 	if (!err && old)
 		content_forget(
 			old); /* else the cache would keep the blocks of a file that is gone */
 	content_put(old);
 	if (!err)
-		tree_moved(fs->tree, to->dir, to->name);
+		tree_moved(fs->tree, &b, to->dir, to->name);
 	if (!err && flags & RENAME_EXCHANGE)
-		tree_moved(fs->tree, from->dir, from->name);
+		tree_moved(fs->tree, &b, from->dir, from->name);
 	if (err || !rules_single(fs->engine->rules, to->name))
 		return err;
-	err = make_name_durable(fs, to);
+	err = make_name_durable(fs, c, to);
 	if (!err && S_ISREG(mode))
 		note_saved(fs, c, to);
 	return err;
@@ -262,14 +262,12 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 		return err;
 	if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)))
 		pointers_drop(us, &to_dir, to->name);
-	creds_become(c); /* with all that the caller may save_look_up at */
-	creds_add_groups(c);
 	g = units_find(us, &from_dir, from->name);
 	replaced = units_find(us, &to_dir, to->name);
 	if (g && g == replaced) {
 		err = 0; /* onto itself */
 	} else if (flags & RENAME_NOREPLACE &&
-		   (replaced || (g && !save_look_up(fs, to, &id, &mode)))) {
+		   (replaced || (g && !save_look_up(fs, c, to, &id, &mode)))) {
 		err = -EEXIST;
 	} else if (flags & ~RENAME_NOREPLACE) {
 		err = settle_both(us, &from_dir, from, g, &to_dir, to, replaced);
@@ -279,11 +277,10 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 	}
 	if (err == -ENOTSUP)
 		err = rename_over(fs, c, from, to, flags, replaced);
-	creds_restore();
 	if (!err && !(flags & RENAME_EXCHANGE))
 		removal_moved(us, &from_dir, from->name, &(struct place){to->at, to_dir, to->name});
 	if (!err)
-		beside_renamed(fs, to->dir, to->at, to->name);
+		beside_renamed(fs, c, to->dir, to->at, to->name);
 	if (!err && !(flags & RENAME_EXCHANGE))
 		unclaimed_renamed(fs, c, from->name, to);
 	generation_put(g);

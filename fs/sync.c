@@ -47,6 +47,7 @@ static struct generation *generation_of(struct fs *fs, const struct handle *h)
 
 static int sync_file(struct fs *fs, const struct caller *c, struct handle *h, bool data_only)
 {
+	struct backing b = fs_as(fs, c);
 	struct content *ct = save_content(fs, h->node);
 	int err = ct ? content_write_back(ct) : 0;
 
@@ -55,8 +56,7 @@ static int sync_file(struct fs *fs, const struct caller *c, struct handle *h, bo
 	content_put(ct);
 	if (err)
 		return err;
-	creds_become(c);
-	return backing_sync(&fs->engine->backing, h->fd, data_only);
+	return backing_sync(&b, h->fd, data_only);
 }
 
 /* Through a handle that does not write: no close of it will be waited for. */
@@ -74,7 +74,6 @@ int data_sync(struct fs *fs, const struct caller *c, struct handle *h, bool data
 
 	if (err)
 		return err;
-	creds_restore();
 	g = generation_of(fs, h);
 	if (g && generation_is_pending(g) && !is_durable(fs, c, h, &rankless)) {
 		err = content_await(g->content);
@@ -82,7 +81,6 @@ int data_sync(struct fs *fs, const struct caller *c, struct handle *h, bool data
 		return err;
 	}
 	err = h->generation ? generation_sync(g) : sync_file(fs, c, h, data_only);
-	creds_restore();
 	if (!err && h->generation)
 		generation_ask_durable(g, rankless);
 	else if (!err && g)

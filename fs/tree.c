@@ -75,10 +75,9 @@ static bool enter_known(struct tree *t, struct node *dir, const char *name, cons
 	return true;
 }
 
-int tree_lookup_fd(struct tree *t, struct node *dir, const char *name, int given, struct node **out,
-		   struct statx *stx)
+int tree_lookup_fd(struct tree *t, struct backing *b, struct node *dir, const char *name, int given,
+		   struct node **out, struct statx *stx)
 {
-	struct backing *b = &t->engine->backing;
 	int fd, err = backing_stat(b, given, stx);
 
 	if (err || enter_known(t, dir, name, stx, out))
@@ -88,8 +87,8 @@ int tree_lookup_fd(struct tree *t, struct node *dir, const char *name, int given
 }
 
 /* What a name shows that it does not have on the backing. 0, -errno, or -ENODATA: nothing. */
-static int lookup_unpublished(struct tree *t, struct node *dir, const char *name, pid_t pid,
-			      struct node **out, struct statx *stx)
+static int lookup_unpublished(struct tree *t, struct backing *b, struct node *dir, const char *name,
+			      pid_t pid, struct node **out, struct statx *stx)
 {
 	struct units *us = t->engine->units;
 	struct inode_id dir_id = node_inode(dir);
@@ -98,36 +97,35 @@ static int lookup_unpublished(struct tree *t, struct node *dir, const char *name
 	int err = -ENODATA;
 
 	if (g)
-		err = tree_lookup_fd(t, dir, name, g->content->fd, out, stx);
+		err = tree_lookup_fd(t, b, dir, name, g->content->fd, out, stx);
 	else if (cp)
-		err = tree_lookup_fd(t, dir, name, cp->fd, out, stx);
+		err = tree_lookup_fd(t, b, dir, name, cp->fd, out, stx);
 	generation_put(g);
 	checkpoint_put(cp);
 	return err;
 }
 
 /* A pointer that waits for a commit, where nothing was applied before. */
-static int lookup_held(struct tree *t, struct node *dir, const char *name, struct node **out,
-		       struct statx *stx)
+static int lookup_held(struct tree *t, struct backing *b, struct node *dir, const char *name,
+		       struct node **out, struct statx *stx)
 {
 	struct inode_id dir_id = node_inode(dir);
 	int pin = t->engine->units ? held_pin(t->engine->units, &dir_id, name) : -ENOENT, err;
 
 	if (pin < 0)
 		return -ENOENT;
-	err = backing_stat(&t->engine->backing, pin, stx);
+	err = backing_stat(b, pin, stx);
 	if (!err)
 		return enter(t, dir, name, stx, pin, false, out);
 	close(pin);
 	return err;
 }
 
-int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, struct node **out,
-		struct statx *stx)
+int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char *name, pid_t pid,
+		struct node **out, struct statx *stx)
 {
-	struct backing *b = &t->engine->backing;
 	struct node_fd at;
-	int fd, err = lookup_unpublished(t, dir, name, pid, out, stx);
+	int fd, err = lookup_unpublished(t, b, dir, name, pid, out, stx);
 
 	if (err != -ENODATA)
 		return err;
@@ -138,14 +136,14 @@ int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, s
 
 		if (removals_hide(t->engine->units, &id,
 				  name)) /* but not what is to have its name */
-			return lookup_held(t, dir, name, out, stx);
+			return lookup_held(t, b, dir, name, out, stx);
 	}
-	err = tree_fd(t, dir, &at);
+	err = tree_fd(t, b, dir, &at);
 	if (err)
 		return err;
 	err = backing_stat_at(b, at.fd, name, stx);
 	if (err == -ENOENT)
-		err = lookup_held(t, dir, name, out, stx);
+		err = lookup_held(t, b, dir, name, out, stx);
 	else if (!err && !enter_known(t, dir, name, stx, out)) {
 		fd = backing_pin(b, at.fd, name);
 		err = fd < 0 ? fd : backing_stat(b, fd, stx);
@@ -158,24 +156,24 @@ int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, s
 	return err;
 }
 
-int tree_adopt(struct tree *t, struct node *dir, const char *name, int fd, bool fresh,
-	       struct node **out, struct statx *stx)
+int tree_adopt(struct tree *t, struct backing *b, struct node *dir, const char *name, int fd,
+	       bool fresh, struct node **out, struct statx *stx)
 {
-	int err = backing_stat(&t->engine->backing, fd, stx);
+	int err = backing_stat(b, fd, stx);
 
 	return err ? err : enter(t, dir, name, stx, -1, fresh, out);
 }
 
-void tree_moved(struct tree *t, struct node *dir, const char *name)
+void tree_moved(struct tree *t, struct backing *b, struct node *dir, const char *name)
 {
 	struct closing c = {.nr = 0};
 	struct node_fd at;
 	struct statx stx;
-	int err = tree_fd(t, dir, &at);
+	int err = tree_fd(t, b, dir, &at);
 
 	if (err)
 		return;
-	err = backing_stat_at(&t->engine->backing, at.fd, name, &stx);
+	err = backing_stat_at(b, at.fd, name, &stx);
 	tree_fd_put(t, &at);
 	if (err)
 		return;

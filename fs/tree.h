@@ -104,27 +104,27 @@ void node_put(struct tree *t, struct node *n);
 
 /*
  * Finds or makes the node of @name in @dir, for thread @pid, pinned. Adds one to its lookup count and returns it
- * referenced, with its attributes. -errno of the backing otherwise.
+ * referenced, with its attributes. -errno of the backing otherwise. @b says as whom, here and below.
  */
-int tree_lookup(struct tree *t, struct node *dir, const char *name, pid_t pid, struct node **out,
-		struct statx *stx);
+int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char *name, pid_t pid,
+		struct node **out, struct statx *stx);
 
 /* The same of the inode that @given is of, whatever has that name on the backing. */
-int tree_lookup_fd(struct tree *t, struct node *dir, const char *name, int given, struct node **out,
-		   struct statx *stx);
+int tree_lookup_fd(struct tree *t, struct backing *b, struct node *dir, const char *name, int given,
+		   struct node **out, struct statx *stx);
 
 /*
  * The node of a file that was just opened as @fd under @name. @fresh: it was created by that open,
  * so any node that looks the same is of an inode that is gone. Lookup count and reference as above.
  */
-int tree_adopt(struct tree *t, struct node *dir, const char *name, int fd, bool fresh,
-	       struct node **out, struct statx *stx);
+int tree_adopt(struct tree *t, struct backing *b, struct node *dir, const char *name, int fd,
+	       bool fresh, struct node **out, struct statx *stx);
 
 /* The kernel dropped @count lookups. */
 void tree_forget(struct tree *t, uint64_t id, uint64_t count);
 
 /* After a rename: what is at @name in @dir now was elsewhere before. */
-void tree_moved(struct tree *t, struct node *dir, const char *name);
+void tree_moved(struct tree *t, struct backing *b, struct node *dir, const char *name);
 
 /* The same, of inode @id. */
 void tree_placed(struct tree *t, const struct inode_id *id, struct node *dir, const char *name);
@@ -156,11 +156,11 @@ struct node_fd {
 	bool own; /* @fd is for this use alone */
 	int fd;
 };
-int tree_fd(struct tree *t, struct node *n, struct node_fd *out);
+int tree_fd(struct tree *t, struct backing *b, struct node *n, struct node_fd *out);
 void tree_fd_put(struct tree *t, struct node_fd *nf);
 
 /* Has the name that @n was last seen under been given to another inode since? */
-bool tree_replaced(struct tree *t, struct node *n);
+bool tree_replaced(struct tree *t, struct backing *b, struct node *n);
 
 /*
  * Path of node @id below the mount point, with "/@name" behind it if given: false, it has none any more. And the same

@@ -83,7 +83,7 @@ static struct node *replaced_above(struct tree *t, struct node *n, char rel[PATH
 }
 
 /* What has the name of @n now. @out: without a node. */
-static int fd_by_name(struct tree *t, struct node *n, struct node_fd *out)
+static int fd_by_name(struct tree *t, struct backing *b, struct node *n, struct node_fd *out)
 {
 	struct checkpoint *cp;
 	char name[NAME_MAX + 1];
@@ -97,9 +97,9 @@ static int fd_by_name(struct tree *t, struct node *n, struct node_fd *out)
 	id = node_inode(dir);
 	cp = checkpoints_find(t->engine->units, &id, name);
 	*out = (struct node_fd){.checkpoint = cp, .fd = cp ? cp->fd : -1, .own = !cp};
-	err = cp ? 0 : tree_fd(t, dir, &at);
+	err = cp ? 0 : tree_fd(t, b, dir, &at);
 	if (!cp && !err) {
-		out->fd = backing_pin(&t->engine->backing, at.fd, name);
+		out->fd = backing_pin(b, at.fd, name);
 		err = out->fd < 0 ? out->fd : 0;
 		tree_fd_put(t, &at);
 	}
@@ -108,10 +108,10 @@ static int fd_by_name(struct tree *t, struct node *n, struct node_fd *out)
 }
 
 /* @n, or a directory that it is in, was replaced under its name: that of what is at its path now. */
-static int fd_of_successor(struct tree *t, struct node *n, struct node *replaced, const char *rel,
-			   struct node_fd *out)
+static int fd_of_successor(struct tree *t, struct backing *b, struct node *n, struct node *replaced,
+			   const char *rel, struct node_fd *out)
 {
-	int err = fd_by_name(t, replaced, out);
+	int err = fd_by_name(t, b, replaced, out);
 
 	while (!err && *rel) {
 		size_t len = strcspn(rel, "/");
@@ -119,7 +119,7 @@ static int fd_of_successor(struct tree *t, struct node *n, struct node *replaced
 		int fd;
 
 		snprintf(name, sizeof(name), "%.*s", (int)len, rel);
-		fd = backing_pin(&t->engine->backing, out->fd, name);
+		fd = backing_pin(b, out->fd, name);
 		if (out->own)
 			close(out->fd);
 		checkpoint_put(out->checkpoint);
@@ -136,7 +136,7 @@ static int fd_of_successor(struct tree *t, struct node *n, struct node *replaced
 }
 
 /* A pin of the directory @n if a checkpoint has it in staging, where it has no name to find it by. */
-static int pin_staged(struct tree *t, struct node *n)
+static int pin_staged(struct tree *t, struct backing *b, struct node *n)
 {
 	struct inode_id id = node_inode(n);
 	struct checkpoint *cp = S_ISDIR(n->type) && t->engine->units
@@ -145,25 +145,25 @@ static int pin_staged(struct tree *t, struct node *n)
 	int fd = cp ? checkpoint_fd(cp) : -ENOENT;
 
 	if (fd >= 0)
-		fd = backing_reopen(&t->engine->backing, fd, O_PATH | O_DIRECTORY);
+		fd = backing_reopen(b, fd, O_PATH | O_DIRECTORY);
 
 	checkpoint_put(cp);
 	return fd;
 }
 
 /* Finds @n again as @name in the directory @at; @out holds its new pin. */
-static int pin_by_name(struct tree *t, struct node *n, int at, const char *name,
+static int pin_by_name(struct tree *t, struct backing *b, struct node *n, int at, const char *name,
 		       struct node_fd *out)
 {
 	struct closing c = {.nr = 0};
 	struct statx stx;
-	int err, fd = pin_staged(t, n);
+	int err, fd = pin_staged(t, b, n);
 
 	if (fd < 0)
-		fd = backing_pin(&t->engine->backing, at, name);
+		fd = backing_pin(b, at, name);
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ENOTDIR ? -ESTALE : fd;
-	err = backing_stat(&t->engine->backing, fd, &stx);
+	err = backing_stat(b, fd, &stx);
 	if (!err && !node_is_same(n, &stx))
 		err = -ESTALE;
 	if (err) {
@@ -198,7 +198,7 @@ static struct node *topmost_lost_locked(struct tree *t, struct node *n, struct n
 }
 
 /* A file below a directory that was replaced is found below what has replaced that. */
-static int fd_in_successor(struct tree *t, struct node *n, struct node_fd *out)
+static int fd_in_successor(struct tree *t, struct backing *b, struct node *n, struct node_fd *out)
 {
 	char name[NAME_MAX + 1];
 	struct node *dir;
@@ -207,9 +207,9 @@ static int fd_in_successor(struct tree *t, struct node *n, struct node_fd *out)
 
 	if (!tree_place(t, n, &dir, name))
 		return -ESTALE;
-	err = tree_fd(t, dir, &at);
+	err = tree_fd(t, b, dir, &at);
 	if (!err) {
-		err = pin_by_name(t, n, at.fd, name, out);
+		err = pin_by_name(t, b, n, at.fd, name, out);
 		tree_fd_put(t, &at);
 	}
 	node_put(t, dir);
@@ -217,7 +217,7 @@ static int fd_in_successor(struct tree *t, struct node *n, struct node_fd *out)
 }
 
 /* One step at a time from the first ancestor at hand, which must not be lost on the way. */
-int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
+int tree_fd(struct tree *t, struct backing *b, struct node *n, struct node_fd *out)
 {
 	struct node_fd held = {.node = NULL}, at, next;
 	char rel[PATH_MAX];
@@ -229,7 +229,7 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 			   ? replaced_above(t, n, rel)
 			   : NULL;
 	if (replaced && S_ISDIR(n->type)) {
-		err = fd_of_successor(t, n, replaced, rel, out);
+		err = fd_of_successor(t, b, n, replaced, rel, out);
 		node_put(t, replaced);
 		return err;
 	}
@@ -246,7 +246,7 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 		if (fd_of_unpublished(t, n, out))
 			break;
 		if (is_below) {
-			err = fd_in_successor(t, n, out);
+			err = fd_in_successor(t, b, n, out);
 			break;
 		}
 		{
@@ -262,7 +262,7 @@ int tree_fd(struct tree *t, struct node *n, struct node_fd *out)
 			err = -ESTALE;
 			break;
 		}
-		err = name ? pin_by_name(t, lost, at.fd, name, &next) : -ENOMEM;
+		err = name ? pin_by_name(t, b, lost, at.fd, name, &next) : -ENOMEM;
 		tree_fd_put(t, &at);
 		node_put(t, lost);
 		if (!err) {
@@ -299,7 +299,7 @@ void tree_fd_put(struct tree *t, struct node_fd *nf)
 	node_put(t, nf->node);
 }
 
-bool tree_replaced(struct tree *t, struct node *n)
+bool tree_replaced(struct tree *t, struct backing *b, struct node *n)
 {
 	__cleanup_free char *name = NULL;
 	struct node *dir;
@@ -314,9 +314,9 @@ bool tree_replaced(struct tree *t, struct node *n)
 			return false;
 		dir->refs++;
 	}
-	err = tree_fd(t, dir, &at);
+	err = tree_fd(t, b, dir, &at);
 	if (!err) {
-		err = backing_stat_at(&t->engine->backing, at.fd, name, &stx);
+		err = backing_stat_at(b, at.fd, name, &stx);
 		tree_fd_put(t, &at);
 	}
 	node_put(t, dir);

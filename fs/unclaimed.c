@@ -76,7 +76,7 @@ void unclaimed_notice(struct fs *fs, const struct caller *c, const struct handle
 void unclaimed_renamed(struct fs *fs, const struct caller *c, const char *from,
 		       const struct save_name *to)
 {
-	struct backing *b = &fs->engine->backing;
+	struct backing b = fs_for(fs, c);
 	char path[PATH_MAX], head[HEAD_MAX];
 	__cleanup_fd int pin = -1, fd = -1;
 	const char *kind;
@@ -85,9 +85,9 @@ void unclaimed_renamed(struct fs *fs, const struct caller *c, const char *from,
 	/* What a rule calls temporary was staged: the file is whole, and has a digest. */
 	if (!is_temporary(from) || rules_single(fs->engine->rules, from))
 		return;
-	pin = backing_pin(b, to->at, to->name);
-	fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_NONBLOCK);
-	len = fd < 0 ? fd : backing_read(b, fd, head, sizeof(head), 0);
+	pin = backing_pin(&b, to->at, to->name);
+	fd = pin < 0 ? pin : backing_reopen(&b, pin, O_RDONLY | O_NONBLOCK);
+	len = fd < 0 ? fd : backing_read(&b, fd, head, sizeof(head), 0);
 	kind = len > 0 ? kind_of(head, (size_t)len) : NULL;
 	if (!kind)
 		return;

@@ -21,7 +21,18 @@
 #include "engine/base/cleanup.h"
 
 /* One system call on the backing @b, as its handle says. */
-#define ACT(b, expr) ((b)->who.stated ? ACT_AS(&(b)->who, expr) : ON_BEHALF(expr))
+#define ACT(b, expr) ACT_AS(&(b)->who, expr)
+
+/*
+ * The same, of a call that only reads, by a descriptor: the right to do that was judged when the
+ * descriptor was opened, and the result is the same for all. So the daemon makes the call, without
+ * a switch, and the user only where the backing refuses it to the daemon.
+ */
+#define READ(b, expr) \
+	({ \
+		const struct who reader_ = who_for(&(b)->who.user); \
+		ACT_AS(&reader_, expr); \
+	})
 
 /* The same, of a call that makes something with @mode, a variable. */
 #define MAKE(b, mode, expr) \
@@ -510,19 +521,20 @@ int backing_rename(struct backing *b, int dir, const char *name, int new_dir, co
 
 int backing_stat(struct backing *b, int fd, struct statx *stx)
 {
-	return ACT(b, b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx));
+	return READ(b, b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx));
 }
 
 int backing_stat_now(struct backing *b, int fd, struct statx *stx)
 {
-	return ACT(b, b->ops->stat(b->ops_arg, fd, "",
-				   AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, stx));
+	return READ(b,
+		    b->ops->stat(b->ops_arg, fd, "",
+				 AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, stx));
 }
 
 int backing_stat_known(struct backing *b, int fd, struct statx *stx)
 {
-	return ACT(b, b->ops->stat(b->ops_arg, fd, "",
-				   AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, stx));
+	return READ(b, b->ops->stat(b->ops_arg, fd, "",
+				    AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, stx));
 }
 
 int backing_reopen(struct backing *b, int fd, int flags)
@@ -566,7 +578,7 @@ int backing_path_below(struct backing *b, int fd, char *buf, size_t size)
 
 int backing_readlink(struct backing *b, int pin, char *buf, size_t size)
 {
-	return (int)ACT(b, b->ops->readlink(b->ops_arg, pin, buf, size));
+	return (int)READ(b, b->ops->readlink(b->ops_arg, pin, buf, size));
 }
 
 int backing_chmod(struct backing *b, int fd, mode_t mode)
@@ -592,7 +604,7 @@ int backing_truncate(struct backing *b, int fd, off_t size)
 
 int backing_statfs(struct backing *b, int fd, struct statvfs *sv)
 {
-	return ACT(b, b->ops->statfs(b->ops_arg, fd, sv));
+	return READ(b, b->ops->statfs(b->ops_arg, fd, sv));
 }
 
 static bool no_xattrs(struct backing *b)
@@ -645,8 +657,8 @@ ssize_t backing_read(struct backing *b, int fd, void *buf, size_t size, off_t of
 	size_t done = 0;
 
 	while (done < size) {
-		ssize_t n = ACT(b, b->ops->read(b->ops_arg, fd, (char *)buf + done, size - done,
-						off + (off_t)done));
+		ssize_t n = READ(b, b->ops->read(b->ops_arg, fd, (char *)buf + done, size - done,
+						 off + (off_t)done));
 
 		if (n == 0)
 			break;
@@ -726,5 +738,5 @@ ssize_t backing_copy_range(struct backing *b, int in, off_t off_in, int out, off
 
 ssize_t backing_getdents(struct backing *b, int fd, void *buf, size_t size)
 {
-	return ACT(b, b->ops->getdents(b->ops_arg, fd, buf, size));
+	return READ(b, b->ops->getdents(b->ops_arg, fd, buf, size));
 }

@@ -9,9 +9,9 @@
  *   Linux refuses on O_PATH go through /proc/self/fd, which reaches that very inode.
  * - Every function returns 0 (or a count, an offset, a descriptor that the caller owns) or
  *   -errno, blocks as long as the backing blocks, and may be called from any thread.
- * - struct backing is a handle, which says as whom its calls are made (who.h): copies that say somebody else
- *   live in the function that makes them, and use what the first one has opened. The first one is the
- *   daemon's.
+ * - struct backing is a handle, and says as whom its calls are made (who.h). The one that was opened
+ *   is the daemon's. A copy that says somebody else lives in the function that makes it, and uses
+ *   what the first one has opened.
  */
 #ifndef ENGINE_BACKING_BACKING_H
 #define ENGINE_BACKING_BACKING_H
@@ -101,10 +101,16 @@ static inline struct backing backing_with(const struct backing *b, struct who wh
 	return copy;
 }
 
-/* The daemon, on behalf of @user; NULL: of nobody. */
+/* The daemon, on behalf of @user; NULL: on nobody's. */
 static inline struct backing backing_for(const struct backing *b, const struct caller *user)
 {
 	return backing_with(b, who_for(user));
+}
+
+/* The daemon, on behalf of the user of @b. */
+static inline struct backing backing_daemon(const struct backing *b)
+{
+	return backing_for(b, &b->who.user);
 }
 
 /* @caller. */
@@ -113,7 +119,13 @@ static inline struct backing backing_as(const struct backing *b, const struct ca
 	return backing_with(b, who_as(caller));
 }
 
-/* @owner, and the daemon for what the backing refuses to that one. */
+/* @caller, for a call that makes something: with the umask of the program. */
+static inline struct backing backing_maker(const struct backing *b, const struct caller *caller)
+{
+	return backing_with(b, who_maker(caller));
+}
+
+/* @owner, and the daemon for what the backing refuses to @owner. */
 static inline struct backing backing_owner(const struct backing *b, const struct caller *owner)
 {
 	return backing_with(b, who_owner(owner));

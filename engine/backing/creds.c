@@ -34,17 +34,13 @@ struct remembered {
 static struct lock memory_lock = LOCK_INIT(LOCK_CREDS);
 static struct remembered memory[REMEMBERED]; /* memory_lock */
 
-static bool can_switch;	       /* const after creds_init */
-static uid_t daemon_uid;       /* const after creds_init */
-static gid_t daemon_gid;       /* const after creds_init */
-static __thread uid_t now_uid; /* what this thread is; valid once `known` */
-static __thread gid_t now_gid;
-static __thread pid_t now_pid; /* as whom it acts, if that is not the daemon */
-static __thread bool known, has_groups;
-static __thread struct caller grouped;	/* who needed groups last */
-static __thread uint64_t grouped_until; /* monotonic: until then that one has them from the start */
-static __thread struct caller behalf;
-static __thread bool for_somebody; /* behalf is set */
+static bool can_switch;	 /* const after creds_init */
+static uid_t daemon_uid; /* const after creds_init */
+static gid_t daemon_gid; /* const after creds_init */
+
+/* A cache: it saves calls that would be refused, and changes no result. */
+static __thread struct caller grouped;	/* the last user who needed groups in this thread */
+static __thread uint64_t grouped_until; /* monotonic: until then that user begins with them */
 
 static void drop_sys_resource(void)
 {
@@ -72,84 +68,18 @@ bool creds_init(bool wanted)
 	return can_switch;
 }
 
-static void set_ids(uid_t uid, gid_t gid)
-{
-	if (!known) {
-		/* A new thread starts as whoever its maker was acting for. */
-		syscall(SYS_setfsuid, daemon_uid);
-		syscall(SYS_setfsgid, daemon_gid);
-		syscall(SYS_setgroups, 0, NULL);
-		now_uid = daemon_uid;
-		now_gid = daemon_gid;
-		known = true;
-	}
-	if (now_gid != gid) {
-		syscall(SYS_setfsgid, gid);
-		now_gid = gid;
-	}
-	if (now_uid != uid) {
-		syscall(SYS_setfsuid, uid);
-		now_uid = uid;
-	}
-}
-
-static void drop_groups(void)
-{
-	if (has_groups)
-		syscall(SYS_setgroups, 0, NULL);
-	has_groups = false;
-}
-
 static bool same_caller(const struct caller *a, const struct caller *b)
 {
 	return a->uid == b->uid && a->gid == b->gid && a->pid == b->pid;
 }
 
-/* One process usually makes many calls in a row: the first of them alone is refused before it has its groups. */
+/*
+ * True if this thread just needed groups for @c. A process usually makes many calls in a row: only
+ * the first of them is refused before the process has its groups.
+ */
 static bool needed_groups(const struct caller *c)
 {
 	return grouped_until && same_caller(c, &grouped) && clock_mono_ns() < grouped_until;
-}
-
-/* One process usually makes many calls in a row: keep its groups, but not for ever. */
-static bool keep_groups(const struct caller *c)
-{
-	return has_groups && now_uid == c->uid && now_gid == c->gid && needed_groups(c);
-}
-
-void creds_become(const struct caller *c)
-{
-	if (c->uid == (uid_t)-1 || c->gid == (gid_t)-1) { /* nobody's request */
-		creds_restore();
-		return;
-	}
-	if (!can_switch || keep_groups(c))
-		return;
-	drop_groups();
-	set_ids(c->uid, c->gid);
-	now_pid = c->pid;
-}
-
-void creds_restore(void)
-{
-	if (!can_switch)
-		return;
-	drop_groups();
-	set_ids(daemon_uid, daemon_gid);
-}
-
-void creds_on_behalf(const struct caller *c)
-{
-	for_somebody = c && c->uid != (uid_t)-1 && c->gid != (gid_t)-1 && c->uid != daemon_uid;
-	if (for_somebody)
-		behalf = *c;
-}
-
-const struct caller *creds_behalf(void)
-{
-	bool is_daemon = !known || now_uid == daemon_uid;
-
-	return can_switch && for_somebody && is_daemon ? &behalf : NULL;
 }
 
 /* Parses a "Groups:" line. Returns how many, at most @max. */
@@ -214,7 +144,7 @@ static void remember(const struct caller *c, const gid_t *groups, size_t nr)
 				 .until = clock_mono_ns() + GROUPS_KEPT_NS};
 }
 
-/* As the system knows them. How many. */
+/* How many groups the system gives the user. */
 static ssize_t groups_of_user(uid_t uid, gid_t *groups)
 {
 	char buf[4096];
@@ -233,7 +163,7 @@ static ssize_t read_groups_of(const struct caller *c, gid_t *groups)
 				    : read_groups(c, groups, MAX_GROUPS);
 }
 
-/* Gives this thread, which is the daemon, those that are remembered. 1, 0: none, or -1: they have to be read. */
+/* Gives this thread the remembered groups. 1; 0: there are none; -1: they have to be read. */
 static int set_remembered(const struct caller *c, bool old_too)
 {
 	const struct remembered *m = place_of(c);
@@ -244,7 +174,11 @@ static int set_remembered(const struct caller *c, bool old_too)
 	return m->nr && !syscall(SYS_setgroups, m->nr, m->groups);
 }
 
-/* Gives this thread, which is the daemon, the groups of @c. False: there are none. */
+/*
+ * True if this thread, which is the daemon, has the groups of @c now. Called only for what is
+ * refused without: the kernel has checked the caller's permission already, most files belong to
+ * their user, and reading /proc costs more than most operations.
+ */
 static bool set_groups(const struct caller *c)
 {
 	__cleanup_free gid_t *groups = NULL;
@@ -255,54 +189,10 @@ static bool set_groups(const struct caller *c)
 		return set;
 	groups = calloc(MAX_GROUPS, sizeof(*groups));
 	nr = groups ? read_groups_of(c, groups) : -1;
-	if (nr < 0) /* what it made is worked on when it has ended, too */
+	if (nr < 0) /* the work on what a process made goes on when the process has ended */
 		return set_remembered(c, true) > 0;
 	remember(c, groups, (size_t)nr);
 	return nr && !syscall(SYS_setgroups, (size_t)nr, groups);
-}
-
-/* This thread becomes @c with its groups. False: it has none, and the thread is the daemon. */
-static bool become_with_groups(const struct caller *c)
-{
-	if (!c->pid || c->uid == daemon_uid)
-		return false;
-	/* As the daemon: /proc/PID of another user's process, and CAP_SETGID. */
-	drop_groups();
-	set_ids(daemon_uid, daemon_gid);
-	if (!set_groups(c))
-		return false;
-	has_groups = true;
-	grouped = *c;
-	grouped_until = clock_mono_ns() + GROUPS_KEPT_NS;
-	set_ids(c->uid, c->gid);
-	return true;
-}
-
-static bool add_groups(const struct caller *c)
-{
-	bool added = can_switch && !has_groups && become_with_groups(c);
-
-	if (can_switch && !added)
-		set_ids(c->uid, c->gid);
-	return added;
-}
-
-bool creds_add_groups(const struct caller *c)
-{
-	return add_groups(c);
-}
-
-bool creds_add_last_groups(const struct caller *c)
-{
-	return add_groups(c);
-}
-
-bool creds_add_behalf_groups(void)
-{
-	bool is_behalf = known && for_somebody && now_uid == behalf.uid && now_gid == behalf.gid &&
-			 now_pid == behalf.pid;
-
-	return is_behalf && creds_add_last_groups(&behalf);
 }
 
 /* --- one call --- */
@@ -316,37 +206,66 @@ static const enum step orders[][4] = {
 	[WHO_OWNER] = {AS_USER, WITH_GROUPS, AS_DAEMON, NO_MORE},
 };
 
-static void leave(const struct acting *a)
+static enum step step_of(const struct acting *a)
 {
-	drop_groups();
-	if (a->was) {
-		set_ids(a->before.uid, a->before.gid);
-		now_pid = a->before.pid;
-	} else {
-		set_ids(daemon_uid, daemon_gid);
-	}
+	return orders[a->who->kind][a->step];
 }
 
-/* True if the thread is whom @step says; false: there is no such one, or it is no other than the one before. */
-static bool take(struct acting *a, enum step step)
+static void be_daemon(struct acting *a)
+{
+	if (step_of(a) != AS_DAEMON) {
+		syscall(SYS_setfsuid, daemon_uid);
+		syscall(SYS_setfsgid, daemon_gid);
+	}
+	if (a->has_groups)
+		syscall(SYS_setgroups, 0, NULL);
+	a->has_groups = false;
+}
+
+static void be_user(const struct caller *user)
+{
+	syscall(SYS_setfsgid, user->gid);
+	syscall(SYS_setfsuid, user->uid);
+}
+
+/* True if the thread has the groups of @user now. */
+static bool add_groups(struct acting *a, const struct caller *user)
+{
+	if (!user->pid || user->uid == daemon_uid)
+		return false;
+	a->has_groups = set_groups(user);
+	if (!a->has_groups)
+		return false;
+	grouped = *user;
+	grouped_until = clock_mono_ns() + GROUPS_KEPT_NS;
+	return true;
+}
+
+/* True if the thread, which is the daemon, begins the step a->step. False: it would change nothing. */
+static bool begin_step(struct acting *a)
 {
 	const struct caller *user = &a->who->user;
+	bool others = user->uid != daemon_uid;
 
-	if (step == WITH_GROUPS)
-		return become_with_groups(user);
-	drop_groups();
-	if (step == AS_DAEMON) {
-		set_ids(daemon_uid, daemon_gid);
+	switch (step_of(a)) {
+	case AS_DAEMON:
+		return !a->step || others;
+	case AS_USER:
+		if (a->step && !others)
+			return false;
+		if ((a->who->groups || needed_groups(user)) && add_groups(a, user))
+			a->step++;
+		be_user(user);
 		return true;
-	}
-	if (a->who->kind == WHO_DAEMON && user->uid == daemon_uid)
-		return false;
-	if ((a->who->groups || needed_groups(user)) && become_with_groups(user)) {
-		a->step++;
+	case WITH_GROUPS:
+		if (!add_groups(a, user))
+			return false;
+		be_user(user);
 		return true;
+	case NO_MORE:
+		break;
 	}
-	set_ids(user->uid, user->gid);
-	return true;
+	return false;
 }
 
 static bool is_nobody(const struct caller *c)
@@ -354,29 +273,28 @@ static bool is_nobody(const struct caller *c)
 	return c->uid == (uid_t)-1 || c->gid == (gid_t)-1;
 }
 
-void acting_begin(struct acting *a, const struct who *w)
+void acting_begin(struct acting *a, const struct who *who)
 {
 	static const struct who daemon = {.kind = WHO_DAEMON};
 
-	a->who = is_nobody(&w->user) ? &daemon : w;
-	a->step = 0;
-	a->was = known && now_uid != daemon_uid;
-	a->before = (struct caller){now_uid, now_gid, now_pid};
+	/* A request that no process made comes from nobody. */
+	*a = (struct acting){.who = is_nobody(&who->user) ? &daemon : who};
 	if (can_switch)
-		take(a, orders[a->who->kind][0]);
+		begin_step(a);
 }
 
 bool acting_again(struct acting *a, long result)
 {
 	bool refused = result == -EACCES || result == -EPERM;
-	enum step step = AS_DAEMON;
 
 	if (!can_switch)
 		return false;
-	while (refused && (step = orders[a->who->kind][++a->step]) != NO_MORE)
-		if (take(a, step))
+	be_daemon(a);
+	while (refused && step_of(a) != NO_MORE) {
+		a->step++;
+		if (begin_step(a))
 			return true;
-	leave(a);
+	}
 	return false;
 }
 
@@ -391,14 +309,12 @@ static bool has_own_umask(void)
 	return own;
 }
 
-mode_t creds_mask(const struct who *w, mode_t mode, mode_t *before)
+mode_t creds_mask(const struct who *who, mode_t mode, mode_t *before)
 {
 	*before = (mode_t)-1;
-	if (!w->stated)
-		return mode;
 	if (!has_own_umask())
-		return mode & ~w->umask;
-	*before = umask(w->umask);
+		return mode & ~who->umask;
+	*before = umask(who->umask);
 	return mode;
 }
 
@@ -406,12 +322,4 @@ void creds_unmask(mode_t before)
 {
 	if (before != (mode_t)-1)
 		umask(before);
-}
-
-mode_t creds_umask(mode_t mode, mode_t mask)
-{
-	if (!has_own_umask())
-		return mode & ~mask;
-	umask(mask);
-	return mode;
 }

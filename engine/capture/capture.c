@@ -207,7 +207,6 @@ int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptf
 	if (!s)
 		return -ENOMEM;
 	s->handle = handle;
-	creds_restore(); /* its thread, which begins as this one is, makes a socket where only the daemon may */
 	err = arena_create(&s->arena, cs->options.cache, uid, share_of(cs, h));
 	if (!err) {
 		s->slots = calloc(s->arena.nr_slots, sizeof(*s->slots));

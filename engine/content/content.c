@@ -168,6 +168,7 @@ static void insert_locked(struct contents *all, struct content *ct)
 static struct content *content_make(struct contents *all, int fd, const struct inode_id *id,
 				    uint64_t size, const struct caller *owner, bool staged)
 {
+	struct backing b = backing_for(all->backing, owner);
 	struct content *ct = calloc(1, sizeof(*ct));
 
 	if (!ct) {
@@ -189,8 +190,8 @@ static struct content *content_make(struct contents *all, int fd, const struct i
 	waitq_init(&ct->settled, &all->cache->lock);
 	if (staged) {
 		ct->digest = digest_create();
-		if (feature(all->backing->features, FEATURE_ODIRECT))
-			ct->direct_fd = backing_reopen(all->backing, fd, O_RDWR | O_DIRECT);
+		if (feature(b.features, FEATURE_ODIRECT))
+			ct->direct_fd = backing_reopen(&b, fd, O_RDWR | O_DIRECT);
 	}
 	return ct;
 }

@@ -26,7 +26,6 @@
 #include <sys/uio.h>
 
 #include "engine/backing/backing.h"
-#include "engine/backing/creds.h"
 #include "engine/base/wait.h"
 #include "engine/cache/cache.h"
 #include "engine/content/digest.h"
@@ -224,8 +223,8 @@ uint64_t content_promised_bytes(struct content *ct);
 /* Waits until all that is promised now has come. 0, -EINTR, or the sticking error. */
 int content_await(struct content *ct);
 
-/* Cuts or extends it. 0 or -errno. */
-int content_truncate(struct content *ct, uint64_t size);
+/* Cuts or extends it, as whom @b says. 0 or -errno. */
+int content_truncate(struct content *ct, struct backing *b, uint64_t size);
 
 /* What looks at the backing sees the size that it has here, whatever of it was written back. 0, -EINTR or -errno. */
 int content_show_size(struct content *ct);

@@ -47,6 +47,7 @@ static bool overlay_locked(const struct content *ct, struct statx *stx)
 
 void content_overlay(struct content *ct, struct statx *stx)
 {
+	struct backing b = content_backing(ct);
 	struct statx fresh;
 	{
 		LOCK_SCOPE(&ct->all->cache->lock);
@@ -54,7 +55,7 @@ void content_overlay(struct content *ct, struct statx *stx)
 			return;
 	}
 	/* Flushed by now; but @stx may have been asked for before that. */
-	if (!backing_stat(ct->all->backing, ct->fd, &fresh))
+	if (!backing_stat(&b, ct->fd, &fresh))
 		*stx = fresh;
 }
 
@@ -85,6 +86,7 @@ bool content_is_pending(struct content *ct)
 
 void content_refresh(struct content *ct)
 {
+	struct backing b = content_backing(ct);
 	uint64_t size, written_ns, mtime_ns, ctime_ns;
 	struct statx stx;
 	{
@@ -95,7 +97,7 @@ void content_refresh(struct content *ct)
 		written_ns = ct->written_ns;
 		ctime_ns = ct->ctime_ns;
 	}
-	if (backing_stat(ct->all->backing, ct->fd, &stx)) {
+	if (backing_stat(&b, ct->fd, &stx)) {
 		content_forget(ct); /* whatever this is now */
 		return;
 	}

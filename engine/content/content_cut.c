@@ -79,16 +79,16 @@ static void end_cut_locked(struct content *ct)
 	waitq_wake_all(&ct->settled);
 }
 
-static int cut_on_backing(struct content *ct, uint64_t size)
+static int cut_on_backing(struct content *ct, struct backing *b, uint64_t size)
 {
-	int err = backing_ftruncate(ct->all->backing, ct->fd, (off_t)size);
+	int err = backing_ftruncate(b, ct->fd, (off_t)size);
 
 	if (!err && ct->digest)
 		digest_spoil(ct->digest, size, UINT64_MAX - size);
 	return err;
 }
 
-int content_truncate(struct content *ct, uint64_t size)
+int content_truncate(struct content *ct, struct backing *b, uint64_t size)
 {
 	struct cache *c = ct->all->cache;
 	int err;
@@ -104,7 +104,7 @@ int content_truncate(struct content *ct, uint64_t size)
 		trim_list(ct, &ct->dirty, size);
 		waitq_wake_all(&ct->settled); /* what was cut off is waited for in vain */
 		lock_drop(&c->lock);
-		err = cut_on_backing(ct, size);
+		err = cut_on_backing(ct, b, size);
 		lock_take(&c->lock);
 	}
 	if (!err) {
@@ -120,7 +120,7 @@ int content_truncate(struct content *ct, uint64_t size)
 
 int content_show_size(struct content *ct)
 {
-	struct backing *b = ct->all->backing;
+	struct backing b = content_backing(ct);
 	struct cache *c = ct->all->cache;
 	struct statx stx;
 	uint64_t size;
@@ -135,9 +135,9 @@ int content_show_size(struct content *ct)
 	size = ct->size;
 	if (!err) {
 		lock_drop(&c->lock);
-		err = backing_stat(b, ct->fd, &stx);
+		err = backing_stat(&b, ct->fd, &stx);
 		if (!err && stx.stx_size < size)
-			err = backing_ftruncate(b, ct->fd, (off_t)size);
+			err = backing_ftruncate(&b, ct->fd, (off_t)size);
 		lock_take(&c->lock);
 	}
 	end_cut_locked(ct);

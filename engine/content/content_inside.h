@@ -45,4 +45,10 @@ void content_note_written_locked(struct content *ct, struct chunk *ck, uint32_t 
 /* Of the chunks of one content, on its list. content_read.c */
 uint64_t content_cached_bytes(const struct list *chunks);
 
+/* For what the content itself needs: the rights of a program were judged at its open. */
+static inline struct backing content_backing(const struct content *ct)
+{
+	return backing_for(ct->all->backing, &ct->owner);
+}
+
 #endif

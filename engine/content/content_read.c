@@ -10,6 +10,7 @@
 /* Reads the beginning of a stretch that lies in one chunk. Returns how much, 1 or more, or -errno. */
 static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, size_t len)
 {
+	struct backing b = content_backing(ct);
 	struct cache *c = ct->all->cache;
 	uint64_t index = off / c->chunk_size;
 	uint32_t a = (uint32_t)(off % c->chunk_size);
@@ -34,7 +35,7 @@ static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, si
 		content_unuse_locked(ct, ck);
 		return (ssize_t)n;
 	}
-	got = backing_read(ct->all->backing, fd, buf, n, (off_t)off);
+	got = backing_read(&b, fd, buf, n, (off_t)off);
 	if (got < 0)
 		return got;
 	memset(buf + got, 0, n - (size_t)got); /* a hole that the backing does not reach */

@@ -86,11 +86,12 @@ bool content_rests(struct content *ct)
 
 int content_sync(struct content *ct)
 {
+	struct backing b = content_backing(ct);
 	int err = content_write_back(ct);
 
 	if (err)
 		return err;
-	err = backing_sync(ct->all->backing, ct->fd, false);
+	err = backing_sync(&b, ct->fd, false);
 	if (err) {
 		LOCK_SCOPE(&ct->all->cache->lock);
 		ct->unsynced = true;
@@ -122,8 +123,9 @@ void content_wrote(struct content *ct, uint64_t off, uint64_t len)
 
 void content_reload(struct content *ct, uint64_t off, uint64_t len)
 {
+	struct backing b = content_backing(ct);
 	struct statx stx;
-	int err = backing_stat(ct->all->backing, ct->fd, &stx);
+	int err = backing_stat(&b, ct->fd, &stx);
 
 	if (ct->digest)
 		digest_spoil(ct->digest, off, len);

@@ -70,10 +70,11 @@ static int chunk_for_writing_locked(struct content *ct, uint64_t index, struct c
 /* Reads [@off, @off + @len) of the backing into @to, zeros where it has none. Without locks. */
 static int fill(struct content *ct, char *to, size_t len, uint64_t off, uint64_t backing_end)
 {
+	struct backing b = content_backing(ct);
 	ssize_t n = 0;
 
 	if (off < backing_end)
-		n = backing_read(ct->all->backing, ct->fd, to, len, (off_t)off);
+		n = backing_read(&b, ct->fd, to, len, (off_t)off);
 	if (n < 0)
 		return (int)n;
 	memset(to + n, 0, len - (size_t)n);

@@ -56,7 +56,7 @@ static int pin_all(struct backing *b, bool make)
 	__cleanup_fd int top = backing_pin(b, b->root_fd, ".ckptfs");
 
 	if (top >= 0 && make)
-		backing_mkdir(b, top, RECORDED_DIR, creds_umask(01777, 0));
+		backing_mkdir(b, top, RECORDED_DIR, 01777);
 	return top < 0 ? top : backing_pin(b, top, RECORDED_DIR);
 }
 
@@ -89,6 +89,7 @@ static void make_dir(struct backing *b, const struct statx *of)
 {
 	struct caller owner = {.uid = of->stx_uid, .gid = of->stx_gid, .pid = NO_PROCESS};
 	__cleanup_fd int all = pin_all(b, true);
+	struct backing as = backing_as(b, &owner);
 	char name[16], aside[48];
 	struct statx stx;
 	int err;
@@ -101,11 +102,9 @@ static void make_dir(struct backing *b, const struct statx *of)
 			 (unsigned long long)clock_wall_ns());
 		backing_rename(b, all, name, all, aside, 0);
 	}
-	creds_become(&owner);
-	err = backing_mkdir(b, all, name, creds_umask(0755, 0));
-	creds_restore();
+	err = backing_mkdir(&as, all, name, 0755);
 	if (err && err != -EEXIST)
-		backing_mkdir(b, all, name, creds_umask(0755, 0));
+		backing_mkdir(b, all, name, 0755);
 }
 
 static ssize_t get_file(struct backing *b, const struct statx *of, char *buf, size_t size)
@@ -160,7 +159,7 @@ static int put_file(struct backing *b, const struct statx *of, const char *text)
 	recorded_name(name, of->stx_ino);
 	backing_unlink(b, dir, name, false); /* of another file, which had that number */
 	file = backing_create(b, dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW,
-			      creds_umask(0600 | (of->stx_mode & 0444), 0), &created);
+			      0600 | (of->stx_mode & 0444), &created);
 	if (file < 0)
 		return file;
 	err = give(b, file, of);
@@ -209,15 +208,15 @@ int recorded_put(struct backing *b, const struct caller *owner, int fd, const ch
 	struct statx of;
 
 	if (err == -EOPNOTSUPP && file && !backing_stat(b, fd, &of)) {
-		creds_restore(); /* root can give the record to any group */
-		err = put_file(b, &of, text);
+		struct backing daemon = backing_for(b, owner), as = backing_as(b, owner);
+
+		err = put_file(&daemon, &of, text); /* root can give the record to any group */
 		if (err) {
-			make_dir(b, &of);
-			err = put_file(b, &of, text);
+			make_dir(&daemon, &of);
+			err = put_file(&daemon, &of, text);
 		}
 		if (err) /* a backing with root_squash; if that fails, there is no record */
-			AS_CALLER(owner, put_file(b, &of, text));
-		creds_restore();
+			put_file(&as, &of, text);
 		return 0;
 	}
 	return err == -EOPNOTSUPP || err == -EPERM || err == -EACCES ? 0 : err;
@@ -230,8 +229,10 @@ void recorded_drop(struct backing *b, int fd)
 	if (backing_getxattr(b, fd, DIGEST_XATTR, NULL, 0) > 0) {
 		backing_removexattr(b, fd, DIGEST_XATTR);
 	} else if (has_record_files(b) && !backing_stat(b, fd, &stx) && S_ISREG(stx.stx_mode)) {
-		creds_restore(); /* another user may be changing the file */
-		unlink_file(b, &stx);
+		struct backing daemon =
+			backing_daemon(b); /* another user may be changing the file */
+
+		unlink_file(&daemon, &stx);
 	}
 }
 

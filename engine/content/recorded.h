@@ -21,7 +21,6 @@
 #include <sys/types.h>
 
 #include "engine/backing/backing.h"
-#include "engine/backing/creds.h"
 #include "engine/content/digest.h"
 
 #define RECORDED_DIR "digests"
@@ -45,12 +44,12 @@ bool recorded_valid(struct backing *b, int fd, const struct statx *stx, char hex
 /*
  * Records @text for the file @fd, durably or with the file's next sync. @owner saves the file. @file: a record file may be
  * made, else only the attribute. All who may read the file may read the record file, as far as the owner can give it the
- * same group. Returns 0 also if nothing can be recorded. The thread may act as the daemon afterwards.
+ * same group. Returns 0 also if nothing can be recorded.
  */
 int recorded_put(struct backing *b, const struct caller *owner, int fd, const char *text,
 		 bool file);
 
-/* Removes the record of the file @fd, whose content is about to change. The thread may act as the daemon afterwards. */
+/* Removes the record of the file @fd, whose content is about to change. */
 void recorded_drop(struct backing *b, int fd);
 
 /*

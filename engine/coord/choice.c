@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/backing/creds.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/coord/etcd_config.h"
@@ -108,6 +109,7 @@ static int write_way(int top, uint64_t cluster)
 static int write_as_any(int dir, uint64_t cluster)
 {
 	struct caller owner = {.pid = NO_PROCESS};
+	struct who who;
 	struct stat st;
 	int err = write_way(dir, cluster);
 
@@ -115,9 +117,8 @@ static int write_as_any(int dir, uint64_t cluster)
 		return err;
 	owner.uid = st.st_uid;
 	owner.gid = st.st_gid;
-	err = AS_CALLER(&owner, write_way(dir, cluster));
-	creds_restore();
-	return err;
+	who = who_as(&owner);
+	return ACT_AS(&who, write_way(dir, cluster));
 }
 
 static int agree(const struct coord_choice *o, uint64_t cluster, struct error *e)

@@ -5,8 +5,7 @@
  * backing (coord_dir.c).
  *
  * - What is returned as standing, to whoever made it and to whoever reads it, survives a crash.
- * - All functions block as long as what is behind them does, may be called from any thread, and return
- *   with the thread acting as the daemon (creds.h).
+ * - All functions block as long as what is behind them does, and may be called from any thread.
  */
 #ifndef ENGINE_COORD_COORD_H
 #define ENGINE_COORD_COORD_H
@@ -17,7 +16,6 @@
 #include <sys/types.h>
 
 #include "engine/backing/backing.h"
-#include "engine/backing/creds.h"
 
 #define COORD_GEN_MAX	33    /* 32 hexadecimal digits, lower case, and the terminator */
 #define COORD_KIND_MAX	32    /* with the terminator */

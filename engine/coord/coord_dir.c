@@ -96,21 +96,24 @@ static int open_dir(struct backing *b, int dir, const char *name)
 	return pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
 }
 
+/* As the daemon, as far as it may: all may enter these directories, and a switch costs more. */
 int dir_open(struct backing *b, const char *name)
 {
-	__cleanup_fd int top = backing_pin(b, b->root_fd, ".ckptfs");
+	struct backing daemon = backing_daemon(b);
+	__cleanup_fd int top = backing_pin(&daemon, b->root_fd, ".ckptfs");
 
-	return top < 0 ? top : open_dir(b, top, name);
+	return top < 0 ? top : open_dir(&daemon, top, name);
 }
 
 int dir_open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet)
 {
+	struct backing daemon = backing_daemon(b);
 	char name[16];
 	__cleanup_fd int pin = -1;
 	int err;
 
 	snprintf(name, sizeof(name), "%u", (unsigned)owner);
-	pin = backing_pin(b, txn, name);
+	pin = backing_pin(&daemon, txn, name);
 	err = pin < 0 ? pin : trust_dir(b, pin, owner, quiet);
 	return err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
 }
@@ -357,16 +360,14 @@ static int record_as_owner(struct backing *b, uid_t owner, const char *name, con
 static int dir_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
 		      const char *text, size_t len, char *first, size_t *first_len)
 {
+	struct backing b = backing_as(arg, owner);
 	char name[DIR_NAME_SIZE];
-	int r;
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind) || len > COORD_TEXT_MAX ||
 	    memchr(text, '\0', len))
 		return -EINVAL;
 	dir_file_name(name, gen, kind);
-	r = AS_CALLER(owner, record_as_owner(arg, owner->uid, name, text, len, first, first_len));
-	creds_restore();
-	return r;
+	return record_as_owner(&b, owner->uid, name, text, len, first, first_len);
 }
 
 static ssize_t read_as_owner(struct backing *b, uid_t owner, const char *name, char *buf,
@@ -380,15 +381,15 @@ static ssize_t read_as_owner(struct backing *b, uid_t owner, const char *name, c
 static ssize_t dir_read(void *arg, uid_t owner, const char *gen, const char *kind, char *buf,
 			size_t size)
 {
-	const struct caller as = {owner, DIR_NOGROUP, 0};
+	const struct caller as = {.uid = owner, .gid = DIR_NOGROUP};
+	struct backing b = backing_as(arg, &as);
 	char name[DIR_NAME_SIZE];
 	ssize_t n;
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
 		return -EINVAL;
 	dir_file_name(name, gen, kind);
-	n = AS_CALLER(&as, read_as_owner(arg, owner, name, buf, size));
-	creds_restore();
+	n = read_as_owner(&b, owner, name, buf, size);
 	return n == -EBUSY ? -ENOENT : n; /* nobody was told yet that it is there */
 }
 

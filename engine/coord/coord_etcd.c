@@ -127,7 +127,6 @@ static int etcd_record(void *arg, const struct caller *owner, const char *gen, c
 
 	if (n)
 		return (int)n;
-	creds_restore();
 	record_key(ce, key, owner->uid, gen, kind);
 	n = etcd_ask(ce->etcd, "kv/txn",
 		     json_pack("{s:[o], s:[o], s:[o]}", "compare", json_compare("EQUAL", key),
@@ -192,7 +191,6 @@ static int etcd_record_open(void *arg, const struct caller *owner, const char *g
 		r = check_record(gen, also->kind, also->text, strlen(also->text));
 	if (r)
 		return r;
-	creds_restore();
 	record_key(ce, key, owner->uid, gen, kind);
 	record_key(ce, open, owner->uid, gen, "open");
 	txn = json_pack("{s:[o, o], s:[o], s:[o, o]}", "compare", json_compare("NOT_EQUAL", open),
@@ -228,7 +226,6 @@ static ssize_t etcd_read(void *arg, uid_t owner, const char *gen, const char *ki
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
 		return -EINVAL;
-	creds_restore();
 	record_key(ce, key, owner, gen, kind);
 	n = take_key(ce, key, buf, size);
 	if (n != -ENOENT)
@@ -250,7 +247,6 @@ static int etcd_forget(void *arg, const struct caller *owner, const char *gen)
 
 	if (!coord_gen_ok(gen))
 		return -EINVAL;
-	creds_restore();
 	record_key(ce, key, owner->uid, gen, "");
 	err = etcd_ask(ce->etcd, "kv/deleterange", etcd_json_below(key), ETCD_RANGE, ETCD_OK,
 		       NOBODY, &a);
@@ -285,7 +281,6 @@ static int etcd_wait(void *arg, struct coord_key *keys, size_t nr, int wake, uin
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
 		to_await(ce, &keys[i], &awaited[i]);
-	creds_restore();
 	r = etcd_watch_wait(ce->watch, awaited, nr, wake, deadline_ns);
 	for (i = 0; i < nr; i++)
 		keys[i].there = awaited[i].there;

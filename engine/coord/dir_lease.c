@@ -62,7 +62,6 @@ int dir_lease(void *arg, const char *node, const char *text, size_t len)
 	if (!coord_node_ok(node) || !len || len > COORD_LEASE_MAX || memchr(text, 0, len) ||
 	    text[len - 1] == ' ')
 		return -EINVAL;
-	creds_restore();
 	dir = dir_open(b, NODES);
 	if (dir < 0)
 		return dir;
@@ -86,7 +85,6 @@ ssize_t dir_lease_read(void *arg, const char *node, char *buf, size_t size)
 
 	if (!coord_node_ok(node))
 		return -EINVAL;
-	creds_restore();
 	dir = dir_open(b, NODES);
 	if (dir < 0)
 		return dir == -ENOENT ? -EIO : dir; /* it is there as long as there are nodes */
@@ -113,7 +111,6 @@ int dir_lease_end(void *arg, const char *node)
 
 	if (!coord_node_ok(node))
 		return -EINVAL;
-	creds_restore();
 	dir = dir_open(b, NODES);
 	err = dir < 0 ? dir : backing_unlink(b, dir, node, false);
 	if (err == -ENOENT)
@@ -139,7 +136,6 @@ int dir_lease_list(void *arg, int (*found)(void *arg, const char *node), void *f
 	struct backing *b = arg;
 	__cleanup_fd int dir = -1;
 
-	creds_restore();
 	dir = dir_open(b, NODES);
 	return dir < 0 ? dir : dir_each_name(b, dir, list_one, &l);
 }

@@ -160,13 +160,11 @@ static int forget_as_owner(struct backing *b, uid_t owner, const char *gen)
 
 int dir_forget(void *arg, const struct caller *owner, const char *gen)
 {
-	int err;
+	struct backing b = backing_as(arg, owner);
 
 	if (!coord_gen_ok(gen))
 		return -EINVAL;
-	err = AS_CALLER(owner, forget_as_owner(arg, owner->uid, gen));
-	creds_restore();
-	return err;
+	return forget_as_owner(&b, owner->uid, gen);
 }
 
 static int list_as_owner(struct backing *b, int txn, uid_t owner, struct names *all)
@@ -194,7 +192,8 @@ static int list_owner(void *arg, const char *name)
 {
 	struct listing *l = arg;
 	unsigned long owner = strtoul(name, NULL, 10);
-	struct caller as = {(uid_t)owner, DIR_NOGROUP, 0};
+	struct caller as = {.uid = (uid_t)owner, .gid = DIR_NOGROUP};
+	struct backing b = backing_as(l->b, &as);
 	struct names all = {0};
 	char again[32];
 	size_t i;
@@ -203,8 +202,7 @@ static int list_owner(void *arg, const char *name)
 	snprintf(again, sizeof(again), "%lu", owner);
 	if (strcmp(again, name) || owner >= (uid_t)-1)
 		return 0;
-	err = AS_CALLER(&as, list_as_owner(l->b, l->txn, as.uid, &all));
-	creds_restore();
+	err = list_as_owner(&b, l->txn, as.uid, &all);
 	if (err && err != -ENOENT && !l->err)
 		l->err = err;
 	if (all.nr)
@@ -222,7 +220,6 @@ int dir_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), v
 	__cleanup_fd int txn = -1;
 	int err;
 
-	creds_restore();
 	txn = l.txn = dir_open(l.b, "txn");
 	if (txn < 0)
 		return txn == -ENOENT ? 0 : txn;

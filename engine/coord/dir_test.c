@@ -153,7 +153,6 @@ int coord_dir_test(struct backing *b, int dir, char why[COORD_WHY_MAX])
 	int err;
 
 	*why = '\0';
-	creds_restore();
 	if (dir < 0)
 		t.dir = own = dir_open(b, "nodes");
 	if (t.dir < 0)

@@ -36,10 +36,10 @@ static int look_as_owner(struct backing *b, const struct coord_key *key)
 /* 1: it may be there, and who reads it is told what is wrong with it. */
 static int look(struct backing *b, const struct coord_key *key)
 {
-	const struct caller as = {key->owner, DIR_NOGROUP, 0};
-	int seen = AS_CALLER(&as, look_as_owner(b, key));
+	const struct caller owner = {.uid = key->owner, .gid = DIR_NOGROUP};
+	struct backing as = backing_as(b, &owner);
+	int seen = look_as_owner(&as, key);
 
-	creds_restore();
 	return seen == -ENOENT ? 0 : seen == -EPERM ? 1 : seen;
 }
 

@@ -65,7 +65,6 @@ int etcd_lease(void *arg, const char *node, const char *text, size_t len)
 
 	if (!coord_node_ok(node) || len > COORD_LEASE_MAX || memchr(text, '\0', len))
 		return -EINVAL;
-	creds_restore();
 	etcd_node_key(ce, key, node);
 	do {
 		err = keep_lease(ce, lease_id(key));
@@ -82,7 +81,6 @@ ssize_t etcd_lease_read(void *arg, const char *node, char *buf, size_t size)
 
 	if (!coord_node_ok(node))
 		return -EINVAL;
-	creds_restore();
 	etcd_node_key(ce, key, node);
 	return etcd_read_key(ce, key, buf, size);
 }
@@ -96,7 +94,6 @@ int etcd_lease_end(void *arg, const char *node)
 
 	if (!coord_node_ok(node))
 		return -EINVAL;
-	creds_restore();
 	etcd_node_key(ce, key, node);
 	err = etcd_ask(ce->etcd, "lease/revoke",
 		       json_pack("{s:o}", "ID", etcd_json_number(lease_id(key))), ETCD_RANGE,

@@ -68,7 +68,6 @@ static int list_keys(struct listing *l, const char *below)
 	bool more = true;
 	int err = 0;
 
-	creds_restore();
 	snprintf(l->prefix, sizeof(l->prefix), "%s%s", l->ce->prefix, below);
 	memcpy(l->last, l->prefix, sizeof(l->last));
 	memcpy(l->next, l->prefix, sizeof(l->prefix));

@@ -21,7 +21,6 @@
 #include <sys/types.h>
 
 #include "engine/backing/backing.h"
-#include "engine/backing/creds.h"
 #include "engine/base/list.h"
 #include "engine/base/message.h"
 

@@ -64,14 +64,14 @@ static void *worker_main(void *arg)
 	struct writer *me = arg;
 	struct pool *p = me->pool;
 	struct io_write *w;
+	struct backing as;
 	ssize_t n;
 
 	lock_take(&p->lock);
 	while ((w = next_write_locked(p, me == p->workers))) {
 		lock_drop(&p->lock);
-		creds_become(&w->as);
-		n = backing_write(p->b, w->fd, w->buf, w->len, (off_t)w->off, 0);
-		creds_restore();
+		as = backing_as(p->b, &w->as);
+		n = backing_write(&as, w->fd, w->buf, w->len, (off_t)w->off, 0);
 		w->done(w, n);
 		lock_take(&p->lock);
 	}

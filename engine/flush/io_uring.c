@@ -15,6 +15,7 @@
  * Buffers are not registered: the memory may be punched and filled again, and a registered buffer
  * would go on writing the old pages.
  */
+#include "engine/backing/creds.h"
 #include "engine/base/lock.h"
 #include "engine/base/worker.h"
 #include "engine/flush/io.h"
@@ -78,12 +79,9 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 
 static int register_person(struct uring *u, const struct caller *as)
 {
-	int id;
+	struct who who = who_as(as);
 
-	creds_become(as);
-	id = io_uring_register_personality(&u->ring);
-	creds_restore();
-	return id;
+	return ACT_AS(&who, io_uring_register_personality(&u->ring));
 }
 
 /* Where to put one more: at the end, or in place of the one that was not used for longest. */
@@ -246,7 +244,7 @@ static void submit_and_wait(struct uring *u)
  */
 static int try_ring(struct uring *u)
 {
-	static const struct caller nobody = {65534, 65534, 0};
+	static const struct caller nobody = {.uid = 65534, .gid = 65534};
 	int n, person = u->as_caller ? find_person(u, &nobody) : 0;
 	struct io_uring_sqe *sqe;
 	struct io_uring_cqe *cqe;

@@ -29,10 +29,9 @@ static void note_durable(struct units *us, const struct inode_id *id)
 }
 
 /* *@at: a directory, which becomes the one @name in it, whose name is durable then. */
-static int step_down(struct units *us, const struct caller *owner, int *at, const char *name)
+static int step_down(struct units *us, struct backing *b, int *at, const char *name)
 {
-	struct backing *b = us->contents->backing;
-	int next = AS_OWNER_FIRST(owner, backing_pin(b, *at, name)), err;
+	int next = backing_pin(b, *at, name), err;
 	struct inode_id id;
 	struct statx stx;
 
@@ -41,7 +40,7 @@ static int step_down(struct units *us, const struct caller *owner, int *at, cons
 	err = backing_stat(b, next, &stx);
 	id = inode_id_of(&stx);
 	if (!err && !is_durable(us, &id)) {
-		err = AS_OWNER_FIRST(owner, backing_sync_dir(us->contents->backing, *at));
+		err = backing_sync_dir(b, *at);
 		if (!err)
 			note_durable(us, &id);
 	}
@@ -52,23 +51,23 @@ static int step_down(struct units *us, const struct caller *owner, int *at, cons
 
 int above_sync(struct units *us, const struct caller *owner, int dir)
 {
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_owner(us->contents->backing, owner);
 	__cleanup_free char *path = malloc(PATH_MAX);
 	struct inode_id id;
 	struct statx stx;
 	char *rest, *name;
-	int at, err = path ? backing_stat(b, dir, &stx) : -ENOMEM;
+	int at, err = path ? backing_stat(&b, dir, &stx) : -ENOMEM;
 
 	if (err)
 		return err;
 	id = inode_id_of(&stx);
-	if (is_durable(us, &id) || backing_path_below(b, dir, path, PATH_MAX))
+	if (is_durable(us, &id) || backing_path_below(&b, dir, path, PATH_MAX))
 		return 0;
-	at = backing_dup(b, b->root_fd);
+	at = backing_dup(&b, b.root_fd);
 	if (at < 0)
 		return at;
 	for (name = strtok_r(path, "/", &rest); name && !err; name = strtok_r(NULL, "/", &rest))
-		err = step_down(us, owner, &at, name);
+		err = step_down(us, &b, &at, name);
 	close(at);
 	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENOTDIR ? 0 : err;
 }

@@ -178,7 +178,7 @@ int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char
  * The name that the staging directory @fd, some descriptor of it, is to get, as it says itself: what accord_find may find, but
  * nothing that is so before it has. 0, -EBADMSG: none; or -errno.
  */
-int accord_staged_name(struct units *us, int fd, char name[NAME_MAX + 1]);
+int accord_staged_name(struct backing *b, int fd, char name[NAME_MAX + 1]);
 
 /* Does @cp, which this node shows as @name, say another one? */
 bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_MAX + 1]);

@@ -497,7 +497,6 @@ void *accord_main(void *units)
 	struct units *us = units;
 	uint64_t give_up = 0;
 
-	creds_restore();
 	lock_take(&us->lock);
 	for (;;) {
 		uint64_t seen, now, soon = drive_all_locked(us);

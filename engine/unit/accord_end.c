@@ -197,9 +197,7 @@ bool accord_vote(struct accord *a)
 		return false;
 	nr = accord_lists(a, lists);
 	lock_drop(&us->lock);
-	creds_on_behalf(&cp->owner);
 	err = vote_write(cp, a->a.slot, lists, nr, &own);
-	creds_on_behalf(NULL);
 	lock_take(&us->lock);
 	if (!err) {
 		json_decref(a->list);
@@ -229,11 +227,11 @@ static int publish_for(struct checkpoint *cp, const char *decision)
 /* Does its name still lead to what it has replaced? Caches of the backing may remember that for a while. */
 static bool shows_replaced(const struct checkpoint *cp)
 {
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 	struct inode_id id;
 
-	if (!cp->replaces ||
-	    backing_stat_at(cp->units->contents->backing, cp->target.dir, cp->target.name, &stx))
+	if (!cp->replaces || backing_stat_at(&b, cp->target.dir, cp->target.name, &stx))
 		return false;
 	id = inode_id_of(&stx);
 	return same_inode(&id, &cp->replaced);
@@ -316,13 +314,11 @@ bool accord_conclude(struct accord *a)
 	lock_drop(&us->lock);
 	refusal_read(&refusal, state == AGREE_ABORT ? decision : NULL);
 	ordinary = refusal.ordinary;
-	creds_on_behalf(&cp->owner);
 	if (state == AGREE_LATE)
 		named = checkpoint_has_name(cp, cp->target.name);
 	else if (state == AGREE_COMMIT || ordinary)
 		/* Who decided for an ordinary directory, and does not make it one, has been interrupted. */
 		named = name_or_fail(cp, decision, ordinary, late, ordinary ? a->ours : gone);
-	creds_on_behalf(NULL);
 	if (state == AGREE_ABORT && !ordinary)
 		fail_as_refused(a, &refusal);
 	else if (state == AGREE_LATE && !named)
@@ -350,7 +346,6 @@ int accord_check_open(struct checkpoint *cp)
 
 	if (!text)
 		return 0;
-	creds_restore();
 	if (us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp), "decision", text,
 			    COORD_TEXT_MAX) < 0)
 		return 0;

@@ -35,21 +35,21 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 /* *@mark: how far it has come. */
 static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 	char hex[DIGEST_HEX];
-	int r = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, fd, O_RDONLY | O_NONBLOCK)), err;
+	int r = backing_reopen(&b, fd, O_RDONLY | O_NONBLOCK), err;
 
 	if (r < 0)
 		return r;
-	err = backing_stat(b, r, &stx);
+	err = backing_stat(&b, r, &stx);
 	/* What is remembered may be as it was when the record was made. One that has a record is synced: this costs little. */
-	if (!err && b->fuse && checkpoint_recorded(b, r, &stx, hex))
+	if (!err && b.fuse && checkpoint_recorded(&b, r, &stx, hex))
 		err = fresh_stat(cp, fd, &stx);
 	if (!err) {
 		*mark = stx.stx_size + stx.stx_blocks +
 			(uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
-		err = checkpoint_recorded(b, r, &stx, hex);
+		err = checkpoint_recorded(&b, r, &stx, hex);
 	}
 	close(r);
 	return err;
@@ -87,7 +87,6 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const ch
 	uint64_t since = clock_mono_ns(), mark = 0, seen = 0;
 	int whole = 0;
 
-	creds_restore();
 	while (accord_is_elsewhere(cp, id) && checkpoint_is_pending(cp) &&
 	       !(whole = is_whole(cp, fd, &mark))) {
 		bool given_up;

@@ -89,22 +89,26 @@ static int tell_busy(struct checkpoint *cp, const struct claim *c)
 }
 
 /* It was decided that it gets its name, and whoever decided is at it. */
-static bool is_being_named(struct units *us, int dir, const struct claim *c)
+static bool is_being_named(struct units *us, const struct caller *asks, int dir,
+			   const struct claim *c)
 {
+	struct backing b = backing_for(us->contents->backing, asks);
 	char staging[STAGING_MAX];
 	struct statx stx;
 
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->last);
-	return c->settled && !backing_stat_at(us->contents->backing, dir, staging, &stx);
+	return c->settled && !backing_stat_at(&b, dir, staging, &stx);
 }
 
 /* And until then it would be nowhere. */
-static bool is_nowhere(struct units *us, int dir, const char *name, const struct claim *c)
+static bool is_nowhere(struct units *us, const struct caller *asks, const struct place *at,
+		       const struct claim *c)
 {
+	struct backing b = backing_for(us->contents->backing, asks);
 	struct statx stx;
 
-	return is_being_named(us, dir, c) &&
-	       backing_stat_at(us->contents->backing, dir, name, &stx) == -ENOENT;
+	return is_being_named(us, asks, at->dir, c) &&
+	       backing_stat_at(&b, at->dir, at->name, &stx) == -ENOENT;
 }
 
 /*
@@ -202,7 +206,8 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 
 	for (;;) {
 		err = claim_find(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, c);
-		if (!err && clock_mono_ns() < until && is_being_named(us, cp->target.dir, c)) {
+		if (!err && clock_mono_ns() < until &&
+		    is_being_named(us, &cp->owner, cp->target.dir, c)) {
 			LOCK_SCOPE(&us->lock);
 			err = units_wait(us);
 			if (err)
@@ -303,7 +308,6 @@ int accord_begin(struct checkpoint *cp)
 	struct claim c;
 	int r;
 
-	creds_restore();
 	r = check_way(cp);
 	if (r)
 		return r;
@@ -465,7 +469,6 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks,
 	int err;
 
 	*out = NULL;
-	creds_restore();
 	do {
 		/*
 		 * Of most names there is nothing, which costs a look, and who asks need not be known. In an outage a look costs
@@ -480,8 +483,7 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks,
 		err = claim_find(us, c->uid, &at->id, at->name, &claim);
 		if (!err)
 			atomic_store(&us->coord_fails, false);
-		if (!err && is_nowhere(us, at->dir, at->name, &claim) &&
-		    clock_mono_ns() - since < NAMING_NS) {
+		if (!err && is_nowhere(us, c, at, &claim) && clock_mono_ns() - since < NAMING_NS) {
 			LOCK_SCOPE(&us->lock);
 			err = units_wait(us);
 			err = err ? err : 1;
@@ -522,7 +524,6 @@ int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char
 
 	if (!cp->accord)
 		return 0;
-	creds_restore();
 	do {
 		r = claim_follow(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, &c);
 		if (r || (!strcmp(c.last, accord_generation(cp)) && !c.renamed))

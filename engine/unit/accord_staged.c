@@ -19,28 +19,29 @@
 
 void accord_stage_name(struct checkpoint *cp)
 {
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	char name[NAME_MAX + 1];
 	int err;
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		memcpy(name, cp->target.name, sizeof(name));
 	}
-	err = AS_OWNER_FIRST(&cp->owner, backing_setxattr(cp->units->contents->backing, cp->fd,
-							  STAGED_XATTR, name, strlen(name), 0));
+	err = backing_setxattr(&b, cp->fd, STAGED_XATTR, name, strlen(name), 0);
 	if (err)
 		log_debug("'%s' does not tell its name: %s", cp->staging, strerror(-err));
 }
 
 void accord_has_name(struct checkpoint *cp)
 {
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+
 	if (cp->accord)
-		AS_OWNER_FIRST(&cp->owner, backing_removexattr(cp->units->contents->backing, cp->fd,
-							       STAGED_XATTR));
+		backing_removexattr(&b, cp->fd, STAGED_XATTR);
 }
 
-int accord_staged_name(struct units *us, int fd, char name[NAME_MAX + 1])
+int accord_staged_name(struct backing *b, int fd, char name[NAME_MAX + 1])
 {
-	ssize_t len = backing_getxattr(us->contents->backing, fd, STAGED_XATTR, name, NAME_MAX);
+	ssize_t len = backing_getxattr(b, fd, STAGED_XATTR, name, NAME_MAX);
 
 	if (len < 0)
 		return (int)len;
@@ -50,9 +51,9 @@ int accord_staged_name(struct units *us, int fd, char name[NAME_MAX + 1])
 
 bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_MAX + 1])
 {
-	return cp->accord &&
-	       !AS_OWNER_FIRST(&cp->owner, accord_staged_name(cp->units, cp->fd, now)) &&
-	       strcmp(now, name);
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+
+	return cp->accord && !accord_staged_name(&b, cp->fd, now) && strcmp(now, name);
 }
 
 /* Referenced: the @nth that is shown in @dir, as @name (NULL: as anything), and in which other nodes may have a part. */
@@ -76,8 +77,9 @@ static struct checkpoint *nth_shown(struct units *us, const struct inode_id *dir
 
 static bool is_removed(struct checkpoint *cp)
 {
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
-	int err = backing_stat(cp->units->contents->backing, cp->fd, &stx);
+	int err = backing_stat(&b, cp->fd, &stx);
 
 	return err ? err == -ENOENT || err == -ESTALE : !stx.stx_nlink;
 }
@@ -132,20 +134,21 @@ int accord_await_name(struct checkpoint *cp, bool sure)
 static bool is_beside(void *checkpoint, const char *name)
 {
 	struct checkpoint *cp = checkpoint;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 
-	return !backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx);
+	return !backing_stat_at(&b, cp->target.dir, name, &stx);
 }
 
 const struct rule *accord_rule_of_others(struct checkpoint *cp, const char *path)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	const struct rule *rule = NULL;
 
 	if (!cp->accord)
 		return NULL;
-	(void)AS_OWNER_FIRST(&cp->owner, dirwalk_begin(&w, b, cp->fd));
+	(void)dirwalk_begin(&w, &b, cp->fd);
 	while (!rule && rules_next_visible(&w))
 		if (w.type == DT_REG || w.type == DT_UNKNOWN)
 			rule = rules_claim(cp->units->rules, path, w.name, is_beside, cp);

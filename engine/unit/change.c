@@ -15,22 +15,22 @@
 /* The committed one that @cp changes, pinned, or -errno. */
 static int pin_changed(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	char name[NAME_MAX + 1];
 	__cleanup_fd int dir = -1;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		dir = backing_dup(b, cp->target.dir);
+		dir = backing_dup(&b, cp->target.dir);
 		memcpy(name, cp->target.name, sizeof(name));
 	}
-	return dir < 0 ? -EMFILE : AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
+	return dir < 0 ? -EMFILE : backing_pin(&b, dir, name);
 }
 
 /* 1, 0 or -errno. */
 static int has_file(struct checkpoint *cp, int unit, const char *rel)
 {
-	struct backing *b = cp->units->contents->backing;
-	int dir = backing_dup(b, unit), fd;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	int dir = backing_dup(&b, unit), fd;
 
 	while (dir >= 0) {
 		size_t len = strcspn(rel, "/");
@@ -38,7 +38,7 @@ static int has_file(struct checkpoint *cp, int unit, const char *rel)
 
 		memcpy(name, rel, len);
 		name[len] = '\0';
-		fd = AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
+		fd = backing_pin(&b, dir, name);
 		close(dir);
 		if (fd < 0)
 			return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
@@ -55,13 +55,13 @@ static int has_file(struct checkpoint *cp, int unit, const char *rel)
 /* Has @p a rank, but none in the save of that? 1, 0 or -errno. */
 static int is_of_another_save(struct checkpoint *cp, int unit, const struct process *p)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
 	int err;
 
 	if (p->rank < 0)
 		return 0;
-	err = h ? AS_OWNER_FIRST(&cp->owner, unit_header(b, unit, h)) : -ENOMEM;
+	err = h ? unit_header(&b, unit, h) : -ENOMEM;
 	if (err)
 		return err;
 	return strcmp(h->job, p->key) || (int)h->ranks != p->world;

@@ -29,18 +29,17 @@ bool checkpoint_is_nothing_locked(const struct checkpoint *cp)
 static bool checkpoint_forget(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
+	struct backing b = backing_for(us->contents->backing, &cp->owner);
 	{
 		LOCK_SCOPE(&us->lock);
 		if (!checkpoint_is_nothing_locked(cp))
 			return false;
 		checkpoint_end_locked(cp, GENERATION_DROPPED);
 	}
-	creds_on_behalf(&cp->owner);
 	if (cp->accord) /* another node may just have found it, and put something there */
-		backing_unlink(us->contents->backing, cp->target.dir, cp->staging, true);
+		backing_unlink(&b, cp->target.dir, cp->staging, true);
 	else
-		trash_remove(us->contents->backing, us->contents, cp->target.dir, cp->staging);
-	creds_on_behalf(NULL);
+		trash_remove(&b, us->contents, cp->target.dir, cp->staging);
 	return true;
 }
 

@@ -34,7 +34,7 @@ static struct process *maker_of(struct checkpoint *cp)
 
 int checkpoint_note_replaced(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct process *maker = maker_of(cp);
 	struct statx stx;
 	int pin = fresh_pin(cp->units, maker, &cp->owner, cp->target.dir, cp->target.name);
@@ -43,8 +43,8 @@ int checkpoint_note_replaced(struct checkpoint *cp)
 	process_put(maker);
 	if (pin < 0)
 		return pin;
-	err = backing_stat(b, pin, &stx);
-	fd = err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	err = backing_stat(&b, pin, &stx);
+	fd = err ? err : backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 	close(pin);
 	if (fd == -ESTALE) /* removed just now */
 		return -ENOENT;
@@ -52,7 +52,7 @@ int checkpoint_note_replaced(struct checkpoint *cp)
 		return fd;
 	cp->replaces = true;
 	cp->replaced = inode_id_of(&stx);
-	unit_generation(b, fd, cp->replaced_generation);
+	unit_generation(&b, fd, cp->replaced_generation);
 	close(fd);
 	return 0;
 }
@@ -61,9 +61,10 @@ int checkpoint_note_replaced(struct checkpoint *cp)
 static int check_free(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
+	struct backing b = backing_for(us->contents->backing, &cp->owner);
 	bool hidden = removals_hide(us, &cp->target.dir_id, cp->target.name); /* first: it may go */
 	struct statx stx;
-	int err = backing_stat_at(us->contents->backing, cp->target.dir, cp->target.name, &stx);
+	int err = backing_stat_at(&b, cp->target.dir, cp->target.name, &stx);
 
 	if (!err)
 		err = hidden ? checkpoint_note_replaced(cp) : -EEXIST;
@@ -74,31 +75,31 @@ static int check_free(struct checkpoint *cp)
 static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
 {
 	struct units *us = cp->units;
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_for(us->contents->backing, &cp->owner);
+	struct backing maker = backing_maker(&b, &cp->owner);
 	struct statx stx;
 	int pin, err = was ? checkpoint_note_replaced(cp) : check_free(cp);
 
 	if (err)
 		return err;
-	err = AS_CALLER(&cp->owner, backing_mkdir(b, cp->target.dir, cp->staging, mode));
-	creds_restore();
+	err = backing_mkdir(&maker, cp->target.dir, cp->staging, mode);
 	if (err)
 		return err;
-	pin = backing_pin(b, cp->target.dir, cp->staging);
-	err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+	pin = backing_pin(&b, cp->target.dir, cp->staging);
+	err = pin < 0 ? pin : backing_stat(&b, pin, &stx);
 	if (!err) {
 		cp->id = inode_id_of(&stx);
-		cp->fd = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+		cp->fd = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 		if (cp->fd <
 		    0) /* its mode is not for the daemon: a pin does for all but the lock */
 			cp->fd = take_fd(&pin);
 		else
-			backing_lock(b, cp->fd, false);
+			backing_lock(&b, cp->fd, false);
 	}
 	if (pin >= 0)
 		close(pin);
 	if (err)
-		backing_unlink(b, cp->target.dir, cp->staging, true);
+		backing_unlink(&b, cp->target.dir, cp->staging, true);
 	return err;
 }
 
@@ -150,20 +151,20 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 /* The staging directory is there, and another node's lock may be on it. */
 static int adopt_staged(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
-	int pin = AS_OWNER_FIRST(&cp->owner, backing_pin(b, cp->target.dir, cp->staging));
-	int err = pin < 0 ? pin : backing_stat(b, pin, &stx);
+	int pin = backing_pin(&b, cp->target.dir, cp->staging);
+	int err = pin < 0 ? pin : backing_stat(&b, pin, &stx);
 
 	if (!err && (!S_ISDIR(stx.stx_mode) || stx.stx_uid != cp->owner.uid))
 		err = -ENOENT; /* only its owner's is believed */
 	if (!err) {
 		cp->id = inode_id_of(&stx);
-		cp->fd = AS_OWNER_FIRST(&cp->owner, backing_reopen(b, pin, O_RDONLY | O_DIRECTORY));
+		cp->fd = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 		err = cp->fd < 0 ? cp->fd : 0;
 	}
 	if (!err)
-		backing_lock(b, cp->fd, false);
+		backing_lock(&b, cp->fd, false);
 	if (pin >= 0)
 		close(pin);
 	if (err)
@@ -224,10 +225,10 @@ int checkpoint_show_locked(struct checkpoint *cp)
 
 int checkpoint_check_still_free(struct checkpoint *cp)
 {
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 	struct inode_id id;
-	int err = backing_stat_at(cp->units->contents->backing, cp->target.dir, cp->target.name,
-				  &stx);
+	int err = backing_stat_at(&b, cp->target.dir, cp->target.name, &stx);
 
 	if (err == -ENOENT)
 		return 0;
@@ -265,6 +266,7 @@ int checkpoint_give_up(struct checkpoint *cp, int err)
 int checkpoint_begin(struct units *us, const struct caller *c, struct process *p,
 		     const struct place *at, mode_t mode, struct checkpoint **out)
 {
+	struct backing b = backing_for(us->contents->backing, c);
 	int err;
 	{
 		LOCK_SCOPE(&us->lock);
@@ -285,7 +287,7 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	if (!err)
 		return 0;
 	err = checkpoint_give_up(*out, err);
-	backing_unlink(us->contents->backing, at->dir, (*out)->staging, true);
+	backing_unlink(&b, at->dir, (*out)->staging, true);
 	checkpoint_put(*out);
 	*out = NULL;
 	return err;

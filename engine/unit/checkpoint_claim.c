@@ -40,7 +40,6 @@ static int make_ordinary(struct checkpoint *cp)
 		err = removal_make_way(cp->units, &cp->target.dir_id, cp->target.name);
 	if (!err)
 		err = checkpoint_name_ordinary(cp);
-	creds_restore();
 	if (err) {
 		checkpoint_let_go(cp, BUSY_ORDINARY);
 		return err;
@@ -56,9 +55,10 @@ static int make_ordinary(struct checkpoint *cp)
 static bool is_beside(void *checkpoint, const char *name)
 {
 	struct checkpoint *cp = checkpoint;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 
-	return !backing_stat_at(cp->units->contents->backing, cp->target.dir, name, &stx);
+	return !backing_stat_at(&b, cp->target.dir, name, &stx);
 }
 
 /* Was it written by @p alone? */

@@ -128,7 +128,7 @@ static bool is_of_job_locked(struct checkpoint *cp, const struct process *p)
  */
 static int supersede(struct checkpoint *cp, struct process *p)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct caller c = {.uid = p->uid, .gid = cp->owner.gid};
 	char text[MESSAGE_MAX], path[PATH_MAX];
 	struct checkpoint *new = NULL;
@@ -141,9 +141,9 @@ static int supersede(struct checkpoint *cp, struct process *p)
 	if (!checkpoint_fail_if(cp, true, -ESTALE, text))
 		return 1;
 	hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
-	if (!backing_stat_at(b, cp->target.dir, cp->target.name, &stx) && !hidden)
+	if (!backing_stat_at(&b, cp->target.dir, cp->target.name, &stx) && !hidden)
 		return -ESTALE; /* that is shown again */
-	err = backing_stat(b, cp->fd, &stx);
+	err = backing_stat(&b, cp->fd, &stx);
 	if (!err)
 		err = checkpoint_begin(
 			cp->units, &c, p,
@@ -291,7 +291,6 @@ struct process *units_process(struct units *us, const struct caller *c)
 	uint64_t until = clock_mono_ns() + READ_NS;
 	struct process *p;
 
-	creds_restore(); /* what may be read of it is the daemon's right */
 	p = jobs_process(us->jobs, c->pid, c->uid);
 	/* On one node who was not read in time may be of any job; but what other nodes save is hidden from him. */
 	while (p && p->visible && !p->read && accord_has_others(us) && !process_has_ended(p) &&

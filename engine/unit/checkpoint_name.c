@@ -22,11 +22,11 @@
 
 bool checkpoint_has_name(struct checkpoint *cp, const char *name)
 {
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 	struct inode_id id;
 
-	if (AS_OWNER_FIRST(&cp->owner, backing_stat_at(cp->units->contents->backing, cp->target.dir,
-						       name, &stx)))
+	if (backing_stat_at(&b, cp->target.dir, name, &stx))
 		return false;
 	id = inode_id_of(&stx);
 	return same_inode(&id, &cp->id);
@@ -34,9 +34,9 @@ bool checkpoint_has_name(struct checkpoint *cp, const char *name)
 
 int checkpoint_name_ordinary(struct checkpoint *cp)
 {
-	int err = AS_OWNER_FIRST(&cp->owner,
-				 backing_rename(cp->units->contents->backing, cp->target.dir,
-						cp->staging, cp->target.dir, cp->target.name, 0));
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	int err =
+		backing_rename(&b, cp->target.dir, cp->staging, cp->target.dir, cp->target.name, 0);
 
 	return err == -ENOENT && checkpoint_has_name(cp, cp->target.name) ? 0 : err;
 }
@@ -44,7 +44,7 @@ int checkpoint_name_ordinary(struct checkpoint *cp)
 int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 {
 	struct units *us = cp->units;
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_owner(us->contents->backing, &cp->owner);
 	struct process *p;
 	int err;
 	{
@@ -53,7 +53,7 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 	}
 	if (err)
 		return err;
-	err = AS_OWNER_FIRST(&cp->owner, backing_unlink(b, cp->target.dir, cp->staging, true));
+	err = backing_unlink(&b, cp->target.dir, cp->staging, true);
 	if (err && err != -ENOENT) {
 		checkpoint_let_go(cp, BUSY_REMOVE);
 		return err;
@@ -75,11 +75,12 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 static int take_along(struct checkpoint *cp, const struct place *at, bool *replaces,
 		      struct inode_id *replaced)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	bool hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
+	struct backing as = backing_as(&b, &cp->owner);
 	struct statx stx;
 	int err =
-		cp->replaces ? backing_stat_at(b, cp->target.dir, cp->target.name, &stx) : -ENOENT;
+		cp->replaces ? backing_stat_at(&b, cp->target.dir, cp->target.name, &stx) : -ENOENT;
 
 	*replaced = err ? cp->replaced : inode_id_of(&stx);
 	*replaces = !err && same_inode(replaced, &cp->replaced) && !hidden;
@@ -87,14 +88,12 @@ static int take_along(struct checkpoint *cp, const struct place *at, bool *repla
 		err = removal_make_way(cp->units, &at->id, at->name);
 		if (err)
 			return err;
-		err = AS_CALLER(&cp->owner, backing_rename(b, cp->target.dir, cp->target.name,
-							   at->dir, at->name, 0));
-		creds_restore();
+		err = backing_rename(&as, cp->target.dir, cp->target.name, at->dir, at->name, 0);
 		if (!err)
 			removal_moved(cp->units, &cp->target.dir_id, cp->target.name, at);
 		return err;
 	}
-	err = backing_stat_at(b, at->dir, at->name, &stx);
+	err = backing_stat_at(&b, at->dir, at->name, &stx);
 	*replaces = !err;
 	if (!err)
 		*replaced = inode_id_of(&stx);
@@ -104,8 +103,8 @@ static int take_along(struct checkpoint *cp, const struct place *at, bool *repla
 int checkpoint_rename(struct checkpoint *cp, const struct place *at)
 {
 	struct units *us = cp->units;
-	struct backing *b = us->contents->backing;
-	int copy = backing_dup(b, at->dir), err;
+	struct backing b = backing_owner(us->contents->backing, &cp->owner);
+	int copy = backing_dup(&b, at->dir), err;
 	struct inode_id replaced, old_id;
 	char old_name[NAME_MAX + 1];
 	bool replaces;
@@ -119,12 +118,11 @@ int checkpoint_rename(struct checkpoint *cp, const struct place *at)
 		return err;
 	}
 	if (!same_inode(&cp->target.dir_id, &at->id))
-		err = AS_OWNER_FIRST(&cp->owner, backing_rename(b, cp->target.dir, cp->staging,
-								at->dir, cp->staging, 0));
+		err = backing_rename(&b, cp->target.dir, cp->staging, at->dir, cp->staging, 0);
 	if (!err) {
 		err = take_along(cp, &(struct place){copy, at->id, at->name}, &replaces, &replaced);
 		if (err && !same_inode(&cp->target.dir_id, &at->id))
-			backing_rename(b, at->dir, cp->staging, cp->target.dir, cp->staging, 0);
+			backing_rename(&b, at->dir, cp->staging, cp->target.dir, cp->staging, 0);
 	}
 	if (!err) {
 		LOCK_SCOPE(&us->lock);

@@ -43,15 +43,15 @@
 static int inherit_tensors(struct listing *l)
 {
 	struct checkpoint *cp = l->cp;
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	__cleanup_fd int old = -1;
 
 	if (!cp->inherits)
 		return 0;
-	old = AS_OWNER(cp, backing_pin(b, cp->target.dir, cp->target.name));
+	old = backing_pin(&b, cp->target.dir, cp->target.name);
 	if (old < 0)
 		return 0; /* it is a new one after all */
-	return AS_OWNER(cp, shards_inherit(&l->shards, b, old, l->entries, l->nr));
+	return shards_inherit(&l->shards, &b, old, l->entries, l->nr);
 }
 
 /* Is it a checkpoint? An ordinary directory, if nothing is left of the committed one, and nothing tells of another. */
@@ -76,12 +76,13 @@ static int make_whole(struct listing *l, struct commit_header *header, const cha
 {
 	struct checkpoint *cp = l->cp;
 	struct units *us = cp->units;
+	struct backing b = backing_owner(us->contents->backing, &cp->owner);
 	int err = inherit_tensors(l);
 
 	if (!err)
 		err = commit_fill_header(cp, l->path, header);
 	if (!err && cp->ordinary) {
-		err = backing_sync(us->contents->backing, cp->fd, false);
+		err = backing_sync(&b, cp->fd, false);
 	} else if (!err) {
 		*step = "writing its commit file";
 		err = commit_put_into_staging(l, header);
@@ -89,7 +90,7 @@ static int make_whole(struct listing *l, struct commit_header *header, const cha
 	if (err)
 		return err;
 	following_prepare(cp);
-	err = AS_OWNER(cp, backing_sync_dir(us->contents->backing, cp->target.dir));
+	err = backing_sync_dir(&b, cp->target.dir);
 	return err ? err : above_sync(us, &cp->owner, cp->target.dir);
 }
 
@@ -339,9 +340,7 @@ void *committer_main(void *units)
 			following_take_locked(cp);
 		}
 		lock_drop(&us->lock);
-		creds_on_behalf(&cp->owner);
 		work_on(cp);
-		creds_on_behalf(NULL);
 		lock_take(&us->lock);
 		cp->taken = false;
 		lock_drop(&us->lock);

@@ -96,24 +96,23 @@ static int write_entries(struct listing *l, const struct commit_header *header,
 static int write_commit_file(struct listing *l, const struct commit_header *header)
 {
 	struct checkpoint *cp = l->cp;
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	__cleanup_free struct file_writer *f = malloc(sizeof(*f));
 	bool created;
 	int err;
 
 	if (!f)
 		return -ENOMEM;
-	*f = (struct file_writer){.b = b};
-	err = AS_OWNER(cp, backing_unlink(b, cp->fd, COMMIT_FILE, false)); /* of an earlier try */
+	*f = (struct file_writer){.b = &b};
+	err = backing_unlink(&b, cp->fd, COMMIT_FILE, false); /* of an earlier try */
 	if (err && err != -ENOENT)
 		return err;
-	f->fd = AS_OWNER(
-		cp, backing_create(b, cp->fd, COMMIT_FILE, O_RDWR | O_EXCL, COMMIT_MODE, &created));
+	f->fd = backing_create(&b, cp->fd, COMMIT_FILE, O_RDWR | O_EXCL, COMMIT_MODE, &created);
 	if (f->fd < 0)
 		return f->fd;
 	err = write_entries(l, header, f);
 	if (!err && !FAULT(COMMIT_FILE_UNSYNCED))
-		err = backing_sync(b, f->fd, false);
+		err = backing_sync(&b, f->fd, false);
 	close(f->fd);
 	return err;
 }
@@ -121,9 +120,9 @@ static int write_commit_file(struct listing *l, const struct commit_header *head
 int commit_put_into_staging(struct listing *l, const struct commit_header *header)
 {
 	struct checkpoint *cp = l->cp;
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
-	int err = backing_stat(b, cp->fd, &stx);
+	int err = backing_stat(&b, cp->fd, &stx);
 
 	if (!err)
 		err = write_commit_file(l, header);
@@ -133,9 +132,9 @@ int commit_put_into_staging(struct listing *l, const struct commit_header *heade
 			{.tv_sec = stx.stx_mtime.tv_sec, .tv_nsec = stx.stx_mtime.tv_nsec},
 		};
 
-		err = AS_OWNER(cp, backing_utimens(b, cp->fd, times));
+		err = backing_utimens(&b, cp->fd, times);
 	}
-	return err || FAULT(DIRECTORY_UNSYNCED) ? err : backing_sync(b, cp->fd, false);
+	return err || FAULT(DIRECTORY_UNSYNCED) ? err : backing_sync(&b, cp->fd, false);
 }
 
 static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t off)
@@ -146,17 +145,17 @@ static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t o
 /* Of the unit @name in @dir; 0: it has none. */
 static uint64_t sequence_of(struct checkpoint *cp, int dir, const char *name)
 {
-	struct backing *b = cp->units->contents->backing;
-	struct opened o = {.b = b, .fd = -1};
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct opened o = {.b = &b, .fd = -1};
 	struct source src = {.read = read_header_bytes, .arg = &o};
 	struct commit_header h;
 	struct error e;
 	uint64_t sequence = 0;
-	int unit = AS_OWNER(cp, backing_pin(b, dir, name)), pin;
+	int unit = backing_pin(&b, dir, name), pin;
 
-	pin = unit < 0 ? unit : AS_OWNER(cp, backing_pin(b, unit, COMMIT_FILE));
+	pin = unit < 0 ? unit : backing_pin(&b, unit, COMMIT_FILE);
 	if (pin >= 0)
-		o.fd = AS_OWNER(cp, backing_reopen(b, pin, O_RDONLY | O_NONBLOCK));
+		o.fd = backing_reopen(&b, pin, O_RDONLY | O_NONBLOCK);
 	if (o.fd >= 0 && !commit_read_header(&src, name, &h, &e))
 		sequence = h.sequence;
 	if (o.fd >= 0)
@@ -171,11 +170,11 @@ static uint64_t sequence_of(struct checkpoint *cp, int dir, const char *name)
 /* The largest that can be seen beside it. */
 static uint64_t last_sequence(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	uint64_t last = 0, one;
 
-	(void)AS_OWNER(cp, dirwalk_begin(&w, b, cp->target.dir));
+	(void)dirwalk_begin(&w, &b, cp->target.dir);
 	while (rules_next_visible(&w)) {
 		if (w.type != DT_DIR && w.type != DT_UNKNOWN)
 			continue;

@@ -16,8 +16,6 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/shards.h"
 
-#define AS_OWNER(cp, expr) AS_OWNER_FIRST(&(cp)->owner, expr)
-
 /* Everything that the commit file will list; what one entry needs, allocated. */
 struct listing {
 	struct checkpoint *cp;

@@ -150,15 +150,15 @@ bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, cha
 /* A file that came another way than through publish.c: made durable, and digested. */
 static int digest_now(struct listing *l, int pin, const struct statx *stx, char hex[DIGEST_HEX])
 {
-	struct backing *b = l->cp->units->contents->backing;
-	struct opened o = {.b = b, .fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY))};
+	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);
+	struct opened o = {.b = &b, .fd = backing_reopen(&b, pin, O_RDONLY)};
 	struct source src = {.read = commit_read_opened, .arg = &o};
 	int err;
 
 	if (o.fd < 0)
 		return o.fd;
-	err = backing_sync(b, o.fd, false);
-	if (!err && checkpoint_recorded(b, o.fd, stx, hex)) {
+	err = backing_sync(&b, o.fd, false);
+	if (!err && checkpoint_recorded(&b, o.fd, stx, hex)) {
 		close(o.fd);
 		return 0;
 	}
@@ -187,8 +187,8 @@ static int lacks_header(const struct source *src, uint64_t size, bool *lacks)
 static int check_whole(struct listing *l, int pin, const char *rel, const struct statx *stx,
 		       bool all)
 {
-	struct backing *b = l->cp->units->contents->backing;
-	struct opened o = {.b = b, .fd = AS_OWNER(l->cp, backing_reopen(b, pin, O_RDONLY))};
+	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);
+	struct opened o = {.b = &b, .fd = backing_reopen(&b, pin, O_RDONLY)};
 	struct source src = {.read = commit_read_opened, .arg = &o};
 	char path[PATH_MAX + COMMIT_PATH_MAX];
 	int err = 0;
@@ -248,9 +248,9 @@ static int list_file(struct listing *l, int pin, const char *rel, const struct s
 
 static int list_symlink(struct listing *l, int pin, const char *rel)
 {
-	struct backing *b = l->cp->units->contents->backing;
+	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);
 	char target[PATH_MAX];
-	int len = backing_readlink(b, pin, target, sizeof(target) - 1);
+	int len = backing_readlink(&b, pin, target, sizeof(target) - 1);
 
 	if (len < 0)
 		return len;
@@ -264,8 +264,9 @@ static int list_directory(struct listing *l, int pin, const char *rel);
 /* What other nodes have told of it may be newer than what the client of the backing remembers. */
 static int look(struct listing *l, int pin, struct statx *stx)
 {
+	struct backing b = backing_for(l->cp->units->contents->backing, &l->cp->owner);
 	struct inode_id id;
-	int err = backing_stat(l->cp->units->contents->backing, pin, stx);
+	int err = backing_stat(&b, pin, stx);
 
 	id = inode_id_of(stx);
 	if (err || !accord_is_shared(l->cp) || !last_filed(l, &id) || find_filed(l, stx))
@@ -304,10 +305,10 @@ static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, 
 /* All that is in a directory, which is synced after that; the top, @rel "", when the commit file is in it. */
 static int list_directory(struct listing *l, int pin, const char *rel)
 {
-	struct backing *b = l->cp->units->contents->backing;
+	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	__cleanup_free char *path = malloc(COMMIT_PATH_MAX);
-	int err = path ? AS_OWNER(l->cp, dirwalk_begin(&w, b, pin)) : -ENOMEM;
+	int err = path ? dirwalk_begin(&w, &b, pin) : -ENOMEM;
 	bool empty = true;
 
 	while (!err && rules_next_visible(&w)) {
@@ -321,7 +322,7 @@ static int list_directory(struct listing *l, int pin, const char *rel)
 	/* Without it the rest of the directory would not be part of the checkpoint. */
 	err = err ? err : w.err;
 	if (!err && *rel)
-		err = backing_sync(b, w.fd, false);
+		err = backing_sync(&b, w.fd, false);
 	if (!err && empty && *rel)
 		err = add(l, &(struct commit_entry){.kind = COMMIT_IS_DIRECTORY, .path = rel});
 	return err;

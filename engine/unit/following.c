@@ -131,20 +131,16 @@ void following_take_locked(struct checkpoint *cp)
 static void list_pointer(struct checkpoint *cp, const struct target *t, const char *staging,
 			 uint64_t written_ns)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct order *o = &cp->following->order;
 	struct order_pointer *p = &o->pointers[o->nr_pointers];
 	struct statx stx;
-	int err = backing_stat_at(b, t->dir, staging, &stx);
+	int err = backing_stat_at(&b, t->dir, staging, &stx);
 
 	if (err || stx.stx_uid != cp->owner.uid ||
-	    (accord_has_others(cp->units) && order_is_newer(b, t->dir, t->name, written_ns)))
+	    (accord_has_others(cp->units) && order_is_newer(&b, t->dir, t->name, written_ns)))
 		return;
-	err = AS_CALLER(&cp->owner, order_look(b, t->dir, t->name, p->was));
-	creds_restore();
-	if (err == -EACCES || err == -EPERM)
-		err = order_look(b, t->dir, t->name, p->was);
-	if (err)
+	if (order_look(&b, t->dir, t->name, p->was))
 		return;
 	snprintf(p->name, sizeof(p->name), "%s", t->name);
 	snprintf(p->staging, sizeof(p->staging), "%s", staging);
@@ -153,13 +149,13 @@ static void list_pointer(struct checkpoint *cp, const struct target *t, const ch
 
 static int sync_held(struct held *h)
 {
-	struct backing *b = h->units->contents->backing;
+	struct backing b = backing_owner(h->units->contents->backing, &h->owner);
 	__cleanup_fd int fd = -1;
 
 	if (!S_ISREG(h->type))
 		return 0;
-	fd = backing_reopen(b, h->pin, O_RDONLY);
-	return fd < 0 ? fd : backing_sync(b, fd, false);
+	fd = backing_reopen(&b, h->pin, O_RDONLY);
+	return fd < 0 ? fd : backing_sync(&b, fd, false);
 }
 
 static void prepare_written(struct checkpoint *cp, struct following *f)

@@ -33,15 +33,14 @@ struct lead {
  */
 int fresh_stat(struct checkpoint *cp, int fd, struct statx *stx)
 {
-	struct backing *b = cp->units->contents->backing;
-	int r = !b->fuse ? -1
-			 : AS_OWNER_FIRST(&cp->owner, backing_reopen(b, fd, O_RDONLY | O_NONBLOCK));
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	int r = !b.fuse ? -1 : backing_reopen(&b, fd, O_RDONLY | O_NONBLOCK);
 
 	if (r >= 0) {
-		backing_sync(b, r, true);
+		backing_sync(&b, r, true);
 		close(r);
 	}
-	return backing_stat_now(b, fd, stx);
+	return backing_stat_now(&b, fd, stx);
 }
 
 static bool is_gone(int err)
@@ -64,7 +63,7 @@ static int stat_there(struct backing *b, int pin, struct statx *stx)
 static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 {
 	struct units *us = cp->units;
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_owner(us->contents->backing, &cp->owner);
 	struct lead lead = {.sure = true};
 	struct generation *own;
 	struct inode_id id;
@@ -72,18 +71,18 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 	bool inherited;
 	int pin, err;
 
-	backing_stat_now(b, dir, &stx);
-	pin = AS_OWNER_FIRST(&cp->owner, backing_pin(b, dir, name));
+	backing_stat_now(&b, dir, &stx);
+	pin = backing_pin(&b, dir, name);
 	if (pin < 0)
 		return lead;
-	err = backing_stat(b, pin, &stx);
-	if (is_gone(err) && !backing_stat_known(b, pin, &stx))
+	err = backing_stat(&b, pin, &stx);
+	if (is_gone(err) && !backing_stat_known(&b, pin, &stx))
 		lead = (struct lead){.ino = stx.stx_ino};
 	id = inode_id_of(&stx);
 	own = err ? NULL : units_find_inode(us, &id);
 	if (!err && !own && S_ISREG(stx.stx_mode)) {
 		inherited = checkpoint_shares(cp, &id);
-		err = inherited ? fresh_stat(cp, pin, &stx) : stat_there(b, pin, &stx);
+		err = inherited ? fresh_stat(cp, pin, &stx) : stat_there(&b, pin, &stx);
 		lead.ino = id.ino;
 		lead.sure = err ? !is_gone(err) : stx.stx_nlink == (inherited ? 2 : 1);
 	}
@@ -93,13 +92,12 @@ static struct lead follow(struct checkpoint *cp, int dir, const char *name)
 }
 
 /* All of it is read, which is what refreshes the other names: each of them may be asked for next. */
-static int list(struct backing *b, const struct caller *owner, int dir, const char *name,
-		uint64_t *ino)
+static int list(struct backing *b, int dir, const char *name, uint64_t *ino)
 {
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 
 	*ino = 0;
-	(void)AS_OWNER_FIRST(owner, dirwalk_begin(&w, b, dir));
+	(void)dirwalk_begin(&w, b, dir);
 	while (dirwalk_next(&w))
 		if (!strcmp(w.name, name))
 			*ino = w.ino;
@@ -110,10 +108,9 @@ static int list(struct backing *b, const struct caller *owner, int dir, const ch
  * @name as it is pinned, and its inode, 0: none. Only the name is looked up: there are clients (GlusterFS) that believe a name for as
  * long as they have just heard of the inode that they take it for.
  */
-static int look_up(struct backing *b, const struct caller *owner, int dir, const char *name,
-		   uint64_t *ino)
+static int look_up(struct backing *b, int dir, const char *name, uint64_t *ino)
 {
-	int pin = AS_OWNER_FIRST(owner, backing_pin(b, dir, name));
+	int pin = backing_pin(b, dir, name);
 	struct statx stx;
 
 	*ino = pin >= 0 && !backing_stat_known(b, pin, &stx) ? stx.stx_ino : 0;
@@ -121,15 +118,15 @@ static int look_up(struct backing *b, const struct caller *owner, int dir, const
 }
 
 /* Is a file that nobody replaces listed with the inode number that it has? There are filesystems that list none. */
-static bool finds_lists_inodes(struct backing *b, const struct caller *owner)
+static bool finds_lists_inodes(struct backing *b)
 {
-	int dir = AS_OWNER_FIRST(owner, backing_pin(b, b->root_fd, FORMAT_DIR)), pin;
+	int dir = backing_pin(b, b->root_fd, FORMAT_DIR), pin;
 	uint64_t listed, ino;
 
 	if (dir < 0)
 		return true;
-	pin = look_up(b, owner, dir, FORMAT_FILE, &ino);
-	if (list(b, owner, dir, FORMAT_FILE, &listed))
+	pin = look_up(b, dir, FORMAT_FILE, &ino);
+	if (list(b, dir, FORMAT_FILE, &listed))
 		listed = 0;
 	if (pin >= 0)
 		close(pin);
@@ -138,15 +135,14 @@ static bool finds_lists_inodes(struct backing *b, const struct caller *owner)
 }
 
 /* May names lead to what they do no more, and a listing tell? */
-static bool may_be_stale(struct units *us, const struct process *p, const struct caller *owner)
+static bool may_be_stale(struct units *us, const struct process *p, struct backing *b)
 {
 	enum { UNKNOWN, YES, NO };
-	struct backing *b = us->contents->backing;
 
 	if (!b->fuse || (p && !accord_is_for(us, p)))
 		return false;
 	if (atomic_load(&us->lists_inodes) == UNKNOWN)
-		atomic_store(&us->lists_inodes, finds_lists_inodes(b, owner) ? YES : NO);
+		atomic_store(&us->lists_inodes, finds_lists_inodes(b) ? YES : NO);
 	return atomic_load(&us->lists_inodes) == YES;
 }
 
@@ -159,16 +155,16 @@ static int settle(struct units *us, uint64_t until)
 int fresh_pin_listed(struct units *us, const struct process *p, const struct caller *owner, int dir,
 		     const char *name, uint64_t ino)
 {
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_owner(us->contents->backing, owner);
 	uint64_t until = clock_mono_ns() + SETTLE_NS, there, listed;
 	int err;
 
 	for (;;) {
-		int pin = look_up(b, owner, dir, name, &there);
+		int pin = look_up(&b, dir, name, &there);
 
-		if (there == ino || (pin < 0 && !is_gone(pin)) || !may_be_stale(us, p, owner))
+		if (there == ino || (pin < 0 && !is_gone(pin)) || !may_be_stale(us, p, &b))
 			return pin;
-		if (pin < 0 && !list(b, owner, dir, name, &listed) && !listed)
+		if (pin < 0 && !list(&b, dir, name, &listed) && !listed)
 			return -ENOENT; /* meanwhile */
 		if (pin >= 0)
 			close(pin);
@@ -181,16 +177,16 @@ int fresh_pin_listed(struct units *us, const struct process *p, const struct cal
 int fresh_pin(struct units *us, const struct process *p, const struct caller *owner, int dir,
 	      const char *name)
 {
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_owner(us->contents->backing, owner);
 	uint64_t until = clock_mono_ns() + SETTLE_NS, listed, ino;
 	unsigned absent = 0;
 	int err;
 
 	for (;;) {
-		int pin = look_up(b, owner, dir, name, &ino);
+		int pin = look_up(&b, dir, name, &ino);
 
-		if ((pin < 0 && !is_gone(pin)) || !may_be_stale(us, p, owner) ||
-		    list(b, owner, dir, name, &listed) || listed == ino)
+		if ((pin < 0 && !is_gone(pin)) || !may_be_stale(us, p, &b) ||
+		    list(&b, dir, name, &listed) || listed == ino)
 			return pin;
 		absent = listed ? 0 : absent + 1;
 		if (pin >= 0)
@@ -203,7 +199,7 @@ int fresh_pin(struct units *us, const struct process *p, const struct caller *ow
 
 int fresh_name(struct checkpoint *cp, int dir, const char *name)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	uint64_t until = clock_mono_ns() + SETTLE_NS, listed, ino;
 	unsigned absent = 0;
 	struct lead lead;
@@ -212,10 +208,10 @@ int fresh_name(struct checkpoint *cp, int dir, const char *name)
 	for (lead = follow(cp, dir, name); !lead.sure;) {
 		int pin;
 
-		if (list(b, &cp->owner, dir, name, &listed) || listed == lead.ino)
+		if (list(&b, dir, name, &listed) || listed == lead.ino)
 			return 0;
 		/* Right after a listing it is looked at again; after that there is time to pass. */
-		pin = look_up(b, &cp->owner, dir, name, &ino);
+		pin = look_up(&b, dir, name, &ino);
 		if (pin >= 0)
 			close(pin);
 		if (listed && ino == listed)

@@ -41,15 +41,13 @@ int units_new_id(char staging[STAGING_MAX])
 
 void generation_unstage(struct generation *g, int dir)
 {
-	struct backing *b = g->units->contents->backing;
+	struct backing b = backing_owner(g->units->contents->backing, &g->owner);
 	int err;
 
 	if (g->checkpoint)
 		return; /* it lies under its name, in what is staged as a whole */
-	err = AS_CALLER(&g->owner, backing_unlink(b, dir, g->staging, false));
-	creds_restore();
-	if (err == -EACCES || err == -EPERM) /* its maker was allowed to; their groups are gone */
-		err = backing_unlink(b, dir, g->staging, false);
+	/* Its maker was allowed to; the maker's groups may be gone. */
+	err = backing_unlink(&b, dir, g->staging, false);
 	if (err && err != -ENOENT)
 		log_warn("'%s' cannot be removed: %s. It is the remains of a save; `ckptfs fsck` "
 			 "clears "
@@ -60,31 +58,31 @@ void generation_unstage(struct generation *g, int dir)
 static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 {
 	struct units *us = g->units;
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_for(us->contents->backing, &g->owner);
+	struct backing maker = backing_maker(&b, &g->owner);
 	struct statx stx = {0}, was;
 	bool created;
 	int fd, err;
 
-	fd = AS_CALLER(&g->owner,
-		       backing_create(b, dir, g->staging, O_RDWR | O_EXCL, mode, &created));
+	fd = backing_create(&maker, dir, g->staging, O_RDWR | O_EXCL, mode, &created);
 	if (fd < 0)
 		return fd;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	backing_lock(b, fd, false); /* for remains.c */
-	err = old >= 0 ? backing_stat(b, old, &was) : 0;
-	creds_restore(); /* attributes as they were, whoever saves anew */
+	backing_lock(&b, fd, false); /* for remains.c */
+	err = old >= 0 ? backing_stat(&b, old, &was) : 0;
 	if (!err && old >= 0) {
-		err = units_take_over(us, old, fd, &was, copy);
+		/* Attributes as they were, whoever saves anew: as the daemon. */
+		err = units_take_over(&b, old, fd, &was, copy);
 		g->inherited = copy;
 	}
 	if (!err) {
-		err = backing_stat_at(b, dir, g->target.name, &stx);
+		err = backing_stat_at(&b, dir, g->target.name, &stx);
 		g->replaces = !err;
 		g->replaced = inode_id_of(&stx);
 		err = err == -ENOENT ? 0 : err;
 	}
 	if (!err)
-		err = backing_stat(b, fd, &stx);
+		err = backing_stat(&b, fd, &stx);
 	if (err) {
 		close(fd);
 	} else {
@@ -171,9 +169,10 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 			bool inherits, struct generation **out)
 {
 	struct units *us = cp->units;
+	struct backing b = backing_for(us->contents->backing, &cp->owner);
 	struct generation *g = new_generation(us, c, dir, name), *other;
 	struct statx stx;
-	int err = g ? backing_stat(us->contents->backing, fd, &stx) : -ENOMEM;
+	int err = g ? backing_stat(&b, fd, &stx) : -ENOMEM;
 
 	*out = NULL;
 	if (!err)

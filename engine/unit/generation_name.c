@@ -123,15 +123,13 @@ int generation_drop(struct generation *g)
 
 int generation_move(struct generation *g, int from, int dir, const char *name)
 {
-	struct backing *b = g->units->contents->backing;
-	int err = AS_CALLER(&g->owner, backing_rename(b, from, g->staging, dir, name, 0));
+	struct backing b = backing_owner(g->units->contents->backing, &g->owner);
+	/* Its maker was allowed to; the maker's groups may be gone. */
+	int err = backing_rename(&b, from, g->staging, dir, name, 0);
 	struct inode_id id;
 	struct statx stx;
 
-	creds_restore();
-	if (err == -EACCES || err == -EPERM) /* its maker was allowed to; their groups are gone */
-		err = backing_rename(b, from, g->staging, dir, name, 0);
-	if (!err || backing_stat_at(b, dir, name, &stx))
+	if (!err || backing_stat_at(&b, dir, name, &stx))
 		return err;
 	id = inode_id_of(&stx); /* an answer may be lost, or come to a call that was made twice */
 	return same_inode(&id, &g->id) ? 0 : err;

@@ -78,12 +78,12 @@ static bool waits(struct held *h)
 /* It lies in staging. */
 static int hold(struct held *h)
 {
-	struct backing *b = h->units->contents->backing;
+	struct backing b = backing_for(h->units->contents->backing, &h->owner);
 	struct statx stx;
 	int err;
 
-	h->pin = backing_pin(b, h->target.dir, h->staging);
-	err = h->pin < 0 ? h->pin : backing_stat(b, h->pin, &stx);
+	h->pin = backing_pin(&b, h->target.dir, h->staging);
+	err = h->pin < 0 ? h->pin : backing_stat(&b, h->pin, &stx);
 	if (err)
 		return err;
 	h->id = inode_id_of(&stx);
@@ -98,7 +98,7 @@ static int hold(struct held *h)
 
 int held_link(struct units *us, const struct caller *c, const struct place *at, const char *target)
 {
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_as(us->contents->backing, c);
 	char names[NAME_MAX + 1];
 	struct statx stx;
 	struct held *h;
@@ -109,13 +109,12 @@ int held_link(struct units *us, const struct caller *c, const struct place *at, 
 	h = make(us, c, at, names);
 	if (!h)
 		return -ENOMEM;
-	err = waits(h) ? backing_stat_at(b, at->dir, at->name, &stx) : 1;
+	err = waits(h) ? backing_stat_at(&b, at->dir, at->name, &stx) : 1;
 	if (err != -ENOENT) {
 		held_put(h);
 		return err == 1 ? 0 : err ? err : -EEXIST;
 	}
-	err = AS_CALLER(c, backing_symlink(b, target, at->dir, h->staging));
-	creds_restore();
+	err = backing_symlink(&b, target, at->dir, h->staging);
 	if (!err)
 		err = hold(h);
 	if (!err)
@@ -127,7 +126,7 @@ int held_link(struct units *us, const struct caller *c, const struct place *at, 
 int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from,
 		const struct place *at, const char *names, struct inode_id *id)
 {
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_as(us->contents->backing, c);
 	struct held *h = make(us, c, at, names);
 	int err;
 
@@ -137,8 +136,7 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 		held_put(h);
 		return 0;
 	}
-	err = AS_CALLER(c, backing_rename(b, from_dir, from, at->dir, h->staging, 0));
-	creds_restore();
+	err = backing_rename(&b, from_dir, from, at->dir, h->staging, 0);
 	if (!err)
 		err = hold(h);
 	*id = h->id;
@@ -183,7 +181,7 @@ static int take_locked(struct units *us, const struct inode_id *dir, const char 
 int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
 	      const char *from, const struct place *at, struct inode_id *id)
 {
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_as(us->contents->backing, c);
 	int copy, err;
 	struct held *h;
 	bool applied;
@@ -201,11 +199,8 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 		close(copy);
 		return err;
 	}
-	if (!same_inode(from_id, &at->id)) {
-		err = AS_CALLER(
-			c, backing_rename(b, h->target.dir, h->staging, at->dir, h->staging, 0));
-		creds_restore();
-	}
+	if (!same_inode(from_id, &at->id))
+		err = backing_rename(&b, h->target.dir, h->staging, at->dir, h->staging, 0);
 	{
 		LOCK_SCOPE(&us->lock);
 		if (!err) {
@@ -304,22 +299,19 @@ void held_let_go_locked(struct held *h, bool applied)
 }
 
 /* Does what has the name belong to nobody, or to whom this does? */
-static bool may_replace(struct held *h)
+static bool may_replace(struct held *h, struct backing *b)
 {
 	struct statx stx;
-	int err = backing_stat_at(h->units->contents->backing, h->target.dir, h->target.name, &stx);
+	int err = backing_stat_at(b, h->target.dir, h->target.name, &stx);
 
 	return err == -ENOENT || (!err && stx.stx_uid == h->owner.uid);
 }
 
 static int remove_staged(struct held *h)
 {
-	struct backing *b = h->units->contents->backing;
-	int err = AS_CALLER(&h->owner, backing_unlink(b, h->target.dir, h->staging, false));
+	struct backing b = backing_owner(h->units->contents->backing, &h->owner);
+	int err = backing_unlink(&b, h->target.dir, h->staging, false);
 
-	creds_restore();
-	if (err == -EACCES || err == -EPERM)
-		err = backing_unlink(b, h->target.dir, h->staging, false);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -327,8 +319,9 @@ static int remove_staged(struct held *h)
 static bool came_too_late(struct held *h)
 {
 	struct units *us = h->units;
-	bool late = accord_has_others(us) && order_is_newer(us->contents->backing, h->target.dir,
-							    h->target.name, h->since_wall_ns);
+	struct backing b = backing_for(us->contents->backing, &h->owner);
+	bool late = accord_has_others(us) &&
+		    order_is_newer(&b, h->target.dir, h->target.name, h->since_wall_ns);
 	LOCK_SCOPE(&us->lock);
 
 	h->overtaken = h->overtaken || late;
@@ -340,24 +333,23 @@ static bool came_too_late(struct held *h)
 int held_apply(struct held *h)
 {
 	struct units *us = h->units;
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_for(us->contents->backing, &h->owner);
+	struct backing as = backing_as(&b, &h->owner);
 	struct inode_id there;
 	struct statx stx;
 	int err;
 
 	if (came_too_late(h))
 		return -ESTALE;
-	err = AS_CALLER(&h->owner, backing_rename(b, h->target.dir, h->staging, h->target.dir,
-						  h->target.name, 0));
-	creds_restore();
-	if ((err == -EACCES || err == -EPERM) && may_replace(h))
-		err = backing_rename(b, h->target.dir, h->staging, h->target.dir, h->target.name,
+	err = backing_rename(&as, h->target.dir, h->staging, h->target.dir, h->target.name, 0);
+	if ((err == -EACCES || err == -EPERM) && may_replace(h, &b))
+		err = backing_rename(&b, h->target.dir, h->staging, h->target.dir, h->target.name,
 				     0);
-	if (err && !backing_stat_at(b, h->target.dir, h->target.name, &stx)) {
+	if (err && !backing_stat_at(&b, h->target.dir, h->target.name, &stx)) {
 		there = inode_id_of(&stx); /* the answer may have been lost */
 		err = same_inode(&there, &h->id) ? 0 : err;
 	}
-	return err ? err : backing_sync_dir(b, h->target.dir);
+	return err ? err : backing_sync_dir(&b, h->target.dir);
 }
 
 static enum pointer_fate judge_locked(const struct held *h)
@@ -430,9 +422,7 @@ bool held_ask(struct units *us)
 	busy_begin(&h->busy, BUSY_ASK);
 	h->refs++;
 	lock_drop(&us->lock);
-	creds_on_behalf(&h->owner);
 	waits(h);
-	creds_on_behalf(NULL);
 	if (!h->asks)
 		tell_pointed(h);
 	lock_take(&us->lock);
@@ -501,9 +491,7 @@ bool held_work_locked(struct units *us)
 	busy_begin(&h->busy, BUSY_APPLY);
 	h->refs++;
 	lock_drop(&us->lock);
-	creds_on_behalf(&h->owner);
 	err = fate == POINTER_GO ? held_apply(h) : remove_staged(h);
-	creds_on_behalf(NULL);
 	if (!err && fate == POINTER_DROP)
 		drop(h);
 	else if (err)

@@ -45,24 +45,24 @@ static int take_over_directory(struct checkpoint *cp, int pin, const struct stat
 			       const char *name)
 {
 	struct units *us = cp->units;
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_for(us->contents->backing, &cp->owner);
 	struct timespec times[2] = {
 		{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = stx->stx_mtime.tv_sec, .tv_nsec = stx->stx_mtime.tv_nsec},
 	};
-	int fd, old, err = backing_mkdir(b, to, name, 0700);
+	int fd, old, err = backing_mkdir(&b, to, name, 0700);
 
 	if (err)
 		return err;
-	fd = backing_pin(b, to, name);
+	fd = backing_pin(&b, to, name);
 	if (fd < 0)
 		return fd;
-	old = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	old = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 	err = old < 0 ? old : link_tree(cp, old, fd);
 	if (!err)
-		err = units_take_over(us, old, fd, stx, false);
+		err = units_take_over(&b, old, fd, stx, false);
 	if (!err)
-		err = backing_utimens(b, fd, times);
+		err = backing_utimens(&b, fd, times);
 	if (old >= 0)
 		close(old);
 	close(fd);
@@ -109,15 +109,15 @@ static int link_beside_others(struct checkpoint *cp, int pin, const struct inode
 			      const char *name)
 {
 	struct units *us = cp->units;
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_for(us->contents->backing, &cp->owner);
 	uint64_t until = clock_mono_ns() + LINK_NS;
-	int err = backing_link(b, pin, to, name);
+	int err = backing_link(&b, pin, to, name);
 
-	while (is_passing(b, err) && clock_mono_ns() < until) {
+	while (is_passing(&b, err) && clock_mono_ns() < until) {
 		if (units_pause(us, PAUSE_NS))
 			return -EINTR;
-		err = backing_link(b, pin, to, name);
-		if (err == -EEXIST && leads_to(b, to, name, id))
+		err = backing_link(&b, pin, to, name);
+		if (err == -EEXIST && leads_to(&b, to, name, id))
 			err = 0;
 	}
 	return err;
@@ -134,17 +134,17 @@ static int take_over_file(struct checkpoint *cp, int pin, const struct statx *st
 
 static int take_over_one(struct checkpoint *cp, int from, int to, const char *name, uint64_t ino)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 	int pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, from, name, ino), err;
 
 	if (pin < 0)
 		return pin == -ENOENT ? 0 : pin;
-	err = backing_stat(b, pin, &stx);
+	err = backing_stat(&b, pin, &stx);
 	if (!err && S_ISDIR(stx.stx_mode))
 		err = take_over_directory(cp, pin, &stx, to, name);
 	else if (!err && S_ISLNK(stx.stx_mode))
-		err = take_over_symlink(b, pin, to, name);
+		err = take_over_symlink(&b, pin, to, name);
 	else if (!err)
 		err = take_over_file(cp, pin, &stx, to, name);
 	close(pin);
@@ -155,17 +155,17 @@ static int take_over_one(struct checkpoint *cp, int from, int to, const char *na
 static int link_tree(struct checkpoint *cp, int from, int to)
 {
 	struct units *us = cp->units;
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_for(us->contents->backing, &cp->owner);
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	struct inode_id id;
 	struct statx stx;
-	int err = backing_stat(b, from, &stx);
+	int err = backing_stat(&b, from, &stx);
 
 	id = inode_id_of(&stx);
 	if (!err)
 		err = checkpoints_yield_in(us, &id);
 	if (!err)
-		err = dirwalk_begin(&w, b, from);
+		err = dirwalk_begin(&w, &b, from);
 	while (!err && removals_next_seen(us, &id, &w)) {
 		err = take_over_one(cp, w.fd, to, w.name, w.ino);
 		if (!err && wait_interrupted())
@@ -195,10 +195,9 @@ bool checkpoint_shares(const struct checkpoint *cp, const struct inode_id *id)
  * A copy of the file @name of the directory @dir, which is open as @old, or an @empty one gets its name. It, open,
  * or -errno.
  */
-static int replace_by_own(struct units *us, int dir, const char *name, int old,
+static int replace_by_own(struct backing *b, int dir, const char *name, int old,
 			  const struct statx *was, bool empty)
 {
-	struct backing *b = us->contents->backing;
 	char temp[STAGING_MAX];
 	bool created;
 	int err = units_new_id(temp), fd;
@@ -208,7 +207,7 @@ static int replace_by_own(struct units *us, int dir, const char *name, int old,
 	fd = backing_create(b, dir, temp, O_RDWR | O_EXCL, 0600, &created);
 	if (fd < 0)
 		return fd;
-	err = units_take_over(us, old, fd, was, !empty);
+	err = units_take_over(b, old, fd, was, !empty);
 	if (!err)
 		err = backing_rename(b, dir, temp, dir, name, 0);
 	if (!err)
@@ -219,9 +218,8 @@ static int replace_by_own(struct units *us, int dir, const char *name, int old,
 }
 
 /* The file @name of its directory @dir, open as one of its own; -errno, -ENOENT too: there is no such file. */
-static int open_own(struct checkpoint *cp, int dir, const char *name, bool empty)
+static int open_own(struct checkpoint *cp, struct backing *b, int dir, const char *name, bool empty)
 {
-	struct backing *b = cp->units->contents->backing;
 	struct inode_id id;
 	struct statx was;
 	int pin = backing_pin(b, dir, name), fd, old;
@@ -238,7 +236,7 @@ static int open_own(struct checkpoint *cp, int dir, const char *name, bool empty
 		old = backing_reopen(b, pin, O_RDONLY);
 		fd = old < 0 ? old
 			     : WITH_ROOM(cp->units, &cp->owner, &cp->id,
-					 replace_by_own(cp->units, dir, name, old, &was, empty));
+					 replace_by_own(b, dir, name, old, &was, empty));
 		if (old >= 0)
 			close(old);
 		if (fd >= 0 && !backing_stat(b, fd, &was) && !checkpoint_shares(cp, &id)) {
@@ -252,20 +250,20 @@ static int open_own(struct checkpoint *cp, int dir, const char *name, bool empty
 }
 
 /* A save of the file begins, and expects the open: until that comes the checkpoint is not closed. */
-static int expect_in(struct checkpoint *cp, const struct caller *c, int rank, int dir,
-		     const char *name, const char *rel, bool empty)
+static int expect_in(struct checkpoint *cp, struct backing *b, const struct caller *c, int rank,
+		     int dir, const char *name, const char *rel, bool empty)
 {
 	struct generation *g = NULL;
 	struct inode_id dir_id;
 	struct statx stx;
-	int err = backing_stat(cp->units->contents->backing, dir, &stx), fd;
+	int err = backing_stat(b, dir, &stx), fd;
 
 	if (err)
 		return err;
 	dir_id = inode_id_of(&stx);
 	do {
 		generation_put(g);
-		fd = open_own(cp, dir, name, empty);
+		fd = open_own(cp, b, dir, name, empty);
 		if (fd < 0)
 			return fd == -ENOENT ? 0 : fd;
 		err = generation_begin_in(cp, c, rank, &dir_id, name, rel, fd, true, &g);
@@ -279,8 +277,8 @@ static int expect_in(struct checkpoint *cp, const struct caller *c, int rank, in
 static int expect_at(struct checkpoint *cp, const struct caller *c, int rank, const char *path,
 		     bool empty)
 {
-	struct backing *b = cp->units->contents->backing;
-	int dir = backing_dup(b, cp->fd), err;
+	struct backing b = backing_for(cp->units->contents->backing, c);
+	int dir = backing_dup(&b, cp->fd), err;
 	const char *rel = path;
 
 	while (dir >= 0 && strchr(rel, '/')) {
@@ -290,14 +288,14 @@ static int expect_at(struct checkpoint *cp, const struct caller *c, int rank, co
 
 		memcpy(name, rel, len);
 		name[len] = '\0';
-		next = backing_pin(b, dir, name);
+		next = backing_pin(&b, dir, name);
 		close(dir);
 		dir = next;
 		rel += len + 1;
 	}
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
-	err = expect_in(cp, c, rank, dir, rel, path, empty);
+	err = expect_in(cp, &b, c, rank, dir, rel, path, empty);
 	close(dir);
 	return err;
 }
@@ -314,7 +312,6 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 		if (err)
 			return err;
 	}
-	creds_restore();
 	err = expect_at(cp, c, rank, rel, empty);
 	LOCK_SCOPE(&us->lock);
 	busy_end(us, &cp->busy, BUSY_UNSHARE);
@@ -324,11 +321,11 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 /* What is in the directory @dir (a descriptor), which another node has linked to. */
 static int note_inherited(struct checkpoint *cp, int dir)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	int err = 0;
 
-	dirwalk_begin_fd(&w, b, dir);
+	dirwalk_begin_fd(&w, &b, dir);
 	while (!err && rules_next_visible(&w)) {
 		struct inode_id id;
 		struct statx stx;
@@ -338,14 +335,14 @@ static int note_inherited(struct checkpoint *cp, int dir)
 			err = pin;
 			break;
 		}
-		if (pin < 0 || backing_stat(b, pin, &stx)) {
+		if (pin < 0 || backing_stat(&b, pin, &stx)) {
 			if (pin >= 0)
 				close(pin);
 			continue; /* gone: the link to it is nobody else's then */
 		}
 		id = inode_id_of(&stx);
 		if (S_ISDIR(stx.stx_mode)) {
-			int below = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+			int below = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 
 			err = below < 0 ? below : note_inherited(cp, below);
 		} else {
@@ -358,13 +355,13 @@ static int note_inherited(struct checkpoint *cp, int dir)
 
 int checkpoint_knows_inherited(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	int pin = fresh_pin(cp->units, cp->maker, &cp->owner, cp->target.dir, cp->target.name);
 	int dir, err;
 
 	if (pin < 0)
 		return pin == -ENOENT ? 0 : pin;
-	dir = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	dir = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 	close(pin);
 	err = dir < 0 ? dir : note_inherited(cp, dir);
 	if (cp->nr_shared)
@@ -401,26 +398,27 @@ struct beginning {
 static int inherit(struct units *us, const struct caller *c, struct process *p,
 		   const struct place *at, const struct beginning *how, struct checkpoint **out)
 {
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_for(us->contents->backing, c);
+	struct backing as = backing_as(&b, c);
 	struct checkpoint *cp;
 	struct statx stx;
 	int pin, old, err;
 
-	creds_restore(); /* all of it, whoever may read it; and with its attributes */
+	/* As the daemon: all of it, whoever may read it, and with its attributes. */
 	pin = fresh_pin(us, p, c, at->dir, at->name);
 	if (pin < 0)
 		return pin;
-	err = backing_stat(b, pin, &stx);
-	old = err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	err = backing_stat(&b, pin, &stx);
+	old = err ? err : backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 	close(pin);
 	if (old < 0)
 		return old;
 	err = checkpoint_make(us, c, p, at, 0700, &stx, &cp);
 	if (!err) {
-		unit_generation(b, old, cp->replaced_generation);
+		unit_generation(&b, old, cp->replaced_generation);
 		err = link_tree(cp, old, cp->fd);
 		if (!err)
-			err = units_take_over(us, old, cp->fd, &stx, false);
+			err = units_take_over(&b, old, cp->fd, &stx, false);
 		if (cp->nr_shared)
 			qsort(cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
 		cp->follows = how->committed;
@@ -436,13 +434,11 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 		if (!err)
 			err = checkpoint_check_still_free(cp);
 		/* An empty one has done what it was for: after a crash it would only look like a unit. */
-		if (!err && !how->committed &&
-		    !AS_CALLER(c, backing_unlink(b, at->dir, at->name, true)))
+		if (!err && !how->committed && !backing_unlink(&as, at->dir, at->name, true))
 			replaces_nothing(cp);
-		creds_restore();
 		if (err) {
 			err = checkpoint_give_up(cp, err);
-			trash_remove(b, us->contents, cp->target.dir, cp->staging);
+			trash_remove(&b, us->contents, cp->target.dir, cp->staging);
 			checkpoint_put(cp);
 		}
 	}

@@ -20,16 +20,6 @@
 #define CLAIMS_KEPT 256
 #define FRESH_KEPT  256
 
-/* Evaluates @expr as @owner, who began something; as the daemon if their rights are not enough. */
-#define AS_OWNER_FIRST(owner, expr) \
-	({ \
-		int as_owner_ = AS_CALLER((owner), (expr)); \
-		creds_restore(); \
-		if (as_owner_ == -EACCES || as_owner_ == -EPERM) \
-			as_owner_ = (expr); \
-		as_owner_; \
-	})
-
 /* A process that wrote to a generation. */
 struct writer {
 	struct list link;
@@ -207,7 +197,7 @@ int checkpoint_give_up(struct checkpoint *cp, int err);
 int checkpoint_knows_inherited(struct checkpoint *cp);
 
 /* Mode, owner, ACL and attributes of @old, which @was is of, for @fd; with @copy its bytes, too. */
-int units_take_over(struct units *us, int old, int fd, const struct statx *was, bool copy);
+int units_take_over(struct backing *b, int old, int fd, const struct statx *was, bool copy);
 
 void generation_end_locked(struct generation *g, enum generation_state state);
 bool generation_is_closed_locked(const struct generation *g);

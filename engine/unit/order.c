@@ -169,24 +169,20 @@ static bool is_owners(const struct order_place *p, const char *name)
 
 int order_point(const struct order_place *p, const struct order_pointer *pointer)
 {
+	struct backing as = backing_as(p->backing, p->owner);
 	char now[ORDER_WAS_MAX];
 	int err = check_staged(p, pointer->staging);
 
 	if (err)
 		return err == -ENOENT ? 0 : err; /* whoever was first has done it */
-	err = AS_CALLER(p->owner, order_look(p->backing, p->dir, pointer->name, now));
-	creds_restore();
-	if (err == -EACCES || err == -EPERM)
-		err = order_look(p->backing, p->dir, pointer->name, now);
+	err = order_look(p->backing, p->dir, pointer->name, now);
 	if (err)
 		return err;
 	if (strcmp(now, pointer->was))
 		return 0;
 	if (p->only_look)
 		return 1;
-	err = AS_CALLER(p->owner, backing_rename(p->backing, p->dir, pointer->staging, p->dir,
-						 pointer->name, 0));
-	creds_restore();
+	err = backing_rename(&as, p->dir, pointer->staging, p->dir, pointer->name, 0);
 	if ((err == -EACCES || err == -EPERM) && is_owners(p, pointer->name))
 		err = backing_rename(p->backing, p->dir, pointer->staging, p->dir, pointer->name,
 				     0);

@@ -103,6 +103,7 @@ static bool meet(struct units *us, const struct caller *c, struct process **writ
 enum pointed pointer_find(struct units *us, const struct caller *c, struct process **writer,
 			  const struct target *t, const char *name, char unit[STAGING_MAX])
 {
+	struct backing b = backing_for(us->contents->backing, c);
 	enum pointed what = POINTED_PENDING;
 	struct statx stx;
 
@@ -119,8 +120,7 @@ enum pointed pointer_find(struct units *us, const struct caller *c, struct proce
 		}
 		snprintf(unit, STAGING_MAX, "%s", found ? found : "");
 	}
-	if (*unit && what == POINTED_FAILED &&
-	    backing_stat_at(us->contents->backing, t->dir, name, &stx) != -ENOENT)
+	if (*unit && what == POINTED_FAILED && backing_stat_at(&b, t->dir, name, &stx) != -ENOENT)
 		*unit = '\0';
 	return *unit ? what : POINTED_NOTHING;
 }
@@ -220,9 +220,7 @@ bool pointers_work_locked(struct units *us)
 	busy_begin(&g->busy, BUSY_ASK);
 	g->refs++;
 	lock_drop(&us->lock);
-	creds_on_behalf(&g->owner);
 	pointer_read(g);
-	creds_on_behalf(NULL);
 	lock_take(&us->lock);
 	busy_end(us, &g->busy, BUSY_ASK);
 	g->again_ns = 0;

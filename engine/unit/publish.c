@@ -112,7 +112,7 @@ static int digest(struct generation *g, uint64_t size, char hex[DIGEST_HEX], str
  */
 static int stamp(struct generation *g, const char *hex, uint64_t size, uint64_t *mtime_ns)
 {
-	struct backing *b = g->units->contents->backing;
+	struct backing b = backing_for(g->units->contents->backing, &g->owner);
 	struct timespec times[2] = {
 		{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = (time_t)(*mtime_ns / NSEC_PER_SEC),
@@ -120,16 +120,16 @@ static int stamp(struct generation *g, const char *hex, uint64_t size, uint64_t 
 	};
 	char record[DIGEST_RECORD_MAX];
 	struct statx stx;
-	int err = backing_utimens(b, g->content->fd, times);
+	int err = backing_utimens(&b, g->content->fd, times);
 
 	if (!err)
-		err = backing_stat(b, g->content->fd, &stx);
+		err = backing_stat(&b, g->content->fd, &stx);
 	if (err)
 		return err;
 	*mtime_ns = (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
 	digest_record_format(record, sizeof(record), hex, size, *mtime_ns);
 	/* Of a file of a checkpoint the commit file tells. */
-	return recorded_put(b, &g->owner, g->content->fd, record, !g->checkpoint);
+	return recorded_put(&b, &g->owner, g->content->fd, record, !g->checkpoint);
 }
 
 /* What could not be synced is written again, and after that has another time of change. */
@@ -164,11 +164,11 @@ static bool is_ours(struct generation *g, const struct inode_id *id)
  * A pointer that another node has changed since: nobody else's, and the one that was written later counts. 1: that is the
  * other one.
  */
-static int take_turns(struct generation *g, int dir, const char *name)
+static int take_turns(struct generation *g, struct backing *b, int dir, const char *name)
 {
 	struct units *us = g->units;
 
-	if (!order_is_newer(us->contents->backing, dir, name, publish_written_ns(g)))
+	if (!order_is_newer(b, dir, name, publish_written_ns(g)))
 		return 0;
 	LOCK_SCOPE(&us->lock);
 	g->overtaken = true;
@@ -178,11 +178,11 @@ static int take_turns(struct generation *g, int dir, const char *name)
 /* Is the name still what it was when the generation was opened? 1: a later one has it. */
 static int check_target(struct generation *g, int dir, const char *name, struct error *e)
 {
-	struct backing *b = g->units->contents->backing;
+	struct backing b = backing_for(g->units->contents->backing, &g->owner);
 	struct inode_id id, expected;
 	struct statx stx;
 	bool replaces;
-	int err = backing_stat_at(b, dir, name, &stx);
+	int err = backing_stat_at(&b, dir, name, &stx);
 
 	if (err && err != -ENOENT)
 		return FAIL(e, -err, PUBLISH_FAILED, name, "looking at its name", strerror(-err),
@@ -198,7 +198,7 @@ static int check_target(struct generation *g, int dir, const char *name, struct 
 	if ((replaces && same_inode(&id, &expected)) || is_ours(g, &id))
 		return 0;
 	if (g->pointer && accord_has_others(g->units) && stx.stx_uid == g->owner.uid)
-		return take_turns(g, dir, name);
+		return take_turns(g, &b, dir, name);
 	return FAIL(e, EBUSY, PUBLISH_CONFLICT, name, g->staging);
 }
 
@@ -218,10 +218,10 @@ int generation_sync(struct generation *g)
 /* An XFS that has shut itself down tells so at the fsync of a file, but not at that of a directory. */
 static int make_name_durable(struct generation *g, int dir)
 {
-	struct backing *b = g->units->contents->backing;
-	int err = backing_sync_dir(b, dir);
+	struct backing b = backing_for(g->units->contents->backing, &g->owner);
+	int err = backing_sync_dir(&b, dir);
 
-	return err ? err : backing_sync(b, g->content->fd, false);
+	return err ? err : backing_sync(&b, g->content->fd, false);
 }
 
 /*
@@ -261,9 +261,10 @@ static void forget_replaced(struct generation *g)
 /* Its inode is a file like any other from here on. */
 static void known_to_others(struct generation *g)
 {
+	struct backing b = backing_for(g->units->contents->backing, &g->owner);
 	struct statx stx;
 
-	if (backing_stat(g->units->contents->backing, g->content->fd, &stx))
+	if (backing_stat(&b, g->content->fd, &stx))
 		stx = (struct statx){0}; /* what is cached of it will go at the next open */
 	content_published(g->content, &stx);
 }
@@ -347,7 +348,7 @@ static void forget(struct generation *g)
 int publish_name(struct generation *g, bool *named, struct error *e)
 {
 	char path[PATH_MAX], name[NAME_MAX + 1];
-	struct backing *b = g->units->contents->backing;
+	struct backing b = backing_for(g->units->contents->backing, &g->owner);
 	int dir = target_of(g, path, name), err = check_target(g, dir, name, e);
 	__cleanup_fd int held = -1; /* the file that has the name now */
 	struct statx replaced;
@@ -361,7 +362,7 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, "syncing the directories above it",
 			    strerror(-err), path);
-	held = recorded_hold(b, dir, name, &replaced);
+	held = recorded_hold(&b, dir, name, &replaced);
 	err = generation_move(g, dir, dir, name);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, "giving it its name", strerror(-err),
@@ -376,7 +377,7 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	known_to_others(g);
 	forget_replaced(g);
 	if (held >= 0)
-		recorded_forget(b, &replaced);
+		recorded_forget(&b, &replaced);
 	if (!g->ordinary)
 		log_debug("'%s' is committed", path);
 	return 0;
@@ -537,9 +538,7 @@ static bool clear_one_locked(struct units *us)
 	g = container_of(us->litter.next, struct generation, link);
 	list_del(&g->link);
 	lock_drop(&us->lock);
-	creds_on_behalf(&g->owner);
 	forget(g);
-	creds_on_behalf(NULL);
 	generation_put(g);
 	lock_take(&us->lock);
 	return true;
@@ -566,9 +565,7 @@ void *publisher_main(void *units)
 			generation_set_state(g, GENERATION_PUBLISHING);
 		g->refs++;
 		lock_drop(&us->lock);
-		creds_on_behalf(&g->owner);
 		work_on(g);
-		creds_on_behalf(NULL);
 		generation_put(g);
 		lock_take(&us->lock);
 	}

@@ -41,10 +41,10 @@ static int walk(struct backing *b, const char *path, const char **name)
 
 /*
  * Who lives holds a lock on its staging directory, which has its name by and by. -EBUSY: somebody does.
- * Where the backing has no locks nobody can tell, and the same is done as whoever may live does. @owner:
- * whose it is.
+ * Where the backing has no locks nobody can tell, and the same is done as whoever may live does. *@gid:
+ * the group of the directory.
  */
-static int lock_directory(struct backing *b, int dir, const char *name, struct caller *owner)
+static int lock_directory(struct backing *b, int dir, const char *name, gid_t *gid)
 {
 	struct statx stx;
 	int pin = backing_pin(b, dir, name), fd, err;
@@ -56,8 +56,7 @@ static int lock_directory(struct backing *b, int dir, const char *name, struct c
 	close(pin);
 	if (fd < 0)
 		return fd;
-	owner->gid = stx.stx_gid;
-	creds_on_behalf(owner);
+	*gid = stx.stx_gid;
 	if (backing_lock(b, fd, true) && backing_has_locks(b, fd)) {
 		close(fd);
 		return -EBUSY;
@@ -93,7 +92,7 @@ static int follow(const struct recovery *r, const struct order_place *p, const s
 		first = first || err > 0 ? first : err;
 	}
 	if (!first && o->nr_pointers && !r->only_look)
-		first = backing_sync_dir(r->backing, p->dir);
+		first = backing_sync_dir(p->backing, p->dir);
 	for (i = 0; !first && i < o->nr_removals; i++) {
 		err = order_remove(p, &o->removals[i], trash);
 		told(r, p, d, o->removals[i].name, true, err);
@@ -111,28 +110,29 @@ static int follow(const struct recovery *r, const struct order_place *p, const s
 static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		const struct decision *d, bool *named, bool *waits)
 {
-	struct backing *b = r->backing;
+	struct backing b = backing_for(r->backing, owner);
 	char staging[STAGING_MAX];
 	const char *name;
 	bool trashed = false;
-	int dir = walk(b, d->unit, &name), fd, err;
+	int dir = walk(&b, d->unit, &name), fd, err;
 
 	if (dir < 0)
 		return dir;
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id);
-	fd = lock_directory(b, dir, staging, owner);
+	fd = lock_directory(&b, dir, staging, &owner->gid);
 	*named = fd == -ENOENT;
 	if (fd == -ENOENT) {
-		fd = lock_directory(b, dir, name, owner);
+		fd = lock_directory(&b, dir, name, &owner->gid);
 		fd = fd == -EBUSY || fd >= 0 ? fd : -ENOENT; /* perhaps something else has it */
 	}
 	if (fd < 0 && fd != -ENOENT) {
 		close(dir);
 		return fd == -EBUSY ? -EAGAIN : fd;
 	}
+	b = backing_owner(r->backing, owner);
 	err = replace_place(
 		&(struct placement){
-			.backing = b,
+			.backing = &b,
 			.owner = owner,
 			.dir = dir,
 			.staging = staging,
@@ -150,7 +150,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		r->trashed(r->arg, owner, dir, id);
 	if (!err || err == 1) /* and only then */
 		*waits = follow(r,
-				&(struct order_place){.backing = b,
+				&(struct order_place){.backing = &b,
 						      .owner = owner,
 						      .rules = r->rules,
 						      .dir = dir,
@@ -242,7 +242,6 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 
 	if (!text || !d)
 		return -ENOMEM;
-	creds_on_behalf(&owner);
 	len = r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX);
 	err = len < 0 ? (int)len : parse_decision(r, uid, gen, text, (size_t)len, d, &shared);
 	if (!err && d->commit)
@@ -253,7 +252,6 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 		r->coord->forget(r->coord_arg, &owner, gen);
 	else if (len == -ENOENT && r->undecided)
 		r->undecided(r->arg, &owner, gen);
-	creds_on_behalf(NULL);
 	return 0;
 }
 
@@ -276,10 +274,8 @@ static int recover_one_name(void *recovery, uid_t uid, const char *key)
 	const struct recovery *r = recovery;
 	struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
 
-	creds_on_behalf(&owner);
 	if (claim_is_old(r->coord, r->coord_arg, uid, key))
 		r->coord->forget(r->coord_arg, &owner, key);
-	creds_on_behalf(NULL);
 	return 0;
 }
 

@@ -33,10 +33,9 @@ static void let_go_failed(struct units *us, const char *name)
 }
 
 /* -ENOTEMPTY: somebody saves to it. */
-static int remove_one(struct units *us, int dir, const char *name)
+static int remove_one(struct units *us, struct backing *b, int dir, const char *name)
 {
 	struct generation *g = units_find_staging(us, name);
-	struct backing *b = us->contents->backing;
 	int fd, err;
 
 	if (g) {
@@ -83,25 +82,25 @@ static bool shows_any(struct units *us, const struct inode_id *dir)
 }
 
 /* What a program does not see of the directory @dir; -ENOTEMPTY of what it does. */
-static int clear_name(struct units *us, const struct place *at)
+static int clear_name(struct units *us, struct backing *b, const struct place *at)
 {
 	if (rules_reserved(at->name))
-		return remove_one(us, at->dir, at->name);
+		return remove_one(us, b, at->dir, at->name);
 	/* Its removal waits for the next checkpoint beside it, of which there will be none. */
 	return removals_hide(us, &at->id, at->name) ? removal_make_way(us, &at->id, at->name)
 						    : -ENOTEMPTY;
 }
 
-int units_clear_dir(struct units *us, int dir)
+int units_clear_dir(struct units *us, struct backing *b, int dir)
 {
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	struct inode_id id;
 	struct statx stx;
-	int err = dirwalk_begin(&w, us->contents->backing, dir);
+	int err = dirwalk_begin(&w, b, dir);
 
 	if (err)
 		return err;
-	err = backing_stat(us->contents->backing, dir, &stx);
+	err = backing_stat(b, dir, &stx);
 	id = inode_id_of(&stx);
 	/* All of them first: what a program can see stays, with all that is about it. */
 	if (!err && shows_any(us, &id))
@@ -113,7 +112,7 @@ int units_clear_dir(struct units *us, int dir)
 		dirwalk_rewind(&w);
 		while (!err && dirwalk_next(&w))
 			if (rules_reserved(w.name) == trash)
-				err = clear_name(us, &(struct place){dir, id, w.name});
+				err = clear_name(us, b, &(struct place){dir, id, w.name});
 	}
 	return err ? err : w.err;
 }

@@ -128,7 +128,8 @@ bool removals_work_locked(struct units *us);
  * the first for which @may says so; @uid: who has removed it, @named: a pointer names it. False: none.
  */
 bool removals_hasten(struct units *us,
-		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
+		     bool (*may)(void *arg, const struct unit_place *u, const struct caller *owner,
+				 bool named),
 		     void *arg);
 
 /* Lock held. Is one of a part of a checkpoint to be done before @d is over? */

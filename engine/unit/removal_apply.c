@@ -46,12 +46,13 @@ int removal_change(struct units *us, const struct removal *r)
 static int apply(struct units *us, struct removal *r)
 {
 	const struct caller *owner = &removal_last_part(r)->owner;
+	struct backing b = backing_for(us->contents->backing, owner);
 	char id[STAGING_MAX];
 	int err;
 
 	if (!r->whole)
 		return removal_change(us, r);
-	err = trash_put(us->contents->backing, owner, r->dir, r->name, is_it, r, id);
+	err = trash_put(&b, owner, r->dir, r->name, is_it, r, id);
 	if (err == 1)
 		trash_empty_later(us, owner, r->dir, id);
 	return err < 0 ? err : 0;
@@ -59,8 +60,9 @@ static int apply(struct units *us, struct removal *r)
 
 int removal_apply_one_due(struct units *us, struct removal *r)
 {
+	struct backing b = backing_for(us->contents->backing, &removal_last_part(r)->owner);
 	bool named = !r->replaced && clock_mono_ns() - r->since_ns < us->order_ns &&
-		     order_is_named(us->contents->backing, us->rules, r->dir, r->name, NULL);
+		     order_is_named(&b, us->rules, r->dir, r->name, NULL);
 	{
 		LOCK_SCOPE(&us->lock);
 		r->named = named;
@@ -201,7 +203,8 @@ static struct removal *take_next_locked(struct units *us, unsigned round)
 }
 
 bool removals_hasten(struct units *us,
-		     bool (*may)(void *arg, const struct unit_place *u, uid_t uid, bool named),
+		     bool (*may)(void *arg, const struct unit_place *u, const struct caller *owner,
+				 bool named),
 		     void *arg)
 {
 	struct unit_place u;
@@ -219,13 +222,12 @@ bool removals_hasten(struct units *us,
 		}
 		if (!r)
 			return false;
-		creds_on_behalf(&removal_last_part(r)->owner);
+		const struct caller *owner = &removal_last_part(r)->owner;
+		struct backing b = backing_for(us->contents->backing, owner);
+
 		u = removal_place_of(r);
-		done = may(arg, &u, removal_last_part(r)->owner.uid,
-			   order_is_named(us->contents->backing, us->rules, r->dir, r->name,
-					  NULL)) &&
+		done = may(arg, &u, owner, order_is_named(&b, us->rules, r->dir, r->name, NULL)) &&
 		       !apply(us, r);
-		creds_on_behalf(NULL);
 		LOCK_SCOPE(&us->lock);
 		removal_let_go_locked(us, r, done);
 	}
@@ -243,10 +245,9 @@ void removals_finish(struct units *us)
 		const struct unit_place u = removal_place_of(r);
 		bool gone;
 
-		creds_on_behalf(&removal_last_part(r)->owner);
-		gone = r->whole && (r->due || unit_has_newer(us, &u)) &&
+		gone = r->whole &&
+		       (r->due || unit_has_newer(us, &removal_last_part(r)->owner, &u)) &&
 		       !removal_apply_one_due(us, r);
-		creds_on_behalf(NULL);
 		if (!gone)
 			log_info("'%s' was removed in the mount, and is kept on the backing: no "
 				 "newer checkpoint was committed beside it, or a pointer names it",

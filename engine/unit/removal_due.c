@@ -35,17 +35,17 @@ static bool is_for_file_locked(struct units *us, const struct removal *r,
 static void list_one(struct checkpoint *cp, const char name[NAME_MAX + 1],
 		     const struct inode_id *id, struct order *order)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct order_removal *r = &order->removals[order->nr_removals];
-	__cleanup_fd int pin = backing_pin(b, cp->target.dir, name);
+	__cleanup_fd int pin = backing_pin(&b, cp->target.dir, name);
 	struct inode_id there;
 	struct statx stx;
 
-	if (pin < 0 || backing_stat(b, pin, &stx) || stx.stx_uid != cp->owner.uid)
+	if (pin < 0 || backing_stat(&b, pin, &stx) || stx.stx_uid != cp->owner.uid)
 		return;
 	there = inode_id_of(&stx);
-	if (!same_inode(&there, id) || unit_generation(b, pin, r->generation) ||
-	    order_is_named(b, cp->units->rules, cp->target.dir, name, order))
+	if (!same_inode(&there, id) || unit_generation(&b, pin, r->generation) ||
+	    order_is_named(&b, cp->units->rules, cp->target.dir, name, order))
 		return;
 	memcpy(r->name, name, sizeof(r->name));
 	order->nr_removals++;

@@ -154,7 +154,7 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 {
 	const struct unit_place u = removal_place_of(r);
 
-	if (unit_has_newer(us, &u))
+	if (unit_has_newer(us, &removal_last_part(r)->owner, &u))
 		return removal_apply_one_due(us, r);
 	r->left = true;
 	{
@@ -166,9 +166,8 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 }
 
 /* Is a file there that was not removed, in the directory @pin, which is taken over, or below? -errno: not known. */
-static int has_file(struct units *us, int pin)
+static int has_file(struct units *us, struct backing *b, int pin)
 {
-	struct backing *b = us->contents->backing;
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	struct inode_id id;
 	struct statx stx;
@@ -184,7 +183,7 @@ static int has_file(struct units *us, int pin)
 	while (!has && removals_next_seen(us, &id, &w)) {
 		has = backing_stat_at(b, w.fd, w.name, &stx);
 		if (!has)
-			has = S_ISDIR(stx.stx_mode) ? has_file(us, backing_pin(b, w.fd, w.name))
+			has = S_ISDIR(stx.stx_mode) ? has_file(us, b, backing_pin(b, w.fd, w.name))
 						    : S_ISREG(stx.stx_mode);
 	}
 	return has ? has : w.err;
@@ -193,8 +192,10 @@ static int has_file(struct units *us, int pin)
 /* Of a job, which is not to be without its last one: that is not a change, but waits as if it were whole. */
 static bool is_emptied(struct units *us, const struct removal *r)
 {
+	struct backing b = backing_for(us->contents->backing, &removal_last_part(r)->owner);
+
 	return removal_waits(us, removal_last_part(r)->process, &r->dir_id, r->name) &&
-	       !has_file(us, backing_pin(us->contents->backing, r->dir, r->name));
+	       !has_file(us, &b, backing_pin(&b, r->dir, r->name));
 }
 
 /* Kept, as nothing newer came; or else cut short: what was removed with @part is seen again. */
@@ -239,7 +240,6 @@ bool removals_work_locked(struct units *us)
 	part = removal_last_part(r);
 	lock_drop(&us->lock);
 	units_path(us, &r->dir_id, r->name, path, sizeof(path));
-	creds_on_behalf(&part->owner);
 	if (fate == APPLY)
 		err = removal_apply_one_due(us, r);
 	else if (fate == LOOK)
@@ -248,7 +248,6 @@ bool removals_work_locked(struct units *us)
 		emptied = true;
 	else if (fate == CHANGE)
 		err = removal_change(us, r);
-	creds_on_behalf(NULL);
 	lock_take(&us->lock);
 	if (kept && r->due) { /* a newer one was committed just now */
 		kept = false;

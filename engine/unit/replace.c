@@ -26,8 +26,6 @@
 /* Each step but the last is made once, or once more for each other that is at it. */
 #define MAX_STEPS 32
 
-#define AS_OWNER(p, expr) AS_OWNER_FIRST((p)->owner, expr)
-
 enum found {
 	NOTHING,
 	OURS,	  /* the new one */
@@ -100,7 +98,7 @@ static bool is_replaced(const struct placement *p, const struct statx *stx, cons
 }
 
 /* What has @name. 0, or -errno: that cannot be told. */
-static int look_as_owner(const struct placement *p, const char *name, struct seen *seen)
+static int look(const struct placement *p, const char *name, struct seen *seen)
 {
 	__cleanup_fd int pin = backing_pin(p->backing, p->dir, name);
 	char generation[COMMIT_HEX] = "";
@@ -125,11 +123,6 @@ static int look_as_owner(const struct placement *p, const char *name, struct see
 	return 0;
 }
 
-static int look(const struct placement *p, const char *name, struct seen *seen)
-{
-	return AS_OWNER(p, look_as_owner(p, name, seen));
-}
-
 /*
  * As the owner. The daemon has rights for what belongs to the owner, but not to take away from others what the
  * owner could not.
@@ -137,9 +130,9 @@ static int look(const struct placement *p, const char *name, struct seen *seen)
 static int rename_in(const struct placement *p, const struct seen *there, const char *from,
 		     const char *to, unsigned flags)
 {
-	int err = AS_CALLER(p->owner, backing_rename(p->backing, p->dir, from, p->dir, to, flags));
+	struct backing as = backing_as(p->backing, p->owner);
+	int err = backing_rename(&as, p->dir, from, p->dir, to, flags);
 
-	creds_restore();
 	if ((err == -EACCES || err == -EPERM) &&
 	    (there->what == NOTHING || there->uid == p->owner->uid))
 		err = backing_rename(p->backing, p->dir, from, p->dir, to, flags);
@@ -261,7 +254,7 @@ int replace_place(const struct placement *p, bool *trashed)
 	if (err)
 		return err == 1 ? -EAGAIN : err;
 	if (!FAULT(NAME_UNSYNCED))
-		err = AS_OWNER(p, backing_sync_dir(p->backing, p->dir));
+		err = backing_sync_dir(p->backing, p->dir);
 	if (!err && !look(p, trash, &old))
 		*trashed = old.what != NOTHING && old.what != OURS;
 	return err;
@@ -281,10 +274,11 @@ static bool is_ours(void *checkpoint, const struct statx *stx)
 
 static int place(struct checkpoint *cp, struct placement p)
 {
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	bool trashed;
 	int err;
 
-	p.backing = cp->units->contents->backing;
+	p.backing = &b;
 	p.owner = &cp->owner;
 	p.dir = cp->target.dir;
 	p.staging = cp->staging;

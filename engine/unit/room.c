@@ -180,10 +180,10 @@ static int find_rule(void *committed, const struct commit_entry *e)
 	return c->rule != NULL;
 }
 
-/* Of the checkpoint @name. False: it is none that is committed. As the daemon. */
-static bool read_committed(struct units *us, int dir, const char *name, struct committed *c)
+/* Of the checkpoint @name. False: it is none that is committed. */
+static bool read_committed(struct units *us, struct backing *b, int dir, const char *name,
+			   struct committed *c)
 {
-	struct backing *b = us->contents->backing;
 	__cleanup_fd int unit = backing_pin(b, dir, name);
 	__cleanup_fd int pin = unit < 0 ? unit : backing_pin(b, unit, COMMIT_FILE);
 	__cleanup_fd int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_NONBLOCK);
@@ -199,12 +199,12 @@ static bool read_committed(struct units *us, int dir, const char *name, struct c
 }
 
 /* @mine: of the one that is to go. One of another rule is no replacement: another job may have saved it. */
-static bool is_newer_directory(struct units *us, int dir, const char *name,
+static bool is_newer_directory(struct units *us, struct backing *b, int dir, const char *name,
 			       const struct committed *mine)
 {
 	__cleanup_free struct committed *c = malloc(sizeof(*c));
 
-	return c && read_committed(us, dir, name, c) &&
+	return c && read_committed(us, b, dir, name, c) &&
 	       c->header.sequence > mine->header.sequence && (!mine->rule || c->rule == mine->rule);
 }
 
@@ -229,10 +229,9 @@ static bool is_published(struct backing *b, int dir, const char *name)
 }
 
 /* @mine: when @u was written. One that is on its way out itself is no replacement. */
-static bool is_newer_file(struct units *us, const struct unit_place *u, uint64_t mine, int dir,
-			  const char *name)
+static bool is_newer_file(struct units *us, struct backing *b, const struct unit_place *u,
+			  uint64_t mine, int dir, const char *name)
 {
-	struct backing *b = us->contents->backing;
 	const struct rule *rule = rules_single(us->rules, name);
 
 	return rule && !rule_is_temp(rule, name) && rule == rules_single(us->rules, u->name) &&
@@ -240,11 +239,11 @@ static bool is_newer_file(struct units *us, const struct unit_place *u, uint64_t
 	       is_published(b, dir, name);
 }
 
-bool unit_has_newer(struct units *us, const struct unit_place *u)
+bool unit_has_newer(struct units *us, const struct caller *owner, const struct unit_place *u)
 {
-	struct backing *b = us->contents->backing;
+	struct backing b = backing_for(us->contents->backing, owner);
 	__cleanup_free struct committed *mine = calloc(1, sizeof(*mine));
-	uint64_t written = u->file ? written_at(b, u->dir, u->name) : 0;
+	uint64_t written = u->file ? written_at(&b, u->dir, u->name) : 0;
 	const unsigned char type = u->file ? DT_REG : DT_DIR;
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	bool has = false;
@@ -252,22 +251,22 @@ bool unit_has_newer(struct units *us, const struct unit_place *u)
 	if (!mine)
 		return false;
 	if (!u->file)
-		read_committed(us, u->dir, u->name, mine);
-	dirwalk_begin(&w, b, u->dir);
+		read_committed(us, &b, u->dir, u->name, mine);
+	dirwalk_begin(&w, &b, u->dir);
 	while (!has && rules_next_visible(&w))
 		has = (w.type == type || w.type == DT_UNKNOWN) &&
-		      (u->file ? is_newer_file(us, u, written, w.fd, w.name)
-			       : is_newer_directory(us, w.fd, w.name, mine));
+		      (u->file ? is_newer_file(us, &b, u, written, w.fd, w.name)
+			       : is_newer_directory(us, &b, w.fd, w.name, mine));
 	return has;
 }
 
-static bool may_go(void *search, const struct unit_place *u, uid_t uid, bool named)
+static bool may_go(void *search, const struct unit_place *u, const struct caller *owner, bool named)
 {
 	const struct search *s = search;
 
 	if (s->want)
-		return s->want->uid == uid && same_inode(&s->want->dir, &u->dir_id);
-	return !named && unit_has_newer(s->us, u);
+		return s->want->uid == owner->uid && same_inode(&s->want->dir, &u->dir_id);
+	return !named && unit_has_newer(s->us, owner, u);
 }
 
 static bool free_some(struct units *us, const struct want *w)

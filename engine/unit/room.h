@@ -72,7 +72,7 @@ bool room_is_awaited_locked(uint64_t short_ns);
 struct unit_place;
 
 /* Is a newer committed one beside @u? It may be removed as well, but stays as long as none is newer. Without the lock. */
-bool unit_has_newer(struct units *us, const struct unit_place *u);
+bool unit_has_newer(struct units *us, const struct caller *owner, const struct unit_place *u);
 
 /* --- for the thread that empties trash. Lock held, dropped meanwhile --- */
 

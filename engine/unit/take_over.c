@@ -3,7 +3,7 @@
  * Copies to a new inode what a program expects of the inode that it replaces: owner, mode, ACL,
  * extended attributes, and the bytes on demand.
  *
- * Assumes that the caller acts as a user who may set all of that, usually as the daemon. Takes no
+ * Assumes that the handle acts as a user who may set all of that, usually as the daemon. Takes no
  * lock. It does not copy what a filesystem or ckptfs notes about one inode alone (is_inherited).
  */
 #include <errno.h>
@@ -62,9 +62,8 @@ static int copy_xattrs(struct backing *b, int from, int to)
 	return len < 0 && len != -EOPNOTSUPP ? (int)len : 0;
 }
 
-static int copy_bytes(struct units *us, int from, int to, uint64_t size)
+static int copy_bytes(struct backing *b, int from, int to, uint64_t size)
 {
-	struct backing *b = us->contents->backing;
 	uint64_t at = 0;
 
 	while (at < size) {
@@ -90,9 +89,8 @@ static mode_t written_mode(mode_t mode)
 	return mode & 07777 & ~(mode_t)(S_ISUID | (mode & S_IXGRP ? S_ISGID : 0));
 }
 
-int units_take_over(struct units *us, int old, int fd, const struct statx *was, bool copy)
+int units_take_over(struct backing *b, int old, int fd, const struct statx *was, bool copy)
 {
-	struct backing *b = us->contents->backing;
 	struct statx stx;
 	int err = backing_stat(b, fd, &stx);
 
@@ -107,6 +105,6 @@ int units_take_over(struct units *us, int old, int fd, const struct statx *was, 
 	if (!err)
 		err = copy_xattrs(b, old, fd);
 	if (!err && copy)
-		err = copy_bytes(us, old, fd, was->stx_size);
+		err = copy_bytes(b, old, fd, was->stx_size);
 	return err;
 }

@@ -116,6 +116,7 @@ int trash_put(struct backing *b, const struct caller *owner, int dir, const char
 	      bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg,
 	      char id[STAGING_MAX])
 {
+	struct backing as = backing_as(b, owner);
 	char staging[STAGING_MAX], trash[STAGING_MAX + 8];
 	uid_t uid = 0;
 	int err = look(b, dir, name, is_it, arg, &uid);
@@ -127,8 +128,7 @@ int trash_put(struct backing *b, const struct caller *owner, int dir, const char
 		return err;
 	snprintf(id, STAGING_MAX, "%s", staging + strlen(STAGING_PREFIX));
 	snprintf(trash, sizeof(trash), "%s%s", TRASH_PREFIX, id);
-	err = AS_CALLER(owner, backing_rename(b, dir, name, dir, trash, 0));
-	creds_restore();
+	err = backing_rename(&as, dir, name, dir, trash, 0);
 	if ((err == -EACCES || err == -EPERM) && uid == owner->uid)
 		err = backing_rename(b, dir, name, dir, trash, 0);
 	if (err && look(b, dir, trash, is_it, arg, &uid) != 1) /* else the answer was lost */
@@ -158,15 +158,10 @@ void trash_empty_later(struct units *us, const struct caller *owner, int dir, co
 static void empty(struct units *us, struct trash *t)
 {
 	struct contents *cached = us->contents;
-	struct backing *b = cached->backing;
+	struct backing b = backing_owner(cached->backing, &t->owner);
 	int err;
 
-	creds_on_behalf(&t->owner);
-	err = AS_CALLER(&t->owner, trash_remove(b, cached, t->dir, t->name));
-	creds_restore();
-	if (err == -EACCES || err == -EPERM)
-		err = trash_remove(b, cached, t->dir, t->name);
-	creds_on_behalf(NULL);
+	err = trash_remove(&b, cached, t->dir, t->name);
 	if (err)
 		log_warn("'%s' cannot be removed: %s. It was replaced or removed by its owner; "
 			 "`ckptfs fsck` clears it away",

@@ -330,7 +330,7 @@ int units_settle_dir(struct units *us, const struct inode_id *dir);
  * Removes what is hidden in a directory (a descriptor) in which nothing else is. 0; -ENOTEMPTY: there is
  * something else, or somebody still saves to it.
  */
-int units_clear_dir(struct units *us, int dir);
+int units_clear_dir(struct units *us, struct backing *b, int dir);
 
 /* --- the whole mount --- */
 

@@ -22,15 +22,14 @@
 
 static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	char name[STAGING_MAX];
 	int pin, fd;
 	FILE *f;
 
 	snprintf(name, sizeof(name), VOTE_NAME, slot);
-	pin = AS_OWNER_FIRST(&cp->owner, backing_pin(b, cp->fd, name));
-	fd = pin < 0 ? pin
-		     : AS_OWNER_FIRST(&cp->owner, backing_reopen(b, pin, O_RDONLY | O_NONBLOCK));
+	pin = backing_pin(&b, cp->fd, name);
+	fd = pin < 0 ? pin : backing_reopen(&b, pin, O_RDONLY | O_NONBLOCK);
 	if (pin >= 0)
 		close(pin);
 	f = fd < 0 ? NULL : fdopen(fd, "r");
@@ -43,12 +42,12 @@ static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 /* The files of such as are; and what its owner may have put there instead. */
 static void remove_lists(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
 {
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	char name[STAGING_MAX];
 
 	while (nr--) {
 		snprintf(name, sizeof(name), VOTE_NAME, lists[nr].slot);
-		AS_OWNER_FIRST(&cp->owner,
-			       backing_unlink(cp->units->contents->backing, cp->fd, name, false));
+		backing_unlink(&b, cp->fd, name, false);
 	}
 }
 
@@ -73,6 +72,7 @@ static int write_text(struct list_writer *to, json_t *o)
 /* The list becomes a file. */
 static int spill(struct list_writer *to)
 {
+	struct backing b = backing_owner(to->cp->units->contents->backing, &to->cp->owner);
 	char name[STAGING_MAX];
 	json_t *line;
 	bool created;
@@ -80,9 +80,7 @@ static int spill(struct list_writer *to)
 	int fd, err = 0;
 
 	snprintf(name, sizeof(name), VOTE_NAME, to->slot);
-	fd = AS_OWNER_FIRST(&to->cp->owner,
-			    backing_create(to->cp->units->contents->backing, to->cp->fd, name,
-					   O_RDWR | O_TRUNC, 0600, &created));
+	fd = backing_create(&b, to->cp->fd, name, O_RDWR | O_TRUNC, 0600, &created);
 	if (fd < 0)
 		return fd;
 	to->file = fdopen(fd, "w");
@@ -117,16 +115,16 @@ static int write_line(struct list_writer *to, json_t *o)
 /* Makes it durable, if it is a file; *@lines is what goes with the vote. */
 static int finish_list(struct list_writer *to, int err, json_t **lines)
 {
-	struct backing *b = to->cp->units->contents->backing;
+	struct backing b = backing_owner(to->cp->units->contents->backing, &to->cp->owner);
 
 	if (to->file) {
 		if (!err && fflush(to->file))
 			err = -errno;
 		if (!err)
-			err = backing_sync(b, fileno(to->file), false);
+			err = backing_sync(&b, fileno(to->file), false);
 		fclose(to->file);
 		if (!err)
-			err = AS_OWNER_FIRST(&to->cp->owner, backing_sync_dir(b, to->cp->fd));
+			err = backing_sync_dir(&b, to->cp->fd);
 	}
 	*lines = to->lines;
 	if (err) {

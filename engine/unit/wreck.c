@@ -87,18 +87,18 @@ void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir)
 /* A descriptor of the directory that it is in, for the caller to close, or -errno. */
 static int pin_parent(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	char path[PATH_MAX], *rest, *name;
 	int at, next;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		at = backing_dup(b, cp->target.dir >= 0 ? cp->target.dir : b->root_fd);
+		at = backing_dup(&b, cp->target.dir >= 0 ? cp->target.dir : b.root_fd);
 		snprintf(path, sizeof(path), "%s",
 			 cp->target.dir < 0 && cp->below ? cp->below : "");
 	}
 	for (name = strtok_r(path, "/", &rest); name && at >= 0;
 	     name = strtok_r(NULL, "/", &rest)) {
-		next = backing_pin(b, at, name);
+		next = backing_pin(&b, at, name);
 		close(at);
 		at = next;
 	}
@@ -107,7 +107,7 @@ static int pin_parent(struct checkpoint *cp)
 
 int checkpoint_fd(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct inode_id id;
 	struct statx stx;
 	int dir, fd, err;
@@ -116,12 +116,11 @@ int checkpoint_fd(struct checkpoint *cp)
 		if (cp->fd >= 0)
 			return cp->fd;
 	}
-	creds_restore();
 	dir = pin_parent(cp);
-	fd = dir < 0 ? dir : backing_pin(b, dir, cp->staging);
+	fd = dir < 0 ? dir : backing_pin(&b, dir, cp->staging);
 	if (dir >= 0)
 		close(dir);
-	err = fd < 0 ? fd : backing_stat(b, fd, &stx);
+	err = fd < 0 ? fd : backing_stat(&b, fd, &stx);
 	id = err ? cp->id : inode_id_of(&stx);
 	if (!err && !same_inode(&id, &cp->id))
 		err = -ESTALE;
@@ -244,15 +243,12 @@ static struct checkpoint *next_locked(struct units *us)
 /* Removes its staging directory, as its owner, or as the daemon. */
 static int clear(struct checkpoint *cp)
 {
-	struct backing *b = cp->units->contents->backing;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	int dir = pin_parent(cp), err;
 
 	if (dir < 0)
 		return dir;
-	err = AS_CALLER(&cp->owner, trash_remove(b, cp->units->contents, dir, cp->staging));
-	creds_restore();
-	if (err == -EACCES || err == -EPERM)
-		err = trash_remove(b, cp->units->contents, dir, cp->staging);
+	err = trash_remove(&b, cp->units->contents, dir, cp->staging);
 	close(dir);
 	return err;
 }
@@ -270,9 +266,7 @@ bool wrecks_clear(struct units *us)
 		}
 		if (!cp)
 			return any;
-		creds_on_behalf(&cp->owner);
 		err = clear(cp);
-		creds_on_behalf(NULL);
 		if (err)
 			log_warn("'%s' cannot be removed: %s. It is the remains of a checkpoint "
 				 "that failed; `ckptfs fsck` clears it away",

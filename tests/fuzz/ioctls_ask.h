@@ -207,7 +207,6 @@ static bool ask(uint32_t opcode, uint64_t node, uint32_t uid, bool given_up, con
 		atomic_store(&r->answered, true);
 	}
 	serve(rs, r);
-	creds_restore();
 	REQUIRE(!request_current && list_empty(&rs->active) && !rs->in_flight);
 	open_extra.set = false;
 	REQUIRE(w.replies == (opcode == FUSE_FORGET || given_up ? 0 : 1));

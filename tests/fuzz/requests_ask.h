@@ -191,7 +191,6 @@ static bool ask_as(uint32_t opcode, uint64_t node, const void *body, size_t len,
 		atomic_store(&r->answered, true);
 	}
 	serve(rs, r);
-	creds_restore();
 	REQUIRE(!request_current && !open_extra.set && list_empty(&rs->active) && !rs->in_flight);
 	if (opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET)
 		REQUIRE(w.replies == 0);

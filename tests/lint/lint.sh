@@ -206,6 +206,7 @@ executable_bits() {
 check "C is formatted" formatted
 check "includes point in the right direction" python3 tests/lint/includes.py
 check "states are set by their setters alone" python3 tests/lint/states.py
+check "a call on the backing says as whom" python3 tests/lint/acting.py
 check "shell is clean" spelled_shell
 check "python compiles" python_compiles
 check_with "systemd-analyze --version" "systemd units are valid" units_are_valid

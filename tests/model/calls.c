@@ -31,7 +31,7 @@ static int place_begin(pid_t pid, const char *path, struct reached *p)
 		struct statx stx;
 
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - p->name), p->name);
-		err = tree_lookup(t, p->dir, dir, pid, &below, &stx);
+		err = tree_lookup(t, &world.m.en.backing, p->dir, dir, pid, &below, &stx);
 		if (err)
 			break;
 		if (!S_ISDIR(stx.stx_mode))
@@ -42,7 +42,7 @@ static int place_begin(pid_t pid, const char *path, struct reached *p)
 		p->name = slash + 1;
 	}
 	if (!err)
-		err = tree_fd(t, p->dir, &p->fd);
+		err = tree_fd(t, &world.m.en.backing, p->dir, &p->fd);
 	if (err)
 		node_put(t, p->dir);
 	return err;
@@ -50,7 +50,6 @@ static int place_begin(pid_t pid, const char *path, struct reached *p)
 
 static void place_end(struct reached *p)
 {
-	creds_restore();
 	tree_fd_put(world.m.fs.tree, &p->fd);
 	node_put(world.m.fs.tree, p->dir);
 }
@@ -62,7 +61,7 @@ static struct save_name name_at(const struct reached *p)
 
 static int lookup(const struct reached *p, struct node **n, struct statx *stx)
 {
-	return tree_lookup(world.m.fs.tree, p->dir, p->name, p->pid, n, stx);
+	return tree_lookup(world.m.fs.tree, &world.m.en.backing, p->dir, p->name, p->pid, n, stx);
 }
 
 static void forget(struct node *n)
@@ -110,8 +109,7 @@ static int mkdir_once(pid_t pid, const char *path)
 	if (err >= 0)
 		err = save_mkdir(fs, &c, &n, in.checkpoint, 0755);
 	if (err == -ENOTSUP)
-		err = AS_CALLER(&c, backing_mkdir(&fs->engine->backing, p.fd.fd, p.name, 0755));
-	creds_restore();
+		err = backing_mkdir(AS(&fs->engine->backing, &c), p.fd.fd, p.name, 0755);
 	inside_leave(&in);
 	place_end(&p);
 	return err;
@@ -201,12 +199,11 @@ static int cut_once(pid_t pid, const char *path, size_t size)
 	}
 	err = S_ISDIR(stx.stx_mode) ? -EISDIR : save_truncate(fs, &c, n, size);
 	if (err == -ENOTSUP)
-		err = data_truncate(fs, n, size);
+		err = data_truncate(fs, &c, n, size);
 	if (err == -ENOTSUP) {
-		err = tree_fd(fs->tree, n, &nf);
+		err = tree_fd(fs->tree, &world.m.en.backing, n, &nf);
 		if (!err) {
-			err = AS_CALLER(&c,
-					backing_truncate(&fs->engine->backing, nf.fd, (off_t)size));
+			err = backing_truncate(AS(&fs->engine->backing, &c), nf.fd, (off_t)size);
 			tree_fd_put(fs->tree, &nf);
 		}
 	}
@@ -238,7 +235,7 @@ static int symlink_once(pid_t pid, const char *target, const char *path)
 	err = look_up(&p, &type);
 	err = !err ? -EEXIST : err == -ENOENT ? beside_hold_link(fs, &c, &n, target) : err;
 	if (err == -ENOTSUP)
-		err = AS_CALLER(&c, backing_symlink(&fs->engine->backing, target, p.fd.fd, p.name));
+		err = backing_symlink(AS(&fs->engine->backing, &c), target, p.fd.fd, p.name);
 	place_end(&p);
 	return err;
 }
@@ -329,7 +326,6 @@ int call_write(pid_t pid, struct opened *o, const void *data, size_t len, size_t
 
 	world.m.user = caller_of(pid);
 	n = file_write(&o->file, data, len, off);
-	creds_restore();
 	return n < 0 ? (int)n : (size_t)n == len ? 0 : -EIO;
 }
 
@@ -340,9 +336,7 @@ int call_cut(pid_t pid, struct opened *o, size_t size)
 	int err = file_truncate(&o->file, size);
 
 	if (err == -ENOTSUP)
-		err = AS_CALLER(&c,
-				backing_ftruncate(&world.m.en.backing, o->file.h->fd, (off_t)size));
-	creds_restore();
+		err = backing_ftruncate(AS(&world.m.en.backing, &c), o->file.h->fd, (off_t)size);
 	return err;
 }
 
@@ -352,7 +346,6 @@ int call_sync(pid_t pid, struct opened *o)
 
 	world.m.user = caller_of(pid);
 	err = file_sync(&o->file);
-	creds_restore();
 	return err;
 }
 
@@ -429,7 +422,7 @@ int call_list(const char *path, void (*add)(void *arg, const char *name, bool di
 	place_end(&p);
 	if (err)
 		return err;
-	err = S_ISDIR(stx.stx_mode) ? tree_fd(fs->tree, n, &nf) : -ENOTDIR;
+	err = S_ISDIR(stx.stx_mode) ? tree_fd(fs->tree, &world.m.en.backing, n, &nf) : -ENOTDIR;
 	if (!err) {
 		err = dirwalk_begin(&w, &fs->engine->backing, nf.fd);
 		tree_fd_put(fs->tree, &nf);

@@ -21,7 +21,6 @@ int reach(struct proc *who, const char *path, struct reached *p)
 
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - p->name), p->name);
 		err = fs_look_up(&who->m->fs, &who->who, p->dir, dir, &below, &stx);
-		creds_restore();
 		if (err)
 			break;
 		if (!S_ISDIR(stx.stx_mode))
@@ -32,7 +31,7 @@ int reach(struct proc *who, const char *path, struct reached *p)
 		p->name = slash + 1;
 	}
 	if (!err)
-		err = tree_fd(t, p->dir, &p->fd);
+		err = tree_fd(t, &who->m->en.backing, p->dir, &p->fd);
 	if (err)
 		node_put(t, p->dir);
 	return err;
@@ -40,7 +39,6 @@ int reach(struct proc *who, const char *path, struct reached *p)
 
 void reach_end(struct reached *p)
 {
-	creds_restore();
 	tree_fd_put(p->p->m->fs.tree, &p->fd);
 	node_put(p->p->m->fs.tree, p->dir);
 }
@@ -54,7 +52,6 @@ int reached_node(const struct reached *p, struct node **n, struct statx *stx)
 {
 	int err = fs_look_up(&p->p->m->fs, &p->p->who, p->dir, p->name, n, stx);
 
-	creds_restore();
 	return err;
 }
 
@@ -102,8 +99,7 @@ static int mkdir_once(struct proc *who, const char *path)
 	if (err >= 0)
 		err = save_mkdir(fs, c, &n, in.checkpoint, 0755);
 	if (err == -ENOTSUP)
-		err = AS_CALLER(c, backing_mkdir(&fs->engine->backing, p.fd.fd, p.name, 0755));
-	creds_restore();
+		err = backing_mkdir(AS(&fs->engine->backing, c), p.fd.fd, p.name, 0755);
 	inside_leave(&in);
 	reach_end(&p);
 	return err;
@@ -118,16 +114,15 @@ int node_open(struct proc *who, struct node *n, int flags, struct opened *o)
 	int fd = -1, err = 0;
 
 	if (!(flags & O_TRUNC))
-		err = elsewhere_await(&m->fs, n);
+		err = elsewhere_await(&m->fs, c, n);
 	if (!err)
 		err = save_open(&m->fs, c, n, flags, &g);
 	if (err)
 		return err;
-	err = AS_CALLER(c, tree_fd(m->fs.tree, n, &nf));
+	err = tree_fd(m->fs.tree, AS(&m->en.backing, c), n, &nf);
 	if (!err) {
 		flags &= O_ACCMODE | O_TRUNC;
-		fd = AS_CALLER(c,
-			       backing_reopen(&m->en.backing, nf.fd, g ? flags & ~O_TRUNC : flags));
+		fd = backing_reopen(AS(&m->en.backing, c), nf.fd, g ? flags & ~O_TRUNC : flags);
 		tree_fd_put(m->fs.tree, &nf);
 		err = fd < 0 ? fd : 0;
 	}
@@ -156,9 +151,11 @@ static int create_new(struct reached *p, int flags, struct opened *o)
 	if (g)
 		fd = fcntl(g->content->fd, F_DUPFD_CLOEXEC, 0);
 	else
-		fd = AS_CALLER(c, backing_create(&m->en.backing, p->fd.fd, p->name, O_RDWR, 0644,
-						 &created));
-	err = fd < 0 ? fd : tree_adopt(m->fs.tree, p->dir, p->name, fd, created, &n, &stx);
+		fd = backing_create(AS(&m->en.backing, c), p->fd.fd, p->name, O_RDWR, 0644,
+				    &created);
+	err = fd < 0 ? fd
+		     : tree_adopt(m->fs.tree, &m->en.backing, p->dir, p->name, fd, created, &n,
+				  &stx);
 	if (err) {
 		if (fd >= 0)
 			close(fd);
@@ -209,8 +206,7 @@ static int unlink_once(struct proc *who, const char *path)
 
 		err = save_unlink(&who->m->fs, c, &n);
 		if (err == -ENOTSUP)
-			err = AS_CALLER(
-				c, backing_unlink(&who->m->en.backing, p.fd.fd, p.name, false));
+			err = backing_unlink(AS(&who->m->en.backing, c), p.fd.fd, p.name, false);
 	}
 	reach_end(&p);
 	return err;
@@ -233,8 +229,7 @@ static int rmdir_once(struct proc *who, const char *path)
 
 		err = save_rmdir(&who->m->fs, c, &n);
 		if (err == -ENOTSUP)
-			err = AS_CALLER(c,
-					backing_unlink(&who->m->en.backing, p.fd.fd, p.name, true));
+			err = backing_unlink(AS(&who->m->en.backing, c), p.fd.fd, p.name, true);
 	}
 	reach_end(&p);
 	return err;
@@ -273,8 +268,8 @@ static int rename_once(struct proc *who, const char *from, const char *to)
 
 		err = save_rename(&who->m->fs, c, &x, &y, 0);
 		if (err == -ENOTSUP)
-			err = AS_CALLER(c, backing_rename(&who->m->en.backing, a.fd.fd, a.name,
-							  b.fd.fd, b.name, 0));
+			err = backing_rename(AS(&who->m->en.backing, c), a.fd.fd, a.name, b.fd.fd,
+					     b.name, 0);
 	}
 	reach_end(&b);
 	reach_end(&a);
@@ -301,7 +296,6 @@ int call_open(struct proc *who, const char *path, int flags, struct opened *o)
 
 	*o = (struct opened){.p = who};
 	err = WITH_PATH(open_once(who, path, flags, o));
-	creds_restore();
 	return err;
 }
 
@@ -337,8 +331,7 @@ static int symlink_once(struct proc *who, const char *target, const char *path)
 
 		err = beside_hold_link(&who->m->fs, c, &n, target);
 		if (err == -ENOTSUP)
-			err = AS_CALLER(
-				c, backing_symlink(&who->m->en.backing, target, p.fd.fd, p.name));
+			err = backing_symlink(AS(&who->m->en.backing, c), target, p.fd.fd, p.name);
 	}
 	reach_end(&p);
 	return err;

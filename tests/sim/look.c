@@ -105,7 +105,7 @@ int node_list(struct proc *who, struct node *n,
 	struct backing *b = &fs->engine->backing;
 	struct node_fd nf;
 	size_t i;
-	int fd, err = tree_fd(fs->tree, n, &nf);
+	int fd, err = tree_fd(fs->tree, b, n, &nf);
 
 	if (err)
 		return err;
@@ -186,7 +186,7 @@ ssize_t call_read(struct proc *who, const char *path, void *buf, size_t size)
 
 	if (err)
 		return err;
-	n = data_read(&who->m->fs, o.h, buf, size, 0);
+	n = data_read(&who->m->fs, &who->who, o.h, buf, size, 0);
 	call_close(&o);
 	return n;
 }

@@ -18,7 +18,6 @@ int call_write(struct opened *o, const void *data, size_t len, size_t off)
 			data_write(&o->p->m->fs, &o->p->who, o->h, key_of(o),
 				   (const char *)data + done, len - done, (off_t)(off + done), 0);
 
-		creds_restore();
 		if (n < 0)
 			return (int)n;
 		done += (size_t)n;
@@ -39,7 +38,6 @@ int call_sync(struct opened *o)
 {
 	int err = data_sync(&o->p->m->fs, &o->p->who, o->h, false);
 
-	creds_restore();
 	return err;
 }
 
@@ -48,7 +46,6 @@ int call_close(struct opened *o)
 	struct mnt *m = o->p->m;
 	int ignored, err = data_close(&m->fs, &o->p->who, o->h, key_of(o));
 
-	creds_restore();
 	if (o->h->generation)
 		generation_released(o->h->generation);
 	handle_put(m->fs.tree, o->h, &ignored);

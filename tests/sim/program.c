@@ -92,7 +92,6 @@ static int find_node(const struct seen *s, const char *name, struct node **n, st
 	do
 		err = fs_look_up(&m->fs, &s->p->who, s->node, name, n, &stx);
 	while (err == -ESTALE && ++tries < TRIES);
-	creds_restore();
 	if (err)
 		return err;
 	tree_forget(m->fs.tree, (*n)->id, 1);
@@ -195,7 +194,6 @@ static int open_node(struct proc *p, struct node *n, const struct stat *st, int 
 	if (!err && S_ISREG(st->st_mode))
 		err = node_open(p, n, O_RDONLY, &s.o);
 	s.o.p = p;
-	creds_restore();
 	if (err) {
 		node_put(p->m->fs.tree, n);
 		return err;
@@ -333,7 +331,7 @@ ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t off)
 		return __real_pread64(fd, buf, size, off);
 	if (s->p && !s->o.h)
 		return said(-EISDIR);
-	return said((int)(s->p ? data_read(&s->p->m->fs, s->o.h, buf, size, off)
+	return said((int)(s->p ? data_read(&s->p->m->fs, &s->p->who, s->o.h, buf, size, off)
 			       : backing_read(world_eye(), s->fd, buf, size, off)));
 }
 
@@ -372,12 +370,11 @@ static ssize_t xattr_in_mount(const struct seen *s, const char *name, char *buf,
 		memcpy(buf, state, (size_t)len);
 		return len ? len : -ENODATA;
 	}
-	len = tree_fd(fs->tree, s->node, &nf);
+	len = tree_fd(fs->tree, &fs->engine->backing, s->node, &nf);
 	if (len)
 		return len;
 	len = recorded_get(&fs->engine->backing, nf.fd, buf, size);
 	tree_fd_put(fs->tree, &nf);
-	creds_restore();
 	return len;
 }
 
@@ -422,7 +419,6 @@ static int list_names(int fd, struct names *ns)
 	memset(ns, 0, sizeof(*ns));
 	if (s->p) {
 		err = node_list(s->p, s->node, add_name, ns);
-		creds_restore();
 		return err;
 	}
 	dirwalk_begin(&w, world_eye(), s->fd);

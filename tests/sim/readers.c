@@ -71,7 +71,6 @@ static void ask(struct question *q, struct rank *r, const char *verb, const char
 	q->err = catalog_read(&q->c, q->top, 0, complain, &q->e);
 	program_end();
 	q->errors = program_errors();
-	creds_restore();
 	if (q->err)
 		story("(ckptfs: %s)", q->e.text);
 }

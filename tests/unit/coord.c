@@ -2,6 +2,8 @@
 /* Records of generations as files on the backing: who is first is read by all; they are listed and forgotten. */
 #include "tests/unit/coord.h"
 
+#include "engine/backing/creds.h"
+
 static void who_is_first_is_read_by_all(void **state)
 {
 	struct stat st;
@@ -145,7 +147,7 @@ static void nothing_stays_open(void **state)
 
 static void records_belong_to_the_owner(void **state)
 {
-	const struct caller user = {1234, 1235, 0};
+	const struct caller user = {.uid = 1234, .gid = 1235, .pid = 0};
 	struct stat st;
 
 	(void)state;
@@ -163,7 +165,7 @@ static void records_belong_to_the_owner(void **state)
 	assert_int_equal(coord_dir_ops.forget(&b, &me, GEN), 0);
 	assert_int_equal(nr_files(), 0);
 	/* Root's own, in the same tree. */
-	me = (struct caller){0, 0, 0};
+	me = (struct caller){.uid = 0, .gid = 0, .pid = 0};
 	assert_int_equal(record("open", "y"), 1);
 }
 

@@ -509,7 +509,7 @@ int main(void)
 		cmocka_unit_test(who_lives_is_not_judged_dead),
 	};
 
-	me = (struct caller){geteuid(), getegid(), 0};
+	me = (struct caller){.uid = geteuid(), .gid = getegid(), .pid = 0};
 	umask(0);
 	log_set_level(LOG_LEVEL_ERROR); /* outages, by the thousand */
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static int setup_tree(void **state)
 	struct error e;
 
 	setup(state);
-	me = (struct caller){geteuid(), getegid(), 0};
+	me = (struct caller){.uid = geteuid(), .gid = getegid(), .pid = 0};
 	faults = NULL;
 	return format_init(top, "here", &e);
 }

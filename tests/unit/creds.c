@@ -53,8 +53,10 @@ static void thread_is_the_daemon(void)
 
 static void files_belong_to_whom_the_call_names(void **state)
 {
-	const struct caller a = {1001, 1002, 0}, b = {1003, 1004, 0}, root = {0, 0, 0},
-			    nobody = {(uid_t)-1, (gid_t)-1, 0};
+	const struct caller a = {.uid = 1001, .gid = 1002, .pid = 0},
+			    b = {.uid = 1003, .gid = 1004, .pid = 0},
+			    root = {.uid = 0, .gid = 0, .pid = 0},
+			    nobody = {.uid = (uid_t)-1, .gid = (gid_t)-1, .pid = 0};
 	const struct who zero = {0};
 
 	(void)state;
@@ -79,7 +81,7 @@ static int try_to_read(const char *name)
 
 static void permission_is_of_whom_the_call_names(void **state)
 {
-	const struct caller a = {1001, 1002, 0};
+	const struct caller a = {.uid = 1001, .gid = 1002, .pid = 0};
 
 	(void)state;
 	make_file(dir, "roots", "x");
@@ -139,8 +141,10 @@ static void groups_are_added_when_needed(void **state)
 {
 	int hold;
 	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	const struct caller member = {1001, 1002, pid}, nobody = {1001, 1002, 0},
-			    wrong_uid = {1009, 1002, pid}, wrong_gid = {1001, 1009, pid};
+	const struct caller member = {.uid = 1001, .gid = 1002, .pid = pid},
+			    nobody = {.uid = 1001, .gid = 1002, .pid = 0},
+			    wrong_uid = {.uid = 1009, .gid = 1002, .pid = pid},
+			    wrong_gid = {.uid = 1001, .gid = 1009, .pid = pid};
 
 	(void)state;
 	make_for_group("groups");
@@ -164,7 +168,8 @@ static void groups_are_there_from_the_start_if_asked_for(void **state)
 {
 	int hold;
 	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	struct caller member = {1001, 1002, pid}, nobody = {1001, 1002, 0};
+	struct caller member = {.uid = 1001, .gid = 1002, .pid = pid},
+		      nobody = {.uid = 1001, .gid = 1002, .pid = 0};
 	struct who with = who_as(&member), without = who_as(&nobody);
 
 	(void)state;
@@ -181,7 +186,9 @@ static void what_the_daemon_is_refused_is_done_on_behalf(void **state)
 {
 	int hold;
 	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	const struct caller member = {1001, 1002, pid}, other = {1005, 1006, 0}, root = {0, 0, 0};
+	const struct caller member = {.uid = 1001, .gid = 1002, .pid = pid},
+			    other = {.uid = 1005, .gid = 1006, .pid = 0},
+			    root = {.uid = 0, .gid = 0, .pid = 0};
 
 	(void)state;
 	assert_int_equal(ACT(for, NULL, only_for(1001)), -EACCES);
@@ -210,7 +217,7 @@ static int count_refused(int *calls, int err)
 
 static void only_a_refusal_is_tried_again(void **state)
 {
-	const struct caller a = {1001, 1002, 0};
+	const struct caller a = {.uid = 1001, .gid = 1002, .pid = 0};
 	int calls = 0;
 
 	(void)state;
@@ -240,8 +247,9 @@ static void threads_start_as_the_daemon(void **state)
 {
 	int hold;
 	pid_t pid = start_member(1001, 1002, 4242, &hold);
-	struct caller member = {1001, 1002, pid}, same_without = {1001, 1002, 0},
-		      other = {1005, 1006, 0};
+	struct caller member = {.uid = 1001, .gid = 1002, .pid = pid},
+		      same_without = {.uid = 1001, .gid = 1002, .pid = 0},
+		      other = {.uid = 1005, .gid = 1006, .pid = 0};
 	struct caller *const next[] = {&same_without, &other};
 	pthread_t thread;
 	size_t i;

@@ -69,7 +69,7 @@ static void who_is_first_is_read_by_all(void **state)
 
 static void what_is_of_others_is_apart(void **state)
 {
-	const struct caller other = {1001, 1001, 0};
+	const struct caller other = {.uid = 1001, .gid = 1001, .pid = 0};
 	struct coord_etcd *elsewhere = open_soon(server.url, UUID);
 
 	(void)state;
@@ -111,7 +111,7 @@ static void records_may_be_long(void **state)
 
 static void what_cannot_be_a_record_is_refused(void **state)
 {
-	const struct caller me = {1000, 1000, 0};
+	const struct caller me = {.uid = 1000, .gid = 1000, .pid = 0};
 
 	(void)state;
 	assert_int_equal(record(ce, "", "open", "x"), -EINVAL);
@@ -138,7 +138,7 @@ struct maker {
 
 static void *make(void *arg)
 {
-	const struct caller me = {1000, 1000, 0};
+	const struct caller me = {.uid = 1000, .gid = 1000, .pid = 0};
 	struct maker *m = arg;
 
 	m->made = coord_etcd_ops.record(ce, &me, GEN, "decision", m->text, strlen(m->text),
@@ -213,7 +213,7 @@ static int found(void *arg, uid_t owner, const char *gen)
 
 static int record_open(const char *gen, const char *kind, const char *text)
 {
-	const struct caller me = {1000, 1000, 0};
+	const struct caller me = {.uid = 1000, .gid = 1000, .pid = 0};
 
 	return coord_etcd_ops.record_open(ce, &me, gen, kind, text, strlen(text), NULL, first,
 					  &first_len);
@@ -237,7 +237,7 @@ static void nothing_is_made_of_what_is_over(void **state)
 
 static void generations_are_listed_once(void **state)
 {
-	const struct caller other = {99, 99, 0};
+	const struct caller other = {.uid = 99, .gid = 99, .pid = 0};
 	struct etcd *etcd = reach(server.url);
 	struct found f = {0};
 	char kind[32], *body, *key;

@@ -149,7 +149,7 @@ static size_t first_len;
 
 static inline int record(struct coord_etcd *ce, const char *gen, const char *kind, const char *text)
 {
-	const struct caller me = {1000, 1000, 0};
+	const struct caller me = {.uid = 1000, .gid = 1000, .pid = 0};
 
 	return coord_etcd_ops.record(ce, &me, gen, kind, text, strlen(text), first, &first_len);
 }
@@ -177,7 +177,7 @@ static inline int read_err(struct coord_etcd *ce, const char *gen, const char *k
 
 static inline int forget(struct coord_etcd *ce, const char *gen)
 {
-	const struct caller me = {1000, 1000, 0};
+	const struct caller me = {.uid = 1000, .gid = 1000, .pid = 0};
 
 	return coord_etcd_ops.forget(ce, &me, gen);
 }

@@ -5,6 +5,8 @@
 #include <linux/io_uring.h>
 #include <sys/syscall.h>
 
+#include "engine/backing/creds.h"
+
 static bool can_switch(void)
 {
 	static int can = -1;
@@ -16,13 +18,9 @@ static bool can_switch(void)
 
 static void create_switching_io(void **state)
 {
-	const struct caller somebody = {1500, 1500, 0};
-
 	io_destroy(take_ptr(io));
 	back.features->state[FEATURE_ACT_AS_CALLER] = FEATURE_YES;
-	creds_become(&somebody); /* as a thread that serves somebody may be */
 	create_io(*state, DEPTH);
-	creds_restore();
 }
 
 static ssize_t write_as(uid_t uid, gid_t gid, int fd, const void *buf, size_t len, uint64_t off)
@@ -31,7 +29,7 @@ static ssize_t write_as(uid_t uid, gid_t gid, int fd, const void *buf, size_t le
 			      .buf = buf,
 			      .len = len,
 			      .off = off,
-			      .as = {uid, gid, 0},
+			      .as = {.uid = uid, .gid = gid, .pid = 0},
 			      .done = note}};
 
 	io_submit(io, &r.w);
@@ -140,7 +138,7 @@ static void any_number_of_callers(void **state)
 					     .buf = "x",
 					     .len = 1,
 					     .off = (uint64_t)i,
-					     .as = {uid, uid, 0},
+					     .as = {.uid = uid, .gid = uid, .pid = 0},
 					     .done = note}};
 		io_submit(io, &reqs[i].w);
 	}

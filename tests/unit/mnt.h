@@ -23,6 +23,9 @@
 #include "tests/backing/memory_engine.h"
 #include "tests/unit/versions.h"
 
+/* The backing @b as @caller, for as long as the block is run. */
+#define AS(b, caller) ((struct backing[]){backing_as((b), (caller))})
+
 struct mnt {
 	struct engine en;
 	struct fs fs;
@@ -139,7 +142,7 @@ static inline int at_try(struct mnt *m, const char *path, struct at *at)
 		struct statx stx;
 
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - at->name), at->name);
-		err = tree_lookup(m->fs.tree, at->dir, dir, 0, &below, &stx);
+		err = tree_lookup(m->fs.tree, &m->en.backing, at->dir, dir, 0, &below, &stx);
 		if (err)
 			break;
 		tree_forget(m->fs.tree, below->id, 1);
@@ -148,7 +151,7 @@ static inline int at_try(struct mnt *m, const char *path, struct at *at)
 		at->name = slash + 1;
 	}
 	if (!err)
-		err = tree_fd(m->fs.tree, at->dir, &at->fd);
+		err = tree_fd(m->fs.tree, &m->en.backing, at->dir, &at->fd);
 	if (err)
 		node_put(m->fs.tree, at->dir);
 	return err;
@@ -179,7 +182,6 @@ static inline int file_rename(struct mnt *m, const char *from, const char *to)
 	if (!err) {
 		err = save_rename(&m->fs, &m->user, &(struct save_name){a.dir, a.fd.fd, a.name},
 				  &(struct save_name){b.dir, b.fd.fd, b.name}, 0);
-		creds_restore();
 		at_end(m, &b);
 	}
 	at_end(m, &a);
@@ -192,8 +194,7 @@ static inline int file_unlink(struct mnt *m, const char *path)
 	int err = save_unlink(&m->fs, &m->user, &(struct save_name){at.dir, at.fd.fd, at.name});
 
 	if (err == -ENOTSUP)
-		err = AS_CALLER(&m->user, backing_unlink(&m->en.backing, at.fd.fd, at.name, false));
-	creds_restore();
+		err = backing_unlink(AS(&m->en.backing, &m->user), at.fd.fd, at.name, false);
 	at_end(m, &at);
 	return err;
 }
@@ -215,8 +216,7 @@ static inline int dir_make(struct mnt *m, const char *path)
 				       &(struct save_name){at.dir, at.fd.fd, at.name},
 				       in.checkpoint, 0755);
 	if (err == -ENOTSUP)
-		err = AS_CALLER(&m->user, backing_mkdir(&m->en.backing, at.fd.fd, at.name, 0755));
-	creds_restore();
+		err = backing_mkdir(AS(&m->en.backing, &m->user), at.fd.fd, at.name, 0755);
 	inside_leave(&in);
 	at_end(m, &at);
 	return err;
@@ -228,7 +228,6 @@ static inline int dir_remove(struct mnt *m, const char *path)
 	struct at at = at_begin(m, path);
 	int err = save_rmdir(&m->fs, &m->user, &(struct save_name){at.dir, at.fd.fd, at.name});
 
-	creds_restore();
 	at_end(m, &at);
 	return err;
 }
@@ -241,9 +240,7 @@ static inline int link_make(struct mnt *m, const char *target, const char *path)
 				   target);
 
 	if (err == -ENOTSUP)
-		err = AS_CALLER(&m->user,
-				backing_symlink(&m->en.backing, target, at.fd.fd, at.name));
-	creds_restore();
+		err = backing_symlink(AS(&m->en.backing, &m->user), target, at.fd.fd, at.name);
 	at_end(m, &at);
 	return err;
 }
@@ -275,11 +272,11 @@ static inline int open_there(struct mnt *m, struct node *n, int flags, struct fi
 
 	if (err)
 		return err;
-	err = AS_CALLER(&m->user, tree_fd(m->fs.tree, n, &nf));
+	err = tree_fd(m->fs.tree, AS(&m->en.backing, &m->user), n, &nf);
 	if (!err) {
 		flags &= O_ACCMODE | O_TRUNC;
-		fd = AS_CALLER(&m->user,
-			       backing_reopen(&m->en.backing, nf.fd, g ? flags & ~O_TRUNC : flags));
+		fd = backing_reopen(AS(&m->en.backing, &m->user), nf.fd,
+				    g ? flags & ~O_TRUNC : flags);
 		tree_fd_put(m->fs.tree, &nf);
 		err = fd < 0 ? fd : 0;
 	}
@@ -306,9 +303,11 @@ static inline int open_new(struct mnt *m, struct at *at, int flags, struct file 
 	if (g)
 		fd = fcntl(g->content->fd, F_DUPFD_CLOEXEC, 0);
 	else
-		fd = AS_CALLER(&m->user, backing_create(&m->en.backing, at->fd.fd, at->name, O_RDWR,
-							0644, &created));
-	err = fd < 0 ? fd : tree_adopt(m->fs.tree, at->dir, at->name, fd, created, &n, &stx);
+		fd = backing_create(AS(&m->en.backing, &m->user), at->fd.fd, at->name, O_RDWR, 0644,
+				    &created);
+	err = fd < 0 ? fd
+		     : tree_adopt(m->fs.tree, &m->en.backing, at->dir, at->name, fd, created, &n,
+				  &stx);
 	if (err) {
 		if (fd >= 0)
 			close(fd);
@@ -338,7 +337,8 @@ static inline int file_open(struct mnt *m, struct file *f, const char *path, int
 		err = at_try(m, path, &at);
 		if (err)
 			continue;
-		err = tree_lookup(m->fs.tree, at.dir, at.name, m->user.pid, &n, &stx);
+		err = tree_lookup(m->fs.tree, &m->en.backing, at.dir, at.name, m->user.pid, &n,
+				  &stx);
 		if (!err) {
 			err = open_there(m, n, flags, f);
 			tree_forget(m->fs.tree, n->id, 1);
@@ -346,7 +346,6 @@ static inline int file_open(struct mnt *m, struct file *f, const char *path, int
 		} else if (err == -ENOENT && flags != O_RDONLY) {
 			err = open_new(m, &at, flags, f);
 		}
-		creds_restore();
 		at_end(m, &at);
 	} while (err == -ESTALE && ++tries < 3);
 	return err;
@@ -371,12 +370,12 @@ static inline ssize_t file_write(struct file *f, const void *data, size_t len, u
 
 static inline ssize_t file_read(struct file *f, void *buf, size_t len, uint64_t off)
 {
-	return data_read(&f->m->fs, f->h, buf, len, (off_t)off);
+	return data_read(&f->m->fs, &f->m->user, f->h, buf, len, (off_t)off);
 }
 
 static inline int file_truncate(struct file *f, uint64_t size)
 {
-	return data_truncate(&f->m->fs, f->h->node, size);
+	return data_truncate(&f->m->fs, &f->m->user, f->h->node, size);
 }
 
 static inline int file_sync(struct file *f)
@@ -389,7 +388,6 @@ static inline int file_close(struct file *f)
 {
 	int err = data_close(&f->m->fs, &f->m->user, f->h, f->key), ignored;
 
-	creds_restore();
 	if (f->h->generation)
 		generation_released(f->h->generation);
 	handle_put(f->m->fs.tree, f->h, &ignored);

@@ -122,7 +122,7 @@ static void what_was_replaced(void **state)
 
 	(void)state;
 	assert_int_equal(mkdirat(m.top, "there", 0700), 0);
-	assert_int_equal(tree_lookup(m.fs.tree, m.root, "there", 0, &n, &stx), 0);
+	assert_int_equal(tree_lookup(m.fs.tree, &m.en.backing, m.root, "there", 0, &n, &stx), 0);
 	known = node_inode(n);
 	show("step-1", &known);
 	show("step-2", &unknown);

@@ -153,12 +153,12 @@ static void a_fresh_file_is_nobody_known(void **state)
 	make_file(top, "a", "");
 	a = id_of(root, "a");
 	fd = openat(top, "a", O_RDONLY);
-	assert_int_equal(tree_adopt(t, root, "a", fd, false, &n, &stx), 0);
+	assert_int_equal(tree_adopt(t, &en->backing, root, "a", fd, false, &n, &stx), 0);
 	assert_int_equal(n->id, a);
 	node_put(t, n);
 	/* The inode number, and the clock's tick, may be those of one that was just
 	 * removed. */
-	assert_int_equal(tree_adopt(t, root, "a", fd, true, &n, &stx), 0);
+	assert_int_equal(tree_adopt(t, &en->backing, root, "a", fd, true, &n, &stx), 0);
 	b = n->id;
 	assert_int_not_equal(b, a);
 	node_put(t, n);
@@ -181,9 +181,9 @@ static void missing_names_are_told(void **state)
 	(void)state;
 	begin(100);
 	make_file(top, "a", "");
-	assert_int_equal(tree_lookup(t, root, "none", 0, &n, &stx), -ENOENT);
+	assert_int_equal(tree_lookup(t, &en->backing, root, "none", 0, &n, &stx), -ENOENT);
 	file = node_get(t, id_of(root, "a"));
-	assert_int_equal(tree_lookup(t, file, "none", 0, &n, &stx), -ENOTDIR);
+	assert_int_equal(tree_lookup(t, &en->backing, file, "none", 0, &n, &stx), -ENOTDIR);
 	node_put(t, file);
 	end();
 }
@@ -204,7 +204,7 @@ static void renames_move_the_place(void **state)
 	d = node_get(t, dir);
 	assert_path(id, NULL, "a");
 	assert_int_equal(renameat(top, "a", top, "d/b"), 0);
-	tree_moved(t, d, "b");
+	tree_moved(t, &en->backing, d, "b");
 	assert_path(id, NULL, "d/b");
 	assert_path(dir, "new", "d/new");
 	assert_path(NODE_ROOT, "x", "x");

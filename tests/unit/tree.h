@@ -37,7 +37,7 @@ static inline uint64_t id_of(struct node *dir, const char *name)
 	struct node *n;
 	uint64_t id;
 
-	if (tree_lookup(t, dir, name, 0, &n, &stx))
+	if (tree_lookup(t, &en->backing, dir, name, 0, &n, &stx))
 		return 0;
 	id = n->id;
 	node_put(t, n);
@@ -60,7 +60,7 @@ static inline int fd_of(uint64_t id, uint64_t *ino)
 	int err;
 
 	assert_non_null(n);
-	err = tree_fd(t, n, &nf);
+	err = tree_fd(t, &en->backing, n, &nf);
 	if (!err) {
 		assert_int_equal(fstat(nf.fd, &st), 0);
 		*ino = st.st_ino;

@@ -51,7 +51,7 @@ static void an_evicted_node_is_found_only_where_it_was(void **state)
 	many_files(ids);
 	/* Moved through the mount: its new place is known. */
 	assert_int_equal(renameat(top, "f0", top, "moved"), 0);
-	tree_moved(t, root, "moved");
+	tree_moved(t, &en->backing, root, "moved");
 	assert_int_equal(fd_of(ids[0], &ino), 0);
 	assert_int_equal(ino, ino_of("moved"));
 	/* Moved, replaced or removed behind our back. */
@@ -79,7 +79,7 @@ static void a_pin_in_use_is_not_evicted(void **state)
 	begin(1);
 	make_file(top, "a", "");
 	n = node_get(t, id_of(root, "a"));
-	assert_int_equal(tree_fd(t, n, &held), 0);
+	assert_int_equal(tree_fd(t, &en->backing, n, &held), 0);
 	many_files(ids);
 	assert_int_equal(fstat(held.fd, &st), 0);
 	assert_int_equal(st.st_ino, ino_of("a"));

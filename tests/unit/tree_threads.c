@@ -19,7 +19,7 @@ static void use_one(struct visitor *w, struct node *n)
 {
 	struct node_fd nf;
 	struct stat st;
-	int err = tree_fd(t, n, &nf);
+	int err = tree_fd(t, &en->backing, n, &nf);
 
 	w->errors[-err]++;
 	if (err)
@@ -40,7 +40,7 @@ static void *work(void *arg)
 		struct statx stx;
 		struct node *n;
 
-		if (tree_lookup(t, root, name, 0, &n, &stx)) {
+		if (tree_lookup(t, &en->backing, root, name, 0, &n, &stx)) {
 			w->errors[ENOENT]++;
 			continue;
 		}

@@ -61,7 +61,7 @@ static int find(const char *name, struct node **n)
 {
 	struct statx stx;
 
-	return tree_lookup(m.fs.tree, m.root, name, 0, n, &stx);
+	return tree_lookup(m.fs.tree, &m.en.backing, m.root, name, 0, n, &stx);
 }
 
 static void let_go(struct node *n)
@@ -116,7 +116,7 @@ static void who_stands_in_one_finds_it_as_it_was(void **state)
 		name_of(name, i);
 		fail_one(name);
 	}
-	assert_int_equal(tree_fd(m.fs.tree, n, &at), 0);
+	assert_int_equal(tree_fd(m.fs.tree, &m.en.backing, n, &at), 0);
 	assert_int_equal(fstatat(at.fd, PART, &st, 0), 0);
 	tree_fd_put(m.fs.tree, &at);
 	assert_true(checkpoint_state_of(m.en.units, &id, &known, reason));
