@@ -21,6 +21,7 @@ static int refuse_umount(struct fs *fs, struct error *e)
 /* A daemon without a mount. */
 static bool start(void)
 {
+	static struct features features;
 	static struct engine en;
 	static struct fs fs;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -29,6 +30,7 @@ static bool start(void)
 	en.failures = failures_create();
 	en.notices = failures_create();
 	en.backing.path = strdup("/backing\xff");
+	en.backing.features = &features;
 	failures_add(en.failures, 7, "open", "a\xff", EIO, "broken \xff");
 	fs = (struct fs){.engine = &en, .mountpoint = "/mnt\xff", .label = "n1"};
 	fs.requests = requests_create(&fs);
