@@ -197,6 +197,17 @@ static bool is_former_locked(const struct checkpoint *cp, const struct process *
 	       job_restarted(p->key, cp->maker);
 }
 
+/*
+ * True if @p, whose call @err is for, learns by that of what has failed: by the error of @cp itself, or before it has written
+ * to @cp. In the middle of a save it would stop, and what it has saved might be committed when it exits.
+ */
+static bool may_be_told_locked(struct checkpoint *cp, const struct process *p, int err)
+{
+	if (err)
+		return err == cp->err && err != -ESTALE;
+	return !checkpoint_participant_of_locked(cp, p);
+}
+
 int checkpoint_enter(struct checkpoint *cp, struct process *p)
 {
 	struct units *us = cp->units;
@@ -211,9 +222,8 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 		LOCK_SCOPE(&us->lock);
 		do {
 			err = hold_still_for_locked(cp, p);
-			told = p && (!err || (err == cp->err && err != -ESTALE))
-				       ? tell_casualty_locked(us, p)
-				       : 0;
+			told = p && may_be_told_locked(cp, p, err) ? tell_casualty_locked(us, p)
+								   : 0;
 			err = err ? err : told;
 			others = !err && p && is_taken_locked(cp, p) ? others_of_locked(cp, p)
 								     : NO_OTHERS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 300 */
 /* long: 1200 */
-/* cpu: 20 */
+/* cpu: 30 */
 /*
  * Each call that a save makes on its backing fails in turn: once, or from then on. Whatever the error is, the backing
  * shows the old state or the new one, a save that did not come about is told, the next one works, and nothing leaks.
