@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 900
-# long: 1200
+# long: 3600
 # cpu: 30
 # Random schedules of clusters: nothing that must hold (check.h) is ever wrong. A seed that fails is shrunk to a plan and
 # told as a story. CKPTFS_TEST_SEED, CKPTFS_TEST_COUNT: others, or more.
@@ -10,7 +10,7 @@
 
 sim=$BUILD/tests/sim/sim
 seed=${CKPTFS_TEST_SEED-1}
-count=${CKPTFS_TEST_COUNT-$(amount 300 1500)}
+count=${CKPTFS_TEST_COUNT-$(amount 300 10000)}
 
 # On each processor a part of them.
 parts=$(nproc)
