@@ -155,6 +155,15 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 	return err;
 }
 
+/* Until it is tried again; each time twice as long, up to MOST_PAUSE_NS. */
+static uint64_t next_pause(struct checkpoint *cp)
+{
+	uint64_t pause = cp->pause_ns ? cp->pause_ns : FIRST_PAUSE_NS;
+
+	cp->pause_ns = pause < MOST_PAUSE_NS ? pause * 2 : MOST_PAUSE_NS;
+	return pause;
+}
+
 static bool try_again(struct checkpoint *cp, int err)
 {
 	struct units *us = cp->units;
@@ -173,8 +182,7 @@ static bool try_again(struct checkpoint *cp, int err)
 		cp->failing_ns = now;
 		cp->pause_ns = FIRST_PAUSE_NS;
 	}
-	cp->again_ns = now + cp->pause_ns;
-	cp->pause_ns = cp->pause_ns < MOST_PAUSE_NS ? cp->pause_ns * 2 : MOST_PAUSE_NS;
+	cp->again_ns = now + next_pause(cp);
 	return true;
 }
 
@@ -223,7 +231,7 @@ static void stay(struct checkpoint *cp, const char *path, const char *step, int 
 
 	if (again || us->ending)
 		return;
-	cp->again_ns = clock_mono_ns() + MOST_PAUSE_NS;
+	cp->again_ns = clock_mono_ns() + next_pause(cp);
 	if (cp->stuck)
 		return;
 	cp->stuck = true;

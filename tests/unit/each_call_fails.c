@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 300 */
-/* long: 1200 */
+/* long: 3600 */
 /* cpu: 30 */
 /*
  * Each call that a save makes on its backing fails in turn: once, or from then on. Whatever the error is, the backing
