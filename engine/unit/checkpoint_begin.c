@@ -223,7 +223,8 @@ int checkpoint_show_locked(struct checkpoint *cp)
 	return 0;
 }
 
-int checkpoint_check_still_free(struct checkpoint *cp)
+/* Between the look and the show another of that name may have been committed, or an ordinary file made. */
+static int check_still_free(struct checkpoint *cp)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
@@ -283,7 +284,7 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	if (!err)
 		err = checkpoint_show(*out);
 	if (!err)
-		err = checkpoint_check_still_free(*out);
+		err = check_still_free(*out);
 	if (!err)
 		return 0;
 	err = checkpoint_give_up(*out, err);

@@ -405,6 +405,23 @@ static void replaces_nothing(struct checkpoint *cp)
 	cp->replaces = false;
 }
 
+/*
+ * -EEXIST: the name shows another directory by now than the one that @cp has inherited. A client that remembers names
+ * (FUSE) may say so for long of what is as it was: there a conflict is found at the commit.
+ */
+static int check_still_there(struct checkpoint *cp, const struct place *at)
+{
+	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
+	struct inode_id id;
+	struct statx stx;
+	int err = b.fuse ? -ENOENT : backing_stat_at(&b, at->dir, at->name, &stx);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	id = inode_id_of(&stx);
+	return same_inode(&id, &cp->replaced) ? 0 : -EEXIST;
+}
+
 /* How one begins so. */
 struct beginning {
 	bool committed, may_be_ordinary;
@@ -448,7 +465,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 		if (!err)
 			err = checkpoint_show(cp);
 		if (!err)
-			err = checkpoint_check_still_free(cp);
+			err = check_still_there(cp, at);
 		/* An empty one has done what it was for: after a crash it would only look like a unit. */
 		if (!err && !how->committed && !backing_unlink(&as, at->dir, at->name, true))
 			replaces_nothing(cp);

@@ -182,12 +182,6 @@ int checkpoint_show(struct checkpoint *cp);
 int checkpoint_show_locked(struct checkpoint *cp);
 
 /*
- * Lock not held. Between the look and the show another of its name may have been committed, or an ordinary file made:
- * -EEXIST. 0 or -errno.
- */
-int checkpoint_check_still_free(struct checkpoint *cp);
-
-/*
  * Lock not held. @cp could not be shown, for @err: it is over. Other nodes may have found its claim, and joined. Then it has
  * failed for its job, whose ranks count what they wrote there as saved. Returns the error for the caller, who is told by that.
  */
