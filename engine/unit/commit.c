@@ -231,10 +231,13 @@ static void stay(struct checkpoint *cp, const char *path, const char *step, int 
 
 	if (again || us->ending)
 		return;
-	cp->again_ns = clock_mono_ns() + next_pause(cp);
-	if (cp->stuck)
-		return;
-	cp->stuck = true;
+	{
+		LOCK_SCOPE(&us->lock);
+		cp->again_ns = clock_mono_ns() + next_pause(cp);
+		if (cp->stuck)
+			return;
+		cp->stuck = true;
+	}
 	MESSAGE(text, COMMIT_STUCK, path, step, strerror(-err), cp->staging);
 	failures_add(us->failures, cp->owner.uid, "checkpoint", path, -err, text);
 }
