@@ -46,7 +46,8 @@ void version_serves(unsigned n)
 
 	nodes[n].serves = true;
 	for (i = 1; i <= world_nodes(); i++)
-		if (nodes[i].serves && !nodes[i].disturbed && nodes[i].runs != nodes[n].runs)
+		if (nodes[i].serves && nodes[i].runs != nodes[n].runs && !nodes[i].disturbed &&
+		    !nodes[n].disturbed)
 			wrong("I12: node %u serves with protocol %d, beside node %u with %d", n,
 			      nodes[n].runs, i, nodes[i].runs);
 }

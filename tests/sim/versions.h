@@ -3,8 +3,9 @@
  * Which version of the protocol between nodes each node has, as after an upgrade of one package after the other, and what
  * must hold then:
  *
- *  I12 one version  no node serves beside one of another version, unless that was disturbed so that it may count as dead; who
- *                   is refused is told which node runs another version, and that does; in the end, with one version, all mount
+ *  I12 one version  no node serves beside one of another version, unless one of them was disturbed so that it may count
+ *                   as dead; who is refused is told which node runs another version, and that does; in the end, with
+ *                   one version, all mount
  */
 #ifndef TESTS_SIM_VERSIONS_H
 #define TESTS_SIM_VERSIONS_H
