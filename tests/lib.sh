@@ -33,6 +33,12 @@ die() {
 	exit 1
 }
 
+# Else the test would go on after a verb that is none. It runs in a process of its own, which cannot end the test otherwise.
+command_not_found_handle() {
+	printf 'failed: no command: %s\n' "$*" >&2
+	kill -TERM $$
+}
+
 # skip REASON: the test cannot be run here.
 skip() {
 	printf '%s\n' "$*"

@@ -11,7 +11,7 @@ sim=$BUILD/tests/sim/sim
 "$sim" --faults >faults.txt
 while read -r fault _; do
 	if "$sim" --fault "$fault" --count 10000 --no-shrink >found.txt; then
-		fail "$fault was not found: $(tail -1 found.txt)"
+		die "$fault was not found: $(tail -1 found.txt)"
 	fi
 	printf '%-22s %s\n' "$fault" "$(grep -m 1 '^seed' found.txt)"
 done <faults.txt

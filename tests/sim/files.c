@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "tests/sim/rank.h"
+#include "tests/sim/world.h"
 
 #define COME_NS (60 * NSEC_PER_SEC) /* in which another node's change must be seen */
 #define DEPTH	4
@@ -319,8 +320,11 @@ static int do_read_whole(struct rank *r, const char *path)
 
 static int do_nothing(struct rank *r, const char *object)
 {
-	uint64_t until = sched_now() + strtoull(object, NULL, 10) * NSEC_PER_SEC;
+	unsigned long long seconds = strtoull(object, NULL, 10);
+	uint64_t until = sched_now() + seconds * NSEC_PER_SEC;
 
+	if (seconds >= COMMIT_TIMEOUT_S)
+		rank_stays_away(r);
 	while (!r->killed && sched_now() < until)
 		sched_wait(r, until);
 	return r->killed ? -EINTR : 0;

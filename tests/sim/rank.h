@@ -49,7 +49,7 @@ struct job {
 	unsigned written[STEPS_NR];
 	struct rank ranks[SAVE_RANKS];
 	unsigned arrived, rounds; /* of the barrier */
-	bool harmed;		  /* a rank of this incarnation has died, or got an error */
+	bool harmed; /* a rank of this incarnation has died, got an error, or was missed by the others */
 };
 
 /* What a rank can be told to do: @text with its object behind it. */
@@ -64,6 +64,8 @@ const struct verb *verb_of_reader(const char *what); /* readers.c */
 
 /* Blocks until all ranks of the job are there. -ECONNRESET: one is dead; -EINTR: this one is. */
 int rank_barrier(struct rank *r);
+/* It does nothing for so long that a save of the others may fail for want of its part. */
+void rank_stays_away(struct rank *r);
 /* Writes down what a call has returned, and returns it. */
 int rank_got(struct rank *r, const char *what, int err);
 /* All ranks of the job have finished the save @unit; a wait has told @r that it is committed. */

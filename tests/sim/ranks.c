@@ -78,6 +78,11 @@ static void harm(struct job *j)
 	j->harmed = true;
 }
 
+void rank_stays_away(struct rank *r)
+{
+	harm(r->job);
+}
+
 /* --- a rank --- */
 
 static const char *said(int err)

@@ -13,7 +13,7 @@ COUNT=10
 for plan in "$SRC"/tests/sim/scenarios/*.txt; do
 	"$SIM" --plan "$plan" --count "$COUNT" >story.txt || {
 		cat story.txt
-		fail "$plan"
+		die "$plan"
 	}
 done
 for plan in "$SRC"/tests/sim/known/*.txt; do

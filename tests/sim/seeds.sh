@@ -25,4 +25,4 @@ for ((part = 0; part < parts; part++)); do
 	wait "${pids[part]}" || failed=1
 	cat part-$part.txt
 done
-[ ! "$failed" ] || fail "a schedule failed: make check-sim ARGS=\"--seed S\" tells the seed S again"
+[ ! "$failed" ] || die "a schedule failed: make check-sim ARGS=\"--seed S\" tells the seed S again"

@@ -16,8 +16,8 @@
 
 #define OPTIONS \
 	"log_level=error,pin_host_cache=false,chunk_size=64K,host_cache_size=512K,flush_depth=2," \
-	"lease_s=5,quiet_s=1,commit_timeout_s=30,order_timeout_s=60,stall_timeout_s=20,io_retry_" \
-	"s=3"
+	"lease_s=5,quiet_s=1,order_timeout_s=60,stall_timeout_s=20,io_retry_s=3,commit_timeout_s=" \
+	"%u%s"
 #define DRAIN_S 120
 
 struct node_slot {
@@ -115,7 +115,7 @@ static int open_mount(struct mnt *m, unsigned n, struct error *e)
 	struct config config;
 	char options[512];
 
-	snprintf(options, sizeof(options), OPTIONS "%s", w.options.mount);
+	snprintf(options, sizeof(options), OPTIONS, COMMIT_TIMEOUT_S, w.options.mount);
 	m->user = (struct caller){.uid = getuid(), .gid = getgid(), .pid = getpid()};
 	config_init(&config);
 	if (config_apply_options(&config, options, e) ||

@@ -11,7 +11,8 @@
 
 #include "tests/sim/calls.h"
 
-#define NODES_MAX 4 /* 1 .. NODES_MAX */
+#define NODES_MAX	 4 /* 1 .. NODES_MAX */
+#define COMMIT_TIMEOUT_S 30u
 
 struct world_options {
 	unsigned nodes;
