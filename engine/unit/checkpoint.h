@@ -56,10 +56,10 @@
 
 #include "engine/base/table.h"
 #include "engine/format/commit.h"
+#include "engine/gen/tally.h"
 #include "engine/liveness/job.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/filed.h"
-#include "engine/unit/tally.h"
 #include "engine/unit/unit.h"
 
 /* A process that writes to a checkpoint. */
@@ -77,9 +77,8 @@ struct event {
 	struct list link;
 	struct table_node node; /* checkpoint->events_by_path */
 	enum evidence_kind kind;
-	char *path;   /* relative to the checkpoint; beside it: "../NAME" */
-	int rank;     /* of who wrote that file; -1: unknown */
-	bool counted; /* just now */
+	char *path; /* relative to the checkpoint; beside it: "../NAME" */
+	int rank;   /* of who wrote that file; -1: unknown */
 };
 
 struct following;

@@ -12,11 +12,42 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/gen/verdict.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/drain.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/others.h"
+
+/* As realloc(3), which leaves it open what a size of 0 means. */
+static void *grow(void *memory, size_t size)
+{
+	if (size)
+		return realloc(memory, size);
+	free(memory);
+	return NULL;
+}
+
+static struct tally_op op_of(const struct event *e)
+{
+	return (struct tally_op){.kind = e->kind, .path = e->path, .rank = e->rank};
+}
+
+/* What was seen so far, by its rule and its name as they are now; without a rule: nothing. */
+static struct tally *tally_of_locked(struct checkpoint *cp)
+{
+	struct list *l;
+
+	if (!cp->rule || tally_is_of(&cp->tally, cp->rule, cp->target.name))
+		return &cp->tally;
+	tally_begin(&cp->tally, cp->rule, cp->target.name, grow);
+	list_for_each (l, &cp->events) {
+		const struct tally_op op = op_of(container_of(l, struct event, link));
+
+		tally_add(&cp->tally, &op);
+	}
+	return &cp->tally;
+}
 
 static void free_event(struct checkpoint *cp, struct event *e)
 {
@@ -30,7 +61,7 @@ void checkpoint_forget_evidence(struct checkpoint *cp)
 {
 	while (!list_empty(&cp->events))
 		free_event(cp, container_of(cp->events.next, struct event, link));
-	tally_free(cp);
+	tally_end(&cp->tally);
 	table_finish(&cp->events_by_path);
 }
 
@@ -72,7 +103,9 @@ static void forget_events_locked(struct checkpoint *cp, const char *path)
 		struct event *e = find_event_locked(cp, kinds[i], path);
 
 		if (e) {
-			tally_remove(cp, e);
+			const struct tally_op op = op_of(e);
+
+			tally_subtract(tally_of_locked(cp), &op);
 			free_event(cp, e);
 		}
 	}
@@ -93,6 +126,7 @@ void checkpoint_vanished(struct checkpoint *cp, const char *path)
 void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
 			     int rank)
 {
+	struct tally_op op;
 	struct event *e;
 
 	cp->changed_ns = clock_mono_ns();
@@ -118,7 +152,8 @@ void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, con
 	}
 	e->kind = kind;
 	e->rank = rank;
-	tally_add(cp, e);
+	op = op_of(e);
+	tally_add(tally_of_locked(cp), &op);
 	list_append(&cp->events, &e->link);
 	table_add(&cp->events_by_path, &e->node, hash_text(kind, path));
 	accord_event(cp, kind, path, rank);
@@ -238,102 +273,10 @@ static bool is_quiet_locked(struct checkpoint *cp)
 		(list_empty(&cp->participants) || all_exited_0_locked(cp)));
 }
 
-/*
- * Of how many files that fit, @rank's or -1: of any, the close says nothing, since they are being
- * written again?
- */
-static unsigned nr_rewritten_locked(struct checkpoint *cp, const struct evidence *ev, int rank)
-{
-	unsigned nr = 0;
-	struct list *l;
-
-	if (checkpoint_is_closed_locked(cp)) /* which is asked of each rank */
-		return 0;
-	list_for_each (l, &cp->files) {
-		struct generation *g = container_of(l, struct generation, beside);
-		struct event *e;
-		int whose;
-
-		if (g->state != GENERATION_OPEN)
-			break;
-		e = find_event_locked(cp, EVIDENCE_CLOSE, g->rel);
-		if (!e || e->counted || !evidence_matches(ev, cp->target.name, e->path, &whose) ||
-		    (rank >= 0 && (whose < 0 ? e->rank : whose) != rank))
-			continue;
-		e->counted = true;
-		nr++;
-	}
-	list_for_each (l, &cp->files) {
-		struct generation *g = container_of(l, struct generation, beside);
-		struct event *e;
-
-		if (g->state != GENERATION_OPEN)
-			break;
-		e = find_event_locked(cp, EVIDENCE_CLOSE, g->rel);
-		if (e)
-			e->counted = false;
-	}
-	return nr;
-}
-
-/* An operation on a name that fits. */
-static bool has_happened_locked(struct checkpoint *cp, const struct evidence *ev)
-{
-	unsigned nr = tally_nr(cp, ev, ev->kind);
-
-	return nr && (ev->kind != EVIDENCE_CLOSE || nr > nr_rewritten_locked(cp, ev, -1));
-}
-
 /* A file that fits is there, closed; it may have got its name when it was. */
 bool checkpoint_has_file_of_locked(struct checkpoint *cp, const struct evidence *ev, int rank)
 {
-	unsigned nr = tally_files(cp, ev, rank);
-
-	return nr && nr > nr_rewritten_locked(cp, ev, rank);
-}
-
-static bool every_rank_locked(struct checkpoint *cp, const struct evidence *ev)
-{
-	int world = checkpoint_world_locked(cp), rank;
-
-	if (world <= 1)
-		return checkpoint_has_file_of_locked(cp, ev, -1);
-	for (rank = 0; rank < world - FAULT(RANK_FORGOTTEN); rank++)
-		if (!checkpoint_has_file_of_locked(cp, ev, rank))
-			return false;
-	return true;
-}
-
-bool checkpoint_holds_locked(void *checkpoint, const struct evidence *ev)
-{
-	struct checkpoint *cp = checkpoint;
-
-	switch (ev->kind) {
-	case EVIDENCE_CLOSE:
-	case EVIDENCE_RENAME:
-	case EVIDENCE_UNLINK:
-		return has_happened_locked(cp, ev);
-	case EVIDENCE_FILE:
-		return checkpoint_has_file_of_locked(cp, ev, -1);
-	case EVIDENCE_EVERY_RANK:
-		return every_rank_locked(cp, ev);
-	case EVIDENCE_ALL_CLOSED:
-		return checkpoint_is_closed_locked(cp);
-	case EVIDENCE_NEXT_SIBLING:
-		return cp->has_sibling;
-	case EVIDENCE_EXITED_0:
-		return all_exited_0_locked(cp);
-	case EVIDENCE_QUIET:
-		return is_quiet_locked(cp);
-	case EVIDENCE_LONE:
-		return checkpoint_world_locked(cp) <= 1;
-	case EVIDENCE_ASKED:
-		return cp->asked &&
-		       !accord_is_bereaved(cp); /* that is no end of what a dead writer has left */
-	case NR_EVIDENCE_KINDS:
-		break;
-	}
-	return false;
+	return tally_files(tally_of_locked(cp), ev, rank);
 }
 
 /*
@@ -345,30 +288,31 @@ static bool is_follow_up_locked(const struct checkpoint *cp)
 	return cp->follows && !cp->anew && (cp->nr_shared || cp->may_be_ordinary);
 }
 
-/*
- * What has no rank may be copying, in any order and by several processes: then a file that is there
- * says nothing of the others, as little as the exit of one process does. Only silence tells that
- * they are done; or a framework's own last step, which no copy takes; or that the one who wrote all
- * of it goes on to the next.
- */
-static bool may_be_copied_locked(struct checkpoint *cp, int alternative)
+static struct gen_facts facts_of_locked(struct checkpoint *cp)
 {
-	const struct rule *r = cp->rule;
-	bool copied = false;
-	unsigned i;
+	return (struct gen_facts){
+		.rule = cp->rule,
+		.name = cp->target.name,
+		.tally = tally_of_locked(cp),
+		.world = checkpoint_world_locked(cp),
+		.closed = checkpoint_is_closed_locked(cp),
+		.quiet = is_quiet_locked(cp),
+		.exited_0 = all_exited_0_locked(cp),
+		.asked = cp->asked,
+		.sibling = cp->has_sibling,
+		.goes_on = cp->goes_on,
+		.removing = cp->removing,
+		.follows = cp->follows,
+		.keeps = is_follow_up_locked(cp),
+		.died = accord_is_bereaved(cp),
+	};
+}
 
-	if (checkpoint_world_locked(cp) || cp->asked)
-		return false;
-	for (i = 0; i < r->nr_evidence; i++) {
-		enum evidence_kind kind = r->evidence[i].kind;
+bool checkpoint_holds_locked(void *checkpoint, const struct evidence *ev)
+{
+	struct gen_facts facts = facts_of_locked(checkpoint);
 
-		if (!(r->alternatives[alternative] >> i & 1))
-			continue;
-		if (kind == EVIDENCE_NEXT_SIBLING && cp->goes_on)
-			return false;
-		copied = copied || (kind != EVIDENCE_RENAME && kind != EVIDENCE_UNLINK);
-	}
-	return copied;
+	return gen_holds(&facts, ev);
 }
 
 /* It has come to its end. */
@@ -391,27 +335,19 @@ void checkpoint_seal_locked(struct checkpoint *cp)
 /* Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
 void checkpoint_look_for_end_locked(struct checkpoint *cp)
 {
+	struct gen_facts facts;
 	int done;
 
-	if (!accord_sees_end(cp) || accord_is_spoiled(cp))
+	if (!accord_sees_end(cp) || accord_is_spoiled(cp) ||
+	    !checkpoint_rests_in_locked(cp, GENERATION_OPEN) || !checkpoint_is_closed_locked(cp))
 		return;
-	if (!checkpoint_rests_in_locked(cp, GENERATION_OPEN) || !(cp->rule || cp->follows) ||
-	    !checkpoint_is_closed_locked(cp))
-		return;
-	if (cp->rule && rule_is_temp(cp->rule, cp->target.name))
-		return;
-	/* What is left while a program removes it, file by file, is no checkpoint. */
-	if (cp->removing && !is_quiet_locked(cp))
-		return;
-	done = cp->rule ? rule_ended(cp->rule, checkpoint_holds_locked, cp) : -1;
-	if (done >= 0 && may_be_copied_locked(cp, done) && !is_quiet_locked(cp))
-		done = -1;
-	if (done < 0 && !(is_follow_up_locked(cp) && is_quiet_locked(cp)) &&
-	    !(cp->follows && cp->asked && !accord_is_bereaved(cp)))
+	facts = facts_of_locked(cp);
+	done = gen_end(&facts);
+	if (done == GEN_NO_END)
 		return;
 	if (accord_awaits_end_of_writer(cp)) /* then it is looked for again */
 		return;
-	seal_locked(cp, done);
+	seal_locked(cp, done == GEN_NO_RULE ? -1 : done);
 }
 
 /*

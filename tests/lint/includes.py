@@ -2,7 +2,7 @@
 """Checks the direction of #include between the parts; prints each line that breaks a rule.
 
     client/ckptfs_abi.h <- engine/base <- engine/{format,config,metrics,liveness} <- engine/rule
-	<- engine/backing <- engine/{cache,coord} <- engine/content <- engine/flush <- engine/unit <- engine/capture
+	<- engine/{gen,backing} <- engine/{cache,coord} <- engine/content <- engine/flush <- engine/unit <- engine/capture
 	<- engine/engine.* <- fs/
     client/{ckptfs_abi,cuda_driver}.h <- client/
 
@@ -23,6 +23,7 @@ RANKS = {
 	"engine/metrics": 1,
 	"engine/liveness": 1,
 	"engine/rule": 2,
+	"engine/gen": 3,
 	"engine/backing": 3,
 	"engine/cache": 4,
 	"engine/coord": 4,

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/gen/verdict.h"
+
+#include "engine/base/fault.h"
+
+static bool every_rank(const struct gen_facts *f, const struct evidence *ev)
+{
+	int rank;
+
+	if (f->world <= 1)
+		return tally_files(f->tally, ev, -1);
+	for (rank = 0; rank < f->world - FAULT(RANK_FORGOTTEN); rank++)
+		if (!tally_files(f->tally, ev, rank))
+			return false;
+	return true;
+}
+
+bool gen_holds(void *facts, const struct evidence *ev)
+{
+	const struct gen_facts *f = facts;
+
+	switch (ev->kind) {
+	case EVIDENCE_CLOSE:
+	case EVIDENCE_RENAME:
+	case EVIDENCE_UNLINK:
+		return tally_nr(f->tally, ev, ev->kind);
+	case EVIDENCE_FILE:
+		return tally_files(f->tally, ev, -1);
+	case EVIDENCE_EVERY_RANK:
+		return every_rank(f, ev);
+	case EVIDENCE_ALL_CLOSED:
+		return f->closed;
+	case EVIDENCE_NEXT_SIBLING:
+		return f->sibling;
+	case EVIDENCE_EXITED_0:
+		return f->exited_0 && !f->died;
+	case EVIDENCE_QUIET:
+		return f->quiet && !f->died;
+	case EVIDENCE_LONE:
+		return f->world <= 1;
+	case EVIDENCE_ASKED:
+		return f->asked && !f->died;
+	case NR_EVIDENCE_KINDS:
+		break;
+	}
+	return false;
+}
+
+/*
+ * What has no rank may be copying, in any order and by several processes: then a file that is there says nothing of the
+ * others, as little as the exit of one process does. Only silence tells that they are done; or a framework's own last
+ * step, which no copy takes; or that the one who wrote all of it goes on to the next.
+ */
+static bool may_be_copied(const struct gen_facts *f, int alternative)
+{
+	const struct rule *r = f->rule;
+	bool copied = false;
+	unsigned i;
+
+	if (f->world || f->asked)
+		return false;
+	for (i = 0; i < r->nr_evidence; i++) {
+		enum evidence_kind kind = r->evidence[i].kind;
+
+		if (!(r->alternatives[alternative] >> i & 1))
+			continue;
+		if (kind == EVIDENCE_NEXT_SIBLING && f->goes_on)
+			return false;
+		copied = copied || (kind != EVIDENCE_RENAME && kind != EVIDENCE_UNLINK);
+	}
+	return copied;
+}
+
+/* By its rule. */
+static int end_by_rule(const struct gen_facts *f)
+{
+	struct gen_facts facts = *f;
+	int by = f->rule ? rule_ended(f->rule, gen_holds, &facts) : -1;
+
+	if (by < 0 || (may_be_copied(f, by) && !(f->quiet && !f->died)))
+		return GEN_NO_END;
+	return by;
+}
+
+int gen_end(const struct gen_facts *f)
+{
+	bool quiet = f->quiet && !f->died, asked = f->asked && !f->died;
+	int by;
+
+	if (!f->closed || !(f->rule || f->follows))
+		return GEN_NO_END;
+	if (f->rule && rule_is_temp(f->rule, f->name))
+		return GEN_NO_END;
+	/* What is left while a program removes it, file by file, is no checkpoint. */
+	if (f->removing && !quiet)
+		return GEN_NO_END;
+	by = end_by_rule(f);
+	if (by != GEN_NO_END)
+		return by;
+	return f->follows && (asked || (f->keeps && quiet)) ? GEN_NO_RULE : GEN_NO_END;
+}
+
+bool gen_covers(const struct gen_facts *f, int alternative)
+{
+	unsigned i;
+
+	if (f->world == 1)
+		return true;
+	if (alternative < 0)
+		return false;
+	for (i = 0; i < f->rule->nr_evidence; i++)
+		if (f->rule->alternatives[alternative] >> i & 1 &&
+		    f->rule->evidence[i].kind == EVIDENCE_EVERY_RANK)
+			return true;
+	return false;
+}
+
+int gen_verdict(const struct gen_facts *f)
+{
+	int by = f->died_open ? GEN_NO_END : gen_end(f);
+
+	return by != GEN_NO_END && f->died && !gen_covers(f, by) ? GEN_NO_END : by;
+}
