@@ -76,6 +76,26 @@ int rule_ended(const struct rule *r, evidence_holds holds, void *arg)
 	return -1;
 }
 
+bool rule_has_cover(const struct rule *r)
+{
+	return r->after_all || bits_of(r, EVIDENCE_EVERY_RANK);
+}
+
+bool rule_covers(const struct rule *r, int alternative, int rank, rank_has_file has, void *arg)
+{
+	uint64_t files = r->alternatives[alternative] & bits_of(r, EVIDENCE_EVERY_RANK);
+	unsigned i;
+
+	if (r->after_all >> alternative & 1)
+		return true;
+	if (!files || rank < 0)
+		return false;
+	for (i = 0; i < r->nr_evidence; i++)
+		if (files >> i & 1 && !has(arg, &r->evidence[i], rank))
+			return false;
+	return true;
+}
+
 bool rule_is_of_steps(const struct rule *r, int alternative)
 {
 	uint64_t others = bits_of(r, EVIDENCE_NEXT_SIBLING) | bits_of(r, EVIDENCE_EXITED_0) |

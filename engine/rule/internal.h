@@ -7,9 +7,12 @@
 
 struct rules {
 	json_t *own, *presets; /* the texts of all rules; list[] points into them */
-	size_t nr;
+	size_t nr, nr_own;
 	struct rule list[];
 };
+
+/* True if a rank that died may count as done: see rules_next_bare. */
+bool rule_has_cover(const struct rule *r);
 
 /* As in JSON; the commit file has blanks for the underscores. */
 extern const char *const evidence_words[NR_EVIDENCE_KINDS];

@@ -17,6 +17,9 @@
 #define PATTERNS_MAX	32
 #define CONJUNCTION_MAX 8
 
+/* In an alternative of done: no evidence, but what the framework vouches for (rule.h). */
+#define AFTER_ALL "after_all"
+
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 /* What a text may hold beside plain characters. */
@@ -248,6 +251,15 @@ static const char done_expected[] =
 	"different ones in all), such as "
 	"[[\"all_closed\", {\"close\": \"done.json\"}], [\"exited_0\"]]";
 
+/* What may stand in an alternative and is spelled most like @given. */
+static const char *nearest_piece(const char *given)
+{
+	const char *best = nearest(given, evidence_words, NR_EVIDENCE_KINDS);
+
+	return spelling_distance(given, AFTER_ALL) < spelling_distance(given, best) ? AFTER_ALL
+										    : best;
+}
+
 static int parse_evidence(struct parser *p, struct rule *r, const json_t *json, uint64_t *bits)
 {
 	static const unsigned may[NR_EVIDENCE_KINDS] = {
@@ -271,9 +283,11 @@ static int parse_evidence(struct parser *p, struct rule *r, const json_t *json, 
 		return refuse(p, "done", done_expected);
 	for (kind = 0; kind < NR_EVIDENCE_KINDS && strcmp(word, evidence_words[kind]);)
 		kind++;
+	if (kind == NR_EVIDENCE_KINDS && !strcmp(word, AFTER_ALL))
+		return refuse(p, "done", "\"" AFTER_ALL "\" without a pattern");
 	if (kind == NR_EVIDENCE_KINDS)
 		return FAIL(p->e, EINVAL, RULE_EVIDENCE, p->where, p->rule, word,
-			    nearest(word, evidence_words, NR_EVIDENCE_KINDS));
+			    nearest_piece(word));
 	if (evidence_has_pattern(kind) && !text_ok(pattern, may[kind])) {
 		char expected[64];
 
@@ -292,6 +306,60 @@ static int parse_evidence(struct parser *p, struct rule *r, const json_t *json, 
 	return 0;
 }
 
+static bool is_after_all(const json_t *piece)
+{
+	return json_is_string(piece) && !strcmp(json_string_value(piece), AFTER_ALL);
+}
+
+/*
+ * Notes that the alternative which wants @bits is after_all. The framework can vouch for what it does
+ * itself: not for time, the end of processes or a person.
+ */
+static int add_after_all(struct parser *p, struct rule *r, uint64_t bits)
+{
+	bool of_framework = false;
+	unsigned i;
+
+	if (r->kind == RULE_FILE)
+		return refuse(p, "done", "no \"" AFTER_ALL "\" in a rule of kind \"file\"");
+	for (i = 0; i < r->nr_evidence; i++) {
+		enum evidence_kind kind = r->evidence[i].kind;
+
+		if (!(bits >> i & 1))
+			continue;
+		of_framework = of_framework || kind <= EVIDENCE_UNLINK;
+		if (kind == EVIDENCE_EXITED_0 || kind == EVIDENCE_QUIET || kind == EVIDENCE_ASKED)
+			return refuse(p, "done",
+				      "\"" AFTER_ALL
+				      "\" without exited_0, quiet and asked beside it");
+	}
+	if (!of_framework)
+		return refuse(p, "done", "\"" AFTER_ALL "\" beside close, rename or unlink");
+	r->after_all |= 1u << r->nr_alternatives;
+	return 0;
+}
+
+static int parse_alternative(struct parser *p, struct rule *r, const json_t *alternative)
+{
+	uint64_t *bits = &r->alternatives[r->nr_alternatives];
+	bool after_all = false;
+	const json_t *piece;
+	size_t i;
+	int err;
+
+	if (!json_array_size(alternative) || json_array_size(alternative) > CONJUNCTION_MAX)
+		return refuse(p, "done", done_expected);
+	json_array_foreach (alternative, i, piece) {
+		err = is_after_all(piece) ? 0 : parse_evidence(p, r, piece, bits);
+		if (err)
+			return err;
+		after_all = after_all || is_after_all(piece);
+	}
+	err = after_all ? add_after_all(p, r, *bits) : 0;
+	r->nr_alternatives++;
+	return err;
+}
+
 /* Every rule ends when it is asked to, and when who wrote it has gone and cannot be missed. */
 static bool add_implicit(struct rule *r)
 {
@@ -307,21 +375,16 @@ static bool add_implicit(struct rule *r)
 
 static int parse_done(struct parser *p, struct rule *r, const json_t *list)
 {
-	const json_t *alternative, *piece;
-	size_t i, j;
+	const json_t *alternative;
+	size_t i;
 
 	if (!json_array_size(list) || json_array_size(list) > RULE_ALTERNATIVES_MAX - 2)
 		return refuse(p, "done", done_expected);
 	json_array_foreach (list, i, alternative) {
-		if (!json_array_size(alternative) || json_array_size(alternative) > CONJUNCTION_MAX)
-			return refuse(p, "done", done_expected);
-		json_array_foreach (alternative, j, piece) {
-			int err = parse_evidence(p, r, piece, &r->alternatives[i]);
+		int err = parse_alternative(p, r, alternative);
 
-			if (err)
-				return err;
-		}
-		r->nr_alternatives++;
+		if (err)
+			return err;
 	}
 	return add_implicit(r) ? 0 : refuse(p, "done", done_expected);
 }
@@ -374,6 +437,10 @@ int rule_parse(struct rule *r, const json_t *json, size_t number, const char *wh
 	if (!json_is_object(json))
 		return FAIL(e, EINVAL, CONFIG_VALUE, where, "rules",
 			    "a list of objects, each with name, done, and match or files");
+	if (json_object_get(json, AFTER_ALL))
+		return refuse(&p, AFTER_ALL,
+			      "it in an alternative of done, such as [{\"close\": \"done.json\"}, "
+			      "\"" AFTER_ALL "\"]");
 	err = check_keys(&p, json, rule_keys);
 	if (!err && !name_ok(r->name))
 		err = refuse(&p, "name", "up to 64 letters, digits, '.', '_', '-'");

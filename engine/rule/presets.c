@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The built-in rules, in the form of those in the config file, with comments. The first that claims
- * a directory has it, so frameworks that put one into another stand in front: what is inside Lightning's
- * directory looks like a plain torch-dcp. Patterns name what the framework surely writes; a
- * directory that is claimed by mistake might never be seen to end.
+ * The built-in rules, in the form of those in the config file, with comments. The first that
+ * claims a directory has it, so frameworks that put one into another stand in front: what is
+ * inside Lightning's directory looks like a plain torch-dcp. Patterns name what the framework
+ * surely writes; a directory that is claimed by mistake might never be seen to end.
+ *
+ * "after_all" stands where the framework's source has all ranks pass a barrier, or send what
+ * they have done to one rank, between their last write and the end. The comments name the
+ * function, as it is in DeepSpeed 0.19, Lightning 2.6, Megatron-LM core 0.16, NeMo 3.0 and Orbax
+ * 0.12. Where there is none, or where that depends on the program that uses the framework, the
+ * word is left out: then a death may fail a whole checkpoint, which is the lesser evil.
  */
 #include "engine/rule/internal.h"
 
@@ -11,39 +17,60 @@
 #define TEXT(...) #__VA_ARGS__
 const char presets_json[] = TEXT([
 
-/* Hosts write below a temporary name; one of them, after a barrier, renames the directory. */
+/*
+ * Hosts write below a temporary name; one of them, after a barrier, renames the directory. The
+ * barrier: _src/checkpointers/checkpointer.py, Checkpointer.save: sync_global_processes
+ * ('Checkpointer:save') precedes atomicity.on_commit_callback, which has one host finalize;
+ * async_checkpointer.py, _background_wait_for_commit_futures: 'async_write_complete' precedes it.
+ */
 {"name": "orbax", "match": ["*.orbax-checkpoint-tmp*"], "temp": ["*.orbax-checkpoint-tmp*"],
- "done": [[{"rename": "."}], [{"close": "commit_success.txt"}]]},
+ "done": [[{"rename": "."}, "after_all"], [{"close": "commit_success.txt"}, "after_all"]]},
 
-/* The same set to do without the rename. Items are named default or state, or there is but one. */
+/*
+ * The same set to do without the rename, by the same callback. Items are named default or state,
+ * or there is but one.
+ */
 {"name": "orbax-in-place",
  "files": ["_CHECKPOINT_METADATA", "_METADATA", "_sharding", "manifest.ocdbt", "ocdbt.process_*/*",
 	   "ocdbt.process_*/d/*", "default/_METADATA", "default/_sharding",
 	   "default/manifest.ocdbt", "default/ocdbt.process_*/*", "default/ocdbt.process_*/d/*",
 	   "state/_METADATA", "state/_sharding", "state/manifest.ocdbt", "state/ocdbt.process_*/*",
 	   "state/ocdbt.process_*/d/*"],
- "done": [[{"close": "commit_success.txt"}]]},
+ "done": [[{"close": "commit_success.txt"}, "after_all"]]},
 
-/* The marker is there before the data, and goes when all ranks have passed a barrier. */
+/*
+ * The marker is there before the data, and goes when all ranks have passed a barrier:
+ * utils/callbacks/nemo_model_checkpoint.py, remove_checkpoint_unfinished_marker, which
+ * _save_checkpoint and its finalize callback call with barrier_before.
+ */
 {"name": "nemo",
  "beside": ["{name}-unfinished", "{name%.ckpt}-unfinished", "{name%-EMA}-unfinished",
 	    "{name%-EMA.ckpt}-unfinished"],
- "done": [[{"unlink": "../{name}-unfinished"}], [{"unlink": "../{name%.ckpt}-unfinished"}],
-	  [{"unlink": "../{name%-EMA}-unfinished"}],
-	  [{"unlink": "../{name%-EMA.ckpt}-unfinished"}]]},
+ "done": [[{"unlink": "../{name}-unfinished"}, "after_all"],
+	  [{"unlink": "../{name%.ckpt}-unfinished"}, "after_all"],
+	  [{"unlink": "../{name%-EMA}-unfinished"}, "after_all"],
+	  [{"unlink": "../{name%-EMA.ckpt}-unfinished"}, "after_all"]]},
 
-/* A barrier precedes the tracker file, whose text is the iteration or the word release. */
+/*
+ * A barrier precedes the tracker file, whose text is the iteration or the word release:
+ * megatron/training/checkpointing.py, save_checkpoint: "Wait so everyone is done". Of an async
+ * save core/dist_checkpointing/strategies/async_utils.py, AsyncCaller.sync_all_async_calls,
+ * reduces over all ranks whether their writers are done, before iter_finalize_fn writes the
+ * file.
+ */
 {"name": "megatron", "match": ["iter_[0-9]*", "release"],
  "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "metadata.json", "common.pt",
 	   "*/.zarray", "mp_rank_[0-9]*/model_optim_rng.pt", "mp_rank_[0-9]*/distrib_optim.pt"],
  "pointers": [{"name": "latest_checkpointed_iteration.txt", "names": "iter_{content:07}"},
 	      {"name": "latest_checkpointed_iteration.txt", "names": "{content}"}],
- "done": [[{"close": "../latest_checkpointed_iteration.txt"}]]},
+ "done": [[{"close": "../latest_checkpointed_iteration.txt"}, "after_all"]]},
 
 /*
  * No barrier precedes trainer_state.json, and none follows. In a world of one the state of the
- * random numbers has no rank in its name. Others write by accelerate into directories of the same
- * names; random_states are its.
+ * random numbers has no rank in its name. Others write by accelerate into directories of the
+ * same names; random_states are its. Nothing is after_all: transformers/trainer.py,
+ * _save_checkpoint, has no barrier; that a next checkpoint begins behind the collectives of some
+ * training step proves little.
  */
 {"name": "hf-trainer", "match": ["checkpoint-[0-9]*"], "temp": ["tmp-checkpoint-[0-9]*"],
  "files": ["*.json", "*.safetensors", "pytorch_model*.bin", "adapter_model.bin", "README.md",
@@ -64,8 +91,10 @@ const char presets_json[] = TEXT([
 	  [{"file": "random_states_0.pkl"}, "lone", "exited_0"]]},
 
 /*
- * Nothing marks the end, and each rank's last file is another. That who wrote has exited well, or goes on, says nothing
- * of a rank that was killed before it wrote anything, or whose part belonged to a checkpoint of this name that failed.
+ * Nothing marks the end, and each rank's last file is another. That who wrote has exited well,
+ * or goes on, says nothing of a rank that was killed before it wrote anything, or whose part
+ * belonged to a checkpoint of this name that failed. Nothing is after_all: accelerator.py,
+ * save_state, lets each rank write its random_states without waiting.
  */
 {"name": "accelerate", "match": ["checkpoint_[0-9]*", "step_[0-9]*", "epoch_[0-9]*"],
  "files": ["model*.safetensors", "pytorch_model*.bin", "optimizer*.bin", "scheduler*.bin",
@@ -81,39 +110,55 @@ const char presets_json[] = TEXT([
 /*
  * Sharded: torch-dcp and then meta.pt (renamed where TMPDIR is in the same mount), or DeepSpeed
  * with its latest inside. A *.ckpt that is a file is the business of the last rule.
+ * strategies/fsdp.py and model_parallel.py, save_checkpoint: rank 0 writes meta.pt after
+ * _distributed_checkpoint_save, torch-dcp's save, which returns after its gather;
+ * strategies/deepspeed.py calls DeepSpeed's own.
  */
 {"name": "lightning", "match": ["?*.ckpt"],
  "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "meta.pt",
 	   "checkpoint/*model_states.pt", "checkpoint/*optim_states.pt", "latest",
 	   "zero_to_fp32.py"],
- "done": [[{"close": "meta.pt"}], [{"rename": "meta.pt"}],
+ "done": [[{"close": "meta.pt"}, "after_all"], [{"rename": "meta.pt"}, "after_all"],
 	  [{"close": "latest"}, {"every_rank": "checkpoint/*optim_states.pt"}],
-	  [{"close": "latest"}, "next_sibling"], [{"close": "latest"}, "exited_0"]]},
+	  [{"close": "latest"}, "next_sibling", "after_all"],
+	  [{"close": "latest"}, "exited_0"]]},
 
 /*
  * No barrier precedes latest; one follows, so who goes on, or exits well, knows that all have
  * written. Names of files have no rank in the world, only one among the data-parallel.
+ * runtime/engine.py, save_checkpoint: rank 0 writes latest when its own files are done, then all
+ * ranks pass dist.barrier(), so any rank that begins the next checkpoint knows that all were
+ * done with this. _commit_decoupled_checkpoint has the same order, and precedes the next save.
  */
 {"name": "deepspeed", "files": ["*model_states.pt", "*optim_states.pt"],
  "pointers": [{"name": "latest", "names": "{content}"}],
  "done": [[{"close": "../latest"}, {"every_rank": "*optim_states.pt"}],
-	  [{"close": "../latest"}, "next_sibling"], [{"close": "../latest"}, "exited_0"]]},
+	  [{"close": "../latest"}, "next_sibling", "after_all"],
+	  [{"close": "../latest"}, "exited_0"]]},
 
-/* All ranks are synchronised before the rename; without collectives each has a .metadata. */
+/*
+ * All ranks are synchronised before the rename; without collectives each has a .metadata.
+ * torch/distributed/checkpoint/state_dict_saver.py, _save_state_dict: all_reduce("write", ...) of
+ * utils.py, _DistWrapper, gathers what each rank has written, and then the coordinator runs
+ * finish_checkpoint; filesystem.py, finish, renames .metadata there. torchtitan
+ * (components/checkpoint.py) saves by dcp.save and dcp.async_save.
+ */
 {"name": "torchtitan", "match": ["step-[0-9]*"],
  "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "__[0-9]*.metadata",
 	   "__[0-9]*.metadata.tmp"],
- "done": [[{"rename": ".metadata"}], [{"every_rank": "__{rank}.metadata"}]]},
+ "done": [[{"rename": ".metadata"}, "after_all"], [{"every_rank": "__{rank}.metadata"}]]},
 {"name": "torch-dcp",
  "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "__[0-9]*.metadata",
 	   "__[0-9]*.metadata.tmp"],
- "done": [[{"rename": ".metadata"}], [{"every_rank": "__{rank}.metadata"}]]},
+ "done": [[{"rename": ".metadata"}, "after_all"], [{"every_rank": "__{rank}.metadata"}]]},
 
 /*
- * torch_checkpointing, the successor of torch-dcp (0.1.1, checkpoint_writer.py): each rank writes KEY_RANK.pt below
- * tmp_NAME, rank 0 writes metadata.pkl, all ranks pass a barrier (execute_barrier), and rank 0 renames the directory.
- * Only names with a step, and files of its default layout, are claimed: a directory of a user that is never renamed would
- * never commit. What is not claimed loses little, since each of its files is whole before the framework renames them all.
+ * torch_checkpointing, the successor of torch-dcp (0.1.1, checkpoint_writer.py): each rank
+ * writes KEY_RANK.pt below tmp_NAME, rank 0 writes metadata.pkl, all ranks pass a barrier
+ * (execute_barrier), and rank 0 renames the directory. Only names with a step, and files of its
+ * default layout, are claimed: a directory of a user that is never renamed would never commit.
+ * What is not claimed loses little, since each of its files is whole before the framework
+ * renames them all.
  */
 {"name": "torch-checkpointing",
  "match": ["tmp_*step*[0-9]", "tmp_iter*[0-9]", "tmp_epoch*[0-9]", "tmp_checkpoint[-_]*[0-9]",
@@ -122,9 +167,12 @@ const char presets_json[] = TEXT([
 	  "tmp_ckpt[-_]*[0-9]"],
  "files": ["metadata.pkl", "model_[0-9]*.pt", "optimizer_[0-9]*.pt", "other_[0-9]*.pt",
 	   "checkpoint_[0-9]*.pt", "rank_[0-9]*/*.pt"],
- "done": [[{"rename": "."}]]},
+ "done": [[{"rename": "."}, "after_all"]]},
 
-/* Of weights only: data sets have such names, too, and no index. */
+/*
+ * Of weights only: data sets have such names, too, and no index. Many programs write these, each
+ * in its own order, so nothing is after_all, and no file is of every rank.
+ */
 {"name": "sharded-export",
  "files": ["*-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors",
 	   "*model-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].bin",

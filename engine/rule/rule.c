@@ -60,6 +60,7 @@ int rules_create(struct rules **out, const json_t *own, const char *where, struc
 		return -(e->err = ENOMEM);
 	}
 	err = parse_list(rs, rs->own, where, e);
+	rs->nr_own = rs->nr;
 	if (!err)
 		err = parse_list(rs, rs->presets, "the built-in rules", e);
 	if (err)
@@ -96,6 +97,16 @@ const struct rule *rules_find(const struct rules *rs, const char *name)
 	for (i = 0; i < rs->nr; i++)
 		if (!strcmp(rs->list[i].name, name))
 			return &rs->list[i];
+	return NULL;
+}
+
+const struct rule *rules_next_bare(const struct rules *rs, const struct rule *before)
+{
+	const struct rule *r = before ? before + 1 : rs->list;
+
+	for (; r < rs->list + rs->nr_own; r++)
+		if (r->kind == RULE_DIR && !rule_has_cover(r))
+			return r;
 	return NULL;
 }
 

@@ -63,6 +63,12 @@ struct rule {
 	unsigned nr_evidence, nr_alternatives;
 	struct evidence evidence[RULE_EVIDENCE_MAX];
 	uint64_t alternatives[RULE_ALTERNATIVES_MAX]; /* bit i: wants evidence[i] */
+	/*
+	 * Bit i: the framework brings about alternatives[i] only after all ranks are done with the
+	 * checkpoint. It belongs to an alternative, since one framework ends some saves behind a barrier
+	 * and others not. The evidence does not show it: the rule's author knows it of the framework.
+	 */
+	unsigned after_all;
 };
 
 struct rules;
@@ -74,6 +80,13 @@ struct rules;
  */
 int rules_create(struct rules **out, const json_t *own, const char *where, struct error *e);
 void rules_destroy(struct rules *rs);
+
+/*
+ * The next rule of the config file behind @before (NULL: the first) by which a rank that dies before
+ * the end of a directory is seen always fails it: no alternative is after_all or asks for a file of
+ * every rank. NULL: no more.
+ */
+const struct rule *rules_next_bare(const struct rules *rs, const struct rule *before);
 
 /* What tells one set of rules from another: 32 hexadecimal digits. */
 void rules_digest(const struct rules *rs, char hex[33]);
@@ -138,6 +151,16 @@ typedef bool (*evidence_holds)(void *arg, const struct evidence *ev);
 
 /* The first alternative all of whose evidence holds, or -1. */
 int rule_ended(const struct rule *r, evidence_holds holds, void *arg);
+
+/* True if @rank has closed a file of @ev, which is EVIDENCE_EVERY_RANK. */
+typedef bool (*rank_has_file)(void *arg, const struct evidence *ev, int rank);
+
+/*
+ * True if @rank had done its part of a checkpoint that has ended by @alternative, though it died: the
+ * alternative is after_all, or asks for files of every rank, and @has says that those of @rank are
+ * there. A @rank of -1 is a process whose rank is not known: it has no file of its own.
+ */
+bool rule_covers(const struct rule *r, int alternative, int rank, rank_has_file has, void *arg);
 
 /* Does @alternative ask for steps of the save alone: not for time, the end of processes, or anything beside it? */
 bool rule_is_of_steps(const struct rule *r, int alternative);

@@ -22,6 +22,43 @@ static bool holds(void *arg, const struct evidence *ev)
 	return *(unsigned *)arg >> ev->kind & 1;
 }
 
+/* @arg: a number of ranks; those below have their files. */
+static bool has_file(void *arg, const struct evidence *ev, int rank)
+{
+	REQUIRE(ev->kind == EVIDENCE_EVERY_RANK && rank >= 0);
+	return rank < *(int *)arg;
+}
+
+static bool wants(const struct rule *r, unsigned alternative, enum evidence_kind kind)
+{
+	unsigned i;
+
+	for (i = 0; i < r->nr_evidence; i++)
+		if (r->alternatives[alternative] >> i & 1 && r->evidence[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Only after_all covers whoever died, and never what time, exits or a person bring about. */
+static void judge_cover(const struct rule *r)
+{
+	int one = 1;
+	unsigned a;
+
+	REQUIRE(!(r->after_all >> r->nr_alternatives));
+	for (a = 0; a < r->nr_alternatives; a++) {
+		bool after_all = r->after_all >> a & 1;
+		bool of_ranks = wants(r, a, EVIDENCE_EVERY_RANK);
+
+		REQUIRE(!after_all ||
+			!(wants(r, a, EVIDENCE_QUIET) || wants(r, a, EVIDENCE_ASKED) ||
+			  wants(r, a, EVIDENCE_EXITED_0) || r->kind == RULE_FILE));
+		REQUIRE(rule_covers(r, (int)a, 0, has_file, &one) == (after_all || of_ranks));
+		REQUIRE(rule_covers(r, (int)a, 1, has_file, &one) == after_all);
+		REQUIRE(rule_covers(r, (int)a, -1, has_file, &one) == after_all);
+	}
+}
+
 static void judge(const struct rule *r)
 {
 	char missing[RULE_WORDS_MAX], done[64];
@@ -30,6 +67,7 @@ static void judge(const struct rule *r)
 	int rank, ended;
 
 	REQUIRE(r->nr_alternatives >= 3);
+	judge_cover(r);
 	for (facts = 0; facts < 1u << NR_EVIDENCE_KINDS; facts += 97) {
 		ended = rule_ended(r, holds, &facts);
 		rule_missing(r, holds, &facts, missing, sizeof(missing));
@@ -79,7 +117,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	REQUIRE(err <= 0 && err == -e.err);
 	REQUIRE(!err == !e.text[0] && !err == !!rs);
 	if (rs) {
+		const struct rule *bare = NULL;
+
 		ask(rs);
+		while ((bare = rules_next_bare(rs, bare)))
+			REQUIRE(bare->kind == RULE_DIR && !bare->after_all);
 		for (i = 0; i < json_array_size(own); i++) {
 			const json_t *name = json_object_get(json_array_get(own, i), "name");
 

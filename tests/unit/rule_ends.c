@@ -244,6 +244,139 @@ static void who_is_waited_for(void **state)
 	}
 }
 
+/*
+ * Which ends a framework brings about only after all ranks are done (presets.c says how), and whose
+ * death those without leave uncovered. Of every alternative of every built-in rule for directories.
+ */
+static const struct {
+	const char *rule, *end;
+	enum { NOBODY, OF_FILE, AFTER_ALL } covers;
+} covers[] = {
+	{"orbax", "rename .", AFTER_ALL},
+	{"orbax", "close commit_success.txt", AFTER_ALL},
+	{"orbax-in-place", "close commit_success.txt", AFTER_ALL},
+	{"nemo", "unlink ../{name}-unfinished", AFTER_ALL},
+	{"nemo", "unlink ../{name%.ckpt}-unfinished", AFTER_ALL},
+	{"nemo", "unlink ../{name%-EMA}-unfinished", AFTER_ALL},
+	{"nemo", "unlink ../{name%-EMA.ckpt}-unfinished", AFTER_ALL},
+	{"megatron", "close ../latest_checkpointed_iteration.txt", AFTER_ALL},
+	{"hf-trainer", "close trainer_state.json + every rank rng_state_{rank}.pth", OF_FILE},
+	{"hf-trainer", "close trainer_state.json + next sibling", NOBODY},
+	{"hf-trainer", "close trainer_state.json + exited 0", NOBODY},
+	{"hf-trainer", "close trainer_state.json + all closed + quiet + lone", NOBODY},
+	{"hf-trainer", "every rank random_states_{rank}.pkl + quiet", OF_FILE},
+	{"hf-trainer", "every rank random_states_{rank}.pkl + next sibling", OF_FILE},
+	{"hf-trainer", "file random_states_0.pkl + next sibling + lone", NOBODY},
+	{"hf-trainer", "every rank random_states_{rank}.pkl + exited 0", OF_FILE},
+	{"hf-trainer", "file random_states_0.pkl + exited 0 + lone", NOBODY},
+	{"accelerate", "every rank random_states_{rank}.pkl + quiet", OF_FILE},
+	{"accelerate", "every rank random_states_{rank}.pkl + next sibling", OF_FILE},
+	{"accelerate", "file random_states_0.pkl + next sibling + lone", NOBODY},
+	{"accelerate", "every rank random_states_{rank}.pkl + exited 0", OF_FILE},
+	{"accelerate", "file random_states_0.pkl + exited 0 + lone", NOBODY},
+	{"lightning", "close meta.pt", AFTER_ALL},
+	{"lightning", "rename meta.pt", AFTER_ALL},
+	{"lightning", "close latest + every rank checkpoint/*optim_states.pt", OF_FILE},
+	{"lightning", "close latest + next sibling", AFTER_ALL},
+	{"lightning", "close latest + exited 0", NOBODY},
+	{"deepspeed", "close ../latest + every rank *optim_states.pt", OF_FILE},
+	{"deepspeed", "close ../latest + next sibling", AFTER_ALL},
+	{"deepspeed", "close ../latest + exited 0", NOBODY},
+	{"torchtitan", "rename .metadata", AFTER_ALL},
+	{"torchtitan", "every rank __{rank}.metadata", OF_FILE},
+	{"torch-dcp", "rename .metadata", AFTER_ALL},
+	{"torch-dcp", "every rank __{rank}.metadata", OF_FILE},
+	{"torch-checkpointing", "rename .", AFTER_ALL},
+	{"sharded-export", "close *.index.json + all closed", NOBODY},
+};
+
+/* @arg: the rank that has its files. */
+static bool is_of_rank(void *arg, const struct evidence *ev, int rank)
+{
+	assert_int_equal(ev->kind, EVIDENCE_EVERY_RANK);
+	return rank == *(int *)arg;
+}
+
+static bool covers_rank(const struct rule *r, unsigned alternative, int rank)
+{
+	int three = 3;
+
+	return rule_covers(r, (int)alternative, rank, is_of_rank, &three);
+}
+
+/* The alternative of @r that is called @end; each ends so. */
+static unsigned alternative_of(const struct rule *r, const char *end)
+{
+	char text[RULE_WORDS_MAX] = "";
+	unsigned a;
+
+	for (a = 0; a < r->nr_alternatives; a++) {
+		rule_evidence(r, (int)a, text, sizeof(text));
+		if (!strcmp(text, end))
+			return a;
+	}
+	fail_msg("%s does not end by: %s", r->name, end);
+	return 0;
+}
+
+static void dead_ranks_are_covered(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(covers) / sizeof(covers[0]); i++) {
+		const struct rule *r = rules_find(presets, covers[i].rule);
+		unsigned a = alternative_of(r, covers[i].end);
+
+		if (covers_rank(r, a, 3) != (covers[i].covers != NOBODY) ||
+		    covers_rank(r, a, 2) != (covers[i].covers == AFTER_ALL) ||
+		    covers_rank(r, a, -1) != (covers[i].covers == AFTER_ALL))
+			fail_msg("%s, %s: rank 3 %d, rank 2 %d, no rank %d", r->name, covers[i].end,
+				 covers_rank(r, a, 3), covers_rank(r, a, 2), covers_rank(r, a, -1));
+	}
+}
+
+/* No alternative is left out above; those that every rule has cover nobody. */
+static void every_end_is_justified(void **state)
+{
+	size_t i, nr = 0, nr_there = 0;
+	const char *last = "";
+
+	(void)state;
+	for (i = 0; i < sizeof(covers) / sizeof(covers[0]); i++, nr++) {
+		const struct rule *r = rules_find(presets, covers[i].rule);
+
+		if (!strcmp(last, r->name))
+			continue;
+		last = r->name;
+		nr_there += r->nr_alternatives - 2;
+		assert_false(covers_rank(r, r->nr_alternatives - 2, 3));
+		assert_false(covers_rank(r, r->nr_alternatives - 1, 3));
+	}
+	assert_int_equal(nr, nr_there);
+}
+
+/* Of a rule that asks for two files of every rank, a dead rank has to have both. */
+static bool has_first(void *arg, const struct evidence *ev, int rank)
+{
+	return rank == 3 && !strcmp(ev->pattern, (const char *)arg);
+}
+
+static void all_files_of_a_dead_rank_count(void **state)
+{
+	struct rules *rs =
+		rules_of("[{\"name\": \"mine\", \"match\": [\"m\"], \"done\": [[{\"every_rank\": "
+			 "\"a{rank}\"}, {\"every_rank\": \"b{rank}\"}], [{\"every_rank\": "
+			 "\"a{rank}\"}]]}]");
+	const struct rule *r = rules_find(rs, "mine");
+
+	(void)state;
+	assert_false(rule_covers(r, 0, 3, has_first, "a{rank}"));
+	assert_false(rule_covers(r, 0, 3, has_first, "b{rank}"));
+	assert_true(rule_covers(r, 1, 3, has_first, "a{rank}"));
+	rules_destroy(rs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +384,9 @@ int main(void)
 		cmocka_unit_test(every_piece_counts),
 		cmocka_unit_test(what_is_missing_is_said),
 		cmocka_unit_test(who_is_waited_for),
+		cmocka_unit_test(dead_ranks_are_covered),
+		cmocka_unit_test(every_end_is_justified),
+		cmocka_unit_test(all_files_of_a_dead_rank_count),
 	};
 
 	return cmocka_run_group_tests(tests, create_presets, destroy_presets);

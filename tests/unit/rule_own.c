@@ -102,6 +102,27 @@ static const struct {
 	{RULE(MATCH "\"done\": [[{\"close\": \"a{rank}\"}]]"), "key done"},
 	{RULE(MATCH "\"done\": [[{\"every_rank\": \"../{rank}\"}]]"), "key done"},
 	{RULE(MATCH "\"done\": [[{\"close\": 7}]]"), "key done"},
+	{RULE(MATCH "\"done\": [[{\"close\": \"a\"}, \"after_al\"]]"),
+	 "rule 'mine': unknown evidence 'after_al' in done; did you mean 'after_all'?"},
+	{RULE(MATCH "\"done\": [[{\"close\": \"a\"}, {\"after_all\": true}]]"),
+	 "key done is not valid: expected \"after_all\" without a pattern"},
+	{RULE(MATCH "\"done\": [[{\"close\": \"a\"}, {\"after_all\": \"a\"}]]"),
+	 "\"after_all\" without a pattern"},
+	{RULE(MATCH "\"done\": [[\"after_all\"]]"), "\"after_all\" beside close, rename or unlink"},
+	{RULE(MATCH "\"done\": [[\"all_closed\", \"after_all\"]]"),
+	 "\"after_all\" beside close, rename or unlink"},
+	{RULE(MATCH "\"done\": [[{\"every_rank\": \"{rank}\"}, \"after_all\"]]"),
+	 "\"after_all\" beside close, rename or unlink"},
+	{RULE(MATCH "\"done\": [[{\"close\": \"a\"}, \"quiet\", \"after_all\"]]"),
+	 "\"after_all\" without exited_0, quiet and asked beside it"},
+	{RULE(MATCH "\"done\": [[\"after_all\", {\"close\": \"a\"}, \"exited_0\"]]"),
+	 "\"after_all\" without exited_0"},
+	{RULE(MATCH "\"done\": [[{\"close\": \"a\"}, \"asked\", \"after_all\"]]"),
+	 "\"after_all\" without exited_0"},
+	{RULE(MATCH "\"kind\": \"file\", \"done\": [[{\"rename\": \".\"}, \"after_all\"]]"),
+	 "no \"after_all\" in a rule of kind \"file\""},
+	{RULE(MATCH "\"after_all\": true, " DONE),
+	 "key after_all is not valid: expected it in an alternative of done, such as"},
 	{RULE(MATCH DONE ", \"pointers\": []"), "key pointers"},
 	{RULE(MATCH DONE ", \"pointers\": [7]"), "key pointers"},
 	{RULE(MATCH DONE ", \"pointers\": [{\"name\": \"l\"}]"), "key pointers"},
@@ -151,6 +172,60 @@ static void broken_rules_are_told(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
 		refused(json_loads(broken[i].own, 0, NULL), broken[i].says);
+}
+
+#define AFTER_ALL "{\"close\": \"a\"}, \"after_all\""
+
+static void after_all_is_of_an_alternative(void **state)
+{
+	struct rules *rs =
+		rules_of(RULE(MATCH "\"done\": [[\"quiet\"], [\"after_all\", {\"close\": \"a\"}], "
+				    "[{\"close\": \"a\"}, \"next_sibling\"], "
+				    "[{\"close\": \"a\"}, \"next_sibling\", \"after_all\"]]"));
+	const struct rule *r = rules_find(rs, "mine");
+	char text[RULE_WORDS_MAX];
+
+	(void)state;
+	assert_int_equal(r->after_all, 1 << 1 | 1 << 3);
+	/* It is no evidence: what the commit file says of the end does not have it. */
+	rule_evidence(r, 1, text, sizeof(text));
+	assert_string_equal(text, "close a");
+	rules_destroy(rs);
+}
+
+/* Nodes that differ in it would judge one checkpoint differently, so they do not mount together. */
+static void after_all_is_in_the_digest(void **state)
+{
+	struct rules *with = rules_of(RULE(MATCH "\"done\": [[" AFTER_ALL "]]"));
+	struct rules *without = rules_of(RULE(MATCH "\"done\": [[{\"close\": \"a\"}]]"));
+	char one[33], other[33];
+
+	(void)state;
+	rules_digest(with, one);
+	rules_digest(without, other);
+	assert_string_not_equal(one, other);
+	rules_destroy(with);
+	rules_destroy(without);
+}
+
+static void rules_without_cover_are_found(void **state)
+{
+	struct rules *rs = rules_of(
+		"[{\"name\": \"a\", " MATCH "\"done\": [[{\"close\": \"a\"}], [\"quiet\"]]},"
+		" {\"name\": \"b\", " MATCH "\"done\": [[\"quiet\"], [" AFTER_ALL "]]},"
+		" {\"name\": \"c\", " MATCH "\"done\": [[{\"every_rank\": \"r{rank}\"}]]},"
+		" {\"name\": \"d\", " MATCH "\"kind\": \"file\", \"done\": [[\"all_closed\"]]},"
+		" {\"name\": \"e\", " MATCH "\"done\": [[\"exited_0\"]]}]");
+	const struct rule *r = rules_next_bare(rs, NULL);
+
+	(void)state;
+	assert_string_equal(name_of(r), "a");
+	r = rules_next_bare(rs, r);
+	assert_string_equal(name_of(r), "e");
+	assert_null(rules_next_bare(rs, r));
+	rules_destroy(rs);
+	/* Of the built-in ones the manual page tells. */
+	assert_null(rules_next_bare(presets, NULL));
 }
 
 static json_t *rule_with(const char *key, json_t *value)
@@ -233,6 +308,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(own_rules_come_first),
 		cmocka_unit_test(broken_rules_are_told),
+		cmocka_unit_test(after_all_is_of_an_alternative),
+		cmocka_unit_test(after_all_is_in_the_digest),
+		cmocka_unit_test(rules_without_cover_are_found),
 		cmocka_unit_test(everything_has_a_limit),
 	};
 
