@@ -109,8 +109,14 @@ static int read_rules(struct engine *en, struct error *e)
 {
 	json_t *own = json_loads(config_text(&en->config, OPT_RULES), 0, NULL); /* or none */
 	int err = rules_create(&en->rules, own, "the config file", e);
+	const struct rule *r = NULL;
+	char text[MESSAGE_MAX];
 
 	json_decref(own);
+	while (!err && (r = rules_next_bare(en->rules, r))) {
+		MESSAGE(text, RULE_BARE, "the config file", r->name);
+		log_warn("%s", text);
+	}
 	return err;
 }
 

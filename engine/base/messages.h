@@ -26,6 +26,8 @@
 #define MSG_RULE_EVIDENCE "%s: %s: unknown evidence '%s' in done; did you mean '%s'? Nothing was mounted"
 #define MSG_RULE_NAME_TWICE "%s: two rules have the name '%s'. Nothing was mounted; give each a name of its own"
 
+#define MSG_RULE_BARE "%s: rule '%s' says of no end that it comes after all ranks are done (after_all), and asks for no file of every rank (every_rank). So a rank that dies before the end is seen fails the checkpoint, even if that rank had finished its part; what was committed before stays whole. If the framework ends a checkpoint only after all ranks are done, add \"after_all\" to that alternative of done: ckptfs-rules(5)"
+
 /* mount: the backing */
 #define MSG_BACKING_MISSING "the backing directory %s does not exist. Nothing was changed; create it with: mkdir -p %s"
 #define MSG_BACKING_REMOTE "%s is no directory of this host. Nothing was changed; ckptfs works on a filesystem that is mounted: mount that first, then name its directory"

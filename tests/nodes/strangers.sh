@@ -7,7 +7,7 @@
 
 host=$(uname -n)
 node_ok 1
-echo '{"rules": [{"name": "own", "match": ["save-*"], "done": [[{"close": "done"}]]}]}' >"$TEST_TMP/config.json"
+echo '{"rules": [{"name": "own", "match": ["save-*"], "done": [[{"close": "done"}, "after_all"]]}]}' >"$TEST_TMP/config.json"
 node 2 "config=$TEST_TMP/config.json"
 assert_eq "$RC" 1 "$OUT"
 assert_contains "$OUT" "the live node '$host' of host $host, which has $BACK mounted, goes by other rules"
