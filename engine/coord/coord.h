@@ -119,8 +119,8 @@ bool coord_gen_ok(const char *gen);
 /* Is it the id of a node? */
 bool coord_node_ok(const char *node);
 /*
- * Is there such a record: name, open, prepare, next, decision; log.N.N with decimal numbers of at most ten digits, without
- * leading zeros?
+ * Is there such a record: name, open, prepare, next, decision; log.N.N and, of a job, epoch.N, with decimal numbers of at
+ * most ten digits, without leading zeros?
  */
 bool coord_kind_ok(const char *kind);
 

@@ -126,6 +126,9 @@ bool job_same(const struct process *a, const struct process *b);
  */
 bool job_lives(struct process *p);
 
+/* The count of starts at the end of @key, behind its "/r"; or NULL. */
+const char *job_count(const char *key);
+
 /* True if another start of the job of @p has another key: its launcher counts them. */
 bool job_counts_starts(const struct process *p);
 

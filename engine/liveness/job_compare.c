@@ -13,8 +13,8 @@ bool job_same(const struct process *a, const struct process *b)
 	return a->uid == b->uid && (!a->read || !b->read || !strncmp(a->key, b->key, len));
 }
 
-/* The count of starts at the end of @key, behind its "/r"; or NULL. A host may have a name like that. */
-static const char *count_of(const char *key)
+/* A host may have a name like that. */
+const char *job_count(const char *key)
 {
 	const char *nr = strrchr(key, '/');
 
@@ -24,12 +24,12 @@ static const char *count_of(const char *key)
 
 bool job_counts_starts(const struct process *p)
 {
-	return p->read && count_of(p->key);
+	return p->read && job_count(p->key);
 }
 
 bool job_restarted(const char *key, const struct process *p)
 {
-	const char *nr = count_of(key);
+	const char *nr = job_count(key);
 
 	return !FAULT(FENCE_IGNORED) && p->read && nr &&
 	       !strncmp(key, p->key, (size_t)(nr - key)) && strverscmp(key, p->key) < 0;
