@@ -97,21 +97,20 @@ void agreement_write_decision(char *text, size_t size, bool commit, const char *
 
 void agreement_write_prepare(char head[AGREE_HEAD_MAX], const struct agree_prepare *p)
 {
-	snprintf(head, AGREE_HEAD_MAX, "prepare %s %u %x", p->node, p->length, p->voted);
-}
-
-void agreement_write_age(char payload[AGREE_HEAD_MAX], const struct agree_prepare *p)
-{
-	snprintf(payload, AGREE_HEAD_MAX, "%" PRIu64, p->age_us);
+	snprintf(head, AGREE_HEAD_MAX, "prepare %s %u %x %s", p->node, p->length, p->voted,
+		 p->died ? "died" : "ended");
 }
 
 bool agreement_read_prepare(const char *text, struct agree_prepare *p)
 {
+	char why[8];
+
 	memset(p, 0, sizeof(*p));
-	if (sscanf(text, "prepare %32[0-9a-f] %10u %4x %18" SCNu64, p->node, &p->length, &p->voted,
-		   &p->age_us) < 3)
+	if (sscanf(text, "prepare %32[0-9a-f] %10u %4x %7s", p->node, &p->length, &p->voted, why) !=
+	    4)
 		return false;
-	return p->length < AGREE_SLOT_MAX;
+	p->died = !strcmp(why, "died");
+	return p->length < AGREE_SLOT_MAX && (p->died || !strcmp(why, "ended"));
 }
 
 /* --- joining --- */
@@ -271,7 +270,7 @@ static uint32_t vote_entry(const struct agreement *a)
 
 void agreement_next(const struct agreement *a, struct agree_op *op)
 {
-	struct agree_prepare prepare = {.age_us = 0};
+	struct agree_prepare prepare = {.died = a->died};
 
 	memset(op, 0, sizeof(*op));
 	if (agreement_is_over(a))
@@ -287,7 +286,6 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
 		/* First, so that a writer that dies from here on on another node is too late to spoil it. */
 		ask(op, AGREE_RECORD, "prepare");
-		op->payload = AGREE_OF_PREPARE;
 		prepare.length = a->next;
 		prepare.voted = voters(a);
 		memcpy(prepare.node, a->node, sizeof(prepare.node));
@@ -397,7 +395,10 @@ static void prepared(struct agreement *a, const char *text)
 	if (a->state != AGREE_OPEN)
 		return;
 	set_state(a, AGREE_PREPARED);
-	if (parent_of(a) || !agreement_read_prepare(text, &p))
+	if (!agreement_read_prepare(text, &p))
+		return;
+	a->died = p.died;
+	if (parent_of(a))
 		return;
 	if (p.length > a->up_next)
 		a->up_next = p.length;
@@ -474,10 +475,11 @@ void agreement_report(struct agreement *a)
 		a->reports++;
 }
 
-void agreement_end(struct agreement *a)
+void agreement_end(struct agreement *a, bool died)
 {
 	if (!agreement_is_root(a) || a->state != AGREE_OPEN)
 		return;
+	a->died = died;
 	set_state(a, AGREE_PREPARED);
 }
 

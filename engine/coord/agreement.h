@@ -10,7 +10,8 @@
  *   entry `join` in the log of a slot that has fewer than AGREE_FANOUT yet, else goes down to one of its children: so
  *   every slot that is taken has a parent. Slots are numbered as in a heap.
  * - A child tells its parent what it has seen of the end in entries `report`. The root, which hears of all, sees the end.
- * - Then the root makes the record `prepare`, with the length of its log and who has voted, and what the driver adds. On it every node appends `closed` to its own log:
+ * - Then, or when it hears that a writer has died, the root makes the record `prepare`, with the length of its log and who has
+ *   voted, and whether it was a death. On it every node appends `closed` to its own log:
  *   who joined before that is of the generation, who comes later is not, and waits for the decision. A node votes, by an
  *   entry `vote` in its parent's log, when all it has itself is durable and all of its children have voted: for the whole
  *   of its subtree.
@@ -99,6 +100,7 @@ struct agreement {
 		undecided;     /* while joining: has a slot; and no decision was there after that */
 	bool decided, commit;  /* as was read, or recorded: counts if the generation is not over */
 	bool closed, prepared; /* the log of this slot is; the record is there */
+	bool died; /* PREPARED and later: not for an end that was seen, but for a death */
 	unsigned reports,
 		reported; /* how many times there was one to send; which of them was sent */
 	bool vote, abort; /* is to be sent */
@@ -116,8 +118,7 @@ struct agree_op {
 		AGREE_OF_REPORT,
 		AGREE_OF_VOTE,
 		AGREE_OF_COMMIT,
-		AGREE_OF_ABORT,
-		AGREE_OF_PREPARE
+		AGREE_OF_ABORT
 	} payload;
 	unsigned report; /* which */
 	/* RECORD, or "": made together with it, or neither; with the payload AGREE_OF_VOTE. May be emptied by the driver. */
@@ -182,8 +183,8 @@ static inline unsigned agreement_pause(unsigned said)
 	return !said ? 0 : said > 6 ? AGREE_PAUSE_MAX : 1u << (said - 1);
 }
 
-/* Root only: the end was seen. */
-void agreement_end(struct agreement *a);
+/* Root only: the end was seen; or, @died, a writer has died, so that the end is as far as everybody has come. */
+void agreement_end(struct agreement *a, bool died);
 
 /*
  * Not the root, and the end was not seen yet: what this node has is all that it ever will, those above have heard of it, and
@@ -236,12 +237,10 @@ struct agree_prepare {
 	char node[COORD_NODE_MAX];
 	uint32_t length; /* of the root's log */
 	unsigned voted;	 /* by the root's children: a bit for each that has voted before that */
-	uint64_t age_us; /* the payload: how long ago the end was; 0: just now, or not told */
+	bool died;	 /* a writer has; else the end was seen */
 };
 
-/* As its head, and what of its payload follows it. */
 void agreement_write_prepare(char head[AGREE_HEAD_MAX], const struct agree_prepare *p);
-void agreement_write_age(char payload[AGREE_HEAD_MAX], const struct agree_prepare *p);
 
 /* False: it is none. */
 bool agreement_read_prepare(const char *text, struct agree_prepare *p);

@@ -28,8 +28,8 @@
 #include "engine/base/message.h"
 #include "engine/coord/coord.h"
 
-#define NODES_PROTOCOL \
-	3 /* 2: votes carry short lists, reports the files of all ranks as one line; 3: ages, and deaths */
+/* 2: votes carry short lists, reports the files of all ranks as one line; 3: ages, and deaths; 4: a death ends a generation */
+#define NODES_PROTOCOL 4
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
 #define NODES_LOOK_NS  (500 * NSEC_PER_MSEC)

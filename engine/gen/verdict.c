@@ -100,24 +100,27 @@ int gen_end(const struct gen_facts *f)
 	return f->follows && (asked || (f->keeps && quiet)) ? GEN_NO_RULE : GEN_NO_END;
 }
 
-bool gen_covers(const struct gen_facts *f, int alternative)
+static bool has_file(void *facts, const struct evidence *ev, int rank)
 {
-	unsigned i;
+	const struct gen_facts *f = facts;
+
+	return tally_files(f->tally, ev, rank);
+}
+
+/* Is what each dead writer had to do in what has ended by @alternative (V3)? Where the rule asks for the files of every rank, all are. */
+static bool covers_dead(const struct gen_facts *f, int alternative)
+{
+	struct gen_facts facts = *f;
 
 	if (f->world == 1)
 		return true;
-	if (alternative < 0)
-		return false;
-	for (i = 0; i < f->rule->nr_evidence; i++)
-		if (f->rule->alternatives[alternative] >> i & 1 &&
-		    f->rule->evidence[i].kind == EVIDENCE_EVERY_RANK)
-			return true;
-	return false;
+	return alternative >= 0 &&
+	       rule_covers(f->rule, alternative, f->died_unranked ? -1 : 0, has_file, &facts);
 }
 
 int gen_verdict(const struct gen_facts *f)
 {
-	int by = f->died_open ? GEN_NO_END : gen_end(f);
+	int by = gen_end(f);
 
-	return by != GEN_NO_END && f->died && !gen_covers(f, by) ? GEN_NO_END : by;
+	return by != GEN_NO_END && f->died && !covers_dead(f, by) ? GEN_NO_END : by;
 }

@@ -9,9 +9,9 @@
  *
  *   V1  Without a death the verdict is that of the end.
  *   V2  After a death nothing holds that only silence, exits or a person bring: `quiet`, `exited_0`, `asked`.
- *   V3  After a death each rank must be covered: the alternative that holds asks for a file of every rank, or the rule is
- *       one whose framework ends a checkpoint only after all ranks are done with it (after_all), or there is but one rank.
- *   V4  A writer that died with a file open leaves nothing that commits.
+ *   V3  After a death each rank must be covered: the alternative that holds asks for a file of every rank, or comes only
+ *       after all ranks are done with the checkpoint (after_all), or there is but one rank.
+ *   V4  A node on which a file is open when a writer dies asks for no verdict: the checkpoint aborts.
  *
  * No clock: two events on two nodes, between which no word passed, are concurrent. Then a death that no cut covers loses a
  * save which may have been whole, and never commits a torn one.
@@ -39,7 +39,7 @@ struct gen_facts {
 	bool removing; /* the last that happened to a name in it was a removal */
 	bool follows;  /* it is a change to a committed one ... */
 	bool keeps; /* ... of which something is left, or which may be ordinary once nothing is, and which is not saved anew */
-	bool died, died_open; /* a writer has; and had a file open */
+	bool died, died_unranked; /* a writer has; and one whose rank nobody knows */
 };
 
 #define GEN_NO_RULE (-1) /* a change: no alternative of a rule, but its last close */
@@ -50,9 +50,6 @@ bool gen_holds(void *facts, const struct evidence *ev);
 
 /* The alternative of its rule by which it has ended, or one of the above. */
 int gen_end(const struct gen_facts *f);
-
-/* True if a dead writer's part is in what ended by @alternative, whichever rank it was (V3). */
-bool gen_covers(const struct gen_facts *f, int alternative);
 
 /* The same as gen_end, of a frozen one whose logs are all there: GEN_NO_END means that it aborts. */
 int gen_verdict(const struct gen_facts *f);

@@ -96,14 +96,6 @@ bool rule_covers(const struct rule *r, int alternative, int rank, rank_has_file 
 	return true;
 }
 
-bool rule_is_of_steps(const struct rule *r, int alternative)
-{
-	uint64_t others = bits_of(r, EVIDENCE_NEXT_SIBLING) | bits_of(r, EVIDENCE_EXITED_0) |
-			  bits_of(r, EVIDENCE_QUIET) | bits_of(r, EVIDENCE_ASKED);
-
-	return !(r->alternatives[alternative] & others);
-}
-
 /* Who or what brings what is missing of one alternative? */
 static enum rule_wait waits_for(const struct rule *r, uint64_t missing)
 {

@@ -162,9 +162,6 @@ typedef bool (*rank_has_file)(void *arg, const struct evidence *ev, int rank);
  */
 bool rule_covers(const struct rule *r, int alternative, int rank, rank_has_file has, void *arg);
 
-/* Does @alternative ask for steps of the save alone: not for time, the end of processes, or anything beside it? */
-bool rule_is_of_steps(const struct rule *r, int alternative);
-
 /*
  * What does a unit wait for whose end was not seen? An alternative begins with the first of its operations;
  * one that wants none with the first of its files. @begun: as @holds, but of EVERY_RANK: is the file of any

@@ -71,29 +71,30 @@ bool accord_sees_end(const struct checkpoint *cp);
 bool accord_may_commit(const struct checkpoint *cp);
 
 /*
- * A process that wrote to it has died here, after @lived_ns. True: the end may have been before that, and other nodes have yet
+ * The process @p, which wrote to it, has died here. True: the end may have been before that, and other nodes have yet
  * to say so: it fails in a moment, unless that is so. False: it has to be failed.
  */
-bool accord_loses_writer(struct checkpoint *cp, uint64_t lived_ns);
+bool accord_loses_writer(struct checkpoint *cp, const struct process *p);
 
-/*
- * Has a process that wrote to it here ended, perhaps died, of which it is yet to be told? Until then it has no end; for some seconds
- * at most.
- */
+/* Has a process that wrote to it here ended, perhaps died, of which it is yet to be told? Until then it has no end. */
 bool accord_awaits_end_of_writer(struct checkpoint *cp);
 
 /* Was its end seen, on another node, with nothing of it open here? */
 bool accord_knows_end(struct checkpoint *cp);
 
-/* Has a process that wrote to it died, so that only what was done before is to end it? */
+/* Has a process that wrote to it died, so that only what was done before is to end it? And one without a rank? */
 bool accord_is_bereaved(const struct checkpoint *cp);
+bool accord_is_bereaved_of_unranked(const struct checkpoint *cp);
+
+/* Does what happens to it on this node not count any more, for a death? */
+bool accord_is_cut(const struct checkpoint *cp);
 
 /* Is that so, and not judged yet? */
 bool accord_is_in_doubt(const struct checkpoint *cp);
 
 /*
  * Lock not held. A process of @c, who looks for the name, may be of a later start of its job: then it waits until the death is judged,
- * for some seconds at most, so that it does not take up what will be gone in a moment. 0 or -EINTR.
+ * for commit_timeout_s at most, so that it does not take up what will be gone in a moment. 0 or -EINTR.
  */
 int accord_await_judgement(struct checkpoint *cp, const struct caller *c);
 
@@ -103,14 +104,8 @@ int accord_await_judgement(struct checkpoint *cp, const struct caller *c);
  */
 int accord_check_open(struct checkpoint *cp);
 
-/* Is that so, and something was done later? */
-bool accord_is_spoiled(const struct checkpoint *cp);
-
 /* If it fails now, since when is that? Since a death, of which this node may have heard; or now. Monotonic. */
 uint64_t accord_cause_ns(const struct checkpoint *cp);
-
-/* As of when its end is looked for: now, or when that process died. Monotonic. */
-uint64_t accord_judged_ns(const struct checkpoint *cp);
 
 /* When other nodes have told anything of it, last; 0: never. */
 uint64_t accord_heard_ns(const struct checkpoint *cp);

@@ -44,7 +44,7 @@ static void tend_locked(struct accord *a)
 	if (agreement_is_root(&a->a) && cp->state == GENERATION_SEALED) {
 		if (a->a.state == AGREE_OPEN)
 			a->heard_ns = clock_mono_ns();
-		agreement_end(&a->a);
+		agreement_end(&a->a, false);
 	}
 	if (accord_may_report(a))
 		agreement_report(&a->a);
@@ -52,7 +52,7 @@ static void tend_locked(struct accord *a)
 		agreement_leave(&a->a);
 		a->left = a->a.state == AGREE_PREPARED;
 	}
-	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED && !a->bereaved.refused &&
+	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
 	    checkpoint_rests_in_locked(cp, GENERATION_OPEN) && checkpoint_is_closed_locked(cp) &&
 	    (!a->left || agreement_may_vote(&a->a))) /* until then others may join below it */
 		checkpoint_seal_locked(cp);
@@ -113,8 +113,6 @@ static void compose_locked(struct accord *a, struct exchange *x)
 		payload = report = accord_compose_report(a);
 	else if (op->payload == AGREE_OF_VOTE)
 		payload = report = vote_compose(accord_nodes(a->cp), a->list);
-	else if (op->payload == AGREE_OF_PREPARE)
-		payload = report = accord_tell_of_end(a);
 	else if (op->payload != AGREE_NONE)
 		payload = a->payloads[op->payload];
 	if (*op->also)
@@ -157,6 +155,8 @@ static void call(struct accord *a, struct exchange *x)
 static void note_said_locked(struct accord *a)
 {
 	a->said_renames = a->saying_renames;
+	a->said_last = a->saying_last;
+	a->bereaved.said |= a->saying_death;
 	while (a->sending) {
 		json_array_remove(a->events, 0);
 		a->sending--;
@@ -239,8 +239,6 @@ static bool look_at_locked(struct accord *a, const char *kind, char *text)
 		free(a->payloads[AGREE_OF_ABORT]);
 		a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
 	}
-	if (!strcmp(kind, "prepare"))
-		accord_hear_of_end(a, text);
 	agreement_saw(&a->a, kind, text, &news);
 	accord_take_news(a, &news);
 	a->heard_ns = a->stirred_ns = clock_mono_ns();
@@ -298,7 +296,7 @@ static void drive_locked(struct accord *a)
 	struct units *us = cp->units;
 	struct error e;
 
-	accord_mourn(a);
+	accord_judge(a);
 	do {
 		tend_locked(a);
 		if (accord_is_late(a, &e)) {

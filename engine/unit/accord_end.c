@@ -193,7 +193,8 @@ bool accord_vote(struct accord *a)
 
 	if (agreement_is_root(&a->a) ||
 	    (!agreement_may_vote(&a->a) && !agreement_may_close(&a->a)) ||
-	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed_locked(cp))
+	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed_locked(cp) ||
+	    accord_owes_word(a))
 		return false;
 	nr = accord_lists(a, lists);
 	lock_drop(&us->lock);

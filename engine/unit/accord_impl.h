@@ -5,7 +5,7 @@
  * - accord.c: one of them, and what is asked of it
  * - accord_join.c: names: who begins what is shown, and who finds it and joins
  * - accord_report.c: what nodes tell those above while it is open, and hear from those below
- * - accord_mourn.c: a process has died: was that before the end?
+ * - accord_death.c: a process has died: had it ended by that?
  * - accord_end.c: votes, decisions, failure
  * - accord_staged.c: which name a staging directory is to get, for who lists
  * - accord_files.c: files that other nodes write
@@ -21,21 +21,21 @@
 
 struct child {
 	bool open, writers; /* as it said last */
-	bool bereaved;	    /* and has told all that counts after a death */
+	bool said_last;	    /* of a checkpoint that a death has ended: all that happened below */
 	json_t *open_on;    /* or NULL */
 	unsigned nodes;	    /* of its subtree, when it has voted */
 	json_t *list;	    /* vote.h; or NULL */
 };
 
-/* A process that wrote to it has died before this node knew of an end (accord_mourn.c). */
+/* A process that wrote to it has died before this node knew of an end (accord_death.c). */
 struct bereavement {
-	uint64_t
-		at_ns; /* when, as far as is known here: what was done later does not count. 0: none has */
-	uint64_t since_ns;   /* since when this node knows */
-	char *reason;	     /* NULL: not told yet */
-	char *node;	     /* where, by its label; NULL: here */
-	bool refused;	     /* the end came later: this node does not vote for it */
-	bool said, said_all; /* to those above; and that nothing more comes that counts */
+	uint64_t at_ns;	   /* when, as far as is known here; 0: none has */
+	uint64_t since_ns; /* since when this node knows */
+	bool here;	   /* on this node: what happens here since does not count */
+	bool unranked;	   /* one has whose rank nobody knows */
+	char *reason;	   /* NULL: not told yet */
+	char *node;	   /* where, by its label; NULL: here */
+	bool said;	   /* to those above */
 };
 
 struct accord {
@@ -59,14 +59,16 @@ struct accord {
 	unsigned corrections;		    /* reports that were sent for that alone */
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
 	struct bereavement bereaved;
-	json_t *list; /* that this node votes with; or NULL */
+	bool said_last,
+		saying_last; /* as of a child: to those above; in the report that is under way */
+	bool saying_death;   /* in that */
+	bool judged;	     /* the root has, for a death */
+	json_t *list;	     /* that this node votes with; or NULL */
 	bool gathered, failing, done, ours;
 	bool leaving, left; /* this mount ends; and has closed its part for that */
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
-	uint64_t
-		ending_ns; /* since when it is to be told how one of its writers has ended; 0: it is not */
 	uint64_t cause_ns; /* when that was for which it fails, as others say; 0: they do not */
 	uint64_t looked_behind_ns; /* accord_look_behind, last */
 	uint64_t stirred_ns;	   /* anything happened, here or elsewhere, last */
@@ -116,27 +118,20 @@ void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, 
 void accord_give_reason_of(struct accord *a, const char *node, int err, const char *reason);
 
 /* What a child has said of a death below it, or NULL: it has not; and the same for those above. */
-void accord_hear_of_death(struct accord *a, unsigned child, const json_t *dead);
+void accord_hear_of_death(struct accord *a, const json_t *dead);
 json_t *accord_tell_of_death(struct accord *a);
 
-/* Is there something of that to tell? */
-bool accord_has_death_to_tell(const struct accord *a);
+/* May the next report be the last: has a death ended it, and have all below told all? */
+bool accord_may_say_last(const struct accord *a);
 
-/*
- * What the record `prepare` says of the end, for the caller to free, or NULL; and what is found there, in @text, before the
- * agreement takes it: was that before a death of which this node knows?
- */
-char *accord_tell_of_end(struct accord *a);
-void accord_hear_of_end(struct accord *a, const char *text);
+/* Have those above to hear of a death, or that no more comes, before this node votes? */
+bool accord_owes_word(const struct accord *a);
 
 /* What was @age_us ago, as somebody says: not later than now, and not before this clock began. */
 uint64_t accord_ago(json_int_t age_us);
 
-/* When a child's last change to it was, of which it says that it was @age_us ago. */
-uint64_t accord_time_of(const struct accord *a, json_int_t age_us);
-
-/* Dropped. Has a death come before the end? Then it fails. */
-void accord_mourn(struct accord *a);
+/* Dropped. Has a writer died? Then it has ended as far as everybody has come, or it fails. */
+void accord_judge(struct accord *a);
 
 /* Dropped where somebody may be dead. Does everybody live on whom it depends? */
 void accord_look_at_lives(struct accord *a);

@@ -83,7 +83,9 @@ bool accord_has_news(struct accord *a)
 	return a->said_open == checkpoint_is_closed_locked(a->cp) ||
 	       a->said_writers != accord_has_living(a->cp) || a->said_rule != a->cp->rule ||
 	       a->said_removing != a->cp->removing || a->said_renames != a->renames ||
-	       json_array_size(a->events) > a->sending || accord_has_death_to_tell(a);
+	       json_array_size(a->events) > a->sending ||
+	       (a->bereaved.reason && !a->bereaved.said) ||
+	       (accord_may_say_last(a) && !a->said_last);
 }
 
 /* When the next report may be sent. */
@@ -129,9 +131,10 @@ char *accord_compose_report(struct accord *a)
 	a->said_removing = cp->removing;
 	a->sending = events_tell(a->events, REPORT_MAX, &events);
 	a->more = a->sending < json_array_size(a->events);
-	o = json_pack("{s:b, s:b, s:o, s:I}", "open", a->said_open, "writers", a->said_writers,
-		      "events", events, "age_us",
-		      (json_int_t)((clock_mono_ns() - cp->changed_ns) / NSEC_PER_USEC));
+	a->saying_last = accord_may_say_last(a) && !a->more;
+	a->saying_death = a->bereaved.reason;
+	o = json_pack("{s:b, s:b, s:o, s:b}", "open", a->said_open, "writers", a->said_writers,
+		      "events", events, "last", a->saying_last);
 	json_object_set_new(o, "dead", accord_tell_of_death(a));
 	if (cp->rule)
 		json_object_set_new(o, "rule", json_string(cp->rule->name));
@@ -162,7 +165,6 @@ static void take_name_locked(struct accord *a, const char *name)
 static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 {
 	struct checkpoint *cp = a->cp;
-	uint64_t changed_ns, at_ns = accord_time_of(a, json_get_int(o, "age_us", 0));
 	char name[NAME_MAX + 1];
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
 	json_t *events, *e;
@@ -172,10 +174,12 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 	a->children[k].writers = json_is_true(json_object_get(o, "writers"));
 	json_decref(a->children[k].open_on);
 	a->children[k].open_on = json_incref(json_object_get(o, "open_on"));
-	changed_ns = cp->changed_ns = cp->changed_ns > at_ns ? cp->changed_ns : at_ns;
+	cp->changed_ns = clock_mono_ns();
 	if (json_get_path(o, "name", "name_hex", name, sizeof(name)) && backing_name_ok(name))
 		take_name_locked(a, name);
-	if (cp->state != GENERATION_OPEN)
+	accord_hear_of_death(a, json_object_get(o, "dead"));
+	a->children[k].said_last |= json_is_true(json_object_get(o, "last"));
+	if (cp->state != GENERATION_OPEN && !accord_owes_word(a))
 		return;
 	if (rule && !cp->rule && !cp->follows)
 		checkpoint_takes_rule_locked(cp, rule);
@@ -186,14 +190,12 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 		json_int_t rank = json_integer_value(json_array_get(e, 2));
 
 		if (kind == EVIDENCE_CLOSE || kind == EVIDENCE_RENAME || kind == EVIDENCE_UNLINK)
-			checkpoint_event_locked(cp, (enum evidence_kind)kind, path, (int)rank);
+			checkpoint_hear_event_locked(cp, (enum evidence_kind)kind, path, (int)rank);
 		else if (kind == NR_EVIDENCE_KINDS)
 			checkpoint_vanishes(cp, path);
 	}
 	json_decref(events);
 	cp->removing |= json_is_true(json_object_get(o, "removing"));
-	cp->changed_ns = changed_ns;
-	accord_hear_of_death(a, k, json_object_get(o, "dead"));
 }
 
 void accord_take_news(struct accord *a, const struct agree_news *news)
@@ -257,6 +259,6 @@ bool accord_is_pausing(struct accord *a)
 bool accord_may_report(struct accord *a)
 {
 	return goes_on_locked(a) || ((clock_mono_ns() >= may_say_ns_locked(a) || a->more ||
-				      a->leaving || a->bereaved.reason) &&
+				      a->leaving || accord_owes_word(a)) &&
 				     (accord_has_news(a) || is_stale_locked(a)));
 }

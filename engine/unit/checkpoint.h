@@ -139,7 +139,8 @@ struct checkpoint {
 	bool recorded;			  /* NAMING: and has been */
 	bool stuck;			  /* NAMING: people know that it does not go on */
 	bool unwanted, outlived, cleared; /* FAILED: wreck.h */
-	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns;
+	uint64_t opened_ns, closed_ns, flushed_ns,
+		ended_ns;			 /* closed: its end was seen, or fixed by a death */
 	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
 	uint64_t size;				 /* when it ended */
 	char *path;				 /* at its end, for people */
@@ -255,9 +256,13 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p);
  */
 int checkpoint_yield(struct checkpoint *cp);
 
-/* A program has done @kind to @path, relative to it. */
+/* A program has done @kind to @path, relative to it, here. Of no effect after a death here (accord_is_cut). */
 void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
 			     int rank);
+
+/* The same, on another node. */
+void checkpoint_hear_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
+				  int rank);
 
 /* The same, after the call, for who does not hold the lock. */
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);

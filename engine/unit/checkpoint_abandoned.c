@@ -119,7 +119,7 @@ static struct checkpoint *next_victim_locked(struct units *us, const struct proc
 
 		checkpoint_look_for_end_locked(cp); /* what it did before counts */
 		if (note_end_locked(cp, p, end)) {
-			*mourned = accord_loses_writer(cp, p->lived_ns);
+			*mourned = accord_loses_writer(cp, p);
 			cp->refs++;
 			return cp;
 		}

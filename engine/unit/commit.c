@@ -290,7 +290,7 @@ static void work_on(struct checkpoint *cp)
 	checkpoint_give_back(cp);
 }
 
-/* Is one that ended before it, in the same directory, still to be committed? */
+/* Is one that ended, or was frozen by a death, before it, in the same directory, still to be committed? */
 static bool must_wait_locked(struct checkpoint *cp)
 {
 	struct list *l;
@@ -301,7 +301,7 @@ static bool must_wait_locked(struct checkpoint *cp)
 		if (o == cp || !same_inode(&o->target.dir_id, &cp->target.dir_id))
 			continue;
 		if (checkpoint_is_held_locked(o) ||
-		    (o->state == GENERATION_SEALED && o->closed_ns < cp->closed_ns))
+		    (o->state <= GENERATION_SEALED && o->closed_ns && o->closed_ns < cp->closed_ns))
 			return true;
 	}
 	if (removal_is_applied_locked(cp->units, &cp->target.dir_id, cp->target.name))

@@ -123,8 +123,8 @@ void checkpoint_vanished(struct checkpoint *cp, const char *path)
 	checkpoint_vanishes(cp, path);
 }
 
-void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
-			     int rank)
+void checkpoint_hear_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
+				  int rank)
 {
 	struct tally_op op;
 	struct event *e;
@@ -158,6 +158,13 @@ void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, con
 	table_add(&cp->events_by_path, &e->node, hash_text(kind, path));
 	accord_event(cp, kind, path, rank);
 	waitq_wake(&cp->units->commits);
+}
+
+void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
+			     int rank)
+{
+	if (!accord_is_cut(cp))
+		checkpoint_hear_event_locked(cp, kind, path, rank);
 }
 
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
@@ -262,15 +269,14 @@ static bool is_being_copied_locked(struct checkpoint *cp)
 static bool is_quiet_locked(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
-	uint64_t now = accord_judged_ns(cp);
+	uint64_t now = clock_mono_ns();
 
 	if (is_being_copied_locked(cp))
 		return false;
 	if (now > cp->changed_ns && now - cp->changed_ns >= us->quiet_ns)
 		return true;
-	return !accord_is_bereaved(cp) &&
-	       (drains_cover_locked(us, cp->maker, cp->owner.uid) &&
-		(list_empty(&cp->participants) || all_exited_0_locked(cp)));
+	return drains_cover_locked(us, cp->maker, cp->owner.uid) &&
+	       (list_empty(&cp->participants) || all_exited_0_locked(cp));
 }
 
 /* A file that fits is there, closed; it may have got its name when it was. */
@@ -305,6 +311,7 @@ static struct gen_facts facts_of_locked(struct checkpoint *cp)
 		.follows = cp->follows,
 		.keeps = is_follow_up_locked(cp),
 		.died = accord_is_bereaved(cp),
+		.died_unranked = accord_is_bereaved_of_unranked(cp),
 	};
 }
 
@@ -319,7 +326,8 @@ bool checkpoint_holds_locked(void *checkpoint, const struct evidence *ev)
 static void seal_locked(struct checkpoint *cp, int done)
 {
 	cp->done = done;
-	cp->closed_ns = clock_mono_ns();
+	if (!cp->closed_ns)
+		cp->closed_ns = clock_mono_ns();
 	checkpoint_set_state(cp, GENERATION_SEALED);
 	generations_hurry_locked(cp);
 	accord_wake(cp);
@@ -338,7 +346,7 @@ void checkpoint_look_for_end_locked(struct checkpoint *cp)
 	struct gen_facts facts;
 	int done;
 
-	if (!accord_sees_end(cp) || accord_is_spoiled(cp) ||
+	if (!accord_sees_end(cp) || accord_is_bereaved(cp) ||
 	    !checkpoint_rests_in_locked(cp, GENERATION_OPEN) || !checkpoint_is_closed_locked(cp))
 		return;
 	facts = facts_of_locked(cp);
@@ -348,6 +356,16 @@ void checkpoint_look_for_end_locked(struct checkpoint *cp)
 	if (accord_awaits_end_of_writer(cp)) /* then it is looked for again */
 		return;
 	seal_locked(cp, done == GEN_NO_RULE ? -1 : done);
+}
+
+bool checkpoint_verdict_locked(struct checkpoint *cp)
+{
+	struct gen_facts facts = facts_of_locked(cp);
+	int done = gen_verdict(&facts);
+
+	if (done != GEN_NO_END && cp->state == GENERATION_OPEN)
+		seal_locked(cp, done == GEN_NO_RULE ? -1 : done);
+	return done != GEN_NO_END;
 }
 
 /*

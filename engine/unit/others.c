@@ -149,9 +149,9 @@ bool others_missing(struct checkpoint *cp, char *buf, size_t size)
 	    (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED))
 		return false;
 	root_label(cp, root);
-	if (a->state == AGREE_OPEN && accord_is_bereaved(cp)) {
+	if (cp->state == GENERATION_OPEN && accord_is_bereaved(cp)) {
 		text_say(&t, "a process that wrote to it has died: it fails in a moment, unless "
-			     "its end was before that, on another node");
+			     "it had ended by that, as other nodes tell");
 	} else if (a->state == AGREE_VOTED && !agreement_is_root(a)) {
 		text_say(&t, "the decision, which node %s makes: this node has voted", root);
 	} else if (a->state == AGREE_PREPARED && cp->state == GENERATION_SEALED) {

@@ -313,7 +313,7 @@ HELPER bool saves(struct world *w, unsigned i, unsigned *n, bool *calamity)
 	}
 	if (POSSIBLE(!i && m->a.state == AGREE_OPEN &&
 		     (!set.every || (own(w, 0) | m->reports) == bit(set.nodes) - 1))) {
-		agreement_end(&m->a);
+		agreement_end(&m->a, false);
 		w->end = 1;
 		return true;
 	}

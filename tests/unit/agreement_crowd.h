@@ -319,7 +319,7 @@ HELPER bool mourn(struct member *m)
 
 HELPER void asked(struct member *m)
 {
-	agreement_end(&m->a);
+	agreement_end(&m->a, false);
 	w.end = true;
 }
 

@@ -13,28 +13,23 @@
 static void an_end_is_read_as_it_was_written(void **state)
 {
 	const struct agree_prepare all[] = {
-		{NODE, 0, 0, 0},
-		{NODE, 17, 0xffff, 1},
-		{"ab", AGREE_SLOT_MAX - 1, 5, 999999999999999999ull},
+		{NODE, 0, 0, false},
+		{NODE, 17, 0xffff, true},
+		{"ab", AGREE_SLOT_MAX - 1, 5, false},
 	};
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
-		char head[AGREE_HEAD_MAX], age[AGREE_HEAD_MAX], text[2 * AGREE_HEAD_MAX + 1];
+		char text[AGREE_HEAD_MAX];
 		struct agree_prepare p;
 
-		agreement_write_prepare(head, &all[i]);
-		agreement_write_age(age, &all[i]);
-		snprintf(text, sizeof(text), "%s %s", head, age);
+		agreement_write_prepare(text, &all[i]);
 		assert_true(agreement_read_prepare(text, &p));
 		assert_string_equal(p.node, all[i].node);
 		assert_int_equal(p.length, all[i].length);
 		assert_int_equal(p.voted, all[i].voted);
-		assert_int_equal(p.age_us, all[i].age_us);
-		assert_true(agreement_read_prepare(head, &p)); /* one that does not tell the age */
-		assert_int_equal(p.age_us, 0);
-		assert_int_equal(p.length, all[i].length);
+		assert_int_equal(p.died, all[i].died);
 	}
 }
 
@@ -44,9 +39,11 @@ static void what_is_no_end_is_refused(void **state)
 					    "prepare",
 					    "prepare " NODE,
 					    "prepare " NODE " 5",
-					    "prepare XY 5 1",
-					    "commit " NODE " 5 1",
-					    "prepare " NODE " 4000000000 1"};
+					    "prepare " NODE " 5 1",
+					    "prepare XY 5 1 ended",
+					    "prepare " NODE " 5 1 lost",
+					    "commit " NODE " 5 1 ended",
+					    "prepare " NODE " 4000000000 1 ended"};
 	struct agree_prepare p;
 	size_t i;
 

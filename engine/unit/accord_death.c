@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dead writer is a failure, but what had ended by then commits (DESIGN 2). On one node the order of the two is known. Where
+ * there are several, they cut the checkpoint (DESIGN 4), and no clock decides:
+ *
+ * - A node whose writer dies tells those above at once, and tells nothing that is done there later: that is its cut.
+ * - The root, when it hears of a death, ends the checkpoint for that (agreement_end). On `prepare` each node reports what is left to
+ *   tell, and then no more: its *last* report, which stands for its whole subtree.
+ * - When all have said their last the root gives the verdict (gen_verdict): the checkpoint has ended by that, or it fails.
+ * - The root may see the end before it hears of the death. Then it gives the verdict when it hears; and it does hear, for no node
+ *   votes before it has told of a death. A death behind the vote, or where the end is known, comes too late to matter.
+ * - Nor is an end seen, or known, while a process has ended of which nobody knows yet how.
+ */
+#include "engine/base/lock.h"
+#include "engine/unit/accord_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/coord/nodes.h"
+
+/* Until an end is noticed: who was started in that time was so after it. */
+#define NOTICE_NS (NSEC_PER_SEC / 10)
+
+/* True if its end may still be seen. */
+static bool is_open_locked(const struct accord *a)
+{
+	return a->a.state == AGREE_OPEN && a->cp->state == GENERATION_OPEN;
+}
+
+bool accord_is_bereaved(const struct checkpoint *cp)
+{
+	return cp->accord && cp->accord->bereaved.at_ns;
+}
+
+bool accord_is_bereaved_of_unranked(const struct checkpoint *cp)
+{
+	return cp->accord && cp->accord->bereaved.unranked;
+}
+
+bool accord_is_in_doubt(const struct checkpoint *cp)
+{
+	return accord_is_bereaved(cp) && cp->state == GENERATION_OPEN &&
+	       (cp->accord->a.state < AGREE_VOTED || cp->accord->a.state == AGREE_ABORT);
+}
+
+bool accord_is_cut(const struct checkpoint *cp)
+{
+	const struct accord *a = cp->accord;
+
+	return a && (a->bereaved.here || (a->a.state == AGREE_PREPARED && a->a.died));
+}
+
+uint64_t accord_cause_ns(const struct checkpoint *cp)
+{
+	if (accord_is_bereaved(cp))
+		return cp->accord->bereaved.at_ns - NOTICE_NS;
+	return cp->accord && cp->accord->cause_ns ? cp->accord->cause_ns : clock_mono_ns();
+}
+
+/* The first of several deaths counts. */
+static void bereave_locked(struct accord *a, uint64_t at_ns)
+{
+	struct bereavement *b = &a->bereaved;
+
+	b->since_ns = b->at_ns ? b->since_ns : clock_mono_ns();
+	b->at_ns = b->at_ns && b->at_ns < at_ns ? b->at_ns : at_ns;
+}
+
+/* The first that is heard is told. */
+static void take_reason_locked(struct accord *a, const char *node, const char *reason)
+{
+	struct bereavement *b = &a->bereaved;
+
+	if (b->reason)
+		return;
+	b->reason = strndup(reason, MESSAGE_MAX - 1);
+	b->node = node ? strndup(node, NODES_LABEL_MAX - 1) : NULL;
+	accord_wake(a->cp);
+}
+
+bool accord_loses_writer(struct checkpoint *cp, const struct process *p)
+{
+	/* Nothing may be open at the end. */
+	if (!cp->accord || !is_open_locked(cp->accord) || !accord_is_shared(cp) ||
+	    !checkpoint_is_closed_here_locked(cp))
+		return false;
+	bereave_locked(cp->accord, p->lived_ns);
+	cp->accord->bereaved.here = true;
+	cp->accord->bereaved.unranked |= p->rank < 0;
+	return true;
+}
+
+/* Is @p of the same job as it was started again after the death? */
+static bool is_reborn_locked(const struct checkpoint *cp, const struct process *p)
+{
+	const struct process *maker = cp->maker;
+
+	if (!maker->read || !p->read || p->weak || maker->uid != p->uid)
+		return false;
+	return job_restarted(maker->key, p) ||
+	       (!strcmp(maker->key, p->key) && !casualty_concerns(accord_cause_ns(cp), p));
+}
+
+int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
+{
+	struct units *us = cp->units;
+	uint64_t until = clock_mono_ns() + us->commit_ns;
+	struct process *p;
+	int err = 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (!accord_is_in_doubt(cp))
+			return 0;
+	}
+	p = units_process(us, c);
+	if (!p)
+		return -ENOMEM;
+	{
+		LOCK_SCOPE(&us->lock);
+		while (!err && accord_is_in_doubt(cp) && is_reborn_locked(cp, p) &&
+		       clock_mono_ns() < until)
+			err = units_wait(us);
+	}
+	process_put(p);
+	return err;
+}
+
+bool accord_awaits_end_of_writer(struct checkpoint *cp)
+{
+	struct list *l;
+
+	if (!accord_is_shared(cp))
+		return false;
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (part->watched && !part->ended && process_is_ending(part->process))
+			return true;
+	}
+	return false;
+}
+
+void accord_mourns(struct checkpoint *cp, const char *reason)
+{
+	LOCK_SCOPE(&cp->units->lock);
+
+	take_reason_locked(cp->accord, NULL, reason);
+}
+
+/* --- told and heard --- */
+
+static bool have_said_last_locked(const struct accord *a)
+{
+	unsigned i;
+
+	for (i = 0; i < a->a.nr_children; i++)
+		if (!a->children[i].said_last && !a->a.children[i].voted)
+			return false;
+	return true;
+}
+
+bool accord_may_say_last(const struct accord *a)
+{
+	return a->a.state == AGREE_PREPARED && a->a.died && have_said_last_locked(a);
+}
+
+bool accord_owes_word(const struct accord *a)
+{
+	const struct bereavement *b = &a->bereaved;
+
+	if (agreement_is_root(&a->a))
+		return false;
+	return (b->at_ns && !b->said) ||
+	       (a->a.state == AGREE_PREPARED && a->a.died && !a->said_last);
+}
+
+json_t *accord_tell_of_death(struct accord *a)
+{
+	struct nodes *ns = a->cp->units->nodes;
+	struct bereavement *b = &a->bereaved;
+	char label[NODES_LABEL_MAX];
+
+	if (!b->reason)
+		return NULL;
+	return json_pack("{s:o, s:b, s:o, s:I}", "reason", json_text(b->reason), "unranked",
+			 b->unranked, "node",
+			 json_text(b->node ? b->node : nodes_label(ns, nodes_id(ns), label)),
+			 "age_us", (json_int_t)((clock_mono_ns() - b->at_ns) / NSEC_PER_USEC));
+}
+
+uint64_t accord_ago(json_int_t age_us)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (age_us <= 0)
+		return now;
+	return (uint64_t)age_us < now / NSEC_PER_USEC ? now - (uint64_t)age_us * NSEC_PER_USEC : 0;
+}
+
+void accord_hear_of_death(struct accord *a, const json_t *dead)
+{
+	if (!json_is_object(dead) || agreement_is_over(&a->a))
+		return;
+	bereave_locked(a, accord_ago(json_get_int(dead, "age_us", 0)));
+	a->bereaved.unranked |= json_is_true(json_object_get(dead, "unranked"));
+	take_reason_locked(a, json_get_text(dead, "node", "(unknown)"),
+			   json_get_text(dead, "reason", "a process that wrote to it has died"));
+}
+
+/* --- judged --- */
+
+/* Drops the lock. It is over: by whom is for those to read who are told. */
+static void fail_locked(struct accord *a)
+{
+	const char *reason = a->bereaved.reason;
+	struct checkpoint *cp = a->cp;
+
+	reason = reason ? reason : "a process that wrote to it has died";
+	if (a->bereaved.node) {
+		accord_give_reason_of(a, a->bereaved.node, EIO, reason);
+		return;
+	}
+	lock_drop(&cp->units->lock);
+	checkpoint_fail(cp, -EIO, reason); /* once there it stays */
+	lock_take(&cp->units->lock);
+}
+
+/* Root: a writer has died, and all that counts was told. */
+static void judge_locked(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	bool holds = checkpoint_verdict_locked(cp);
+
+	a->judged = true;
+	if (!holds)
+		fail_locked(a);
+}
+
+void accord_judge(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct bereavement *b = &a->bereaved;
+
+	if (!b->at_ns || !b->reason || a->judged || a->payloads[AGREE_OF_ABORT])
+		return;
+	if (!agreement_is_root(&a->a)) {
+		/* Others leave it to the root, which may be out of reach, and fail with that. */
+		if (is_open_locked(a) && clock_mono_ns() - b->since_ns > cp->units->commit_ns)
+			fail_locked(a);
+		return;
+	}
+	if (a->a.state == AGREE_OPEN && checkpoint_rests_in_locked(cp, GENERATION_OPEN)) {
+		cp->closed_ns = clock_mono_ns();
+		agreement_end(&a->a, true);
+	}
+	if (a->a.state != AGREE_PREPARED || !checkpoint_rests_locked(cp))
+		return;
+	if (cp->state == GENERATION_SEALED || accord_may_say_last(a))
+		judge_locked(a);
+}
