@@ -65,7 +65,7 @@ chmod +x prefix/bin/ckptfs
 cp "$library" prefix/lib64
 cp -r tree/client/python/ckptfs python
 export PYTHONPATH=$TEST_TMP/python PATH=$TEST_TMP/prefix/bin:/usr/bin:/bin
-if ! ldconfig -p 2>/dev/null | grep -q libckptfs && ! ls /usr/local/lib*/libckptfs* /usr/lib*/libckptfs* 2>/dev/null; then
+if ! /sbin/ldconfig -p 2>/dev/null | grep -q libckptfs && ! ls /usr/local/lib*/libckptfs* /usr/lib*/libckptfs* 2>/dev/null; then
 	expect_ok python3 found.py
 	assert_eq "$OUT" "loaded $TEST_TMP/prefix/lib64/libckptfs.so.1"
 	rm -r prefix
@@ -87,7 +87,7 @@ export PATH=$search PYTHONPATH=$TEST_TMP/tree/client/python
 # What is told counts alone; and what is no libckptfs is none.
 expect_fail env CKPTFS_LIB=/nowhere/libckptfs.so.1 LD_LIBRARY_PATH="$BUILD/lib" python3 found.py
 assert_contains "$OUT" "no libckptfs: /nowhere/libckptfs.so.1: not there. To have it: correct or unset CKPTFS_LIB"
-expect_fail env CKPTFS_LIB="$(ldconfig -p | sed -n 's/.*libm\.so\.6.* => //p' | head -n 1)" python3 found.py
+expect_fail env CKPTFS_LIB="$(/sbin/ldconfig -p | sed -n 's/.*libm\.so\.6.* => //p' | head -n 1)" python3 found.py
 assert_contains "$OUT" "it is no libckptfs"
 
 needs cc
