@@ -7,10 +7,8 @@
 #include <string.h>
 
 static const char *const entries[] = {
-	[AGREE_JOIN] = "join",
-	[AGREE_REPORT] = "report",
-	[AGREE_VOTE] = "vote",
-	[AGREE_CLOSED] = "closed",
+	[AGREE_JOIN] = "join",	   [AGREE_REPORT] = "report", [AGREE_VOTE] = "vote",
+	[AGREE_CLOSED] = "closed", [AGREE_HEIR] = "heir",
 };
 #define NR_ENTRIES (sizeof(entries) / sizeof(*entries))
 
@@ -26,7 +24,7 @@ const struct machine agreement_machine = {
 			[AGREE_JOINING] = TO(OPEN) | TO(COMMIT) | TO(ABORT) | TO(LATE),
 			[AGREE_OPEN] = TO(PREPARED) | TO(COMMIT) | TO(ABORT) | TO(LATE),
 			[AGREE_PREPARED] = TO(VOTED) | TO(COMMIT) | TO(ABORT) | TO(LATE),
-			[AGREE_VOTED] = TO(COMMIT) | TO(ABORT) | TO(LATE),
+			[AGREE_VOTED] = TO(PREPARED) | TO(COMMIT) | TO(ABORT) | TO(LATE),
 		},
 };
 
@@ -60,9 +58,8 @@ static uint32_t parent_of(const struct agreement *a)
 	return (a->slot - 1) / a->fanout;
 }
 
-/* "WHAT SLOT NODE[ PAYLOAD]" */
-static bool parse_entry(const char *text, enum agree_entry *what, uint32_t *slot,
-			char node[COORD_NODE_MAX], const char **payload)
+bool agreement_read_entry(const char *text, enum agree_entry *what, uint32_t *slot,
+			  char node[COORD_NODE_MAX], const char **payload)
 {
 	char word[8];
 	unsigned i;
@@ -191,10 +188,15 @@ static void heard(struct agreement *a, const char *text, struct agree_news *news
 	uint32_t slot, k;
 
 	a->next++;
-	if (!parse_entry(text, &what, &slot, node, &payload))
+	if (!agreement_read_entry(text, &what, &slot, node, &payload))
 		return;
 	if (what == AGREE_CLOSED) {
 		a->closed = true;
+		return;
+	}
+	if (what == AGREE_VOTE && !slot && a->heir && !strcmp(node, a->above[0])) {
+		a->root_voted = true;
+		*news = (struct agree_news){true, what, AGREE_ROOT, payload};
 		return;
 	}
 	if (what == AGREE_JOIN) {
@@ -218,6 +220,7 @@ static void decided(struct agreement *a, const char *text)
 	if (!agreement_decision(text, &a->commit))
 		return;
 	a->decided = true;
+	sscanf(text, "%*[a-z] %32[0-9a-f]", a->decider);
 	a->commit = a->commit || FAULT(ABORT_IGNORED);
 	if (a->guarded)
 		set_state(a, a->commit ? AGREE_COMMIT : AGREE_ABORT);
@@ -263,9 +266,21 @@ static unsigned voters(const struct agreement *a)
 	return mask;
 }
 
+static bool all_voted(const struct agreement *a)
+{
+	unsigned i;
+
+	for (i = 0; i < a->nr_children; i++)
+		if (!a->children[i].voted)
+			return false;
+	return true;
+}
+
 static uint32_t vote_entry(const struct agreement *a)
 {
-	return a->vote_at > a->up_next ? a->vote_at : a->up_next;
+	uint32_t next = a->slot ? a->up_next : a->next;
+
+	return a->vote_at > next ? a->vote_at : next;
 }
 
 void agreement_next(const struct agreement *a, struct agree_op *op)
@@ -290,7 +305,10 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 		prepare.voted = voters(a);
 		memcpy(prepare.node, a->node, sizeof(prepare.node));
 		agreement_write_prepare(op->head, &prepare);
-	} else if (a->state == AGREE_PREPARED && !a->closed) {
+	} else if (a->heir && a->state == AGREE_PREPARED && !a->root_voted &&
+		   (!a->closed || all_voted(a))) {
+		append(op, a, 0, a->next, AGREE_HEIR);
+	} else if (a->state == AGREE_PREPARED && !a->closed && !a->heir) {
 		append(op, a, a->slot, a->next, AGREE_CLOSED);
 		if (!a->ready)
 			return;
@@ -299,12 +317,25 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 			 a->slot, a->node);
 	} else if (a->vote && !a->slot) {
 		decide(op, a, true);
+	} else if (a->early) {
+		append(op, a, 0, vote_entry(a), AGREE_VOTE);
+		op->payload = AGREE_OF_VOTE;
 	} else if (a->vote || a->reports != a->reported) {
 		append(op, a, parent_of(a), a->vote ? vote_entry(a) : a->up_next,
 		       a->vote ? AGREE_VOTE : AGREE_REPORT);
 		op->payload = a->vote ? AGREE_OF_VOTE : AGREE_OF_REPORT;
 		op->report = a->reports;
 	}
+}
+
+/* By that record the children know where to vote: the root itself does behind them, in nobody's way. */
+static void is_prepared(struct agreement *a, const char *text)
+{
+	struct agree_prepare p;
+
+	a->prepared = true;
+	if (agreement_read_prepare(text, &p))
+		a->vote_at = p.length + 1 - (unsigned)__builtin_popcount(p.voted);
 }
 
 /*
@@ -344,22 +375,28 @@ void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours,
 	} else if (!strcmp(op->kind, "decision")) {
 		decided(a, text);
 	} else if (!strcmp(op->kind, "prepare")) {
-		a->prepared = true;
+		is_prepared(a, text);
 	} else if (a->state == AGREE_JOINING && ours) {
 		has_joined(a);
 	} else if (a->state == AGREE_JOINING) {
-		if (parse_entry(text, &what, &slot, node, &payload))
+		if (agreement_read_entry(text, &what, &slot, node, &payload))
 			passed(a, what, node);
 		else
 			a->next++;
 	} else if (op->payload == AGREE_NONE) {
-		heard(a, text, news); /* the end of the own log, or what came before that */
+		heard(a, text, news); /* the end of the log, or what came before that */
 		if (ours && *op->also)
 			has_voted(a);
+		if (ours && a->heir)
+			a->abort = true; /* the root has not voted */
 	} else if (op->payload == AGREE_OF_VOTE) {
 		a->vote_at = vote_entry(a) + 1;
-		if (ours)
+		if (ours && !a->slot) {
+			a->root_voted = true;
+			a->early = false;
+		} else if (ours) {
 			a->vote = false;
+		}
 	} else {
 		a->up_next++;
 		if (ours)
@@ -424,7 +461,7 @@ void agreement_saw_behind(struct agreement *a, const char *text, struct agree_ne
 	uint32_t next = a->next;
 
 	memset(news, 0, sizeof(*news));
-	if (agreement_is_over(a) || strncmp(text, "vote ", 5))
+	if (agreement_is_over(a) || strncmp(text, "vote ", 5) || !strncmp(text, "vote 0 ", 7))
 		return;
 	heard(a, text, news);
 	a->next = next;
@@ -438,11 +475,11 @@ unsigned agreement_watches(const struct agreement *a, const char *nodes[AGREE_FA
 {
 	unsigned nr = 0, i;
 
-	if (agreement_is_over(a))
+	if (agreement_is_over(a) || a->state == AGREE_JOINING)
 		return 0;
-	if (a->state == AGREE_JOINING || a->slot)
-		nodes[nr++] = a->above[a->state == AGREE_JOINING ? 0 : a->watched];
-	for (i = 0; a->state != AGREE_JOINING && i < a->nr_children; i++)
+	if (a->slot && !a->orphan)
+		nodes[nr++] = a->above[a->watched];
+	for (i = 0; i < a->nr_children; i++)
 		if (!a->children[i].voted)
 			nodes[nr++] = a->children[i].node;
 	return nr;
@@ -450,21 +487,40 @@ unsigned agreement_watches(const struct agreement *a, const char *nodes[AGREE_FA
 
 bool agreement_dead(struct agreement *a, const char *node)
 {
-	bool root = a->state == AGREE_JOINING || !a->watched;
 	unsigned i;
 
-	if (agreement_is_over(a) || a->abort)
+	if (agreement_is_over(a) || a->state == AGREE_JOINING || a->abort)
 		return false;
-	for (i = 0; a->state != AGREE_JOINING && i < a->nr_children; i++)
+	for (i = 0; i < a->nr_children; i++)
 		if (!a->children[i].voted && !strcmp(a->children[i].node, node))
 			a->abort = true;
-	if (!agreement_is_root(a) && !strcmp(a->above[root ? 0 : a->watched], node)) {
-		if (root)
+	if (a->slot && !a->orphan && !strcmp(a->above[a->watched], node)) {
+		if (a->watched)
+			a->watched--;
+		else if (a->state == AGREE_OPEN)
 			a->abort = true;
 		else
-			a->watched--;
+			a->orphan = true;
 	}
 	return a->abort;
+}
+
+bool agreement_may_stand_in(const struct agreement *a)
+{
+	return a->orphan && a->state == AGREE_VOTED && !a->vote && !a->abort;
+}
+
+void agreement_stand_in(struct agreement *a)
+{
+	if (!agreement_may_stand_in(a))
+		return;
+	set_state(a, AGREE_PREPARED);
+	a->heir = a->prepared = true;
+	a->orphan = a->closed = a->ready = false;
+	a->slot = 0;
+	a->next = 0;
+	a->nr_children = 0;
+	memset(a->children, 0, sizeof(a->children));
 }
 
 /* --- what the driver says --- */
@@ -485,28 +541,33 @@ void agreement_end(struct agreement *a, bool died)
 
 void agreement_leave(struct agreement *a)
 {
-	unsigned i;
-
-	if (agreement_is_root(a) || a->state != AGREE_OPEN || a->reports != a->reported)
+	if (agreement_is_root(a) || a->state != AGREE_OPEN || a->reports != a->reported ||
+	    !all_voted(a))
 		return;
-	for (i = 0; i < a->nr_children; i++)
-		if (!a->children[i].voted)
-			return;
 	set_state(a, AGREE_PREPARED);
 }
 
 bool agreement_may_vote(const struct agreement *a)
 {
-	unsigned i;
-
 	if (a->state != AGREE_PREPARED || !a->closed || a->abort)
 		return false;
-	if (!a->slot && a->nr_children && !a->prepared)
+	if ((!a->slot && a->nr_children && !a->prepared) || (a->heir && !a->root_voted))
 		return false;
-	for (i = 0; i < a->nr_children; i++)
-		if (!a->children[i].voted && !(FAULT(VOTE_TWICE) && voters(a)))
-			return false;
-	return true;
+	return all_voted(a) || (FAULT(VOTE_TWICE) && voters(a));
+}
+
+bool agreement_may_vote_early(const struct agreement *a)
+{
+	return agreement_is_root(a) && !a->heir && a->state == AGREE_PREPARED && a->closed &&
+	       a->prepared && !a->early && !a->root_voted && !a->abort && !all_voted(a);
+}
+
+void agreement_vote_early(struct agreement *a)
+{
+	if (!agreement_may_vote_early(a))
+		return;
+	a->vote_at += a->nr_children;
+	a->early = true;
 }
 
 bool agreement_may_close(const struct agreement *a)

@@ -18,7 +18,12 @@
  * - A node that has to leave before the end was seen, and of which nothing more comes, appends `closed` and votes at once. Who
  *   finds the log of a slot closed tries those beside it.
  * - The root records the `decision` commit, once all has been voted. Anybody records `abort`, at any time, for a failure;
- *   the parent does for a child that died before it voted, and who finds all above it dead. The first counts.
+ *   the parent does for a child that died before it voted. The first counts.
+ * - While the root waits for votes of others, it appends its own `vote` to its log: then that log has all of them. A node
+ *   that finds all above it dead goes on, votes, and is an heir: it reads the root's log and stands in for the root. It
+ *   waits for the votes that are missing, and records `commit` if the root has voted, else `abort`: its entry `heir`
+ *   settles that, since it is where the vote of the root is not. A node that does not know of the end yet records `abort`
+ *   at once. Several heirs, and a root that was only taken for dead, do no harm: the first decision counts.
  *
  * Who clears up after a generation that is over removes `open` first. A node that was held up meanwhile may find records
  * missing, and make them: so a join and a decision count only if `open` stands after they were made. Where records can be
@@ -30,13 +35,14 @@
  *        JOINING -----> OPEN -----> PREPARED -----> VOTED
  *                 (a)         (b)            (c)
  *
+ *       VOTED        -> PREPARED  as an heir, in slot 0 (g) *
  *       each of them -> COMMIT, ABORT   it was decided (d)
  *       each of them -> LATE            the generation is over, and cleared up (e)
  *       JOINING      -> LATE            every log is closed, or the tree is full (f)
  *
  *   (a) looked                 (b) prepared, agreement_end, agreement_leave    (c) has_voted
  *   (d) decided, if guarded; else looked, as `open` still stands
- *   (e) looked, agreement_answer                                 (f) descend, turn_back
+ *   (e) looked, agreement_answer     (f) descend, turn_back      (g) agreement_stand_in
  *
  *   JOINING     `slot` is where it looks for a place; this node may not write to the generation
  *   OPEN        `slot` is its own: its log grows, children join, reports go up
@@ -53,6 +59,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "engine/base/machine.h"
 #include "engine/coord/coord.h"
@@ -62,6 +69,7 @@
 #define AGREE_AWAITS	3
 #define AGREE_DEPTH_MAX 32
 #define AGREE_SLOT_MAX	2000000000u
+#define AGREE_ROOT	AGREE_FANOUT /* agree_news.child: the root itself, of whom an heir hears */
 
 enum agree_state {
 	AGREE_JOINING, /* may not be written to yet */
@@ -75,7 +83,7 @@ enum agree_state {
 
 extern const struct machine agreement_machine;
 
-enum agree_entry { AGREE_JOIN, AGREE_REPORT, AGREE_VOTE, AGREE_CLOSED };
+enum agree_entry { AGREE_JOIN, AGREE_REPORT, AGREE_VOTE, AGREE_CLOSED, AGREE_HEIR };
 
 struct agree_child {
 	char node[COORD_NODE_MAX];
@@ -90,21 +98,26 @@ struct agreement {
 	uint32_t slot;	  /* while joining: whose log is read */
 	uint32_t next;	  /* the entry of that log, later of the own one, to be read next */
 	uint32_t up_next; /* the entry of the parent's log that may be free */
-	uint32_t vote_at; /* a later one, for the vote; or 0. See prepared() */
+	uint32_t vote_at; /* a later one, for the vote; or 0. See prepared(), is_prepared() */
 	unsigned turns;	  /* while joining: how many closed logs it has turned back from */
 	unsigned nr_children;
 	struct agree_child children[AGREE_FANOUT];
 	unsigned depth, watched; /* of the slot; of the ancestor whose life is watched */
 	char above[AGREE_DEPTH_MAX][COORD_NODE_MAX]; /* from the root down to the parent */
 	bool joined,
-		undecided;     /* while joining: has a slot; and no decision was there after that */
-	bool decided, commit;  /* as was read, or recorded: counts if the generation is not over */
-	bool closed, prepared; /* the log of this slot is; the record is there */
+		undecided;    /* while joining: has a slot; and no decision was there after that */
+	bool decided, commit; /* as was read, or recorded: counts if the generation is not over */
+	char decider[COORD_NODE_MAX]; /* who has recorded it; "": not known */
+	bool closed, prepared;	      /* the log of this slot is; the record is there */
 	bool died; /* PREPARED and later: not for an end that was seen, but for a death */
 	unsigned reports,
 		reported; /* how many times there was one to send; which of them was sent */
 	bool vote, abort; /* is to be sent */
 	bool ready;	  /* the vote goes with `closed`, if nobody joins before */
+	bool early;	  /* the root's own vote is to be sent */
+	bool root_voted;  /* that is there */
+	bool orphan;	  /* all above are dead */
+	bool heir;	  /* and this node stands in for the root */
 	bool doubt;	  /* it has to be looked whether it is over */
 	bool guarded; /* may be set by the driver: RECORD makes none unless `open` stands, and its answer then is NULL */
 };
@@ -131,7 +144,7 @@ struct agree_op {
 struct agree_news {
 	bool any;
 	enum agree_entry entry; /* of a child; not CLOSED */
-	unsigned child;		/* its index */
+	unsigned child;		/* its index; or AGREE_ROOT */
 	const char *payload;	/* in the text that was given */
 };
 
@@ -166,8 +179,17 @@ void agreement_saw_behind(struct agreement *a, const char *text, struct agree_ne
 /* Whose life matters: children that have not voted, and one above. At most AGREE_FANOUT + 1; how many. */
 unsigned agreement_watches(const struct agreement *a, const char *nodes[AGREE_FANOUT + 1]);
 
-/* That one is dead, for all that can be told. True: the driver has to give a reason for AGREE_OF_ABORT. */
+/*
+ * That one is dead, for all that can be told; the driver has looked for what it said last, and for `prepare`. True: the driver
+ * has to give a reason for AGREE_OF_ABORT.
+ */
 bool agreement_dead(struct agreement *a, const char *node);
+
+/* True if all above this node are dead, and what it has is voted: it may become the heir of the root. */
+bool agreement_may_stand_in(const struct agreement *a);
+
+/* It does: from here on it is the root, and hears the votes of the root's children, and of AGREE_ROOT. */
+void agreement_stand_in(struct agreement *a);
 
 /* There is a report to be sent, or a newer one. */
 void agreement_report(struct agreement *a);
@@ -207,6 +229,12 @@ bool agreement_may_close(const struct agreement *a);
  */
 void agreement_vote(struct agreement *a);
 
+/* True if the root, which waits for votes of others, may vote for what it has itself. */
+bool agreement_may_vote_early(const struct agreement *a);
+
+/* It does: that is durable and does not change. The payload is of AGREE_OF_VOTE. agreement_vote follows when it may vote. */
+void agreement_vote_early(struct agreement *a);
+
 /* Anybody, at any time: it has failed. */
 void agreement_abort(struct agreement *a);
 
@@ -215,6 +243,12 @@ void agreement_abort(struct agreement *a);
  * something is awaited.
  */
 void agreement_doubt(struct agreement *a);
+
+/* True if this node has recorded the decision: what follows from that is for this node to do. */
+static inline bool agreement_is_decider(const struct agreement *a)
+{
+	return a->decided && !strcmp(a->decider, a->node);
+}
 
 static inline bool agreement_is_root(const struct agreement *a)
 {
@@ -225,6 +259,10 @@ static inline bool agreement_is_over(const struct agreement *a)
 {
 	return a->state >= AGREE_COMMIT;
 }
+
+/* Reads an entry of a log, "WHAT SLOT NODE[ PAYLOAD]". False: it is none. */
+bool agreement_read_entry(const char *text, enum agree_entry *what, uint32_t *slot,
+			  char node[COORD_NODE_MAX], const char **payload);
 
 /* The payload of a decision as it stands; NULL: it is none. */
 const char *agreement_decision(const char *text, bool *commit);

@@ -69,12 +69,13 @@ void accord_free(struct accord *a)
 
 	if (!a)
 		return;
-	for (i = 0; i < AGREE_FANOUT; i++) {
+	for (i = 0; i <= AGREE_ROOT; i++) {
 		json_decref(a->children[i].open_on);
 		json_decref(a->children[i].list);
 	}
 	json_decref(a->said_on);
 	json_decref(a->list);
+	json_decref(a->testament);
 	json_decref(a->seen_on);
 	json_decref(a->events);
 	free(a->bereaved.reason);
@@ -104,8 +105,9 @@ bool accord_may_commit(const struct checkpoint *cp)
 {
 	const struct agreement *a = cp->accord ? &cp->accord->a : NULL;
 
-	return !a || (agreement_is_root(a) && (agreement_may_vote(a) || a->state == AGREE_VOTED ||
-					       a->state == AGREE_COMMIT));
+	if (!a || (a->state == AGREE_COMMIT && agreement_is_decider(a)))
+		return true;
+	return agreement_is_root(a) && (agreement_may_vote(a) || a->state == AGREE_VOTED);
 }
 
 bool accord_has_left(const struct checkpoint *cp)
@@ -159,9 +161,10 @@ void accord_followed(struct checkpoint *cp, bool all)
 	accord_wake(cp);
 }
 
-bool accord_has_refused(struct checkpoint *cp)
+bool accord_is_decided_elsewhere(struct checkpoint *cp)
 {
+	const struct agreement *a = cp->accord ? &cp->accord->a : NULL;
 	LOCK_SCOPE(&cp->units->lock);
-	return cp->accord &&
-	       (cp->accord->a.state == AGREE_ABORT || cp->accord->a.state == AGREE_LATE);
+
+	return a && agreement_is_over(a) && !(a->state == AGREE_COMMIT && agreement_is_decider(a));
 }

@@ -4,7 +4,7 @@
  * directory on the backing, and they agree on its end by engine/coord/agreement.h, which is driven here.
  *
  * - Who makes its name first is the root: it sees the end, from what all report, and commits. A node that finds the name
- *   joins before the first of its processes sees it there.
+ *   joins before the first of its processes sees it there. Where the root is lost after its vote, another node commits.
  * - What a node has durable when it votes it lists in a file of the staging directory, with what its children have
  *   listed; the root makes the commit file of that.
  * - What fails on one node is failed on all, by the decision, with its reason.
@@ -148,6 +148,24 @@ int accord_gather(struct checkpoint *cp, struct error *e);
 /* After accord_loses_writer: the reason, if it fails for that. */
 void accord_mourns(struct checkpoint *cp, const char *reason);
 
+/* Of an heir, COMMITTING: @cp is as the root knew it, its name and what that replaces. 0 or -errno. */
+int accord_inherit(struct checkpoint *cp);
+
+/* The same: how the end was seen, and of how many ranks. */
+void accord_inherit_header(struct checkpoint *cp, struct commit_header *h);
+
+/* True if another node may commit it at the same time: an heir, or the root that an heir takes for dead. */
+bool accord_has_heirs(struct checkpoint *cp);
+
+/*
+ * @cp cannot be committed here, for that reason. True: another node may have, so that it is for the first decision whether it
+ * fails. False: it has to be failed.
+ */
+bool accord_refuse(struct checkpoint *cp, int err, const char *reason);
+
+/* The commit of @cp is decided: what nodes have put into its staging directory for that goes. */
+void accord_tidy(struct checkpoint *cp);
+
 /* As decision_record: decides for the commit, or finds what was decided. */
 int accord_decide(struct checkpoint *cp, const char *decision);
 
@@ -157,8 +175,8 @@ int accord_decide(struct checkpoint *cp, const char *decision);
  */
 bool accord_leave(struct checkpoint *cp);
 
-/* Was it decided against its commit? Then it fails by itself, with the reason that was given. */
-bool accord_has_refused(struct checkpoint *cp);
+/* True if it was decided, and is not for this node to commit: it ends by itself, as was decided. */
+bool accord_is_decided_elsewhere(struct checkpoint *cp);
 
 /* What waited for its commit, here, is done: @all, or what is left is redone by the next mount, and its records stay. */
 void accord_followed(struct checkpoint *cp, bool all);

@@ -247,7 +247,8 @@ void accord_judge(struct accord *a)
 	struct checkpoint *cp = a->cp;
 	struct bereavement *b = &a->bereaved;
 
-	if (!b->at_ns || !b->reason || a->judged || a->payloads[AGREE_OF_ABORT])
+	/* An heir commits only where the root has judged, and voted. */
+	if (!b->at_ns || !b->reason || a->judged || a->a.heir || a->payloads[AGREE_OF_ABORT])
 		return;
 	if (!agreement_is_root(&a->a)) {
 		/* Others leave it to the root, which may be out of reach, and fail with that. */

@@ -30,6 +30,7 @@ static void tend_locked(struct accord *a)
 	else if (cp->state == GENERATION_DROPPED)
 		accord_give_reason(a, ECANCELED, true, false, "it was removed");
 	accord_look_at_lives(a);
+	accord_stand_in(a);
 	if (a->a.state == AGREE_JOINING)
 		return;
 	/* Who has not voted is told to people, and is not to be one who has. */
@@ -56,7 +57,7 @@ static void tend_locked(struct accord *a)
 	    checkpoint_rests_in_locked(cp, GENERATION_OPEN) && checkpoint_is_closed_locked(cp) &&
 	    (!a->left || agreement_may_vote(&a->a))) /* until then others may join below it */
 		checkpoint_seal_locked(cp);
-	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && !agreement_is_root(&a->a)) {
+	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && (!agreement_is_root(&a->a) || a->a.heir)) {
 		a->heard_ns = clock_mono_ns();
 		agreement_doubt(&a->a);
 	}
@@ -65,7 +66,7 @@ static void tend_locked(struct accord *a)
 /* The text of a record that votes, for the caller to free; or NULL. */
 static char *vote_text(struct accord *a, const char *head)
 {
-	__cleanup_free char *payload = vote_compose(accord_nodes(a->cp), a->list);
+	__cleanup_free char *payload = vote_compose(accord_nodes(a->cp), a->list, NULL);
 	char *text;
 
 	return payload && asprintf(&text, "%s %s", head, payload) >= 0 ? text : NULL;
@@ -112,7 +113,8 @@ static void compose_locked(struct accord *a, struct exchange *x)
 	if (op->payload == AGREE_OF_REPORT)
 		payload = report = accord_compose_report(a);
 	else if (op->payload == AGREE_OF_VOTE)
-		payload = report = vote_compose(accord_nodes(a->cp), a->list);
+		payload = report = vote_compose(agreement_is_root(&a->a) ? 1 : accord_nodes(a->cp),
+						a->list, a->testament);
 	else if (op->payload != AGREE_NONE)
 		payload = a->payloads[op->payload];
 	if (*op->also)
@@ -171,8 +173,6 @@ static void take_answer_locked(struct accord *a, const struct exchange *x)
 	bool of_decision = !strcmp(x->op.kind, "decision");
 	struct agree_news news;
 
-	if (of_decision && x->op.what == AGREE_RECORD)
-		a->ours = x->ours;
 	if (!x->ours && of_decision && !x->over) {
 		bool commit;
 		const char *what = agreement_decision(x->first, &commit);
@@ -184,6 +184,8 @@ static void take_answer_locked(struct accord *a, const struct exchange *x)
 		note_said_locked(a);
 	agreement_answer(&a->a, &x->op, x->ours, x->over ? NULL : x->first, &news);
 	accord_take_news(a, &news);
+	if (a->a.heir && a->a.abort)
+		accord_disinherit(a);
 }
 
 /* Drops the lock. Performs what the agreement asks for. False: there is nothing, or it failed. */
@@ -299,7 +301,7 @@ static void drive_locked(struct accord *a)
 	accord_judge(a);
 	do {
 		tend_locked(a);
-		if (accord_is_late(a, &e)) {
+		if (accord_is_late(a, &e) && !accord_refuses(a, ETIMEDOUT, e.text)) {
 			lock_drop(&us->lock);
 			checkpoint_fail(cp, -ETIMEDOUT, e.text);
 			lock_take(&us->lock);
@@ -341,7 +343,7 @@ static bool clear_locked(struct accord *a)
 
 	if (!a->done)
 		return false;
-	if (!a->ours)
+	if (!agreement_is_decider(&a->a))
 		return true;
 	/* What was decided, and not done, is redone by the next mount. */
 	if (a->a.state == AGREE_COMMIT && cp->state == GENERATION_FAILED && cp->err != -EBUSY)

@@ -170,7 +170,7 @@ bool accord_leave(struct checkpoint *cp)
 	return left;
 }
 
-unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT])
+unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1])
 {
 	unsigned i;
 
@@ -178,6 +178,8 @@ unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOU
 		lists[i].slot = a->a.slot * a->a.fanout + 1 + i;
 		lists[i].lines = a->children[i].list;
 	}
+	if (a->a.heir)
+		lists[i++] = (struct vote_list){0, a->children[AGREE_ROOT].list};
 	return i;
 }
 
@@ -185,14 +187,15 @@ bool accord_vote(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
-	struct vote_list lists[AGREE_FANOUT];
+	struct vote_list lists[AGREE_FANOUT + 1];
 	char text[MESSAGE_MAX];
 	json_t *own;
 	unsigned nr;
 	int err;
 
-	if (agreement_is_root(&a->a) ||
-	    (!agreement_may_vote(&a->a) && !agreement_may_close(&a->a)) ||
+	if (agreement_is_root(&a->a))
+		return accord_vote_early(a);
+	if ((!agreement_may_vote(&a->a) && !agreement_may_close(&a->a)) ||
 	    cp->state != GENERATION_SEALED || !checkpoint_is_flushed_locked(cp) ||
 	    accord_owes_word(a))
 		return false;
@@ -305,12 +308,12 @@ bool accord_conclude(struct accord *a)
 
 	if (!checkpoint_rests_locked(cp))
 		return state_is_over(cp->state);
-	if (agreement_is_root(&a->a) && state == AGREE_COMMIT)
+	if (agreement_is_decider(&a->a) && state == AGREE_COMMIT)
 		return cp->state != GENERATION_SEALED;
 	if (!cp->visible && state == AGREE_LATE)
 		return true; /* never shown */
 	decision = a->payloads[AGREE_OF_ABORT] ? strdup(a->payloads[AGREE_OF_ABORT]) : NULL;
-	gone = !nodes_alive(us->nodes, a->a.above[0]);
+	gone = !nodes_alive(us->nodes, a->a.decider);
 	late = clock_mono_ns() - a->over_ns > us->forget_ns;
 	lock_drop(&us->lock);
 	refusal_read(&refusal, state == AGREE_ABORT ? decision : NULL);
@@ -319,7 +322,8 @@ bool accord_conclude(struct accord *a)
 		named = checkpoint_has_name(cp, cp->target.name);
 	else if (state == AGREE_COMMIT || ordinary)
 		/* Who decided for an ordinary directory, and does not make it one, has been interrupted. */
-		named = name_or_fail(cp, decision, ordinary, late, ordinary ? a->ours : gone);
+		named = name_or_fail(cp, decision, ordinary, late,
+				     ordinary ? agreement_is_decider(&a->a) : gone);
 	if (state == AGREE_ABORT && !ordinary)
 		fail_as_refused(a, &refusal);
 	else if (state == AGREE_LATE && !named)
@@ -372,7 +376,7 @@ static int await_outcome_locked(struct accord *a)
 			break;
 	switch (a->a.state) {
 	case AGREE_COMMIT:
-		return 0;
+		return agreement_is_decider(&a->a) ? 0 : -EALREADY;
 	case AGREE_ABORT:
 		return -ECANCELED;
 	case AGREE_LATE:
@@ -421,5 +425,5 @@ int accord_make_ordinary(struct checkpoint *cp)
 	err = await_outcome_locked(a);
 	if (err != -ECANCELED)
 		return err ? err : -EEXIST;
-	return a->ours && is_ordinary_locked(a) ? 0 : -EEXIST;
+	return agreement_is_decider(&a->a) && is_ordinary_locked(a) ? 0 : -EEXIST;
 }

@@ -123,7 +123,7 @@ void accord_show_size(struct generation *g)
 int accord_gather(struct checkpoint *cp, struct error *e)
 {
 	struct accord *a = cp->accord;
-	struct vote_list lists[AGREE_FANOUT];
+	struct vote_list lists[AGREE_FANOUT + 1];
 	unsigned nr;
 	int err;
 
@@ -136,5 +136,5 @@ int accord_gather(struct checkpoint *cp, struct error *e)
 	}
 	err = vote_gather(cp, lists, nr);
 	a->gathered = !err;
-	return err;
+	return err == -ENOENT ? -EAGAIN : err; /* another node has decided, and removed it */
 }

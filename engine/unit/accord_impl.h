@@ -7,6 +7,7 @@
  * - accord_report.c: what nodes tell those above while it is open, and hear from those below
  * - accord_death.c: a process has died: had it ended by that?
  * - accord_end.c: votes, decisions, failure
+ * - accord_heir.c: a node that stands in for the root
  * - accord_staged.c: which name a staging directory is to get, for who lists
  * - accord_files.c: files that other nodes write
  * - accord_drive.c: the thread that drives all of a mount
@@ -43,9 +44,10 @@ struct accord {
 	struct list link;      /* units->accords, while it is driven */
 	struct checkpoint *cp; /* referenced while it is */
 	struct agreement a;
-	struct child children[AGREE_FANOUT];
-	json_t *events; /* to be reported: [[kind, path, rank], ...] */
-	size_t sending; /* of these are in the report that is under way */
+	struct child
+		children[AGREE_FANOUT + 1]; /* AGREE_ROOT: of an heir, what the root has voted */
+	json_t *events;			    /* to be reported: [[kind, path, rank], ...] */
+	size_t sending;			    /* of these are in the report that is under way */
 	bool more; /* there was no room for all of them in the last: the next one follows at once */
 	bool said_open, said_writers, said_removing;
 	const struct rule *said_rule;
@@ -64,7 +66,8 @@ struct accord {
 	bool saying_death;   /* in that */
 	bool judged;	     /* the root has, for a death */
 	json_t *list;	     /* that this node votes with; or NULL */
-	bool gathered, failing, done, ours;
+	json_t *testament; /* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
+	bool gathered, failing, done;
 	bool leaving, left; /* this mount ends; and has closed its part for that */
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
@@ -101,6 +104,9 @@ bool accord_has_news(struct accord *a);
 
 /* Is there a process that has not ended well, here or below, and has written to it? */
 bool accord_has_living(struct checkpoint *cp);
+
+/* As accord_refuse. */
+bool accord_refuses(struct accord *a, int err, const char *reason);
 
 /* What a child has said, which is not believed to be well-formed. */
 void accord_take_news(struct accord *a, const struct agree_news *news);
@@ -142,8 +148,26 @@ bool accord_is_late(struct accord *a, struct error *e);
 /* Dropped. Writes down what this node votes with, and votes, or will when it closes. False: it is not the time to. */
 bool accord_vote(struct accord *a);
 
-/* What its children have voted with, which stays as long as it does. How many. */
-unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT]);
+/* What its children have voted with, and the root if it has: that stays as long as @a does. How many. */
+unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1]);
+
+/* Dropped. The root waits for the votes of others: it votes for what it has itself, and says what an heir has to know. */
+bool accord_vote_early(struct accord *a);
+
+/* Becomes the heir of the root, if it is time to. */
+void accord_stand_in(struct accord *a);
+
+/* Of an heir: the root's vote @o was heard. */
+void accord_hear_testament(struct accord *a, json_t *o);
+
+/*
+ * Lock not held. The root of @gen is dead, and nothing is decided: has it voted, and lives one of the others, so that it is for
+ * these to decide?
+ */
+bool accord_is_left_to_heirs(struct units *us, uid_t uid, const char *gen);
+
+/* Of an heir: the root has not voted. */
+void accord_disinherit(struct accord *a);
 
 /* This mount ends: may it vote for what it has, though the end was not seen? All of that is whole, and no more comes. */
 bool accord_may_leave(struct accord *a);

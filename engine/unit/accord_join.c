@@ -74,7 +74,7 @@ void accord_succeed(struct units *us, const struct caller *owner, const char *ge
 	struct claim c;
 
 	if (us->nodes && !claim_look(us, owner->uid, gen, &c) && c.open &&
-	    nodes_is_before(us->nodes, c.node))
+	    nodes_is_before(us->nodes, c.node) && !accord_is_left_to_heirs(us, owner->uid, gen))
 		abort_for(us, owner, &c);
 }
 
@@ -197,6 +197,12 @@ static int tell_late(struct checkpoint *cp)
 	return checkpoints_tell_casualty_locked(us, cp->maker);
 }
 
+static int wait_a_moment(struct units *us)
+{
+	LOCK_SCOPE(&us->lock);
+	return units_wait(us);
+}
+
 /* Waits until what has the name is decided, if nobody of its job goes on with it. */
 static int find_free(struct checkpoint *cp, struct claim *c)
 {
@@ -217,7 +223,9 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 		if (err || !c->open)
 			return err;
 		if (strcmp(c->node, nodes_id(us->nodes)) && !nodes_alive_now(us->nodes, c->node)) {
-			err = abort_for(us, &cp->owner, c);
+			err = accord_is_left_to_heirs(us, cp->owner.uid, c->last)
+				      ? wait_a_moment(us)
+				      : abort_for(us, &cp->owner, c);
 			if (err)
 				return err;
 			continue;

@@ -217,6 +217,8 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 		json_int_t nodes = json_get_int(o, "nodes", 1);
 		struct child *c = &a->children[news->child];
 
+		if (news->child == AGREE_ROOT)
+			accord_hear_testament(a, o);
 		c->open = false;
 		c->nodes = nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
 		if (!c->list)

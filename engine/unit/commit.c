@@ -114,6 +114,7 @@ static int decide(struct checkpoint *cp, const char **step)
 	}
 	if (!err) {
 		*step = "giving it its name";
+		accord_tidy(cp);
 		err = replace_target(cp);
 	}
 	if (!err)
@@ -129,6 +130,8 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 	int err = header ? 0 : -ENOMEM;
 
 	*step = "listing its files";
+	if (!err)
+		err = accord_inherit(cp);
 	if (!err)
 		err = commit_listing_fill(&l);
 	if (!err)
@@ -255,7 +258,8 @@ static void fail(struct checkpoint *cp, const char *path, const char *step, int 
 		memcpy(text, e->text, sizeof(text));
 	else
 		MESSAGE(text, COMMIT_FAILED, path, step, strerror(-err), path);
-	checkpoint_fail(cp, failure_of_backing(err), text);
+	if (!accord_refuse(cp, -failure_of_backing(err), text))
+		checkpoint_fail(cp, failure_of_backing(err), text);
 }
 
 /* @cp is COMMITTING or NAMING, by this thread alone. */
@@ -273,7 +277,7 @@ static void work_on(struct checkpoint *cp)
 		end(cp, path);
 		return;
 	}
-	if (accord_has_refused(cp)) {
+	if (accord_is_decided_elsewhere(cp)) {
 		following_release(cp);
 		checkpoint_give_back(cp);
 		return;

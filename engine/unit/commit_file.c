@@ -19,8 +19,10 @@
 #include "engine/base/clock.h"
 #include "engine/base/fault.h"
 #include "engine/base/lock.h"
+#include "engine/coord/nodes.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
+#include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 
 #define WRITE_BUFFER 65536
@@ -92,8 +94,7 @@ static int write_entries(struct listing *l, const struct commit_header *header,
 	return err ? err : write_out(f);
 }
 
-/* (O3) */
-static int write_commit_file(struct listing *l, const struct commit_header *header)
+static int write_as(struct listing *l, const struct commit_header *header, const char *name)
 {
 	struct checkpoint *cp = l->cp;
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -104,10 +105,10 @@ static int write_commit_file(struct listing *l, const struct commit_header *head
 	if (!f)
 		return -ENOMEM;
 	*f = (struct file_writer){.b = &b};
-	err = backing_unlink(&b, cp->fd, COMMIT_FILE, false); /* of an earlier try */
+	err = backing_unlink(&b, cp->fd, name, false); /* of an earlier try */
 	if (err && err != -ENOENT)
 		return err;
-	f->fd = backing_create(&b, cp->fd, COMMIT_FILE, O_RDWR | O_EXCL, COMMIT_MODE, &created);
+	f->fd = backing_create(&b, cp->fd, name, O_RDWR | O_EXCL, COMMIT_MODE, &created);
 	if (f->fd < 0)
 		return f->fd;
 	err = write_entries(l, header, f);
@@ -115,6 +116,45 @@ static int write_commit_file(struct listing *l, const struct commit_header *head
 		err = backing_sync(&b, f->fd, false);
 	close(f->fd);
 	return err;
+}
+
+/* True if the commit file of @cp is there, whole, by this node or another. */
+static bool has_commit_file(struct checkpoint *cp)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	char generation[COMMIT_HEX];
+
+	return !unit_generation(&b, cp->fd, generation) &&
+	       !strcmp(generation, cp->staging + strlen(STAGING_PREFIX));
+}
+
+/*
+ * Where another node may commit it, too, or has already, the commit file that stands is never removed nor written to: each
+ * node makes one of its own, which gets the name when it is whole. All of them list the same files, so whichever
+ * stands will do. One that was held up finds that it stands.
+ */
+static int write_beside_others(struct listing *l, const struct commit_header *header)
+{
+	struct checkpoint *cp = l->cp;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	char own[NAME_MAX + 1];
+	int err;
+
+	snprintf(own, sizeof(own), COMMIT_OWN_PREFIX "%s", nodes_id(cp->units->nodes));
+	err = write_as(l, header, own);
+	if (!err && !has_commit_file(cp)) {
+		err = backing_rename(&b, cp->fd, own, cp->fd, COMMIT_FILE, 0);
+		return err == -ENOENT ? -EAGAIN : err; /* another has decided, and tidied up */
+	}
+	backing_unlink(&b, cp->fd, own, false);
+	return err;
+}
+
+/* (O3) */
+static int write_commit_file(struct listing *l, const struct commit_header *header)
+{
+	return accord_has_heirs(l->cp) ? write_beside_others(l, header)
+				       : write_as(l, header, COMMIT_FILE);
 }
 
 int commit_put_into_staging(struct listing *l, const struct commit_header *header)
@@ -203,7 +243,7 @@ static void unit_path(struct checkpoint *cp, const char *path, char *buf, size_t
 		snprintf(buf + len, size - len, "%s%s", len ? "/" : "", cp->target.name);
 }
 
-int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_header *h)
+void commit_describe(struct checkpoint *cp, const char *path, struct commit_header *h)
 {
 	struct list *l;
 	int world = 0;
@@ -212,8 +252,6 @@ int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_he
 	unit_path(cp, path, h->unit, sizeof(h->unit));
 	snprintf(h->generation, sizeof(h->generation), "%s", cp->staging + strlen(STAGING_PREFIX));
 	snprintf(h->job, sizeof(h->job), "%s", cp->maker->key);
-	h->committed_ns = clock_wall_ns();
-	h->sequence = FAULT(SEQUENCE_FORGOTTEN) ? 1 : last_sequence(cp) + 1;
 	LOCK_SCOPE(&cp->units->lock);
 	list_for_each (l, &cp->participants) {
 		struct process *p = container_of(l, struct participant, link)->process;
@@ -221,10 +259,19 @@ int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_he
 		world = p->world > world ? p->world : world;
 	}
 	h->ranks = world ? (unsigned)world : 1;
-	h->nodes = accord_nodes(cp);
 	if (cp->done >= 0)
 		rule_evidence(cp->rule, cp->done, h->done, sizeof(h->done));
 	else
 		snprintf(h->done, sizeof(h->done), "%s", cp->asked ? "asked" : "last close");
+}
+
+int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_header *h)
+{
+	commit_describe(cp, path, h);
+	accord_inherit_header(cp, h);
+	h->committed_ns = clock_wall_ns();
+	h->sequence = FAULT(SEQUENCE_FORGOTTEN) ? 1 : last_sequence(cp) + 1;
+	LOCK_SCOPE(&cp->units->lock);
+	h->nodes = accord_nodes(cp);
 	return 0;
 }

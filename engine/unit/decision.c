@@ -76,13 +76,20 @@ static json_t *removals_json(const struct order *order)
 	return list;
 }
 
-int decision_record(struct checkpoint *cp, const char *path, const struct order *order)
+json_t *decision_proposed(struct checkpoint *cp, const char *path)
 {
 	json_t *o = json_pack("{s:s, s:o}", "decision", "commit", "replaces", replaced_json(cp));
+
+	json_set_path(o, "unit", "unit_hex", path);
+	return o;
+}
+
+int decision_record(struct checkpoint *cp, const char *path, const struct order *order)
+{
+	json_t *o = decision_proposed(cp, path);
 	__cleanup_free struct decision *d = malloc(sizeof(*d));
 	int err;
 
-	json_set_path(o, "unit", "unit_hex", path);
 	if (cp->ordinary)
 		json_object_set_new(o, "ordinary", json_true());
 	if (order && order->nr_pointers)

@@ -14,6 +14,8 @@
 #ifndef ENGINE_UNIT_DECISION_H
 #define ENGINE_UNIT_DECISION_H
 
+#include <jansson.h>
+
 #include "engine/format/commit.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/order.h"
@@ -30,7 +32,7 @@ struct decision {
 
 /*
  * (O4) Prepares and decides for @cp, which is to be at @path below the backing, and what follows: @order, or NULL. 0: it is
- * to be published. -ECANCELED: it was decided otherwise. -errno: unknown, and to be tried again.
+ * to be published. -ECANCELED: it was decided otherwise. -EALREADY: another node has decided so, which publishes it. -errno: unknown, and to be tried again.
  */
 int decision_record(struct checkpoint *cp, const char *path, const struct order *order);
 
@@ -39,6 +41,9 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
  * True: nothing says that it is, nor will. For a @cp that this node alone decides.
  */
 bool decision_withdraw(struct checkpoint *cp, const char *path);
+
+/* What it would say, as an object, but for what follows. For a root that may be lost before (accord_heir.c). */
+json_t *decision_proposed(struct checkpoint *cp, const char *path);
 
 /* The records are of no use any more. */
 void decision_forget(struct checkpoint *cp);

@@ -194,15 +194,16 @@ json_t *others_to_json(const struct checkpoint *cp)
 					     "committed", "aborted", "late"};
 	const struct agreement *a = accord_agreement(cp);
 	char own[NODES_LABEL_MAX], root[NODES_LABEL_MAX];
+	enum agree_state state;
 	json_t *others;
 	unsigned k;
 
 	if (!a)
 		return NULL;
+	state = a->root_voted && a->state == AGREE_PREPARED ? AGREE_VOTED : a->state;
 	others = json_array();
 	for (k = 0; a->state != AGREE_JOINING && k < a->nr_children; k++)
 		json_array_append_new(others, child_to_json(cp, k));
 	return json_pack("{s:o, s:o, s:s, s:o}", "node", json_text(own_label(cp, own)), "sees_end",
-			 json_text(root_label(cp, root)), "state", states[a->state], "others",
-			 others);
+			 json_text(root_label(cp, root)), "state", states[state], "others", others);
 }

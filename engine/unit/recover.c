@@ -18,8 +18,7 @@
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 
-/* The directory that @path is in, from the top on, one name at a time; @name: its last component. */
-static int walk(struct backing *b, const char *path, const char **name)
+int recover_walk(struct backing *b, const char *path, const char **name)
 {
 	int dir = backing_dup(b, b->root_fd);
 
@@ -114,7 +113,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 	char staging[STAGING_MAX];
 	const char *name;
 	bool trashed = false;
-	int dir = walk(&b, d->unit, &name), fd, err;
+	int dir = recover_walk(&b, d->unit, &name), fd, err;
 
 	if (dir < 0)
 		return dir;

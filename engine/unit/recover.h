@@ -34,6 +34,9 @@ struct recovery {
 	void *arg;
 };
 
+/* The directory that @path is in, from the top of the backing on, one name at a time; @name: its last component. Or -errno. */
+int recover_walk(struct backing *b, const char *path, const char **name);
+
 /* 0, or the first -errno of what could not be looked at; all the rest is done. */
 int recover_decided(const struct recovery *r);
 

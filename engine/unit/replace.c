@@ -239,6 +239,27 @@ static int step(const struct placement *p, const char *trash)
 	return look_at_all(p, trash, &now) || same_names(&n, &now) ? err : 1;
 }
 
+void replace_tidy(struct backing *b, int fd)
+{
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+
+	(void)dirwalk_begin(&w, b, fd);
+	while (dirwalk_next(&w))
+		if (!strncmp(w.name, VOTE_PREFIX, strlen(VOTE_PREFIX)) ||
+		    !strncmp(w.name, COMMIT_OWN_PREFIX, strlen(COMMIT_OWN_PREFIX)))
+			backing_unlink(b, fd, w.name, false);
+}
+
+/* What was decided by another node, which may have been lost before it did so itself. */
+static void tidy_staged(const struct placement *p)
+{
+	__cleanup_fd int pin = backing_pin(p->backing, p->dir, p->staging), fd = -1;
+
+	fd = pin < 0 ? pin : backing_reopen(p->backing, pin, O_RDONLY | O_DIRECTORY);
+	if (fd >= 0)
+		replace_tidy(p->backing, fd);
+}
+
 int replace_place(const struct placement *p, bool *trashed)
 {
 	char trash[STAGING_MAX + 8];
@@ -249,6 +270,8 @@ int replace_place(const struct placement *p, bool *trashed)
 	*trashed = false;
 	if (p->only_look)
 		return step(p, trash);
+	if (p->owned)
+		tidy_staged(p);
 	for (i = 0; err == 1 && i < MAX_STEPS; i++)
 		err = step(p, trash);
 	if (err)

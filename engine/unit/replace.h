@@ -31,6 +31,9 @@ struct placement {
  */
 int replace_place(const struct placement *p, bool *trashed);
 
+/* Removes what nodes have put into the staging directory @fd to agree on its commit. */
+void replace_tidy(struct backing *b, int fd);
+
 /* The same for @cp. */
 int replace_target(struct checkpoint *cp);
 

@@ -9,6 +9,10 @@
 
 #define STAGING_PREFIX ".ckptfs-"
 
+/* Names in a staging directory, of what nodes put there to agree on its commit: vote.h, commit_file.c. */
+#define VOTE_PREFIX	  STAGING_PREFIX "vote-"
+#define COMMIT_OWN_PREFIX STAGING_PREFIX "commit-"
+
 /* Is it a name that ckptfs keeps for itself, not shown in the mount? */
 bool rules_reserved(const char *name);
 

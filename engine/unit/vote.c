@@ -16,7 +16,7 @@
 #include "engine/unit/rules.h"
 #include "engine/unit/shards.h"
 
-#define VOTE_NAME STAGING_PREFIX "vote-%u"
+#define VOTE_NAME VOTE_PREFIX "%u"
 
 /* --- lists that are files --- */
 
@@ -39,8 +39,8 @@ static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 	return f;
 }
 
-/* The files of such as are; and what its owner may have put there instead. */
-static void remove_lists(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
+/* And what its owner may have put there instead. */
+void vote_remove(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	char name[STAGING_MAX];
@@ -358,14 +358,15 @@ int vote_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lis
 		err = each_line(cp, &lists[i], copy_line, &to);
 	err = finish_list(&to, err, own);
 	if (!err)
-		remove_lists(cp, lists, nr);
+		vote_remove(cp, lists, nr);
 	return err;
 }
 
-char *vote_compose(unsigned nodes, json_t *own)
+char *vote_compose(unsigned nodes, json_t *own, json_t *more)
 {
 	json_t *o = json_pack("{s:i, s:O*}", "nodes", (int)nodes, "list", own);
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	char *text =
+		o && (!more || !json_object_update(o, more)) ? json_dumps(o, JSON_COMPACT) : NULL;
 
 	json_decref(o);
 	return text;
@@ -383,7 +384,5 @@ int vote_gather(struct checkpoint *cp, const struct vote_list *lists, unsigned n
 		err = each_line(cp, &lists[i], take_line, &t);
 		end_file(cp, &t);
 	}
-	if (!err)
-		remove_lists(cp, lists, nr);
 	return err;
 }

@@ -235,7 +235,7 @@ static void perform(struct member *m, const struct agree_op *op)
 		if (op->payload == AGREE_OF_REPORT)
 			payload = compose_report(m);
 		else if (op->payload == AGREE_OF_VOTE)
-			payload = vote_compose(nodes_below(m), m->list);
+			payload = vote_compose(nodes_below(m), m->list, NULL);
 		if (asprintf(&text, "%s%s%s", op->head, payload ? " " : "",
 			     payload ? payload : "") < 0)
 			err(1, "record");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# timeout: 120
-# cpu: 30
+# timeout: 180
+# cpu: 40
 # Each scenario of scenarios/ holds under many schedules: what a user relies on when several nodes save. A failing one is
 # told as a story. Those of known/ are defects: each must still be found, so that whoever mends one moves its file.
 

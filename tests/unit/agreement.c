@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 240 */
 /* long: 240 */
-/* cpu: 25 */
+/* cpu: 30 */
 /*
  * Agreement over nodes, explored: small clusters, every interleaving of what nodes do, of what becomes of their answers,
  * of crashes, of nodes that are taken for dead and go on, and of those who clear up. In each state that can be reached:
@@ -9,7 +9,8 @@
  * - no two nodes believe different decisions;
  * - who believes a commit finds in it all that any node of the generation has written, also one that is gone;
  * - a commit is only believed if the end was seen;
- * - where nothing can happen any more each node that lives knows the outcome. No wait is endless.
+ * - where nothing can happen any more each node that lives knows the outcome. No wait is endless;
+ * - where the root has voted, and so have all others, it is not aborted, whoever is lost or taken for dead from then on.
  *
  * How deep: to the end, that is until nothing can happen any more, with as many calamities as each test below says. Of
  * those that take longest make check-long explores one more. With
@@ -96,7 +97,7 @@ static void explore(struct setting s)
 	struct world *stack = calloc(room, sizeof(*stack)), next;
 
 	set = s;
-	nr_states = 0;
+	nr_states = nr_inherited = 0;
 	memset(table, 0, sizeof(*table) << table_bits);
 	make_record(stack, "open", "a");
 	agreement_begin(&stack->m[0].a, ids[0], ids[0], set.fanout);
@@ -123,10 +124,13 @@ static void explore(struct setting s)
 	}
 	free(stack);
 	print_message("%u nodes, fan-out %u, %u crashes, %u taken for dead, %u lost answers, %u "
-		      "failures, %u leave, %s%s%s: %lu states\n",
+		      "failures, %u leave, %s%s%s%s: %lu states, %lu inherited\n",
 		      s.nodes, s.fanout, s.crashes, s.suspicions, s.losses, s.failures, s.leaves,
 		      s.every ? "all are needed" : "asked for", s.clear ? ", cleared up" : "",
-		      s.guarded ? ", guarded" : "", nr_states);
+		      s.guarded ? ", guarded" : "", s.late ? ", late" : "", nr_states,
+		      nr_inherited);
+	if (s.late)
+		assert_true(nr_inherited);
 }
 
 #define EXPLORE(...) explore((struct setting){__VA_ARGS__})
@@ -162,6 +166,23 @@ static void a_node_leaves(void **state)
 	(void)state;
 	EXPLORE(.nodes = 2, .fanout = 2, .leaves = 1, .suspicions = 1, .clear = true);
 	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .leaves = 2);
+}
+
+/* The root has voted, and waits for the others. */
+static void nodes_are_lost_after_the_vote_of_the_root(void **state)
+{
+	(void)state;
+	EXPLORE(.nodes = 2, .fanout = 2, .crashes = 1, .late = true);
+	EXPLORE(.nodes = 2, .fanout = 2, .suspicions = 1, .losses = 1, .clear = true, .late = true);
+	EXPLORE(.nodes = 2, .fanout = 2, .leaves = 1, .clear = true, .guarded = true, .late = true);
+	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 1, .late = true);
+	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .crashes = 1, .guarded = true,
+		.late = true);
+	if (!is_long())
+		return;
+	EXPLORE(.nodes = 3, .fanout = 1, .every = true, .crashes = 2, .late = true);
+	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .crashes = 2, .late = true);
+	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .suspicions = 1, .late = true);
 }
 
 static void answers_are_lost(void **state)
@@ -209,9 +230,13 @@ static void yet_more_of_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_goes_well),    cmocka_unit_test(two_nodes_and_all_calamities),
-		cmocka_unit_test(a_node_dies),	    cmocka_unit_test(a_node_leaves),
-		cmocka_unit_test(answers_are_lost), cmocka_unit_test(more_of_it),
+		cmocka_unit_test(all_goes_well),
+		cmocka_unit_test(two_nodes_and_all_calamities),
+		cmocka_unit_test(a_node_dies),
+		cmocka_unit_test(a_node_leaves),
+		cmocka_unit_test(nodes_are_lost_after_the_vote_of_the_root),
+		cmocka_unit_test(answers_are_lost),
+		cmocka_unit_test(more_of_it),
 		cmocka_unit_test(yet_more_of_it),
 	};
 	int failed;

@@ -42,7 +42,11 @@ struct world {
 		decision; /* the first, while that counted: 0x80: commit, of what; 0x40: abort */
 	unsigned char forgetting; /* how far somebody has cleared up */
 	unsigned char crashes, suspicions, losses, failures, leaves;
+	bool excused; /* somebody was taken for dead, or has failed, before all had voted */
 };
+
+static unsigned long
+	nr_inherited; /* how often a node has decided for the commit in the place of the root */
 
 static struct setting {
 	unsigned nodes, fanout;
@@ -50,6 +54,7 @@ static struct setting {
 	bool every; /* the end needs reports of all; else it is asked for, at any time */
 	bool clear; /* somebody clears up */
 	bool guarded;
+	bool late; /* who crashes, or is taken for dead, is so once the root has voted early */
 } set;
 
 /* --- records --- */
@@ -108,6 +113,7 @@ HELPER void take_news(struct member *m, const struct agree_news *news)
 	if (!news->any)
 		return;
 	mask = (unsigned)strtoul(news->payload, NULL, 16);
+	assert_true(news->child != AGREE_ROOT || news->entry == AGREE_VOTE);
 	if (news->entry == AGREE_REPORT && mask & ~m->reports) {
 		m->reports |= (unsigned char)mask;
 		agreement_report(&m->a);
@@ -157,6 +163,23 @@ HELPER void check_belief(struct world *w, unsigned i)
 		assert_int_equal(m->believed, bit(set.nodes) - 1);
 }
 
+/* Does the log of the root have all votes, so that nobody's life matters any more? */
+HELPER bool all_voted(struct world *w)
+{
+	unsigned joined = 0, voted = 0, i;
+	bool closed = false, root = false;
+	char kind[COORD_KIND_MAX];
+	struct record_made *r;
+
+	for (i = 0; snprintf(kind, sizeof(kind), "log.0.%u", i), (r = find_record(w, kind)); i++) {
+		joined += !closed && !strncmp(r->text, "join ", 5);
+		closed = closed || !strncmp(r->text, "closed ", 7);
+		root = root || !strncmp(r->text, "vote 0 ", 7);
+		voted += !strncmp(r->text, "vote ", 5) && strncmp(r->text, "vote 0 ", 7) != 0;
+	}
+	return root && voted == joined;
+}
+
 HELPER void note_decision(struct world *w, const struct record_made *r)
 {
 	const char *payload;
@@ -166,6 +189,11 @@ HELPER void note_decision(struct world *w, const struct record_made *r)
 		return;
 	payload = agreement_decision(r->text, &commit);
 	assert_non_null(payload);
+	nr_inherited += commit && strncmp(r->text, "commit a ", 9) != 0;
+	if (!commit && !w->excused && all_voted(w)) {
+		tell(w);
+		fail_msg("all have voted, and it is aborted");
+	}
 	w->decision = commit ? 0x80 | (unsigned char)strtoul(payload, NULL, 16) : 0x40;
 }
 
@@ -191,6 +219,8 @@ HELPER void do_op(struct world *w, unsigned i, bool lost)
 	if (op.payload == AGREE_OF_REPORT)
 		snprintf(text, sizeof(text), "%s %x", op.head,
 			 (m->closed ? bit(i) : 0) | m->reports);
+	else if (op.payload == AGREE_OF_VOTE && m->a.early)
+		snprintf(text, sizeof(text), "%s %x", op.head, own(w, i));
 	else if (op.payload == AGREE_OF_VOTE || op.payload == AGREE_OF_COMMIT)
 		snprintf(text, sizeof(text), "%s %x", op.head, m->votes);
 	else
@@ -300,8 +330,8 @@ HELPER bool saves(struct world *w, unsigned i, unsigned *n, bool *calamity)
 {
 	struct member *m = &w->m[i];
 
-	if (POSSIBLE(!m->wrote && !m->leaves && !m->a.ready &&
-		     (m->a.state == AGREE_OPEN || m->a.state == AGREE_PREPARED))) {
+	if (POSSIBLE(!m->wrote && !m->leaves && !m->a.ready && !m->a.early && !m->a.root_voted &&
+		     !m->a.heir && (m->a.state == AGREE_OPEN || m->a.state == AGREE_PREPARED))) {
 		m->wrote = true;
 		*calamity = !set.every;
 		return true;
@@ -326,8 +356,17 @@ HELPER bool votes(struct world *w, unsigned i, unsigned *n)
 
 	if (POSSIBLE(agreement_may_vote(&m->a) && (!m->wrote || m->closed)) ||
 	    POSSIBLE(agreement_may_close(&m->a) && (!m->wrote || m->closed))) {
-		m->votes |= (unsigned char)own(w, i);
+		m->votes |= (unsigned char)(m->a.heir ? 0 : own(w, i));
 		agreement_vote(&m->a);
+		return true;
+	}
+	if (POSSIBLE(agreement_may_vote_early(&m->a) && (!m->wrote || m->closed))) {
+		agreement_vote_early(&m->a);
+		return true;
+	}
+	if (POSSIBLE(agreement_may_stand_in(&m->a))) {
+		agreement_stand_in(&m->a);
+		m->votes = 0;
 		return true;
 	}
 	return false;
@@ -345,6 +384,12 @@ HELPER bool leaves(struct world *w, unsigned i, unsigned *n, bool *calamity)
 			w->leaves++;
 			m->leaves = true;
 		}
+		*calamity = true;
+		return true;
+	}
+	if (POSSIBLE(!i && w->leaves < set.leaves && m->a.root_voted)) {
+		w->leaves++;
+		m->dead = true;
 		*calamity = true;
 		return true;
 	}
@@ -367,6 +412,7 @@ HELPER bool gives_up(struct world *w, unsigned i, unsigned *n, bool *calamity)
 	}
 	if (POSSIBLE(w->failures < set.failures && !agreement_is_over(&m->a))) {
 		w->failures++;
+		w->excused = true;
 		agreement_abort(&m->a);
 		*calamity = true;
 		return true;
@@ -379,16 +425,49 @@ HELPER bool gives_up(struct world *w, unsigned i, unsigned *n, bool *calamity)
 	return false;
 }
 
+/* As the driver does before it takes a node for dead: what that has said by then counts. */
+HELPER void looks(struct world *w, unsigned i)
+{
+	struct member *m = &w->m[i];
+	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
+	struct agree_news news;
+	struct record_made *r;
+	unsigned nr, k, at;
+	bool any = true;
+
+	while (any) {
+		nr = agreement_awaits(&m->a, kinds);
+		for (any = false, k = 0; k < nr && !any; k++) {
+			r = find_record(w, kinds[k]);
+			if (!r || m->a.decided)
+				continue;
+			agreement_saw(&m->a, kinds[k], r->text, &news);
+			take_news(m, &news);
+			any = true;
+		}
+	}
+	for (at = m->a.next + 1; at <= m->a.next + AGREE_BEHIND; at++) {
+		snprintf(kinds[0], COORD_KIND_MAX, "log.%u.%u", m->a.slot, at);
+		r = find_record(w, kinds[0]);
+		if (!r)
+			continue;
+		agreement_saw_behind(&m->a, r->text, &news);
+		take_news(m, &news);
+	}
+}
+
 HELPER bool mourns(struct world *w, unsigned i, unsigned *n, bool *calamity)
 {
 	struct member *m = &w->m[i];
 	const char *watched[AGREE_FANOUT + 1];
-	unsigned nr = agreement_watches(&m->a, watched), j, k;
+	unsigned nr = m->in_flight ? 0 : agreement_watches(&m->a, watched), j, k;
 
 	for (k = 0; k < nr; k++) {
 		j = (unsigned)(watched[k][0] - 'a');
 		if (POSSIBLE(w->m[j].dead || w->m[j].suspected)) {
-			agreement_dead(&m->a, watched[k]);
+			looks(w, i);
+			agreement_dead(&m->a, ids[j]);
+			check_belief(w, i);
 			*calamity = !w->m[j].dead;
 			return true;
 		}
@@ -399,15 +478,17 @@ HELPER bool mourns(struct world *w, unsigned i, unsigned *n, bool *calamity)
 HELPER bool is_lost(struct world *w, unsigned i, unsigned *n, bool *calamity)
 {
 	struct member *m = &w->m[i];
+	bool may = !set.late || w->m[0].a.root_voted;
 
-	if (POSSIBLE(w->crashes < set.crashes)) {
+	if (POSSIBLE(may && w->crashes < set.crashes)) {
 		w->crashes++;
 		m->dead = true;
 		*calamity = true;
 		return true;
 	}
-	if (POSSIBLE(w->suspicions < set.suspicions && !m->suspected)) {
+	if (POSSIBLE(may && w->suspicions < set.suspicions && !m->suspected)) {
 		w->suspicions++;
+		w->excused = w->excused || !all_voted(w);
 		m->suspected = true;
 		*calamity = true;
 		return true;

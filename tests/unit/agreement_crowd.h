@@ -223,7 +223,8 @@ HELPER void do_op(struct member *m, const struct agree_op *op)
 		m->said_at = w.nr_steps;
 		snprintf(text, sizeof(text), "%s %u " REPORT, op->head, m->reported_sum);
 	} else if (op->payload == AGREE_OF_VOTE) {
-		snprintf(text, sizeof(text), "%s %u " VOTE, op->head, m->votes);
+		snprintf(text, sizeof(text), "%s %u " VOTE, op->head,
+			 m->a.slot ? m->votes : m->wrote);
 	} else if (op->payload == AGREE_OF_COMMIT) {
 		snprintf(text, sizeof(text), "%s %u " COMMIT, op->head, m->votes);
 	}
@@ -331,7 +332,7 @@ HELPER bool go_on(struct member *m)
 
 	if (agreement_is_over(a))
 		return false;
-	if (!m->wrote && (a->state == AGREE_OPEN || a->state == AGREE_PREPARED)) {
+	if (!m->wrote && !a->heir && (a->state == AGREE_OPEN || a->state == AGREE_PREPARED)) {
 		m->wrote = true;
 		w.nr_wrote++;
 		return true;
@@ -355,8 +356,17 @@ HELPER bool go_on(struct member *m)
 		return true;
 	}
 	if (agreement_may_vote(a) && (!m->wrote || m->closed)) {
-		m->votes += m->wrote;
+		m->votes += m->wrote && !a->heir;
 		agreement_vote(a);
+		return true;
+	}
+	if (agreement_may_vote_early(a) && (!m->wrote || m->closed)) {
+		agreement_vote_early(a);
+		return true;
+	}
+	if (agreement_may_stand_in(a)) {
+		agreement_stand_in(a);
+		m->votes = 0;
 		return true;
 	}
 	return mourn(m);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A root that is lost once it has voted costs nothing: another node, the heir, commits in its place (agreement.h).
+ *
+ * What only the root knows goes with its vote, beside the list of its files: the testament. It is
+ *
+ *	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "decision": {...}}
+ *
+ * where the last is what the root would record (decision.h), but for what follows the commit, which is lost with it. An
+ * heir takes the votes of the root and of its children into what it knows of the files, and then does all that the root
+ * would have done. It may be one of several, and the root may live: so the commit file that stands is left alone
+ * (commit_file.c), lists stay until all is decided, and who comes second leaves the rest to the node that has decided.
+ *
+ * Takes the units' lock, except in functions that have an accord as argument: these are called with it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/coord/nodes.h"
+#include "engine/unit/accord_impl.h"
+#include "engine/unit/commit_impl.h"
+#include "engine/unit/decision.h"
+#include "engine/unit/recover.h"
+#include "engine/unit/replace.h"
+#include "engine/unit/rules.h"
+
+/* --- the root --- */
+
+/* Lock not held. NULL: no memory. */
+static json_t *write_testament(struct checkpoint *cp)
+{
+	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
+	char path[PATH_MAX];
+	json_t *o;
+
+	if (!h)
+		return NULL;
+	checkpoint_path(cp, path, sizeof(path));
+	commit_describe(cp, path, h);
+	o = json_pack("{s:o, s:i, s:o}", "done", json_text(h->done), "ranks", (int)h->ranks,
+		      "decision", decision_proposed(cp, h->unit));
+	if (o && cp->rule)
+		json_object_set_new(o, "rule", json_string(cp->rule->name));
+	return o;
+}
+
+bool accord_vote_early(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	json_t *own = NULL, *testament;
+	int err;
+
+	if (!agreement_may_vote_early(&a->a) || cp->state != GENERATION_SEALED ||
+	    !checkpoint_is_flushed_locked(cp))
+		return false;
+	lock_drop(&us->lock);
+	testament = write_testament(cp);
+	err = testament ? vote_write(cp, 0, NULL, 0, &own) : -ENOMEM;
+	lock_take(&us->lock);
+	if (err) {
+		json_decref(testament);
+		return false; /* no heir, then, unless it can be done later */
+	}
+	json_decref(a->list);
+	json_decref(a->testament);
+	a->list = own;
+	a->testament = testament;
+	agreement_vote_early(&a->a);
+	return true;
+}
+
+/* --- the heir --- */
+
+void accord_stand_in(struct accord *a)
+{
+	struct units *us = a->cp->units;
+	char name[256];
+	unsigned i;
+
+	if (!agreement_may_stand_in(&a->a) || a->left || us->ending)
+		return;
+	for (i = 0; i <= AGREE_ROOT; i++) {
+		json_decref(a->children[i].open_on);
+		json_decref(a->children[i].list);
+		a->children[i] = (struct child){.nodes = 0};
+	}
+	agreement_stand_in(&a->a);
+	a->heard_ns = clock_mono_ns();
+	nodes_name(us->nodes, a->a.above[0], name, sizeof(name));
+	log_info("node %s, which was to commit '%s', shows no life: this node commits it if all "
+		 "have voted",
+		 name, a->cp->target.name);
+}
+
+void accord_hear_testament(struct accord *a, json_t *o)
+{
+	struct checkpoint *cp = a->cp;
+	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
+
+	json_decref(a->testament);
+	a->testament = json_incref(o);
+	if (!cp->rule)
+		cp->rule = rule;
+}
+
+void accord_disinherit(struct accord *a)
+{
+	char text[MESSAGE_MAX], name[256], *target = a->cp->target.name;
+
+	nodes_name(a->cp->units->nodes, a->a.above[0], name, sizeof(name));
+	MESSAGE(text, CHECKPOINT_NODE_DEAD, target, name, target);
+	accord_give_reason(a, EIO, false, false, text);
+}
+
+/* It gets the name @name in @dir, which is taken over, and replaces there what @d says. */
+static int take_place(struct checkpoint *cp, int dir, const char *name, const struct decision *d)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct statx stx;
+	int err = backing_stat(&b, dir, &stx);
+	LOCK_SCOPE(&cp->units->lock);
+
+	/* Under its number, as accord_join.c does. */
+	if (!err && dup3(dir, cp->target.dir, O_CLOEXEC) < 0)
+		err = -EMFILE;
+	close(dir);
+	if (err)
+		return err;
+	cp->target.dir_id = inode_id_of(&stx);
+	snprintf(cp->target.name, sizeof(cp->target.name), "%s", name);
+	cp->replaces = d->replaces;
+	memcpy(cp->replaced_generation, d->generation, sizeof(cp->replaced_generation));
+	if (d->ino)
+		cp->replaced = (struct inode_id){
+			.dev = cp->id.dev, .ino = d->ino, .btime_ns = d->btime_ns};
+	return 0;
+}
+
+static bool is_heir(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return cp->accord && cp->accord->a.heir;
+}
+
+int accord_inherit(struct checkpoint *cp)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	__cleanup_free struct decision *d = malloc(sizeof(*d));
+	__cleanup_free char *text = NULL;
+	const char *name;
+	int dir, err;
+
+	if (!is_heir(cp))
+		return 0;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		text = json_dumps(json_object_get(cp->accord->testament, "decision"), JSON_COMPACT);
+	}
+	err = !d ? -ENOMEM : text ? decision_parse(text, strlen(text), d) : -EBADMSG;
+	if (err)
+		return err;
+	dir = recover_walk(&b, d->unit, &name);
+	return dir < 0 ? dir : take_place(cp, dir, name, d);
+}
+
+void accord_inherit_header(struct checkpoint *cp, struct commit_header *h)
+{
+	const json_t *o;
+
+	if (!is_heir(cp))
+		return;
+	LOCK_SCOPE(&cp->units->lock);
+	o = cp->accord->testament;
+	snprintf(h->done, sizeof(h->done), "%s", json_get_text(o, "done", "last close"));
+	h->ranks = (unsigned)json_get_int(o, "ranks", h->ranks);
+}
+
+/* --- both --- */
+
+bool accord_has_heirs(struct checkpoint *cp)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return cp->accord && (cp->accord->a.early || cp->accord->a.root_voted);
+}
+
+bool accord_refuses(struct accord *a, int err, const char *reason)
+{
+	if (agreement_is_over(&a->a) || (!a->a.early && !a->a.root_voted))
+		return false;
+	accord_give_reason(a, err, false, false, reason);
+	accord_wake(a->cp);
+	return true;
+}
+
+bool accord_refuse(struct checkpoint *cp, int err, const char *reason)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return cp->accord && accord_refuses(cp->accord, err, reason);
+}
+
+void accord_tidy(struct checkpoint *cp)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct vote_list lists[AGREE_FANOUT + 1];
+	unsigned nr;
+
+	if (!cp->accord)
+		return;
+	if (is_heir(cp)) { /* which does not know what the root was at */
+		replace_tidy(&b, cp->fd);
+		return;
+	}
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		nr = accord_lists(cp->accord, lists);
+		if (cp->accord->testament)
+			lists[nr++] = (struct vote_list){.slot = 0};
+	}
+	vote_remove(cp, lists, nr);
+}
+
+/* --- those who would abort it --- */
+
+/* The participants of a generation whose root is dead. */
+struct search {
+	struct units *us;
+	uid_t uid;
+	const char *gen;
+	char *text;
+	bool root_voted;
+};
+
+/* What the log of @slot says: the nodes that have joined there, and whether the root has voted. */
+static unsigned read_log(struct search *s, uint32_t slot, char nodes[][COORD_NODE_MAX])
+{
+	unsigned missing = 0, nr = 0, may_miss = slot ? 0 : AGREE_BEHIND;
+	struct units *us = s->us;
+	uint32_t i;
+
+	for (i = 0; missing <= may_miss; i++) {
+		char kind[COORD_KIND_MAX], node[COORD_NODE_MAX];
+		enum agree_entry what;
+		const char *payload;
+		uint32_t from;
+		ssize_t len;
+
+		snprintf(kind, sizeof(kind), "log.%u.%u", slot, i);
+		len = us->coord->read(us->coord_arg, s->uid, s->gen, kind, s->text, COORD_TEXT_MAX);
+		missing += len < 0;
+		s->text[len < 0 ? 0 : len] = '\0';
+		if (!agreement_read_entry(s->text, &what, &from, node, &payload))
+			continue;
+		if (what == AGREE_JOIN && nr < AGREE_FANOUT)
+			memcpy(nodes[nr++], node, COORD_NODE_MAX);
+		if (what == AGREE_VOTE && !from)
+			s->root_voted = true;
+	}
+	return nr;
+}
+
+/* A node that has no lease is not waited for, as others may be, until it is sure that it is dead: to abort does no harm. */
+static bool lives(struct units *us, const char *node)
+{
+	char lease[COORD_LEASE_MAX];
+
+	return us->coord->lease_read(us->coord_arg, node, lease, sizeof(lease)) >= 0 &&
+	       nodes_alive_now(us->nodes, node);
+}
+
+/* True if a node lives that has joined in the log of @slot, or below. All are looked at, so that all are watched from here on. */
+static bool lives_below(struct search *s, uint32_t slot)
+{
+	char nodes[AGREE_FANOUT][COORD_NODE_MAX];
+	unsigned nr = read_log(s, slot, nodes), k;
+	bool any = false;
+
+	if (!s->root_voted)
+		return false;
+	for (k = 0; k < nr; k++)
+		any |= lives(s->us, nodes[k]);
+	for (k = 0; k < nr && slot < AGREE_SLOT_MAX / AGREE_FANOUT; k++)
+		any |= lives_below(s, slot * AGREE_FANOUT + 1 + k);
+	return any;
+}
+
+bool accord_is_left_to_heirs(struct units *us, uid_t uid, const char *gen)
+{
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
+	struct search s = {.us = us, .uid = uid, .gen = gen, .text = text};
+
+	return text && lives_below(&s, 0);
+}
