@@ -73,6 +73,11 @@ struct coord_ops {
 	 */
 	int (*forget)(void *arg, const struct caller *owner, const char *gen);
 	/*
+	 * Removes one record, if it is there; whether that is durable is not known. 0 or -errno: unknown. Who is entitled to
+	 * that is the caller's to know.
+	 */
+	int (*remove)(void *arg, const struct caller *owner, const char *gen, const char *kind);
+	/*
 	 * Calls @found for every generation that has records, or left-overs of some, for recovery: one that
 	 * was made just now may be missing. Stops when that returns anything but 0, and returns it; else 0,
 	 * or -errno after all that could be listed.

@@ -393,10 +393,42 @@ static ssize_t dir_read(void *arg, uid_t owner, const char *gen, const char *kin
 	return n == -EBUSY ? -ENOENT : n; /* nobody was told yet that it is there */
 }
 
+/* What a symlink leads to goes after it, whatever a crash brings back. */
+static int remove_as_owner(struct backing *b, uid_t owner, const char *name)
+{
+	__cleanup_fd int dir = dir_open_owner(b, owner, false);
+	__cleanup_fd int pin = dir < 0 ? dir : backing_pin(b, dir, name);
+	char target[DIR_TMP_NAME_SIZE];
+	int len = pin < 0 ? pin : backing_readlink(b, pin, target, sizeof(target) - 1), err;
+
+	if (pin < 0)
+		return pin == -ENOENT ? 0 : pin;
+	err = backing_unlink(b, dir, name, false);
+	if (err && err != -ENOENT)
+		return err;
+	target[len > 0 ? len : 0] = '\0';
+	if (len <= 0 || !is_file_of(target, name))
+		return 0;
+	err = backing_sync(b, dir, false);
+	return err ? err : backing_unlink(b, dir, target, false);
+}
+
+static int dir_remove(void *arg, const struct caller *owner, const char *gen, const char *kind)
+{
+	struct backing b = backing_as(arg, owner);
+	char name[DIR_NAME_SIZE];
+
+	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
+		return -EINVAL;
+	dir_file_name(name, gen, kind);
+	return remove_as_owner(&b, owner->uid, name);
+}
+
 const struct coord_ops coord_dir_ops = {
 	.record = dir_record,
 	.read = dir_read,
 	.forget = dir_forget,
+	.remove = dir_remove,
 	.list = dir_list,
 	.wait = dir_wait,
 	.lease = dir_lease,

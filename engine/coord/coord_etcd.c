@@ -237,22 +237,37 @@ static ssize_t etcd_read(void *arg, uid_t owner, const char *gen, const char *ki
 	return n;
 }
 
+static int delete (struct coord_etcd *ce, const char *key, json_t *range)
+{
+	struct etcd_answer a;
+	int err = etcd_ask(ce->etcd, "kv/deleterange", range, ETCD_RANGE, ETCD_OK, NOBODY, &a);
+
+	etcd_watch_forget(ce->watch, key);
+	etcd_answer_finish(&a);
+	return err;
+}
+
 /* All at once, so that nobody sees some of them without the decision. */
 static int etcd_forget(void *arg, const struct caller *owner, const char *gen)
 {
 	struct coord_etcd *ce = arg;
 	char key[ETCD_KEY_MAX];
-	struct etcd_answer a;
-	int err;
 
 	if (!coord_gen_ok(gen))
 		return -EINVAL;
 	record_key(ce, key, owner->uid, gen, "");
-	err = etcd_ask(ce->etcd, "kv/deleterange", etcd_json_below(key), ETCD_RANGE, ETCD_OK,
-		       NOBODY, &a);
-	etcd_watch_forget(ce->watch, key);
-	etcd_answer_finish(&a);
-	return err;
+	return delete (ce, key, etcd_json_below(key));
+}
+
+static int etcd_remove(void *arg, const struct caller *owner, const char *gen, const char *kind)
+{
+	struct coord_etcd *ce = arg;
+	char key[ETCD_KEY_MAX];
+
+	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
+		return -EINVAL;
+	record_key(ce, key, owner->uid, gen, kind);
+	return delete (ce, key, json_pack("{s:o}", "key", etcd_json_key(key)));
 }
 
 /* --- waiting --- */
@@ -292,6 +307,7 @@ const struct coord_ops coord_etcd_ops = {
 	.record_open = etcd_record_open,
 	.read = etcd_read,
 	.forget = etcd_forget,
+	.remove = etcd_remove,
 	.list = etcd_list,
 	.wait = etcd_wait,
 	.lease = etcd_lease,

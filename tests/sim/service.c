@@ -203,6 +203,20 @@ static int service_forget(void *arg, const struct caller *owner, const char *gen
 	return answer(0);
 }
 
+static int service_remove(void *arg, const struct caller *owner, const char *gen, const char *kind)
+{
+	struct record *r;
+	int err = ask();
+
+	(void)arg;
+	if (err)
+		return err;
+	r = find(owner->uid, gen, kind);
+	if (r)
+		r->forgotten = true;
+	return answer(0);
+}
+
 static int service_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen),
 			void *found_arg)
 {
@@ -364,6 +378,7 @@ const struct coord_ops service_ops = {
 	.record_open = service_record_open,
 	.read = service_read,
 	.forget = service_forget,
+	.remove = service_remove,
 	.list = service_list,
 	.wait = service_wait,
 	.lease = service_lease,
