@@ -28,8 +28,11 @@
 #include "engine/base/message.h"
 #include "engine/coord/coord.h"
 
-/* 2: votes carry short lists, reports the files of all ranks as one line; 3: ages, and deaths; 4: a death ends a generation */
-#define NODES_PROTOCOL 4
+/*
+ * 2: votes carry short lists, reports the files of all ranks as one line; 3: ages, and deaths; 4: a death ends a generation;
+ * 5: what is recorded of names goes
+ */
+#define NODES_PROTOCOL 5
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
 #define NODES_LOOK_NS  (500 * NSEC_PER_MSEC)

@@ -12,6 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
+#include "engine/unit/claim.h"
 
 #define LOOK_NS	  NSEC_PER_SEC	       /* at whether others live, at least so often */
 #define SOON_NS	  (20 * NSEC_PER_MSEC) /* the same at what a file tells */
@@ -316,54 +317,6 @@ static void drive_locked(struct accord *a)
 	waitq_wake_all(&us->changed);
 }
 
-/*
- * True if a process that wrote to @cp here, which has failed, has not heard of that. As long as its part counts as saved,
- * a rank that comes late must find that the checkpoint has failed.
- */
-static bool is_owed_locked(const struct checkpoint *cp)
-{
-	struct list *l;
-
-	list_for_each (l, &cp->participants)
-		if (casualty_is_owed(&cp->units->casualties,
-				     container_of(l, struct participant, link)->process))
-			return true;
-	return false;
-}
-
-/*
- * Drops the lock. The records go when everybody has had time to see the decision; who was away for longer
- * finds none, and looks at the name. True: they went, or are another's to remove.
- */
-static bool clear_locked(struct accord *a)
-{
-	struct checkpoint *cp = a->cp;
-	struct units *us = cp->units;
-	bool heard;
-
-	if (!a->done)
-		return false;
-	if (!agreement_is_decider(&a->a))
-		return true;
-	/* What was decided, and not done, is redone by the next mount. */
-	if (a->a.state == AGREE_COMMIT && cp->state == GENERATION_FAILED && cp->err != -EBUSY)
-		return true;
-	if (a->a.state == AGREE_COMMIT && cp->state != GENERATION_FAILED && !a->followed)
-		return a->kept;
-	/* Before a commit everybody who could join was heard of; before an abort one may just have done so. */
-	heard = a->a.state == AGREE_COMMIT ? !a->a.slot && !a->a.nr_children
-					   : us->ending && !a->a.slot && !a->a.nr_children;
-	if (!heard && !(us->ending && a->a.state == AGREE_COMMIT) &&
-	    clock_mono_ns() - a->over_ns < us->forget_ns)
-		return false;
-	if (a->a.state == AGREE_ABORT && !us->ending && is_owed_locked(cp))
-		return false;
-	lock_drop(&us->lock);
-	us->coord->forget(us->coord_arg, &cp->owner, accord_generation(cp));
-	lock_take(&us->lock);
-	return true;
-}
-
 /* Drops the lock. Everything once; in how long at the latest again. */
 static uint64_t drive_all_locked(struct units *us)
 {
@@ -379,7 +332,7 @@ static uint64_t drive_all_locked(struct units *us)
 			drive_locked(a);
 		if (a->failing || (!a->done && agreement_is_over(&a->a)) || accord_is_pausing(a))
 			soon = SOON_NS;
-		if (clear_locked(a)) {
+		if (accord_clear(a)) {
 			next = l->next;
 			list_del(&a->link);
 			list_init(&a->link);
@@ -505,6 +458,9 @@ void *accord_main(void *units)
 		size_t nr;
 		int err;
 
+		lock_drop(&us->lock);
+		claim_go_on(us);
+		lock_take(&us->lock);
 		now = clock_mono_ns();
 		if (us->ending && !give_up)
 			give_up = now + SETTLE_NS;

@@ -13,6 +13,7 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
+#include "engine/unit/claim.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/refusal.h"
@@ -389,8 +390,19 @@ static int await_outcome_locked(struct accord *a)
 int accord_decide(struct checkpoint *cp, const char *decision)
 {
 	struct accord *a = cp->accord;
+	int holds = *a->first ? claim_holds(cp, a->first) : 1;
 	LOCK_SCOPE(&cp->units->lock);
 
+	if (holds < 0)
+		return holds;
+	if (!holds && !agreement_is_over(&a->a))
+		accord_give_reason(a, EIO, false, false,
+				   "its name was lost: a node that was held up has cleared up what "
+				   "was recorded of it");
+	if (!holds) {
+		accord_wake(cp);
+		return await_outcome_locked(a);
+	}
 	if (!a->payloads[AGREE_OF_COMMIT])
 		a->payloads[AGREE_OF_COMMIT] = strdup(decision);
 	if (!a->payloads[AGREE_OF_COMMIT])

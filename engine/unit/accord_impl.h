@@ -10,6 +10,7 @@
  * - accord_heir.c: a node that stands in for the root
  * - accord_staged.c: which name a staging directory is to get, for who lists
  * - accord_files.c: files that other nodes write
+ * - accord_clear.c: when its records go
  * - accord_drive.c: the thread that drives all of a mount
  */
 #ifndef ENGINE_UNIT_ACCORD_IMPL_H
@@ -44,6 +45,8 @@ struct accord {
 	struct list link;      /* units->accords, while it is driven */
 	struct checkpoint *cp; /* referenced while it is */
 	struct agreement a;
+	/* "", or: the key of the chain by which this node began it; what it decided for a dead node before that. */
+	char first[COORD_GEN_MAX], orphan[COORD_GEN_MAX];
 	struct child
 		children[AGREE_FANOUT + 1]; /* AGREE_ROOT: of an heir, what the root has voted */
 	json_t *events;			    /* to be reported: [[kind, path, rank], ...] */
@@ -67,7 +70,7 @@ struct accord {
 	bool judged;	     /* the root has, for a death */
 	json_t *list;	     /* that this node votes with; or NULL */
 	json_t *testament; /* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
-	bool gathered, failing, done;
+	bool gathered, failing, done, cleared; /* its records are */
 	bool leaving, left; /* this mount ends; and has closed its part for that */
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
@@ -174,5 +177,8 @@ bool accord_may_leave(struct accord *a);
 
 /* Dropped. It was decided; what is left for this node. True: nothing. */
 bool accord_conclude(struct accord *a);
+
+/* Dropped. Its records go, if it is time. True: they went, or are not this node's to remove. */
+bool accord_clear(struct accord *a);
 
 #endif

@@ -61,11 +61,11 @@ static int abort_for(struct units *us, const struct caller *owner, const struct 
 	agreement_write_decision(text, sizeof(text), false, nodes_id(us->nodes));
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", payload);
 	if (us->coord->record_open)
-		r = us->coord->record_open(us->coord_arg, owner, c->last, "decision", text,
+		r = us->coord->record_open(us->coord_arg, owner, c->end.last, "decision", text,
 					   strlen(text), NULL, first, &len);
 	else
-		r = us->coord->record(us->coord_arg, owner, c->last, "decision", text, strlen(text),
-				      first, &len);
+		r = us->coord->record(us->coord_arg, owner, c->end.last, "decision", text,
+				      strlen(text), first, &len);
 	return r < 0 && r != -ESTALE ? r : 0; /* that is over */
 }
 
@@ -96,7 +96,7 @@ static bool is_being_named(struct units *us, const struct caller *asks, int dir,
 	char staging[STAGING_MAX];
 	struct statx stx;
 
-	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->last);
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->end.last);
 	return c->settled && !backing_stat_at(&b, dir, staging, &stx);
 }
 
@@ -118,11 +118,11 @@ static bool is_nowhere(struct units *us, const struct caller *asks, const struct
 static void refresh(struct units *us, const struct caller *c, const struct place *at,
 		    const struct claim *claim)
 {
-	uint64_t key = hash_text(hash_name(&at->id, at->name), claim->last);
+	uint64_t key = hash_text(hash_name(&at->id, at->name), claim->end.last);
 	_Atomic uint64_t *kept = &us->fresh[key % FRESH_KEPT];
 	int pin;
 
-	if (!us->contents->backing->fuse || !*claim->last || atomic_load(kept) == key)
+	if (!us->contents->backing->fuse || !*claim->end.last || atomic_load(kept) == key)
 		return;
 	pin = fresh_pin(us, NULL, c, at->dir, at->name);
 	if (pin >= 0)
@@ -144,7 +144,7 @@ static bool is_left_behind(struct units *us, const struct claim *c, struct proce
 	    now - since_ns >= ANEW_NS)
 		return false;
 	LOCK_SCOPE(&us->lock);
-	since = known_make(&us->left, p, hash_text(c->open, c->last));
+	since = known_make(&us->left, p, hash_text(c->open, c->end.last));
 	if (since && !*since)
 		*since = now;
 	return since && now - *since < ANEW_NS;
@@ -177,9 +177,9 @@ static bool is_late(struct checkpoint *cp, const struct claim *c)
 	if (!job_counts_starts(p) && !casualty_concerns(clock_mono_ns() - us->forget_ns, p))
 		return false;
 	LOCK_SCOPE(&us->lock);
-	if (took_part_locked(us, c->last))
+	if (took_part_locked(us, c->end.last))
 		return false;
-	told = known_make(&us->left, p, hash_text(LATE_SEED, c->last));
+	told = known_make(&us->left, p, hash_text(LATE_SEED, c->end.last));
 	if (!told || *told)
 		return false;
 	*told = clock_mono_ns();
@@ -203,8 +203,11 @@ static int wait_a_moment(struct units *us)
 	return units_wait(us);
 }
 
-/* Waits until what has the name is decided, if nobody of its job goes on with it. */
-static int find_free(struct checkpoint *cp, struct claim *c)
+/*
+ * Waits until what has the name is decided, if nobody of its job goes on with it. @orphan: a generation that was decided here for
+ * that, since its root is dead; or "".
+ */
+static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_GEN_MAX])
 {
 	struct units *us = cp->units;
 	uint64_t until = clock_mono_ns() + CLAIM_WAIT_NS;
@@ -220,14 +223,22 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 				return err;
 			continue;
 		}
-		if (err || !c->open)
+		if (err)
 			return err;
+		if (!c->open) {
+			err = claim_make_way(us, &cp->owner, c);
+			if (err)
+				return err < 0 ? err : 0;
+			continue;
+		}
 		if (strcmp(c->node, nodes_id(us->nodes)) && !nodes_alive_now(us->nodes, c->node)) {
-			err = accord_is_left_to_heirs(us, cp->owner.uid, c->last)
-				      ? wait_a_moment(us)
-				      : abort_for(us, &cp->owner, c);
+			bool left = accord_is_left_to_heirs(us, cp->owner.uid, c->end.last);
+
+			err = left ? wait_a_moment(us) : abort_for(us, &cp->owner, c);
 			if (err)
 				return err;
+			if (!left)
+				memcpy(orphan, c->end.last, COORD_GEN_MAX);
 			continue;
 		}
 		if (!strcmp(c->job, cp->maker->key) && strcmp(c->node, nodes_id(us->nodes)))
@@ -236,7 +247,7 @@ static int find_free(struct checkpoint *cp, struct claim *c)
 		if (!nodes_shows_life(us->nodes, c->node))
 			until = clock_mono_ns() + CLAIM_WAIT_NS;
 		LOCK_SCOPE(&us->lock);
-		struct checkpoint *mine = accord_part(us, c->last);
+		struct checkpoint *mine = accord_part(us, c->end.last);
 
 		/* It has ended here, and that is being told to others; or another thread makes it. */
 		if (mine && mine->visible)
@@ -308,19 +319,34 @@ static bool shows_life(struct units *us)
 	return nodes_alone(us->nodes) || nodes_hold(us->nodes);
 }
 
+/* @orphan: as of find_free. */
+static int attach_root(struct checkpoint *cp, const char *first, const char *orphan)
+{
+	int err;
+	LOCK_SCOPE(&cp->units->lock);
+
+	err = accord_attach(cp, nodes_id(cp->units->nodes));
+	if (err)
+		return err;
+	memcpy(cp->accord->first, first, COORD_GEN_MAX);
+	memcpy(cp->accord->orphan, orphan, COORD_GEN_MAX);
+	return 0;
+}
+
 int accord_begin(struct checkpoint *cp)
 {
+	char first[COORD_GEN_MAX], orphan[COORD_GEN_MAX] = "";
 	struct units *us = cp->units;
 	uint64_t since = clock_mono_ns();
 	bool claimed; /* or perhaps: then its records stay */
 	struct claim c;
-	int r;
+	int r, err;
 
 	r = check_way(cp);
 	if (r)
 		return r;
 	do {
-		r = shows_life(us) ? find_free(cp, &c) : -EHOSTDOWN;
+		r = shows_life(us) ? find_free(cp, &c, orphan) : -EHOSTDOWN;
 		if (!r && is_late(cp, &c))
 			return tell_late(cp);
 		if (!r)
@@ -335,11 +361,10 @@ int accord_begin(struct checkpoint *cp)
 		return r;
 	if (r >= 0)
 		accord_stage_name(cp);
-	LOCK_SCOPE(&us->lock);
-	if (r <
-	    0) /* other nodes may have joined: the driver tells them that it is over (accord_never_shown) */
-		accord_attach(cp, nodes_id(us->nodes));
-	return r < 0 ? r : accord_attach(cp, nodes_id(us->nodes));
+	namechain_first(first, cp->target.dir_id.ino, cp->target.name);
+	err = attach_root(cp, first, orphan);
+	/* Else other nodes may have joined: the driver tells them that it is over (accord_never_shown). */
+	return r < 0 ? r : err;
 }
 
 static bool has_name(const struct checkpoint *cp, const struct inode_id *dir_id, const char *name)
@@ -399,14 +424,14 @@ static int join(struct units *us, const struct caller *c, struct process *p, con
 {
 	struct caller owner = {.uid = c->uid, .gid = claim->gid, .pid = c->pid};
 	struct checkpoint *cp;
-	int err = checkpoint_adopt(us, &owner, p, at, claim->last, claim->inherits, claim->follows,
-				   &cp);
+	int err = checkpoint_adopt(us, &owner, p, at, claim->end.last, claim->inherits,
+				   claim->follows, &cp);
 
 	if (err)
 		return err;
 	{
 		LOCK_SCOPE(&us->lock);
-		if (!accord_part(us, claim->last))
+		if (!accord_part(us, claim->end.last))
 			err = accord_attach(cp, claim->node);
 	}
 	checkpoint_put(cp);
@@ -425,7 +450,7 @@ static int await_staging(struct units *us, const struct caller *c, const struct 
 		return units_wait(us) ? -EINTR : 1;
 	}
 	units_path(us, dir_id, name, path, sizeof(path));
-	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, claim->last);
+	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, claim->end.last);
 	MESSAGE(text, CHECKPOINT_LOST, path, claim->label, staging, path);
 	failures_add(us->failures, c->uid, "save", path, EIO, text);
 	return -EIO;
@@ -446,8 +471,8 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 		return 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		if (accord_part(us, claim->last)) {
-			err = await_join_locked(us, claim->last, at, renames, out);
+		if (accord_part(us, claim->end.last)) {
+			err = await_join_locked(us, claim->end.last, at, renames, out);
 			if (err <= 0)
 				return err;
 			mine = true;
@@ -527,6 +552,7 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks,
 int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char *name)
 {
 	struct units *us = cp->units;
+	uint64_t since = clock_mono_ns();
 	struct claim c;
 	int r = 0;
 
@@ -534,16 +560,17 @@ int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char
 		return 0;
 	do {
 		r = claim_follow(us, cp->owner.uid, &cp->target.dir_id, cp->target.name, &c);
-		if (r || (!strcmp(c.last, accord_generation(cp)) && !c.renamed))
+		if (r || (!strcmp(c.end.last, accord_generation(cp)) && !c.end.renamed))
 			break;
-		r = claim_make(cp, &c);
-	} while (!r);
+		r = *c.end.closed ? claim_clear(us, &cp->owner, c.end.first, "")
+				  : claim_make(cp, &c);
+	} while (!r || (r == -EAGAIN && again_later(us, r, since)));
 	accord_stage_name(cp);
 	while (r >= 0) {
 		r = claim_follow(us, cp->owner.uid, dir, name, &c);
-		if (r || strcmp(c.last, accord_generation(cp)) || c.renamed)
+		if (r || strcmp(c.end.last, accord_generation(cp)) || c.end.renamed)
 			break;
-		r = claim_leave(cp, dir, name, &c);
+		r = claim_leave(cp, &c);
 	}
 	return r < 0 ? r : 0;
 }

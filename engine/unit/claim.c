@@ -2,7 +2,6 @@
 #include "engine/unit/claim.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,50 +9,16 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/base/lock.h"
-#include "engine/content/hash.h"
 #include "engine/coord/nodes.h"
-#include "engine/unit/accord.h"
-#include "engine/unit/internal.h"
+#include "engine/unit/accord_impl.h"
 #include "engine/unit/refusal.h"
 #include "engine/unit/rules.h"
 
-#define NAMES_MAX 1000000 /* generations of one name; more are a circle */
+#define CHAIN_LONG 16 /* records of a name that is saved to all the time */
 
-static void digest(char key[COORD_GEN_MAX], const char *text)
+static struct namechain chain_of_user(struct units *us, const struct caller *owner)
 {
-	XXH128_hash_t h = XXH3_128bits(text, strlen(text));
-
-	snprintf(key, COORD_GEN_MAX, "%016" PRIx64 "%016" PRIx64, h.high64, h.low64);
-}
-
-/*
- * Under what the record of a name that follows @c is. One that is left when those before it were cleared up follows
- * nothing.
- */
-static void key_after(char key[COORD_GEN_MAX], const struct inode_id *dir, const char *name,
-		      const struct claim *c)
-{
-	char text[NAME_MAX + COORD_GEN_MAX + 64];
-
-	/* Nodes number devices, and may see birth times, each in its own way. */
-	snprintf(text, sizeof(text),
-		 c->nr ? "name %" PRIu64 " %s/%u after %s" : "name %" PRIu64 " %s",
-		 (uint64_t)dir->ino, name, c->nr, c->last);
-	digest(key, text);
-}
-
-/* {"generation": HEX}, perhaps with "renamed": true. -EPERM: it is something else. */
-static int parse_name(const char *text, size_t len, struct claim *c)
-{
-	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	const char *id = json_get_text(o, "generation", "");
-	int err = coord_gen_ok(id) ? 0 : -EPERM;
-
-	if (!err)
-		memcpy(c->last, id, COORD_GEN_MAX);
-	c->renamed = json_is_true(json_object_get(o, "renamed"));
-	json_decref(o);
-	return err;
+	return (struct namechain){us->coord, us->coord_arg, owner, nodes_id(us->nodes)};
 }
 
 static int parse_open(const char *text, size_t len, struct claim *c)
@@ -95,91 +60,42 @@ static void parse_decision(char *text, size_t len, struct claim *c)
 /* Is the last one still to be decided? */
 static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 {
-	ssize_t len = us->coord->read(us->coord_arg, uid, c->last, "open", text, COORD_TEXT_MAX);
+	ssize_t len =
+		us->coord->read(us->coord_arg, uid, c->end.last, "open", text, COORD_TEXT_MAX);
 	int err;
 
+	c->over = len == -ENOENT;
 	if (len < 0)
-		return len == -ENOENT ? 0 : (int)len;
+		return c->over ? 0 : (int)len;
 	err = parse_open(text, (size_t)len, c);
 	if (err)
 		return err;
-	len = us->coord->read(us->coord_arg, uid, c->last, "decision", text, COORD_TEXT_MAX);
+	len = us->coord->read(us->coord_arg, uid, c->end.last, "decision", text, COORD_TEXT_MAX);
 	c->open = len == -ENOENT;
 	if (len >= 0)
 		parse_decision(text, (size_t)len, c);
 	return len < 0 && len != -ENOENT ? (int)len : 0;
 }
 
-/* How far the name with the first key @name was followed before; or as far as @c, now. */
-static void recall(struct units *us, uid_t uid, const char *name, struct claim *c, bool keep)
-{
-	unsigned slot = (unsigned)strtoul(name + COORD_GEN_MAX - 5, NULL, 16) % CLAIMS_KEPT;
-	LOCK_SCOPE(&us->lock);
-
-	if (keep) {
-		us->claims[slot].uid = uid;
-		us->claims[slot].nr = c->nr - c->renamed; /* that it was is read again */
-		memcpy(us->claims[slot].name, name, COORD_GEN_MAX);
-		memcpy(us->claims[slot].last, c->last, COORD_GEN_MAX);
-	} else if (us->claims[slot].uid == uid && !strcmp(us->claims[slot].name, name)) {
-		c->nr = us->claims[slot].nr;
-		memcpy(c->last, us->claims[slot].last, COORD_GEN_MAX);
-	}
-}
-
-static int follow(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
-		  struct claim *c, char *text)
-{
-	char key[COORD_GEN_MAX], first[COORD_GEN_MAX];
-	unsigned known;
-	int err = 0;
-
-	memset(c, 0, sizeof(*c));
-	key_after(first, dir, name, c);
-	recall(us, uid, first, c, false);
-	for (known = c->nr; c->nr < NAMES_MAX; c->nr++) {
-		ssize_t len;
-
-		key_after(key, dir, name, c);
-		len = us->coord->read(us->coord_arg, uid, key, "name", text, COORD_TEXT_MAX);
-		if (len == -ENOENT)
-			break;
-		err = len < 0 ? (int)len : parse_name(text, (size_t)len, c);
-		if (err)
-			return err;
-	}
-	if (c->nr > known)
-		recall(us, uid, first, c, true);
-	return 0;
-}
-
 int claim_follow(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
 		 struct claim *c)
 {
-	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
+	const struct caller owner = {.uid = uid};
+	const struct namechain ch = chain_of_user(us, &owner);
+	char first[COORD_GEN_MAX];
 
-	return text ? follow(us, uid, dir, name, c, text) : -ENOMEM;
+	memset(c, 0, sizeof(*c));
+	namechain_first(first, dir->ino, name);
+	return namechain_follow(&ch, first, NULL, &c->end);
 }
 
 int claim_find(struct units *us, uid_t uid, const struct inode_id *dir, const char *name,
 	       struct claim *c)
 {
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
-	int err = text ? follow(us, uid, dir, name, c, text) : -ENOMEM;
+	int err = text ? claim_follow(us, uid, dir, name, c) : -ENOMEM;
 
-	return err || !*c->last || c->renamed ? err : look(us, uid, c, text);
-}
-
-bool claim_is_old(const struct coord_ops *coord, void *coord_arg, uid_t uid, const char *key)
-{
-	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
-	ssize_t len =
-		text ? coord->read(coord_arg, uid, key, "name", text, COORD_TEXT_MAX) : -ENOMEM;
-	struct claim c;
-
-	return len >= 0 && !parse_name(text, (size_t)len, &c) &&
-	       coord->read(coord_arg, uid, c.last, "open", text, COORD_TEXT_MAX) == -ENOENT &&
-	       coord->read(coord_arg, uid, c.last, "decision", text, COORD_TEXT_MAX) == -ENOENT;
+	return err || !c->end.nr || c->end.renamed || *c->end.closed ? err : look(us, uid, c, text);
 }
 
 int claim_look(struct units *us, uid_t uid, const char *gen, struct claim *c)
@@ -187,27 +103,14 @@ int claim_look(struct units *us, uid_t uid, const char *gen, struct claim *c)
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
 
 	memset(c, 0, sizeof(*c));
-	snprintf(c->last, sizeof(c->last), "%s", gen);
+	snprintf(c->end.last, sizeof(c->end.last), "%s", gen);
 	return text ? look(us, uid, c, text) : -ENOMEM;
-}
-
-static int record(struct checkpoint *cp, const char *key, const char *kind, json_t *o, char *first,
-		  size_t *len)
-{
-	struct units *us = cp->units;
-	__cleanup_free char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
-	int r = text ? us->coord->record(us->coord_arg, &cp->owner, key, kind, text, strlen(text),
-					 first, len)
-		     : -ENOMEM;
-
-	json_decref(o);
-	return r;
 }
 
 int claim_open(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
-	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
+	__cleanup_free char *first = malloc(COORD_TEXT_MAX), *text = NULL;
 	size_t len;
 	json_t *o = json_pack("{s:s, s:s, s:I}", "node", nodes_id(us->nodes), "job", cp->maker->key,
 			      "gid", (json_int_t)cp->owner.gid);
@@ -218,37 +121,130 @@ int claim_open(struct checkpoint *cp)
 		json_object_set_new(o, "inherits", json_true());
 	if (cp->follows)
 		json_object_set_new(o, "follows", json_true());
-	if (!first) {
-		json_decref(o);
+	text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+	json_decref(o);
+	if (!text || !first)
 		return -ENOMEM;
-	}
-	r = record(cp, cp->staging + strlen(STAGING_PREFIX), "open", o, first, &len);
+	r = us->coord->record(us->coord_arg, &cp->owner, accord_generation(cp), "open", text,
+			      strlen(text), first, &len);
 	return r == 1 ? 0 : r ? r : -EEXIST;
-}
-
-static int add(struct checkpoint *cp, const struct inode_id *dir, const char *name,
-	       const struct claim *c, json_t *more)
-{
-	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
-	char key[COORD_GEN_MAX];
-	size_t len;
-
-	key_after(key, dir, name, c);
-	json_object_set_new(more, "generation", json_string(cp->staging + strlen(STAGING_PREFIX)));
-	if (!first) {
-		json_decref(more);
-		return -ENOMEM;
-	}
-	return record(cp, key, "name", more, first, &len);
 }
 
 int claim_make(struct checkpoint *cp, const struct claim *c)
 {
-	return add(cp, &cp->target.dir_id, cp->target.name, c, json_object());
+	const struct namechain ch = chain_of_user(cp->units, &cp->owner);
+
+	return namechain_add(&ch, &c->end, accord_generation(cp), false);
 }
 
-int claim_leave(struct checkpoint *cp, const struct inode_id *dir, const char *name,
-		const struct claim *c)
+int claim_leave(struct checkpoint *cp, const struct claim *c)
 {
-	return add(cp, dir, name, c, json_pack("{s:b}", "renamed", 1));
+	const struct namechain ch = chain_of_user(cp->units, &cp->owner);
+
+	return namechain_add(&ch, &c->end, accord_generation(cp), true);
+}
+
+int claim_holds(struct checkpoint *cp, const char *first)
+{
+	const struct namechain ch = chain_of_user(cp->units, &cp->owner);
+	struct namechain_end end;
+	int err = namechain_follow(&ch, first, accord_generation(cp), &end);
+
+	return err ? err : end.met;
+}
+
+/* --- clearing up --- */
+
+static bool take_turn(struct units *us)
+{
+	LOCK_SCOPE(&us->lock);
+	if (us->clearing.busy)
+		return false;
+	us->clearing.busy = true;
+	return true;
+}
+
+/* *@mine: this node has closed it. */
+static int clear(struct units *us, const struct namechain *ch, const char *first, const char *gen,
+		 bool *mine)
+{
+	struct namechain_end end;
+	int r = namechain_follow(ch, first, NULL, &end);
+
+	*mine = false;
+	if (r || !end.nr)
+		return r;
+	if (!*end.closed && strcmp(end.last, gen))
+		return 0; /* it goes with that one */
+	if (*end.closed && strcmp(end.closed, ch->node) && nodes_alive_now(us->nodes, end.closed))
+		return -EAGAIN;
+	r = *end.closed ? 1 : namechain_rests(ch, first, gen);
+	if (r != 1)
+		return r ? r : -EAGAIN;
+	r = namechain_close(ch, &end);
+	if (r != 1)
+		return r ? r : -EAGAIN;
+	*mine = true;
+	return nodes_hold(us->nodes) && !namechain_remove(ch, first) ? 0 : -EAGAIN;
+}
+
+int claim_clear(struct units *us, const struct caller *owner, const char *first, const char *gen)
+{
+	const struct namechain ch = chain_of_user(us, owner);
+	bool mine;
+	int err;
+
+	if (!take_turn(us))
+		return -EAGAIN;
+	err = clear(us, &ch, first, gen, &mine);
+	LOCK_SCOPE(&us->lock);
+	us->clearing.busy = false;
+	if (err && mine) {
+		us->clearing.owner = *owner;
+		memcpy(us->clearing.first, first, COORD_GEN_MAX);
+	}
+	return err;
+}
+
+void claim_go_on(struct units *us)
+{
+	char first[COORD_GEN_MAX];
+	struct caller owner;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (!*us->clearing.first)
+			return;
+		owner = us->clearing.owner;
+		memcpy(first, us->clearing.first, COORD_GEN_MAX);
+		us->clearing.first[0] = '\0';
+	}
+	claim_clear(us, &owner, first, "");
+}
+
+int claim_make_way(struct units *us, const struct caller *owner, const struct claim *c)
+{
+	int r;
+
+	if (!*c->end.closed && c->end.nr < CHAIN_LONG)
+		return 1;
+	/* One that is only long may be added to. */
+	r = claim_clear(us, owner, c->end.first, c->end.last);
+	return r == -EAGAIN && !*c->end.closed ? 1 : r;
+}
+
+void claim_recover(struct units *us, const struct caller *owner, const char *key)
+{
+	const struct namechain ch = chain_of_user(us, owner);
+	struct namechain_end end;
+	char first[COORD_GEN_MAX];
+	struct claim last;
+	bool leads;
+
+	if (namechain_of(&ch, key, first, &leads))
+		return;
+	if (!leads)
+		namechain_drop(&ch, key);
+	else if (!namechain_follow(&ch, first, NULL, &end) &&
+		 (*end.closed || (!claim_look(us, owner->uid, end.last, &last) && last.over)))
+		claim_clear(us, owner, first, end.last);
 }

@@ -15,10 +15,9 @@
 #include "engine/unit/wreck.h"
 #include "engine/unit/unit.h"
 
-#define PUBLISHERS  4
-#define COMMITTERS  2
-#define CLAIMS_KEPT 256
-#define FRESH_KEPT  256
+#define PUBLISHERS 4
+#define COMMITTERS 2
+#define FRESH_KEPT 256
 
 /* A process that wrote to a generation. */
 struct writer {
@@ -78,10 +77,11 @@ struct units {
 	struct list accords;	 /* accord.h */
 	unsigned renames;	 /* of all of them, by this node */
 	struct {
-		uid_t uid;
-		unsigned nr; /* records are never undone, so there are at least that many */
-		char name[COORD_GEN_MAX], last[COORD_GEN_MAX];
-	} claims[CLAIMS_KEPT]; /* a cache (claim.c); the slot is of the name's digest */
+		bool busy; /* one thread is at it */
+		/* The chain that this node has closed, and has yet to remove; or "". */
+		struct caller owner;
+		char first[COORD_GEN_MAX];
+	} clearing;	   /* claim.c */
 	struct known left; /* of jobs: what their former starts left, since when (accord_join.c) */
 	bool accords_over; /* their driver has ended */
 	struct history history;

@@ -12,7 +12,7 @@
 #include "engine/base/fault.h"
 #include "engine/base/json.h"
 #include "engine/unit/accord.h"
-#include "engine/unit/claim.h"
+#include "engine/unit/namechain.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/order.h"
 #include "engine/unit/replace.h"
@@ -272,8 +272,9 @@ static int recover_one_name(void *recovery, uid_t uid, const char *key)
 {
 	const struct recovery *r = recovery;
 	struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
+	const struct namechain ch = {r->coord, r->coord_arg, &owner, ""};
 
-	if (claim_is_old(r->coord, r->coord_arg, uid, key))
+	if (namechain_is_over(&ch, key))
 		r->coord->forget(r->coord_arg, &owner, key);
 	return 0;
 }

@@ -40,7 +40,7 @@ int recover_walk(struct backing *b, const char *path, const char **name);
 /* 0, or the first -errno of what could not be looked at; all the rest is done. */
 int recover_decided(const struct recovery *r);
 
-/* Where no node has a lease: removes what is recorded of names (claim.h) whose generations are over. As above. */
+/* Where no node has a lease: removes what is recorded of names (namechain.h) whose generations are over. As above. */
 int recover_names(const struct recovery *r);
 
 #endif

@@ -16,6 +16,7 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/claim.h"
 #include "engine/unit/following.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
@@ -244,6 +245,14 @@ static void told_undecided(void *units, const struct caller *owner, const char *
 	accord_succeed(units, owner, gen);
 }
 
+static int recover_name(void *units, uid_t uid, const char *key)
+{
+	const struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
+
+	claim_recover(units, &owner, key);
+	return 0;
+}
+
 void units_recover(struct units *us, const struct coord_ops *coord, void *coord_arg)
 {
 	const struct recovery r = {.backing = us->contents->backing,
@@ -257,6 +266,8 @@ void units_recover(struct units *us, const struct coord_ops *coord, void *coord_
 				   .arg = us};
 	int err = recover_decided(&r);
 
+	if (!err && accord_has_others(us) && coord == us->coord)
+		err = coord->list(coord_arg, recover_name, us);
 	if (err)
 		log_warn("what was decided before a crash could not be looked at: %s. Checkpoints "
 			 "that "

@@ -7,7 +7,6 @@
 
 #include "engine/liveness/job_inside.h"
 #include "engine/unit/above.h"
-#include "engine/unit/claim.h"
 #include "engine/unit/removal.h"
 
 #define MANY 600 /* more than twice any fixed number that was kept once */
@@ -174,59 +173,6 @@ static void what_a_job_remembers(void **state)
 
 /* --- caches: to have forgotten costs a look, no more --- */
 
-static unsigned nr_reads;
-
-/* The name "first" has had two generations, all others one. */
-static ssize_t read_names(void *arg, uid_t owner, const char *gen, const char *kind, char *buf,
-			  size_t size)
-{
-	static char first[COORD_GEN_MAX], second[COORD_GEN_MAX];
-	const char *text = "{\"generation\": \"0123456789abcdef0123456789abcdef\"}";
-
-	(void)arg;
-	(void)owner;
-	(void)kind;
-	nr_reads++;
-	if (!*first)
-		memcpy(first, gen, sizeof(first));
-	else if (!*second)
-		memcpy(second, gen, sizeof(second));
-	if (strcmp(gen, first) && strcmp(gen, second))
-		return -ENOENT;
-	snprintf(buf, size, "%s", text);
-	return (ssize_t)strlen(text);
-}
-
-static void how_far_a_name_was_followed(void **state)
-{
-	const struct coord_ops ops = {.read = read_names};
-	const struct coord_ops *before = m.en.units->coord;
-	const struct inode_id dir = inode_nr(1);
-	struct claim first, again;
-	char name[16];
-	unsigned i, reads;
-
-	(void)state;
-	m.en.units->coord = &ops;
-	assert_int_equal(claim_follow(m.en.units, 1000, &dir, "first", &first), 0);
-	assert_int_equal(first.nr, 2);
-	reads = nr_reads;
-	assert_int_equal(claim_follow(m.en.units, 1000, &dir, "first", &again), 0);
-	assert_int_equal(nr_reads - reads, 1);
-	memset(m.en.units->claims, 0, sizeof(m.en.units->claims)); /* all of it is forgotten */
-	for (i = 0; i < MANY; i++) {
-		snprintf(name, sizeof(name), "other%u", i);
-		assert_int_equal(claim_follow(m.en.units, 1000, &dir, name, &again), 0);
-		assert_int_equal(again.nr, 0);
-	}
-	reads = nr_reads;
-	assert_int_equal(claim_follow(m.en.units, 1000, &dir, "first", &again), 0);
-	assert_int_equal(again.nr, 2);
-	assert_string_equal(again.last, first.last);
-	assert_int_equal(nr_reads - reads, 3);
-	m.en.units->coord = before;
-}
-
 static void sync_above(unsigned nr, unsigned costs)
 {
 	uint64_t before = faults_count(f, CALL_SYNC_DIR);
@@ -260,7 +206,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_saves_where, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_job_remembers, setup, teardown),
-		cmocka_unit_test_setup_teardown(how_far_a_name_was_followed, setup, teardown),
 		cmocka_unit_test_setup_teardown(which_names_above_are_durable, setup, teardown),
 	};
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Removes what was recorded of a generation that is over, and of its name. The root does it, and besides it the node that
+ * recorded the decision, since the root may be dead; that node also clears up for the dead root whose name it took. What a crash
+ * has left goes when somebody mounts (recover.c, claim_recover).
+ *
+ * When, and why nobody needs it then:
+ *
+ * - The records of the generation: twice lease_s after the decision was seen here. A participant that has not seen it by then is
+ *   held up, or cut off, and counts as dead; it finds no `open`, and what it records then counts for nothing (agreement.h). If
+ *   there was no participant but this node they go at once, after a commit. Not before its pointers and removals are done, which
+ *   the next mount would have to redo; and not before each process that is to hear of a failure has.
+ * - The chain of its name: at that time, too. Until then who looks for the name learns by it that it was decided just now. If the
+ *   name was taken since, the chain goes with that generation. namechain.h says what becomes of those that were held up.
+ * - What a node has recorded that was held up, and came too late: by itself, at once.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
+#include "engine/unit/accord_impl.h"
+#include "engine/unit/claim.h"
+
+/*
+ * True if a process that wrote to @cp here, which has failed, has not heard of that. As long as its part counts as saved,
+ * a rank that comes late must find that the checkpoint has failed.
+ */
+static bool is_owed_locked(const struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants)
+		if (casualty_is_owed(&cp->units->casualties,
+				     container_of(l, struct participant, link)->process))
+			return true;
+	return false;
+}
+
+/* True if it is for this node to clear up: it decided, or began the generation, and nothing is left to be redone. */
+static bool is_entitled_locked(const struct accord *a)
+{
+	const struct checkpoint *cp = a->cp;
+
+	if (!agreement_is_decider(&a->a) && !agreement_is_root(&a->a))
+		return false;
+	if (a->a.state != AGREE_COMMIT)
+		return true;
+	/* What was decided, and not done, is redone by the next mount. */
+	return cp->state == GENERATION_FAILED ? cp->err == -EBUSY : !a->kept;
+}
+
+/*
+ * Lock not held. What a node that was held up has recorded of a generation that was cleared up before, so that it came too late:
+ * nobody counts that.
+ */
+static void clear_late(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	const char *gen = accord_generation(cp);
+	char text[1];
+
+	if (us->coord->read(us->coord_arg, cp->owner.uid, gen, "open", text, sizeof(text)) ==
+	    -ENOENT)
+		us->coord->forget(us->coord_arg, &cp->owner, gen);
+}
+
+/*
+ * Lock not held. The chains of the names by which it was begun, and that it has. True if another node is at that, or it has to be
+ * tried again.
+ */
+static bool clear_names(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	const char *gen = accord_generation(cp);
+	char first[COORD_GEN_MAX];
+	int err;
+
+	namechain_first(first, cp->target.dir_id.ino, cp->target.name);
+	err = claim_clear(us, &cp->owner, first, gen);
+	if (err != -EAGAIN && *a->first && strcmp(a->first, first))
+		err = claim_clear(us, &cp->owner, a->first, gen);
+	return err == -EAGAIN;
+}
+
+bool accord_clear(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+	bool heard, late, again = false;
+
+	if (!a->done)
+		return false;
+	if (a->a.state == AGREE_COMMIT && cp->state != GENERATION_FAILED && !a->followed &&
+	    agreement_is_decider(&a->a))
+		return a->kept;
+	if (!is_entitled_locked(a)) {
+		lock_drop(&us->lock);
+		if (a->a.state == AGREE_LATE)
+			clear_late(cp);
+		lock_take(&us->lock);
+		return true;
+	}
+	/* Before a commit everybody who could join was heard of; before an abort one may just have done so. */
+	heard = (a->a.state == AGREE_COMMIT || us->ending) && !a->a.slot && !a->a.nr_children;
+	late = clock_mono_ns() - a->over_ns >= us->forget_ns ||
+	       (us->ending && (heard || a->a.state == AGREE_COMMIT));
+	if (!late && (!heard || a->cleared))
+		return false;
+	if (a->a.state == AGREE_ABORT && !us->ending && is_owed_locked(cp))
+		return false;
+	lock_drop(&us->lock);
+	if (late)
+		again = clear_names(a);
+	if (!a->cleared && !again)
+		a->cleared = !us->coord->forget(us->coord_arg, &cp->owner, accord_generation(cp));
+	if (late && a->cleared && *a->orphan)
+		us->coord->forget(us->coord_arg, &cp->owner, a->orphan);
+	lock_take(&us->lock);
+	return us->ending || (late && a->cleared);
+}
