@@ -141,13 +141,16 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 	struct process *p = units_process(us, c);
 	struct checkpoint *cp = NULL;
 	struct node_fd at;
+	bool begun = false;
 	int err = p ? tree_fd(fs->tree, &b, l->dir, &at) : -ENOMEM;
 
 	if (!err) {
 		cp = checkpoints_find(us, &dir_id, l->name);
-		if (!cp && committed >= 0)
+		if (!cp && committed >= 0) {
 			err = checkpoint_inherit(us, c, p, &(struct place){at.fd, dir_id, l->name},
 						 committed, &cp);
+			begun = cp;
+		}
 		/* A network filesystem tells so, too, that another node has just removed it. */
 		if (err == -EEXIST || err == -ENOENT || err == -ESTALE) {
 			cp = checkpoints_find(us, &dir_id, l->name);
@@ -161,6 +164,8 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 	}
 	if (!err && cp)
 		err = join_change(cp, c, p, rel, change);
+	if (begun)
+		checkpoint_leave(cp);
 	checkpoint_put(cp);
 	process_put(p);
 	return !err || err == -EEXIST ? -ESTALE : err;

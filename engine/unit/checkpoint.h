@@ -167,7 +167,8 @@ int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p
 
 /*
  * The same of the directory that has the name, with everything in it; @committed: it has a commit file.
- * -EEXIST: that was begun by somebody else.
+ * -EEXIST: that was begun by somebody else. The caller has entered it (checkpoint_leave): however long that took, it has
+ * not ended before the caller's change.
  */
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p,
 		       const struct place *at, bool committed, struct checkpoint **out);

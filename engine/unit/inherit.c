@@ -424,7 +424,7 @@ static int check_still_there(struct checkpoint *cp, const struct place *at)
 
 /* How one begins so. */
 struct beginning {
-	bool committed, may_be_ordinary;
+	bool committed, may_be_ordinary, enters;
 	uint64_t removed_ns; /* it begins with a removal; 0: with a change that is to come */
 };
 
@@ -460,6 +460,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 		if (how->removed_ns)
 			cp->changed_ns = how->removed_ns;
 		cp->inherits = true;
+		cp->nr_changing += how->enters; /* nobody knows it yet */
 		if (!err && accord_is_for(us, p))
 			err = accord_begin(cp);
 		if (!err)
@@ -471,6 +472,8 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 			replaces_nothing(cp);
 		if (err) {
 			err = checkpoint_give_up(cp, err);
+			if (how->enters)
+				checkpoint_leave(cp);
 			trash_remove(&b, us->contents, cp->target.dir, cp->staging);
 			checkpoint_put(cp);
 		}
@@ -502,7 +505,9 @@ int checkpoint_inherit_now(struct units *us, const struct caller *c, struct proc
 			   const struct place *at, uint64_t removed_ns, bool may_be_ordinary,
 			   struct checkpoint **out)
 {
-	const struct beginning how = {true, may_be_ordinary, removed_ns};
+	const struct beginning how = {.committed = true,
+				      .may_be_ordinary = may_be_ordinary,
+				      .removed_ns = removed_ns};
 
 	*out = NULL;
 	return inherit_alone(us, c, p, at, &how, out);
@@ -511,7 +516,7 @@ int checkpoint_inherit_now(struct units *us, const struct caller *c, struct proc
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p,
 		       const struct place *at, bool committed, struct checkpoint **out)
 {
-	const struct beginning how = {.committed = committed};
+	const struct beginning how = {.committed = committed, .enters = true};
 	int err;
 
 	*out = NULL;
