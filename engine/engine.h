@@ -39,7 +39,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/drain.h"
-#include "engine/unit/fresh.h"
 #include "engine/unit/held.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"

@@ -157,8 +157,9 @@ static json_t *directory(struct fs *fs, const struct caller *c, const char *path
 {
 	struct backing b = fs_as(fs, c);
 	struct units *us = fs->engine->units;
-	__cleanup_fd int pin = us && accord_has_others(us) ? fresh_pin(us, NULL, c, dir, name)
-							   : backing_pin(&b, dir, name);
+	struct backing shared =
+		us && accord_has_others(us) ? accord_backing(us, NULL, c) : fs_as(fs, c);
+	__cleanup_fd int pin = backing_pin_now(&shared, dir, name);
 	const struct rule *rule;
 	__cleanup_fd int list = -1;
 	struct statx stx;

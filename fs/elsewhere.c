@@ -147,7 +147,7 @@ int elsewhere_follow(struct fs *fs, const struct caller *c, struct node *dir, co
 	if (cp && accord_may_have_company(cp) && checkpoint_is_pending(cp)) {
 		err = tree_fd(fs->tree, &b, dir, &at);
 		if (!err) {
-			err = fresh_name(cp, at.fd, name);
+			err = accord_follow_name(cp, at.fd, name);
 			tree_fd_put(fs->tree, &at);
 		}
 	}

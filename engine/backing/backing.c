@@ -247,7 +247,7 @@ int backing_stat(struct backing *b, int fd, struct statx *stx)
 	return READ(b, b->ops->stat(b->ops_arg, fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, stx));
 }
 
-int backing_stat_now(struct backing *b, int fd, struct statx *stx)
+int backing_stat_asked(struct backing *b, int fd, struct statx *stx)
 {
 	return READ(b,
 		    b->ops->stat(b->ops_arg, fd, "",

@@ -87,6 +87,7 @@ struct backing {
 	dev_t dev;    /* of the top directory */
 	uint64_t ino; /* of the top directory */
 	bool fuse;    /* the kernel does not know what kind of filesystem it is: FUSE does */
+	bool shared;  /* of a handle: other nodes may be changing what it is for */
 	struct features *features;     /* the same of all copies */
 	const struct backing_ops *ops; /* these two change only while nobody uses the backing */
 	void *ops_arg;
@@ -123,6 +124,13 @@ static inline struct backing backing_as(const struct backing *b, const struct ca
 static inline struct backing backing_maker(const struct backing *b, const struct caller *caller)
 {
 	return backing_with(b, who_maker(caller));
+}
+
+/* The same handle for what other nodes may be changing, if @shared: see "as it is on the backing now". */
+static inline struct backing backing_shared(struct backing b, bool shared)
+{
+	b.shared = shared;
+	return b;
 }
 
 /* @owner, and the daemon for what the backing refuses to @owner. */
@@ -174,10 +182,6 @@ int backing_rename(struct backing *b, int dir, const char *name, int new_dir, co
 
 /* --- an inode, by pin or by any descriptor of it --- */
 int backing_stat(struct backing *b, int fd, struct statx *stx);
-/* The same, asked of the backing's servers where it has any and its client does not insist on answering by itself. */
-int backing_stat_now(struct backing *b, int fd, struct statx *stx);
-/* The same, nobody asked: as it was known when it was pinned, if not better. */
-int backing_stat_known(struct backing *b, int fd, struct statx *stx);
 int backing_reopen(struct backing *b, int fd, int flags);
 /* Another descriptor of what @fd, a pin or an open file, stands for. Nothing is asked of the backing. */
 int backing_dup(struct backing *b, int fd);
@@ -194,6 +198,40 @@ ssize_t backing_listxattr(struct backing *b, int fd, char *buf, size_t size);
 int backing_setxattr(struct backing *b, int fd, const char *name, const void *value, size_t size,
 		     int flags);
 int backing_removexattr(struct backing *b, int fd, const char *name);
+
+/*
+ * --- as it is on the backing now (fresh.c) ---
+ *
+ * Where other nodes change something too, this node's client of the backing may answer for what was. These wait until it
+ * answers for what is, for some seconds at most. Without locks.
+ */
+
+/* backing_pin, by a handle that is shared. -ESTALE: another one has the name, and does not come to be known; -EINTR. */
+int backing_pin_now(struct backing *b, int dir, const char *name);
+
+/* The same of a name that was just listed with the inode number @ino. */
+int backing_pin_listed(struct backing *b, int dir, const char *name, uint64_t ino);
+
+/* backing_stat. A file that is being written is synced. */
+int backing_stat_now(struct backing *b, int fd, struct statx *stx);
+
+/* What the caller knows of a file: how many links it has if the name leads to it (0: it does), and if nobody writes to it. */
+struct backing_known {
+	unsigned links;
+	bool rests;
+};
+typedef struct backing_known backing_knows(void *arg, const struct statx *stx);
+
+/*
+ * Before @name is looked up in @dir: from here on it leads to what it does on the backing. @knows is asked of the regular file
+ * that it seems to lead to. 0, also if there is nothing, or none can tell; -ENOENT: there is nothing any more; -EINTR.
+ */
+int backing_refresh_name(struct backing *b, int dir, const char *name, backing_knows *knows,
+			 void *arg);
+
+/* For these: backing_stat, asked of the servers if the client does not insist on answering by itself; and nobody asked. */
+int backing_stat_asked(struct backing *b, int fd, struct statx *stx);
+int backing_stat_known(struct backing *b, int fd, struct statx *stx);
 
 /* --- an open file (a real descriptor) --- */
 /* Reads until @size, the end, or an error after a part (then the part counts). */

@@ -8,6 +8,7 @@
 #define ENGINE_BACKING_FEATURES_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum feature {
@@ -27,6 +28,7 @@ enum feature_state { FEATURE_UNKNOWN, FEATURE_NO, FEATURE_YES, FEATURE_TURNED_OF
 
 struct features {
 	enum feature_state state[NR_FEATURES]; /* const after mount, but passthrough: atomic int */
+	atomic_int lists_inodes; /* whether a listing tells them; 0: not found out (fresh.c) */
 };
 
 extern const char *const feature_names[NR_FEATURES];

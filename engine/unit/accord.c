@@ -28,6 +28,13 @@ bool accord_is_for(const struct units *us, const struct process *p)
 	return accord_has_others(us) && p->read && p->spans;
 }
 
+struct backing accord_backing(const struct units *us, const struct process *p,
+			      const struct caller *owner)
+{
+	return backing_shared(backing_owner(us->contents->backing, owner),
+			      !p || accord_is_for(us, p));
+}
+
 const char *accord_generation(const struct checkpoint *cp)
 {
 	return cp->staging + strlen(STAGING_PREFIX);

@@ -46,6 +46,13 @@ int accord_begin(struct checkpoint *cp);
 int accord_find(struct units *us, const struct caller *c, struct process *asks,
 		const struct place *at, bool patient, struct checkpoint **out);
 
+/*
+ * @owner's handle, as backing_owner, for what the job of @p saves: shared if that runs on several nodes. @p NULL: it may.
+ * Lock not held.
+ */
+struct backing accord_backing(const struct units *us, const struct process *p,
+			      const struct caller *owner);
+
 /* --- lock held; each of no effect without an accord --- */
 
 /* Something was done to a name in it; NR_EVIDENCE_KINDS: it has lost that name (checkpoint_vanished). */
@@ -138,6 +145,12 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);
  * -EINTR, -ETIMEDOUT: nothing more of it has come for commit_timeout_s, which is told; -errno.
  */
 int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const char *rel, int fd);
+
+/*
+ * Before @name is looked up in @dir (a descriptor), a directory of @cp: from here on it leads to what other nodes have made of
+ * it. As backing_refresh_name.
+ */
+int accord_follow_name(struct checkpoint *cp, int dir, const char *name);
 
 /* A file is being closed: other nodes see from here on which size it has. */
 void accord_show_size(struct generation *g);

@@ -11,7 +11,6 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/unit/fresh.h"
 #include "engine/unit/vote.h"
 
 bool accord_may_have_company(const struct checkpoint *cp)
@@ -32,6 +31,25 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 	return !f || f->node;
 }
 
+/* A file of this node's is what it is; what is inherited has a link where it was inherited from; what was made has one. */
+static struct backing_known know_file(void *checkpoint, const struct statx *stx)
+{
+	struct checkpoint *cp = checkpoint;
+	struct inode_id id = inode_id_of(stx);
+	struct generation *own = units_find_inode(cp->units, &id);
+	bool inherited = !own && checkpoint_shares(cp, &id);
+
+	generation_put(own);
+	return (struct backing_known){.links = own ? 0 : inherited ? 2 : 1, .rests = inherited};
+}
+
+int accord_follow_name(struct checkpoint *cp, int dir, const char *name)
+{
+	struct backing b = accord_backing(cp->units, NULL, &cp->owner);
+
+	return backing_refresh_name(&b, dir, name, know_file, cp);
+}
+
 /* *@mark: how far it has come. */
 static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 {
@@ -44,8 +62,8 @@ static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 		return r;
 	err = backing_stat(&b, r, &stx);
 	/* What is remembered may be as it was when the record was made. One that has a record is synced: this costs little. */
-	if (!err && b.fuse && checkpoint_recorded(&b, r, &stx, hex))
-		err = fresh_stat(cp, fd, &stx);
+	if (!err && checkpoint_recorded(&b, r, &stx, hex))
+		err = backing_stat_now(&b, fd, &stx);
 	if (!err) {
 		*mark = stx.stx_size + stx.stx_blocks +
 			(uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;

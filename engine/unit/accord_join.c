@@ -16,7 +16,6 @@
 #include "engine/coord/choice.h"
 #include "engine/coord/nodes.h"
 #include "engine/unit/claim.h"
-#include "engine/unit/fresh.h"
 #include "engine/unit/refusal.h"
 #include "engine/unit/rules.h"
 
@@ -112,19 +111,19 @@ static bool is_nowhere(struct units *us, const struct caller *asks, const struct
 }
 
 /*
- * What had the name before may be what this node's client of the backing remembers. Once for each that gets it, but as long as it
- * may be about to.
+ * From here on the name leads to what another node gave it to. Once for each that gets it, but as long as it may be about to.
  */
 static void refresh(struct units *us, const struct caller *c, const struct place *at,
 		    const struct claim *claim)
 {
 	uint64_t key = hash_text(hash_name(&at->id, at->name), claim->end.last);
 	_Atomic uint64_t *kept = &us->fresh[key % FRESH_KEPT];
+	struct backing b = accord_backing(us, NULL, c);
 	int pin;
 
-	if (!us->contents->backing->fuse || !*claim->end.last || atomic_load(kept) == key)
+	if (!*claim->end.last || atomic_load(kept) == key)
 		return;
-	pin = fresh_pin(us, NULL, c, at->dir, at->name);
+	pin = backing_pin_now(&b, at->dir, at->name);
 	if (pin >= 0)
 		close(pin);
 	if (!claim->settled && (pin >= 0 || pin == -ENOENT))

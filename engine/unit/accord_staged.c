@@ -11,7 +11,6 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
-#include "engine/unit/fresh.h"
 #include "engine/unit/rules.h"
 
 #define STAGED_XATTR "user.ckptfs.name"
@@ -111,11 +110,12 @@ int accord_shed(struct units *us, const struct inode_id *dir, const char *name)
 /* @sure: and does a listing show it, too? */
 static bool is_staged(struct checkpoint *cp, bool sure)
 {
+	struct backing b = accord_backing(cp->units, NULL, &cp->owner);
 	int pin;
 
 	if (!sure)
 		return checkpoint_has_name(cp, cp->staging);
-	pin = fresh_pin(cp->units, NULL, &cp->owner, cp->target.dir, cp->staging);
+	pin = backing_pin_now(&b, cp->target.dir, cp->staging);
 	if (pin >= 0)
 		close(pin);
 	return pin != -ENOENT && pin != -ESTALE;

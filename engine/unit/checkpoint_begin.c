@@ -20,7 +20,6 @@
 #include "engine/base/lock.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
-#include "engine/unit/fresh.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
@@ -36,8 +35,9 @@ int checkpoint_note_replaced(struct checkpoint *cp)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct process *maker = maker_of(cp);
+	struct backing shared = accord_backing(cp->units, maker, &cp->owner);
 	struct statx stx;
-	int pin = fresh_pin(cp->units, maker, &cp->owner, cp->target.dir, cp->target.name);
+	int pin = backing_pin_now(&shared, cp->target.dir, cp->target.name);
 	int fd, err;
 
 	process_put(maker);

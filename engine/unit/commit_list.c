@@ -23,7 +23,6 @@
 #include "engine/content/structure.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
-#include "engine/unit/fresh.h"
 #include "engine/unit/rivals.h"
 #include "engine/unit/rules.h"
 
@@ -261,17 +260,17 @@ static int list_symlink(struct listing *l, int pin, const char *rel)
 
 static int list_directory(struct listing *l, int pin, const char *rel);
 
-/* What other nodes have told of it may be newer than what the client of the backing remembers. */
+/* What other nodes have told of it may be newer than what is known here. */
 static int look(struct listing *l, int pin, struct statx *stx)
 {
-	struct backing b = backing_for(l->cp->units->contents->backing, &l->cp->owner);
+	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);
 	struct inode_id id;
 	int err = backing_stat(&b, pin, stx);
 
 	id = inode_id_of(stx);
 	if (err || !accord_is_shared(l->cp) || !last_filed(l, &id) || find_filed(l, stx))
 		return err;
-	return fresh_stat(l->cp, pin, stx);
+	return backing_stat_now(&b, pin, stx);
 }
 
 static int list_pinned(struct listing *l, int pin, const char *rel)
@@ -289,11 +288,12 @@ static int list_pinned(struct listing *l, int pin, const char *rel)
 				     : 0; /* a socket, a device: nothing that could be kept */
 }
 
-/* What the name leads to now: nodes may have given it to something else than what this one's client of the backing remembers. */
+/* What the name leads to now: other nodes may have given it to something else. */
 static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, const char *rel)
 {
 	struct checkpoint *cp = l->cp;
-	int pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, dir, name, ino), err;
+	struct backing b = accord_backing(cp->units, cp->maker, &cp->owner);
+	int pin = backing_pin_listed(&b, dir, name, ino), err;
 
 	if (pin < 0)
 		return pin == -ENOENT ? 0 : pin == -ESTALE ? -EAGAIN : pin;

@@ -16,7 +16,6 @@
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
-#include "engine/unit/fresh.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/rivals.h"
@@ -135,8 +134,9 @@ static int take_over_file(struct checkpoint *cp, int pin, const struct statx *st
 static int take_over_one(struct checkpoint *cp, int from, int to, const char *name, uint64_t ino)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
+	struct backing shared = accord_backing(cp->units, cp->maker, &cp->owner);
 	struct statx stx;
-	int pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, from, name, ino), err;
+	int pin = backing_pin_listed(&shared, from, name, ino), err;
 
 	if (pin < 0)
 		return pin == -ENOENT ? 0 : pin;
@@ -338,6 +338,7 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 static int note_inherited(struct checkpoint *cp, int dir)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
+	struct backing shared = accord_backing(cp->units, cp->maker, &cp->owner);
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	int err = 0;
 
@@ -345,7 +346,7 @@ static int note_inherited(struct checkpoint *cp, int dir)
 	while (!err && rules_next_visible(&w)) {
 		struct inode_id id;
 		struct statx stx;
-		int pin = fresh_pin_listed(cp->units, cp->maker, &cp->owner, w.fd, w.name, w.ino);
+		int pin = backing_pin_listed(&shared, w.fd, w.name, w.ino);
 
 		if (pin == -ESTALE || pin == -EINTR) {
 			err = pin;
@@ -372,7 +373,8 @@ static int note_inherited(struct checkpoint *cp, int dir)
 int checkpoint_knows_inherited(struct checkpoint *cp)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
-	int pin = fresh_pin(cp->units, cp->maker, &cp->owner, cp->target.dir, cp->target.name);
+	struct backing shared = accord_backing(cp->units, cp->maker, &cp->owner);
+	int pin = backing_pin_now(&shared, cp->target.dir, cp->target.name);
 	int dir, err;
 
 	if (pin < 0)
@@ -432,13 +434,13 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 		   const struct place *at, const struct beginning *how, struct checkpoint **out)
 {
 	struct backing b = backing_for(us->contents->backing, c);
-	struct backing as = backing_as(&b, c);
+	struct backing as = backing_as(&b, c), shared = accord_backing(us, p, c);
 	struct checkpoint *cp;
 	struct statx stx;
 	int pin, old, err;
 
 	/* As the daemon: all of it, whoever may read it, and with its attributes. */
-	pin = fresh_pin(us, p, c, at->dir, at->name);
+	pin = backing_pin_now(&shared, at->dir, at->name);
 	if (pin < 0)
 		return pin;
 	err = backing_stat(&b, pin, &stx);
@@ -505,9 +507,8 @@ int checkpoint_inherit_now(struct units *us, const struct caller *c, struct proc
 			   const struct place *at, uint64_t removed_ns, bool may_be_ordinary,
 			   struct checkpoint **out)
 {
-	const struct beginning how = {.committed = true,
-				      .may_be_ordinary = may_be_ordinary,
-				      .removed_ns = removed_ns};
+	const struct beginning how = {
+		.committed = true, .may_be_ordinary = may_be_ordinary, .removed_ns = removed_ns};
 
 	*out = NULL;
 	return inherit_alone(us, c, p, at, &how, out);

@@ -46,13 +46,11 @@ struct units {
 	atomic_bool
 		coord_fails; /* at the last look, for those who look before they know who asks */
 	/*
-	 * Names that lead to what has them (accord_join.c). A cache, as are claims and above:
+	 * Names that lead to what has them (accord_join.c). A cache, as is above:
 	 * what is not in it costs a look at the backing, or at records, or a sync, and changes
 	 * nothing else.
 	 */
 	_Atomic uint64_t fresh[FRESH_KEPT];
-	atomic_int
-		lists_inodes; /* whether a listing of the backing tells them; 0: not found out (fresh.c) */
 	struct failures *failures; /* const */
 	struct failures *notices;  /* const */
 	uint64_t quiet_ns;	   /* const */

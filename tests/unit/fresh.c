@@ -5,7 +5,7 @@
  */
 #include "tests/unit/one_checkpoint.h"
 
-#include "engine/unit/fresh.h"
+#include "engine/unit/accord.h"
 
 #define NAME ".metadata" /* inherited, and not changed here */
 
@@ -139,7 +139,7 @@ static void what_is_as_it_was_costs_no_listing(void **state)
 {
 	(void)state;
 	believe(false, 0);
-	assert_int_equal(fresh_name(cp, cp->fd, NAME), 0);
+	assert_int_equal(accord_follow_name(cp, cp->fd, NAME), 0);
 	assert_int_equal(found(), client.stx.stx_ino);
 	assert_int_equal(client.listings, 0);
 	close(client.pin);
@@ -153,7 +153,7 @@ static void what_was_replaced_is_found(void **state)
 	believe(true, 0);
 	new = replace();
 	assert_int_not_equal(found(), new);
-	assert_int_equal(fresh_name(cp, cp->fd, NAME), 0);
+	assert_int_equal(accord_follow_name(cp, cp->fd, NAME), 0);
 	assert_int_equal(found(), new);
 	close(client.pin);
 	/* And once more: that is not inherited any more. */
@@ -161,7 +161,7 @@ static void what_was_replaced_is_found(void **state)
 	client.believes_stx = false; /* it asks where it is forced to */
 	new = replace();
 	assert_int_not_equal(found(), new);
-	assert_int_equal(fresh_name(cp, cp->fd, NAME), 0);
+	assert_int_equal(accord_follow_name(cp, cp->fd, NAME), 0);
 	assert_int_equal(found(), new);
 	close(client.pin);
 }
@@ -173,7 +173,7 @@ static void a_client_that_believes_no_listing_is_waited_for(void **state)
 	(void)state;
 	believe(false, 5);
 	new = replace();
-	assert_int_equal(fresh_name(cp, cp->fd, NAME), 0);
+	assert_int_equal(accord_follow_name(cp, cp->fd, NAME), 0);
 	assert_int_equal(found(), new);
 	assert_true(client.listings > 1);
 	close(client.pin);
@@ -184,7 +184,7 @@ static void what_was_removed_is_absent(void **state)
 	(void)state;
 	believe(false, 0);
 	assert_int_equal(unlinkat(cp->fd, NAME, 0), 0);
-	assert_int_equal(fresh_name(cp, cp->fd, NAME), -ENOENT);
+	assert_int_equal(accord_follow_name(cp, cp->fd, NAME), -ENOENT);
 	close(client.pin);
 }
 
@@ -194,13 +194,13 @@ static void other_links_of_it_do_no_harm(void **state)
 	(void)state;
 	believe(false, 0);
 	assert_int_equal(linkat(cp->fd, NAME, m.top, "mine", 0), 0);
-	assert_int_equal(fresh_name(cp, cp->fd, NAME), 0);
+	assert_int_equal(accord_follow_name(cp, cp->fd, NAME), 0);
 	assert_int_equal(found(), client.stx.stx_ino);
 	assert_int_equal(client.listings, 1);
 	assert_int_equal(unlinkat(m.top, "mine", 0), 0);
 	assert_int_equal(unlinkat(m.top, UNIT "/" NAME, 0), 0);
 	believe(false, 0);
-	assert_int_equal(fresh_name(cp, cp->fd, NAME), 0);
+	assert_int_equal(accord_follow_name(cp, cp->fd, NAME), 0);
 	assert_int_equal(found(), client.stx.stx_ino);
 	assert_int_equal(client.listings, 1);
 	close(client.pin);
