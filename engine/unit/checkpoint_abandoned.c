@@ -4,7 +4,7 @@
  * the mount ends. One with nothing in it goes; another fails, and its words say why.
  *
  * Takes the units' lock, and drops it to fail one or to ask other nodes. Whether a death came
- * before the end is judged by accord_mourn.c where other nodes have a part.
+ * before the end is judged by accord_death.c where other nodes have a part.
  */
 #include <errno.h>
 #include <stdio.h>
