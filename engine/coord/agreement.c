@@ -305,7 +305,7 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 		prepare.voted = voters(a);
 		memcpy(prepare.node, a->node, sizeof(prepare.node));
 		agreement_write_prepare(op->head, &prepare);
-	} else if (a->heir && a->state == AGREE_PREPARED && !a->root_voted &&
+	} else if (a->heir && a->state == AGREE_PREPARED && !a->at_end &&
 		   (!a->closed || all_voted(a))) {
 		append(op, a, 0, a->next, AGREE_HEIR);
 	} else if (a->state == AGREE_PREPARED && !a->closed && !a->heir) {
@@ -387,8 +387,10 @@ void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours,
 		heard(a, text, news); /* the end of the log, or what came before that */
 		if (ours && *op->also)
 			has_voted(a);
-		if (ours && a->heir)
-			a->abort = true; /* the root has not voted */
+		if (ours && a->heir) {
+			a->at_end = true;
+			a->abort = a->abort || !a->root_voted;
+		}
 	} else if (op->payload == AGREE_OF_VOTE) {
 		a->vote_at = vote_entry(a) + 1;
 		if (ours && !a->slot) {
@@ -517,8 +519,7 @@ void agreement_stand_in(struct agreement *a)
 	set_state(a, AGREE_PREPARED);
 	a->heir = a->prepared = true;
 	a->orphan = a->closed = a->ready = false;
-	a->slot = 0;
-	a->next = 0;
+	a->slot = a->next = 0;
 	a->nr_children = 0;
 	memset(a->children, 0, sizeof(a->children));
 }
@@ -551,7 +552,7 @@ bool agreement_may_vote(const struct agreement *a)
 {
 	if (a->state != AGREE_PREPARED || !a->closed || a->abort)
 		return false;
-	if ((!a->slot && a->nr_children && !a->prepared) || (a->heir && !a->root_voted))
+	if ((!a->slot && a->nr_children && !a->prepared) || (a->heir && !a->at_end))
 		return false;
 	return all_voted(a) || (FAULT(VOTE_TWICE) && voters(a));
 }

@@ -21,8 +21,8 @@
  *   the parent does for a child that died before it voted. The first counts.
  * - While the root waits for votes of others, it appends its own `vote` to its log: then that log has all of them. A node
  *   that finds all above it dead goes on, votes, and is an heir: it reads the root's log and stands in for the root. It
- *   waits for the votes that are missing, and records `commit` if the root has voted, else `abort`: its entry `heir`
- *   settles that, since it is where the vote of the root is not. A node that does not know of the end yet records `abort`
+ *   waits for the votes that are missing, and appends `heir`: so it has read all that the log says. It records `commit`
+ *   if the root has voted, else `abort`. A node that does not know of the end yet records `abort`
  *   at once. Several heirs, and a root that was only taken for dead, do no harm: the first decision counts.
  *
  * Who clears up after a generation that is over removes `open` first. A node that was held up meanwhile may find records
@@ -118,6 +118,7 @@ struct agreement {
 	bool root_voted;  /* that is there */
 	bool orphan;	  /* all above are dead */
 	bool heir;	  /* and this node stands in for the root */
+	bool at_end;	  /* and has read all of the root's log */
 	bool doubt;	  /* it has to be looked whether it is over */
 	bool guarded; /* may be set by the driver: RECORD makes none unless `open` stands, and its answer then is NULL */
 };

@@ -9,6 +9,7 @@
  * - When all have said their last the root gives the verdict (gen_verdict): the checkpoint has ended by that, or it fails.
  * - The root may see the end before it hears of the death. Then it gives the verdict when it hears; and it does hear, for no node
  *   votes before it has told of a death. A death behind the vote, or where the end is known, comes too late to matter.
+ * - An heir (accord_heir.c) has not seen all that the root has: it obeys the verdict of the root, and if there is none it aborts.
  * - Nor is an end seen, or known, while a process has ended of which nobody knows yet how.
  */
 #include "engine/base/lock.h"
@@ -222,6 +223,10 @@ static void fail_locked(struct accord *a)
 	struct checkpoint *cp = a->cp;
 
 	reason = reason ? reason : "a process that wrote to it has died";
+	if (a->a.heir && !a->bereaved.node) {
+		accord_give_reason(a, EIO, false, false, reason);
+		return;
+	}
 	if (a->bereaved.node) {
 		accord_give_reason_of(a, a->bereaved.node, EIO, reason);
 		return;
@@ -235,7 +240,7 @@ static void fail_locked(struct accord *a)
 static void judge_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
-	bool holds = checkpoint_verdict_locked(cp);
+	bool holds = !a->a.heir && checkpoint_verdict_locked(cp);
 
 	a->judged = true;
 	if (!holds)
@@ -247,8 +252,7 @@ void accord_judge(struct accord *a)
 	struct checkpoint *cp = a->cp;
 	struct bereavement *b = &a->bereaved;
 
-	/* An heir commits only where the root has judged, and voted. */
-	if (!b->at_ns || !b->reason || a->judged || a->a.heir || a->payloads[AGREE_OF_ABORT])
+	if (!b->at_ns || !b->reason || a->judged || a->payloads[AGREE_OF_ABORT])
 		return;
 	if (!agreement_is_root(&a->a)) {
 		/* Others leave it to the root, which may be out of reach, and fail with that. */
@@ -260,7 +264,8 @@ void accord_judge(struct accord *a)
 		cp->closed_ns = clock_mono_ns();
 		agreement_end(&a->a, true);
 	}
-	if (a->a.state != AGREE_PREPARED || !checkpoint_rests_locked(cp))
+	if (a->a.state != AGREE_PREPARED || !checkpoint_rests_locked(cp) ||
+	    (a->a.heir && !a->a.at_end))
 		return;
 	if (cp->state == GENERATION_SEALED || accord_may_say_last(a))
 		judge_locked(a);

@@ -4,12 +4,13 @@
  *
  * What only the root knows goes with its vote, beside the list of its files: the testament. It is
  *
- *	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "decision": {...}}
+ *	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...}}
  *
- * where the last is what the root would record (decision.h), but for what follows the commit, which is lost with it. An
- * heir takes the votes of the root and of its children into what it knows of the files, and then does all that the root
- * would have done. It may be one of several, and the root may live: so the commit file that stands is left alone
- * (commit_file.c), lists stay until all is decided, and who comes second leaves the rest to the node that has decided.
+ * where "judged" says that a writer has died, and that the checkpoint had ended by that (accord_death.c). The decision is
+ * what the root would record (decision.h), but for what follows the commit, which is lost with it. An heir takes the votes
+ * of the root and of its children into what it knows of the files, and then does all that the root would have done. It
+ * may be one of several, and the root may live: so the commit file that stands is left alone (commit_file.c), lists stay
+ * until all is decided, and who comes second leaves the rest to the node that has decided.
  *
  * Takes the units' lock, except in functions that have an accord as argument: these are called with it.
  */
@@ -49,8 +50,11 @@ static json_t *write_testament(struct checkpoint *cp)
 	commit_describe(cp, path, h);
 	o = json_pack("{s:o, s:i, s:o}", "done", json_text(h->done), "ranks", (int)h->ranks,
 		      "decision", decision_proposed(cp, h->unit));
+	LOCK_SCOPE(&cp->units->lock);
 	if (o && cp->rule)
 		json_object_set_new(o, "rule", json_string(cp->rule->name));
+	if (o && cp->accord->judged)
+		json_object_set_new(o, "judged", json_true());
 	return o;
 }
 
@@ -96,6 +100,7 @@ void accord_stand_in(struct accord *a)
 		a->children[i] = (struct child){.nodes = 0};
 	}
 	agreement_stand_in(&a->a);
+	a->judged = false;
 	a->heard_ns = clock_mono_ns();
 	nodes_name(us->nodes, a->a.above[0], name, sizeof(name));
 	log_info("node %s, which was to commit '%s', shows no life: this node commits it if all "
@@ -110,6 +115,7 @@ void accord_hear_testament(struct accord *a, json_t *o)
 
 	json_decref(a->testament);
 	a->testament = json_incref(o);
+	a->judged = json_is_true(json_object_get(o, "judged"));
 	if (!cp->rule)
 		cp->rule = rule;
 }

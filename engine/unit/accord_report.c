@@ -155,7 +155,8 @@ char *accord_compose_report(struct accord *a)
 /* It was renamed below, in its directory. */
 static void take_name_locked(struct accord *a, const char *name)
 {
-	if (agreement_is_over(&a->a) || rules_reserved(name) || checkpoint_is_held_locked(a->cp))
+	if (agreement_is_over(&a->a) || a->a.heir || rules_reserved(name) ||
+	    checkpoint_is_held_locked(a->cp))
 		return;
 	snprintf(a->cp->target.name, sizeof(a->cp->target.name), "%s", name);
 	a->renames++;

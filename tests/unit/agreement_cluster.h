@@ -180,6 +180,19 @@ HELPER bool all_voted(struct world *w)
 	return root && voted == joined;
 }
 
+/* An heir has read all that nodes have said to the root. */
+HELPER void check_read(struct world *w, const struct member *m)
+{
+	unsigned i, at;
+
+	for (i = 0; m->a.heir && i < w->nr; i++)
+		if (sscanf(w->records[i].kind, "log.0.%u", &at) == 1 && at >= m->a.next &&
+		    strncmp(w->records[i].text, "heir ", 5) != 0) {
+			tell(w);
+			fail_msg("%s has not read all", m->a.node);
+		}
+}
+
 HELPER void note_decision(struct world *w, const struct record_made *r)
 {
 	const char *payload;
@@ -190,6 +203,8 @@ HELPER void note_decision(struct world *w, const struct record_made *r)
 	payload = agreement_decision(r->text, &commit);
 	assert_non_null(payload);
 	nr_inherited += commit && strncmp(r->text, "commit a ", 9) != 0;
+	if (commit)
+		check_read(w, &w->m[r->text[7] - 'a']);
 	if (!commit && !w->excused && all_voted(w)) {
 		tell(w);
 		fail_msg("all have voted, and it is aborted");
