@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 900
-# long: 3600
+# long: 7200
 # cpu: 30
 # Random schedules of clusters: nothing that must hold (check.h) is ever wrong. A seed that fails is shrunk to a plan and
-# told as a story. CKPTFS_TEST_SEED, CKPTFS_TEST_COUNT: others, or more.
+# told as a story. CKPTFS_TEST_SEED, CKPTFS_TEST_SEEDS: others, or another number of them.
 
 . "${SRC:?}/tests/lib.sh"
 
 sim=$BUILD/tests/sim/sim
 seed=${CKPTFS_TEST_SEED-1}
-count=${CKPTFS_TEST_COUNT-$(amount 300 10000)}
+count=${CKPTFS_TEST_SEEDS-$(amount 300 100000)}
 
 # On each processor a part of them.
 parts=$(nproc)
