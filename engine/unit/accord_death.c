@@ -3,7 +3,8 @@
  * A dead writer is a failure, but what had ended by then commits (DESIGN 2). On one node the order of the two is known. Where
  * there are several, they cut the checkpoint (DESIGN 4), and no clock decides:
  *
- * - A node whose writer dies tells those above at once, and tells nothing that is done there later: that is its cut.
+ * - A node whose writer dies tells those above at once, and lets nobody change it there any more: that is its cut. Who would waits
+ *   for the verdict, as for a commit: what is changed after the cut would be in what commits.
  * - The root, when it hears of a death, ends the checkpoint for that (agreement_end). On `prepare` each node reports what is left to
  *   tell, and then no more: its *last* report, which stands for its whole subtree.
  * - When all have said their last the root gives the verdict (gen_verdict): the checkpoint has ended by that, or it fails.

@@ -140,7 +140,8 @@ int checkpoint_hold_still_locked(struct checkpoint *cp)
 
 	/* The committer looks, too, when it has time; by then the next save would have begun in this one. */
 	checkpoint_look_for_end_locked(cp);
-	while (!err && (cp->state == GENERATION_SEALED || checkpoint_is_held_locked(cp)))
+	while (!err && (cp->state == GENERATION_SEALED || checkpoint_is_held_locked(cp) ||
+			(cp->state == GENERATION_OPEN && accord_is_cut(cp))))
 		err = units_wait(cp->units);
 	if (err)
 		return err;

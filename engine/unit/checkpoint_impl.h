@@ -31,7 +31,7 @@ struct participant *checkpoint_participant_of_locked(struct checkpoint *cp,
 
 /*
  * Drops the lock while it waits. A checkpoint whose end was seen is committed first: a later change is
- * one of the committed checkpoint. 0: @cp is OPEN. -EEXIST: @cp is not OPEN any more. -EINTR, or the
+ * one of the committed checkpoint. One that a death has frozen here is judged first. 0: @cp is OPEN. -EEXIST: @cp is not OPEN any more. -EINTR, or the
  * error that @cp failed with.
  */
 int checkpoint_hold_still_locked(struct checkpoint *cp);
