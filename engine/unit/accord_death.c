@@ -262,7 +262,7 @@ void accord_judge(struct accord *a)
 		return;
 	}
 	if (a->a.state == AGREE_OPEN && checkpoint_rests_in_locked(cp, GENERATION_OPEN)) {
-		cp->closed_ns = clock_mono_ns();
+		cp->closed_ns = a->heard_ns = clock_mono_ns(); /* from now on others may be late */
 		agreement_end(&a->a, true);
 	}
 	if (a->a.state != AGREE_PREPARED || !checkpoint_rests_locked(cp) ||
