@@ -47,6 +47,9 @@ bool accord_is_bereaved_of_unranked(const struct checkpoint *cp)
 
 bool accord_is_in_doubt(const struct checkpoint *cp)
 {
+	/* Who does not judge seals it for its vote; the decision tells how it was judged. */
+	if (cp->state == GENERATION_SEALED && !accord_sees_end(cp) && cp->accord->a.died)
+		return true;
 	return accord_is_bereaved(cp) && cp->state == GENERATION_OPEN &&
 	       (cp->accord->a.state < AGREE_VOTED || cp->accord->a.state == AGREE_ABORT);
 }
