@@ -210,8 +210,10 @@ static void heard(struct agreement *a, const char *text, struct agree_news *news
 	k = slot - first_child(a);
 	if (slot < first_child(a) || k >= a->nr_children || strcmp(a->children[k].node, node))
 		return;
-	if (what == AGREE_VOTE)
+	if (what == AGREE_VOTE) {
 		a->children[k].voted = true;
+		a->children[k].ahead = false;
+	}
 	*news = (struct agree_news){true, what, k, payload};
 }
 
@@ -266,12 +268,17 @@ static unsigned voters(const struct agreement *a)
 	return mask;
 }
 
+bool agreement_has_all_of(const struct agreement *a, unsigned k)
+{
+	return a->children[k].voted && !a->children[k].ahead;
+}
+
 static bool all_voted(const struct agreement *a)
 {
 	unsigned i;
 
 	for (i = 0; i < a->nr_children; i++)
-		if (!a->children[i].voted)
+		if (!agreement_has_all_of(a, i))
 			return false;
 	return true;
 }
@@ -469,6 +476,8 @@ void agreement_saw_behind(struct agreement *a, const char *text, struct agree_ne
 	a->next = next;
 	news->any = news->any &&
 		    voters(a) != before; /* once: else nobody who waits for news is ever late */
+	if (news->any)
+		a->children[news->child].ahead = true;
 }
 
 /* --- lives --- */

@@ -88,6 +88,7 @@ enum agree_entry { AGREE_JOIN, AGREE_REPORT, AGREE_VOTE, AGREE_CLOSED, AGREE_HEI
 struct agree_child {
 	char node[COORD_NODE_MAX];
 	bool voted;
+	bool ahead; /* that was read before what it may have said before (agreement_saw_behind) */
 };
 
 /* A plain value. All members are private, but may be looked at. */
@@ -171,8 +172,8 @@ void agreement_saw(struct agreement *a, const char *kind, const char *text,
 		   struct agree_news *news);
 
 /*
- * The text of an entry of the own log that lies behind a gap, which is no record to wait for: a vote there counts, and is
- * heard again when the gap is filled. How many there may be behind the first missing one: AGREE_BEHIND.
+ * The text of an entry of the own log that lies behind a gap, which is no record to wait for: who has voted there
+ * is not waited for; the vote counts when it is heard again, once the gap is filled, for its node may have reported there. How many there may be behind the first missing one: AGREE_BEHIND.
  */
 #define AGREE_BEHIND (2 * AGREE_FANOUT)
 void agreement_saw_behind(struct agreement *a, const char *text, struct agree_news *news);
@@ -220,6 +221,9 @@ void agreement_leave(struct agreement *a);
  * itself?
  */
 bool agreement_may_vote(const struct agreement *a);
+
+/* Has child @k voted, and was all heard that it said before? */
+bool agreement_has_all_of(const struct agreement *a, unsigned k);
 
 /* The same, if nobody joins any more: it may close its log and vote at once. */
 bool agreement_may_close(const struct agreement *a);

@@ -165,7 +165,7 @@ static bool have_said_last_locked(const struct accord *a)
 	unsigned i;
 
 	for (i = 0; i < a->a.nr_children; i++)
-		if (!a->children[i].said_last && !a->a.children[i].voted)
+		if (!a->children[i].said_last && !agreement_has_all_of(&a->a, i))
 			return false;
 	return true;
 }
