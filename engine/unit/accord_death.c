@@ -68,13 +68,17 @@ uint64_t accord_cause_ns(const struct checkpoint *cp)
 	return cp->accord && cp->accord->cause_ns ? cp->accord->cause_ns : clock_mono_ns();
 }
 
-/* The first of several deaths counts. */
-static void bereave_locked(struct accord *a, uint64_t at_ns)
+/* The first of several deaths counts, and the first of a process without a rank: which is told, and judged, anew. */
+static void bereave_locked(struct accord *a, uint64_t at_ns, bool unranked)
 {
 	struct bereavement *b = &a->bereaved;
 
 	b->since_ns = b->at_ns ? b->since_ns : clock_mono_ns();
 	b->at_ns = b->at_ns && b->at_ns < at_ns ? b->at_ns : at_ns;
+	if (!unranked || b->unranked)
+		return;
+	b->unranked = true;
+	b->said = a->judged = false;
 }
 
 /* The first that is heard is told. */
@@ -95,9 +99,8 @@ bool accord_loses_writer(struct checkpoint *cp, const struct process *p)
 	if (!cp->accord || !is_open_locked(cp->accord) || !accord_is_shared(cp) ||
 	    !checkpoint_is_closed_here_locked(cp))
 		return false;
-	bereave_locked(cp->accord, p->lived_ns);
+	bereave_locked(cp->accord, p->lived_ns, p->rank < 0);
 	cp->accord->bereaved.here = true;
-	cp->accord->bereaved.unranked |= p->rank < 0;
 	return true;
 }
 
@@ -172,7 +175,9 @@ static bool have_said_last_locked(const struct accord *a)
 
 bool accord_may_say_last(const struct accord *a)
 {
-	return a->a.state == AGREE_PREPARED && a->a.died && have_said_last_locked(a);
+	/* Nobody joins below any more, and no call is under way that may bring, or take, evidence. */
+	return a->a.state == AGREE_PREPARED && a->a.died && a->a.closed && !a->cp->nr_changing &&
+	       have_said_last_locked(a);
 }
 
 bool accord_owes_word(const struct accord *a)
@@ -212,8 +217,8 @@ void accord_hear_of_death(struct accord *a, const json_t *dead)
 {
 	if (!json_is_object(dead) || agreement_is_over(&a->a))
 		return;
-	bereave_locked(a, accord_ago(json_get_int(dead, "age_us", 0)));
-	a->bereaved.unranked |= json_is_true(json_object_get(dead, "unranked"));
+	bereave_locked(a, accord_ago(json_get_int(dead, "age_us", 0)),
+		       json_is_true(json_object_get(dead, "unranked")));
 	take_reason_locked(a, json_get_text(dead, "node", "(unknown)"),
 			   json_get_text(dead, "reason", "a process that wrote to it has died"));
 }

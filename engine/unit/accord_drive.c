@@ -159,7 +159,7 @@ static void note_said_locked(struct accord *a)
 {
 	a->said_renames = a->saying_renames;
 	a->said_last = a->saying_last;
-	a->bereaved.said |= a->saying_death;
+	a->bereaved.said |= a->saying_death && a->saying_unranked == a->bereaved.unranked;
 	while (a->sending) {
 		json_array_remove(a->events, 0);
 		a->sending--;

@@ -66,9 +66,9 @@ struct accord {
 	struct bereavement bereaved;
 	bool said_last,
 		saying_last; /* as of a child: to those above; in the report that is under way */
-	bool saying_death;   /* in that */
-	bool judged;	     /* the root has, for a death */
-	json_t *list;	     /* that this node votes with; or NULL */
+	bool saying_death, saying_unranked; /* in that */
+	bool judged;			    /* the root has, for a death */
+	json_t *list;			    /* that this node votes with; or NULL */
 	json_t *testament; /* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
 	bool gathered, failing, done, cleared; /* its records are */
 	bool leaving, left; /* this mount ends; and has closed its part for that */

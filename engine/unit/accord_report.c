@@ -133,6 +133,7 @@ char *accord_compose_report(struct accord *a)
 	a->more = a->sending < json_array_size(a->events);
 	a->saying_last = accord_may_say_last(a) && !a->more;
 	a->saying_death = a->bereaved.reason;
+	a->saying_unranked = a->bereaved.unranked;
 	o = json_pack("{s:b, s:b, s:o, s:b}", "open", a->said_open, "writers", a->said_writers,
 		      "events", events, "last", a->saying_last);
 	json_object_set_new(o, "dead", accord_tell_of_death(a));

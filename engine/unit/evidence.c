@@ -165,6 +165,8 @@ void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, con
 {
 	if (!accord_is_cut(cp))
 		checkpoint_hear_event_locked(cp, kind, path, rank);
+	else if (kind == EVIDENCE_UNLINK) /* of a call that was under way */
+		checkpoint_vanishes(cp, path);
 }
 
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
@@ -363,9 +365,13 @@ bool checkpoint_verdict_locked(struct checkpoint *cp)
 	struct gen_facts facts = facts_of_locked(cp);
 	int done = gen_verdict(&facts);
 
-	if (done != GEN_NO_END && cp->state == GENERATION_OPEN)
-		seal_locked(cp, done == GEN_NO_RULE ? -1 : done);
-	return done != GEN_NO_END;
+	if (done == GEN_NO_END)
+		return false;
+	done = done == GEN_NO_RULE ? -1 : done;
+	if (cp->state == GENERATION_OPEN)
+		seal_locked(cp, done);
+	cp->done = done;
+	return true;
 }
 
 /*
