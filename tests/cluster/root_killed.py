@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 240
+# timeout: 900
+# cpu: 40
 # The daemon that began a checkpoint is killed when all have voted, before it has decided: another node commits the
 # checkpoint, each time. CKPTFS_TEST_COUNT: so many times.
 
