@@ -211,12 +211,21 @@ static enum step step_of(const struct acting *a)
 	return orders[a->who->kind][a->step];
 }
 
+/* From one id to the other, which costs more than many a call on the backing: not if they are the same. */
+static void switch_ids(uid_t uid_from, gid_t gid_from, uid_t uid, gid_t gid)
+{
+	if (gid != gid_from)
+		syscall(SYS_setfsgid, gid);
+	if (uid != uid_from)
+		syscall(SYS_setfsuid, uid);
+}
+
 static void be_daemon(struct acting *a)
 {
-	if (step_of(a) != AS_DAEMON) {
-		syscall(SYS_setfsuid, daemon_uid);
-		syscall(SYS_setfsgid, daemon_gid);
-	}
+	const struct caller *user = &a->who->user;
+
+	if (step_of(a) != AS_DAEMON)
+		switch_ids(user->uid, user->gid, daemon_uid, daemon_gid);
 	if (a->has_groups)
 		syscall(SYS_setgroups, 0, NULL);
 	a->has_groups = false;
@@ -224,8 +233,7 @@ static void be_daemon(struct acting *a)
 
 static void be_user(const struct caller *user)
 {
-	syscall(SYS_setfsgid, user->gid);
-	syscall(SYS_setfsuid, user->uid);
+	switch_ids(daemon_uid, daemon_gid, user->uid, user->gid);
 }
 
 /* True if the thread has the groups of @user now. */
