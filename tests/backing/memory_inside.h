@@ -49,7 +49,7 @@ struct mem_node {
 
 /* A memfd, which stands for an inode: found by the number that the kernel gave it. */
 struct mem_token {
-	int fd;
+	int fd, path_fd; /* of the memfd; path_fd: O_PATH */
 	ino_t number;
 	struct memory *memory; /* NULL: it is free */
 	struct mem_node *node;

@@ -18,6 +18,7 @@ static struct {
 	unsigned nodes, world[2], jobs, persons;
 	unsigned faults; /* of ten events; often none */
 	bool service;
+	bool next; /* job B is the next start of A, whose ranks are still there */
 	const struct shape *shape[2];
 	unsigned step[2];    /* the last that was begun */
 	unsigned pointed[2]; /* the last that a pointer was written to; 0: none */
@@ -65,6 +66,14 @@ static char name_of(unsigned job)
 	return (char)('A' + job);
 }
 
+/* On @nodes, as job A. */
+static void begin_next(unsigned world, const char *shape, const char *nodes)
+{
+	g.shape[1] = g.shape[0];
+	g.world[1] = world;
+	add("job B of %u ranks, %s, on nodes%s, the next start of A", world, shape, nodes);
+}
+
 static void begin_job(unsigned job)
 {
 	static const char *const shapes[] = {"dcp", "dcp", "accelerate", "deepspeed", "trainer"};
@@ -81,6 +90,8 @@ static void begin_job(unsigned job)
 		snprintf(nodes + strlen(nodes), sizeof(nodes) - strlen(nodes), " %u",
 			 below(4) ? i % g.nodes + 1 : 1 + (unsigned)below(g.nodes));
 	add("job %c of %u ranks, %s, on nodes%s", name_of(job), world, shape, nodes);
+	if (g.next)
+		begin_next(world, shape, nodes);
 }
 
 /* --- what a job does --- */
@@ -106,6 +117,12 @@ static void next_save(unsigned job)
 	}
 }
 
+/* The end of a save is seen behind the parts of all ranks, or all of them are asked for. */
+static bool waits_for_all(unsigned job)
+{
+	return g.shape[job]->barrier || !strcmp(g.shape[job]->name, "accelerate");
+}
+
 /* A save in single steps, with a death somewhere in it. */
 static void torn_save(unsigned job)
 {
@@ -114,7 +131,7 @@ static void torn_save(unsigned job)
 	unsigned victim = (unsigned)below(g.world[job]), i;
 	const char *u = unit(job, ++g.step[job]);
 	/* What is closed early by an exception looks whole to a rule that waits for nobody. */
-	const bool waits = g.shape[job]->barrier || !strcmp(g.shape[job]->name, "accelerate");
+	const bool waits = waits_for_all(job);
 
 	for (i = 0; i < g.world[job]; i++)
 		add("%c%u %s %s", name_of(job), i,
@@ -143,25 +160,69 @@ static void restart(unsigned job)
 		g.step[job]--;
 }
 
-/* All stops somewhere between the end of a save and its commit. */
+/* All stops, or a node does, somewhere between the end of a save and its commit. */
 static void cut_save(unsigned job)
 {
 	unsigned n = 1 + (unsigned)below(g.nodes);
 
 	add("%c saves %s", name_of(job), unit(job, ++g.step[job]));
-	add("after %u ms", 1 + (unsigned)below(60));
-	if (below(2)) {
+	if (below(2))
+		add("when %c is done", name_of(job));
+	else
+		add("after %u ms", 1 + (unsigned)below(60));
+	switch (below(4)) {
+	case 0:
 		add("the power fails");
 		add("all nodes mount");
-	} else {
+		break;
+	case 1:
+		add("node %u stops for %u s", n, 1 + (unsigned)below(12));
+		return;
+	case 2:
+		add("node %u is slow for %u s", n, 1 + (unsigned)below(12));
+		return;
+	default:
 		add("node %u is lost", n);
 		add("node %u mounts", n);
 	}
 	restart(job);
 }
 
+/*
+ * A rank of the former start, which nobody has ended, writes to what the next start saves or is about to save. What it writes
+ * to what is committed makes it anew, whoever committed that: tests/sim/known.
+ */
+static void leftover_save(void)
+{
+	const char *u = unit(1, ++g.step[1]);
+	unsigned rank = (unsigned)below(g.world[0]), i;
+	bool first = below(2);
+
+	if (first) {
+		add("A%u writes its part of %s, if it can", rank, u);
+		add("when A is done");
+	}
+	pass();
+	if (!waits_for_all(1)) {
+		add("B saves %s", u);
+		return;
+	}
+	for (i = 0; i < g.world[1]; i++)
+		add("B%u writes its part of %s", i, u);
+	add("when B is done");
+	if (!first) {
+		add("A%u writes its part of %s, if it can", rank, u);
+		add("when A is done");
+	}
+	add("B0 ends %s", u);
+}
+
 static void job_event(unsigned job)
 {
+	if (g.next && !job) {
+		leftover_save();
+		return;
+	}
 	switch (below(g.faults ? 9 : 8)) {
 	case 8:
 		cut_save(job);
@@ -219,7 +280,7 @@ static void node_event(void)
 		add("the power fails");
 		pass();
 		add("all nodes mount");
-		for (n = 0; n < g.jobs; n++)
+		for (n = g.next; n < g.jobs; n++)
 			restart(n);
 		break;
 	case 1:
@@ -290,7 +351,7 @@ static void upgrade_all(void)
 			job_event((unsigned)below(g.jobs));
 	}
 	add("all nodes mount");
-	for (i = 0; i < g.jobs; i++) {
+	for (i = g.next; i < g.jobs; i++) {
 		restart(i);
 		next_save(i);
 	}
@@ -309,12 +370,13 @@ void generate(struct plan *p, unsigned long long seed)
 	g.nodes = 1 + (unsigned)below(4);
 	g.service = below(2);
 	g.jobs = below(4) ? 1 : 2;
+	g.next = g.jobs == 2 && below(2);
 	events = 2 + (unsigned)below(EVENTS_MAX / 2);
 	g.faults = (unsigned)below(4) * (unsigned)below(3);
 	upgrade = below(4) ? EVENTS_MAX : (unsigned)below(events);
 	add("%u nodes", g.nodes);
 	add("coordination by %s", g.service ? "a service" : "the backing");
-	for (i = 0; i < g.jobs; i++)
+	for (i = 0; i < (g.next ? 1 : g.jobs); i++)
 		begin_job(i);
 	for (i = 0; i < events; i++) {
 		pass();

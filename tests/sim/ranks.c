@@ -300,7 +300,7 @@ static struct job *add_job(char name)
 
 void job_create(char name, const struct job_options *o)
 {
-	const struct job *former = o->next_of ? job_of(o->next_of) : NULL;
+	struct job *former = o->next_of ? job_of(o->next_of) : NULL;
 	struct job *j = add_job(name);
 	unsigned i;
 
@@ -313,6 +313,7 @@ void job_create(char name, const struct job_options *o)
 		memcpy(j->key, former->key, sizeof(j->key));
 		j->restarts =
 			former->restarts < 0 ? -1 : former->restarts + (int)former->incarnation + 1;
+		harm(former); /* its launcher has given it up: what is left of it may fail, and ends badly */
 	}
 	for (i = 0; i < j->world; i++) {
 		j->ranks[i].node = o->nodes[i];
