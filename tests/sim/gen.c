@@ -148,8 +148,11 @@ static void restart(unsigned job)
 {
 	if (below(2))
 		add("%c%u is killed", name_of(job), (unsigned)below(g.world[job]));
+	/* What a former start that lives is saving is shown to the next. */
+	if (g.next)
+		add("A is killed");
 	pass();
-	if (!below(4)) {
+	if (!below(4) && !g.next) {
 		add("%c is started again at once", name_of(job));
 	} else {
 		add("%c is started again", name_of(job));
