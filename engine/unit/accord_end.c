@@ -10,6 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/fault.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
@@ -173,15 +174,17 @@ bool accord_leave(struct checkpoint *cp)
 
 unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1])
 {
-	unsigned i;
+	unsigned i, nr = 0;
 
 	for (i = 0; i < a->a.nr_children; i++) {
-		lists[i].slot = a->a.slot * a->a.fanout + 1 + i;
-		lists[i].lines = a->children[i].list;
+		if (FAULT(VOTE_TWICE) && !a->a.children[i].voted)
+			continue;
+		lists[nr].slot = a->a.slot * a->a.fanout + 1 + i;
+		lists[nr++].lines = a->children[i].list;
 	}
 	if (a->a.heir)
-		lists[i++] = (struct vote_list){0, a->children[AGREE_ROOT].list};
-	return i;
+		lists[nr++] = (struct vote_list){0, a->children[AGREE_ROOT].list};
+	return nr;
 }
 
 bool accord_vote(struct accord *a)
