@@ -100,6 +100,21 @@ int gen_end(const struct gen_facts *f)
 	return f->follows && (asked || (f->keeps && quiet)) ? GEN_NO_RULE : GEN_NO_END;
 }
 
+bool gen_stands(const struct gen_facts *f, int alternative)
+{
+	const struct rule *r = f->rule;
+	struct gen_facts facts = *f;
+	unsigned i;
+
+	if (!r || alternative < 0)
+		return true;
+	for (i = 0; i < r->nr_evidence; i++)
+		if (r->alternatives[alternative] >> i & 1 && r->evidence[i].pattern &&
+		    !gen_holds(&facts, &r->evidence[i]))
+			return false;
+	return true;
+}
+
 static bool has_file(void *facts, const struct evidence *ev, int rank)
 {
 	const struct gen_facts *f = facts;

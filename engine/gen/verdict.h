@@ -51,6 +51,12 @@ bool gen_holds(void *facts, const struct evidence *ev);
 /* The alternative of its rule by which it has ended, or one of the above. */
 int gen_end(const struct gen_facts *f);
 
+/*
+ * Of one that has ended by @alternative: is what that asks for in files still there? Not so where a node was removing files, and
+ * those above heard of it when they had seen the end.
+ */
+bool gen_stands(const struct gen_facts *f, int alternative);
+
 /* The same as gen_end, of a frozen one whose logs are all there: GEN_NO_END means that it aborts. */
 int gen_verdict(const struct gen_facts *f);
 

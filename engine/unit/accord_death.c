@@ -25,6 +25,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/coord/nodes.h"
+#include "engine/unit/events.h"
 
 /* Until an end is noticed: who was started in that time was so after it. */
 #define NOTICE_NS (NSEC_PER_SEC / 10)
@@ -186,7 +187,7 @@ bool accord_owes_word(const struct accord *a)
 
 	if (agreement_is_root(&a->a))
 		return false;
-	return (b->at_ns && !b->said) ||
+	return (b->at_ns && !b->said) || events_remove(a->events) ||
 	       (a->a.state == AGREE_PREPARED && a->a.died && !a->said_last);
 }
 

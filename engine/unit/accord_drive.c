@@ -56,6 +56,7 @@ static void tend_locked(struct accord *a)
 	}
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
 	    checkpoint_rests_in_locked(cp, GENERATION_OPEN) && checkpoint_is_closed_locked(cp) &&
+	    (accord_is_cut(cp) || !checkpoint_is_being_removed_locked(cp)) &&
 	    (!a->left || agreement_may_vote(&a->a))) /* until then others may join below it */
 		checkpoint_seal_locked(cp);
 	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && (!agreement_is_root(&a->a) || a->a.heir)) {

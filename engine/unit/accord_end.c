@@ -394,15 +394,19 @@ int accord_decide(struct checkpoint *cp, const char *decision)
 {
 	struct accord *a = cp->accord;
 	int holds = *a->first ? claim_holds(cp, a->first) : 1;
+	bool stands;
 	LOCK_SCOPE(&cp->units->lock);
 
 	if (holds < 0)
 		return holds;
+	stands = checkpoint_stands_locked(cp);
 	if (!holds && !agreement_is_over(&a->a))
 		accord_give_reason(a, EIO, false, false,
 				   "its name was lost: a node that was held up has cleared up what "
 				   "was recorded of it");
-	if (!holds) {
+	else if (!stands && !agreement_is_over(&a->a))
+		accord_give_reason(a, ECANCELED, true, false, REMOVED_MEANWHILE);
+	if (!holds || !stands) {
 		accord_wake(cp);
 		return await_outcome_locked(a);
 	}

@@ -65,7 +65,7 @@ bool accord_vote_early(struct accord *a)
 	json_t *own = NULL, *testament;
 	int err;
 
-	if (!agreement_may_vote_early(&a->a) || cp->state != GENERATION_SEALED ||
+	if (!agreement_may_vote_early(&a->a) || a->removed || cp->state != GENERATION_SEALED ||
 	    !checkpoint_is_flushed_locked(cp))
 		return false;
 	lock_drop(&us->lock);

@@ -21,6 +21,8 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/vote.h"
 
+#define REMOVED_MEANWHILE "files of it were removed when its end had just been seen"
+
 struct child {
 	bool open, writers; /* as it said last */
 	bool said_last;	    /* of a checkpoint that a death has ended: all that happened below */
@@ -68,7 +70,8 @@ struct accord {
 		saying_last; /* as of a child: to those above; in the report that is under way */
 	bool saying_death, saying_unranked; /* in that */
 	bool judged;			    /* the root has, for a death */
-	json_t *list;			    /* that this node votes with; or NULL */
+	bool removed; /* the root has heard of a removal since it saw the end: it leaves nothing to heirs */
+	json_t *list; /* that this node votes with; or NULL */
 	json_t *testament; /* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
 	bool gathered, failing, done, cleared; /* its records are */
 	bool leaving, left; /* this mount ends; and has closed its part for that */
@@ -133,7 +136,7 @@ json_t *accord_tell_of_death(struct accord *a);
 /* May the next report be the last: has a death ended it, and have all below told all? */
 bool accord_may_say_last(const struct accord *a);
 
-/* Have those above to hear of a death, or that no more comes, before this node votes? */
+/* Have those above to hear of a death, of a removal, or that no more comes, before this node votes? */
 bool accord_owes_word(const struct accord *a);
 
 /* What was @age_us ago, as somebody says: not later than now, and not before this clock began. */

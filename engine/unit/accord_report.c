@@ -2,6 +2,7 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord_impl.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -163,6 +164,15 @@ static void take_name_locked(struct accord *a, const char *name)
 	a->renames++;
 }
 
+/* If its end was seen: the root looks again when all have voted (accord_decide). An heir has not seen what the root has. */
+static void hear_of_removal_locked(struct accord *a)
+{
+	if (a->a.heir && a->a.closed)
+		accord_give_reason(a, ECANCELED, true, false, REMOVED_MEANWHILE);
+	else if (agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED)
+		a->removed = true;
+}
+
 /* A child's, which is not believed to be well-formed. */
 static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 {
@@ -170,6 +180,7 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 	char name[NAME_MAX + 1];
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
 	json_t *events, *e;
+	bool removed;
 	size_t i;
 
 	a->children[k].open = json_is_true(json_object_get(o, "open"));
@@ -181,11 +192,14 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 		take_name_locked(a, name);
 	accord_hear_of_death(a, json_object_get(o, "dead"));
 	a->children[k].said_last |= json_is_true(json_object_get(o, "last"));
-	if (cp->state != GENERATION_OPEN && !accord_owes_word(a))
+	events = events_heard(json_object_get(o, "events"));
+	removed = events_remove(events);
+	if (cp->state != GENERATION_OPEN && !accord_owes_word(a) && !removed) {
+		json_decref(events);
 		return;
+	}
 	if (rule && !cp->rule && !cp->follows)
 		checkpoint_takes_rule_locked(cp, rule);
-	events = events_heard(json_object_get(o, "events"));
 	json_array_foreach (events, i, e) {
 		json_int_t kind = json_integer_value(json_array_get(e, 0));
 		const char *path = json_string_value(json_array_get(e, 1));
@@ -198,6 +212,8 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 	}
 	json_decref(events);
 	cp->removing |= json_is_true(json_object_get(o, "removing"));
+	if (removed)
+		hear_of_removal_locked(a);
 }
 
 void accord_take_news(struct accord *a, const struct agree_news *news)

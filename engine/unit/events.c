@@ -96,6 +96,24 @@ static json_t *line_for(json_t *lines, json_t *told, json_int_t kind, const char
 	return line;
 }
 
+static bool removes(const json_t *event)
+{
+	json_int_t kind = json_integer_value(json_array_get(event, 0));
+
+	return kind == EVIDENCE_UNLINK || kind == NR_EVIDENCE_KINDS;
+}
+
+bool events_remove(const json_t *events)
+{
+	json_t *e;
+	size_t i;
+
+	json_array_foreach (events, i, e)
+		if (removes(e))
+			return true;
+	return false;
+}
+
 /* The first @nr. */
 static json_t *tell(const json_t *events, size_t nr)
 {

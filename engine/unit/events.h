@@ -10,6 +10,7 @@
 #define ENGINE_UNIT_EVENTS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define EVENTS_RANK '\001'
@@ -20,6 +21,9 @@
  * *@told the caller's to release, NULL: no memory.
  */
 size_t events_tell(const json_t *events, size_t most, json_t **told);
+
+/* Is one of @events that a name has gone? @events: as the two others have them. */
+bool events_remove(const json_t *events);
 
 /* [kind, path, rank] of all that is in @told, which is not believed to be well-formed: what is no event is left out. */
 json_t *events_heard(const json_t *told);

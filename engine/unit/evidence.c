@@ -374,6 +374,18 @@ bool checkpoint_verdict_locked(struct checkpoint *cp)
 	return true;
 }
 
+bool checkpoint_stands_locked(struct checkpoint *cp)
+{
+	struct gen_facts facts = facts_of_locked(cp);
+
+	return gen_stands(&facts, cp->done);
+}
+
+bool checkpoint_is_being_removed_locked(struct checkpoint *cp)
+{
+	return cp->removing && !is_quiet_locked(cp);
+}
+
 /*
  * Another job comes to it, and who wrote to it is gone, well. What was added to a committed one is
  * whole then, and waits for silence only for what else may be added.

@@ -152,6 +152,12 @@ bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, cha
 void checkpoint_look_for_end_locked(struct checkpoint *cp);
 bool checkpoint_ends_with_writers_locked(struct checkpoint *cp);
 
+/* Is what its end asks for in files still there? It was SEALED when another node told of a removal. */
+bool checkpoint_stands_locked(struct checkpoint *cp);
+
+/* Is a program removing it, file by file, as far as is known? */
+bool checkpoint_is_being_removed_locked(struct checkpoint *cp);
+
 /* A writer has died, and all nodes have told what they had to: has it ended by that? Then, if it is OPEN, it is SEALED. */
 bool checkpoint_verdict_locked(struct checkpoint *cp);
 void checkpoint_forget_evidence(struct checkpoint *cp); /* lock not held: of one that nobody has */

@@ -326,6 +326,8 @@ static int resume(struct rank *r)
 	if (save_is_whole(newest, read_in_mount, &(struct reading){r, newest}, &by, why,
 			  sizeof(why)))
 		story("%c%u resumes from %s", r->job->name, r->nr, newest);
+	else if (strstr(why, strerror(EIO)) && !check_committed(newest))
+		story("%c%u is told of %s, which fails: %s", r->job->name, r->nr, newest, why);
 	else if (!r->killed && !strstr(why, strerror(ESTALE)) && !strstr(why, strerror(ENOENT)))
 		wrong("%c%u, started again, finds %s on node %u, which is no whole checkpoint: %s",
 		      r->job->name, r->nr, newest, r->node, why);
