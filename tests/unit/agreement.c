@@ -148,7 +148,8 @@ static void all_goes_well(void **state)
 static void two_nodes_and_all_calamities(void **state)
 {
 	(void)state;
-	EXPLORE(.nodes = 2, .fanout = 2, .suspicions = 1, .failures = 1, .clear = true);
+	if (is_long())
+		EXPLORE(.nodes = 2, .fanout = 2, .suspicions = 1, .failures = 1, .clear = true);
 	EXPLORE(.nodes = 2, .fanout = 2, .crashes = 1, .losses = 1, .clear = true);
 	EXPLORE(.nodes = 2, .fanout = 2, .suspicions = 1, .failures = 1, .clear = true,
 		.guarded = true);
@@ -165,7 +166,7 @@ static void a_node_leaves(void **state)
 {
 	(void)state;
 	EXPLORE(.nodes = 2, .fanout = 2, .leaves = 1, .suspicions = 1, .clear = true);
-	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .leaves = 2);
+	EXPLORE(.nodes = 3, .fanout = 2, .every = true, .leaves = is_long() ? 2 : 1);
 }
 
 /* The root has voted, and waits for the others. */
