@@ -196,6 +196,22 @@ static int tell_late(struct checkpoint *cp)
 	return checkpoints_tell_casualty_locked(us, cp->maker);
 }
 
+/*
+ * What had the name before is decided; here that may be known in a moment only. Who has to hear that it failed does so before it
+ * begins anew what the others do not save: it may have asked for the name for as long as the coordination was away.
+ */
+static int hear_of_former(struct checkpoint *cp, const struct claim *c)
+{
+	struct units *us = cp->units;
+	struct checkpoint *former;
+	int err = 0;
+	LOCK_SCOPE(&us->lock);
+
+	while (!err && (former = accord_part(us, c->end.last)) && !state_is_over(former->state))
+		err = units_wait(us);
+	return err ? err : checkpoints_tell_casualty_locked(us, cp->maker);
+}
+
 static int wait_a_moment(struct units *us)
 {
 	LOCK_SCOPE(&us->lock);
@@ -348,6 +364,12 @@ int accord_begin(struct checkpoint *cp)
 		r = shows_life(us) ? find_free(cp, &c, orphan) : -EHOSTDOWN;
 		if (!r && is_late(cp, &c))
 			return tell_late(cp);
+		err = r ? 0 : hear_of_former(cp, &c);
+		if (err)
+			return err;
+		/* Once it has the name others may join it, and one of them may make it what this one has to give up. */
+		if (!r)
+			r = checkpoint_check_free(cp);
 		if (!r)
 			r = claim_open(cp);
 		claimed = !r;

@@ -223,8 +223,7 @@ int checkpoint_show_locked(struct checkpoint *cp)
 	return 0;
 }
 
-/* Between the look and the show another of that name may have been committed, or an ordinary file made. */
-static int check_still_free(struct checkpoint *cp)
+int checkpoint_check_free(struct checkpoint *cp)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
@@ -284,7 +283,7 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 	if (!err)
 		err = checkpoint_show(*out);
 	if (!err)
-		err = check_still_free(*out);
+		err = checkpoint_check_free(*out);
 	if (!err)
 		return 0;
 	err = checkpoint_give_up(*out, err);

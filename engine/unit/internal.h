@@ -194,6 +194,12 @@ int checkpoint_show_locked(struct checkpoint *cp);
  */
 int checkpoint_give_up(struct checkpoint *cp, int err);
 
+/*
+ * Has its name got something since checkpoint_make looked, such as what another one has committed, or an ordinary file? Looked at
+ * before it gets the name from other nodes, and when it is shown. 0, -EEXIST or another -errno.
+ */
+int checkpoint_check_free(struct checkpoint *cp);
+
 /* For one that another node began with what the name has: which of its files are those of that. 0 or -errno. */
 int checkpoint_knows_inherited(struct checkpoint *cp);
 
