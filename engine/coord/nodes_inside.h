@@ -32,9 +32,10 @@ struct seen {
 	char text[COORD_LEASE_MAX];
 	size_t len;
 	struct lease_facts facts;
-	bool ever;    /* its lease was there */
-	bool gone;    /* and is so no more, or is not believed */
-	bool changed; /* it was renewed before our eyes */
+	bool ever;	   /* its lease was there */
+	bool gone;	   /* and is so no more, or is not believed */
+	bool changed;	   /* it was renewed before our eyes ... */
+	uint64_t lived_ns; /* ... at last then */
 	bool dead;
 	bool removed;	       /* we have taken its lease away, dead for long */
 	bool curious;	       /* nobody asked; only until it is known whether it lives */

@@ -79,6 +79,7 @@ static void take_text(struct seen *s, const char *text, size_t len)
 	if (same)
 		return;
 	s->changed = s->ever;
+	s->lived_ns = s->ever ? clock_mono_ns() : 0;
 	s->ever = true;
 	s->gone = s->removed = false;
 	s->unchanged_ns = 0;
@@ -244,6 +245,7 @@ void nodes_heard(struct nodes *ns, const char *id)
 	if (!s)
 		return;
 	s->unchanged_ns = 0;
+	s->lived_ns = clock_mono_ns();
 	s->gone = s->dead = false;
 }
 
@@ -256,6 +258,14 @@ bool nodes_shows_life(struct nodes *ns, const char *id)
 	LOCK_SCOPE(&ns->lock);
 	s = find(ns, id);
 	return s && s->changed && !s->dead;
+}
+
+uint64_t nodes_lived_ns(struct nodes *ns, const char *id)
+{
+	LOCK_SCOPE(&ns->lock);
+	const struct seen *s = find(ns, id);
+
+	return s ? s->lived_ns : 0;
 }
 
 bool nodes_is_before(const struct nodes *ns, const char *id)
