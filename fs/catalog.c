@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/catalog.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,6 +14,8 @@
 #include "fs/mountinfo.h"
 #include "fs/nearest.h"
 #include "fs/record.h"
+
+#define LOOKS_MAX 8 /* while saves begin and end all the time */
 
 struct walk_arg {
 	struct catalog *c;
@@ -62,13 +63,6 @@ static char *join(const char *top, const char *below)
 	while (len && top[len - 1] == '/')
 		len--;
 	return asprintf(&path, "%.*s/%s", (int)len, top, below) < 0 ? NULL : path;
-}
-
-size_t path_parent(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? (size_t)(slash - path) : 0;
 }
 
 /* What is being saved before what the walk found of it. */
@@ -454,124 +448,106 @@ static void add_hidden(struct walk_arg *w, const struct mount_entry *m, const ch
 	free(path);
 }
 
+/* What the daemon says of saves and removals, in one moment. */
+struct word {
+	json_t *pending, *removals;
+	json_t *counts; /* how many saves have ended */
+};
+
+static void word_finish(struct word *w)
+{
+	json_decref(w->pending);
+	json_decref(w->removals);
+	json_decref(w->counts);
+	*w = (struct word){0};
+}
+
+/* 0 or -errno with @e filled. */
+static int ask(const struct mount_entry *m, struct word *word, struct error *e)
+{
+	json_t *status;
+	int err = control_ask(m, "status", CONTROL_ASK_MS, &status, NULL, NULL, e);
+
+	if (err)
+		return err;
+	word->pending = json_incref(json_object_get(status, "pending"));
+	word->removals = json_incref(json_object_get(status, "removals"));
+	word->counts = json_incref(json_object_get(status, "units"));
+	json_decref(status);
+	return 0;
+}
+
+static const char *generation_at(const struct word *w, size_t i)
+{
+	return json_get_text(json_array_get(w->pending, i), "generation", "");
+}
+
+/* Has no save begun or ended between the two? */
+static bool same_saves(const struct word *a, const struct word *b)
+{
+	size_t nr = json_array_size(a->pending), i;
+
+	if (nr != json_array_size(b->pending) ||
+	    (a->counts && b->counts && !json_equal(a->counts, b->counts)))
+		return false;
+	for (i = 0; i < nr; i++)
+		if (strcmp(generation_at(a, i), generation_at(b, i)) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * What the mount shows and what the daemon says, as of one moment: if a save begins or ends in between, all is looked at anew.
+ * Else what begins there would be called foreign, or committed before it is. Where saves never pause the last look has to do.
+ */
+static int read_mount(struct walk_arg *w, const struct mount_entry *m, struct error *e)
+{
+	struct word before = {0}, after = {0};
+	unsigned looks = LOOKS_MAX;
+	bool same = false;
+	/* Before the mount is touched, which may hang where this answers. */
+	int err = ask(m, &before, e);
+
+	while (!err && !same) {
+		catalog_finish(w->c);
+		*w->c = (struct catalog){.pending = json_incref(before.pending),
+					 .removals = json_incref(before.removals)};
+		err = look_at(w, w->top, e);
+		if (!err)
+			err = ask(m, &after, e);
+		same = !err && (same_saves(&before, &after) || !--looks);
+		word_finish(&before);
+		before = after;
+		after = (struct word){0};
+	}
+	word_finish(&before);
+	return err;
+}
+
 int catalog_read(struct catalog *c, const char *path, unsigned flags,
 		 void (*complain)(const char *text), struct error *e)
 {
 	struct walk_arg w = {.c = c, .top = path, .flags = flags, .complain = complain};
 	char resolved[PATH_MAX], below[2 * PATH_MAX];
 	struct mount_entry m;
-	bool in_mount;
-	int err = 0;
+	int err;
 
 	memset(c, 0, sizeof(*c));
-	in_mount = !mountinfo_resolve(path, resolved) && mountinfo_find_ckptfs(resolved, &m);
-	if (in_mount) {
-		json_t *status;
-
-		/* Before the mount is touched, which may hang where this answers. */
-		err = control_ask(&m, "status", CONTROL_ASK_MS, &status, NULL, NULL, e);
-		if (err)
-			return err;
-		c->pending = json_incref(json_object_get(status, "pending"));
-		c->removals = json_incref(json_object_get(status, "removals"));
-		json_decref(status);
-		path_in_mount(&m, resolved, below);
-		w.flags &= ~(unsigned)CATALOG_HIDDEN;
+	if (mountinfo_resolve(path, resolved) || !mountinfo_find_ckptfs(resolved, &m)) {
+		err = look_at(&w, path, e);
+		sort(c);
+		return err;
 	}
-	err = look_at(&w, path, e);
-	if (!err && in_mount && add_pending(c, path, below))
+	path_in_mount(&m, resolved, below);
+	w.flags &= ~(unsigned)CATALOG_HIDDEN;
+	err = read_mount(&w, &m, e);
+	if (!err && add_pending(c, path, below))
 		err = FAIL(e, ENOMEM, FSCK_UNREADABLE, path, strerror(ENOMEM));
 	w.flags = flags;
-	if (!err && in_mount && flags & CATALOG_HIDDEN && add_removed(c, path, below))
+	if (!err && flags & CATALOG_HIDDEN && add_removed(c, path, below))
 		err = FAIL(e, ENOMEM, FSCK_UNREADABLE, path, strerror(ENOMEM));
-	if (!err && in_mount && flags & CATALOG_HIDDEN)
+	if (!err && flags & CATALOG_HIDDEN)
 		add_hidden(&w, &m, below);
 	sort(c);
 	return err;
-}
-
-/* --- which is the newest --- */
-
-/* Changes to a directory are commits of their own; what was changed in a file is in none. */
-static bool is_committed(const struct unit_entry *u)
-{
-	return u->state == UNIT_COMMITTED || (u->state == UNIT_MODIFIED && u->is_dir);
-}
-
-static int by_parent(const struct unit_entry *a, const struct unit_entry *b)
-{
-	size_t la = path_parent(a->path), lb = path_parent(b->path);
-	int order = memcmp(a->path, b->path, la < lb ? la : lb);
-
-	return order ? order : (la > lb) - (la < lb);
-}
-
-/* The directories of one parent beside each other, the newest last. */
-static int by_parent_and_sequence(const void *pa, const void *pb)
-{
-	const struct unit_entry *a = pa, *b = pb;
-	int order = by_parent(a, b);
-
-	if (!order)
-		order = (a->is_dir > b->is_dir) - (a->is_dir < b->is_dir);
-	if (!order && a->is_dir)
-		order = (a->sequence > b->sequence) - (a->sequence < b->sequence);
-	if (!order)
-		order = (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
-	return order ? order : strcmp(a->path, b->path);
-}
-
-/*
- * The newest: beside each other the sequence decides, which no clock can spoil; so only the last
- * directory of each parent is compared by time with others, and every file.
- */
-struct unit_entry *newest_committed(struct catalog *c)
-{
-	struct unit_entry *best = NULL, *last = NULL;
-	size_t i;
-
-	if (c->nr)
-		qsort(c->list, c->nr, sizeof(*c->list), by_parent_and_sequence);
-	for (i = 0; i <= c->nr; i++) {
-		struct unit_entry *u = i < c->nr ? &c->list[i] : NULL;
-
-		if (u && !is_committed(u))
-			continue;
-		/* @last is no more than a candidate if a sibling outdoes it. */
-		if (last && !(u && u->is_dir && last->is_dir && !by_parent(u, last)) &&
-		    (!best || last->time_ns >= best->time_ns))
-			best = last;
-		last = u;
-	}
-	return best;
-}
-
-/* --- names with numbers --- */
-
-int compare_natural(const char *a, const char *b)
-{
-	const char *whole_a = a, *whole_b = b;
-	size_t la, lb;
-	int order;
-
-	for (; *a && *b; a++, b++) {
-		if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
-			if (*a != *b)
-				return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-			continue;
-		}
-		a += strspn(a, "0");
-		b += strspn(b, "0");
-		la = strspn(a, "0123456789");
-		lb = strspn(b, "0123456789");
-		order = la != lb ? (la < lb ? -1 : 1) : memcmp(a, b, la);
-		if (order)
-			return order;
-		a += la;
-		b += lb;
-		a--, b--; /* the loop goes on behind them */
-	}
-	if (*a || *b)
-		return *a ? 1 : -1;
-	return strcmp(whole_a, whole_b); /* 01 and 1 */
 }

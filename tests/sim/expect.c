@@ -14,7 +14,6 @@
 #include "tests/sim/check.h"
 #include "tests/sim/eye.h"
 #include "tests/sim/ranks.h"
-#include "tests/sim/readers.h"
 #include "tests/sim/sched.h"
 #include "tests/sim/service.h"
 #include "tests/sim/story.h"
@@ -387,9 +386,6 @@ static bool backing_line(const char *line)
 		expect_text(path, text, "names");
 	} else if (IS(line, "%63s holds %79[^\n]", 2, path, text)) {
 		expect_text(path, text, "holds");
-	} else if (!strcmp(line, "nobody was told too early")) {
-		if (readers_told_early())
-			wrong("expected: %s", line);
 	} else if (!strcmp(line, "nothing is staged")) {
 		if (eye_any_staged())
 			wrong("expected: %s", line);

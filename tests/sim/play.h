@@ -34,7 +34,6 @@
  *	expect step-1 is committed                  expect step-1 is not there          expect run is there
  *	expect latest names step-1                  expect step-1/config.json holds words
  *	expect nothing is staged                    (these are about the backing)
- *	expect nobody was told too early            (by ls or latest: readers.c)
  *	expect step-1 has failed on node 2          expect node 1 waits for "rank 1" with step-1
  *	expect node 2 says "words"                  expect node 2 does not say "words"
  *	expect A1 was told                          expect A1 was not told

@@ -11,9 +11,6 @@
  * A question takes time: what changes while it is asked may be told as it was or as it is. Which of two is newer is told by the
  * sequence in their commit files, as DESIGN 5 says. Where a call of the program has failed, or a power cut took what was not
  * durable, less is promised.
- *
- * Known, and not wrong here but counted (readers_told_early): a save that begins between the program's question to the daemon
- * and its walk is called foreign, damaged or nothing, or committed before it is.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +22,6 @@
 #include "tests/sim/check.h"
 #include "tests/sim/program.h"
 #include "tests/sim/rank.h"
-#include "tests/sim/readers.h"
 
 #define TOLD_MAX   64
 #define ON_BACKING " on the backing"
@@ -41,13 +37,6 @@ struct question {
 	struct error e;
 	int err;
 };
-
-static unsigned told_early;
-
-bool readers_told_early(void)
-{
-	return told_early;
-}
 
 static void complain(const char *text)
 {
@@ -163,15 +152,6 @@ static const char *objection(const struct question *q, const struct unit_entry *
 	return NULL;
 }
 
-/* True if it may have begun after its node was asked what is pending, and have ended before the answer. */
-static bool was_between(const struct question *q, const struct unit_entry *u)
-{
-	const char *name = name_of(q, u);
-
-	return in_mount(q) && !is_in(q->pending, name) &&
-	       (u->state == UNIT_FOREIGN || changed_meanwhile(q, name));
-}
-
 static void look_entry(const struct question *q, const struct unit_entry *u)
 {
 	const char *name = name_of(q, u), *why = objection(q, u);
@@ -179,11 +159,8 @@ static void look_entry(const struct question *q, const struct unit_entry *u)
 
 	if (!why || !shape_of_unit(name, &nr))
 		return;
-	if (began_meanwhile(q, name) || was_between(q, u))
-		told_early++;
-	else
-		wrong("I10: %s tells %c%u that %s is %s, %s (generation %.6s)", q->verb,
-		      q->r->job->name, q->r->nr, name, u->word, why, u->generation);
+	wrong("I10: %s tells %c%u that %s is %s, %s (generation %.6s)", q->verb, q->r->job->name,
+	      q->r->nr, name, u->word, why, u->generation);
 }
 
 static void look_standing(const struct question *q, const struct standing *s)
