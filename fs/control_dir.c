@@ -49,6 +49,7 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 		json_object_set_new(status, "flush", flush_to_json(en->flush));
 		json_object_set_new(status, "pending",
 				    units_to_json(en->units, viewer, sees_all(viewer)));
+		/* After what is pending: what has ended meanwhile is told in one of the two. */
 		json_object_set_new(status, "units", units_counts(en->units));
 		json_object_set_new(status, "removals",
 				    removals_to_json(en->units, viewer, sees_all(viewer)));

@@ -11,7 +11,7 @@ exec 9<"$MNT/file"
 expect_ok timeout 2 "$CKPTFS" status --json "$MNT"
 json=$OUT
 assert_eq "$(value 'sorted(x)' "$json")" "['abi', 'backing', 'bytes', 'cache', 'captures', 'coord', 'exit_status_readable', 'failures', 'features', \
-'flush', 'mountpoint', 'node', 'nodes', 'notices', 'open_handles', 'pending', 'pid', 'read_only', 'removals', 'requests', 'sessions', 'started_ns', 'state', 'uuid', 'version']"
+'flush', 'mountpoint', 'node', 'nodes', 'notices', 'open_handles', 'pending', 'pid', 'read_only', 'removals', 'requests', 'sessions', 'started_ns', 'state', 'units', 'uuid', 'version']"
 assert_eq "$(value 'x["state"], x["node"], x["read_only"], x["failures"]' "$json")" "('live', 'n5', False, 0)"
 assert_eq "$(value 'x["backing"] + " " + x["mountpoint"]' "$json")" "$BACK $MNT"
 assert_eq "$(value 'x["bytes"]["written"]' "$json")" 3000000
