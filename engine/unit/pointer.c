@@ -303,6 +303,26 @@ bool pointers_wait_for_locked(const struct units *us, const char *unit)
 	return false;
 }
 
+bool pointers_will_name_locked(const struct units *us, const struct inode_id *dir, const char *name)
+{
+	const struct list *l;
+
+	list_for_each (l, &us->live.all) {
+		const struct generation *g = container_of(l, struct generation, link);
+
+		if (g->pointer && !g->overtaken && !strcmp(g->said.names, name) &&
+		    same_inode(&g->target.dir_id, dir))
+			return true;
+	}
+	list_for_each (l, &us->held) {
+		const struct held *h = container_of(l, struct held, link);
+
+		if (!h->overtaken && !strcmp(h->names, name) && same_inode(&h->target.dir_id, dir))
+			return true;
+	}
+	return false;
+}
+
 void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
 		     uint64_t since_ns)
 {

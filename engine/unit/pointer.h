@@ -61,6 +61,10 @@ void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const c
 /* Does one, in this mount, wait for what is known as @unit? */
 bool pointers_wait_for_locked(const struct units *us, const char *unit);
 
+/* Will one that is on its way, in this mount, name @name beside it, in the directory @dir? */
+bool pointers_will_name_locked(const struct units *us, const struct inode_id *dir,
+			       const char *name);
+
 /*
  * What was written to the name @name in @dir, and waits, will not be applied any more: it is removed, or
  * has got something else. Without the lock; waits for what is being applied. True: some of that was seen there.

@@ -17,6 +17,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
+#include "engine/unit/pointer.h"
 #include "engine/unit/removal_impl.h"
 #include "engine/unit/room.h"
 #include "engine/unit/trash.h"
@@ -61,8 +62,13 @@ static int apply(struct units *us, struct removal *r)
 int removal_apply_one_due(struct units *us, struct removal *r)
 {
 	struct backing b = backing_for(us->contents->backing, &removal_last_part(r)->owner);
-	bool named = !r->replaced && clock_mono_ns() - r->since_ns < us->order_ns &&
-		     order_is_named(&b, us->rules, r->dir, r->name, NULL);
+	bool minds = !r->replaced && clock_mono_ns() - r->since_ns < us->order_ns, named;
+	{
+		LOCK_SCOPE(&us->lock);
+		/* Before the backing is looked at: what arrives in between is seen there. */
+		named = minds && pointers_will_name_locked(us, &r->dir_id, r->name);
+	}
+	named = named || (minds && order_is_named(&b, us->rules, r->dir, r->name, NULL));
 	{
 		LOCK_SCOPE(&us->lock);
 		r->named = named;
