@@ -198,7 +198,7 @@ static int play_all(unsigned long long first, unsigned long long count, bool sho
 {
 	static struct plan p;
 	struct result r;
-	unsigned long long i;
+	unsigned long long i, nr_wrong = 0;
 	time_t begun = time(NULL);
 
 	for (i = 0; i < count; i++) {
@@ -212,6 +212,7 @@ static int play_all(unsigned long long first, unsigned long long count, bool sho
 		}
 		if (r.wrong && survey) {
 			printf("seed %llu: %s\n", first + i, r.what);
+			nr_wrong++;
 		} else if (r.wrong) {
 			tell(&p, first + i, r.what);
 			return 1;
@@ -222,8 +223,8 @@ static int play_all(unsigned long long first, unsigned long long count, bool sho
 		return 1;
 	}
 	if (count > 1)
-		printf("%llu seeds from %llu on: nothing wrong; %.0f seeds an hour\n", count, first,
-		       (double)count * 3600 / (double)(time(NULL) - begun + 1));
+		printf("%llu seeds from %llu on: %llu wrong; %.0f seeds an hour\n", count, first,
+		       nr_wrong, (double)count * 3600 / (double)(time(NULL) - begun + 1));
 	return 0;
 }
 

@@ -569,8 +569,10 @@ int __wrap_control_ask(const struct mount_entry *m, const char *verb, int limit_
 	if (!us)
 		return FAIL(e, ECONNREFUSED, FSCK_UNREADABLE, PROGRAM_MOUNT,
 			    strerror(ECONNREFUSED));
-	*answer = json_pack("{s:o, s:o, s:o}", "pending",
-			    FAULT(PENDING_UNTOLD) ? json_array() : units_to_json(us, 0, true),
-			    "removals", removals_to_json(us, 0, true), "units", units_counts(us));
+	*answer = json_object();
+	json_object_set_new(*answer, "pending",
+			    FAULT(PENDING_UNTOLD) ? json_array() : units_to_json(us, 0, true));
+	json_object_set_new(*answer, "units", units_counts(us));
+	json_object_set_new(*answer, "removals", removals_to_json(us, 0, true));
 	return 0;
 }

@@ -139,6 +139,32 @@ static int start_mount(struct mnt *m, unsigned n, struct error *e)
 	return 0;
 }
 
+/* As the daemon does at its end, also where it could not start; where it could not even open the backing, that is closed. */
+static void close_mount(struct mnt *m, unsigned n)
+{
+	struct node_slot *at = &w.nodes[n];
+
+	if (!at->faults) {
+		version_gone(n);
+		free(m);
+		return;
+	}
+	engine_stop(&m->en);
+	if (m->fs.tree) {
+		node_put(m->fs.tree, m->root);
+		tree_destroy(m->fs.tree);
+	}
+	version_stops(n);
+	nodes_destroy(m->en.nodes);
+	m->en.nodes = NULL;
+	version_gone(n);
+	faults_clear(at->faults);
+	faults_detach(at->faults);
+	at->faults = NULL;
+	engine_close(&m->en);
+	free(m);
+}
+
 struct job_of_mount {
 	unsigned n;
 	int err;
@@ -172,16 +198,15 @@ static void *mount_main(void *arg)
 	err = open_mount(m, job->n, &e);
 	if (!err)
 		err = start_mount(m, job->n, &e);
-	if (!err)
+	if (!err) {
 		at->m = m;
-	else
-		story_of_daemon(job->n, e.text);
-	if (!err)
 		version_serves(job->n);
-	else if (err == -EPROTO)
+	} else {
+		story_of_daemon(job->n, e.text);
+		close_mount(m, job->n);
+	}
+	if (err == -EPROTO)
 		version_refused(job->n, e.text);
-	else
-		version_gone(job->n);
 	done(job, err);
 	return NULL;
 }
@@ -234,18 +259,7 @@ static void *unmount_main(void *arg)
 	}
 	engine_no_more_calls(&m->en, "/mnt");
 	err = mnt_drain(m, DRAIN_S);
-	engine_stop(&m->en);
-	node_put(m->fs.tree, m->root);
-	tree_destroy(m->fs.tree);
-	version_stops(job->n);
-	nodes_destroy(m->en.nodes);
-	m->en.nodes = NULL;
-	version_gone(job->n);
-	faults_clear(at->faults);
-	faults_detach(at->faults);
-	at->faults = NULL;
-	engine_close(&m->en);
-	free(m);
+	close_mount(m, job->n);
 	done(job, err);
 	return NULL;
 }
