@@ -110,8 +110,8 @@ void nodes_heard(struct nodes *ns, const char *id);
 /* Has the node @id been seen to live: was its lease renewed while it was looked at? Does not block. */
 bool nodes_shows_life(struct nodes *ns, const char *id);
 
-/* When that was seen last, monotonic; 0: it was not, or it is forgotten. Does not block. */
-uint64_t nodes_lived_ns(struct nodes *ns, const char *id);
+/* Until when the lease lasts that was seen last, monotonic; 0: none was, or it is forgotten. Does not block. */
+uint64_t nodes_served_ns(struct nodes *ns, const char *id);
 
 /* Was @id the mount that had this one's label on this host before? That is dead. */
 bool nodes_is_before(const struct nodes *ns, const char *id);

@@ -51,11 +51,15 @@ void nodes_forget_all(struct nodes *ns)
 
 /* --- judging --- */
 
+/* Its own, as it says, or ours: the longer. */
+static uint64_t lease_of(const struct nodes *ns, const struct seen *s)
+{
+	return s->facts.lease_ns > ns->lease_ns ? s->facts.lease_ns : ns->lease_ns;
+}
+
 uint64_t nodes_patience(const struct nodes *ns, const struct seen *s)
 {
-	uint64_t ns_long = s->facts.lease_ns > ns->lease_ns ? s->facts.lease_ns : ns->lease_ns;
-
-	return ns_long + (s->ever ? 0 : NODES_UNSEEN_S * NSEC_PER_SEC);
+	return lease_of(ns, s) + (s->ever ? 0 : NODES_UNSEEN_S * NSEC_PER_SEC);
 }
 
 /*
@@ -260,12 +264,12 @@ bool nodes_shows_life(struct nodes *ns, const char *id)
 	return s && s->changed && !s->dead;
 }
 
-uint64_t nodes_lived_ns(struct nodes *ns, const char *id)
+uint64_t nodes_served_ns(struct nodes *ns, const char *id)
 {
 	LOCK_SCOPE(&ns->lock);
 	const struct seen *s = find(ns, id);
 
-	return s ? s->lived_ns : 0;
+	return s && s->lived_ns ? s->lived_ns + lease_of(ns, s) : 0;
 }
 
 bool nodes_is_before(const struct nodes *ns, const char *id)
