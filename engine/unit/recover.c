@@ -18,6 +18,18 @@
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 
+/* Clients of a network backing may remember what is there no more: @expr, which begins at the top, is tried anew. */
+#define STALE_TRIES 5
+#define WHILE_STALE(expr) \
+	({ \
+		unsigned tries_ = STALE_TRIES; \
+		__typeof__(expr) err_; \
+		do { \
+			err_ = (expr); \
+		} while (err_ == -ESTALE && --tries_); \
+		err_; \
+	})
+
 int recover_walk(struct backing *b, const char *path, const char **name)
 {
 	int dir = backing_dup(b, b->root_fd);
@@ -182,7 +194,7 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 {
 	char staging[STAGING_MAX];
 	bool named = false, waits = false;
-	int err = redo(r, owner, gen, d, &named, &waits);
+	int err = WHILE_STALE(redo(r, owner, gen, d, &named, &waits));
 
 	if (err == -EAGAIN)
 		return;
@@ -241,7 +253,7 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 
 	if (!text || !d)
 		return -ENOMEM;
-	len = r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX);
+	len = WHILE_STALE(r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX));
 	err = len < 0 ? (int)len : parse_decision(r, uid, gen, text, (size_t)len, d, &shared);
 	if (!err && d->commit)
 		recover_one_decided(r, &owner, gen, d, shared);
@@ -258,7 +270,7 @@ int recover_decided(const struct recovery *r)
 {
 	if (FAULT(RECOVERY_FORGOTTEN))
 		return 0;
-	return r->coord->list(r->coord_arg, recover_one, (void *)r);
+	return WHILE_STALE(r->coord->list(r->coord_arg, recover_one, (void *)r));
 }
 
 static int any_lease(void *arg, const char *node)
