@@ -23,7 +23,6 @@ struct unit {
 	bool committed, may_go;
 	bool dwindles;	  /* it was committed whole, and some of its files were removed since */
 	bool with_all;	  /* and so may the directory that it is in */
-	unsigned turn;	  /* when its generation was committed, among all */
 	unsigned changed; /* when it was last found to have changed, as check_changes counts */
 	unsigned begun;	  /* when what it shows was begun, or earlier; 0: it is not known */
 	unsigned next;	  /* when what it will show was; 0: not yet */
@@ -35,7 +34,7 @@ static struct unit units[UNITS_MAX];
 static unsigned nr_units;
 static char latest[64];
 static bool forgiven;
-static unsigned turns, changes, losses;
+static unsigned changes, losses;
 
 static struct unit *unit_of(const char *name)
 {
@@ -146,7 +145,7 @@ static bool has_newer(const struct unit *gone)
 
 	for (i = 0; i < nr_units; i++)
 		if (units[i].committed && shape_of_unit(units[i].name, &other) == s &&
-		    (other > nr || units[i].turn > gone->turn))
+		    (other > nr || units[i].by.sequence > gone->by.sequence))
 			return true;
 	return false;
 }
@@ -317,8 +316,6 @@ static void look_unit(struct unit *u)
 		break;
 	}
 	u->by = by;
-	if (!u->committed || strcmp(u->generation, generation) != 0)
-		u->turn = ++turns;
 	u->committed = true;
 	u->dwindles = false;
 	memcpy(former, u->generation, sizeof(former));

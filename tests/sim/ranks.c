@@ -106,7 +106,7 @@ int rank_got(struct rank *r, const char *what, int err)
 
 struct made_by rank_made_by(const struct rank *r)
 {
-	return (struct made_by){r->job->name, r->job->incarnation, 0, r->nr, r->job->world};
+	return (struct made_by){r->job->name, r->job->incarnation, 0, r->nr, r->job->world, 0};
 }
 
 static void leave_barrier(struct rank *r)

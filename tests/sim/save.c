@@ -97,7 +97,7 @@ bool save_whole(const char *buf, size_t len, struct made_by *by)
 	if (len < sizeof(h))
 		return false;
 	memcpy(&h, buf, sizeof(h));
-	*by = (struct made_by){h.job, h.incarnation, h.save, h.rank, h.world};
+	*by = (struct made_by){h.job, h.incarnation, h.save, h.rank, h.world, 0};
 	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) != 0 || h.len != len || h.world > SAVE_RANKS)
 		return false;
 	want = malloc(len);
@@ -249,5 +249,8 @@ enum save_found save_look(struct backing *b, int dir, const char *name, struct m
 		return SAVE_TORN;
 	}
 	memcpy(generation, header.generation, 33);
-	return save_is_whole(name, read_file, &at, by, why, why_size) ? SAVE_WHOLE : SAVE_TORN;
+	if (!save_is_whole(name, read_file, &at, by, why, why_size))
+		return SAVE_TORN;
+	by->sequence = header.sequence;
+	return SAVE_WHOLE;
 }

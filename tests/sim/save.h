@@ -39,6 +39,7 @@ const struct shape *shape_of_unit(const char *unit, unsigned *nr);
 struct made_by {
 	char job;
 	unsigned incarnation, save, rank, world;
+	uint64_t sequence; /* of save_look: in the commit file */
 };
 
 /* The content of a file of @len bytes. */
