@@ -141,12 +141,12 @@ static bool same_id(const struct inode_id *a, const struct inode_id *b)
 	return a->ino == b->ino && a->dev == b->dev && a->btime_ns == b->btime_ns;
 }
 
-/* Referenced, or NULL. */
+/* Referenced, or NULL. Not that of a save that has failed: if the file has got its name all the same, the backing has its bytes. */
 static struct content *find_locked(struct contents *all, const struct inode_id *id)
 {
 	struct content *ct = all->hash[bucket_of(all, id)];
 
-	while (ct && !same_id(&ct->id, id))
+	while (ct && (!same_id(&ct->id, id) || (ct->staged && ct->error)))
 		ct = ct->next_in_hash;
 	if (ct && ct->orphan && !ct->refs)
 		return NULL; /* its bytes are gone */

@@ -113,10 +113,10 @@ static void fails_in(unsigned calls, int err, int left)
 	faults_add(f, &(struct fault){.calls = calls, .err = err});
 	assert_int_equal(file_close(&file), 0);
 	assert_int_equal(generation_wait(g), -err);
-	generation_put(g);
 	faults_clear(f);
 	assert_on_backing(left);
-	assert_int_equal(version_in(&m, "x.pt"), left);
+	assert_int_equal(version_in(&m, "x.pt"), left); /* while what has failed is still known */
+	generation_put(g);
 	WAIT_FOR(nr_staged() == 0);
 	WAIT_FOR(failures_total(m.en.failures) == 1);
 	assert_told(strerror(err));
