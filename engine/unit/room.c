@@ -180,9 +180,9 @@ static int find_rule(void *committed, const struct commit_entry *e)
 	return c->rule != NULL;
 }
 
-/* Of the checkpoint @name. False: it is none that is committed. */
-static bool read_committed(struct units *us, struct backing *b, int dir, const char *name,
-			   struct committed *c)
+/* Of the checkpoint @name. 0 or -errno. */
+static int read_committed(struct units *us, struct backing *b, int dir, const char *name,
+			  struct committed *c)
 {
 	__cleanup_fd int unit = backing_pin(b, dir, name);
 	__cleanup_fd int pin = unit < 0 ? unit : backing_pin(b, unit, COMMIT_FILE);
@@ -190,12 +190,19 @@ static bool read_committed(struct units *us, struct backing *b, int dir, const c
 	struct commit_source f = {b, fd};
 	struct source src = {.read = read_file, .arg = &f};
 	struct error e;
+	int err;
 
 	*c = (struct committed){.rules = us->rules};
-	if (fd < 0 || commit_read_header(&src, COMMIT_FILE, &c->header, &e))
-		return false;
-	commit_read(&src, COMMIT_FILE, NULL, find_rule, c, &e);
-	return true;
+	err = fd < 0 ? fd : commit_read_header(&src, COMMIT_FILE, &c->header, &e);
+	if (!err)
+		err = commit_read(&src, COMMIT_FILE, NULL, find_rule, c, &e);
+	return err < 0 ? err : 0;
+}
+
+/* Says @err that there is no commit file, or none that is one? Else it may be whole, and cannot be read now. */
+static bool is_uncommitted(int err)
+{
+	return err == -ENOENT || err == -EBADMSG || err == -EPROTO || err == -ELOOP;
 }
 
 /* @mine: of the one that is to go. One of another rule is no replacement: another job may have saved it. */
@@ -204,7 +211,7 @@ static bool is_newer_directory(struct units *us, struct backing *b, int dir, con
 {
 	__cleanup_free struct committed *c = malloc(sizeof(*c));
 
-	return c && read_committed(us, b, dir, name, c) &&
+	return c && !read_committed(us, b, dir, name, c) &&
 	       c->header.sequence > mine->header.sequence && (!mine->rule || c->rule == mine->rule);
 }
 
@@ -247,11 +254,14 @@ bool unit_has_newer(struct units *us, const struct caller *owner, const struct u
 	const unsigned char type = u->file ? DT_REG : DT_DIR;
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	bool has = false;
+	int err = 0;
 
 	if (!mine)
 		return false;
 	if (!u->file)
-		read_committed(us, &b, u->dir, u->name, mine);
+		err = read_committed(us, &b, u->dir, u->name, mine);
+	if ((err && !is_uncommitted(err)) || (u->file && !written))
+		return false; /* all would be newer */
 	dirwalk_begin(&w, &b, u->dir);
 	while (!has && rules_next_visible(&w))
 		has = (w.type == type || w.type == DT_UNKNOWN) &&
