@@ -16,6 +16,7 @@
 #ifndef ENGINE_BACKING_BACKING_H
 #define ENGINE_BACKING_BACKING_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -251,5 +252,19 @@ off_t backing_seek(struct backing *b, int fd, off_t off, int whence);
 ssize_t backing_copy_range(struct backing *b, int in, off_t off_in, int out, off_t off_out,
 			   size_t len, unsigned flags);
 ssize_t backing_getdents(struct backing *b, int fd, void *buf, size_t size);
+
+/*
+ * @expr, which begins at a directory that is open: again while a client of a network backing answers -ESTALE, since what it
+ * remembered below that is there no more.
+ */
+#define BACKING_ANEW(expr) \
+	({ \
+		unsigned tries_ = 5; \
+		__typeof__(expr) anew_; \
+		do { \
+			anew_ = (expr); \
+		} while (anew_ == -ESTALE && --tries_); \
+		anew_; \
+	})
 
 #endif

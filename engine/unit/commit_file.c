@@ -182,45 +182,48 @@ static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t o
 	return commit_read_opened(opened, buf, len, off);
 }
 
-/* Of the unit @name in @dir; 0: it has none. */
-static uint64_t sequence_of(struct checkpoint *cp, int dir, const char *name)
+/* Raises *@last to that of the unit @name in @dir. -ESTALE: it is to be looked for anew. What is no unit, or damaged, has none. */
+static int raise_to(struct checkpoint *cp, int dir, const char *name, uint64_t *last)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct opened o = {.b = &b, .fd = -1};
 	struct source src = {.read = read_header_bytes, .arg = &o};
 	struct commit_header h;
 	struct error e;
-	uint64_t sequence = 0;
-	int unit = backing_pin(&b, dir, name), pin;
+	int unit = backing_pin(&b, dir, name), pin, err;
 
 	pin = unit < 0 ? unit : backing_pin(&b, unit, COMMIT_FILE);
-	if (pin >= 0)
-		o.fd = backing_reopen(&b, pin, O_RDONLY | O_NONBLOCK);
-	if (o.fd >= 0 && !commit_read_header(&src, name, &h, &e))
-		sequence = h.sequence;
+	o.fd = pin < 0 ? pin : backing_reopen(&b, pin, O_RDONLY | O_NONBLOCK);
+	err = o.fd < 0 ? o.fd : commit_read_header(&src, name, &h, &e);
+	if (!err && h.sequence > *last)
+		*last = h.sequence;
 	if (o.fd >= 0)
 		close(o.fd);
 	if (pin >= 0)
 		close(pin);
 	if (unit >= 0)
 		close(unit);
-	return sequence;
+	return err == -ESTALE ? err : 0;
+}
+
+static int look_for_last(struct checkpoint *cp, uint64_t *last)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	int err = dirwalk_begin(&w, &b, cp->target.dir);
+
+	while (!err && rules_next_visible(&w))
+		if (w.type == DT_DIR || w.type == DT_UNKNOWN)
+			err = raise_to(cp, w.fd, w.name, last);
+	return err ? err : w.err;
 }
 
 /* The largest that can be seen beside it. */
 static uint64_t last_sequence(struct checkpoint *cp)
 {
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
-	uint64_t last = 0, one;
+	uint64_t last = 0;
 
-	(void)dirwalk_begin(&w, &b, cp->target.dir);
-	while (rules_next_visible(&w)) {
-		if (w.type != DT_DIR && w.type != DT_UNKNOWN)
-			continue;
-		one = sequence_of(cp, w.fd, w.name);
-		last = one > last ? one : last;
-	}
+	(void)BACKING_ANEW(look_for_last(cp, &last));
 	return last;
 }
 

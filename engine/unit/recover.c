@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/base/fault.h"
 #include "engine/base/json.h"
+#include "engine/base/wait.h"
+#include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/namechain.h"
 #include "engine/unit/decision.h"
@@ -18,16 +21,19 @@
 #include "engine/unit/replace.h"
 #include "engine/unit/rules.h"
 
-/* Clients of a network backing may remember what is there no more: @expr, which begins at the top, is tried anew. */
-#define STALE_TRIES 5
-#define WHILE_STALE(expr) \
+#define PAUSE_NS (NSEC_PER_SEC / 20)
+
+/*
+ * @expr until it works, fails for good, or the time for this is over: what a mount does not take up now waits for the next one,
+ * and programs do not find what they have saved. -EAGAIN says that another does it.
+ */
+#define PATIENTLY(r, expr) \
 	({ \
-		unsigned tries_ = STALE_TRIES; \
-		__typeof__(expr) err_; \
-		do { \
-			err_ = (expr); \
-		} while (err_ == -ESTALE && --tries_); \
-		err_; \
+		__typeof__(expr) done_ = BACKING_ANEW(expr); \
+		while (done_ < 0 && done_ != -EAGAIN && flush_error_may_pass((int)done_) && \
+		       clock_mono_ns() < (r)->until_ns && !wait_ns(PAUSE_NS)) \
+			done_ = BACKING_ANEW(expr); \
+		done_; \
 	})
 
 int recover_walk(struct backing *b, const char *path, const char **name)
@@ -194,7 +200,7 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 {
 	char staging[STAGING_MAX];
 	bool named = false, waits = false;
-	int err = WHILE_STALE(redo(r, owner, gen, d, &named, &waits));
+	int err = PATIENTLY(r, redo(r, owner, gen, d, &named, &waits));
 
 	if (err == -EAGAIN)
 		return;
@@ -253,7 +259,8 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 
 	if (!text || !d)
 		return -ENOMEM;
-	len = WHILE_STALE(r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX));
+	len = PATIENTLY(r,
+			r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX));
 	err = len < 0 ? (int)len : parse_decision(r, uid, gen, text, (size_t)len, d, &shared);
 	if (!err && d->commit)
 		recover_one_decided(r, &owner, gen, d, shared);
@@ -270,7 +277,7 @@ int recover_decided(const struct recovery *r)
 {
 	if (FAULT(RECOVERY_FORGOTTEN))
 		return 0;
-	return WHILE_STALE(r->coord->list(r->coord_arg, recover_one, (void *)r));
+	return PATIENTLY(r, r->coord->list(r->coord_arg, recover_one, (void *)r));
 }
 
 static int any_lease(void *arg, const char *node)

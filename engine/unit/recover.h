@@ -14,6 +14,7 @@ struct recovery {
 	void *coord_arg;
 	const struct rules *rules; /* which names are pointers */
 	bool only_look;		   /* change nothing */
+	uint64_t until_ns;	   /* monotonic: what may pass is tried again until then; 0: once */
 	bool alone; /* no daemon saves here: what a crash left of records goes, too */
 	/*
 	 * Told of each: @err 0: it has its name now, or would get it; -EBUSY: that is another's; -EBADMSG:

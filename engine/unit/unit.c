@@ -25,7 +25,8 @@
 #include "engine/unit/removal.h"
 #include "engine/unit/trash.h"
 
-#define POLL_NS (50 * NSEC_PER_MSEC)
+#define POLL_NS	   (50 * NSEC_PER_MSEC)
+#define RECOVER_NS (10 * NSEC_PER_SEC) /* at most: who mounts waits 30 s for the daemon */
 
 bool same_inode(const struct inode_id *a, const struct inode_id *b)
 {
@@ -259,6 +260,9 @@ void units_recover(struct units *us, const struct coord_ops *coord, void *coord_
 				   .coord = coord,
 				   .coord_arg = coord_arg,
 				   .rules = us->rules,
+				   .until_ns =
+					   clock_mono_ns() +
+					   (us->retry_ns < RECOVER_NS ? us->retry_ns : RECOVER_NS),
 				   .followed = told_followed,
 				   .redone = told_redone,
 				   .trashed = told_trashed,
