@@ -496,9 +496,20 @@ static bool same_saves(const struct word *a, const struct word *b)
 	return true;
 }
 
+/* What has begun after @w was said, and goes on, is being saved as well. */
+static void add_begun(struct catalog *c, const struct word *now)
+{
+	const json_t *p;
+	size_t i;
+
+	json_array_foreach (now->pending, i, p)
+		json_array_append(c->pending, (json_t *)p);
+}
+
 /*
  * What the mount shows and what the daemon says, as of one moment: if a save begins or ends in between, all is looked at anew.
- * Else what begins there would be called foreign, or committed before it is. Where saves never pause the last look has to do.
+ * Else what begins there would be called foreign, or committed before it is. Where saves never pause the last look has to do, and what
+ * begins meanwhile.
  */
 static int read_mount(struct walk_arg *w, const struct mount_entry *m, struct error *e)
 {
@@ -515,7 +526,11 @@ static int read_mount(struct walk_arg *w, const struct mount_entry *m, struct er
 		err = look_at(w, w->top, e);
 		if (!err)
 			err = ask(m, &after, e);
-		same = !err && (same_saves(&before, &after) || !--looks);
+		same = !err && same_saves(&before, &after);
+		if (!err && !same && !--looks) {
+			add_begun(w->c, &after);
+			same = true;
+		}
 		word_finish(&before);
 		before = after;
 		after = (struct word){0};
