@@ -496,7 +496,7 @@ static bool same_saves(const struct word *a, const struct word *b)
 	return true;
 }
 
-/* What has begun after @w was said, and goes on, is being saved as well. */
+/* What has begun during the last look, as @now says, is being saved as well. */
 static void add_begun(struct catalog *c, const struct word *now)
 {
 	const json_t *p;
@@ -507,9 +507,9 @@ static void add_begun(struct catalog *c, const struct word *now)
 }
 
 /*
- * What the mount shows and what the daemon says, as of one moment: if a save begins or ends in between, all is looked at anew.
- * Else what begins there would be called foreign, or committed before it is. Where saves never pause the last look has to do, and what
- * begins meanwhile.
+ * What the mount shows and what the daemon says, as of one moment: if a save begins or ends in between, all is
+ * looked at anew. Else what begins there would be called foreign, or committed before it is. Where saves never
+ * pause the last look has to do, and what has begun during it is added.
  */
 static int read_mount(struct walk_arg *w, const struct mount_entry *m, struct error *e)
 {
