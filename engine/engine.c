@@ -327,9 +327,7 @@ int engine_start(struct engine *en, const char *node, bool (*decide)(void), stru
 			    }))
 		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err)
-		units_recover(en->units, en->coord.ops, en->coord.arg);
-	if (!err && en->coord.etcd) /* what was decided before it was chosen */
-		units_recover(en->units, &coord_dir_ops, &en->backing);
+		units_recover(en->units);
 	return err;
 }
 

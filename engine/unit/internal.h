@@ -86,6 +86,8 @@ struct units {
 	uint64_t nr_committed, nr_failed;
 	struct waitq commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
+	uint64_t
+		recover_ns; /* when to look again at what waits from before the mount; CLOCK_NEVER: nothing does */
 	struct room room;
 	unsigned busy; /* BUSY_INHERIT */
 	struct casualties casualties;

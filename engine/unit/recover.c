@@ -24,17 +24,28 @@
 #define PAUSE_NS (NSEC_PER_SEC / 20)
 
 /*
- * @expr until it works, fails for good, or the time for this is over: what a mount does not take up now waits for the next one,
- * and programs do not find what they have saved. -EAGAIN says that another does it.
+ * @expr until it works, fails for good, or the time for this is over: programs do not find what they have saved before it is done.
  */
 #define PATIENTLY(r, expr) \
 	({ \
 		__typeof__(expr) done_ = BACKING_ANEW(expr); \
-		while (done_ < 0 && done_ != -EAGAIN && flush_error_may_pass((int)done_) && \
-		       clock_mono_ns() < (r)->until_ns && !wait_ns(PAUSE_NS)) \
+		while (recover_may_pass((int)done_) && clock_mono_ns() < (r)->until_ns && \
+		       !wait_ns(PAUSE_NS)) \
 			done_ = BACKING_ANEW(expr); \
 		done_; \
 	})
+
+bool recover_may_pass(int err)
+{
+	/* -EAGAIN says that another does it. */
+	return err < 0 && err != -EAGAIN && (err == -ESTALE || flush_error_may_pass(err));
+}
+
+static void left(const struct recovery *r, int err)
+{
+	if (r->waits && recover_may_pass(err))
+		*r->waits = true;
+}
 
 int recover_walk(struct backing *b, const char *path, const char **name)
 {
@@ -121,11 +132,11 @@ static int follow(const struct recovery *r, const struct order_place *p, const s
 }
 
 /*
- * -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. 1: is to be done. *@waits: it has
- * its name, but of what follows something has to be tried again.
+ * -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. 1: is to be done. *@waits: it has its name, but of
+ * what follows something has to be done later, for this error.
  */
 static int redo(const struct recovery *r, struct caller *owner, const char *id,
-		const struct decision *d, bool *named, bool *waits)
+		const struct decision *d, bool *named, int *waits)
 {
 	struct backing b = backing_for(r->backing, owner);
 	char staging[STAGING_MAX];
@@ -199,9 +210,11 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 				const struct decision *d, bool shared)
 {
 	char staging[STAGING_MAX];
-	bool named = false, waits = false;
-	int err = PATIENTLY(r, redo(r, owner, gen, d, &named, &waits));
+	bool named = false;
+	int waits = 0, err = PATIENTLY(r, redo(r, owner, gen, d, &named, &waits));
 
+	left(r, err);
+	left(r, waits);
 	if (err == -EAGAIN)
 		return;
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, gen);
@@ -261,6 +274,7 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 		return -ENOMEM;
 	len = PATIENTLY(r,
 			r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX));
+	left(r, (int)len);
 	err = len < 0 ? (int)len : parse_decision(r, uid, gen, text, (size_t)len, d, &shared);
 	if (!err && d->commit)
 		recover_one_decided(r, &owner, gen, d, shared);

@@ -15,7 +15,8 @@ struct recovery {
 	const struct rules *rules; /* which names are pointers */
 	bool only_look;		   /* change nothing */
 	uint64_t until_ns;	   /* monotonic: what may pass is tried again until then; 0: once */
-	bool alone; /* no daemon saves here: what a crash left of records goes, too */
+	bool *waits; /* set if something is left that may be done later. May be NULL */
+	bool alone;  /* no daemon saves here: what a crash left of records goes, too */
 	/*
 	 * Told of each: @err 0: it has its name now, or would get it; -EBUSY: that is another's; -EBADMSG:
 	 * what is staged is not what was decided; else why it has to wait.
@@ -34,6 +35,9 @@ struct recovery {
 	void (*trashed)(void *arg, const struct caller *owner, int dir, const char *id);
 	void *arg;
 };
+
+/* May this pass by itself, so that another look is worth it? */
+bool recover_may_pass(int err);
 
 /* The directory that @path is in, from the top of the backing on, one name at a time; @name: its last component. Or -errno. */
 int recover_walk(struct backing *b, const char *path, const char **name);

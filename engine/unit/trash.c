@@ -183,6 +183,13 @@ void trash_empty_locked(struct units *us)
 	}
 }
 
+static void recover_again_locked(struct units *us)
+{
+	lock_drop(&us->lock);
+	units_recover(us);
+	lock_take(&us->lock);
+}
+
 void *trash_main(void *units)
 {
 	struct units *us = units;
@@ -194,9 +201,13 @@ void *trash_main(void *units)
 			break;
 		if (room_is_wanted(us))
 			room_work(us);
+		else if (us->recover_ns <= clock_mono_ns())
+			recover_again_locked(us);
 		else
-			wait_out(&us->trashed, CLOCK_NEVER);
+			wait_out(&us->trashed, us->recover_ns);
 	}
+	if (us->recover_ns != CLOCK_NEVER)
+		recover_again_locked(us);
 	lock_drop(&us->lock);
 	return NULL;
 }

@@ -32,7 +32,7 @@ int trash_put(struct backing *b, const struct caller *owner, int dir, const char
 /* Drops the lock meanwhile. */
 void trash_empty_locked(struct units *us);
 
-/* Also makes room, where that is wanted (room.h). */
+/* Also makes room, where that is wanted (room.h), and does what waits from before the mount (recover_mount.c). */
 void *trash_main(void *units);
 
 #endif

@@ -16,17 +16,14 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/claim.h"
 #include "engine/unit/following.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/live.h"
-#include "engine/unit/recover.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/trash.h"
 
-#define POLL_NS	   (50 * NSEC_PER_MSEC)
-#define RECOVER_NS (10 * NSEC_PER_SEC) /* at most: who mounts waits 30 s for the daemon */
+#define POLL_NS (50 * NSEC_PER_MSEC)
 
 bool same_inode(const struct inode_id *a, const struct inode_id *b)
 {
@@ -124,6 +121,7 @@ static void init_lists(struct units *us)
 	waitq_init(&us->work, &us->lock);
 	waitq_init(&us->commits, &us->lock);
 	waitq_init(&us->trashed, &us->lock);
+	us->recover_ns = CLOCK_NEVER;
 	list_init(&us->litter);
 	list_init(&us->checkpoints);
 	list_init(&us->wrecks.all);
@@ -198,86 +196,6 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 		*out = NULL;
 	}
 	return err;
-}
-
-static void told_redone(void *units, const struct caller *owner, const char *unit,
-			const char *staging, int err)
-{
-	struct units *us = units;
-	char text[MESSAGE_MAX];
-
-	if (!err) {
-		log_info("'%s' had been committed when its daemon died, and has its name now",
-			 unit);
-		return;
-	}
-	if (err == -EBUSY)
-		MESSAGE(text, PUBLISH_CONFLICT, unit, staging);
-	else if (err == -EBADMSG)
-		MESSAGE(text, RECOVERY_DAMAGED, unit, staging, staging);
-	else
-		MESSAGE(text, RECOVERY_WAITS, unit, strerror(-err), staging);
-	failures_add(us->failures, owner->uid, "checkpoint", unit, -err, text);
-}
-
-static void told_followed(void *units, const struct caller *owner, const char *path, bool removed,
-			  const char *unit, int err)
-{
-	struct units *us = units;
-	char text[MESSAGE_MAX];
-
-	if (!err) {
-		log_info("'%s' %s the commit of '%s', which its daemon had made when it died", path,
-			 removed ? "is removed, after" : "has its new content, by", unit);
-		return;
-	}
-	MESSAGE(text, RECOVERY_FOLLOWS, path, removed ? "removed" : "changed", unit,
-		strerror(-err));
-	failures_add(us->failures, owner->uid, removed ? "removal" : "pointer", path, -err, text);
-}
-
-static void told_trashed(void *units, const struct caller *owner, int dir, const char *id)
-{
-	trash_empty_later(units, owner, dir, id);
-}
-
-static void told_undecided(void *units, const struct caller *owner, const char *gen)
-{
-	accord_succeed(units, owner, gen);
-}
-
-static int recover_name(void *units, uid_t uid, const char *key)
-{
-	const struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
-
-	claim_recover(units, &owner, key);
-	return 0;
-}
-
-void units_recover(struct units *us, const struct coord_ops *coord, void *coord_arg)
-{
-	const struct recovery r = {.backing = us->contents->backing,
-				   .coord = coord,
-				   .coord_arg = coord_arg,
-				   .rules = us->rules,
-				   .until_ns =
-					   clock_mono_ns() +
-					   (us->retry_ns < RECOVER_NS ? us->retry_ns : RECOVER_NS),
-				   .followed = told_followed,
-				   .redone = told_redone,
-				   .trashed = told_trashed,
-				   .undecided = coord == us->coord ? told_undecided : NULL,
-				   .arg = us};
-	int err = recover_decided(&r);
-
-	if (!err && accord_has_others(us) && coord == us->coord)
-		err = coord->list(coord_arg, recover_name, us);
-	if (err)
-		log_warn("what was decided before a crash could not be looked at: %s. Checkpoints "
-			 "that "
-			 "were committed just then may still lack their names; the next mount, or "
-			 "`ckptfs fsck`, tries again",
-			 strerror(-err));
 }
 
 void units_stop(struct units *us)

@@ -165,8 +165,11 @@ struct unit_options {
 /* 0 or -errno with @e filled. */
 int units_create(struct units **out, const struct unit_options *o, struct error *e);
 
-/* Before any call: publishes what was decided, by @coord, before a crash. What cannot be is told in failures.json. */
-void units_recover(struct units *us, const struct coord_ops *coord, void *coord_arg);
+/*
+ * Before any call: publishes what was decided before a crash. What cannot be is told in failures.json; what may be later is tried
+ * again.
+ */
+void units_recover(struct units *us);
 
 /* Ends the threads; what is not published stays in staging. */
 void units_stop(struct units *us);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a mount does about what was decided before it (recover.h), and whom it tells.
+ *
+ * It looks before any program can. What it cannot do within RECOVER_NS, since the backing or the service is away, waits:
+ * the trash thread looks again each RECOVER_NS, until all is done, and at its end. What then still is as the first look has told, is not told
+ * again. A checkpoint that this mount has begun is nothing for recovery, which leaves alone what somebody has locked.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/unit/accord.h"
+#include "engine/unit/claim.h"
+#include "engine/unit/internal.h"
+#include "engine/unit/recover.h"
+#include "engine/unit/trash.h"
+
+#define RECOVER_NS (10 * NSEC_PER_SEC) /* who mounts waits 30 s for the daemon */
+
+/* Of the first look all is told. */
+static bool was_told(struct units *us, int err)
+{
+	return us->recover_ns != CLOCK_NEVER && recover_may_pass(err);
+}
+
+static void told_redone(void *units, const struct caller *owner, const char *unit,
+			const char *staging, int err)
+{
+	struct units *us = units;
+	char text[MESSAGE_MAX];
+
+	if (!err) {
+		log_info("'%s' had been committed when its daemon died, and has its name now",
+			 unit);
+		return;
+	}
+	if (was_told(us, err))
+		return;
+	if (err == -EBUSY)
+		MESSAGE(text, PUBLISH_CONFLICT, unit, staging);
+	else if (err == -EBADMSG)
+		MESSAGE(text, RECOVERY_DAMAGED, unit, staging, staging);
+	else
+		MESSAGE(text, RECOVERY_WAITS, unit, strerror(-err), staging);
+	failures_add(us->failures, owner->uid, "checkpoint", unit, -err, text);
+}
+
+static void told_followed(void *units, const struct caller *owner, const char *path, bool removed,
+			  const char *unit, int err)
+{
+	struct units *us = units;
+	char text[MESSAGE_MAX];
+
+	if (!err) {
+		log_info("'%s' %s the commit of '%s', which its daemon had made when it died", path,
+			 removed ? "is removed, after" : "has its new content, by", unit);
+		return;
+	}
+	if (was_told(us, err))
+		return;
+	MESSAGE(text, RECOVERY_FOLLOWS, path, removed ? "removed" : "changed", unit,
+		strerror(-err));
+	failures_add(us->failures, owner->uid, removed ? "removal" : "pointer", path, -err, text);
+}
+
+static void told_trashed(void *units, const struct caller *owner, int dir, const char *id)
+{
+	trash_empty_later(units, owner, dir, id);
+}
+
+static void told_undecided(void *units, const struct caller *owner, const char *gen)
+{
+	accord_succeed(units, owner, gen);
+}
+
+static int recover_name(void *units, uid_t uid, const char *key)
+{
+	const struct caller owner = {.uid = uid, .gid = uid, .pid = NO_PROCESS};
+
+	claim_recover(units, &owner, key);
+	return 0;
+}
+
+/* What @coord knows of. True: something waits. */
+static bool recover_by(struct units *us, const struct coord_ops *coord, void *coord_arg)
+{
+	const bool first = us->recover_ns == CLOCK_NEVER, own = coord == us->coord;
+	uint64_t patience = us->retry_ns < RECOVER_NS ? us->retry_ns : RECOVER_NS;
+	bool waits = false;
+	const struct recovery r = {.backing = us->contents->backing,
+				   .coord = coord,
+				   .coord_arg = coord_arg,
+				   .rules = us->rules,
+				   .until_ns = first ? clock_mono_ns() + patience : 0,
+				   .waits = &waits,
+				   .followed = told_followed,
+				   .redone = told_redone,
+				   .trashed = told_trashed,
+				   .undecided = first && own ? told_undecided : NULL,
+				   .arg = us};
+	int err = recover_decided(&r);
+
+	if (!err && first && own && accord_has_others(us))
+		err = coord->list(coord_arg, recover_name, us);
+	if (err && first)
+		log_warn("what was decided before a crash could not be looked at: %s. Checkpoints "
+			 "that were committed just then may still lack their names. This mount "
+			 "looks again every %d s, `ckptfs fsck` does so at once",
+			 strerror(-err), (int)(RECOVER_NS / NSEC_PER_SEC));
+	return waits || err;
+}
+
+void units_recover(struct units *us)
+{
+	bool waits = recover_by(us, us->coord, us->coord_arg);
+
+	if (us->coord != &coord_dir_ops) /* what was decided before it was chosen */
+		waits |= recover_by(us, &coord_dir_ops, us->contents->backing);
+	LOCK_SCOPE(&us->lock);
+	us->recover_ns = waits ? clock_mono_ns() + RECOVER_NS : CLOCK_NEVER;
+	waitq_wake_all(&us->trashed);
+}
