@@ -167,6 +167,23 @@ int accord_inherit(struct checkpoint *cp);
 /* The same: how the end was seen, and of how many ranks. */
 void accord_inherit_header(struct checkpoint *cp, struct commit_header *h);
 
+struct order;
+
+#define BEQUESTS_MAX 8	  /* pointers */
+#define BEQUEST_TEXT 1024 /* bytes that one may say */
+
+/* A pointer that waited on a lost root for the commit. */
+struct bequest {
+	char name[NAME_MAX + 1], text[BEQUEST_TEXT + 1]; /* what it says, or where the link leads */
+	bool link;
+	mode_t mode;
+	uint64_t written_ns; /* wall clock */
+};
+
+/* Lock not held. What the root of an heir has left: the @pointers, how many; and the @removals that follow. 0: of who is none. */
+size_t accord_bequests(struct checkpoint *cp, struct bequest pointers[BEQUESTS_MAX],
+		       struct order *removals);
+
 /* True if another node may commit it at the same time: an heir, or the root that an heir takes for dead. */
 bool accord_has_heirs(struct checkpoint *cp);
 

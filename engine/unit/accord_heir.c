@@ -4,10 +4,10 @@
  *
  * What only the root knows goes with its vote, beside the list of its files: the testament. It is
  *
- *	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...}}
+ *	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...}, "pointers": [...]}
  *
  * where "judged" says that a writer has died, and that the checkpoint had ended by that (accord_death.c). The decision is
- * what the root would record (decision.h), but for what follows the commit, which is lost with it. An heir takes the votes
+ * what the root would record (decision.h), but for the pointers that are to follow (accord_bequest.c). An heir takes the votes
  * of the root and of its children into what it knows of the files, and then does all that the root would have done. It
  * may be one of several, and the root may live: so the commit file that stands is left alone (commit_file.c), lists stay
  * until all is decided, and who comes second leaves the rest to the node that has decided.
@@ -41,15 +41,18 @@
 static json_t *write_testament(struct checkpoint *cp)
 {
 	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
+	__cleanup_free struct order *order = calloc(1, sizeof(*order));
 	char path[PATH_MAX];
-	json_t *o;
+	json_t *o, *pointers;
 
-	if (!h)
+	if (!h || !order)
 		return NULL;
 	checkpoint_path(cp, path, sizeof(path));
 	commit_describe(cp, path, h);
-	o = json_pack("{s:o, s:i, s:o}", "done", json_text(h->done), "ranks", (int)h->ranks,
-		      "decision", decision_proposed(cp, h->unit));
+	pointers = accord_bequeath(cp, order);
+	order->nr_pointers = 0; /* these go by what they say */
+	o = json_pack("{s:o, s:i, s:o, s:o*}", "done", json_text(h->done), "ranks", (int)h->ranks,
+		      "decision", decision_proposed(cp, h->unit, order), "pointers", pointers);
 	LOCK_SCOPE(&cp->units->lock);
 	if (o && cp->rule)
 		json_object_set_new(o, "rule", json_string(cp->rule->name));

@@ -8,6 +8,7 @@
  * - accord_death.c: a process has died: had it ended by that?
  * - accord_end.c: votes, decisions, failure
  * - accord_heir.c: a node that stands in for the root
+ * - accord_bequest.c: what follows the commit, for that node
  * - accord_staged.c: which name a staging directory is to get, for who lists
  * - accord_files.c: files that other nodes write
  * - accord_clear.c: when its records go
@@ -162,6 +163,9 @@ bool accord_vote_early(struct accord *a);
 
 /* Becomes the heir of the root, if it is time to. */
 void accord_stand_in(struct accord *a);
+
+/* Lock not held. The pointers that wait for it here, for an heir, and in @order the removals. */
+json_t *accord_bequeath(struct checkpoint *cp, struct order *order);
 
 /* Of an heir: the root's vote @o was heard. */
 void accord_hear_testament(struct accord *a, json_t *o);

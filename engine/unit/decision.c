@@ -76,26 +76,26 @@ static json_t *removals_json(const struct order *order)
 	return list;
 }
 
-json_t *decision_proposed(struct checkpoint *cp, const char *path)
+json_t *decision_proposed(struct checkpoint *cp, const char *path, const struct order *order)
 {
 	json_t *o = json_pack("{s:s, s:o}", "decision", "commit", "replaces", replaced_json(cp));
 
 	json_set_path(o, "unit", "unit_hex", path);
+	if (order && order->nr_pointers)
+		json_object_set_new(o, "pointers", pointers_json(order));
+	if (order && order->nr_removals)
+		json_object_set_new(o, "removals", removals_json(order));
 	return o;
 }
 
 int decision_record(struct checkpoint *cp, const char *path, const struct order *order)
 {
-	json_t *o = decision_proposed(cp, path);
+	json_t *o = decision_proposed(cp, path, order);
 	__cleanup_free struct decision *d = malloc(sizeof(*d));
 	int err;
 
 	if (cp->ordinary)
 		json_object_set_new(o, "ordinary", json_true());
-	if (order && order->nr_pointers)
-		json_object_set_new(o, "pointers", pointers_json(order));
-	if (order && order->nr_removals)
-		json_object_set_new(o, "removals", removals_json(order));
 	if (cp->accord) {
 		__cleanup_free char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
 

@@ -42,8 +42,8 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
  */
 bool decision_withdraw(struct checkpoint *cp, const char *path);
 
-/* What it would say, as an object, but for what follows. For a root that may be lost before (accord_heir.c). */
-json_t *decision_proposed(struct checkpoint *cp, const char *path);
+/* What it would say, as an object. For a root that may be lost before (accord_heir.c). */
+json_t *decision_proposed(struct checkpoint *cp, const char *path, const struct order *order);
 
 /* The records are of no use any more. */
 void decision_forget(struct checkpoint *cp);

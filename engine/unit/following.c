@@ -14,6 +14,8 @@
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
+#include "engine/unit/rules.h"
+#include "engine/unit/trash.h"
 
 static bool is_beside_locked(const struct target *t, const struct checkpoint *cp)
 {
@@ -188,6 +190,70 @@ static void prepare_held(struct checkpoint *cp, struct following *f)
 				     f->held[i]->since_wall_ns);
 }
 
+/* A file or a link of its own that says what @q does, durable but for its name, as @staging. */
+static int stage(struct checkpoint *cp, const struct bequest *q, char staging[STAGING_MAX])
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct backing as = backing_as(&b, &cp->owner);
+	const struct timespec at = {.tv_sec = (time_t)(q->written_ns / NSEC_PER_SEC),
+				    .tv_nsec = (long)(q->written_ns % NSEC_PER_SEC)};
+	const struct timespec times[2] = {at, at};
+	int dir = cp->target.dir, err = units_new_id(staging);
+	__cleanup_fd int fd = -1;
+	ssize_t n;
+	bool created;
+
+	if (err || q->link)
+		return err ? err : backing_symlink(&as, q->text, dir, staging);
+	fd = backing_create(&as, dir, staging, O_WRONLY | O_EXCL, q->mode, &created);
+	if (fd < 0)
+		return fd;
+	n = backing_write(&b, fd, q->text, strlen(q->text), 0, 0);
+	err = n < 0 ? (int)n : backing_utimens(&b, fd, times);
+	return err ? err : backing_sync(&b, fd, false);
+}
+
+static bool lists_removal(const struct order *o, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < o->nr_removals; i++)
+		if (!strcmp(o->removals[i].name, name))
+			return true;
+	return false;
+}
+
+static void prepare_left(struct checkpoint *cp, struct following *f)
+{
+	__cleanup_free struct bequest *left = calloc(BEQUESTS_MAX, sizeof(*left));
+	__cleanup_free struct order *removals = calloc(1, sizeof(*removals));
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct order *o = &f->order;
+	char staging[STAGING_MAX];
+	size_t nr, i;
+
+	f->own_pointers = o->nr_pointers;
+	f->own_removals = o->nr_removals;
+	if (!left || !removals)
+		return;
+	nr = accord_bequests(cp, left, removals);
+	for (i = 0; i < nr && o->nr_pointers < ORDER_MAX; i++) {
+		struct target t = cp->target;
+		size_t before = o->nr_pointers;
+
+		memcpy(t.name, left[i].name, sizeof(t.name));
+		if (order_has_pointer(o, t.name))
+			continue;
+		if (!stage(cp, &left[i], staging))
+			list_pointer(cp, &t, staging, left[i].written_ns);
+		if (o->nr_pointers == before)
+			backing_unlink(&b, t.dir, staging, false);
+	}
+	for (i = 0; i < removals->nr_removals && o->nr_removals < ORDER_MAX; i++)
+		if (!lists_removal(o, removals->removals[i].name))
+			o->removals[o->nr_removals++] = removals->removals[i];
+}
+
 void following_prepare(struct checkpoint *cp)
 {
 	struct following *f = cp->following;
@@ -198,12 +264,25 @@ void following_prepare(struct checkpoint *cp)
 	prepare_written(cp, f);
 	prepare_held(cp, f);
 	removals_list(cp, &f->order);
+	prepare_left(cp, f);
 }
 
 /* --- done --- */
 
+static struct order_place place_of(struct checkpoint *cp, struct backing *b)
+{
+	return (struct order_place){.backing = b,
+				    .owner = &cp->owner,
+				    .rules = cp->units->rules,
+				    .dir = cp->target.dir,
+				    .unit = cp->target.name,
+				    .id = cp->staging + strlen(STAGING_PREFIX)};
+}
+
 void following_point(struct checkpoint *cp)
 {
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	const struct order_place p = place_of(cp, &b);
 	struct following *f = cp->following;
 	size_t i;
 
@@ -232,22 +311,48 @@ void following_point(struct checkpoint *cp)
 		held_put(h);
 	}
 	f->nr_held = 0;
+	for (i = f->own_pointers; i < f->order.nr_pointers; i++)
+		f->waits |= order_point(&p, &f->order.pointers[i]) < 0;
+	if (f->own_pointers < f->order.nr_pointers)
+		f->waits |= backing_sync_dir(&b, p.dir) != 0;
 }
 
 bool following_remove(struct checkpoint *cp)
 {
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	const struct order_place p = place_of(cp, &b);
 	struct following *f = cp->following;
+	char trash[STAGING_MAX];
 	bool waits;
 	size_t i;
+	int err;
 
 	if (!f)
 		return true;
-	for (i = 0; !f->waits && i < f->order.nr_removals; i++)
+	for (i = 0; !f->waits && i < f->own_removals; i++)
 		removal_apply_due(cp->units, &cp->target.dir_id, f->order.removals[i].name);
+	for (; !f->waits && i < f->order.nr_removals; i++) {
+		err = order_remove(&p, &f->order.removals[i], trash);
+		if (err == 1)
+			trash_empty_later(cp->units, &cp->owner, p.dir, trash);
+		f->waits = err < 0;
+	}
 	waits = f->waits;
 	free(f);
 	cp->following = NULL;
 	return !waits;
+}
+
+/* Unless the decision may say that it is to be used. */
+static void remove_left(struct checkpoint *cp, struct following *f)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	size_t i;
+
+	if (f->recorded && !accord_is_decided_elsewhere(cp))
+		return;
+	for (i = f->own_pointers; i < f->order.nr_pointers; i++)
+		backing_unlink(&b, cp->target.dir, f->order.pointers[i].staging, false);
 }
 
 void following_release(struct checkpoint *cp)
@@ -268,6 +373,7 @@ void following_release(struct checkpoint *cp)
 		}
 		held_put(f->held[i]);
 	}
+	remove_left(cp, f);
 	free(f);
 	cp->following = NULL;
 }

@@ -18,6 +18,8 @@ struct following {
 	bool recorded; /* the record was tried: what it says stays as it is */
 	bool waits;    /* something of it was not done: the record stays */
 	struct order order;
+	size_t own_pointers,
+		own_removals; /* of that: first come this node's, then what a lost root has left */
 };
 
 /* Is none of its pointers changed or applied right now, so that they may be taken? */

@@ -119,7 +119,7 @@ static bool names(struct backing *b, const struct rules *rules, int dir, const c
 	       !strcmp(named, name);
 }
 
-static bool has_pointer(const struct order *o, const char *name)
+bool order_has_pointer(const struct order *o, const char *name)
 {
 	size_t i;
 
@@ -139,7 +139,7 @@ bool order_is_named(struct backing *b, const struct rules *rules, int dir, const
 	while (!named && rules_next_visible(&w))
 		named = (w.type == DT_LNK || w.type == DT_UNKNOWN ||
 			 rules_is_pointer(rules, w.name)) &&
-			!has_pointer(but, w.name) && names(b, rules, dir, w.name, name);
+			!order_has_pointer(but, w.name) && names(b, rules, dir, w.name, name);
 	return named;
 }
 

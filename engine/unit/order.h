@@ -61,6 +61,9 @@ bool order_was_ok(const char *was);
 bool order_is_named(struct backing *b, const struct rules *rules, int dir, const char *name,
 		    const struct order *but);
 
+/* Is one of its pointers called so? */
+bool order_has_pointer(const struct order *o, const char *name);
+
 /* 1: it was done, or would be. 0: it is not to be done any more. Or -errno. The directory is not synced yet. */
 int order_point(const struct order_place *p, const struct order_pointer *pointer);
 

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What follows the commit (following.h), from a root to its heir (accord_heir.c): the testament has, beside the removals in
+ * its decision,
+ *
+ *	"pointers": [{"name": "latest", "text": "step-1\n", "link": false, "mode": 420, "written_ns": NS}]
+ *
+ * A pointer goes with what it says, since what the root has staged stays the root's: a program may write to it again while the
+ * root is only cut off. What comes to wait for the commit after the root has voted is lost with it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/base/lock.h"
+#include "engine/unit/accord_impl.h"
+#include "engine/unit/decision.h"
+#include "engine/unit/held.h"
+#include "engine/unit/live.h"
+#include "engine/unit/pointer.h"
+#include "engine/unit/removal.h"
+#include "engine/unit/rules.h"
+
+static bool waits_here(const struct checkpoint *cp, const struct target *t, const char *waits_for)
+{
+	return !strcmp(waits_for, cp->staging) && same_inode(&t->dir_id, &cp->target.dir_id);
+}
+
+/* --- the root --- */
+
+/* Pointers that wait for a commit; referenced. */
+struct waiting {
+	struct generation *written[BEQUESTS_MAX];
+	struct held *held[BEQUESTS_MAX];
+	size_t nr_written, nr_held;
+};
+
+static bool is_whole_locked(const struct checkpoint *cp, const struct generation *g)
+{
+	return g->pointer && generation_rests_in(g, GENERATION_SEALED) && !g->overtaken &&
+	       !g->abandoned && !g->nr_changing && waits_here(cp, &g->target, g->waits_for);
+}
+
+static void find_waiting_locked(const struct checkpoint *cp, struct waiting *w)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->units->live.all) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (w->nr_written < BEQUESTS_MAX && is_whole_locked(cp, g)) {
+			g->refs++;
+			w->written[w->nr_written++] = g;
+		}
+	}
+	list_for_each (l, &cp->units->held) {
+		struct held *h = container_of(l, struct held, link);
+
+		if (w->nr_held < BEQUESTS_MAX && !h->busy && !h->overtaken &&
+		    waits_here(cp, &h->target, h->waits_for)) {
+			h->refs++;
+			w->held[w->nr_held++] = h;
+		}
+	}
+}
+
+/* Of what is staged as @staging, which says the @len bytes of @text. */
+static void bequeath(struct checkpoint *cp, json_t *list, const char *name, const char *staging,
+		     char text[BEQUEST_TEXT + 1], ssize_t len, uint64_t written_ns)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct statx stx;
+	json_t *o;
+
+	if (len <= 0 || len > BEQUEST_TEXT || memchr(text, '\0', (size_t)len) ||
+	    backing_stat_at(&b, cp->target.dir, staging, &stx) || stx.stx_uid != cp->owner.uid)
+		return;
+	text[len] = '\0';
+	o = json_pack("{s:b, s:i, s:I}", "link", S_ISLNK(stx.stx_mode), "mode", stx.stx_mode & 0777,
+		      "written_ns", (json_int_t)written_ns);
+	if (!json_set_path(o, "name", "name_hex", name) &&
+	    !json_set_path(o, "text", "text_hex", text))
+		json_array_append(list, o);
+	json_decref(o);
+}
+
+static void bequeath_written(struct checkpoint *cp, json_t *list, struct generation *g)
+{
+	char text[BEQUEST_TEXT + 1], name[NAME_MAX + 1];
+	uint64_t written_ns = publish_written_ns(g), closed_ns;
+	ssize_t len;
+	bool whole;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		closed_ns = g->closed_ns;
+	}
+	len = content_size(g->content) <= BEQUEST_TEXT
+		      ? content_source_read(g->content, text, BEQUEST_TEXT, 0)
+		      : -EFBIG;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		whole = is_whole_locked(cp, g) && g->closed_ns == closed_ns;
+		memcpy(name, g->target.name, sizeof(name));
+	}
+	if (whole) /* nobody wrote to it while it was read */
+		bequeath(cp, list, name, g->staging, text, len, written_ns);
+}
+
+static void bequeath_held(struct checkpoint *cp, json_t *list, struct held *h)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	char text[BEQUEST_TEXT + 1], name[NAME_MAX + 1];
+	__cleanup_fd int fd = S_ISLNK(h->type) ? -1 : backing_reopen(&b, h->pin, O_RDONLY);
+	ssize_t len = S_ISLNK(h->type) ? backing_readlink(&b, h->pin, text, sizeof(text))
+		      : fd < 0	       ? fd
+				       : backing_read(&b, fd, text, sizeof(text), 0);
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		memcpy(name, h->target.name, sizeof(name));
+	}
+	bequeath(cp, list, name, h->staging, text, len, h->since_wall_ns);
+}
+
+json_t *accord_bequeath(struct checkpoint *cp, struct order *order)
+{
+	struct waiting w = {0};
+	json_t *list = json_array(), *o;
+	size_t i;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		find_waiting_locked(cp, &w);
+	}
+	for (i = 0; i < w.nr_written; i++) {
+		bequeath_written(cp, list, w.written[i]);
+		generation_put(w.written[i]);
+	}
+	for (i = 0; i < w.nr_held; i++) {
+		bequeath_held(cp, list, w.held[i]);
+		held_put(w.held[i]);
+	}
+	/* What one of them names now, it will not name then. */
+	json_array_foreach (list, i, o)
+		if (json_get_path(o, "name", "name_hex", order->pointers[i].name, NAME_MAX + 1))
+			order->nr_pointers = i + 1;
+	removals_list(cp, order);
+	return list;
+}
+
+/* --- the heir --- */
+
+/* What another node has told: does it name the checkpoint, as a pointer does? */
+static bool parse(struct checkpoint *cp, const json_t *o, struct bequest *q)
+{
+	const struct rules *rules = cp->units->rules;
+	char named[NAME_MAX + 1];
+
+	q->link = json_is_true(json_object_get(o, "link"));
+	q->mode = (mode_t)json_get_int(o, "mode", 0600) & 0777;
+	q->written_ns = (uint64_t)json_get_int(o, "written_ns", 0);
+	return json_get_path(o, "name", "name_hex", q->name, sizeof(q->name)) &&
+	       json_get_path(o, "text", "text_hex", q->text, sizeof(q->text)) &&
+	       backing_name_ok(q->name) && !rules_reserved(q->name) &&
+	       (q->link ? rules_link_names(q->text, named)
+			: rules_pointer_names(rules, q->name, q->text, strlen(q->text), named)) &&
+	       !strcmp(named, cp->target.name);
+}
+
+/* Of two of one name the one that was written later counts. */
+static size_t add(struct bequest *all, size_t nr, const struct bequest *q)
+{
+	size_t i = 0;
+
+	while (i < nr && strcmp(all[i].name, q->name))
+		i++;
+	if (i == nr && nr < BEQUESTS_MAX)
+		nr++;
+	else if (i == nr || all[i].written_ns > q->written_ns)
+		return nr;
+	all[i] = *q;
+	return nr;
+}
+
+size_t accord_bequests(struct checkpoint *cp, struct bequest pointers[BEQUESTS_MAX],
+		       struct order *removals)
+{
+	__cleanup_free struct bequest *q = malloc(sizeof(*q));
+	__cleanup_free struct decision *d = malloc(sizeof(*d));
+	__cleanup_free char *text = NULL;
+	size_t nr = 0, i;
+	json_t *o;
+
+	removals->nr_removals = 0;
+	LOCK_SCOPE(&cp->units->lock);
+	if (!q || !d || !cp->accord || !cp->accord->a.heir)
+		return 0;
+	json_array_foreach (json_object_get(cp->accord->testament, "pointers"), i, o)
+		if (parse(cp, o, q))
+			nr = add(pointers, nr, q);
+	text = json_dumps(json_object_get(cp->accord->testament, "decision"), JSON_COMPACT);
+	if (text && !decision_parse(text, strlen(text), d))
+		*removals = d->order;
+	return nr;
+}
