@@ -132,8 +132,11 @@ const char *job_count(const char *key);
 /* True if another start of the job of @p has another key: its launcher counts them. */
 bool job_counts_starts(const struct process *p);
 
-/* Is @key that of the job of @p, which the same user has, at a former one of its starts? Only if both say so. */
-bool job_restarted(const char *key, const struct process *p);
+/* Are both keys of one job, which one user has, and @former is that of an earlier start than @key? Only if both say so. */
+bool job_started_again(const char *former, const char *key);
+
+/* The same, where @key is that of @p, which was read. */
+bool job_restarted(const char *former, const struct process *p);
 
 /*
  * Is the job of @key the one that a person calls @name? That is the key; or it from its second part on; or either's

@@ -27,10 +27,15 @@ bool job_counts_starts(const struct process *p)
 	return p->read && job_count(p->key);
 }
 
-bool job_restarted(const char *key, const struct process *p)
+bool job_started_again(const char *former, const char *key)
 {
-	const char *nr = job_count(key);
+	const char *nr = job_count(former);
 
-	return !FAULT(FENCE_IGNORED) && p->read && nr &&
-	       !strncmp(key, p->key, (size_t)(nr - key)) && strverscmp(key, p->key) < 0;
+	return !FAULT(FENCE_IGNORED) && nr && !strncmp(former, key, (size_t)(nr - former)) &&
+	       strverscmp(former, key) < 0;
+}
+
+bool job_restarted(const char *former, const struct process *p)
+{
+	return p->read && job_started_again(former, p->key);
 }

@@ -16,6 +16,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
+#include "engine/unit/casualty.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/rivals.h"
@@ -430,6 +431,28 @@ struct beginning {
 	uint64_t removed_ns; /* it begins with a removal; 0: with a change that is to come */
 };
 
+/*
+ * Was the committed one @old saved by a later start of the job of @p, which has lived since before that? A person may have begun the
+ * same run anew, whose launcher counts from zero again: that was started after the commit.
+ */
+static int check_not_former(struct units *us, const struct process *p, const struct place *at,
+			    struct backing *b, int old)
+{
+	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
+	uint64_t wall = clock_wall_ns(), mono = clock_mono_ns(), ago;
+	char text[MESSAGE_MAX];
+	int err = h ? unit_header(b, old, h) : -ENOMEM;
+
+	if (err || !p->read || !job_started_again(p->key, h->job))
+		return err == -ENOMEM ? err : 0;
+	ago = wall > h->committed_ns ? wall - h->committed_ns : 0;
+	if (!casualty_concerns(mono > ago ? mono - ago : 0, p))
+		return 0;
+	MESSAGE(text, CHECKPOINT_FORMER, at->name, h->job, p->key);
+	failures_add(us->failures, p->uid, "save", at->name, EBUSY, text);
+	return -EBUSY;
+}
+
 static int inherit(struct units *us, const struct caller *c, struct process *p,
 		   const struct place *at, const struct beginning *how, struct checkpoint **out)
 {
@@ -448,7 +471,9 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 	close(pin);
 	if (old < 0)
 		return old;
-	err = checkpoint_make(us, c, p, at, 0700, &stx, &cp);
+	err = how->enters && how->committed ? check_not_former(us, p, at, &b, old) : 0;
+	if (!err)
+		err = checkpoint_make(us, c, p, at, 0700, &stx, &cp);
 	if (!err) {
 		unit_generation(&b, old, cp->replaced_generation);
 		err = link_tree(cp, old, cp->fd);

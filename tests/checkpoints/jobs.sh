@@ -25,8 +25,8 @@ RANK_PY=$TEST_TMP/rank.py program <<'END'
 from checkpoints import *
 
 class Rank:
-	def __init__(self, job, rank=0, world=2):
-		env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(job))
+	def __init__(self, job, rank=0, world=2, **more):
+		env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(job), **more)
 		self.process = subprocess.Popen([sys.executable, os.environ["RANK_PY"]], env=env, stdin=subprocess.PIPE,
 			stdout=subprocess.PIPE, text=True, cwd=mnt)
 	def __call__(self, line):
@@ -138,6 +138,25 @@ wait_for(mnt + "/step-2")
 assert sorted(os.listdir(back + "/step-2")) == [".ckptfs-commit.json", ".metadata", "__0_0.distcp"]
 verify(back + "/step-2")
 assert last.end() == 0
+
+# What is left of a former start of a job changes nothing that the next has saved. The same run, begun anew later, may.
+def start(nr):
+	return Rank(8000, world=1, TORCHELASTIC_RUN_ID="run", TORCHELASTIC_RESTART_COUNT=str(nr))
+former = start(0)
+assert former("1") == "1" # it runs
+later = start(1)
+assert later("os.mkdir('step-4')") == later("put('step-4/__0_0.distcp')") == "None"
+assert later("put('step-4/.metadata.tmp')") == later("os.rename('step-4/.metadata.tmp', 'step-4/.metadata')") == "None"
+wait_for(mnt + "/step-4")
+assert former("put('step-4/__0_0.distcp', b'old')") == "EBUSY"
+assert any("a later start of this job" in f["message"] for f in failures()), failures()
+verify(back + "/step-4")
+anew = start(0)
+assert anew("put('step-4/added')") == "None"
+assert former.end() == later.end() == anew.end() == 0
+assert ckptfs("commit", mnt + "/step-4")[0] == 0
+wait_for(mnt + "/step-4")
+assert os.path.exists(back + "/step-4/added")
 left = status()["pending"]
 assert [p["path"] for p in left] == ["step-3"], (left, failures())
 END

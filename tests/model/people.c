@@ -221,9 +221,16 @@ bool job_counts_starts(const struct process *p)
 	return false;
 }
 
-bool job_restarted(const char *key, const struct process *p)
+bool job_started_again(const char *former, const char *key)
 {
+	(void)former;
 	(void)key;
+	return false;
+}
+
+bool job_restarted(const char *former, const struct process *p)
+{
+	(void)former;
 	(void)p;
 	return false;
 }
