@@ -30,9 +30,9 @@
 
 /*
  * 2: votes carry short lists, reports the files of all ranks as one line; 3: ages, and deaths; 4: a death ends a generation;
- * 5: what is recorded of names goes
+ * 5: what is recorded of names goes; 6: the key of a job is without what torchrun counts
  */
-#define NODES_PROTOCOL 5
+#define NODES_PROTOCOL 6
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
 #define NODES_LOOK_NS  (500 * NSEC_PER_MSEC)

@@ -36,9 +36,9 @@ struct process {
 	int rank;  /* -1: none known */
 	int world; /* how many ranks; 0: unknown */
 	/*
-	 * UID/slurm/JOB.STEP/rRESTARTS.RESTARTS, UID/elastic/RUN/rRESTARTS, UID/master/HOST:PORT,
-	 * UID/master/HOST:PORT@BOOT_ID, UID/session/SID@BOOT_ID or UID/unknown: for people and for
-	 * comparison, by job_same. Has no blanks and nothing but ASCII.
+	 * UID/slurm/JOB.STEP/rRESTARTS, with a "+" where torchrun restarts it, too; UID/elastic/RUN,
+	 * UID/master/HOST:PORT, UID/master/HOST:PORT@BOOT_ID, UID/session/SID@BOOT_ID or UID/unknown: for
+	 * people and for comparison, by job_same. Has no blanks and nothing but ASCII.
 	 */
 	char key[JOB_KEY_MAX];
 	int spans; /* over so many nodes its ranks may be, and are known there by the same key; 0: on this one alone */
@@ -126,7 +126,7 @@ bool job_same(const struct process *a, const struct process *b);
  */
 bool job_lives(struct process *p);
 
-/* The count of starts at the end of @key, behind its "/r"; or NULL. */
+/* The count of starts at the end of @key, behind its "/r"; or NULL. With a "+" not all of them are counted. */
 const char *job_count(const char *key);
 
 /* True if another start of the job of @p has another key: its launcher counts them. */

@@ -13,18 +13,18 @@ bool job_same(const struct process *a, const struct process *b)
 	return a->uid == b->uid && (!a->read || !b->read || !strncmp(a->key, b->key, len));
 }
 
-/* A host may have a name like that. */
 const char *job_count(const char *key)
 {
-	const char *nr = strrchr(key, '/');
+	const char *kind = strchr(key, '/'), *nr = strrchr(key, '/');
 
-	return nr && nr[1] == 'r' && nr[2] && !nr[2 + strspn(nr + 2, "0123456789.")] ? nr + 2
-										     : NULL;
+	return kind && !strncmp(kind, "/slurm/", 7) && nr[1] == 'r' && nr[2] ? nr + 2 : NULL;
 }
 
 bool job_counts_starts(const struct process *p)
 {
-	return p->read && job_count(p->key);
+	const char *count = job_count(p->key);
+
+	return p->read && count && !strchr(count, '+');
 }
 
 bool job_started_again(const char *former, const char *key)

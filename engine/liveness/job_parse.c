@@ -186,33 +186,34 @@ static void find_rank(struct process *p, const struct value *values)
 
 /* --- the job --- */
 
+/*
+ * What torchrun counts is left out. It counts on each node alone, and not what it starts again for the sake of another node: of
+ * one start some ranks have 1 and others 0 ("membership changes do not count as retries",
+ * torch/distributed/elastic/agent/server/api.py).
+ */
 static bool slurm_key(char *key, uid_t uid, const struct value *values)
 {
 	const struct value *step = &values[SLURM_STEP_ID];
-	uint64_t job, nr, restarts, elastic;
+	uint64_t job, nr, restarts;
 	char name[16] = "batch";
 
 	if (!number(&values[SLURM_JOB_ID], 1, COUNT_MAX, &job) || !count(step, &nr) ||
-	    !count(&values[SLURM_RESTART_COUNT], &restarts) ||
-	    !count(&values[TORCHELASTIC_RESTART_COUNT], &elastic))
+	    !count(&values[SLURM_RESTART_COUNT], &restarts))
 		return false;
 	if (in_slurm_step(values))
 		snprintf(name, sizeof(name), "%u", (unsigned)nr);
-	snprintf(key, JOB_KEY_MAX, "%u/slurm/%u.%s/r%u.%u", (unsigned)uid, (unsigned)job, name,
-		 (unsigned)restarts, (unsigned)elastic);
+	snprintf(key, JOB_KEY_MAX, "%u/slurm/%u.%s/r%u%s", (unsigned)uid, (unsigned)job, name,
+		 (unsigned)restarts, values[TORCHELASTIC_RESTART_COUNT].text ? "+" : "");
 	return true;
 }
 
 static bool elastic_key(char *key, uid_t uid, const struct value *values)
 {
 	char run[VALUE_MAX + 1];
-	uint64_t restarts;
 
-	if (is(&values[TORCHELASTIC_RUN_ID], "none") ||
-	    !escape(&values[TORCHELASTIC_RUN_ID], run) ||
-	    !count(&values[TORCHELASTIC_RESTART_COUNT], &restarts))
+	if (is(&values[TORCHELASTIC_RUN_ID], "none") || !escape(&values[TORCHELASTIC_RUN_ID], run))
 		return false;
-	snprintf(key, JOB_KEY_MAX, "%u/elastic/%s/r%u", (unsigned)uid, run, (unsigned)restarts);
+	snprintf(key, JOB_KEY_MAX, "%u/elastic/%s", (unsigned)uid, run);
 	return true;
 }
 

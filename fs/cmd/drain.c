@@ -200,7 +200,7 @@ const struct verb verb_drain = {
 		"\n"
 		"  --job KEY            only the checkpoints of this job: a key that `ckptfs "
 		"status`\n"
-		"                       shows (1000/slurm/8123.0/r0.0), the beginning of one up "
+		"                       shows (1000/slurm/8123.0/r0), the beginning of one up "
 		"to\n"
 		"                       a / (1000/slurm/8123.0), or the number of a Slurm job, "
 		"with\n"

@@ -141,7 +141,7 @@ assert last.end() == 0
 
 # What is left of a former start of a job changes nothing that the next has saved. The same run, begun anew later, may.
 def start(nr):
-	return Rank(8000, world=1, TORCHELASTIC_RUN_ID="run", TORCHELASTIC_RESTART_COUNT=str(nr))
+	return Rank(8000, world=1, SLURM_JOB_ID="8000", SLURM_RESTART_COUNT=str(nr))
 former = start(0)
 assert former("1") == "1" # it runs
 later = start(1)

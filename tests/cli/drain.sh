@@ -50,8 +50,8 @@ as_job 8123 cp -r "$TEST_TMP/unit" "$MNT/step-1"
 as_job 81230 cp -r "$TEST_TMP/unit" "$MNT/step-2"
 assert_eq "$(state_of step-1) $(state_of step-2)" "open open"
 expect_ok "$CKPTFS" status "$MNT"
-assert_contains "$OUT" "of job $uid/slurm/8123.0/r0.0"
-expect_ok "$CKPTFS" drain --job "$uid/slurm/8123.0/r0.0" --json "$MNT"
+assert_contains "$OUT" "of job $uid/slurm/8123.0/r0"
+expect_ok "$CKPTFS" drain --job "$uid/slurm/8123.0/r0" --json "$MNT"
 assert_eq "$(value 'x["committed"], x["left"], x["failed"]' "$OUT")" "(1, [], [])"
 assert_eq "$(state_of step-1) $(state_of step-2)" "committed open"
 expect_ok "$CKPTFS" verify "$BACK/step-1"
@@ -67,11 +67,11 @@ as_job 7 sh -c 'exec >"$1" && echo x && read -r _ <"$2"' - "$MNT/open.pt" "$TEST
 wait_until 10 is_state open.pt open
 run "$CKPTFS" drain --job 7 --timeout 1 "$MNT"
 assert_eq "$RC" 1 "$OUT"
-assert_contains "$OUT" "the checkpoint 'open.pt' of job $uid/slurm/7.0/r0.0 is not committed, and nothing has moved for 1 s: no end seen yet: 1 process wrote it and has not closed it. It stays as it is"
+assert_contains "$OUT" "the checkpoint 'open.pt' of job $uid/slurm/7.0/r0 is not committed, and nothing has moved for 1 s: no end seen yet: 1 process wrote it and has not closed it. It stays as it is"
 run "$CKPTFS" drain --timeout 0 --json "$MNT"
 assert_eq "$RC" 1 "$OUT"
 assert_eq "$(value 'x["nr_left"], [(u["path"], u["state"], u["job"]) for u in x["left"]]' "$OUT")" \
-	"(1, [('open.pt', 'open', '$uid/slurm/7.0/r0.0')])"
+	"(1, [('open.pt', 'open', '$uid/slurm/7.0/r0')])"
 "$CKPTFS" drain "$MNT" >"$TEST_TMP/drained" 2>&1 &
 drain=$!
 wait_until 20 grep -q "0 MiB and 1 checkpoints left to commit" "$TEST_TMP/drained"

@@ -35,7 +35,7 @@ with nodes("one", "two") as (one, two):
 			raise AssertionError("it has a name that is another job's")
 		with open(three.path(".ckptfs/failures.json"), encoding="utf-8") as file:
 			told = file.read()
-		assert "elastic/job/" in told and "one" in told, told
+		assert "elastic/job" in told and "one" in told, told
 		ranks.append(Rank(three, 2, 3))
 		ranks[2].write("step-1/__2_0.distcp", content(2, 1))
 		ranks[0].do("open('step-1/.metadata.tmp', 'wb').write(b'step 1'); os.rename('step-1/.metadata.tmp', 'step-1/.metadata')")
@@ -49,7 +49,8 @@ with nodes("one", "two") as (one, two):
 		save(ranks, "step-3", 3, end=False)
 		for rank in ranks:
 			rank.kill()
-		ranks = [Rank(three, 0, 2, restart=1), Rank(two, 1, 2, restart=1)]
+		# torchrun counts a restart only on the node where a rank had died.
+		ranks = [Rank(three, 0, 2, restart=1), Rank(two, 1, 2)]
 		save(ranks, "step-3", 4)
 		for node in (two, three):
 			node.wait_for("step-3")

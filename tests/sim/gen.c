@@ -89,7 +89,8 @@ static void begin_job(unsigned job)
 	for (i = 0; i < world; i++)
 		snprintf(nodes + strlen(nodes), sizeof(nodes) - strlen(nodes), " %u",
 			 below(4) ? i % g.nodes + 1 : 1 + (unsigned)below(g.nodes));
-	add("job %c of %u ranks, %s, on nodes%s", name_of(job), world, shape, nodes);
+	add("job %c of %u ranks, %s, on nodes%s%s", name_of(job), world, shape, nodes,
+	    !g.next && below(2) ? ", without a restart count" : "");
 	if (g.next)
 		begin_next(world, shape, nodes);
 }

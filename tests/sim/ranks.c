@@ -265,7 +265,7 @@ static void key_of(const struct job *j, char key[JOB_KEY_MAX])
 	else if (j->restarts < 0)
 		snprintf(key, JOB_KEY_MAX, "%u/master/%s:29500", (unsigned)getuid(), j->key);
 	else
-		snprintf(key, JOB_KEY_MAX, "%u/elastic/%s/r%u", (unsigned)getuid(), j->key,
+		snprintf(key, JOB_KEY_MAX, "%u/slurm/%s/r%u", (unsigned)getuid(), j->key,
 			 (unsigned)j->restarts + j->incarnation);
 }
 

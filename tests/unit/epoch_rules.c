@@ -33,7 +33,7 @@ static void a_key_is_a_job_and_a_count(void **state)
 		const char *key, *job, *count;
 	} keys[] = {
 		{"7/slurm/12.0/r1.3", "7/slurm/12.0", "1.3"},
-		{"7/elastic/run/r0", "7/elastic/run", "0"},
+		{"7/slurm/run/r0", "7/slurm/run", "0"},
 		{"7/master/r5/r:29500", "7/master/r5/r:29500", ""},
 		{"7/master/host:29500", "7/master/host:29500", ""},
 		{"7/session/9@boot", "7/session/9@boot", ""},

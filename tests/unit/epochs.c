@@ -174,12 +174,12 @@ static int heard(struct epochs *es, uint64_t nr)
 	return epoch_heard(es, &of, &me);
 }
 
-#define RUN "1000/elastic/run"
+#define RUN "1000/slurm/run"
 
 static void nodes_share_the_incarnations_of_a_job(void **state)
 {
 	struct process *a = a_process(RUN "/r0", 10), *b = a_process(RUN "/r0", 10);
-	struct process *c = a_process(RUN "/r1", 50), *other = a_process("1000/elastic/x/r0", 10);
+	struct process *c = a_process(RUN "/r1", 50), *other = a_process("1000/slurm/x/r0", 10);
 
 	(void)state;
 	assert_int_equal(bound(here, a), 1);
@@ -217,7 +217,7 @@ static void a_straggler_is_of_no_epoch(void **state)
 	assert_int_equal(told(here, new), 0);
 	assert_int_equal(nr_records, 1);
 	of.nr = 0;
-	snprintf(of.job, sizeof(of.job), "1000/elastic/never-seen");
+	snprintf(of.job, sizeof(of.job), "1000/slurm/never-seen");
 	assert_int_equal(epoch_fails(there, &of, old, &me, 60, EIO, "killed"), 0);
 	assert_int_equal(nr_records, 1);
 }

@@ -109,25 +109,31 @@ static void what_is_not_seen_is_invisible(void **state)
 
 static void a_job_is_started_again(void **state)
 {
-	struct process p = {.read = true, .key = "1/elastic/run/r10"};
+	struct process p = {.read = true, .key = "1/slurm/7.0/r10"};
 
 	(void)state;
-	assert_true(job_restarted("1/elastic/run/r9", &p));
-	assert_true(job_restarted("1/elastic/run/r0", &p));
-	assert_false(job_restarted("1/elastic/run/r10", &p));
-	assert_false(job_restarted("1/elastic/run/r11", &p)); /* it is the former one itself */
-	assert_false(job_restarted("1/elastic/other/r9", &p));
-	assert_false(job_restarted("2/elastic/run/r9", &p));
+	assert_true(job_restarted("1/slurm/7.0/r9", &p));
+	assert_true(job_restarted("1/slurm/7.0/r0", &p));
+	assert_false(job_restarted("1/slurm/7.0/r10", &p));
+	assert_false(job_restarted("1/slurm/7.0/r11", &p)); /* it is the former one itself */
+	assert_false(job_restarted("1/slurm/8.0/r9", &p));
+	assert_false(job_restarted("2/slurm/7.0/r9", &p));
+	assert_true(job_counts_starts(&p));
 	assert_false(job_restarted("", &p));
-	strcpy(p.key, "1/slurm/7.0/r1.0");
-	assert_true(job_restarted("1/slurm/7.0/r0.3", &p));
+	strcpy(p.key, "1/slurm/7.0/r1+"); /* by torchrun, too */
+	assert_true(job_restarted("1/slurm/7.0/r0+", &p));
+	assert_false(job_restarted("1/slurm/7.0/r1+", &p));
 	assert_false(job_restarted("1/slurm/7.0/r", &p));
+	assert_false(job_counts_starts(&p));
+	strcpy(p.key, "1/elastic/r2"); /* so a run may be called */
+	assert_false(job_restarted("1/elastic/r1", &p));
+	assert_false(job_counts_starts(&p));
 	strcpy(p.key, "1/master/rack2-n1:5"); /* the name of a host */
 	assert_false(job_restarted("1/master/rack1-n1:5", &p));
 	assert_false(job_restarted("1/master/r1:5", &p));
 	p.read = false;
-	strcpy(p.key, "1/elastic/run/r10");
-	assert_false(job_restarted("1/elastic/run/r9", &p));
+	strcpy(p.key, "1/slurm/7.0/r10");
+	assert_false(job_restarted("1/slurm/7.0/r9", &p));
 }
 
 /* A user is a part of who it is. */
