@@ -110,6 +110,9 @@ void nodes_heard(struct nodes *ns, const char *id);
 /* Has the node @id been seen to live: was its lease renewed while it was looked at? Does not block. */
 bool nodes_shows_life(struct nodes *ns, const char *id);
 
+/* When the node @id last showed life before our eyes, monotonic; 0: it never did. Does not block. */
+uint64_t nodes_lived_ns(struct nodes *ns, const char *id);
+
 /* Until when the lease lasts that was seen last, monotonic; 0: none was, or it is forgotten. Does not block. */
 uint64_t nodes_served_ns(struct nodes *ns, const char *id);
 

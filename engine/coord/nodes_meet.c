@@ -121,7 +121,6 @@ static int first_look(struct nodes *ns, const char *id)
 		return -ENOMEM;
 	nodes_look_at(ns, s);
 	if (s->ever && is_predecessor(ns, &s->facts)) {
-		ns->options.coord->lease_end(ns->options.coord_arg, s->id);
 		s->gone = s->dead = true;
 		if (ns->nr_before < BEFORE_MAX)
 			memcpy(ns->before[ns->nr_before++], id, COORD_NODE_MAX);
@@ -160,6 +159,18 @@ static int settle(struct nodes *ns, bool first, struct error *e)
 	return open;
 }
 
+/*
+ * Not before this mount stands: it ends what those before have left undecided (accord_succeed). If it cannot mount, others do when
+ * they have seen that the lease is not renewed; of one that is gone and that they never saw they could not tell.
+ */
+static void end_leases_before(struct nodes *ns)
+{
+	unsigned i;
+
+	for (i = 0; i < ns->nr_before; i++)
+		ns->options.coord->lease_end(ns->options.coord_arg, ns->before[i]);
+}
+
 int nodes_meet(struct nodes *ns, struct error *e)
 {
 	struct sample a = {.ns = ns};
@@ -176,5 +187,7 @@ int nodes_meet(struct nodes *ns, struct error *e)
 	for (err = settle(ns, true, e); err == 1 && clock_mono_ns() < deadline;
 	     err = settle(ns, false, e))
 		nap(ns);
+	if (!err)
+		end_leases_before(ns);
 	return err == 1 ? FAIL(e, ETIMEDOUT, NODE_NO_LEASE, ns->backing, strerror(ETIMEDOUT)) : err;
 }

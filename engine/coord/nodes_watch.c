@@ -264,6 +264,14 @@ bool nodes_shows_life(struct nodes *ns, const char *id)
 	return s && s->changed && !s->dead;
 }
 
+uint64_t nodes_lived_ns(struct nodes *ns, const char *id)
+{
+	LOCK_SCOPE(&ns->lock);
+	const struct seen *s = find(ns, id);
+
+	return s ? s->lived_ns : 0;
+}
+
 uint64_t nodes_served_ns(struct nodes *ns, const char *id)
 {
 	LOCK_SCOPE(&ns->lock);
