@@ -184,6 +184,10 @@ struct bequest {
 size_t accord_bequests(struct checkpoint *cp, struct bequest pointers[BEQUESTS_MAX],
 		       struct order *removals);
 
+/* Is the last that happened to a name in it, on a node below, a removal? Units lock held. */
+bool accord_hears_of_removing(const struct checkpoint *cp);
+void accord_forget_removing(struct checkpoint *cp);
+
 /* True if another node may commit it at the same time: an heir, or the root that an heir takes for dead. */
 bool accord_has_heirs(struct checkpoint *cp);
 

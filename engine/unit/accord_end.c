@@ -37,7 +37,7 @@ static void give_reason(struct accord *a, const char *node, int err, bool droppe
 
 	if (a->payloads[AGREE_OF_ABORT])
 		return;
-	if (accord_is_bereaved(a->cp))
+	if (accord_is_bereaved(a->cp) || a->cause_ns)
 		r.age_us = (json_int_t)((clock_mono_ns() - accord_cause_ns(a->cp)) / NSEC_PER_USEC);
 	a->payloads[AGREE_OF_ABORT] = refusal_write(&r);
 	agreement_abort(&a->a);
@@ -69,6 +69,13 @@ static bool has_voted_locked(struct accord *a, const char *node)
 	return false;
 }
 
+void accord_blames_node(struct accord *a, const char *node)
+{
+	uint64_t lived_ns = nodes_lived_ns(a->cp->units->nodes, node);
+
+	a->cause_ns = lived_ns ? lived_ns : a->cp->opened_ns;
+}
+
 void accord_look_at_lives(struct accord *a)
 {
 	struct units *us = a->cp->units;
@@ -90,6 +97,7 @@ void accord_look_at_lives(struct accord *a)
 		lock_take(&us->lock);
 		if (alive || has_voted_locked(a, node) || !agreement_dead(&a->a, node))
 			continue;
+		accord_blames_node(a, node);
 		nodes_name(us->nodes, node, name, sizeof(name));
 		MESSAGE(text, CHECKPOINT_NODE_DEAD, a->cp->target.name, name, a->cp->target.name);
 		accord_give_reason(a, EIO, false, false, text);

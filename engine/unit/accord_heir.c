@@ -127,6 +127,7 @@ void accord_disinherit(struct accord *a)
 {
 	char text[MESSAGE_MAX], name[256], *target = a->cp->target.name;
 
+	accord_blames_node(a, a->a.above[0]);
 	nodes_name(a->cp->units->nodes, a->a.above[0], name, sizeof(name));
 	MESSAGE(text, CHECKPOINT_NODE_DEAD, target, name, target);
 	accord_give_reason(a, EIO, false, false, text);

@@ -25,11 +25,11 @@
 #define REMOVED_MEANWHILE "files of it were removed when its end had just been seen"
 
 struct child {
-	bool open, writers; /* as it said last */
-	bool said_last;	    /* of a checkpoint that a death has ended: all that happened below */
-	json_t *open_on;    /* or NULL */
-	unsigned nodes;	    /* of its subtree, when it has voted */
-	json_t *list;	    /* vote.h; or NULL */
+	bool open, writers, removing; /* as it said last */
+	bool said_last;	 /* of a checkpoint that a death has ended: all that happened below */
+	json_t *open_on; /* or NULL */
+	unsigned nodes;	 /* of its subtree, when it has voted */
+	json_t *list;	 /* vote.h; or NULL */
 };
 
 /* A process that wrote to it has died before this node knew of an end (accord_death.c). */
@@ -79,7 +79,8 @@ struct accord {
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
-	uint64_t cause_ns; /* when that was for which it fails, as others say; 0: they do not */
+	uint64_t
+		cause_ns; /* when that was for which it fails: a node last showed life, or as others say; 0: now */
 	uint64_t looked_behind_ns; /* accord_look_behind, last */
 	uint64_t stirred_ns;	   /* anything happened, here or elsewhere, last */
 };
@@ -145,6 +146,12 @@ uint64_t accord_ago(json_int_t age_us);
 
 /* Dropped. Has a writer died? Then it has ended as far as everybody has come, or it fails. */
 void accord_judge(struct accord *a);
+
+/*
+ * It fails for the death of @node, which was when that last showed life, or later: whoever was started since is of the next start of
+ * its job, as a rule.
+ */
+void accord_blames_node(struct accord *a, const char *node);
 
 /* Dropped where somebody may be dead. Does everybody live on whom it depends? */
 void accord_look_at_lives(struct accord *a);

@@ -79,12 +79,30 @@ bool accord_has_living(struct checkpoint *cp)
 	return accord_has_writers(cp);
 }
 
+bool accord_hears_of_removing(const struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		if (cp->accord->children[i].removing)
+			return true;
+	return false;
+}
+
+void accord_forget_removing(struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		cp->accord->children[i].removing = false;
+}
+
 bool accord_has_news(struct accord *a)
 {
 	return a->said_open == checkpoint_is_closed_locked(a->cp) ||
 	       a->said_writers != accord_has_living(a->cp) || a->said_rule != a->cp->rule ||
-	       a->said_removing != a->cp->removing || a->said_renames != a->renames ||
-	       json_array_size(a->events) > a->sending ||
+	       a->said_removing != checkpoint_is_losing_locked(a->cp) ||
+	       a->said_renames != a->renames || json_array_size(a->events) > a->sending ||
 	       (a->bereaved.reason && !a->bereaved.said) ||
 	       (accord_may_say_last(a) && !a->said_last);
 }
@@ -129,7 +147,7 @@ char *accord_compose_report(struct accord *a)
 	a->said_open = !checkpoint_is_closed_locked(cp);
 	a->said_writers = accord_has_living(cp);
 	a->said_rule = cp->rule;
-	a->said_removing = cp->removing;
+	a->said_removing = checkpoint_is_losing_locked(cp);
 	a->sending = events_tell(a->events, REPORT_MAX, &events);
 	a->more = a->sending < json_array_size(a->events);
 	a->saying_last = accord_may_say_last(a) && !a->more;
@@ -140,7 +158,7 @@ char *accord_compose_report(struct accord *a)
 	json_object_set_new(o, "dead", accord_tell_of_death(a));
 	if (cp->rule)
 		json_object_set_new(o, "rule", json_string(cp->rule->name));
-	if (cp->removing)
+	if (a->said_removing)
 		json_object_set_new(o, "removing", json_true());
 	a->saying_renames = a->renames;
 	if (a->said_renames != a->renames)
@@ -179,12 +197,15 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 	struct checkpoint *cp = a->cp;
 	char name[NAME_MAX + 1];
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
+	const bool removing =
+		cp->removing; /* of what happens here: which of two nodes was the last nobody knows */
 	json_t *events, *e;
 	bool removed;
 	size_t i;
 
 	a->children[k].open = json_is_true(json_object_get(o, "open"));
 	a->children[k].writers = json_is_true(json_object_get(o, "writers"));
+	a->children[k].removing = json_is_true(json_object_get(o, "removing"));
 	json_decref(a->children[k].open_on);
 	a->children[k].open_on = json_incref(json_object_get(o, "open_on"));
 	cp->changed_ns = clock_mono_ns();
@@ -211,7 +232,7 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 			checkpoint_vanishes(cp, path);
 	}
 	json_decref(events);
-	cp->removing |= json_is_true(json_object_get(o, "removing"));
+	cp->removing = removing;
 	if (removed)
 		hear_of_removal_locked(a);
 }

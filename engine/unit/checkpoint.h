@@ -111,7 +111,7 @@ struct checkpoint {
 	bool may_be_ordinary; /* const: if all that goes, it is none any more, not even its job's last */
 	bool ordinary;	      /* of who commits it: so it is */
 	bool anew;	      /* that is being saved once more (change.h) */
-	bool removing;	      /* the last that happened to a name in it was a removal */
+	bool removing;	      /* the last that happened to a name in it, here, was a removal */
 	unsigned nr_changing; /* calls that change it right now */
 	struct list events, participants;
 	struct table events_by_path; /* no buckets until there is one */

@@ -309,7 +309,7 @@ static struct gen_facts facts_of_locked(struct checkpoint *cp)
 		.asked = cp->asked,
 		.sibling = cp->has_sibling,
 		.goes_on = cp->goes_on,
-		.removing = cp->removing,
+		.removing = checkpoint_is_losing_locked(cp),
 		.follows = cp->follows,
 		.keeps = is_follow_up_locked(cp),
 		.died = accord_is_bereaved(cp),
@@ -381,9 +381,14 @@ bool checkpoint_stands_locked(struct checkpoint *cp)
 	return gen_stands(&facts, cp->done);
 }
 
+bool checkpoint_is_losing_locked(const struct checkpoint *cp)
+{
+	return cp->removing || accord_hears_of_removing(cp);
+}
+
 bool checkpoint_is_being_removed_locked(struct checkpoint *cp)
 {
-	return cp->removing && !is_quiet_locked(cp);
+	return checkpoint_is_losing_locked(cp) && !is_quiet_locked(cp);
 }
 
 /*
@@ -394,7 +399,8 @@ bool checkpoint_ends_with_writers_locked(struct checkpoint *cp)
 {
 	checkpoint_look_for_end_locked(cp);
 	if (checkpoint_rests_in_locked(cp, GENERATION_OPEN) && is_follow_up_locked(cp) &&
-	    !cp->removing && !accord_is_bereaved(cp) && checkpoint_is_closed_locked(cp) &&
+	    !checkpoint_is_losing_locked(cp) && !accord_is_bereaved(cp) &&
+	    checkpoint_is_closed_locked(cp) &&
 	    (list_empty(&cp->participants) || all_exited_0_locked(cp)))
 		seal_locked(cp, -1);
 	return cp->state != GENERATION_OPEN;
@@ -412,7 +418,7 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 			 "the backing, which refuses its commit so far; it is tried again");
 	else if (cp->state != GENERATION_OPEN)
 		snprintf(buf, size, "being committed");
-	else if (cp->removing && !is_quiet_locked(cp))
+	else if (checkpoint_is_being_removed_locked(cp))
 		snprintf(buf, size,
 			 "a while without changes (quiet_s), since files of it were removed");
 	else if (is_being_copied_locked(cp))
@@ -443,6 +449,7 @@ int checkpoint_ask(struct checkpoint *cp)
 		return -EPROTO;
 	cp->asked = true;
 	cp->removing = false; /* that is over */
+	accord_forget_removing(cp);
 	waitq_wake(&cp->units->commits);
 	return 0;
 }

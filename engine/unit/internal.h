@@ -157,6 +157,9 @@ bool checkpoint_ends_with_writers_locked(struct checkpoint *cp);
 /* Is what its end asks for in files still there? It was SEALED when another node told of a removal. */
 bool checkpoint_stands_locked(struct checkpoint *cp);
 
+/* Is the last that happened to a name in it, here or on another node, a removal? */
+bool checkpoint_is_losing_locked(const struct checkpoint *cp);
+
 /* Is a program removing it, file by file, as far as is known? */
 bool checkpoint_is_being_removed_locked(struct checkpoint *cp);
 
