@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/coord/nodes.h"
@@ -10,19 +11,22 @@
 #include "tests/sim/story.h"
 #include "tests/sim/world.h"
 
+#define VERSIONS_MAX 32
+
 static struct {
 	int newer;	   /* of its next mount, than the oldest */
 	int runs;	   /* of the one that has, or last had, a lease */
 	uint64_t begun_ns; /* when that one began to mount */
-	int ran;	   /* of the one before */
-	uint64_t gone_ns;  /* when that ended */
 	uint64_t ended_ns; /* SCHED_FOREVER: it has a lease */
+	uint64_t
+		gone_ns[VERSIONS_MAX]; /* of those before, by how much newer: when the last ended */
 	bool serves, disturbed, refused;
 } nodes[NODES_MAX + 1];
 
 void version_upgrade(unsigned n)
 {
-	nodes[n].newer++;
+	if (++nodes[n].newer == VERSIONS_MAX)
+		abort();
 }
 
 int version_next(unsigned n)
@@ -32,8 +36,8 @@ int version_next(unsigned n)
 
 void version_begins(unsigned n)
 {
-	nodes[n].ran = nodes[n].runs;
-	nodes[n].gone_ns = nodes[n].ended_ns;
+	if (nodes[n].runs)
+		nodes[n].gone_ns[nodes[n].runs - NODES_PROTOCOL] = nodes[n].ended_ns;
 	nodes[n].runs = version_next(n);
 	nodes[n].begun_ns = sched_now();
 	nodes[n].ended_ns = SCHED_FOREVER;
@@ -79,11 +83,16 @@ static bool is_named(unsigned n, unsigned i, int version, const char *text)
 	return version != nodes[n].runs && strstr(text, words) && strstr(text, theirs);
 }
 
-/* True if that is so of the mount of node @i, or of the one before, and that had a lease while node @n tried. */
+/* True if that is so of the mount of node @i, or of one before, and that had a lease while node @n tried. */
 static bool is_named_rightly(unsigned n, unsigned i, const char *text)
 {
-	return (nodes[i].ended_ns >= nodes[n].begun_ns && is_named(n, i, nodes[i].runs, text)) ||
-	       (nodes[i].gone_ns >= nodes[n].begun_ns && is_named(n, i, nodes[i].ran, text));
+	int newer;
+
+	for (newer = 0; newer < VERSIONS_MAX; newer++)
+		if (nodes[i].gone_ns[newer] >= nodes[n].begun_ns &&
+		    is_named(n, i, NODES_PROTOCOL + newer, text))
+			return true;
+	return nodes[i].ended_ns >= nodes[n].begun_ns && is_named(n, i, nodes[i].runs, text);
 }
 
 void version_refused(unsigned n, const char *text)
