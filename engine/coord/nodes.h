@@ -113,7 +113,10 @@ bool nodes_shows_life(struct nodes *ns, const char *id);
 /* When the node @id last showed life before our eyes, monotonic; 0: it never did. Does not block. */
 uint64_t nodes_lived_ns(struct nodes *ns, const char *id);
 
-/* Until when the lease lasts that was seen last, monotonic; 0: none was, or it is forgotten. Does not block. */
+/*
+ * Until when the lease lasts that was seen last, monotonic; of one that was not renewed before our eyes, when it was found. 0: none
+ * was, or it is forgotten. Does not block.
+ */
 uint64_t nodes_served_ns(struct nodes *ns, const char *id);
 
 /* Was @id the mount that had this one's label on this host before? That is dead. */

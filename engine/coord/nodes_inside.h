@@ -36,6 +36,7 @@ struct seen {
 	bool gone;	   /* and is so no more, or is not believed */
 	bool changed;	   /* it was renewed before our eyes ... */
 	uint64_t lived_ns; /* ... at last then */
+	uint64_t found_ns; /* its lease was first seen; 0: not yet */
 	bool dead;
 	bool removed;	       /* we have taken its lease away, dead for long */
 	bool curious;	       /* nobody asked; only until it is known whether it lives */

@@ -84,6 +84,7 @@ static void take_text(struct seen *s, const char *text, size_t len)
 		return;
 	s->changed = s->ever;
 	s->lived_ns = s->ever ? clock_mono_ns() : 0;
+	s->found_ns = s->found_ns ? s->found_ns : clock_mono_ns();
 	s->ever = true;
 	s->gone = s->removed = false;
 	s->unchanged_ns = 0;
@@ -277,7 +278,7 @@ uint64_t nodes_served_ns(struct nodes *ns, const char *id)
 	LOCK_SCOPE(&ns->lock);
 	const struct seen *s = find(ns, id);
 
-	return s && s->lived_ns ? s->lived_ns + lease_of(ns, s) : 0;
+	return !s ? 0 : s->lived_ns ? s->lived_ns + lease_of(ns, s) : s->found_ns;
 }
 
 bool nodes_is_before(const struct nodes *ns, const char *id)

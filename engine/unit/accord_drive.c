@@ -224,6 +224,7 @@ static bool perform_locked(struct accord *a)
 static bool look_at_locked(struct accord *a, const char *kind, char *text)
 {
 	struct units *us = a->cp->units;
+	uint64_t begun_ns = clock_mono_ns();
 	struct agree_news news;
 	ssize_t len;
 
@@ -231,6 +232,8 @@ static bool look_at_locked(struct accord *a, const char *kind, char *text)
 	len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp), kind, text,
 			      COORD_TEXT_MAX);
 	lock_take(&us->lock);
+	if (len == -ENOENT && !strcmp(kind, "decision"))
+		a->undecided_ns = begun_ns;
 	if (len < 0 || (!strcmp(kind, "prepare") && accord_awaits_end_of_writer(a->cp)))
 		return false;
 	text[len] = '\0';

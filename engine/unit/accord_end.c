@@ -287,6 +287,18 @@ static bool name_or_fail(struct checkpoint *cp, const char *decision, bool ordin
 	return false;
 }
 
+/*
+ * When that was for which others have decided so, @age_us before they recorded it. A node that is slow to hear of it dates it not
+ * later than its last look in vain: the next start of a job has nothing to do with it.
+ */
+static uint64_t cause_of_others_locked(const struct accord *a, json_int_t age_us)
+{
+	uint64_t since = (a->undecided_ns ? a->undecided_ns : a->cp->opened_ns) + START_TICK_NS;
+	uint64_t at = accord_ago(age_us);
+
+	return at < since ? at : since;
+}
+
 /* Lock not held. The others have decided so. */
 static void fail_as_refused(struct accord *a, const struct refusal *refusal)
 {
@@ -295,7 +307,7 @@ static void fail_as_refused(struct accord *a, const struct refusal *refusal)
 
 	MESSAGE(text, CHECKPOINT_FAILED_ELSEWHERE, cp->target.name, refusal->node, refusal->reason);
 	lock_take(&cp->units->lock);
-	a->cause_ns = accord_ago(refusal->age_us);
+	a->cause_ns = cause_of_others_locked(a, refusal->age_us);
 	lock_drop(&cp->units->lock);
 	checkpoint_fail(cp, refusal->err ? -refusal->err : -EIO, text);
 }

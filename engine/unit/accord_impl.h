@@ -22,6 +22,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/vote.h"
 
+#define START_TICK_NS	  (NSEC_PER_SEC / 50) /* no start of a process is known better */
 #define REMOVED_MEANWHILE "files of it were removed when its end had just been seen"
 
 struct child {
@@ -78,6 +79,7 @@ struct accord {
 	bool leaving, left; /* this mount ends; and has closed its part for that */
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
+	uint64_t undecided_ns;	    /* a look that began then found no decision; 0: none has */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
 	uint64_t
 		cause_ns; /* when that was for which it fails: a node last showed life, or as others say; 0: now */

@@ -161,23 +161,22 @@ static bool took_part_locked(struct units *us, const char *gen)
 
 /*
  * True if @c, which had the name of @cp before, has failed, and the process that makes @cp has to hear of that: other ranks
- * of its job count what they wrote there as saved. Where this node took part it is told without this. Of a job that is started
- * again under the same key the records of former failures are gone before a process of it is that old. This node itself may have
- * decided so for a root that is dead (find_free): what that has begun is of the start before the one of a process that was started
- * when it had lost its lease. Where starts are counted, the same key is the same start.
+ * of its job count what they wrote there as saved. Where this node took part it is told without this. Where starts are counted,
+ * the same key is the same start. Else, if this node itself has decided so for a root that is dead (find_free): what that has begun
+ * is of the start before the one of a process that was started when it had lost its lease. If another node has, the records of
+ * former failures are gone before a process of the next start is that old.
  */
 static bool is_late(struct checkpoint *cp, const struct claim *c)
 {
 	struct units *us = cp->units;
 	struct process *p = cp->maker;
 	uint64_t *told, served_ns = nodes_served_ns(us->nodes, c->node);
-	bool decided_here = !strcmp(c->decider, nodes_id(us->nodes));
 
 	if (!c->failed || strcmp(c->job, p->key) || !nodes_alive(us->nodes, c->decider))
 		return false;
-	if (!job_counts_starts(p) &&
-	    ((decided_here && served_ns && !casualty_concerns(served_ns, p)) ||
-	     !casualty_concerns(clock_mono_ns() - us->forget_ns, p)))
+	if (strcmp(c->decider, nodes_id(us->nodes)) != 0 || !served_ns)
+		served_ns = clock_mono_ns() - us->forget_ns;
+	if (!job_counts_starts(p) && !casualty_concerns(served_ns + START_TICK_NS, p))
 		return false;
 	LOCK_SCOPE(&us->lock);
 	if (took_part_locked(us, c->end.last))
