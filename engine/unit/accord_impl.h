@@ -81,10 +81,9 @@ struct accord {
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t undecided_ns;	    /* a look that began then found no decision; 0: none has */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
-	uint64_t
-		cause_ns; /* when that was for which it fails: a node last showed life, or as others say; 0: now */
-	uint64_t looked_behind_ns; /* accord_look_behind, last */
-	uint64_t stirred_ns;	   /* anything happened, here or elsewhere, last */
+	uint64_t cause_ns;	    /* of its failure: when that was; 0: now */
+	uint64_t looked_behind_ns;  /* accord_look_behind, last */
+	uint64_t stirred_ns;	    /* anything happened, here or elsewhere, last */
 };
 
 const char *accord_generation(const struct checkpoint *cp);

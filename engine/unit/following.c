@@ -242,11 +242,12 @@ static void prepare_left(struct checkpoint *cp, struct following *f)
 		size_t before = o->nr_pointers;
 
 		memcpy(t.name, left[i].name, sizeof(t.name));
+		*staging = '\0';
 		if (order_has_pointer(o, t.name))
 			continue;
 		if (!stage(cp, &left[i], staging))
 			list_pointer(cp, &t, staging, left[i].written_ns);
-		if (o->nr_pointers == before)
+		if (o->nr_pointers == before && *staging)
 			backing_unlink(&b, t.dir, staging, false);
 	}
 	for (i = 0; i < removals->nr_removals && o->nr_removals < ORDER_MAX; i++)
