@@ -159,18 +159,6 @@ static int settle(struct nodes *ns, bool first, struct error *e)
 	return open;
 }
 
-/*
- * Not before this mount stands: it ends what those before have left undecided (accord_succeed). If it cannot mount, others do when
- * they have seen that the lease is not renewed; of one that is gone and that they never saw they could not tell.
- */
-static void end_leases_before(struct nodes *ns)
-{
-	unsigned i;
-
-	for (i = 0; i < ns->nr_before; i++)
-		ns->options.coord->lease_end(ns->options.coord_arg, ns->before[i]);
-}
-
 int nodes_meet(struct nodes *ns, struct error *e)
 {
 	struct sample a = {.ns = ns};
@@ -187,7 +175,13 @@ int nodes_meet(struct nodes *ns, struct error *e)
 	for (err = settle(ns, true, e); err == 1 && clock_mono_ns() < deadline;
 	     err = settle(ns, false, e))
 		nap(ns);
-	if (!err)
-		end_leases_before(ns);
 	return err == 1 ? FAIL(e, ETIMEDOUT, NODE_NO_LEASE, ns->backing, strerror(ETIMEDOUT)) : err;
+}
+
+void nodes_end_before(struct nodes *ns)
+{
+	unsigned i;
+
+	for (i = 0; i < ns->nr_before; i++)
+		ns->options.coord->lease_end(ns->options.coord_arg, ns->before[i]);
 }

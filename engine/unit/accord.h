@@ -259,9 +259,9 @@ const char *accord_decision(const char *text, bool *commit);
 
 /*
  * At mount, of the generation @gen, of which nothing is decided: if the mount that had this one's label began it, that is
- * dead, and nobody need wait until others have seen so.
+ * dead, and nobody need wait until others have seen so. 0 or -errno.
  */
-void accord_succeed(struct units *us, const struct caller *owner, const char *gen);
+int accord_succeed(struct units *us, const struct caller *owner, const char *gen);
 
 void accord_free(struct accord *a);
 

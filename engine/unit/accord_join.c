@@ -23,9 +23,7 @@
 #define LOST_NS	      (60 * NSEC_PER_SEC) /* for caches of the backing that remember what was not there */
 #define GLANCE_NS     NSEC_PER_SEC	  /* for what a listing can do without */
 #define NAMING_NS     (5 * NSEC_PER_SEC) /* for what was decided to get its name */
-#define ANEW_NS \
-	(2 * \
-	 NSEC_PER_SEC) /* for a rank of one's own job that begins anew what its former start has left */
+#define ANEW_NS	      (2 * NSEC_PER_SEC) /* for a rank that begins anew what its former start has left */
 
 #define LATE_SEED 2 /* in units.left, beside 0 and 1 of is_left_behind */
 
@@ -68,13 +66,14 @@ static int abort_for(struct units *us, const struct caller *owner, const struct 
 	return r < 0 && r != -ESTALE ? r : 0; /* that is over */
 }
 
-void accord_succeed(struct units *us, const struct caller *owner, const char *gen)
+int accord_succeed(struct units *us, const struct caller *owner, const char *gen)
 {
 	struct claim c;
+	int err = us->nodes ? claim_look(us, owner->uid, gen, &c) : 0;
 
-	if (us->nodes && !claim_look(us, owner->uid, gen, &c) && c.open &&
-	    nodes_is_before(us->nodes, c.node) && !accord_is_left_to_heirs(us, owner->uid, gen))
-		abort_for(us, owner, &c);
+	if (err || !us->nodes || !c.open || !nodes_is_before(us->nodes, c.node))
+		return err;
+	return accord_is_left_to_heirs(us, owner->uid, gen) ? 0 : abort_for(us, owner, &c);
 }
 
 static int tell_busy(struct checkpoint *cp, const struct claim *c)

@@ -283,7 +283,7 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 	else if (len == -ENOENT && r->alone && !r->only_look && is_nothing(r, uid, gen))
 		r->coord->forget(r->coord_arg, &owner, gen);
 	else if (len == -ENOENT && r->undecided)
-		r->undecided(r->arg, &owner, gen);
+		left(r, r->undecided(r->arg, &owner, gen));
 	return 0;
 }
 

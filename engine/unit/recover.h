@@ -29,8 +29,8 @@ struct recovery {
 	 */
 	void (*followed)(void *arg, const struct caller *owner, const char *path, bool removed,
 			 const char *unit, int err);
-	/* Told of each of which nothing is decided yet. May be NULL. */
-	void (*undecided)(void *arg, const struct caller *owner, const char *gen);
+	/* Told of each of which nothing is decided yet: 0 or -errno. May be NULL. */
+	int (*undecided)(void *arg, const struct caller *owner, const char *gen);
 	/* What had the name, or was removed, awaits removal as the trash of @id in @dir. */
 	void (*trashed)(void *arg, const struct caller *owner, int dir, const char *id);
 	void *arg;

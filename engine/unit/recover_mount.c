@@ -13,6 +13,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
+#include "engine/coord/nodes.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/internal.h"
@@ -72,9 +73,9 @@ static void told_trashed(void *units, const struct caller *owner, int dir, const
 	trash_empty_later(units, owner, dir, id);
 }
 
-static void told_undecided(void *units, const struct caller *owner, const char *gen)
+static int told_undecided(void *units, const struct caller *owner, const char *gen)
 {
-	accord_succeed(units, owner, gen);
+	return accord_succeed(units, owner, gen);
 }
 
 static int recover_name(void *units, uid_t uid, const char *key)
@@ -100,7 +101,7 @@ static bool recover_by(struct units *us, const struct coord_ops *coord, void *co
 				   .followed = told_followed,
 				   .redone = told_redone,
 				   .trashed = told_trashed,
-				   .undecided = first && own ? told_undecided : NULL,
+				   .undecided = own ? told_undecided : NULL,
 				   .arg = us};
 	int err = recover_decided(&r);
 
@@ -120,6 +121,8 @@ void units_recover(struct units *us)
 
 	if (us->coord != &coord_dir_ops) /* what was decided before it was chosen */
 		waits |= recover_by(us, &coord_dir_ops, us->contents->backing);
+	if (!waits && us->nodes)
+		nodes_end_before(us->nodes);
 	LOCK_SCOPE(&us->lock);
 	us->recover_ns = waits ? clock_mono_ns() + RECOVER_NS : CLOCK_NEVER;
 	waitq_wake_all(&us->trashed);

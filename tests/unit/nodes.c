@@ -175,18 +175,27 @@ static void the_longer_lease_counts(void **state)
 static void who_was_here_before_is_dead(void **state)
 {
 	char boot[BOOT_MAX] = "", text[256];
+	struct nodes *ns;
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY);
 
 	(void)state;
 	assert_int_equal(read(fd, boot, BOOT_MAX - 1), BOOT_MAX - 1);
 	close(fd);
+	other_text = text;
+	renews = false;
 	snprintf(text, sizeof(text),
 		 LEASED("\"protocol\":6,\"rules\":\"ab\",\"label\":\"gpu7\",\"boot\":\"%s\","
 			"\"place\":\"5:6\"") "%%.0u",
 		 boot);
-	assert_int_equal(meet(text, false, "5:6"), 0);
+	lease_of_other(text, 0);
+	waited = 0;
+	assert_int_equal(mount_as(&ns, "gpu7", true, "5:6"), 0);
 	assert_int_equal(waited, 0);
+	assert_false(nodes_alive(ns, OTHER));
+	assert_true(other_is_there()); /* until it is known what it has left */
+	nodes_end_before(ns);
 	assert_false(other_is_there());
+	nodes_destroy(ns);
 	assert_true(meet(text, true, "5:7") < 0 || waited); /* its lock is elsewhere */
 }
 
