@@ -104,6 +104,7 @@ struct coord_ops {
 	 * yet, or the service says that it ran out. -EPERM: it is none that this node believes.
 	 */
 	ssize_t (*lease_read)(void *arg, const char *node, char *buf, size_t size);
+	bool lease_is_sure; /* no cache is between: what lease_read does not find is over */
 	int (*lease_end)(void *arg, const char *node);
 	/* As list. */
 	int (*lease_list)(void *arg, int (*found)(void *arg, const char *node), void *found_arg);

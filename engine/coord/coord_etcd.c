@@ -312,6 +312,7 @@ const struct coord_ops coord_etcd_ops = {
 	.wait = etcd_wait,
 	.lease = etcd_lease,
 	.lease_read = etcd_lease_read,
+	.lease_is_sure = true,
 	.lease_end = etcd_lease_end,
 	.lease_list = etcd_lease_list,
 };

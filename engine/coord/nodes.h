@@ -9,7 +9,7 @@
  *   longer of both nodes'). Time counts while the observer's own renewals and reads succeed and while it looks:
  *   an outage of what is behind the leases, or a pause of the observer, makes nobody dead.
  * - A lease that was never seen says little when it is missing, since caches remember what was not there. So it
- *   has to stay missing for NODES_UNSEEN_S longer.
+ *   has to stay missing for NODES_UNSEEN_S longer. A service has no caches: there it is over.
  *   Nor is one who comes back, after his lease was removed, seen sooner than those caches end.
  * - Dead is a judgement, not a fact: who was paused may come back, and is alive again. What was decided
  *   meanwhile stands by write-once records.
@@ -98,7 +98,7 @@ bool nodes_hold(struct nodes *ns);
  */
 bool nodes_alive(struct nodes *ns, const char *id);
 
-/* The same, but whom it takes for dead it looks at once more: he may have come back just now. Blocks. */
+/* The same, but it looks first at one that nobody has looked at, or that it takes for dead and that may be back. Blocks. */
 bool nodes_alive_now(struct nodes *ns, const char *id);
 
 /*

@@ -105,7 +105,7 @@ static void judge(struct nodes *ns, struct seen *s, const char *text, ssize_t n,
 	s->outages = ns->outages;
 	if (n >= 0)
 		take_text(s, text, (size_t)n);
-	else if (s->ever || n == -EPERM)
+	else if (s->ever || n == -EPERM || ns->options.coord->lease_is_sure)
 		s->gone = true;
 	s->dead = s->gone || s->unchanged_ns >= nodes_patience(ns, s);
 }
@@ -291,6 +291,16 @@ bool nodes_is_before(const struct nodes *ns, const char *id)
 	return false;
 }
 
+/* Is it known that it lives? Not of one that nobody has looked at yet. */
+static bool is_known(struct nodes *ns, const char *id)
+{
+	const struct seen *s;
+	LOCK_SCOPE(&ns->lock);
+
+	s = find(ns, id);
+	return !s || s->looked_ns;
+}
+
 bool nodes_alive_now(struct nodes *ns, const char *id)
 {
 	char text[COORD_LEASE_MAX];
@@ -298,7 +308,7 @@ bool nodes_alive_now(struct nodes *ns, const char *id)
 	struct seen *s;
 	ssize_t n;
 
-	if (nodes_alive(ns, id))
+	if (nodes_alive(ns, id) && is_known(ns, id))
 		return true;
 	n = ns->options.coord->lease_read(ns->options.coord_arg, id, text, sizeof(text));
 	LOCK_SCOPE(&ns->lock);

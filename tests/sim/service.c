@@ -383,6 +383,7 @@ const struct coord_ops service_ops = {
 	.wait = service_wait,
 	.lease = service_lease,
 	.lease_read = service_lease_read,
+	.lease_is_sure = true,
 	.lease_end = service_lease_end,
 	.lease_list = service_lease_list,
 };

@@ -83,10 +83,12 @@ static void judged(void *arg)
 	judgements++;
 }
 
+static const struct coord_ops *coord = &coord_dir_ops;
+
 static int mount_as(struct nodes **ns, const char *label, bool given, const char *place)
 {
 	return nodes_create(ns,
-			    &(struct nodes_options){.coord = &coord_dir_ops,
+			    &(struct nodes_options){.coord = coord,
 						    .coord_arg = &b,
 						    .backing = "/pfs",
 						    .label = label,
@@ -280,6 +282,23 @@ static void who_was_never_seen_is_given_longer(void **state)
 	nodes_destroy(ns);
 }
 
+/* A service has none: what it does not have is over. */
+static void who_is_missing_in_a_service_is_dead(void **state)
+{
+	struct coord_ops service = coord_dir_ops;
+	struct nodes *ns;
+
+	(void)state;
+	service.lease_is_sure = true;
+	coord = &service;
+	assert_int_equal(mount_as(&ns, "n", false, ""), 0);
+	assert_false(nodes_alive_now(ns, OTHER));
+	lease_of_other(LEASED(SAME), 1);
+	assert_true(nodes_alive_now(ns, OTHER));
+	nodes_destroy(ns);
+	coord = &coord_dir_ops;
+}
+
 static void an_outage_makes_nobody_dead(void **state)
 {
 	struct faults *f = faults_attach(&b);
@@ -423,6 +442,7 @@ int main(void)
 		T(the_silent_are_dead_and_may_come_back),
 		T(who_is_heard_of_lives),
 		T(who_was_never_seen_is_given_longer),
+		T(who_is_missing_in_a_service_is_dead),
 		T(an_outage_makes_nobody_dead),
 		T(the_idle_look_at_nobody),
 		T(one_that_comes_is_seen),
