@@ -62,8 +62,6 @@ struct nodes_options {
 	unsigned lease_s;
 	/* NULL: nobody wants to know. Called, often, while it takes long to see whether another one lives. */
 	void (*waits)(void *arg);
-	/* NULL, too. A node that was asked for is judged otherwise than before; from a thread that must not block. */
-	void (*judged)(void *arg);
 	void *arg;
 	bool by_hand; /* for tests: no threads (nodes_inside.h) */
 };

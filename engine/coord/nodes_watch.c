@@ -115,15 +115,9 @@ void nodes_look_at(struct nodes *ns, struct seen *s)
 	char text[COORD_LEASE_MAX];
 	uint64_t begun = clock_mono_ns();
 	ssize_t n = ns->options.coord->lease_read(ns->options.coord_arg, s->id, text, sizeof(text));
-	bool before, asked;
 
-	lock_take(&ns->lock);
-	before = s->dead;
+	LOCK_SCOPE(&ns->lock);
 	judge(ns, s, text, n, begun);
-	asked = before != s->dead && s->until_ns;
-	lock_drop(&ns->lock);
-	if (asked && ns->options.judged)
-		ns->options.judged(ns->options.arg);
 }
 
 /* --- the watcher --- */

@@ -19,6 +19,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
+#include "engine/coord/nodes.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/claim.h"
 
@@ -84,6 +85,22 @@ static bool clear_names(struct accord *a)
 	return err == -EAGAIN;
 }
 
+/*
+ * True as long as the node that has decided for a commit may die before it has done what follows that. If it dies another node
+ * does that, as at a mount.
+ */
+static bool is_watching_locked(const struct accord *a)
+{
+	struct units *us = a->cp->units;
+
+	if (a->a.state != AGREE_COMMIT || us->ending || agreement_is_decider(&a->a))
+		return false;
+	if (nodes_alive(us->nodes, a->a.decider))
+		return clock_mono_ns() - a->over_ns < us->forget_ns;
+	units_recover_soon_locked(us);
+	return false;
+}
+
 bool accord_clear(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
@@ -95,6 +112,8 @@ bool accord_clear(struct accord *a)
 	if (a->a.state == AGREE_COMMIT && cp->state != GENERATION_FAILED && !a->followed &&
 	    agreement_is_decider(&a->a))
 		return a->kept;
+	if (is_watching_locked(a))
+		return false;
 	if (!is_entitled_locked(a)) {
 		lock_drop(&us->lock);
 		if (a->a.state == AGREE_LATE)

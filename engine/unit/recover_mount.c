@@ -2,9 +2,10 @@
 /*
  * What a mount does about what was decided before it (recover.h), and whom it tells.
  *
- * It looks before any program can. What it cannot do within RECOVER_NS, since the backing or the service is away, waits:
- * the trash thread looks again each RECOVER_NS, until all is done, and at its end. What then still is as the first look has told, is not told
- * again. A checkpoint that this mount has begun is nothing for recovery, which leaves alone what somebody has locked.
+ * It looks before any program can, and again when a node dies that has decided for a commit in which this mount had a part. What
+ * it cannot do within RECOVER_NS, since the backing or the service is away, waits: the trash thread looks again each RECOVER_NS,
+ * until all is done, and at its end. What then still is as the first look has told, is not told again. A checkpoint that this mount
+ * has begun is nothing for recovery, which leaves alone what somebody has locked.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -125,5 +126,11 @@ void units_recover(struct units *us)
 		nodes_end_before(us->nodes);
 	LOCK_SCOPE(&us->lock);
 	us->recover_ns = waits ? clock_mono_ns() + RECOVER_NS : CLOCK_NEVER;
+	waitq_wake_all(&us->trashed);
+}
+
+void units_recover_soon_locked(struct units *us)
+{
+	us->recover_ns = clock_mono_ns();
 	waitq_wake_all(&us->trashed);
 }

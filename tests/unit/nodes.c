@@ -16,7 +16,7 @@
 static struct backing b;
 static struct error e;
 static uint64_t now;
-static unsigned waited, judgements;
+static unsigned waited;
 static bool renews; /* the other one does, while it is waited for */
 
 static uint64_t get_now(void *arg)
@@ -42,7 +42,7 @@ static int setup(void **state)
 		return -1;
 	features_probe(b.features, b.root_fd, true);
 	now = NSEC_PER_SEC;
-	waited = judgements = 0;
+	waited = 0;
 	renews = false;
 	clock_set_source(&by_test);
 	wait_observe(sleep_through);
@@ -77,12 +77,6 @@ static void waits(void *arg)
 		lease_of_other(other_text, waited);
 }
 
-static void judged(void *arg)
-{
-	(void)arg;
-	judgements++;
-}
-
 static const struct coord_ops *coord = &coord_dir_ops;
 
 static int mount_as(struct nodes **ns, const char *label, bool given, const char *place)
@@ -97,7 +91,6 @@ static int mount_as(struct nodes **ns, const char *label, bool given, const char
 						    .rules = "aa",
 						    .lease_s = LEASE_S,
 						    .waits = waits,
-						    .judged = judged,
 						    .by_hand = true},
 			    &e);
 }
@@ -229,11 +222,9 @@ static void the_silent_are_dead_and_may_come_back(void **state)
 	assert_true(nodes_alive(ns, OTHER));
 	watch(ns, 5);
 	assert_false(nodes_alive(ns, OTHER));
-	assert_int_equal(judgements, 1);
 	lease_of_other(LEASED(SAME), 3);
 	watch(ns, 1);
 	assert_true(nodes_alive(ns, OTHER));
-	assert_int_equal(judgements, 2);
 	assert_int_equal(coord_dir_ops.lease_end(&b, OTHER), 0);
 	watch(ns, 1);
 	assert_false(nodes_alive(ns, OTHER)); /* at once */
