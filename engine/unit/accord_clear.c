@@ -87,13 +87,14 @@ static bool clear_names(struct accord *a)
 
 /*
  * True as long as the node that has decided for a commit may die before it has done what follows that. If it dies another node
- * does that, as at a mount.
+ * does that, as at a mount. Those next to the root watch, so that of many nodes few read one lease.
  */
 static bool is_watching_locked(const struct accord *a)
 {
 	struct units *us = a->cp->units;
 
-	if (a->a.state != AGREE_COMMIT || us->ending || agreement_is_decider(&a->a))
+	if (a->a.state != AGREE_COMMIT || a->a.slot > a->a.fanout || us->ending ||
+	    agreement_is_decider(&a->a))
 		return false;
 	if (nodes_alive(us->nodes, a->a.decider))
 		return clock_mono_ns() - a->over_ns < us->forget_ns;
