@@ -167,6 +167,11 @@ static void heard(struct agreement *a, const char *text, struct agree_news *news
 		*news = (struct agree_news){true, what, AGREE_ROOT, payload};
 		return;
 	}
+	if (what == AGREE_VOTE && !slot && !a->slot && !strcmp(node, a->node)) {
+		a->root_voted = true; /* the answer to that was lost */
+		a->early = false;
+		return;
+	}
 	if (what == AGREE_JOIN) {
 		if (a->closed || a->nr_children >= a->fanout)
 			return;

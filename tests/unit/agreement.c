@@ -243,7 +243,7 @@ int main(void)
 	int failed;
 
 	if (getenv("CKPTFS_TEST_DEEP"))
-		table_bits = 24;
+		table_bits = 26; /* a GiB */
 	table = calloc(1ul << table_bits, sizeof(*table));
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(table);
