@@ -98,10 +98,10 @@ void ranks_slowed(unsigned seconds)
 	slow_until_ns = until_ns > slow_until_ns ? until_ns : slow_until_ns;
 }
 
-/* A node is slow to tell what befell the former start, and nothing but time says that it was the former one: tests/README.md. */
+/* A node was slow to tell what befell the former start, and nothing but time says that it was the former one: tests/README.md. */
 static bool may_hear_of_former(const struct job *j)
 {
-	return j->restarts < 0 && sched_now() < slow_until_ns;
+	return j->restarts < 0 && j->begun_ns && j->begun_ns < slow_until_ns;
 }
 
 /* The rank gets @err from a call: that ends it, unless it is expected. */
@@ -376,6 +376,7 @@ void job_restart(char name, bool at_once)
 			sched_sleep(10 * NSEC_PER_MSEC);
 	sched_sleep((at_once ? START_NS / 10 : LAUNCH_NS) + sched_draw(START_NS));
 	j->incarnation++;
+	j->begun_ns = sched_now();
 	j->arrived = 0;
 	j->harmed = false;
 	memset(j->written, 0, sizeof(j->written));
