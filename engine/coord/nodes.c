@@ -88,10 +88,12 @@ int nodes_renew(struct nodes *ns)
 	lock_take(&ns->lock);
 	before = ns->renew_err;
 	ns->renew_err = err;
-	if (err)
+	if (err) {
 		ns->outages++;
-	else
+		ns->failed_ns = clock_mono_ns();
+	} else {
 		ns->renewed_ns = since;
+	}
 	lock_drop(&ns->lock);
 	if (ns->renewals > 1) /* of the first who mounts is told */
 		tell_renewal(ns, before, err);

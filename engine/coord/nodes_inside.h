@@ -65,7 +65,8 @@ struct nodes {
 	unsigned long long renewals;	/* owner: who renews */
 	uint64_t renewed_ns;		/* lock: lock; when the last that succeeded was begun */
 	int renew_err;			/* lock: lock; of the last: 0 or -errno */
-	unsigned long outages;		/* lock: lock; renewals that failed */
+	unsigned long outages;		/* lock: lock; renewals that failed ... */
+	uint64_t failed_ns;		/* lock: lock; ... at last then; 0: none did */
 	struct list seen;		/* lock: lock; of these only the watcher takes any off */
 	uint64_t interest_ns;		/* lock: lock; somebody wants to see all until then */
 	uint64_t listed_ns;		/* owner: watcher */

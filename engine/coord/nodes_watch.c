@@ -93,9 +93,21 @@ static void take_text(struct seen *s, const char *text, size_t len)
 	lease_facts_read(&s->facts, text, len);
 }
 
+/*
+ * True if a lease that was never seen, and is not there, is over. After an outage of the service all leases may have run out, and
+ * who lives makes his anew.
+ */
+static bool is_surely_over(const struct nodes *ns)
+{
+	return ns->options.coord->lease_is_sure &&
+	       (!ns->failed_ns || clock_mono_ns() - ns->failed_ns >= ns->lease_ns);
+}
+
 /* @n: what lease_read said of it, between @begun and now. lock: lock. */
 static void judge(struct nodes *ns, struct seen *s, const char *text, ssize_t n, uint64_t begun)
 {
+	if (begun < s->looked_ns)
+		return; /* another thread has looked meanwhile */
 	if (n < 0 && n != -ENOENT && n != -EPERM) {
 		s->looked_ns = 0; /* what is until the next look does not count */
 		return;
@@ -105,7 +117,7 @@ static void judge(struct nodes *ns, struct seen *s, const char *text, ssize_t n,
 	s->outages = ns->outages;
 	if (n >= 0)
 		take_text(s, text, (size_t)n);
-	else if (s->ever || n == -EPERM || ns->options.coord->lease_is_sure)
+	else if (s->ever || n == -EPERM || is_surely_over(ns))
 		s->gone = true;
 	s->dead = s->gone || s->unchanged_ns >= nodes_patience(ns, s);
 }

@@ -273,6 +273,37 @@ static void who_was_never_seen_is_given_longer(void **state)
 	nodes_destroy(ns);
 }
 
+static struct nodes *looker;
+static unsigned looks_left;
+
+/* While one thread reads the lease others read it, too, and know it first. */
+static ssize_t read_beside_others(void *arg, const char *node, char *buf, size_t size)
+{
+	ssize_t n = coord_dir_ops.lease_read(arg, node, buf, size);
+
+	now += 5 * NSEC_PER_MSEC;
+	if (looks_left && looks_left--)
+		nodes_alive_now(looker, OTHER);
+	return n;
+}
+
+static void many_first_looks_are_one(void **state)
+{
+	struct coord_ops ops = coord_dir_ops;
+
+	(void)state;
+	ops.lease_read = read_beside_others;
+	coord = &ops;
+	assert_int_equal(mount_as(&looker, "n", false, ""), 0);
+	lease_of_other(LEASED(SAME), 1);
+	looks_left = 10;
+	assert_true(nodes_alive_now(looker, OTHER));
+	assert_int_equal(looks_left, 0);
+	assert_true(nodes_alive(looker, OTHER));
+	nodes_destroy(looker);
+	coord = &coord_dir_ops;
+}
+
 /* A service has none: what it does not have is over. */
 static void who_is_missing_in_a_service_is_dead(void **state)
 {
@@ -434,6 +465,7 @@ int main(void)
 		T(who_is_heard_of_lives),
 		T(who_was_never_seen_is_given_longer),
 		T(who_is_missing_in_a_service_is_dead),
+		T(many_first_looks_are_one),
 		T(an_outage_makes_nobody_dead),
 		T(the_idle_look_at_nobody),
 		T(one_that_comes_is_seen),
