@@ -122,9 +122,9 @@ bool nodes_is_before(const struct nodes *ns, const char *id);
 
 /*
  * Ends the leases of these, so that others need not wait until they lapse. Not before this mount has aborted what these left undecided:
- * others that have never seen such a lease cannot tell whether its node is dead. Blocks.
+ * others that have never seen such a lease cannot tell whether its node is dead. True if there were any. Blocks.
  */
-void nodes_end_before(struct nodes *ns);
+bool nodes_end_before(struct nodes *ns);
 
 /* For people: the label of @id and its host, or @id itself where no lease of it was seen. */
 void nodes_name(struct nodes *ns, const char *id, char *name, size_t size);

@@ -58,6 +58,7 @@ struct nodes {
 	char before[BEFORE_MAX]
 		   [COORD_NODE_MAX]; /* who had our label; set before there is a watcher */
 	unsigned nr_before;
+	unsigned nr_ended; /* of their leases; owner: who calls nodes_end_before */
 
 	struct lock lock; /* not held while anything is read or written */
 	struct waitq wake_renewer, wake_watcher;

@@ -178,10 +178,11 @@ int nodes_meet(struct nodes *ns, struct error *e)
 	return err == 1 ? FAIL(e, ETIMEDOUT, NODE_NO_LEASE, ns->backing, strerror(ETIMEDOUT)) : err;
 }
 
-void nodes_end_before(struct nodes *ns)
+bool nodes_end_before(struct nodes *ns)
 {
-	unsigned i;
+	bool any = ns->nr_ended < ns->nr_before;
 
-	for (i = 0; i < ns->nr_before; i++)
-		ns->options.coord->lease_end(ns->options.coord_arg, ns->before[i]);
+	for (; ns->nr_ended < ns->nr_before; ns->nr_ended++)
+		ns->options.coord->lease_end(ns->options.coord_arg, ns->before[ns->nr_ended]);
+	return any;
 }

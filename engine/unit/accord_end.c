@@ -337,17 +337,18 @@ bool accord_conclude(struct accord *a)
 	if (!cp->visible && state == AGREE_LATE)
 		return true; /* never shown */
 	decision = a->payloads[AGREE_OF_ABORT] ? strdup(a->payloads[AGREE_OF_ABORT]) : NULL;
-	gone = !nodes_alive(us->nodes, a->a.decider);
 	late = clock_mono_ns() - a->over_ns > us->forget_ns;
 	lock_drop(&us->lock);
 	refusal_read(&refusal, state == AGREE_ABORT ? decision : NULL);
 	ordinary = refusal.ordinary;
-	if (state == AGREE_LATE)
+	if (state != AGREE_ABORT)
 		named = checkpoint_has_name(cp, cp->target.name);
-	else if (state == AGREE_COMMIT || ordinary)
+	if (!named && (state == AGREE_COMMIT || ordinary)) {
 		/* Who decided for an ordinary directory, and does not make it one, has been interrupted. */
-		named = name_or_fail(cp, decision, ordinary, late,
-				     ordinary ? agreement_is_decider(&a->a) : gone);
+		gone = ordinary ? agreement_is_decider(&a->a)
+				: !nodes_alive(us->nodes, a->a.decider);
+		named = name_or_fail(cp, decision, ordinary, late, gone);
+	}
 	if (state == AGREE_ABORT && !ordinary)
 		fail_as_refused(a, &refusal);
 	else if (state == AGREE_LATE && !named)

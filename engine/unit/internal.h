@@ -86,8 +86,9 @@ struct units {
 	uint64_t nr_committed, nr_failed;
 	struct waitq commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
-	uint64_t
-		recover_ns; /* when to look again at what waits from before the mount; CLOCK_NEVER: nothing does */
+	bool recovered;	     /* what was decided before the mount was looked at once */
+	bool recover_asked;  /* it is to be looked at again, at once */
+	uint64_t recover_ns; /* and when, for what waits; CLOCK_NEVER: nothing does */
 	struct room room;
 	unsigned busy; /* BUSY_INHERIT */
 	struct casualties casualties;

@@ -26,7 +26,7 @@
 /* Of the first look all is told. */
 static bool was_told(struct units *us, int err)
 {
-	return us->recover_ns != CLOCK_NEVER && recover_may_pass(err);
+	return us->recovered && recover_may_pass(err);
 }
 
 static void told_redone(void *units, const struct caller *owner, const char *unit,
@@ -90,7 +90,7 @@ static int recover_name(void *units, uid_t uid, const char *key)
 /* What @coord knows of. True: something waits. */
 static bool recover_by(struct units *us, const struct coord_ops *coord, void *coord_arg)
 {
-	const bool first = us->recover_ns == CLOCK_NEVER, own = coord == us->coord;
+	const bool first = !us->recovered, own = coord == us->coord;
 	uint64_t patience = us->retry_ns < RECOVER_NS ? us->retry_ns : RECOVER_NS;
 	bool waits = false;
 	const struct recovery r = {.backing = us->contents->backing,
@@ -122,8 +122,9 @@ void units_recover(struct units *us)
 
 	if (us->coord != &coord_dir_ops) /* what was decided before it was chosen */
 		waits |= recover_by(us, &coord_dir_ops, us->contents->backing);
-	if (!waits && us->nodes)
-		nodes_end_before(us->nodes);
+	us->recovered = true;
+	if (!waits && us->nodes && nodes_end_before(us->nodes))
+		waits = recover_by(us, us->coord, us->coord_arg); /* what only they could remove */
 	LOCK_SCOPE(&us->lock);
 	us->recover_ns = waits ? clock_mono_ns() + RECOVER_NS : CLOCK_NEVER;
 	waitq_wake_all(&us->trashed);
@@ -131,6 +132,6 @@ void units_recover(struct units *us)
 
 void units_recover_soon_locked(struct units *us)
 {
-	us->recover_ns = clock_mono_ns();
+	us->recover_asked = true;
 	waitq_wake_all(&us->trashed);
 }
