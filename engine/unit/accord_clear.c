@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Removes what was recorded of a generation that is over, and of its name. The root does it, and besides it the node that
- * recorded the decision, since the root may be dead; that node also clears up for the dead root whose name it took. If who decided for a commit
- * dies soon after, a node that took part has recover.c look, which does what is left and clears up. What any other crash has left goes
- * when somebody mounts (recover.c, claim_recover).
+ * recorded the decision, since the root may be dead; that node also clears up for the dead root whose name it took. What a crash
+ * has left goes when somebody mounts (recover.c, claim_recover).
  *
  * When, and why nobody needs it then:
  *
@@ -20,11 +19,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
-#include "engine/coord/nodes.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/claim.h"
-
-#define ASK_NS (10 * NSEC_PER_SEC)
 
 /*
  * True if a process that wrote to @cp here, which has failed, has not heard of that. As long as its part counts as saved,
@@ -88,29 +84,6 @@ static bool clear_names(struct accord *a)
 	return err == -EAGAIN;
 }
 
-/*
- * True as long as the node that has decided for a commit may die before it has done what follows that. If it dies another node
- * does that, as at a mount. Those next to the root watch, so that of many nodes few read one lease.
- */
-static bool is_watching_locked(struct accord *a)
-{
-	struct units *us = a->cp->units;
-	uint64_t now = clock_mono_ns(), over_for;
-
-	if (a->a.state != AGREE_COMMIT || a->a.slot > a->a.fanout || us->ending ||
-	    agreement_is_decider(&a->a))
-		return false;
-	over_for = now - a->over_ns;
-	if (nodes_alive(us->nodes, a->a.decider))
-		return over_for < us->forget_ns;
-	/* Again, since a lock that the dead node has left on the backing may last. */
-	if (now - a->asked_ns >= ASK_NS) {
-		a->asked_ns = now;
-		units_recover_soon_locked(us);
-	}
-	return over_for < 2 * us->forget_ns;
-}
-
 bool accord_clear(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
@@ -122,8 +95,6 @@ bool accord_clear(struct accord *a)
 	if (a->a.state == AGREE_COMMIT && cp->state != GENERATION_FAILED && !a->followed &&
 	    agreement_is_decider(&a->a))
 		return a->kept;
-	if (is_watching_locked(a))
-		return false;
 	if (!is_entitled_locked(a)) {
 		lock_drop(&us->lock);
 		if (a->a.state == AGREE_LATE)

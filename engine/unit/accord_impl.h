@@ -80,7 +80,6 @@ struct accord {
 	bool followed,
 		kept; /* what waited for its commit: all of that is done; something has to be redone */
 	uint64_t undecided_ns;	    /* a look that began then found no decision; 0: none has */
-	uint64_t asked_ns;	    /* for what a dead decider has left undone, last */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
 	uint64_t cause_ns;	    /* of its failure: when that was; 0: now */
 	uint64_t looked_behind_ns;  /* accord_look_behind, last */

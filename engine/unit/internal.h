@@ -87,7 +87,6 @@ struct units {
 	struct waitq commits, trashed; /* for the committers; for the trash thread */
 	struct list trash;
 	bool recovered;	     /* what was decided before the mount was looked at once */
-	bool recover_asked;  /* it is to be looked at again, at once */
 	uint64_t recover_ns; /* and when, for what waits; CLOCK_NEVER: nothing does */
 	struct room room;
 	unsigned busy; /* BUSY_INHERIT */

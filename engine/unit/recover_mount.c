@@ -2,10 +2,9 @@
 /*
  * What a mount does about what was decided before it (recover.h), and whom it tells.
  *
- * It looks before any program can, and again when a node dies that has decided for a commit in which this mount had a part. What
- * it cannot do within RECOVER_NS, since the backing or the service is away, waits: the trash thread looks again each RECOVER_NS,
- * until all is done, and at its end. What then still is as the first look has told, is not told again. A checkpoint that this mount
- * has begun is nothing for recovery, which leaves alone what somebody has locked.
+ * It looks before any program can. What it cannot do within RECOVER_NS, since the backing or the service is away, waits:
+ * the trash thread looks again each RECOVER_NS, until all is done, and at its end. What then still is as the first look has told, is
+ * not told again. A checkpoint that this mount has begun is nothing for recovery, which leaves alone what somebody has locked.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -127,11 +126,5 @@ void units_recover(struct units *us)
 		waits = recover_by(us, us->coord, us->coord_arg); /* what only they could remove */
 	LOCK_SCOPE(&us->lock);
 	us->recover_ns = waits ? clock_mono_ns() + RECOVER_NS : CLOCK_NEVER;
-	waitq_wake_all(&us->trashed);
-}
-
-void units_recover_soon_locked(struct units *us)
-{
-	us->recover_asked = true;
 	waitq_wake_all(&us->trashed);
 }

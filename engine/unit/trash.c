@@ -185,7 +185,6 @@ void trash_empty_locked(struct units *us)
 
 static void recover_again_locked(struct units *us)
 {
-	us->recover_asked = false; /* who asks from here on asks anew */
 	lock_drop(&us->lock);
 	units_recover(us);
 	lock_take(&us->lock);
@@ -202,12 +201,12 @@ void *trash_main(void *units)
 			break;
 		if (room_is_wanted(us))
 			room_work(us);
-		else if (us->recover_asked || us->recover_ns <= clock_mono_ns())
+		else if (us->recover_ns <= clock_mono_ns())
 			recover_again_locked(us);
 		else
 			wait_out(&us->trashed, us->recover_ns);
 	}
-	if (us->recover_asked || us->recover_ns != CLOCK_NEVER)
+	if (us->recover_ns != CLOCK_NEVER)
 		recover_again_locked(us);
 	lock_drop(&us->lock);
 	return NULL;

@@ -171,9 +171,6 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
  */
 void units_recover(struct units *us);
 
-/* Lock held. By the trash thread, at once. */
-void units_recover_soon_locked(struct units *us);
-
 /* Ends the threads; what is not published stays in staging. */
 void units_stop(struct units *us);
 
