@@ -258,8 +258,8 @@ void accord_never_shown(struct checkpoint *cp);
 const char *accord_decision(const char *text, bool *commit);
 
 /*
- * At mount, or later if that could not be then, of the generation @gen, of which nothing is decided: if the mount that had this one's label began it, that is
- * dead, and nobody need wait until others have seen so. 0 or -errno.
+ * At mount, or later if that could not be then, of the generation @gen, of which nothing is decided: if the mount that had this
+ * one's label began it, that is dead, and nobody need wait until others have seen so. 0 or -errno.
  */
 int accord_succeed(struct units *us, const struct caller *owner, const char *gen);
 
