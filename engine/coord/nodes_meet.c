@@ -129,7 +129,10 @@ static int first_look(struct nodes *ns, const char *id)
 	return 0;
 }
 
-/* 1: it is not known of all yet. The first that is known to live decides. */
+/*
+ * 1: it is not known of all yet. The first that is known to live decides. The lease of a dead one stays, for clear_up: nobody who mounts
+ * later could tell that it is dead, and its node may only have been held up, and go on with a checkpoint that is open.
+ */
 static int settle(struct nodes *ns, bool first, struct error *e)
 {
 	struct list *at;
@@ -146,11 +149,6 @@ static int settle(struct nodes *ns, bool first, struct error *e)
 		err = objection(ns, s, e);
 		if (err && s->changed)
 			return err;
-		if (err && s->dead && !s->removed) {
-			/* So that the next who mounts need not wait. */
-			ns->options.coord->lease_end(ns->options.coord_arg, s->id);
-			s->removed = true;
-		}
 		if (err && !s->dead && first)
 			tell_wait(ns, s);
 		if (err && !s->dead)

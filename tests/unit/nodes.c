@@ -154,7 +154,7 @@ static void those_that_differ_are_refused_if_they_live(void **state)
 		assert_true(other_is_there());
 		assert_int_equal(meet(odd[i].text, false, ""), 0);
 		assert_in_range(waited, 10, 13);
-		assert_false(other_is_there());
+		assert_true(other_is_there()); /* it may only have been held up */
 	}
 }
 
