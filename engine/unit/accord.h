@@ -263,6 +263,12 @@ const char *accord_decision(const char *text, bool *commit);
  */
 int accord_succeed(struct units *us, const struct caller *owner, const char *gen);
 
+/*
+ * Lock held. Has this node joined it, and has no process here written to it? Then none counts it as saved, and none is told that it
+ * has failed, but at its next call that begins one of that name.
+ */
+bool accord_is_only_seen_locked(const struct checkpoint *cp);
+
 void accord_free(struct accord *a);
 
 /* Ends when units_stop is called, and what is to be told to other nodes was, for at most some seconds. */

@@ -4,6 +4,7 @@
  *
  * - accord.c: one of them, and what is asked of it
  * - accord_join.c: names: who begins what is shown, and who finds it and joins
+ * - accord_late.c: what a process that begins one has to hear of the one before
  * - accord_report.c: what nodes tell those above while it is open, and hear from those below
  * - accord_death.c: a process has died: had it ended by that?
  * - accord_end.c: votes, decisions, failure
@@ -24,6 +25,8 @@
 
 #define START_TICK_NS	  (NSEC_PER_SEC / 50) /* no start of a process is known better */
 #define REMOVED_MEANWHILE "files of it were removed when its end had just been seen"
+
+struct claim;
 
 struct child {
 	bool open, writers, removing; /* as it said last */
@@ -95,6 +98,9 @@ void accord_stage_name(struct checkpoint *cp);
 
 /* Makes that of @cp, whose root is the node @root. 0 or -ENOMEM. */
 int accord_attach(struct checkpoint *cp, const char *root);
+
+/* Without the lock. What had the name of @cp is @c. 0, or the error that the process which makes @cp has to hear first. */
+int accord_hear_of_former(struct checkpoint *cp, const struct claim *c);
 
 /* This node's part of a generation, shown or to be shown; or NULL. */
 struct checkpoint *accord_part(struct units *us, const char *gen);

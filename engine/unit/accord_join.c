@@ -25,8 +25,6 @@
 #define NAMING_NS     (5 * NSEC_PER_SEC) /* for what was decided to get its name */
 #define ANEW_NS	      (2 * NSEC_PER_SEC) /* for a rank that begins anew what its former start has left */
 
-#define LATE_SEED 2 /* in units.left, beside 0 and 1 of is_left_behind */
-
 struct checkpoint *accord_part(struct units *us, const char *gen)
 {
 	struct list *l;
@@ -146,72 +144,6 @@ static bool is_left_behind(struct units *us, const struct claim *c, struct proce
 	if (since && !*since)
 		*since = now;
 	return since && now - *since < ANEW_NS;
-}
-
-static bool took_part_locked(struct units *us, const char *gen)
-{
-	struct list *l;
-
-	list_for_each (l, &us->wrecks.all)
-		if (!strcmp(accord_generation(container_of(l, struct checkpoint, link)), gen))
-			return true;
-	return accord_part(us, gen);
-}
-
-/*
- * True if @c, which had the name of @cp before, has failed, and the process that makes @cp has to hear of that: other ranks
- * of its job count what they wrote there as saved. Where this node took part it is told without this. Where starts are counted,
- * the same key is the same start. Else, if this node itself has decided so for a root that is dead (find_free): what that has begun
- * is of the start before the one of a process that was started when it had lost its lease. If another node has, the records of
- * former failures are gone before a process of the next start is that old.
- */
-static bool is_late(struct checkpoint *cp, const struct claim *c)
-{
-	struct units *us = cp->units;
-	struct process *p = cp->maker;
-	uint64_t *told, served_ns = nodes_served_ns(us->nodes, c->node);
-
-	if (!c->failed || strcmp(c->job, p->key) || !nodes_alive(us->nodes, c->decider))
-		return false;
-	if (strcmp(c->decider, nodes_id(us->nodes)) != 0 || !served_ns)
-		served_ns = clock_mono_ns() - us->forget_ns;
-	if (!job_counts_starts(p) && !casualty_concerns(served_ns + START_TICK_NS, p))
-		return false;
-	LOCK_SCOPE(&us->lock);
-	if (took_part_locked(us, c->end.last))
-		return false;
-	told = known_make(&us->left, p, hash_text(LATE_SEED, c->end.last));
-	if (!told || *told)
-		return false;
-	*told = clock_mono_ns();
-	return true;
-}
-
-static int tell_late(struct checkpoint *cp)
-{
-	struct units *us = cp->units;
-	char path[PATH_MAX];
-
-	checkpoint_path(cp, path, sizeof(path));
-	LOCK_SCOPE(&us->lock);
-	casualty_add(&us->casualties, cp->maker, path, -EIO, clock_mono_ns());
-	return checkpoints_tell_casualty_locked(us, cp->maker);
-}
-
-/*
- * What had the name before is decided; here that may be known in a moment only. Who has to hear that it failed does so before it
- * begins anew what the others do not save: it may have asked for the name for as long as the coordination was away.
- */
-static int hear_of_former(struct checkpoint *cp, const struct claim *c)
-{
-	struct units *us = cp->units;
-	struct checkpoint *former;
-	int err = 0;
-	LOCK_SCOPE(&us->lock);
-
-	while (!err && (former = accord_part(us, c->end.last)) && !state_is_over(former->state))
-		err = units_wait(us);
-	return err ? err : checkpoints_tell_casualty_locked(us, cp->maker);
 }
 
 static int wait_a_moment(struct units *us)
@@ -364,9 +296,7 @@ int accord_begin(struct checkpoint *cp)
 		return r;
 	do {
 		r = shows_life(us) ? find_free(cp, &c, orphan) : -EHOSTDOWN;
-		if (!r && is_late(cp, &c))
-			return tell_late(cp);
-		err = r ? 0 : hear_of_former(cp, &c);
+		err = r ? 0 : accord_hear_of_former(cp, &c);
 		if (err)
 			return err;
 		/* Once it has the name others may join it, and one of them may make it what this one has to give up. */

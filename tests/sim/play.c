@@ -158,7 +158,6 @@ static bool node_line(unsigned n, const char *what)
 		cut(n, nr);
 	else if (sscanf(what, "is slow for %u s", &nr) == 1) {
 		version_disturbed(n);
-		ranks_slowed(nr);
 		if (f)
 			faults_slow(f, SLOW_CALLS, 200 * NSEC_PER_MSEC, 0);
 		ends_after(END_SLOW, n, nr);

@@ -19,7 +19,6 @@ static struct job jobs[JOBS_MAX];
 static unsigned nr_jobs;
 static struct finished finished[FINISHED_MAX], promised[FINISHED_MAX];
 static unsigned nr_finished, nr_promised;
-static uint64_t slow_until_ns;
 
 static void note(struct finished *all, unsigned *nr, const char *unit, const struct made_by *by)
 {
@@ -91,26 +90,12 @@ static const char *said(int err)
 	return err ? strerror(-err) : "done";
 }
 
-void ranks_slowed(unsigned seconds)
-{
-	uint64_t until_ns = sched_now() + seconds * NSEC_PER_SEC + LAUNCH_NS;
-
-	slow_until_ns = until_ns > slow_until_ns ? until_ns : slow_until_ns;
-}
-
-/* A node was slow to tell what befell the former start, and nothing but time says that it was the former one: tests/README.md. */
-static bool may_hear_of_former(const struct job *j)
-{
-	return j->restarts < 0 && j->begun_ns && j->begun_ns < slow_until_ns;
-}
-
 /* The rank gets @err from a call: that ends it, unless it is expected. */
 int rank_got(struct rank *r, const char *what, int err)
 {
 	if (err == -EIO)
 		r->told = true;
-	if (err == -EIO && strncmp(what, "wait", 4) && !r->job->harmed && !check_forgives() &&
-	    !may_hear_of_former(r->job))
+	if (err == -EIO && strncmp(what, "wait", 4) && !r->job->harmed && !check_forgives())
 		wrong("I9: %c%u gets an error, and nothing has disturbed its start of the job",
 		      r->job->name, r->nr);
 	if (err)
@@ -376,7 +361,6 @@ void job_restart(char name, bool at_once)
 			sched_sleep(10 * NSEC_PER_MSEC);
 	sched_sleep((at_once ? START_NS / 10 : LAUNCH_NS) + sched_draw(START_NS));
 	j->incarnation++;
-	j->begun_ns = sched_now();
 	j->arrived = 0;
 	j->harmed = false;
 	memset(j->written, 0, sizeof(j->written));

@@ -52,8 +52,6 @@ bool rank_was_told(char job, int rank);
 /* All ranks on @node are gone without a trace. */
 void ranks_lost(unsigned node);
 
-/* A node is slow for so long, from now on. */
-void ranks_slowed(unsigned seconds);
 bool ranks_all_idle(void);
 /* True if a rank on @node is inside of something that it was told. */
 bool ranks_busy_on(unsigned node);
