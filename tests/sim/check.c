@@ -21,11 +21,12 @@ struct unit {
 	char name[32];
 	uint64_t ino, commit_ino; /* as last seen; 0: it was not there */
 	bool committed, may_go;
-	bool dwindles;	  /* it was committed whole, and some of its files were removed since */
-	bool with_all;	  /* and so may the directory that it is in */
-	unsigned changed; /* when it was last found to have changed, as check_changes counts */
-	unsigned begun;	  /* when what it shows was begun, or earlier; 0: it is not known */
-	unsigned next;	  /* when what it will show was; 0: not yet */
+	bool dwindles; /* it was committed whole, and some of its files were removed since */
+	bool with_all; /* and so may the directory that it is in */
+	unsigned committed_at; /* when what it shows was committed, as check_changes counts */
+	unsigned changed;      /* when it was last found to have changed, as check_changes counts */
+	unsigned begun;	       /* when what it shows was begun, or earlier; 0: it is not known */
+	unsigned next;	       /* when what it will show was; 0: not yet */
 	struct made_by by;
 	char generation[COMMIT_HEX];
 };
@@ -137,7 +138,7 @@ static uint64_t commit_ino(const char *name)
 	return eye_ino(path);
 }
 
-/* Newer is what was committed later, as the sequence of commit files has it, or has a higher number. */
+/* Newer is what was committed later, as the sequence of commit files has it or the clock, or has a higher number. */
 static bool has_newer(const struct unit *gone)
 {
 	unsigned i, nr, other;
@@ -145,7 +146,8 @@ static bool has_newer(const struct unit *gone)
 
 	for (i = 0; i < nr_units; i++)
 		if (units[i].committed && shape_of_unit(units[i].name, &other) == s &&
-		    (other > nr || units[i].by.sequence > gone->by.sequence))
+		    (other > nr || units[i].by.sequence > gone->by.sequence ||
+		     units[i].committed_at > gone->committed_at))
 			return true;
 	return false;
 }
@@ -310,6 +312,9 @@ static void look_unit(struct unit *u)
 			note_dwindles(u, generation);
 			return;
 		}
+		if (ranks_may_be_of_former())
+			listed("a rank joins no save that has failed, and is too young to hear of "
+			       "it");
 		wrong("I1: %s is committed, and torn: %s", u->name, why);
 		return;
 	case SAVE_WHOLE:
@@ -323,6 +328,7 @@ static void look_unit(struct unit *u)
 	note_shown(generation);
 	note_gone(former);
 	if (strcmp(former, generation) != 0) {
+		u->committed_at = changes;
 		u->begun = u->next;
 		u->next = 0;
 	}

@@ -32,7 +32,7 @@ static struct person people[PEOPLE_MAX];
 static unsigned nr_people;
 static struct jobs *mounted[SCHED_NODES];
 
-pid_t people_start(unsigned node, const char *key, int rank, int world)
+pid_t people_start(unsigned node, const char *key, int rank, int world, uint64_t age_ns)
 {
 	struct person *who = &people[nr_people];
 	const bool weak = !*key;
@@ -40,16 +40,17 @@ pid_t people_start(unsigned node, const char *key, int rank, int world)
 	if (nr_people == PEOPLE_MAX)
 		abort();
 	who->node = node;
-	who->p = (struct process){.tgid = FIRST_PID + (pid_t)nr_people,
-				  .start = sched_now() / (10 * NSEC_PER_MSEC), /* ticks */
-				  .uid = getuid(),
-				  .rank = weak ? -1 : rank,
-				  .world = weak ? 0 : world,
-				  .spans = weak || world == 1 ? 0 : world,
-				  .weak = weak,
-				  .visible = true,
-				  .read = true,
-				  .pidfd = -1};
+	who->p =
+		(struct process){.tgid = FIRST_PID + (pid_t)nr_people,
+				 .start = (sched_now() - age_ns) / (10 * NSEC_PER_MSEC), /* ticks */
+				 .uid = getuid(),
+				 .rank = weak ? -1 : rank,
+				 .world = weak ? 0 : world,
+				 .spans = weak || world == 1 ? 0 : world,
+				 .weak = weak,
+				 .visible = true,
+				 .read = true,
+				 .pidfd = -1};
 	if (weak)
 		snprintf(who->p.key, sizeof(who->p.key), "%u/session/%u@node%u", (unsigned)getuid(),
 			 nr_people, node);
@@ -167,6 +168,11 @@ void jobs_destroy(struct jobs *js)
 	if (mounted[js->node] == js)
 		mounted[js->node] = NULL;
 	free(js);
+}
+
+struct process *people_process(pid_t pid)
+{
+	return &person_of(pid)->p;
 }
 
 struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid)

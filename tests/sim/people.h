@@ -7,15 +7,17 @@
 #define TESTS_SIM_PEOPLE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "engine/liveness/job.h"
 
 /*
- * A process on @node: rank @rank of @world of the job @key ("": of none, as a person's shell). Its id, which is never
- * used twice.
+ * A process on @node, which was started @age_ns ago: rank @rank of @world of the job @key ("": of none, as a person's
+ * shell). Its id, which is never used twice.
  */
-pid_t people_start(unsigned node, const char *key, int rank, int world);
+pid_t people_start(unsigned node, const char *key, int rank, int world, uint64_t age_ns);
+struct process *people_process(pid_t pid);
 
 /* It closes its files from here on because it ends. */
 void people_ending(pid_t pid, bool well);

@@ -61,6 +61,7 @@ static void ends_after(enum ends what, unsigned node, unsigned seconds)
 {
 	struct ending *e = malloc(sizeof(*e));
 
+	ranks_disturbed(seconds);
 	*e = (struct ending){what, node, seconds * NSEC_PER_SEC};
 	sched_start(0, end_later, e, false);
 }
@@ -110,6 +111,7 @@ static void stop(unsigned n, unsigned seconds)
 
 static void cut(unsigned n, unsigned seconds)
 {
+	ranks_disturbed(seconds);
 	if (options.service)
 		service_cut(n, sched_now() + seconds * NSEC_PER_SEC);
 	else if (world_faults(n)) {
@@ -302,9 +304,10 @@ static bool service_line(const char *line)
 {
 	unsigned nr, n;
 
-	if (sscanf(line, "the service is away for %u s", &nr) == 1)
+	if (sscanf(line, "the service is away for %u s", &nr) == 1) {
+		ranks_disturbed(nr);
 		service_cut(0, sched_now() + nr * NSEC_PER_SEC);
-	else if (sscanf(line, "the service loses %u answers", &nr) == 1)
+	} else if (sscanf(line, "the service loses %u answers", &nr) == 1)
 		service_lose_answers(nr);
 	else if (sscanf(line, "the service has no room for %u s", &nr) == 1)
 		service_full(sched_now() + nr * NSEC_PER_SEC);

@@ -45,6 +45,7 @@ struct job {
 	int restarts; /* of the first incarnation in the key; -1: nothing counts them */
 	const struct shape *shape;
 	unsigned world, incarnation;
+	uint64_t begun_ns; /* this incarnation; 0: with the plan */
 	/* bit r: rank r has finished its part of this step; BEGUN: a rank saves it */
 	unsigned written[STEPS_NR];
 	struct rank ranks[SAVE_RANKS];

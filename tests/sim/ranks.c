@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/unit/casualty.h"
+#include "engine/unit/internal.h"
 #include "tests/sim/check.h"
 #include "tests/sim/world.h"
 
@@ -12,11 +14,14 @@
 #define BARRIER_NS   (2 * NSEC_PER_SEC) /* until a launcher ends the ranks that wait for a dead one */
 #define LAUNCH_NS    (4 * NSEC_PER_SEC) /* sooner it may find what is dying: tests/README.md */
 #define START_NS \
-	(500 * NSEC_PER_MSEC) /* which a launcher takes to start the ranks again, at most */
+	(500 * NSEC_PER_MSEC)	      /* which a launcher takes to start the ranks again, at most */
+#define NEW_NS	  (10 * NSEC_PER_SEC) /* twice the lease of a node */
+#define WARM_NS	  (60 * NSEC_PER_SEC) /* the age of a rank that is there from the beginning */
 #define IF_IT_CAN ", if it can"
 
 static struct job jobs[JOBS_MAX];
 static unsigned nr_jobs;
+static uint64_t disturbed_ns; /* until then */
 static struct finished finished[FINISHED_MAX], promised[FINISHED_MAX];
 static unsigned nr_finished, nr_promised;
 
@@ -88,6 +93,40 @@ void rank_stays_away(struct rank *r)
 static const char *said(int err)
 {
 	return err ? strerror(-err) : "done";
+}
+
+void ranks_disturbed(unsigned seconds)
+{
+	uint64_t until_ns = sched_now() + seconds * NSEC_PER_SEC;
+
+	disturbed_ns = until_ns > disturbed_ns ? until_ns : disturbed_ns;
+}
+
+bool ranks_hear_late(void)
+{
+	return disturbed_ns && sched_now() < disturbed_ns + LAUNCH_NS;
+}
+
+bool ranks_may_be_of_former(void)
+{
+	unsigned i, k;
+
+	for (i = 0; i < nr_jobs; i++) {
+		struct job *j = &jobs[i];
+
+		if (j->restarts >= 0 || !j->begun_ns || sched_now() - j->begun_ns > NEW_NS)
+			continue;
+		for (k = 0; k < j->world; k++) {
+			struct rank *r = &j->ranks[k];
+			struct mnt *m = world_at(r->node);
+
+			if (r->told ||
+			    (!r->gone && m &&
+			     casualty_is_owed(&m->en.units->casualties, people_process(r->pid))))
+				return true;
+		}
+	}
+	return false;
 }
 
 /* The rank gets @err from a call: that ends it, unless it is expected. */
@@ -282,7 +321,7 @@ static void start(struct job *j, unsigned nr)
 	r->node = node;
 	r->proc.who = (struct caller){.uid = getuid(), .gid = getgid()};
 	key_of(j, key);
-	r->pid = people_start(node, key, (int)nr, (int)j->world);
+	r->pid = people_start(node, key, (int)nr, (int)j->world, j->begun_ns ? 0 : WARM_NS);
 	r->proc.who.pid = r->pid;
 	r->task = sched_start(node, rank_main, r, false);
 }
@@ -310,6 +349,7 @@ void job_create(char name, const struct job_options *o)
 	if (o->uncounted)
 		j->restarts = -1;
 	if (former) {
+		j->begun_ns = sched_now();
 		memcpy(j->key, former->key, sizeof(j->key));
 		j->restarts =
 			former->restarts < 0 ? -1 : former->restarts + (int)former->incarnation + 1;
@@ -361,6 +401,7 @@ void job_restart(char name, bool at_once)
 			sched_sleep(10 * NSEC_PER_MSEC);
 	sched_sleep((at_once ? START_NS / 10 : LAUNCH_NS) + sched_draw(START_NS));
 	j->incarnation++;
+	j->begun_ns = sched_now();
 	j->arrived = 0;
 	j->harmed = false;
 	memset(j->written, 0, sizeof(j->written));

@@ -295,6 +295,14 @@ static void look_passed_over(const struct rank *r, const char *newest, unsigned 
 			      r->job->name, r->nr, newest ? newest : "nothing", r->node, s.name);
 }
 
+static void unwhole(const struct rank *r, const char *unit, const char *why)
+{
+	if (!what_is_wrong() && ranks_hear_late())
+		listed("a death is heard of late, and a restarted job finds what is dying");
+	wrong("%c%u, started again, finds %s on node %u, which is no whole checkpoint: %s",
+	      r->job->name, r->nr, unit, r->node, why);
+}
+
 /*
  * A restarted rank takes up the newest checkpoint that is listed and is a directory. That must be a whole one. A file
  * that is gone is no news to it: the name may belong to the incarnation that has just died (tests/README.md).
@@ -329,8 +337,7 @@ static int resume(struct rank *r)
 	else if (strstr(why, strerror(EIO)) && !check_committed(newest))
 		story("%c%u is told of %s, which fails: %s", r->job->name, r->nr, newest, why);
 	else if (!r->killed && !strstr(why, strerror(ESTALE)) && !strstr(why, strerror(ENOENT)))
-		wrong("%c%u, started again, finds %s on node %u, which is no whole checkpoint: %s",
-		      r->job->name, r->nr, newest, r->node, why);
+		unwhole(r, newest, why);
 	return 0;
 }
 
