@@ -240,15 +240,17 @@ static int publish_for(struct checkpoint *cp, const char *decision)
 	return err;
 }
 
-/* Does its name still lead to what it has replaced? Caches of the backing may remember that for a while. */
+/* May its name still lead to what it has replaced? Caches of the backing may remember that for a while. */
 static bool shows_replaced(const struct checkpoint *cp)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 	struct inode_id id;
+	int err =
+		cp->replaces ? backing_stat_at(&b, cp->target.dir, cp->target.name, &stx) : -ENOENT;
 
-	if (!cp->replaces || backing_stat_at(&b, cp->target.dir, cp->target.name, &stx))
-		return false;
+	if (err)
+		return err != -ENOENT;
 	id = inode_id_of(&stx);
 	return same_inode(&id, &cp->replaced);
 }
@@ -256,11 +258,14 @@ static bool shows_replaced(const struct checkpoint *cp)
 /* Lock not held. Does it have its name, or did, and was moved or removed since? What it lacks of that is done at last. */
 static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, bool now)
 {
-	int err = -EAGAIN;
+	int has = checkpoint_has_name(cp, cp->target.name), err = -EAGAIN;
 
-	if (checkpoint_has_name(cp, cp->target.name))
-		return 0;
-	if (!checkpoint_has_name(cp, cp->staging))
+	if (has)
+		return has < 0 ? has : 0;
+	has = checkpoint_has_name(cp, cp->staging);
+	if (has < 0)
+		return has;
+	if (!has)
 		return shows_replaced(cp) && !now ? -EAGAIN : 0;
 	if (now && ordinary)
 		err = checkpoint_name_ordinary(cp);
@@ -342,7 +347,7 @@ bool accord_conclude(struct accord *a)
 	refusal_read(&refusal, state == AGREE_ABORT ? decision : NULL);
 	ordinary = refusal.ordinary;
 	if (state != AGREE_ABORT)
-		named = checkpoint_has_name(cp, cp->target.name);
+		named = checkpoint_has_name(cp, cp->target.name) > 0;
 	if (!named && (state == AGREE_COMMIT || ordinary)) {
 		/* Who decided for an ordinary directory, and does not make it one, has been interrupted. */
 		gone = ordinary ? agreement_is_decider(&a->a)

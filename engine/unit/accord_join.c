@@ -84,7 +84,7 @@ static int tell_busy(struct checkpoint *cp, const struct claim *c)
 	return -EBUSY;
 }
 
-/* It was decided that it gets its name, and whoever decided is at it. */
+/* It was decided that it gets its name, and whoever decided is at it, as far as can be seen. */
 static bool is_being_named(struct units *us, const struct caller *asks, int dir,
 			   const struct claim *c)
 {
@@ -93,7 +93,7 @@ static bool is_being_named(struct units *us, const struct caller *asks, int dir,
 	struct statx stx;
 
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->end.last);
-	return c->settled && !backing_stat_at(&b, dir, staging, &stx);
+	return c->settled && backing_stat_at(&b, dir, staging, &stx) != -ENOENT;
 }
 
 /* And until then it would be nowhere. */

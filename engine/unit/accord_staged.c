@@ -114,7 +114,7 @@ static bool is_staged(struct checkpoint *cp, bool sure)
 	int pin;
 
 	if (!sure)
-		return checkpoint_has_name(cp, cp->staging);
+		return checkpoint_has_name(cp, cp->staging) > 0;
 	pin = backing_pin_now(&b, cp->target.dir, cp->staging);
 	if (pin >= 0)
 		close(pin);

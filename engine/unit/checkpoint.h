@@ -341,8 +341,8 @@ bool checkpoint_is_flushed_locked(struct checkpoint *cp);
 /* Does nobody know what it is, and is there nothing in it but directories? */
 bool checkpoint_is_nothing_locked(const struct checkpoint *cp);
 
-/* Is it what has the name @name in its directory, on the backing? Lock not held. */
-bool checkpoint_has_name(struct checkpoint *cp, const char *name);
+/* Is it what has the name @name in its directory, on the backing? 1, 0, or -errno: that cannot be seen. Lock not held. */
+int checkpoint_has_name(struct checkpoint *cp, const char *name);
 
 /* Gives it its name as an ordinary directory, also if another node has just done so. 0 or -errno. Lock not held. */
 int checkpoint_name_ordinary(struct checkpoint *cp);

@@ -20,14 +20,15 @@
 #include "engine/unit/checkpoint_impl.h"
 #include "engine/unit/removal.h"
 
-bool checkpoint_has_name(struct checkpoint *cp, const char *name)
+int checkpoint_has_name(struct checkpoint *cp, const char *name)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 	struct inode_id id;
+	int err = backing_stat_at(&b, cp->target.dir, name, &stx);
 
-	if (backing_stat_at(&b, cp->target.dir, name, &stx))
-		return false;
+	if (err)
+		return err == -ENOENT ? 0 : err;
 	id = inode_id_of(&stx);
 	return same_inode(&id, &cp->id);
 }
@@ -38,7 +39,7 @@ int checkpoint_name_ordinary(struct checkpoint *cp)
 	int err =
 		backing_rename(&b, cp->target.dir, cp->staging, cp->target.dir, cp->target.name, 0);
 
-	return err == -ENOENT && checkpoint_has_name(cp, cp->target.name) ? 0 : err;
+	return err == -ENOENT && checkpoint_has_name(cp, cp->target.name) > 0 ? 0 : err;
 }
 
 int checkpoint_remove(struct checkpoint *cp, const struct caller *c)

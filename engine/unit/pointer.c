@@ -73,6 +73,13 @@ static bool is_here(struct units *us, const struct inode_id *dir, const char *na
 	return pending_unit_locked(us, dir, name);
 }
 
+/* Who may be gone when it is asked again. */
+static void note_writer(struct units *us, const struct caller *c, struct process **writer)
+{
+	if (!*writer)
+		*writer = units_process(us, c);
+}
+
 /* What another node saves under that name is known here, too; and that it is a unit. False: that cannot be asked now. */
 static bool meet(struct units *us, const struct caller *c, struct process **writer,
 		 const struct target *t, const char *name)
@@ -85,8 +92,8 @@ static bool meet(struct units *us, const struct caller *c, struct process **writ
 	if (!cp && accord_has_others(us) && !is_here(us, &t->dir_id, name))
 		err = accord_find(us, c, *writer, &(struct place){t->dir, t->dir_id, name}, false,
 				  &cp);
-	if (err && !*writer)
-		*writer = units_process(us, c); /* who may be gone when it is asked again */
+	if (err)
+		note_writer(us, c, writer);
 	if (cp && accord_agreement(cp)) {
 		checkpoint_path(cp, path, sizeof(path));
 		rule = accord_rule_of_others(cp, path);
@@ -106,6 +113,7 @@ enum pointed pointer_find(struct units *us, const struct caller *c, struct proce
 	struct backing b = backing_for(us->contents->backing, c);
 	enum pointed what = POINTED_PENDING;
 	struct statx stx;
+	int err;
 
 	*unit = '\0';
 	if (!meet(us, c, writer, t, name))
@@ -120,9 +128,16 @@ enum pointed pointer_find(struct units *us, const struct caller *c, struct proce
 		}
 		snprintf(unit, STAGING_MAX, "%s", found ? found : "");
 	}
-	if (*unit && what == POINTED_FAILED && backing_stat_at(&b, t->dir, name, &stx) != -ENOENT)
-		*unit = '\0';
-	return *unit ? what : POINTED_NOTHING;
+	if (!*unit || what == POINTED_PENDING)
+		return *unit ? what : POINTED_NOTHING;
+	err = backing_stat_at(&b, t->dir, name, &stx);
+	if (err == -ENOENT)
+		return what;
+	*unit = '\0';
+	if (!err)
+		return POINTED_NOTHING;
+	note_writer(us, c, writer);
+	return POINTED_UNKNOWN;
 }
 
 /* The name that it says; its content is in the cache, or was written back from there. */
