@@ -264,10 +264,11 @@ const char *accord_decision(const char *text, bool *commit);
 int accord_succeed(struct units *us, const struct caller *owner, const char *gen);
 
 /*
- * Lock held. Has this node joined it, and has no process here written to it? Then none counts it as saved, and none is told that it
- * has failed, but at its next call that begins one of that name.
+ * Lock held. It fails for what was at @at_ns. True if nobody here is to be told: this node has joined it, as one of its processes has
+ * looked at it, and none has anything in it. Who begins one of that name is told then. A rank of the former start of a job may have
+ * looked at it just before it died.
  */
-bool accord_is_only_seen_locked(const struct checkpoint *cp);
+bool accord_tells_none_locked(struct checkpoint *cp, uint64_t at_ns);
 
 void accord_free(struct accord *a);
 

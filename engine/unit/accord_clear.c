@@ -9,7 +9,7 @@
  * - The records of the generation: twice lease_s after the decision was seen here. A participant that has not seen it by then is
  *   held up, or cut off, and counts as dead; it finds no `open`, and what it records then counts for nothing (agreement.h). If
  *   there was no participant but this node they go at once, after a commit. Not before its pointers and removals are done, which
- *   the next mount would have to redo; and not before each process that is to hear of a failure has.
+ *   the next mount would have to redo; and not before each process that wrote to it here has heard of a failure.
  * - The chain of its name: at that time, too. Until then who looks for the name learns by it that it was decided just now. If the
  *   name was taken since, the chain goes with that generation. namechain.h says what becomes of those that were held up.
  * - What a node has recorded that was held up, and came too late: by itself, at once.

@@ -85,8 +85,10 @@ struct accord {
 	uint64_t undecided_ns;	    /* a look that began then found no decision; 0: none has */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
 	uint64_t cause_ns;	    /* of its failure: when that was; 0: now */
-	uint64_t looked_behind_ns;  /* accord_look_behind, last */
-	uint64_t stirred_ns;	    /* anything happened, here or elsewhere, last */
+	uint64_t
+		untold_ns; /* of the same, if no process here was told of it (accord_tells_none_locked); 0: else */
+	uint64_t looked_behind_ns; /* accord_look_behind, last */
+	uint64_t stirred_ns;	   /* anything happened, here or elsewhere, last */
 };
 
 const char *accord_generation(const struct checkpoint *cp);

@@ -12,64 +12,93 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/claim.h"
+#include "engine/unit/pointer.h"
 
 #define LATE_SEED 2 /* in units.left, beside 0 and 1 of accord_join.c */
 
-bool accord_is_only_seen_locked(const struct checkpoint *cp)
+bool accord_tells_none_locked(struct checkpoint *cp, uint64_t at_ns)
 {
-	return cp->accord && cp->accord->a.slot && list_empty(&cp->participants);
+	if (!cp->accord || !cp->accord->a.slot || !list_empty(&cp->participants) ||
+	    cp->nr_changing || pointers_wait_for_locked(cp->units, cp->staging))
+		return false;
+	cp->accord->untold_ns = at_ns;
+	return true;
 }
 
-static struct checkpoint *former_part(struct units *us, const char *gen)
+static bool took_part_locked(struct units *us, const char *gen)
+{
+	struct list *l;
+
+	list_for_each (l, &us->wrecks.all)
+		if (!strcmp(accord_generation(container_of(l, struct checkpoint, link)), gen))
+			return true;
+	return accord_part(us, gen);
+}
+
+/* Has @w failed, was nobody here told, and had it the name of @cp, and began while the process that makes @cp was there? */
+static bool is_untold_of(const struct checkpoint *w, const struct checkpoint *cp)
+{
+	const struct process *p = cp->maker;
+
+	return w->accord && w->accord->untold_ns && !strcmp(w->maker->key, p->key) &&
+	       same_inode(&w->target.dir_id, &cp->target.dir_id) &&
+	       !strcmp(w->target.name, cp->target.name) &&
+	       (job_counts_starts(p) || casualty_concerns(w->accord->untold_ns, p));
+}
+
+/* One that this node has joined: what others recorded of it may be gone. Its generation; NULL: none. */
+static const char *untold_locked(struct units *us, const struct checkpoint *cp)
 {
 	struct list *l;
 
 	list_for_each (l, &us->wrecks.all) {
-		struct checkpoint *cp = container_of(l, struct checkpoint, link);
+		struct checkpoint *w = container_of(l, struct checkpoint, link);
 
-		if (!strcmp(accord_generation(cp), gen))
-			return cp;
+		if (is_untold_of(w, cp))
+			return accord_generation(w);
 	}
-	return accord_part(us, gen);
+	list_for_each (l, &us->accords) {
+		struct checkpoint *w = container_of(l, struct accord, link)->cp;
+
+		if (is_untold_of(w, cp))
+			return accord_generation(w);
+	}
+	return NULL;
 }
 
 /*
- * When that was for which @c failed. Where this node took part it knows. Where this node itself has decided, for a root that is dead
- * (find_free), that was the end of the root's lease. If another node has, the records of former failures are gone before a process of
- * the next start is that old.
+ * One that this node has not joined. Where starts are counted, the same key is the same start. Else, if this node itself has decided so
+ * for a root that is dead (find_free): what that has begun is of the start before the one of a process that was started when it had lost
+ * its lease. If another node has, the records of former failures are gone before a process of the next start is that old.
  */
-static uint64_t failed_ns_locked(struct units *us, const struct claim *c,
-				 const struct checkpoint *part)
+static bool is_of_start(struct units *us, const struct claim *c, const struct process *p)
 {
 	bool ours = !strcmp(c->decider, nodes_id(us->nodes));
 	uint64_t served_ns = ours ? nodes_served_ns(us->nodes, c->node) : 0;
 
-	if (part)
-		return accord_cause_ns(part);
-	return (served_ns ? served_ns : clock_mono_ns() - us->forget_ns) + START_TICK_NS;
+	if (!served_ns)
+		served_ns = clock_mono_ns() - us->forget_ns;
+	return job_counts_starts(p) || casualty_concerns(served_ns + START_TICK_NS, p);
 }
 
 /*
- * True if @c, which had the name of @cp before, has failed, and the process that makes @cp has to hear of that: other ranks of its job
- * count what they wrote there as saved. Where processes of this node have written to it, they are told without this. Where starts are
- * counted, the same key is the same start. Else a process that began later than what failed it is of the next start.
+ * True if what had the name of @cp before, perhaps @c, has failed, and the process that makes @cp has to hear of that: other ranks of
+ * its job count what they wrote there as saved. Where processes of this node had something in it, they are told without this.
  */
 static bool is_late(struct checkpoint *cp, const struct claim *c)
 {
 	struct units *us = cp->units;
 	struct process *p = cp->maker;
-	struct checkpoint *part;
+	bool alive = c->failed && nodes_alive(us->nodes, c->decider);
+	const char *gen;
 	uint64_t *told;
-
-	if (!c->failed || strcmp(c->job, p->key) || !nodes_alive(us->nodes, c->decider))
-		return false;
 	LOCK_SCOPE(&us->lock);
-	part = former_part(us, c->end.last);
-	if (part && !accord_is_only_seen_locked(part))
-		return false;
-	if (!job_counts_starts(p) && !casualty_concerns(failed_ns_locked(us, c, part), p))
-		return false;
-	told = known_make(&us->left, p, hash_text(LATE_SEED, c->end.last));
+
+	gen = untold_locked(us, cp);
+	if (!gen && alive && !strcmp(c->job, p->key) && !took_part_locked(us, c->end.last) &&
+	    is_of_start(us, c, p))
+		gen = c->end.last;
+	told = gen ? known_make(&us->left, p, hash_text(LATE_SEED, gen)) : NULL;
 	if (!told || *told)
 		return false;
 	*told = clock_mono_ns();

@@ -72,7 +72,7 @@ static void tell_writers_locked(struct checkpoint *cp, int err)
 	uint64_t at_ns = accord_cause_ns(cp);
 	struct list *l;
 
-	if (err == -ECANCELED || err == -ESTALE || accord_is_only_seen_locked(cp))
+	if (err == -ECANCELED || err == -ESTALE || accord_tells_none_locked(cp, at_ns))
 		return;
 	if (by_job) /* one for all of its job */
 		casualty_add(cs, cp->maker, path, err, at_ns);

@@ -29,6 +29,8 @@ void check_may_go(const char *unit);
 /* A fault has happened by which a save may fail that no rank has seen fail. */
 void check_forgive(void);
 bool check_forgives(void);
+/* True if ranks have begun to save @unit, and nothing was committed there since. */
+bool check_is_begun(const char *unit);
 
 /* What was not durable may be gone: what a wait has promised is looked at in the end. */
 void check_power_failed(void);

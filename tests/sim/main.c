@@ -57,7 +57,7 @@ static void plan_of(struct plan *p, unsigned long long seed)
 /* --- one run --- */
 
 struct result {
-	bool wrong, crashed;
+	bool wrong, crashed, listed;
 	char what[2048];
 };
 
@@ -97,9 +97,14 @@ static void run(const struct plan *p, unsigned long long seed, FILE *out, struct
 	close(fds[0]);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	r->listed = WIFEXITED(status) && WEXITSTATUS(status) == STORY_LISTED;
+	if (r->listed && is_given && !survey)
+		snprintf(r->what, sizeof(r->what), "a defect that is listed ends the scenario");
+	else if (r->listed)
+		return;
 	r->crashed = status;
 	r->wrong = n > 0 || status;
-	if (status && n <= 0)
+	if (status && n <= 0 && !r->listed)
 		snprintf(r->what, sizeof(r->what), "the engine is ended by signal %d (%s)",
 			 WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
@@ -198,12 +203,13 @@ static int play_all(unsigned long long first, unsigned long long count, bool sho
 {
 	static struct plan p;
 	struct result r;
-	unsigned long long i, nr_wrong = 0;
+	unsigned long long i, nr_wrong = 0, nr_listed = 0;
 	time_t begun = time(NULL);
 
 	for (i = 0; i < count; i++) {
 		plan_of(&p, first + i);
 		run(&p, first + i, show ? stdout : NULL, &r);
+		nr_listed += r.listed;
 		if (r.wrong && fault_chosen && is_wrong_without_fault(&p, first + i))
 			continue;
 		if (r.wrong && expect_wrong) {
@@ -223,8 +229,10 @@ static int play_all(unsigned long long first, unsigned long long count, bool sho
 		return 1;
 	}
 	if (count > 1)
-		printf("%llu seeds from %llu on: %llu wrong; %.0f seeds an hour\n", count, first,
-		       nr_wrong, (double)count * 3600 / (double)(time(NULL) - begun + 1));
+		printf("%llu seeds from %llu on: %llu wrong, %llu ended by what is listed; %.0f "
+		       "seeds an hour\n",
+		       count, first, nr_wrong, nr_listed,
+		       (double)count * 3600 / (double)(time(NULL) - begun + 1));
 	return 0;
 }
 

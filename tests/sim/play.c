@@ -61,7 +61,8 @@ static void ends_after(enum ends what, unsigned node, unsigned seconds)
 {
 	struct ending *e = malloc(sizeof(*e));
 
-	ranks_disturbed(seconds);
+	if (what != END_FULL)
+		ranks_disturbed(seconds);
 	*e = (struct ending){what, node, seconds * NSEC_PER_SEC};
 	sched_start(0, end_later, e, false);
 }

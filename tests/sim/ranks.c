@@ -107,14 +107,16 @@ bool ranks_hear_late(void)
 	return disturbed_ns && sched_now() < disturbed_ns + LAUNCH_NS;
 }
 
-bool ranks_may_be_of_former(void)
+bool ranks_may_be_of_former(const char *unit)
 {
-	unsigned i, k;
+	unsigned i, k, nr;
+	const struct shape *shape = shape_of_unit(unit, &nr);
 
 	for (i = 0; i < nr_jobs; i++) {
 		struct job *j = &jobs[i];
 
-		if (j->restarts >= 0 || !j->begun_ns || sched_now() - j->begun_ns > NEW_NS)
+		if (j->shape != shape || j->restarts >= 0 || !j->begun_ns ||
+		    sched_now() - j->begun_ns > NEW_NS)
 			continue;
 		for (k = 0; k < j->world; k++) {
 			struct rank *r = &j->ranks[k];
@@ -308,7 +310,7 @@ static void key_of(const struct job *j, char key[JOB_KEY_MAX])
 			 (unsigned)j->restarts + j->incarnation);
 }
 
-static void start(struct job *j, unsigned nr)
+static void start(struct job *j, unsigned nr, uint64_t age_ns)
 {
 	struct rank *r = &j->ranks[nr];
 	unsigned node = r->node;
@@ -321,7 +323,7 @@ static void start(struct job *j, unsigned nr)
 	r->node = node;
 	r->proc.who = (struct caller){.uid = getuid(), .gid = getgid()};
 	key_of(j, key);
-	r->pid = people_start(node, key, (int)nr, (int)j->world, j->begun_ns ? 0 : WARM_NS);
+	r->pid = people_start(node, key, (int)nr, (int)j->world, age_ns);
 	r->proc.who.pid = r->pid;
 	r->task = sched_start(node, rank_main, r, false);
 }
@@ -357,7 +359,7 @@ void job_create(char name, const struct job_options *o)
 	}
 	for (i = 0; i < j->world; i++) {
 		j->ranks[i].node = o->nodes[i];
-		start(j, i);
+		start(j, i, former ? 0 : WARM_NS);
 	}
 }
 
@@ -367,7 +369,7 @@ void person_create(char name, unsigned node)
 
 	j->shape = shape_of("dcp");
 	j->ranks[0].node = node;
-	start(j, 0);
+	start(j, 0, 0);
 }
 
 void rank_kill(char job, int rank)
@@ -407,7 +409,7 @@ void job_restart(char name, bool at_once)
 	memset(j->written, 0, sizeof(j->written));
 	story("%c is started again, incarnation %u", name, j->incarnation);
 	for (i = 0; i < j->world; i++)
-		start(j, i);
+		start(j, i, 0);
 }
 
 bool rank_return(char job, int rank, unsigned node)
@@ -417,7 +419,7 @@ bool rank_return(char job, int rank, unsigned node)
 	if (!r->out)
 		return false;
 	r->node = node;
-	start(r->job, (unsigned)rank);
+	start(r->job, (unsigned)rank, 0);
 	return true;
 }
 

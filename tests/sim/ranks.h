@@ -57,10 +57,10 @@ void ranks_disturbed(unsigned seconds);
 /* True if a death since then may not be known yet to a rank that was started again: tests/README.md. */
 bool ranks_hear_late(void);
 /*
- * True if a rank is told that a save has failed, or has yet to be, and nothing but its age tells its start of the job from the former one, since
+ * True if a rank of a job that saves such units is told that a save has failed, or has yet to be, and nothing but its age tells its start of the job from the former one, since
  * that is younger than the records of failures: tests/README.md.
  */
-bool ranks_may_be_of_former(void);
+bool ranks_may_be_of_former(const char *unit);
 bool ranks_all_idle(void);
 /* True if a rank on @node is inside of something that it was told. */
 bool ranks_busy_on(unsigned node);

@@ -95,7 +95,7 @@ void listed(const char *why)
 {
 	story("what is known happens, and all that follows is no news: %s", why);
 	fflush(NULL);
-	_exit(0);
+	_exit(STORY_LISTED);
 }
 
 const char *what_is_wrong(void)

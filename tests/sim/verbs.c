@@ -297,7 +297,7 @@ static void look_passed_over(const struct rank *r, const char *newest, unsigned 
 
 static void unwhole(const struct rank *r, const char *unit, const char *why)
 {
-	if (!what_is_wrong() && ranks_hear_late())
+	if (!what_is_wrong() && ranks_hear_late() && check_is_begun(unit))
 		listed("a death is heard of late, and a restarted job finds what is dying");
 	wrong("%c%u, started again, finds %s on node %u, which is no whole checkpoint: %s",
 	      r->job->name, r->nr, unit, r->node, why);
