@@ -95,6 +95,7 @@ static int fetch(struct fs *fs, const struct caller *c, struct handle *h, off_t 
 			return (int)at;
 	}
 	h->dents_pos = h->dents_len = 0;
+	h->unhidden = fs->engine->units ? removals_unhidden(fs->engine->units) : 0;
 	n = backing_getdents(&b, h->fd, h->dents, DENTS_BYTES);
 	if (n < 0)
 		return (int)n;
@@ -217,22 +218,31 @@ static void emit_extra(fuse_req_t req, struct handle *h, off_t off, char *buf, s
 	}
 }
 
-static bool is_removed(struct fs *fs, const struct handle *h, const char *name)
+/* One that was hidden when the names were read may have been removed on the backing since. */
+static bool is_removed(struct fs *fs, const struct caller *c, const struct handle *h,
+		       const char *name)
 {
 	struct inode_id dir = node_inode(h->node);
+	struct backing b = fs_for(fs, c);
+	struct statx stx;
 
-	return fs->engine->units && removals_hide(fs->engine->units, &dir, name);
+	if (!fs->engine->units)
+		return false;
+	return removals_hide(fs->engine->units, &dir, name) ||
+	       (removals_unhidden(fs->engine->units) != h->unhidden &&
+		backing_stat_at(&b, h->fd, name, &stx) == -ENOENT);
 }
 
 /* Adds the entry at dents_pos to the reply; false if it does not fit. */
-static bool emit(fuse_req_t req, struct handle *h, char *buf, size_t size, size_t *len)
+static bool emit(fuse_req_t req, const struct caller *c, struct handle *h, char *buf, size_t size,
+		 size_t *len)
 {
 	const struct dirent64 *d = (const void *)(h->dents + h->dents_pos);
 	struct stat st = {.st_mode = DTTOIF(d->d_type)};
 	size_t need;
 
 	if (!control_is_name(h->node->id, d->d_name) && !rules_reserved(d->d_name) &&
-	    !has_extra(h, d->d_name) && !is_removed(req_fs(req), h, d->d_name)) {
+	    !has_extra(h, d->d_name) && !is_removed(req_fs(req), c, h, d->d_name)) {
 		st.st_ino = visible_ino(req_fs(req), h->node->dev, d->d_ino);
 		need = fuse_add_direntry(req, buf + *len, size - *len, d->d_name, &st, d->d_off);
 		if (need > size - *len)
@@ -267,7 +277,7 @@ static int fill_reply(fuse_req_t req, struct handle *h, off_t off, char *buf, si
 			return 0;
 		}
 		while (h->dents_pos < h->dents_len)
-			if (!emit(req, h, buf, size, len))
+			if (!emit(req, &c, h, buf, size, len))
 				return 0;
 		off = h->next_off;
 	}

@@ -88,6 +88,7 @@ struct handle {
 	char *dents;
 	size_t dents_len, dents_pos;
 	off_t next_off;
+	unsigned unhidden;	 /* removals_unhidden, before dents were read */
 	struct dir_extra *extra; /* names that are not on the backing yet, as of the last rewind */
 	size_t nr_extra;
 };

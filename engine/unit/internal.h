@@ -96,7 +96,8 @@ struct units {
 	struct list removals;
 	struct table removed; /* the names that are hidden for that */
 	atomic_uint nr_removals;
-	struct known savers; /* of processes: in which directories they have saved checkpoints */
+	atomic_uint unhidden; /* removals_unhidden */
+	struct known savers;  /* of processes: in which directories they have saved checkpoints */
 	struct replaced replaced;
 	atomic_uint nr_published;	   /* checkpoints */
 	struct inode_id above[ABOVE_KEPT]; /* whose names are durable; slot n % ABOVE_KEPT */

@@ -74,6 +74,8 @@ static void unhide_locked(struct units *us, struct part *part)
 	while (!list_empty(&part->hidden)) {
 		struct hidden *h = container_of(part->hidden.next, struct hidden, link);
 
+		atomic_fetch_add(&us->unhidden,
+				 1); /* before: who misses it in the table sees that */
 		table_del(&us->removed, &h->node);
 		list_del(&h->link);
 		free(h);
@@ -291,6 +293,11 @@ void removal_complete(struct units *us, const struct process *p, const struct un
 bool removals_any(struct units *us)
 {
 	return atomic_load(&us->nr_removals);
+}
+
+unsigned removals_unhidden(const struct units *us)
+{
+	return atomic_load(&us->unhidden);
 }
 
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name)

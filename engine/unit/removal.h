@@ -55,6 +55,9 @@ json_t *removal_describe(struct units *us, const struct inode_id *dir, const cha
  */
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);
 
+/* Another number once a name is hidden no more: for who asked the backing first, as a listing does. */
+unsigned removals_unhidden(const struct units *us);
+
 /*
  * Goes to the next entry that programs see of the walk @w over the directory @dir. False: none is
  * left, or w->err.
