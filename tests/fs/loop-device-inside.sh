@@ -22,4 +22,5 @@ expect_ok mount "$device" "$TEST_TMP/inner"
 expect_ok cmp "$TEST_TMP/data" "$TEST_TMP/inner/data"
 expect_ok umount "$TEST_TMP/inner"
 expect_ok losetup -d "$device"
+_loops=() # another test may have that device now
 umount_ckptfs
