@@ -35,7 +35,7 @@ static bool took_part_locked(struct units *us, const char *gen)
 	return accord_part(us, gen);
 }
 
-/* Has @w failed, was nobody here told, and had it the name of @cp, and began while the process that makes @cp was there? */
+/* Has @w, which had the name of @cp, failed with nobody here being told, in the start of the job that the process which makes @cp is of? */
 static bool is_untold_of(const struct checkpoint *w, const struct checkpoint *cp)
 {
 	const struct process *p = cp->maker;
