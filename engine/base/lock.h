@@ -37,7 +37,6 @@ enum lock_rank {
 	LOCK_SESSION,	     /* capture/session.c: one session */
 	LOCK_TRACE,	     /* capture/trace.c */
 	LOCK_UNITS,	     /* unit/: all generations and checkpoints */
-	LOCK_EPOCHS,	     /* epoch/epochs.c */
 	LOCK_NODES,	     /* coord/nodes.c */
 	LOCK_COORD,	     /* coord/etcd_conn.c; held while a connection is taken from the pool */
 	LOCK_COORD_WATCH,    /* coord/etcd_watch.c */

@@ -12,6 +12,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
+#include "engine/liveness/epoch.h"
 #include "engine/liveness/job_inside.h"
 #include "engine/liveness/proc.h"
 

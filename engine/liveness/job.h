@@ -38,7 +38,7 @@ struct process {
 	/*
 	 * UID/slurm/JOB.STEP/rRESTARTS, with a "+" where torchrun restarts it, too; UID/elastic/RUN,
 	 * UID/master/HOST:PORT, UID/master/HOST:PORT@BOOT_ID, UID/session/SID@BOOT_ID or UID/unknown: for
-	 * people and for comparison, by job_same. Has no blanks and nothing but ASCII.
+	 * people and for comparison (epoch.h). Has no blanks and nothing but ASCII.
 	 */
 	char key[JOB_KEY_MAX];
 	int spans; /* over so many nodes its ranks may be, and are known there by the same key; 0: on this one alone */
@@ -117,26 +117,11 @@ bool process_is_ending(struct process *p);
 /* Was its end seen? Then how it was, in *@end. */
 bool process_is_gone(struct process *p, struct writer_end *end);
 
-/* May both be of one job? Also if that is not known of one of them, and they have one user. */
-bool job_same(const struct process *a, const struct process *b);
-
 /*
  * True if a process of the job of @p, which was read and is visible, is known here and has not
  * ended.
  */
 bool job_lives(struct process *p);
-
-/* The count of starts at the end of @key, behind its "/r"; or NULL. With a "+" not all of them are counted. */
-const char *job_count(const char *key);
-
-/* True if another start of the job of @p has another key: its launcher counts them. */
-bool job_counts_starts(const struct process *p);
-
-/* Are both keys of one job, which one user has, and @former is that of an earlier start than @key? Only if both say so. */
-bool job_started_again(const char *former, const char *key);
-
-/* The same, where @key is that of @p, which was read. */
-bool job_restarted(const char *former, const struct process *p);
 
 /*
  * Is the job of @key the one that a person calls @name? That is the key; or it from its second part on; or either's

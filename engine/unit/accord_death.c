@@ -110,10 +110,9 @@ static bool is_reborn_locked(const struct checkpoint *cp, const struct process *
 {
 	const struct process *maker = cp->maker;
 
-	if (!maker->read || !p->read || p->weak || maker->uid != p->uid)
+	if (!maker->read || p->weak)
 		return false;
-	return job_restarted(maker->key, p) ||
-	       (!strcmp(maker->key, p->key) && !casualty_concerns(accord_cause_ns(cp), p));
+	return epoch_order(p, maker->key, accord_cause_ns(cp)) == EPOCH_NEWER;
 }
 
 int accord_await_judgement(struct checkpoint *cp, const struct caller *c)

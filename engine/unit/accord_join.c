@@ -136,8 +136,8 @@ static bool is_left_behind(struct units *us, const struct claim *c, struct proce
 {
 	uint64_t now = clock_mono_ns(), *since;
 
-	if (!(c->open || c->superseded) || !p->spans || !job_restarted(c->job, p) ||
-	    now - since_ns >= ANEW_NS)
+	if (!(c->open || c->superseded) || !p->spans ||
+	    epoch_order(p, c->job, EPOCH_LASTS) != EPOCH_NEWER || now - since_ns >= ANEW_NS)
 		return false;
 	LOCK_SCOPE(&us->lock);
 	since = known_make(&us->left, p, hash_text(c->open, c->end.last));

@@ -35,15 +35,21 @@ static bool took_part_locked(struct units *us, const char *gen)
 	return accord_part(us, gen);
 }
 
+/* Is @p of the start of the job with @key in which something failed that was heard of here at @at_ns? */
+static bool is_of_epoch(const struct process *p, const char *key, uint64_t at_ns)
+{
+	return epoch_order(p, key, epoch_is_counted(p) ? EPOCH_LASTS : at_ns) == EPOCH_SAME;
+}
+
 /* Has @w, which had the name of @cp, failed with nobody here being told, in the start of the job that the process which makes @cp is of? */
 static bool is_untold_of(const struct checkpoint *w, const struct checkpoint *cp)
 {
 	const struct process *p = cp->maker;
 
-	return w->accord && w->accord->untold_ns && !strcmp(w->maker->key, p->key) &&
+	return w->accord && w->accord->untold_ns &&
 	       same_inode(&w->target.dir_id, &cp->target.dir_id) &&
 	       !strcmp(w->target.name, cp->target.name) &&
-	       (job_counts_starts(p) || casualty_concerns(w->accord->untold_ns, p));
+	       is_of_epoch(p, w->maker->key, w->accord->untold_ns);
 }
 
 /* One that this node has joined: what others recorded of it may be gone. Its generation; NULL: none. */
@@ -78,7 +84,7 @@ static bool is_of_start(struct units *us, const struct claim *c, const struct pr
 
 	if (!served_ns)
 		served_ns = clock_mono_ns() - us->forget_ns;
-	return job_counts_starts(p) || casualty_concerns(served_ns + START_TICK_NS, p);
+	return is_of_epoch(p, c->job, served_ns + START_TICK_NS);
 }
 
 /*
@@ -95,8 +101,7 @@ static bool is_late(struct checkpoint *cp, const struct claim *c)
 	LOCK_SCOPE(&us->lock);
 
 	gen = untold_locked(us, cp);
-	if (!gen && alive && !strcmp(c->job, p->key) && !took_part_locked(us, c->end.last) &&
-	    is_of_start(us, c, p))
+	if (!gen && alive && !took_part_locked(us, c->end.last) && is_of_start(us, c, p))
 		gen = c->end.last;
 	told = gen ? known_make(&us->left, p, hash_text(LATE_SEED, gen)) : NULL;
 	if (!told || *told)

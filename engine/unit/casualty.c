@@ -4,25 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "engine/base/clock.h"
+#include "engine/liveness/epoch.h"
 #include "engine/liveness/job.h"
-
-/* @at_ns, which is past, as process->start. */
-static uint64_t ticks_at(uint64_t at_ns)
-{
-	uint64_t tick = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t now = clock_boot_ns(), ago = clock_mono_ns() - at_ns;
-
-	return (now > ago ? now - ago : 0) / tick;
-}
-
-bool casualty_concerns(uint64_t at_ns, const struct process *p)
-{
-	return p->start < ticks_at(at_ns);
-}
 
 int casualties_init(struct casualties *cs)
 {
@@ -52,6 +36,15 @@ static bool is_of_job(const struct casualty *c, const struct process *p)
 	return !c->alone && has_job(p) && job_same(c->process, p);
 }
 
+/* Has @p to hear of @c, if it has heard of those up to @up_to? */
+static bool is_for(const struct casualty *c, const struct process *p, uint64_t up_to)
+{
+	if (c->alone)
+		return c->process == p;
+	return c->nr > up_to && has_job(p) &&
+	       epoch_order(p, c->process->key, c->at_ns) == EPOCH_SAME;
+}
+
 /* True if a process that @c is for lives, as far as is known. */
 static bool is_awaited(const struct casualty *c)
 {
@@ -72,7 +65,7 @@ static void forget_older(struct casualties *cs, struct casualty *c)
 			continue;
 		if (c->alone ? o->process != c->process : !is_of_job(o, c->process))
 			continue;
-		c->ticks = c->ticks > o->ticks ? c->ticks : o->ticks;
+		c->at_ns = c->at_ns > o->at_ns ? c->at_ns : o->at_ns;
 		forget(cs, o);
 	}
 }
@@ -102,8 +95,8 @@ void casualty_add(struct casualties *cs, struct process *p, const char *path, in
 	c->process = process_get(p);
 	c->path = strdup(path);
 	c->err = err;
-	c->ticks = ticks_at(at_ns);
-	c->alone = !has_job(p) || p->start >= c->ticks;
+	c->at_ns = at_ns;
+	c->alone = !has_job(p) || !epoch_started_before(p, at_ns);
 	c->nr = ++cs->nr;
 	list_append(&cs->all, &c->link);
 	cs->nr_kept++;
@@ -130,13 +123,12 @@ int casualty_tell(struct casualties *cs, struct process *p, char *path, size_t s
 	list_for_each_safe (l, tmp, &cs->all) {
 		struct casualty *c = container_of(l, struct casualty, link);
 
-		if (c->alone && c->process == p) {
-			take(c, &err, path, size);
+		if (!is_for(c, p, up_to))
+			continue;
+		take(c, &err, path, size);
+		of_job = of_job || !c->alone;
+		if (c->alone)
 			forget(cs, c);
-		} else if (c->nr > up_to && is_of_job(c, p) && p->start < c->ticks) {
-			take(c, &err, path, size);
-			of_job = true;
-		}
 	}
 	heard = of_job ? known_make(&cs->heard, p, 0) : NULL;
 	if (heard)
@@ -153,10 +145,7 @@ bool casualty_is_owed(const struct casualties *cs, struct process *p)
 	if (process_has_ended(p))
 		return false;
 	list_for_each (l, &cs->all) {
-		const struct casualty *c = container_of(l, struct casualty, link);
-
-		if (c->alone ? c->process == p
-			     : c->nr > up_to && is_of_job(c, p) && p->start < c->ticks)
+		if (is_for(container_of(l, struct casualty, link), p, up_to))
 			return true;
 	}
 	return false;

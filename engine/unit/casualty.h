@@ -26,7 +26,7 @@ struct casualty {
 	bool alone;		 /* ... or of this process only */
 	char *path;		 /* of the checkpoint; NULL: no memory */
 	int err;
-	uint64_t ticks; /* since the boot, as process->start: of the cause */
+	uint64_t at_ns; /* of the cause: when the epoch ended */
 	uint64_t nr;	/* the first that there was has 1 */
 };
 
@@ -47,9 +47,6 @@ int casualties_init(struct casualties *cs);
  */
 void casualty_add(struct casualties *cs, struct process *p, const char *path, int err,
 		  uint64_t at_ns);
-
-/* True if @p was started before @at_ns. */
-bool casualty_concerns(uint64_t at_ns, const struct process *p);
 
 /*
  * The error of the first casualty that @p has to hear of, and has not; by this it has heard of

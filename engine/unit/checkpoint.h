@@ -57,6 +57,7 @@
 #include "engine/base/table.h"
 #include "engine/format/commit.h"
 #include "engine/gen/tally.h"
+#include "engine/liveness/epoch.h"
 #include "engine/liveness/job.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/filed.h"

@@ -80,7 +80,7 @@ static void tell_writers_locked(struct checkpoint *cp, int err)
 		struct participant *part = container_of(l, struct participant, link);
 
 		/* Who has come after what failed it did not know of that. */
-		if (!part->ended && !(by_job && casualty_concerns(at_ns, part->process)))
+		if (!part->ended && !(by_job && epoch_started_before(part->process, at_ns)))
 			casualty_add(cs, part->process, path, err, at_ns);
 	}
 }

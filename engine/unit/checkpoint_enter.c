@@ -31,7 +31,7 @@ static bool is_mourned_locked(struct units *us, const struct process *p)
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
 		if (accord_is_in_doubt(cp) && job_same(cp->maker, p) &&
-		    casualty_concerns(accord_cause_ns(cp), p))
+		    epoch_started_before(p, accord_cause_ns(cp)))
 			return true;
 	}
 	return false;
@@ -73,9 +73,10 @@ struct participant *checkpoint_participant_of_locked(struct checkpoint *cp, cons
 	return NULL;
 }
 
-static bool restarted(const struct process *maker, const struct process *p)
+/* Of which start of the job that saves @cp is @p? */
+static enum epoch_order epoch_of(const struct checkpoint *cp, const struct process *p)
 {
-	return maker->read && maker->uid == p->uid && job_restarted(maker->key, p);
+	return cp->maker->read ? epoch_order(p, cp->maker->key, EPOCH_LASTS) : EPOCH_UNKNOWN;
 }
 
 /*
@@ -85,7 +86,7 @@ static bool restarted(const struct process *maker, const struct process *p)
  */
 static bool is_taken_locked(const struct checkpoint *cp, const struct process *p)
 {
-	return cp->rule || cp->follows || (accord_is_shared(cp) && restarted(cp->maker, p));
+	return cp->rule || cp->follows || (accord_is_shared(cp) && epoch_of(cp, p) == EPOCH_NEWER);
 }
 
 enum others { NO_OTHERS, OTHERS_ENDING, OTHERS_LIVE };
@@ -168,7 +169,7 @@ static int refuse(struct checkpoint *cp, const struct process *p)
 static bool is_nothing_to_locked(struct checkpoint *cp, const struct process *p)
 {
 	return cp->state == GENERATION_FAILED && !checkpoint_participant_of_locked(cp, p) &&
-	       (!is_of_job_locked(cp, p) || !casualty_concerns(accord_cause_ns(cp), p));
+	       (!is_of_job_locked(cp, p) || !epoch_started_before(p, accord_cause_ns(cp)));
 }
 
 /*
@@ -187,14 +188,13 @@ static bool is_latecomer(struct checkpoint *cp, const struct process *p)
 {
 	LOCK_SCOPE(&cp->units->lock);
 	return cp->accord && !checkpoint_participant_of_locked(cp, p) &&
-	       !casualty_concerns(cp->opened_ns, p);
+	       !epoch_started_before(p, cp->opened_ns);
 }
 
 /* Is it what a later start of the job of @p saves? That is none of its business any more. */
 static bool is_former_locked(const struct checkpoint *cp, const struct process *p)
 {
-	return cp->accord && p->read && p->uid == cp->maker->uid &&
-	       job_restarted(p->key, cp->maker);
+	return cp->accord && epoch_of(cp, p) == EPOCH_OLDER;
 }
 
 /*

@@ -16,7 +16,6 @@
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
-#include "engine/unit/casualty.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 #include "engine/unit/rivals.h"
@@ -443,10 +442,10 @@ static int check_not_former(struct units *us, const struct process *p, const str
 	char text[MESSAGE_MAX];
 	int err = h ? unit_header(b, old, h) : -ENOMEM;
 
-	if (err || !p->read || !job_started_again(p->key, h->job))
+	if (err || epoch_order(p, h->job, EPOCH_LASTS) != EPOCH_OLDER)
 		return err == -ENOMEM ? err : 0;
 	ago = wall > h->committed_ns ? wall - h->committed_ns : 0;
-	if (!casualty_concerns(mono > ago ? mono - ago : 0, p))
+	if (!epoch_started_before(p, mono > ago ? mono - ago : 0))
 		return 0;
 	MESSAGE(text, CHECKPOINT_FORMER, at->name, h->job, p->key);
 	failures_add(us->failures, p->uid, "save", at->name, EBUSY, text);

@@ -11,6 +11,7 @@
 #define ENGINE_UNIT_KNOWN_H
 
 #include "engine/base/table.h"
+#include "engine/liveness/epoch.h"
 #include "engine/liveness/job.h"
 
 struct known {

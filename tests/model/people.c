@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/liveness/epoch.h"
 #include "engine/liveness/job.h"
 
 #define PEOPLE_MAX 512
@@ -199,11 +200,6 @@ bool process_has_ended(struct process *p)
 	return p->gone;
 }
 
-bool job_same(const struct process *a, const struct process *b)
-{
-	return !strcmp(a->key, b->key);
-}
-
 bool job_lives(struct process *p)
 {
 	unsigned i;
@@ -212,26 +208,6 @@ bool job_lives(struct process *p)
 	for (i = 0; i < nr_people; i++)
 		if (!people[i].gone && job_same(&people[i], p))
 			return true;
-	return false;
-}
-
-bool job_counts_starts(const struct process *p)
-{
-	(void)p;
-	return false;
-}
-
-bool job_started_again(const char *former, const char *key)
-{
-	(void)former;
-	(void)key;
-	return false;
-}
-
-bool job_restarted(const char *former, const struct process *p)
-{
-	(void)former;
-	(void)p;
 	return false;
 }
 

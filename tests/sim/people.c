@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/liveness/epoch.h"
 #include "engine/base/clock.h"
 #include "tests/sim/sched.h"
 

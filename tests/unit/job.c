@@ -107,35 +107,6 @@ static void what_is_not_seen_is_invisible(void **state)
 	}
 }
 
-static void a_job_is_started_again(void **state)
-{
-	struct process p = {.read = true, .key = "1/slurm/7.0/r10"};
-
-	(void)state;
-	assert_true(job_restarted("1/slurm/7.0/r9", &p));
-	assert_true(job_restarted("1/slurm/7.0/r0", &p));
-	assert_false(job_restarted("1/slurm/7.0/r10", &p));
-	assert_false(job_restarted("1/slurm/7.0/r11", &p)); /* it is the former one itself */
-	assert_false(job_restarted("1/slurm/8.0/r9", &p));
-	assert_false(job_restarted("2/slurm/7.0/r9", &p));
-	assert_true(job_counts_starts(&p));
-	assert_false(job_restarted("", &p));
-	strcpy(p.key, "1/slurm/7.0/r1+"); /* by torchrun, too */
-	assert_true(job_restarted("1/slurm/7.0/r0+", &p));
-	assert_false(job_restarted("1/slurm/7.0/r1+", &p));
-	assert_false(job_restarted("1/slurm/7.0/r", &p));
-	assert_false(job_counts_starts(&p));
-	strcpy(p.key, "1/elastic/r2"); /* so a run may be called */
-	assert_false(job_restarted("1/elastic/r1", &p));
-	assert_false(job_counts_starts(&p));
-	strcpy(p.key, "1/master/rack2-n1:5"); /* the name of a host */
-	assert_false(job_restarted("1/master/rack1-n1:5", &p));
-	assert_false(job_restarted("1/master/r1:5", &p));
-	p.read = false;
-	strcpy(p.key, "1/slurm/7.0/r10");
-	assert_false(job_restarted("1/slurm/7.0/r9", &p));
-}
-
 /* A user is a part of who it is. */
 static void another_user_is_another(void **state)
 {
@@ -251,7 +222,6 @@ int main(int argc, char **argv)
 		T(jobs_are_compared),
 		T(long_environments_are_read),
 		T(what_is_not_seen_is_invisible),
-		T(a_job_is_started_again),
 		T(another_user_is_another),
 		T(not_more_are_kept_than_are_of_use),
 		T(an_id_used_again_is_another),

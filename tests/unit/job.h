@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/liveness/epoch.h"
 #include "engine/liveness/job.h"
 
 static struct jobs *jobs;
