@@ -65,7 +65,8 @@
 #include "engine/metrics/failures.h"
 #include "engine/unit/live.h"
 #include "engine/unit/place.h"
-#include "engine/unit/state.h"
+#include "engine/gen/state.h"
+#include "engine/unit/busy.h"
 
 #define STAGING_MAX 48
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/state.h"
-
-#include <assert.h>
+#include "engine/gen/state.h"
 
 #include "engine/base/fault.h"
-#include "engine/unit/internal.h"
 
 #define TO(state) MACHINE_TO(GENERATION_##state)
 
@@ -17,7 +14,7 @@
 		[GENERATION_FAILED] = "FAILED", [GENERATION_DROPPED] = "DROPPED", \
 	}
 
-/* unit.h draws it. */
+/* unit/unit.h draws it. */
 const struct machine file_machine = {
 	.what = "save",
 	.nr_states = GENERATION_DROPPED + 1,
@@ -34,7 +31,7 @@ const struct machine file_machine = {
 		},
 };
 
-/* checkpoint.h draws it. */
+/* unit/checkpoint.h draws it. */
 const struct machine checkpoint_machine = {
 	.what = "checkpoint",
 	.nr_states = GENERATION_DROPPED + 1,
@@ -62,28 +59,4 @@ const char *generation_state_name(enum generation_state state)
 	if (FAULT(TOLD_EARLY) && state == GENERATION_SEALED)
 		state = GENERATION_COMMITTED;
 	return names[state];
-}
-
-int busy_wait(struct units *us, unsigned *busy, enum busy with)
-{
-	int err = 0;
-
-	while (!err && *busy & with)
-		err = units_wait(us);
-	if (!err)
-		busy_begin(busy, with);
-	return err;
-}
-
-void busy_begin(unsigned *busy, enum busy with)
-{
-	assert(!(*busy & with));
-	*busy |= with;
-}
-
-void busy_end(struct units *us, unsigned *busy, enum busy with)
-{
-	assert(*busy & with);
-	*busy &= ~(unsigned)with;
-	waitq_wake_all(&us->changed);
 }
