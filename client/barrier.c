@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The update barrier. Nothing in it waits for the daemon, only for what the pump and the devices say. */
+/*
+ * The update barrier. Nothing in it waits for the daemon, only for what the pump and the devices
+ * say.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +51,10 @@ static bool is_copied_locked(struct ckptfs_session *s, uint64_t seq_last)
 	return false;
 }
 
-/* Copies that run are waited for without an end: they are of memory to memory, and nothing stops them. */
+/*
+ * Copies that run are waited for without an end: they are of memory to memory, and nothing stops
+ * them.
+ */
 static int time_out_locked(struct ckptfs_session *s, uint64_t seq_last, uint64_t timeout_ns)
 {
 	unsigned nr = cancel_locked(s, seq_last, timeout_ns);
@@ -117,7 +123,10 @@ int ckptfs_barrier(struct ckptfs_session *s, const uint64_t *streams, size_t n, 
 {
 	uint64_t begin = ckpt_now_ns(), until, seq;
 	int err = ckpt_session_enter(s), fence = 0;
-	/* Without streams there is nothing that could be held back until copies of devices have ended. */
+	/*
+	 * Without streams there is nothing that could be held back until copies of devices have
+	 * ended.
+	 */
 	bool landed = flags & CKPTFS_BARRIER_LANDED || !any_stream(streams, n), waits;
 
 	if (err == -ECHILD)

@@ -309,7 +309,10 @@ struct ckpt_capture *ckpt_failure_next_locked(struct ckptfs_session *s)
 	for (struct ckpt_capture **at = &s->failures; *at; at = &(*at)->next) {
 		struct ckpt_capture *c = *at;
 
-		/* FAIL voids the grants of it, so nothing may be copied to where they said any more. */
+		/*
+		 * FAIL voids the grants of it, so nothing may be copied to where they said any
+		 * more.
+		 */
 		if (!c->taken || c->running)
 			continue;
 		*at = c->next;

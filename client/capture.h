@@ -2,9 +2,9 @@
 /*
  * Captures: what was written by handle, from then until it has landed.
  *
- * A capture is over when it has landed (the daemon knows that all its bytes are in the arena), or has failed
- * and no device copies any of it. Only then is the daemon told of the failure, since it gives the
- * places in the arena to others at once.
+ * A capture is over when it has landed (the daemon knows that all its bytes are in the arena), or
+ * has failed and no device copies any of it. Only then is the daemon told of the failure, since it
+ * gives the places in the arena to others at once.
  */
 #ifndef CLIENT_CAPTURE_H
 #define CLIENT_CAPTURE_H
@@ -38,10 +38,14 @@ struct ckpt_capture {
 	struct ckpt_capture *next; /* of the failures */
 };
 
-/* Checks @op; NULL and 0 for one without bytes. @file: the path, or "". The caller has a reference. */
+/*
+ * Checks @op; NULL and 0 for one without bytes. @file: the path, or "". The caller has a reference.
+ */
 int ckpt_capture_create(struct ckptfs_session *s, const struct ckptfs_write_op *op,
 			const char *file, struct ckpt_capture **capture);
-/* Gives numbers to captures, and puts them into the window; takes those back, which are the last. */
+/*
+ * Gives numbers to captures, and puts them into the window; takes those back, which are the last.
+ */
 int ckpt_captures_append_locked(struct ckptfs_session *s, struct ckpt_capture *const *c, size_t n);
 void ckpt_captures_take_back_locked(struct ckptfs_session *s, struct ckpt_capture *const *c,
 				    size_t n);
@@ -66,10 +70,16 @@ void ckpt_capture_landed_locked(struct ckptfs_session *s, struct ckpt_capture *c
 /* The daemon grants no more of it: its file failed, or is gone. */
 void ckpt_capture_given_up_locked(struct ckptfs_session *s, struct ckpt_capture *c, int err);
 
-/* Whether all up to @seq are over, or (not @landed) will not see what changes behind the device's fence. */
+/*
+ * Whether all up to @seq are over, or (not @landed) will not see what changes behind the device's
+ * fence.
+ */
 bool ckpt_captures_passed_locked(struct ckptfs_session *s, uint64_t seq, bool landed);
 
-/* Takes a failure that the daemon may be told of off the list, NULL: there is none; and it was told. */
+/*
+ * Takes a failure that the daemon may be told of off the list, NULL: there is none; and it was
+ * told.
+ */
 struct ckpt_capture *ckpt_failure_next_locked(struct ckptfs_session *s);
 void ckpt_failure_told_locked(struct ckptfs_session *s, struct ckpt_capture *c);
 

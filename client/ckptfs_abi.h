@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ckptfs and the programs beside it agree on: versions, names, and the ioctls by which a trainer
- * hands over tensors instead of bytes (libckptfs speaks them; ckptfs.h is for people). The only header
- * that clients, engine and filesystem share; it includes nothing of theirs.
+ * What ckptfs and the programs beside it agree on: versions, names, and the ioctls by which a
+ * trainer hands over tensors instead of bytes (libckptfs speaks them; ckptfs.h is for people). The
+ * only header that clients, engine and filesystem share; it includes nothing of theirs.
  *
- * A trainer opens MOUNT/.ckptfs/ctl and says HELLO: it has a session, which lives as long as its process
- * does, and is lent memory, the arena, of nr_slots slots. It registers tensors, and writes them by
- * handle: WRITE, on the descriptor of a file, says which bytes of which tensor are to be there. The
- * file has its size at once; what its bytes are follows: a thread of the trainer asks by NEXT for grants,
- * copies each piece of a tensor to where its grant says, in the arena, and reports it with the following
- * NEXT. So the daemon never sees a pointer, a device or another process's memory.
+ * A trainer opens MOUNT/.ckptfs/ctl and says HELLO: it has a session, which lives as long as its
+ * process does, and is lent memory, the arena, of nr_slots slots. It registers tensors, and writes
+ * them by handle: WRITE, on the descriptor of a file, says which bytes of which tensor are to be
+ * there. The file has its size at once; what its bytes are follows: a thread of the trainer asks by
+ * NEXT for grants, copies each piece of a tensor to where its grant says, in the arena, and reports
+ * it with the following NEXT. So the daemon never sees a pointer, a device or another process's
+ * memory.
  *
- * All structs have fixed widths and no padding that is not named; what is reserved is 0. An argument
- * that is out of range is EINVAL, one of another session or of none ENOENT (the session) or EBADF (the
- * tensor, the capture). All ioctls are for the descriptor of ctl, but WRITE, QUERY and COMMIT.
+ * All structs have fixed widths and no padding that is not named; what is reserved is 0. An
+ * argument that is out of range is EINVAL, one of another session or of none ENOENT (the session)
+ * or EBADF (the tensor, the capture). All ioctls are for the descriptor of ctl, but WRITE, QUERY
+ * and COMMIT.
  */
 #ifndef CKPTFS_ABI_H
 #define CKPTFS_ABI_H
@@ -27,7 +29,10 @@
 /* Shown by mountinfo as fuse.ckptfs. */
 #define CKPTFS_FSTYPE "fuse.ckptfs"
 
-/* Eight bytes in the place of a safetensors header's length, until the header is written: one that no reader takes. */
+/*
+ * Eight bytes in the place of a safetensors header's length, until the header is written: one that
+ * no reader takes.
+ */
 #define CKPTFS_UNFINISHED "ckptfs?\377"
 
 /* The control directory, below the top of every mount, and the endpoint in it. */
@@ -46,12 +51,12 @@ enum ckptfs_kind { CKPTFS_STORAGE, CKPTFS_TENSOR, CKPTFS_OBJECT };
 enum ckptfs_check { CKPTFS_CHECK_OFF, CKPTFS_CHECK_SAMPLE, CKPTFS_CHECK_ALL };
 
 /*
- * In: abi, which must be first for good, is that of the client; EPROTO (with abi set to the daemon's) if
- * the daemon has another. rank and world as the launcher says, -1 and 0 where that is not known.
- * arena_bytes: how much the client can use, 0: as much as its share is.
- * EUSERS: the user, or all of them, have too many sessions with this mount.
- * Out: the session; of the arena the descriptor comes over the unix socket `socket` in the control
- * directory, a stream socket, which takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
+ * In: abi, which must be first for good, is that of the client; EPROTO (with abi set to the
+ * daemon's) if the daemon has another. rank and world as the launcher says, -1 and 0 where that is
+ * not known. arena_bytes: how much the client can use, 0: as much as its share is. EUSERS: the
+ * user, or all of them, have too many sessions with this mount. Out: the session; of the arena the
+ * descriptor comes over the unix socket `socket` in the control directory, a stream socket, which
+ * takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
  */
 struct ckptfs_hello {
 	__u32 abi, flags;
@@ -96,10 +101,10 @@ struct ckptfs_unregister {
 
 /*
  * One capture: bytes [src_off, src_off + len) of tensor @id are to be at file_off. @seq numbers the
- * captures of a session, from 1 on, without gaps. All of a batch or none is taken. EOPNOTSUPP: the file is
- * none that ckptfs stages (no checkpoint's), or has been published; write the bytes instead. EAGAIN: more than
- * CKPTFS_CAPTURES_MAX wait, which passes. Waits for what is still to be captured of the same bytes; EINTR: nothing
- * is taken.
+ * captures of a session, from 1 on, without gaps. All of a batch or none is taken. EOPNOTSUPP: the
+ * file is none that ckptfs stages (no checkpoint's), or has been published; write the bytes
+ * instead. EAGAIN: more than CKPTFS_CAPTURES_MAX wait, which passes. Waits for what is still to be
+ * captured of the same bytes; EINTR: nothing is taken.
  */
 struct ckptfs_capture {
 	__u64 seq, id, file_off, src_off, len;
@@ -113,11 +118,11 @@ struct ckptfs_write {
 };
 
 /*
- * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off. The
- * numbers of a session's grants rise. A piece that was done is reported by the number of its grant, in any
- * order, once or more often; its place in the arena is the daemon's from then on. @len 0: no more of the
- * capture is granted, its file has failed or is gone, @err (a positive errno) says why. What was granted of it
- * before keeps its place until it is reported.
+ * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off.
+ * The numbers of a session's grants rise. A piece that was done is reported by the number of its
+ * grant, in any order, once or more often; its place in the arena is the daemon's from then on.
+ * @len 0: no more of the capture is granted, its file has failed or is gone, @err (a positive
+ * errno) says why. What was granted of it before keeps its place until it is reported.
  */
 struct ckptfs_grant {
 	__u64 nr, seq, src_off, arena_off;
@@ -130,8 +135,9 @@ struct ckptfs_done {
 };
 
 /*
- * In: what was done, known to the daemon when this returns 0. Out: new grants; none when wait_ms are
- * over. Waits, interruptibly, only if nothing was reported, and until another of the session begins to wait.
+ * In: what was done, known to the daemon when this returns 0. Out: new grants; none when wait_ms
+ * are over. Waits, interruptibly, only if nothing was reported, and until another of the session
+ * begins to wait.
  */
 #define CKPTFS_GRANTS_MAX 400
 struct ckptfs_next {
@@ -146,8 +152,8 @@ struct ckptfs_next {
 
 /*
  * A capture that cannot be: its file, and the checkpoint that it is of, fail with @err (a positive
- * errno) and the text, which should name the cause; @seq 0: all that have not landed. Grants of it are void,
- * reported or not: the client copies nothing of it any more.
+ * errno) and the text, which should name the cause; @seq 0: all that have not landed. Grants of it
+ * are void, reported or not: the client copies nothing of it any more.
  */
 struct ckptfs_fail {
 	__u64 session, seq;
@@ -171,10 +177,11 @@ struct ckptfs_stats {
 };
 
 /*
- * What becomes of the file or checkpoint @name in a directory: asked on a descriptor of that (not of the control
- * directory). In: the name; the generation, "": the newest of that name. Out: that generation, "" if the name
- * has none that is known any more; how far it has come; err (a positive errno, if it failed) and text: why it
- * failed, or what it waits for. Waits for nothing but the backing.
+ * What becomes of the file or checkpoint @name in a directory: asked on a descriptor of that (not
+ * of the control directory). In: the name; the generation, "": the newest of that name. Out: that
+ * generation, "" if the name has none that is known any more; how far it has come; err (a positive
+ * errno, if it failed) and text: why it failed, or what it waits for. Waits for nothing but the
+ * backing.
  */
 enum ckptfs_state {
 	CKPTFS_ABSENT,	  /* there is nothing of that name */
@@ -183,7 +190,8 @@ enum ckptfs_state {
 	CKPTFS_DURABLE,	  /* synced on the backing, in staging */
 	CKPTFS_COMMITTED, /* all of it has its name there */
 	CKPTFS_FAILED,	  /* or was given up, removed or replaced by a later one before that */
-	CKPTFS_NEVER /* it is no checkpoint: an ordinary file or directory, or cannot be looked at */
+	/* it is no checkpoint: an ordinary file or directory, or cannot be looked at */
+	CKPTFS_NEVER
 };
 #define CKPTFS_GENERATION_MAX 40 /* with the NUL */
 struct ckptfs_query {
@@ -195,8 +203,9 @@ struct ckptfs_query {
 };
 
 /*
- * The checkpoint @name in a directory is whole, whatever its rule still waits for; @abandon 1: it will never be, and
- * fails. For its owner and root. On failure text says more, also beside an error.
+ * The checkpoint @name in a directory is whole, whatever its rule still waits for; @abandon 1: it
+ * will never be, and fails. For its owner and root. On failure text says more, also beside an
+ * error.
  */
 struct ckptfs_commit {
 	char name[256];

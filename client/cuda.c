@@ -40,7 +40,9 @@ static CUstream stream_of(const struct cuda_gpu *g, uint64_t handle)
 	return handle == CUDA_COMPLETE ? g->stream : (CUstream)(uintptr_t)handle;
 }
 
-/* What was done on a stream that is captured into a graph would be done whenever that is launched. */
+/*
+ * What was done on a stream that is captured into a graph would be done whenever that is launched.
+ */
 static bool refuse_captured(CUstream stream, struct cuda_fault *f)
 {
 	int status = CU_STREAM_CAPTURE_STATUS_NONE;

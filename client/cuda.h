@@ -2,21 +2,22 @@
 /*
  * Inside of the device "cuda": memory of GPUs, copied by way of the driver's API (cuda_driver.h).
  *
- *	cuda.c		what a session asks of it
- *	cuda_gpu.c	a GPU that tensors lie on: its context, our stream there, and what is bound
- *	cuda_copy.c	the thread of each GPU, which copies pieces
- *	cuda_source.c	a tensor's bytes, as copies
- *	cuda_pin.c	host memory that GPUs reach by themselves
- *	cuda_fault.c	calls that failed; being in a context
+ * 	cuda.c		what a session asks of it
+ * 	cuda_gpu.c	a GPU that tensors lie on: its context, our stream there, and what is bound
+ * 	cuda_copy.c	the thread of each GPU, which copies pieces
+ * 	cuda_source.c	a tensor's bytes, as copies
+ * 	cuda_pin.c	host memory that GPUs reach by themselves
+ * 	cuda_fault.c	calls that failed; being in a context
  *
- * Nothing here initialises CUDA or makes a context: tensors lie in one, which is the trainer's, and is
- * retained while we use it. Copies have a stream of their own, which does not wait for the legacy one; what
- * they come after, and what comes after them, is said by events. Of the pieces that are granted a few at a
- * time are given to the GPU: what else is to be copied from it, the value of a loss, say, waits in the
- * same queue of its copy engine (first come, first served, whatever the streams' priorities).
+ * Nothing here initialises CUDA or makes a context: tensors lie in one, which is the trainer's, and
+ * is retained while we use it. Copies have a stream of their own, which does not wait for the
+ * legacy one; what they come after, and what comes after them, is said by events. Of the pieces
+ * that are granted a few at a time are given to the GPU: what else is to be copied from it, the
+ * value of a loss, say, waits in the same queue of its copy engine (first come, first served,
+ * whatever the streams' priorities).
  *
- * Locks: `opening` is held over calls of the driver, and taken by nobody that one of these waits for; the
- * others, and the session's, never are.
+ * Locks: `opening` is held over calls of the driver, and taken by nobody that one of these waits
+ * for; the others, and the session's, never are.
  */
 #ifndef CLIENT_CUDA_H
 #define CLIENT_CUDA_H
@@ -48,7 +49,10 @@ struct cuda_fault {
 	 (fault)->code == CUDA_SUCCESS)
 
 int cuda_fault_errno(const struct cuda_fault *f);
-/* "TENSOR: CALL on GPU 0: NAME (NUMBER): what that is (rank 0)", in CKPTFS_TEXT_MAX bytes; @gpu < 0: of none. */
+/*
+ * "TENSOR: CALL on GPU 0: NAME (NUMBER): what that is (rank 0)", in CKPTFS_TEXT_MAX bytes; @gpu <
+ * 0: of none.
+ */
 void cuda_fault_text(const struct ckptfs_session *s, const struct cuda_fault *f, const char *tensor,
 		     int gpu, char *text);
 /* As ckpt_error. */
@@ -57,7 +61,9 @@ int cuda_fault_error(struct ckptfs_session *s, const struct cuda_fault *f, const
 
 /* --- cuda_gpu.c --- */
 
-/* What belongs to a capture, or to a copy to the GPU. The session's lock guards the lists of them. */
+/*
+ * What belongs to a capture, or to a copy to the GPU. The session's lock guards the lists of them.
+ */
 struct cuda_bound {
 	struct cuda_bound *next;
 	struct cuda_gpu *gpu;
@@ -122,8 +128,8 @@ struct cuda {
 };
 
 /*
- * The GPU that has these bytes of a tensor, one or more, opened if it is not yet. @tensor is for errors, as
- * cuda_fault_error's.
+ * The GPU that has these bytes of a tensor, one or more, opened if it is not yet. @tensor is for
+ * errors, as cuda_fault_error's.
  */
 int cuda_gpu_find(struct cuda *cuda, const struct ckpt_source *at, uint64_t off, uint64_t len,
 		  const char *tensor, struct cuda_gpu **gpu);
@@ -133,8 +139,8 @@ void cuda_gpus_open_active(struct cuda *cuda);
 void cuda_gpus_close(struct cuda *cuda);
 
 /*
- * Makes the GPU's context the calling thread's, with the right to ask about events though others capture
- * streams into graphs; @mode is for leaving.
+ * Makes the GPU's context the calling thread's, with the right to ask about events though others
+ * capture streams into graphs; @mode is for leaving.
  */
 bool cuda_enter(const struct cuda_gpu *g, int *mode, struct cuda_fault *f);
 void cuda_leave(int mode);
@@ -149,7 +155,10 @@ int cuda_copy_start(struct cuda_gpu *g);
 void cuda_copy_submit(struct cuda_gpu *g, struct ckpt_piece *p);
 /* Ends the thread, when it has dropped what was submitted. */
 void cuda_copy_stop(struct cuda_gpu *g);
-/* Waits until the pieces that have begun are with the GPU; false: all have ended already. @target is up to which. */
+/*
+ * Waits until the pieces that have begun are with the GPU; false: all have ended already. @target
+ * is up to which.
+ */
 bool cuda_copy_enqueued(struct cuda_gpu *g, uint64_t *target);
 void cuda_copy_ended(struct cuda_gpu *g, uint64_t target);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread of a GPU. It gives pieces to the GPU, each when its tensor is produced, in the order in which
- * they come, and ends them in that order when they have landed.
+ * The thread of a GPU. It gives pieces to the GPU, each when its tensor is produced, in the order
+ * in which they come, and ends them in that order when they have landed.
  *
- * Behind each copy the probes of it look at the tensor again, on the same stream: so they are before
- * whatever a barrier lets come then. A piece that failed may have copies under way; it is not ended
- * before these are over, since its place in the arena is another's then.
+ * Behind each copy the probes of it look at the tensor again, on the same stream: so they are
+ * before whatever a barrier lets come then. A piece that failed may have copies under way; it is
+ * not ended before these are over, since its place in the arena is another's then.
  */
 #include <stdio.h>
 #include <string.h>
@@ -222,8 +222,8 @@ static bool has_room(const struct cuda_gpu *g, const struct ckpt_piece *p)
 }
 
 /*
- * Whether the tensor is produced, and so is what was bound last: else the probes of that, many small
- * copies on a stream of the trainer's, would each wait for a large one of ours. @f: an error.
+ * Whether the tensor is produced, and so is what was bound last: else the probes of that, many
+ * small copies on a stream of the trainer's, would each wait for a large one of ours. @f: an error.
  */
 static bool is_produced(struct cuda_gpu *g, const struct ckpt_piece *p, bool wait,
 			struct cuda_fault *f)

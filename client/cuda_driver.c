@@ -36,7 +36,9 @@ int cuda_driver_load(struct cuda_driver *driver, const char *library, char *why)
 	const char *symbol;
 	void *handle;
 
-	/* What the trainer has loaded comes first, wherever it found it: its tensors are in there. */
+	/*
+	 * What the trainer has loaded comes first, wherever it found it: its tensors are in there.
+	 */
 	handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 	if (!handle)
 		handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);

@@ -3,9 +3,9 @@
  * The CUDA driver API as the client uses it: declarations of our own, so that no CUDA toolkit is
  * needed to build, and the functions found at run time, so that no driver is needed to run.
  *
- * Names, types and values are those of the driver's documentation ("CUDA Driver API"). Of a function
- * that has versions the table names the symbol that today's headers mean: under the bare name the
- * library keeps an older ABI.
+ * Names, types and values are those of the driver's documentation ("CUDA Driver API"). Of a
+ * function that has versions the table names the symbol that today's headers mean: under the bare
+ * name the library keeps an older ABI.
  *
  * Nothing here calls into the driver, but for cuda_error_text(), which asks for a name; so nothing
  * here makes a context. The driver's functions may be called by any thread.
@@ -52,11 +52,15 @@ enum {
 	CUDA_ERROR_CAPTURED_EVENT = 907,
 };
 
-/* Streams that are always there. A stream without CU_STREAM_NON_BLOCKING waits for the legacy one. */
+/*
+ * Streams that are always there. A stream without CU_STREAM_NON_BLOCKING waits for the legacy one.
+ */
 #define CU_STREAM_LEGACY     ((CUstream)1) /* NULL means this one, too */
 #define CU_STREAM_PER_THREAD ((CUstream)2)
 
-/* What a strided copy's rows may at most be apart (CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices). */
+/*
+ * What a strided copy's rows may at most be apart (CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices).
+ */
 #define CU_MAX_PITCH 2147483647u
 
 enum {
@@ -178,15 +182,15 @@ const struct cuda_driver *cuda_driver_if_loaded(void);
 const char *cuda_driver_missing(void);
 
 /*
- * Fills @driver from @library, which stays loaded. 0, -ENOENT if there is no such library, -ENOSYS if
- * it lacks a function that is required; then @why (CUDA_DRIVER_WHY_MAX bytes) tells which, and @driver
- * is not to be used. What cuda_driver() does with "libcuda.so.1"; by itself for tests.
+ * Fills @driver from @library, which stays loaded. 0, -ENOENT if there is no such library, -ENOSYS
+ * if it lacks a function that is required; then @why (CUDA_DRIVER_WHY_MAX bytes) tells which, and
+ * @driver is not to be used. What cuda_driver() does with "libcuda.so.1"; by itself for tests.
  */
 int cuda_driver_load(struct cuda_driver *driver, const char *library, char *why);
 
 /*
- * "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in @text of @size bytes, which is returned; "CUDA error 700" if
- * the driver has no name for it, or is NULL. For any CUresult, at any time, also after exit().
+ * "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in @text of @size bytes, which is returned; "CUDA error 700"
+ * if the driver has no name for it, or is NULL. For any CUresult, at any time, also after exit().
  */
 const char *cuda_error_text(const struct cuda_driver *driver, CUresult error, char *text,
 			    size_t size);

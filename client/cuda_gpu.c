@@ -305,7 +305,10 @@ static int check_context(const struct cuda_gpu *g, const void *addr, const char 
 		tensor, g->ordinal, g->cuda->session->rank_text);
 }
 
-/* A copy from what is nobody's would cost the trainer its context. Ranges may consist of many allocations. */
+/*
+ * A copy from what is nobody's would cost the trainer its context. Ranges may consist of many
+ * allocations.
+ */
 static int check_end(struct ckptfs_session *s, const char *last, const char *tensor, int ordinal)
 {
 	int there, err = find_ordinal(s, last, tensor, &there);

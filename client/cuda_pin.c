@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host memory that is registered with the driver (pinned), so that a copy to it runs while nobody waits.
+ * Host memory that is registered with the driver (pinned), so that a copy to it runs while nobody
+ * waits.
  *
- * Registering holds locks of the driver that stop all of its users on the node, and one call for all
- * of a large arena failed on some kernels and drivers: hence in steps, when the session is opened, by the
- * thread that opens it.
+ * Registering holds locks of the driver that stop all of its users on the node, and one call for
+ * all of a large arena failed on some kernels and drivers: hence in steps, when the session is
+ * opened, by the thread that opens it.
  */
 #include <sys/mman.h>
 

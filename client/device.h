@@ -2,9 +2,10 @@
 /*
  * Memory that tensors lie in, and what copies out of it, as a table: one for each kind of device.
  *
- * A piece is what a grant asks for. The pump submits it; the device begins it (ckpt_piece_begin, which
- * says whether it is still wanted), copies, looks whether the source was still what it had been when it
- * was written, and ends it (ckpt_piece_end). No lock is held by who calls one of these.
+ * A piece is what a grant asks for. The pump submits it; the device begins it (ckpt_piece_begin,
+ * which says whether it is still wanted), copies, looks whether the source was still what it had
+ * been when it was written, and ends it (ckpt_piece_end). No lock is held by who calls one of
+ * these.
  */
 #ifndef CLIENT_DEVICE_H
 #define CLIENT_DEVICE_H
@@ -16,7 +17,10 @@
 struct ckpt_capture;
 struct ckptfs_session;
 
-/* Byte b of a tensor lies at addr + b / row_bytes * pitch + b % row_bytes; without rows, at addr + b. */
+/*
+ * Byte b of a tensor lies at addr + b / row_bytes * pitch + b % row_bytes; without rows, at addr +
+ * b.
+ */
 struct ckpt_source {
 	const char *addr;
 	uint64_t stream;
@@ -36,29 +40,34 @@ struct ckpt_piece {
 struct ckpt_device {
 	const char *name;
 	/*
-	 * Whether work that is enqueued behind a piece which has begun runs after its copy (see fence): then
-	 * a barrier waits until all have begun. If not, it waits until all have landed.
+	 * Whether work that is enqueued behind a piece which has begun runs after its copy (see
+	 * fence): then a barrier waits until all have begun. If not, it waits until all have
+	 * landed.
 	 */
 	bool ordered;
 	int (*open)(struct ckptfs_session *s, unsigned threads, void **state);
 	/* When nothing is submitted any more. */
 	void (*close)(void *state);
-	/* In the thread that writes, before the capture is known to anybody: what it needs, its probes too. */
+	/*
+	 * In the thread that writes, before the capture is known to anybody: what it needs, its
+	 * probes too.
+	 */
 	int (*bind)(void *state, struct ckpt_capture *c);
 	/* The capture is gone. The session's lock is held: calls nobody. */
 	void (*unbind)(void *state, struct ckpt_capture *c);
 	/* Never waits. */
 	void (*submit)(void *state, struct ckpt_piece *p);
 	/*
-	 * What is enqueued on @streams from now on runs behind all pieces that have begun. If that cannot be
-	 * had it returns when these have ended, and says why.
+	 * What is enqueued on @streams from now on runs behind all pieces that have begun. If that
+	 * cannot be had it returns when these have ended, and says why.
 	 */
 	int (*fence)(void *state, const uint64_t *streams, size_t n);
 	/* All of a capture, to its place in a file, before it returns. */
 	int (*write)(void *state, struct ckpt_capture *c, int fd);
 	/*
-	 * The other way: bytes [off, off + len) of the tensor that lies at @to become those at @from, which is
-	 * memory of the host, before it returns. From several threads at a time, each with bytes of its own.
+	 * The other way: bytes [off, off + len) of the tensor that lies at @to become those at
+	 * @from, which is memory of the host, before it returns. From several threads at a time,
+	 * each with bytes of its own.
 	 */
 	int (*put)(void *state, const struct ckpt_source *to, uint64_t off, size_t len,
 		   const void *from);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes safetensors files whose tensors are captured later and whose objects come one by one: the places of
- * tensors are planned at the beginning, the header is put together as names become known, and is
- * written at the end. What it has taken always fits into the room that was left for it, so that the end cannot
- * fail for that.
+ * Writes safetensors files whose tensors are captured later and whose objects come one by one: the
+ * places of tensors are planned at the beginning, the header is put together as names become known,
+ * and is written at the end. What it has taken always fits into the room that was left for it, so
+ * that the end cannot fail for that.
  */
 #include <fcntl.h>
 #include <search.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The header of a safetensors file that is being written, as JSON that grows: the pairs of __metadata__, the entries of
- * tensors, and, in a file that holds parts of larger tensors, DCP_SHARDING_INFO. It has room for a number of bytes, once
- * that is set; what does not fit is not taken.
+ * The header of a safetensors file that is being written, as JSON that grows: the pairs of
+ * __metadata__, the entries of tensors, and, in a file that holds parts of larger tensors,
+ * DCP_SHARDING_INFO. It has room for a number of bytes, once that is set; what does not fit is not
+ * taken.
  */
 #ifndef CLIENT_HEADER_H
 #define CLIENT_HEADER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of the host: a few threads copy, behind whatever else wants to run. A barrier waits for them, so
- * they get the processor that the trainer does not use then.
+ * Memory of the host: a few threads copy, behind whatever else wants to run. A barrier waits for
+ * them, so they get the processor that the trainer does not use then.
  */
 #include <sched.h>
 #include <stdio.h>

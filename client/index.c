@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Headers of safetensors files are read as strictly as safetensors itself reads them, since they come from
- * anywhere: what is found is within the file, does not overlap, and has the size that type and shape say.
+ * Headers of safetensors files are read as strictly as safetensors itself reads them, since they
+ * come from anywhere: what is found is within the file, does not overlap, and has the size that
+ * type and shape say.
  */
 #include "client/index.h"
 

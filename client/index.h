@@ -6,8 +6,9 @@
 #include "client/ckptfs.h"
 
 /*
- * Parses the header @text, of @len bytes, in front of @data_len bytes of data. @text, from malloc, is taken over,
- * also on failure. -EILSEQ: it is not one that safetensors would take, *why says what is wrong; -ENOMEM.
+ * Parses the header @text, of @len bytes, in front of @data_len bytes of data. @text, from malloc,
+ * is taken over, also on failure. -EILSEQ: it is not one that safetensors would take, *why says
+ * what is wrong; -ENOMEM.
  */
 int ckpt_index_parse(char *text, size_t len, uint64_t data_len, struct ckptfs_index **ix,
 		     const char **why);

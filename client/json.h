@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads JSON from memory, piece by piece, as the caller asks for it: no tree is built, and strings are decoded
- * where they lie. Made for the headers of safetensors files, which may be hostile: nothing outside of
- * [at, end) is touched, nothing recurses, and what is wrong sets bad, after which every call says no.
+ * Reads JSON from memory, piece by piece, as the caller asks for it: no tree is built, and strings
+ * are decoded where they lie. Made for the headers of safetensors files, which may be hostile:
+ * nothing outside of [at, end) is touched, nothing recurses, and what is wrong sets bad, after
+ * which every call says no.
  */
 #ifndef CLIENT_JSON_H
 #define CLIENT_JSON_H
@@ -23,12 +24,15 @@ bool ckpt_utf8(const char *text, size_t len);
 bool ckpt_json_take(struct ckpt_json *j, char c);
 
 /*
- * Inside of what has been opened: is there one more member or element before @close, which is taken otherwise?
- * *first is true at the beginning. Of a member the name is next: ckpt_json_name.
+ * Inside of what has been opened: is there one more member or element before @close, which is taken
+ * otherwise? *first is true at the beginning. Of a member the name is next: ckpt_json_name.
  */
 bool ckpt_json_more(struct ckpt_json *j, char close, bool *first);
 
-/* A string, decoded and ended with a NUL in its place, until the text goes; one that holds a NUL is bad. */
+/*
+ * A string, decoded and ended with a NUL in its place, until the text goes; one that holds a NUL is
+ * bad.
+ */
 char *ckpt_json_string(struct ckpt_json *j);
 
 /* The same, with the colon behind it. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The newest checkpoint, as the command names it: what commit files and digests say is read and judged in one place. It
- * is run by posix_spawn, which copies nothing of a trainer that has half of the machine's memory.
+ * The newest checkpoint, as the command names it: what commit files and digests say is read and
+ * judged in one place. It is run by posix_spawn, which copies nothing of a trainer that has half of
+ * the machine's memory.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* dladdr */
@@ -21,7 +22,10 @@
 
 extern char **environ;
 
-/* The command beside this library (a wheel has it in bin/, an installation in ../bin/), or the one in PATH. */
+/*
+ * The command beside this library (a wheel has it in bin/, an installation in ../bin/), or the one
+ * in PATH.
+ */
 static const char *command(char path[PATH_MAX])
 {
 	static const char *const places[] = {"bin/ckptfs", "../bin/ckptfs"};
@@ -45,7 +49,10 @@ static const char *command(char path[PATH_MAX])
 	return "ckptfs";
 }
 
-/* Something to write to that has no reader to wait for, and that no standard stream is, though a trainer has closed those. */
+/*
+ * Something to write to that has no reader to wait for, and that no standard stream is, though a
+ * trainer has closed those.
+ */
 static int scratch(void)
 {
 	int fd = memfd_create("ckptfs-latest", MFD_CLOEXEC), high;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a tensor that is registered is in a safetensors file, and in which order tensors lie there. */
+/*
+ * What a tensor that is registered is in a safetensors file, and in which order tensors lie there.
+ */
 #ifndef CLIENT_PLAN_H
 #define CLIENT_PLAN_H
 

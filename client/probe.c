@@ -38,7 +38,10 @@ bool ckpt_probe_part(const struct ckpt_capture *c, const struct ckpt_piece *p, u
 
 /* --- a few --- */
 
-/* A number that a program that changes tensors cannot know of: where it looks is no secret, only not regular. */
+/*
+ * A number that a program that changes tensors cannot know of: where it looks is no secret, only
+ * not regular.
+ */
 static uint64_t scattered(uint64_t x)
 {
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;

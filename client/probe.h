@@ -23,7 +23,8 @@ struct ckpt_probe {
 
 struct ckpt_probes {
 	uint32_t nr,
-		bytes; /* of which bytes, each; what is over the end of the capture does not count */
+		/* of which bytes, each; what is over the end of the capture does not count */
+		bytes;
 	struct ckpt_probe few[CKPT_PROBES];
 	uint64_t *all; /* digests, one block behind the other */
 };
@@ -40,7 +41,10 @@ size_t ckpt_probe_len(const struct ckpt_capture *c, uint64_t off);
 bool ckpt_probe_part(const struct ckpt_capture *c, const struct ckpt_piece *p, uint64_t off,
 		     uint64_t *from, uint64_t *to);
 
-/* Of CKPTFS_CHECK_ALL: for the digests of all blocks; those of what begins with block @nr and has @len bytes. */
+/*
+ * Of CKPTFS_CHECK_ALL: for the digests of all blocks; those of what begins with block @nr and has
+ * @len bytes.
+ */
 int ckpt_probes_all_create(struct ckpt_capture *c);
 void ckpt_probes_all_set(struct ckpt_capture *c, uint64_t nr, const char *bytes, size_t len);
 /* The bytes of the tensor, whole blocks, of which a piece has something. */
@@ -51,8 +55,9 @@ bool ckpt_probes_all_hold(const struct ckpt_capture *c, const struct ckpt_piece 
 			  const char *now);
 
 /*
- * Of memory of the host: whether all probed blocks that a piece touches still are what they were, and the copy is the same. To be
- * asked when the copy was made: so what was changed before or during it is seen.
+ * Of memory of the host: whether all probed blocks that a piece touches still are what they were,
+ * and the copy is the same. To be asked when the copy was made: so what was changed before or
+ * during it is seen.
  */
 bool ckpt_probes_hold(const struct ckpt_capture *c, const struct ckpt_piece *p);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pump: the one thread that fetches grants, hands the pieces to their devices, and tells the daemon
- * which were done and what failed.
+ * The pump: the one thread that fetches grants, hands the pieces to their devices, and tells the
+ * daemon which were done and what failed.
  *
- * It waits in the daemon only while no device has anything to do; else what is done would wait with it.
+ * It waits in the daemon only while no device has anything to do; else what is done would wait with
+ * it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,7 +108,9 @@ static int piece_create_locked(struct ckptfs_session *s, const struct ckptfs_gra
 	return 0;
 }
 
-/* Those that are to be copied go to @out. Grants that were seen already, or are void, are nothing. */
+/*
+ * Those that are to be copied go to @out. Grants that were seen already, or are void, are nothing.
+ */
 static int take_grant_locked(struct ckptfs_session *s, const struct ckptfs_grant *g,
 			     struct ckpt_pieces *out)
 {
@@ -223,7 +226,10 @@ static void report_locked(struct ckptfs_session *s)
 	pthread_mutex_lock(&s->lock);
 }
 
-/* If devices are at work, the daemon is asked when they have done something, or there is more to do. */
+/*
+ * If devices are at work, the daemon is asked when they have done something, or there is more to
+ * do.
+ */
 static bool should_ask_locked(const struct ckptfs_session *s)
 {
 	return s->done.first || (s->nr_ungranted && (s->asked || !s->nr_out));

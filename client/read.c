@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading back: the bytes of many tensors, cut into pieces, which several threads take one after the other. Memory
- * of the host that is contiguous is read into directly, anything else by way of a buffer of each thread.
+ * Reading back: the bytes of many tensors, cut into pieces, which several threads take one after
+ * the other. Memory of the host that is contiguous is read into directly, anything else by way of a
+ * buffer of each thread.
  */
 #include <limits.h>
 #include <sched.h>
@@ -193,7 +194,10 @@ static unsigned processors(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
 }
 
-/* More threads than pieces are of no use; how many pieces there are is counted no further than that. */
+/*
+ * More threads than pieces are of no use; how many pieces there are is counted no further than
+ * that.
+ */
 static unsigned useful_threads(const struct reading *r, unsigned threads)
 {
 	uint64_t pieces = 0;

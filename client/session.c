@@ -174,7 +174,10 @@ static int number_of(const char *name, int otherwise)
 	return *end || n < 0 || n > INT_MAX ? otherwise : (int)n;
 }
 
-/* As the daemon reads it of other processes: all of a batch script's programs have Slurm's variables. */
+/*
+ * As the daemon reads it of other processes: all of a batch script's programs have Slurm's
+ * variables.
+ */
 static bool in_slurm_step(void)
 {
 	return number_of("SLURM_STEP_ID", -1) >= 0 && number_of("SLURM_NTASKS", 0) > 1;
@@ -273,8 +276,9 @@ static int map_arena(struct ckptfs_session *s, int dir, const struct ckptfs_hell
 }
 
 /*
- * Faults the arena in, so that most captures need not, while the program goes on: that of a large arena takes a second. In small
- * steps, since the program can map nothing during one. Kernels before 5.14 cannot.
+ * Faults the arena in, so that most captures need not, while the program goes on: that of a large
+ * arena takes a second. In small steps, since the program can map nothing during one. Kernels
+ * before 5.14 cannot.
  */
 static void *touch_run(void *session)
 {
@@ -340,7 +344,10 @@ static void free_captures(struct ckptfs_session *s)
 	s->base = s->next_seq;
 }
 
-/* What a child of the session's process may do, too: it touches memory of its own, and nothing else. */
+/*
+ * What a child of the session's process may do, too: it touches memory of its own, and nothing
+ * else.
+ */
 static void free_memory(struct ckptfs_session *s)
 {
 	free_captures(s);
@@ -350,7 +357,9 @@ static void free_memory(struct ckptfs_session *s)
 
 static void session_free(struct ckptfs_session *s)
 {
-	/* Before the devices that they are bound to; of those some may still be given pieces back. */
+	/*
+	 * Before the devices that they are bound to; of those some may still be given pieces back.
+	 */
 	pthread_mutex_lock(&s->lock);
 	free_captures(s);
 	pthread_mutex_unlock(&s->lock);

@@ -2,13 +2,13 @@
 /*
  * Inside of a session.
  *
- * Threads: those of the trainer, which register, write and wait; the pump, which alone asks the daemon
- * for grants, tells it what was done and what failed; those of devices, which copy. A trainer's thread
- * calls the daemon only to register and to write, which do not wait for storage: a barrier ends in
- * time even if the daemon does not answer.
+ * Threads: those of the trainer, which register, write and wait; the pump, which alone asks the
+ * daemon for grants, tells it what was done and what failed; those of devices, which copy. A
+ * trainer's thread calls the daemon only to register and to write, which do not wait for storage: a
+ * barrier ends in time even if the daemon does not answer.
  *
- * Locks, in the order in which they are taken: tensors_order, writes_order, lock. The first two are held
- * over an ioctl, lock never is.
+ * Locks, in the order in which they are taken: tensors_order, writes_order, lock. The first two are
+ * held over an ioctl, lock never is.
  */
 #ifndef CLIENT_SESSION_H
 #define CLIENT_SESSION_H
@@ -80,7 +80,10 @@ struct ckptfs_session {
 	struct ckptfs_session_stats stats;
 };
 
-/* 0, or why nothing can be done with @s here: -ECHILD, -ENOTCONN and the like. Every call begins with it. */
+/*
+ * 0, or why nothing can be done with @s here: -ECHILD, -ENOTCONN and the like. Every call begins
+ * with it.
+ */
 int ckpt_session_enter(struct ckptfs_session *s);
 
 /* Says why a call with @s (NULL: an open) fails; returns @err. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of a checkpoint: asked of the daemon by its name in its directory, so it works in bind mounts, too. */
+/*
+ * What becomes of a checkpoint: asked of the daemon by its name in its directory, so it works in
+ * bind mounts, too.
+ */
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -103,7 +106,10 @@ static int failed(const struct place *p, const struct ckptfs_query *q)
 
 	if (q->state == CKPTFS_NEVER && err == -EIO)
 		err = -EOPNOTSUPP;
-	/* These say that nothing is known of the path. A save that has failed is known, whatever the backing said of it. */
+	/*
+	 * These say that nothing is known of the path. A save that has failed is known, whatever
+	 * the backing said of it.
+	 */
 	if (q->state == CKPTFS_FAILED &&
 	    (err == -ENOENT || err == -EACCES || err == -EINVAL || err == -ENAMETOOLONG ||
 	     err == -ENOTTY || err == -EOPNOTSUPP))

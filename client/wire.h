@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that the library says to the daemon passes here, so that a test can stand in for it. Unlike the
- * system calls, these return 0 (or a descriptor) or -errno.
+ * All that the library says to the daemon passes here, so that a test can stand in for it. Unlike
+ * the system calls, these return 0 (or a descriptor) or -errno.
  */
 #ifndef CLIENT_WIRE_H
 #define CLIENT_WIRE_H
@@ -19,7 +19,9 @@ struct ckpt_wire {
 
 extern const struct ckpt_wire *ckpt_wire;
 
-/* The descriptor that the daemon gives to who connects to the socket @name in the directory @dir. */
+/*
+ * The descriptor that the daemon gives to who connects to the socket @name in the directory @dir.
+ */
 int ckpt_wire_receive(int dir, const char *name);
 
 #endif

@@ -87,8 +87,8 @@ static int append(struct ckptfs_session *s, struct ckpt_capture **all, size_t n,
 }
 
 /*
- * As many as one ioctl takes. They are in the window before, since grants may come before it returns. @failed:
- * 0, or why they have failed already, as ckptfs_error tells.
+ * As many as one ioctl takes. They are in the window before, since grants may come before it
+ * returns. @failed: 0, or why they have failed already, as ckptfs_error tells.
  */
 static int queue_batch(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int fd,
 		       struct ckptfs_write *w, int failed)
@@ -117,9 +117,9 @@ static int queue_batch(struct ckptfs_session *s, struct ckpt_capture **all, size
 }
 
 /*
- * A tensor that its device could not give: its file is not what it should be, whatever the trainer does then,
- * so the daemon takes the capture and hears at once that it failed. What was merely asked for wrongly is not
- * told: it can be asked for again.
+ * A tensor that its device could not give: its file is not what it should be, whatever the trainer
+ * does then, so the daemon takes the capture and hears at once that it failed. What was merely
+ * asked for wrongly is not told: it can be asked for again.
  */
 static void tell_failed(struct ckptfs_session *s, struct ckpt_capture *c, int fd, int err)
 {
@@ -168,7 +168,10 @@ static int bind_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t 
 	return 0;
 }
 
-/* All or none: what the daemon took of a call that it then refuses is not to be, and its file fails. */
+/*
+ * All or none: what the daemon took of a call that it then refuses is not to be, and its file
+ * fails.
+ */
 static void withdraw(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int err)
 {
 	char text[CKPTFS_TEXT_MAX];
@@ -252,7 +255,10 @@ int ckptfs_write(struct ckptfs_session *s, int fd, const struct ckptfs_write_op 
 
 int ckptfs_is_staged(int fd)
 {
-	/* A batch of none, of no session: an ordinary file refuses every batch before it looks at one. */
+	/*
+	 * A batch of none, of no session: an ordinary file refuses every batch before it looks at
+	 * one.
+	 */
 	struct ckptfs_write w = {.nr = 0};
 	int err = ckpt_session_ioctl(fd, CKPTFS_IOC_WRITE, &w);
 

@@ -78,21 +78,25 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 void engine_close(struct engine *en);
 
 /*
- * Makes this mount known to other nodes, by its @label (@given: by the user), which a lock in the directory
- * @place of this host holds; @waits is called, often, as long as it takes. Without it the mount is alone, as a
- * read-only one is. Before engine_start, in the process that will serve. 0 or -errno with @e filled: it cannot
- * work together with one that is there, or not by way of what option coord says. engine_close ends it.
+ * Makes this mount known to other nodes, by its @label (@given: by the user), which a lock in the
+ * directory @place of this host holds; @waits is called, often, as long as it takes. Without it the
+ * mount is alone, as a read-only one is. Before engine_start, in the process that will serve. 0 or
+ * -errno with @e filled: it cannot work together with one that is there, or not by way of what
+ * option coord says. engine_close ends it.
  */
 int engine_meet(struct engine *en, const char *label, const char *place, void (*waits)(void *arg),
 		void *arg, struct error *e);
 
-/* {"backend", "state": "safe"|"unsafe"|"alone"|"outage", "why", ...}: how the nodes agree, and what is seen of others. */
+/*
+ * {"backend", "state": "safe"|"unsafe"|"alone"|"outage", "why", ...}: how the nodes agree, and what
+ * is seen of others.
+ */
 json_t *engine_coord(struct engine *en);
 
 /*
- * Takes the cache's memory and starts the threads, in the process that will serve. @node: label of the
- * mount, which outlives the engine. @decide: the request that the thread serves can no longer be
- * given up from here on; false: it was. NULL: none ever is. 0 or -errno with @e filled.
+ * Takes the cache's memory and starts the threads, in the process that will serve. @node: label of
+ * the mount, which outlives the engine. @decide: the request that the thread serves can no longer
+ * be given up from here on; false: it was. NULL: none ever is. 0 or -errno with @e filled.
  */
 int engine_start(struct engine *en, const char *node, bool (*decide)(void), struct error *e);
 
@@ -119,8 +123,8 @@ char *engine_metrics(struct engine *en, const char *node);
 int engine_drain(struct engine *en, uint64_t deadline_ns);
 
 /*
- * The mount has gone: what no call can complete any more is given up, and told in failures.json when
- * this returns, whichever thread says so first.
+ * The mount has gone: what no call can complete any more is given up, and told in failures.json
+ * when this returns, whichever thread says so first.
  */
 void engine_no_more_calls(struct engine *en, const char *mountpoint);
 

@@ -17,8 +17,9 @@ void beside_renamed(struct fs *fs, const struct caller *c, struct node *dir, int
 void beside_unlinked(struct fs *fs, const struct node *dir, const char *name);
 
 /*
- * Before what no checkpoint has is renamed, or a symbolic link is made: 0: as a pointer it waits for a commit
- * now (engine/unit/held.h), the caller's part is done. -ENOTSUP: it does not. Else -errno.
+ * Before what no checkpoint has is renamed, or a symbolic link is made: 0: as a pointer it waits
+ * for a commit now (engine/unit/held.h), the caller's part is done. -ENOTSUP: it does not. Else
+ * -errno.
  */
 int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save_name *from,
 			const struct save_name *to, unsigned flags);

@@ -347,8 +347,8 @@ static void path_in_mount(const struct mount_entry *m, const char *path, char be
 }
 
 /*
- * The directory @path is being saved. It has no commit file yet, but is not foreign for that; and what the walk has
- * found in it is a part of it.
+ * The directory @path is being saved. It has no commit file yet, but is not foreign for that; and
+ * what the walk has found in it is a part of it.
  */
 static void forget_parts(struct catalog *c, const char *path)
 {
@@ -507,9 +507,10 @@ static void add_begun(struct catalog *c, const struct word *now)
 }
 
 /*
- * What the mount shows and what the daemon says, as of one moment: if a save begins or ends in between, all is
- * looked at anew. Else what begins there would be called foreign, or committed before it is. Where saves never
- * pause the last look has to do, and what has begun during it is added.
+ * What the mount shows and what the daemon says, as of one moment: if a save begins or ends in
+ * between, all is looked at anew. Else what begins there would be called foreign, or committed
+ * before it is. Where saves never pause the last look has to do, and what has begun during it is
+ * added.
  */
 static int read_mount(struct walk_arg *w, const struct mount_entry *m, struct error *e)
 {

@@ -51,8 +51,8 @@ int catalog_read(struct catalog *c, const char *path, unsigned flags,
 void catalog_finish(struct catalog *c);
 
 /*
- * The newest that is committed, or NULL: of directories beside each other the one of the highest sequence, else by time.
- * Sorts @c.
+ * The newest that is committed, or NULL: of directories beside each other the one of the highest
+ * sequence, else by time. Sorts @c.
  */
 struct unit_entry *newest_committed(struct catalog *c);
 

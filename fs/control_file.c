@@ -86,8 +86,9 @@ static json_t *failure(const char *path, int err)
 }
 
 /*
- * The state of a file that has its name on the backing, by its digest record; NULL: it is no checkpoint. A record vouches for
- * a file that no rule claims, too: it was saved under a temporary name that a rule claims.
+ * The state of a file that has its name on the backing, by its digest record; NULL: it is no
+ * checkpoint. A record vouches for a file that no rule claims, too: it was saved under a temporary
+ * name that a rule claims.
  */
 static const char *recorded_state(struct fs *fs, struct backing *b, const char *path, int pin,
 				  const struct statx *stx, bool *modified)
@@ -151,7 +152,10 @@ static json_t *part(struct fs *fs, const char *path, const struct way *way, cons
 	return o;
 }
 
-/* A directory of the backing: one that was committed has a commit file. Another node may have given it its name a moment ago. */
+/*
+ * A directory of the backing: one that was committed has a commit file. Another node may have given
+ * it its name a moment ago.
+ */
 static json_t *directory(struct fs *fs, const struct caller *c, const char *path, int dir,
 			 const char *name)
 {
@@ -217,7 +221,10 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		}
 		if (o)
 			json_object_set_new(o, "kind", json_string("unit"));
-		/* Nobody has to wait for this one in particular: its first file may make another of it. */
+		/*
+		 * Nobody has to wait for this one in particular: its first file may make another of
+		 * it.
+		 */
 		if (o && json_object_get(o, "directory") && !*json_get_text(o, "rule", "?") &&
 		    !json_is_true(json_object_get(o, "replaces")))
 			json_object_del(o, "generation");

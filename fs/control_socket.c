@@ -76,7 +76,10 @@ static int receive_line(int fd, size_t max, uint64_t deadline_ns, json_t **value
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 		ssize_t n;
 
-		/* What has come by the deadline counts, also when this thread had to wait for a CPU. */
+		/*
+		 * What has come by the deadline counts, also when this thread had to wait for a
+		 * CPU.
+		 */
 		if (poll(&p, 1,
 			 now < deadline_ns ? (int)((deadline_ns - now) / NSEC_PER_MSEC) + 1 : 0) ==
 		    0)
@@ -132,7 +135,10 @@ static json_t *serve_umount(struct control *s, uid_t uid, json_int_t limit_ms)
 		FAIL(&e, EPERM, UMOUNT_DENIED, s->fs->mountpoint, (unsigned)geteuid());
 		return refusal(e.err, e.text);
 	}
-	/* In use: said at once; or what was is just being closed. Else all goes to the backing first. */
+	/*
+	 * In use: said at once; or what was is just being closed. Else all goes to the backing
+	 * first.
+	 */
 	in_use = s->fs->engine->metrics.open_handles;
 	unmounted = in_use && !s->umount(s->fs, &e);
 	if (in_use && !unmounted && s->fs->engine->metrics.open_handles)
@@ -394,7 +400,10 @@ int control_request(const struct mount_entry *m, json_t *request, int limit_ms, 
 	int peer = 0, err;
 
 	*answer = NULL;
-	/* It hangs up on those who are slow to ask, too; whether it lives is told by the next connection. */
+	/*
+	 * It hangs up on those who are slow to ask, too; whether it lives is told by the next
+	 * connection.
+	 */
 	while ((err = exchange(m, request, deadline, answer, &peer, keep)) == -ECONNRESET &&
 	       clock_mono_ns() < deadline)
 		poll(NULL, 0, AGAIN_MS);

@@ -12,7 +12,9 @@ struct daemon_options {
 	bool foreground;
 	/* Called once, when the mount answers. */
 	void (*ready)(void *arg);
-	/* Called, often, before that while another node is waited for; NULL: nobody wants to know. */
+	/*
+	 * Called, often, before that while another node is waited for; NULL: nobody wants to know.
+	 */
 	void (*waits)(void *arg);
 	void *arg;
 };

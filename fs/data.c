@@ -63,7 +63,10 @@ void data_unpin(struct content_pins *p)
 
 /* --- to the backing --- */
 
-/* Is there hope that a backing that is full is so no more? *err becomes -EINTR if the call was given up. */
+/*
+ * Is there hope that a backing that is full is so no more? *err becomes -EINTR if the call was
+ * given up.
+ */
 static bool may_get_room(struct fs *fs, struct handle *h, struct shortage *s, int *err)
 {
 	int room = fs->engine->units && room_is_short(*err)
@@ -190,9 +193,9 @@ static struct content *begin_caching(struct fs *fs, const struct caller *c, stru
 }
 
 /*
- * True if the cache takes this write, as far as the write alone tells. O_DIRECT asks for no copy in the page cache,
- * and says nothing of durability: the file of a checkpoint goes through the cache of the mount all the same, aligned
- * or not, so that its writer does not wait for the storage.
+ * True if the cache takes this write, as far as the write alone tells. O_DIRECT asks for no copy in
+ * the page cache, and says nothing of durability: the file of a checkpoint goes through the cache
+ * of the mount all the same, aligned or not, so that its writer does not wait for the storage.
  */
 static bool cacheable(struct fs *fs, const struct caller *c, struct handle *h, size_t size, int rwf)
 {
@@ -296,8 +299,9 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 }
 
 /*
- * Has the kernel write back and forget the pages that it has of what is to be captured: they are older. This waits for
- * other requests, of pages; and before the bytes are promised, or these would wait for them.
+ * Has the kernel write back and forget the pages that it has of what is to be captured: they are
+ * older. This waits for other requests, of pages; and before the bytes are promised, or these would
+ * wait for them.
  */
 static void forget_pages(struct fs *fs, const struct node *n, const struct ckptfs_write *w)
 {
@@ -457,7 +461,10 @@ int data_begin(struct fs *fs, struct node *n, struct data_span *s)
 	return err;
 }
 
-/* A file of a checkpoint that nobody writes through the cache right now; @h, or NULL, is open to write it. */
+/*
+ * A file of a checkpoint that nobody writes through the cache right now; @h, or NULL, is open to
+ * write it.
+ */
 static int enter_checkpoint(struct fs *fs, struct node *n, struct handle *h, struct data_span *s)
 {
 	char rel[PATH_MAX];

@@ -42,14 +42,16 @@ int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t
 void data_judge(struct fs *fs, uint64_t fh, uint64_t key, pid_t pid);
 
 /*
- * Handles of tensors instead of bytes (captures_write). -EOPNOTSUPP: what it has open is no file that is staged,
- * or has been published.
+ * Handles of tensors instead of bytes (captures_write). -EOPNOTSUPP: what it has open is no file
+ * that is staged, or has been published.
  */
 struct ckptfs_write;
 int data_capture(struct fs *fs, const struct caller *c, struct handle *h,
 		 const struct ckptfs_write *w);
 
-/* fsync of @c. What it means for the file of a unit, and of whom, is the option `fsync`'s: sync.c. */
+/*
+ * fsync of @c. What it means for the file of a unit, and of whom, is the option `fsync`'s: sync.c.
+ */
 int data_sync(struct fs *fs, const struct caller *c, struct handle *h, bool data_only);
 
 /*

@@ -41,7 +41,10 @@ int doctor_backing(struct doctor *d, const char *path);
 
 enum found { NOT_TRIED, ABSENT, PRESENT, TURNED_OFF };
 
-/* Bytes a second: the median of several rounds, and the slowest and fastest of them. 0: not measured. */
+/*
+ * Bytes a second: the median of several rounds, and the slowest and fastest of them. 0: not
+ * measured.
+ */
 struct speed {
 	double median, least, most;
 };

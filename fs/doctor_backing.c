@@ -196,7 +196,10 @@ static void say_load(struct doctor *d)
 		doctor_say(d, "load", CHECK_OK, NULL, "%.1f on %ld CPUs", load, cpus);
 }
 
-/* The same save in three ways. The flush begins with the copy; a writer waits where it is a cache ahead of it. */
+/*
+ * The same save in three ways. The flush begins with the copy; a writer waits where it is a cache
+ * ahead of it.
+ */
 static void say_save(struct doctor *d, const struct probe *p)
 {
 	double speed = p->flush.median, cache = (double)d->cache_bytes;

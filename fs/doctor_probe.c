@@ -160,7 +160,9 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* As the publishing of a small file: written, synced, renamed, the directory synced. 0 or -errno. */
+/*
+ * As the publishing of a small file: written, synced, renamed, the directory synced. 0 or -errno.
+ */
 static int small_cycle(int dir, const void *bytes)
 {
 	struct name n, target = new_name();
@@ -256,7 +258,10 @@ static void *random_block(void)
 	return memory;
 }
 
-/* Writes a round with @writers threads, and syncs. Returns bytes a second, or 0 where that failed or was stopped. */
+/*
+ * Writes a round with @writers threads, and syncs. Returns bytes a second, or 0 where that failed
+ * or was stopped.
+ */
 static double write_round(struct probe *p, struct big *b, size_t writers)
 {
 	pthread_t threads[WRITERS];
@@ -351,7 +356,10 @@ static void measure_copy(struct probe *p)
 	p->copy_bytes_per_s = (double)COPY_BYTES / took[COPY_ROUNDS / 2];
 }
 
-/* A lazy save copies by memcpy, from the trainer's memory into the cache, both of which are there already. */
+/*
+ * A lazy save copies by memcpy, from the trainer's memory into the cache, both of which are there
+ * already.
+ */
 static void measure_capture(struct probe *p)
 {
 	__cleanup_free char *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);

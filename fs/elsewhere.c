@@ -10,8 +10,9 @@
 #include "fs/save.h"
 
 /*
- * The slot that remembers an ordinary directory, and what it has then. Whether others make a checkpoint of it is asked once a
- * second: its name is looked up in each path that leads through it. Of a checkpoint that is asked each time.
+ * The slot that remembers an ordinary directory, and what it has then. Whether others make a
+ * checkpoint of it is asked once a second: its name is looked up in each path that leads through
+ * it. Of a checkpoint that is asked each time.
  */
 static _Atomic uint64_t *slot_of(struct fs *fs, const struct inode_id *dir_id, const char *name,
 				 const struct statx *stx, uint64_t *key)

@@ -406,7 +406,10 @@ static int write_listing(struct listing_of *l, const char *generation, FILE *fil
 	return err ? err : fflush(file) ? -errno : 0;
 }
 
-/* Under a hidden name first: it is there whole, or not at all. The directory keeps its times and its owner. */
+/*
+ * Under a hidden name first: it is there whole, or not at all. The directory keeps its times and
+ * its owner.
+ */
 static int write_commit_file(struct listing_of *l)
 {
 	int dir = l->f->dir, fd, err;

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints of many files that no ckptfs wrote: recognised by the built-in rules, since they have no commit file. Of some
- * what lies in them proves that they are whole:
+ * Checkpoints of many files that no ckptfs wrote: recognised by the built-in rules, since they have
+ * no commit file. Of some what lies in them proves that they are whole:
  *
  *   torch-dcp, torchtitan   .metadata, which comes last, and each file that it names
  *   megatron                the same, and metadata.json or common.pt
  *   sharded-export          each file that a *.index.json names
  *
- * Of the others only who made them can tell. Of all, each zip, HDF5 and safetensors file must be whole by itself, and
- * nothing may have been written lately.
+ * Of the others only who made them can tell. Of all, each zip, HDF5 and safetensors file must be
+ * whole by itself, and nothing may have been written lately.
  */
 #ifndef FS_FOREIGN_H
 #define FS_FOREIGN_H
 
 #include "engine/engine.h"
 
-/* Which rule claims the directory @dir, which is at @path below the backing, by a file in it; or NULL. */
+/*
+ * Which rule claims the directory @dir, which is at @path below the backing, by a file in it; or
+ * NULL.
+ */
 const struct rule *foreign_rule(const struct rules *rs, const char *path, int dir);
 
 /* True if nothing is in the directory @dir. */
@@ -34,8 +37,9 @@ struct foreign {
 };
 
 /*
- * Judges it, digests its files and gives it a commit file, of sequence 0: it is older than all that ckptfs
- * saved. 0; or -errno with @e filled, and nothing changed: -ENODATA: nothing tells whether it is whole.
+ * Judges it, digests its files and gives it a commit file, of sequence 0: it is older than all that
+ * ckptfs saved. 0; or -errno with @e filled, and nothing changed: -ENODATA: nothing tells whether
+ * it is whole.
  */
 int foreign_adopt(struct foreign *f, struct error *e);
 

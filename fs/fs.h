@@ -88,9 +88,9 @@ void note_trouble(struct fs *fs, const struct caller *c, const char *op, uint64_
 		  const char *name, int err);
 
 /*
- * Attributes for the kernel from what the backing says of a file, and what the cache holds of it. st_ino is the backing's, so it
- * survives renames and remounts; files of another device below the backing get theirs mixed with
- * the device number, to be unique in the mount.
+ * Attributes for the kernel from what the backing says of a file, and what the cache holds of it.
+ * st_ino is the backing's, so it survives renames and remounts; files of another device below the
+ * backing get theirs mixed with the device number, to be unique in the mount.
  */
 void fill_stat(struct fs *fs, const struct statx *stx, struct stat *st);
 
@@ -129,11 +129,11 @@ int gone_dir(struct fs *fs, const struct caller *c, struct node *dir, int err);
 void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *name);
 
 /*
- * How long the kernel may trust what it is told. Names are looked up anew at each use, so that
- * what another node did before its barrier is seen after ours (close-to-open). While there is no other
- * node, a directory is only a step on the way, and may be trusted for a moment, so that programs that walk
- * trees do not ask for each step again and again. Calls in a directory that is gone get ESTALE, upon which the
- * kernel walks the path again.
+ * How long the kernel may trust what it is told. Names are looked up anew at each use, so that what
+ * another node did before its barrier is seen after ours (close-to-open). While there is no other
+ * node, a directory is only a step on the way, and may be trusted for a moment, so that programs
+ * that walk trees do not ask for each step again and again. Calls in a directory that is gone get
+ * ESTALE, upon which the kernel walks the path again.
  */
 #define NAME_TIMEOUT_S 0.0
 #define DIR_TIMEOUT_S  0.05

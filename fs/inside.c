@@ -129,8 +129,8 @@ static int join_change(struct checkpoint *cp, const struct caller *c, struct pro
 }
 
 /*
- * Begins the generation that changes the directory @l, or finds the one that somebody else began just
- * now. @committed: as has_commit_file says. -ESTALE: it is found by its name.
+ * Begins the generation that changes the directory @l, or finds the one that somebody else began
+ * just now. @committed: as has_commit_file says. -ESTALE: it is found by its name.
  */
 static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, int committed,
 			   const char *rel, struct change change)
@@ -218,7 +218,10 @@ static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *
 	return begin_change_of(fs, c, l, committed, rel, change);
 }
 
-/* @in, in which @dir is, was left by another job, and is no more. What is below its name again is changed instead. */
+/*
+ * @in, in which @dir is, was left by another job, and is no more. What is below its name again is
+ * changed instead.
+ */
 static int begin_anew(struct fs *fs, const struct caller *c, struct node *dir,
 		      const struct inside *in, struct change change)
 {

@@ -23,18 +23,20 @@ struct change {
 };
 
 /*
- * Is @name in @dir (or @dir itself: @name NULL) in a checkpoint that may still be changed? 1: yes, and
- * inside_leave is to be said when the change is done. 0: no. -EBUSY, -EINTR, or what it failed with. -ESTALE:
- * what another job left there is given up; what comes instead is found where the path is looked up again.
+ * Is @name in @dir (or @dir itself: @name NULL) in a checkpoint that may still be changed? 1: yes,
+ * and inside_leave is to be said when the change is done. 0: no. -EBUSY, -EINTR, or what it failed
+ * with. -ESTALE: what another job left there is given up; what comes instead is found where the
+ * path is looked up again.
  */
 int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		 struct change change, struct inside *in);
 void inside_leave(struct inside *in);
 
 /*
- * Before a change to @name in @dir, which is in no checkpoint that is being written: is a directory above it a
- * unit, or shown to be one by that file? 0: no. -ESTALE: a generation that changes it was begun, and is found
- * where the path is looked up again. A second ESTALE would reach the program: there is no reason for one.
+ * Before a change to @name in @dir, which is in no checkpoint that is being written: is a directory
+ * above it a unit, or shown to be one by that file? 0: no. -ESTALE: a generation that changes it
+ * was begun, and is found where the path is looked up again. A second ESTALE would reach the
+ * program: there is no reason for one.
  */
 int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		 struct change change);
@@ -43,13 +45,15 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 int inside_is_in_committed(struct fs *fs, const struct caller *c, struct node *dir);
 
 /*
- * Removes @n from a committed unit as a job does: not from the backing, before the next commit. @directory:
- * by rmdir. 0: no, it is to be removed there. 1: it was. -errno.
+ * Removes @n from a committed unit as a job does: not from the backing, before the next commit.
+ * @directory: by rmdir. 0: no, it is to be removed there. 1: it was. -errno.
  */
 int inside_remove_later(struct fs *fs, const struct caller *c, const struct save_name *n,
 			bool directory);
 
-/* As save_create and save_open, for one that was entered. -EAGAIN: it is an ordinary directory now. */
+/*
+ * As save_create and save_open, for one that was entered. -EAGAIN: it is an ordinary directory now.
+ */
 int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
 		  int at, const char *name, mode_t mode, int flags, struct generation **g);
 int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct node *n, int flags,
@@ -57,7 +61,10 @@ int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct
 int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
 		  const struct save_name *n);
 
-/* A rename of which at least one side is in a checkpoint, or is one. -ENOTSUP: neither is, any more. */
+/*
+ * A rename of which at least one side is in a checkpoint, or is one. -ENOTSUP: neither is, any
+ * more.
+ */
 int inside_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
 		  const struct save_name *to, unsigned flags);
 

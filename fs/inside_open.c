@@ -12,8 +12,8 @@
 #include "fs/inside.h"
 
 /*
- * Somebody has just made it: the kernel opens that instead, but tries only once more. So what another node has made becomes
- * this one's own now.
+ * Somebody has just made it: the kernel opens that instead, but tries only once more. So what
+ * another node has made becomes this one's own now.
  */
 static int open_instead(struct fs *fs, const struct caller *c, struct inside *in, int at,
 			const char *name, int flags)

@@ -70,7 +70,10 @@ int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
 	return err;
 }
 
-/* A file's new name may be the first to tell what the checkpoint is. -EEXIST: an ordinary directory now. */
+/*
+ * A file's new name may be the first to tell what the checkpoint is. -EEXIST: an ordinary directory
+ * now.
+ */
 static int claim_by_rename(struct fs *fs, const struct caller *c, struct inside *in,
 			   const struct save_name *from)
 {
@@ -83,8 +86,8 @@ static int claim_by_rename(struct fs *fs, const struct caller *c, struct inside 
 }
 
 /*
- * What copies, or moves, does not mean by a rename what the framework does. Where rsync keeps what is whole
- * already, aside, it has its name there.
+ * What copies, or moves, does not mean by a rename what the framework does. Where rsync keeps what
+ * is whole already, aside, it has its name there.
  */
 static bool is_copied(const struct save_name *from, const struct save_name *to)
 {
@@ -122,8 +125,8 @@ static int rename_within(struct fs *fs, struct inside *to_in, const char *from_r
 }
 
 /*
- * Neither name is in a checkpoint that is being written. What is in a committed one is copied from there, and what
- * gets a name in one is a change to that.
+ * Neither name is in a checkpoint that is being written. What is in a committed one is copied from
+ * there, and what gets a name in one is a change to that.
  */
 static int rename_committed(struct fs *fs, const struct caller *c, struct call *call)
 {

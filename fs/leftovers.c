@@ -207,8 +207,8 @@ static void report(struct walk *k, struct leftover *l, enum leftover_kind kind, 
 #define POINTER_MAX 4096
 
 /*
- * True if the last word of a short file is a part of the name of something beside it: then the file is a pointer of a rule
- * that only the mount knows ("7", or "newest: step-7", beside step-7).
+ * True if the last word of a short file is a part of the name of something beside it: then the file
+ * is a pointer of a rule that only the mount knows ("7", or "newest: step-7", beside step-7).
  */
 static bool names_a_neighbour(int dir, int fd, const struct stat *st)
 {
@@ -365,7 +365,10 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 	const char *name = entry->d_name;
 	struct leftover l = {.dir = dir, .name = name};
 	bool ours = rules_reserved(name), files = (k->w->foreign || k->w->units) && !k->in_unit;
-	/* A file of any other name is a checkpoint if a rule of its mount has claimed it: then it has a record. */
+	/*
+	 * A file of any other name is a checkpoint if a rule of its mount has claimed it: then it
+	 * has a record.
+	 */
 	bool wanted = ours || (files && leftovers_is_checkpoint(name)) ||
 		      (k->w->units && !k->in_unit &&
 		       (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lies below a directory, of a backing that no mount uses or of any: names that ckptfs keeps for
- * itself, and checkpoints. Everything is reached by descriptors of directories, one name at a time: no
- * symbolic link is followed, no other filesystem entered.
+ * What lies below a directory, of a backing that no mount uses or of any: names that ckptfs keeps
+ * for itself, and checkpoints. Everything is reached by descriptors of directories, one name at a
+ * time: no symbolic link is followed, no other filesystem entered.
  */
 #ifndef FS_LEFTOVERS_H
 #define FS_LEFTOVERS_H
@@ -15,17 +15,19 @@
 enum leftover_kind {
 	LEFT_UNFINISHED, /* .ckptfs-<32 hex digits>: a save that was cut off */
 	/*
-	 * The same, whole and digested: only its name was not given any more. Of a directory: it has a
-	 * commit file, which tells whether it is whole.
+	 * The same, whole and digested: only its name was not given any more. Of a directory: it
+	 * has a commit file, which tells whether it is whole.
 	 */
 	LEFT_UNPUBLISHED,
 	LEFT_TRASH,   /* .ckptfs-trash-*, a file or directory */
 	LEFT_FOREIGN, /* a file named as a checkpoint, without a digest recorded */
-	LEFT_FOREIGN_UNIT, /* a directory that a rule claims, without a commit file; l->dir is that directory */
+	/* a directory that a rule claims, without a commit file; l->dir is that directory */
+	LEFT_FOREIGN_UNIT,
 	LEFT_UNKNOWN,	 /* .ckptfs-*, but none of these */
 	LEFT_MOUNT,	 /* something is mounted there: not looked into */
 	LEFT_UNREADABLE, /* a directory, or a file that has a checkpoint's name */
-	LEFT_DECIDED, /* its commit was decided, but it had not got its name; of recovery, not of a walk */
+	/* its commit was decided, but it had not got its name; of recovery, not of a walk */
+	LEFT_DECIDED,
 	/* Not left, but where it belongs: */
 	LEFT_UNIT, /* a directory with a commit file; l->dir is that directory, without a name */
 	LEFT_RECORDED, /* a checkpoint file: it has a digest recorded, as it is now */
@@ -67,7 +69,10 @@ int leftovers_walk(struct leftovers *w);
 /* Has the directory @dir a commit file? */
 bool leftovers_is_unit(int dir);
 
-/* True if a built-in rule makes a file of this name a checkpoint by itself; a temporary name of one is none. */
+/*
+ * True if a built-in rule makes a file of this name a checkpoint by itself; a temporary name of one
+ * is none.
+ */
 bool leftovers_is_checkpoint(const char *name);
 
 /* True if a file of this name is a pointer by a built-in rule. */

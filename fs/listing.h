@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the commit file of a directory lists, and whether that is what is there. While a change to it
- * is pending (COMMIT_PENDING) each name may be as either of the two files has it, or be absent where
- * one of them lacks it. Nothing that the commit file says leads out of the directory: every name on
- * the way is opened in the one before it, and no symbolic link is followed.
+ * What the commit file of a directory lists, and whether that is what is there. While a change to
+ * it is pending (COMMIT_PENDING) each name may be as either of the two files has it, or be absent
+ * where one of them lacks it. Nothing that the commit file says leads out of the directory: every
+ * name on the way is opened in the one before it, and no symbolic link is followed.
  */
 #ifndef FS_LISTING_H
 #define FS_LISTING_H

@@ -64,7 +64,10 @@ const struct verb *verb_find(const char *name)
 	return strcmp(verb_completion.name, name) ? NULL : &verb_completion;
 }
 
-/* The one of @words that was probably meant by @name, or NULL; @least: how far the nearest one was so far. */
+/*
+ * The one of @words that was probably meant by @name, or NULL; @least: how far the nearest one was
+ * so far.
+ */
 static const char *nearer(const char *name, const char *word, const char *nearest, size_t *least)
 {
 	size_t d = spelling_distance(name, word);
@@ -246,7 +249,9 @@ static int help(const char *name)
 	return EXIT_USAGE;
 }
 
-/* A caller may have closed its standard descriptors; files opened later must not get their numbers. */
+/*
+ * A caller may have closed its standard descriptors; files opened later must not get their numbers.
+ */
 static void open_standard_fds(void)
 {
 	int fd;

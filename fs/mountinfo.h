@@ -13,8 +13,8 @@
 struct mount_entry {
 	unsigned major, minor; /* st_dev of everything in it */
 	char path[PATH_MAX];   /* the mount point */
-	char root
-		[PATH_MAX]; /* what of the filesystem is mounted there: "/", or below for a bind mount */
+	/* what of the filesystem is mounted there: "/", or below for a bind mount */
+	char root[PATH_MAX];
 	char source[PATH_MAX]; /* for ckptfs: the backing */
 	char type[64];
 	uid_t user;		/* that mounted it (FUSE option user_id) */
@@ -41,7 +41,10 @@ bool mountinfo_find_at(const char *path, struct mount_entry *out);
 /* Any mount with that device number: another bind mount of the same filesystem. */
 bool mountinfo_find_device(unsigned major, unsigned minor, struct mount_entry *out);
 
-/* Calls @each for every mount of a ckptfs filesystem that can be reached at its path, in the order of mountinfo. */
+/*
+ * Calls @each for every mount of a ckptfs filesystem that can be reached at its path, in the order
+ * of mountinfo.
+ */
 void mountinfo_each_ckptfs(void (*each)(void *arg, const struct mount_entry *m), void *arg);
 
 enum mount_life {

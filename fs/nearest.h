@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /*
- * The path of a name that exists and is spelled much like the first component of @path that does not. It lists a
- * directory. False: there is none.
+ * The path of a name that exists and is spelled much like the first component of @path that does
+ * not. It lists a directory. False: there is none.
  */
 bool nearest_path(const char *path, char near[PATH_MAX]);
 

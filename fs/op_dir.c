@@ -20,7 +20,9 @@
 
 #define DENTS_BYTES 65536
 
-/* Offsets behind the backing's. Where those are hashes (ext4), one in 2^23 looks like one of ours. */
+/*
+ * Offsets behind the backing's. Where those are hashes (ext4), one in 2^23 looks like one of ours.
+ */
 #define EXTRA_FIRST ((off_t)0x7fffff00 << 32)
 
 static bool is_extra_off(const struct handle *h, off_t off)
@@ -76,7 +78,9 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	node_put(fs->tree, n);
 }
 
-/* Makes h->dents hold what follows @off. Returns 0 (dents_len 0: the end) or -errno. dir_lock held. */
+/*
+ * Makes h->dents hold what follows @off. Returns 0 (dents_len 0: the end) or -errno. dir_lock held.
+ */
 static int fetch(struct fs *fs, const struct caller *c, struct handle *h, off_t off)
 {
 	struct backing b = fs_for(fs, c);

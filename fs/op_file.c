@@ -54,7 +54,9 @@ static void release(struct fs *fs, const struct caller *c, uint64_t id)
 	note_trouble(fs, c, "close", node, NULL, err);
 }
 
-/* Opens the file on the backing, which cuts it if so asked: then the cache has nothing more of it. */
+/*
+ * Opens the file on the backing, which cuts it if so asked: then the cache has nothing more of it.
+ */
 static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, int fd, int flags)
 {
 	struct backing b = fs_as(fs, c);
@@ -254,7 +256,10 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	node_put(fs->tree, dir);
 }
 
-/* A call on an open file failed: what that says of the checkpoint that it is in need not be said again. */
+/*
+ * A call on an open file failed: what that says of the checkpoint that it is in need not be said
+ * again.
+ */
 static void told(const struct caller *c, const struct handle *h, ssize_t err)
 {
 	if (err < 0 && err != -EINTR && h->generation && h->generation->checkpoint)

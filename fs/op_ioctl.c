@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The ioctls of client/ckptfs_abi.h: on the control file, files and directories. All others are ENOTTY. */
+/*
+ * The ioctls of client/ckptfs_abi.h: on the control file, files and directories. All others are
+ * ENOTTY.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -54,15 +54,19 @@ static bool is_acl(const char *name)
 }
 
 /*
- * user.ckptfs.state and .error are what the engine knows of a file or checkpoint; the digest is the backing's.
- * None of them is listed, so that copies of a file do not claim to be it, nor taken from programs.
+ * user.ckptfs.state and .error are what the engine knows of a file or checkpoint; the digest is the
+ * backing's. None of them is listed, so that copies of a file do not claim to be it, nor taken from
+ * programs.
  */
 static bool is_ours(const char *name)
 {
 	return !strncmp(name, "user.ckptfs.", strlen("user.ckptfs."));
 }
 
-/* True if a directory that @n lies in is a committed checkpoint. @name: that of @n itself, "" if it has none any more. */
+/*
+ * True if a directory that @n lies in is a committed checkpoint. @name: that of @n itself, "" if it
+ * has none any more.
+ */
 static bool is_committed_part(struct fs *fs, const struct caller *c, struct node *n,
 			      char name[NAME_MAX + 1])
 {
@@ -79,7 +83,10 @@ static bool is_committed_part(struct fs *fs, const struct caller *c, struct node
 	return found;
 }
 
-/* True if @n is a file of a checkpoint that is not committed: *@state, and why that checkpoint failed. */
+/*
+ * True if @n is a file of a checkpoint that is not committed: *@state, and why that checkpoint
+ * failed.
+ */
 static bool is_open_part(struct fs *fs, struct node *n, enum generation_state *state, char *reason)
 {
 	struct units *us = fs->engine->units;
@@ -191,7 +198,9 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	tree_fd_put(fs->tree, &nf);
 }
 
-/* The names in @buf without ours and, for the unprivileged, trusted ones. Returns the new length. */
+/*
+ * The names in @buf without ours and, for the unprivileged, trusted ones. Returns the new length.
+ */
 static ssize_t hide_some(char *buf, ssize_t len, bool trusted)
 {
 	ssize_t in = 0, out = 0;

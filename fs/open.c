@@ -169,7 +169,9 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx
 		LOCK_SCOPE(lock);
 		register_it = n->io_mode == IO_NONE && !writes(h) && !in_cache;
 	}
-	/* The kernel opens the backing again with the caller's flags: not with one that it refused. */
+	/*
+	 * The kernel opens the backing again with the caller's flags: not with one that it refused.
+	 */
 	if (h->flags & O_DIRECT && !(fcntl(h->fd, F_GETFL) & O_DIRECT))
 		register_it = false;
 	if (register_it)

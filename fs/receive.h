@@ -28,9 +28,9 @@ void receiver_init(struct receiver *rc);
 void receiver_finish(struct receiver *rc);
 
 /*
- * Waits for a request and reads it into @mem, which has room for the largest. If it is the WRITE that
- * was expected, @l may have its data, and @mem only what is before that. @look: first look for one
- * for a while without sleeping. Returns its length, or -errno: the end of the filesystem.
+ * Waits for a request and reads it into @mem, which has room for the largest. If it is the WRITE
+ * that was expected, @l may have its data, and @mem only what is before that. @look: first look for
+ * one for a while without sleeping. Returns its length, or -errno: the end of the filesystem.
  */
 ssize_t receive(struct receiver *rc, char *mem, size_t size, bool look, struct content_landing *l);
 

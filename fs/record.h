@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The record of a single file's digest, which lies in an extended attribute of the file, for verbs. */
+/*
+ * The record of a single file's digest, which lies in an extended attribute of the file, for verbs.
+ */
 #ifndef FS_RECORD_H
 #define FS_RECORD_H
 
@@ -23,7 +25,10 @@ bool record_is_of(const struct record *r, const struct stat *st);
 /* In a mount: is the file a save that has not got its name yet? */
 bool record_is_awaited(int fd);
 
-/* In a mount: true if the file, which has a record, is a part of a checkpoint that is not committed. */
+/*
+ * In a mount: true if the file, which has a record, is a part of a checkpoint that is not
+ * committed.
+ */
 bool record_is_of_part(int fd);
 
 uint64_t stat_mtime_ns(const struct stat *st);

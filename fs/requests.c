@@ -231,8 +231,8 @@ static enum next find_work_locked(struct requests *rs, struct request **out, boo
 }
 
 /*
- * What a trainer tells of its captures, or asks for, wakes those who wait for their bytes: were it to wait behind
- * as many of these as there are threads, they would wait for each other.
+ * What a trainer tells of its captures, or asks for, wakes those who wait for their bytes: were it
+ * to wait behind as many of these as there are threads, they would wait for each other.
  */
 static unsigned most_threads(const struct request *r)
 {
@@ -259,7 +259,9 @@ static unsigned most_threads(const struct request *r)
 static bool leave_device_locked(struct requests *rs, struct request *r, bool more)
 {
 	rs->last_ns = r->started_ns;
-	/* Only a parked thread can be had for certain when it is needed; with none, start one now. */
+	/*
+	 * Only a parked thread can be had for certain when it is needed; with none, start one now.
+	 */
 	if (rs->idle == 1 && rs->parked == rs->calls && !start_server_locked(rs, most_threads(r)))
 		return false;
 	if (--rs->idle)
@@ -322,7 +324,10 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	if (request_is_page_write(r) && rs->nr_early)
 		request_answer_page_write_locked(rs, r);
 	if (!leave_device_locked(rs, r, more)) {
-		/* It may wait for long. Nobody knows of @r yet, and this thread still is at the device. */
+		/*
+		 * It may wait for long. Nobody knows of @r yet, and this thread still is at the
+		 * device.
+		 */
 		lock_drop(&rs->lock);
 		request_copy_landed_out(r);
 		lock_take(&rs->lock);

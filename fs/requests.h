@@ -26,8 +26,8 @@
 #define INTERRUPT_GRACE_NS (500 * NSEC_PER_MSEC)
 #define STUCK_AFTER_NS	   (10 * NSEC_PER_SEC)
 #define REQUEST_MAX_BYTES  (1u << 20) /* of data in one WRITE or READ */
-#define MAX_THREADS \
-	128 /* one for each call that waits: of many ranks, for a commit; beyond, for what wakes captures */
+/* one for each call that waits: of many ranks, for a commit; beyond, for what wakes captures */
+#define MAX_THREADS 128
 
 struct fs;
 struct requests;
@@ -43,10 +43,10 @@ struct requests *requests_create(struct fs *fs);
 void requests_destroy(struct requests *rs);
 
 /*
- * Serves the session's device until the filesystem is unmounted or the connection aborted.
- * @ready is called once, from a serving thread, when INIT was answered (@err: refused). Returns 0 or -errno
- * (no thread could be started). Afterwards waits at most @drain_s for requests that the backing
- * still holds; returns -EBUSY if some are left, in which case only _exit is safe.
+ * Serves the session's device until the filesystem is unmounted or the connection aborted. @ready
+ * is called once, from a serving thread, when INIT was answered (@err: refused). Returns 0 or
+ * -errno (no thread could be started). Afterwards waits at most @drain_s for requests that the
+ * backing still holds; returns -EBUSY if some are left, in which case only _exit is safe.
  */
 int requests_serve(struct requests *rs, struct fuse_session *se,
 		   void (*ready)(struct fs *fs, int err), int drain_s);
@@ -64,10 +64,10 @@ struct negotiated requests_negotiated(struct requests *rs);
 void requests_open_extra(uint32_t flags, int backing_id);
 
 /*
- * The data of a WRITE may lie in the cache already, where it was expected to go (receive.h), and what
- * the handler was given is void. request_take_landed: it goes to @ct; true: done, as by content_write;
- * false: it is where the handler expects it. request_copy_out: the same as the latter. Before anything
- * is waited for.
+ * The data of a WRITE may lie in the cache already, where it was expected to go (receive.h), and
+ * what the handler was given is void. request_take_landed: it goes to @ct; true: done, as by
+ * content_write; false: it is where the handler expects it. request_copy_out: the same as the
+ * latter. Before anything is waited for.
  */
 struct content;
 bool request_take_landed(const struct content *ct);
@@ -83,8 +83,8 @@ void *requests_data_buffer(void);
 bool request_is_behind(void);
 
 /*
- * The request takes effect from here on: the watchdog leaves the answer to who serves it. False: it has been given
- * up, and must not.
+ * The request takes effect from here on: the watchdog leaves the answer to who serves it. False: it
+ * has been given up, and must not.
  */
 bool request_decide(void);
 

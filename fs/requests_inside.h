@@ -32,8 +32,8 @@ struct request {
 	bool behind;		   /* pages for a file with a late call: wait for that (late.h) */
 	uint64_t late;		   /* lock: set; the node on which it counts as late, 0 = none */
 	struct interruptible call; /* what its thread waits for ends when it is given up */
-	struct handle *
-		held; /* lock: set, before `answered`; which it needs though the kernel may release it */
+	/* lock: set, before `answered`; which it needs though the kernel may release it */
+	struct handle *held;
 	atomic_bool answered; /* whoever sets it first may reply */
 	bool decided;	      /* owner: serving thread; who has set it itself, and will reply */
 	int reply_error;      /* owner: serving thread */

@@ -30,7 +30,8 @@ void rundir_drop_label(const char *dir, const char *label, int lock_fd);
 
 /*
  * Listens for the mount with that device number; removes sockets that dead daemons left. *@ino: the
- * socket's, for rundir_unlisten: when the mount has gone the number, and the name, may be another's.
+ * socket's, for rundir_unlisten: when the mount has gone the number, and the name, may be
+ * another's.
  */
 int rundir_listen(const char *dir, unsigned major, unsigned minor, ino_t *ino, struct error *e);
 void rundir_unlisten(const char *dir, unsigned major, unsigned minor, ino_t ino);

@@ -48,8 +48,8 @@ void save_unvouched(struct fs *fs, const struct caller *c, int fd)
 }
 
 /*
- * Waits until the bytes of @g, which is closed, are those of a file: then they can be copied. -EAGAIN:
- * it is being written again, or has failed.
+ * Waits until the bytes of @g, which is closed, are those of a file: then they can be copied.
+ * -EAGAIN: it is being written again, or has failed.
  */
 static int await_bytes(struct generation *g)
 {
@@ -60,7 +60,10 @@ static int await_bytes(struct generation *g)
 	return generation_is_open(g) ? -EAGAIN : 0;
 }
 
-/* The regular file that has the name, or is held for it (held.h), open for reading; -ESTALE: there is none. */
+/*
+ * The regular file that has the name, or is held for it (held.h), open for reading; -ESTALE: there
+ * is none.
+ */
 static int open_named(struct fs *fs, struct backing *b, const struct inode_id *dir, int at,
 		      const char *name, struct statx *stx)
 {
@@ -101,8 +104,8 @@ static int begin_from_file(struct fs *fs, const struct caller *c, const struct i
 }
 
 /*
- * The kernel tries once more, and only once, when it gets ESTALE: whoever gets it finds, at the end of
- * a second lookup of @name, a generation that was kept open for that. Others may have made one
+ * The kernel tries once more, and only once, when it gets ESTALE: whoever gets it finds, at the end
+ * of a second lookup of @name, a generation that was kept open for that. Others may have made one
  * meanwhile; if that is closed already it is replaced, as if this had come a moment later. Returns
  * -ESTALE, or what went wrong.
  */
@@ -294,7 +297,10 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 				return 0;
 			generation_released(*g);
 		} else if (*g && !(flags & O_TRUNC)) {
-			/* What is closed keeps its bytes; to change some of them they must be there. */
+			/*
+			 * What is closed keeps its bytes; to change some of them they must be
+			 * there.
+			 */
 			err = await_bytes(*g);
 		}
 		generation_put(*g);
@@ -385,7 +391,10 @@ void save_opened(struct handle *h, struct generation *g)
 	h->content = g->content;
 }
 
-/* Is the directory @n, made by @p in @in (NULL: in no checkpoint), to be the top of one? -EEXIST: it may. */
+/*
+ * Is the directory @n, made by @p in @in (NULL: in no checkpoint), to be the top of one? -EEXIST:
+ * it may.
+ */
 static int may_be_checkpoint(struct fs *fs, const struct save_name *n, const struct process *p,
 			     struct checkpoint *in)
 {

@@ -51,8 +51,8 @@ static bool is_temporary(const struct rule *rule, const char *name)
 }
 
 /*
- * A checkpoint of one file that a job removes stays on the backing until a newer one is there. 1: so it does; 0: it is
- * to go at once.
+ * A checkpoint of one file that a job removes stays on the backing until a newer one is there. 1:
+ * so it does; 0: it is to go at once.
  */
 static int remove_later(struct fs *fs, const struct caller *c, const struct save_name *n)
 {

@@ -105,9 +105,9 @@ static int move_older(struct move *m)
 }
 
 /*
- * A unit that is being written is renamed, and so is the file that it is to replace: should it come to
- * nothing, the new name has that. But not where that has a temporary name, as what mkstemp makes: it was never
- * meant for the new one.
+ * A unit that is being written is renamed, and so is the file that it is to replace: should it come
+ * to nothing, the new name has that. But not where that has a temporary name, as what mkstemp
+ * makes: it was never meant for the new one.
  */
 static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 {
@@ -145,7 +145,10 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 		return err;
 	err = save_look_up(fs, c, from, &id, &mode);
 	if (!err && !generation_is_open(g) && !is_temp(fs, from->name)) {
-		/* The name has an older file, too: when ours has replaced that, a plain rename does. */
+		/*
+		 * The name has an older file, too: when ours has replaced that, a plain rename
+		 * does.
+		 */
 		err = generation_wait(g);
 		if (err || !generation_is_open(g))
 			return err ? err : -ENOTSUP;
@@ -155,8 +158,9 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 	if (err && err != -ENOENT)
 		return err;
 	err = generation_rename(g, &(struct place){to->at, to_dir, to->name}, make_way, &move);
+	/* it has failed: what its name shows then is the older file, which was moved */
 	if (err && move.moved)
-		return 0; /* it has failed: what its name shows then is the older file, which was moved */
+		return 0;
 	if (err)
 		return err == -EEXIST ? -ENOTSUP : err;
 	tree_placed(fs->tree, &g->id, to->dir, to->name);

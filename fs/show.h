@@ -26,8 +26,8 @@ const char *show_name(char *buf, size_t size, const char *name);
 void show_path_json(json_t *object, const char *path);
 
 /*
- * Of a checkpoint of several nodes, as the daemon describes it ("shared"): "node one, which sees its end: open; node two:
- * voted". Returns @buf.
+ * Of a checkpoint of several nodes, as the daemon describes it ("shared"): "node one, which sees
+ * its end: open; node two: voted". Returns @buf.
  */
 const char *show_shared(char *buf, size_t size, const json_t *shared);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fsync waits for. The file of a unit is of no use before the whole is committed, so a rank that has
- * asked for the durability of its part has no use for the wait: by default its fsync is a barrier, after which
- * what it wrote is in the cache, and is flushed and committed in that order. Who has no rank may be anything,
- * dd or a mover of files that removes the source next: that gets what it asked for.
+ * What fsync waits for. The file of a unit is of no use before the whole is committed, so a rank
+ * that has asked for the durability of its part has no use for the wait: by default its fsync is a
+ * barrier, after which what it wrote is in the cache, and is flushed and committed in that order.
+ * Who has no rank may be anything, dd or a mover of files that removes the source next: that gets
+ * what it asked for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,9 @@
 #include "fs/late.h"
 #include "fs/save.h"
 
-/* Does fsync by @c through @h make a file of a unit durable? *@rankless: though a rank's would not. */
+/*
+ * Does fsync by @c through @h make a file of a unit durable? *@rankless: though a rank's would not.
+ */
 static bool is_durable(struct fs *fs, const struct caller *c, const struct handle *h,
 		       bool *rankless)
 {
@@ -32,8 +35,8 @@ static bool is_durable(struct fs *fs, const struct caller *c, const struct handl
 }
 
 /*
- * The generation that an fsync through @h is for, referenced, or NULL: also through a handle that does
- * not write, as of a file that was closed, and perhaps renamed.
+ * The generation that an fsync through @h is for, referenced, or NULL: also through a handle that
+ * does not write, as of a file that was closed, and perhaps renamed.
  */
 static struct generation *generation_of(struct fs *fs, const struct handle *h)
 {

@@ -104,8 +104,9 @@ struct node *node_get(struct tree *t, uint64_t id);
 void node_put(struct tree *t, struct node *n);
 
 /*
- * Finds or makes the node of @name in @dir, for thread @pid, pinned. Adds one to its lookup count and returns it
- * referenced, with its attributes. -errno of the backing otherwise. @b says as whom, here and below.
+ * Finds or makes the node of @name in @dir, for thread @pid, pinned. Adds one to its lookup count
+ * and returns it referenced, with its attributes. -errno of the backing otherwise. @b says as whom,
+ * here and below.
  */
 int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char *name, pid_t pid,
 		struct node **out, struct statx *stx);
@@ -134,8 +135,8 @@ void tree_placed(struct tree *t, const struct inode_id *id, struct node *dir, co
 bool tree_place(struct tree *t, struct node *n, struct node **dir, char name[NAME_MAX + 1]);
 
 /*
- * The checkpoint that @n is in, or is the top of, referenced; NULL: none. @rel: the path of @n in it, with
- * "/@name" behind if @name is not NULL.
+ * The checkpoint that @n is in, or is the top of, referenced; NULL: none. @rel: the path of @n in
+ * it, with "/@name" behind if @name is not NULL.
  */
 struct checkpoint *tree_checkpoint(struct tree *t, struct node *n, const char *name, char *rel,
 				   size_t size);
@@ -164,8 +165,8 @@ void tree_fd_put(struct tree *t, struct node_fd *nf);
 bool tree_replaced(struct tree *t, struct backing *b, struct node *n);
 
 /*
- * Path of node @id below the mount point, with "/@name" behind it if given: false, it has none any more. And the same
- * for people.
+ * Path of node @id below the mount point, with "/@name" behind it if given: false, it has none any
+ * more. And the same for people.
  */
 bool tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);

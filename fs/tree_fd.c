@@ -58,7 +58,8 @@ static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *ou
 }
 
 /*
- * The directory at or above @n that was replaced under its name by a checkpoint, referenced, or NULL;
+ * The directory at or above @n that was replaced under its name by a checkpoint, referenced, or
+ * NULL;
  * @rel: the path from there to @n.
  */
 static struct node *replaced_above(struct tree *t, struct node *n, char rel[PATH_MAX])
@@ -107,7 +108,9 @@ static int fd_by_name(struct tree *t, struct backing *b, struct node *n, struct 
 	return err;
 }
 
-/* @n, or a directory that it is in, was replaced under its name: that of what is at its path now. */
+/*
+ * @n, or a directory that it is in, was replaced under its name: that of what is at its path now.
+ */
 static int fd_of_successor(struct tree *t, struct backing *b, struct node *n, struct node *replaced,
 			   const char *rel, struct node_fd *out)
 {
@@ -135,7 +138,9 @@ static int fd_of_successor(struct tree *t, struct backing *b, struct node *n, st
 	return err == -ENOENT || err == -ENOTDIR ? -ESTALE : err;
 }
 
-/* A pin of the directory @n if a checkpoint has it in staging, where it has no name to find it by. */
+/*
+ * A pin of the directory @n if a checkpoint has it in staging, where it has no name to find it by.
+ */
 static int pin_staged(struct tree *t, struct backing *b, struct node *n)
 {
 	struct inode_id id = node_inode(n);

@@ -24,7 +24,10 @@ int unmount_path(const struct mount_entry *m, bool abort, struct error *e);
 /* " by python3 (pid 12), bash (pid 7)": who uses the mount, as far as may be seen; "" if nobody. */
 void unmount_users(const char *mountpoint, char *buf, size_t size);
 
-/* Why the daemon @daemon of a mount that is gone from here goes on: which other mount namespace has it, as far as may be seen. */
+/*
+ * Why the daemon @daemon of a mount that is gone from here goes on: which other mount namespace has
+ * it, as far as may be seen.
+ */
 void unmount_held(const struct mount_entry *m, int daemon, char *buf, size_t size);
 
 #endif

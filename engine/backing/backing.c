@@ -76,13 +76,16 @@ int backing_open(struct backing *b, const char *path, struct error *e)
 }
 
 /*
- * O_NOATIME on each descriptor would not do: the kernel refuses it for other users' files, and drops it where it passes
- * reads through.
+ * O_NOATIME on each descriptor would not do: the kernel refuses it for other users' files, and
+ * drops it where it passes reads through.
  */
 int backing_stop_atime(struct backing *b)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOATIME, .attr_clr = MOUNT_ATTR__ATIME};
-	/* By number: the C library has these calls from 2.36 on, and packages are to run with older ones. */
+	/*
+	 * By number: the C library has these calls from 2.36 on, and packages are to run with older
+	 * ones.
+	 */
 	__cleanup_fd int tree =
 		(int)syscall(SYS_open_tree, b->root_fd, "",
 			     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);

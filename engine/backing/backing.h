@@ -9,9 +9,9 @@
  *   Linux refuses on O_PATH go through /proc/self/fd, which reaches that very inode.
  * - Every function returns 0 (or a count, an offset, a descriptor that the caller owns) or
  *   -errno, blocks as long as the backing blocks, and may be called from any thread.
- * - struct backing is a handle, and says as whom its calls are made (who.h). The one that was opened
- *   is the daemon's. A copy that says somebody else lives in the function that makes it, and uses
- *   what the first one has opened.
+ * - struct backing is a handle, and says as whom its calls are made (who.h). The one that was
+ *   opened is the daemon's. A copy that says somebody else lives in the function that makes it, and
+ *   uses what the first one has opened.
  */
 #ifndef ENGINE_BACKING_BACKING_H
 #define ENGINE_BACKING_BACKING_H
@@ -127,7 +127,10 @@ static inline struct backing backing_maker(const struct backing *b, const struct
 	return backing_with(b, who_maker(caller));
 }
 
-/* The same handle for what other nodes may be changing, if @shared: see "as it is on the backing now". */
+/*
+ * The same handle for what other nodes may be changing, if @shared: see "as it is on the backing
+ * now".
+ */
 static inline struct backing backing_shared(struct backing b, bool shared)
 {
 	b.shared = shared;
@@ -143,19 +146,23 @@ static inline struct backing backing_owner(const struct backing *b, const struct
 /* The calls themselves; backing_open puts them in. @arg is the backing. */
 extern const struct backing_ops backing_real_ops;
 
-/* Opens the directory @path; what it can do is probed later (features_probe). 0 or -errno, @e filled. */
+/*
+ * Opens the directory @path; what it can do is probed later (features_probe). 0 or -errno, @e
+ * filled.
+ */
 int backing_open(struct backing *b, const char *path, struct error *e);
 
 /*
- * From here on no read changes an access time in the backing: it is reached through a mount of its own, with noatime.
- * Before anything below it is opened. 0 or -errno: then all is as before.
+ * From here on no read changes an access time in the backing: it is reached through a mount of its
+ * own, with noatime. Before anything below it is opened. 0 or -errno: then all is as before.
  */
 int backing_stop_atime(struct backing *b);
 
 /*
- * Until @fd and its duplicates are closed, who uses a file or directory excludes who repairs or removes
- * it (@alone), and the other way round: on this host, and on others where the backing has locks for all
- * of them. -EBUSY: somebody else is at it, or, to who wants it alone, the backing has no locks to tell.
+ * Until @fd and its duplicates are closed, who uses a file or directory excludes who repairs or
+ * removes it (@alone), and the other way round: on this host, and on others where the backing has
+ * locks for all of them. -EBUSY: somebody else is at it, or, to who wants it alone, the backing has
+ * no locks to tell.
  */
 int backing_lock(struct backing *b, int fd, bool alone);
 void backing_unlock(int fd);
@@ -184,9 +191,15 @@ int backing_rename(struct backing *b, int dir, const char *name, int new_dir, co
 /* --- an inode, by pin or by any descriptor of it --- */
 int backing_stat(struct backing *b, int fd, struct statx *stx);
 int backing_reopen(struct backing *b, int fd, int flags);
-/* Another descriptor of what @fd, a pin or an open file, stands for. Nothing is asked of the backing. */
+/*
+ * Another descriptor of what @fd, a pin or an open file, stands for. Nothing is asked of the
+ * backing.
+ */
 int backing_dup(struct backing *b, int fd);
-/* The path of the directory @fd below the top, where that is "": as it is now, byte for byte. 0 or -errno. */
+/*
+ * The path of the directory @fd below the top, where that is "": as it is now, byte for byte. 0 or
+ * -errno.
+ */
 int backing_path_below(struct backing *b, int fd, char *buf, size_t size);
 int backing_readlink(struct backing *b, int pin, char *buf, size_t size);
 int backing_chmod(struct backing *b, int fd, mode_t mode);
@@ -203,11 +216,14 @@ int backing_removexattr(struct backing *b, int fd, const char *name);
 /*
  * --- as it is on the backing now (fresh.c) ---
  *
- * Where other nodes change something too, this node's client of the backing may answer for what was. These wait until it
- * answers for what is, for some seconds at most. Without locks.
+ * Where other nodes change something too, this node's client of the backing may answer for what
+ * was. These wait until it answers for what is, for some seconds at most. Without locks.
  */
 
-/* backing_pin, by a handle that is shared. -ESTALE: another one has the name, and does not come to be known; -EINTR. */
+/*
+ * backing_pin, by a handle that is shared. -ESTALE: another one has the name, and does not come to
+ * be known; -EINTR.
+ */
 int backing_pin_now(struct backing *b, int dir, const char *name);
 
 /* The same of a name that was just listed with the inode number @ino. */
@@ -216,7 +232,10 @@ int backing_pin_listed(struct backing *b, int dir, const char *name, uint64_t in
 /* backing_stat. A file that is being written is synced. */
 int backing_stat_now(struct backing *b, int fd, struct statx *stx);
 
-/* What the caller knows of a file: how many links it has if the name leads to it (0: it does), and if nobody writes to it. */
+/*
+ * What the caller knows of a file: how many links it has if the name leads to it (0: it does), and
+ * if nobody writes to it.
+ */
 struct backing_known {
 	unsigned links;
 	bool rests;
@@ -224,13 +243,17 @@ struct backing_known {
 typedef struct backing_known backing_knows(void *arg, const struct statx *stx);
 
 /*
- * Before @name is looked up in @dir: from here on it leads to what it does on the backing. @knows is asked of the regular file
- * that it seems to lead to. 0, also if there is nothing, or none can tell; -ENOENT: there is nothing any more; -EINTR.
+ * Before @name is looked up in @dir: from here on it leads to what it does on the backing. @knows
+ * is asked of the regular file that it seems to lead to. 0, also if there is nothing, or none can
+ * tell; -ENOENT: there is nothing any more; -EINTR.
  */
 int backing_refresh_name(struct backing *b, int dir, const char *name, backing_knows *knows,
 			 void *arg);
 
-/* For these: backing_stat, asked of the servers if the client does not insist on answering by itself; and nobody asked. */
+/*
+ * For these: backing_stat, asked of the servers if the client does not insist on answering by
+ * itself; and nobody asked.
+ */
 int backing_stat_asked(struct backing *b, int fd, struct statx *stx);
 int backing_stat_known(struct backing *b, int fd, struct statx *stx);
 
@@ -254,8 +277,8 @@ ssize_t backing_copy_range(struct backing *b, int in, off_t off_in, int out, off
 ssize_t backing_getdents(struct backing *b, int fd, void *buf, size_t size);
 
 /*
- * @expr, which begins at a directory that is open: again while a client of a network backing answers -ESTALE, since what it
- * remembered below that is there no more.
+ * @expr, which begins at a directory that is open: again while a client of a network backing
+ * answers -ESTALE, since what it remembered below that is there no more.
  */
 #define BACKING_ANEW(expr) \
 	({ \

@@ -211,7 +211,10 @@ static enum step step_of(const struct acting *a)
 	return orders[a->who->kind][a->step];
 }
 
-/* From one id to the other, which costs more than many a call on the backing: not if they are the same. */
+/*
+ * From one id to the other, which costs more than many a call on the backing: not if they are the
+ * same.
+ */
 static void switch_ids(uid_t uid_from, gid_t gid_from, uid_t uid, gid_t gid)
 {
 	if (gid != gid_from)
@@ -249,7 +252,9 @@ static bool add_groups(struct acting *a, const struct caller *user)
 	return true;
 }
 
-/* True if the thread, which is the daemon, begins the step a->step. False: it would change nothing. */
+/*
+ * True if the thread, which is the daemon, begins the step a->step. False: it would change nothing.
+ */
 static bool begin_step(struct acting *a)
 {
 	const struct caller *user = &a->who->user;

@@ -33,7 +33,9 @@ struct acting {
 
 void acting_begin(struct acting *a, const struct who *who);
 
-/* True if the call, which returned @result, is to be made again. False: the thread is the daemon. */
+/*
+ * True if the call, which returned @result, is to be made again. False: the thread is the daemon.
+ */
 bool acting_again(struct acting *a, long result);
 
 /* Evaluates @expr, system calls alone (0 or more, or -errno), as @who says. */
@@ -49,9 +51,9 @@ bool acting_again(struct acting *a, long result);
 	})
 
 /*
- * Around a call that makes something as @who with @mode. The backing applies the umask, except where
- * the directory has a default ACL. creds_mask returns the mode to ask for; creds_unmask takes what
- * *before became.
+ * Around a call that makes something as @who with @mode. The backing applies the umask, except
+ * where the directory has a default ACL. creds_mask returns the mode to ask for; creds_unmask takes
+ * what *before became.
  */
 mode_t creds_mask(const struct who *who, mode_t mode, mode_t *before);
 void creds_unmask(mode_t before);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What names lead to, and how files are, where another node may have changed that a moment ago, and this node's client of the
- * backing remembers what was. Nobody but this file knows how clients remember:
+ * What names lead to, and how files are, where another node may have changed that a moment ago, and
+ * this node's client of the backing remembers what was. Nobody but this file knows how clients
+ * remember:
  *
- * - A listing refreshes what most of them remember of names: NFS asks for names anew when it sees that the directory has
- *   changed; a FUSE client takes names and attributes from it, but GlusterFS only where it has no replicas. So a name is
- *   compared with what a listing says, and where they differ there is time to pass.
- * - How many links an inode has gives a stale name away, without a listing, to a caller who knows how many it should have.
- * - Some clients that are FUSE filesystems answer from memory, whatever they are asked, until a call went through to the file:
- *   of those that change nothing, a sync does. They tell by a listing with which inode numbers (or never do so).
+ * - A listing refreshes what most of them remember of names: NFS asks for names anew when it sees
+ *   that the directory has changed; a FUSE client takes names and attributes from it, but GlusterFS
+ *   only where it has no replicas. So a name is compared with what a listing says, and where they
+ *   differ there is time to pass.
+ * - How many links an inode has gives a stale name away, without a listing, to a caller who knows
+ *   how many it should have.
+ * - Some clients that are FUSE filesystems answer from memory, whatever they are asked, until a
+ *   call went through to the file: of those that change nothing, a sync does. They tell by a
+ *   listing with which inode numbers (or never do so).
  *
  * Has no lock, and no state but what is found out about listings.
  */
@@ -49,7 +53,9 @@ int backing_stat_now(struct backing *b, int fd, struct statx *stx)
 	return backing_stat_asked(b, fd, stx);
 }
 
-/* All of it is read, which is what refreshes the other names: each of them may be asked for next. */
+/*
+ * All of it is read, which is what refreshes the other names: each of them may be asked for next.
+ */
 static int list(struct backing *b, int dir, const char *name, uint64_t *ino)
 {
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
@@ -63,8 +69,9 @@ static int list(struct backing *b, int dir, const char *name, uint64_t *ino)
 }
 
 /*
- * @name as it is pinned, and its inode, 0: none. Only the name is looked up: there are clients (GlusterFS) that believe a name for as
- * long as they have just heard of the inode that they take it for.
+ * @name as it is pinned, and its inode, 0: none. Only the name is looked up: there are clients
+ * (GlusterFS) that believe a name for as long as they have just heard of the inode that they take
+ * it for.
  */
 static int look_up(struct backing *b, int dir, const char *name, uint64_t *ino)
 {
@@ -75,7 +82,10 @@ static int look_up(struct backing *b, int dir, const char *name, uint64_t *ino)
 	return pin;
 }
 
-/* Is a file that nobody replaces listed with the inode number that it has? There are filesystems that list none. */
+/*
+ * Is a file that nobody replaces listed with the inode number that it has? There are filesystems
+ * that list none.
+ */
 static bool finds_lists_inodes(struct backing *b)
 {
 	int dir = backing_pin(b, b->root_fd, FORMAT_DIR), pin;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system calls on a real backing, raw: one call each, as struct backing_ops has them. A descriptor that may be a pin is
- * reached through /proc/self/fd. Takes no lock, and judges nothing: as whom a call is made, and what comes of an error, is
- * decided in backing.c.
+ * The system calls on a real backing, raw: one call each, as struct backing_ops has them. A
+ * descriptor that may be a pin is reached through /proc/self/fd. Takes no lock, and judges nothing:
+ * as whom a call is made, and what comes of an error, is decided in backing.c.
  */
 #include "engine/backing/backing.h"
 

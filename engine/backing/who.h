@@ -27,7 +27,9 @@ struct caller {
 	mode_t umask; /* for who_maker */
 };
 
-/* The pid of a user without a known process, whose groups are those that the system gives the user. */
+/*
+ * The pid of a user without a known process, whose groups are those that the system gives the user.
+ */
 #define NO_PROCESS ((pid_t)-1)
 
 enum who_kind { WHO_DAEMON, WHO_CALLER, WHO_OWNER };

@@ -37,7 +37,10 @@ uint64_t clock_mono_ns(void);
 /* Nanoseconds since 1970: for records that people and other machines read. */
 uint64_t clock_wall_ns(void);
 
-/* Nanoseconds since the boot, suspension included, as /proc/PID/stat counts. An owned clock never sleeps. */
+/*
+ * Nanoseconds since the boot, suspension included, as /proc/PID/stat counts. An owned clock never
+ * sleeps.
+ */
 uint64_t clock_boot_ns(void);
 
 /* @ns as the C library takes it. */

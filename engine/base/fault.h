@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults that are built in on purpose, so that the simulator (tests/sim) can prove that it finds their kind.
+ * Faults that are built in on purpose, so that the simulator (tests/sim) can prove that it finds
+ * their kind.
  *
- * One at a time can be chosen, and only by a program that is linked with the engine and calls fault_choose(): no option,
- * file or environment does. In the daemon FAULT() is a comparison with a variable that is always FAULT_NONE.
+ * One at a time can be chosen, and only by a program that is linked with the engine and calls
+ * fault_choose(): no option, file or environment does. In the daemon FAULT() is a comparison with a
+ * variable that is always FAULT_NONE.
  */
 #ifndef ENGINE_BASE_FAULT_H
 #define ENGINE_BASE_FAULT_H

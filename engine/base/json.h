@@ -16,13 +16,15 @@ const char *json_get_text(const json_t *object, const char *key, const char *fal
 json_int_t json_get_int(const json_t *object, const char *key, json_int_t fallback);
 
 /*
- * A path, byte for byte: a string, or, where it is not UTF-8, one of two hexadecimal digits for each byte
- * (*@hex), which has another key.
+ * A path, byte for byte: a string, or, where it is not UTF-8, one of two hexadecimal digits for
+ * each byte (*@hex), which has another key.
  */
 json_t *json_path(const char *path, bool *hex);
 int json_set_path(json_t *object, const char *key, const char *key_hex, const char *path);
 
-/* Of one of the two keys. False: there is neither or there are both, or it is no path, or too long. */
+/*
+ * Of one of the two keys. False: there is neither or there are both, or it is no path, or too long.
+ */
 bool json_get_path(const json_t *object, const char *key, const char *key_hex, char *buf,
 		   size_t size);
 

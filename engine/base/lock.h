@@ -2,18 +2,18 @@
 /*
  * Locks, and the order in which a thread takes them.
  *
- *	struct lock lock;			in a struct; lock_init(&x->lock, LOCK_UNITS)
- *	static struct lock l = LOCK_INIT(LOCK_LOG);
- *	{
- *		LOCK_SCOPE(&x->lock);		held until the end of the block
- *	}
+ * 	struct lock lock;			in a struct; lock_init(&x->lock, LOCK_UNITS)
+ * 	static struct lock l = LOCK_INIT(LOCK_LOG);
+ * 	{
+ * 		LOCK_SCOPE(&x->lock);		held until the end of the block
+ * 	}
  *
  * - A thread that holds a lock takes only locks that stand further down in enum lock_rank, and no
  *   second one of the same rank. So threads never wait for each other in a circle.
  * - A build with DEBUG=1 or SAN=... checks that at each take, and ends the program with both names
  *   when it does not hold. Other builds pay nothing for it.
- * - A function whose name ends in _locked is called with the lock of its module held, and returns with
- *   it. Where its comment says that it drops the lock, other threads come in between.
+ * - A function whose name ends in _locked is called with the lock of its module held, and returns
+ *   with it. Where its comment says that it drops the lock, other threads come in between.
  * - Not recursive. No lock is held across a system call that may block, a copy, or a reply to FUSE,
  *   except where its rank below says so.
  */

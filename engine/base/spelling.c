@@ -12,8 +12,9 @@ static size_t least(size_t a, size_t b)
 }
 
 /*
- * Letters that are missing, too many, other ones, or swapped with their neighbour: each counts one. Of the table of
- * distances between the beginnings of both words three rows are kept. A name longer than a row is far away.
+ * Letters that are missing, too many, other ones, or swapped with their neighbour: each counts one.
+ * Of the table of distances between the beginnings of both words three rows are kept. A name longer
+ * than a row is far away.
  */
 static size_t edit_distance(const char *a, const char *b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intrusive hash table: finding costs the same however many are on it. Those of one hash are found in the order in
- * which they came. Guarded by whoever has it.
+ * Intrusive hash table: finding costs the same however many are on it. Those of one hash are found
+ * in the order in which they came. Guarded by whoever has it.
  */
 #ifndef ENGINE_BASE_TABLE_H
 #define ENGINE_BASE_TABLE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Words for people, put together piece by piece in a buffer of one size; what does not fit is left out. */
+/*
+ * Words for people, put together piece by piece in a buffer of one size; what does not fit is left
+ * out.
+ */
 #ifndef ENGINE_BASE_TEXT_H
 #define ENGINE_BASE_TEXT_H
 

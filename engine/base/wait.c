@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits is woken by a waiter on its stack: a queue is a list of those. Three mutexes are taken below
- * the lock of a queue, for moments, in this order: that of an interruptible, `timed_mutex`, that of a
- * waiter.
+ * Who waits is woken by a waiter on its stack: a queue is a list of those. Three mutexes are taken
+ * below the lock of a queue, for moments, in this order: that of an interruptible, `timed_mutex`,
+ * that of a waiter.
  */
 #include "engine/base/wait.h"
 

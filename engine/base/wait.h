@@ -2,23 +2,23 @@
 /*
  * Waiting for what another thread does.
  *
- *	LOCK_SCOPE(&x->lock);			waitq_init(&x->changed, &x->lock) before
- *	while (!x->ready && !err)
- *		err = wait_on(&x->changed, deadline_ns);
+ * 	LOCK_SCOPE(&x->lock);			waitq_init(&x->changed, &x->lock) before
+ * 	while (!x->ready && !err)
+ * 		err = wait_on(&x->changed, deadline_ns);
  *
- *	x->ready = true;			by another thread, lock held
- *	waitq_wake_all(&x->changed);
+ * 	x->ready = true;			by another thread, lock held
+ * 	waitq_wake_all(&x->changed);
  *
- * A wait ends when somebody wakes the queue, when its deadline passes by the clock of clock.h, owned
- * or not, or when the request that the thread serves is interrupted: whoever gives a request up
- * calls wait_interrupt(), and the thread is woken at once. Nobody polls for it.
+ * A wait ends when somebody wakes the queue, when its deadline passes by the clock of clock.h,
+ * owned or not, or when the request that the thread serves is interrupted: whoever gives a request
+ * up calls wait_interrupt(), and the thread is woken at once. Nobody polls for it.
  *
  * - A queue belongs to a lock: every call on it is made with that lock held. A wait drops the lock
  *   meanwhile. No other lock may be held, but for that of the end of an engine (LOCK_ENDING).
  * - A wait may end early for no reason: callers look at what they wait for again.
  * - At the end of its owner there is no special call: the owner sets its flag, and wakes all.
- * - What nobody signals is not waited for here. Whoever must look again at the passing of time gives
- *   the deadline at which to look.
+ * - What nobody signals is not waited for here. Whoever must look again at the passing of time
+ *   gives the deadline at which to look.
  */
 #ifndef ENGINE_BASE_WAIT_H
 #define ENGINE_BASE_WAIT_H
@@ -39,7 +39,9 @@ struct waitq {
 
 void waitq_init(struct waitq *q, struct lock *lock);
 
-/* 0: woken; -ETIMEDOUT; -EINTR: the request was interrupted. A wake-up is never lost to the others. */
+/*
+ * 0: woken; -ETIMEDOUT; -EINTR: the request was interrupted. A wake-up is never lost to the others.
+ */
 int wait_on(struct waitq *q, uint64_t deadline_ns);
 
 /* The same, come what may: interruption does not end it. 0; -ETIMEDOUT. */
@@ -83,7 +85,10 @@ bool wait_interrupted(void);
 
 /* --- for tests --- */
 
-/* Calls @blocks whenever a thread is about to block, without locks: from then on a wake-up reaches it. */
+/*
+ * Calls @blocks whenever a thread is about to block, without locks: from then on a wake-up reaches
+ * it.
+ */
 void wait_observe(void (*blocks)(void));
 
 /* The earliest deadline by an owned clock for which a thread waits, or CLOCK_NEVER. */

@@ -202,7 +202,10 @@ static void take_free(struct cache *c, struct chunk *ck)
 	ck->cold = false;
 }
 
-/* A free chunk, NULL: there is none. To be lent: a cold one first, far from those that are faulted next. */
+/*
+ * A free chunk, NULL: there is none. To be lent: a cold one first, far from those that are faulted
+ * next.
+ */
 static struct chunk *any_free(struct cache *c, bool lend)
 {
 	if (lend && !list_empty(&c->cold))
@@ -213,8 +216,8 @@ static struct chunk *any_free(struct cache *c, bool lend)
 }
 
 /*
- * A chunk that belongs to nobody, from the free ones or the clean ones; for who holds as much as one
- * may, from his own clean ones. NULL: there is none.
+ * A chunk that belongs to nobody, from the free ones or the clean ones; for who holds as much as
+ * one may, from his own clean ones. NULL: there is none.
  */
 static struct chunk *take(struct cache *c, uid_t uid, bool lend)
 {
@@ -450,8 +453,9 @@ static void fault(char *memory, size_t len)
 }
 
 /*
- * In pieces of a huge page: while the kernel fills one, the program's memory cannot be changed otherwise, nor can a thread be
- * started, and on a busy machine that takes its time. Who asks how the daemon is wants to know now.
+ * In pieces of a huge page: while the kernel fills one, the program's memory cannot be changed
+ * otherwise, nor can a thread be started, and on a busy machine that takes its time. Who asks how
+ * the daemon is wants to know now.
  */
 static void *faulter_main(void *arg)
 {

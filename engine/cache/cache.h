@@ -27,9 +27,9 @@
  * users who hold as much as one may (cache_per_uid). Nobody who waits holds a chunk, and a flush
  * needs no room, so the queue always moves as long as the backing does.
  *
- * A free chunk is cold until it has memory. A few threads fault cold chunks in, a huge page at a time.
- * Nobody waits for these threads: a writer that takes a cold chunk faults it by its own copy, and
- * memory for sessions is taken from cold chunks first, since that memory is the session's own.
+ * A free chunk is cold until it has memory. A few threads fault cold chunks in, a huge page at a
+ * time. Nobody waits for these threads: a writer that takes a cold chunk faults it by its own copy,
+ * and memory for sessions is taken from cold chunks first, since that memory is the session's own.
  * The whole range is locked from the start (MLOCK_ONFAULT), so a page is locked when it is faulted.
  *
  * One mutex guards the state of all chunks and contents; it is held for moments, never across a
@@ -52,9 +52,10 @@
 
 #define CACHE_CHUNK_DEFAULT ((size_t)1 << 20)
 #define CACHE_CHUNK_MIN	    ((size_t)64 << 10)
-#define CACHE_CHUNK_MAX	    ((size_t)8 << 20) /* a piece of the digest is a whole number of chunks */
-#define CACHE_CHUNKS_MIN    8
-#define CACHE_FAULTERS_MAX  4 /* more threads do not fault memory faster */
+/* a piece of the digest is a whole number of chunks */
+#define CACHE_CHUNK_MAX	   ((size_t)8 << 20)
+#define CACHE_CHUNKS_MIN   8
+#define CACHE_FAULTERS_MAX 4 /* more threads do not fault memory faster */
 
 struct content;
 
@@ -64,8 +65,8 @@ extern const struct machine chunk_machine;
 struct chunk {
 	/* all: cache lock */
 	struct list queue; /* of its state; alone while flying */
-	struct list
-		mine; /* of its content: dirty ones in the order in which they turned so, or clean */
+	/* of its content: dirty ones in the order in which they turned so, or clean */
+	struct list mine;
 	struct chunk *next_in_hash;
 	struct content *content;
 	uint64_t index;		     /* of chunk_size bytes in the content */
@@ -116,15 +117,15 @@ struct cache {
 };
 
 /*
- * Takes the address space, locks it, and starts the threads that fault it in. All chunks can be used at
- * once. Returns 0 or -errno with @e filled.
+ * Takes the address space, locks it, and starts the threads that fault it in. All chunks can be
+ * used at once. Returns 0 or -errno with @e filled.
  */
 int cache_create(struct cache **out, const struct cache_limits *limits, struct error *e);
 void cache_destroy(struct cache *c);
 
 /*
- * The most that a cache may be here: the host's memory, or less where a cgroup says so. *@limit_path
- * (owned by the caller) is the file that says it.
+ * The most that a cache may be here: the host's memory, or less where a cgroup says so.
+ * *@limit_path (owned by the caller) is the file that says it.
  */
 uint64_t cache_memory_limit(char **limit_path);
 #define CACHE_MEMORY_OF_HOST "/proc/meminfo"
@@ -149,9 +150,10 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out);
 struct chunk *cache_claim_spare(struct cache *c, uid_t uid);
 
 /*
- * Takes up to @nr chunks for memory that is lent to a program instead: what they had of the host's is given
- * back to it. Cold chunks come first, then clean ones if need be; waits for no room. Returns how many; each is charged to
- * @uid until cache_unlend, which leaves them cold. Both are called without the lock: the host takes its time.
+ * Takes up to @nr chunks for memory that is lent to a program instead: what they had of the host's
+ * is given back to it. Cold chunks come first, then clean ones if need be; waits for no room.
+ * Returns how many; each is charged to @uid until cache_unlend, which leaves them cold. Both are
+ * called without the lock: the host takes its time.
  */
 unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr);
 void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr);
@@ -180,8 +182,10 @@ static inline bool cache_pressed(const struct cache *c)
 	return !list_empty(&c->waiting);
 }
 
-/* Takes the lock itself. Bytes: {size, chunk_size, free, untouched (a part of free: cold), faulted (the
- * rest), dirty, flying, clean, lent, waiting, ...}. */
+/*
+ * Takes the lock itself. Bytes: {size, chunk_size, free, untouched (a part of free: cold), faulted
+ * (the rest), dirty, flying, clean, lent, waiting, ...}.
+ */
 json_t *cache_to_json(struct cache *c);
 
 #endif

@@ -22,7 +22,10 @@ static uint64_t read_limit(const char *path)
 	return f && fscanf(f, "%llu", &n) == 1 ? n : UINT64_MAX;
 }
 
-/* Of each level from @group up to the root of the hierarchy at @top: the file @name may set a limit. */
+/*
+ * Of each level from @group up to the root of the hierarchy at @top: the file @name may set a
+ * limit.
+ */
 static void look_up(const char *top, char *group, const char *name, uint64_t *least,
 		    char **limit_path)
 {

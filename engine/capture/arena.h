@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is lent to one session: a memfd, sealed against resizing, that holds nothing else, cut into
- * slots as large as the cache's chunks. It takes the place of as many chunks of the cache, so that both
- * together stay within host_cache_size. What the session does with it spoils nothing but its own
- * captures: a slot is read once it was reported, and only for the file that it was granted for.
+ * Memory that is lent to one session: a memfd, sealed against resizing, that holds nothing else,
+ * cut into slots as large as the cache's chunks. It takes the place of as many chunks of the cache,
+ * so that both together stay within host_cache_size. What the session does with it spoils nothing
+ * but its own captures: a slot is read once it was reported, and only for the file that it was
+ * granted for.
  */
 #ifndef ENGINE_CAPTURE_ARENA_H
 #define ENGINE_CAPTURE_ARENA_H
@@ -20,8 +21,8 @@ struct arena {
 };
 
 /*
- * Of up to @nr slots, for @uid. 0; -ENOMEM: the cache has not two to spare; -errno. An arena that is all
- * zeros is none.
+ * Of up to @nr slots, for @uid. 0; -ENOMEM: the cache has not two to spare; -errno. An arena that
+ * is all zeros is none.
  */
 int arena_create(struct arena *a, struct cache *c, uid_t uid, unsigned nr);
 void arena_destroy(struct arena *a);

@@ -146,7 +146,10 @@ static int await_grants_locked(struct session *s, uint64_t until, uint64_t turn,
 
 		bool any = !list_empty(&s->notices) || may_grant_locked(s);
 
-		/* A grant that nobody learns of would never be done. After that nothing ends the call. */
+		/*
+		 * A grant that nobody learns of would never be done. After that nothing ends the
+		 * call.
+		 */
 		if (any && !captures_decide(cs))
 			return -EINTR;
 		out->nr_grants = grant_all_locked(s, out);

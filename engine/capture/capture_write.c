@@ -21,8 +21,9 @@ static int compare_offsets(const void *a, const void *b)
 }
 
 /*
- * Those of a batch in the order of the file, malloced: so two batches cannot wait for each other. Of bytes that are to be
- * there once there cannot be two, one of which would wait for the other: -EINVAL.
+ * Those of a batch in the order of the file, malloced: so two batches cannot wait for each other.
+ * Of bytes that are to be there once there cannot be two, one of which would wait for the other:
+ * -EINVAL.
  */
 static int sort(const struct ckptfs_write *w, struct ckptfs_capture **out)
 {

@@ -70,7 +70,9 @@ static int peer_pidfd(int connection, pid_t pid)
 	return pidfd >= 0 ? pidfd : pid > 0 ? -errno : -ESRCH;
 }
 
-/* The next connection of a process of @uid, whose id is *@pid; others are turned away. -ETIMEDOUT. */
+/*
+ * The next connection of a process of @uid, whose id is *@pid; others are turned away. -ETIMEDOUT.
+ */
 static int accept_from(int listening, uid_t uid, uint64_t until_ns, pid_t *pid)
 {
 	struct pollfd ready = {listening, POLLIN, 0};

@@ -307,7 +307,10 @@ void session_add_counts(const struct session *s, struct session_counts *sum)
 	sum->timed_out += c->timed_out;
 }
 
-/* Lock of the captures held. Too many of a user, or in all, would have all threads that serve the mount. */
+/*
+ * Lock of the captures held. Too many of a user, or in all, would have all threads that serve the
+ * mount.
+ */
 static bool too_many(const struct captures *cs, uid_t uid)
 {
 	unsigned nr = 0;

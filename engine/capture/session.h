@@ -137,7 +137,10 @@ void session_fail_locked(struct session *s, struct capture *c, int err, const ch
 			 bool known);
 void session_fail_all_locked(struct session *s, int err, const char *why);
 
-/* All of it has come, or what has not will not: @c, which is on no list and has no tensor any more, is freed. Without locks. */
+/*
+ * All of it has come, or what has not will not: @c, which is on no list and has no tensor any more,
+ * is freed. Without locks.
+ */
 void capture_end(struct capture *c);
 
 /* @said without what would steer a terminal, in @text, as long. */

@@ -39,7 +39,10 @@ static double us(uint64_t ns)
 	return (double)ns / 1e3;
 }
 
-/* Captures overlap: each is an asynchronous event, of which viewers stack as many as there are at a time. */
+/*
+ * Captures overlap: each is an asynchronous event, of which viewers stack as many as there are at a
+ * time.
+ */
 static void add_span(json_t *events, const struct traced *e, uint64_t id, const char *what,
 		     uint64_t from, uint64_t to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last captures and barriers that ended, for trace.json: one row for each session. Has a lock of its own, which ranks
- * behind all others.
+ * The last captures and barriers that ended, for trace.json: one row for each session. Has a lock
+ * of its own, which ranks behind all others.
  */
 #ifndef ENGINE_CAPTURE_TRACE_H
 #define ENGINE_CAPTURE_TRACE_H

@@ -18,7 +18,10 @@ static const char *const generic_options[] = {
 	"lazytime", "nodiratime", "norelatime", "nostrictatime", "nolazytime", NULL,
 };
 
-/* What mount(8) reads from mountinfo and passes to a remount: the kernel's own words, which nobody gave. */
+/*
+ * What mount(8) reads from mountinfo and passes to a remount: the kernel's own words, which nobody
+ * gave.
+ */
 static const char *const kernel_options[] = {
 	"default_permissions", "user_id", "group_id", "max_read", "blksize",
 	"rootcontext",	       "context", NULL,
@@ -44,7 +47,10 @@ static const struct {
 /* A bare number of GiB above this was meant in another unit. */
 #define BARE_GIB_MOST 1024
 
-/* The unit that the suffix @text names: "", or K, M, G, T, each alone or with B or iB. 0: it names none. */
+/*
+ * The unit that the suffix @text names: "", or K, M, G, T, each alone or with B or iB. 0: it names
+ * none.
+ */
 static uint64_t parse_unit(const char *text, uint64_t bare_unit)
 {
 	static const char letters[] = "kmgt";

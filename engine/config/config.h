@@ -17,8 +17,8 @@ enum value_source { FROM_DEFAULT, FROM_FILE, FROM_OPTION };
 
 struct config_value {
 	char *text; /* as given; NULL where nothing was given and there is no default */
-	uint64_t
-		number; /* bool, uint, seconds, size, rate; index of an enum's choice; see CONFIG_PERCENT */
+	/* bool, uint, seconds, size, rate; index of an enum's choice; see CONFIG_PERCENT */
+	uint64_t number;
 	enum value_source source;
 };
 
@@ -73,9 +73,8 @@ static inline const char *config_text(const struct config *c, enum key k)
 }
 
 /*
- * Parses @text as a value for @k. Returns 0, -EINVAL, or -ERANGE: a bare number that was hardly meant as GiB. *number is
- * set for the numeric types.
- * Exposed for the unit tests and the fuzzer.
+ * Parses @text as a value for @k. Returns 0, -EINVAL, or -ERANGE: a bare number that was hardly
+ * meant as GiB. *number is set for the numeric types. Exposed for the unit tests and the fuzzer.
  */
 int config_parse_value(const struct key_info *k, const char *text, uint64_t *number);
 

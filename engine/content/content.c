@@ -141,7 +141,10 @@ static bool same_id(const struct inode_id *a, const struct inode_id *b)
 	return a->ino == b->ino && a->dev == b->dev && a->btime_ns == b->btime_ns;
 }
 
-/* Referenced, or NULL. Not that of a save that has failed: if the file has got its name all the same, the backing has its bytes. */
+/*
+ * Referenced, or NULL. Not that of a save that has failed: if the file has got its name all the
+ * same, the backing has its bytes.
+ */
 static struct content *find_locked(struct contents *all, const struct inode_id *id)
 {
 	struct content *ct = all->hash[bucket_of(all, id)];
@@ -214,7 +217,9 @@ struct content *content_stage_in_place(struct contents *all, int fd, const struc
 	struct content *ct = content_find(all, id), *other;
 	int err = ct && !ct->staged ? content_settle(ct) : 0;
 
-	/* An ordinary one, with nothing in it any more, is no longer found: ours comes before it. */
+	/*
+	 * An ordinary one, with nothing in it any more, is no longer found: ours comes before it.
+	 */
 	if (!ct || !ct->staged) {
 		content_put(ct);
 		if (err) {

@@ -4,12 +4,12 @@
  * has. Reads see both as one.
  *
  * A content is STAGED (the file of a unit: nobody else knows its inode on the backing until it is
- * published; digested as it passes; kept in the cache after the flush) or ORDINARY (written behind, in place; no byte but
- * those written goes to the backing, since other nodes may write beside them; gone from the cache
- * once the backing has it).
+ * published; digested as it passes; kept in the cache after the flush) or ORDINARY (written behind,
+ * in place; no byte but those written goes to the backing, since other nodes may write beside them;
+ * gone from the cache once the backing has it).
  *
- * The kernel keeps writes, truncations and the like of one file apart by its inode lock, but for the
- * O_TRUNC of an open and the pages of mappings; reads, flushes and closes run beside them.
+ * The kernel keeps writes, truncations and the like of one file apart by its inode lock, but for
+ * the O_TRUNC of an open and the pages of mappings; reads, flushes and closes run beside them.
  *
  * Everything that cannot be done in the cache is done on the backing, between content_settle
  * (which empties the cache of the file) and content_reload.
@@ -84,7 +84,9 @@ struct contents {
 	bool ending;	    /* cache lock: nothing is waited for any more */
 	/* Called, without locks, when a flush of @ct failed for good. */
 	void (*failed)(void *arg, const struct inode_id *id, int err);
-	/* The same where it fails for want of room: is it worth another try? It waits for nothing. */
+	/*
+	 * The same where it fails for want of room: is it worth another try? It waits for nothing.
+	 */
 	bool (*full)(void *arg, const struct inode_id *id, struct shortage *s);
 	/* Called, without locks, when nothing of a staged content is dirty any more. */
 	void (*rested)(void *arg);
@@ -105,9 +107,9 @@ struct content *content_create(struct contents *all, int fd, const struct inode_
 			       uint64_t size, const struct caller *owner, bool staged);
 
 /*
- * The same, staged, of a file that is there already and is to be written in its place: the one there is,
- * if any, which is not known to others after all. NULL: no memory, or what is ordinary about it cannot
- * be written back.
+ * The same, staged, of a file that is there already and is to be written in its place: the one
+ * there is, if any, which is not known to others after all. NULL: no memory, or what is ordinary
+ * about it cannot be written back.
  */
 struct content *content_stage_in_place(struct contents *all, int fd, const struct inode_id *id,
 				       uint64_t size, const struct caller *owner);
@@ -133,9 +135,10 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
 
 /*
  * A place in the cache for bytes that are expected next, so that they can be received right there:
- * behind the end of the chunk that @content was last written to, and in chunks that belong to nobody
- * yet. What is put there is nobody's until content_take_landed. Whoever has a place holds up the
- * flush, and other writers, of its first chunk: only for moments, and without waiting for anything.
+ * behind the end of the chunk that @content was last written to, and in chunks that belong to
+ * nobody yet. What is put there is nobody's until content_take_landed. Whoever has a place holds up
+ * the flush, and other writers, of its first chunk: only for moments, and without waiting for
+ * anything.
  */
 #define LANDING_PIECES 3
 struct content_landing {
@@ -147,8 +150,8 @@ struct content_landing {
 };
 
 /*
- * A place for @len bytes at @off of a content that is not published, whose reference it takes over on
- * success. False: there is none without waiting.
+ * A place for @len bytes at @off of a content that is not published, whose reference it takes over
+ * on success. False: there is none without waiting.
  */
 bool content_land(struct content *ct, uint64_t off, size_t len, struct content_landing *l);
 
@@ -182,8 +185,9 @@ size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_
 void content_unpin(struct content_pins *p);
 
 /*
- * Bytes of a staged content that will come, from a tensor that is still to be captured: the file has its
- * size already; who reads them, writes over them, cuts or syncs the file waits until they are there.
+ * Bytes of a staged content that will come, from a tensor that is still to be captured: the file
+ * has its size already; who reads them, writes over them, cuts or syncs the file waits until they
+ * are there.
  */
 struct promise {
 	struct list link; /* content->promises */
@@ -191,21 +195,28 @@ struct promise {
 };
 
 /*
- * @p, whose off and len are set and which stays where it is, until content_kept. 0 or -errno; waits for others of these
- * bytes. Until content_promised the file has not grown by it, and may be left so.
+ * @p, whose off and len are set and which stays where it is, until content_kept. 0 or -errno; waits
+ * for others of these bytes. Until content_promised the file has not grown by it, and may be left
+ * so.
  */
 int content_promise(struct content *ct, struct promise *p);
 
 /*
- * It will come, for all that is known now: the file has its size. @at: what of which tensor it is, to be told by
- * content_tensors; NULL: that does not matter.
+ * It will come, for all that is known now: the file has its size. @at: what of which tensor it is,
+ * to be told by content_tensors; NULL: that does not matter.
  */
 void content_promised(struct content *ct, const struct promise *p, const struct tensor_place *at);
 
-/* Of what is captured: what of which tensors, but for what was written over. Referenced; NULL: nothing. */
+/*
+ * Of what is captured: what of which tensors, but for what was written over. Referenced; NULL:
+ * nothing.
+ */
 struct tensor_map *content_tensors(struct content *ct);
 
-/* For one that begins anew with bytes that were written by handle: what of which tensors; NULL: of none. */
+/*
+ * For one that begins anew with bytes that were written by handle: what of which tensors; NULL: of
+ * none.
+ */
 void content_set_tensors(struct content *ct, const struct tensor_map *m);
 
 /* As content_write, of a part of what was promised; it counts as written when it was promised. */
@@ -226,7 +237,10 @@ int content_await(struct content *ct);
 /* Cuts or extends it, as whom @b says. 0 or -errno. */
 int content_truncate(struct content *ct, struct backing *b, uint64_t size);
 
-/* What looks at the backing sees the size that it has here, whatever of it was written back. 0, -EINTR or -errno. */
+/*
+ * What looks at the backing sees the size that it has here, whatever of it was written back. 0,
+ * -EINTR or -errno.
+ */
 int content_show_size(struct content *ct);
 
 /*
@@ -261,7 +275,10 @@ void content_reload(struct content *ct, uint64_t off, uint64_t len);
 /* Drops what is in the cache, unflushed bytes too: nobody will miss them. */
 void content_discard(struct content *ct);
 
-/* No name leads to it any more: who has it open goes on with it, after that nobody misses its bytes. */
+/*
+ * No name leads to it any more: who has it open goes on with it, after that nobody misses its
+ * bytes.
+ */
 void content_orphan(struct content *ct);
 
 /* Drops what is cached of it and is on the backing too. */
@@ -271,8 +288,8 @@ void content_forget(struct content *ct);
 int content_error(struct content *ct);
 
 /*
- * A program that wrote to it was told. That is enough for an ordinary file, whose lost bytes are gone
- * from the cache by now; a unit has failed by it for good.
+ * A program that wrote to it was told. That is enough for an ordinary file, whose lost bytes are
+ * gone from the cache by now; a unit has failed by it for good.
  */
 void content_error_told(struct content *ct);
 
@@ -291,7 +308,9 @@ void content_published(struct content *ct, const struct statx *stx);
 /* Staged, and not known to others yet? */
 bool content_is_pending(struct content *ct);
 
-/* At each open: drops from the cache what has been changed on the backing since it was published. */
+/*
+ * At each open: drops from the cache what has been changed on the backing since it was published.
+ */
 void content_refresh(struct content *ct);
 
 /* The time of change that programs shall see, in place of that of the last write. */

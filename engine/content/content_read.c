@@ -7,7 +7,9 @@
 
 #include "engine/content/content_inside.h"
 
-/* Reads the beginning of a stretch that lies in one chunk. Returns how much, 1 or more, or -errno. */
+/*
+ * Reads the beginning of a stretch that lies in one chunk. Returns how much, 1 or more, or -errno.
+ */
 static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, size_t len)
 {
 	struct backing b = content_backing(ct);

@@ -36,8 +36,8 @@ void digest_destroy(struct digest *d);
 
 /*
  * These bytes were written. Parts may come in any size and alignment, out of order or twice; those
- * of up to four pieces at a time that come in order, each from its piece's start, are digested here.
- * Without memory less is remembered, and more read in digest_finish.
+ * of up to four pieces at a time that come in order, each from its piece's start, are digested
+ * here. Without memory less is remembered, and more read in digest_finish.
  */
 void digest_feed(struct digest *d, uint64_t off, const void *data, size_t len);
 

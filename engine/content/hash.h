@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one function of XXH3 that all bytes pass through, for the CPU at hand: distributions build
- * libxxhash for the oldest CPU, which costs half the speed. The code is that of xxhash.h either way.
+ * libxxhash for the oldest CPU, which costs half the speed. The code is that of xxhash.h either
+ * way.
  */
 #ifndef ENGINE_CONTENT_HASH_H
 #define ENGINE_CONTENT_HASH_H

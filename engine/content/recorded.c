@@ -82,8 +82,9 @@ static int pin_dir(struct backing *b, uid_t owner)
 }
 
 /*
- * As the daemon: makes that directory for the owner of the file *@of, whatever another user has put in its place. The owner
- * makes it, so that the daemon changes the ownership of no directory that another user may have moved there.
+ * As the daemon: makes that directory for the owner of the file *@of, whatever another user has put
+ * in its place. The owner makes it, so that the daemon changes the ownership of no directory that
+ * another user may have moved there.
  */
 static void make_dir(struct backing *b, const struct statx *of)
 {

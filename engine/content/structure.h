@@ -20,9 +20,9 @@
 #include "engine/base/source.h"
 
 /*
- * Checks a file of @size bytes that begins as zip or HDF5, or with CKPTFS_UNFINISHED, or whose @name (a path, also for the
- * message) ends in .safetensors; any other is whole. Returns 0, -EILSEQ: it is not whole, or
- * -errno: it cannot be read; @e filled.
+ * Checks a file of @size bytes that begins as zip or HDF5, or with CKPTFS_UNFINISHED, or whose
+ * @name (a path, also for the message) ends in .safetensors; any other is whole. Returns 0,
+ * -EILSEQ: it is not whole, or -errno: it cannot be read; @e filled.
  */
 int structure_check(const struct source *src, const char *name, uint64_t size, struct error *e);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensors, and where in a file their captured bytes lie: what the commit file says of them. Bytes that come
- * another way take a tensor's place away.
+ * Tensors, and where in a file their captured bytes lie: what the commit file says of them. Bytes
+ * that come another way take a tensor's place away.
  */
 #ifndef ENGINE_CONTENT_TENSORS_H
 #define ENGINE_CONTENT_TENSORS_H
@@ -38,7 +38,11 @@ struct tensor_place {
 struct tensor_places {
 	struct tensor_place *list;
 	size_t nr, room;
-	bool unknown; /* there were too many, or no memory for them: nothing is told of the file till it is emptied */
+	/*
+	 * there were too many, or no memory for them: nothing is told of the file till it is
+	 * emptied
+	 */
+	bool unknown;
 };
 
 /* What else had a part of these bytes is there no more. */

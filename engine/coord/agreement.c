@@ -107,7 +107,10 @@ static void descend(struct agreement *a)
 	a->nr_children = 0;
 }
 
-/* Nobody joins there any more: the end was seen, or that node leaves. Those beside it may still be open. */
+/*
+ * Nobody joins there any more: the end was seen, or that node leaves. Those beside it may still be
+ * open.
+ */
 static void turn_back(struct agreement *a)
 {
 	if (!a->slot || ++a->turns >= a->fanout) {
@@ -279,7 +282,10 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	} else if (a->state == AGREE_JOINING) {
 		ask(op, AGREE_READ, a->undecided ? "open" : "decision");
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
-		/* First, so that a writer that dies from here on on another node is too late to spoil it. */
+		/*
+		 * First, so that a writer that dies from here on on another node is too late to
+		 * spoil it.
+		 */
 		ask(op, AGREE_RECORD, "prepare");
 		prepare.length = a->next;
 		prepare.voted = voters(a);
@@ -308,7 +314,10 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	}
 }
 
-/* By that record the children know where to vote: the root itself does behind them, in nobody's way. */
+/*
+ * By that record the children know where to vote: the root itself does behind them, in nobody's
+ * way.
+ */
 static void is_prepared(struct agreement *a, const char *text)
 {
 	struct agree_prepare p;
@@ -319,8 +328,8 @@ static void is_prepared(struct agreement *a, const char *text)
 }
 
 /*
- * After having joined, or decided: is there anything to be of? Who clears up removes `open` first, the decision last: so that no
- * decision is there counts only if `open` stands afterwards.
+ * After having joined, or decided: is there anything to be of? Who clears up removes `open` first,
+ * the decision last: so that no decision is there counts only if `open` stands afterwards.
  */
 static void looked(struct agreement *a, const char *kind, const char *text)
 {
@@ -401,10 +410,11 @@ unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][CO
 }
 
 /*
- * It says how long the root's log is: who votes there need not find its end by reading what its siblings have said. And
- * each that has yet to vote has a place of its own for that, after the root's `closed`: else all would try for the same one.
- * Such a log has gaps until all have voted; whoever finds his place taken goes on to the next, and what else is
- * appended goes to the first gap, where it is heard at once. So none is left in the end.
+ * It says how long the root's log is: who votes there need not find its end by reading what its
+ * siblings have said. And each that has yet to vote has a place of its own for that, after the
+ * root's `closed`: else all would try for the same one. Such a log has gaps until all have voted;
+ * whoever finds his place taken goes on to the next, and what else is appended goes to the first
+ * gap, where it is heard at once. So none is left in the end.
  */
 static void prepared(struct agreement *a, const char *text)
 {

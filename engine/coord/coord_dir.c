@@ -2,19 +2,22 @@
 /*
  * Records as files on the backing: BACKING/.ckptfs/txn/UID/GEN.KIND.
  *
- * - txn is for everybody, with the sticky bit; UID is made by its owner, for himself alone, and so are
- *   the files. What is of somebody else, or open to others, is not believed: a user may make any name
- *   in txn that is still free.
- * - A record is written under a name of its own, synced, and then linked: the link is made once, and
- *   what is there is whole. Where the backing has no hard links the file itself is made with O_EXCL.
- *   Then it can be there in part, which its first line tells, for good if its maker crashed.
- * - GlusterFS, which spreads names over bricks, makes a hard link in two steps, and whoever looks in between undoes the
- *   first: then another makes the same link. A symlink is made in one. So on FUSE a record is a symlink to the file of a
- *   name of its own.
- * - Answers get lost on networks: that of a link which was made, so that its repetition says EEXIST.
- *   After any of them the file is looked at, and what is in it decides.
- * - No listing is trusted for anything but finding what to clear up, and no ENOENT to be the last word.
- * - Somebody may see a link before its maker has synced the directory. Who believes a record syncs it.
+ * - txn is for everybody, with the sticky bit; UID is made by its owner, for himself alone, and so
+ *   are the files. What is of somebody else, or open to others, is not believed: a user may make
+ *   any name in txn that is still free.
+ * - A record is written under a name of its own, synced, and then linked: the link is made once,
+ *   and what is there is whole. Where the backing has no hard links the file itself is made with
+ *   O_EXCL. Then it can be there in part, which its first line tells, for good if its maker
+ *   crashed.
+ * - GlusterFS, which spreads names over bricks, makes a hard link in two steps, and whoever looks
+ *   in between undoes the first: then another makes the same link. A symlink is made in one. So on
+ *   FUSE a record is a symlink to the file of a name of its own.
+ * - Answers get lost on networks: that of a link which was made, so that its repetition says
+ *   EEXIST. After any of them the file is looked at, and what is in it decides.
+ * - No listing is trusted for anything but finding what to clear up, and no ENOENT to be the last
+ *   word.
+ * - Somebody may see a link before its maker has synced the directory. Who believes a record syncs
+ *   it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -156,8 +159,8 @@ static size_t put_head(char head[HEAD_MAX], size_t len)
 }
 
 /*
- * Where the text begins in a whole file of @n bytes. 0: it is there in part, since what was not written
- * is missing at the end or reads as zeros. -1: it is no record.
+ * Where the text begins in a whole file of @n bytes. 0: it is there in part, since what was not
+ * written is missing at the end or reads as zeros. -1: it is no record.
  */
 static ssize_t text_of(const char *file, size_t n)
 {
@@ -184,7 +187,10 @@ static bool is_file_of(const char *name, const char *record)
 	       !name[len + 1 + DIR_TMP_DIGITS];
 }
 
-/* The file of the record @name, whose @pin it replaces if that is a symlink. -EIO: that file is not seen (yet). */
+/*
+ * The file of the record @name, whose @pin it replaces if that is a symlink. -EIO: that file is not
+ * seen (yet).
+ */
 static int follow(struct backing *b, int dir, uid_t owner, const char *name, int *pin)
 {
 	char target[DIR_TMP_NAME_SIZE];
@@ -274,7 +280,10 @@ static bool no_links(int err)
 	return err == -EPERM || err == -EOPNOTSUPP || err == -ENOSYS || err == -EMLINK;
 }
 
-/* Makes @name a symlink to @file, which is of no use if another one is that. No crash leaves it without the file. */
+/*
+ * Makes @name a symlink to @file, which is of no use if another one is that. No crash leaves it
+ * without the file.
+ */
 static int point(struct backing *b, int dir, const char *name, const char *file)
 {
 	int synced = backing_sync(b, dir, false);

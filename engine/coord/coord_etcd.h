@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records as keys of an etcd (coord_etcd.c says which), which any number of nodes and filesystems may share. Whoever may
- * write to its /ckptfs/ is believed in the name of every user: so it is for the daemons alone.
+ * Records as keys of an etcd (coord_etcd.c says which), which any number of nodes and filesystems
+ * may share. Whoever may write to its /ckptfs/ is believed in the name of every user: so it is for
+ * the daemons alone.
  */
 #ifndef ENGINE_COORD_COORD_ETCD_H
 #define ENGINE_COORD_COORD_ETCD_H
@@ -11,12 +12,16 @@
 
 struct coord_etcd;
 
-/* @arg is a struct coord_etcd. What fails because etcd cannot be used is -EHOSTDOWN, and told in the log once. */
+/*
+ * @arg is a struct coord_etcd. What fails because etcd cannot be used is -EHOSTDOWN, and told in
+ * the log once.
+ */
 extern const struct coord_ops coord_etcd_ops;
 
 /*
- * Reaches the etcd that @spec (etcd_config.h) says for the filesystem @uuid, and finds out whether it may read and write
- * there. Leases run out after @lease_s. 0, or -errno with @e filled; undo with coord_etcd_close.
+ * Reaches the etcd that @spec (etcd_config.h) says for the filesystem @uuid, and finds out whether
+ * it may read and write there. Leases run out after @lease_s. 0, or -errno with @e filled; undo
+ * with coord_etcd_close.
  */
 int coord_etcd_open(struct coord_etcd **ce, const char *spec, const char *uuid, unsigned lease_s,
 		    struct error *e);

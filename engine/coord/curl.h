@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcurl, opened at run time: a host that does not use coord=etcd needs none. curl's headers give the
- * types; curl_library() gives the functions, which keep their names without the prefix `curl_`.
+ * libcurl, opened at run time: a host that does not use coord=etcd needs none. curl's headers give
+ * the types; curl_library() gives the functions, which keep their names without the prefix `curl_`.
  *
- * The library is opened once, by the first thread that asks, and is never closed. A libcurl that lacks
- * one of the functions counts as missing. This module does not call into libcurl.
+ * The library is opened once, by the first thread that asks, and is never closed. A libcurl that
+ * lacks one of the functions counts as missing. This module does not call into libcurl.
  */
 #ifndef ENGINE_COORD_CURL_H
 #define ENGINE_COORD_CURL_H

@@ -12,8 +12,8 @@
 #define DIR_TMP_NAME_SIZE (DIR_NAME_SIZE + DIR_TMP_DIGITS + 1)
 
 /*
- * BACKING/.ckptfs/@name, to be listed and synced. Directories are opened anew for each look: that is when
- * clients that cache names ask whether those are still true.
+ * BACKING/.ckptfs/@name, to be listed and synced. Directories are opened anew for each look: that
+ * is when clients that cache names ask whether those are still true.
  */
 int dir_open(struct backing *b, const char *name);
 

@@ -2,12 +2,13 @@
 /*
  * Leases as files on the backing: BACKING/.ckptfs/nodes/NODE.
  *
- * - One file is made at mount and then rewritten in place, by one write of always as many bytes, and
- *   synced. Who reads it opens it anew, which is when clients that cache files ask for what is new.
+ * - One file is made at mount and then rewritten in place, by one write of always as many bytes,
+ *   and synced. Who reads it opens it anew, which is when clients that cache files ask for what is
+ *   new.
  * - A renewal opens by name, too: a lease that somebody took for dead and removed is made again.
- * - nodes is for everybody, with the sticky bit. Leases of a daemon of root's, of one that root_squash
- *   made nobody's, of this daemon's user and of the backing's owner are believed. Names are random, so
- *   that nobody can make one before its node does.
+ * - nodes is for everybody, with the sticky bit. Leases of a daemon of root's, of one that
+ *   root_squash made nobody's, of this daemon's user and of the backing's owner are believed. Names
+ *   are random, so that nobody can make one before its node does.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -116,8 +116,8 @@ static int remove_kind(struct backing *b, int dir, const char *gen, const char *
 }
 
 /*
- * A crash in the middle must not leave a generation that looks undecided, nor one that looks open: so the
- * order is made durable. What has no numbers is removed by name, whatever the listing says.
+ * A crash in the middle must not leave a generation that looks undecided, nor one that looks open:
+ * so the order is made durable. What has no numbers is removed by name, whatever the listing says.
  */
 static int remove_all(struct backing *b, int dir, const struct to_remove *listed)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for a record on a filesystem that tells nobody of changes: by looking, less often the longer nothing has come, and
- * the more nodes look.
+ * Waiting for a record on a filesystem that tells nobody of changes: by looking, less often the
+ * longer nothing has come, and the more nodes look.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,8 +16,9 @@
 
 #define LOOK_FIRST_NS (2 * NSEC_PER_MSEC)
 #define LOOK_LAST_NS  (100 * NSEC_PER_MSEC)
-#define LOOK_PART     64 /* of the time that it has taken so far is added, at most, until it is seen */
-#define LOOKS_A_S     4000 /* of all nodes together, as long as they are few */
+/* of the time that it has taken so far is added, at most, until it is seen */
+#define LOOK_PART 64
+#define LOOKS_A_S 4000 /* of all nodes together, as long as they are few */
 
 static atomic_bool outage; /* of the one backing of this process */
 

@@ -34,7 +34,10 @@ char *etcd_base64(const void *data, size_t len)
 	return text;
 }
 
-/* The bytes, with a NUL behind them, or NULL: it is no base64 (errno EBADMSG), or there is no memory. */
+/*
+ * The bytes, with a NUL behind them, or NULL: it is no base64 (errno EBADMSG), or there is no
+ * memory.
+ */
 static char *unbase64(const char *text, size_t len, size_t *size)
 {
 	size_t pad = len && text[len - 1] == '=' ? 1 + (len > 1 && text[len - 2] == '=') : 0, i;
@@ -226,8 +229,8 @@ static int get_result(struct etcd_answer *a, enum etcd_kind kind, const json_t *
 }
 
 /*
- * {"error": TEXT, "code": N}; in a stream {"error": {"message": TEXT, "grpc_code": N}}. From etcd 3.6 on
- * {"message": TEXT, "code": N}; in a stream {"error": {"message": TEXT, "code": N}}.
+ * {"error": TEXT, "code": N}; in a stream {"error": {"message": TEXT, "grpc_code": N}}. From etcd
+ * 3.6 on {"message": TEXT, "code": N}; in a stream {"error": {"message": TEXT, "code": N}}.
  */
 static bool is_error(const json_t *o)
 {

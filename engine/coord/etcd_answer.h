@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What etcd's JSON gateway answers, and what it is asked in: JSON in which 64-bit numbers are texts, keys
- * and values base64, and what is 0, false or empty is left out. An answer is outside bytes.
+ * What etcd's JSON gateway answers, and what it is asked in: JSON in which 64-bit numbers are
+ * texts, keys and values base64, and what is 0, false or empty is left out. An answer is outside
+ * bytes.
  */
 #ifndef ENGINE_COORD_ETCD_ANSWER_H
 #define ENGINE_COORD_ETCD_ANSWER_H
@@ -13,7 +14,10 @@
 #define ETCD_WHY_MAX 512
 
 enum etcd_kind {
-	ETCD_RANGE, /* and put, deleterange, lease/grant, lease/revoke, of which nothing but the header counts */
+	/*
+	 * and put, deleterange, lease/grant, lease/revoke, of which nothing but the header counts
+	 */
+	ETCD_RANGE,
 	ETCD_TXN,
 	ETCD_KEEPALIVE,
 	ETCD_WATCH, /* one line of it */
@@ -53,7 +57,10 @@ struct etcd_answer {
 	char *token;   /* ETCD_AUTHENTICATE: never NULL */
 };
 
-/* 0, or -EBADMSG: it is no such answer, -ENOMEM: then @a is empty. Undo with etcd_answer_finish, in any case. */
+/*
+ * 0, or -EBADMSG: it is no such answer, -ENOMEM: then @a is empty. Undo with etcd_answer_finish, in
+ * any case.
+ */
 int etcd_answer_parse(struct etcd_answer *a, enum etcd_kind kind, const char *text, size_t len);
 void etcd_answer_finish(struct etcd_answer *a);
 

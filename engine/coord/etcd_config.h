@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `coord=etcd:` is followed by: URL[,URL...], or the absolute path of a file, which has room for
- * what belongs on no command line:
+ * What `coord=etcd:` is followed by: URL[,URL...], or the absolute path of a file, which has room
+ * for what belongs on no command line:
  *
- *	{"endpoints": ["https://a:2379", ...], "ca": FILE, "cert": FILE, "key": FILE,
- *	 "user": NAME, "password": TEXT}
+ * 	{"endpoints": ["https://a:2379", ...], "ca": FILE, "cert": FILE, "key": FILE,
+ * 	 "user": NAME, "password": TEXT}
  */
 #ifndef ENGINE_COORD_ETCD_CONFIG_H
 #define ENGINE_COORD_ETCD_CONFIG_H

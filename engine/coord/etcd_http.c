@@ -55,7 +55,10 @@ static void nobody_answered(struct etcd *etcd, const char *why)
 	log_warn("%s", text);
 }
 
-/* Is it a member of the cluster that the others are members of? Of two clusters each would decide for itself. */
+/*
+ * Is it a member of the cluster that the others are members of? Of two clusters each would decide
+ * for itself.
+ */
 bool etcd_is_member(struct etcd *etcd, uint64_t cluster)
 {
 	LOCK_SCOPE(&etcd->lock);
@@ -80,7 +83,10 @@ static void set_token(struct etcd *etcd, char *token)
 	etcd->token = token;
 }
 
-/* etcd does not take the token, because it has run out, users were changed, or etcd was started anew. */
+/*
+ * etcd does not take the token, because it has run out, users were changed, or etcd was started
+ * anew.
+ */
 static bool wants_token(const struct etcd_answer *a)
 {
 	return a->code == ETCD_UNAUTHENTICATED ||
@@ -153,7 +159,10 @@ static bool is_final(int code)
 	       code == ETCD_UNAUTHENTICATED;
 }
 
-/* 0: @a is the answer; -EAGAIN: that of another member may be better; else no member has any; then @t is told. */
+/*
+ * 0: @a is the answer; -EAGAIN: that of another member may be better; else no member has any; then
+ * @t is told.
+ */
 static int ask_member(struct etcd *etcd, size_t member, const struct etcd_request *r, int wake,
 		      uint64_t until_ns, struct etcd_answer *a, struct text *t)
 {

@@ -11,8 +11,8 @@
 #include "engine/coord/etcd_inside.h"
 
 /*
- * The number of etcd's lease is made of the key, so that who has lost an answer knows which it was. The text is
- * put anew at each renewal; the lease takes it away when nobody renews it.
+ * The number of etcd's lease is made of the key, so that who has lost an answer knows which it was.
+ * The text is put anew at each renewal; the lease takes it away when nobody renews it.
  */
 static int64_t lease_id(const char *key)
 {

@@ -82,7 +82,10 @@ static int list_keys(struct listing *l, const char *below)
 	return l->stop ? l->stop : err;
 }
 
-/* UID/GEN.KIND. A generation may have ten thousands of records: of one that is known the rest is passed over. */
+/*
+ * UID/GEN.KIND. A generation may have ten thousands of records: of one that is known the rest is
+ * passed over.
+ */
 static int seen_record(struct listing *l, const char *name)
 {
 	char again[ETCD_KEY_MAX], gen[COORD_GEN_MAX];

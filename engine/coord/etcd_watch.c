@@ -357,7 +357,10 @@ int etcd_watch_wait(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr, 
 			err = listen(w, keys, nr, wake, deadline_ns);
 		if (!err || err == -ECANCELED)
 			continue;
-		/* Without a stream it is asked now and then; and nobody asks a service that fails all the time. */
+		/*
+		 * Without a stream it is asked now and then; and nobody asks a service that fails
+		 * all the time.
+		 */
 		stop(w);
 		err = list_keys(w, keys, nr, wake);
 		if (any_is_there(w, keys, nr))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys as they are made: one stream of etcd's watch for all that a mount waits for, which is kept from one wait to the next. A
- * log is watched as a whole. Events have the values with them, so what a wait has found is read here without a request.
+ * Keys as they are made: one stream of etcd's watch for all that a mount waits for, which is kept
+ * from one wait to the next. A log is watched as a whole. Events have the values with them, so what
+ * a wait has found is read here without a request.
  *
- * A stream is watched first and then listed: what is made before a watch begins would not come by it, and one that begins at a
- * revision of before, which others have left behind meanwhile, is served by etcd up to 100 ms later.
+ * A stream is watched first and then listed: what is made before a watch begins would not come by
+ * it, and one that begins at a revision of before, which others have left behind meanwhile, is
+ * served by etcd up to 100 ms later.
  *
  * One thread waits at a time; the other functions may be called from any.
  */
@@ -17,9 +19,9 @@ struct etcd_watch;
 
 struct etcd_awaited {
 	char key[ETCD_KEY_MAX];
-	char range
-		[ETCD_KEY_MAX]; /* what is watched for it: a prefix that ends with a dot, or the key itself */
-	bool there;		/* set by the wait */
+	/* what is watched for it: a prefix that ends with a dot, or the key itself */
+	char range[ETCD_KEY_MAX];
+	bool there; /* set by the wait */
 };
 
 /* NULL: no memory. @etcd has to live longer. */

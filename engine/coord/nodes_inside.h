@@ -87,7 +87,10 @@ void lease_facts_read(struct lease_facts *f, const char *text, size_t len);
 /* nodes.c: one renewal. 0 or -errno. */
 int nodes_renew(struct nodes *ns);
 
-/* nodes_watch.c: the one of that id, made if it is not there, or NULL. lock: lock, or there is no watcher yet. */
+/*
+ * nodes_watch.c: the one of that id, made if it is not there, or NULL. lock: lock, or there is no
+ * watcher yet.
+ */
 struct seen *nodes_seen(struct nodes *ns, const char *id);
 /* How long this one may be silent. */
 uint64_t nodes_patience(const struct nodes *ns, const struct seen *s);

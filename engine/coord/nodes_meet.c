@@ -130,8 +130,9 @@ static int first_look(struct nodes *ns, const char *id)
 }
 
 /*
- * 1: it is not known of all yet. The first that is known to live decides. The lease of a dead one stays, for clear_up: who mounts later
- * would need longer to tell that it is dead, and its node may only have been held up, and go on with a checkpoint that is open.
+ * 1: it is not known of all yet. The first that is known to live decides. The lease of a dead one
+ * stays, for clear_up: who mounts later would need longer to tell that it is dead, and its node may
+ * only have been held up, and go on with a checkpoint that is open.
  */
 static int settle(struct nodes *ns, bool first, struct error *e)
 {

@@ -63,8 +63,8 @@ uint64_t nodes_patience(const struct nodes *ns, const struct seen *s)
 }
 
 /*
- * How much of the time since the last look counts. None unless all went well since then; of a long time but a
- * part, since nobody knows what was behind our own pause.
+ * How much of the time since the last look counts. None unless all went well since then; of a long
+ * time but a part, since nobody knows what was behind our own pause.
  */
 static uint64_t counts(const struct nodes *ns, const struct seen *s, uint64_t begun)
 {
@@ -94,8 +94,8 @@ static void take_text(struct seen *s, const char *text, size_t len)
 }
 
 /*
- * True if a lease that was never seen, and is not there, is over. After an outage of the service all leases may have run out, and
- * who lives makes his anew.
+ * True if a lease that was never seen, and is not there, is over. After an outage of the service
+ * all leases may have run out, and who lives makes his anew.
  */
 static bool is_surely_over(const struct nodes *ns)
 {
@@ -139,9 +139,10 @@ static void clear_up(struct nodes *ns, struct seen *s)
 {
 	{
 		LOCK_SCOPE(&ns->lock);
+		/* or it was not to be seen just now: who knows whether it came back */
 		if (!s->looked_ns || s->removed || s->gone || !s->ever ||
 		    s->unchanged_ns < REMOVED_AFTER * nodes_patience(ns, s))
-			return; /* or it was not to be seen just now: who knows whether it came back */
+			return;
 		log_info("node '%s' of host %s has been dead for long: its lease is removed",
 			 s->facts.label, s->facts.host);
 		s->removed = true;

@@ -13,11 +13,13 @@
 #include "engine/base/worker.h"
 #include "engine/flush/io.h"
 
-#define AGE_NS		 (2 * NSEC_PER_SEC) /* a chunk that is not written on to its end goes anyway */
+/* a chunk that is not written on to its end goes anyway */
+#define AGE_NS		 (2 * NSEC_PER_SEC)
 #define TICK_NS		 (200 * NSEC_PER_MSEC)
 #define FIRST_PAUSE_NS	 (10 * NSEC_PER_MSEC)
 #define LONGEST_PAUSE_NS NSEC_PER_SEC
-#define FULL_RETRY_NS	 (1 * NSEC_PER_SEC) /* what is freed on a full backing shows a moment later */
+/* what is freed on a full backing shows a moment later */
+#define FULL_RETRY_NS (1 * NSEC_PER_SEC)
 
 /* One chunk on its way, and how far it came. */
 struct job {

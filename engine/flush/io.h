@@ -7,8 +7,8 @@
  * - io_submit never fails and never waits for the backing. What is beyond `depth` waits in a queue.
  * - Writes end in any order. One that hangs holds up no other, as long as fewer hang than there are
  *   workers: `depth` of io_uring, IO_MAX_THREADS threads. Two limits are the kernel's: buffered
- *   writes of one file run one after the other, and with io_uring so do, by chance of 1 in 64, those
- *   of two files; writes with O_DIRECT on ext4 or xfs do not.
+ *   writes of one file run one after the other, and with io_uring so do, by chance of 1 in 64,
+ *   those of two files; writes with O_DIRECT on ext4 or xfs do not.
  * - SIGXFSZ is for the process to ignore.
  */
 #ifndef ENGINE_FLUSH_IO_H
@@ -40,10 +40,11 @@ struct io_write {
 	/*
 	 * Called once, in a thread of the engine that acts as the daemon and holds no lock of it.
 	 * @result: bytes written, maybe fewer than len (0 too: the caller counts how often), or
-	 * -errno of the backing. An O_DIRECT write that the backing finds misaligned is -EINVAL from
-	 * io_uring, and served through the page cache by threads (backing_write). May submit; must
-	 * not wait for anything slow, least of all the backing: with io_uring one thread makes all
-	 * these calls, and the kernel may interrupt its system calls (EINTR) without any signal.
+	 * -errno of the backing. An O_DIRECT write that the backing finds misaligned is -EINVAL
+	 * from io_uring, and served through the page cache by threads (backing_write). May submit;
+	 * must not wait for anything slow, least of all the backing: with io_uring one thread makes
+	 * all these calls, and the kernel may interrupt its system calls (EINTR) without any
+	 * signal.
 	 */
 	void (*done)(struct io_write *w, ssize_t result);
 

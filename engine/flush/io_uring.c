@@ -196,8 +196,8 @@ static void end_write(struct uring *u, struct io_write *w, ssize_t result)
 	if (u->as_caller)
 		u->persons[w->person].in_flight--;
 	/*
-	 * Not the backing's errors: a worker was disturbed, or the kernel could not make one. Nobody
-	 * cancels here.
+	 * Not the backing's errors: a worker was disturbed, or the kernel could not make one.
+	 * Nobody cancels here.
 	 */
 	if (result == -EINTR || result == -ECANCELED) {
 		if (result == -ECANCELED)

@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commit file of a directory unit (DESIGN 4): who saved it, every file in it with its digest, and
- * a digest of the commit file itself. One JSON object, but written in lines, so that neither side
- * holds more of it than one: each member of the object is a line, or, if it has a line for each of
- * its elements, the lines between one that ends in an opening bracket and one that begins with the
- * closing one.
+ * The commit file of a directory unit (DESIGN 4): who saved it, every file in it with its digest,
+ * and a digest of the commit file itself. One JSON object, but written in lines, so that neither
+ * side holds more of it than one: each member of the object is a line, or, if it has a line for
+ * each of its elements, the lines between one that ends in an opening bracket and one that begins
+ * with the closing one.
  *
- *	{
- *	"ckptfs": 1,
- *	"unit": "run/step-100",
- *	"generation": "0123456789abcdef0123456789abcdef",
- *	"committed_ns": 1700000000000000000,
- *	"sequence": 7,
- *	"job": "slurm 1234.0",
- *	"world": {"ranks": 8, "nodes": 1},
- *	"done": "rename .metadata",
- *	"files": [
- *	{"path": "__0_0.distcp", "size": 4096, "xxh3": "...", "node": "gpu07", "rank": 0},
- *	{"path": "empty", "directory": true},
- *	{"path": "latest", "target": "__0_0.distcp"}
- *	],
- *	"tensors": [
- *	{"name": "layer.weight", "dtype": "BF16", "shape": [8, 4], "offset": [0, 0], "length": [4, 4],
- *	 "path": "__0_0.distcp", "at": 4096, "bytes": 32}
- *	],
- *	"stats": {
- *	"gpu07": {"bytes": 4096, "files": 1, "seconds": 0.25}
- *	},
- *	"digest": "..."
- *	}
+ * 	{
+ * 	"ckptfs": 1,
+ * 	"unit": "run/step-100",
+ * 	"generation": "0123456789abcdef0123456789abcdef",
+ * 	"committed_ns": 1700000000000000000,
+ * 	"sequence": 7,
+ * 	"job": "slurm 1234.0",
+ * 	"world": {"ranks": 8, "nodes": 1},
+ * 	"done": "rename .metadata",
+ * 	"files": [
+ * 	{"path": "__0_0.distcp", "size": 4096, "xxh3": "...", "node": "gpu07", "rank": 0},
+ * 	{"path": "empty", "directory": true},
+ * 	{"path": "latest", "target": "__0_0.distcp"}
+ * 	],
+ * 	"tensors": [
+ * 	{"name": "layer.weight", "dtype": "BF16", "shape": [8, 4], "offset": [0, 0], "length": [4, 4],
+ * 	 "path": "__0_0.distcp", "at": 4096, "bytes": 32}
+ * 	],
+ * 	"stats": {
+ * 	"gpu07": {"bytes": 4096, "files": 1, "seconds": 0.25}
+ * 	},
+ * 	"digest": "..."
+ * 	}
  *
  * "ckptfs" comes first in every format. Where a path or target is not UTF-8, "path_hex" (unit_hex,
  * target_hex) has its bytes. The entries are in ascending order of the bytes of their paths, each
  * once. The rank is -1 where it is unknown. Members that are not known here are passed over.
  *
- * "tensors" is there if any are known: what was captured by handle. A line (shown as two above) for each
- * stretch of bytes of a file that are consecutive bytes of a shard: which are [from, from + bytes) of it ("from" 0 is left
- * out), and lie at "at" in the file. Of the tensor there are the whole shape, and offset and length, in elements, of the
- * shard; they are left out of what is only known as bytes. "kind" is "storage" or "object", left out for a tensor.
- * The order is by name, then by offset, path and place.
+ * "tensors" is there if any are known: what was captured by handle. A line (shown as two above) for
+ * each stretch of bytes of a file that are consecutive bytes of a shard: which are [from, from +
+ * bytes) of it ("from" 0 is left out), and lie at "at" in the file. Of the tensor there are the
+ * whole shape, and offset and length, in elements, of the shard; they are left out of what is only
+ * known as bytes. "kind" is "storage" or "object", left out for a tensor. The order is by name,
+ * then by offset, path and place.
  *
  * "digest" is the XXH3-128 of all bytes of the file, with the 32 digits of itself as '0'.
  */
@@ -111,10 +112,10 @@ const char *commit_path_problem(const char *path);
 
 /*
  * Writes a commit file through @write, which gets all its bytes in order and returns 0 or -errno:
- * create, add the entries in ascending order of the bytes of their paths, then the tensors, then stats of each
- * node, end. -EINVAL: what was given does not belong into a commit file, and none of it was written. The
- * first error of @write sticks. The file is complete, but not synced, when end has returned 0.
- * For one thread. Destroy takes NULL.
+ * create, add the entries in ascending order of the bytes of their paths, then the tensors, then
+ * stats of each node, end. -EINVAL: what was given does not belong into a commit file, and none of
+ * it was written. The first error of @write sticks. The file is complete, but not synced, when end
+ * has returned 0. For one thread. Destroy takes NULL.
  */
 struct commit_writer;
 int commit_writer_create(struct commit_writer **out, const struct commit_header *header,
@@ -126,10 +127,10 @@ int commit_writer_end(struct commit_writer *w);
 void commit_writer_destroy(struct commit_writer *w);
 
 /*
- * Reads and validates a whole commit file; @path is for messages. @header may be NULL; so may @entry,
- * which gets each entry (valid during the call) and returns 0, or what commit_read then returns.
- * They come before the digest is known to be right: who acts on them before the end calls this once
- * without @entry first. 0 or -errno with @e filled (but for what @entry returned):
+ * Reads and validates a whole commit file; @path is for messages. @header may be NULL; so may
+ * @entry, which gets each entry (valid during the call) and returns 0, or what commit_read then
+ * returns. They come before the digest is known to be right: who acts on them before the end calls
+ * this once without @entry first. 0 or -errno with @e filled (but for what @entry returned):
  * -EPROTO: of a newer format; -EBADMSG: damaged; -ENOMEM; else what reading failed with.
  */
 int commit_read(const struct source *src, const char *path, struct commit_header *header,
@@ -151,8 +152,9 @@ const char *commit_tensor_problem(const struct commit_tensor *t);
 int commit_tensor_compare(const struct commit_tensor *a, const struct commit_tensor *b);
 
 /*
- * The line of a tensor as an object; NULL: no memory. @t->path NULL: it lacks that. And back, but for the path, which the
- * caller sets before: NULL, or what is wrong. What @t says then points into @o and @room.
+ * The line of a tensor as an object; NULL: no memory. @t->path NULL: it lacks that. And back, but
+ * for the path, which the caller sets before: NULL, or what is wrong. What @t says then points into
+ * @o and @room.
  */
 json_t *commit_tensor_to_json(const struct commit_tensor *t);
 

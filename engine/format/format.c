@@ -143,7 +143,9 @@ static int write_version(int dirfd)
 	if (!err && (fchmod(fd, 0644) || fsync(fd)))
 		err = -errno;
 	if (!err && linkat(dirfd, tmp, dirfd, FORMAT_FILE, 0) && errno != EEXIST) {
-		/* A backing without hard links: rename, where two at once may replace each other. */
+		/*
+		 * A backing without hard links: rename, where two at once may replace each other.
+		 */
 		if (!renameat(dirfd, tmp, dirfd, FORMAT_FILE))
 			return 0;
 		err = -errno;
@@ -166,7 +168,10 @@ static int init_tree(int root_fd)
 	err = make_dir(fd, "txn", 01777);
 	if (!err)
 		err = make_dir(fd, "nodes", 01777);
-	/* `init` of an older backing of another user is no error. The first save that needs `digests` makes it then. */
+	/*
+	 * `init` of an older backing of another user is no error. The first save that needs
+	 * `digests` makes it then.
+	 */
 	if (!err)
 		make_dir(fd, "digests", 01777);
 	if (!err)

@@ -33,7 +33,9 @@ int format_init(int root_fd, const char *path, struct error *e);
  */
 int format_read(int root_fd, const char *path, struct format *f, struct error *e);
 
-/* Validates the text of a version.json. Returns NULL, or what is wrong with it. For the fuzzer too. */
+/*
+ * Validates the text of a version.json. Returns NULL, or what is wrong with it. For the fuzzer too.
+ */
 const char *format_parse(const char *text, size_t len, struct format *f, long long *version);
 
 /*

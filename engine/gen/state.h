@@ -2,9 +2,10 @@
 /*
  * The states of a save: what is true of it, whichever thread looks.
  *
- * A save of one file (unit/unit.h) and a checkpoint directory (unit/checkpoint.h) are two machines with one set of states. The two
- * headers draw them. Each has one setter (generation_set_state, checkpoint_set_state), which aborts at a transition that its table
- * (state.c) does not have. Pure, as all of gen/.
+ * A save of one file (unit/unit.h) and a checkpoint directory (unit/checkpoint.h) are two machines
+ * with one set of states. The two headers draw them. Each has one setter (generation_set_state,
+ * checkpoint_set_state), which aborts at a transition that its table (state.c) does not have. Pure,
+ * as all of gen/.
  *
  * What one thread does to a save for a moment, and undoes, is no state: unit/busy.h.
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much of each piece of its rule's evidence was seen of a generation, counted as operations on names come and go:
- * whether its end was seen is asked again and again, and of 10^4 nodes there may be 10^5 operations.
+ * How much of each piece of its rule's evidence was seen of a generation, counted as operations on
+ * names come and go: whether its end was seen is asked again and again, and of 10^4 nodes there may
+ * be 10^5 operations.
  *
- * Pure: no I/O, clock or lock, and memory only as its owner gives it. The order of operations does not matter, so that the
- * logs of nodes may be counted as they are heard. The owner counts each name once: it subtracts what it has added when the
- * name goes.
+ * Pure: no I/O, clock or lock, and memory only as its owner gives it. The order of operations does
+ * not matter, so that the logs of nodes may be counted as they are heard. The owner counts each
+ * name once: it subtracts what it has added when the name goes.
  */
 #ifndef ENGINE_GEN_TALLY_H
 #define ENGINE_GEN_TALLY_H
@@ -37,8 +38,9 @@ struct tally {
 };
 
 /*
- * Counts from now on, from nothing, by @rule (which lives as long), of a generation that is called @name. @grow is as
- * realloc(3), and frees where @size is 0; where it fails the ranks that have no room are not counted: other evidence has to do.
+ * Counts from now on, from nothing, by @rule (which lives as long), of a generation that is called
+ * @name. @grow is as realloc(3), and frees where @size is 0; where it fails the ranks that have no
+ * room are not counted: other evidence has to do.
  */
 void tally_begin(struct tally *t, const struct rule *rule, const char *name,
 		 void *(*grow)(void *memory, size_t size));

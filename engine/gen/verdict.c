@@ -47,9 +47,10 @@ bool gen_holds(void *facts, const struct evidence *ev)
 }
 
 /*
- * What has no rank may be copying, in any order and by several processes: then a file that is there says nothing of the
- * others, as little as the exit of one process does. Only silence tells that they are done; or a framework's own last
- * step, which no copy takes; or that the one who wrote all of it goes on to the next.
+ * What has no rank may be copying, in any order and by several processes: then a file that is there
+ * says nothing of the others, as little as the exit of one process does. Only silence tells that
+ * they are done; or a framework's own last step, which no copy takes; or that the one who wrote all
+ * of it goes on to the next.
  */
 static bool may_be_copied(const struct gen_facts *f, int alternative)
 {
@@ -122,7 +123,10 @@ static bool has_file(void *facts, const struct evidence *ev, int rank)
 	return tally_files(f->tally, ev, rank);
 }
 
-/* Is what each dead writer had to do in what has ended by @alternative (V3)? Where the rule asks for the files of every rank, all are. */
+/*
+ * Is what each dead writer had to do in what has ended by @alternative (V3)? Where the rule asks
+ * for the files of every rank, all are.
+ */
 static bool covers_dead(const struct gen_facts *f, int alternative)
 {
 	struct gen_facts facts = *f;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes that are known, and the thread that sees them end. How they are read: job_read.c. */
+/*
+ * The processes that are known, and the thread that sees them end. How they are read: job_read.c.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -220,9 +222,9 @@ bool process_is_gone(struct process *p, struct writer_end *end)
 }
 
 /*
- * How did @p, which only the watcher closes, end? False: the kernel tells when it has been waited for.
- * Of one that has not, /proc tells, to who has the right. That can be trusted if it still was not
- * waited for after that: its id was not another's.
+ * How did @p, which only the watcher closes, end? False: the kernel tells when it has been waited
+ * for. Of one that has not, /proc tells, to who has the right. That can be trusted if it still was
+ * not waited for after that: its id was not another's.
  */
 static bool find_end(const struct process *p, bool reaped, struct writer_end *end)
 {
@@ -332,7 +334,10 @@ static void *watcher_main(void *arg)
 		now = clock_mono_ns();
 		looked_ns = watched ? looked_ns : now;
 		lived_ns = now - looked_ns > HELD_UP_NS ? looked_ns : now;
-		/* It tells of all that have ended until it began, unless there are more, or it was stopped. */
+		/*
+		 * It tells of all that have ended until it began, unless there are more, or it was
+		 * stopped.
+		 */
 		if (watched && nr >= 0 && nr < (int)ARRAY_SIZE(events))
 			looked_ns = began_ns;
 		for (i = 0; i < nr; i++) {

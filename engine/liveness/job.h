@@ -4,9 +4,9 @@
  *
  * - What is read of /proc is read by threads for that alone: environ waits for the mmap_lock of the
  *   process, which may wait for our answer (writer.c). Who asks waits JOBS_WAIT_MS at most.
- * - A process that was read is kept until it has ended, as long as somebody has a reference to it and,
- *   for the next question, beyond that. So there is one struct for each, and pointers compare. Who it
- *   is was decided when it was first asked for: a later execve changes nothing.
+ * - A process that was read is kept until it has ended, as long as somebody has a reference to it
+ *   and, for the next question, beyond that. So there is one struct for each, and pointers compare.
+ *   Who it is was decided when it was first asked for: a later execve changes nothing.
  * - Its end is seen by its pidfd. No id is believed that could be another's by now.
  *
  * All functions may be called from any thread; only jobs_process waits, as it says.
@@ -36,22 +36,28 @@ struct process {
 	int rank;  /* -1: none known */
 	int world; /* how many ranks; 0: unknown */
 	/*
-	 * UID/slurm/JOB.STEP/rRESTARTS, with a "+" where torchrun restarts it, too; UID/elastic/RUN,
-	 * UID/master/HOST:PORT, UID/master/HOST:PORT@BOOT_ID, UID/session/SID@BOOT_ID or UID/unknown: for
-	 * people and for comparison (epoch.h). Has no blanks and nothing but ASCII.
+	 * UID/slurm/JOB.STEP/rRESTARTS, with a "+" where torchrun restarts it, too;
+	 * UID/elastic/RUN, UID/master/HOST:PORT, UID/master/HOST:PORT@BOOT_ID,
+	 * UID/session/SID@BOOT_ID or UID/unknown: for people and for comparison (epoch.h). Has no
+	 * blanks and nothing but ASCII.
 	 */
 	char key[JOB_KEY_MAX];
-	int spans; /* over so many nodes its ranks may be, and are known there by the same key; 0: on this one alone */
-	bool weak; /* the key is only that of the process session: of one node, and of more than a job */
 	/*
-	 * False: another pid namespace, hidden, or no descriptor left to watch it with. Its end will not
-	 * be seen, and where the key is UID/unknown nothing else is known.
+	 * over so many nodes its ranks may be, and are known there by the same key; 0: on this one
+	 * alone
+	 */
+	int spans;
+	/* the key is only that of the process session: of one node, and of more than a job */
+	bool weak;
+	/*
+	 * False: another pid namespace, hidden, or no descriptor left to watch it with. Its end
+	 * will not be seen, and where the key is UID/unknown nothing else is known.
 	 */
 	bool visible;
 	/*
-	 * False: it could not be read in time, or was gone. Rank, world and job are not known, which says
-	 * nothing about whether it has them; the next call of jobs_process tries again, and gives another
-	 * struct for it. The end of a visible one is seen all the same.
+	 * False: it could not be read in time, or was gone. Rank, world and job are not known,
+	 * which says nothing about whether it has them; the next call of jobs_process tries again,
+	 * and gives another struct for it. The end of a visible one is seen all the same.
 	 */
 	bool read;
 
@@ -71,8 +77,8 @@ struct process {
 };
 
 /*
- * @ended: see jobs_watch. Starts threads, which act as the caller of this does. Returns 0 or -errno with
- * @e filled.
+ * @ended: see jobs_watch. Starts threads, which act as the caller of this does. Returns 0 or -errno
+ * with @e filled.
  */
 int jobs_create(struct jobs **out,
 		void (*ended)(void *arg, const struct process *p, struct writer_end end), void *arg,
@@ -82,10 +88,10 @@ int jobs_create(struct jobs **out,
 void jobs_destroy(struct jobs *js);
 
 /*
- * The process of thread @tid, which now waits for our answer (ids are of the daemon's pid namespace, 0:
- * of another), of user @uid; referenced. Waits until it was read, but at most JOBS_WAIT_MS, and until
- * the request is interrupted: then it is one that was not read. For a process that was read before no
- * file is. NULL only without memory.
+ * The process of thread @tid, which now waits for our answer (ids are of the daemon's pid
+ * namespace, 0: of another), of user @uid; referenced. Waits until it was read, but at most
+ * JOBS_WAIT_MS, and until the request is interrupted: then it is one that was not read. For a
+ * process that was read before no file is. NULL only without memory.
  */
 struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid);
 
@@ -93,12 +99,13 @@ struct process *process_get(struct process *p);
 void process_put(struct process *p); /* NULL is none */
 
 /*
- * From now on `ended` is called once the process is gone, on a thread of this module that holds no lock:
- * WRITER_EXITED_OK, WRITER_DIED, or WRITER_EXIT_UNKNOWN where the kernel does not tell. One call is for
- * all watches that stand then; for one that begins after the end there is one more. It may be under way
- * while the last watch is undone. A watch is a reference, too.
+ * From now on `ended` is called once the process is gone, on a thread of this module that holds no
+ * lock: WRITER_EXITED_OK, WRITER_DIED, or WRITER_EXIT_UNKNOWN where the kernel does not tell. One
+ * call is for all watches that stand then; for one that begins after the end there is one more. It
+ * may be under way while the last watch is undone. A watch is a reference, too.
  *
- * When it ended the kernel does not tell. p->lived_ns is shortly before; or, if this daemon was held up then, before that.
+ * When it ended the kernel does not tell. p->lived_ns is shortly before; or, if this daemon was
+ * held up then, before that.
  *
  * Returns 0, or -ESRCH: it is not visible.
  */
@@ -109,8 +116,8 @@ void jobs_unwatch(struct process *p);
 bool process_has_ended(struct process *p);
 
 /*
- * The same, where `ended` is yet to be called, and will be at once: not if how it ended is known only when its parent has
- * waited for it. Watched.
+ * The same, where `ended` is yet to be called, and will be at once: not if how it ended is known
+ * only when its parent has waited for it. Watched.
  */
 bool process_is_ending(struct process *p);
 
@@ -124,8 +131,9 @@ bool process_is_gone(struct process *p, struct writer_end *end);
 bool job_lives(struct process *p);
 
 /*
- * Is the job of @key the one that a person calls @name? That is the key; or it from its second part on; or either's
- * beginning, up to a `/`. Of a Slurm job also its number, with or without the step: what an epilog knows.
+ * Is the job of @key the one that a person calls @name? That is the key; or it from its second part
+ * on; or either's beginning, up to a `/`. Of a Slurm job also its number, with or without the step:
+ * what an epilog knows.
  */
 bool job_is(const char *key, const char *name);
 
@@ -133,9 +141,9 @@ bool job_is(const char *key, const char *name);
 bool job_name_ok(const char *name);
 
 /*
- * Sets rank, world, key and weak of @p by what is in an environment: @len bytes of strings, each ended
- * by a NUL, as /proc/PID/environ has them; what is malformed is as if it were not there. @session: of the
- * process, @boot_id: of the host.
+ * Sets rank, world, key and weak of @p by what is in an environment: @len bytes of strings, each
+ * ended by a NUL, as /proc/PID/environ has them; what is malformed is as if it were not there.
+ * @session: of the process, @boot_id: of the host.
  */
 void job_parse(const char *env, size_t len, uid_t uid, pid_t session, const char *boot_id,
 	       struct process *p);

@@ -57,7 +57,10 @@ struct process *jobs_find_locked(struct jobs *js, pid_t tid, uid_t uid);
 /* Starts one more that reads; those that are needed later come by themselves. 0 or -errno. */
 int jobs_start_reader_locked(struct jobs *js);
 
-/* The threads of job_read.c wait no more for work; those in a read that hangs are left to themselves. */
+/*
+ * The threads of job_read.c wait no more for work; those in a read that hangs are left to
+ * themselves.
+ */
 void jobs_end_readers(struct jobs *js);
 
 /* One user less; the last one frees it. */

@@ -175,7 +175,9 @@ static void find_rank(struct process *p, const struct value *values)
 	for (i = 0; i < ARRAY_SIZE(pairs); i++)
 		if (take_ranks(p, &values[pairs[i][0]], &values[pairs[i][1]]))
 			return;
-	/* Every program of a batch script has SLURM_PROCID, and so has a step that is one launcher. */
+	/*
+	 * Every program of a batch script has SLURM_PROCID, and so has a step that is one launcher.
+	 */
 	if (in_slurm_step(values) && number(&values[SLURM_NTASKS], 2, RANKS_MAX, &n) &&
 	    take_ranks(p, &values[SLURM_PROCID], &values[SLURM_NTASKS]))
 		return;
@@ -187,9 +189,9 @@ static void find_rank(struct process *p, const struct value *values)
 /* --- the job --- */
 
 /*
- * What torchrun counts is left out. It counts on each node alone, and not what it starts again for the sake of another node: of
- * one start some ranks have 1 and others 0 ("membership changes do not count as retries",
- * torch/distributed/elastic/agent/server/api.py).
+ * What torchrun counts is left out. It counts on each node alone, and not what it starts again for
+ * the sake of another node: of one start some ranks have 1 and others 0 ("membership changes do not
+ * count as retries", torch/distributed/elastic/agent/server/api.py).
  */
 static bool slurm_key(char *key, uid_t uid, const struct value *values)
 {

@@ -3,9 +3,9 @@
  * Who a process is, from /proc, by threads that may hang with it.
  *
  * Who asks puts a question on a list and waits. A reader takes it, finds out with calls that do not
- * wait which process it is about, and reads. There is one reader for all questions about a process: so
- * one that hangs, however many threads it has, costs others nothing. Another reader is started when all
- * are busy.
+ * wait which process it is about, and reads. There is one reader for all questions about a process:
+ * so one that hangs, however many threads it has, costs others nothing. Another reader is started
+ * when all are busy.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  *
  * - statm takes no lock that can be held for long. It is all zero when the process has no memory:
  *   it is exiting (or a kernel thread). Inside execve there is a new stack at least.
- * - stat and the symbolic links of /proc/PID wait, on kernels of 2026, for an execve of that process
- *   to end, which waits for our answer to the FLUSH of each O_CLOEXEC descriptor: for ever. Once
- *   the memory of a thread is gone that cannot be: it no longer calls execve, and if another thread
- *   of its process does, that first waits for this one to be gone, and takes the lock after.
+ * - stat and the symbolic links of /proc/PID wait, on kernels of 2026, for an execve of that
+ *   process to end, which waits for our answer to the FLUSH of each O_CLOEXEC descriptor: for ever.
+ *   Once the memory of a thread is gone that cannot be: it no longer calls execve, and if another
+ *   thread of its process does, that first waits for this one to be gone, and takes the lock after.
  * - environ waits for its mmap_lock: never.
  */
 #include "engine/liveness/writer.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What went wrong since the mount: the newest FAILURES_KEPT entries, equal ones counted together.
- * Thread-safe. Shown by the control file failures.json and by `ckptfs status`. A second list of this
- * kind holds notices: what was accepted though nothing protects it.
+ * Thread-safe. Shown by the control file failures.json and by `ckptfs status`. A second list of
+ * this kind holds notices: what was accepted though nothing protects it.
  */
 #ifndef ENGINE_METRICS_FAILURES_H
 #define ENGINE_METRICS_FAILURES_H
@@ -21,16 +21,15 @@ void failures_destroy(struct failures *f);
 
 /*
  * Records that @op on @path, asked for by @uid, failed with @err (positive errno), as @message
- * says, and logs it. A
- * failure with the uid, op, path and err of one that is still kept only raises its count, so a program
- * that retries in a loop does not push out the rest.
+ * says, and logs it. A failure with the uid, op, path and err of one that is still kept only raises
+ * its count, so a program that retries in a loop does not push out the rest.
  */
 void failures_add(struct failures *f, uid_t uid, const char *op, const char *path, int err,
 		  const char *message);
 
 /*
- * Records a notice: @op is its kind, @path the directory that it is about. It is logged once for each
- * uid, kind and directory that is still kept.
+ * Records a notice: @op is its kind, @path the directory that it is about. It is logged once for
+ * each uid, kind and directory that is still kept.
  */
 void failures_notice(struct failures *f, uid_t uid, const char *op, const char *path,
 		     const char *message);
@@ -41,7 +40,9 @@ bool failures_noticed(struct failures *f, uid_t uid, const char *op, const char 
 /* A request begins on this thread: nothing of it is explained yet. */
 void failures_begin(void);
 
-/* Has this thread recorded a failure with @err since then? Then whoever answers with it need not. */
+/*
+ * Has this thread recorded a failure with @err since then? Then whoever answers with it need not.
+ */
 bool failures_explained(int err);
 
 /* How many were ever added. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of one mount. Lock-free; read without stopping anybody, so sums may be a moment apart. */
+/*
+ * Counters of one mount. Lock-free; read without stopping anybody, so sums may be a moment apart.
+ */
 #ifndef ENGINE_METRICS_METRICS_H
 #define ENGINE_METRICS_METRICS_H
 

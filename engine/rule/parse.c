@@ -312,8 +312,8 @@ static bool is_after_all(const json_t *piece)
 }
 
 /*
- * Notes that the alternative which wants @bits is after_all. The framework can vouch for what it does
- * itself: not for time, the end of processes or a person.
+ * Notes that the alternative which wants @bits is after_all. The framework can vouch for what it
+ * does itself: not for time, the end of processes or a person.
  */
 static int add_after_all(struct parser *p, struct rule *r, uint64_t bits)
 {

@@ -84,7 +84,10 @@ void rules_digest(const struct rules *rs, char hex[33])
 	__cleanup_free char *own = json_dumps(rs->own, JSON_COMPACT | JSON_SORT_KEYS);
 	XXH128_hash_t h = XXH3_128bits(presets_json, strlen(presets_json));
 
-	/* Those that are built in seed the digest of the others; without memory it is nobody else's. */
+	/*
+	 * Those that are built in seed the digest of the others; without memory it is nobody
+	 * else's.
+	 */
 	h = own ? XXH3_128bits_withSeed(own, strlen(own), h.low64 ^ h.high64) : h;
 	snprintf(hex, 33, "%016llx%016llx", (unsigned long long)h.high64,
 		 (unsigned long long)h.low64);
@@ -200,8 +203,8 @@ static bool path_fits(const json_t *patterns, const char *path)
 }
 
 /*
- * What is left of such a name: that of the copy behind a dot, which may be its own: ".metadata" becomes
- * ".metadata.XXXXXX". False: it is none.
+ * What is left of such a name: that of the copy behind a dot, which may be its own: ".metadata"
+ * becomes ".metadata.XXXXXX". False: it is none.
  */
 static bool copy_of(const char *temp, char out[NAME_MAX + 1])
 {

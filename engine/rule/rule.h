@@ -65,8 +65,9 @@ struct rule {
 	uint64_t alternatives[RULE_ALTERNATIVES_MAX]; /* bit i: wants evidence[i] */
 	/*
 	 * Bit i: the framework brings about alternatives[i] only after all ranks are done with the
-	 * checkpoint. It belongs to an alternative, since one framework ends some saves behind a barrier
-	 * and others not. The evidence does not show it: the rule's author knows it of the framework.
+	 * checkpoint. It belongs to an alternative, since one framework ends some saves behind a
+	 * barrier and others not. The evidence does not show it: the rule's author knows it of the
+	 * framework.
 	 */
 	unsigned after_all;
 };
@@ -82,9 +83,9 @@ int rules_create(struct rules **out, const json_t *own, const char *where, struc
 void rules_destroy(struct rules *rs);
 
 /*
- * The next rule of the config file behind @before (NULL: the first) by which a rank that dies before
- * the end of a directory is seen always fails it: no alternative is after_all or asks for a file of
- * every rank. NULL: no more.
+ * The next rule of the config file behind @before (NULL: the first) by which a rank that dies
+ * before the end of a directory is seen always fails it: no alternative is after_all or asks for a
+ * file of every rank. NULL: no more.
  */
 const struct rule *rules_next_bare(const struct rules *rs, const struct rule *before);
 
@@ -109,7 +110,10 @@ const struct rule *rules_claim(const struct rules *rs, const char *path, const c
 /* The rule by which the file @path is a unit by itself, or a temp name of one; or NULL. */
 const struct rule *rules_single(const struct rules *rs, const char *path);
 
-/* Is @temp what a copy called @name is called until it is whole, as rsync does: ".NAME.XXXXXX", one dot in front? */
+/*
+ * Is @temp what a copy called @name is called until it is whole, as rsync does: ".NAME.XXXXXX", one
+ * dot in front?
+ */
 bool rules_is_copy(const char *temp, const char *name);
 
 /* Is the file @file of the unit one of those that every save writes, and little else does? */
@@ -120,10 +124,14 @@ bool rule_is_temp(const struct rule *r, const char *name);
 
 /* --- pointers --- */
 
-/* May a file of this name be a pointer? rules_pointer_names says whether its content makes it one. */
+/*
+ * May a file of this name be a pointer? rules_pointer_names says whether its content makes it one.
+ */
 bool rules_is_pointer(const struct rules *rs, const char *name);
 
-/* The unit beside it that a pointer file of this name and content names. False: none can be said. */
+/*
+ * The unit beside it that a pointer file of this name and content names. False: none can be said.
+ */
 bool rules_pointer_names(const struct rules *rs, const char *name, const char *content, size_t len,
 			 char out[NAME_MAX + 1]);
 
@@ -156,21 +164,22 @@ int rule_ended(const struct rule *r, evidence_holds holds, void *arg);
 typedef bool (*rank_has_file)(void *arg, const struct evidence *ev, int rank);
 
 /*
- * True if @rank had done its part of a checkpoint that has ended by @alternative, though it died: the
- * alternative is after_all, or asks for files of every rank, and @has says that those of @rank are
- * there. A @rank of -1 is a process whose rank is not known: it has no file of its own.
+ * True if @rank had done its part of a checkpoint that has ended by @alternative, though it died:
+ * the alternative is after_all, or asks for files of every rank, and @has says that those of @rank
+ * are there. A @rank of -1 is a process whose rank is not known: it has no file of its own.
  */
 bool rule_covers(const struct rule *r, int alternative, int rank, rank_has_file has, void *arg);
 
 /*
- * What does a unit wait for whose end was not seen? An alternative begins with the first of its operations;
- * one that wants none with the first of its files. @begun: as @holds, but of EVERY_RANK: is the file of any
- * rank there?
+ * What does a unit wait for whose end was not seen? An alternative begins with the first of its
+ * operations; one that wants none with the first of its files. @begun: as @holds, but of
+ * EVERY_RANK: is the file of any rank there?
  */
 enum rule_wait {
 	RULE_WAITS,	     /* none has begun: nothing says that the end is near */
 	RULE_WAITS_FOR_TIME, /* of one nothing is missing but quiet */
-	RULE_WAITS_FOR_JOB, /* ... but what the job brings as it goes on or ends: it may take long */
+	/* ... but what the job brings as it goes on or ends: it may take long */
+	RULE_WAITS_FOR_JOB,
 	RULE_WAITS_FOR_PARTS, /* of each a part of this save is missing */
 };
 enum rule_wait rule_waits(const struct rule *r, evidence_holds holds, evidence_holds begun,
@@ -179,7 +188,9 @@ enum rule_wait rule_waits(const struct rule *r, evidence_holds holds, evidence_h
 /* "close ../latest + next sibling": for the commit file. */
 void rule_evidence(const struct rule *r, int alternative, char *buf, size_t size);
 
-/* What is still missing, for people; the alternative that is nearest to its end first. "": nothing. */
+/*
+ * What is still missing, for people; the alternative that is nearest to its end first. "": nothing.
+ */
 void rule_missing(const struct rule *r, evidence_holds holds, void *arg, char *buf, size_t size);
 
 #endif

@@ -114,8 +114,9 @@ bool accord_may_commit(const struct checkpoint *cp)
 
 	if (!a || (a->state == AGREE_COMMIT && agreement_is_decider(a)))
 		return true;
+	/* in a moment: a vote may be heard together with the death before it */
 	if (cp->accord->bereaved.at_ns && !cp->accord->judged)
-		return false; /* in a moment: a vote may be heard together with the death before it */
+		return false;
 	return agreement_is_root(a) && (agreement_may_vote(a) || a->state == AGREE_VOTED);
 }
 

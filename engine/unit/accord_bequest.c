@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit (following.h), from a root to its heir (accord_heir.c): the testament has, beside the removals in
- * its decision,
+ * What follows the commit (following.h), from a root to its heir (accord_heir.c): the testament
+ * has, beside the removals in its decision,
  *
- *	"pointers": [{"name": "latest", "text": "step-1\n", "link": false, "mode": 420, "written_ns": NS}]
+ * 	"pointers": [{"name": "latest", "text": "step-1\n", "link": false, "mode": 420, "written_ns": NS}]
  *
- * A pointer goes with what it says, since what the root has staged stays the root's: a program may write to it again while the
- * root is only cut off. What comes to wait for the commit after the root has voted is lost with it.
+ * A pointer goes with what it says, since what the root has staged stays the root's: a program may
+ * write to it again while the root is only cut off. What comes to wait for the commit after the
+ * root has voted is lost with it.
  */
 #include <errno.h>
 #include <fcntl.h>

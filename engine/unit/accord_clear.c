@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes what was recorded of a generation that is over, and of its name. The root does it, and besides it the node that
- * recorded the decision, since the root may be dead; that node also clears up for the dead root whose name it took. What a crash
- * has left goes when somebody mounts (recover.c, claim_recover).
+ * Removes what was recorded of a generation that is over, and of its name. The root does it, and
+ * besides it the node that recorded the decision, since the root may be dead; that node also clears
+ * up for the dead root whose name it took. What a crash has left goes when somebody mounts
+ * (recover.c, claim_recover).
  *
  * When, and why nobody needs it then:
  *
- * - The records of the generation: twice lease_s after the decision was seen here. A participant that has not seen it by then is
- *   held up, or cut off, and counts as dead; it finds no `open`, and what it records then counts for nothing (agreement.h). If
- *   there was no participant but this node they go at once, after a commit. Not before its pointers and removals are done, which
- *   the next mount would have to redo; and not before each process that wrote to it here has heard of a failure.
- * - The chain of its name: at that time, too. Until then who looks for the name learns by it that it was decided just now. If the
- *   name was taken since, the chain goes with that generation. namechain.h says what becomes of those that were held up.
+ * - The records of the generation: twice lease_s after the decision was seen here. A participant
+ *   that has not seen it by then is held up, or cut off, and counts as dead; it finds no `open`,
+ *   and what it records then counts for nothing (agreement.h). If there was no participant but this
+ *   node they go at once, after a commit. Not before its pointers and removals are done, which the
+ *   next mount would have to redo; and not before each process that wrote to it here has heard of a
+ *   failure.
+ * - The chain of its name: at that time, too. Until then who looks for the name learns by it that
+ *   it was decided just now. If the name was taken since, the chain goes with that generation.
+ *   namechain.h says what becomes of those that were held up.
  * - What a node has recorded that was held up, and came too late: by itself, at once.
  */
 #include <errno.h>
@@ -23,8 +27,8 @@
 #include "engine/unit/claim.h"
 
 /*
- * True if a process that wrote to @cp here, which has failed, has not heard of that. As long as its part counts as saved,
- * a rank that comes late must find that the checkpoint has failed.
+ * True if a process that wrote to @cp here, which has failed, has not heard of that. As long as its
+ * part counts as saved, a rank that comes late must find that the checkpoint has failed.
  */
 static bool is_owed_locked(const struct checkpoint *cp)
 {
@@ -37,7 +41,10 @@ static bool is_owed_locked(const struct checkpoint *cp)
 	return false;
 }
 
-/* True if it is for this node to clear up: it decided, or began the generation, and nothing is left to be redone. */
+/*
+ * True if it is for this node to clear up: it decided, or began the generation, and nothing is left
+ * to be redone.
+ */
 static bool is_entitled_locked(const struct accord *a)
 {
 	const struct checkpoint *cp = a->cp;
@@ -51,8 +58,8 @@ static bool is_entitled_locked(const struct accord *a)
 }
 
 /*
- * Lock not held. What a node that was held up has recorded of a generation that was cleared up before, so that it came too late:
- * nobody counts that.
+ * Lock not held. What a node that was held up has recorded of a generation that was cleared up
+ * before, so that it came too late: nobody counts that.
  */
 static void clear_late(struct checkpoint *cp)
 {
@@ -66,8 +73,8 @@ static void clear_late(struct checkpoint *cp)
 }
 
 /*
- * Lock not held. The chains of the names by which it was begun, and that it has. True if another node is at that, or it has to be
- * tried again.
+ * Lock not held. The chains of the names by which it was begun, and that it has. True if another
+ * node is at that, or it has to be tried again.
  */
 static bool clear_names(struct accord *a)
 {
@@ -102,7 +109,10 @@ bool accord_clear(struct accord *a)
 		lock_take(&us->lock);
 		return true;
 	}
-	/* Before a commit everybody who could join was heard of; before an abort one may just have done so. */
+	/*
+	 * Before a commit everybody who could join was heard of; before an abort one may just have
+	 * done so.
+	 */
 	heard = (a->a.state == AGREE_COMMIT || us->ending) && !a->a.slot && !a->a.nr_children;
 	late = clock_mono_ns() - a->over_ns >= us->forget_ns ||
 	       (us->ending && (heard || a->a.state == AGREE_COMMIT));

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dead writer is a failure, but what had ended by then commits (DESIGN 2). On one node the order of the two is known. Where
- * there are several, they cut the checkpoint (DESIGN 4), and no clock decides:
+ * A dead writer is a failure, but what had ended by then commits (DESIGN 2). On one node the order
+ * of the two is known. Where there are several, they cut the checkpoint (DESIGN 4), and no clock
+ * decides:
  *
- * - A node whose writer dies tells those above at once, and lets nobody change it there any more: that is its cut. Who would waits
- *   for the verdict, as for a commit: what is changed after the cut would be in what commits.
- * - The root, when it hears of a death, ends the checkpoint for that (agreement_end). On `prepare` each node reports what is left to
- *   tell, and then no more: its *last* report, which stands for its whole subtree.
- * - When all have said their last the root gives the verdict (gen_verdict): the checkpoint has ended by that, or it fails.
- * - The root may see the end before it hears of the death. Then it gives the verdict when it hears; and it does hear, for no node
- *   votes before it has told of a death. A death behind the vote, or where the end is known, comes too late to matter.
- * - An heir (accord_heir.c) has not seen all that the root has: it obeys the verdict of the root, and if there is none it aborts.
+ * - A node whose writer dies tells those above at once, and lets nobody change it there any more:
+ *   that is its cut. Who would waits for the verdict, as for a commit: what is changed after the
+ *   cut would be in what commits.
+ * - The root, when it hears of a death, ends the checkpoint for that (agreement_end). On `prepare`
+ *   each node reports what is left to tell, and then no more: its *last* report, which stands for
+ *   its whole subtree.
+ * - When all have said their last the root gives the verdict (gen_verdict): the checkpoint has
+ *   ended by that, or it fails.
+ * - The root may see the end before it hears of the death. Then it gives the verdict when it hears;
+ *   and it does hear, for no node votes before it has told of a death. A death behind the vote, or
+ *   where the end is known, comes too late to matter.
+ * - An heir (accord_heir.c) has not seen all that the root has: it obeys the verdict of the root,
+ *   and if there is none it aborts.
  * - Nor is an end seen, or known, while a process has ended of which nobody knows yet how.
  */
 #include "engine/base/lock.h"
@@ -69,7 +75,10 @@ uint64_t accord_cause_ns(const struct checkpoint *cp)
 	return cp->accord && cp->accord->cause_ns ? cp->accord->cause_ns : clock_mono_ns();
 }
 
-/* The first of several deaths counts, and the first of a process without a rank: which is told, and judged, anew. */
+/*
+ * The first of several deaths counts, and the first of a process without a rank: which is told, and
+ * judged, anew.
+ */
 static void bereave_locked(struct accord *a, uint64_t at_ns, bool unranked)
 {
 	struct bereavement *b = &a->bereaved;
@@ -175,7 +184,9 @@ static bool have_said_last_locked(const struct accord *a)
 
 bool accord_may_say_last(const struct accord *a)
 {
-	/* Nobody joins below any more, and no call is under way that may bring, or take, evidence. */
+	/*
+	 * Nobody joins below any more, and no call is under way that may bring, or take, evidence.
+	 */
 	return a->a.state == AGREE_PREPARED && a->a.died && a->a.closed && !a->cp->nr_changing &&
 	       have_said_last_locked(a);
 }

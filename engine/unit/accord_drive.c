@@ -372,7 +372,10 @@ static struct coord_key *collect_locked(struct units *us, size_t *nr)
 			k->owner = a->cp->owner.uid;
 			snprintf(k->gen, sizeof(k->gen), "%s", accord_generation(a->cp));
 			memcpy(k->kind, kinds[i], sizeof(k->kind));
-			/* While files of it are open here it is not for others to end it, whatever they say. */
+			/*
+			 * While files of it are open here it is not for others to end it, whatever
+			 * they say.
+			 */
 			k->nodes = checkpoint_is_closed_locked(a->cp)
 					   ? (unsigned)a->cp->maker->spans
 					   : 0;
@@ -416,7 +419,8 @@ static struct accord *awaits_locked(struct units *us, const struct coord_key *ke
 }
 
 /*
- * Drops the lock. Takes what is there of @keys. False: there was something, and none of it can be read.
+ * Drops the lock. Takes what is there of @keys. False: there was something, and none of it can be
+ * read.
  */
 static bool hear_locked(struct units *us, const struct coord_key *keys, size_t nr)
 {
@@ -436,7 +440,9 @@ static bool hear_locked(struct units *us, const struct coord_key *keys, size_t n
 	return heard || !any;
 }
 
-/* Drops the lock. One that cannot be read, which anybody may have put there, is to hide no other. */
+/*
+ * Drops the lock. One that cannot be read, which anybody may have put there, is to hide no other.
+ */
 static void look_at_all_locked(struct units *us)
 {
 	struct list *l;

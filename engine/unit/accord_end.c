@@ -240,7 +240,10 @@ static int publish_for(struct checkpoint *cp, const char *decision)
 	return err;
 }
 
-/* May its name still lead to what it has replaced? Caches of the backing may remember that for a while. */
+/*
+ * May its name still lead to what it has replaced? Caches of the backing may remember that for a
+ * while.
+ */
 static bool shows_replaced(const struct checkpoint *cp)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
@@ -255,7 +258,10 @@ static bool shows_replaced(const struct checkpoint *cp)
 	return same_inode(&id, &cp->replaced);
 }
 
-/* Lock not held. Does it have its name, or did, and was moved or removed since? What it lacks of that is done at last. */
+/*
+ * Lock not held. Does it have its name, or did, and was moved or removed since? What it lacks of
+ * that is done at last.
+ */
 static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, bool now)
 {
 	int has = checkpoint_has_name(cp, cp->target.name), err = -EAGAIN;
@@ -293,8 +299,9 @@ static bool name_or_fail(struct checkpoint *cp, const char *decision, bool ordin
 }
 
 /*
- * When that was for which others have decided so, @age_us before they recorded it. A node that is slow to hear of it dates it not
- * later than its last look in vain: the next start of a job has nothing to do with it.
+ * When that was for which others have decided so, @age_us before they recorded it. A node that is
+ * slow to hear of it dates it not later than its last look in vain: the next start of a job has
+ * nothing to do with it.
  */
 static uint64_t cause_of_others_locked(const struct accord *a, json_int_t age_us)
 {
@@ -349,7 +356,10 @@ bool accord_conclude(struct accord *a)
 	if (state != AGREE_ABORT)
 		named = checkpoint_has_name(cp, cp->target.name) > 0;
 	if (!named && (state == AGREE_COMMIT || ordinary)) {
-		/* Who decided for an ordinary directory, and does not make it one, has been interrupted. */
+		/*
+		 * Who decided for an ordinary directory, and does not make it one, has been
+		 * interrupted.
+		 */
 		gone = ordinary ? agreement_is_decider(&a->a)
 				: !nodes_alive(us->nodes, a->a.decider);
 		named = name_or_fail(cp, decision, ordinary, late, gone);

@@ -31,7 +31,10 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 	return !f || f->node;
 }
 
-/* A file of this node's is what it is; what is inherited has a link where it was inherited from; what was made has one. */
+/*
+ * A file of this node's is what it is; what is inherited has a link where it was inherited from;
+ * what was made has one.
+ */
 static struct backing_known know_file(void *checkpoint, const struct statx *stx)
 {
 	struct checkpoint *cp = checkpoint;
@@ -61,7 +64,10 @@ static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 	if (r < 0)
 		return r;
 	err = backing_stat(&b, r, &stx);
-	/* What is remembered may be as it was when the record was made. One that has a record is synced: this costs little. */
+	/*
+	 * What is remembered may be as it was when the record was made. One that has a record is
+	 * synced: this costs little.
+	 */
 	if (!err && checkpoint_recorded(&b, r, &stx, hex))
 		err = backing_stat_now(&b, fd, &stx);
 	if (!err) {

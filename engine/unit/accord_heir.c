@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A root that is lost once it has voted costs nothing: another node, the heir, commits in its place (agreement.h).
+ * A root that is lost once it has voted costs nothing: another node, the heir, commits in its place
+ * (agreement.h).
  *
  * What only the root knows goes with its vote, beside the list of its files: the testament. It is
  *
- *	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...}, "pointers": [...]}
+ * 	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...}, "pointers": [...]}
  *
- * where "judged" says that a writer has died, and that the checkpoint had ended by that (accord_death.c). The decision is
- * what the root would record (decision.h), but for the pointers that are to follow (accord_bequest.c). An heir takes the votes
- * of the root and of its children into what it knows of the files, and then does all that the root would have done. It
- * may be one of several, and the root may live: so the commit file that stands is left alone (commit_file.c), lists stay
- * until all is decided, and who comes second leaves the rest to the node that has decided.
+ * where "judged" says that a writer has died, and that the checkpoint had ended by that
+ * (accord_death.c). The decision is what the root would record (decision.h), but for the pointers
+ * that are to follow (accord_bequest.c). An heir takes the votes of the root and of its children
+ * into what it knows of the files, and then does all that the root would have done. It may be one
+ * of several, and the root may live: so the commit file that stands is left alone (commit_file.c),
+ * lists stay until all is decided, and who comes second leaves the rest to the node that has
+ * decided.
  *
- * Takes the units' lock, except in functions that have an accord as argument: these are called with it.
+ * Takes the units' lock, except in functions that have an accord as argument: these are called with
+ * it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -279,7 +283,10 @@ static unsigned read_log(struct search *s, uint32_t slot, char nodes[][COORD_NOD
 	return nr;
 }
 
-/* A node that has no lease is not waited for, as others may be, until it is sure that it is dead: to abort does no harm. */
+/*
+ * A node that has no lease is not waited for, as others may be, until it is sure that it is dead:
+ * to abort does no harm.
+ */
 static bool lives(struct units *us, const char *node)
 {
 	char lease[COORD_LEASE_MAX];
@@ -288,7 +295,10 @@ static bool lives(struct units *us, const char *node)
 	       nodes_alive_now(us->nodes, node);
 }
 
-/* True if a node lives that has joined in the log of @slot, or below. All are looked at, so that all are watched from here on. */
+/*
+ * True if a node lives that has joined in the log of @slot, or below. All are looked at, so that
+ * all are watched from here on.
+ */
 static bool lives_below(struct search *s, uint32_t slot)
 {
 	char nodes[AGREE_FANOUT][COORD_NODE_MAX];

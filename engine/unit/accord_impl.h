@@ -52,7 +52,10 @@ struct accord {
 	struct list link;      /* units->accords, while it is driven */
 	struct checkpoint *cp; /* referenced while it is */
 	struct agreement a;
-	/* "", or: the key of the chain by which this node began it; what it decided for a dead node before that. */
+	/*
+	 * "", or: the key of the chain by which this node began it; what it decided for a dead node
+	 * before that.
+	 */
 	char first[COORD_GEN_MAX], orphan[COORD_GEN_MAX];
 	struct child
 		children[AGREE_FANOUT + 1]; /* AGREE_ROOT: of an heir, what the root has voted */
@@ -75,18 +78,21 @@ struct accord {
 		saying_last; /* as of a child: to those above; in the report that is under way */
 	bool saying_death, saying_unranked; /* in that */
 	bool judged;			    /* the root has, for a death */
-	bool removed; /* the root has heard of a removal since it saw the end: it leaves nothing to heirs */
+	/* the root has heard of a removal since it saw the end: it leaves nothing to heirs */
+	bool removed;
 	json_t *list; /* that this node votes with; or NULL */
-	json_t *testament; /* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
+	/* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
+	json_t *testament;
 	bool gathered, failing, done, cleared; /* its records are */
 	bool leaving, left; /* this mount ends; and has closed its part for that */
 	bool followed,
-		kept; /* what waited for its commit: all of that is done; something has to be redone */
+		/* what waited for its commit: all of that is done; something has to be redone */
+		kept;
 	uint64_t undecided_ns;	    /* a look that began then found no decision; 0: none has */
 	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
 	uint64_t cause_ns;	    /* of its failure: when that was; 0: now */
-	uint64_t
-		untold_ns; /* of the same, if no process here was told of it (accord_tells_none_locked); 0: else */
+	/* of the same, if no process here was told of it (accord_tells_none_locked); 0: else */
+	uint64_t untold_ns;
 	uint64_t looked_behind_ns; /* accord_look_behind, last */
 	uint64_t stirred_ns;	   /* anything happened, here or elsewhere, last */
 };
@@ -101,7 +107,10 @@ void accord_stage_name(struct checkpoint *cp);
 /* Makes that of @cp, whose root is the node @root. 0 or -ENOMEM. */
 int accord_attach(struct checkpoint *cp, const char *root);
 
-/* Without the lock. What had the name of @cp is @c. 0, or the error that the process which makes @cp has to hear first. */
+/*
+ * Without the lock. What had the name of @cp is @c. 0, or the error that the process which makes
+ * @cp has to hear first.
+ */
 int accord_hear_of_former(struct checkpoint *cp, const struct claim *c);
 
 /* This node's part of a generation, shown or to be shown; or NULL. */
@@ -147,7 +156,9 @@ json_t *accord_tell_of_death(struct accord *a);
 /* May the next report be the last: has a death ended it, and have all below told all? */
 bool accord_may_say_last(const struct accord *a);
 
-/* Have those above to hear of a death, of a removal, or that no more comes, before this node votes? */
+/*
+ * Have those above to hear of a death, of a removal, or that no more comes, before this node votes?
+ */
 bool accord_owes_word(const struct accord *a);
 
 /* What was @age_us ago, as somebody says: not later than now, and not before this clock began. */
@@ -157,8 +168,8 @@ uint64_t accord_ago(json_int_t age_us);
 void accord_judge(struct accord *a);
 
 /*
- * It fails for the death of @node, which was when that last showed life, or later: whoever was started since is of the next start of
- * its job, as a rule.
+ * It fails for the death of @node, which was when that last showed life, or later: whoever was
+ * started since is of the next start of its job, as a rule.
  */
 void accord_blames_node(struct accord *a, const char *node);
 
@@ -168,13 +179,22 @@ void accord_look_at_lives(struct accord *a);
 /* The votes did not come: who is missing. */
 bool accord_is_late(struct accord *a, struct error *e);
 
-/* Dropped. Writes down what this node votes with, and votes, or will when it closes. False: it is not the time to. */
+/*
+ * Dropped. Writes down what this node votes with, and votes, or will when it closes. False: it is
+ * not the time to.
+ */
 bool accord_vote(struct accord *a);
 
-/* What its children have voted with, and the root if it has: that stays as long as @a does. How many. */
+/*
+ * What its children have voted with, and the root if it has: that stays as long as @a does. How
+ * many.
+ */
 unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1]);
 
-/* Dropped. The root waits for the votes of others: it votes for what it has itself, and says what an heir has to know. */
+/*
+ * Dropped. The root waits for the votes of others: it votes for what it has itself, and says what
+ * an heir has to know.
+ */
 bool accord_vote_early(struct accord *a);
 
 /* Becomes the heir of the root, if it is time to. */
@@ -187,15 +207,18 @@ json_t *accord_bequeath(struct checkpoint *cp, struct order *order);
 void accord_hear_testament(struct accord *a, json_t *o);
 
 /*
- * Lock not held. The root of @gen is dead, and nothing is decided: has it voted, and lives one of the others, so that it is for
- * these to decide?
+ * Lock not held. The root of @gen is dead, and nothing is decided: has it voted, and lives one of
+ * the others, so that it is for these to decide?
  */
 bool accord_is_left_to_heirs(struct units *us, uid_t uid, const char *gen);
 
 /* Of an heir: the root has not voted. */
 void accord_disinherit(struct accord *a);
 
-/* This mount ends: may it vote for what it has, though the end was not seen? All of that is whole, and no more comes. */
+/*
+ * This mount ends: may it vote for what it has, though the end was not seen? All of that is whole,
+ * and no more comes.
+ */
 bool accord_may_leave(struct accord *a);
 
 /* Dropped. It was decided; what is left for this node. True: nothing. */

@@ -20,10 +20,12 @@
 #include "engine/unit/rules.h"
 
 #define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left on a node that lives */
-#define LOST_NS	      (60 * NSEC_PER_SEC) /* for caches of the backing that remember what was not there */
-#define GLANCE_NS     NSEC_PER_SEC	  /* for what a listing can do without */
-#define NAMING_NS     (5 * NSEC_PER_SEC) /* for what was decided to get its name */
-#define ANEW_NS	      (2 * NSEC_PER_SEC) /* for a rank that begins anew what its former start has left */
+/* for caches of the backing that remember what was not there */
+#define LOST_NS	  (60 * NSEC_PER_SEC)
+#define GLANCE_NS NSEC_PER_SEC	     /* for what a listing can do without */
+#define NAMING_NS (5 * NSEC_PER_SEC) /* for what was decided to get its name */
+/* for a rank that begins anew what its former start has left */
+#define ANEW_NS (2 * NSEC_PER_SEC)
 
 struct checkpoint *accord_part(struct units *us, const char *gen)
 {
@@ -108,7 +110,8 @@ static bool is_nowhere(struct units *us, const struct caller *asks, const struct
 }
 
 /*
- * From here on the name leads to what another node gave it to. Once for each that gets it, but as long as it may be about to.
+ * From here on the name leads to what another node gave it to. Once for each that gets it, but as
+ * long as it may be about to.
  */
 static void refresh(struct units *us, const struct caller *c, const struct place *at,
 		    const struct claim *claim)
@@ -128,8 +131,9 @@ static void refresh(struct units *us, const struct caller *c, const struct place
 }
 
 /*
- * Is it what a former start of the job of @p has left? Ranks that share the directory may have found it there, on another node,
- * and the first that writes begins it anew: then there is none for a moment. For each that is waited for once.
+ * Is it what a former start of the job of @p has left? Ranks that share the directory may have
+ * found it there, on another node, and the first that writes begins it anew: then there is none for
+ * a moment. For each that is waited for once.
  */
 static bool is_left_behind(struct units *us, const struct claim *c, struct process *p,
 			   uint64_t since_ns)
@@ -153,8 +157,8 @@ static int wait_a_moment(struct units *us)
 }
 
 /*
- * Waits until what has the name is decided, if nobody of its job goes on with it. @orphan: a generation that was decided here for
- * that, since its root is dead; or "".
+ * Waits until what has the name is decided, if nobody of its job goes on with it. @orphan: a
+ * generation that was decided here for that, since its root is dead; or "".
  */
 static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_GEN_MAX])
 {
@@ -192,13 +196,18 @@ static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_G
 		}
 		if (!strcmp(c->job, cp->maker->key) && strcmp(c->node, nodes_id(us->nodes)))
 			return -EEXIST;
-		/* Whether that node lives has to be seen first; a job that begins again after a power cut waits for that. */
+		/*
+		 * Whether that node lives has to be seen first; a job that begins again after a
+		 * power cut waits for that.
+		 */
 		if (!nodes_shows_life(us->nodes, c->node))
 			until = clock_mono_ns() + CLAIM_WAIT_NS;
 		LOCK_SCOPE(&us->lock);
 		struct checkpoint *mine = accord_part(us, c->end.last);
 
-		/* It has ended here, and that is being told to others; or another thread makes it. */
+		/*
+		 * It has ended here, and that is being told to others; or another thread makes it.
+		 */
 		if (mine && mine->visible)
 			return -EEXIST;
 		if (clock_mono_ns() > until)
@@ -246,8 +255,8 @@ static int check_way(struct checkpoint *cp)
 }
 
 /*
- * As claim_make. A call whose outcome is unknown is made again, which settles it: the claim may stand, and other nodes
- * may have joined by it.
+ * As claim_make. A call whose outcome is unknown is made again, which settles it: the claim may
+ * stand, and other nodes may have joined by it.
  */
 static int settle_claim(struct checkpoint *cp, const struct claim *c, uint64_t since)
 {
@@ -260,8 +269,9 @@ static int settle_claim(struct checkpoint *cp, const struct claim *c, uint64_t s
 }
 
 /*
- * True if nobody may take this node for dead. A node that was cut off renews its lease first: else the others would end at
- * once what it begins, and a process of its job there would save a part alone.
+ * True if nobody may take this node for dead. A node that was cut off renews its lease first: else
+ * the others would end at once what it begins, and a process of its job there would save a part
+ * alone.
  */
 static bool shows_life(struct units *us)
 {
@@ -299,7 +309,10 @@ int accord_begin(struct checkpoint *cp)
 		err = r ? 0 : accord_hear_of_former(cp, &c);
 		if (err)
 			return err;
-		/* Once it has the name others may join it, and one of them may make it what this one has to give up. */
+		/*
+		 * Once it has the name others may join it, and one of them may make it what this
+		 * one has to give up.
+		 */
 		if (!r)
 			r = checkpoint_check_free(cp);
 		if (!r)
@@ -316,7 +329,10 @@ int accord_begin(struct checkpoint *cp)
 		accord_stage_name(cp);
 	namechain_first(first, cp->target.dir_id.ino, cp->target.name);
 	err = attach_root(cp, first, orphan);
-	/* Else other nodes may have joined: the driver tells them that it is over (accord_never_shown). */
+	/*
+	 * Else other nodes may have joined: the driver tells them that it is over
+	 * (accord_never_shown).
+	 */
 	return r < 0 ? r : err;
 }
 
@@ -331,7 +347,10 @@ static int takes_name_locked(struct checkpoint *cp, const struct place *at)
 	/* Once it is over the driver uses the directory without the lock. */
 	if (agreement_is_over(&cp->accord->a) || has_name(cp, &at->id, at->name))
 		return 0;
-	/* Under its number, since who looks for the staging directory (is_staged) does so without the lock, too. */
+	/*
+	 * Under its number, since who looks for the staging directory (is_staged) does so without
+	 * the lock, too.
+	 */
 	if (dup3(at->dir, cp->target.dir, O_CLOEXEC) < 0)
 		return -EMFILE;
 	cp->target.dir_id = at->id;
@@ -352,7 +371,10 @@ static int await_join_locked(struct units *us, const char *gen, const struct pla
 			return 1;
 		if (cp->visible && !has_name(cp, &at->id, at->name) &&
 		    (checkpoint_is_held_locked(cp) || us->renames != renames)) {
-			/* By this node itself, which has yet to record that; or did after @name was asked for. */
+			/*
+			 * By this node itself, which has yet to record that; or did after @name was
+			 * asked for.
+			 */
 			err = units_wait(us);
 			return err ? err : 1;
 		}
@@ -391,7 +413,10 @@ static int join(struct units *us, const struct caller *c, struct process *p, con
 	return err;
 }
 
-/* @claim is open, and its directory is not there. Waits a moment; the bound is from @since_ns. 1 or -errno. */
+/*
+ * @claim is open, and its directory is not there. Waits a moment; the bound is from @since_ns. 1 or
+ * -errno.
+ */
 static int await_staging(struct units *us, const struct caller *c, const struct inode_id *dir_id,
 			 const char *name, const struct claim *claim, uint64_t since_ns)
 {
@@ -410,8 +435,8 @@ static int await_staging(struct units *us, const struct caller *c, const struct 
 }
 
 /*
- * Takes part in @claim, which is open. 0, *@out or none; 1: it has to be looked at again; -ENOENT: it has no directory to
- * take part in: it was published, or removed, just now.
+ * Takes part in @claim, which is open. 0, *@out or none; 1: it has to be looked at again; -ENOENT:
+ * it has no directory to take part in: it was published, or removed, just now.
  */
 static int take_part(struct units *us, const struct caller *c, struct process *p,
 		     const struct place *at, const struct claim *claim, unsigned renames,
@@ -457,8 +482,9 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks,
 	*out = NULL;
 	do {
 		/*
-		 * Of most names there is nothing, which costs a look, and who asks need not be known. In an outage a look costs
-		 * more, and only those wait for it who might find something.
+		 * Of most names there is nothing, which costs a look, and who asks need not be
+		 * known. In an outage a look costs more, and only those wait for it who might find
+		 * something.
 		 */
 		if (!p && atomic_load(&us->coord_fails))
 			p = units_process(us, c);

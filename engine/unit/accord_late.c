@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process is about to begin a checkpoint, and what had its name before has failed. If that was of the same start of its job, the
- * process has to hear so before it begins anew, alone, what the other ranks do not save.
+ * A process is about to begin a checkpoint, and what had its name before has failed. If that was of
+ * the same start of its job, the process has to hear so before it begins anew, alone, what the
+ * other ranks do not save.
  */
 #include <errno.h>
 #include <limits.h>
@@ -35,13 +36,19 @@ static bool took_part_locked(struct units *us, const char *gen)
 	return accord_part(us, gen);
 }
 
-/* Is @p of the start of the job with @key in which something failed that was heard of here at @at_ns? */
+/*
+ * Is @p of the start of the job with @key in which something failed that was heard of here at
+ * @at_ns?
+ */
 static bool is_of_epoch(const struct process *p, const char *key, uint64_t at_ns)
 {
 	return epoch_order(p, key, epoch_is_counted(p) ? EPOCH_LASTS : at_ns) == EPOCH_SAME;
 }
 
-/* Has @w, which had the name of @cp, failed with nobody here being told, in the start of the job that the process which makes @cp is of? */
+/*
+ * Has @w, which had the name of @cp, failed with nobody here being told, in the start of the job
+ * that the process which makes @cp is of?
+ */
 static bool is_untold_of(const struct checkpoint *w, const struct checkpoint *cp)
 {
 	const struct process *p = cp->maker;
@@ -52,7 +59,10 @@ static bool is_untold_of(const struct checkpoint *w, const struct checkpoint *cp
 	       is_of_epoch(p, w->maker->key, w->accord->untold_ns);
 }
 
-/* One that this node has joined: what others recorded of it may be gone. Its generation; NULL: none. */
+/*
+ * One that this node has joined: what others recorded of it may be gone. Its generation; NULL:
+ * none.
+ */
 static const char *untold_locked(struct units *us, const struct checkpoint *cp)
 {
 	struct list *l;
@@ -73,9 +83,11 @@ static const char *untold_locked(struct units *us, const struct checkpoint *cp)
 }
 
 /*
- * One that this node has not joined. Where starts are counted, the same key is the same start. Else, if this node itself has decided so
- * for a root that is dead (find_free): what that has begun is of the start before the one of a process that was started when it had lost
- * its lease. If another node has, the records of former failures are gone before a process of the next start is that old.
+ * One that this node has not joined. Where starts are counted, the same key is the same start.
+ * Else, if this node itself has decided so for a root that is dead (find_free): what that has begun
+ * is of the start before the one of a process that was started when it had lost its lease. If
+ * another node has, the records of former failures are gone before a process of the next start is
+ * that old.
  */
 static bool is_of_start(struct units *us, const struct claim *c, const struct process *p)
 {
@@ -88,8 +100,9 @@ static bool is_of_start(struct units *us, const struct claim *c, const struct pr
 }
 
 /*
- * True if what had the name of @cp before, perhaps @c, has failed, and the process that makes @cp has to hear of that: other ranks of
- * its job count what they wrote there as saved. Where processes of this node had something in it, they are told without this.
+ * True if what had the name of @cp before, perhaps @c, has failed, and the process that makes @cp
+ * has to hear of that: other ranks of its job count what they wrote there as saved. Where processes
+ * of this node had something in it, they are told without this.
  */
 static bool is_late(struct checkpoint *cp, const struct claim *c)
 {

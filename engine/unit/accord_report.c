@@ -182,7 +182,10 @@ static void take_name_locked(struct accord *a, const char *name)
 	a->renames++;
 }
 
-/* If its end was seen: the root looks again when all have voted (accord_decide). An heir has not seen what the root has. */
+/*
+ * If its end was seen: the root looks again when all have voted (accord_decide). An heir has not
+ * seen what the root has.
+ */
 static void hear_of_removal_locked(struct accord *a)
 {
 	if (a->a.heir && a->a.closed)
@@ -197,8 +200,8 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 	struct checkpoint *cp = a->cp;
 	char name[NAME_MAX + 1];
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
-	const bool removing =
-		cp->removing; /* of what happens here: which of two nodes was the last nobody knows */
+	/* of what happens here: which of two nodes was the last nobody knows */
+	const bool removing = cp->removing;
 	json_t *events, *e;
 	bool removed;
 	size_t i;

@@ -55,7 +55,10 @@ bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_M
 	return cp->accord && !accord_staged_name(&b, cp->fd, now) && strcmp(now, name);
 }
 
-/* Referenced: the @nth that is shown in @dir, as @name (NULL: as anything), and in which other nodes may have a part. */
+/*
+ * Referenced: the @nth that is shown in @dir, as @name (NULL: as anything), and in which other
+ * nodes may have a part.
+ */
 static struct checkpoint *nth_shown(struct units *us, const struct inode_id *dir, const char *name,
 				    unsigned nth)
 {

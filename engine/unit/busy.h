@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread is busy with at a save: something that it does for a moment, and undoes. So it is no state (gen/state.h), but a
- * reason in a set, and each reason one thread has at a time. What a reason protects knows the code that takes it.
+ * What a thread is busy with at a save: something that it does for a moment, and undoes. So it is
+ * no state (gen/state.h), but a reason in a set, and each reason one thread has at a time. What a
+ * reason protects knows the code that takes it.
  *
  * All with the units' lock held.
  */

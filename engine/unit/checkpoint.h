@@ -4,16 +4,16 @@
  *
  * It is written into a staging directory, a hidden sibling of its target, in which its files and
  * directories have their own names already. In the mount its name shows that directory (K5), before
- * and after it is published, by one rename: so nothing of the publish can be seen there. Each regular
- * file that is written in it is a generation of its own (unit.h), which is durable and digested, by
- * its xattr, before the checkpoint is.
+ * and after it is published, by one rename: so nothing of the publish can be seen there. Each
+ * regular file that is written in it is a generation of its own (unit.h), which is durable and
+ * digested, by its xattr, before the checkpoint is.
  *
  *        OPEN -----> SEALED -----> COMMITTING -----> NAMING -----> COMMITTED
  *              (a)          (b)               (c)             (e)
  *
  *       COMMITTING          -> SEALED     it is tried again, or fails in a moment (d)
- *       NAMING              -> SEALED     it fails in a moment: no commit is decided, nor will be, or
- *                                         the name is another's (d)
+ *       NAMING              -> SEALED     it fails in a moment: no commit is decided, nor will be,
+ *                                         or the name is another's (d)
  *       OPEN, SEALED        -> FAILED     an error, a death, a time-out, an abort of others (f)
  *       OPEN, SEALED        -> COMMITTED  the node that saw its end has given it its name (g)
  *       OPEN, SEALED        -> DROPPED    another node found that it is ordinary (g)
@@ -44,8 +44,8 @@
  * While a program renames or removes it, or it becomes ordinary, it stays OPEN and is `busy`
  * (BUSY_HELD): a change waits, an error is kept, and no end is seen.
  *
- * One that is changed after that is another, which inherits what is not changed, and replaces it. What ends that,
- * change.h tells.
+ * One that is changed after that is another, which inherits what is not changed, and replaces it.
+ * What ends that, change.h tells.
  *
  * Guarded by the units' lock.
  */
@@ -92,8 +92,8 @@ struct checkpoint {
 	struct caller owner;	   /* const */
 	struct inode_id id;	   /* const: of its directory */
 	int fd; /* const: that directory; holds a lock on it (remains.c). FAILED: checkpoint_fd */
-	struct process *
-		maker; /* who began it, or first made it a unit, referenced; const once it has a rule */
+	/* who began it, or first made it a unit, referenced; const once it has a rule */
+	struct process *maker;
 	/* units lock */
 	unsigned refs;
 	struct list link;	     /* units->checkpoints; FAILED: units->wrecks */
@@ -109,7 +109,8 @@ struct checkpoint {
 	const struct rule *rule; /* NULL: provisional, or a change to a committed one */
 	bool inherits;		 /* const: it began with what the name had */
 	bool follows;		 /* const: and that was a committed one */
-	bool may_be_ordinary; /* const: if all that goes, it is none any more, not even its job's last */
+	/* const: if all that goes, it is none any more, not even its job's last */
+	bool may_be_ordinary;
 	bool ordinary;	      /* of who commits it: so it is */
 	bool anew;	      /* that is being saved once more (change.h) */
 	bool removing;	      /* the last that happened to a name in it, here, was a removal */
@@ -119,8 +120,8 @@ struct checkpoint {
 	struct tally tally;
 	struct inode_id *shared; /* const once shown: files that it inherited, sorted */
 	size_t nr_shared, shared_room;
-	struct list
-		files; /* generation.beside: what is being written in it; what is OPEN comes first */
+	/* generation.beside: what is being written in it; what is OPEN comes first */
+	struct list files;
 	bool has_tensors; /* one of these has */
 	size_t nr_told;	  /* tensors that other nodes have told of: not kept beyond SHARDS_MAX */
 	struct filed_files filed; /* its files that are durable */
@@ -159,32 +160,34 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 		     const struct place *at, mode_t mode, struct checkpoint **out);
 
 /*
- * This node's part of the one that another node has begun, whose generation is @gen: not shown yet. 0 and a reference.
- * -ENOENT: it is not there (any more).
+ * This node's part of the one that another node has begun, whose generation is @gen: not shown yet.
+ * 0 and a reference. -ENOENT: it is not there (any more).
  */
 int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p,
 		     const struct place *at, const char *gen, bool inherits, bool follows,
 		     struct checkpoint **out);
 
 /*
- * The same of the directory that has the name, with everything in it; @committed: it has a commit file.
- * -EEXIST: that was begun by somebody else. The caller has entered it (checkpoint_leave): however long that took, it has
- * not ended before the caller's change.
+ * The same of the directory that has the name, with everything in it; @committed: it has a commit
+ * file. -EEXIST: that was begun by somebody else. The caller has entered it (checkpoint_leave):
+ * however long that took, it has not ended before the caller's change.
  */
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p,
 		       const struct place *at, bool committed, struct checkpoint **out);
 
 /*
- * The same of a committed one, for a committer: room is not waited for, and who is told of what failed before are
- * programs. Of it something was removed, last at @removed_ns; @may_be_ordinary: all of it may be.
+ * The same of a committed one, for a committer: room is not waited for, and who is told of what
+ * failed before are programs. Of it something was removed, last at @removed_ns; @may_be_ordinary:
+ * all of it may be.
  */
 int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p,
 			   const struct place *at, uint64_t removed_ns, bool may_be_ordinary,
 			   struct checkpoint **out);
 
 /*
- * Thread @c->pid will open the file at the path @rel in it, for writing: if that is the same as one of what it
- * inherited from, it becomes a copy of that, or @empty; and the checkpoint has not ended before that open.
+ * Thread @c->pid will open the file at the path @rel in it, for writing: if that is the same as one
+ * of what it inherited from, it becomes a copy of that, or @empty; and the checkpoint has not ended
+ * before that open.
  * @rank: of who that is. Between enter and leave. 0, also if there is no such file, or -errno.
  */
 int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, const char *rel,
@@ -205,60 +208,71 @@ int checkpoint_fd(struct checkpoint *cp);
 struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
- * That whose staging directory is inode @id, referenced, or NULL; also one that has failed. Cheap when
- * there is none at all. May be called with locks that rank before the units'.
+ * That whose staging directory is inode @id, referenced, or NULL; also one that has failed. Cheap
+ * when there is none at all. May be called with locks that rank before the units'.
  */
 struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_id *id);
 
 /*
- * Has this directory been replaced under its name, or is about to be? Who has it as working directory, or
- * by a descriptor, goes on in what the name stands for now. Cheap, and as the one above.
+ * Has this directory been replaced under its name, or is about to be? Who has it as working
+ * directory, or by a descriptor, goes on in what the name stands for now. Cheap, and as the one
+ * above.
  */
 bool checkpoints_replaced(struct units *us, const struct inode_id *id);
 bool checkpoints_any_replaced(struct units *us);
 
-/* How many of this mount have got their names so far; counted before calls in them find a directory of the backing. */
+/*
+ * How many of this mount have got their names so far; counted before calls in them find a directory
+ * of the backing.
+ */
 unsigned checkpoints_published(struct units *us);
 
 /*
- * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave when
- * that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a live job has
- * it, and @p is of another. -ESTALE: nobody of its job is left, and @p, of another, has superseded it; or it has failed, and that is
- * nothing to the job of @p: the name leads elsewhere now.
- * -EINTR; or the error that it, or another one of the job of @p, failed with.
+ * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave
+ * when that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a
+ * live job has it, and @p is of another. -ESTALE: nobody of its job is left, and @p, of another,
+ * has superseded it; or it has failed, and that is nothing to the job of @p: the name leads
+ * elsewhere now. -EINTR; or the error that it, or another one of the job of @p, failed with.
  */
 int checkpoint_enter(struct checkpoint *cp, struct process *p);
 void checkpoint_leave(struct checkpoint *cp);
 
 /*
- * The same for a change to a file of it by who has that open, or mapped, since its file was written; whose call it is
- * need not be known. -ESTALE: it is committed by now, and stays as it is.
+ * The same for a change to a file of it by who has that open, or mapped, since its file was
+ * written; whose call it is need not be known. -ESTALE: it is committed by now, and stays as it is.
  */
 int checkpoint_enter_open(struct checkpoint *cp);
 
-/* @p is going to write to it: its end is watched until that of the checkpoint was seen. 0 or -errno. */
+/*
+ * @p is going to write to it: its end is watched until that of the checkpoint was seen. 0 or
+ * -errno.
+ */
 int checkpoint_join(struct checkpoint *cp, struct process *p);
 
 /*
- * @p, which has joined it, makes files as cp, tar and rsync do, where nothing may have their names (O_EXCL). Of who
- * has no rank this tells that it copies: silence is no end then as long as it lives, for it may have stopped.
+ * @p, which has joined it, makes files as cp, tar and rsync do, where nothing may have their names
+ * (O_EXCL). Of who has no rank this tells that it copies: silence is no end then as long as it
+ * lives, for it may have stopped.
  */
 void checkpoint_copied_by(struct checkpoint *cp, const struct process *p);
 
 /*
- * Before the first file, at @rel, is made in it by @p: what is it? Whose file shows it to be a unit, has it.
- * Between enter and leave. 0: its rule is known. -EEXIST: an ordinary directory, which now has its name on the
- * backing. Else -errno.
+ * Before the first file, at @rel, is made in it by @p: what is it? Whose file shows it to be a
+ * unit, has it. Between enter and leave. 0: its rule is known. -EEXIST: an ordinary directory,
+ * which now has its name on the backing. Else -errno.
  */
 int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p);
 
 /*
- * Before a directory whose name suggests a unit is made in it: then it is none itself, if neither its name
- * nor a file has said so. Returns as checkpoint_claim does.
+ * Before a directory whose name suggests a unit is made in it: then it is none itself, if neither
+ * its name nor a file has said so. Returns as checkpoint_claim does.
  */
 int checkpoint_yield(struct checkpoint *cp);
 
-/* A program has done @kind to @path, relative to it, here. Of no effect after a death here (accord_is_cut). */
+/*
+ * A program has done @kind to @path, relative to it, here. Of no effect after a death here
+ * (accord_is_cut).
+ */
 void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
 			     int rank);
 
@@ -282,13 +296,15 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
 			      const char *name);
 
 /*
- * Fails it: it is hidden, its files' cache is freed. Unless its job wanted that (-ECANCELED), or is gone
- * (-ESTALE), those of it who wrote to it are told at their next call. Without locks. No effect once it is
- * committed.
+ * Fails it: it is hidden, its files' cache is freed. Unless its job wanted that (-ECANCELED), or is
+ * gone (-ESTALE), those of it who wrote to it are told at their next call. Without locks. No effect
+ * once it is committed.
  */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
 
-/* The error @err of the backing, for checkpoint_fail: of a stale handle, too, the job must learn. */
+/*
+ * The error @err of the backing, for checkpoint_fail: of a stale handle, too, the job must learn.
+ */
 static inline int failure_of_backing(int err)
 {
 	return err == -ESTALE ? -EIO : err;
@@ -304,20 +320,20 @@ void checkpoint_told(struct generation *g, const struct caller *c);
 int checkpoint_remove(struct checkpoint *cp, const struct caller *c);
 
 /*
- * A program gives it another name, which is free, or an empty directory's. -EEXIST: it is published by
- * now. Else 0 or -errno.
+ * A program gives it another name, which is free, or an empty directory's. -EEXIST: it is published
+ * by now. Else 0 or -errno.
  */
 int checkpoint_rename(struct checkpoint *cp, const struct place *at);
 
 /*
- * The process of thread @tid, who calls; referenced. NULL without memory. Where other nodes could save, one that is slow to read
- * is waited for, for some seconds.
+ * The process of thread @tid, who calls; referenced. NULL without memory. Where other nodes could
+ * save, one that is slow to read is waited for, for some seconds.
  */
 struct process *units_process(struct units *us, const struct caller *c);
 
 /*
- * The mount at @mountpoint ends: those whose end was not seen fail, those in which nothing is go. How many
- * failed.
+ * The mount at @mountpoint ends: those whose end was not seen fail, those in which nothing is go.
+ * How many failed.
  */
 unsigned checkpoints_leave_open(struct units *us, const char *mountpoint);
 
@@ -342,10 +358,16 @@ bool checkpoint_is_flushed_locked(struct checkpoint *cp);
 /* Does nobody know what it is, and is there nothing in it but directories? */
 bool checkpoint_is_nothing_locked(const struct checkpoint *cp);
 
-/* Is it what has the name @name in its directory, on the backing? 1, 0, or -errno: that cannot be seen. Lock not held. */
+/*
+ * Is it what has the name @name in its directory, on the backing? 1, 0, or -errno: that cannot be
+ * seen. Lock not held.
+ */
 int checkpoint_has_name(struct checkpoint *cp, const char *name);
 
-/* Gives it its name as an ordinary directory, also if another node has just done so. 0 or -errno. Lock not held. */
+/*
+ * Gives it its name as an ordinary directory, also if another node has just done so. 0 or -errno.
+ * Lock not held.
+ */
 int checkpoint_name_ordinary(struct checkpoint *cp);
 
 /* The path of its target, for people and for its commit file. Lock not held. */

@@ -106,8 +106,8 @@ static int begin_deciding(struct checkpoint *cp)
 }
 
 /*
- * @p makes it a unit: it is that of its job. What others did before that, who did not know what it would be, was no
- * part of a save; from now on they are told that it is taken.
+ * @p makes it a unit: it is that of its job. What others did before that, who did not know what it
+ * would be, was no part of a save; from now on they are told that it is taken.
  */
 static void take_from_others(struct checkpoint *cp, struct process *p)
 {
@@ -166,7 +166,10 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 		rule = accord_rule_of_others(cp, path);
 	if (rule)
 		take_from_others(cp, p);
-	/* Where the directory's name suggests a unit the file's can be waited for; and what it replaces is kept. */
+	/*
+	 * Where the directory's name suggests a unit the file's can be waited for; and what it
+	 * replaces is kept.
+	 */
 	if (!rule && !cp->inherits && !cp->rule &&
 	    !((rules_tells_nothing(name) || cp->replaces) && rules_suggest(cp->units->rules, path)))
 		err = make_ordinary(cp);

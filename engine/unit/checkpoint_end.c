@@ -24,8 +24,8 @@ void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state)
 {
 	struct units *us = cp->units;
 	struct ended *e = history_add(&us->history);
-	bool shown =
-		cp->visible; /* else, what another node has begun, and was over before that: not in the list */
+	/* else, what another node has begun, and was over before that: not in the list */
+	bool shown = cp->visible;
 
 	checkpoint_set_state(cp, state);
 	cp->visible = false;

@@ -124,8 +124,8 @@ static bool is_of_job_locked(struct checkpoint *cp, const struct process *p)
 }
 
 /*
- * Nobody who wrote to it is left: another job begins it anew, from what the name had before. 1: its end was seen just
- * now.
+ * Nobody who wrote to it is left: another job begins it anew, from what the name had before. 1: its
+ * end was seen just now.
  */
 static int supersede(struct checkpoint *cp, struct process *p)
 {
@@ -173,8 +173,8 @@ static bool is_nothing_to_locked(struct checkpoint *cp, const struct process *p)
 }
 
 /*
- * As checkpoint_hold_still_locked, for @p: that it failed is told to those whom it concerns. Another one, which found
- * it just before, looks for the name once more.
+ * As checkpoint_hold_still_locked, for @p: that it failed is told to those whom it concerns.
+ * Another one, which found it just before, looks for the name once more.
  */
 static int hold_still_for_locked(struct checkpoint *cp, const struct process *p)
 {
@@ -198,8 +198,9 @@ static bool is_former_locked(const struct checkpoint *cp, const struct process *
 }
 
 /*
- * True if @p, whose call @err is for, learns by that of what has failed: by the error of @cp itself, or before it has written
- * to @cp. In the middle of a save it would stop, and what it has saved might be committed when it exits.
+ * True if @p, whose call @err is for, learns by that of what has failed: by the error of @cp
+ * itself, or before it has written to @cp. In the middle of a save it would stop, and what it has
+ * saved might be committed when it exits.
  */
 static bool may_be_told_locked(struct checkpoint *cp, const struct process *p, int err)
 {
@@ -302,7 +303,10 @@ struct process *units_process(struct units *us, const struct caller *c)
 	struct process *p;
 
 	p = jobs_process(us->jobs, c->pid, c->uid);
-	/* On one node who was not read in time may be of any job; but what other nodes save is hidden from him. */
+	/*
+	 * On one node who was not read in time may be of any job; but what other nodes save is
+	 * hidden from him.
+	 */
 	while (p && p->visible && !p->read && accord_has_others(us) && !process_has_ended(p) &&
 	       clock_mono_ns() < until && !wait_interrupted()) {
 		process_put(p);

@@ -30,21 +30,21 @@ struct participant *checkpoint_participant_of_locked(struct checkpoint *cp,
 						     const struct process *p);
 
 /*
- * Drops the lock while it waits. A checkpoint whose end was seen is committed first: a later change is
- * one of the committed checkpoint. One that a death has frozen here is judged first. 0: @cp is OPEN. -EEXIST: @cp is not OPEN any more. -EINTR, or the
- * error that @cp failed with.
+ * Drops the lock while it waits. A checkpoint whose end was seen is committed first: a later change
+ * is one of the committed checkpoint. One that a death has frozen here is judged first. 0: @cp is
+ * OPEN. -EEXIST: @cp is not OPEN any more. -EINTR, or the error that @cp failed with.
  */
 int checkpoint_hold_still_locked(struct checkpoint *cp);
 
 /*
- * Drops the lock while it waits. The caller becomes busy @with @cp: no other thread changes @cp before
- * checkpoint_let_go, or its end. Returns as checkpoint_hold_still_locked does.
+ * Drops the lock while it waits. The caller becomes busy @with @cp: no other thread changes @cp
+ * before checkpoint_let_go, or its end. Returns as checkpoint_hold_still_locked does.
  */
 int checkpoint_hold_locked(struct checkpoint *cp, enum busy with);
 
 /*
- * Lock not held. The caller had @cp for its commit (@with 0), or was busy @with it. True if an error
- * was kept meanwhile: then @cp fails now.
+ * Lock not held. The caller had @cp for its commit (@with 0), or was busy @with it. True if an
+ * error was kept meanwhile: then @cp fails now.
  */
 bool checkpoint_let_go(struct checkpoint *cp, enum busy with);
 

@@ -70,8 +70,8 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 }
 
 /*
- * It is to get the name @name in @dir. What it changes, and is to replace, goes there, too, as its name
- * does; else it replaces there what was removed, but is there until the next commit.
+ * It is to get the name @name in @dir. What it changes, and is to replace, goes there, too, as its
+ * name does; else it replaces there what was removed, but is there until the next commit.
  */
 static int take_along(struct checkpoint *cp, const struct place *at, bool *replaces,
 		      struct inode_id *replaced)
@@ -130,7 +130,9 @@ int checkpoint_rename(struct checkpoint *cp, const struct place *at)
 
 		cp->replaces = replaces;
 		cp->replaced = replaced;
-		/* Under its number, as accord_join.c does; both are open, so that it cannot fail. */
+		/*
+		 * Under its number, as accord_join.c does; both are open, so that it cannot fail.
+		 */
 		dup3(copy, cp->target.dir, O_CLOEXEC);
 		old_id = cp->target.dir_id;
 		memcpy(old_name, cp->target.name, sizeof(old_name));

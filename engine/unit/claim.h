@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which generation a name has, over the nodes: the last of its chain of records (namechain.h). One more record says that it was
- * renamed: a generation has one name. Of one user: what others record is nobody else's.
+ * Which generation a name has, over the nodes: the last of its chain of records (namechain.h). One
+ * more record says that it was renamed: a generation has one name. Of one user: what others record
+ * is nobody else's.
  *
- * The chain goes with the records of its last generation, by the same node (accord_drive.c). What a crash has left is found by
- * who mounts (claim_recover).
+ * The chain goes with the records of its last generation, by the same node (accord_drive.c). What a
+ * crash has left is found by who mounts (claim_recover).
  */
 #ifndef ENGINE_UNIT_CLAIM_H
 #define ENGINE_UNIT_CLAIM_H
@@ -54,16 +55,23 @@ int claim_leave(struct checkpoint *cp, const struct claim *c);
 int claim_holds(struct checkpoint *cp, const char *first);
 
 /*
- * Removes the chain that begins at @first, if it is closed, or ends with the generation @gen, which is over, or decided and not
- * waited for. 0: what there was to do is done; -EAGAIN: another thread, or another node that lives, is at it, or this node goes on
- * with it; -errno: unknown. Without locks.
+ * Removes the chain that begins at @first, if it is closed, or ends with the generation @gen, which
+ * is over, or decided and not waited for. 0: what there was to do is done; -EAGAIN: another thread,
+ * or another node that lives, is at it, or this node goes on with it; -errno: unknown. Without
+ * locks.
  */
 int claim_clear(struct units *us, const struct caller *owner, const char *first, const char *gen);
 
-/* By the driver, now and then: goes on with what this node has closed, and could not remove. Without locks. */
+/*
+ * By the driver, now and then: goes on with what this node has closed, and could not remove.
+ * Without locks.
+ */
 void claim_go_on(struct units *us);
 
-/* Before a generation is begun after @c, which is not open. 1: it may be; 0: @c is to be found anew; or as claim_clear. */
+/*
+ * Before a generation is begun after @c, which is not open. 1: it may be; 0: @c is to be found
+ * anew; or as claim_clear.
+ */
 int claim_make_way(struct units *us, const struct caller *owner, const struct claim *c);
 
 /* At mount: the record @key is one that somebody has left, or none of a name. */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a checkpoint whose end was seen becomes one that is committed (DESIGN 4). In this order, so that
- * at every crash instant the name shows the old checkpoint or the new one, whole:
+ * How a checkpoint whose end was seen becomes one that is committed (DESIGN 4). In this order, so
+ * that at every crash instant the name shows the old checkpoint or the new one, whole:
  *
- *   its files are durable and digested			(O1: publish.c; what escaped that, here)
- *   its directories are synced, and the one that it is in	(O2)
- *   the commit file is written and synced, in staging	(O3)
- *   the decision is recorded, write-once		(O4: a crash after this is redone by recover.c)
- *   the staging directory gets its name, the parent is synced	(O5)
+ *   O1  its files are durable and digested (publish.c; what escaped that, here)
+ *   O2  its directories are synced, and the one that it is in
+ *   O3  the commit file is written and synced, in staging
+ *   O4  the decision is recorded, write-once; a crash after this is redone by recover.c
+ *   O5  the staging directory gets its name, the parent is synced
  *
- * A committed one of which all files were removed gets its name so, too, but without a commit file: it is an ordinary
- * directory then.
+ * A committed one of which all files were removed gets its name so, too, but without a commit file:
+ * it is an ordinary directory then.
  *
- *   what waits for it follows: pointers get their names (O6), what was removed leaves (O7; following.h)
- *   the record goes
+ *   what waits for it follows: pointers get their names (O6), what was removed leaves (O7)
+ *   the record goes (following.h)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +54,10 @@ static int inherit_tensors(struct listing *l)
 	return shards_inherit(&l->shards, &b, old, l->entries, l->nr);
 }
 
-/* Is it a checkpoint? An ordinary directory, if nothing is left of the committed one, and nothing tells of another. */
+/*
+ * Is it a checkpoint? An ordinary directory, if nothing is left of the committed one, and nothing
+ * tells of another.
+ */
 static int judge(struct listing *l)
 {
 	struct checkpoint *cp = l->cp;
@@ -69,8 +72,8 @@ static int judge(struct listing *l)
 }
 
 /*
- * All of it becomes durable in staging (O2, O3), with its commit file unless it is ordinary. @step: what is being
- * done, for the message.
+ * All of it becomes durable in staging (O2, O3), with its commit file unless it is ordinary. @step:
+ * what is being done, for the message.
  */
 static int make_whole(struct listing *l, struct commit_header *header, const char **step)
 {
@@ -95,8 +98,8 @@ static int make_whole(struct listing *l, struct commit_header *header, const cha
 }
 
 /*
- * (O4, O5) @cp is NAMING. Whoever comes second, after a crash or an error, does the same again: nothing that is decided
- * is made anew.
+ * (O4, O5) @cp is NAMING. Whoever comes second, after a crash or an error, does the same again:
+ * nothing that is decided is made anew.
  */
 static int decide(struct checkpoint *cp, const char **step)
 {
@@ -122,7 +125,10 @@ static int decide(struct checkpoint *cp, const char **step)
 	return err;
 }
 
-/* For one that nobody changes any more. @step: what is being done, for the message, unless @e has one. */
+/*
+ * For one that nobody changes any more. @step: what is being done, for the message, unless @e has
+ * one.
+ */
 static int commit(struct checkpoint *cp, const char *path, const char **step, struct error *e)
 {
 	struct listing l = {.cp = cp, .path = path, .e = e};
@@ -213,9 +219,9 @@ static void end(struct checkpoint *cp, const char *path)
 }
 
 /*
- * @cp is NAMING, which ended with @err. True if its commit is not decided, and will not be, or its name is another's:
- * then it fails. Else it is tried again for as long as the mount lasts, and by the next one: who fails it might be told
- * otherwise by the backing.
+ * @cp is NAMING, which ended with @err. True if its commit is not decided, and will not be, or its
+ * name is another's: then it fails. Else it is tried again for as long as the mount lasts, and by
+ * the next one: who fails it might be told otherwise by the backing.
  */
 static bool is_undone(struct checkpoint *cp, int err, bool again)
 {
@@ -294,7 +300,10 @@ static void work_on(struct checkpoint *cp)
 	checkpoint_give_back(cp);
 }
 
-/* Is one that ended, or was frozen by a death, before it, in the same directory, still to be committed? */
+/*
+ * Is one that ended, or was frozen by a death, before it, in the same directory, still to be
+ * committed?
+ */
 static bool must_wait_locked(struct checkpoint *cp)
 {
 	struct list *l;

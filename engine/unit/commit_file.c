@@ -129,9 +129,10 @@ static bool has_commit_file(struct checkpoint *cp)
 }
 
 /*
- * Where another node may commit it, too, or has already, the commit file that stands is never removed nor written to: each
- * node makes one of its own, which gets the name when it is whole. All of them list the same files, so whichever
- * stands will do. One that was held up finds that it stands.
+ * Where another node may commit it, too, or has already, the commit file that stands is never
+ * removed nor written to: each node makes one of its own, which gets the name when it is whole. All
+ * of them list the same files, so whichever stands will do. One that was held up finds that it
+ * stands.
  */
 static int write_beside_others(struct listing *l, const struct commit_header *header)
 {
@@ -182,7 +183,10 @@ static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t o
 	return commit_read_opened(opened, buf, len, off);
 }
 
-/* Raises *@last to that of the unit @name in @dir. -ESTALE: it is to be looked for anew. What is no unit, or damaged, has none. */
+/*
+ * Raises *@last to that of the unit @name in @dir. -ESTALE: it is to be looked for anew. What is no
+ * unit, or damaged, has none.
+ */
 static int raise_to(struct checkpoint *cp, int dir, const char *name, uint64_t *last)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -228,8 +232,8 @@ static uint64_t last_sequence(struct checkpoint *cp)
 }
 
 /*
- * Its path below the backing, by which recovery finds it. That for people, @path, is not exact, and need not be known
- * any more.
+ * Its path below the backing, by which recovery finds it. That for people, @path, is not exact, and
+ * need not be known any more.
  */
 static void unit_path(struct checkpoint *cp, const char *path, char *buf, size_t size)
 {

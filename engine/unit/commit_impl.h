@@ -44,7 +44,10 @@ int commit_listing_fill(struct listing *l);
 
 void commit_listing_finish(struct listing *l);
 
-/* What its header says that only who has seen its end can know: all but its place among others, and of how many nodes it is. */
+/*
+ * What its header says that only who has seen its end can know: all but its place among others, and
+ * of how many nodes it is.
+ */
 void commit_describe(struct checkpoint *cp, const char *path, struct commit_header *h);
 
 /* @path: its own, for messages. 0 or -errno. */

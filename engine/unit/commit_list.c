@@ -113,7 +113,10 @@ static const char *node_of(const struct listing *l, const struct filed *f)
 	return f->node ? f->node : l->cp->units->node;
 }
 
-/* Is another content of it not kept, which another node has written under its name? Then people are told. */
+/*
+ * Is another content of it not kept, which another node has written under its name? Then people are
+ * told.
+ */
 static void tell_rivals(const struct listing *l, const char *rel, const struct filed *f)
 {
 	const struct inode_id *id = rivals_find(l->rivals, l->nr_rivals, &f->id);
@@ -167,7 +170,10 @@ static int digest_now(struct listing *l, int pin, const struct statx *stx, char 
 	return err;
 }
 
-/* What a file of tensors begins with until its header is written: client/file.c leaves a mark, others a length of 0. */
+/*
+ * What a file of tensors begins with until its header is written: client/file.c leaves a mark,
+ * others a length of 0.
+ */
 static int lacks_header(const struct source *src, uint64_t size, bool *lacks)
 {
 	unsigned char length[8] = "", none[8] = "";
@@ -179,9 +185,9 @@ static int lacks_header(const struct source *src, uint64_t size, bool *lacks)
 }
 
 /*
- * A file of tensors may get its end last of all, its header or directory: without that it was left in the middle,
- * whatever else tells that the checkpoint is complete. @all: it is checked for structure like a file by
- * itself; else only for a header that was never written.
+ * A file of tensors may get its end last of all, its header or directory: without that it was left
+ * in the middle, whatever else tells that the checkpoint is complete. @all: it is checked for
+ * structure like a file by itself; else only for a header that was never written.
  */
 static int check_whole(struct listing *l, int pin, const char *rel, const struct statx *stx,
 		       bool all)
@@ -204,8 +210,8 @@ static int check_whole(struct listing *l, int pin, const char *rel, const struct
 }
 
 /*
- * Other names promise no format: a file of DCP is many of torch.save, one behind the other. But what is written by handle
- * may be a file of tensors, whatever its name.
+ * Other names promise no format: a file of DCP is many of torch.save, one behind the other. But
+ * what is written by handle may be a file of tensors, whatever its name.
  */
 static int check_end(struct listing *l, int pin, const char *rel, const struct statx *stx,
 		     bool by_handle)
@@ -302,7 +308,10 @@ static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, 
 	return err;
 }
 
-/* All that is in a directory, which is synced after that; the top, @rel "", when the commit file is in it. */
+/*
+ * All that is in a directory, which is synced after that; the top, @rel "", when the commit file is
+ * in it.
+ */
 static int list_directory(struct listing *l, int pin, const char *rel)
 {
 	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);

@@ -169,7 +169,9 @@ static bool is_path(const char *path)
 	return true;
 }
 
-/* What had the name: a committed checkpoint, or a directory that only its inode tells from others. */
+/*
+ * What had the name: a committed checkpoint, or a directory that only its inode tells from others.
+ */
 static bool parse_replaced(const json_t *o, struct decision *d)
 {
 	const char *generation = json_get_text(o, "generation", "");

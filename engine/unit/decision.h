@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The write-once record of what becomes of a checkpoint (K3): it is committed, or never will be. Only
- * after a durable `commit` may it get its name, and then anybody may give it that, any number of times
- * (recover.c). So it says which name that is, what had it, and what follows (order.h):
+ * The write-once record of what becomes of a checkpoint (K3): it is committed, or never will be.
+ * Only after a durable `commit` may it get its name, and then anybody may give it that, any number
+ * of times (recover.c). So it says which name that is, what had it, and what follows (order.h):
  *
- *	{"decision": "commit", "unit": PATH, "replaces": null | {"generation": HEX} | {"ino", "btime_ns"},
- *	 "pointers": [{"name": "latest", "staged": HEX, "was": "file 6 HEX"}],
- *	 "removals": [{"name": "step-1", "generation": HEX}]}
+ * 	{"decision": "commit", "unit": PATH, "replaces": null | {"generation": HEX} | {"ino", "btime_ns"},
+ * 	 "pointers": [{"name": "latest", "staged": HEX, "was": "file 6 HEX"}],
+ * 	 "removals": [{"name": "step-1", "generation": HEX}]}
  *
- * What is not UTF-8 has another key, as "unit_hex"; json.h. The last two may be missing. "ordinary": true is of a
- * committed checkpoint of which all files were removed: it becomes an ordinary directory.
+ * What is not UTF-8 has another key, as "unit_hex"; json.h. The last two may be missing.
+ * "ordinary": true is of a committed checkpoint of which all files were removed: it becomes an
+ * ordinary directory.
  */
 #ifndef ENGINE_UNIT_DECISION_H
 #define ENGINE_UNIT_DECISION_H
@@ -31,14 +32,16 @@ struct decision {
 };
 
 /*
- * (O4) Prepares and decides for @cp, which is to be at @path below the backing, and what follows: @order, or NULL. 0: it is
- * to be published. -ECANCELED: it was decided otherwise. -EALREADY: another node has decided so, which publishes it. -errno: unknown, and to be tried again.
+ * (O4) Prepares and decides for @cp, which is to be at @path below the backing, and what follows:
+ * @order, or NULL. 0: it is to be published. -ECANCELED: it was decided otherwise. -EALREADY:
+ * another node has decided so, which publishes it. -errno: unknown, and to be tried again.
  */
 int decision_record(struct checkpoint *cp, const char *path, const struct order *order);
 
 /*
- * The commit of @cp, which is to be at @path, could not be recorded, or perhaps was. Records that it is not committed.
- * True: nothing says that it is, nor will. For a @cp that this node alone decides.
+ * The commit of @cp, which is to be at @path, could not be recorded, or perhaps was. Records that
+ * it is not committed. True: nothing says that it is, nor will. For a @cp that this node alone
+ * decides.
  */
 bool decision_withdraw(struct checkpoint *cp, const char *path);
 

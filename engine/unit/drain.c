@@ -63,7 +63,10 @@ static bool hurry_files_locked(struct units *us, const struct drain *d)
 		bool covered = drain_covers_locked(d, p, g->owner.uid);
 
 		g->hurried = g->hurried || covered;
-		/* Whose job a pointer is of is not known; what it has not to wait for is there in a moment. */
+		/*
+		 * Whose job a pointer is of is not known; what it has not to wait for is there in a
+		 * moment.
+		 */
 		any = any || drain_lists_file_locked(d, g) ||
 		      ((covered || g->pointer) && counts(d, g->opened_ns) &&
 		       (generation_is_going_locked(g) || is_asking(g)));

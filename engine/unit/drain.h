@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drains: somebody waits until what is being saved is committed, and wants that soon. While one waits, no silence is
- * asked of who has ended well (`quiet` counts as passed), and no grace is given to descriptors that are left: of what it
- * covers, and of nothing else.
+ * Drains: somebody waits until what is being saved is committed, and wants that soon. While one
+ * waits, no silence is asked of who has ended well (`quiet` counts as passed), and no grace is
+ * given to descriptors that are left: of what it covers, and of nothing else.
  */
 #ifndef ENGINE_UNIT_DRAIN_H
 #define ENGINE_UNIT_DRAIN_H
@@ -16,8 +16,8 @@ struct drain {
 	uid_t uid;	 /* of who asks ... */
 	bool all_users;	 /* ... and may do so for others, too */
 	/*
-	 * 0: only what has come to its end is waited for. Else (monotonic) also for that end, of what was begun until
-	 * then; a job that goes on saving is not waited for without end.
+	 * 0: only what has come to its end is waited for. Else (monotonic) also for that end, of
+	 * what was begun until then; a job that goes on saving is not waited for without end.
 	 */
 	uint64_t since_ns;
 	struct list link; /* units->drains; private */
@@ -33,10 +33,10 @@ int units_drain_of(struct units *us, struct drain *d, uint64_t deadline_ns);
 
 /*
  * How far @d, of which since_ns is set, has come:
- *	{"nr_left": N, "left": [what units_describe says of each, DRAIN_NAMED_MAX at most], "bytes", "dirty_bytes": of
- *	 those, "committed": N, "failed": [the same of each that has failed]}
- * committed and failed: since since_ns. With a job also those that failed before and beside which nothing was
- * committed later; unless that was asked for, or another job began them anew.
+ * 	{"nr_left": N, "left": [what units_describe says of each, DRAIN_NAMED_MAX at most], "bytes", "dirty_bytes": of
+ * 	 those, "committed": N, "failed": [the same of each that has failed]}
+ * committed and failed: since since_ns. With a job also those that failed before and beside which
+ * nothing was committed later; unless that was asked for, or another job began them anew.
  */
 json_t *units_drain_to_json(struct units *us, const struct drain *d);
 

@@ -16,8 +16,8 @@
 /* --- told --- */
 
 /*
- * Writes @path with EVENTS_RANK for each number in it that is the rank, as it is written without zeros in front. False: there
- * is none.
+ * Writes @path with EVENTS_RANK for each number in it that is the rank, as it is written without
+ * zeros in front. False: there is none.
  */
 static bool pattern_of(const char *path, json_int_t rank, char pattern[COMMIT_PATH_MAX])
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has happened to a checkpoint's files on one node, as it is told to others: [kind, path, rank], in their order. What every
- * rank has done to a file of its own is told as one line, [kind, pattern, [first rank, last rank, ...]]: of 10^5 ranks that is
- * some KiB, whose names alone would be some MiB.
+ * What has happened to a checkpoint's files on one node, as it is told to others: [kind, path,
+ * rank], in their order. What every rank has done to a file of its own is told as one line, [kind,
+ * pattern, [first rank, last rank, ...]]: of 10^5 ranks that is some KiB, whose names alone would
+ * be some MiB.
  *
  * In a pattern EVENTS_RANK stands for the rank as a decimal number.
  */
@@ -17,15 +18,18 @@
 #define EVENTS_MAX  (256u << 20) /* bytes that what one report stands for may take */
 
 /*
- * Puts as many of @events, from the first on, into *@told as have room in @most bytes of text, one at least. How many; with
- * *@told the caller's to release, NULL: no memory.
+ * Puts as many of @events, from the first on, into *@told as have room in @most bytes of text, one
+ * at least. How many; with *@told the caller's to release, NULL: no memory.
  */
 size_t events_tell(const json_t *events, size_t most, json_t **told);
 
 /* Is one of @events that a name has gone? @events: as the two others have them. */
 bool events_remove(const json_t *events);
 
-/* [kind, path, rank] of all that is in @told, which is not believed to be well-formed: what is no event is left out. */
+/*
+ * [kind, path, rank] of all that is in @told, which is not believed to be well-formed: what is no
+ * event is left out.
+ */
 json_t *events_heard(const json_t *told);
 
 #endif

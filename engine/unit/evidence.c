@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What programs do to a checkpoint's files, as evidence of its end, and whether that is seen in it. */
+/*
+ * What programs do to a checkpoint's files, as evidence of its end, and whether that is seen in it.
+ */
 #include "engine/base/wait.h"
 #include "engine/base/fault.h"
 #include "engine/unit/checkpoint.h"

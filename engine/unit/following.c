@@ -129,7 +129,9 @@ void following_take_locked(struct checkpoint *cp)
 
 /* --- durable, and recorded --- */
 
-/* What others than the checkpoint's owner staged is not believed, so it is done, but not recorded. */
+/*
+ * What others than the checkpoint's owner staged is not believed, so it is done, but not recorded.
+ */
 static void list_pointer(struct checkpoint *cp, const struct target *t, const char *staging,
 			 uint64_t written_ns)
 {

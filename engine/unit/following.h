@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows a commit that this mount makes: the pointers that wait for it and the removals that it makes due
- * go into its decision record (order.h), and are done by the thread that commits, in that order, before the
- * record goes. What comes too late for the record is done as well (pointer.h, held.h, removal.h), but not
- * redone after a crash.
+ * What follows a commit that this mount makes: the pointers that wait for it and the removals that
+ * it makes due go into its decision record (order.h), and are done by the thread that commits, in
+ * that order, before the record goes. What comes too late for the record is done as well
+ * (pointer.h, held.h, removal.h), but not redone after a crash.
  */
 #ifndef ENGINE_UNIT_FOLLOWING_H
 #define ENGINE_UNIT_FOLLOWING_H

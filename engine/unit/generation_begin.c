@@ -132,7 +132,10 @@ int generation_begin(struct units *us, const struct caller *c, const struct plac
 	g->pointer = rules_is_pointer(us->rules, at->name);
 	if (rules_single(us->rules, at->name))
 		g->maker = units_process(us, c);
-	/* Ranks on other nodes learn of its close by a barrier, and read it then, by its name on the backing. */
+	/*
+	 * Ranks on other nodes learn of its close by a barrier, and read it then, by its name on
+	 * the backing.
+	 */
 	g->durable_calls = g->maker && accord_is_for(us, g->maker);
 	g->target.dir = backing_dup(us->contents->backing, at->dir);
 	err = g->target.dir < 0 ? g->target.dir : units_new_id(g->staging);

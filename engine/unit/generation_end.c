@@ -61,7 +61,10 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	{
 		LOCK_SCOPE(&us->lock);
 		first = generation_rests(g);
-		/* Until that has failed, too: it must not look as if all of it were closed, or flushed. */
+		/*
+		 * Until that has failed, too: it must not look as if all of it were closed, or
+		 * flushed.
+		 */
 		if (first && g->checkpoint)
 			g->checkpoint->nr_changing++;
 		if (first || (!state_is_over(g->state) && !g->err)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointers (pointer.h) that are whole when they come: a file that gets the name of one by a rename, and
- * symbolic links, made or renamed. Those that name a unit which is still to be committed are held under a
- * staging name beside it, and get their own when it is; never if it fails. Until then their name shows what
- * was applied last; in the mount, where nothing has the name, what is held.
+ * Pointers (pointer.h) that are whole when they come: a file that gets the name of one by a rename,
+ * and symbolic links, made or renamed. Those that name a unit which is still to be committed are
+ * held under a staging name beside it, and get their own when it is; never if it fails. Until then
+ * their name shows what was applied last; in the mount, where nothing has the name, what is held.
  *
  * Guarded by the units' lock.
  */
@@ -47,13 +47,16 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 		const struct place *at, const char *names, struct inode_id *id);
 
 /*
- * The same of one that is held as @from in @from_id. 0: it has its new name, held or on the backing.
- * -ENOENT: there is none.
+ * The same of one that is held as @from in @from_id. 0: it has its new name, held or on the
+ * backing. -ENOENT: there is none.
  */
 int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
 	      const char *from, const struct place *at, struct inode_id *id);
 
-/* A descriptor for paths of what is held as @name, the newest; -ENOENT: nothing is. Cheap when nothing is at all. */
+/*
+ * A descriptor for paths of what is held as @name, the newest; -ENOENT: nothing is. Cheap when
+ * nothing is at all.
+ */
 int held_pin(struct units *us, const struct inode_id *dir, const char *name);
 
 /* --- for engine/unit --- */
@@ -61,7 +64,10 @@ int held_pin(struct units *us, const struct inode_id *dir, const char *name);
 /* Those of that name that came before @since_ns will not be applied. */
 void held_overtake_locked(struct units *us, const struct target *t, uint64_t since_ns);
 
-/* What is held as @name will not be applied. Waits for what is being applied. True: there was something. */
+/*
+ * What is held as @name will not be applied. Waits for what is being applied. True: there was
+ * something.
+ */
 bool held_drop(struct units *us, const struct inode_id *dir, const char *name);
 
 /* For who has @h taken, without the lock: it gets its name. 0 or -errno: then it is tried again. */

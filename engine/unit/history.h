@@ -18,7 +18,8 @@ struct ended {
 	char *job; /* of who began it; NULL: it is but a part of a checkpoint, or a pointer */
 	enum generation_state state;
 	uid_t uid;
-	pid_t tgid; /* of a file that is a checkpoint by itself: who began it, with its rank; else 0, -1 */
+	/* of a file that is a checkpoint by itself: who began it, with its rank; else 0, -1 */
+	pid_t tgid;
 	int rank;
 	int err;
 	uint64_t size;

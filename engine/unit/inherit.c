@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A checkpoint that begins as what a directory has already: a change to a committed one, or a directory
- * that a late file shows to be one. Files are inherited as hard links, so an unchanged one keeps its
- * inode; directories are made anew. The first change of an inherited file makes it one of its own.
+ * A checkpoint that begins as what a directory has already: a change to a committed one, or a
+ * directory that a late file shows to be one. Files are inherited as hard links, so an unchanged
+ * one keeps its inode; directories are made anew. The first change of an inherited file makes it
+ * one of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,8 +102,8 @@ static bool leads_to(struct backing *b, int dir, const char *name, const struct 
 }
 
 /*
- * GlusterFS refuses one sometimes, with these errors, while other nodes link the same file for their own attempts to begin; and
- * may have made it.
+ * GlusterFS refuses one sometimes, with these errors, while other nodes link the same file for
+ * their own attempts to begin; and may have made it.
  */
 static int link_beside_others(struct checkpoint *cp, int pin, const struct inode_id *id, int to,
 			      const char *name)
@@ -207,8 +208,8 @@ static bool is_at(struct backing *b, int dir, const char *name, int fd)
 }
 
 /*
- * A copy of the file @name of the directory @dir, which is open as @old, or an @empty one gets its name. It, open,
- * or -errno: then @name is what it was.
+ * A copy of the file @name of the directory @dir, which is open as @old, or an @empty one gets its
+ * name. It, open, or -errno: then @name is what it was.
  */
 static int replace_by_own(struct backing *b, int dir, const char *name, int old,
 			  const struct statx *was, bool empty)
@@ -233,7 +234,10 @@ static int replace_by_own(struct backing *b, int dir, const char *name, int old,
 	return err;
 }
 
-/* The file @name of its directory @dir, open as one of its own; -errno, -ENOENT too: there is no such file. */
+/*
+ * The file @name of its directory @dir, open as one of its own; -errno, -ENOENT too: there is no
+ * such file.
+ */
 static int open_own(struct checkpoint *cp, struct backing *b, int dir, const char *name, bool empty)
 {
 	struct inode_id id;
@@ -265,7 +269,9 @@ static int open_own(struct checkpoint *cp, struct backing *b, int dir, const cha
 	return fd;
 }
 
-/* A save of the file begins, and expects the open: until that comes the checkpoint is not closed. */
+/*
+ * A save of the file begins, and expects the open: until that comes the checkpoint is not closed.
+ */
 static int expect_in(struct checkpoint *cp, struct backing *b, const struct caller *c, int rank,
 		     int dir, const char *name, const char *rel, bool empty)
 {
@@ -322,7 +328,10 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 	struct units *us = cp->units;
 	int err;
 	{
-		/* One at a time: a second copy would replace the first, which is written to by then. */
+		/*
+		 * One at a time: a second copy would replace the first, which is written to by
+		 * then.
+		 */
 		LOCK_SCOPE(&us->lock);
 		err = busy_wait(us, &cp->busy, BUSY_UNSHARE);
 		if (err)
@@ -408,8 +417,9 @@ static void replaces_nothing(struct checkpoint *cp)
 }
 
 /*
- * -EEXIST: the name shows another directory by now than the one that @cp has inherited. A client that remembers names
- * (FUSE) may say so for long of what is as it was: there a conflict is found at the commit.
+ * -EEXIST: the name shows another directory by now than the one that @cp has inherited. A client
+ * that remembers names (FUSE) may say so for long of what is as it was: there a conflict is found
+ * at the commit.
  */
 static int check_still_there(struct checkpoint *cp, const struct place *at)
 {
@@ -431,8 +441,9 @@ struct beginning {
 };
 
 /*
- * Was the committed one @old saved by a later start of the job of @p, which has lived since before that? A person may have begun the
- * same run anew, whose launcher counts from zero again: that was started after the commit.
+ * Was the committed one @old saved by a later start of the job of @p, which has lived since before
+ * that? A person may have begun the same run anew, whose launcher counts from zero again: that was
+ * started after the commit.
  */
 static int check_not_former(struct units *us, const struct process *p, const struct place *at,
 			    struct backing *b, int old)
@@ -493,7 +504,10 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 			err = checkpoint_show(cp);
 		if (!err)
 			err = check_still_there(cp, at);
-		/* An empty one has done what it was for: after a crash it would only look like a unit. */
+		/*
+		 * An empty one has done what it was for: after a crash it would only look like a
+		 * unit.
+		 */
 		if (!err && !how->committed && !backing_unlink(&as, at->dir, at->name, true))
 			replaces_nothing(cp);
 		if (err) {

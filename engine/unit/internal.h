@@ -148,14 +148,19 @@ bool checkpoint_give_back(struct checkpoint *cp);
  */
 int checkpoints_tell_casualty_locked(struct units *us, struct process *p);
 
-/* Does the file @fd, which @stx is of, have a digest as its xattr that is of this size and time? *@hex. */
+/*
+ * Does the file @fd, which @stx is of, have a digest as its xattr that is of this size and time?
+ * *@hex.
+ */
 bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX]);
 
 /* The end of @cp (evidence.c). */
 void checkpoint_look_for_end_locked(struct checkpoint *cp);
 bool checkpoint_ends_with_writers_locked(struct checkpoint *cp);
 
-/* Is what its end asks for in files still there? It was SEALED when another node told of a removal. */
+/*
+ * Is what its end asks for in files still there? It was SEALED when another node told of a removal.
+ */
 bool checkpoint_stands_locked(struct checkpoint *cp);
 
 /* Is the last that happened to a name in it, here or on another node, a removal? */
@@ -164,7 +169,10 @@ bool checkpoint_is_losing_locked(const struct checkpoint *cp);
 /* Is a program removing it, file by file, as far as is known? */
 bool checkpoint_is_being_removed_locked(struct checkpoint *cp);
 
-/* A writer has died, and all nodes have told what they had to: has it ended by that? Then, if it is OPEN, it is SEALED. */
+/*
+ * A writer has died, and all nodes have told what they had to: has it ended by that? Then, if it is
+ * OPEN, it is SEALED.
+ */
 bool checkpoint_verdict_locked(struct checkpoint *cp);
 void checkpoint_forget_evidence(struct checkpoint *cp); /* lock not held: of one that nobody has */
 
@@ -182,8 +190,8 @@ void units_wait_for_commits_locked(struct units *us);
 void checkpoints_process_ended(void *units, const struct process *p, struct writer_end end);
 
 /*
- * Directories in @dir of which nothing tells yet what they are, are none of their own from here on: they get their
- * names. 0 or -errno.
+ * Directories in @dir of which nothing tells yet what they are, are none of their own from here on:
+ * they get their names. 0 or -errno.
  */
 int checkpoints_yield_in(struct units *us, const struct inode_id *dir);
 
@@ -195,18 +203,23 @@ int checkpoint_show(struct checkpoint *cp);
 int checkpoint_show_locked(struct checkpoint *cp);
 
 /*
- * Lock not held. @cp could not be shown, for @err: it is over. Other nodes may have found its claim, and joined. Then it has
- * failed for its job, whose ranks count what they wrote there as saved. Returns the error for the caller, who is told by that.
+ * Lock not held. @cp could not be shown, for @err: it is over. Other nodes may have found its
+ * claim, and joined. Then it has failed for its job, whose ranks count what they wrote there as
+ * saved. Returns the error for the caller, who is told by that.
  */
 int checkpoint_give_up(struct checkpoint *cp, int err);
 
 /*
- * Has its name got something since checkpoint_make looked, such as what another one has committed, or an ordinary file? Looked at
- * before it gets the name from other nodes, and when it is shown. 0, -EEXIST or another -errno.
+ * Has its name got something since checkpoint_make looked, such as what another one has committed,
+ * or an ordinary file? Looked at before it gets the name from other nodes, and when it is shown. 0,
+ * -EEXIST or another -errno.
  */
 int checkpoint_check_free(struct checkpoint *cp);
 
-/* For one that another node began with what the name has: which of its files are those of that. 0 or -errno. */
+/*
+ * For one that another node began with what the name has: which of its files are those of that. 0
+ * or -errno.
+ */
 int checkpoint_knows_inherited(struct checkpoint *cp);
 
 /* Mode, owner, ACL and attributes of @old, which @was is of, for @fd; with @copy its bytes, too. */
@@ -293,8 +306,8 @@ void generation_unstage(struct generation *g, int dir);
 int generation_move(struct generation *g, int from, int dir, const char *name);
 
 /*
- * The path of @name (NULL: of the inode itself) in the directory @dir, for people: the one place that
- * asks whoever knows paths. Lock not held.
+ * The path of @name (NULL: of the inode itself) in the directory @dir, for people: the one place
+ * that asks whoever knows paths. Lock not held.
  */
 void units_path(const struct units *us, const struct inode_id *dir, const char *name, char *buf,
 		size_t size);

@@ -37,8 +37,9 @@ static bool is_alternative(const char *name)
 }
 
 /*
- * True if a file called @name tells nothing of a layout: its rule says of each file when it is one, as TensorFlow's does, whose
- * pointer comes last; or the program has yet to give it the name that counts.
+ * True if a file called @name tells nothing of a layout: its rule says of each file when it is one,
+ * as TensorFlow's does, whose pointer comes last; or the program has yet to give it the name that
+ * counts.
  */
 static bool tells_nothing(const struct units *us, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The generations that have not ended, and how they are found: by their name, their inode, their staging
- * name. Each costs the same however many there are: a checkpoint may have 10^5 files.
+ * The generations that have not ended, and how they are found: by their name, their inode, their
+ * staging name. Each costs the same however many there are: a checkpoint may have 10^5 files.
  *
  * Guarded by the units' lock.
  */

@@ -58,8 +58,9 @@ static bool copy_id(char id[COORD_GEN_MAX], const json_t *o, const char *key)
 }
 
 /*
- * {"generation": HEX}, perhaps with "first": HEX, the key of the first record of the chain; "renamed": true; or "closed": NODE,
- * by that node, after that generation. -EPERM: it is something else.
+ * {"generation": HEX}, perhaps with "first": HEX, the key of the first record of the chain;
+ * "renamed": true; or "closed": NODE, by that node, after that generation. -EPERM: it is something
+ * else.
  */
 static int parse(const char *text, size_t len, struct link *l)
 {

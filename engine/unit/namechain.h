@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The chain of records of one name: each gives the name to a generation, and the last counts. The key of the first is made
- * of the name alone, that of each later one of the first key, its number and the generation before it. So of several
- * nodes that begin at once one makes the next record, and the others find it.
+ * The chain of records of one name: each gives the name to a generation, and the last counts. The
+ * key of the first is made of the name alone, that of each later one of the first key, its number
+ * and the generation before it. So of several nodes that begin at once one makes the next record,
+ * and the others find it.
  *
- * When the last generation of a chain is over and its records are cleared up, nobody needs the chain, and who cleared those
- * up removes it: else there would be a record for each checkpoint that was ever saved. What makes that safe:
+ * When the last generation of a chain is over and its records are cleared up, nobody needs the
+ * chain, and who cleared those up removes it: else there would be a record for each checkpoint that
+ * was ever saved. What makes that safe:
  *
- * - Nobody adds to a chain that is being removed. Who removes it first closes it, by a record at its end: either that is
- *   there, or that of a node which begins, never both. Who finds a closed chain waits. If the node that closed it is dead,
- *   another one closes it once more, of several again one, and goes on.
- * - The first record goes first. From then on there is no chain, and the name begins anew; what is left of it leads
- *   nowhere, since no other chain has such keys. A crash may bring records back, in any combination: all of them are
- *   of generations that are over.
- * - A node that was held up may add a record behind what was removed meanwhile. So a record that is not the first
- *   counts only if the chain still leads to it after it was made (namechain_add).
- * - A node that was held up, and counts as dead, may remove the first record of a chain that was begun anew meanwhile.
- *   Then another node may begin a second generation of the name. So the end of a generation counts only if the chain leads
- *   to it after the end was seen (accord_decide): what a job wrote before that, on any node, is in this generation.
+ * - Nobody adds to a chain that is being removed. Who removes it first closes it, by a record at
+ *   its end: either that is there, or that of a node which begins, never both. Who finds a closed
+ *   chain waits. If the node that closed it is dead, another one closes it once more, of several
+ *   again one, and goes on.
+ * - The first record goes first. From then on there is no chain, and the name begins anew; what is
+ *   left of it leads nowhere, since no other chain has such keys. A crash may bring records back,
+ *   in any combination: all of them are of generations that are over.
+ * - A node that was held up may add a record behind what was removed meanwhile. So a record that is
+ *   not the first counts only if the chain still leads to it after it was made (namechain_add).
+ * - A node that was held up, and counts as dead, may remove the first record of a chain that was
+ *   begun anew meanwhile. Then another node may begin a second generation of the name. So the end
+ *   of a generation counts only if the chain leads to it after the end was seen (accord_decide):
+ *   what a job wrote before that, on any node, is in this generation.
  *
  * No state, no lock, no clock.
  */
@@ -55,24 +59,28 @@ int namechain_follow(const struct namechain *ch, const char *first, const char *
 		     struct namechain_end *end);
 
 /*
- * Gives the name to @gen, after @end; @renamed: says that it has another one. 1: so it is; 0: another was quicker, or the
- * chain was removed meanwhile. -errno: unknown.
+ * Gives the name to @gen, after @end; @renamed: says that it has another one. 1: so it is; 0:
+ * another was quicker, or the chain was removed meanwhile. -errno: unknown.
  */
 int namechain_add(const struct namechain *ch, const struct namechain_end *end, const char *gen,
 		  bool renamed);
 
 /*
- * Closes the chain after @end, which is over, or was closed by a node that is dead; or has done so before. 1: it is this
- * node's to remove, by one thread at a time. 0: another was quicker. -errno: unknown.
+ * Closes the chain after @end, which is over, or was closed by a node that is dead; or has done so
+ * before. 1: it is this node's to remove, by one thread at a time. 0: another was quicker. -errno:
+ * unknown.
  */
 int namechain_close(const struct namechain *ch, const struct namechain_end *end);
 
-/* Removes the chain that this node has closed. 0; -errno: something may be left, and this node has to try again. */
+/*
+ * Removes the chain that this node has closed. 0; -errno: something may be left, and this node has
+ * to try again.
+ */
 int namechain_remove(const struct namechain *ch, const char *first);
 
 /*
- * Of the record @key, whose place is not known: the first of its chain, and whether that leads to it. -ENOENT: there is
- * none; -EPERM: it is no record of a name.
+ * Of the record @key, whose place is not known: the first of its chain, and whether that leads to
+ * it. -ENOENT: there is none; -EPERM: it is no record of a name.
  */
 int namechain_of(const struct namechain *ch, const char *key, char first[COORD_GEN_MAX],
 		 bool *leads);
@@ -81,8 +89,8 @@ int namechain_of(const struct namechain *ch, const char *key, char first[COORD_G
 int namechain_drop(const struct namechain *ch, const char *key);
 
 /*
- * 1: each generation of the chain but @but is decided, or over; 0: one that was renamed is not. It has lost the name, and its
- * end still counts by this chain. -errno: unknown.
+ * 1: each generation of the chain but @but is decided, or over; 0: one that was renamed is not. It
+ * has lost the name, and its end still counts by this chain. -errno: unknown.
  */
 int namechain_rests(const struct namechain *ch, const char *first, const char *but);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit of a checkpoint (DESIGN 4, O6 and O7), as its decision record has it: first pointers
- * get their names, then what its job has removed leaves. Whoever finds the record does that, any number of
- * times, perhaps beside others:
+ * What follows the commit of a checkpoint (DESIGN 4, O6 and O7), as its decision record has it:
+ * first pointers get their names, then what its job has removed leaves. Whoever finds the record
+ * does that, any number of times, perhaps beside others:
  *
- * - A new pointer, a file or a symbolic link, lies durable beside the checkpoint under a staging name, which
- *   is used once. One rename gives it its own name, for whoever comes first; unless that shows something else
- *   by now than when it was decided.
- * - What is removed is known by its name and by the generation in its commit file. It leaves by one rename
- *   to trash, unless a pointer names it.
+ * - A new pointer, a file or a symbolic link, lies durable beside the checkpoint under a staging
+ *   name, which is used once. One rename gives it its own name, for whoever comes first; unless
+ *   that shows something else by now than when it was decided.
+ * - What is removed is known by its name and by the generation in its commit file. It leaves by one
+ *   rename to trash, unless a pointer names it.
  */
 #ifndef ENGINE_UNIT_ORDER_H
 #define ENGINE_UNIT_ORDER_H
@@ -51,7 +51,9 @@ struct order_place {
 /* What @name in @dir shows, as a text for comparison. 0 or -errno. */
 int order_look(struct backing *b, int dir, const char *name, char was[ORDER_WAS_MAX]);
 
-/* Was what @name in @dir shows written later than @ns? That is the time of the node which wrote it. */
+/*
+ * Was what @name in @dir shows written later than @ns? That is the time of the node which wrote it.
+ */
 bool order_is_newer(struct backing *b, int dir, const char *name, uint64_t ns);
 
 /* May this be such a text? */
@@ -64,7 +66,10 @@ bool order_is_named(struct backing *b, const struct rules *rules, int dir, const
 /* Is one of its pointers called so? */
 bool order_has_pointer(const struct order *o, const char *name);
 
-/* 1: it was done, or would be. 0: it is not to be done any more. Or -errno. The directory is not synced yet. */
+/*
+ * 1: it was done, or would be. 0: it is not to be done any more. Or -errno. The directory is not
+ * synced yet.
+ */
 int order_point(const struct order_place *p, const struct order_pointer *pointer);
 
 /* The same. It is durable, and awaits removal as the trash of @trash. */

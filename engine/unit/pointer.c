@@ -80,7 +80,10 @@ static void note_writer(struct units *us, const struct caller *c, struct process
 		*writer = units_process(us, c);
 }
 
-/* What another node saves under that name is known here, too; and that it is a unit. False: that cannot be asked now. */
+/*
+ * What another node saves under that name is known here, too; and that it is a unit. False: that
+ * cannot be asked now.
+ */
 static bool meet(struct units *us, const struct caller *c, struct process **writer,
 		 const struct target *t, const char *name)
 {

@@ -102,7 +102,10 @@ static int digest(struct generation *g, uint64_t size, char hex[DIGEST_HEX], str
 		LOCK_SCOPE(&g->units->lock);
 		memcpy(name, g->target.name, sizeof(name));
 	}
-	/* One of many may be closed and opened again before it is whole; when all are, their rule tells. */
+	/*
+	 * One of many may be closed and opened again before it is whole; when all are, their rule
+	 * tells.
+	 */
 	return g->checkpoint ? 0 : structure_check(&src, name, size, e);
 }
 
@@ -161,8 +164,8 @@ static bool is_ours(struct generation *g, const struct inode_id *id)
 }
 
 /*
- * A pointer that another node has changed since: nobody else's, and the one that was written later counts. 1: that is the
- * other one.
+ * A pointer that another node has changed since: nobody else's, and the one that was written later
+ * counts. 1: that is the other one.
  */
 static int take_turns(struct generation *g, struct backing *b, int dir, const char *name)
 {
@@ -215,7 +218,9 @@ int generation_sync(struct generation *g)
 	return err;
 }
 
-/* An XFS that has shut itself down tells so at the fsync of a file, but not at that of a directory. */
+/*
+ * An XFS that has shut itself down tells so at the fsync of a file, but not at that of a directory.
+ */
 static int make_name_durable(struct generation *g, int dir)
 {
 	struct backing b = backing_for(g->units->contents->backing, &g->owner);
@@ -515,8 +520,8 @@ static struct generation *choose_locked(struct units *us)
 		    (pointer_judge(g) == POINTER_WAIT || held_is_taken_locked(us, &g->target)))
 			continue;
 		/*
-		 * All who wrote have closed it, but a descriptor is left somewhere (a fork, a dup, a
-		 * mapping): another write may come.
+		 * All who wrote have closed it, but a descriptor is left somewhere (a fork, a dup,
+		 * a mapping): another write may come.
 		 */
 		if (g->nr_handles && !g->hurried && !g->durable_calls &&
 		    now - g->closed_ns < us->quiet_ns)

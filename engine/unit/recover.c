@@ -24,7 +24,8 @@
 #define PAUSE_NS (NSEC_PER_SEC / 20)
 
 /*
- * @expr until it works, fails for good, or the time for this is over: programs do not find what they have saved before it is done.
+ * @expr until it works, fails for good, or the time for this is over: programs do not find what
+ * they have saved before it is done.
  */
 #define PATIENTLY(r, expr) \
 	({ \
@@ -68,9 +69,9 @@ int recover_walk(struct backing *b, const char *path, const char **name)
 }
 
 /*
- * Who lives holds a lock on its staging directory, which has its name by and by. -EBUSY: somebody does.
- * Where the backing has no locks nobody can tell, and the same is done as whoever may live does. *@gid:
- * the group of the directory.
+ * Who lives holds a lock on its staging directory, which has its name by and by. -EBUSY: somebody
+ * does. Where the backing has no locks nobody can tell, and the same is done as whoever may live
+ * does. *@gid: the group of the directory.
  */
 static int lock_directory(struct backing *b, int dir, const char *name, gid_t *gid)
 {
@@ -106,7 +107,10 @@ static void told(const struct recovery *r, const struct order_place *p, const st
 	r->followed(r->arg, p->owner, path, removed, d->unit, err < 0 ? err : 0);
 }
 
-/* (O6), (O7). What goes wrong with one is no reason to leave out another, but nothing goes before all have names. */
+/*
+ * (O6), (O7). What goes wrong with one is no reason to leave out another, but nothing goes before
+ * all have names.
+ */
 static int follow(const struct recovery *r, const struct order_place *p, const struct decision *d)
 {
 	const struct order *o = &d->order;
@@ -132,8 +136,8 @@ static int follow(const struct recovery *r, const struct order_place *p, const s
 }
 
 /*
- * -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. 1: is to be done. *@waits: it has its name, but of
- * what follows something has to be done later, for this error.
+ * -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. 1: is to be done. *@waits:
+ * it has its name, but of what follows something has to be done later, for this error.
  */
 static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		const struct decision *d, bool *named, int *waits)
@@ -193,7 +197,10 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 	return err;
 }
 
-/* Nothing was decided, so what is staged is fsck's. Are there but left-overs of a record that was being made? */
+/*
+ * Nothing was decided, so what is staged is fsck's. Are there but left-overs of a record that was
+ * being made?
+ */
 static bool is_nothing(const struct recovery *r, uid_t uid, const char *gen)
 {
 	static const char *const kinds[] = {"name", "open", "prepare", "next", "decision"};
@@ -218,14 +225,20 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 	if (err == -EAGAIN)
 		return;
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, gen);
-	/* Where it is nowhere it has been there, and was removed since. Of several nodes one has done it, as a rule. */
+	/*
+	 * Where it is nowhere it has been there, and was removed since. Of several nodes one has
+	 * done it, as a rule.
+	 */
 	if (err != -ENOENT && (err || !(r->only_look || (shared && named))))
 		r->redone(r->arg, owner, d->unit, staging, err == 1 ? 0 : err);
 	if (!r->only_look && !waits && (!err || err == -ENOENT || err == -EBUSY))
 		r->coord->forget(r->coord_arg, owner, gen);
 }
 
-/* One that several nodes agreed on counts as long as the generation is not over, which `open` tells. */
+/*
+ * One that several nodes agreed on counts as long as the generation is not over, which `open`
+ * tells.
+ */
 static int parse_decision(const struct recovery *r, uid_t uid, const char *gen, char *text,
 			  size_t len, struct decision *d, bool *shared)
 {
@@ -243,7 +256,10 @@ static int parse_decision(const struct recovery *r, uid_t uid, const char *gen, 
 	return decision_parse(decision, strlen(decision), d);
 }
 
-/* It is over, without a commit. Has the node that began it gone, so that nobody removes its records any more? */
+/*
+ * It is over, without a commit. Has the node that began it gone, so that nobody removes its records
+ * any more?
+ */
 static bool is_left(const struct recovery *r, uid_t uid, const char *gen)
 {
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);

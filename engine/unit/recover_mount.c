@@ -2,9 +2,10 @@
 /*
  * What a mount does about what was decided before it (recover.h), and whom it tells.
  *
- * It looks before any program can. What it cannot do within RECOVER_NS, since the backing or the service is away, waits:
- * the trash thread looks again each RECOVER_NS, until all is done, and at its end. What then still is as the first look has told, is
- * not told again. A checkpoint that this mount has begun is nothing for recovery, which leaves alone what somebody has locked.
+ * It looks before any program can. What it cannot do within RECOVER_NS, since the backing or the
+ * service is away, waits: the trash thread looks again each RECOVER_NS, until all is done, and at
+ * its end. What then still is as the first look has told, is not told again. A checkpoint that this
+ * mount has begun is nothing for recovery, which leaves alone what somebody has locked.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is hidden in a directory that a program removes, which saw it empty: saves that have been
- * overtaken, and the remains of those that failed or whose daemon was killed. Whose daemon lives holds
- * a lock on each of its staging files.
+ * overtaken, and the remains of those that failed or whose daemon was killed. Whose daemon lives
+ * holds a lock on each of its staging files.
  */
 #include <errno.h>
 #include <fcntl.h>

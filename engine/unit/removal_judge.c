@@ -21,8 +21,8 @@
 enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
 
 /*
- * Has who removes it died? A person's `rm` that exits with an error has said what it could not remove; a job
- * that does was not done.
+ * Has who removes it died? A person's `rm` that exits with an error has said what it could not
+ * remove; a job that does was not done.
  */
 static bool remover_died(const struct part *part)
 {
@@ -147,8 +147,8 @@ static enum fate judge_locked(struct units *us, const struct removal *r, uint64_
 }
 
 /*
- * No other may come, as who removes it has ended, or has waited for too long: one that is newer already
- * will do. *@kept: there is none, and the time is over, or the job did not come to its end.
+ * No other may come, as who removes it has ended, or has waited for too long: one that is newer
+ * already will do. *@kept: there is none, and the time is over, or the job did not come to its end.
  */
 static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 {
@@ -165,7 +165,10 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 	return *kept ? 0 : -EAGAIN;
 }
 
-/* Is a file there that was not removed, in the directory @pin, which is taken over, or below? -errno: not known. */
+/*
+ * Is a file there that was not removed, in the directory @pin, which is taken over, or below?
+ * -errno: not known.
+ */
 static int has_file(struct units *us, struct backing *b, int pin)
 {
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
@@ -189,7 +192,10 @@ static int has_file(struct units *us, struct backing *b, int pin)
 	return has ? has : w.err;
 }
 
-/* Of a job, which is not to be without its last one: that is not a change, but waits as if it were whole. */
+/*
+ * Of a job, which is not to be without its last one: that is not a change, but waits as if it were
+ * whole.
+ */
 static bool is_emptied(struct units *us, const struct removal *r)
 {
 	struct backing b = backing_for(us->contents->backing, &removal_last_part(r)->owner);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several nodes may do this for one checkpoint at the same time, after a crash of the one that decided;
- * locks on the backing may be of each node alone. So nothing is concluded from what was done or from what
- * a call returned: after each rename all three names are looked at again, and what lies there is
- * recognised by the generation in its commit file. An exchange that two make is none; what was moved
- * to trash and is the new one after all comes back. Trash is emptied by who has seen that it is not.
+ * Several nodes may do this for one checkpoint at the same time, after a crash of the one that
+ * decided; locks on the backing may be of each node alone. So nothing is concluded from what was
+ * done or from what a call returned: after each rename all three names are looked at again, and
+ * what lies there is recognised by the generation in its commit file. An exchange that two make is
+ * none; what was moved to trash and is the new one after all comes back. Trash is emptied by who
+ * has seen that it is not.
  */
 #include "engine/unit/replace.h"
 
@@ -124,8 +125,8 @@ static int look(const struct placement *p, const char *name, struct seen *seen)
 }
 
 /*
- * As the owner. The daemon has rights for what belongs to the owner, but not to take away from others what the
- * owner could not.
+ * As the owner. The daemon has rights for what belongs to the owner, but not to take away from
+ * others what the owner could not.
  */
 static int rename_in(const struct placement *p, const struct seen *there, const char *from,
 		     const char *to, unsigned flags)
@@ -140,8 +141,8 @@ static int rename_in(const struct placement *p, const struct seen *there, const 
 }
 
 /*
- * What has the name goes to trash. Where the backing cannot exchange two names, the name is absent for
- * a moment there; whoever finds the decision goes on from that.
+ * What has the name goes to trash. Where the backing cannot exchange two names, the name is absent
+ * for a moment there; whoever finds the decision goes on from that.
  */
 static int make_way(const struct placement *p, const struct seen *there, const char *trash)
 {
@@ -194,7 +195,10 @@ static int make_step(const struct placement *p, const struct names *n, const cha
 		return make_way(p, &n->there, trash);
 	if (n->staged.what == OURS)
 		return rename_in(p, &n->there, p->staging, p->name, 0);
-	/* Who put it there took it for what had the name. That may be there by now: not to the name, then. */
+	/*
+	 * Who put it there took it for what had the name. That may be there by now: not to the
+	 * name, then.
+	 */
 	if (n->staged.what != NOTHING)
 		return set_aside(p, &n->staged);
 	return rename_in(p, &n->trashed, trash, p->staging, 0);

@@ -26,8 +26,8 @@ struct placement {
  * Renames the staging directory to its name, what had the name to trash, and syncs their directory.
  * Idempotent: 0 also if that was done before, by whomever, and others may do it at the same time.
  * -EBUSY: the name is another's now, nothing is replaced. -ENOENT: it is nowhere. -EBADMSG: what is
- * staged is not what was decided. 1: @p->only_look, and it is still to be done. *@trashed: something
- * lies in trash, TRASH_PREFIX and the id of the staging name.
+ * staged is not what was decided. 1: @p->only_look, and it is still to be done. *@trashed:
+ * something lies in trash, TRASH_PREFIX and the id of the staging name.
  */
 int replace_place(const struct placement *p, bool *trashed);
 

@@ -132,7 +132,9 @@ static json_t *describe_ended_locked(const struct ended *e)
 	return o;
 }
 
-/* Of its files: bytes in all so far, unflushed ones, how many are being written, and by how many. */
+/*
+ * Of its files: bytes in all so far, unflushed ones, how many are being written, and by how many.
+ */
 struct sums {
 	uint64_t bytes, dirty, promised;
 	unsigned open, writers;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One path of a checkpoint that several nodes write: each writes a file of its own, and the last one that was begun has the
- * name. Which took the name from which is known here, so that people are told if what is not kept was another content.
+ * One path of a checkpoint that several nodes write: each writes a file of its own, and the last
+ * one that was begun has the name. Which took the name from which is known here, so that people are
+ * told if what is not kept was another content.
  */
 #ifndef ENGINE_UNIT_RIVALS_H
 #define ENGINE_UNIT_RIVALS_H

@@ -199,13 +199,19 @@ static int read_committed(struct units *us, struct backing *b, int dir, const ch
 	return err < 0 ? err : 0;
 }
 
-/* Says @err that there is no commit file, or none that is one? Else it may be whole, and cannot be read now. */
+/*
+ * Says @err that there is no commit file, or none that is one? Else it may be whole, and cannot be
+ * read now.
+ */
 static bool is_uncommitted(int err)
 {
 	return err == -ENOENT || err == -EBADMSG || err == -EPROTO || err == -ELOOP;
 }
 
-/* @mine: of the one that is to go. One of another rule is no replacement: another job may have saved it. */
+/*
+ * @mine: of the one that is to go. One of another rule is no replacement: another job may have
+ * saved it.
+ */
 static bool is_newer_directory(struct units *us, struct backing *b, int dir, const char *name,
 			       const struct committed *mine)
 {

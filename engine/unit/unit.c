@@ -319,8 +319,8 @@ void held_path(struct held *h, char *buf, size_t size)
 }
 
 /*
- * Much of what is waited for here comes about by time alone, or on another node: nobody signals it, so
- * a wait ends after a moment, too.
+ * Much of what is waited for here comes about by time alone, or on another node: nobody signals it,
+ * so a wait ends after a moment, too.
  */
 static uint64_t in_a_moment(void)
 {

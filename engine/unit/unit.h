@@ -3,10 +3,10 @@
  * Files that are being saved: each a unit by itself (K1 with one entry, K5), or one of a checkpoint
  * (checkpoint.h).
  *
- * A save of a single-file unit is a generation: a new inode, staged beside its target under a hidden name,
- * that gets the target's name by one rename once it is durable and digested. Until then the name
- * shows, in the mount, the generation; on the backing, what it was before. What had the old inode
- * open keeps it.
+ * A save of a single-file unit is a generation: a new inode, staged beside its target under a
+ * hidden name, that gets the target's name by one rename once it is durable and digested. Until
+ * then the name shows, in the mount, the generation; on the backing, what it was before. What had
+ * the old inode open keeps it.
  *
  *        OPEN <-----> SEALED -----> PUBLISHING -----> NAMING -----> COMMITTED
  *         |     (a)    |      (b)      |        (e)     ^      (d)
@@ -129,9 +129,10 @@ struct generation {
 	bool ordinary;		  /* gets its name as it is: ordinary.h */
 	struct list expected;	  /* opens that will come; each is counted in nr_handles */
 	bool overtaken;		  /* a newer one of its name was published */
-	bool hurried;	    /* somebody waits for it: no grace for descriptors that are left */
-	bool durable_calls; /* a program asked for durability: its next close waits for the publish */
-	bool rankless;	    /* ... whose rank is not known */
+	bool hurried; /* somebody waits for it: no grace for descriptors that are left */
+	/* a program asked for durability: its next close waits for the publish */
+	bool durable_calls;
+	bool rankless;	      /* ... whose rank is not known */
 	unsigned nr_handles;  /* open for writing */
 	unsigned nr_changing; /* calls that change it right now: it is not published meanwhile */
 	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
@@ -167,8 +168,8 @@ struct unit_options {
 int units_create(struct units **out, const struct unit_options *o, struct error *e);
 
 /*
- * Before any call: publishes what was decided before a crash. What cannot be is told in failures.json; what may be later is tried
- * again.
+ * Before any call: publishes what was decided before a crash. What cannot be is told in
+ * failures.json; what may be later is tried again.
  */
 void units_recover(struct units *us);
 
@@ -189,18 +190,19 @@ void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct in
 
 /*
  * Begins a generation of @at, whose descriptor is kept as a duplicate, as @c.
- * @old: descriptor of the file that it is to replace, whose mode, owner, ACL and attributes it takes
- * over, and with @copy its bytes; -1: nothing has the name. Returns 0 and a reference, or -errno.
- * @opener: the thread whose open is expected then, 0: none. -ESTALE: another was quicker, and has one
- * that is open; it expects that thread, too.
+ * @old: descriptor of the file that it is to replace, whose mode, owner, ACL and attributes it
+ * takes over, and with @copy its bytes; -1: nothing has the name. Returns 0 and a reference, or
+ * -errno.
+ * @opener: the thread whose open is expected then, 0: none. -ESTALE: another was quicker, and has
+ * one that is open; it expects that thread, too.
  */
 int generation_begin(struct units *us, const struct caller *c, const struct place *at, mode_t mode,
 		     int old, bool copy, pid_t opener, struct generation **out);
 
 /*
- * The same of a file of a checkpoint, which is there under its name already, at @rel in it: @fd, which
- * is taken over, is open for reading and writing. @inherits: it has been there before. If it is being
- * written already, that generation.
+ * The same of a file of a checkpoint, which is there under its name already, at @rel in it: @fd,
+ * which is taken over, is open for reading and writing. @inherits: it has been there before. If it
+ * is being written already, that generation.
  */
 int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 			const struct inode_id *dir, const char *name, const char *rel, int fd,
@@ -229,18 +231,21 @@ void units_list(struct units *us, const struct inode_id *dir,
 /* --- who writes it --- */
 
 /*
- * One more handle for writing, by thread @pid, if it is OPEN: then it stays so until that is released
- * or flushed. False: too late, it is closed already.
+ * One more handle for writing, by thread @pid, if it is OPEN: then it stays so until that is
+ * released or flushed. False: too late, it is closed already.
  */
 bool generation_open(struct generation *g, pid_t pid);
 void generation_released(struct generation *g);
 
-/* The same for an open that thread @pid will send in a moment, and which generation_open takes over. */
+/*
+ * The same for an open that thread @pid will send in a moment, and which generation_open takes
+ * over.
+ */
 bool generation_expect(struct generation *g, pid_t pid);
 
 /*
- * The same of a file of a checkpoint, which may be closed already; @emptied: it was, for that open, which is a change
- * whatever follows.
+ * The same of a file of a checkpoint, which may be closed already; @emptied: it was, for that open,
+ * which is a change whatever follows.
  */
 bool generation_expect_in(struct generation *g, pid_t pid, bool emptied);
 
@@ -280,7 +285,10 @@ void generation_flushed(struct generation *g, uint64_t key, struct writer_end en
  */
 int generation_sync(struct generation *g);
 
-/* A program asked for durability of what it writes to @g; @rankless: and got it, as nobody knows its rank. */
+/*
+ * A program asked for durability of what it writes to @g; @rankless: and got it, as nobody knows
+ * its rank.
+ */
 void generation_ask_durable(struct generation *g, bool rankless);
 
 /* Is it, or the checkpoint that it is of, still to be committed? */
@@ -302,8 +310,9 @@ int generation_drop(struct generation *g);
 
 /*
  * As a program removes or replaces the name: @remove (called once, may be refused) does that on the
- * backing, and meanwhile nothing is published under it. Older saves of the name are dropped first. Returns what @remove refused it with, else 0;
- * -EINTR: nothing was done; -EEXIST: it has ended meanwhile, removing the name is the backing's.
+ * backing, and meanwhile nothing is published under it. Older saves of the name are dropped first.
+ * Returns what @remove refused it with, else 0; -EINTR: nothing was done; -EEXIST: it has ended
+ * meanwhile, removing the name is the backing's.
  */
 int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg);
 
@@ -312,9 +321,9 @@ int generation_drop_older(struct generation *g);
 
 /*
  * Gives an unpublished generation another name: what has that, other generations included, is
- * replaced. @make_way (called once, while nothing is published under the old name; may refuse) tells
- * what it will replace. -EEXIST: it has ended meanwhile, a rename on the backing does it. Else 0, what
- * @make_way refused it with, or -errno.
+ * replaced. @make_way (called once, while nothing is published under the old name; may refuse)
+ * tells what it will replace. -EEXIST: it has ended meanwhile, a rename on the backing does it.
+ * Else 0, what @make_way refused it with, or -errno.
  */
 int generation_rename(struct generation *g, const struct place *at,
 		      int (*make_way)(void *arg, bool *replaces, struct inode_id *replaced),
@@ -324,15 +333,20 @@ int generation_rename(struct generation *g, const struct place *at,
 void generation_moved_in(struct generation *g, const struct inode_id *dir, const char *name,
 			 const char *rel);
 
-/* Waits until no generation that was closed is left to be published under that name. 0 or -EINTR. */
+/*
+ * Waits until no generation that was closed is left to be published under that name. 0 or -EINTR.
+ */
 int units_settle_name(struct units *us, const struct inode_id *dir, const char *name);
 
-/* Waits until those in @dir that asked for durability and are closed are published. The first error. */
+/*
+ * Waits until those in @dir that asked for durability and are closed are published. The first
+ * error.
+ */
 int units_settle_dir(struct units *us, const struct inode_id *dir);
 
 /*
- * Removes what is hidden in a directory (a descriptor) in which nothing else is. 0; -ENOTEMPTY: there is
- * something else, or somebody still saves to it.
+ * Removes what is hidden in a directory (a descriptor) in which nothing else is. 0; -ENOTEMPTY:
+ * there is something else, or somebody still saves to it.
  */
 int units_clear_dir(struct units *us, struct backing *b, int dir);
 
@@ -361,7 +375,10 @@ json_t *units_describe(struct units *us, const struct inode_id *dir, const char 
 /* The same of a file of a checkpoint, by its inode; NULL: nobody writes it. */
 json_t *units_describe_inode(struct units *us, const struct inode_id *id);
 
-/* True if this node knows the file of that inode, of a checkpoint that is not committed, to be durable. */
+/*
+ * True if this node knows the file of that inode, of a checkpoint that is not committed, to be
+ * durable.
+ */
 bool checkpoints_have_durable(struct units *us, const struct inode_id *id);
 
 /* The state of a unit by its inode, if there is one; @reason why it failed. */

@@ -219,7 +219,10 @@ static int each_in_file(struct checkpoint *cp, uint32_t slot, take_fn *take, voi
 
 	if (!line)
 		err = -ENOMEM;
-	/* Who owns the checkpoint can write anything there: what is longer than any line comes in parts, which are none. */
+	/*
+	 * Who owns the checkpoint can write anything there: what is longer than any line comes in
+	 * parts, which are none.
+	 */
 	while (!err && fgets(line, COMMIT_LINE_MAX, f)) {
 		json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is left of checkpoints that have failed: their staging directories, hidden. They are kept, since
- * somebody may want to look, or to save what is there; but not at the expense of new ones. One that a
- * commit in its directory has outlived goes when there is no room. One that failed for want of room goes at
- * once: it is not whole, and is itself what there is no room for.
+ * What is left of checkpoints that have failed: their staging directories, hidden. They are kept,
+ * since somebody may want to look, or to save what is there; but not at the expense of new ones.
+ * One that a commit in its directory has outlived goes when there is no room. One that failed for
+ * want of room goes at once: it is not whole, and is itself what there is no room for.
  *
- * Kept in any case: what was decided, which recovery needs; and what is whole, but in conflict with what has its
- * name, of which its owner was told.
+ * Kept in any case: what was decided, which recovery needs; and what is whole, but in conflict with
+ * what has its name, of which its owner was told.
  *
  * A failed checkpoint stays known, since calls in its directory get its error. When nobody refers
  * to it, it has no descriptors, and what was known of its files is forgotten; its directory is
@@ -54,7 +54,10 @@ void wrecks_outlived_locked(struct units *us, const struct checkpoint *cp);
 /* @cp has failed, for want of room: it is removed soon. */
 void wreck_unwanted_locked(struct checkpoint *cp);
 
-/* Without the lock. Removes those that nobody wants; if somebody wants room, those that were outlived, too. */
+/*
+ * Without the lock. Removes those that nobody wants; if somebody wants room, those that were
+ * outlived, too.
+ */
 bool wrecks_clear(struct units *us);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What verbs ask of one path: in a mount its daemon, below a backing the daemon of its mount, or the backing alone. */
+/*
+ * What verbs ask of one path: in a mount its daemon, below a backing the daemon of its mount, or
+ * the backing alone.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

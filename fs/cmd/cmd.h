@@ -42,8 +42,8 @@ int usage_error(const struct verb *v, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * What getopt_long has answered '?' to, for which `opterr` is 0: names the option and what is wrong with it. Returns
- * EXIT_USAGE.
+ * What getopt_long has answered '?' to, for which `opterr` is 0: names the option and what is wrong
+ * with it. Returns EXIT_USAGE.
  */
 int option_error(const struct verb *v, char **argv);
 
@@ -60,8 +60,8 @@ int verb_help(const struct verb *v);
 bool whole_seconds(const char *text, int *s);
 
 /*
- * How far something is that takes a while: said on stderr after two seconds, and then each second; on a terminal always
- * on the same line. @quiet: never.
+ * How far something is that takes a while: said on stderr after two seconds, and then each second;
+ * on a terminal always on the same line. @quiet: never.
  */
 struct progress_line {
 	uint64_t start_ns, shown_ns;
@@ -73,8 +73,9 @@ void progress_line_show(struct progress_line *l, const char *format, ...)
 void progress_line_end(struct progress_line *l);
 
 /*
- * The mounts of this host, each asked for its state: a line each, or with @json an object. Complains if there is none.
- * Returns the exit status: EXIT_DONE if there is one and all their daemons answer.
+ * The mounts of this host, each asked for its state: a line each, or with @json an object.
+ * Complains if there is none. Returns the exit status: EXIT_DONE if there is one and all their
+ * daemons answer.
  */
 int list_mounts(bool json);
 
@@ -101,12 +102,15 @@ struct error;
 int place_find(struct given_path *p, const char *path, struct error *e);
 
 /*
- * What the daemon says of it, or, where there is none, its backing: see fs/control_file.h. @generation: of that one, or
- * NULL. 0 and the answer, or -errno with @e filled.
+ * What the daemon says of it, or, where there is none, its backing: see fs/control_file.h.
+ * @generation: of that one, or NULL. 0 and the answer, or -errno with @e filled.
  */
 int place_ask(const struct given_path *p, const char *generation, json_t **answer, struct error *e);
 
-/* Complains of @text, with @json also as {"ok": false, "error": {"code", "message"}} on stdout. Returns EXIT_NO. */
+/*
+ * Complains of @text, with @json also as {"ok": false, "error": {"code", "message"}} on stdout.
+ * Returns EXIT_NO.
+ */
 int fail_verb(bool json, int err, const char *text);
 
 /* That {"code", "message"}: the name of the errno, and @text. */

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs completion: prints a script that lets a shell complete verbs, options and mount options. */
+/*
+ * ckptfs completion: prints a script that lets a shell complete verbs, options and mount options.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/engine.h"
 #include "fs/cmd/cmd.h"
 
-/* "--help --json": the options of @v. @with_value: only those that take a value, with "|" between. */
+/*
+ * "--help --json": the options of @v. @with_value: only those that take a value, with "|" between.
+ */
 static void print_options(const struct verb *v, bool with_value)
 {
 	const struct option *o;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs drain: until what a job saves is committed, asked of the daemon again and again. The mount stays. */
+/*
+ * ckptfs drain: until what a job saves is committed, asked of the daemon again and again. The mount
+ * stays.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -29,7 +32,10 @@ static struct progress progress_of(const json_t *answer)
 		.nr_left = json_get_int(answer, "nr_left", 0),
 		.bytes = json_get_int(answer, "bytes", 0),
 		.dirty = dirty,
-		/* Those of others are flushed first, perhaps; without any here they are no reason to wait. */
+		/*
+		 * Those of others are flushed first, perhaps; without any here they are no reason
+		 * to wait.
+		 */
 		.flushed = dirty ? json_get_int(answer, "flushed_bytes", 0) : 0,
 	};
 }
@@ -47,7 +53,8 @@ static int ask(const struct mount_entry *m, const char *job, const json_t *befor
 }
 
 /*
- * Asks until nothing is left, or nothing has moved for @timeout_s; *@last: the last answer. 0 or -errno with @e filled.
+ * Asks until nothing is left, or nothing has moved for @timeout_s; *@last: the last answer. 0 or
+ * -errno with @e filled.
  */
 static int drain(const struct mount_entry *m, const char *job, int timeout_s, bool quiet,
 		 json_t **last, struct error *e)

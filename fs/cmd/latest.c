@@ -14,7 +14,8 @@
 struct latest {
 	struct catalog catalog;
 	bool verify, structure, json; /* structure: verify reads no content */
-	bool say_none; /* an empty line if there is none, for libckptfs: no line at all proves nothing */
+	/* an empty line if there is none, for libckptfs: no line at all proves nothing */
+	bool say_none;
 };
 
 static struct unit_entry *newest_foreign(const struct catalog *c)

@@ -73,7 +73,10 @@ static bool is_inside(int fd, const struct stat *wanted)
 
 #define NAMES_SHOWN 3
 
-/* The first names in @dir, as text: "'a', 'b', 'c' and more". The directory itself is returned empty or not. */
+/*
+ * The first names in @dir, as text: "'a', 'b', 'c' and more". The directory itself is returned
+ * empty or not.
+ */
 static bool list_names(int dir, char *buf, size_t size)
 {
 	__cleanup_fd int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -101,7 +104,10 @@ static bool list_names(int dir, char *buf, size_t size)
 	return nr > 0;
 }
 
-/* True if @backing can be seen to be an empty directory, or @fd to be what another mount has as its backing. */
+/*
+ * True if @backing can be seen to be an empty directory, or @fd to be what another mount has as its
+ * backing.
+ */
 static bool look_swapped(int fd, const char *backing)
 {
 	__cleanup_fd int other = open(backing, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -240,7 +246,10 @@ static int be_daemon(struct daemon_options *o, int fd)
 	return EXIT_NO;
 }
 
-/* Reads the child's report: dots while it waits, then "+" or an error text; 0 bytes if it died. -ETIMEDOUT if late. */
+/*
+ * Reads the child's report: dots while it waits, then "+" or an error text; 0 bytes if it died.
+ * -ETIMEDOUT if late.
+ */
 static int wait_for_report(int fd, char *text, size_t size)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -403,7 +412,9 @@ static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
 				      {"options", required_argument, NULL, 'o'},
 				      {NULL, 0, NULL, 0}};
 
-/* A mount option that was given as an option of the command is told where it belongs: "--cache 4G". */
+/*
+ * A mount option that was given as an option of the command is told where it belongs: "--cache 4G".
+ */
 static int wrong_option(const struct verb *v, int argc, char **argv)
 {
 	const char *given = argv[optind - 1], *value = strchr(given, '=');

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The mounts of this host, as `status` and `top` list them where no path is given. Each daemon is asked by a thread. */
+/*
+ * The mounts of this host, as `status` and `top` list them where no path is given. Each daemon is
+ * asked by a thread.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>

@@ -196,7 +196,10 @@ static bool is_stopped(int pid)
 	return state == 'T' || state == 't';
 }
 
-/* A daemon that is slow to answer, on a busy machine, is unmounted as well; of one that was stopped it is told at once. */
+/*
+ * A daemon that is slow to answer, on a busy machine, is unmounted as well; of one that was stopped
+ * it is told at once.
+ */
 static int ask_status(const struct mount_entry *m, int timeout_s, json_t **status, struct error *e)
 {
 	int pid, err = control_ask(m, "status", CONTROL_ASK_MS, status, &pid, NULL, e);

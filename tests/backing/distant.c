@@ -38,7 +38,9 @@ struct list_known {
 	size_t len;
 };
 
-/* What an open descriptor has: the content as it was when it was opened, or what is to be written. */
+/*
+ * What an open descriptor has: the content as it was when it was opened, or what is to be written.
+ */
 struct open_file {
 	char *content, *pending;
 	size_t content_len, pending_len;
@@ -77,7 +79,10 @@ static uint64_t until(struct distant *d)
 	return d->server->now_ns + (uint64_t)(d->server->stale_ns * (chance(d, 100) / 100.0));
 }
 
-/* Does the answer get lost? Then *made says whether the call is made, and *err what is said instead. */
+/*
+ * Does the answer get lost? Then *made says whether the call is made, and *err what is said
+ * instead.
+ */
 static bool lost(struct distant *d, int repeated, bool *made, int *err)
 {
 	*made = true;

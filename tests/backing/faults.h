@@ -72,8 +72,8 @@ enum {
 
 struct fault {
 	unsigned calls; /* CALL_*: which it hits */
-	const char *
-		name; /* of a directory entry: only calls by that name; NULL: all. Kept, not copied */
+	/* of a directory entry: only calls by that name; NULL: all. Kept, not copied */
+	const char *name;
 	unsigned skip;	/* so many pass first */
 	unsigned times; /* so many fail after that; 0: all */
 	int err;	/* EIO, ... */

@@ -139,7 +139,10 @@ int mem_node_open(struct memory *m, struct mem_node *n, int flags)
 
 	if (!n->token)
 		n->token = token_get(m, n);
-	/* An O_PATH descriptor has no position, no lock and no mode of its own: a copy will do, and costs a tenth. */
+	/*
+	 * An O_PATH descriptor has no position, no lock and no mode of its own: a copy will do, and
+	 * costs a tenth.
+	 */
 	if (flags & O_PATH)
 		fd = fcntl(n->token->path_fd, F_DUPFD_CLOEXEC, 0);
 	else

@@ -79,11 +79,20 @@ struct mem_node *mem_node_make(struct memory *m, mode_t mode, ino_t ino);
 void mem_node_drop(struct memory *m, struct mem_node *n);
 /* Frees all inodes. */
 void mem_clear(struct memory *m);
-/* After a power loss: each inode of @before hands its descriptors on to the inode of the same number. Frees @before. */
+/*
+ * After a power loss: each inode of @before hands its descriptors on to the inode of the same
+ * number. Frees @before.
+ */
 void mem_adopt(struct memory *m, struct mem_node **before, size_t nr);
-/* The inode of descriptor @fd. 0; -EBADF: @fd belongs to no inode of @m; -ESTALE: a power loss took the inode. */
+/*
+ * The inode of descriptor @fd. 0; -EBADF: @fd belongs to no inode of @m; -ESTALE: a power loss took
+ * the inode.
+ */
 int mem_node_of(struct memory *m, int fd, struct mem_node **n);
-/* A new descriptor of @n, with those of @flags that the kernel keeps for a descriptor. -errno: the kernel refuses. */
+/*
+ * A new descriptor of @n, with those of @flags that the kernel keeps for a descriptor. -errno: the
+ * kernel refuses.
+ */
 int mem_node_open(struct memory *m, struct mem_node *n, int flags);
 
 struct timespec mem_now(void);

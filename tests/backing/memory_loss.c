@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The filesystem in memory as an image (image.h): to become one, and what a power cut leaves of it. */
+/*
+ * The filesystem in memory as an image (image.h): to become one, and what a power cut leaves of it.
+ */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages of file data, shared by images (image.h) and by the filesystem in memory (memory.h). A page that two owners
- * share is not changed. The count of owners is no atomic: the owners of one page run one at a time.
+ * Pages of file data, shared by images (image.h) and by the filesystem in memory (memory.h). A page
+ * that two owners share is not changed. The count of owners is no atomic: the owners of one page
+ * run one at a time.
  */
 #ifndef TESTS_BACKING_PAGES_H
 #define TESTS_BACKING_PAGES_H

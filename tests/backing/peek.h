@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is on a backing, by path: for checks that look at it from outside, also where it is no directory of the kernel.
- * A path leads from the top of the backing and follows no symlink.
+ * What is on a backing, by path: for checks that look at it from outside, also where it is no
+ * directory of the kernel. A path leads from the top of the backing and follows no symlink.
  */
 #ifndef TESTS_BACKING_PEEK_H
 #define TESTS_BACKING_PEEK_H
@@ -23,7 +23,10 @@ int peek_stat(struct backing *b, const char *path, struct statx *stx);
 /* The first @size bytes of a file, or the target of a symlink. How many, or -errno. */
 ssize_t peek_read(struct backing *b, const char *path, void *buf, size_t size);
 
-/* How many names are in the directory @path, those that begin with a dot only with @hidden; 0 if there is none. */
+/*
+ * How many names are in the directory @path, those that begin with a dot only with @hidden; 0 if
+ * there is none.
+ */
 size_t peek_names(struct backing *b, const char *path, bool hidden);
 
 /* The file @path as a source: @s->arg is @f. Closed with peek_close. 0 or -errno. */

@@ -178,7 +178,10 @@ struct record_op *note_xattr(struct record *r, int inode, const char *name, cons
 	return op;
 }
 
-/* Those that a new inode, pinned as @pin, got from its directory (ACLs), or had when recording began. */
+/*
+ * Those that a new inode, pinned as @pin, got from its directory (ACLs), or had when recording
+ * began.
+ */
 static void add_xattrs_of(struct record *r, int inode, int pin)
 {
 	__cleanup_free char *list = must(malloc(2 * XATTR_SIZE_MAX));

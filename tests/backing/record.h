@@ -45,7 +45,8 @@ enum record_kind {
 	RECORD_SET_XATTR,    /* @name = @len bytes of @data */
 	RECORD_REMOVE_XATTR, /* @name */
 	/* No change. */
-	RECORD_SYNC, /* @inode, those of its ops that are in [@from, @to) of the log; @sync: of what */
+	/* @inode, those of its ops that are in [@from, @to) of the log; @sync: of what */
+	RECORD_SYNC,
 	RECORD_MARK, /* @mark */
 };
 

@@ -351,8 +351,8 @@ static void do_save_unit(char **args)
 }
 
 /*
- * end-unit DIR COUNT BYTES: the same; its end comes when stdin has ended. Only that is timed; also prints when it
- * began, by CLOCK_MONOTONIC.
+ * end-unit DIR COUNT BYTES: the same; its end comes when stdin has ended. Only that is timed; also
+ * prints when it began, by CLOCK_MONOTONIC.
  */
 static void do_end_unit(char **args)
 {
@@ -379,7 +379,10 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* sync DIR COUNT BYTES: the median of write, fsync, rename and fsync of the directory, of a fresh file. */
+/*
+ * sync DIR COUNT BYTES: the median of write, fsync, rename and fsync of the directory, of a fresh
+ * file.
+ */
 static void do_sync(char **args)
 {
 	int dir = open_dir(args[0]), fd;

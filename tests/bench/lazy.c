@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Saves of registered tensors, timed: each verb prints one line of JSON. What is timed was done once before, unmeasured,
- * as in the other rows on saves.
+ * Saves of registered tensors, timed: each verb prints one line of JSON. What is timed was done
+ * once before, unmeasured, as in the other rows on saves.
  *
- *	lazy handles DIR BYTES		tensors written by handle to DIR/x1.pt, in a mount of ckptfs: until the calls
- *					return, all is captured, and it is committed; and a memcpy of the same pages
- *	lazy bytes DIR BYTES		the same by write(2), until the calls return
- *	lazy durable DIR BYTES		the same by write(2) and fsync, by this one thread
- *	lazy calibrate MS		how much work a step of so long is
- *	lazy steps DIR BYTES STEPS WORK	that work at each step, the barrier, an update of all tensors, a save: of the
- *					steps the median. DIR -: the same without saves and barriers
+ * 	lazy handles DIR BYTES		tensors written by handle to DIR/x1.pt, in a
+ * 					mount of ckptfs: until the calls return, all is captured,
+ * 					and it is committed; and a memcpy of the same pages
+ * 	lazy bytes DIR BYTES		the same by write(2), until the calls return
+ * 	lazy durable DIR BYTES		the same by write(2) and fsync, by this one thread
+ * 	lazy calibrate MS		how much work a step of so long is
+ * 	lazy steps DIR BYTES STEPS WORK	that work at each step, the barrier, an update of
+ * 					all tensors, a save: of the steps the median.
+ * 					DIR -: the same without saves and barriers
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -283,7 +285,9 @@ static void time_steps(const char *dir, unsigned steps, uint64_t work)
 
 	if (!steps || steps > STEPS_MAX)
 		die("between 1 and %d steps", STEPS_MAX);
-	/* The first two fill what is to be warm: the save, and what is captured beside its flush. */
+	/*
+	 * The first two fill what is to be warm: the save, and what is captured beside its flush.
+	 */
 	for (unsigned step = 0; step < steps + 2; step++) {
 		double began = now();
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An example of what libckptfs saves and restores: a checkpoint of two safetensors files, each with its parts of tensors
- * that are split over two, and with objects.
+ * An example of what libckptfs saves and restores: a checkpoint of two safetensors files, each with
+ * its parts of tensors that are split over two, and with objects.
  *
- *	shards save DIR		into DIR, which is made; in a mount of ckptfs the tensors are written by handle
- *	shards leave DIR	the same, but the second file is never closed
- *	shards abandon DIR	the same, but the second file is given up
- *	shards restore DIR	reads all into place, and compares it with what was saved
+ * 	shards save DIR		into DIR, which is made; in a mount of ckptfs the tensors are
+ * 				written by handle
+ * 	shards leave DIR	the same, but the second file is never closed
+ * 	shards abandon DIR	the same, but the second file is given up
+ * 	shards restore DIR	reads all into place, and compares it with what was saved
  *
- * What to look at: save_file (a file of tensors and objects), save (the barrier before tensors change), and restore_file
- * (each part is read straight to where it belongs in the whole, whose rows it has only a piece of).
+ * What to look at: save_file (a file of tensors and objects), save (the barrier before tensors
+ * change), and restore_file (each part is read straight to where it belongs in the whole, whose
+ * rows it has only a piece of).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -117,7 +119,10 @@ static void save_tensors(struct ckptfs_file *f, unsigned file, const struct ckpt
 		die("ckptfs_file_write", ckptfs_error(session));
 }
 
-/* Tensors are queued, and captured while it goes on; objects are there at once, whatever their sizes are. */
+/*
+ * Tensors are queued, and captured while it goes on; objects are there at once, whatever their
+ * sizes are.
+ */
 static struct ckptfs_file *save_file(const char *dir, unsigned file)
 {
 	struct ckptfs_tensor_info t[3];

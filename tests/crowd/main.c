@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes by the thousand, of one checkpoint, for one or two daemons that are real: all that these hear and read of
- * others is there, made by the code that daemons run themselves (agreement.c, vote.c), on the backing of their mounts.
+ * Nodes by the thousand, of one checkpoint, for one or two daemons that are real: all that these
+ * hear and read of others is there, made by the code that daemons run themselves (agreement.c,
+ * vote.c), on the backing of their mounts.
  *
- *	crowd BACKING GENERATION NODES FILES PATTERN RULE DAEMONS
+ * 	crowd BACKING GENERATION NODES FILES PATTERN RULE DAEMONS
  *
- * Of NODES nodes in all DAEMONS are the daemons, which have joined: the root, and who was the first to join it. The
- * others join, and wait for all; then each, with one rank, puts FILES files into the staging directory, called by
- * PATTERN, whose %d are the rank and the number of the file; then it votes. Says "joined", "written" (and all of that was reported), "committed" or "aborted".
+ * Of NODES nodes in all DAEMONS are the daemons, which have joined: the root, and who was the first
+ * to join it. The others join, and wait for all; then each, with one rank, puts FILES files into
+ * the staging directory, called by PATTERN, whose %d are the rank and the number of the file; then
+ * it votes. Says "joined", "written" (and all of that was reported), "committed" or "aborted".
  */
 #include <err.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Beyond client/cuda_driver.h: functions of the driver that a trainer calls and the client does not,
- * and what only the fake driver has. Programs find both at run time, in the driver that
+ * Beyond client/cuda_driver.h: functions of the driver that a trainer calls and the client does
+ * not, and what only the fake driver has. Programs find both at run time, in the driver that
  * cuda_driver() has loaded; the fake is built from the same lists.
  */
 #ifndef TESTS_FAKECUDA_API_H
@@ -43,13 +43,14 @@ typedef void fake_step_fn(void *arg, int engine, size_t done, size_t total);
 
 /*
  * Launch: a kernel on @stream that takes @ns (0: no time), at the end of which @fn runs, on the
- *	stream's thread; it reaches device memory by fakeMemory and calls nothing of the driver.
- * Memory: where the device itself sees what @pointer points to; only kernels may use that.
- * Rate: the engine's speed, for copies of this process from now on; 0 GB/s: as fast as it goes.
- * OnStep: @fn is called by the copying thread before each 4 KiB of copies that begin from now on; NULL:
- *	no more.
- * Count: how many there were so far in this process: "copies" that began; "pageable": of these, with
- *	host memory that was not registered; "streams" that were made and not destroyed.
+ * 	stream's thread; it reaches device memory by fakeMemory and calls nothing of the driver.
+ * Memory: where the device itself sees what @pointer points to; only kernels may use that. Rate:
+ * the engine's speed, for copies of this process from now on; 0 GB/s: as fast as it goes. OnStep:
+ * @fn is called by the copying thread before each 4 KiB of copies that begin from now on; NULL:
+ * 	no more.
+ * Count: how many there were so far in this process: "copies" that began; "pageable": of these,
+ * with
+ * 	host memory that was not registered; "streams" that were made and not destroyed.
  */
 #define CUDA_FAKE_FUNCTIONS(X) \
 	X(Launch, fakeLaunch, (CUstream stream, uint64_t ns, void (*fn)(void *arg), void *arg)) \

@@ -75,7 +75,9 @@ CUresult call_begin(const char *function, int flags, const char *format, ...)
 	char head[64];
 	va_list args;
 
-	/* In a forked child a lock may be held by a thread that is not there: nothing more happens. */
+	/*
+	 * In a forked child a lock may be held by a thread that is not there: nothing more happens.
+	 */
 	if (fake.pid && fake.pid != getpid())
 		return flags & ANY_TIME ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 	if (!(flags & ANY_TIME) && (!fake.pid || fake.exited))

@@ -30,7 +30,10 @@ uint64_t capture_id(const struct CUstream_st *stream)
 	return stream->capture ? stream->capture->id : 0;
 }
 
-/* Is @capture in the way of an unsafe call of this thread? Its mode says how much it looks at others. */
+/*
+ * Is @capture in the way of an unsafe call of this thread? Its mode says how much it looks at
+ * others.
+ */
 static bool in_the_way(const struct capture *capture)
 {
 	int mode = fake_thread.capture_mode;

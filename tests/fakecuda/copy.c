@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies. One takes the engine's time that it takes, and really happens during it, 4 KiB after 4 KiB:
- * who changes the source meanwhile, or reads the target, gets some of both. The host's side has to be
- * registered for that, and to stay so; if it is not the call waits for the copy, at a quarter of the
- * speed.
+ * Copies. One takes the engine's time that it takes, and really happens during it, 4 KiB after 4
+ * KiB: who changes the source meanwhile, or reads the target, gets some of both. The host's side
+ * has to be registered for that, and to stay so; if it is not the call waits for the copy, at a
+ * quarter of the speed.
  *
- * Sanitizers see what is read and written of host memory, as if a thread of the program did it: that
- * is what a program must not do meanwhile. Of device memory they see nothing.
+ * Sanitizers see what is read and written of host memory, as if a thread of the program did it:
+ * that is what a program must not do meanwhile. Of device memory they see nothing.
  */
 #include "tests/fakecuda/fake.h"
 
@@ -119,8 +119,9 @@ static void flip(const struct copy *copy)
 }
 
 /*
- * Between these two no lock is taken, which would order, for ThreadSanitizer, what is copied and what
- * the program does. Exit waits in between, unless the program may be holding up the copy itself.
+ * Between these two no lock is taken, which would order, for ThreadSanitizer, what is copied and
+ * what the program does. Exit waits in between, unless the program may be holding up the copy
+ * itself.
  */
 static void copy_begins(struct copy *copy)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copy engines. Each has a timetable of one number, the time at which it is free again, in a file that
- * all processes of FAKE_CUDA_DIR share: who comes takes the time from then on, as long as its copy
- * needs. So copies wait for those before them, whoever's they are, and nobody can die with a lock; the
- * time that a killed process had taken is lost.
+ * Copy engines. Each has a timetable of one number, the time at which it is free again, in a file
+ * that all processes of FAKE_CUDA_DIR share: who comes takes the time from then on, as long as its
+ * copy needs. So copies wait for those before them, whoever's they are, and nobody can die with a
+ * lock; the time that a killed process had taken is lost.
  */
 #include "tests/fakecuda/fake.h"
 

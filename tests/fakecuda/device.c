@@ -35,7 +35,10 @@ static void uuid_text(int device, char text[48])
 	snprintf(text, 48, "GPU-fa4e0000-0000-4000-8000-%012x", device + 1);
 }
 
-/* As the driver reads CUDA_VISIBLE_DEVICES: numbers or beginnings of UUIDs; the first wrong one ends it. */
+/*
+ * As the driver reads CUDA_VISIBLE_DEVICES: numbers or beginnings of UUIDs; the first wrong one
+ * ends it.
+ */
 static void read_visible(int there)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

@@ -21,7 +21,10 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-/* Waits that were asked for have their own copy of the moment. In a failed context, too, it is gone. */
+/*
+ * Waits that were asked for have their own copy of the moment. In a failed context, too, it is
+ * gone.
+ */
 CUresult cuEventDestroy_v2(CUevent event)
 {
 	CUresult failed;

@@ -6,32 +6,32 @@
  * be registered, and stay so.
  *
  * How it models, file by file:
- *	device.c	devices, their names and visibility; primary contexts
- *	memory.c	device memory: files; registered host memory
- *	stream.c	a thread for each stream, which does its work in order; the legacy stream
- *	event.c		an event is a moment of a stream: its position when the event was recorded
- *	copy.c		copies, in steps of 4 KiB spread over the time that they take
- *	copy_engine.c	one engine a device and direction, first come first served, all processes
- *	capture.c	stream capture: what it forbids to whom
- *	call.c		through which every call goes: the log, who may call now
- *	inject.c	failures that a test asks for
+ * 	device.c	devices, their names and visibility; primary contexts
+ * 	memory.c	device memory: files; registered host memory
+ * 	stream.c	a thread for each stream, which does its work in order; the legacy stream
+ * 	event.c		an event is a moment of a stream: its position when the event was recorded
+ * 	copy.c		copies, in steps of 4 KiB spread over the time that they take
+ * 	copy_engine.c	one engine a device and direction, first come first served, all processes
+ * 	capture.c	stream capture: what it forbids to whom
+ * 	call.c		through which every call goes: the log, who may call now
+ * 	inject.c	failures that a test asks for
  *
  * Settings, each FAKE_CUDA_NAME in the environment or a line `name=value` in FAKE_CUDA_DIR/config:
- *	DIR		where device memory and engines lie: needed, else there is no device.
- *			Processes with the same one share devices
- *	DEVICES		how many (1)
- *	MEMORY		bytes of device memory, for each process and device (4 GiB)
- *	REGISTER_MAX	bytes that one registration may have (512 GiB)
- *	{DTOH,HTOD,DTOD}_{GBPS,US}	speed of an engine in 10^9 bytes a second (0: as fast as it
- *			goes), and what a copy takes besides
- *	LOG		a file that each call and each copy appends a line to
- *	INJECT		failures, see inject.c; FAKE_CUDA_DIR/inject, where that is a file, can change
+ * 	DIR		where device memory and engines lie: needed, else there is no device.
+ * 			Processes with the same one share devices
+ * 	DEVICES		how many (1)
+ * 	MEMORY		bytes of device memory, for each process and device (4 GiB)
+ * 	REGISTER_MAX	bytes that one registration may have (512 GiB)
+ * 	{DTOH,HTOD,DTOD}_{GBPS,US}	speed of an engine in 10^9 bytes a second (0: as fast as it
+ * 			goes), and what a copy takes besides
+ * 	LOG		a file that each call and each copy appends a line to
+ * 	INJECT		failures, see inject.c; FAKE_CUDA_DIR/inject, where that is a file, can change
  *
  * A process that is killed leaves its memory.PID.DEVICE there, which is nobody's then.
  *
  * Not modelled: kernels but those of fakeLaunch and cuLaunchHostFunc; contexts but primary ones;
- * graphs (what is captured is forgotten, and none can be launched); managed and pooled memory; peers;
- * IPC; the per-thread default stream; timing events; device memory taken by other processes.
+ * graphs (what is captured is forgotten, and none can be launched); managed and pooled memory;
+ * peers; IPC; the per-thread default stream; timing events; device memory taken by other processes.
  *
  * One lock (fake.lock) guards all that is below; fake.moved tells all who wait that something has.
  * Functions here are called with it held unless they say otherwise.
@@ -182,8 +182,8 @@ void stream_init(struct CUstream_st *stream, CUcontext context, bool blocking);
 /* The stream of a handle, in the current context. */
 CUresult stream_of(CUstream handle, struct CUstream_st **stream);
 /*
- * Queues work, after @after too if that is not NULL. Takes @what, from malloc, also if it fails. @when
- * (may be NULL) is where it is in the stream, or in no stream if that is being captured.
+ * Queues work, after @after too if that is not NULL. Takes @what, from malloc, also if it fails.
+ * @when (may be NULL) is where it is in the stream, or in no stream if that is being captured.
  */
 CUresult stream_add(struct CUstream_st *stream, CUresult (*run)(void *), void *what,
 		    const struct moment *after, struct moment *when);
@@ -203,7 +203,9 @@ void engine_reserve(int device, int engine, size_t bytes, uint64_t *start, uint6
 
 /* --- capture.c --- */
 
-/* 900 if the calling thread may not make an unsafe call now; captures that it spoils are invalid. */
+/*
+ * 900 if the calling thread may not make an unsafe call now; captures that it spoils are invalid.
+ */
 CUresult capture_forbids(void);
 /* For work on @stream: not captured (0), captured, or an error. */
 CUresult capture_work(struct CUstream_st *stream, bool *captured);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures that a test asks for: rules in FAKE_CUDA_INJECT, and in the file FAKE_CUDA_DIR/inject, which
- * may change at any time (put it in place by rename). A rule is
+ * Failures that a test asks for: rules in FAKE_CUDA_INJECT, and in the file FAKE_CUDA_DIR/inject,
+ * which may change at any time (put it in place by rename). A rule is
  *
- *	FUNCTION:N=WHAT		the Nth call of FUNCTION (cuMemcpyDtoHAsync_v2, say) in this process
- *	FUNCTION:N+=WHAT	that and all later ones
+ * 	FUNCTION:N=WHAT		the Nth call of FUNCTION (cuMemcpyDtoHAsync_v2, say) in this process
+ * 	FUNCTION:N+=WHAT	that and all later ones
  *
  * separated by blanks, and WHAT is
- *	CODE		it returns this CUresult and does nothing; sticky if it is of that kind
- *	delay=US	it takes so much longer
- *	hang		it does not return, as long as the rule is there
- *	kill		SIGKILL
+ * 	CODE		it returns this CUresult and does nothing; sticky if it is of that kind
+ * 	delay=US	it takes so much longer
+ * 	hang		it does not return, as long as the rule is there
+ * 	kill		SIGKILL
  * and for what is queued on a stream by a copy
- *	late=CODE	it fails with this, sticky, when its turn comes
- *	stall		it never ends, as long as the rule is there
- *	flip		one bit is wrong in what is copied
+ * 	late=CODE	it fails with this, sticky, when its turn comes
+ * 	stall		it never ends, as long as the rule is there
+ * 	flip		one bit is wrong in what is copied
  *
  * A rule that makes no sense aborts: a test that asks for nothing would pass.
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device memory: for each device a window of addresses that nothing can be read from, whose pointers
- * the driver gives out, and a file of FAKE_CUDA_DIR, mapped elsewhere, where the device keeps what lies
- * there. Freed addresses are given out again as late as possible, so that their use is noticed.
+ * Device memory: for each device a window of addresses that nothing can be read from, whose
+ * pointers the driver gives out, and a file of FAKE_CUDA_DIR, mapped elsewhere, where the device
+ * keeps what lies there. Freed addresses are given out again as late as possible, so that their use
+ * is noticed.
  *
  * And host memory: what is registered, which is what copies may run to behind the program's back.
  */

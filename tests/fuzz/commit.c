@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Any file is refused as a commit file with a reason; or what it says can be written as one, and is read the same. */
+/*
+ * Any file is refused as a commit file with a reason; or what it says can be written as one, and is
+ * read the same.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a daemon may answer to libckptfs: any greeting, any grants (places, lengths and numbers of all kinds, of
- * captures that there are and that there are not), and any error, while a trainer registers, writes, waits and
- * leaves. In the end the daemon is gone.
+ * What a daemon may answer to libckptfs: any greeting, any grants (places, lengths and numbers of
+ * all kinds, of captures that there are and that there are not), and any error, while a trainer
+ * registers, writes, waits and leaves. In the end the daemon is gone.
  *
- * Kept: nothing is written outside the arena (which has guards around it), nothing read outside a tensor
- * (AddressSanitizer sees it), only what was granted is reported, every call returns, and no memory, thread or
- * descriptor is left.
+ * Kept: nothing is written outside the arena (which has guards around it), nothing read outside a
+ * tensor (AddressSanitizer sees it), only what was granted is reported, every call returns, and no
+ * memory, thread or descriptor is left.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Whatever etcd answers, to the request that the first byte says, is refused, or taken with all that it must have. */
+/*
+ * Whatever etcd answers, to the request that the first byte says, is refused, or taken with all
+ * that it must have.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "engine/coord/etcd_answer.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences of the ioctls of client/ckptfs_abi.h, as FUSE requests, against a whole engine over a directory: several
- * sessions, of two users, that register, write, fetch grants, report, fail and leave at any time and with any
- * numbers, beside plain calls on the same files. Where a call would wait for what this program itself is to do, it
- * was given up before it is served.
+ * Sequences of the ioctls of client/ckptfs_abi.h, as FUSE requests, against a whole engine over a
+ * directory: several sessions, of two users, that register, write, fetch grants, report, fail and
+ * leave at any time and with any numbers, beside plain calls on the same files. Where a call would
+ * wait for what this program itself is to do, it was given up before it is served.
  *
- * Kept: each request is answered once; a grant lies in the arena and in its capture, and its place is nobody else's
- * until it is reported or void; a byte of a file is 0 or what was captured to or written at that place; when all is
- * closed, no session, slot, promise, generation, file or descriptor is left, and the cache is whole.
+ * Kept: each request is answered once; a grant lies in the arena and in its capture, and its place
+ * is nobody else's until it is reported or void; a byte of a file is 0 or what was captured to or
+ * written at that place; when all is closed, no session, slot, promise, generation, file or
+ * descriptor is left, and the cache is whole.
  */
 #include <ftw.h>
 #include <signal.h>

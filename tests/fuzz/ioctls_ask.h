@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For the fuzz target ioctls: its input, what it knows of the world, and one request, which is answered once. */
+/*
+ * For the fuzz target ioctls: its input, what it knows of the world, and one request, which is
+ * answered once.
+ */
 #ifndef TESTS_FUZZ_IOCTLS_ASK_H
 #define TESTS_FUZZ_IOCTLS_ASK_H
 

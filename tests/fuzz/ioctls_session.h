@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps of the fuzz target ioctls: what programs ask by their sessions, and the grants that they get. */
+/*
+ * Steps of the fuzz target ioctls: what programs ask by their sessions, and the grants that they
+ * get.
+ */
 #ifndef TESTS_FUZZ_IOCTLS_SESSION_H
 #define TESTS_FUZZ_IOCTLS_SESSION_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For the fuzz target requests: its input, one request, which is answered once, and what the kernel would remember. */
+/*
+ * For the fuzz target requests: its input, one request, which is answered once, and what the kernel
+ * would remember.
+ */
 #ifndef TESTS_FUZZ_REQUESTS_ASK_H
 #define TESTS_FUZZ_REQUESTS_ASK_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any safetensors file is indexed by libckptfs or refused: what is found lies within the file, one behind the other, is
- * found by its name, and the engine's own check of such files, which is another parser, takes what this one takes.
+ * Any safetensors file is indexed by libckptfs or refused: what is found lies within the file, one
+ * behind the other, is found by its name, and the engine's own check of such files, which is
+ * another parser, takes what this one takes.
  */
 #include "tests/fuzz/fuzz.h"
 

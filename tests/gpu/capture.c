@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * capture [BYTES [ROUNDS]]: libckptfs on this program's CUDA driver, the real one or tests/fakecuda, without a
- * mount: the daemon is the one that the unit tests have. Prints one JSON object: each case with what it
- * found, and the numbers. Status 0: nothing is wrong; 1: something is; 77: there is no GPU.
+ * capture [BYTES [ROUNDS]]: libckptfs on this program's CUDA driver, the real one or
+ * tests/fakecuda, without a mount: the daemon is the one that the unit tests have. Prints one JSON
+ * object: each case with what it found, and the numbers. Status 0: nothing is wrong; 1: something
+ * is; 77: there is no GPU.
  *
  * Tensors have BYTES (default 256 MiB); the numbers are medians of ROUNDS (5).
  *
- * The negative controls say "shown" where leaving the barrier out, and the checks off, did tear a tensor:
- * only then does it mean something that with either none was.
+ * The negative controls say "shown" where leaving the barrier out, and the checks off, did tear a
+ * tensor: only then does it mean something that with either none was.
  */
 #define DAEMON_WITHOUT_CMOCKA
 #include "tests/unit/client_daemon.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * conformance [--json]: what this program's driver, the real one or tests/fakecuda, does of what
- * libckptfs relies on. The same on both, but for what no real driver can be made to do; a difference
- * is a bug of the fake. Status 0: all as it should be; 1: something is not; 77: there is no driver.
+ * libckptfs relies on. The same on both, but for what no real driver can be made to do; a
+ * difference is a bug of the fake. Status 0: all as it should be; 1: something is not; 77: there is
+ * no driver.
  *
  * What is said as UNSURE is to be confirmed on hardware: documentation leaves it open, or only
  * reports tell it.

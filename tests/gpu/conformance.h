@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of conformance: conformance.c, which tells what it is for, has the program and what concerns
- * devices and processes, the others the rest of the cases; conformance_lib.c what they use.
+ * The parts of conformance: conformance.c, which tells what it is for, has the program and what
+ * concerns devices and processes, the others the rest of the cases; conformance_lib.c what they
+ * use.
  */
 #ifndef TESTS_GPU_CONFORMANCE_H
 #define TESTS_GPU_CONFORMANCE_H

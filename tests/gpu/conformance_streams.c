@@ -88,7 +88,10 @@ static void legacy_stream(void)
 	MUST(cu->StreamDestroy(other));
 }
 
-/* What a capture does: copies @memory once @produced is past; what is then done with @trainer's stream comes after. */
+/*
+ * What a capture does: copies @memory once @produced is past; what is then done with @trainer's
+ * stream comes after.
+ */
 struct capture {
 	CUstream trainer, copier;
 	CUdeviceptr memory;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libckptfs with a daemon in its own process (the unit tests' one), for machines that have a GPU and no FUSE: a
- * program calls standin_begin, and opens its session with the path that that returns.
+ * libckptfs with a daemon in its own process (the unit tests' one), for machines that have a GPU
+ * and no FUSE: a program calls standin_begin, and opens its session with the path that that
+ * returns.
  */
 #define DAEMON_WITHOUT_CMOCKA
 #include "tests/unit/client_daemon.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cut POINT DIR NAME ACTION [LOG...]: waits until the save of NAME in the backing directory DIR has come to
- * POINT, and acts at that moment. Points:
- *	at-once
- *	staged:N	there was the Nth new staging file
- *	filled:N	a new staging file has N bytes or more
- *	stamped		one has a digest record
- *	renamed		NAME is another file than when cut was started
- *	after:N		N microseconds after there was a new staging file
+ * cut POINT DIR NAME ACTION [LOG...]: waits until the save of NAME in the backing directory DIR has
+ * come to POINT, and acts at that moment. Points:
+ * 	at-once
+ * 	staged:N	there was the Nth new staging file
+ * 	filled:N	a new staging file has N bytes or more
+ * 	stamped		one has a digest record
+ * 	renamed		NAME is another file than when cut was started
+ * 	after:N		N microseconds after there was a new staging file
  * Actions:
- *	shutdown	the filesystem of DIR stops, and what it has not written is lost with its
- *			log, as by a power cut; it is as if unmounted then
- *	kill:PID	SIGKILL
- *	freeze:PATH	the filesystem of PATH takes no more writes, until it is thawed
+ * 	shutdown	the filesystem of DIR stops, and what it has not written is lost with its
+ * 			log, as by a power cut; it is as if unmounted then
+ * 	kill:PID	SIGKILL
+ * 	freeze:PATH	the filesystem of PATH takes no more writes, until it is thawed
  * Right before that "cut" is appended to each LOG.
  * Exit status 3: it did not come to that within 20 s.
  */

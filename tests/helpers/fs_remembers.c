@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs_remembers [--names SECONDS] [--absent SECONDS] [--attributes SECONDS] SOURCE POINT: mounts on POINT a client of the
- * directory SOURCE that remembers, as one of a network filesystem does (a replicated volume of GlusterFS; its kernel's
- * dentries, and md-cache), what other clients of SOURCE change meanwhile. Needs root. Returns when it is mounted; ends
- * when POINT is unmounted.
+ * fs_remembers [--names SECONDS] [--absent SECONDS] [--attributes SECONDS] SOURCE POINT: mounts on
+ * POINT a client of the directory SOURCE that remembers, as one of a network filesystem does (a
+ * replicated volume of GlusterFS; its kernel's dentries, and md-cache), what other clients of
+ * SOURCE change meanwhile. Needs root. Returns when it is mounted; ends when POINT is unmounted.
  *
- * The kernel remembers what a name leads to for --names, that there is nothing for --absent, and attributes for
- * --attributes. This process then remembers attributes for --attributes from when it asked SOURCE last, and answers with
- * these whatever it is asked (AT_STATX_FORCE_SYNC, too); also a lookup of a name of which it knows where it led to.
- * SOURCE is asked again when the time is over, and when this client itself has changed a file, or synced it. Listings
- * are true, and refresh nothing. An inode is found by its number: it stays itself where another client moves it, and what
- * another client has removed is ESTALE, but for what was read, written or synced by descriptors here before: an open by itself
- * asks nothing.
+ * The kernel remembers what a name leads to for --names, that there is nothing for --absent, and
+ * attributes for --attributes. This process then remembers attributes for --attributes from when it
+ * asked SOURCE last, and answers with these whatever it is asked (AT_STATX_FORCE_SYNC, too); also a
+ * lookup of a name of which it knows where it led to. SOURCE is asked again when the time is over,
+ * and when this client itself has changed a file, or synced it. Listings are true, and refresh
+ * nothing. An inode is found by its number: it stays itself where another client moves it, and what
+ * another client has removed is ESTALE, but for what was read, written or synced by descriptors
+ * here before: an open by itself asks nothing.
  *
  * No inode is let go of before the end, so that none has the number of one that was removed.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tensors DIR NR BYTES THREADS: saves NR tensors of about BYTES by libckptfs, by so many threads that register, write and
- * unregister at once on one session, each to DIR/t<thread>.pt; waits at the barrier, changes all of them, and reads
- * the files back. Prints how many captures there were.
+ * tensors DIR NR BYTES THREADS: saves NR tensors of about BYTES by libckptfs, by so many threads
+ * that register, write and unregister at once on one session, each to DIR/t<thread>.pt; waits at
+ * the barrier, changes all of them, and reads the files back. Prints how many captures there were.
  */
 #include <errno.h>
 #include <fcntl.h>

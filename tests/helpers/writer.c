@@ -95,8 +95,8 @@ static pthread_t start_thread(void *(*run)(void *))
 }
 
 /*
- * --- ends of a process that has the file open ---
- * _exit is all that a filesystem sees of exit, and what sanitizers do in exit fails in some of these.
+ * --- ends of a process that has the file open --- _exit is all that a filesystem sees of exit, and
+ * what sanitizers do in exit fails in some of these.
  */
 
 static void by_signal(int sig)

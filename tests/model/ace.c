@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All sequences of up to three operations on a unit, each from a few states that a job may be in. Few operations are
- * enough to find what a crash breaks, if all are tried (CrashMonkey and ACE, OSDI '18).
+ * All sequences of up to three operations on a unit, each from a few states that a job may be in.
+ * Few operations are enough to find what a crash breaks, if all are tried (CrashMonkey and ACE,
+ * OSDI '18).
  */
 #include "tests/model/model.h"
 
@@ -94,7 +95,10 @@ static const struct base {
 
 #define NR_BASES (sizeof(bases) / sizeof(*bases))
 
-/* What has been added so far: descriptors count up, and the last one that is open is what a letter is about. */
+/*
+ * What has been added so far: descriptors count up, and the last one that is open is what a letter
+ * is about.
+ */
 struct ace {
 	struct sequence *s;
 	unsigned nr_opens, open[NR_OPENS], nr_open;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls by path, of the process @pid, as the kernel and fs/op_*.c make them: what gets ESTALE is tried
- * once more from the top. 0 or -errno.
+ * Calls by path, of the process @pid, as the kernel and fs/op_*.c make them: what gets ESTALE is
+ * tried once more from the top. 0 or -errno.
  */
 #ifndef TESTS_MODEL_CALLS_H
 #define TESTS_MODEL_CALLS_H

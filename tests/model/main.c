@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model [--count N] [--seed S] [--show] [--no-shrink]: plays N sequences, from seed S on. Exit 1: one failed.
- * --ace: instead of random sequences the N short ones from number S on, in memory.
+ * model [--count N] [--seed S] [--show] [--no-shrink]: plays N sequences, from seed S on. Exit 1:
+ * one failed. --ace: instead of random sequences the N short ones from number S on, in memory.
  * model --lacks: names what the backing cannot do.
  */
 #include "tests/model/model.h"

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random sequences of what jobs and people do in a mount, played in one process against a reference model.
+ * Random sequences of what jobs and people do in a mount, played in one process against a reference
+ * model.
  *
- *	gen.c	    a seed becomes a sequence: plain data, any part of which may be left out
- *	ace.c	    all short sequences, instead
- *	people.c    the processes: they have ranks, jobs and ends, but are no processes of the host
- *	world.c	    a mount without FUSE, its remounts and crashes
- *	calls.c	    calls by path, as fs/op_*.c make them
- *	reference.c what the mount must show, and what the backing may show
- *	look.c	    what they do show
- *	play*.c	    do a sequence in both, and compare
- *	point.c	    the pointer `latest`
- *	cuts.c	    what power cuts leave of it
- *	singles.c   the same of single files
- *	sweep.c	    the same of what is hidden
+ * 	gen.c	    a seed becomes a sequence: plain data, any part of which may be left out
+ * 	ace.c	    all short sequences, instead
+ * 	people.c    the processes: they have ranks, jobs and ends, but are no processes of the host
+ * 	world.c	    a mount without FUSE, its remounts and crashes
+ * 	calls.c	    calls by path, as fs/op_*.c make them
+ * 	reference.c what the mount must show, and what the backing may show
+ * 	look.c	    what they do show
+ * 	play*.c	    do a sequence in both, and compare
+ * 	point.c	    the pointer `latest`
+ * 	cuts.c	    what power cuts leave of it
+ * 	singles.c   the same of single files
+ * 	sweep.c	    the same of what is hidden
  *
  * Time stands still in it: what waits for silence gets that only where the sequence says so.
  */
@@ -108,7 +109,10 @@ void generate(struct sequence *s, uint64_t seed);
 
 uint64_t ace_count(void);
 
-/* Number @number, from 0 to ace_count() - 1. False: it writes to what it never opened, so that a shorter one is the same. */
+/*
+ * Number @number, from 0 to ace_count() - 1. False: it writes to what it never opened, so that a
+ * shorter one is the same.
+ */
 bool ace_sequence(struct sequence *s, uint64_t number);
 
 /* --- what went wrong --- */
@@ -124,8 +128,8 @@ static inline bool is_wrong(void)
 /* --- play.c --- */
 
 struct play_options {
-	unsigned
-		cuts; /* so many crashes of each sequence are explored, too; then it has no remounts */
+	/* so many crashes of each sequence are explored, too; then it has no remounts */
+	unsigned cuts;
 	bool show;
 };
 

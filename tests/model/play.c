@@ -223,7 +223,10 @@ static bool has_files(const struct snap *s)
 	return false;
 }
 
-/* A change that leaves no file is not committed: by and by the last good one is seen again, or nothing. */
+/*
+ * A change that leaves no file is not committed: by and by the last good one is seen again, or
+ * nothing.
+ */
 static void expect_emptied_to_go(void)
 {
 	unsigned u;

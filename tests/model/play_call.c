@@ -108,7 +108,10 @@ static void changed_by_rank(int u, unsigned who)
 
 /* --- calls --- */
 
-/* Has somebody of another job changed it who lives? He may have begun the next change before the last was seen. */
+/*
+ * Has somebody of another job changed it who lives? He may have begun the next change before the
+ * last was seen.
+ */
 static bool was_busy(int u, unsigned who)
 {
 	unsigned i;
@@ -134,8 +137,8 @@ static void refused_change(int u, unsigned who)
 }
 
 /*
- * Judges what a call that is to change unit @u got. True: it has been done, so do it in the reference. The error that
- * any filesystem gives is @wanted.
+ * Judges what a call that is to change unit @u got. True: it has been done, so do it in the
+ * reference. The error that any filesystem gives is @wanted.
  */
 static bool judge(const char *call, const char *path, int u, unsigned who, int wanted, int got)
 {
@@ -161,7 +164,8 @@ static bool judge(const char *call, const char *path, int u, unsigned who, int w
 }
 
 /*
- * A call that any filesystem would grant got @got. What another job has left is no more, then: if that was so, true.
+ * A call that any filesystem would grant got @got. What another job has left is no more, then: if
+ * that was so, true.
  * @ends: it may be the end of a checkpoint, which is committed already.
  */
 static bool take_over(int u, unsigned who, int got, bool ends)
@@ -375,7 +379,10 @@ void play_cut_path(const struct op *op, unsigned who)
 	changed(u, who, op->path, true, true);
 }
 
-/* What is committed goes along, but what was removed before stays where it was until the next commit. */
+/*
+ * What is committed goes along, but what was removed before stays where it was until the next
+ * commit.
+ */
 static void move_unit(unsigned from, unsigned to)
 {
 	struct unit *a = &ref.units[from], *b = &ref.units[to], was = *b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pointers run/latest, a file, and run/last.ckpt, a symlink: what was written to each, in order. The backing shows
- * one of that, whole; never one before that which it has shown; and what it names then was committed, or was no unit
- * when it was written.
+ * The pointers run/latest, a file, and run/last.ckpt, a symlink: what was written to each, in
+ * order. The backing shows one of that, whole; never one before that which it has shown; and what
+ * it names then was committed, or was no unit when it was written.
  */
 #ifndef TESTS_MODEL_POINT_H
 #define TESTS_MODEL_POINT_H
@@ -12,7 +12,9 @@
 
 void point_begin(void);
 
-/* @who writes the name of unit @u to it, in its place, or to a temporary file, which gets its name. */
+/*
+ * @who writes the name of unit @u to it, in its place, or to a temporary file, which gets its name.
+ */
 void point_write(unsigned who, unsigned u, bool by_rename);
 
 /* @who makes the symlink anew, under a temporary name, which it renames. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reference: names and bytes as on any filesystem, and of each unit what it was when it was last
- * committed, and what it may be committed as. Knows nothing of staging, generations of files or time.
+ * The reference: names and bytes as on any filesystem, and of each unit what it was when it was
+ * last committed, and what it may be committed as. Knows nothing of staging, generations of files
+ * or time.
  */
 #ifndef TESTS_MODEL_REFERENCE_H
 #define TESTS_MODEL_REFERENCE_H
@@ -35,10 +36,10 @@ struct unit {
 	bool pending, claimed, asked;
 	enum ended ended; /* did its rule see the end, but for files that are open? */
 	uint64_t part;	  /* processes that changed it: bits */
-	uint64_t
-		late; /* those who did so after its end: of the next change alone, if it is committed */
-	uint64_t
-		maybe; /* those who have a part in the next change, if this was committed before they came */
+	/* those who did so after its end: of the next change alone, if it is committed */
+	uint64_t late;
+	/* those who have a part in the next change, if this was committed before they came */
+	uint64_t maybe;
 	unsigned job;	   /* of who began it */
 	uint64_t ever;	   /* processes that have changed it before, too */
 	bool partial;	   /* a part of what is committed was removed, which waits */

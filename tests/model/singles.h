@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The single files run/x.pt and run/x.pt.tmp: what each was whenever nobody had it open. After a power cut each is one
- * of that, whole, and none older than what was promised: that it was closed, and that the mount had settled.
+ * The single files run/x.pt and run/x.pt.tmp: what each was whenever nobody had it open. After a
+ * power cut each is one of that, whole, and none older than what was promised: that it was closed,
+ * and that the mount had settled.
  */
 #ifndef TESTS_MODEL_SINGLES_H
 #define TESTS_MODEL_SINGLES_H

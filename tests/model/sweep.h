@@ -6,8 +6,8 @@
 #include "engine/backing/backing.h"
 
 /*
- * Removes what fsck knows as staging or trash. wrong() is said of other hidden names, which nobody would ever remove,
- * and of records that no generation needs any more.
+ * Removes what fsck knows as staging or trash. wrong() is said of other hidden names, which nobody
+ * would ever remove, and of records that no generation needs any more.
  */
 void sweep(struct backing *b);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The mount that a sequence is played in: an engine over a backing, of which there is one at a time. */
+/*
+ * The mount that a sequence is played in: an engine over a backing, of which there is one at a
+ * time.
+ */
 #ifndef TESTS_MODEL_WORLD_H
 #define TESTS_MODEL_WORLD_H
 
@@ -19,7 +22,10 @@ extern struct world world;
 /* True: backings lie in memory from here on. */
 extern bool world_in_memory;
 
-/* An empty backing, mounted. @record: all that is done to it, until it is unmounted, which then is for good. */
+/*
+ * An empty backing, mounted. @record: all that is done to it, until it is unmounted, which then is
+ * for good.
+ */
 void world_begin(bool record);
 /* Unmounted if it is not yet; removed. */
 void world_end(void);

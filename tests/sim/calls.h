@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls of one process on one mount, by path, as the kernel and fs/op_*.c make them: a path that gets ESTALE is
- * tried once more from the top. Several processes may call at the same time. 0 or -errno.
+ * System calls of one process on one mount, by path, as the kernel and fs/op_*.c make them: a path
+ * that gets ESTALE is tried once more from the top. Several processes may call at the same time. 0
+ * or -errno.
  */
 #ifndef TESTS_SIM_CALLS_H
 #define TESTS_SIM_CALLS_H
@@ -42,7 +43,10 @@ ssize_t call_read(struct proc *p, const char *path, void *buf, size_t size);
 
 /* What status.json says of @path; *@out is NULL where nothing is known. 0 or -errno. */
 int call_describe(struct proc *p, const char *path, json_t **out);
-/* `ckptfs wait`: until @path is committed (0) or has failed (-EIO), at most until @until_ns (-ETIMEDOUT). */
+/*
+ * `ckptfs wait`: until @path is committed (0) or has failed (-EIO), at most until @until_ns
+ * (-ETIMEDOUT).
+ */
 int call_wait(struct proc *p, const char *path, uint64_t until_ns);
 
 #endif

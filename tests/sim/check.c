@@ -146,8 +146,9 @@ static uint64_t commit_ino(const char *name)
 }
 
 /*
- * Newer is what was committed later, as the sequence of commit files has it, or has a higher number. Of two saves that overlap (tests/README.md)
- * it may be the one that was committed later by the clock.
+ * Newer is what was committed later, as the sequence of commit files has it, or has a higher
+ * number. Of two saves that overlap (tests/README.md) it may be the one that was committed later by
+ * the clock.
  */
 static bool has_newer(const struct unit *gone)
 {

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What must hold after each step, whatever happened (the names are those of the invariants in tests/README.md):
+ * What must hold after each step, whatever happened (the names are those of the invariants in
+ * tests/README.md):
  *
  *  I1 whole      a name on the backing shows one committed save, whole, or nothing
  *  I2 one        a generation has one decision
  *  I3 obeyed     what is published was decided to be committed
  *  I4 pointer    a pointer names only what is committed
  *  I5 kept       what is committed goes only when a newer one is committed, or a person removed it
- *  I6 ends       once faults stop and processes are gone everything ends; a save that nothing disturbed is committed
+ *  I6 ends       once faults stop and processes are gone everything ends; a save that nothing
+ *                disturbed is committed
  *  I7 hidden     what has failed has no name
  *  I9 undisturbed a job gets no error for what befell another, or a former start of it
  *  I8 promised   what a wait has told to be committed is there
  *
- * And what readers are told: a rank that is started again resumes from a whole checkpoint (verbs.c); `ckptfs ls` and
- * `ckptfs latest` say what is so (readers.c: I10, I11). Nodes of two versions: versions.h (I12).
+ * And what readers are told: a rank that is started again resumes from a whole checkpoint
+ * (verbs.c); `ckptfs ls` and `ckptfs latest` say what is so (readers.c: I10, I11). Nodes of two
+ * versions: versions.h (I12).
  */
 #ifndef TESTS_SIM_CHECK_H
 #define TESTS_SIM_CHECK_H
@@ -48,8 +51,8 @@ struct standing {
 	bool committed;	  /* it is there now */
 	bool may_go;	  /* a process was told to remove it */
 	unsigned changed; /* when it got what it shows; check_changes */
-	unsigned
-		begun; /* when the first save of it began that may be what it shows; 0: it is not known */
+	/* when the first save of it began that may be what it shows; 0: it is not known */
+	unsigned begun;
 };
 
 /* A rank begins to save @unit. */

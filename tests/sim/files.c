@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ranks, and people, do to single files and directories, and what they must find there. Each line is one act of a
- * process: what it finds is compared at once, as the process sees it on its node.
+ * What ranks, and people, do to single files and directories, and what they must find there. Each
+ * line is one act of a process: what it finds is compared at once, as the process sees it on its
+ * node.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -81,7 +81,9 @@ static void begin_job(unsigned job)
 	unsigned i, world = 1 + (unsigned)below(4);
 	const char *shape = shapes[below(ARRAY_SIZE(shapes))];
 
-	/* Two jobs in one directory, but not of one framework: each would resume from the other's. */
+	/*
+	 * Two jobs in one directory, but not of one framework: each would resume from the other's.
+	 */
 	if (job && shape_of(shape) == g.shape[0])
 		shape = g.shape[0] == shape_of("dcp") ? "accelerate" : "dcp";
 	g.shape[job] = shape_of(shape);
@@ -191,8 +193,9 @@ static void cut_save(unsigned job)
 }
 
 /*
- * A rank of the former start, which nobody has ended, writes to what the next start saves or is about to save. What it writes
- * to what is committed makes it anew, whoever committed that: tests/sim/known.
+ * A rank of the former start, which nobody has ended, writes to what the next start saves or is
+ * about to save. What it writes to what is committed makes it anew, whoever committed that:
+ * tests/sim/known.
  */
 static void leftover_save(void)
 {
@@ -327,7 +330,10 @@ static void node_event(void)
 	}
 }
 
-/* Its ranks go, and are back when it has mounted: with the new version, or not at all as long as others have the old one. */
+/*
+ * Its ranks go, and are back when it has mounted: with the new version, or not at all as long as
+ * others have the old one.
+ */
 static void upgrade_node(unsigned n)
 {
 	if (below(3)) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A seed becomes a plan: jobs that save, rotate, point, die and are started again, on nodes to which things happen. */
+/*
+ * A seed becomes a plan: jobs that save, rotate, point, die and are started again, on nodes to
+ * which things happen.
+ */
 #ifndef TESTS_SIM_GEN_H
 #define TESTS_SIM_GEN_H
 

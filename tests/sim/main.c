@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Simulates clusters: --help tells how. Each seed runs in a process of its own, so that none leaves anything behind and
- * a crash of the engine is a finding like any other.
+ * Simulates clusters: --help tells how. Each seed runs in a process of its own, so that none leaves
+ * anything behind and a crash of the engine is a finding like any other.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -187,7 +187,10 @@ static void print_plan(unsigned long long seed)
 		printf("%s\n", p.lines[i]);
 }
 
-/* True if the seed shows a defect of today's engine: then it says nothing of the fault that was built in. */
+/*
+ * True if the seed shows a defect of today's engine: then it says nothing of the fault that was
+ * built in.
+ */
 static bool is_wrong_without_fault(const struct plan *p, unsigned long long seed)
 {
 	enum fault chosen = fault_chosen;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of engine/liveness: processes that are what the simulator says. Each node has a watcher, a task that learns
- * of ends as the daemon does: a moment later, and not while the node is paused.
+ * In place of engine/liveness: processes that are what the simulator says. Each node has a watcher,
+ * a task that learns of ends as the daemon does: a moment later, and not while the node is paused.
  */
 #ifndef TESTS_SIM_PEOPLE_H
 #define TESTS_SIM_PEOPLE_H
@@ -13,8 +13,8 @@
 #include "engine/liveness/job.h"
 
 /*
- * A process on @node, which was started @age_ns ago: rank @rank of @world of the job @key ("": of none, as a person's
- * shell). Its id, which is never used twice.
+ * A process on @node, which was started @age_ns ago: rank @rank of @world of the job @key ("": of
+ * none, as a person's shell). Its id, which is never used twice.
  */
 pid_t people_start(unsigned node, const char *key, int rank, int world, uint64_t age_ns);
 struct process *people_process(pid_t pid);

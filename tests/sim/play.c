@@ -423,7 +423,8 @@ static void finish(void)
 	ranks_exit_all();
 	settle();
 	unmount_all();
-	if (!one_version) { /* who came back beside a newer version: what that left is left to all */
+	/* who came back beside a newer version: what that left is left to all */
+	if (!one_version) {
 		align_versions();
 		mount_all(true);
 		settle();

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of libc, for the code of `ckptfs ls` and `latest` (fs/catalog.c and what it calls): the system calls of a program
- * that reads. PROGRAM_MOUNT is the mount of its node, and PROGRAM_BACKING the backing, as a host without a mount has it.
+ * In place of libc, for the code of `ckptfs ls` and `latest` (fs/catalog.c and what it calls): the
+ * system calls of a program that reads. PROGRAM_MOUNT is the mount of its node, and PROGRAM_BACKING
+ * the backing, as a host without a mount has it.
  *
- * The calls on names and files are linked to program.c (-Wl,--wrap, see the Makefile). They go to libc where no program
- * runs, or the path or descriptor is none of a program. The calls that would ask the daemon or /proc are answered, too.
+ * The calls on names and files are linked to program.c (-Wl,--wrap, see the Makefile). They go to
+ * libc where no program runs, or the path or descriptor is none of a program. The calls that would
+ * ask the daemon or /proc are answered, too.
  */
 #ifndef TESTS_SIM_PROGRAM_H
 #define TESTS_SIM_PROGRAM_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rank, for the files that say what ranks do: verbs.c (saves), files.c (single files and directories), readers.c (what `ckptfs` tells). ranks.c starts
- * and ends them. Only the task of a rank calls what is here.
+ * A rank, for the files that say what ranks do: verbs.c (saves), files.c (single files and
+ * directories), readers.c (what `ckptfs` tells). ranks.c starts and ends them. Only the task of a
+ * rank calls what is here.
  */
 #ifndef TESTS_SIM_RANK_H
 #define TESTS_SIM_RANK_H
@@ -50,7 +51,8 @@ struct job {
 	unsigned written[STEPS_NR];
 	struct rank ranks[SAVE_RANKS];
 	unsigned arrived, rounds; /* of the barrier */
-	bool harmed; /* a rank of this incarnation has died, got an error, or was missed by the others */
+	/* a rank of this incarnation has died, got an error, or was missed by the others */
+	bool harmed;
 };
 
 /* What a rank can be told to do: @text with its object behind it. */

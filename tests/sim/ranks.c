@@ -11,8 +11,9 @@
 #include "tests/sim/world.h"
 
 #define FINISHED_MAX 128
-#define BARRIER_NS   (2 * NSEC_PER_SEC) /* until a launcher ends the ranks that wait for a dead one */
-#define LAUNCH_NS    (4 * NSEC_PER_SEC) /* sooner it may find what is dying: tests/README.md */
+/* until a launcher ends the ranks that wait for a dead one */
+#define BARRIER_NS (2 * NSEC_PER_SEC)
+#define LAUNCH_NS  (4 * NSEC_PER_SEC) /* sooner it may find what is dying: tests/README.md */
 #define START_NS \
 	(500 * NSEC_PER_MSEC)	      /* which a launcher takes to start the ranks again, at most */
 #define NEW_NS	  (10 * NSEC_PER_SEC) /* twice the lease of a node */
@@ -208,7 +209,10 @@ static const struct verb *verb_of(const char *what)
 	return v ? v : verb_of_reader(what);
 }
 
-/* Nobody ends well whose job has lost a rank, or has left out a part of a save: the last barrier is not passed. */
+/*
+ * Nobody ends well whose job has lost a rank, or has left out a part of a save: the last barrier is
+ * not passed.
+ */
 static bool may_end_well(const struct job *j)
 {
 	const unsigned all = (1u << j->world) - 1;
@@ -355,7 +359,8 @@ void job_create(char name, const struct job_options *o)
 		memcpy(j->key, former->key, sizeof(j->key));
 		j->restarts =
 			former->restarts < 0 ? -1 : former->restarts + (int)former->incarnation + 1;
-		harm(former); /* its launcher has given it up: what is left of it may fail, and ends badly */
+		/* its launcher has given it up: what is left of it may fail, and ends badly */
+		harm(former);
 	}
 	for (i = 0; i < j->world; i++) {
 		j->ranks[i].node = o->nodes[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs and their ranks: processes on the nodes, each of which does what it is told, one thing after the other. An error
- * that a rank gets ends it, as an exception ends a script; so does a barrier that a dead rank does not reach.
+ * Jobs and their ranks: processes on the nodes, each of which does what it is told, one thing after
+ * the other. An error that a rank gets ends it, as an exception ends a script; so does a barrier
+ * that a dead rank does not reach.
  */
 #ifndef TESTS_SIM_RANKS_H
 #define TESTS_SIM_RANKS_H
@@ -33,13 +34,18 @@ void job_create(char name, const struct job_options *o);
 void person_create(char name, unsigned node);
 bool job_is_there(char name);
 unsigned job_world(char name);
-/* All its processes are killed, and started again, with a higher restart count where they have one. */
+/*
+ * All its processes are killed, and started again, with a higher restart count where they have one.
+ */
 void job_restart(char name, bool at_once);
 
 /* A new process of the same start takes the place of one that has ended. False: that lives. */
 bool rank_return(char job, int rank, unsigned node);
 
-/* Adds @what ("saves step-1", ...) to what rank @rank, or all ranks (-1), do. False: there is no such thing to do. */
+/*
+ * Adds @what ("saves step-1", ...) to what rank @rank, or all ranks (-1), do. False: there is no
+ * such thing to do.
+ */
 bool rank_told(char job, int rank, const char *what);
 void rank_kill(char job, int rank);
 /* True if it does nothing, or is gone. */
@@ -54,11 +60,15 @@ void ranks_lost(unsigned node);
 
 /* A node is slow, stopped or cut off, or the service is away, for so long from now on. */
 void ranks_disturbed(unsigned seconds);
-/* True if a death since then may not be known yet to a rank that was started again: tests/README.md. */
+/*
+ * True if a death since then may not be known yet to a rank that was started again:
+ * tests/README.md.
+ */
 bool ranks_hear_late(void);
 /*
- * True if a rank of a job that saves such units is told that a save has failed, or has yet to be, and nothing but its age tells its start of the job from the former one, since
- * that is younger than the records of failures: tests/README.md.
+ * True if a rank of a job that saves such units is told that a save has failed, or has yet to be,
+ * and nothing but its age tells its start of the job from the former one, since that is younger
+ * than the records of failures: tests/README.md.
  */
 bool ranks_may_be_of_former(const char *unit);
 bool ranks_all_idle(void);
@@ -69,7 +79,10 @@ bool ranks_have_open_on(unsigned node);
 /* Each that lives exits well, once it is done. */
 void ranks_exit_all(void);
 
-/* Saves that must be committed in the end: no rank of the job has died, and no node was lost, since it began. */
+/*
+ * Saves that must be committed in the end: no rank of the job has died, and no node was lost, since
+ * it began.
+ */
 unsigned ranks_finished(const struct finished **all);
 /* Waits that have promised something: the unit was committed then. */
 unsigned ranks_promised(const struct finished **all);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who asks `ckptfs ls` or `ckptfs latest`, in the mount or on the bare backing, and what must be true of the answer:
+ * Who asks `ckptfs ls` or `ckptfs latest`, in the mount or on the bare backing, and what must be
+ * true of the answer:
  *
- *  I10 listed  what is called committed was so while it was asked; what stood committed all that time is called so; in a
- *              mount, what is being saved once more is called that instead. Nothing that a job saves is called foreign,
- *              and what is whole is not called damaged
- *  I11 newest  `latest` names what is called committed, and nothing beside it is newer, or was begun after that was there;
- *              nobody is told of an older one than before, unless that was removed, replaced, or is being saved once more
+ *  I10 listed  what is called committed was so while it was asked; what stood committed all that
+ *              time is called so; in a mount, what is being saved once more is called that instead.
+ *              Nothing that a job saves is called foreign, and what is whole is not called damaged
+ *  I11 newest  `latest` names what is called committed, and nothing beside it is newer, or was
+ *              begun after that was there; nobody is told of an older one than before, unless that
+ *              was removed, replaced, or is being saved once more
  *
- * A question takes time: what changes while it is asked may be told as it was or as it is. Which of two is newer is told by the
- * sequence in their commit files, as DESIGN 5 says. Where a call of the program has failed, or a power cut took what was not
- * durable, less is promised.
+ * A question takes time: what changes while it is asked may be told as it was or as it is. Which of
+ * two is newer is told by the sequence in their commit files, as DESIGN 5 says. Where a call of the
+ * program has failed, or a power cut took what was not durable, less is promised.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,7 +272,10 @@ static void note_told(struct told *t, const struct question *q, const struct uni
 	t->losses = q->losses;
 }
 
-/* What stood all the time, and was begun only after @u was there, is newer, whatever the commit files say. */
+/*
+ * What stood all the time, and was begun only after @u was there, is newer, whatever the commit
+ * files say.
+ */
 static void look_later(const struct question *q, const struct unit_entry *u)
 {
 	struct standing s, told = {.name = NULL};

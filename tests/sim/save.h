@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How frameworks save, and what a whole save looks like. Each file tells who wrote it, in which save, and how long it is
- * to be, so that any reader can say of a directory whether it is one save, whole.
+ * How frameworks save, and what a whole save looks like. Each file tells who wrote it, in which
+ * save, and how long it is to be, so that any reader can say of a directory whether it is one save,
+ * whole.
  */
 #ifndef TESTS_SIM_SAVE_H
 #define TESTS_SIM_SAVE_H
@@ -24,8 +25,8 @@ struct shape {
 	const char *end;  /* of rank 0, in the unit; NULL: none */
 	bool barrier;	  /* before rank 0 writes the end */
 	bool renamed;	  /* the end gets its name by a rename */
-	const char *
-		latest; /* rank 0 writes the unit's name to this file beside it, which is the end; NULL */
+	/* rank 0 writes the unit's name to this file beside it, which is the end; NULL */
+	const char *latest;
 };
 
 /* NULL: there is none of that name. */
@@ -54,11 +55,16 @@ enum save_found {
 	SAVE_TORN
 };
 
-/* What the unit @name is in the directory @dir of @b. @by: of SAVE_WHOLE; @why: of SAVE_TORN; @generation: or "". */
+/*
+ * What the unit @name is in the directory @dir of @b. @by: of SAVE_WHOLE; @why: of SAVE_TORN;
+ * @generation: or "".
+ */
 enum save_found save_look(struct backing *b, int dir, const char *name, struct made_by *by,
 			  char generation[33], char *why, size_t why_size);
 
-/* Like save_look of the bytes that a program read of each file; @read returns a length or -errno. */
+/*
+ * Like save_look of the bytes that a program read of each file; @read returns a length or -errno.
+ */
 bool save_is_whole(const char *unit, ssize_t (*read)(void *arg, const char *file, char *buf),
 		   void *arg, struct made_by *by, char *why, size_t why_size);
 

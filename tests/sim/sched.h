@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A deterministic scheduler: many threads of many nodes as coroutines on one thread, under virtual time.
+ * A deterministic scheduler: many threads of many nodes as coroutines on one thread, under virtual
+ * time.
  *
- * What the engine calls of pthreads, clocks and waits is linked to wrap.c, which ends here. One task runs at a
- * time. A task gives way where it takes its first lock, waits or sleeps. Which task goes on is drawn from
- * the seed, so a seed is a schedule. Time stands still while any task can run, and else jumps to the next deadline.
+ * What the engine calls of pthreads, clocks and waits is linked to wrap.c, which ends here. One
+ * task runs at a time. A task gives way where it takes its first lock, waits or sleeps. Which task
+ * goes on is drawn from the seed, so a seed is a schedule. Time stands still while any task can
+ * run, and else jumps to the next deadline.
  *
- * Thread-local variables of the program belong to tasks: they are swapped with them. Nothing here is thread-safe, and
- * a task must not block outside of this module.
+ * Thread-local variables of the program belong to tasks: they are swapped with them. Nothing here
+ * is thread-safe, and a task must not block outside of this module.
  */
 #ifndef TESTS_SIM_SCHED_H
 #define TESTS_SIM_SCHED_H
@@ -24,8 +26,9 @@ struct task;
 void sched_init(uint64_t seed, unsigned jitter);
 
 /*
- * Runs @main as a task of node 0 until it returns, or @step, which is called after each step, says false. False: it
- * never can, since every task waits for another, or more than @most_steps switches were made; sched_stuck() tells.
+ * Runs @main as a task of node 0 until it returns, or @step, which is called after each step, says
+ * false. False: it never can, since every task waits for another, or more than @most_steps switches
+ * were made; sched_stuck() tells.
  */
 bool sched_run(void *(*main)(void *), void *arg, bool (*step)(void), uint64_t most_steps);
 const char *sched_stuck(void);
@@ -43,8 +46,8 @@ void sched_name(const char *name);
 /* Gives way. */
 void sched_yield_now(void);
 /*
- * The current task is about to take a lock: it gives way at one of some calls, if it holds no other. So nobody is killed
- * or paused inside the simulator's own fakes, which have locks, too.
+ * The current task is about to take a lock: it gives way at one of some calls, if it holds no
+ * other. So nobody is killed or paused inside the simulator's own fakes, which have locks, too.
  */
 void sched_locks(void);
 void sched_unlocked(void);

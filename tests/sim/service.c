@@ -45,7 +45,10 @@ void service_cut(unsigned node, uint64_t until_ns)
 			cut_ns[i] = until_ns;
 	if (node || until_ns < sched_now())
 		return;
-	/* A service that was away gives every lease its whole time again, as a new leader of etcd does. */
+	/*
+	 * A service that was away gives every lease its whole time again, as a new leader of etcd
+	 * does.
+	 */
 	list_for_each (l, &leases) {
 		struct lease *at = container_of(l, struct lease, link);
 

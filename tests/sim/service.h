@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A coordination service in memory, as etcd is one: records and leases that outlive every node. Its faults are those of
- * a service: out of reach of all or of one node, slow, full, or an answer that is lost after the work was done.
+ * A coordination service in memory, as etcd is one: records and leases that outlive every node. Its
+ * faults are those of a service: out of reach of all or of one node, slow, full, or an answer that
+ * is lost after the work was done.
  */
 #ifndef TESTS_SIM_SERVICE_H
 #define TESTS_SIM_SERVICE_H

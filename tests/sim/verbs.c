@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How ranks save and resume, as their frameworks do: the shape of a save (save.c) says which files and in which order.
- * Where a framework renames the directory (Orbax) the ranks write below its former name.
+ * How ranks save and resume, as their frameworks do: the shape of a save (save.c) says which files
+ * and in which order. Where a framework renames the directory (Orbax) the ranks write below its
+ * former name.
  */
 #include "tests/sim/rank.h"
 
@@ -304,8 +305,9 @@ static void unwhole(const struct rank *r, const char *unit, const char *why)
 }
 
 /*
- * A restarted rank takes up the newest checkpoint that is listed and is a directory. That must be a whole one. A file
- * that is gone is no news to it: the name may belong to the incarnation that has just died (tests/README.md).
+ * A restarted rank takes up the newest checkpoint that is listed and is a directory. That must be a
+ * whole one. A file that is gone is no news to it: the name may belong to the incarnation that has
+ * just died (tests/README.md).
  */
 static int resume(struct rank *r)
 {

@@ -83,7 +83,10 @@ static bool is_named(unsigned n, unsigned i, int version, const char *text)
 	return version != nodes[n].runs && strstr(text, words) && strstr(text, theirs);
 }
 
-/* True if that is so of the mount of node @i, or of one before, and that had a lease while node @n tried. */
+/*
+ * True if that is so of the mount of node @i, or of one before, and that had a lease while node @n
+ * tried.
+ */
 static bool is_named_rightly(unsigned n, unsigned i, const char *text)
 {
 	int newer;

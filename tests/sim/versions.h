@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which version of the protocol between nodes each node has, as after an upgrade of one package after the other, and what
- * must hold then:
+ * Which version of the protocol between nodes each node has, as after an upgrade of one package
+ * after the other, and what must hold then:
  *
- *  I12 one version  no node serves beside one of another version, unless one of them was disturbed so that it may count
- *                   as dead; who is refused is told which node runs another version, and that does; in the end, with
- *                   one version, all mount
+ *  I12 one version  no node serves beside one of another version, unless one of them was disturbed
+ *                   so that it may count as dead; who is refused is told which node runs another
+ *                   version, and that does; in the end, with one version, all mount
  */
 #ifndef TESTS_SIM_VERSIONS_H
 #define TESTS_SIM_VERSIONS_H
@@ -17,7 +17,10 @@ void version_upgrade(unsigned n);
 /* That of its next mount. */
 int version_next(unsigned n);
 
-/* world.c tells: node @n begins to mount, serves, has been refused with @text, is about to end its lease, or has none. */
+/*
+ * world.c tells: node @n begins to mount, serves, has been refused with @text, is about to end its
+ * lease, or has none.
+ */
 void version_begins(unsigned n);
 void version_serves(unsigned n);
 void version_refused(unsigned n, const char *text);

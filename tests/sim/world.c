@@ -139,7 +139,10 @@ static int start_mount(struct mnt *m, unsigned n, struct error *e)
 	return 0;
 }
 
-/* As the daemon does at its end, also where it could not start; where it could not even open the backing, that is closed. */
+/*
+ * As the daemon does at its end, also where it could not start; where it could not even open the
+ * backing, that is closed.
+ */
 static void close_mount(struct mnt *m, unsigned n)
 {
 	struct node_slot *at = &w.nodes[n];

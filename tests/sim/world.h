@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The world of a simulation: one backing, one coordination service or none, and nodes that mount the backing and are
- * paused, killed and mounted anew. All of it lives in this process; the nodes run the engine as it is.
+ * The world of a simulation: one backing, one coordination service or none, and nodes that mount
+ * the backing and are paused, killed and mounted anew. All of it lives in this process; the nodes
+ * run the engine as it is.
  */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the engine calls of threads, locks, clocks and chance, linked in place of libc's (-Wl,--wrap, see the Makefile):
- * all of it ends in sched.c.
+ * What the engine calls of threads, locks, clocks and chance, linked in place of libc's
+ * (-Wl,--wrap, see the Makefile): all of it ends in sched.c.
  *
- * A mutex is free or has an owner, kept in its first bytes. A condition has, in its first bytes, its clock.
+ * A mutex is free or has an owner, kept in its first bytes. A condition has, in its first bytes,
+ * its clock.
  */
 #include <errno.h>
 #include <poll.h>

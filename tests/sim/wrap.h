@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What fakes of the outside world share with wrap.c: eventfds that can be waited for beside something else. */
+/*
+ * What fakes of the outside world share with wrap.c: eventfds that can be waited for beside
+ * something else.
+ */
 #ifndef TESTS_SIM_WRAP_H
 #define TESTS_SIM_WRAP_H
 

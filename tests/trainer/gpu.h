@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the example trainer does on a GPU, or on tests/fakecuda: memory there, and work on one stream, which
- * goes on while the program does. Without kernels: what computes is a function of the host's that the stream
- * calls. Functions end the program when the driver refuses something.
+ * What the example trainer does on a GPU, or on tests/fakecuda: memory there, and work on one
+ * stream, which goes on while the program does. Without kernels: what computes is a function of the
+ * host's that the stream calls. Functions end the program when the driver refuses something.
  */
 #ifndef TESTS_TRAINER_GPU_H
 #define TESTS_TRAINER_GPU_H

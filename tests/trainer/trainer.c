@@ -2,21 +2,23 @@
 /*
  * An example of a trainer that saves by libckptfs: Adam, with a checkpoint at every step.
  *
- *	trainer [--plain] [--device host|cuda] [--steps N] [--every N] [--tensors N] [--elements N] [--keep N]
- *		[--no-barrier] DIR
+ * 	trainer [--plain] [--device host|cuda] [--steps N] [--every N] [--tensors N] [--elements N] [--keep N]
+ * 		[--no-barrier] DIR
  *
- * DIR, in a mount of ckptfs, gets a directory step-N for each checkpoint, named as DCP names its files:
- * __RANK_0.distcp (weights) and __RANK_1.distcp (Adam's moments) are written by handle, .metadata as text,
- * under another name and renamed when all is written. A run that finds checkpoints goes on from the newest;
- * since all that it computes is determined by the state, it ends with the same weights, bit for bit. --plain
- * writes the same by write(2), to any directory. --no-barrier is wrong, to show that this is noticed. With
- * --device cuda the tensors lie on a GPU, and the update is work that is enqueued there (gpu.c); the weights are
- * the same. Status 77: there is no GPU.
+ * DIR, in a mount of ckptfs, gets a directory step-N for each checkpoint, named as DCP names its
+ * files: __RANK_0.distcp (weights) and __RANK_1.distcp (Adam's moments) are written by handle,
+ * .metadata as text, under another name and renamed when all is written. A run that finds
+ * checkpoints goes on from the newest; since all that it computes is determined by the state, it
+ * ends with the same weights, bit for bit. --plain writes the same by write(2), to any directory.
+ * --no-barrier is wrong, to show that this is noticed. With --device cuda the tensors lie on a GPU,
+ * and the update is work that is enqueued there (gpu.c); the weights are the same. Status 77: there
+ * is no GPU.
  *
- * It prints for how many seconds it has trained, was blocked by each save, and by the barrier behind it.
+ * It prints for how many seconds it has trained, was blocked by each save, and by the barrier
+ * behind it.
  *
- * What to look at: tensors are registered once (register_state), written at each save (save_lazily), and
- * ckptfs_barrier stands before the one place where they change (main).
+ * What to look at: tensors are registered once (register_state), written at each save
+ * (save_lazily), and ckptfs_barrier stands before the one place where they change (main).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -160,7 +162,10 @@ static void create_state(void)
 	store();
 }
 
-/* Forward and backward: reads weights only. The loss is the distance from a goal that is seen through noise. */
+/*
+ * Forward and backward: reads weights only. The loss is the distance from a goal that is seen
+ * through noise.
+ */
 static float gradient(unsigned i, size_t e)
 {
 	const struct tensor *w = &state.tensors[WEIGHT][i];
@@ -269,7 +274,10 @@ static void data_name(char *path, unsigned long step, unsigned file)
 	name_of(path, step, name);
 }
 
-/* One rank alone writes what DCP's coordinator does; of several, which do not talk, each has its own. */
+/*
+ * One rank alone writes what DCP's coordinator does; of several, which do not talk, each has its
+ * own.
+ */
 static void metadata_name(char *path, unsigned long step, const char *suffix)
 {
 	char name[64];

@@ -3,21 +3,25 @@
 /* long: 240 */
 /* cpu: 30 */
 /*
- * Agreement over nodes, explored: small clusters, every interleaving of what nodes do, of what becomes of their answers,
- * of crashes, of nodes that are taken for dead and go on, and of those who clear up. In each state that can be reached:
+ * Agreement over nodes, explored: small clusters, every interleaving of what nodes do, of what
+ * becomes of their answers, of crashes, of nodes that are taken for dead and go on, and of those
+ * who clear up. In each state that can be reached:
  *
  * - no two nodes believe different decisions;
- * - who believes a commit finds in it all that any node of the generation has written, also one that is gone;
+ * - who believes a commit finds in it all that any node of the generation has written, also one
+ *   that is gone;
  * - a commit is only believed if the end was seen;
  * - where nothing can happen any more each node that lives knows the outcome. No wait is endless;
- * - where the root has voted, and so have all others, it is not aborted, whoever is lost or taken for dead from then on.
+ * - where the root has voted, and so have all others, it is not aborted, whoever is lost or taken
+ *   for dead from then on.
  *
- * How deep: to the end, that is until nothing can happen any more, with as many calamities as each test below says. Of
- * those that take longest make check-long explores one more. With
- * CKPTFS_TEST_DEEP=1, 2 (the other half) or all more of them: for minutes, in 256 MiB each (tests/cluster/agreement.sh).
- * Some have no end within minutes, and are not in it: three nodes one of which dies while another is taken for dead, with
- * records cleared up meanwhile; three, of which not all are needed, one of which leaves or fails; one that is taken for dead
- * with a failure. Those agreement_many.c samples.
+ * How deep: to the end, that is until nothing can happen any more, with as many calamities as each
+ * test below says. Of those that take longest make check-long explores one more. With
+ * CKPTFS_TEST_DEEP=1, 2 (the other half) or all more of them: for minutes, in 256 MiB each
+ * (tests/cluster/agreement.sh). Some have no end within minutes, and are not in it: three nodes one
+ * of which dies while another is taken for dead, with records cleared up meanwhile; three, of which
+ * not all are needed, one of which leaves or fails; one that is taken for dead with a failure.
+ * Those agreement_many.c samples.
  */
 #include "tests/unit/agreement_cluster.h"
 

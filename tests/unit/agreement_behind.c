@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The root may read votes behind a gap of its log. What a node reported before it voted may lie in the gap, such as a death: so the
- * root decides only when it has heard that, too.
+ * The root may read votes behind a gap of its log. What a node reported before it voted may lie in
+ * the gap, such as a death: so the root decides only when it has heard that, too.
  */
 #include "tests/unit/unit.h"
 

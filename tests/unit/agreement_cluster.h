@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small cluster of nodes that agree: its records, its nodes, and all that can happen to it next. Each node's beliefs are
- * checked as they change.
+ * A small cluster of nodes that agree: its records, its nodes, and all that can happen to it next.
+ * Each node's beliefs are checked as they change.
  */
 #ifndef TESTS_UNIT_AGREEMENT_CLUSTER_H
 #define TESTS_UNIT_AGREEMENT_CLUSTER_H
@@ -279,8 +279,8 @@ HELPER void answer(struct world *w, unsigned i)
 /* --- all that can happen --- */
 
 /*
- * Each of these performs the @*n-th thing of its kind that can happen; false: there are fewer, and @*n is what is left
- * to count. *@calamity: it need not happen.
+ * Each of these performs the @*n-th thing of its kind that can happen; false: there are fewer, and
+ * @*n is what is left to count. *@calamity: it need not happen.
  */
 #define POSSIBLE(condition) ((condition) && !(*n)--)
 

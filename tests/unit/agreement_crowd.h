@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Agreement over many nodes, simulated: what agreement.c explores for a few, at random for up to 10^4. Records are in
- * memory; which node does its next step is drawn, so are nodes that crash, are taken for dead and go on, are held up until
- * all is over and cleared up, and answers that are lost. CKPTFS_TEST_SEED gives a seed.
+ * Agreement over many nodes, simulated: what agreement.c explores for a few, at random for up to
+ * 10^4. Records are in memory; which node does its next step is drawn, so are nodes that crash, are
+ * taken for dead and go on, are held up until all is over and cleared up, and answers that are
+ * lost. CKPTFS_TEST_SEED gives a seed.
  */
 #ifndef TESTS_UNIT_AGREEMENT_CROWD_H
 #define TESTS_UNIT_AGREEMENT_CROWD_H
@@ -143,7 +144,10 @@ HELPER void make(struct slot *s, const char *text)
 		enqueue(s->waiting[--s->nr_waiting]);
 }
 
-/* `open` goes first and the decision last: who was held up may find what is between; or it is all at once. */
+/*
+ * `open` goes first and the decision last: who was held up may find what is between; or it is all
+ * at once.
+ */
 HELPER void forget_some(void)
 {
 	bool all = w.set.seed % 2 || draw(2);
@@ -449,7 +453,10 @@ HELPER unsigned wait_longer(void)
 		if (m->dead || m->paused || !m->begun || agreement_is_over(&m->a))
 			continue;
 		nr++;
-		/* A node that nobody knows yet, or that is held up, is missed by the time that passes. */
+		/*
+		 * A node that nobody knows yet, or that is held up, is missed by the time that
+		 * passes.
+		 */
 		if (!w.set.every && agreement_is_root(&m->a) && m->a.state == AGREE_OPEN &&
 		    !m->a.abort)
 			asked(m);

@@ -2,8 +2,8 @@
 /* timeout: 120 */
 /* long: 120 */
 /*
- * The records that the busiest node makes and reads for one commit are few, however many nodes there are. Those of 10^4
- * are for make check-long.
+ * The records that the busiest node makes and reads for one commit are few, however many nodes
+ * there are. Those of 10^4 are for make check-long.
  *
  * NODES FANOUT [barrier]: prints how many they are, for tests/bench.
  */

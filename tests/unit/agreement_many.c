@@ -2,7 +2,8 @@
 /* timeout: 120 */
 /* long: 120 */
 /*
- * Many nodes agree, whatever goes wrong. The seed of each run is printed. Those of 10^4 nodes are for make check-long.
+ * Many nodes agree, whatever goes wrong. The seed of each run is printed. Those of 10^4 nodes are
+ * for make check-long.
  */
 #include "tests/unit/agreement_crowd.h"
 
@@ -12,7 +13,10 @@ static void simulate(struct setting s)
 
 	begin(s);
 	settle();
-	/* Those who are not held up know; somebody clears up, the others wake and find nothing, or what is new. */
+	/*
+	 * Those who are not held up know; somebody clears up, the others wake and find nothing, or
+	 * what is new.
+	 */
 	for (i = 0; i < s.nodes; i++)
 		assert_true(w.m[i].dead || w.m[i].paused || agreement_is_over(&w.m[i].a));
 	if (s.pauses) {

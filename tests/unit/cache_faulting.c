@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache while it is faulted in: all of it is of use meanwhile, to writers and to be lent, and nothing is
- * counted twice. The kernel's faulting is held back by a madvise of the test's own.
+ * The cache while it is faulted in: all of it is of use meanwhile, to writers and to be lent, and
+ * nothing is counted twice. The kernel's faulting is held back by a madvise of the test's own.
  */
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes to a committed checkpoint: what happens between the two opens of a file that the kernel makes, and errors. */
+/*
+ * Changes to a committed checkpoint: what happens between the two opens of a file that the kernel
+ * makes, and errors.
+ */
 #include "tests/unit/one_checkpoint.h"
 
 static int setup(void **state)
@@ -37,7 +40,10 @@ static bool is_closed(struct checkpoint *cp)
 	return checkpoint_is_closed_locked(cp);
 }
 
-/* The first open makes the change, and is sent again: whatever ends the checkpoint between the two, waits. */
+/*
+ * The first open makes the change, and is sent again: whatever ends the checkpoint between the two,
+ * waits.
+ */
 static void between_two_opens_nothing_is_committed(void **state)
 {
 	static const int flags[] = {O_WRONLY | O_TRUNC, O_RDWR};
@@ -87,7 +93,10 @@ static void *save_next(void *next)
 /* What does not wait, but has many steps, asks less often whether it is to go on. */
 #define ASKS 10
 
-/* The end of a save is seen by the next one, also while the committer is busy with another checkpoint. */
+/*
+ * The end of a save is seen by the next one, also while the committer is busy with another
+ * checkpoint.
+ */
 static void the_next_save_begins_after_the_end_of_the_last(void **state)
 {
 	struct next next = {.err = -1};
@@ -128,8 +137,8 @@ static void name_and_end(void *tree, const struct inode_id *dir, const char *nam
 }
 
 /*
- * What all of its job have left is another's, who begins it anew; but if its end is seen in the same moment, it is
- * committed first.
+ * What all of its job have left is another's, who begins it anew; but if its end is seen in the
+ * same moment, it is committed first.
  */
 static void what_has_ended_is_not_superseded(void **state)
 {
@@ -153,7 +162,10 @@ static void what_has_ended_is_not_superseded(void **state)
 	checkpoint_put(cp);
 }
 
-/* A job that has found what another has left, which fails in that moment, is not told so: it looks for the name once more. */
+/*
+ * A job that has found what another has left, which fails in that moment, is not told so: it looks
+ * for the name once more.
+ */
 static void what_fails_is_told_to_its_own_job(void **state)
 {
 	struct caller user = m.user, other = {.uid = user.uid + 1, .gid = user.gid};
@@ -175,7 +187,9 @@ static void what_fails_is_told_to_its_own_job(void **state)
 	checkpoint_put(cp);
 }
 
-/* Whether it is a committed one cannot be seen: then it is not changed, least of all in its place. */
+/*
+ * Whether it is a committed one cannot be seen: then it is not changed, least of all in its place.
+ */
 static void what_cannot_be_looked_at_is_not_changed(void **state)
 {
 	struct file file;
@@ -215,7 +229,10 @@ static void change(int version)
 	assert_int_equal(landed(), version);
 }
 
-/* No room for one of the steps in which a change begins: it is asked for, and nothing is left of a try. */
+/*
+ * No room for one of the steps in which a change begins: it is asked for, and nothing is left of a
+ * try.
+ */
 static void a_change_that_finds_no_room_for_its_links(void **state)
 {
 	static const struct fault steps[] = {

@@ -2,9 +2,9 @@
 /* timeout: 300 */
 /* cpu: 10 */
 /*
- * Checkpoints of many files, saved through a mount and cut off by a power cut at every instant: under its
- * name there is at any time the old one or the new one, whole, and once recovered what was promised.
- * The recovery is cut off at every instant, too.
+ * Checkpoints of many files, saved through a mount and cut off by a power cut at every instant:
+ * under its name there is at any time the old one or the new one, whole, and once recovered what
+ * was promised. The recovery is cut off at every instant, too.
  */
 #include "tests/unit/mnt.h"
 
@@ -317,7 +317,9 @@ static int check(void *arg, const struct crash_state *s)
 	int form = form_on(s->backing), mark = s->mark, bad;
 
 	(void)arg;
-	/* Before anybody recovers: whole, if it is there; and there, unless it takes two renames. */
+	/*
+	 * Before anybody recovers: whole, if it is there; and there, unless it takes two renames.
+	 */
 	if (form == BROKEN || (form == GONE && exchanges && !(may_be(mark) & V(GONE))))
 		return told_otherwise(s, form, "right after the crash");
 	if (!pointer_is_true(s->backing)) {

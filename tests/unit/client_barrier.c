@@ -112,7 +112,10 @@ static void it_times_out_and_what_is_left_is_cancelled(void **state)
 	end();
 }
 
-/* Not even then does the trainer hang; and what the daemon grants when it goes on is copied no more. */
+/*
+ * Not even then does the trainer hang; and what the daemon grants when it goes on is copied no
+ * more.
+ */
 static void it_times_out_though_the_daemon_is_stuck(void **state)
 {
 	(void)state;
@@ -127,7 +130,10 @@ static void it_times_out_though_the_daemon_is_stuck(void **state)
 	end();
 }
 
-/* Nothing is lost by that: the tensors may change, and the checkpoint is whole when the daemon goes on. */
+/*
+ * Nothing is lost by that: the tensors may change, and the checkpoint is whole when the daemon goes
+ * on.
+ */
 static void it_times_out_though_all_is_copied(void **state)
 {
 	unsigned char *was = malloc(100);
@@ -238,7 +244,10 @@ static void the_daemon_dies(void **state)
 	assert_int_equal(daemon_.nr_fails, 0);
 }
 
-/* Its file failed, or was removed: the daemon grants no more of a capture. Nobody waits for it then. */
+/*
+ * Its file failed, or was removed: the daemon grants no more of a capture. Nobody waits for it
+ * then.
+ */
 static void the_daemon_gives_a_capture_up(void **state)
 {
 	struct ckptfs_session_stats st;

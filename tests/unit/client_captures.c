@@ -169,7 +169,10 @@ static void impossible_writes_are_refused(void **state)
 	close(fd);
 }
 
-/* Of files that are no checkpoint's, and on other filesystems, the bytes are written; so are eager tensors. */
+/*
+ * Of files that are no checkpoint's, and on other filesystems, the bytes are written; so are eager
+ * tensors.
+ */
 static void plain_files_and_eager_tensors_are_written(void **state)
 {
 	static const int refusals[] = {-EOPNOTSUPP, -ENOTTY};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* libckptfs: tensors on a GPU, on the fake driver: what is captured when, and what of it is noticed. */
+/*
+ * libckptfs: tensors on a GPU, on the fake driver: what is captured when, and what of it is
+ * noticed.
+ */
 #include "tests/unit/client_cuda.h"
 
 #include <sys/wait.h>
@@ -69,7 +72,9 @@ static void they_are_captured(void **state)
 	assert_int_equal(count("streams"), 1); /* the test's own */
 }
 
-/* No copy of ours is to memory that the GPU does not reach: but for CHECK_ALL, which waits anyway. */
+/*
+ * No copy of ours is to memory that the GPU does not reach: but for CHECK_ALL, which waits anyway.
+ */
 static void copies_are_asynchronous(void **state)
 {
 	uint64_t before;
@@ -169,7 +174,10 @@ static void *open_late(void *gate)
 	return NULL;
 }
 
-/* ~0, what a write says of what is complete, is no stream that could be held back: a barrier of that is one of none. */
+/*
+ * ~0, what a write says of what is complete, is no stream that could be held back: a barrier of
+ * that is one of none.
+ */
 static void a_barrier_of_no_stream_waits(void **state)
 {
 	const uint64_t complete[] = {UINT64_MAX, UINT64_MAX};
@@ -227,7 +235,10 @@ static void a_barrier_holds_back(void **state)
 static const char stale[] =
 	"layer.1 was changed before it was captured: no barrier came before the change (rank 3)";
 
-/* An update without a barrier, before the copy or in the middle of it; *differs: the file is not what was saved. */
+/*
+ * An update without a barrier, before the copy or in the middle of it; *differs: the file is not
+ * what was saved.
+ */
 static int update_too_early(enum ckptfs_check check, bool in_the_middle, bool *differs)
 {
 	unsigned char *got = malloc(SLOT);
@@ -402,7 +413,10 @@ static void two_gpus(void **state)
 	sem_wait(&g.reached);
 	MUST(tr.OnStep(NULL, NULL));
 	assert_int_equal(ckptfs_barrier(s, &on, 1, 0, 0), 0);
-	/* The first has nothing under way, and its stream does wait: either may be what changes a tensor. */
+	/*
+	 * The first has nothing under way, and its stream does wait: either may be what changes a
+	 * tensor.
+	 */
 	MUST(tr.MemsetD8Async(there, 1, SLOT, NULL));
 	assert_int_equal(tr.StreamQuery(NULL), CUDA_ERROR_NOT_READY);
 	MUST(tr.CtxSetCurrent(context));
@@ -519,7 +533,10 @@ static void in_a_child(void **state)
 	end();
 }
 
-/* Nothing is initialised, no context made, before the trainer has one; CUDA may come after the session. */
+/*
+ * Nothing is initialised, no context made, before the trainer has one; CUDA may come after the
+ * session.
+ */
 static void nothing_is_made_active(void **state)
 {
 	unsigned int flags;

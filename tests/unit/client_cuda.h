@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of libckptfs with tensors on a GPU: the stand-in daemon, and a trainer's side of CUDA, on the fake
- * driver. main() begins with gpu_main.
+ * For tests of libckptfs with tensors on a GPU: the stand-in daemon, and a trainer's side of CUDA,
+ * on the fake driver. main() begins with gpu_main.
  */
 #ifndef TESTS_UNIT_CLIENT_CUDA_H
 #define TESTS_UNIT_CLIENT_CUDA_H
@@ -20,7 +20,9 @@ static struct cuda_trainer tr;
 static CUcontext context;
 static CUstream stream;
 
-/* The driver is found when a program is loaded: so this one starts anew where it is not yet said. */
+/*
+ * The driver is found when a program is loaded: so this one starts anew where it is not yet said.
+ */
 HELPER void gpu_main(char **argv)
 {
 	const char *tmp = getenv("TEST_TMP");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A daemon in the process of the test, for libckptfs: it answers the ioctls, lends a memfd, and puts what
- * was copied there into real files. What it does and refuses is set by the fields of `daemon`.
+ * A daemon in the process of the test, for libckptfs: it answers the ioctls, lends a memfd, and
+ * puts what was copied there into real files. What it does and refuses is set by the fields of
+ * `daemon`.
  */
 #ifndef TESTS_UNIT_CLIENT_DAEMON_H
 #define TESTS_UNIT_CLIENT_DAEMON_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* libckptfs: what a device is asked for, and what it may rely on; by one that does what the test tells it. */
+/*
+ * libckptfs: what a device is asked for, and what it may rely on; by one that does what the test
+ * tells it.
+ */
 #include "tests/unit/client_daemon.h"
 
 #include <stdatomic.h>
@@ -149,7 +152,9 @@ static void a_barrier_needs_only_what_has_begun(void **state)
 	end();
 }
 
-/* While a device has work the pump does not wait for grants: what is done then would wait with it. */
+/*
+ * While a device has work the pump does not wait for grants: what is done then would wait with it.
+ */
 static void the_pump_does_not_wait_while_a_device_works(void **state)
 {
 	struct ckptfs_write_op op = {.id = 1, .len = 10};
@@ -174,7 +179,10 @@ static void the_pump_does_not_wait_while_a_device_works(void **state)
 	end();
 }
 
-/* One piece runs, one has not begun: the first is waited for, however late, and only then the daemon is told. */
+/*
+ * One piece runs, one has not begun: the first is waited for, however late, and only then the
+ * daemon is told.
+ */
 static void a_barrier_that_times_out_waits_for_what_runs(void **state)
 {
 	struct waiting w = {.timeout_ns = 20 * MSEC};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libckptfs: files of tensors and objects, written in any order. What they hold is decoded here by hand, from the
- * bytes of the file; that others read them is tested in tests/client.
+ * libckptfs: files of tensors and objects, written in any order. What they hold is decoded here by
+ * hand, from the bytes of the file; that others read them is tested in tests/client.
  */
 #include "tests/unit/client_daemon.h"
 #include "tests/unit/unit.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* libckptfs: headers of safetensors files, those that are right and those that are wrong in any way. */
+/*
+ * libckptfs: headers of safetensors files, those that are right and those that are wrong in any
+ * way.
+ */
 #include "tests/unit/unit.h"
 
 #include "client/header.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of generations as files on the backing: who is first is read by all; they are listed and forgotten. */
+/*
+ * Records of generations as files on the backing: who is first is read by all; they are listed and
+ * forgotten.
+ */
 #include "tests/unit/coord.h"
 
 #include "engine/backing/creds.h"

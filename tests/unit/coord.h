@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of generations as files on the backing, for the tests of these: verbs, on a directory or as on FUSE. */
+/*
+ * Records of generations as files on the backing, for the tests of these: verbs, on a directory or
+ * as on FUSE.
+ */
 #ifndef TESTS_UNIT_COORD_H
 #define TESTS_UNIT_COORD_H
 

@@ -14,7 +14,10 @@ static bool absent_or(struct backing *at, const char *kind, const char *text, bo
 	return n == (ssize_t)strlen(text) && !memcmp(buf, text, (size_t)n);
 }
 
-/* @arg: NULL where there are no hard links; else what is left must not be in the way of the next try. */
+/*
+ * @arg: NULL where there are no hard links; else what is left must not be in the way of the next
+ * try.
+ */
 static int absent_or_whole(void *arg, const struct crash_state *s)
 {
 	struct backing *at = s->backing;

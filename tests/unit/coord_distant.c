@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 240 */
 /*
- * Records and leases on a network filesystem that caches what it should not, loses answers and has no hard links:
- * never two of which one is believed, what stands is found, who lives is not judged dead, who died is.
+ * Records and leases on a network filesystem that caches what it should not, loses answers and has
+ * no hard links: never two of which one is believed, what stands is found, who lives is not judged
+ * dead, who died is.
  */
 #include "tests/unit/unit.h"
 
@@ -159,7 +160,10 @@ static void assert_one_story(const struct client *clients)
 	}
 }
 
-/* When nothing is lost any more, and what was cached has grown old, everybody reads what anybody believed. */
+/*
+ * When nothing is lost any more, and what was cached has grown old, everybody reads what anybody
+ * believed.
+ */
 static void assert_read_by_all(struct client *clients)
 {
 	unsigned i, g, k;
@@ -333,8 +337,9 @@ static void join(struct member *m)
 }
 
 /*
- * Found dead, may it be so? Never if it renewed its lease less than lease_s ago; but of one who comes back, where names
- * are not asked for, what is known may be as old as caches get. And never for an outage, or a pause, that all had.
+ * Found dead, may it be so? Never if it renewed its lease less than lease_s ago; but of one who
+ * comes back, where names are not asked for, what is known may be as old as caches get. And never
+ * for an outage, or a pause, that all had.
  */
 static void may_be_dead(const struct member *m, unsigned observer, unsigned i)
 {
@@ -434,7 +439,10 @@ static void all_act(struct member *all, unsigned first)
 		act(all, (first + i) % NODES);
 }
 
-/* Whatever happened before: with all in order, the dead are seen to be, and the others to live, within a bound. */
+/*
+ * Whatever happened before: with all in order, the dead are seen to be, and the others to live,
+ * within a bound.
+ */
 static void all_is_known_at_last(struct member *all)
 {
 	uint64_t end = server.now_ns + 2 * LEASE + (NODES_UNSEEN_S + 60) * NSEC_PER_SEC;

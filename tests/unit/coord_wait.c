@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for a record, leases, kinds with numbers, and whether a backing is fit for all of that. */
+/*
+ * Waiting for a record, leases, kinds with numbers, and whether a backing is fit for all of that.
+ */
 #include "tests/unit/crash.h"
 
 #include <pthread.h>

@@ -422,7 +422,9 @@ static void reading_may_fail(void **state)
 	digest_destroy(NULL);
 }
 
-/* A file is written, rewritten, cut and extended at random; now and then its digest is asked for. */
+/*
+ * A file is written, rewritten, cut and extended at random; now and then its digest is asked for.
+ */
 static void any_history_leads_to_the_right_digest(void **state)
 {
 	struct file f = make(0);

@@ -3,8 +3,9 @@
 /* long: 3600 */
 /* cpu: 30 */
 /*
- * Each call that a save makes on its backing fails in turn: once, or from then on. Whatever the error is, the backing
- * shows the old state or the new one, a save that did not come about is told, the next one works, and nothing leaks.
+ * Each call that a save makes on its backing fails in turn: once, or from then on. Whatever the
+ * error is, the backing shows the old state or the new one, a save that did not come about is told,
+ * the next one works, and nothing leaks.
  */
 #include "tests/unit/mnt.h"
 
@@ -188,7 +189,10 @@ static json_t *describe(const struct scenario *s)
 	return units_describe(m.en.units, &dir, s->unit, NULL);
 }
 
-/* A commit that cannot be recorded, or named, and not be undone either, waits until the backing works again. */
+/*
+ * A commit that cannot be recorded, or named, and not be undone either, waits until the backing
+ * works again.
+ */
 static void mend_if_stuck(struct run *r)
 {
 	json_t *o = r->scenario->unit ? describe(r->scenario) : NULL;
@@ -232,8 +236,8 @@ static int save_all(struct run *r, int version)
 }
 
 /*
- * As a job saves on: each of its processes is told once of each checkpoint that has failed, and one with a file that has
- * failed takes nothing until a thread of the daemon has ended it.
+ * As a job saves on: each of its processes is told once of each checkpoint that has failed, and one
+ * with a file that has failed takes nothing until a thread of the daemon has ended it.
  */
 static int save_on(struct run *r, int version)
 {
@@ -298,7 +302,10 @@ static void one_run(struct run *r)
 	faults_clear(r->faults);
 	r->id = -1;
 	if (told && s->unit && version_of_unit(&b, s->unit) == (s->before ? SECOND : FIRST)) {
-		/* Its name was given, and no look at that succeeds: it counts as failed as long as it is mounted. */
+		/*
+		 * Its name was given, and no look at that succeeds: it counts as failed as long as
+		 * it is mounted.
+		 */
 		remount(r);
 		r->failed_late++;
 	}

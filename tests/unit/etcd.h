@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Real etcds on loopback, each a child of the test with a directory and two ports of its own, and what is asked of them. */
+/*
+ * Real etcds on loopback, each a child of the test with a directory and two ports of its own, and
+ * what is asked of them.
+ */
 #ifndef TESTS_UNIT_ETCD_H
 #define TESTS_UNIT_ETCD_H
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* A service that is no etcd, or a broken one: whatever it answers, or if it does not, is an outage with a reason. */
+/*
+ * A service that is no etcd, or a broken one: whatever it answers, or if it does not, is an outage
+ * with a reason.
+ */
 #include "tests/unit/etcd.h"
 
 #include <pthread.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What nodes tell each other of a checkpoint's files: it is heard as it was told, and short where the ranks do the same. */
+/*
+ * What nodes tell each other of a checkpoint's files: it is heard as it was told, and short where
+ * the ranks do the same.
+ */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>

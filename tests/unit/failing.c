@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A file of a checkpoint fails: from then on the checkpoint is not committed, however long it takes to fail as well. */
+/*
+ * A file of a checkpoint fails: from then on the checkpoint is not committed, however long it takes
+ * to fail as well.
+ */
 #include "tests/unit/mnt.h"
 
 #include <sys/wait.h>
@@ -112,7 +115,10 @@ static void *tell(void *unused)
 	return unused;
 }
 
-/* A write that fails tells its process, also when that is answered before the checkpoint has failed as well. */
+/*
+ * A write that fails tells its process, also when that is answered before the checkpoint has failed
+ * as well.
+ */
 static void nobody_is_told_twice(void **state)
 {
 	char path[PATH_MAX];
@@ -145,7 +151,10 @@ static void *close_pointer(void *pointer)
 	return NULL;
 }
 
-/* Who names one that has failed looks whether anything else has its name. A backing that hangs then is for him alone. */
+/*
+ * Who names one that has failed looks whether anything else has its name. A backing that hangs then
+ * is for him alone.
+ */
 static void a_pointer_to_it(void **state)
 {
 	struct file pointer, other;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job removes a checkpoint of one file: it is gone from the mount, and stays on the backing until the next one of that
- * job is committed, whatever gets its name meanwhile. What others remove goes at once.
+ * A job removes a checkpoint of one file: it is gone from the mount, and stays on the backing until
+ * the next one of that job is committed, whatever gets its name meanwhile. What others remove goes
+ * at once.
  */
 #include "tests/unit/mnt.h"
 
@@ -167,7 +168,10 @@ static void all_of_them(void **state)
 	assert_int_equal(version_at(m.top, ONE), 3);
 }
 
-/* The next one is written under a temporary name: not its publish, but the rename is what is waited for. */
+/*
+ * The next one is written under a temporary name: not its publish, but the rename is what is waited
+ * for.
+ */
 static void before_a_temporary_name(void **state)
 {
 	(void)state;

@@ -34,7 +34,9 @@ static void *late_write_main(void *arg)
 	return NULL;
 }
 
-/* Who writes on then waits for the end of it, and changes a plain file, which has no digest more. */
+/*
+ * Who writes on then waits for the end of it, and changes a plain file, which has no digest more.
+ */
 static void a_write_waits_for_the_publish(void **state)
 {
 	struct late_write w = {0};

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* Whichever call of a save or of a rename fails, the name shows the old file or the new one, whole. */
+/*
+ * Whichever call of a save or of a rename fails, the name shows the old file or the new one, whole.
+ */
 #include "tests/unit/flush_faults.h"
 
-/* All that a save over an old file does. What the program is told by the end: 0 or the first error. */
+/*
+ * All that a save over an old file does. What the program is told by the end: 0 or the first error.
+ */
 static int whole_save(void)
 {
 	struct file file;

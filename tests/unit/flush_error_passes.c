@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* An error of the backing that passes is not seen: what was not written is written again, then synced. */
+/*
+ * An error of the backing that passes is not seen: what was not written is written again, then
+ * synced.
+ */
 #include "tests/unit/flush_faults.h"
 
 static void an_error_that_passes_is_not_seen(void **state)

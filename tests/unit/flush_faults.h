@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For the tests of saves over a backing that fails, is full, takes part of what it is given, hangs or is slow. What
- * has the name is whole at any time, old or new; the program that saves is told; memory and
- * descriptors come back; and nobody waits for ever.
+ * For the tests of saves over a backing that fails, is full, takes part of what it is given, hangs
+ * or is slow. What has the name is whole at any time, old or new; the program that saves is told;
+ * memory and descriptors come back; and nobody waits for ever.
  *
  * W11 to W15: what went wrong in other engines (research/anchors-checkpointing.md).
  */

@@ -103,7 +103,9 @@ static void a_stuck_flush_holds_up_no_other(void **state)
 	end();
 }
 
-/* W15: nor does one whose writes fail and are tried again and again, however few may be in flight. */
+/*
+ * W15: nor does one whose writes fail and are tried again and again, however few may be in flight.
+ */
 static void a_failing_flush_holds_up_no_other(void **state)
 {
 	struct file a;

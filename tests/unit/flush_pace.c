@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* A backing that is slow, writes in another order or takes little: all is saved, and writers wait their turn. */
+/*
+ * A backing that is slow, writes in another order or takes little: all is saved, and writers wait
+ * their turn.
+ */
 #include "tests/unit/flush_faults.h"
 
 /* W13: the oldest write is the last to land. */
@@ -21,7 +24,9 @@ static void writes_land_in_any_order(void **state)
 	end();
 }
 
-/* W13, W15: many times the cache, over a wire that is slower than they are, two writes at a time. */
+/*
+ * W13, W15: many times the cache, over a wire that is slower than they are, two writes at a time.
+ */
 static void a_slow_backing_slows_writers(void **state)
 {
 	struct saver s[4] = {{0}};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 300 */
 /*
- * A job that keeps one checkpoint and points to it, cut off by a power cut at every instant, and so is the
- * recovery: the pointer names a whole checkpoint, one is always there, and what a commit decided is done all.
+ * A job that keeps one checkpoint and points to it, cut off by a power cut at every instant, and so
+ * is the recovery: the pointer names a whole checkpoint, one is always there, and what a commit
+ * decided is done all.
  */
 #include "tests/unit/mnt.h"
 

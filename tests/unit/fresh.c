@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client of the backing that remembers where a name leads, and what is there: what another node has made of a name in a
- * checkpoint is found all the same.
+ * A client of the backing that remembers where a name leads, and what is there: what another node
+ * has made of a name in a checkpoint is found all the same.
  */
 #include "tests/unit/one_checkpoint.h"
 

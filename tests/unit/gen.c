@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a generation, and the verdict after a death, as the scenarios in tests/gen tell: what happens on which node, and
- * what is then to be expected. The logs of the nodes are heard in every order of the nodes; the answer is the same.
+ * The end of a generation, and the verdict after a death, as the scenarios in tests/gen tell: what
+ * happens on which node, and what is then to be expected. The logs of the nodes are heard in every
+ * order of the nodes; the answer is the same.
  */
 #include "tests/unit/rule.h"
 
@@ -246,8 +247,9 @@ static void each_scenario_holds(void **state)
 /* --- every small history --- */
 
 /*
- * Three ranks on three nodes save one file each; rank 0 then renames .metadata, as DCP does after it has heard of all. Each
- * may die after each of its steps, or does not; the others go on as far as they may. What commits is whole.
+ * Three ranks on three nodes save one file each; rank 0 then renames .metadata, as DCP does after
+ * it has heard of all. Each may die after each of its steps, or does not; the others go on as far
+ * as they may. What commits is whole.
  */
 static void what_commits_is_whole(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Asynchronous writes, however many, to one file or to many, by one thread or by many: all is there. */
+/*
+ * Asynchronous writes, however many, to one file or to many, by one thread or by many: all is
+ * there.
+ */
 #include "tests/unit/io.h"
 
 static void many_writes_to_one_file(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asynchronous writes of the tests of these, each by io_uring and by the pool of threads: T() by one of them, BOTH() by
- * each.
+ * Asynchronous writes of the tests of these, each by io_uring and by the pool of threads: T() by
+ * one of them, BOTH() by each.
  */
 #ifndef TESTS_UNIT_IO_H
 #define TESTS_UNIT_IO_H

@@ -65,7 +65,9 @@ static void writes_are_the_callers(void **state)
 	close(fd);
 }
 
-/* Blocks that the filesystem has reserved for one user are there for that user alone, not for root. */
+/*
+ * Blocks that the filesystem has reserved for one user are there for that user alone, not for root.
+ */
 static void reserved_blocks_are_for_whom_they_are(void **state)
 {
 	enum { SIZE = 1 << 20 };

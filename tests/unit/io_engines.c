@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which engine writes where io_uring is forbidden or turned off; and where threads cannot be had. */
+/*
+ * Which engine writes where io_uring is forbidden or turned off; and where threads cannot be had.
+ */
 #include "tests/unit/io.h"
 
 #include <linux/filter.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* An engine: it ends when all that was submitted has, at any depth; no signal reaches its threads. */
+/*
+ * An engine: it ends when all that was submitted has, at any depth; no signal reaches its threads.
+ */
 #include "tests/unit/io.h"
 
 #include <signal.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of threads: it grows as needed, shrinks when idle, and a write that is held up holds up no other. */
+/*
+ * The pool of threads: it grows as needed, shrinks when idle, and a write that is held up holds up
+ * no other.
+ */
 #include "tests/unit/io.h"
 
 static struct backing_ops held_ops;

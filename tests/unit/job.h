@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For the tests of who writes, of which job, and how it ended: real processes, which are the test's program, run anew.
- * The main() of a test that starts them calls child_main() where it is told so.
+ * For the tests of who writes, of which job, and how it ended: real processes, which are the test's
+ * program, run anew. The main() of a test that starts them calls child_main() where it is told so.
  */
 #ifndef TESTS_UNIT_JOB_H
 #define TESTS_UNIT_JOB_H

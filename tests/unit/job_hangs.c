@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* The environments of processes are held before they are read: who hangs so holds up nobody else. */
+/*
+ * The environments of processes are held before they are read: who hangs so holds up nobody else.
+ */
 #include "tests/unit/job.h"
 
 #include "engine/base/wait.h"

@@ -132,7 +132,10 @@ static void nearest_mends_typing_errors(void **state)
 	}
 }
 
-/* What people type for a key that is called otherwise; and nothing that is no more than a little alike. */
+/*
+ * What people type for a key that is called otherwise; and nothing that is no more than a little
+ * alike.
+ */
 static void what_people_type_is_known(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes that are received right in the cache (content_land) become part of the file only when taken,
- * and then as any write; whatever happens to the file in between.
+ * Bytes that are received right in the cache (content_land) become part of the file only when
+ * taken, and then as any write; whatever happens to the file in between.
  */
 #include "tests/unit/mnt.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of generations finds what is on it, in the order of age, as a plain list of them does. */
+/*
+ * The table of generations finds what is on it, in the order of age, as a plain list of them does.
+ */
 #include "tests/unit/unit.h"
 
 #include "engine/unit/internal.h"

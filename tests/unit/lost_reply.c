@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Renames that are done on the backing, and answered with an error: the reply was lost, and the call was sent again, as
- * NFS does. Whoever made them looks, and goes on; a commit does, what follows it does, and recovery does.
+ * Renames that are done on the backing, and answered with an error: the reply was lost, and the
+ * call was sent again, as NFS does. Whoever made them looks, and goes on; a commit does, what
+ * follows it does, and recovery does.
  */
 #include "tests/unit/mnt.h"
 

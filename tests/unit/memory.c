@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* The filesystem in memory: a power cut takes from it what crash.h says, and an engine runs on it. */
+/*
+ * The filesystem in memory: a power cut takes from it what crash.h says, and an engine runs on it.
+ */
 #include "tests/unit/mnt.h"
 
 #include "engine/base/cleanup.h"

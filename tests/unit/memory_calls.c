@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* The filesystem in memory does what tmpfs does, in random sequences of the calls that a backing gets. */
+/*
+ * The filesystem in memory does what tmpfs does, in random sequences of the calls that a backing
+ * gets.
+ */
 #include "tests/unit/unit.h"
 
 #include <linux/falloc.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of a name, removed: by whoever, cut off at every instant, and while others add to them. */
+/*
+ * The records of a name, removed: by whoever, cut off at every instant, and while others add to
+ * them.
+ */
 #include "tests/unit/coord.h"
 
 #include "engine/unit/namechain.h"
@@ -160,7 +163,8 @@ static int note_orphan(void *chain, uid_t owner, const char *key)
 }
 
 /*
- * What is left leads to what is over, or nowhere; another node removes that, and the name begins anew. Nothing is left then.
+ * What is left leads to what is over, or nowhere; another node removes that, and the name begins
+ * anew. Nothing is left then.
  */
 static int begins_anew(void *arg, const struct crash_state *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory that was found to be no checkpoint is not asked again for each file that is made in it; but it is
- * after the next publish, and by who comes later.
+ * A directory that was found to be no checkpoint is not asked again for each file that is made in
+ * it; but it is after the next publish, and by who comes later.
  */
 #include "tests/backing/faults.h"
 #include "tests/unit/mnt.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that mount together: who is refused, who is waited for, whom a restart takes away; and what a lease says. */
+/*
+ * Nodes that mount together: who is refused, who is waited for, whom a restart takes away; and what
+ * a lease says.
+ */
 #include "tests/unit/unit.h"
 
 #include "engine/base/cleanup.h"

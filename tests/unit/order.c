@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows a decided commit is done by two nodes at the same time, which know nothing of each other, while a
- * program goes on beside them, in any order of their steps: the pointer never goes back, what was removed goes,
- * and what has its name by then stays.
+ * What follows a decided commit is done by two nodes at the same time, which know nothing of each
+ * other, while a program goes on beside them, in any order of their steps: the pointer never goes
+ * back, what was removed goes, and what has its name by then stays.
  */
 #include "tests/unit/unit.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 300 */
 /*
- * The save sequence of each preset's framework, as tests/presets has it, cut off by a power cut at every instant:
- * under the name of the checkpoint is nothing or all of it, and what says that it is the newest says so of that.
+ * The save sequence of each preset's framework, as tests/presets has it, cut off by a power cut at
+ * every instant: under the name of the checkpoint is nothing or all of it, and what says that it is
+ * the newest says so of that.
  */
 #include "tests/unit/mnt.h"
 
@@ -255,7 +256,10 @@ static int find_entry(void *found, const struct commit_entry *e)
 	return 0;
 }
 
-/* 1: it is there, whole; 0: nothing of it is, or, where it is in a directory that was made for it, no file; -1. */
+/*
+ * 1: it is there, whole; 0: nothing of it is, or, where it is in a directory that was made for it,
+ * no file; -1.
+ */
 static int what_is_there(struct backing *b)
 {
 	struct found f = {.b = b, .ok = true};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Record files: a record of another file that has got the same inode number stays; one of the file that went, goes. */
+/*
+ * Record files: a record of another file that has got the same inode number stays; one of the file
+ * that went, goes.
+ */
 #include "tests/unit/unit.h"
 
 #include "engine/base/clock.h"
@@ -93,7 +96,10 @@ static void a_change_of_the_content_drops_it(void **state)
 	close(fd);
 }
 
-/* Only a file whose last name goes takes its record along, and only on a backing without attributes. */
+/*
+ * Only a file whose last name goes takes its record along, and only on a backing without
+ * attributes.
+ */
 static void what_takes_a_record_along(void **state)
 {
 	int fd = save("x.pt", 5000), pin, fds = count_fds();

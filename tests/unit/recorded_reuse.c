@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * On a backing without extended attributes, a save gets the inode number of a file that another save has replaced just now,
- * and makes its record before the other save removes that of the old file.
+ * On a backing without extended attributes, a save gets the inode number of a file that another
+ * save has replaced just now, and makes its record before the other save removes that of the old
+ * file.
  */
 #include "tests/unit/mnt.h"
 

@@ -31,7 +31,9 @@ static void *unlink_end(void *call)
 	return NULL;
 }
 
-/* A change that takes along what is there, begun before the removal, has not that name in the end. */
+/*
+ * A change that takes along what is there, begun before the removal, has not that name in the end.
+ */
 static void what_is_removed_is_not_taken_along(void **state)
 {
 	struct call change, removal;
@@ -101,7 +103,10 @@ static void wait_for_change(void)
 	units_wait(us);
 }
 
-/* The change that is made of a removal in part, by a thread of the daemon's, tells nobody that a save has failed. */
+/*
+ * The change that is made of a removal in part, by a thread of the daemon's, tells nobody that a
+ * save has failed.
+ */
 static void a_failure_is_told_to_a_program(void **state)
 {
 	struct checkpoint *cp = NULL;

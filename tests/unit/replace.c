@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decided checkpoint gets its name by two nodes at the same time, which know nothing of each other, in any
- * order of their steps: it has the name in the end, and what had it before is in trash or gone.
+ * A decided checkpoint gets its name by two nodes at the same time, which know nothing of each
+ * other, in any order of their steps: it has the name in the end, and what had it before is in
+ * trash or gone.
  */
 #include "tests/unit/unit.h"
 

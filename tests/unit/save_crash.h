@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For the tests of saves through a mount, cut off by a power cut at every instant: under its name there is at any
- * time the old file or the new one, whole, and what was promised is there.
+ * For the tests of saves through a mount, cut off by a power cut at every instant: under its name
+ * there is at any time the old file or the new one, whole, and what was promised is there.
  */
 #ifndef TESTS_UNIT_SAVE_CRASH_H
 #define TESTS_UNIT_SAVE_CRASH_H

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* Saves that are not published, since they are removed or their writer died, cut off at every instant. */
+/*
+ * Saves that are not published, since they are removed or their writer died, cut off at every
+ * instant.
+ */
 #include "tests/unit/save_crash.h"
 
 static void removed_before_it_is_published(void **state)
@@ -17,8 +20,8 @@ static void removed_before_it_is_published(void **state)
 	open_for(&f, "x.pt");
 	fill(&f, SECOND, NEW_SIZE);
 	promise(1);
-	m.user.pid =
-		getppid(); /* by another program: what one that saves removes would wait for its next save */
+	/* by another program: what one that saves removes would wait for its next save */
+	m.user.pid = getppid();
 	assert_int_equal(file_unlink(&m, "x.pt"), 0);
 	m.user.pid = getpid();
 	fill(&f, THIRD, NEW_SIZE);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* timeout: 120 */
-/* Saves that the program renames, before, while and after they are published, cut off at every instant. */
+/*
+ * Saves that the program renames, before, while and after they are published, cut off at every
+ * instant.
+ */
 #include "tests/unit/save_crash.h"
 
 static const struct expected by_rename[] = {{"x.pt", 0, V(OLD)},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole zip, HDF5 and safetensors files pass; each that is cut off, wherever, or lacks a part of its
- * skeleton is told.
+ * Whole zip, HDF5 and safetensors files pass; each that is cut off, wherever, or lacks a part of
+ * its skeleton is told.
  */
 #include "tests/unit/unit.h"
 

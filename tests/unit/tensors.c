@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where tensors lie in a file: pieces become one, what is written over goes, and there is a bound. */
+/*
+ * Where tensors lie in a file: pieces become one, what is written over goes, and there is a bound.
+ */
 #include "tests/unit/unit.h"
 
 #include "engine/content/tensors.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where others could save, too, who asks is waited for until it is read which job it is of: what they save is hidden from strangers. */
+/*
+ * Where others could save, too, who asks is waited for until it is read which job it is of: what
+ * they save is hidden from strangers.
+ */
 #include "tests/unit/one_checkpoint.h"
 
 #include <stdarg.h>
@@ -28,7 +31,10 @@ static int setup(void **state)
 	return 0;
 }
 
-/* In place of libc's, also for the engine: an environment that takes longer to read than one question waits. */
+/*
+ * In place of libc's, also for the engine: an environment that takes longer to read than one
+ * question waits.
+ */
 int openat(int dir, const char *name, int flags, ...)
 {
 	mode_t mode = 0;

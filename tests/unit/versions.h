@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that are whole, and can tell, on a directory of the kernel (_at) or on any backing (_on). */
+/*
+ * Files that are whole, and can tell, on a directory of the kernel (_at) or on any backing (_on).
+ */
 #ifndef TESTS_UNIT_VERSIONS_H
 #define TESTS_UNIT_VERSIONS_H
 
@@ -12,7 +14,9 @@
 #include "engine/content/digest.h"
 #include "tests/backing/peek.h"
 
-/* --- whole files: a version and a size are in their first words, all of it follows from these --- */
+/*
+ * --- whole files: a version and a size are in their first words, all of it follows from these ---
+ */
 
 enum {
 	ABSENT = 0,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The unit tests as one program, linked once: each file of tests/unit is compiled with its main() named after it, and
- * NAME.t is a link to this program. It runs the tests of the file by whose name it is called.
+ * The unit tests as one program, linked once: each file of tests/unit is compiled with its main()
+ * named after it, and NAME.t is a link to this program. It runs the tests of the file by whose name
+ * it is called.
  */
 #include <stdio.h>
 #include <string.h>
