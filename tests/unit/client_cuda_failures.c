@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timeout: 300 cpu: 20 long: 300 libckptfs with tensors on a GPU: each call of the driver that it
- * makes fails once. The save that it is for fails, by name, the trainer lives, and the next save
- * works; or nothing of it is noticed. Never is something else in the file than what was saved.
+ * timeout: 300
+ * cpu: 20
+ * long: 300
+ * libckptfs with tensors on a GPU: each call of the driver that it makes fails once. The save that
+ * it is for fails, by name, the trainer lives, and the next save works; or nothing of it is
+ * noticed. Never is something else in the file than what was saved.
  *
  * The test starts itself anew for each failure (as_told); where calls begin and end that are the
  * library's, a call of cuDriverGetVersion tells in the driver's log.
