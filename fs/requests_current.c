@@ -106,7 +106,11 @@ static void patch_init(struct requests *rs, struct iovec *iov)
 	features_set(f, FEATURE_DIRECT_MMAP, rs->offered.flags2 & WIRE2_DIRECT_IO_ALLOW_MMAP);
 	if (!(rs->offered.flags2 & WIRE2_PASSTHROUGH) || geteuid() != 0)
 		features_set(f, FEATURE_PASSTHROUGH, false);
-	if (iov->iov_len < sizeof(*out) || out->major != 7 || !(rs->offered.flags & WIRE_INIT_EXT))
+	if (iov->iov_len < sizeof(*out) || out->major != 7)
+		return;
+	/* libfuse 3.14 does not pass it on: a lookup that waits would hold up all others there. */
+	out->flags |= rs->offered.flags & FUSE_PARALLEL_DIROPS;
+	if (!(rs->offered.flags & WIRE_INIT_EXT))
 		return;
 	if (feature(f, FEATURE_DIRECT_MMAP))
 		flags2 |= WIRE2_DIRECT_IO_ALLOW_MMAP;
