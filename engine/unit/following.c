@@ -151,17 +151,6 @@ static void list_pointer(struct checkpoint *cp, const struct target *t, const ch
 	o->nr_pointers++;
 }
 
-static int sync_held(struct held *h)
-{
-	struct backing b = backing_owner(h->units->contents->backing, &h->owner);
-	__cleanup_fd int fd = -1;
-
-	if (!S_ISREG(h->type))
-		return 0;
-	fd = backing_reopen(&b, h->pin, O_RDONLY);
-	return fd < 0 ? fd : backing_sync(&b, fd, false);
-}
-
 static void prepare_written(struct checkpoint *cp, struct following *f)
 {
 	size_t i, nr = 0;
@@ -187,7 +176,7 @@ static void prepare_held(struct checkpoint *cp, struct following *f)
 	size_t i;
 
 	for (i = 0; i < f->nr_held; i++)
-		if (!sync_held(f->held[i]))
+		if (!held_sync(f->held[i]))
 			list_pointer(cp, &f->held[i]->target, f->held[i]->staging,
 				     f->held[i]->since_wall_ns);
 }

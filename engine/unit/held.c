@@ -115,8 +115,11 @@ int held_link(struct units *us, const struct caller *c, const struct place *at, 
 		return err == 1 ? 0 : err ? err : -EEXIST;
 	}
 	err = backing_symlink(&b, target, at->dir, h->staging);
-	if (!err)
+	if (!err) {
 		err = hold(h);
+		if (err)
+			backing_unlink(&b, at->dir, h->staging, false);
+	}
 	if (!err)
 		return 1; /* the reference is the list's */
 	held_put(h);
@@ -137,8 +140,11 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 		return 0;
 	}
 	err = backing_rename(&b, from_dir, from, at->dir, h->staging, 0);
-	if (!err)
+	if (!err) {
 		err = hold(h);
+		if (err)
+			backing_rename(&b, at->dir, h->staging, from_dir, from, RENAME_NOREPLACE);
+	}
 	*id = h->id;
 	if (!err)
 		return 1;
@@ -330,6 +336,17 @@ static bool came_too_late(struct held *h)
 	return h->overtaken;
 }
 
+int held_sync(struct held *h)
+{
+	struct backing b = backing_owner(h->units->contents->backing, &h->owner);
+	__cleanup_fd int fd = -1;
+
+	if (!S_ISREG(h->type))
+		return 0;
+	fd = backing_reopen(&b, h->pin, O_RDONLY);
+	return fd < 0 ? fd : backing_sync(&b, fd, false);
+}
+
 int held_apply(struct held *h)
 {
 	struct units *us = h->units;
@@ -339,6 +356,9 @@ int held_apply(struct held *h)
 	struct statx stx;
 	int err;
 
+	err = held_sync(h);
+	if (err)
+		return err;
 	if (came_too_late(h))
 		return -ESTALE;
 	err = backing_rename(&as, h->target.dir, h->staging, h->target.dir, h->target.name, 0);

@@ -73,6 +73,9 @@ bool held_drop(struct units *us, const struct inode_id *dir, const char *name);
 /* For who has @h taken, without the lock: it gets its name. 0 or -errno: then it is tried again. */
 int held_apply(struct held *h);
 
+/* Without the lock. Makes durable what @h says, before its name may show it. 0 or -errno. */
+int held_sync(struct held *h);
+
 /* Not taken any more; @applied: nor held. */
 void held_let_go_locked(struct held *h, bool applied);
 

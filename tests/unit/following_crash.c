@@ -12,6 +12,7 @@
 #include "engine/unit/replace.h"
 #include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
+#include "tests/backing/faults.h"
 
 #define BYTES 9000
 #define NONE  0
@@ -267,6 +268,13 @@ static void assert_survives(void)
 		      report.considered, report.checked, nr_followed, nr_recovered, report.seconds);
 }
 
+/* Right after the crash only: nobody has promised that the pointer follows. */
+static int check_pointer(void *arg, const struct crash_state *s)
+{
+	(void)arg;
+	return check_always(s, s->mark, "right after the crash");
+}
+
 /* --- the job --- */
 
 static void put(int step, const char *file, int version)
@@ -372,6 +380,43 @@ static void one_that_is_renamed(void **state)
 	rotate(RENAMED, true);
 }
 
+/*
+ * The commit cannot make the new pointer durable, so that it is no part of what was decided. It
+ * gets its name later, and not before its bytes are durable.
+ */
+static void one_that_cannot_be_synced_at_first(void **state)
+{
+	struct faults *f;
+	struct statx stx;
+	int nr;
+
+	(void)state;
+	method = RENAMED;
+	pointer = "latest";
+	r = record_start(&m.en.backing);
+	f = faults_attach(&m.en.backing);
+	mnt_start(&m);
+	begin_step(1);
+	end_step(1);
+	assert_int_equal(dir_make(&m, "run/step-2"), 0);
+	put(2, "__0_0.distcp", 2);
+	write_text("run/other", "step-2");
+	assert_int_equal(statx(m.top, "run/other", 0, STATX_INO, &stx), 0);
+	faults_only(f, stx.stx_ino);
+	nr = faults_add(f, &(struct fault){.calls = CALL_SYNC, .times = 1, .err = EIO});
+	assert_int_equal(file_rename(&m, "run/other", "run/latest"), 0);
+	end_step(2);
+	assert_int_equal(mnt_drain(&m, 60), 0);
+	assert_int_equal(faults_hits(f, nr), 1);
+	engine_stop(&m.en);
+	faults_detach(f);
+	record_stop(r);
+	mnt_close(&m);
+	if (crash_explore(r, &(struct crash_options){.seed = 1, .random = 4}, check_pointer, NULL,
+			  &(struct crash_report){0}))
+		fail_msg("the pointer names nothing");
+}
+
 static void a_link(void **state)
 {
 	(void)state;
@@ -391,6 +436,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_pointer_that_is_written),
 		T(one_that_is_renamed),
+		T(one_that_cannot_be_synced_at_first),
 		T(a_link),
 		T(a_link_that_is_renamed),
 	};
