@@ -27,6 +27,7 @@ static const int errors[] = {EIO, EINTR, ENOSPC, EDQUOT, ESTALE};
 
 static struct mnt m;
 static struct memory *memory;
+static bool fails_once;
 
 /* --- saves: 0, or the first error that a program is told --- */
 
@@ -89,6 +90,36 @@ static int save_pointed(int version)
 		err = save_part(NEXT, PART, version);
 	if (!err)
 		err = write_text("latest", NEXT);
+	return err ? err : end_unit(NEXT, version);
+}
+
+/* A program that is refused a rename has the file still; unless nothing works any more. */
+static void assert_kept(const char *name)
+{
+	char text[64] = "";
+	struct backing b;
+
+	memory_open(memory, &b);
+	if (!peek_exists(&b, name) &&
+	    (peek_read(&b, "latest", text, sizeof(text) - 1) < 0 || strcmp(text, NEXT)))
+		fail_msg("%s is lost", name);
+	backing_close(&b);
+}
+
+/* The same pointer gets its name by a rename. */
+static int save_renamed(int version)
+{
+	int err = dir_make(&m, NEXT);
+
+	if (!err || err == -EEXIST)
+		err = save_part(NEXT, PART, version);
+	if (!err)
+		err = write_text("other", NEXT);
+	if (err)
+		return err;
+	err = file_rename(&m, "other", "latest");
+	if (err && fails_once)
+		assert_kept("other");
 	return err ? err : end_unit(NEXT, version);
 }
 
@@ -167,6 +198,8 @@ static const struct scenario scenarios[] = {
 	{"a unit", NULL, save_step, version_of_step, UNIT},
 	{"a unit over another", save_step, save_step, version_of_step, UNIT},
 	{"a unit and its pointer", begin_pointed, save_pointed, version_of_pointed, NEXT},
+	{"a unit and a pointer that is renamed", begin_pointed, save_renamed, version_of_pointed,
+	 NEXT},
 };
 
 /* --- one run --- */
@@ -355,6 +388,8 @@ static void each_call_fails(void **state)
 		for (times = 0; times <= 1; times++) {
 			/* What is interrupted is done again, as often as it takes. */
 			unsigned more = errors[i] == EINTR ? 3 : 0;
+
+			fails_once = times == 1;
 
 			r.fault = (struct fault){
 				.calls = CALL_ANY, .times = times ? 1 : more, .err = errors[i]};
