@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The update barrier. Nothing in it waits for the daemon, only for what the pump and the devices
- * say.
+ * The update barrier. It never waits for the daemon, only for what the pump and the devices report.
+ * It takes the session's lock, and drops it while it waits and while it calls a device.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static bool is_copied_locked(struct ckptfs_session *s, uint64_t seq_last)
 }
 
 /*
- * Copies that run are waited for without an end: they are of memory to memory, and nothing stops
+ * Running copies are waited for without a limit: they go from memory to memory, and nothing stops
  * them.
  */
 static int time_out_locked(struct ckptfs_session *s, uint64_t seq_last, uint64_t timeout_ns)
@@ -109,7 +109,7 @@ static void account_locked(struct ckptfs_session *s, uint64_t ns, bool timed_out
 	pthread_cond_signal(&s->work);
 }
 
-/* Whether there is a stream that could be: ~0, as a write may have it, is none. */
+/* True if one of @streams may be a stream: ~0, as a write may have it, is none. */
 static bool any_stream(const uint64_t *streams, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -123,10 +123,7 @@ int ckptfs_barrier(struct ckptfs_session *s, const uint64_t *streams, size_t n, 
 {
 	uint64_t begin = ckpt_now_ns(), until, seq;
 	int err = ckpt_session_enter(s), fence = 0;
-	/*
-	 * Without streams there is nothing that could be held back until copies of devices have
-	 * ended.
-	 */
+	/* Without streams nothing is held back, so copies of devices must end here, too. */
 	bool landed = flags & CKPTFS_BARRIER_LANDED || !any_stream(streams, n), waits;
 
 	if (err == -ECHILD)

@@ -21,7 +21,7 @@ static struct ckpt_capture **place_of(struct ckptfs_session *s, uint64_t seq)
 	return &s->window[seq & (s->window_size - 1)];
 }
 
-/* --- beginning and end of one --- */
+/* --- begin and end of a capture --- */
 
 static int check(struct ckptfs_session *s, const struct ckptfs_write_op *op,
 		 const struct ckpt_tensor *t)
@@ -185,7 +185,7 @@ void ckpt_captures_take_back_locked(struct ckptfs_session *s, struct ckpt_captur
 		s->next_seq--;
 		forget_failure_locked(s, c[n]);
 		no_longer_held_locked(s, c[n]);
-		if (c[n]->over) /* by a barrier that timed out meanwhile */
+		if (c[n]->over) /* ended by a barrier that timed out meanwhile */
 			continue;
 		s->nr_ungranted--;
 		s->stats.pending--;
@@ -214,9 +214,9 @@ struct ckpt_capture *ckpt_capture_find_locked(struct ckptfs_session *s, uint64_t
 	return seq >= s->base && seq < s->next_seq ? *place_of(s, seq) : NULL;
 }
 
-/* --- what becomes of one --- */
+/* --- what happens to a capture --- */
 
-/* Of a long path the end is shown. */
+/* Of a long path only the end is shown. */
 static void count_failure_locked(struct ckptfs_session *s, const struct ckpt_capture *c, int err,
 				 const char *text)
 {
@@ -310,8 +310,7 @@ struct ckpt_capture *ckpt_failure_next_locked(struct ckptfs_session *s)
 		struct ckpt_capture *c = *at;
 
 		/*
-		 * FAIL voids the grants of it, so nothing may be copied to where they said any
-		 * more.
+		 * FAIL voids the grants of the capture, so no copy to their places may still run.
 		 */
 		if (!c->taken || c->running)
 			continue;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What ckptfs and the programs beside it agree on: versions, names, and the ioctls by which a
- * trainer hands over tensors instead of bytes (libckptfs speaks them; ckptfs.h is for people). The
+ * trainer hands over tensors instead of bytes (libckptfs uses them; ckptfs.h is for people). The
  * only header that clients, engine and filesystem share; it includes nothing of theirs.
  *
- * A trainer opens MOUNT/.ckptfs/ctl and says HELLO: it has a session, which lives as long as its
- * process does, and is lent memory, the arena, of nr_slots slots. It registers tensors, and writes
- * them by handle: WRITE, on the descriptor of a file, says which bytes of which tensor are to be
- * there. The file has its size at once; what its bytes are follows: a thread of the trainer asks by
- * NEXT for grants, copies each piece of a tensor to where its grant says, in the arena, and reports
+ * A trainer opens MOUNT/.ckptfs/ctl and says HELLO. It then has a session, which lives as long as
+ * its process, and is lent memory, the arena, of nr_slots slots. It registers tensors, and writes
+ * them by handle: WRITE, on the descriptor of a file, says which bytes of which tensor go where.
+ * The file has its size at once, and its bytes follow: a thread of the trainer asks by NEXT for
+ * grants, copies each piece of a tensor to the place in the arena that its grant says, and reports
  * it with the following NEXT. So the daemon never sees a pointer, a device or another process's
  * memory.
  *
- * All structs have fixed widths and no padding that is not named; what is reserved is 0. An
- * argument that is out of range is EINVAL, one of another session or of none ENOENT (the session)
- * or EBADF (the tensor, the capture). All ioctls are for the descriptor of ctl, but WRITE, QUERY
- * and COMMIT.
+ * All structs have fixed widths and no unnamed padding; what is reserved is 0. An argument that is
+ * out of range is EINVAL. One of another session, or of none, is ENOENT (the session) or EBADF (the
+ * tensor, the capture). All ioctls are for the descriptor of ctl, except WRITE, QUERY and COMMIT.
  */
 #ifndef CKPTFS_ABI_H
 #define CKPTFS_ABI_H
@@ -30,8 +29,8 @@
 #define CKPTFS_FSTYPE "fuse.ckptfs"
 
 /*
- * Eight bytes in the place of a safetensors header's length, until the header is written: one that
- * no reader takes.
+ * Eight bytes in the place of a safetensors header's length, until the header is written. No reader
+ * takes them for a length.
  */
 #define CKPTFS_UNFINISHED "ckptfs?\377"
 
@@ -51,12 +50,12 @@ enum ckptfs_kind { CKPTFS_STORAGE, CKPTFS_TENSOR, CKPTFS_OBJECT };
 enum ckptfs_check { CKPTFS_CHECK_OFF, CKPTFS_CHECK_SAMPLE, CKPTFS_CHECK_ALL };
 
 /*
- * In: abi, which must be first for good, is that of the client; EPROTO (with abi set to the
- * daemon's) if the daemon has another. rank and world as the launcher says, -1 and 0 where that is
- * not known. arena_bytes: how much the client can use, 0: as much as its share is. EUSERS: the
- * user, or all of them, have too many sessions with this mount. Out: the session; of the arena the
- * descriptor comes over the unix socket `socket` in the control directory, a stream socket, which
- * takes one connection, of this process, within 10 s. slot_bytes * nr_slots is its size.
+ * In: abi, which must stay first for good, is that of the client; EPROTO (with abi set to the
+ * daemon's): the daemon has another. rank and world are as the launcher says, -1 and 0: unknown.
+ * arena_bytes: how much the client can use, 0: its whole share. EUSERS: the user, or all users,
+ * have too many sessions with this mount. Out: the session. The descriptor of the arena comes over
+ * the unix socket `socket` in the control directory. That is a stream socket, which takes one
+ * connection, of this process, within 10 s. slot_bytes * nr_slots is the arena's size.
  */
 struct ckptfs_hello {
 	__u32 abi, flags;
@@ -71,15 +70,15 @@ struct ckptfs_hello {
 };
 
 /*
- * A tensor and its layout; where it lies is said by the client to itself, at each write. @id is the
- * session's own, unique, not 0. Names follow all structs of the batch, without NULs, each
- * name_len bytes, 1 or more. Registering an id anew, with another layout, is EEXIST.
+ * A tensor and its layout; its address stays with the client, which notes it at each write. @id is
+ * the session's own, unique, not 0. The names follow all structs of the batch, without NULs, each
+ * name_len bytes, 1 or more. EEXIST: the id is registered with another layout.
  */
 struct ckptfs_tensor {
 	__u64 id, bytes;
 	__u64 global_shape[8], shard_offset[8],
 		shard_shape[8]; /* in elements; a shard lies in its tensor */
-	char dtype[16];		/* printable; as safetensors has it: "F32" */
+	char dtype[16];		/* printable; as in safetensors: "F32" */
 	__u32 ndim, kind, memory, flags;
 	__u32 name_len, reserved;
 };
@@ -87,11 +86,11 @@ struct ckptfs_tensor {
 #define CKPTFS_TENSORS_BYTES (CKPTFS_BATCH_BYTES - 16)
 struct ckptfs_register {
 	__u64 session;
-	__u32 nr, bytes; /* tensors, and of all that follows */
+	__u32 nr, bytes; /* tensors; bytes of all that follows */
 	__u8 data[CKPTFS_TENSORS_BYTES];
 };
 
-/* What is still to be captured of a tensor is captured all the same. */
+/* Captures of these tensors that are still to come are made all the same. */
 #define CKPTFS_IDS_MAX 1024
 struct ckptfs_unregister {
 	__u64 session;
@@ -100,11 +99,11 @@ struct ckptfs_unregister {
 };
 
 /*
- * One capture: bytes [src_off, src_off + len) of tensor @id are to be at file_off. @seq numbers the
- * captures of a session, from 1 on, without gaps. All of a batch or none is taken. EOPNOTSUPP: the
- * file is none that ckptfs stages (no checkpoint's), or has been published; write the bytes
- * instead. EAGAIN: more than CKPTFS_CAPTURES_MAX wait, which passes. Waits for what is still to be
- * captured of the same bytes; EINTR: nothing is taken.
+ * One capture: bytes [src_off, src_off + len) of tensor @id go to file_off. @seq numbers the
+ * captures of a session, from 1 on, without gaps. All of a batch or none is taken. EOPNOTSUPP:
+ * ckptfs does not stage the file (it is no checkpoint's), or has published it; write the bytes
+ * instead. EAGAIN: more than CKPTFS_CAPTURES_MAX wait, which passes. The ioctl waits for captures
+ * of the same bytes that are still to come; EINTR: nothing is taken.
  */
 struct ckptfs_capture {
 	__u64 seq, id, file_off, src_off, len;
@@ -119,9 +118,9 @@ struct ckptfs_write {
 
 /*
  * A grant: copy [src_off, src_off + len) of capture @seq, as counted in its tensor, to arena_off.
- * The numbers of a session's grants rise. A piece that was done is reported by the number of its
- * grant, in any order, once or more often; its place in the arena is the daemon's from then on.
- * @len 0: no more of the capture is granted, its file has failed or is gone, @err (a positive
+ * The numbers of a session's grants rise. A piece that is done is reported by the number of its
+ * grant, in any order, once or more often; from then on its place in the arena is the daemon's.
+ * @len 0: no more of the capture is granted, since its file has failed or is gone; @err (a positive
  * errno) says why. What was granted of it before keeps its place until it is reported.
  */
 struct ckptfs_grant {
@@ -135,8 +134,8 @@ struct ckptfs_done {
 };
 
 /*
- * In: what was done, known to the daemon when this returns 0. Out: new grants; none when wait_ms
- * are over. Waits, interruptibly, only if nothing was reported, and until another of the session
+ * In: what is done; the daemon knows it when this returns 0. Out: new grants; none after wait_ms.
+ * Waits, interruptibly, only if nothing is reported, and only until another call of the session
  * begins to wait.
  */
 #define CKPTFS_GRANTS_MAX 400
@@ -151,9 +150,9 @@ struct ckptfs_next {
 };
 
 /*
- * A capture that cannot be: its file, and the checkpoint that it is of, fail with @err (a positive
- * errno) and the text, which should name the cause; @seq 0: all that have not landed. Grants of it
- * are void, reported or not: the client copies nothing of it any more.
+ * A capture that cannot be made: its file, and the checkpoint of the file, fail with @err (a
+ * positive errno) and the text, which should name the cause. @seq 0: all captures that have not
+ * landed. Grants of it are void, reported or not: the client copies nothing of it any more.
  */
 struct ckptfs_fail {
 	__u64 session, seq;
@@ -162,7 +161,7 @@ struct ckptfs_fail {
 	char text[CKPTFS_TEXT_MAX];
 };
 
-/* A barrier is over: how long it blocked the trainer. For metrics and trace only. */
+/* A barrier has ended: how long it blocked the trainer. For metrics and trace only. */
 struct ckptfs_barrier {
 	__u64 session, blocked_ns;
 	__u32 timed_out, reserved;
@@ -170,16 +169,16 @@ struct ckptfs_barrier {
 
 struct ckptfs_stats {
 	__u64 session;
-	__u64 captures, captured_bytes, landed_bytes, failed; /* since it began */
+	__u64 captures, captured_bytes, landed_bytes, failed; /* since the session began */
 	__u64 pending, pending_bytes, granted_bytes;	      /* now */
 	__u64 arena_bytes, free_bytes;			      /* of the arena */
 	__u64 reserved[8];
 };
 
 /*
- * What becomes of the file or checkpoint @name in a directory: asked on a descriptor of that (not
- * of the control directory). In: the name; the generation, "": the newest of that name. Out: that
- * generation, "" if the name has none that is known any more; how far it has come; err (a positive
+ * How far the file or checkpoint @name in a directory has come, asked on a descriptor of that
+ * directory (not of the control directory). In: the name; the generation, "": the newest of that
+ * name. Out: that generation, "" if none of that name is known any more; its state; err (a positive
  * errno, if it failed) and text: why it failed, or what it waits for. Waits for nothing but the
  * backing.
  */
@@ -188,9 +187,9 @@ enum ckptfs_state {
 	CKPTFS_OPEN,	  /* its end was not seen yet, or captures of it are to come */
 	CKPTFS_CAPTURED,  /* all of it is in the cache */
 	CKPTFS_DURABLE,	  /* synced on the backing, in staging */
-	CKPTFS_COMMITTED, /* all of it has its name there */
-	CKPTFS_FAILED,	  /* or was given up, removed or replaced by a later one before that */
-	/* it is no checkpoint: an ordinary file or directory, or cannot be looked at */
+	CKPTFS_COMMITTED, /* all of it has its name on the backing */
+	CKPTFS_FAILED,	  /* or was given up, removed or replaced before that */
+	/* no checkpoint: an ordinary file or directory; or it cannot be looked at */
 	CKPTFS_NEVER
 };
 #define CKPTFS_GENERATION_MAX 40 /* with the NUL */
@@ -203,9 +202,9 @@ struct ckptfs_query {
 };
 
 /*
- * The checkpoint @name in a directory is whole, whatever its rule still waits for; @abandon 1: it
- * will never be, and fails. For its owner and root. On failure text says more, also beside an
- * error.
+ * Declares the checkpoint @name in a directory whole, whatever its rule still waits for; @abandon
+ * 1: it will never be, and fails. For its owner and root. Out: err (a positive errno, 0: done) and
+ * text, which says why it failed.
  */
 struct ckptfs_commit {
 	char name[256];

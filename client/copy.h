@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The copy into the arena: its lines are cold, and who reads them next is the daemon. Writing
- * around the CPU's caches is faster than memcpy, and leaves them to the trainer. (The daemon has
- * the same for its cache; the two share nothing but the ABI.)
+ * The copy into the arena: its lines are cold, and the daemon reads them next. Writing around the
+ * CPU's caches is faster than memcpy, and leaves the caches to the trainer. (The daemon has the
+ * same for its cache; the two share nothing but the ABI.)
  */
 #ifndef CLIENT_COPY_H
 #define CLIENT_COPY_H

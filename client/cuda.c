@@ -41,7 +41,8 @@ static CUstream stream_of(const struct cuda_gpu *g, uint64_t handle)
 }
 
 /*
- * What was done on a stream that is captured into a graph would be done whenever that is launched.
+ * False, with @f: the stream is being captured into a graph. Work on it would run at each launch of
+ * that.
  */
 static bool refuse_captured(CUstream stream, struct cuda_fault *f)
 {
@@ -63,7 +64,7 @@ static bool wait_for(struct cuda_bound *b, CUstream stream, struct cuda_fault *f
 
 /* --- writing by handle --- */
 
-/* Digests of everything, by reading everything: the price of CKPTFS_CHECK_ALL. */
+/* Digests of all bytes, by reading all: the price of CKPTFS_CHECK_ALL. */
 static bool take_all(struct ckpt_capture *c, struct cuda_bound *b, CUstream stream,
 		     struct cuda_fault *f)
 {
@@ -85,7 +86,9 @@ static bool take_all(struct ckpt_capture *c, struct cuda_bound *b, CUstream stre
 	return ok;
 }
 
-/* On the stream that produces the tensor: what is enqueued there from now on comes after them. */
+/*
+ * On the stream that produces the tensor: what is enqueued there from now on runs after the probes.
+ */
 static bool take_few(struct ckpt_capture *c, struct cuda_bound *b, CUstream stream,
 		     struct cuda_fault *f)
 {
@@ -111,13 +114,15 @@ static bool bind_to(struct cuda_gpu *g, struct ckpt_capture *c, struct cuda_boun
 	else if (check == CKPTFS_CHECK_SAMPLE)
 		ok = take_few(c, b, stream, f);
 	ok = ok && CUDA_TRY(f, EventRecord, b->produced, stream);
-	/* Of what is complete already nothing tells when it changes. */
+	/*
+	 * No stream tells when a tensor changes that is complete already: so the probes end here.
+	 */
 	if (ok && c->source.stream == CUDA_COMPLETE)
 		ok = CUDA_TRY(f, EventSynchronize, b->produced);
 	if (ok)
 		atomic_store(&g->newest, b->produced);
 	else
-		cuda_driver()->StreamSynchronize(stream); /* some may be under way to b->before */
+		cuda_driver()->StreamSynchronize(stream); /* copies to b->before may be under way */
 	return ok;
 }
 
@@ -175,7 +180,7 @@ static void cuda_submit(void *state, struct ckpt_piece *p)
 
 /* --- the barrier --- */
 
-/* @handle may be that of every context's own. */
+/* True if @handle stands for a stream of each context. */
 static bool is_special(uint64_t handle)
 {
 	return handle <= (uintptr_t)CU_STREAM_PER_THREAD;
@@ -239,7 +244,7 @@ static int cuda_fence(void *state, const uint64_t *streams, size_t n)
 	return err;
 }
 
-/* --- at once --- */
+/* --- copies at once --- */
 
 static bool write_in_context(struct cuda_gpu *g, struct ckpt_capture *c, int fd, int *err,
 			     struct cuda_fault *f)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread of a GPU. It gives pieces to the GPU, each when its tensor is produced, in the order
- * in which they come, and ends them in that order when they have landed.
+ * The thread of a GPU. It gives pieces to the GPU in the order in which they come, each once its
+ * tensor is produced, and ends them in that order when they have landed.
  *
- * Behind each copy the probes of it look at the tensor again, on the same stream: so they are
- * before whatever a barrier lets come then. A piece that failed may have copies under way; it is
- * not ended before these are over, since its place in the arena is another's then.
+ * Behind each copy the probes read the tensor again, on the same stream: so they come before
+ * whatever a barrier lets come then. A piece that failed may have copies under way. It does not end
+ * before these are over, since its place in the arena goes to another piece then.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "client/cuda.h"
 
-/* --- what others ask of it --- */
+/* --- for other threads --- */
 
 void cuda_copy_submit(struct cuda_gpu *g, struct ckpt_piece *p)
 {
@@ -93,7 +93,9 @@ static bool holds(const struct cuda_flight *fl)
 	return !c->probes.all || ckpt_probes_all_hold(c, p, fl->after);
 }
 
-/* Until nothing that was given to the GPU is under way. In a context that failed nothing is. */
+/*
+ * Waits until nothing that was given to the GPU is under way. In a context that failed nothing is.
+ */
 static void drain(struct cuda_gpu *g)
 {
 	if (cuda_driver()->StreamSynchronize(g->stream))
@@ -147,7 +149,7 @@ static bool enqueue(struct cuda_gpu *g, struct cuda_flight *fl, struct cuda_faul
 	return false;
 }
 
-/* @f: of what came before, CUDA_SUCCESS if it is to be copied. */
+/* @f: an error of what came before; CUDA_SUCCESS: @p is to be copied. */
 static void start(struct cuda_gpu *g, struct ckpt_piece *p, struct cuda_fault *f)
 {
 	struct cuda_flight *fl = flight_at(g, g->nr_flights);
@@ -222,8 +224,9 @@ static bool has_room(const struct cuda_gpu *g, const struct ckpt_piece *p)
 }
 
 /*
- * Whether the tensor is produced, and so is what was bound last: else the probes of that, many
- * small copies on a stream of the trainer's, would each wait for a large one of ours. @f: an error.
+ * True if the tensor is produced, and so is what was bound last; or on an error, @f. Else the
+ * probes of the latter, many small copies on a stream of the trainer's, would each wait for a large
+ * copy of ours. @wait: waits until it is so.
  */
 static bool is_produced(struct cuda_gpu *g, const struct ckpt_piece *p, bool wait,
 			struct cuda_fault *f)
@@ -240,7 +243,7 @@ static bool is_produced(struct cuda_gpu *g, const struct ckpt_piece *p, bool wai
 	return true;
 }
 
-/* The one-time beginning, again if it failed. */
+/* Enters the context once; tries again if that failed. */
 static bool is_entered(struct cuda_gpu *g, struct cuda_fault *f)
 {
 	int mode;
@@ -261,7 +264,7 @@ static void *copy_run(void *gpu)
 	while ((p = wait_for_work(g, &stop)) || g->nr_flights) {
 		bool fits = p && has_room(g, p);
 
-		/* When it is to stop nothing is wanted any more, so nothing is waited for. */
+		/* Once it is to stop no piece is wanted any more, so no tensor is waited for. */
 		if (fits && (!is_entered(g, &f) || stop || is_produced(g, p, false, &f)))
 			start(g, take_first(g), &f);
 		else if (g->nr_flights)

@@ -37,7 +37,8 @@ int cuda_driver_load(struct cuda_driver *driver, const char *library, char *why)
 	void *handle;
 
 	/*
-	 * What the trainer has loaded comes first, wherever it found it: its tensors are in there.
+	 * The library that the trainer has loaded comes first, wherever it was found: it has the
+	 * tensors.
 	 */
 	handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 	if (!handle)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The CUDA driver API as the client uses it: declarations of our own, so that no CUDA toolkit is
- * needed to build, and the functions found at run time, so that no driver is needed to run.
+ * needed to build, and functions found at run time, so that no driver is needed to run.
  *
- * Names, types and values are those of the driver's documentation ("CUDA Driver API"). Of a
- * function that has versions the table names the symbol that today's headers mean: under the bare
- * name the library keeps an older ABI.
+ * Names, types and values are those of the driver's documentation ("CUDA Driver API"). Where a
+ * function has versions the table names the symbol that today's headers mean: under the bare name
+ * the library keeps an older ABI.
  *
- * Nothing here calls into the driver, but for cuda_error_text(), which asks for a name; so nothing
- * here makes a context. The driver's functions may be called by any thread.
+ * Nothing here calls into the driver, except cuda_error_text(), which asks for a name; so nothing
+ * here makes a context. Any thread may call the driver's functions.
  */
 #ifndef CLIENT_CUDA_DRIVER_H
 #define CLIENT_CUDA_DRIVER_H
@@ -47,19 +47,18 @@ enum {
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900, /* not allowed while a stream is captured */
 	CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
-	CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905, /* would depend on work outside of the capture */
+	CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905, /* would depend on work outside the capture */
 	CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,  /* of the legacy stream, beside a capture */
 	CUDA_ERROR_CAPTURED_EVENT = 907,
 };
 
-/*
- * Streams that are always there. A stream without CU_STREAM_NON_BLOCKING waits for the legacy one.
- */
+/* Streams that always exist. A stream without CU_STREAM_NON_BLOCKING waits for the legacy one. */
 #define CU_STREAM_LEGACY     ((CUstream)1) /* NULL means this one, too */
 #define CU_STREAM_PER_THREAD ((CUstream)2)
 
 /*
- * What a strided copy's rows may at most be apart (CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices).
+ * The largest distance between rows of a strided copy (CU_DEVICE_ATTRIBUTE_MAX_PITCH of all
+ * devices).
  */
 #define CU_MAX_PITCH 2147483647u
 
@@ -83,7 +82,7 @@ enum {
 	CU_MEMORYTYPE_DEVICE = 2,
 
 	CU_POINTER_ATTRIBUTE_CONTEXT = 1,	    /* CUcontext */
-	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,	    /* unsigned int; 0: CUDA does not know it */
+	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,	    /* unsigned int; 0: unknown to CUDA */
 	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,	    /* unsigned long long */
 	CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,	    /* unsigned int */
 	CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,    /* int */
@@ -170,21 +169,21 @@ struct cuda_driver {
 #define CUDA_DRIVER_WHY_MAX 256
 
 /*
- * The driver of this process, looked for once, by whichever thread comes first; NULL if there is
- * none, then and ever after. It is never unloaded; nobody frees it.
+ * The driver of this process, looked for once, by the first thread that asks; NULL: there is none,
+ * then and ever after. It is never unloaded, and never freed.
  */
 const struct cuda_driver *cuda_driver(void);
 
-/* The same, but NULL as long as nobody in this process has loaded one. */
+/* The same, but NULL as long as this process has loaded none. */
 const struct cuda_driver *cuda_driver_if_loaded(void);
 
 /* Why cuda_driver() is NULL, for people; "" if it is not. Lives as long as the process. */
 const char *cuda_driver_missing(void);
 
 /*
- * Fills @driver from @library, which stays loaded. 0, -ENOENT if there is no such library, -ENOSYS
- * if it lacks a function that is required; then @why (CUDA_DRIVER_WHY_MAX bytes) tells which, and
- * @driver is not to be used. What cuda_driver() does with "libcuda.so.1"; by itself for tests.
+ * Fills @driver from @library, which stays loaded. 0; -ENOENT: there is no such library; -ENOSYS:
+ * it lacks a required function. Then @why (CUDA_DRIVER_WHY_MAX bytes) tells which, and @driver is
+ * not to be used. cuda_driver() does this with "libcuda.so.1"; by itself it is for tests.
  */
 int cuda_driver_load(struct cuda_driver *driver, const char *library, char *why);
 

@@ -30,7 +30,10 @@ int cuda_fault_errno(const struct cuda_fault *f)
 	return -EIO;
 }
 
-/* Of errors after which the whole context is of no use, to the trainer neither. */
+/*
+ * What follows from an error. After some of them the whole context is of no use, to the trainer
+ * neither.
+ */
 static const char *consequence(CUresult code)
 {
 	switch (code) {

@@ -3,7 +3,7 @@
 
 #include "client/cuda.h"
 
-/* --- what belongs to captures --- */
+/* --- what is bound to captures --- */
 
 static bool slab_create(struct cuda_gpu *g, struct cuda_fault *f)
 {
@@ -17,7 +17,7 @@ static bool slab_create(struct cuda_gpu *g, struct cuda_fault *f)
 	while (slab && slab->memory && nr < CUDA_SLAB_BOUNDS) {
 		slab->bounds[nr].gpu = g;
 		slab->bounds[nr].before = slab->memory + (size_t)nr * CKPT_PROBES_BYTES;
-		/* Who waits for one sleeps meanwhile. */
+		/* A thread that waits for the event sleeps meanwhile. */
 		if (!CUDA_TRY(f, EventCreate, &slab->bounds[nr].produced,
 			      CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC))
 			break;
@@ -40,7 +40,7 @@ static bool slab_create(struct cuda_gpu *g, struct cuda_fault *f)
 	return true;
 }
 
-/* The probes of a capture that was cancelled may still be to come: that memory is not free yet. */
+/* Waits for the probes of captures that were cancelled: they may still write to this memory. */
 static void slabs_free(struct cuda_gpu *g, bool entered)
 {
 	while (g->slabs) {
@@ -134,7 +134,7 @@ static bool flights_create(struct cuda_gpu *g, struct cuda_fault *f)
 	return true;
 }
 
-/* In the context; all that is there of it. */
+/* In the context. Releases all that was made of it. */
 static void release_what_is_there(struct cuda_gpu *g)
 {
 	const struct cuda_driver *cu = cuda_driver();
@@ -151,7 +151,7 @@ static void release_what_is_there(struct cuda_gpu *g)
 	cuda_pinned_free(g->after, g->max_flights * g->after_bytes);
 }
 
-/* Once more, if it fails: what is not taken back from the driver is not to be unmapped. */
+/* Tries twice: memory that is not taken back from the driver must not be unmapped. */
 static bool enter_to_close(struct cuda_gpu *g, int *mode)
 {
 	struct cuda_fault f;
@@ -195,7 +195,7 @@ static struct cuda_gpu *gpu_create(struct cuda *cuda, int ordinal)
 	return g;
 }
 
-/* Where the trainer has no context we make none. */
+/* Makes no context where the trainer has none. */
 static bool retain(struct cuda_gpu *g, struct cuda_fault *f)
 {
 	unsigned int flags;
@@ -234,7 +234,7 @@ static bool set_up(struct cuda_gpu *g, struct cuda_fault *f)
 	return ok;
 }
 
-/* NULL: @f says why. */
+/* Opens the GPU, once. NULL: @f says why. */
 static struct cuda_gpu *gpu_open(struct cuda *cuda, int ordinal, struct cuda_fault *f)
 {
 	struct cuda_gpu *g;
@@ -259,14 +259,14 @@ void cuda_gpus_open_active(struct cuda *cuda)
 	struct cuda_fault f;
 	int n = 0;
 
-	/* It fails where CUDA is not initialised: then there is no context either. */
+	/* This fails where CUDA is not initialised: then there is no context either. */
 	if (!cuda_driver_if_loaded() || !CUDA_TRY(&f, DeviceGetCount, &n))
 		return;
 	for (int i = 0; i < n && i < CUDA_GPUS_MAX; i++)
 		gpu_open(cuda, i, &f);
 }
 
-/* Only primary contexts can be kept from going. */
+/* Finds the GPU of @addr. Only its primary context can be kept from going. */
 static int find_ordinal(struct ckptfs_session *s, const void *addr, const char *tensor,
 			int *ordinal)
 {
@@ -286,7 +286,10 @@ static int find_ordinal(struct ckptfs_session *s, const void *addr, const char *
 	return 0;
 }
 
-/* Memory of the driver's pools and of virtual mappings is of no context, and can be used in any. */
+/*
+ * Memory of the driver's pools and of virtual mappings belongs to no context, and can be used in
+ * any.
+ */
 static int check_context(const struct cuda_gpu *g, const void *addr, const char *tensor)
 {
 	CUcontext context = NULL;
@@ -306,8 +309,8 @@ static int check_context(const struct cuda_gpu *g, const void *addr, const char 
 }
 
 /*
- * A copy from what is nobody's would cost the trainer its context. Ranges may consist of many
- * allocations.
+ * A copy from memory that belongs to nobody would cost the trainer its context. A range may consist
+ * of many allocations.
  */
 static int check_end(struct ckptfs_session *s, const char *last, const char *tensor, int ordinal)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host memory that is registered with the driver (pinned), so that a copy to it runs while nobody
- * waits.
+ * Host memory that is registered with the driver (pinned), so that a copy to it runs while no
+ * thread waits.
  *
  * Registering holds locks of the driver that stop all of its users on the node, and one call for
- * all of a large arena failed on some kernels and drivers: hence in steps, when the session is
- * opened, by the thread that opens it.
+ * all of a large arena failed on some kernels and drivers. Hence it is done in steps, when the
+ * first GPU is opened, mostly by the thread that opens the session.
  */
 #include <sys/mman.h>
 
@@ -22,7 +22,10 @@ char *cuda_pinned_alloc(size_t bytes, struct cuda_fault *f)
 		*f = (struct cuda_fault){CUDA_ERROR_OUT_OF_MEMORY, "mmap"};
 		return NULL;
 	}
-	/* A child that wrote to it first would leave us with a page that the GPU does not know. */
+	/*
+	 * A fork shares the pages, and a write could then give this process one that the GPU does
+	 * not know.
+	 */
 	madvise(memory, bytes, MADV_DONTFORK);
 	if (CUDA_TRY(f, MemHostRegister, memory, bytes, CU_MEMHOSTREGISTER_PORTABLE))
 		return memory;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A tensor's bytes, contiguous or in rows, as the fewest copies. */
+/* A tensor's bytes, contiguous or in rows, in the fewest copies. */
 #include "client/cuda.h"
 
 const char *cuda_source_at(const struct ckpt_source *s, uint64_t off)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Those of safetensors 0.8. */
+/* The types of safetensors 0.8. */
 static const struct {
 	const char *name;
 	unsigned bits;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes safetensors files whose tensors are captured later and whose objects come one by one: the
- * places of tensors are planned at the beginning, the header is put together as names become known,
- * and is written at the end. What it has taken always fits into the room that was left for it, so
- * that the end cannot fail for that.
+ * Writes safetensors files whose tensors are captured later and whose objects come one by one. The
+ * places of tensors are planned at the beginning. The header is put together as names become known,
+ * and is written at the end. What the header has taken always fits into the room that was left for
+ * it, so that the end cannot fail for that. The lock of a file is not held during I/O.
  */
 #include <fcntl.h>
 #include <search.h>
@@ -25,7 +25,7 @@ struct range {
 
 struct place {
 	uint64_t id, file_off, bytes;
-	const char *name;      /* one of names */
+	const char *name;      /* owned by @names */
 	struct range *written; /* lock; sorted */
 	size_t nr, room;
 };
@@ -35,10 +35,10 @@ struct ckptfs_file {
 	pid_t pid;
 	int fd;
 	char *path;
-	struct place *places; /* by id */
+	struct place *places; /* sorted by id */
 	size_t nr_places;
-	uint64_t data_off;    /* of the data: 8 and the header */
-	pthread_mutex_t lock; /* of all that follows */
+	uint64_t data_off;    /* where the data begins: 8 bytes and the header */
+	pthread_mutex_t lock; /* for all that follows */
 	uint64_t end;
 	void *names, *keys; /* trees of strings, which they own */
 	struct ckpt_header header;
@@ -50,14 +50,14 @@ static unsigned long long ull(uint64_t n)
 	return n;
 }
 
-/* --- names, each once --- */
+/* --- unique names --- */
 
 static int compare(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
 
-/* A string of its own in the tree; NULL: -EEXIST or -ENOMEM. */
+/* Adds a copy of @what to the tree, and returns it. NULL: *err is -EEXIST or -ENOMEM. */
 static const char *tree_add(void **tree, const char *what, int *err)
 {
 	char *copy;
@@ -85,7 +85,7 @@ static void tree_remove(void **tree, const char *what)
 	free(copy);
 }
 
-/* First the text and then its length, so that the file has no header before it has all of it. */
+/* Writes the text and then its length, so that the file has no header before it has all of it. */
 static int write_header(struct ckptfs_file *f)
 {
 	unsigned char length[LENGTH_BYTES];
@@ -141,7 +141,7 @@ static int place_one(struct ckptfs_file *f, const struct ckpt_layout *l, struct 
 	return 0;
 }
 
-/* Where the data begins is known only when all names are. */
+/* Where the data begins is known only once all names are. */
 static int place_data(struct ckptfs_file *f, uint64_t spare)
 {
 	uint64_t len = ckpt_header_len(&f->header) + LENGTH_BYTES;
@@ -206,7 +206,7 @@ static void file_free(struct ckptfs_file *f)
 	free(f);
 }
 
-/* Every call begins with it: errors are of this call then. */
+/* Begins every call: from here on an error text is of this call. */
 static int enter(struct ckptfs_session *s)
 {
 	ckpt_error(NULL, 0, "%s", "");
@@ -237,7 +237,7 @@ static int file_open(struct ckptfs_file *f)
 	f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (f->fd < 0)
 		return ckpt_error(f->session, -errno, "%s: %s", f->path, strerror(errno));
-	/* Where this cannot be written the header cannot, either, and that is told. */
+	/* If this fails, so does the write of the header, which is reported. */
 	ckpt_write_all(f->fd, CKPTFS_UNFINISHED, LENGTH_BYTES, 0);
 	return 0;
 }
@@ -331,7 +331,7 @@ static struct place *find_place(struct ckptfs_file *f, uint64_t id)
 	return bsearch(&wanted, f->places, f->nr_places, sizeof(*f->places), by_id);
 }
 
-/* The first range that ends behind @begin. */
+/* The index of the first range that ends behind @begin. */
 static size_t range_at(const struct place *p, uint64_t begin)
 {
 	size_t lo = 0, hi = p->nr;
@@ -385,7 +385,7 @@ static void unmark(struct ckptfs_file *f, const struct ckptfs_write_op *ops, siz
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Where it goes in the file, and that it does. */
+/* Sets the place of @op in the file, and marks its bytes as written. */
 static int take_op(struct ckptfs_file *f, struct ckptfs_write_op *op)
 {
 	struct place *p = find_place(f, op->id);
@@ -408,7 +408,7 @@ static int take_op(struct ckptfs_file *f, struct ckptfs_write_op *op)
 	return err;
 }
 
-/* Without a session: here and now, from memory of the host. */
+/* Without a session: writes from memory of the host before it returns. */
 static int write_plainly(struct ckptfs_file *f, const struct ckptfs_write_op *op)
 {
 	const struct place *p = find_place(f, op->id);
@@ -470,7 +470,7 @@ int ckptfs_file_write(struct ckptfs_file *f, const struct ckptfs_write_op *ops, 
 
 /* --- objects and metadata --- */
 
-/* Says why the header has not taken something. */
+/* Says why the header did not take @name. */
 static int refused(struct ckptfs_file *f, const char *name, int err)
 {
 	if (err != -ENOSPC)

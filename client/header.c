@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define FORMAT	     "format"
-#define FORMAT_VALUE "pt" /* older readers want to find one */
+#define FORMAT_VALUE "pt" /* older readers require one */
 #define BEGIN	     "{\"" CKPT_HEADER_METADATA "\":{\"" FORMAT "\":\""
 #define FORMAT_END   "\""
 #define SHARDS_BEGIN ",\"" CKPT_HEADER_VERSION "\":\"1.0\",\"" CKPT_HEADER_SHARDS "\":\"{"
@@ -54,7 +54,9 @@ static void remember(struct ckpt_header *h, size_t len[PARTS])
 		len[i] = parts[i]->len;
 }
 
-/* What has been added since remember() stays if there was memory, and is room, for it. */
+/*
+ * Keeps what was added since remember() if there was memory, and is room, for it; else removes it.
+ */
 static int settle(struct ckpt_header *h, const size_t len[PARTS])
 {
 	struct ckpt_text *parts[PARTS];
@@ -79,7 +81,7 @@ static void put_quoted(struct ckpt_text *t, const char *what)
 	ckpt_text_put(t, "\"");
 }
 
-/* Behind what is there: each begins with a comma, and __metadata__ is before the first. */
+/* Appends an entry. Each begins with a comma: __metadata__ is before the first. */
 static void put_tensor(struct ckpt_text *to, const struct ckpt_header_tensor *t)
 {
 	uint64_t offsets[] = {t->begin, t->end};
@@ -95,7 +97,7 @@ static void put_tensor(struct ckpt_text *to, const struct ckpt_header_tensor *t)
 	ckpt_text_put(to, "}");
 }
 
-/* JSON within a string of JSON. global_shape is what later readers of it look for. */
+/* JSON within a string of JSON. Later readers of it look for global_shape. */
 static void put_shard(struct ckpt_text *to, const struct ckpt_header_tensor *t)
 {
 	struct ckpt_text one = {0};
@@ -154,7 +156,7 @@ int ckpt_header_pair(struct ckpt_header *h, const char *key, const char *value)
 	return settle(h, before);
 }
 
-/* --- all of it --- */
+/* --- the whole header --- */
 
 static void append(struct ckpt_text *to, const struct ckpt_text *what)
 {

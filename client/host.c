@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of the host: a few threads copy, behind whatever else wants to run. A barrier waits for
- * them, so they get the processor that the trainer does not use then.
+ * Memory of the host: a few threads copy, at low priority. A barrier waits for them, and they then
+ * get the processors that the trainer does not use. The lock guards the queue of pieces, and is not
+ * held during a copy.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ void ckpt_source_copy(const struct ckpt_source *s, uint64_t off, size_t len, voi
 
 void ckpt_source_fill(const struct ckpt_source *s, uint64_t off, size_t len, const void *from)
 {
-	/* What is a source for captures is a destination here. */
+	/* A source of captures is a destination here. */
 	char *to = (char *)(uintptr_t)s->addr;
 	const char *at = from;
 
@@ -87,7 +88,7 @@ static void *host_run(void *state)
 	struct host *h = state;
 	struct sched_param batch = {0};
 
-	/* Both are the thread's own, and no loss if they are refused. */
+	/* Both are for this thread alone; nothing is lost if they are refused. */
 	pthread_setschedparam(pthread_self(), SCHED_BATCH, &batch);
 	setpriority(PRIO_PROCESS, 0, HOST_NICE);
 	pthread_mutex_lock(&h->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Headers of safetensors files are read as strictly as safetensors itself reads them, since they
- * come from anywhere: what is found is within the file, does not overlap, and has the size that
- * type and shape say.
+ * Reads headers of safetensors files as strictly as safetensors itself does, since they come from
+ * anywhere: what an index has is within the file, does not overlap, and has the size that type and
+ * shape say. No lock: an index does not change once it is open.
  */
 #include "client/index.h"
 
@@ -47,7 +47,7 @@ struct pair {
 
 struct ckptfs_index {
 	int fd;
-	char *text; /* of the header; what follows points into it */
+	char *text; /* of the header; the strings below point into it */
 	struct ckptfs_entry *entries;
 	size_t nr, room;
 	struct ckptfs_entry **by_name;
@@ -151,7 +151,7 @@ static const char *read_tensor(struct ckptfs_index *ix, struct ckpt_json *j, con
 	bits = ckpt_dtype_bits(e.dtype);
 	if (!bits)
 		return no_dtype;
-	e.file_off = seen.offsets[0]; /* in the data, until all are read */
+	e.file_off = seen.offsets[0]; /* counted in the data until all are read */
 	if (ckpt_dtype_bytes(bits, e.shape, e.ndim, &e.bytes) ||
 	    seen.offsets[1] < seen.offsets[0] || seen.offsets[1] - seen.offsets[0] != e.bytes)
 		return no_size;
@@ -169,7 +169,7 @@ static const char *read_metadata(struct ckptfs_index *ix, struct ckpt_json *j)
 
 	if (ix->pairs || !ckpt_json_take(j, '{'))
 		return no_metadata;
-	do { /* so that pairs is set even if there is none */
+	do { /* sets pairs even if there is none */
 		struct pair *pairs =
 			grown(ix->pairs, ix->nr_pairs, &ix->room_pairs, sizeof(*pairs));
 
@@ -204,7 +204,7 @@ static const char *read_header(struct ckptfs_index *ix, struct ckpt_json *j)
 	return ckpt_json_over(j) ? NULL : no_object;
 }
 
-/* --- what is true of all together --- */
+/* --- checks of all tensors together --- */
 
 static int by_offset(const void *a, const void *b)
 {
@@ -266,7 +266,7 @@ static struct ckptfs_entry *find(const struct ckptfs_index *ix, const char *name
 	return found ? *found : NULL;
 }
 
-/* --- of which whole a tensor is a part --- */
+/* --- parts of larger tensors --- */
 
 static const char *read_shard(struct ckptfs_index *ix, struct ckpt_json *j, struct ckptfs_entry *e)
 {
@@ -299,7 +299,7 @@ static const char *read_shard(struct ckptfs_index *ix, struct ckpt_json *j, stru
 	return NULL;
 }
 
-/* @text is a copy, as it is spoilt by that. */
+/* @text is a copy: parsing overwrites it. */
 static const char *read_shards(struct ckptfs_index *ix, char *text)
 {
 	struct ckpt_json j = {.at = text, .end = text + strlen(text)};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads and writes that are done in full, however many calls that takes. */
+/* Reads and writes in full, however many calls that takes. */
 #ifndef CLIENT_IO_H
 #define CLIENT_IO_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* 0 or -errno; -ENODATA: the file ends before. *done, also on failure: how many bytes were read. */
+/* 0 or -errno; -ENODATA: the file ends before. *done: how many bytes were read, also on failure. */
 int ckpt_read_all(int fd, void *to, size_t len, uint64_t off, size_t *done);
 
 /* 0 or -errno. */

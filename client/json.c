@@ -5,7 +5,7 @@
 
 /* --- UTF-8 --- */
 
-/* The bytes of the character that begins at @p, 0: it is none. */
+/* The length in bytes of the character that begins at @p; 0: it is none. */
 static size_t character(const unsigned char *p, size_t len)
 {
 	size_t n;
@@ -70,7 +70,7 @@ static bool bad(struct ckpt_json *j)
 	return false;
 }
 
-/* The next character that is no blank, which stays; '\0': there is none. */
+/* The next character that is no blank, without taking it; '\0': there is none. */
 static char peek(struct ckpt_json *j)
 {
 	while (j->at < j->end &&
@@ -124,7 +124,7 @@ static bool four_digits(struct ckpt_json *j, uint32_t *c)
 	return true;
 }
 
-/* Behind "\u": one character, for which two such may stand. */
+/* Reads behind "\u": one character, for which two of these may stand. */
 static bool code_point(struct ckpt_json *j, uint32_t *c)
 {
 	uint32_t low;
@@ -144,7 +144,7 @@ static bool code_point(struct ckpt_json *j, uint32_t *c)
 	return true;
 }
 
-/* Behind a backslash. No character is longer than what stands for it. */
+/* Reads behind a backslash. No character is longer than what stands for it. */
 static char *escaped(struct ckpt_json *j, char *to)
 {
 	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -206,7 +206,7 @@ static bool is_digit(const struct ckpt_json *j)
 	return j->at < j->end && *j->at >= '0' && *j->at <= '9';
 }
 
-/* What would make another kind of number of the digits before it. */
+/* True if what follows makes another kind of number of these digits. */
 static bool goes_on(const struct ckpt_json *j)
 {
 	return j->at < j->end && *j->at && strchr(".eE+-", *j->at);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The newest checkpoint, as the command names it: what commit files and digests say is read and
- * judged in one place. It is run by posix_spawn, which copies nothing of a trainer that has half of
- * the machine's memory.
+ * The newest checkpoint, as the command `ckptfs latest` names it: the command alone reads and
+ * judges commit files and digests. posix_spawn starts it, which copies nothing of a trainer that
+ * has half of the machine's memory. No lock.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* dladdr */
@@ -23,8 +23,8 @@
 extern char **environ;
 
 /*
- * The command beside this library (a wheel has it in bin/, an installation in ../bin/), or the one
- * in PATH.
+ * CKPTFS_COMMAND, else the command beside this library (a wheel has it in bin/, an installation in
+ * ../bin/), else the one in PATH.
  */
 static const char *command(char path[PATH_MAX])
 {
@@ -50,8 +50,8 @@ static const char *command(char path[PATH_MAX])
 }
 
 /*
- * Something to write to that has no reader to wait for, and that no standard stream is, though a
- * trainer has closed those.
+ * A file to write to, which has no reader to wait for. It is no standard stream, even if a trainer
+ * has closed those.
  */
 static int scratch(void)
 {
@@ -66,7 +66,7 @@ static int scratch(void)
 	return high;
 }
 
-/* Starts it; what it prints goes to @out, what it says of errors to @errors. */
+/* Starts it. Its output goes to @out, its error messages to @errors. */
 static int start(const char *file, char *const argv[], int out, int errors, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
@@ -81,7 +81,7 @@ static int start(const char *file, char *const argv[], int out, int errors, pid_
 	return err;
 }
 
-/* The last line that it said of errors; "": it said none. *@own: it is a message of ckptfs. */
+/* The last line of its error messages; "": there is none. *@own: it is a message of ckptfs. */
 static const char *last_line(int errors, char *text, size_t size, bool *own)
 {
 	off_t len = lseek(errors, 0, SEEK_END);
@@ -120,7 +120,7 @@ static int run(const char *file, char *const argv[], int out, int errors, const 
 	bool own;
 
 	err = start(file, argv, out, errors, &pid);
-	/* Another number than that which says that there is no checkpoint. */
+	/* Not -ENOENT, which says that there is no checkpoint. */
 	if (err)
 		return ckpt_error(NULL, err == -ENOENT ? -ENOPKG : err,
 				  "cannot run the command ckptfs (%s): %s; install it, or name it "
@@ -129,7 +129,10 @@ static int run(const char *file, char *const argv[], int out, int errors, const 
 	status = exit_status(pid);
 	len = pread(out, found, sizeof(found) - 1, 0);
 	line = last_line(errors, text, sizeof(text), &own);
-	/* Only an empty line means that there is none: a job that is told so begins at step 0. */
+	/*
+	 * Only an empty line means that there is no checkpoint: a job that hears so begins at step
+	 * 0.
+	 */
 	if (len == 1)
 		return ckpt_error(NULL, -ENOENT, "%s", line);
 	if ((len <= 0 || found[len - 1] != '\n') && own)

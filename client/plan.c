@@ -17,7 +17,7 @@ int ckpt_plan_check_text(struct ckptfs_session *s, const char *path, const char 
 	return 0;
 }
 
-/* Without dimensions: a scalar, or a row. */
+/* A tensor without dimensions is a scalar or a row. */
 static int lay_row(const struct ckptfs_tensor_info *i, unsigned bits, struct ckpt_layout *l)
 {
 	if (i->bytes > UINT64_MAX / 8 || i->bytes * 8 % bits)
@@ -82,7 +82,7 @@ int ckpt_layout_init(struct ckpt_layout *l, struct ckptfs_session *s, const char
 	return 0;
 }
 
-/* The most aligned first: all before it are multiples of its own alignment then. */
+/* The most aligned first: then the sizes of all before a tensor are multiples of its alignment. */
 static int by_alignment(const void *a, const void *b)
 {
 	const struct ckpt_layout *x = a, *y = b;

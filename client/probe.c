@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL /* so that who links with the library needs no other */
+#define XXH_INLINE_ALL /* so that a program needs no other library than ours */
 #include <xxhash.h>
 
 #include "client/session.h"
@@ -16,7 +16,7 @@ static uint64_t min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Of bytes [off, off + len) of the tensor, which are also put into @to. */
+/* The digest of bytes [off, off + len) of the tensor, which are also copied to @to. */
 static uint64_t digest_of(const struct ckpt_capture *c, uint64_t off, size_t len, char *to)
 {
 	ckpt_source_copy(&c->source, off, len, to);
@@ -39,8 +39,8 @@ bool ckpt_probe_part(const struct ckpt_capture *c, const struct ckpt_piece *p, u
 /* --- a few --- */
 
 /*
- * A number that a program that changes tensors cannot know of: where it looks is no secret, only
- * not regular.
+ * A number that a program cannot expect. Where the probes are is no secret; it must only not be
+ * regular.
  */
 static uint64_t scattered(uint64_t x)
 {
@@ -145,7 +145,7 @@ void ckpt_probes_free(struct ckpt_probes *ps)
 	free(ps->all);
 }
 
-/* Of a block only a part may lie in this piece; the source tells of all of it. */
+/* Only a part of a block may lie in this piece; the digest is of all of it. */
 static bool holds(const struct ckpt_capture *c, const struct ckpt_piece *p, uint64_t off,
 		  uint64_t digest)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pump: the one thread that fetches grants, hands the pieces to their devices, and tells the
- * daemon which were done and what failed.
+ * daemon which are done and what failed. The session's lock is dropped for each ioctl, and for
+ * calls of a device.
  *
  * It waits in the daemon only while no device has anything to do; else what is done would wait with
  * it.
@@ -12,7 +13,7 @@
 
 #include "client/session.h"
 
-#define WAIT_MS 100 /* so long may a close wait for a pump that waits for grants */
+#define WAIT_MS 100 /* the longest that a close waits for a pump that waits for grants */
 
 static void append(struct ckpt_pieces *ps, struct ckpt_piece *p)
 {
@@ -38,7 +39,7 @@ static void drop_locked(struct ckpt_piece *p)
 	free(p);
 }
 
-/* --- what devices say --- */
+/* --- what devices report --- */
 
 bool ckpt_piece_begin(struct ckptfs_session *s, struct ckpt_piece *p)
 {
@@ -108,9 +109,7 @@ static int piece_create_locked(struct ckptfs_session *s, const struct ckptfs_gra
 	return 0;
 }
 
-/*
- * Those that are to be copied go to @out. Grants that were seen already, or are void, are nothing.
- */
+/* Pieces to copy go to @out. A grant that was seen already, or is void, is ignored. */
 static int take_grant_locked(struct ckptfs_session *s, const struct ckptfs_grant *g,
 			     struct ckpt_pieces *out)
 {
@@ -140,7 +139,7 @@ static int take_grant_locked(struct ckptfs_session *s, const struct ckptfs_grant
 	return 0;
 }
 
-/* Of a capture that failed meanwhile all grants are void: those are not reported. */
+/* All grants of a capture that failed are void: its pieces are not reported. */
 static unsigned fill_done_locked(struct ckptfs_session *s, struct ckptfs_next *next,
 				 struct ckpt_pieces *told)
 {
@@ -170,7 +169,7 @@ static void submit(struct ckpt_pieces *out)
 	}
 }
 
-/* One question and its answer. The lock is held before and after. */
+/* One NEXT, and what follows from its answer. The lock is held before and after. */
 static void ask_locked(struct ckptfs_session *s, struct ckptfs_next *next)
 {
 	struct ckpt_pieces told = {.end = &told.first}, out = {.end = &out.first};
@@ -205,7 +204,7 @@ static void ask_locked(struct ckptfs_session *s, struct ckptfs_next *next)
 
 /* --- what the daemon is told --- */
 
-/* An error is no other news: of a daemon that is gone the next question tells. */
+/* An error is ignored: if the daemon is gone, the next NEXT says so. */
 static void tell_failure_locked(struct ckptfs_session *s, struct ckpt_capture *c)
 {
 	struct ckptfs_fail f = {.session = s->id, .seq = c->seq, .err = -c->err};
@@ -227,8 +226,8 @@ static void report_locked(struct ckptfs_session *s)
 }
 
 /*
- * If devices are at work, the daemon is asked when they have done something, or there is more to
- * do.
+ * While devices are at work, the daemon is asked only when a piece is done, or something new was
+ * written.
  */
 static bool should_ask_locked(const struct ckptfs_session *s)
 {

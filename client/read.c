@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading back: the bytes of many tensors, cut into pieces, which several threads take one after
- * the other. Memory of the host that is contiguous is read into directly, anything else by way of a
- * buffer of each thread.
+ * Reading back: the bytes of many tensors are cut into pieces, which several threads take one after
+ * the other. Contiguous memory of the host is read into directly, any other by way of a buffer of
+ * each thread. The lock guards the choice of the next piece and the first error.
  */
 #include <limits.h>
 #include <sched.h>
@@ -23,14 +23,14 @@
 
 struct reading {
 	struct ckptfs_session *session;		    /* NULL: none */
-	const struct ckpt_bound_device *devices[2]; /* of the host; another */
+	const struct ckpt_bound_device *devices[2]; /* of the host; of another device */
 	int fd;
 	const struct ckptfs_read_op *ops;
 	size_t nr;
 
-	pthread_mutex_t lock; /* of all that follows */
-	size_t op;	      /* the next piece */
-	uint64_t at;	      /* bytes of it that somebody has */
+	pthread_mutex_t lock; /* for all that follows */
+	size_t op;	      /* of the next piece */
+	uint64_t at;	      /* how much of it was taken */
 	int err;
 	char text[CKPTFS_TEXT_MAX];
 };
@@ -81,7 +81,7 @@ static int check(struct ckptfs_session *s, const struct ckptfs_read_op *op, size
 
 /* --- one piece --- */
 
-/* What a thread was doing when it failed; the first to fail tells. */
+/* Keeps the first error of all threads. */
 static void fail(struct reading *r, int err, uint64_t off, const char *why)
 {
 	char link[64], name[PATH_MAX];
@@ -112,7 +112,7 @@ static bool read_some(struct reading *r, void *to, size_t len, uint64_t off)
 	return !err;
 }
 
-/* Bytes [at, at + len) of an op. *buffer is made when it is needed. */
+/* Reads bytes [at, at + len) of an op. *buffer is made when it is needed. */
 static bool read_piece(struct reading *r, const struct ckptfs_read_op *op, uint64_t at, size_t len,
 		       char **buffer)
 {
@@ -194,10 +194,7 @@ static unsigned processors(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
 }
 
-/*
- * More threads than pieces are of no use; how many pieces there are is counted no further than
- * that.
- */
+/* No more threads than pieces. The pieces are counted no further than that. */
 static unsigned useful_threads(const struct reading *r, unsigned threads)
 {
 	uint64_t pieces = 0;
@@ -220,7 +217,7 @@ static void read_all(struct reading *r, unsigned threads)
 	unsigned nr = 0;
 
 	threads = useful_threads(r, threads);
-	/* Where no more can be had, those that there are do it. */
+	/* If no more can be had, the threads that there are do it. */
 	while (nr + 1 < threads && !ckpt_thread_start(&ids[nr], "ckptfs-read", read_run, r))
 		nr++;
 	read_run(r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session: from the path to the mount, the daemon's greeting and the arena, to its end. */
+/* A session: from the search for the mount, the greeting and the arena, to its end. */
 #include "client/session.h"
 
 #include <fcntl.h>
@@ -111,7 +111,7 @@ struct ckpt_bound_device *ckpt_session_device(struct ckptfs_session *s, enum ckp
 
 /* --- finding the mount --- */
 
-/* The control directory and ctl, of a mount whose top is @top; -ENOENT: it is none. */
+/* Opens the control directory and ctl of the mount with the top @top. -ENOENT: it is none. */
 static int open_ctl(const char *top, dev_t dev, int *dir, int *ctl)
 {
 	char path[PATH_MAX + sizeof(CKPTFS_CONTROL_DIR) + 1];
@@ -120,11 +120,11 @@ static int open_ctl(const char *top, dev_t dev, int *dir, int *ctl)
 
 	snprintf(path, sizeof(path), "%s/" CKPTFS_CONTROL_DIR, top);
 	*dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*dir < 0) /* a daemon that has ended is no missing directory */
+	if (*dir < 0) /* a daemon that has ended is not a missing directory */
 		return errno == ENOTCONN || errno == ECONNABORTED ? -errno : -ENOENT;
 	*ctl = openat(*dir, CKPTFS_CTL, O_RDONLY | O_CLOEXEC);
 	err = *ctl < 0 ? -errno : 0;
-	/* A backing has such a directory, too, and a mount may lie in another. */
+	/* A backing has such a directory, too, and @top may be in an outer mount. */
 	if (!err && (fstat(*ctl, &st) || st.st_dev != dev || !ckpt_wire->is_ckptfs(*ctl))) {
 		close(*ctl);
 		err = -ENOENT;
@@ -174,10 +174,7 @@ static int number_of(const char *name, int otherwise)
 	return *end || n < 0 || n > INT_MAX ? otherwise : (int)n;
 }
 
-/*
- * As the daemon reads it of other processes: all of a batch script's programs have Slurm's
- * variables.
- */
+/* The daemon reads ranks in the same way: all programs of a batch script have Slurm's variables. */
 static bool in_slurm_step(void)
 {
 	return number_of("SLURM_STEP_ID", -1) >= 0 && number_of("SLURM_NTASKS", 0) > 1;
@@ -238,7 +235,7 @@ static int greet(struct ckptfs_session *s, const struct ckptfs_options *o, struc
 
 /* --- the arena --- */
 
-/* What may shrink would end us by SIGBUS. */
+/* True if the memory cannot shrink: else a missing page would end us by SIGBUS. */
 static int arena_is_sound(int fd, uint64_t bytes)
 {
 	int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -276,9 +273,9 @@ static int map_arena(struct ckptfs_session *s, int dir, const struct ckptfs_hell
 }
 
 /*
- * Faults the arena in, so that most captures need not, while the program goes on: that of a large
- * arena takes a second. In small steps, since the program can map nothing during one. Kernels
- * before 5.14 cannot.
+ * Faults the arena in while the program goes on, so that most captures need not: a large arena
+ * takes a second. In small steps, since the program can map nothing during one. Kernels before 5.14
+ * cannot.
  */
 static void *touch_run(void *session)
 {
@@ -344,10 +341,7 @@ static void free_captures(struct ckptfs_session *s)
 	s->base = s->next_seq;
 }
 
-/*
- * What a child of the session's process may do, too: it touches memory of its own, and nothing
- * else.
- */
+/* A child of the session's process may do this, too: it touches memory of its own only. */
 static void free_memory(struct ckptfs_session *s)
 {
 	free_captures(s);
@@ -357,9 +351,7 @@ static void free_memory(struct ckptfs_session *s)
 
 static void session_free(struct ckptfs_session *s)
 {
-	/*
-	 * Before the devices that they are bound to; of those some may still be given pieces back.
-	 */
+	/* The captures are freed first: each gives what was bound to it back to its device. */
 	pthread_mutex_lock(&s->lock);
 	free_captures(s);
 	pthread_mutex_unlock(&s->lock);
@@ -397,7 +389,7 @@ static int start(struct ckptfs_session *s, unsigned threads)
 		s->devices[1].ops = &ckpt_device_cuda;
 	if (!err)
 		err = ckpt_thread_start(&s->pump, "ckptfs-pump", ckpt_pump_run, s);
-	if (!err) /* without it the captures do */
+	if (!err) /* else the captures fault it in */
 		s->touches = !ckpt_thread_start(&s->toucher, "ckptfs-touch", touch_run, s);
 	return err ? ckpt_error(NULL, err, "cannot start threads: %s", strerror(-err)) : 0;
 }

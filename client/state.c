@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of a checkpoint: asked of the daemon by its name in its directory, so it works in
- * bind mounts, too.
+ * How far a checkpoint has come: asked of the daemon by its name in its directory, so it works in
+ * bind mounts, too. Needs no session and has no lock; the wait is a poll.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -48,7 +48,7 @@ static int split(const char *path, struct place *p)
 	return *p->name ? 0 : ckpt_error(NULL, -EINVAL, "%s: is no checkpoint", path);
 }
 
-/* Its directory, or -errno. */
+/* Opens its directory; or -errno. */
 static int open_parent(const struct place *p)
 {
 	char dir[PATH_MAX];
@@ -77,7 +77,7 @@ static int explain(const struct place *p, int err)
 
 /* --- waiting --- */
 
-/* How far it has come now. A directory that is not there yet is one more thing that may come. */
+/* Asks for its state now. A directory that does not exist yet may still come: CKPTFS_ABSENT. */
 static int look(const struct place *p, struct ckptfs_query *q)
 {
 	char generation[CKPTFS_GENERATION_MAX];
@@ -94,7 +94,7 @@ static int look(const struct place *p, struct ckptfs_query *q)
 	memcpy(q->generation, generation, sizeof(generation));
 	err = ckpt_wire->ioctl(dir, CKPTFS_IOC_QUERY, q);
 	close(dir);
-	if (!*q->generation) /* it is not known any more, or not yet */
+	if (!*q->generation) /* not known any more, or not yet */
 		memcpy(q->generation, generation, sizeof(generation));
 	q->text[sizeof(q->text) - 1] = '\0';
 	return err && err != -EINTR ? explain(p, err) : err;
@@ -157,7 +157,7 @@ int ckptfs_wait(const char *path, enum ckptfs_state state, uint64_t timeout_ns)
 	return err;
 }
 
-/* --- saying --- */
+/* --- commit and abandon --- */
 
 static int say(const char *path, bool abandon)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Registration: checked here, told to the daemon in batches, kept for the writes. */
 #include "client/tensor.h"
 
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 
 static size_t slot_of(const struct ckpt_tensors *ts, uint64_t id)
 {
-	/* Ids are often addresses: high bits of a product spread them. */
+	/* Ids are often addresses: the high bits of a product spread them. */
 	return (id * 0x9e3779b97f4a7c15ull >> 32) & (ts->nr_slots - 1);
 }
 
@@ -169,7 +168,7 @@ static void describe(const struct ckpt_tensor *t, struct ckptfs_tensor *to)
 	memcpy(to->dtype, t->dtype, sizeof(to->dtype));
 }
 
-/* As many of @t as one ioctl takes; returns how many these are. */
+/* Fills in as many of @t as one ioctl takes, and returns their number. */
 static size_t fill(struct ckptfs_register *r, struct ckpt_tensor *const *t, size_t n)
 {
 	size_t nr = 0, bytes = 0, at;
@@ -230,7 +229,9 @@ static int tell_new(struct ckptfs_session *s, struct ckpt_tensor *const *t, size
 	return 0;
 }
 
-/* Into the table, so that the same id again in this call is seen; *nr: those that are new. */
+/*
+ * Puts them into the table, so that an id that comes twice in this call is seen. *nr: the new ones.
+ */
 static int take_locked(struct ckptfs_session *s, const struct ckptfs_tensor_info *infos, size_t n,
 		       struct ckpt_tensor **new, size_t *nr)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The tensors that are registered, by id. */
+/*
+ * Registered tensors, by id: checked here, told to the daemon in batches, kept for the writes. The
+ * session's lock guards the table; tensors_order is held over the ioctls.
+ */
 #ifndef CLIENT_TENSOR_H
 #define CLIENT_TENSOR_H
 
@@ -9,12 +12,12 @@
 #include "client/ckptfs.h"
 
 struct ckpt_tensor {
-	struct ckpt_tensor *next; /* of its slot */
+	struct ckpt_tensor *next; /* in its slot */
 	unsigned refs;		  /* lock */
 	int leaving;		  /* is being unregistered */
 	struct ckptfs_tensor_info info;
 	char dtype[16];
-	char name[]; /* info's is this one */
+	char name[]; /* @info.name is this one */
 };
 
 struct ckpt_tensors {
@@ -24,7 +27,7 @@ struct ckpt_tensors {
 
 void ckpt_tensors_free(struct ckpt_tensors *ts);
 
-/* A reference to the tensor, NULL if there is none of this id. */
+/* A reference to the tensor of this id; NULL: there is none. */
 struct ckpt_tensor *ckpt_tensor_get(struct ckptfs_session *s, uint64_t id);
 void ckpt_tensor_put_locked(struct ckpt_tensor *t);
 

@@ -35,7 +35,7 @@ void ckpt_text_put(struct ckpt_text *t, const char *what)
 
 void ckpt_text_json(struct ckpt_text *t, const char *what, size_t len)
 {
-	size_t plain = 0; /* up to where all that stands for itself has been added */
+	size_t plain = 0; /* from here on nothing was added yet */
 	char code[8];
 
 	for (size_t i = 0; i < len; i++) {

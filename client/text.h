@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A text that grows. What cannot be added for want of memory is told once, at the end: failed. */
+/* A text that grows. Lack of memory sets @failed, which the caller checks once, at the end. */
 #ifndef CLIENT_TEXT_H
 #define CLIENT_TEXT_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct ckpt_text {
-	char *data; /* no NUL behind it */
+	char *data; /* without a NUL behind it */
 	size_t len, room;
 	bool failed;
 };
@@ -16,7 +16,7 @@ struct ckpt_text {
 void ckpt_text_add(struct ckpt_text *t, const char *what, size_t len);
 void ckpt_text_put(struct ckpt_text *t, const char *what);
 
-/* As it stands within quotes in JSON, these not included. */
+/* Adds @what as it stands within quotes in JSON, without these. */
 void ckpt_text_json(struct ckpt_text *t, const char *what, size_t len);
 
 /* [1,2,3] */

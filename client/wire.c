@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define RECEIVE_S 10 /* the daemon waits no longer, either */
+#define RECEIVE_S 10 /* the daemon waits as long for the connection */
 
 static int wire_ioctl(int fd, unsigned long request, void *arg)
 {
@@ -36,7 +36,7 @@ static long mount_id_of(int fd)
 	return id;
 }
 
-/* FUSE has one magic for all its filesystems; which one it is only the table of mounts says. */
+/* All filesystems of FUSE have one magic; only the table of mounts says which one this is. */
 static bool wire_is_ckptfs(int fd)
 {
 	long wanted, id;
@@ -66,7 +66,7 @@ static const struct ckpt_wire system_wire = {.ioctl = wire_ioctl, .is_ckptfs = w
 
 const struct ckpt_wire *ckpt_wire = &system_wire;
 
-/* By way of /proc: the path of a mount may be longer than what a socket's address has room for. */
+/* By way of /proc: the path of a mount may be too long for the address of a socket. */
 static int connect_to(int dir, const char *name, int type)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing tensors by handle: the queue entries, and what is written as plain bytes after all: eager
- * tensors, and files that ckptfs does not stage.
+ * Writing tensors by handle: the queue entries; and plain writes, of eager tensors and to files
+ * that ckptfs does not stage. Takes writes_order, then the session's lock, which is not held over
+ * an ioctl.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static void captures_put(struct ckptfs_session *s, struct captures *cs)
 	free(cs->all);
 }
 
-/* For messages; "": it has no path that can be known. */
+/* The path of @fd, for messages; "": unknown. */
 static void path_of(int fd, char path[PATH_MAX])
 {
 	char link[32];
@@ -57,7 +58,7 @@ static int captures_create(struct ckptfs_session *s, const struct ckptfs_write_o
 	return 0;
 }
 
-/* Of what a device refuses; it may have said more. */
+/* Reports an error of a device, unless the device has said more. */
 static int refused(struct ckptfs_session *s, const struct ckpt_capture *c, int err)
 {
 	return *ckptfs_error(s) ? err
@@ -71,7 +72,7 @@ static int write_plainly(struct ckptfs_session *s, struct ckpt_capture *c, int f
 	return err ? refused(s, c, err) : 0;
 }
 
-/* When the daemon may hold so many more. */
+/* Waits until the daemon may hold so many more. */
 static int append(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int failed)
 {
 	int err;
@@ -87,7 +88,7 @@ static int append(struct ckptfs_session *s, struct ckpt_capture **all, size_t n,
 }
 
 /*
- * As many as one ioctl takes. They are in the window before, since grants may come before it
+ * Queues as many as one ioctl takes. They are in the window before, since grants may come before it
  * returns. @failed: 0, or why they have failed already, as ckptfs_error tells.
  */
 static int queue_batch(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int fd,
@@ -117,9 +118,9 @@ static int queue_batch(struct ckptfs_session *s, struct ckpt_capture **all, size
 }
 
 /*
- * A tensor that its device could not give: its file is not what it should be, whatever the trainer
- * does then, so the daemon takes the capture and hears at once that it failed. What was merely
- * asked for wrongly is not told: it can be asked for again.
+ * The device could not give a tensor, so its file is not what it should be, whatever the trainer
+ * does then. So the daemon takes the capture and hears at once that it failed. A mistaken request
+ * is not reported: it can be repeated.
  */
 static void tell_failed(struct ckptfs_session *s, struct ckpt_capture *c, int fd, int err)
 {
@@ -132,7 +133,7 @@ static void tell_failed(struct ckptfs_session *s, struct ckpt_capture *c, int fd
 	pthread_mutex_unlock(&s->writes_order);
 }
 
-/* Eager ones are written, and move to the front; *nr says how many they are. */
+/* Writes the eager ones, and moves them to the front; *nr is their number. */
 static int write_eager(struct ckptfs_session *s, struct captures *cs, int fd, size_t *nr)
 {
 	*nr = 0;
@@ -168,10 +169,7 @@ static int bind_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t 
 	return 0;
 }
 
-/*
- * All or none: what the daemon took of a call that it then refuses is not to be, and its file
- * fails.
- */
+/* All or none: what the daemon took of a call that it then refused fails, and so does its file. */
 static void withdraw(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int err)
 {
 	char text[CKPTFS_TEXT_MAX];
@@ -186,7 +184,7 @@ static void withdraw(struct ckptfs_session *s, struct ckpt_capture **all, size_t
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Another filesystem knows nothing of such ioctls at all. */
+/* Another filesystem does not know such ioctls at all. */
 static bool not_staged(int err)
 {
 	return err == -EOPNOTSUPP || err == -ENOTTY || err == -ENOSYS;

@@ -10,7 +10,7 @@
 
 #define DRAIN_NAP_NS (10 * NSEC_PER_MSEC)
 
-/* By the directory's owner, where root has no rights there. */
+/* As the daemon; where root has no rights, as the directory's owner. */
 static int make_format(struct engine *en, struct error *e)
 {
 	struct backing *b = &en->backing;
@@ -36,24 +36,27 @@ static int prepare_format(struct engine *en, struct error *e)
 		err = format_read(en->backing.root_fd, en->backing.path, &en->format, e);
 	if (err || en->format.present || en->config.read_only)
 		return err;
-	/* The first mount that may makes it; one that may not works without. */
+	/* The first mount that may makes it; a mount that may not works without. */
 	err = make_format(en, &ignored);
 	if (err)
 		log_info("%s", ignored.text);
 	return format_read(en->backing.root_fd, en->backing.path, &en->format, e);
 }
 
-/* Of the memory that there is: the daemon itself, and other programs, need some. */
+/* The part of the memory that the cache may take: the daemon and other programs need the rest. */
 #define CACHE_PART_OF(most) ((most) / 10 * 9)
 
-/* @most: what @path, a limit of a cgroup or the host's memory, allows. */
+/*
+ * Fails with the size that fits. @most: what @path, a limit of a cgroup or the host's memory,
+ * allows.
+ */
 static int above_limit(size_t size, uint64_t most, const char *path, struct error *e)
 {
 	uint64_t available = cache_memory_available(), part = CACHE_PART_OF(most);
 	uint64_t fits = part < available ? part : available;
 	unsigned long long gib = fits >> 30;
 
-	/* In GiB where that is a number that one would write. */
+	/* In GiB if it is one at least. */
 	if (!strcmp(path, CACHE_MEMORY_OF_HOST))
 		return FAIL(e, ENOMEM, CACHE_ABOVE_HOST, size >> 20, (unsigned long long)most >> 20,
 			    gib ? gib : fits >> 20, gib ? 'G' : 'M');
@@ -61,7 +64,7 @@ static int above_limit(size_t size, uint64_t most, const char *path, struct erro
 		    gib ? gib : fits >> 20, gib ? 'G' : 'M');
 }
 
-/* What a cache may be here, from what was asked for. */
+/* The limits of the cache, from the options and what this host allows. */
 static int cache_limits(const struct config *c, struct cache_limits *l, struct error *e)
 {
 	__cleanup_free char *path = NULL;
@@ -107,7 +110,7 @@ static void stop_atime(struct engine *en)
 
 static int read_rules(struct engine *en, struct error *e)
 {
-	json_t *own = json_loads(config_text(&en->config, OPT_RULES), 0, NULL); /* or none */
+	json_t *own = json_loads(config_text(&en->config, OPT_RULES), 0, NULL); /* or NULL */
 	int err = rules_create(&en->rules, own, "the config file", e);
 	const struct rule *r = NULL;
 	char text[MESSAGE_MAX];
@@ -166,7 +169,7 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 	return 0;
 }
 
-/* Which directory that is, whatever it is called. */
+/* The directory @place by device and inode, whatever its name. */
 static void identify(const char *place, char id[64])
 {
 	struct stat st;
@@ -182,7 +185,7 @@ static void test_coord(struct engine *en)
 	char text[MESSAGE_MAX];
 	int err = coord_dir_test(&en->backing, -1, en->unsafe);
 
-	if (err < 0) /* the lease will tell */
+	if (err < 0) /* making the lease fails, too, and says so */
 		snprintf(en->unsafe, sizeof(en->unsafe), "it cannot be tried: %s", strerror(-err));
 	if (err == 1) {
 		MESSAGE(text, COORD_UNSAFE, en->backing.path, en->unsafe);
@@ -261,7 +264,7 @@ json_t *engine_coord(struct engine *en)
 	return coord;
 }
 
-/* The S of on_full=wait:S. */
+/* The S of on_full=wait:S; else 0. */
 static unsigned full_wait_s(const struct config *c)
 {
 	const char *text = config_text(c, OPT_ON_FULL);
@@ -362,10 +365,10 @@ void engine_no_more_calls(struct engine *en, const char *mountpoint)
 {
 	if (!en->units)
 		return;
-	captures_stop(en->captures); /* nobody can capture any more */
+	captures_stop(en->captures); /* no process can capture any more */
 	LOCK_SCOPE(&en->ending);
 	units_no_more_calls(en->units);
-	units_drain(en->units, 0); /* what has its end by that */
+	units_drain(en->units, 0); /* commits what has its end by that */
 	checkpoints_leave_open(en->units, mountpoint);
 }
 

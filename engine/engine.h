@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of one mount: all of ckptfs that knows nothing of FUSE. fs/ includes this header (and
- * what it includes) and no other of the engine's.
+ * The engine of one mount: all of ckptfs that knows nothing of FUSE. Of the engine, fs/ includes
+ * this header, what it includes, and the few others that tests/lint/includes.py lists.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -54,7 +54,7 @@ struct engine {
 	struct format format;	/* const after engine_open */
 	struct metrics metrics;
 	struct failures *failures;
-	struct failures *notices; /* what is accepted and not protected */
+	struct failures *notices; /* what is accepted but not protected */
 	uint64_t started_ns;	  /* wall clock */
 	struct cache *cache; /* these five: NULL until engine_start, and in a read-only mount */
 	struct contents *contents;
@@ -63,10 +63,10 @@ struct engine {
 	struct captures *captures;
 	struct rules *rules; /* const after engine_open */
 	struct coord coord;  /* const after engine_meet; not in a read-only mount */
-	struct nodes *nodes; /* NULL: nobody else knows of this mount; const after engine_meet */
-	char alone[128];     /* why that is so */
-	char unsafe[COORD_WHY_MAX]; /* why this backing is not fit for several nodes; "": it is */
-	struct lock ending; /* held by engine_no_more_calls, so that the second finds all told */
+	struct nodes *nodes; /* NULL: no other node knows of this mount; const after engine_meet */
+	char alone[128];     /* the reason */
+	char unsafe[COORD_WHY_MAX]; /* why several nodes may not share this backing; "": they may */
+	struct lock ending;	    /* engine_no_more_calls: a second call waits for the first */
 };
 
 /*
@@ -78,31 +78,32 @@ int engine_open(struct engine *en, struct config *config, const char *path, stru
 void engine_close(struct engine *en);
 
 /*
- * Makes this mount known to other nodes, by its @label (@given: by the user), which a lock in the
- * directory @place of this host holds; @waits is called, often, as long as it takes. Without it the
- * mount is alone, as a read-only one is. Before engine_start, in the process that will serve. 0 or
- * -errno with @e filled: it cannot work together with one that is there, or not by way of what
- * option coord says. engine_close ends it.
+ * Makes this mount known to other nodes by its @label, which a lock in the directory @place of this
+ * host holds. Calls @waits often while that takes. Without this call the mount is alone, as a
+ * read-only one is. Called before engine_start, in the process that will serve. 0; or -errno with
+ * @e filled: it cannot work together with a node that is there, or not in the way of option coord.
+ * engine_close ends it.
  */
 int engine_meet(struct engine *en, const char *label, const char *place, void (*waits)(void *arg),
 		void *arg, struct error *e);
 
 /*
- * {"backend", "state": "safe"|"unsafe"|"alone"|"outage", "why", ...}: how the nodes agree, and what
- * is seen of others.
+ * {"backend", "state": "safe"|"unsafe"|"alone"|"outage", "why", ...}: how the nodes coordinate, and
+ * what is seen of the others.
  */
 json_t *engine_coord(struct engine *en);
 
 /*
  * Takes the cache's memory and starts the threads, in the process that will serve. @node: label of
- * the mount, which outlives the engine. @decide: the request that the thread serves can no longer
- * be given up from here on; false: it was. NULL: none ever is. 0 or -errno with @e filled.
+ * the mount, which outlives the engine. @decide: from here on the request that this thread serves
+ * can no longer be given up; false: it was given up. NULL: none ever is. 0 or -errno with @e
+ * filled.
  */
 int engine_start(struct engine *en, const char *node, bool (*decide)(void), struct error *e);
 
 /*
- * Ends the threads: what is not published by now stays in staging. Before what they ask for paths
- * (units_set_namer) goes. engine_close does it, too.
+ * Ends the threads; what is not published by now stays in staging. Called before the namer of paths
+ * (units_set_namer) goes. engine_close calls it, too.
  */
 void engine_stop(struct engine *en);
 
@@ -113,18 +114,18 @@ struct engine_pending {
 };
 void engine_pending(struct engine *en, struct engine_pending *p);
 
-/* Of cache, flush and units: Prometheus text as metrics_prometheus makes it. Malloced, or NULL. */
+/* Metrics of cache, flush, capture and units, as Prometheus text. Malloced, or NULL. */
 char *engine_metrics(struct engine *en, const char *node);
 
 /*
- * Publishes every file that is closed, and flushes the rest. 0; -ETIMEDOUT at @deadline_ns
- * (monotonic); -EIO: something that was closed could not be published, see failures.json.
+ * Publishes every closed file, and flushes the rest. 0; -ETIMEDOUT: @deadline_ns (monotonic) has
+ * passed; -EIO: something closed could not be published, see failures.json.
  */
 int engine_drain(struct engine *en, uint64_t deadline_ns);
 
 /*
- * The mount has gone: what no call can complete any more is given up, and told in failures.json
- * when this returns, whichever thread says so first.
+ * The mount has gone. What no call can complete any more is given up, and is listed in
+ * failures.json when this returns, whichever thread calls first.
  */
 void engine_no_more_calls(struct engine *en, const char *mountpoint);
 

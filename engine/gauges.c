@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of cache, flush and units as metrics, from what status says of them. */
+/* The state of cache, flush, capture and units as metrics, from their status. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 
 #include "engine/base/cleanup.h"
 
-#define POINTER_MAX 4096 /* who writes more does not mean a name */
+#define POINTER_MAX 4096 /* bytes read of a file; a pointer has fewer */
 
-/* What the file @fd, some descriptor of it, says under the name @name. */
+/* True if the file @fd (any descriptor of it) is a pointer under the name @name; fills @target. */
 static bool says(struct fs *fs, struct backing *b, int fd, const char *name,
 		 char target[NAME_MAX + 1])
 {
@@ -24,7 +24,7 @@ static bool says(struct fs *fs, struct backing *b, int fd, const char *name,
 	       rules_pointer_names(fs->engine->rules, name, content, (size_t)len, target);
 }
 
-/* The file @name in @dir, which @fd is some descriptor of, says what it points to. */
+/* Reports what the file @name in @dir points to; @fd is any descriptor of it. */
 static void tell_pointed(struct fs *fs, struct backing *b, const struct node *dir, const char *name,
 			 int fd)
 {
@@ -59,9 +59,9 @@ void beside_unlinked(struct fs *fs, const struct node *dir, const char *name)
 	checkpoints_note_beside(fs->engine->units, &id, EVIDENCE_UNLINK, name);
 }
 
-/* --- pointers that are whole when they come --- */
+/* --- pointers that get their name by a rename or as a link --- */
 
-/* What @from on the backing, which is @stx, would name as @to. */
+/* True if @from, whose attributes are @stx, is a pointer under the name @to; fills @target. */
 static bool would_name(struct fs *fs, struct backing *b, const struct save_name *from,
 		       const struct statx *stx, const char *to, char target[NAME_MAX + 1])
 {
@@ -83,7 +83,7 @@ static bool would_name(struct fs *fs, struct backing *b, const struct save_name 
 	return rules_link_names(content, target);
 }
 
-/* @from is on the backing, and nobody's unit. 1: it is held. 0: it is not to be. */
+/* @from is on the backing, in no unit. 1: it is a pending pointer now. 0: it is none. Or -errno. */
 static int hold_file(struct fs *fs, const struct caller *c, const struct save_name *from,
 		     const struct save_name *to, unsigned flags, struct inode_id *id)
 {
@@ -111,7 +111,7 @@ static int hold_file(struct fs *fs, const struct caller *c, const struct save_na
 			   &(struct place){to->at, dir, to->name}, target, id);
 }
 
-/* As if it were there: evidence of what it names. */
+/* Reports a pending pointer as evidence, as if it had its name already. */
 static void tell_held(struct fs *fs, struct backing *b, const struct save_name *to)
 {
 	struct inode_id dir = node_inode(to->dir);

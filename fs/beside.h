@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What programs do to ordinary names beside checkpoints, which may show the end of one: markers are
- * removed, pointers get their names by a rename, or are symbolic links (those that are written are
- * pointer.c's).
+ * Evidence of a checkpoint's end from ordinary names beside it: a marker is removed, a pointer gets
+ * its name by a rename, or is a symbolic link. (The engine's pointer.c handles pointers that are
+ * written in place.) Keeps no state, and holds no lock across a call on the backing.
  */
 #ifndef FS_BESIDE_H
 #define FS_BESIDE_H
@@ -10,16 +10,16 @@
 #include "fs/fs.h"
 #include "fs/save.h"
 
-/* A file has got the name @name in @dir, whole: as good as the close of it, if it is a pointer. */
+/* The file @name in @dir got that name, whole. For a pointer, that counts as its close. */
 void beside_renamed(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		    const char *name);
 
 void beside_unlinked(struct fs *fs, const struct node *dir, const char *name);
 
 /*
- * Before what no checkpoint has is renamed, or a symbolic link is made: 0: as a pointer it waits
- * for a commit now (engine/unit/held.h), the caller's part is done. -ENOTSUP: it does not. Else
- * -errno.
+ * Call before a name that no checkpoint has is renamed, or a symbolic link is made. 0: it is a
+ * pending pointer now (engine/unit/held.h), and the caller is done. -ENOTSUP: it is none, and the
+ * caller goes on. Else -errno.
  */
 int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save_name *from,
 			const struct save_name *to, unsigned flags);

@@ -15,20 +15,20 @@
 #include "fs/nearest.h"
 #include "fs/record.h"
 
-#define LOOKS_MAX 8 /* while saves begin and end all the time */
+#define LOOKS_MAX 8 /* walks until no save begins or ends during one; then the last counts */
 
 struct walk_arg {
 	struct catalog *c;
-	const char *top; /* how the user calls what is walked */
+	const char *top; /* the walked path, as the user wrote it */
 	unsigned flags;
 	bool only_hidden;
 	void (*complain)(const char *text);
-	int err; /* no memory */
+	int err; /* -ENOMEM, or 0 */
 };
 
 /* --- entries --- */
 
-/* @path is taken over. NULL: no memory. */
+/* Takes over @path. NULL: no memory. */
 static struct unit_entry *add(struct catalog *c, char *path, enum unit_state state,
 			      const char *word)
 {
@@ -52,7 +52,7 @@ static struct unit_entry *add(struct catalog *c, char *path, enum unit_state sta
 	return u;
 }
 
-/* "@top/@below", each of which may be empty. */
+/* "@top/@below"; either may be empty. */
 static char *join(const char *top, const char *below)
 {
 	size_t len = strlen(top);
@@ -65,7 +65,7 @@ static char *join(const char *top, const char *below)
 	return asprintf(&path, "%.*s/%s", (int)len, top, below) < 0 ? NULL : path;
 }
 
-/* What is being saved before what the walk found of it. */
+/* Sorts by path; an entry that is being saved comes before what the walk found at its path. */
 static int by_path(const void *pa, const void *pb)
 {
 	const struct unit_entry *a = pa, *b = pb;
@@ -74,7 +74,7 @@ static int by_path(const void *pa, const void *pb)
 	return order ? order : (b->state == UNIT_SAVING) - (a->state == UNIT_SAVING);
 }
 
-/* Sorts, and leaves of each path one. */
+/* Sorts, and keeps the first entry of each path. */
 static void sort(struct catalog *c)
 {
 	size_t i, nr = 0;
@@ -110,7 +110,7 @@ static int add_up(void *arg, const struct commit_entry *entry)
 	return 0;
 }
 
-/* From the commit file in @dir. 0 or -errno with @e filled. */
+/* Fills @u from the commit file in @dir. 0 or -errno with @e filled. */
 static int read_commit(struct unit_entry *u, int dir, bool sized, struct error *e)
 {
 	__cleanup_fd int fd =
@@ -156,7 +156,7 @@ static void found_unit(struct walk_arg *w, const struct leftover *l)
 		u->word = "damaged";
 		u->sized = false;
 		w->complain(e.text);
-		/* What cannot be read may as well be whole. */
+		/* Not read, so it may be whole. */
 		if (err != -EBADMSG && err != -EPROTO && err != -ELOOP)
 			w->c->nr_unseen++;
 	} else if (!faccessat(l->dir, COMMIT_PENDING, F_OK, AT_SYMLINK_NOFOLLOW)) {
@@ -183,7 +183,7 @@ static void found_file(struct walk_arg *w, const struct leftover *l, enum unit_s
 	u->time_ns = l->mtime_ns;
 }
 
-/* Staging of a save that is under way is none that was left. */
+/* True if @name is the staging of a save under way, which is no leftover. */
 static bool is_being_saved(const struct catalog *c, const char *name)
 {
 	const json_t *p;
@@ -246,7 +246,7 @@ static void found(void *arg, const struct leftover *l)
 		if (path && !w->only_hidden)
 			unseen(w, path, l->err);
 		break;
-	default: /* what is mounted there is another filesystem's */
+	default: /* another filesystem is mounted there */
 		break;
 	}
 }
@@ -283,7 +283,7 @@ static int walk_dir(struct walk_arg *w, int fd)
 	return err ? err : w->err;
 }
 
-/* What the user named is a file. */
+/* The user named a file. */
 static void look_at_file(struct walk_arg *w, int fd, const struct stat *st)
 {
 	const char *name = strrchr(w->top, '/');
@@ -311,7 +311,7 @@ static int absent(const char *path, struct error *e)
 		    any ? near : "");
 }
 
-/* @path: where it is. w->top: how it is called. */
+/* Reads what is at @path; entries are named below w->top. */
 static int look_at(struct walk_arg *w, const char *path, struct error *e)
 {
 	__cleanup_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -333,7 +333,7 @@ static int look_at(struct walk_arg *w, const char *path, struct error *e)
 
 /* --- in a mount --- */
 
-/* What of the filesystem is at the resolved @path in @m, without slashes around it. */
+/* The resolved @path in @m, relative to the root of that filesystem, without slashes around it. */
 static void path_in_mount(const struct mount_entry *m, const char *path, char below[2 * PATH_MAX])
 {
 	size_t len;
@@ -347,8 +347,8 @@ static void path_in_mount(const struct mount_entry *m, const char *path, char be
 }
 
 /*
- * The directory @path is being saved. It has no commit file yet, but is not foreign for that; and
- * what the walk has found in it is a part of it.
+ * The directory @path is being saved. Drops the entries that the walk found below it, which are its
+ * parts; and its own entry as foreign: it only has no commit file yet.
  */
 static void forget_parts(struct catalog *c, const char *path)
 {
@@ -367,7 +367,7 @@ static void forget_parts(struct catalog *c, const char *path)
 	}
 }
 
-/* Where in @below that is which the daemon tells of; NULL: not there. */
+/* The path of @told, an item of the daemon's answer, relative to @below; NULL: not below it. */
 static const char *path_below(const json_t *told, const char *below)
 {
 	const char *path = json_get_text(told, "path", "");
@@ -378,7 +378,7 @@ static const char *path_below(const json_t *told, const char *below)
 	return path + len + strspn(path + len, "/");
 }
 
-/* Those that the daemon says to be pending at or below @below, which the user calls @top. */
+/* Adds the saves that are pending at or below @below, which the user calls @top. 0 or -ENOMEM. */
 static int add_pending(struct catalog *c, const char *top, const char *below)
 {
 	const json_t *p;
@@ -405,7 +405,7 @@ static int add_pending(struct catalog *c, const char *top, const char *below)
 	return 0;
 }
 
-/* Those that were removed, and which the backing still has. */
+/* Adds what was removed and is still on the backing. 0 or -ENOMEM. */
 static int add_removed(struct catalog *c, const char *top, const char *below)
 {
 	const json_t *r;
@@ -427,7 +427,7 @@ static int add_removed(struct catalog *c, const char *top, const char *below)
 	return 0;
 }
 
-/* Names that the mount hides can be seen on the backing only, if at all. */
+/* Adds the names that the mount hides. Only the backing shows them, if it can be reached. */
 static void add_hidden(struct walk_arg *w, const struct mount_entry *m, const char *below)
 {
 	char *path = join(m->source, below), resolved[PATH_MAX], text[MESSAGE_MAX];
@@ -448,10 +448,10 @@ static void add_hidden(struct walk_arg *w, const struct mount_entry *m, const ch
 	free(path);
 }
 
-/* What the daemon says of saves and removals, in one moment. */
+/* One answer of the daemon about saves and removals. */
 struct word {
 	json_t *pending, *removals;
-	json_t *counts; /* how many saves have ended */
+	json_t *counts; /* of saves that have ended */
 };
 
 static void word_finish(struct word *w)
@@ -482,7 +482,7 @@ static const char *generation_at(const struct word *w, size_t i)
 	return json_get_text(json_array_get(w->pending, i), "generation", "");
 }
 
-/* Has no save begun or ended between the two? */
+/* True if no save began or ended between the two answers. */
 static bool same_saves(const struct word *a, const struct word *b)
 {
 	size_t nr = json_array_size(a->pending), i;
@@ -496,7 +496,7 @@ static bool same_saves(const struct word *a, const struct word *b)
 	return true;
 }
 
-/* What has begun during the last look, as @now says, is being saved as well. */
+/* Adds the saves that began during the last walk, as @now lists them. */
 static void add_begun(struct catalog *c, const struct word *now)
 {
 	const json_t *p;
@@ -507,9 +507,9 @@ static void add_begun(struct catalog *c, const struct word *now)
 }
 
 /*
- * What the mount shows and what the daemon says, as of one moment: if a save begins or ends in
- * between, all is looked at anew. Else what begins there would be called foreign, or committed
- * before it is. Where saves never pause the last look has to do, and what has begun during it is
+ * Reads the mount and asks the daemon as of one moment: if a save begins or ends meanwhile, does
+ * both again. Otherwise a save that begins meanwhile would be listed as foreign, or as committed
+ * too early. Where saves never pause, the last walk counts, and the saves that began during it are
  * added.
  */
 static int read_mount(struct walk_arg *w, const struct mount_entry *m, struct error *e)
@@ -517,7 +517,7 @@ static int read_mount(struct walk_arg *w, const struct mount_entry *m, struct er
 	struct word before = {0}, after = {0};
 	unsigned looks = LOOKS_MAX;
 	bool same = false;
-	/* Before the mount is touched, which may hang where this answers. */
+	/* The daemon first: it answers even if the mount hangs. */
 	int err = ask(m, &before, e);
 
 	while (!err && !same) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of what a catalog lists: which is the newest, and how people sort names. */
+/* The order of a catalog's entries: which is the newest, and how people sort names. */
 #include <ctype.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ size_t path_parent(const char *path)
 
 /* --- which is the newest --- */
 
-/* Changes to a directory are commits of their own; what was changed in a file is in none. */
+/* True for a modified directory, too: each change to it is a commit. A change to a file is not. */
 static bool is_committed(const struct unit_entry *u)
 {
 	return u->state == UNIT_COMMITTED || (u->state == UNIT_MODIFIED && u->is_dir);
@@ -28,7 +28,7 @@ static int by_parent(const struct unit_entry *a, const struct unit_entry *b)
 	return order ? order : (la > lb) - (la < lb);
 }
 
-/* The directories of one parent beside each other, the newest last. */
+/* Sorts by parent; in each, files come first, then directories, the newest last. */
 static int by_parent_and_sequence(const void *pa, const void *pb)
 {
 	const struct unit_entry *a = pa, *b = pb;
@@ -44,8 +44,8 @@ static int by_parent_and_sequence(const void *pa, const void *pb)
 }
 
 /*
- * The newest: beside each other the sequence decides, which no clock can spoil; so only the last
- * directory of each parent is compared by time with others, and every file.
+ * Directories of one parent compare by sequence, which no clock can spoil. Only the last of them,
+ * and each file, compares by time.
  */
 struct unit_entry *newest_committed(struct catalog *c)
 {
@@ -59,7 +59,7 @@ struct unit_entry *newest_committed(struct catalog *c)
 
 		if (u && !is_committed(u))
 			continue;
-		/* @last is no more than a candidate if a sibling outdoes it. */
+		/* A newer directory beside @last rules it out. */
 		if (last && !(u && u->is_dir && last->is_dir && !by_parent(u, last)) &&
 		    (!best || last->time_ns >= best->time_ns))
 			best = last;
@@ -91,9 +91,9 @@ int compare_natural(const char *a, const char *b)
 			return order;
 		a += la;
 		b += lb;
-		a--, b--; /* the loop goes on behind them */
+		a--, b--; /* the loop increments both */
 	}
 	if (*a || *b)
 		return *a ? 1 : -1;
-	return strcmp(whole_a, whole_b); /* 01 and 1 */
+	return strcmp(whole_a, whole_b); /* 01 and 1 differ */
 }

@@ -11,7 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "fs/mountinfo.h"
 
-/* Root and the user who mounted see everything, others only what concerns them. */
+/* True for root and the user who mounted; others see only what concerns them. */
 static bool sees_all(uid_t viewer)
 {
 	return viewer == 0 || viewer == geteuid();
@@ -49,7 +49,7 @@ json_t *control_status(struct fs *fs, uid_t viewer)
 		json_object_set_new(status, "flush", flush_to_json(en->flush));
 		json_object_set_new(status, "pending",
 				    units_to_json(en->units, viewer, sees_all(viewer)));
-		/* After what is pending: what has ended meanwhile is told in one of the two. */
+		/* After `pending`, so that a save which ends in between is in one of the two. */
 		json_object_set_new(status, "units", units_counts(en->units));
 		json_object_set_new(status, "removals",
 				    removals_to_json(en->units, viewer, sees_all(viewer)));
@@ -143,7 +143,7 @@ static void fill(struct stat *st, uint64_t id)
 	st->st_atim = st->st_ctim = st->st_mtim;
 }
 
-/* 0: there is none. */
+/* 0: no such file. */
 static uint64_t id_below(struct fs *fs, const char *name)
 {
 	struct captures *cs = fs->engine->captures;
@@ -186,7 +186,7 @@ void control_lookup(fuse_req_t req, uint64_t parent, const char *name)
 		return;
 	}
 	fill(&entry.attr, entry.ino);
-	fuse_reply_entry(req, &entry); /* nothing counts lookups here */
+	fuse_reply_entry(req, &entry); /* lookups are not counted here */
 }
 
 void control_getattr(fuse_req_t req, uint64_t id)
@@ -229,7 +229,7 @@ void control_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info 
 	size_t len = strlen(text), at = (size_t)off < len ? (size_t)off : len;
 	char *buf = requests_data_buffer();
 
-	/* Once the answer is out, a release may free the text before the reply returns. */
+	/* Copies the text: once the reply is out, a release may free it before the call returns. */
 	len = len - at < size ? len - at : size;
 	if (len > REQUEST_MAX_BYTES)
 		len = REQUEST_MAX_BYTES;
@@ -242,7 +242,7 @@ void control_release(fuse_req_t req, struct fuse_file_info *fi)
 	struct captures *cs = req_fs(req)->engine->captures;
 
 	if (cs)
-		captures_closed(cs, fi->fh); /* before another open has the same */
+		captures_closed(cs, fi->fh); /* before another open gets the same handle */
 	free((char *)(uintptr_t)fi->fh);
 	fuse_reply_err(req, 0);
 }

@@ -9,13 +9,13 @@
 #include "engine/base/cleanup.h"
 #include "fs/foreign.h"
 
-/* What a path leads through. */
+/* What a walk passed through. */
 struct way {
 	bool inside;	/* a checkpoint that is not committed yet */
-	bool committed; /* a committed one */
+	bool committed; /* a committed checkpoint */
 };
 
-/* The directory @name in @dir: that of a checkpoint which shows the name, or the backing's. */
+/* Pins the directory @name in @dir: of the checkpoint that the name shows, or the backing's. */
 static int step(struct fs *fs, const struct caller *c, int dir, const char *name, struct way *way)
 {
 	struct backing b = fs_as(fs, c);
@@ -38,9 +38,7 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 	return fd;
 }
 
-/*
- * Walks to the directory that @path's last component is in. Its pin, and that component; or -errno.
- */
+/* Walks to the parent of @path's last component; @name gets that component. A pin or -errno. */
 static int walk(struct fs *fs, const struct caller *c, const char *path, char name[NAME_MAX + 1],
 		struct way *way)
 {
@@ -76,7 +74,7 @@ static int walk(struct fs *fs, const struct caller *c, const char *path, char na
 	}
 }
 
-/* There is nothing of that name; or it cannot be known, which is another thing. */
+/* "absent": nothing has the name. "unreadable": whether something has it cannot be known. */
 static json_t *failure(const char *path, int err)
 {
 	const char *kind = err == -ENOENT || err == -ENOTDIR ? "absent" : "unreadable";
@@ -86,9 +84,9 @@ static json_t *failure(const char *path, int err)
 }
 
 /*
- * The state of a file that has its name on the backing, by its digest record; NULL: it is no
- * checkpoint. A record vouches for a file that no rule claims, too: it was saved under a temporary
- * name that a rule claims.
+ * The state of a file that has its name on the backing, from its digest record. NULL: no
+ * checkpoint. A valid record counts also where no rule claims the file: a rule claimed the
+ * temporary name under which the file was saved.
  */
 static const char *recorded_state(struct fs *fs, struct backing *b, const char *path, int pin,
 				  const struct statx *stx, bool *modified)
@@ -103,7 +101,7 @@ static const char *recorded_state(struct fs *fs, struct backing *b, const char *
 	return any ? "committed" : "foreign";
 }
 
-/* A file that has its name on the backing, and no generation that is known. */
+/* Describes a file that has its name on the backing, and no generation known here. */
 static json_t *plain(struct fs *fs, const struct caller *c, const char *path, int dir,
 		     const char *name, const struct statx *stx)
 {
@@ -127,7 +125,7 @@ static json_t *plain(struct fs *fs, const struct caller *c, const char *path, in
 			 (json_int_t)stx->stx_size, "dirty_bytes", (json_int_t)dirty);
 }
 
-/* A file or directory of a checkpoint. */
+/* Describes a file or directory of a checkpoint. */
 static json_t *part(struct fs *fs, const char *path, const struct way *way, const struct statx *stx)
 {
 	struct inode_id id = inode_id_of(stx);
@@ -153,8 +151,8 @@ static json_t *part(struct fs *fs, const char *path, const struct way *way, cons
 }
 
 /*
- * A directory of the backing: one that was committed has a commit file. Another node may have given
- * it its name a moment ago.
+ * Describes a directory of the backing; a committed unit has a commit file. Asks the servers, since
+ * another node may have published it a moment ago.
  */
 static json_t *directory(struct fs *fs, const struct caller *c, const char *path, int dir,
 			 const char *name)
@@ -213,7 +211,7 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		o = units_describe(fs->engine->units, &dir_id, name, generation);
 		if (o && !may && json_get_int(o, "uid", -1) != c->uid)
 			json_object_del(o, "failure");
-		/* One that ended is of interest where it is asked for, or why there is none. */
+		/* An ended one counts if it failed, was asked for, or explains an absence. */
 		if (o && !generation && !err && strcmp(json_get_text(o, "state", ""), "failed") &&
 		    json_object_get(o, "ended_s")) {
 			json_decref(o);
@@ -222,8 +220,8 @@ json_t *control_file(struct fs *fs, const struct caller *c, const char *path,
 		if (o)
 			json_object_set_new(o, "kind", json_string("unit"));
 		/*
-		 * Nobody has to wait for this one in particular: its first file may make another of
-		 * it.
+		 * No caller has to wait for a provisional one in particular: its first file may
+		 * turn it into something else.
 		 */
 		if (o && json_object_get(o, "directory") && !*json_get_text(o, "rule", "?") &&
 		    !json_is_true(json_object_get(o, "replaces")))

@@ -33,12 +33,12 @@ struct control {
 	struct lock lock;
 	struct waitq changed;
 	int connections;    /* lock */
-	struct list asking; /* lock; those whose request has not come yet, oldest first */
+	struct list asking; /* lock; connections without a request yet, oldest first */
 	bool finishing;	    /* lock */
 };
 
 struct connection {
-	struct list link; /* lock; on asking */
+	struct list link; /* lock; on control->asking */
 	struct control *control;
 	int fd;
 };
@@ -53,7 +53,7 @@ static int send_line(int fd, const json_t *value)
 	if (!text)
 		return -ENOMEM;
 	len = strlen(text);
-	text[len++] = '\n'; /* in place of the terminator */
+	text[len++] = '\n'; /* replaces the terminator */
 	while (done < len) {
 		ssize_t n = send(fd, text + done, len - done, MSG_NOSIGNAL);
 
@@ -77,8 +77,8 @@ static int receive_line(int fd, size_t max, uint64_t deadline_ns, json_t **value
 		ssize_t n;
 
 		/*
-		 * What has come by the deadline counts, also when this thread had to wait for a
-		 * CPU.
+		 * Data that arrived by the deadline counts, even if this thread got no CPU until
+		 * later.
 		 */
 		if (poll(&p, 1,
 			 now < deadline_ns ? (int)((deadline_ns - now) / NSEC_PER_MSEC) + 1 : 0) ==
@@ -106,7 +106,7 @@ static json_t *refusal(int err, const char *message)
 			 json_text(message));
 }
 
-/* What was said of checkpoints since @since_ns: of each that is left without its end. */
+/* The messages about checkpoints since @since_ns, one for each that is left uncommitted. */
 static json_t *left_since(const json_t *failures, json_int_t since_ns)
 {
 	json_t *left = json_array();
@@ -136,14 +136,14 @@ static json_t *serve_umount(struct control *s, uid_t uid, json_int_t limit_ms)
 		return refusal(e.err, e.text);
 	}
 	/*
-	 * In use: said at once; or what was is just being closed. Else all goes to the backing
-	 * first.
+	 * While files are open, refuses at once, unless the unmount works or they are just being
+	 * closed. Otherwise all goes to the backing first.
 	 */
 	in_use = s->fs->engine->metrics.open_handles;
 	unmounted = in_use && !s->umount(s->fs, &e);
 	if (in_use && !unmounted && s->fs->engine->metrics.open_handles)
 		return refusal(e.err, e.text);
-	/* A little less, so that the answer comes within the limit. */
+	/* Slightly less, so that the answer arrives within the verb's limit. */
 	limit_ms -= limit_ms > 2 * ANSWER_MS ? ANSWER_MS : limit_ms / 2;
 	drained = engine_drain(s->fs->engine, clock_mono_ns() + (uint64_t)limit_ms * NSEC_PER_MSEC);
 	if (drained == -ETIMEDOUT && !unmounted) {
@@ -224,7 +224,7 @@ static void *connection_main(void *arg)
 		err = send_line(c->fd, answer);
 		if (err)
 			log_debug("control socket: %s", strerror(-err));
-		/* The end of this connection tells who unmounted that the daemon has ended. */
+		/* The verb sees by the end of this connection that the daemon has ended. */
 		if (json_object_get(answer, "ok"))
 			c->fd = -1;
 		json_decref(answer);
@@ -237,7 +237,7 @@ static void *connection_main(void *arg)
 	return NULL;
 }
 
-/* Those who connect and say nothing must not keep others out. */
+/* Waits for room. The oldest connection without a request ends, to keep none out. */
 static void make_room_locked(struct control *s)
 {
 	while (s->connections == MAX_CONNECTIONS && !s->finishing) {
@@ -263,7 +263,7 @@ static bool start_connection(struct control *s, int fd)
 		s->connections++;
 	}
 	if (worker_start_detached("ckptfs-control", 0, connection_main, c))
-		connection_main(c); /* no thread to be had: in turn, then */
+		connection_main(c); /* no thread: serves it here */
 	return true;
 }
 
@@ -283,7 +283,7 @@ static void *accept_main(void *arg)
 
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-				poll(NULL, 0, 100); /* until somebody closes something */
+				poll(NULL, 0, 100); /* until a descriptor is closed */
 			continue;
 		}
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
@@ -324,7 +324,7 @@ void control_finish(struct control *s)
 		s->finishing = true;
 		list_for_each (l, &s->asking)
 			shutdown(container_of(l, struct connection, link)->fd, SHUT_RDWR);
-		/* The others end by themselves: sending has a time limit. */
+		/* The others end by themselves: a send has a time limit. */
 		while (s->connections)
 			wait_out(&s->changed, CLOCK_NEVER);
 	}
@@ -349,7 +349,7 @@ static int errno_of(const char *name)
 
 static int no_answer(const struct mount_entry *m, int err, int pid, struct error *e)
 {
-	/* One that a dead daemon has left, of a mount that had the same number, refuses. */
+	/* The socket of a dead daemon refuses, too, if its mount had the same device number. */
 	if ((err == -ENOENT || err == -ECONNREFUSED) &&
 	    mountinfo_probe(m->path, PROBE_MS) == MOUNT_ALIVE)
 		return FAIL(e, ENXIO, DAEMON_ELSEWHERE, m->path);
@@ -367,7 +367,7 @@ int control_ask(const struct mount_entry *m, const char *verb, int limit_ms, jso
 			       limit_ms, answer, pid, keep, e);
 }
 
-/* Asks once. -ECONNRESET: the daemon has hung up before it answered. */
+/* Asks once. -ECONNRESET: the daemon hung up before it answered. */
 static int exchange(const struct mount_entry *m, const json_t *request, uint64_t deadline,
 		    json_t **answer, int *pid, int *keep)
 {
@@ -401,8 +401,7 @@ int control_request(const struct mount_entry *m, json_t *request, int limit_ms, 
 
 	*answer = NULL;
 	/*
-	 * It hangs up on those who are slow to ask, too; whether it lives is told by the next
-	 * connection.
+	 * The daemon also hangs up on a slow request. The next connection tells whether it lives.
 	 */
 	while ((err = exchange(m, request, deadline, answer, &peer, keep)) == -ECONNRESET &&
 	       clock_mono_ns() < deadline)

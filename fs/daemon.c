@@ -25,10 +25,10 @@
 #define PIN_BUDGET   16384u
 #define OOM_SCORE    "-900"
 #define EXIT_DRAIN_S 5
-#define DRAIN_SAY_S  10	 /* how often a drain at the end says how far it is */
-#define DRAIN_MAX_S  600 /* without any progress */
+#define DRAIN_SAY_S  10	 /* between two messages of a drain at the end */
+#define DRAIN_MAX_S  600 /* without progress; too short gives up on a slow backing */
 
-/* What daemon_run builds up, in the order in which it is taken down again. */
+/* What daemon_run builds up, and takes down. */
 struct daemon {
 	const struct daemon_options *options;
 	struct engine engine;
@@ -37,15 +37,15 @@ struct daemon {
 	char label[128];
 	int label_fd;
 	bool mounted;
-	int init_err; /* from the first request, which the kernel sends itself */
+	int init_err; /* of the kernel's first request */
 	bool listening;
 	ino_t socket_ino;
 	struct control *control;
 	struct worker signal_thread;
-	atomic_bool ending; /* a signal now only wakes the signal thread */
+	atomic_bool ending; /* from now on a signal only wakes the signal thread */
 };
 
-static char libfuse_said[512]; /* the last complaint, for MOUNT_REFUSED; before threads start */
+static char libfuse_said[512]; /* last complaint, for MOUNT_REFUSED; set before threads start */
 
 static void keep_libfuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 {
@@ -78,7 +78,7 @@ static void raise_fd_limit(void)
 	}
 }
 
-/* The cache is locked as far as this allows. */
+/* This limits how much of the cache is locked. */
 static void raise_lock_limit(void)
 {
 	struct rlimit rl;
@@ -90,8 +90,9 @@ static void raise_lock_limit(void)
 }
 
 /*
- * Short of memory the kernel shall not kill what holds everybody's unsaved checkpoints, nor wait,
- * to get memory, for writes that this process is to do. Both are for the privileged; others go on.
+ * Asks the kernel not to kill this process, which holds every user's unsaved checkpoints, when
+ * memory is short; and not to let this process wait for memory that its own writes would free. Both
+ * need privilege; without it the daemon goes on.
  */
 static void ask_for_mercy(void)
 {
@@ -103,7 +104,7 @@ static void ask_for_mercy(void)
 		log_debug("PR_SET_IO_FLUSHER: %m");
 }
 
-/* CKPTFS_PIN_BUDGET is for tests, which make it small. */
+/* Tests make it small by CKPTFS_PIN_BUDGET. */
 static unsigned pin_budget(void)
 {
 	const char *given = getenv("CKPTFS_PIN_BUDGET");
@@ -115,7 +116,7 @@ static unsigned pin_budget(void)
 	return budget ? budget : 1;
 }
 
-/* Signals come to signal_main alone. */
+/* Only signal_main gets signals. */
 static void block_signals(sigset_t *set)
 {
 	sigemptyset(set);
@@ -124,7 +125,7 @@ static void block_signals(sigset_t *set)
 	sigaddset(set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* the caller's limit is the kernel's business */
+	signal(SIGXFSZ, SIG_IGN); /* the kernel applies the caller's limit */
 }
 
 static void *signal_main(void *arg)
@@ -140,7 +141,7 @@ static void *signal_main(void *arg)
 
 		if (!err)
 			return NULL; /* the process ends; more signals change nothing */
-		/* Busy. Out of the way at once, gone when the last file is closed. */
+		/* Busy: detached at once, gone when the last file is closed. */
 		log_warn("%s", e.text);
 		err = unmount_detach(&d->fs, &e);
 		log_warn("%s", e.text);
@@ -178,7 +179,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->time_gran = 1;
 }
 
-/* Appends @from with the characters escaped that separate options. */
+/* Appends @from to @to, with option separators escaped. */
 static void escape_option(char *to, size_t size, const char *from)
 {
 	size_t len = strlen(to);
@@ -260,7 +261,7 @@ static int mount_session(struct daemon *d, struct error *e)
 	return 0;
 }
 
-/* Larger requests for reads through the page cache; only root may, and it matters only a little. */
+/* Makes reads through the page cache larger. Only root may; the gain is small. */
 static void raise_readahead(const struct daemon *d)
 {
 	char path[128];
@@ -275,7 +276,7 @@ static void raise_readahead(const struct daemon *d)
 	(void)ignored;
 }
 
-/* From here on sessions find the control directory. */
+/* From now on sessions can find the control directory. */
 static void lend_memory(struct daemon *d)
 {
 	char path[PATH_MAX];
@@ -292,7 +293,7 @@ static void on_ready(struct fs *fs, int err)
 
 	d->init_err = err;
 	if (err) {
-		unmount_detach(fs, &(struct error){0}); /* which ends the loop */
+		unmount_detach(fs, &(struct error){0}); /* ends the loop */
 		return;
 	}
 	raise_readahead(d);
@@ -311,7 +312,7 @@ static int prepare(struct daemon *d, struct error *e)
 	const struct daemon_options *o = d->options;
 	int err = rundir_make(d->run_dir, e);
 
-	/* What is refused without the backing is refused before that is touched. */
+	/* Refuses what it can before it touches the backing. */
 	if (!err)
 		err = check_device(e);
 	if (!err)
@@ -357,14 +358,14 @@ static int listen_and_serve(struct daemon *d, struct error *e)
 	return err;
 }
 
-/* The mount has gone: nobody finds this daemon by it any more. Who has found it stays connected. */
+/* The mount is gone, and no verb finds the daemon by it any more. Open connections stay. */
 static void unlisten(struct daemon *d)
 {
 	if (d->listening)
 		rundir_unlisten(d->run_dir, d->fs.major, d->fs.minor, d->socket_ino);
 }
 
-/* What else others can see of the daemon, and its threads. */
+/* Ends the threads, and all else by which others see the daemon. */
 static void withdraw(struct daemon *d)
 {
 	control_finish(d->control);
@@ -391,7 +392,7 @@ static void tear_down(struct daemon *d)
 	free(d);
 }
 
-/* Unmounted, however that came about: what is closed is still to be saved. */
+/* Saves what is closed, after an unmount of any kind. */
 static void drain(struct daemon *d)
 {
 	uint64_t since = clock_mono_ns(), least = UINT64_MAX;
@@ -447,7 +448,7 @@ int daemon_run(const struct daemon_options *o, struct error *e)
 	if (d->mounted)
 		log_info("%s ends", o->mountpoint);
 	if (err == -EBUSY && d->mounted)
-		_exit(0); /* unmounted; a thread is still inside the backing and uses all of this */
+		_exit(0); /* unmounted; a thread still hangs in the backing, and uses all of this */
 	tear_down(d);
 	return err;
 }

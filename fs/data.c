@@ -14,14 +14,14 @@
 #include "fs/save.h"
 #include "fs/unclaimed.h"
 
-/* Ordinary writes below this cost the backing's page cache no more than they cost ours. */
+/* A smaller ordinary write costs the backing's page cache no more than it costs this cache. */
 #define BULK_MIN ((size_t)256 << 10)
 
-/* How often, and for how long, a write asks a full backing again. */
+/* Retries at a full backing, 200 ms in all. Too short: ENOSPC right after a removal. */
 #define FULL_NAPS   100
 #define FULL_NAP_NS (2 * NSEC_PER_MSEC)
 
-/* With less room than this (and what is on its way) the backing is asked write by write. */
+/* With less room than this, each write asks the backing; an answer counts for ROOM_VALID_NS. */
 #define ROOM_MARGIN   ((int64_t)64 << 20)
 #define ROOM_VALID_NS (1 * NSEC_PER_SEC)
 
@@ -64,8 +64,8 @@ void data_unpin(struct content_pins *p)
 /* --- to the backing --- */
 
 /*
- * Is there hope that a backing that is full is so no more? *err becomes -EINTR if the call was
- * given up.
+ * True if a full backing may have room again; may wait for that. *err becomes -EINTR if the call
+ * was given up.
  */
 static bool may_get_room(struct fs *fs, struct handle *h, struct shortage *s, int *err)
 {
@@ -79,9 +79,9 @@ static bool may_get_room(struct fs *fs, struct handle *h, struct shortage *s, in
 }
 
 /*
- * What a program frees is there for its next write, although the kernel tells of closed and of
- * forgotten files only a moment later: a full backing is asked again before that counts. Returns
- * how much was written; *err is why that is not all.
+ * Retries on a full backing before that counts: space that a program frees is there for its next
+ * write, although the kernel reports closed and forgotten files a moment later. The bytes written;
+ * *err is why that is not all.
  */
 static size_t write_patiently(struct fs *fs, struct backing *b, struct handle *h, const char *data,
 			      size_t size, off_t off, int rwf, int *err)
@@ -109,7 +109,7 @@ static size_t write_patiently(struct fs *fs, struct backing *b, struct handle *h
 	return done;
 }
 
-/* As the caller, so that the backing clears suid bits and counts quota. */
+/* Writes as the caller, so that the backing clears suid bits and counts quota. */
 static ssize_t write_through(struct fs *fs, const struct caller *c, struct handle *h,
 			     struct content *ct, const char *data, size_t size, off_t off, int rwf)
 {
@@ -119,7 +119,7 @@ static ssize_t write_through(struct fs *fs, const struct caller *c, struct handl
 
 	if (err)
 		return err;
-	/* Whoever appends must find the end. */
+	/* An append must find the end. */
 	if (ct && (rwf & RWF_APPEND || content_covers(ct, (uint64_t)off, size)))
 		err = content_settle(ct);
 	if (!err) {
@@ -136,7 +136,7 @@ static ssize_t write_through(struct fs *fs, const struct caller *c, struct handl
 
 /* --- into the cache --- */
 
-/* Room on the backing for @size bytes more, as far as is known without asking at every write. */
+/* True if the backing has room for @size more bytes, as far as is known without asking. */
 static bool has_room(struct fs *fs, const struct caller *c, struct handle *h, size_t size)
 {
 	struct backing b = fs_for(fs, c);
@@ -174,7 +174,7 @@ static bool is_passthrough(struct fs *fs, const struct node *n)
 	return n->io_mode == IO_PASSTHROUGH;
 }
 
-/* The first large write to an ordinary file makes it known to the cache. NULL: go through. */
+/* Makes an ordinary file known to the cache, at its first large write. NULL: write through. */
 static struct content *begin_caching(struct fs *fs, const struct caller *c, struct handle *h)
 {
 	struct backing b = fs_for(fs, c);
@@ -194,8 +194,8 @@ static struct content *begin_caching(struct fs *fs, const struct caller *c, stru
 
 /*
  * True if the cache takes this write, as far as the write alone tells. O_DIRECT asks for no copy in
- * the page cache, and says nothing of durability: the file of a checkpoint goes through the cache
- * of the mount all the same, aligned or not, so that its writer does not wait for the storage.
+ * the page cache, and says nothing of durability. So a checkpoint's file goes through the cache of
+ * the mount even then, aligned or not, and its writer does not wait for the storage.
  */
 static bool cacheable(struct fs *fs, const struct caller *c, struct handle *h, size_t size, int rwf)
 {
@@ -204,20 +204,20 @@ static bool cacheable(struct fs *fs, const struct caller *c, struct handle *h, s
 	return fs->engine->contents && !rwf && !(h->flags & around) && has_room(fs, c, h, size);
 }
 
-/* Stands for whoever has @h, in place of the key of a process that is not known. */
+/* The key for a writer whose process is not known: stands for the holder of @h. */
 static uint64_t handle_key(const struct handle *h)
 {
 	return ~h->id;
 }
 
-/* What is to be said when a change of an open file is done. */
+/* What a change of an open file has to report when it is done. */
 struct change {
 	struct generation *generation;
 	struct checkpoint *checkpoint;
-	bool published; /* it has its name already, or is durable in its checkpoint */
+	bool published; /* it has its name, or is durable in its checkpoint */
 };
 
-/* Before @h is written to, by process @key (0: unknown). After 0, end_change. */
+/* Call before process @key (0: unknown) writes to @h. After 0 the caller calls end_change. */
 static int begin_change(struct fs *fs, const struct caller *caller, struct handle *h, uint64_t key,
 			struct change *c)
 {
@@ -256,7 +256,7 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	bool cached;
 	ssize_t n;
 
-	/* Nobody waits for anything with a part of the cache in hand. */
+	/* A thread does not wait while its request holds a part of the cache. */
 	if (late_any(fs->tree, h->node->id) ||
 	    (h->generation && !generation_is_open(h->generation)))
 		request_copy_out();
@@ -271,7 +271,7 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 		ct = begin_caching(fs, c, h);
 		if (ct && !h->content) {
 			content_get(ct);
-			h->content = ct; /* the kernel has one write at a time to an inode here */
+			h->content = ct; /* the kernel sends one write at a time to an inode */
 		}
 	}
 	if (cached && ct && !ct->staged && size < BULK_MIN)
@@ -290,18 +290,16 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 		n = write_through(fs, c, h, ct, data, size, off, rwf);
 	}
 	if (n < 0 && n != -EINTR && n != -EINVAL && ct && ct->staged && !change.published)
-		content_fail(
-			ct,
-			(int)n); /* a program may go on as if nothing was; its file is not whole */
+		content_fail(ct, (int)n); /* a program may ignore this; its file is not whole */
 	content_put(ct);
 	end_change(&change);
 	return n;
 }
 
 /*
- * Has the kernel write back and forget the pages that it has of what is to be captured: they are
- * older. This waits for other requests, of pages; and before the bytes are promised, or these would
- * wait for them.
+ * Has the kernel write back and forget its pages of what is to be captured: they are older. That
+ * waits for requests that carry pages, so it comes before the promise of bytes, which they would
+ * wait for.
  */
 static void forget_pages(struct fs *fs, const struct node *n, const struct ckptfs_write *w)
 {
@@ -312,7 +310,7 @@ static void forget_pages(struct fs *fs, const struct node *n, const struct ckptf
 		const struct ckptfs_capture *c = &w->captures[i];
 
 		if (c->file_off > INT64_MAX || c->len > (uint64_t)INT64_MAX - c->file_off)
-			continue; /* is refused */
+			continue; /* captures_write refuses it */
 		from = c->file_off < from ? c->file_off : from;
 		to = c->file_off + c->len > to ? c->file_off + c->len : to;
 	}
@@ -341,7 +339,7 @@ int data_capture(struct fs *fs, const struct caller *c, struct handle *h,
 	return err;
 }
 
-/* Returns how much was written; *err is why that is not all. */
+/* The bytes written; *err is why that is not all. */
 static size_t write_pages_through(struct fs *fs, struct handle *h, struct content *ct,
 				  const char *data, size_t size, off_t off, int *err)
 {
@@ -370,7 +368,7 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 	int err;
 
 	if (request_is_behind())
-		late_wait_out(fs->tree, h->node); /* it may hold older versions of these pages */
+		late_wait_out(fs->tree, h->node); /* late writes may hold older pages */
 	err = begin_change(fs, NULL, h, 0, &change);
 	if (err)
 		return err;
@@ -393,7 +391,7 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 
 /* --- close --- */
 
-/* How does the process end, if it does, that closes a descriptor of a unit's file? */
+/* Reports how the process ends, if it ends, that closes a descriptor of a unit's file. */
 static void judge(struct handle *h, uint64_t key, pid_t pid)
 {
 	struct writer_end end;
@@ -404,7 +402,7 @@ static void judge(struct handle *h, uint64_t key, pid_t pid)
 	generation_flushed(h->generation, handle_key(h), end);
 }
 
-/* A file of a unit: only what failed is told; what asked for durability waits for its name. */
+/* Closes a unit's file: reports errors only; if durability was asked for, waits for its name. */
 static int close_unit(struct handle *h)
 {
 	struct generation *g = h->generation;
@@ -462,8 +460,8 @@ int data_begin(struct fs *fs, struct node *n, struct data_span *s)
 }
 
 /*
- * A file of a checkpoint that nobody writes through the cache right now; @h, or NULL, is open to
- * write it.
+ * Enters the checkpoint of @n, whose bytes no program writes through the cache right now. @h: the
+ * handle that writes it, or NULL.
  */
 static int enter_checkpoint(struct fs *fs, struct node *n, struct handle *h, struct data_span *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor: what was found of a backing, and what a save to it will cost. */
+/* doctor: reports what was found of a backing, and what a save to it will cost. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -178,7 +178,7 @@ static void say_bandwidth(struct doctor *d, const struct probe *p)
 			   "not measured: %s", strerror(-p->big_err));
 }
 
-/* What others do on this host makes every time longer. */
+/* Other work on this host makes every time longer. */
 static void say_load(struct doctor *d)
 {
 	__cleanup_file FILE *f = fopen("/proc/loadavg", "re");
@@ -197,8 +197,8 @@ static void say_load(struct doctor *d)
 }
 
 /*
- * The same save in three ways. The flush begins with the copy; a writer waits where it is a cache
- * ahead of it.
+ * Estimates one save in three ways. The flush begins with the copy; a writer waits when it is a
+ * cache ahead of the flush.
  */
 static void say_save(struct doctor *d, const struct probe *p)
 {
@@ -258,7 +258,7 @@ static void say_all(struct doctor *d, const struct probe *p)
 		say_save(d, p);
 }
 
-/* --- waiting for it --- */
+/* --- waiting for the probe --- */
 
 static atomic_int ended_by;
 
@@ -267,7 +267,7 @@ static void note_signal(int sig)
 	ended_by = sig;
 }
 
-/* The second signal of a kind acts as ever: the backing may hold us for good. */
+/* A second signal of a kind acts as by default: the backing may hold this process for good. */
 static void catch_signals(void)
 {
 	struct sigaction sa = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
@@ -321,13 +321,13 @@ int doctor_backing(struct doctor *d, const char *path)
 	char resolved[PATH_MAX];
 	struct mount_entry m;
 
-	/* A mount that hangs is not to hang us. */
+	/* A mount may hang, so it is not touched. */
 	if (!mountinfo_resolve(path, resolved) && mountinfo_find_ckptfs(resolved, &m)) {
 		FAIL(&p.error, EBUSY, BACKING_IS_MOUNT, path, m.path);
 		say_all(d, &p);
 		return 0;
 	}
-	say_load(d); /* before it adds its own */
+	say_load(d); /* before the probe adds its own */
 	catch_signals();
 	p.backing.root_fd = p.backing.proc_fd = -1;
 	run_and_show(&p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor: the kernel, its limits, and what this process may do. */
+/* doctor: checks the kernel, its limits, and what this process may do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -42,7 +42,7 @@ void doctor_say(struct doctor *d, const char *name, enum verdict verdict, const 
 	fflush(stdout);
 }
 
-/* The number that the file @path begins with, or -1. */
+/* The number at the beginning of the file @path, or -1. */
 static long long read_number(const char *path)
 {
 	__cleanup_file FILE *f = fopen(path, "re");
@@ -85,7 +85,7 @@ static void check_kernel(struct doctor *d)
 			   "Linux %s is too old", u.release);
 		return;
 	}
-	for (pass = 1; pass >= 0; pass--) { /* what it has, then what it has not */
+	for (pass = 1; pass >= 0; pass--) { /* what it has, then what it lacks */
 		const char *before = pass ? "with " : "without ";
 
 		for (i = 0; i < ARRAY_SIZE(since); i++) {
@@ -164,7 +164,7 @@ static void check_fusermount(struct doctor *d)
 		doctor_say(d, "fusermount3", CHECK_OK, NULL, "%s, set-user-ID root", path);
 }
 
-/* What the kernel would do to a mount that asks for nothing, in seconds; 0: nothing. */
+/* Checks the time-out, in seconds, that the kernel gives a mount which asks for none. */
 static void check_timeouts(struct doctor *d)
 {
 	long long by_default = read_number("/proc/sys/fs/fuse/default_request_timeout");
@@ -190,7 +190,7 @@ static void check_timeouts(struct doctor *d)
 
 /*
  * The limit of this process's group in the memory controller of cgroup v1, which the default of
- * host_cache_size does not know. 0: none.
+ * host_cache_size ignores. 0: none.
  */
 static uint64_t limit_v1(char *path, size_t size)
 {
@@ -328,7 +328,7 @@ static void check_exit_status(struct doctor *d)
 			   "still had the file open");
 }
 
-/* The pid namespace that the kernel begins with has this inode, by its ABI. */
+/* Inode of the initial pid namespace, by the kernel's ABI. */
 #define INIT_PID_NAMESPACE 0xEFFFFFFCu
 
 static void check_pids(struct doctor *d)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor: trying out a backing. The files that this takes have names as ckptfs gives to its own,
- * hidden in a mount; they are removed as soon as they are open, or within one call of each other,
- * so that no signal leaves one, and should the host die `ckptfs fsck --discard` knows them.
+ * doctor: tries out a backing. The test files are named like the staging of ckptfs, which a mount
+ * hides. Each is removed once it is open, or within the call that made it, so that no signal leaves
+ * one. If the host dies, `ckptfs fsck --discard` recognises them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,11 +26,11 @@
 #define SMALL_MOST  32
 #define SMALL_NS    (2 * NSEC_PER_SEC)
 #define BIG_BYTES   ((uint64_t)128 << 20) /* a round */
-#define BIG_FREE    ((uint64_t)1 << 30)	  /* is left alone where less is free */
+#define BIG_FREE    ((uint64_t)1 << 30)	  /* with less free space nothing is written */
 #define BIG_BLOCK   ((size_t)1 << 20)
-#define BIG_NS	    (3 * NSEC_PER_SEC) /* a round takes no longer, but for its sync */
+#define BIG_NS	    (3 * NSEC_PER_SEC) /* the longest round, without its sync */
 #define BIG_ROUNDS  3
-#define WRITERS	    8 /* so many blocks at a time: what a flush does, with a smaller depth */
+#define WRITERS	    8 /* blocks at a time: as a flush, with a smaller depth */
 #define COPY_BYTES  ((size_t)64 << 20)
 #define COPY_ROUNDS 5
 
@@ -161,7 +161,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /*
- * As the publishing of a small file: written, synced, renamed, the directory synced. 0 or -errno.
+ * Publishes a small file as a mount does: write, sync, rename, sync of the directory. 0 or -errno.
  */
 static int small_cycle(int dir, const void *bytes)
 {
@@ -209,7 +209,7 @@ struct big {
 	int fd;
 	const void *block;
 	uint64_t deadline_ns;
-	_Atomic uint64_t next; /* bytes */
+	_Atomic uint64_t next; /* offset */
 	atomic_int err;
 };
 
@@ -240,7 +240,7 @@ static void *big_main(void *arg)
 	return NULL;
 }
 
-/* Bytes that no storage can make smaller. */
+/* Bytes that no storage can compress. */
 static void *random_block(void)
 {
 	uint64_t *block, x = clock_mono_ns() | 1;
@@ -258,10 +258,7 @@ static void *random_block(void)
 	return memory;
 }
 
-/*
- * Writes a round with @writers threads, and syncs. Returns bytes a second, or 0 where that failed
- * or was stopped.
- */
+/* Writes a round with @writers threads, and syncs. Bytes a second; 0: it failed or was stopped. */
 static double write_round(struct probe *p, struct big *b, size_t writers)
 {
 	pthread_t threads[WRITERS];
@@ -330,8 +327,7 @@ static void measure_big(struct probe *p)
 }
 
 /*
- * How fast bytes get into memory by write(2), which is what a save waits for: over pages that are
- * there already, as those of the cache are.
+ * Measures write(2) into memory, which a save waits for. The pages exist already, as in the cache.
  */
 static void measure_copy(struct probe *p)
 {
@@ -357,8 +353,8 @@ static void measure_copy(struct probe *p)
 }
 
 /*
- * A lazy save copies by memcpy, from the trainer's memory into the cache, both of which are there
- * already.
+ * Measures the copy of a lazy save: memcpy from the trainer's memory into the cache, where both
+ * exist already.
  */
 static void measure_capture(struct probe *p)
 {
@@ -373,7 +369,7 @@ static void measure_capture(struct probe *p)
 		uint64_t start = clock_mono_ns();
 
 		memcpy(to, from, COPY_BYTES);
-		__asm__ volatile("" : : "r"(to) : "memory"); /* it is read, says this */
+		__asm__ volatile("" : : "r"(to) : "memory"); /* or no copy would be made */
 		if (round)
 			took[round - 1] = seconds_since(start);
 	}

@@ -10,9 +10,9 @@
 #include "fs/save.h"
 
 /*
- * The slot that remembers an ordinary directory, and what it has then. Whether others make a
- * checkpoint of it is asked once a second: its name is looked up in each path that leads through
- * it. Of a checkpoint that is asked each time.
+ * The slot that remembers an ordinary directory, and its content. Each path through the directory
+ * looks its name up, so the others are asked once a second whether they make a checkpoint of it.
+ * For a checkpoint they are asked each time.
  */
 static _Atomic uint64_t *slot_of(struct fs *fs, const struct inode_id *dir_id, const char *name,
 				 const struct statx *stx, uint64_t *key)
@@ -32,7 +32,7 @@ static bool has_commit_file(struct backing *b, int dir, const char *name)
 	return backing_stat_at(b, dir, path, &stx) != -ENOENT;
 }
 
-/* Nothing here has the name yet. As elsewhere_meet. */
+/* Asks for a name that nothing on this node has yet. Returns as elsewhere_meet. */
 static int find(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		bool patient)
 {
@@ -92,7 +92,7 @@ static int meet(struct fs *fs, const struct caller *c, struct node *dir, const c
 		cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
 	checkpoint_put(cp);
 	if (cp)
-		return undecided; /* what is in one is where its staging directory is */
+		return undecided; /* a name in a checkpoint is in its staging directory */
 	err = accord_shed(us, &dir_id, name);
 	if (err)
 		return err;
@@ -122,7 +122,7 @@ int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *di
 	int pin = backing_pin(&b, fd, staging), err;
 
 	if (pin < 0)
-		return 0; /* gone, or not the caller's */
+		return 0; /* gone, or the caller may not see it */
 	err = accord_staged_name(&b, pin, name);
 	close(pin);
 	err = err ? 0 : meet(fs, c, dir, name, false, false);

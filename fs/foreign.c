@@ -16,8 +16,8 @@
 #include "fs/record.h"
 
 #define THREADS	     8
-#define QUIET_S	     60		/* what was written so lately may be being written */
-#define METADATA_MAX (1u << 30) /* nobody has so much to name */
+#define QUIET_S	     60 /* a younger file may still be written; too short adopts a torn one */
+#define METADATA_MAX (1u << 30) /* bytes; a larger .metadata or index is not read */
 #define OPEN_DIR     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define OPEN_FILE    (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
@@ -26,12 +26,12 @@ static int refuse(const struct foreign *f, int err, const char *why, struct erro
 	return FAIL(e, err, FOREIGN_LEFT, f->shown, f->rule->name, why);
 }
 
-/* --- which it is --- */
+/* --- which rule claims it --- */
 
 static bool is_beside(void *arg, const char *name)
 {
 	(void)arg, (void)name;
-	return false; /* a marker of an unfinished one, if anything */
+	return false; /* what is beside it marks an unfinished one at most */
 }
 
 static DIR *open_list(int dir)
@@ -71,7 +71,7 @@ bool foreign_is_empty(int dir)
 	return empty;
 }
 
-/* --- is all there? --- */
+/* --- whether all of it is there --- */
 
 static bool is_there(const struct foreign *f, const char *name)
 {
@@ -91,7 +91,7 @@ static int check_named(const struct foreign *f, const char *by, const char *name
 	return refuse(f, EILSEQ, why, e);
 }
 
-/* All of a file of @dir, ended by a NUL. NULL: it cannot be read. */
+/* Reads a whole file of @dir, and adds a NUL. NULL: it cannot be read. */
 static char *read_all(int dir, const char *name, size_t *len)
 {
 	__cleanup_fd int fd = openat(dir, name, OPEN_FILE);
@@ -112,7 +112,7 @@ static char *read_all(int dir, const char *name, size_t *len)
 	return text;
 }
 
-/* The length of a name such as __0_1.distcp that begins at @text, or 0. */
+/* The length of a name such as __0_1.distcp at the start of @text, or 0. */
 static size_t shard_name(const char *text)
 {
 	size_t rank = strspn(text + 2, "0123456789"), number;
@@ -123,7 +123,7 @@ static size_t shard_name(const char *text)
 	return number && !strncmp(text + 3 + rank + number, ".distcp", 7) ? rank + number + 10 : 0;
 }
 
-/* The pickle has the names of all files as they are. */
+/* The pickle contains the names of all files literally. */
 static int prove_dcp(const struct foreign *f, struct error *e)
 {
 	size_t len, nr = 0, n;
@@ -280,7 +280,7 @@ static int list_file(struct listing_of *l, int dir, const char *name, const char
 	if (age_s > -QUIET_S && age_s < QUIET_S)
 		return refuse(f, EBUSY, "it was written to within the last minute; try again later",
 			      l->e);
-	/* Those of torch-dcp are many archives, one behind the other. */
+	/* A .distcp file consists of many archives, one behind the other. */
 	if (len < 7 || strcmp(name + len - 7, ".distcp"))
 		err = structure_check(&src, rel, (uint64_t)st.st_size, l->e);
 	if (err)
@@ -407,8 +407,8 @@ static int write_listing(struct listing_of *l, const char *generation, FILE *fil
 }
 
 /*
- * Under a hidden name first: it is there whole, or not at all. The directory keeps its times and
- * its owner.
+ * Writes under a hidden name first, so that the commit file appears whole or not at all. It gets
+ * the directory's owner; the directory keeps its times.
  */
 static int write_commit_file(struct listing_of *l)
 {

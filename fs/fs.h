@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One mounted filesystem, and what its FUSE handlers share. */
+/*
+ * One mounted filesystem: the state and the helpers that its FUSE handlers share. A field is const
+ * once the mount is ready, unless it is atomic or its comment names a lock.
+ */
 #ifndef FS_FS_H
 #define FS_FS_H
 
@@ -20,7 +23,7 @@
 
 struct passing {
 	struct inode_id dir;
-	char name[NAME_MAX + 1]; /* "": none */
+	char name[NAME_MAX + 1]; /* "": free */
 	int fd;
 };
 
@@ -32,19 +35,19 @@ struct fs {
 	struct requests *requests;
 	struct fuse_session *session;
 	const char *mountpoint; /* absolute */
-	unsigned major, minor;	/* its device number, known once mounted */
-	const char *label;	/* of this mount, for people */
-	/* data.c: room on the backing until it is asked again */
+	unsigned major, minor;	/* its device number, set at the mount */
+	const char *label;	/* names this mount, for people */
+	/* data.c: room on the backing when it was last asked, less what came since */
 	atomic_int_fast64_t room_left;
 	atomic_uint_fast64_t room_asked_ns;
-	struct stat root_seen;	  /* tree lock: the last known attributes of the top directory */
-	struct lock passing_lock; /* all zero bytes are a free one; nothing is called under it */
+	struct stat root_seen;	  /* tree lock: last known attributes of the top directory */
+	struct lock passing_lock; /* zero bytes are a free lock; only dup is called under it */
 	struct passing passing[PASSING_KEPT]; /* passing_lock, as the next; slot n % PASSING_KEPT */
 	unsigned nr_passing;
 	_Atomic uint64_t ordinary[ORDINARY_KEPT]; /* elsewhere.c */
 };
 
-/* The backing for a request of @c: as @c, or as the daemon on behalf of @c. */
+/* The backing for a request: fs_as acts as @c, fs_for as the daemon on behalf of @c. */
 static inline struct backing fs_as(const struct fs *fs, const struct caller *c)
 {
 	return backing_as(&fs->engine->backing, c);
@@ -55,7 +58,7 @@ static inline struct backing fs_for(const struct fs *fs, const struct caller *c)
 	return backing_for(&fs->engine->backing, c);
 }
 
-/* The handlers, filled in by each op_*.c. */
+/* Each op_*.c fills in its handlers. */
 void ops_name(struct fuse_lowlevel_ops *ops);
 void ops_attr(struct fuse_lowlevel_ops *ops);
 void ops_file(struct fuse_lowlevel_ops *ops);
@@ -77,38 +80,38 @@ static inline struct caller req_caller(fuse_req_t req)
 }
 
 /*
- * Replies the error @err (0 or negative). One that tells of trouble with the backing rather than
- * of the caller's mistake (EIO, ENOSPC, ...) is recorded in failures.json and the log, with @op,
- * the path of @node and, below it, @name (may be NULL).
+ * Replies the error @err (0 or negative). An error of the backing rather than a mistake of the
+ * caller (EIO, ENOSPC, ...) is recorded in failures.json and the log, with @op, the path of @node
+ * and, below it, @name (may be NULL).
  */
 void reply_result(fuse_req_t req, const char *op, uint64_t node, const char *name, int err);
 
-/* Only the recording, for calls that have something else to reply, or nobody to reply to. */
+/* Only records the error, for calls that reply something else, or nothing. */
 void note_trouble(struct fs *fs, const struct caller *c, const char *op, uint64_t node,
 		  const char *name, int err);
 
 /*
- * Attributes for the kernel from what the backing says of a file, and what the cache holds of it.
- * st_ino is the backing's, so it survives renames and remounts; files of another device below the
- * backing get theirs mixed with the device number, to be unique in the mount.
+ * Fills the attributes for the kernel from the backing's and from what the cache holds. st_ino is
+ * the backing's, so it survives renames and remounts. For a file of another device below the
+ * backing, the device number is mixed in, so that st_ino is unique in the mount.
  */
 void fill_stat(struct fs *fs, const struct statx *stx, struct stat *st);
 
-/* The inode number for entries and attributes, see fill_stat. */
+/* The inode number in entries and attributes; see fill_stat. */
 uint64_t visible_ino(struct fs *fs, dev_t dev, uint64_t ino);
 
-/* An entry of @n for the kernel. */
-/* As tree_lookup, also of what other nodes save. @c: the caller, as whom it is looked up. */
+/* As tree_lookup, also for what other nodes save; looks the name up as @c, the caller. */
 int fs_look_up(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 	       struct node **n, struct statx *stx);
 
+/* Fills the entry of @n for the kernel. */
 void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 		struct fuse_entry_param *entry);
 
-/* The handle of a request, referenced; NULL: it is released, and EBADF was replied. */
+/* The handle of a request, referenced. NULL: it is released, and EBADF was replied. */
 struct handle *req_handle(fuse_req_t req, const struct fuse_file_info *fi);
 
-/* Drops a handler's reference. It is the last one only if the request was given up on. */
+/* Drops a handler's reference. It is the last one only if the request was given up. */
 static inline void finish_handle(struct fs *fs, struct handle *h)
 {
 	int ignored;
@@ -116,24 +119,24 @@ static inline void finish_handle(struct fs *fs, struct handle *h)
 	handle_put(fs->tree, h, &ignored);
 }
 
-/* The node of a request, referenced; NULL: ESTALE was replied. */
+/* The node of a request, referenced. NULL: ESTALE was replied. */
 struct node *req_node(fuse_req_t req, uint64_t id);
 
 /*
- * ENOENT from a call in @dir becomes ESTALE if the directory itself was removed behind our back
- * while the kernel trusted its name: the kernel then walks the path again.
+ * Turns ENOENT from a call in @dir into ESTALE if the directory itself is gone from the backing,
+ * but the kernel trusted its name. On ESTALE the kernel walks the path again.
  */
 int gone_dir(struct fs *fs, const struct caller *c, struct node *dir, int err);
 
-/* Looks up @name below @dir and replies an entry for it; for LOOKUP and whatever makes a name. */
+/* Looks up @name in @dir and replies its entry, for LOOKUP and all calls that make a name. */
 void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *name);
 
 /*
- * How long the kernel may trust what it is told. Names are looked up anew at each use, so that what
- * another node did before its barrier is seen after ours (close-to-open). While there is no other
- * node, a directory is only a step on the way, and may be trusted for a moment, so that programs
- * that walk trees do not ask for each step again and again. Calls in a directory that is gone get
- * ESTALE, upon which the kernel walks the path again.
+ * How long the kernel may trust an answer. It looks a name up at each use, so that what another
+ * node did before its barrier is seen after the caller's (close-to-open). While there is no other
+ * node, the kernel may trust a directory for a moment, so that a program that walks a tree does not
+ * ask for each step again and again. A call in a directory that is gone gets ESTALE, and the kernel
+ * walks again.
  */
 #define NAME_TIMEOUT_S 0.0
 #define DIR_TIMEOUT_S  0.05

@@ -23,14 +23,14 @@ void inside_leave(struct inside *in)
 
 #define CHAIN_MAX 64
 
-/* A directory above a name, and where that is. */
+/* A directory above a name, and its place. */
 struct link {
 	struct node *node; /* referenced */
-	struct node *dir;  /* referenced: the one that it is in */
+	struct node *dir;  /* referenced: its parent */
 	char name[NAME_MAX + 1];
 };
 
-/* The directories above, innermost first, that are not the top of the backing. Their number. */
+/* Lists @dir and the directories above it, without the top of the backing. Returns their number. */
 static size_t chain_of(struct fs *fs, struct node *dir, struct link chain[CHAIN_MAX])
 {
 	struct node *n = dir, *above;
@@ -52,7 +52,7 @@ static void chain_put(struct fs *fs, struct link *chain, size_t nr)
 		node_put(fs->tree, chain[nr].dir);
 }
 
-/* Is @n a directory with a commit file? @stx: what it is. */
+/* True if @n is a directory with a commit file; fills @stx. */
 static bool is_unit_at(struct backing *b, const struct save_name *n, struct statx *stx)
 {
 	struct statx file;
@@ -88,7 +88,7 @@ static bool is_beside(void *beside, const char *name)
 	return is || save_has_name(b->fs, b->dir, name);
 }
 
-/* Does a file at @rel in the directory @l show it to be a unit? */
+/* True if a file at @rel in the directory @l shows that directory to be a unit. */
 static bool is_claimed(struct fs *fs, const struct caller *c, struct link *l, const char *rel)
 {
 	struct beside beside = {fs, c, l->dir};
@@ -98,7 +98,7 @@ static bool is_claimed(struct fs *fs, const struct caller *c, struct link *l, co
 	return rules_claim(fs->engine->rules, path, rel, is_beside, &beside);
 }
 
-/* The path of @name in the directory chain[0], from chain[i] on. */
+/* @rel: the path of @name, in the directory chain[0], from chain[i] on. False: too long. */
 static bool rel_from(const struct link *chain, size_t i, const char *name, char *rel, size_t size)
 {
 	size_t len = 0;
@@ -111,7 +111,7 @@ static bool rel_from(const struct link *chain, size_t i, const char *name, char 
 	return len < size;
 }
 
-/* The change to the directory @l that @rel, which is @opened, is a part of. */
+/* Has @p join @cp for a change at @rel; if the change opens the file, @cp expects that open. */
 static int join_change(struct checkpoint *cp, const struct caller *c, struct process *p,
 		       const char *rel, struct change change)
 {
@@ -129,8 +129,8 @@ static int join_change(struct checkpoint *cp, const struct caller *c, struct pro
 }
 
 /*
- * Begins the generation that changes the directory @l, or finds the one that somebody else began
- * just now. @committed: as has_commit_file says. -ESTALE: it is found by its name.
+ * Begins the generation that changes the directory @l, or finds the one that another process has
+ * just begun. @committed: what has_commit_file returned. -ESTALE: its name leads to it.
  */
 static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l, int committed,
 			   const char *rel, struct change change)
@@ -151,7 +151,7 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 						 committed, &cp);
 			begun = cp;
 		}
-		/* A network filesystem tells so, too, that another node has just removed it. */
+		/* A network filesystem may tell in these ways that another node just removed it. */
 		if (err == -EEXIST || err == -ENOENT || err == -ESTALE) {
 			cp = checkpoints_find(us, &dir_id, l->name);
 			err = !cp && accord_is_for(us, p)
@@ -182,7 +182,7 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 	for (i = nr; !err && i-- > 0;) {
 		int committed = has_commit_file(fs, c, chain[i].node);
 
-		/* In progress: since inside_enter somebody else was quicker. */
+		/* -EINPROGRESS: another process was quicker since inside_enter. */
 		err = committed < 0 && committed != -EINPROGRESS ? committed : 0;
 		if (err || !rel_from(chain, i, name, rel, PATH_MAX))
 			break;
@@ -196,7 +196,7 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 	return err;
 }
 
-/* Begins the change to the directory @l, in which @rel is, if that is what is there now. */
+/* Begins a change at @rel to the directory that has the name of @l now. -ESTALE: no unit. */
 static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *l, const char *rel,
 			    struct change change)
 {
@@ -219,8 +219,8 @@ static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *
 }
 
 /*
- * @in, in which @dir is, was left by another job, and is no more. What is below its name again is
- * changed instead.
+ * The checkpoint of @in, which contains @dir, was left by another job and is gone. Changes what has
+ * its name again instead.
  */
 static int begin_anew(struct fs *fs, const struct caller *c, struct node *dir,
 		      const struct inside *in, struct change change)
@@ -253,7 +253,7 @@ int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const 
 		return 0;
 	in->process = units_process(fs->engine->units, c);
 	err = in->process ? checkpoint_enter(in->checkpoint, in->process) : -ENOMEM;
-	/* A rank has a part in what it changes in any way. */
+	/* A rank has a part in everything that it changes. */
 	if (!err && in->process->rank >= 0) {
 		err = checkpoint_join(in->checkpoint, in->process);
 		if (err)
@@ -266,13 +266,13 @@ int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const 
 	process_put(in->process);
 	checkpoint_put(in->checkpoint);
 	in->checkpoint = NULL;
-	/* Committed meanwhile: what is removed is to be looked up in that. */
+	/* Committed meanwhile: a removal has to look the name up in the committed unit. */
 	if (err == -EEXIST)
 		err = change.removes ? -ESTALE : 0;
 	return err;
 }
 
-/* Is there nothing in the directory @name of @at that was not removed? 0, -ENOTEMPTY, -errno. */
+/* 0: all entries of the directory @name of @at were removed. -ENOTEMPTY or -errno. Sets @id. */
 static int check_empty(struct fs *fs, struct backing *b, int at, const char *name,
 		       struct inode_id *id)
 {
@@ -291,7 +291,7 @@ static int check_empty(struct fs *fs, struct backing *b, int at, const char *nam
 	return removals_next_seen(fs->engine->units, id, &w) ? -ENOTEMPTY : w.err;
 }
 
-/* @u: the unit itself if @n is its name, else that which it is in. */
+/* @u: the unit, whose name @n is if @top, else the one that contains @n. 1: noted, or -errno. */
 static int note_removal(struct fs *fs, const struct caller *c, struct process *p,
 			const struct unit_place *u, const struct save_name *n, bool directory,
 			bool top)
@@ -359,7 +359,6 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 	return err;
 }
 
-/* 1: the directory is in a committed one, or is that; 0, -errno. */
 int inside_is_in_committed(struct fs *fs, const struct caller *c, struct node *dir)
 {
 	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));

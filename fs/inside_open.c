@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and new files inside a checkpoint that is being written, which the caller has entered:
- * each begins or joins a generation of that checkpoint. Has no lock of its own. Whether the
- * checkpoint may be changed has been decided before (inside_enter).
+ * Opens and new files inside a checkpoint that is being written, which the caller has entered: each
+ * begins or joins a generation of that checkpoint. Has no lock of its own. inside_enter has decided
+ * before whether the checkpoint may be changed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 #include "fs/inside.h"
 
 /*
- * Somebody has just made it: the kernel opens that instead, but tries only once more. So what
- * another node has made becomes this one's own now.
+ * Another process has just made the file. The kernel opens that instead, but retries only once; so
+ * a file that another node made becomes this node's own now.
  */
 static int open_instead(struct fs *fs, const struct caller *c, struct inside *in, int at,
 			const char *name, int flags)
@@ -72,7 +72,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 	return err;
 }
 
-/* One of its files is emptied, which may show what it is, too. */
+/* A file of the checkpoint is emptied, which also may show what the checkpoint is. */
 static int write_anew(struct inside *in)
 {
 	int err = in->checkpoint->follows ? checkpoint_claim(in->checkpoint, in->rel, in->process)
@@ -81,7 +81,7 @@ static int write_anew(struct inside *in)
 	return err ? err : change_from_nothing(in->checkpoint, in->process, in->rel);
 }
 
-/* Begins to write to a file of it that is closed and durable, in its place. */
+/* Begins to write, in place, to a file of the checkpoint that is closed and durable. */
 static int begin_again(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
 		       struct generation **g)
 {
@@ -100,7 +100,7 @@ static int begin_again(struct fs *fs, const struct caller *c, struct inside *in,
 	err = tree_fd(fs->tree, &as, n, &nf);
 	if (err)
 		return err;
-	/* As the daemon: the kernel has asked whether the caller may. */
+	/* As the daemon: the kernel has checked the caller's right. */
 	fd = backing_reopen(&b, nf.fd, O_RDWR);
 	tree_fd_put(fs->tree, &nf);
 	if (fd < 0)
@@ -109,7 +109,7 @@ static int begin_again(struct fs *fs, const struct caller *c, struct inside *in,
 				   true, g);
 }
 
-/* Is @n what its name stands for, or without any name? */
+/* True if the name of @n leads to @n, or if @n has no name. */
 static bool is_current(struct fs *fs, const struct caller *c, struct node *n,
 		       const struct inode_id *id)
 {
@@ -140,7 +140,7 @@ static bool is_current(struct fs *fs, const struct caller *c, struct node *n,
 	return !err && same_inode(&found, id);
 }
 
-/* -ESTALE: its name has another inode now, and the checkpoint waits for the open of that. */
+/* Copies @n for the checkpoint if need be. -ESTALE: the name has a copy, whose open is expected. */
 static int make_own(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
 		    bool empty)
 {

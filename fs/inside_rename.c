@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names inside checkpoints that are being written: unlink, and renames within one, into one, out
- * of a committed one, and of a checkpoint itself. Each is noted as evidence. Has no lock of its
- * own. Renames that touch no checkpoint are save_rename's.
+ * Names inside checkpoints that are being written: unlink, and renames within one, into one, out of
+ * a committed one, and of a checkpoint itself. Each is noted as evidence. Has no lock of its own.
+ * save_rename handles renames that touch no checkpoint.
  */
 #include <errno.h>
 #include <limits.h>
@@ -34,7 +34,7 @@ static int rename_now(void *call)
 	return backing_rename(&b, k->from->at, k->from->name, k->to->at, k->to->name, k->flags);
 }
 
-/* What is being written under a name of the backing, referenced, or NULL. */
+/* The generation that is written under a name of the backing, referenced, or NULL. */
 static struct generation *written_at(struct fs *fs, const struct caller *c,
 				     const struct save_name *n)
 {
@@ -48,7 +48,7 @@ static struct generation *written_at(struct fs *fs, const struct caller *c,
 	return units_find_inode(fs->engine->units, &id);
 }
 
-/* @now, which takes the name @n away from what has it. */
+/* Calls @now, which takes the name @n away from what has it. */
 static int take_away(struct fs *fs, const struct save_name *n, int (*now)(void *call),
 		     struct call *call)
 {
@@ -71,8 +71,8 @@ int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
 }
 
 /*
- * A file's new name may be the first to tell what the checkpoint is. -EEXIST: an ordinary directory
- * now.
+ * Claims the checkpoint by the new name of a file, which may be the first to tell what it is.
+ * -EEXIST: it is an ordinary directory now.
  */
 static int claim_by_rename(struct fs *fs, const struct caller *c, struct inside *in,
 			   const struct save_name *from)
@@ -86,15 +86,15 @@ static int claim_by_rename(struct fs *fs, const struct caller *c, struct inside 
 }
 
 /*
- * What copies, or moves, does not mean by a rename what the framework does. Where rsync keeps what
- * is whole already, aside, it has its name there.
+ * True if a program copies or moves a file: that rename does not mean what a framework's rename
+ * does. rsync keeps a whole file aside under its own name.
  */
 static bool is_copied(const struct save_name *from, const struct save_name *to)
 {
 	return rules_is_copy(from->name, to->name) || !strcmp(from->name, to->name);
 }
 
-/* Both names are in one checkpoint, which was entered by @to. */
+/* Renames within one checkpoint, which was entered for @to. */
 static int rename_within(struct fs *fs, struct inside *to_in, const char *from_rel,
 			 struct call *call)
 {
@@ -125,8 +125,8 @@ static int rename_within(struct fs *fs, struct inside *to_in, const char *from_r
 }
 
 /*
- * Neither name is in a checkpoint that is being written. What is in a committed one is copied from
- * there, and what gets a name in one is a change to that.
+ * Neither name is in a checkpoint that is being written. A file in a committed one has to be copied
+ * out (-EXDEV); a new name in a committed one begins a change to it.
  */
 static int rename_committed(struct fs *fs, const struct caller *c, struct call *call)
 {
@@ -139,7 +139,7 @@ static int rename_committed(struct fs *fs, const struct caller *c, struct call *
 	return err ? err : -ENOTSUP;
 }
 
-/* Something from elsewhere becomes a part of a checkpoint. */
+/* Makes something from outside a part of a checkpoint. */
 static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 {
 	struct backing b = fs_for(fs, call->c);
@@ -150,7 +150,7 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 
 	generation_put(g);
 	if (err > 0)
-		err = -EXDEV; /* it is copied, then; when it is closed */
+		err = -EXDEV; /* the program then copies it, once it is closed */
 	if (!err && call->flags & RENAME_EXCHANGE)
 		err = -EXDEV;
 	if (!err)
@@ -174,7 +174,7 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 	return 0;
 }
 
-/* What has the new name of a checkpoint gives way only if it is an empty directory. */
+/* Frees the new name of a checkpoint: only an empty directory gives way. */
 static int make_way(struct fs *fs, const struct caller *c, const struct save_name *to,
 		    unsigned flags)
 {
@@ -189,7 +189,7 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 		err = flags & RENAME_NOREPLACE ? -EEXIST : checkpoint_remove(there, c);
 		checkpoint_put(there);
 		if (err && (err != -EEXIST || flags & RENAME_NOREPLACE))
-			return err; /* else it was just committed: it is looked at there */
+			return err; /* else it was just committed: see below */
 	}
 	if (save_has_name(fs, to->dir, to->name))
 		return -ENOTDIR;
@@ -204,7 +204,7 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 	return save_rmdir(fs, c, to);
 }
 
-/* A checkpoint gets another name. */
+/* Gives a checkpoint another name. */
 static int rename_checkpoint(struct fs *fs, const struct caller *c, struct checkpoint *cp,
 			     const struct save_name *to, unsigned flags)
 {
@@ -227,7 +227,7 @@ static int rename_checkpoint(struct fs *fs, const struct caller *c, struct check
 	return err == -EEXIST && !(flags & RENAME_NOREPLACE) ? -ENOTSUP : err;
 }
 
-/* What is no checkpoint itself gets the name of one: only an empty directory may go that way. */
+/* Renames over a checkpoint: only a directory may replace it, and only while it is empty. */
 static int over_checkpoint(struct fs *fs, const struct caller *c, const struct save_name *from,
 			   const struct save_name *to, unsigned flags)
 {

@@ -25,7 +25,7 @@ void late_ended(struct tree *t, uint64_t id)
 		atomic_fetch_sub(&n->late, 1);
 		waitq_wake_all(tree_late(t));
 	}
-	node_put(t, n); /* that of late_began */
+	node_put(t, n); /* the reference of late_began */
 	node_put(t, n);
 }
 

@@ -22,7 +22,7 @@
 struct walk {
 	struct leftovers *w;
 	dev_t dev;
-	char *path; /* of what is looked at */
+	char *path; /* of the current name */
 	size_t size;
 	bool in_unit;
 };
@@ -84,7 +84,7 @@ static bool is_commit(const char *name)
 	return !strcmp(name, COMMIT_FILE) || !strcmp(name, COMMIT_PENDING);
 }
 
-/* 1, 0, or -errno: it cannot be told. */
+/* 1, 0, or -errno: unknown. */
 static int has_commit_file(int dir)
 {
 	if (!faccessat(dir, COMMIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW))
@@ -109,7 +109,7 @@ static int but_dots(const struct dirent *d)
 	return strcmp(d->d_name, ".") && strcmp(d->d_name, "..");
 }
 
-/* All names at once, since what is removed while a directory is being read confuses some. */
+/* Lists all names first: removals while a directory is read confuse some filesystems. */
 static int list(int dir, struct dirent ***names)
 {
 	int nr = scandirat(dir, ".", names, but_dots, by_name);
@@ -207,8 +207,8 @@ static void report(struct walk *k, struct leftover *l, enum leftover_kind kind, 
 #define POINTER_MAX 4096
 
 /*
- * True if the last word of a short file is a part of the name of something beside it: then the file
- * is a pointer of a rule that only the mount knows ("7", or "newest: step-7", beside step-7).
+ * True if the last word of a short file is a part of the name of a neighbour: then the file is a
+ * pointer of a rule that only the mount knows ("7", or "newest: step-7", beside step-7).
  */
 static bool names_a_neighbour(int dir, int fd, const struct stat *st)
 {
@@ -236,7 +236,7 @@ static bool names_a_neighbour(int dir, int fd, const struct stat *st)
 	return found;
 }
 
-/* Someone may put another thing under the name at any moment: judged is what was opened. */
+/* The name may lead elsewhere at any moment: judges what it opened. */
 static void look_at_file(struct walk *k, struct leftover *l)
 {
 	bool ours = is_staging(l->name), named = leftovers_is_checkpoint(l->name);
@@ -274,7 +274,7 @@ static void look_at_file(struct walk *k, struct leftover *l)
 
 static int walk(struct walk *k, int dir, size_t len);
 
-/* @l is a directory that has a commit file, open as @fd, and in no other such. */
+/* @l is a directory with a commit file, open as @fd, and in no other unit. */
 static int look_at_unit(struct walk *k, struct leftover *l, int fd, size_t len)
 {
 	int err = 0;
@@ -315,7 +315,7 @@ static void look_at_foreign(struct walk *k, const struct leftover *l, int fd)
 	report(k, &unit, LEFT_FOREIGN_UNIT, 0);
 }
 
-/* Of a directory like any other, open as @fd. 0 or -errno: it cannot be looked at. */
+/* @l is any other directory, open as @fd. 0 or -errno: it cannot be read. */
 static int look_inside(struct walk *k, struct leftover *l, int fd, size_t len)
 {
 	int is_unit = has_commit_file(fd);
@@ -359,15 +359,15 @@ static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 	return 0;
 }
 
-/* @len: of its path, which stands in k->path. */
+/* @len: of the path of @entry, which is in k->path. */
 static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t len)
 {
 	const char *name = entry->d_name;
 	struct leftover l = {.dir = dir, .name = name};
 	bool ours = rules_reserved(name), files = (k->w->foreign || k->w->units) && !k->in_unit;
 	/*
-	 * A file of any other name is a checkpoint if a rule of its mount has claimed it: then it
-	 * has a record.
+	 * A file of any other name is a checkpoint if a rule of its mount claimed it; then it has a
+	 * record.
 	 */
 	bool wanted = ours || (files && leftovers_is_checkpoint(name)) ||
 		      (k->w->units && !k->in_unit &&
@@ -377,7 +377,7 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 	if (is_commit(name) && entry->d_type != DT_DIR)
 		return 0;
 
-	/* To ask for attributes is what takes time on a parallel filesystem. */
+	/* On a parallel filesystem attributes are what takes time. */
 	if (!wanted && entry->d_type == DT_DIR)
 		return look_at_dir(k, &l, len);
 	if (!wanted && entry->d_type != DT_UNKNOWN)
@@ -397,14 +397,14 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 		report(k, &l, LEFT_TRASH, 0);
 	else if (S_ISREG(st.st_mode) && wanted && (!ours || is_staging(name)))
 		look_at_file(k, &l);
-	else if (S_ISLNK(st.st_mode) && is_staging(name)) /* a pointer that was to wait */
+	else if (S_ISLNK(st.st_mode) && is_staging(name)) /* a pending pointer */
 		report(k, &l, LEFT_UNFINISHED, 0);
 	else if (ours)
 		report(k, &l, LEFT_UNKNOWN, 0);
 	return 0;
 }
 
-/* Puts "/name" behind the first @len bytes of the path. Returns the new length, 0: no memory. */
+/* Puts "/name" behind the first @len bytes of the path. Returns the new length; 0: no memory. */
 static size_t extend(struct walk *k, size_t len, const char *name)
 {
 	size_t more = strlen(name), need = len + more + 2;
@@ -437,7 +437,7 @@ static int walk(struct walk *k, int dir, size_t len)
 
 		if (!err && w->stop(w->arg))
 			err = -EINTR;
-		/* Our own records: format_read has looked at them. */
+		/* Skips the records of ckptfs, which format_read has checked. */
 		if (!err && (len || strcmp(name, FORMAT_DIR))) {
 			below = extend(k, len, name);
 			err = below ? 0 : -ENOMEM;
@@ -451,7 +451,7 @@ static int walk(struct walk *k, int dir, size_t len)
 	}
 	free(names);
 	if (len)
-		k->path[len] = '\0'; /* our caller's again */
+		k->path[len] = '\0'; /* the caller's again */
 	return err;
 }
 

@@ -17,7 +17,7 @@
 #include "fs/record.h"
 #include "fs/show.h"
 
-/* Larger files are read by all threads, one file at a time; smaller ones by a thread each. */
+/* All threads together read a larger file, one file at a time. A smaller one gets one thread. */
 #define LARGE_BYTES (8 * DIGEST_PIECE)
 #define MAX_THREADS 64
 
@@ -63,7 +63,7 @@ static struct listed *append(struct listing *l, const char *path)
 
 struct taking {
 	struct listing *l;
-	size_t nr_old; /* what the commit file lists; what only the pending one does is behind it */
+	size_t nr_old; /* entries of the commit file; those that only the pending one has follow */
 	int which;
 };
 
@@ -88,7 +88,7 @@ static int take(void *arg, const struct commit_entry *entry)
 	return w->target ? 0 : -ENOMEM;
 }
 
-/* Takes it only if it is right to its end. -ENOENT: there is none. */
+/* Takes a file's entries only if it is valid to its end. -ENOENT: there is none. */
 static int read_one(struct taking *t, int dir, const char *path, const char *name,
 		    struct commit_header *header, struct error *e)
 {
@@ -204,7 +204,7 @@ struct check {
 	bool no_memory;
 };
 
-/* The directory that @path's last name, *@name, is in; or -errno. */
+/* Opens the parent of @path's last component; *@name points to that component. Or -errno. */
 static int open_parent(int dir, const char *path, const char **name)
 {
 	int fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
@@ -217,7 +217,7 @@ static int open_parent(int dir, const char *path, const char **name)
 		*name = path;
 		if (fd < 0 || !path[len])
 			return fd < 0 ? -errno : fd;
-		memcpy(part, path, len); /* commit_path_problem has seen to its length */
+		memcpy(part, path, len); /* commit_path_problem has checked its length */
 		part[len] = '\0';
 		next = openat(fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		close(fd);
@@ -254,7 +254,7 @@ static enum verdict check_link(const struct listed *f, int parent, const char *n
 	return changed(e, path, "it is a symbolic link to another place");
 }
 
-/* Another content of the right size. */
+/* Judges other content of the right size. */
 static enum verdict judge_content(const struct check *c, const char *path, const char *hex,
 				  const char *wanted, const struct stat *st, struct error *e)
 {
@@ -297,7 +297,7 @@ static enum verdict check_file(const struct check *c, const struct listed *f, in
 	}
 	if (c->l->structure_only)
 		return FILE_OK;
-	/* What counts is what the storage has, not what this host remembers of it. */
+	/* What the storage has counts, not what this host remembers of it. */
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	err = digest_of_source(&src, (uint64_t)st.st_size, threads, progress, arg, hex);
 	if (!fstat(fd, &after) &&
@@ -382,7 +382,7 @@ static bool is_large(const struct listed *f)
 	       (f->by[1].listed && f->by[1].size > LARGE_BYTES);
 }
 
-/* Of a large file, so that nothing else goes on. */
+/* While all threads read one large file; no other call runs then. */
 static void large_progress(void *arg, uint64_t bytes)
 {
 	struct check *c = arg;
@@ -439,7 +439,7 @@ int listing_verify(struct listing *l, int dir, const char *path, unsigned thread
 	unsigned nr = 0;
 
 	check_large(&c);
-	/* This thread is one of them. */
+	/* The calling thread is one of them. */
 	while (nr + 1 < threads && nr < MAX_THREADS && nr < l->nr &&
 	       !pthread_create(&ids[nr], NULL, check_small, &c))
 		nr++;

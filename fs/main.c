@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command: a table of verbs. */
+/* The command: finds and runs the verb; and what all verbs share (cmd/cmd.h). One thread. */
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -15,11 +15,11 @@
 #include "engine/base/spelling.h"
 #include "fs/cmd/cmd.h"
 
-/* In the order in which a newcomer needs them; completion is for shells. */
+/* In the order in which a newcomer needs them. Only shells call `completion`. */
 static const struct {
 	const char *group;
 	const struct verb *verb;
-	const char *args; /* shorter than in its usage line */
+	const char *args; /* shorter than in the usage line */
 } verbs[] = {
 	{"Start", &verb_doctor, "[BACKING]"},
 	{"", &verb_mount, "BACKING MOUNTPOINT"},
@@ -38,7 +38,7 @@ static const struct {
 	{"", &verb_version, ""},
 };
 
-/* What people type for a verb. */
+/* Other words that people type for a verb. */
 static const char *const aliases[][2] = {
 	{"unmount", "umount"},
 	{"list", "ls"},
@@ -64,10 +64,7 @@ const struct verb *verb_find(const char *name)
 	return strcmp(verb_completion.name, name) ? NULL : &verb_completion;
 }
 
-/*
- * The one of @words that was probably meant by @name, or NULL; @least: how far the nearest one was
- * so far.
- */
+/* @word if it is nearer to @name than *@least, which it then sets; else @nearest. */
 static const char *nearer(const char *name, const char *word, const char *nearest, size_t *least)
 {
 	size_t d = spelling_distance(name, word);
@@ -127,7 +124,7 @@ int usage_error(const struct verb *v, const char *format, ...)
 	return EXIT_USAGE;
 }
 
-/* The nearest option of @v to the unknown "--NAME", or NULL. */
+/* The option of @v that is nearest to the unknown "--NAME", or NULL. */
 static const char *nearest_option(const struct verb *v, const char *name)
 {
 	size_t least = spelling_limit(name) + 1;
@@ -250,7 +247,7 @@ static int help(const char *name)
 }
 
 /*
- * A caller may have closed its standard descriptors; files opened later must not get their numbers.
+ * Opens standard descriptors that the caller has closed, so that no file gets their numbers later.
  */
 static void open_standard_fds(void)
 {
@@ -268,7 +265,7 @@ int main(int argc, char **argv)
 	const struct verb *v;
 
 	open_standard_fds();
-	opterr = 0; /* option_error says it */
+	opterr = 0; /* option_error reports it */
 	if (argc < 2) {
 		print_overview(stderr);
 		return EXIT_USAGE;

@@ -40,7 +40,7 @@ static void copy_field(char *to, size_t size, char *from)
 	snprintf(to, size, "%s", from ? from : "");
 }
 
-/* True if @list, words with commas between, has the word @wanted. */
+/* True if @list, which commas separate, contains @wanted. */
 static bool has_word(const char *list, const char *wanted)
 {
 	size_t len = strlen(wanted);
@@ -94,7 +94,7 @@ static bool is_below(const char *path, const char *top)
 	return !strncmp(path, top, len) && (path[len] == '/' || !path[len]);
 }
 
-/* Calls for the entries in order; the last one that @accept takes stays in @out. */
+/* Passes the entries to @accept in order; @out is the last that it accepts. */
 static bool find_last(bool (*accept)(const struct mount_entry *m, const char *path),
 		      const char *path, struct mount_entry *out)
 {
@@ -133,13 +133,13 @@ bool mountinfo_find_at(const char *path, struct mount_entry *out)
 	return find_last(is_at, path, out);
 }
 
-/* The last mount around the path hides the ones before it, whatever its kind. */
+/* The last mount around the path hides those before it, whatever its kind. */
 bool mountinfo_find_ckptfs(const char *path, struct mount_entry *out)
 {
 	struct mount_entry *deepest = calloc(1, sizeof(*deepest));
 	bool found = deepest && find_last(is_ckptfs_around, path, out);
 
-	/* Something mounted over it, or inside it around the path, is not ckptfs. */
+	/* A mount of another kind, over it or inside it around the path, hides it. */
 	if (found && find_last(contains, path, deepest) && strcmp(deepest->type, CKPTFS_FSTYPE) &&
 	    is_below(deepest->path, out->path))
 		found = false;
@@ -194,7 +194,7 @@ static bool in_ckptfs(const char *path)
 	return m && mountinfo_find_ckptfs(path, m);
 }
 
-/* Appends a component to @path, textually: "." is nothing, ".." takes one off. */
+/* Appends a component to @path textually: "." adds nothing, ".." removes one. */
 static int append(char path[PATH_MAX], const char *name)
 {
 	char *slash = strrchr(path, '/');
@@ -267,7 +267,7 @@ enum mount_life mountinfo_probe(const char *path, int timeout_ms)
 	if (child == 0) {
 		struct statx stx;
 
-		/* The kernel's memory of the attributes outlives the daemon. */
+		/* Attributes that the kernel has cached outlive the daemon. */
 		answer = !statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) ? 'a'
 			 : errno == ENOTCONN || errno == ECONNABORTED			      ? 'd'
 											      : 'a';

@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 
-#define SPELLING_MAX 63 /* what spelling_distance takes */
+#define SPELLING_MAX 63 /* limit of spelling_distance */
 
 /* The name in @dir that is most like @name, or "". */
 static void nearest_in(const char *dir, const char *name, char nearest[NAME_MAX + 1])
@@ -36,7 +36,7 @@ bool nearest_path(const char *path, char near[PATH_MAX])
 	char dir[PATH_MAX], name[NAME_MAX + 1], found[NAME_MAX + 1];
 	size_t len = strlen(path), from;
 
-	/* The first directory on the way that is there. */
+	/* Goes up to the first directory that exists. */
 	do {
 		while (len && path[len - 1] == '/')
 			len--;

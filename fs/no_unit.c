@@ -17,7 +17,7 @@ static int look(struct fs *fs, const struct caller *c, struct node *n)
 	int err = tree_fd(fs->tree, &b, n, &nf);
 
 	if (!err) {
-		/* In staging there is none, whatever it is a change to. */
+		/* A staging directory has none, even if it changes a committed unit. */
 		err = nf.checkpoint ? -EINPROGRESS : backing_stat_at(&b, nf.fd, COMMIT_FILE, &stx);
 		tree_fd_put(fs->tree, &nf);
 	}
@@ -28,7 +28,7 @@ static int look(struct fs *fs, const struct caller *c, struct node *n)
 
 int has_commit_file(struct fs *fs, const struct caller *c, struct node *n)
 {
-	/* Before the look: what is published meanwhile makes that worthless. */
+	/* Read before the look, which a publish meanwhile makes worthless. */
 	unsigned published = checkpoints_published(fs->engine->units);
 	uint64_t now = clock_mono_ns();
 	int has;

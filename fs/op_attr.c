@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers for attributes: getattr, setattr, statfs. */
+/* Handlers for getattr, setattr and statfs. No lock is held across a call on the backing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "fs/save.h"
 
 /*
- * The top directory is on the way to the control directory, which is to be reached when the
- * backing fails: then its attributes are those of the last time.
+ * True if the top directory's attributes were seen before. It leads to the control directory, which
+ * must be reachable when the backing fails.
  */
 static bool recall_root(struct fs *fs, struct stat *st)
 {
@@ -62,7 +62,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	struct node *n;
 	int err;
 
-	(void)fi; /* the pin or an open handle of the node serves as well */
+	(void)fi; /* the node's pin, or any open handle of it, serves as well */
 	if (control_is(id)) {
 		control_getattr(req, id);
 		return;
@@ -81,9 +81,9 @@ static void op_getattr(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 }
 
 /*
- * When somebody but the owner writes to a file with suid or sgid bits, the kernel has the bits
- * cleared by a SETATTR in that caller's name, who may not chmod. It is asked for by the kernel, not
- * the caller, if all that it does is to take these bits away.
+ * True if the kernel asks, not the caller. When a user other than the owner writes to a file with
+ * suid or sgid bits, the kernel clears the bits by a SETATTR in the user's name, although the user
+ * may not chmod. Such a SETATTR takes away these bits, and nothing else.
  */
 static bool only_clears_suid(struct backing *b, int fd, mode_t mode)
 {
@@ -100,7 +100,7 @@ static int set_mode(struct fs *fs, const struct caller *c, int fd, mode_t mode)
 	struct backing as = fs_as(fs, c), b = fs_for(fs, c);
 	int err;
 
-	as.who.groups = mode & S_ISGID; /* or the bit is dropped without an error */
+	as.who.groups = mode & S_ISGID; /* else the bit is dropped without an error */
 	err = backing_chmod(&as, fd, mode & 07777);
 	if (err == -EPERM && only_clears_suid(&b, fd, mode))
 		err = backing_chmod(&b, fd, mode & 07777);
@@ -160,7 +160,7 @@ static int set_times(struct fs *fs, const struct caller *c, struct node *n, int 
 	};
 
 	struct content *ct = save_content(fs, n);
-	int err = ct && !ct->staged ? content_write_back(ct) : 0; /* which would change it again */
+	int err = ct && !ct->staged ? content_write_back(ct) : 0; /* or that sets them later */
 
 	if (!err)
 		err = save_set_times(fs, c, n, fd, times);
@@ -180,7 +180,7 @@ static int set_times(struct fs *fs, const struct caller *c, struct node *n, int 
 
 #define SET_ANYTHING (FUSE_SET_ATTR_MODE | SET_OWNER | FUSE_SET_ATTR_SIZE | SET_TIMES)
 
-/* The mode first: after a chown the caller may not be the owner any more. */
+/* Sets the mode first: after a chown the caller may not own the file any more. */
 static int set_attrs(struct fs *fs, const struct caller *c, struct node *n, int fd,
 		     struct handle *h, const struct stat *attr, int to_set)
 {
@@ -188,12 +188,12 @@ static int set_attrs(struct fs *fs, const struct caller *c, struct node *n, int 
 
 	if (to_set & FUSE_SET_ATTR_MODE)
 		err = set_mode(fs, c, fd, attr->st_mode);
-	/* chown(-1, -1) sets nothing, but ctime. */
+	/* chown(-1, -1) sets only ctime. */
 	if (!err && (to_set & SET_OWNER || !(to_set & SET_ANYTHING)))
 		err = set_owner(fs, c, fd, attr, to_set);
 	/*
-	 * So ends, too, what the kernel asks for before somebody else writes to a file that has the
-	 * sgid bit alone: the write itself will have the backing clear it.
+	 * The kernel sends this, too, before a user other than the owner writes to a file with only
+	 * the sgid bit. The write itself has the backing clear the bit.
 	 */
 	if (err == -EPERM && !(to_set & SET_ANYTHING))
 		err = 0;
@@ -251,7 +251,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 	node_put(fs->tree, n);
 }
 
-/* replies: statfs, error. Of the file's own filesystem, should the backing contain several. */
+/* replies: statfs, error. Of the file's own filesystem, if the backing contains several. */
 static void op_statfs(fuse_req_t req, fuse_ino_t id)
 {
 	struct fs *fs = req_fs(req);

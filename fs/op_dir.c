@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handlers for open directories. Offsets are the backing's own, so telldir means what it means
- * there. Names that generations have are taken once, at the rewind, and listed behind the
- * backing's, so that one which is published meanwhile is listed exactly once.
+ * Handlers for open directories. Offsets are the backing's own, so telldir works as it does there.
+ * The names of generations are taken once, at the rewind, and listed behind the backing's: a name
+ * that is published meanwhile is listed exactly once. One listing of a handle runs at a time
+ * (dir_lock).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 #define DENTS_BYTES 65536
 
 /*
- * Offsets behind the backing's. Where those are hashes (ext4), one in 2^23 looks like one of ours.
+ * Offsets behind the backing's. Where those are hashes (ext4), one in 2^23 looks like one of these.
  */
 #define EXTRA_FIRST ((off_t)0x7fffff00 << 32)
 
@@ -30,7 +31,7 @@ static bool is_extra_off(const struct handle *h, off_t off)
 	return h->nr_extra && off >= EXTRA_FIRST && off <= EXTRA_FIRST + (off_t)h->nr_extra;
 }
 
-/* Removed and made anew behind our back: ESTALE has the kernel look its name up again. */
+/* -ESTALE: the directory was removed and made anew; the kernel looks its name up again. */
 static int check_remade(struct fs *fs, const struct caller *c, struct node *n, int fd)
 {
 	struct backing b = fs_for(fs, c);
@@ -78,9 +79,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	node_put(fs->tree, n);
 }
 
-/*
- * Makes h->dents hold what follows @off. Returns 0 (dents_len 0: the end) or -errno. dir_lock held.
- */
+/* Makes h->dents hold what follows @off. 0 (dents_len 0: the end) or -errno. dir_lock held. */
 static int fetch(struct fs *fs, const struct caller *c, struct handle *h, off_t off)
 {
 	struct backing b = fs_for(fs, c);
@@ -132,7 +131,7 @@ static void note_staged(struct staged *s, const struct dirent64 *d)
 	snprintf(s->names[s->nr++], STAGING_MAX, "%s", d->d_name);
 }
 
-/* All staging directories that are there. 0 or -errno. */
+/* Lists the staging directories that are there. 0 or -errno. */
 static int list_staged(struct fs *fs, const struct caller *c, struct handle *h, struct staged *s)
 {
 	LOCK_SCOPE(&h->dir_lock);
@@ -150,7 +149,7 @@ static int list_staged(struct fs *fs, const struct caller *c, struct handle *h, 
 	return err;
 }
 
-/* Before the first name is listed. Where nothing is staged that is only one more pass. */
+/* Meets other nodes' saves before the first name is listed. If none is staged: one more pass. */
 static int meet_staged(struct fs *fs, const struct caller *c, struct handle *h)
 {
 	struct inode_id dir = node_inode(h->node);
@@ -203,7 +202,7 @@ static bool has_extra(const struct handle *h, const char *name)
 	return false;
 }
 
-/* Adds the names from @off on that the backing does not have. */
+/* Adds the names from @off on that are not on the backing yet. */
 static void emit_extra(fuse_req_t req, struct handle *h, off_t off, char *buf, size_t size,
 		       size_t *len)
 {
@@ -222,7 +221,7 @@ static void emit_extra(fuse_req_t req, struct handle *h, off_t off, char *buf, s
 	}
 }
 
-/* One that was hidden when the names were read may have been removed on the backing since. */
+/* True if the name is removed, also if it was hidden when the names were read and is gone since. */
 static bool is_removed(struct fs *fs, const struct caller *c, const struct handle *h,
 		       const char *name)
 {
@@ -237,7 +236,7 @@ static bool is_removed(struct fs *fs, const struct caller *c, const struct handl
 		backing_stat_at(&b, h->fd, name, &stx) == -ENOENT);
 }
 
-/* Adds the entry at dents_pos to the reply; false if it does not fit. */
+/* Adds the entry at dents_pos to the reply. False: it does not fit. */
 static bool emit(fuse_req_t req, const struct caller *c, struct handle *h, char *buf, size_t size,
 		 size_t *len)
 {
@@ -329,7 +328,7 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *
 	fuse_reply_err(req, 0);
 }
 
-/* Who synced a file of a unit, closed it and syncs its directory wants it to have its name. */
+/* Waits, for a program that synced and closed a unit's file, until the file has its name. */
 static int sync_dir(struct fs *fs, const struct caller *c, struct handle *h, bool data_only)
 {
 	struct backing b = fs_as(fs, c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers for open files; which way their data goes is data.c's. */
+/* Handlers for open files, without state or lock. data.c decides which way their bytes go. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 #include "fs/passing.h"
 #include "fs/save.h"
 
-/* One request copies at most this much, so that a long copy can be interrupted. */
+/* The most that one request copies; a long copy could not be interrupted. */
 #define COPY_MAX ((size_t)128 << 20)
 
-/* The kernel marks an open by execve; it needs execute permission only. */
+/* The kernel sets it in an open by execve, which needs execute permission only. */
 #define OPEN_FOR_EXEC 0x20
 
-/* Flags that mean something to the backing; appending and syncing are done write by write. */
+/* Flags that the backing gets; appending and syncing are done write by write. */
 #define BACKING_FLAGS (O_ACCMODE | O_TRUNC | O_DIRECT | O_NOATIME)
 
 static int reopen(struct fs *fs, const struct caller *c, int fd, int flags)
@@ -30,13 +30,13 @@ static int reopen(struct fs *fs, const struct caller *c, int fd, int flags)
 	int r = backing_reopen(&b, fd, backing_flags);
 
 	if (r == -EACCES && (flags & OPEN_FOR_EXEC)) {
-		b = fs_for(fs, c); /* the kernel has checked that it may be executed */
+		b = fs_for(fs, c); /* the kernel has checked the right to execute */
 		r = backing_reopen(&b, fd, backing_flags);
 	}
 	return r;
 }
 
-/* The end of the open that the kernel knows by @id. The last reference closes, and may fail. */
+/* Ends the open that the kernel knows by @id. The last reference closes, and may fail. */
 static void release(struct fs *fs, const struct caller *c, uint64_t id)
 {
 	struct handle *h = handle_get(fs->tree, id);
@@ -54,9 +54,7 @@ static void release(struct fs *fs, const struct caller *c, uint64_t id)
 	note_trouble(fs, c, "close", node, NULL, err);
 }
 
-/*
- * Opens the file on the backing, which cuts it if so asked: then the cache has nothing more of it.
- */
+/* Opens the file on the backing. With O_TRUNC the cache drops what it has of the file, too. */
 static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, int fd, int flags)
 {
 	struct backing b = fs_as(fs, c);
@@ -76,7 +74,7 @@ static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, i
 	return r;
 }
 
-/* Opens @n, which is a regular file: the kernel opens everything else itself. */
+/* Opens @n, a regular file; the kernel opens all else itself. */
 static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 		     struct fuse_file_info *fi)
 {
@@ -90,7 +88,7 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 	if (!S_ISREG(n->type))
 		return S_ISDIR(n->type) ? -EISDIR : -ENXIO;
 	err = late_wait(fs->tree, n);
-	/* Who keeps what is in it reads that, too. */
+	/* Without O_TRUNC the content is read, or may be. */
 	if (!err && !(fi->flags & O_TRUNC) && fs->engine->units)
 		err = elsewhere_await(fs, c, n);
 	if (!err)
@@ -99,7 +97,7 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 		return err;
 	err = tree_fd(fs->tree, &as, n, &nf);
 	if (!err) {
-		/* A unit has been cut in the cache. */
+		/* The cache has truncated the file of a unit. */
 		fd = g ? reopen(fs, c, nf.fd, fi->flags & ~(O_TRUNC | O_DIRECT))
 		       : reopen_plain(fs, c, n, nf.fd, fi->flags);
 		tree_fd_put(fs->tree, &nf);
@@ -120,7 +118,7 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 	return 0;
 }
 
-/* The program was killed while it waited for the open. */
+/* Undoes an open: the program was killed while it waited for the reply. */
 static void take_back(struct fs *fs, const struct caller *c, struct fuse_file_info *fi)
 {
 	struct handle *h = handle_get(fs->tree, fi->fh);
@@ -155,7 +153,7 @@ static void op_open(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	node_put(fs->tree, n);
 }
 
-/* A descriptor, or -errno. *@g: of a unit, whose file is made already. */
+/* Makes and opens @name: a descriptor or -errno. *@g: its generation, if it is a unit's. */
 static int create_named(struct fs *fs, const struct caller *c, struct node *dir, int at,
 			const char *name, mode_t mode, int flags, struct generation **g,
 			bool *created)
@@ -166,7 +164,7 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 
 	if (err)
 		return err;
-	if (*g) /* as it was made, whatever its mode */
+	if (*g) /* open since it was made, whatever its mode */
 		return backing_dup(&b, (*g)->content->fd);
 	b = backing_maker(&b, c);
 	b.who.groups = mode & S_ISGID;
@@ -174,7 +172,7 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 			 backing_create(&b, at, name, flags, mode, created));
 }
 
-/* Makes and opens @name. On success a lookup is counted and @fi->fh is the handle. */
+/* Makes and opens @name. On success one lookup is counted, and @fi->fh is the handle. */
 static int create(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		  mode_t mode, struct fuse_file_info *fi, struct fuse_entry_param *entry)
 {
@@ -210,7 +208,7 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 		h = handle_create(fs->tree, n, fd, fi->flags);
 		err = h ? 0 : -ENOMEM;
 	} else {
-		close(fd); /* somebody else made it meanwhile: the kernel shall look again */
+		close(fd); /* another process made it meanwhile: the kernel looks again */
 		err = -ESTALE;
 	}
 	if (!err) {
@@ -257,8 +255,8 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 }
 
 /*
- * A call on an open file failed: what that says of the checkpoint that it is in need not be said
- * again.
+ * A call on an open file failed, which tells the caller of its checkpoint's failure: that is not
+ * told again.
  */
 static void told(const struct caller *c, const struct handle *h, ssize_t err)
 {
@@ -302,7 +300,7 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 	finish_handle(fs, h);
 }
 
-/* The per-write equivalents of the caller's open flags, which fcntl may have changed since. */
+/* RWF_ flags for the caller's open flags, which fcntl may have changed since the open. */
 static int write_flags(const struct fuse_file_info *fi)
 {
 	int rwf = 0;
@@ -334,7 +332,7 @@ static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t siz
 		n = data_write(fs, &c, h, fi->lock_owner, data, size, off, write_flags(fi));
 	if (n >= 0)
 		atomic_fetch_add(&fs->engine->metrics.written_bytes, (uint64_t)n);
-	else if (!h->generation) /* of which more is told, by the engine */
+	else if (!h->generation) /* the engine reports those, in more detail */
 		note_trouble(fs, &c, "write", id, NULL, (int)n);
 	told(&c, h, n);
 	if ((n < 0 ? fuse_reply_err(req, (int)-n) : fuse_reply_write(req, (size_t)n)) && n < 0 &&
@@ -343,7 +341,7 @@ static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t siz
 	finish_handle(fs, h);
 }
 
-/* replies: error. Once for each close of a descriptor; the last place to report an error. */
+/* replies: error. One for each close of a descriptor; the last chance to report an error. */
 static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
@@ -361,7 +359,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	err = data_close(fs, &c, h, fi->lock_owner);
 	told(&c, h, err);
 	if (h->generation)
-		fuse_reply_err(req, -err); /* the engine has told more of it */
+		fuse_reply_err(req, -err); /* the engine has reported it in more detail */
 	else
 		reply_result(req, "close", id, NULL, err);
 	finish_handle(fs, h);
@@ -398,7 +396,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	err = data_sync(fs, &c, h, data_only);
 	told(&c, h, err);
 	if (h->generation)
-		fuse_reply_err(req, -err); /* the engine has told more of it */
+		fuse_reply_err(req, -err); /* the engine has reported it in more detail */
 	else
 		reply_result(req, "fsync", id, NULL, err);
 	finish_handle(fs, h);
@@ -420,7 +418,7 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t id, int mode, off_t off, off
 	err = data_begin_change(fs, &c, h->node, h, h->fd, &span);
 	if (!err) {
 		err = backing_fallocate(&b, h->fd, mode, off, len);
-		data_end(&span, (uint64_t)off, UINT64_MAX); /* it may move what lies behind */
+		data_end(&span, (uint64_t)off, UINT64_MAX); /* it may move what follows */
 	}
 	reply_result(req, "fallocate", id, NULL, err);
 	finish_handle(fs, h);
@@ -454,7 +452,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t id, off_t off, int whence,
 	finish_handle(fs, h);
 }
 
-/* replies: write, error. A short count has the caller ask for the rest. */
+/* replies: write, error. After a short count the caller asks for the rest. */
 static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 			       struct fuse_file_info *fi_in, fuse_ino_t id_out, off_t off_out,
 			       struct fuse_file_info *fi_out, size_t len, int flags)

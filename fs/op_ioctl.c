@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ioctls of client/ckptfs_abi.h: on the control file, files and directories. All others are
- * ENOTTY.
+ * The ioctls of client/ckptfs_abi.h: on the control file, files and directories. Every other one
+ * gets ENOTTY. Checks the arguments, and leaves the work to the engine and control_file.c. Takes no
+ * lock.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,14 +21,14 @@ static void hello(fuse_req_t req, struct captures *cs, uid_t uid, uint64_t handl
 
 	memcpy(&h, in, sizeof(h));
 	err = captures_hello(cs, uid, handle, &h);
-	/* So the bytes come back beside an error, too: which ABI it is. */
+	/* Beside -EPROTO the reply has the bytes, too: they say which ABI this is. */
 	if (err && err != -EPROTO)
 		reply_result(req, "session", CONTROL_CTL_ID, NULL, err);
 	else
 		fuse_reply_ioctl(req, err, &h, sizeof(h));
 }
 
-/* @in lies where requests_data_buffer is. */
+/* @in lies in requests_data_buffer, so the answer is built elsewhere. */
 static void next(fuse_req_t req, struct captures *cs, uid_t uid, const void *in)
 {
 	struct ckptfs_next out;
@@ -112,7 +113,7 @@ static void query(fuse_req_t req, const struct caller *c, fuse_ino_t dir, struct
 	*q = (struct ckptfs_query){.state = control_state(o)};
 	snprintf(q->generation, sizeof(q->generation), "%s", json_get_text(o, "generation", ""));
 	snprintf(q->text, sizeof(q->text), "%s", control_reason(o));
-	/* A save that was removed or replaced has not failed: its own errno tells that apart. */
+	/* A save that was removed or replaced has not failed: it has its own errno. */
 	if (q->state >= CKPTFS_FAILED)
 		q->err = (int)json_get_int(
 			o, "errno", strcmp(json_get_text(o, "state", ""), "dropped") ? EIO : EIDRM);
@@ -142,7 +143,7 @@ static void commit(fuse_req_t req, const struct caller *caller, fuse_ino_t dir,
 	fuse_reply_ioctl(req, 0, c, sizeof(*c));
 }
 
-/* A copy of the argument, whose name has an end. */
+/* Copies the argument, and refuses a name without an end. */
 static void on_directory(fuse_req_t req, const struct caller *c, fuse_ino_t id, unsigned cmd,
 			 const void *in)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers for names: lookup, forget, and whatever makes, moves or removes one. */
+/*
+ * Handlers for lookup, forget, and all calls that make, move or remove a name. They take no lock.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 #include "fs/inside.h"
 #include "fs/save.h"
 
-/* replies: entry, error. A name that does not exist is not remembered: another node may make it. */
+/* replies: entry, error. An absent name is not remembered: another node may make it. */
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = req_fs(req);
@@ -58,10 +60,10 @@ struct change_in {
 	struct caller caller;
 	struct node *dir;
 	struct node_fd at;
-	struct inside inside; /* the checkpoint in which a name is made, if any */
+	struct inside inside; /* entered, if the name is made in one */
 };
 
-/* Control directory and bad names are refused here. Returns false when the error was replied. */
+/* Refuses the control directory and bad names. False: the error was replied. */
 static bool place_begin(struct change_in *p, fuse_req_t req, const char *op, uint64_t dir,
 			const char *name)
 {
@@ -94,7 +96,7 @@ static bool place_begin(struct change_in *p, fuse_req_t req, const char *op, uin
 	return true;
 }
 
-/* Before a name is made: -EEXIST if something has it that is not on the backing yet. */
+/* Prepares the making of a name. -EEXIST: something has it that is not on the backing yet. */
 static int place_free(struct change_in *p, const char *name)
 {
 	struct inode_id dir = node_inode(p->dir);
@@ -114,7 +116,7 @@ static int place_free(struct change_in *p, const char *name)
 	return err < 0 ? err : 0;
 }
 
-/* The same for what is not a directory, which may decide what the one is that it is in. */
+/* As place_free, for what is no directory: it may decide what the checkpoint around it is. */
 static int place_claim(struct change_in *p, const char *name)
 {
 	int err = place_free(p, name);
@@ -131,7 +133,7 @@ static void place_end(struct change_in *p)
 	node_put(p->fs->tree, p->dir);
 }
 
-/* The end of every call that makes a name: an entry for it, or the error. */
+/* Ends every call that makes a name: replies an entry for it, or the error. */
 static void place_made(struct change_in *p, fuse_req_t req, const char *op, const char *name,
 		       int err)
 {
@@ -142,7 +144,7 @@ static void place_made(struct change_in *p, fuse_req_t req, const char *op, cons
 	place_end(p);
 }
 
-/* A set-group-ID bit is silently dropped if the caller is not known to be in the group. */
+/* With S_ISGID the backing gets the caller's groups, without which it silently drops the bit. */
 static struct backing maker_of(const struct change_in *p, mode_t mode)
 {
 	struct backing b = backing_maker(&p->fs->engine->backing, &p->caller);
@@ -173,7 +175,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	place_made(&p, req, "mkdir", name, err);
 }
 
-/* replies: entry, error. Regular files come here only through mknod(2). */
+/* replies: entry, error. Regular files come here only by mknod(2). */
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
 	struct change_in p;

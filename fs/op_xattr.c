@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers for extended attributes, which are the backing's. */
+/* Handlers for extended attributes: the backing's, but for user.ckptfs.*. They take no lock. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "fs/no_unit.h"
 #include "fs/save.h"
 
-/* The node of the request with a descriptor. Returns false when the error was replied. */
+/* The node of the request, with a descriptor. False: the error was replied. */
 static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *c,
 		  struct node_fd *nf)
 {
@@ -29,13 +29,13 @@ static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *
 		return false;
 	b = fs_as(fs, c);
 	err = tree_fd(fs->tree, &b, n, nf);
-	node_put(fs->tree, n); /* the descriptor keeps it */
+	node_put(fs->tree, n); /* the descriptor keeps the node */
 	if (err)
 		reply_result(req, op, id, NULL, err);
 	return !err;
 }
 
-/* A value, or with @size 0 only its length. */
+/* Replies a value, or with @size 0 only its length. */
 static void reply_value(fuse_req_t req, const char *op, fuse_ino_t id, ssize_t len, size_t size,
 			const char *buf)
 {
@@ -47,16 +47,16 @@ static void reply_value(fuse_req_t req, const char *op, fuse_ino_t id, ssize_t l
 		fuse_reply_buf(req, buf, (size_t)len);
 }
 
-/* The kernel reads these to judge an access, and refuses it when they are "not supported". */
+/* True for ACLs. If they are "not supported", the kernel's access check refuses the access. */
 static bool is_acl(const char *name)
 {
 	return !strncmp(name, "system.posix_acl_", strlen("system.posix_acl_"));
 }
 
 /*
- * user.ckptfs.state and .error are what the engine knows of a file or checkpoint; the digest is the
- * backing's. None of them is listed, so that copies of a file do not claim to be it, nor taken from
- * programs.
+ * True for the names of ckptfs. The engine answers .state and .error of a file or checkpoint; the
+ * backing has the digest. None is listed, so that a copy of a file does not claim to be it, and no
+ * program can set one.
  */
 static bool is_ours(const char *name)
 {
@@ -64,7 +64,7 @@ static bool is_ours(const char *name)
 }
 
 /*
- * True if a directory that @n lies in is a committed checkpoint. @name: that of @n itself, "" if it
+ * True if a directory above @n is a committed checkpoint. @name: gets the name of @n, or "" if @n
  * has none any more.
  */
 static bool is_committed_part(struct fs *fs, const struct caller *c, struct node *n,
@@ -84,8 +84,8 @@ static bool is_committed_part(struct fs *fs, const struct caller *c, struct node
 }
 
 /*
- * True if @n is a file of a checkpoint that is not committed: *@state, and why that checkpoint
- * failed.
+ * True if @n is a file of a checkpoint that is not committed. Sets *@state, and @reason if that
+ * checkpoint failed.
  */
 static bool is_open_part(struct fs *fs, struct node *n, enum generation_state *state, char *reason)
 {
@@ -103,7 +103,7 @@ static bool is_open_part(struct fs *fs, struct node *n, enum generation_state *s
 	return open || failed;
 }
 
-/* Of a file; *@reason: why it failed, or "". */
+/* The state of a file. @reason: gets why it failed, or "". */
 static const char *state_of_file(struct fs *fs, const struct caller *c, struct node *n, int fd,
 				 char *reason)
 {
@@ -122,7 +122,7 @@ static const char *state_of_file(struct fs *fs, const struct caller *c, struct n
 	return rules_single(fs->engine->rules, name) ? "foreign" : "ordinary";
 }
 
-/* The same of a directory; NULL: it is no checkpoint. */
+/* As state_of_file, for a directory; NULL: it is no checkpoint. */
 static const char *state_of_directory(struct fs *fs, const struct caller *c, const struct node *n,
 				      int fd, char *reason)
 {
@@ -138,7 +138,7 @@ static const char *state_of_directory(struct fs *fs, const struct caller *c, con
 	return NULL;
 }
 
-/* -ENOTSUP: not one of those that the engine answers. */
+/* Answers .state and .error. -ENOTSUP: it is neither. */
 static ssize_t get_ours(struct fs *fs, const struct caller *c, struct node *n, int fd,
 			const char *name, char *buf, size_t size)
 {
@@ -182,7 +182,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	if (!begin(req, "getxattr", id, &c, &nf))
 		return;
 	b = fs_as(fs, &c);
-	/* The name lies in the message that the buffer may overwrite. */
+	/* The name lies in the message, which the buffer may overwrite. */
 	snprintf(key, sizeof(key), "%s", name);
 	if (size > REQUEST_MAX_BYTES)
 		size = REQUEST_MAX_BYTES;
@@ -191,16 +191,14 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 		len = recorded_get(&b, nf.fd, buf, size);
 	else if (len == -ENOTSUP)
 		len = backing_getxattr(&b, nf.fd, key, buf, size);
-	/* To a permission check of the kernel, a backing without ACLs is a file without one. */
+	/* To the kernel's permission check, a backing without ACLs is a file without one. */
 	if (len == -EOPNOTSUPP && is_acl(key))
 		len = -ENODATA;
 	reply_value(req, "getxattr", id, len, size, buf);
 	tree_fd_put(fs->tree, &nf);
 }
 
-/*
- * The names in @buf without ours and, for the unprivileged, trusted ones. Returns the new length.
- */
+/* Removes the names of ckptfs and, if @trusted, trusted ones from @buf. Returns the new length. */
 static ssize_t hide_some(char *buf, ssize_t len, bool trusted)
 {
 	ssize_t in = 0, out = 0;
@@ -247,7 +245,7 @@ static int set_as(struct fs *fs, const struct caller *c, int fd, const char *nam
 
 	if (is_ours(name))
 		return 0; /* `cp -a` brings them along */
-	/* Who is not of the file's group loses S_ISGID by this, and is told of no error. */
+	/* A caller that is not in the file's group loses S_ISGID by this, without an error. */
 	b.who.groups = !strcmp(name, "system.posix_acl_access");
 	return backing_setxattr(&b, fd, name, value, size, flags);
 }

@@ -12,10 +12,13 @@
 #include "fs/save.h"
 #include "fs/wire.h"
 
-/* A change within this time of the last one may leave the same time stamp behind. */
+/* A change this soon after another may get the same time stamp. Too short: stale pages are used. */
 #define TIMESTAMP_DOUBT_NS (2 * NSEC_PER_SEC)
 
-/* How often, and for how long, an open looks whether a writer that has closed is gone. */
+/*
+ * How often, and how far apart, an open checks whether a closed writer is gone. Too short: the
+ * reader cannot map the file.
+ */
 #define CLOSE_NAPS   50
 #define CLOSE_NAP_NS NSEC_PER_MSEC
 
@@ -25,8 +28,8 @@ static bool writes(const struct handle *h)
 }
 
 /*
- * Registers @fd with the kernel as a backing file. The first refusal that is not about this one
- * file turns passthrough off for the mount. Returns the kernel's number for it, or 0.
+ * Registers @fd with the kernel as a backing file. If none was accepted yet, a refusal (but for
+ * lack of memory) turns passthrough off for the mount. The kernel's number for it, or 0.
  */
 static int register_backing(struct fs *fs, int fd)
 {
@@ -61,22 +64,22 @@ static void unregister_backing(struct fs *fs, int id)
 		log_debug("closing backing file %d: %m", id);
 }
 
-/* Without a neighbour to agree with. @backing_id: 0 if passthrough is not to be had. */
+/* The mode of a node's first open. @backing_id: 0 without passthrough. */
 static enum io_mode first_choice(struct fs *fs, const struct handle *h, int backing_id,
 				 bool in_cache)
 {
-	/* What our cache has needs no second copy in the kernel's. */
+	/* What the mount's cache has needs no second copy in the kernel's. */
 	if (!writes(h) && in_cache && requests_negotiated(fs->requests).direct_mmap)
 		return IO_DIRECT;
 	if (!writes(h))
 		return backing_id ? IO_PASSTHROUGH : IO_CACHED;
-	/* A shared mapping needs the page cache, where the kernel cannot give it to direct I/O. */
+	/* A shared mapping needs the page cache, if the kernel cannot map direct I/O. */
 	if ((h->flags & O_ACCMODE) == O_RDWR && !requests_negotiated(fs->requests).direct_mmap)
 		return IO_CACHED;
 	return IO_DIRECT;
 }
 
-/* Are all opens but @h those of writers that have closed their descriptors? */
+/* True if all opens but @h are of writers that have closed their descriptors. */
 static bool only_closed_locked(const struct node *n, const struct handle *h)
 {
 	unsigned nr_closed = 0;
@@ -95,8 +98,8 @@ static bool only_closed_locked(const struct node *n, const struct handle *h)
 }
 
 /*
- * Where the kernel cannot map a file that is open directly, a reader waits for writers that have
- * closed it. The kernel waits for the FLUSH of a close, but not for its RELEASE.
+ * If the kernel cannot map a file that is open directly, a reader waits for writers that have
+ * closed it: the kernel waits for the FLUSH of a close, but not for its RELEASE.
  */
 static void await_release(struct fs *fs, const struct handle *h)
 {
@@ -119,7 +122,7 @@ static uint64_t stamp(struct statx_timestamp t)
 	return (uint64_t)t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-/* May pages cached by an earlier open be used? Remembers what they belong to. */
+/* True if cached pages of an earlier open are good. Remembers the version of new ones. */
 static bool pages_still_good_locked(struct node *n, const struct statx *stx)
 {
 	uint64_t mtime = stamp(stx->stx_mtime), ctime = stamp(stx->stx_ctime);
@@ -127,7 +130,7 @@ static bool pages_still_good_locked(struct node *n, const struct statx *stx)
 		    n->seen_size == stx->stx_size;
 	bool settled = clock_wall_ns() > ctime + TIMESTAMP_DOUBT_NS;
 
-	/* Only pages read after the doubtful time are known to be of this version. */
+	/* Only pages that are read after the doubtful time are certain to be of this version. */
 	n->seen_mtime_ns = settled ? mtime : 0;
 	n->seen_ctime_ns = settled ? ctime : 0;
 	n->seen_size = stx->stx_size;
@@ -135,8 +138,8 @@ static bool pages_still_good_locked(struct node *n, const struct statx *stx)
 }
 
 /*
- * Puts what the cache knows of the file over @stx. Are there bytes that the backing does not have?
- * @h keeps them, also without a name.
+ * Puts what the cache knows of the file over @stx; @h keeps that content, even without a name. True
+ * if the cache has bytes that the backing has not.
  */
 static bool ask_cache(struct fs *fs, struct handle *h, struct statx *stx)
 {
@@ -169,9 +172,7 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx
 		LOCK_SCOPE(lock);
 		register_it = n->io_mode == IO_NONE && !writes(h) && !in_cache;
 	}
-	/*
-	 * The kernel opens the backing again with the caller's flags: not with one that it refused.
-	 */
+	/* The kernel opens the backing with the caller's flags: not with a refused O_DIRECT. */
 	if (h->flags & O_DIRECT && !(fcntl(h->fd, F_GETFL) & O_DIRECT))
 		register_it = false;
 	if (register_it)
@@ -192,7 +193,7 @@ void open_begin(struct fs *fs, struct handle *h, const struct statx *backing_stx
 	unregister_backing(fs, spare);
 	fi->direct_io = mode == IO_DIRECT || (mode == IO_PASSTHROUGH && writes(h));
 	fi->noflush = !writes(h) &&
-		      !h->generation; /* nothing to write back, and no writer's death to notice */
+		      !h->generation; /* no bytes to write back, and no writer's death to see */
 	if (mode == IO_PASSTHROUGH) {
 		requests_open_extra(WIRE_FOPEN_PASSTHROUGH, id);
 		atomic_fetch_add(&fs->engine->metrics.passthrough_opens, 1);

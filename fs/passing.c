@@ -22,7 +22,7 @@ static bool has(const struct passing *p, const struct inode_id *dir, const char 
 	return p->name[0] && same_inode(&p->dir, dir) && !strcmp(p->name, name);
 }
 
-/* Or NULL. */
+/* NULL: none. */
 static struct passing *find_locked(struct fs *fs, const struct inode_id *dir, const char *name)
 {
 	size_t i;
@@ -33,14 +33,14 @@ static struct passing *find_locked(struct fs *fs, const struct inode_id *dir, co
 	return NULL;
 }
 
-/* Its descriptor, which is the caller's to close. */
+/* Frees the entry. The caller has to close the descriptor. */
 static int take_locked(struct passing *p)
 {
 	p->name[0] = '\0';
 	return p->fd;
 }
 
-/* @fd, which it takes over, is found by that name from here on. */
+/* From now on that name finds @fd, which it takes over. */
 static void keep(struct fs *fs, const struct inode_id *dir, const char *name, int fd)
 {
 	int old = -1;
@@ -130,11 +130,11 @@ int passing_unlink(struct fs *fs, const struct caller *c, struct node *dir, cons
 	}
 	err = inside_begin(fs, c, dir, name, (struct change){0});
 	if (err == -ESTALE)
-		return 0; /* in the generation that was begun there is none */
+		return 0; /* the generation that was begun has none */
 	return err ? err : -ENOENT;
 }
 
-/* One that passes gets another such name. */
+/* Gives a passing file another passing name. */
 static int move(struct fs *fs, const struct save_name *from, const struct save_name *to)
 {
 	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir);

@@ -12,10 +12,10 @@
 #include "fs/requests.h"
 #include "fs/wire.h"
 
-/* Looking for the next request this long before sleeping costs less than being woken for it. */
+/* Polling this long before sleeping costs less than a wake-up. */
 #define SPIN_NS 50000
 
-/* Several programs that save in turn make bad luck, with which each has to prove itself anew. */
+/* Programs that save in turn make bad luck; an expectation must then prove right again first. */
 #define LUCK_MAX   8
 #define LUCK_WORST (-4)
 #define BAD_LUCK   3
@@ -66,7 +66,7 @@ void receive_expect(struct receiver *rc, struct content *content, uint64_t nodei
 	content_put(before);
 }
 
-/* What is expected, and a place for it in @l if there is one. */
+/* Takes the expectation, and a place for it into @l if there is one. False: nothing is expected. */
 static bool prepare(struct receiver *rc, struct content_landing *l, uint64_t *nodeid, uint64_t *off)
 {
 	struct content *ct;
@@ -91,7 +91,7 @@ static bool is_write(const char *mem, size_t len)
 	       ((const struct fuse_in_header *)(const void *)mem)->opcode == FUSE_WRITE;
 }
 
-/* Is it the WRITE that was expected? */
+/* True for the WRITE that was expected. */
 static bool is_expected(const char *mem, size_t len, uint64_t nodeid, uint64_t off)
 {
 	const struct fuse_in_header *in = (const void *)mem;
@@ -108,7 +108,7 @@ static void learn(struct receiver *rc, bool good)
 	rc->luck = rc->luck > LUCK_MAX ? LUCK_MAX : rc->luck < LUCK_WORST ? LUCK_WORST : rc->luck;
 }
 
-/* Reads a request; what is behind the header of a WRITE goes to @l, if that is a place. */
+/* Reads a request. What follows the header of a WRITE goes to @l, if that is a place. */
 static ssize_t read_one(struct receiver *rc, char *mem, size_t size,
 			const struct content_landing *l)
 {
@@ -122,7 +122,7 @@ static ssize_t read_one(struct receiver *rc, char *mem, size_t size,
 	}
 	for (i = 0; i < l->nr; i++)
 		v[nr++] = l->bytes[i];
-	/* The kernel wants room for more than the largest WRITE. */
+	/* The kernel demands room for more than the largest WRITE. */
 	v[nr++] = (struct iovec){mem + WIRE_WRITE_HEADER + REQUEST_MAX_BYTES,
 				 size - WIRE_WRITE_HEADER - REQUEST_MAX_BYTES};
 	n = readv(rc->fd, v, (int)nr);

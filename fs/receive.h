@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receives requests from the device. The data of a WRITE that was expected (the next one of a
- * program that saves a file from front to back) is received where it will stay, in the cache, which
- * spares a copy of it; everything else, into the request's buffer.
+ * Receives requests from the device. The data of an expected WRITE (the next one of a program that
+ * saves a file from front to back) goes straight to its place in the cache, which spares a copy.
+ * Everything else goes to the request's buffer. The lock guards the expectation, and is not held
+ * while a thread reads.
  */
 #ifndef FS_RECEIVE_H
 #define FS_RECEIVE_H
@@ -16,28 +17,28 @@
 
 struct receiver {
 	int fd;	       /* const: the device, O_NONBLOCK */
-	bool may_spin; /* const; not on a single CPU */
+	bool may_spin; /* const; false on a single CPU */
 	struct lock lock;
 	/* lock: the WRITE that is expected next */
 	struct content *content; /* referenced; NULL: none */
 	uint64_t nodeid, off;
-	int luck; /* how well expectations were met lately; below 0 nothing is made of them */
+	int luck; /* how well expectations were met lately; below 0 they are ignored */
 };
 
 void receiver_init(struct receiver *rc);
 void receiver_finish(struct receiver *rc);
 
 /*
- * Waits for a request and reads it into @mem, which has room for the largest. If it is the WRITE
- * that was expected, @l may have its data, and @mem only what is before that. @look: first look for
- * one for a while without sleeping. Returns its length, or -errno: the end of the filesystem.
+ * Waits for a request and reads it into @mem, which has room for the largest. The data of the
+ * expected WRITE may be in @l; then @mem has only what precedes it. @look: polls for a while before
+ * it sleeps. The length, or -errno: the end of the filesystem.
  */
 ssize_t receive(struct receiver *rc, char *mem, size_t size, bool look, struct content_landing *l);
 
-/* Is there another one? */
+/* True if another request is there. */
 bool receive_more(struct receiver *rc);
 
-/* The next WRITE may be one of @off in @content, the content of @nodeid. */
+/* The next WRITE to @nodeid may be at @off, in its content @content. */
 void receive_expect(struct receiver *rc, struct content *content, uint64_t nodeid, uint64_t off);
 
 #endif

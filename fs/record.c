@@ -16,7 +16,7 @@
 
 #define OPEN_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* The directory .ckptfs of the backing that the file @fd lies in, or a negative number. */
+/* The directory .ckptfs of the backing that contains the file @fd, or a negative number. */
 static int open_top(int fd)
 {
 	char link[32], path[PATH_MAX + sizeof("/" FORMAT_DIR)], *slash;
@@ -42,7 +42,7 @@ static bool is_trusted(int fd, uid_t owner, mode_t type)
 	       (st.st_uid == owner || st.st_uid == 0);
 }
 
-/* The length of the record, or -ENODATA. */
+/* The length of the record file's text, or -ENODATA. */
 static ssize_t read_file(int fd, char text[RECORDED_MAX])
 {
 	char name[RECORDED_NAME_MAX], owner[16];
@@ -91,7 +91,7 @@ bool record_is_of(const struct record *r, const struct stat *st)
 	return r->size == (uint64_t)st->st_size && r->mtime_ns == stat_mtime_ns(st);
 }
 
-/* What the mount that @fd lies in says of it, or "". */
+/* The state that the mount around @fd reports, or "". */
 static const char *state_of(int fd, char state[32])
 {
 	ssize_t len = fgetxattr(fd, "user.ckptfs.state", state, 31);
@@ -105,7 +105,7 @@ bool record_is_awaited(int fd)
 	char state[32];
 
 	state_of(fd, state);
-	/* "durable" is what a file of others is, too. */
+	/* Not "durable", which files that await no name are, too. */
 	return !strcmp(state, "open") || !strcmp(state, "sealed");
 }
 

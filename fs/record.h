@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of a single file's digest, which lies in an extended attribute of the file, for verbs.
+ * The digest record of a single file, for verbs: an extended attribute of the file, or a record
+ * file where the backing has no attributes. Only reads; has no lock.
  */
 #ifndef FS_RECORD_H
 #define FS_RECORD_H
@@ -12,17 +13,17 @@
 #include "engine/content/digest.h"
 
 struct record {
-	char hex[DIGEST_HEX]; /* "" for none */
+	char hex[DIGEST_HEX]; /* "": none */
 	uint64_t size, mtime_ns;
 };
 
-/* 0; -ENODATA: there is none; -EINVAL: something that is no record; else -errno. */
+/* 0. -ENODATA: there is none. -EINVAL: it is no record. Else -errno. */
 int record_read(int fd, struct record *r);
 
-/* Is it of the file as it is now? */
+/* True if it is of the file as it is now. */
 bool record_is_of(const struct record *r, const struct stat *st);
 
-/* In a mount: is the file a save that has not got its name yet? */
+/* In a mount: true if the file is a save that has no name yet. */
 bool record_is_awaited(int fd);
 
 /*
@@ -33,7 +34,7 @@ bool record_is_of_part(int fd);
 
 uint64_t stat_mtime_ns(const struct stat *st);
 
-/* Reads the file *@fd, as long as that is there. */
+/* Reads from the descriptor *@fd, which must outlive the source. */
 struct source source_of_fd(int *fd);
 
 #endif

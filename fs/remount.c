@@ -21,7 +21,7 @@ int remount_find(const char *point, struct mount_entry *m, struct error *e)
 	return 0;
 }
 
-/* True if the option @k of @wanted is what the daemon of @m has, which is @value. */
+/* True if the option @k of @wanted equals @value, which the daemon of @m has. */
 static bool is_same(const struct mount_entry *m, const struct config *wanted, enum key k,
 		    const json_t *value)
 {
@@ -50,7 +50,7 @@ static bool is_same(const struct mount_entry *m, const struct config *wanted, en
 	}
 }
 
-/* What fstab or mountinfo repeats is no change. */
+/* Refuses other options than those in force, which fstab and mountinfo repeat. */
 static int check_options(const struct mount_entry *m, const struct config *wanted,
 			 const json_t *config, struct error *e)
 {
@@ -72,7 +72,7 @@ static int check_options(const struct mount_entry *m, const struct config *wante
 	return 0;
 }
 
-/* What cannot be read-only, or writable, now. */
+/* Refuses what cannot become read-only, or writable, now. */
 static int check_state(const struct mount_entry *m, const struct config *wanted,
 		       const json_t *status, struct error *e)
 {
@@ -87,7 +87,7 @@ static int check_state(const struct mount_entry *m, const struct config *wanted,
 	return 0;
 }
 
-/* The kernel changes all flags at once; that of access times it keeps where none is given. */
+/* Remounts: the kernel sets all flags, but keeps the access-time mode if none is given. */
 static int change(const struct mount_entry *m, bool read_only, struct error *e)
 {
 	unsigned long flags = MS_REMOUNT | MS_NOSUID | MS_NODEV | (m->no_exec ? MS_NOEXEC : 0) |

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all handlers share: errors, attributes and entries on their way to the kernel. */
+/* What all handlers share (fs.h): errors, attributes and entries on their way to the kernel. */
 #include <errno.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -9,7 +9,7 @@
 #include "fs/fs.h"
 #include "fs/passing.h"
 
-/* Trouble with the backing, as opposed to an answer that the caller could have expected. */
+/* True for trouble with the backing, false for an answer that the caller may expect. */
 static bool is_trouble(int err)
 {
 	static const int troubles[] = {
@@ -42,7 +42,7 @@ void reply_result(fuse_req_t req, const char *op, uint64_t node, const char *nam
 {
 	struct caller c = req_caller(req);
 
-	/* SEEK_DATA behind the last data is ENXIO by design, not trouble. */
+	/* SEEK_DATA behind the last data gets ENXIO by design. */
 	if (err && !(err == -ENXIO && !strcmp(op, "lseek")))
 		note_trouble(req_fs(req), &c, op, node, name, err);
 	fuse_reply_err(req, -err);
@@ -60,7 +60,7 @@ static struct timespec time_of(struct statx_timestamp t)
 	return (struct timespec){.tv_sec = t.tv_sec, .tv_nsec = t.tv_nsec};
 }
 
-/* What the cache knows better than the backing. */
+/* Puts what the cache knows better over the attributes of the backing. */
 static void overlay(struct fs *fs, struct statx *stx)
 {
 	struct inode_id id = inode_id_of(stx);
@@ -94,7 +94,7 @@ void fill_stat(struct fs *fs, const struct statx *backing_stx, struct stat *st)
 	st->st_ctim = time_of(stx->stx_ctime);
 }
 
-/* Which directory a checkpoint's name shows changes when that fails, is removed, or is changed. */
+/* True if @n is a checkpoint's: its name leads elsewhere when that fails, goes or changes. */
 static bool shows_checkpoint(struct fs *fs, const struct node *n)
 {
 	struct inode_id id = node_inode(n);

@@ -16,9 +16,9 @@
 #define BUFFER_BYTES (REQUEST_MAX_BYTES + 2 * PAGE)
 #define READ_BYTES   (REQUEST_MAX_BYTES + PAGE)
 
-/* So many requests in a row that found another one waiting call for another thread. */
+/* Another thread is called after so many requests in a row that found one more waiting. */
 #define BACKLOG 4
-/* So many buffers are kept for the next requests. */
+/* Buffers that are kept for the next requests. */
 #define MAX_FREE    8
 #define STACK_BYTES (512u << 10)
 
@@ -68,7 +68,6 @@ static void give_buffer_locked(struct requests *rs, struct request *r)
 	list_push(&rs->free, &r->link);
 }
 
-/* Ends a request's stay; its buffer serves the next one. */
 void requests_retire_locked(struct requests *rs, struct request *r)
 {
 	list_del(&r->link);
@@ -81,7 +80,6 @@ void requests_retire_locked(struct requests *rs, struct request *r)
 static void *server_main(void *arg);
 static bool start_server_locked(struct requests *rs, unsigned most);
 
-/* Sends one more thread to the device; it counts as there at once. */
 bool requests_call_attendant_locked(struct requests *rs)
 {
 	if (rs->parked == rs->calls)
@@ -123,7 +121,7 @@ static void note_init(struct requests *rs, const struct request *r)
 	const struct fuse_init_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
 
 	rs->offered.flags = in->flags;
-	/* Before 7.36 the message ends behind `flags`. */
+	/* Before protocol 7.36 the message ends behind `flags`. */
 	if (r->len >= sizeof(struct fuse_in_header) + offsetof(struct fuse_init_in, flags2) + 4)
 		rs->offered.flags2 = in->flags2;
 }
@@ -150,7 +148,7 @@ static void note_header(struct request *r, size_t len)
 	atomic_store(&r->answered, false);
 }
 
-/* Reads one message. Returns false at the end of the filesystem. */
+/* Reads one message. False: the end of the filesystem. */
 static bool receive_request(struct requests *rs, struct request *r, bool look)
 {
 	ssize_t n = receive(&rs->receiver, r->mem, READ_BYTES, look, &r->landing);
@@ -166,14 +164,14 @@ static bool receive_request(struct requests *rs, struct request *r, bool look)
 
 enum next { NEXT_SERVE, NEXT_AGAIN, NEXT_END };
 
-/* This thread serves @r from here on, and is woken if that is given up. */
+/* This thread serves @r from here on, and is woken if @r is given up. */
 static void activate_locked(struct requests *rs, struct request *r)
 {
 	wait_serve(&r->call);
 	list_append(&rs->active, &r->link);
 }
 
-/* A queued request for a thread that is free. */
+/* Takes a queued request for a free thread; NULL: none. */
 static struct request *take_queued_locked(struct requests *rs)
 {
 	struct list *l = rs->queued.next;
@@ -189,7 +187,7 @@ static struct request *take_queued_locked(struct requests *rs)
 	return r;
 }
 
-/* One attendant is enough: others wait here until called, or for a queued request. */
+/* One attendant is enough: other free threads wait here for a call, or for a queued request. */
 static void park_locked(struct requests *rs, bool *at_device)
 {
 	rs->parked++;
@@ -200,16 +198,16 @@ static void park_locked(struct requests *rs, bool *at_device)
 		return;
 	rs->calls--;
 	if (rs->idle > 1 && !list_empty(&rs->queued))
-		rs->idle--; /* somebody is there already: serve what is queued */
+		rs->idle--; /* another is at the device already: serve what is queued */
 	else
-		*at_device = true; /* and counted, by who called */
+		*at_device = true; /* the calling thread has counted it */
 }
 
-/* The way of a free thread: its end, a queued request, parking, or the device. */
+/* Decides what a free thread does: end, serve a queued request, park, or go to the device. */
 static enum next find_work_locked(struct requests *rs, struct request **out, bool *at_device)
 {
 	while (!*at_device) {
-		/* One more than that serves what wakes others, and nothing that may wait. */
+		/* A surplus thread serves what wakes others, and nothing that may wait. */
 		bool surplus = rs->nr_threads > MAX_THREADS;
 
 		if (surplus && rs->idle)
@@ -231,8 +229,9 @@ static enum next find_work_locked(struct requests *rs, struct request **out, boo
 }
 
 /*
- * What a trainer tells of its captures, or asks for, wakes those who wait for their bytes: were it
- * to wait behind as many of these as there are threads, they would wait for each other.
+ * The limit of threads for @r. What a trainer reports of its captures, or asks for, wakes calls
+ * that wait for its bytes. Behind as many of these as there are threads, both would wait for each
+ * other.
  */
 static unsigned most_threads(const struct request *r)
 {
@@ -253,14 +252,15 @@ static unsigned most_threads(const struct request *r)
 }
 
 /*
- * The attendant has read @r: may it serve it? Mostly it goes without a successor, which is cheaper
- * than waking one: it is back in microseconds, and if not, the watchdog sends one.
+ * True if the attendant, which has read @r, may serve it. Mostly it leaves without a successor,
+ * which is cheaper than to wake one: it is back in microseconds, and if not, the watchdog sends
+ * one.
  */
 static bool leave_device_locked(struct requests *rs, struct request *r, bool more)
 {
 	rs->last_ns = r->started_ns;
 	/*
-	 * Only a parked thread can be had for certain when it is needed; with none, start one now.
+	 * Only a parked thread is certain to come when it is needed. Without one, starts one now.
 	 */
 	if (rs->idle == 1 && rs->parked == rs->calls && !start_server_locked(rs, most_threads(r)))
 		return false;
@@ -279,7 +279,7 @@ static bool leave_device_locked(struct requests *rs, struct request *r, bool mor
 
 /*
  * Fetches this thread's next request: a queued one, else from the device. NEXT_AGAIN: this thread
- * has to stay at the device and has queued what it read.
+ * has to stay at the device, and has queued what it read.
  */
 static enum next next_request(struct requests *rs, struct request **out, bool *at_device)
 {
@@ -314,7 +314,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 	more = receive_more(&rs->receiver);
 	LOCK_SCOPE(&rs->lock);
 	rs->in_flight++;
-	/* The second of many files that it had open: do not make it wait for each in turn. */
+	/* A dying process closes many files: the next ones do not make it wait for each in turn. */
 	if (r->opcode == FUSE_FLUSH && r->pid && r->pid == rs->dying &&
 	    requests_is_exiting(r->pid) && request_give_up_locked(rs, r)) {
 		requests_retire_locked(rs, r);
@@ -325,7 +325,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		request_answer_page_write_locked(rs, r);
 	if (!leave_device_locked(rs, r, more)) {
 		/*
-		 * It may wait for long. Nobody knows of @r yet, and this thread still is at the
+		 * The copy may take long. Only this thread knows @r yet, and it still is at the
 		 * device.
 		 */
 		lock_drop(&rs->lock);
@@ -386,7 +386,7 @@ static void *server_main(void *arg)
 {
 	struct requests *rs = arg;
 	struct request *r;
-	bool at_device = true; /* counted as idle by who started it */
+	bool at_device = true; /* counted as idle when it was started */
 	enum next next;
 
 	while ((next = next_request(rs, &r, &at_device)) != NEXT_END)
@@ -432,7 +432,7 @@ void requests_destroy(struct requests *rs)
 	free(rs);
 }
 
-/* Waits until no thread is left, at most @drain_s after the end was seen. */
+/* Waits until no thread is left, at most @drain_s after the end was seen. 0 or -EBUSY. */
 static int wait_for_end(struct requests *rs, int drain_s)
 {
 	uint64_t until;
@@ -468,10 +468,10 @@ int requests_serve(struct requests *rs, struct fuse_session *se,
 		rs->exited = !rs->nr_threads;
 	}
 	if (!started)
-		ready(rs->fs, -EAGAIN); /* which unmounts, and so ends the one there may be */
+		ready(rs->fs, -EAGAIN); /* unmounts, which ends the thread that may run */
 	err = wait_for_end(rs, drain_s);
 	if (err)
-		return err; /* the watchdog still looks after those that are left */
+		return err; /* the watchdog stays, for the requests that are left */
 	worker_join(&watchdog);
 	return started ? 0 : -EAGAIN;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The request that a thread serves: what its handler asks of it, and its reply on the way to the
- * kernel, which is held back if the watchdog has answered. A thread serves one request at a time,
- * so all but `answered` is its own and needs no lock.
+ * kernel. The reply is held back if the watchdog has answered. A thread serves one request at a
+ * time, so all but `answered` belongs to the thread and needs no lock.
  */
 #include <errno.h>
 #include <sys/uio.h>
@@ -32,7 +32,6 @@ bool request_decide(void)
 	return !r || r->decided;
 }
 
-/* From here on the data of the WRITE is in the request's buffer, as usual. */
 void request_copy_landed_out(struct request *r)
 {
 	if (!r->landing.content)
@@ -83,7 +82,7 @@ void requests_open_extra(uint32_t flags, int backing_id)
 	open_extra.backing_id = backing_id;
 }
 
-/* The open_out is the end of the reply's last piece, alone (OPEN) or behind an entry (CREATE). */
+/* The open_out ends the reply's last piece: alone (OPEN), or behind an entry (CREATE). */
 static void patch_open(struct iovec *iov)
 {
 	struct wire_open_out *out;
@@ -96,7 +95,7 @@ static void patch_open(struct iovec *iov)
 	out->backing_id = open_extra.backing_id;
 }
 
-/* Asks for what the kernel offered and libfuse does not know of. */
+/* Asks for what the kernel offered and libfuse does not know. */
 static void patch_init(struct requests *rs, struct iovec *iov)
 {
 	struct features *f = rs->fs->engine->backing.features;
@@ -145,7 +144,7 @@ static ssize_t io_writev(int fd, struct iovec *iov, int count, void *userdata)
 			return -1;
 		}
 		if (!r->decided)
-			wait_interrupt(&r->call); /* what follows waits for nothing */
+			wait_interrupt(&r->call); /* the rest of the call waits for nothing */
 		if (r->opcode == FUSE_INIT && count > 1 && !out->error)
 			patch_init(fs->requests, &iov[count - 1]);
 		else if (open_extra.set && count > 1)

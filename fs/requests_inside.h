@@ -2,7 +2,7 @@
 /*
  * What the files of requests.h share: a request in flight, and the table of them. requests.c: the
  * threads and the loop. requests_current.c: the request that a handler serves, and its reply.
- * requests_watch.c: the watchdog. requests_tell.c: what people are told of requests.
+ * requests_watch.c: the watchdog. requests_tell.c: messages about requests.
  */
 #ifndef FS_REQUESTS_INSIDE_H
 #define FS_REQUESTS_INSIDE_H
@@ -15,7 +15,10 @@
 #include "fs/tree.h"
 #include "fs/wire.h"
 
-/* How long the device may be left alone while its one attendant serves a request. */
+/*
+ * How long the device may be unattended while its one attendant serves a request. Longer delays an
+ * INTERRUPT; shorter wakes threads in vain.
+ */
 #define ATTEND_NS NSEC_PER_MSEC
 
 struct request {
@@ -25,43 +28,42 @@ struct request {
 	uint32_t opcode, uid, gid;
 	int32_t pid;
 	size_t len;
-	uint64_t interrupted_ns;   /* lock: set; 0 = not */
-	bool queued;		   /* lock: set */
-	bool stuck_told;	   /* owner: watchdog */
-	bool abandoned;		   /* lock: set; answered EINTR while it ran */
-	bool behind;		   /* pages for a file with a late call: wait for that (late.h) */
-	uint64_t late;		   /* lock: set; the node on which it counts as late, 0 = none */
-	struct interruptible call; /* what its thread waits for ends when it is given up */
-	/* lock: set, before `answered`; which it needs though the kernel may release it */
+	uint64_t interrupted_ns; /* lock: set; 0: not */
+	bool queued;		 /* lock: set */
+	bool stuck_told;	 /* owner: watchdog */
+	bool abandoned;		 /* lock: set; answered EINTR while it ran */
+	bool behind;   /* pages for a file with a late call, which it waits for (late.h) */
+	uint64_t late; /* lock: set; the node on which it counts as late; 0: none */
+	struct interruptible call; /* ends its thread's waits when it is given up */
+	/* lock: set, before `answered`; needed, though the kernel may release it */
 	struct handle *held;
-	atomic_bool answered; /* whoever sets it first may reply */
-	bool decided;	      /* owner: serving thread; who has set it itself, and will reply */
-	int reply_error;      /* owner: serving thread */
-	struct content_landing
-		landing; /* owner: serving thread; has the data of a WRITE, not mem */
-	char *mem;	 /* where the message starts, so that data of a WRITE is page-aligned */
+	atomic_bool answered; /* the thread that sets it first may reply */
+	bool decided;	 /* owner: serving thread; it has set `answered` itself, and will reply */
+	int reply_error; /* owner: serving thread */
+	struct content_landing landing; /* owner: serving thread; a WRITE's data, instead of mem */
+	char *mem;			/* start of the message; a WRITE's data is page-aligned */
 };
 
 struct requests {
 	struct fs *fs;
 	struct fuse_session *se;      /* const while serving */
 	int fd;			      /* const while serving */
-	struct negotiated negotiated; /* owner: the thread of INIT; const once ready */
-	struct wire_init_out offered; /* owner: the thread of INIT; what the kernel offered */
+	struct negotiated negotiated; /* owner: thread of INIT; const once ready */
+	struct wire_init_out offered; /* owner: thread of INIT; by the kernel */
 	void (*ready)(struct fs *fs, int err);
 	struct lock lock;
 	struct waitq changed;		  /* a thread ended, or serving ends */
 	struct list active, queued, free; /* lock */
 	struct waitq called;		  /* a parked thread is wanted */
-	/* lock; threads: in all, at the device or on the way, parked, of those called */
+	/* lock; threads: all; at the device, or on the way; parked; called of the parked */
 	unsigned nr_threads, idle, parked, calls;
 	unsigned in_flight, backlog; /* lock */
-	unsigned nr_free, nr_early;  /* lock; of `free`; WRITEs of pages answered in advance */
-	uint64_t unattended_ns;	     /* lock; since when nobody is at the device, 0 = somebody is */
-	uint64_t last_ns;	     /* lock; the newest request's */
+	unsigned nr_free, nr_early;  /* lock; in `free`; WRITEs of pages answered in advance */
+	uint64_t unattended_ns;	     /* lock; since when no thread is at the device; 0: one is */
+	uint64_t last_ns;	     /* lock; start of the newest request */
 	struct receiver receiver;
 	bool watching_closely;	   /* lock; the watchdog looks every ATTEND_NS */
-	pid_t dying;		   /* lock; whose FLUSH was given up last, 0 = none */
+	pid_t dying;		   /* lock; the process whose FLUSH was given up last; 0: none */
 	bool exited, threads_told; /* lock */
 };
 
@@ -76,14 +78,14 @@ struct request_facts {
 /* The request that this thread serves; NULL: none. requests_current.c */
 extern __thread struct request *request_current;
 
-/* From here on the data of the WRITE @r is in its buffer, as usual. requests_current.c */
+/* Puts the data of the WRITE @r into its buffer, as usual. requests_current.c */
 void request_copy_landed_out(struct request *r);
 
-/* Ends a request's stay; its buffer serves the next one. requests.c */
+/* Ends a request; its buffer serves the next one. requests.c */
 void requests_retire_locked(struct requests *rs, struct request *r);
 
 /*
- * Sends one more thread to the device; it counts as there at once. False: no thread can be had.
+ * Sends one more thread to the device, and counts it as there at once. False: there is none.
  * requests.c
  */
 bool requests_call_attendant_locked(struct requests *rs);
@@ -91,20 +93,20 @@ bool requests_call_attendant_locked(struct requests *rs);
 /* requests_watch.c */
 void *requests_watchdog_main(void *requests);
 void requests_serve_interrupt(struct requests *rs, const struct request *interrupt);
-/* True if the process is on its way out. */
+/* True if the process is exiting. */
 bool requests_is_exiting(pid_t pid);
-/* True if @r writes dirty pages of a mapping, in nobody's name. */
+/* True if @r writes dirty pages of a mapping, which no process is charged with. */
 bool request_is_page_write(const struct request *r);
 void request_answer_page_write_locked(struct requests *rs, struct request *r);
 /* Answers @r before it is served. False: it was answered already. */
 bool request_give_up_locked(struct requests *rs, struct request *r);
 
 /*
- * To the log and the list of failures. @abandoned: answered with EINTR, else it is only slow.
- * requests_tell.c
+ * Reports to the log and the list of failures. @abandoned: answered with EINTR; else it is only
+ * slow. requests_tell.c
  */
 void requests_tell_waiting(struct requests *rs, const struct request_facts *w, bool abandoned);
-/* To the log: a request that was given up ended after all. requests_tell.c */
+/* Logs that a request which was given up has ended. requests_tell.c */
 void requests_tell_late(struct requests *rs, const struct request_facts *w, int reply_error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What people are told of requests: names of opcodes, messages of slow ones, those in flight for
- * status.
+ * Messages about requests: names of opcodes, slow requests, those in flight for status. The lock is
+ * held only while they are copied.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interruption, and the watchdog: requests that a signal ends, that take too long, or whose
- * process ends are answered in place of the thread that serves them (requests.h says how that goes
- * on), and a device that nobody attends gets a thread. Everything ..._locked is under the lock of
- * struct requests, which is held across a reply of a header alone. It ends no thread: what the
- * backing holds stays held.
+ * Interruption, and the watchdog. In place of the serving thread it answers requests that a signal
+ * ends, that take too long, or whose process ends (requests.h says how those go on); and it sends a
+ * thread to an unattended device. Functions ..._locked run under the lock of struct requests, which
+ * is held across a reply without data. No thread is ended: what the backing holds stays held.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +19,12 @@
 #include "fs/requests_inside.h"
 
 #define WATCHDOG_PERIOD (250 * NSEC_PER_MSEC)
-/* The watchdog sleeps deeply again after this long without a request. */
+/* After this long without a request the watchdog sleeps deeply. Too short: late attendants. */
 #define CALM_NS (100 * NSEC_PER_MSEC)
-/* So many WRITEs of pages, of 1 MiB at most, are taken over from processes that end. */
+/* At most so many WRITEs of pages, of 1 MiB at most, are taken over from processes that end. */
 #define MAX_EARLY 64
 
-/* A reply of a header alone, bypassing libfuse. The kernel may know the request no more. */
+/* Replies a header alone, bypassing libfuse. The kernel may have forgotten the request. */
 static void reply_raw(struct requests *rs, uint64_t unique, int error)
 {
 	struct fuse_out_header out = {.len = sizeof(out), .error = error, .unique = unique};
@@ -54,8 +53,8 @@ static struct request *find_request_locked(struct requests *rs, uint64_t unique)
 }
 
 /*
- * A request that another thread has read but not yet listed is unknown here: EAGAIN has the kernel
- * send the INTERRUPT again, and is ignored for a request that was answered meanwhile.
+ * A request that another thread has read but not yet listed is unknown here. EAGAIN has the kernel
+ * send the INTERRUPT again; the kernel ignores it for a request that was answered meanwhile.
  */
 void requests_serve_interrupt(struct requests *rs, const struct request *interrupt)
 {
@@ -74,7 +73,7 @@ void requests_serve_interrupt(struct requests *rs, const struct request *interru
 		reply_raw(rs, interrupt->unique, -EAGAIN);
 }
 
-/* Is the process on its way out? All of its memory is gone then; statm blocks on nothing. */
+/* An exiting process has no memory any more. Reading statm blocks on nothing. */
 bool requests_is_exiting(pid_t pid)
 {
 	char path[64], text[128];
@@ -84,7 +83,7 @@ bool requests_is_exiting(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return kill(pid, 0) && errno == ESRCH; /* or /proc does not show it to us */
+		return kill(pid, 0) && errno == ESRCH; /* else /proc hides it */
 	n = read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return true;
@@ -92,7 +91,6 @@ bool requests_is_exiting(pid_t pid)
 	return !strncmp(text, "0 0 0 ", 6);
 }
 
-/* A WRITE of dirty pages of a mapping, in nobody's name. */
 bool request_is_page_write(const struct request *r)
 {
 	const struct fuse_write_in *in = (const void *)(r->mem + sizeof(struct fuse_in_header));
@@ -106,12 +104,12 @@ static bool due(struct request *r, uint64_t now, uint64_t *waited)
 	*waited = now - r->started_ns;
 	if (r->interrupted_ns)
 		return now - r->interrupted_ns >= INTERRUPT_GRACE_NS;
-	/* A killed process closes its files without a signal to send INTERRUPT for. */
+	/* A killed process closes its files, and no signal causes an INTERRUPT for that. */
 	return r->opcode == FUSE_FLUSH && *waited >= INTERRUPT_GRACE_NS && r->pid &&
 	       requests_is_exiting(r->pid);
 }
 
-/* The node whose data @r changes, 0 if it changes none. */
+/* The node whose data @r changes; 0: none. */
 static uint64_t changes_data_of(const struct request *r)
 {
 	const struct fuse_copy_file_range_in *copy =
@@ -132,7 +130,7 @@ static uint64_t changes_data_of(const struct request *r)
 	}
 }
 
-/* Before the kernel is told that @r ended. */
+/* Call before the kernel is told that @r ended. */
 static void mark_late_locked(struct requests *rs, struct request *r)
 {
 	r->late = changes_data_of(r);
@@ -141,8 +139,8 @@ static void mark_late_locked(struct requests *rs, struct request *r)
 }
 
 /*
- * A WRITE of pages that takes too long counts as done: see late.h. While one is late, the next ones
- * count so at once: a process that ends writes the pages of its files in turn.
+ * Answers a WRITE of pages that takes too long as if it were done: see late.h. While one is late,
+ * answers the next ones at once: a process that ends writes the pages of its files in turn.
  */
 void request_answer_page_write_locked(struct requests *rs, struct request *r)
 {
@@ -158,16 +156,15 @@ void request_answer_page_write_locked(struct requests *rs, struct request *r)
 		return;
 	r->held = handle_get(rs->fs->tree, in->fh);
 	if (!r->held)
-		return; /* its server will say so */
+		return; /* the serving thread will say so */
 	rs->nr_early++;
 	if (atomic_exchange(&r->answered, true))
-		return; /* it ended just now, and gives the handle back */
+		return; /* it ended just now; its thread gives the handle back */
 	mark_late_locked(rs, r);
 	if (write(rs->fd, &out, sizeof(out)) < 0)
 		log_debug("reply to a write of pages: %m");
 }
 
-/* Answers @r before it is served, unless it was answered. */
 bool request_give_up_locked(struct requests *rs, struct request *r)
 {
 	const struct fuse_flush_in *flush = (const void *)(r->mem + sizeof(struct fuse_in_header));
@@ -175,7 +172,7 @@ bool request_give_up_locked(struct requests *rs, struct request *r)
 	if (atomic_exchange(&r->answered, true))
 		return false;
 	r->abandoned = true;
-	/* A WRITE of pages that was answered in advance goes on: nobody else has them. */
+	/* Pages that were answered in advance go on: only their WRITE has them. */
 	wait_interrupt(&r->call);
 	if (r->opcode == FUSE_FLUSH) {
 		rs->dying = r->pid;
@@ -188,7 +185,7 @@ bool request_give_up_locked(struct requests *rs, struct request *r)
 	return true;
 }
 
-/* Looks after one request; returns true when there is something to tell about it. */
+/* Looks after one request. True: there is something to report, see @abandoned. */
 static bool watch_one_locked(struct requests *rs, struct request *r, uint64_t now, bool *abandoned)
 {
 	uint64_t waited;
@@ -214,7 +211,7 @@ static bool watch_one_locked(struct requests *rs, struct request *r, uint64_t no
 	return false;
 }
 
-/* One round over everything in flight. Returns false when there is nothing left to tell. */
+/* Looks at all requests until there is something to report. False: there is nothing. */
 static bool watch_round(struct requests *rs, struct request_facts *w, bool *abandoned)
 {
 	struct list *heads[] = {&rs->active, &rs->queued}, *l, *tmp;
@@ -222,7 +219,7 @@ static bool watch_round(struct requests *rs, struct request_facts *w, bool *aban
 	size_t i;
 	LOCK_SCOPE(&rs->lock);
 
-	now = clock_mono_ns(); /* not before the lock: no request may be younger than it */
+	now = clock_mono_ns(); /* taken under the lock: no request may be younger */
 	for (i = 0; i < ARRAY_SIZE(heads); i++) {
 		list_for_each_safe (l, tmp, heads[i]) {
 			struct request *r = container_of(l, struct request, link);
@@ -244,8 +241,8 @@ static bool watch_round(struct requests *rs, struct request_facts *w, bool *aban
 }
 
 /*
- * Waits until it is time to look again: often while requests come, so that a device left alone by
- * an attendant that the backing holds gets another one.
+ * Sleeps until the next look: for a short time while requests come, so that a device gets another
+ * attendant if the backing holds the one that it had.
  */
 static void watchdog_sleep_locked(struct requests *rs)
 {

@@ -14,7 +14,7 @@
 
 #include "engine/base/cleanup.h"
 
-/* The n-th place where the run directory of @uid may be; false behind the last. */
+/* The n-th possible run directory of @uid; "": it does not apply. False: behind the last. */
 static bool candidate(int n, uid_t uid, char out[RUNDIR_PATH_MAX])
 {
 	const char *given = getenv("CKPTFS_RUN_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
@@ -62,7 +62,7 @@ int rundir_make(char out[RUNDIR_PATH_MAX], struct error *e)
 	return 0;
 }
 
-/* Returns 0 with *fd locked, -EBUSY if somebody holds it, or -errno. */
+/* 0 with *fd locked. -EBUSY: another process holds it. Else -errno. */
 static int try_label(const char *dir, const char *label, int *fd)
 {
 	char path[PATH_MAX];
@@ -72,7 +72,7 @@ static int try_label(const char *dir, const char *label, int *fd)
 	*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (*fd < 0)
 		return -errno;
-	/* The holder removes the file when it goes: then ours is the one without a name. */
+	/* The holder removes the file at its end: then this file has no name any more. */
 	if (!flock(*fd, LOCK_EX | LOCK_NB) && !fstat(*fd, &by_fd) && !stat(path, &by_path) &&
 	    by_fd.st_ino == by_path.st_ino)
 		return 0;
@@ -128,7 +128,7 @@ static int try_connect(const char *dir, unsigned major, unsigned minor)
 
 	if (fd < 0)
 		return -errno;
-	/* EAGAIN: its queue is full, so there is a daemon, and it does not answer. */
+	/* EAGAIN: the queue is full. So a daemon exists, but does not answer. */
 	if (!err && connect(fd, (struct sockaddr *)&sa, sizeof(sa)))
 		err = errno == EAGAIN ? -ETIMEDOUT : -errno;
 	if (!err)
@@ -178,7 +178,7 @@ int rundir_listen(const char *dir, unsigned major, unsigned minor, ino_t *ino, s
 		return FAIL(e, -err, RUN_DIR, dir, "its path is too long for a unix socket");
 	remove_dead_sockets(dir);
 	strcpy(name, sa.sun_path);
-	/* Under its name only when it listens: before, it would look like a dead daemon's. */
+	/* Gets its name only when it listens: before, it would look like a dead daemon's. */
 	sa.sun_path[strlen(sa.sun_path) - 1] = '_';
 	unlink(sa.sun_path);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) || chmod(sa.sun_path, 0666) ||
@@ -209,12 +209,12 @@ int rundir_connect(uid_t owner, unsigned major, unsigned minor)
 		if (!*dir)
 			continue;
 		fd = try_connect(dir, major, minor);
-		/* What a dead one has left elsewhere says nothing of one that does not answer. */
+		/* A dead daemon's socket elsewhere does not matter if this one is silent. */
 		if (fd == -ETIMEDOUT || (fd == -ECONNREFUSED && err != -ETIMEDOUT))
 			err = fd;
 		if (fd < 0)
 			continue;
-		/* Nobody but the owner of the mount speaks for its daemon. */
+		/* Only the owner of the mount speaks for its daemon. */
 		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.uid == owner)
 			return fd;
 		close(fd);

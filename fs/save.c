@@ -9,7 +9,6 @@
 #include "fs/inside.h"
 #include "fs/save_inside.h"
 
-/* Is a file of this name published by a rename, when it is whole? */
 bool save_is_staged(struct fs *fs, const char *name)
 {
 	return rules_single(fs->engine->rules, name) || rules_is_pointer(fs->engine->rules, name);
@@ -48,8 +47,8 @@ void save_unvouched(struct fs *fs, const struct caller *c, int fd)
 }
 
 /*
- * Waits until the bytes of @g, which is closed, are those of a file: then they can be copied.
- * -EAGAIN: it is being written again, or has failed.
+ * Waits until the bytes of @g, which is closed, are those of a file that can be copied. -EAGAIN: it
+ * is being written again, or has failed.
  */
 static int await_bytes(struct generation *g)
 {
@@ -61,8 +60,8 @@ static int await_bytes(struct generation *g)
 }
 
 /*
- * The regular file that has the name, or is held for it (held.h), open for reading; -ESTALE: there
- * is none.
+ * Opens the regular file that has the name, or is to get it as a pending pointer (held.h), for
+ * reading. -ESTALE: there is none.
  */
 static int open_named(struct fs *fs, struct backing *b, const struct inode_id *dir, int at,
 		      const char *name, struct statx *stx)
@@ -81,7 +80,7 @@ static int open_named(struct fs *fs, struct backing *b, const struct inode_id *d
 	return fd;
 }
 
-/* Begins a generation of @name in the place of the file that has it, and expects the open of it. */
+/* Begins a generation of @name that replaces the file of that name, and expects its open. */
 static int begin_from_file(struct fs *fs, const struct caller *c, const struct inode_id *dir,
 			   int at, const char *name, bool copy)
 {
@@ -91,7 +90,7 @@ static int begin_from_file(struct fs *fs, const struct caller *c, const struct i
 	int fd, err = 0;
 
 	if (!save_is_staged(fs, name))
-		return -ESTALE; /* which the kernel finds by itself */
+		return -ESTALE; /* the kernel finds it by itself */
 	fd = open_named(fs, &b, dir, at, name, &stx);
 	if (fd < 0)
 		return fd;
@@ -104,10 +103,10 @@ static int begin_from_file(struct fs *fs, const struct caller *c, const struct i
 }
 
 /*
- * The kernel tries once more, and only once, when it gets ESTALE: whoever gets it finds, at the end
- * of a second lookup of @name, a generation that was kept open for that. Others may have made one
- * meanwhile; if that is closed already it is replaced, as if this had come a moment later. Returns
- * -ESTALE, or what went wrong.
+ * Prepares the second try. On ESTALE the kernel tries again, once: its second lookup of @name has
+ * to find a generation that is kept open for it. Another process may have made one meanwhile; if
+ * that is closed already, it is replaced, as if this call had come a moment later. -ESTALE, or what
+ * went wrong.
  */
 static int once_more(struct fs *fs, const struct caller *c, const struct inode_id *dir, int at,
 		     const char *name, int flags)
@@ -136,7 +135,7 @@ static int once_more(struct fs *fs, const struct caller *c, const struct inode_i
 	return err;
 }
 
-/* Is @n what its name stands for, be it published or not? -ESTALE: it has been replaced. */
+/* 0: the name stands for @n, published or not. -ESTALE: @n has been replaced. Else -errno. */
 static int check_current(struct fs *fs, struct backing *b, struct node *n,
 			 const struct inode_id *dir, int at, const char *name)
 {
@@ -182,7 +181,7 @@ static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd
 	return err ? err : -ESTALE;
 }
 
-/* What only the cache has of @n goes to the backing, to be copied from there. */
+/* Writes back what only the cache has of @n, to be copied from the backing. */
 static int write_back(struct fs *fs, struct node *n)
 {
 	struct content *ct = save_content(fs, n);
@@ -192,7 +191,7 @@ static int write_back(struct fs *fs, struct node *n)
 	return err;
 }
 
-/* Before @n, perhaps pending, is changed in place. */
+/* Waits until @n, which may be pending, is published: it is going to be changed in place. */
 static int await_published(struct fs *fs, struct node *n)
 {
 	struct inode_id id = node_inode(n);
@@ -203,7 +202,7 @@ static int await_published(struct fs *fs, struct node *n)
 	return err == -EAGAIN ? -ESTALE : err;
 }
 
-/* @n is closed and will be, or has been, published; or it was there before ckptfs. */
+/* Opens @n to change it. It is closed, and is or will be published; or it is older than ckptfs. */
 static int open_closed(struct fs *fs, const struct caller *c, struct node *n, int flags)
 {
 	struct backing b = fs_for(fs, c);
@@ -237,7 +236,7 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 			if (fd >= 0 && fd != nf.fd)
 				close(fd);
 		}
-		/* In place, then: who may not make a file beside it may still write to this one. */
+		/* In place, then: a caller that may not make a file beside it may write it. */
 		if (err == -ENOTSUP || err == -EACCES || err == -EPERM || err == -EROFS) {
 			err = await_published(fs, n);
 			if (!err)
@@ -258,7 +257,7 @@ int save_cut(struct fs *fs, struct generation *g)
 		return err;
 	err = content_truncate(g->content, &b, 0);
 	if (wait_interrupted())
-		generation_cut_off(g); /* and who knows what would have been written to it */
+		generation_cut_off(g); /* what the program would have written is unknown */
 	generation_changed(g);
 	return err;
 }
@@ -298,8 +297,7 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 			generation_released(*g);
 		} else if (*g && !(flags & O_TRUNC)) {
 			/*
-			 * What is closed keeps its bytes; to change some of them they must be
-			 * there.
+			 * A closed file keeps its bytes. To change some of them, all must be there.
 			 */
 			err = await_bytes(*g);
 		}
@@ -340,7 +338,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &dir_id, at, name, flags);
 	if (!save_is_staged(fs, name) || flags & O_APPEND)
 		return removal_of_file_makes_way(fs->engine->units, &dir_id, name);
-	/* What was removed and is still there is replaced by its publish. */
+	/* The publish replaces what was removed and is still there. */
 	err = removals_hide(fs->engine->units, &dir_id, name) ? -ENOENT
 							      : backing_stat_at(&b, at, name, &stx);
 	if (!err && flags & O_EXCL)
@@ -351,7 +349,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 		return err;
 	err = generation_begin(fs->engine->units, c, &(struct place){at, dir_id, name}, mode, -1,
 			       false, c->pid, g);
-	if (!err && !generation_open(*g, c->pid)) { /* given up already: this took very long */
+	if (!err && !generation_open(*g, c->pid)) { /* this took so long that it was given up */
 		generation_put(*g);
 		*g = NULL;
 		err = -ESTALE;
@@ -392,8 +390,8 @@ void save_opened(struct handle *h, struct generation *g)
 }
 
 /*
- * Is the directory @n, made by @p in @in (NULL: in no checkpoint), to be the top of one? -EEXIST:
- * it may.
+ * -EEXIST: the directory @n, made by @p in @in (NULL: in no checkpoint), may be the top of a
+ * checkpoint. 0: it is not. Else -errno.
  */
 static int may_be_checkpoint(struct fs *fs, const struct save_name *n, const struct process *p,
 			     struct checkpoint *in)

@@ -2,8 +2,7 @@
 /*
  * Changes of a file other than writes: its size by its path, its times, its mode, owner and
  * attributes. A file that is being saved changes as by a write. A published file keeps its digest
- * record valid where only its times change. Has no lock of its own. Opens with O_TRUNC are not its
- * business.
+ * record valid if only its times change. Has no lock of its own. save.c opens with O_TRUNC.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +10,7 @@
 #include "fs/inside.h"
 #include "fs/save_inside.h"
 
-/* The digest record of @fd if it is valid now. */
+/* True if the digest record of @fd is valid now; fills @hex. */
 static bool valid_record(struct backing *b, int fd, char hex[DIGEST_HEX])
 {
 	struct statx stx;
@@ -60,7 +59,7 @@ void save_end_change(struct generation *g)
 	generation_put(g);
 }
 
-/* Opens @n, which is a file of a checkpoint, to cut it. NULL: it is none. */
+/* Opens @n, if it is a file of a checkpoint, to truncate it. *@g NULL: it is none. */
 static int begin_cut(struct fs *fs, const struct caller *c, struct node *n, bool empty,
 		     struct generation **g)
 {
@@ -93,7 +92,7 @@ int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_
 	err = begin_cut(fs, c, n, !size, &g);
 	if (err || !g)
 		return err ? err : -ENOTSUP;
-	key = (uintptr_t)g; /* it is a writer that has come, and gone */
+	key = (uintptr_t)g; /* for a writer that has come and gone */
 	err = generation_write(g, key);
 	if (!err) {
 		err = content_truncate(g->content, &b, size);
@@ -110,11 +109,11 @@ int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd
 {
 	struct inode_id id = node_inode(n);
 	struct backing b = fs_as(fs, c);
-	struct backing daemon = fs_for(fs, c); /* whose the record is, not the caller's */
+	struct backing daemon = fs_for(fs, c); /* the record is the daemon's, not the caller's */
 	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
 	char hex[DIGEST_HEX];
 	bool held, valid;
-	int err = g ? generation_change(g) : -EEXIST; /* which waits while it is being published */
+	int err = g ? generation_change(g) : -EEXIST; /* waits while it is being published */
 
 	held = g && !err;
 	if (err == -EEXIST)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of save.h share. save.c: opens, and what is made. save_remove.c: names that go.
+ * What the files of save.h share. save.c: opens, and what is made. save_remove.c: removals.
  * save_rename.c: renames. save_change.c: sizes, times and attributes.
  */
 #ifndef FS_SAVE_INSIDE_H
@@ -11,18 +11,18 @@
 /* True if a file of this name is published by a rename, when it is whole. save.c */
 bool save_is_staged(struct fs *fs, const char *name);
 
-/* What the backing has at a name, be it removed or not; 0 or -errno. save_remove.c */
+/* What the backing has at a name, removed or not. 0 or -errno. save_remove.c */
 int save_look_behind(struct fs *fs, const struct caller *c, const struct save_name *n,
 		     struct inode_id *id, mode_t *mode);
 
-/* The same, if it is to be seen; -ENOENT: it is not. save_remove.c */
+/* As save_look_behind; -ENOENT also if it was removed. save_remove.c */
 int save_look_up(struct fs *fs, const struct caller *c, const struct save_name *n,
 		 struct inode_id *id, mode_t *mode);
 
 /* Removes the file @n from the backing, or notes that it goes later. save_remove.c */
 int save_unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n);
 
-/* Removes what is hidden in the directory @n, which shows nothing else. save_remove.c */
+/* Removes what is hidden in the directory @n, if it shows nothing else. save_remove.c */
 int save_clear_dir(struct fs *fs, const struct caller *c, const struct save_name *n);
 
 #endif

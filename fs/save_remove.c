@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names that go: unlink and rmdir, of what is being saved and of what is published. A checkpoint
- * that its job removes stays on the backing until a newer one is there (engine/unit/removal.h).
- * Has no lock of its own. Renames are not its business.
+ * Removals: unlink and rmdir, of what is being saved and of what is published. A checkpoint that
+ * its job removes stays on the backing until a newer one is there (engine/unit/removal.h). Has no
+ * lock of its own. save_rename.c renames.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include "fs/passing.h"
 #include "fs/save_inside.h"
 
-/* What the backing has at a name, be it removed or not. */
 int save_look_behind(struct fs *fs, const struct caller *c, const struct save_name *n,
 		     struct inode_id *id, mode_t *mode)
 {
@@ -28,7 +27,6 @@ int save_look_behind(struct fs *fs, const struct caller *c, const struct save_na
 	return err;
 }
 
-/* The same, if it is to be seen. */
 int save_look_up(struct fs *fs, const struct caller *c, const struct save_name *n,
 		 struct inode_id *id, mode_t *mode)
 {
@@ -38,7 +36,7 @@ int save_look_up(struct fs *fs, const struct caller *c, const struct save_name *
 	return hidden ? -ENOENT : save_look_behind(fs, c, n, id, mode);
 }
 
-/* A name as mkstemp makes them, be it with the ending of a checkpoint. */
+/* True for a name as mkstemp makes them, even with the ending of a checkpoint. */
 static bool is_temporary(const struct rule *rule, const char *name)
 {
 	const char *ending = strrchr(name, '.');
@@ -51,8 +49,8 @@ static bool is_temporary(const struct rule *rule, const char *name)
 }
 
 /*
- * A checkpoint of one file that a job removes stays on the backing until a newer one is there. 1:
- * so it does; 0: it is to go at once.
+ * 1: a job removes the single-file checkpoint @n, which stays on the backing until a newer one is
+ * there. 0: it goes at once. Else -errno.
  */
 static int remove_later(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
@@ -87,7 +85,7 @@ static int remove_later(struct fs *fs, const struct caller *c, const struct save
 	return err;
 }
 
-/* With its last name, what is cached of a file is of no more use than the room that it takes. */
+/* Once the last name is gone, the cache drops what it has of the file. */
 int save_unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
 	struct backing b = fs_as(fs, c);
@@ -164,7 +162,6 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	return err;
 }
 
-/* The directory @n may be empty but for what is hidden in it. */
 int save_clear_dir(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
 	struct backing b = fs_for(fs, c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Renames outside of checkpoint directories: of a generation that is being saved, and of what is
- * on the backing, which is made durable before it gets the name of a checkpoint. Those inside of
- * directories are inside_rename's, and are tried first. Has no lock of its own.
+ * Renames outside of checkpoint directories: of a generation that is being saved, and of what is on
+ * the backing, which is made durable before it gets the name of a checkpoint. inside_rename is
+ * tried first, for those inside. Has no lock of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "fs/save_inside.h"
 #include "fs/unclaimed.h"
 
-/* Is it one under which nothing is meant to stay? */
+/* True for a name under which nothing is meant to stay. */
 static bool is_temp(struct fs *fs, const char *name)
 {
 	const struct rule *rule = rules_single(fs->engine->rules, name);
@@ -23,7 +23,7 @@ static bool is_temp(struct fs *fs, const char *name)
 	return rule && rule_is_temp(rule, name);
 }
 
-/* A file of the backing that gets the name of a unit: whole, at any crash, as any unit is. */
+/* Syncs a file that gets the name of a unit: after a crash it is whole, as any unit. */
 static int make_durable(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
 	struct backing b = fs_for(fs, c);
@@ -45,7 +45,7 @@ static int make_durable(struct fs *fs, const struct caller *c, const struct save
 	return err;
 }
 
-/* The same for the name that it has got: then it is committed, which `wait` promises of a unit. */
+/* Syncs the name that it got: then it is committed, as `wait` promises of a unit. */
 static int make_name_durable(struct fs *fs, const struct caller *c, const struct save_name *n)
 {
 	struct backing b = fs_for(fs, c);
@@ -74,7 +74,7 @@ struct move {
 	const struct caller *c;
 	const struct save_name *from, *to;
 	unsigned flags;
-	bool moved; /* the file that is to be replaced was, too */
+	bool moved; /* so was the file that is to be replaced */
 };
 
 static int rename_on_backing(void *move)
@@ -93,7 +93,7 @@ static int rename_on_backing(void *move)
 	return err;
 }
 
-/* The file that @g is to replace goes along to the new name, and what has that goes. */
+/* Moves the file that @g is to replace to the new name, and removes what has that. */
 static int move_older(struct move *m)
 {
 	struct inode_id dir = node_inode(m->to->dir);
@@ -105,9 +105,9 @@ static int move_older(struct move *m)
 }
 
 /*
- * A unit that is being written is renamed, and so is the file that it is to replace: should it come
- * to nothing, the new name has that. But not where that has a temporary name, as what mkstemp
- * makes: it was never meant for the new one.
+ * Prepares the rename of a unit that is being written: the file that it is to replace moves along,
+ * so that the new name has that if the save comes to nothing. But a file with a temporary name, as
+ * mkstemp makes them, was never meant for the new name, and is removed.
  */
 static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 {
@@ -132,7 +132,7 @@ static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* An unpublished generation gets another name. -ENOTSUP: it has ended by now. */
+/* Gives an unpublished generation another name. -ENOTSUP: it has ended. */
 static int rename_generation(struct fs *fs, const struct caller *c, struct generation *g,
 			     const struct save_name *from, const struct save_name *to)
 {
@@ -146,8 +146,8 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 	err = save_look_up(fs, c, from, &id, &mode);
 	if (!err && !generation_is_open(g) && !is_temp(fs, from->name)) {
 		/*
-		 * The name has an older file, too: when ours has replaced that, a plain rename
-		 * does.
+		 * The name has an older file, too. Once the generation has replaced that, a plain
+		 * rename does.
 		 */
 		err = generation_wait(g);
 		if (err || !generation_is_open(g))
@@ -158,7 +158,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 	if (err && err != -ENOENT)
 		return err;
 	err = generation_rename(g, &(struct place){to->at, to_dir, to->name}, make_way, &move);
-	/* it has failed: what its name shows then is the older file, which was moved */
+	/* it has failed: its name showed the older file, which was moved */
 	if (err && move.moved)
 		return 0;
 	if (err)
@@ -179,7 +179,7 @@ static void note_saved(struct fs *fs, const struct caller *c, const struct save_
 	process_put(p);
 }
 
-/* What has the new name and is not published yet goes away with the file that it replaces. */
+/* Renames on the backing. An unpublished file of the new name goes with what it replaces. */
 static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
 		       const struct save_name *to, unsigned flags, struct generation *replaced)
 {
@@ -200,7 +200,7 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 		err = make_durable(fs, c, from);
 	if (!err && flags & RENAME_EXCHANGE)
 		err = save_look_up(fs, c, to, &other, &other_mode);
-	/* A file takes the place of one that was removed by the rename itself. */
+	/* A directory needs a removed one out of its way; a file just replaces it. */
 	if (!err && S_ISDIR(mode))
 		err = removal_make_way(fs->engine->units, &to_dir, to->name);
 	if (!err && replaced && !(flags & RENAME_EXCHANGE))
@@ -208,13 +208,12 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	else if (!err)
 		err = rename_on_backing(&move);
 	if (err == -EEXIST && replaced && !(flags & RENAME_NOREPLACE))
-		err = rename_on_backing(&move); /* that has ended meanwhile */
+		err = rename_on_backing(&move); /* @replaced has ended meanwhile */
 	if ((err == -ENOTEMPTY || err == -EEXIST) && !flags && S_ISDIR(mode) &&
 	    !save_clear_dir(fs, c, to))
 		err = rename_on_backing(&move);
 	if (!err && old)
-		content_forget(
-			old); /* else the cache would keep the blocks of a file that is gone */
+		content_forget(old); /* else the cache keeps the blocks of a file that is gone */
 	content_put(old);
 	if (!err)
 		tree_moved(fs->tree, &b, to->dir, to->name);
@@ -228,7 +227,7 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	return err;
 }
 
-/* Two names change places only when both are on the backing. Either generation may be NULL. */
+/* Waits until both names are on the backing. -EBUSY: one is open. @g, @other may be NULL. */
 static int settle_both(struct units *us, const struct inode_id *from_dir,
 		       const struct save_name *from, struct generation *g,
 		       const struct inode_id *to_dir, const struct save_name *to,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers for things that the kernel refers to: an index with a generation, so that a number from
- * the past is recognised and never taken for another thing. Not locked; the owner's lock is.
+ * Numbers by which the kernel refers to things: an index with a generation, so that a number from
+ * the past is recognised and never taken for another thing. The owner's lock guards them.
  */
 #ifndef FS_SLOTS_H
 #define FS_SLOTS_H
@@ -26,7 +26,7 @@ void slots_finish(struct slots *s);
 /* Gives @what a number, never below 2^32 and never above 0xFFFFFFFE00000000. False: no memory. */
 bool slots_take(struct slots *s, void *what, uint64_t *number);
 
-/* What has this number now, or NULL. */
+/* What has this number now; NULL: nothing. */
 void *slots_find(const struct slots *s, uint64_t number);
 
 void slots_give_back(struct slots *s, uint64_t number);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fsync waits for. The file of a unit is of no use before the whole is committed, so a rank
- * that has asked for the durability of its part has no use for the wait: by default its fsync is a
- * barrier, after which what it wrote is in the cache, and is flushed and committed in that order.
- * Who has no rank may be anything, dd or a mover of files that removes the source next: that gets
- * what it asked for.
+ * What fsync waits for. A file of a unit is of no use before the whole unit is committed, so a rank
+ * gains nothing by waiting for the durability of its part. By default the fsync of a rank is a
+ * barrier: afterwards what it wrote is in the cache, and is flushed and committed in that order. A
+ * process without a rank may be any program, dd or a mover of files that removes the source next:
+ * it gets the durability that it asked for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,7 @@
 #include "fs/late.h"
 #include "fs/save.h"
 
-/*
- * Does fsync by @c through @h make a file of a unit durable? *@rankless: though a rank's would not.
- */
+/* True if fsync by @c makes the file of a unit durable. *@rankless: for a rank it would not. */
 static bool is_durable(struct fs *fs, const struct caller *c, const struct handle *h,
 		       bool *rankless)
 {
@@ -35,8 +33,8 @@ static bool is_durable(struct fs *fs, const struct caller *c, const struct handl
 }
 
 /*
- * The generation that an fsync through @h is for, referenced, or NULL: also through a handle that
- * does not write, as of a file that was closed, and perhaps renamed.
+ * The generation that an fsync through @h is for, referenced, or NULL. The handle need not write:
+ * the file may be closed, and perhaps renamed.
  */
 static struct generation *generation_of(struct fs *fs, const struct handle *h)
 {
@@ -62,7 +60,7 @@ static int sync_file(struct fs *fs, const struct caller *c, struct handle *h, bo
 	return backing_sync(&b, h->fd, data_only);
 }
 
-/* Through a handle that does not write: no close of it will be waited for. */
+/* For a handle that does not write: no close of it waits for the publish. */
 static int sync_closed(struct generation *g, bool rankless)
 {
 	generation_ask_durable(g, rankless);

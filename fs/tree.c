@@ -22,8 +22,8 @@ struct waitq *tree_late(struct tree *t)
 }
 
 /*
- * The common end of lookup and create: the node that @stx describes, new or known, gets @pin_fd
- * (taken over; -1: it has one, or an open handle serves), its place, a lookup and a reference.
+ * Ends a lookup or a create: the node that @stx describes, new or known, gets @pin_fd (taken over;
+ * -1: it has one, or an open handle serves), its place, a lookup and a reference. 0 or -ENOMEM.
  */
 static int enter(struct tree *t, struct node *dir, const char *name, const struct statx *stx,
 		 int pin_fd, bool fresh, struct node **out)
@@ -54,7 +54,7 @@ static int enter(struct tree *t, struct node *dir, const char *name, const struc
 	return n ? 0 : -ENOMEM;
 }
 
-/* A node that is known and pinned already needs no new descriptor. */
+/* As enter, for a known node with a pin, which needs no descriptor. False: there is none. */
 static bool enter_known(struct tree *t, struct node *dir, const char *name, const struct statx *stx,
 			struct node **out)
 {
@@ -86,7 +86,7 @@ int tree_lookup_fd(struct tree *t, struct backing *b, struct node *dir, const ch
 	return fd < 0 ? fd : enter(t, dir, name, stx, fd, false, out);
 }
 
-/* What a name shows that it does not have on the backing. 0, -errno, or -ENODATA: nothing. */
+/* Looks up what a name shows and the backing does not have. 0, -errno, or -ENODATA: nothing. */
 static int lookup_unpublished(struct tree *t, struct backing *b, struct node *dir, const char *name,
 			      pid_t pid, struct node **out, struct statx *stx)
 {
@@ -105,7 +105,7 @@ static int lookup_unpublished(struct tree *t, struct backing *b, struct node *di
 	return err;
 }
 
-/* A pointer that waits for a commit, where nothing was applied before. */
+/* Looks up a pending pointer; no earlier one was applied. */
 static int lookup_held(struct tree *t, struct backing *b, struct node *dir, const char *name,
 		       struct node **out, struct statx *stx)
 {
@@ -135,7 +135,7 @@ int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char 
 		struct inode_id id = node_inode(dir);
 
 		if (removals_hide(t->engine->units, &id,
-				  name)) /* but not what is to have its name */
+				  name)) /* unless a pending pointer has it */
 			return lookup_held(t, b, dir, name, out, stx);
 	}
 	err = tree_fd(t, b, dir, &at);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inodes that the kernel knows, and the files it has open.
+ * The inodes that the kernel knows, and the files that it has open.
  *
- * A node is an inode of the backing, recognised by device, inode number and time of birth. Looking
- * it up pins it with an O_PATH descriptor, so that whatever happens to its name, the node means
- * the same inode: a reader that races with a rename gets the old file or the new one, never
- * ESTALE. Pins are bounded (pin_budget): the least recently looked up loses its pin, and is found
- * again by the name it was last seen under; if that name means something else by then, the call
- * gets ESTALE and the kernel looks the path up anew.
+ * A node is an inode of the backing, recognised by device, inode number and time of birth. A lookup
+ * pins it with an O_PATH descriptor, so that the node means the same inode whatever happens to its
+ * name: a reader that races with a rename gets the old file or the new one, never ESTALE. Pins are
+ * bounded (pin_budget): the node least recently looked up loses its pin. It is found again by the
+ * name under which it was last seen; if that name means something else by then, the call gets
+ * ESTALE and the kernel looks the path up again.
  *
- * Node ids are indices with a generation, so that an id from the past is recognised and never
- * taken for another node. A handle is one open of a node.
+ * Node ids are indices with a generation, so that an id from the past is recognised and never taken
+ * for another node. A handle is one open of a node.
  *
  * One mutex guards the tables; it is never held across a system call on the backing.
  */
@@ -30,39 +30,39 @@
 #define NODE_ROOT 1 /* FUSE_ROOT_ID */
 
 /*
- * How an inode is open, decided by the first open and kept until the last RELEASE, because Linux
- * refuses (EIO) or confuses mixtures:
+ * How an inode is open. The first open decides, until the last RELEASE, because Linux refuses (EIO)
+ * or confuses mixtures:
  *   IO_PASSTHROUGH  readers go straight to the backing; writers reach the daemon, which writes to
  *                   the same page cache of the backing, so both see the same bytes
- *   IO_CACHED       everybody goes through the page cache of the mount
- *   IO_DIRECT       everybody reaches the daemon
+ *   IO_CACHED       all opens go through the page cache of the mount
+ *   IO_DIRECT       all opens reach the daemon
  */
 enum io_mode { IO_NONE, IO_PASSTHROUGH, IO_CACHED, IO_DIRECT };
 
 struct node {
 	uint64_t id;	   /* const */
-	dev_t dev;	   /* const; with ino and btime: who it is */
+	dev_t dev;	   /* const; its identity, with ino and btime_ns */
 	uint64_t ino;	   /* const */
-	uint64_t btime_ns; /* const; 0 where the backing does not tell */
+	uint64_t btime_ns; /* const; 0: the backing does not tell */
 	mode_t type;	   /* const; S_IFMT bits */
-	/* the rest: tree lock */
-	struct node *parent; /* where it was last seen; holds a reference; NULL: root, or unknown */
+	/* tree lock: the rest */
+	struct node *parent; /* where it was last seen, referenced; NULL: root, or unknown */
 	char *name;
 	uint64_t nlookup; /* the kernel's references */
-	unsigned refs;	  /* ours: calls in progress, children, handles */
-	int pin;	  /* O_PATH descriptor, -1 = none */
+	unsigned refs;	  /* the daemon's: calls in progress, children, handles */
+	int pin;	  /* O_PATH descriptor; -1: none */
 	unsigned pin_users;
 	struct list lru; /* nodes with a pin, most recently looked up first */
 	struct node *next_in_hash;
 	struct list handles;
 	enum io_mode io_mode;
-	unsigned nr_opens; /* that chose io_mode */
+	unsigned nr_opens; /* in this io_mode */
 	int backing_id;	   /* IO_PASSTHROUGH: the kernel's number of the backing file */
 	uint64_t seen_mtime_ns, seen_ctime_ns, seen_size; /* at the last cached open */
 	atomic_uint_fast64_t no_unit_until_ns;		  /* no_unit.h */
 	atomic_uint no_unit_as_of;
 	atomic_uint late;      /* late.h: calls that were answered before they ended */
-	atomic_int late_error; /* late.h: -errno of one that nobody was told */
+	atomic_int late_error; /* late.h: -errno of one that no program was told */
 };
 
 /* A name in a directory that a generation has and the backing may not have. */
@@ -73,7 +73,7 @@ struct dir_extra {
 };
 
 struct handle {
-	uint64_t id;	   /* const; what the kernel calls it */
+	uint64_t id;	   /* const; by which the kernel knows it */
 	struct list link;  /* tree lock; on node->handles */
 	struct node *node; /* const; holds a reference */
 	int fd;		   /* const */
@@ -81,43 +81,44 @@ struct handle {
 	atomic_uint refs;
 	atomic_bool written; /* since the last write back */
 	struct content
-		*content; /* set before the open is answered or, once, by a write; referenced */
+		*content; /* referenced; set before the open is answered or, once, by a write */
 	struct generation *generation; /* const after open; of a unit's file opened for writing */
-	/* directories: their entries, one reader at a time (dir_lock) */
+	/* directories: their entries; dir_lock, one reader at a time */
 	struct lock dir_lock;
 	char *dents;
 	size_t dents_len, dents_pos;
 	off_t next_off;
-	unsigned unhidden;	 /* removals_unhidden, before dents were read */
+	unsigned unhidden;	 /* removals_unhidden before dents were read */
 	struct dir_extra *extra; /* names that are not on the backing yet, as of the last rewind */
 	size_t nr_extra;
 };
 
 struct tree;
 
-/* @engine must outlive it. NULL without memory. */
+/* @engine must outlive it. NULL: no memory. */
 struct tree *tree_create(struct engine *engine, unsigned pin_budget);
 void tree_destroy(struct tree *t);
 
-/* The node with this id, referenced, or NULL: the kernel never asks for one it has forgotten. */
+/* The node with this id, referenced. NULL: forgotten; the kernel never asks for such a node. */
 struct node *node_get(struct tree *t, uint64_t id);
 void node_put(struct tree *t, struct node *n);
 
 /*
- * Finds or makes the node of @name in @dir, for thread @pid, pinned. Adds one to its lookup count
- * and returns it referenced, with its attributes. -errno of the backing otherwise. @b says as whom,
+ * Finds or makes the node of @name in @dir, for thread @pid, and pins it. Adds one to its lookup
+ * count; returns it referenced, with its attributes, or the backing's -errno. @b says who acts,
  * here and below.
  */
 int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char *name, pid_t pid,
 		struct node **out, struct statx *stx);
 
-/* The same of the inode that @given is of, whatever has that name on the backing. */
+/* As tree_lookup, for the inode of @given, whatever has that name on the backing. */
 int tree_lookup_fd(struct tree *t, struct backing *b, struct node *dir, const char *name, int given,
 		   struct node **out, struct statx *stx);
 
 /*
- * The node of a file that was just opened as @fd under @name. @fresh: it was created by that open,
- * so any node that looks the same is of an inode that is gone. Lookup count and reference as above.
+ * The node of a file that was just opened as @fd under @name. @fresh: that open created it, so any
+ * node that looks the same is of an inode that is gone. Lookup count and reference as in
+ * tree_lookup.
  */
 int tree_adopt(struct tree *t, struct backing *b, struct node *dir, const char *name, int fd,
 	       bool fresh, struct node **out, struct statx *stx);
@@ -128,15 +129,15 @@ void tree_forget(struct tree *t, uint64_t id, uint64_t count);
 /* After a rename: what is at @name in @dir now was elsewhere before. */
 void tree_moved(struct tree *t, struct backing *b, struct node *dir, const char *name);
 
-/* The same, of inode @id. */
+/* As tree_moved, for inode @id. */
 void tree_placed(struct tree *t, const struct inode_id *id, struct node *dir, const char *name);
 
 /* Where @n was last seen: its directory, referenced, and a copy of its name. False: nowhere. */
 bool tree_place(struct tree *t, struct node *n, struct node **dir, char name[NAME_MAX + 1]);
 
 /*
- * The checkpoint that @n is in, or is the top of, referenced; NULL: none. @rel: the path of @n in
- * it, with "/@name" behind if @name is not NULL.
+ * The checkpoint that contains @n, or whose top @n is, referenced; NULL: none. @rel: the path of @n
+ * in it, followed by "/@name" if @name is not NULL.
  */
 struct checkpoint *tree_checkpoint(struct tree *t, struct node *n, const char *name, char *rel,
 				   size_t size);
@@ -147,8 +148,8 @@ static inline struct inode_id node_inode(const struct node *n)
 }
 
 /*
- * A descriptor of the node for *at calls and /proc/self/fd: its pin, or that of an open handle,
- * or a new pin found by name (as whoever this thread acts for). Give back with tree_fd_put.
+ * A descriptor of the node for *at calls and /proc/self/fd: its pin, or that of an open handle, or
+ * a new pin found by name (as @b says). The caller gives it back with tree_fd_put.
  */
 struct node_fd {
 	struct node *node;
@@ -161,37 +162,37 @@ struct node_fd {
 int tree_fd(struct tree *t, struct backing *b, struct node *n, struct node_fd *out);
 void tree_fd_put(struct tree *t, struct node_fd *nf);
 
-/* Has the name that @n was last seen under been given to another inode since? */
+/* True if another inode has the name under which @n was last seen. */
 bool tree_replaced(struct tree *t, struct backing *b, struct node *n);
 
 /*
- * Path of node @id below the mount point, with "/@name" behind it if given: false, it has none any
- * more. And the same for people.
+ * The path of node @id below the mount point, followed by "/@name" if that is given. False: it has
+ * none any more. tree_path: the same for people.
  */
 bool tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size);
 
-/* True if the kernel knows that inode, or a call has it. For units_set_knower. */
+/* True if the kernel knows that inode, or a call uses it. For units_set_knower. */
 bool tree_knows(void *tree, const struct inode_id *id);
 
-/* Path of an inode that is known, or of @name in it; "?" otherwise. For units_set_namer. */
+/* The path of a known inode, or of @name in it; else @name or "?". For units_set_namer. */
 void tree_path_of(void *tree, const struct inode_id *id, const char *name, char *buf, size_t size);
 
-/* Makes a handle of @fd (which it takes over, also on failure). NULL without memory. */
+/* Makes a handle of @fd, which it takes over, also on failure. NULL: no memory. */
 struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags);
 /*
- * The handle with this id, referenced, or NULL: it was released. The kernel does that to the handle
- * of a request which was answered in its server's place, perhaps before the server came to it.
+ * The handle with this id, referenced. NULL: it was released; the kernel does that to the handle of
+ * a request that was answered in its server's place, perhaps before the server came to it.
  */
 struct handle *handle_get(struct tree *t, uint64_t id);
 void handle_forget_extra(struct handle *h);
-/* The last one closes; *close_err is what the backing said then (0 if it was not the last). */
+/* Drops a reference. The last one closes; *close_err is what the backing said then, else 0. */
 void handle_put(struct tree *t, struct handle *h, int *close_err);
 
-/* The lock of everything above that says "tree lock", for open.c. */
+/* The lock that "tree lock" means above. */
 struct lock *tree_lock(struct tree *t);
 
-/* For late.c: wakes when a late call has ended. */
+/* Wakes when a late call has ended. For late.c. */
 struct waitq *tree_late(struct tree *t);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Descriptors of nodes: a pin, an open handle, the directory of a checkpoint, or a new pin, found
- * by the names that the node and the directories above it were last seen under, one step at a
- * time. The lock of the tree is held across no call on the backing. It looks for no name that the
- * kernel has not looked up before.
+ * one step at a time by the names under which the node and the directories above it were last seen.
+ * The lock of the tree is held across no call on the backing. Looks for no name that the kernel has
+ * not looked up before.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static bool fd_at_hand_locked(struct node *n, struct node_fd *out)
 	return false;
 }
 
-/* What is not published yet has no name of its own by which it could be found again. */
+/* A descriptor of what is not published yet, and has no name of its own. False: @n is published. */
 static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *out)
 {
 	struct inode_id id = node_inode(n);
@@ -48,7 +48,7 @@ static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *ou
 		return false;
 	*out = (struct node_fd){
 		.node = n, .content = ct, .checkpoint = cp, .fd = ct ? ct->fd : checkpoint_fd(cp)};
-	if (out->fd < 0) { /* it has failed, and is gone */
+	if (out->fd < 0) { /* it has failed, and its directory is gone */
 		checkpoint_put(cp);
 		return false;
 	}
@@ -58,8 +58,7 @@ static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *ou
 }
 
 /*
- * The directory at or above @n that was replaced under its name by a checkpoint, referenced, or
- * NULL;
+ * The directory at or above @n that a checkpoint has replaced under its name, referenced, or NULL.
  * @rel: the path from there to @n.
  */
 static struct node *replaced_above(struct tree *t, struct node *n, char rel[PATH_MAX])
@@ -83,7 +82,7 @@ static struct node *replaced_above(struct tree *t, struct node *n, char rel[PATH
 	return NULL;
 }
 
-/* What has the name of @n now. @out: without a node. */
+/* A descriptor of what has the name of @n now. @out: without a node. */
 static int fd_by_name(struct tree *t, struct backing *b, struct node *n, struct node_fd *out)
 {
 	struct checkpoint *cp;
@@ -108,9 +107,7 @@ static int fd_by_name(struct tree *t, struct backing *b, struct node *n, struct 
 	return err;
 }
 
-/*
- * @n, or a directory that it is in, was replaced under its name: that of what is at its path now.
- */
+/* @n, or a directory above it, was replaced: a descriptor of what is at its path now. */
 static int fd_of_successor(struct tree *t, struct backing *b, struct node *n, struct node *replaced,
 			   const char *rel, struct node_fd *out)
 {
@@ -138,9 +135,7 @@ static int fd_of_successor(struct tree *t, struct backing *b, struct node *n, st
 	return err == -ENOENT || err == -ENOTDIR ? -ESTALE : err;
 }
 
-/*
- * A pin of the directory @n if a checkpoint has it in staging, where it has no name to find it by.
- */
+/* A pin of the directory @n, if it is a checkpoint's in staging, where no name finds it. */
 static int pin_staged(struct tree *t, struct backing *b, struct node *n)
 {
 	struct inode_id id = node_inode(n);
@@ -156,7 +151,7 @@ static int pin_staged(struct tree *t, struct backing *b, struct node *n)
 	return fd;
 }
 
-/* Finds @n again as @name in the directory @at; @out holds its new pin. */
+/* Finds @n again as @name in the directory @at; @out: its new pin. -ESTALE: not there. */
 static int pin_by_name(struct tree *t, struct backing *b, struct node *n, int at, const char *name,
 		       struct node_fd *out)
 {
@@ -187,8 +182,8 @@ static int pin_by_name(struct tree *t, struct backing *b, struct node *n, int at
 }
 
 /*
- * The topmost of @n and the directories above it that has no descriptor, but whose own directory,
- * @at, has one. NULL if its place is unknown, or seems to be inside itself.
+ * The topmost of @n and the directories above it that has no descriptor, but whose parent has one,
+ * in @at. NULL: its place is unknown, or seems to be inside itself.
  */
 static struct node *topmost_lost_locked(struct tree *t, struct node *n, struct node_fd *at)
 {
@@ -202,7 +197,7 @@ static struct node *topmost_lost_locked(struct tree *t, struct node *n, struct n
 	return NULL;
 }
 
-/* A file below a directory that was replaced is found below what has replaced that. */
+/* Finds a file below a directory that was replaced in the directory that has replaced it. */
 static int fd_in_successor(struct tree *t, struct backing *b, struct node *n, struct node_fd *out)
 {
 	char name[NAME_MAX + 1];
@@ -221,7 +216,7 @@ static int fd_in_successor(struct tree *t, struct backing *b, struct node *n, st
 	return err;
 }
 
-/* One step at a time from the first ancestor at hand, which must not be lost on the way. */
+/* One step at a time from the first ancestor that has a descriptor; each is held until the next. */
 int tree_fd(struct tree *t, struct backing *b, struct node *n, struct node_fd *out)
 {
 	struct node_fd held = {.node = NULL}, at, next;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles: one open of a node each, with what it holds. The table and the list of a node's handles
- * are under the lock of the tree; the last reference closes, without it. How a file is open is
- * decided elsewhere (open.c).
+ * Handles: one open of a node each. The lock of the tree guards the table and the list of a node's
+ * handles; the last reference closes, without it. open.c decides how a file is open.
  */
 #include <errno.h>
 #include <stdlib.h>

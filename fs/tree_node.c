@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Nodes: found by number and by identity, pinned within the budget, freed when neither the kernel
- * nor a call refers to them. What is to be closed for that is gathered under the lock of the tree,
- * and closed after it. It makes no call on the backing.
+ * nor a call refers to them. Descriptors to close are gathered under the lock of the tree, and
+ * closed after it. Makes no call on the backing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,6 @@ static void hash_insert(struct tree *t, struct node *n)
 	*b = n;
 }
 
-/* Harmless for a node that was taken out already. */
 void tree_hash_remove_locked(struct tree *t, struct node *n)
 {
 	struct node **p = &t->hash[bucket_of(t, n->dev, n->ino)];
@@ -127,7 +126,7 @@ static void unpin_locked(struct tree *t, struct node *n, struct closing *c)
 	t->nr_pins--;
 }
 
-/* Takes one pin that nobody uses right now off the cold end of @lru. */
+/* Evicts the least recently used pin in @lru that no call uses. False: there is none. */
 static bool evict_one_locked(struct tree *t, struct list *lru, struct closing *c)
 {
 	struct list *l;
@@ -143,7 +142,6 @@ static bool evict_one_locked(struct tree *t, struct list *lru, struct closing *c
 	return false;
 }
 
-/* Gives @n the pin @fd, or leaves it to be closed if there is one already. */
 void tree_pin_locked(struct tree *t, struct node *n, int fd, struct closing *c)
 {
 	struct list *lru = S_ISDIR(n->type) ? &t->lru_dirs : &t->lru_files;
@@ -161,7 +159,7 @@ void tree_pin_locked(struct tree *t, struct node *n, int fd, struct closing *c)
 		return;
 	}
 	list_push(lru, &n->lru);
-	/* Files first: a directory may be somebody's working directory. */
+	/* Files first: a directory may be a process's working directory. */
 	while (t->nr_pins > t->pin_budget && c->nr < MAX_CLOSING - 1)
 		if (!evict_one_locked(t, &t->lru_files, c) && !evict_one_locked(t, &t->lru_dirs, c))
 			break;
@@ -170,7 +168,6 @@ void tree_pin_locked(struct tree *t, struct node *n, int fd, struct closing *c)
 
 /* --- nodes --- */
 
-/* Frees @n, and its parents, if nobody refers to them any more. */
 void tree_drop_unused_locked(struct tree *t, struct node *n, struct closing *c)
 {
 	while (n && !n->refs && !n->nlookup && n->id != NODE_ROOT) {
@@ -192,7 +189,6 @@ void tree_drop_unused_locked(struct tree *t, struct node *n, struct closing *c)
 	}
 }
 
-/* Remembers where @n is. */
 void tree_set_place_locked(struct tree *t, struct node *n, struct node *dir, const char *name,
 			   struct closing *c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Paths of nodes, by the names that they were last seen under: below the mount point, and below
- * the checkpoint that a node is in. Under the lock of the tree. It does not check that the names
+ * Paths of nodes, by the names under which they were last seen: below the mount point, and below
+ * the checkpoint that contains a node. Takes the lock of the tree. Does not check that the names
  * still exist.
  */
 #include <stdio.h>
@@ -73,7 +73,7 @@ bool tree_true_path(struct tree *t, uint64_t id, const char *name, char *buf, si
 void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t size)
 {
 	tree_true_path(t, id, name, buf, size);
-	/* It ends up on terminals. */
+	/* Paths end up on terminals. */
 	for (; *buf; buf++)
 		if ((unsigned char)*buf < ' ' || *buf == 0x7f)
 			*buf = '?';

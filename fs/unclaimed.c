@@ -10,7 +10,7 @@
 #include "fs/save.h"
 #include "fs/tree.h"
 
-#define HEAD_MAX 256 /* of a zip file: in which the name of its first entry is */
+#define HEAD_MAX 256 /* of a zip file: contains the name of its first entry */
 
 static bool begins_with(const char *data, size_t size, const char *magic, size_t len)
 {
@@ -22,7 +22,7 @@ static bool has_word(const char *data, size_t size, const char *word)
 	return memmem(data, size < HEAD_MAX ? size : HEAD_MAX, word, strlen(word));
 }
 
-/* What wrote a file that begins so; NULL: nothing that is known. */
+/* The kind of a file that begins so; NULL: unknown. */
 static const char *kind_of(const char *data, size_t size)
 {
 	if (begins_with(data, size, "PK\3\4", 4) && has_word(data, size, "data.pkl"))
@@ -47,12 +47,12 @@ static bool is_temporary(const char *name)
 	       (len > 5 && !strcmp(name + len - 5, ".part")) || (len && name[len - 1] == '~');
 }
 
-/* Says it of the file @path, unless its name is a temporary one, or a rule's. */
+/* Reports the file @path, unless its name is temporary, or a rule's. */
 static void say(struct fs *fs, const struct caller *c, char *path, const char *kind)
 {
 	char text[MESSAGE_MAX], *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-	/* A file of a checkpoint that is committed already is none of these. */
+	/* A rule's name gets here if its checkpoint is committed already. */
 	if (is_temporary(name) || rules_single(fs->engine->rules, name))
 		return;
 	MESSAGE(text, NAME_UNCLAIMED, path, kind);

@@ -17,8 +17,8 @@
 extern char **environ;
 
 /*
- * An ordinary user unmounts through the setuid helper. -EBUSY, or -EPERM with what it said in
- * @said.
+ * Unmounts for an ordinary user, by the setuid helper. 0; -EBUSY; -EPERM with the helper's message
+ * in @said; or -errno.
  */
 static int run_fusermount(const char *path, bool lazy, char said[256])
 {
@@ -55,7 +55,7 @@ static int run_fusermount(const char *path, bool lazy, char said[256])
 	return strstr(said, "busy") || !*said ? -EBUSY : -EPERM;
 }
 
-/* What to tell of a failure @err of do_umount. */
+/* The text for an error @err of do_umount. */
 static const char *reason(int err, const char *said)
 {
 	return *said ? said : strerror(-err);
@@ -69,7 +69,7 @@ static int do_umount(const char *path, int flags, char said[256])
 	return umount2(path, flags | UMOUNT_NOFOLLOW) ? -errno : 0;
 }
 
-/* umount works on whatever is on top there, which must be this mount. */
+/* umount acts on the topmost mount there, which must be this one. */
 static int check_on_top(const struct fs *fs, struct error *e)
 {
 	struct mount_entry m;
@@ -122,7 +122,7 @@ int unmount_bind(const struct mount_entry *m, struct error *e)
 	return err ? FAIL(e, -err, UMOUNT_FAILED, m->path, reason(err, said)) : 0;
 }
 
-/* The kernel lets the user who mounted write here; root need not, MNT_FORCE does the same. */
+/* The kernel lets the user who mounted write here. Root need not: MNT_FORCE does the same. */
 static void abort_connection(const struct mount_entry *m)
 {
 	char path[128];
@@ -149,7 +149,7 @@ int unmount_path(const struct mount_entry *m, bool abort, struct error *e)
 	return 0;
 }
 
-/* --- who uses it: only links are read, which never touches the mount itself --- */
+/* --- processes that use it: only links are read, which never touches the mount itself --- */
 
 static bool link_is_below(const char *link, const char *top)
 {
@@ -225,7 +225,7 @@ void unmount_users(const char *mountpoint, char *buf, size_t size)
 		closedir(proc);
 }
 
-/* --- who keeps it from ending --- */
+/* --- what keeps the daemon from ending --- */
 
 static bool namespace_of(const char *pid, char ns[64])
 {

@@ -15,7 +15,7 @@
 #include "engine/engine.h"
 #include "fs/leftovers.h"
 
-/* Storage wants several readers also where there are few processors. */
+/* Storage needs several readers, even where there are few processors. */
 #define MIN_THREADS 4
 #define MAX_THREADS 16
 
@@ -28,7 +28,7 @@ static void begin(struct verify *v, const char *path, uint64_t bytes)
 	v->now_started_ns = clock_mono_ns();
 }
 
-/* Of a long path its end. */
+/* Shows only the end of a long path. */
 static void show_progress(void *arg, uint64_t bytes)
 {
 	struct verify *v = arg;
@@ -73,7 +73,7 @@ static enum verdict unreadable(struct verified *f, const char *why)
 	return FILE_UNREADABLE;
 }
 
-/* Reads the record of @f; FILE_OK: it is of the file as it is now. */
+/* Reads the record of @f. FILE_OK: it is of the file as it is now. */
 static enum verdict check_record(struct verified *f, int fd)
 {
 	char how[256], then[64], now[64];
@@ -114,7 +114,7 @@ static enum verdict check_content(struct verify *v, struct verified *f, int fd)
 	struct stat st;
 	int err;
 
-	/* What counts is what the storage has, not what this host remembers of it. */
+	/* What the storage has counts, not what this host remembers of it. */
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	begin(v, f->path, f->size);
 	err = digest_of_source(&src, f->size, v->threads, show_progress, v, f->hex);
@@ -129,7 +129,7 @@ static enum verdict check_content(struct verify *v, struct verified *f, int fd)
 	return FILE_DAMAGED;
 }
 
-/* @path is how it is reached from where we are, f->path how the user knows it. */
+/* Opens the file as @path; f->path is how the user knows it. */
 static enum verdict check_file(struct verify *v, struct verified *f, const char *path)
 {
 	__cleanup_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -201,7 +201,7 @@ static void check_listing(struct verify *v, const char *path, struct listing *l,
 	progress_hide(&v->progress);
 }
 
-/* The commit file is no good, so its files are not looked at: nothing vouches for them. */
+/* The commit file is no good: its files are not looked at, since nothing vouches for them. */
 static void report_commit(struct verify *v, const char *path, const struct error *e)
 {
 	struct verified f = {.verdict = e->err == EBADMSG ? FILE_DAMAGED : FILE_UNREADABLE};
@@ -215,7 +215,7 @@ static void report_commit(struct verify *v, const char *path, const struct error
 	free(name);
 }
 
-/* As report_commit says; -ENOENT, silently: there is none. */
+/* Sets v->listing. 0; -ENOENT: there is none; else -errno, after report_commit. */
 static int read_listing(struct verify *v, const char *path, int dir)
 {
 	struct listing *l = calloc(1, sizeof(*l));
@@ -235,7 +235,7 @@ static int read_listing(struct verify *v, const char *path, int dir)
 	return err;
 }
 
-/* Enters the directory @path, here @at. 0: it has no commit file. 1: it has. Else a bad one. */
+/* Enters the directory @path, at @at. 0: no commit file. 1: it has one. -errno: a bad one. */
 static int enter(struct verify *v, const char *path, const char *at)
 {
 	__cleanup_fd int dir = open(at, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -277,7 +277,7 @@ static bool is_unit(const char *path)
 	return dir >= 0 && leftovers_is_unit(dir);
 }
 
-/* The length of the path of the outermost directory above @path that has a commit file; 0: none. */
+/* The length of the path of the outermost directory above @path with a commit file; 0: none. */
 static size_t unit_above(char *path)
 {
 	size_t len, found = 0;
@@ -293,7 +293,7 @@ static size_t unit_above(char *path)
 }
 
 /*
- * As enter, for a part of such a directory: @path, without links and dots in it. 0 also where the
+ * As enter, for a part of such a directory: @path, without links and dots in it. 0 also if the
  * commit file lists nothing of it.
  */
 static int enter_part(struct verify *v, char *path)
@@ -360,7 +360,7 @@ static bool visit_dir(struct verify *v, FTS *walk, FTSENT *at)
 	return entered;
 }
 
-/* One step of the walk. Returns whether it was about something to verify, or in the way. */
+/* One step of the walk. True if it met something to verify, or something in the way. */
 static bool visit(struct verify *v, FTS *walk, FTSENT *at)
 {
 	bool top = at->fts_level == FTS_ROOTLEVEL;
@@ -389,7 +389,7 @@ static bool visit(struct verify *v, FTS *walk, FTSENT *at)
 	case FTS_ERR:
 	case FTS_NS:
 		report_unreadable(v, at->fts_path, strerror(at->fts_errno));
-		if (at->fts_number) /* its end does not come */
+		if (at->fts_number) /* FTS_DP does not come */
 			leave(v, at->fts_path);
 		return true;
 	case FTS_SL:
@@ -425,13 +425,13 @@ static bool walk_path(struct verify *v, char *path)
 	while (walk && (at = fts_read(walk)))
 		if (visit(v, walk, at))
 			any = true;
-	if (!walk || errno) { /* a walk that came to its end leaves 0 */
+	if (!walk || errno) { /* at its end a walk leaves 0 */
 		report_unreadable(v, path, strerror(errno));
 		any = true;
 	}
 	if (walk)
 		fts_close(walk);
-	if (v->listing && !v->is_part) /* it was cut off */
+	if (v->listing && !v->is_part) /* the walk was cut off */
 		leave(v, path);
 	return any;
 }

@@ -49,7 +49,7 @@ struct wire_backing_map {
 #define WIRE_DEV_IOC_BACKING_OPEN  _IOW(229, 1, struct wire_backing_map)
 #define WIRE_DEV_IOC_BACKING_CLOSE _IOW(229, 2, uint32_t)
 
-/* A request of WRITE has this much in front of its data: fuse_in_header + fuse_write_in. */
+/* Length of what precedes the data of a WRITE: fuse_in_header + fuse_write_in. */
 #define WIRE_WRITE_HEADER 80
 _Static_assert(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in) == WIRE_WRITE_HEADER,
 	       "data of a WRITE starts at byte 80");

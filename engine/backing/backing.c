@@ -18,13 +18,13 @@
 #include "engine/backing/creds.h"
 #include "engine/base/cleanup.h"
 
-/* One system call on the backing @b, as its handle says. */
+/* One system call on the backing @b, as the user of the handle. */
 #define ACT(b, expr) ACT_AS(&(b)->who, expr)
 
 /*
- * The same, of a call that only reads, by a descriptor: the right to do that was judged when the
- * descriptor was opened, and the result is the same for all. So the daemon makes the call, without
- * a switch, and the user only where the backing refuses it to the daemon.
+ * The same for a call that only reads, by a descriptor. The kernel judged the right to read at the
+ * open, and the result is the same for every user. So the daemon makes the call without a switch,
+ * and the user only if the backing refuses it to the daemon.
  */
 #define READ(b, expr) \
 	({ \
@@ -32,7 +32,7 @@
 		ACT_AS(&reader_, expr); \
 	})
 
-/* The same, of a call that makes something with @mode, a variable. */
+/* The same for a call that makes something with @mode, a variable. */
 #define MAKE(b, mode, expr) \
 	({ \
 		mode_t before_; \
@@ -76,15 +76,14 @@ int backing_open(struct backing *b, const char *path, struct error *e)
 }
 
 /*
- * O_NOATIME on each descriptor would not do: the kernel refuses it for other users' files, and
+ * O_NOATIME on each descriptor is not enough: the kernel refuses it for other users' files, and
  * drops it where it passes reads through.
  */
 int backing_stop_atime(struct backing *b)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOATIME, .attr_clr = MOUNT_ATTR__ATIME};
 	/*
-	 * By number: the C library has these calls from 2.36 on, and packages are to run with older
-	 * ones.
+	 * By number: the C library has these calls only from 2.36 on; packages run with older ones.
 	 */
 	__cleanup_fd int tree =
 		(int)syscall(SYS_open_tree, b->root_fd, "",
@@ -97,7 +96,7 @@ int backing_stop_atime(struct backing *b)
 	fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* The lock on the directory, if there is one, is of the descriptor that goes. */
+	/* An existing lock on the directory belongs to the descriptor that dup3 closes. */
 	if (backing_lock(b, fd, false))
 		return -EBUSY;
 	if (dup3(fd, b->root_fd, O_CLOEXEC) < 0)
@@ -175,8 +174,8 @@ int backing_stat_at(struct backing *b, int dir, const char *name, struct statx *
 }
 
 /*
- * O_DIRECT is a hint, where the backing has none its page cache serves. Given to @fd after the
- * open, which would make the file before it refuses the flag.
+ * O_DIRECT is a hint: a backing without it uses its page cache. The flag is set after the open,
+ * because an open with it could make the file before it refuses the flag.
  */
 static int with_direct(const struct backing *b, int fd, int flags)
 {
@@ -188,7 +187,7 @@ static int with_direct(const struct backing *b, int fd, int flags)
 	return fd;
 }
 
-/* O_NONBLOCK: should the name have become a FIFO meanwhile, the open fails instead of hanging. */
+/* O_NONBLOCK: if the name has become a FIFO meanwhile, the open fails instead of hanging. */
 int backing_create(struct backing *b, int dir, const char *name, int flags, mode_t mode,
 		   bool *created)
 {
@@ -198,7 +197,7 @@ int backing_create(struct backing *b, int dir, const char *name, int flags, mode
 	*created = true;
 	if (flags & O_EXCL)
 		return with_direct(b, open_beneath(b, dir, name, flags | O_CREAT, mode), direct);
-	/* Each may lose against somebody who removes or makes the name in between. */
+	/* Either open may fail because another process removes or makes the name in between. */
 	for (tries = 0; tries < 100; tries++) {
 		*created = true;
 		fd = open_beneath(b, dir, name, flags | O_CREAT | O_EXCL, mode);
@@ -276,7 +275,7 @@ int backing_dup(struct backing *b, int fd)
 	return b->ops->dup(b->ops_arg, fd);
 }
 
-/* The path of @fd. Its length, or -errno. */
+/* The path of @fd. Returns its length, or -errno. */
 static ssize_t path_of(struct backing *b, int fd, char buf[PATH_MAX])
 {
 	ssize_t len = b->ops->path(b->ops_arg, fd, buf, PATH_MAX - 1);
@@ -322,7 +321,7 @@ int backing_utimens(struct backing *b, int fd, const struct timespec times[2])
 	return ACT(b, b->ops->utimens(b->ops_arg, fd, times));
 }
 
-/* truncate(2) wants a path; permission is judged on the inode, as the caller. */
+/* truncate(2) wants a path; the kernel judges the permission on the inode, as the caller. */
 int backing_truncate(struct backing *b, int fd, off_t size)
 {
 	return ACT(b, b->ops->truncate(b->ops_arg, fd, size));
@@ -368,8 +367,8 @@ int backing_removexattr(struct backing *b, int fd, const char *name)
 }
 
 /*
- * An O_DIRECT request that the backing refuses (it is aligned for the caller's host, not for this
- * storage) is served through the page cache from then on, as the caller would expect of a hint.
+ * The backing may refuse an O_DIRECT request that is aligned for the caller's host but not for this
+ * storage. From then on the descriptor uses the page cache, as the caller expects of a hint.
  */
 static bool stop_direct(int fd, ssize_t err)
 {
@@ -405,7 +404,7 @@ ssize_t backing_write(struct backing *b, int fd, const void *buf, size_t size, o
 						 size - done, off + (off_t)done, rwf));
 
 		if (n == 0 && done < size && size)
-			return done ? (ssize_t)done : -EIO; /* no progress, no reason */
+			return done ? (ssize_t)done : -EIO; /* no progress, and no reason */
 		if (n >= 0)
 			done += (size_t)n;
 		else if (n != -EINTR && !stop_direct(fd, n))

@@ -28,7 +28,7 @@ struct remembered {
 	struct caller whose;
 	gid_t *groups;
 	size_t nr;
-	uint64_t until; /* monotonic; the process may change them */
+	uint64_t until; /* monotonic; the process may change its groups */
 };
 
 static struct lock memory_lock = LOCK_INIT(LOCK_CREDS);
@@ -39,8 +39,8 @@ static uid_t daemon_uid; /* const after creds_init */
 static gid_t daemon_gid; /* const after creds_init */
 
 /* A cache: it saves calls that would be refused, and changes no result. */
-static __thread struct caller grouped;	/* the last user who needed groups in this thread */
-static __thread uint64_t grouped_until; /* monotonic: until then that user begins with them */
+static __thread struct caller grouped;	/* the last user that needed groups in this thread */
+static __thread uint64_t grouped_until; /* monotonic: until then that user starts with groups */
 
 static void drop_sys_resource(void)
 {
@@ -59,7 +59,7 @@ bool creds_init(bool wanted)
 	daemon_uid = geteuid();
 	daemon_gid = getegid();
 	if (wanted && daemon_uid == 0 && !setgroups(0, NULL)) {
-		/* setfsuid reports nothing but the previous value: try, look, go back. */
+		/* setfsuid only reports the previous value: set, read back, restore. */
 		setfsuid(65534);
 		can_switch = setfsuid((uid_t)-1) == 65534;
 		setfsuid(daemon_uid);
@@ -74,15 +74,15 @@ static bool same_caller(const struct caller *a, const struct caller *b)
 }
 
 /*
- * True if this thread just needed groups for @c. A process usually makes many calls in a row: only
- * the first of them is refused before the process has its groups.
+ * True if this thread just needed groups for @c. A process usually makes many calls in a row, so
+ * only its first call is refused before the thread has the groups.
  */
 static bool needed_groups(const struct caller *c)
 {
 	return grouped_until && same_caller(c, &grouped) && clock_mono_ns() < grouped_until;
 }
 
-/* Parses a "Groups:" line. Returns how many, at most @max. */
+/* Parses a "Groups:" line into @groups. Returns the number of groups, at most @max. */
 static size_t parse_groups(const char *line, gid_t *groups, size_t max)
 {
 	size_t nr = 0;
@@ -97,9 +97,9 @@ static size_t parse_groups(const char *line, gid_t *groups, size_t max)
 }
 
 /*
- * The groups of @c from /proc. The file must name the very ids the kernel gave us, so that a pid
- * used again by somebody else lends no group. /proc/PID/status takes none of the locks that block
- * on a process inside execve or mmap (those of stat and environ do).
+ * Reads the groups of @c from /proc. The file must name the ids that the kernel gave us, so that a
+ * pid that another process reuses lends no group. /proc/PID/status takes none of the locks that
+ * block on a process inside execve or mmap (those of stat and environ do).
  */
 static ssize_t read_groups(const struct caller *c, gid_t *groups, size_t max)
 {
@@ -144,7 +144,7 @@ static void remember(const struct caller *c, const gid_t *groups, size_t nr)
 				 .until = clock_mono_ns() + GROUPS_KEPT_NS};
 }
 
-/* How many groups the system gives the user. */
+/* The groups that the system gives the user. Returns their number. */
 static ssize_t groups_of_user(uid_t uid, gid_t *groups)
 {
 	char buf[4096];
@@ -156,14 +156,14 @@ static ssize_t groups_of_user(uid_t uid, gid_t *groups)
 	return getgrouplist(pw.pw_name, pw.pw_gid, groups, &nr) < 0 ? 0 : nr;
 }
 
-/* How many; -1: the process has ended. */
+/* Returns the number of groups; -1: the process has ended. */
 static ssize_t read_groups_of(const struct caller *c, gid_t *groups)
 {
 	return c->pid == NO_PROCESS ? groups_of_user(c->uid, groups)
 				    : read_groups(c, groups, MAX_GROUPS);
 }
 
-/* Gives this thread the remembered groups. 1; 0: there are none; -1: they have to be read. */
+/* Sets the remembered groups. 1: set; 0: there are none; -1: they must be read first. */
 static int set_remembered(const struct caller *c, bool old_too)
 {
 	const struct remembered *m = place_of(c);
@@ -175,9 +175,9 @@ static int set_remembered(const struct caller *c, bool old_too)
 }
 
 /*
- * True if this thread, which is the daemon, has the groups of @c now. Called only for what is
- * refused without: the kernel has checked the caller's permission already, most files belong to
- * their user, and reading /proc costs more than most operations.
+ * True if this thread, which is the daemon, now has the groups of @c. Called only after a call was
+ * refused without groups: the kernel has checked the caller's permission already, most files belong
+ * to their user, and reading /proc costs more than most operations.
  */
 static bool set_groups(const struct caller *c)
 {
@@ -189,7 +189,7 @@ static bool set_groups(const struct caller *c)
 		return set;
 	groups = calloc(MAX_GROUPS, sizeof(*groups));
 	nr = groups ? read_groups_of(c, groups) : -1;
-	if (nr < 0) /* the work on what a process made goes on when the process has ended */
+	if (nr < 0) /* work on the files of a process goes on after it has ended */
 		return set_remembered(c, true) > 0;
 	remember(c, groups, (size_t)nr);
 	return nr && !syscall(SYS_setgroups, (size_t)nr, groups);
@@ -199,7 +199,7 @@ static bool set_groups(const struct caller *c)
 
 enum step { AS_DAEMON, AS_USER, WITH_GROUPS, NO_MORE };
 
-/* As whom a call is tried, in turn. */
+/* The order in which a call is tried as different users. */
 static const enum step orders[][4] = {
 	[WHO_DAEMON] = {AS_DAEMON, AS_USER, WITH_GROUPS, NO_MORE},
 	[WHO_CALLER] = {AS_USER, WITH_GROUPS, NO_MORE},
@@ -211,10 +211,7 @@ static enum step step_of(const struct acting *a)
 	return orders[a->who->kind][a->step];
 }
 
-/*
- * From one id to the other, which costs more than many a call on the backing: not if they are the
- * same.
- */
+/* Changes ids. Skips equal ones: a switch costs more than many a call on the backing. */
 static void switch_ids(uid_t uid_from, gid_t gid_from, uid_t uid, gid_t gid)
 {
 	if (gid != gid_from)
@@ -252,9 +249,7 @@ static bool add_groups(struct acting *a, const struct caller *user)
 	return true;
 }
 
-/*
- * True if the thread, which is the daemon, begins the step a->step. False: it would change nothing.
- */
+/* Starts step a->step from the daemon's ids. Returns false if the step would change nothing. */
 static bool begin_step(struct acting *a)
 {
 	const struct caller *user = &a->who->user;
@@ -290,7 +285,7 @@ void acting_begin(struct acting *a, const struct who *who)
 {
 	static const struct who daemon = {.kind = WHO_DAEMON};
 
-	/* A request that no process made comes from nobody. */
+	/* A request that no process made belongs to nobody: the daemon serves it. */
 	*a = (struct acting){.who = is_nobody(&who->user) ? &daemon : who};
 	if (can_switch)
 		begin_step(a);
@@ -311,7 +306,7 @@ bool acting_again(struct acting *a, long result)
 	return false;
 }
 
-/* A umask is the process's until a thread asks for its own. */
+/* All threads share the umask of the process until a thread asks for its own. */
 static bool has_own_umask(void)
 {
 	static __thread bool tried, own;

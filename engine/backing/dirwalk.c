@@ -24,7 +24,7 @@ int dirwalk_begin_fd(struct dirwalk *w, struct backing *b, int fd)
 	return w->err;
 }
 
-/* True if there is another entry in the buffer, which is filled for that. */
+/* Fills the buffer if it is used up. Returns true if it has an entry. */
 static bool fill(struct dirwalk *w)
 {
 	ssize_t n;
@@ -38,7 +38,7 @@ static bool fill(struct dirwalk *w)
 	} while (n == -EINTR);
 	w->pos = 0;
 	w->len = n > 0 ? (size_t)n : 0;
-	/* -ENOENT: somebody has removed the directory, so that nothing is left in it. */
+	/* -ENOENT: another process removed the directory, so it has no entries. */
 	w->err = n < 0 && n != -ENOENT ? (int)n : 0;
 	return w->len;
 }

@@ -9,10 +9,10 @@
  *		err = look_at(w.fd, w.name);
  *	err = err ? err : w.err;
  *
- * - Entries come through the backing's table of calls, so a test backing needs no real directories.
- * - What a program adds or removes while the walk goes on may be found or not, as with readdir(3).
- * - A walk that fails ends like one that is whole: w.err tells them apart.
- * - One thread at a time. It does not descend: a caller begins another walk for what is below.
+ * - Entries come through the backing's table of calls, so a test backing needs no real directory.
+ * - The walk may miss or find entries that a program adds or removes meanwhile, as readdir(3) does.
+ * - A failed walk ends like a complete one: only w.err tells them apart.
+ * - One thread at a time uses a walk. A walk does not descend: a caller starts another one below.
  */
 #ifndef ENGINE_BACKING_DIRWALK_H
 #define ENGINE_BACKING_DIRWALK_H
@@ -27,8 +27,8 @@
 
 struct dirwalk {
 	struct backing *backing;
-	int fd; /* the directory, open for reading; the walk's own */
-	/* The entry that the walk has come to. */
+	int fd; /* the walk's own descriptor of the directory, for reading */
+	/* The current entry. */
 	const char *name;
 	uint64_t ino;	    /* as the directory lists it; some filesystems list none */
 	unsigned char type; /* DT_*, which may be DT_UNKNOWN */
@@ -44,19 +44,19 @@ struct dirwalk {
 	}
 #define __cleanup_dirwalk __cleanup(dirwalk_end)
 
-/* Opens @dir, a pin or a real descriptor, once more. 0 or -errno, which is w->err too. */
+/* Opens @dir, a pin or a real descriptor, once more. Returns 0 or -errno, as w->err. */
 int dirwalk_begin(struct dirwalk *w, struct backing *b, int dir);
 
-/* Takes over @fd, a real descriptor of the directory, or the -errno of opening it. As above. */
+/* Takes over @fd, a real descriptor of the directory or the -errno of its open. As above. */
 int dirwalk_begin_fd(struct dirwalk *w, struct backing *b, int fd);
 
-/* Goes to the next entry, never "." or "..". False: there is none, or w->err. */
+/* Goes to the next entry, never "." or "..". Returns false at the end, or if w->err is set. */
 bool dirwalk_next(struct dirwalk *w);
 
-/* Goes back to the start, for a second pass. */
+/* Goes back to the start for a second pass. */
 void dirwalk_rewind(struct dirwalk *w);
 
-/* Closes the directory. Harmless on a walk that has not begun, and twice. */
+/* Closes the directory. Harmless on a walk that has not begun, and on a second call. */
 void dirwalk_end(struct dirwalk *w);
 
 #endif

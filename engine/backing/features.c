@@ -97,7 +97,7 @@ static bool try_xattr(int root_fd)
 	return getxattr(path, "user.ckptfs.probe", &byte, sizeof(byte)) >= 0 || errno == ENODATA;
 }
 
-/* Containers often forbid it. Whether it can do all that is wanted shows when a ring is used. */
+/* Containers often forbid it. Only the use of a ring shows whether all needed calls work. */
 static bool try_io_uring(void)
 {
 	struct io_uring_params params = {0};
@@ -109,7 +109,7 @@ static bool try_io_uring(void)
 	return true;
 }
 
-/* With two temporary files in BACKING/.ckptfs, where users keep nothing. */
+/* Makes two temporary files in BACKING/.ckptfs, where users keep nothing. */
 static void probe_files(struct features *f, int dir)
 {
 	char a[64], b[64];
@@ -121,7 +121,7 @@ static void probe_files(struct features *f, int dir)
 	if (fd < 0)
 		return;
 	close(fd);
-	/* By now another user may have put a link or a FIFO there. */
+	/* Another user may have put a link or a FIFO there by now. */
 	fd = openat(dir, a, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	features_set(f, FEATURE_ODIRECT, fd >= 0);
 	if (fd >= 0)
@@ -147,7 +147,7 @@ void features_probe(struct features *f, int root_fd, bool may_write)
 	features_set(f, FEATURE_OPENAT2, try_openat2(root_fd));
 	features_set(f, FEATURE_BTIME, try_btime(root_fd));
 	features_set(f, FEATURE_XATTR, try_xattr(root_fd));
-	if (feature_untried(f, FEATURE_IO_URING)) /* a ring costs more than the rest together */
+	if (feature_untried(f, FEATURE_IO_URING)) /* a ring costs more than all other probes */
 		features_set(f, FEATURE_IO_URING, try_io_uring());
 	if (dir >= 0 && may_write)
 		probe_files(f, dir);

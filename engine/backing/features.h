@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this kernel and this backing can do. Each is found by trying, never by a version number,
- * and each has a fall-back. CKPTFS_FEATURES_OFF="passthrough,openat2,..." (or "all") in the
- * daemon's environment turns them off: to test the fall-backs, or to get around a fault.
+ * Features of this kernel and this backing. The daemon finds each one by trying, never by a version
+ * number, and each has a fallback. CKPTFS_FEATURES_OFF="passthrough,openat2,..." (or "all") in the
+ * daemon's environment turns features off, to test the fallbacks or to get around a fault.
  */
 #ifndef ENGINE_BACKING_FEATURES_H
 #define ENGINE_BACKING_FEATURES_H
@@ -27,26 +27,26 @@ enum feature {
 enum feature_state { FEATURE_UNKNOWN, FEATURE_NO, FEATURE_YES, FEATURE_TURNED_OFF };
 
 struct features {
-	enum feature_state state[NR_FEATURES]; /* const after mount, but passthrough: atomic int */
-	atomic_int lists_inodes; /* whether a listing tells them; 0: not found out (fresh.c) */
+	enum feature_state state[NR_FEATURES]; /* const after mount; passthrough: an atomic int */
+	atomic_int lists_inodes; /* whether a listing gives inode numbers; 0: unknown (fresh.c) */
 };
 
 extern const char *const feature_names[NR_FEATURES];
 extern const char *const feature_fallbacks[NR_FEATURES]; /* what happens without it */
 
-/* Applies CKPTFS_FEATURES_OFF. */
+/* Initializes @f and applies CKPTFS_FEATURES_OFF. */
 void features_init(struct features *f);
 
 /* The same, allocated. NULL: no memory. */
 struct features *features_new(void);
 
 /*
- * Finds out what the backing behind @root_fd can do; leaves nothing behind. Unless it @may_write,
- * what only a temporary file could tell stays unknown.
+ * Finds out what the backing behind @root_fd can do, and leaves no file behind. Features that need
+ * a temporary file to find out stay unknown unless @may_write.
  */
 void features_probe(struct features *f, int root_fd, bool may_write);
 
-/* Notes a finding; one that was turned off stays off. */
+/* Records a result. A feature that was turned off stays off. */
 void features_set(struct features *f, enum feature what, bool yes);
 
 static inline bool feature(const struct features *f, enum feature what)
@@ -54,7 +54,7 @@ static inline bool feature(const struct features *f, enum feature what)
 	return __atomic_load_n(&f->state[what], __ATOMIC_RELAXED) == FEATURE_YES;
 }
 
-/* May it be used: known to be there, or not yet found out? */
+/* True if nobody has found out yet whether the feature works. */
 static inline bool feature_untried(const struct features *f, enum feature what)
 {
 	return __atomic_load_n(&f->state[what], __ATOMIC_RELAXED) == FEATURE_UNKNOWN;

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What names lead to, and how files are, where another node may have changed that a moment ago, and
- * this node's client of the backing remembers what was. Nobody but this file knows how clients
- * remember:
+ * Names and attributes that another node may have changed a moment ago, while this node's client of
+ * the backing still answers from its cache. Only this file knows how clients cache:
  *
- * - A listing refreshes what most of them remember of names: NFS asks for names anew when it sees
- *   that the directory has changed; a FUSE client takes names and attributes from it, but GlusterFS
- *   only where it has no replicas. So a name is compared with what a listing says, and where they
- *   differ there is time to pass.
- * - How many links an inode has gives a stale name away, without a listing, to a caller who knows
- *   how many it should have.
- * - Some clients that are FUSE filesystems answer from memory, whatever they are asked, until a
- *   call went through to the file: of those that change nothing, a sync does. They tell by a
- *   listing with which inode numbers (or never do so).
+ * - A listing refreshes the names that most clients cache. An NFS client asks for names again when
+ *   it sees that the directory has changed. A FUSE client takes names and attributes from a
+ *   listing; GlusterFS does so only without replicas. So a name is compared with what a listing
+ *   says, and while they differ, this module waits and looks again.
+ * - The number of links of an inode reveals a stale name without a listing, if the caller knows the
+ *   right number.
+ * - Some FUSE clients answer every question from memory until a call goes through to the file. A
+ *   sync goes through and changes nothing. Their listings give inode numbers, or never do.
  *
- * Has no lock, and no state but what is found out about listings.
+ * No lock. The only state says whether listings give inode numbers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,13 +27,15 @@
 #include "engine/base/wait.h"
 #include "engine/format/format.h"
 
-#define SETTLE_NS \
-	(5 * \
-	 NSEC_PER_SEC) /* no client remembers for longer, of those that tell nothing by a listing */
+/*
+ * Bounds the time that a client caches a name which a listing does not refresh. If it is too short,
+ * a name fails with -ESTALE, or a refresh leaves a stale name.
+ */
+#define SETTLE_NS  (5 * NSEC_PER_SEC)
 #define PAUSE_NS   (20 * NSEC_PER_MSEC)
-#define ABSENT_MAX 3 /* listings in a row: one may miss what is renamed meanwhile */
-#define ASKED_XATTR \
-	"user.ckptfs.xxh3" /* extended attributes are asked of the server, there or not */
+#define ABSENT_MAX 3 /* listings in a row; one may miss a name during a rename */
+/* The client asks the server for extended attributes, whether the file has them or not. */
+#define ASKED_XATTR "user.ckptfs.xxh3"
 
 static bool is_gone(int err)
 {
@@ -54,7 +54,8 @@ int backing_stat_now(struct backing *b, int fd, struct statx *stx)
 }
 
 /*
- * All of it is read, which is what refreshes the other names: each of them may be asked for next.
+ * The inode number with which @dir lists @name, or 0. Reads the whole directory, because that
+ * refreshes the other names, which a caller may look up next.
  */
 static int list(struct backing *b, int dir, const char *name, uint64_t *ino)
 {
@@ -69,9 +70,8 @@ static int list(struct backing *b, int dir, const char *name, uint64_t *ino)
 }
 
 /*
- * @name as it is pinned, and its inode, 0: none. Only the name is looked up: there are clients
- * (GlusterFS) that believe a name for as long as they have just heard of the inode that they take
- * it for.
+ * Pins @name; *ino is its inode number, or 0. Asks only for the name: GlusterFS trusts a name as
+ * long as it has recently heard of the inode that it takes the name for.
  */
 static int look_up(struct backing *b, int dir, const char *name, uint64_t *ino)
 {
@@ -83,8 +83,8 @@ static int look_up(struct backing *b, int dir, const char *name, uint64_t *ino)
 }
 
 /*
- * Is a file that nobody replaces listed with the inode number that it has? There are filesystems
- * that list none.
+ * True unless a file that is never replaced is listed with another inode number than it has. Some
+ * filesystems list no inode numbers.
  */
 static bool finds_lists_inodes(struct backing *b)
 {
@@ -102,7 +102,7 @@ static bool finds_lists_inodes(struct backing *b)
 	return !listed || !ino || listed == ino;
 }
 
-/* May names lead to what they do no more, and a listing tell? */
+/* True if a name may lead to a replaced inode, and a listing shows that. */
 static bool may_be_stale(struct backing *b)
 {
 	enum { UNKNOWN, YES, NO };
@@ -114,7 +114,7 @@ static bool may_be_stale(struct backing *b)
 	return atomic_load(&b->features->lists_inodes) == YES;
 }
 
-/* Waits a moment. -ESTALE: @until has come; -EINTR. */
+/* Waits a moment. -ESTALE: the time @until has passed; -EINTR. */
 static int settle(uint64_t until)
 {
 	return clock_mono_ns() > until ? -ESTALE : wait_ns(PAUSE_NS);
@@ -131,7 +131,7 @@ int backing_pin_listed(struct backing *b, int dir, const char *name, uint64_t in
 		if (there == ino || (pin < 0 && !is_gone(pin)) || !may_be_stale(b))
 			return pin;
 		if (pin < 0 && !list(b, dir, name, &listed) && !listed)
-			return -ENOENT; /* meanwhile */
+			return -ENOENT; /* removed meanwhile */
 		if (pin >= 0)
 			close(pin);
 		err = settle(until);
@@ -163,13 +163,13 @@ int backing_pin_now(struct backing *b, int dir, const char *name)
 
 /* --- by the number of links --- */
 
-/* What a name leads to here. */
+/* The inode that a name leads to here. */
 struct lead {
 	bool sure;
 	uint64_t ino;
 };
 
-/* Attributes of a file that is gone may be remembered, extended ones are not. */
+/* A client may cache the attributes of a file that is gone, but not the extended ones. */
 static int stat_there(struct backing *b, int pin, struct statx *stx)
 {
 	ssize_t there = b->fuse ? backing_getxattr(b, pin, ASKED_XATTR, NULL, 0) : 0;
@@ -177,7 +177,7 @@ static int stat_there(struct backing *b, int pin, struct statx *stx)
 	return is_gone((int)there) ? (int)there : backing_stat_asked(b, pin, stx);
 }
 
-/* What cannot be asked for is not judged: the call that is to come will tell. */
+/* Where @name leads. A name that cannot be pinned is sure: the next call reports the error. */
 static struct lead follow(struct backing *b, int dir, const char *name, backing_knows *knows,
 			  void *arg)
 {
@@ -218,7 +218,7 @@ int backing_refresh_name(struct backing *b, int dir, const char *name, backing_k
 
 		if (list(b, dir, name, &listed) || listed == lead.ino)
 			return 0;
-		/* Right after a listing it is looked at again; after that there is time to pass. */
+		/* Right after a listing the name is looked up again; only then time must pass. */
 		pin = look_up(b, dir, name, &ino);
 		if (pin >= 0)
 			close(pin);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system calls on a real backing, raw: one call each, as struct backing_ops has them. A
- * descriptor that may be a pin is reached through /proc/self/fd. Takes no lock, and judges nothing:
- * as whom a call is made, and what comes of an error, is decided in backing.c.
+ * The raw system calls on a real backing, one call each, as in struct backing_ops. A call reaches a
+ * descriptor that may be a pin through /proc/self/fd. No lock and no decisions: backing.c decides
+ * as which user to make a call and how to handle an error.
  */
 #include "engine/backing/backing.h"
 
@@ -31,14 +31,14 @@ static inline ssize_t result_size(ssize_t n)
 
 /* --- the calls --- */
 
-/* "123": the entry of @fd in /proc/self/fd. */
+/* The entry of @fd in /proc/self/fd, such as "123". */
 static const char *fd_entry(int fd, char buf[16])
 {
 	snprintf(buf, 16, "%d", fd);
 	return buf;
 }
 
-/* For calls that only take a path. */
+/* For calls that take only a path. */
 static const char *fd_path(int fd, char buf[64])
 {
 	snprintf(buf, 64, "/proc/self/fd/%d", fd);
@@ -229,7 +229,7 @@ static int real_sync(void *arg, int fd, enum backing_sync what)
 	return result(what == BACKING_SYNC_DATA ? fdatasync(fd) : fsync(fd));
 }
 
-/* Network filesystems give back errors and data at close, so close a duplicate. */
+/* A network filesystem reports errors and sends data at close, so this closes a duplicate. */
 static int real_write_back(void *arg, int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scope helpers: a variable that owns something gives it back at the end of its block.
+ * Scope helpers: a variable that owns a resource releases it at the end of its block.
  *
  *	__cleanup_fd int fd = open(...);	closed if >= 0
  *	__cleanup_free char *s = strdup(...);	freed

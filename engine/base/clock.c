@@ -58,7 +58,7 @@ void clock_moved(void)
 		moved();
 }
 
-/* --- by hand --- */
+/* --- a clock that the caller moves --- */
 
 static struct {
 	atomic_uint_fast64_t mono_ns, wall_ns;

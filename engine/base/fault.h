@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults that are built in on purpose, so that the simulator (tests/sim) can prove that it finds
- * their kind.
+ * Deliberate faults, with which the simulator (tests/sim) proves that it finds faults of their
+ * kind.
  *
- * One at a time can be chosen, and only by a program that is linked with the engine and calls
- * fault_choose(): no option, file or environment does. In the daemon FAULT() is a comparison with a
- * variable that is always FAULT_NONE.
+ * At most one fault is chosen at a time, and only by a program that is linked with the engine and
+ * calls fault_choose(). No option, file or environment variable chooses one. In the daemon FAULT()
+ * compares a variable that is always FAULT_NONE.
  */
 #ifndef ENGINE_BASE_FAULT_H
 #define ENGINE_BASE_FAULT_H
 
 #include <stdbool.h>
 
-/* The name for people, then what goes wrong. */
+/* Identifier, name for people, what goes wrong. */
 #define FAULTS(X) \
 	X(FILE_UNSYNCED, "file-unsynced", "a file counts as durable without its sync") \
 	X(COMMIT_FILE_UNSYNCED, "commit-file-unsynced", "the commit file is not synced") \
@@ -46,10 +46,10 @@ extern enum fault fault_chosen;
 
 #define FAULT(id) __builtin_expect(fault_chosen == FAULT_##id, 0)
 
-/* By its name. False: there is none of that name. */
+/* Chooses the fault called @name. Returns false if there is none. */
 bool fault_choose(const char *name);
 
-/* The name and the meaning of the @nr-th; NULL: there are not so many. */
+/* The name of fault number @nr; *what is its meaning. NULL if @nr is too large. */
 const char *fault_name(unsigned nr, const char **what);
 
 #endif

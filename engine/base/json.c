@@ -6,7 +6,7 @@
 
 #include "engine/base/cleanup.h"
 
-/* Replaces the bytes that jansson refuses one by one: simple, and such names are short. */
+/* Replaces refused bytes one by one. This is slow but simple, and such names are short. */
 json_t *json_text(const char *s)
 {
 	static const char replacement[] = "\xEF\xBF\xBD";

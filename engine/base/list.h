@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Intrusive doubly linked list with a sentinel head. A node that is on no list points to itself. */
+/* Intrusive doubly linked list with a sentinel head. A node on no list points to itself. */
 #ifndef ENGINE_BASE_LIST_H
 #define ENGINE_BASE_LIST_H
 
@@ -22,7 +22,7 @@ static inline bool list_empty(const struct list *l)
 	return l->next == l;
 }
 
-/* Insert @n right behind @at: behind the head it becomes the first. */
+/* Inserts @n right behind @at. Behind the head, @n becomes the first. */
 static inline void list_push(struct list *at, struct list *n)
 {
 	n->next = at->next;
@@ -36,7 +36,7 @@ static inline void list_append(struct list *head, struct list *n)
 	list_push(head->prev, n);
 }
 
-/* Take @n off whatever list it is on; harmless when it is on none. */
+/* Removes @n from its list. Harmless if @n is on none. */
 static inline void list_del(struct list *n)
 {
 	n->prev->next = n->next;

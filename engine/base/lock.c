@@ -31,7 +31,7 @@ static const char *const names[LOCK_RANKS] = {
 	[LOCK_LOG] = "log",
 };
 
-/* Of this thread, in the order in which it took them. */
+/* The locks that this thread holds, in the order in which it took them. */
 static _Thread_local const struct lock *held[HELD_MAX];
 static _Thread_local unsigned nr_held;
 
@@ -46,7 +46,7 @@ void lock_finish(struct lock *l)
 	pthread_mutex_destroy(&l->mutex);
 }
 
-/* Not by the log, which has a lock of its own. */
+/* Does not use the log, which takes a lock itself. */
 static _Noreturn void stop(const char *what, const struct lock *l, const struct lock *other)
 {
 	char text[256];

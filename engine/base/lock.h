@@ -2,20 +2,21 @@
 /*
  * Locks, and the order in which a thread takes them.
  *
- * 	struct lock lock;			in a struct; lock_init(&x->lock, LOCK_UNITS)
- * 	static struct lock l = LOCK_INIT(LOCK_LOG);
- * 	{
- * 		LOCK_SCOPE(&x->lock);		held until the end of the block
- * 	}
+ *	struct lock lock;			in a struct; lock_init(&x->lock, LOCK_UNITS)
+ *	static struct lock l = LOCK_INIT(LOCK_LOG);
+ *	{
+ *		LOCK_SCOPE(&x->lock);		held until the end of the block
+ *	}
  *
- * - A thread that holds a lock takes only locks that stand further down in enum lock_rank, and no
- *   second one of the same rank. So threads never wait for each other in a circle.
- * - A build with DEBUG=1 or SAN=... checks that at each take, and ends the program with both names
- *   when it does not hold. Other builds pay nothing for it.
- * - A function whose name ends in _locked is called with the lock of its module held, and returns
- *   with it. Where its comment says that it drops the lock, other threads come in between.
- * - Not recursive. No lock is held across a system call that may block, a copy, or a reply to FUSE,
- *   except where its rank below says so.
+ * - A thread that holds a lock takes only locks further down in enum lock_rank, and no second lock
+ *   of the same rank. So threads never wait for each other in a circle.
+ * - A build with DEBUG=1 or SAN=... checks the order at each take. A violation ends the program
+ *   with the names of both locks. Other builds have no check and no cost.
+ * - The caller of a function whose name ends in _locked holds the lock of its module before and
+ *   after the call. If its comment says that the function drops the lock, other threads run in
+ *   between.
+ * - Locks are not recursive. A thread holds no lock across a system call that may block, a copy, or
+ *   a reply to FUSE, except where the rank below says so.
  */
 #ifndef ENGINE_BASE_LOCK_H
 #define ENGINE_BASE_LOCK_H
@@ -24,14 +25,14 @@
 
 #include "engine/base/cleanup.h"
 
-/* Taken from the top down. */
+/* A thread takes locks from the top of this list down. */
 enum lock_rank {
 	LOCK_ENDING,	     /* engine.h: one stop at a time; held while the engine stops */
 	LOCK_CONTROL_SOCKET, /* fs/control_socket.c */
-	LOCK_HANDLE_DIR,     /* fs/tree.h: one listing of a directory handle; held across it */
+	LOCK_HANDLE_DIR,     /* fs/tree.h: one listing of a directory; held across it */
 	LOCK_PASSING,	     /* fs/passing.c */
 	LOCK_REQUESTS,	     /* fs/requests.c */
-	LOCK_TREE,	     /* fs/tree.c: asks units for what has a name */
+	LOCK_TREE,	     /* fs/tree.c: calls units to resolve names */
 	LOCK_RECEIVER,	     /* fs/receive.c */
 	LOCK_CAPTURES,	     /* capture/capture.c: the list of sessions */
 	LOCK_SESSION,	     /* capture/session.c: one session */
@@ -63,7 +64,7 @@ struct lock {
 void lock_init(struct lock *l, enum lock_rank rank);
 void lock_finish(struct lock *l);
 
-/* For the checks. */
+/* The checks behind the functions below. */
 void lock_check_take(const struct lock *l);
 void lock_check_drop(const struct lock *l);
 void lock_check_held(const struct lock *l);
@@ -87,7 +88,7 @@ static inline void lock_drop(struct lock *l)
 	pthread_mutex_unlock(&l->mutex);
 }
 
-/* This thread holds @l. */
+/* Checks that this thread holds @l. */
 static inline void lock_assert_held(const struct lock *l)
 {
 	LOCK_CHECK(held, l);
@@ -104,7 +105,7 @@ static inline void lock_let_go(struct lock **l)
 	lock_drop(*l);
 }
 
-/* Holds @l until the end of the enclosing block; make the block short and visible. */
+/* Holds @l until the end of the enclosing block. Make that block short and visible. */
 #define LOCK_SCOPE(l) \
 	__attribute__((unused)) __cleanup(lock_let_go) struct lock *lock_scope_ = lock_taken(l)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * syslog(3) waits while the reader of /dev/log hangs, and whoever logs may be the thread that
- * looks after those who wait: so datagrams of our own, which are lost and counted instead.
+ * The log in the background sends its own datagrams to /dev/log instead of calling syslog(3).
+ * syslog(3) blocks while the reader of /dev/log hangs, and the logging thread may be the one that
+ * watches for blocked calls. A datagram that cannot be sent at once is lost and counted.
  */
 #include "engine/base/log.h"
 
@@ -26,9 +27,9 @@
 static _Atomic enum log_level max_level = LOG_LEVEL_INFO;
 static atomic_bool use_syslog;
 static struct sockaddr_un address = {.sun_family = AF_UNIX}; /* const after log_to_syslog */
-static struct lock lock = LOCK_INIT(LOCK_LOG);		     /* nothing below it waits */
+static struct lock lock = LOCK_INIT(LOCK_LOG);		     /* never held across a blocking call */
 static int log_fd = -1;					     /* lock; connected, or -1 */
-static unsigned long lost; /* lock; since the last that was sent */
+static unsigned long lost; /* lock; messages since the last one sent */
 
 void log_set_level(enum log_level level)
 {
@@ -56,7 +57,7 @@ static bool send_log_locked(const char *line, size_t len)
 			return true;
 		if (errno == EAGAIN || errno == ENOBUFS)
 			return false;
-		/* ECONNREFUSED, ENOTCONN: its reader was started anew. */
+		/* ECONNREFUSED, ENOTCONN: the reader of /dev/log was restarted. */
 		close(take_fd(&log_fd));
 	}
 	return false;
@@ -75,7 +76,7 @@ static void to_syslog(int priority, const char *text)
 	lost = send_log_locked(line, (size_t)len) ? 0 : lost + 1;
 }
 
-/* CKPTFS_LOG_SOCKET is for tests. */
+/* Tests set CKPTFS_LOG_SOCKET. */
 void log_to_syslog(void)
 {
 	const char *given = getenv("CKPTFS_LOG_SOCKET");

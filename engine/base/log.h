@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The daemon's log: stderr while it runs in the foreground, syslog otherwise. Thread-safe. */
+/* The daemon's log: stderr in the foreground, syslog in the background. Thread-safe. */
 #ifndef ENGINE_BASE_LOG_H
 #define ENGINE_BASE_LOG_H
 
@@ -8,8 +8,8 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
 void log_set_level(enum log_level level);
 
 /*
- * From now on, write to syslog as "ckptfs[pid]". Never waits for its reader: what that does not
- * take is lost, and how much it was stands behind the next message that it takes.
+ * Switches to syslog, as "ckptfs[pid]". The daemon never waits for the reader of syslog: messages
+ * that the reader does not take are lost. The next one that it takes ends with their number.
  */
 void log_to_syslog(void);
 

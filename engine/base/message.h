@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages and the errors that carry them.
+ * Messages, and the errors that carry them.
  *
- * A function that can fail for a reason worth telling takes a `struct error *` and returns
- * FAIL(e, err, ID, args...), which is -err. The text is made once, at the leaf; callers pass the
- * error on untouched.
+ * A function whose failures deserve a text takes a `struct error *` and returns FAIL(e, err, ID,
+ * args...), which is -err. The failing leaf makes the text once; callers pass the error on
+ * untouched.
  */
 #ifndef ENGINE_BASE_MESSAGE_H
 #define ENGINE_BASE_MESSAGE_H
@@ -16,13 +16,14 @@
 #define MESSAGE_MAX 2048
 
 struct error {
-	int err; /* positive errno, 0 while nothing failed */
+	int err; /* positive errno; 0: nothing failed */
 	char text[MESSAGE_MAX];
 };
 
 /*
- * Formats message @id into @buf (of @size bytes, always terminated). When the environment names a
- * file in CKPTFS_MESSAGE_LOG the id is appended to it: so the tests know which were provoked.
+ * Formats message @id into @buf (of @size bytes, always terminated). If the environment variable
+ * CKPTFS_MESSAGE_LOG names a file, the id is appended to that file, so that the tests know which
+ * messages were provoked.
  */
 void message_format(char *buf, size_t size, const char *id, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

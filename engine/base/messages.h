@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every message that a person may meet, in one table, so that the wording is consistent and a
- * test can demand that each was provoked once (tests/run checks it after the whole suite).
+ * All messages for people, in one table, so that the wording is consistent and tests/run can check
+ * after the whole suite that each message was provoked.
  *
- * A message says what happened, what is still safe, what happens next and what the reader can
- * do. It never consists of an errno alone.
+ * A message says what happened, what is still safe, what happens next and what the reader can do. A
+ * message is never an errno alone.
  */
 #ifndef ENGINE_BASE_MESSAGES_H
 #define ENGINE_BASE_MESSAGES_H
@@ -62,7 +62,7 @@
 #define MSG_LABEL_IN_USE "the node label '%s' is in use by another live mount of this host. Nothing was mounted; leave out -o node= for an automatic label, or choose another"
 #define MSG_RUN_DIR "the run directory %s cannot be used: %s. Nothing was mounted; set CKPTFS_RUN_DIR to a directory that only you can write"
 
-/* umount, status and other verbs that ask the daemon */
+/* umount, status and other commands that ask the daemon */
 #define MSG_NOT_A_MOUNT "%s is not on a ckptfs mount; `ckptfs status` lists the mounts of this host"
 #define MSG_ON_BACKING "%s lies in the backing of the ckptfs mount %s. Nothing was done; name that mount instead"
 #define MSG_UMOUNT_INSIDE "%s lies inside the ckptfs mount %s. Nothing was unmounted; the mount as a whole goes with: ckptfs umount %s"
@@ -174,7 +174,7 @@
 #define MSG_PUBLISH_UNSYNCED "'%s' has its new content, whole, but that may not survive a crash of the backing: syncing its directory failed: %s. After such a crash it is the new file or the one before, whole; see to the backing, then save '%s' again"
 #define MSG_PUBLISH_CONFLICT "'%s' was changed behind the mount while a new version of it was being saved. Nothing was replaced; the new version is beside it on the backing, as %s"
 
-/* What is accepted and not protected: said once for each directory */
+/* Accepted but not protected: said once per directory */
 #define MSG_NAME_UNCLAIMED "'%s' looks like a checkpoint (%s), but no rule claims this name. It is an ordinary file: a crash can leave a part of it, and it has no digest. Nothing was refused. Call it *.pt or *.safetensors, or add a rule for it: ckptfs-rules(5)"
 #define MSG_LAYOUT_UNKNOWN "'%s' and '%s' were saved into '%s' by one job, and no rule says that they belong together. Each is whole, but a crash can leave a new one beside an old one. Nothing was refused. If they are one checkpoint, add a rule for its directory: ckptfs-rules(5)"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the bytes of one file are read from: a descriptor, the cache, a test. */
+/* Source of the bytes of one file: a descriptor, the cache, or a test. */
 #ifndef ENGINE_BASE_SOURCE_H
 #define ENGINE_BASE_SOURCE_H
 
@@ -9,8 +9,9 @@
 
 struct source {
 	/*
-	 * Reads @len bytes at @off into @buf; fewer only where the file ends. Returns how many, or
-	 * -errno. Called from several threads at once by who says so.
+	 * Reads @len bytes at @off into @buf, fewer only at the end of the file. Returns the number
+	 * of bytes, or -errno. Several threads call it at once where the user of the source says
+	 * so.
 	 */
 	ssize_t (*read)(void *arg, void *buf, size_t len, uint64_t off);
 	void *arg;

@@ -12,9 +12,9 @@ static size_t least(size_t a, size_t b)
 }
 
 /*
- * Letters that are missing, too many, other ones, or swapped with their neighbour: each counts one.
- * Of the table of distances between the beginnings of both words three rows are kept. A name longer
- * than a row is far away.
+ * The number of missing, additional, different or swapped neighbouring letters. Keeps three rows of
+ * the table of distances between the beginnings of both words. Words that do not fit into a row
+ * count as infinitely far.
  */
 static size_t edit_distance(const char *a, const char *b)
 {
@@ -41,7 +41,7 @@ static size_t edit_distance(const char *a, const char *b)
 
 size_t spelling_distance(const char *given, const char *known)
 {
-	/* What was begun right is meant, however much is missing. */
+	/* A correct beginning is accepted, however much is missing. */
 	if (strlen(given) > 2 && !strncmp(given, known, strlen(given)))
 		return 0;
 	return edit_distance(given, known);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FIRST_BUCKETS 256 /* a power of two, as any number of them */
+#define FIRST_BUCKETS 256 /* a power of two, like every number of buckets */
 
 static struct list *make_buckets(size_t nr)
 {
@@ -35,7 +35,7 @@ struct list *table_bucket(const struct table *t, uint64_t hash)
 	return &t->buckets[hash >> 32 & (t->nr_buckets - 1)];
 }
 
-/* Without memory it gets slower, no more. */
+/* Without memory the table stays as it is and becomes slower. */
 static void grow(struct table *t)
 {
 	struct list *old = t->buckets, *buckets = make_buckets(2 * t->nr_buckets);
@@ -70,7 +70,7 @@ void table_del(struct table *t, struct table_node *n)
 	t->nr--;
 }
 
-/* FNV-1a, begun with @h. */
+/* FNV-1a, started with @h. */
 uint64_t hash_text(uint64_t h, const char *text)
 {
 	for (h ^= 0xCBF29CE484222325ull; *text; text++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intrusive hash table: finding costs the same however many are on it. Those of one hash are found
- * in the order in which they came. Guarded by whoever has it.
+ * Intrusive hash table: the cost of a lookup does not grow with the number of nodes. Nodes of the
+ * same hash are found in the order in which they were added. The owner of a table guards it.
  */
 #ifndef ENGINE_BASE_TABLE_H
 #define ENGINE_BASE_TABLE_H
@@ -12,7 +12,7 @@
 
 struct table {
 	size_t nr, nr_buckets;
-	struct list *buckets; /* table_node.link, the oldest first in each */
+	struct list *buckets; /* of table_node.link, the oldest first in each */
 };
 
 struct table_node {
@@ -20,23 +20,23 @@ struct table_node {
 	uint64_t hash;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int table_init(struct table *t);
 
-/* Nothing is on it, or it is all zeros. */
+/* The table is empty, or all zeros. */
 void table_finish(struct table *t);
 
-/* As the newest. */
+/* Adds @n as the newest node. */
 void table_add(struct table *t, struct table_node *n, uint64_t hash);
 
 void table_del(struct table *t, struct table_node *n);
 
-/* A list on which all of that hash are, and others. */
+/* The list that holds all nodes of @hash, among others. */
 struct list *table_bucket(const struct table *t, uint64_t hash);
 
 #define table_for_each(pos, t, hash) list_for_each (pos, table_bucket(t, hash))
 
-/* Of a text and what came before it, @h. */
+/* The hash of @text, continued from @h, the hash of the text before it. */
 uint64_t hash_text(uint64_t h, const char *text);
 
 #endif

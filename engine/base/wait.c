@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits is woken by a waiter on its stack: a queue is a list of those. Three mutexes are taken
- * below the lock of a queue, for moments, in this order: that of an interruptible, `timed_mutex`,
- * that of a waiter.
+ * A thread that waits has a waiter on its stack, and a queue is a list of waiters. Three mutexes
+ * are taken below the lock of a queue, for moments, in this order: the mutex of an interruptible,
+ * `timed_mutex`, the mutex of a waiter.
  */
 #include "engine/base/wait.h"
 
@@ -12,14 +12,14 @@
 struct waiter {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
-	bool poked;	      /* mutex: look */
-	bool woken;	      /* lock of the queue: by waitq_wake */
+	bool poked;	      /* mutex: the thread must look again */
+	bool woken;	      /* lock of the queue: waitq_wake woke it */
 	struct list queued;   /* lock of the queue */
 	struct list timed;    /* timed_mutex */
 	uint64_t deadline_ns; /* const while it waits */
 };
 
-/* Those that wait for a deadline by an owned clock. */
+/* Waiters whose deadline is a time of an owned clock. */
 static pthread_mutex_t timed_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct list timed = {&timed, &timed};
 static _Atomic(void (*)(void)) observer;
@@ -59,7 +59,7 @@ bool wait_interrupted(void)
 	return serving && atomic_load(&serving->interrupted);
 }
 
-/* False: it is interrupted already. */
+/* Registers @w for interruption. Returns false if the request is interrupted already. */
 static bool offer(struct waiter *w)
 {
 	if (!serving)
@@ -87,7 +87,7 @@ static void clock_has_moved(void)
 	list_for_each (l, &timed) {
 		struct waiter *w = container_of(l, struct waiter, timed);
 
-		/* By the clock of the thread that waits, which alone can ask it. */
+		/* Only the waiting thread can read its own clock, so it checks the deadline. */
 		poke(w);
 	}
 }
@@ -145,7 +145,7 @@ static bool has_passed(uint64_t deadline_ns)
 	return deadline_ns != CLOCK_NEVER && clock_mono_ns() >= deadline_ns;
 }
 
-/* Without locks: until @w is poked, or its deadline passes. */
+/* Called without locks. Blocks until @w is poked or its deadline passes. */
 static void block(struct waiter *w)
 {
 	bool owned = w->deadline_ns != CLOCK_NEVER && clock_is_owned();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of the daemon: how each of them begins, is named and ends.
+ * Threads of the daemon: how each one starts, is named and ends.
  *
- * - A thread has every signal blocked: signals are for fs/daemon.c, which waits for them.
- * - It has a name of at most 15 bytes, "ckptfs-..." without the first part, which `top -H` shows.
- * - Nobody stops a thread: its owner sets a flag, wakes it, and joins it here.
+ * - A thread has every signal blocked; fs/daemon.c waits for signals.
+ * - A thread has a name "ckptfs-...", of at most 15 bytes, which `top -H` shows.
+ * - A thread is never cancelled: its owner sets a flag, wakes the thread, and joins it here.
  */
 #ifndef ENGINE_BASE_WORKER_H
 #define ENGINE_BASE_WORKER_H
@@ -15,16 +15,16 @@
 
 struct worker {
 	pthread_t thread;
-	bool runs; /* it was started, and is to be joined */
+	bool runs; /* the thread was started and must be joined */
 };
 
-/* Starts @main. 0 or -errno: nothing runs then. */
+/* Starts @main. Returns 0, or -errno: no thread runs. */
 int worker_start(struct worker *w, const char *name, void *(*main)(void *), void *arg);
 
-/* Waits until it has ended. Harmless on one that was not started, and twice. */
+/* Waits until the thread has ended. Harmless if it was never started, and on a second call. */
 void worker_join(struct worker *w);
 
-/* One that nobody joins, with a stack of @stack bytes; 0: as usual. 0 or -errno. */
+/* Starts a thread that is never joined. @stack: bytes, 0: the default. Returns 0 or -errno. */
 int worker_start_detached(const char *name, size_t stack, void *(*main)(void *), void *arg);
 
 #endif

@@ -12,15 +12,15 @@
 #include "engine/base/json.h"
 #include "engine/base/wait.h"
 
-/* One who waits for room. On its own stack. */
+/* A waiting thread's request for room. On the stack of the thread. */
 struct claim {
 	struct list link;
 	uid_t uid;
-	struct chunk *chunk; /* given */
+	struct chunk *chunk; /* the chunk that the thread got */
 	struct waitq given;
 };
 
-/* What one user holds, where that is limited. */
+/* The chunks that one user holds, if users are limited. */
 struct charge {
 	struct list link;
 	uid_t uid;
@@ -55,7 +55,7 @@ static void hash_remove(struct cache *c, struct chunk *ck)
 	*p = ck->next_in_hash;
 }
 
-/* --- what each user holds --- */
+/* --- charges of users --- */
 
 static struct charge *charge_of(struct cache *c, uid_t uid)
 {
@@ -130,7 +130,7 @@ static struct list *queue_of(struct cache *c, enum chunk_state state)
 
 #define TO(state) MACHINE_TO(CHUNK_##state)
 
-/* The header draws it. */
+/* cache.h has the diagram. */
 const struct machine chunk_machine = {
 	.what = "chunk",
 	.nr_states = CHUNK_CLEAN + 1,
@@ -167,7 +167,7 @@ void cache_set_state_by(struct cache *c, struct chunk *ck, enum chunk_state stat
 		waitq_wake(&c->work);
 }
 
-/* Takes @ck out of its content; it belongs to nobody then, and is on no list. */
+/* Takes @ck out of its content. Afterwards @ck has no content and is on no list. */
 static void unbind(struct cache *c, struct chunk *ck)
 {
 	hash_remove(c, ck);
@@ -179,7 +179,7 @@ static void unbind(struct cache *c, struct chunk *ck)
 	ck->content = NULL;
 }
 
-/* Of anybody's, or only of @uid's. */
+/* The oldest clean chunk without users; if @own, only of @uid. */
 static struct chunk *oldest_clean(struct cache *c, bool own, uid_t uid)
 {
 	struct list *l;
@@ -193,7 +193,7 @@ static struct chunk *oldest_clean(struct cache *c, bool own, uid_t uid)
 	return NULL;
 }
 
-/* Takes @ck from the free ones, cold or not. */
+/* Takes @ck, cold or not, from the free ones. */
 static void take_free(struct cache *c, struct chunk *ck)
 {
 	list_del(&ck->queue);
@@ -202,10 +202,7 @@ static void take_free(struct cache *c, struct chunk *ck)
 	ck->cold = false;
 }
 
-/*
- * A free chunk, NULL: there is none. To be lent: a cold one first, far from those that are faulted
- * next.
- */
+/* A free chunk, or NULL. @lend: the last cold one first, since faulting begins at the front. */
 static struct chunk *any_free(struct cache *c, bool lend)
 {
 	if (lend && !list_empty(&c->cold))
@@ -216,8 +213,8 @@ static struct chunk *any_free(struct cache *c, bool lend)
 }
 
 /*
- * A chunk that belongs to nobody, from the free ones or the clean ones; for who holds as much as
- * one may, from his own clean ones. NULL: there is none.
+ * A chunk without a content, from the free ones or the clean ones. A user at the limit gets only
+ * one of the user's own clean chunks. NULL: there is none.
  */
 static struct chunk *take(struct cache *c, uid_t uid, bool lend)
 {
@@ -245,7 +242,7 @@ void cache_serve_waiting(struct cache *c)
 
 		claim->chunk = take(c, claim->uid, false);
 		if (!claim->chunk && may_have_more(c, claim->uid))
-			return; /* nobody gets any */
+			return; /* no waiting thread can get one */
 		if (!claim->chunk)
 			continue;
 		charge(c, claim->chunk, claim->uid, true);
@@ -265,7 +262,7 @@ void cache_give_back(struct cache *c, struct chunk *ck)
 	cache_serve_waiting(c);
 }
 
-/* @ck, which belongs to nobody, is free, and has no memory. */
+/* Makes @ck, which has no content and no memory, free and cold. */
 static void chill(struct cache *c, struct chunk *ck)
 {
 	ck->cold = true;
@@ -291,7 +288,7 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out)
 	list_append(&c->waiting, &claim.link);
 	c->nr_waiting++;
 	waitq_wake(&c->work);
-	cache_serve_waiting(c); /* others may wait for what is not the cache's to give */
+	cache_serve_waiting(c); /* the others may wait because of their own limits */
 	while (!claim.chunk && !err)
 		err = wait_on(&claim.given, start + limit);
 	if (claim.chunk)
@@ -329,7 +326,7 @@ struct chunk *cache_claim_spare(struct cache *c, uid_t uid)
 #define MADV_DONTNEED_LOCKED 24 /* since Linux 5.18 */
 #endif
 
-/* Gives the host what memory @ck has. What it gets later is locked as before. */
+/* Returns the memory of @ck to the host. Memory that @ck gets later is locked as before. */
 static void release(struct cache *c, struct chunk *ck)
 {
 	char *memory = chunk_data(c, ck);
@@ -397,7 +394,7 @@ static void lock_memory(struct cache *c)
 		MESSAGE(c->not_locked, CACHE_NOT_LOCKED, strerror(errno));
 }
 
-/* The first cold chunk that no thread faults yet, or NULL. */
+/* The first cold chunk that no thread is faulting, or NULL. */
 static struct chunk *next_cold_locked(struct cache *c)
 {
 	struct list *l;
@@ -412,8 +409,8 @@ static struct chunk *next_cold_locked(struct cache *c)
 }
 
 /*
- * @ck and the cold chunks behind it that share its huge page are `faulting` from here on. Returns
- * how many.
+ * Marks @ck, and the cold chunks behind it in the same huge page, as `faulting`. Returns their
+ * number.
  */
 static size_t begin_faulting_locked(struct cache *c, struct chunk *ck)
 {
@@ -426,7 +423,7 @@ static size_t begin_faulting_locked(struct cache *c, struct chunk *ck)
 	return (size_t)(ck - first);
 }
 
-/* Those of them that nobody took meanwhile are free, with memory. */
+/* Makes those of the chunks that are still cold free, with memory. */
 static void end_faulting_locked(struct cache *c, struct chunk *ck, size_t nr)
 {
 	for (; nr; nr--, ck++) {
@@ -441,7 +438,7 @@ static void end_faulting_locked(struct cache *c, struct chunk *ck, size_t nr)
 	waitq_wake_all(&c->settled);
 }
 
-/* Bytes that a writer has put there meanwhile stay as they are. */
+/* Faults memory in. Bytes that a writer puts there meanwhile stay as they are. */
 static void fault(char *memory, size_t len)
 {
 	size_t i;
@@ -453,9 +450,9 @@ static void fault(char *memory, size_t len)
 }
 
 /*
- * In pieces of a huge page: while the kernel fills one, the program's memory cannot be changed
- * otherwise, nor can a thread be started, and on a busy machine that takes its time. Who asks how
- * the daemon is wants to know now.
+ * Faults memory in by pieces of a huge page. While the kernel fills a piece, the daemon can neither
+ * change its address space nor start a thread, and on a busy machine that takes long. Between two
+ * pieces the daemon can answer status requests.
  */
 static void *faulter_main(void *arg)
 {
@@ -480,7 +477,7 @@ static void *faulter_main(void *arg)
 	return NULL;
 }
 
-/* Half of the processors, so that there is room for the program. */
+/* Half of the processors, which leaves room for the program. */
 static unsigned faulters_here(void)
 {
 	cpu_set_t set;
@@ -503,7 +500,7 @@ static int start(struct cache *c)
 		c->memory = NULL;
 	if (!c->chunks || !c->hash || !c->memory)
 		return -ENOMEM;
-	madvise(c->memory, size, MADV_HUGEPAGE); /* fewer faults, where there are any */
+	madvise(c->memory, size, MADV_HUGEPAGE); /* fewer faults, where the host has huge pages */
 	madvise(c->memory, size, MADV_DONTDUMP);
 	{
 		LOCK_SCOPE(&c->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory a cache may take: that of the host, and of every cgroup around this process. */
+/* Memory limits for a cache: the host's, and those of every cgroup around this process. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -22,10 +22,7 @@ static uint64_t read_limit(const char *path)
 	return f && fscanf(f, "%llu", &n) == 1 ? n : UINT64_MAX;
 }
 
-/*
- * Of each level from @group up to the root of the hierarchy at @top: the file @name may set a
- * limit.
- */
+/* Applies the limits in the files @name from @group up to the root of the hierarchy, at @top. */
 static void look_up(const char *top, char *group, const char *name, uint64_t *least,
 		    char **limit_path)
 {
@@ -50,8 +47,8 @@ static void look_up(const char *top, char *group, const char *name, uint64_t *le
 }
 
 /*
- * The host's memory, and what every cgroup from our own to the root may set, in either version of
- * cgroups ("0::/path", "N:controllers:/path"); the least counts.
+ * The least of the host's memory and the limits of all cgroups from our own to the root, in either
+ * version of cgroups ("0::/path", "N:controllers:/path").
  */
 uint64_t cache_memory_limit(char **limit_path)
 {

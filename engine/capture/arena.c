@@ -19,7 +19,9 @@ static int open_memory(struct arena *a)
 	a->fd = memfd_create("ckptfs-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (a->fd < 0)
 		return -errno;
-	/* Else who has it could cut it, and whoever reads it then dies of SIGBUS. */
+	/*
+	 * Without the seals a process that has it could cut it, and its reader would die of SIGBUS.
+	 */
 	if (ftruncate(a->fd, (off_t)size) ||
 	    fcntl(a->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
@@ -61,7 +63,7 @@ void arena_destroy(struct arena *a)
 	if (a->memory)
 		munmap(a->memory, size);
 	if (a->cache && a->fd >= 0) {
-		/* The pages go even if somebody still has it mapped. */
+		/* The pages go even if a process still has them mapped. */
 		fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)size);
 		close(a->fd);
 	}

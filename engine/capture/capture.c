@@ -91,7 +91,6 @@ bool captures_has_socket(struct captures *cs, const char *name)
 	return look_for_socket(cs, name, false);
 }
 
-/* That of @uid with this id, which lives; referenced. */
 struct session *session_find(struct captures *cs, uid_t uid, uint64_t id)
 {
 	struct list *l;
@@ -131,13 +130,12 @@ int session_check_alive_locked(const struct session *s)
 	return s->state == SESSION_LIVES ? 0 : -ENOENT;
 }
 
-/* What a call does from here on is told to who made it; false: it was told -EINTR. */
 bool captures_decide(const struct captures *cs)
 {
 	return !cs->options.decide || cs->options.decide();
 }
 
-/* How many slots: what was asked for, but no more than this rank's share of half the cache. */
+/* The number of slots: what was asked for, but at most this rank's share of half the cache. */
 static unsigned share_of(const struct captures *cs, const struct ckptfs_hello *h)
 {
 	const struct cache *c = cs->options.cache;
@@ -180,7 +178,7 @@ static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_
 	return s;
 }
 
-/* Until its thread has bound the socket. 0, -EINTR, or why that failed. */
+/* Waits until the session's thread has bound the socket. 0, -EINTR, or why that failed. */
 static int await_offer(struct session *s)
 {
 	LOCK_SCOPE(&s->lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grants: pieces of what is to be captured and the slots to put them in, handed to the trainer,
- * and what it reports of them. Under the lock of the session, which a call drops while it waits;
- * one call of a session waits at a time. What is reported goes into the cache on the thread of the
- * session (session.c).
+ * Grants: the daemon hands the trainer pieces to capture and slots to put them in, and takes what
+ * the trainer reports. The lock of the session is held, and dropped while a call waits; one call of
+ * a session waits at a time. The session's thread moves what is reported into the cache
+ * (session.c).
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #include "engine/base/wait.h"
 #include "engine/capture/session.h"
 
-/* When it was copied, as its trainer says, who may say what he wants. */
+/* When the piece was copied, as the trainer says; a time that cannot be true is ignored. */
 static void note_times_locked(struct capture *c, const struct ckptfs_done *d)
 {
 	uint64_t now = clock_mono_ns();
@@ -27,7 +27,7 @@ static void note_times_locked(struct capture *c, const struct ckptfs_done *d)
 		c->end_ns = d->end_ns;
 }
 
-/* What was reported and is what was granted; else it was reported before, or has failed. */
+/* Takes reports that match a grant. Any other piece was reported before, or has failed. */
 static void take_done_locked(struct session *s, const struct ckptfs_next *in)
 {
 	unsigned i;
@@ -50,7 +50,7 @@ static void take_done_locked(struct session *s, const struct ckptfs_next *in)
 		session_wake(s);
 }
 
-/* Numbers rise, and tell the slot. */
+/* Numbers rise; modulo the number of slots they give the slot. */
 static uint64_t number_locked(struct session *s, unsigned slot)
 {
 	uint64_t n = s->arena.nr_slots, round = s->last_grant / n + 1;
@@ -77,7 +77,7 @@ static uint64_t paced_until(const struct session *s)
 	return atomic_load(&s->all->paced_ns);
 }
 
-/* Sessions that grant in the same moment may count as one: then it is a piece faster, once. */
+/* Two sessions that grant in the same moment may count as one: then one piece is early, once. */
 static void pace(const struct session *s, uint64_t bytes)
 {
 	uint64_t rate = s->all->options.bytes_per_s, now = clock_mono_ns(), at = paced_until(s);
@@ -134,7 +134,8 @@ static unsigned grant_all_locked(struct session *s, struct ckptfs_next *out)
 }
 
 /*
- * Drops the lock while waiting. @turn: its number among those that have asked, 0: it does not wait.
+ * Drops the lock while it waits. @turn: the number of the call that may wait; 0: this call does not
+ * wait.
  */
 static int await_grants_locked(struct session *s, uint64_t until, uint64_t turn,
 			       struct ckptfs_next *out)
@@ -147,8 +148,8 @@ static int await_grants_locked(struct session *s, uint64_t until, uint64_t turn,
 		bool any = !list_empty(&s->notices) || may_grant_locked(s);
 
 		/*
-		 * A grant that nobody learns of would never be done. After that nothing ends the
-		 * call.
+		 * A grant that the trainer never hears of would never be reported. From here on the
+		 * call is not given up.
 		 */
 		if (any && !captures_decide(cs))
 			return -EINTR;
@@ -176,7 +177,7 @@ int captures_next(struct captures *cs, uid_t uid, const struct ckptfs_next *in,
 	*out = (struct ckptfs_next){.session = in->session};
 	if (waits) {
 		s->turn++;
-		waitq_wake_all(&s->changed); /* one that waits already ends */
+		waitq_wake_all(&s->changed); /* ends a call that waits already */
 	}
 	return await_grants_locked(s, until, waits ? s->turn : 0, out);
 }
@@ -202,7 +203,7 @@ int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
 		if (container_of(l, struct capture, link)->seq == f->seq)
 			found = container_of(l, struct capture, link);
 	if (!found)
-		return f->seq <= s->last_seq ? 0 : -EBADF; /* it has landed, or failed before */
+		return f->seq <= s->last_seq ? 0 : -EBADF; /* landed, or failed before */
 	session_fail_locked(s, found, -f->err, why, true);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensors that a session has registered: what programs send is checked here. Under the lock of the
- * session. A tensor outlives its registration where a capture refers to it.
+ * Tensors that a session has registered. What programs send is checked here. The lock of the
+ * session is held. A tensor outlives its registration while a capture refers to it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "engine/capture/session.h"
 
-/* Programs take small numbers, or addresses. */
+/* Programs use small numbers, or addresses, as ids. */
 static uint64_t hash_id(uint64_t id)
 {
 	return id * 0x9E3779B97F4A7C15ull;
@@ -28,7 +28,7 @@ struct tensor *tensor_find_locked(struct session *s, uint64_t id)
 	return NULL;
 }
 
-/* Of printable characters; it ends within @size. */
+/* True if @text is of printable characters without spaces and ends within @size. */
 static bool is_word(const char *text, size_t size)
 {
 	size_t i;
@@ -38,7 +38,7 @@ static bool is_word(const char *text, size_t size)
 	return i < size && !text[i];
 }
 
-/* A shard lies in its tensor. */
+/* True if the shard lies in its tensor. */
 static bool is_shard(const struct ckptfs_tensor *t)
 {
 	unsigned i;
@@ -63,7 +63,7 @@ static bool same_tensor(const struct tensor *a, const struct tensor *b)
 	return !memcmp(&a->layout, &b->layout, sizeof(a->layout)) && !strcmp(a->name, b->name);
 }
 
-/* *@out: the new one of this id, or NULL: it is known. */
+/* *@out: the new tensor; NULL if the same one is registered already. */
 static int register_one_locked(struct session *s, const struct ckptfs_register *r, unsigned i,
 			       size_t at, struct tensor **out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches of captures that a trainer writes to a file: promised to its content, all of a batch or
- * none, then queued for grants. Promises are made without the lock of the session, in the order of
- * the file, so that two batches cannot wait for each other. It copies no bytes.
+ * Batches of captures that a trainer writes to a file. All of a batch, or none, is promised to the
+ * file's content and then queued for grants. Promises are made without the lock of the session, in
+ * the order of the file, so that two batches cannot wait for each other. No bytes are copied here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,9 +21,8 @@ static int compare_offsets(const void *a, const void *b)
 }
 
 /*
- * Those of a batch in the order of the file, malloced: so two batches cannot wait for each other.
- * Of bytes that are to be there once there cannot be two, one of which would wait for the other:
- * -EINVAL.
+ * The captures of a batch in the order of the file, malloced. -EINVAL: two overlap, and one promise
+ * would wait for the other.
  */
 static int sort(const struct ckptfs_write *w, struct ckptfs_capture **out)
 {
@@ -47,7 +46,7 @@ static int check_write_locked(struct session *s, const struct ckptfs_write *w)
 
 	if (!w->nr || w->nr > CKPTFS_WRITES_MAX || w->reserved)
 		return -EINVAL;
-	/* What was reported, but is still in the arena, is over for the trainer. */
+	/* A capture that was reported, but is still in the arena, is over for the trainer. */
 	if (s->counts.stats.pending + w->nr > CKPTFS_CAPTURES_MAX + s->arena.nr_slots)
 		return -EAGAIN;
 	for (i = 0; i < w->nr; i++) {
@@ -64,7 +63,7 @@ static int check_write_locked(struct session *s, const struct ckptfs_write *w)
 	return 0;
 }
 
-/* What is to be captured is part of @g from here on. On failure nothing is. */
+/* Makes the capture @in a part of @g. If that fails, @g has nothing of it. */
 static int begin(struct session *s, struct generation *g, uint64_t key,
 		 const struct ckptfs_capture *in, struct capture **out)
 {
@@ -84,7 +83,7 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 	if (err) {
 		free(c->notice);
 		free(c);
-		return err == -EEXIST ? -EOPNOTSUPP : err; /* it is published */
+		return err == -EEXIST ? -EOPNOTSUPP : err; /* it is published already */
 	}
 	generation_get(g);
 	if (in->len)
@@ -113,7 +112,7 @@ void capture_end(struct capture *c)
 	free(c);
 }
 
-/* Takes back what was made of a batch. */
+/* Ends what was made of a batch that failed. */
 static void undo(struct session *s, struct capture **made, unsigned nr)
 {
 	while (nr) {
@@ -129,7 +128,7 @@ static void undo(struct session *s, struct capture **made, unsigned nr)
 	}
 }
 
-/* Host memory comes before that of devices, and else what was written first. */
+/* Host memory comes before device memory; else the order of the writes counts. */
 static void enqueue_locked(struct session *s, struct capture *c)
 {
 	struct list *at = s->waiting.prev;
@@ -146,7 +145,7 @@ static void enqueue_locked(struct session *s, struct capture *c)
 	s->counts.stats.pending_bytes += c->promise.len;
 }
 
-/* What a checkpoint has of tensors its commit file tells; a file by itself has none. */
+/* The commit file of a checkpoint lists its tensors; a file by itself has no such list. */
 static void promised(const struct capture *c)
 {
 	const struct tensor_place at = {.at = c->promise.off,
@@ -158,7 +157,7 @@ static void promised(const struct capture *c)
 			 c->generation->checkpoint ? &at : NULL);
 }
 
-/* All are in; those of no bytes are done. */
+/* The batch is complete. Captures without bytes are done, and stay in @made. */
 static void take_in_locked(struct session *s, struct capture **made, unsigned nr)
 {
 	unsigned i;
@@ -192,7 +191,7 @@ static int write_all(struct session *s, struct generation *g, uint64_t key,
 		if (session_check_alive_locked(s))
 			err = -ENOENT;
 		else if (first != s->last_seq + 1)
-			err = -EINVAL; /* another thread of it was quicker */
+			err = -EINVAL; /* another thread of the session was quicker */
 		else if (!captures_decide(s->all))
 			err = -EINTR;
 		else

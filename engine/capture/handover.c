@@ -28,8 +28,8 @@ int handover_listen(const char *path, dev_t dev, const char *name)
 	if (dir < 0 || fstat(dir, &st))
 		return -errno;
 	if (st.st_dev != dev)
-		return -ENOENT; /* something else is mounted over it */
-	/* The path of a mount may be longer than an address. */
+		return -ENOENT; /* another filesystem is mounted over it */
+	/* The path of a mount may be too long for an address. */
 	snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", dir, name);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, 1))
@@ -58,7 +58,7 @@ static int send_fd(int to, int fd)
 	return sendmsg(to, &m, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 
-/* Of the process at the other end, also where its id says nothing here. */
+/* A pidfd of the process at the other end, also if its id has no meaning here. */
 static int peer_pidfd(int connection, pid_t pid)
 {
 	int pidfd = -1;
@@ -71,7 +71,8 @@ static int peer_pidfd(int connection, pid_t pid)
 }
 
 /*
- * The next connection of a process of @uid, whose id is *@pid; others are turned away. -ETIMEDOUT.
+ * The next connection of a process of @uid, with its id in *@pid; others are refused. -ETIMEDOUT:
+ * there was none until @until_ns.
  */
 static int accept_from(int listening, uid_t uid, uint64_t until_ns, pid_t *pid)
 {

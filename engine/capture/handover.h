@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the descriptor of an arena reaches the process that asked for it: over a unix socket that is
- * bound in the control directory of our own mount, so that it is found wherever that is mounted,
- * and by no other way. It takes one connection and is gone: a socket that stays would make a plain
- * umount fail.
+ * How the descriptor of an arena reaches the process that asked for it: over a unix socket bound in
+ * the control directory of our own mount. So the process finds it wherever that is mounted, and
+ * there is no other way to it. The socket takes one connection and is gone: a socket that stays
+ * would make a plain umount fail.
  */
 #ifndef ENGINE_CAPTURE_HANDOVER_H
 #define ENGINE_CAPTURE_HANDOVER_H
@@ -11,14 +11,14 @@
 #include <sys/types.h>
 
 /*
- * Binds @name in the directory @path, which must be on device @dev. A descriptor, or -errno. Not
- * for a thread that serves requests: binding is one.
+ * Binds @name in the directory @path, which must be on device @dev. A descriptor, or -errno. A
+ * thread that serves requests must not call it: binding is a request.
  */
 int handover_listen(const char *path, dev_t dev, const char *name);
 
 /*
- * Waits up to @wait_ms for a process of @uid, turning others away, and gives it @fd. A pidfd of
- * that process, and its id in *@pid (0: of another pid namespace); -ETIMEDOUT; -errno.
+ * Waits up to @wait_ms for a process of @uid, refuses others, and gives it @fd. Returns a pidfd of
+ * that process, with its id in *@pid (0: another pid namespace); -ETIMEDOUT or another -errno.
  */
 int handover_give(int listening, uid_t uid, int fd, int wait_ms, pid_t *pid);
 

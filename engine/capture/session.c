@@ -21,7 +21,7 @@
 
 /* --- ends of captures --- */
 
-/* It takes the tensor. */
+/* Takes over the tensor of @c. */
 static void trace(struct session *s, struct capture *c)
 {
 	struct traced t = {.uid = s->uid,
@@ -41,7 +41,7 @@ static void trace(struct session *s, struct capture *c)
 	c->tensor = NULL;
 }
 
-/* It is on no list from here on, and has no tensor. */
+/* Takes @c off its list, and its tensor away. */
 static void detach_locked(struct session *s, struct capture *c)
 {
 	list_del(&c->link);
@@ -61,7 +61,8 @@ static void free_slot_locked(struct session *s, struct slot *slot)
 }
 
 /*
- * No piece of it is of use any more. What the trainer may be at keeps its place until it says so.
+ * The pieces of @c are of no use any more. @known: the trainer copies none of them now, so their
+ * slots are free; else a granted slot stays taken until the trainer reports it.
  */
 static void void_slots_locked(struct session *s, const struct capture *c, bool known)
 {
@@ -116,7 +117,7 @@ void session_fail_all_locked(struct session *s, int err, const char *why)
 
 /* --- landing --- */
 
-/* Without locks. 0, or the error by which its file has failed. */
+/* Called without locks. 0, or the error by which the file has failed. */
 static int keep(const struct session *s, struct content *ct, const struct slot *slot, unsigned i)
 {
 	ssize_t n = content_keep(ct, arena_slot(&s->arena, i), slot->len, slot->off);
@@ -126,7 +127,7 @@ static int keep(const struct session *s, struct content *ct, const struct slot *
 	return n < 0 ? (int)n : content_error(ct) ? content_error(ct) : -EIO;
 }
 
-/* Drops the lock meanwhile. The oldest piece that was reported goes to the cache. */
+/* Moves the oldest reported piece into the cache. Drops the lock meanwhile. */
 static void land_one_locked(struct session *s)
 {
 	struct slot *slot = container_of(s->done.next, struct slot, link);
@@ -138,7 +139,7 @@ static void land_one_locked(struct session *s)
 	if (c) {
 		c->landing = true;
 		lock_drop(&s->lock);
-		err = keep(s, c->generation->content, slot, i); /* the slot may be void meanwhile */
+		err = keep(s, c->generation->content, slot, i); /* the capture may fail meanwhile */
 		lock_take(&s->lock);
 		c->landing = false;
 		c->nr_landed += slot->len;
@@ -160,7 +161,7 @@ static void land_one_locked(struct session *s)
 	lock_take(&s->lock);
 }
 
-/* --- its life --- */
+/* --- life of a session --- */
 
 static bool ending(struct captures *cs)
 {
@@ -179,11 +180,11 @@ void session_wake(struct session *s)
 void session_stop_locked(struct session *s)
 {
 	if (s->listening >= 0)
-		shutdown(s->listening, SHUT_RDWR); /* nobody is waited for */
+		shutdown(s->listening, SHUT_RDWR); /* ends the wait for a connection */
 	session_wake(s);
 }
 
-/* Moves what is reported until the session is over. How it ended, for people. */
+/* Moves reported pieces until the session is over. Returns how it ended, for people. */
 static const char *live(struct session *s, int pidfd)
 {
 	struct pollfd on[2] = {{s->wake, POLLIN, 0}, {pidfd, POLLIN, 0}};
@@ -207,7 +208,7 @@ static const char *live(struct session *s, int pidfd)
 			how = "ended";
 		else if (s->bye)
 			how = "closed its session";
-		else if (s->closed) /* a process closes its files before it is seen to end */
+		else if (s->closed) /* a process closes its files before its end is seen */
 			how = "ended, or became another program";
 		else if (cut_off)
 			how = "was cut off: the mount ends";
@@ -215,7 +216,6 @@ static const char *live(struct session *s, int pidfd)
 	return how;
 }
 
-/* What a program says goes to logs and terminals. */
 void printable(const char *said, char *text)
 {
 	do {
@@ -244,7 +244,7 @@ static void end(struct session *s, const char *how)
 	}
 }
 
-/* Binds the socket, and gives the arena to who comes. A pidfd, or -errno. */
+/* Binds the socket, and gives the arena to the process that connects. A pidfd, or -errno. */
 static int offer(struct session *s)
 {
 	struct captures *cs = s->all;
@@ -257,7 +257,7 @@ static int offer(struct session *s)
 		s->state = fd >= 0 ? SESSION_LIVES : SESSION_ENDED;
 		s->err = fd >= 0 ? 0 : fd;
 		s->listening = fd;
-		over = s->bye || s->closed; /* before there was a socket that could be shut down */
+		over = s->bye || s->closed; /* before there was a socket to shut down */
 		waitq_wake_all(&s->changed);
 	}
 	if (fd < 0)
@@ -281,7 +281,7 @@ static void *session_main(void *session)
 	{
 		LOCK_SCOPE(&cs->lock);
 		list_del(&s->link);
-		session_add_counts(s, &cs->past); /* all has ended, so nobody changes them */
+		session_add_counts(s, &cs->past); /* nothing changes them any more */
 		last = --s->refs == 0;
 	}
 	if (last)
@@ -308,8 +308,8 @@ void session_add_counts(const struct session *s, struct session_counts *sum)
 }
 
 /*
- * Lock of the captures held. Too many of a user, or in all, would have all threads that serve the
- * mount.
+ * The lock of the captures is held. True if the user, or all, have so many sessions that one more
+ * could take all threads that serve the mount.
  */
 static bool too_many(const struct captures *cs, uid_t uid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to engine/capture: a session, and what it has written. */
+/* Private to engine/capture: a session, and its captures. */
 #ifndef ENGINE_CAPTURE_SESSION_H
 #define ENGINE_CAPTURE_SESSION_H
 
@@ -22,11 +22,11 @@ struct session_counts {
 
 struct captures {
 	struct capture_options options; /* const */
-	char *control_dir;		/* const once mounted, as the next */
+	char *control_dir;		/* const once mounted, as is @dev */
 	dev_t dev;
-	atomic_uint_fast64_t paced_ns; /* monotonic: nothing is granted before, by capture_bw */
-	struct lock lock;	       /* all below */
-	struct waitq gone;	       /* a session has left the list */
+	atomic_uint_fast64_t paced_ns; /* monotonic: capture_bw allows no grant before */
+	struct lock lock;	       /* for all below */
+	struct waitq gone;	       /* woken when a session has ended */
 	struct list sessions;
 	unsigned nr, rows;
 	bool ending;
@@ -34,21 +34,21 @@ struct captures {
 	struct trace trace;	    /* has its own lock */
 };
 
-/* Bytes of a tensor that a file is to have. */
+/* Bytes of a tensor that a file is to get. */
 struct capture {
-	struct list link; /* session->waiting: not all of it is granted; then ->granted */
+	struct list link; /* session->waiting until all of it is granted; then ->granted */
 	uint64_t seq, src_off;
 	struct tensor *tensor;	       /* referenced */
-	struct generation *generation; /* referenced, and being changed */
+	struct generation *generation; /* referenced, and open for changes */
 	struct promise promise;
-	struct notice *notice;		       /* for when it fails */
+	struct notice *notice;		       /* sent if it fails */
 	uint64_t nr_granted, nr_landed;	       /* bytes */
-	uint64_t written_ns, begin_ns, end_ns; /* struct traced */
-	bool landing;			       /* the thread is at a piece of it */
-	bool failed, told; /* its generation knows: who is with it last ends it */
+	uint64_t written_ns, begin_ns, end_ns; /* as in struct traced */
+	bool landing;			       /* the thread is moving a piece of it */
+	bool failed, told; /* told: its generation knows; the last user ends it */
 };
 
-/* That a capture has failed, on its way to the trainer. */
+/* Tells the trainer that a capture has failed. */
 struct notice {
 	struct list link; /* session->notices */
 	uint64_t seq;
@@ -60,8 +60,8 @@ enum slot_state { SLOT_FREE, SLOT_GRANTED, SLOT_DONE };
 struct slot {
 	struct list link; /* SLOT_DONE: session->done */
 	enum slot_state state;
-	struct capture *capture; /* NULL: failed meanwhile */
-	uint64_t nr, off;	 /* of the grant; in the file */
+	struct capture *capture; /* NULL: it has failed */
+	uint64_t nr, off;	 /* number of the grant; offset in the file */
 	uint32_t len;
 };
 
@@ -75,34 +75,34 @@ struct session {
 	uid_t uid;
 	int rank, world;
 	char socket[CKPTFS_SOCKET_MAX]; /* const */
-	int wake;			/* eventfd: there is something to do for the thread */
+	int wake;			/* eventfd: the thread has something to do */
 	struct lock lock;
-	/* lock */
+	/* lock: lock, unless noted */
 	unsigned refs; /* captures->lock */
 	enum session_state state;
-	bool offered;  /* the socket has its name, and nobody has come */
-	int listening; /* while nobody has come; else -1 */
-	int err;       /* SESSION_ENDED before it lived: why */
+	bool offered;  /* the socket has its name, and no process has come */
+	int listening; /* the socket, until a process comes; else -1 */
+	int err;       /* SESSION_ENDED before SESSION_LIVES: why */
 	pid_t pid;
-	bool bye, closed; /* BYE was said; the control file is not open any more */
+	bool bye, closed; /* BYE was said; the control file was closed */
 	struct arena arena;
 	struct slot *slots;
 	struct table tensors; /* of struct tensor */
 	uint64_t last_seq, last_grant;
-	uint64_t turn; /* of the request that waits for grants: one at a time */
+	uint64_t turn; /* number of the request that waits for grants: one at a time */
 	struct list waiting, granted, done, notices;
 	struct waitq changed;
 	struct session_counts counts;
 };
 
-/* That of @uid with this id, which lives; referenced, or NULL. */
+/* The session of @uid with this id, referenced; NULL: none. It may have ended. */
 struct session *session_find(struct captures *cs, uid_t uid, uint64_t id);
 void session_put(struct session *s);
 void session_put_at_end(struct session **s);
-/* 0; -ENOENT: it has ended. */
+/* 0; -ENOENT: it does not live (any more). */
 int session_check_alive_locked(const struct session *s);
 
-/* Finds the session of a call, locks it, and lets go of both at the end of the block. */
+/* Finds the session of a call and locks it; the end of the block unlocks and drops it. */
 #define SESSION_SCOPE(s, cs, uid, id) \
 	__cleanup(session_put_at_end) struct session *s = session_find(cs, uid, id); \
 	if (!s) \
@@ -111,39 +111,39 @@ int session_check_alive_locked(const struct session *s);
 	if (session_check_alive_locked(s)) \
 	return -ENOENT
 
-/* What a call does from here on is told to who made it; false: it was told -EINTR. */
+/* True: the request of this thread will get its result. False: it was given up, with -EINTR. */
 bool captures_decide(const struct captures *cs);
 
-/* The registered one of this id, or NULL. */
+/* The registered tensor of this id, or NULL. */
 struct tensor *tensor_find_locked(struct session *s, uint64_t id);
 
 void session_add_counts(const struct session *s, struct session_counts *sum);
 
-/* Starts its thread, which lives as long as it. -errno. */
+/* Starts the session's thread, which lives as long as the session. 0 or -errno. */
 int session_start(struct session *s);
 void session_free(struct session *s);
 
-/* Has its thread look. */
+/* Wakes the session's thread. */
 void session_wake(struct session *s);
 
-/* It is to end. */
+/* Wakes the session's thread to end; the caller has set the reason. */
 void session_stop_locked(struct session *s);
 
 /*
- * Drops the lock meanwhile: @c, or all, fails with @err for the reason @why. @known: its trainer
- * knows, and is at no piece of it any more; else it is told.
+ * Fails @c, or all captures, with @err for the reason @why. Drops the lock meanwhile. @known: the
+ * trainer knows, and copies no piece of it any more; else the trainer is told.
  */
 void session_fail_locked(struct session *s, struct capture *c, int err, const char *why,
 			 bool known);
 void session_fail_all_locked(struct session *s, int err, const char *why);
 
 /*
- * All of it has come, or what has not will not: @c, which is on no list and has no tensor any more,
- * is freed. Without locks.
+ * Ends and frees @c, which is on no list and has no tensor any more: all of it has come, or the
+ * rest will not. Called without locks.
  */
 void capture_end(struct capture *c);
 
-/* @said without what would steer a terminal, in @text, as long. */
+/* Copies @said to @text, of the same length, with '?' for what would steer a terminal. */
 void printable(const char *said, char *text);
 
 #endif

@@ -8,7 +8,7 @@
 #include "engine/base/json.h"
 #include "engine/base/lock.h"
 
-#define UNITS_ROWS 1 /* "pid" of those that the units draw */
+#define UNITS_ROWS 1 /* "pid" of the rows of the units */
 
 void trace_init(struct trace *t)
 {
@@ -39,10 +39,7 @@ static double us(uint64_t ns)
 	return (double)ns / 1e3;
 }
 
-/*
- * Captures overlap: each is an asynchronous event, of which viewers stack as many as there are at a
- * time.
- */
+/* Captures overlap: each is an asynchronous event, and viewers stack those of one time. */
 static void add_span(json_t *events, const struct traced *e, uint64_t id, const char *what,
 		     uint64_t from, uint64_t to)
 {
@@ -98,7 +95,7 @@ void trace_to_json(struct trace *t, uid_t viewer, bool all, json_t *events)
 
 		if (!all && e->uid != viewer)
 			continue;
-		if (e->row != last_row) /* saying it again does no harm */
+		if (e->row != last_row) /* a name that is repeated does no harm */
 			add_row(events, e);
 		last_row = e->row;
 		if (!e->tensor) {

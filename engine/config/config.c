@@ -10,7 +10,7 @@
 
 #include "engine/base/cleanup.h"
 
-/* What mount(8), fstab and systemd pass along to every filesystem; none has an effect here. */
+/* Options that mount(8), fstab and systemd pass to every filesystem. None has an effect here. */
 static const char *const generic_options[] = {
 	"defaults", "auto",	  "noauto",	"user",		 "nouser",     "users",
 	"nofail",   "_netdev",	  "dev",	"nodev",	 "suid",       "nosuid",
@@ -18,10 +18,7 @@ static const char *const generic_options[] = {
 	"lazytime", "nodiratime", "norelatime", "nostrictatime", "nolazytime", NULL,
 };
 
-/*
- * What mount(8) reads from mountinfo and passes to a remount: the kernel's own words, which nobody
- * gave.
- */
+/* Kernel options that mount(8) reads from mountinfo and passes to a remount. No user gave them. */
 static const char *const kernel_options[] = {
 	"default_permissions", "user_id", "group_id", "max_read", "blksize",
 	"rootcontext",	       "context", NULL,
@@ -44,12 +41,11 @@ static const struct {
 
 #define LABEL_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-/* A bare number of GiB above this was meant in another unit. */
+/* A bare number of GiB above this is taken for a mistaken unit. */
 #define BARE_GIB_MOST 1024
 
 /*
- * The unit that the suffix @text names: "", or K, M, G, T, each alone or with B or iB. 0: it names
- * none.
+ * The unit that the suffix @text names: "", or K, M, G, T, each alone or with B or iB. 0: no unit.
  */
 static uint64_t parse_unit(const char *text, uint64_t bare_unit)
 {
@@ -148,7 +144,7 @@ static int parse_enum(const struct key_info *k, const char *text, uint64_t *numb
 static int parse_string(enum key_type type, const char *name, const char *text)
 {
 	size_t len = strlen(text), i;
-	json_t *utf8 = json_string(text); /* config.json shows it */
+	json_t *utf8 = json_string(text); /* config.json shows the text */
 
 	json_decref(utf8);
 	if (type != KEY_STRING || len == 0 || len > 255 || !utf8)
@@ -156,7 +152,7 @@ static int parse_string(enum key_type type, const char *name, const char *text)
 	for (i = 0; i < len; i++)
 		if (iscntrl((unsigned char)text[i]))
 			return -EINVAL;
-	/* The label names files in the run directory and on the backing, and stands in metrics. */
+	/* The label is a part of metrics and of file names, also on the backing. */
 	if (!strcmp(name, "node") &&
 	    (strspn(text, LABEL_CHARS) < len || text[0] == '.' || len > 64))
 		return -EINVAL;
@@ -203,7 +199,7 @@ static int set_value(struct config *c, enum key k, const char *text, enum value_
 	return 0;
 }
 
-/* What @k takes instead of the value @text, which was refused with @err. */
+/* Describes valid values of @k, for the value @text that was refused with @err. */
 static const char *expected(const struct key_info *k, const char *text, int err, char *buf,
 			    size_t size)
 {
@@ -247,7 +243,7 @@ void config_set_memory(struct config *c, uint64_t memory)
 	}
 }
 
-/* "; did you mean 'x'?", or "." where nothing is near. */
+/* "; did you mean 'x'?", or "." if no key is similar. */
 static const char *suggestion(const char *name, char *buf, size_t size)
 {
 	enum key k = key_meant(name);
@@ -285,7 +281,7 @@ static int set_from_json(struct config *c, enum key k, const json_t *value)
 	return -EINVAL;
 }
 
-/* One key of the config file @path. */
+/* Applies one key of the config file @path. */
 static int apply_json(struct config *c, const char *path, const char *name, const json_t *value,
 		      struct error *e)
 {
@@ -328,7 +324,7 @@ int config_apply_file(struct config *c, const char *path, struct error *e)
 	json_object_foreach (root, name, value) {
 		if (err)
 			break;
-		if (*name != '#') /* a comment, for which JSON has no room else */
+		if (*name != '#') /* a comment, for which JSON has no other place */
 			err = apply_json(c, path, name, value, e);
 	}
 	json_decref(root);
@@ -337,7 +333,7 @@ int config_apply_file(struct config *c, const char *path, struct error *e)
 
 /* --- the option list --- */
 
-/* Cuts the next option off *cursor, resolving `\,`; returns NULL at the end. */
+/* Cuts the next option off *cursor and resolves `\,`. Returns NULL at the end. */
 static char *next_option(char **cursor)
 {
 	char *in = *cursor, *out = in, *start = in;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one table of mount options. `-o`, the config file, `ckptfs mount --help`, config.json and
- * the man page's check all read it; nothing else knows an option's name.
+ * The one table of mount options. `-o`, the config file, `ckptfs mount --help`, config.json and the
+ * check of the man page read it; no other module knows an option's name.
  */
 #ifndef ENGINE_CONFIG_KEYS_H
 #define ENGINE_CONFIG_KEYS_H
@@ -17,10 +17,10 @@ enum key_type {
 	KEY_RATE, /* bytes a second; a bare number is bytes; K M G T, also with B or iB */
 	KEY_ENUM, /* one of the words in `choices` */
 	KEY_STRING,
-	KEY_JSON, /* only in the config file: a list or object, checked by its own part */
+	KEY_JSON, /* a list, only in the config file; its own module checks it */
 };
 
-/* Order is that of the table in keys.c. */
+/* In the order of the table in keys.c. */
 enum key {
 	OPT_HOST_CACHE_SIZE,
 	OPT_PIN_HOST_CACHE,
@@ -49,20 +49,20 @@ enum key {
 	NR_KEYS
 };
 
-/* What becomes of a save for which the backing has no room, by its choice of OPT_ON_FULL. */
+/* The choices of OPT_ON_FULL: the fate of a save for which the backing has no room. */
 enum on_full { FULL_FAILS, FULL_WAITS, FULL_DELETES_LAST };
 
-/* What an fsync of a file of a unit waits for, by its choice of OPT_FSYNC. */
+/* The choices of OPT_FSYNC: what an fsync of a file of a unit waits for. */
 enum fsync_mode { FSYNC_BARRIER, FSYNC_DURABLE, FSYNC_BARRIER_ALL };
 
 struct key_info {
 	const char *name;
 	enum key_type type;
-	const char *value; /* the default, as a user would write it; "" = decided at mount */
+	const char *value;	    /* the default, as a user writes it; "": decided at mount */
 	const char *const *choices; /* KEY_ENUM: NULL-terminated; "word:" takes a value behind it */
-	bool effective;		    /* false: accepted, but nothing in this version reads it yet */
+	bool effective;		    /* false: accepted, but this version does not use it */
 	const char *help;	    /* one line */
-	const char *also; /* NULL, or words that people type for it, one blank between two */
+	const char *also; /* NULL, or words that people use for it, separated by one blank */
 };
 
 extern const struct key_info key_table[NR_KEYS];
@@ -70,13 +70,13 @@ extern const struct key_info key_table[NR_KEYS];
 /* The key called @name, or NR_KEYS. */
 enum key key_find(const char *name);
 
-/* The key that was probably meant by the unknown @name, or NR_KEYS where none is near. */
+/* The key that the unknown @name probably means, or NR_KEYS if none is similar. */
 enum key key_meant(const char *name);
 
-/* NULL, or what to do without the option @name, which an earlier version had. */
+/* What to use instead of the option @name of an earlier version; NULL: there was none. */
 const char *key_removed(const char *name);
 
-/* What a valid value looks like, for error messages and help: "a whole number". */
+/* A description of valid values for error messages and help, such as "a whole number". */
 const char *key_expects(const struct key_info *k, char *buf, size_t size);
 
 #endif

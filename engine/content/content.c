@@ -38,8 +38,8 @@ int contents_create(struct contents **out, struct cache *cache, struct backing *
 }
 
 /*
- * Takes @ct out of the table if nobody refers to it and the cache holds nothing of it: then the
- * caller frees it, without the lock. Else NULL.
+ * Takes @ct out of the table if it has no reference and no chunk. The caller then frees it without
+ * the lock. Returns NULL otherwise.
  */
 static struct content *detach_if_unused_locked(struct content *ct)
 {
@@ -69,14 +69,13 @@ static void content_free(struct content *ct)
 	free(ct);
 }
 
-/* @ck, of which nothing is wanted any more, goes back unless somebody still uses it. */
+/* Returns @ck to the cache if it is empty and unused. */
 static void drop_if_unused_locked(struct content *ct, struct chunk *ck)
 {
 	if (!ck->users && ck->state != CHUNK_FLYING && ck->lo == ck->hi)
 		cache_give_back(ct->all->cache, ck);
 }
 
-/* Forgets the bytes in @ck. */
 void content_empty_chunk_locked(struct content *ct, struct chunk *ck)
 {
 	ck->lo = ck->hi = ck->dirty_lo = ck->dirty_hi = 0;
@@ -91,7 +90,6 @@ void content_empty_list_locked(struct content *ct, struct list *list)
 		content_empty_chunk_locked(ct, container_of(l, struct chunk, mine));
 }
 
-/* The end of a copy into or out of @ck. */
 void content_unuse_locked(struct content *ct, struct chunk *ck)
 {
 	ck->users--;
@@ -142,8 +140,8 @@ static bool same_id(const struct inode_id *a, const struct inode_id *b)
 }
 
 /*
- * Referenced, or NULL. Not that of a save that has failed: if the file has got its name all the
- * same, the backing has its bytes.
+ * Returns a new reference, or NULL. Skips a staged content that has failed: if its file has got its
+ * name nevertheless, the backing has its bytes.
  */
 static struct content *find_locked(struct contents *all, const struct inode_id *id)
 {
@@ -152,7 +150,7 @@ static struct content *find_locked(struct contents *all, const struct inode_id *
 	while (ct && (!same_id(&ct->id, id) || (ct->staged && ct->error)))
 		ct = ct->next_in_hash;
 	if (ct && ct->orphan && !ct->refs)
-		return NULL; /* its bytes are gone */
+		return NULL; /* its bytes are dropped */
 	if (ct && ct->refs++ == 0)
 		list_del(&ct->parked);
 	return ct;
@@ -167,7 +165,7 @@ static void insert_locked(struct contents *all, struct content *ct)
 	all->nr++;
 }
 
-/* Not yet to be found. */
+/* Makes a content that the table does not have yet. */
 static struct content *content_make(struct contents *all, int fd, const struct inode_id *id,
 				    uint64_t size, const struct caller *owner, bool staged)
 {
@@ -218,7 +216,8 @@ struct content *content_stage_in_place(struct contents *all, int fd, const struc
 	int err = ct && !ct->staged ? content_settle(ct) : 0;
 
 	/*
-	 * An ordinary one, with nothing in it any more, is no longer found: ours comes before it.
+	 * The ordinary content is empty now. The staged one comes before it in the bucket and hides
+	 * it.
 	 */
 	if (!ct || !ct->staged) {
 		content_put(ct);
@@ -238,7 +237,7 @@ struct content *content_stage_in_place(struct contents *all, int fd, const struc
 		lock_drop(&all->cache->lock);
 		if (!other || !other->staged)
 			return ct;
-		content_free(ct); /* somebody else was quicker */
+		content_free(ct); /* another thread was faster */
 		ct = other;
 	} else {
 		close(fd);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The content of one file that is being written: what the cache holds of it over what the backing
- * has. Reads see both as one.
+ * The content of one file that is being written: the bytes in the cache on top of those of the
+ * backing. Readers see both as one file.
  *
- * A content is STAGED (the file of a unit: nobody else knows its inode on the backing until it is
- * published; digested as it passes; kept in the cache after the flush) or ORDINARY (written behind,
- * in place; no byte but those written goes to the backing, since other nodes may write beside them;
- * gone from the cache once the backing has it).
+ * A content is STAGED or ORDINARY. STAGED is the file of a unit: its inode on the backing is
+ * private until it is published. Its bytes are digested as they pass, and stay cached after the
+ * flush. ORDINARY is written behind, in place. Only written bytes go to the backing, since other
+ * nodes may write beside them; the cache drops them once the backing has them.
  *
- * The kernel keeps writes, truncations and the like of one file apart by its inode lock, but for
- * the O_TRUNC of an open and the pages of mappings; reads, flushes and closes run beside them.
+ * The kernel's inode lock serializes writes, truncations and the like of one file, except the
+ * O_TRUNC of an open and the pages of mappings. Reads, flushes and closes run concurrently.
  *
- * Everything that cannot be done in the cache is done on the backing, between content_settle
- * (which empties the cache of the file) and content_reload.
+ * Operations that the cache cannot do are done on the backing, between content_settle (which
+ * empties the cache of the file) and content_reload.
  */
 #ifndef ENGINE_CONTENT_CONTENT_H
 #define ENGINE_CONTENT_CONTENT_H
@@ -35,12 +35,12 @@
 struct inode_id {
 	dev_t dev;
 	uint64_t ino;
-	uint64_t btime_ns; /* 0 where the backing does not tell */
+	uint64_t btime_ns; /* 0 if the backing does not tell */
 };
 
 uint64_t hash_inode(const struct inode_id *id);
 
-/* Who found no room on the backing, and has asked for some: since when, and for what. */
+/* A save that found no room on the backing: since when, and the ticket of its request. */
 struct shortage {
 	uint64_t since_ns, ticket;
 };
@@ -48,29 +48,29 @@ struct shortage {
 struct content {
 	struct contents *all;  /* const */
 	struct inode_id id;    /* const */
-	struct caller owner;   /* const: for whom it is flushed */
+	struct caller owner;   /* const: the user as which it is flushed */
 	bool staged;	       /* const */
 	struct digest *digest; /* const: NULL if not staged */
 	int fd;		       /* const while referenced: read and write, through the page cache */
 	/* cache lock */
 	struct content *next_in_hash;
 	unsigned refs;
-	struct list parked;	      /* on contents->parked while refs is 0 and chunks are left */
+	struct list parked;	      /* on contents->parked while refs is 0 and chunks remain */
 	int direct_fd;		      /* O_DIRECT, -1: none */
-	uint64_t size, backing_end;   /* of the file; up to where the backing may have bytes */
+	uint64_t size, backing_end;   /* of the file; the end of possible bytes on the backing */
 	uint64_t written_ns;	      /* wall clock of the last write; 0: none */
-	uint64_t ctime_ns;	      /* published: that of the backing then */
-	bool orphan;		      /* has no name: with the last reference its bytes go, too */
-	bool published;		      /* staged, and now a file of the backing like any other */
+	uint64_t ctime_ns;	      /* published: the backing's at that moment */
+	bool orphan;		      /* has no name: its bytes go with the last reference */
+	bool published;		      /* staged, but now an ordinary file of the backing */
 	struct list dirty, clean;     /* chunks */
 	struct list promises;	      /* bytes that will come */
-	bool by_handle;		      /* there were some */
-	struct tensor_places tensors; /* of which tensors bytes are captured, or will be */
-	unsigned nr_submitted;	      /* chunks that the flush engine still refers to */
+	bool by_handle;		      /* it has had promises */
+	struct tensor_places tensors; /* of captured and of promised bytes */
+	unsigned nr_submitted;	      /* chunks that the flush engine refers to */
 	unsigned nr_writing;	      /* between content_begin_write and content_end_write */
-	bool cutting;		      /* content_truncate: others wait to begin */
-	bool unsynced;		      /* the last sync failed: what was flushed may be lost */
-	int error; /* the first that a flush met: -errno; until content_error_told */
+	bool cutting;		      /* content_truncate: writers wait to begin */
+	bool unsynced;		      /* the last sync failed: flushed bytes may be lost */
+	int error;		      /* the first of a flush: -errno; until content_error_told */
 	struct waitq settled;
 };
 
@@ -80,15 +80,13 @@ struct contents {
 	struct backing *backing; /* const */
 	struct content **hash;	 /* cache lock */
 	size_t nr_buckets, nr;
-	struct list parked; /* contents that only the cache still holds */
-	bool ending;	    /* cache lock: nothing is waited for any more */
-	/* Called, without locks, when a flush of @ct failed for good. */
+	struct list parked; /* contents that only the cache holds */
+	bool ending;	    /* cache lock: nothing waits any more */
+	/* Called without locks when a flush of @ct has failed for good. */
 	void (*failed)(void *arg, const struct inode_id *id, int err);
-	/*
-	 * The same where it fails for want of room: is it worth another try? It waits for nothing.
-	 */
+	/* The same for want of room. True: try again. It does not wait. */
 	bool (*full)(void *arg, const struct inode_id *id, struct shortage *s);
-	/* Called, without locks, when nothing of a staged content is dirty any more. */
+	/* Called without locks when a staged content has no dirty bytes left. */
 	void (*rested)(void *arg);
 	void *arg;
 };
@@ -96,49 +94,49 @@ struct contents {
 int contents_create(struct contents **out, struct cache *cache, struct backing *backing);
 void contents_destroy(struct contents *all);
 
-/* The end of the mount: what waits for the backing here gets -EINTR from now on. */
+/* The end of the mount: from now on waits for the backing in this module return -EINTR. */
 void contents_end(struct contents *all);
 
 /*
- * The content of the inode behind @fd (taken over, also on failure; readable and writable),
- * which has @size bytes. Referenced. NULL without memory.
+ * The content of the inode behind @fd, which has @size bytes. It takes over @fd (readable and
+ * writable), also on failure. The caller gets a reference. NULL without memory.
  */
 struct content *content_create(struct contents *all, int fd, const struct inode_id *id,
 			       uint64_t size, const struct caller *owner, bool staged);
 
 /*
- * The same, staged, of a file that is there already and is to be written in its place: the one
- * there is, if any, which is not known to others after all. NULL: no memory, or what is ordinary
- * about it cannot be written back.
+ * The same, staged, for an existing file that is to be written in place. A staged content of that
+ * inode is used again, and is private again. NULL: no memory, or the inode's ordinary content could
+ * not be written back.
  */
 struct content *content_stage_in_place(struct contents *all, int fd, const struct inode_id *id,
 				       uint64_t size, const struct caller *owner);
 
-/* Is there any? */
+/* True if there is any content. */
 bool contents_any(struct contents *all);
 
-/* That of inode @id if there is one, referenced. */
+/* The content of inode @id with a new reference, or NULL. */
 struct content *content_find(struct contents *all, const struct inode_id *id);
 void content_get(struct content *ct);
-/* It lives on as long as chunks of it are in the cache. */
+/* Drops a reference. A content lives on while chunks of it are in the cache. */
 void content_put(struct content *ct);
 
-/* Frees contents that nobody refers to and whose last chunk has left the cache. Now and then. */
+/* Frees contents without references whose last chunk has left the cache. Called now and then. */
 void contents_sweep(struct contents *all);
 
 /*
- * Copies @len bytes into the cache, waiting for room. Returns how many (fewer only by an error
- * after a part, which the next call returns), or -errno: what an earlier flush met, -EINTR,
- * -ETIMEDOUT (no room for stall_timeout_s).
+ * Copies @len bytes into the cache, waiting for room. Returns the number of bytes (fewer only if an
+ * error follows a part; the next call returns it), or -errno: the error of an earlier flush,
+ * -EINTR, -ETIMEDOUT (no room for stall_timeout_s).
  */
 ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t off);
 
 /*
- * A place in the cache for bytes that are expected next, so that they can be received right there:
- * behind the end of the chunk that @content was last written to, and in chunks that belong to
- * nobody yet. What is put there is nobody's until content_take_landed. Whoever has a place holds up
- * the flush, and other writers, of its first chunk: only for moments, and without waiting for
- * anything.
+ * A place in the cache for bytes that are expected next, so that the daemon can receive them there:
+ * behind the last written bytes of @content in their chunk, and in chunks without a content. Bytes
+ * there belong to no content until content_take_landed. The holder of a place blocks the flush of
+ * its first chunk and other writers to it. So it holds a place only for moments, and waits for
+ * nothing meanwhile.
  */
 #define LANDING_PIECES 3
 struct content_landing {
@@ -150,29 +148,29 @@ struct content_landing {
 };
 
 /*
- * A place for @len bytes at @off of a content that is not published, whose reference it takes over
- * on success. False: there is none without waiting.
+ * A place for @len bytes at @off of an unpublished content, whose reference it takes over on
+ * success. False: there is none without waiting.
  */
 bool content_land(struct content *ct, uint64_t off, size_t len, struct content_landing *l);
 
-/* Copies the first @len bytes out of it, to where they belong instead. */
+/* Copies the first @len bytes out of the place into @buf. */
 void content_copy_landed(const struct content_landing *l, void *buf, size_t len);
 
 /*
- * As content_write of the first @len bytes, which are there. False: things have changed, they must
- * be copied out and written. The place is not given back.
+ * As content_write for the first @len bytes in the place. False: the content has changed, so the
+ * caller must copy the bytes out and write them. The caller still has to give the place back.
  */
 bool content_take_landed(struct content_landing *l, size_t len);
 
-/* Gives the place back. Also for an empty one. */
+/* Gives the place back. Accepts an empty one. */
 void content_leave(struct content_landing *l);
 
-/* Reads until @len or the end of the file. What is not cached is read from @fd. */
+/* Reads until @len or the end of the file. Bytes that are not cached come from @fd. */
 ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t off);
 
 /*
- * The same without a copy, if all of it is cached in CONTENT_PINS chunks or fewer: then the bytes
- * stay where they are until content_unpin. Returns how many there are, or 0: content_read it.
+ * The same without a copy, if all bytes are cached in at most CONTENT_PINS chunks. They stay in
+ * place until content_unpin. Returns their number, or 0: use content_read.
  */
 #define CONTENT_PINS 18
 struct content_pins {
@@ -185,9 +183,9 @@ size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_
 void content_unpin(struct content_pins *p);
 
 /*
- * Bytes of a staged content that will come, from a tensor that is still to be captured: the file
- * has its size already; who reads them, writes over them, cuts or syncs the file waits until they
- * are there.
+ * Bytes of a staged content that will come from a tensor whose capture is pending. The file has its
+ * size already. Reading them, writing over them, and cutting or syncing the file wait until they
+ * have come.
  */
 struct promise {
 	struct list link; /* content->promises */
@@ -195,135 +193,127 @@ struct promise {
 };
 
 /*
- * @p, whose off and len are set and which stays where it is, until content_kept. 0 or -errno; waits
- * for others of these bytes. Until content_promised the file has not grown by it, and may be left
- * so.
+ * Registers @p, whose off and len are set and which stays in place until content_kept. Waits for
+ * other promises of these bytes. Returns 0 or -errno. The file does not grow before
+ * content_promised, which the caller may omit.
  */
 int content_promise(struct content *ct, struct promise *p);
 
 /*
- * It will come, for all that is known now: the file has its size. @at: what of which tensor it is,
- * to be told by content_tensors; NULL: that does not matter.
+ * The promise is certain, as far as is known now: the file gets its size. @at: the tensor of the
+ * bytes, for content_tensors; NULL: none to record.
  */
 void content_promised(struct content *ct, const struct promise *p, const struct tensor_place *at);
 
-/*
- * Of what is captured: what of which tensors, but for what was written over. Referenced; NULL:
- * nothing.
- */
+/* The tensors of the captured bytes, without those overwritten since. Referenced; NULL: none. */
 struct tensor_map *content_tensors(struct content *ct);
 
-/*
- * For one that begins anew with bytes that were written by handle: what of which tensors; NULL: of
- * none.
- */
+/* For a content that starts with bytes written by handle: sets their tensors; NULL: none. */
 void content_set_tensors(struct content *ct, const struct tensor_map *m);
 
-/* As content_write, of a part of what was promised; it counts as written when it was promised. */
+/* As content_write, for a part of a promise. The time of writing remains that of the promise. */
 ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off);
 
-/* Was any of it promised, ever? */
+/* True if any of its bytes were ever promised. */
 bool content_by_handle(struct content *ct);
 
-/* All of it has come, or will not: then the content fails first. */
+/* Ends the promise: its bytes have come, or never will (then the content has failed first). */
 void content_kept(struct content *ct, struct promise *p);
 
-/* Of what is promised: how much. */
+/* The number of promised bytes. */
 uint64_t content_promised_bytes(struct content *ct);
 
-/* Waits until all that is promised now has come. 0, -EINTR, or the sticking error. */
+/* Waits until all bytes promised now have come. Returns 0, -EINTR, or the sticking error. */
 int content_await(struct content *ct);
 
-/* Cuts or extends it, as whom @b says. 0 or -errno. */
+/* Truncates or extends the file, as the user of @b. Returns 0 or -errno. */
 int content_truncate(struct content *ct, struct backing *b, uint64_t size);
 
 /*
- * What looks at the backing sees the size that it has here, whatever of it was written back. 0,
- * -EINTR or -errno.
+ * Extends the file on the backing to the content's size, whatever has been written back so far.
+ * Returns 0, -EINTR or -errno.
  */
 int content_show_size(struct content *ct);
 
 /*
- * Waits until what is dirty now was given to the backing. 0, the sticking error, or -EINTR. After a
- * content_sync that failed that is all of the file: what was given before may be lost. If not all
- * of it is cached any more, it fails for good.
+ * Waits until the bytes that are dirty now have been given to the backing. Returns 0, the sticking
+ * error, or -EINTR. After a failed content_sync it writes the whole file again, since earlier bytes
+ * may be lost. If the whole file is no longer cached, the content fails for good.
  */
 int content_write_back(struct content *ct);
 
-/* Has all that is dirty now flushed as soon as it can be. */
+/* Makes all bytes that are dirty now due for the flush. */
 void content_hurry(struct content *ct);
 
-/* Is nothing dirty, and nobody writing? */
+/* True if nothing is dirty or promised, and no thread is writing. */
 bool content_rests(struct content *ct);
 
-/* Writes back, and makes it durable. */
+/* Writes back and makes the file durable. */
 int content_sync(struct content *ct);
 
-/* Write back, then drop everything from the cache, for operations on the backing itself. */
+/* Writes back, then drops the content's bytes from the cache, before operations on the backing. */
 int content_settle(struct content *ct);
 
-/* Around a write to the backing beside the cache: nothing is cut meanwhile. 0 or -EINTR. */
+/* Around a write to the backing past the cache: no truncation runs meanwhile. 0 or -EINTR. */
 int content_begin_write(struct content *ct);
 void content_end_write(struct content *ct);
 
-/* Bytes were written to the backing beside the cache: size and digest follow. */
+/* Updates size and digest after a write to the backing past the cache. */
 void content_wrote(struct content *ct, uint64_t off, uint64_t len);
 
-/* The same after any other change there, to a settled content: the size is the backing's. */
+/* The same after another change on the backing, to a settled content; takes the backing's size. */
 void content_reload(struct content *ct, uint64_t off, uint64_t len);
 
-/* Drops what is in the cache, unflushed bytes too: nobody will miss them. */
+/* Drops the content's bytes from the cache, unflushed ones too: they are no longer needed. */
 void content_discard(struct content *ct);
 
 /*
- * No name leads to it any more: who has it open goes on with it, after that nobody misses its
- * bytes.
+ * The file has lost its last name. Processes that have it open can go on; with the last reference
+ * its bytes are dropped.
  */
 void content_orphan(struct content *ct);
 
-/* Drops what is cached of it and is on the backing too. */
+/* Drops cached bytes that the backing has too. */
 void content_forget(struct content *ct);
 
-/* The sticking error. */
+/* The sticking error, or 0. */
 int content_error(struct content *ct);
 
 /*
- * A program that wrote to it was told. That is enough for an ordinary file, whose lost bytes are
- * gone from the cache by now; a unit has failed by it for good.
+ * A program that wrote to the content was told of the error. That clears the error of an ordinary
+ * file, whose lost bytes have left the cache by then. A unit has failed by it for good.
  */
 void content_error_told(struct content *ct);
 
-/* Notes an error as a flush does. */
+/* Records an error as a flush does. */
 void content_fail(struct content *ct, int err);
 
-/* Size, time of change and blocks as programs shall see them, over what the backing says. */
+/* Puts size, times and blocks as programs shall see them over the backing's values in @stx. */
 void content_overlay(struct content *ct, struct statx *stx);
 
-/* Do reads go through the cache: for bytes that only it has, or since it has all of them? */
+/* True if reads go through the cache: it has bytes that the backing lacks, or the whole file. */
 bool content_serves_reads(struct content *ct);
 
-/* It is known to others from now on, on the backing last changed as @stx says. */
+/* Others know the file from now on; @stx is its last state on the backing. */
 void content_published(struct content *ct, const struct statx *stx);
 
-/* Staged, and not known to others yet? */
+/* True if it is staged and not published yet. */
 bool content_is_pending(struct content *ct);
 
-/*
- * At each open: drops from the cache what has been changed on the backing since it was published.
- */
+/* Called at each open: drops cached bytes if the backing's file has changed since publishing. */
 void content_refresh(struct content *ct);
 
-/* The time of change that programs shall see, in place of that of the last write. */
+/* Sets the time of change for programs, in place of the time of the last write. */
 void content_set_mtime(struct content *ct, uint64_t wall_ns);
 
 uint64_t content_size(struct content *ct);
-/* Of unflushed bytes. */
+/* The number of unflushed bytes. */
 uint64_t content_dirty_bytes(struct content *ct);
 
-/* Are there cached bytes in [off, off + len)? */
+/* True if bytes in [off, off + len) may be cached or are promised. */
 bool content_covers(struct content *ct, uint64_t off, size_t len);
 
-/* As a source for digests and structure checks. */
+/* A source (base/source.h) for digests and structure checks. */
 ssize_t content_source_read(void *content, void *buf, size_t len, uint64_t off);
 
 /* --- for the flush engine --- */
@@ -335,16 +325,16 @@ struct flight {
 	size_t len;
 	uint64_t off;
 	bool direct;
-	uint32_t dirty_lo, dirty_hi; /* of the chunk, when it took off */
+	uint32_t dirty_lo, dirty_hi; /* of the chunk at take-off */
 };
 
-/* Takes the next chunk that is due into the air; false: none. */
+/* Takes off the next due chunk. Returns false if there is none. */
 bool content_take_off_locked(struct cache *c, struct flight *f);
 
-/* Digests what flies. Without locks. */
+/* Digests the bytes in flight. Called without locks. */
 void content_digest(struct flight *f);
 
-/* The chunk has landed, with 0 or the error for good. Takes the lock. */
+/* Ends a flight, with 0 or the final error. Takes the lock. */
 void content_landed(struct flight *f, int err);
 
 #endif

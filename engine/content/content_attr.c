@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Size, times and blocks of a content as programs see them, from when it is staged until it is a
- * file like any other, which others may change.
+ * Size, times and blocks of a content as programs see them, from the time it is staged until it is
+ * an ordinary file, which others may change.
  */
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ static uint64_t dirty_bytes_locked(const struct content *ct)
 	return sum;
 }
 
-/* False: the backing knows all, and better. */
+/* Returns false if the backing's values are right. */
 static bool overlay_locked(const struct content *ct, struct statx *stx)
 {
 	if ((!ct->staged || ct->published) && list_empty(&ct->dirty))
@@ -54,7 +54,7 @@ void content_overlay(struct content *ct, struct statx *stx)
 		if (overlay_locked(ct, stx))
 			return;
 	}
-	/* Flushed by now; but @stx may have been asked for before that. */
+	/* All bytes are flushed by now, but @stx may be older than that. */
 	if (!backing_stat(&b, ct->fd, &fresh))
 		*stx = fresh;
 }
@@ -98,7 +98,7 @@ void content_refresh(struct content *ct)
 		ctime_ns = ct->ctime_ns;
 	}
 	if (backing_stat(&b, ct->fd, &stx)) {
-		content_forget(ct); /* whatever this is now */
+		content_forget(ct); /* the backing no longer tells what the file is */
 		return;
 	}
 	mtime_ns = stamp_ns(stx.stx_mtime);
@@ -106,7 +106,7 @@ void content_refresh(struct content *ct)
 		return;
 	LOCK_SCOPE(&ct->all->cache->lock);
 	if (ct->size != size || ct->written_ns != written_ns || !list_empty(&ct->dirty))
-		return; /* by ourselves, right now */
+		return; /* this node has just changed it */
 	content_empty_list_locked(ct, &ct->clean);
 	ct->size = ct->backing_end = stx.stx_size;
 	ct->written_ns = mtime_ns;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The size: truncation, in the cache and on the backing. While one cuts (content->cutting) others
- * wait to begin a write; what flies has to land first. All or nothing is cut.
+ * The size: truncation in the cache and on the backing. While a thread cuts (content->cutting),
+ * others wait to begin a write, and the cut waits for affected flights. A cut happens in full or
+ * not at all.
  */
 #include <errno.h>
 
 #include "engine/base/clock.h"
 #include "engine/content/content_inside.h"
 
-/* Where @ck is to be cut for a file of @size bytes. */
+/* The offset in @ck at which a file of @size bytes ends. */
 static uint32_t cut_of(const struct content *ct, const struct chunk *ck, uint64_t size)
 {
 	size_t chunk = ct->all->cache->chunk_size;
@@ -17,7 +18,7 @@ static uint32_t cut_of(const struct content *ct, const struct chunk *ck, uint64_
 	return size <= base ? 0 : size - base < chunk ? (uint32_t)(size - base) : UINT32_MAX;
 }
 
-/* Cuts what is cached of @ck, which does not fly, at @size. */
+/* Cuts the cached bytes of @ck, which does not fly, at @size. */
 static void trim_chunk_locked(struct content *ct, struct chunk *ck, uint64_t size)
 {
 	struct cache *c = ct->all->cache;
@@ -40,7 +41,7 @@ static void trim_chunk_locked(struct content *ct, struct chunk *ck, uint64_t siz
 	}
 }
 
-/* Does anything fly that is to be cut? */
+/* True if a flying chunk has bytes to be cut. */
 static bool cuts_flying_locked(const struct content *ct, uint64_t size)
 {
 	struct list *l;
@@ -62,7 +63,7 @@ static void trim_list(struct content *ct, struct list *list, uint64_t size)
 		trim_chunk_locked(ct, container_of(l, struct chunk, mine), size);
 }
 
-/* Drops the lock while waiting. Keeps other writers away; all or nothing is cut. */
+/* Keeps other writers away, and drops the lock to wait for writers and flights. 0 or -errno. */
 static int begin_cut_locked(struct content *ct, uint64_t size)
 {
 	int err = 0;
@@ -94,7 +95,7 @@ int content_truncate(struct content *ct, struct backing *b, uint64_t size)
 	int err;
 	LOCK_SCOPE(&c->lock);
 
-	/* What was promised comes before it, as that was said before. */
+	/* Promised bytes were written before this truncation, so they come first. */
 	while (ct->cutting || (!ct->error && !list_empty(&ct->promises)))
 		if (content_wait_for_landing(ct))
 			return -EINTR;
@@ -102,7 +103,7 @@ int content_truncate(struct content *ct, struct backing *b, uint64_t size)
 	if (!err) {
 		trim_list(ct, &ct->clean, size);
 		trim_list(ct, &ct->dirty, size);
-		waitq_wake_all(&ct->settled); /* what was cut off is waited for in vain */
+		waitq_wake_all(&ct->settled); /* threads that wait for bytes cut off look again */
 		lock_drop(&c->lock);
 		err = cut_on_backing(ct, b, size);
 		lock_take(&c->lock);
@@ -130,7 +131,7 @@ int content_show_size(struct content *ct)
 	while (ct->cutting)
 		if (content_wait_for_landing(ct))
 			return -EINTR;
-	/* Meanwhile nobody makes it longer, whose bytes that might cut off. */
+	/* Meanwhile no write can extend the file, so this cuts off no bytes. */
 	err = begin_cut_locked(ct, UINT64_MAX);
 	size = ct->size;
 	if (!err) {

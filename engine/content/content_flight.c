@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chunks on their way to the backing: which is due, which part of it is written, and its landing.
- * The bytes of a chunk that flies do not change. It writes nothing itself (engine/flush).
+ * Chunks on their way to the backing: which one is due, which of its bytes are written, and its
+ * landing. The bytes of a flying chunk do not change. This file writes nothing (engine/flush does).
  */
 
 #include "engine/content/content_inside.h"
 
 #define DIRECT_ALIGN 4096u
 
-/* The oldest of @queue that nobody is writing into. */
+/* The oldest dirty chunk of @queue into which no thread is writing. */
 static struct chunk *first_due_locked(struct list *queue)
 {
 	struct list *l;
@@ -23,8 +23,8 @@ static struct chunk *first_due_locked(struct list *queue)
 }
 
 /*
- * O_DIRECT where whole blocks are at hand; the tail of a file, and odd pieces of one that is
- * written in pieces, go through the page cache.
+ * Chooses O_DIRECT for whole blocks. The tail of a file, and odd pieces of a file written in
+ * pieces, go through the page cache.
  */
 static void choose_range(const struct cache *c, struct flight *f)
 {
@@ -66,7 +66,7 @@ void content_digest(struct flight *f)
 	struct cache *c = f->content->all->cache;
 	struct chunk *ck = f->chunk;
 
-	/* Nobody changes the bytes of a chunk that flies; but it may be emptied meanwhile. */
+	/* The bytes of a flying chunk do not change, but the chunk may be emptied meanwhile. */
 	if (f->content->digest)
 		digest_feed(f->content->digest, ck->index * c->chunk_size + f->dirty_lo,
 			    chunk_data(c, ck) + f->dirty_lo, f->dirty_hi - f->dirty_lo);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places in the cache that bytes are received into (struct content_landing). A place belongs to
- * one thread, which waits for nothing while it has it. What is there counts only once it is taken.
+ * Places in the cache into which bytes are received (struct content_landing). A place belongs to
+ * one thread, which waits for nothing while it has it. Bytes there count only once they are taken.
  */
 #include <string.h>
 
@@ -73,7 +73,7 @@ void content_copy_landed(const struct content_landing *l, void *buf, size_t len)
 	}
 }
 
-/* Is each piece still for where it was to be? */
+/* True if each piece can still go where it was meant to. */
 static bool still_fits_locked(const struct content_landing *l)
 {
 	struct content *ct = l->content;

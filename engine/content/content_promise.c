@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes that will come (struct promise), and waiting for what lands. Every wait drops the lock of
- * the cache, and ends with the call or the mount. Who keeps a promise is not known here.
+ * Bytes that will come (struct promise), and waits for landings. Every wait drops the lock of the
+ * cache, and ends at the latest with the call or the mount. This file does not know how a promise
+ * is kept.
  */
 #include <errno.h>
 
@@ -9,7 +10,6 @@
 #include "engine/base/wait.h"
 #include "engine/content/content_inside.h"
 
-/* Waits for a landing. -EINTR: the call was given up, or all ends. -ETIMEDOUT. */
 int content_wait_until_landing_locked(struct content *ct, uint64_t deadline_ns)
 {
 	return ct->all->ending ? -EINTR : wait_on(&ct->settled, deadline_ns);
@@ -20,7 +20,6 @@ int content_wait_for_landing(struct content *ct)
 	return content_wait_until_landing_locked(ct, CLOCK_NEVER);
 }
 
-/* Is any of these bytes still to come? */
 bool content_is_promised_locked(const struct content *ct, uint64_t off, uint64_t len)
 {
 	const struct list *l = ct->promises.prev;
@@ -29,14 +28,14 @@ bool content_is_promised_locked(const struct content *ct, uint64_t off, uint64_t
 		const struct promise *p = container_of(l, const struct promise, link);
 
 		if (p->off + p->len <= off)
-			break; /* and so do those before it */
+			break; /* so do all before it */
 		if (p->off < off || p->off - off < len)
 			return true;
 	}
 	return false;
 }
 
-/* They are in the order of the file, in which they mostly come, and no two overlap. */
+/* Promises are in file order, in which they mostly arrive, and no two overlap. */
 static void add_promise_locked(struct content *ct, struct promise *p)
 {
 	struct list *at = ct->promises.prev;
@@ -46,7 +45,6 @@ static void add_promise_locked(struct content *ct, struct promise *p)
 	list_push(at, &p->link);
 }
 
-/* Drops the lock while waiting. 0, -EINTR, or the error by which they will not come. */
 int content_await_promised_locked(struct content *ct, uint64_t off, uint64_t len)
 {
 	int err = 0;
@@ -102,7 +100,7 @@ void content_set_tensors(struct content *ct, const struct tensor_map *m)
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
 
-	if (!ct->by_handle && m) /* else it knows better */
+	if (!ct->by_handle && m) /* else the content has its own tensors */
 		places_set(&ct->tensors, m);
 	ct->by_handle = true;
 }

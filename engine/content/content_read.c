@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes out of the cache, over what the backing has; what is promised is waited for. The lock of
- * the cache is held across no copy. What it has read from the backing it does not keep.
+ * Bytes out of the cache, on top of the backing's; reads wait for promised bytes. No thread holds
+ * the lock of the cache across a copy. Bytes read from the backing are not cached.
  */
 #include <string.h>
 
 #include "engine/content/content_inside.h"
 
 /*
- * Reads the beginning of a stretch that lies in one chunk. Returns how much, 1 or more, or -errno.
+ * Reads the beginning of a stretch in one chunk. Returns the number of bytes, or -errno; never 0.
  */
 static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, size_t len)
 {
@@ -40,8 +40,8 @@ static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, si
 	got = backing_read(&b, fd, buf, n, (off_t)off);
 	if (got < 0)
 		return got;
-	memset(buf + got, 0, n - (size_t)got); /* a hole that the backing does not reach */
-	/* Or what was cached when this began, and has gone with an error. */
+	memset(buf + got, 0, n - (size_t)got); /* a hole at the end of the backing's file */
+	/* Or bytes that were cached at the start, and that an error has dropped since. */
 	return ct->staged && content_error(ct) ? content_error(ct) : (ssize_t)n;
 }
 
@@ -54,7 +54,7 @@ ssize_t content_read(struct content *ct, int fd, void *buf, size_t len, uint64_t
 		int err = content_await_promised_locked(ct, off, len);
 
 		if (err)
-			return err; /* some of it is lost */
+			return err; /* some of the bytes are lost */
 		size = ct->size;
 	}
 	if (off >= size)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Write back and sync, and what was changed on the backing beside the cache. It only has chunks
- * flushed and waits for that: the flush engine writes.
+ * Write back and sync, and changes made on the backing past the cache. This file only makes chunks
+ * due and waits for them: the flush engine writes.
  */
 #include <errno.h>
 
 #include "engine/base/clock.h"
 #include "engine/content/content_inside.h"
 
-/* Is anything left that turned dirty up to @turn? They are in that order. */
+/* True if a chunk that became dirty up to @turn remains. The list is in that order. */
 static bool dirty_since_locked(const struct content *ct, uint64_t turn)
 {
 	return !list_empty(&ct->dirty) &&
 	       container_of(ct->dirty.next, struct chunk, mine)->turned <= turn;
 }
 
-/* Has what turned dirty up to @turn flushed. */
+/* Makes what became dirty up to @turn due for the flush. */
 static void hurry_locked(struct content *ct, uint64_t turn)
 {
 	struct list *l;
@@ -29,7 +29,7 @@ static void hurry_locked(struct content *ct, uint64_t turn)
 	}
 }
 
-/* Makes all of the file, which must be cached, dirty again. */
+/* Makes the whole file dirty again. -EIO: not all of it is cached. */
 static int redo_locked(struct content *ct)
 {
 	struct list *l, *tmp;

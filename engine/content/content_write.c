@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes into the cache: a write finds or makes the chunk, closes the gap to what that holds, and
- * copies without the lock, as the one writer of that chunk. It flushes nothing itself.
+ * Bytes into the cache. A write finds or makes the chunk, closes the gap to the bytes in it, and
+ * copies without the lock, as the one writer of that chunk. This file flushes nothing.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include "engine/content/copy.h"
 #include "engine/content/content_inside.h"
 
-/* A chunk that turns dirty goes behind those that did before. */
 void content_turn_dirty_locked(struct content *ct, struct chunk *ck)
 {
 	struct cache *c = ct->all->cache;
@@ -24,17 +23,13 @@ void content_turn_dirty_locked(struct content *ct, struct chunk *ck)
 		cache_set_state(c, ck, CHUNK_PARTIAL);
 }
 
-/* Has @ck flushed as soon as it can be. */
 void content_make_ready_locked(struct cache *c, struct chunk *ck)
 {
 	if (ck->state == CHUNK_PARTIAL)
 		cache_set_state(c, ck, CHUNK_READY);
 }
 
-/*
- * Drops the lock while waiting. The chunk of @index, new or old, that nobody flushes. *made: it was
- * made by this call and is empty.
- */
+/* The chunk of @index, unused by the flush and other writers. Drops the lock while waiting. */
 static int chunk_for_writing_locked(struct content *ct, uint64_t index, struct chunk **out)
 {
 	struct cache *c = ct->all->cache;
@@ -52,7 +47,7 @@ static int chunk_for_writing_locked(struct content *ct, uint64_t index, struct c
 			cache_bind(c, ck, ct, index);
 			content_turn_dirty_locked(ct, ck);
 		}
-		/* One at a time: pages of a mapping come several at once. */
+		/* One writer at a time: several pages of a mapping may come at once. */
 		if (ck && ck->state != CHUNK_FLYING && !ck->writers) {
 			*out = ck;
 			break;
@@ -67,7 +62,7 @@ static int chunk_for_writing_locked(struct content *ct, uint64_t index, struct c
 	return err;
 }
 
-/* Reads [@off, @off + @len) of the backing into @to, zeros where it has none. Without locks. */
+/* Reads @len bytes at @off of the backing into @to, zeros where it has none. Without locks. */
 static int fill(struct content *ct, char *to, size_t len, uint64_t off, uint64_t backing_end)
 {
 	struct backing b = content_backing(ct);
@@ -82,9 +77,9 @@ static int fill(struct content *ct, char *to, size_t len, uint64_t off, uint64_t
 }
 
 /*
- * Drops the lock meanwhile. Makes the present bytes of @ck reach up to [a, b): what lies between
- * comes from the backing. The bytes of an ordinary file between are somebody else's: there the
- * chunk is flushed first (-EAGAIN: look again).
+ * Extends the bytes of @ck up to [a, b) with bytes of the backing; drops the lock meanwhile. In an
+ * ordinary file the bytes between belong to other writers, so there the chunk is flushed first
+ * (-EAGAIN: look the chunk up again).
  */
 static int close_gap_locked(struct content *ct, struct chunk *ck, uint32_t a, uint32_t b)
 {
@@ -124,7 +119,6 @@ static int close_gap_locked(struct content *ct, struct chunk *ck, uint32_t a, ui
 	return 0;
 }
 
-/* [a, b) was copied into @ck. */
 void content_note_written_locked(struct content *ct, struct chunk *ck, uint32_t a, uint32_t b)
 {
 	struct cache *c = ct->all->cache;
@@ -146,7 +140,7 @@ void content_note_written_locked(struct content *ct, struct chunk *ck, uint32_t 
 	ck->dirty_hi = b > ck->dirty_hi ? b : ck->dirty_hi;
 	if (end > ct->size)
 		ct->size = end;
-	/* Written to its end: no more is likely to come. */
+	/* Written to its end: more bytes are unlikely to come. */
 	if (ck->dirty_hi == c->chunk_size || cache_pressed(c))
 		content_make_ready_locked(c, ck);
 }
@@ -218,7 +212,7 @@ ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t o
 	}
 	content_end_write(ct);
 	if (err == -ETIMEDOUT && ct->staged)
-		content_fail(ct, err); /* the cache is better used for others */
+		content_fail(ct, err); /* the cache is better used for other files */
 	return done ? (ssize_t)done : err;
 }
 

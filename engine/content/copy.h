@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The copy into the cache: its lines are cold and nobody reads them soon, so that writing around
- * the CPU's caches is faster by a third than memcpy, and leaves them to the program that saves.
+ * The copy into the cache. The destination is cold and not read soon. So writing around the CPU's
+ * caches is a third faster than memcpy, and leaves the caches to the program that saves.
  */
 #ifndef ENGINE_CONTENT_COPY_H
 #define ENGINE_CONTENT_COPY_H
@@ -34,7 +34,7 @@ static inline void copy_stream(char *to, const char *from, size_t len)
 		_mm_stream_si128((__m128i *)(to + i + 32), c);
 		_mm_stream_si128((__m128i *)(to + i + 48), d);
 	}
-	_mm_sfence(); /* before anybody is told of the bytes */
+	_mm_sfence(); /* before other threads learn of the bytes */
 	memcpy(to + i, from + i, len - i);
 }
 #else

@@ -17,36 +17,36 @@
 #define MAX_THREADS 64
 
 /*
- * The table of pieces is as long as the farthest one in it: so a few bytes far out in a sparse file
- * must not make it grow. It reaches this far, and farther with each piece that is known; pieces
- * beyond are read again.
+ * The table of pieces is as long as its farthest piece, so a few bytes far out in a sparse file
+ * must not make it grow. It reaches FREE_REACH, and KNOWN_REACH farther with each known piece;
+ * pieces beyond are read again.
  */
 #define FREE_REACH  16384 /* 128 GiB */
 #define KNOWN_REACH 8
 
 struct piece {
 	XXH128_canonical_t digest; /* of the first len bytes */
-	uint32_t len;		   /* 0: nothing is known */
+	uint32_t len;		   /* 0: unknown */
 };
 
 /* A piece whose bytes are passing in order. */
 struct stream {
 	XXH3_state_t *state;
 	uint64_t piece;
-	uint32_t len;  /* taken so far; 0: free */
-	uint64_t used; /* when last, in feeds */
+	uint32_t len;  /* bytes taken so far; 0: free */
+	uint64_t used; /* number of the last feed */
 };
 
 struct digest {
 	struct lock lock; /* all below */
 	struct piece *pieces;
 	uint64_t nr_pieces; /* the table's length */
-	uint64_t nr_known;  /* pieces put into it, again and again */
+	uint64_t nr_known;  /* pieces put into the table so far, repetitions included */
 	uint64_t changes;   /* feeds and spoils */
 	struct stream streams[NR_STREAMS];
 };
 
-/* What reading and digesting a piece takes, one of it for each thread. */
+/* Buffers to read and digest a piece, one per thread. */
 struct hasher {
 	XXH3_state_t *state;
 	void *buf;
@@ -180,7 +180,7 @@ static struct stream *find_stream(struct digest *d, uint64_t piece)
 	return NULL;
 }
 
-/* The bytes from @at on, of the piece, are no longer what they were. */
+/* The bytes of the piece from @at on have changed. */
 static void forget(struct digest *d, uint64_t piece, size_t at)
 {
 	struct stream *s = find_stream(d, piece);
@@ -191,7 +191,7 @@ static void forget(struct digest *d, uint64_t piece, size_t at)
 		d->pieces[piece].len = 0;
 }
 
-/* A stream for the start of the piece: a free one, or that which was fed least recently. */
+/* A stream for the start of the piece: a free one, or the least recently fed. */
 static struct stream *start_stream(struct digest *d, uint64_t piece)
 {
 	struct stream *s = &d->streams[0];
@@ -265,7 +265,7 @@ void digest_spoil(struct digest *d, uint64_t off, uint64_t len)
 			d->streams[i].len = 0;
 }
 
-/* Is the digest of the piece's first @len bytes known? *@changes: as of now. */
+/* True if the digest of the piece's first @len bytes is known. *@changes: as of now. */
 static bool known(struct digest *d, uint64_t piece, size_t len, XXH128_canonical_t *digest,
 		  uint64_t *changes)
 {
@@ -343,7 +343,7 @@ int digest_finish(struct digest *d, uint64_t size, const struct source *src,
 struct job {
 	const struct source *src;
 	uint64_t size, nr_pieces;
-	XXH128_canonical_t *digests; /* each written by the thread that took its piece */
+	XXH128_canonical_t *digests; /* the thread that takes a piece writes its digest */
 	void (*progress)(void *arg, uint64_t bytes);
 	void *arg;
 	struct lock lock; /* all below */
@@ -391,7 +391,7 @@ static void *job_thread(void *arg)
 	return NULL;
 }
 
-/* This thread is one of them; where no other can be started it does all alone. */
+/* The calling thread takes part. If no other can be started, it does all the work. */
 static void run_job(struct job *job, unsigned threads)
 {
 	struct worker workers[MAX_THREADS];
@@ -441,7 +441,7 @@ static bool is_digest(const char *hex, size_t len)
 	return len == DIGEST_HEX - 1 && strspn(hex, "0123456789abcdef") >= len;
 }
 
-/* One way to write each number: digits without a leading zero. Returns what follows, or NULL. */
+/* Parses digits without a leading zero, the one valid spelling. Returns their end, or NULL. */
 static const char *parse_number(const char *at, const char *end, uint64_t *number)
 {
 	const char *start = at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled with -mavx2 (Makefile): nothing else may be in this file. */
+/* Compiled with -mavx2 (Makefile), so this file must have no other code. */
 #ifdef __x86_64__
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -50,7 +50,7 @@ static bool is_trusted(const struct statx *stx, uid_t owner, mode_t type)
 	return (stx->stx_mode & S_IFMT) == type && (stx->stx_uid == owner || stx->stx_uid == 0);
 }
 
-/* A pin of the directory of all records, or -errno. @make: the daemon makes it if it is missing. */
+/* A pin of the directory of all records, or -errno. @make: make it if it is missing. */
 static int pin_all(struct backing *b, bool make)
 {
 	__cleanup_fd int top = backing_pin(b, b->root_fd, ".ckptfs");
@@ -82,9 +82,9 @@ static int pin_dir(struct backing *b, uid_t owner)
 }
 
 /*
- * As the daemon: makes that directory for the owner of the file *@of, whatever another user has put
- * in its place. The owner makes it, so that the daemon changes the ownership of no directory that
- * another user may have moved there.
+ * Makes that directory for the owner of the file *@of, as the daemon, and moves away what another
+ * user has put in its place. The owner makes it. So the daemon changes the ownership of no
+ * directory that another user may have moved there.
  */
 static void make_dir(struct backing *b, const struct statx *of)
 {
@@ -133,7 +133,7 @@ static ssize_t get_file(struct backing *b, const struct statx *of, char *buf, si
 	return len;
 }
 
-/* Gives the record @file, just made, to the owner and the group of the file *@of. */
+/* Gives the new record @file to the owner and the group of the file *@of. */
 static int give(struct backing *b, int file, const struct statx *of)
 {
 	struct statx stx;
@@ -144,10 +144,10 @@ static int give(struct backing *b, int file, const struct statx *of)
 		return err;
 	if (!is_trusted(&stx, of->stx_uid, S_IFREG))
 		return -EPERM;
-	return backing_chmod(b, file, 0600 | (of->stx_mode & 0404)); /* it has another group */
+	return backing_chmod(b, file, 0600 | (of->stx_mode & 0404)); /* another group */
 }
 
-/* 0 or -errno; then nothing was recorded. */
+/* Returns 0, or -errno: nothing was recorded. */
 static int put_file(struct backing *b, const struct statx *of, const char *text)
 {
 	char name[RECORDED_NAME_MAX], line[RECORDED_MAX];
@@ -158,7 +158,7 @@ static int put_file(struct backing *b, const struct statx *of, const char *text)
 	if (dir < 0)
 		return dir;
 	recorded_name(name, of->stx_ino);
-	backing_unlink(b, dir, name, false); /* of another file, which had that number */
+	backing_unlink(b, dir, name, false); /* of a former file with that inode */
 	file = backing_create(b, dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW,
 			      0600 | (of->stx_mode & 0444), &created);
 	if (file < 0)
@@ -183,7 +183,7 @@ static void unlink_file(struct backing *b, const struct statx *of)
 		backing_unlink(b, dir, name, false);
 }
 
-/* --- in either place --- */
+/* --- in both places --- */
 
 ssize_t recorded_get(struct backing *b, int fd, char *buf, size_t size)
 {
@@ -216,7 +216,7 @@ int recorded_put(struct backing *b, const struct caller *owner, int fd, const ch
 			make_dir(&daemon, &of);
 			err = put_file(&daemon, &of, text);
 		}
-		if (err) /* a backing with root_squash; if that fails, there is no record */
+		if (err) /* a backing with root_squash; if this fails too, there is no record */
 			put_file(&as, &of, text);
 		return 0;
 	}

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the digest record of a file lies: in its extended attribute DIGEST_XATTR. On a backing
- * without user.* attributes, a checkpoint that is one file has a record file:
+ * The place of a file's digest record: the extended attribute DIGEST_XATTR. On a backing without
+ * user.* attributes, a checkpoint that is one file has a record file:
  *
- * 	BACKING/.ckptfs/digests/UID/INODE	the text of the attribute and a newline
+ *	BACKING/.ckptfs/digests/UID/INODE	the text of the attribute and a newline
  *
  * UID is the owner of the recorded file, INODE its inode number in hexadecimal. Every user may
  * write to `digests`. A record counts only if the record file and the directory UID belong to that
- * owner or to root: no user can forge a record of another user. A root daemon moves away what
- * another user has put in the place of the directory UID; a daemon of an ordinary user cannot, and
- * makes no records then.
+ * owner or to root: no user can forge a record of another user. If another user has put something
+ * in the place of the directory UID, a root daemon moves it away. A daemon of an ordinary user
+ * cannot, and then makes no records.
  *
- * A record is true only while the file has the size and the time of change that the record names,
- * so a record that is left behind does no harm. The daemon makes the record before the file gets
- * its name. It replaces a record of the same inode number, and removes the record after this mount
- * has replaced or removed the file (recorded_hold).
+ * A record is true only while the file has the size and the time of change in the record, so a
+ * leftover record does no harm. The daemon makes the record before the file gets its name. It
+ * replaces a record of the same inode number, and removes the record after this mount has replaced
+ * or removed the file (recorded_hold).
  */
 #ifndef ENGINE_CONTENT_RECORDED_H
 #define ENGINE_CONTENT_RECORDED_H
@@ -27,30 +27,27 @@
 
 #define RECORDED_DIR "digests"
 
-/* The text of a record file, with the NUL. */
+/* The size of a record file's text, with the NUL. */
 #define RECORDED_MAX (DIGEST_RECORD_MAX + 1)
 
-/* The name of the file of a record. */
+/* The name of the record file of @inode. */
 #define RECORDED_NAME_MAX 20
 void recorded_name(char name[RECORDED_NAME_MAX], uint64_t inode);
 
-/* The length of the record in the text of a record file, or -EINVAL: it holds something else. */
+/* The length of the record in the text of a record file; -EINVAL: the text is no record. */
 int recorded_check(const char *text, size_t len);
 
 /* As backing_getxattr of DIGEST_XATTR. -ENODATA: neither place has a record. @fd may be a pin. */
 ssize_t recorded_get(struct backing *b, int fd, char *buf, size_t size);
 
-/*
- * True if the file @fd has a record of the size and time of change in *@stx; its digest is *@hex
- * then.
- */
+/* True if *@hex is the digest of the file @fd: its record has the size and time in *@stx. */
 bool recorded_valid(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX]);
 
 /*
  * Records @text for the file @fd, durably or with the file's next sync. @owner saves the file.
- * @file: a record file may be made, else only the attribute. All who may read the file may read the
- * record file, as far as the owner can give it the same group. Returns 0 also if nothing can be
- * recorded.
+ * @file permits a record file, else only the attribute is used. Everyone who may read the file may
+ * read the record file, if its owner can give it the same group. Returns 0 also if no record can be
+ * made.
  */
 int recorded_put(struct backing *b, const struct caller *owner, int fd, const char *text,
 		 bool file);
@@ -59,17 +56,14 @@ int recorded_put(struct backing *b, const struct caller *owner, int fd, const ch
 void recorded_drop(struct backing *b, int fd);
 
 /*
- * To be called before the file @name in @dir is replaced or removed. If a record file may go with
- * that name, returns a pin of the file, and *@stx of it, for recorded_forget; else -errno. As long
- * as the pin is open, a local filesystem gives the inode number to no other file, which may have a
- * record by then.
+ * Called before the file @name in @dir is replaced or removed. If a record file may go with that
+ * name, returns a pin of the file, and its *@stx for recorded_forget; else -errno. While the pin is
+ * open, a local filesystem reuses the inode number for no other file, which could have a record by
+ * then.
  */
 int recorded_hold(struct backing *b, int dir, const char *name, struct statx *stx);
 
-/*
- * Removes the record of the file that *@stx was of. The record of another file with that inode
- * number stays.
- */
+/* Removes the record of the file of *@stx, but not another file's with that inode number. */
 void recorded_forget(struct backing *b, const struct statx *stx);
 
 #endif

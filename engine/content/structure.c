@@ -17,7 +17,7 @@ bool structure_get(struct check *c, uint64_t off, void *buf, size_t len)
 	if (n < 0)
 		c->err = (int)n;
 	else if ((size_t)n != len)
-		c->err = -EIO; /* it became shorter meanwhile */
+		c->err = -EIO; /* the file became shorter meanwhile */
 	return !c->err;
 }
 
@@ -98,7 +98,7 @@ bool structure_skip(struct reader *r, size_t len)
 	return true;
 }
 
-/* --- which of them --- */
+/* --- choice of the format --- */
 
 static const char safetensors_unfinished[] =
 	"safetensors: its header was never written: its writer did not close it";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks that a safetensors file is whole: a length of 8 bytes, a header of JSON, data. It reads
- * the header alone, which is outside bytes.
+ * Checks that a safetensors file is whole: a length of 8 bytes, a JSON header, data. It reads only
+ * the header, which is untrusted.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -10,8 +10,8 @@
 
 #include "engine/content/structure_inside.h"
 
-#define SAFETENSORS_HEADER_MAX 100000000 /* as its own library has it */
-#define SAFETENSORS_TENSOR_MAX 65536	 /* of the text of one tensor in the header */
+#define SAFETENSORS_HEADER_MAX 100000000 /* the limit of the safetensors library */
+#define SAFETENSORS_TENSOR_MAX 65536	 /* of the header text of one tensor */
 
 static const char safetensors_length[] =
 	"safetensors: it does not begin with the length of a header: " CUT_OFF;
@@ -101,8 +101,8 @@ static bool tensor_extent(const json_t *tensor, struct extent *one)
 }
 
 /*
- * The header may have 100 MB, and as one tree in memory would take many times that. So its outer
- * object is taken apart here, and only the object of each tensor given to the parser.
+ * The header may have 100 MB, and a tree of it would take many times that. So this code splits its
+ * outer object, and only gives the object of each tensor to the parser.
  */
 
 static int next_solid(struct reader *r)
@@ -115,7 +115,7 @@ static int next_solid(struct reader *r)
 	return c;
 }
 
-/* Where a value is collected; more than fits is dropped, and len tells. */
+/* Collects a value. Bytes beyond room are dropped, but counted in len. */
 struct text {
 	char *buf;
 	size_t room, len;
@@ -128,7 +128,7 @@ static void put(struct text *t, int c)
 	t->len++;
 }
 
-/* A string, whose first quote has been read, up to its last one. */
+/* Reads a string behind its first quote, up to its last one. */
 static bool read_string(struct reader *r, struct text *t)
 {
 	int c;
@@ -195,7 +195,7 @@ static const char *read_tensor(struct header *h)
 	return NULL;
 }
 
-/* A name, whose first quote has been read, and its object. */
+/* Reads a name behind its first quote, and its object. */
 static const char *read_member(struct header *h)
 {
 	static const char metadata[] = "__metadata__\"";
@@ -206,7 +206,7 @@ static const char *read_member(struct header *h)
 	if (!read_string(h->r, &name) || next_solid(h->r) != ':' || !read_object(h->r, &h->value))
 		return safetensors_header;
 	if (name.len == name.room && !memcmp(buf, metadata, sizeof(buf)))
-		return NULL; /* texts, for people */
+		return NULL; /* texts for people */
 	return read_tensor(h);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks that a zip (PKWARE's APPNOTE, 4.3) is whole: its end, its central directory, and that
- * entries lie where that says. It unpacks nothing and checks no CRC.
+ * Checks that a zip file (PKWARE's APPNOTE, 4.3) is whole: its end, its central directory, and that
+ * entries are where the directory says. It unpacks nothing and checks no CRC.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define ZIP_ENTRY     46 /* of the central directory */
 #define ZIP_LOCAL     30
 #define ZIP_COMMENT   65535
-#define ZIP_LOOKED_AT 16384 /* local headers: each is a read somewhere in the file */
+#define ZIP_LOOKED_AT 16384 /* local headers: each needs a read somewhere in the file */
 
 static const char zip_no_end[] = "zip: no end-of-central-directory record: " CUT_OFF;
 static const char zip_no_end64[] = "zip: the zip64 record at its end is missing or damaged";
@@ -37,7 +37,7 @@ struct zip_entry {
 	uint64_t packed, unpacked;
 };
 
-/* @p is a candidate for the end record, at @off. */
+/* Reads the end record candidate @p, at offset @off. */
 static const char *zip_read_end(struct check *c, const unsigned char *p, uint64_t off,
 				struct zip *z)
 {
@@ -70,8 +70,8 @@ static const char *zip_read_end(struct check *c, const unsigned char *p, uint64_
 }
 
 /*
- * The end record, which is found from the file's end backwards. Bytes behind it and its comment are
- * let pass, as readers do.
+ * Finds the end record, searching backwards from the file's end. Accepts bytes behind the record
+ * and its comment, as readers do.
  */
 static const char *zip_find_end(struct check *c, struct zip *z)
 {
@@ -98,7 +98,7 @@ static const char *zip_find_end(struct check *c, struct zip *z)
 	return problem;
 }
 
-/* The zip64 field holds, in this order, those numbers that are all ones in the entry itself. */
+/* The zip64 field holds, in this order, the numbers that are all ones in the entry itself. */
 static void zip_read_field64(struct zip_entry *en, const unsigned char *field, size_t len)
 {
 	uint64_t *const numbers[] = {&en->unpacked, &en->packed, &en->off};
@@ -113,7 +113,7 @@ static void zip_read_field64(struct zip_entry *en, const unsigned char *field, s
 	}
 }
 
-/* Extra fields: numbers of 2 bytes, what it is and its length, and so much. */
+/* Extra fields: 2 bytes of type, 2 bytes of length, and the data. */
 static bool zip_read_extra(struct reader *r, size_t len, struct zip_entry *en)
 {
 	while (len >= 4) {
@@ -149,7 +149,7 @@ static bool zip_read_entry(struct reader *r, struct zip_entry *en)
 	       structure_skip(r, structure_le(p + 32, 2));
 }
 
-/* Everything of the entry lies before the central directory, at @limit. */
+/* Checks that the whole entry lies before the central directory, at @limit. */
 static const char *zip_check_local(struct check *c, const struct zip_entry *en, uint64_t limit,
 				   bool look)
 {

@@ -36,7 +36,7 @@ static uint64_t end_of(const struct tensor_place *p)
 	return p->at + p->bytes;
 }
 
-/* The first that ends behind @off. */
+/* The first place that ends behind @off. */
 static size_t find(const struct tensor_places *ps, uint64_t off)
 {
 	size_t lo = 0, hi = ps->nr;
@@ -57,7 +57,7 @@ void places_cut(struct tensor_places *ps, uint64_t off, uint64_t len)
 	size_t from = find(ps, off), to = from;
 
 	if (!off && len == UINT64_MAX)
-		ps->unknown = false; /* emptied */
+		ps->unknown = false; /* the file was emptied */
 	while (to < ps->nr && (ps->list[to].at < off || ps->list[to].at - off < len))
 		tensor_put(ps->list[to++].tensor);
 	if (to == from)
@@ -66,7 +66,7 @@ void places_cut(struct tensor_places *ps, uint64_t off, uint64_t len)
 	ps->nr -= to - from;
 }
 
-/* The piece of a tensor that follows the one before it: one place. */
+/* True if @p continues the piece of the tensor before it, so that both are one place. */
 static int extends(const struct tensor_place *before, const struct tensor_place *p)
 {
 	return before->tensor == p->tensor && end_of(before) == p->at &&

@@ -14,7 +14,7 @@ static const char *const entries[] = {
 
 #define TO(state) MACHINE_TO(AGREE_##state)
 
-/* The header draws it. */
+/* agreement.h draws this diagram. */
 const struct machine agreement_machine = {
 	.what = "agreement",
 	.nr_states = AGREE_LATE + 1,
@@ -80,7 +80,7 @@ bool agreement_read_entry(const char *text, enum agree_entry *what, uint32_t *sl
 
 /* --- joining --- */
 
-/* Where those go for whom there is no more room: not all the same way. */
+/* The child slot that a node descends to from a full slot. A hash of the node spreads them. */
 static unsigned way_down(const struct agreement *a)
 {
 	uint32_t h = 2166136261u + a->depth;
@@ -97,7 +97,7 @@ static void descend(struct agreement *a)
 	uint64_t slot = (uint64_t)first_child(a) + k;
 
 	if (slot > AGREE_SLOT_MAX / AGREE_FANOUT || a->depth + 2 >= AGREE_DEPTH_MAX) {
-		set_state(a, AGREE_LATE); /* not with any number of nodes that there are */
+		set_state(a, AGREE_LATE); /* more nodes than any cluster has */
 		return;
 	}
 	a->depth++;
@@ -108,8 +108,8 @@ static void descend(struct agreement *a)
 }
 
 /*
- * Nobody joins there any more: the end was seen, or that node leaves. Those beside it may still be
- * open.
+ * The log of this slot is closed: the end was seen, or that node leaves. The sibling slots may
+ * still be open.
  */
 static void turn_back(struct agreement *a)
 {
@@ -123,7 +123,7 @@ static void turn_back(struct agreement *a)
 	a->nr_children = 0;
 }
 
-/* The log of that slot has no entry of this node before @next. */
+/* While this node joins: takes an entry of the log of @slot that another node made. */
 static void passed(struct agreement *a, enum agree_entry what, const char *node)
 {
 	a->next++;
@@ -149,7 +149,7 @@ static void has_joined(struct agreement *a)
 	memset(a->children, 0, sizeof(a->children));
 }
 
-/* --- the own log --- */
+/* --- the log of this node --- */
 
 static void heard(struct agreement *a, const char *text, struct agree_news *news)
 {
@@ -171,7 +171,7 @@ static void heard(struct agreement *a, const char *text, struct agree_news *news
 		return;
 	}
 	if (what == AGREE_VOTE && !slot && !a->slot && !strcmp(node, a->node)) {
-		a->root_voted = true; /* the answer to that was lost */
+		a->root_voted = true; /* the answer to our vote was lost */
 		a->early = false;
 		return;
 	}
@@ -233,7 +233,7 @@ static void decide(struct agree_op *op, const struct agreement *a, bool commit)
 	op->payload = commit ? AGREE_OF_COMMIT : AGREE_OF_ABORT;
 }
 
-/* Children that have voted: those that left. */
+/* A bit for each child that has voted: at `prepare`, for those that left. */
 static unsigned voters(const struct agreement *a)
 {
 	unsigned mask = 0, k;
@@ -283,8 +283,8 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 		ask(op, AGREE_READ, a->undecided ? "open" : "decision");
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
 		/*
-		 * First, so that a writer that dies from here on on another node is too late to
-		 * spoil it.
+		 * `prepare` comes first: a writer that dies on another node after it is too late to
+		 * spoil the generation.
 		 */
 		ask(op, AGREE_RECORD, "prepare");
 		prepare.length = a->next;
@@ -315,8 +315,8 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 }
 
 /*
- * By that record the children know where to vote: the root itself does behind them, in nobody's
- * way.
+ * `prepare` tells the children of the root where to vote. The root's own vote goes behind theirs
+ * (agreement_vote_early), where it is in nobody's way.
  */
 static void is_prepared(struct agreement *a, const char *text)
 {
@@ -328,8 +328,9 @@ static void is_prepared(struct agreement *a, const char *text)
 }
 
 /*
- * After having joined, or decided: is there anything to be of? Who clears up removes `open` first,
- * the decision last: so that no decision is there counts only if `open` stands afterwards.
+ * Takes the answer to a read of `open` or `decision`, made after this node joined, or after it
+ * found a decision. The node that clears up removes `open` first and the decision last. So "no
+ * decision" counts only if `open` stands afterwards.
  */
 static void looked(struct agreement *a, const char *kind, const char *text)
 {
@@ -373,7 +374,7 @@ void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours,
 		else
 			a->next++;
 	} else if (op->payload == AGREE_NONE) {
-		heard(a, text, news); /* the end of the log, or what came before that */
+		heard(a, text, news); /* our entry, or the one that has its place */
 		if (ours && *op->also)
 			has_voted(a);
 		if (ours && a->heir) {
@@ -410,11 +411,11 @@ unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][CO
 }
 
 /*
- * It says how long the root's log is: who votes there need not find its end by reading what its
- * siblings have said. And each that has yet to vote has a place of its own for that, after the
- * root's `closed`: else all would try for the same one. Such a log has gaps until all have voted;
- * whoever finds his place taken goes on to the next, and what else is appended goes to the first
- * gap, where it is heard at once. So none is left in the end.
+ * `prepare` says how long the root's log is, so a voter need not find its end by reading what the
+ * siblings reported. Each child that has yet to vote also gets an entry of its own behind the
+ * root's `closed`; else all children would try for the same one. Such a log has gaps until all have
+ * voted. A node that finds its entry taken goes on to the next. Any other entry goes to the first
+ * gap, where it is heard at once. So no gap is left in the end.
  */
 static void prepared(struct agreement *a, const char *text)
 {
@@ -458,12 +459,12 @@ void agreement_saw_behind(struct agreement *a, const char *text, struct agree_ne
 	heard(a, text, news);
 	a->next = next;
 	news->any = news->any &&
-		    voters(a) != before; /* once: else nobody who waits for news is ever late */
+		    voters(a) != before; /* once, or no wait for news would ever time out */
 	if (news->any)
 		a->children[news->child].ahead = true;
 }
 
-/* --- lives --- */
+/* --- which nodes live --- */
 
 unsigned agreement_watches(const struct agreement *a, const char *nodes[AGREE_FANOUT + 1])
 {

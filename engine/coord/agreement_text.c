@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of an agreement that are no entries of a log, as text. */
+/* The text of the records of an agreement that are not entries of a log. */
 #include <stdio.h>
 #include <string.h>
 

@@ -37,7 +37,7 @@ int coord_check(const char *option, struct error *e)
 	return err;
 }
 
-/* --- what is written down --- */
+/* --- the recorded choice --- */
 
 const char *coord_parse_choice(const char *text, size_t len, char way[64])
 {
@@ -58,7 +58,7 @@ const char *coord_parse_choice(const char *text, size_t len, char way[64])
 	return problem;
 }
 
-/* What is said by .ckptfs/coord.json; "dir" where it is not there. */
+/* Reads .ckptfs/coord.json into @way; "dir" if there is none. */
 static int read_way(const struct coord_choice *o, int dir, char way[64], struct error *e)
 {
 	char text[MAX_SIZE];
@@ -77,7 +77,10 @@ static int read_way(const struct coord_choice *o, int dir, char way[64], struct 
 	return problem ? FAIL(e, EINVAL, COORD_CHOICE_BROKEN, path, problem) : 0;
 }
 
-/* Who comes second finds the first. */
+/*
+ * Makes coord.json. A mount that comes second finds the file of the first, except where the backing
+ * has no hard links: there the last rename stays.
+ */
 static int write_way(int top, uint64_t cluster)
 {
 	char tmp[64], text[128];
@@ -105,7 +108,7 @@ static int write_way(int top, uint64_t cluster)
 	return err ? err : fsync(dir) ? -errno : 0;
 }
 
-/* Whose directory it is may, where the daemon may not. */
+/* As the daemon; where that is refused, as the owner of the directory. */
 static int write_as_any(int dir, uint64_t cluster)
 {
 	struct caller owner = {.pid = NO_PROCESS};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which way nodes agree by, as option coord says: `dir` or `etcd:...`. Nodes of one backing by two
- * ways would make two decisions. So which one it is, if it is not dir, is written down there:
- * BACKING/.ckptfs/coord.json, {"coord": "etcd", "cluster": ID}. Whoever chooses another one is
- * refused.
+ * The way in which nodes coordinate: option coord, `dir` or `etcd:...`. Nodes that share a backing
+ * but use two ways would make two decisions. So a way other than dir is recorded in
+ * BACKING/.ckptfs/coord.json, {"coord": "etcd", "cluster": ID}, and a mount with another way is
+ * refused. No lock: the choice is made before other threads start.
  */
 #ifndef ENGINE_COORD_CHOICE_H
 #define ENGINE_COORD_CHOICE_H
@@ -17,7 +17,7 @@
 struct coord {
 	const struct coord_ops *ops;
 	void *arg;
-	struct coord_etcd *etcd; /* NULL: it is dir */
+	struct coord_etcd *etcd; /* NULL: the way is dir */
 };
 
 struct coord_choice {
@@ -25,28 +25,28 @@ struct coord_choice {
 	struct backing *backing;
 	const struct format *format; /* of the backing */
 	unsigned lease_s;
-	bool writes; /* writes it down, if nobody has; else it only looks */
+	bool writes; /* record the way if none is recorded; else only compare */
 };
 
-/* Is @option one that can be meant? 0, or -errno with @e filled. Reaches for nobody. */
+/* 0 if @option is valid, or -errno with @e filled. Contacts no server. */
 int coord_check(const char *option, struct error *e);
 
 /*
- * As the daemon, before any other thread. 0, or -errno with @e filled; undo with coord_close, in
- * any case.
+ * Called as the daemon, before any other thread starts. 0, or -errno with @e filled; undo with
+ * coord_close, in any case.
  */
 int coord_choose(struct coord *c, const struct coord_choice *o, struct error *e);
 void coord_close(struct coord *c);
 
 /*
- * For who agrees by dir on @b: has a mount chosen another way since? -EBUSY, with @e filled. As the
- * daemon.
+ * For a daemon that coordinates by dir on @b. -EBUSY, with @e filled: a mount has recorded another
+ * way since. Called as the daemon.
  */
 int coord_still_dir(struct backing *b, struct error *e);
 
 /*
- * What a coord.json says: NULL, and it is in @way ("etcd cluster ID"), or what is wrong with it.
- * For the fuzzer too.
+ * Parses a coord.json. NULL: @way is set ("etcd cluster ID"); else what is wrong with the text. The
+ * fuzzer uses it, too.
  */
 const char *coord_parse_choice(const char *text, size_t len, char way[64]);
 

@@ -8,7 +8,7 @@
 #define ID_DIGITS     (COORD_GEN_MAX - 1)
 #define NUMBER_DIGITS 10
 
-/* Kinds of which a generation has many have numbers behind them. */
+/* A generation has many records of a kind with @numbers, and the numbers stand behind its name. */
 static const struct {
 	const char *name;
 	unsigned numbers;
@@ -32,7 +32,7 @@ bool coord_node_ok(const char *node)
 	return is_id(node);
 }
 
-/* Is @at @nr times a dot and a number, and nothing else? */
+/* True if @at is @nr times a dot and a number, and nothing else. */
 static bool has_numbers(const char *at, unsigned nr)
 {
 	size_t digits;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records as files on the backing: BACKING/.ckptfs/txn/UID/GEN.KIND.
+ * Records as files on the backing: BACKING/.ckptfs/txn/UID/GEN.KIND. Has no state and no lock.
  *
- * - txn is for everybody, with the sticky bit; UID is made by its owner, for himself alone, and so
- *   are the files. What is of somebody else, or open to others, is not believed: a user may make
- *   any name in txn that is still free.
+ * - txn is open to all users, with the sticky bit. Each user makes its own directory UID and the
+ *   files in it, for itself alone. What belongs to another user, or is open to others, is not
+ *   believed: a user may make any name in txn that is still free.
  * - A record is written under a name of its own, synced, and then linked: the link is made once,
- *   and what is there is whole. Where the backing has no hard links the file itself is made with
- *   O_EXCL. Then it can be there in part, which its first line tells, for good if its maker
+ *   and what it names is whole. Where the backing has no hard links the file itself is made with
+ *   O_EXCL. Then it can be there in part, which its first line tells, and stays so if its maker
  *   crashed.
- * - GlusterFS, which spreads names over bricks, makes a hard link in two steps, and whoever looks
- *   in between undoes the first: then another makes the same link. A symlink is made in one. So on
- *   FUSE a record is a symlink to the file of a name of its own.
- * - Answers get lost on networks: that of a link which was made, so that its repetition says
- *   EEXIST. After any of them the file is looked at, and what is in it decides.
- * - No listing is trusted for anything but finding what to clear up, and no ENOENT to be the last
- *   word.
- * - Somebody may see a link before its maker has synced the directory. Who believes a record syncs
- *   it.
+ * - GlusterFS, which spreads names over bricks, makes a hard link in two steps. A node that looks
+ *   in between undoes the first step, and another node then makes the same link. A symlink is made
+ *   in one step. So on FUSE a record is a symlink to the file with a name of its own.
+ * - A network may lose the answer of a link that was made, and its repetition then says EEXIST.
+ *   After any answer the file is read, and its content decides.
+ * - A listing only finds what to clear up, and no ENOENT is final.
+ * - A node may see a link before its maker has synced the directory. A node that believes a record
+ *   syncs it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +90,7 @@ static int trust_file(struct backing *b, int pin, uid_t owner, const char *name)
 
 /* --- the directory of an owner --- */
 
-/* @dir/@name, to be listed and synced. */
+/* Opens @dir/@name for listing and syncing. */
 static int open_dir(struct backing *b, int dir, const char *name)
 {
 	__cleanup_fd int pin = backing_pin(b, dir, name);
@@ -99,7 +98,10 @@ static int open_dir(struct backing *b, int dir, const char *name)
 	return pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
 }
 
-/* As the daemon, as far as it may: all may enter these directories, and a switch costs more. */
+/*
+ * As the daemon, where it may: all users may enter these directories, and a switch of user costs
+ * more.
+ */
 int dir_open(struct backing *b, const char *name)
 {
 	struct backing daemon = backing_daemon(b);
@@ -128,7 +130,7 @@ int dir_open_owner(struct backing *b, uid_t owner, bool quiet)
 	return txn < 0 ? txn : dir_open_owner_in(b, txn, owner, quiet);
 }
 
-/* Made if it is not there; then its name is durable. */
+/* Opens txn/@owner, and makes it if it is missing; then its name is durable. */
 static int make_owner(struct backing *b, uid_t owner)
 {
 	__cleanup_fd int txn = dir_open(b, "txn"), dir = -1;
@@ -139,10 +141,10 @@ static int make_owner(struct backing *b, uid_t owner)
 		return txn;
 	snprintf(name, sizeof(name), "%u", (unsigned)owner);
 	err = backing_mkdir(b, txn, name, 0700);
-	dir = dir_open_owner_in(b, txn, owner, false); /* whatever the answer was */
+	dir = dir_open_owner_in(b, txn, owner, false); /* whatever mkdir answered */
 	if (dir < 0)
 		return dir == -ENOENT && err && err != -EEXIST ? err : dir;
-	err = backing_sync(b, txn, false); /* somebody may have made it, and not yet synced it */
+	err = backing_sync(b, txn, false); /* its maker may not have synced it yet */
 	return err ? err : take_fd(&dir);
 }
 
@@ -159,8 +161,8 @@ static size_t put_head(char head[HEAD_MAX], size_t len)
 }
 
 /*
- * Where the text begins in a whole file of @n bytes. 0: it is there in part, since what was not
- * written is missing at the end or reads as zeros. -1: it is no record.
+ * Where the text begins in a file of @n bytes. 0: the file is there in part: what was not written
+ * is missing at the end or reads as zeros. -1: it is no record.
  */
 static ssize_t text_of(const char *file, size_t n)
 {
@@ -177,7 +179,7 @@ static ssize_t text_of(const char *file, size_t n)
 	return n - head_len == len ? (ssize_t)head_len : 0;
 }
 
-/* Is @name that of a file whose record is @record? */
+/* True if @name is @record, a dot and random digits: the own name of its file. */
 static bool is_file_of(const char *name, const char *record)
 {
 	size_t len = strlen(record);
@@ -188,8 +190,8 @@ static bool is_file_of(const char *name, const char *record)
 }
 
 /*
- * The file of the record @name, whose @pin it replaces if that is a symlink. -EIO: that file is not
- * seen (yet).
+ * Where @pin, of the record @name, is a symlink, replaces it by a pin of the file. -EIO: that file
+ * is not seen (yet).
  */
 static int follow(struct backing *b, int dir, uid_t owner, const char *name, int *pin)
 {
@@ -228,7 +230,10 @@ static ssize_t read_durable(struct backing *b, int dir, int pin, char *file)
 	return err ? err : n;
 }
 
-/* The text of a record, at most @size bytes of it. -EBUSY: it is there in part. */
+/*
+ * Reads the text of a record into @buf. -EBUSY: it is there in part. -ERANGE: it has more than
+ * @size bytes.
+ */
 static ssize_t read_record(struct backing *b, int dir, uid_t owner, const char *name, char *buf,
 			   size_t size)
 {
@@ -281,8 +286,8 @@ static bool no_links(int err)
 }
 
 /*
- * Makes @name a symlink to @file, which is of no use if another one is that. No crash leaves it
- * without the file.
+ * Makes @name a symlink to @file, which it removes if @name leads to another file. The directory is
+ * synced first, so that no crash leaves the symlink without its file.
  */
 static int point(struct backing *b, int dir, const char *name, const char *file)
 {
@@ -293,13 +298,13 @@ static int point(struct backing *b, int dir, const char *name, const char *file)
 
 	if (pin < 0)
 		return err;
-	/* Or it is ours, and only the answer got lost. */
+	/* If @name leads to @file, the symlink is ours and only the answer was lost. */
 	if (backing_readlink(b, pin, target, sizeof(target) - 1) > 0 && strcmp(target, file))
 		backing_unlink(b, dir, file, false);
 	return err;
 }
 
-/* Whatever comes of it, who looks sees all of it or nothing. */
+/* Whatever the outcome, a reader sees all of the record or nothing. */
 static int make_whole(struct backing *b, int dir, const char *name, const char *text, size_t len)
 {
 	char tmp[DIR_TMP_NAME_SIZE];
@@ -317,7 +322,7 @@ static int make_whole(struct backing *b, int dir, const char *name, const char *
 		return point(b, dir, name, tmp);
 	if (!err)
 		err = backing_link(b, fd, dir, name);
-	backing_unlink(b, dir, tmp, false); /* if that fails `forget` clears it up */
+	backing_unlink(b, dir, tmp, false); /* if this fails, `forget` removes it */
 	return err;
 }
 
@@ -327,11 +332,11 @@ static int make_exclusive(struct backing *b, int dir, const char *name, const ch
 	bool created;
 	__cleanup_fd int fd = backing_create(b, dir, name, O_WRONLY | O_EXCL, 0600, &created);
 
-	/* If it fails the name stays: somebody may have seen it whole. */
+	/* On failure the name stays: another node may have seen the record whole. */
 	return fd < 0 ? fd : fill(b, fd, text, len);
 }
 
-/* What stands: 1: @text; 0: what is in @first. */
+/* Compares the record that stands with @text. 1: equal; 0: @first has another text. */
 static int look(struct backing *b, int dir, uid_t owner, const char *name, const char *text,
 		size_t len, char *first, size_t *first_len)
 {
@@ -358,12 +363,12 @@ static int record_as_owner(struct backing *b, uid_t owner, const char *name, con
 	if (no_links(made)) {
 		made = make_exclusive(b, dir, name, text, len);
 		if (made && made != -EEXIST)
-			return made; /* a sync that failed may well succeed when it is repeated */
+			return made; /* a sync that failed may succeed when repeated */
 	}
 	seen = look(b, dir, owner, name, text, len, first, first_len);
 	if (seen == -ENOENT && made && made != -EEXIST)
 		return made;
-	return seen == -ENOENT ? -EIO : seen; /* it was there, or is said to be: ask again */
+	return seen == -ENOENT ? -EIO : seen; /* it was said to exist: the caller asks again */
 }
 
 static int dir_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
@@ -399,10 +404,10 @@ static ssize_t dir_read(void *arg, uid_t owner, const char *gen, const char *kin
 		return -EINVAL;
 	dir_file_name(name, gen, kind);
 	n = read_as_owner(&b, owner, name, buf, size);
-	return n == -EBUSY ? -ENOENT : n; /* nobody was told yet that it is there */
+	return n == -EBUSY ? -ENOENT : n; /* no node was told yet that it exists */
 }
 
-/* What a symlink leads to goes after it, whatever a crash brings back. */
+/* The file that a symlink leads to is removed after it, in this order on disk too. */
 static int remove_as_owner(struct backing *b, uid_t owner, const char *name)
 {
 	__cleanup_fd int dir = dir_open_owner(b, owner, false);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records as keys of etcd v3:  /ckptfs/UUID/txn/UID/GEN.KIND      a record; made by a transaction,
- * if its create_revision is 0 /ckptfs/UUID/nodes/ID              the lease of a node; attached to
- * a lease of etcd, whose number is made of the key  Each answer of etcd is what its majority
- * agrees on, so what is not there is not there. What is unknown because an answer was lost is
- * asked for again, with the same text: the transaction does the same however often it is done.
+ * Records as keys of etcd v3:
+ *
+ *   /ckptfs/UUID/txn/UID/GEN.KIND  a record; made by a transaction, if its create_revision is 0
+ *   /ckptfs/UUID/nodes/ID          the lease of a node; attached to a lease of etcd, with a number
+ *                                  derived from the key
+ *
+ * Each answer of etcd is what its majority agrees on, so a key that is missing does not exist. If
+ * an answer is lost, the caller asks again with the same text: the transaction has the same result
+ * however often it is done.
  */
 #include "engine/coord/coord_etcd.h"
 
@@ -31,9 +35,11 @@ void etcd_node_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], const ch
 	snprintf(key, ETCD_KEY_MAX, "%snodes/%s", ce->prefix, node);
 }
 
-/* --- what one key has --- */
+/* --- the text of one key --- */
 
-/* Copies the text of @key, if it is one that @found is: -EPERM, -ERANGE as coord_ops.read. */
+/*
+ * Copies the text of @key, if @found is a record of that name. -EPERM, -ERANGE: as coord_ops.read.
+ */
 static ssize_t text_of(const struct etcd_kv *found, const char *key, char *buf, size_t size)
 {
 	char text[MESSAGE_MAX];
@@ -50,7 +56,7 @@ static ssize_t text_of(const struct etcd_kv *found, const char *key, char *buf, 
 	return (ssize_t)found->len;
 }
 
-/* The same of an answer, which has one key, or none: -ENOENT. */
+/* The same for an answer, which has one key or none. -ENOENT: none. */
 static ssize_t text_in(const struct etcd_answer *a, const char *key, char *buf, size_t size)
 {
 	const struct etcd_kv none = {.key = ""};
@@ -60,7 +66,7 @@ static ssize_t text_in(const struct etcd_answer *a, const char *key, char *buf, 
 	return text_of(a->nr_kvs == 1 ? &a->kvs[0] : &none, key, buf, size);
 }
 
-/* The same of what a wait has brought. */
+/* The same for what a wait has received. */
 static ssize_t take_key(struct coord_etcd *ce, char *key, char *buf, size_t size)
 {
 	struct etcd_kv kv = {.key = key};
@@ -116,7 +122,7 @@ static bool is_first(const char *text, size_t len, const char *first, size_t fir
 	return first_len == len && !memcmp(first, text, len);
 }
 
-/* Puts it, unless it is there; then it is read. */
+/* Puts the record if it does not exist, else reads the one that stands. */
 static int etcd_record(void *arg, const struct caller *owner, const char *gen, const char *kind,
 		       const char *text, size_t len, char *first, size_t *first_len)
 {
@@ -154,7 +160,7 @@ static const struct etcd_kv *kv_of(const struct etcd_answer *a, const char *key)
 	return NULL;
 }
 
-/* What there is instead of what was to be made. */
+/* Why the transaction did not hold, as coord_ops.record_open returns it. */
 static int judge_open(const struct etcd_answer *a, const char *open, const char *key,
 		      const char *text, size_t len, const char *also_key, const char *also,
 		      char *first, size_t *first_len)
@@ -247,7 +253,7 @@ static int delete (struct coord_etcd *ce, const char *key, json_t *range)
 	return err;
 }
 
-/* All at once, so that nobody sees some of them without the decision. */
+/* Removes all at once, so that no node sees some of them without the decision. */
 static int etcd_forget(void *arg, const struct caller *owner, const char *gen)
 {
 	struct coord_etcd *ce = arg;
@@ -272,7 +278,7 @@ static int etcd_remove(void *arg, const struct caller *owner, const char *gen, c
 
 /* --- waiting --- */
 
-/* A log as a whole, of which one entry after the other is waited for. */
+/* A log is watched as a whole: its entries are awaited one after the other. */
 static void to_await(const struct coord_etcd *ce, const struct coord_key *key,
 		     struct etcd_awaited *w)
 {
@@ -317,9 +323,9 @@ const struct coord_ops coord_etcd_ops = {
 	.lease_list = etcd_lease_list,
 };
 
-/* --- as a whole --- */
+/* --- open and close --- */
 
-/* Reads, and removes what is not there, for which etcd asks whether that would be allowed. */
+/* Reads a key that does not exist, and removes it: etcd checks whether that is allowed. */
 static int try_out(struct coord_etcd *ce, struct error *e)
 {
 	char key[ETCD_KEY_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the files of the coordination by a directory (coord_dir.c). */
+/* Shared by the files of the coordination by a directory (coord_dir.c). */
 #ifndef ENGINE_COORD_DIR_INSIDE_H
 #define ENGINE_COORD_DIR_INSIDE_H
 
@@ -7,20 +7,20 @@
 #include "engine/coord/coord.h"
 
 #define DIR_NAME_SIZE	  80
-#define DIR_NOGROUP	  65534 /* who only reads his own files needs no group */
+#define DIR_NOGROUP	  65534 /* a user needs no group to read its own files */
 #define DIR_TMP_DIGITS	  16	/* behind the name of a record that is being made */
 #define DIR_TMP_NAME_SIZE (DIR_NAME_SIZE + DIR_TMP_DIGITS + 1)
 
 /*
- * BACKING/.ckptfs/@name, to be listed and synced. Directories are opened anew for each look: that
- * is when clients that cache names ask whether those are still true.
+ * Opens BACKING/.ckptfs/@name for listing and syncing. Each look opens the directory anew: a client
+ * that caches names then asks whether they are still true.
  */
 int dir_open(struct backing *b, const char *name);
 
 /* Calls @seen with each name in @dir, until it returns anything but 0. */
 int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char *name), void *arg);
 
-/* txn/@owner, if it is believed; -EPERM, and a warning unless @quiet, if not. */
+/* Opens txn/@owner, if it is believed; else -EPERM, and a warning unless @quiet. */
 int dir_open_owner(struct backing *b, uid_t owner, bool quiet);
 /* The same in @txn, which is open. */
 int dir_open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet);
@@ -30,7 +30,7 @@ void dir_file_name(char name[DIR_NAME_SIZE], const char *gen, const char *kind);
 int dir_forget(void *arg, const struct caller *owner, const char *gen);
 int dir_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), void *found_arg);
 
-/* coord_ops.wait and those of leases. */
+/* coord_ops.wait and the lease functions: dir_wait.c, dir_lease.c */
 int dir_wait(void *arg, struct coord_key *keys, size_t nr, int wake, uint64_t deadline_ns);
 int dir_lease(void *arg, const char *node, const char *text, size_t len);
 ssize_t dir_lease_read(void *arg, const char *node, char *buf, size_t size);

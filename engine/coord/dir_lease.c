@@ -2,13 +2,13 @@
 /*
  * Leases as files on the backing: BACKING/.ckptfs/nodes/NODE.
  *
- * - One file is made at mount and then rewritten in place, by one write of always as many bytes,
- *   and synced. Who reads it opens it anew, which is when clients that cache files ask for what is
- *   new.
- * - A renewal opens by name, too: a lease that somebody took for dead and removed is made again.
- * - nodes is for everybody, with the sticky bit. Leases of a daemon of root's, of one that
- *   root_squash made nobody's, of this daemon's user and of the backing's owner are believed. Names
- *   are random, so that nobody can make one before its node does.
+ * - The file is made at mount and then rewritten in place, by one write of always as many bytes,
+ *   and synced. A reader opens it anew, and a client that caches files then asks for new content.
+ * - A renewal opens the file by name: a lease that another node took for dead and removed is made
+ *   again.
+ * - nodes is open to all users, with the sticky bit. A lease is believed if it belongs to root, to
+ *   nobody (root under root_squash), to this daemon's user or to the backing's owner. Names are
+ *   random, so that no user can make one before its node does.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,10 +69,10 @@ int dir_lease(void *arg, const char *node, const char *text, size_t len)
 	fd = open_lease(b, dir, node, O_WRONLY);
 	if (fd == -ENOENT)
 		fd = backing_create(b, dir, node, O_WRONLY | O_EXCL, 0644, &created);
-	if (fd == -EEXIST) /* an answer that got lost, or a name that is thought to be free */
+	if (fd == -EEXIST) /* a lost answer, or a stale cache */
 		fd = open_lease(b, dir, node, O_WRONLY);
 	if (fd == -ENOENT)
-		return -EIO; /* what is there is not seen yet: ask again */
+		return -EIO; /* not seen yet: the caller asks again */
 	err = fd < 0 ? fd : write_lease(b, fd, text, len);
 	return err || !created ? err : backing_sync(b, dir, false);
 }
@@ -88,7 +88,7 @@ ssize_t dir_lease_read(void *arg, const char *node, char *buf, size_t size)
 		return -EINVAL;
 	dir = dir_open(b, NODES);
 	if (dir < 0)
-		return dir == -ENOENT ? -EIO : dir; /* it is there as long as there are nodes */
+		return dir == -ENOENT ? -EIO : dir; /* it exists as long as there are nodes */
 	fd = open_lease(b, dir, node, O_RDONLY | O_NONBLOCK);
 	n = fd < 0 ? fd : backing_read(b, fd, block, COORD_LEASE_MAX, 0);
 	if (n < 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What coord_dir.c has in directories: listings, and what is forgotten. Each owner's directory is
- * read as that owner. Has no lock. A listing only finds what to clear up: what is not in it may be
- * there.
+ * The listings of coord_dir.c, and `forget`. Each owner's directory is read as that owner. Has no
+ * lock. A listing only finds what to clear up: what is not in it may still exist.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -54,7 +53,7 @@ static bool parse_name(const char *name, struct parsed *p)
 	return coord_gen_ok(p->gen) && coord_kind_ok(p->kind);
 }
 
-/* Names, of which there may be many. */
+/* A growing list of names. */
 struct names {
 	char (*v)[DIR_TMP_NAME_SIZE];
 	size_t nr, max;
@@ -82,7 +81,7 @@ static int add_gen(void *arg, const char *name)
 	return parse_name(name, &p) ? add_name(arg, p.gen) : 0;
 }
 
-/* Of a generation: its decision goes last, and what that may be a symlink to after it. */
+/* The names of a generation: @first, then its decision, then @last, the file that this links to. */
 struct to_remove {
 	const char *gen;
 	struct names first, last;
@@ -116,8 +115,8 @@ static int remove_kind(struct backing *b, int dir, const char *gen, const char *
 }
 
 /*
- * A crash in the middle must not leave a generation that looks undecided, nor one that looks open:
- * so the order is made durable. What has no numbers is removed by name, whatever the listing says.
+ * A crash half-way must leave no generation that looks undecided or open: so the order is made
+ * durable. A record without numbers is removed by name, whatever the listing says.
  */
 static int remove_all(struct backing *b, int dir, const struct to_remove *listed)
 {
@@ -127,7 +126,7 @@ static int remove_all(struct backing *b, int dir, const struct to_remove *listed
 
 	for (i = 0; !err && i < ARRAY_SIZE(named); i++) {
 		err = remove_kind(b, dir, listed->gen, named[i]);
-		if (!err && !i && listed->first.nr) /* most generations have but a decision */
+		if (!err && !i && listed->first.nr) /* most generations have only a decision */
 			err = backing_sync(b, dir, false);
 	}
 	for (i = 0; !err && i < listed->first.nr; i++)
@@ -184,7 +183,7 @@ struct listing {
 	int txn;
 	int (*found)(void *arg, uid_t owner, const char *gen);
 	void *found_arg;
-	int err;  /* the first that was met */
+	int err;  /* the first error */
 	int stop; /* what @found returned */
 };
 

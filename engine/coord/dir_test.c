@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Does this filesystem do what records and leases rest on? */
+/*
+ * Tests whether the filesystem of a directory does what records and leases rest on, under random
+ * names that it removes again. Has no lock. It tests this node only: what other nodes see may
+ * differ.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,7 +52,7 @@ static int make(struct trial *t, const char *name, const char *text)
 	return fd < 0 ? fd : put(t, fd, text);
 }
 
-/* Is @text read by who opens @name anew? */
+/* 0: a fresh open of @name reads @text. 1: it does not, and @t->why says so. Or -errno. */
 static int reads(struct trial *t, const char *name, const char *text, const char *what)
 {
 	__cleanup_fd int pin = backing_pin(t->b, t->dir, name), fd = -1;
@@ -80,7 +84,7 @@ static int try_links(struct trial *t)
 		return unfit(
 			t, "it has no hard links, so that a record which a node was making when it "
 			   "crashed stays half made");
-	if (err && err != -EEXIST) /* an answer that got lost, perhaps: what is read tells */
+	if (err && err != -EEXIST) /* perhaps a lost answer: the read below tells */
 		return err;
 	err = reads(t, t->record, "first", "a file linked to its name");
 	if (err)
@@ -101,7 +105,7 @@ static int point(struct trial *t, const char *from, const char *to)
 	return backing_symlink(t->b, from, t->dir, to);
 }
 
-/* What records are made by on FUSE (coord_dir.c). */
+/* On FUSE a record is a symlink (coord_dir.c). */
 static int try_symlinks(struct trial *t)
 {
 	int err = point(t, t->first, t->record), len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for a record on a filesystem that tells nobody of changes: by looking, less often the
- * longer nothing has come, and the more nodes look.
+ * Waits for a record on a filesystem that reports no changes: by looking, less often the longer
+ * nothing has come, and the more nodes look. Has no lock: one thread waits at a time.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,9 +16,9 @@
 
 #define LOOK_FIRST_NS (2 * NSEC_PER_MSEC)
 #define LOOK_LAST_NS  (100 * NSEC_PER_MSEC)
-/* of the time that it has taken so far is added, at most, until it is seen */
+/* A pause between two looks is this part of the time waited so far: a record is seen that late. */
 #define LOOK_PART 64
-#define LOOKS_A_S 4000 /* of all nodes together, as long as they are few */
+#define LOOKS_A_S 4000 /* by all nodes together, while they are few */
 
 static atomic_bool outage; /* of the one backing of this process */
 
@@ -34,7 +34,10 @@ static int look_as_owner(struct backing *b, const struct coord_key *key)
 	return pin < 0 ? pin : 1;
 }
 
-/* 1: it may be there, and who reads it is told what is wrong with it. */
+/*
+ * 1: the record may be there. A directory that is not believed counts as 1, too: the read then says
+ * what is wrong.
+ */
 static int look(struct backing *b, const struct coord_key *key)
 {
 	const struct caller owner = {.uid = key->owner, .gid = DIR_NOGROUP};
@@ -44,7 +47,7 @@ static int look(struct backing *b, const struct coord_key *key)
 	return seen == -ENOENT ? 0 : seen == -EPERM ? 1 : seen;
 }
 
-/* Where one is there the others mostly are not: the first that is found is enough. */
+/* Stops at the first that is found: where one is there the others mostly are not. */
 static int look_at_all(struct backing *b, struct coord_key *keys, size_t nr)
 {
 	int seen = 0;
@@ -70,7 +73,7 @@ static void tell(const struct backing *b, int err)
 	log_warn("%s", text);
 }
 
-/* False: @wake can be read. */
+/* False: @wake is readable. */
 static bool nap(int wake, uint64_t ns)
 {
 	struct timespec ts = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
@@ -80,7 +83,7 @@ static bool nap(int wake, uint64_t ns)
 	return ppoll(&p, 1, &ts, NULL) <= 0;
 }
 
-/* Until the next look. */
+/* The time until the next look. */
 static uint64_t pause_ns(const struct coord_key *keys, size_t nr, uint64_t now)
 {
 	uint64_t least = LOOK_LAST_NS;
@@ -116,7 +119,7 @@ int dir_wait(void *arg, struct coord_key *keys, size_t nr, int wake, uint64_t de
 		seen = look_at_all(b, keys, nr);
 		tell(b, seen < 0 ? seen : 0);
 		now = clock_mono_ns();
-		if (seen < 0 && now < deadline_ns) /* who asks again at once shall not spin */
+		if (seen < 0 && now < deadline_ns) /* so that the caller does not spin */
 			nap(wake,
 			    deadline_ns - now < LOOK_LAST_NS ? deadline_ns - now : LOOK_LAST_NS);
 		every = pause_ns(keys, nr, now);

@@ -35,8 +35,8 @@ char *etcd_base64(const void *data, size_t len)
 }
 
 /*
- * The bytes, with a NUL behind them, or NULL: it is no base64 (errno EBADMSG), or there is no
- * memory.
+ * The decoded bytes, with a NUL behind them. NULL: @text is no base64 (errno EBADMSG), or there is
+ * no memory.
  */
 static char *unbase64(const char *text, size_t len, size_t *size)
 {
@@ -69,7 +69,7 @@ static char *unbase64(const char *text, size_t len, size_t *size)
 
 /* --- single values --- */
 
-/* A number as a text, as the gateway has it, or as a number. Missing: 0. */
+/* Reads a number, which the gateway writes as a text, or as a number. Missing: 0. */
 static int get_number(const json_t *o, const char *key, uint64_t most, uint64_t *number)
 {
 	const json_t *value = json_object_get(o, key);
@@ -141,7 +141,7 @@ static int add_kv(struct etcd_answer *a, const json_t *o)
 	return err;
 }
 
-/* The list @name of @o, each of which is one, or has one as @inside. */
+/* Adds what the list @name of @o has: each element is a key, or has one as @inside. */
 static int add_kvs(struct etcd_answer *a, const json_t *o, const char *name, const char *inside)
 {
 	const json_t *list = json_object_get(o, name), *one;
@@ -159,7 +159,7 @@ static int add_kvs(struct etcd_answer *a, const json_t *o, const char *name, con
 	a->kvs = more;
 	json_array_foreach (list, i, one) {
 		if (!strcmp(json_get_text(one, "type", "PUT"), "DELETE"))
-			continue; /* of a watch that did not ask for it */
+			continue; /* from a watch that did not ask for deletions */
 		err = err ? err : add_kv(a, inside ? json_object_get(one, inside) : one);
 	}
 	return err;
@@ -195,7 +195,7 @@ static int get_token(struct etcd_answer *a, const json_t *o)
 {
 	const char *token = json_string_value(json_object_get(o, "token"));
 
-	/* It becomes a line of a header. */
+	/* The token becomes a line of a header. */
 	if (!token || !*token || strlen(token) > 4096 || strpbrk(token, "\r\n"))
 		return -EBADMSG;
 	a->token = strdup(token);
@@ -250,7 +250,7 @@ static int get_error(struct etcd_answer *a, const json_t *o)
 		return -EBADMSG;
 	a->code = (int)code;
 	strncat(a->error, *text ? text : "an error without a name", sizeof(a->error) - 1);
-	for (c = a->error; *c; c++) /* it goes into a log */
+	for (c = a->error; *c; c++) /* the text goes into a log */
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = ' ';
 	return 0;

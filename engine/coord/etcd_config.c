@@ -15,7 +15,7 @@
 #include "engine/base/json.h"
 #include "engine/base/spelling.h"
 
-#define PORT	      "2379" /* which etcd has, if nobody says otherwise */
+#define PORT	      "2379" /* etcd's default */
 #define FILE_MAX_SIZE 65536
 #define URL_MAX	      512
 
@@ -36,7 +36,7 @@ static const char *port_of(const char *host)
 	return host;
 }
 
-/* What is wrong with @url, or NULL; then it is added. */
+/* Adds @url. NULL, or what is wrong with it. */
 static const char *add_url(struct etcd_config *c, const char *url, size_t len)
 {
 	char text[URL_MAX], whole[URL_MAX + sizeof(PORT)];
@@ -84,7 +84,7 @@ static int read_urls(struct etcd_config *c, const char *spec, struct error *e)
 	}
 	if (!problem)
 		return 0;
-	/* Of what may be a password nothing is repeated. */
+	/* The message repeats nothing that may be a password. */
 	return FAIL(e, EINVAL, COORD_VALUE, "etcd:", strchr(spec, '@') ? "..." : spec, problem);
 }
 
@@ -92,7 +92,7 @@ static int read_urls(struct etcd_config *c, const char *spec, struct error *e)
 
 struct text_key {
 	const char *name;
-	size_t at; /* in struct etcd_config */
+	size_t at; /* offset in struct etcd_config */
 };
 
 static const struct text_key text_keys[] = {
@@ -137,7 +137,7 @@ static const char *read_endpoints(struct etcd_config *c, const json_t *list)
 	return problem;
 }
 
-/* Sets the text @name of @c. False: there is no such. */
+/* Sets the text @name of @c. False: there is no such key. */
 static bool set_text(struct etcd_config *c, const char *name, const json_t *value,
 		     const char **problem)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `coord=etcd:` is followed by: URL[,URL...], or the absolute path of a file, which has room
- * for what belongs on no command line:
+ * What follows `coord=etcd:`: URL[,URL...], or the absolute path of a file, which holds what
+ * belongs on no command line. No lock; contacts no server.
  *
  * 	{"endpoints": ["https://a:2379", ...], "ca": FILE, "cert": FILE, "key": FILE,
  * 	 "user": NAME, "password": TEXT}
@@ -16,7 +16,7 @@
 #define ETCD_URLS_MAX 16
 
 struct etcd_config {
-	char *urls[ETCD_URLS_MAX]; /* SCHEME://HOST:PORT, and no more */
+	char *urls[ETCD_URLS_MAX]; /* SCHEME://HOST:PORT, no more */
 	size_t nr_urls;
 	char *ca, *cert, *key, *user, *password; /* each NULL where not given */
 };

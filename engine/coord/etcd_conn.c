@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connections to members of an etcd, and one request over one of them. A connection belongs to one
- * thread until it is given back; the lock of struct etcd guards those that are kept, and is not
- * held while one is used. Which member is asked, and what its answer means, is decided in
- * etcd_http.c.
+ * thread until it is given back. The lock of struct etcd guards the idle connections, and is not
+ * held while one is used. etcd_http.c decides which member is asked and what its answer means.
  */
 #include "engine/coord/etcd_conn.h"
 
@@ -17,7 +16,7 @@
 
 #define CONNECT_MS  2000L
 #define ANSWER_MAX  (4u << 20)
-#define IDLE_MAX    8 /* connections that are kept */
+#define IDLE_MAX    8 /* idle connections */
 #define IDLE_BYTES  262144
 #define KEEPALIVE_S 5L
 
@@ -77,7 +76,7 @@ static struct conn *conn_create(struct etcd *etcd)
 	c->curl->easy_setopt(c->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	c->curl->easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	c->curl->easy_setopt(c->easy, CURLOPT_QUICK_EXIT,
-			     1L); /* a name server that is silent holds nobody */
+			     1L); /* a silent name server holds up nothing */
 	c->curl->easy_setopt(c->easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	c->curl->easy_setopt(c->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S);
 	c->curl->easy_setopt(c->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S);
@@ -140,7 +139,6 @@ static bool readable(int fd)
 	return fd >= 0 && poll(&p, 1, 0) == 1;
 }
 
-/* Until there is something to do for it; -ECANCELED, -ETIMEDOUT. */
 int etcd_conn_wait_for(struct conn *c, int wake, uint64_t until_ns)
 {
 	struct curl_waitfd also = {.fd = wake, .events = CURL_WAIT_POLLIN};
@@ -156,7 +154,7 @@ int etcd_conn_wait_for(struct conn *c, int wake, uint64_t until_ns)
 	return 0;
 }
 
-/* Until it is done, *@result; or as wait_for. */
+/* Runs the request to its end and sets *@result; errors as etcd_conn_wait_for. */
 static int transfer(struct conn *c, int wake, uint64_t until_ns, CURLcode *result)
 {
 	int running = 1, left, err = 0;
@@ -176,7 +174,6 @@ static int transfer(struct conn *c, int wake, uint64_t until_ns, CURLcode *resul
 	return err;
 }
 
-/* Begins it. @w->body has to stay until the end. */
 int etcd_conn_send_request(struct conn *c, const struct where *w)
 {
 	bool authorized = w->token && *w->token;
@@ -189,7 +186,7 @@ int etcd_conn_send_request(struct conn *c, const struct where *w)
 	c->curl->easy_setopt(c->easy, CURLOPT_URL, url);
 	c->curl->easy_setopt(c->easy, CURLOPT_HTTPHEADER,
 			     authorized ? &c->authorized
-					: c->etcd->headers); /* which curl only reads */
+					: c->etcd->headers); /* curl only reads it */
 	c->curl->easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE, (long)strlen(w->body));
 	c->curl->easy_setopt(c->easy, CURLOPT_POSTFIELDS, w->body);
 	return c->curl->multi_add_handle(c->multi, c->easy) ? -EIO : 0;
@@ -213,7 +210,7 @@ static int post(struct conn *c, const struct where *w, int wake, uint64_t until_
 	return err;
 }
 
-/* What came of it in words; nothing of what was sent is repeated. */
+/* Says in words why the request failed, and repeats nothing of what was sent. */
 static void say_transfer(struct text *t, const struct conn *c, int err, CURLcode result)
 {
 	long os = 0;
@@ -231,10 +228,6 @@ static void say_transfer(struct text *t, const struct conn *c, int err, CURLcode
 		text_say(t, "%s", *c->error ? c->error : c->curl->easy_strerror(result));
 }
 
-/*
- * The answer of the member @w.url, or why there is none: 0 or -errno, and then @t is told.
- * Its answer may be an error.
- */
 int etcd_conn_ask(struct etcd *etcd, const struct where *w, enum etcd_kind kind, int wake,
 		  uint64_t until_ns, struct etcd_answer *a, struct text *t)
 {

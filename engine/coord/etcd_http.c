@@ -15,7 +15,7 @@
 #define ATTEMPT_NS (4 * NSEC_PER_SEC)
 #define CALL_NS	   (ETCD_CALL_S * NSEC_PER_SEC)
 
-/* --- who answers --- */
+/* --- which member answers --- */
 
 static void answered(struct etcd *etcd, size_t member)
 {
@@ -55,10 +55,7 @@ static void nobody_answered(struct etcd *etcd, const char *why)
 	log_warn("%s", text);
 }
 
-/*
- * Is it a member of the cluster that the others are members of? Of two clusters each would decide
- * for itself.
- */
+/* Two clusters would each decide for themselves. */
 bool etcd_is_member(struct etcd *etcd, uint64_t cluster)
 {
 	LOCK_SCOPE(&etcd->lock);
@@ -69,7 +66,6 @@ bool etcd_is_member(struct etcd *etcd, uint64_t cluster)
 
 /* --- authentication --- */
 
-/* A copy of the token, NULL: there is none yet. */
 char *etcd_token_of(struct etcd *etcd)
 {
 	LOCK_SCOPE(&etcd->lock);
@@ -84,8 +80,7 @@ static void set_token(struct etcd *etcd, char *token)
 }
 
 /*
- * etcd does not take the token, because it has run out, users were changed, or etcd was started
- * anew.
+ * True if etcd does not take the token: it has run out, users were changed, or etcd was restarted.
  */
 static bool wants_token(const struct etcd_answer *a)
 {
@@ -94,7 +89,7 @@ static bool wants_token(const struct etcd_answer *a)
 					    strstr(a->error, "revision of auth store is old")));
 }
 
-/* 0; -EACCES: etcd does not want us; or as ask. */
+/* Gets a new token. -EACCES: etcd rejects the user; else as etcd_conn_ask. */
 static int authenticate(struct etcd *etcd, const char *url, int wake, uint64_t until_ns,
 			struct text *t)
 {
@@ -124,7 +119,7 @@ static int authenticate(struct etcd *etcd, const char *url, int wake, uint64_t u
 
 /* --- a call --- */
 
-/* With a token, where one is needed. */
+/* Asks with a token, where one is needed; gets a new token once. */
 static int ask_as_user(struct etcd *etcd, const char *url, const struct etcd_request *r, int wake,
 		       uint64_t until_ns, struct etcd_answer *a, struct text *t)
 {
@@ -151,7 +146,7 @@ static int ask_as_user(struct etcd *etcd, const char *url, const struct etcd_req
 	}
 }
 
-/* Would another member say the same? */
+/* True if another member would say the same. */
 static bool is_final(int code)
 {
 	return code == ETCD_INVALID || code == ETCD_NOT_FOUND || code == ETCD_DENIED ||
@@ -160,8 +155,8 @@ static bool is_final(int code)
 }
 
 /*
- * 0: @a is the answer; -EAGAIN: that of another member may be better; else no member has any; then
- * @t is told.
+ * 0: @a is the answer. -EAGAIN: another member may have a better one. Other -errno: no member has
+ * one. If it fails, @t says why.
  */
 static int ask_member(struct etcd *etcd, size_t member, const struct etcd_request *r, int wake,
 		      uint64_t until_ns, struct etcd_answer *a, struct text *t)
@@ -217,13 +212,13 @@ int etcd_call(struct etcd *etcd, const struct etcd_request *r, int wake, struct 
 	return -EHOSTDOWN;
 }
 
-/* --- as a whole --- */
+/* --- create and destroy --- */
 
 struct etcd *etcd_create(struct etcd_config *c)
 {
 	static const char *const headers[] = {
-		"Content-Type: application/json", "Expect:", /* nothing is worth asking before */
-		"Grpc-Metadata-hasleader: true", /* a member that is cut off from the others says so at once */
+		"Content-Type: application/json", "Expect:", /* curl waits for no 100 */
+		"Grpc-Metadata-hasleader: true", /* a member cut off from the others says so */
 	};
 	struct etcd *etcd = calloc(1, sizeof(*etcd));
 	struct curl_slist *more = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the files of the coordination by an etcd (coord_etcd.c). */
+/* Shared by the files of the coordination by an etcd (coord_etcd.c). */
 #ifndef ENGINE_COORD_ETCD_INSIDE_H
 #define ENGINE_COORD_ETCD_INSIDE_H
 
@@ -8,7 +8,7 @@
 #include "engine/coord/etcd_watch.h"
 
 #define PREFIX_MAX 64
-#define NOBODY	   (-1) /* wakes */
+#define NOBODY	   (-1) /* no eventfd wakes the call */
 
 struct coord_etcd {
 	struct etcd *etcd;
@@ -17,16 +17,16 @@ struct coord_etcd {
 	unsigned lease_s;
 };
 
-/* The key of the lease of @node. */
+/* Writes the key of the lease of @node. */
 void etcd_node_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], const char *node);
-/* Copies the text of @key: as coord_ops.read. */
+/* Copies the text of @key; returns what coord_ops.read does. */
 ssize_t etcd_read_key(struct coord_etcd *ce, const char *key, char *buf, size_t size);
 
 /* coord_ops.list and .lease_list. etcd_list.c */
 int etcd_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), void *found_arg);
 int etcd_lease_list(void *arg, int (*found)(void *arg, const char *node), void *found_arg);
 
-/* Those of leases. etcd_lease.c */
+/* The lease functions of coord_ops. etcd_lease.c */
 int etcd_lease(void *arg, const char *node, const char *text, size_t len);
 ssize_t etcd_lease_read(void *arg, const char *node, char *buf, size_t size);
 int etcd_lease_end(void *arg, const char *node);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leases of nodes as keys of an etcd, attached to leases of etcd, which ends them. Has no lock: a
- * node renews its own. When to renew one, and what it means that one has ended, is not known here
- * (nodes.h).
+ * Leases of nodes as keys of an etcd. Each is attached to a lease of etcd, which removes the key
+ * when it runs out. Has no lock: a node renews its own. nodes.h decides when to renew one, and what
+ * it means that one has ended.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "engine/coord/etcd_inside.h"
 
 /*
- * The number of etcd's lease is made of the key, so that who has lost an answer knows which it was.
- * The text is put anew at each renewal; the lease takes it away when nobody renews it.
+ * The number of etcd's lease is derived from the key, so that a node that lost an answer knows it.
+ * Each renewal puts the text anew; etcd removes it when the lease is not renewed.
  */
 static int64_t lease_id(const char *key)
 {
@@ -21,7 +21,7 @@ static int64_t lease_id(const char *key)
 	return id ? (int64_t)id : 1;
 }
 
-/* Makes it live for another while; makes it, if there is none (any more). */
+/* Renews the lease, or makes it if there is none (any more). */
 static int keep_lease(struct coord_etcd *ce, int64_t id)
 {
 	struct etcd_answer a;
@@ -41,7 +41,7 @@ static int keep_lease(struct coord_etcd *ce, int64_t id)
 	return err;
 }
 
-/* 1: the lease has run out since. */
+/* 1: the lease has run out meanwhile. */
 static int put_lease(struct coord_etcd *ce, const char *key, int64_t id, const char *text,
 		     size_t len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listings of the keys of an etcd, a page at a time: of generations that have records, and of
- * nodes that have leases. Has no lock. A listing is not of one moment: what is made or removed
- * meanwhile may be in it or not.
+ * Listings of the keys of an etcd, a page at a time: of generations that have records, and of nodes
+ * that have leases. Has no lock. A listing is no snapshot: a key that is made or removed meanwhile
+ * may be in it or not.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,34 +11,34 @@
 
 #include "engine/coord/etcd_inside.h"
 
-#define PAGE 500 /* keys at a time in a listing */
+#define PAGE 500 /* keys */
 
 struct listing {
 	struct coord_etcd *ce;
-	char prefix[ETCD_KEY_MAX];   /* of the keys */
-	char last[ETCD_KEY_MAX];     /* which was seen last */
-	char next[2 * ETCD_KEY_MAX]; /* behind which the next page begins */
-	/* Of each key, without the prefix. May say what is @next. Anything but 0 stops. */
+	char prefix[ETCD_KEY_MAX];   /* of all keys listed */
+	char last[ETCD_KEY_MAX];     /* the key seen last */
+	char next[2 * ETCD_KEY_MAX]; /* the next page begins behind this */
+	/* Called with each key, without the prefix. May change @next. Anything but 0 stops. */
 	int (*seen)(struct listing *l, const char *name);
 	int (*gen_found)(void *arg, uid_t owner, const char *gen);
 	int (*node_found)(void *arg, const char *node);
 	void *found_arg;
-	char told[ETCD_KEY_MAX]; /* the generation of which @gen_found knows already */
-	int stop;		 /* what was returned */
+	char told[ETCD_KEY_MAX]; /* the last that @gen_found was told of */
+	int stop;		 /* what a callback returned */
 };
 
 static json_t *json_page(const struct listing *l)
 {
 	json_t *o = etcd_json_below(l->prefix);
 
-	/* With the NUL: the first key behind that. */
+	/* With its NUL: the first key behind @next. */
 	json_object_set_new(o, "key", etcd_json_text(l->next, strlen(l->next) + 1));
 	json_object_set_new(o, "limit", etcd_json_number(PAGE));
 	json_object_set_new(o, "keys_only", json_true());
 	return o;
 }
 
-/* Is it below the prefix, and behind the one before? Else a listing might have no end. */
+/* True if @key is below the prefix, and behind the one before. Else a listing might have no end. */
 static bool is_next(const struct listing *l, const char *key)
 {
 	return strlen(key) < ETCD_KEY_MAX && !strncmp(key, l->prefix, strlen(l->prefix)) &&
@@ -61,7 +61,7 @@ static int take_page(struct listing *l, const struct etcd_answer *a)
 	return a->more && !a->nr_kvs ? -EBADMSG : 0;
 }
 
-/* @below: what the keys have behind the prefix of the filesystem. */
+/* @below: the part of the keys behind the prefix of the filesystem. */
 static int list_keys(struct listing *l, const char *below)
 {
 	struct etcd_answer a;
@@ -83,8 +83,8 @@ static int list_keys(struct listing *l, const char *below)
 }
 
 /*
- * UID/GEN.KIND. A generation may have ten thousands of records: of one that is known the rest is
- * passed over.
+ * @name: UID/GEN.KIND. A generation may have tens of thousands of records: once it is known, the
+ * rest of them is skipped.
  */
 static int seen_record(struct listing *l, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What etcd's JSON gateway is asked, as JSON. All return what the caller owns, and NULL without
- * memory, which each of them takes as a part, too.
+ * Requests to etcd's JSON gateway, as JSON. Each function returns an object that the caller owns,
+ * or NULL if out of memory. Each accepts such a NULL as a part.
  */
 #ifndef ENGINE_COORD_ETCD_QUERY_H
 #define ENGINE_COORD_ETCD_QUERY_H
@@ -17,11 +17,11 @@ json_t *etcd_json_key(const char *key);
 json_t *etcd_json_number(int64_t number);
 
 /*
- * {"key", "range_end"}: all keys that begin with @prefix, whose last character has one behind it.
+ * {"key", "range_end"}: all keys that begin with @prefix. Its last character must have a successor.
  */
 json_t *etcd_json_below(const char *prefix);
 
-/* Takes @query, also if it is NULL, which is no memory. As etcd_call. */
+/* Takes over @query; NULL is no memory. Returns what etcd_call does. */
 int etcd_ask(struct etcd *etcd, const char *path, json_t *query, enum etcd_kind kind, int expected,
 	     int wake, struct etcd_answer *a);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request to an etcd whose answers, a line each, have no end: on a connection of its own, of the
- * member that answered last. For one thread at a time. It asks no other member when that one
- * fails.
+ * A request to an etcd with an endless series of answers, a line each: on a connection of its own,
+ * to the member that answered last. For one thread at a time. If that member fails, no other one is
+ * asked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct etcd_stream {
 	struct conn *conn;
 	char *body;
-	size_t taken; /* of what was received */
+	size_t taken; /* how much of what was received is parsed */
 };
 
 struct etcd_stream *etcd_stream_open(struct etcd *etcd, const char *path, const char *body)
@@ -49,7 +49,7 @@ void etcd_stream_close(struct etcd_stream *s)
 	free(s);
 }
 
-/* Has a whole line come? Then it was parsed: 1, or -errno. */
+/* 1: a whole line has come and was parsed. 0: none has come yet. Or -errno. */
 static int parse_line(struct etcd_stream *s, struct etcd_answer *a)
 {
 	struct conn *c = s->conn;

@@ -12,30 +12,30 @@
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
 
-#define QUERIES_MAX 64			/* in a transaction, of at most 128 */
-#define TRUST_NS    (10 * NSEC_PER_SEC) /* then it is asked: a member may hang and stay connected */
-#define BEGIN_NS \
-	NSEC_PER_SEC /* the same, until a stream has begun: a proxy may keep answers back */
-#define NAP_NS (300 * NSEC_PER_MSEC)
+#define QUERIES_MAX 64 /* in a transaction; etcd allows 128 */
+/* How long the stream alone is believed: a member may hang and stay connected. */
+#define TRUST_NS (10 * NSEC_PER_SEC)
+#define BEGIN_NS NSEC_PER_SEC /* the same until it has begun: a proxy may keep answers back */
+#define NAP_NS	 (300 * NSEC_PER_MSEC)
 
-/* A key that is there. */
+/* A key that exists. */
 struct seen {
 	char *key;
-	char *value; /* NULL: not known */
+	char *value; /* NULL: unknown, or taken */
 	size_t len;
 };
 
 struct etcd_watch {
 	struct etcd *etcd;
-	/* of the thread that waits: */
+	/* owner: the thread that waits */
 	struct etcd_stream *stream;   /* or NULL */
-	char (*ranges)[ETCD_KEY_MAX]; /* that it watches */
+	char (*ranges)[ETCD_KEY_MAX]; /* the ranges that the stream watches */
 	size_t nr_ranges;
-	size_t to_begin;   /* watches */
-	bool listed;	   /* what was there before they began */
-	uint64_t asked_ns; /* what is there, last */
+	size_t to_begin;   /* watches that etcd has not confirmed yet */
+	bool listed;	   /* what existed before the watches began was listed */
+	uint64_t asked_ns; /* when etcd was last asked what exists */
 	struct lock lock;
-	/* lock: */
+	/* lock: lock */
 	struct seen *seen;
 	size_t nr_seen;
 };
@@ -63,7 +63,7 @@ static struct seen *find_locked(struct etcd_watch *w, const char *key)
 	return NULL;
 }
 
-/* Takes what @kv has. */
+/* Takes over what @kv has. */
 static int add(struct etcd_watch *w, struct etcd_kv *kv, bool with_value)
 {
 	struct seen *s, *more;
@@ -208,7 +208,10 @@ static json_t *json_range(const char *range)
 					       : json_pack("{s:o}", "key", etcd_json_key(range));
 }
 
-/* One request after the other, as the gateway takes them from one stream; owned by the caller. */
+/*
+ * The requests for all ranges, one after the other, as the gateway takes them from one stream;
+ * owned by the caller.
+ */
 static char *json_requests(const struct etcd_watch *w)
 {
 	char *body = NULL;
@@ -248,9 +251,9 @@ static int start(struct etcd_watch *w, const struct etcd_awaited *keys, size_t n
 	return w->stream ? 0 : -ENOMEM;
 }
 
-/* --- what is there --- */
+/* --- which keys exist --- */
 
-/* Which keys of @nr ranges, every @step bytes one, are there. */
+/* Asks etcd which keys of @nr ranges exist. The ranges are @step bytes apart. */
 static int list(struct etcd_watch *w, const char *ranges, size_t nr, size_t step, int wake)
 {
 	int err = 0;
@@ -295,7 +298,7 @@ static bool readable(int fd)
 	return fd >= 0 && poll(&p, 1, 0) == 1;
 }
 
-/* A while, or until @wake can be read or the deadline comes. */
+/* Sleeps for @ns, or until @wake is readable or the deadline has passed. */
 static void nap(int wake, uint64_t ns, uint64_t deadline_ns)
 {
 	struct pollfd p = {.fd = wake, .events = POLLIN};
@@ -313,7 +316,10 @@ static int take_line(struct etcd_watch *w, struct etcd_answer *a)
 	return a->canceled ? -EPIPE : add_all(w, a, true);
 }
 
-/* Some of what is to be known. -errno: the stream is of no use, or nobody can be asked. */
+/*
+ * Takes one answer of the stream, or asks etcd. -errno: the stream is of no use, or no member
+ * answers.
+ */
 static int listen(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr, int wake,
 		  uint64_t deadline_ns)
 {
@@ -334,7 +340,7 @@ static int listen(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr, in
 		return r;
 	r = list_keys(w, keys, nr, wake);
 	if (!r && any_is_there(w, keys, nr))
-		w->nr_ranges = 0; /* which the stream did not tell: another one follows */
+		w->nr_ranges = 0; /* the stream missed it: another one follows */
 	return r;
 }
 
@@ -348,7 +354,7 @@ int etcd_watch_wait(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr, 
 		nap(wake, deadline_ns, deadline_ns);
 	}
 	while (nr) {
-		if (any_is_there(w, keys, nr)) /* before another stream begins, which forgets */
+		if (any_is_there(w, keys, nr)) /* before start(), which forgets what was seen */
 			return 1;
 		err = watches_all(w, keys, nr) ? 0 : start(w, keys, nr);
 		if (readable(wake) || clock_mono_ns() >= deadline_ns)
@@ -358,8 +364,8 @@ int etcd_watch_wait(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr, 
 		if (!err || err == -ECANCELED)
 			continue;
 		/*
-		 * Without a stream it is asked now and then; and nobody asks a service that fails
-		 * all the time.
+		 * Without a stream etcd is polled; the pause keeps a failing service from being
+		 * asked all the time.
 		 */
 		stop(w);
 		err = list_keys(w, keys, nr, wake);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys as they are made: one stream of etcd's watch for all that a mount waits for, which is kept
- * from one wait to the next. A log is watched as a whole. Events have the values with them, so what
- * a wait has found is read here without a request.
+ * Waits until keys are made. One stream of etcd's watch serves all that a mount waits for, and is
+ * kept from one wait to the next. A log is watched as a whole. An event has the value with it, so
+ * what a wait has found is read here without a request.
  *
- * A stream is watched first and then listed: what is made before a watch begins would not come by
- * it, and one that begins at a revision of before, which others have left behind meanwhile, is
- * served by etcd up to 100 ms later.
+ * The watch begins first, and a listing follows: the stream does not report what was made before. A
+ * watch that begins at an earlier revision, which others have left behind meanwhile, is served by
+ * etcd up to 100 ms later.
  *
- * One thread waits at a time; the other functions may be called from any.
+ * One thread waits at a time; the other functions may be called from any. The lock guards the keys
+ * that were seen, and is not held during a request.
  */
 #ifndef ENGINE_COORD_ETCD_WATCH_H
 #define ENGINE_COORD_ETCD_WATCH_H
@@ -26,22 +27,22 @@ struct etcd_awaited {
 
 /* NULL: no memory. @etcd has to live longer. */
 struct etcd_watch *etcd_watch_create(struct etcd *etcd);
-void etcd_watch_destroy(struct etcd_watch *w); /* NULL is none */
+void etcd_watch_destroy(struct etcd_watch *w); /* NULL is fine */
 
-/* As coord_ops.wait. With @nr 0 the stream ends, as nobody waits for anything. */
+/* As coord_ops.wait. @nr 0 ends the stream, as no one waits for anything. */
 int etcd_watch_wait(struct etcd_watch *w, struct etcd_awaited *keys, size_t nr, int wake,
 		    uint64_t deadline_ns);
 
-/* The value of @key, if it came by the stream and was not taken yet; owned by the caller. */
+/* The value of @key, if the stream brought it and it was not taken yet; owned by the caller. */
 char *etcd_watch_take(struct etcd_watch *w, const char *key, size_t *len);
 
-/* Was it seen? */
+/* True if @key was seen. */
 bool etcd_watch_has(struct etcd_watch *w, const char *key);
 
-/* Since it was seen it was asked for, and is not there any more. */
+/* A request has found that @key, seen before, does not exist any more. */
 void etcd_watch_gone(struct etcd_watch *w, const char *key);
 
-/* All keys that begin with @prefix are removed. */
+/* Forgets all keys that begin with @prefix: they are removed. */
 void etcd_watch_forget(struct etcd_watch *w, const char *prefix);
 
 #endif

@@ -95,7 +95,7 @@ int nodes_renew(struct nodes *ns)
 		ns->renewed_ns = since;
 	}
 	lock_drop(&ns->lock);
-	if (ns->renewals > 1) /* of the first who mounts is told */
+	if (ns->renewals > 1) /* nodes_create reports the first one */
 		tell_renewal(ns, before, err);
 	return err;
 }
@@ -105,7 +105,7 @@ static void sleep_locked(struct waitq *wake, uint64_t ns_from_now)
 	wait_out(wake, clock_mono_ns() + ns_from_now);
 }
 
-/* Begun every third of the lease's time; sooner, after one that failed. */
+/* Renews every third of the lease's time; sooner after a renewal that failed. */
 static void *renew_main(void *arg)
 {
 	struct nodes *ns = arg;
@@ -147,7 +147,7 @@ static void *watch_main(void *arg)
 	return NULL;
 }
 
-/* --- building up and taking down --- */
+/* --- create and destroy --- */
 
 static int make_id(char id[COORD_NODE_MAX])
 {
@@ -196,7 +196,7 @@ static void init_locks(struct nodes *ns)
 	list_init(&ns->seen);
 }
 
-/* This node may not write there, or there is no room: that will not pass by itself. */
+/* True if @err will not pass by itself: this node may not write there, or there is no room. */
 static bool stays(int err)
 {
 	return err == -EROFS || err == -EACCES || err == -EPERM || err == -ENOENT ||
@@ -283,7 +283,7 @@ void nodes_destroy(struct nodes *ns)
 	free(ns);
 }
 
-/* --- what others ask --- */
+/* --- what other modules ask --- */
 
 const char *nodes_id(const struct nodes *ns)
 {
@@ -315,7 +315,7 @@ bool nodes_seem_alone(struct nodes *ns)
 		return true;
 	if (ns->options.coord != &coord_dir_ops)
 		return false;
-	/* One thread looks; the others go by what was seen before. */
+	/* One thread looks; the others use its last result. */
 	if (now - last >= NODES_LOOK_NS &&
 	    atomic_compare_exchange_strong(&ns->seemed_ns, &last, now))
 		atomic_store(&ns->seems_alone,

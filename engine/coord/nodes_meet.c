@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Who mounts looks whether it can work together with those who are there. */
+/*
+ * A node that mounts checks whether it can work together with the nodes that live. The watcher has
+ * not started yet, so the list of nodes needs no lock here. No lease is removed, except by
+ * nodes_end_before.
+ */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,10 +17,14 @@
 #include "engine/base/wait.h"
 #include "engine/coord/nodes_inside.h"
 
-#define MEET_MAX   10 /* times the lease */
+/*
+ * In lease times: how long a mount waits to see whether a node that differs lives. Then it fails
+ * with ETIMEDOUT.
+ */
+#define MEET_MAX   10
 #define NAP_MAX_NS (200 * NSEC_PER_MSEC)
 
-/* Ids of a listing: all, or some by chance, each as likely as the other. */
+/* Ids of a listing: all of them, or some by chance, each with the same chance. */
 struct sample {
 	const struct nodes *ns;
 	char (*ids)[COORD_NODE_MAX];
@@ -59,7 +67,7 @@ static int meet_one(void *arg, const char *id)
 	return 0;
 }
 
-/* Who had our label before: we hold its lock. */
+/* True if the lease is of an earlier mount with our label, whose lock this mount now holds. */
 static bool is_predecessor(const struct nodes *ns, const struct lease_facts *f)
 {
 	return *f->boot && !strcmp(f->boot, ns->self.boot) && *f->place &&
@@ -72,7 +80,7 @@ static bool takes_label(const struct nodes *ns, const struct lease_facts *f)
 	       strcmp(f->boot, ns->self.boot) != 0;
 }
 
-/* Were it alive this node could not mount: 0, or what @e says of it. */
+/* Why this node could not mount if @s were alive: -errno with @e filled; or 0. */
 static int objection(const struct nodes *ns, const struct seen *s, struct error *e)
 {
 	const struct lease_facts *f = &s->facts;
@@ -130,9 +138,9 @@ static int first_look(struct nodes *ns, const char *id)
 }
 
 /*
- * 1: it is not known of all yet. The first that is known to live decides. The lease of a dead one
- * stays, for clear_up: who mounts later would need longer to tell that it is dead, and its node may
- * only have been held up, and go on with a checkpoint that is open.
+ * 1: not all nodes are judged yet. The first that objects and is known to live decides. The lease
+ * of a dead node stays, for clear_up: without it a later mount would take longer to tell that the
+ * node is dead. The node may also have been held up only, and go on with an open checkpoint.
  */
 static int settle(struct nodes *ns, bool first, struct error *e)
 {
@@ -170,7 +178,7 @@ int nodes_meet(struct nodes *ns, struct error *e)
 	free(a.ids);
 	if (err)
 		return FAIL(e, -err, NODE_NO_LEASE, ns->backing, strerror(-err));
-	/* It ends, though not soon, also where what is behind the leases fails. */
+	/* Even where the storage of the leases fails the wait ends, though not soon. */
 	for (err = settle(ns, true, e); err == 1 && clock_mono_ns() < deadline;
 	     err = settle(ns, false, e))
 		nap(ns);

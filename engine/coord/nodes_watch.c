@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which other nodes live: by what is seen of their leases. */
+/*
+ * Which other nodes live, judged by their leases. The watcher thread looks at them. The lock guards
+ * the entries, and is dropped during I/O; only the watcher frees one.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +13,7 @@
 #include "engine/base/wait.h"
 #include "engine/coord/nodes_inside.h"
 
-#define REMOVED_AFTER 4 /* times the lease: then it is no node that will come back soon */
+#define REMOVED_AFTER 4 /* in lease times: such a node will not come back soon */
 
 static struct seen *find(struct nodes *ns, const char *id)
 {
@@ -51,7 +54,7 @@ void nodes_forget_all(struct nodes *ns)
 
 /* --- judging --- */
 
-/* Its own, as it says, or ours: the longer. */
+/* Its lease time, as it says, or ours: the longer. */
 static uint64_t lease_of(const struct nodes *ns, const struct seen *s)
 {
 	return s->facts.lease_ns > ns->lease_ns ? s->facts.lease_ns : ns->lease_ns;
@@ -63,8 +66,9 @@ uint64_t nodes_patience(const struct nodes *ns, const struct seen *s)
 }
 
 /*
- * How much of the time since the last look counts. None unless all went well since then; of a long
- * time but a part, since nobody knows what was behind our own pause.
+ * How much of the time since the last look counts. None unless all renewals and looks have
+ * succeeded since; of a long time only a part, since this node does not know what happened during
+ * its own pause.
  */
 static uint64_t counts(const struct nodes *ns, const struct seen *s, uint64_t begun)
 {
@@ -94,8 +98,8 @@ static void take_text(struct seen *s, const char *text, size_t len)
 }
 
 /*
- * True if a lease that was never seen, and is not there, is over. After an outage of the service
- * all leases may have run out, and who lives makes his anew.
+ * True if a missing lease that was never seen is over. After an outage of the service all leases
+ * may have run out, and the nodes that live make theirs anew.
  */
 static bool is_surely_over(const struct nodes *ns)
 {
@@ -103,13 +107,13 @@ static bool is_surely_over(const struct nodes *ns)
 	       (!ns->failed_ns || clock_mono_ns() - ns->failed_ns >= ns->lease_ns);
 }
 
-/* @n: what lease_read said of it, between @begun and now. lock: lock. */
+/* @n: what lease_read said of @s, between @begun and now. lock: lock. */
 static void judge(struct nodes *ns, struct seen *s, const char *text, ssize_t n, uint64_t begun)
 {
 	if (begun < s->looked_ns)
 		return; /* another thread has looked meanwhile */
 	if (n < 0 && n != -ENOENT && n != -EPERM) {
-		s->looked_ns = 0; /* what is until the next look does not count */
+		s->looked_ns = 0; /* time until the next look does not count */
 		return;
 	}
 	s->unchanged_ns += counts(ns, s, begun);
@@ -134,12 +138,12 @@ void nodes_look_at(struct nodes *ns, struct seen *s)
 
 /* --- the watcher --- */
 
-/* What nobody ended, and nobody renews, would be there for ever. */
+/* Removes a lease that no node ends or renews; else it would stay for ever. */
 static void clear_up(struct nodes *ns, struct seen *s)
 {
 	{
 		LOCK_SCOPE(&ns->lock);
-		/* or it was not to be seen just now: who knows whether it came back */
+		/* if the last look failed, the node may be back */
 		if (!s->looked_ns || s->removed || s->gone || !s->ever ||
 		    s->unchanged_ns < REMOVED_AFTER * nodes_patience(ns, s))
 			return;
@@ -147,10 +151,10 @@ static void clear_up(struct nodes *ns, struct seen *s)
 			 s->facts.label, s->facts.host);
 		s->removed = true;
 	}
-	ns->options.coord->lease_end(ns->options.coord_arg, s->id); /* if it may */
+	ns->options.coord->lease_end(ns->options.coord_arg, s->id); /* where this node may */
 }
 
-/* Is there anything more to be learned? */
+/* True if there is more to learn about @s. */
 static bool wanted(const struct nodes *ns, const struct seen *s, uint64_t now)
 {
 	return now < s->until_ns || now < ns->interest_ns ||
@@ -298,7 +302,7 @@ bool nodes_is_before(const struct nodes *ns, const char *id)
 	return false;
 }
 
-/* Is it known that it lives? Not of one that nobody has looked at yet. */
+/* False if nobody has looked at @id yet, so that its life is only assumed. */
 static bool is_known(struct nodes *ns, const char *id)
 {
 	const struct seen *s;

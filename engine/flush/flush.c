@@ -13,21 +13,24 @@
 #include "engine/base/worker.h"
 #include "engine/flush/io.h"
 
-/* a chunk that is not written on to its end goes anyway */
+/* A partial chunk goes after this time. Too short: it goes in several small writes. */
 #define AGE_NS		 (2 * NSEC_PER_SEC)
 #define TICK_NS		 (200 * NSEC_PER_MSEC)
 #define FIRST_PAUSE_NS	 (10 * NSEC_PER_MSEC)
 #define LONGEST_PAUSE_NS NSEC_PER_SEC
-/* what is freed on a full backing shows a moment later */
+/*
+ * Retries on a full backing last this long, because freed space shows with a delay. If it is too
+ * short, a save fails although room was made.
+ */
 #define FULL_RETRY_NS (1 * NSEC_PER_SEC)
 
-/* One chunk on its way, and how far it came. */
+/* One chunk on its way, and how much of it is written. */
 struct job {
 	struct io_write w;
 	struct flush *flush;
 	struct flight flight;
 	size_t done;
-	uint64_t first_failed_ns, pause_ns, due_ns; /* 0: did not fail */
+	uint64_t first_failed_ns, pause_ns, due_ns; /* 0: no failure */
 	struct shortage shortage;
 	struct list link; /* flush->idle, or flush->retrying */
 };
@@ -40,11 +43,11 @@ struct flush {
 	struct worker thread;
 	bool running;
 	/* cache lock */
-	struct job *jobs; /* one for each chunk: those that fail for a while hold up no others */
+	struct job *jobs; /* one per chunk, so that failing ones delay no others */
 	struct list idle, retrying;
-	unsigned nr_busy; /* with the backing: at most limits.depth */
+	unsigned nr_busy; /* in the hands of the io engine: at most limits.depth */
 	bool ending;
-	uint64_t tokens_at_ns; /* flush_bw: when the next byte may go */
+	uint64_t tokens_at_ns; /* flush_bw: the time at which the next byte may go */
 	atomic_uint_fast64_t bytes, errors, retries;
 };
 
@@ -92,7 +95,7 @@ static void start(struct job *j)
 	io_submit(j->flush->io, &j->w);
 }
 
-/* The job is over. */
+/* Ends the job. */
 static void finish(struct job *j, int err)
 {
 	struct flush *f = j->flush;
@@ -107,7 +110,7 @@ static void finish(struct job *j, int err)
 	waitq_wake_all(&c->work);
 }
 
-/* There is no room for it. May there be some soon? */
+/* True if the backing, which has no room for the job, may get some soon. */
 static bool may_get_room(struct job *j)
 {
 	struct contents *all = j->flush->contents;
@@ -115,7 +118,7 @@ static bool may_get_room(struct job *j)
 	return all->full && all->full(all->arg, &j->flight.content->id, &j->shortage);
 }
 
-/* Puts it aside for a while. False: it has failed for long enough. */
+/* Puts the job aside for a pause. Returns false if it has failed for long enough. */
 static bool retry(struct job *j, int err)
 {
 	struct flush *f = j->flush;
@@ -146,7 +149,7 @@ static bool retry(struct job *j, int err)
 	return true;
 }
 
-/* From a thread of the io engine. */
+/* A thread of the io engine calls it. */
 static void done(struct io_write *w, ssize_t result)
 {
 	struct job *j = container_of(w, struct job, w);
@@ -169,14 +172,14 @@ static void done(struct io_write *w, ssize_t result)
 			start(j);
 		return;
 	}
-	/* Nothing written and no reason given: not an end, but no progress either. */
+	/* Nothing written and no reason given: no progress, but not the end either. */
 	if (!retry(j, result ? (int)result : -EIO))
 		finish(j, result ? (int)result : -EIO);
 }
 
 /* --- the flusher --- */
 
-/* Chunks that have waited long enough for the rest of them. */
+/* Makes chunks ready that have waited long enough for the rest of their bytes. */
 static void age_locked(struct cache *c)
 {
 	uint64_t now = clock_mono_ns();
@@ -190,7 +193,7 @@ static void age_locked(struct cache *c)
 	}
 }
 
-/* A retry that is due. */
+/* A job whose retry is due, or NULL. */
 static struct job *due_locked(struct flush *f)
 {
 	uint64_t now = clock_mono_ns();
@@ -205,7 +208,7 @@ static struct job *due_locked(struct flush *f)
 	return NULL;
 }
 
-/* May another chunk go, as to flush_bw? */
+/* True if flush_bw permits another chunk now. */
 static bool within_bandwidth_locked(struct flush *f, size_t len)
 {
 	uint64_t now = clock_mono_ns(), rate = f->limits.bytes_per_s;
@@ -215,12 +218,12 @@ static bool within_bandwidth_locked(struct flush *f, size_t len)
 	if (f->tokens_at_ns > now)
 		return false;
 	if (f->tokens_at_ns + NSEC_PER_SEC / 10 < now)
-		f->tokens_at_ns = now; /* what was not used is lost */
+		f->tokens_at_ns = now; /* unused bandwidth is lost */
 	f->tokens_at_ns += len * NSEC_PER_SEC / rate;
 	return true;
 }
 
-/* Drops the lock while a chunk is digested. Starts one thing; false: there is nothing to do. */
+/* Starts one job, or returns false. Drops the lock while a chunk is digested. */
 static bool step_locked(struct flush *f)
 {
 	struct cache *c = f->cache;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flush engine: takes chunks that are due out of the cache, digests them, and writes them to
- * the backing, flush_depth at a time and no faster than flush_bw.
+ * The flush engine: takes due chunks out of the cache, digests them, and writes them to the
+ * backing, flush_depth at a time and no faster than flush_bw.
  *
- * What is written short is written on from where it stopped; what fails in a way that may pass is
- * tried again with growing pauses for io_retry_s, while its bytes stay cached; any other error is
- * the content's for good (content_fail).
+ * A short write goes on where it stopped. A write with an error that may pass is repeated for
+ * io_retry_s, with growing pauses, while its bytes stay cached. Any other error is the content's
+ * for good (content_fail). Its state is under the cache's lock.
  */
 #ifndef ENGINE_FLUSH_FLUSH_H
 #define ENGINE_FLUSH_FLUSH_H
@@ -26,20 +26,20 @@ struct flush_limits {
 	bool uring;
 };
 
-/* Starts its threads. @contents must outlive it. 0 or -errno with @e filled. */
+/* Starts its threads. @contents must outlive it. Returns 0 or -errno with @e filled. */
 int flush_create(struct flush **out, struct contents *contents, const struct flush_limits *limits,
 		 struct error *e);
 
-/* After the last content was written back or discarded: ends the threads. */
+/* Ends the threads. Called after the last content was written back or discarded. */
 void flush_destroy(struct flush *f);
 
 /* {"engine": "io_uring"|"threads", "in_flight", "retrying", "bytes", "errors", ...} */
 json_t *flush_to_json(struct flush *f);
 
-/* Is @err (negative) one that may pass by itself? */
+/* True if @err (negative) may pass by itself. */
 bool flush_error_may_pass(int err);
 
-/* For how long it is tried again, where that is usually @retry_ns: a full backing stays so. */
+/* How long to repeat a write with @err: @retry_ns, or less if the backing is full. */
 uint64_t flush_patience_ns(int err, uint64_t retry_ns);
 
 #endif

@@ -14,7 +14,7 @@ int io_create(struct io **out, struct backing *b, unsigned depth, bool want_urin
 		depth = 1;
 	if (depth > IO_MAX_DEPTH)
 		depth = IO_MAX_DEPTH;
-	if (b->ops != &backing_real_ops) /* a test's, which is to see every write */
+	if (b->ops != &backing_real_ops) /* a test's table, which must see every write */
 		want_uring = false;
 	if (want_uring && (feature(f, FEATURE_IO_URING) || feature_untried(f, FEATURE_IO_URING))) {
 		err = io_uring_ops.create(out, b, depth);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool of threads, each in one write at a time. It grows while there is more to do than there
- * are threads that wait, and shrinks to one thread when there is nothing to do for a while.
+ * A pool of threads, each of which makes one write at a time. The pool grows while there are more
+ * queued writes than idle threads, and shrinks to one thread after a while without work.
  */
 #include "engine/base/wait.h"
 #include "engine/base/worker.h"
@@ -19,16 +19,16 @@ struct pool;
 struct writer {
 	struct pool *pool;    /* const after create */
 	struct worker thread; /* lock: pool */
-	/* ENDED: nothing left to do but to be joined. lock: pool */
+	/* ENDED: the thread only needs to be joined. lock: pool */
 	enum { WORKER_NONE, WORKER_RUNS, WORKER_ENDED } state;
 };
 
 struct pool {
 	struct io io;
 	struct backing *b;   /* const after create */
-	unsigned nr_workers; /* const after create: at most */
+	unsigned nr_workers; /* const after create: the most threads */
 	unsigned idle_ms;    /* const after create */
-	struct lock lock;    /* leaf: nothing else is locked below it */
+	struct lock lock;    /* leaf: no lock is taken below it */
 	struct waitq work;   /* something is queued, or stop */
 	struct list queue;   /* lock: lock */
 	unsigned nr_queued;  /* lock: lock */
@@ -39,7 +39,7 @@ struct pool {
 
 unsigned io_threads_idle_ms = 10000;
 
-/* NULL: this worker is to end. The first never does before the pool. */
+/* NULL: this worker must end. The first worker lives as long as the pool. */
 static struct io_write *next_write_locked(struct pool *p, bool first)
 {
 	uint64_t deadline = clock_mono_ns() + p->idle_ms * NSEC_PER_MSEC;
@@ -80,7 +80,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* 0 (also if all are there already) or -errno. */
+/* Returns 0 (also if all workers run already) or -errno. */
 static int add_worker_locked(struct pool *p)
 {
 	struct writer *me = p->workers;
@@ -91,7 +91,7 @@ static int add_worker_locked(struct pool *p)
 	if (me == p->workers + p->nr_workers)
 		return 0;
 	if (me->state == WORKER_ENDED)
-		worker_join(&me->thread); /* needs no lock any more */
+		worker_join(&me->thread); /* the ended thread needs no lock any more */
 	err = worker_start(&me->thread, "ckptfs-write", worker_main, me);
 	me->state = err ? WORKER_NONE : WORKER_RUNS;
 	return err;
@@ -104,7 +104,7 @@ static void threads_submit(struct io *io, struct io_write *w)
 
 	list_append(&p->queue, &w->node);
 	p->nr_queued++;
-	/* Where there can be no more threads those that there are get to it. */
+	/* If no thread can be added, the existing ones take the write. */
 	if (p->nr_queued > p->nr_idle && !p->stop)
 		add_worker_locked(p);
 	waitq_wake(&p->work);
@@ -119,7 +119,7 @@ static void threads_destroy(struct io *io)
 	p->stop = true;
 	waitq_wake_all(&p->work);
 	lock_drop(&p->lock);
-	/* From now on none is added. */
+	/* From now on no thread is added. */
 	for (i = 0; i < p->nr_workers; i++) {
 		bool there;
 
@@ -150,7 +150,7 @@ static int threads_create(struct io **out, struct backing *b, unsigned depth)
 	lock_init(&p->lock, LOCK_IO);
 	waitq_init(&p->work, &p->lock);
 	*out = &p->io;
-	/* One is there from the start, so that a host short of threads never stops the writes. */
+	/* One thread exists from the start, so a host short of threads never stops the writes. */
 	lock_take(&p->lock);
 	err = add_worker_locked(p);
 	lock_drop(&p->lock);

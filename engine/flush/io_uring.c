@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One ring, and one thread that owns both ends of it: it submits, reaps and calls done(). So no
- * two threads can race on the ring, and no write is lost with the thread that submitted it (the
- * kernel cancels what a thread has in flight when it exits). Others only append to a queue and, if
- * the thread sleeps, wake it by an eventfd that the ring reads.
+ * One ring, and one thread that owns both its ends: the thread submits, reaps and calls done(). So
+ * no two threads race on the ring, and no write is lost because its submitting thread exits (the
+ * kernel cancels what a thread has in flight when it exits). Other threads only append to a queue
+ * and, if the thread sleeps, wake it by an eventfd that the ring reads.
  *
- * - Every write is for the kernel's workers (IOSQE_ASYNC), of which there may be as many as writes
- *   in flight. The kernel would rather try each in the submitting thread first; that may hang there
- *   (O_DIRECT on a frozen filesystem before Linux 6.12), and copies buffered data in one thread.
- * - As whom: a personality for each (uid, gid) of late, registered by the thread while it is that
- *   caller.
- * - No more is in flight than the completion queue has room for, so it never overflows.
+ * - Every write goes to the kernel's workers (IOSQE_ASYNC), of which there may be as many as writes
+ *   in flight. Without that the kernel first tries a write in the submitting thread. It may hang
+ *   there (O_DIRECT on a frozen filesystem before Linux 6.12), and copies buffered data in one
+ *   thread.
+ * - Users: the thread registers a personality for each recent (uid, gid), while it acts as that
+ *   user.
+ * - No more writes are in flight than the completion queue has room for, so it never overflows.
  *
  * Buffers are not registered: the memory may be punched and filled again, and a registered buffer
  * would go on writing the old pages.
@@ -30,43 +31,43 @@
 
 #include "engine/base/cleanup.h"
 
-#define MAX_WRITE   (1u << 30) /* the length has 32 bits; what is longer is a short write */
+#define MAX_WRITE   (1u << 30) /* the length has 32 bits; a longer write is a short one */
 #define MIN_PERSONS 64
 
 struct person {
 	uid_t uid;
 	gid_t gid;
 	int id;		    /* the kernel's */
-	unsigned in_flight; /* writes in the ring that name it */
-	uint64_t used;	    /* when last, by uring.now */
+	unsigned in_flight; /* writes in the ring that use it */
+	uint64_t used;	    /* value of uring.now at the last use */
 };
 
 struct uring {
 	struct io io;
 	unsigned depth;	      /* const after create */
-	unsigned max_persons; /* const after create; no less than depth, so that one is idle */
+	unsigned max_persons; /* const after create; at least depth, so one is idle when needed */
 	bool as_caller;	      /* const after create */
 	int wake_fd;	      /* const after create */
 	struct worker thread; /* const after create */
 	sem_t opened;	      /* the thread has set `err` */
-	int err;	      /* const then */
+	int err;	      /* const once opened */
 
-	struct lock lock;  /* leaf: nothing else is locked below it */
+	struct lock lock;  /* leaf: no lock is taken below it */
 	struct list queue; /* lock: lock */
-	bool awake;	   /* lock: lock; the thread will look at the queue before it sleeps */
+	bool awake;	   /* lock: lock; the thread will read the queue before it sleeps */
 	bool stop;	   /* lock: lock */
 
 	/* owner: the thread */
 	struct io_uring ring;
 	unsigned in_flight;
 	bool wake_armed;
-	uint64_t wakes; /* what the ring reads from wake_fd */
+	uint64_t wakes; /* the value that the ring reads from wake_fd */
 	struct person *persons;
 	unsigned nr_persons;
 	uint64_t now;
 };
 
-/* The room for every write and the read of wake_fd is there (open_ring). */
+/* open_ring made room for every write and the read of wake_fd. */
 static struct io_uring_sqe *get_sqe(struct uring *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
@@ -84,7 +85,7 @@ static int register_person(struct uring *u, const struct caller *as)
 	return ACT_AS(&who, io_uring_register_personality(&u->ring));
 }
 
-/* Where to put one more: at the end, or in place of the one that was not used for longest. */
+/* A place for one more: at the end, or that of the least recently used idle personality. */
 static struct person *place_for_person(struct uring *u)
 {
 	struct person *p, *oldest = NULL;
@@ -118,7 +119,7 @@ static int find_person(struct uring *u, const struct caller *as)
 
 /* --- the thread --- */
 
-/* Never as anybody else: a write whose credentials cannot be had fails. */
+/* Never writes as another user: a write without its credentials fails. */
 static void begin_write(struct uring *u, struct io_write *w)
 {
 	int person = u->as_caller ? find_person(u, &w->as) : 0;
@@ -144,7 +145,7 @@ static void begin_write(struct uring *u, struct io_write *w)
 	u->in_flight++;
 }
 
-/* Takes from the queue what may begin. Returns false when all is done and no more is to come. */
+/* Starts queued writes that fit. Returns false when all are done and the ring must end. */
 static bool begin_writes(struct uring *u)
 {
 	unsigned room = u->depth - u->in_flight;
@@ -160,7 +161,7 @@ static bool begin_writes(struct uring *u)
 			list_del(node);
 			list_append(&batch, node);
 		}
-		/* If some are left there is no room, and each completion brings us back here. */
+		/* Writes are left only if there is no room; each completion leads back here. */
 		u->awake = !list_empty(&u->queue);
 	}
 	while (!list_empty(&batch)) {
@@ -196,8 +197,8 @@ static void end_write(struct uring *u, struct io_write *w, ssize_t result)
 	if (u->as_caller)
 		u->persons[w->person].in_flight--;
 	/*
-	 * Not the backing's errors: a worker was disturbed, or the kernel could not make one.
-	 * Nobody cancels here.
+	 * Not errors of the backing: a worker was disturbed, or the kernel could not make one. This
+	 * code never cancels a write.
 	 */
 	if (result == -EINTR || result == -ECANCELED) {
 		if (result == -ECANCELED)
@@ -233,14 +234,14 @@ static void submit_and_wait(struct uring *u)
 {
 	int n = io_uring_submit_and_wait(&u->ring, 1);
 
-	/* No memory for a request just now; what the kernel did not take is in the next call. */
+	/* The kernel had no memory for a request; the next call submits it again. */
 	if (n < 0 && n != -EINTR)
 		pause_a_moment();
 }
 
 /*
- * A ring may be there, and what it is needed for be forbidden (seccomp, SELinux): let it do
- * nothing once, by a worker and as somebody else.
+ * A ring may exist while its use is forbidden (seccomp, SELinux). So this submits a no-op, by a
+ * worker and as another user.
  */
 static int try_ring(struct uring *u)
 {
@@ -270,12 +271,12 @@ static int try_ring(struct uring *u)
 
 static int open_ring(struct uring *u)
 {
-	unsigned workers[2] = {u->depth, 0}; /* for files; for the rest: as it is */
+	unsigned workers[2] = {u->depth, 0}; /* for files; 0: unchanged for the rest */
 	int err = io_uring_queue_init(u->depth + 1, &u->ring, 0);
 
 	if (err)
 		return err;
-	/* Fails before Linux 5.15: then there are 4 for each CPU. */
+	/* Fails before Linux 5.15: then there are 4 workers per CPU. */
 	io_uring_register_iowq_max_workers(&u->ring, workers);
 	err = try_ring(u);
 	if (err)
@@ -300,9 +301,9 @@ static void *uring_main(void *arg)
 	return NULL;
 }
 
-/* --- from any thread --- */
+/* --- called from any thread --- */
 
-/* So that the last of them is through before the ring can go. */
+/* Called with the lock held, so that the last wake-up is over before the ring is freed. */
 static void wake_locked(struct uring *u)
 {
 	if (!u->awake)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What may stand in a commit file: asked of what is written and of what is read. */
+/* Validity checks of commit files, which the writer and the reader share. */
 #include "engine/format/commit.h"
 
 #include <jansson.h>
 #include <limits.h>
 #include <string.h>
 
-/* Names that ckptfs keeps for itself beside and in units. */
+/* Names that ckptfs reserves, beside and in units. */
 #define RESERVED_PREFIX ".ckptfs-"
 
 bool commit_is_hex(const char *text)
@@ -14,7 +14,7 @@ bool commit_is_hex(const char *text)
 	return strlen(text) == COMMIT_HEX - 1 && strspn(text, "0123456789abcdef") == COMMIT_HEX - 1;
 }
 
-/* Of one component, from @name on, @len bytes of it. */
+/* Checks one component: the first @len bytes of @name. */
 static const char *name_problem(const char *name, size_t len)
 {
 	if (!len)
@@ -82,7 +82,7 @@ const char *commit_entry_problem(const struct commit_entry *e, const char *previ
 	return NULL;
 }
 
-/* A shard lies in its tensor. */
+/* True if the shard lies inside its tensor. */
 static bool is_shard(const struct commit_tensor *t)
 {
 	unsigned i;

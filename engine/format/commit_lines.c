@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lines of a commit file, which are outside bytes: read ahead, of COMMIT_LINE_MAX at most,
- * digested as they come. What a line means is not known here.
- */
 #include "engine/format/commit_lines.h"
 
 #include <errno.h>
@@ -13,7 +9,6 @@ int commit_damaged(struct reader *r, const char *what)
 	return FAIL(r->e, EBADMSG, COMMIT_DAMAGED, r->path, r->nr, what);
 }
 
-/* 1: there are bytes. 0: the file has ended. */
 int commit_fill(struct reader *r)
 {
 	ssize_t n;
@@ -80,7 +75,6 @@ bool commit_line_is(const struct reader *r, const char *text)
 	return r->len == strlen(text) && !memcmp(r->line + 1, text, r->len);
 }
 
-/* Takes the comma off the end of the line, if there is one. */
 bool commit_take_comma(struct reader *r)
 {
 	if (!r->len || r->line[r->len] != ',')
@@ -89,10 +83,6 @@ bool commit_take_comma(struct reader *r)
 	return true;
 }
 
-/*
- * The line as the only member of an object, with @closing behind it if it opens something. To be
- * freed; NULL: it is none.
- */
 json_t *commit_parse_member(struct reader *r, char closing)
 {
 	size_t end = 1 + r->len;

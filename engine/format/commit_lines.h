@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A commit file that is read, a line at a time (commit_lines.c), and what is made of the lines
- * (commit_read.c).
+ * The reader of a commit file. commit_lines.c reads, bounds (COMMIT_LINE_MAX) and digests its
+ * lines, which are untrusted bytes. commit_read.c gives the lines their meaning. One thread, no
+ * lock.
  */
 #ifndef ENGINE_FORMAT_COMMIT_LINES_H
 #define ENGINE_FORMAT_COMMIT_LINES_H
@@ -25,40 +26,40 @@ struct reader {
 	void *arg;
 	struct error *e;
 	XXH3_state_t *state;
-	/* what was read ahead */
+	/* read ahead */
 	uint64_t off;
 	size_t filled, taken;
-	/* the line: line[1] and on, with a NUL behind */
+	/* the current line: line[1] and on, with a NUL behind */
 	size_t len;
 	unsigned nr;	 /* from 1 */
-	bool in_section; /* it is no member of the whole object */
-	/* what was found */
+	bool in_section; /* the line is an element of a section */
+	/* results */
 	unsigned has;
 	char digest[COMMIT_HEX], previous[COMMIT_PATH_MAX];
-	/* room */
+	/* buffers */
 	struct commit_header unwanted;
 	char entry_path[COMMIT_PATH_MAX], entry_target[PATH_MAX];
 	struct commit_tensor_room tensor_room;
 	char buffer[BUFFER_BYTES];
-	char line[COMMIT_LINE_MAX + 4]; /* with a bracket before and two behind */
+	char line[COMMIT_LINE_MAX + 4]; /* with a bracket before and two behind the line */
 };
 
-/* Says in r->e what is wrong with the line. Returns -EBADMSG. */
+/* Reports in r->e what is wrong with the line. Returns -EBADMSG. */
 int commit_damaged(struct reader *r, const char *what);
 
-/* 1: there are bytes. 0: the file has ended. -errno. */
+/* Reads ahead. 1: there are bytes; 0: the end of the file; -errno. */
 int commit_fill(struct reader *r);
 
-/* Reads the next one, and digests it. 0 or -errno. */
+/* Reads and digests the next line. Returns 0 or -errno. */
 int commit_next_line(struct reader *r);
 bool commit_line_is(const struct reader *r, const char *text);
 
-/* Takes the comma off the end of the line, if there is one. */
+/* Removes a comma at the end of the line. Returns true if there was one. */
 bool commit_take_comma(struct reader *r);
 
 /*
- * The line as the only member of an object, with @closing behind it if it opens something. To be
- * freed; NULL: it is none.
+ * The line as the only member of a new object, with @closing behind it if it opens a section. The
+ * caller frees the object. NULL: the line is no member.
  */
 json_t *commit_parse_member(struct reader *r, char closing);
 

@@ -10,7 +10,7 @@
 #include "engine/base/json.h"
 #include "engine/format/commit_lines.h"
 
-/* Members that there must be, each a bit. */
+/* The required members, a bit each. */
 enum {
 	HAS_UNIT = 1,
 	HAS_GENERATION = 2,
@@ -23,7 +23,7 @@ enum {
 	HAS_FILES = 128,
 	HAS_STATS = 256,
 	HAS_ALL = 511,
-	HAS_TENSORS = 512, /* there need not be any */
+	HAS_TENSORS = 512, /* optional */
 };
 
 /* --- values --- */
@@ -56,7 +56,7 @@ static bool get_text(const json_t *value, char *buf, size_t size)
 
 /* --- members --- */
 
-/* Of the header. */
+/* Members of the header. */
 static const struct {
 	const char *key;
 	unsigned bit;
@@ -71,7 +71,7 @@ static bool is_key(const char *key, const char *name)
 	return !strcmp(key, name);
 }
 
-/* 0: the header has no such member. */
+/* Returns 0 if the header has no such member. */
 static unsigned bit_of(const char *key)
 {
 	size_t i;
@@ -82,7 +82,7 @@ static unsigned bit_of(const char *key)
 	return 0;
 }
 
-/* Those that stand at one place only, and are read there. */
+/* True for members that have one fixed place and are read there. */
 static bool is_placed(const char *key)
 {
 	return is_key(key, "files") || is_key(key, "tensors") || is_key(key, "stats") ||
@@ -131,7 +131,7 @@ static int take_member(struct reader *r, const json_t *member)
 
 /* --- the entries --- */
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 static const char *parse_entry(struct reader *r, const json_t *o, struct commit_entry *entry)
 {
 	json_int_t rank = json_get_int(o, "rank", INT_MIN);
@@ -186,7 +186,7 @@ static int take_entry(struct reader *r)
 
 /* --- the tensors --- */
 
-/* As many as @nr; or, with @nr UINT_MAX, as there are. How many; UINT_MAX: they cannot be. */
+/* Reads @nr numbers, UINT_MAX: all there are. Returns their number; UINT_MAX: invalid. */
 static unsigned get_numbers(const json_t *list, unsigned nr, uint64_t out[COMMIT_DIMS])
 {
 	size_t size = json_array_size(list), i;
@@ -268,7 +268,7 @@ static int take_stats(struct reader *r)
 	return ok ? 0 : commit_damaged(r, "no numbers of a node");
 }
 
-/* Of a section that is not known here. */
+/* Skips an element of an unknown section. */
 static int skip_element(struct reader *r, char closing)
 {
 	json_t *o = closing == '}' ? commit_parse_member(r, '\0')
@@ -281,7 +281,7 @@ static int skip_element(struct reader *r, char closing)
 
 /* --- sections --- */
 
-/* The bit of a section that is known, 0 of another; -EBADMSG: it cannot stand here. */
+/* The bit of a known section, 0 for another one; -EBADMSG: the section is misplaced. */
 static int begin_section(struct reader *r, char closing)
 {
 	json_t *o = commit_parse_member(r, closing);
@@ -377,7 +377,7 @@ static int read_version(struct reader *r)
 	return 0;
 }
 
-/* One member, or the head of a section: *@bit, *@closing. Else *@closing is '\0'. */
+/* Reads a member, or the head of a section (*@bit, *@closing). *@closing is '\0' for a member. */
 static int read_member(struct reader *r, int *bit, char *closing)
 {
 	char last = r->len ? r->line[r->len] : '\0';
@@ -397,7 +397,7 @@ static int read_member(struct reader *r, int *bit, char *closing)
 	return err;
 }
 
-/* Up to the line behind which the entries stand. */
+/* Reads up to the line that opens the entries. */
 static int read_header(struct reader *r)
 {
 	int err = read_version(r), bit = 0;
@@ -419,7 +419,7 @@ static int read_header(struct reader *r)
 	return err;
 }
 
-/* Is the line the one of the digest? */
+/* True if the line is the digest's. */
 static bool take_digest(struct reader *r)
 {
 	size_t start = strlen(DIGEST_START);

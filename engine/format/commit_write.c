@@ -16,10 +16,10 @@ struct commit_writer {
 	int (*write)(void *arg, const void *data, size_t len);
 	void *arg;
 	XXH3_state_t *state; /* of all bytes so far */
-	int err;	     /* the first one: nothing is written any more */
+	int err;	     /* the first error: from then on nothing is written */
 	enum section section;
 	bool any;      /* the section has an element */
-	size_t filled; /* of the buffer */
+	size_t filled; /* bytes in the buffer */
 	char buffer[BUFFER_BYTES];
 	char previous[COMMIT_PATH_MAX];
 };
@@ -31,7 +31,7 @@ static void flush(struct commit_writer *w)
 	w->filled = 0;
 }
 
-/* Without its part in the digest. */
+/* Writes bytes that do not enter the digest. */
 static void put_raw(struct commit_writer *w, const char *data, size_t len)
 {
 	while (len) {
@@ -63,7 +63,7 @@ static int put_part(const char *data, size_t len, void *w)
 	return 0;
 }
 
-/* Takes @value over; NULL: there was no memory for it. */
+/* Takes over @value; NULL: the caller had no memory for it. */
 static void put_json(struct commit_writer *w, json_t *value)
 {
 	if (!w->err && (!value || json_dump_callback(value, put_part, w,
@@ -81,7 +81,7 @@ static void put_member(struct commit_writer *w, const char *key, json_t *value)
 	put_text(w, ",\n");
 }
 
-/* Each element's line is ended when it is known whether another follows. */
+/* The next element ends the line of the one before, because only then a comma is due. */
 static void begin_element(struct commit_writer *w)
 {
 	put_text(w, w->any ? ",\n" : "\n");

@@ -27,7 +27,7 @@ const char *format_parse(const char *text, size_t len, struct format *f, long lo
 	else if (!json_is_integer(number) || json_integer_value(number) < 1)
 		problem = "no format number in key 'ckptfs'";
 	else if (json_integer_value(number) <= FORMAT_VERSION && !has_uuid)
-		problem = "no uuid"; /* a newer format may do without */
+		problem = "no uuid"; /* a newer format may have none */
 	if (!problem) {
 		*version = json_integer_value(number);
 		if (has_uuid)
@@ -38,7 +38,7 @@ const char *format_parse(const char *text, size_t len, struct format *f, long lo
 	return problem;
 }
 
-/* Opens .ckptfs itself, never what a link of that name leads to. -ELOOP: it is such a link. */
+/* Opens .ckptfs itself and follows no symbolic link. -ELOOP: it is a symbolic link. */
 static int open_dir(int root_fd, int access)
 {
 	int fd = openat(root_fd, FORMAT_DIR, access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -85,7 +85,7 @@ int format_read(int root_fd, const char *path, struct format *f, struct error *e
 	return 0;
 }
 
-/* A random (version 4) uuid. */
+/* Makes a random (version 4) uuid. */
 static int make_uuid(char uuid[37])
 {
 	unsigned char b[16];
@@ -101,9 +101,9 @@ static int make_uuid(char uuid[37])
 }
 
 /*
- * Makes the directory @name unless something of that name is there. Who owns @dirfd can put
- * another thing in its place at any moment: so its mode is changed by descriptor (umask or default
- * ACL may have lessened it), and only if it is still ours.
+ * Makes the directory @name unless something has that name. The owner of @dirfd may replace the new
+ * directory at any moment. So its mode, which umask or default ACL may have reduced, is set by
+ * descriptor, and only if the directory still belongs to the daemon's user.
  */
 static int make_dir(int dirfd, const char *name, mode_t mode)
 {
@@ -120,7 +120,7 @@ static int make_dir(int dirfd, const char *name, mode_t mode)
 	return fchmod(fd, mode) ? -errno : 0;
 }
 
-/* Writes version.json under a temporary name and links it: who comes second keeps the first. */
+/* Writes version.json under a temporary name and links it: the first of several writers wins. */
 static int write_version(int dirfd)
 {
 	char tmp[64], uuid[37], text[256];
@@ -144,7 +144,7 @@ static int write_version(int dirfd)
 		err = -errno;
 	if (!err && linkat(dirfd, tmp, dirfd, FORMAT_FILE, 0) && errno != EEXIST) {
 		/*
-		 * A backing without hard links: rename, where two at once may replace each other.
+		 * A backing without hard links: rename. Two writers may replace each other's file.
 		 */
 		if (!renameat(dirfd, tmp, dirfd, FORMAT_FILE))
 			return 0;
@@ -170,7 +170,7 @@ static int init_tree(int root_fd)
 		err = make_dir(fd, "nodes", 01777);
 	/*
 	 * `init` of an older backing of another user is no error. The first save that needs
-	 * `digests` makes it then.
+	 * `digests` then makes it.
 	 */
 	if (!err)
 		make_dir(fd, "digests", 01777);
@@ -224,7 +224,7 @@ int format_check_nested(int root_fd, const char *path, struct error *e)
 		bool top;
 
 		if (up < 0)
-			return 0; /* an ancestor we may not search: nothing more to see */
+			return 0; /* an ancestor without search permission */
 		top = same_dir(at, up);
 		close(at);
 		at = up;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The states of a save: what is true of it, whichever thread looks.
+ * The states of a save: facts that hold for every thread.
  *
  * A save of one file (unit/unit.h) and a checkpoint directory (unit/checkpoint.h) are two machines
- * with one set of states. The two headers draw them. Each has one setter (generation_set_state,
- * checkpoint_set_state), which aborts at a transition that its table (state.c) does not have. Pure,
- * as all of gen/.
+ * with one set of states. Both headers have diagrams. Each machine has one setter
+ * (generation_set_state, checkpoint_set_state), which aborts at a transition that is not in its
+ * table (state.c). Pure, like all of gen/.
  *
- * What one thread does to a save for a moment, and undoes, is no state: unit/busy.h.
+ * A change that one thread makes to a save for a moment, and undoes, is no state: unit/busy.h.
  */
 #ifndef ENGINE_GEN_STATE_H
 #define ENGINE_GEN_STATE_H
@@ -20,10 +20,10 @@ enum generation_state {
 	GENERATION_OPEN,
 	GENERATION_SEALED,
 	GENERATION_PUBLISHING, /* of a file: a publisher makes it durable */
-	GENERATION_TAKEN, /* of a pointer: goes with the commit of the checkpoint that it names */
-	GENERATION_COMMITTING, /* of a checkpoint: a committer lists it, and makes it durable */
-	GENERATION_NAMING,     /* it is durable in staging, and gets its name */
-	GENERATION_DURABLE,    /* these are final: of a file that is a part, or became ordinary */
+	GENERATION_TAKEN,      /* of a pointer: commits with the checkpoint that it names */
+	GENERATION_COMMITTING, /* of a checkpoint: a committer lists it and makes it durable */
+	GENERATION_NAMING,     /* durable in staging; its name is being given */
+	GENERATION_DURABLE,    /* final, as all below: of a part, or of an ordinary file */
 	GENERATION_COMMITTED,
 	GENERATION_FAILED,
 	GENERATION_DROPPED
@@ -31,16 +31,16 @@ enum generation_state {
 
 extern const struct machine file_machine, checkpoint_machine;
 
-/* As people and programs are told; a function of the state alone. */
+/* The name of @state for people and programs. */
 const char *generation_state_name(enum generation_state state);
 
-/* True if nothing follows @state. */
+/* True if @state is final. */
 static inline bool state_is_over(enum generation_state state)
 {
 	return state >= GENERATION_DURABLE;
 }
 
-/* True if one thread works towards the end of the save in @state. */
+/* True if one thread is working towards the end of a save in @state. */
 static inline bool state_is_ending(enum generation_state state)
 {
 	return state > GENERATION_SEALED && state < GENERATION_DURABLE;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #define ROOM_FIRST 64
-#define ROOM_MAX   (1u << 24) /* of which rank it may be, whatever a name says */
+#define ROOM_MAX   (1u << 24) /* bounds the memory, whatever rank a name gives */
 
-/* Whatever rank a name may say: what is not used of that is no memory yet. */
+/* Memory for ranks that are never used is not touched, so large ranks cost little. */
 static unsigned *place_of_rank(const struct tally *t, struct tally_piece *p, int rank)
 {
 	unsigned nr = p->nr_ranks ? p->nr_ranks : ROOM_FIRST, *more;
@@ -29,7 +29,7 @@ static unsigned *place_of_rank(const struct tally *t, struct tally_piece *p, int
 
 static void count(struct tally *t, const struct tally_op *op, bool goes)
 {
-	unsigned i, by = goes ? UINT_MAX : 1; /* which is -1 */
+	unsigned i, by = goes ? UINT_MAX : 1; /* UINT_MAX is -1 */
 
 	for (i = 0; t->rule && i < t->rule->nr_evidence; i++) {
 		const struct evidence *ev = &t->rule->evidence[i];
@@ -42,7 +42,7 @@ static void count(struct tally *t, const struct tally_op *op, bool goes)
 		p->nr[op->kind] += by;
 		if (ev->kind != EVIDENCE_EVERY_RANK || op->kind == EVIDENCE_UNLINK)
 			continue;
-		/* Where the name does not tell, who wrote it does. */
+		/* If the name gives no rank, the writer's rank counts. */
 		of_rank = place_of_rank(t, p, whose < 0 ? op->rank : whose);
 		if (of_rank && !(goes && !*of_rank))
 			*of_rank += by;

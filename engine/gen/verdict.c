@@ -47,10 +47,10 @@ bool gen_holds(void *facts, const struct evidence *ev)
 }
 
 /*
- * What has no rank may be copying, in any order and by several processes: then a file that is there
- * says nothing of the others, as little as the exit of one process does. Only silence tells that
- * they are done; or a framework's own last step, which no copy takes; or that the one who wrote all
- * of it goes on to the next.
+ * True if processes without a rank may be copying the generation, in any order and several at once.
+ * Then neither an existing file nor the exit of one process shows that the others are done. Only
+ * silence does, or a framework's own last step, which no copy takes, or the only writer going on to
+ * the next sibling.
  */
 static bool may_be_copied(const struct gen_facts *f, int alternative)
 {
@@ -72,7 +72,7 @@ static bool may_be_copied(const struct gen_facts *f, int alternative)
 	return copied;
 }
 
-/* By its rule. */
+/* The alternative of the rule by which the generation has ended. */
 static int end_by_rule(const struct gen_facts *f)
 {
 	struct gen_facts facts = *f;
@@ -92,7 +92,7 @@ int gen_end(const struct gen_facts *f)
 		return GEN_NO_END;
 	if (f->rule && rule_is_temp(f->rule, f->name))
 		return GEN_NO_END;
-	/* What is left while a program removes it, file by file, is no checkpoint. */
+	/* Files that remain while a program removes the others one by one are no checkpoint. */
 	if (f->removing && !quiet)
 		return GEN_NO_END;
 	by = end_by_rule(f);
@@ -124,8 +124,8 @@ static bool has_file(void *facts, const struct evidence *ev, int rank)
 }
 
 /*
- * Is what each dead writer had to do in what has ended by @alternative (V3)? Where the rule asks
- * for the files of every rank, all are.
+ * True if the work of each dead writer is in what ended by @alternative (V3). Where the rule asks
+ * for the files of every rank, all of them are there.
  */
 static bool covers_dead(const struct gen_facts *f, int alternative)
 {

@@ -8,7 +8,7 @@
 #include "engine/base/fault.h"
 #include "engine/liveness/job.h"
 
-/* The count of starts at the end of @key, behind its "/r"; or NULL. */
+/* The count of starts behind the "/r" of @key, or NULL. */
 static const char *count_of(const char *key)
 {
 	const char *kind = strchr(key, '/'), *nr = strrchr(key, '/');
@@ -16,7 +16,7 @@ static const char *count_of(const char *key)
 	return kind && !strncmp(kind, "/slurm/", 7) && nr[1] == 'r' && nr[2] ? nr + 2 : NULL;
 }
 
-/* @key as seen from @of: as numbers of starts, where both have one. */
+/* @key as seen from @of: compares the counts of starts if both keys have one. */
 static enum epoch_order order_of_keys(const char *key, const char *of)
 {
 	const char *a = count_of(key), *b = count_of(of);

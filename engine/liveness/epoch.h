@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epochs of jobs (DESIGN 1, K7): the one place that orders the starts of a job. Pure but for the
- * time of this host.
+ * Epochs of jobs (DESIGN 1, K7): the one place that orders the starts of a job. Pure, except for
+ * the time of this host. No lock.
  *
- * An *epoch* is one start of a job, with all of its ranks. Two things tell one start from the next:
+ * An *epoch* is one start of a job, with all of its ranks. Two facts separate one start from the
+ * next:
  *
- * E1  The launcher counts its starts. The count is a part of the job's key (liveness/job.h), and so
- *     it reaches every node with the records that have the key.
- * E2  A failure. What failed on this host, or was heard of here, ended an epoch: a process that was
- *     started here later is of the next one. So it is also of two starts that have one key, since
- *     their launcher does not count, or not all of them.
+ * E1  The launcher counts its starts. The count is a part of the job's key (liveness/job.h), so
+ *     every record with the key carries it to every node.
+ * E2  A failure on this host, or one that this host heard of, ended an epoch: a process that was
+ *     started here later belongs to the next epoch. This also separates two starts with one key,
+ *     if their launcher does not count, or not all of them.
  *
- * Two times are compared only if both are of this host. So where a launcher does not count, a
- * process that was started before this host heard of a failure elsewhere is taken to be of the
- * epoch that failed: it may be told once of what befell its predecessor.
+ * Two times are compared only if both are of this host. So if a launcher does not count, and a
+ * process was started before this host heard of a failure elsewhere, the process counts as one of
+ * the failed epoch. It may then get the error of its predecessor once.
  *
- * There are no records of epochs. A chain of them would number the failures of a job, but to know
- * on which side of a failure elsewhere a process was started, a node would still have no more than
- * E1 and E2.
+ * There are no records of epochs. A chain of records would number the failures of a job. But to
+ * find on which side of a failure elsewhere a process was started, a node would still have only E1
+ * and E2.
  */
 #ifndef ENGINE_LIVENESS_EPOCH_H
 #define ENGINE_LIVENESS_EPOCH_H
@@ -29,31 +30,30 @@ struct process;
 
 enum epoch_order {
 	EPOCH_UNKNOWN, /* the process was not read: it may be of any job of its user */
-	EPOCH_OTHER,   /* it is of another job */
-	EPOCH_OLDER,   /* it is of an earlier start of that job */
+	EPOCH_OTHER,   /* another job */
+	EPOCH_OLDER,   /* an earlier start of that job */
 	EPOCH_SAME,
-	EPOCH_NEWER /* it is of a later one */
+	EPOCH_NEWER /* a later start of that job */
 };
 
-#define EPOCH_LASTS 0 /* for @ended_ns: nothing has ended the epoch, as far as it matters */
+#define EPOCH_LASTS 0 /* for @ended_ns: nothing has ended the epoch */
 
 /*
- * Of which epoch is @p, as seen from that of the job with @key, which has ended at @ended_ns
- * (monotonic) or EPOCH_LASTS? Any thread. A weak key (struct process) may be of more than one job:
- * callers who mind look at p->weak.
+ * The epoch of @p as seen from that of the job with @key, which ended at @ended_ns (monotonic) or
+ * EPOCH_LASTS. Any thread. A weak key (struct process) may belong to several jobs: callers for
+ * which that matters check p->weak.
  */
 enum epoch_order epoch_order(const struct process *p, const char *key, uint64_t ended_ns);
 
 /*
- * May both be of one start of one job? So it is where that is not known of one of them, and they
- * have one user.
+ * True if both may be of one start of one job: also if one was not read and the user is the same.
  */
 bool job_same(const struct process *a, const struct process *b);
 
-/* Does the launcher of @p count every start of its job? Then no two starts have one key. */
+/* True if the launcher of @p counts every start of its job, so that no two starts share a key. */
 bool epoch_is_counted(const struct process *p);
 
-/* Was @p started before @at_ns (monotonic, past)? Of one whose start is not known it is so. */
+/* True if @p was started before @at_ns (monotonic, past), or if its start is unknown. */
 bool epoch_started_before(const struct process *p, uint64_t at_ns);
 
 #endif

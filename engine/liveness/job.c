@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The processes that are known, and the thread that sees them end. How they are read: job_read.c.
- */
+/* The known processes, and the thread that sees them end. job_read.c reads them. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +16,13 @@
 #include "engine/liveness/job_inside.h"
 #include "engine/liveness/proc.h"
 
-#define LOOK_MS	   100 /* while an end is waited for; so it is known when this daemon was held up */
+/*
+ * The watcher looks this often while a watch stands. Two looks more than HELD_UP_NS apart show that
+ * the daemon was held up: then lived_ns is the time of the earlier look.
+ */
+#define LOOK_MS	   100
 #define HELD_UP_NS (NSEC_PER_SEC / 2)
-#define IDLE_MAX   256 /* so many are kept for the next question; each has a descriptor */
+#define IDLE_MAX   256 /* processes kept for the next question; each has a descriptor */
 
 /* --- references --- */
 
@@ -28,7 +30,7 @@ static void process_free(struct process *p)
 {
 	list_del(&p->link);
 	if (p->pidfd >= 0)
-		close(p->pidfd); /* which takes it off the epoll, too */
+		close(p->pidfd); /* which also removes it from the epoll */
 	free(p);
 }
 
@@ -118,7 +120,7 @@ struct process *jobs_find_locked(struct jobs *js, pid_t tid, uid_t uid)
 		if (!found && is_known(p, uid) && proc_has_thread(p->tgid, tid))
 			found = p;
 	}
-	/* What has ended does not ask: the id is another's by now. */
+	/* A process that has ended does not ask: another process has the id by now. */
 	return found && !pidfd_ended(found->pidfd) ? get_locked(found) : NULL;
 }
 
@@ -127,7 +129,7 @@ struct identity identify(pid_t tid, pid_t tgid)
 	struct identity id = {.tgid = tgid, .pidfd = pidfd_of(tgid)};
 
 	id.session = getsid(tgid);
-	/* Only now is it sure that the descriptor is of the process that @tid is of. */
+	/* Only now is it certain that the descriptor is that of the process of @tid. */
 	if (id.pidfd >= 0 && !proc_has_thread(tgid, tid)) {
 		close(id.pidfd);
 		id.pidfd = -1;
@@ -222,9 +224,9 @@ bool process_is_gone(struct process *p, struct writer_end *end)
 }
 
 /*
- * How did @p, which only the watcher closes, end? False: the kernel tells when it has been waited
- * for. Of one that has not, /proc tells, to who has the right. That can be trusted if it still was
- * not waited for after that: its id was not another's.
+ * Finds out how @p ended; only the watcher closes p->pidfd. Returns false if the kernel tells only
+ * after the parent has waited. Before that /proc tells, to a reader with the right. Its answer
+ * counts if @p was still not waited for afterwards: then no other process had its id.
  */
 static bool find_end(const struct process *p, bool reaped, struct writer_end *end)
 {
@@ -246,7 +248,7 @@ static bool find_end(const struct process *p, bool reaped, struct writer_end *en
 	return told || reaped;
 }
 
-/* @p, referenced, has ended, after @lived_ns. */
+/* @p, referenced, has ended, after the time @lived_ns. */
 static void settle(struct jobs *js, struct process *p, bool reaped, uint64_t lived_ns)
 {
 	struct writer_end end;
@@ -257,7 +259,7 @@ static void settle(struct jobs *js, struct process *p, bool reaped, uint64_t liv
 		p->lived_ns = lived_ns;
 	p->noticed = true;
 	if (!known) {
-		watch_end(p, 0); /* EPOLLHUP comes all the same */
+		watch_end(p, 0); /* EPOLLHUP is reported nevertheless */
 	} else {
 		p->gone = true;
 		p->end = end;
@@ -335,8 +337,8 @@ static void *watcher_main(void *arg)
 		looked_ns = watched ? looked_ns : now;
 		lived_ns = now - looked_ns > HELD_UP_NS ? looked_ns : now;
 		/*
-		 * It tells of all that have ended until it began, unless there are more, or it was
-		 * stopped.
+		 * epoll_wait reports every end up to its start, unless the array was too small or
+		 * the call was interrupted.
 		 */
 		if (watched && nr >= 0 && nr < (int)ARRAY_SIZE(events))
 			looked_ns = began_ns;
@@ -351,14 +353,14 @@ static void *watcher_main(void *arg)
 				eventfd_read(js->wake, &count);
 		}
 		while ((p = next_untold(js))) {
-			js->ended(js->arg, p, p->end); /* const, once it is gone */
+			js->ended(js->arg, p, p->end); /* p->end is const once p is gone */
 			process_put(p);
 		}
 	}
 	return NULL;
 }
 
-/* --- all of it --- */
+/* --- the whole module --- */
 
 static void read_boot_id(char *out, size_t size)
 {
@@ -376,7 +378,7 @@ static void close_watch(struct jobs *js)
 		close(js->epoll);
 	if (js->wake >= 0)
 		close(js->wake);
-	js->epoll = js->wake = -1; /* a reader that hangs may not know yet */
+	js->epoll = js->wake = -1; /* a hanging reader may not know yet */
 }
 
 void jobs_put(struct jobs *js)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is a process that writes, which job is it of, and how does it end?
+ * Processes that write: their identity, their job, and how they end.
  *
- * - What is read of /proc is read by threads for that alone: environ waits for the mmap_lock of the
- *   process, which may wait for our answer (writer.c). Who asks waits JOBS_WAIT_MS at most.
- * - A process that was read is kept until it has ended, as long as somebody has a reference to it
- *   and, for the next question, beyond that. So there is one struct for each, and pointers compare.
- *   Who it is was decided when it was first asked for: a later execve changes nothing.
- * - Its end is seen by its pidfd. No id is believed that could be another's by now.
+ * - Separate threads read /proc: a read of environ waits for the mmap_lock of the process, which
+ *   may itself wait for the daemon's answer (writer.c). A caller waits at most JOBS_WAIT_MS for
+ *   them.
+ * - A process that was read is kept until it has ended, while it has references and, for the next
+ *   question, beyond that. So each process has one struct, and callers compare pointers. The
+ *   identity is that of the first question: a later execve changes nothing.
+ * - The daemon sees the end of a process by its pidfd. It trusts no id that another process may
+ *   have by now.
  *
- * All functions may be called from any thread; only jobs_process waits, as it says.
+ * Any thread may call the functions; only jobs_process waits, as it says. Lock: LOCK_JOBS.
  */
 #ifndef ENGINE_LIVENESS_JOB_H
 #define ENGINE_LIVENESS_JOB_H
@@ -28,122 +30,114 @@
 
 struct jobs;
 
-/* The first part is const after it was made. */
+/* The first part is const once it was made. */
 struct process {
 	pid_t tgid;	/* 0: unknown */
-	uint64_t start; /* field 22 of /proc/PID/stat: with tgid as good as unique; 0: unknown */
+	uint64_t start; /* field 22 of /proc/PID/stat: practically unique with tgid; 0: unknown */
 	uid_t uid;
-	int rank;  /* -1: none known */
-	int world; /* how many ranks; 0: unknown */
+	int rank;  /* -1: unknown */
+	int world; /* number of ranks; 0: unknown */
 	/*
-	 * UID/slurm/JOB.STEP/rRESTARTS, with a "+" where torchrun restarts it, too;
-	 * UID/elastic/RUN, UID/master/HOST:PORT, UID/master/HOST:PORT@BOOT_ID,
-	 * UID/session/SID@BOOT_ID or UID/unknown: for people and for comparison (epoch.h). Has no
-	 * blanks and nothing but ASCII.
+	 * UID/slurm/JOB.STEP/rRESTARTS, with a "+" if torchrun restarts it, too; UID/elastic/RUN,
+	 * UID/master/HOST:PORT, UID/master/HOST:PORT@BOOT_ID, UID/session/SID@BOOT_ID or
+	 * UID/unknown: for people and for comparison (epoch.h). ASCII without blanks.
 	 */
 	char key[JOB_KEY_MAX];
-	/*
-	 * over so many nodes its ranks may be, and are known there by the same key; 0: on this one
-	 * alone
-	 */
+	/* the most nodes on which its ranks can be, under the same key; 0: only this node */
 	int spans;
-	/* the key is only that of the process session: of one node, and of more than a job */
+	/* the key is the process session's: of one node, and maybe of several jobs */
 	bool weak;
 	/*
-	 * False: another pid namespace, hidden, or no descriptor left to watch it with. Its end
-	 * will not be seen, and where the key is UID/unknown nothing else is known.
+	 * False: the process is in another pid namespace or hidden, or there was no descriptor to
+	 * watch it. Its end will not be seen. If the key is UID/unknown, nothing else is known.
 	 */
 	bool visible;
 	/*
-	 * False: it could not be read in time, or was gone. Rank, world and job are not known,
-	 * which says nothing about whether it has them; the next call of jobs_process tries again,
-	 * and gives another struct for it. The end of a visible one is seen all the same.
+	 * False: the process could not be read in time, or was gone. Its rank, world and job are
+	 * unknown, but it may have them. The next call of jobs_process tries again and returns
+	 * another struct. The end of a visible process is seen nevertheless.
 	 */
 	bool read;
 
 	/* Private. */
 	struct jobs *jobs; /* const */
 	uint64_t serial;   /* const */
-	int pidfd;	   /* jobs->lock: this and all below; -1: none, or it has ended */
+	int pidfd; /* jobs->lock guards this and all below; -1: none, or the process has ended */
 	unsigned refs, watches;
-	bool reading;	   /* a thread reads of it, and may hang */
-	bool given;	   /* somebody has it, so that it is const now */
-	bool noticed;	   /* its end; how that was may be known later */
-	bool gone, untold; /* it has ended, and how; `ended` is to be called */
+	bool reading;	   /* a thread reads it, and may hang */
+	bool given;	   /* a caller has it, so it is const now */
+	bool noticed;	   /* its end was seen; its status may follow later */
+	bool gone, untold; /* it has ended with a known status; `ended` is to be called */
 	struct writer_end end;
-	uint64_t lived_ns; /* monotonic; const once it is gone: it has ended after that */
-	struct list link,
-		idle; /* of jobs->processes, while it is visible; ->idle, while kept only */
+	uint64_t lived_ns;	/* monotonic; const once gone: it ended after that */
+	struct list link, idle; /* of jobs->processes, while visible; of ->idle, while only kept */
 };
 
 /*
- * @ended: see jobs_watch. Starts threads, which act as the caller of this does. Returns 0 or -errno
- * with @e filled.
+ * @ended: see jobs_watch. Starts threads, which act as the user that the caller acts as. Returns 0
+ * or -errno with @e filled.
  */
 int jobs_create(struct jobs **out,
 		void (*ended)(void *arg, const struct process *p, struct writer_end end), void *arg,
 		struct error *e);
 
-/* All processes were put. Does not wait for a read that hangs: its thread ends when that does. */
+/* Called after all processes were put. A hanging read is not waited for; its thread ends later. */
 void jobs_destroy(struct jobs *js);
 
 /*
- * The process of thread @tid, which now waits for our answer (ids are of the daemon's pid
- * namespace, 0: of another), of user @uid; referenced. Waits until it was read, but at most
- * JOBS_WAIT_MS, and until the request is interrupted: then it is one that was not read. For a
- * process that was read before no file is. NULL only without memory.
+ * The process of thread @tid of user @uid, which now waits for the daemon's answer; referenced. Ids
+ * are of the daemon's pid namespace; 0: of another one. Waits until the process was read, but at
+ * most JOBS_WAIT_MS, and until the request is interrupted. Then it returns an unread process. Reads
+ * no file for a process that was read before. NULL only without memory.
  */
 struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid);
 
 struct process *process_get(struct process *p);
-void process_put(struct process *p); /* NULL is none */
+void process_put(struct process *p); /* accepts NULL */
 
 /*
  * From now on `ended` is called once the process is gone, on a thread of this module that holds no
- * lock: WRITER_EXITED_OK, WRITER_DIED, or WRITER_EXIT_UNKNOWN where the kernel does not tell. One
- * call is for all watches that stand then; for one that begins after the end there is one more. It
- * may be under way while the last watch is undone. A watch is a reference, too.
+ * lock: WRITER_EXITED_OK, WRITER_DIED, or WRITER_EXIT_UNKNOWN if the kernel does not tell. It is
+ * called once for all watches registered before the exit, and once more for each registered after
+ * it. A call may be running while the last watch is removed. A watch is also a reference.
  *
- * When it ended the kernel does not tell. p->lived_ns is shortly before; or, if this daemon was
- * held up then, before that.
+ * The kernel does not tell the time of exit. p->lived_ns is a lower bound: shortly before the exit
+ * or, if the daemon was held up at that time, earlier.
  *
- * Returns 0, or -ESRCH: it is not visible.
+ * Returns 0, or -ESRCH: the process is not visible.
  */
 int jobs_watch(struct process *p);
 void jobs_unwatch(struct process *p);
 
-/* Has it ended, be that seen already or about to be? */
+/* True if the process has ended, whether the watcher has seen that or not. */
 bool process_has_ended(struct process *p);
 
 /*
- * The same, where `ended` is yet to be called, and will be at once: not if how it ended is known
- * only when its parent has waited for it. Watched.
+ * The same, but false while the exit status becomes known only after the parent has waited for the
+ * process. True: `ended` was called, or will be at once. The caller watches @p.
  */
 bool process_is_ending(struct process *p);
 
-/* Was its end seen? Then how it was, in *@end. */
+/* True if its end and status are known; then *@end is the status. */
 bool process_is_gone(struct process *p, struct writer_end *end);
 
-/*
- * True if a process of the job of @p, which was read and is visible, is known here and has not
- * ended.
- */
+/* True if a process of the job of @p is known here, was read, is visible, and has not ended. */
 bool job_lives(struct process *p);
 
 /*
- * Is the job of @key the one that a person calls @name? That is the key; or it from its second part
- * on; or either's beginning, up to a `/`. Of a Slurm job also its number, with or without the step:
- * what an epilog knows.
+ * True if @name is a name that people use for the job of @key. That is the key, the key from its
+ * second part on, or a beginning of either up to a `/`. For a Slurm job it is also the job number,
+ * with or without the step, which an epilog knows.
  */
 bool job_is(const char *key, const char *name);
 
-/* Could @name be one? */
+/* True if @name has the form of such a name. */
 bool job_name_ok(const char *name);
 
 /*
- * Sets rank, world, key and weak of @p by what is in an environment: @len bytes of strings, each
- * ended by a NUL, as /proc/PID/environ has them; what is malformed is as if it were not there.
- * @session: of the process, @boot_id: of the host.
+ * Sets rank, world, key and weak of @p from an environment: @len bytes of strings, each ended by a
+ * NUL, as in /proc/PID/environ. Malformed variables count as absent. @session is the process's,
+ * @boot_id the host's.
  */
 void job_parse(const char *env, size_t len, uid_t uid, pid_t session, const char *boot_id,
 	       struct process *p);

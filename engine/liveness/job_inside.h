@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of job.h share. */
+/* Shared by the files of job.h. */
 #ifndef ENGINE_LIVENESS_JOB_INSIDE_H
 #define ENGINE_LIVENESS_JOB_INSIDE_H
 
@@ -9,15 +9,15 @@
 #include "engine/base/worker.h"
 #include "engine/liveness/job.h"
 
-#define READERS_MAX 8 /* so many processes may hang before the next ones go unread */
+#define READERS_MAX 8 /* this many hanging processes make the next ones unread */
 
-/* Somebody waits for the process of a thread. On his stack, and gone once he waits no longer. */
+/* A caller that waits for a process. On the caller's stack, until the caller stops waiting. */
 struct question {
 	struct list link; /* jobs->questions */
 	pid_t tid;
 	uid_t uid;
 	enum { QUESTION_NEW, QUESTION_READING, QUESTION_DONE } state;
-	struct process *process; /* READING: as far as it is known, DONE: the answer; a reference */
+	struct process *process; /* READING: what is known so far; DONE: the answer; a reference */
 };
 
 struct jobs {
@@ -32,12 +32,12 @@ struct jobs {
 	/* lock: */
 	struct list processes, idle, questions;
 	unsigned nr_idle, nr_readers, nr_busy; /* of the readers */
-	unsigned users; /* who has this struct: who made it, and each reader */
+	unsigned users; /* users of this struct: its creator, and each reader */
 	uint64_t next_serial;
 	bool ending;
 };
 
-/* What the system calls that wait for nothing tell of a thread. */
+/* What system calls that do not block tell of a thread. */
 struct identity {
 	pid_t tgid;
 	int pidfd; /* -1: none */
@@ -45,25 +45,22 @@ struct identity {
 };
 
 struct identity identify(pid_t tid, pid_t tgid);
-/* One of which nothing is known, with a reference. NULL without memory. */
+/* A process of which nothing is known, with a reference. NULL without memory. */
 struct process *process_create_locked(struct jobs *js, uid_t uid);
-/* Its end can be seen from now on. */
+/* Records the identity. From now on the end of @p can be seen. */
 void process_identify_locked(struct process *p, const struct identity *id);
 void process_put_locked(struct process *p);
 
-/* One that was read and lives, referenced, or NULL. */
+/* A process that was read and lives, with a reference, or NULL. */
 struct process *jobs_find_locked(struct jobs *js, pid_t tid, uid_t uid);
 
-/* Starts one more that reads; those that are needed later come by themselves. 0 or -errno. */
+/* Starts one more reader; jobs_process starts others as needed. Returns 0 or -errno. */
 int jobs_start_reader_locked(struct jobs *js);
 
-/*
- * The threads of job_read.c wait no more for work; those in a read that hangs are left to
- * themselves.
- */
+/* Ends the threads of job_read.c that wait for work. Threads in hanging reads end later. */
 void jobs_end_readers(struct jobs *js);
 
-/* One user less; the last one frees it. */
+/* Drops one user; the last one frees the struct. */
 void jobs_put(struct jobs *js);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* How people name jobs. */
+/* Names of jobs that people use. */
 #include <string.h>
 
 #include "engine/liveness/job.h"
 
-/* Is @name @whole, or its beginning up to one of @ends? */
+/* True if @name is @whole, or its beginning up to one of @ends. */
 static bool begins(const char *whole, const char *name, const char *ends)
 {
 	size_t len = strlen(name);

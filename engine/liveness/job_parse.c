@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rank, world and job from the environment that launchers give (DESIGN 1). Any program may put
- * anything there: a value counts if it is what the launcher would have written, else the variable
- * is absent, and with a part of a job's key that is malformed the next kind of key is tried.
+ * Rank, world and job from the environment that launchers set (DESIGN 1). Any program may put
+ * anything there. A value counts if the launcher could have written it; otherwise the variable is
+ * absent. If a part of a job's key is malformed, the next kind of key is tried.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define COUNT_MAX	UINT32_MAX
 #define SLURM_STEPS_MAX 0xfffffff0u /* larger ones: the batch script, an interactive shell, ... */
-#define VALUE_MAX	200 /* of a key; a longer one is not cut, which could make two one */
+#define VALUE_MAX	200	    /* of a key; longer ones are not cut: two could become equal */
 
 enum variable {
 	RANK,
@@ -69,7 +69,7 @@ struct value {
 	size_t len;
 };
 
-/* Of two with one name the first counts, as for getenv. */
+/* The first of two variables of one name counts, as for getenv. */
 static void find_values(const char *env, size_t len, struct value values[NR_VARIABLES])
 {
 	const char *end = env + len, *next;
@@ -99,7 +99,7 @@ static bool begins(const struct value *v, const char *text)
 	return v->text && v->len >= strlen(text) && !strncasecmp(v->text, text, strlen(text));
 }
 
-/* Is @v a number of [@min, @max]? */
+/* True if @v is a number in [@min, @max]. */
 static bool number(const struct value *v, uint64_t min, uint64_t max, uint64_t *out)
 {
 	uint64_t n = 0;
@@ -116,14 +116,14 @@ static bool number(const struct value *v, uint64_t min, uint64_t max, uint64_t *
 	return n >= min && n <= max;
 }
 
-/* The same of one that may be absent: then it is 0. */
+/* The same for a variable that may be absent: then the number is 0. */
 static bool count(const struct value *v, uint64_t *out)
 {
 	*out = 0;
 	return !v->text || number(v, 0, COUNT_MAX, out);
 }
 
-/* @v as part of a key: what could be taken for anything else, or not be printed, becomes %XX. */
+/* @v as part of a key. Ambiguous and unprintable characters become %XX. */
 static bool escape(const struct value *v, char out[VALUE_MAX + 1])
 {
 	size_t i, n = 0;
@@ -147,7 +147,7 @@ static bool in_slurm_step(const struct value *values)
 	return number(&values[SLURM_STEP_ID], 0, SLURM_STEPS_MAX - 1, &step);
 }
 
-/* Rank and size, by variables that come together. */
+/* Rank and size, from two variables that belong together. */
 static bool take_ranks(struct process *p, const struct value *rank, const struct value *size)
 {
 	uint64_t r, w;
@@ -175,13 +175,11 @@ static void find_rank(struct process *p, const struct value *values)
 	for (i = 0; i < ARRAY_SIZE(pairs); i++)
 		if (take_ranks(p, &values[pairs[i][0]], &values[pairs[i][1]]))
 			return;
-	/*
-	 * Every program of a batch script has SLURM_PROCID, and so has a step that is one launcher.
-	 */
+	/* Every program of a batch script has SLURM_PROCID, and so has a one-launcher step. */
 	if (in_slurm_step(values) && number(&values[SLURM_NTASKS], 2, RANKS_MAX, &n) &&
 	    take_ranks(p, &values[SLURM_PROCID], &values[SLURM_NTASKS]))
 		return;
-	/* PMIx gives no size. A bare RANK may be anybody's variable. */
+	/* PMIx gives no size. A bare RANK may be any program's variable. */
 	if (!values[PMIX_SIZE].text && number(&values[PMIX_RANK], 0, RANKS_MAX - 1, &n))
 		p->rank = (int)n;
 }
@@ -189,9 +187,9 @@ static void find_rank(struct process *p, const struct value *values)
 /* --- the job --- */
 
 /*
- * What torchrun counts is left out. It counts on each node alone, and not what it starts again for
- * the sake of another node: of one start some ranks have 1 and others 0 ("membership changes do not
- * count as retries", torch/distributed/elastic/agent/server/api.py).
+ * The restart count of torchrun is left out. torchrun counts on each node separately, and does not
+ * count restarts caused by another node: of one start some ranks have 1 and others 0 ("membership
+ * changes do not count as retries", torch/distributed/elastic/agent/server/api.py).
  */
 static bool slurm_key(char *key, uid_t uid, const struct value *values)
 {
@@ -241,7 +239,7 @@ static bool master_key(char *key, uid_t uid, const struct value *values, const c
 	return true;
 }
 
-/* So many on one node: over how many nodes are all, if that is fewer than @nodes? */
+/* The lesser of @nodes and the number of nodes for p->world ranks with @on_one ranks each. */
 static int at_most(int nodes, const struct process *p, const struct value *on_one)
 {
 	uint64_t n;
@@ -253,7 +251,7 @@ static int at_most(int nodes, const struct process *p, const struct value *on_on
 	return needed < nodes ? needed : nodes;
 }
 
-/* Over how many nodes may its ranks be? Where nobody says it, each on one of its own. */
+/* The most nodes on which the ranks may be. Where no variable tells, each has its own node. */
 static int find_nodes(const struct process *p, const struct value *values)
 {
 	int nodes = p->world;

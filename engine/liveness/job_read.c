@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who a process is, from /proc, by threads that may hang with it.
+ * Finds out who a process is, from /proc, with threads that may hang with the process.
  *
- * Who asks puts a question on a list and waits. A reader takes it, finds out with calls that do not
- * wait which process it is about, and reads. There is one reader for all questions about a process:
- * so one that hangs, however many threads it has, costs others nothing. Another reader is started
- * when all are busy.
+ * A caller puts a question on a list and waits. A reader takes the question, finds the process with
+ * calls that do not wait, and reads. One reader serves all questions about a process, so a hanging
+ * process costs others nothing, however many threads it has. When all readers are busy, another one
+ * is started.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 #define STAT_START_TIME 22
 
-/* --- who asks --- */
+/* --- the caller --- */
 
 static void wait_for_answer_locked(struct jobs *js, struct question *q)
 {
@@ -32,7 +32,7 @@ static void wait_for_answer_locked(struct jobs *js, struct question *q)
 		;
 }
 
-/* Not even its process id was found out: it may be the same as the thread's. */
+/* Not even its process id is known: it may be the same as the thread's. */
 static struct process *unread_locked(struct jobs *js, pid_t tid, uid_t uid)
 {
 	struct process *p = process_create_locked(js, uid);
@@ -67,7 +67,7 @@ struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid)
 	if (known)
 		return known;
 	list_append(&js->questions, &q.link);
-	/* If one cannot be started, the others come to it. */
+	/* If no reader can be started, the others take the question. */
 	if (nr_new_locked(js) > js->nr_readers - js->nr_busy && js->nr_readers < READERS_MAX)
 		jobs_start_reader_locked(js);
 	waitq_wake_all(&js->changed);
@@ -80,7 +80,7 @@ struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid)
 	return q.process;
 }
 
-/* --- who reads --- */
+/* --- the reader --- */
 
 static struct question *next_locked(struct jobs *js)
 {
@@ -95,7 +95,7 @@ static struct question *next_locked(struct jobs *js)
 	return NULL;
 }
 
-/* Is @q about the process of @p? */
+/* True if @q is about the process of @p. */
 static bool asks_for(const struct question *q, const struct process *p)
 {
 	return q->state == QUESTION_READING &&
@@ -103,7 +103,7 @@ static bool asks_for(const struct question *q, const struct process *p)
 		(p->tgid && q->process->tgid == p->tgid && q->process->uid == p->uid));
 }
 
-/* @answer, a struct for the process of @p, is the answer to all questions about it. */
+/* Answers all questions about the process of @p with @answer, a struct for that process. */
 static void answer_locked(struct jobs *js, const struct process *p, struct process *answer)
 {
 	struct list *pos;
@@ -136,7 +136,7 @@ static bool is_read_by_another_locked(struct jobs *js, const struct process *p)
 	return false;
 }
 
-/* Is there anything to read of @p, whose identity is not known yet? */
+/* Records the identity of @p. Returns true if this thread must read the process. */
 static bool begin_locked(struct jobs *js, struct process *p, const struct identity *id)
 {
 	struct process *known;
@@ -160,7 +160,7 @@ static bool begin_locked(struct jobs *js, struct process *p, const struct identi
 	return true;
 }
 
-/* The one that becomes the known one: @p, unless who asked for it waits no more. */
+/* The struct that gets the result: @p, or another question's if the caller of @p has left. */
 static struct process *heir_locked(struct jobs *js, struct process *p)
 {
 	struct list *pos;
@@ -183,7 +183,7 @@ static void end_locked(struct jobs *js, struct process *p, const struct process 
 	p->reading = false;
 	if (!heir)
 		return;
-	/* If it has ended, what was read may be of another process, which has got its id. */
+	/* If the process has ended, the data may be of another process with the same id. */
 	if (!heir->gone && !pidfd_ended(heir->pidfd)) {
 		heir->start = what->start;
 		heir->rank = what->rank;
@@ -206,11 +206,11 @@ static void read_process(const struct process *p, struct process *what)
 	if (proc_read(p->tgid, "stat", stat, sizeof(stat)))
 		start = proc_stat_field(stat, STAT_START_TIME);
 	what->start = start ? strtoull(start, NULL, 10) : 0;
-	env = proc_environ(p->tgid, &len); /* may not be ours to read: no rank is known then */
+	env = proc_environ(p->tgid, &len); /* may be unreadable: then no rank is known */
 	job_parse(env ? env : "", env ? len : 0, p->uid, getsid(p->tgid), p->jobs->boot_id, what);
 }
 
-/* Called and returns with the lock held, but not in between. */
+/* Called and returns with the lock held, but drops it meanwhile. */
 static void serve_locked(struct jobs *js, struct question *q)
 {
 	struct process what, *p = process_create_locked(js, q->uid);
@@ -225,7 +225,7 @@ static void serve_locked(struct jobs *js, struct question *q)
 	}
 	q->state = QUESTION_READING;
 	q->process = p;
-	p->refs++; /* who asked may take it and go, and @q with him */
+	p->refs++; /* the caller may take it and leave, and @q goes with the caller */
 	lock_drop(&js->lock);
 	id.tgid = proc_tgid(tid);
 	id = identify(tid, id.tgid > 0 ? id.tgid : tid);

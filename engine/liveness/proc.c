@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct pidfd_info_v0) == 64, "PIDFD_INFO_SIZE_VER0");
 #define PIDFD_GET_INFO_V0 _IOWR(0xFF, 11, struct pidfd_info_v0)
 #define PIDFD_MASK_EXIT	  (1u << 3)
 
-static int kept_dir = -1; /* const after find_dir; kept, since FLUSH comes with every close */
+static int kept_dir = -1; /* const after find_dir; kept open, since every close causes a FLUSH */
 static pthread_once_t dir_once = PTHREAD_ONCE_INIT;
 
 static void find_dir(void)
@@ -89,7 +89,7 @@ char *proc_environ(pid_t tid, size_t *len)
 	return n < 0 ? NULL : take_ptr(text);
 }
 
-/* The second field is the program's name, which may contain anything. */
+/* The second field is the program's name, which may contain any character. */
 const char *proc_stat_field(const char *stat, int nr)
 {
 	const char *at = strrchr(stat, ')');

@@ -19,7 +19,7 @@ struct failure {
 	uid_t uid;
 };
 
-static __thread int explained; /* the last that was recorded, of this request */
+static __thread int explained; /* the last errno recorded in this request */
 
 struct failures {
 	struct lock lock;
@@ -57,7 +57,7 @@ void failures_destroy(struct failures *f)
 	free(f);
 }
 
-/* The entry that is like this failure, or NULL. */
+/* The entry equal to this failure, or NULL. */
 static struct failure *find_like_locked(struct failures *f, uid_t uid, const char *op,
 					const char *path, int err)
 {
@@ -90,7 +90,7 @@ static bool record(struct failures *f, uid_t uid, const char *op, const char *pa
 	failure_clear(x);
 	*x = (struct failure){now, now, 1, strdup(op), strdup(path), strdup(message), err, uid};
 	if (!x->op || !x->path || !x->message)
-		failure_clear(x); /* no memory: the log has it, the list has not */
+		failure_clear(x); /* no memory: the log has it, the list does not */
 	else
 		f->nr++;
 	return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters of one mount. Lock-free; read without stopping anybody, so sums may be a moment apart.
+ * Counters of one mount. No lock: a reader stops no writer, so two counters may be of slightly
+ * different moments.
  */
 #ifndef ENGINE_METRICS_METRICS_H
 #define ENGINE_METRICS_METRICS_H
@@ -8,9 +9,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define METRIC_OPS 64 /* FUSE opcodes in use are below this; others are counted as 0 */
+#define METRIC_OPS 64 /* all FUSE opcodes in use are lower; others count as 0 */
 
-/* Upper bounds of the latency buckets, in microseconds; the last one is "more". */
+/* Upper bounds of the latency buckets, in microseconds; the last bucket has none. */
 #define METRIC_BUCKETS 8
 extern const uint64_t metric_bucket_us[METRIC_BUCKETS - 1];
 
@@ -38,9 +39,8 @@ struct metrics {
 void metrics_request(struct metrics *m, unsigned opcode, uint64_t took_ns, int failed);
 
 /*
- * Prometheus text exposition format, every series with the label node="@node".
- * @op_name: name of an opcode, or NULL where it is none of ours.
- * Returns a malloced string, NULL without memory.
+ * Prometheus text exposition format; every series has the label node="@node". @op_name: the name of
+ * an opcode, or NULL if ckptfs does not use it. Returns a malloced string, NULL without memory.
  */
 char *metrics_prometheus(struct metrics *m, const char *node, uint64_t failures,
 			 const char *(*op_name)(unsigned opcode));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When units are done, and what to call it. */
+/* Matches evidence, decides on the end, and describes both for people. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static uint64_t bits_held(const struct rule *r, evidence_holds holds, void *arg)
 	return held;
 }
 
-/* The files "of every rank" do not show the end in a world of one, which may yet write others. */
+/* In a world of one the files "of every rank" show no end: the process may write more of them. */
 static uint64_t bits_missing(const struct rule *r, unsigned alternative, uint64_t held)
 {
 	uint64_t wanted = r->alternatives[alternative];
@@ -96,7 +96,7 @@ bool rule_covers(const struct rule *r, int alternative, int rank, rank_has_file 
 	return true;
 }
 
-/* Who or what brings what is missing of one alternative? */
+/* What has to bring the missing pieces of one alternative. */
 static enum rule_wait waits_for(const struct rule *r, uint64_t missing)
 {
 	uint64_t job = bits_of(r, EVIDENCE_NEXT_SIBLING) | bits_of(r, EVIDENCE_EXITED_0);
@@ -141,7 +141,7 @@ enum rule_wait rule_waits(const struct rule *r, evidence_holds holds, evidence_h
 
 /* --- words --- */
 
-/* The pieces in @bits: operations first, whatever the order in which the rule has them. */
+/* The pieces in @bits by kind, operations first. */
 static unsigned in_order(const struct rule *r, uint64_t bits,
 			 const struct evidence *out[RULE_EVIDENCE_MAX])
 {
@@ -183,7 +183,7 @@ static void say_missing(struct text *t, const struct evidence *ev)
 		[EVIDENCE_NEXT_SIBLING] = {"the next checkpoint beside it", ""},
 		[EVIDENCE_EXITED_0] = {"the exit of every writer with status 0", ""},
 		[EVIDENCE_QUIET] = {"a while without writes (quiet_s)", ""},
-		[EVIDENCE_LONE] = {"", ""}, /* is so or not, see rule_missing */
+		[EVIDENCE_LONE] = {"", ""}, /* a fact that does not change, see rule_missing */
 		[EVIDENCE_ASKED] = {"`ckptfs commit`", ""},
 	};
 	const char *pattern = ev->pattern ? ev->pattern : "", *where = "", *rank;
@@ -195,7 +195,7 @@ static void say_missing(struct text *t, const struct evidence *ev)
 		where = " beside it";
 	}
 	text_say(t, "%s", phrases[ev->kind][0]);
-	/* The name as rank N writes it; a template means nothing to people. */
+	/* People see the name with rank N, not the template. */
 	for (rank = strstr(pattern, "{rank}"); rank; rank = strstr(pattern, "{rank}")) {
 		text_say(t, "%.*sN", (int)(rank - pattern), pattern);
 		pattern = rank + strlen("{rank}");
@@ -214,7 +214,7 @@ static void say_all_missing(struct text *t, const struct rule *r, uint64_t missi
 	}
 }
 
-/* Whether another alternative needs no more than a part of what is missing of this one. */
+/* True if another alternative lacks only a part of what this one lacks. */
 static bool is_surpassed(const uint64_t *missing, unsigned nr, unsigned alternative)
 {
 	uint64_t mine = missing[alternative];
@@ -240,12 +240,12 @@ void rule_missing(const struct rule *r, evidence_holds holds, void *arg, char *b
 
 		if (!m)
 			return;
-		if (!(m & lone)) /* a world of many will not become one of one */
+		if (!(m & lone)) /* a larger world never becomes a world of one */
 			missing[nr++] = m;
 	}
 	for (count = 1; count <= RULE_EVIDENCE_MAX + 1; count++) {
 		for (i = 0; i < nr; i++) {
-			/* Somebody's asking may come any time; it is told last. */
+			/* A person may ask at any time, so this comes last. */
 			int far = missing[i] & asked ? RULE_EVIDENCE_MAX + 1
 						     : __builtin_popcountll(missing[i]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON to rules. All that is taken is checked here, so that rule.c need not doubt a pattern. */
+/* Parses rules from JSON. It checks everything it accepts, so rule.c can trust every pattern. */
 #include "engine/rule/internal.h"
 
 #include <ctype.h>
@@ -17,12 +17,12 @@
 #define PATTERNS_MAX	32
 #define CONJUNCTION_MAX 8
 
-/* In an alternative of done: no evidence, but what the framework vouches for (rule.h). */
+/* A word in an alternative of done. It is no evidence, but a property of the framework (rule.h). */
 #define AFTER_ALL "after_all"
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-/* What a text may hold beside plain characters. */
+/* What a text may contain besides plain characters. */
 enum {
 	MAY_GLOB = 1,	  /* * ? [ ] \ */
 	MAY_SLASH = 2,	  /* several components */
@@ -57,7 +57,7 @@ static const struct list_key {
 
 struct parser {
 	const char *where;
-	char rule[NAME_OF_RULE + 16]; /* how messages call it */
+	char rule[NAME_OF_RULE + 16]; /* the rule's name in messages */
 	struct error *e;
 };
 
@@ -100,7 +100,7 @@ static int check_keys(struct parser *p, const json_t *object, const char *const 
 
 /* --- texts --- */
 
-/* {content:0N}: N digits, of a number that fits into 64 bits */
+/* True for {content:0N}: N digits, of a number that fits into 64 bits. */
 static bool has_width(const char *text, size_t len)
 {
 	size_t digits = len - 11;
@@ -110,7 +110,7 @@ static bool has_width(const char *text, size_t len)
 	       atoi(text + 10) <= 18;
 }
 
-/* Its length with the braces, or 0 where @text begins with none that is allowed. */
+/* The length with the braces, or 0 if @text begins with no permitted placeholder. */
 static size_t placeholder_length(const char *text, unsigned may)
 {
 	const char *end = strchr(text, '}');
@@ -128,7 +128,7 @@ static size_t placeholder_length(const char *text, unsigned may)
 	return 0;
 }
 
-/* No component is empty, and . and .. are only where they are allowed. */
+/* True if no component is empty, and . and .. are only where they are permitted. */
 static bool components_ok(const char *text, unsigned may)
 {
 	const char *c = text;
@@ -226,7 +226,7 @@ static int parse_pointers(struct parser *p, struct rule *r, const json_t *list)
 
 /* --- evidence --- */
 
-/* Sets the bit of a piece of evidence, which is added if it is new. False: too many. */
+/* Sets the bit of a piece of evidence, and adds the piece if it is new. False: too many. */
 static bool add_evidence(struct rule *r, enum evidence_kind kind, const char *pattern,
 			 uint64_t *bits)
 {
@@ -251,7 +251,7 @@ static const char done_expected[] =
 	"different ones in all), such as "
 	"[[\"all_closed\", {\"close\": \"done.json\"}], [\"exited_0\"]]";
 
-/* What may stand in an alternative and is spelled most like @given. */
+/* The valid piece of an alternative whose spelling is nearest to @given. */
 static const char *nearest_piece(const char *given)
 {
 	const char *best = nearest(given, evidence_words, NR_EVIDENCE_KINDS);
@@ -312,8 +312,8 @@ static bool is_after_all(const json_t *piece)
 }
 
 /*
- * Notes that the alternative which wants @bits is after_all. The framework can vouch for what it
- * does itself: not for time, the end of processes or a person.
+ * Marks the alternative with @bits as after_all. A framework can vouch for its own operations, not
+ * for time, the end of processes or a person.
  */
 static int add_after_all(struct parser *p, struct rule *r, uint64_t bits)
 {
@@ -360,7 +360,10 @@ static int parse_alternative(struct parser *p, struct rule *r, const json_t *alt
 	return err;
 }
 
-/* Every rule ends when it is asked to, and when who wrote it has gone and cannot be missed. */
+/*
+ * Adds two alternatives to every rule: asked; and, for writers without a rank or a world of one,
+ * all closed, exited 0 and quiet.
+ */
 static bool add_implicit(struct rule *r)
 {
 	uint64_t *asked = &r->alternatives[r->nr_alternatives++];
@@ -406,7 +409,7 @@ static int parse_kind(struct parser *p, struct rule *r, const json_t *kind)
 	return 0;
 }
 
-/* Each key alone is right; do they say which paths are meant? */
+/* Checks that the keys, each valid by itself, together say which paths are meant. */
 static int check_match(struct parser *p, const struct rule *r)
 {
 	if (r->kind == RULE_FILE && (r->files || r->data || r->beside))

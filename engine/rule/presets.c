@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The built-in rules, in the form of those in the config file, with comments. The first that
- * claims a directory has it, so frameworks that put one into another stand in front: what is
- * inside Lightning's directory looks like a plain torch-dcp. Patterns name what the framework
- * surely writes; a directory that is claimed by mistake might never be seen to end.
+ * The built-in rules, with comments, in the form of the config file. The first rule that claims a
+ * directory has it. So a framework whose files contain another's comes first: the inside of
+ * Lightning's directory looks like plain torch-dcp. A pattern names only files that the framework
+ * surely writes, since the end of a directory claimed by mistake might never be seen.
  *
- * "after_all" stands where the framework's source has all ranks pass a barrier, or send what
- * they have done to one rank, between their last write and the end. The comments name the
- * function, as it is in DeepSpeed 0.19, Lightning 2.6, Megatron-LM core 0.16, NeMo 3.0 and Orbax
- * 0.12. Where there is none, or where that depends on the program that uses the framework, the
- * word is left out: then a death may fail a whole checkpoint, which is the lesser evil.
+ * "after_all" stands where the framework's source has all ranks pass a barrier, or report to one
+ * rank, between their last write and the end. The comments name the function, as of DeepSpeed 0.19,
+ * Lightning 2.6, Megatron-LM core 0.16, NeMo 3.0 and Orbax 0.12. The word is left out where there
+ * is no barrier, or where that depends on the program. Then a death may fail a whole checkpoint,
+ * which is the lesser evil.
  */
 #include "engine/rule/internal.h"
 
@@ -18,8 +18,8 @@
 const char presets_json[] = TEXT([
 
 /*
- * Hosts write below a temporary name; one of them, after a barrier, renames the directory. The
- * barrier: _src/checkpointers/checkpointer.py, Checkpointer.save: sync_global_processes
+ * Hosts write below a temporary name. After a barrier one host renames the directory. The barrier:
+ * _src/checkpointers/checkpointer.py, Checkpointer.save: sync_global_processes
  * ('Checkpointer:save') precedes atomicity.on_commit_callback, which has one host finalize;
  * async_checkpointer.py, _background_wait_for_commit_futures: 'async_write_complete' precedes it.
  */
@@ -27,8 +27,8 @@ const char presets_json[] = TEXT([
  "done": [[{"rename": "."}, "after_all"], [{"close": "commit_success.txt"}, "after_all"]]},
 
 /*
- * The same set to do without the rename, by the same callback. Items are named default or state,
- * or there is but one.
+ * The same framework, configured without the rename; the same callback ends it. Items are named
+ * default or state, or there is only one.
  */
 {"name": "orbax-in-place",
  "files": ["_CHECKPOINT_METADATA", "_METADATA", "_sharding", "manifest.ocdbt", "ocdbt.process_*/*",
@@ -39,7 +39,7 @@ const char presets_json[] = TEXT([
  "done": [[{"close": "commit_success.txt"}, "after_all"]]},
 
 /*
- * The marker is there before the data, and goes when all ranks have passed a barrier:
+ * The marker exists before the data, and goes when all ranks have passed a barrier:
  * utils/callbacks/nemo_model_checkpoint.py, remove_checkpoint_unfinished_marker, which
  * _save_checkpoint and its finalize callback call with barrier_before.
  */
@@ -53,10 +53,9 @@ const char presets_json[] = TEXT([
 
 /*
  * A barrier precedes the tracker file, whose text is the iteration or the word release:
- * megatron/training/checkpointing.py, save_checkpoint: "Wait so everyone is done". Of an async
- * save core/dist_checkpointing/strategies/async_utils.py, AsyncCaller.sync_all_async_calls,
- * reduces over all ranks whether their writers are done, before iter_finalize_fn writes the
- * file.
+ * megatron/training/checkpointing.py, save_checkpoint: "Wait so everyone is done". For an async
+ * save core/dist_checkpointing/strategies/async_utils.py, AsyncCaller.sync_all_async_calls, reduces
+ * over all ranks whether their writers are done, before iter_finalize_fn writes the file.
  */
 {"name": "megatron", "match": ["iter_[0-9]*", "release"],
  "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "metadata.json", "common.pt",
@@ -66,11 +65,11 @@ const char presets_json[] = TEXT([
  "done": [[{"close": "../latest_checkpointed_iteration.txt"}, "after_all"]]},
 
 /*
- * No barrier precedes trainer_state.json, and none follows. In a world of one the state of the
- * random numbers has no rank in its name. Others write by accelerate into directories of the
- * same names; random_states are its. Nothing is after_all: transformers/trainer.py,
- * _save_checkpoint, has no barrier; that a next checkpoint begins behind the collectives of some
- * training step proves little.
+ * No barrier precedes trainer_state.json, and none follows. In a world of one the random state has
+ * no rank in its name. Programs that use accelerate write into directories of the same names;
+ * random_states are theirs. Nothing is after_all: transformers/trainer.py, _save_checkpoint, has no
+ * barrier. The next checkpoint begins after the collectives of some training step, which proves
+ * little.
  */
 {"name": "hf-trainer", "match": ["checkpoint-[0-9]*"], "temp": ["tmp-checkpoint-[0-9]*"],
  "files": ["*.json", "*.safetensors", "pytorch_model*.bin", "adapter_model.bin", "README.md",
@@ -91,10 +90,10 @@ const char presets_json[] = TEXT([
 	  [{"file": "random_states_0.pkl"}, "lone", "exited_0"]]},
 
 /*
- * Nothing marks the end, and each rank's last file is another. That who wrote has exited well,
- * or goes on, says nothing of a rank that was killed before it wrote anything, or whose part
- * belonged to a checkpoint of this name that failed. Nothing is after_all: accelerator.py,
- * save_state, lets each rank write its random_states without waiting.
+ * Nothing marks the end, and each rank has another last file. A rank may be killed before it writes
+ * anything, or its part may belong to a failed checkpoint of this name. That the writers exit well,
+ * or go on, says nothing about such a rank. Nothing is after_all: accelerator.py, save_state, lets
+ * each rank write its random_states without waiting.
  */
 {"name": "accelerate", "match": ["checkpoint_[0-9]*", "step_[0-9]*", "epoch_[0-9]*"],
  "files": ["model*.safetensors", "pytorch_model*.bin", "optimizer*.bin", "scheduler*.bin",
@@ -108,11 +107,10 @@ const char presets_json[] = TEXT([
 	  [{"file": "random_states_0.pkl"}, "lone", "exited_0"]]},
 
 /*
- * Sharded: torch-dcp and then meta.pt (renamed where TMPDIR is in the same mount), or DeepSpeed
- * with its latest inside. A *.ckpt that is a file is the business of the last rule.
- * strategies/fsdp.py and model_parallel.py, save_checkpoint: rank 0 writes meta.pt after
- * _distributed_checkpoint_save, torch-dcp's save, which returns after its gather;
- * strategies/deepspeed.py calls DeepSpeed's own.
+ * Sharded: torch-dcp and then meta.pt (renamed if TMPDIR is in the same mount), or DeepSpeed with
+ * its latest inside. The last rule claims a *.ckpt that is a file. strategies/fsdp.py and
+ * model_parallel.py, save_checkpoint: rank 0 writes meta.pt after _distributed_checkpoint_save,
+ * torch-dcp's save, which returns after its gather; strategies/deepspeed.py calls DeepSpeed's own.
  */
 {"name": "lightning", "match": ["?*.ckpt"],
  "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "meta.pt",
@@ -124,11 +122,11 @@ const char presets_json[] = TEXT([
 	  [{"close": "latest"}, "exited_0"]]},
 
 /*
- * No barrier precedes latest; one follows, so who goes on, or exits well, knows that all have
- * written. Names of files have no rank in the world, only one among the data-parallel.
+ * No barrier precedes latest. One follows, so a rank that goes on, or exits well, knows that all
+ * have written. File names have no rank in the world, only one among the data-parallel ranks.
  * runtime/engine.py, save_checkpoint: rank 0 writes latest when its own files are done, then all
- * ranks pass dist.barrier(), so any rank that begins the next checkpoint knows that all were
- * done with this. _commit_decoupled_checkpoint has the same order, and precedes the next save.
+ * ranks pass dist.barrier(). So any rank that begins the next checkpoint knows that all were done
+ * with this one. _commit_decoupled_checkpoint has the same order, and precedes the next save.
  */
 {"name": "deepspeed", "files": ["*model_states.pt", "*optim_states.pt"],
  "pointers": [{"name": "latest", "names": "{content}"}],
@@ -137,7 +135,7 @@ const char presets_json[] = TEXT([
 	  [{"close": "../latest"}, "exited_0"]]},
 
 /*
- * All ranks are synchronised before the rename; without collectives each has a .metadata.
+ * All ranks are synchronised before the rename; without collectives each rank has a .metadata.
  * torch/distributed/checkpoint/state_dict_saver.py, _save_state_dict: all_reduce("write", ...) of
  * utils.py, _DistWrapper, gathers what each rank has written, and then the coordinator runs
  * finish_checkpoint; filesystem.py, finish, renames .metadata there. torchtitan
@@ -153,12 +151,12 @@ const char presets_json[] = TEXT([
  "done": [[{"rename": ".metadata"}, "after_all"], [{"every_rank": "__{rank}.metadata"}]]},
 
 /*
- * torch_checkpointing, the successor of torch-dcp (0.1.1, checkpoint_writer.py): each rank
- * writes KEY_RANK.pt below tmp_NAME, rank 0 writes metadata.pkl, all ranks pass a barrier
- * (execute_barrier), and rank 0 renames the directory. Only names with a step, and files of its
- * default layout, are claimed: a directory of a user that is never renamed would never commit.
- * What is not claimed loses little, since each of its files is whole before the framework
- * renames them all.
+ * torch_checkpointing, the successor of torch-dcp (0.1.1, checkpoint_writer.py): each rank writes
+ * KEY_RANK.pt below tmp_NAME, rank 0 writes metadata.pkl, all ranks pass a barrier
+ * (execute_barrier), and rank 0 renames the directory. The rule claims only names with a step and
+ * files of the default layout: a user's directory that is never renamed would never commit.
+ * Unclaimed checkpoints lose little, since each file is whole before the framework renames them
+ * all.
  */
 {"name": "torch-checkpointing",
  "match": ["tmp_*step*[0-9]", "tmp_iter*[0-9]", "tmp_epoch*[0-9]", "tmp_checkpoint[-_]*[0-9]",
@@ -170,8 +168,8 @@ const char presets_json[] = TEXT([
  "done": [[{"rename": "."}, "after_all"]]},
 
 /*
- * Of weights only: data sets have such names, too, and no index. Many programs write these, each
- * in its own order, so nothing is after_all, and no file is of every rank.
+ * Weights only: data sets have such names too, without an index. Many programs write these, each in
+ * its own order, so nothing is after_all, and no file is of every rank.
  */
 {"name": "sharded-export",
  "files": ["*-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors",
@@ -185,8 +183,8 @@ const char presets_json[] = TEXT([
  "done": [[{"close": "*.index.json"}, "all_closed"]]},
 
 /*
- * Many checkpoints lie side by side in one directory, with logs that stay open, so each file is a
- * unit: data, then index, then the state file, in the order in which they are written.
+ * Many checkpoints lie in one directory, with logs that stay open, so each file is a unit. The data
+ * comes first, then the index, then the state file.
  */
 {"name": "tensorflow", "kind": "file",
  "match": ["?*.data-[0-9]*-of-[0-9]*", "?*.index"],
@@ -195,7 +193,7 @@ const char presets_json[] = TEXT([
 	       "names": "{content}.index"}],
  "done": [["all_closed"]]},
 
-/* Names of Hugging Face's libraries, which end in .bin or .pkl as anything may. */
+/* Names of Hugging Face's libraries. Their endings, .bin and .pkl, are too common for a rule. */
 {"name": "hugging-face", "kind": "file",
  "match": ["pytorch_model*.bin", "adapter_model*.bin", "diffusion_pytorch_model*.bin",
 	   "pytorch_lora_weights*.bin", "model*.bin", "optimizer*.bin", "scheduler*.bin",

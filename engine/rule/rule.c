@@ -11,7 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/rule/internal.h"
 
-#define EXPANDED_MAX 4096 /* a pattern with what stands for its placeholders */
+#define EXPANDED_MAX 4096 /* of a pattern with its placeholders replaced */
 
 /* --- the set of rules --- */
 
@@ -84,10 +84,7 @@ void rules_digest(const struct rules *rs, char hex[33])
 	__cleanup_free char *own = json_dumps(rs->own, JSON_COMPACT | JSON_SORT_KEYS);
 	XXH128_hash_t h = XXH3_128bits(presets_json, strlen(presets_json));
 
-	/*
-	 * Those that are built in seed the digest of the others; without memory it is nobody
-	 * else's.
-	 */
+	/* The built-in rules are the seed. Without memory no other set has this digest. */
 	h = own ? XXH3_128bits_withSeed(own, strlen(own), h.low64 ^ h.high64) : h;
 	snprintf(hex, 33, "%016llx%016llx", (unsigned long long)h.high64,
 		 (unsigned long long)h.low64);
@@ -115,11 +112,11 @@ const struct rule *rules_next_bare(const struct rules *rs, const struct rule *be
 
 /* --- patterns --- */
 
-/* A pattern with what its placeholders stand for. */
+/* A pattern whose placeholders are being replaced. */
 struct expansion {
 	char *buf;
 	size_t size, len;
-	bool literal; /* the result is a name: what is put into it needs no backslashes */
+	bool literal; /* the result is a name, so inserted text needs no backslashes */
 };
 
 static bool put(struct expansion *x, const char *text, size_t len)
@@ -136,7 +133,7 @@ static bool put(struct expansion *x, const char *text, size_t len)
 	return true;
 }
 
-/* What {name} or {name%SUFFIX} stands for: that is the name without SUFFIX, which it must have. */
+/* Inserts {name}, or {name%SUFFIX}: the name without SUFFIX, with which it must end. */
 static bool put_name(struct expansion *x, const char *name, const char *suffix, size_t len)
 {
 	size_t rest = strlen(name);
@@ -146,7 +143,7 @@ static bool put_name(struct expansion *x, const char *name, const char *suffix, 
 	return put(x, name, rest - len);
 }
 
-/* Puts @name and @rank, which is a number, in place of {name}, {name%SUFFIX} and {rank}. */
+/* Replaces {name}, {name%SUFFIX} and {rank} by @name and @rank, a number. */
 static bool expand(const char *pattern, const char *name, const char *rank, struct expansion *x)
 {
 	while (*pattern) {
@@ -187,7 +184,7 @@ static const char *last_component(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Patterns without a slash mean the last component, at any depth. */
+/* A pattern without a slash applies to the last component, at any depth. */
 static bool path_fits(const json_t *patterns, const char *path)
 {
 	const json_t *json;
@@ -203,8 +200,8 @@ static bool path_fits(const json_t *patterns, const char *path)
 }
 
 /*
- * What is left of such a name: that of the copy behind a dot, which may be its own: ".metadata"
- * becomes ".metadata.XXXXXX". False: it is none.
+ * Strips the random end of a copy's temporary name: ".NAME.XXXXXX" becomes ".NAME". The dot may be
+ * the file's own: a copy of ".metadata" is ".metadata.XXXXXX". False: not such a name.
  */
 static bool copy_of(const char *temp, char out[NAME_MAX + 1])
 {
@@ -238,7 +235,7 @@ static bool fits_one(const json_t *patterns, const char *file)
 	return false;
 }
 
-/* Those of files always mean the whole path, lest a unit's parent look like one. */
+/* File patterns apply to the whole path, so that a unit's parent does not look like a unit. */
 static bool file_fits(const json_t *patterns, const char *file)
 {
 	int above = (int)(last_component(file) - file);
@@ -262,7 +259,7 @@ static bool has_beside(const json_t *names, const char *unit_name,
 	size_t i;
 
 	json_array_foreach (names, i, json) {
-		char name[NAME_MAX + 3]; /* put() wants room for an escape */
+		char name[NAME_MAX + 3]; /* put() needs room for an escape */
 		struct expansion x = {.buf = name, .size = sizeof(name), .literal = true};
 
 		if (expand(json_string_value(json), unit_name, "", &x) && x.len <= NAME_MAX &&
@@ -331,7 +328,7 @@ bool rule_is_temp(const struct rule *r, const char *name)
 
 /* --- pointers --- */
 
-/* The name in what a pointer says; the last component of an absolute path. */
+/* The name in a pointer's text; of an absolute path, the last component. */
 static bool take_word(const char *text, size_t len, char word[NAME_MAX + 1])
 {
 	const char *slash;
@@ -365,7 +362,7 @@ static bool take_word(const char *text, size_t len, char word[NAME_MAX + 1])
 	return strcmp(word, ".") && strcmp(word, "..");
 }
 
-/* @names has {content}, or {content:0N}, which is for numbers alone. */
+/* @names has {content}, or {content:0N}, which takes only numbers. */
 static bool fill_names(const char *names, const char *word, char out[NAME_MAX + 1])
 {
 	const char *open = strstr(names, "{content"), *close = strchr(open, '}');

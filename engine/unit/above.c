@@ -28,7 +28,7 @@ static void note_durable(struct units *us, const struct inode_id *id)
 	us->above[us->nr_above++ % ABOVE_KEPT] = *id;
 }
 
-/* *@at: a directory, which becomes the one @name in it, whose name is durable then. */
+/* Replaces *@at, a directory, by its subdirectory @name, and makes that name durable. */
 static int step_down(struct units *us, struct backing *b, int *at, const char *name)
 {
 	int next = backing_pin(b, *at, name), err;

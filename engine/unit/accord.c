@@ -114,7 +114,7 @@ bool accord_may_commit(const struct checkpoint *cp)
 
 	if (!a || (a->state == AGREE_COMMIT && agreement_is_decider(a)))
 		return true;
-	/* in a moment: a vote may be heard together with the death before it */
+	/* The verdict comes in a moment: a vote may be heard together with the death before it. */
 	if (cp->accord->bereaved.at_ns && !cp->accord->judged)
 		return false;
 	return agreement_is_root(a) && (agreement_may_vote(a) || a->state == AGREE_VOTED);
@@ -156,7 +156,7 @@ void accord_never_shown(struct checkpoint *cp)
 	if (!cp->accord)
 		return;
 	LOCK_SCOPE(&cp->units->lock);
-	if (!state_is_over(cp->state)) /* else it was shown for a moment, or others have ended it */
+	if (!state_is_over(cp->state)) /* else others have ended it meanwhile */
 		checkpoint_set_state(cp, GENERATION_DROPPED);
 	accord_wake(cp);
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A checkpoint that processes on several nodes write to: each node has it as its own struct
- * checkpoint, of one staging directory on the backing, and they agree on its end by
- * engine/coord/agreement.h, which is driven here.
+ * A checkpoint that processes on several nodes write to. Each participant has its own struct
+ * checkpoint, all of one staging directory on the backing. The nodes agree on its end by
+ * engine/coord/agreement.h, which this module drives.
  *
- * - Who makes its name first is the root: it sees the end, from what all report, and commits. A
- *   node that finds the name joins before the first of its processes sees it there. Where the root
- *   is lost after its vote, another node commits.
- * - What a node has durable when it votes it lists in a file of the staging directory, with what
- *   its children have listed; the root makes the commit file of that.
- * - What fails on one node is failed on all, by the decision, with its reason.
+ * - The node that first makes the checkpoint's name is the root, which sees the end from what all
+ *   nodes report, and commits. A node that finds the name joins before the first of its processes
+ *   sees it there. If the root is lost after its vote, another node commits, the heir.
+ * - A node votes with a list of its durable files, merged with the lists of its children (vote.h).
+ *   The root makes the commit file of these lists.
+ * - A failure on one node fails the checkpoint on all: the decision record has the reason.
  *
- * One thread drives all of a mount. Only checkpoints of jobs whose ranks may be on other nodes have
- * an accord; for all others nothing of this is done.
+ * One thread drives all of a mount. Only a checkpoint of a job whose ranks may be on other nodes
+ * has an accord; for others this module does nothing. The units' lock guards an accord. The module
+ * does not judge what ends a checkpoint (gen/verdict.h), and writes no commit file (commit_file.c).
  */
 #ifndef ENGINE_UNIT_ACCORD_H
 #define ENGINE_UNIT_ACCORD_H
@@ -24,310 +25,312 @@
 struct accord;
 struct agreement;
 
-/* Are there others who could save what this mount sees? */
+/* True if other nodes could save what this mount sees. */
 bool accord_has_others(const struct units *us);
 
-/*
- * True if one has been seen to be there; for what may be wrong for a moment after another node
- * mounts.
- */
+/* True if another node has been seen. The answer may be wrong for a moment after a node mounts. */
 bool accord_may_meet_others(const struct units *us);
 
-/* May a process on another node write to what @p begins? */
+/* True if a process on another node may write to what @p begins. */
 bool accord_is_for(const struct units *us, const struct process *p);
 
 /*
- * Before @cp, which was just made by @p, is shown: 0: the name is its on all nodes, and it is the
- * root. -EEXIST: another node has begun one of the name, which accord_find finds. -EBUSY: of
- * another job; that is told. -errno.
+ * Before @cp, which @p has just made, is shown. 0: @cp has its name on all nodes, and this node is
+ * the root. -EEXIST: another node has begun a checkpoint of the name, which accord_find finds.
+ * -EBUSY: a checkpoint of another job has the name; failures.json says so. -errno.
  */
 int accord_begin(struct checkpoint *cp);
 
 /*
- * Is the name @at one that another node is saving, for the job of @c? Then this node joins it, and
- * shows it: 0, *@out referenced. 0 and NULL: no; or it is decided by now. Waits for that if its end
- * was seen, and for commit_timeout_s if nobody can be asked; unless @patient is false: then for a
- * moment, and -EAGAIN says that it is not known yet. -EINTR, -errno. @asks: the process of @c,
- * which may have ended since; NULL: it has not.
+ * If another node saves a checkpoint as @at for the job of @c, this node joins it and shows it: 0,
+ * *@out is referenced. 0 and NULL: there is none, or it is decided by now. -EAGAIN: not known yet,
+ * only if @patient is false. -EINTR, -errno.
+ *
+ * A caller waits for the decision if the end was seen, and for commit_timeout_s if the records
+ * cannot be read. With @patient false it waits for a moment only. @asks: the process of @c, which
+ * may have ended since; NULL: it has not ended.
  */
 int accord_find(struct units *us, const struct caller *c, struct process *asks,
 		const struct place *at, bool patient, struct checkpoint **out);
 
 /*
- * @owner's handle, as backing_owner, for what the job of @p saves: shared if that runs on several
- * nodes. @p NULL: it may. Lock not held.
+ * Lock not held. @owner's handle, as backing_owner, for what the job of @p saves: a shared one if
+ * that job runs on several nodes. @p NULL: the job may.
  */
 struct backing accord_backing(const struct units *us, const struct process *p,
 			      const struct caller *owner);
 
-/* --- lock held; each of no effect without an accord --- */
+/* --- lock held; without an accord a function has no effect --- */
 
 /*
- * Something was done to a name in it; NR_EVIDENCE_KINDS: it has lost that name
+ * A process has done @kind to the name @path here. NR_EVIDENCE_KINDS: a file has lost the name
  * (checkpoint_vanished).
  */
 void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
 
-/* It was renamed here: those who see its end have to know before that. */
+/*
+ * A process here has renamed @cp. The nodes above must hear the new name before they see the end.
+ */
 void accord_tell_name(struct checkpoint *cp);
 
-/* Something of it (NULL: of none) has changed: the driver looks. */
+/* Wakes the driver: @cp (NULL: none) has changed. */
 void accord_wake(struct checkpoint *cp);
 
-/* On other nodes: is a file of it open; does a process live that wrote to it? */
+/* True if a file of @cp is open on other nodes; if a process that wrote to @cp lives there. */
 bool accord_has_open(const struct checkpoint *cp);
 bool accord_has_writers(const struct checkpoint *cp);
 
-/* May there be something in it of which only other nodes know? */
+/* True if other nodes have joined @cp, and may know of something in it that this node does not. */
 bool accord_is_shared(const struct checkpoint *cp);
 
-/* Is it for this node to see its end: is it the root? */
+/* True if this node sees the end: it is the root. */
 bool accord_sees_end(const struct checkpoint *cp);
 
-/* May it be committed here, as far as that depends on other nodes? */
+/* True if this node may commit @cp, as far as that depends on other nodes. */
 bool accord_may_commit(const struct checkpoint *cp);
 
 /*
- * The process @p, which wrote to it, has died here. True: the end may have been before that, and
- * other nodes have yet to say so: it fails in a moment, unless that is so. False: it has to be
- * failed.
+ * The process @p, which wrote to @cp, has died here. True: @cp may have ended before, and other
+ * nodes have yet to say so; else it fails in a moment. False: the caller has to fail @cp.
  */
 bool accord_loses_writer(struct checkpoint *cp, const struct process *p);
 
 /*
- * Has a process that wrote to it here ended, perhaps died, of which it is yet to be told? Until
- * then it has no end.
+ * True if a process that wrote to @cp here has ended, and the daemon is about to hear how. Until
+ * then no end is seen.
  */
 bool accord_awaits_end_of_writer(struct checkpoint *cp);
 
-/* Was its end seen, on another node, with nothing of it open here? */
+/* True if the end is fixed, on this node or another, and no file of @cp is open. */
 bool accord_knows_end(struct checkpoint *cp);
 
 /*
- * Has a process that wrote to it died, so that only what was done before is to end it? And one
- * without a rank?
+ * True if a writer of @cp has died: only what was done before can end @cp. The second: one without
+ * a known rank.
  */
 bool accord_is_bereaved(const struct checkpoint *cp);
 bool accord_is_bereaved_of_unranked(const struct checkpoint *cp);
 
-/* Does what happens to it on this node not count any more, for a death? */
+/* True if, after a death, no more of what happens to @cp on this node counts. */
 bool accord_is_cut(const struct checkpoint *cp);
 
-/* Is that so, and not judged yet? */
+/* True if a writer of @cp has died, and this node does not know the verdict yet. */
 bool accord_is_in_doubt(const struct checkpoint *cp);
 
 /*
- * Lock not held. A process of @c, who looks for the name, may be of a later start of its job: then
- * it waits until the death is judged, for commit_timeout_s at most, so that it does not take up
- * what will be gone in a moment. 0 or -EINTR.
+ * Lock not held. A process of @c of a newer incarnation than @cp waits for the verdict on a death,
+ * at most commit_timeout_s. Else it would open a directory that is about to disappear. 0, -ENOMEM
+ * or -EINTR.
  */
 int accord_await_judgement(struct checkpoint *cp, const struct caller *c);
 
 /*
- * Lock not held. Before a process that was started after @cp was begun changes it: is it open,
- * whatever this node has heard? One that was not would take what a later start of a job saves anew.
- * 0, also if that cannot be asked; or -EINTR.
+ * Lock not held. Reads the decision record before a process that was started after @cp was begun
+ * changes @cp. This node's view may be stale, and a newer incarnation must not write into a decided
+ * checkpoint. 0, also if the record cannot be read; or -EINTR.
  */
 int accord_check_open(struct checkpoint *cp);
 
 /*
- * If it fails now, since when is that? Since a death, of which this node may have heard; or now.
- * Monotonic.
+ * The time of the cause if @cp fails now, monotonic: of a death, perhaps on another node; else now.
  */
 uint64_t accord_cause_ns(const struct checkpoint *cp);
 
-/* When other nodes have told anything of it, last; 0: never. */
+/* When other nodes last told anything of @cp, at the earliest when it was begun. 0: no accord. */
 uint64_t accord_heard_ns(const struct checkpoint *cp);
 
-/* Has this node left it (accord_leave), so that what becomes of it is the others' alone? */
+/* True if this node has left @cp (accord_leave): the other nodes decide what becomes of it. */
 bool accord_has_left(const struct checkpoint *cp);
 
-/* It has ended on this node. */
+/* @cp has ended on this node. */
 void accord_ended(struct checkpoint *cp);
 
-/* What this node knows of the others; NULL: it has no accord. */
+/* What this node knows of the other nodes; NULL: @cp has no accord. */
 const struct agreement *accord_agreement(const struct checkpoint *cp);
 
 /*
- * Who has files of it open on the nodes of child @k of that, as these said last (others_open);
- * NULL: nobody.
+ * Which processes have files open on the nodes of child @k and below, as last reported
+ * (others_open). NULL: none.
  */
 const json_t *accord_open_below(const struct checkpoint *cp, unsigned k);
 
-/* Of how many nodes it is. */
+/* The number of nodes: this one, and those for which its children have voted. */
 unsigned accord_nodes(const struct checkpoint *cp);
 
 /* --- lock not held --- */
 
 /*
- * Can nodes other than this one write to it? The root hears of the first a moment after that has.
+ * True if other nodes can write to @cp. The root hears of another node's first write a moment
+ * later.
  */
 bool accord_may_have_company(const struct checkpoint *cp);
 
-/* Was the file of inode @id, in @cp, written by another node alone, as far as this one knows? */
+/* True if only another node has written the file of inode @id in @cp, as far as this node knows. */
 bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);
 
 /*
- * Waits until such a file, @rel in @cp, @fd some descriptor of it, is whole: closed there, and
- * written back (rule V). 0, -EINTR, -ETIMEDOUT: nothing more of it has come for commit_timeout_s,
- * which is told; -errno.
+ * Waits until such a file is whole: its node has closed it and written it back (rule V). @rel: its
+ * path in @cp; @fd: some descriptor of it. 0, -EINTR, -errno. -ETIMEDOUT: nothing more of the file
+ * has come for commit_timeout_s; failures.json says so.
  */
 int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const char *rel, int fd);
 
 /*
- * Before @name is looked up in @dir (a descriptor), a directory of @cp: from here on it leads to
- * what other nodes have made of it. As backing_refresh_name.
+ * Before a lookup of @name in @dir (a descriptor), a directory of @cp: the name then leads to what
+ * other nodes have made of it. As backing_refresh_name.
  */
 int accord_follow_name(struct checkpoint *cp, int dir, const char *name);
 
-/* A file is being closed: other nodes see from here on which size it has. */
+/* A process closes the file: from here on other nodes see its size. */
 void accord_show_size(struct generation *g);
 
-/* Takes what other nodes have listed into what is known of its files. Repeated: no effect. */
+/* Merges the lists of other nodes into what is known of the files of @cp. Repeated: no effect. */
 int accord_gather(struct checkpoint *cp, struct error *e);
 
-/* After accord_loses_writer: the reason, if it fails for that. */
+/* After accord_loses_writer: @reason, in case @cp fails for that death. */
 void accord_mourns(struct checkpoint *cp, const char *reason);
 
 /*
- * Of an heir, COMMITTING: @cp is as the root knew it, its name and what that replaces. 0 or -errno.
+ * For an heir, with @cp COMMITTING: @cp gets the name that the root knew, and replaces what the
+ * root knew of. 0 or -errno.
  */
 int accord_inherit(struct checkpoint *cp);
 
-/* The same: how the end was seen, and of how many ranks. */
+/* The same for the header: the evidence of the end, and the number of ranks. */
 void accord_inherit_header(struct checkpoint *cp, struct commit_header *h);
 
 struct order;
 
 #define BEQUESTS_MAX 8	  /* pointers */
-#define BEQUEST_TEXT 1024 /* bytes that one may say */
+#define BEQUEST_TEXT 1024 /* bytes of the text of one */
 
-/* A pointer that waited on a lost root for the commit. */
+/* A pointer that waited for the commit on a lost root. */
 struct bequest {
-	char name[NAME_MAX + 1], text[BEQUEST_TEXT + 1]; /* what it says, or where the link leads */
+	char name[NAME_MAX + 1], text[BEQUEST_TEXT + 1]; /* content, or target of the link */
 	bool link;
 	mode_t mode;
 	uint64_t written_ns; /* wall clock */
 };
 
 /*
- * Lock not held. What the root of an heir has left: the @pointers, how many; and the @removals that
- * follow. 0: of who is none.
+ * Lock not held. What the lost root has left to its heir: returns the number of @pointers, and
+ * fills in the @removals that follow the commit. 0, without removals: this node is no heir.
  */
 size_t accord_bequests(struct checkpoint *cp, struct bequest pointers[BEQUESTS_MAX],
 		       struct order *removals);
 
-/* Is the last that happened to a name in it, on a node below, a removal? Units lock held. */
+/* Units lock held. True if the last operation on a name in @cp, on a node below, was a removal. */
 bool accord_hears_of_removing(const struct checkpoint *cp);
 void accord_forget_removing(struct checkpoint *cp);
 
 /*
- * True if another node may commit it at the same time: an heir, or the root that an heir takes for
+ * True if another node may commit @cp at the same time: an heir, or the root that an heir takes for
  * dead.
  */
 bool accord_has_heirs(struct checkpoint *cp);
 
 /*
- * @cp cannot be committed here, for that reason. True: another node may have, so that it is for the
- * first decision whether it fails. False: it has to be failed.
+ * @cp cannot be committed here, for @reason. True: another node may have committed it, so the first
+ * decision counts. False: the caller has to fail @cp.
  */
 bool accord_refuse(struct checkpoint *cp, int err, const char *reason);
 
-/* The commit of @cp is decided: what nodes have put into its staging directory for that goes. */
+/* The commit of @cp is decided: removes what nodes have put into its staging directory to agree. */
 void accord_tidy(struct checkpoint *cp);
 
-/* As decision_record: decides for the commit, or finds what was decided. */
+/* As decision_record: records the commit, or finds the decision that stands. */
 int accord_decide(struct checkpoint *cp, const char *decision);
 
 /*
  * The mount ends, and the end of @cp was not seen here. True: this node has voted for what it has,
- * which is all that it ever will, so that the others go on without it; or it has ended meanwhile.
- * False: the others need this node yet.
+ * which is final, and the others go on without it; or @cp has ended meanwhile. False: the other
+ * nodes still need this node.
  */
 bool accord_leave(struct checkpoint *cp);
 
-/* True if it was decided, and is not for this node to commit: it ends by itself, as was decided. */
+/* True if @cp is decided, and this node does not commit it: the driver ends it as decided. */
 bool accord_is_decided_elsewhere(struct checkpoint *cp);
 
 /*
- * What waited for its commit, here, is done: @all, or what is left is redone by the next mount, and
- * its records stay.
+ * This node has done what waited for the commit of @cp. @all false: the next mount does the rest,
+ * and the records stay.
  */
 void accord_followed(struct checkpoint *cp, bool all);
 
 /*
- * Before it becomes an ordinary directory: 0: it is for this node to make it one. -EEXIST: another
- * did. -errno.
+ * Before @cp becomes an ordinary directory. 0: this node makes it one. -EEXIST: another node did,
+ * or decided otherwise. -errno.
  */
 int accord_make_ordinary(struct checkpoint *cp);
 
 /*
- * It had the name @name in @dir, and has another now, by which other nodes are to find it. 0 or
- * -errno.
+ * @cp had the name @name in @dir, and has another one now: records that, so that other nodes find
+ * it. 0 or -errno.
  */
 int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char *name);
 
 /*
- * The name that the staging directory @fd, some descriptor of it, is to get, as it says itself:
- * what accord_find may find, but nothing that is so before it has. 0, -EBADMSG: none; or -errno.
+ * The name that the staging directory is to get, as the directory itself says; @fd: some descriptor
+ * of it. The name is a hint: only accord_find tells whether a checkpoint has that name. 0;
+ * -EBADMSG: no name; -errno.
  */
 int accord_staged_name(struct backing *b, int fd, char name[NAME_MAX + 1]);
 
-/* Does @cp, which this node shows as @name, say another one? */
+/* True if the staging directory of @cp, which this node shows as @name, says another name: @now. */
 bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_MAX + 1]);
 
 /*
- * Waits until what other nodes have removed is not shown any more as @name in @dir; with NULL, in
- * all of it. 0, -EINTR.
+ * Waits a few seconds until this node no longer shows what other nodes have removed: as @name in
+ * @dir; with NULL, anything in @dir. 0 or -EINTR.
  */
 int accord_shed(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
- * Before something is looked up in @cp: if another node has made it an ordinary directory, waits
- * until it is one here. 0; 1: none has, but may in the next moment, or may have, of which this
- * node's client of the backing does not know yet, unless it is @sure; or -errno.
+ * Before a lookup in @cp: if another node has made @cp an ordinary directory, waits until this node
+ * has, too. 0. 1: none has, but one may in the next moment; or one has, and this node's client of
+ * the backing is stale, which @sure rules out. -errno.
  */
 int accord_await_name(struct checkpoint *cp, bool sure);
 
 /*
- * Before @cp, at @path, becomes an ordinary directory: which rule claims it by a file that another
- * node has made in it, of which this one has not heard yet? Or NULL.
+ * Before @cp, at @path, becomes an ordinary directory: the rule that claims it by a file which
+ * another node has made, and not reported yet. NULL: none.
  */
 const struct rule *accord_rule_of_others(struct checkpoint *cp, const char *path);
 
-/* It has got its name: it need not say that any more. */
+/* @cp has got its name: its directory need not say the name any more. */
 void accord_has_name(struct checkpoint *cp);
 
-/* What was begun is not shown after all, and dropped: others may have found it. */
+/* @cp was begun, but is not shown: drops it. Other nodes may have found it. */
 void accord_never_shown(struct checkpoint *cp);
 
-/* The text of a decision as it stands, without what the agreement puts before it. */
+/* The payload of a decision record, behind what the agreement writes. */
 const char *accord_decision(const char *text, bool *commit);
 
 /*
- * At mount, or later if that could not be then, of the generation @gen, of which nothing is
- * decided: if the mount that had this one's label began it, that is dead, and nobody need wait
- * until others have seen so. 0 or -errno.
+ * At mount, or later if that could not be then. Nothing is decided of the generation @gen: if the
+ * former mount with this one's label began it, aborts it unless heirs can commit it. That mount is
+ * dead, and no node need wait until it has seen so. 0 or -errno.
  */
 int accord_succeed(struct units *us, const struct caller *owner, const char *gen);
 
 /*
- * Lock held. It fails for what was at @at_ns. True if nobody here is to be told: this node has
- * joined it, as one of its processes has looked at it, and none has anything in it. Who begins one
- * of that name is told then. A rank of the former start of a job may have looked at it just before
- * it died.
+ * Lock held. @cp fails for a cause at @at_ns. True if no process here is told: this node has joined
+ * @cp because a process looked at it, and none has anything in it. The next process that begins a
+ * checkpoint of the name is told (accord_late.c). The reason: a rank of an earlier incarnation may
+ * have looked at @cp just before it died.
  */
 bool accord_tells_none_locked(struct checkpoint *cp, uint64_t at_ns);
 
 void accord_free(struct accord *a);
 
 /*
- * Ends when units_stop is called, and what is to be told to other nodes was, for at most some
- * seconds.
+ * The driver, which ends after units_stop, when other nodes were told what they must hear, or after
+ * some seconds.
  */
 void *accord_main(void *units);
 
-/* After that. */
+/* After the driver has ended: drops what it drove. */
 void accords_finish(struct units *us);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit (following.h), from a root to its heir (accord_heir.c): the testament
- * has, beside the removals in its decision,
+ * What follows the commit (following.h), as a root leaves it to its heir (accord_heir.c). Beside
+ * the removals in its decision, the testament has
  *
- * 	"pointers": [{"name": "latest", "text": "step-1\n", "link": false, "mode": 420, "written_ns": NS}]
+ * 	"pointers": [{"name": "latest", "text": "step-1\n", "link": false, "mode": 420,
+ * 		      "written_ns": NS}]
  *
- * A pointer goes with what it says, since what the root has staged stays the root's: a program may
- * write to it again while the root is only cut off. What comes to wait for the commit after the
- * root has voted is lost with it.
+ * A pointer goes with its content, since what the root has staged stays the root's: a program may
+ * write to it again while the root is only cut off. A pointer that comes to wait for the commit
+ * after the root's vote is lost with the root.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +71,7 @@ static void find_waiting_locked(const struct checkpoint *cp, struct waiting *w)
 	}
 }
 
-/* Of what is staged as @staging, which says the @len bytes of @text. */
+/* Adds the pointer that is staged as @staging, whose content is the @len bytes of @text. */
 static void bequeath(struct checkpoint *cp, json_t *list, const char *name, const char *staging,
 		     char text[BEQUEST_TEXT + 1], ssize_t len, uint64_t written_ns)
 {
@@ -108,7 +109,7 @@ static void bequeath_written(struct checkpoint *cp, json_t *list, struct generat
 		whole = is_whole_locked(cp, g) && g->closed_ns == closed_ns;
 		memcpy(name, g->target.name, sizeof(name));
 	}
-	if (whole) /* nobody wrote to it while it was read */
+	if (whole) /* no process wrote to it during the read */
 		bequeath(cp, list, name, g->staging, text, len, written_ns);
 }
 
@@ -144,7 +145,7 @@ json_t *accord_bequeath(struct checkpoint *cp, struct order *order)
 		bequeath_held(cp, list, w.held[i]);
 		held_put(w.held[i]);
 	}
-	/* What one of them names now, it will not name then. */
+	/* Once these are applied, what they name now does not count. */
 	json_array_foreach (list, i, o)
 		if (json_get_path(o, "name", "name_hex", order->pointers[i].name, NAME_MAX + 1))
 			order->nr_pointers = i + 1;
@@ -154,7 +155,7 @@ json_t *accord_bequeath(struct checkpoint *cp, struct order *order)
 
 /* --- the heir --- */
 
-/* What another node has told: does it name the checkpoint, as a pointer does? */
+/* Reads what another node has told. True if it names the checkpoint, as a pointer does. */
 static bool parse(struct checkpoint *cp, const json_t *o, struct bequest *q)
 {
 	const struct rules *rules = cp->units->rules;
@@ -171,7 +172,7 @@ static bool parse(struct checkpoint *cp, const json_t *o, struct bequest *q)
 	       !strcmp(named, cp->target.name);
 }
 
-/* Of two of one name the one that was written later counts. */
+/* Of two of one name, the one that was written later counts. */
 static size_t add(struct bequest *all, size_t nr, const struct bequest *q)
 {
 	size_t i = 0;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes what was recorded of a generation that is over, and of its name. The root does it, and
- * besides it the node that recorded the decision, since the root may be dead; that node also clears
- * up for the dead root whose name it took. What a crash has left goes when somebody mounts
- * (recover.c, claim_recover).
+ * Removes the records of a generation that is over, and of its name. The root does so, and the node
+ * that recorded the decision, since the root may be dead. That node also clears up for the dead
+ * root whose name it took. What a crash has left goes at the next mount (recover.c, claim_recover).
  *
- * When, and why nobody needs it then:
+ * When, and why no node needs the records then:
  *
  * - The records of the generation: twice lease_s after the decision was seen here. A participant
- *   that has not seen it by then is held up, or cut off, and counts as dead; it finds no `open`,
- *   and what it records then counts for nothing (agreement.h). If there was no participant but this
- *   node they go at once, after a commit. Not before its pointers and removals are done, which the
- *   next mount would have to redo; and not before each process that wrote to it here has heard of a
- *   failure.
- * - The chain of its name: at that time, too. Until then who looks for the name learns by it that
- *   it was decided just now. If the name was taken since, the chain goes with that generation.
- *   namechain.h says what becomes of those that were held up.
- * - What a node has recorded that was held up, and came too late: by itself, at once.
+ *   that has not seen it by then is held up, or cut off, and counts as dead. Such a node finds no
+ *   `open`, and what it records then counts for nothing (agreement.h). If this node was the only
+ *   participant they go at once, after a commit. The records stay until its pointers and removals
+ *   are done, which the next mount would have to redo; and until each process that wrote to it here
+ *   has heard of a failure.
+ * - The chain of its name: at that time, too. Until then a lookup of the name learns from the chain
+ *   that it was decided just now. If the name was taken since, the chain goes with that generation.
+ *   namechain.h says what becomes of nodes that were held up.
+ * - What a node has recorded that was held up, and came too late: that node removes it at once.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,8 +26,8 @@
 #include "engine/unit/claim.h"
 
 /*
- * True if a process that wrote to @cp here, which has failed, has not heard of that. As long as its
- * part counts as saved, a rank that comes late must find that the checkpoint has failed.
+ * True if a process that wrote to @cp here has not heard that @cp has failed. As long as its part
+ * counts as saved, a rank that comes late must find that the checkpoint has failed.
  */
 static bool is_owed_locked(const struct checkpoint *cp)
 {
@@ -41,10 +40,7 @@ static bool is_owed_locked(const struct checkpoint *cp)
 	return false;
 }
 
-/*
- * True if it is for this node to clear up: it decided, or began the generation, and nothing is left
- * to be redone.
- */
+/* True if this node clears up: it decided, or began the generation, and nothing is left to redo. */
 static bool is_entitled_locked(const struct accord *a)
 {
 	const struct checkpoint *cp = a->cp;
@@ -53,13 +49,13 @@ static bool is_entitled_locked(const struct accord *a)
 		return false;
 	if (a->a.state != AGREE_COMMIT)
 		return true;
-	/* What was decided, and not done, is redone by the next mount. */
+	/* The next mount does what was decided and is not done. */
 	return cp->state == GENERATION_FAILED ? cp->err == -EBUSY : !a->kept;
 }
 
 /*
- * Lock not held. What a node that was held up has recorded of a generation that was cleared up
- * before, so that it came too late: nobody counts that.
+ * Lock not held. This node was held up, and the generation was cleared up before: removes what this
+ * node has recorded since, which counts for nothing.
  */
 static void clear_late(struct checkpoint *cp)
 {
@@ -73,8 +69,8 @@ static void clear_late(struct checkpoint *cp)
 }
 
 /*
- * Lock not held. The chains of the names by which it was begun, and that it has. True if another
- * node is at that, or it has to be tried again.
+ * Lock not held. Clears the chains of the name by which it was begun, and of its name now. True if
+ * another node does so, or it has to be tried again.
  */
 static bool clear_names(struct accord *a)
 {
@@ -110,8 +106,8 @@ bool accord_clear(struct accord *a)
 		return true;
 	}
 	/*
-	 * Before a commit everybody who could join was heard of; before an abort one may just have
-	 * done so.
+	 * Before a commit the root has heard of every node that joined; before an abort a node may
+	 * just have joined.
 	 */
 	heard = (a->a.state == AGREE_COMMIT || us->ending) && !a->a.slot && !a->a.nr_children;
 	late = clock_mono_ns() - a->over_ns >= us->forget_ns ||

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A dead writer is a failure, but what had ended by then commits (DESIGN 2). On one node the order
- * of the two is known. Where there are several, they cut the checkpoint (DESIGN 4), and no clock
- * decides:
+ * of the two is known. Several nodes cut the checkpoint (DESIGN 4), and no clock decides:
  *
- * - A node whose writer dies tells those above at once, and lets nobody change it there any more:
- *   that is its cut. Who would waits for the verdict, as for a commit: what is changed after the
- *   cut would be in what commits.
- * - The root, when it hears of a death, ends the checkpoint for that (agreement_end). On `prepare`
+ * - A node whose writer dies tells the nodes above at once, and lets no process change the
+ *   checkpoint there any more: that is its cut. A process that would change it waits for the
+ *   verdict, as for a commit: what is changed after the cut would be in what commits.
+ * - When the root hears of a death, it ends the checkpoint for that (agreement_end). On `prepare`
  *   each node reports what is left to tell, and then no more: its *last* report, which stands for
  *   its whole subtree.
- * - When all have said their last the root gives the verdict (gen_verdict): the checkpoint has
- *   ended by that, or it fails.
- * - The root may see the end before it hears of the death. Then it gives the verdict when it hears;
- *   and it does hear, for no node votes before it has told of a death. A death behind the vote, or
+ * - When all nodes have sent their last report, the root gives the verdict (gen_verdict): the
+ *   checkpoint has ended by what they told, or it fails.
+ * - If the root sees the end before it hears of the death, it gives the verdict when it hears. The
+ *   root does hear, for no node votes before it has told of a death. A death after the vote, or
  *   where the end is known, comes too late to matter.
  * - An heir (accord_heir.c) has not seen all that the root has: it obeys the verdict of the root,
- *   and if there is none it aborts.
- * - Nor is an end seen, or known, while a process has ended of which nobody knows yet how.
+ *   and without one it aborts.
+ * - No end is seen, or known, while a process has ended and nobody knows yet how.
  */
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
@@ -33,7 +32,10 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/events.h"
 
-/* Until an end is noticed: who was started in that time was so after it. */
+/*
+ * The delay until an end is noticed. Too short: a process that was started after a death counts as
+ * one of the incarnation that died.
+ */
 #define NOTICE_NS (NSEC_PER_SEC / 10)
 
 /* True if its end may still be seen. */
@@ -54,7 +56,7 @@ bool accord_is_bereaved_of_unranked(const struct checkpoint *cp)
 
 bool accord_is_in_doubt(const struct checkpoint *cp)
 {
-	/* Who does not judge seals it for its vote; the decision tells how it was judged. */
+	/* A node that gives no verdict seals it for its vote; the decision has the verdict. */
 	if (cp->state == GENERATION_SEALED && !accord_sees_end(cp) && cp->accord->a.died)
 		return true;
 	return accord_is_bereaved(cp) && cp->state == GENERATION_OPEN &&
@@ -76,8 +78,8 @@ uint64_t accord_cause_ns(const struct checkpoint *cp)
 }
 
 /*
- * The first of several deaths counts, and the first of a process without a rank: which is told, and
- * judged, anew.
+ * The earliest of several deaths counts. The first death of a process without a rank is told, and
+ * judged, once more.
  */
 static void bereave_locked(struct accord *a, uint64_t at_ns, bool unranked)
 {
@@ -91,7 +93,7 @@ static void bereave_locked(struct accord *a, uint64_t at_ns, bool unranked)
 	b->said = a->judged = false;
 }
 
-/* The first that is heard is told. */
+/* The first reason that is heard counts. */
 static void take_reason_locked(struct accord *a, const char *node, const char *reason)
 {
 	struct bereavement *b = &a->bereaved;
@@ -105,7 +107,7 @@ static void take_reason_locked(struct accord *a, const char *node, const char *r
 
 bool accord_loses_writer(struct checkpoint *cp, const struct process *p)
 {
-	/* Nothing may be open at the end. */
+	/* V4: with a file open, no verdict is asked for. */
 	if (!cp->accord || !is_open_locked(cp->accord) || !accord_is_shared(cp) ||
 	    !checkpoint_is_closed_here_locked(cp))
 		return false;
@@ -114,7 +116,7 @@ bool accord_loses_writer(struct checkpoint *cp, const struct process *p)
 	return true;
 }
 
-/* Is @p of the same job as it was started again after the death? */
+/* True if @p is of an incarnation that was started after the death. */
 static bool is_reborn_locked(const struct checkpoint *cp, const struct process *p)
 {
 	const struct process *maker = cp->maker;
@@ -170,7 +172,7 @@ void accord_mourns(struct checkpoint *cp, const char *reason)
 	take_reason_locked(cp->accord, NULL, reason);
 }
 
-/* --- told and heard --- */
+/* --- reports --- */
 
 static bool have_said_last_locked(const struct accord *a)
 {
@@ -185,7 +187,7 @@ static bool have_said_last_locked(const struct accord *a)
 bool accord_may_say_last(const struct accord *a)
 {
 	/*
-	 * Nobody joins below any more, and no call is under way that may bring, or take, evidence.
+	 * No node joins below any more, and no call is under way that may bring, or take, evidence.
 	 */
 	return a->a.state == AGREE_PREPARED && a->a.died && a->a.closed && !a->cp->nr_changing &&
 	       have_said_last_locked(a);
@@ -234,9 +236,9 @@ void accord_hear_of_death(struct accord *a, const json_t *dead)
 			   json_get_text(dead, "reason", "a process that wrote to it has died"));
 }
 
-/* --- judged --- */
+/* --- the verdict --- */
 
-/* Drops the lock. It is over: by whom is for those to read who are told. */
+/* Drops the lock. Fails the checkpoint; the decision tells its readers the node of the death. */
 static void fail_locked(struct accord *a)
 {
 	const char *reason = a->bereaved.reason;
@@ -252,11 +254,11 @@ static void fail_locked(struct accord *a)
 		return;
 	}
 	lock_drop(&cp->units->lock);
-	checkpoint_fail(cp, -EIO, reason); /* once there it stays */
+	checkpoint_fail(cp, -EIO, reason); /* once set it stays */
 	lock_take(&cp->units->lock);
 }
 
-/* Root: a writer has died, and all that counts was told. */
+/* On the root: a writer has died, and all nodes have told what counts. */
 static void judge_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
@@ -275,13 +277,14 @@ void accord_judge(struct accord *a)
 	if (!b->at_ns || !b->reason || a->judged || a->payloads[AGREE_OF_ABORT])
 		return;
 	if (!agreement_is_root(&a->a)) {
-		/* Others leave it to the root, which may be out of reach, and fail with that. */
+		/* Other nodes leave it to the root; they fail if the root stays out of reach. */
 		if (is_open_locked(a) && clock_mono_ns() - b->since_ns > cp->units->commit_ns)
 			fail_locked(a);
 		return;
 	}
 	if (a->a.state == AGREE_OPEN && checkpoint_rests_in_locked(cp, GENERATION_OPEN)) {
-		cp->closed_ns = a->heard_ns = clock_mono_ns(); /* from now on others may be late */
+		cp->closed_ns = a->heard_ns =
+			clock_mono_ns(); /* from here on other nodes may be late */
 		agreement_end(&a->a, true);
 	}
 	if (a->a.state != AGREE_PREPARED || !checkpoint_rests_locked(cp) ||

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The driver: one thread for all accords of a mount. The thread looks at what has changed here,
+ * performs what the agreement asks for, and takes what other nodes have recorded. Then it waits:
+ * for records, for accord_wake, or for a time.
+ *
+ * The driver works with the units' lock, and drops the lock for every call for records. Only this
+ * thread takes an accord from units->accords. Votes and decisions are not here (accord_end.c).
+ */
 #include "engine/base/wait.h"
 #include "engine/unit/accord_impl.h"
 
@@ -14,12 +22,17 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/claim.h"
 
-#define LOOK_NS	  NSEC_PER_SEC	       /* at whether others live, at least so often */
-#define SOON_NS	  (20 * NSEC_PER_MSEC) /* the same at what a file tells */
+/*
+ * LOOK_NS: time to the next round at most; SOON_NS: the same when a call failed or news is held
+ * back. DOUBT_NS: silence after which the node asks whether the generation is over. SETTLE_NS: at
+ * umount, for what other nodes must hear; too short: they wait until this node counts as dead.
+ */
+#define LOOK_NS	  NSEC_PER_SEC
+#define SOON_NS	  (20 * NSEC_PER_MSEC)
 #define DOUBT_NS  (10 * NSEC_PER_SEC)
 #define SETTLE_NS (5 * NSEC_PER_SEC)
 
-/* May drop the lock. Sees what has happened here since it looked last. */
+/* May drop the lock. Acts on what has happened here since the last call. */
 static void tend_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
@@ -34,7 +47,7 @@ static void tend_locked(struct accord *a)
 	accord_stand_in(a);
 	if (a->a.state == AGREE_JOINING)
 		return;
-	/* Who has not voted is told to people, and is not to be one who has. */
+	/* Messages name missing voters: look first, so that none names a node that has voted. */
 	if (agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
 	    clock_mono_ns() - a->heard_ns > LOOK_NS &&
 	    clock_mono_ns() - a->looked_behind_ns > LOOK_NS)
@@ -57,7 +70,7 @@ static void tend_locked(struct accord *a)
 	if (!agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED &&
 	    checkpoint_rests_in_locked(cp, GENERATION_OPEN) && checkpoint_is_closed_locked(cp) &&
 	    (accord_is_cut(cp) || !checkpoint_is_being_removed_locked(cp)) &&
-	    (!a->left || agreement_may_vote(&a->a))) /* until then others may join below it */
+	    (!a->left || agreement_may_vote(&a->a))) /* until then nodes may join below */
 		checkpoint_seal_locked(cp);
 	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && (!agreement_is_root(&a->a) || a->a.heir)) {
 		a->heard_ns = clock_mono_ns();
@@ -65,7 +78,7 @@ static void tend_locked(struct accord *a)
 	}
 }
 
-/* The text of a record that votes, for the caller to free; or NULL. */
+/* The text of a record that is a vote, for the caller to free; or NULL. */
 static char *vote_text(struct accord *a, const char *head)
 {
 	__cleanup_free char *payload = vote_compose(accord_nodes(a->cp), a->list, NULL);
@@ -74,7 +87,7 @@ static char *vote_text(struct accord *a, const char *head)
 	return payload && asprintf(&text, "%s %s", head, payload) >= 0 ? text : NULL;
 }
 
-/* Lock not held. As coord_ops.record. What cannot be made together is made one by one. */
+/* Lock not held. As coord_ops.record. If both cannot be made together, only the first is made. */
 static int make(struct accord *a, struct agree_op *op, const char *text, const char *also,
 		char *first, size_t *len)
 {
@@ -98,13 +111,13 @@ static int make(struct accord *a, struct agree_op *op, const char *text, const c
 /* One operation on the records. */
 struct exchange {
 	struct agree_op op;
-	char *text, *also; /* what is written, and with it; NULL: there is no memory, or nothing */
-	char *first;	   /* what is there then */
+	char *text, *also; /* to be written, and with it; NULL: no memory, or nothing */
+	char *first;	   /* the record that stands */
 	ssize_t r;
-	bool ours, over; /* this node has made the record; it cannot be made any more */
+	bool ours, over; /* made by this node; none stands, or the generation is over */
 };
 
-/* What is written. */
+/* Fills in what is to be written. */
 static void compose_locked(struct accord *a, struct exchange *x)
 {
 	const struct agree_op *op = &x->op;
@@ -155,7 +168,7 @@ static void call(struct accord *a, struct exchange *x)
 	x->over = x->over || (x->op.what == AGREE_READ && x->r == -ENOENT);
 }
 
-/* The report that was under way is there. */
+/* The report under way was recorded. */
 static void note_said_locked(struct accord *a)
 {
 	a->said_renames = a->saying_renames;
@@ -169,7 +182,7 @@ static void note_said_locked(struct accord *a)
 	a->said_ns = clock_mono_ns();
 }
 
-/* The call did not fail. */
+/* The call has succeeded. */
 static void take_answer_locked(struct accord *a, const struct exchange *x)
 {
 	bool of_decision = !strcmp(x->op.kind, "decision");
@@ -199,7 +212,7 @@ static bool perform_locked(struct accord *a)
 	agreement_next(&a->a, &x.op);
 	if (x.op.what == AGREE_IDLE)
 		return false;
-	/* Who joins without showing life ends it for all. */
+	/* A node that joins without showing life counts as dead, which aborts it for all. */
 	a->failing = a->a.state == AGREE_JOINING && !nodes_hold(us->nodes);
 	if (a->failing)
 		return false;
@@ -220,7 +233,7 @@ static bool perform_locked(struct accord *a)
 	return !a->failing;
 }
 
-/* Drops the lock. Is the record @kind there? Takes it. */
+/* Drops the lock. True if the record @kind is there and was taken. */
 static bool look_at_locked(struct accord *a, const char *kind, char *text)
 {
 	struct units *us = a->cp->units;
@@ -259,7 +272,7 @@ void accord_look(struct accord *a)
 	char *text = malloc(COORD_TEXT_MAX + 1);
 	bool seen = false;
 
-	/* Where one is there the others mostly are not; and else the next wait is over at once. */
+	/* If one is there the others mostly are not; and if not, the next wait returns at once. */
 	for (i = 0; text && i < nr && !seen; i++)
 		while (look_at_locked(a, kinds[i], text)) {
 			seen = true;
@@ -296,7 +309,7 @@ void accord_look_behind(struct accord *a)
 	free(text);
 }
 
-/* Drops the lock. All that can be done now. */
+/* Drops the lock. Does all that can be done now. */
 static void drive_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
@@ -321,13 +334,13 @@ static void drive_locked(struct accord *a)
 	waitq_wake_all(&us->changed);
 }
 
-/* Drops the lock. Everything once; in how long at the latest again. */
+/* Drops the lock. Drives every accord once. Returns how long to wait at most before the next. */
 static uint64_t drive_all_locked(struct units *us)
 {
 	uint64_t soon = LOOK_NS;
 	struct list *l, *next;
 
-	/* None but this thread takes one from the list; others are added at its end. */
+	/* Only this thread takes an accord from the list; others append theirs. */
 	for (l = us->accords.next; l != &us->accords; l = next) {
 		struct accord *a = container_of(l, struct accord, link);
 		struct checkpoint *cp = a->cp;
@@ -350,7 +363,7 @@ static uint64_t drive_all_locked(struct units *us)
 	return soon;
 }
 
-/* All that is awaited, of all of them. */
+/* The records that all accords await. */
 static struct coord_key *collect_locked(struct units *us, size_t *nr)
 {
 	struct coord_key *keys = NULL;
@@ -372,10 +385,7 @@ static struct coord_key *collect_locked(struct units *us, size_t *nr)
 			k->owner = a->cp->owner.uid;
 			snprintf(k->gen, sizeof(k->gen), "%s", accord_generation(a->cp));
 			memcpy(k->kind, kinds[i], sizeof(k->kind));
-			/*
-			 * While files of it are open here it is not for others to end it, whatever
-			 * they say.
-			 */
+			/* No other node can end it while files of it are open here. */
 			k->nodes = checkpoint_is_closed_locked(a->cp)
 					   ? (unsigned)a->cp->maker->spans
 					   : 0;
@@ -385,7 +395,7 @@ static struct coord_key *collect_locked(struct units *us, size_t *nr)
 	return keys;
 }
 
-/* Is something to be told to others yet? Who has voted leaves the rest to them. */
+/* True if nothing is left to tell other nodes. A node that has voted leaves the rest to them. */
 static bool is_settled_locked(struct units *us)
 {
 	struct list *l;
@@ -399,7 +409,7 @@ static bool is_settled_locked(struct units *us)
 	return true;
 }
 
-/* Who still waits for that; or NULL. */
+/* The accord that still awaits @key; or NULL. */
 static struct accord *awaits_locked(struct units *us, const struct coord_key *key)
 {
 	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
@@ -419,8 +429,7 @@ static struct accord *awaits_locked(struct units *us, const struct coord_key *ke
 }
 
 /*
- * Drops the lock. Takes what is there of @keys. False: there was something, and none of it can be
- * read.
+ * Drops the lock. Takes the records of @keys that are there. False: some are, and none can be read.
  */
 static bool hear_locked(struct units *us, const struct coord_key *keys, size_t nr)
 {
@@ -429,7 +438,7 @@ static bool hear_locked(struct units *us, const struct coord_key *keys, size_t n
 	size_t i;
 
 	for (i = 0; text && i < nr; i++) {
-		/* None but this thread takes one from the list. */
+		/* Only this thread takes an accord from the list. */
 		struct accord *a = keys[i].there ? awaits_locked(us, &keys[i]) : NULL;
 
 		any = any || keys[i].there;
@@ -440,9 +449,7 @@ static bool hear_locked(struct units *us, const struct coord_key *keys, size_t n
 	return heard || !any;
 }
 
-/*
- * Drops the lock. One that cannot be read, which anybody may have put there, is to hide no other.
- */
+/* Drops the lock. A record that cannot be read may be anybody's; it must not hide the others. */
 static void look_at_all_locked(struct units *us)
 {
 	struct list *l;

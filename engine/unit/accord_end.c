@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Votes, decisions and failures of an accord: a node votes when what it has is durable, aborts for
+ * a dead node or a time-out, leaves at umount, and ends its part as was decided.
+ *
+ * Functions with an accord as argument are called with the units' lock, unless they say otherwise;
+ * the others take it. The lock is dropped for calls to the backing and for records. The commit
+ * itself is not here (commit.c).
+ */
 #include "engine/base/wait.h"
 #include "engine/unit/accord_impl.h"
 
@@ -23,8 +31,12 @@
 #include "engine/unit/vote.h"
 #include "engine/unit/wreck.h"
 
-#define HEARD_NS (5 * NSEC_PER_SEC) /* until this node knows of a decision, too */
-#define LEAVE_NS (2 * NSEC_PER_SEC) /* until the end of a process is known, and told */
+/*
+ * HEARD_NS bounds the wait until this node hears of a decision; too short: a process changes what
+ * is decided. LEAVE_NS: until an exit is known and told; too short: the checkpoint fails.
+ */
+#define HEARD_NS (5 * NSEC_PER_SEC)
+#define LEAVE_NS (2 * NSEC_PER_SEC)
 
 static void give_reason(struct accord *a, const char *node, int err, bool dropped, bool ordinary,
 			const char *reason)
@@ -56,7 +68,7 @@ void accord_give_reason_of(struct accord *a, const char *node, int err, const ch
 	give_reason(a, node, err, false, false, reason);
 }
 
-/* Drops the lock. Has the child @node said all that it had to, before it went? */
+/* Drops the lock. True if the child @node has voted, perhaps just before it died. */
 static bool has_voted_locked(struct accord *a, const char *node)
 {
 	unsigned i;
@@ -84,7 +96,7 @@ void accord_look_at_lives(struct accord *a)
 	bool alive;
 
 	if (a->payloads[AGREE_OF_ABORT])
-		return; /* over already, for one reason or another */
+		return; /* an abort is under way */
 
 	for (i = 0; i < nr; i++) {
 		char node[COORD_NODE_MAX], name[256], text[MESSAGE_MAX];
@@ -136,7 +148,7 @@ bool accord_may_leave(struct accord *a)
 	       !pointers_wait_for_locked(cp->units, cp->staging);
 }
 
-/* Drops the lock while it waits. Is it out of this node's hands? */
+/* Drops the lock while it waits. True if the checkpoint does not need this node any more. */
 static bool leave_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
@@ -148,7 +160,7 @@ static bool leave_locked(struct accord *a)
 	       (a->a.state < AGREE_VOTED || a->a.vote)) {
 		uint64_t patience = a->a.state == AGREE_OPEN ? LEAVE_NS : cp->units->commit_ns;
 
-		/* The root waits for nobody, but if what has ended it is to be judged yet. */
+		/* The root waits for no node, but for the verdict on a death. */
 		if ((agreement_is_root(&a->a) && !accord_is_bereaved(cp)) ||
 		    clock_mono_ns() - since > patience || units_wait(cp->units))
 			break;
@@ -157,7 +169,7 @@ static bool leave_locked(struct accord *a)
 	if (accord_has_left(cp))
 		log_info("what this node has of '%s' is durable, and the others go on without it",
 			 cp->target.name);
-	/* Else it is for those who stay to find that it is gone; and to be told here. */
+	/* Else the nodes that stay find that this one is gone, and processes here are told. */
 	return accord_has_left(cp) || a->a.state >= AGREE_VOTED ||
 	       (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED);
 }
@@ -228,7 +240,7 @@ bool accord_vote(struct accord *a)
 	return true;
 }
 
-/* What was decided for, and the root has not done, is done for it. */
+/* Publishes @cp as was decided, for a decider that has not. */
 static int publish_for(struct checkpoint *cp, const char *decision)
 {
 	struct decision *d = malloc(sizeof(*d));
@@ -241,8 +253,8 @@ static int publish_for(struct checkpoint *cp, const char *decision)
 }
 
 /*
- * May its name still lead to what it has replaced? Caches of the backing may remember that for a
- * while.
+ * True if its name may still lead to what @cp replaces: caches of the backing may remember that for
+ * a while.
  */
 static bool shows_replaced(const struct checkpoint *cp)
 {
@@ -259,8 +271,8 @@ static bool shows_replaced(const struct checkpoint *cp)
 }
 
 /*
- * Lock not held. Does it have its name, or did, and was moved or removed since? What it lacks of
- * that is done at last.
+ * Lock not held. 0: @cp has its name, or had it, and was moved or removed since. -EAGAIN: not yet.
+ * @now: gives @cp what it lacks of that. -errno.
  */
 static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, bool now)
 {
@@ -280,7 +292,7 @@ static int name_it(struct checkpoint *cp, const char *decision, bool ordinary, b
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Lock not held. As name_it; what can be done no more fails it. True if it has its name. */
+/* Lock not held. As name_it; fails @cp if that can no longer be done. True if @cp has its name. */
 static bool name_or_fail(struct checkpoint *cp, const char *decision, bool ordinary, bool late,
 			 bool now)
 {
@@ -299,9 +311,9 @@ static bool name_or_fail(struct checkpoint *cp, const char *decision, bool ordin
 }
 
 /*
- * When that was for which others have decided so, @age_us before they recorded it. A node that is
- * slow to hear of it dates it not later than its last look in vain: the next start of a job has
- * nothing to do with it.
+ * When the cause was for which others have aborted, @age_us before they recorded it. A node that
+ * hears of it late dates it to its last look in vain, at the latest: the cause does not concern the
+ * next incarnation.
  */
 static uint64_t cause_of_others_locked(const struct accord *a, json_int_t age_us)
 {
@@ -311,7 +323,7 @@ static uint64_t cause_of_others_locked(const struct accord *a, json_int_t age_us
 	return at < since ? at : since;
 }
 
-/* Lock not held. The others have decided so. */
+/* Lock not held. The others have aborted @a. */
 static void fail_as_refused(struct accord *a, const struct refusal *refusal)
 {
 	struct checkpoint *cp = a->cp;
@@ -324,7 +336,7 @@ static void fail_as_refused(struct accord *a, const struct refusal *refusal)
 	checkpoint_fail(cp, refusal->err ? -refusal->err : -EIO, text);
 }
 
-/* Lock not held. Its part of the agreement is away. */
+/* Lock not held. The generation is over without this node's part. */
 static void fail_as_late(struct checkpoint *cp)
 {
 	char text[MESSAGE_MAX];
@@ -356,10 +368,7 @@ bool accord_conclude(struct accord *a)
 	if (state != AGREE_ABORT)
 		named = checkpoint_has_name(cp, cp->target.name) > 0;
 	if (!named && (state == AGREE_COMMIT || ordinary)) {
-		/*
-		 * Who decided for an ordinary directory, and does not make it one, has been
-		 * interrupted.
-		 */
+		/* This node decided for an ordinary directory, but was interrupted. */
 		gone = ordinary ? agreement_is_decider(&a->a)
 				: !nodes_alive(us->nodes, a->a.decider);
 		named = name_or_fail(cp, decision, ordinary, late, gone);
@@ -455,7 +464,7 @@ int accord_decide(struct checkpoint *cp, const char *decision)
 	return await_outcome_locked(a);
 }
 
-/* Was it given up for being an ordinary directory, and for nothing else before? */
+/* True if the first reason to give it up is that it is an ordinary directory. */
 static bool is_ordinary_locked(const struct accord *a)
 {
 	struct refusal r;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Files of a checkpoint that other nodes write: whose a file is, whether it is whole, and what this
+ * node's client of the backing may remember of it. Takes the units' lock, and makes no call to the
+ * backing with it. The lists that votes carry are written elsewhere (vote.h).
+ */
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
 
@@ -32,8 +37,8 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 }
 
 /*
- * A file of this node's is what it is; what is inherited has a link where it was inherited from;
- * what was made has one.
+ * What the backing may believe of a file: this node's own is as it is; an inherited one has two
+ * links, the other where it was inherited from; one that was made has one.
  */
 static struct backing_known know_file(void *checkpoint, const struct statx *stx)
 {
@@ -53,7 +58,7 @@ int accord_follow_name(struct checkpoint *cp, int dir, const char *name)
 	return backing_refresh_name(&b, dir, name, know_file, cp);
 }
 
-/* *@mark: how far it has come. */
+/* 1: the file is whole; 0: not yet, and *@mark tells its progress; -errno. */
 static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -65,8 +70,8 @@ static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 		return r;
 	err = backing_stat(&b, r, &stx);
 	/*
-	 * What is remembered may be as it was when the record was made. One that has a record is
-	 * synced: this costs little.
+	 * The attributes may be remembered from when the record was made. A file that has a record
+	 * is synced: to ask again costs little.
 	 */
 	if (!err && checkpoint_recorded(&b, r, &stx, hex))
 		err = backing_stat_now(&b, fd, &stx);
@@ -94,7 +99,7 @@ static int tell_held(struct checkpoint *cp, const char *rel)
 	return -ETIMEDOUT;
 }
 
-/* Has nothing come of it for too long? */
+/* True if no progress was seen for commit_timeout_s. */
 static bool is_given_up_locked(const struct checkpoint *cp, uint64_t *mark, uint64_t *seen,
 			       uint64_t *since)
 {
@@ -126,7 +131,7 @@ int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const ch
 	if (whole < 0)
 		return whole;
 	LOCK_SCOPE(&us->lock);
-	/* What it would have become is not known to anybody. */
+	/* Nobody knows what the file would have become. */
 	return whole || cp->state != GENERATION_FAILED ? 0 : cp->err ? cp->err : -EIO;
 }
 
@@ -160,5 +165,5 @@ int accord_gather(struct checkpoint *cp, struct error *e)
 	}
 	err = vote_gather(cp, lists, nr);
 	a->gathered = !err;
-	return err == -ENOENT ? -EAGAIN : err; /* another node has decided, and removed it */
+	return err == -ENOENT ? -EAGAIN : err; /* another node has decided, and removed a list */
 }

@@ -5,17 +5,17 @@
  *
  * What only the root knows goes with its vote, beside the list of its files: the testament. It is
  *
- * 	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...}, "pointers": [...]}
+ * 	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...},
+ * 	 "pointers": [...]}
  *
- * where "judged" says that a writer has died, and that the checkpoint had ended by that
- * (accord_death.c). The decision is what the root would record (decision.h), but for the pointers
- * that are to follow (accord_bequest.c). An heir takes the votes of the root and of its children
- * into what it knows of the files, and then does all that the root would have done. It may be one
- * of several, and the root may live: so the commit file that stands is left alone (commit_file.c),
- * lists stay until all is decided, and who comes second leaves the rest to the node that has
- * decided.
+ * "judged" says that a writer has died, and that the checkpoint had ended by that (accord_death.c).
+ * The decision is what the root would record (decision.h), without the pointers that are to follow
+ * (accord_bequest.c). An heir takes the votes of the root and of its children into what it knows of
+ * the files, and then does all that the root would have done. There may be several heirs, and the
+ * root may live. So a commit file that stands is left alone (commit_file.c), lists stay until all
+ * is decided, and a node that finds a decision leaves the rest to the node that made it.
  *
- * Takes the units' lock, except in functions that have an accord as argument: these are called with
+ * Takes the units' lock, except in functions that have an accord as argument: callers of these hold
  * it.
  */
 #include <errno.h>
@@ -54,7 +54,7 @@ static json_t *write_testament(struct checkpoint *cp)
 	checkpoint_path(cp, path, sizeof(path));
 	commit_describe(cp, path, h);
 	pointers = accord_bequeath(cp, order);
-	order->nr_pointers = 0; /* these go by what they say */
+	order->nr_pointers = 0; /* the testament has their content */
 	o = json_pack("{s:o, s:i, s:o, s:o*}", "done", json_text(h->done), "ranks", (int)h->ranks,
 		      "decision", decision_proposed(cp, h->unit, order), "pointers", pointers);
 	LOCK_SCOPE(&cp->units->lock);
@@ -81,7 +81,7 @@ bool accord_vote_early(struct accord *a)
 	lock_take(&us->lock);
 	if (err) {
 		json_decref(testament);
-		return false; /* no heir, then, unless it can be done later */
+		return false; /* no heir, then, unless a later call succeeds */
 	}
 	json_decref(a->list);
 	json_decref(a->testament);
@@ -137,7 +137,7 @@ void accord_disinherit(struct accord *a)
 	accord_give_reason(a, EIO, false, false, text);
 }
 
-/* It gets the name @name in @dir, which is taken over, and replaces there what @d says. */
+/* Gives @cp the name @name in @dir, and what it replaces there, as @d says. Takes over @dir. */
 static int take_place(struct checkpoint *cp, int dir, const char *name, const struct decision *d)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -145,7 +145,7 @@ static int take_place(struct checkpoint *cp, int dir, const char *name, const st
 	int err = backing_stat(&b, dir, &stx);
 	LOCK_SCOPE(&cp->units->lock);
 
-	/* Under its number, as accord_join.c does. */
+	/* Keeps the descriptor's number, as accord_join.c does. */
 	if (!err && dup3(dir, cp->target.dir, O_CLOEXEC) < 0)
 		err = -EMFILE;
 	close(dir);
@@ -231,7 +231,7 @@ void accord_tidy(struct checkpoint *cp)
 
 	if (!cp->accord)
 		return;
-	if (is_heir(cp)) { /* which does not know what the root was at */
+	if (is_heir(cp)) { /* an heir does not know what the root was doing */
 		replace_tidy(&b, cp->fd);
 		return;
 	}
@@ -244,9 +244,9 @@ void accord_tidy(struct checkpoint *cp)
 	vote_remove(cp, lists, nr);
 }
 
-/* --- those who would abort it --- */
+/* --- nodes that would abort it --- */
 
-/* The participants of a generation whose root is dead. */
+/* A search among the participants of a generation whose root is dead. */
 struct search {
 	struct units *us;
 	uid_t uid;
@@ -255,7 +255,7 @@ struct search {
 	bool root_voted;
 };
 
-/* What the log of @slot says: the nodes that have joined there, and whether the root has voted. */
+/* Reads the log of @slot: the nodes that have joined there, and whether the root has voted. */
 static unsigned read_log(struct search *s, uint32_t slot, char nodes[][COORD_NODE_MAX])
 {
 	unsigned missing = 0, nr = 0, may_miss = slot ? 0 : AGREE_BEHIND;
@@ -284,8 +284,8 @@ static unsigned read_log(struct search *s, uint32_t slot, char nodes[][COORD_NOD
 }
 
 /*
- * A node that has no lease is not waited for, as others may be, until it is sure that it is dead:
- * to abort does no harm.
+ * True if @node lives. A node without a lease is not waited for, as elsewhere, until its death is
+ * sure: an abort does no harm.
  */
 static bool lives(struct units *us, const char *node)
 {
@@ -296,8 +296,8 @@ static bool lives(struct units *us, const char *node)
 }
 
 /*
- * True if a node lives that has joined in the log of @slot, or below. All are looked at, so that
- * all are watched from here on.
+ * True if a node lives that has joined in the log of @slot, or below. All nodes are looked at, so
+ * that all are watched from here on.
  */
 static bool lives_below(struct search *s, uint32_t slot)
 {

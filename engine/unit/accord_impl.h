@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of accord.h have between them:
+ * What the files of accord.h share:
  *
- * - accord.c: one of them, and what is asked of it
- * - accord_join.c: names: who begins what is shown, and who finds it and joins
- * - accord_late.c: what a process that begins one has to hear of the one before
- * - accord_report.c: what nodes tell those above while it is open, and hear from those below
- * - accord_death.c: a process has died: had it ended by that?
+ * - accord.c: one accord, and what callers ask of it
+ * - accord_join.c: names: a node begins a checkpoint, or finds one and joins it
+ * - accord_late.c: what a process that begins a checkpoint has to hear of the one before
+ * - accord_report.c: reports to the nodes above while the checkpoint is open, and from those below
+ * - accord_death.c: a writer has died: whether the checkpoint had ended before
  * - accord_end.c: votes, decisions, failure
- * - accord_heir.c: a node that stands in for the root
+ * - accord_heir.c: a node that stands in for a lost root
  * - accord_bequest.c: what follows the commit, for that node
- * - accord_staged.c: which name a staging directory is to get, for who lists
+ * - accord_staged.c: the name that a staging directory is to get, for listings
  * - accord_files.c: files that other nodes write
- * - accord_clear.c: when its records go
+ * - accord_clear.c: the removal of its records
  * - accord_drive.c: the thread that drives all of a mount
  */
 #ifndef ENGINE_UNIT_ACCORD_IMPL_H
@@ -23,208 +23,217 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/vote.h"
 
-#define START_TICK_NS	  (NSEC_PER_SEC / 50) /* no start of a process is known better */
+/*
+ * Granularity of process start times. Too short: a process that was started just before an event
+ * counts as started after it, so it belongs to the next incarnation.
+ */
+#define START_TICK_NS	  (NSEC_PER_SEC / 50)
 #define REMOVED_MEANWHILE "files of it were removed when its end had just been seen"
 
 struct claim;
 
 struct child {
-	bool open, writers, removing; /* as it said last */
-	bool said_last;	 /* of a checkpoint that a death has ended: all that happened below */
+	bool open, writers, removing; /* as last reported */
+	bool said_last;	 /* its last report is here: a death has ended the checkpoint */
 	json_t *open_on; /* or NULL */
 	unsigned nodes;	 /* of its subtree, when it has voted */
 	json_t *list;	 /* vote.h; or NULL */
 };
 
-/* A process that wrote to it has died before this node knew of an end (accord_death.c). */
+/* A writer has died before this node knew of an end (accord_death.c). */
 struct bereavement {
-	uint64_t at_ns;	   /* when, as far as is known here; 0: none has */
+	uint64_t at_ns;	   /* earliest death known here; 0: none */
 	uint64_t since_ns; /* since when this node knows */
-	bool here;	   /* on this node: what happens here since does not count */
-	bool unranked;	   /* one has whose rank nobody knows */
-	char *reason;	   /* NULL: not told yet */
-	char *node;	   /* where, by its label; NULL: here */
-	bool said;	   /* to those above */
+	bool here;	   /* on this node: later changes here do not count */
+	bool unranked;	   /* a dead writer has no known rank */
+	char *reason;	   /* NULL: this node has not heard it yet */
+	char *node;	   /* label of the node of the death; NULL: this one */
+	bool said;	   /* reported to the nodes above */
 };
 
 struct accord {
 	/* units lock */
 	struct list link;      /* units->accords, while it is driven */
-	struct checkpoint *cp; /* referenced while it is */
+	struct checkpoint *cp; /* referenced while it is driven */
 	struct agreement a;
 	/*
-	 * "", or: the key of the chain by which this node began it; what it decided for a dead node
-	 * before that.
+	 * The key of the chain by which this node began the checkpoint; the generation before it
+	 * that this node aborted for a dead root. "": none.
 	 */
 	char first[COORD_GEN_MAX], orphan[COORD_GEN_MAX];
-	struct child
-		children[AGREE_FANOUT + 1]; /* AGREE_ROOT: of an heir, what the root has voted */
-	json_t *events;			    /* to be reported: [[kind, path, rank], ...] */
-	size_t sending;			    /* of these are in the report that is under way */
-	bool more; /* there was no room for all of them in the last: the next one follows at once */
+	struct child children[AGREE_FANOUT + 1]; /* [AGREE_ROOT]: for an heir, the root's vote */
+	json_t *events;				 /* to be reported: [[kind, path, rank], ...] */
+	size_t sending;				 /* so many of them are in the report under way */
+	/* The last report had no room for all of them: the next one follows at once. */
+	bool more;
 	bool said_open, said_writers, said_removing;
 	const struct rule *said_rule;
-	unsigned renames, saying_renames, said_renames; /* of which those above are to hear */
-	unsigned said;					/* reports */
+	unsigned renames, saying_renames, said_renames; /* here; in the report; reported */
+	unsigned said;					/* number of reports */
 	uint64_t said_ns;
-	uint64_t mark, marked_ns;  /* how far it had come here, when that was looked at last */
+	uint64_t mark, marked_ns;  /* progress here, as of marked_ns */
 	unsigned nr_heard;	   /* reports and votes */
-	json_t *said_on, *seen_on; /* others_open: as it was said, and as it is since seen_ns */
+	json_t *said_on, *seen_on; /* others_open: as reported; as it is since seen_ns */
 	uint64_t seen_ns;
-	unsigned corrections;		    /* reports that were sent for that alone */
+	unsigned corrections;		    /* reports that only correct said_on */
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
 	struct bereavement bereaved;
-	bool said_last,
-		saying_last; /* as of a child: to those above; in the report that is under way */
-	bool saying_death, saying_unranked; /* in that */
-	bool judged;			    /* the root has, for a death */
+	bool said_last, saying_last;	    /* the last report: sent; under way */
+	bool saying_death, saying_unranked; /* in the report under way */
+	bool judged;			    /* the root has given the verdict on a death */
 	/* the root has heard of a removal since it saw the end: it leaves nothing to heirs */
 	bool removed;
 	json_t *list; /* that this node votes with; or NULL */
 	/* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
 	json_t *testament;
-	bool gathered, failing, done, cleared; /* its records are */
-	bool leaving, left; /* this mount ends; and has closed its part for that */
-	bool followed,
-		/* what waited for its commit: all of that is done; something has to be redone */
-		kept;
-	uint64_t undecided_ns;	    /* a look that began then found no decision; 0: none has */
-	uint64_t heard_ns, over_ns; /* of others, last; monotonic */
-	uint64_t cause_ns;	    /* of its failure: when that was; 0: now */
-	/* of the same, if no process here was told of it (accord_tells_none_locked); 0: else */
+	/* Lists are merged; the last call for records failed; concluded; records are removed. */
+	bool gathered, failing, done, cleared;
+	bool leaving, left; /* this mount ends; it has closed its part */
+	/* What waited for its commit: all of it is done; some of it has to be redone. */
+	bool followed, kept;
+	uint64_t undecided_ns;	    /* begin of the last look that found no decision; 0: none */
+	uint64_t heard_ns, over_ns; /* last word of other nodes; when decided. Monotonic */
+	uint64_t cause_ns;	    /* when the cause of its failure was; 0: now */
+	/* the same, if no process here was told (accord_tells_none_locked); else 0 */
 	uint64_t untold_ns;
-	uint64_t looked_behind_ns; /* accord_look_behind, last */
-	uint64_t stirred_ns;	   /* anything happened, here or elsewhere, last */
+	uint64_t looked_behind_ns; /* last accord_look_behind */
+	uint64_t stirred_ns;	   /* last event, here or elsewhere */
 };
 
 const char *accord_generation(const struct checkpoint *cp);
 
-/* Lock not held. Its staging directory tells the name that it is to get. */
+/* Lock not held. Writes the name that @cp is to get into its staging directory. */
 void accord_stage_name(struct checkpoint *cp);
 
-/* --- lock held; "dropped": and dropped meanwhile --- */
+/* --- lock held; "dropped": the function drops it meanwhile --- */
 
-/* Makes that of @cp, whose root is the node @root. 0 or -ENOMEM. */
+/* Gives @cp an accord whose root is the node @root. 0 or -ENOMEM. */
 int accord_attach(struct checkpoint *cp, const char *root);
 
 /*
- * Without the lock. What had the name of @cp is @c. 0, or the error that the process which makes
- * @cp has to hear first.
+ * Lock not held. @c had the name of @cp before. 0, or the error that the process which makes @cp
+ * has to hear first.
  */
 int accord_hear_of_former(struct checkpoint *cp, const struct claim *c);
 
-/* This node's part of a generation, shown or to be shown; or NULL. */
+/* This node's part of the generation @gen, shown or to be shown; or NULL. */
 struct checkpoint *accord_part(struct units *us, const char *gen);
 
-/* Is there something to tell those above, and is it time to? */
+/* True if there is news for the nodes above, and the next report may be sent. */
 bool accord_may_report(struct accord *a);
 
-/* Is there a report that is held back for now? */
+/* True if news is held back for now. */
 bool accord_is_pausing(struct accord *a);
 
-/* The text of one, for the caller to free; or NULL. */
+/* The text of the next report, for the caller to free; or NULL. */
 char *accord_compose_report(struct accord *a);
 
-/* Is there more to say than was said? */
+/* True if there is news that was not reported. */
 bool accord_has_news(struct accord *a);
 
-/* Is there a process that has not ended well, here or below, and has written to it? */
+/* True if a process that wrote to the checkpoint, here or below, lives or did not end well. */
 bool accord_has_living(struct checkpoint *cp);
 
 /* As accord_refuse. */
 bool accord_refuses(struct accord *a, int err, const char *reason);
 
-/* What a child has said, which is not believed to be well-formed. */
+/* Takes what a child has said, which may be malformed. */
 void accord_take_news(struct accord *a, const struct agree_news *news);
 
-/* Dropped. Looks at the records that it waits for. */
+/* Dropped. Reads the records that this node awaits. */
 void accord_look(struct accord *a);
 
-/* Dropped. The same of votes that lie behind one which is missing. */
+/* Dropped. Reads the votes behind a gap in the root's log (agreement_saw_behind). */
 void accord_look_behind(struct accord *a);
 
-/* What is decided for, unless somebody was quicker. */
+/* Has an abort recorded with @reason, unless another decision is first. */
 void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason);
 
-/* The same, of the node @node, by its label. */
+/* The same, with @node, a label, as the node that failed. */
 void accord_give_reason_of(struct accord *a, const char *node, int err, const char *reason);
 
-/* What a child has said of a death below it, or NULL: it has not; and the same for those above. */
+/*
+ * Takes what a child reports of a death below it, or NULL; and composes that for the nodes above.
+ */
 void accord_hear_of_death(struct accord *a, const json_t *dead);
 json_t *accord_tell_of_death(struct accord *a);
 
-/* May the next report be the last: has a death ended it, and have all below told all? */
+/*
+ * True if the next report may be the last: a death has ended the checkpoint, and all nodes below
+ * have sent their last.
+ */
 bool accord_may_say_last(const struct accord *a);
 
 /*
- * Have those above to hear of a death, of a removal, or that no more comes, before this node votes?
+ * True if the nodes above have to hear of a death, of a removal, or that no more comes, before this
+ * node votes.
  */
 bool accord_owes_word(const struct accord *a);
 
-/* What was @age_us ago, as somebody says: not later than now, and not before this clock began. */
+/* The time here of @age_us ago, as a node says: at most now, and not before this clock began. */
 uint64_t accord_ago(json_int_t age_us);
 
-/* Dropped. Has a writer died? Then it has ended as far as everybody has come, or it fails. */
+/* Dropped. After a death the root gives the verdict when all nodes have said their last. */
 void accord_judge(struct accord *a);
 
 /*
- * It fails for the death of @node, which was when that last showed life, or later: whoever was
- * started since is of the next start of its job, as a rule.
+ * The checkpoint fails for the death of @node. The cause is dated to the last sign of life of
+ * @node: a process that was started later is of the next incarnation, as a rule.
  */
 void accord_blames_node(struct accord *a, const char *node);
 
-/* Dropped where somebody may be dead. Does everybody live on whom it depends? */
+/* Dropped where a node may be dead. Aborts the checkpoint if a node on which it depends is dead. */
 void accord_look_at_lives(struct accord *a);
 
-/* The votes did not come: who is missing. */
+/* True if votes have not come in time; @e names the missing nodes. */
 bool accord_is_late(struct accord *a, struct error *e);
 
 /*
- * Dropped. Writes down what this node votes with, and votes, or will when it closes. False: it is
- * not the time to.
+ * Dropped. Writes the list that this node votes with, and votes, or has the vote go with `closed`.
+ * False: it cannot vote yet.
  */
 bool accord_vote(struct accord *a);
 
 /*
- * What its children have voted with, and the root if it has: that stays as long as @a does. How
- * many.
+ * Fills @lists with the lists that the children have voted with, and for an heir the root; returns
+ * their number. The lists live as long as @a.
  */
 unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1]);
 
 /*
- * Dropped. The root waits for the votes of others: it votes for what it has itself, and says what
+ * Dropped. The root waits for the votes of others: it votes for what it has itself, and adds what
  * an heir has to know.
  */
 bool accord_vote_early(struct accord *a);
 
-/* Becomes the heir of the root, if it is time to. */
+/* This node becomes the heir of the root, if it may. */
 void accord_stand_in(struct accord *a);
 
-/* Lock not held. The pointers that wait for it here, for an heir, and in @order the removals. */
+/* Lock not held. For an heir: the pointers that wait here, and in @order the removals. */
 json_t *accord_bequeath(struct checkpoint *cp, struct order *order);
 
-/* Of an heir: the root's vote @o was heard. */
+/* For an heir: takes the root's vote @o. */
 void accord_hear_testament(struct accord *a, json_t *o);
 
 /*
- * Lock not held. The root of @gen is dead, and nothing is decided: has it voted, and lives one of
- * the others, so that it is for these to decide?
+ * Lock not held. The root of @gen is dead, and nothing is decided. True if the root has voted and
+ * another participant lives, which decides.
  */
 bool accord_is_left_to_heirs(struct units *us, uid_t uid, const char *gen);
 
-/* Of an heir: the root has not voted. */
+/* For an heir: the root has died without a vote, which aborts the checkpoint. */
 void accord_disinherit(struct accord *a);
 
 /*
- * This mount ends: may it vote for what it has, though the end was not seen? All of that is whole,
- * and no more comes.
+ * This mount ends. True if this node may vote for what it has, though the end was not seen: all of
+ * that is whole, and no more comes.
  */
 bool accord_may_leave(struct accord *a);
 
-/* Dropped. It was decided; what is left for this node. True: nothing. */
+/* Dropped. The agreement is over: does what is left for this node. True: nothing is left. */
 bool accord_conclude(struct accord *a);
 
-/* Dropped. Its records go, if it is time. True: they went, or are not this node's to remove. */
+/* Dropped. Removes the records if it is time. True: they are gone, or not this node's to remove. */
 bool accord_clear(struct accord *a);
 
 #endif

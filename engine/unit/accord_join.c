@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Names over nodes: a node begins a checkpoint under a name, or finds one that another node has
+ * begun, and joins it; and it records renames. Takes the units' lock, and makes no call for records
+ * with it. A process may wait here for seconds; the bounds are below. Which generation has a name
+ * the records tell (claim.h); what follows a join is not here (accord_drive.c).
+ */
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
 
@@ -19,13 +25,18 @@
 #include "engine/unit/refusal.h"
 #include "engine/unit/rules.h"
 
-#define CLAIM_WAIT_NS (10 * NSEC_PER_SEC) /* for what a dead job has left on a node that lives */
-/* for caches of the backing that remember what was not there */
-#define LOST_NS	  (60 * NSEC_PER_SEC)
-#define GLANCE_NS NSEC_PER_SEC	     /* for what a listing can do without */
-#define NAMING_NS (5 * NSEC_PER_SEC) /* for what was decided to get its name */
-/* for a rank that begins anew what its former start has left */
-#define ANEW_NS (2 * NSEC_PER_SEC)
+/*
+ * Bounds on waits, and what happens when they are too short. CLAIM_WAIT_NS: for a live node to end
+ * what a dead job has left; EBUSY. LOST_NS: for caches of the backing to show a staging directory;
+ * EIO. GLANCE_NS: for what a listing can do without. NAMING_NS: for what was decided to get its
+ * name; the name is absent. ANEW_NS: for a rank to begin anew what an earlier incarnation has left;
+ * a process opens a directory that is about to be replaced.
+ */
+#define CLAIM_WAIT_NS (10 * NSEC_PER_SEC)
+#define LOST_NS	      (60 * NSEC_PER_SEC)
+#define GLANCE_NS     NSEC_PER_SEC
+#define NAMING_NS     (5 * NSEC_PER_SEC)
+#define ANEW_NS	      (2 * NSEC_PER_SEC)
 
 struct checkpoint *accord_part(struct units *us, const char *gen)
 {
@@ -40,7 +51,7 @@ struct checkpoint *accord_part(struct units *us, const char *gen)
 	return NULL;
 }
 
-/* Records that the generation @c is over, whose root is dead. */
+/* Records the abort of the generation @c, whose root is dead. */
 static int abort_for(struct units *us, const struct caller *owner, const struct claim *c)
 {
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
@@ -63,7 +74,7 @@ static int abort_for(struct units *us, const struct caller *owner, const struct 
 	else
 		r = us->coord->record(us->coord_arg, owner, c->end.last, "decision", text,
 				      strlen(text), first, &len);
-	return r < 0 && r != -ESTALE ? r : 0; /* that is over */
+	return r < 0 && r != -ESTALE ? r : 0; /* -ESTALE: it is over */
 }
 
 int accord_succeed(struct units *us, const struct caller *owner, const char *gen)
@@ -86,7 +97,7 @@ static int tell_busy(struct checkpoint *cp, const struct claim *c)
 	return -EBUSY;
 }
 
-/* It was decided that it gets its name, and whoever decided is at it, as far as can be seen. */
+/* True if it was decided that @c gets its name, and its staging directory may still be there. */
 static bool is_being_named(struct units *us, const struct caller *asks, int dir,
 			   const struct claim *c)
 {
@@ -98,7 +109,7 @@ static bool is_being_named(struct units *us, const struct caller *asks, int dir,
 	return c->settled && backing_stat_at(&b, dir, staging, &stx) != -ENOENT;
 }
 
-/* And until then it would be nowhere. */
+/* True if, besides, nothing has the name meanwhile. */
 static bool is_nowhere(struct units *us, const struct caller *asks, const struct place *at,
 		       const struct claim *c)
 {
@@ -110,8 +121,8 @@ static bool is_nowhere(struct units *us, const struct caller *asks, const struct
 }
 
 /*
- * From here on the name leads to what another node gave it to. Once for each that gets it, but as
- * long as it may be about to.
+ * Has the name lead to what another node gave it to, whatever caches of the backing remember. Once
+ * for each generation that gets it, unless that may still be about to get it.
  */
 static void refresh(struct units *us, const struct caller *c, const struct place *at,
 		    const struct claim *claim)
@@ -131,9 +142,9 @@ static void refresh(struct units *us, const struct caller *c, const struct place
 }
 
 /*
- * Is it what a former start of the job of @p has left? Ranks that share the directory may have
- * found it there, on another node, and the first that writes begins it anew: then there is none for
- * a moment. For each that is waited for once.
+ * True if the name still belongs to an earlier incarnation of the job of @p. Ranks that share the
+ * directory may have found it on another node; the first that writes replaces it, and for a moment
+ * nothing has the name. The others wait up to ANEW_NS, once per generation.
  */
 static bool is_left_behind(struct units *us, const struct claim *c, struct process *p,
 			   uint64_t since_ns)
@@ -157,8 +168,8 @@ static int wait_a_moment(struct units *us)
 }
 
 /*
- * Waits until what has the name is decided, if nobody of its job goes on with it. @orphan: a
- * generation that was decided here for that, since its root is dead; or "".
+ * Waits until what has the name is decided, unless its job goes on with it. @orphan: the generation
+ * that this node has aborted meanwhile, since its root is dead; or "".
  */
 static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_GEN_MAX])
 {
@@ -197,7 +208,7 @@ static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_G
 		if (!strcmp(c->job, cp->maker->key) && strcmp(c->node, nodes_id(us->nodes)))
 			return -EEXIST;
 		/*
-		 * Whether that node lives has to be seen first; a job that begins again after a
+		 * Whether that node lives has to be seen first: a job that begins again after a
 		 * power cut waits for that.
 		 */
 		if (!nodes_shows_life(us->nodes, c->node))
@@ -205,9 +216,7 @@ static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_G
 		LOCK_SCOPE(&us->lock);
 		struct checkpoint *mine = accord_part(us, c->end.last);
 
-		/*
-		 * It has ended here, and that is being told to others; or another thread makes it.
-		 */
+		/* It has ended here, and other nodes are being told; or another thread makes it. */
 		if (mine && mine->visible)
 			return -EEXIST;
 		if (clock_mono_ns() > until)
@@ -219,7 +228,7 @@ static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_G
 	return tell_busy(cp, c);
 }
 
-/* Is @err that what the nodes agree by cannot be asked, right now? */
+/* True if @err says that the records cannot be reached right now. */
 static bool note_outage(struct units *us, int err)
 {
 	bool outage = err == -EHOSTDOWN || err == -EIO || err == -ESTALE || err == -ETIMEDOUT ||
@@ -230,7 +239,7 @@ static bool note_outage(struct units *us, int err)
 	return outage;
 }
 
-/* Is it to be tried again after @err? Waits a moment before. */
+/* True if the call is to be repeated after @err. Waits a moment first. */
 static bool again_later(struct units *us, int err, uint64_t since_ns)
 {
 	if (!note_outage(us, err) || clock_mono_ns() - since_ns > us->commit_ns)
@@ -239,7 +248,7 @@ static bool again_later(struct units *us, int err, uint64_t since_ns)
 	return !units_wait(us);
 }
 
-/* A mount by etcd may have come since this one began, which went by dir and saw nobody. */
+/* -EBUSY, with a message: a mount by etcd, which this mount by dir cannot see, has come. */
 static int check_way(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
@@ -255,8 +264,8 @@ static int check_way(struct checkpoint *cp)
 }
 
 /*
- * As claim_make. A call whose outcome is unknown is made again, which settles it: the claim may
- * stand, and other nodes may have joined by it.
+ * As claim_make. Repeats a call whose outcome is unknown, which settles it: the claim may stand,
+ * and other nodes may have joined by it.
  */
 static int settle_claim(struct checkpoint *cp, const struct claim *c, uint64_t since)
 {
@@ -269,8 +278,8 @@ static int settle_claim(struct checkpoint *cp, const struct claim *c, uint64_t s
 }
 
 /*
- * True if nobody may take this node for dead. A node that was cut off renews its lease first: else
- * the others would end at once what it begins, and a process of its job there would save a part
+ * True if no node may take this one for dead. A node that was cut off renews its lease first: else
+ * other nodes would abort at once what it begins, and a process of its job there would save a part
  * alone.
  */
 static bool shows_life(struct units *us)
@@ -278,7 +287,7 @@ static bool shows_life(struct units *us)
 	return nodes_alone(us->nodes) || nodes_hold(us->nodes);
 }
 
-/* @orphan: as of find_free. */
+/* @orphan: as for find_free. */
 static int attach_root(struct checkpoint *cp, const char *first, const char *orphan)
 {
 	int err;
@@ -310,8 +319,8 @@ int accord_begin(struct checkpoint *cp)
 		if (err)
 			return err;
 		/*
-		 * Once it has the name others may join it, and one of them may make it what this
-		 * one has to give up.
+		 * Looked at before the claim: after it others may join, and save to what this node
+		 * then has to give up.
 		 */
 		if (!r)
 			r = checkpoint_check_free(cp);
@@ -330,7 +339,7 @@ int accord_begin(struct checkpoint *cp)
 	namechain_first(first, cp->target.dir_id.ino, cp->target.name);
 	err = attach_root(cp, first, orphan);
 	/*
-	 * Else other nodes may have joined: the driver tells them that it is over
+	 * If r < 0 other nodes may have joined: the driver tells them that it is over
 	 * (accord_never_shown).
 	 */
 	return r < 0 ? r : err;
@@ -341,16 +350,13 @@ static bool has_name(const struct checkpoint *cp, const struct inode_id *dir_id,
 	return same_inode(&cp->target.dir_id, dir_id) && !strcmp(cp->target.name, name);
 }
 
-/* It was renamed by another node. */
+/* Another node has renamed it. */
 static int takes_name_locked(struct checkpoint *cp, const struct place *at)
 {
-	/* Once it is over the driver uses the directory without the lock. */
+	/* Once it is over, the driver uses the directory without the lock. */
 	if (agreement_is_over(&cp->accord->a) || has_name(cp, &at->id, at->name))
 		return 0;
-	/*
-	 * Under its number, since who looks for the staging directory (is_staged) does so without
-	 * the lock, too.
-	 */
+	/* Keeps the descriptor's number: is_staged uses it without the lock. */
 	if (dup3(at->dir, cp->target.dir, O_CLOEXEC) < 0)
 		return -EMFILE;
 	cp->target.dir_id = at->id;
@@ -358,7 +364,7 @@ static int takes_name_locked(struct checkpoint *cp, const struct place *at)
 	return 0;
 }
 
-/* Drops the lock while it waits: what becomes of the join. 0: shown; 1: too late. */
+/* Drops the lock while it waits for the outcome of the join. 0: shown; 1: too late. */
 static int await_join_locked(struct units *us, const char *gen, const struct place *at,
 			     unsigned renames, struct checkpoint **out)
 {
@@ -372,8 +378,8 @@ static int await_join_locked(struct units *us, const char *gen, const struct pla
 		if (cp->visible && !has_name(cp, &at->id, at->name) &&
 		    (checkpoint_is_held_locked(cp) || us->renames != renames)) {
 			/*
-			 * By this node itself, which has yet to record that; or did after @name was
-			 * asked for.
+			 * This node has renamed it, and has yet to record that; or did after the
+			 * caller asked for the name.
 			 */
 			err = units_wait(us);
 			return err ? err : 1;
@@ -393,7 +399,7 @@ static int await_join_locked(struct units *us, const char *gen, const struct pla
 	return err;
 }
 
-/* Lock not held. A part in @c, which is joined by the driver. */
+/* Lock not held. Makes this node's part in @claim; the driver joins. */
 static int join(struct units *us, const struct caller *c, struct process *p, const struct place *at,
 		const struct claim *claim)
 {
@@ -414,8 +420,8 @@ static int join(struct units *us, const struct caller *c, struct process *p, con
 }
 
 /*
- * @claim is open, and its directory is not there. Waits a moment; the bound is from @since_ns. 1 or
- * -errno.
+ * @claim is open, and its directory is not there. 1: look again, after a moment; -EIO, with a
+ * message: too much time has passed since @since_ns. -EINTR.
  */
 static int await_staging(struct units *us, const struct caller *c, const struct inode_id *dir_id,
 			 const char *name, const struct claim *claim, uint64_t since_ns)
@@ -435,8 +441,8 @@ static int await_staging(struct units *us, const struct caller *c, const struct 
 }
 
 /*
- * Takes part in @claim, which is open. 0, *@out or none; 1: it has to be looked at again; -ENOENT:
- * it has no directory to take part in: it was published, or removed, just now.
+ * Takes part in @claim, which is open. 0, *@out or none. 1: look at the claim again. -ENOENT: it
+ * has no directory to take part in, which was published, or removed, just now.
  */
 static int take_part(struct units *us, const struct caller *c, struct process *p,
 		     const struct place *at, const struct claim *claim, unsigned renames,
@@ -455,7 +461,7 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 				return err;
 			mine = true;
 		}
-		if (mine) { /* it has ended here, which is to be recorded */
+		if (mine) { /* it has ended here, and the record follows */
 			err = units_wait(us);
 			return err ? err : 1;
 		}
@@ -482,8 +488,8 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks,
 	*out = NULL;
 	do {
 		/*
-		 * Of most names there is nothing, which costs a look, and who asks need not be
-		 * known. In an outage a look costs more, and only those wait for it who might find
+		 * Most names have no claim: a look tells so, and the process that asks need not be
+		 * known. In an outage a look costs more, and only processes wait that might find
 		 * something.
 		 */
 		if (!p && atomic_load(&us->coord_fails))

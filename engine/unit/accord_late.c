@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process is about to begin a checkpoint, and what had its name before has failed. If that was of
- * the same start of its job, the process has to hear so before it begins anew, alone, what the
- * other ranks do not save.
+ * A process is about to begin a checkpoint whose name belonged to one that has failed. If that was
+ * of the same incarnation, the process has to hear so first. Else it would begin anew, alone, what
+ * the other ranks do not save. Takes the units' lock, and asks no other node.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #include "engine/unit/claim.h"
 #include "engine/unit/pointer.h"
 
-#define LATE_SEED 2 /* in units.left, beside 0 and 1 of accord_join.c */
+#define LATE_SEED 2 /* in units.left, where accord_join.c uses 0 and 1 */
 
 bool accord_tells_none_locked(struct checkpoint *cp, uint64_t at_ns)
 {
@@ -36,18 +36,15 @@ static bool took_part_locked(struct units *us, const char *gen)
 	return accord_part(us, gen);
 }
 
-/*
- * Is @p of the start of the job with @key in which something failed that was heard of here at
- * @at_ns?
- */
+/* True if @p is of the incarnation with @key, of whose failure this node heard at @at_ns. */
 static bool is_of_epoch(const struct process *p, const char *key, uint64_t at_ns)
 {
 	return epoch_order(p, key, epoch_is_counted(p) ? EPOCH_LASTS : at_ns) == EPOCH_SAME;
 }
 
 /*
- * Has @w, which had the name of @cp, failed with nobody here being told, in the start of the job
- * that the process which makes @cp is of?
+ * True if @w had the name of @cp and failed, no process here was told, and the process that makes
+ * @cp is of the incarnation of @w.
  */
 static bool is_untold_of(const struct checkpoint *w, const struct checkpoint *cp)
 {
@@ -59,10 +56,7 @@ static bool is_untold_of(const struct checkpoint *w, const struct checkpoint *cp
 	       is_of_epoch(p, w->maker->key, w->accord->untold_ns);
 }
 
-/*
- * One that this node has joined: what others recorded of it may be gone. Its generation; NULL:
- * none.
- */
+/* The generation of one that this node has joined, or NULL. Others' records of it may be gone. */
 static const char *untold_locked(struct units *us, const struct checkpoint *cp)
 {
 	struct list *l;
@@ -83,11 +77,10 @@ static const char *untold_locked(struct units *us, const struct checkpoint *cp)
 }
 
 /*
- * One that this node has not joined. Where starts are counted, the same key is the same start.
- * Else, if this node itself has decided so for a root that is dead (find_free): what that has begun
- * is of the start before the one of a process that was started when it had lost its lease. If
- * another node has, the records of former failures are gone before a process of the next start is
- * that old.
+ * True if @p is of the incarnation of @c, which this node has not joined. Where starts are counted,
+ * one key is one start. Else, if this node has aborted @c for a dead root (find_free): a process
+ * that was started after the root lost its lease is of a later start. If another node has: the
+ * records of former failures are gone before a process of the next start is that old.
  */
 static bool is_of_start(struct units *us, const struct claim *c, const struct process *p)
 {
@@ -101,8 +94,8 @@ static bool is_of_start(struct units *us, const struct claim *c, const struct pr
 
 /*
  * True if what had the name of @cp before, perhaps @c, has failed, and the process that makes @cp
- * has to hear of that: other ranks of its job count what they wrote there as saved. Where processes
- * of this node had something in it, they are told without this.
+ * has to hear of that: other ranks of its job count what they wrote there as saved. Processes of
+ * this node that had something in it are told without this.
  */
 static bool is_late(struct checkpoint *cp, const struct claim *c)
 {
@@ -134,7 +127,7 @@ static int tell_late(struct checkpoint *cp)
 	return checkpoints_tell_casualty_locked(us, cp->maker);
 }
 
-/* What had the name before is decided; here that may be known in a moment only. */
+/* What had the name before is decided: waits until this node knows that. */
 static int await_former(struct checkpoint *cp, const struct claim *c)
 {
 	struct units *us = cp->units;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reports while a checkpoint is open: what this node tells the nodes above, such as evidence, open
+ * files, a rename or a death; and what it takes from its children. All with the units' lock, which
+ * is not dropped. What a child says may be malformed, and is not judged here (evidence.c).
+ */
 #include "engine/base/wait.h"
 #include "engine/unit/accord_impl.h"
 
@@ -14,8 +19,8 @@
 #include "engine/unit/others.h"
 #include "engine/unit/rules.h"
 
-#define REPORT_MAX	(COORD_TEXT_MAX - 8192) /* bytes of events; the rest of it is little */
-#define STALE_NS	(NSEC_PER_SEC / 2)	/* until it is said who else has files open now */
+#define REPORT_MAX	(COORD_TEXT_MAX - 8192) /* bytes of events; the rest of a report is small */
+#define STALE_NS	(NSEC_PER_SEC / 2)	/* until a change of the open files is reported */
 #define PAUSE_NS	(10 * NSEC_PER_MSEC)	/* between reports, times agreement_pause */
 #define CORRECTIONS_MAX 8
 
@@ -107,15 +112,15 @@ bool accord_has_news(struct accord *a)
 	       (accord_may_say_last(a) && !a->said_last);
 }
 
-/* When the next report may be sent. */
+/* The earliest time for the next report. */
 static uint64_t may_say_ns_locked(const struct accord *a)
 {
 	return a->said_ns + agreement_pause(a->said) * PAUSE_NS;
 }
 
 /*
- * Has somebody else files open now than was said, and so for a while? Who looks wants to know whom
- * a save that does not go on waits for; of one that does, not every step is a record.
+ * True if the open files differ from what was reported, and have for STALE_NS. People want to know
+ * what a stalled save waits for; of a save that goes on, not every step needs a record.
  */
 static bool is_stale_locked(struct accord *a)
 {
@@ -172,7 +177,7 @@ char *accord_compose_report(struct accord *a)
 	return text;
 }
 
-/* It was renamed below, in its directory. */
+/* A node below has renamed the checkpoint, within its directory. */
 static void take_name_locked(struct accord *a, const char *name)
 {
 	if (agreement_is_over(&a->a) || a->a.heir || rules_reserved(name) ||
@@ -183,8 +188,8 @@ static void take_name_locked(struct accord *a, const char *name)
 }
 
 /*
- * If its end was seen: the root looks again when all have voted (accord_decide). An heir has not
- * seen what the root has.
+ * If the end was seen, the root looks again when all have voted (accord_decide). An heir has not
+ * seen what the root has, and aborts.
  */
 static void hear_of_removal_locked(struct accord *a)
 {
@@ -194,13 +199,13 @@ static void hear_of_removal_locked(struct accord *a)
 		a->removed = true;
 }
 
-/* A child's, which is not believed to be well-formed. */
+/* Takes a child's report, which may be malformed. */
 static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 {
 	struct checkpoint *cp = a->cp;
 	char name[NAME_MAX + 1];
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
-	/* of what happens here: which of two nodes was the last nobody knows */
+	/* is of this node only: the order of what two nodes do is not known */
 	const bool removing = cp->removing;
 	json_t *events, *e;
 	bool removed;
@@ -271,8 +276,8 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 }
 
 /*
- * commit_timeout_s counts from the last progress, of which those above hear by reports: has
- * anything been written since it was looked at last, here or below? Looked at now and then.
+ * True if something was written since the last look, here or below, for a report that only says so:
+ * commit_timeout_s counts from the last progress. Looks four times in commit_timeout_s.
  */
 static bool goes_on_locked(struct accord *a)
 {

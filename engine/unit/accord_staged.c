@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a staging directory says of itself on the backing: by an xattr, the name that it is to get,
+ * so that listings on other nodes find it; and whether another node has removed it or made it
+ * ordinary. Takes the units' lock, and makes no call to the backing with it. The xattr is a hint:
+ * the records of a name decide (claim.h).
+ */
 #include "engine/backing/dirwalk.h"
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
@@ -14,7 +20,7 @@
 #include "engine/unit/rules.h"
 
 #define STAGED_XATTR "user.ckptfs.name"
-#define SHED_NS	     (5 * NSEC_PER_SEC) /* for who removed it to say so */
+#define SHED_NS	     (5 * NSEC_PER_SEC) /* for the remover's report; too short: it is still shown */
 
 void accord_stage_name(struct checkpoint *cp)
 {
@@ -56,8 +62,8 @@ bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_M
 }
 
 /*
- * Referenced: the @nth that is shown in @dir, as @name (NULL: as anything), and in which other
- * nodes may have a part.
+ * The @nth checkpoint that is shown in @dir, as @name (NULL: any), and in which other nodes may
+ * have a part. Referenced, or NULL.
  */
 static struct checkpoint *nth_shown(struct units *us, const struct inode_id *dir, const char *name,
 				    unsigned nth)
@@ -110,7 +116,7 @@ int accord_shed(struct units *us, const struct inode_id *dir, const char *name)
 	return err;
 }
 
-/* @sure: and does a listing show it, too? */
+/* True if @cp has its staging name; if @sure, also as the backing has it now. */
 static bool is_staged(struct checkpoint *cp, bool sure)
 {
 	struct backing b = accord_backing(cp->units, NULL, &cp->owner);

@@ -36,7 +36,7 @@ static bool is_of_job(const struct casualty *c, const struct process *p)
 	return !c->alone && has_job(p) && job_same(c->process, p);
 }
 
-/* Has @p to hear of @c, if it has heard of those up to @up_to? */
+/* True if @p, which has heard of those up to @up_to, has to hear of @c. */
 static bool is_for(const struct casualty *c, const struct process *p, uint64_t up_to)
 {
 	if (c->alone)
@@ -53,7 +53,7 @@ static bool is_awaited(const struct casualty *c)
 	return job_lives(c->process);
 }
 
-/* What @c, the newest, is for has heard nothing of the one before by now, or all of it. */
+/* Forgets what @c, the newest, replaces: a process has heard of all older ones, or hears of @c. */
 static void forget_older(struct casualties *cs, struct casualty *c)
 {
 	struct list *l, *tmp;
@@ -70,7 +70,7 @@ static void forget_older(struct casualties *cs, struct casualty *c)
 	}
 }
 
-/* Of those that nobody waits for only the last are kept. */
+/* Of those that no process waits for, only the last are kept. */
 static void make_room(struct casualties *cs)
 {
 	struct list *l, *tmp;
@@ -91,7 +91,7 @@ void casualty_add(struct casualties *cs, struct process *p, const char *path, in
 	struct casualty *c = calloc(1, sizeof(*c));
 
 	if (!c)
-		return; /* its job learns of it by the checkpoint, if it looks */
+		return; /* its job hears of it by the checkpoint, if it looks */
 	c->process = process_get(p);
 	c->path = strdup(path);
 	c->err = err;
@@ -104,7 +104,7 @@ void casualty_add(struct casualties *cs, struct process *p, const char *path, in
 	make_room(cs);
 }
 
-/* Takes what @c says of the error, unless an older one has said it. */
+/* Takes error and path of @c, unless an older one has given them. */
 static void take(const struct casualty *c, int *err, char *path, size_t size)
 {
 	if (!*err && c->path)

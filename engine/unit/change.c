@@ -12,7 +12,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/replace.h"
 
-/* The committed one that @cp changes, pinned, or -errno. */
+/* Pins the committed checkpoint that @cp changes. A descriptor, or -errno. */
 static int pin_changed(struct checkpoint *cp)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -26,7 +26,7 @@ static int pin_changed(struct checkpoint *cp)
 	return dir < 0 ? -EMFILE : backing_pin(&b, dir, name);
 }
 
-/* 1, 0 or -errno. */
+/* 1: the checkpoint @unit has the file @rel. 0: not. -errno. */
 static int has_file(struct checkpoint *cp, int unit, const char *rel)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -52,7 +52,7 @@ static int has_file(struct checkpoint *cp, int unit, const char *rel)
 	return -EMFILE;
 }
 
-/* Has @p a rank, but none in the save of that? 1, 0 or -errno. */
+/* 1: @p has a rank, and the save of @unit was of another job or world. 0: not. -errno. */
 static int is_of_another_save(struct checkpoint *cp, int unit, const struct process *p)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);

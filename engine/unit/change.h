@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a change to a committed checkpoint is a part of (DESIGN 4), which decides what ends it. That
- * of the generation which changes it is the greatest that any of its calls was:
+ * A change to a committed checkpoint (DESIGN 4): its kind decides what ends it. A generation that
+ * makes several changes has the greatest of their kinds:
  *
- *   SOME  late files, rewrites, changes in place: its end is its last close, and some silence
- *   ANEW  the same name is being saved once more: its end is that of the rule, of which all the
- *         evidence must come again. What is not written again stays as it was
+ *   SOME  late files, rewrites, changes in place: ends with the last close, and some silence
+ *   ANEW  the same name is being saved once more: ends by the rule, which needs all its evidence
+ *         again. Files that are not written again stay as they were
  *
- * A file of data (rule_is_data) that is made, emptied, or gets its name by a rename, begins a save
- * if the committed checkpoint has one of that name; or if who writes it has a rank, and is not of
- * the job that saved that, or of another number of ranks; or if all files were removed before. All
- * else changes some.
+ * A data file (rule_is_data) that is created, truncated, or renamed to its name, begins a full
+ * save (ANEW) in three cases: the committed checkpoint has a file of that name; the writer has a
+ * rank, and its job or number of ranks is not that of the committed save; all files were removed
+ * before. Every other change is SOME.
  */
 #ifndef ENGINE_UNIT_CHANGE_H
 #define ENGINE_UNIT_CHANGE_H
@@ -18,8 +18,9 @@
 #include "engine/unit/checkpoint.h"
 
 /*
- * @p writes the file @rel of @cp from nothing. Between enter and leave, while the file counts as
- * open, or is. No effect on what changes no committed one. 0 or -errno: it cannot be told.
+ * @p writes the file @rel of @cp from nothing. Call this between enter and leave, while the file
+ * counts as open, or is. No effect if @cp changes no committed checkpoint. 0, or -errno: the kind
+ * is unknown.
  */
 int change_from_nothing(struct checkpoint *cp, struct process *p, const char *rel);
 

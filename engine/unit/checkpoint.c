@@ -139,8 +139,8 @@ int checkpoint_hold_still_locked(struct checkpoint *cp)
 	int err = 0;
 
 	/*
-	 * The committer looks, too, when it has time; by then the next save would have begun in
-	 * this one.
+	 * The committer looks for the end, too, but later: the next save would have begun in this
+	 * one.
 	 */
 	checkpoint_look_for_end_locked(cp);
 	while (!err && (cp->state == GENERATION_SEALED || checkpoint_is_held_locked(cp) ||

@@ -2,10 +2,10 @@
 /*
  * Units that are a directory tree (K1 with many entries): a checkpoint of many files.
  *
- * It is written into a staging directory, a hidden sibling of its target, in which its files and
- * directories have their own names already. In the mount its name shows that directory (K5), before
- * and after it is published, by one rename: so nothing of the publish can be seen there. Each
- * regular file that is written in it is a generation of its own (unit.h), which is durable and
+ * A checkpoint is written into a staging directory, a hidden sibling of its target, in which its
+ * files and directories have their own names already. In the mount its name shows that directory
+ * (K5), before and after the publish, which is one rename: so programs see nothing of the publish.
+ * Each regular file that is written in it is a generation of its own (unit.h), which is durable and
  * digested, by its xattr, before the checkpoint is.
  *
  *        OPEN -----> SEALED -----> COMMITTING -----> NAMING -----> COMMITTED
@@ -44,8 +44,8 @@
  * While a program renames or removes it, or it becomes ordinary, it stays OPEN and is `busy`
  * (BUSY_HELD): a change waits, an error is kept, and no end is seen.
  *
- * One that is changed after that is another, which inherits what is not changed, and replaces it.
- * What ends that, change.h tells.
+ * A change to a committed checkpoint is another one, which inherits what is not changed, and
+ * replaces it; change.h tells what ends that one.
  *
  * Guarded by the units' lock.
  */
@@ -67,8 +67,8 @@
 struct participant {
 	struct list link;
 	struct process *process; /* referenced */
-	bool watched;		 /* that; false: its end will not be seen */
-	bool copies;		 /* by the way in which it makes files */
+	bool watched;		 /* false: its end will not be seen */
+	bool copies;		 /* it makes files as a copying program does */
 	bool ended;
 	struct writer_end end;
 };
@@ -79,7 +79,7 @@ struct event {
 	struct table_node node; /* checkpoint->events_by_path */
 	enum evidence_kind kind;
 	char *path; /* relative to the checkpoint; beside it: "../NAME" */
-	int rank;   /* of who wrote that file; -1: unknown */
+	int rank;   /* of the writer of that file; -1: unknown */
 };
 
 struct following;
@@ -91,8 +91,8 @@ struct checkpoint {
 	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
 	struct caller owner;	   /* const */
 	struct inode_id id;	   /* const: of its directory */
-	int fd; /* const: that directory; holds a lock on it (remains.c). FAILED: checkpoint_fd */
-	/* who began it, or first made it a unit, referenced; const once it has a rule */
+	int fd; /* const: its directory, with a lock on it (remains.c). FAILED: checkpoint_fd */
+	/* the process that began it, or made it a unit; referenced; const once it has a rule */
 	struct process *maker;
 	/* units lock */
 	unsigned refs;
@@ -102,208 +102,208 @@ struct checkpoint {
 	enum generation_state state; /* checkpoint_set_state */
 	unsigned busy;		     /* of enum busy */
 	struct target target;
-	bool visible;			      /* the name shows it */
+	bool visible;			      /* its name shows it */
 	bool replaces;			      /* something had the name when it was begun ... */
 	struct inode_id replaced;	      /* ... namely this, */
-	char replaced_generation[COMMIT_HEX]; /* const: which is this committed one; "": is none */
+	char replaced_generation[COMMIT_HEX]; /* which is this committed one; "": is none */
 	const struct rule *rule; /* NULL: provisional, or a change to a committed one */
-	bool inherits;		 /* const: it began with what the name had */
-	bool follows;		 /* const: and that was a committed one */
-	/* const: if all that goes, it is none any more, not even its job's last */
+	bool inherits;		 /* const: it began with what the name had, */
+	bool follows;		 /* const: which was committed */
+	/* const: without any files it becomes ordinary, even as its job's last */
 	bool may_be_ordinary;
-	bool ordinary;	      /* of who commits it: so it is */
-	bool anew;	      /* that is being saved once more (change.h) */
-	bool removing;	      /* the last that happened to a name in it, here, was a removal */
-	unsigned nr_changing; /* calls that change it right now */
+	bool ordinary;	      /* set by its committer: it becomes ordinary */
+	bool anew;	      /* a change that saves all of it once more (change.h) */
+	bool removing;	      /* the last operation on a name in it, here, was a removal */
+	unsigned nr_changing; /* number of calls that change it right now */
 	struct list events, participants;
 	struct table events_by_path; /* no buckets until there is one */
 	struct tally tally;
 	struct inode_id *shared; /* const once shown: files that it inherited, sorted */
 	size_t nr_shared, shared_room;
-	/* generation.beside: what is being written in it; what is OPEN comes first */
+	/* generation.beside: its files that are being written; those that are OPEN come first */
 	struct list files;
-	bool has_tensors; /* one of these has */
-	size_t nr_told;	  /* tensors that other nodes have told of: not kept beyond SHARDS_MAX */
-	struct filed_files filed; /* its files that are durable */
+	bool has_tensors;	  /* one of its files has */
+	size_t nr_told;		  /* tensors heard of other nodes; not kept beyond SHARDS_MAX */
+	struct filed_files filed; /* its durable files */
 	struct rival *rivals;	  /* rivals.h */
 	size_t nr_rivals, rivals_room;
-	bool asked,
-		has_sibling, /* evidence: somebody asked for the commit; the job's next was begun */
-		goes_on;     /* namely by the process that alone wrote to this */
-	int done;	     /* SEALED: the alternative of the rule that held */
-	uint64_t changed_ns; /* monotonic, as the next ones: the last change */
-	uint64_t left_ns;    /* the last end of one of its writers */
-	uint64_t short_ns;   /* there was no room for it; 0: never */
-	struct shortage shortage;	  /* of its commit */
-	bool taken;			  /* a committer works on it */
-	char *unit;			  /* NAMING: its path below the backing, for the decision */
-	bool decided;			  /* recovery may have been told to publish it */
-	bool recorded;			  /* NAMING: and has been */
-	bool stuck;			  /* NAMING: people know that it does not go on */
-	bool unwanted, outlived, cleared; /* FAILED: wreck.h */
-	uint64_t opened_ns, closed_ns, flushed_ns,
-		ended_ns;			 /* closed: its end was seen, or fixed by a death */
-	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
-	uint64_t size;				 /* when it ended */
-	char *path;				 /* at its end, for people */
-	int err;				 /* FAILED: -errno */
+	/* evidence: asked for by a person; the job's next one was begun, by the only writer */
+	bool asked, has_sibling, goes_on;
+	int done;		  /* SEALED: the alternative of the rule that held */
+	uint64_t changed_ns;	  /* last change; monotonic, as the next ones */
+	uint64_t left_ns;	  /* last end of one of its writers */
+	uint64_t short_ns;	  /* when there was no room for it; 0: never */
+	struct shortage shortage; /* of its commit */
+	bool taken;		  /* a committer works on it */
+	char *unit;		  /* NAMING: its path below the backing, for the decision */
+	bool decided;		  /* a commit record may stand */
+	bool recorded;		  /* NAMING: and does */
+	bool stuck;		  /* NAMING: people know that its commit is refused so far */
+	bool unwanted, outlived, cleared;		     /* FAILED: wreck.h */
+	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* closed: end seen, or by a death */
+	uint64_t failing_ns, again_ns, pause_ns;	     /* failing since; next try */
+	uint64_t size;					     /* at its end */
+	char *path;					     /* at its end, for people */
+	int err;					     /* FAILED: -errno */
 	char reason[MESSAGE_MAX];
-	struct following *following; /* of the thread that commits it: following.h */
-	struct accord *accord; /* const once shown; NULL: it is this node's alone (accord.h) */
+	struct following *following; /* of the thread that commits it (following.h) */
+	struct accord *accord;	     /* const once shown; NULL: this node's alone (accord.h) */
 };
 
 /*
- * Begins a checkpoint of @at, as @c, who is @p: makes its staging directory
- * with @mode and shows it. 0 and a reference, or -errno: -EEXIST: the name is taken.
+ * Begins a checkpoint of @at for the process @p, with the rights of @c: makes its staging directory
+ * with @mode and shows it. 0 and a reference, or -errno. -EEXIST: the name is taken.
  */
 int checkpoint_begin(struct units *us, const struct caller *c, struct process *p,
 		     const struct place *at, mode_t mode, struct checkpoint **out);
 
 /*
- * This node's part of the one that another node has begun, whose generation is @gen: not shown yet.
- * 0 and a reference. -ENOENT: it is not there (any more).
+ * Makes this node's part of the generation @gen, which another node has begun; does not show it
+ * yet. 0 and a reference. -ENOENT: the generation is not there (any more).
  */
 int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p,
 		     const struct place *at, const char *gen, bool inherits, bool follows,
 		     struct checkpoint **out);
 
 /*
- * The same of the directory that has the name, with everything in it; @committed: it has a commit
- * file. -EEXIST: that was begun by somebody else. The caller has entered it (checkpoint_leave):
- * however long that took, it has not ended before the caller's change.
+ * As checkpoint_begin, from the directory that has the name, with everything in it; @committed:
+ * that has a commit file. -EEXIST: another process has begun one. -EBUSY: a newer incarnation of
+ * the job of @p has saved it. The caller has entered *@out, and has to leave it (checkpoint_leave):
+ * so it does not end before the caller's change.
  */
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p,
 		       const struct place *at, bool committed, struct checkpoint **out);
 
 /*
- * The same of a committed one, for a committer: room is not waited for, and who is told of what
- * failed before are programs. Of it something was removed, last at @removed_ns; @may_be_ordinary:
- * all of it may be.
+ * The same from a committed one, for a committer: does not wait for room, and hears of no failure,
+ * which is for programs. Something was removed from that one, last at @removed_ns;
+ * @may_be_ordinary: all of it may be gone.
  */
 int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p,
 			   const struct place *at, uint64_t removed_ns, bool may_be_ordinary,
 			   struct checkpoint **out);
 
 /*
- * Thread @c->pid will open the file at the path @rel in it, for writing: if that is the same as one
- * of what it inherited from, it becomes a copy of that, or @empty; and the checkpoint has not ended
- * before that open.
- * @rank: of who that is. Between enter and leave. 0, also if there is no such file, or -errno.
+ * Thread @c->pid, of rank @rank, will open the file at the path @rel in @cp for writing. A file
+ * that @cp shares with what it inherited from becomes a copy, or @empty; and @cp does not end
+ * before that open. Between enter and leave. 0, also if there is no such file, or -errno.
  */
 int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, const char *rel,
 		      bool empty);
 
-/* Is the file of inode @id also one of what it inherited from? */
+/* True if @cp shares the file of inode @id with what it inherited from. */
 bool checkpoint_shares(const struct checkpoint *cp, const struct inode_id *id);
 void checkpoint_get(struct checkpoint *cp);
 void checkpoint_put(struct checkpoint *cp); /* NULL is no harm */
 
 /*
- * The descriptor of its directory, also if it has failed: then it is opened again if need be. It is
- * good as long as the caller's reference. Or -errno; -ESTALE: the directory is gone.
+ * The descriptor of its directory, valid as long as the caller's reference. The directory of a
+ * failed one is opened again if need be. Or -errno; -ESTALE: the directory is gone.
  */
 int checkpoint_fd(struct checkpoint *cp);
 
-/* The one that a name shows, referenced, or NULL. */
+/* The checkpoint that a name shows, referenced, or NULL. */
 struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
- * That whose staging directory is inode @id, referenced, or NULL; also one that has failed. Cheap
- * when there is none at all. May be called with locks that rank before the units'.
+ * The checkpoint whose staging directory is inode @id, referenced, or NULL; also one that has
+ * failed. Cheap when there is none at all. May be called with locks that rank before the units'.
  */
 struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_id *id);
 
 /*
- * Has this directory been replaced under its name, or is about to be? Who has it as working
- * directory, or by a descriptor, goes on in what the name stands for now. Cheap, and as the one
- * above.
+ * True if this directory was replaced under its name, or is about to be. A process that has it as
+ * working directory, or by a descriptor, goes on in what the name stands for now. Cheap, and as the
+ * one above.
  */
 bool checkpoints_replaced(struct units *us, const struct inode_id *id);
 bool checkpoints_any_replaced(struct units *us);
 
 /*
- * How many of this mount have got their names so far; counted before calls in them find a directory
- * of the backing.
+ * How many checkpoints of this mount have got their names so far. One counts before calls in it
+ * find a directory of the backing.
  */
 unsigned checkpoints_published(struct units *us);
 
 /*
- * Before a change in it by @p (NULL: of nobody in particular). 0: go on, and say checkpoint_leave
- * when that is done. -EEXIST: it is a directory of the backing like any other by now. -EBUSY: a
- * live job has it, and @p is of another. -ESTALE: nobody of its job is left, and @p, of another,
- * has superseded it; or it has failed, and that is nothing to the job of @p: the name leads
- * elsewhere now. -EINTR; or the error that it, or another one of the job of @p, failed with.
+ * Before a change in @cp by @p (NULL: by no known process).
+ * - 0: go on, and call checkpoint_leave afterwards.
+ * - -EEXIST: @cp is a directory of the backing like any other by now.
+ * - -EBUSY: a live job has @cp, and @p is of another.
+ * - -ESTALE: look the name up again. The job of @p has superseded @cp, of which no process is left;
+ *   or @cp failed for a reason that does not concern @p.
+ * - -EINTR; or the error that @cp, or another checkpoint of the job of @p, failed with.
  */
 int checkpoint_enter(struct checkpoint *cp, struct process *p);
 void checkpoint_leave(struct checkpoint *cp);
 
 /*
- * The same for a change to a file of it by who has that open, or mapped, since its file was
- * written; whose call it is need not be known. -ESTALE: it is committed by now, and stays as it is.
+ * The same for a change by a process that has a file of @cp open, or mapped, since that was
+ * written; it need not be known. -ESTALE: @cp is committed by now, and stays as it is.
  */
 int checkpoint_enter_open(struct checkpoint *cp);
 
 /*
- * @p is going to write to it: its end is watched until that of the checkpoint was seen. 0 or
- * -errno.
+ * @p is going to write to @cp: the end of @p is watched until the end of @cp was seen. 0 or -errno.
  */
 int checkpoint_join(struct checkpoint *cp, struct process *p);
 
 /*
- * @p, which has joined it, makes files as cp, tar and rsync do, where nothing may have their names
- * (O_EXCL). Of who has no rank this tells that it copies: silence is no end then as long as it
- * lives, for it may have stopped.
+ * @p, which has joined @cp, makes files as cp, tar and rsync do: under names that nothing has
+ * (O_EXCL). A process without a rank copies, then: as long as it lives silence is no end, for it
+ * may pause.
  */
 void checkpoint_copied_by(struct checkpoint *cp, const struct process *p);
 
 /*
- * Before the first file, at @rel, is made in it by @p: what is it? Whose file shows it to be a
- * unit, has it. Between enter and leave. 0: its rule is known. -EEXIST: an ordinary directory,
- * which now has its name on the backing. Else -errno.
+ * Decides what @cp is, before @p makes the first file in it, at @rel. If the file shows it to be a
+ * unit, the job of @p has it. Between enter and leave. 0: its rule is known, or it stays
+ * provisional. -EEXIST: it is an ordinary directory, which now has its name on the backing. Else
+ * -errno.
  */
 int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p);
 
 /*
- * Before a directory whose name suggests a unit is made in it: then it is none itself, if neither
- * its name nor a file has said so. Returns as checkpoint_claim does.
+ * Before a directory whose name suggests a unit is made in @cp: @cp becomes ordinary, unless its
+ * name or a file has shown it to be a unit. Returns as checkpoint_claim does.
  */
 int checkpoint_yield(struct checkpoint *cp);
 
 /*
- * A program has done @kind to @path, relative to it, here. Of no effect after a death here
+ * A program here has done @kind to @path, relative to @cp. No effect after a death here
  * (accord_is_cut).
  */
 void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
 			     int rank);
 
-/* The same, on another node. */
+/* The same for a program on another node. */
 void checkpoint_hear_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
 				  int rank);
 
-/* The same, after the call, for who does not hold the lock. */
+/* As checkpoint_event_locked, lock not held; after the call. */
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
 
-/* The file at @path in it has lost that name: that it was closed is no evidence any more. */
+/* The file at @path in @cp has lost that name: its close is no evidence any more. */
 void checkpoint_vanished(struct checkpoint *cp, const char *path);
 void checkpoint_vanishes(struct checkpoint *cp, const char *path); /* lock held */
 
-/* A name beside them was renamed or removed: that may be evidence for those in @dir. */
+/* A name in @dir was renamed or removed: that may be evidence for the checkpoints beside it. */
 void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
 			     const char *name);
 
-/* The pointer file @name, in @dir, was closed, and names @target beside it. */
+/* The pointer file @name in @dir was closed, and names @target beside it. */
 void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, const char *target,
 			      const char *name);
 
 /*
- * Fails it: it is hidden, its files' cache is freed. Unless its job wanted that (-ECANCELED), or is
- * gone (-ESTALE), those of it who wrote to it are told at their next call. Without locks. No effect
- * once it is committed.
+ * Fails @cp: hides it, and frees the cache of its files. Its writers are told at their next call,
+ * unless their job wanted that (-ECANCELED) or is gone (-ESTALE). Without locks. No effect once @cp
+ * is committed.
  */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
 
 /*
- * The error @err of the backing, for checkpoint_fail: of a stale handle, too, the job must learn.
+ * The error @err of the backing, for checkpoint_fail: the job has to learn of a stale handle, too.
  */
 static inline int failure_of_backing(int err)
 {
@@ -313,34 +313,37 @@ static inline int failure_of_backing(int err)
 /* The same, but only if it is still OPEN, and no thread has it. */
 void checkpoint_fail_open(struct checkpoint *cp, int err, const char *reason);
 
-/* @c was told that its call failed, by an error of the file @g of a checkpoint: that is enough. */
+/* @c has got an error of the file @g of a checkpoint: it need not be told again. */
 void checkpoint_told(struct generation *g, const struct caller *c);
 
-/* @c removes its name, which is empty or not wanted any more: staging goes. 0, -EEXIST as above. */
+/*
+ * @c removes the name of @cp, which is empty or not wanted any more: removes staging. 0, -EEXIST as
+ * above.
+ */
 int checkpoint_remove(struct checkpoint *cp, const struct caller *c);
 
 /*
- * A program gives it another name, which is free, or an empty directory's. -EEXIST: it is published
- * by now. Else 0 or -errno.
+ * A program gives @cp another name, which nothing has, or an empty directory. -EEXIST: @cp is
+ * published by now. Else 0 or -errno.
  */
 int checkpoint_rename(struct checkpoint *cp, const struct place *at);
 
 /*
- * The process of thread @tid, who calls; referenced. NULL without memory. Where other nodes could
- * save, one that is slow to read is waited for, for some seconds.
+ * The process of @c, referenced. NULL without memory. Where other nodes could save, waits some
+ * seconds for a process that is slow to read.
  */
 struct process *units_process(struct units *us, const struct caller *c);
 
 /*
- * The mount at @mountpoint ends: those whose end was not seen fail, those in which nothing is go.
- * How many failed.
+ * The mount at @mountpoint ends: fails checkpoints whose end was not seen, and drops those with
+ * nothing in them. Returns how many failed.
  */
 unsigned checkpoints_leave_open(struct units *us, const char *mountpoint);
 
-/* Not committed yet, and not failed? */
+/* True if @cp is not committed yet, and has neither failed nor been dropped. */
 bool checkpoint_is_pending(struct checkpoint *cp);
 
-/* Somebody asks for its commit. 0; -EPROTO: it has no files. */
+/* A person asks for the commit of @cp. 0; -EPROTO: it has no files. */
 int checkpoint_ask(struct checkpoint *cp);
 
 /* What is missing for its end to be seen, for people. */
@@ -348,35 +351,38 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size);
 
 /* --- for engine/unit --- */
 
-/* Is every file of it closed; durable? */
+/* True if every file of @cp is closed, on all nodes. */
 bool checkpoint_is_closed_locked(struct checkpoint *cp);
 
-/* The same, of what this node writes. */
+/* True if every file that this node writes is closed; is durable. */
 bool checkpoint_is_closed_here_locked(struct checkpoint *cp);
 bool checkpoint_is_flushed_locked(struct checkpoint *cp);
 
-/* Does nobody know what it is, and is there nothing in it but directories? */
+/* True if nothing tells what @cp is, and only directories are in it. */
 bool checkpoint_is_nothing_locked(const struct checkpoint *cp);
 
 /*
- * Is it what has the name @name in its directory, on the backing? 1, 0, or -errno: that cannot be
- * seen. Lock not held.
+ * Lock not held. 1: on the backing, @cp has the name @name in its directory; 0: it has not. -errno:
+ * that cannot be seen.
  */
 int checkpoint_has_name(struct checkpoint *cp, const char *name);
 
 /*
- * Gives it its name as an ordinary directory, also if another node has just done so. 0 or -errno.
- * Lock not held.
+ * Lock not held. Gives @cp its name as an ordinary directory; 0 also if another node has just done
+ * so. Or -errno.
  */
 int checkpoint_name_ordinary(struct checkpoint *cp);
 
-/* The path of its target, for people and for its commit file. Lock not held. */
+/* Lock not held. The path of its target, for people and for its commit file. */
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
 
-/* Its name shows what it was before. The list's reference stays where it has @failed. */
+/*
+ * Ends @cp in @state: its name does not show it any more. If it has failed, the list's reference
+ * stays.
+ */
 void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state);
 
-/* Its end was seen elsewhere; and as which rule's unit. */
+/* The end of @cp was seen elsewhere. @cp is a unit of @rule. */
 void checkpoint_seal_locked(struct checkpoint *cp);
 void checkpoint_takes_rule_locked(struct checkpoint *cp, const struct rule *rule);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open checkpoints that nobody is going to complete, since a process that writes them has died, or
- * the mount ends. One with nothing in it goes; another fails, and its words say why.
+ * Open checkpoints that no process is going to complete, since one that writes them has died, or
+ * the mount ends. One with nothing in it is dropped; another fails, with the reason.
  *
- * Takes the units' lock, and drops it to fail one or to ask other nodes. Whether a death came
- * before the end is judged by accord_death.c where other nodes have a part.
+ * Takes the units' lock, and drops it to fail one or to ask other nodes. Where other nodes have a
+ * part, accord_death.c judges whether a death came before the end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ bool checkpoint_is_nothing_locked(const struct checkpoint *cp)
 	       !cp->nr_changing && !cp->filed.nr && list_empty(&cp->files) && !accord_is_shared(cp);
 }
 
-/* One that is nothing. Without locks. */
+/* Without locks. Drops @cp if it is nothing. */
 static bool checkpoint_forget(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
@@ -43,7 +43,7 @@ static bool checkpoint_forget(struct checkpoint *cp)
 	return true;
 }
 
-/* Referenced. */
+/* Referenced, or NULL. */
 static struct checkpoint *one_open_locked(struct units *us)
 {
 	struct list *l;
@@ -59,7 +59,7 @@ static struct checkpoint *one_open_locked(struct units *us)
 	return NULL;
 }
 
-/* What is decided elsewhere is open here until the driver of its accord has concluded it. */
+/* What other nodes have decided is OPEN here until the driver of its accord has concluded it. */
 static void wait_for_its_end(struct checkpoint *cp)
 {
 	LOCK_SCOPE(&cp->units->lock);
@@ -92,7 +92,9 @@ unsigned checkpoints_leave_open(struct units *us, const char *mountpoint)
 	}
 }
 
-/* Its end, if it is a participant of one whose own end was not seen yet. */
+/*
+ * Notes the end of @p for its part in @cp. True if @cp, whose own end was not seen, fails for it.
+ */
 static bool note_end_locked(struct checkpoint *cp, const struct process *p, struct writer_end end)
 {
 	struct participant *part = checkpoint_participant_of_locked(cp, p);
@@ -106,8 +108,8 @@ static bool note_end_locked(struct checkpoint *cp, const struct process *p, stru
 }
 
 /*
- * Referenced: one that fails by the end of @p; @mourned: unless other nodes say that its own was
- * before.
+ * The next one that fails by the end of @p, referenced. @mourned: unless other nodes say that it
+ * had ended before.
  */
 static struct checkpoint *next_victim_locked(struct units *us, const struct process *p,
 					     struct writer_end end, bool *mourned)
@@ -117,7 +119,7 @@ static struct checkpoint *next_victim_locked(struct units *us, const struct proc
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		checkpoint_look_for_end_locked(cp); /* what it did before counts */
+		checkpoint_look_for_end_locked(cp); /* what @p did before counts */
 		if (note_end_locked(cp, p, end)) {
 			*mourned = accord_loses_writer(cp, p);
 			cp->refs++;

@@ -4,8 +4,8 @@
  * made, notes what has the name, and shows the checkpoint under it.
  *
  * Takes the units' lock, and makes no call to the backing with it. Another node or a program may
- * take the name meanwhile, so it is looked at again when the checkpoint is shown. What a checkpoint
- * inherits is no part of this file (inherit.c), nor how nodes agree on who begins it
+ * take the name meanwhile, so it is looked at again when the checkpoint is shown. This file does
+ * not inherit files (inherit.c), nor do nodes agree here on which of them begins it
  * (accord_join.c).
  */
 #include <errno.h>
@@ -61,8 +61,9 @@ int checkpoint_note_replaced(struct checkpoint *cp)
 static int check_free(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
+	/* Asked first: what leaves the backing after that is no longer hidden. */
 	struct backing b = backing_for(us->contents->backing, &cp->owner);
-	bool hidden = removals_hide(us, &cp->target.dir_id, cp->target.name); /* first: it may go */
+	bool hidden = removals_hide(us, &cp->target.dir_id, cp->target.name);
 	struct statx stx;
 	int err = backing_stat_at(&b, cp->target.dir, cp->target.name, &stx);
 
@@ -71,7 +72,7 @@ static int check_free(struct checkpoint *cp)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* @was: the directory that has the name, and must still have it in the end; NULL: nothing has. */
+/* @was: the directory that has the name, and must have it in the end; NULL: nothing has. */
 static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
 {
 	struct units *us = cp->units;
@@ -90,8 +91,8 @@ static int stage(struct checkpoint *cp, mode_t mode, const struct statx *was)
 	if (!err) {
 		cp->id = inode_id_of(&stx);
 		cp->fd = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
-		if (cp->fd <
-		    0) /* its mode is not for the daemon: a pin does for all but the lock */
+		/* The daemon may not read it: a pin does for all but the lock. */
+		if (cp->fd < 0)
 			cp->fd = take_fd(&pin);
 		else
 			backing_lock(&b, cp->fd, false);
@@ -148,7 +149,7 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 	return err;
 }
 
-/* The staging directory is there, and another node's lock may be on it. */
+/* Opens the staging directory, which is there; another node may hold its lock. */
 static int adopt_staged(struct checkpoint *cp)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -157,7 +158,7 @@ static int adopt_staged(struct checkpoint *cp)
 	int err = pin < 0 ? pin : backing_stat(&b, pin, &stx);
 
 	if (!err && (!S_ISDIR(stx.stx_mode) || stx.stx_uid != cp->owner.uid))
-		err = -ENOENT; /* only its owner's is believed */
+		err = -ENOENT; /* only its owner's counts */
 	if (!err) {
 		cp->id = inode_id_of(&stx);
 		cp->fd = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
@@ -213,7 +214,7 @@ int checkpoint_show_locked(struct checkpoint *cp)
 	struct units *us = cp->units;
 
 	if (checkpoints_find_locked(us, &cp->target.dir_id, cp->target.name))
-		return -EEXIST; /* somebody was quicker */
+		return -EEXIST; /* another thread was quicker */
 	if (cp->replaces)
 		replaced_add(&us->replaced, &cp->replaced);
 	cp->visible = true;
@@ -246,7 +247,7 @@ int checkpoint_give_up(struct checkpoint *cp, int err)
 	if (!accord_agreement(cp) || err == -EEXIST) {
 		{
 			LOCK_SCOPE(&us->lock);
-			/* It was shown for a moment, and may have been ended by others. */
+			/* It was shown for a moment, and may be over by now. */
 			if (cp->visible && !state_is_over(cp->state))
 				checkpoint_end_locked(cp, GENERATION_DROPPED);
 		}
@@ -258,7 +259,7 @@ int checkpoint_give_up(struct checkpoint *cp, int err)
 	MESSAGE(text, COMMIT_FAILED, path, "beginning it", strerror(-err), path);
 	checkpoint_fail(cp, err, text);
 	LOCK_SCOPE(&us->lock);
-	if (err != -EINTR) /* which some programs do not look at: they call again */
+	if (err != -EINTR) /* some programs ignore that, and call again */
 		casualty_tell(&us->casualties, cp->maker, path, sizeof(path));
 	return err;
 }

@@ -17,14 +17,14 @@
 #include "engine/unit/removal.h"
 #include "engine/unit/rules.h"
 
-/* An ordinary directory after all: it gets its name at once. */
+/* Makes @cp an ordinary directory, which gets its name at once: -EEXIST. Or another error. */
 static int make_ordinary(struct checkpoint *cp)
 {
 	int err;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		err = checkpoint_hold_locked(cp,
-					     BUSY_ORDINARY); /* others may remove or rename it */
+		/* Meanwhile no program removes or renames it. */
+		err = checkpoint_hold_locked(cp, BUSY_ORDINARY);
 		if (err)
 			return err;
 	}
@@ -61,25 +61,25 @@ static bool is_beside(void *checkpoint, const char *name)
 	return !backing_stat_at(&b, cp->target.dir, name, &stx);
 }
 
-/* Was it written by @p alone? */
+/* True if @p alone has written to it. */
 static bool is_of_one_locked(struct checkpoint *cp, const struct process *p)
 {
 	return cp->participants.next == cp->participants.prev &&
 	       checkpoint_participant_of_locked(cp, p);
 }
 
-/* The job's last one in this directory has a successor now: that is evidence for it. */
+/* The job's previous checkpoint in this directory has a successor now: that is evidence for it. */
 static void tell_sibling(struct checkpoint *cp)
 {
 	struct list *l;
 
 	if (cp->follows || state_is_over(cp->state))
-		return; /* a late change to an older one; or none any more */
+		return; /* a late change to an older one; or over */
 	list_for_each (l, &cp->units->checkpoints) {
 		struct checkpoint *o = container_of(l, struct checkpoint, link);
 
 		if (o == cp)
-			break; /* what follows is newer; one that is not shown is the newest */
+			break; /* the rest is newer; one that is not shown is the newest */
 		if (o->rule == cp->rule && !accord_is_bereaved(o) &&
 		    job_same(o->maker, cp->maker) &&
 		    same_inode(&o->target.dir_id, &cp->target.dir_id)) {
@@ -90,7 +90,7 @@ static void tell_sibling(struct checkpoint *cp)
 	waitq_wake(&cp->units->commits);
 }
 
-/* One at a time decides what it is. 1: the caller is to, and says decided. 0 or -EEXIST: it was. */
+/* Lets one thread decide. 1: the caller does, and calls decided. 0 or -EEXIST: it was decided. */
 static int begin_deciding(struct checkpoint *cp)
 {
 	int err;
@@ -106,8 +106,8 @@ static int begin_deciding(struct checkpoint *cp)
 }
 
 /*
- * @p makes it a unit: it is that of its job. What others did before that, who did not know what it
- * would be, was no part of a save; from now on they are told that it is taken.
+ * @p makes @cp a unit of its job. What other jobs did to it before, without knowing what it would
+ * be, was no part of a save; from now on they get EBUSY.
  */
 static void take_from_others(struct checkpoint *cp, struct process *p)
 {
@@ -144,7 +144,7 @@ static void decided(struct checkpoint *cp, const struct rule *rule)
 	LOCK_SCOPE(&cp->units->lock);
 	busy_end(cp->units, &cp->busy, BUSY_CLAIM);
 	if (!cp->rule)
-		cp->rule = rule; /* another node may have told meanwhile */
+		cp->rule = rule; /* another node may have told it meanwhile */
 	if (rule)
 		tell_sibling(cp);
 	accord_wake(cp);
@@ -167,8 +167,8 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 	if (rule)
 		take_from_others(cp, p);
 	/*
-	 * Where the directory's name suggests a unit the file's can be waited for; and what it
-	 * replaces is kept.
+	 * If the directory's name suggests a unit, a file whose name tells nothing does not decide;
+	 * nor does any where @cp replaces something, which is kept.
 	 */
 	if (!rule && !cp->inherits && !cp->rule &&
 	    !((rules_tells_nothing(name) || cp->replaces) && rules_suggest(cp->units->rules, path)))
@@ -205,7 +205,7 @@ int checkpoint_yield(struct checkpoint *cp)
 	return decide_ordinary(cp);
 }
 
-/* One in @dir of which it is not known what it is. */
+/* A checkpoint in @dir that may still become ordinary. */
 static struct checkpoint *find_undecided_locked(struct units *us, const struct inode_id *dir)
 {
 	struct list *l;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The end of a checkpoint: notes it in the history and takes it off the list; fails it, with its
- * files, and makes its job learn of that at its next call.
+ * files, and has its job hear of that at its next call.
  *
- * Takes the units' lock, except in functions that end in _locked. It does not find out that an end
- * has come (evidence.c), and commits nothing (commit.c). What a failed one leaves is kept by
- * wreck.h.
+ * Takes the units' lock, except in functions that end in _locked. This file finds no end
+ * (evidence.c), and commits nothing (commit.c). wreck.h keeps what a failed one leaves.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@ void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state)
 {
 	struct units *us = cp->units;
 	struct ended *e = history_add(&us->history);
-	/* else, what another node has begun, and was over before that: not in the list */
+	/* false: another node has begun it, and it was over before it got into the list */
 	bool shown = cp->visible;
 
 	checkpoint_set_state(cp, state);
@@ -51,8 +50,8 @@ void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state)
 		atomic_fetch_add(&us->nr_published, 1);
 	us->nr_failed += state == GENERATION_FAILED;
 	if ((state == GENERATION_FAILED || state == GENERATION_DROPPED) && cp->accord)
-		backing_unlock(cp->fd); /* another node may remove the directory that it is in */
-	if (shown && state == GENERATION_FAILED) { /* which calls in it must be told of */
+		backing_unlock(cp->fd); /* another node may remove the directory around it */
+	if (shown && state == GENERATION_FAILED) { /* calls in it get its error */
 		wreck_add_locked(cp);
 	} else if (shown) {
 		list_del(&cp->link);
@@ -63,7 +62,7 @@ void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state)
 	waitq_wake(&us->commits);
 }
 
-/* Those who wrote to it, and those of its job, must not go on as if nothing was. */
+/* The processes of its job, and those that wrote to it, must hear of it before they go on. */
 static void tell_writers_locked(struct checkpoint *cp, int err)
 {
 	struct casualties *cs = &cp->units->casualties;
@@ -74,18 +73,18 @@ static void tell_writers_locked(struct checkpoint *cp, int err)
 
 	if (err == -ECANCELED || err == -ESTALE || accord_tells_none_locked(cp, at_ns))
 		return;
-	if (by_job) /* one for all of its job */
+	if (by_job) /* one for the whole job */
 		casualty_add(cs, cp->maker, path, err, at_ns);
 	list_for_each (l, &cp->participants) {
 		struct participant *part = container_of(l, struct participant, link);
 
-		/* Who has come after what failed it did not know of that. */
+		/* That does not reach a process that has come after the cause. */
 		if (!part->ended && !(by_job && epoch_started_before(part->process, at_ns)))
 			casualty_add(cs, part->process, path, err, at_ns);
 	}
 }
 
-/* Has @g failed, and whoever found out is about to fail its checkpoint, too? */
+/* True if @g has failed, and the thread that found out is about to fail its checkpoint, too. */
 static bool is_about_to_fail_locked(const struct generation *g)
 {
 	const struct checkpoint *cp = g->checkpoint;
@@ -105,10 +104,10 @@ void checkpoint_told(struct generation *g, const struct caller *c)
 		return;
 	{
 		LOCK_SCOPE(&us->lock);
-		while (!err &&
-		       is_about_to_fail_locked(g)) /* else it would be told of that once more */
+		/* Else @p would be told of that once more. */
+		while (!err && is_about_to_fail_locked(g))
 			err = units_wait(us);
-		casualty_tell(&us->casualties, p, path, sizeof(path)); /* the caller says it */
+		casualty_tell(&us->casualties, p, path, sizeof(path)); /* the caller tells it */
 	}
 	process_put(p);
 }

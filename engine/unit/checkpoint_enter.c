@@ -4,8 +4,8 @@
  * the participants, refuses or supersedes what belongs to another job, and tells a process that a
  * checkpoint of its job has failed.
  *
- * Takes the units' lock, and drops it while it waits for a commit or for another process to end. It
- * does not decide by which rule the checkpoint goes (checkpoint_claim.c).
+ * Takes the units' lock, and drops it while it waits for a commit or for another process to end.
+ * The rule by which a checkpoint goes is decided elsewhere (checkpoint_claim.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,9 +20,9 @@
 #include "engine/unit/removal.h"
 #include "engine/unit/wreck.h"
 
-#define READ_NS (2 * NSEC_PER_SEC) /* for who a process is, of whom other nodes may know */
+#define READ_NS (2 * NSEC_PER_SEC) /* to read /proc; too short: other nodes' saves are hidden */
 
-/* Is one of its job, of which a writer has died, about to be judged? */
+/* True if a writer of a checkpoint of its job has died, and the verdict is still to come. */
 static bool is_mourned_locked(struct units *us, const struct process *p)
 {
 	struct list *l;
@@ -37,7 +37,7 @@ static bool is_mourned_locked(struct units *us, const struct process *p)
 	return false;
 }
 
-/* The first call that would go on says why it does not. */
+/* The first call that would go on gets the error, and says why. */
 static int tell_casualty_locked(struct units *us, struct process *p)
 {
 	char text[MESSAGE_MAX], path[PATH_MAX];
@@ -73,16 +73,16 @@ struct participant *checkpoint_participant_of_locked(struct checkpoint *cp, cons
 	return NULL;
 }
 
-/* Of which start of the job that saves @cp is @p? */
+/* The incarnation of @p, as seen from the one that saves @cp. */
 static enum epoch_order epoch_of(const struct checkpoint *cp, const struct process *p)
 {
 	return cp->maker->read ? epoch_order(p, cp->maker->key, EPOCH_LASTS) : EPOCH_UNKNOWN;
 }
 
 /*
- * Is it known to be of a job that @p is not to change it for? Which rule it goes by may be known on
- * other nodes alone: of those that only look nobody says so to each other. Then the job of @p,
- * started again, takes the place of what it was.
+ * True if @cp is known to be a unit, which only its job may change. Its rule may be known on other
+ * nodes alone, since nodes that only look do not tell each other. Then the job of @p, started
+ * again, takes its place.
  */
 static bool is_taken_locked(const struct checkpoint *cp, const struct process *p)
 {
@@ -92,8 +92,9 @@ static bool is_taken_locked(const struct checkpoint *cp, const struct process *p
 enum others { NO_OTHERS, OTHERS_ENDING, OTHERS_LIVE };
 
 /*
- * Does anybody of another job than @p write to it? Of whom nothing is seen it is not known. A job
- * may begin in the very moment in which the one before has ended, which is to be told yet.
+ * Whether a live process of another job than that of @p writes to @cp; one that is not visible
+ * counts as none. OTHERS_ENDING: one has exited, perhaps just before the job of @p began, and its
+ * exit is still being processed.
  */
 static enum others others_of_locked(struct checkpoint *cp, const struct process *p)
 {
@@ -112,7 +113,7 @@ static enum others others_of_locked(struct checkpoint *cp, const struct process 
 	return found;
 }
 
-/* Does the job of @p have a part in it? */
+/* True if the job of @p has a part in @cp. */
 static bool is_of_job_locked(struct checkpoint *cp, const struct process *p)
 {
 	struct list *l;
@@ -124,8 +125,8 @@ static bool is_of_job_locked(struct checkpoint *cp, const struct process *p)
 }
 
 /*
- * Nobody who wrote to it is left: another job begins it anew, from what the name had before. 1: its
- * end was seen just now.
+ * No process that wrote to @cp is left: the job of @p begins it anew, from what the name had
+ * before. -ESTALE: done; 1: the end of @cp was seen just now.
  */
 static int supersede(struct checkpoint *cp, struct process *p)
 {
@@ -143,7 +144,7 @@ static int supersede(struct checkpoint *cp, struct process *p)
 		return 1;
 	hidden = removals_hide(cp->units, &cp->target.dir_id, cp->target.name);
 	if (!backing_stat_at(&b, cp->target.dir, cp->target.name, &stx) && !hidden)
-		return -ESTALE; /* that is shown again */
+		return -ESTALE; /* the name shows that again */
 	err = backing_stat(&b, cp->fd, &stx);
 	if (!err)
 		err = checkpoint_begin(
@@ -165,7 +166,7 @@ static int refuse(struct checkpoint *cp, const struct process *p)
 	return -EBUSY;
 }
 
-/* Has it failed for what is nothing to @p: of another job, or started after that was? */
+/* True if @cp failed for a cause before @p was started, or in another job than that of @p. */
 static bool is_nothing_to_locked(struct checkpoint *cp, const struct process *p)
 {
 	return cp->state == GENERATION_FAILED && !checkpoint_participant_of_locked(cp, p) &&
@@ -173,8 +174,8 @@ static bool is_nothing_to_locked(struct checkpoint *cp, const struct process *p)
 }
 
 /*
- * As checkpoint_hold_still_locked, for @p: that it failed is told to those whom it concerns.
- * Another one, which found it just before, looks for the name once more.
+ * As checkpoint_hold_still_locked, for @p: a process that the failure does not concern gets
+ * -ESTALE, and looks the name up again.
  */
 static int hold_still_for_locked(struct checkpoint *cp, const struct process *p)
 {
@@ -183,7 +184,7 @@ static int hold_still_for_locked(struct checkpoint *cp, const struct process *p)
 	return err && p && is_nothing_to_locked(cp, p) ? -ESTALE : err;
 }
 
-/* Was @p started after it was begun, and does not write to it yet? */
+/* True if @p was started after @cp was begun, and does not write to it yet. */
 static bool is_latecomer(struct checkpoint *cp, const struct process *p)
 {
 	LOCK_SCOPE(&cp->units->lock);
@@ -191,16 +192,16 @@ static bool is_latecomer(struct checkpoint *cp, const struct process *p)
 	       !epoch_started_before(p, cp->opened_ns);
 }
 
-/* Is it what a later start of the job of @p saves? That is none of its business any more. */
+/* True if a later incarnation of the job of @p saves @cp: then @p must not change it. */
 static bool is_former_locked(const struct checkpoint *cp, const struct process *p)
 {
 	return cp->accord && epoch_of(cp, p) == EPOCH_OLDER;
 }
 
 /*
- * True if @p, whose call @err is for, learns by that of what has failed: by the error of @cp
- * itself, or before it has written to @cp. In the middle of a save it would stop, and what it has
- * saved might be committed when it exits.
+ * True if the call of @p, which gets @err, may tell what has failed: by the error of @cp itself, or
+ * before @p has written to @cp. In the middle of a save @p would stop, and what it has saved might
+ * be committed when it exits.
  */
 static bool may_be_told_locked(struct checkpoint *cp, const struct process *p, int err)
 {
@@ -266,7 +267,7 @@ void checkpoint_leave(struct checkpoint *cp)
 	LOCK_SCOPE(&cp->units->lock);
 	cp->nr_changing--;
 	cp->changed_ns = clock_mono_ns();
-	if (cp->unwanted) /* what is left of it was in use */
+	if (cp->unwanted) /* it was in use until now */
 		wreck_unwanted_locked(cp);
 	waitq_wake(&cp->units->commits);
 	accord_wake(cp);
@@ -282,7 +283,7 @@ int checkpoint_join(struct checkpoint *cp, struct process *p)
 		return part ? 0 : -ENOMEM;
 	}
 	part->process = process_get(p);
-	part->watched = !jobs_watch(p); /* who is told of its end waits for the lock */
+	part->watched = !jobs_watch(p); /* its end is told with the lock held */
 	list_append(&cp->participants, &part->link);
 	removal_note_saver_locked(us, p, &cp->target.dir_id);
 	return 0;
@@ -304,8 +305,8 @@ struct process *units_process(struct units *us, const struct caller *c)
 
 	p = jobs_process(us->jobs, c->pid, c->uid);
 	/*
-	 * On one node who was not read in time may be of any job; but what other nodes save is
-	 * hidden from him.
+	 * On one node a process that was not read in time may be of any job; but what other nodes
+	 * save is hidden from it.
 	 */
 	while (p && p->visible && !p->read && accord_has_others(us) && !process_has_ended(p) &&
 	       clock_mono_ns() < until && !wait_interrupted()) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of checkpoint.h have between them:
+ * What the files of checkpoint.h share:
  *
- * - checkpoint.c: one of them: found, referenced, its state, held by one thread
- * - checkpoint_begin.c: the staging directory; shown
+ * - checkpoint.c: lookup, references, the state; a thread that has a checkpoint for itself
+ * - checkpoint_begin.c: makes the staging directory, and shows it
  * - checkpoint_enter.c: processes that change it
  * - checkpoint_claim.c: its rule, or an ordinary directory
  * - checkpoint_name.c: a program removes or renames it
@@ -18,21 +18,21 @@
 
 #include "engine/unit/internal.h"
 
-/* The one that a name shows, not referenced, or NULL. */
+/* The checkpoint that a name shows, not referenced, or NULL. */
 struct checkpoint *checkpoints_find_locked(struct units *us, const struct inode_id *dir,
 					   const char *name);
 
-/* Frees all of a list that nobody else knows any more. */
+/* Frees all of a list that no other thread knows any more. */
 void checkpoint_free_participants(struct list *participants);
 
-/* The part of @p in it, or NULL. */
+/* The participant of @cp that is @p, or NULL. */
 struct participant *checkpoint_participant_of_locked(struct checkpoint *cp,
 						     const struct process *p);
 
 /*
- * Drops the lock while it waits. A checkpoint whose end was seen is committed first: a later change
- * is one of the committed checkpoint. One that a death has frozen here is judged first. 0: @cp is
- * OPEN. -EEXIST: @cp is not OPEN any more. -EINTR, or the error that @cp failed with.
+ * Drops the lock while it waits: for the commit of a checkpoint whose end was seen, since a later
+ * change is one of the committed checkpoint; and for the verdict if a death has frozen it here. 0:
+ * @cp is OPEN. -EEXIST: @cp is not OPEN any more. -EINTR, or the error that @cp failed with.
  */
 int checkpoint_hold_still_locked(struct checkpoint *cp);
 
@@ -54,7 +54,7 @@ bool checkpoint_let_go(struct checkpoint *cp, enum busy with);
  */
 bool checkpoint_fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason);
 
-/* Lock not held. What has its name on the backing is what it is going to replace. 0 or -errno. */
+/* Lock not held. Notes that @cp replaces what has its name on the backing. 0 or -errno. */
 int checkpoint_note_replaced(struct checkpoint *cp);
 
 #endif

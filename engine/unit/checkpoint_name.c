@@ -4,8 +4,8 @@
  * directory has on the backing.
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the checkpoint is busy
- * (BUSY_HELD), so that nobody changes or ends it. It does not give a committed one its name
- * (replace.c).
+ * (BUSY_HELD), so that no other thread changes or ends it. This file gives no committed one its
+ * name (replace.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 		return err;
 	}
 	p = cp->replaces ? units_process(us, c) : NULL;
-	if (p) /* programs saw one directory, which is removed */
+	if (p) /* programs saw one directory, and removed it */
 		removal_of_replaced(cp, c, p);
 	process_put(p);
 	LOCK_SCOPE(&us->lock);
@@ -70,8 +70,8 @@ int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 }
 
 /*
- * It is to get the name @name in @dir. What it changes, and is to replace, goes there, too, as its
- * name does; else it replaces there what was removed, but is there until the next commit.
+ * @cp is to get the name @at. What @cp changes, and is to replace, moves there with its name. Else
+ * @cp replaces what is there: something removed, which stays until the next commit.
  */
 static int take_along(struct checkpoint *cp, const struct place *at, bool *replaces,
 		      struct inode_id *replaced)
@@ -130,9 +130,7 @@ int checkpoint_rename(struct checkpoint *cp, const struct place *at)
 
 		cp->replaces = replaces;
 		cp->replaced = replaced;
-		/*
-		 * Under its number, as accord_join.c does; both are open, so that it cannot fail.
-		 */
+		/* As in accord_join.c, keeps the number; both are open, so it cannot fail. */
 		dup3(copy, cp->target.dir, O_CLOEXEC);
 		old_id = cp->target.dir_id;
 		memcpy(old_name, cp->target.name, sizeof(old_name));

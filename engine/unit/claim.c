@@ -57,7 +57,7 @@ static void parse_decision(char *text, size_t len, struct claim *c)
 	refusal_finish(&r);
 }
 
-/* Is the last one still to be decided? */
+/* Finds out whether the last generation is still to be decided. 0 or -errno. */
 static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 {
 	ssize_t len =
@@ -164,7 +164,7 @@ static bool take_turn(struct units *us)
 	return true;
 }
 
-/* *@mine: this node has closed it. */
+/* *@mine: this node has closed the chain. */
 static int clear(struct units *us, const struct namechain *ch, const char *first, const char *gen,
 		 bool *mine)
 {
@@ -175,7 +175,7 @@ static int clear(struct units *us, const struct namechain *ch, const char *first
 	if (r || !end.nr)
 		return r;
 	if (!*end.closed && strcmp(end.last, gen))
-		return 0; /* it goes with that one */
+		return 0; /* it goes with the last one */
 	if (*end.closed && strcmp(end.closed, ch->node) && nodes_alive_now(us->nodes, end.closed))
 		return -EAGAIN;
 	r = *end.closed ? 1 : namechain_rests(ch, first, gen);
@@ -227,7 +227,7 @@ int claim_make_way(struct units *us, const struct caller *owner, const struct cl
 
 	if (!*c->end.closed && c->end.nr < CHAIN_LONG)
 		return 1;
-	/* One that is only long may be added to. */
+	/* A chain that is only long may grow further. */
 	r = claim_clear(us, owner, c->end.first, c->end.last);
 	return r == -EAGAIN && !*c->end.closed ? 1 : r;
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a checkpoint whose end was seen becomes one that is committed (DESIGN 4). In this order, so
- * that at every crash instant the name shows the old checkpoint or the new one, whole:
+ * Commits a checkpoint whose end was seen (DESIGN 4). The order is such that at every crash instant
+ * the name shows the old checkpoint or the new one, whole:
  *
- *   O1  its files are durable and digested (publish.c; what escaped that, here)
+ *   O1  its files are durable and digested (publish.c; others here, commit_list.c)
  *   O2  its directories are synced, and the one that it is in
  *   O3  the commit file is written and synced, in staging
  *   O4  the decision is recorded, write-once; a crash after this is redone by recover.c
  *   O5  the staging directory gets its name, the parent is synced
+ *   O6  pointers that wait for it get their names (following.h)
+ *   O7  what was removed leaves; then the record goes
  *
- * A committed one of which all files were removed gets its name so, too, but without a commit file:
- * it is an ordinary directory then.
+ * A committed checkpoint of which all files were removed goes the same way, but without a commit
+ * file: it is an ordinary directory then.
  *
- *   what waits for it follows: pointers get their names (O6), what was removed leaves (O7)
- *   the record goes (following.h)
+ * The committer threads do this. They hold the units' lock to choose a checkpoint, and drop it to
+ * work. One thread at a time has a checkpoint (cp->taken).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +41,7 @@
 #define FIRST_PAUSE_NS (10 * NSEC_PER_MSEC)
 #define MOST_PAUSE_NS  NSEC_PER_SEC
 
-/* What is known of tensors in files that are as they were. */
+/* Takes over what is known of tensors in files that are unchanged. */
 static int inherit_tensors(struct listing *l)
 {
 	struct checkpoint *cp = l->cp;
@@ -50,13 +52,14 @@ static int inherit_tensors(struct listing *l)
 		return 0;
 	old = backing_pin(&b, cp->target.dir, cp->target.name);
 	if (old < 0)
-		return 0; /* it is a new one after all */
+		return 0; /* nothing had the name after all */
 	return shards_inherit(&l->shards, &b, old, l->entries, l->nr);
 }
 
 /*
- * Is it a checkpoint? An ordinary directory, if nothing is left of the committed one, and nothing
- * tells of another.
+ * Decides between checkpoint and ordinary directory. @cp becomes ordinary if nothing is left of the
+ * committed checkpoint, and no file shows a new one. -ENODATA: no files. -ECANCELED: @cp must not
+ * become ordinary, and the removal is cancelled.
  */
 static int judge(struct listing *l)
 {
@@ -67,14 +70,11 @@ static int judge(struct listing *l)
 	cp->ordinary = cp->follows && (!l->files || (!cp->nr_shared && !cp->rule));
 	if (!cp->ordinary)
 		return 0;
-	following_release(cp); /* it is committed at no time */
+	following_release(cp); /* an ordinary directory is never committed: nothing follows */
 	return cp->may_be_ordinary ? 0 : -ECANCELED;
 }
 
-/*
- * All of it becomes durable in staging (O2, O3), with its commit file unless it is ordinary. @step:
- * what is being done, for the message.
- */
+/* (O2, O3) Makes @l durable in staging; with a commit file unless ordinary. @step: for messages. */
 static int make_whole(struct listing *l, struct commit_header *header, const char **step)
 {
 	struct checkpoint *cp = l->cp;
@@ -97,10 +97,7 @@ static int make_whole(struct listing *l, struct commit_header *header, const cha
 	return err ? err : above_sync(us, &cp->owner, cp->target.dir);
 }
 
-/*
- * (O4, O5) @cp is NAMING. Whoever comes second, after a crash or an error, does the same again:
- * nothing that is decided is made anew.
- */
+/* (O4, O5) @cp is NAMING. Repeating this after a crash or an error changes nothing decided. */
 static int decide(struct checkpoint *cp, const char **step)
 {
 	int err = 0;
@@ -125,10 +122,7 @@ static int decide(struct checkpoint *cp, const char **step)
 	return err;
 }
 
-/*
- * For one that nobody changes any more. @step: what is being done, for the message, unless @e has
- * one.
- */
+/* Commits @cp, which no process changes any more. @step: for the message, unless @e has one. */
 static int commit(struct checkpoint *cp, const char *path, const char **step, struct error *e)
 {
 	struct listing l = {.cp = cp, .path = path, .e = e};
@@ -164,7 +158,7 @@ static int commit(struct checkpoint *cp, const char *path, const char **step, st
 	return err;
 }
 
-/* Until it is tried again; each time twice as long, up to MOST_PAUSE_NS. */
+/* The pause until the next try: each is twice as long, up to MOST_PAUSE_NS. */
 static uint64_t next_pause(struct checkpoint *cp)
 {
 	uint64_t pause = cp->pause_ns ? cp->pause_ns : FIRST_PAUSE_NS;
@@ -176,7 +170,7 @@ static uint64_t next_pause(struct checkpoint *cp)
 static bool try_again(struct checkpoint *cp, int err)
 {
 	struct units *us = cp->units;
-	/* What all nodes agree by may be away for longer than a write may fail. */
+	/* The service by which all nodes agree may be away for longer than a write may fail. */
 	bool outage = err == -EHOSTDOWN && us->commit_ns > us->retry_ns;
 	uint64_t now = clock_mono_ns();
 	uint64_t patience = outage ? us->commit_ns : flush_patience_ns(err, us->retry_ns);
@@ -202,7 +196,7 @@ static void end(struct checkpoint *cp, const char *path)
 		LOCK_SCOPE(&us->lock);
 		free(cp->path);
 		cp->path = strdup(path);
-		cp->err = 0; /* what became of its job meanwhile comes too late */
+		cp->err = 0; /* an error of its job meanwhile comes too late */
 		cp->reason[0] = '\0';
 		checkpoint_end_locked(cp, cp->ordinary ? GENERATION_DROPPED : GENERATION_COMMITTED);
 		removals_committed_locked(us, cp);
@@ -219,9 +213,9 @@ static void end(struct checkpoint *cp, const char *path)
 }
 
 /*
- * @cp is NAMING, which ended with @err. True if its commit is not decided, and will not be, or its
- * name is another's: then it fails. Else it is tried again for as long as the mount lasts, and by
- * the next one: who fails it might be told otherwise by the backing.
+ * @cp is NAMING, and a try ended with @err. True if no commit is decided, nor will be, or the name
+ * belongs to another: then @cp fails. Else this mount, and then the next, retries without end: a
+ * failure that is told now might turn out wrong.
  */
 static bool is_undone(struct checkpoint *cp, int err, bool again)
 {
@@ -232,7 +226,7 @@ static bool is_undone(struct checkpoint *cp, int err, bool again)
 	return !again && !cp->units->ending && decision_withdraw(cp, cp->unit);
 }
 
-/* It stays NAMING, and is tried again; people are told once. */
+/* Keeps @cp NAMING, to be tried again; tells people once. */
 static void stay(struct checkpoint *cp, const char *path, const char *step, int err, bool again)
 {
 	struct units *us = cp->units;
@@ -268,7 +262,7 @@ static void fail(struct checkpoint *cp, const char *path, const char *step, int 
 		checkpoint_fail(cp, failure_of_backing(err), text);
 }
 
-/* @cp is COMMITTING or NAMING, by this thread alone. */
+/* Makes one try for @cp, which is COMMITTING or NAMING. Only this thread has it. */
 static void work_on(struct checkpoint *cp)
 {
 	char path[PATH_MAX];
@@ -301,8 +295,8 @@ static void work_on(struct checkpoint *cp)
 }
 
 /*
- * Is one that ended, or was frozen by a death, before it, in the same directory, still to be
- * committed?
+ * True if another checkpoint in the same directory comes first: it is being committed, or it ended,
+ * or was frozen by a death, before @cp.
  */
 static bool must_wait_locked(struct checkpoint *cp)
 {
@@ -322,7 +316,7 @@ static bool must_wait_locked(struct checkpoint *cp)
 	return !following_rests_locked(cp);
 }
 
-/* The next one to commit, or NULL. */
+/* The next checkpoint to commit, or NULL. */
 static struct checkpoint *choose_locked(struct units *us)
 {
 	uint64_t now = clock_mono_ns();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commit file: what its header says of the checkpoint and of its place among those beside it,
- * and how the file is written into staging (O3 of commit.c).
+ * Writes the commit file: fills in its header, with the place of the checkpoint among those beside
+ * it, and writes it into staging (O3 of commit.c).
  *
- * Assumes a listing (commit_list.c) that is complete, and that the caller acts for the owner. Takes
- * the units' lock for the participants, and makes no call to the backing with it. What a commit
- * file looks like says engine/format/commit.h.
+ * Assumes a complete listing (commit_list.c), and that the caller acts for the owner. Takes the
+ * units' lock for the participants, and makes no call to the backing with it.
+ * engine/format/commit.h defines the format.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -105,7 +105,7 @@ static int write_as(struct listing *l, const struct commit_header *header, const
 	if (!f)
 		return -ENOMEM;
 	*f = (struct file_writer){.b = &b};
-	err = backing_unlink(&b, cp->fd, name, false); /* of an earlier try */
+	err = backing_unlink(&b, cp->fd, name, false); /* left by an earlier try */
 	if (err && err != -ENOENT)
 		return err;
 	f->fd = backing_create(&b, cp->fd, name, O_RDWR | O_EXCL, COMMIT_MODE, &created);
@@ -118,7 +118,7 @@ static int write_as(struct listing *l, const struct commit_header *header, const
 	return err;
 }
 
-/* True if the commit file of @cp is there, whole, by this node or another. */
+/* True if the commit file of @cp is there, whole, from this node or another. */
 static bool has_commit_file(struct checkpoint *cp)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -129,10 +129,9 @@ static bool has_commit_file(struct checkpoint *cp)
 }
 
 /*
- * Where another node may commit it, too, or has already, the commit file that stands is never
- * removed nor written to: each node makes one of its own, which gets the name when it is whole. All
- * of them list the same files, so whichever stands will do. One that was held up finds that it
- * stands.
+ * For a checkpoint that another node may commit, too, or already has. The commit file that stands
+ * is never removed nor written to: each node writes one under its own name, and renames it when
+ * whole. All list the same files, so any will do. A node that was held up finds that one stands.
  */
 static int write_beside_others(struct listing *l, const struct commit_header *header)
 {
@@ -145,7 +144,7 @@ static int write_beside_others(struct listing *l, const struct commit_header *he
 	err = write_as(l, header, own);
 	if (!err && !has_commit_file(cp)) {
 		err = backing_rename(&b, cp->fd, own, cp->fd, COMMIT_FILE, 0);
-		return err == -ENOENT ? -EAGAIN : err; /* another has decided, and tidied up */
+		return err == -ENOENT ? -EAGAIN : err; /* another node has decided, and tidied up */
 	}
 	backing_unlink(&b, cp->fd, own, false);
 	return err;
@@ -183,10 +182,7 @@ static ssize_t read_header_bytes(void *opened, void *buf, size_t len, uint64_t o
 	return commit_read_opened(opened, buf, len, off);
 }
 
-/*
- * Raises *@last to that of the unit @name in @dir. -ESTALE: it is to be looked for anew. What is no
- * unit, or damaged, has none.
- */
+/* Raises *@last to the sequence of the unit @name in @dir, if it is one. -ESTALE: look again. */
 static int raise_to(struct checkpoint *cp, int dir, const char *name, uint64_t *last)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -222,7 +218,7 @@ static int look_for_last(struct checkpoint *cp, uint64_t *last)
 	return err ? err : w.err;
 }
 
-/* The largest that can be seen beside it. */
+/* The largest sequence that is visible beside it. */
 static uint64_t last_sequence(struct checkpoint *cp)
 {
 	uint64_t last = 0;
@@ -231,10 +227,7 @@ static uint64_t last_sequence(struct checkpoint *cp)
 	return last;
 }
 
-/*
- * Its path below the backing, by which recovery finds it. That for people, @path, is not exact, and
- * need not be known any more.
- */
+/* Its path below the backing, by which recovery finds it; else @path, which is not exact. */
 static void unit_path(struct checkpoint *cp, const char *path, char *buf, size_t size)
 {
 	size_t len;

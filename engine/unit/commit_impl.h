@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the commit of a checkpoint have between them:
+ * What the files of the commit of a checkpoint share:
  *
  * - commit.c: the steps in their order, and the threads that take them
  * - commit_list.c: what is in the checkpoint
  * - commit_file.c: its commit file
  *
- * All of it is for the thread that has the checkpoint in COMMITTING, and is called without the
- * units' lock.
+ * All of it is for the thread that has the checkpoint in COMMITTING, without the units' lock.
  */
 #ifndef ENGINE_UNIT_COMMIT_IMPL_H
 #define ENGINE_UNIT_COMMIT_IMPL_H
@@ -16,10 +15,10 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/shards.h"
 
-/* Everything that the commit file will list; what one entry needs, allocated. */
+/* Everything that the commit file will list. Owns the strings of its entries. */
 struct listing {
 	struct checkpoint *cp;
-	struct filed *filed; /* what is known of its files, by inode */
+	struct filed *filed; /* what publish.c found out about its files, by inode */
 	size_t nr_filed;
 	struct commit_entry *entries;
 	size_t nr, room;
@@ -28,7 +27,7 @@ struct listing {
 	struct shards shards;
 	uint64_t bytes, files;
 	const char *path; /* of the checkpoint, for messages */
-	struct error *e;  /* filled where there is more to say than what failed */
+	struct error *e;  /* filled where there is more to say than the failed step */
 };
 
 struct opened {
@@ -39,21 +38,21 @@ struct opened {
 /* Of a struct opened, for a struct source. */
 ssize_t commit_read_opened(void *opened, void *buf, size_t len, uint64_t off);
 
-/* All that is in the checkpoint, sorted by path. @l has it, its path and its error. 0 or -errno. */
+/* Lists the checkpoint, sorted by path. The caller has set cp, path and e of @l. 0 or -errno. */
 int commit_listing_fill(struct listing *l);
 
 void commit_listing_finish(struct listing *l);
 
 /*
- * What its header says that only who has seen its end can know: all but its place among others, and
- * of how many nodes it is.
+ * Fills in those header fields that only the node that saw the end can know: all but sequence,
+ * time, and number of nodes.
  */
 void commit_describe(struct checkpoint *cp, const char *path, struct commit_header *h);
 
-/* @path: its own, for messages. 0 or -errno. */
+/* Fills in the whole header. @path: of @cp, for messages. 0 or -errno. */
 int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_header *h);
 
-/* The commit file is no change that a program made. */
+/* Writes the commit file, and restores the mtime of the directory: no program changed it. */
 int commit_put_into_staging(struct listing *l, const struct commit_header *header);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lists what is in a checkpoint, for its commit file: files with their digests, symbolic links,
- * empty directories. Syncs its directories, but for the top, and what did not come through
+ * empty directories. Syncs its directories except the top one, and files that did not come through
  * publish.c (O1, O2 of commit.c).
  *
  * Assumes that no program and no other node changes the checkpoint any more, and that the caller
- * acts for its owner. Takes no lock itself. It writes nothing, and judges nothing but whether a
- * file of tensors is whole.
+ * acts for its owner. Takes no lock itself. Writes nothing, and judges nothing but whether a tensor
+ * file is whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static int by_inode(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order; /* the last one counts */
 }
 
-/* What publish.c found out last of the file @id; NULL: nothing. */
+/* What publish.c found out last about the file @id; NULL: nothing. */
 static const struct filed *last_filed(const struct listing *l, const struct inode_id *id)
 {
 	size_t lo = 0, hi = l->nr_filed;
@@ -98,7 +98,7 @@ static const struct filed *last_filed(const struct listing *l, const struct inod
 	return lo && same_inode(&l->filed[lo - 1].id, id) ? &l->filed[lo - 1] : NULL;
 }
 
-/* The same of that which @stx is of, if it is still true. */
+/* The same for the file with @stx, if it has not changed since. */
 static const struct filed *find_filed(const struct listing *l, const struct statx *stx)
 {
 	struct inode_id id = inode_id_of(stx);
@@ -113,10 +113,7 @@ static const char *node_of(const struct listing *l, const struct filed *f)
 	return f->node ? f->node : l->cp->units->node;
 }
 
-/*
- * Is another content of it not kept, which another node has written under its name? Then people are
- * told.
- */
+/* Tells people of other content that another node wrote under the name of @f, and that is lost. */
 static void tell_rivals(const struct listing *l, const char *rel, const struct filed *f)
 {
 	const struct inode_id *id = rivals_find(l->rivals, l->nr_rivals, &f->id);
@@ -149,7 +146,7 @@ bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, cha
 	return recorded_valid(b, fd, stx, hex);
 }
 
-/* A file that came another way than through publish.c: made durable, and digested. */
+/* Makes a file durable that did not come through publish.c, and digests it. */
 static int digest_now(struct listing *l, int pin, const struct statx *stx, char hex[DIGEST_HEX])
 {
 	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);
@@ -170,10 +167,7 @@ static int digest_now(struct listing *l, int pin, const struct statx *stx, char 
 	return err;
 }
 
-/*
- * What a file of tensors begins with until its header is written: client/file.c leaves a mark,
- * others a length of 0.
- */
+/* *@lacks: the file begins with the mark of client/file.c, or a length of 0: it has no header. */
 static int lacks_header(const struct source *src, uint64_t size, bool *lacks)
 {
 	unsigned char length[8] = "", none[8] = "";
@@ -185,9 +179,9 @@ static int lacks_header(const struct source *src, uint64_t size, bool *lacks)
 }
 
 /*
- * A file of tensors may get its end last of all, its header or directory: without that it was left
- * in the middle, whatever else tells that the checkpoint is complete. @all: it is checked for
- * structure like a file by itself; else only for a header that was never written.
+ * Checks that a tensor file is whole. Its header or directory may be written last, so it may have
+ * been left in the middle although the checkpoint has its end. @all: check the structure as for a
+ * single file; else only if the header was never written.
  */
 static int check_whole(struct listing *l, int pin, const char *rel, const struct statx *stx,
 		       bool all)
@@ -210,8 +204,8 @@ static int check_whole(struct listing *l, int pin, const char *rel, const struct
 }
 
 /*
- * Other names promise no format: a file of DCP is many of torch.save, one behind the other. But
- * what is written by handle may be a file of tensors, whatever its name.
+ * Decides what to check by the name. Most names promise no format: a file of DCP is many of
+ * torch.save, one behind the other. But any file that was written by handle may be a tensor file.
  */
 static int check_end(struct listing *l, int pin, const char *rel, const struct statx *stx,
 		     bool by_handle)
@@ -266,7 +260,7 @@ static int list_symlink(struct listing *l, int pin, const char *rel)
 
 static int list_directory(struct listing *l, int pin, const char *rel);
 
-/* What other nodes have told of it may be newer than what is known here. */
+/* Looks again if another node told of something newer than this client of the backing shows. */
 static int look(struct listing *l, int pin, struct statx *stx)
 {
 	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);
@@ -291,10 +285,10 @@ static int list_pinned(struct listing *l, int pin, const char *rel)
 	if (S_ISLNK(stx.stx_mode))
 		return list_symlink(l, pin, rel);
 	return S_ISDIR(stx.stx_mode) ? list_directory(l, pin, rel)
-				     : 0; /* a socket, a device: nothing that could be kept */
+				     : 0; /* a socket or device cannot be kept */
 }
 
-/* What the name leads to now: other nodes may have given it to something else. */
+/* Lists what the name has now: another node may have given it to something else. */
 static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, const char *rel)
 {
 	struct checkpoint *cp = l->cp;
@@ -308,10 +302,7 @@ static int list_one(struct listing *l, int dir, const char *name, uint64_t ino, 
 	return err;
 }
 
-/*
- * All that is in a directory, which is synced after that; the top, @rel "", when the commit file is
- * in it.
- */
+/* Lists all in a directory, then syncs it; the top, @rel "", later, with the commit file. */
 static int list_directory(struct listing *l, int pin, const char *rel)
 {
 	struct backing b = backing_owner(l->cp->units->contents->backing, &l->cp->owner);
@@ -328,7 +319,7 @@ static int list_directory(struct listing *l, int pin, const char *rel)
 		else
 			err = list_one(l, w.fd, w.name, w.ino, path);
 	}
-	/* Without it the rest of the directory would not be part of the checkpoint. */
+	/* Else the rest of the directory would not be part of the checkpoint. */
 	err = err ? err : w.err;
 	if (!err && *rel)
 		err = backing_sync(&b, w.fd, false);

@@ -25,7 +25,7 @@ static json_t *replaced_json(struct checkpoint *cp)
 			 (json_int_t)cp->replaced.btime_ns);
 }
 
-/* *@stands: the record that is there now, ours or that of whoever came first. */
+/* *@stands: the record that exists now, ours or an earlier one. */
 static int record(struct checkpoint *cp, const char *kind, json_t *o, struct decision *stands)
 {
 	struct units *us = cp->units;
@@ -110,7 +110,7 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
 	return err ? err : d->commit ? 0 : -ECANCELED;
 }
 
-/* True if no decision can be read, since none is there. Without an answer one may be. */
+/* True if the answer is that there is no decision. Without an answer there may be one. */
 static bool is_absent(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
@@ -141,14 +141,14 @@ void decision_forget(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 
-	if (cp->accord) { /* when all have seen it */
+	if (cp->accord) { /* after all nodes have seen it */
 		accord_followed(cp, true);
 		return;
 	}
 	us->coord->forget(us->coord_arg, &cp->owner, cp->staging + strlen(STAGING_PREFIX));
 }
 
-/* Something below the backing, and nothing but that. */
+/* True if @path is a name below the backing, with no way out of it. */
 static bool is_path(const char *path)
 {
 	size_t len;
@@ -169,9 +169,7 @@ static bool is_path(const char *path)
 	return true;
 }
 
-/*
- * What had the name: a committed checkpoint, or a directory that only its inode tells from others.
- */
+/* Parses what had the name: a committed checkpoint, or a directory known by its inode only. */
 static bool parse_replaced(const json_t *o, struct decision *d)
 {
 	const char *generation = json_get_text(o, "generation", "");

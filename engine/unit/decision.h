@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The write-once record of what becomes of a checkpoint (K3): it is committed, or never will be.
- * Only after a durable `commit` may it get its name, and then anybody may give it that, any number
- * of times (recover.c). So it says which name that is, what had it, and what follows (order.h):
+ * The write-once record that decides a checkpoint (K3): it is committed, or never will be. Only
+ * after a durable `commit` may the checkpoint get its name, and then any node may give it the name,
+ * any number of times (recover.c). So the record says what the name is, what had it, and what
+ * follows (order.h):
  *
  * 	{"decision": "commit", "unit": PATH, "replaces": null | {"generation": HEX} | {"ino", "btime_ns"},
  * 	 "pointers": [{"name": "latest", "staged": HEX, "was": "file 6 HEX"}],
  * 	 "removals": [{"name": "step-1", "generation": HEX}]}
  *
- * What is not UTF-8 has another key, as "unit_hex"; json.h. The last two may be missing.
- * "ordinary": true is of a committed checkpoint of which all files were removed: it becomes an
- * ordinary directory.
+ * Text that is not UTF-8 has another key, such as "unit_hex": json.h. The last two may be missing.
+ * "ordinary": true is of a committed checkpoint that lost all its files: it becomes an ordinary
+ * directory. Functions are called without the units' lock.
  */
 #ifndef ENGINE_UNIT_DECISION_H
 #define ENGINE_UNIT_DECISION_H
@@ -32,26 +33,25 @@ struct decision {
 };
 
 /*
- * (O4) Prepares and decides for @cp, which is to be at @path below the backing, and what follows:
- * @order, or NULL. 0: it is to be published. -ECANCELED: it was decided otherwise. -EALREADY:
- * another node has decided so, which publishes it. -errno: unknown, and to be tried again.
+ * (O4) Records the decision to commit @cp, which is to be at @path below the backing, with what
+ * follows: @order, or NULL. 0: publish it. -ECANCELED: an abort was recorded before. -EALREADY:
+ * another node has decided to commit, and publishes it. Other -errno: unknown, to be retried.
  */
 int decision_record(struct checkpoint *cp, const char *path, const struct order *order);
 
 /*
- * The commit of @cp, which is to be at @path, could not be recorded, or perhaps was. Records that
- * it is not committed. True: nothing says that it is, nor will. For a @cp that this node alone
- * decides.
+ * For a @cp that this node alone decides, after decision_record failed and may have taken effect.
+ * Records that @cp, at @path, is not committed. True: no record says that it is, nor ever will.
  */
 bool decision_withdraw(struct checkpoint *cp, const char *path);
 
-/* What it would say, as an object. For a root that may be lost before (accord_heir.c). */
+/* What decision_record would record. For a root that may be lost before that (accord_heir.c). */
 json_t *decision_proposed(struct checkpoint *cp, const char *path, const struct order *order);
 
-/* The records are of no use any more. */
+/* Drops the records, which are of no use any more. */
 void decision_forget(struct checkpoint *cp);
 
-/* Parses the text of a decision record: 0, or -EBADMSG. For recovery, and the fuzzer. */
+/* Parses the text of a decision record. 0 or -EBADMSG. For recovery and the fuzzer. */
 int decision_parse(const char *text, size_t len, struct decision *d);
 
 #endif

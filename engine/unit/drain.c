@@ -39,19 +39,19 @@ bool drain_lists_checkpoint_locked(const struct drain *d, const struct checkpoin
 	       drain_covers_locked(d, cp->maker, cp->owner.uid);
 }
 
-/* Was it begun in time for @d? */
+/* True if a save opened at @opened_ns was begun in time for @d. */
 static bool counts(const struct drain *d, uint64_t opened_ns)
 {
 	return !d->since_ns || opened_ns <= d->since_ns;
 }
 
-/* What it names may be committed long since, or nothing that is saved at all. */
+/* True if it is unknown what a pointer waits for: perhaps a committed unit, or none at all. */
 static bool is_asking(const struct generation *g)
 {
 	return g->asks && g->state == GENERATION_SEALED && !g->overtaken;
 }
 
-/* Is one to be waited for? All that @d covers is hurried. */
+/* True if @d must wait for a generation. Hurries all that @d covers. */
 static bool hurry_files_locked(struct units *us, const struct drain *d)
 {
 	struct list *l;
@@ -64,8 +64,8 @@ static bool hurry_files_locked(struct units *us, const struct drain *d)
 
 		g->hurried = g->hurried || covered;
 		/*
-		 * Whose job a pointer is of is not known; what it has not to wait for is there in a
-		 * moment.
+		 * The job of a pointer is unknown, so every pointer counts. One that need not wait
+		 * is applied in a moment.
 		 */
 		any = any || drain_lists_file_locked(d, g) ||
 		      ((covered || g->pointer) && counts(d, g->opened_ns) &&
@@ -74,7 +74,7 @@ static bool hurry_files_locked(struct units *us, const struct drain *d)
 	return any;
 }
 
-/* The same. */
+/* The same for checkpoints. */
 static bool hurry_checkpoints_locked(struct units *us, const struct drain *d)
 {
 	struct list *l;

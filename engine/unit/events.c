@@ -11,13 +11,13 @@
 #include "engine/rule/rule.h"
 
 #define RANK_DIGITS 12
-#define EVENT_COST  256 /* bytes of memory, about, and its path */
+#define EVENT_COST  256 /* rough bytes of memory, besides the path */
 
-/* --- told --- */
+/* --- to be told --- */
 
 /*
- * Writes @path with EVENTS_RANK for each number in it that is the rank, as it is written without
- * zeros in front. False: there is none.
+ * Writes @path with EVENTS_RANK for each number in it that is the rank, written without leading
+ * zeros. False: it has none.
  */
 static bool pattern_of(const char *path, json_int_t rank, char pattern[COMMIT_PATH_MAX])
 {
@@ -80,7 +80,7 @@ static json_t *ranges_of(const json_t *ranks)
 	return ranges;
 }
 
-/* Closes and renames of ranks, by pattern: lines that may get another rank. */
+/* The line for closes or renames of ranks by @pattern, to which a rank can be added. */
 static json_t *line_for(json_t *lines, json_t *told, json_int_t kind, const char *pattern)
 {
 	char key[COMMIT_PATH_MAX + 8];
@@ -114,7 +114,7 @@ bool events_remove(const json_t *events)
 	return false;
 }
 
-/* The first @nr. */
+/* The first @nr of @events. */
 static json_t *tell(const json_t *events, size_t nr)
 {
 	__cleanup_free char *pattern = malloc(COMMIT_PATH_MAX);
@@ -130,7 +130,7 @@ static json_t *tell(const json_t *events, size_t nr)
 		path = json_string_value(json_array_get(e, 1));
 		rank = json_integer_value(json_array_get(e, 2));
 		if (kind != EVIDENCE_CLOSE && kind != EVIDENCE_RENAME) {
-			json_object_clear(lines); /* what comes after it is not told before */
+			json_object_clear(lines); /* keeps later events behind this one */
 			json_array_append(told, e);
 		} else if (path && json_string_length(json_array_get(e, 1)) == strlen(path) &&
 			   pattern_of(path, rank, pattern)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has happened to a checkpoint's files on one node, as it is told to others: [kind, path,
- * rank], in their order. What every rank has done to a file of its own is told as one line, [kind,
- * pattern, [first rank, last rank, ...]]: of 10^5 ranks that is some KiB, whose names alone would
- * be some MiB.
+ * What has happened to a checkpoint's files on one node, in the form of reports to other nodes:
+ * [kind, path, rank], in their order. What every rank has done to a file of its own is one line,
+ * [kind, pattern, [first rank, last rank, ...]]. For 10^5 ranks that is some KiB, where names would
+ * be some MiB. In a pattern EVENTS_RANK stands for the rank as a decimal number.
  *
- * In a pattern EVENTS_RANK stands for the rank as a decimal number.
+ * No state and no lock. What the events mean is not known here (evidence.c).
  */
 #ifndef ENGINE_UNIT_EVENTS_H
 #define ENGINE_UNIT_EVENTS_H
@@ -15,20 +15,19 @@
 #include <stddef.h>
 
 #define EVENTS_RANK '\001'
-#define EVENTS_MAX  (256u << 20) /* bytes that what one report stands for may take */
+#define EVENTS_MAX  (256u << 20) /* most memory for the events of one report, in bytes */
 
 /*
- * Puts as many of @events, from the first on, into *@told as have room in @most bytes of text, one
- * at least. How many; with *@told the caller's to release, NULL: no memory.
+ * Puts as many of @events, from the first on, into *@told as fit into @most bytes of text, at least
+ * one; returns their number. The caller releases *@told; NULL: no memory.
  */
 size_t events_tell(const json_t *events, size_t most, json_t **told);
 
-/* Is one of @events that a name has gone? @events: as the two others have them. */
+/* True if one of @events, in either form, is that a name has gone. */
 bool events_remove(const json_t *events);
 
 /*
- * [kind, path, rank] of all that is in @told, which is not believed to be well-formed: what is no
- * event is left out.
+ * [kind, path, rank] of all events in @told, which may be malformed: what is no event is left out.
  */
 json_t *events_heard(const json_t *told);
 

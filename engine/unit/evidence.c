@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What programs do to a checkpoint's files, as evidence of its end, and whether that is seen in it.
+ * The evidence of a checkpoint's end: keeps what programs do to its files, here and on the nodes
+ * that report to this one, and looks whether the end is there. Functions that end in _locked, and
+ * checkpoint_vanishes, are for callers that hold the units' lock; the others take it. The judgement
+ * itself is pure (gen/verdict.h); no commit is made here (commit.c).
  */
 #include "engine/base/wait.h"
 #include "engine/base/fault.h"
@@ -21,7 +24,7 @@
 #include "engine/unit/missing.h"
 #include "engine/unit/others.h"
 
-/* As realloc(3), which leaves it open what a size of 0 means. */
+/* As realloc(3), which does not define what a size of 0 does. */
 static void *grow(void *memory, size_t size)
 {
 	if (size)
@@ -35,7 +38,7 @@ static struct tally_op op_of(const struct event *e)
 	return (struct tally_op){.kind = e->kind, .path = e->path, .rank = e->rank};
 }
 
-/* What was seen so far, by its rule and its name as they are now; without a rule: nothing. */
+/* The counts for its rule and name as they are now; without a rule they are empty. */
 static struct tally *tally_of_locked(struct checkpoint *cp)
 {
 	struct list *l;
@@ -67,7 +70,7 @@ void checkpoint_forget_evidence(struct checkpoint *cp)
 	table_finish(&cp->events_by_path);
 }
 
-/* May an operation on @path be evidence? What is not kept costs nothing later. */
+/* True if an operation on @path may be evidence. Others are not kept, and cost nothing later. */
 static bool is_of_interest_locked(const struct checkpoint *cp, const char *path)
 {
 	unsigned i;
@@ -139,7 +142,7 @@ void checkpoint_hear_event_locked(struct checkpoint *cp, enum evidence_kind kind
 	if (cp->rule && !is_of_interest_locked(cp, path))
 		return;
 	if (find_event_locked(cp, kind, path)) {
-		if (kind == EVIDENCE_UNLINK) /* of what came again meanwhile, as others were told */
+		if (kind == EVIDENCE_UNLINK) /* the name came again, as other nodes heard */
 			accord_event(cp, kind, path, rank);
 		return;
 	}
@@ -167,7 +170,7 @@ void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, con
 {
 	if (!accord_is_cut(cp))
 		checkpoint_hear_event_locked(cp, kind, path, rank);
-	else if (kind == EVIDENCE_UNLINK) /* of a call that was under way */
+	else if (kind == EVIDENCE_UNLINK) /* by a call that was under way */
 		checkpoint_vanishes(cp, path);
 }
 
@@ -229,7 +232,7 @@ bool checkpoint_is_flushed_locked(struct checkpoint *cp)
 	return FAULT(FLUSH_FORGOTTEN) || (!cp->nr_changing && list_empty(&cp->files));
 }
 
-/* Have all who wrote to it ended, and well? */
+/* True if all processes that wrote to it have ended, and well. */
 static bool all_exited_0_locked(struct checkpoint *cp)
 {
 	struct list *l;
@@ -243,7 +246,7 @@ static bool all_exited_0_locked(struct checkpoint *cp)
 	return !list_empty(&cp->participants) && !accord_has_writers(cp);
 }
 
-/* The largest world that one of its writers knows; 0: none does. */
+/* The largest world that one of its writers knows; 0: none is known. */
 int checkpoint_world_locked(struct checkpoint *cp)
 {
 	struct list *l;
@@ -283,15 +286,15 @@ static bool is_quiet_locked(struct checkpoint *cp)
 	       (list_empty(&cp->participants) || all_exited_0_locked(cp));
 }
 
-/* A file that fits is there, closed; it may have got its name when it was. */
+/* True if a file of @rank that fits is there, closed under its name or renamed to it. */
 bool checkpoint_has_file_of_locked(struct checkpoint *cp, const struct evidence *ev, int rank)
 {
 	return tally_files(tally_of_locked(cp), ev, rank);
 }
 
 /*
- * A change to some of a committed one: its last close is its end. If nothing is left of that, it is
- * none, unless it may be an ordinary directory.
+ * True if it changes some of a committed one: its last close is its end. If nothing is left of that
+ * one it is no such change, unless it may be an ordinary directory.
  */
 static bool is_follow_up_locked(const struct checkpoint *cp)
 {
@@ -326,7 +329,7 @@ bool checkpoint_holds_locked(void *checkpoint, const struct evidence *ev)
 	return gen_holds(&facts, ev);
 }
 
-/* It has come to its end. */
+/* The end was seen, by the alternative @done of its rule; -1: by none. */
 static void seal_locked(struct checkpoint *cp, int done)
 {
 	cp->done = done;
@@ -344,7 +347,7 @@ void checkpoint_seal_locked(struct checkpoint *cp)
 	seal_locked(cp, -1);
 }
 
-/* Does it have all that its rule asks for? Whatever that is: nothing of it may be open. */
+/* Seals it if all is there that its rule asks for. Whatever that is, nothing of it may be open. */
 void checkpoint_look_for_end_locked(struct checkpoint *cp)
 {
 	struct gen_facts facts;
@@ -357,7 +360,7 @@ void checkpoint_look_for_end_locked(struct checkpoint *cp)
 	done = gen_end(&facts);
 	if (done == GEN_NO_END)
 		return;
-	if (accord_awaits_end_of_writer(cp)) /* then it is looked for again */
+	if (accord_awaits_end_of_writer(cp)) /* then a later call looks again */
 		return;
 	seal_locked(cp, done == GEN_NO_RULE ? -1 : done);
 }
@@ -394,8 +397,8 @@ bool checkpoint_is_being_removed_locked(struct checkpoint *cp)
 }
 
 /*
- * Another job comes to it, and who wrote to it is gone, well. What was added to a committed one is
- * whole then, and waits for silence only for what else may be added.
+ * Another job comes, and all writers have ended well: seals a change to some of a committed one.
+ * That is whole then, and would wait for silence only for what else may be added.
  */
 bool checkpoint_ends_with_writers_locked(struct checkpoint *cp)
 {
@@ -412,7 +415,7 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 {
 	LOCK_SCOPE(&cp->units->lock);
 	if (others_missing(cp, buf, size))
-		; /* it has said so */
+		; /* that has filled @buf */
 	else if (cp->state == GENERATION_SEALED)
 		snprintf(buf, size, "its end was seen; files of it are still being flushed");
 	else if (cp->stuck)
@@ -450,7 +453,7 @@ int checkpoint_ask(struct checkpoint *cp)
 	if (!cp->rule && !cp->follows)
 		return -EPROTO;
 	cp->asked = true;
-	cp->removing = false; /* that is over */
+	cp->removing = false; /* the removal is over */
 	accord_forget_removing(cp);
 	waitq_wake(&cp->units->commits);
 	return 0;

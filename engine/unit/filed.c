@@ -11,7 +11,7 @@
 
 #define FIRST_ROOM 16 /* a power of two */
 
-/* --- labels: 10^4 of 10^5 files --- */
+/* --- labels: 10^4 labels of 10^5 files --- */
 
 struct label {
 	struct table_node node;
@@ -57,7 +57,7 @@ static void free_labels(struct table *labels)
 
 /* --- by inode --- */
 
-/* Where the last of it is, or is to be. */
+/* The slot of the last entry of @id, or the free one for it. */
 static uint32_t *last_of(const struct filed_files *files, const struct inode_id *id)
 {
 	size_t mask = 2 * files->room - 1, i = hash_inode(id) >> 32;
@@ -108,7 +108,7 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
 
 	if ((f->node && !node) || (files->nr == files->room && !grow(files))) {
 		tensor_map_put(f->tensors);
-		return; /* then it is read again */
+		return; /* its file is read again */
 	}
 	added = &files->list[files->nr];
 	*added = *f;

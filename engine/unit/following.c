@@ -42,7 +42,7 @@ bool following_rests_locked(struct checkpoint *cp)
 	return true;
 }
 
-/* Of two of one name only the later one counts. */
+/* Of two pointers of one name only the later one counts. */
 static void replace_older_locked(struct following *f, const char *name)
 {
 	size_t i;
@@ -77,7 +77,7 @@ static void take_written(struct checkpoint *cp, struct following *f)
 	}
 }
 
-/* Was something of that name written, and not applied yet, after @h came; or before? */
+/* True if a pointer of that name was written after @h came. One that came before is dropped. */
 static bool is_overtaken_locked(struct following *f, struct held *h)
 {
 	size_t i;
@@ -122,16 +122,14 @@ void following_take_locked(struct checkpoint *cp)
 		return;
 	cp->following = calloc(1, sizeof(*cp->following));
 	if (!cp->following)
-		return; /* then all of it is done when it is committed, by others */
+		return; /* then others apply all of it after the commit */
 	take_written(cp, cp->following);
 	take_held(cp, cp->following);
 }
 
 /* --- durable, and recorded --- */
 
-/*
- * What others than the checkpoint's owner staged is not believed, so it is done, but not recorded.
- */
+/* Recovery believes only files of the checkpoint's owner: others are applied, but not recorded. */
 static void list_pointer(struct checkpoint *cp, const struct target *t, const char *staging,
 			 uint64_t written_ns)
 {
@@ -181,7 +179,7 @@ static void prepare_held(struct checkpoint *cp, struct following *f)
 				     f->held[i]->since_wall_ns);
 }
 
-/* A file or a link of its own that says what @q does, durable but for its name, as @staging. */
+/* Stages a file or link of this node's that says what @q does, durable except for its name. */
 static int stage(struct checkpoint *cp, const struct bequest *q, char staging[STAGING_MAX])
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -259,7 +257,7 @@ void following_prepare(struct checkpoint *cp)
 	prepare_left(cp, f);
 }
 
-/* --- done --- */
+/* --- applying --- */
 
 static struct order_place place_of(struct checkpoint *cp, struct backing *b)
 {
@@ -335,7 +333,7 @@ bool following_remove(struct checkpoint *cp)
 	return !waits;
 }
 
-/* Unless the decision may say that it is to be used. */
+/* Removes what stage() made, unless the decision may refer to it. */
 static void remove_left(struct checkpoint *cp, struct following *f)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);

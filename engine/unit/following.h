@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows a commit that this mount makes: the pointers that wait for it and the removals that
- * it makes due go into its decision record (order.h), and are done by the thread that commits, in
- * that order, before the record goes. What comes too late for the record is done as well
- * (pointer.h, held.h, removal.h), but not redone after a crash.
+ * What follows a commit that this mount makes: pointers that wait for the commit, and removals that
+ * become due. Both go into the decision record (order.h). The committer thread applies them in that
+ * order, before the record goes. What comes too late for the record is applied as well (pointer.h,
+ * held.h, removal.h), but a crash loses it.
+ *
+ * Only the committer of the checkpoint uses its struct following. Functions that end in _locked
+ * need the units' lock.
  */
 #ifndef ENGINE_UNIT_FOLLOWING_H
 #define ENGINE_UNIT_FOLLOWING_H
@@ -13,31 +16,31 @@
 
 struct following {
 	struct generation *written[ORDER_MAX]; /* TAKEN or NAMING, referenced */
-	struct held *held[ORDER_MAX];	       /* taken, referenced */
+	struct held *held[ORDER_MAX];	       /* busy with BUSY_APPLY, referenced */
 	size_t nr_written, nr_held;
-	bool recorded; /* the record was tried: what it says stays as it is */
-	bool waits;    /* something of it was not done: the record stays */
+	bool recorded; /* the record may exist: what it says stays as it is */
+	bool waits;    /* something was not done: the record stays */
 	struct order order;
-	size_t own_pointers,
-		own_removals; /* of that: first come this node's, then what a lost root has left */
+	/* own_*: how many of these are this node's; those of a lost root come after them */
+	size_t own_pointers, own_removals;
 };
 
-/* Is none of its pointers changed or applied right now, so that they may be taken? */
+/* True if no thread changes or applies a pointer of @cp right now, so that they may be taken. */
 bool following_rests_locked(struct checkpoint *cp);
 
-/* @cp is COMMITTING: nobody changes the pointers that wait for it any more. */
+/* @cp is COMMITTING: keeps others from changing the pointers that wait for it. */
 void following_take_locked(struct checkpoint *cp);
 
-/* What is taken becomes durable in staging, and cp->following->order says all that follows. */
+/* Makes what was taken durable in staging, and fills cp->following->order. */
 void following_prepare(struct checkpoint *cp);
 
-/* (O6) It has its name. */
+/* (O6) @cp has its name: applies the pointers. */
 void following_point(struct checkpoint *cp);
 
-/* (O7) And it is committed. False: something is left to do, by the next mount or fsck. */
+/* (O7) @cp is committed: applies the removals. False: the next mount or fsck has to do the rest. */
 bool following_remove(struct checkpoint *cp);
 
-/* It is not committed now: pointers may be changed again. */
+/* @cp is not committed now: lets others change the pointers again. */
 void following_release(struct checkpoint *cp);
 
 #endif

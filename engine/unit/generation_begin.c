@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The begin of a generation, and its lifetime: makes its staging file, enters it in units->live,
- * counts its references and frees it with the last one.
+ * Begins generations and manages their lifetime: creates the staging file, enters the generation in
+ * units->live, counts its references, and frees it with the last one.
  *
- * Takes the units' lock itself, and makes no call to the backing with it. It does not end a
- * generation (generation_end.c): a put of the last reference expects that an end came before.
+ * Takes the units' lock, and makes no call to the backing with it. It does not end generations
+ * (generation_end.c): a generation must have ended before its last reference is put.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,8 +45,8 @@ void generation_unstage(struct generation *g, int dir)
 	int err;
 
 	if (g->checkpoint)
-		return; /* it lies under its name, in what is staged as a whole */
-	/* Its maker was allowed to; the maker's groups may be gone. */
+		return; /* its file lies under its name in the checkpoint's staging directory */
+	/* With the daemon's rights if need be: the maker's groups may be gone. */
 	err = backing_unlink(&b, dir, g->staging, false);
 	if (err && err != -ENOENT)
 		log_warn("'%s' cannot be removed: %s. It is the remains of a save; `ckptfs fsck` "
@@ -71,7 +71,7 @@ static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 	backing_lock(&b, fd, false); /* for remains.c */
 	err = old >= 0 ? backing_stat(&b, old, &was) : 0;
 	if (!err && old >= 0) {
-		/* Attributes as they were, whoever saves anew: as the daemon. */
+		/* As the daemon: attributes stay as they were, even if another user saves. */
 		err = units_take_over(&b, old, fd, &was, copy);
 		g->inherited = copy;
 	}
@@ -132,10 +132,7 @@ int generation_begin(struct units *us, const struct caller *c, const struct plac
 	g->pointer = rules_is_pointer(us->rules, at->name);
 	if (rules_single(us->rules, at->name))
 		g->maker = units_process(us, c);
-	/*
-	 * Ranks on other nodes learn of its close by a barrier, and read it then, by its name on
-	 * the backing.
-	 */
+	/* Ranks on other nodes learn of the close by a barrier, then read it on the backing. */
 	g->durable_calls = g->maker && accord_is_for(us, g->maker);
 	g->target.dir = backing_dup(us->contents->backing, at->dir);
 	err = g->target.dir < 0 ? g->target.dir : units_new_id(g->staging);
@@ -157,7 +154,7 @@ int generation_begin(struct units *us, const struct caller *c, const struct plac
 				generation_show_locked(g);
 			if (opener)
 				generation_expect_locked(g, opener);
-			g->refs++; /* the caller's; the first is that of the list */
+			g->refs++; /* the caller's; the first is the list's */
 			*out = g;
 			return 0;
 		}

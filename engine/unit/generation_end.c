@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a generation: takes it out of units->live and notes it in the history; fails it, and
- * tells people and its checkpoint.
+ * Ends generations: takes one out of units->live and adds it to the history; fails one, and tells
+ * people and its checkpoint.
  *
  * Takes the units' lock, except in functions that end in _locked. It does not publish (publish.c),
  * nor drop a generation because a program removed its name (generation_name.c). It leaves the
@@ -20,7 +20,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/live.h"
 
-/* What has failed gives its name back to the newest that is left. */
+/* @g has failed: the newest generation of its name that is left is shown. */
 static void show_older_locked(const struct generation *g)
 {
 	const struct live *lv = &g->units->live;
@@ -32,7 +32,7 @@ static void show_older_locked(const struct generation *g)
 		o->visible = true;
 }
 
-/* The list's reference goes; the caller has another. */
+/* Drops the list's reference; the caller has another. */
 void generation_end_locked(struct generation *g, enum generation_state state)
 {
 	generation_set_state(g, state);
@@ -48,7 +48,7 @@ void generation_end_locked(struct generation *g, enum generation_state state)
 	g->refs--;
 	waitq_wake_all(&g->units->changed);
 	if (g->checkpoint && list_empty(&g->checkpoint->files))
-		waitq_wake(&g->units->commits); /* it may have waited for this one */
+		waitq_wake(&g->units->commits); /* the checkpoint may have waited for this file */
 }
 
 void generation_fail(struct generation *g, int err, const char *reason)
@@ -61,10 +61,7 @@ void generation_fail(struct generation *g, int err, const char *reason)
 	{
 		LOCK_SCOPE(&us->lock);
 		first = generation_rests(g);
-		/*
-		 * Until that has failed, too: it must not look as if all of it were closed, or
-		 * flushed.
-		 */
+		/* Keeps the checkpoint from looking closed or flushed before it has failed, too. */
 		if (first && g->checkpoint)
 			g->checkpoint->nr_changing++;
 		if (first || (!state_is_over(g->state) && !g->err)) {
@@ -87,12 +84,12 @@ void generation_fail(struct generation *g, int err, const char *reason)
 		checkpoint_fail(g->checkpoint, failure_of_backing(err), reason);
 		checkpoint_leave(g->checkpoint);
 	}
-	/* In conflict with another: whole, and kept beside it. A checkpoint is kept as a whole. */
+	/* -EBUSY, a conflict: whole, and kept beside it. A checkpoint is kept as a whole. */
 	if (err == -EBUSY || g->checkpoint) {
 		generation_put(g);
 		return;
 	}
-	/* Whoever found out must not wait for the backing; a publisher may. */
+	/* The thread that found the error must not wait for the backing; a publisher may. */
 	LOCK_SCOPE(&us->lock);
 	list_append(&us->litter, &g->link);
 	waitq_wake(&us->work);
@@ -128,7 +125,7 @@ void generations_hurry_locked(struct checkpoint *cp)
 	waitq_wake(&cp->units->work);
 }
 
-/* Referenced. */
+/* Finds a file of @cp that may be failed now, referenced. */
 static struct generation *one_of_locked(struct checkpoint *cp)
 {
 	struct list *l;
@@ -144,7 +141,7 @@ static struct generation *one_of_locked(struct checkpoint *cp)
 	return NULL;
 }
 
-/* Those that are being published end as they do: nobody looks for them any more. */
+/* Files that are being published are left alone: no program looks for them any more. */
 void generations_fail(struct checkpoint *cp, int err, const char *reason)
 {
 	for (;;) {

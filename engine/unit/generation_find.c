@@ -2,9 +2,9 @@
 /*
  * Finds generations by name, inode or staging name, and lists the names that a directory shows.
  *
- * units->live (live.h) has the tables; this file says which generation of a name is the visible
- * one, and gives references. Takes the units' lock, except in functions that end in _locked. It
- * does not look at the backing.
+ * units->live (live.h) has the tables; this file decides which generation of a name is the visible
+ * one, and gives references. Takes the units' lock, except in functions that end in _locked. Does
+ * not look at the backing.
  */
 #include "engine/base/lock.h"
 #include "engine/unit/checkpoint.h"
@@ -25,7 +25,7 @@ void generation_show_locked(struct generation *g)
 {
 	struct generation *older;
 
-	g->visible = false; /* under the name it had */
+	g->visible = false; /* under its former name */
 	older = units_find_locked(g->units, &g->target.dir_id, g->target.name);
 	if (older)
 		older->visible = false;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of generations (unit.h) have between them:
+ * What the files of generations (unit.h) share:
  *
  * - generation_begin.c: the staging file, references
  * - generation_find.c: by name, inode or staging name
- * - generation_writers.c: its writers; whether it is closed
+ * - generation_writers.c: writers; whether a generation is closed
  * - generation_wait.c: waits for the publish
- * - generation_name.c: a program removes or renames it
+ * - generation_name.c: a program removes or renames a generation
  * - generation_end.c: the end; failure
  *
- * Everything here is for callers that hold the units' lock. What other files of this directory use
- * is in internal.h.
+ * All functions here are for callers that hold the units' lock. Functions that other files of this
+ * directory use are in internal.h.
  */
 #ifndef ENGINE_UNIT_GENERATION_IMPL_H
 #define ENGINE_UNIT_GENERATION_IMPL_H

@@ -3,8 +3,8 @@
  * A program removes, replaces or renames the name of a generation that is not published yet.
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the generation is busy
- * (BUSY_HELD), so that no publisher takes it. It does not touch names of committed files: the
- * caller does that on the backing.
+ * (BUSY_HELD), and no publisher takes it. Names of committed files are left to the caller, which
+ * changes them on the backing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void generation_moved_in(struct generation *g, const struct inode_id *dir, const
 	}
 }
 
-/* Waits out a publish that is under way. -EEXIST: it was published. */
+/* Waits for a publish that is under way. -EEXIST: @g was published. */
 static int hold_still_locked(struct generation *g)
 {
 	while (generation_is_held_locked(g)) {
@@ -42,7 +42,7 @@ static int hold_still_locked(struct generation *g)
 	return g->state == GENERATION_COMMITTED || g->state == GENERATION_DURABLE ? -EEXIST : 0;
 }
 
-/* Has been ended as dropped, and is referenced. Who has it open goes on with it. */
+/* Cleans up after @g, which was dropped and is referenced. Programs that have it open keep it. */
 static void clear_dropped(struct generation *g)
 {
 	content_orphan(g->content);
@@ -63,7 +63,7 @@ int generation_drop_one(struct generation *g)
 	return 0;
 }
 
-/* Another generation of the name that is not yet published, referenced. */
+/* Finds another unpublished generation of the name, referenced. */
 static struct generation *another_locked(struct units *us, const struct generation *g,
 					 const struct inode_id *dir, const char *name)
 {
@@ -124,20 +124,20 @@ int generation_drop(struct generation *g)
 int generation_move(struct generation *g, int from, int dir, const char *name)
 {
 	struct backing b = backing_owner(g->units->contents->backing, &g->owner);
-	/* Its maker was allowed to; the maker's groups may be gone. */
+	/* With the daemon's rights if need be: the maker's groups may be gone. */
 	int err = backing_rename(&b, from, g->staging, dir, name, 0);
 	struct inode_id id;
 	struct statx stx;
 
 	if (!err || backing_stat_at(&b, dir, name, &stx))
 		return err;
-	id = inode_id_of(&stx); /* an answer may be lost, or come to a call that was made twice */
+	id = inode_id_of(&stx); /* the answer may be lost, or belong to a repeated call */
 	return same_inode(&id, &g->id) ? 0 : err;
 }
 
 /*
- * The caller is busy @with one that is not published yet, until generation_let_go: publishers
- * keep away. *from: the directory that it leaves for that of @dir_id, -1: it stays.
+ * Makes the caller busy @with @g, which is not published yet, until generation_let_go: publishers
+ * keep away. *@from: the directory that @g leaves for @dir_id, or -1 if @g stays.
  */
 static int hold(struct generation *g, const struct inode_id *dir_id, enum busy with, int *from)
 {

@@ -25,7 +25,7 @@ bool generation_is_durable(struct generation *g)
 void generation_ask_durable(struct generation *g, bool rankless)
 {
 	LOCK_SCOPE(&g->units->lock);
-	/* A checkpoint is committed by its rule, which may take this very program. */
+	/* A checkpoint is committed by its rule, which may need this very program. */
 	g->durable_calls = !g->checkpoint;
 	g->rankless = g->rankless || rankless;
 }
@@ -36,7 +36,7 @@ bool generation_is_pending(struct generation *g)
 	return !state_is_over(g->checkpoint ? g->checkpoint->state : g->state);
 }
 
-/* With it those of its name that come before it. */
+/* Hurries @g and the older generations of its name. */
 static void hurry_up_to_locked(struct generation *g)
 {
 	struct generation *o;
@@ -65,7 +65,7 @@ int generation_wait(struct generation *g)
 	return err ? err : g->state == GENERATION_FAILED ? g->err : 0;
 }
 
-/* Hurries those that are closed under a name, or @name NULL: that are to be durable. */
+/* Hurries and finds closed generations of a name; or, @name NULL, those to be durable. */
 static struct generation *any_closed_locked(struct units *us, const struct inode_id *dir,
 					    const char *name)
 {

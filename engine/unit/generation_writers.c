@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writers of a generation: opens that it expects, handles, and processes that changed it. From
- * these follows whether the generation is OPEN or SEALED. A writer that dies fails the generation.
+ * The writers of a generation: opens that it expects, handles, and processes that changed it. These
+ * decide whether the generation is OPEN or SEALED. A writer that dies fails the generation.
  *
  * Takes the units' lock, except in functions that end in _locked. It does not find out how a
  * process ended (engine/liveness), and does not write bytes (engine/content).
@@ -50,7 +50,7 @@ bool generation_expect_locked(struct generation *g, pid_t pid)
 	return true;
 }
 
-/* May it be published? */
+/* True if no writer or expected open keeps @g open: it may be published. */
 bool generation_is_closed_locked(const struct generation *g)
 {
 	struct list *l;
@@ -67,7 +67,7 @@ bool generation_is_closed_locked(const struct generation *g)
 
 void generation_settle_locked(struct generation *g)
 {
-	/* An open whose program never learnt of it is no save: the publishers give it up. */
+	/* An open whose program never got the answer is no save: the publishers give it up. */
 	bool closed = generation_is_closed_locked(g) && (g->flushed || !list_empty(&g->writers));
 
 	if (generation_rests_in(g, GENERATION_OPEN) && closed) {
@@ -86,8 +86,8 @@ void generation_settle_locked(struct generation *g)
 }
 
 /*
- * A file of a checkpoint may be opened again until that is committed; what those did with it who
- * have closed it is no matter then.
+ * A file of a checkpoint may be opened again until the checkpoint is committed. Then the earlier
+ * writers, which have closed it, do not count any more.
  */
 static void reopen_sealed_locked(struct generation *g)
 {
@@ -190,7 +190,7 @@ void generation_changed(struct generation *g)
 	g->touched_ns = clock_mono_ns();
 	if (--g->nr_changing || g->state != GENERATION_SEALED)
 		return;
-	content_hurry(g->content); /* what has come since it was closed, too */
+	content_hurry(g->content); /* also what was written since the close */
 	waitq_wake(&g->units->work);
 }
 
@@ -245,7 +245,7 @@ static void fail_by_end(struct generation *g, struct writer_end end)
 	generation_fail(g, -EIO, text);
 }
 
-/* @w has ended well. Another process may be known by its key soon, and end otherwise. */
+/* @w has ended well. Another process may get its key soon, and end differently. */
 static void retire_locked(struct generation *g, struct writer *w)
 {
 	struct writer *gone = writer_of(g, 0, false);
@@ -274,7 +274,7 @@ void generation_cut_off(struct generation *g)
 		LOCK_SCOPE(&g->units->lock);
 		others = g->flushed || !list_empty(&g->writers);
 	}
-	if (others) /* else nobody has saved anything: it is given up */
+	if (others) /* else nothing was saved, and the publishers give @g up */
 		fail_by_end(g, (struct writer_end){.fate = WRITER_EXIT_UNKNOWN});
 }
 
@@ -310,7 +310,7 @@ void generation_flushed(struct generation *g, uint64_t key, struct writer_end en
 		LOCK_SCOPE(&g->units->lock);
 		struct writer *w = writer_of(g, key, false);
 
-		/* Who dies before anything was written had made it, or cut it, at least. */
+		/* A process that dies before its first write has created or truncated the file. */
 		wrote = w || (list_empty(&g->writers) && (g->changed || !g->inherited));
 		if (!has_died(end))
 			g->flushed = true;

@@ -37,7 +37,7 @@ void held_put(struct held *h)
 	free(h);
 }
 
-/* --- how they come --- */
+/* --- arrival --- */
 
 static struct held *make(struct units *us, const struct caller *c, const struct place *at,
 			 const char *names)
@@ -62,7 +62,7 @@ static struct held *make(struct units *us, const struct caller *c, const struct 
 	return h;
 }
 
-/* Nobody else is at it. */
+/* Resolves what @h waits for. True if that is a unit, or unknown. Only the caller works on @h. */
 static bool waits(struct held *h)
 {
 	char unit[STAGING_MAX];
@@ -75,7 +75,7 @@ static bool waits(struct held *h)
 	return what != POINTED_NOTHING;
 }
 
-/* It lies in staging. */
+/* Puts @h, which lies in staging, on the list. */
 static int hold(struct held *h)
 {
 	struct backing b = backing_for(h->units->contents->backing, &h->owner);
@@ -121,7 +121,7 @@ int held_link(struct units *us, const struct caller *c, const struct place *at, 
 			backing_unlink(&b, at->dir, h->staging, false);
 	}
 	if (!err)
-		return 1; /* the reference is the list's */
+		return 1; /* the list takes over the reference */
 	held_put(h);
 	return err;
 }
@@ -152,7 +152,7 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 	return err;
 }
 
-/* The newest that is not on its way out. */
+/* The newest of that name that is not overtaken. */
 static struct held *find_locked(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct list *l;
@@ -167,7 +167,7 @@ static struct held *find_locked(struct units *us, const struct inode_id *dir, co
 	return NULL;
 }
 
-/* Drops the lock while it waits. Referenced, and busy with a rename. -ENOENT, -EINTR. */
+/* Drops the lock while it waits. *@out: referenced, and busy with a rename. -ENOENT, -EINTR. */
 static int take_locked(struct units *us, const struct inode_id *dir, const char *name,
 		       struct held **out)
 {
@@ -222,7 +222,7 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 			list_append(&us->held, &h->link);
 		}
 	}
-	applied = !err && !waits(h); /* where it is now it names nothing that is to come */
+	applied = !err && !waits(h); /* in its new directory it names no unit to come */
 	close(copy);
 	*id = h->id;
 	if (applied)
@@ -246,7 +246,7 @@ int held_pin(struct units *us, const struct inode_id *dir, const char *name)
 	return h ? backing_dup(us->contents->backing, h->pin) : -ENOENT;
 }
 
-/* --- how they go --- */
+/* --- departure --- */
 
 void held_overtake_locked(struct units *us, const struct target *t, uint64_t since_ns)
 {
@@ -304,7 +304,7 @@ void held_let_go_locked(struct held *h, bool applied)
 	waitq_wake(&us->commits);
 }
 
-/* Does what has the name belong to nobody, or to whom this does? */
+/* True if nothing has the name, or something of the same owner. */
 static bool may_replace(struct held *h, struct backing *b)
 {
 	struct statx stx;
@@ -321,7 +321,7 @@ static int remove_staged(struct held *h)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Was a later one applied, here or by another node? */
+/* True if a later pointer was applied, here or by another node. */
 static bool came_too_late(struct held *h)
 {
 	struct units *us = h->units;
@@ -379,7 +379,7 @@ static enum pointer_fate judge_locked(const struct held *h)
 	return pointer_fate(h->units, h->waits_for, h->since_ns);
 }
 
-/* Is a write of that name just getting it? Of two at once the older might come last. */
+/* True if a written pointer is just getting that name: of two at once the older might come last. */
 static bool is_contended_locked(const struct held *h)
 {
 	struct generation *g;
@@ -415,7 +415,7 @@ bool held_any_due_locked(struct units *us)
 	return false;
 }
 
-/* What it names is evidence for that, too, if only now it is known here. */
+/* Its name is evidence for the unit that it names, even if that is known here only now. */
 static void tell_pointed(struct held *h)
 {
 	struct units *us = h->units;
@@ -454,7 +454,7 @@ bool held_ask(struct units *us)
 	return true;
 }
 
-/* It cannot get its name: tells people when it is given up. */
+/* @h could not get its name, for @err: gives up, and tells people, if retrying is hopeless. */
 static void give_up(struct held *h, int err)
 {
 	struct units *us = h->units;
@@ -473,7 +473,7 @@ static void give_up(struct held *h, int err)
 	h->overtaken = true;
 }
 
-/* It is not applied: tells people, unless a later one was, or waits. */
+/* @h is not applied: tells people, unless a later pointer was applied, or waits. */
 static void drop(struct held *h)
 {
 	struct units *us = h->units;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointers (pointer.h) that are whole when they come: a file that gets the name of one by a rename,
- * and symbolic links, made or renamed. Those that name a unit which is still to be committed are
- * held under a staging name beside it, and get their own when it is; never if it fails. Until then
- * their name shows what was applied last; in the mount, where nothing has the name, what is held.
+ * Held pointers (pointer.h), which are whole when they come: files that get a pointer's name by a
+ * rename, and symbolic links, created or renamed. A pointer that names a unit still to be committed
+ * is held beside it under a staging name. The pointer gets its own name when the unit is committed,
+ * never if that fails. Until then the name shows what was applied last; if nothing has the name,
+ * the mount shows the held pointer.
  *
  * Guarded by the units' lock.
  */
@@ -19,64 +20,55 @@ struct held {
 	struct inode_id id;	   /* const */
 	mode_t type;		   /* const; S_IFMT bits */
 	int pin;		   /* const */
-	char names[NAME_MAX + 1];  /* const: the unit, which is known as ... */
-	struct process *writer;	   /* for who has it taken; referenced, or NULL */
+	char names[NAME_MAX + 1];  /* const: the name of the unit, whose staging name is ... */
+	struct process *writer;	   /* for the thread that is busy with it; referenced, or NULL */
 	/* units lock */
 	char waits_for[STAGING_MAX];
-	bool asks; /* it is not known yet what it waits for */
+	bool asks; /* its target is not resolved yet */
 	unsigned refs;
 	struct list link; /* units->held, oldest first; else alone */
 	struct target target;
 	unsigned busy;	/* of enum busy; BUSY_APPLY also while a commit is to apply it */
 	bool overtaken; /* a later one was applied, or its name removed */
 	uint64_t since_ns, failing_ns, again_ns;
-	uint64_t since_wall_ns; /* since_ns, by the clock that other nodes know */
+	uint64_t since_wall_ns; /* since_ns by the wall clock, which other nodes share */
 };
 
 /*
- * @c makes @at a symbolic link to @target. 1: that waits, and is held. 0: it names nothing that
- * is still to be committed, nothing was done. Or -errno.
+ * @c creates @at as a symbolic link to @target. 1: the link is held. 0: @target names no unit that
+ * is still to be committed, and nothing was done. Or -errno.
  */
 int held_link(struct units *us, const struct caller *c, const struct place *at, const char *target);
 
 /*
- * @c renames @from in @from_dir, a file or symbolic link on the backing that says @names, to @at.
- * As above; *@id: of it.
+ * @c renames @from in @from_dir, a file or link on the backing that says @names, to @at. Returns as
+ * held_link does; *@id: its inode.
  */
 int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from,
 		const struct place *at, const char *names, struct inode_id *id);
 
-/*
- * The same of one that is held as @from in @from_id. 0: it has its new name, held or on the
- * backing. -ENOENT: there is none.
- */
+/* @c renames what is held as @from to @at. 0: it is held, or on the backing. -ENOENT: none is. */
 int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
 	      const char *from, const struct place *at, struct inode_id *id);
 
-/*
- * A descriptor for paths of what is held as @name, the newest; -ENOENT: nothing is. Cheap when
- * nothing is at all.
- */
+/* A path descriptor of the newest pointer held as @name, or -ENOENT. Cheap when nothing is held. */
 int held_pin(struct units *us, const struct inode_id *dir, const char *name);
 
 /* --- for engine/unit --- */
 
-/* Those of that name that came before @since_ns will not be applied. */
+/* Drops the pointers of that name that came before @since_ns. */
 void held_overtake_locked(struct units *us, const struct target *t, uint64_t since_ns);
 
-/*
- * What is held as @name will not be applied. Waits for what is being applied. True: there was
- * something.
- */
+/* Drops what is held as @name. Waits for one that is being applied. True if there was one. */
 bool held_drop(struct units *us, const struct inode_id *dir, const char *name);
 
-/* For who has @h taken, without the lock: it gets its name. 0 or -errno: then it is tried again. */
+/* For the thread that is busy with @h, without the lock: names @h. 0, or -errno: to be retried. */
 int held_apply(struct held *h);
 
-/* Without the lock. Makes durable what @h says, before its name may show it. 0 or -errno. */
+/* Without the lock: makes durable what @h says, before its name may show it. 0 or -errno. */
 int held_sync(struct held *h);
 
-/* Not taken any more; @applied: nor held. */
+/* The caller stops being busy with @h; @applied: and @h is not held any more. */
 void held_let_go_locked(struct held *h, bool applied);
 
 void held_put(struct held *h);
@@ -84,19 +76,19 @@ void held_put(struct held *h);
 /* The path of its name, for people. Lock not held. */
 void held_path(struct held *h, char *buf, size_t size);
 
-/* Drops the lock meanwhile. Does what is due. False: there was nothing. */
+/* Drops the lock meanwhile. Applies or drops one pointer that is due. False: there is none. */
 bool held_work_locked(struct units *us);
 
-/* The same for one of which it is not known what it waits for: asks again. */
+/* The same: resolves one pointer again whose target is unknown. */
 bool held_ask(struct units *us);
 
-/* Is one of that name just getting it, or being moved? */
+/* True if a thread is busy with a pointer of that name. */
 bool held_is_taken_locked(struct units *us, const struct target *t);
 
-/* Is there one that will not wait, or not for something that is known? */
+/* True if there is one that need not wait, or whose target is unknown. */
 bool held_any_due_locked(struct units *us);
 
-/* The mount ends: what is left stays in staging. */
+/* At umount: what is left stays in staging. */
 void held_finish(struct units *us);
 
 #endif

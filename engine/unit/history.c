@@ -54,7 +54,7 @@ void history_finish(struct history *h)
 		clear(&h->ring[i]);
 }
 
-/* The newest for which @matches; what it compares is the caller's. */
+/* Finds the newest entry for which @matches returns true. */
 static const struct ended *find(const struct history *h,
 				bool (*matches)(const struct ended *e, const struct ended *like),
 				const struct ended *like)

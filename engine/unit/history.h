@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last generations that ended, with when and how: for `wait` and `why`, which ask after the
- * end, and for trace.json. Guarded by the units' lock.
+ * The generations that ended last, with time and outcome. `wait` and `why` ask for them after the
+ * end, and trace.json shows them. Guarded by the units' lock.
  */
 #ifndef ENGINE_UNIT_HISTORY_H
 #define ENGINE_UNIT_HISTORY_H
@@ -15,10 +15,10 @@ struct ended {
 	struct inode_id id, dir_id;
 	char name[NAME_MAX + 1];
 	char *path, *reason;
-	char *job; /* of who began it; NULL: it is but a part of a checkpoint, or a pointer */
+	char *job; /* of its maker; NULL: a file of a checkpoint, or a pointer */
 	enum generation_state state;
 	uid_t uid;
-	/* of a file that is a checkpoint by itself: who began it, with its rank; else 0, -1 */
+	/* of a single-file unit: the process that began it and its rank; else 0, -1 */
 	pid_t tgid;
 	int rank;
 	int err;
@@ -31,13 +31,13 @@ struct history {
 	uint64_t nr;
 };
 
-/* A new one, to be filled in; it takes over its strings. */
+/* Returns a new entry, which the caller fills in, and which takes over its strings. */
 struct ended *history_add(struct history *h);
-/* That of @g. */
+/* Adds an entry for @g. */
 void history_note(struct history *h, const struct generation *g);
 void history_finish(struct history *h);
 
-/* The newest with this id; or of this name; or this inode. NULL: none. */
+/* Find the newest entry with this id, name or inode. NULL: none. */
 const struct ended *history_find(const struct history *h, const char *staging);
 const struct ended *history_find_name(const struct history *h, const struct inode_id *dir,
 				      const char *name);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A checkpoint that begins as what a directory has already: a change to a committed one, or a
+ * Begins a checkpoint from what a directory has already: a change to a committed checkpoint, or a
  * directory that a late file shows to be one. Files are inherited as hard links, so an unchanged
- * one keeps its inode; directories are made anew. The first change of an inherited file makes it
- * one of its own.
+ * file keeps its inode; directories are made anew. The first change of an inherited file makes a
+ * copy of it.
+ *
+ * Takes the units' lock, and makes no call to the backing with it. BUSY_INHERIT lets one thread at
+ * a time inherit, BUSY_UNSHARE one copy a file. change.h says when such a checkpoint ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +43,7 @@ static int take_over_symlink(struct backing *b, int pin, int to, const char *nam
 	return backing_symlink(b, target, to, name);
 }
 
-/* A directory of the same attributes, with links to the same files. */
+/* Makes a directory of the same attributes, with links to the same files. */
 static int take_over_directory(struct checkpoint *cp, int pin, const struct statx *stx, int to,
 			       const char *name)
 {
@@ -69,7 +72,7 @@ static int take_over_directory(struct checkpoint *cp, int pin, const struct stat
 	return err;
 }
 
-/* The file of the inode @id is one of what it inherits from, too. */
+/* Notes that the file of inode @id is also in the directory that @cp inherits. */
 static int note_shared(struct checkpoint *cp, const struct inode_id *id)
 {
 	if (cp->nr_shared == cp->shared_room) {
@@ -102,8 +105,9 @@ static bool leads_to(struct backing *b, int dir, const char *name, const struct 
 }
 
 /*
- * GlusterFS refuses one sometimes, with these errors, while other nodes link the same file for
- * their own attempts to begin; and may have made it.
+ * Links a file. GlusterFS sometimes refuses with one of these errors while other nodes link the
+ * same file, and may have made the link. Retries for LINK_NS; if that is too short, the begin
+ * fails.
  */
 static int link_beside_others(struct checkpoint *cp, int pin, const struct inode_id *id, int to,
 			      const char *name)
@@ -152,7 +156,7 @@ static int take_over_one(struct checkpoint *cp, int from, int to, const char *na
 	return err;
 }
 
-/* All that programs see in the directory @from is in @to, too. */
+/* Links all that programs see in the directory @from into @to. */
 static int link_tree(struct checkpoint *cp, int from, int to)
 {
 	struct units *us = cp->units;
@@ -208,8 +212,8 @@ static bool is_at(struct backing *b, int dir, const char *name, int fd)
 }
 
 /*
- * A copy of the file @name of the directory @dir, which is open as @old, or an @empty one gets its
- * name. It, open, or -errno: then @name is what it was.
+ * Replaces the file @name of the directory @dir, which is open as @old, by a copy, or an @empty
+ * file. Returns the new one, open, or -errno: then @name is what it was.
  */
 static int replace_by_own(struct backing *b, int dir, const char *name, int old,
 			  const struct statx *was, bool empty)
@@ -226,7 +230,7 @@ static int replace_by_own(struct backing *b, int dir, const char *name, int old,
 	err = units_take_over(b, old, fd, was, !empty);
 	if (!err)
 		err = backing_rename(b, dir, temp, dir, name, 0);
-	/* An answer may be lost. What has the name would be committed, and nobody writes to it. */
+	/* The answer may be lost. A file with the name is committed, so it must be this one. */
 	if (!err || is_at(b, dir, name, fd))
 		return fd;
 	close(fd);
@@ -234,10 +238,7 @@ static int replace_by_own(struct backing *b, int dir, const char *name, int old,
 	return err;
 }
 
-/*
- * The file @name of its directory @dir, open as one of its own; -errno, -ENOENT too: there is no
- * such file.
- */
+/* Opens the file @name of its directory @dir, copied if it is shared. -ENOENT: no such file. */
 static int open_own(struct checkpoint *cp, struct backing *b, int dir, const char *name, bool empty)
 {
 	struct inode_id id;
@@ -269,9 +270,7 @@ static int open_own(struct checkpoint *cp, struct backing *b, int dir, const cha
 	return fd;
 }
 
-/*
- * A save of the file begins, and expects the open: until that comes the checkpoint is not closed.
- */
+/* Begins a save of the file, which expects the open: until then the checkpoint is not closed. */
 static int expect_in(struct checkpoint *cp, struct backing *b, const struct caller *c, int rank,
 		     int dir, const char *name, const char *rel, bool empty)
 {
@@ -328,10 +327,7 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 	struct units *us = cp->units;
 	int err;
 	{
-		/*
-		 * One at a time: a second copy would replace the first, which is written to by
-		 * then.
-		 */
+		/* One at a time: a second copy would replace the first, which is in use. */
 		LOCK_SCOPE(&us->lock);
 		err = busy_wait(us, &cp->busy, BUSY_UNSHARE);
 		if (err)
@@ -343,7 +339,7 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 	return err;
 }
 
-/* What is in the directory @dir (a descriptor), which another node has linked to. */
+/* Notes all that is in the directory @dir (a descriptor), which another node has linked to. */
 static int note_inherited(struct checkpoint *cp, int dir)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
@@ -364,7 +360,7 @@ static int note_inherited(struct checkpoint *cp, int dir)
 		if (pin < 0 || backing_stat(&b, pin, &stx)) {
 			if (pin >= 0)
 				close(pin);
-			continue; /* gone: the link to it is nobody else's then */
+			continue; /* gone: then the staging link is not shared */
 		}
 		id = inode_id_of(&stx);
 		if (S_ISDIR(stx.stx_mode)) {
@@ -396,7 +392,7 @@ int checkpoint_knows_inherited(struct checkpoint *cp)
 	return err;
 }
 
-/* One at a time: what two of them take over would be two things. 0 or -EINTR. */
+/* One at a time: two that inherit one directory would be two checkpoints. 0 or -EINTR. */
 static int begin_inheriting(struct units *us)
 {
 	LOCK_SCOPE(&us->lock);
@@ -417,9 +413,8 @@ static void replaces_nothing(struct checkpoint *cp)
 }
 
 /*
- * -EEXIST: the name shows another directory by now than the one that @cp has inherited. A client
- * that remembers names (FUSE) may say so for long of what is as it was: there a conflict is found
- * at the commit.
+ * -EEXIST: the name shows another directory by now than @cp has inherited. A FUSE client may show
+ * stale names for long: there the commit finds the conflict.
  */
 static int check_still_there(struct checkpoint *cp, const struct place *at)
 {
@@ -434,16 +429,16 @@ static int check_still_there(struct checkpoint *cp, const struct place *at)
 	return same_inode(&id, &cp->replaced) ? 0 : -EEXIST;
 }
 
-/* How one begins so. */
+/* How such a checkpoint begins. */
 struct beginning {
 	bool committed, may_be_ordinary, enters;
-	uint64_t removed_ns; /* it begins with a removal; 0: with a change that is to come */
+	uint64_t removed_ns; /* the last removal, with which it begins; 0: a change is to come */
 };
 
 /*
- * Was the committed one @old saved by a later start of the job of @p, which has lived since before
- * that? A person may have begun the same run anew, whose launcher counts from zero again: that was
- * started after the commit.
+ * -EBUSY: the committed checkpoint @old was saved by a newer incarnation of the job of @p, and @p
+ * has lived since before that. If a person starts the same run again, the launcher counts from
+ * zero; but then @p was started after the commit.
  */
 static int check_not_former(struct units *us, const struct process *p, const struct place *at,
 			    struct backing *b, int old)
@@ -472,7 +467,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 	struct statx stx;
 	int pin, old, err;
 
-	/* As the daemon: all of it, whoever may read it, and with its attributes. */
+	/* As the daemon: @c need not be able to read everything, and attributes are kept. */
 	pin = backing_pin_now(&shared, at->dir, at->name);
 	if (pin < 0)
 		return pin;
@@ -497,17 +492,14 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 		if (how->removed_ns)
 			cp->changed_ns = how->removed_ns;
 		cp->inherits = true;
-		cp->nr_changing += how->enters; /* nobody knows it yet */
+		cp->nr_changing += how->enters; /* no other thread knows it yet */
 		if (!err && accord_is_for(us, p))
 			err = accord_begin(cp);
 		if (!err)
 			err = checkpoint_show(cp);
 		if (!err)
 			err = check_still_there(cp, at);
-		/*
-		 * An empty one has done what it was for: after a crash it would only look like a
-		 * unit.
-		 */
+		/* An empty directory is of no more use: after a crash it would look like a unit. */
 		if (!err && !how->committed && !backing_unlink(&as, at->dir, at->name, true))
 			replaces_nothing(cp);
 		if (err) {
@@ -524,7 +516,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 	return err;
 }
 
-/* -EEXIST: somebody else has done it. */
+/* -EEXIST: another thread was first. */
 static int inherit_alone(struct units *us, const struct caller *c, struct process *p,
 			 const struct place *at, const struct beginning *how,
 			 struct checkpoint **out)
@@ -565,6 +557,6 @@ int checkpoint_inherit(struct units *us, const struct caller *c, struct process 
 		if (err)
 			return err;
 	}
-	/* Nobody waits for room as the one who inherits, which would hold up all others. */
+	/* No thread waits for room while it inherits: that would hold up all others. */
 	return WITH_ROOM(us, c, &at->id, inherit_alone(us, c, p, at, &how, out));
 }

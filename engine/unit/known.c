@@ -32,7 +32,7 @@ static bool lives(const struct known *k, struct process *p)
 	return p->visible && !process_has_ended(p);
 }
 
-/* Those of what has ended go, or @all. */
+/* Forgets the entries of what has ended, or @all. */
 static void sweep(struct known *k, bool all)
 {
 	struct list *l, *tmp;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the daemon remembers of processes, or of jobs: one number for each of these and a thing. An
- * entry lives as long as its process, or as any process of its job that is known here. So their
- * number is bounded by what runs on this node, and nothing of a process is forgotten before it has
- * ended. An entry keeps a reference to the process that made it.
+ * entry lives as long as its process, or as any process of its job that is known here. So the
+ * number of entries is bounded by what runs on this node, and nothing of a process is forgotten
+ * before it has ended. An entry keeps a reference to the process that made it.
  *
- * Guarded by whoever has it. A process whose end cannot be seen is forgotten when room is made.
+ * The owner of a struct known guards it. A process whose end cannot be seen is forgotten when room
+ * is made.
  */
 #ifndef ENGINE_UNIT_KNOWN_H
 #define ENGINE_UNIT_KNOWN_H
@@ -17,17 +18,17 @@
 struct known {
 	struct table entries;
 	bool of_jobs;	 /* const */
-	size_t sweep_at; /* so many: those of what has ended go first */
+	size_t sweep_at; /* so many entries: those of what has ended go */
 };
 
-/* @of_jobs: not of processes. 0 or -ENOMEM. */
+/* @of_jobs: entries are of jobs, else of processes. 0 or -ENOMEM. */
 int known_init(struct known *k, bool of_jobs);
 void known_finish(struct known *k);
 
-/* That of @p, or its job, and @thing, a hash; or NULL. */
+/* The number of @p, or its job, and @thing, a hash; or NULL. */
 uint64_t *known_find(const struct known *k, const struct process *p, uint64_t thing);
 
-/* The same; made, and 0, if there was none. NULL without memory. */
+/* The same; a new one is 0. NULL without memory. */
 uint64_t *known_make(struct known *k, struct process *p, uint64_t thing);
 
 #endif

@@ -10,7 +10,7 @@
 #include "engine/unit/history.h"
 #include "engine/unit/internal.h"
 
-/* Makes of a name that of its series: "step-20.pt" becomes "step-#.pt". */
+/* Turns a name into that of its series: "step-20.pt" becomes "step-#.pt". */
 static void series_of(const char *name, char out[NAME_MAX + 1])
 {
 	size_t len = 0;
@@ -37,9 +37,8 @@ static bool is_alternative(const char *name)
 }
 
 /*
- * True if a file called @name tells nothing of a layout: its rule says of each file when it is one,
- * as TensorFlow's does, whose pointer comes last; or the program has yet to give it the name that
- * counts.
+ * True if a file called @name tells nothing of a layout: its rule has a pointer that is written
+ * last, as TensorFlow's, or the program has yet to rename the file to its final name.
  */
 static bool tells_nothing(const struct units *us, const char *name)
 {
@@ -48,7 +47,7 @@ static bool tells_nothing(const struct units *us, const char *name)
 	return !r || r->pointers || rule_is_temp(r, name);
 }
 
-/* True if one process, or two ranks of one job, saved both as parts of something. */
+/* True if one process, or two ranks of one job, saved both files as parts of something. */
 static bool belong_together(const struct ended *e, const struct generation *g)
 {
 	const struct process *maker = g->maker;
@@ -65,7 +64,7 @@ static bool belong_together(const struct ended *e, const struct generation *g)
 	return e->rank >= 0 && maker->rank >= 0 && e->rank != maker->rank;
 }
 
-/* The name of a file that @g is beside. */
+/* Finds the name of a file that belongs together with @g. */
 static bool find_companion_locked(struct generation *g, char name[NAME_MAX + 1])
 {
 	const struct history *h = &g->units->history;

@@ -29,7 +29,7 @@ static struct generation *of_link(struct list *l, enum live_key key)
 	return container_of(l, struct generation, found_by[key].link);
 }
 
-/* As the newest. */
+/* Adds @g to one table, as the newest. */
 static void enter(struct live *lv, struct generation *g, enum live_key key)
 {
 	table_add(&lv->found_by[key], &g->found_by[key], hash_of(g, key));
@@ -60,7 +60,7 @@ size_t live_nr(const struct live *lv)
 	return lv->found_by[LIVE_BY_NAME].nr;
 }
 
-/* Into the lists of those in its state. */
+/* Puts @g into the lists that its state asks for. */
 static void place(struct generation *g)
 {
 	list_del(&g->sealed);
@@ -133,7 +133,7 @@ void generation_set_state_by_locked(struct generation *g, enum generation_state 
 
 /* --- finding --- */
 
-/* From @l on, to either side, as far as @head. */
+/* The first generation of the name, from @l towards @head. */
 static struct generation *next_of(struct list *head, struct list *l, bool newer,
 				  const struct inode_id *dir, const char *name)
 {
@@ -146,7 +146,7 @@ static struct generation *next_of(struct list *head, struct list *l, bool newer,
 	return NULL;
 }
 
-/* Of those of that name, in the order of their age. */
+/* Has those of that name in the order of their age. */
 static struct list *bucket_of_name(const struct live *lv, const struct inode_id *dir,
 				   const char *name)
 {

@@ -13,11 +13,11 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/others.h"
 
-#define NAMED_MAX 4 /* open files that are named, and stretches of ranks */
+#define NAMED_MAX 4 /* most open files to name, and ranges of ranks */
 
 /* --- words --- */
 
-/* "rank 3, 5 to 7" of those without a file that fits; how many there are. */
+/* Says which ranks have no file that fits, such as "rank 3, 5 to 7"; returns their number. */
 static unsigned say_ranks_locked(struct checkpoint *cp, const struct evidence *ev, struct text *t)
 {
 	int world = checkpoint_world_locked(cp), rank, first = -1;
@@ -43,7 +43,7 @@ static unsigned say_ranks_locked(struct checkpoint *cp, const struct evidence *e
 	return nr;
 }
 
-/* Of each file "of every rank", whose is missing, in a world of many. */
+/* The same for each file "of every rank", in a world of several. */
 static void say_missing_ranks_locked(struct checkpoint *cp, struct text *t, const char *before)
 {
 	unsigned i;
@@ -62,7 +62,7 @@ static void say_missing_ranks_locked(struct checkpoint *cp, struct text *t, cons
 	}
 }
 
-/* How many there are. */
+/* Returns their number. */
 static unsigned say_open_files_locked(struct checkpoint *cp, struct text *t, const char *before)
 {
 	unsigned nr = 0;
@@ -107,7 +107,7 @@ static bool has_begun(void *checkpoint, const struct evidence *ev)
 					       : checkpoint_holds_locked(checkpoint, ev);
 }
 
-/* Does one live, or is not known to have gone, who wrote to it? */
+/* True if a process that wrote to it lives, or is not known to have ended. */
 static bool has_writer_locked(const struct checkpoint *cp)
 {
 	struct list *l;
@@ -118,7 +118,7 @@ static bool has_writer_locked(const struct checkpoint *cp)
 	return accord_has_writers(cp);
 }
 
-/* Is something missing for which there is a time to come? */
+/* True if something is missing that has to come within commit_timeout_s. */
 static bool lacks_parts_locked(struct checkpoint *cp)
 {
 	if (cp->state != GENERATION_OPEN || !cp->rule || cp->nr_changing || !accord_sees_end(cp))
@@ -197,7 +197,7 @@ void missing_add_locked(struct checkpoint *cp, char *buf, size_t size)
 		return;
 	if (!accord_sees_end(cp)) {
 		say_open_files_locked(cp, &t, "; open here: ");
-		return; /* of others it knows nothing */
+		return; /* this node knows nothing of others */
 	}
 	say_missing_ranks_locked(cp, &t, "; missing: ");
 	others_say_open(cp, &t, "; files are open on ");

@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints of which something stays missing (DESIGN 3, commit_timeout_s): those whose end has
- * begun, and to which nothing comes any more. They fail, and say what and who was missing.
+ * Checkpoints that stay incomplete (DESIGN 3, commit_timeout_s): their end has begun, and nothing
+ * more comes. Such a checkpoint fails, and says what is missing, of which ranks and nodes.
  *
  * What counts as late:
  * - Something must show that the end has begun: the framework's own last operation (`latest` was
  *   closed) while a rank's file is not there; where a rule knows no such operation, the file of
  *   some rank while that of another is not there; or all evidence, while a file is still open, or
- *   the name is a temporary one. A checkpoint of which nothing says that it is near its end may be
- *   written as slowly as it likes.
+ *   the name is a temporary one. A checkpoint that shows nothing of its end may be written as
+ *   slowly as it likes.
  * - A missing rank alone is not late where its rule has another way to the end: the next checkpoint
  *   of the job, or its exit, may show an hour later that the rank had nothing to write. That hope
  *   ends with the last of its writers; then its time runs out, too.
- * - What only waits for silence (quiet_s) is not late: that comes by itself.
+ * - What only waits for silence (quiet_s) is not late: the silence comes by itself.
  * - What is whole, and only waits for the backing, is not late either: to fail it would lose what
- *   may still become durable, and free nothing, since a write that hangs keeps its memory. Writes
- *   that fail are io_retry_s's business.
+ *   may still become durable, and free nothing, since a write that hangs keeps its memory. For
+ *   writes that fail there is io_retry_s.
  *
- * Any change in it, a write to one of its files, and the end of one of its writers is progress.
+ * Any change in it, a write to one of its files, and the end of one of its writers is progress. All
+ * with the units' lock held. Votes that do not come are accord_end.c's.
  */
 #ifndef ENGINE_UNIT_MISSING_H
 #define ENGINE_UNIT_MISSING_H
 
 #include "engine/unit/checkpoint.h"
 
-/* Drops the lock meanwhile. Fails one that is late. False: there is none. */
+/* Drops the lock meanwhile. Fails a checkpoint that is late. False: there is none. */
 bool missing_work_locked(struct units *us);
 
-/* Adds to what is said of a pending one: who is missing, and until when that is waited for. */
+/*
+ * Adds to the text on a pending one: which ranks and nodes are missing, and when it fails for that.
+ */
 void missing_add_locked(struct checkpoint *cp, char *buf, size_t size);
 
 #endif

@@ -25,7 +25,7 @@ void namechain_first(char first[COORD_GEN_MAX], uint64_t ino, const char *name)
 {
 	char text[NAME_MAX + 64];
 
-	/* Nodes number devices, and may see birth times, each in its own way. */
+	/* Each node numbers devices, and may see birth times, in its own way. */
 	snprintf(text, sizeof(text), "name %" PRIu64 " %s", ino, name);
 	digest(first, text);
 }
@@ -58,9 +58,9 @@ static bool copy_id(char id[COORD_GEN_MAX], const json_t *o, const char *key)
 }
 
 /*
- * {"generation": HEX}, perhaps with "first": HEX, the key of the first record of the chain;
- * "renamed": true; or "closed": NODE, by that node, after that generation. -EPERM: it is something
- * else.
+ * Reads {"generation": HEX}, perhaps with "first": HEX, the key of the chain's first record; with
+ * "renamed": true; or with "closed": NODE, if that node closed the chain after that generation.
+ * -EPERM: it is something else.
  */
 static int parse(const char *text, size_t len, struct link *l)
 {
@@ -111,7 +111,7 @@ int namechain_follow(const struct namechain *ch, const char *first, const char *
 	return err == -ENOENT ? 0 : err;
 }
 
-/* 1: it is there; 0: another one is; -errno. */
+/* 1: the record is there; 0: another one is; -errno. */
 static int make(const struct namechain *ch, const struct namechain_end *end, json_t *o)
 {
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX), *text = NULL;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The chain of records of one name: each gives the name to a generation, and the last counts. The
- * key of the first is made of the name alone, that of each later one of the first key, its number
- * and the generation before it. So of several nodes that begin at once one makes the next record,
- * and the others find it.
+ * key of the first record is made of the name alone, the key of each later one of the first key,
+ * its number and the generation before it. So of several nodes that begin at once one makes the
+ * next record, and the others find it.
  *
- * When the last generation of a chain is over and its records are cleared up, nobody needs the
- * chain, and who cleared those up removes it: else there would be a record for each checkpoint that
- * was ever saved. What makes that safe:
+ * When the last generation of a chain is over and its records are cleared up, no node needs the
+ * chain, and the node that cleared up removes it: else there would be a record for each checkpoint
+ * that was ever saved. What makes that safe:
  *
- * - Nobody adds to a chain that is being removed. Who removes it first closes it, by a record at
- *   its end: either that is there, or that of a node which begins, never both. Who finds a closed
- *   chain waits. If the node that closed it is dead, another one closes it once more, of several
- *   again one, and goes on.
- * - The first record goes first. From then on there is no chain, and the name begins anew; what is
- *   left of it leads nowhere, since no other chain has such keys. A crash may bring records back,
- *   in any combination: all of them are of generations that are over.
+ * - No node adds to a chain that is being removed. The remover first closes it, by a record at its
+ *   end: either that is there, or the record of a node which begins, never both. A node that finds
+ *   a closed chain waits. If the node that closed it is dead, one other node closes it once more,
+ *   and goes on.
+ * - The first record goes first. From then on there is no chain, and the name begins anew. What is
+ *   left leads nowhere, since no other chain has such keys. A crash may bring records back, in any
+ *   combination: all of them are of generations that are over.
  * - A node that was held up may add a record behind what was removed meanwhile. So a record that is
  *   not the first counts only if the chain still leads to it after it was made (namechain_add).
  * - A node that was held up, and counts as dead, may remove the first record of a chain that was
@@ -33,7 +33,7 @@
 
 #include "engine/coord/coord.h"
 
-/* On which records, as whom, by which node. */
+/* The records to use, and as which user and node. */
 struct namechain {
 	const struct coord_ops *coord;
 	void *arg;
@@ -41,14 +41,14 @@ struct namechain {
 	const char *node;
 };
 
-/* Where a chain ends. */
+/* The end of a chain. */
 struct namechain_end {
 	char first[COORD_GEN_MAX];
-	unsigned nr;		     /* of its records; the next one has this number */
-	char last[COORD_GEN_MAX];    /* whose name it was last; "": there are none */
+	unsigned nr;		     /* number of records, and of the next one */
+	char last[COORD_GEN_MAX];    /* last owner of the name; "": no records */
 	bool renamed;		     /* that one has another name now */
 	char closed[COORD_NODE_MAX]; /* by this node; or "" */
-	bool met;		     /* it has the generation that was sought */
+	bool met;		     /* the generation sought is in the chain */
 };
 
 /* The key of the first record of @name in the directory whose inode number is @ino. */
@@ -59,38 +59,38 @@ int namechain_follow(const struct namechain *ch, const char *first, const char *
 		     struct namechain_end *end);
 
 /*
- * Gives the name to @gen, after @end; @renamed: says that it has another one. 1: so it is; 0:
- * another was quicker, or the chain was removed meanwhile. -errno: unknown.
+ * Gives the name to @gen, after @end; @renamed: records that @gen has another name. 1: done; 0:
+ * another node was quicker, or the chain was removed meanwhile. -errno: unknown.
  */
 int namechain_add(const struct namechain *ch, const struct namechain_end *end, const char *gen,
 		  bool renamed);
 
 /*
- * Closes the chain after @end, which is over, or was closed by a node that is dead; or has done so
- * before. 1: it is this node's to remove, by one thread at a time. 0: another was quicker. -errno:
- * unknown.
+ * Closes the chain after @end, which is over, or was closed by a dead node; or finds that this node
+ * has closed it. 1: this node may remove it, by one thread at a time. 0: another node was quicker.
+ * -errno: unknown.
  */
 int namechain_close(const struct namechain *ch, const struct namechain_end *end);
 
 /*
- * Removes the chain that this node has closed. 0; -errno: something may be left, and this node has
+ * Removes the chain that this node has closed. 0; -errno: something may be left, so this node has
  * to try again.
  */
 int namechain_remove(const struct namechain *ch, const char *first);
 
 /*
- * Of the record @key, whose place is not known: the first of its chain, and whether that leads to
- * it. -ENOENT: there is none; -EPERM: it is no record of a name.
+ * Of the record @key, at an unknown place in a chain: the first record of the chain, and whether
+ * the chain leads to @key. -ENOENT: there is none; -EPERM: it is no record of a name.
  */
 int namechain_of(const struct namechain *ch, const char *key, char first[COORD_GEN_MAX],
 		 bool *leads);
 
-/* Removes a record to which nothing leads. */
+/* Removes a record to which no chain leads. */
 int namechain_drop(const struct namechain *ch, const char *key);
 
 /*
- * 1: each generation of the chain but @but is decided, or over; 0: one that was renamed is not. It
- * has lost the name, and its end still counts by this chain. -errno: unknown.
+ * 1: each generation of the chain but @but is decided, or over; 0: one that was renamed is not. The
+ * renamed one has lost the name, and its end still counts by this chain. -errno: unknown.
  */
 int namechain_rests(const struct namechain *ch, const char *first, const char *but);
 

@@ -15,7 +15,7 @@
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
-/* Longer ones name nothing. */
+/* A longer file names nothing. */
 #define POINTER_MAX 4096
 
 /* --- what a name shows --- */
@@ -36,7 +36,7 @@ static ssize_t read_text(void *text, void *buf, size_t len, uint64_t off)
 	return (ssize_t)len;
 }
 
-/* The first bytes of what is pinned as @pin. Their number, or -errno. */
+/* Reads the first bytes of @pin. Returns their number, or -errno. */
 static ssize_t read_pointer(struct backing *b, int pin, bool link, char buf[POINTER_MAX])
 {
 	ssize_t len;
@@ -145,7 +145,7 @@ bool order_is_named(struct backing *b, const struct rules *rules, int dir, const
 
 /* --- O6 --- */
 
-/* Is what is staged there a pointer that the owner of the record could have made? */
+/* 0 if @staging is a pointer that the owner of the record could have made. */
 static int check_staged(const struct order_place *p, const char *staging)
 {
 	struct statx stx;
@@ -158,7 +158,7 @@ static int check_staged(const struct order_place *p, const char *staging)
 	return 0;
 }
 
-/* Is what has the name the owner's, or nobody's? Then the daemon's rights may serve him. */
+/* True if the owner has the name, or nothing does: then the daemon may use its own rights. */
 static bool is_owners(const struct order_place *p, const char *name)
 {
 	struct statx stx;
@@ -174,7 +174,7 @@ int order_point(const struct order_place *p, const struct order_pointer *pointer
 	int err = check_staged(p, pointer->staging);
 
 	if (err)
-		return err == -ENOENT ? 0 : err; /* whoever was first has done it */
+		return err == -ENOENT ? 0 : err; /* another daemon was first */
 	err = order_look(p->backing, p->dir, pointer->name, now);
 	if (err)
 		return err;
@@ -188,7 +188,7 @@ int order_point(const struct order_place *p, const struct order_pointer *pointer
 				     0);
 	if (!err)
 		return 1;
-	/* It may be done though the answer says otherwise; or somebody else was first. */
+	/* The rename may have succeeded whatever the answer says, or another daemon was first. */
 	return check_staged(p, pointer->staging) == -ENOENT ? 0 : err;
 }
 

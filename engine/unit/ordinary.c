@@ -14,7 +14,8 @@ bool ordinary_is_due_locked(const struct generation *g, uint64_t now)
 
 int ordinary_prepare(struct generation *g, const char **step)
 {
-	int err = content_sync(g->content); /* a crash may take its name, but not leave it empty */
+	/* A crash may lose its name, but must not leave it empty. */
+	int err = content_sync(g->content);
 
 	*step = "writing it";
 	if (!err)

@@ -9,8 +9,8 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 
-#define NODES_NAMED 4 /* in one report, and of what is said */
-#define RANKS_NAMED 8 /* of each */
+#define NODES_NAMED 4 /* in one report, and in one message */
+#define RANKS_NAMED 8 /* of each node */
 
 static const char *label_of(const struct checkpoint *cp, const char *id, char buf[NODES_LABEL_MAX])
 {
@@ -29,7 +29,7 @@ static const char *root_label(const struct checkpoint *cp, char buf[NODES_LABEL_
 	return agreement_is_root(a) ? own_label(cp, buf) : label_of(cp, a->above[0], buf);
 }
 
-/* --- who has files open --- */
+/* --- open files --- */
 
 static void add_rank(json_t *ranks, int rank)
 {
@@ -48,7 +48,7 @@ json_t *others_open(struct checkpoint *cp)
 	json_t *all = json_array(), *ranks = json_array();
 	char label[NODES_LABEL_MAX];
 	const struct list *l;
-	bool open = cp->nr_changing; /* such as who makes a file right now */
+	bool open = cp->nr_changing; /* such as one that makes a file right now */
 	unsigned k;
 	size_t i;
 
@@ -74,7 +74,7 @@ json_t *others_open(struct checkpoint *cp)
 	return all;
 }
 
-/* One of others_open; what a node says is not believed to be well-formed. */
+/* Says one entry of others_open, which may be malformed. */
 static void say_open_on(const json_t *one, struct text *t, const char *before)
 {
 	const json_t *ranks = json_object_get(one, "ranks");

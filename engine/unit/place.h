@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A name in a directory of the backing, as it is handed from function to function. It owns nothing:
- * descriptor and name live as long as the call. What is kept is a struct target (unit.h).
+ * A name in a directory of the backing, as a function parameter. A struct place owns nothing:
+ * descriptor and name live as long as the call. A struct target (unit.h) keeps a name for longer.
  */
 #ifndef ENGINE_UNIT_PLACE_H
 #define ENGINE_UNIT_PLACE_H

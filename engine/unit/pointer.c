@@ -16,10 +16,10 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 
-/* Longer ones name nothing. */
+/* A longer file names nothing. */
 #define POINTER_MAX 4096
 
-#define ASK_NS NSEC_PER_SEC /* from one time to the next */
+#define ASK_NS NSEC_PER_SEC /* between two questions about one pointer */
 
 /* The checkpoint that a name shows, if it is still to be committed. */
 static struct checkpoint *pending_checkpoint_locked(struct units *us, const struct inode_id *dir,
@@ -52,7 +52,7 @@ static const char *pending_unit_locked(struct units *us, const struct inode_id *
 	return NULL;
 }
 
-/* One of that name that has failed: who names it did not know yet. */
+/* A failed checkpoint of that name: the program may name it before it hears of the failure. */
 static const char *failed_unit_locked(struct units *us, const struct inode_id *dir,
 				      const char *name)
 {
@@ -73,17 +73,14 @@ static bool is_here(struct units *us, const struct inode_id *dir, const char *na
 	return pending_unit_locked(us, dir, name);
 }
 
-/* Who may be gone when it is asked again. */
+/* The process may be gone when the question is repeated. */
 static void note_writer(struct units *us, const struct caller *c, struct process **writer)
 {
 	if (!*writer)
 		*writer = units_process(us, c);
 }
 
-/*
- * What another node saves under that name is known here, too; and that it is a unit. False: that
- * cannot be asked now.
- */
+/* Learns what another node saves under that name, and that it is a unit. False: not known now. */
 static bool meet(struct units *us, const struct caller *c, struct process **writer,
 		 const struct target *t, const char *name)
 {
@@ -143,7 +140,7 @@ enum pointed pointer_find(struct units *us, const struct caller *c, struct proce
 	return POINTED_UNKNOWN;
 }
 
-/* The name that it says; its content is in the cache, or was written back from there. */
+/* The name that @g says. Its content is in the cache, or was written back from there. */
 static bool says(struct generation *g, char name[NAME_MAX + 1])
 {
 	char content[POINTER_MAX];
@@ -168,7 +165,7 @@ void pointer_read(struct generation *g)
 		said.turn = ++g->reads;
 		t = g->target;
 		t.dir = backing_dup(g->units->contents->backing,
-				    g->target.dir); /* a rename closes that one */
+				    g->target.dir); /* a rename closes the original */
 	}
 	if (!says(g, said.names)) {
 		*said.names = '\0';
@@ -180,7 +177,7 @@ void pointer_read(struct generation *g)
 		close(t.dir);
 	{
 		LOCK_SCOPE(&us->lock);
-		if (said.turn > g->said.turn) /* else a later one was faster */
+		if (said.turn > g->said.turn) /* else a later read was faster */
 			g->said = said;
 		if (!g->writer) {
 			g->writer = writer;
@@ -202,19 +199,19 @@ void pointer_closed(struct generation *g)
 		cp = unit ? pending_checkpoint_locked(g->units, &g->target.dir_id, name) : NULL;
 	}
 	if (!unit && *g->said.unit)
-		unit = g->said.unit; /* it has failed, or has ended since */
+		unit = g->said.unit; /* that unit has failed or ended since */
 	g->asks = g->said.unknown && !unit;
 	snprintf(g->waits_for, sizeof(g->waits_for), "%s", unit ? unit : "");
 	snprintf(g->names, sizeof(g->names), "%s", unit || g->asks ? name : "");
 	snprintf(path, sizeof(path), "../%s", g->target.name);
 	if (cp)
 		checkpoint_event_locked(cp, EVIDENCE_CLOSE, path, g->rank);
+	/* All may see it: it is applied as soon as it is durable. */
 	if (!unit && !g->asks && !asked)
-		generation_show_locked(
-			g); /* it is applied as soon as it is durable: all may see it */
+		generation_show_locked(g);
 }
 
-/* One to be asked for again. */
+/* A pointer whose question is due again. */
 static struct generation *next_asking_locked(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
@@ -261,7 +258,7 @@ void pointer_say_waits(const char *names, bool asks, char *buf, size_t size)
 		 names);
 }
 
-/* What became, or becomes, of the unit with that staging name. */
+/* The state of the unit with that staging name, also after its end. */
 static enum generation_state state_of(struct units *us, const char *unit)
 {
 	const struct generation *g;
@@ -391,7 +388,7 @@ void pointer_dropped(struct generation *g)
 		pointer_tell_dropped(us, g->owner.uid, path, names, unit);
 }
 
-/* Referenced: one that is, or was, written there and not seen. */
+/* A pointer of that name that is not visible, referenced. */
 static struct generation *one_unseen_locked(struct units *us, const struct inode_id *dir,
 					    const char *name)
 {
@@ -419,7 +416,7 @@ bool pointers_drop(struct units *us, const struct inode_id *dir, const char *nam
 		err = generation_drop_one(g);
 		generation_put(g);
 		if (err && err != -EEXIST)
-			break; /* whoever asked was killed */
+			break; /* the caller was interrupted */
 	}
 	return held_drop(us, dir, name);
 }

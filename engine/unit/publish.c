@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a closed generation gets its name. In this order, so that at every crash instant the name
- * shows the old file or the new one, whole:
+ * Gives a closed generation its name. The order is such that at every crash instant the name shows
+ * the old file or the new one, whole:
  *
  *   the bytes are on the backing; digested, and their structure looked at
  *   time stamp and digest record are set
@@ -10,7 +10,10 @@
  *   the directory is synced	(from here on it is committed)
  *
  * A crash before the rename leaves the hidden staging file, which fsck clears away. Generations of
- * one name are published in the order in which they were begun; one that was overtaken is dropped.
+ * one name are published in the order in which they were begun; an overtaken one is dropped.
+ *
+ * The publisher threads do this; a committer does it for the pointers of its checkpoint. They hold
+ * the units' lock to choose a generation, and drop it to work.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,13 +37,16 @@
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
 
-/* Begun for an open that never came: its program died in between. */
+/*
+ * After this time an expected open, or the first one, will not come: its program died. If it is too
+ * short, a slow open fails with ESTALE, and the kernel repeats it.
+ */
 #define ABANDONED_NS   (5 * NSEC_PER_SEC)
 #define LOOK_NS	       (NSEC_PER_SEC / 4)
 #define FIRST_PAUSE_NS (10 * NSEC_PER_MSEC)
 #define MOST_PAUSE_NS  NSEC_PER_SEC
 
-/* Is what this thread does in vain? */
+/* True if it is useless to go on. */
 static bool is_over(struct generation *g)
 {
 	struct units *us = g->units;
@@ -48,10 +54,7 @@ static bool is_over(struct generation *g)
 	return us->ending || wait_interrupted() || content_error(g->content);
 }
 
-/*
- * What failed, and may not fail again: is it worth another try later? Others are published
- * meanwhile.
- */
+/* True if the publish failed by an error that may pass, and is retried later, after others. */
 static bool try_again(struct generation *g, int err)
 {
 	struct units *us = g->units;
@@ -72,7 +75,7 @@ static bool try_again(struct generation *g, int err)
 	return true;
 }
 
-/* Evaluates @expr until it works, fails for good, or has failed for io_retry_s. */
+/* Repeats @expr until it works, fails for good, or has failed for io_retry_s. */
 #define RETRY(g, expr) \
 	({ \
 		uint64_t since_ = clock_mono_ns(), pause_ = FIRST_PAUSE_NS; \
@@ -102,16 +105,13 @@ static int digest(struct generation *g, uint64_t size, char hex[DIGEST_HEX], str
 		LOCK_SCOPE(&g->units->lock);
 		memcpy(name, g->target.name, sizeof(name));
 	}
-	/*
-	 * One of many may be closed and opened again before it is whole; when all are, their rule
-	 * tells.
-	 */
+	/* A file of a checkpoint may be closed before it is whole: the rule tells when all are. */
 	return g->checkpoint ? 0 : structure_check(&src, name, size, e);
 }
 
 /*
- * The digest record is valid for this size and time of change only: the latter, *mtime_ns, becomes
- * what the backing makes of it, whose clock may be a coarser one.
+ * Sets the mtime, and the digest record, which is valid for this size and mtime only. *@mtime_ns
+ * becomes what the backing, with its coarser clock, made of it.
  */
 static int stamp(struct generation *g, const char *hex, uint64_t size, uint64_t *mtime_ns)
 {
@@ -131,11 +131,11 @@ static int stamp(struct generation *g, const char *hex, uint64_t size, uint64_t 
 		return err;
 	*mtime_ns = (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
 	digest_record_format(record, sizeof(record), hex, size, *mtime_ns);
-	/* Of a file of a checkpoint the commit file tells. */
+	/* The commit file has the digest of a file of a checkpoint. */
 	return recorded_put(&b, &g->owner, g->content->fd, record, !g->checkpoint);
 }
 
-/* What could not be synced is written again, and after that has another time of change. */
+/* Writes, stamps, syncs. A failed sync means another write, and so another mtime. */
 static int seal(struct generation *g, const char *hex, uint64_t size, uint64_t *mtime_ns,
 		const char **step)
 {
@@ -153,7 +153,7 @@ static int seal(struct generation *g, const char *hex, uint64_t size, uint64_t *
 	return err;
 }
 
-/* Did we publish that inode, perhaps just when this generation was being begun? */
+/* True if this mount published that inode, perhaps just when this generation was being begun. */
 static bool is_ours(struct generation *g, const struct inode_id *id)
 {
 	const struct ended *e;
@@ -163,10 +163,7 @@ static bool is_ours(struct generation *g, const struct inode_id *id)
 	return e && e->state == GENERATION_COMMITTED;
 }
 
-/*
- * A pointer that another node has changed since: nobody else's, and the one that was written later
- * counts. 1: that is the other one.
- */
+/* Another node has changed this pointer: no conflict, the later write counts. 1: the other. */
 static int take_turns(struct generation *g, struct backing *b, int dir, const char *name)
 {
 	struct units *us = g->units;
@@ -178,7 +175,7 @@ static int take_turns(struct generation *g, struct backing *b, int dir, const ch
 	return 1;
 }
 
-/* Is the name still what it was when the generation was opened? 1: a later one has it. */
+/* Checks that the name is what it was when the generation was opened. 1: a later pointer has it. */
 static int check_target(struct generation *g, int dir, const char *name, struct error *e)
 {
 	struct backing b = backing_for(g->units->contents->backing, &g->owner);
@@ -218,9 +215,7 @@ int generation_sync(struct generation *g)
 	return err;
 }
 
-/*
- * An XFS that has shut itself down tells so at the fsync of a file, but not at that of a directory.
- */
+/* An XFS that has shut down reports that at the fsync of a file, but not of a directory. */
 static int make_name_durable(struct generation *g, int dir)
 {
 	struct backing b = backing_for(g->units->contents->backing, &g->owner);
@@ -230,8 +225,8 @@ static int make_name_durable(struct generation *g, int dir)
 }
 
 /*
- * What is to replace the same name must not take our success for somebody else's; and what was
- * begun before, but is still being written, comes too late.
+ * Tells other generations that @g has the name: what they replace is @g now. Older ones that are
+ * still being written are overtaken.
  */
 static void tell_others(struct generation *g)
 {
@@ -253,7 +248,7 @@ static void tell_others(struct generation *g)
 	}
 }
 
-/* What is cached of the file that had the name serves nobody who looks the name up. */
+/* Drops the cached content of the file that had the name, which no lookup finds any more. */
 static void forget_replaced(struct generation *g)
 {
 	struct content *old = g->replaces ? content_find(g->units->contents, &g->replaced) : NULL;
@@ -263,14 +258,14 @@ static void forget_replaced(struct generation *g)
 	content_put(old);
 }
 
-/* Its inode is a file like any other from here on. */
+/* Makes the inode of @g a file like any other. */
 static void known_to_others(struct generation *g)
 {
 	struct backing b = backing_for(g->units->contents->backing, &g->owner);
 	struct statx stx;
 
 	if (backing_stat(&b, g->content->fd, &stx))
-		stx = (struct statx){0}; /* what is cached of it will go at the next open */
+		stx = (struct statx){0}; /* the next open drops what is cached of it */
 	content_published(g->content, &stx);
 }
 
@@ -287,7 +282,7 @@ static void file_in(struct generation *g, const char *hex, uint64_t size, uint64
 	checkpoint_add_filed(g->checkpoint, &f);
 }
 
-/* Nobody changes it while it is being published. */
+/* The target of @g. No thread changes it during a publish. */
 static int target_of(struct generation *g, char path[PATH_MAX], char name[NAME_MAX + 1])
 {
 	generation_path(g, path, PATH_MAX);
@@ -330,7 +325,7 @@ int publish_whole(struct generation *g, struct error *e)
 	err = g->ordinary ? ordinary_prepare(g, &step) : seal(g, hex, size, &mtime_ns, &step);
 	if (err)
 		return FAIL(e, -err, PUBLISH_FAILED, path, step, strerror(-err), path);
-	if (g->checkpoint) { /* of which it is a part */
+	if (g->checkpoint) { /* a file of a checkpoint */
 		file_in(g, hex, size, mtime_ns);
 		known_to_others(g);
 		return 0;
@@ -344,7 +339,7 @@ int publish_whole(struct generation *g, struct error *e)
 	return 0;
 }
 
-/* One that nobody wrote to after all, or that was overtaken: nothing to publish. */
+/* Removes the staging file of @g, which is not to be published. */
 static void forget(struct generation *g)
 {
 	generation_unstage(g, g->target.dir);
@@ -374,7 +369,7 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 			    path);
 	*named = true;
 	tell_others(g);
-	/* From here on it has its name: only retried, not put off. */
+	/* @g has its name: a failed sync is retried, not put off. */
 	err = RETRY(g, make_name_durable(g, dir));
 	if (err)
 		return FAIL(e, -err, PUBLISH_UNSYNCED, path, strerror(-err), path);
@@ -388,7 +383,7 @@ int publish_name(struct generation *g, bool *named, struct error *e)
 	return 0;
 }
 
-/* Is an older one of its name still to be published, or any being published right now? */
+/* True if an older generation of its name waits, or any is being published now. */
 static bool must_wait_locked(struct generation *g)
 {
 	struct generation *o;
@@ -398,7 +393,7 @@ static bool must_wait_locked(struct generation *g)
 		if (o == g)
 			older = false;
 		else if (g->pointer && generation_rests_in(o, GENERATION_SEALED))
-			continue; /* it waits for another commit, or follows */
+			continue; /* it waits for another commit, or comes after @g */
 		else if (older ? !generation_rests_in(o, GENERATION_OPEN)
 			       : generation_is_held_locked(o))
 			return true;
@@ -413,7 +408,7 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 	struct units *us = g->units;
 
 	if (err) {
-		/* What the end of the mount interrupts stays in staging, for fsck. */
+		/* At umount an interrupted publish stays in staging, for fsck. */
 		if (!us->ending && (named || !try_again(g, err)))
 			generation_fail(g, err, reason);
 		g->ordinary = false; /* it has to fall due once more */
@@ -423,7 +418,7 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 		if (state == GENERATION_COMMITTED)
 			removals_published_locked(us, g->inherited ? NULL : g->maker,
 						  &g->target.dir_id, g->target.name);
-		g->err = 0; /* what became of its program meanwhile comes too late */
+		g->err = 0; /* an error of its program meanwhile comes too late */
 		g->reason[0] = '\0';
 		if (with)
 			busy_end(us, &g->busy, with);
@@ -433,7 +428,7 @@ void publish_end(struct generation *g, enum generation_state state, int err, boo
 		layout_notice(g);
 }
 
-/* @g is PUBLISHING, or becomes ordinary, by this thread alone. */
+/* Publishes @g, which is PUBLISHING, or becomes ordinary. Only this thread has it. */
 static void work_on(struct generation *g)
 {
 	struct units *us = g->units;
@@ -482,7 +477,7 @@ static void give_up_abandoned_locked(struct generation *g, uint64_t now)
 	generation_set_state(g, GENERATION_SEALED);
 }
 
-/* What time alone makes of those that are open; there may be many: not each time. */
+/* Looks for what passing time made due: every LOOK_NS, as many may be open. */
 static struct generation *look_at_open_locked(struct units *us, uint64_t now)
 {
 	struct list *l;
@@ -502,7 +497,7 @@ static struct generation *look_at_open_locked(struct units *us, uint64_t now)
 	return NULL;
 }
 
-/* The next one to publish, or NULL. */
+/* The next generation to publish, or NULL. */
 static struct generation *choose_locked(struct units *us)
 {
 	uint64_t now = clock_mono_ns();
@@ -520,8 +515,8 @@ static struct generation *choose_locked(struct units *us)
 		    (pointer_judge(g) == POINTER_WAIT || held_is_taken_locked(us, &g->target)))
 			continue;
 		/*
-		 * All who wrote have closed it, but a descriptor is left somewhere (a fork, a dup,
-		 * a mapping): another write may come.
+		 * All writers have closed it, but a descriptor is left somewhere (a fork, a dup, a
+		 * mapping): another write may come.
 		 */
 		if (g->nr_handles && !g->hurried && !g->durable_calls &&
 		    now - g->closed_ns < us->quiet_ns)
@@ -533,7 +528,7 @@ static struct generation *choose_locked(struct units *us)
 	return NULL;
 }
 
-/* Drops the lock meanwhile. Removes a staging file that will not be published. */
+/* Drops the lock meanwhile. Removes the staging file of a failed generation. */
 static bool clear_one_locked(struct units *us)
 {
 	struct generation *g;

@@ -23,10 +23,7 @@
 
 #define PAUSE_NS (NSEC_PER_SEC / 20)
 
-/*
- * @expr until it works, fails for good, or the time for this is over: programs do not find what
- * they have saved before it is done.
- */
+/* Repeats @expr until it works, fails for good, or time is up: until then programs miss saves. */
 #define PATIENTLY(r, expr) \
 	({ \
 		__typeof__(expr) done_ = BACKING_ANEW(expr); \
@@ -38,7 +35,7 @@
 
 bool recover_may_pass(int err)
 {
-	/* -EAGAIN says that another does it. */
+	/* -EAGAIN: another daemon does it. */
 	return err < 0 && err != -EAGAIN && (err == -ESTALE || flush_error_may_pass(err));
 }
 
@@ -69,9 +66,9 @@ int recover_walk(struct backing *b, const char *path, const char **name)
 }
 
 /*
- * Who lives holds a lock on its staging directory, which has its name by and by. -EBUSY: somebody
- * does. Where the backing has no locks nobody can tell, and the same is done as whoever may live
- * does. *@gid: the group of the directory.
+ * Locks a staging directory, which may have its final name already. -EBUSY: a live daemon holds the
+ * lock. Where the backing has no locks, a daemon may live unseen, and would do the same. *@gid: the
+ * group of the directory.
  */
 static int lock_directory(struct backing *b, int dir, const char *name, gid_t *gid)
 {
@@ -93,7 +90,7 @@ static int lock_directory(struct backing *b, int dir, const char *name, gid_t *g
 	return fd;
 }
 
-/* --- what follows its commit --- */
+/* --- what follows a commit --- */
 
 static void told(const struct recovery *r, const struct order_place *p, const struct decision *d,
 		 const char *name, bool removed, int err)
@@ -107,10 +104,7 @@ static void told(const struct recovery *r, const struct order_place *p, const st
 	r->followed(r->arg, p->owner, path, removed, d->unit, err < 0 ? err : 0);
 }
 
-/*
- * (O6), (O7). What goes wrong with one is no reason to leave out another, but nothing goes before
- * all have names.
- */
+/* (O6), (O7) A failed pointer does not hold up the others, but removals wait for all pointers. */
 static int follow(const struct recovery *r, const struct order_place *p, const struct decision *d)
 {
 	const struct order *o = &d->order;
@@ -136,8 +130,9 @@ static int follow(const struct recovery *r, const struct order_place *p, const s
 }
 
 /*
- * -EBUSY: another's name. -EAGAIN: whoever decided lives, and does it. 1: is to be done. *@waits:
- * it has its name, but of what follows something has to be done later, for this error.
+ * -EBUSY: something else has the name. -EAGAIN: the daemon that decided lives, and does it. 1: is
+ * to be done. *@named: the checkpoint had its name already. *@waits: the error for which something
+ * that follows is left for later.
  */
 static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		const struct decision *d, bool *named, int *waits)
@@ -155,7 +150,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 	*named = fd == -ENOENT;
 	if (fd == -ENOENT) {
 		fd = lock_directory(&b, dir, name, &owner->gid);
-		fd = fd == -EBUSY || fd >= 0 ? fd : -ENOENT; /* perhaps something else has it */
+		fd = fd == -EBUSY || fd >= 0 ? fd : -ENOENT; /* something else may have the name */
 	}
 	if (fd < 0 && fd != -ENOENT) {
 		close(dir);
@@ -180,7 +175,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		&trashed);
 	if (!err && trashed)
 		r->trashed(r->arg, owner, dir, id);
-	if (!err || err == 1) /* and only then */
+	if (!err || err == 1) /* only then */
 		*waits = follow(r,
 				&(struct order_place){.backing = &b,
 						      .owner = owner,
@@ -197,10 +192,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 	return err;
 }
 
-/*
- * Nothing was decided, so what is staged is fsck's. Are there but left-overs of a record that was
- * being made?
- */
+/* True if there are only leftovers of an unfinished record. What is staged is fsck's. */
 static bool is_nothing(const struct recovery *r, uid_t uid, const char *gen)
 {
 	static const char *const kinds[] = {"name", "open", "prepare", "next", "decision"};
@@ -226,8 +218,8 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 		return;
 	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, gen);
 	/*
-	 * Where it is nowhere it has been there, and was removed since. Of several nodes one has
-	 * done it, as a rule.
+	 * -ENOENT: the checkpoint had its name, and was removed since. On a shared checkpoint,
+	 * usually another node has named it: nothing to tell.
 	 */
 	if (err != -ENOENT && (err || !(r->only_look || (shared && named))))
 		r->redone(r->arg, owner, d->unit, staging, err == 1 ? 0 : err);
@@ -236,8 +228,8 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 }
 
 /*
- * One that several nodes agreed on counts as long as the generation is not over, which `open`
- * tells.
+ * Parses a decision. One of several nodes counts while the record `open` exists: until the
+ * generation is over.
  */
 static int parse_decision(const struct recovery *r, uid_t uid, const char *gen, char *text,
 			  size_t len, struct decision *d, bool *shared)
@@ -257,8 +249,8 @@ static int parse_decision(const struct recovery *r, uid_t uid, const char *gen, 
 }
 
 /*
- * It is over, without a commit. Has the node that began it gone, so that nobody removes its records
- * any more?
+ * True if a generation ended without a commit, and the node that began it is gone: no node removes
+ * its records.
  */
 static bool is_left(const struct recovery *r, uid_t uid, const char *gen)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a mount does about what was decided before it (recover.h), and whom it tells.
+ * Recovery at mount (recover.h), and what it reports to people.
  *
- * It looks before any program can. What it cannot do within RECOVER_NS, since the backing or the
- * service is away, waits: the trash thread looks again each RECOVER_NS, until all is done, and at
- * its end. What then still is as the first look has told, is not told again. A checkpoint that this
- * mount has begun is nothing for recovery, which leaves alone what somebody has locked.
+ * The daemon recovers before any program can look. If the backing or the service is away, the
+ * daemon does what is possible within RECOVER_NS. Then the trash thread tries again each
+ * RECOVER_NS, until all is done, and once more at umount. A state that the first try reported is
+ * not reported again. Recovery skips what a live daemon has locked, and thus checkpoints that this
+ * mount has begun.
+ *
+ * Takes the units' lock only for recover_ns.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,9 +24,10 @@
 #include "engine/unit/recover.h"
 #include "engine/unit/trash.h"
 
-#define RECOVER_NS (10 * NSEC_PER_SEC) /* who mounts waits 30 s for the daemon */
+/* Must be below 30 s, for which `ckptfs mount` waits for the daemon. */
+#define RECOVER_NS (10 * NSEC_PER_SEC)
 
-/* Of the first look all is told. */
+/* The first try reports everything; later ones no error that may pass. */
 static bool was_told(struct units *us, int err)
 {
 	return us->recovered && recover_may_pass(err);
@@ -87,7 +91,7 @@ static int recover_name(void *units, uid_t uid, const char *key)
 	return 0;
 }
 
-/* What @coord knows of. True: something waits. */
+/* Recovers what @coord knows of. True if something waits. */
 static bool recover_by(struct units *us, const struct coord_ops *coord, void *coord_arg)
 {
 	const bool first = !us->recovered, own = coord == us->coord;
@@ -120,11 +124,12 @@ void units_recover(struct units *us)
 {
 	bool waits = recover_by(us, us->coord, us->coord_arg);
 
-	if (us->coord != &coord_dir_ops) /* what was decided before it was chosen */
+	if (us->coord != &coord_dir_ops) /* what was decided before another service was chosen */
 		waits |= recover_by(us, &coord_dir_ops, us->contents->backing);
 	us->recovered = true;
+	/* Once more for what only former mounts of this label could remove. */
 	if (!waits && us->nodes && nodes_end_before(us->nodes))
-		waits = recover_by(us, us->coord, us->coord_arg); /* what only they could remove */
+		waits = recover_by(us, us->coord, us->coord_arg);
 	LOCK_SCOPE(&us->lock);
 	us->recover_ns = waits ? clock_mono_ns() + RECOVER_NS : CLOCK_NEVER;
 	waitq_wake_all(&us->trashed);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is hidden in a directory that a program removes, which saw it empty: saves that have been
- * overtaken, and the remains of those that failed or whose daemon was killed. Whose daemon lives
- * holds a lock on each of its staging files.
+ * Removes what is hidden in a directory that a program wants to remove, and that it sees empty:
+ * overtaken saves, failed ones, and those of a killed daemon. A daemon that lives holds a lock on
+ * each of its staging files, so a staging file without a lock is garbage.
+ *
+ * Takes the units' lock, and makes no call to the backing with it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +20,7 @@
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
-/* A checkpoint of ours that has failed is no longer kept from others. */
+/* Releases the lock on our failed checkpoint, so that it may be removed. */
 static void let_go_failed(struct units *us, const char *name)
 {
 	struct list *l;
@@ -32,7 +34,7 @@ static void let_go_failed(struct units *us, const char *name)
 	}
 }
 
-/* -ENOTEMPTY: somebody saves to it. */
+/* -ENOTEMPTY: a live daemon still saves to it. */
 static int remove_one(struct units *us, struct backing *b, int dir, const char *name)
 {
 	struct generation *g = units_find_staging(us, name);
@@ -72,7 +74,7 @@ static void note(void *any, const char *name, const struct inode_id *id, mode_t 
 	*(bool *)any = true;
 }
 
-/* Does a program see anything in the directory that is not on the backing yet? */
+/* True if the mount shows something in the directory that is not on the backing yet. */
 static bool shows_any(struct units *us, const struct inode_id *dir)
 {
 	bool any = false;
@@ -81,12 +83,12 @@ static bool shows_any(struct units *us, const struct inode_id *dir)
 	return any;
 }
 
-/* What a program does not see of the directory @dir; -ENOTEMPTY of what it does. */
+/* Removes a hidden entry; -ENOTEMPTY for a visible one. */
 static int clear_name(struct units *us, struct backing *b, const struct place *at)
 {
 	if (rules_reserved(at->name))
 		return remove_one(us, b, at->dir, at->name);
-	/* Its removal waits for the next checkpoint beside it, of which there will be none. */
+	/* It waits for the next checkpoint beside it, and none will come. */
 	return removals_hide(us, &at->id, at->name) ? removal_make_way(us, &at->id, at->name)
 						    : -ENOTEMPTY;
 }
@@ -102,12 +104,12 @@ int units_clear_dir(struct units *us, struct backing *b, int dir)
 		return err;
 	err = backing_stat(b, dir, &stx);
 	id = inode_id_of(&stx);
-	/* All of them first: what a program can see stays, with all that is about it. */
+	/* First look at all entries: a directory with a visible one stays as it is. */
 	if (!err && shows_any(us, &id))
 		err = -ENOTEMPTY;
 	if (!err && removals_next_seen(us, &id, &w))
 		err = -ENOTEMPTY;
-	/* Removals first: what they leave in trash goes with the rest. */
+	/* Removals first: the trash that they make goes with the rest. */
 	for (int trash = 0; trash <= 1; trash++) {
 		dirwalk_rewind(&w);
 		while (!err && dirwalk_next(&w))

@@ -74,8 +74,8 @@ static void unhide_locked(struct units *us, struct part *part)
 	while (!list_empty(&part->hidden)) {
 		struct hidden *h = container_of(part->hidden.next, struct hidden, link);
 
-		atomic_fetch_add(&us->unhidden,
-				 1); /* before: who misses it in the table sees that */
+		/* First: a thread that misses it in the table sees the new number. */
+		atomic_fetch_add(&us->unhidden, 1);
 		table_del(&us->removed, &h->node);
 		list_del(&h->link);
 		free(h);
@@ -129,7 +129,7 @@ bool removal_waits(struct units *us, const struct process *p, const struct inode
 void removal_note_saver_locked(struct units *us, struct process *p, const struct inode_id *dir)
 {
 	if (p->tgid)
-		known_make(&us->savers, p, hash_inode(dir)); /* without memory it saves none */
+		known_make(&us->savers, p, hash_inode(dir)); /* without memory: no saver */
 }
 
 static struct part *make_part(const struct caller *c, struct process *p)
@@ -178,7 +178,7 @@ static int hide_locked(struct units *us, struct removal *r, const struct inode_i
 	return 0;
 }
 
-/* What is not committed yet of that name, but for @own. */
+/* Finds an unfinished checkpoint of that name, except @own. */
 static const struct checkpoint *find_change_locked(struct units *us, const struct unit_place *u,
 						   const struct checkpoint *own)
 {
@@ -195,9 +195,9 @@ static const struct checkpoint *find_change_locked(struct units *us, const struc
 }
 
 /*
- * Drops the lock while it waits. What is being changed right now takes along what is not removed by
- * then. -ESTALE: a change of it is there, or was just committed, in which the name is to be
- * removed. -EINTR.
+ * Waits, with the lock dropped, for threads that are changing or removing the unit. A change
+ * inherits all names that are not removed by then. -ESTALE: a change exists, or was just committed,
+ * and the name is to be removed in it. -EINTR.
  */
 static int await_rest_locked(struct units *us, const struct unit_place *u,
 			     const struct checkpoint *own)
@@ -220,7 +220,8 @@ static int await_rest_locked(struct units *us, const struct unit_place *u,
 }
 
 /*
- * @new becomes a part of @r, or that of the same job goes on with its process. What is left over.
+ * Makes @new a part of @r; or gives the part of the same job the process of @new. Returns the part
+ * that is left over.
  */
 static struct part *add_part_locked(struct removal *r, struct part *new)
 {
@@ -310,7 +311,7 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
 	table_for_each (l, &us->removed, hash_name(dir, name)) {
 		const struct hidden *h = container_of(l, struct hidden, node.link);
 
-		/* What one that was replaced has hidden is gone, and its name another's. */
+		/* What a replaced removal hid is gone, and the names are another's. */
 		if (!h->removal->replaced && same_inode(&h->dir, dir) && !strcmp(h->name, name))
 			return true;
 	}
@@ -336,5 +337,5 @@ void removal_of_replaced(struct checkpoint *cp, const struct caller *c, struct p
 
 	if (!note(us, c, p, &u, &u.dir_id, u.name, cp) && !removed)
 		removal_complete(us, p, &u);
-	/* Without memory it is seen again. What was removed before waits as it did. */
+	/* Without memory it reappears. What was removed before waits as it did. */
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Removals of committed checkpoints that wait for the next commit (DESIGN 4): a job that rotates
- * its checkpoints never is without its last good one. What it has removed is gone from the mount at
- * once, but leaves the backing, by one rename to trash, only when a newer one of that job beside it
- * is committed and no pointer names it any more. When who removed it has ended, at a time-out and
- * at umount, one will do that was committed before; if there is none, it is kept, and seen again:
- * at once when who removed it has died, or what his job saved on several nodes beside it has
- * failed.
+ * its checkpoints always has its last good one. What a job removes leaves the mount at once. A
+ * removed checkpoint leaves the backing, by one rename to trash, only when a newer one of that job
+ * is committed beside it and no pointer names it. When the remover exits, on time-out and at
+ * umount, a newer one that was committed before suffices. If there is none, the removal is
+ * cancelled on time-out and at umount, and the checkpoint reappears: at once if the remover died,
+ * or if a checkpoint that its job saved beside it on several nodes failed.
  *
- * The first removal of a name in it begins one; it is whole with the rmdir of its top, and is of
- * whose call that was. One that stays in the middle is a change to it, like any other, and is made
- * after some silence (quiet_s). If no file is left, it becomes an ordinary directory by that; but
- * what a job has emptied waits as if it were removed. If who removes it is killed in the middle,
- * what his job has removed is there again, and what others have removed is not. So a person's is,
- * too, only that it does not wait when it is whole.
+ * The first removed name in a checkpoint begins a removal. The rmdir of the top makes the removal
+ * whole, and its process the remover. A removal that stops in the middle becomes a change to the
+ * checkpoint, like any other, after some silence (quiet_s). If no file is left, that change makes
+ * the checkpoint an ordinary directory; but one that a job has emptied waits as if the removal were
+ * whole. If a remover is killed in the middle, what its job has removed reappears, and what others
+ * have removed does not. All this holds for a person's removal too, except that a whole one does
+ * not wait.
  */
 #ifndef ENGINE_UNIT_REMOVAL_H
 #define ENGINE_UNIT_REMOVAL_H
@@ -28,132 +29,114 @@ struct unit_place {
 	int dir;
 	struct inode_id dir_id, id;
 	const char *name;
-	bool file; /* of one file; else a directory */
+	bool file; /* a single file; else a directory */
 };
 
-/* @p of @c removes @name from the directory @dir of the unit @u. 0 or -ENOMEM. */
+/* Notes that @p of @c removes @name from the directory @dir of the unit @u. 0 or -ENOMEM. */
 int removal_note(struct units *us, const struct caller *c, struct process *p,
 		 const struct unit_place *u, const struct inode_id *dir, const char *name);
 
 /*
- * True if @p removes @name as a job does, not as a person: it writes, or has written, others beside
+ * True if @p removes @name as a job does, not as a person: @p writes, or has written, others beside
  * it. Then the removal waits.
  */
 bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
 		   const char *name);
 
-/*
- * All names in @u were removed, and now its own is, by @p: that of a person leaves the backing at
- * once.
- */
+/* @p removes the name of @u, after all names in it. A person's removal takes effect at once. */
 void removal_complete(struct units *us, const struct process *p, const struct unit_place *u);
 
-/* Those that are not done yet, oldest first: what each waits for. */
+/* The removals that are not done, oldest first, with what each waits for. */
 json_t *removals_to_json(struct units *us, uid_t viewer, bool all);
 
-/* The same of that of the name @name in @dir; NULL: there is none. */
+/* The same for the name @name in @dir. NULL: no removal. */
 json_t *removal_describe(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
- * Was this name removed, though the backing has it? Cheap when nothing was. To be asked before the
- * backing is: what leaves that between the two would be seen, and not be hidden any more.
+ * True if @name in @dir was removed, even if the backing still has it. Cheap when nothing was
+ * removed. Call this before looking at the backing: a name that leaves the backing between the two
+ * calls is otherwise seen.
  */
 bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);
 
-/*
- * Another number once a name is hidden no more: for who asked the backing first, as a listing does.
- */
+/* Changes when a name is hidden no more: for callers that look at the backing first (listings). */
 unsigned removals_unhidden(const struct units *us);
 
-/*
- * Goes to the next entry that programs see of the walk @w over the directory @dir. False: none is
- * left, or w->err.
- */
+/* Moves the walk @w over @dir to the next entry that programs see. False: at the end, or w->err. */
 bool removals_next_seen(struct units *us, const struct inode_id *dir, struct dirwalk *w);
 
 /*
- * What has the name @name in @dir was removed, and now something else gets it: it leaves at once.
- * 0, also if it was not, or -errno; waits for who is at it: -EINTR.
+ * Applies the whole removal of @name in @dir at once, because something else gets that name. 0,
+ * also if there is none; -errno. Waits for a thread that is busy with it: -EINTR.
  */
 int removal_make_way(struct units *us, const struct inode_id *dir, const char *name);
 
-/* The same, but of a checkpoint of one file only. */
+/* As removal_make_way, but for single-file checkpoints only. */
 int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, const char *name);
 
-/* Do any wait? */
+/* True if any removal is waiting. */
 bool removals_any(struct units *us);
 
-/*
- * @name in @dir was replaced on the backing by one rename; @maker: by a whole file of his job,
- * NULL: else.
- */
+/* A rename on the backing replaced @name in @dir; by a whole file of the job of @maker, or NULL. */
 void removal_renamed_over(struct units *us, const struct process *maker, const struct inode_id *dir,
 			  const char *name);
 
 /*
- * The checkpoint @from in @from_dir has the name @at now: what was removed from it, but not
- * all of it, is so there. 0, or -errno: it is seen again.
+ * The checkpoint @from in @from_dir is @at now: a partial removal of it moves along. 0, or -errno:
+ * what was removed is seen again.
  */
 int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from,
 		  const struct place *at);
 
 /* --- for engine/unit --- */
 
-/* @p saves checkpoints in that directory. */
+/* Notes that @p saves checkpoints in that directory. */
 void removal_note_saver_locked(struct units *us, struct process *p, const struct inode_id *dir);
 
-/*
- * Those that the commit of @cp will make due, and which can be redone after a crash, for its
- * record.
- */
+/* Lists for its record the removals that the commit of @cp makes due, and a crash can redo. */
 void removals_list(struct checkpoint *cp, struct order *order);
 
-/* What is due of that name is done now, if it can be. */
+/* Applies the due removal of that name now, if possible. */
 void removal_apply_due(struct units *us, const struct inode_id *dir, const char *name);
 
-/* Is something of that name on its way to trash right now? */
+/* True if a thread is busy with the removal of that name. */
 bool removal_is_applied_locked(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
- * @p of @c removes @cp, which was to change a committed one: that is removed with it, at once or
- * when a newer one is committed.
+ * @p of @c removes @cp, a change to a committed checkpoint: the latter is removed with it, at once
+ * or when a newer one is committed.
  */
 void removal_of_replaced(struct checkpoint *cp, const struct caller *c, struct process *p);
 
-/* @cp was committed: what waited for that is due. */
+/* @cp was committed: makes the removals that waited for it due. */
 void removals_committed_locked(struct units *us, const struct checkpoint *cp);
 
-/*
- * The same of a file that got the name @name in @dir by @maker, whose job that is; NULL: nobody's,
- * as what is only changed.
- */
+/* The same for a file that got the name @name in @dir, by the job of @maker; NULL: by a change. */
 void removals_published_locked(struct units *us, const struct process *maker,
 			       const struct inode_id *dir, const char *name);
 
-/*
- * Something else has this name by now, where a checkpoint of one file was removed: that is gone.
- */
+/* Another file has the name of a removed single-file checkpoint: that is gone, its removal due. */
 void removal_of_file_replaced_locked(struct units *us, const struct inode_id *dir,
 				     const char *name);
 
-/* Drops the lock meanwhile. Does what is due. False: there was nothing. */
+/* Drops the lock meanwhile. Does one thing that is due. False: nothing is. */
 bool removals_work_locked(struct units *us);
 
 /*
- * For who is short of room. Without the lock. Applies one removal that waits for a commit, before
- * that comes: the first for which @may says so; @uid: who has removed it, @named: a pointer names
- * it. False: none.
+ * For callers that are short of room. Without the lock. Applies, early, the first waiting removal
+ * for which @may returns true. @owner: the user that removed it; @named: a pointer names it. False:
+ * there was none.
  */
 bool removals_hasten(struct units *us,
 		     bool (*may)(void *arg, const struct unit_place *u, const struct caller *owner,
 				 bool named),
 		     void *arg);
 
-/* Lock held. Is one of a part of a checkpoint to be done before @d is over? */
+/* Lock held. True if @d covers a partial removal that is still to become a change. */
 struct drain;
 bool removals_any_in_part(struct units *us, const struct drain *d);
 
-/* The mount ends: what still waits is done, or kept. Without the lock. */
+/* For umount: applies what may be applied, and keeps the rest. Without the lock. */
 void removals_finish(struct units *us);
 
 #endif

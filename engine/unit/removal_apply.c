@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applies removals: moves what was removed to trash, by one rename, or begins the change to what is
- * left of it. For a name that something else gets, for a time at which it is due, for want of room,
- * and at umount.
+ * Applies removals: moves a removed checkpoint to trash, by one rename, or begins the change to
+ * what is left of it. That happens when something else gets the name, the removal is due, room is
+ * short, or at umount.
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the removal is busy
- * (BUSY_APPLY). It does not say when a removal is due (removal_due.c, removal_judge.c), and removes
+ * (BUSY_APPLY). Does not decide when a removal is due (removal_due.c, removal_judge.c), and removes
  * no bytes (trash.c).
  */
 #include <errno.h>
@@ -43,7 +43,7 @@ int removal_change(struct units *us, const struct removal *r)
 	return err;
 }
 
-/* (O7) Leaves the backing: to trash, unless the name is another's by now. */
+/* (O7) Moves what @r removed to trash, unless something else has the name by now. */
 static int apply(struct units *us, struct removal *r)
 {
 	const struct caller *owner = &removal_last_part(r)->owner;
@@ -65,7 +65,7 @@ int removal_apply_one_due(struct units *us, struct removal *r)
 	bool minds = !r->replaced && clock_mono_ns() - r->since_ns < us->order_ns, named;
 	{
 		LOCK_SCOPE(&us->lock);
-		/* Before the backing is looked at: what arrives in between is seen there. */
+		/* Before the look at the backing, which shows what arrives in between. */
 		named = minds && pointers_will_name_locked(us, &r->dir_id, r->name);
 	}
 	named = named || (minds && order_is_named(&b, us->rules, r->dir, r->name, NULL));
@@ -174,12 +174,12 @@ void removal_apply_due(struct units *us, const struct inode_id *dir, const char 
 	int err;
 	{
 		LOCK_SCOPE(&us->lock);
-		/* Whoever asks forgets the decision after that, by which it would be redone. */
+		/* The caller then drops the record by which a crash would redo the removal. */
 		while ((r = removal_find_locked(us, dir, name)) && r->busy)
 			if (units_wait(us))
 				return;
 		if (!r || !r->due || !r->whole || removal_is_being_replaced_locked(us, r))
-			return; /* it was made way for, or will be */
+			return; /* removal_make_way has applied it, or will */
 		busy_begin(&r->busy, BUSY_APPLY);
 	}
 	err = removal_apply_one_due(us, r);

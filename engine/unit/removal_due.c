@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A commit makes removals due: those of the same job beside it, and those of its own name. What can
- * be redone after a crash goes into the record of the decision.
+ * A commit makes removals due: those of the same job beside it, and that of its own name. Removals
+ * that can be redone after a crash go into the decision record.
  *
  * Functions that end in _locked are for callers that hold the units' lock; the others take it, and
- * look at the backing without it. Nothing is applied here (removal_apply.c).
+ * look at the backing without it. This file applies nothing (removal_apply.c).
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ bool removal_is_for_locked(const struct removal *r, const struct checkpoint *cp)
 	       job_same(removal_last_part(r)->process, cp->maker);
 }
 
-/* The same of a checkpoint of one file: @name in @dir is, or will be, one of the job of @maker. */
+/* The same for a single-file checkpoint: the job of @maker saves, or will save, @name in @dir. */
 static bool is_for_file_locked(struct units *us, const struct removal *r,
 			       const struct process *maker, const struct inode_id *dir,
 			       const char *name)
@@ -31,7 +31,7 @@ static bool is_for_file_locked(struct units *us, const struct removal *r,
 	       same_inode(&r->dir_id, dir) && job_same(removal_last_part(r)->process, maker);
 }
 
-/* In the record it is known by its generation. */
+/* The record identifies it by its generation. */
 static void list_one(struct checkpoint *cp, const char name[NAME_MAX + 1],
 		     const struct inode_id *id, struct order *order)
 {

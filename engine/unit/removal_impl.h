@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of removal.h have between them:
+ * What the files of removal.h share:
  *
- * - removal.c: begins one, hides names, and finds it
- * - removal_due.c: a commit makes it due
- * - removal_judge.c: it is looked at from time to time
- * - removal_apply.c: it leaves the backing, or becomes a change
+ * - removal.c: begins removals, hides names, and finds removals
+ * - removal_due.c: a commit makes removals due
+ * - removal_judge.c: the committers look at waiting removals from time to time
+ * - removal_apply.c: a removal leaves the backing, or becomes a change
  * - removal_report.c: what people are told
  *
  * Functions that end in _locked are for callers that hold the units' lock.
@@ -16,70 +16,67 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 
-/* What one job, or one person, has removed of it. */
+/* What one job, or one person, has removed of a checkpoint. */
 struct part {
 	struct list link; /* removal.parts */
 	struct caller owner;
-	struct process *process; /* who did so last, referenced */
-	bool watched;		 /* that */
+	struct process *process; /* its last remover, referenced */
+	bool watched;		 /* the end of that process is watched */
 	struct list hidden;
 };
 
 struct removal {
 	struct list link;
-	struct list parts; /* of who has removed something last comes last */
-	int dir;	   /* of the unit's parent */
+	struct list parts; /* ordered by the last removed name, newest last */
+	int dir;	   /* of the checkpoint's parent */
 	struct inode_id dir_id, id;
 	char name[NAME_MAX + 1];
-	bool file;     /* a checkpoint of one */
+	bool file;     /* of a single-file checkpoint */
 	bool whole;    /* its own name was removed, too */
 	bool emptied;  /* no file is left in it, and it waits as if it were whole */
-	bool due;      /* a newer one was committed */
+	bool due;      /* a newer checkpoint was committed */
 	bool replaced; /* ... and has its name */
-	bool named;    /* ... but a pointer names it, when that was looked at last */
-	bool left;     /* who removed it has ended, and nothing newer was there then */
-	unsigned busy; /* BUSY_APPLY: a thread is at it */
+	bool named;    /* ... but a pointer named it at the last look */
+	bool left;     /* the remover has ended, and nothing newer was there then */
+	unsigned busy; /* BUSY_APPLY: a thread works on it */
 	uint64_t since_ns, changed_ns, again_ns;
-	unsigned looked_at; /* by which removals_hasten last */
+	unsigned looked_at; /* round of removals_hasten that looked at it last */
 };
 
-/* One whose name is another's by now is no longer a removal of that name. */
+/* Finds the removal of a name. Removals whose name another checkpoint has by now do not count. */
 struct removal *removal_find_locked(struct units *us, const struct inode_id *dir, const char *name);
 
 struct unit_place removal_place_of(const struct removal *r);
 
-/* Whose removal it is, if it is whole. Lock held, or it is taken. */
+/* The part that a whole removal belongs to. For callers that hold the lock, or are busy with @r. */
 struct part *removal_last_part(const struct removal *r);
 
-/* Nothing is hidden for it. */
+/* The part hides no name. */
 void removal_destroy_part(struct part *part);
 
-/* Off the list, and nothing is hidden for it. */
+/* @r is off the list, and hides no name. */
 void removal_destroy(struct removal *r);
 
 void removal_list_remove_locked(struct units *us, struct removal *r);
 
-/* What was removed with that is there again, and no more than a part was. */
+/* Takes @part off: its names reappear, and the removal is partial. */
 void removal_undo_locked(struct units *us, struct removal *r, struct part *part);
 
-/* Nobody is at it any more; @done: it is off the list. */
+/* The caller stops being busy with @r; @done: takes it off the list. */
 void removal_let_go_locked(struct units *us, struct removal *r, bool done);
 
-/* True if @cp is a checkpoint directory of the same job, and in the same directory. */
+/* True if @cp is a checkpoint directory of the same job and in the same directory. */
 bool removal_is_for_locked(const struct removal *r, const struct checkpoint *cp);
 
-/* True if a new one is about to get its name. */
+/* True if a new checkpoint is about to get its name. */
 bool removal_is_being_replaced_locked(struct units *us, const struct removal *r);
 
-/* --- lock not held; the caller is busy with it --- */
+/* --- lock not held; the caller is busy with the removal --- */
 
-/* What is left of it begins to replace it. */
+/* Begins a change that replaces the checkpoint by what is left of it. */
 int removal_change(struct units *us, const struct removal *r);
 
-/*
- * Applies a removal that is due. -EAGAIN: a pointer names it, which may change, and order_timeout_s
- * has not passed.
- */
+/* Applies a removal that is due. -EAGAIN: a pointer names it, before order_timeout_s has passed. */
 int removal_apply_one_due(struct units *us, struct removal *r);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Judges removals that wait: which one is applied now, kept, made a change to the checkpoint, or
- * undone since the process that made it died. The committers do what comes of that.
+ * Judges waiting removals: a removal is applied now, kept, turned into a change to the checkpoint,
+ * or undone because its process died. The committers call this.
  *
- * For callers that hold the units' lock, which is dropped for the backing and for messages. It does
+ * For callers that hold the units' lock, which is dropped for the backing and for messages. Does
  * not move anything itself (removal_apply.c).
  */
 #include <errno.h>
@@ -21,8 +21,8 @@
 enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
 
 /*
- * Has who removes it died? A person's `rm` that exits with an error has said what it could not
- * remove; a job that does was not done.
+ * True if the remover died. A person's `rm` that exits with an error has reported what it could not
+ * remove, and counts as done; the removal of a job does not.
  */
 static bool remover_died(const struct part *part)
 {
@@ -32,7 +32,7 @@ static bool remover_died(const struct part *part)
 	       (end.code < 0 || part->process->world > 1);
 }
 
-/* Of one who has removed it in part. */
+/* Finds the part of a remover that died. */
 static struct part *cut_short_locked(const struct removal *r)
 {
 	struct list *l;
@@ -43,7 +43,7 @@ static struct part *cut_short_locked(const struct removal *r)
 	return NULL;
 }
 
-/* May one that its job is saving be committed yet? */
+/* True if its job is still saving a checkpoint that may be committed. */
 static bool may_be_followed_locked(struct units *us, const struct removal *r)
 {
 	struct list *l;
@@ -59,7 +59,7 @@ static bool may_be_followed_locked(struct units *us, const struct removal *r)
 	list_for_each (l, &us->live.all) {
 		const struct generation *g = container_of(l, struct generation, link);
 
-		/* A temporary name may yet be changed. */
+		/* The file may still be renamed from a temporary name. */
 		if (g->maker && same_inode(&r->dir_id, &g->target.dir_id) &&
 		    job_same(removal_last_part(r)->process, g->maker))
 			return true;
@@ -67,7 +67,7 @@ static bool may_be_followed_locked(struct units *us, const struct removal *r)
 	return false;
 }
 
-/* Has one failed that its job saved on several nodes? Somebody of it may have died on another. */
+/* True if a checkpoint that its job saved on several nodes failed: perhaps by a death elsewhere. */
 static bool has_failed_locked(struct units *us, const struct removal *r)
 {
 	struct list *l;
@@ -81,7 +81,7 @@ static bool has_failed_locked(struct units *us, const struct removal *r)
 	return false;
 }
 
-/* Who removes it is gone, and his job, which did not come to its end, saves no other. */
+/* True if the remover is gone, and its job failed and saves no other checkpoint. */
 static bool is_given_up_locked(struct units *us, const struct removal *r)
 {
 	const struct part *part = removal_last_part(r);
@@ -91,7 +91,7 @@ static bool is_given_up_locked(struct units *us, const struct removal *r)
 	       (remover_died(part) || has_failed_locked(us, r)) && !may_be_followed_locked(us, r);
 }
 
-/* It is in part, and stays so: have all who removed something ended, and well? */
+/* True if the removal is partial and stays so: every remover has exited, with status 0. */
 static bool is_left_in_part_locked(const struct removal *r)
 {
 	struct writer_end end;
@@ -119,7 +119,7 @@ bool removals_any_in_part(struct units *us, const struct drain *d)
 	return false;
 }
 
-/* Does a drain wait for it? */
+/* True if a drain waits for it. */
 static bool is_drained_locked(const struct units *us, const struct removal *r)
 {
 	return is_left_in_part_locked(r) && drains_cover_locked(us, removal_last_part(r)->process,
@@ -134,7 +134,7 @@ static enum fate judge_locked(struct units *us, const struct removal *r, uint64_
 		return UNDO;
 	if (r->busy || r->again_ns > now || removal_is_being_replaced_locked(us, r))
 		return WAIT;
-	if (!r->whole && !r->emptied) /* it wanted to remove but some of it */
+	if (!r->whole && !r->emptied) /* the program wanted to remove a part only */
 		return now - r->changed_ns > us->quiet_ns || is_drained_locked(us, r) ? CHANGE
 										      : WAIT;
 	if (r->due || FAULT(REMOVAL_EARLY))
@@ -147,8 +147,9 @@ static enum fate judge_locked(struct units *us, const struct removal *r, uint64_
 }
 
 /*
- * No other may come, as who removes it has ended, or has waited for too long: one that is newer
- * already will do. *@kept: there is none, and the time is over, or the job did not come to its end.
+ * After the remover has ended, or order_timeout_s has passed, no further commit may come: an
+ * existing newer checkpoint suffices. *@kept: there is none, and the time is over or the job has
+ * failed.
  */
 static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 {
@@ -166,8 +167,8 @@ static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
 }
 
 /*
- * Is a file there that was not removed, in the directory @pin, which is taken over, or below?
- * -errno: not known.
+ * 1: the directory @pin, which is taken over, or one below has a file that was not removed. 0:
+ * none. -errno: unknown.
  */
 static int has_file(struct units *us, struct backing *b, int pin)
 {
@@ -193,8 +194,8 @@ static int has_file(struct units *us, struct backing *b, int pin)
 }
 
 /*
- * Of a job, which is not to be without its last one: that is not a change, but waits as if it were
- * whole.
+ * True if a job has removed every file. So that the job keeps its last checkpoint, the removal does
+ * not become a change, but waits as if whole.
  */
 static bool is_emptied(struct units *us, const struct removal *r)
 {
@@ -204,7 +205,7 @@ static bool is_emptied(struct units *us, const struct removal *r)
 	       !has_file(us, &b, backing_pin(&b, r->dir, r->name));
 }
 
-/* Kept, as nothing newer came; or else cut short: what was removed with @part is seen again. */
+/* Tells people that what was removed with @part reappears: none newer (@kept), or a death. */
 static void tell_undone(struct units *us, const struct part *part, const char *path, bool kept)
 {
 	char text[MESSAGE_MAX], how[64];
@@ -255,7 +256,7 @@ bool removals_work_locked(struct units *us)
 	else if (fate == CHANGE)
 		err = removal_change(us, r);
 	lock_take(&us->lock);
-	if (kept && r->due) { /* a newer one was committed just now */
+	if (kept && r->due) { /* a newer checkpoint was committed just now */
 		kept = false;
 		err = -EAGAIN;
 	}

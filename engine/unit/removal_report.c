@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What people are told of removals that wait, and for what each of them waits.
+ * Reports removals that wait, and for what each of them waits.
  *
- * Takes the units' lock, and asks for paths without it. It changes nothing.
+ * Takes the units' lock, and asks for paths without it. Changes nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "engine/base/lock.h"
 #include "engine/unit/removal_impl.h"
 
-/* What is said of one, taken with the lock held: its path is asked for without that. */
+/* What is reported of a removal, copied with the lock held: its path is asked for without. */
 struct told {
 	struct inode_id dir;
 	char name[NAME_MAX + 1], waits_for[MESSAGE_MAX];
@@ -23,7 +23,7 @@ struct told {
 	uint64_t since_ns;
 };
 
-/* What it waits for, in words. */
+/* Puts into words what @r waits for. */
 static void waits_for_locked(const struct units *us, const struct removal *r, char *buf,
 			     size_t size)
 {
@@ -56,7 +56,7 @@ static void tell_locked(const struct units *us, const struct removal *r, struct 
 	waits_for_locked(us, r, t->waits_for, sizeof(t->waits_for));
 }
 
-/* Lets go of @t. */
+/* Releases @t. */
 static json_t *describe(struct units *us, struct told *t)
 {
 	char path[PATH_MAX];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several nodes may do this for one checkpoint at the same time, after a crash of the one that
- * decided; locks on the backing may be of each node alone. So nothing is concluded from what was
- * done or from what a call returned: after each rename all three names are looked at again, and
- * what lies there is recognised by the generation in its commit file. An exchange that two make is
- * none; what was moved to trash and is the new one after all comes back. Trash is emptied by who
- * has seen that it is not.
+ * Several nodes may do this for one checkpoint at the same time, after the node that decided
+ * crashed, and locks on the backing may hold on one node only. So a step relies neither on earlier
+ * steps nor on return values: after each rename it looks at all three names again, and recognises
+ * what lies there by the generation in its commit file. If two nodes exchange the names, the second
+ * exchange undoes the first, and the next look shows that. If the new directory was moved to trash,
+ * it comes back. A node empties trash only after it has seen that trash is not the new directory.
  */
 #include "engine/unit/replace.h"
 
@@ -24,13 +24,16 @@
 #include "engine/unit/rules.h"
 #include "engine/unit/trash.h"
 
-/* Each step but the last is made once, or once more for each other that is at it. */
+/*
+ * Each step but the last happens once, and again for each node that interferes. If this is too
+ * small, the replacement fails with -EAGAIN.
+ */
 #define MAX_STEPS 32
 
 enum found {
 	NOTHING,
-	OURS,	  /* the new one */
-	REPLACED, /* what had the name when it was begun */
+	OURS,	  /* the new directory */
+	REPLACED, /* what had the name at the begin */
 	ANOTHER,
 };
 
@@ -98,7 +101,7 @@ static bool is_replaced(const struct placement *p, const struct statx *stx, cons
 	return p->is_ours && p->is_ours(p->arg, stx);
 }
 
-/* What has @name. 0, or -errno: that cannot be told. */
+/* Finds out what has @name. 0, or -errno: unknown. */
 static int look(const struct placement *p, const char *name, struct seen *seen)
 {
 	__cleanup_fd int pin = backing_pin(p->backing, p->dir, name);
@@ -125,8 +128,8 @@ static int look(const struct placement *p, const char *name, struct seen *seen)
 }
 
 /*
- * As the owner. The daemon has rights for what belongs to the owner, but not to take away from
- * others what the owner could not.
+ * Renames as the owner. The daemon uses its own rights only for what belongs to the owner: it takes
+ * nothing from others that the owner could not take.
  */
 static int rename_in(const struct placement *p, const struct seen *there, const char *from,
 		     const char *to, unsigned flags)
@@ -141,8 +144,8 @@ static int rename_in(const struct placement *p, const struct seen *there, const 
 }
 
 /*
- * What has the name goes to trash. Where the backing cannot exchange two names, the name is absent
- * for a moment there; whoever finds the decision goes on from that.
+ * Moves what has the name to trash. If the backing cannot exchange two names, the name is absent
+ * there for a moment; after a crash any node that finds the decision goes on from there.
  */
 static int make_way(const struct placement *p, const struct seen *there, const char *trash)
 {
@@ -161,7 +164,7 @@ struct names {
 static int judge(const struct names *n)
 {
 	if (n->there.what == OURS && n->staged.what == OURS)
-		return -EBUSY; /* somebody has copied it */
+		return -EBUSY; /* a program has copied it */
 	if (n->there.what == OURS)
 		return n->staged.what == REPLACED;
 	if (n->staged.what == OURS)
@@ -171,7 +174,7 @@ static int judge(const struct names *n)
 	return n->staged.what == NOTHING ? -ENOENT : -EBADMSG;
 }
 
-/* What has the staging name, and is neither, makes way for what is to be there. It is fsck's. */
+/* Moves what has the staging name, and is neither old nor new, out of the way, for fsck. */
 static int set_aside(const struct placement *p, const struct seen *staged)
 {
 	char id[STAGING_MAX], aside[STAGING_MAX + 8];
@@ -196,8 +199,8 @@ static int make_step(const struct placement *p, const struct names *n, const cha
 	if (n->staged.what == OURS)
 		return rename_in(p, &n->there, p->staging, p->name, 0);
 	/*
-	 * Who put it there took it for what had the name. That may be there by now: not to the
-	 * name, then.
+	 * Another node moved that there, and took it for what had the name. The right one may have
+	 * the name by now: so this must not go back to the name.
 	 */
 	if (n->staged.what != NOTHING)
 		return set_aside(p, &n->staged);
@@ -229,17 +232,17 @@ static int step(const struct placement *p, const char *trash)
 		return err;
 	verdict = judge(&n);
 	if (verdict < 0) {
-		/* Three names are not looked at in one moment. */
+		/* Others may act between the looks at the three names. */
 		err = look_at_all(p, trash, &now);
 		return err ? err : same_names(&n, &now) ? verdict : 1;
 	}
 	if (verdict != 1 || p->only_look)
 		return verdict;
 	err = make_step(p, &n, trash);
-	/* What others did meanwhile is seen when all of it is looked at again. */
+	/* The next look shows what others did meanwhile. */
 	if (!err || err == -ENOENT || err == -EEXIST || err == -ENOTEMPTY)
 		return 1;
-	/* So is what was done though the answer says otherwise. */
+	/* The rename may be done although the answer says otherwise. */
 	return look_at_all(p, trash, &now) || same_names(&n, &now) ? err : 1;
 }
 
@@ -254,7 +257,7 @@ void replace_tidy(struct backing *b, int fd)
 			backing_unlink(b, fd, w.name, false);
 }
 
-/* What was decided by another node, which may have been lost before it did so itself. */
+/* Tidies what another node has decided, which may have been lost before it tidied up itself. */
 static void tidy_staged(const struct placement *p)
 {
 	__cleanup_fd int pin = backing_pin(p->backing, p->dir, p->staging), fd = -1;
@@ -287,7 +290,7 @@ int replace_place(const struct placement *p, bool *trashed)
 	return err;
 }
 
-/* Something that this mount has published under that name since @checkpoint was begun. */
+/* True if this mount has published that inode since @checkpoint was begun. */
 static bool is_ours(void *checkpoint, const struct statx *stx)
 {
 	struct units *us = ((struct checkpoint *)checkpoint)->units;

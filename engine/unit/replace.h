@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* (O5) A committed directory gets its name: of what had the name before, all or nothing is seen. */
+/* (O5) Gives a committed directory its name: readers see all of what had it before, or none. */
 #ifndef ENGINE_UNIT_REPLACE_H
 #define ENGINE_UNIT_REPLACE_H
 
@@ -9,42 +9,43 @@ struct placement {
 	struct backing *backing;
 	const struct caller *owner;
 	int dir;		/* of both names */
-	const char *staging;	/* STAGING_PREFIX and the generation that its commit file has */
-	bool ordinary;		/* has none, and is known by that */
-	const char *name;	/* that it is to have */
-	bool replaces;		/* something had the name when it was begun, namely ... */
+	const char *staging;	/* STAGING_PREFIX and the generation in its commit file */
+	bool ordinary;		/* it has no commit file, and is recognised by that */
+	const char *name;	/* the name to give */
+	bool replaces;		/* something had the name at the begin, namely ... */
 	const char *generation; /* ... this committed checkpoint; "" for */
 	uint64_t ino, btime_ns; /* ... this inode */
-	bool owned;		/* is what lies there only believed if it is the owner's? */
+	bool owned;		/* believe what lies there only if it belongs to @owner */
 	bool only_look;		/* change nothing */
-	/* Is what has the name now no other's, though it is not that? NULL: it is another's. */
+	/* True if what has the name is ours to replace, though it is not that. NULL: never. */
 	bool (*is_ours)(void *arg, const struct statx *stx);
 	void *arg;
 };
 
 /*
- * Renames the staging directory to its name, what had the name to trash, and syncs their directory.
- * Idempotent: 0 also if that was done before, by whomever, and others may do it at the same time.
- * -EBUSY: the name is another's now, nothing is replaced. -ENOENT: it is nowhere. -EBADMSG: what is
- * staged is not what was decided. 1: @p->only_look, and it is still to be done. *@trashed:
- * something lies in trash, TRASH_PREFIX and the id of the staging name.
+ * Renames the staging directory to its name, moves what had the name to trash, and syncs the
+ * parent. Idempotent: 0 also if any node did that before; several may do it at once. -EBUSY:
+ * something else has the name, nothing is replaced. -ENOENT: the directory is nowhere. -EBADMSG:
+ * what is staged is not what was decided. -EAGAIN: others interfered too often. 1: @p->only_look,
+ * and there is something to do. *@trashed: something lies in trash, TRASH_PREFIX and the id of the
+ * staging name.
  */
 int replace_place(const struct placement *p, bool *trashed);
 
-/* Removes what nodes have put into the staging directory @fd to agree on its commit. */
+/* Removes from the staging directory @fd the files by which nodes agreed on its commit. */
 void replace_tidy(struct backing *b, int fd);
 
-/* The same for @cp. */
+/* As replace_place, for @cp. */
 int replace_target(struct checkpoint *cp);
 
-/* The same for @cp, as another node has decided: @d. */
+/* The same, as another node has decided in @d. */
 struct decision;
 int replace_decided(struct checkpoint *cp, const struct decision *d);
 
-/* Of the committed directory @unit, any descriptor of it. -errno: it has none that can be read. */
+/* The header of the committed directory @unit, any descriptor of it. -errno: it cannot be read. */
 int unit_header(struct backing *b, int unit, struct commit_header *h);
 
-/* The same; "" and -errno. */
+/* The same for its generation; "" and -errno on failure. */
 int unit_generation(struct backing *b, int unit, char generation[COMMIT_HEX]);
 
 #endif

@@ -72,7 +72,7 @@ bool replaced_has(const struct replaced *r, const struct inode_id *id)
 	return find(r, id);
 }
 
-/* Those that were there at the last sweep, in an array for the caller to free. */
+/* The entries that were there at the last sweep, in an array for the caller to free. */
 static struct inode_id *take_old_locked(struct replaced *r, size_t *nr)
 {
 	struct inode_id *old = malloc(r->entries.nr * sizeof(*old));
@@ -100,10 +100,10 @@ void replaced_sweep(struct units *us)
 		LOCK_SCOPE(&us->lock);
 		if (r->entries.nr < r->sweep_at || !us->knows)
 			return;
-		r->sweep_at = SIZE_MAX; /* not by two threads at once */
+		r->sweep_at = SIZE_MAX; /* keeps another thread from sweeping at once */
 		old = take_old_locked(r, &nr);
 	}
-	for (i = 0; i < nr; i++) { /* the knower's lock ranks before ours */
+	for (i = 0; i < nr; i++) { /* the lock of units->knows ranks before ours */
 		struct entry *e;
 
 		if (us->knows(us->name_arg, &old[i]))

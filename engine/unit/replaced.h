@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Directories that a checkpoint replaces under their name, or has. A program that has such a
- * directory as its working directory, or by a descriptor, goes on in what the name stands for
- * now. So an entry lives as long as somebody knows the directory; knowers are asked when there
- * are twice as many entries as the last time. One that was added since the last time stays: it
- * may just be looked up.
+ * Directories that a checkpoint replaces, or has replaced, under their name. A program that has
+ * such a directory as its working directory, or a descriptor of it, continues in the directory that
+ * has the name now. An entry stays while a program may have the directory (units_set_knower). A
+ * sweep asks for that when the number of entries has doubled since the last one. A sweep keeps
+ * newer entries: a program may just be looking one up.
  *
- * Guarded by the units' lock, but for the sweep.
+ * Guarded by the units' lock, except for the sweep.
  */
 #ifndef ENGINE_UNIT_REPLACED_H
 #define ENGINE_UNIT_REPLACED_H
@@ -22,18 +22,18 @@ struct units;
 struct replaced {
 	struct table entries;
 	atomic_uint nr;	 /* also read without the lock */
-	size_t sweep_at; /* so many: a sweep is due */
+	size_t sweep_at; /* the number of entries at which a sweep is due */
 };
 
 /* 0 or -ENOMEM. */
 int replaced_init(struct replaced *r);
 void replaced_finish(struct replaced *r);
 
-/* Without memory programs in it get ESTALE. */
+/* Without memory the entry is missing, and programs in the directory get ESTALE. */
 void replaced_add(struct replaced *r, const struct inode_id *id);
 bool replaced_has(const struct replaced *r, const struct inode_id *id);
 
-/* Without the lock. If that is due, forgets what nobody knows. */
+/* Without the lock. If a sweep is due, removes entries of directories that no program has. */
 void replaced_sweep(struct units *us);
 
 #endif

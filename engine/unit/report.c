@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What people and verbs are told of generations. */
+/*
+ * Reports generations, checkpoints and held pointers as JSON: for status, `why`, drains and
+ * trace.json. Takes the units' lock, and drops it to ask for paths. Changes nothing.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +31,7 @@ static unsigned open_writers_locked(const struct generation *g)
 	return nr;
 }
 
-/* What it waits for, in words. */
+/* Puts into words what @g waits for. */
 static void missing_locked(const struct generation *g, uint64_t dirty, uint64_t promised, char *buf,
 			   size_t size)
 {
@@ -67,14 +70,14 @@ static void missing_locked(const struct generation *g, uint64_t dirty, uint64_t 
 	"the backing, or a quota, has no room for it: what is removed already goes first " \
 	"(on_full)"
 
-/* Part of what it waits for. */
+/* Adds the bytes that are still to be captured. */
 static void add_promised(json_t *o, uint64_t promised)
 {
 	if (promised)
 		json_object_set_new(o, "promised_bytes", json_integer((json_int_t)promised));
 }
 
-/* Of one that has failed, and is not among those that have ended yet. */
+/* Adds the reason of a failure. */
 static void add_failure(json_t *o, int err, const char *reason)
 {
 	if (*reason)
@@ -83,7 +86,7 @@ static void add_failure(json_t *o, int err, const char *reason)
 		json_object_set_new(o, "errno", json_integer(-err));
 }
 
-/* Beside what it waits for. */
+/* Adds a remark beside what it waits for. */
 static void add_note(json_t *o, const char *note)
 {
 	if (note)
@@ -132,13 +135,11 @@ static json_t *describe_ended_locked(const struct ended *e)
 	return o;
 }
 
-/*
- * Of its files: bytes in all so far, unflushed ones, how many are being written, and by how many.
- */
+/* Sums of its files: all bytes so far, unflushed, promised; files being written, writers. */
 struct sums {
 	uint64_t bytes, dirty, promised;
 	unsigned open, writers;
-	bool rankless; /* fsync of one of them was durable for that */
+	bool rankless; /* fsync of one of them was durable because of that */
 };
 
 static struct sums sums_of_locked(const struct checkpoint *cp)
@@ -193,7 +194,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	return o;
 }
 
-/* Whose saves somebody may see; @drain: and only those that this waits for. */
+/* The user that looks, and what it may see. @drain: only saves that the drain waits for. */
 struct viewer {
 	uid_t uid;
 	bool all;
@@ -257,7 +258,7 @@ static size_t take_held(struct units *us, uid_t viewer, bool all, struct held **
 	return nr;
 }
 
-/* Paths are asked for without the lock, which ranks behind that of whoever knows them. */
+/* Paths are asked for without the lock, which ranks behind that of units->name. */
 static size_t take_live(struct units *us, const struct viewer *v, struct generation ***list)
 {
 	struct list *l;
@@ -303,7 +304,7 @@ json_t *units_to_json(struct units *us, uid_t viewer, bool all)
 	return list;
 }
 
-/* Referenced: that of this id that has not ended; @staging "": that which the name shows. */
+/* The unfinished checkpoint @staging, or the one that the name shows if that is "". Referenced. */
 static struct checkpoint *find_checkpoint_locked(struct units *us, const struct inode_id *dir,
 						 const char *name, const char *staging)
 {
@@ -423,7 +424,7 @@ bool checkpoint_state_of(struct units *us, const struct inode_id *id, enum gener
 
 /* --- drains --- */
 
-/* Was something committed in the directory of @e, entry @n of the history, later? */
+/* True if a unit was committed in the directory of @e, entry @n of the history, after it. */
 static bool was_outlived_locked(const struct history *h, uint64_t n, const struct ended *e)
 {
 	for (n++; n < h->nr; n++) {
@@ -459,7 +460,7 @@ static void add_ended_locked(const struct history *h, const struct drain *d, jso
 	}
 }
 
-/* Takes @o over, one that is left. */
+/* Takes over @o, a save that is left. */
 static void add_left(json_t *left, json_t *o, json_int_t *bytes, json_int_t *dirty)
 {
 	*bytes += json_get_int(o, "size", 0);
@@ -506,7 +507,7 @@ json_t *units_counts(struct units *us)
 
 /* --- trace.json --- */
 
-/* One bar of the timeline. Times are microseconds of this machine's monotonic clock. */
+/* Adds a bar of the timeline. Times are microseconds of this machine's monotonic clock. */
 static void add_span(json_t *list, const struct ended *e, size_t row, const char *what,
 		     uint64_t from, uint64_t to)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One path of a checkpoint that several nodes write: each writes a file of its own, and the last
- * one that was begun has the name. Which took the name from which is known here, so that people are
- * told if what is not kept was another content.
+ * one that was begun has the name. This module remembers which file took the name from which, so
+ * that people are told if the other one had another content.
  */
 #ifndef ENGINE_UNIT_RIVALS_H
 #define ENGINE_UNIT_RIVALS_H
@@ -10,17 +10,16 @@
 #include "engine/unit/checkpoint.h"
 
 struct rival {
-	struct inode_id own,
-		old; /* the former has taken the name of the latter, which is another node's */
+	struct inode_id own, old; /* @own has taken the name of @old, which is another node's */
 };
 
-/* Without memory it is not known. Lock not held. */
+/* Lock not held. Without memory it is not remembered. */
 void rivals_add(struct checkpoint *cp, const struct inode_id *own, const struct inode_id *old);
 
-/* What took its name from whom, for the caller to free. 0 or -ENOMEM. Lock not held. */
+/* Lock not held. Copies what is remembered, for the caller to free. 0 or -ENOMEM. */
 int rivals_take(struct checkpoint *cp, struct rival **out, size_t *nr);
 
-/* Sorts what was taken; and the one from which @own took the name, or NULL. */
+/* Sorts such a copy; and finds the file from which @own took the name, or NULL. */
 void rivals_sort(struct rival *rivals, size_t nr);
 const struct inode_id *rivals_find(const struct rival *rivals, size_t nr,
 				   const struct inode_id *own);

@@ -21,12 +21,12 @@
 
 #define AWAITED_NS (3 * NSEC_PER_SEC)
 
-/* One who has asked. */
+/* A request. */
 struct want {
 	struct list link;
-	uint64_t ticket, emptied; /* room.emptied when it was given */
+	uint64_t ticket, emptied; /* room.emptied at that time */
 	uid_t uid;
-	struct inode_id dir; /* in which he saves; all 0: not known */
+	struct inode_id dir; /* in which the user saves; all 0: unknown */
 };
 
 bool room_is_short(int err)
@@ -41,7 +41,7 @@ bool room_is_awaited_locked(uint64_t short_ns)
 
 /* --- asking --- */
 
-/* A ticket; 0 without memory. */
+/* Returns a ticket; 0 without memory. */
 static uint64_t ask_locked(struct units *us, uid_t uid, const struct inode_id *dir)
 {
 	struct want *w;
@@ -76,12 +76,12 @@ static bool may_come_locked(struct units *us, uid_t uid, const struct inode_id *
 	if (s->ticket > us->room.served)
 		return true;
 	if (s->ticket > us->room.freed && now - s->since_ns >= us->room.wait_ns)
-		return false; /* nothing could be freed when it was looked after last */
+		return false; /* the last request freed nothing */
 	s->ticket = ask_locked(us, uid, dir);
 	return s->ticket;
 }
 
-/* Of what it is a part it is that has a place there. */
+/* The directory that has the name of the unit to which @g belongs. */
 static const struct inode_id *place_of_locked(const struct generation *g)
 {
 	return g->checkpoint ? &g->checkpoint->target.dir_id : &g->target.dir_id;
@@ -103,7 +103,7 @@ bool room_for_checkpoint(struct checkpoint *cp, struct shortage *s)
 	return may_come_locked(cp->units, cp->owner.uid, &cp->target.dir_id, s);
 }
 
-/* The directory of which that in the checkpoint @dir is a part has the checkpoint's name. */
+/* *@place: @dir; if that lies in a checkpoint, the directory that has the checkpoint's name. */
 static void find_place(struct units *us, const struct inode_id *dir, struct inode_id *place)
 {
 	struct checkpoint *cp = checkpoints_find_inode(us, dir);
@@ -142,7 +142,7 @@ int room_await(struct units *us, const struct caller *c, const struct inode_id *
 
 struct search {
 	struct units *us;
-	const struct want *want; /* NULL: whoever has removed it */
+	const struct want *want; /* NULL: removals by any user */
 };
 
 struct commit_source {
@@ -157,11 +157,11 @@ static ssize_t read_file(void *file, void *buf, size_t len, uint64_t off)
 	return backing_read(f->b, f->fd, buf, len, (off_t)off);
 }
 
-/* What a commit file tells of its checkpoint. */
+/* What the commit file of a checkpoint says. */
 struct committed {
 	const struct rules *rules;
 	struct commit_header header;
-	const struct rule *rule; /* NULL: none of today's rules claims it */
+	const struct rule *rule; /* NULL: no current rule claims it */
 };
 
 static bool nothing_beside(void *arg, const char *name)
@@ -171,7 +171,7 @@ static bool nothing_beside(void *arg, const char *name)
 	return false;
 }
 
-/* Until a file tells the rule. */
+/* For each entry, until one tells the rule. */
 static int find_rule(void *committed, const struct commit_entry *e)
 {
 	struct committed *c = committed;
@@ -180,7 +180,7 @@ static int find_rule(void *committed, const struct commit_entry *e)
 	return c->rule != NULL;
 }
 
-/* Of the checkpoint @name. 0 or -errno. */
+/* Reads the commit file of the checkpoint @name. 0 or -errno. */
 static int read_committed(struct units *us, struct backing *b, int dir, const char *name,
 			  struct committed *c)
 {
@@ -199,18 +199,15 @@ static int read_committed(struct units *us, struct backing *b, int dir, const ch
 	return err < 0 ? err : 0;
 }
 
-/*
- * Says @err that there is no commit file, or none that is one? Else it may be whole, and cannot be
- * read now.
- */
+/* True if @err says that there is no valid commit file. Any other error may be transient. */
 static bool is_uncommitted(int err)
 {
 	return err == -ENOENT || err == -EBADMSG || err == -EPROTO || err == -ELOOP;
 }
 
 /*
- * @mine: of the one that is to go. One of another rule is no replacement: another job may have
- * saved it.
+ * True if @name is a committed checkpoint newer than @mine, which is to be removed. One of another
+ * rule does not count: another job may have saved it.
  */
 static bool is_newer_directory(struct units *us, struct backing *b, int dir, const char *name,
 			       const struct committed *mine)
@@ -221,7 +218,7 @@ static bool is_newer_directory(struct units *us, struct backing *b, int dir, con
 	       c->header.sequence > mine->header.sequence && (!mine->rule || c->rule == mine->rule);
 }
 
-/* The same of one of a single file: when its last byte was written. */
+/* The time of the last write to the single file @name; 0: none. */
 static uint64_t written_at(struct backing *b, int dir, const char *name)
 {
 	struct statx stx;
@@ -231,7 +228,7 @@ static uint64_t written_at(struct backing *b, int dir, const char *name)
 	return (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
 }
 
-/* Was it published? Where that cannot be told, all are taken for such. */
+/* True if @name was published, or the backing has no xattrs to tell. */
 static bool is_published(struct backing *b, int dir, const char *name)
 {
 	__cleanup_fd int pin = backing_pin(b, dir, name);
@@ -241,7 +238,7 @@ static bool is_published(struct backing *b, int dir, const char *name)
 	return len > 0 || !feature(b->features, FEATURE_XATTR);
 }
 
-/* @mine: when @u was written. One that is on its way out itself is no replacement. */
+/* True if @name is a committed file newer than @u, written at @mine, and not removed itself. */
 static bool is_newer_file(struct units *us, struct backing *b, const struct unit_place *u,
 			  uint64_t mine, int dir, const char *name)
 {
@@ -267,7 +264,7 @@ bool unit_has_newer(struct units *us, const struct caller *owner, const struct u
 	if (!u->file)
 		err = read_committed(us, &b, u->dir, u->name, mine);
 	if ((err && !is_uncommitted(err)) || (u->file && !written))
-		return false; /* all would be newer */
+		return false; /* every other would be newer */
 	dirwalk_begin(&w, &b, u->dir);
 	while (!has && rules_next_visible(&w))
 		has = (w.type == type || w.type == DT_UNKNOWN) &&

@@ -8,7 +8,7 @@
 #include "engine/format/commit.h"
 #include "engine/rule/rule.h"
 
-/* ".tmp" and six letters or digits: what safetensors writes before it renames. */
+/* ".tmp" and six letters or digits: safetensors writes such a file and renames it. */
 static bool is_tmp_six(const char *name, size_t len)
 {
 	size_t i;

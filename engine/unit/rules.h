@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names with a meaning of their own, whatever the rules (engine/rule) say. */
+/* Names that have a meaning to ckptfs itself, whatever the rules (engine/rule) say. */
 #ifndef ENGINE_UNIT_RULES_H
 #define ENGINE_UNIT_RULES_H
 
@@ -9,26 +9,20 @@
 
 #define STAGING_PREFIX ".ckptfs-"
 
-/*
- * Names in a staging directory, of what nodes put there to agree on its commit: vote.h,
- * commit_file.c.
- */
+/* Names in a staging directory, by which nodes agree on its commit: vote.h, commit_file.c. */
 #define VOTE_PREFIX	  STAGING_PREFIX "vote-"
 #define COMMIT_OWN_PREFIX STAGING_PREFIX "commit-"
 
-/* Is it a name that ckptfs keeps for itself, not shown in the mount? */
+/* True if ckptfs keeps @name for itself and hides it in the mount. */
 bool rules_reserved(const char *name);
 
-/* Goes to the next entry of the walk @w that is none of those. False: none is left, or w->err. */
+/* Moves the walk @w to the next entry that is not reserved. False: at the end, or w->err. */
 bool rules_next_visible(struct dirwalk *w);
 
-/*
- * A name from which nothing can be told of the one that the file will have: as safetensors makes
- * them.
- */
+/* True if @name says nothing of the final name, like the temporary names of safetensors. */
 bool rules_tells_nothing(const char *name);
 
-/* That of a commit file, or of a copy of one that is not whole yet. */
+/* True for the name of a commit file, or of a partial copy of one. */
 bool rules_commit_file(const char *name);
 
 #endif

@@ -121,7 +121,7 @@ struct inheriting {
 	struct shards *shards;
 	const struct commit_entry *entries;
 	size_t nr;
-	bool *same; /* of each entry */
+	bool *same; /* for each entry */
 	struct backing *b;
 	int fd;
 };
@@ -131,7 +131,7 @@ static int by_path(const void *key, const void *entry)
 	return strcmp(key, ((const struct commit_entry *)entry)->path);
 }
 
-/* The index of that file, or @in->nr. */
+/* The index of the entry of @path, or @in->nr. */
 static size_t find(const struct inheriting *in, const char *path)
 {
 	const struct commit_entry *e =
@@ -158,7 +158,7 @@ static int take_over(void *inheriting, const struct commit_tensor *t)
 	int err;
 
 	if (in->shards->unknown)
-		return -E2BIG; /* no more of it */
+		return -E2BIG; /* ends the reading */
 	if (i == in->nr || !in->same[i])
 		return 0;
 	place.tensor = shard_tensor(t);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tensors of a checkpoint, for its commit file: what was captured into its files, and what
- * unchanged files had.
+ * The tensors of a checkpoint, for its commit file: those captured into its files, and those that
+ * unchanged files had. No lock: the committer that makes the commit file owns a struct shards. This
+ * module reads no tensors from files.
  */
 #ifndef ENGINE_UNIT_SHARDS_H
 #define ENGINE_UNIT_SHARDS_H
@@ -17,30 +18,30 @@ struct shard {
 
 #define SHARDS_MAX (1u << 20)
 
-/* All zeros: none. */
+/* All zeros: no tensors. */
 struct shards {
 	struct shard *list;
 	size_t nr, room;
-	bool unknown; /* there are more than SHARDS_MAX: the commit file tells of none */
+	bool unknown; /* more than SHARDS_MAX: the commit file has none */
 };
 
 /* @path, of the file, outlives the shards. 0 or -ENOMEM. */
 int shards_add(struct shards *s, const struct tensor_map *m, const char *path);
 
 /*
- * Those that the commit file in the directory @unit tells of files which are among the @nr
- * @entries, sorted by path, with the same digest, but of which nothing is in @s. What cannot be
- * read is not known. 0 or -ENOMEM.
+ * Adds tensors that the commit file in the directory @unit has: of files which are among the @nr
+ * @entries, sorted by path, with the same digest, and of which @s has nothing. What cannot be read
+ * is left out. 0 or -ENOMEM.
  */
 int shards_inherit(struct shards *s, struct backing *b, int unit,
 		   const struct commit_entry *entries, size_t nr);
 
-/* In the order of commit files. 0, or what writing failed with. */
+/* Writes all in the order of commit files. 0, or the error of writing. */
 int shards_write(struct shards *s, struct commit_writer *w);
 
 /*
- * One as a line of the commit file, whose numbers and names are its own; and the tensor of a line,
- * NULL without memory.
+ * A shard as a line of the commit file, which points to the shard's numbers and names; and the
+ * tensor of a line, NULL without memory.
  */
 struct commit_tensor shard_line(const struct shard *s);
 struct tensor *shard_tensor(const struct commit_tensor *t);

@@ -3,8 +3,8 @@
  * Copies to a new inode what a program expects of the inode that it replaces: owner, mode, ACL,
  * extended attributes, and the bytes on demand.
  *
- * Assumes that the handle acts as a user who may set all of that, usually as the daemon. Takes no
- * lock. It does not copy what a filesystem or ckptfs notes about one inode alone (is_inherited).
+ * Assumes that the handle acts as a user that may set all of that, usually as the daemon. Takes no
+ * lock. What a filesystem or ckptfs notes about one inode alone is not copied (is_inherited).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static bool begins_as_one_of(const char *text, const char *const *beginnings)
 }
 
 /*
- * Do attributes of this name go over from a file to what replaces it? Not its digest, nor what any
- * write clears, nor what filesystems note about the one inode.
+ * True if attributes of this name go over from a file to what replaces it: not its digest, nor what
+ * any write clears, nor what filesystems note about one inode.
  */
 static bool is_inherited(const char *xattr)
 {
@@ -55,7 +55,7 @@ static int copy_xattrs(struct backing *b, int from, int to)
 		n = backing_getxattr(b, from, name, value, MAX_XATTR);
 		if (n >= 0)
 			n = backing_setxattr(b, to, name, value, (size_t)n, 0);
-		/* Some are not for everyone to see or to set. */
+		/* Not every user may see or set all of them. */
 		if (n < 0 && n != -EPERM && n != -EACCES && n != -EOPNOTSUPP && n != -ENODATA)
 			return (int)n;
 	}
@@ -81,7 +81,7 @@ static int copy_bytes(struct backing *b, int from, int to, uint64_t size)
 	return 0;
 }
 
-/* What a write leaves of a mode. */
+/* The mode that a write leaves. */
 static mode_t written_mode(mode_t mode)
 {
 	if (S_ISDIR(mode))
@@ -97,7 +97,8 @@ int units_take_over(struct backing *b, int old, int fd, const struct statx *was,
 	if (!err && (stx.stx_uid != was->stx_uid || stx.stx_gid != was->stx_gid))
 		err = backing_chown(b, fd, was->stx_uid, was->stx_gid);
 	if (!err)
-		err = backing_removexattr(b, fd, "system.posix_acl_access"); /* of the directory */
+		err = backing_removexattr(b, fd,
+					  "system.posix_acl_access"); /* that the directory gave */
 	if (err == -ENODATA || err == -EOPNOTSUPP)
 		err = 0;
 	if (!err)

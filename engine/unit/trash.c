@@ -32,7 +32,7 @@ static bool same_device(struct backing *b, int dir, const struct statx *stx)
 	       top.stx_dev_minor == stx->stx_dev_minor;
 }
 
-/* All that is in the directory @fd, which is taken over. */
+/* Removes all entries of the directory @fd, which is taken over. */
 static int clear(struct backing *b, struct contents *cached, int fd)
 {
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
@@ -47,13 +47,13 @@ static int clear(struct backing *b, struct contents *cached, int fd)
 	return first ? first : w.err;
 }
 
-/* Others may be at it, too: what is gone is as well. */
+/* Another process may be removing the same tree. */
 static int gone_is_fine(int err)
 {
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Of a file, @stx, that has lost its last name: the cache would keep its blocks. */
+/* A file, @stx, has lost its last name: drops it from the cache, which would keep its blocks. */
 static void forget(struct contents *cached, const struct statx *stx)
 {
 	struct inode_id id = inode_id_of(stx);
@@ -98,7 +98,7 @@ int trash_remove(struct backing *b, struct contents *cached, int dir, const char
 	return gone_is_fine(err ? err : backing_unlink(b, dir, name, true));
 }
 
-/* 1: it is that. 0: it is another, or nothing. */
+/* 1: @is_it returns true for it. 0: false, or the name is free. -errno. */
 static int look(struct backing *b, int dir, const char *name,
 		bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg, uid_t *uid)
 {

@@ -58,7 +58,7 @@ static void content_failed(void *units, const struct inode_id *id, int err)
 	{
 		LOCK_SCOPE(&us->lock);
 		if (history_find_inode(&us->history, id))
-			return; /* it ended before, and that was told */
+			return; /* its save ended before, and people know that */
 	}
 	units_path(us, id, NULL, path, sizeof(path));
 	MESSAGE(text, FILE_FLUSH_FAILED, path, strerror(-err));
@@ -219,10 +219,10 @@ void units_stop(struct units *us)
 	while (us->nr_threads)
 		worker_join(&us->threads[--us->nr_threads]);
 	lock_take(&us->lock);
-	trash_empty_locked(us); /* what the others have put there since its thread ended */
+	trash_empty_locked(us); /* trash of other threads since the trash thread ended */
 	lock_drop(&us->lock);
 	accords_finish(us);
-	list_for_each (l, &us->checkpoints) /* what is decided, and not done: by the next mount */
+	list_for_each (l, &us->checkpoints) /* the next mount does what is decided, and not done */
 		following_release(container_of(l, struct checkpoint, link));
 	while (!list_empty(&us->live.all)) {
 		struct generation *g = container_of(us->live.all.next, struct generation, link);
@@ -290,7 +290,7 @@ void units_path(const struct units *us, const struct inode_id *dir, const char *
 		snprintf(buf, size, "%s", name ? name : "?");
 }
 
-/* The path of @t, which may change meanwhile. */
+/* The path of @t. Takes the lock: a rename may change @t meanwhile. */
 static void target_path(struct units *us, const struct target *t, char *buf, size_t size)
 {
 	struct inode_id dir;
@@ -319,8 +319,8 @@ void held_path(struct held *h, char *buf, size_t size)
 }
 
 /*
- * Much of what is waited for here comes about by time alone, or on another node: nobody signals it,
- * so a wait ends after a moment, too.
+ * Passing time alone, or another node, brings about many conditions that callers wait for; nothing
+ * signals these. So each wait ends after POLL_NS at the latest, and the caller looks again.
  */
 static uint64_t in_a_moment(void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that are being saved: each a unit by itself (K1 with one entry, K5), or one of a checkpoint
- * (checkpoint.h).
+ * Generations: files that are being saved. Each is a unit by itself (K1 with one entry, K5), or a
+ * file of a checkpoint (checkpoint.h).
  *
  * A save of a single-file unit is a generation: a new inode, staged beside its target under a
- * hidden name, that gets the target's name by one rename once it is durable and digested. Until
- * then the name shows, in the mount, the generation; on the backing, what it was before. What had
- * the old inode open keeps it.
+ * hidden name. Once the inode is durable and digested, one rename gives it the target's name.
+ * Until then the name shows the generation in the mount, and the previous file on the backing.
+ * Programs that have the old inode open keep it.
  *
  *        OPEN <-----> SEALED -----> PUBLISHING -----> NAMING -----> COMMITTED
  *         |     (a)    |      (b)      |        (e)     ^      (d)
@@ -16,34 +16,36 @@
  *         +---> DURABLE       (c)                (e)
  *          (d)
  *
- *       PUBLISHING, TAKEN, NAMING -> SEALED   it is tried again, or fails in a moment (g)
+ *       PUBLISHING, TAKEN, NAMING -> SEALED   the publish is retried, or the save fails next (g)
  *       OPEN, SEALED        -> FAILED         an error, or a writer that died (f)
  *       OPEN, SEALED        -> DROPPED        a program removed or replaced it (h); umount
  *       PUBLISHING, NAMING  -> DROPPED        nothing was written, or a later one has the name (d)
  *
- *   (a) generation_settle_locked; generation_open and generation_expect_in reopen a part;
- *       give_up_abandoned seals what nobody opened
+ *   (a) generation_settle_locked; generation_open and generation_expect_in reopen a file of a
+ *       checkpoint; give_up_abandoned seals a generation that no program opened
  *   (b) publisher_main    (c) following_take_locked    (d) publish_end    (e) publish_whole
  *   (f) generation_fail   (g) generation_let_go, from publish_end and following_release;
  *       following_take_locked    (h) generation_drop_one, generation_unlink; units_stop
  *
  * What holds in each:
- *   OPEN        a process may write it. Nothing of it need be on the backing
- *   SEALED      every process that wrote it has closed it, and the flusher has its bytes. A
- *               write opens it again
- *   PUBLISHING  a publisher digests and syncs it. A write waits; an error is kept until then
+ *   OPEN        a process may write the file. Nothing of it need be on the backing
+ *   SEALED      every process that wrote the file has closed it, and the flusher has its bytes.
+ *               A write opens it again
+ *   PUBLISHING  a publisher digests and syncs the file. A write waits; an error is kept until then
  *   TAKEN       of a pointer: as PUBLISHING, but by the commit of the checkpoint that it names
  *   NAMING      whole, digested and synced in staging, beside its name: after a crash all of
- *               it is there. A write waits
- *   DURABLE     a file of a checkpoint: whole and durable in the staging directory of that; a
- *               later write begins another generation of the same inode. Or it has become an
- *               ordinary file (ordinary.h), which has its name, and which a later write changes
- *   COMMITTED   has its name, durably; a later write changes a plain file, whose digest goes
- *   FAILED      `reason` says why; the name shows what it was before
- *   DROPPED     its name is another's, or nobody's; what has it open goes on with it
+ *               the file is there. A write waits
+ *   DURABLE     a file of a checkpoint: whole and durable in the checkpoint's staging directory; a
+ *               later write begins another generation of the same inode. Or the file has become
+ *               ordinary (ordinary.h): it has its name, and a later write changes it in place
+ *   COMMITTED   has its name, durably; a later write changes a plain file, and removes its digest
+ *   FAILED      `reason` says why; the name shows the previous file
+ *   DROPPED     the name belongs to another file, or to none; programs that have this one open
+ *               keep it
  *
- * While a program renames or removes it, or it becomes an ordinary file, it stays in its state
- * and is `busy` (BUSY_HELD): a write waits, an error is kept, and no publisher takes it.
+ * While a program renames or removes a generation, or the file becomes ordinary, the generation
+ * stays in its state and is `busy` (BUSY_HELD): a write waits, an error is kept, and no publisher
+ * takes it.
  *
  * The view maps (directory, name) to the newest generation that is not yet committed.
  *
@@ -72,7 +74,7 @@
 
 /* A name in a directory of the backing. */
 struct target {
-	int dir; /* descriptor of the directory; the generation's own */
+	int dir; /* descriptor of the directory, owned by the generation */
 	struct inode_id dir_id;
 	char name[NAME_MAX + 1];
 };
@@ -85,79 +87,80 @@ struct checkpoint;
 struct nodes;
 struct process;
 
-/* What a pointer said when it was read last. */
+/* What a pointer's content said at the last read. */
 struct pointer_said {
 	uint64_t turn;		  /* a later read has a higher one */
-	char names[NAME_MAX + 1]; /* a unit; "": nothing that could be one */
-	char unit[STAGING_MAX];	  /* ... and was this one, pending or failed; "": neither */
-	bool unknown; /* ... of which it could not be asked whether another node saves it */
+	char names[NAME_MAX + 1]; /* the name of a unit; "": of nothing that could be one */
+	char unit[STAGING_MAX];	  /* ... its staging name, if pending or failed; else "" */
+	bool unknown;		  /* ... it is unknown whether another node saves it */
 };
 
 struct generation {
 	struct units *units;	   /* const */
-	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
-	struct checkpoint
-		*checkpoint; /* const: whose file it is, referenced; NULL: a unit by itself */
-	struct caller owner; /* const: who began it */
-	struct process
-		*maker;	    /* const: the same of a checkpoint of one file, referenced; else NULL */
-	struct inode_id id; /* const: of its inode */
+	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of a random id */
+	/* const, referenced: the checkpoint that has this file; NULL: a unit by itself */
+	struct checkpoint *checkpoint;
+	struct caller owner; /* const: the user that began it */
+	/* const, referenced: of a single-file unit, the process that began it; else NULL */
+	struct process *maker;
+	struct inode_id id;	 /* const: its inode */
 	struct content *content; /* const, referenced */
 	/* units lock */
 	unsigned refs;
-	struct list link; /* units->live.all; when it has failed, units->litter; else alone */
+	struct list link; /* units->live.all; FAILED: units->litter; else alone */
 	struct table_node found_by[LIVE_KEYS]; /* live.h */
 	struct list sealed;		       /* units->live.sealed */
 	struct list beside;		       /* checkpoint->files */
 	enum generation_state state;	       /* generation_set_state */
 	unsigned busy;			       /* of enum busy */
 	struct target target;
-	char *rel;    /* of a checkpoint's: its path in that */
-	int rank;     /* of a checkpoint's: of who began it; -1: unknown */
+	char *rel;    /* of a file of a checkpoint: its path in the checkpoint */
+	int rank;     /* of a file of a checkpoint: the rank that began it; -1: unknown */
 	bool pointer; /* const: pointer.h */
-	char waits_for[STAGING_MAX],
-		names[NAME_MAX + 1]; /* of a pointer: the checkpoint; "": none */
+	/* Of a pointer: the unit that it waits for, staging name and name; "": none. */
+	char waits_for[STAGING_MAX], names[NAME_MAX + 1];
 	struct pointer_said said;
 	uint64_t reads;
-	bool asks; /* of a pointer: it is not known yet what it waits for, as said.unknown tells */
-	struct process *writer;	  /* ... and this is asked for; referenced, or NULL */
+	bool asks; /* of a pointer: its target is not resolved yet (see said.unknown) */
+	struct process *writer;	  /* ... the process for which that is asked; referenced, or NULL */
 	bool visible;		  /* the newest of its name */
-	bool replaces;		  /* something had the name when it was opened ... */
-	struct inode_id replaced; /* ... namely this */
+	bool replaces;		  /* something had the name when this was opened ... */
+	struct inode_id replaced; /* ... namely this inode */
 	bool inherited, changed;  /* began as a copy; was written since */
 	bool abandoned;		  /* never opened */
-	bool ordinary;		  /* gets its name as it is: ordinary.h */
-	struct list expected;	  /* opens that will come; each is counted in nr_handles */
-	bool overtaken;		  /* a newer one of its name was published */
-	bool hurried; /* somebody waits for it: no grace for descriptors that are left */
+	bool ordinary;		  /* gets its name without digest and stamp: ordinary.h */
+	struct list expected;	  /* opens to come (struct opener), counted in nr_handles */
+	bool overtaken;		  /* a newer generation of its name was published */
+	bool hurried;		  /* a caller waits: handles left open get no grace period */
 	/* a program asked for durability: its next close waits for the publish */
 	bool durable_calls;
-	bool rankless;	      /* ... whose rank is not known */
-	unsigned nr_handles;  /* open for writing */
-	unsigned nr_changing; /* calls that change it right now: it is not published meanwhile */
-	uint64_t failing_ns, again_ns, pause_ns; /* publishing fails since; is tried again when */
-	bool flushed; /* a descriptor of it was closed by a process that went on, or ended well */
+	bool rankless;	      /* ... and the program's rank is not known */
+	unsigned nr_handles;  /* handles open for writing */
+	unsigned nr_changing; /* calls that change it right now; no publish begins meanwhile */
+	/* Publishing fails since; is to be retried when; the pause. */
+	uint64_t failing_ns, again_ns, pause_ns;
+	bool flushed; /* a process that did not die has closed a descriptor of it */
 	struct list writers;
 	uint64_t touched_ns;	  /* monotonic, as the next ones: the last change */
-	uint64_t short_ns;	  /* there was no room for it; 0: never */
+	uint64_t short_ns;	  /* the last time that there was no room for it; 0: never */
 	struct shortage shortage; /* of its publish */
 	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* 0: not yet */
-	char *path;					     /* at its end, for people */
+	char *path;					     /* when it ended, for people */
 	uint64_t size;					     /* when it ended */
 	int err;					     /* FAILED: -errno */
 	char reason[MESSAGE_MAX];
 };
 
-/* All of it outlives the units. */
+/* All of these outlive the units. */
 struct unit_options {
 	struct contents *contents;
-	struct failures *failures; /* gets what failed */
+	struct failures *failures; /* gets failed saves */
 	struct failures *notices;  /* gets what is accepted and not protected */
 	const struct rules *rules;
 	const struct coord_ops *coord;
 	void *coord_arg;
 	const char *node;    /* label of this mount */
-	struct nodes *nodes; /* NULL: it is alone */
+	struct nodes *nodes; /* NULL: this mount is alone */
 	unsigned lease_s;
 	unsigned retry_s, quiet_s, order_timeout_s, commit_timeout_s, open_max_s;
 	bool delete_last; /* on_full */
@@ -168,41 +171,41 @@ struct unit_options {
 int units_create(struct units **out, const struct unit_options *o, struct error *e);
 
 /*
- * Before any call: publishes what was decided before a crash. What cannot be is told in
- * failures.json; what may be later is tried again.
+ * Before any other call: publishes what was decided before a crash. What cannot be published is
+ * listed in failures.json; what may succeed later is tried again.
  */
 void units_recover(struct units *us);
 
-/* Ends the threads; what is not published stays in staging. */
+/* Ends the threads. Generations that are not published stay in staging. */
 void units_stop(struct units *us);
 
 /* After units_stop, and after the contents are gone. */
 void units_destroy(struct units *us);
 
-/* Path of a generation's target below the mount, for people: asked of whoever knows paths. */
+/* Sets the function that gives the path of @name in @dir below the mount, for people. */
 void units_set_namer(struct units *us,
 		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
 				  char *buf, size_t size),
 		     void *arg);
 
-/* True if a program may have the directory @id: asked of the same, without locks. */
+/* Sets the function that says whether a program may have the directory @id, without locks. */
 void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id));
 
 /*
- * Begins a generation of @at, whose descriptor is kept as a duplicate, as @c.
- * @old: descriptor of the file that it is to replace, whose mode, owner, ACL and attributes it
- * takes over, and with @copy its bytes; -1: nothing has the name. Returns 0 and a reference, or
- * -errno.
- * @opener: the thread whose open is expected then, 0: none. -ESTALE: another was quicker, and has
- * one that is open; it expects that thread, too.
+ * Begins a generation of @at, as @c. The generation keeps a duplicate of the descriptor.
+ * @old: descriptor of the file that it replaces; it takes over the mode, owner, ACL and attributes,
+ * and with @copy the bytes. -1: nothing has the name.
+ * @opener: the thread that will open it next; 0: none.
+ * Returns 0 and a reference, or -errno. -ESTALE: another thread was quicker and has an open
+ * generation of the name, which now expects @opener.
  */
 int generation_begin(struct units *us, const struct caller *c, const struct place *at, mode_t mode,
 		     int old, bool copy, pid_t opener, struct generation **out);
 
 /*
- * The same of a file of a checkpoint, which is there under its name already, at @rel in it: @fd,
- * which is taken over, is open for reading and writing. @inherits: it has been there before. If it
- * is being written already, that generation.
+ * Begins a generation of a file of the checkpoint @cp that has its name in staging already, at the
+ * path @rel. Takes over @fd, open for reading and writing. @inherits: the file was there before. If
+ * the file has a generation already, *@out is that one.
  */
 int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 			const struct inode_id *dir, const char *name, const char *rel, int fd,
@@ -210,189 +213,171 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 void generation_get(struct generation *g);
 void generation_put(struct generation *g);
 
-/* A hidden name that nothing has. 0 or -errno. */
+/* Makes a new staging name from a random id. 0 or -errno. */
 int units_new_id(char staging[STAGING_MAX]);
 
-/* The visible generation of a name, referenced, or NULL. */
+/* Finds the visible generation of a name, referenced, or NULL. */
 struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name);
 
-/* That, or one which thread @pid has begun and is about to open. */
+/* As units_find, but prefers a pointer that thread @pid is about to open. */
 struct generation *units_find_for(struct units *us, const struct inode_id *dir, const char *name,
 				  pid_t pid);
 
-/* The same by its inode, whatever its state. */
+/* Finds a generation by its inode, in any state. */
 struct generation *units_find_inode(struct units *us, const struct inode_id *id);
 
-/* The names that units have in a directory: name, inode and type for each call of @add. */
+/* Calls @add with name, inode and type for each name that units have in @dir. */
 void units_list(struct units *us, const struct inode_id *dir,
 		void (*add)(void *arg, const char *name, const struct inode_id *id, mode_t type),
 		void *arg);
 
-/* --- who writes it --- */
+/* --- writers --- */
 
 /*
- * One more handle for writing, by thread @pid, if it is OPEN: then it stays so until that is
- * released or flushed. False: too late, it is closed already.
+ * Adds a handle for writing, by thread @pid, to a generation that is OPEN, which stays so until the
+ * handle is released or flushed. False: too late, the generation is not OPEN any more.
  */
 bool generation_open(struct generation *g, pid_t pid);
 void generation_released(struct generation *g);
 
-/*
- * The same for an open that thread @pid will send in a moment, and which generation_open takes
- * over.
- */
+/* Announces an open that thread @pid will send in a moment, and that generation_open takes over. */
 bool generation_expect(struct generation *g, pid_t pid);
 
 /*
- * The same of a file of a checkpoint, which may be closed already; @emptied: it was, for that open,
- * which is a change whatever follows.
+ * As generation_expect, for a file of a checkpoint, which may be SEALED already. @emptied: the file
+ * was truncated for that open, which counts as a change.
  */
 bool generation_expect_in(struct generation *g, pid_t pid, bool emptied);
 
-/* What was to be written to it will not come, for the reason @why: fails it with @err. */
+/* Fails @g with @err, because of @why: bytes that were promised to it will not come. */
 void generation_give_up(struct generation *g, int err, const char *why);
 
-/* A program was killed when it had begun to change it: fails it. */
+/* Fails @g: a program was killed when it had begun to change it. */
 void generation_cut_off(struct generation *g);
 
 /*
- * A process, known by @key, is about to change it; or an unknown one through the handle that @key
- * stands for. 0: go on, and say generation_changed when that is done. -EINTR. -EEXIST: it is
- * committed, what follows changes a plain file. Otherwise the error that it failed with.
+ * Before a change to @g by the process that @key stands for; or, if the process is unknown, by the
+ * handle that @key stands for. 0: go on, and call generation_changed afterwards. -EINTR. -EEXIST:
+ * @g is committed, and the change goes to a plain file. Else the error that @g failed with.
  */
 int generation_write(struct generation *g, uint64_t key);
 
-/* The same for a change in nobody's name: a truncation. */
+/* As generation_write, for a change that no process is charged with: a truncation. */
 int generation_change(struct generation *g);
 
 void generation_changed(struct generation *g);
 
 bool generation_is_open(struct generation *g);
-bool generation_is_durable(struct generation *g); /* was it asked to be? */
+bool generation_is_durable(struct generation *g); /* asked for durability */
 
-/* The process @key closed a descriptor of it, or exits. */
+/* The process @key closed a descriptor of @g, or exits. */
 void generation_closed(struct generation *g, uint64_t key, struct writer_end end);
 
-/*
- * The same, of some process that has the handle which @key stands for: what was written in nobody's
- * name may have been its.
- */
+/* The same for some process that closes the handle @key, and may have made unattributed changes. */
 void generation_flushed(struct generation *g, uint64_t key, struct writer_end end);
 
-/*
- * Makes durable, in staging, what was written to it; tries again for io_retry_s. 0, -EINTR, or the
- * error, which it fails with.
- */
+/* Makes what was written durable in staging; retries for io_retry_s. 0, -EINTR, or its error. */
 int generation_sync(struct generation *g);
 
-/*
- * A program asked for durability of what it writes to @g; @rankless: and got it, as nobody knows
- * its rank.
- */
+/* A program asked for durability of its writes to @g. @rankless: because its rank is not known. */
 void generation_ask_durable(struct generation *g, bool rankless);
 
-/* Is it, or the checkpoint that it is of, still to be committed? */
+/* True if @g, or the checkpoint that it belongs to, is still to be committed. */
 bool generation_is_pending(struct generation *g);
 
 /*
- * Waits until it is published or it is clear that it will not be. 0: committed, dropped or still
- * written by others; also a pointer to what is not committed yet. The error it failed with. -EINTR.
+ * Waits until @g is published, or will certainly not be. 0: committed, dropped or still being
+ * written; also a pointer to a unit that is not committed yet. Else the error that @g failed with,
+ * or -EINTR.
  */
 int generation_wait(struct generation *g);
 
 /* --- names --- */
 
 /*
- * Takes the name away: neither it nor an older one of the name will be published. Waits if that is
- * happening right now; -EEXIST then.
+ * Drops @g and all older generations of its name: none of them will be published. Waits for a
+ * publish that is under way; then returns -EEXIST.
  */
 int generation_drop(struct generation *g);
 
 /*
- * As a program removes or replaces the name: @remove (called once, may be refused) does that on the
- * backing, and meanwhile nothing is published under it. Older saves of the name are dropped first.
- * Returns what @remove refused it with, else 0; -EINTR: nothing was done; -EEXIST: it has ended
- * meanwhile, removing the name is the backing's.
+ * For a program that removes or replaces the name: calls @remove once, which does that on the
+ * backing and may refuse. Meanwhile nothing is published under the name. Older generations of the
+ * name are dropped first.
+ * 0; the error with which @remove refused; -EINTR: nothing was done; -EEXIST: @g has ended
+ * meanwhile, and the caller removes the name on the backing.
  */
 int generation_unlink(struct generation *g, int (*remove)(void *arg), void *arg);
 
-/* The same for those that it has replaced, but not for itself: before its name goes elsewhere. */
+/* Drops the older generations of the name of @g, but not @g: before its name changes. */
 int generation_drop_older(struct generation *g);
 
 /*
- * Gives an unpublished generation another name: what has that, other generations included, is
- * replaced. @make_way (called once, while nothing is published under the old name; may refuse)
- * tells what it will replace. -EEXIST: it has ended meanwhile, a rename on the backing does it.
- * Else 0, what @make_way refused it with, or -errno.
+ * Renames an unpublished generation. Whatever has the new name is replaced, other generations
+ * included. Calls @make_way once, which says what will be replaced, and may refuse; meanwhile
+ * nothing is published under the old name. 0; the error with which @make_way refused; -EEXIST: @g
+ * has ended meanwhile, and the caller renames on the backing; or -errno.
  */
 int generation_rename(struct generation *g, const struct place *at,
 		      int (*make_way)(void *arg, bool *replaces, struct inode_id *replaced),
 		      void *arg);
 
-/* A file of a checkpoint has another name in it. */
+/* A file of a checkpoint was renamed inside the checkpoint. */
 void generation_moved_in(struct generation *g, const struct inode_id *dir, const char *name,
 			 const char *rel);
 
-/*
- * Waits until no generation that was closed is left to be published under that name. 0 or -EINTR.
- */
+/* Waits until every closed generation of that name is published. 0 or -EINTR. */
 int units_settle_name(struct units *us, const struct inode_id *dir, const char *name);
 
-/*
- * Waits until those in @dir that asked for durability and are closed are published. The first
- * error.
- */
+/* Waits until all closed generations in @dir that must be durable are published. First error. */
 int units_settle_dir(struct units *us, const struct inode_id *dir);
 
 /*
- * Removes what is hidden in a directory (a descriptor) in which nothing else is. 0; -ENOTEMPTY:
- * there is something else, or somebody still saves to it.
+ * Removes the hidden entries of a directory (a descriptor) that has no others. 0; -ENOTEMPTY: there
+ * is another entry, or a process still saves to it.
  */
 int units_clear_dir(struct units *us, struct backing *b, int dir);
 
 /* --- the whole mount --- */
 
 struct units_progress {
-	unsigned open, closed; /* generations left: still written; waiting to be published */
+	unsigned open, closed; /* generations: still written; waiting to be published */
 	uint64_t dirty_bytes;
 };
 
 void units_progress(struct units *us, struct units_progress *p);
 
-/* No call comes any more: what was closed is, also where the release of a handle did not arrive. */
+/* After the last call: what was closed counts as closed even if a handle's release was lost. */
 void units_no_more_calls(struct units *us);
 
-/* Of those not yet committed, oldest first: what units_describe says of each. */
+/* An array of what units_describe returns for each unit that is not committed, oldest first. */
 json_t *units_to_json(struct units *us, uid_t viewer, bool all);
 
 /*
  * {path, generation, state, uid, size, ...} of the generation @id (NULL: the newest of the name),
- * live or lately ended; NULL: nothing is known of one.
+ * live or lately ended. NULL: this node knows of none.
  */
 json_t *units_describe(struct units *us, const struct inode_id *dir, const char *name,
 		       const char *id);
 
-/* The same of a file of a checkpoint, by its inode; NULL: nobody writes it. */
+/* As units_describe, for a file of a checkpoint, by its inode. NULL: not being written. */
 json_t *units_describe_inode(struct units *us, const struct inode_id *id);
 
-/*
- * True if this node knows the file of that inode, of a checkpoint that is not committed, to be
- * durable.
- */
+/* True if this node knows that inode as a durable file of an uncommitted checkpoint. */
 bool checkpoints_have_durable(struct units *us, const struct inode_id *id);
 
-/* The state of a unit by its inode, if there is one; @reason why it failed. */
+/* True if a unit has that inode. Sets its state, and @reason, if it failed. */
 bool units_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,
 		    char reason[MESSAGE_MAX]);
 
-/* The same of a checkpoint that is a directory, and which has not ended, or has failed. */
+/* As units_state_of, for a checkpoint directory that has not ended, or has failed. */
 bool checkpoint_state_of(struct units *us, const struct inode_id *id, enum generation_state *state,
 			 char reason[MESSAGE_MAX]);
 
 /* {"committed": N, "failed": N} since the mount. */
 json_t *units_counts(struct units *us);
 
-/* The last generations as a Chrome trace. */
+/* The last generations, as a Chrome trace. */
 json_t *units_trace(struct units *us, uid_t viewer, bool all);
 
 #endif

@@ -39,7 +39,7 @@ static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 	return f;
 }
 
-/* And what its owner may have put there instead. */
+/* Removes also what the owner may have put there instead. */
 void vote_remove(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -53,12 +53,12 @@ void vote_remove(struct checkpoint *cp, const struct vote_list *lists, unsigned 
 
 /* --- a list that is made --- */
 
-/* It goes with the vote until it gets too long for that. */
+/* A list that goes with the vote until it gets too long for that. */
 struct list_writer {
 	struct checkpoint *cp;
 	uint32_t slot;
-	json_t *lines; /* NULL: in the file */
-	size_t len;    /* of these as text */
+	json_t *lines; /* NULL: they are in the file */
+	size_t len;    /* of the lines as text */
 	FILE *file;    /* NULL: none yet */
 };
 
@@ -69,7 +69,7 @@ static int write_text(struct list_writer *to, json_t *o)
 	return !line ? -ENOMEM : fprintf(to->file, "%s\n", line) < 0 ? -EIO : 0;
 }
 
-/* The list becomes a file. */
+/* Makes the list a file. */
 static int spill(struct list_writer *to)
 {
 	struct backing b = backing_owner(to->cp->units->contents->backing, &to->cp->owner);
@@ -95,7 +95,7 @@ static int spill(struct list_writer *to)
 	return err;
 }
 
-/* Takes @o, also if it is NULL, which is no memory. */
+/* Takes over @o; NULL: no memory. */
 static int write_line(struct list_writer *to, json_t *o)
 {
 	int err = o ? 0 : -ENOMEM;
@@ -112,7 +112,7 @@ static int write_line(struct list_writer *to, json_t *o)
 	return err;
 }
 
-/* Makes it durable, if it is a file; *@lines is what goes with the vote. */
+/* Makes a list that is a file durable; *@lines goes with the vote. */
 static int finish_list(struct list_writer *to, int err, json_t **lines)
 {
 	struct backing b = backing_owner(to->cp->units->contents->backing, &to->cp->owner);
@@ -147,7 +147,7 @@ static json_t *line_of(const struct checkpoint *cp, const struct filed *f)
 	return o;
 }
 
-/* Its label is put into @label. */
+/* Fills @f; its label lies in @label. */
 static bool parse_file(struct checkpoint *cp, const json_t *o, struct filed *f,
 		       char label[NAME_MAX + 1])
 {
@@ -170,13 +170,13 @@ static bool parse_file(struct checkpoint *cp, const json_t *o, struct filed *f,
 	return true;
 }
 
-/* Lines of tensors, which are of the file of the last line before them that is none. */
+/* True for the line of a tensor, of the file whose line is the last before it. */
 static bool is_of_tensor(const json_t *o)
 {
 	return json_object_get(o, "at");
 }
 
-/* Lines of files that have taken the name of another, of which nothing else is said there. */
+/* True for a line that only says whose name a file has taken. */
 static bool is_of_rival(const json_t *o)
 {
 	return json_object_get(o, "over");
@@ -205,7 +205,7 @@ static void take_rival(struct checkpoint *cp, const json_t *o)
 
 static bool parse_tensor(const json_t *o, struct commit_tensor *t, struct commit_tensor_room *room)
 {
-	*t = (struct commit_tensor){.path = "-"}; /* that of its file */
+	*t = (struct commit_tensor){.path = "-"}; /* the path of its file */
 	return !commit_tensor_from_json(o, t, room);
 }
 
@@ -220,8 +220,8 @@ static int each_in_file(struct checkpoint *cp, uint32_t slot, take_fn *take, voi
 	if (!line)
 		err = -ENOMEM;
 	/*
-	 * Who owns the checkpoint can write anything there: what is longer than any line comes in
-	 * parts, which are none.
+	 * The owner of the checkpoint can write anything there: what is longer than any line comes
+	 * in parts, which are no lines.
 	 */
 	while (!err && fgets(line, COMMIT_LINE_MAX, f)) {
 		json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
@@ -234,7 +234,7 @@ static int each_in_file(struct checkpoint *cp, uint32_t slot, take_fn *take, voi
 	return err;
 }
 
-/* Calls @take with each line of @list; NULL is none. */
+/* Calls @take with each line of @list; NULL: no line. */
 static int each_line(struct checkpoint *cp, const struct vote_list *list, take_fn *take, void *arg)
 {
 	json_t *o;
@@ -260,7 +260,7 @@ static int copy_line(struct checkpoint *cp, json_t *o, void *to)
 	return ok ? write_line(to, json_incref(o)) : -EBADMSG;
 }
 
-/* The file whose tensors are being told. */
+/* The file whose tensors are being read. */
 struct telling {
 	struct filed file;	  /* node NULL: none yet */
 	char label[NAME_MAX + 1]; /* its node's */

@@ -32,7 +32,7 @@ void wreck_add_locked(struct checkpoint *cp)
 	table_add(&ws->by_inode, &cp->by_inode, hash_inode(&cp->id));
 }
 
-/* The list's reference is the caller's. */
+/* The caller gets the list's reference. */
 static void take_off_locked(struct checkpoint *cp)
 {
 	list_del(&cp->link);
@@ -74,7 +74,7 @@ bool wreck_rests_locked(const struct checkpoint *cp)
 void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir)
 {
 	*fd = *dir = -1;
-	/* By its lock other nodes know that what was decided is this daemon's to do. */
+	/* Its lock tells other nodes that this daemon carries out the decision. */
 	if (cp->decided || !cp->below)
 		return;
 	*fd = cp->fd;
@@ -84,7 +84,7 @@ void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir)
 	checkpoint_forget_filed(cp);
 }
 
-/* A descriptor of the directory that it is in, for the caller to close, or -errno. */
+/* A descriptor of the parent directory, for the caller to close, or -errno. */
 static int pin_parent(struct checkpoint *cp)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
@@ -135,7 +135,7 @@ int checkpoint_fd(struct checkpoint *cp)
 	return err == -ENOENT ? -ESTALE : err;
 }
 
-/* Those that only the list has, referenced, in an array for the caller to free. */
+/* The wrecks that nothing else refers to, referenced, in an array for the caller to free. */
 static struct checkpoint **take_resting_locked(struct units *us, size_t *nr)
 {
 	struct checkpoint **resting = malloc(us->wrecks.by_inode.nr * sizeof(*resting));
@@ -153,10 +153,7 @@ static struct checkpoint **take_resting_locked(struct units *us, size_t *nr)
 	return resting;
 }
 
-/*
- * @cp, of which the caller has a reference, is forgotten if nothing is left of it, or @left
- * alone.
- */
+/* Forgets @cp if its directory is gone or there are @too_many. The caller has a reference. */
 static void forget(struct checkpoint *cp, bool too_many)
 {
 	struct units *us = cp->units;
@@ -183,7 +180,7 @@ void wrecks_sweep(struct units *us)
 		LOCK_SCOPE(&us->lock);
 		if (ws->by_inode.nr < ws->sweep_at)
 			return;
-		ws->sweep_at = SIZE_MAX; /* not by two threads at once */
+		ws->sweep_at = SIZE_MAX; /* keeps another thread from sweeping at once */
 		surplus = ws->by_inode.nr > WRECKS_KEPT ? ws->by_inode.nr - WRECKS_KEPT : 0;
 		resting = take_resting_locked(us, &nr);
 	}
@@ -200,7 +197,7 @@ void wrecks_sweep(struct units *us)
 	ws->sweep_at = ws->by_inode.nr + SWEEP_LEAST;
 }
 
-/* --- when they go --- */
+/* --- removal --- */
 
 void wrecks_outlived_locked(struct units *us, const struct checkpoint *cp)
 {
@@ -220,7 +217,7 @@ void wreck_unwanted_locked(struct checkpoint *cp)
 	waitq_wake(&cp->units->trashed);
 }
 
-/* Referenced. */
+/* The next wreck to remove, referenced. */
 static struct checkpoint *next_locked(struct units *us)
 {
 	bool short_of_room = !list_empty(&us->room.wanted);
@@ -240,7 +237,7 @@ static struct checkpoint *next_locked(struct units *us)
 	return NULL;
 }
 
-/* Removes its staging directory, as its owner, or as the daemon. */
+/* Removes its staging directory, as its owner or as the daemon. */
 static int clear(struct checkpoint *cp)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is left of checkpoints that have failed: their staging directories, hidden. They are kept,
- * since somebody may want to look, or to save what is there; but not at the expense of new ones.
- * One that a commit in its directory has outlived goes when there is no room. One that failed for
- * want of room goes at once: it is not whole, and is itself what there is no room for.
+ * Wrecks: the staging directories of failed checkpoints, hidden. People may want to look at a
+ * wreck, or rescue files from it; but not at the expense of new checkpoints. So a wreck goes when
+ * room is short and a later commit stands in its directory. A checkpoint that failed for want of
+ * room goes at once: it is not whole, and itself takes up the room.
  *
- * Kept in any case: what was decided, which recovery needs; and what is whole, but in conflict with
- * what has its name, of which its owner was told.
+ * Two kinds are always kept: those with a decision, which recovery needs; and whole ones in
+ * conflict with what has their name, as their owner was told.
  *
- * A failed checkpoint stays known, since calls in its directory get its error. When nobody refers
- * to it, it has no descriptors, and what was known of its files is forgotten; its directory is
- * opened again if somebody needs it. It goes when its staging directory is gone and no program
- * can have that; and of those that no program can have only the last WRECKS_KEPT stay, the others
- * are left to fsck.
+ * A failed checkpoint stays known, since calls in its directory get its error. When only
+ * units->wrecks refers to a wreck, its descriptors are closed, and what was known of its files is
+ * forgotten; checkpoint_fd opens the directory again. A wreck is forgotten when its directory is
+ * gone and no program can have that. Of those that no program can have, the last WRECKS_KEPT stay
+ * known, and the others are left to fsck.
+ *
+ * Guarded by the units' lock.
  */
 #ifndef ENGINE_UNIT_WRECK_H
 #define ENGINE_UNIT_WRECK_H
@@ -24,40 +26,37 @@
 struct wrecks {
 	struct list all;       /* checkpoint.link, the oldest first */
 	struct table by_inode; /* checkpoint.by_inode */
-	size_t sweep_at;       /* so many: a sweep is due */
+	size_t sweep_at;       /* the number at which a sweep is due */
 };
 
 /* 0 or -ENOMEM. */
 int wrecks_init(struct wrecks *ws);
 
-/* Lock not held; nobody else has them. */
+/* Lock not held; no other thread has the wrecks. */
 void wrecks_finish(struct units *us);
 
-/* @cp, which is in units->checkpoints, has failed. */
+/* @cp, which is in units->checkpoints, has failed: moves it here. */
 void wreck_add_locked(struct checkpoint *cp);
 
-/* The one whose directory that is, or NULL. */
+/* Finds the wreck whose directory is @id, or NULL. */
 struct checkpoint *wreck_find_locked(const struct units *us, const struct inode_id *id);
 
 /* True if @cp has failed, and only units->wrecks refers to it. */
 bool wreck_rests_locked(const struct checkpoint *cp);
 
-/* What it needs no more goes; its descriptors are the caller's to close. */
+/* Frees what @cp no longer needs; the caller closes its descriptors. */
 void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir);
 
-/* Without the lock. If that is due, forgets those of which nothing is left. */
+/* Without the lock. If a sweep is due, forgets wrecks whose directories are gone. */
 void wrecks_sweep(struct units *us);
 
-/* @cp was committed, and outlives those that have failed beside it. */
+/* @cp was committed: wrecks beside it may be removed when room is short. */
 void wrecks_outlived_locked(struct units *us, const struct checkpoint *cp);
 
-/* @cp has failed, for want of room: it is removed soon. */
+/* @cp, which failed for want of room, is removed soon. */
 void wreck_unwanted_locked(struct checkpoint *cp);
 
-/*
- * Without the lock. Removes those that nobody wants; if somebody wants room, those that were
- * outlived, too.
- */
+/* Without the lock. Removes unwanted wrecks; if room is wanted, outlived ones, too. True if any. */
 bool wrecks_clear(struct units *us);
 
 #endif

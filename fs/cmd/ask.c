@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What verbs ask of one path: in a mount its daemon, below a backing the daemon of its mount, or
- * the backing alone.
+ * What verbs ask about one path. In a mount, or below the backing of one, its daemon answers;
+ * without a mount or a daemon, the backing itself is looked at.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +18,9 @@
 #include "fs/leftovers.h"
 #include "fs/record.h"
 
-/* --- where it is --- */
+/* --- where a path is --- */
 
-/* The length of the part of the resolved @path that is a backing, by its version file; 0: none. */
+/* The length of the part of the resolved @path that is a backing with a version file; 0: none. */
 static size_t backing_around(const char *path)
 {
 	char probe[PATH_MAX + sizeof("/" FORMAT_DIR "/" FORMAT_FILE)];
@@ -63,7 +63,7 @@ int place_find(struct given_path *p, const char *path, struct error *e)
 	return 0;
 }
 
-/* --- a backing that this host has no mount of --- */
+/* --- a backing without a mount on this host --- */
 
 static json_t *not_there(const char *below, int err)
 {
@@ -73,7 +73,7 @@ static json_t *not_there(const char *below, int err)
 			 kind, "reason", strerror(err));
 }
 
-/* True if a directory that @path lies in, below the backing, has a commit file. */
+/* True if a directory above the path, below the backing, has a commit file. */
 static bool is_part(const struct given_path *p)
 {
 	size_t top = strlen(p->path) - strlen(p->below), len = strlen(p->path);
@@ -120,7 +120,7 @@ static json_t *look_at_file(const struct given_path *p, int fd, const struct sta
 	const char *name = strrchr(p->path, '/');
 	struct record record;
 	int err = record_read(fd, &record);
-	/* What another rule has claimed has a record. */
+	/* A file that another rule has claimed has a record. */
 	bool unit = leftovers_is_checkpoint(name ? name + 1 : p->path) || !err || err == -EINVAL;
 
 	if (leftovers_is_pointer(name ? name + 1 : p->path))
@@ -136,7 +136,7 @@ static json_t *look_at_file(const struct given_path *p, int fd, const struct sta
 			 (json_int_t)st->st_size);
 }
 
-/* As control_file says it, by the commit file or the record of the digest. */
+/* Describes the path as control_file does, from commit file and digest record. */
 static json_t *look_at_backing(const struct given_path *p)
 {
 	__cleanup_fd int fd = open(p->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -165,7 +165,7 @@ int place_ask(const struct given_path *p, const char *generation, json_t **answe
 			json_object_set_new(request, "generation", json_string(generation));
 		err = control_request(&p->mount, request, CONTROL_ASK_MS, answer, NULL, NULL, e);
 	}
-	/* A daemon that does not answer in time is there, and knows better. */
+	/* A daemon that does not answer in time exists, and knows better. */
 	if (err && err != -ETIMEDOUT && p->on_backing) {
 		*answer = look_at_backing(p);
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs of the command `ckptfs`. */
+/* The verbs of the command `ckptfs`, and what they share. A verb runs once, in its own process. */
 #ifndef FS_CMD_CMD_H
 #define FS_CMD_CMD_H
 
@@ -16,7 +16,7 @@ enum {
 	EXIT_DONE = 0,
 	EXIT_NO = 1,
 	EXIT_USAGE = 2,
-	EXIT_UNKNOWN = 3 /* latest: not all could be looked at */
+	EXIT_UNKNOWN = 3 /* latest: not everything could be looked at */
 };
 
 struct verb {
@@ -37,17 +37,17 @@ extern const struct verb verb_mount, verb_umount, verb_init, verb_status, verb_v
 /* Prints "ckptfs: TEXT" on stderr. */
 void complain(const char *text);
 
-/* Prints what is wrong with the command line and how to use @v. Returns EXIT_USAGE. */
+/* Says what is wrong with the command line, and how to use @v. Returns EXIT_USAGE. */
 int usage_error(const struct verb *v, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * What getopt_long has answered '?' to, for which `opterr` is 0: names the option and what is wrong
- * with it. Returns EXIT_USAGE.
+ * Names the option that getopt_long answered with '?', and what is wrong with it. The verb keeps
+ * `opterr` at 0. Returns EXIT_USAGE.
  */
 int option_error(const struct verb *v, char **argv);
 
-/* The verb of that name, or alias, or NULL. */
+/* The verb of that name or alias; NULL: none. */
 const struct verb *verb_find(const char *name);
 
 /* The @i-th verb, in the order of the overview; NULL behind the last. */
@@ -56,12 +56,12 @@ const struct verb *verb_at(size_t i);
 /* Prints the help of @v on stdout. Returns EXIT_DONE. */
 int verb_help(const struct verb *v);
 
-/* Is @text whole seconds, as --timeout takes them? */
+/* True if @text is whole seconds, as --timeout takes them; sets @s. */
 bool whole_seconds(const char *text, int *s);
 
 /*
- * How far something is that takes a while: said on stderr after two seconds, and then each second;
- * on a terminal always on the same line. @quiet: never.
+ * Progress of something slow: on stderr after two seconds, and then each second; on a terminal
+ * always on the same line. @quiet: never.
  */
 struct progress_line {
 	uint64_t start_ns, shown_ns;
@@ -73,47 +73,47 @@ void progress_line_show(struct progress_line *l, const char *format, ...)
 void progress_line_end(struct progress_line *l);
 
 /*
- * The mounts of this host, each asked for its state: a line each, or with @json an object.
- * Complains if there is none. Returns the exit status: EXIT_DONE if there is one and all their
- * daemons answer.
+ * Lists the mounts of this host, with the state of each: a line each, or with @json an object.
+ * Complains if there is none. Returns the exit status: EXIT_DONE if there is one and all daemons
+ * answer.
  */
 int list_mounts(bool json);
 
-/* True, and @m, if this host has exactly one mount. */
+/* True if this host has exactly one mount, which @m becomes. */
 bool find_only_mount(struct mount_entry *m);
 
-/* What ask_file answered, for people. */
+/* Prints an answer of place_ask for people. */
 void print_file(const json_t *file);
 
-/* The ckptfs mount that @path lies in; complains if there is none. */
+/* The ckptfs mount that contains @path. False: there is none, which it complains of. */
 bool find_mount(const char *path, struct mount_entry *m);
 
-/* A path that a verb was given, existing or not. */
+/* A path that a verb was given. It need not exist. */
 struct given_path {
-	struct mount_entry mount; /* that it lies in, or of the backing that it lies in */
-	bool mounted;		  /* there is one */
-	bool on_backing;	  /* @path is not below the mount point, but below the backing */
+	struct mount_entry mount; /* that contains it, or whose backing contains it */
+	bool mounted;		  /* @mount is set */
+	bool on_backing;	  /* it is below the backing, not below the mount point */
 	char path[PATH_MAX];	  /* absolute */
 	char below[2 * PATH_MAX]; /* below the backing, without slashes in front */
 };
 
-/* 0; or -EINVAL with @e filled: @path is neither in a mount nor in a backing. */
+/* 0, or -EINVAL with @e filled: @path is neither in a mount nor in a backing. */
 struct error;
 int place_find(struct given_path *p, const char *path, struct error *e);
 
 /*
- * What the daemon says of it, or, where there is none, its backing: see fs/control_file.h.
- * @generation: of that one, or NULL. 0 and the answer, or -errno with @e filled.
+ * Asks the daemon about @p, or looks at the backing if there is no daemon: see fs/control_file.h.
+ * @generation: about that one; may be NULL. 0 and the answer, or -errno with @e filled.
  */
 int place_ask(const struct given_path *p, const char *generation, json_t **answer, struct error *e);
 
 /*
- * Complains of @text, with @json also as {"ok": false, "error": {"code", "message"}} on stdout.
+ * Complains of @text; with @json also prints {"ok": false, "error": {"code", "message"}} on stdout.
  * Returns EXIT_NO.
  */
 int fail_verb(bool json, int err, const char *text);
 
-/* That {"code", "message"}: the name of the errno, and @text. */
+/* {"code", "message"}: the name of the errno, and @text. */
 json_t *error_to_json(int err, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs commit: says that a checkpoint is whole, or that it never will be. */
+/* ckptfs commit: declares a checkpoint whole, or gives it up. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ckptfs completion: prints a script that lets a shell complete verbs, options and mount options.
+ * ckptfs completion: prints a script by which a shell completes verbs, options and mount options.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +8,7 @@
 #include "engine/engine.h"
 #include "fs/cmd/cmd.h"
 
-/*
- * "--help --json": the options of @v. @with_value: only those that take a value, with "|" between.
- */
+/* Prints the options of @v. @with_value: only those with a value, with "|" between. */
 static void print_options(const struct verb *v, bool with_value)
 {
 	const struct option *o;
@@ -45,7 +43,7 @@ static void print_mount_options(void)
 	printf("config= ro noatime nonempty remount");
 }
 
-/* The words of each verb, for `case VERB in`. */
+/* Prints the words of each verb, for `case VERB in`. */
 static void print_cases(const char *indent)
 {
 	const struct verb *v;

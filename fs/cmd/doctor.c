@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs doctor: can this host and this backing do what is wanted, and what will a save cost? */
+/* ckptfs doctor: checks host and backing, and tells what a save will cost. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>

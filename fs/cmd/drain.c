@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ckptfs drain: until what a job saves is committed, asked of the daemon again and again. The mount
- * stays.
+ * ckptfs drain: waits until what a job saves is committed, by asking the daemon again and again.
+ * The mount stays.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -16,10 +16,10 @@
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 
-#define ROUND_MS 500 /* the daemon waits so long for each answer */
-#define NAP_MS	 100 /* before a daemon that did not answer is asked again */
+#define ROUND_MS 500 /* the daemon's wait for each answer */
+#define NAP_MS	 100 /* before the next question to a daemon that did not answer */
 
-/* What tells that something moves. */
+/* If one of these changes, something moves. */
 struct progress {
 	json_int_t nr_left, bytes, dirty, flushed;
 };
@@ -33,7 +33,7 @@ static struct progress progress_of(const json_t *answer)
 		.bytes = json_get_int(answer, "bytes", 0),
 		.dirty = dirty,
 		/*
-		 * Those of others are flushed first, perhaps; without any here they are no reason
+		 * Others' bytes may be flushed first; without dirty bytes here they are no reason
 		 * to wait.
 		 */
 		.flushed = dirty ? json_get_int(answer, "flushed_bytes", 0) : 0,
@@ -53,8 +53,8 @@ static int ask(const struct mount_entry *m, const char *job, const json_t *befor
 }
 
 /*
- * Asks until nothing is left, or nothing has moved for @timeout_s; *@last: the last answer. 0 or
- * -errno with @e filled.
+ * Asks until nothing is left, or nothing has moved for @timeout_s. *@last: the last answer, or
+ * NULL. 0 or -errno with @e filled.
  */
 static int drain(const struct mount_entry *m, const char *job, int timeout_s, bool quiet,
 		 json_t **last, struct error *e)
@@ -72,7 +72,7 @@ static int drain(const struct mount_entry *m, const char *job, int timeout_s, bo
 		json_t *answer;
 
 		err = ask(m, job, *last, late ? 0 : ROUND_MS, &answer, e);
-		if (err == -ETIMEDOUT && !late) { /* a busy daemon, perhaps */
+		if (err == -ETIMEDOUT && !late) { /* perhaps a busy daemon */
 			poll(NULL, 0, NAP_MS);
 			continue;
 		}
@@ -107,7 +107,7 @@ static void print_json(const json_t *last)
 	json_decref(o);
 }
 
-/* What was not committed, and why. */
+/* Reports what was not committed, and why. */
 static void complain_of(const struct mount_entry *m, const json_t *last, int timeout_s)
 {
 	const json_t *left = json_object_get(last, "left"), *one;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs fsck: finds what unfinished saves left in a backing that nobody has mounted. */
+/* ckptfs fsck: reports, removes or adopts what saves left in a backing that is not mounted. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ static const char *const kinds[NR_LEFTOVER_KINDS] = {
 	[LEFT_UNKNOWN] = "unknown",	  [LEFT_MOUNT] = "mount",
 	[LEFT_UNREADABLE] = "unreadable", [LEFT_DECIDED] = "decided",
 	[LEFT_FOREIGN_UNIT] = "foreign",
-}; /* of what is left */
+}; /* of leftovers */
 
 static volatile sig_atomic_t ended_by;
 
@@ -71,7 +71,7 @@ void fsck_discard(struct fsck *f, const struct leftover *l)
 	fsck_tell(f, l, "failed", NULL, text);
 }
 
-/* Staging and trash. */
+/* Handles staged files, and trash. */
 static void found_leftover(struct fsck *f, const struct leftover *l)
 {
 	char text[MESSAGE_MAX], path[PATH_MAX];
@@ -156,7 +156,7 @@ static void note_signal(int sig)
 	ended_by = sig;
 }
 
-/* Between two files: nothing is left half done. The second signal of a kind acts as ever. */
+/* A signal ends the walk between two files, nothing half done. A second one acts at once. */
 static void catch_signals(void)
 {
 	struct sigaction sa = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
@@ -166,7 +166,7 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &sa, NULL);
 }
 
-/* Each level of directories takes one. */
+/* Each level of directories takes a descriptor. */
 static void raise_fd_limit(void)
 {
 	struct rlimit rl;

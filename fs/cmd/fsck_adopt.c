@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints without a digest or a commit file, for `ckptfs fsck --adopt`: those that are
- * provably whole, or that somebody vouches for by naming them, get one. Their own bytes stay as
- * they are.
+ * Checkpoints without a digest or a commit file, for `ckptfs fsck --adopt`: those that are provably
+ * whole, or that a person vouches for by naming them, get one. Their own bytes stay as they are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 #include "fs/foreign.h"
 #include "fs/record.h"
 
-/* What was written so lately may be being written. */
+/* A younger file may still be written. Too short: a torn file is adopted. */
 #define QUIET_S 60
 
 static void show_digest(void *arg, uint64_t bytes)
@@ -45,7 +44,7 @@ static int cannot_adopt(const char *path, int err, const char *why, struct error
 	return FAIL(e, err, FSCK_ADOPT, path, why ? why : strerror(err));
 }
 
-/* What would be in vain after all its bytes were read is found out before. */
+/* Refuses, before all bytes are read, what would be refused afterwards. */
 static int may_adopt(const struct fsck *f, const struct leftover *l, const struct stat *st,
 		     const char *path, struct error *e)
 {
@@ -63,7 +62,7 @@ static int may_adopt(const struct fsck *f, const struct leftover *l, const struc
 	return 0;
 }
 
-/* Digests the file and records it, if it is whole and stays as it is meanwhile. */
+/* Digests the file and records the digest, if the file is whole and does not change meanwhile. */
 static int adopt(struct fsck *f, const struct leftover *l, const char *path, char hex[DIGEST_HEX],
 		 struct error *e)
 {
@@ -120,7 +119,7 @@ static void show_adopting(void *arg, const char *path, uint64_t bytes)
 		      (double)bytes / 1e6);
 }
 
-/* Was it named on the command line? */
+/* True if the directory @dir was named on the command line. */
 static bool is_named(struct fsck *f, int dir)
 {
 	struct stat st, named;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens the backing for `ckptfs fsck`, and refuses one that a mount serves: one of this host, in
- * this mount namespace, or one whose lock another holds. On NFS no lock tells of other hosts.
+ * this mount namespace, or any that holds its lock. On NFS no lock tells of other hosts.
  */
 #include <errno.h>
 #include <limits.h>
@@ -24,7 +24,7 @@ static bool is_below(const char *path, const char *top)
 	return !strcmp(top, "/") || (!strncmp(path, top, len) && (!path[len] || path[len] == '/'));
 }
 
-/* Has the daemon of @m, which may have reached it by another path, the backing @uuid? */
+/* True if the daemon of @m serves the backing @uuid, which it may have reached by another path. */
 static bool serves(const struct mount_entry *m, const char *backing, const char *uuid)
 {
 	bool same = is_below(m->source, backing) || is_below(backing, m->source);
@@ -35,10 +35,10 @@ static bool serves(const struct mount_entry *m, const char *backing, const char 
 	if (!err && *uuid && !strcmp(json_get_text(status, "uuid", ""), uuid))
 		same = true;
 	json_decref(status);
-	return same && err != -ECONNREFUSED; /* no daemon: nobody writes */
+	return same && err != -ECONNREFUSED; /* no daemon, no writes */
 }
 
-/* Mounts of this host, in this mount namespace, that serve @backing. */
+/* True if a mount of this host, in this mount namespace, serves @backing: @m. */
 static bool find_live(const char *backing, const char *uuid, struct mount_entry *m)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
@@ -49,7 +49,7 @@ static bool find_live(const char *backing, const char *uuid, struct mount_entry 
 	while (f && !found && getmntent_r(f, &entry, text, sizeof(text))) {
 		if (strcmp(entry.mnt_type, CKPTFS_FSTYPE))
 			continue;
-		/* One that another covers cannot be asked. */
+		/* A mount that another one covers cannot be asked. */
 		if (!mountinfo_find_at(entry.mnt_dir, m) || strcmp(m->type, CKPTFS_FSTYPE)) {
 			snprintf(m->path, sizeof(m->path), "%s", entry.mnt_dir);
 			found = is_below(entry.mnt_fsname, backing) ||
@@ -63,21 +63,20 @@ static bool find_live(const char *backing, const char *uuid, struct mount_entry 
 	return found;
 }
 
-/* @path lies in the mount @m. */
+/* Refuses @path, which lies in the mount @m. */
 static int refuse_mount(const struct mount_entry *m, const char *path, struct error *e)
 {
 	json_t *status;
 	int err = control_ask(m, "status", CONTROL_ASK_MS, &status, NULL, NULL, e);
 
 	json_decref(status);
-	if (err == -ECONNREFUSED) /* the remains of one */
+	if (err == -ECONNREFUSED) /* the remains of a mount */
 		return err;
 	if (!strcmp(m->source, m->path)) /* mounted over itself */
 		return FAIL(e, EBUSY, FSCK_MOUNTED, path, m->path, m->path);
 	return FAIL(e, EBUSY, BACKING_IS_MOUNT, path, m->path);
 }
 
-/* Which has no locks that could tell. */
 bool fsck_is_nfs(const struct backing *b)
 {
 	struct statfs sf;

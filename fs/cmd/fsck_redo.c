@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finishes, for `ckptfs fsck`, what was decided before a crash: names of committed checkpoints,
- * and what follows their commits (engine/unit/recover.h). Before the walk, which would take for
- * unfinished what is decided.
+ * Finishes, for `ckptfs fsck`, what was decided before a crash: names of committed checkpoints, and
+ * what follows their commits (engine/unit/recover.h). Runs before the walk, which would take
+ * decided work for unfinished.
  */
 #include <errno.h>
 #include <limits.h>
@@ -50,7 +50,7 @@ static void redone(void *arg, const struct caller *owner, const char *unit, cons
 		  NULL, err ? text : NULL);
 }
 
-/* What was to follow a commit that was decided. */
+/* Reports what was to follow a decided commit. */
 static void followed(void *arg, const struct caller *owner, const char *path, bool removed,
 		     const char *unit, int err)
 {
@@ -82,13 +82,13 @@ static void replaced(void *arg, const struct caller *owner, int dir, const char 
 	(void)arg;
 	(void)owner;
 	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
-	leftover_remove(&l); /* or the walk finds it */
+	leftover_remove(&l); /* else the walk finds it */
 }
 
 static int redo_decided_by(struct fsck *f, const struct coord_ops *coord, void *coord_arg,
 			   bool alone)
 {
-	struct rules *rules; /* the built-in ones: own ones were asked when it was decided */
+	struct rules *rules; /* the built-in ones: a mount's own were asked for the decision */
 	struct error e;
 	int err = rules_create(&rules, NULL, "", &e);
 	struct recovery r = {.backing = &f->backing,
@@ -112,7 +112,7 @@ static int redo_decided_by(struct fsck *f, const struct coord_ops *coord, void *
 	return err;
 }
 
-/* By the backing in any case: another way may have been chosen since. */
+/* Redoes by the backing's records in any case: another coord may have been chosen since. */
 int fsck_redo_decided(struct fsck *f)
 {
 	int err = redo_decided_by(f, &coord_dir_ops, &f->backing, !fsck_is_nfs(&f->backing));

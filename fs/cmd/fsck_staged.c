@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoint directories that lie in staging, for `ckptfs fsck`: with --adopt one that is whole
- * gets its name if that is free, with --discard it is removed. One that a daemon holds, or whose
- * commit is decided, is left.
+ * Checkpoint directories in staging, for `ckptfs fsck`: with --adopt a whole one gets its name if
+ * that is free, with --discard it is removed. One that a daemon holds, or whose commit is decided,
+ * is left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void show_verified(void *arg, uint64_t bytes)
 		      show_name(path, sizeof(path), f->digesting), (double)bytes / 1e6);
 }
 
-/* Is all there that its commit file lists? Else what is wrong is in @e. */
+/* 0: all that its commit file lists is there. Else -errno, and @e says what is wrong. */
 static int staged_is_whole(struct fsck *f, const struct leftover *l, int dir, struct listing *list,
 			   struct error *e)
 {
@@ -51,7 +51,7 @@ static int staged_is_whole(struct fsck *f, const struct leftover *l, int dir, st
 		    wrong ? wrong : strerror(-err));
 }
 
-/* Its name was free. -EEXIST: it is not any more. */
+/* Gives @l its name, which was free. -EEXIST: it is not free any more. */
 static int give_name(const struct leftover *l, const char *name)
 {
 	struct stat st;
@@ -62,7 +62,7 @@ static int give_name(const struct leftover *l, const char *name)
 			return -EEXIST;
 		err = renameat(l->dir, l->name, l->dir, name) ? -errno : 0;
 	}
-	/* What looks on is a descriptor for paths. */
+	/* l->dir may be a descriptor for paths, which cannot be synced. */
 	if (!err) {
 		__cleanup_fd int dir = openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -71,7 +71,7 @@ static int give_name(const struct leftover *l, const char *name)
 	return err;
 }
 
-/* What can be said of it, or was done: in @e, unless that is all in the word that is returned. */
+/* Returns the word for what was done; @e explains it, unless the word says all. */
 static const char *adopt_staged(struct fsck *f, const struct leftover *l,
 				const struct listing *list, struct error *e)
 {
@@ -102,7 +102,7 @@ static const char *adopt_staged(struct fsck *f, const struct leftover *l,
 	return "adopted";
 }
 
-/* Its commit is decided, so it is not to be removed. */
+/* True if its commit is decided, so that it must not be removed. */
 static bool is_waiting(const struct fsck *f, const char *name)
 {
 	size_t i;
@@ -113,7 +113,6 @@ static bool is_waiting(const struct fsck *f, const char *name)
 	return false;
 }
 
-/* @l is a directory .ckptfs-ID. */
 void fsck_found_staged(struct fsck *f, struct leftover *l)
 {
 	__cleanup_fd int dir =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs latest: the newest checkpoint below a directory. */
+/* ckptfs latest: prints the newest checkpoint below a directory. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 struct latest {
 	struct catalog catalog;
 	bool verify, structure, json; /* structure: verify reads no content */
-	/* an empty line if there is none, for libckptfs: no line at all proves nothing */
+	/* for libckptfs: prints an empty line if there is none; no line at all proves nothing */
 	bool say_none;
 };
 
@@ -32,7 +32,7 @@ static struct unit_entry *newest_foreign(const struct catalog *c)
 	return best;
 }
 
-/* What is newer than @best and not committed: so that nobody wonders why it was not named. */
+/* Names what is newer than @best and uncommitted: the user sees why it was passed over. */
 static void say_passed_over(const struct catalog *c, const struct unit_entry *best)
 {
 	const struct unit_entry *newest = NULL;
@@ -53,7 +53,7 @@ static void say_passed_over(const struct catalog *c, const struct unit_entry *be
 	complain(text);
 }
 
-/* --- does it verify? --- */
+/* --- verification --- */
 
 static void ignore_file(void *arg, const struct verified *f)
 {
@@ -77,7 +77,7 @@ static bool verifies(const struct unit_entry *u, bool structure_only)
 	return verify_path(&v, u->path) && verify_is_ok(&v);
 }
 
-/* Those that do not verify are skipped, each with a complaint; *skipped: there were such. */
+/* Skips each one that does not verify, with a complaint; sets *skipped then. */
 static struct unit_entry *newest_that_verifies(struct catalog *c, bool structure_only,
 					       bool *skipped)
 {
@@ -142,7 +142,7 @@ static int do_latest(struct latest *l, const char *path)
 		return e.err == ENOENT || e.err == ENOTDIR ? EXIT_NO : EXIT_UNKNOWN;
 	}
 	u = l->verify ? newest_that_verifies(c, l->structure, &skipped) : newest_committed(c);
-	/* A foreign one has no digests, but its structure cannot be worse than that of any file. */
+	/* A foreign one has no digests, but its structure is as good as any file's. */
 	if (!u && !skipped && (!l->verify || l->structure)) {
 		u = newest_foreign(c);
 		if (u)
@@ -154,7 +154,7 @@ static int do_latest(struct latest *l, const char *path)
 		MESSAGE(e.text, LATEST_UNVERIFIED, path);
 	else if (!u)
 		MESSAGE(e.text, LATEST_NONE, path);
-	/* Better than "there is none": a job that is told so begins anew. */
+	/* Not "there is none": a job that gets that answer starts from scratch. */
 	if ((!u || u->state == UNIT_FOREIGN) && c->nr_unseen) {
 		MESSAGE(e.text, LATEST_UNSEEN, path, c->nr_unseen);
 		complain(e.text);
@@ -173,7 +173,7 @@ static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
 				      {"verify", optional_argument, NULL, 'v'},
 				      {NULL, 0, NULL, 0}};
 
-/* Of --verify[=HOW]. False: there is no such word. */
+/* Takes HOW of --verify[=HOW]. False: there is no such word. */
 static bool take_how(struct latest *l, const char *how)
 {
 	l->structure = how && !strcmp(how, "structure");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs ls: the checkpoints below a path, and what has become of each. */
+/* ckptfs ls: lists the checkpoints below a path, with their states. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static json_t *unit_to_json(const struct unit_entry *u, uint64_t now_ns)
 
 /* --- the order --- */
 
-/* As people count, the newest run of a series last. */
+/* In the order in which people count: the newest of a series comes last. */
 static int by_name(const void *a, const void *b)
 {
 	return compare_natural(((const struct unit_entry *)a)->path,

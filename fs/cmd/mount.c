@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs mount: checks what can be checked, then becomes the daemon and waits until it answers. */
+/*
+ * ckptfs mount: checks what it can, then becomes the daemon (-f), or starts it in a child process
+ * and waits until the mount answers.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +30,7 @@
 
 /* --- before anything is touched --- */
 
-/* A live mount is left alone; the remains of a dead one are cleared away. */
+/* Refuses a live mount at @point; clears the remains of a dead one. */
 static int clear_mountpoint(const char *point, struct error *e)
 {
 	struct mount_entry m;
@@ -50,7 +53,7 @@ static int clear_mountpoint(const char *point, struct error *e)
 	return err;
 }
 
-/* Is the directory @fd, or an ancestor of it, the one @wanted describes? */
+/* True if @wanted describes an ancestor of the directory @fd. */
 static bool is_inside(int fd, const struct stat *wanted)
 {
 	__cleanup_fd int at = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -73,10 +76,7 @@ static bool is_inside(int fd, const struct stat *wanted)
 
 #define NAMES_SHOWN 3
 
-/*
- * The first names in @dir, as text: "'a', 'b', 'c' and more". The directory itself is returned
- * empty or not.
- */
+/* Lists the first names in @dir as text: "'a', 'b', 'c' and more". False: it is empty. */
 static bool list_names(int dir, char *buf, size_t size)
 {
 	__cleanup_fd int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -104,10 +104,7 @@ static bool list_names(int dir, char *buf, size_t size)
 	return nr > 0;
 }
 
-/*
- * True if @backing can be seen to be an empty directory, or @fd to be what another mount has as its
- * backing.
- */
+/* True if @backing is an empty directory, or @fd is what another mount has as its backing. */
 static bool look_swapped(int fd, const char *backing)
 {
 	__cleanup_fd int other = open(backing, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -118,7 +115,7 @@ static bool look_swapped(int fd, const char *backing)
 	       (other >= 0 && !list_names(other, names, sizeof(names)));
 }
 
-/* What a mount hides, nobody finds. A directory that is mounted over itself hides nothing. */
+/* Refuses a mount point whose names the mount would hide. One mounted over itself hides nothing. */
 static int check_empty(int fd, const char *point, const char *backing, struct error *e)
 {
 	char names[(NAMES_SHOWN + 1) * NAME_MAX];
@@ -144,13 +141,13 @@ static int check_mountpoint(const char *point, const char *backing, bool non_emp
 		return FAIL(e, ENOENT, MOUNTPOINT_MISSING, point, point);
 	if (fd < 0)
 		return FAIL(e, errno, MOUNTPOINT_UNUSABLE, point, strerror(errno));
-	/* The backing itself is checked later, with the rest about it. */
+	/* The backing itself is checked later, with all else about it. */
 	if (!stat(backing, &st) && is_inside(fd, &st))
 		return FAIL(e, ELOOP, MOUNTPOINT_INSIDE, point, backing);
 	return non_empty ? 0 : check_empty(fd, point, backing, e);
 }
 
-/* "host:/path" and "s3://bucket", unless there is such a directory. */
+/* Refuses "host:/path" and "s3://bucket", unless such a directory exists. */
 static int check_backing_is_local(const char *backing, struct error *e)
 {
 	const char *colon = strchr(backing, ':');
@@ -161,7 +158,7 @@ static int check_backing_is_local(const char *backing, struct error *e)
 	return FAIL(e, EINVAL, BACKING_REMOTE, backing);
 }
 
-/* A mount over a mount would wait for itself; this must be known without touching it. */
+/* Refuses, without touching it, a mount as a backing: it would wait for itself. */
 static int check_backing_is_no_mount(const char *backing, struct error *e)
 {
 	char resolved[PATH_MAX];
@@ -225,7 +222,7 @@ static void close_inherited(int but)
 	close_range((unsigned)but + 1, ~0u, 0);
 }
 
-/* The child's whole life. What went wrong goes up the pipe. */
+/* The child's whole life. An error text goes up the pipe. */
 static int be_daemon(struct daemon_options *o, int fd)
 {
 	struct error e = {0};
@@ -247,8 +244,8 @@ static int be_daemon(struct daemon_options *o, int fd)
 }
 
 /*
- * Reads the child's report: dots while it waits, then "+" or an error text; 0 bytes if it died.
- * -ETIMEDOUT if late.
+ * Reads the child's report: dots while it waits, then "+" or an error text; nothing if it died. 0
+ * or -ETIMEDOUT.
  */
 static int wait_for_report(int fd, char *text, size_t size)
 {
@@ -314,7 +311,7 @@ static int run_foreground(struct daemon_options *o)
 	return EXIT_NO;
 }
 
-/* What is not said stays as it is, hence the options are read once more, on top of that. */
+/* Options that are not given keep their values: reads them on top of the mount's. */
 static int do_remount(const char *point, const char *options)
 {
 	struct config config;
@@ -337,7 +334,7 @@ static int do_remount(const char *point, const char *options)
 	return err ? EXIT_NO : EXIT_DONE;
 }
 
-/* @config is taken over. */
+/* Takes over @config. */
 static int do_mount(const char *backing, const char *point, struct config *config, bool foreground)
 {
 	struct error e = {0};
@@ -355,7 +352,7 @@ static int do_mount(const char *backing, const char *point, struct config *confi
 		if (err)
 			FAIL(&e, -err, MOUNTPOINT_UNUSABLE, point, strerror(-err));
 	}
-	/* Relative paths are the caller's; the daemon has another working directory. */
+	/* A relative path starts at the caller's working directory; the daemon has another. */
 	if (!err && !realpath(backing, resolved_backing))
 		snprintf(resolved_backing, sizeof(resolved_backing), "%s", backing);
 	if (!err)
@@ -369,7 +366,7 @@ static int do_mount(const char *backing, const char *point, struct config *confi
 		warn_without_effect(config);
 		err = foreground ? run_foreground(&o) : start_daemon(&o);
 	}
-	config_finish(config); /* this process's copy, unless a daemon in it took it over */
+	config_finish(config); /* this process's copy; empty if a daemon in it took it over */
 	return err;
 }
 
@@ -395,7 +392,7 @@ static void print_options(void)
 	}
 }
 
-/* Joins the -o options given so far with one more. */
+/* Appends one more -o argument to the options so far. False: no memory. */
 static bool add_options(char **list, const char *more)
 {
 	char *joined;
@@ -412,9 +409,7 @@ static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
 				      {"options", required_argument, NULL, 'o'},
 				      {NULL, 0, NULL, 0}};
 
-/*
- * A mount option that was given as an option of the command is told where it belongs: "--cache 4G".
- */
+/* Tells where a mount option belongs that was given as an option of the command: "--cache 4G". */
 static int wrong_option(const struct verb *v, int argc, char **argv)
 {
 	const char *given = argv[optind - 1], *value = strchr(given, '=');
@@ -428,7 +423,7 @@ static int wrong_option(const struct verb *v, int argc, char **argv)
 		k = key_meant(name + 2);
 	if (k == NR_KEYS)
 		return option_error(v, argv);
-	/* With three words behind it the first one is its value. */
+	/* If three words follow, the first one is its value. */
 	value = value ? value + 1 : argc - optind == 3 ? argv[optind] : "...";
 	if (key_table[k].type == KEY_BOOL)
 		return usage_error(v, "mount options go behind -o: -o %s", key_table[k].name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mounts of this host, as `status` and `top` list them where no path is given. Each daemon is
- * asked by a thread.
+ * The mounts of this host, as `status` and `top` list them without a path. A thread of its own asks
+ * each daemon, so that a silent one delays no other; each has its own entry, so there is no lock.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,9 +18,9 @@
 struct mount {
 	struct mount_entry entry;
 	pthread_t thread;
-	bool asked; /* by the thread */
+	bool asked; /* by its thread */
 	int pid;
-	json_t *status; /* NULL: the daemon did not answer, see error */
+	json_t *status; /* NULL: no answer, see error */
 	struct error error;
 };
 
@@ -30,7 +30,7 @@ struct mounts {
 	bool no_memory;
 };
 
-/* Of several mounts of one filesystem, which are bind mounts, the first one counts. */
+/* Adds a mount. Of several mounts of one filesystem (bind mounts), the first one counts. */
 static void add(void *arg, const struct mount_entry *m)
 {
 	struct mounts *list = arg;

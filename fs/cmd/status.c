@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs status: how a mount does, asked of its daemon, never of the mount. */
+/* ckptfs status: how a mount does. Asks its daemon, never the mount. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ static void print_failures(json_int_t total, const json_t *failures)
 	}
 }
 
-/* What was accepted and is not protected. */
+/* Prints what was accepted and is not protected. */
 static void print_notices(const json_t *notices)
 {
 	size_t i;
@@ -184,7 +184,7 @@ static void print_sessions(const json_t *sessions)
 		       json_real_value(json_object_get(one, "blocked_s")));
 }
 
-/* How nodes agree, and who else is there. */
+/* Prints how nodes agree, and which others there are. */
 static void print_coord(const json_t *coord)
 {
 	const json_t *others = json_object_get(coord, "others"), *o;
@@ -245,7 +245,7 @@ static void print_trouble(const struct mount_entry *m, const struct error *e, in
 	json_decref(answer);
 }
 
-/* Of a unit, what `why` says; -1: it is none. */
+/* Prints of a unit what `why` says. -1: it is none. */
 static int file_status(const struct given_path *p, bool json)
 {
 	struct error e;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs top: what a mount does from moment to moment, asked of its daemon, never of the mount. */
+/* ckptfs top: shows what a mount does from moment to moment. Asks its daemon, not the mount. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -21,20 +21,20 @@
 
 #define MOST_INTERVAL_S 86400
 
-/* The whole screen, and no cursor; and back. */
+/* Take the whole screen, without a cursor; and give it back. */
 #define ENTER_SCREEN "\033[?1049h\033[?25l"
 #define LEAVE_SCREEN "\033[?25h\033[?1049l"
 
 struct top {
 	struct mount_entry mount;
 	bool json, screen;
-	bool keys; /* stdin is a person's */
+	bool keys; /* stdin is a terminal */
 	struct termios saved;
-	unsigned rows, columns; /* of the screen; row counts what is left */
-	/* of the look before; at_ns 0: none */
+	unsigned rows, columns; /* of the screen; rows counts those left */
+	/* of the previous look; at_ns 0: none */
 	uint64_t at_ns;
 	json_int_t started_ns, absorbed, flushed, captured;
-	/* of this one; below 0: not known */
+	/* of this look; below 0: unknown */
 	double absorbed_per_s, flushed_per_s, captured_per_s;
 };
 
@@ -66,7 +66,7 @@ static void enter(struct top *t)
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		raw.c_cc[VMIN] = 0;
 		raw.c_cc[VTIME] = 0;
-		raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* a shell would not get its screen back */
+		raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* or a shell would not get its screen back */
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
 	fputs(ENTER_SCREEN, stdout);
@@ -95,7 +95,7 @@ static void begin_screen(struct top *t)
 	fputs("\033[H", stdout);
 }
 
-/* One line of the screen, cut to its width; nothing below its end. */
+/* Prints a line, cut to the width of the screen; nothing below its end. */
 static void line(struct top *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void line(struct top *t, const char *format, ...)
 {
@@ -119,7 +119,7 @@ static void end_screen(void)
 
 /* --- what is shown --- */
 
-/* "812.4 MiB/s", or "-" before there are two looks. */
+/* "812.4 MiB/s"; "-" before the second look. */
 static const char *show_rate(char buf[SHOW_MAX], double per_s)
 {
 	size_t len;
@@ -143,7 +143,7 @@ static unsigned percent(const json_t *cache, const char *key)
 
 #define BAR 40
 
-/* "####>>====....": dirty, flying, clean, free; what is lent is left out. */
+/* "####>>====....": dirty, flying, clean, free. Lent memory is left out. */
 static void make_bar(char bar[BAR + 1], const json_t *cache)
 {
 	static const struct {
@@ -162,7 +162,7 @@ static void make_bar(char bar[BAR + 1], const json_t *cache)
 	}
 }
 
-/* Of a path that is too long the end tells more. */
+/* Cuts the beginning of a long path; its end tells more. */
 static void pending_line(const json_t *p, char *buf, size_t size, unsigned columns)
 {
 	char age[SHOW_MAX], dirty[SHOW_MAX], path[PATH_MAX];
@@ -177,7 +177,7 @@ static void pending_line(const json_t *p, char *buf, size_t size, unsigned colum
 		 cut ? shown + strlen(shown) - (room - 3) : shown);
 }
 
-/* Of one of several nodes: how far these are. */
+/* Describes the progress of the nodes that share a save. False: it is one node's. */
 static bool shared_line(const json_t *p, char *buf, size_t size)
 {
 	const json_t *shared = json_object_get(p, "shared");
@@ -188,7 +188,7 @@ static bool shared_line(const json_t *p, char *buf, size_t size)
 	return shared;
 }
 
-/* Whom it is of, what it is to capture still, and how long its barriers have blocked it. */
+/* Describes a session: its rank, what it still has to capture, how long its barriers blocked it. */
 static void session_line(const json_t *s, char *buf, size_t size)
 {
 	char pending[SHOW_MAX], captured[SHOW_MAX], who[48];
@@ -357,7 +357,7 @@ static void print_json(const struct top *t, const json_t *status, const char *tr
 
 /* --- looking --- */
 
-/* Since the look before. A daemon that was started anew counts from 0. */
+/* Sets the rates since the previous look. A daemon that was restarted counts from 0. */
 static void count(struct top *t, const json_t *status)
 {
 	json_int_t absorbed = json_get_int(json_object_get(status, "cache"), "absorbed", 0);
@@ -379,7 +379,7 @@ static void count(struct top *t, const json_t *status)
 	t->captured = captured;
 }
 
-/* The daemon has no answer; it may have one later. */
+/* Shows that the daemon has no answer; it may have one later. */
 static void show_silence(struct top *t, const char *text)
 {
 	char now[16];
@@ -398,7 +398,7 @@ static void show_silence(struct top *t, const char *text)
 
 enum answer { ANSWERED, SILENT, GONE };
 
-/* @e: what to say of a daemon that is gone. */
+/* @e: the message for a daemon that is GONE. */
 static enum answer look(struct top *t, struct error *e)
 {
 	struct mount_entry other;
@@ -432,7 +432,7 @@ static int left_ms(uint64_t until_ns)
 	return now < until_ns ? (int)((until_ns - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC) : 0;
 }
 
-/* Returns false if it is to end. */
+/* False: top has to end. */
 static bool wait_until(const struct top *t, uint64_t until_ns)
 {
 	struct pollfd p = {.fd = t->keys ? STDIN_FILENO : -1, .events = POLLIN};
@@ -464,7 +464,7 @@ static int do_top(struct top *t, double interval_s, unsigned long nr)
 	for (i = 0; !nr || i < nr; i++) {
 		answer = look(t, &e);
 		next_ns += interval_ns;
-		if (next_ns < clock_mono_ns()) /* an answer that took long: not two at once */
+		if (next_ns < clock_mono_ns()) /* after a slow answer: not two looks at once */
 			next_ns = clock_mono_ns() + interval_ns;
 		if (answer == GONE || i + 1 == nr || !wait_until(t, next_ns))
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs umount: asks the daemon; where there is none any more, clears the mount point itself. */
+/* ckptfs umount: has the daemon unmount; without a daemon, clears the mount point itself. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ static int left_ms(uint64_t deadline)
 	return now < deadline ? (int)((deadline - now) / NSEC_PER_MSEC) : 0;
 }
 
-#define SILENT_MS 1000 /* before it is said what is waited for */
+#define SILENT_MS 1000 /* until a message says what it waits for */
 
 static int patience_ms(uint64_t deadline)
 {
@@ -39,7 +39,7 @@ static int patience_ms(uint64_t deadline)
 	return left < SILENT_MS ? left : SILENT_MS;
 }
 
-/* The daemon has let go of the mount; wait until it has let go of everything. */
+/* The daemon has let go of the mount: waits until it has let go of everything. */
 static int wait_for_end(const struct mount_entry *m, int fd, int pid, int timeout_s,
 			uint64_t deadline)
 {
@@ -80,7 +80,7 @@ static int by_force(const struct mount_entry *m)
 	return unmount_path(m, true, &e) ? refuse(&e) : EXIT_DONE;
 }
 
-/* There is no daemon. If the mount is dead too, nothing can be lost by detaching. */
+/* There is no daemon. If the mount is dead, too, detaching it loses nothing. */
 static int without_daemon(const struct mount_entry *m, const struct error *why)
 {
 	struct error e;
@@ -90,7 +90,7 @@ static int without_daemon(const struct mount_entry *m, const struct error *why)
 	return unmount_path(m, false, &e) ? refuse(&e) : EXIT_DONE;
 }
 
-/* Does the daemon, whose status is @s, serve its mount at another path? Then @m is a bind mount. */
+/* True if the daemon of status @s serves its mount at another path: @m is a bind mount. */
 static bool is_elsewhere(const struct mount_entry *m, const json_t *s)
 {
 	json_t *here = json_text(m->path), *there = json_object_get(s, "mountpoint");
@@ -102,7 +102,7 @@ static bool is_elsewhere(const struct mount_entry *m, const json_t *s)
 
 #define POLL_MS 200
 
-/* Of what is open while nobody has anything open nothing comes any more. */
+/* Counts saves that are not open. While no file is open, an open save gets nothing more. */
 static size_t count_ended(const json_t *pending)
 {
 	size_t i, nr = 0;
@@ -113,8 +113,8 @@ static size_t count_ended(const json_t *pending)
 }
 
 /*
- * Waits until everything that is closed is on the backing, and says so where that takes a while.
- * Returns whether something failed meanwhile.
+ * Waits until everything that is closed is on the backing, with progress if that takes a while.
+ * True if something failed meanwhile.
  */
 static bool wait_for_drain(const struct mount_entry *m, uint64_t deadline)
 {
@@ -135,7 +135,7 @@ static bool wait_for_drain(const struct mount_entry *m, uint64_t deadline)
 		failures = json_get_int(status, "failures", 0);
 		before = before < 0 ? failures : before;
 		if (json_get_int(status, "open_handles", 0))
-			files = dirty = flying = 0; /* it is in use, and will be told so */
+			files = dirty = flying = 0; /* in use, as the daemon will report */
 		json_decref(status);
 		if ((!files && !dirty && !flying) || clock_mono_ns() >= deadline)
 			break;
@@ -147,20 +147,20 @@ static bool wait_for_drain(const struct mount_entry *m, uint64_t deadline)
 	return failures > before;
 }
 
-/* Not everything was saved: what, and why. */
+/* Reports what was not saved, and why. */
 static void report_failure(const struct mount_entry *m, const json_t *answer)
 {
 	const json_t *left = json_object_get(answer, "left");
 	char text[MESSAGE_MAX];
 	size_t i;
 
-	for (i = 0; i + 1 < json_array_size(left); i++) /* the last one comes with the rest */
+	for (i = 0; i + 1 < json_array_size(left); i++) /* the last one is last_failure */
 		complain(json_string_value(json_array_get(left, i)));
 	MESSAGE(text, DRAIN_FAILED, m->path, json_get_text(answer, "last_failure", "?"));
 	complain(text);
 }
 
-/* Asks the daemon, which answered a moment ago: unmounting may take its time. */
+/* Asks the daemon, which answered a moment ago. Unmounting may take its time. */
 static int by_daemon(const struct mount_entry *m, int timeout_s)
 {
 	int ms = timeout_s * 1000 > CONTROL_ASK_MS ? timeout_s * 1000 : CONTROL_ASK_MS, pid, err;
@@ -197,8 +197,8 @@ static bool is_stopped(int pid)
 }
 
 /*
- * A daemon that is slow to answer, on a busy machine, is unmounted as well; of one that was stopped
- * it is told at once.
+ * A daemon that is slow to answer, on a busy machine, gets more time; one that was stopped does
+ * not.
  */
 static int ask_status(const struct mount_entry *m, int timeout_s, json_t **status, struct error *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs verify: have files the content that they had when they were saved? */
+/* ckptfs verify: checks that files have the content that they had when they were saved. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const struct {
 	[FILE_UNREADABLE] = {"unreadable", "unreadable"},
 };
 
-/* Where what is found goes; both NULL: to be read by people. */
+/* Where findings go; both NULL: to people. */
 struct output {
 	json_t *files, *units;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs version: what this binary is and what it found on this host. */
+/* ckptfs version: shows what this binary is, and what it found on this host. */
 #include <errno.h>
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs wait: until what becomes of one file is known, asked of the daemon. */
+/* ckptfs wait: waits until the fate of one save is known, by asking the daemon. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 
 #define FIRST_POLL_MS 5
 #define MOST_POLL_MS  100
-#define PATIENCE_MS   2000 /* before it is said what is waited for */
+#define PATIENCE_MS   2000 /* until a message says what it waits for */
 
 static const struct {
 	const char *word;
@@ -25,7 +25,7 @@ static const struct {
 	      {"durable", CKPTFS_DURABLE},
 	      {"committed", CKPTFS_COMMITTED}};
 
-/* CKPTFS_ABSENT: none of them. */
+/* CKPTFS_ABSENT: no such word. */
 static enum ckptfs_state state_of(const char *word)
 {
 	size_t i;
@@ -39,12 +39,12 @@ static enum ckptfs_state state_of(const char *word)
 struct wait {
 	const char *path;
 	enum ckptfs_state wanted;
-	double timeout_s; /* below 0: none */
+	double timeout_s; /* below 0: no limit */
 	bool json;
-	bool said, silent; /* what is waited for was said; and that the daemon is silent */
+	bool said, silent; /* said: what it waits for; silent: that the daemon is */
 };
 
-/* What is missing; of a path that does not exist also the name that may be meant. */
+/* What is missing; for a path that does not exist also the name that may be meant. */
 static const char *missing(const struct wait *w, const json_t *file, char buf[MESSAGE_MAX])
 {
 	char near[PATH_MAX];
@@ -122,7 +122,7 @@ static int arrived(const struct wait *w, const json_t *file)
 	return EXIT_DONE;
 }
 
-/* EXIT_DONE, EXIT_NO, or -1: it goes on. */
+/* EXIT_DONE, EXIT_NO, or -1: go on. */
 static int look(struct wait *w, const struct given_path *p, char **generation, double waited)
 {
 	enum ckptfs_state state;
@@ -131,7 +131,7 @@ static int look(struct wait *w, const struct given_path *p, char **generation, d
 	json_t *file;
 
 	if (place_ask(p, *generation, &file, &e)) {
-		/* A busy daemon, perhaps, or its backing: as long as there is time. */
+		/* Perhaps the daemon, or its backing, is busy: goes on as long as there is time. */
 		if (e.err != ETIMEDOUT || (w->timeout_s >= 0 && waited > w->timeout_s))
 			return fail_verb(w->json, e.err, e.text);
 		show_silence(w, e.text);

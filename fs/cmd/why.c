@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ckptfs why: what one file or checkpoint waits for, or why it failed. */
+/* ckptfs why: tells what one file or checkpoint waits for, or why it failed. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -170,7 +170,7 @@ void print_file(const json_t *file)
 		states[i].print(file);
 		return;
 	}
-	printf("%s: %s\n", shown, state); /* of a newer daemon */
+	printf("%s: %s\n", shown, state); /* a newer daemon's */
 }
 
 static int do_why(const char *path, bool json)
