@@ -7,6 +7,7 @@
  */
 #include "engine/base/wait.h"
 #include "engine/base/fault.h"
+#include "engine/base/text.h"
 #include "engine/unit/checkpoint.h"
 
 #include <errno.h>
@@ -273,12 +274,24 @@ static bool is_being_copied_locked(struct checkpoint *cp)
 	return false;
 }
 
+/* True if the end of a writer cannot be seen: it is in another pid namespace, say. */
+static bool has_unseen_writer_locked(const struct checkpoint *cp)
+{
+	struct list *l;
+
+	list_for_each (l, &cp->participants)
+		if (!container_of(l, struct participant, link)->process->visible)
+			return true;
+	return false;
+}
+
+/* Where the end of a writer cannot be seen, silence may be its death, and shows nothing. */
 static bool is_quiet_locked(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 	uint64_t now = clock_mono_ns();
 
-	if (is_being_copied_locked(cp))
+	if (is_being_copied_locked(cp) || has_unseen_writer_locked(cp))
 		return false;
 	if (now > cp->changed_ns && now - cp->changed_ns >= us->quiet_ns)
 		return true;
@@ -411,6 +424,14 @@ bool checkpoint_ends_with_writers_locked(struct checkpoint *cp)
 	return cp->state != GENERATION_OPEN;
 }
 
+static void say_unseen(char *buf, size_t size)
+{
+	struct text t = {buf, size, strlen(buf)};
+
+	text_say(&t, "; no silence counts, since the daemon cannot see a process that wrote it "
+		     "(another pid namespace?): `ckptfs commit` does it");
+}
+
 void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 {
 	LOCK_SCOPE(&cp->units->lock);
@@ -444,6 +465,8 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 			 "a while without writes (quiet_s), since what writes it has no rank");
 	else
 		rule_missing(cp->rule, checkpoint_holds_locked, cp, buf, size);
+	if (cp->state == GENERATION_OPEN && has_unseen_writer_locked(cp))
+		say_unseen(buf, size);
 	missing_add_locked(cp, buf, size);
 }
 
