@@ -36,6 +36,7 @@
 static void tend_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
+	uint64_t silent_ns;
 
 	if (agreement_is_over(&a->a))
 		return;
@@ -72,8 +73,9 @@ static void tend_locked(struct accord *a)
 	    (accord_is_cut(cp) || !checkpoint_is_being_removed_locked(cp)) &&
 	    (!a->left || agreement_may_vote(&a->a))) /* until then nodes may join below */
 		checkpoint_seal_locked(cp);
-	if (clock_mono_ns() - a->heard_ns > DOUBT_NS && (!agreement_is_root(&a->a) || a->a.heir)) {
-		a->heard_ns = clock_mono_ns();
+	silent_ns = a->doubted_ns > a->heard_ns ? a->doubted_ns : a->heard_ns;
+	if (clock_mono_ns() - silent_ns > DOUBT_NS && (!agreement_is_root(&a->a) || a->a.heir)) {
+		a->doubted_ns = clock_mono_ns();
 		agreement_doubt(&a->a);
 	}
 }

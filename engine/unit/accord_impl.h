@@ -93,6 +93,7 @@ struct accord {
 	bool followed, kept;
 	uint64_t undecided_ns;	    /* begin of the last look that found no decision; 0: none */
 	uint64_t heard_ns, over_ns; /* last word of other nodes; when decided. Monotonic */
+	uint64_t doubted_ns;	    /* when the records were last asked for what was not heard */
 	uint64_t cause_ns;	    /* when the cause of its failure was; 0: now */
 	/* the same, if no process here was told (accord_tells_none_locked); else 0 */
 	uint64_t untold_ns;
