@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One GPU of a session: its context, its streams, and the pinned memory and events of captures. */
 #include <stdlib.h>
 
 #include "client/cuda.h"

@@ -231,7 +231,7 @@ static int write_all(struct ckptfs_session *s, struct captures *cs, int fd)
 		return 0;
 	withdraw(s, all, queued, err);
 	if (err == -EAGAIN)
-		return ckpt_error(s, err, "%s: the checkpoint of this file has been published",
+		return ckpt_error(s, err, "%s: too many captures wait; a barrier lets them land",
 				  all[queued]->tensor->name);
 	return ckpt_error(s, err, "%s: the daemon does not take it, or one of those behind it: %s",
 			  all[queued]->tensor->name, strerror(-err));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads a commit file (commit.h) piece by piece, and believes nothing that it has not checked. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes a commit file (commit.h) piece by piece; the digest of what it wrote ends the file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -26,7 +26,7 @@ static void print_unit(const struct unit_entry *u, uint64_t now_ns)
 		show_age(age, age_s(u, now_ns));
 	if (u->ranks)
 		snprintf(ranks, sizeof(ranks), "%u", u->ranks);
-	if (u->ranks)
+	if (u->nodes)
 		snprintf(nodes, sizeof(nodes), "%u", u->nodes);
 	printf("%-11s %10s %6s %6s %8s  %s\n", u->word, size, ranks, nodes, age,
 	       show_name(path, sizeof(path), u->path));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What tests of the fake driver let it do:
- * 	exercise copies N BYTES [pageable]	N copies from the device, one after the other; of each a
- * 		line: its number, what the call returned and what waiting for it did, how many bits are wrong
+ * 	exercise copies N BYTES [pageable]	N copies from the device, one after the other; of
+ * 		each a line: its number, what the call returned and what waiting for it did, how
+ * 		many bits are wrong
  * 	exercise rush N BYTES	after a line was read: N copies; ns before the first and after the last
  * 	exercise overtake BYTES	a copy of BYTES begins, then one of 4 bytes on another stream; how many ns
  * 		that took, from before both

@@ -2,8 +2,8 @@
 /*
  * An example of a trainer that saves by libckptfs: Adam, with a checkpoint at every step.
  *
- * 	trainer [--plain] [--device host|cuda] [--steps N] [--every N] [--tensors N] [--elements N] [--keep N]
- * 		[--no-barrier] DIR
+ * 	trainer [--plain] [--device host|cuda] [--steps N] [--every N] [--tensors N]
+ * 		[--elements N] [--keep N] [--no-barrier] DIR
  *
  * DIR, in a mount of ckptfs, gets a directory step-N for each checkpoint, named as DCP names its
  * files: __RANK_0.distcp (weights) and __RANK_1.distcp (Adam's moments) are written by handle,
