@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Every key of status.json and every metric that a mount gives stands in ckptfs-status(5), and so do the keys of
-# failures.json, of a commit file and of what the verbs print.
+# failures.json and of what the verbs print. Those of a commit file stand in ckptfs-format(5).
 
 . "${SRC:?}/tests/lib.sh"
 . "$SRC/tests/python/python.bash"
@@ -31,7 +31,7 @@ documented() {
 	local word
 	for word; do
 		grep -qE "^\.It Va ([^ ]+ , )*$(printf '%s' "$word" | sed 's/[].[]/\\&/g')( |$)" "$PAGE" ||
-			grep -qE "^\.Cm (.* )?$word( |$)" "$PAGE" || die "ckptfs-status(5) does not tell of $word"
+			grep -qE "^\.Cm (.* )?$word( |$)" "$PAGE" || die "${PAGE##*/} does not tell of $word"
 	done
 }
 
@@ -96,7 +96,9 @@ done < <(grep '^# TYPE' metrics)
 for file in failures commit; do
 	mapfile -t found < <(keys <$file.json | sed 's/^\[\]\.//')
 	[ "${#found[@]}" -gt 5 ] || die "$file.json is too small"
-	documented "${found[@]}"
+	page=$PAGE
+	[ $file = failures ] || page=$SRC/engine/format/ckptfs-format.5
+	PAGE=$page documented "${found[@]}"
 done
 
 # What verbs print.
