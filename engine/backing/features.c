@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -109,14 +111,20 @@ static bool try_io_uring(void)
 	return true;
 }
 
-/* Makes two temporary files in BACKING/.ckptfs, where users keep nothing. */
+/*
+ * Makes two temporary files in BACKING/.ckptfs, where users keep nothing. Other nodes may be at it,
+ * and have the same process id; a mount that was killed may have left some.
+ */
 static void probe_files(struct features *f, int dir)
 {
 	char a[64], b[64];
+	uint64_t nr;
 	int fd;
 
-	snprintf(a, sizeof(a), "probe-%d-a", (int)getpid());
-	snprintf(b, sizeof(b), "probe-%d-b", (int)getpid());
+	if (getrandom(&nr, sizeof(nr), 0) != sizeof(nr))
+		return;
+	snprintf(a, sizeof(a), "probe-%016" PRIx64 "-a", nr);
+	snprintf(b, sizeof(b), "probe-%016" PRIx64 "-b", nr);
 	fd = openat(dir, a, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;

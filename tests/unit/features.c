@@ -145,15 +145,30 @@ static void probing_leaves_nothing(void **state)
 static atomic_bool stop;
 static int top;
 
+/* The name of a file by which a mount tries the filesystem; "": there is none now. */
+static void find_probe(char *name, size_t size)
+{
+	DIR *d = fdopendir(openat(top, FORMAT_DIR, O_RDONLY | O_DIRECTORY));
+	struct dirent *e;
+
+	assert_non_null(d);
+	*name = '\0';
+	while ((e = readdir(d)))
+		if (!strncmp(e->d_name, "probe-", 6))
+			snprintf(name, size, FORMAT_DIR "/%s", e->d_name);
+	closedir(d);
+}
+
 static void *swap_for_a_fifo(void *arg)
 {
-	char name[64];
+	char name[NAME_MAX + 16];
 
 	(void)arg;
-	snprintf(name, sizeof(name), FORMAT_DIR "/probe-%d-a", (int)getpid());
 	while (!stop) {
 		mkfifoat(top, "fifo", 0666);
-		renameat2(top, "fifo", top, name, RENAME_EXCHANGE);
+		find_probe(name, sizeof(name));
+		if (*name)
+			renameat2(top, "fifo", top, name, RENAME_EXCHANGE);
 	}
 	return NULL;
 }
@@ -179,6 +194,25 @@ static void probing_waits_for_no_fifo(void **state)
 	close(top);
 }
 
+/* A mount that was killed, or another node's whose process has the same id, is at it, too. */
+static void what_another_has_left_misleads_no_probe(void **state)
+{
+	struct features f = with_env(NULL), g = with_env(NULL);
+	struct error e;
+	char name[64];
+	int dir = scratch_fd();
+
+	(void)state;
+	assert_int_equal(format_init(dir, "here", &e), 0);
+	features_probe(&f, dir, true);
+	snprintf(name, sizeof(name), FORMAT_DIR "/probe-%d-b", (int)getpid());
+	assert_int_equal(mknodat(dir, name, S_IFREG | 0600, 0), 0);
+	features_probe(&g, dir, true);
+	assert_int_equal(feature(&g, FEATURE_RENAME_FLAGS), feature(&f, FEATURE_RENAME_FLAGS));
+	assert_true(feature(&g, FEATURE_RENAME_FLAGS));
+	close(dir);
+}
+
 static void without_the_format_directory_less_is_tried(void **state)
 {
 	struct features f = with_env(NULL);
@@ -200,6 +234,7 @@ int main(void)
 		cmocka_unit_test(json_has_a_word_for_each),
 		cmocka_unit_test(probing_leaves_nothing),
 		cmocka_unit_test(probing_waits_for_no_fifo),
+		cmocka_unit_test(what_another_has_left_misleads_no_probe),
 		cmocka_unit_test(without_the_format_directory_less_is_tried),
 	};
 
