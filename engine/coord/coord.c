@@ -13,8 +13,7 @@ static const struct {
 	const char *name;
 	unsigned numbers;
 } kinds[] = {
-	{"name", 0},	 {"open", 0}, {"prepare", 0}, {"next", 0},
-	{"decision", 0}, {"log", 2},  {"epoch", 1},
+	{"name", 0}, {"open", 0}, {"prepare", 0}, {"next", 0}, {"decision", 0}, {"log", 2},
 };
 
 static bool is_id(const char *id)

@@ -134,8 +134,8 @@ bool coord_gen_ok(const char *gen);
 /* True if @node has the form of a node's id. */
 bool coord_node_ok(const char *node);
 /*
- * True if there is such a kind of record: name, open, prepare, next, decision; log.N.N and, of a
- * job, epoch.N. The numbers are decimal, of at most ten digits, without leading zeros.
+ * True if there is such a kind of record: name, open, prepare, next, decision; log.N.N. The
+ * numbers are decimal, of at most ten digits, without leading zeros.
  */
 bool coord_kind_ok(const char *kind);
 

@@ -55,13 +55,10 @@ static void kinds_have_numbers(void **state)
 					   "log.0.9999999999",
 					   "log.1.17",
 					   "log.7.3",
-					   "log.1234567890.1234567890",
-					   "epoch.1",
-					   "epoch.1234567890"};
+					   "log.1234567890.1234567890"};
 	static const char *const bad[] = {
 		"",	    "log",	"log.",	    "log.1",	 "log.1.",
 		"log.01.1", "log.1.01", "log.-1.1", "log.1.2.3", "log.12345678901.1",
-		"epoch",    "epoch.",	"epoch.0x", "epoch.01",	 "epoch.1.1",
 		"log.1.1x", "join.1",	"Log.1.2",  "open.1",	 "logs.1.2"};
 	char buf[8];
 	size_t i;
