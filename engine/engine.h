@@ -11,6 +11,7 @@
 #include "engine/backing/backing.h"
 #include "engine/backing/creds.h"
 #include "engine/backing/dirwalk.h"
+#include "engine/base/appear.h"
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/list.h"

@@ -407,16 +407,6 @@ static int write_listing(struct listing_of *l, const char *generation, FILE *fil
 	return err ? err : fflush(file) ? -errno : 0;
 }
 
-/* Where there are no hard links. Never over another, unless the backing cannot promise that. */
-static int rename_as_first(int dir, const char *hidden)
-{
-	if (!renameat2(dir, hidden, dir, COMMIT_FILE, RENAME_NOREPLACE))
-		return 0;
-	if (errno == EEXIST || (errno != EINVAL && errno != ENOSYS))
-		return -errno;
-	return renameat(dir, hidden, dir, COMMIT_FILE) ? -errno : 0;
-}
-
 /*
  * Writes under a hidden name first, so that the commit file appears whole or not at all. It gets
  * the directory's owner; the directory keeps its times.
@@ -447,9 +437,10 @@ static int write_commit_file(struct listing_of *l)
 	if (!err && fsync(fd))
 		err = -errno;
 	fclose(file);
-	if (!err && linkat(dir, hidden, dir, COMMIT_FILE, 0)) /* never over another */
-		err = errno == EEXIST ? -EEXIST : rename_as_first(dir, hidden);
-	unlinkat(dir, hidden, 0);
+	if (err)
+		unlinkat(dir, hidden, 0);
+	else
+		err = appear_first(dir, hidden, COMMIT_FILE);
 	if (!err) {
 		struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
 		__cleanup_fd int readable = openat(dir, ".", OPEN_DIR);

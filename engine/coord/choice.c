@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/backing/creds.h"
+#include "engine/base/appear.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/coord/etcd_config.h"
@@ -77,10 +78,7 @@ static int read_way(const struct coord_choice *o, int dir, char way[64], struct 
 	return problem ? FAIL(e, EINVAL, COORD_CHOICE_BROKEN, path, problem) : 0;
 }
 
-/*
- * Makes coord.json. A mount that comes second finds the file of the first, except where the backing
- * has no hard links: there the last rename stays.
- */
+/* Makes coord.json. A mount that comes second finds the file of the first. */
 static int write_way(int top, uint64_t cluster)
 {
 	char tmp[64], text[128];
@@ -100,12 +98,11 @@ static int write_way(int top, uint64_t cluster)
 		return -errno;
 	if (write(fd, text, (size_t)len) != len || fchmod(fd, 0644) || fsync(fd))
 		err = errno ? -errno : -EIO;
-	if (!err && linkat(dir, tmp, dir, CHOICE_FILE, 0) && errno != EEXIST)
-		err = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS
-			      ? (renameat(dir, tmp, dir, CHOICE_FILE) ? -errno : 0)
-			      : -errno;
-	unlinkat(dir, tmp, 0);
-	return err ? err : fsync(dir) ? -errno : 0;
+	if (err)
+		unlinkat(dir, tmp, 0);
+	else
+		err = appear_first(dir, tmp, CHOICE_FILE);
+	return err && err != -EEXIST ? err : fsync(dir) ? -errno : 0;
 }
 
 /* As the daemon; where that is refused, as the owner of the directory. */

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "engine/base/appear.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 
@@ -142,17 +143,11 @@ static int write_version(int dirfd)
 		err = errno ? -errno : -EIO;
 	if (!err && (fchmod(fd, 0644) || fsync(fd)))
 		err = -errno;
-	if (!err && linkat(dirfd, tmp, dirfd, FORMAT_FILE, 0) && errno != EEXIST) {
-		/*
-		 * A backing without hard links: rename. Two writers may replace each other's file.
-		 */
-		if (!renameat(dirfd, tmp, dirfd, FORMAT_FILE))
-			return 0;
-		err = -errno;
-	}
-	if (unlinkat(dirfd, tmp, 0) && !err)
-		err = -errno;
-	return err;
+	if (err)
+		unlinkat(dirfd, tmp, 0);
+	else
+		err = appear_first(dirfd, tmp, FORMAT_FILE);
+	return err == -EEXIST ? 0 : err;
 }
 
 static int init_tree(int root_fd)
