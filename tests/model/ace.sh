@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# cpu: 16
+# cpu: 20
 # long: 3600
 # All sequences of up to three operations on a unit and on single files, cut off by a power cut before each sync: what
 # remains is the old or the new, whole, and once recovered and cleared up nothing is hidden. In `make check` a sample.
