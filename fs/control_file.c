@@ -33,7 +33,7 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 	if (!cp)
 		return backing_pin(&b, dir, name);
 	way->inside = true;
-	fd = backing_dup(&b, cp->fd);
+	fd = backing_dup(&b, checkpoint_fd(cp));
 	checkpoint_put(cp);
 	return fd;
 }
@@ -304,8 +304,8 @@ json_t *control_commit(struct fs *fs, const struct caller *c, const char *path, 
 
 	if (!cp) {
 		err = FAIL(&e, ENOENT, COMMIT_NOTHING, path);
-	} else if (c->uid && c->uid != geteuid() && c->uid != cp->owner.uid) {
-		err = FAIL(&e, EPERM, COMMIT_DENIED, path, (unsigned)cp->owner.uid);
+	} else if (c->uid && c->uid != geteuid() && c->uid != checkpoint_owner(cp)->uid) {
+		err = FAIL(&e, EPERM, COMMIT_DENIED, path, (unsigned)checkpoint_owner(cp)->uid);
 	} else if (abandon) {
 		MESSAGE(text, CHECKPOINT_ABANDONED, path, (unsigned)c->uid, path);
 		checkpoint_fail(cp, -ECANCELED, text);

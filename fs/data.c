@@ -222,18 +222,20 @@ static int begin_change(struct fs *fs, const struct caller *caller, struct handl
 			struct change *c)
 {
 	struct generation *g = h->generation;
+	struct checkpoint *cp;
 	int err = 0;
 
 	*c = (struct change){.generation = g};
 	if (!g)
 		return 0;
+	cp = generation_checkpoint(g);
 	err = generation_write(g, key ? key : handle_key(h));
 	if (err != -EEXIST)
 		return err;
 	*c = (struct change){.published = true};
-	err = g->checkpoint ? checkpoint_enter_open(g->checkpoint) : -EEXIST;
+	err = cp ? checkpoint_enter_open(cp) : -EEXIST;
 	if (!err)
-		c->checkpoint = g->checkpoint;
+		c->checkpoint = cp;
 	else if (err != -EEXIST)
 		return err;
 	save_unvouched(fs, caller, h->fd);
@@ -407,7 +409,7 @@ static int close_unit(struct handle *h)
 {
 	struct generation *g = h->generation;
 
-	if (generation_is_durable(g) || content_error(g->content))
+	if (generation_is_durable(g) || content_error(generation_content(g)))
 		return generation_wait(g);
 	return 0;
 }
@@ -466,7 +468,7 @@ int data_begin(struct fs *fs, struct node *n, struct data_span *s)
 static int enter_checkpoint(struct fs *fs, struct node *n, struct handle *h, struct data_span *s)
 {
 	char rel[PATH_MAX];
-	struct checkpoint *cp = h && h->generation ? h->generation->checkpoint : NULL;
+	struct checkpoint *cp = h && h->generation ? generation_checkpoint(h->generation) : NULL;
 	int err;
 
 	if (cp) {

@@ -64,7 +64,7 @@ static int find(struct fs *fs, const struct caller *c, struct node *dir, const c
 	if (err == -EAGAIN && !patient)
 		err = 0;
 	if (!err && cp)
-		tree_placed(fs->tree, &cp->id, dir, name); /* it may have been renamed */
+		tree_placed(fs->tree, checkpoint_id(cp), dir, name); /* it may have been renamed */
 	if (!err)
 		checkpoint_put(cp);
 	return err ? err : there && !cp;

@@ -232,7 +232,7 @@ static int begin_anew(struct fs *fs, const struct caller *c, struct node *dir,
 	for (i = 0; err == -ESTALE && i < nr; i++) {
 		struct inode_id id = node_inode(chain[i].node);
 
-		if (!same_inode(&id, &in->checkpoint->id))
+		if (!same_inode(&id, checkpoint_id(in->checkpoint)))
 			continue;
 		err = begin_instead_of(fs, c, &chain[i], in->rel, change);
 		break;

@@ -57,7 +57,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 		err = change_from_nothing(in->checkpoint, in->process, in->rel);
 	if (err)
 		return err;
-	fd = WITH_ROOM(fs->engine->units, c, &in->checkpoint->id,
+	fd = WITH_ROOM(fs->engine->units, c, checkpoint_id(in->checkpoint),
 		       backing_create(&maker, at, name, O_RDWR | O_EXCL, mode, &created));
 	if (fd < 0)
 		return fd == -EEXIST ? open_instead(fs, c, in, at, name, flags) : fd;
@@ -75,8 +75,9 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 /* A file of the checkpoint is emptied, which also may show what the checkpoint is. */
 static int write_anew(struct inside *in)
 {
-	int err = in->checkpoint->follows ? checkpoint_claim(in->checkpoint, in->rel, in->process)
-					  : 0;
+	int err = checkpoint_is_change(in->checkpoint)
+			  ? checkpoint_claim(in->checkpoint, in->rel, in->process)
+			  : 0;
 
 	return err ? err : change_from_nothing(in->checkpoint, in->process, in->rel);
 }
@@ -148,7 +149,7 @@ static int make_own(struct fs *fs, const struct caller *c, struct inside *in, st
 	int err;
 
 	if (!accord_is_elsewhere(in->checkpoint, &id) &&
-	    (!in->checkpoint->inherits ||
+	    (!checkpoint_inherits(in->checkpoint) ||
 	     (!checkpoint_shares(in->checkpoint, &id) && is_current(fs, c, n, &id))))
 		return 0;
 	err = checkpoint_expect(in->checkpoint, c, in->process->rank, in->rel, empty);

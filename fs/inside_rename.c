@@ -223,7 +223,7 @@ static int rename_checkpoint(struct fs *fs, const struct caller *c, struct check
 	if (!err)
 		err = checkpoint_rename(cp, &(struct place){to->at, dir, to->name});
 	if (!err)
-		tree_placed(fs->tree, &cp->id, to->dir, to->name);
+		tree_placed(fs->tree, checkpoint_id(cp), to->dir, to->name);
 	return err == -EEXIST && !(flags & RENAME_NOREPLACE) ? -ENOTSUP : err;
 }
 

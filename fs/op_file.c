@@ -165,7 +165,7 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 	if (err)
 		return err;
 	if (*g) /* open since it was made, whatever its mode */
-		return backing_dup(&b, (*g)->content->fd);
+		return backing_dup(&b, generation_content(*g)->fd);
 	b = backing_maker(&b, c);
 	b.who.groups = mode & S_ISGID;
 	return WITH_ROOM(fs->engine->units, c, &dir_id,
@@ -260,7 +260,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
  */
 static void told(const struct caller *c, const struct handle *h, ssize_t err)
 {
-	if (err < 0 && err != -EINTR && h->generation && h->generation->checkpoint)
+	if (err < 0 && err != -EINTR && h->generation && generation_checkpoint(h->generation))
 		checkpoint_told(h->generation, c);
 }
 

@@ -93,7 +93,7 @@ static bool is_open_part(struct fs *fs, struct node *n, enum generation_state *s
 	struct inode_id id = node_inode(n);
 	char rel[PATH_MAX];
 	struct checkpoint *cp = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
-	bool open = cp && (!checkpoint_state_of(us, &cp->id, state, reason) ||
+	bool open = cp && (!checkpoint_state_of(us, checkpoint_id(cp), state, reason) ||
 			   *state < GENERATION_COMMITTED);
 	bool failed = cp && !open && *state == GENERATION_FAILED;
 

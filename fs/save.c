@@ -123,7 +123,7 @@ static int once_more(struct fs *fs, const struct caller *c, const struct inode_i
 			err = -ESTALE;
 		} else if (flags & O_TRUNC) {
 			err = generation_begin(us, c, &(struct place){at, *dir, name}, 0600,
-					       g->content->fd, false, c->pid, &new);
+					       generation_content(g)->fd, false, c->pid, &new);
 			err = err ? err : -ESTALE;
 		} else {
 			err = await_bytes(g);
@@ -146,7 +146,7 @@ static int check_current(struct fs *fs, struct backing *b, struct node *n,
 	int err;
 
 	if (g) {
-		current = g->id.ino == id.ino && g->id.dev == id.dev;
+		current = generation_id(g)->ino == id.ino && generation_id(g)->dev == id.dev;
 		generation_put(g);
 		return current ? 0 : -ESTALE;
 	}
@@ -250,12 +250,12 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 
 int save_cut(struct fs *fs, struct generation *g)
 {
-	struct backing b = fs_for(fs, &g->owner);
+	struct backing b = fs_for(fs, generation_owner(g));
 	int err = generation_change(g);
 
 	if (err)
 		return err;
-	err = content_truncate(g->content, &b, 0);
+	err = content_truncate(generation_content(g), &b, 0);
 	if (wait_interrupted())
 		generation_cut_off(g); /* what the program would have written is unknown */
 	generation_changed(g);
@@ -385,8 +385,8 @@ void save_opened(struct handle *h, struct generation *g)
 	h->generation = g;
 	if (!g)
 		return;
-	content_get(g->content);
-	h->content = g->content;
+	h->content = generation_content(g);
+	content_get(h->content);
 }
 
 /*

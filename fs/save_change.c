@@ -95,7 +95,7 @@ int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_
 	key = (uintptr_t)g; /* for a writer that has come and gone */
 	err = generation_write(g, key);
 	if (!err) {
-		err = content_truncate(g->content, &b, size);
+		err = content_truncate(generation_content(g), &b, size);
 		generation_changed(g);
 		generation_flushed(g, key, (struct writer_end){.fate = WRITER_ALIVE});
 	}

@@ -163,7 +163,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 		return 0;
 	if (err)
 		return err == -EEXIST ? -ENOTSUP : err;
-	tree_placed(fs->tree, &g->id, to->dir, to->name);
+	tree_placed(fs->tree, generation_id(g), to->dir, to->name);
 	return generation_is_durable(g) ? generation_wait(g) : 0;
 }
 

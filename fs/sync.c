@@ -77,7 +77,7 @@ int data_sync(struct fs *fs, const struct caller *c, struct handle *h, bool data
 		return err;
 	g = generation_of(fs, h);
 	if (g && generation_is_pending(g) && !is_durable(fs, c, h, &rankless)) {
-		err = content_await(g->content);
+		err = content_await(generation_content(g));
 		generation_put(g);
 		return err;
 	}

@@ -87,6 +87,14 @@ int tree_lookup_fd(struct tree *t, struct backing *b, struct node *dir, const ch
 }
 
 /* Looks up what a name shows and the backing does not have. 0, -errno, or -ENODATA: nothing. */
+static int lookup_checkpoint(struct tree *t, struct backing *b, struct node *dir, const char *name,
+			     struct checkpoint *cp, struct node **out, struct statx *stx)
+{
+	int fd = checkpoint_fd(cp);
+
+	return fd < 0 ? fd : tree_lookup_fd(t, b, dir, name, fd, out, stx);
+}
+
 static int lookup_unpublished(struct tree *t, struct backing *b, struct node *dir, const char *name,
 			      pid_t pid, struct node **out, struct statx *stx)
 {
@@ -97,9 +105,9 @@ static int lookup_unpublished(struct tree *t, struct backing *b, struct node *di
 	int err = -ENODATA;
 
 	if (g)
-		err = tree_lookup_fd(t, b, dir, name, g->content->fd, out, stx);
+		err = tree_lookup_fd(t, b, dir, name, generation_content(g)->fd, out, stx);
 	else if (cp)
-		err = tree_lookup_fd(t, b, dir, name, cp->fd, out, stx);
+		err = lookup_checkpoint(t, b, dir, name, cp, out, stx);
 	generation_put(g);
 	checkpoint_put(cp);
 	return err;

@@ -96,8 +96,8 @@ static int fd_by_name(struct tree *t, struct backing *b, struct node *n, struct 
 		return -ESTALE;
 	id = node_inode(dir);
 	cp = checkpoints_find(t->engine->units, &id, name);
-	*out = (struct node_fd){.checkpoint = cp, .fd = cp ? cp->fd : -1, .own = !cp};
-	err = cp ? 0 : tree_fd(t, b, dir, &at);
+	*out = (struct node_fd){.checkpoint = cp, .fd = cp ? checkpoint_fd(cp) : -1, .own = !cp};
+	err = !cp ? tree_fd(t, b, dir, &at) : out->fd < 0 ? out->fd : 0;
 	if (!cp && !err) {
 		out->fd = backing_pin(b, at.fd, name);
 		err = out->fd < 0 ? out->fd : 0;

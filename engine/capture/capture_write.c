@@ -87,7 +87,7 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 	}
 	generation_get(g);
 	if (in->len)
-		err = content_promise(g->content, &c->promise);
+		err = content_promise(generation_content(g), &c->promise);
 	{
 		LOCK_SCOPE(&s->lock);
 		c->tensor = err ? NULL : tensor_find_locked(s, in->id);
@@ -105,7 +105,7 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 
 void capture_end(struct capture *c)
 {
-	content_kept(c->generation->content, &c->promise);
+	content_kept(generation_content(c->generation), &c->promise);
 	generation_changed(c->generation);
 	generation_put(c->generation);
 	free(c->notice);
@@ -153,8 +153,8 @@ static void promised(const struct capture *c)
 					.bytes = c->promise.len,
 					.tensor = c->tensor};
 
-	content_promised(c->generation->content, &c->promise,
-			 c->generation->checkpoint ? &at : NULL);
+	content_promised(generation_content(c->generation), &c->promise,
+			 generation_checkpoint(c->generation) ? &at : NULL);
 }
 
 /* The batch is complete. Captures without bytes are done, and stay in @made. */

@@ -36,7 +36,7 @@ static void trace(struct session *s, struct capture *c)
 			   .landed_ns = clock_mono_ns(),
 			   .failed = c->failed};
 
-	memcpy(t.staging, c->generation->staging, sizeof(t.staging));
+	snprintf(t.staging, sizeof(t.staging), "%s", generation_staging(c->generation));
 	trace_add(&s->all->trace, &t);
 	c->tensor = NULL;
 }
@@ -139,7 +139,8 @@ static void land_one_locked(struct session *s)
 	if (c) {
 		c->landing = true;
 		lock_drop(&s->lock);
-		err = keep(s, c->generation->content, slot, i); /* the capture may fail meanwhile */
+		err = keep(s, generation_content(c->generation), slot,
+			   i); /* the capture may fail meanwhile */
 		lock_take(&s->lock);
 		c->landing = false;
 		c->nr_landed += slot->len;

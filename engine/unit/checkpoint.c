@@ -78,6 +78,26 @@ unsigned checkpoints_published(struct units *us)
 	return atomic_load(&us->nr_published);
 }
 
+const struct inode_id *checkpoint_id(const struct checkpoint *cp)
+{
+	return &cp->id;
+}
+
+const struct caller *checkpoint_owner(const struct checkpoint *cp)
+{
+	return &cp->owner;
+}
+
+bool checkpoint_inherits(const struct checkpoint *cp)
+{
+	return cp->inherits;
+}
+
+bool checkpoint_is_change(const struct checkpoint *cp)
+{
+	return cp->follows;
+}
+
 void checkpoint_get(struct checkpoint *cp)
 {
 	LOCK_SCOPE(&cp->units->lock);

@@ -63,92 +63,8 @@
 #include "engine/unit/filed.h"
 #include "engine/unit/unit.h"
 
-/* A process that writes to a checkpoint. */
-struct participant {
-	struct list link;
-	struct process *process; /* referenced */
-	bool watched;		 /* false: its end will not be seen */
-	bool copies;		 /* it makes files as a copying program does */
-	bool ended;
-	struct writer_end end;
-};
-
-/* An operation on a name that may be evidence of the end. */
-struct event {
-	struct list link;
-	struct table_node node; /* checkpoint->events_by_path */
-	enum evidence_kind kind;
-	char *path; /* relative to the checkpoint; beside it: "../NAME" */
-	int rank;   /* of the writer of that file; -1: unknown */
-};
-
-struct following;
-struct rival;
-struct accord;
-
-struct checkpoint {
-	struct units *units;	   /* const */
-	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
-	struct caller owner;	   /* const */
-	struct inode_id id;	   /* const: of its directory */
-	int fd; /* const: its directory, with a lock on it (remains.c). FAILED: checkpoint_fd */
-	/* the process that began it, or made it a unit; referenced; const once it has a rule */
-	struct process *maker;
-	/* units lock */
-	unsigned refs;
-	struct list link;	     /* units->checkpoints; FAILED: units->wrecks */
-	struct table_node by_inode;  /* FAILED: the same; else alone */
-	char *below;		     /* FAILED: the path of target.dir in the backing */
-	enum generation_state state; /* checkpoint_set_state */
-	unsigned busy;		     /* of enum busy */
-	struct target target;
-	bool visible;			      /* its name shows it */
-	bool replaces;			      /* something had the name when it was begun ... */
-	struct inode_id replaced;	      /* ... namely this, */
-	char replaced_generation[COMMIT_HEX]; /* which is this committed one; "": is none */
-	const struct rule *rule; /* NULL: provisional, or a change to a committed one */
-	bool inherits;		 /* const: it began with what the name had, */
-	bool follows;		 /* const: which was committed */
-	/* const: without any files it becomes ordinary, even as its job's last */
-	bool may_be_ordinary;
-	bool ordinary;	      /* set by its committer: it becomes ordinary */
-	bool anew;	      /* a change that saves all of it once more (change.h) */
-	bool removing;	      /* the last operation on a name in it, here, was a removal */
-	unsigned nr_changing; /* number of calls that change it right now */
-	struct list events, participants;
-	struct table events_by_path; /* no buckets until there is one */
-	struct tally tally;
-	struct inode_id *shared; /* const once shown: files that it inherited, sorted */
-	size_t nr_shared, shared_room;
-	/* generation.beside: its files that are being written; those that are OPEN come first */
-	struct list files;
-	bool has_tensors;	  /* one of its files has */
-	size_t nr_told;		  /* tensors heard of other nodes; not kept beyond SHARDS_MAX */
-	struct filed_files filed; /* its durable files */
-	struct rival *rivals;	  /* rivals.h */
-	size_t nr_rivals, rivals_room;
-	/* evidence: asked for by a person; the job's next one was begun, by the only writer */
-	bool asked, has_sibling, goes_on;
-	int done;		  /* SEALED: the alternative of the rule that held */
-	uint64_t changed_ns;	  /* last change; monotonic, as the next ones */
-	uint64_t left_ns;	  /* last end of one of its writers */
-	uint64_t short_ns;	  /* when there was no room for it; 0: never */
-	struct shortage shortage; /* of its commit */
-	bool taken;		  /* a committer works on it */
-	char *unit;		  /* NAMING: its path below the backing, for the decision */
-	bool decided;		  /* a commit record may stand */
-	bool recorded;		  /* NAMING: and does */
-	bool stuck;		  /* NAMING: people know that its commit is refused so far */
-	bool unwanted, outlived, cleared;		     /* FAILED: wreck.h */
-	uint64_t opened_ns, closed_ns, flushed_ns, ended_ns; /* closed: end seen, or by a death */
-	uint64_t failing_ns, again_ns, pause_ns;	     /* failing since; next try */
-	uint64_t size;					     /* at its end */
-	char *path;					     /* at its end, for people */
-	int err;					     /* FAILED: -errno */
-	char reason[MESSAGE_MAX];
-	struct following *following; /* of the thread that commits it (following.h) */
-	struct accord *accord;	     /* const once shown; NULL: this node's alone (accord.h) */
-};
+struct checkpoint;
+struct process;
 
 /*
  * Begins a checkpoint of @at for the process @p, with the rights of @c: makes its staging directory
@@ -193,6 +109,14 @@ int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, c
 
 /* True if @cp shares the file of inode @id with what it inherited from. */
 bool checkpoint_shares(const struct checkpoint *cp, const struct inode_id *id);
+
+/* Const; valid as long as the caller's reference. */
+const struct inode_id *checkpoint_id(const struct checkpoint *cp);
+const struct caller *checkpoint_owner(const struct checkpoint *cp);
+/* True if it began with what the name had; if that was committed. */
+bool checkpoint_inherits(const struct checkpoint *cp);
+bool checkpoint_is_change(const struct checkpoint *cp);
+
 void checkpoint_get(struct checkpoint *cp);
 void checkpoint_put(struct checkpoint *cp); /* NULL is no harm */
 

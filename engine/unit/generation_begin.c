@@ -216,6 +216,31 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 	return 0;
 }
 
+const struct inode_id *generation_id(const struct generation *g)
+{
+	return &g->id;
+}
+
+const struct caller *generation_owner(const struct generation *g)
+{
+	return &g->owner;
+}
+
+const char *generation_staging(const struct generation *g)
+{
+	return g->staging;
+}
+
+struct content *generation_content(const struct generation *g)
+{
+	return g->content;
+}
+
+struct checkpoint *generation_checkpoint(const struct generation *g)
+{
+	return g->checkpoint;
+}
+
 void generation_get(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);

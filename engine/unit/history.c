@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/liveness/job.h"
+#include "engine/unit/generation_inside.h"
 
 static void clear(struct ended *e)
 {

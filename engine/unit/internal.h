@@ -12,7 +12,7 @@
 #include "engine/coord/coord.h"
 #include "engine/unit/above.h"
 #include "engine/unit/casualty.h"
-#include "engine/unit/checkpoint.h"
+#include "engine/unit/checkpoint_inside.h"
 #include "engine/unit/history.h"
 #include "engine/unit/replaced.h"
 #include "engine/unit/room.h"

@@ -30,7 +30,7 @@ size_t call_size(const struct opened *o)
 	struct stat st;
 
 	if (o->h->generation)
-		return content_size(o->h->generation->content);
+		return content_size(generation_content(o->h->generation));
 	return fstat(o->h->fd, &st) ? 0 : (size_t)st.st_size;
 }
 

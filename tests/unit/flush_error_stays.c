@@ -8,7 +8,7 @@ static enum generation_state state_of(struct generation *g)
 	enum generation_state state;
 	char reason[MESSAGE_MAX];
 
-	assert_true(units_state_of(m.en.units, &g->id, &state, reason));
+	assert_true(units_state_of(m.en.units, generation_id(g), &state, reason));
 	return state;
 }
 
@@ -209,13 +209,13 @@ static void a_target_changed_behind_is_a_conflict(void **state)
 	assert_true(generation_wait(g) < 0);
 	assert_int_equal(version_at(m.top, "x.pt"), ANOTHER);
 	assert_int_equal(nr_staged(), 1);
-	assert_int_equal(version_at(m.top, g->staging), NEW);
+	assert_int_equal(version_at(m.top, generation_staging(g)), NEW);
 	assert_told("Nothing was replaced");
-	assert_told(g->staging);
+	assert_told(generation_staging(g));
 	/* What is beside it stays as it is. */
 	n = file_write(&file, &byte, 1, 0);
 	assert_true(n < 0);
-	assert_int_equal(version_at(m.top, g->staging), NEW);
+	assert_int_equal(version_at(m.top, generation_staging(g)), NEW);
 	assert_true(file_close(&file) < 0);
 	assert_int_equal(version_in(&m, "x.pt"), ANOTHER);
 	generation_put(g);

@@ -214,7 +214,7 @@ static inline ino_t staged_inode(const char *name)
 	ino_t ino;
 
 	assert_non_null(g);
-	ino = g->id.ino;
+	ino = generation_id(g)->ino;
 	generation_put(g);
 	return ino;
 }

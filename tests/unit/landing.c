@@ -32,7 +32,7 @@ static void begin(size_t size)
 	for (i = 0; i < sizeof(model); i++)
 		model[i] = (char)(i * 7 + i / 251);
 	assert_int_equal(file_open(&m, &f, "x.pt", O_RDWR), 0);
-	ct = f.h->generation->content;
+	ct = generation_content(f.h->generation);
 	if (size)
 		assert_int_equal(content_write(ct, model, size, 0), size);
 }

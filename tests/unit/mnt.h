@@ -301,7 +301,7 @@ static inline int open_new(struct mnt *m, struct at *at, int flags, struct file 
 	if (err)
 		return err;
 	if (g)
-		fd = fcntl(g->content->fd, F_DUPFD_CLOEXEC, 0);
+		fd = fcntl(generation_content(g)->fd, F_DUPFD_CLOEXEC, 0);
 	else
 		fd = backing_create(AS(&m->en.backing, &m->user), at->fd.fd, at->name, O_RDWR, 0644,
 				    &created);

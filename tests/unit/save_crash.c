@@ -285,7 +285,7 @@ static void one_that_was_overtaken(void **state)
 	{
 		__cleanup_free char *data = bytes_of(SECOND, 70000);
 
-		assert_int_equal(content_write(g->content, data, 70000, 0), 70000);
+		assert_int_equal(content_write(generation_content(g), data, 70000, 0), 70000);
 	}
 	generation_changed(g);
 	promise(1);
