@@ -22,7 +22,7 @@ Description-Content-Type: text/markdown
 
 """
 with open(os.path.join(HERE, "README.md"), encoding="utf-8") as _readme:
-	METADATA += _readme.read().replace("%", "%%")
+    METADATA += _readme.read().replace("%", "%%")
 ENTRY_POINTS = "[torch.backends]\nckptfs = ckptfs.autoload:autoload\n"
 COMMAND = "\n[console_scripts]\nckptfs = ckptfs.command:main\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: ckptfs\nRoot-Is-Purelib: %s\nTag: %s\n"
@@ -30,65 +30,81 @@ ANY = "py3-none-any"
 
 
 def _version():
-	with open(os.path.join(HERE, "ckptfs", "__init__.py"), encoding="utf-8") as file:
-		return re.search(r'^__version__ = "(.*)"', file.read(), re.MULTILINE).group(1)
+    with open(os.path.join(HERE, "ckptfs", "__init__.py"), encoding="utf-8") as file:
+        return re.search(r'^__version__ = "(.*)"', file.read(), re.MULTILINE).group(1)
 
 
 def _sources():
-	for package in PACKAGES:
-		for directory, _, names in sorted(os.walk(os.path.join(HERE, package))):
-			for name in sorted(names):
-				if name.endswith((".py", ".typed")):
-					path = os.path.join(directory, name)
-					yield os.path.relpath(path, HERE), path
+    for package in PACKAGES:
+        for directory, _, names in sorted(os.walk(os.path.join(HERE, package))):
+            for name in sorted(names):
+                if name.endswith((".py", ".typed")):
+                    path = os.path.join(directory, name)
+                    yield os.path.relpath(path, HERE), path
 
 
 def _wheel(directory, files, tag=ANY, licences=None):
-	"""Of {name: bytes}; its file's name. Files that begin as programs do can be executed. @tag: ANY, or what the files run on;
-	@licences: more {name: bytes}, for the directory of licences."""
-	info = "ckptfs-%s.dist-info/" % _version()
-	entry_points = ENTRY_POINTS + (COMMAND if tag != ANY else "")
-	files = dict(files, **{info + "METADATA": (METADATA % _version()).encode(),
-		info + "WHEEL": (WHEEL % ("true" if tag == ANY else "false", tag)).encode(),
-		info + "entry_points.txt": entry_points.encode()})
-	files.update({info + "licenses/" + name: data for name, data in (licences or {}).items()})
-	record = "".join("%s,sha256=%s,%d\n" % (name,
-		base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode(),
-		len(data)) for name, data in files.items())
-	files[info + "RECORD"] = (record + info + "RECORD,,\n").encode()
-	name = "ckptfs-%s-%s.whl" % (_version(), tag)
-	with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
-		for entry, data in files.items():
-			file = zipfile.ZipInfo(entry) # the same bytes at each time
-			file.external_attr = (0o100755 if data.startswith(b"\x7fELF") else 0o100644) << 16
-			file.compress_type = zipfile.ZIP_DEFLATED
-			wheel.writestr(file, data)
-	return name
+    """Of {name: bytes}; its file's name. Files that begin as programs do can be executed. @tag: ANY, or what the files run on;
+    @licences: more {name: bytes}, for the directory of licences."""
+    info = "ckptfs-%s.dist-info/" % _version()
+    entry_points = ENTRY_POINTS + (COMMAND if tag != ANY else "")
+    files = dict(
+        files,
+        **{
+            info + "METADATA": (METADATA % _version()).encode(),
+            info + "WHEEL": (WHEEL % ("true" if tag == ANY else "false", tag)).encode(),
+            info + "entry_points.txt": entry_points.encode(),
+        },
+    )
+    files.update({info + "licenses/" + name: data for name, data in (licences or {}).items()})
+    record = "".join(
+        "%s,sha256=%s,%d\n"
+        % (
+            name,
+            base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode(),
+            len(data),
+        )
+        for name, data in files.items()
+    )
+    files[info + "RECORD"] = (record + info + "RECORD,,\n").encode()
+    name = "ckptfs-%s-%s.whl" % (_version(), tag)
+    with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
+        for entry, data in files.items():
+            file = zipfile.ZipInfo(entry)  # the same bytes at each time
+            file.external_attr = (0o100755 if data.startswith(b"\x7fELF") else 0o100644) << 16
+            file.compress_type = zipfile.ZIP_DEFLATED
+            wheel.writestr(file, data)
+    return name
 
 
 def _read(path):
-	with open(path, "rb") as file:
-		return file.read()
+    with open(path, "rb") as file:
+        return file.read()
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None): # pylint: disable=unused-argument
-	return _wheel(wheel_directory, {name: _read(path) for name, path in _sources()})
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):  # pylint: disable=unused-argument
+    return _wheel(wheel_directory, {name: _read(path) for name, path in _sources()})
 
 
 def build_binary_wheel(wheel_directory, more, licences, tag):
-	"""The package and @more files of it, which run where @tag says."""
-	return _wheel(wheel_directory, dict({name: _read(path) for name, path in _sources()}, **more), tag, licences)
+    """The package and @more files of it, which run where @tag says."""
+    return _wheel(
+        wheel_directory,
+        dict({name: _read(path) for name, path in _sources()}, **more),
+        tag,
+        licences,
+    )
 
 
-def build_editable(wheel_directory, config_settings=None, metadata_directory=None): # pylint: disable=unused-argument
-	return _wheel(wheel_directory, {"ckptfs.pth": (HERE + "\n").encode()})
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):  # pylint: disable=unused-argument
+    return _wheel(wheel_directory, {"ckptfs.pth": (HERE + "\n").encode()})
 
 
-def build_sdist(sdist_directory, config_settings=None): # pylint: disable=unused-argument
-	top = "ckptfs-%s" % _version()
-	with tarfile.open(os.path.join(sdist_directory, top + ".tar.gz"), "w:gz") as archive:
-		for name in ("pyproject.toml", "README.md", "backend.py"):
-			archive.add(os.path.join(HERE, name), top + "/" + name)
-		for name, path in _sources():
-			archive.add(path, top + "/" + name)
-	return top + ".tar.gz"
+def build_sdist(sdist_directory, config_settings=None):  # pylint: disable=unused-argument
+    top = "ckptfs-%s" % _version()
+    with tarfile.open(os.path.join(sdist_directory, top + ".tar.gz"), "w:gz") as archive:
+        for name in ("pyproject.toml", "README.md", "backend.py"):
+            archive.add(os.path.join(HERE, name), top + "/" + name)
+        for name, path in _sources():
+            archive.add(path, top + "/" + name)
+    return top + ".tar.gz"

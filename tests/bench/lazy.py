@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rows on tensors that are written by handle, and captured later (lazy.c does the work)."""
+
 from __future__ import annotations
 
 import contextlib
@@ -41,7 +42,9 @@ def run(bench: Bench, side: str, verb: str, *words: object) -> dict:
 
 def sample_returns(bench: Bench, side: str) -> dict:
     """From before the create to after the close."""
-    return {"value": 1000 * run(bench, "ckptfs", "handles" if side == "ckptfs" else "bytes")["returns"]}
+    return {
+        "value": 1000 * run(bench, "ckptfs", "handles" if side == "ckptfs" else "bytes")["returns"]
+    }
 
 
 def sample_capture(bench: Bench, side: str) -> dict:
@@ -66,18 +69,46 @@ def sample_steps(milliseconds: int, steps: int) -> Callable[[Bench, str], dict]:
             return {"value": ask("steps", "-", bench.save_bytes, steps, work[0])["step"]}
         took = run(bench, side, "steps", steps, work[0])
         return {"value": took["step"], "blocked": took["blocked"]}
+
     return sample
 
 
 def lazy_rows(quick: bool) -> list[Row]:
     what = "save of 500 tensors by handle"
     return [
-        Row("lazy", f"{what}, create to close", "ms", ["ckptfs", "write"], sample_returns,
-            goal=0.01, smaller=True),
-        Row("lazy-capture", "  captured, until the barrier returns", "MiB/s",
-            ["ckptfs", "memcpy"], sample_capture, goal=0.7),
-        Row("lazy-durable", "  committed; write+fsync", "s", ["ckptfs", "backing"],
-            sample_durable, goal=1.0, smaller=True),
-        Row("lazy-steps", "training step, one core, such a save at each", "s", ["ckptfs", "no saves"],
-            sample_steps(200 if quick else 2000, 3), goal=1.05, smaller=True),
+        Row(
+            "lazy",
+            f"{what}, create to close",
+            "ms",
+            ["ckptfs", "write"],
+            sample_returns,
+            goal=0.01,
+            smaller=True,
+        ),
+        Row(
+            "lazy-capture",
+            "  captured, until the barrier returns",
+            "MiB/s",
+            ["ckptfs", "memcpy"],
+            sample_capture,
+            goal=0.7,
+        ),
+        Row(
+            "lazy-durable",
+            "  committed; write+fsync",
+            "s",
+            ["ckptfs", "backing"],
+            sample_durable,
+            goal=1.0,
+            smaller=True,
+        ),
+        Row(
+            "lazy-steps",
+            "training step, one core, such a save at each",
+            "s",
+            ["ckptfs", "no saves"],
+            sample_steps(200 if quick else 2000, 3),
+            goal=1.05,
+            smaller=True,
+        ),
     ]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rows on real frameworks, unmodified, that save and load the state of a model in training."""
+
 from __future__ import annotations
 
 import contextlib
@@ -22,8 +23,13 @@ TRAINER = os.path.join(HERE, "trainer.py")
 VENV_PYTHON = os.path.join(BUILD, "frameworks", "venv", "bin", "python")
 # Sides of the rows below: saves past the mount, and how trainings save, and where.
 ASYNC = {"DCP async_save, thread": "dcp-thread", "DCP async_save, process": "dcp-process"}
-TRAININGS = {"ckptfs": ("ckptfs", "torch-lazy"), "no saves": ("backing", "none"), "torch.save": ("backing", "torch"),
-             "torch.save, mount": ("ckptfs", "torch"), "DCP async_save": ("backing", "dcp-thread")}
+TRAININGS = {
+    "ckptfs": ("ckptfs", "torch-lazy"),
+    "no saves": ("backing", "none"),
+    "torch.save": ("backing", "torch"),
+    "torch.save, mount": ("ckptfs", "torch"),
+    "DCP async_save": ("backing", "dcp-thread"),
+}
 TRAIN_STEPS, TRAIN_EVERY, TRAIN_STEP_S = 10, 5, 1.0
 SKIPPED = 77  # the exit status of trainer.py where its packages cannot be had
 
@@ -58,24 +64,44 @@ class Trainer:
 @contextlib.contextmanager
 def start(bench: Bench, program: str, size: int) -> Iterator[Trainer]:
     if bench.args.quick and not has_torch():
-        raise NotMeasured(f"no PyTorch in {os.path.dirname(os.path.dirname(VENV_PYTHON))}"
-                          " (a bench that is not quick, or make check-frameworks, installs it)")
+        raise NotMeasured(
+            f"no PyTorch in {os.path.dirname(os.path.dirname(VENV_PYTHON))}"
+            " (a bench that is not quick, or make check-frameworks, installs it)"
+        )
     top = bench.path(os.path.basename(program).removesuffix(".py"))
     os.mkdir(top)
-    env = dict(os.environ, BUILD=BUILD, SRC=SRC, CKPTFS=CKPTFS, TEST_TMP=top,
-               TMPDIR=bench.work, RANK="0", WORLD_SIZE="1",
-               LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1",
-               MASTER_PORT=str(free_ports(1)[0]))
+    env = dict(
+        os.environ,
+        BUILD=BUILD,
+        SRC=SRC,
+        CKPTFS=CKPTFS,
+        TEST_TMP=top,
+        TMPDIR=bench.work,
+        RANK="0",
+        WORLD_SIZE="1",
+        LOCAL_RANK="0",
+        LOCAL_WORLD_SIZE="1",
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(free_ports(1)[0]),
+    )
     bench.say("starting a job that trains a model (installs its packages, if they are not there)")
-    with tempfile.TemporaryFile("w+") as said, \
-            started(["python3", program, str(size // MIB)], grace_s=30,
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
-                    env=env) as process:
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        started(
+            ["python3", program, str(size // MIB)],
+            grace_s=30,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env=env,
+        ) as process,
+    ):
         try:
             yield Trainer(process, said)
         finally:
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()  # it ends, and with it the process that async_save has started
+                # it ends, and with it the process that async_save has started
+                process.stdin.close()
 
 
 def has_torch() -> bool:
@@ -118,12 +144,14 @@ def save_and_remove(bench: Bench, side: str, path: str, how: str) -> dict:
 
 def sample_save(how: str) -> Callable[[Bench, str], dict]:
     """The seconds for which the training stands still, and those until the checkpoint is durable."""
+
     def sample(bench: Bench, side: str) -> dict:
         job = trainer(bench)
         with bench.side(side, job.bytes + job.bytes // 4 + SMALL_CACHE) as top:
             for step in (1, 2):  # the first one is to warm up; see the top of bench.py
                 took = save_and_remove(bench, side, os.path.join(top, name_of(how, step)), how)
         return {"value": took["blocked"], "durable": took["durable"]}
+
     return sample
 
 
@@ -167,7 +195,9 @@ def sample_train(bench: Bench, side: str) -> dict:
 
 def drop_pages(path: str) -> None:
     """What is read next comes from the storage."""
-    names = [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [path]
+    names = (
+        [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [path]
+    )
     for name in names:
         descriptor = os.open(name, os.O_RDONLY)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -176,6 +206,7 @@ def drop_pages(path: str) -> None:
 
 def sample_load(how: str) -> Callable[[Bench, str], dict]:
     """The seconds of a load, of which nothing is in memory."""
+
     def sample(bench: Bench, side: str) -> dict:
         job = trainer(bench)
         name = name_of(how, 3)
@@ -185,6 +216,7 @@ def sample_load(how: str) -> Callable[[Bench, str], dict]:
         drop_pages(saved)
         with bench.side(side) as path:
             return {"value": job.ask("load", how, os.path.join(path, name))["seconds"]}
+
     return sample
 
 
@@ -193,8 +225,17 @@ def model_rows() -> list[Row]:
     durable = {"durable": "  until durable"}
 
     def save(name: str, what: str, how: str, framework: str = "", goal: float | None = None) -> Row:
-        return Row(name, what + ", blocked", "s", plain, sample_save(how), goal=goal, smaller=True,
-                   also=durable, framework=framework)
+        return Row(
+            name,
+            what + ", blocked",
+            "s",
+            plain,
+            sample_save(how),
+            goal=goal,
+            smaller=True,
+            also=durable,
+            framework=framework,
+        )
 
     def load(name: str, what: str, how: str) -> Row:
         return Row(name, what + ", cold", "s", plain, sample_load(how), goal=1.1, smaller=True)
@@ -204,12 +245,29 @@ def model_rows() -> list[Row]:
         save("torch-fsync", "torch.save, fsync", "torch-fsync"),
         save("dcp", "DCP save", "dcp", "DCP, save", 0.5),
         save("dcp-thread", "DCP async_save, thread", "dcp-thread", "DCP, async_save in a thread"),
-        save("dcp-process", "DCP async_save, process", "dcp-process",
-             "DCP, async_save in a process"),
-        Row("torch-lazy", "ckptfs.save and the barrier of the next step, blocked", "ms", ["ckptfs", *ASYNC],
-            sample_lazy, goal=0.05, smaller=True, also={"captured": "  captured, while that (longer) step computes"}),
-        Row("train", "training step, one core free, ckptfs.save at each 5th", "s", list(TRAININGS), sample_train,
-            goal=1.03, smaller=True, against="no saves"),
+        save(
+            "dcp-process", "DCP async_save, process", "dcp-process", "DCP, async_save in a process"
+        ),
+        Row(
+            "torch-lazy",
+            "ckptfs.save and the barrier of the next step, blocked",
+            "ms",
+            ["ckptfs", *ASYNC],
+            sample_lazy,
+            goal=0.05,
+            smaller=True,
+            also={"captured": "  captured, while that (longer) step computes"},
+        ),
+        Row(
+            "train",
+            "training step, one core free, ckptfs.save at each 5th",
+            "s",
+            list(TRAININGS),
+            sample_train,
+            goal=1.03,
+            smaller=True,
+            against="no saves",
+        ),
         load("torch-load", "torch.load", "torch"),
         load("dcp-load", "DCP load", "dcp"),
     ]

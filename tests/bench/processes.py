@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Commands, mounts and daemons: started so that nothing is left behind, and asked how they are."""
+
 from __future__ import annotations
 
 import contextlib
@@ -69,16 +70,16 @@ def as_user(uid: int | None) -> dict:
 
 
 @contextlib.contextmanager
-def started(argv: list[str], uid: int | None = None, grace_s: float = 0,
-            **popen) -> Iterator[subprocess.Popen]:
+def started(
+    argv: list[str], uid: int | None = None, grace_s: float = 0, **popen
+) -> Iterator[subprocess.Popen]:
     """A command in a session of its own: only this program sees the terminal's signals.
 
     What runs longer than the body gets grace_s before it is killed.
     """
     signals.held = True
     try:
-        process = subprocess.Popen(argv, start_new_session=True, text=True,
-                                   **as_user(uid), **popen)
+        process = subprocess.Popen(argv, start_new_session=True, text=True, **as_user(uid), **popen)
     except OSError as error:
         signals.release()
         raise Failed(f"{argv[0]}: {error.strerror}") from None
@@ -93,13 +94,19 @@ def started(argv: list[str], uid: int | None = None, grace_s: float = 0,
             process.wait()
 
 
-def command(argv: list[str], uid: int | None = None, env: dict | None = None,
-            grace_s: float = 0, limit_s: float = LIMIT_S) -> str:
+def command(
+    argv: list[str],
+    uid: int | None = None,
+    env: dict | None = None,
+    grace_s: float = 0,
+    limit_s: float = LIMIT_S,
+) -> str:
     """What it prints; Failed with what it said if it does not exit 0."""
     # A daemon may keep our end of a pipe open, so its words go to a file.
     with tempfile.TemporaryFile("w+") as out:
-        with started(argv, uid, grace_s, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                     env=env) as process:
+        with started(
+            argv, uid, grace_s, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env
+        ) as process:
             try:
                 code = process.wait(limit_s)
             except subprocess.TimeoutExpired:
@@ -128,8 +135,9 @@ def unmount(path: str, argv: list[str], uid: int | None = None, env: dict | None
 def force_unmount(path: str) -> None:
     for argv in (["fusermount3", "-u", "-z", path], ["umount", "-l", path]):
         if is_mounted(path) and shutil.which(argv[0]):
-            subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                           check=False, timeout=30)
+            subprocess.run(
+                argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=30
+            )
     if is_mounted(path):
         print(f"bench: {path} is still mounted", file=sys.stderr)
 
@@ -153,8 +161,9 @@ def gone(pid: int) -> bool:
         return True
 
 
-def wait_until(what: str, condition: Callable[[], bool], each_s: float = 0.02,
-               limit_s: float = LIMIT_S) -> None:
+def wait_until(
+    what: str, condition: Callable[[], bool], each_s: float = 0.02, limit_s: float = LIMIT_S
+) -> None:
     end = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > end:

@@ -8,6 +8,7 @@ recorded.json has groups, each one table; a group has rows, by the name that ben
 cells. A row that was measured takes the place of the one of its name. A group with a "head" of its own is a table that
 its rows print themselves (take_table); "prefix" is how the names of these begin.
 """
+
 from __future__ import annotations
 
 import json
@@ -33,17 +34,36 @@ def write(recorded: dict) -> None:
     """A line of the file for each row, so that differences show what changed."""
     groups = []
     for name, group in recorded["groups"].items():
-        parts = [f"   {json.dumps(key)}: {json.dumps(group[key], ensure_ascii=False)}" for key in group if key != "rows"]
-        rows = ",\n".join(f"    {json.dumps(row)}: {json.dumps(lines, ensure_ascii=False)}"
-                          for row, lines in group["rows"].items())
-        groups.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(parts) + f',\n   "rows": {{\n{rows}\n   }}\n  }}')
+        parts = [
+            f"   {json.dumps(key)}: {json.dumps(group[key], ensure_ascii=False)}"
+            for key in group
+            if key != "rows"
+        ]
+        rows = ",\n".join(
+            f"    {json.dumps(row)}: {json.dumps(lines, ensure_ascii=False)}"
+            for row, lines in group["rows"].items()
+        )
+        groups.append(
+            f"  {json.dumps(name)}: {{\n"
+            + ",\n".join(parts)
+            + f',\n   "rows": {{\n{rows}\n   }}\n  }}'
+        )
     with open(RECORDED, "w", encoding="utf-8") as file:
-        file.write('{\n "about": ' + json.dumps(recorded["about"]) + ',\n "groups": {\n' + ",\n".join(groups) + "\n }\n}\n")
+        file.write(
+            '{\n "about": '
+            + json.dumps(recorded["about"])
+            + ',\n "groups": {\n'
+            + ",\n".join(groups)
+            + "\n }\n}\n"
+        )
 
 
 def stamp(group: dict, command: str) -> None:
-    group.update(date=time.strftime("%Y-%m-%d"), command=command,
-                 host=f"{os.cpu_count()} CPUs, {platform.system()} {platform.release().split('-')[0]}")
+    group.update(
+        date=time.strftime("%Y-%m-%d"),
+        command=command,
+        host=f"{os.cpu_count()} CPUs, {platform.system()} {platform.release().split('-')[0]}",
+    )
 
 
 def take_rows(measured: dict[str, list[list[str]]], command: str) -> None:
@@ -51,8 +71,14 @@ def take_rows(measured: dict[str, list[list[str]]], command: str) -> None:
     recorded = read()
     groups = recorded["groups"]
     for row, lines in measured.items():
-        group = next((each for each in groups.values() if row in each["rows"] or row.startswith(each.get("prefix", "-"))),
-                     groups["files"])
+        group = next(
+            (
+                each
+                for each in groups.values()
+                if row in each["rows"] or row.startswith(each.get("prefix", "-"))
+            ),
+            groups["files"],
+        )
         if "head" not in group:
             group["rows"][row] = [line[:5] for line in lines]
             stamp(group, command)
@@ -69,8 +95,11 @@ def take_table(name: str, markdown: list[str], command: str) -> None:
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     group = recorded["groups"][name]
     before = group["rows"] if group["head"] == cells[0] else {}
-    group.update(head=cells[0], rows={**before, **{" ".join(row[:2]): [row] for row in cells[2:]}},
-                 note=" ".join(line for line in markdown if not line.startswith("|")).strip())
+    group.update(
+        head=cells[0],
+        rows={**before, **{" ".join(row[:2]): [row] for row in cells[2:]}},
+        note=" ".join(line for line in markdown if not line.startswith("|")).strip(),
+    )
     stamp(group, command)
     write(recorded)
     render()
@@ -80,9 +109,20 @@ def table(group: dict) -> str:
     if not group["rows"]:
         return f"Not measured yet: `{group['command']}`.\n"
     head = group.get("head", HEAD)
-    lines = [f"Last measured {group['date']} on {group['host']}:", "", f"    {group['command']}", "",
-             *([group["note"], ""] if group.get("note") else []), "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(cell.strip() for cell in line) + " |" for row in group["rows"].values() for line in row]
+    lines = [
+        f"Last measured {group['date']} on {group['host']}:",
+        "",
+        f"    {group['command']}",
+        "",
+        *([group["note"], ""] if group.get("note") else []),
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
+    ]
+    lines += [
+        "| " + " | ".join(cell.strip() for cell in line) + " |"
+        for row in group["rows"].values()
+        for line in row
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -90,7 +130,10 @@ def page(text: str, recorded: dict) -> str:
     named = [match.group(2) for match in MARKS.finditer(text)]
     if sorted(named) != sorted(recorded["groups"]):
         sys.exit(f"RESULTS.md has the tables {named}, recorded.json has {list(recorded['groups'])}")
-    return MARKS.sub(lambda match: match.group(1) + table(recorded["groups"][match.group(2)]) + match.group(3), text)
+    return MARKS.sub(
+        lambda match: match.group(1) + table(recorded["groups"][match.group(2)]) + match.group(3),
+        text,
+    )
 
 
 def render() -> None:
@@ -108,7 +151,9 @@ def main() -> None:
         with open(PAGE, encoding="utf-8") as file:
             text = file.read()
         if page(text, read()) != text:
-            sys.exit("RESULTS.md is not what recorded.json says: python3 tests/bench/record.py --render")
+            sys.exit(
+                "RESULTS.md is not what recorded.json says: python3 tests/bench/record.py --render"
+            )
     else:
         sys.exit(__doc__)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a row is, and the rows on data and names: what it costs that there is a mount at all."""
+
 from __future__ import annotations
 
 import os
@@ -15,20 +16,22 @@ from setting import FSLOAD, MIB, USER, Bench
 @dataclass
 class Row:
     """One kind of work. `measure` gives {side: {what: value}} of one round."""
+
     name: str
     what: str
     unit: str
-    sides: list[str]                      # ckptfs, then what it is compared with
+    sides: list[str]  # ckptfs, then what it is compared with
     sample: Callable[[Bench, str], dict]  # of one side, once: {unit's key: value}
-    goal: float | None = None             # at least this ratio to the best of them; None: reported
+    goal: float | None = None  # at least this ratio to the best of them; None: reported
     goals: dict[str, float] = field(default_factory=dict)  # instead: to each of these sides
-    smaller: bool = False                 # is better: goals are "at most"
-    aim: float | None = None              # at most this value
-    once: bool = False                    # memory does not need rounds
+    smaller: bool = False  # is better: goals are "at most"
+    aim: float | None = None  # at most this value
+    once: bool = False  # memory does not need rounds
     also: dict[str, str] = field(default_factory=dict)  # more keys of a sample: a line for each
-    against: str = ""                     # the side that all others are compared with, and have goals to; else see baseline()
-    group: str = ""                       # --only takes it, too
-    framework: str = ""                   # in whose row of the table of frameworks the ratio goes
+    # the side that all others are compared with, and have goals to; else see baseline()
+    against: str = ""
+    group: str = ""  # --only takes it, too
+    framework: str = ""  # in whose row of the table of frameworks the ratio goes
     samples: dict[str, list[dict]] = field(default_factory=dict)
     note: str = ""
     error: str = ""
@@ -49,7 +52,11 @@ class Row:
     def compared(self) -> list[str]:
         """The sides that get a line of their own in the table."""
         others = [side for side in self.sides[1:] if self.median(side) is not None]
-        return others if self.goals and not self.against else [side for side in others if side == self.baseline()]
+        return (
+            others
+            if self.goals and not self.against
+            else [side for side in others if side == self.baseline()]
+        )
 
     def ratio(self, side: str | None = None, key: str = "value") -> float | None:
         return self.ratio_of(self.sides[0], side or self.baseline(), key)
@@ -60,7 +67,11 @@ class Row:
 
     def beside(self) -> list[str]:
         """The sides that are compared with `against`, too."""
-        return [side for side in self.sides[1:] if self.against and side != self.against and self.samples.get(side)]
+        return [
+            side
+            for side in self.sides[1:]
+            if self.against and side != self.against and self.samples.get(side)
+        ]
 
     def goal_of(self, side: str | None) -> float | None:
         """Of a row with `against` each side has its own."""
@@ -71,7 +82,13 @@ class Row:
     def met_by(self, side: str | None) -> bool | None:
         """None where there is nothing to meet, or nothing was measured."""
         goal = self.goal_of(side)
-        ratio = self.ratio_of(side, self.against) if side in self.beside() else self.ratio(side) if side else None
+        ratio = (
+            self.ratio_of(side, self.against)
+            if side in self.beside()
+            else self.ratio(side)
+            if side
+            else None
+        )
         if goal is not None and ratio is not None:
             return ratio <= goal if self.smaller else ratio >= goal
         if self.aim is not None and self.median(self.sides[0]) is not None:
@@ -80,7 +97,11 @@ class Row:
 
     def met(self) -> bool | None:
         """All of them."""
-        known = [met for met in map(self.met_by, [*(self.compared() or [None]), *self.beside()]) if met is not None]
+        known = [
+            met
+            for met in map(self.met_by, [*(self.compared() or [None]), *self.beside()])
+            if met is not None
+        ]
         return all(known) if known else None
 
 
@@ -109,10 +130,10 @@ def sample_read_user(bench: Bench, side: str) -> dict:
 def sample_write(writers: int) -> Callable[[Bench, str], dict]:
     def sample(bench: Bench, side: str) -> dict:
         with bench.side(side, cache=2 * bench.file_bytes) as path:
-            result = rate(bench.load("write", path, bench.file_bytes // writers, MIB, writers),
-                          MIB)
+            result = rate(bench.load("write", path, bench.file_bytes // writers, MIB, writers), MIB)
         bench.settle()
         return result
+
     return sample
 
 
@@ -125,11 +146,13 @@ def sample_create(bench: Bench, side: str) -> dict:
 
 def sample_many(*words: object) -> Callable[[Bench, str], dict]:
     """A verb on the directory with many files, through a mount that has not seen it."""
+
     def sample(bench: Bench, side: str) -> dict:
         bench.fill()
         verb, *more = [bench.many_files if word == "COUNT" else word for word in words]
         with bench.side(side) as path:
             return rate(bench.load(verb, os.path.join(path, "many"), *more))
+
     return sample
 
 
@@ -140,9 +163,12 @@ def sample_memory(bench: Bench, hold: bool) -> dict:
         pid = daemon_pid(path)
         before = memory_mib(pid)
         if hold:
-            with started([FSLOAD, "hold", many, str(bench.open_files)],
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE) as process:
+            with started(
+                [FSLOAD, "hold", many, str(bench.open_files)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            ) as process:
                 if not process.stdout.readline():
                     raise Failed(process.stderr.read().strip() or "fsload hold failed")
                 after = memory_mib(pid)

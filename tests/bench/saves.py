@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rows on saves of checkpoint files: what the cache, the flush and the publishing cost."""
+
 from __future__ import annotations
 
 import contextlib
@@ -9,8 +10,15 @@ import re
 import time
 from typing import Callable
 
-from processes import (Failed, NotMeasured, command, cpu_seconds, daemon_pid, is_published,
-                       wait_until)
+from processes import (
+    Failed,
+    NotMeasured,
+    command,
+    cpu_seconds,
+    daemon_pid,
+    is_published,
+    wait_until,
+)
 from rows import rate
 from setting import FSLOAD, GIB, MIB, SAVE_BLOCK, SMALL_CACHE, Bench
 
@@ -22,6 +30,7 @@ def large_cache(bench: Bench, writers: int = 1) -> int:
 
 def sample_save(writers: int = 1) -> Callable[[Bench, str], dict]:
     """From before the first create up to the last close."""
+
     def sample(bench: Bench, side: str) -> dict:
         number = 1 if side == "one writer" else writers
         where = "ckptfs" if side == "one writer" else side
@@ -30,6 +39,7 @@ def sample_save(writers: int = 1) -> Callable[[Bench, str], dict]:
             seconds, count, _ = bench.save(path, number)
             bench.clear_saves(where, path)
         return rate((seconds, count), MIB)
+
     return sample
 
 
@@ -39,16 +49,28 @@ def fio_writes(bench: Bench) -> dict:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     try:
-        text = command(["fio", "--name=flush", f"--filename={path}", "--rw=write", "--bs=1M",
-                        f"--size={bench.save_bytes}", "--ioengine=io_uring", "--direct=1",
-                        "--iodepth=32", "--end_fsync=1", "--output-format=json"])
+        text = command(
+            [
+                "fio",
+                "--name=flush",
+                f"--filename={path}",
+                "--rw=write",
+                "--bs=1M",
+                f"--size={bench.save_bytes}",
+                "--ioengine=io_uring",
+                "--direct=1",
+                "--iodepth=32",
+                "--end_fsync=1",
+                "--output-format=json",
+            ]
+        )
     except Failed as error:
         raise NotMeasured(f"fio cannot: {error}") from None
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         bench.settle()
-    job = json.loads(text[text.index("{"):])["jobs"][0]
+    job = json.loads(text[text.index("{") :])["jobs"][0]
     return rate((job["write"]["runtime"] / 1000, job["write"]["io_bytes"]), MIB)
 
 
@@ -77,9 +99,19 @@ def sample_cpu(bench: Bench, side: str) -> dict:
 def dd_writes(bench: Bench) -> dict:
     path = bench.path("backing/dd.dat")
     try:
-        text = command(["dd", "if=/dev/zero", f"of={path}", f"bs={SAVE_BLOCK}", "iflag=fullblock",
-                        f"count={bench.save_bytes // SAVE_BLOCK}", "oflag=direct", "conv=fsync"],
-                       env=dict(os.environ, LC_ALL="C"))
+        text = command(
+            [
+                "dd",
+                "if=/dev/zero",
+                f"of={path}",
+                f"bs={SAVE_BLOCK}",
+                "iflag=fullblock",
+                f"count={bench.save_bytes // SAVE_BLOCK}",
+                "oflag=direct",
+                "conv=fsync",
+            ],
+            env=dict(os.environ, LC_ALL="C"),
+        )
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the rows are measured in: the working directory, the sizes, and the way to each side."""
+
 from __future__ import annotations
 
 import argparse
@@ -10,9 +11,23 @@ import sys
 import tempfile
 from typing import Iterator
 
-from processes import (BUILD, CKPTFS, Failed, NotMeasured, available_bytes, command,
-                       daemon_pid, force_unmount, gone, is_idle, is_mounted, is_ready,
-                       mount_status, unmount, wait_until)
+from processes import (
+    BUILD,
+    CKPTFS,
+    Failed,
+    NotMeasured,
+    available_bytes,
+    command,
+    daemon_pid,
+    force_unmount,
+    gone,
+    is_idle,
+    is_mounted,
+    is_ready,
+    mount_status,
+    unmount,
+    wait_until,
+)
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -25,11 +40,23 @@ FSLOAD = os.path.join(BUILD, "tests", "bench", "fsload")
 # of the disk free unless told not to; that must not decide whether the bench runs. rclone
 # writes to a file of its own (WORK/rclone) and uploads that 5 s after the close.
 OTHERS = {
-    "mergerfs": ["mergerfs", "-o", "cache.files=off,dropcacheonclose=false,"
-                 "category.create=mfs,minfreespace=0"],
+    "mergerfs": [
+        "mergerfs",
+        "-o",
+        "cache.files=off,dropcacheonclose=false,category.create=mfs,minfreespace=0",
+    ],
     "bindfs": ["bindfs"],
-    "rclone": ["rclone", "mount", "--vfs-cache-mode", "writes", "--cache-dir", "WORK/rclone",
-               "--config", "WORK/rclone.conf", "--daemon"],
+    "rclone": [
+        "rclone",
+        "mount",
+        "--vfs-cache-mode",
+        "writes",
+        "--cache-dir",
+        "WORK/rclone",
+        "--config",
+        "WORK/rclone.conf",
+        "--daemon",
+    ],
 }
 
 
@@ -69,8 +96,9 @@ class Bench:
         backing, of each of the two saves.
         """
         asked = size = (self.args.size or usual) * MIB
-        while size > 16 * MIB and (size * 5 > available_bytes() or
-                                   size * 5 > shutil.disk_usage(self.work).free):
+        while size > 16 * MIB and (
+            size * 5 > available_bytes() or size * 5 > shutil.disk_usage(self.work).free
+        ):
             size //= 2
         if size != asked:
             self.say(f"saves of {size // MIB} MiB, not {asked // MIB}: too little memory or disk")
@@ -116,15 +144,21 @@ class Bench:
             with self._tmpfs() as path:
                 yield path
         elif name == "ckptfs":
-            yield from self._mounted([CKPTFS, "mount", "-o", self.mount_options(cache),
-                                      self.backing, self.mountpoint], [CKPTFS, "umount"],
-                                     self.mountpoint, ready=True)
+            yield from self._mounted(
+                [CKPTFS, "mount", "-o", self.mount_options(cache), self.backing, self.mountpoint],
+                [CKPTFS, "umount"],
+                self.mountpoint,
+                ready=True,
+            )
         else:
             off = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
             on = [word.replace("WORK", self.work, 1) for word in OTHERS[name]]
             # rclone wants its options last.
-            words = [on[0], on[1], self.backing, self.mountpoint, *on[2:]] if name == "rclone" \
+            words = (
+                [on[0], on[1], self.backing, self.mountpoint, *on[2:]]
+                if name == "rclone"
                 else [*on, self.backing, self.mountpoint]
+            )
             yield from self._mounted(words, off, self.mountpoint, end=name == "rclone")
 
     def mount_options(self, cache: int) -> str:
@@ -140,16 +174,25 @@ class Bench:
         path = self.path("tmpfs")
         if os.geteuid() == 0:
             os.makedirs(path, exist_ok=True)
-            yield from self._mounted(["mount", "-t", "tmpfs", "-o", "size=100%", "tmpfs", path],
-                                     ["umount"], path)
+            yield from self._mounted(
+                ["mount", "-t", "tmpfs", "-o", "size=100%", "tmpfs", path], ["umount"], path
+            )
             return
         if not os.access("/dev/shm", os.W_OK):
             raise NotMeasured("no tmpfs to write to")
         with tempfile.TemporaryDirectory(prefix="ckptfs-bench.", dir="/dev/shm") as path:
             yield path
 
-    def _mounted(self, on: list[str], off: list[str], mountpoint: str, uid: int | None = None,
-                 env: dict | None = None, ready: bool = False, end: bool = False) -> Iterator[str]:
+    def _mounted(
+        self,
+        on: list[str],
+        off: list[str],
+        mountpoint: str,
+        uid: int | None = None,
+        env: dict | None = None,
+        ready: bool = False,
+        end: bool = False,
+    ) -> Iterator[str]:
         """`ready`: not before the cache is in memory. `end`: also waits for the daemon's end."""
         try:
             # Killed half-way, it could leave a daemon that mounts after our clean-up.
@@ -157,8 +200,9 @@ class Bench:
             if not is_mounted(mountpoint):
                 raise Failed(f"{os.path.basename(on[0])}: exit status 0, but not mounted")
             if ready:
-                wait_until("the cache is in memory",
-                           lambda: is_ready(mount_status(mountpoint, uid, env)))
+                wait_until(
+                    "the cache is in memory", lambda: is_ready(mount_status(mountpoint, uid, env))
+                )
             pid = daemon_pid(mountpoint) if end else 0
             yield mountpoint
             unmount(mountpoint, [*off, mountpoint], uid, env)
@@ -172,15 +216,15 @@ class Bench:
 
     def save(self, directory: str, writers: int = 1) -> tuple[float, int, float]:
         """x0.pt, x1.pt, ... up to their close: seconds, bytes, when it began."""
-        words = command([FSLOAD, "save", directory, str(self.save_bytes), str(SAVE_BLOCK),
-                         str(writers)]).split()
+        words = command(
+            [FSLOAD, "save", directory, str(self.save_bytes), str(SAVE_BLOCK), str(writers)]
+        ).split()
         return float(words[0]), int(words[1]), float(words[2])
 
     def quiesce(self, side: str) -> None:
         """What was written has reached where it was to go."""
         if side == "ckptfs":
-            wait_until("everything is published",
-                       lambda: is_idle(mount_status(self.mountpoint)))
+            wait_until("everything is published", lambda: is_idle(mount_status(self.mountpoint)))
         self.settle()
 
     def warm_up(self, side: str, directory: str, writers: int = 1) -> None:
@@ -203,14 +247,31 @@ class Bench:
                 yield path
             return
         self._prepare_user()
-        env = dict(os.environ, HOME=self.path("user"), XDG_RUNTIME_DIR=self.path("user/run"),
-                   TMPDIR=self.path("user"), USER="nobody")
+        env = dict(
+            os.environ,
+            HOME=self.path("user"),
+            XDG_RUNTIME_DIR=self.path("user/run"),
+            TMPDIR=self.path("user"),
+            USER="nobody",
+        )
         env.pop("CKPTFS_RUN_DIR", None)  # the user has one of its own
         env["BENCH_BIN"] = self.path("bin")
         program = self.path("bin/ckptfs")
-        yield from self._mounted([program, "mount", "-o", self.mount_options(SMALL_CACHE),
-                                  self.path("user/backing"), self.path("user/mnt")],
-                                 [program, "umount"], self.path("user/mnt"), USER, env, ready=True)
+        yield from self._mounted(
+            [
+                program,
+                "mount",
+                "-o",
+                self.mount_options(SMALL_CACHE),
+                self.path("user/backing"),
+                self.path("user/mnt"),
+            ],
+            [program, "umount"],
+            self.path("user/mnt"),
+            USER,
+            env,
+            ready=True,
+        )
 
     def _prepare_user(self) -> None:
         """A /dev/fuse for all users in this mount namespace, and programs that they reach."""
@@ -220,8 +281,14 @@ class Bench:
             raise NotMeasured("needs a mount namespace of its own (unshare)")
         if not shutil.which("fusermount3"):
             raise NotMeasured("needs fusermount3")
-        for name, mode in (("bin", 0o755), ("dev", 0o755), ("user", 0o755),
-                           ("user/backing", 0o755), ("user/mnt", 0o755), ("user/run", 0o700)):
+        for name, mode in (
+            ("bin", 0o755),
+            ("dev", 0o755),
+            ("user", 0o755),
+            ("user/backing", 0o755),
+            ("user/mnt", 0o755),
+            ("user/run", 0o700),
+        ):
             os.mkdir(self.path(name), mode)
             if name.startswith("user"):
                 os.chown(self.path(name), USER, USER)

@@ -20,6 +20,7 @@ a JSON list, answered by a line of JSON; MBPS is the speed of the link:
     saves; the program compares the content with what was saved. Then `ckptfs verify` runs on a
     client without ckptfs. The save is removed.
 """
+
 import contextlib
 import json
 import os
@@ -45,9 +46,16 @@ if os.environ.get(network.INSIDE) != "1":
     lacking = sandbox.namespaces_work()
     if lacking:
         network.skip(f"a network of its own: {lacking}")
-    os.execvpe(sandbox.NAMESPACES[0], [*sandbox.NAMESPACES, "--net", sys.executable, *sys.argv],
-               {**os.environ, network.INSIDE: "1", "TEST_PRIVATE": "1",
-                "CKPTFS_RUN_DIR": os.path.join(TMP, "run")})
+    os.execvpe(
+        sandbox.NAMESPACES[0],
+        [*sandbox.NAMESPACES, "--net", sys.executable, *sys.argv],
+        {
+            **os.environ,
+            network.INSIDE: "1",
+            "TEST_PRIVATE": "1",
+            "CKPTFS_RUN_DIR": os.path.join(TMP, "run"),
+        },
+    )
 
 import torch
 
@@ -65,8 +73,24 @@ LOWEST = 19  # priority, see nice(1)
 
 def shape(within: list, device: str, mbps: int) -> None:
     try:
-        command([*within, "tc", "qdisc", "replace", "dev", device, "root", "tbf",
-                 "rate", f"{mbps * 8 * OVERHEAD:.0f}mbit", "burst", BURST, "latency", "50ms"])
+        command(
+            [
+                *within,
+                "tc",
+                "qdisc",
+                "replace",
+                "dev",
+                device,
+                "root",
+                "tbf",
+                "rate",
+                f"{mbps * 8 * OVERHEAD:.0f}mbit",
+                "burst",
+                BURST,
+                "latency",
+                "50ms",
+            ]
+        )
     except Failed as reason:
         network.skip(f"the speed of a link cannot be set: {reason}")
 
@@ -87,9 +111,19 @@ class Client:
 
     def fio(self, direction: str, size: int) -> float:
         path = os.path.join(self.plain, "fio")
-        text = command(["fio", f"--name={direction}", f"--filename={path}", f"--rw={direction}",
-                        "--bs=1M", f"--size={size}", "--end_fsync=1", "--output-format=json"])
-        return json.loads(text[text.index("{"):])["jobs"][0][direction]["bw_bytes"] / 1e6
+        text = command(
+            [
+                "fio",
+                f"--name={direction}",
+                f"--filename={path}",
+                f"--rw={direction}",
+                "--bs=1M",
+                f"--size={size}",
+                "--end_fsync=1",
+                "--output-format=json",
+            ]
+        )
+        return json.loads(text[text.index("{") :])["jobs"][0][direction]["bw_bytes"] / 1e6
 
     @contextlib.contextmanager
     def cold(self):

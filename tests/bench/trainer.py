@@ -17,6 +17,7 @@ says "ready" and how much it is. Then each line on stdin is a JSON list, answere
 
 It goes to the environment of make check-frameworks first, and exits with 77, saying why, where there is none to be had.
 """
+
 import json
 import os
 import sys
@@ -53,8 +54,9 @@ class Job:
 
     def __init__(self, target: int) -> None:
         torch.manual_seed(1)
-        self.width = next((width for width in WIDTHS if DEPTH * state_of(block(width)) <= target),
-                          WIDTHS[-1])
+        self.width = next(
+            (width for width in WIDTHS if DEPTH * state_of(block(width)) <= target), WIDTHS[-1]
+        )
         self.model = nn.Sequential(block(self.width))
         while state_of(self.model) < target:
             self.model.append(block(self.width))
@@ -111,6 +113,7 @@ def state_of(model: nn.Module) -> int:
 
 # --- saves: each begins one and returns what waits for its end, beside which training goes on ---
 
+
 def nothing() -> None:
     pass
 
@@ -141,6 +144,7 @@ def save_dcp(state: dict, path: str):
 def save_dcp_async(how: AsyncCheckpointerType):
     def begin(state: dict, path: str):
         return checkpoint.async_save(state, checkpoint_id=path, async_checkpointer_type=how).result
+
     return begin
 
 
@@ -149,10 +153,16 @@ def save_dcp_lazily(state: dict, path: str):
     return nothing
 
 
-SAVES = {"torch": save_torch, "torch-lazy": save_lazily, "torch-fsync": save_torch_fsync, "dcp": save_dcp,
-         "dcp-lazy": save_dcp_lazily, "dcp-lazy-async": save_dcp_lazily,
-         "dcp-thread": save_dcp_async(AsyncCheckpointerType.THREAD),
-         "dcp-process": save_dcp_async(AsyncCheckpointerType.PROCESS)}
+SAVES = {
+    "torch": save_torch,
+    "torch-lazy": save_lazily,
+    "torch-fsync": save_torch_fsync,
+    "dcp": save_dcp,
+    "dcp-lazy": save_dcp_lazily,
+    "dcp-lazy-async": save_dcp_lazily,
+    "dcp-thread": save_dcp_async(AsyncCheckpointerType.THREAD),
+    "dcp-process": save_dcp_async(AsyncCheckpointerType.PROCESS),
+}
 
 
 def load_dcp(state: dict, path: str) -> None:
@@ -171,6 +181,7 @@ def name_of(how: str, step: int) -> str:
 
 
 # --- durable ---
+
 
 def sync(path: str) -> None:
     """A file, or a directory with all in it; and the name of it."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rows on checkpoints of many files: what it costs that they are committed as one."""
+
 from __future__ import annotations
 
 import json
@@ -10,8 +11,18 @@ import statistics
 import subprocess
 from typing import Callable
 
-from processes import (CKPTFS, LIMIT_S, Failed, command, daemon_pid, is_idle, memory_mib, mount_status,
-                       started, wait_until)
+from processes import (
+    CKPTFS,
+    LIMIT_S,
+    Failed,
+    command,
+    daemon_pid,
+    is_idle,
+    memory_mib,
+    mount_status,
+    started,
+    wait_until,
+)
 from setting import FSLOAD, MIB, SMALL_CACHE, Bench
 
 FILE_BYTES = 65536
@@ -44,8 +55,13 @@ def sample_unit(bench: Bench, side: str) -> dict:
 def ended(bench: Bench, name: str) -> float:
     """When it was committed, by CLOCK_MONOTONIC."""
     with open(os.path.join(bench.mountpoint, ".ckptfs/trace.json"), encoding="utf-8") as file:
-        spans = [event for event in json.load(file)["traceEvents"] if event["name"] == "commit" and
-                 event["args"]["path"] == name and event["args"]["state"] == "committed"]
+        spans = [
+            event
+            for event in json.load(file)["traceEvents"]
+            if event["name"] == "commit"
+            and event["args"]["path"] == name
+            and event["args"]["state"] == "committed"
+        ]
     if not spans:
         raise Failed(f"{name} is not committed")
     return (spans[-1]["ts"] + spans[-1]["dur"]) / 1e6
@@ -53,17 +69,23 @@ def ended(bench: Bench, name: str) -> float:
 
 def durable_but_for_its_end(bench: Bench) -> bool:
     status = mount_status(bench.mountpoint)
-    return bool(status.get("pending")) and all(entry.get("rule") and not entry.get("dirty_bytes")
-                                               for entry in status["pending"])
+    return bool(status.get("pending")) and all(
+        entry.get("rule") and not entry.get("dirty_bytes") for entry in status["pending"]
+    )
 
 
-def save_unit(bench: Bench, name: str, count: int, size: int,
-              before_end: Callable[[], None]) -> float:
+def save_unit(
+    bench: Bench, name: str, count: int, size: int, before_end: Callable[[], None]
+) -> float:
     """A checkpoint that is durable before its end comes; when that began, by CLOCK_MONOTONIC."""
     top = os.path.join(bench.mountpoint, name)
-    with started([FSLOAD, "end-unit", top, str(count), str(size)], stdin=subprocess.PIPE,
-                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                 env={**os.environ, **RANK}) as process:
+    with started(
+        [FSLOAD, "end-unit", top, str(count), str(size)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **RANK},
+    ) as process:
         if process.stdout.readline() == "ready\n":
             wait_until("its files are durable", lambda: durable_but_for_its_end(bench))
             bench.settle()
@@ -81,8 +103,10 @@ def sample_commit(bench: Bench, side: str) -> dict:
         return {"value": 1000 * load("sync", bench.backing, SYNCS, 4096)}
     with bench.side("ckptfs", 2 * COMMIT_FILES * MIB):
         names = [f"unit{number}" for number in range(COMMITS)]
-        took = [-save_unit(bench, name, COMMIT_FILES, FILE_BYTES, lambda: None) +
-                ended(bench, name) for name in names]
+        took = [
+            -save_unit(bench, name, COMMIT_FILES, FILE_BYTES, lambda: None) + ended(bench, name)
+            for name in names
+        ]
     remove(bench, *names)
     return {"value": 1000 * statistics.median(took)}
 
@@ -100,8 +124,9 @@ def peak_mib(pid: int) -> float:
 
 def verify_mib(path: str) -> float:
     """The most memory that a verify of it takes."""
-    with started([CKPTFS, "verify", path], stdout=subprocess.DEVNULL,
-                 stderr=subprocess.DEVNULL) as process:
+    with started(
+        [CKPTFS, "verify", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -114,10 +139,15 @@ def sample_memory_unit(bench: Bench, side: str) -> dict:
     with bench.side(side) as path:
         pid = daemon_pid(path)
         memory = [memory_mib(pid)["VmRSS"]]
-        save_unit(bench, "unit", bench.many_files, 16,
-                  lambda: memory.append(memory_mib(pid)["VmRSS"]))
+        save_unit(
+            bench, "unit", bench.many_files, 16, lambda: memory.append(memory_mib(pid)["VmRSS"])
+        )
         commit = peak_mib(pid) - memory[1]
     verify = verify_mib(os.path.join(bench.backing, "unit"))
     remove(bench, "unit")
-    return {"value": max(commit, verify), "commit": commit, "verify": verify,
-            "save": memory[1] - memory[0]}
+    return {
+        "value": max(commit, verify),
+        "commit": commit,
+        "verify": verify,
+        "save": memory[1] - memory[0],
+    }

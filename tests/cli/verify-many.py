@@ -16,46 +16,52 @@ LIMIT_KIB = 100 * 1024
 
 
 def make(unit, nr):
-	"""Of nr files with long names in a hundred directories, that share the bytes of a few."""
-	entries, sources = [], [os.path.join(unit, "source-%d" % i) for i in range(8)]
-	os.mkdir(unit)
-	for i, source in enumerate(sources):
-		with open(source, "w") as file:
-			file.write("bytes %d" % i)
-	digests = [commit.digest_of(source) for source in sources]
-	for i in range(100):
-		os.mkdir("%s/directory-%02d" % (unit, i))
-	for i in range(nr):
-		path = "directory-%02d/%s-%06d.distcp" % (i % 100, "a-name-that-is-quite-long-" * 3, i)
-		os.link(sources[i % 8], os.path.join(unit, path))
-		entries.append((path.encode(), {"size": 7, "xxh3": digests[i % 8], "node": "node-1", "rank": i % 1024}))
-	commit.write(unit, entries=sorted(entries))
+    """Of nr files with long names in a hundred directories, that share the bytes of a few."""
+    entries, sources = [], [os.path.join(unit, "source-%d" % i) for i in range(8)]
+    os.mkdir(unit)
+    for i, source in enumerate(sources):
+        with open(source, "w") as file:
+            file.write("bytes %d" % i)
+    digests = [commit.digest_of(source) for source in sources]
+    for i in range(100):
+        os.mkdir("%s/directory-%02d" % (unit, i))
+    for i in range(nr):
+        path = "directory-%02d/%s-%06d.distcp" % (i % 100, "a-name-that-is-quite-long-" * 3, i)
+        os.link(sources[i % 8], os.path.join(unit, path))
+        entries.append(
+            (path.encode(), {"size": 7, "xxh3": digests[i % 8], "node": "node-1", "rank": i % 1024})
+        )
+    commit.write(unit, entries=sorted(entries))
 
 
 def run(*args):
-	"""What it printed, and the most memory that it had, in KiB."""
-	process = subprocess.Popen([os.environ["CKPTFS"], *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-	out = process.stdout.read()
-	_, status, usage = os.wait4(process.pid, 0)
-	assert status == 0, out[-2000:]
-	return out, usage.ru_maxrss
+    """What it printed, and the most memory that it had, in KiB."""
+    process = subprocess.Popen(
+        [os.environ["CKPTFS"], *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    out = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, out[-2000:]
+    return out, usage.ru_maxrss
 
 
 def make_elsewhere(unit, nr):
-	"""So that this process stays small: what it has counts for those that it starts."""
-	pid = os.fork()
-	if not pid:
-		make(unit, nr)
-		os._exit(0)
-	assert os.waitpid(pid, 0)[1] == 0
+    """So that this process stays small: what it has counts for those that it starts."""
+    pid = os.fork()
+    if not pid:
+        make(unit, nr)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 make_elsewhere("few", 1)
 make_elsewhere("many", NR)
 for verb in "verify", "ls", "latest":
-	_, few = run(verb, "few")
-	out, many = run(verb, "many")
-	print("%s: %d KiB, %d KiB for one file: %s" % (verb, many, few, out.splitlines()[-1]))
-	# A sanitizer keeps what is freed; it is slow, too.
-	assert many - few < LIMIT_KIB or os.environ.get("TEST_SLOW", "1") != "1", "%s took %d KiB more" % (verb, many - few)
+    _, few = run(verb, "few")
+    out, many = run(verb, "many")
+    print("%s: %d KiB, %d KiB for one file: %s" % (verb, many, few, out.splitlines()[-1]))
+    # A sanitizer keeps what is freed; it is slow, too.
+    assert many - few < LIMIT_KIB or os.environ.get("TEST_SLOW", "1") != "1", (
+        "%s took %d KiB more" % (verb, many - few)
+    )
 assert "(%d listed)" % NR in run("verify", "many")[0]

@@ -14,11 +14,11 @@ process = subprocess.Popen(sys.argv[2:], stdout=slave, stderr=slave)
 os.close(slave)
 seen, touched = b"", False
 try:
-	while part := os.read(master, 4096):
-		seen += part
-		if not touched and b" % of " in seen:
-			os.utime(sys.argv[1])
-			touched = True
+    while part := os.read(master, 4096):
+        seen += part
+        if not touched and b" % of " in seen:
+            os.utime(sys.argv[1])
+            touched = True
 except OSError:
-	pass # the other end is closed
+    pass  # the other end is closed
 sys.stdout.buffer.write(seen + b"\n%d\n" % process.wait())

@@ -20,54 +20,57 @@ import gluster
 from nodes import *
 
 if not shutil.which("etcd"):
-	skip("no etcd")
+    skip("no etcd")
 gluster.start()
 url = etcd.start(network.SERVICE, TMP + "/etcd")
 hosts = {}
-LARGE = 48 << 20 # by flush_bw that takes longer than the node is there for
+LARGE = 48 << 20  # by flush_bw that takes longer than the node is there for
 
 
 def cut(restart, unit, word, bare, one, two, three):
-	"""While its ranks have written, and before all is flushed and voted for."""
-	there = (one, two, three)
-	ranks = [Rank(node, rank, 3, restart=restart) for rank, node in enumerate(there)]
-	save(ranks, unit, 1, end=False)
-	ranks[2].do("open('%s/__2_1.distcp', 'wb').write(bytes(%d))" % (unit, LARGE))
-	hosts[three.name].lose(network.OWN)
-	ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step 1'); os.rename('%s/.metadata.tmp', '%s/.metadata')" % (
-		unit, unit, unit))
-	for node in (one, two):
-		told = node.fails(unit)
-		assert word in told and three.name + " (host " in told, told
-		assert not os.path.exists(node.path(unit)), node.name
-	assert not os.path.exists(os.path.join(bare, unit))
-	hosts[three.name].find(network.OWN)
-	told = three.fails(unit)
-	assert word in told, told
-	for rank in ranks:
-		rank.kill()
-	ranks = [Rank(node, rank, 3, restart=restart + 1) for rank, node in enumerate(there)]
-	save(ranks, unit, 2)
-	for node in there:
-		node.wait_for(unit)
-	check(unit, 3, 2, bare)
-	for rank in ranks:
-		rank.leave()
-	for node in there:
-		node.leave()
+    """While its ranks have written, and before all is flushed and voted for."""
+    there = (one, two, three)
+    ranks = [Rank(node, rank, 3, restart=restart) for rank, node in enumerate(there)]
+    save(ranks, unit, 1, end=False)
+    ranks[2].do("open('%s/__2_1.distcp', 'wb').write(bytes(%d))" % (unit, LARGE))
+    hosts[three.name].lose(network.OWN)
+    ranks[0].do(
+        "open('%s/.metadata.tmp', 'wb').write(b'step 1'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
+        % (unit, unit, unit)
+    )
+    for node in (one, two):
+        told = node.fails(unit)
+        assert word in told and three.name + " (host " in told, told
+        assert not os.path.exists(node.path(unit)), node.name
+    assert not os.path.exists(os.path.join(bare, unit))
+    hosts[three.name].find(network.OWN)
+    told = three.fails(unit)
+    assert word in told, told
+    for rank in ranks:
+        rank.kill()
+    ranks = [Rank(node, rank, 3, restart=restart + 1) for rank, node in enumerate(there)]
+    save(ranks, unit, 2)
+    for node in there:
+        node.wait_for(unit)
+    check(unit, 3, 2, bare)
+    for rank in ranks:
+        rank.leave()
+    for node in there:
+        node.leave()
 
 
 def on(volume, options, word):
-	"""A new volume."""
-	def make(name, options):
-		host = hosts[name] = network.Host()
-		where = gluster.mount(volume, "%s/%s.%s" % (TMP, volume, name), host)
-		return Node(name, options, where, host.within)
+    """A new volume."""
 
-	gluster.volume(volume)
-	bare = gluster.mount(volume, "%s/%s" % (TMP, volume))
-	with nodes("one", "two", "three", options="flush_bw=16M," + options, make=make) as there:
-		cut(0, "step-1", word, bare, *there)
+    def make(name, options):
+        host = hosts[name] = network.Host()
+        where = gluster.mount(volume, "%s/%s.%s" % (TMP, volume, name), host)
+        return Node(name, options, where, host.within)
+
+    gluster.volume(volume)
+    bare = gluster.mount(volume, "%s/%s" % (TMP, volume))
+    with nodes("one", "two", "three", options="flush_bw=16M," + options, make=make) as there:
+        cut(0, "step-1", word, bare, *there)
 
 
 on("data", "commit_timeout_s=5,coord=etcd:" + url, "commit_timeout_s")

@@ -12,4 +12,4 @@ from nodes import nodes
 from scenarios import failures
 
 with nodes("one", "two", "three") as three_nodes:
-	failures(*three_nodes)
+    failures(*three_nodes)

@@ -35,70 +35,72 @@ if result == 0:
 
 
 class Child:
-	def __init__(self, unit, step):
-		self.pipes = [os.path.join(TMP, name) for name in ("orders.%d" % step, "answers.%d" % step)]
-		for pipe in self.pipes:
-			os.mkfifo(pipe)
-		self.pid = ranks[1].do(FORK % (unit, content(1, step), *self.pipes))
-		self.orders, self.answers = open(self.pipes[0], "wb", 0), open(self.pipes[1], "rb", 0)
+    def __init__(self, unit, step):
+        self.pipes = [os.path.join(TMP, name) for name in ("orders.%d" % step, "answers.%d" % step)]
+        for pipe in self.pipes:
+            os.mkfifo(pipe)
+        self.pid = ranks[1].do(FORK % (unit, content(1, step), *self.pipes))
+        self.orders, self.answers = open(self.pipes[0], "wb", 0), open(self.pipes[1], "rb", 0)
 
-	def do(self, order):
-		self.orders.write(order)
-		return int(self.answers.readline())
+    def do(self, order):
+        self.orders.write(order)
+        return int(self.answers.readline())
 
 
 def begin(step):
-	unit = "step-%d" % step
-	ranks[0].do("os.mkdir(%r)" % unit)
-	ranks[0].write(unit + "/__0_0.distcp", content(0, step))
-	return unit, Child(unit, step)
+    unit = "step-%d" % step
+    ranks[0].do("os.mkdir(%r)" % unit)
+    ranks[0].write(unit + "/__0_0.distcp", content(0, step))
+    return unit, Child(unit, step)
 
 
 def end(unit, step):
-	ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')" % (
-		unit, step, unit, unit))
+    ranks[0].do(
+        "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
+        % (unit, step, unit, unit)
+    )
 
 
 def committed(unit, step, more=b""):
-	for node in (one, two):
-		node.wait_for(unit)
-		with open(node.path(unit, "__1_0.distcp"), "rb") as file:
-			assert file.read() == content(1, step) + more, node.name
-	with open(os.path.join(BACK, unit, "__1_0.distcp"), "rb") as file:
-		assert file.read() == content(1, step) + more
-	one.ckptfs("verify", os.path.join(BACK, unit))
+    for node in (one, two):
+        node.wait_for(unit)
+        with open(node.path(unit, "__1_0.distcp"), "rb") as file:
+            assert file.read() == content(1, step) + more, node.name
+    with open(os.path.join(BACK, unit, "__1_0.distcp"), "rb") as file:
+        assert file.read() == content(1, step) + more
+    one.ckptfs("verify", os.path.join(BACK, unit))
 
 
 with nodes("one", "two") as (one, two):
-	for step, ends in enumerate(("close", "leave"), 1):
-		# It has it until the commit, and longer.
-		ranks = [Rank(one, 0, 2, restart=step), Rank(two, 1, 2, restart=step)]
-		unit, child = begin(step)
-		if ends == "close":
-			ranks[1].do("files['f'].close()")
-		else:
-			ranks[1].leave()
-		end(unit, step)
-		committed(unit, step)
-		assert child.do(b"w") == -errno.ESTALE
-		assert child.do(b"c") == 0
-		committed(unit, step)
+    for step, ends in enumerate(("close", "leave"), 1):
+        # It has it until the commit, and longer.
+        ranks = [Rank(one, 0, 2, restart=step), Rank(two, 1, 2, restart=step)]
+        unit, child = begin(step)
+        if ends == "close":
+            ranks[1].do("files['f'].close()")
+        else:
+            ranks[1].leave()
+        end(unit, step)
+        committed(unit, step)
+        assert child.do(b"w") == -errno.ESTALE
+        assert child.do(b"c") == 0
+        committed(unit, step)
 
-		for rank in ranks if ends == "close" else ranks[:1]:
-			rank.leave()
+        for rank in ranks if ends == "close" else ranks[:1]:
+            rank.leave()
 
-		# The rank has ended; the child writes, and closes, before the end.
-		step += 2
-		ranks = [Rank(one, 0, 2, restart=step), Rank(two, 1, 2, restart=step)]
-		unit, child = begin(step)
-		if ends == "close":
-			ranks[1].do("files['f'].close()")
-		ranks[1].leave()
-		assert child.do(b"w") == 4
-		assert child.do(b"c") == 0
-		end(unit, step)
-		committed(unit, step, b"more")
-		ranks[0].leave()
-	for node in (one, two):
-		node.leave()
-	assert staged() == [], staged()
+        # The rank has ended; the child writes, and closes, before the end.
+        step += 2
+        ranks = [Rank(one, 0, 2, restart=step), Rank(two, 1, 2, restart=step)]
+        unit, child = begin(step)
+        if ends == "close":
+            ranks[1].do("files['f'].close()")
+        ranks[1].leave()
+        assert child.do(b"w") == 4
+        assert child.do(b"c") == 0
+        end(unit, step)
+        committed(unit, step, b"more")
+        ranks[0].leave()
+    for node in (one, two):
+        node.leave()
+    assert staged() == [], staged()

@@ -25,59 +25,68 @@ LATE = "files['m'][4096:4100] = b'torn'; files['m'].flush()", "os.pwrite(files['
 
 
 def refused():
-	try:
-		ranks[1].end()
-	except OSError as e:
-		assert e.errno == errno.ESTALE, e
-	else:
-		raise AssertionError("it went well")
+    try:
+        ranks[1].end()
+    except OSError as e:
+        assert e.errno == errno.ESTALE, e
+    else:
+        raise AssertionError("it went well")
 
 
 def whole(name, want):
-	for node in nodes_:
-		node.wait_for("step-%d" % step)
-	check("step-%d" % step, 3, step)
-	for top in BACK, *(node.mnt for node in nodes_):
-		with open(os.path.join(top, name), "rb") as file:
-			assert file.read() == want, (top, name)
+    for node in nodes_:
+        node.wait_for("step-%d" % step)
+    check("step-%d" % step, 3, step)
+    for top in BACK, *(node.mnt for node in nodes_):
+        with open(os.path.join(top, name), "rb") as file:
+            assert file.read() == want, (top, name)
 
 
 with nodes("one", "two") as (one, two), nodes("three", options="flush_bw=1M") as (three,):
-	nodes_ = one, two, three
-	ranks = [Rank(node, i, 3) for i, node in enumerate(nodes_)]
-	for step in 1, 2:
-		unit, name = "step-%d" % step, "step-%d/__1_1.distcp" % step
-		save(ranks, unit, step, end=False)
-		ranks[1].do(MAP % (name, content(9, step)))
-		ranks[2].do("open('%s/big', 'wb').write(bytes(%d))" % (unit, BIG))
-		ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')" % (
-			unit, step, unit, unit))
-		wait(lambda: "voted" in two.ckptfs("why", two.path(unit)), "two's vote") # pylint: disable=cell-var-from-loop
-		ranks[1].begin(LATE[step - 1])
-		assert not os.path.exists(os.path.join(BACK, unit)), "three has voted already"
-		whole(name, content(9, step))
-		refused()
-		for late in LATE:
-			ranks[1].begin(late)
-			refused()
-		whole(name, content(9, step))
-		ranks[1].do("files['m'].close(); os.close(files['fd'])")
-	with open(two.path(".ckptfs/failures.json"), encoding="utf-8") as file:
-		told = [failure["path"] for failure in json.load(file) if "open the file again" in failure["message"]]
-	assert told == ["step-1", "step-2"], told
+    nodes_ = one, two, three
+    ranks = [Rank(node, i, 3) for i, node in enumerate(nodes_)]
+    for step in 1, 2:
+        unit, name = "step-%d" % step, "step-%d/__1_1.distcp" % step
+        save(ranks, unit, step, end=False)
+        ranks[1].do(MAP % (name, content(9, step)))
+        ranks[2].do("open('%s/big', 'wb').write(bytes(%d))" % (unit, BIG))
+        ranks[0].do(
+            "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
+            % (unit, step, unit, unit)
+        )
+        wait(lambda: "voted" in two.ckptfs("why", two.path(unit)), "two's vote")  # pylint: disable=cell-var-from-loop
+        ranks[1].begin(LATE[step - 1])
+        assert not os.path.exists(os.path.join(BACK, unit)), "three has voted already"
+        whole(name, content(9, step))
+        refused()
+        for late in LATE:
+            ranks[1].begin(late)
+            refused()
+        whole(name, content(9, step))
+        ranks[1].do("files['m'].close(); os.close(files['fd'])")
+    with open(two.path(".ckptfs/failures.json"), encoding="utf-8") as file:
+        told = [
+            failure["path"]
+            for failure in json.load(file)
+            if "open the file again" in failure["message"]
+        ]
+    assert told == ["step-1", "step-2"], told
 
-	# By a mapping, on another node than wrote it.
-	ranks[0].do("""
+    # By a mapping, on another node than wrote it.
+    ranks[0].do(
+        """
 import mmap
 with open(%r, 'r+b') as file: files['m'] = mmap.mmap(file.fileno(), 0)
 files['m'][:4] = b'anew'
-""" % name)
-	check(unit, 3, step)
-	ranks[0].do("files['m'].close()")
-	wait(lambda: open(os.path.join(BACK, name), "rb").read(4) == b"anew", "the change")
-	whole(name, b"anew" + content(9, step)[4:])
-	for rank in ranks:
-		rank.leave()
-	for node in nodes_:
-		node.leave()
-	assert staged() == [], staged()
+"""
+        % name
+    )
+    check(unit, 3, step)
+    ranks[0].do("files['m'].close()")
+    wait(lambda: open(os.path.join(BACK, name), "rb").read(4) == b"anew", "the change")
+    whole(name, b"anew" + content(9, step)[4:])
+    for rank in ranks:
+        rank.leave()
+    for node in nodes_:
+        node.leave()
+    assert staged() == [], staged()

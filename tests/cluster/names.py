@@ -12,33 +12,36 @@ sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
 from nodes import *
 
 with nodes("one", "two") as (one, two):
-	ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
+    ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
 
-	for step in range(3):
-		ranks[0].do("import os; os.makedirs('files', exist_ok=True)")
-		ranks[0].write("files/best.pt.tmp", content(0, step))
-		ranks[0].do("os.rename('files/best.pt.tmp', 'files/best.pt')")
-		assert ranks[1].read("files/best.pt") == content(0, step), step
-		ranks[0].write("files/model.safetensors2.pt", content(1, step))
-		assert ranks[1].read("files/model.safetensors2.pt") == content(1, step), step
+    for step in range(3):
+        ranks[0].do("import os; os.makedirs('files', exist_ok=True)")
+        ranks[0].write("files/best.pt.tmp", content(0, step))
+        ranks[0].do("os.rename('files/best.pt.tmp', 'files/best.pt')")
+        assert ranks[1].read("files/best.pt") == content(0, step), step
+        ranks[0].write("files/model.safetensors2.pt", content(1, step))
+        assert ranks[1].read("files/model.safetensors2.pt") == content(1, step), step
 
-	tmp = "7.orbax-checkpoint-tmp-1"
-	ranks[0].do("os.makedirs('run/%s/default')" % tmp)
-	assert ranks[1].do("result = os.listdir('run/%s')" % tmp) == ["default"]
-	for rank in ranks:
-		rank.write("run/%s/default/d%d" % (tmp, rank.rank), content(rank.rank, 7))
-	ranks[0].write("run/%s/_CHECKPOINT_METADATA" % tmp, b"{}")
-	ranks[0].do("os.rename('run/%s', 'run/7')" % tmp)
-	assert sorted(ranks[1].do("result = os.listdir('run/7')")) == ["_CHECKPOINT_METADATA", "default"]
-	for node in (one, two):
-		node.wait_for("run/7")
-		assert not os.path.exists(node.path("run", tmp)), node.name
-	for rank in ranks:
-		assert rank.read("run/7/default/d%d" % (1 - rank.rank)) == content(1 - rank.rank, 7)
-		rank.leave()
-	one.ckptfs("verify", BACK + "/run/7")
-	with open(BACK + "/run/7/.ckptfs-commit.json", encoding="utf-8") as file:
-		assert json.load(file)["world"] == {"ranks": 2, "nodes": 2}
-	for node in (one, two):
-		node.leave()
-	assert staged() == [], staged()
+    tmp = "7.orbax-checkpoint-tmp-1"
+    ranks[0].do("os.makedirs('run/%s/default')" % tmp)
+    assert ranks[1].do("result = os.listdir('run/%s')" % tmp) == ["default"]
+    for rank in ranks:
+        rank.write("run/%s/default/d%d" % (tmp, rank.rank), content(rank.rank, 7))
+    ranks[0].write("run/%s/_CHECKPOINT_METADATA" % tmp, b"{}")
+    ranks[0].do("os.rename('run/%s', 'run/7')" % tmp)
+    assert sorted(ranks[1].do("result = os.listdir('run/7')")) == [
+        "_CHECKPOINT_METADATA",
+        "default",
+    ]
+    for node in (one, two):
+        node.wait_for("run/7")
+        assert not os.path.exists(node.path("run", tmp)), node.name
+    for rank in ranks:
+        assert rank.read("run/7/default/d%d" % (1 - rank.rank)) == content(1 - rank.rank, 7)
+        rank.leave()
+    one.ckptfs("verify", BACK + "/run/7")
+    with open(BACK + "/run/7/.ckptfs-commit.json", encoding="utf-8") as file:
+        assert json.load(file)["world"] == {"ranks": 2, "nodes": 2}
+    for node in (one, two):
+        node.leave()
+    assert staged() == [], staged()

@@ -12,7 +12,8 @@ import sys
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/frameworks"))
 
 if __name__ == "__main__":
-	_, module, name = sys.argv
-	framework = getattr(importlib.import_module(module), name)
-	from harness.nodes import spread
-	spread(framework())
+    _, module, name = sys.argv
+    framework = getattr(importlib.import_module(module), name)
+    from harness.nodes import spread
+
+    spread(framework())

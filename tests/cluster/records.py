@@ -16,90 +16,95 @@ TXN = BACK + "/.ckptfs/txn/%d" % os.getuid()
 
 
 def records(kind="*"):
-	return glob.glob("%s/*.%s" % (TXN, kind))
+    return glob.glob("%s/*.%s" % (TXN, kind))
 
 
 def none_is_left():
-	wait(lambda: not os.listdir(TXN), "the records to go")
+    wait(lambda: not os.listdir(TXN), "the records to go")
 
 
 def fsck():
-	subprocess.run([CKPTFS, "fsck", "--discard", BACK], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
+    subprocess.run(
+        [CKPTFS, "fsck", "--discard", BACK], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS
+    )
 
 
 def start(nodes, restart):
-	return [Rank(node, rank, len(nodes), restart=restart) for rank, node in enumerate(nodes)]
+    return [Rank(node, rank, len(nodes), restart=restart) for rank, node in enumerate(nodes)]
 
 
 def commit(ranks, unit, step):
-	save(ranks, unit, step)
-	for rank in ranks:
-		rank.node.wait_for(unit)
+    save(ranks, unit, step)
+    for rank in ranks:
+        rank.node.wait_for(unit)
 
 
 with nodes("one", "two") as (one, two):
-	both = (one, two)
-	ranks = start(both, 0)
-	for step in range(12):
-		commit(ranks, "step-%d" % step, step)
-		if step >= 2:
-			ranks[0].do("import shutil; shutil.rmtree('step-%d')" % (step - 2))
-	none_is_left()
+    both = (one, two)
+    ranks = start(both, 0)
+    for step in range(12):
+        commit(ranks, "step-%d" % step, step)
+        if step >= 2:
+            ranks[0].do("import shutil; shutil.rmtree('step-%d')" % (step - 2))
+    none_is_left()
 
-	most = 0
-	for step in range(20):
-		commit(ranks, "last", step)
-		most = max(most, len(records("name")))
-	assert most < 20, "%d records of one name" % most
-	check("last", 2, 19)
-	none_is_left()
+    most = 0
+    for step in range(20):
+        commit(ranks, "last", step)
+        most = max(most, len(records("name")))
+    assert most < 20, "%d records of one name" % most
+    check("last", 2, 19)
+    none_is_left()
 
-	for step in range(3):
-		save(ranks, "tmp", step, end=False)
-		ranks[0].do("os.rename('tmp', 'moved-%d'); open('moved-%d/.metadata.tmp', 'wb').write(b'step %d')" % (step, step, step))
-		ranks[0].do("os.rename('moved-%d/.metadata.tmp', 'moved-%d/.metadata')" % (step, step))
-		for node in both:
-			node.wait_for("moved-%d" % step)
-	none_is_left()
+    for step in range(3):
+        save(ranks, "tmp", step, end=False)
+        ranks[0].do(
+            "os.rename('tmp', 'moved-%d'); open('moved-%d/.metadata.tmp', 'wb').write(b'step %d')"
+            % (step, step, step)
+        )
+        ranks[0].do("os.rename('moved-%d/.metadata.tmp', 'moved-%d/.metadata')" % (step, step))
+        for node in both:
+            node.wait_for("moved-%d" % step)
+    none_is_left()
 
-	# Of those that fail.
-	for restart in range(1, 4):
-		save(ranks, "failed-%d" % restart, restart, end=False)
-		ranks[restart % 2].kill()
-		for node in both:
-			node.fails("failed-%d" % restart)
-		for rank in ranks:
-			rank.kill()
-		ranks = start(both, restart)
-	none_is_left()
+    # Of those that fail.
+    for restart in range(1, 4):
+        save(ranks, "failed-%d" % restart, restart, end=False)
+        ranks[restart % 2].kill()
+        for node in both:
+            node.fails("failed-%d" % restart)
+        for rank in ranks:
+            rank.kill()
+        ranks = start(both, restart)
+    none_is_left()
 
-	# Of nodes that were killed, before and after the commit, and are mounted again.
-	for restart in range(4, 8):
-		unit = "killed-%d" % restart
-		save(ranks, unit, restart, end=restart % 2)
-		node = both[restart // 2 % 2]
-		if restart % 2:
-			for other in both:
-				other.wait_for(unit)
-		node.kill()
-		for rank in ranks:
-			rank.kill()
-		node.mount()
-		ranks = start(both, restart)
-	commit(ranks, "step-1", 1)
-	none_is_left()
+    # Of nodes that were killed, before and after the commit, and are mounted again.
+    for restart in range(4, 8):
+        unit = "killed-%d" % restart
+        save(ranks, unit, restart, end=restart % 2)
+        node = both[restart // 2 % 2]
+        if restart % 2:
+            for other in both:
+                other.wait_for(unit)
+        node.kill()
+        for rank in ranks:
+            rank.kill()
+        node.mount()
+        ranks = start(both, restart)
+    commit(ranks, "step-1", 1)
+    none_is_left()
 
-	# And of both: what they have left of names is there as long as one of them may live, if nobody mounts.
-	commit(ranks, "step-2", 2)
-	for rank in ranks:
-		rank.kill()
-	for node in both:
-		node.kill()
-	fsck()
-	assert len(records("name")) == 1, records()
-	one.mount()
-	one.leave()
-	fsck()
-	assert os.listdir(TXN) == [], os.listdir(TXN)
-	for node in both:
-		node.mount()
+    # And of both: what they have left of names is there as long as one of them may live, if nobody mounts.
+    commit(ranks, "step-2", 2)
+    for rank in ranks:
+        rank.kill()
+    for node in both:
+        node.kill()
+    fsck()
+    assert len(records("name")) == 1, records()
+    one.mount()
+    one.leave()
+    fsck()
+    assert os.listdir(TXN) == [], os.listdir(TXN)
+    for node in both:
+        node.mount()

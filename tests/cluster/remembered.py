@@ -14,5 +14,5 @@ from remembering import make
 from scenarios import saves
 
 with nodes("one", "two", "three", make=make) as three:
-	saves(*three)
+    saves(*three)
 assert staged() == [], staged()

@@ -15,22 +15,24 @@ from remembering import make
 NAME = "run/step-1/__%d_0.distcp"
 
 with nodes("one", "two", "three", make=make) as three:
-	ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
-	save(ranks, "run/step-1", 1)
-	for node in three:
-		node.wait_for("run/step-1")
-	for step in 2, 3:
-		save(ranks, "run/step-1", step, end=False)
-		for rank in ranks:
-			for of in range(3):
-				assert rank.read(NAME % of) == content(of, step), (rank.rank, of, step)
-				assert rank.do("result = os.stat(%r).st_size" % (NAME % of)) == len(content(of, step))
-	save(ranks, "run/step-1", 4)
-	for node in three:
-		node.wait_for("run/step-1")
-	check("run/step-1", 3, 4)
-	for rank in ranks:
-		rank.leave()
-	for node in three:
-		node.leave()
+    ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
+    save(ranks, "run/step-1", 1)
+    for node in three:
+        node.wait_for("run/step-1")
+    for step in 2, 3:
+        save(ranks, "run/step-1", step, end=False)
+        for rank in ranks:
+            for of in range(3):
+                assert rank.read(NAME % of) == content(of, step), (rank.rank, of, step)
+                assert rank.do("result = os.stat(%r).st_size" % (NAME % of)) == len(
+                    content(of, step)
+                )
+    save(ranks, "run/step-1", 4)
+    for node in three:
+        node.wait_for("run/step-1")
+    check("run/step-1", 3, 4)
+    for rank in ranks:
+        rank.leave()
+    for node in three:
+        node.leave()
 assert staged() == [], staged()

@@ -15,22 +15,22 @@ from remembering import make
 NAME = "run/step-1/__1_0.distcp"
 
 with nodes("one", "two", "three", make=make) as three:
-	ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
-	save(ranks, "run/step-1", 1, end=False)
-	whole = content(1, 1)
-	for turn in range(3):
-		for rank in ranks:
-			assert rank.read(NAME) == whole, (turn, rank.rank)
-			assert rank.do("result = os.stat(%r).st_size" % NAME) == len(whole), (turn, rank.rank)
-		ranks[1].do("with open(%r, 'ab') as f: f.write(b'more %d')" % (NAME, turn))
-		whole += b"more %d" % turn
-	ranks[1].write(NAME, content(1, 1))
-	save([ranks[0]], "run/step-1", 1)
-	for node in three:
-		node.wait_for("run/step-1")
-	check("run/step-1", 3, 1)
-	for rank in ranks:
-		rank.leave()
-	for node in three:
-		node.leave()
+    ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
+    save(ranks, "run/step-1", 1, end=False)
+    whole = content(1, 1)
+    for turn in range(3):
+        for rank in ranks:
+            assert rank.read(NAME) == whole, (turn, rank.rank)
+            assert rank.do("result = os.stat(%r).st_size" % NAME) == len(whole), (turn, rank.rank)
+        ranks[1].do("with open(%r, 'ab') as f: f.write(b'more %d')" % (NAME, turn))
+        whole += b"more %d" % turn
+    ranks[1].write(NAME, content(1, 1))
+    save([ranks[0]], "run/step-1", 1)
+    for node in three:
+        node.wait_for("run/step-1")
+    check("run/step-1", 3, 1)
+    for rank in ranks:
+        rank.leave()
+    for node in three:
+        node.leave()
 assert staged() == [], staged()

@@ -17,35 +17,38 @@ UNIT = "run/step"
 
 
 def look(node):
-	"""By its client, below the mount, at all that is staged or there."""
-	for path in glob.glob(os.path.join(node.backing, "run", ".ckptfs-*", "__*")) + glob.glob(
-			os.path.join(node.backing, UNIT, "__*")):
-		with open(path, "rb") as file:
-			assert file.read()
+    """By its client, below the mount, at all that is staged or there."""
+    for path in glob.glob(os.path.join(node.backing, "run", ".ckptfs-*", "__*")) + glob.glob(
+        os.path.join(node.backing, UNIT, "__*")
+    ):
+        with open(path, "rb") as file:
+            assert file.read()
 
 
 with nodes("one", "two", "three", make=make) as three:
-	ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
-	save(ranks, UNIT, 1)
-	for node in three:
-		node.wait_for(UNIT)
-	for step in range(2, 5):
-		ranks[0].write(UNIT + "/__0_0.distcp", content(0, step))
-		look(ranks[0].node)
-		for rank in ranks[1:]:
-			rank.write("%s/__%d_0.distcp" % (UNIT, rank.rank), content(rank.rank, step))
-		ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')" % (
-			UNIT, step, UNIT, UNIT))
-		ranks[0].node.wait_for(UNIT)
-		ranks[0].write(UNIT + "/note", b"of %d" % step)
-		ranks[0].node.ckptfs("commit", ranks[0].node.path(UNIT))
-		for node in three:
-			node.wait_for(UNIT)
-		check(UNIT, 3, step)
-		with open(os.path.join(BACK, UNIT, "note"), "rb") as file:
-			assert file.read() == b"of %d" % step
-	for rank in ranks:
-		rank.leave()
-	for node in three:
-		node.leave()
+    ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
+    save(ranks, UNIT, 1)
+    for node in three:
+        node.wait_for(UNIT)
+    for step in range(2, 5):
+        ranks[0].write(UNIT + "/__0_0.distcp", content(0, step))
+        look(ranks[0].node)
+        for rank in ranks[1:]:
+            rank.write("%s/__%d_0.distcp" % (UNIT, rank.rank), content(rank.rank, step))
+        ranks[0].do(
+            "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
+            % (UNIT, step, UNIT, UNIT)
+        )
+        ranks[0].node.wait_for(UNIT)
+        ranks[0].write(UNIT + "/note", b"of %d" % step)
+        ranks[0].node.ckptfs("commit", ranks[0].node.path(UNIT))
+        for node in three:
+            node.wait_for(UNIT)
+        check(UNIT, 3, step)
+        with open(os.path.join(BACK, UNIT, "note"), "rb") as file:
+            assert file.read() == b"of %d" % step
+    for rank in ranks:
+        rank.leave()
+    for node in three:
+        node.leave()
 assert staged() == [], staged()

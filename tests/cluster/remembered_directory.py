@@ -13,15 +13,15 @@ from nodes import *
 from remembering import make
 
 with nodes("one", "two", "three", make=make) as three:
-	ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
-	for run in range(4):
-		save(ranks, "run%d/step" % run, run)
-	for run in range(4):
-		for node in three:
-			node.wait_for("run%d/step" % run)
-		check("run%d/step" % run, 3, run)
-	for rank in ranks:
-		rank.leave()
-	for node in three:
-		node.leave()
+    ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
+    for run in range(4):
+        save(ranks, "run%d/step" % run, run)
+    for run in range(4):
+        for node in three:
+            node.wait_for("run%d/step" % run)
+        check("run%d/step" % run, 3, run)
+    for rank in ranks:
+        rank.leave()
+    for node in three:
+        node.leave()
 assert staged() == [], staged()

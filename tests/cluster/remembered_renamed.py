@@ -15,22 +15,25 @@ from remembering import make
 NAME = "run/step-1/progress"
 
 with nodes("one", "two", "three", make=make) as three:
-	ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
-	save(ranks, "run/step-1", 1, end=False)
-	for turn in range(2):
-		for writer in ranks:
-			now = b"%d by %d" % (turn, writer.rank)
-			writer.do("open('%s.tmp', 'wb').write(%r); os.rename('%s.tmp', '%s')" % (NAME, now, NAME, NAME))
-			for rank in ranks:
-				assert rank.read(NAME) == now, (turn, writer.rank, rank.rank)
-	save(ranks, "run/step-1", 1)
-	for node in three:
-		node.wait_for("run/step-1")
-	check("run/step-1", 3, 1)
-	with open(os.path.join(BACK, NAME), "rb") as file:
-		assert file.read() == b"1 by 2"
-	for rank in ranks:
-		rank.leave()
-	for node in three:
-		node.leave()
+    ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
+    save(ranks, "run/step-1", 1, end=False)
+    for turn in range(2):
+        for writer in ranks:
+            now = b"%d by %d" % (turn, writer.rank)
+            writer.do(
+                "open('%s.tmp', 'wb').write(%r); os.rename('%s.tmp', '%s')"
+                % (NAME, now, NAME, NAME)
+            )
+            for rank in ranks:
+                assert rank.read(NAME) == now, (turn, writer.rank, rank.rank)
+    save(ranks, "run/step-1", 1)
+    for node in three:
+        node.wait_for("run/step-1")
+    check("run/step-1", 3, 1)
+    with open(os.path.join(BACK, NAME), "rb") as file:
+        assert file.read() == b"1 by 2"
+    for rank in ranks:
+        rank.leave()
+    for node in three:
+        node.leave()
 assert staged() == [], staged()

@@ -17,32 +17,43 @@ UNIT = "run/step"
 
 
 def make(node, options):
-	return Node(node, options, client(node, names=3, absent=0, attributes=3))
+    return Node(node, options, client(node, names=3, absent=0, attributes=3))
 
 
 with nodes("one", "two", make=make) as (one, two):
-	ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
-	for step in range(1, 3):
-		save(ranks, UNIT, step, end=False)
-		ranks[1].write("run/notes.tmp", b"of %d" % step)
-		for staging in os.listdir(os.path.join(BACK, "run")) if step > 1 else []:
-			if staging.startswith(".ckptfs-"):
-				# What nodes tell of it knows by then: only of the other two it remembers what was.
-				wait(lambda at=os.path.join("run", staging, "__1_0.distcp"): os.stat(os.path.join(one.backing, at)).st_ino ==
-					os.stat(os.path.join(BACK, at)).st_ino, "the time to pass")
-				assert [os.lstat(os.path.join(one.backing, "run", staging, name)).st_ino for name in ("link", "config.json")]
-		ranks[1].do("os.rename('run/notes.tmp', '%s/config.json')" % UNIT)
-		ranks[1].do("os.symlink('target-%d', '%s/link.tmp'); os.rename('%s/link.tmp', '%s/link')" % (step, UNIT, UNIT, UNIT))
-		save([ranks[0]], UNIT, step)
-		for node in (one, two):
-			node.wait_for(UNIT)
-		listed = {f["path"]: f.get("size", f.get("symlink")) for f in check(UNIT, 2, step)["files"]}
-		assert listed["config.json"] == len(b"of %d" % step) and "link" in listed, listed
-		with open(os.path.join(BACK, UNIT, "config.json"), "rb") as file:
-			assert file.read() == b"of %d" % step
-		assert os.readlink(os.path.join(BACK, UNIT, "link")) == "target-%d" % step
-	for rank in ranks:
-		rank.leave()
-	for node in (one, two):
-		node.leave()
+    ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
+    for step in range(1, 3):
+        save(ranks, UNIT, step, end=False)
+        ranks[1].write("run/notes.tmp", b"of %d" % step)
+        for staging in os.listdir(os.path.join(BACK, "run")) if step > 1 else []:
+            if staging.startswith(".ckptfs-"):
+                # What nodes tell of it knows by then: only of the other two it remembers what was.
+                wait(
+                    lambda at=os.path.join("run", staging, "__1_0.distcp"): (
+                        os.stat(os.path.join(one.backing, at)).st_ino
+                        == os.stat(os.path.join(BACK, at)).st_ino
+                    ),
+                    "the time to pass",
+                )
+                assert [
+                    os.lstat(os.path.join(one.backing, "run", staging, name)).st_ino
+                    for name in ("link", "config.json")
+                ]
+        ranks[1].do("os.rename('run/notes.tmp', '%s/config.json')" % UNIT)
+        ranks[1].do(
+            "os.symlink('target-%d', '%s/link.tmp'); os.rename('%s/link.tmp', '%s/link')"
+            % (step, UNIT, UNIT, UNIT)
+        )
+        save([ranks[0]], UNIT, step)
+        for node in (one, two):
+            node.wait_for(UNIT)
+        listed = {f["path"]: f.get("size", f.get("symlink")) for f in check(UNIT, 2, step)["files"]}
+        assert listed["config.json"] == len(b"of %d" % step) and "link" in listed, listed
+        with open(os.path.join(BACK, UNIT, "config.json"), "rb") as file:
+            assert file.read() == b"of %d" % step
+        assert os.readlink(os.path.join(BACK, UNIT, "link")) == "target-%d" % step
+    for rank in ranks:
+        rank.leave()
+    for node in (one, two):
+        node.leave()
 assert staged() == [], staged()

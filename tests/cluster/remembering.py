@@ -11,19 +11,22 @@ SECOND = {"names": 1, "absent": 0, "attributes": 1}
 
 
 def client(name, **remembers):
-	"""One of BACK; where it is mounted. It ends with the test, which has a mount namespace."""
-	if os.environ.get("TEST_PRIVATE") != "1":
-		skip("no namespaces of its own")
-	if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-		skip("cannot open /dev/fuse")
-	where = os.path.join(TMP, "back." + name)
-	for path in BACK, where:
-		os.makedirs(path, exist_ok=True)
-	times = ["--%s=%g" % time for time in (remembers or SECOND).items()]
-	subprocess.run([os.path.join(os.environ["BUILD"], "tests/helpers/fs_remembers"), *times, BACK, where], check=True,
-		timeout=SECONDS)
-	return where
+    """One of BACK; where it is mounted. It ends with the test, which has a mount namespace."""
+    if os.environ.get("TEST_PRIVATE") != "1":
+        skip("no namespaces of its own")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        skip("cannot open /dev/fuse")
+    where = os.path.join(TMP, "back." + name)
+    for path in BACK, where:
+        os.makedirs(path, exist_ok=True)
+    times = ["--%s=%g" % time for time in (remembers or SECOND).items()]
+    subprocess.run(
+        [os.path.join(os.environ["BUILD"], "tests/helpers/fs_remembers"), *times, BACK, where],
+        check=True,
+        timeout=SECONDS,
+    )
+    return where
 
 
 def make(name, options):
-	return Node(name, options, client(name))
+    return Node(name, options, client(name))

@@ -12,4 +12,4 @@ from nodes import nodes
 from scenarios import saves
 
 with nodes("one", "two", "three") as three_nodes:
-	saves(*three_nodes)
+    saves(*three_nodes)

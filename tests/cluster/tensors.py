@@ -11,72 +11,111 @@ import sys
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
 from nodes import *
 
-PARTS = [os.path.join(os.environ["SRC"], "tests", part) for part in ("capture", "checkpoints", "units")]
+PARTS = [
+    os.path.join(os.environ["SRC"], "tests", part) for part in ("capture", "checkpoints", "units")
+]
 ROWS, COLUMNS = 64, 1000
 BYTES = ROWS * COLUMNS * 4
 
 
 def name(rank):
-	return "__%d_0.distcp" % rank
+    return "__%d_0.distcp" % rank
 
 
 def shard(of, path, at, ranks):
-	return {"name": of, "dtype": "F32", "shape": [ROWS * ranks, COLUMNS], "offset": [ROWS * int(path.split("_")[2]), 0],
-		"length": [ROWS, COLUMNS], "path": path, "at": at, "bytes": BYTES}
+    return {
+        "name": of,
+        "dtype": "F32",
+        "shape": [ROWS * ranks, COLUMNS],
+        "offset": [ROWS * int(path.split("_")[2]), 0],
+        "length": [ROWS, COLUMNS],
+        "path": path,
+        "at": at,
+        "bytes": BYTES,
+    }
 
 
 def object_at(path):
-	return {"name_hex": "args\udcff".encode(errors="surrogateescape").hex(), "kind": "object", "dtype": "U8", "path": path,
-		"at": 2 * BYTES + 8192, "bytes": 100}
+    return {
+        "name_hex": "args\udcff".encode(errors="surrogateescape").hex(),
+        "kind": "object",
+        "dtype": "U8",
+        "path": path,
+        "at": 2 * BYTES + 8192,
+        "bytes": 100,
+    }
 
 
 def tensors(unit):
-	with open(os.path.join(BACK, unit, ".ckptfs-commit.json"), encoding="utf-8") as file:
-		return json.load(file)["tensors"]
+    with open(os.path.join(BACK, unit, ".ckptfs-commit.json"), encoding="utf-8") as file:
+        return json.load(file)["tensors"]
 
 
 def saves_by_handle(there, unit):
-	ranks = [Rank(node, i, len(there), PYTHONPATH=":".join(PARTS), MNT=node.mnt, BACK=BACK) for i, node in enumerate(there)]
-	for rank in ranks:
-		rank.do("from capture import *; s = Session(rank=%d, world=%d, arena=1 << 20)" % (rank.rank, len(there)))
-		rank.do("""s.register_shards({
+    ranks = [
+        Rank(node, i, len(there), PYTHONPATH=":".join(PARTS), MNT=node.mnt, BACK=BACK)
+        for i, node in enumerate(there)
+    ]
+    for rank in ranks:
+        rank.do(
+            "from capture import *; s = Session(rank=%d, world=%d, arena=1 << 20)"
+            % (rank.rank, len(there))
+        )
+        rank.do(
+            """s.register_shards({
 			1: ("w", %d, "F32", TENSOR, (%d, %d), (%d, 0), (%d, %d)),
 			2: ("b", %d, "F32", TENSOR, (%d, %d), (%d, 0), (%d, %d)),
-			3: ("args\\udcff", 100, "U8", OBJECT, (), (), ())})""" % (2 * (BYTES, len(there) * ROWS, COLUMNS, rank.rank * ROWS,
-				ROWS, COLUMNS)))
-	ranks[0].do("os.makedirs(%r)" % unit)
-	for rank in ranks:
-		rank.begin("""
+			3: ("args\\udcff", 100, "U8", OBJECT, (), (), ())})"""
+            % (2 * (BYTES, len(there) * ROWS, COLUMNS, rank.rank * ROWS, ROWS, COLUMNS))
+        )
+    ranks[0].do("os.makedirs(%r)" % unit)
+    for rank in ranks:
+        rank.begin(
+            """
 with open('%s/%s', 'wb', 0) as f:
 	f.write(b'header')
 	s.write(f, (1, 4096, 0, %d, data(1, %d)), (2, 4096 + %d, 0, %d, data(2, %d)), (3, 8192 + 2 * %d, 0, 100, data(3, 100)))
 	s.capture()
-""" % (unit, name(rank.rank), BYTES, BYTES, BYTES, BYTES, BYTES, BYTES))
-	for rank in ranks:
-		rank.end()
-	# One of the last is written over.
-	ranks[-1].do("with open('%s/%s', 'r+b', 0) as f: f.seek(4096 + %d); f.write(b'other bytes')" % (unit, name(ranks[-1].rank), BYTES))
-	ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'%s'); os.rename('%s/.metadata.tmp', '%s/.metadata')" % (unit, unit, unit, unit))
-	for node in there:
-		node.wait_for(unit)
-	there[0].ckptfs("verify", os.path.join(BACK, unit))
-	got, nr = tensors(unit), len(there)
-	assert [t for t in got if t["name" if "name" in t else "name_hex"] == "w"] == [shard("w", name(i), 4096, nr) for i in range(nr)], got
-	assert [t for t in got if t.get("name") == "b"] == [shard("b", name(i), 4096 + BYTES, nr) for i in range(nr - 1)], got
-	assert [t for t in got if "name_hex" in t] == [object_at(path) for path in sorted(map(name, range(nr)))], got
-	return ranks
+"""
+            % (unit, name(rank.rank), BYTES, BYTES, BYTES, BYTES, BYTES, BYTES)
+        )
+    for rank in ranks:
+        rank.end()
+    # One of the last is written over.
+    ranks[-1].do(
+        "with open('%s/%s', 'r+b', 0) as f: f.seek(4096 + %d); f.write(b'other bytes')"
+        % (unit, name(ranks[-1].rank), BYTES)
+    )
+    ranks[0].do(
+        "open('%s/.metadata.tmp', 'wb').write(b'%s'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
+        % (unit, unit, unit, unit)
+    )
+    for node in there:
+        node.wait_for(unit)
+    there[0].ckptfs("verify", os.path.join(BACK, unit))
+    got, nr = tensors(unit), len(there)
+    assert [t for t in got if t["name" if "name" in t else "name_hex"] == "w"] == [
+        shard("w", name(i), 4096, nr) for i in range(nr)
+    ], got
+    assert [t for t in got if t.get("name") == "b"] == [
+        shard("b", name(i), 4096 + BYTES, nr) for i in range(nr - 1)
+    ], got
+    assert [t for t in got if "name_hex" in t] == [
+        object_at(path) for path in sorted(map(name, range(nr)))
+    ], got
+    return ranks
 
 
 FANOUT = 16  # so the last one's vote comes by way of another's
 with nodes(*("n%d" % i for i in range(FANOUT + 2)), options="host_cache_size=8M") as there:
-	ranks = saves_by_handle(there, "step-1")
-	# Another node changes one file of it: what is told of the others stays.
-	before = tensors("step-1")
-	ranks[2].do("with open('step-1/%s', 'wb') as f: f.write(b'plain')" % name(1))
-	ranks[0].do("with open('step-1/.metadata', 'wb') as f: f.write(b'changed')")
-	there[2].ckptfs("commit", there[2].path("step-1"))
-	for node in there:
-		node.wait_for("step-1")
-	assert tensors("step-1") == [t for t in before if t["path"] != name(1)], tensors("step-1")
-	for rank in ranks:
-		rank.leave()
+    ranks = saves_by_handle(there, "step-1")
+    # Another node changes one file of it: what is told of the others stays.
+    before = tensors("step-1")
+    ranks[2].do("with open('step-1/%s', 'wb') as f: f.write(b'plain')" % name(1))
+    ranks[0].do("with open('step-1/.metadata', 'wb') as f: f.write(b'changed')")
+    there[2].ckptfs("commit", there[2].path("step-1"))
+    for node in there:
+        node.wait_for("step-1")
+    assert tensors("step-1") == [t for t in before if t["path"] != name(1)], tensors("step-1")
+    for rank in ranks:
+        rank.leave()

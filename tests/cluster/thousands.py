@@ -21,32 +21,52 @@ RECORDS, KIB = 250, 500  # that the root hears; less than that many nodes tell
 
 
 def memory(node, what):
-	with open("/proc/%d/status" % node.pid, encoding="ascii") as file:
-		return int(re.search(r"^%s:\s+(\d+) kB" % what, file.read(), re.M).group(1))
+    with open("/proc/%d/status" % node.pid, encoding="ascii") as file:
+        return int(re.search(r"^%s:\s+(\d+) kB" % what, file.read(), re.M).group(1))
 
 
 def check(kind):
-	path = os.path.join(BACK, kind.unit)
-	with open(path + "/.ckptfs-commit.json", encoding="utf-8") as file:
-		commit = json.load(file)
-	assert commit["world"] == {"ranks": NODES, "nodes": NODES}, commit["world"]
-	labels = ["root", "inner"] + ["crowd%05d" % k for k in range(2, NODES)]
-	wrote = {kind.pattern % (rank, file): (labels[rank], rank) for rank in range(NODES) for file in range(FILES)}
-	listed = {entry["path"]: (entry["node"], entry["rank"]) for entry in commit["files"] if entry["path"] in wrote}
-	wrong = [(name, who, listed.get(name)) for name, who in wrote.items() if listed.get(name) != who]
-	assert not wrong, wrong[:10]
-	subprocess.run([CKPTFS, "verify", path], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
-	left = [name for name in os.listdir(path) if name.startswith(".ckptfs-") and name != ".ckptfs-commit.json"]
-	assert not left, left
+    path = os.path.join(BACK, kind.unit)
+    with open(path + "/.ckptfs-commit.json", encoding="utf-8") as file:
+        commit = json.load(file)
+    assert commit["world"] == {"ranks": NODES, "nodes": NODES}, commit["world"]
+    labels = ["root", "inner"] + ["crowd%05d" % k for k in range(2, NODES)]
+    wrote = {
+        kind.pattern % (rank, file): (labels[rank], rank)
+        for rank in range(NODES)
+        for file in range(FILES)
+    }
+    listed = {
+        entry["path"]: (entry["node"], entry["rank"])
+        for entry in commit["files"]
+        if entry["path"] in wrote
+    }
+    wrong = [
+        (name, who, listed.get(name)) for name, who in wrote.items() if listed.get(name) != who
+    ]
+    assert not wrong, wrong[:10]
+    subprocess.run([CKPTFS, "verify", path], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
+    left = [
+        name
+        for name in os.listdir(path)
+        if name.startswith(".ckptfs-") and name != ".ckptfs-commit.json"
+    ]
+    assert not left, left
 
 
 with nodes("root", "inner", options="lease_s=600,commit_timeout_s=600") as daemons:
-	for node in daemons:
-		wait(lambda node=node: node.status()["cache"]["faulted"] == node.status()["cache"]["size"], "its cache to be there")
-	before = [memory(node, "VmRSS") for node in daemons]
-	for kind in (SHARDS, EVERY_RANK):
-		records, size = save(daemons, kind, NODES, FILES)
-		assert records < RECORDS and size < KIB * 1024, (records, size)
-		check(kind)
-	for node, was in zip(daemons, before):
-		assert "CKPTFS_TEST_SANITIZED" in os.environ or memory(node, "VmHWM") - was < BASE_KIB + FILE_KIB * NODES * FILES, (node.name, was, memory(node, "VmHWM"))
+    for node in daemons:
+        wait(
+            lambda node=node: node.status()["cache"]["faulted"] == node.status()["cache"]["size"],
+            "its cache to be there",
+        )
+    before = [memory(node, "VmRSS") for node in daemons]
+    for kind in (SHARDS, EVERY_RANK):
+        records, size = save(daemons, kind, NODES, FILES)
+        assert records < RECORDS and size < KIB * 1024, (records, size)
+        check(kind)
+    for node, was in zip(daemons, before):
+        assert (
+            "CKPTFS_TEST_SANITIZED" in os.environ
+            or memory(node, "VmHWM") - was < BASE_KIB + FILE_KIB * NODES * FILES
+        ), (node.name, was, memory(node, "VmHWM"))

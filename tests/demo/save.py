@@ -15,6 +15,7 @@ hold     writes half of them, says so in the FIFO HALF, waits for a line in the 
 DEMO_WRITER=plain in the environment keeps it from using torch. Without arguments it prints what
 it would use.
 """
+
 import os
 import random
 import statistics
@@ -48,7 +49,7 @@ def save_to(state, file) -> None:
         return
     together = PART // MIB
     for i in range(0, len(state), together):
-        file.write(b"".join(state[i:i + together]))
+        file.write(b"".join(state[i : i + together]))
 
 
 def save(state, path: str) -> float:
@@ -74,7 +75,7 @@ class Held:
         while done < len(view):
             part = view[done:]
             if self.left:
-                part = part[:self.left]
+                part = part[: self.left]
             count = self.file.write(part)
             done += count
             if self.left:

@@ -8,6 +8,7 @@ thread, so that each run comes to the same weights. It prints for how long it ha
 save blocked, and how much longer the optimizer's step behind one took than others did; and a sum of what it loads at
 the end.
 """
+
 import ctypes
 import glob
 import hashlib
@@ -46,7 +47,9 @@ def sum_of(path: str) -> str:
 def main(directory: str, mib: int, steps: int) -> None:
     torch.manual_seed(1)
     torch.set_num_threads(1)
-    model = nn.Sequential(*[nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(max(mib // PER_LAYER, 1))])
+    model = nn.Sequential(
+        *[nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(max(mib // PER_LAYER, 1))]
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     begin, saves, waits, others = 0, [], [], []
     found = max(glob.glob(f"{directory}/step-*.pt"), key=number_of, default=None)

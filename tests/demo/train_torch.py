@@ -7,6 +7,7 @@ An ordinary training script: a transformer of 52 million parameters with AdamW (
 state), two checkpoints, and a check that what torch.load returns is what was saved.
 Everything is seeded and runs on one thread, so that two runs write the same bytes.
 """
+
 import os
 import sys
 import time
@@ -23,7 +24,8 @@ class Model(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(VOCAB, WIDTH)
         layer = nn.TransformerEncoderLayer(
-            WIDTH, HEADS, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True)
+            WIDTH, HEADS, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.body = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
         self.head = nn.Linear(WIDTH, VOCAB)
 
@@ -69,8 +71,7 @@ def main(directory: str) -> None:
         optimizer.step()
         if step % SAVE_EVERY == 0:
             path = os.path.join(directory, f"step-{step}.pt")
-            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(),
-                     "step": step}
+            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
             start = time.perf_counter()
             torch.save(state, path)
             blocked += time.perf_counter() - start

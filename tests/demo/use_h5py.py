@@ -5,6 +5,7 @@ usage: use_h5py.py DIR
 
 Times are kept out of the file (h5py's default too), so that two runs write the same bytes.
 """
+
 import os
 import sys
 import time
@@ -24,10 +25,18 @@ def main(directory: str) -> None:
         group = file.create_group("model")
         group.attrs["epoch"] = 1
         group.create_dataset("weights", data=weights, track_times=False)
-        group.create_dataset("packed", data=packed, chunks=(128, 256), compression="gzip",
-                             compression_opts=1, shuffle=True, track_times=False)
-        file.create_dataset("losses", data=losses[:4000], maxshape=(None,), chunks=(1000,),
-                            track_times=False)
+        group.create_dataset(
+            "packed",
+            data=packed,
+            chunks=(128, 256),
+            compression="gzip",
+            compression_opts=1,
+            shuffle=True,
+            track_times=False,
+        )
+        file.create_dataset(
+            "losses", data=losses[:4000], maxshape=(None,), chunks=(1000,), track_times=False
+        )
     with h5py.File(path, "r+") as file:
         file["losses"].resize((len(losses),))
         file["losses"][4000:] = losses[4000:]
@@ -37,8 +46,11 @@ def main(directory: str) -> None:
     blocked = time.perf_counter() - start
     weights[17, ::3] = 1.0
     with h5py.File(path, "r") as file:
-        for name, want in (("model/weights", weights), ("model/packed", packed),
-                           ("losses", losses)):
+        for name, want in (
+            ("model/weights", weights),
+            ("model/packed", packed),
+            ("losses", losses),
+        ):
             if not np.array_equal(file[name][...], want):
                 sys.exit(f"h5py: {name} differs from what was written")
         if file["model"].attrs["epoch"] != 2:

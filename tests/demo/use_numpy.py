@@ -3,6 +3,7 @@
 
 usage: use_numpy.py DIR
 """
+
 import os
 import sys
 import time
@@ -45,14 +46,16 @@ def main(directory: str) -> None:
         must_equal(packed["small"], small, "np.savez_compressed")
     must_equal(np.fromfile(path("raw.bin"), dtype=np.float32).reshape(big.shape), big, "tofile")
     big[1000:1003, 5:99] = 7.0
-    must_equal(np.memmap(path("map.bin"), dtype=np.float32, mode="r", shape=big.shape), big,
-               "np.memmap")
+    must_equal(
+        np.memmap(path("map.bin"), dtype=np.float32, mode="r", shape=big.shape), big, "np.memmap"
+    )
     # changed through a private mapping: the file must keep what it has
     private = np.memmap(path("map.bin"), dtype=np.float32, mode="c", shape=big.shape)
     private[:100] = 0.0
     del private
-    must_equal(np.fromfile(path("map.bin"), dtype=np.float32).reshape(big.shape), big,
-               "np.memmap, private")
+    must_equal(
+        np.fromfile(path("map.bin"), dtype=np.float32).reshape(big.shape), big, "np.memmap, private"
+    )
     print(f"blocked {blocked:.3f}")
 
 

@@ -3,6 +3,7 @@
 
 usage: use_safetensors.py DIR
 """
+
 import os
 import sys
 import time
@@ -14,8 +15,10 @@ from safetensors.numpy import load_file, save_file
 
 def main(directory: str) -> None:
     random = np.random.default_rng(2)
-    want = {f"layers.{i}.weight": random.standard_normal((1024, 2048), dtype=np.float32)
-            for i in range(16)}
+    want = {
+        f"layers.{i}.weight": random.standard_normal((1024, 2048), dtype=np.float32)
+        for i in range(16)
+    }
     want["scale"] = np.float32([0.5])
     want["empty"] = np.zeros((0, 4), dtype=np.int64)
     path = os.path.join(directory, "model.safetensors")

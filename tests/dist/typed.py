@@ -9,35 +9,42 @@ MARKS = {"<!-- typed -->": "```sh", "<!-- typed python -->": "```python"}
 
 
 def blocks(lines):
-	"""(number of the first line, True if it is Python, its text)"""
-	lines = iter(enumerate(lines, 1))
-	for number, line in lines:
-		fence = MARKS.get(line.strip())
-		if not fence:
-			continue
-		number, line = next(lines, (number, ""))
-		if line.strip() != fence:
-			sys.exit("line %d: %r belongs directly below %r" % (number, fence, [key for key in MARKS if MARKS[key] == fence][0]))
-		text = []
-		for _, line in lines:
-			if line.strip() == "```":
-				break
-			text.append(line)
-		yield number + 1, "python" in fence, "\n".join(text)
+    """(number of the first line, True if it is Python, its text)"""
+    lines = iter(enumerate(lines, 1))
+    for number, line in lines:
+        fence = MARKS.get(line.strip())
+        if not fence:
+            continue
+        number, line = next(lines, (number, ""))
+        if line.strip() != fence:
+            sys.exit(
+                "line %d: %r belongs directly below %r"
+                % (number, fence, [key for key in MARKS if MARKS[key] == fence][0])
+            )
+        text = []
+        for _, line in lines:
+            if line.strip() == "```":
+                break
+            text.append(line)
+        yield number + 1, "python" in fence, "\n".join(text)
 
 
 def main():
-	with open(sys.argv[1], encoding="utf-8") as file:
-		found = list(blocks(file.read().splitlines()))
-	if not found:
-		sys.exit("%s has no block that is marked <!-- typed -->" % sys.argv[1])
-	print("set -e\nsudo() { \"$@\"; }\nSECONDS=0\nPS4='+ after $SECONDS s: '")
-	for number, python, text in found:
-		print("python - <<'TYPED_PYTHON'\n%s\nTYPED_PYTHON" % text if python else "set -x\n%s\n{ set +x; } 2>/dev/null" % text)
-		print("echo \"block of line %d: ended after $SECONDS s\"" % number)
-		if python:
-			print("after_python")
+    with open(sys.argv[1], encoding="utf-8") as file:
+        found = list(blocks(file.read().splitlines()))
+    if not found:
+        sys.exit("%s has no block that is marked <!-- typed -->" % sys.argv[1])
+    print("set -e\nsudo() { \"$@\"; }\nSECONDS=0\nPS4='+ after $SECONDS s: '")
+    for number, python, text in found:
+        print(
+            "python - <<'TYPED_PYTHON'\n%s\nTYPED_PYTHON" % text
+            if python
+            else "set -x\n%s\n{ set +x; } 2>/dev/null" % text
+        )
+        print('echo "block of line %d: ended after $SECONDS s"' % number)
+        if python:
+            print("after_python")
 
 
 if __name__ == "__main__":
-	main()
+    main()

@@ -17,8 +17,8 @@ from accelerate_state import Accelerate
 
 
 class AccelerateLazily(Unchanged, Accelerate):
-	pass
+    pass
 
 
 if __name__ == "__main__":
-	main(AccelerateLazily())
+    main(AccelerateLazily())

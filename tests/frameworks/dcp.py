@@ -19,58 +19,58 @@ import training
 
 
 class Dcp(Framework):
-	name = "DCP, save"
-	package = "torch"
-	done = "rename .metadata"
-	commits = "the rename to `.metadata`"
-	at_once = True # is a save over when the call returns?
-	training = training.Sharded
+    name = "DCP, save"
+    package = "torch"
+    done = "rename .metadata"
+    commits = "the rename to `.metadata`"
+    at_once = True  # is a save over when the call returns?
+    training = training.Sharded
 
-	# --- in what its ways differ ---
+    # --- in what its ways differ ---
 
-	def setup(self, run): # pylint: disable=unused-argument
-		"""Returns (begin, wait): begin(state, path) saves, or begins to; wait() returns when that is done."""
-		return lambda state, path: checkpoint.save(state, checkpoint_id=path), lambda: None
+    def setup(self, run):  # pylint: disable=unused-argument
+        """Returns (begin, wait): begin(state, path) saves, or begins to; wait() returns when that is done."""
+        return lambda state, path: checkpoint.save(state, checkpoint_id=path), lambda: None
 
-	def fill(self, state, path):
-		checkpoint.load(state, checkpoint_id=path)
+    def fill(self, state, path):
+        checkpoint.load(state, checkpoint_id=path)
 
-	def load(self, path):
-		one = os.environ["TEST_TMP"] + "/one.%d.pt" % os.getpid()
-		dcp_to_torch_save(path, one)
-		state = torch.load(one, weights_only=False)
-		os.unlink(one)
-		return state
+    def load(self, path):
+        one = os.environ["TEST_TMP"] + "/one.%d.pt" % os.getpid()
+        dcp_to_torch_save(path, one)
+        state = torch.load(one, weights_only=False)
+        os.unlink(one)
+        return state
 
-	# --- and in common ---
+    # --- and in common ---
 
-	def train(self, run):
-		t = self.training(run)
-		begin, wait = self.setup(run)
-		saving = []
+    def train(self, run):
+        t = self.training(run)
+        begin, wait = self.setup(run)
+        saving = []
 
-		def finish():
-			while saving:
-				wait()
-				if run.rank == 0:
-					training.rotate(self, run)
-				run.saved(saving.pop())
+        def finish():
+            while saving:
+                wait()
+                if run.rank == 0:
+                    training.rotate(self, run)
+                run.saved(saving.pop())
 
-		def save(t):
-			finish()
-			begin(t.state(), "%s/step-%d" % (run.dir, t.step))
-			run.returned(t.step)
-			saving.append(t.step)
-			if t.step == run.steps or self.at_once:
-				finish()
+        def save(t):
+            finish()
+            begin(t.state(), "%s/step-%d" % (run.dir, t.step))
+            run.returned(t.step)
+            saving.append(t.step)
+            if t.step == run.steps or self.at_once:
+                finish()
 
-		found = self.found(run.dir)
-		if found:
-			state = t.state()
-			self.fill(state, found[newest(found)])
-			t.take(state)
-		t.go(run, save)
+        found = self.found(run.dir)
+        if found:
+            state = t.state()
+            self.fill(state, found[newest(found)])
+            t.take(state)
+        t.go(run, save)
 
 
 if __name__ == "__main__":
-	main(Dcp())
+    main(Dcp())

@@ -14,9 +14,9 @@ from dcp_async_thread import DcpAsync
 
 
 class DcpProcess(DcpAsync):
-	name = "DCP, async_save in a process"
-	how = AsyncCheckpointerType.PROCESS
+    name = "DCP, async_save in a process"
+    how = AsyncCheckpointerType.PROCESS
 
 
 if __name__ == "__main__":
-	main(DcpProcess())
+    main(DcpProcess())

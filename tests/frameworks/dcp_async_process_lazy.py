@@ -17,23 +17,23 @@ from ckptfs.dcp import Writer
 
 
 class DcpProcessLazily(ByWriter, DcpProcess):
-	name = "DCP, async_save in a process, with ckptfs.dcp.Writer"
-	lazily = "no lazy form: its process is given copies, which `ckptfs.dcp.Writer` writes; `async_save` in a thread has one"
-	costs = (1, 0, 1)
-	captured = 0
+    name = "DCP, async_save in a process, with ckptfs.dcp.Writer"
+    lazily = "no lazy form: its process is given copies, which `ckptfs.dcp.Writer` writes; `async_save` in a thread has one"
+    costs = (1, 0, 1)
+    captured = 0
 
-	def writer(self, path):
-		return Writer(path)
+    def writer(self, path):
+        return Writer(path)
 
-	def setup(self, run):
-		begin, wait = super().setup(run)
+    def setup(self, run):
+        begin, wait = super().setup(run)
 
-		def begin_and_copy(state, path):
-			begin(state, path)
-			ckptfs.barrier() # a step would wait for that: the copy counts
+        def begin_and_copy(state, path):
+            begin(state, path)
+            ckptfs.barrier()  # a step would wait for that: the copy counts
 
-		return begin_and_copy, wait
+        return begin_and_copy, wait
 
 
 if __name__ == "__main__":
-	main(DcpProcessLazily())
+    main(DcpProcessLazily())

@@ -15,9 +15,9 @@ from ckptfs.dcp import Writer
 
 
 class DcpAsyncLazily(ByWriter, DcpAsync):
-	def writer(self, path):
-		return Writer(path)
+    def writer(self, path):
+        return Writer(path)
 
 
 if __name__ == "__main__":
-	main(DcpAsyncLazily())
+    main(DcpAsyncLazily())

@@ -16,10 +16,10 @@ from ckptfs.hugging_face import Writer
 
 
 class DcpHuggingFaceLazily(Lazily, DcpHuggingFace):
-	lazily = "`storage_writer=ckptfs.hugging_face.Writer(path, ...)`; what it puts together is written before `save` returns"
-	costs = (1, 0, 0)
-	writer = Writer
+    lazily = "`storage_writer=ckptfs.hugging_face.Writer(path, ...)`; what it puts together is written before `save` returns"
+    costs = (1, 0, 0)
+    writer = Writer
 
 
 if __name__ == "__main__":
-	main(DcpHuggingFaceLazily())
+    main(DcpHuggingFaceLazily())

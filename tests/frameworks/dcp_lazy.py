@@ -18,16 +18,16 @@ from ckptfs.dcp import Reader, Writer
 
 
 class ByWriter(Lazily):
-	lazily = "`storage_writer=ckptfs.dcp.Writer(path)`"
+    lazily = "`storage_writer=ckptfs.dcp.Writer(path)`"
 
-	def fill(self, state, path):
-		checkpoint.load(state, storage_reader=Reader(path))
+    def fill(self, state, path):
+        checkpoint.load(state, storage_reader=Reader(path))
 
 
 class DcpLazily(ByWriter, Dcp):
-	def setup(self, run):
-		return lambda state, path: checkpoint.save(state, storage_writer=Writer(path)), lambda: None
+    def setup(self, run):
+        return lambda state, path: checkpoint.save(state, storage_writer=Writer(path)), lambda: None
 
 
 if __name__ == "__main__":
-	main(DcpLazily())
+    main(DcpLazily())

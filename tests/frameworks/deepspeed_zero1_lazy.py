@@ -14,13 +14,15 @@ from harness.lazily import Lazily
 
 
 class ByConfig(Lazily):
-	lazily = "`datastates_ckpt` in its JSON config"
-	more = {"datastates_ckpt": {"host_cache_size": 0.01, "parser_threads": 2, "pin_host_cache": True}}
+    lazily = "`datastates_ckpt` in its JSON config"
+    more = {
+        "datastates_ckpt": {"host_cache_size": 0.01, "parser_threads": 2, "pin_host_cache": True}
+    }
 
 
 class DeepSpeedLazily(ByConfig, DeepSpeed):
-	pass
+    pass
 
 
 if __name__ == "__main__":
-	main(DeepSpeedLazily())
+    main(DeepSpeedLazily())

@@ -12,9 +12,9 @@ from deepspeed_zero1 import DeepSpeed
 
 
 class DeepSpeed2(DeepSpeed):
-	name = "DeepSpeed, ZeRO 2"
-	stage = 2
+    name = "DeepSpeed, ZeRO 2"
+    stage = 2
 
 
 if __name__ == "__main__":
-	main(DeepSpeed2())
+    main(DeepSpeed2())

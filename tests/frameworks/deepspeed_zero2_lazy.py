@@ -13,8 +13,8 @@ from deepspeed_zero1_lazy import ByConfig
 
 
 class DeepSpeed2Lazily(ByConfig, DeepSpeed2):
-	pass
+    pass
 
 
 if __name__ == "__main__":
-	main(DeepSpeed2Lazily())
+    main(DeepSpeed2Lazily())

@@ -12,9 +12,9 @@ from deepspeed_zero1 import DeepSpeed
 
 
 class DeepSpeed3(DeepSpeed):
-	name = "DeepSpeed, ZeRO 3"
-	stage = 3
+    name = "DeepSpeed, ZeRO 3"
+    stage = 3
 
 
 if __name__ == "__main__":
-	main(DeepSpeed3())
+    main(DeepSpeed3())

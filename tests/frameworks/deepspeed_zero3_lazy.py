@@ -13,8 +13,8 @@ from deepspeed_zero1_lazy import ByConfig
 
 
 class DeepSpeed3Lazily(ByConfig, DeepSpeed3):
-	pass
+    pass
 
 
 if __name__ == "__main__":
-	main(DeepSpeed3Lazily())
+    main(DeepSpeed3Lazily())

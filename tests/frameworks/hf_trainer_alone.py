@@ -13,13 +13,16 @@ from hf_trainer import HfTrainer
 
 
 class HfTrainerAlone(HfTrainer):
-	name = "transformers Trainer, save_total_limit=1"
-	world = 0
-	keep = 1
-	done = ("close trainer_state.json + next sibling", "close trainer_state.json + exited 0",
-		"close trainer_state.json + all closed + quiet + lone")
-	commits = "`trainer_state.json` and some silence, or the next checkpoint, or the end"
+    name = "transformers Trainer, save_total_limit=1"
+    world = 0
+    keep = 1
+    done = (
+        "close trainer_state.json + next sibling",
+        "close trainer_state.json + exited 0",
+        "close trainer_state.json + all closed + quiet + lone",
+    )
+    commits = "`trainer_state.json` and some silence, or the next checkpoint, or the end"
 
 
 if __name__ == "__main__":
-	main(HfTrainerAlone())
+    main(HfTrainerAlone())

@@ -16,11 +16,11 @@ from ckptfs.trainer import Callback
 
 
 class HfTrainerAloneLazily(Lazily, HfTrainerAlone):
-	lazily = "`callbacks=[ckptfs.trainer.Callback()]`"
+    lazily = "`callbacks=[ckptfs.trainer.Callback()]`"
 
-	def callbacks(self):
-		return [Callback()]
+    def callbacks(self):
+        return [Callback()]
 
 
 if __name__ == "__main__":
-	main(HfTrainerAloneLazily())
+    main(HfTrainerAloneLazily())

@@ -15,11 +15,11 @@ from ckptfs.lightning import CheckpointIO
 
 
 class LightningLazily(Lazily, Lightning):
-	lazily = "`plugins=[ckptfs.lightning.CheckpointIO()]`"
-	commits = "the last close of the file"
-	captured = 2
-	plugins = [CheckpointIO()]
+    lazily = "`plugins=[ckptfs.lightning.CheckpointIO()]`"
+    commits = "the last close of the file"
+    captured = 2
+    plugins = [CheckpointIO()]
 
 
 if __name__ == "__main__":
-	main(LightningLazily())
+    main(LightningLazily())

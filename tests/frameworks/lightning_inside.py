@@ -11,4 +11,4 @@ enter("lightning", "torch")
 from lightning_fit import LightningInside
 
 if __name__ == "__main__":
-	main(LightningInside())
+    main(LightningInside())

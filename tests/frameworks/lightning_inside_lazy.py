@@ -13,10 +13,10 @@ from lightning_fit_lazy import LightningLazily
 
 
 class LightningLinked(LightningLazily):
-	name = "Lightning, ModelCheckpoint, last.ckpt a link"
-	captured = 1
-	last = "link"
+    name = "Lightning, ModelCheckpoint, last.ckpt a link"
+    captured = 1
+    last = "link"
 
 
 if __name__ == "__main__":
-	main(LightningLinked())
+    main(LightningLinked())

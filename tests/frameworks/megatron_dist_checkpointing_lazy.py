@@ -19,12 +19,12 @@ megatron.enable()
 
 
 class MegatronLazily(Lazily, Megatron):
-	lazily = "`ckptfs.megatron.enable()`"
+    lazily = "`ckptfs.megatron.enable()`"
 
-	def name_of(self, name):
-		"""A rank has one file, not one of each process."""
-		return re.sub(r"(__\d+)_\d+", r"\1_0", name)
+    def name_of(self, name):
+        """A rank has one file, not one of each process."""
+        return re.sub(r"(__\d+)_\d+", r"\1_0", name)
 
 
 if __name__ == "__main__":
-	main(MegatronLazily())
+    main(MegatronLazily())

@@ -16,19 +16,19 @@ from torch_save import TorchSave
 
 
 class Safetensors(TorchSave):
-	name = "safetensors"
-	package = "safetensors"
-	pattern = r"step-(\d+)\.safetensors"
-	commits = "the last close of the file, which has its name by then"
-	suffix = ".safetensors"
-	training = training.Flat
+    name = "safetensors"
+    package = "safetensors"
+    pattern = r"step-(\d+)\.safetensors"
+    commits = "the last close of the file, which has its name by then"
+    suffix = ".safetensors"
+    training = training.Flat
 
-	def load(self, path):
-		return load_file(path)
+    def load(self, path):
+        return load_file(path)
 
-	def write(self, state, path):
-		save_file(state, path)
+    def write(self, state, path):
+        save_file(state, path)
 
 
 if __name__ == "__main__":
-	main(Safetensors())
+    main(Safetensors())

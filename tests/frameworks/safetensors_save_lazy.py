@@ -16,8 +16,8 @@ from safetensors_save import Safetensors
 
 
 class SafetensorsLazily(Unchanged, Safetensors):
-	pass
+    pass
 
 
 if __name__ == "__main__":
-	main(SafetensorsLazily())
+    main(SafetensorsLazily())

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The tables of ckptfs-frameworks(7): kills survived and costs of each framework.
 
-	table.py             prints what the last runs of make check-frameworks and make check-cluster found
-	table.py --record    also takes that into results.json, beside the rows of what did not run, and renders the page
-	table.py --render    renders the page from results.json
-	table.py --check     fails if the page is not what results.json says
+    table.py             prints what the last runs of make check-frameworks and make check-cluster found
+    table.py --record    also takes that into results.json, beside the rows of what did not run, and renders the page
+    table.py --render    renders the page from results.json
+    table.py --check     fails if the page is not what results.json says
 
 Without $BUILD there are no last runs.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -22,185 +23,253 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 RECORDED = os.path.join(HERE, "results.json")
 PAGE = os.path.join(HERE, "..", "..", "client", "ckptfs-frameworks.7")
-BEGIN, END = '.\\" Rendered by tests/frameworks/table.py from results.json: {}\n', '.\\" End of what is rendered\n'
+BEGIN, END = (
+    '.\\" Rendered by tests/frameworks/table.py from results.json: {}\n',
+    '.\\" End of what is rendered\n',
+)
 KINDS = {"one_node": ("rank", "job", "daemon"), "two_nodes": ("rank", "job", "daemon", "node")}
 
 
 # --- what ran ---
 
+
 def measured(where):
-	top = os.path.join(os.environ.get("BUILD", ""), "frameworks", where)
-	for path in sorted(glob.glob(os.path.join(top, "*.json")), key=lambda path: path.replace("_on_two_nodes", "")):
-		with open(path, encoding="utf-8") as file:
-			yield json.load(file)
+    top = os.path.join(os.environ.get("BUILD", ""), "frameworks", where)
+    for path in sorted(
+        glob.glob(os.path.join(top, "*.json")), key=lambda path: path.replace("_on_two_nodes", "")
+    ):
+        with open(path, encoding="utf-8") as file:
+            yield json.load(file)
 
 
 def blocked():
-	"""Of each framework that make bench measures: the time for which a save stands still, against the plain disk."""
-	path = os.path.join(os.environ.get("BUILD", ""), "frameworks", "blocked.json")
-	if not os.path.exists(path):
-		return {}
-	with open(path, encoding="utf-8") as file:
-		return json.load(file)
+    """Of each framework that make bench measures: the time for which a save stands still, against the plain disk."""
+    path = os.path.join(os.environ.get("BUILD", ""), "frameworks", "blocked.json")
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def times(numbers):
-	return ", ".join(map(str, numbers))
+    return ", ".join(map(str, numbers))
 
 
 def to_set(row):
-	said = []
-	for rule in row["rules"]:
-		said.append("a rule of your own for `%s`; without it: an ordinary file" % "`, `".join(rule["match"]))
-	if row.get("lazily"):
-		said.append(row["lazily"])
-	if row["switch"]:
-		said.append("%s: %s" % (row["switch"], times(row["switched"])))
-	if not row["prompt"]:
-		said.append("a smaller `quiet_s`, to have the last one committed sooner")
-	return "; ".join(said) or "none" + (row["fsyncs"] > 0) * ": its fsyncs do not wait for the storage"
+    said = []
+    for rule in row["rules"]:
+        said.append(
+            "a rule of your own for `%s`; without it: an ordinary file" % "`, `".join(rule["match"])
+        )
+    if row.get("lazily"):
+        said.append(row["lazily"])
+    if row["switch"]:
+        said.append("%s: %s" % (row["switch"], times(row["switched"])))
+    if not row["prompt"]:
+        said.append("a smaller `quiet_s`, to have the last one committed sooner")
+    return (
+        "; ".join(said) or "none" + (row["fsyncs"] > 0) * ": its fsyncs do not wait for the storage"
+    )
 
 
 def last_runs():
-	"""As in results.json."""
-	ratios = blocked()
-	one_node = []
-	for row in measured("results"):
-		one = {"name": row["name"], "version": row["version"], "commits": row["commits"],
-			"killed": {kind: row["killed"][kind] for kind in KINDS["one_node"]}, "costs": row["costs"],
-			"captured": row.get("captured") or 0, "set": to_set(row)}
-		if row["name"] in ratios:
-			one["blocked"] = round(ratios[row["name"]], 2)
-		one_node.append(one)
-	two_nodes = [{"name": row["name"], "killed": {kind: row["killed"][kind] for kind in KINDS["two_nodes"]}}
-		for row in measured("results.nodes")]
-	return {"one_node": one_node, "two_nodes": two_nodes}
+    """As in results.json."""
+    ratios = blocked()
+    one_node = []
+    for row in measured("results"):
+        one = {
+            "name": row["name"],
+            "version": row["version"],
+            "commits": row["commits"],
+            "killed": {kind: row["killed"][kind] for kind in KINDS["one_node"]},
+            "costs": row["costs"],
+            "captured": row.get("captured") or 0,
+            "set": to_set(row),
+        }
+        if row["name"] in ratios:
+            one["blocked"] = round(ratios[row["name"]], 2)
+        one_node.append(one)
+    two_nodes = [
+        {"name": row["name"], "killed": {kind: row["killed"][kind] for kind in KINDS["two_nodes"]}}
+        for row in measured("results.nodes")
+    ]
+    return {"one_node": one_node, "two_nodes": two_nodes}
 
 
 # --- what is recorded ---
 
+
 def read_recorded():
-	with open(RECORDED, encoding="utf-8") as file:
-		return json.load(file)
+    with open(RECORDED, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def merge(recorded, runs):
-	"""A row that ran takes the place of the one of its name; the others stay."""
-	for key in KINDS:
-		fresh = {row["name"]: row for row in runs[key]}
-		rows = [fresh.pop(row["name"], row) for row in recorded[key]]
-		recorded[key] = rows + list(fresh.values())
-	recorded["date"] = time.strftime("%Y-%m-%d")
-	recorded["host"] = "a machine with %d CPUs, %s %s" % (os.cpu_count(), platform.system(), platform.release().split("-")[0])
-	return recorded
+    """A row that ran takes the place of the one of its name; the others stay."""
+    for key in KINDS:
+        fresh = {row["name"]: row for row in runs[key]}
+        rows = [fresh.pop(row["name"], row) for row in recorded[key]]
+        recorded[key] = rows + list(fresh.values())
+    recorded["date"] = time.strftime("%Y-%m-%d")
+    recorded["host"] = "a machine with %d CPUs, %s %s" % (
+        os.cpu_count(),
+        platform.system(),
+        platform.release().split("-")[0],
+    )
+    return recorded
 
 
 def write_recorded(recorded):
-	"""A line for each row, so that differences show what changed."""
-	parts = [" %s: %s" % (json.dumps(key), json.dumps(recorded[key], ensure_ascii=False)) for key in ("about", "date", "host")]
-	for key in KINDS:
-		lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in recorded[key])
-		parts.append(' "%s": [\n%s\n ]' % (key, lines))
-	with open(RECORDED, "w", encoding="utf-8") as file:
-		file.write("{\n" + ",\n".join(parts) + "\n}\n")
+    """A line for each row, so that differences show what changed."""
+    parts = [
+        " %s: %s" % (json.dumps(key), json.dumps(recorded[key], ensure_ascii=False))
+        for key in ("about", "date", "host")
+    ]
+    for key in KINDS:
+        lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in recorded[key])
+        parts.append(' "%s": [\n%s\n ]' % (key, lines))
+    with open(RECORDED, "w", encoding="utf-8") as file:
+        file.write("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 # --- the page ---
 
+
 def mdoc(text):
-	"""Plain text of a manual page; `code` in it is quoted."""
-	text = text.replace("\\", "\\e")
-	text = re.sub(r"`([^`]*)`", r"\\(oq\1\\(cq", text)
-	return "\\&" + text if text[:1] in ".'" else text
+    """Plain text of a manual page; `code` in it is quoted."""
+    text = text.replace("\\", "\\e")
+    text = re.sub(r"`([^`]*)`", r"\\(oq\1\\(cq", text)
+    return "\\&" + text if text[:1] in ".'" else text
 
 
 def kills(rows):
-	return sum(sum(row["killed"].values()) for row in rows)
+    return sum(sum(row["killed"].values()) for row in rows)
 
 
 def survived(row, kinds):
-	return times("%d of a %s" % (row["killed"][kind], kind) for kind in kinds)
+    return times("%d of a %s" % (row["killed"][kind], kind) for kind in kinds)
 
 
 def render_row(row):
-	lines = [".It %s" % mdoc("%s (%s)" % (row["name"], row["version"])).replace(" , ", ", "),
-		"Committed by: %s." % mdoc(row["commits"]), ".br", "Kills survived: %s." % survived(row, KINDS["one_node"])]
-	lines += [".br", "States written to the mount %d, to TMPDIR %d, copied in memory %d%s." % (*row["costs"],
-		"; captured %d" % row["captured"] if row["captured"] else "")]
-	if row.get("blocked"):
-		lines += [".br", "A save blocks %.2fx as long as on the plain disk." % row["blocked"]]
-	return lines + [".br", "To set: %s." % mdoc(row["set"])]
+    lines = [
+        ".It %s" % mdoc("%s (%s)" % (row["name"], row["version"])).replace(" , ", ", "),
+        "Committed by: %s." % mdoc(row["commits"]),
+        ".br",
+        "Kills survived: %s." % survived(row, KINDS["one_node"]),
+    ]
+    lines += [
+        ".br",
+        "States written to the mount %d, to TMPDIR %d, copied in memory %d%s."
+        % (*row["costs"], "; captured %d" % row["captured"] if row["captured"] else ""),
+    ]
+    if row.get("blocked"):
+        lines += [".br", "A save blocks %.2fx as long as on the plain disk." % row["blocked"]]
+    return lines + [".br", "To set: %s." % mdoc(row["set"])]
 
 
 def render(recorded):
-	one, two = recorded["one_node"], recorded["two_nodes"]
-	lines = [".Ss One node", "%d kills in %d set-ups: no torn checkpoint." % (kills(one), len(one)),
-		"Every resumed run came to the same bits.",
-		"Last recorded %s, on %s." % (recorded["date"], mdoc(recorded["host"])),
-		"A set-up that did not run then stands as recorded before.",
-		".Bl -tag -width Ds"]
-	for row in one:
-		lines += render_row(row)
-	lines += [".El", ".Ss Two nodes", "%d kills in %d set-ups: no torn checkpoint." % (kills(two), len(two)),
-		"The kills are those of a rank, of the job, of a daemon and of a node.",
-		'.Bl -tag -width "20, 20, 20, 20" -compact']
-	for row in two:
-		lines += [".It %s" % times(row["killed"][kind] for kind in KINDS["two_nodes"]), mdoc(row["name"])]
-	lines += [".El"]
-	return "\n".join(lines) + "\n"
+    one, two = recorded["one_node"], recorded["two_nodes"]
+    lines = [
+        ".Ss One node",
+        "%d kills in %d set-ups: no torn checkpoint." % (kills(one), len(one)),
+        "Every resumed run came to the same bits.",
+        "Last recorded %s, on %s." % (recorded["date"], mdoc(recorded["host"])),
+        "A set-up that did not run then stands as recorded before.",
+        ".Bl -tag -width Ds",
+    ]
+    for row in one:
+        lines += render_row(row)
+    lines += [
+        ".El",
+        ".Ss Two nodes",
+        "%d kills in %d set-ups: no torn checkpoint." % (kills(two), len(two)),
+        "The kills are those of a rank, of the job, of a daemon and of a node.",
+        '.Bl -tag -width "20, 20, 20, 20" -compact',
+    ]
+    for row in two:
+        lines += [
+            ".It %s" % times(row["killed"][kind] for kind in KINDS["two_nodes"]),
+            mdoc(row["name"]),
+        ]
+    lines += [".El"]
+    return "\n".join(lines) + "\n"
 
 
 def page_with(text, recorded):
-	begin = BEGIN.format(recorded["date"])
-	found = re.search(re.escape(BEGIN.split("{")[0]) + r".*\n(?s:.*?)" + re.escape(END), text)
-	if not found:
-		sys.exit("%s has no place for the tables" % PAGE)
-	return text[:found.start()] + begin + render(recorded) + END + text[found.end():]
+    begin = BEGIN.format(recorded["date"])
+    found = re.search(re.escape(BEGIN.split("{")[0]) + r".*\n(?s:.*?)" + re.escape(END), text)
+    if not found:
+        sys.exit("%s has no place for the tables" % PAGE)
+    return text[: found.start()] + begin + render(recorded) + END + text[found.end() :]
 
 
 def read_page():
-	with open(PAGE, encoding="utf-8") as file:
-		return file.read()
+    with open(PAGE, encoding="utf-8") as file:
+        return file.read()
 
 
 # --- for people ---
 
+
 def print_runs(runs):
-	print("| framework | version | what commits a checkpoint | kills survived: rank, job, daemon "
-		"| blocked, against the plain disk | states written to the mount, to TMPDIR, copied in memory | what to set |")
-	print("|---|---|---|---|---|---|---|")
-	for row in runs["one_node"]:
-		ratio = "%.2fx" % row["blocked"] if row.get("blocked") else ""
-		cost = times(row["costs"]) + ("; %d captured" % row["captured"] if row["captured"] else "")
-		print("| %s | %s | %s | %s | %s | %s | %s |" % (row["name"], row["version"], row["commits"],
-			times(row["killed"].values()), ratio, cost, row["set"]))
-	print("\n| on two nodes | kills survived: rank, job, daemon, node |\n|---|---|")
-	for row in runs["two_nodes"]:
-		print("| %s | %s |" % (row["name"], times(row["killed"].values())))
-	print("\n%d kills in %d set-ups on one node, %d in %d on two nodes" % (kills(runs["one_node"]),
-		len(runs["one_node"]), kills(runs["two_nodes"]), len(runs["two_nodes"])))
+    print(
+        "| framework | version | what commits a checkpoint | kills survived: rank, job, daemon "
+        "| blocked, against the plain disk | states written to the mount, to TMPDIR, copied in memory | what to set |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for row in runs["one_node"]:
+        ratio = "%.2fx" % row["blocked"] if row.get("blocked") else ""
+        cost = times(row["costs"]) + ("; %d captured" % row["captured"] if row["captured"] else "")
+        print(
+            "| %s | %s | %s | %s | %s | %s | %s |"
+            % (
+                row["name"],
+                row["version"],
+                row["commits"],
+                times(row["killed"].values()),
+                ratio,
+                cost,
+                row["set"],
+            )
+        )
+    print("\n| on two nodes | kills survived: rank, job, daemon, node |\n|---|---|")
+    for row in runs["two_nodes"]:
+        print("| %s | %s |" % (row["name"], times(row["killed"].values())))
+    print(
+        "\n%d kills in %d set-ups on one node, %d in %d on two nodes"
+        % (
+            kills(runs["one_node"]),
+            len(runs["one_node"]),
+            kills(runs["two_nodes"]),
+            len(runs["two_nodes"]),
+        )
+    )
 
 
 def main():
-	parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-	mode = parser.add_mutually_exclusive_group()
-	for word in ("record", "render", "check"):
-		mode.add_argument("--" + word, action="store_true")
-	args = parser.parse_args()
-	recorded = read_recorded()
-	if args.check:
-		if page_with(read_page(), recorded) != read_page():
-			sys.exit("ckptfs-frameworks(7) is not what results.json says: python3 tests/frameworks/table.py --render")
-		return
-	if not args.render:
-		runs = last_runs()
-		print_runs(runs)
-		if not args.record:
-			return
-		write_recorded(merge(recorded, runs))
-	text = page_with(read_page(), recorded)
-	with open(PAGE, "w", encoding="utf-8") as file:
-		file.write(text)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    mode = parser.add_mutually_exclusive_group()
+    for word in ("record", "render", "check"):
+        mode.add_argument("--" + word, action="store_true")
+    args = parser.parse_args()
+    recorded = read_recorded()
+    if args.check:
+        if page_with(read_page(), recorded) != read_page():
+            sys.exit(
+                "ckptfs-frameworks(7) is not what results.json says: python3 tests/frameworks/table.py --render"
+            )
+        return
+    if not args.render:
+        runs = last_runs()
+        print_runs(runs)
+        if not args.record:
+            return
+        write_recorded(merge(recorded, runs))
+    text = page_with(read_page(), recorded)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 main()

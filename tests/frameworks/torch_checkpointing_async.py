@@ -14,15 +14,21 @@ from torch_checkpointing_save import TorchCheckpointing
 
 
 class TorchCheckpointingAsync(TorchCheckpointing):
-	name = "torch_checkpointing, async save"
+    name = "torch_checkpointing, async save"
 
-	at_once = False # its copy in memory stays from one save to the next, so that no save adds one
+    at_once = False  # its copy in memory stays from one save to the next, so that no save adds one
 
-	@staticmethod
-	def saver():
-		return AsyncCheckpointSaverConfig(staging_config=CheckpointStagerConfig(use_pinned_memory=False,
-			use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=False))
+    @staticmethod
+    def saver():
+        return AsyncCheckpointSaverConfig(
+            staging_config=CheckpointStagerConfig(
+                use_pinned_memory=False,
+                use_shared_memory=False,
+                use_async_staging=False,
+                use_non_blocking_copy=False,
+            )
+        )
 
 
 if __name__ == "__main__":
-	main(TorchCheckpointingAsync())
+    main(TorchCheckpointingAsync())

@@ -22,82 +22,88 @@ import training
 
 
 def _gather(_, data, process_group=None):
-	"""Without CUDA: the original gathers what each rank knows by tensors on a GPU."""
-	gathered = [None] * dist.get_world_size(process_group)
-	dist.all_gather_object(gathered, data, group=process_group)
-	return dict(enumerate(gathered))
+    """Without CUDA: the original gathers what each rank knows by tensors on a GPU."""
+    gathered = [None] * dist.get_world_size(process_group)
+    dist.all_gather_object(gathered, data, group=process_group)
+    return dict(enumerate(gathered))
 
 
-DefaultMetadataManager._all_gather_pickled_data = _gather # pylint: disable=protected-access
+DefaultMetadataManager._all_gather_pickled_data = _gather  # pylint: disable=protected-access
 
 
 class Alone(training.Sharded):
-	"""The same model in one process, which has all of every tensor."""
-	def start_group(self):
-		if not dist.is_initialized():
-			dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    """The same model in one process, which has all of every tensor."""
+
+    def start_group(self):
+        if not dist.is_initialized():
+            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 
 
 class TorchCheckpointing(Framework):
-	name = "torch_checkpointing, save"
-	package = "torch_checkpointing"
-	done = "rename ."
-	commits = "the rename of the directory to its final name"
-	lazily = "no lazy form yet: it stages what it is given itself"
-	scale = 1
+    name = "torch_checkpointing, save"
+    package = "torch_checkpointing"
+    done = "rename ."
+    commits = "the rename of the directory to its final name"
+    lazily = "no lazy form yet: it stages what it is given itself"
+    scale = 1
 
-	saver = SyncCheckpointSaverConfig
-	# 0.1.1 writes metadata.pkl with a manager's first synchronous save alone (metadata_manager.py, the cache).
-	at_once = True
+    saver = SyncCheckpointSaverConfig
+    # 0.1.1 writes metadata.pkl with a manager's first synchronous save alone (metadata_manager.py, the cache).
+    at_once = True
 
-	def manager(self, directory, saver=SyncCheckpointSaverConfig):
-		"""Its writes are O_DIRECT and not aligned by default: a mount takes them, ext4 answers EINVAL."""
-		is_mount = os.major(os.stat(directory).st_dev) == 0
-		sharded = {name: ItemSpec(resharder=DefaultResharder()) for name in ("model", "optimizer")}
-		return CheckpointManager(CheckpointManager.Config(items=sharded, save=saver(),
-			storage_config=LocalFileSystemStorageConfig(use_direct_io=is_mount)))
+    def manager(self, directory, saver=SyncCheckpointSaverConfig):
+        """Its writes are O_DIRECT and not aligned by default: a mount takes them, ext4 answers EINVAL."""
+        is_mount = os.major(os.stat(directory).st_dev) == 0
+        sharded = {name: ItemSpec(resharder=DefaultResharder()) for name in ("model", "optimizer")}
+        return CheckpointManager(
+            CheckpointManager.Config(
+                items=sharded,
+                save=saver(),
+                storage_config=LocalFileSystemStorageConfig(use_direct_io=is_mount),
+            )
+        )
 
-	def load(self, path):
-		alone = Alone(types.SimpleNamespace(rank=0, world=0, scale=self.scale))
-		manager = self.manager(path)
-		try:
-			return dict(manager.load(path, into=alone.state()))
-		finally:
-			manager.close()
+    def load(self, path):
+        alone = Alone(types.SimpleNamespace(rank=0, world=0, scale=self.scale))
+        manager = self.manager(path)
+        try:
+            return dict(manager.load(path, into=alone.state()))
+        finally:
+            manager.close()
 
-	def train(self, run):
-		self.scale = run.scale
-		t = training.Sharded(run)
-		manager = self.manager(run.dir, self.saver)
-		saving = []
+    def train(self, run):
+        self.scale = run.scale
+        t = training.Sharded(run)
+        manager = self.manager(run.dir, self.saver)
+        saving = []
 
-		def finish():
-			while saving:
-				step, future = saving.pop()
-				if future is not None:
-					future.result()
-				dist.barrier() # rank 0 has renamed
-				if run.rank == 0:
-					training.rotate(self, run)
-				run.saved(step)
+        def finish():
+            while saving:
+                step, future = saving.pop()
+                if future is not None:
+                    future.result()
+                dist.barrier()  # rank 0 has renamed
+                if run.rank == 0:
+                    training.rotate(self, run)
+                run.saved(step)
 
-		def save(t):
-			nonlocal manager
-			finish()
-			if self.at_once:
-				manager.close()
-				manager = self.manager(run.dir, self.saver)
-			saving.append((t.step, manager.save("%s/step-%d" % (run.dir, t.step), t.state())))
-			run.returned(t.step)
-			if self.at_once or t.step == run.steps:
-				finish()
+        def save(t):
+            nonlocal manager
+            finish()
+            if self.at_once:
+                manager.close()
+                manager = self.manager(run.dir, self.saver)
+            saving.append((t.step, manager.save("%s/step-%d" % (run.dir, t.step), t.state())))
+            run.returned(t.step)
+            if self.at_once or t.step == run.steps:
+                finish()
 
-		found = self.found(run.dir)
-		if found:
-			t.take(dict(manager.load(found[newest(found)], into=t.state())))
-		t.go(run, save)
-		manager.close()
+        found = self.found(run.dir)
+        if found:
+            t.take(dict(manager.load(found[newest(found)], into=t.state())))
+        t.go(run, save)
+        manager.close()
 
 
 if __name__ == "__main__":
-	main(TorchCheckpointing())
+    main(TorchCheckpointing())

@@ -15,35 +15,35 @@ import training
 
 
 class TorchSave(Framework):
-	name = "torch.save"
-	package = "torch"
-	files = True
-	pattern = r"step-(\d+)\.pt"
-	commits = "the last close of the file"
+    name = "torch.save"
+    package = "torch"
+    files = True
+    pattern = r"step-(\d+)\.pt"
+    commits = "the last close of the file"
 
-	def load(self, path):
-		mapped = torch.load(path, weights_only=True, mmap=True)
-		return mapped if mapped["step"] % 4 else torch.load(path, weights_only=True)
+    def load(self, path):
+        mapped = torch.load(path, weights_only=True, mmap=True)
+        return mapped if mapped["step"] % 4 else torch.load(path, weights_only=True)
 
-	suffix = ".pt"
-	training = training.Training
+    suffix = ".pt"
+    training = training.Training
 
-	def write(self, state, path):
-		torch.save(state, path)
+    def write(self, state, path):
+        torch.save(state, path)
 
-	def train(self, run):
-		def save(t):
-			if run.rank == 0:
-				self.write(t.state(), "%s/step-%d%s" % (run.dir, t.step, self.suffix))
-				training.rotate(self, run)
-			run.saved(t.step)
+    def train(self, run):
+        def save(t):
+            if run.rank == 0:
+                self.write(t.state(), "%s/step-%d%s" % (run.dir, t.step, self.suffix))
+                training.rotate(self, run)
+            run.saved(t.step)
 
-		t = self.training(run)
-		found = self.found(run.dir)
-		if found:
-			t.take(self.load(found[newest(found)]))
-		t.go(run, save)
+        t = self.training(run)
+        found = self.found(run.dir)
+        if found:
+            t.take(self.load(found[newest(found)]))
+        t.go(run, save)
 
 
 if __name__ == "__main__":
-	main(TorchSave())
+    main(TorchSave())

@@ -17,8 +17,8 @@ from torch_save import TorchSave
 
 
 class TorchSaveLazily(Unchanged, TorchSave):
-	pass
+    pass
 
 
 if __name__ == "__main__":
-	main(TorchSaveLazily())
+    main(TorchSaveLazily())

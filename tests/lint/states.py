@@ -10,28 +10,45 @@ import re
 import subprocess
 import sys
 
-WHERE = ["engine/unit/*.c", "engine/cache/*.c", "engine/content/content*.c", "engine/flush/flush.c", "engine/coord/agreement.c"]
+WHERE = [
+    "engine/unit/*.c",
+    "engine/cache/*.c",
+    "engine/content/content*.c",
+    "engine/flush/flush.c",
+    "engine/coord/agreement.c",
+]
 FUNCTION = re.compile(r"^[a-z].*?\b(\w+)\(")
 SETS = re.compile(r"(?<!\be)(?:->|\.)state\s*(?:[-+|&]?=(?!=)|\+\+|--)|\.state\s*=(?!=)")
 NOTES = re.compile(r"\b(?:e|t)->state = ")
 
 
 def check(path):
-	problems, function = 0, ""
-	with open(path, encoding="utf-8") as file:
-		for number, line in enumerate(file, 1):
-			match = FUNCTION.match(line)
-			function = match.group(1) if match else function
-			if SETS.search(line) and not NOTES.search(line) and not function.removesuffix("_locked").endswith("set_state_by"):
-				print("%s:%d: sets a state, which is for the setter of its machine: %s" % (path, number, line.strip()))
-				problems += 1
-	return problems
+    problems, function = 0, ""
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            match = FUNCTION.match(line)
+            function = match.group(1) if match else function
+            if (
+                SETS.search(line)
+                and not NOTES.search(line)
+                and not function.removesuffix("_locked").endswith("set_state_by")
+            ):
+                print(
+                    "%s:%d: sets a state, which is for the setter of its machine: %s"
+                    % (path, number, line.strip())
+                )
+                problems += 1
+    return problems
 
 
 def main():
-	paths = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *WHERE], check=True, capture_output=True,
-		text=True).stdout.split()
-	sys.exit(1 if sum(check(path) for path in paths) else 0)
+    paths = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "--", *WHERE],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    sys.exit(1 if sum(check(path) for path in paths) else 0)
 
 
 main()

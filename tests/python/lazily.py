@@ -30,35 +30,38 @@ from ckptfs import CheckpointError
 
 
 class Said(logging.Handler):
-	"""What the package logs."""
-	def __init__(self):
-		super().__init__()
-		self.lines = []
-		logging.getLogger("ckptfs").addHandler(self)
+    """What the package logs."""
 
-	def emit(self, record):
-		self.lines.append(record.getMessage())
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+        logging.getLogger("ckptfs").addHandler(self)
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
 
 
 def fails(call, *args, **kwargs):
-	"""The exception."""
-	try:
-		call(*args, **kwargs)
-	except CheckpointError as error:
-		return error
-	raise AssertionError("nothing was raised")
+    """The exception."""
+    try:
+        call(*args, **kwargs)
+    except CheckpointError as error:
+        return error
+    raise AssertionError("nothing was raised")
 
 
 def copy(state):
-	"""Of all its tensors."""
-	if isinstance(state, torch.Tensor):
-		return state.detach().clone()
-	if isinstance(state, dict):
-		return {key: copy(value) for key, value in state.items()}
-	if isinstance(state, (list, tuple)):
-		return [copy(value) for value in state]
-	return state
+    """Of all its tensors."""
+    if isinstance(state, torch.Tensor):
+        return state.detach().clone()
+    if isinstance(state, dict):
+        return {key: copy(value) for key, value in state.items()}
+    if isinstance(state, (list, tuple)):
+        return [copy(value) for value in state]
+    return state
 
 
 def state_of(model, *optimizers, **more):
-	return dict({"model": model.state_dict(), "optimizers": [o.state_dict() for o in optimizers]}, **more)
+    return dict(
+        {"model": model.state_dict(), "optimizers": [o.state_dict() for o in optimizers]}, **more
+    )

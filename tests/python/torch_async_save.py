@@ -29,58 +29,68 @@ optimizer = torch.optim.AdamW(model.parameters())
 
 
 def step():
-	"""Changes what only a step changes, and before that what changes anywhere."""
-	unknown.add_(1)
-	model(torch.randn(8, WIDTH)).square().mean().backward()
-	optimizer.step()
-	optimizer.zero_grad()
-	optimizer.param_groups[0]["lr"] *= 0.9
+    """Changes what only a step changes, and before that what changes anywhere."""
+    unknown.add_(1)
+    model(torch.randn(8, WIDTH)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    optimizer.param_groups[0]["lr"] *= 0.9
 
 
 def state():
-	names = {"parameters": dict(model.named_parameters()), "buffers": dict(model.named_buffers())}
-	moments = {str(i): one for i, one in enumerate(optimizer.state.values())}
-	return dict(names, moments=moments, unknown=[unknown, "a word"], groups=[{"lr": optimizer.param_groups[0]["lr"]}])
+    names = {"parameters": dict(model.named_parameters()), "buffers": dict(model.named_buffers())}
+    moments = {str(i): one for i, one in enumerate(optimizer.state.values())}
+    return dict(
+        names,
+        moments=moments,
+        unknown=[unknown, "a word"],
+        groups=[{"lr": optimizer.param_groups[0]["lr"]}],
+    )
 
 
 class Slow(dcp.Writer):
-	"""Its thread waits until it is told to go on, or the step does not wait for it."""
-	def __init__(self, path):
-		super().__init__(path)
-		self.go = threading.Event()
+    """Its thread waits until it is told to go on, or the step does not wait for it."""
 
-	def write_data(self, plan, planner):
-		assert self.go.wait(60)
-		return super().write_data(plan, planner)
+    def __init__(self, path):
+        super().__init__(path)
+        self.go = threading.Event()
+
+    def write_data(self, plan, planner):
+        assert self.go.wait(60)
+        return super().write_data(plan, planner)
 
 
 def read(path):
-	got = {}
-	checkpoint.state_dict_loader._load_state_dict(got, storage_reader=checkpoint.FileSystemReader(path),
-		planner=checkpoint.default_planner._EmptyStateDictLoadPlanner(), no_dist=True)
-	return got
+    got = {}
+    checkpoint.state_dict_loader._load_state_dict(
+        got,
+        storage_reader=checkpoint.FileSystemReader(path),
+        planner=checkpoint.default_planner._EmptyStateDictLoadPlanner(),
+        no_dist=True,
+    )
+    return got
 
 
 step()
 ckptfs.session_of(mount.mnt)
 step()
 for i in range(3):
-	path, now = "%s/step-%d" % (mount.mnt, i), state()
-	want = digest(copy(now))
-	captures = ckptfs.session_of(mount.mnt).stats().captures
-	writer = Slow(path)
-	future = checkpoint.async_save(now, storage_writer=writer)
-	assert len(sessions.before) == 1
-	stepping = threading.Thread(target=step)
-	stepping.start()
-	wait(lambda: unknown[0, 0] == i + 3)
-	assert not future.done() and stepping.is_alive(), "the step did not wait"
-	writer.go.set()
-	stepping.join()
-	future.result()
-	assert ckptfs.session_of(mount.mnt).stats().captures - captures >= 6 and not sessions.before
-	ckptfs.wait(path)
-	assert digest(read(path)) == want, "other bytes than those that were saved"
+    path, now = "%s/step-%d" % (mount.mnt, i), state()
+    want = digest(copy(now))
+    captures = ckptfs.session_of(mount.mnt).stats().captures
+    writer = Slow(path)
+    future = checkpoint.async_save(now, storage_writer=writer)
+    assert len(sessions.before) == 1
+    stepping = threading.Thread(target=step)
+    stepping.start()
+    wait(lambda: unknown[0, 0] == i + 3)
+    assert not future.done() and stepping.is_alive(), "the step did not wait"
+    writer.go.set()
+    stepping.join()
+    future.result()
+    assert ckptfs.session_of(mount.mnt).stats().captures - captures >= 6 and not sessions.before
+    ckptfs.wait(path)
+    assert digest(read(path)) == want, "other bytes than those that were saved"
 
 # The thread captures behind the trainer's stream, not behind its own.
 real = torch.cuda.current_stream, torch.cuda.stream, torch.cuda.is_initialized
@@ -105,11 +115,13 @@ future.result()
 
 # A thread that fails keeps no step from being made.
 class Failing(DefaultSavePlanner):
-	def create_local_plan(self):
-		raise ValueError("as if")
+    def create_local_plan(self):
+        raise ValueError("as if")
 
 
-future = checkpoint.async_save(state(), storage_writer=dcp.Writer(mount.mnt + "/failing"), planner=Failing())
+future = checkpoint.async_save(
+    state(), storage_writer=dcp.Writer(mount.mnt + "/failing"), planner=Failing()
+)
 step()
 assert "as if" in str(future.exception()) and not sessions.before and said.lines.pop() == dcp.LATE
 
@@ -125,11 +137,19 @@ assert not os.path.exists(mount.mnt + "/late/.metadata")
 # Sent to a process: copies, and the step does not wait any longer than it takes to make them.
 writer, now = dcp.Writer(mount.mnt + "/sent"), state()
 staged = writer.stage(now)
-assert staged["parameters"]["0.weight"] is now["parameters"]["0.weight"] and staged["unknown"][0] is not unknown
+assert (
+    staged["parameters"]["0.weight"] is now["parameters"]["0.weight"]
+    and staged["unknown"][0] is not unknown
+)
 sent = pickle.loads(pickle.dumps((staged, writer)))
 want = digest(copy(now))
 step()
-assert digest(sent[0]) == want and not sessions.before and sent[1].path == writer.path and "copies" in sent[1]._why_not()
+assert (
+    digest(sent[0]) == want
+    and not sessions.before
+    and sent[1].path == writer.path
+    and "copies" in sent[1]._why_not()
+)
 
 shutil.rmtree(mount.mnt + "/late")
 

@@ -9,9 +9,11 @@ there is room again, the next one is committed."""
 from lazily import *
 
 os.makedirs(TMP + "/back")
-if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", TMP + "/back"], check=False).returncode:
-	print("cannot mount a tmpfs")
-	sys.exit(77)
+if subprocess.run(
+    ["mount", "-t", "tmpfs", "-o", "size=24m", "none", TMP + "/back"], check=False
+).returncode:
+    print("cannot mount a tmpfs")
+    sys.exit(77)
 mount = Mount({"host_cache_size": "16M"})
 torch.manual_seed(1)
 model = torch.nn.Linear(1000, 1000)
@@ -19,26 +21,26 @@ optimizer = torch.optim.AdamW(model.parameters())
 
 
 def step():
-	optimizer.zero_grad()
-	model(torch.randn(2, 1000)).sum().backward()
-	optimizer.step()
+    optimizer.zero_grad()
+    model(torch.randn(2, 1000)).sum().backward()
+    optimizer.step()
 
 
 step()
 ckptfs.save(state_of(model, optimizer), mount.mnt + "/a.pt")
 ckptfs.wait(mount.mnt + "/a.pt")
-with open(mount.back + "/others", "wb") as file: # another program's
-	file.truncate(0)
-	try:
-		while True:
-			file.write(bytes(1 << 16))
-			file.flush()
-	except OSError as error:
-		assert error.errno == errno.ENOSPC
+with open(mount.back + "/others", "wb") as file:  # another program's
+    file.truncate(0)
+    try:
+        while True:
+            file.write(bytes(1 << 16))
+            file.flush()
+    except OSError as error:
+        assert error.errno == errno.ENOSPC
 # Tensors that are written, not captured; more than the cache takes.
 path = mount.mnt + "/b.pt"
 told = fails(ckptfs.save, {"x": torch.zeros(12 << 20)}, path)
-assert told.errno == errno.ENOSPC and type(told.__cause__) is OSError, told # pylint: disable=unidiomatic-typecheck
+assert told.errno == errno.ENOSPC and type(told.__cause__) is OSError, told  # pylint: disable=unidiomatic-typecheck
 assert "could not be written to the backing: No space left on device" in str(told), told
 assert "save 'b.pt' again" in str(told), told
 os.unlink(mount.back + "/others")

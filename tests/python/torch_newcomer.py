@@ -22,89 +22,131 @@ GONE = (errno.ENOTCONN, errno.ECONNABORTED)
 
 
 def told(number, call, *args, **kwargs):
-	error = fails(call, *args, **kwargs)
-	assert error.errno in (number if isinstance(number, tuple) else (number,)), (error.errno, error)
-	return str(error)
+    error = fails(call, *args, **kwargs)
+    assert error.errno in (number if isinstance(number, tuple) else (number,)), (error.errno, error)
+    return str(error)
 
 
 def told_soon(number, call):
-	"""The same of a call that tells what was found out behind the program's back: as soon as that is known."""
-	end = time.monotonic() + 60
-	while True:
-		try:
-			call()
-		except ckptfs.CheckpointError as error:
-			assert error.errno == number, (error.errno, error)
-			return str(error)
-		assert time.monotonic() < end, "nothing was raised"
-		time.sleep(0.02)
+    """The same of a call that tells what was found out behind the program's back: as soon as that is known."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            call()
+        except ckptfs.CheckpointError as error:
+            assert error.errno == number, (error.errno, error)
+            return str(error)
+        assert time.monotonic() < end, "nothing was raised"
+        time.sleep(0.02)
 
 
 def refused(kind, call, *args, **kwargs):
-	try:
-		call(*args, **kwargs)
-	except kind as error:
-		return str(error)
-	raise AssertionError("nothing was raised")
+    try:
+        call(*args, **kwargs)
+    except kind as error:
+        return str(error)
+    raise AssertionError("nothing was raised")
 
 
 def run(*arguments, status=0, **env):
-	ran = subprocess.run([sys.executable, "-m", "ckptfs", "run", *arguments], env=dict(os.environ, **env), stdout=subprocess.PIPE,
-		stderr=subprocess.STDOUT, text=True, check=False, timeout=100)
-	assert ran.returncode == status, (arguments, ran.returncode, ran.stdout)
-	return ran.stdout
+    ran = subprocess.run(
+        [sys.executable, "-m", "ckptfs", "run", *arguments],
+        env=dict(os.environ, **env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert ran.returncode == status, (arguments, ran.returncode, ran.stdout)
+    return ran.stdout
 
 
 # A name that no rule claims: written, and told once in this process.
 for name in "m.bin", "n.bin":
-	ckptfs.save(model.state_dict(), mount.mnt + "/" + name)
-	assert digest(torch.load(mount.mnt + "/" + name)) == digest(model.state_dict())
-assert said.lines == ["m.bin is no name of a checkpoint here: not lazy, not atomic, no digest. Call it .pt or .safetensors, or add a "
-	"rule (ckptfs-rules(5))"], said.lines
+    ckptfs.save(model.state_dict(), mount.mnt + "/" + name)
+    assert digest(torch.load(mount.mnt + "/" + name)) == digest(model.state_dict())
+assert said.lines == [
+    "m.bin is no name of a checkpoint here: not lazy, not atomic, no digest. Call it .pt or .safetensors, or add a "
+    "rule (ckptfs-rules(5))"
+], said.lines
 said.lines.clear()
 os.environ["CKPTFS_REQUIRE"] = "1"
 text = told(errno.EINVAL, ckptfs.save, model.state_dict(), mount.mnt + "/m.bin")
-assert text.startswith(mount.mnt + "/m.bin was written, but m.bin is no name of a checkpoint here"), text
+assert text.startswith(
+    mount.mnt + "/m.bin was written, but m.bin is no name of a checkpoint here"
+), text
 
 # Required, and not mounted: no save, no load.
-for call in (lambda path: ckptfs.save(model.state_dict(), path), lambda path: safetensors_file.save_file(model.state_dict(), path),
-	ckptfs.load):
-	assert "plain.pt lies in no mount of ckptfs: %s is an ordinary directory on " % TMP in told(errno.ENOTTY, call, TMP + "/plain.pt")
+for call in (
+    lambda path: ckptfs.save(model.state_dict(), path),
+    lambda path: safetensors_file.save_file(model.state_dict(), path),
+    ckptfs.load,
+):
+    assert "plain.pt lies in no mount of ckptfs: %s is an ordinary directory on " % TMP in told(
+        errno.ENOTTY, call, TMP + "/plain.pt"
+    )
 assert not os.path.exists(TMP + "/plain.pt")
 with open("train.py", "w", encoding="utf-8") as file:
-	file.write("import io, sys, torch\ntorch.save(1, io.BytesIO())\ntorch.save({'w': torch.zeros(9)}, sys.argv[1])\nprint('went on')\n")
+    file.write(
+        "import io, sys, torch\ntorch.save(1, io.BytesIO())\ntorch.save({'w': torch.zeros(9)}, sys.argv[1])\nprint('went on')\n"
+    )
 told_by = run("train.py", TMP + "/plain.pt", status=1)
-assert "lies in no mount of ckptfs" in told_by and "went on" not in told_by and not os.path.exists(TMP + "/plain.pt")
+assert (
+    "lies in no mount of ckptfs" in told_by
+    and "went on" not in told_by
+    and not os.path.exists(TMP + "/plain.pt")
+)
 assert "went on" in run("train.py", mount.mnt + "/run.pt")
 assert "went on" in run("train.py", TMP + "/plain.pt", CKPTFS_REQUIRE=mount.mnt)
 assert "went on" in run("train.py", TMP + "/plain.pt", CKPTFS_REQUIRE="0")
 # Nor without the library.
-assert "no libckptfs: /nowhere" in run("train.py", mount.mnt + "/run.pt", status=1, CKPTFS_LIB="/nowhere")
+assert "no libckptfs: /nowhere" in run(
+    "train.py", mount.mnt + "/run.pt", status=1, CKPTFS_LIB="/nowhere"
+)
 del os.environ["CKPTFS_REQUIRE"]
 said.lines.clear()
 lazy._said.clear()
 ckptfs.save(1, TMP + "/plain.pt")
-assert len(said.lines) == 1 and "CKPTFS_REQUIRE=1, makes that an error" in said.lines[0] and "plain.pt lies in no mount" in said.lines[0], said.lines
+assert (
+    len(said.lines) == 1
+    and "CKPTFS_REQUIRE=1, makes that an error" in said.lines[0]
+    and "plain.pt lies in no mount" in said.lines[0]
+), said.lines
 said.lines.clear()
 
 # Arguments and paths.
 path = mount.mnt + "/a.pt"
-assert refused(TypeError, ckptfs.save, path, model.state_dict()) == "ckptfs.save(obj, path): the path comes second, as in torch.save"
+assert (
+    refused(TypeError, ckptfs.save, path, model.state_dict())
+    == "ckptfs.save(obj, path): the path comes second, as in torch.save"
+)
 os.makedirs(mount.mnt + "/run")
 text = told(errno.EISDIR, ckptfs.save, model.state_dict(), mount.mnt + "/run")
-assert text == "%s/run is a directory: give the name of a file, such as %s/run/step-1.pt" % (mount.mnt, mount.mnt), text
+assert text == "%s/run is a directory: give the name of a file, such as %s/run/step-1.pt" % (
+    mount.mnt,
+    mount.mnt,
+), text
 text = told(errno.ENOENT, ckptfs.save, model.state_dict(), mount.mnt + "/none/a.pt")
-assert text == "%s/none/a.pt: its directory does not exist. os.makedirs('%s/none', exist_ok=True) makes it" % (mount.mnt, mount.mnt), text
+assert (
+    text
+    == "%s/none/a.pt: its directory does not exist. os.makedirs('%s/none', exist_ok=True) makes it"
+    % (mount.mnt, mount.mnt)
+), text
 text = told(errno.EISDIR, ckptfs.load, mount.mnt + "/run")
 assert "is a directory" in text and "ckptfs.dcp.Reader(path)" in text, text
 tensors = mount.mnt + "/a.safetensors"
-for wrong, why in (({"w": 3}, "save_file: w is an int, not a tensor"), ({"w": {"x": torch.zeros(3)}}, "save_file: w is a dict, not a tensor; flatten"),
-	({3: torch.zeros(3)}, "save_file: the name 3 is an int, not a text"), (model, "save_file wants a dict of names and tensors"),
-	([torch.zeros(3)], "not a list")):
-	assert why in refused(TypeError, ckptfs.save_file, wrong, tensors), why
+for wrong, why in (
+    ({"w": 3}, "save_file: w is an int, not a tensor"),
+    ({"w": {"x": torch.zeros(3)}}, "save_file: w is a dict, not a tensor; flatten"),
+    ({3: torch.zeros(3)}, "save_file: the name 3 is an int, not a text"),
+    (model, "save_file wants a dict of names and tensors"),
+    ([torch.zeros(3)], "not a list"),
+):
+    assert why in refused(TypeError, ckptfs.save_file, wrong, tensors), why
 assert not os.path.exists(tensors) and not said.lines, said.lines
 with ckptfs.open(mount.mnt + "/by-torch.ckpt") as file:
-	torch.save(model.state_dict(), file)
+    torch.save(model.state_dict(), file)
 ckptfs.wait(mount.mnt + "/by-torch.ckpt")
 assert digest(torch.load(mount.back + "/by-torch.ckpt")) == digest(model.state_dict())
 
@@ -113,11 +155,16 @@ model(torch.randn(2, 1000)).sum().backward()
 optimizer.step()
 ckptfs.save(model.state_dict(), mount.mnt + "/step-9.pt")
 with torch.no_grad():
-	model.weight.add_(1)
+    model.weight.add_(1)
 text = told(errno.ESTALE, ckptfs.barrier)
-assert text.startswith(mount.mnt + "/step-9.pt failed: weight was changed before it was captured: no barrier came before the change"), text
-assert text.endswith("; torch knows that these were changed since: weight. Call ckptfs.barrier() before you change weights outside "
-	"optimizer.step(). Earlier checkpoints stand"), text
+assert text.startswith(
+    mount.mnt
+    + "/step-9.pt failed: weight was changed before it was captured: no barrier came before the change"
+), text
+assert text.endswith(
+    "; torch knows that these were changed since: weight. Call ckptfs.barrier() before you change weights outside "
+    "optimizer.step(). Earlier checkpoints stand"
+), text
 assert "rank" not in text and "ckptfs_" not in text, text
 ckptfs.barrier()
 wait(lambda: not os.path.exists(mount.mnt + "/step-9.pt"))
@@ -131,12 +178,12 @@ dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 
 
 def save_directory(name):
-	checkpoint.save(model.state_dict(), storage_writer=ckptfs.dcp.Writer(mount.mnt + "/" + name))
+    checkpoint.save(model.state_dict(), storage_writer=ckptfs.dcp.Writer(mount.mnt + "/" + name))
 
 
 save_directory("dcp-1")
 with torch.no_grad():
-	model.weight.add_(1)
+    model.weight.add_(1)
 text = told(errno.ESTALE, ckptfs.barrier)
 assert text.startswith(mount.mnt + "/dcp-1/__0_0.distcp failed: "), text
 save_directory("dcp-2")
@@ -146,14 +193,14 @@ save_directory("dcp-3")
 ckptfs.barrier()
 os.makedirs(mount.mnt + "/dcp-4")
 with open(mount.mnt + "/dcp-4/__0_0.distcp", "wb") as file:
-	file.write(b"x")
+    file.write(b"x")
 lazy.fates.watch(mount.mnt + "/dcp-4/__0_0.distcp")
 ckptfs.abandon(mount.mnt + "/dcp-4")
 ckptfs.barrier()
 # One that somebody else gives up is.
 os.makedirs(mount.mnt + "/dcp-5")
 with open(mount.mnt + "/dcp-5/__0_0.distcp", "wb") as file:
-	file.write(b"x")
+    file.write(b"x")
 lazy.fates.watch(mount.mnt + "/dcp-5/__0_0.distcp")
 must("commit", "--abandon", mount.mnt + "/dcp-5")
 text = told_soon(errno.ECANCELED, ckptfs.barrier)
@@ -168,27 +215,36 @@ ckptfs.session_of(mount.mnt).close()
 mount.umount()
 small = TMP + "/small"
 os.makedirs(small)
-if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=14m", "none", small], check=False).returncode == 0:
-	full = Mount({"host_cache_size": "64M"}, "full", "small")
-	ckptfs.save(model.state_dict(), full.mnt + "/s0.pt")
-	optimizer.step()
-	ckptfs.wait(full.mnt + "/s0.pt")
-	with open(full.back + "/others", "wb") as file: # another program's
-		file.write(bytes(7 << 20))
-	ckptfs.save(model.state_dict(), full.mnt + "/s1.pt")
-	optimizer.step()
-	wait(lambda: not os.path.exists(full.mnt + "/s1.pt"))
-	wait(lambda: lazy.fates._failures) # the next save tells what is known by then
-	text = told(errno.ENOSPC, ckptfs.save, model.state_dict(), full.mnt + "/s2.pt")
-	assert text.startswith(full.mnt + "/s1.pt: ") and "No space left on device" in text and "s2.pt" not in text, text
-	os.unlink(full.back + "/others")
-	ckptfs.save(model.state_dict(), full.mnt + "/s2.pt")
-	optimizer.step()
-	ckptfs.wait(full.mnt + "/s2.pt")
-	ckptfs.session_of(full.mnt).close()
-	full.umount()
-	ckptfs.barrier() # nothing is said of what was saved, and unmounted
-	subprocess.run(["umount", small], check=True)
+if (
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=14m", "none", small], check=False
+    ).returncode
+    == 0
+):
+    full = Mount({"host_cache_size": "64M"}, "full", "small")
+    ckptfs.save(model.state_dict(), full.mnt + "/s0.pt")
+    optimizer.step()
+    ckptfs.wait(full.mnt + "/s0.pt")
+    with open(full.back + "/others", "wb") as file:  # another program's
+        file.write(bytes(7 << 20))
+    ckptfs.save(model.state_dict(), full.mnt + "/s1.pt")
+    optimizer.step()
+    wait(lambda: not os.path.exists(full.mnt + "/s1.pt"))
+    wait(lambda: lazy.fates._failures)  # the next save tells what is known by then
+    text = told(errno.ENOSPC, ckptfs.save, model.state_dict(), full.mnt + "/s2.pt")
+    assert (
+        text.startswith(full.mnt + "/s1.pt: ")
+        and "No space left on device" in text
+        and "s2.pt" not in text
+    ), text
+    os.unlink(full.back + "/others")
+    ckptfs.save(model.state_dict(), full.mnt + "/s2.pt")
+    optimizer.step()
+    ckptfs.wait(full.mnt + "/s2.pt")
+    ckptfs.session_of(full.mnt).close()
+    full.umount()
+    ckptfs.barrier()  # nothing is said of what was saved, and unmounted
+    subprocess.run(["umount", small], check=True)
 
 # The daemon has ended: save, load and an unchanged torch.save say so; then the process goes on with the next mount.
 mount.start()
@@ -197,11 +253,19 @@ ckptfs.barrier()
 ckptfs.wait(path)
 mount.kill()
 autoload.enable()
-for call in (lambda path: ckptfs.save(model.state_dict(), path), lambda path: torch.save(model.state_dict(), path),
-	lambda path: ckptfs.save_file(model.state_dict(), path + ".safetensors"), ckptfs.load):
-	text = told(GONE, call, path)
-	assert "the daemon of %s is not running. Earlier checkpoints are safe, and training may go on" % mount.mnt in text, text
-	assert "`ckptfs umount %s`, then mount again" % mount.mnt in text, text
+for call in (
+    lambda path: ckptfs.save(model.state_dict(), path),
+    lambda path: torch.save(model.state_dict(), path),
+    lambda path: ckptfs.save_file(model.state_dict(), path + ".safetensors"),
+    ckptfs.load,
+):
+    text = told(GONE, call, path)
+    assert (
+        "the daemon of %s is not running. Earlier checkpoints are safe, and training may go on"
+        % mount.mnt
+        in text
+    ), text
+    assert "`ckptfs umount %s`, then mount again" % mount.mnt in text, text
 optimizer.step()
 text = run("train.py", path, status=1)
 assert "the daemon of %s is not running" % mount.mnt in text, text
@@ -216,7 +280,7 @@ mount.umount()
 
 # All ranks have the answer of the first.
 with open("ranks.py", "w", encoding="utf-8") as file:
-	file.write("""if True:
+    file.write("""if True:
 	import sys, torch.distributed as dist, ckptfs
 	dist.init_process_group("gloo")
 	rank, back = dist.get_rank(), sys.argv[1]
@@ -232,5 +296,22 @@ with open("ranks.py", "w", encoding="utf-8") as file:
 		assert ckptfs.latest(back, group=last) == back + "/b.pt"
 	dist.destroy_process_group()
 """)
-subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d",
-	"--rdzv-endpoint", "127.0.0.1:0", "ranks.py", mount.back], check=True, timeout=200)
+subprocess.run(
+    [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        "0",
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        "127.0.0.1:0",
+        "ranks.py",
+        mount.back,
+    ],
+    check=True,
+    timeout=200,
+)

@@ -25,29 +25,29 @@ said = Said()
 
 
 def path_of(name):
-	return mount.mnt + "/" + name
+    return mount.mnt + "/" + name
 
 
 def captures():
-	return session.stats().captures
+    return session.stats().captures
 
 
 def same(path, want, **arguments):
-	for more in {}, {"mmap": True}, {"weights_only": False}:
-		got = torch.load(path, **dict(arguments, **more))
-		assert digest(got) == digest(want), (path, more)
-	return got
+    for more in {}, {"mmap": True}, {"weights_only": False}:
+        got = torch.load(path, **dict(arguments, **more))
+        assert digest(got) == digest(want), (path, more)
+    return got
 
 
 class Shared(nn.Module):
-	def __init__(self):
-		super().__init__()
-		self.embedding = nn.Embedding(100, 200)
-		self.norm = nn.BatchNorm1d(200)
-		self.out = nn.Linear(200, 100, bias=False)
-		self.out.weight = self.embedding.weight # tied
-		self.empty = nn.Parameter(torch.empty(0, 7))
-		self.turned = nn.Parameter(torch.randn(300, 200).t())
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(100, 200)
+        self.norm = nn.BatchNorm1d(200)
+        self.out = nn.Linear(200, 100, bias=False)
+        self.out.weight = self.embedding.weight  # tied
+        self.empty = nn.Parameter(torch.empty(0, 7))
+        self.turned = nn.Parameter(torch.randn(300, 200).t())
 
 
 torch.manual_seed(3)
@@ -56,32 +56,53 @@ optimizer = torch.optim.AdamW(model.parameters())
 
 
 def step():
-	(model.out(model.norm(model.embedding(torch.arange(50)))).square().mean() + model.turned.square().mean() + model.empty.sum()).backward()
-	optimizer.step()
-	optimizer.zero_grad()
+    (
+        model.out(model.norm(model.embedding(torch.arange(50)))).square().mean()
+        + model.turned.square().mean()
+        + model.empty.sum()
+    ).backward()
+    optimizer.step()
+    optimizer.zero_grad()
 
 
 # Before a step there is no state of the optimizer; after it there is.
 whole = torch.randn(100, 100)
 for i in range(3):
-	state = state_of(model, optimizer, view=whole[3:9], turned=whole.t(), slice=whole[:, ::2], empty=torch.empty(0),
-		half=whole.half(), flags=whole > 0, zero=torch.tensor(3.5), complex=torch.randn(3, dtype=torch.complex64),
-		integers=torch.arange(10), step=i, words=["a", None, 1.5], rng=torch.get_rng_state(), device=torch.device("cpu"))
-	before = captures()
-	ckptfs.save(state, path_of("a.pt"))
-	lazily = captures() - before
-	# Parameters of 16 KiB and more, and their two moments; of an optimizer that is younger than the session, once it steps.
-	assert lazily == (0 if i == 0 else 6), lazily
-	want = copy(state)
-	step()
-	same(path_of("a.pt"), want, weights_only=True)
+    state = state_of(
+        model,
+        optimizer,
+        view=whole[3:9],
+        turned=whole.t(),
+        slice=whole[:, ::2],
+        empty=torch.empty(0),
+        half=whole.half(),
+        flags=whole > 0,
+        zero=torch.tensor(3.5),
+        complex=torch.randn(3, dtype=torch.complex64),
+        integers=torch.arange(10),
+        step=i,
+        words=["a", None, 1.5],
+        rng=torch.get_rng_state(),
+        device=torch.device("cpu"),
+    )
+    before = captures()
+    ckptfs.save(state, path_of("a.pt"))
+    lazily = captures() - before
+    # Parameters of 16 KiB and more, and their two moments; of an optimizer that is younger than the session, once it steps.
+    assert lazily == (0 if i == 0 else 6), lazily
+    want = copy(state)
+    step()
+    same(path_of("a.pt"), want, weights_only=True)
 got = torch.load(path_of("a.pt"))
 assert got["model"]["out.weight"].data_ptr() == got["model"]["embedding.weight"].data_ptr()
 assert got["turned"].untyped_storage().data_ptr() == got["view"].untyped_storage().data_ptr()
-assert got["model"]["turned"].stride() == model.turned.stride() and got["slice"].stride() == (100, 2)
+assert got["model"]["turned"].stride() == model.turned.stride() and got["slice"].stride() == (
+    100,
+    2,
+)
 session.barrier(landed=True)
 must("wait", "--timeout", "60", path_of("a.pt"))
-must("verify", mount.back + "/a.pt") # its structure was accepted, its digest is right
+must("verify", mount.back + "/a.pt")  # its structure was accepted, its digest is right
 assert zipfile.ZipFile(mount.back + "/a.pt").read("archive/byteorder") == b"little"
 
 # torch.save's own file differs in nothing but check sums, and the number that it makes of them.
@@ -89,7 +110,7 @@ plain, state = io.BytesIO(), state_of(model, optimizer)
 torch.save(state, plain)
 ckptfs.save(state, path_of("bytes.pt"))
 with open(path_of("bytes.pt"), "rb") as file:
-	ours = file.read()
+    ours = file.read()
 assert len(ours) == len(plain.getvalue())
 storages = len([name for name in zipfile.ZipFile(plain).namelist() if "/data/" in name])
 assert sum(a != b for a, b in zip(ours, plain.getvalue())) <= storages * 8 + 3 * 40
@@ -98,11 +119,11 @@ assert sum(a != b for a, b in zip(ours, plain.getvalue())) <= storages * 8 + 3 *
 weights = {"big": torch.randn(100, 100), "nested": [torch.randn(100, 100)]}
 session.register(weights)
 for lazily in 2, 0:
-	before = captures()
-	ckptfs.save(weights, path_of("b.pt"))
-	assert captures() - before == lazily
-	ckptfs.barrier()
-	session.unregister(weights)
+    before = captures()
+    ckptfs.save(weights, path_of("b.pt"))
+    assert captures() - before == lazily
+    ckptfs.barrier()
+    session.unregister(weights)
 alone = nn.Linear(100, 100)
 ckptfs.register(alone, path=mount.mnt)
 before = captures()
@@ -133,12 +154,15 @@ assert torch.load(path_of("eager.pt"))["mean"].min() == 1
 # A wrapper's memory is that of the tensor in it.
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor, Shard, init_device_mesh
+
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-sharded = nn.Parameter(DTensor.from_local(torch.randn(100, 100), init_device_mesh("cpu", (1,)), [Shard(0)]))
+sharded = nn.Parameter(
+    DTensor.from_local(torch.randn(100, 100), init_device_mesh("cpu", (1,)), [Shard(0)])
+)
 other = torch.optim.AdamW([sharded], lr=0.1)
 for i in range(2):
-	sharded.grad = DTensor.from_local(torch.ones(100, 100), sharded.device_mesh, [Shard(0)])
-	other.step()
+    sharded.grad = DTensor.from_local(torch.ones(100, 100), sharded.device_mesh, [Shard(0)])
+    other.step()
 before = captures()
 ckptfs.save({"w": sharded.detach(), "o": other.state_dict()}, path_of("sharded.pt"))
 assert captures() - before == 3, captures() - before
@@ -155,18 +179,23 @@ ours = types.ModuleType("ours")
 ours.__dict__.update(pickle.__dict__)
 ckptfs.save(model.state_dict(), path_of("c.pt"), ours)
 same(path_of("c.pt"), copy(model.state_dict()))
-with torch.utils.serialization.config.patch({"save.storage_alignment": 4096}) if hasattr(torch.utils, "serialization") else contextlib.nullcontext():
-	ckptfs.save(model.state_dict(), path_of("c.pt"))
+with (
+    torch.utils.serialization.config.patch({"save.storage_alignment": 4096})
+    if hasattr(torch.utils, "serialization")
+    else contextlib.nullcontext()
+):
+    ckptfs.save(model.state_dict(), path_of("c.pt"))
 same(path_of("c.pt"), copy(model.state_dict()))
 assert not said.lines, said.lines
 
+
 # Where it cannot be lazy, torch.save does it, and it is said why, once.
 def not_lazy(why, obj, f, **arguments):
-	before, said.lines[:] = captures(), []
-	lazy._said.clear()
-	for _ in range(2):
-		ckptfs.save(obj, f, **arguments)
-	assert captures() == before and len(said.lines) == 1 and why in said.lines[0], (said.lines, why)
+    before, said.lines[:] = captures(), []
+    lazy._said.clear()
+    for _ in range(2):
+        ckptfs.save(obj, f, **arguments)
+    assert captures() == before and len(said.lines) == 1 and why in said.lines[0], (said.lines, why)
 
 
 not_lazy("plain.pt lies in no mount of ckptfs: ", model.state_dict(), TMP + "/plain.pt")
@@ -184,94 +213,116 @@ torch.serialization.skip_data = skip_data
 same(path_of("d.pt"), copy(model.state_dict()))
 # What pickle says, pickle says; and what is there stays.
 for bad in lambda: 1, threading.Lock():
-	try:
-		ckptfs.save({"m": model.state_dict(), "bad": bad}, path_of("d.pt"))
-	except (pickle.PicklingError, AttributeError, TypeError):
-		pass
-	else:
-		raise AssertionError
+    try:
+        ckptfs.save({"m": model.state_dict(), "bad": bad}, path_of("d.pt"))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
+    else:
+        raise AssertionError
 same(path_of("d.pt"), copy(model.state_dict()))
 try:
-	ckptfs.save(model.state_dict(), path_of("nowhere/d.pt"))
+    ckptfs.save(model.state_dict(), path_of("nowhere/d.pt"))
 except (OSError, RuntimeError):
-	pass
+    pass
 else:
-	raise AssertionError
+    raise AssertionError
 
 # What was not written to its end is no file of torch.save, which is seen; the old one stays.
 write = os.pwritev
+
+
 def interrupted(fd, views, at):
-	if at > 60000:
-		raise OSError(errno.EIO, "as if")
-	return write(fd, views, at)
+    if at > 60000:
+        raise OSError(errno.EIO, "as if")
+    return write(fd, views, at)
+
+
 os.pwritev = interrupted
 try:
-	ckptfs.save(model.state_dict(), path_of("d.pt"))
+    ckptfs.save(model.state_dict(), path_of("d.pt"))
 except OSError:
-	pass
+    pass
 else:
-	raise AssertionError
+    raise AssertionError
 os.pwritev = write
 ckptfs.barrier(landed=True)
 wait(lambda: not mount.status()["pending"])
 same(mount.back + "/d.pt", copy(model.state_dict()))
 
+
 # --- CUDA, of which there is none here: what would be asked of it ---
 class Stream:
-	def __init__(self, handle):
-		self.cuda_stream = handle
+    def __init__(self, handle):
+        self.cuda_stream = handle
 
 
 class Barrier:
-	"""Stands for a session."""
-	def __init__(self):
-		self.asked, self.pending, self.devices = [], True, {1, 0}
+    """Stands for a session."""
 
-	alive = True
+    def __init__(self):
+        self.asked, self.pending, self.devices = [], True, {1, 0}
 
-	def devices_pending(self):
-		return self.devices
+    alive = True
 
-	def barrier_in_hook(self, streams=()):
-		self.asked.append(list(streams))
-		self.pending = False
+    def devices_pending(self):
+        return self.devices
+
+    def barrier_in_hook(self, streams=()):
+        self.asked.append(list(streams))
+        self.pending = False
 
 
 class Graph:
-	replayed = 0
+    replayed = 0
 
-	def replay(self):
-		Graph.replayed += 1
+    def replay(self):
+        Graph.replayed += 1
 
 
-real = (torch.cuda.current_stream, torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing, hooks.sessions)
-torch.cuda.current_stream = lambda device=None: Stream(7000 + torch.device("cuda", device if isinstance(device, int) else device.index).index)
+real = (
+    torch.cuda.current_stream,
+    torch.cuda.is_initialized,
+    torch.cuda.is_current_stream_capturing,
+    hooks.sessions,
+)
+torch.cuda.current_stream = lambda device=None: Stream(
+    7000 + torch.device("cuda", device if isinstance(device, int) else device.index).index
+)
 source = lazy.source_of(0x1000, 64, torch.device("cuda", 1), "w", 4096, None)
-assert (source.memory, source.stream, source.device, source.file_off) == (ckptfs._lib.CUDA, 7001, 1, 4096), source
-assert session.takes(ckptfs._lib.HOST) and session.takes(ckptfs._lib.CUDA) in (False, torch.cuda.is_available())
+assert (source.memory, source.stream, source.device, source.file_off) == (
+    ckptfs._lib.CUDA,
+    7001,
+    1,
+    4096,
+), source
+assert session.takes(ckptfs._lib.HOST) and session.takes(ckptfs._lib.CUDA) in (
+    False,
+    torch.cuda.is_available(),
+)
 
 
 class Device:
-	"""A storage, or a tensor, on one."""
-	device = torch.device("cuda", 1)
-	bytes = torch.arange(5000.0)
+    """A storage, or a tensor, on one."""
 
-	def data_ptr(self):
-		return 0x1000
+    device = torch.device("cuda", 1)
+    bytes = torch.arange(5000.0)
 
-	def nbytes(self):
-		return self.bytes.nbytes
+    def data_ptr(self):
+        return 0x1000
 
-	def cpu(self):
-		return self.bytes.untyped_storage()
+    def nbytes(self):
+        return self.bytes.nbytes
+
+    def cpu(self):
+        return self.bytes.untyped_storage()
 
 
 for takes in True, False:
-	session._takes[ckptfs._lib.CUDA] = takes
-	writer = lazy.Writer(session, {known.key_of(Device())})
-	writer.add_storage(Device(), None, "w", 64)
-	assert (len(writer.sources), len(writer.parts)) == (int(takes), int(not takes))
-	assert takes or bytes(lazy._view(writer.parts[0][1])) == Device.bytes.numpy().tobytes()
+    session._takes[ckptfs._lib.CUDA] = takes
+    writer = lazy.Writer(session, {known.key_of(Device())})
+    writer.add_storage(Device(), None, "w", 64)
+    assert (len(writer.sources), len(writer.parts)) == (int(takes), int(not takes))
+    assert takes or bytes(lazy._view(writer.parts[0][1])) == Device.bytes.numpy().tobytes()
 del session._takes[ckptfs._lib.CUDA]
 one = Barrier()
 hooks.sessions = lambda: [one]
@@ -289,21 +340,26 @@ Graph().replay()
 assert one.asked == [[7000, 7001]] and Graph.replayed == 1
 hooks._before_step(optimizer, (), {})
 torch.cuda.CUDAGraph = graph
-torch.cuda.current_stream, torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing, hooks.sessions = real
+(
+    torch.cuda.current_stream,
+    torch.cuda.is_initialized,
+    torch.cuda.is_current_stream_capturing,
+    hooks.sessions,
+) = real
 
 # Cheap when nothing is pending: a step asks nothing of the library.
 session.barrier(landed=True)
 before = session.stats().barriers
 for _ in range(3):
-	step()
+    step()
 assert session.stats().barriers == before
 
 # Who cannot be lent any cache saves plainly, says why, and is lazy once there is some.
 session.close()
 greedy = []
 with contextlib.suppress(CheckpointError):
-	while True:
-		greedy.append(ckptfs.Session(mount.mnt, arena_bytes=64 << 20))
+    while True:
+        greedy.append(ckptfs.Session(mount.mnt, arena_bytes=64 << 20))
 script = """if True:
 	import sys, torch, ckptfs
 	model = torch.nn.Linear(300, 300)
@@ -313,16 +369,21 @@ script = """if True:
 		print(sum(one.stats().captures for one in ckptfs.session.sessions()), flush=True)
 		input()
 """
-with subprocess.Popen([sys.executable, "-c", script, path_of("none.pt"), path_of("some.pt")], stdin=subprocess.PIPE,
-	stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-	assert child.stdout.readline() == "0\n"
-	for one in greedy:
-		one.close()
-	child.stdin.write("\n\n")
-	told = child.communicate()
-	assert told[0] == "1\n" and "host_cache_size" in told[1] and not child.returncode, told
+with subprocess.Popen(
+    [sys.executable, "-c", script, path_of("none.pt"), path_of("some.pt")],
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+) as child:
+    assert child.stdout.readline() == "0\n"
+    for one in greedy:
+        one.close()
+    child.stdin.write("\n\n")
+    told = child.communicate()
+    assert told[0] == "1\n" and "host_cache_size" in told[1] and not child.returncode, told
 for name in "none.pt", "some.pt":
-	ckptfs.wait(path_of(name))
+    ckptfs.wait(path_of(name))
 session = ckptfs.session_of(mount.mnt)
 
 # The daemon is another one: the session, too.
@@ -333,7 +394,7 @@ mount.start()
 ckptfs.save(model.state_dict(), path_of("again.pt"))
 step()
 assert ckptfs.session_of(mount.mnt) is not session
-ckptfs.barrier(landed=True) # nothing was lost with the old one
+ckptfs.barrier(landed=True)  # nothing was lost with the old one
 assert not session.alive and ckptfs.session_of(mount.mnt).stats().captures
 ckptfs.session_of(mount.mnt).close()
 mount.umount()

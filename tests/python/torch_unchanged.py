@@ -14,7 +14,8 @@ import textwrap
 mount = Mount({"host_cache_size": "64M", "capture_check": "all"})
 INSTALLED = TMP + "/installed"
 with open("train.py", "w", encoding="utf-8") as file:
-	file.write(textwrap.dedent("""
+    file.write(
+        textwrap.dedent("""
 		import os, sys
 		import torch
 		assert __name__ == "__main__" and sys.path[0] == os.path.dirname(os.path.abspath(sys.argv[0])), (__name__, sys.path)
@@ -35,24 +36,32 @@ with open("train.py", "w", encoding="utf-8") as file:
 			sys.exit(int(os.environ.get("STATUS", 0)))
 
 		main(*sys.argv[1:])
-	"""))
+	""")
+    )
 with open("beside.py", "w", encoding="utf-8") as file:
-	file.write("")
+    file.write("")
 
 
 def run(*command, status=0, **env):
-	ran = subprocess.run([sys.executable, *command], env=dict(os.environ, **env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-		text=True, check=False, timeout=100)
-	assert ran.returncode == status, (command, ran.returncode, ran.stdout)
-	return ran.stdout
+    ran = subprocess.run(
+        [sys.executable, *command],
+        env=dict(os.environ, **env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert ran.returncode == status, (command, ran.returncode, ran.stdout)
+    return ran.stdout
 
 
 def captured():
-	return mount.metric("captures_total")
+    return mount.metric("captures_total")
 
 
 def saved(directory):
-	return [digest(torch.load("%s/step-%d.pt" % (directory, i))) for i in range(4)]
+    return [digest(torch.load("%s/step-%d.pt" % (directory, i))) for i in range(4)]
 
 
 script = TMP + "/train.py"
@@ -60,22 +69,26 @@ assert run(script, TMP + "/plain") == "plain\n"
 right = saved(TMP + "/plain")
 
 # By a command; what else it does is not changed.
-assert run("-m", "ckptfs", "run", script, mount.mnt + "/run", "more", "-x", "--help") == "lazy more -x --help\n"
+assert (
+    run("-m", "ckptfs", "run", script, mount.mnt + "/run", "more", "-x", "--help")
+    == "lazy more -x --help\n"
+)
 assert captured() == 4 * 3 and saved(mount.mnt + "/run") == right
 assert run("-m", "ckptfs", "run", "-m", "train", mount.mnt + "/run") == "lazy\n"
 assert run("-m", "ckptfs", "run", script, mount.mnt + "/run", status=3, STATUS="3") == "lazy\n"
 before = captured()
 assert run("-m", "ckptfs", "run", script, TMP + "/other") == "lazy\n" and captured() == before
 for i in range(4):
-	assert filecmp.cmp(TMP + "/other/step-%d.pt" % i, TMP + "/plain/step-%d.pt" % i, shallow=False)
+    assert filecmp.cmp(TMP + "/other/step-%d.pt" % i, TMP + "/plain/step-%d.pt" % i, shallow=False)
 assert "there is no such file" in run("-m", "ckptfs", "run", TMP + "/none.py", status=1)
 for wrong in (), ("run",), ("walk", "x"), ("run", "-m"):
-	assert "usage:" in run("-m", "ckptfs", *wrong, status=2)
+    assert "usage:" in run("-m", "ckptfs", *wrong, status=2)
 assert "usage:" in run("-m", "ckptfs", "--help")
 
 # Its last save failed when it had returned.
 with open("stale.py", "w", encoding="utf-8") as file:
-	file.write(textwrap.dedent("""
+    file.write(
+        textwrap.dedent("""
 		import sys, torch
 		model = torch.nn.Linear(2000, 2000)
 		optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -86,21 +99,39 @@ with open("stale.py", "w", encoding="utf-8") as file:
 			torch.save(model.state_dict(), sys.argv[1] + "/stale.pt")
 			model.weight.data.add_(1)
 		sys.exit(0)
-	"""))
-assert "changed before it was captured" in run("-m", "ckptfs", "run", TMP + "/stale.py", mount.mnt, status=1)
+	""")
+    )
+assert "changed before it was captured" in run(
+    "-m", "ckptfs", "run", TMP + "/stale.py", mount.mnt, status=1
+)
 
 # Installed, by its entry point, and only if it is asked to.
-run("-m", "pip", "install", "--no-index", "--no-deps", "--quiet", "--disable-pip-version-check", "--target", INSTALLED,
-	SRC + "/client/python")
+run(
+    "-m",
+    "pip",
+    "install",
+    "--no-index",
+    "--no-deps",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--target",
+    INSTALLED,
+    SRC + "/client/python",
+)
 assert not os.path.exists(SRC + "/client/python/build")
 env = {"PYTHONPATH": INSTALLED}
 before = captured()
 assert run(script, mount.mnt + "/run", **env) == "plain\n" and captured() == before
 assert run(script, mount.mnt + "/run", CKPTFS_LAZY="0", **env) == "plain\n" and captured() == before
-assert run(script, mount.mnt + "/run", CKPTFS_LAZY="1", **env) == "lazy\n" and captured() == before + 4 * 3
+assert (
+    run(script, mount.mnt + "/run", CKPTFS_LAZY="1", **env) == "lazy\n"
+    and captured() == before + 4 * 3
+)
 assert saved(mount.mnt + "/run") == right
-cheap = "import sys, torch; assert hasattr(torch.save, 'ckptfs_inner'); l = sys.modules['ckptfs._lib']; assert l._loaded is None" \
-	"; assert 'ckptfs.lazy' not in sys.modules"
+cheap = (
+    "import sys, torch; assert hasattr(torch.save, 'ckptfs_inner'); l = sys.modules['ckptfs._lib']; assert l._loaded is None"
+    "; assert 'ckptfs.lazy' not in sys.modules"
+)
 run("-c", cheap, CKPTFS_LAZY="1", **env)
 run("-c", "import ckptfs, sys; print(ckptfs.__file__); assert ckptfs.save", **env)
 

@@ -40,29 +40,60 @@ dist.destroy_process_group()
 
 script, once = TMP + "/rank.py", TMP + "/once"
 with open(script, "w", encoding="utf-8") as file:
-	file.write(RANK)
+    file.write(RANK)
 with socket.create_server(("localhost", 0)) as server:
-	port = server.getsockname()[1]
+    port = server.getsockname()[1]
 
 with nodes("one", "two") as mounts:
-	agents = []
-	for node in mounts:
-		args = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:%d" % port,
-			"--rdzv-id", "run", "--max-restarts", "3", "--monitor-interval", "0.1"]
-		with open(node.mnt + ".job", "w", encoding="utf-8") as log:
-			agents.append(subprocess.Popen([sys.executable, "-m", "torch.distributed.run", *args, script, node.mnt, str(KILLED),
-				str(STEPS), once], stdout=log, stderr=subprocess.STDOUT))
-	codes = [agent.wait(240) for agent in agents]
-	told = ""
-	for node in mounts:
-		with open(node.mnt + ".job", encoding="utf-8") as log:
-			told += log.read()
-	assert codes == [0, 0], (codes, told)
-	begun = sorted(line.split(" begins")[0] for line in told.splitlines() if " begins after " in line)
-	assert len(begun) == 4, told # it was started again once: no rank had an error of ckptfs
-	assert begun == ["rank 0 of count 0"] * 2 + ["rank 1 of count 0", "rank 1 of count 1"], begun
-	for node in mounts:
-		node.wait_for("step-%d" % STEPS)
-		assert json.loads(node.ckptfs("status", "--json", node.mnt))["failures"] == 0
-	for step in range(1, STEPS + 1):
-		mounts[0].ckptfs("verify", mounts[0].backing + "/step-%d" % step)
+    agents = []
+    for node in mounts:
+        args = [
+            "--nnodes",
+            "2",
+            "--nproc-per-node",
+            "1",
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            "localhost:%d" % port,
+            "--rdzv-id",
+            "run",
+            "--max-restarts",
+            "3",
+            "--monitor-interval",
+            "0.1",
+        ]
+        with open(node.mnt + ".job", "w", encoding="utf-8") as log:
+            agents.append(
+                subprocess.Popen(
+                    [
+                        sys.executable,
+                        "-m",
+                        "torch.distributed.run",
+                        *args,
+                        script,
+                        node.mnt,
+                        str(KILLED),
+                        str(STEPS),
+                        once,
+                    ],
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+    codes = [agent.wait(240) for agent in agents]
+    told = ""
+    for node in mounts:
+        with open(node.mnt + ".job", encoding="utf-8") as log:
+            told += log.read()
+    assert codes == [0, 0], (codes, told)
+    begun = sorted(
+        line.split(" begins")[0] for line in told.splitlines() if " begins after " in line
+    )
+    assert len(begun) == 4, told  # it was started again once: no rank had an error of ckptfs
+    assert begun == ["rank 0 of count 0"] * 2 + ["rank 1 of count 0", "rank 1 of count 1"], begun
+    for node in mounts:
+        node.wait_for("step-%d" % STEPS)
+        assert json.loads(node.ckptfs("status", "--json", node.mnt))["failures"] == 0
+    for step in range(1, STEPS + 1):
+        mounts[0].ckptfs("verify", mounts[0].backing + "/step-%d" % step)

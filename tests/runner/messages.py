@@ -12,12 +12,12 @@ NAME = "messages/all-provoked"
 
 
 def never_provoked(root, log):
-	"""The ids that are not in the log; None where the header defines none."""
-	header = os.path.join(root, "engine", "base", "messages.h")
-	if not os.path.exists(header):
-		return None
-	with open(header, encoding="utf-8") as file:
-		defined = re.findall(r'^#define[ \t]+MSG_(\w+)[ \t]+(?:\\\n[ \t]*)?"', file.read(), re.M)
-	with open(log, encoding="utf-8", errors="replace") as file:
-		seen = {re.sub("^MSG_", "", line.strip()) for line in file}
-	return [name for name in defined if name not in seen] if defined else None
+    """The ids that are not in the log; None where the header defines none."""
+    header = os.path.join(root, "engine", "base", "messages.h")
+    if not os.path.exists(header):
+        return None
+    with open(header, encoding="utf-8") as file:
+        defined = re.findall(r'^#define[ \t]+MSG_(\w+)[ \t]+(?:\\\n[ \t]*)?"', file.read(), re.M)
+    with open(log, encoding="utf-8", errors="replace") as file:
+        seen = {re.sub("^MSG_", "", line.strip()) for line in file}
+    return [name for name in defined if name not in seen] if defined else None

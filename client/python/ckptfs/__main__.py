@@ -27,83 +27,88 @@ Exit status: that of the script; 1 if a save failed after it had returned; 2 for
 
 
 def _run(arguments: list) -> None:
-	if arguments == ["-m"]:
-		_usage("-m wants the name of a module")
-	_check_script(arguments)
-	try:
-		mounts.is_required("/") # a value that is none is told before training
-	except CheckpointError as error:
-		_usage(str(error))
-	os.environ.setdefault(autoload.ENVIRONMENT, "1") # for the processes that it starts
-	autoload.enable()
-	autoload.enable_safetensors()
-	try:
-		_run_script(arguments)
-	except SystemExit as end:
-		if end.code in (None, 0):
-			_end()
-		raise
-	_end()
+    if arguments == ["-m"]:
+        _usage("-m wants the name of a module")
+    _check_script(arguments)
+    try:
+        mounts.is_required("/")  # a value that is none is told before training
+    except CheckpointError as error:
+        _usage(str(error))
+    os.environ.setdefault(autoload.ENVIRONMENT, "1")  # for the processes that it starts
+    autoload.enable()
+    autoload.enable_safetensors()
+    try:
+        _run_script(arguments)
+    except SystemExit as end:
+        if end.code in (None, 0):
+            _end()
+        raise
+    _end()
 
 
 def _run_script(arguments: list) -> None:
-	if arguments[0] == "-m":
-		sys.argv = arguments[1:]
-		sys.path[0] = os.getcwd()
-		runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-	else:
-		sys.argv = arguments
-		sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
-		runpy.run_path(arguments[0], run_name="__main__")
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+        runpy.run_path(arguments[0], run_name="__main__")
 
 
 def _check_script(arguments: list) -> None:
-	"""One line for what Python would tell by a traceback of ours."""
-	name = arguments[0]
-	if name == "-m":
-		try:
-			# Of a package: what it imports is to find another torch.save.
-			found = importlib.util.find_spec(arguments[1].split(".")[0])
-		except (ImportError, ValueError):
-			found = None
-		if found is None and not os.path.exists(os.path.join(os.getcwd(), *arguments[1].split(".")) + ".py"):
-			sys.exit("ckptfs: there is no module %s that could be run" % arguments[1])
-	elif name.startswith("-"):
-		_usage("%s stands before the script; its own arguments come behind it" % name)
-	elif not os.path.exists(name):
-		sys.exit("ckptfs: cannot run %s: there is no such file" % name)
+    """One line for what Python would tell by a traceback of ours."""
+    name = arguments[0]
+    if name == "-m":
+        try:
+            # Of a package: what it imports is to find another torch.save.
+            found = importlib.util.find_spec(arguments[1].split(".")[0])
+        except (ImportError, ValueError):
+            found = None
+        if found is None and not os.path.exists(
+            os.path.join(os.getcwd(), *arguments[1].split(".")) + ".py"
+        ):
+            sys.exit("ckptfs: there is no module %s that could be run" % arguments[1])
+    elif name.startswith("-"):
+        _usage("%s stands before the script; its own arguments come behind it" % name)
+    elif not os.path.exists(name):
+        sys.exit("ckptfs: cannot run %s: there is no such file" % name)
 
 
 def _end() -> None:
-	"""What the script's last save could not tell any more."""
-	try:
-		barrier(landed=True)
-		fates.end()
-		fates.raise_first()
-	except CheckpointError as error:
-		sys.exit("ckptfs: %s" % error)
+    """What the script's last save could not tell any more."""
+    try:
+        barrier(landed=True)
+        fates.end()
+        fates.raise_first()
+    except CheckpointError as error:
+        sys.exit("ckptfs: %s" % error)
 
 
 def _usage(why: str) -> None:
-	sys.stderr.write("ckptfs: %s\n%s" % (why, USAGE))
-	sys.exit(2)
+    sys.stderr.write("ckptfs: %s\n%s" % (why, USAGE))
+    sys.exit(2)
 
 
 def main() -> None:
-	word = sys.argv[1] if len(sys.argv) > 1 else ""
-	if word in ("-h", "--help", "help"):
-		print(USAGE, end="")
-	elif word in ("-V", "--version", "version"):
-		print("ckptfs %s" % __version__)
-	elif word == "run" and len(sys.argv) > 2:
-		_run(sys.argv[2:])
-	elif word in ("", "run"):
-		_usage("give a script to run")
-	elif word.endswith(".py") or os.path.exists(word):
-		_usage("did you mean `python -m ckptfs run %s`?" % " ".join(sys.argv[1:]))
-	else:
-		_usage("there is no %r here, only `run`; the other verbs are those of the command: `ckptfs %s`" % (word, word))
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
+    if word in ("-h", "--help", "help"):
+        print(USAGE, end="")
+    elif word in ("-V", "--version", "version"):
+        print("ckptfs %s" % __version__)
+    elif word == "run" and len(sys.argv) > 2:
+        _run(sys.argv[2:])
+    elif word in ("", "run"):
+        _usage("give a script to run")
+    elif word.endswith(".py") or os.path.exists(word):
+        _usage("did you mean `python -m ckptfs run %s`?" % " ".join(sys.argv[1:]))
+    else:
+        _usage(
+            "there is no %r here, only `run`; the other verbs are those of the command: `ckptfs %s`"
+            % (word, word)
+        )
 
 
 if __name__ == "__main__":
-	main()
+    main()

@@ -17,63 +17,67 @@ log = logging.getLogger("ckptfs")
 
 
 def wanted() -> bool:
-	"""Does the environment ask for it?"""
-	return os.environ.get(ENVIRONMENT, "").lower() not in mounts.OFF
+    """Does the environment ask for it?"""
+    return os.environ.get(ENVIRONMENT, "").lower() not in mounts.OFF
 
 
 def autoload() -> None:
-	"""What torch calls."""
-	if wanted():
-		enable()
+    """What torch calls."""
+    if wanted():
+        enable()
 
 
 def enable() -> None:
-	"""From here on torch.save of a path in a mount of ckptfs is ckptfs.save; of all else it is what it was."""
-	try:
-		import torch # pylint: disable=import-outside-toplevel
-		inner = torch.save
-		if hasattr(inner, "ckptfs_inner"):
-			return
+    """From here on torch.save of a path in a mount of ckptfs is ckptfs.save; of all else it is what it was."""
+    try:
+        import torch  # pylint: disable=import-outside-toplevel
 
-		@functools.wraps(inner)
-		def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
-			if mounts.to_mount(f) and len(args) <= 2 and _ready(f):
-				from . import lazy # pylint: disable=import-outside-toplevel
-				return lazy.save(obj, f, *args, **kwargs)
-			mounts.check_required(f)
-			with mounts.served(f):
-				return inner(obj, f, *args, **kwargs)
+        inner = torch.save
+        if hasattr(inner, "ckptfs_inner"):
+            return
 
-		save.ckptfs_inner = inner # type: ignore[attr-defined]
-		torch.save = torch.serialization.save = save
-	except Exception as error: # pylint: disable=broad-except
-		log.warning("torch.save stays as it is: %s", error)
+        @functools.wraps(inner)
+        def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+            if mounts.to_mount(f) and len(args) <= 2 and _ready(f):
+                from . import lazy  # pylint: disable=import-outside-toplevel
+
+                return lazy.save(obj, f, *args, **kwargs)
+            mounts.check_required(f)
+            with mounts.served(f):
+                return inner(obj, f, *args, **kwargs)
+
+        save.ckptfs_inner = inner  # type: ignore[attr-defined]
+        torch.save = torch.serialization.save = save
+    except Exception as error:  # pylint: disable=broad-except
+        log.warning("torch.save stays as it is: %s", error)
 
 
 def enable_safetensors() -> None:
-	"""The same of safetensors.torch.save_file, where there is that."""
-	try:
-		from . import safetensors_file # pylint: disable=import-outside-toplevel
-		safetensors_file.enable()
-	except ImportError:
-		pass
-	except Exception as error: # pylint: disable=broad-except
-		log.warning("safetensors.torch.save_file stays as it is: %s", error)
+    """The same of safetensors.torch.save_file, where there is that."""
+    try:
+        from . import safetensors_file  # pylint: disable=import-outside-toplevel
+
+        safetensors_file.enable()
+    except ImportError:
+        pass
+    except Exception as error:  # pylint: disable=broad-except
+        log.warning("safetensors.torch.save_file stays as it is: %s", error)
 
 
 _said = False
 
 
 def _ready(path: Any) -> bool:
-	"""True if lazy.py can save it. Otherwise torch.save does, unless CKPTFS_REQUIRE forbids that: no job should end
-	because a save is not lazy."""
-	global _said # pylint: disable=global-statement
-	try:
-		from . import lazy # pylint: disable=import-outside-toplevel
-		lazy.session_for(path)
-		return True
-	except Exception as error: # pylint: disable=broad-except
-		if not _said:
-			log.warning("%s is saved without being captured lazily: %s", path, error)
-		_said = True
-		return False
+    """True if lazy.py can save it. Otherwise torch.save does, unless CKPTFS_REQUIRE forbids that: no job should end
+    because a save is not lazy."""
+    global _said  # pylint: disable=global-statement
+    try:
+        from . import lazy  # pylint: disable=import-outside-toplevel
+
+        lazy.session_for(path)
+        return True
+    except Exception as error:  # pylint: disable=broad-except
+        if not _said:
+            log.warning("%s is saved without being captured lazily: %s", path, error)
+        _said = True
+        return False

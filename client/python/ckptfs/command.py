@@ -10,8 +10,10 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "ckptf
 
 
 def main() -> None:
-	try:
-		os.execv(PROGRAM, ["ckptfs"] + sys.argv[1:])
-	except OSError as error:
-		sys.exit("ckptfs: %s cannot be run: %s. Install the package anew: pip install --force-reinstall ckptfs" %
-			(PROGRAM, error.strerror))
+    try:
+        os.execv(PROGRAM, ["ckptfs"] + sys.argv[1:])
+    except OSError as error:
+        sys.exit(
+            "ckptfs: %s cannot be run: %s. Install the package anew: pip install --force-reinstall ckptfs"
+            % (PROGRAM, error.strerror)
+        )

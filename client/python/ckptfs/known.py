@@ -17,118 +17,133 @@ import torch
 LAZY_MIN = 16 << 10
 
 # Modules of optimizers that change their state nowhere but in their step.
-_KNOWN = ("torch.optim", "torch.distributed.optim", "deepspeed.ops", "apex.optimizers", "apex.contrib",
-	"bitsandbytes.optim", "transformer_engine", "transformers.optimization", "torch_optimizer", "torchao.optim",
-	"pytorch_optimizer", "timm.optim")
+_KNOWN = (
+    "torch.optim",
+    "torch.distributed.optim",
+    "deepspeed.ops",
+    "apex.optimizers",
+    "apex.contrib",
+    "bitsandbytes.optim",
+    "transformer_engine",
+    "transformers.optimization",
+    "torch_optimizer",
+    "torchao.optim",
+    "pytorch_optimizer",
+    "timm.optim",
+)
 
 Key = Tuple[int, int, Any]
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
-optimizers: "weakref.WeakSet[Any]" = weakref.WeakSet() # that the hook has seen, or that were there before it
+# that the hook has seen, or that were there before it
+optimizers: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def key_of(storage: Any) -> Key:
-	"""The memory of an untyped storage: views, and the storages of detached tensors, have the same."""
-	return storage.data_ptr(), storage.nbytes(), storage.device
+    """The memory of an untyped storage: views, and the storages of detached tensors, have the same."""
+    return storage.data_ptr(), storage.nbytes(), storage.device
 
 
 _kinds: Dict[Any, str] = {}
 
 
 def kind_of(device: Any) -> str:
-	"""device.type, which torch makes anew each time that it is asked."""
-	kind = _kinds.get(device)
-	if kind is None:
-		kind = _kinds[device] = device.type
-	return kind
+    """device.type, which torch makes anew each time that it is asked."""
+    kind = _kinds.get(device)
+    if kind is None:
+        kind = _kinds[device] = device.type
+    return kind
 
 
 def tensors_in(tensor: Any) -> Iterator[Any]:
-	"""Those that have the memory: itself, or, of a wrapper such as DTensor, what it wraps."""
-	plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) # pylint: disable=unidiomatic-typecheck
-	if plain or not hasattr(tensor, "__tensor_flatten__"):
-		yield tensor
-		return
-	for name in tensor.__tensor_flatten__()[0]:
-		inner = getattr(tensor, name)
-		if isinstance(inner, torch.Tensor): # not the mesh that it is spread over
-			yield from tensors_in(inner)
+    """Those that have the memory: itself, or, of a wrapper such as DTensor, what it wraps."""
+    plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)  # pylint: disable=unidiomatic-typecheck
+    if plain or not hasattr(tensor, "__tensor_flatten__"):
+        yield tensor
+        return
+    for name in tensor.__tensor_flatten__()[0]:
+        inner = getattr(tensor, name)
+        if isinstance(inner, torch.Tensor):  # not the mesh that it is spread over
+            yield from tensors_in(inner)
 
 
 def named_tensors(obj: Any, prefix: str = "", depth: int = 0) -> Iterator[Tuple[str, Any]]:
-	"""All that are in a nest of dicts, lists, modules and optimizers, with the way that leads to them."""
-	if isinstance(obj, torch.Tensor):
-		for tensor in tensors_in(obj):
-			yield prefix, tensor
-	elif depth > 50:
-		return
-	elif isinstance(obj, dict) or hasattr(obj, "items") and hasattr(obj, "keys"):
-		for name, value in list(obj.items()):
-			yield from named_tensors(value, "%s.%s" % (prefix, name) if prefix else str(name), depth + 1)
-	elif isinstance(obj, (list, tuple)):
-		for i, value in enumerate(obj):
-			yield from named_tensors(value, "%s.%d" % (prefix, i) if prefix else str(i), depth + 1)
-	elif isinstance(obj, torch.nn.Module):
-		yield from named_tensors(obj.state_dict(keep_vars=True), prefix, depth + 1)
+    """All that are in a nest of dicts, lists, modules and optimizers, with the way that leads to them."""
+    if isinstance(obj, torch.Tensor):
+        for tensor in tensors_in(obj):
+            yield prefix, tensor
+    elif depth > 50:
+        return
+    elif isinstance(obj, dict) or hasattr(obj, "items") and hasattr(obj, "keys"):
+        for name, value in list(obj.items()):
+            yield from named_tensors(
+                value, "%s.%s" % (prefix, name) if prefix else str(name), depth + 1
+            )
+    elif isinstance(obj, (list, tuple)):
+        for i, value in enumerate(obj):
+            yield from named_tensors(value, "%s.%d" % (prefix, i) if prefix else str(i), depth + 1)
+    elif isinstance(obj, torch.nn.Module):
+        yield from named_tensors(obj.state_dict(keep_vars=True), prefix, depth + 1)
 
 
 def storage_key(tensor: Any) -> Any:
-	"""key_of its storage; None where it has none, such as sparse ones."""
-	try:
-		return key_of(tensor.untyped_storage())
-	except (RuntimeError, NotImplementedError):
-		return None
+    """key_of its storage; None where it has none, such as sparse ones."""
+    try:
+        return key_of(tensor.untyped_storage())
+    except (RuntimeError, NotImplementedError):
+        return None
 
 
 def names(obj: Any) -> Dict[Key, Tuple[str, Any]]:
-	"""Of each storage in @obj: the name of the first tensor that shows it, and that tensor."""
-	found: Dict[Key, Tuple[str, Any]] = {}
-	for name, tensor in named_tensors(obj):
-		key = storage_key(tensor)
-		if key is not None:
-			found.setdefault(key, (name, tensor))
-	return found
+    """Of each storage in @obj: the name of the first tensor that shows it, and that tensor."""
+    found: Dict[Key, Tuple[str, Any]] = {}
+    for name, tensor in named_tensors(obj):
+        key = storage_key(tensor)
+        if key is not None:
+            found.setdefault(key, (name, tensor))
+    return found
 
 
 def _of_optimizer(optimizer: Any) -> Iterator[Any]:
-	for group in optimizer.param_groups:
-		yield from group["params"]
-	if type(optimizer).__module__.startswith(_KNOWN):
-		yield from optimizer.state # its parameters, also those that DeepSpeed takes out of the groups between its steps
-		for state in optimizer.state.values():
-			if isinstance(state, dict):
-				yield from state.values()
+    for group in optimizer.param_groups:
+        yield from group["params"]
+    if type(optimizer).__module__.startswith(_KNOWN):
+        # its parameters, also those that DeepSpeed takes out of the groups between its steps
+        yield from optimizer.state
+        for state in optimizer.state.values():
+            if isinstance(state, dict):
+                yield from state.values()
 
 
 def _lazy_tensors(session: Any) -> Iterator[Any]:
-	for optimizer in list(optimizers):
-		yield from _of_optimizer(optimizer)
-	for held in list(session.known):
-		one = held()
-		if isinstance(one, torch.nn.Module):
-			yield from one.parameters()
-		elif hasattr(one, "param_groups"):
-			yield from _of_optimizer(one)
-			for state in one.state.values(): # the user vouches for it
-				yield from state.values() if isinstance(state, dict) else ()
-		else:
-			yield from (tensor for _, tensor in named_tensors(one))
+    for optimizer in list(optimizers):
+        yield from _of_optimizer(optimizer)
+    for held in list(session.known):
+        one = held()
+        if isinstance(one, torch.nn.Module):
+            yield from one.parameters()
+        elif hasattr(one, "param_groups"):
+            yield from _of_optimizer(one)
+            for state in one.state.values():  # the user vouches for it
+                yield from state.values() if isinstance(state, dict) else ()
+        else:
+            yield from (tensor for _, tensor in named_tensors(one))
 
 
 def lazy_keys(session: Any) -> Set[Key]:
-	"""Of all storages that may be captured lazily now."""
-	keys: Set[Any] = set()
-	for one in _lazy_tensors(session):
-		if type(one) in _PLAIN and not one.is_sparse: # pylint: disable=unidiomatic-typecheck
-			storage = one.untyped_storage()
-			keys.add((storage.data_ptr(), storage.nbytes(), storage.device))
-		elif isinstance(one, torch.Tensor):
-			for tensor in tensors_in(one):
-				keys.add(storage_key(tensor))
-	keys.discard(None)
-	return keys
+    """Of all storages that may be captured lazily now."""
+    keys: Set[Any] = set()
+    for one in _lazy_tensors(session):
+        if type(one) in _PLAIN and not one.is_sparse:  # pylint: disable=unidiomatic-typecheck
+            storage = one.untyped_storage()
+            keys.add((storage.data_ptr(), storage.nbytes(), storage.device))
+        elif isinstance(one, torch.Tensor):
+            for tensor in tensors_in(one):
+                keys.add(storage_key(tensor))
+    keys.discard(None)
+    return keys
 
 
 def memory_of(storage: Any) -> memoryview:
-	"""The bytes of one on the host."""
-	return memoryview((ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())).cast("B")
+    """The bytes of one on the host."""
+    return memoryview((ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())).cast("B")

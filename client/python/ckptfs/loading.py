@@ -20,7 +20,7 @@ from torch.serialization import default_restore_location
 from . import mounts
 from ._lib import CheckpointError
 
-torch_load = torch.load # as it is without us
+torch_load = torch.load  # as it is without us
 CHUNK = 16 << 20
 THREADS = 4
 
@@ -28,133 +28,158 @@ Progress = Callable[[int, int], None]
 
 
 class _Unplanned(Exception):
-	"""It is read by torch itself."""
+    """It is read by torch itself."""
 
 
 def _records(path: Any) -> List[Tuple[int, int]]:
-	"""Offset and size of all storages of a file of torch.save that have bytes, in their order."""
-	found = []
-	try:
-		with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
-			for info in archive.infolist():
-				top, _, name = info.filename.partition("/")
-				if name == "byteorder" and archive.read(info) != sys.byteorder.encode():
-					raise _Unplanned
-				if name.startswith("data/") and name[5:].isdigit() and info.file_size:
-					if info.compress_type != zipfile.ZIP_STORED or not top:
-						raise _Unplanned
-					file.seek(info.header_offset)
-					header = file.read(30)
-					at = info.header_offset + 30 + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-					found.append((int(name[5:]), at, info.file_size))
-	except (zipfile.BadZipFile, EOFError) as error:
-		raise _Unplanned from error
-	return [(at, size) for _, at, size in sorted(found)]
+    """Offset and size of all storages of a file of torch.save that have bytes, in their order."""
+    found = []
+    try:
+        with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+            for info in archive.infolist():
+                top, _, name = info.filename.partition("/")
+                if name == "byteorder" and archive.read(info) != sys.byteorder.encode():
+                    raise _Unplanned
+                if name.startswith("data/") and name[5:].isdigit() and info.file_size:
+                    if info.compress_type != zipfile.ZIP_STORED or not top:
+                        raise _Unplanned
+                    file.seek(info.header_offset)
+                    header = file.read(30)
+                    at = (
+                        info.header_offset
+                        + 30
+                        + int.from_bytes(header[26:28], "little")
+                        + int.from_bytes(header[28:30], "little")
+                    )
+                    found.append((int(name[5:]), at, info.file_size))
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise _Unplanned from error
+    return [(at, size) for _, at, size in sorted(found)]
 
 
 class _Reader:
-	def __init__(self, path: Any, threads: int, progress: Optional[Progress]) -> None:
-		self.path, self.progress = path, progress
-		self.pool = concurrent.futures.ThreadPoolExecutor(max(threads, 1), "ckptfs-load")
-		records = _records(path)
-		self.records: Iterator[Tuple[int, int]] = iter(records)
-		self.total = sum(size for _, size in records)
-		self.done = 0
-		self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, path: Any, threads: int, progress: Optional[Progress]) -> None:
+        self.path, self.progress = path, progress
+        self.pool = concurrent.futures.ThreadPoolExecutor(max(threads, 1), "ckptfs-load")
+        records = _records(path)
+        self.records: Iterator[Tuple[int, int]] = iter(records)
+        self.total = sum(size for _, size in records)
+        self.done = 0
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-	def __enter__(self) -> "_Reader":
-		return self
+    def __enter__(self) -> "_Reader":
+        return self
 
-	def __exit__(self, *_: Any) -> None:
-		self.pool.shutdown()
-		os.close(self.fd)
+    def __exit__(self, *_: Any) -> None:
+        self.pool.shutdown()
+        os.close(self.fd)
 
-	def _read(self, view: memoryview, at: int) -> int:
-		size = view.nbytes
-		while view.nbytes:
-			n = os.preadv(self.fd, [view], at)
-			if n == 0:
-				raise CheckpointError(errno.EIO, "%s: it ends at %d, within a tensor; "
-					"`ckptfs verify` tells whether it was damaged" % (
-					self.path, at))
-			view, at = view[n:], at + n
-		return size
+    def _read(self, view: memoryview, at: int) -> int:
+        size = view.nbytes
+        while view.nbytes:
+            n = os.preadv(self.fd, [view], at)
+            if n == 0:
+                raise CheckpointError(
+                    errno.EIO,
+                    "%s: it ends at %d, within a tensor; "
+                    "`ckptfs verify` tells whether it was damaged" % (self.path, at),
+                )
+            view, at = view[n:], at + n
+        return size
 
-	def fill(self, storage: Any) -> None:
-		nbytes = storage.nbytes()
-		if not nbytes:
-			return
-		at, size = next(self.records, (0, -1))
-		if size != nbytes:
-			raise _Unplanned
-		view = memoryview((ctypes.c_char * nbytes).from_address(storage.data_ptr())).cast("B")
-		if nbytes <= CHUNK:
-			self._told(self._read(view, at))
-			return
-		for done in self.pool.map(lambda off: self._read(view[off:off + CHUNK], at + off), range(0, nbytes, CHUNK)):
-			self._told(done)
+    def fill(self, storage: Any) -> None:
+        nbytes = storage.nbytes()
+        if not nbytes:
+            return
+        at, size = next(self.records, (0, -1))
+        if size != nbytes:
+            raise _Unplanned
+        view = memoryview((ctypes.c_char * nbytes).from_address(storage.data_ptr())).cast("B")
+        if nbytes <= CHUNK:
+            self._told(self._read(view, at))
+            return
+        for done in self.pool.map(
+            lambda off: self._read(view[off : off + CHUNK], at + off), range(0, nbytes, CHUNK)
+        ):
+            self._told(done)
 
-	def _told(self, nbytes: int) -> None:
-		self.done += nbytes
-		if self.progress:
-			self.progress(self.done, self.total)
+    def _told(self, nbytes: int) -> None:
+        self.done += nbytes
+        if self.progress:
+            self.progress(self.done, self.total)
 
 
 def _restored(storage: Any, location: str, map_location: Any) -> Any:
-	"""What torch.load makes of map_location."""
-	if map_location is None:
-		return default_restore_location(storage, location)
-	if isinstance(map_location, dict):
-		return default_restore_location(storage, map_location.get(location, location))
-	if isinstance(map_location, (str, torch.device)):
-		return default_restore_location(storage, str(map_location))
-	result = map_location(storage, location)
-	return default_restore_location(storage, location) if result is None else result
+    """What torch.load makes of map_location."""
+    if map_location is None:
+        return default_restore_location(storage, location)
+    if isinstance(map_location, dict):
+        return default_restore_location(storage, map_location.get(location, location))
+    if isinstance(map_location, (str, torch.device)):
+        return default_restore_location(storage, str(map_location))
+    result = map_location(storage, location)
+    return default_restore_location(storage, location) if result is None else result
 
 
-def _load(path: Any, map_location: Any, threads: int, progress: Optional[Progress], arguments: Any) -> Any:
-	with _Reader(path, threads, progress) as reader:
-		def place(storage: Any, location: str) -> Any:
-			reader.fill(storage)
-			return _restored(storage, location, map_location)
+def _load(
+    path: Any, map_location: Any, threads: int, progress: Optional[Progress], arguments: Any
+) -> Any:
+    with _Reader(path, threads, progress) as reader:
 
-		with torch.serialization.skip_data():
-			return torch_load(path, map_location=place, **arguments)
+        def place(storage: Any, location: str) -> Any:
+            reader.fill(storage)
+            return _restored(storage, location, map_location)
+
+        with torch.serialization.skip_data():
+            return torch_load(path, map_location=place, **arguments)
 
 
 def _plain(f: Any, map_location: Any, arguments: Any) -> bool:
-	return not isinstance(f, (str, os.PathLike)) or bool(arguments.get("mmap")) \
-		or not hasattr(torch.serialization, "skip_data") or str(map_location) == "meta" \
-		or torch._guards.active_fake_mode() is not None # pylint: disable=protected-access
+    return (
+        not isinstance(f, (str, os.PathLike))
+        or bool(arguments.get("mmap"))
+        or not hasattr(torch.serialization, "skip_data")
+        or str(map_location) == "meta"
+        or torch._guards.active_fake_mode() is not None
+    )  # pylint: disable=protected-access
 
 
-def load(f: Any, map_location: Any = None, *, threads: int = THREADS, progress: Optional[Progress] = None,
-	**arguments: Any) -> Any:
-	"""Loads as torch.load does, whose other arguments it takes, any file, in a mount or not.
+def load(
+    f: Any,
+    map_location: Any = None,
+    *,
+    threads: int = THREADS,
+    progress: Optional[Progress] = None,
+    **arguments: Any,
+) -> Any:
+    """Loads as torch.load does, whose other arguments it takes, any file, in a mount or not.
 
-	threads: so many read large tensors at a time. progress: called as progress(bytes read, bytes in all) after each part.
-	With mmap=True, a file object, or a file of the old format, torch reads by itself, and there is no progress."""
-	mounts.check_required(f)
-	if mounts.is_path(f) and os.path.isdir(f):
-		raise CheckpointError(errno.EISDIR, "%s is a directory: load it as the framework that saved it does, a checkpoint of "
-			"torch.distributed.checkpoint by its load with ckptfs.dcp.Reader(path)" % os.fspath(f))
-	with mounts.served(f):
-		if not _plain(f, map_location, arguments):
-			try:
-				return _load(f, map_location, threads, progress, arguments)
-			except _Unplanned:
-				pass
-		return torch_load(f, map_location=map_location, **arguments)
+    threads: so many read large tensors at a time. progress: called as progress(bytes read, bytes in all) after each part.
+    With mmap=True, a file object, or a file of the old format, torch reads by itself, and there is no progress."""
+    mounts.check_required(f)
+    if mounts.is_path(f) and os.path.isdir(f):
+        raise CheckpointError(
+            errno.EISDIR,
+            "%s is a directory: load it as the framework that saved it does, a checkpoint of "
+            "torch.distributed.checkpoint by its load with ckptfs.dcp.Reader(path)" % os.fspath(f),
+        )
+    with mounts.served(f):
+        if not _plain(f, map_location, arguments):
+            try:
+                return _load(f, map_location, threads, progress, arguments)
+            except _Unplanned:
+                pass
+        return torch_load(f, map_location=map_location, **arguments)
 
 
 def read_into(path: Any, storage: Any, at: int, offset: int, nbytes: int) -> None:
-	"""Bytes [@at, @at + @nbytes) of a file, into those of @storage from @offset on."""
-	if not nbytes:
-		return
-	view = memoryview((ctypes.c_char * nbytes).from_address(storage.data_ptr() + offset)).cast("B")
-	with open(path, "rb", 0) as file:
-		while view.nbytes:
-			n = os.preadv(file.fileno(), [view], at)
-			if n == 0:
-				raise CheckpointError(errno.EIO, "%s: it ends at %d, within a tensor" % (path, at))
-			view, at = view[n:], at + n
+    """Bytes [@at, @at + @nbytes) of a file, into those of @storage from @offset on."""
+    if not nbytes:
+        return
+    view = memoryview((ctypes.c_char * nbytes).from_address(storage.data_ptr() + offset)).cast("B")
+    with open(path, "rb", 0) as file:
+        while view.nbytes:
+            n = os.preadv(file.fileno(), [view], at)
+            if n == 0:
+                raise CheckpointError(errno.EIO, "%s: it ends at %d, within a tensor" % (path, at))
+            view, at = view[n:], at + n

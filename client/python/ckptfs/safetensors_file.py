@@ -18,94 +18,132 @@ from .mounts import to_mount
 
 torch_save_file = getattr(safetensors.torch.save_file, "ckptfs_inner", safetensors.torch.save_file)
 
-_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
-	"float8_e5m2": "F8_E5M2", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
-	"uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL"}
+_TYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
 _ALIGN = 8
 # Where it is called from.
-_IMPORTED = (("safetensors.torch", "save_file"), ("transformers.modeling_utils", "safe_save_file"),
-	("accelerate.utils.other", "safe_save_file"))
+_IMPORTED = (
+    ("safetensors.torch", "save_file"),
+    ("transformers.modeling_utils", "safe_save_file"),
+    ("accelerate.utils.other", "safe_save_file"),
+)
 
 
 def _type_of(tensor: Any) -> Optional[str]:
-	return _TYPES.get(str(tensor.dtype).rsplit(".", maxsplit=1)[-1])
+    return _TYPES.get(str(tensor.dtype).rsplit(".", maxsplit=1)[-1])
 
 
 def _a(one: Any) -> str:
-	name = type(one).__name__
-	return "%s %s" % ("an" if name[0].lower() in "aeiou" else "a", name)
+    name = type(one).__name__
+    return "%s %s" % ("an" if name[0].lower() in "aeiou" else "a", name)
 
 
 def _why_not(tensors: Any) -> str:
-	"""Why safetensors itself has to write it, or to refuse it. TypeError: no library can."""
-	places = set()
-	if not isinstance(tensors, dict):
-		raise TypeError("save_file wants a dict of names and tensors, such as model.state_dict(), not %s" % _a(tensors))
-	for name, tensor in tensors.items():
-		if not isinstance(name, str):
-			raise TypeError("save_file: the name %r is %s, not a text" % (name, _a(name)))
-		if not isinstance(tensor, torch.Tensor):
-			raise TypeError("save_file: %s is %s, not a tensor%s" % (name, _a(tensor), "; flatten the dict, or use ckptfs.save"
-				if isinstance(tensor, dict) else "; put what is no tensor into metadata, or use ckptfs.save"))
-		if not lazy.is_plain(tensor):
-			return "%s is not contiguous, or no plain tensor" % name
-		if not _type_of(tensor):
-			return "%s is of type %s, which is not known here" % (name, tensor.dtype)
-		if tensor.nbytes and tensor.untyped_storage().data_ptr() in places:
-			return "%s shares its memory with another one" % name
-		places.add(tensor.untyped_storage().data_ptr())
-	return ""
+    """Why safetensors itself has to write it, or to refuse it. TypeError: no library can."""
+    places = set()
+    if not isinstance(tensors, dict):
+        raise TypeError(
+            "save_file wants a dict of names and tensors, such as model.state_dict(), not %s"
+            % _a(tensors)
+        )
+    for name, tensor in tensors.items():
+        if not isinstance(name, str):
+            raise TypeError("save_file: the name %r is %s, not a text" % (name, _a(name)))
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(
+                "save_file: %s is %s, not a tensor%s"
+                % (
+                    name,
+                    _a(tensor),
+                    "; flatten the dict, or use ckptfs.save"
+                    if isinstance(tensor, dict)
+                    else "; put what is no tensor into metadata, or use ckptfs.save",
+                )
+            )
+        if not lazy.is_plain(tensor):
+            return "%s is not contiguous, or no plain tensor" % name
+        if not _type_of(tensor):
+            return "%s is of type %s, which is not known here" % (name, tensor.dtype)
+        if tensor.nbytes and tensor.untyped_storage().data_ptr() in places:
+            return "%s shares its memory with another one" % name
+        places.add(tensor.untyped_storage().data_ptr())
+    return ""
 
 
-def _layout(tensors: Dict[str, Any], metadata: Optional[Dict[str, str]]) -> Tuple[bytes, List[Tuple[int, str, Any]]]:
-	"""The header, and where each tensor is behind it: those with the widest elements first, as the library has them."""
-	header: Dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-	places, at = [], 0
-	for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
-		header[name] = {"dtype": _type_of(tensor), "shape": list(tensor.shape), "data_offsets": [at, at + tensor.nbytes]}
-		places.append((at, name, tensor))
-		at += tensor.nbytes
-	text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-	text += b" " * (-len(text) % _ALIGN)
-	return len(text).to_bytes(8, "little") + text, places
+def _layout(
+    tensors: Dict[str, Any], metadata: Optional[Dict[str, str]]
+) -> Tuple[bytes, List[Tuple[int, str, Any]]]:
+    """The header, and where each tensor is behind it: those with the widest elements first, as the library has them."""
+    header: Dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    places, at = [], 0
+    for name, tensor in sorted(
+        tensors.items(), key=lambda item: (-item[1].element_size(), item[0])
+    ):
+        header[name] = {
+            "dtype": _type_of(tensor),
+            "shape": list(tensor.shape),
+            "data_offsets": [at, at + tensor.nbytes],
+        }
+        places.append((at, name, tensor))
+        at += tensor.nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % _ALIGN)
+    return len(text).to_bytes(8, "little") + text, places
 
 
-def save_file(tensors: Dict[str, Any], filename: Any, metadata: Optional[Dict[str, str]] = None) -> None:
-	"""Saves as safetensors.torch.save_file does, and writes the same file: lazily on a mount of ckptfs, as ckptfs.save."""
-	refused = _why_not(tensors)
-	session, why = lazy.session_for(filename)
-	why = why or refused
-	if why == lazy.NO_DIRECTORY:
-		raise no_directory(filename)
-	if why or session is None:
-		lazy.say_once(filename, why)
-		mounts.check_required(filename)
-		with mounts.served(filename):
-			torch_save_file(tensors, filename, metadata=metadata)
-		return
-	fates.raise_first()
-	head, places = _layout(tensors, metadata)
-	file = lazy.Writer(session)
-	for at, name, tensor in places:
-		file.add_tensor(tensor.detach(), name, len(head) + at)
-	file.parts.append((0, head))
-	file.head_last = True
-	lazy.write_to_path(file, os.fspath(filename))
+def save_file(
+    tensors: Dict[str, Any], filename: Any, metadata: Optional[Dict[str, str]] = None
+) -> None:
+    """Saves as safetensors.torch.save_file does, and writes the same file: lazily on a mount of ckptfs, as ckptfs.save."""
+    refused = _why_not(tensors)
+    session, why = lazy.session_for(filename)
+    why = why or refused
+    if why == lazy.NO_DIRECTORY:
+        raise no_directory(filename)
+    if why or session is None:
+        lazy.say_once(filename, why)
+        mounts.check_required(filename)
+        with mounts.served(filename):
+            torch_save_file(tensors, filename, metadata=metadata)
+        return
+    fates.raise_first()
+    head, places = _layout(tensors, metadata)
+    file = lazy.Writer(session)
+    for at, name, tensor in places:
+        file.add_tensor(tensor.detach(), name, len(head) + at)
+    file.parts.append((0, head))
+    file.head_last = True
+    lazy.write_to_path(file, os.fspath(filename))
 
 
 def enable() -> None:
-	"""From here on safetensors.torch.save_file of a path in a mount is this one, also where others have imported it."""
-	inner = torch_save_file
+    """From here on safetensors.torch.save_file of a path in a mount is this one, also where others have imported it."""
+    inner = torch_save_file
 
-	def replaced(tensors: Any, filename: Any, metadata: Any = None) -> None:
-		if to_mount(filename):
-			save_file(tensors, filename, metadata)
-		else:
-			mounts.check_required(filename)
-			inner(tensors, filename, metadata=metadata)
+    def replaced(tensors: Any, filename: Any, metadata: Any = None) -> None:
+        if to_mount(filename):
+            save_file(tensors, filename, metadata)
+        else:
+            mounts.check_required(filename)
+            inner(tensors, filename, metadata=metadata)
 
-	replaced.ckptfs_inner = inner # type: ignore[attr-defined]
-	replaced.__doc__, replaced.__name__ = inner.__doc__, "save_file"
-	for module, name in _IMPORTED:
-		if getattr(sys.modules.get(module), name, None) is inner:
-			setattr(sys.modules[module], name, replaced)
+    replaced.ckptfs_inner = inner  # type: ignore[attr-defined]
+    replaced.__doc__, replaced.__name__ = inner.__doc__, "save_file"
+    for module, name in _IMPORTED:
+        if getattr(sys.modules.get(module), name, None) is inner:
+            setattr(sys.modules[module], name, replaced)

@@ -2,7 +2,7 @@
 """DistributedDataParallel, saved by torch.distributed.checkpoint: the ranks share the writing, and all go on from the
 same checkpoint, the newest that is committed.
 
-	torchrun --nproc-per-node 2 ddp_dcp.py /ckpt/run STEPS
+    torchrun --nproc-per-node 2 ddp_dcp.py /ckpt/run STEPS
 """
 
 import os
@@ -18,38 +18,44 @@ from torch.nn.parallel import DistributedDataParallel
 import ckptfs.dcp
 
 directory, steps = sys.argv[1], int(sys.argv[2])
-ckptfs.require(directory) # an error now, if nothing is mounted there
+ckptfs.require(directory)  # an error now, if nothing is mounted there
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(0)
-model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(),
-	torch.nn.Linear(512, 256)))
+model = DistributedDataParallel(
+    torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256))
+)
 optimizer = torch.optim.AdamW(model.parameters())
 
 os.makedirs(directory, exist_ok=True)
-found, begin = ckptfs.latest(directory, group=True), 0 # rank 0 looks, all get its answer
+found, begin = ckptfs.latest(directory, group=True), 0  # rank 0 looks, all get its answer
 if found:
-	weights, moments = get_state_dict(model, optimizer)
-	state = {"model": weights, "optimizer": moments, "step": 0}
-	checkpoint.load(state, storage_reader=ckptfs.dcp.Reader(found))
-	set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
-	begin = state["step"]
-	if rank == 0:
-		print("resumed", begin, flush=True)
+    weights, moments = get_state_dict(model, optimizer)
+    state = {"model": weights, "optimizer": moments, "step": 0}
+    checkpoint.load(state, storage_reader=ckptfs.dcp.Reader(found))
+    set_state_dict(
+        model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
+    )
+    begin = state["step"]
+    if rank == 0:
+        print("resumed", begin, flush=True)
 
 for step in range(begin + 1, steps + 1):
-	torch.manual_seed(step * 1000 + rank)
-	batch = torch.randn(16, 256)
-	(model(batch) - batch).square().mean().backward()
-	optimizer.step() # begins with a barrier: it waits until what was saved is captured
-	optimizer.zero_grad()
-	weights, moments = get_state_dict(model, optimizer)
-	checkpoint.save({"model": weights, "optimizer": moments, "step": step},
-		storage_writer=ckptfs.dcp.Writer("%s/step-%d" % (directory, step))) # no tensor is copied before it returns
-	if rank == 0:
-		print("saved", step, flush=True)
-		shutil.rmtree("%s/step-%d" % (directory, step - 3), ignore_errors=True)
+    torch.manual_seed(step * 1000 + rank)
+    batch = torch.randn(16, 256)
+    (model(batch) - batch).square().mean().backward()
+    optimizer.step()  # begins with a barrier: it waits until what was saved is captured
+    optimizer.zero_grad()
+    weights, moments = get_state_dict(model, optimizer)
+    # no tensor is copied before it returns
+    checkpoint.save(
+        {"model": weights, "optimizer": moments, "step": step},
+        storage_writer=ckptfs.dcp.Writer("%s/step-%d" % (directory, step)),
+    )
+    if rank == 0:
+        print("saved", step, flush=True)
+        shutil.rmtree("%s/step-%d" % (directory, step - 3), ignore_errors=True)
 
 if rank == 0:
-	print("weights %r" % sum(p.double().sum().item() for p in model.parameters()))
+    print("weights %r" % sum(p.double().sum().item() for p in model.parameters()))
 dist.destroy_process_group()

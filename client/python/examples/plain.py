@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Plain PyTorch: saves after each step, goes on from the newest committed checkpoint.
 
-	python plain.py /ckpt/run STEPS
+python plain.py /ckpt/run STEPS
 """
 
 import os
@@ -12,7 +12,7 @@ import torch
 import ckptfs
 
 directory, steps = sys.argv[1], int(sys.argv[2])
-ckptfs.require(directory) # an error now, if nothing is mounted there
+ckptfs.require(directory)  # an error now, if nothing is mounted there
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256))
 optimizer = torch.optim.AdamW(model.parameters())
@@ -20,26 +20,33 @@ optimizer = torch.optim.AdamW(model.parameters())
 os.makedirs(directory, exist_ok=True)
 found, begin = ckptfs.latest(directory), 0
 if found:
-	state = ckptfs.load(found)
-	model.load_state_dict(state["model"])
-	optimizer.load_state_dict(state["optimizer"])
-	begin = state["step"]
-	torch.set_rng_state(state["random"])
-	print("resumed", begin, flush=True)
+    state = ckptfs.load(found)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    begin = state["step"]
+    torch.set_rng_state(state["random"])
+    print("resumed", begin, flush=True)
 
 for step in range(begin + 1, steps + 1):
-	batch = torch.randn(16, 256)
-	(model(batch) - batch).square().mean().backward()
-	optimizer.step() # begins with a barrier: it waits until what was saved is captured
-	optimizer.zero_grad()
-	path = "%s/step-%d.pt" % (directory, step)
-	ckptfs.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step,
-		"random": torch.get_rng_state()}, path) # returns at once
-	print("saved", step, flush=True)
-	old = "%s/step-%d.pt" % (directory, step - 3)
-	if os.path.exists(old):
-		os.unlink(old)
+    batch = torch.randn(16, 256)
+    (model(batch) - batch).square().mean().backward()
+    optimizer.step()  # begins with a barrier: it waits until what was saved is captured
+    optimizer.zero_grad()
+    path = "%s/step-%d.pt" % (directory, step)
+    ckptfs.save(
+        {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "random": torch.get_rng_state(),
+        },
+        path,
+    )  # returns at once
+    print("saved", step, flush=True)
+    old = "%s/step-%d.pt" % (directory, step - 3)
+    if os.path.exists(old):
+        os.unlink(old)
 
 if begin < steps:
-	ckptfs.wait(path) # until the last one is kept
+    ckptfs.wait(path)  # until the last one is kept
 print("weights %r" % sum(p.double().sum().item() for p in model.parameters()))

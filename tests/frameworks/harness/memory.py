@@ -5,16 +5,16 @@ import re
 
 
 def _kib(field):
-	with open("/proc/self/status", encoding="utf-8") as file:
-		return int(re.search(r"^%s:\s+(\d+) kB" % field, file.read(), re.MULTILINE).group(1))
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return int(re.search(r"^%s:\s+(\d+) kB" % field, file.read(), re.MULTILINE).group(1))
 
 
 def begin():
-	with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
-		file.write("5") # the peak is what there is now
-	return _kib("VmRSS")
+    with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
+        file.write("5")  # the peak is what there is now
+    return _kib("VmRSS")
 
 
 def grown(before):
-	"""In bytes, at most, since begin() returned that."""
-	return 1024 * (_kib("VmHWM") - before)
+    """In bytes, at most, since begin() returned that."""
+    return 1024 * (_kib("VmHWM") - before)

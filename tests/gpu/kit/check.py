@@ -28,273 +28,390 @@ STEPS, ELEMENTS = 20, 100000
 
 
 class Check:
-	def __init__(self, args):
-		self.args = args
-		self.found = {"parts": {}}
-		self.ok = True
-		self.scratch = tempfile.mkdtemp(prefix="ckptfs-gpu-", dir=args.dir)
-		libraries = os.environ.get("LD_LIBRARY_PATH", "")
-		self.env = dict(os.environ, LD_LIBRARY_PATH=f"{libraries}:{args.kit}", CKPTFS_RUN_DIR=os.path.join(self.scratch, "run"),
-			RANK="0", WORLD_SIZE="1")
-		os.makedirs(self.env["CKPTFS_RUN_DIR"])
+    def __init__(self, args):
+        self.args = args
+        self.found = {"parts": {}}
+        self.ok = True
+        self.scratch = tempfile.mkdtemp(prefix="ckptfs-gpu-", dir=args.dir)
+        libraries = os.environ.get("LD_LIBRARY_PATH", "")
+        self.env = dict(
+            os.environ,
+            LD_LIBRARY_PATH=f"{libraries}:{args.kit}",
+            CKPTFS_RUN_DIR=os.path.join(self.scratch, "run"),
+            RANK="0",
+            WORLD_SIZE="1",
+        )
+        os.makedirs(self.env["CKPTFS_RUN_DIR"])
 
-	def tool(self, name):
-		return os.path.join(self.args.kit, name)
+    def tool(self, name):
+        return os.path.join(self.args.kit, name)
 
-	def run(self, *command, timeout=300):
-		"""(status, what it printed, its errors); status 124: it took too long."""
-		try:
-			done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=timeout, check=False)
-		except subprocess.TimeoutExpired as error:
-			return 124, str(error.stdout), f"took more than {timeout} s"
-		except OSError as error:
-			return 126, "", str(error)
-		return done.returncode, done.stdout, done.stderr
+    def run(self, *command, timeout=300):
+        """(status, what it printed, its errors); status 124: it took too long."""
+        try:
+            done = subprocess.run(
+                command, env=self.env, capture_output=True, text=True, timeout=timeout, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            return 124, str(error.stdout), f"took more than {timeout} s"
+        except OSError as error:
+            return 126, "", str(error)
+        return done.returncode, done.stdout, done.stderr
 
-	def say(self, part, result):
-		self.found["parts"][part] = result
-		verdict = "skipped" if "skipped" in result else "ok" if result.get("ok") else "FAILED"
-		self.ok = self.ok and verdict != "FAILED"
-		print(f"{verdict:8}{part}: {result.get('skipped') or result.get('text', '')}", flush=True)
-		self.write()
+    def say(self, part, result):
+        self.found["parts"][part] = result
+        verdict = "skipped" if "skipped" in result else "ok" if result.get("ok") else "FAILED"
+        self.ok = self.ok and verdict != "FAILED"
+        print(f"{verdict:8}{part}: {result.get('skipped') or result.get('text', '')}", flush=True)
+        self.write()
 
-	def write(self):
-		if self.args.out:
-			with open(self.args.out + ".new", "w", encoding="utf-8") as file:
-				json.dump(self.found, file, indent=1)
-			os.rename(self.args.out + ".new", self.args.out)
+    def write(self):
+        if self.args.out:
+            with open(self.args.out + ".new", "w", encoding="utf-8") as file:
+                json.dump(self.found, file, indent=1)
+            os.rename(self.args.out + ".new", self.args.out)
 
 
 # --- parts ---
 
 
 def host(check):
-	_, gpus, _ = check.run("nvidia-smi", "-L", timeout=60) if shutil.which("nvidia-smi") else (1, "no nvidia-smi", "")
-	limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-	return {"ok": True, "text": f"Linux {platform.release()}, {os.cpu_count()} CPUs, {gpus.strip()}",
-		"fuse": os.path.exists("/dev/fuse"), "memlock": limit, "machine": platform.machine()}
+    _, gpus, _ = (
+        check.run("nvidia-smi", "-L", timeout=60)
+        if shutil.which("nvidia-smi")
+        else (1, "no nvidia-smi", "")
+    )
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return {
+        "ok": True,
+        "text": f"Linux {platform.release()}, {os.cpu_count()} CPUs, {gpus.strip()}",
+        "fuse": os.path.exists("/dev/fuse"),
+        "memlock": limit,
+        "machine": platform.machine(),
+    }
 
 
 def conformance(check):
-	status, out, errors = check.run(check.tool("conformance"), "--json")
-	if status == SKIPPED:
-		return {"skipped": out.strip()}
-	try:
-		said = json.loads(out)
-	except ValueError:
-		return {"ok": False, "text": f"status {status}: {errors}"}
-	wrong = [one for one in said["assertions"] if one["verdict"] == "FAIL"]
-	return {"ok": status == 0, "fake": said["fake"], "driver": said["driver"], "wrong": wrong,
-		"text": f"{said['passed']} of what is expected of a driver, {said['failed']} not: "
-		+ "; ".join(one["name"] for one in wrong)}
+    status, out, errors = check.run(check.tool("conformance"), "--json")
+    if status == SKIPPED:
+        return {"skipped": out.strip()}
+    try:
+        said = json.loads(out)
+    except ValueError:
+        return {"ok": False, "text": f"status {status}: {errors}"}
+    wrong = [one for one in said["assertions"] if one["verdict"] == "FAIL"]
+    return {
+        "ok": status == 0,
+        "fake": said["fake"],
+        "driver": said["driver"],
+        "wrong": wrong,
+        "text": f"{said['passed']} of what is expected of a driver, {said['failed']} not: "
+        + "; ".join(one["name"] for one in wrong),
+    }
 
 
 def capture(check):
-	status, out, errors = check.run(check.tool("capture"), str(check.args.bytes), str(check.args.rounds), timeout=480)
-	if status == SKIPPED:
-		return {"skipped": out.strip()}
-	try:
-		said = json.loads(out)
-	except ValueError:
-		return {"ok": False, "text": f"status {status}: {errors or out}"}
-	wrong = [one["case"] for one in said["cases"] if not one["ok"]]
-	shown = any(one["found"].endswith(": shown") for one in said["cases"])
-	return {"ok": status == 0 and shown, "found": said,
-		"text": f"{len(said['cases'])} cases, wrong: {wrong or 'none'}; the control {'tears' if shown else 'TEARS NOTHING'}"}
+    status, out, errors = check.run(
+        check.tool("capture"), str(check.args.bytes), str(check.args.rounds), timeout=480
+    )
+    if status == SKIPPED:
+        return {"skipped": out.strip()}
+    try:
+        said = json.loads(out)
+    except ValueError:
+        return {"ok": False, "text": f"status {status}: {errors or out}"}
+    wrong = [one["case"] for one in said["cases"] if not one["ok"]]
+    shown = any(one["found"].endswith(": shown") for one in said["cases"])
+    return {
+        "ok": status == 0 and shown,
+        "found": said,
+        "text": f"{len(said['cases'])} cases, wrong: {wrong or 'none'}; the control {'tears' if shown else 'TEARS NOTHING'}",
+    }
 
 
 class Mount:
-	"""A mount in the scratch directory; .why says why there is none."""
+    """A mount in the scratch directory; .why says why there is none."""
 
-	def __init__(self, check, name, options="host_cache_size=256M"):
-		self.check = check
-		self.back, self.top = (os.path.join(check.scratch, f"{kind}-{name}") for kind in ("back", "mnt"))
-		os.makedirs(self.back)
-		os.makedirs(self.top)
-		self.why = None
-		if not os.path.exists("/dev/fuse"):
-			self.why = "this machine has no FUSE"
-			return
-		status, out, errors = check.run(check.tool("ckptfs"), "mount", "-o", options, self.back, self.top, timeout=60)
-		if status:
-			self.why = f"it cannot be mounted: {(errors or out).strip()}"
+    def __init__(self, check, name, options="host_cache_size=256M"):
+        self.check = check
+        self.back, self.top = (
+            os.path.join(check.scratch, f"{kind}-{name}") for kind in ("back", "mnt")
+        )
+        os.makedirs(self.back)
+        os.makedirs(self.top)
+        self.why = None
+        if not os.path.exists("/dev/fuse"):
+            self.why = "this machine has no FUSE"
+            return
+        status, out, errors = check.run(
+            check.tool("ckptfs"), "mount", "-o", options, self.back, self.top, timeout=60
+        )
+        if status:
+            self.why = f"it cannot be mounted: {(errors or out).strip()}"
 
-	def __enter__(self):
-		return self
+    def __enter__(self):
+        return self
 
-	def __exit__(self, *_):
-		if self.why is None:
-			self.check.run(self.check.tool("ckptfs"), "umount", self.top, timeout=120)
+    def __exit__(self, *_):
+        if self.why is None:
+            self.check.run(self.check.tool("ckptfs"), "umount", self.top, timeout=120)
 
-	def committed(self):
-		return [name for name in os.listdir(self.back) if os.path.exists(os.path.join(self.back, name, ".ckptfs-commit.json"))]
+    def committed(self):
+        return [
+            name
+            for name in os.listdir(self.back)
+            if os.path.exists(os.path.join(self.back, name, ".ckptfs-commit.json"))
+        ]
 
-	def daemon(self):
-		with open(os.path.join(self.top, ".ckptfs", "status.json"), encoding="utf-8") as file:
-			return json.load(file)["pid"]
+    def daemon(self):
+        with open(os.path.join(self.top, ".ckptfs", "status.json"), encoding="utf-8") as file:
+            return json.load(file)["pid"]
 
 
 def train(check, directory, *options, steps=STEPS):
-	return check.run(check.tool("trainer"), "--device", "cuda", "--elements", str(ELEMENTS), "--steps", str(steps),
-		*options, directory, timeout=240)
+    return check.run(
+        check.tool("trainer"),
+        "--device",
+        "cuda",
+        "--elements",
+        str(ELEMENTS),
+        "--steps",
+        str(steps),
+        *options,
+        directory,
+        timeout=240,
+    )
 
 
 def weights(out):
-	return out.strip().splitlines()[-1] if out.strip() else ""
+    return out.strip().splitlines()[-1] if out.strip() else ""
 
 
 def plain_run(check, *options, steps=STEPS):
-	"""What an uninterrupted run on a plain directory, on the host, ends with; and the directory."""
-	directory = os.path.join(check.scratch, "plain" + "".join(options).replace("-", ""))
-	os.makedirs(directory, exist_ok=True)
-	_, out, _ = check.run(check.tool("trainer"), "--plain", "--elements", str(ELEMENTS), "--steps", str(steps), *options,
-		directory)
-	return weights(out), directory
+    """What an uninterrupted run on a plain directory, on the host, ends with; and the directory."""
+    directory = os.path.join(check.scratch, "plain" + "".join(options).replace("-", ""))
+    os.makedirs(directory, exist_ok=True)
+    _, out, _ = check.run(
+        check.tool("trainer"),
+        "--plain",
+        "--elements",
+        str(ELEMENTS),
+        "--steps",
+        str(steps),
+        *options,
+        directory,
+    )
+    return weights(out), directory
 
 
 def differing(mount, plain):
-	"""Files of committed checkpoints that are not what the plain run had."""
-	wrong = []
-	for unit in mount.committed():
-		for name in ("__0_0.distcp", "__0_1.distcp"):
-			with open(os.path.join(mount.back, unit, name), "rb") as one, open(os.path.join(plain, unit, name), "rb") as two:
-				if one.read() != two.read():
-					wrong.append(f"{unit}/{name}")
-	return wrong
+    """Files of committed checkpoints that are not what the plain run had."""
+    wrong = []
+    for unit in mount.committed():
+        for name in ("__0_0.distcp", "__0_1.distcp"):
+            with (
+                open(os.path.join(mount.back, unit, name), "rb") as one,
+                open(os.path.join(plain, unit, name), "rb") as two,
+            ):
+                if one.read() != two.read():
+                    wrong.append(f"{unit}/{name}")
+    return wrong
 
 
 def trainer(check):
-	expected, _ = plain_run(check, "--keep", "2")
-	with Mount(check, "trainer") as mount:
-		if mount.why:
-			return {"skipped": mount.why}
-		killed = 0
-		for _ in range(check.args.kills):
-			with subprocess.Popen([check.tool("trainer"), "--device", "cuda", "--elements", str(ELEMENTS), "--steps", str(STEPS),
-					"--keep", "2", mount.top], env=check.env, stdout=subprocess.PIPE, text=True) as process:
-				while line := process.stdout.readline():
-					if line.startswith("saved"):
-						break
-				time.sleep(random.random() * 0.3) # an instant that nothing tells
-				killed += process.poll() is None
-				process.kill()
-		status, out, errors = train(check, mount.top, "--keep", "2")
-		if status:
-			return {"ok": False, "text": f"status {status}: {errors}"}
-		right = weights(out) == expected
-		return {"ok": right, "kills": killed,
-			"text": f"killed {killed} times, it ends with {'the' if right else 'OTHER'} weights {'of' if right else 'than'} the host's run"}
+    expected, _ = plain_run(check, "--keep", "2")
+    with Mount(check, "trainer") as mount:
+        if mount.why:
+            return {"skipped": mount.why}
+        killed = 0
+        for _ in range(check.args.kills):
+            with subprocess.Popen(
+                [
+                    check.tool("trainer"),
+                    "--device",
+                    "cuda",
+                    "--elements",
+                    str(ELEMENTS),
+                    "--steps",
+                    str(STEPS),
+                    "--keep",
+                    "2",
+                    mount.top,
+                ],
+                env=check.env,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as process:
+                while line := process.stdout.readline():
+                    if line.startswith("saved"):
+                        break
+                time.sleep(random.random() * 0.3)  # an instant that nothing tells
+                killed += process.poll() is None
+                process.kill()
+        status, out, errors = train(check, mount.top, "--keep", "2")
+        if status:
+            return {"ok": False, "text": f"status {status}: {errors}"}
+        right = weights(out) == expected
+        return {
+            "ok": right,
+            "kills": killed,
+            "text": f"killed {killed} times, it ends with {'the' if right else 'OTHER'} weights {'of' if right else 'than'} the host's run",
+        }
 
 
 def no_barrier(check):
-	_, plain = plain_run(check, steps=8)
-	with Mount(check, "no-barrier", "host_cache_size=64M") as mount:
-		if mount.why:
-			return {"skipped": mount.why}
-		status, _, errors = train(check, mount.top, "--no-barrier", steps=8)
-	wrong = differing(mount, plain)
-	told = errors.count("changed before it was captured")
-	return {"ok": status in (0, 1) and not wrong, "wrong": wrong,
-		"text": f"{len(mount.committed())} of 8 committed without the barrier, {len(wrong)} wrong; told {told} times"}
+    _, plain = plain_run(check, steps=8)
+    with Mount(check, "no-barrier", "host_cache_size=64M") as mount:
+        if mount.why:
+            return {"skipped": mount.why}
+        status, _, errors = train(check, mount.top, "--no-barrier", steps=8)
+    wrong = differing(mount, plain)
+    told = errors.count("changed before it was captured")
+    return {
+        "ok": status in (0, 1) and not wrong,
+        "wrong": wrong,
+        "text": f"{len(mount.committed())} of 8 committed without the barrier, {len(wrong)} wrong; told {told} times",
+    }
 
 
 def daemon_memory(check):
-	"""The daemon uses no GPU: none of the driver's files is open, or mapped, in it while a trainer saves."""
-	with Mount(check, "daemon") as mount:
-		if mount.why:
-			return {"skipped": mount.why}
-		pid = mount.daemon()
-		status, _, errors = train(check, mount.top, steps=4)
-		with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
-			maps = [line for line in file if "libcuda" in line or "/dev/nvidia" in line]
-		files = []
-		for fd in os.listdir(f"/proc/{pid}/fd"):
-			with contextlib.suppress(FileNotFoundError): # closed meanwhile
-				files.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-		files = [path for path in files if path.startswith("/dev/nvidia")]
-		return {"ok": status == 0 and not maps and not files, "maps": maps, "files": files,
-			"text": f"the daemon has {len(maps)} mappings and {len(files)} files of the GPU's driver {errors}"}
+    """The daemon uses no GPU: none of the driver's files is open, or mapped, in it while a trainer saves."""
+    with Mount(check, "daemon") as mount:
+        if mount.why:
+            return {"skipped": mount.why}
+        pid = mount.daemon()
+        status, _, errors = train(check, mount.top, steps=4)
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+            maps = [line for line in file if "libcuda" in line or "/dev/nvidia" in line]
+        files = []
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                files.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        files = [path for path in files if path.startswith("/dev/nvidia")]
+        return {
+            "ok": status == 0 and not maps and not files,
+            "maps": maps,
+            "files": files,
+            "text": f"the daemon has {len(maps)} mappings and {len(files)} files of the GPU's driver {errors}",
+        }
 
 
 def side_by_side(check):
-	if check.found["parts"].get("conformance", {}).get("fake"):
-		return {"skipped": "PyTorch does not run on the fake driver"}
-	command = [sys.executable, os.path.join(HERE, "side_by_side.py"), "--kit", check.args.kit, "--dir", check.scratch,
-		"--params", str(check.args.params)]
-	with Mount(check, "side", f"host_cache_size={check.args.cache}") as mount:
-		if mount.why is None:
-			command += ["--mount", mount.top]
-		status, out, errors = check.run(*command, timeout=540)
-	try:
-		said = json.loads(out)
-	except ValueError:
-		return {"ok": False, "text": f"status {status}: {errors[-2000:]}"}
-	if status == SKIPPED:
-		return said
-	return {"ok": status == 0, "found": said,
-		"text": f"{said['state_bytes'] / 1e9:.1f} GB of state, daemon: {said['daemon']}, {said['wrong_bytes']} wrong bytes, "
-		+ ", ".join(f"{name} {way.get('blocked_s', 0) * 1e3:.1f} ms" for name, way in said["ways"].items())}
+    if check.found["parts"].get("conformance", {}).get("fake"):
+        return {"skipped": "PyTorch does not run on the fake driver"}
+    command = [
+        sys.executable,
+        os.path.join(HERE, "side_by_side.py"),
+        "--kit",
+        check.args.kit,
+        "--dir",
+        check.scratch,
+        "--params",
+        str(check.args.params),
+    ]
+    with Mount(check, "side", f"host_cache_size={check.args.cache}") as mount:
+        if mount.why is None:
+            command += ["--mount", mount.top]
+        status, out, errors = check.run(*command, timeout=540)
+    try:
+        said = json.loads(out)
+    except ValueError:
+        return {"ok": False, "text": f"status {status}: {errors[-2000:]}"}
+    if status == SKIPPED:
+        return said
+    return {
+        "ok": status == 0,
+        "found": said,
+        "text": f"{said['state_bytes'] / 1e9:.1f} GB of state, daemon: {said['daemon']}, {said['wrong_bytes']} wrong bytes, "
+        + ", ".join(
+            f"{name} {way.get('blocked_s', 0) * 1e3:.1f} ms" for name, way in said["ways"].items()
+        ),
+    }
 
 
-PARTS = {"host": host, "conformance": conformance, "capture": capture, "trainer": trainer, "no_barrier": no_barrier,
-	"daemon_memory": daemon_memory, "side_by_side": side_by_side}
+PARTS = {
+    "host": host,
+    "conformance": conformance,
+    "capture": capture,
+    "trainer": trainer,
+    "no_barrier": no_barrier,
+    "daemon_memory": daemon_memory,
+    "side_by_side": side_by_side,
+}
 
 
 # --- targets ---
 
 
 def targets(parts):
-	"""(what, measured or None, bound, whether that is the least)"""
-	numbers = parts.get("capture", {}).get("found", {})
-	side = parts.get("side_by_side", {}).get("found", {}).get("ratios", {})
-	return [("capture, of the pinned copy's peak", numbers.get("capture_of_peak", {}).get("value"), 0.9, True),
-		("step time while captured, of without", side.get("step_inflation"), 1.03, False),
-		("blocked, of torch.save", side.get("blocked_of_torch_save"), 0.05, False),
-		("blocked, of DCP async_save", side.get("blocked_of_async_save"), 0.25, False)]
+    """(what, measured or None, bound, whether that is the least)"""
+    numbers = parts.get("capture", {}).get("found", {})
+    side = parts.get("side_by_side", {}).get("found", {}).get("ratios", {})
+    return [
+        (
+            "capture, of the pinned copy's peak",
+            numbers.get("capture_of_peak", {}).get("value"),
+            0.9,
+            True,
+        ),
+        ("step time while captured, of without", side.get("step_inflation"), 1.03, False),
+        ("blocked, of torch.save", side.get("blocked_of_torch_save"), 0.05, False),
+        ("blocked, of DCP async_save", side.get("blocked_of_async_save"), 0.25, False),
+    ]
 
 
 def judge(check):
-	fake = check.found["parts"].get("conformance", {}).get("fake")
-	check.found["targets"] = []
-	for what, measured, bound, least in targets(check.found["parts"]):
-		met = measured is not None and (measured >= bound if least else measured <= bound)
-		verdict = "not measured" if measured is None else "on the fake driver, means nothing" if fake else "met" if met else "MISSED"
-		check.ok = check.ok and verdict != "MISSED"
-		check.found["targets"].append({"what": what, "measured": measured, "bound": bound, "verdict": verdict})
-		shown = "-" if measured is None else f"{measured:.3f}x"
-		print(f"target  {what}: {shown}, {'at least' if least else 'at most'} {bound}x: {verdict}")
-	check.found["ok"] = check.ok
-	check.write()
+    fake = check.found["parts"].get("conformance", {}).get("fake")
+    check.found["targets"] = []
+    for what, measured, bound, least in targets(check.found["parts"]):
+        met = measured is not None and (measured >= bound if least else measured <= bound)
+        verdict = (
+            "not measured"
+            if measured is None
+            else "on the fake driver, means nothing"
+            if fake
+            else "met"
+            if met
+            else "MISSED"
+        )
+        check.ok = check.ok and verdict != "MISSED"
+        check.found["targets"].append(
+            {"what": what, "measured": measured, "bound": bound, "verdict": verdict}
+        )
+        shown = "-" if measured is None else f"{measured:.3f}x"
+        print(f"target  {what}: {shown}, {'at least' if least else 'at most'} {bound}x: {verdict}")
+    check.found["ok"] = check.ok
+    check.write()
 
 
 def main():
-	parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-	parser.add_argument("--kit", required=True)
-	parser.add_argument("--out")
-	parser.add_argument("--dir", help="where mounts and files of it go; they are removed")
-	parser.add_argument("--bytes", type=int, default=1 << 30)
-	parser.add_argument("--rounds", type=int, default=5)
-	parser.add_argument("--kills", type=int, default=5)
-	parser.add_argument("--params", type=float, default=1.5e9)
-	parser.add_argument("--cache", default="16G")
-	parser.add_argument("--only", nargs="*", choices=list(PARTS))
-	args = parser.parse_args()
-	args.kit = os.path.realpath(args.kit)
-	check = Check(args)
-	try:
-		for name, part in PARTS.items():
-			if args.only and name not in args.only and name != "conformance":
-				continue
-			result = part(check)
-			check.say(name, result)
-			if name == "conformance" and "skipped" in result:
-				print("skipped: there is no GPU here, " + result["skipped"])
-				return SKIPPED
-		judge(check)
-	finally:
-		shutil.rmtree(check.scratch, ignore_errors=True)
-	return 0 if check.ok else 1
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kit", required=True)
+    parser.add_argument("--out")
+    parser.add_argument("--dir", help="where mounts and files of it go; they are removed")
+    parser.add_argument("--bytes", type=int, default=1 << 30)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--params", type=float, default=1.5e9)
+    parser.add_argument("--cache", default="16G")
+    parser.add_argument("--only", nargs="*", choices=list(PARTS))
+    args = parser.parse_args()
+    args.kit = os.path.realpath(args.kit)
+    check = Check(args)
+    try:
+        for name, part in PARTS.items():
+            if args.only and name not in args.only and name != "conformance":
+                continue
+            result = part(check)
+            check.say(name, result)
+            if name == "conformance" and "skipped" in result:
+                print("skipped: there is no GPU here, " + result["skipped"])
+                return SKIPPED
+        judge(check)
+    finally:
+        shutil.rmtree(check.scratch, ignore_errors=True)
+    return 0 if check.ok else 1
 
 
 if __name__ == "__main__":
-	sys.exit(main())
+    sys.exit(main())
