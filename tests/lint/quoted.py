@@ -36,14 +36,14 @@ wrong = []
 
 def sources():
     text = []
-    for top, patterns in ("engine", ("*.h", "*.c")), ("fs", ("*.c",)), ("client/python", ("*.py",)):
+    for top, patterns in ("engine", ("*.h", "*.c")), ("fs", ("*.c",)), ("client", ("*.c", "*.py")):
         for pattern in patterns:
             text += [
                 path.read_text(encoding="utf-8")
                 for path in sorted(pathlib.Path(top).rglob(pattern))
             ]
     # Strings that go on in the next line are one.
-    return re.sub(r'"\s*\n\s*"', "", "\n".join(text))
+    return re.sub(r'"\s*\n\s*f?"', "", "\n".join(text))
 
 
 def quoted(page):
