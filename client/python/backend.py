@@ -46,7 +46,7 @@ def _sources():
 def _wheel(directory, files, tag=ANY, licences=None):
     """Of {name: bytes}; its file's name. Files that begin as programs do can be executed. @tag: ANY, or what the files run on;
     @licences: more {name: bytes}, for the directory of licences."""
-    info = "ckptfs-%s.dist-info/" % _version()
+    info = f"ckptfs-{_version()}.dist-info/"
     entry_points = ENTRY_POINTS + (COMMAND if tag != ANY else "")
     files = dict(
         files,
@@ -58,16 +58,11 @@ def _wheel(directory, files, tag=ANY, licences=None):
     )
     files.update({info + "licenses/" + name: data for name, data in (licences or {}).items()})
     record = "".join(
-        "%s,sha256=%s,%d\n"
-        % (
-            name,
-            base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode(),
-            len(data),
-        )
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
         for name, data in files.items()
     )
     files[info + "RECORD"] = (record + info + "RECORD,,\n").encode()
-    name = "ckptfs-%s-%s.whl" % (_version(), tag)
+    name = f"ckptfs-{_version()}-{tag}.whl"
     with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
         for entry, data in files.items():
             file = zipfile.ZipInfo(entry)  # the same bytes at each time
@@ -101,7 +96,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 
 def build_sdist(sdist_directory, config_settings=None):  # pylint: disable=unused-argument
-    top = "ckptfs-%s" % _version()
+    top = f"ckptfs-{_version()}"
     with tarfile.open(os.path.join(sdist_directory, top + ".tar.gz"), "w:gz") as archive:
         for name in ("pyproject.toml", "README.md", "backend.py"):
             archive.add(os.path.join(HERE, name), top + "/" + name)

@@ -56,9 +56,7 @@ RELOAD = "#!/bin/sh\nset -e\n[ ! -d /run/systemd/system ] || systemctl daemon-re
 
 
 def output(*command):
-    return subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, universal_newlines=True
-    ).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def epoch():
@@ -117,11 +115,9 @@ def bundle(usr, program):
             if shutil.which("dpkg")
             else name
         )
-        text = "/usr/share/doc/%s/copyright" % package
+        text = f"/usr/share/doc/{package}/copyright"
         if not os.path.exists(text):
-            sys.exit(
-                "dist.py: %s, which goes into the packages, has no licence in %s" % (path, text)
-            )
+            sys.exit(f"dist.py: {path}, which goes into the packages, has no licence in {text}")
         shutil.copyfile(text, os.path.join(licences, package))
     write(os.path.join(usr, "share", "doc", "ckptfs", "LICENSE"), licence())
 
@@ -216,7 +212,7 @@ def wheel(out, usr, facts):
         out,
         files,
         licences,
-        "py3-none-manylinux_%s_%s" % (facts["glibc"].replace(".", "_"), facts["machine"]),
+        f"py3-none-manylinux_{facts['glibc'].replace('.', '_')}_{facts['machine']}",
     )
 
 
@@ -298,8 +294,7 @@ def main():
     for name in sorted(os.listdir(out)):
         if name.endswith((".tar.gz", ".whl", ".deb")):
             print(
-                "%8.1f kB  %s"
-                % (os.path.getsize(os.path.join(out, name)) / 1e3, os.path.join(out, name))
+                f"{os.path.getsize(os.path.join(out, name)) / 1e3:8.1f} kB  {os.path.join(out, name)}"
             )
     print("They need glibc %(glibc)s or newer, that of the host that built them." % facts)
 

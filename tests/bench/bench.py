@@ -30,11 +30,11 @@ import tempfile
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
-from processes import BUILD, CKPTFS, Failed, NotMeasured, Stopped, force_unmount, signals
 from cluster import cluster_rows
 from lazy import lazy_rows
 from models import model_rows
 from net import markdown_lines, net_rows
+from processes import BUILD, CKPTFS, Failed, NotMeasured, Stopped, force_unmount, signals
 from record import take_rows, take_table
 from results import keep_for_frameworks, print_table, results_json, table_lines
 from rows import (

@@ -12,8 +12,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
-from typing import Iterator
+from collections.abc import Iterator
 
 from processes import (
     BUILD,

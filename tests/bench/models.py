@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from typing import Callable, Iterator
+from collections.abc import Iterator
+from typing import Callable
 
 from processes import BUILD, CKPTFS, HERE, LIMIT_S, SRC, Failed, NotMeasured, command, started
 from rows import Row

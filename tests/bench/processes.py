@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Callable, Iterator
+from collections.abc import Iterator
+from typing import Callable
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 SRC = os.environ.get("SRC") or os.path.dirname(os.path.dirname(HERE))

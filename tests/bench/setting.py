@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
-from typing import Iterator
+from collections.abc import Iterator
 
 from processes import (
     BUILD,

@@ -38,8 +38,8 @@ from harness import enter
 
 enter("torch")
 
-from runner import sandbox
 import network
+from runner import sandbox
 
 TMP = os.environ["TEST_TMP"]
 if os.environ.get(network.INSIDE) != "1":

@@ -60,7 +60,7 @@ class Session:
     def come(self):
         directory = os.open(CONTROL, os.O_PATH)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
-            s.connect("/proc/self/fd/%d/%s" % (directory, self.socket))
+            s.connect(f"/proc/self/fd/{directory}/{self.socket}")
             _, (fd,), _, _ = socket.recv_fds(s, 1, 1)
         os.close(directory)
         self.memory = mmap.mmap(fd, self.slot * self.slots)
@@ -92,7 +92,7 @@ class Session:
         )
 
     def unregister(self, *ids):
-        call(self.ctl, UNREGISTER, struct.pack("=QII%dQ" % len(ids), self.id, len(ids), 0, *ids))
+        call(self.ctl, UNREGISTER, struct.pack(f"=QII{len(ids)}Q", self.id, len(ids), 0, *ids))
 
     def write(self, fd, *captures):
         """Each: (id, file_off, src_off, len, source)."""

@@ -11,7 +11,7 @@ def begin(unit, files=2, size=1000, seed=1):
     os.mkdir(unit)
     content = {}
     for i in range(files):
-        name = "__%d_0.distcp" % i
+        name = f"__{i}_0.distcp"
         content[name] = data(seed * 1000 + i, size)
         save(unit + "/" + name, content[name])
     return content

@@ -108,9 +108,7 @@ def write(
         "world": {"ranks": ranks, "nodes": 1},
         "done": "rename .metadata",
     }
-    lines = ["{"] + [
-        "%s: %s," % (json.dumps(key), json.dumps(value)) for key, value in head.items()
-    ]
+    lines = ["{"] + [f"{json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     lines += ['"files": [']
     lines += (
         [

@@ -17,16 +17,16 @@ LIMIT_KIB = 100 * 1024
 
 def make(unit, nr):
     """Of nr files with long names in a hundred directories, that share the bytes of a few."""
-    entries, sources = [], [os.path.join(unit, "source-%d" % i) for i in range(8)]
+    entries, sources = [], [os.path.join(unit, f"source-{i}") for i in range(8)]
     os.mkdir(unit)
     for i, source in enumerate(sources):
         with open(source, "w") as file:
-            file.write("bytes %d" % i)
+            file.write(f"bytes {i}")
     digests = [commit.digest_of(source) for source in sources]
     for i in range(100):
-        os.mkdir("%s/directory-%02d" % (unit, i))
+        os.mkdir(f"{unit}/directory-{i:02}")
     for i in range(nr):
-        path = "directory-%02d/%s-%06d.distcp" % (i % 100, "a-name-that-is-quite-long-" * 3, i)
+        path = f"directory-{i % 100:02}/{'a-name-that-is-quite-long-' * 3}-{i:06}.distcp"
         os.link(sources[i % 8], os.path.join(unit, path))
         entries.append(
             (path.encode(), {"size": 7, "xxh3": digests[i % 8], "node": "node-1", "rank": i % 1024})
@@ -59,9 +59,9 @@ make_elsewhere("many", NR)
 for verb in "verify", "ls", "latest":
     _, few = run(verb, "few")
     out, many = run(verb, "many")
-    print("%s: %d KiB, %d KiB for one file: %s" % (verb, many, few, out.splitlines()[-1]))
+    print(f"{verb}: {many} KiB, {few} KiB for one file: {out.splitlines()[-1]}")
     # A sanitizer keeps what is freed; it is slow, too.
     assert many - few < LIMIT_KIB or os.environ.get("TEST_SLOW", "1") != "1", (
-        "%s took %d KiB more" % (verb, many - few)
+        f"{verb} took {many - few} KiB more"
     )
-assert "(%d listed)" % NR in run("verify", "many")[0]
+assert f"({NR} listed)" in run("verify", "many")[0]

@@ -8,37 +8,37 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, check, nodes, save
 
 SIZE = 12000000
 
 
 def looks(rank, path):
-    return rank.do("s = os.stat(%r); result = [s.st_size, s.st_ino]" % path)
+    return rank.do(f"s = os.stat({path!r}); result = [s.st_size, s.st_ino]")
 
 
 def same(path, content, how="wb"):
     """As closed by the second rank, it is seen by the first; and as read, it has its time, too."""
-    ranks[1].do("with open(%r, %r) as f: f.write(%r)" % (path, how, content))
+    ranks[1].do(f"with open({path!r}, {how!r}) as f: f.write({content!r})")
     assert looks(ranks[0], path) == looks(ranks[1], path), path
     top, name = os.path.split(path)
     assert (
-        ranks[0].do("result = {e.name: e.stat().st_size for e in os.scandir(%r)}[%r]" % (top, name))
+        ranks[0].do(f"result = {{e.name: e.stat().st_size for e in os.scandir({top!r})}}[{name!r}]")
         == looks(ranks[1], path)[0]
     )
     got = ranks[0].read(path)
     assert got == ranks[1].read(path)
-    assert ranks[0].do("result = os.stat(%r).st_mtime_ns" % path) == ranks[1].do(
-        "result = os.stat(%r).st_mtime_ns" % path
+    assert ranks[0].do(f"result = os.stat({path!r}).st_mtime_ns") == ranks[1].do(
+        f"result = os.stat({path!r}).st_mtime_ns"
     ), path
     return got
 
 
-with nodes("one", "two", options="flush_bw=%d" % (SIZE // 3)) as (one, two):
+with nodes("one", "two", options=f"flush_bw={SIZE // 3}") as (one, two):
     ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
     ranks[0].do("os.mkdir('step-1')")
     ranks[0].write("step-1/__0_0.distcp", b"a checkpoint of DCP")
-    ranks[1].do("with open('step-1/large', 'wb') as f: f.write(bytes(%d))" % SIZE)
+    ranks[1].do(f"with open('step-1/large', 'wb') as f: f.write(bytes({SIZE}))")
     assert looks(ranks[0], "step-1/large")[0] == SIZE
     # This one comes behind it.
     assert same("step-1/a", b"a" * 30000) == b"a" * 30000

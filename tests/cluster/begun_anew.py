@@ -10,7 +10,7 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, nodes
 
 
 def each(ranks, code):
@@ -28,13 +28,13 @@ with nodes("one", "two") as (one, two):
         ranks = [Rank(one, 0, 2, restart=run), Rank(two, 1, 2, restart=run)]
         each(ranks[::-1], "os.makedirs('run/checkpoints', exist_ok=True)")
         unit = "run/checkpoints/checkpoint_0"
-        each(ranks, "os.makedirs('%s', exist_ok=True)" % unit)
-        each(ranks, "open('%s/random_states_%%(rank)d.pkl', 'wb').write(b'%d')" % (unit, run))
-        ranks[0].do("open('%s/model.safetensors', 'wb').write(b'x' * 1000)" % unit)
+        each(ranks, f"os.makedirs('{unit}', exist_ok=True)")
+        each(ranks, f"open('{unit}/random_states_%(rank)d.pkl', 'wb').write(b'{run}')")
+        ranks[0].do(f"open('{unit}/model.safetensors', 'wb').write(b'x' * 1000)")
         for rank in ranks:
             rank.leave()
         for node in one, two:
             node.wait_for(unit)
         for rank in range(2):
-            with open(os.path.join(BACK, unit, "random_states_%d.pkl" % rank), "rb") as file:
+            with open(os.path.join(BACK, unit, f"random_states_{rank}.pkl"), "rb") as file:
                 assert file.read() == b"%d" % run

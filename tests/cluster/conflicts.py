@@ -3,12 +3,11 @@
 # timeout: 120
 # The name is taken on the backing when all has been decided: nothing is replaced, and every node says so.
 
-import errno
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, nodes, save
 
 with nodes("one", "two") as (one, two):
     ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]

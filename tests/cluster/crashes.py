@@ -6,20 +6,23 @@
 # on the backing are whole checkpoints, and nothing else; who is left says within the bound what became of it; and what was
 # decided is there, at the latest when its node is mounted again.
 
+import contextlib
 import glob
 import os
 import signal
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, CKPTFS, SECONDS, Rank, check, nodes, save, staged
 
-TXN = BACK + "/.ckptfs/txn/%d/" % os.getuid()
+TXN = BACK + f"/.ckptfs/txn/{os.getuid()}/"
 STEPS = {
     "closed": lambda gen: "closed" in read(TXN + gen + ".log.0.*"),
     "prepared": lambda gen: glob.glob(TXN + gen + ".prepare"),
     "voted": lambda gen: "vote" in read(TXN + gen + ".log.0.*"),
-    "listed": lambda gen: glob.glob(BACK + "/.ckptfs-%s/.ckptfs-commit.json" % gen),
+    "listed": lambda gen: glob.glob(BACK + f"/.ckptfs-{gen}/.ckptfs-commit.json"),
     "decided": lambda gen: glob.glob(TXN + gen + ".decision"),
 }
 
@@ -51,7 +54,7 @@ with nodes("one", "two", "three") as (one, two, three):
     for kind in (signal.SIGKILL, signal.SIGSTOP):
         for name, reached in STEPS.items():
             step += 1
-            unit = "step-%d" % step
+            unit = f"step-{step}"
             ranks = [
                 Rank(one, 0, 3, restart=step),
                 Rank(two, 1, 3, restart=step),
@@ -59,7 +62,7 @@ with nodes("one", "two", "three") as (one, two, three):
             ]
             save(ranks, unit, step, end=False)
             for rank in ranks[1:]:
-                rank.do("result = os.listdir(%r)" % unit)
+                rank.do(f"result = os.listdir({unit!r})")
             gen = (
                 staged()[-1:]
                 and [
@@ -70,8 +73,8 @@ with nodes("one", "two", "three") as (one, two, three):
                 ][0]
             )
             gen = os.path.basename(gen)[8:]
-            ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step %d')" % (unit, step))
-            ranks[0].begin("os.rename('%s/.metadata.tmp', '%s/.metadata')" % (unit, unit))
+            ranks[0].do(f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}')")
+            ranks[0].begin(f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')")
             end = time.monotonic() + SECONDS
             while (
                 not reached(gen)

@@ -51,16 +51,14 @@ def tell(crowd, word):
 def save(daemons, kind, nodes, files, before_end=lambda: None):
     """Until it is committed. @before_end: when all is written, and told. How many records the root has heard, and their bytes."""
     ranks = [Rank(node, rank, nodes) for rank, node in enumerate(daemons)]
-    ranks[0].do("os.makedirs(%r)" % kind.unit)
+    ranks[0].do(f"os.makedirs({kind.unit!r})")
     for rank in ranks:
         for file in range(files):
-            rank.write(
-                "%s/%s" % (kind.unit, kind.pattern % (rank.rank, file)), b"of rank %d" % rank.rank
-            )
+            rank.write(f"{kind.unit}/{kind.pattern % (rank.rank, file)}", b"of rank %d" % rank.rank)
     gen = generation()
-    txn = os.path.join(BACK, ".ckptfs/txn/%d" % os.getuid())
+    txn = os.path.join(BACK, f".ckptfs/txn/{os.getuid()}")
     if len(daemons) > 1:
-        wait(lambda: os.path.exists("%s/%s.log.0.0" % (txn, gen)), "the second to join")
+        wait(lambda: os.path.exists(f"{txn}/{gen}.log.0.0"), "the second to join")
     with subprocess.Popen(
         [CROWD, BACK, gen, str(nodes), str(files), kind.pattern, kind.rule, str(len(daemons))],
         stdout=subprocess.PIPE,

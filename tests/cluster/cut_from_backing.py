@@ -17,7 +17,7 @@ import network
 network.enter()
 import etcd
 import gluster
-from nodes import *
+from nodes import TMP, Node, Rank, check, nodes, save, skip
 
 if not shutil.which("etcd"):
     skip("no etcd")
@@ -32,11 +32,10 @@ def cut(restart, unit, word, bare, one, two, three):
     there = (one, two, three)
     ranks = [Rank(node, rank, 3, restart=restart) for rank, node in enumerate(there)]
     save(ranks, unit, 1, end=False)
-    ranks[2].do("open('%s/__2_1.distcp', 'wb').write(bytes(%d))" % (unit, LARGE))
+    ranks[2].do(f"open('{unit}/__2_1.distcp', 'wb').write(bytes({LARGE}))")
     hosts[three.name].lose(network.OWN)
     ranks[0].do(
-        "open('%s/.metadata.tmp', 'wb').write(b'step 1'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-        % (unit, unit, unit)
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'step 1'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
     )
     for node in (one, two):
         told = node.fails(unit)
@@ -64,11 +63,11 @@ def on(volume, options, word):
 
     def make(name, options):
         host = hosts[name] = network.Host()
-        where = gluster.mount(volume, "%s/%s.%s" % (TMP, volume, name), host)
+        where = gluster.mount(volume, f"{TMP}/{volume}.{name}", host)
         return Node(name, options, where, host.within)
 
     gluster.volume(volume)
-    bare = gluster.mount(volume, "%s/%s" % (TMP, volume))
+    bare = gluster.mount(volume, f"{TMP}/{volume}")
     with nodes("one", "two", "three", options="flush_bw=16M," + options, make=make) as there:
         cut(0, "step-1", word, bare, *there)
 

@@ -18,7 +18,7 @@ import network
 
 network.enter()
 import etcd
-from nodes import *
+from nodes import BACK, TMP, Node, Rank, check, content, nodes, save, skip, wait
 
 if not shutil.which("etcd"):
     skip("no etcd")
@@ -37,8 +37,7 @@ def begin(restart, *there):
 
 def end(ranks, unit, step):
     ranks[0].do(
-        "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-        % (unit, step, unit, unit)
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
     )
 
 
@@ -102,7 +101,7 @@ with nodes("one", "two", "three", options="coord=etcd:" + url, make=make) as (on
         node.leave()
 
 with nodes(
-    "one", "two", "three", options="coord=etcd:%s,lease_s=100,commit_timeout_s=5" % url, make=make
+    "one", "two", "three", options=f"coord=etcd:{url},lease_s=100,commit_timeout_s=5", make=make
 ) as (one, two, three):
     # Before it has voted, and its lease is a long one.
     ranks = begin(2, one, two, three)

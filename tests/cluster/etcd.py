@@ -44,7 +44,7 @@ def healthy(url):
 
 def start(address, directory):
     """One that listens there, in a network of the test's own, whose ports are all free."""
-    url, peer = "http://%s:2379" % address, "http://%s:2380" % address
+    url, peer = f"http://{address}:2379", f"http://{address}:2380"
     with open(directory + ".log", "ab") as log:
         subprocess.Popen(
             [
@@ -105,14 +105,14 @@ def median_put(url, count=200, size=100):
     connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     took = []
     for i in range(int(count)):
-        body = json.dumps({"key": encode("/measure/%d" % i), "value": encode("x" * size)}).encode()
+        body = json.dumps({"key": encode(f"/measure/{i}"), "value": encode("x" * size)}).encode()
         begun = time.monotonic()
         connection.request("POST", "/v3/kv/put", body)
         answer = connection.getresponse()
         answer.read()
         took.append(time.monotonic() - begun)
         if answer.status != 200:
-            raise OSError("%s: status %d" % (url, answer.status))
+            raise OSError(f"{url}: status {answer.status}")
     call(url, "kv/deleterange", {"key": encode("/measure/"), "range_end": encode("/measure0")})
     return statistics.median(took)
 
@@ -123,5 +123,5 @@ if __name__ == "__main__":
         "healthy": healthy,
         "keys": keys,
         "put": put,
-        "median-put": lambda *args: print("%.6f" % median_put(*args)),
+        "median-put": lambda *args: print(f"{median_put(*args):.6f}"),
     }[sys.argv[1]](*sys.argv[2:])

@@ -6,13 +6,14 @@
 # name of that node, nothing of it is published, and what it took is free again; so the next save of the name commits, as soon
 # as there is room.
 
+import contextlib
 import errno
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, check, nodes, save, wait
 
 MB = 1 << 20
 
@@ -44,18 +45,17 @@ with (
         node.wait_for("step-1")
     before = room()
     for step, closed in ((2, True), (3, False)):
-        unit = "step-%d" % step
+        unit = f"step-{step}"
         save(ranks, unit, step, end=False)
         wait(
             lambda: all("flush" not in node.ckptfs("why", node.path(unit)) for node in (one, two)),
             "what is small",
         )
-        ranks[1].begin("with open('%s/big', 'wb') as f: f.write(bytes(%d))" % (unit, 12 * MB))
+        ranks[1].begin(f"with open('{unit}/big', 'wb') as f: f.write(bytes({12 * MB}))")
         if closed:
             ranks[1].end()
             ranks[0].do(
-                "open('%s/.metadata.tmp', 'wb').write(b'x'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-                % (unit, unit, unit)
+                f"open('{unit}/.metadata.tmp', 'wb').write(b'x'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
             )
         fill()
         for node in (one, two):

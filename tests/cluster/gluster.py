@@ -76,9 +76,9 @@ def volume(name, *kind):
     """Of two bricks."""
     bricks = []
     for i in range(2):
-        brick = "%s/%s.%d" % (TOP, name, i)
+        brick = f"{TOP}/{name}.{i}"
         os.makedirs(brick)
-        bricks.append("%s:%s" % (network.OWN, brick))
+        bricks.append(f"{network.OWN}:{brick}")
     _must("volume", "create", name, *kind, "transport", "tcp", *bricks, "force")
     if kind:
         # Else a client that has reached one brick only, as in its first moments, writes to that: two then win what one may.
@@ -100,7 +100,7 @@ def mount(name, where, host=None):
             "--volfile-id",
             name,
             "-l",
-            "%s/log/%s.log" % (TOP, os.path.basename(where)),
+            f"{TOP}/log/{os.path.basename(where)}.log",
             where,
         ],
         check=True,

@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, TMP, Rank, content, nodes, staged
 
 # The child does what it is told through a pipe that outlives the rank, and answers through another.
 FORK = """
@@ -36,7 +36,7 @@ if result == 0:
 
 class Child:
     def __init__(self, unit, step):
-        self.pipes = [os.path.join(TMP, name) for name in ("orders.%d" % step, "answers.%d" % step)]
+        self.pipes = [os.path.join(TMP, name) for name in (f"orders.{step}", f"answers.{step}")]
         for pipe in self.pipes:
             os.mkfifo(pipe)
         self.pid = ranks[1].do(FORK % (unit, content(1, step), *self.pipes))
@@ -48,16 +48,15 @@ class Child:
 
 
 def begin(step):
-    unit = "step-%d" % step
-    ranks[0].do("os.mkdir(%r)" % unit)
+    unit = f"step-{step}"
+    ranks[0].do(f"os.mkdir({unit!r})")
     ranks[0].write(unit + "/__0_0.distcp", content(0, step))
     return unit, Child(unit, step)
 
 
 def end(unit, step):
     ranks[0].do(
-        "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-        % (unit, step, unit, unit)
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
     )
 
 

@@ -6,11 +6,12 @@
 # anew, on any node, may change it.
 
 import errno
+import json
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, check, content, nodes, save, staged, wait
 
 BIG = 4 << 20
 MAP = """
@@ -35,8 +36,8 @@ def refused():
 
 def whole(name, want):
     for node in nodes_:
-        node.wait_for("step-%d" % step)
-    check("step-%d" % step, 3, step)
+        node.wait_for(f"step-{step}")
+    check(f"step-{step}", 3, step)
     for top in BACK, *(node.mnt for node in nodes_):
         with open(os.path.join(top, name), "rb") as file:
             assert file.read() == want, (top, name)
@@ -46,13 +47,12 @@ with nodes("one", "two") as (one, two), nodes("three", options="flush_bw=1M") as
     nodes_ = one, two, three
     ranks = [Rank(node, i, 3) for i, node in enumerate(nodes_)]
     for step in 1, 2:
-        unit, name = "step-%d" % step, "step-%d/__1_1.distcp" % step
+        unit, name = f"step-{step}", f"step-{step}/__1_1.distcp"
         save(ranks, unit, step, end=False)
         ranks[1].do(MAP % (name, content(9, step)))
-        ranks[2].do("open('%s/big', 'wb').write(bytes(%d))" % (unit, BIG))
+        ranks[2].do(f"open('{unit}/big', 'wb').write(bytes({BIG}))")
         ranks[0].do(
-            "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-            % (unit, step, unit, unit)
+            f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
         )
         wait(lambda: "voted" in two.ckptfs("why", two.path(unit)), "two's vote")  # pylint: disable=cell-var-from-loop
         ranks[1].begin(LATE[step - 1])
@@ -74,12 +74,11 @@ with nodes("one", "two") as (one, two), nodes("three", options="flush_bw=1M") as
 
     # By a mapping, on another node than wrote it.
     ranks[0].do(
-        """
+        f"""
 import mmap
-with open(%r, 'r+b') as file: files['m'] = mmap.mmap(file.fileno(), 0)
+with open({name!r}, 'r+b') as file: files['m'] = mmap.mmap(file.fileno(), 0)
 files['m'][:4] = b'anew'
 """
-        % name
     )
     check(unit, 3, step)
     ranks[0].do("files['m'].close()")

@@ -8,13 +8,13 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, content, nodes
 
 with nodes("one", "two") as (one, two):
     ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
     ranks[0].do("os.mkdir('step-1')")
     ranks[0].write("step-1/__0_0.distcp", content(0, 1))
-    names = glob.glob(BACK + "/.ckptfs/txn/%d/*.name" % os.getuid())
+    names = glob.glob(BACK + f"/.ckptfs/txn/{os.getuid()}/*.name")
     assert len(names) == 1, names
     os.unlink(names[0])
     ranks[1].do("os.makedirs('step-1', exist_ok=True)")

@@ -39,7 +39,7 @@ def enter():
             ip("addr", "add", address + "/24", "dev", "bridge0")
         ip("link", "set", "bridge0", "up")
     except (OSError, subprocess.SubprocessError) as e:
-        skip("no bridge can be made: %s" % e)
+        skip(f"no bridge can be made: {e}")
 
 
 class Host:
@@ -49,7 +49,7 @@ class Host:
 
     def __init__(self):
         Host.count += 1
-        self.port, self.address = "port%d" % Host.count, "10.77.0.%d" % (Host.count + 1)
+        self.port, self.address = f"port{Host.count}", f"10.77.0.{Host.count + 1}"
         # Its pipe ends with the test, whatever that ends by.
         self.process = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", "echo there; read never"],
@@ -57,7 +57,7 @@ class Host:
             stdout=subprocess.PIPE,
         )
         assert self.process.stdout.readline() == b"there\n"
-        self.within = ["nsenter", "--net=/proc/%d/ns/net" % self.process.pid]
+        self.within = ["nsenter", f"--net=/proc/{self.process.pid}/ns/net"]
         ip(
             "link",
             "add",

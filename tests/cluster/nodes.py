@@ -45,7 +45,7 @@ def wait(what, why="it to come", seconds=SECONDS):
         if got:
             return got
         waited = time.monotonic() - start
-        assert waited < seconds, "waited %d s in vain for %s" % (seconds, why)
+        assert waited < seconds, f"waited {seconds:g} s in vain for {why}"
         time.sleep(0.02 if waited < 0.5 else 0.1)
 
 
@@ -61,10 +61,7 @@ class Node:
 
     def mount(self):
         os.makedirs(self.mnt, exist_ok=True)
-        options = "node=%s,log_level=debug,host_cache_size=64M,lease_s=5,quiet_s=1%s" % (
-            self.name,
-            "," + self.options if self.options else "",
-        )
+        options = f"node={self.name},log_level=debug,host_cache_size=64M,lease_s=5,quiet_s=1{',' + self.options if self.options else ''}"
         with open(self.mnt + ".log", "ab") as log:
             subprocess.run(
                 [*self.within, CKPTFS, "mount", "-o", options, self.backing, self.mnt],
@@ -80,8 +77,7 @@ class Node:
     def ckptfs(self, *args, fails=False):
         ran = subprocess.run(
             [CKPTFS, *args],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             timeout=2 * SECONDS,
             check=False,
@@ -147,7 +143,7 @@ class Node:
         # Its locks are gone when it is, which takes a while on a busy machine.
         if daemon >= 0:
             assert select.select([daemon], [], [], SECONDS)[0], (
-                "the daemon of %s lives on" % self.name
+                f"the daemon of {self.name} lives on"
             )
             os.close(daemon)
 
@@ -183,7 +179,7 @@ class Rank:
     def end(self):
         answer = json.loads(self.process.stdout.readline())
         if "errno" in answer:
-            raise OSError(answer["errno"], "rank %d: %s" % (self.rank, answer["error"]))
+            raise OSError(answer["errno"], f"rank {self.rank}: {answer['error']}")
         return answer["result"]
 
     def do(self, code):
@@ -191,11 +187,11 @@ class Rank:
         return self.end()
 
     def write(self, path, content):
-        self.do("with open(%r, 'wb') as f: f.write(%r)" % (path, content))
+        self.do(f"with open({path!r}, 'wb') as f: f.write({content!r})")
 
     def read(self, path):
         return self.do(
-            "with open(%r, 'rb') as f: result = f.read().decode('latin-1')" % path
+            f"with open({path!r}, 'rb') as f: result = f.read().decode('latin-1')"
         ).encode("latin-1")
 
     def leave(self):
@@ -219,7 +215,7 @@ def nodes(*names, options="", make=Node):
         yield there
     except BaseException:
         for node in there:
-            print("--- %s" % node.name)
+            print(f"--- {node.name}")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(node.pid, signal.SIGCONT)
             with (
@@ -241,18 +237,16 @@ def content(rank, step):
 
 def save(ranks, unit, step=0, end=True):
     """As DCP does: a directory by rank 0, a file of each rank, and .metadata once all have written."""
-    ranks[0].do("os.makedirs(%r, exist_ok=True)" % unit)
+    ranks[0].do(f"os.makedirs({unit!r}, exist_ok=True)")
     for rank in ranks:
         rank.begin(
-            "with open('%s/__%d_0.distcp', 'wb') as f: f.write(%r)"
-            % (unit, rank.rank, content(rank.rank, step))
+            f"with open('{unit}/__{rank.rank}_0.distcp', 'wb') as f: f.write({content(rank.rank, step)!r})"
         )
     for rank in ranks:
         rank.end()
     if end:
         ranks[0].do(
-            "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-            % (unit, step, unit, unit)
+            f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
         )
 
 
@@ -260,7 +254,7 @@ def check(unit, ranks, step=0, backing=BACK):
     """On the bare backing: whole, and what the ranks have saved at @step."""
     path = os.path.join(backing, unit)
     for rank in range(ranks):
-        with open("%s/__%d_0.distcp" % (path, rank), "rb") as file:
+        with open(f"{path}/__{rank}_0.distcp", "rb") as file:
             assert file.read() == content(rank, step), (unit, rank, step)
     with open(path + "/.metadata", "rb") as file:
         assert file.read() == b"step %d" % step

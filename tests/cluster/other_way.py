@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, check, nodes, save
 
 with nodes("one") as (one,):
     rank, lone = Rank(one, 0, 2), Rank(one, 0, 1, job="lone")

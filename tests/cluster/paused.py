@@ -4,13 +4,12 @@
 # A daemon that was held up for so long that the others took it for dead obeys what they have decided meanwhile: nothing of
 # its generation is ever published, also if the name was saved anew. Its ranks are told.
 
-import signal
-import errno
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, check, nodes, save, wait
 
 
 def pause(node):

@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, nodes, save, wait
 
 with nodes("one", "two") as (one, two):
     ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
@@ -48,5 +48,5 @@ finally:
     except OSError as e:
         assert e.errno == errno.EIO, e
     else:
-        raise AssertionError("it read %d bytes" % got)
+        raise AssertionError(f"it read {got} bytes")
     ranks[0].kill()

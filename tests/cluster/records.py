@@ -7,16 +7,17 @@
 
 import glob
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, CKPTFS, SECONDS, Rank, check, nodes, save, wait
 
-TXN = BACK + "/.ckptfs/txn/%d" % os.getuid()
+TXN = BACK + f"/.ckptfs/txn/{os.getuid()}"
 
 
 def records(kind="*"):
-    return glob.glob("%s/*.%s" % (TXN, kind))
+    return glob.glob(f"{TXN}/*.{kind}")
 
 
 def none_is_left():
@@ -43,36 +44,35 @@ with nodes("one", "two") as (one, two):
     both = (one, two)
     ranks = start(both, 0)
     for step in range(12):
-        commit(ranks, "step-%d" % step, step)
+        commit(ranks, f"step-{step}", step)
         if step >= 2:
-            ranks[0].do("import shutil; shutil.rmtree('step-%d')" % (step - 2))
+            ranks[0].do(f"import shutil; shutil.rmtree('step-{step - 2}')")
     none_is_left()
 
     most = 0
     for step in range(20):
         commit(ranks, "last", step)
         most = max(most, len(records("name")))
-    assert most < 20, "%d records of one name" % most
+    assert most < 20, f"{most} records of one name"
     check("last", 2, 19)
     none_is_left()
 
     for step in range(3):
         save(ranks, "tmp", step, end=False)
         ranks[0].do(
-            "os.rename('tmp', 'moved-%d'); open('moved-%d/.metadata.tmp', 'wb').write(b'step %d')"
-            % (step, step, step)
+            f"os.rename('tmp', 'moved-{step}'); open('moved-{step}/.metadata.tmp', 'wb').write(b'step {step}')"
         )
-        ranks[0].do("os.rename('moved-%d/.metadata.tmp', 'moved-%d/.metadata')" % (step, step))
+        ranks[0].do(f"os.rename('moved-{step}/.metadata.tmp', 'moved-{step}/.metadata')")
         for node in both:
-            node.wait_for("moved-%d" % step)
+            node.wait_for(f"moved-{step}")
     none_is_left()
 
     # Of those that fail.
     for restart in range(1, 4):
-        save(ranks, "failed-%d" % restart, restart, end=False)
+        save(ranks, f"failed-{restart}", restart, end=False)
         ranks[restart % 2].kill()
         for node in both:
-            node.fails("failed-%d" % restart)
+            node.fails(f"failed-{restart}")
         for rank in ranks:
             rank.kill()
         ranks = start(both, restart)
@@ -80,7 +80,7 @@ with nodes("one", "two") as (one, two):
 
     # Of nodes that were killed, before and after the commit, and are mounted again.
     for restart in range(4, 8):
-        unit = "killed-%d" % restart
+        unit = f"killed-{restart}"
         save(ranks, unit, restart, end=restart % 2)
         node = both[restart // 2 % 2]
         if restart % 2:

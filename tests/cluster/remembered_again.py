@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, check, content, nodes, save, staged
 from remembering import make
 
 NAME = "run/step-1/__%d_0.distcp"
@@ -24,9 +24,7 @@ with nodes("one", "two", "three", make=make) as three:
         for rank in ranks:
             for of in range(3):
                 assert rank.read(NAME % of) == content(of, step), (rank.rank, of, step)
-                assert rank.do("result = os.stat(%r).st_size" % (NAME % of)) == len(
-                    content(of, step)
-                )
+                assert rank.do(f"result = os.stat({NAME % of!r}).st_size") == len(content(of, step))
     save(ranks, "run/step-1", 4)
     for node in three:
         node.wait_for("run/step-1")

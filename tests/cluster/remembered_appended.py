@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, check, content, nodes, save, staged
 from remembering import make
 
 NAME = "run/step-1/__1_0.distcp"
@@ -21,8 +21,8 @@ with nodes("one", "two", "three", make=make) as three:
     for turn in range(3):
         for rank in ranks:
             assert rank.read(NAME) == whole, (turn, rank.rank)
-            assert rank.do("result = os.stat(%r).st_size" % NAME) == len(whole), (turn, rank.rank)
-        ranks[1].do("with open(%r, 'ab') as f: f.write(b'more %d')" % (NAME, turn))
+            assert rank.do(f"result = os.stat({NAME!r}).st_size") == len(whole), (turn, rank.rank)
+        ranks[1].do(f"with open({NAME!r}, 'ab') as f: f.write(b'more {turn}')")
         whole += b"more %d" % turn
     ranks[1].write(NAME, content(1, 1))
     save([ranks[0]], "run/step-1", 1)

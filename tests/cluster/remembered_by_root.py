@@ -10,7 +10,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, check, content, nodes, staged
 from remembering import make
 
 UNIT = "run/step-1"
@@ -33,16 +33,15 @@ def look(node, name):
 
 
 def save_looked_at(ranks, step):
-    ranks[0].do("os.makedirs(%r, exist_ok=True)" % UNIT)
+    ranks[0].do(f"os.makedirs({UNIT!r}, exist_ok=True)")
     for rank in ranks:
-        name = "__%d_0.distcp" % rank.rank
+        name = f"__{rank.rank}_0.distcp"
         if rank.rank and step > 1:
             assert ranks[0].read(os.path.join(UNIT, name)) == content(rank.rank, step - 1)
             look(ranks[0].node, name)
         rank.write(os.path.join(UNIT, name), content(rank.rank, step))
     ranks[0].do(
-        "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-        % (UNIT, step, UNIT, UNIT)
+        f"open('{UNIT}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{UNIT}/.metadata.tmp', '{UNIT}/.metadata')"
     )
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, check, content, nodes, save, staged
 from remembering import make
 
 UNIT = "run/step"
@@ -34,10 +34,9 @@ with nodes("one", "two", "three", make=make) as three:
         ranks[0].write(UNIT + "/__0_0.distcp", content(0, step))
         look(ranks[0].node)
         for rank in ranks[1:]:
-            rank.write("%s/__%d_0.distcp" % (UNIT, rank.rank), content(rank.rank, step))
+            rank.write(f"{UNIT}/__{rank.rank}_0.distcp", content(rank.rank, step))
         ranks[0].do(
-            "open('%s/.metadata.tmp', 'wb').write(b'step %d'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-            % (UNIT, step, UNIT, UNIT)
+            f"open('{UNIT}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{UNIT}/.metadata.tmp', '{UNIT}/.metadata')"
         )
         ranks[0].node.wait_for(UNIT)
         ranks[0].write(UNIT + "/note", b"of %d" % step)

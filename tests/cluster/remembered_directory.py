@@ -9,17 +9,17 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, check, nodes, save, staged
 from remembering import make
 
 with nodes("one", "two", "three", make=make) as three:
     ranks = [Rank(node, rank, 3) for rank, node in enumerate(three)]
     for run in range(4):
-        save(ranks, "run%d/step" % run, run)
+        save(ranks, f"run{run}/step", run)
     for run in range(4):
         for node in three:
-            node.wait_for("run%d/step" % run)
-        check("run%d/step" % run, 3, run)
+            node.wait_for(f"run{run}/step")
+        check(f"run{run}/step", 3, run)
     for rank in ranks:
         rank.leave()
     for node in three:

@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, check, nodes, save, staged
 from remembering import make
 
 NAME = "run/step-1/progress"
@@ -20,10 +20,7 @@ with nodes("one", "two", "three", make=make) as three:
     for turn in range(2):
         for writer in ranks:
             now = b"%d by %d" % (turn, writer.rank)
-            writer.do(
-                "open('%s.tmp', 'wb').write(%r); os.rename('%s.tmp', '%s')"
-                % (NAME, now, NAME, NAME)
-            )
+            writer.do(f"open('{NAME}.tmp', 'wb').write({now!r}); os.rename('{NAME}.tmp', '{NAME}')")
             for rank in ranks:
                 assert rank.read(NAME) == now, (turn, writer.rank, rank.rank)
     save(ranks, "run/step-1", 1)

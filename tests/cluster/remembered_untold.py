@@ -10,7 +10,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Node, Rank, check, nodes, save, staged, wait
 from remembering import client
 
 UNIT = "run/step"
@@ -39,10 +39,9 @@ with nodes("one", "two", make=make) as (one, two):
                     os.lstat(os.path.join(one.backing, "run", staging, name)).st_ino
                     for name in ("link", "config.json")
                 ]
-        ranks[1].do("os.rename('run/notes.tmp', '%s/config.json')" % UNIT)
+        ranks[1].do(f"os.rename('run/notes.tmp', '{UNIT}/config.json')")
         ranks[1].do(
-            "os.symlink('target-%d', '%s/link.tmp'); os.rename('%s/link.tmp', '%s/link')"
-            % (step, UNIT, UNIT, UNIT)
+            f"os.symlink('target-{step}', '{UNIT}/link.tmp'); os.rename('{UNIT}/link.tmp', '{UNIT}/link')"
         )
         save([ranks[0]], UNIT, step)
         for node in (one, two):
@@ -51,7 +50,7 @@ with nodes("one", "two", make=make) as (one, two):
         assert listed["config.json"] == len(b"of %d" % step) and "link" in listed, listed
         with open(os.path.join(BACK, UNIT, "config.json"), "rb") as file:
             assert file.read() == b"of %d" % step
-        assert os.readlink(os.path.join(BACK, UNIT, "link")) == "target-%d" % step
+        assert os.readlink(os.path.join(BACK, UNIT, "link")) == f"target-{step}"
     for rank in ranks:
         rank.leave()
     for node in (one, two):

@@ -117,7 +117,7 @@ os.rename(other + "/staging", other + "/moved")
 assert read(os.open("made", os.O_CREAT | os.O_RDWR, 0o640, dir_fd=at)) == ""
 assert stat.S_IMODE(os.stat(BACK + "/moved/dir/made").st_mode) == 0o640
 write(other + "/moved/dir/seen", "1")
-assert sorted(os.listdir("/proc/self/fd/%d" % at)) == ["made", "seen"]
+assert sorted(os.listdir(f"/proc/self/fd/{at}")) == ["made", "seen"]
 
 # The rest of what the daemon does to a backing.
 os.symlink("second", long + "/link")

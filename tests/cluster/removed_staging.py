@@ -10,7 +10,7 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, check, content, nodes, save, staged, wait
 
 with nodes("one", "two", options="commit_timeout_s=2") as (one, two):
     ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]

@@ -5,6 +5,7 @@
 # The daemon that began a checkpoint is killed when all have voted, before it has decided: another node commits the
 # checkpoint, each time. CKPTFS_TEST_COUNT: so many times.
 
+import contextlib
 import glob
 import os
 import re
@@ -12,9 +13,9 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, check, nodes, save, staged, wait
 
-TXN = BACK + "/.ckptfs/txn/%d/" % os.getuid()
+TXN = BACK + f"/.ckptfs/txn/{os.getuid()}/"
 
 
 def entries(gen, what):
@@ -23,9 +24,9 @@ def entries(gen, what):
     for nr in range(32):  # there may be gaps; and one that is being made has another name yet
         with (
             contextlib.suppress(FileNotFoundError),
-            open("%s%s.log.0.%d" % (TXN, gen, nr), encoding="utf-8") as file,
+            open(f"{TXN}{gen}.log.0.{nr}", encoding="utf-8") as file,
         ):
-            found += re.findall(r"^%s (\d+) (.*)" % what, file.read(), re.MULTILINE)
+            found += re.findall(rf"^{what} (\d+) (.*)", file.read(), re.MULTILINE)
     return found
 
 
@@ -49,7 +50,7 @@ def open_generation():
 
 with nodes("one", "two", "three") as (one, two, three):
     for step in range(1, 1 + int(os.environ.get("CKPTFS_TEST_COUNT", "2"))):
-        unit = "step-%d" % step
+        unit = f"step-{step}"
         ranks = [
             Rank(one, 0, 3, restart=step),
             Rank(two, 1, 3, restart=step),
@@ -60,8 +61,8 @@ with nodes("one", "two", "three") as (one, two, three):
         wait(lambda gen=gen: have_closed(gen), "the reports of the others")
         # The root votes, and waits for a node that is held up. Then the root is, and that node votes.
         os.kill(two.pid, signal.SIGSTOP)
-        ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step %d')" % (unit, step))
-        ranks[0].do("os.rename('%s/.metadata.tmp', '%s/.metadata')" % (unit, unit))
+        ranks[0].do(f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}')")
+        ranks[0].do(f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')")
         wait(lambda gen=gen: "0" in voters(gen), "the vote of the root")
         os.kill(one.pid, signal.SIGSTOP)
         os.kill(two.pid, signal.SIGCONT)

@@ -4,7 +4,7 @@
 import errno
 import os
 
-from nodes import *
+from nodes import BACK, Rank, check, content, save, staged
 
 
 def refused(what, number):
@@ -28,9 +28,9 @@ def saves(one, two, three):
     # What is under way shows on all nodes; and what is closed is read there, whole.
     for rank in ranks:
         assert rank.do("result = sorted(os.listdir('run/step-1'))") == [
-            "__%d_0.distcp" % r for r in range(5)
+            f"__{r}_0.distcp" for r in range(5)
         ]
-        assert rank.read("run/step-1/__%d_0.distcp" % ((rank.rank + 2) % 5)) == content(
+        assert rank.read(f"run/step-1/__{(rank.rank + 2) % 5}_0.distcp") == content(
             (rank.rank + 2) % 5, 1
         )
     assert not os.path.exists(BACK + "/run/step-1")
@@ -104,7 +104,7 @@ def failures(one, two, three):
     three.kill()
     for node in (one, two):
         told = node.fails("step-2")
-        assert "%s (host " % three.name in told and "shows no life" in told, told
+        assert f"{three.name} (host " in told and "shows no life" in told, told
     assert not os.path.exists(BACK + "/step-2")
     for rank in ranks:
         rank.kill()

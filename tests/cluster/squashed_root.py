@@ -8,10 +8,12 @@
 
 import os
 import shutil
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, SECONDS, TMP, Node, Rank, check, nodes, save, skip, staged, wait
 
 SQUASHED = "setpriv", "--bounding-set", "-dac_override,-fowner,-chown,-fsetid", "--"
 
@@ -32,7 +34,7 @@ def users():
 
 def begin(user, restart=0):
     uid, groups, _ = user
-    within = ["setpriv", "--reuid=%d" % uid, "--regid=%d" % uid, groups, "--"]
+    within = ["setpriv", f"--reuid={uid}", f"--regid={uid}", groups, "--"]
     ranks = [Rank(node, i, 2, restart=restart, within=within) for i, node in enumerate((one, two))]
     for rank in ranks:
         rank.do("os.umask(0o077)")
@@ -52,14 +54,12 @@ def names(top):
 
 
 def decided(uid):
-    return {
-        name for name in os.listdir(BACK + "/.ckptfs/txn/%d" % uid) if name.endswith(".decision")
-    }
+    return {name for name in os.listdir(BACK + f"/.ckptfs/txn/{uid}") if name.endswith(".decision")}
 
 
 def saves(user):
     uid, _, top = user
-    step_1, step_2, step_3 = (top + "/step-%d" % step for step in (1, 2, 3))
+    step_1, step_2, step_3 = (top + f"/step-{step}" for step in (1, 2, 3))
     ranks = begin(user)
     save(ranks, step_1, 1)
     whole(step_1, uid, 1)
@@ -70,7 +70,7 @@ def saves(user):
 
     save(ranks, step_2, 2, end=False)
     ranks[1].write(top + "/latest", b"step-2")
-    ranks[0].do("import shutil; shutil.rmtree(%r)" % step_1)
+    ranks[0].do(f"import shutil; shutil.rmtree({step_1!r})")
     assert names(top) == ["step-1"], names(top)
     save(ranks, step_2, 2)
     whole(step_2, uid, 2)
@@ -80,8 +80,8 @@ def saves(user):
     whole(step_2, uid, 3)
 
     save(ranks, step_1, 4, end=False)
-    ranks[1].do("os.rename(%r, %r)" % (step_1, step_3))
-    wait(lambda: ranks[0].do("result = os.path.exists(%r)" % step_3), "its new name")
+    ranks[1].do(f"os.rename({step_1!r}, {step_3!r})")
+    wait(lambda: ranks[0].do(f"result = os.path.exists({step_3!r})"), "its new name")
     save(ranks, step_3, 4)
     whole(step_3, uid, 4)
     for rank in ranks:
@@ -94,9 +94,9 @@ def dies(user):
     unit = top + "/step-5"
     ranks = begin(user, 1)
     save(ranks, unit, 6, end=False)
-    ranks[0].do("open('%s/.metadata.tmp', 'wb').write(b'step 6')" % unit)
+    ranks[0].do(f"open('{unit}/.metadata.tmp', 'wb').write(b'step 6')")
     before = decided(uid)
-    ranks[0].begin("os.rename('%s/.metadata.tmp', '%s/.metadata')" % (unit, unit))
+    ranks[0].begin(f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')")
     end = time.monotonic() + SECONDS
     while (
         decided(uid) <= before

@@ -5,11 +5,12 @@
 # The commit file tells of all tensors that were written by handle, on whatever node: also of those whose votes come by
 # way of another node, and not of what was written over.
 
+import json
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Rank, nodes
 
 PARTS = [
     os.path.join(os.environ["SRC"], "tests", part) for part in ("capture", "checkpoints", "units")
@@ -19,7 +20,7 @@ BYTES = ROWS * COLUMNS * 4
 
 
 def name(rank):
-    return "__%d_0.distcp" % rank
+    return f"__{rank}_0.distcp"
 
 
 def shard(of, path, at, ranks):
@@ -58,8 +59,7 @@ def saves_by_handle(there, unit):
     ]
     for rank in ranks:
         rank.do(
-            "from capture import *; s = Session(rank=%d, world=%d, arena=1 << 20)"
-            % (rank.rank, len(there))
+            f"from capture import *; s = Session(rank={rank.rank}, world={len(there)}, arena=1 << 20)"
         )
         rank.do(
             """s.register_shards({
@@ -68,27 +68,24 @@ def saves_by_handle(there, unit):
 			3: ("args\\udcff", 100, "U8", OBJECT, (), (), ())})"""
             % (2 * (BYTES, len(there) * ROWS, COLUMNS, rank.rank * ROWS, ROWS, COLUMNS))
         )
-    ranks[0].do("os.makedirs(%r)" % unit)
+    ranks[0].do(f"os.makedirs({unit!r})")
     for rank in ranks:
         rank.begin(
-            """
-with open('%s/%s', 'wb', 0) as f:
+            f"""
+with open('{unit}/{name(rank.rank)}', 'wb', 0) as f:
 	f.write(b'header')
-	s.write(f, (1, 4096, 0, %d, data(1, %d)), (2, 4096 + %d, 0, %d, data(2, %d)), (3, 8192 + 2 * %d, 0, 100, data(3, 100)))
+	s.write(f, (1, 4096, 0, {BYTES}, data(1, {BYTES})), (2, 4096 + {BYTES}, 0, {BYTES}, data(2, {BYTES})), (3, 8192 + 2 * {BYTES}, 0, 100, data(3, 100)))
 	s.capture()
 """
-            % (unit, name(rank.rank), BYTES, BYTES, BYTES, BYTES, BYTES, BYTES)
         )
     for rank in ranks:
         rank.end()
     # One of the last is written over.
     ranks[-1].do(
-        "with open('%s/%s', 'r+b', 0) as f: f.seek(4096 + %d); f.write(b'other bytes')"
-        % (unit, name(ranks[-1].rank), BYTES)
+        f"with open('{unit}/{name(ranks[-1].rank)}', 'r+b', 0) as f: f.seek(4096 + {BYTES}); f.write(b'other bytes')"
     )
     ranks[0].do(
-        "open('%s/.metadata.tmp', 'wb').write(b'%s'); os.rename('%s/.metadata.tmp', '%s/.metadata')"
-        % (unit, unit, unit, unit)
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'{unit}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
     )
     for node in there:
         node.wait_for(unit)
@@ -107,11 +104,11 @@ with open('%s/%s', 'wb', 0) as f:
 
 
 FANOUT = 16  # so the last one's vote comes by way of another's
-with nodes(*("n%d" % i for i in range(FANOUT + 2)), options="host_cache_size=8M") as there:
+with nodes(*(f"n{i}" for i in range(FANOUT + 2)), options="host_cache_size=8M") as there:
     ranks = saves_by_handle(there, "step-1")
     # Another node changes one file of it: what is told of the others stays.
     before = tensors("step-1")
-    ranks[2].do("with open('step-1/%s', 'wb') as f: f.write(b'plain')" % name(1))
+    ranks[2].do(f"with open('step-1/{name(1)}', 'wb') as f: f.write(b'plain')")
     ranks[0].do("with open('step-1/.metadata', 'wb') as f: f.write(b'changed')")
     there[2].ckptfs("commit", there[2].path("step-1"))
     for node in there:

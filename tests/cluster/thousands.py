@@ -21,8 +21,8 @@ RECORDS, KIB = 250, 500  # that the root hears; less than that many nodes tell
 
 
 def memory(node, what):
-    with open("/proc/%d/status" % node.pid, encoding="ascii") as file:
-        return int(re.search(r"^%s:\s+(\d+) kB" % what, file.read(), re.M).group(1))
+    with open(f"/proc/{node.pid}/status", encoding="ascii") as file:
+        return int(re.search(rf"^{what}:\s+(\d+) kB", file.read(), re.M).group(1))
 
 
 def check(kind):
@@ -30,7 +30,7 @@ def check(kind):
     with open(path + "/.ckptfs-commit.json", encoding="utf-8") as file:
         commit = json.load(file)
     assert commit["world"] == {"ranks": NODES, "nodes": NODES}, commit["world"]
-    labels = ["root", "inner"] + ["crowd%05d" % k for k in range(2, NODES)]
+    labels = ["root", "inner"] + [f"crowd{k:05}" for k in range(2, NODES)]
     wrote = {
         kind.pattern % (rank, file): (labels[rank], rank)
         for rank in range(NODES)

@@ -10,7 +10,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import Rank, content, nodes, save, wait
 
 
 def of(node, unit):
@@ -37,7 +37,7 @@ with nodes("one", "two", "three", options="lease_s=60,commit_timeout_s=10") as (
     ranks[1].write("step-1/__1_0.distcp", content(1, 1))
     for rank in (ranks[2], ranks[3]):
         rank.do(
-            "files[0] = open('step-1/__%d_0.distcp', 'wb', 0); files[0].write(b'some')" % rank.rank
+            f"files[0] = open('step-1/__{rank.rank}_0.distcp', 'wb', 0); files[0].write(b'some')"
         )
 
     # The node that sees the end knows who writes; the others, who knows.
@@ -54,7 +54,7 @@ with nodes("one", "two", "three", options="lease_s=60,commit_timeout_s=10") as (
             {"node": "three", "state": "writing", "open": [{"node": "three", "ranks": [3]}]},
         ],
     }, shared(one, "step-1")
-    ranks[2].do("files[0].write(%r[4:]); files[0].close()" % content(2, 1))
+    ranks[2].do(f"files[0].write({content(2, 1)!r}[4:]); files[0].close()")
     wait(
         lambda: "files are open on node three (rank 3)" in why(one, "step-1"),
         "who has files open yet",

@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import *
+from nodes import BACK, Node, Rank, check, content, nodes, save, wait
 
 with nodes("one", "two") as (one, two):
     ranks = [Rank(one, 0, 3), Rank(two, 1, 3)]

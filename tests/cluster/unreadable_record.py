@@ -5,11 +5,13 @@
 another checkpoint, of which the same nodes wait for records, is committed meanwhile. A directory where the list of what a node
 has written is to be fails its checkpoint alone."""
 
+import contextlib
+import os
 import re
 
-from nodes import *
+from nodes import BACK, Rank, check, nodes, save, staged, wait
 
-TXN = os.path.join(BACK, ".ckptfs/txn/%d" % os.getuid())
+TXN = os.path.join(BACK, f".ckptfs/txn/{os.getuid()}")
 
 
 def joined():
@@ -29,13 +31,13 @@ with nodes("one", "two", options="commit_timeout_s=5") as (one, two):
     )
     for nr in range(last + 1, last + 8):
         with contextlib.suppress(FileExistsError):  # a report, meanwhile
-            os.mkdir("%s/%s.log.0.%d" % (TXN, gen, nr))
+            os.mkdir(f"{TXN}/{gen}.log.0.{nr}")
     good = [Rank(one, 0, 2, job="good"), Rank(two, 1, 2, job="good")]
     for step in (1, 2):
-        save(good, "good/step-%d" % step, step)
+        save(good, f"good/step-{step}", step)
         for node in (one, two):
-            node.wait_for("good/step-%d" % step)
-        check("good/step-%d" % step, 2, step)
+            node.wait_for(f"good/step-{step}")
+        check(f"good/step-{step}", 2, step)
     for rank in good:
         rank.leave()
     bad[1].kill()

@@ -11,7 +11,6 @@ import network
 from nodes import BACK, TMP, Node, nodes, staged
 from scenarios import failures, saves
 
-
 NOREPLACE, EXCHANGE = 1, 2
 
 

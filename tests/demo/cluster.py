@@ -65,8 +65,7 @@ def run(*args: str, fails: bool = False) -> str:
     try:
         ran = subprocess.run(
             [CKPTFS, *args],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             timeout=SECONDS,
             check=False,

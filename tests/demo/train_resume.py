@@ -12,7 +12,6 @@ the end.
 import ctypes
 import glob
 import hashlib
-import os
 import re
 import statistics
 import sys

@@ -18,8 +18,7 @@ def blocks(lines):
         number, line = next(lines, (number, ""))
         if line.strip() != fence:
             sys.exit(
-                "line %d: %r belongs directly below %r"
-                % (number, fence, [key for key in MARKS if MARKS[key] == fence][0])
+                f"line {number}: {fence!r} belongs directly below {[key for key in MARKS if MARKS[key] == fence][0]!r}"
             )
         text = []
         for _, line in lines:
@@ -33,15 +32,15 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         found = list(blocks(file.read().splitlines()))
     if not found:
-        sys.exit("%s has no block that is marked <!-- typed -->" % sys.argv[1])
+        sys.exit(f"{sys.argv[1]} has no block that is marked <!-- typed -->")
     print("set -e\nsudo() { \"$@\"; }\nSECONDS=0\nPS4='+ after $SECONDS s: '")
     for number, python, text in found:
         print(
-            "python - <<'TYPED_PYTHON'\n%s\nTYPED_PYTHON" % text
+            f"python - <<'TYPED_PYTHON'\n{text}\nTYPED_PYTHON"
             if python
-            else "set -x\n%s\n{ set +x; } 2>/dev/null" % text
+            else f"set -x\n{text}\n{{ set +x; }} 2>/dev/null"
         )
-        print('echo "block of line %d: ended after $SECONDS s"' % number)
+        print(f'echo "block of line {number}: ended after $SECONDS s"')
         if python:
             print("after_python")
 

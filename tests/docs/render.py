@@ -229,7 +229,7 @@ class Markdown:
         tag = "ol" if lines[at].strip()[0].isdigit() else "ul"
         self.out.append(f"<{tag}>")
         while at < len(lines):
-            item = re.match(r" {%d}([-*]|\d+\.) +(.*)" % depth, lines[at])
+            item = re.match(rf" {{{depth}}}([-*]|\d+\.) +(.*)", lines[at])
             if not item:
                 break
             text, at = [item.group(2)], at + 1

@@ -79,13 +79,13 @@ def expect_whole(directory):
     for file, path in enumerate(paths):
         for load in (load_numpy, load_file, by_hand):
             got = {name: numpy.asarray(tensor) for name, tensor in load(path).items()}
-            names = {"by_row", "by_column", "object.%d" % file} | ({"step"} if not file else set())
+            names = {"by_row", "by_column", f"object.{file}"} | ({"step"} if not file else set())
             assert set(got) == names, (load, names)
             for name in CUTS:
                 assert got[name].dtype == "float32" and numpy.array_equal(
                     got[name], part(name, file)
                 ), (load, name)
-            assert numpy.array_equal(got["object.%d" % file], blob(file)), load
+            assert numpy.array_equal(got[f"object.{file}"], blob(file)), load
             assert file or (got["step"].shape == () and got["step"] == 12), load
         with safetensors.safe_open(path, framework="pt") as opened:
             assert opened.metadata()["format"] == "pt" and opened.metadata()["step"] == "12"

@@ -36,7 +36,7 @@ class Dcp(Framework):
         checkpoint.load(state, checkpoint_id=path)
 
     def load(self, path):
-        one = os.environ["TEST_TMP"] + "/one.%d.pt" % os.getpid()
+        one = os.environ["TEST_TMP"] + f"/one.{os.getpid()}.pt"
         dcp_to_torch_save(path, one)
         state = torch.load(one, weights_only=False)
         os.unlink(one)
@@ -58,7 +58,7 @@ class Dcp(Framework):
 
         def save(t):
             finish()
-            begin(t.state(), "%s/step-%d" % (run.dir, t.step))
+            begin(t.state(), f"{run.dir}/step-{t.step}")
             run.returned(t.step)
             saving.append(t.step)
             if t.step == run.steps or self.at_once:

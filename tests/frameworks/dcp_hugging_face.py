@@ -32,7 +32,7 @@ class Flat(training.Sharded):
         for key, values in state["optimizer"]["state"].items():
             flat.update(
                 {
-                    "optimizer.%s.%s" % (key, name): value.reshape(-1) if name == "step" else value
+                    f"optimizer.{key}.{name}": value.reshape(-1) if name == "step" else value
                     for name, value in values.items()
                 }
             )
@@ -45,7 +45,7 @@ class Flat(training.Sharded):
         own["model"] = {key: state["model." + key] for key in own["model"]}
         for key, values in own["optimizer"]["state"].items():
             for name in values:
-                value = state["optimizer.%s.%s" % (key, name)]
+                value = state[f"optimizer.{key}.{name}"]
                 values[name] = value.reshape(()) if name == "step" else value
         super().take(dict(own, step=int(state["step"]), random=state["random"].byte()))
 

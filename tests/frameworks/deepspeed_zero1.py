@@ -80,7 +80,7 @@ class DeepSpeed(Framework):
     def pointer(self, directory):
         try:
             with open(directory + "/latest", encoding="utf-8") as file:
-                return "%s/%s" % (directory, file.read())
+                return f"{directory}/{file.read()}"
         except FileNotFoundError:
             return None
 

@@ -8,8 +8,8 @@ from harness import enter, main
 
 enter("deepspeed", "torch")
 # pylint: disable=wrong-import-position
-from deepspeed_zero2 import DeepSpeed2
 from deepspeed_zero1_lazy import ByConfig
+from deepspeed_zero2 import DeepSpeed2
 
 
 class DeepSpeed2Lazily(ByConfig, DeepSpeed2):

@@ -8,8 +8,8 @@ from harness import enter, main
 
 enter("deepspeed", "torch")
 # pylint: disable=wrong-import-position
-from deepspeed_zero3 import DeepSpeed3
 from deepspeed_zero1_lazy import ByConfig
+from deepspeed_zero3 import DeepSpeed3
 
 
 class DeepSpeed3Lazily(ByConfig, DeepSpeed3):

@@ -55,7 +55,7 @@ class Megatron(Framework):
     def pointer(self, directory):
         try:
             with open(directory + TRACKER, encoding="utf-8") as file:
-                return "%s/iter_%07d" % (directory, int(file.read()))
+                return f"{directory}/iter_{int(file.read()):07}"
         except FileNotFoundError:
             return None
 
@@ -71,7 +71,7 @@ class Megatron(Framework):
 
     def train(self, run):
         def save(t):
-            path = "%s/iter_%07d" % (run.dir, t.step)
+            path = f"{run.dir}/iter_{t.step:07}"
             if run.rank == 0:
                 os.makedirs(path, exist_ok=True)
             dist.barrier()

@@ -89,7 +89,7 @@ class Orbax(Framework):
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(
-            "%s:%s" % (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]), run.world, run.rank
+            f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}", run.world, run.rank
         )
         manager = ocp.CheckpointManager(
             run.dir, options=ocp.CheckpointManagerOptions(max_to_keep=self.keep)

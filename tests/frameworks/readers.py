@@ -69,7 +69,7 @@ LAZY = ("numpy.memmap", "torch.load, mmap", "load_file", "safe_open")
 
 def copied(contents):
     """{name: bytes} as a checkpoint elsewhere."""
-    copy = "%s/copy.%d" % (os.environ["TEST_TMP"], os.getpid())
+    copy = f"{os.environ['TEST_TMP']}/copy.{os.getpid()}"
     shutil.rmtree(copy, ignore_errors=True)
     for name, content in contents.items():
         os.makedirs(os.path.dirname(copy + name), exist_ok=True)
@@ -183,7 +183,7 @@ class Evaluation:
                 if place != "backing" and before not in ("sealed", "durable", "committed"):
                     return
                 # The name may be another's by now.
-                within = "/proc/self/fd/%d" % one
+                within = f"/proc/self/fd/{one}"
                 files = {
                     name: stack.enter_context(open(within + name, "rb")) for name in names(within)
                 }
@@ -217,10 +217,8 @@ class Readers:
     def __init__(self, mounts, trained):
         self.mounts, self.trained = mounts, trained
         tops = {"mount": mounts[0].mnt, "other mount": mounts[1].mnt, "backing": mounts[0].back}
-        self.places = {
-            place: "%s/%s" % (top, type(trained).__name__) for place, top in tops.items()
-        }
-        self.over = "%s/over.%s" % (os.environ["TEST_TMP"], type(trained).__name__)
+        self.places = {place: f"{top}/{type(trained).__name__}" for place, top in tops.items()}
+        self.over = f"{os.environ['TEST_TMP']}/over.{type(trained).__name__}"
         self.right = {}  # step -> digest
         self.saves = []  # {"step", "since", "at"}
 
@@ -302,7 +300,7 @@ class Readers:
         self.end(evaluation)
         counts = self.check(evaluation)
         assert not self.lacking(counts), self.lacking(counts)
-        print("%s: %d saves" % (type(self.trained).__name__, len(self.saves)))
+        print(f"{type(self.trained).__name__}: {len(self.saves)} saves")
         for key, count in sorted(counts.items()):
             print("    %-12s %-24s" % key, dict(count), flush=True)
 

@@ -59,12 +59,12 @@ def to_set(row):
     said = []
     for rule in row["rules"]:
         said.append(
-            "a rule of your own for `%s`; without it: an ordinary file" % "`, `".join(rule["match"])
+            f"a rule of your own for `{'`, `'.join(rule['match'])}`; without it: an ordinary file"
         )
     if row.get("lazily"):
         said.append(row["lazily"])
     if row["switch"]:
-        said.append("%s: %s" % (row["switch"], times(row["switched"])))
+        said.append(f"{row['switch']}: {times(row['switched'])}")
     if not row["prompt"]:
         said.append("a smaller `quiet_s`, to have the last one committed sooner")
     return (
@@ -111,10 +111,8 @@ def merge(recorded, runs):
         rows = [fresh.pop(row["name"], row) for row in recorded[key]]
         recorded[key] = rows + list(fresh.values())
     recorded["date"] = time.strftime("%Y-%m-%d")
-    recorded["host"] = "a machine with %d CPUs, %s %s" % (
-        os.cpu_count(),
-        platform.system(),
-        platform.release().split("-")[0],
+    recorded["host"] = (
+        f"a machine with {os.cpu_count()} CPUs, {platform.system()} {platform.release().split('-')[0]}"
     )
     return recorded
 
@@ -122,12 +120,12 @@ def merge(recorded, runs):
 def write_recorded(recorded):
     """A line for each row, so that differences show what changed."""
     parts = [
-        " %s: %s" % (json.dumps(key), json.dumps(recorded[key], ensure_ascii=False))
+        f" {json.dumps(key)}: {json.dumps(recorded[key], ensure_ascii=False)}"
         for key in ("about", "date", "host")
     ]
     for key in KINDS:
         lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in recorded[key])
-        parts.append(' "%s": [\n%s\n ]' % (key, lines))
+        parts.append(f' "{key}": [\n{lines}\n ]')
     with open(RECORDED, "w", encoding="utf-8") as file:
         file.write("{\n" + ",\n".join(parts) + "\n}\n")
 
@@ -147,33 +145,33 @@ def kills(rows):
 
 
 def survived(row, kinds):
-    return times("%d of a %s" % (row["killed"][kind], kind) for kind in kinds)
+    return times(f"{row['killed'][kind]} of a {kind}" for kind in kinds)
 
 
 def render_row(row):
     lines = [
-        ".It %s" % mdoc("%s (%s)" % (row["name"], row["version"])).replace(" , ", ", "),
-        "Committed by: %s." % mdoc(row["commits"]),
+        ".It %s" % mdoc(f"{row['name']} ({row['version']})").replace(" , ", ", "),
+        f"Committed by: {mdoc(row['commits'])}.",
         ".br",
-        "Kills survived: %s." % survived(row, KINDS["one_node"]),
+        f"Kills survived: {survived(row, KINDS['one_node'])}.",
     ]
     lines += [
         ".br",
         "States written to the mount %d, to TMPDIR %d, copied in memory %d%s."
-        % (*row["costs"], "; captured %d" % row["captured"] if row["captured"] else ""),
+        % (*row["costs"], f"; captured {row['captured']}" if row["captured"] else ""),
     ]
     if row.get("blocked"):
-        lines += [".br", "A save blocks %.2fx as long as on the plain disk." % row["blocked"]]
-    return lines + [".br", "To set: %s." % mdoc(row["set"])]
+        lines += [".br", f"A save blocks {row['blocked']:.2f}x as long as on the plain disk."]
+    return lines + [".br", f"To set: {mdoc(row['set'])}."]
 
 
 def render(recorded):
     one, two = recorded["one_node"], recorded["two_nodes"]
     lines = [
         ".Ss One node",
-        "%d kills in %d set-ups: no torn checkpoint." % (kills(one), len(one)),
+        f"{kills(one)} kills in {len(one)} set-ups: no torn checkpoint.",
         "Every resumed run came to the same bits.",
-        "Last recorded %s, on %s." % (recorded["date"], mdoc(recorded["host"])),
+        f"Last recorded {recorded['date']}, on {mdoc(recorded['host'])}.",
         "A set-up that did not run then stands as recorded before.",
         ".Bl -tag -width Ds",
     ]
@@ -182,13 +180,13 @@ def render(recorded):
     lines += [
         ".El",
         ".Ss Two nodes",
-        "%d kills in %d set-ups: no torn checkpoint." % (kills(two), len(two)),
+        f"{kills(two)} kills in {len(two)} set-ups: no torn checkpoint.",
         "The kills are those of a rank, of the job, of a daemon and of a node.",
         '.Bl -tag -width "20, 20, 20, 20" -compact',
     ]
     for row in two:
         lines += [
-            ".It %s" % times(row["killed"][kind] for kind in KINDS["two_nodes"]),
+            f".It {times(row['killed'][kind] for kind in KINDS['two_nodes'])}",
             mdoc(row["name"]),
         ]
     lines += [".El"]
@@ -199,7 +197,7 @@ def page_with(text, recorded):
     begin = BEGIN.format(recorded["date"])
     found = re.search(re.escape(BEGIN.split("{")[0]) + r".*\n(?s:.*?)" + re.escape(END), text)
     if not found:
-        sys.exit("%s has no place for the tables" % PAGE)
+        sys.exit(f"{PAGE} has no place for the tables")
     return text[: found.start()] + begin + render(recorded) + END + text[found.end() :]
 
 
@@ -218,31 +216,16 @@ def print_runs(runs):
     )
     print("|---|---|---|---|---|---|---|")
     for row in runs["one_node"]:
-        ratio = "%.2fx" % row["blocked"] if row.get("blocked") else ""
-        cost = times(row["costs"]) + ("; %d captured" % row["captured"] if row["captured"] else "")
+        ratio = f"{row['blocked']:.2f}x" if row.get("blocked") else ""
+        cost = times(row["costs"]) + (f"; {row['captured']} captured" if row["captured"] else "")
         print(
-            "| %s | %s | %s | %s | %s | %s | %s |"
-            % (
-                row["name"],
-                row["version"],
-                row["commits"],
-                times(row["killed"].values()),
-                ratio,
-                cost,
-                row["set"],
-            )
+            f"| {row['name']} | {row['version']} | {row['commits']} | {times(row['killed'].values())} | {ratio} | {cost} | {row['set']} |"
         )
     print("\n| on two nodes | kills survived: rank, job, daemon, node |\n|---|---|")
     for row in runs["two_nodes"]:
-        print("| %s | %s |" % (row["name"], times(row["killed"].values())))
+        print(f"| {row['name']} | {times(row['killed'].values())} |")
     print(
-        "\n%d kills in %d set-ups on one node, %d in %d on two nodes"
-        % (
-            kills(runs["one_node"]),
-            len(runs["one_node"]),
-            kills(runs["two_nodes"]),
-            len(runs["two_nodes"]),
-        )
+        f"\n{kills(runs['one_node'])} kills in {len(runs['one_node'])} set-ups on one node, {kills(runs['two_nodes'])} in {len(runs['two_nodes'])} on two nodes"
     )
 
 

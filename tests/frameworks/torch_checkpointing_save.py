@@ -93,7 +93,7 @@ class TorchCheckpointing(Framework):
             if self.at_once:
                 manager.close()
                 manager = self.manager(run.dir, self.saver)
-            saving.append((t.step, manager.save("%s/step-%d" % (run.dir, t.step), t.state())))
+            saving.append((t.step, manager.save(f"{run.dir}/step-{t.step}", t.state())))
             run.returned(t.step)
             if self.at_once or t.step == run.steps:
                 finish()

@@ -34,7 +34,7 @@ class TorchSave(Framework):
     def train(self, run):
         def save(t):
             if run.rank == 0:
-                self.write(t.state(), "%s/step-%d%s" % (run.dir, t.step, self.suffix))
+                self.write(t.state(), f"{run.dir}/step-{t.step}{self.suffix}")
                 training.rotate(self, run)
             run.saved(t.step)
 

@@ -83,7 +83,7 @@ class Flat(Training):
         state = super().state()
         flat = {"model." + key: value for key, value in state["model"].items()}
         for key, values in state["optimizer"]["state"].items():
-            flat.update({"optimizer.%d.%s" % (key, name): value for name, value in values.items()})
+            flat.update({f"optimizer.{key}.{name}": value for name, value in values.items()})
         return dict(flat, step=torch.tensor(self.step), random=state["random"])
 
     def take(self, state):

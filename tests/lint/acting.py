@@ -50,7 +50,7 @@ def main():
             for number, line in enumerate(file, 1):
                 problem = problem_of(path, line)
                 if problem:
-                    print("%s:%d: %s: %s" % (path, number, problem, line.strip()))
+                    print(f"{path}:{number}: {problem}: {line.strip()}")
                     bad = True
     sys.exit(bad)
 

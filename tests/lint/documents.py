@@ -90,10 +90,10 @@ def check_references(readme, manual):
         ]
     for where, (name, section) in sorted(set(named)):
         if (name, section) not in have:
-            wrong.append("%s refers to %s(%s), which there is not" % (where, name, section))
+            wrong.append(f"{where} refers to {name}({section}), which there is not")
     for target in re.findall(r"\]\(([^)#:]+)\)", readme):
         if not pathlib.Path(target).exists():
-            wrong.append("README.md refers to %s, which there is not" % target)
+            wrong.append(f"README.md refers to {target}, which there is not")
 
 
 def paragraphs_of_markdown(text):
@@ -143,19 +143,18 @@ def check_sentences(where, paragraphs):
             words = sentence.split()
             if len(words) > SENTENCE_WORDS:
                 wrong.append(
-                    "%s: a sentence of %d words: %s ..." % (where, len(words), " ".join(words[:8]))
+                    f"{where}: a sentence of {len(words)} words: {' '.join(words[:8])} ..."
                 )
             who = WHO.search(sentence)
             if who and not sentence.endswith("?"):
                 wrong.append(
-                    '%s: "who"; name the actor: %s ...'
-                    % (where, sentence[max(who.start() - 20, 0) : who.end() + 40])
+                    f'{where}: "who"; name the actor: {sentence[max(who.start() - 20, 0) : who.end() + 40]} ...'
                 )
 
 
 def check_turns(where, text):
     for turn in TURNS.findall(" ".join(text.split())):
-        wrong.append('%s: says "%s": name the actor and the thing' % (where, turn))
+        wrong.append(f'{where}: says "{turn}": name the actor and the thing')
 
 
 def check_subjects():
@@ -174,8 +173,7 @@ def check_subjects():
             or not re.match(r"[\w/.,-]+(, [\w/.-]+)*: ", subject)
         ):
             wrong.append(
-                'commit %s: its subject has %d columns; wanted are "area: imperative", at most %d columns, no semicolon: %s'
-                % (commit, len(subject), SUBJECT_COLUMNS, subject)
+                f'commit {commit}: its subject has {len(subject)} columns; wanted are "area: imperative", at most {SUBJECT_COLUMNS} columns, no semicolon: {subject}'
             )
 
 

@@ -69,13 +69,13 @@ def problem_of(path, system, target, fs_may):
     if part == "client":
         own = os.path.splitext(path)[0]
         if own in CLIENT_BASE and os.path.splitext(target)[0] != own:
-            return "%s is below the rest of client/" % own
+            return f"{own} is below the rest of client/"
         return None if target.startswith("client/") else "client/ knows only itself"
     if part == "engine":
         if target_folder not in RANKS:
-            return "engine/ knows only itself and %s" % ABI
+            return f"engine/ knows only itself and {ABI}"
         if target_folder != folder and RANKS[target_folder] >= RANKS[folder]:
-            return "%s is not below %s" % (target_folder, folder)
+            return f"{target_folder} is not below {folder}"
         return None
     if target.startswith("fs/cmd/"):
         return None if folder == "fs/cmd" or path == "fs/main.c" else "only main.c knows the verbs"
@@ -91,17 +91,17 @@ def guard_of(path):
 def check(path, fs_may):
     problems = 0
     if path.startswith("engine/") and os.path.dirname(path) not in RANKS:
-        print("%s: its directory has no rank in %s" % (path, os.path.basename(__file__)))
+        print(f"{path}: its directory has no rank in {os.path.basename(__file__)}")
         return 1
     for number, system, target in includes(path):
         problem = problem_of(path, system, target, fs_may)
         if problem:
-            print("%s:%d: includes %s: %s" % (path, number, target, problem))
+            print(f"{path}:{number}: includes {target}: {problem}")
             problems += 1
     if path.endswith(".h"):
         with open(path, encoding="utf-8") as file:
-            if "#ifndef %s\n#define %s\n" % (guard_of(path), guard_of(path)) not in file.read():
-                print("%s: has no include guard %s" % (path, guard_of(path)))
+            if f"#ifndef {guard_of(path)}\n#define {guard_of(path)}\n" not in file.read():
+                print(f"{path}: has no include guard {guard_of(path)}")
                 problems += 1
     return problems
 

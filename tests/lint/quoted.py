@@ -71,11 +71,10 @@ def check_messages():
         for piece in BLANK.split(text):
             if len(piece.strip()) >= SHORTEST and piece.strip() not in have:
                 wrong.append(
-                    "%s explains '%s'; nothing in the sources says '%s'"
-                    % (PAGE, text, piece.strip())
+                    f"{PAGE} explains '{text}'; nothing in the sources says '{piece.strip()}'"
                 )
     if count < 40:
-        wrong.append("%s: only %d messages were found in it" % (PAGE, count))
+        wrong.append(f"{PAGE}: only {count} messages were found in it")
 
 
 def check_kills():
@@ -83,11 +82,10 @@ def check_kills():
     readme = pathlib.Path("README.md").read_text(encoding="utf-8")
     for nodes in "one_node", "two_nodes":
         kills = [sum(row["killed"].values()) for row in results[nodes] if row.get("killed")]
-        for text in "%s kills" % format(sum(kills), ","), "in %d set-ups" % len(kills):
+        for text in f"{format(sum(kills), ',')} kills", f"in {len(kills)} set-ups":
             if text not in readme:
                 wrong.append(
-                    "README.md does not say '%s', which is what %s has (%s)"
-                    % (text, RESULTS, nodes)
+                    f"README.md does not say '{text}', which is what {RESULTS} has ({nodes})"
                 )
 
 
@@ -100,7 +98,7 @@ def check_figures():
     ]
     for row in rows:
         if row not in recorded:
-            wrong.append("README.md has a row that tests/bench/RESULTS.md has not: %s" % row)
+            wrong.append(f"README.md has a row that tests/bench/RESULTS.md has not: {row}")
     if not rows:
         wrong.append("README.md has no figures of saves over a network")
 

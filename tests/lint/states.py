@@ -34,8 +34,7 @@ def check(path):
                 and not function.removesuffix("_locked").endswith("set_state_by")
             ):
                 print(
-                    "%s:%d: sets a state, which is for the setter of its machine: %s"
-                    % (path, number, line.strip())
+                    f"{path}:{number}: sets a state, which is for the setter of its machine: {line.strip()}"
                 )
                 problems += 1
     return problems

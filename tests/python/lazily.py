@@ -3,13 +3,9 @@
 run in the environment of tests/frameworks, with the package of this source tree."""
 
 # pylint: disable=unused-import,unused-wildcard-import,wildcard-import,wrong-import-position
-import contextlib
-import errno
 import logging
 import os
-import subprocess
 import sys
-import time
 
 SRC, BUILD, TMP = os.environ["SRC"], os.environ["BUILD"], os.environ["TEST_TMP"]
 sys.path[:0] = [SRC + "/tests/frameworks", SRC + "/client/python"]
@@ -22,10 +18,7 @@ need_fuse()
 enter("torch")
 
 import torch
-from harness.digest import digest
-from harness.mount import Mount, must, wait
 
-import ckptfs
 from ckptfs import CheckpointError
 
 

@@ -5,18 +5,26 @@
 """DCP's async_save in a thread with ckptfs.dcp.Writer copies nothing that is lazy, and a step waits until the thread has
 handed that over: every byte is that of the save, however slow the thread is. What is sent to another process is a copy."""
 
-from lazily import *
-
+import contextlib
+import os
 import pickle
 import shutil
 import threading
 
+from lazily import TMP, Said, copy
+
+import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed import checkpoint
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 
-from ckptfs import dcp, session as sessions
+from harness.digest import digest
+from harness.mount import Mount, wait
+
+import ckptfs
+from ckptfs import dcp
+from ckptfs import session as sessions
 
 WIDTH = 300
 mount = Mount({"host_cache_size": "64M", "capture_bw": "20M", "capture_check": "all"})
@@ -75,7 +83,7 @@ step()
 ckptfs.session_of(mount.mnt)
 step()
 for i in range(3):
-    path, now = "%s/step-%d" % (mount.mnt, i), state()
+    path, now = f"{mount.mnt}/step-{i}", state()
     want = digest(copy(now))
     captures = ckptfs.session_of(mount.mnt).stats().captures
     writer = Slow(path)

@@ -5,10 +5,18 @@
 """Captures are slow, and the next step comes at once. The barrier before each optimizer's step stands in all ways to make
 one: every byte is that of the save. Without it each such run fails with ESTALE, names a tensor, and commits nothing."""
 
-from lazily import *
+import errno
+import os
 
+from lazily import Said, copy, fails, state_of
+
+import torch
 from torch import nn
 
+from harness.digest import digest
+from harness.mount import Mount, wait
+
+import ckptfs
 from ckptfs import hooks
 
 torch.set_num_threads(1)
@@ -191,13 +199,13 @@ def save(way, path):
 
 
 def with_barrier(name, way):
-    directory = "%s/%s" % (mount.mnt, name.replace(" ", "-"))
+    directory = f"{mount.mnt}/{name.replace(' ', '-')}"
     os.mkdir(directory)
     way.once()
     session = ckptfs.session_of(directory)
     wanted = {}
     for step in range(3):
-        path = "%s/step-%d.pt" % (directory, step)
+        path = f"{directory}/step-{step}.pt"
         before = session.stats().captures
         wanted[path] = save(way, path)
         assert session.stats().captures - before >= 2, (name, "nothing of it was lazy")
@@ -217,7 +225,7 @@ def with_barrier(name, way):
 
 
 def without_barrier(name, way):
-    path = "%s/without-%s.pt" % (mount.mnt, name.replace(" ", "-"))
+    path = f"{mount.mnt}/without-{name.replace(' ', '-')}.pt"
     way.once()
     hooks.remove()
     try:

@@ -5,11 +5,18 @@
 """The engines of the package `datastates`, as their users call them: Kénotron, which names the tensors of a file before it
 makes it; and the one that DeepSpeed wraps, which frameworks/deepspeed_zero1_lazy.py has as a whole."""
 
-from lazily import *
-
 import json
+import os
 import pickle
 
+from lazily import TMP, copy, state_of
+
+import torch
+
+from harness.digest import digest
+from harness.mount import Mount
+
+import ckptfs
 from datastates import CheckpointEngine, CkptEngine
 
 mount = Mount(
@@ -41,7 +48,7 @@ def step():
 
 def save(engine, tensor, path, others=()):
     """As Kénotron's engine."""
-    tensors = {"data": tensor, **{"other%d" % i: t for i, t in enumerate(others)}}
+    tensors = {"data": tensor, **{f"other{i}": t for i, t in enumerate(others)}}
     places, at = {}, 0
     for name, one in tensors.items():
         places[name] = [at, at + one.nbytes]
@@ -68,7 +75,7 @@ for directory in mount.mnt, TMP:
             ("weight", model.weight.detach()),
             ("moment", optimizer.state[model.weight]["exp_avg"]),
         ):
-            path = "%s/%d-%s.datastates" % (directory, i, name)
+            path = f"{directory}/{i}-{name}.datastates"
             begin = save(engine, tensor, path, [torch.arange(10), torch.empty(0)])
             wanted[path] = tensor.clone(), begin
         step()

@@ -5,11 +5,20 @@
 """The examples of client/python/examples, as a user runs them on a mount: once without an interruption, and once killed
 at random instants and started anew. They end with the same weights, bit by bit. On a plain directory they say so."""
 
-from lazily import *
-
+import contextlib
+import os
 import random
 import re
 import signal
+import subprocess
+import sys
+import time
+
+from lazily import SRC, TMP
+
+from harness.mount import Mount
+
+import ckptfs
 
 EXAMPLES = SRC + "/client/python/examples/"
 KILLS = int(os.environ.get("CKPTFS_TEST_KILLS") or 3)

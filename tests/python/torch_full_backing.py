@@ -6,7 +6,18 @@
 """The backing is full: a save that is told so raises CheckpointError, which says what failed and the way out; when
 there is room again, the next one is committed."""
 
-from lazily import *
+import errno
+import os
+import subprocess
+import sys
+
+from lazily import TMP, fails, state_of
+
+import torch
+
+from harness.mount import Mount
+
+import ckptfs
 
 os.makedirs(TMP + "/back")
 if subprocess.run(

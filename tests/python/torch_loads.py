@@ -4,13 +4,20 @@
 # timeout: 300
 """ckptfs.load: what torch.load returns, read by several threads, with progress; of files that it cannot read so, too."""
 
-from lazily import *
-
 import collections
 import io
+import os
 import struct
 import threading
 
+from lazily import TMP, fails
+
+import torch
+
+from harness.digest import digest
+from harness.mount import Mount
+
+import ckptfs
 from ckptfs import loading
 
 torch.set_num_threads(1)

@@ -5,10 +5,20 @@
 """What a newcomer does wrong with ckptfs.save, save_file, load and `python -m ckptfs run`: each mistake is told with its way
 out, and a save that returned and then failed is told by its own name."""
 
-from lazily import *
+import errno
+import os
+import subprocess
+import sys
+import time
 
+from lazily import TMP, Said, fails
+
+import torch
 import torch.distributed as dist
 from torch.distributed import checkpoint
+
+from harness.digest import digest
+from harness.mount import Mount, must, wait
 
 import ckptfs.dcp
 from ckptfs import autoload, lazy, safetensors_file
@@ -83,7 +93,7 @@ for call in (
     lambda path: safetensors_file.save_file(model.state_dict(), path),
     ckptfs.load,
 ):
-    assert "plain.pt lies in no mount of ckptfs: %s is an ordinary directory on " % TMP in told(
+    assert f"plain.pt lies in no mount of ckptfs: {TMP} is an ordinary directory on " in told(
         errno.ENOTTY, call, TMP + "/plain.pt"
     )
 assert not os.path.exists(TMP + "/plain.pt")
@@ -123,15 +133,14 @@ assert (
 )
 os.makedirs(mount.mnt + "/run")
 text = told(errno.EISDIR, ckptfs.save, model.state_dict(), mount.mnt + "/run")
-assert text == "%s/run is a directory: give the name of a file, such as %s/run/step-1.pt" % (
-    mount.mnt,
-    mount.mnt,
+assert (
+    text
+    == f"{mount.mnt}/run is a directory: give the name of a file, such as {mount.mnt}/run/step-1.pt"
 ), text
 text = told(errno.ENOENT, ckptfs.save, model.state_dict(), mount.mnt + "/none/a.pt")
 assert (
     text
-    == "%s/none/a.pt: its directory does not exist. os.makedirs('%s/none', exist_ok=True) makes it"
-    % (mount.mnt, mount.mnt)
+    == f"{mount.mnt}/none/a.pt: its directory does not exist. os.makedirs('{mount.mnt}/none', exist_ok=True) makes it"
 ), text
 text = told(errno.EISDIR, ckptfs.load, mount.mnt + "/run")
 assert "is a directory" in text and "ckptfs.dcp.Reader(path)" in text, text
@@ -261,14 +270,13 @@ for call in (
 ):
     text = told(GONE, call, path)
     assert (
-        "the daemon of %s is not running. Earlier checkpoints are safe, and training may go on"
-        % mount.mnt
+        f"the daemon of {mount.mnt} is not running. Earlier checkpoints are safe, and training may go on"
         in text
     ), text
-    assert "`ckptfs umount %s`, then mount again" % mount.mnt in text, text
+    assert f"`ckptfs umount {mount.mnt}`, then mount again" in text, text
 optimizer.step()
 text = run("train.py", path, status=1)
-assert "the daemon of %s is not running" % mount.mnt in text, text
+assert f"the daemon of {mount.mnt} is not running" in text, text
 mount.umount()
 mount.start()
 assert digest(ckptfs.load(path)) is not None

@@ -5,17 +5,22 @@
 """A plan that serves more than one save: whatever changes between two saves, each file is what torch.save writes; and
 what changes at each step of a training is not planned anew."""
 
-from lazily import *
-
 import collections
 import io
 import math
 import threading
 import zipfile
 
+import lazily  # noqa: F401
+
 import numpy
+import torch
 from torch import nn
 
+from harness.digest import digest
+from harness.mount import Mount
+
+import ckptfs
 from ckptfs import reuse, skeleton
 
 torch.set_num_threads(1)
@@ -361,7 +366,7 @@ import weakref
 gone = torch.randn(100, 100)
 watch = weakref.ref(gone)
 for i in range(40):
-    check({"key %d" % i: gone, "n": i})
+    check({f"key {i}": gone, "n": i})
 assert len(reuse._plans) == 16
 del gone
 session.barrier(landed=True)
@@ -373,8 +378,8 @@ def run(number):
     state = {"x": torch.full((100, 100 + number), float(number)), "n": number}
     for i in range(30):
         state["n"] = 1000 + i
-        ckptfs.save(state, mount.mnt + "/t%d.pt" % number)
-        got = torch.load(mount.mnt + "/t%d.pt" % number)
+        ckptfs.save(state, mount.mnt + f"/t{number}.pt")
+        got = torch.load(mount.mnt + f"/t{number}.pt")
         if got["n"] != 1000 + i or not torch.equal(got["x"], state["x"]):
             wrong.append((number, i))
 

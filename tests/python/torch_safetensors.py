@@ -5,7 +5,17 @@
 """ckptfs.save_file writes what safetensors.torch.save_file writes, lazily; and leaves to that what it alone
 can judge."""
 
-from lazily import *
+import errno
+import os
+
+from lazily import TMP, Said, copy, enter
+
+import torch
+
+from harness.digest import digest
+from harness.mount import Mount, must, wait
+
+import ckptfs
 
 enter("torch", "safetensors")
 import safetensors.torch

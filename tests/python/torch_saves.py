@@ -5,18 +5,28 @@
 """What ckptfs.save writes: a file that stock torch.load reads in all its ways, of all kinds of tensors; and when it is not
 lazy, and says why."""
 
-from lazily import *
-
+import contextlib
+import errno
 import io
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import types
 import weakref
 import zipfile
 
+from lazily import TMP, Said, copy, state_of
+
+import torch
 from torch import nn
 
-from ckptfs import hooks, known, lazy
+from harness.digest import digest
+from harness.mount import Mount, must, wait
+
+import ckptfs
+from ckptfs import CheckpointError, hooks, known, lazy
 
 torch.set_num_threads(1)
 mount = Mount({"host_cache_size": "64M", "capture_check": "all"})

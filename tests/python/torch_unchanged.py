@@ -6,10 +6,18 @@
 where the package is installed, from the tree and without an index; nothing else of it changes. Where libckptfs is
 missing or the mount another release's, the job goes on with torch.save."""
 
-from lazily import *
-
 import filecmp
+import os
+import subprocess
+import sys
 import textwrap
+
+from lazily import SRC, TMP
+
+import torch
+
+from harness.digest import digest
+from harness.mount import Mount
 
 mount = Mount({"host_cache_size": "64M", "capture_check": "all"})
 INSTALLED = TMP + "/installed"
@@ -61,7 +69,7 @@ def captured():
 
 
 def saved(directory):
-    return [digest(torch.load("%s/step-%d.pt" % (directory, i))) for i in range(4)]
+    return [digest(torch.load(f"{directory}/step-{i}.pt")) for i in range(4)]
 
 
 script = TMP + "/train.py"
@@ -79,7 +87,7 @@ assert run("-m", "ckptfs", "run", script, mount.mnt + "/run", status=3, STATUS="
 before = captured()
 assert run("-m", "ckptfs", "run", script, TMP + "/other") == "lazy\n" and captured() == before
 for i in range(4):
-    assert filecmp.cmp(TMP + "/other/step-%d.pt" % i, TMP + "/plain/step-%d.pt" % i, shallow=False)
+    assert filecmp.cmp(TMP + f"/other/step-{i}.pt", TMP + f"/plain/step-{i}.pt", shallow=False)
 assert "there is no such file" in run("-m", "ckptfs", "run", TMP + "/none.py", status=1)
 for wrong in (), ("run",), ("walk", "x"), ("run", "-m"):
     assert "usage:" in run("-m", "ckptfs", *wrong, status=2)

@@ -7,10 +7,12 @@ save of both starts is committed, and no rank gets an error.
 
 Each rank saves with DCP to the mount of its node. Rank 1 kills itself after a save, once."""
 
-from lazily import *
-
 import json
 import socket
+import subprocess
+import sys
+
+from lazily import SRC, TMP
 
 sys.path.insert(0, SRC + "/tests/cluster")
 from nodes import nodes
@@ -55,7 +57,7 @@ with nodes("one", "two") as mounts:
             "--rdzv-backend",
             "c10d",
             "--rdzv-endpoint",
-            "localhost:%d" % port,
+            f"localhost:{port}",
             "--rdzv-id",
             "run",
             "--max-restarts",
@@ -93,7 +95,7 @@ with nodes("one", "two") as mounts:
     assert len(begun) == 4, told  # it was started again once: no rank had an error of ckptfs
     assert begun == ["rank 0 of count 0"] * 2 + ["rank 1 of count 0", "rank 1 of count 1"], begun
     for node in mounts:
-        node.wait_for("step-%d" % STEPS)
+        node.wait_for(f"step-{STEPS}")
         assert json.loads(node.ckptfs("status", "--json", node.mnt))["failures"] == 0
     for step in range(1, STEPS + 1):
-        mounts[0].ckptfs("verify", mounts[0].backing + "/step-%d" % step)
+        mounts[0].ckptfs("verify", mounts[0].backing + f"/step-{step}")

@@ -16,7 +16,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 def _used_by(pid):
     """Seconds that process `pid` and its children that are over have used; 0 when it is gone."""
     try:
-        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             # The name is in brackets and may hold anything: utime, stime, cutime and cstime are fields 14 to 17.
             fields = file.read().rpartition(")")[2].split()
     except OSError:
@@ -41,15 +41,12 @@ def over_budget(test, seconds, times):
     budget_s = test.cpu_s or (None if test.heavy else DEFAULT_BUDGET_S)
     if times is None or budget_s is None or test.is_long or seconds <= budget_s * times:
         return None
-    return "used %.1f s of CPU time, more than its budget of %g s (# cpu: N)" % (
-        seconds,
-        budget_s * times,
-    )
+    return f"used {seconds:.1f} s of CPU time, more than its budget of {budget_s * times:g} s (# cpu: N)"
 
 
 def summary(results):
     """Lines for the end of a run: what all of it used, and which tests used most."""
     ran = [result for result in results if result.cpu_s > 0]
     worst = sorted(ran, key=lambda result: -result.cpu_s)[:WORST_SHOWN]
-    lines = ["CPU time of %d tests: %.0f s" % (len(ran), sum(result.cpu_s for result in ran))]
-    return lines + ["  %6.1f s %s" % (result.cpu_s, result.name) for result in worst]
+    lines = [f"CPU time of {len(ran)} tests: {sum(result.cpu_s for result in ran):.0f} s"]
+    return lines + [f"  {result.cpu_s:6.1f} s {result.name}" for result in worst]

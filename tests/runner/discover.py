@@ -58,7 +58,7 @@ class Test:
                 self.serial = True
             match = _DIRECTIVE.match(line)
             if match and not self._apply(match.group(1), match.group(2)):
-                self.problem = "line %d: cannot make sense of '%s'" % (number, line)
+                self.problem = f"line {number}: cannot make sense of '{line}'"
         if not os.access(self.path, os.X_OK):
             self.problem = "starts with #! but is not executable (chmod +x)"
 
@@ -82,8 +82,8 @@ class Test:
         self.is_long, self.timeout_s = True, self.long_s
 
     def traits(self):
-        words = ["timeout %d s" % self.timeout_s]
-        words += ["cpu %d s" % self.cpu_s] if self.cpu_s else []
+        words = [f"timeout {self.timeout_s} s"]
+        words += [f"cpu {self.cpu_s} s"] if self.cpu_s else []
         words += ["long"] if self.is_long else []
         words += ["serial"] if self.serial else []
         words += ["needs root"] if self.needs_root else []
@@ -133,7 +133,7 @@ def find_all(root, build):
             if os.path.exists(source):
                 tests.append(Test(group, path, source))
             else:
-                notes.append("%s has no source %s: stale, not run" % (path, source))
+                notes.append(f"{path} has no source {source}: stale, not run")
     return sorted(tests, key=lambda test: test.name), notes
 
 
@@ -164,7 +164,7 @@ def select(tests, root, build, paths, substrings, heavy):
     chosen, left_out = [], 0
     for path in paths:
         if not any(_matches(test, root, build, path) for test in tests):
-            sys.exit("tests/run: no test at or below '%s' (--list shows the names)" % path)
+            sys.exit(f"tests/run: no test at or below '{path}' (--list shows the names)")
     for test in tests:
         how = {_matches(test, root, build, path) for path in paths} if paths else {"folder"}
         if how <= {None} or (substrings and not any(part in test.name for part in substrings)):

@@ -49,7 +49,7 @@ def _process_table():
     table = {}
     for entry in os.listdir("/proc"):
         match = entry.isdigit() and re.match(
-            r"\d+ \((.*)\) (\S) (\d+) ", _read("/proc/%s/stat" % entry), re.S
+            r"\d+ \((.*)\) (\S) (\d+) ", _read(f"/proc/{entry}/stat"), re.S
         )
         if match:
             table[int(entry)] = (int(match.group(3)), match.group(2), match.group(1))
@@ -79,8 +79,8 @@ def tagged(tag):
     """
 
     def owns(pid):
-        for thread in os.listdir("/proc/%d/task" % pid):
-            text = _read("/proc/%d/task/%s/environ" % (pid, thread))
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            text = _read(f"/proc/{pid}/task/{thread}/environ")
             if text:
                 return tag in text.split("\0")
         return False
@@ -94,17 +94,17 @@ def describe(pids):
     for pid in pids:
         if pid not in table:
             continue
-        command = bounded(0.5, _read, "/proc/%d/cmdline" % pid)
-        inner = re.search(r"^NSpid:.*\s(\d+)$", _read("/proc/%d/status" % pid), re.M)
+        command = bounded(0.5, _read, f"/proc/{pid}/cmdline")
+        inner = re.search(r"^NSpid:.*\s(\d+)$", _read(f"/proc/{pid}/status"), re.M)
         lines.append(
             "  pid %s, state %s: %s"
             % (
                 inner.group(1) if inner else pid,
                 table[pid][1],
-                " ".join((command or "[%s]" % table[pid][2]).replace("\0", " ").split())[:200],
+                " ".join((command or f"[{table[pid][2]}]").replace("\0", " ").split())[:200],
             )
         )
-        threads = sorted(glob.glob("/proc/%d/task/*" % pid))
+        threads = sorted(glob.glob(f"/proc/{pid}/task/*"))
         for thread in threads[:MAX_THREADS_SHOWN]:
             calls = [
                 call
@@ -112,15 +112,10 @@ def describe(pids):
                 if call not in ("do_syscall_64", "entry_SYSCALL_64_after_hwframe")
             ]
             lines.append(
-                "    thread %s: wchan %s%s"
-                % (
-                    _read(thread + "/comm").strip(),
-                    _read(thread + "/wchan").strip() or "?",
-                    "; stack " + " < ".join(calls[:12]) if calls else "",
-                )
+                f"    thread {_read(thread + '/comm').strip()}: wchan {_read(thread + '/wchan').strip() or '?'}{'; stack ' + ' < '.join(calls[:12]) if calls else ''}"
             )
         if len(threads) > MAX_THREADS_SHOWN:
-            lines.append("    ... and %d more threads" % (len(threads) - MAX_THREADS_SHOWN))
+            lines.append(f"    ... and {len(threads) - MAX_THREADS_SHOWN} more threads")
     return lines
 
 
@@ -140,13 +135,13 @@ def mounts_below(pids, folder):
     found, namespaces = [], set()
     for pid in pids:
         try:
-            namespace = os.readlink("/proc/%d/ns/mnt" % pid)
+            namespace = os.readlink(f"/proc/{pid}/ns/mnt")
         except OSError:
             continue
         if namespace in namespaces:
             continue
         namespaces.add(namespace)
-        for line in reversed(_read("/proc/%d/mountinfo" % pid).splitlines()):
+        for line in reversed(_read(f"/proc/{pid}/mountinfo").splitlines()):
             fields = line.split(" ")
             path = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code.group(1), 8)), fields[4])
             if path == folder or path.startswith(folder + "/"):
@@ -159,7 +154,7 @@ def thaw(mounts):
     """fsfreeze -u for every mount of a block device: a frozen one would survive its namespace, and block kills."""
 
     def thaw_one(mount):
-        fd = os.open("/proc/%d/root%s" % (mount.pid, mount.path), os.O_RDONLY)
+        fd = os.open(f"/proc/{mount.pid}/root{mount.path}", os.O_RDONLY)
         try:
             fcntl.ioctl(fd, FITHAW, 0)
         finally:

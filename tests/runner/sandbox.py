@@ -131,7 +131,7 @@ class Setup:
 class Sandbox:
     def __init__(self, setup, test, number):
         self.setup, self.test = setup, test
-        folder = "%d-%s" % (number, os.path.splitext(os.path.basename(test.name))[0][:16])
+        folder = f"{number}-{os.path.splitext(os.path.basename(test.name))[0][:16]}"
         self.tmp = os.path.join(setup.run_dir, folder)
         self.log = os.path.join(setup.run_dir, folder + ".log")
         self.limit_s = (setup.limit_s or test.timeout_s) * setup.slow
@@ -213,7 +213,7 @@ class Sandbox:
         if how == "stop":
             return "stopped", "interrupted"
         if how == "timeout":
-            return "FAIL", "timed out after %g s" % self.limit_s
+            return "FAIL", f"timed out after {self.limit_s:g} s"
         if how == "lost":
             self.extra += self._lines(self.log + ".sandbox")
             return "FAIL", "its sandbox ended before the test did"
@@ -226,10 +226,10 @@ class Sandbox:
             ].strip() if lines else "no reason given"
         if status > 128:
             try:
-                return "FAIL", "killed by %s" % signal.Signals(status - 128).name
+                return "FAIL", f"killed by {signal.Signals(status - 128).name}"
             except ValueError:
                 pass
-        return "FAIL", "exit status %d" % status
+        return "FAIL", f"exit status {status}"
 
     @staticmethod
     def _lines(path):
@@ -285,7 +285,7 @@ class Sandbox:
 
     def _detach_loops(self):
         """The runner's folder has a random name, so a part of the path says whose device it is."""
-        marker = "/%s/%s/" % (os.path.basename(self.setup.run_dir), os.path.basename(self.tmp))
+        marker = f"/{os.path.basename(self.setup.run_dir)}/{os.path.basename(self.tmp)}/"
         deadline = time.monotonic() + LOOP_WAIT_S
         while leftovers.detach_loops(marker):
             if time.monotonic() > deadline:
@@ -295,7 +295,7 @@ class Sandbox:
 
     def _remove_tmp(self):
         if leftovers.mounts_below([os.getpid()], self.tmp):
-            self.extra.append("still mounted below %s: left alone" % self.tmp)
+            self.extra.append(f"still mounted below {self.tmp}: left alone")
             return
 
         def open_up(function, path, _):

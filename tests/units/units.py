@@ -60,7 +60,7 @@ def wait(what, seconds=30):
     start = time.monotonic()
     while not what():
         waited = time.monotonic() - start
-        assert waited < seconds, "not within %d s" % seconds
+        assert waited < seconds, f"not within {seconds:g} s"
         time.sleep(0.02 if waited < 0.5 else 0.1)
 
 

@@ -74,4 +74,4 @@ def __getattr__(name: str) -> Any:
     # each needs its framework
     if name in ("dcp", "hugging_face", "lightning", "megatron", "trainer", "datastates"):
         return importlib.import_module("." + name, __name__)
-    raise AttributeError("module 'ckptfs' has no attribute %r" % name)
+    raise AttributeError(f"module 'ckptfs' has no attribute {name!r}")

@@ -69,11 +69,11 @@ def _check_script(arguments: list) -> None:
         if found is None and not os.path.exists(
             os.path.join(os.getcwd(), *arguments[1].split(".")) + ".py"
         ):
-            sys.exit("ckptfs: there is no module %s that could be run" % arguments[1])
+            sys.exit(f"ckptfs: there is no module {arguments[1]} that could be run")
     elif name.startswith("-"):
-        _usage("%s stands before the script; its own arguments come behind it" % name)
+        _usage(f"{name} stands before the script; its own arguments come behind it")
     elif not os.path.exists(name):
-        sys.exit("ckptfs: cannot run %s: there is no such file" % name)
+        sys.exit(f"ckptfs: cannot run {name}: there is no such file")
 
 
 def _end() -> None:
@@ -83,11 +83,11 @@ def _end() -> None:
         fates.end()
         fates.raise_first()
     except CheckpointError as error:
-        sys.exit("ckptfs: %s" % error)
+        sys.exit(f"ckptfs: {error}")
 
 
 def _usage(why: str) -> None:
-    sys.stderr.write("ckptfs: %s\n%s" % (why, USAGE))
+    sys.stderr.write(f"ckptfs: {why}\n{USAGE}")
     sys.exit(2)
 
 
@@ -96,17 +96,16 @@ def main() -> None:
     if word in ("-h", "--help", "help"):
         print(USAGE, end="")
     elif word in ("-V", "--version", "version"):
-        print("ckptfs %s" % __version__)
+        print(f"ckptfs {__version__}")
     elif word == "run" and len(sys.argv) > 2:
         _run(sys.argv[2:])
     elif word in ("", "run"):
         _usage("give a script to run")
     elif word.endswith(".py") or os.path.exists(word):
-        _usage("did you mean `python -m ckptfs run %s`?" % " ".join(sys.argv[1:]))
+        _usage(f"did you mean `python -m ckptfs run {' '.join(sys.argv[1:])}`?")
     else:
         _usage(
-            "there is no %r here, only `run`; the other verbs are those of the command: `ckptfs %s`"
-            % (word, word)
+            f"there is no {word!r} here, only `run`; the other verbs are those of the command: `ckptfs {word}`"
         )
 
 

@@ -109,7 +109,7 @@ class SessionStats(Structure):
 
     def __repr__(self) -> str:
         return "SessionStats(%s)" % ", ".join(
-            "%s=%d" % (name, getattr(self, name)) for name, _ in self._fields_
+            f"{name}={getattr(self, name)}" for name, _ in self._fields_
         )
 
 
@@ -132,14 +132,14 @@ _FUNCTIONS = {
 }
 _RETURNS = {"ckptfs_close": None, "ckptfs_error": c_char_p, "ckptfs_version": c_char_p}
 
-_loaded: Optional[ctypes.CDLL] = None
-_without: Set[str] = set()  # what was said
+_loaded: ctypes.CDLL | None = None
+_without: set[str] = set()  # what was said
 _said_missing = False
 _lock = threading.Lock()
 log = logging.getLogger("ckptfs")
 
 
-def candidates() -> List[str]:
+def candidates() -> list[str]:
     """Where libckptfs is looked for, in this order: CKPTFS_LIB alone if it is set (a file, or the directory of one); the build
     directory of the source tree that this package lies in; a copy in this package; wherever the dynamic linker looks;
     /usr/local/lib and /usr/lib, which a linker without a new cache does not; beside the command ckptfs; the build directory
@@ -160,7 +160,7 @@ def candidates() -> List[str]:
     return list(dict.fromkeys(found))
 
 
-def _built(top: str, package: Optional[str]) -> List[str]:
+def _built(top: str, package: str | None) -> list[str]:
     """The library that `make` has built in the source tree @top; @package: only if that is the package of this tree."""
     if not top or not os.path.exists(os.path.join(top, "client", "ckptfs_abi.h")):
         return []
@@ -169,7 +169,7 @@ def _built(top: str, package: Optional[str]) -> List[str]:
     return [os.path.join(top, "build", "lib", SONAME)]
 
 
-def _library_directories() -> List[str]:
+def _library_directories() -> list[str]:
     multiarch = sysconfig.get_config_var("MULTIARCH")
     return ["lib", "lib64"] + ([os.path.join("lib", multiarch)] if multiarch else [])
 
@@ -205,8 +205,7 @@ def _opened(path: str) -> ctypes.CDLL:
         from . import __version__  # pylint: disable=import-outside-toplevel
 
         raise OSError(
-            "it is of %s and lacks %s, and this package is of release %s: use those of one release"
-            % (version, missing[0], __version__)
+            f"it is of {version} and lacks {missing[0]}, and this package is of release {__version__}: use those of one release"
         )
     for name, arguments in _FUNCTIONS.items():
         function = getattr(lib, name)
@@ -218,13 +217,13 @@ def _why(path: str, error: OSError) -> str:
     """Without the path, which the loader's text has, too."""
     text = str(error)
     if "cannot open shared object file" in text and (
-        "No such file" in text or not os.path.sep in path
+        "No such file" in text or os.path.sep not in path
     ):
         return "%s: %s" % (
             path,
             "not there" if os.path.sep in path else "the system's loader does not know it",
         )
-    return "%s: %s" % (path, text[len(path) + 2 :] if text.startswith(path + ": ") else text)
+    return f"{path}: {text[len(path) + 2 :] if text.startswith(path + ': ') else text}"
 
 
 def _load() -> ctypes.CDLL:
@@ -238,9 +237,7 @@ def _load() -> ctypes.CDLL:
         way = "correct or unset CKPTFS_LIB"
     else:
         way = "install it (`make install` in the source tree of ckptfs), then run `sudo ldconfig`; or set CKPTFS_LIB to its path"
-    raise LibraryNotFound(
-        errno.ENOENT, "no libckptfs: %s. To have it: %s" % ("; ".join(tried), way)
-    )
+    raise LibraryNotFound(errno.ENOENT, f"no libckptfs: {'; '.join(tried)}. To have it: {way}")
 
 
 def library() -> ctypes.CDLL:
@@ -275,7 +272,7 @@ def loaded() -> bool:
     return _loaded is not None
 
 
-def told(session: Optional[int] = None) -> str:
+def told(session: int | None = None) -> str:
     """What ckptfs_error says: why the last call on this thread with this session (or without any) failed."""
     text = library().ckptfs_error(session)
     return text.decode(errors="replace") if text else ""

@@ -14,6 +14,5 @@ def main() -> None:
         os.execv(PROGRAM, ["ckptfs"] + sys.argv[1:])
     except OSError as error:
         sys.exit(
-            "ckptfs: %s cannot be run: %s. Install the package anew: pip install --force-reinstall ckptfs"
-            % (PROGRAM, error.strerror)
+            f"ckptfs: {PROGRAM} cannot be run: {error.strerror}. Install the package anew: pip install --force-reinstall ckptfs"
         )

@@ -20,14 +20,14 @@ import torch
 
 from . import hooks, lazy, loading
 from ._lib import CheckpointError
-from .resume import wait
 from .mounts import in_mount
+from .resume import wait
 from .session import Session, barrier, before, session_at
 
 GIB = 1 << 30
 
 
-def _config(config: Any) -> Dict[str, Any]:
+def _config(config: Any) -> dict[str, Any]:
     """Its keys: of a dict, or of DeepSpeed's config."""
     inner = getattr(getattr(config, "datastates_config", None), "config", None)
     for found in (inner, config, getattr(config, "__dict__", None)):
@@ -53,7 +53,7 @@ def _adopt(owner: Any) -> None:
     owner.commit = commit
 
 
-def _deepspeed_modules() -> List[Any]:
+def _deepspeed_modules() -> list[Any]:
     """What its engines train: the step of the optimizer in them, which the barrier stands before, comes before the
     parameters change."""
     engines = [
@@ -75,7 +75,7 @@ class CheckpointEngine:
     def __init__(self, config: Any = None, rank: int = 0) -> None:
         self.rank = rank
         self.config = _config(config)
-        self._paths: List[str] = []
+        self._paths: list[str] = []
         self._known: set = set()
         _adopt(sys._getframe(1).f_locals.get("self"))  # pylint: disable=protected-access
 
@@ -124,13 +124,13 @@ class CkptEngine:
 
     def __init__(self, host_cache_size: int = 0, gpu_id: int = 0, rank: int = 0) -> None:  # pylint: disable=unused-argument
         self.cache = int(host_cache_size)
-        self._waiting: List[Tuple[Any, int, str]] = []
-        self._failure: Optional[Exception] = None
+        self._waiting: list[tuple[Any, int, str]] = []
+        self._failure: Exception | None = None
         self._lock = threading.RLock()
         hooks.install()
         before.append(self._write_before_step)
 
-    def async_save(self, tensors: Sequence[Tuple[Any, Any, int, str]]) -> None:
+    def async_save(self, tensors: Sequence[tuple[Any, Any, int, str]]) -> None:
         """Each: (version, tensor, offset, path)."""
         with self._lock:
             self._write()
@@ -140,14 +140,14 @@ class CkptEngine:
 
     def _write(self) -> None:
         with self._lock:
-            files: Dict[str, List[Tuple[Any, int]]] = {}
+            files: dict[str, list[tuple[Any, int]]] = {}
             for tensor, at, path in self._waiting:
                 files.setdefault(path, []).append((tensor, at))
             self._waiting = []
             for path, tensors in files.items():
                 self._write_file(path, tensors)
 
-    def _write_file(self, path: str, tensors: List[Tuple[Any, int]]) -> None:
+    def _write_file(self, path: str, tensors: list[tuple[Any, int]]) -> None:
         directory = os.path.dirname(path)
         if in_mount(directory) and session_at(directory) is None:
             with contextlib.suppress(CheckpointError):
@@ -155,7 +155,7 @@ class CkptEngine:
         session, _ = lazy.session_for(path)
         file = lazy.Writer(session, None if session else set())
         for i, (tensor, at) in enumerate(tensors):
-            file.add_tensor(tensor.contiguous(), "%s, tensor %d" % (os.path.basename(path), i), at)
+            file.add_tensor(tensor.contiguous(), f"{os.path.basename(path)}, tensor {i}", at)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             file.write(fd)
@@ -169,7 +169,7 @@ class CkptEngine:
         except Exception as error:  # pylint: disable=broad-except
             self._failure = error
 
-    def load(self, tensors: Sequence[Tuple[Any, Any, int, str]]) -> None:
+    def load(self, tensors: Sequence[tuple[Any, Any, int, str]]) -> None:
         """Fills each: (version, tensor, offset, path)."""
         for _, tensor, at, path in tensors:
             straight = tensor.device.type == "cpu" and tensor.is_contiguous()

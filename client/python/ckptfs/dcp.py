@@ -46,12 +46,9 @@ log = logging.getLogger("ckptfs")
 ALIGN = 64
 THREADS = 4
 HAND_OVER_S, LOOK_S = 120, 0.1
-LATE = (
-    "async_save's thread has failed, or has not written the tensors within %d s: that checkpoint fails"
-    % HAND_OVER_S
-)
+LATE = f"async_save's thread has failed, or has not written the tensors within {HAND_OVER_S} s: that checkpoint fails"
 
-_plans: Dict[Any, skeleton.Skeleton] = {}  # of tensors of a shape and type
+_plans: dict[Any, skeleton.Skeleton] = {}  # of tensors of a shape and type
 
 
 def _plan_of(tensor: Any) -> skeleton.Skeleton:
@@ -76,7 +73,7 @@ class _HandOver:
     """What the thread of async_save has still to hand over while training goes on: a barrier waits for that first."""
 
     def __init__(self) -> None:
-        self.thread: Optional[threading.Thread] = None  # that hands it over, when that is known
+        self.thread: threading.Thread | None = None  # that hands it over, when that is known
         # that has produced it
         self.stream = torch.cuda.current_stream() if torch.cuda.is_initialized() else None
         self._done, self._late = threading.Event(), False
@@ -137,7 +134,7 @@ class Writer(FileSystemWriter):
     state of known optimizers and what was registered are captured lazily (see ckptfs.save), in a file of each rank; all
     else is written at once. On another filesystem, or with extensions or another format, it is FileSystemWriter."""
 
-    _hand_over: Optional[_HandOver] = None
+    _hand_over: _HandOver | None = None
     _sent = False
 
     def __init__(self, path: Any, *args: Any, **kwargs: Any) -> None:
@@ -157,7 +154,7 @@ class Writer(FileSystemWriter):
         self._hand_over = staged.hand_over = _HandOver()
         return staged
 
-    def __getstate__(self) -> Dict[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:
         """For another process."""
         return dict(self.__dict__, _hand_over=None, _sent=True)
 
@@ -166,7 +163,7 @@ class Writer(FileSystemWriter):
             self._hand_over.thread = threading.current_thread()
         super().set_up_storage_writer(*args, **kwargs)
 
-    def write_data(self, plan: SavePlan, planner: SavePlanner) -> "Future[List[WriteResult]]":
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         hand_over, self._hand_over = self._hand_over, None
         if hand_over is None:
             return self._write_data_now(plan, planner)
@@ -180,14 +177,14 @@ class Writer(FileSystemWriter):
         finally:
             hand_over.done()
 
-    def _write_data_now(self, plan: SavePlan, planner: SavePlanner) -> "Future[List[WriteResult]]":
+    def _write_data_now(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         session, why = self._session_for(os.path.join(self.path, "x"))
         if why:
             lazy.say_once(self.path, why)
             return super().write_data(plan, planner)
         assert session is not None
         fates.raise_first()
-        name = "%s0.distcp" % plan.storage_data.prefix
+        name = f"{plan.storage_data.prefix}0.distcp"
         file = lazy.Writer(session)
         results, at = [], 0
         for item in sorted(plan.items, key=lambda item: item.type != WriteItemType.BYTE_IO):
@@ -195,11 +192,11 @@ class Writer(FileSystemWriter):
             results.append(WriteResult(item.index, size, _StorageInfo(name, at, size)))
             at += -(-size // ALIGN) * ALIGN
         lazy.write_to_path(file, os.path.join(self.path, name))
-        future: "Future[List[WriteResult]]" = Future()
+        future: Future[list[WriteResult]] = Future()
         future.set_result(results)
         return future
 
-    def _session_for(self, path: Any) -> Tuple[Optional[Session], str]:
+    def _session_for(self, path: Any) -> tuple[Session | None, str]:
         """The session of the mount that @path lies in, or why there is none."""
         why = self._why_not()
         return (None, why) if why else lazy.session_for(path)
@@ -240,7 +237,7 @@ class Reader(FileSystemReader):
         super().__init__(path, *args, **kwargs)
         self.threads = threads
 
-    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> "Future[None]":
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         stored = [self.storage_data[item.storage_index] for item in plan.items]
         if any(getattr(info, "transform_descriptors", None) for info in stored) or not hasattr(
             os, "preadv"
@@ -260,7 +257,7 @@ class Reader(FileSystemReader):
         finally:
             for fd in fds.values():
                 os.close(fd)
-        future: "Future[None]" = Future()
+        future: Future[None] = Future()
         future.set_result(None)
         return future
 
@@ -271,7 +268,7 @@ def _bytes(fd: int, at: int, size: int) -> bytearray:
     while view.nbytes:
         n = os.preadv(fd, [view], at)
         if n == 0:
-            raise EOFError("it ends at %d, within a tensor" % at)
+            raise EOFError(f"it ends at {at}, within a tensor")
         view, at = view[n:], at + n
     return data
 
@@ -287,8 +284,7 @@ def _read(fd: int, info: Any, item: Any, planner: Any) -> None:
     target = planner.resolve_tensor(item).detach()
     if target.size() != tensor.size():
         raise ValueError(
-            "%s: %s is stored where %s is wanted"
-            % (item.storage_index.fqn, tuple(tensor.size()), tuple(target.size()))
+            f"{item.storage_index.fqn}: {tuple(tensor.size())} is stored where {tuple(target.size())} is wanted"
         )
     target.copy_(tensor)
     planner.commit_tensor(item, target)

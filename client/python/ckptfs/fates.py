@@ -34,16 +34,16 @@ class _Save(NamedTuple):
     mtime_ns: int
 
 
-_saves: Dict[str, _Save] = {}  # not known to be committed
-_failures: Dict[str, CheckpointError] = {}  # not told yet
+_saves: dict[str, _Save] = {}  # not known to be committed
+_failures: dict[str, CheckpointError] = {}  # not told yet
 _told = False  # since a file was opened
-_thread: Optional[threading.Thread] = None  # that which asks; none: there is nothing to ask for
+_thread: threading.Thread | None = None  # that which asks; none: there is nothing to ask for
 _ending = threading.Event()
 _PAUSE_S = 0.25  # between two questions; a failure is known so much later, no save is slower for it
 _lock = threading.Lock()
 
 
-def watch(path: mounts.Path, there: Optional[os.stat_result] = None) -> None:
+def watch(path: mounts.Path, there: os.stat_result | None = None) -> None:
     """A save of @path has just returned. there: of its file, when it was opened; asked here, it may have to wait for the
     storage."""
     global _thread  # pylint: disable=global-statement
@@ -127,7 +127,7 @@ def clear() -> None:
     _failures.clear()
 
 
-def _lost(name: str, save: _Save) -> Optional[CheckpointError]:
+def _lost(name: str, save: _Save) -> CheckpointError | None:
     """Of a save before the last mount: None if the file has its name all the same. Not every backing has the same inode
     numbers, or as fine times, in the next mount."""
     try:
@@ -138,12 +138,14 @@ def _lost(name: str, save: _Save) -> Optional[CheckpointError]:
         pass
     return CheckpointError(
         errno.ENOTCONN,
-        "%s failed: the daemon of its mount ended before it was committed. What was committed "
-        "before is safe; save again" % name,
+        (
+            f"{name} failed: the daemon of its mount ended before it was committed. What was committed "
+            "before is safe; save again"
+        ),
     )
 
 
-def _ask(name: str, save: _Save) -> Optional[CheckpointError]:
+def _ask(name: str, save: _Save) -> CheckpointError | None:
     """Why the save has failed; None: it has not, and _saves has it no more if it never will."""
     path = name
     while True:
@@ -164,7 +166,7 @@ def _ask(name: str, save: _Save) -> Optional[CheckpointError]:
     return CheckpointError(-result, _lib.told())
 
 
-def look(device: Optional[int] = None) -> None:
+def look(device: int | None = None) -> None:
     """Asks for each save that is not known to be committed; device: of that mount alone."""
     if not _lib.loaded():
         return
@@ -193,7 +195,7 @@ def look(device: Optional[int] = None) -> None:
                 del _saves[name]
 
 
-def failures() -> List[CheckpointError]:
+def failures() -> list[CheckpointError]:
     """All that were not told yet; from here on they are."""
     with _lock:
         found = list(_failures.values())

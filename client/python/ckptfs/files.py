@@ -34,7 +34,7 @@ class WholeFile:
     as `write`, `seek`, `tell` and `fileno`, are those of the file of Python's own `open`."""
 
     def __init__(self, path: mounts.Path, exclusive: bool = False, buffering: int = -1) -> None:
-        self._file: Optional[BinaryIO] = None
+        self._file: BinaryIO | None = None
         self._decided = False  # it has its name, or never will
         self._in_block = False
         self._pid = os.getpid()
@@ -62,7 +62,7 @@ class WholeFile:
     def __iter__(self) -> Any:
         return iter(self._file)
 
-    def __enter__(self) -> "WholeFile":
+    def __enter__(self) -> WholeFile:
         self._in_block = True
         return self
 
@@ -124,13 +124,10 @@ class WholeFile:
             self._file.close()
 
     def __repr__(self) -> str:
-        return "<ckptfs.WholeFile %r, %s>" % (
-            self.name,
-            "closed" if self._decided else "being written",
-        )
+        return f"<ckptfs.WholeFile {self.name!r}, {'closed' if self._decided else 'being written'}>"
 
 
-def _create_beside(path: str, buffering: int) -> Tuple[str, BinaryIO]:
+def _create_beside(path: str, buffering: int) -> tuple[str, BinaryIO]:
     """A new file in the directory of @path, and its path."""
     while True:
         temp = os.path.join(
@@ -156,7 +153,7 @@ def _unclaimed(path: str) -> None:
     global _said_unclaimed  # pylint: disable=global-statement
     text = "is no checkpoint here: it has no digest. Call it .pt or .safetensors, or add a rule (ckptfs-rules(5))"
     if mounts.is_required(path):
-        raise CheckpointError(errno.EINVAL, "%s was written, but %s" % (path, text))
+        raise CheckpointError(errno.EINVAL, f"{path} was written, but {text}")
     if not _said_unclaimed:
         _said_unclaimed = True
         log.warning("%s %s", path, text)
@@ -186,8 +183,10 @@ def open(path: mounts.Path, mode: str = "wb", buffering: int = -1) -> Any:  # py
             return builtins.open(path, mode, buffering)
     if mode not in ("wb", "bw", "xb", "bx"):
         raise ValueError(
-            "mode %r: ckptfs.open writes new files of bytes, 'wb' or 'xb', or reads, 'rb'. To append or to change a "
-            "part, use Python's own open; such a file is not whole or nothing" % (mode,)
+            (
+                f"mode {mode!r}: ckptfs.open writes new files of bytes, 'wb' or 'xb', or reads, 'rb'. To append or to change a "
+                "part, use Python's own open; such a file is not whole or nothing"
+            )
         )
     if isinstance(path, int):
         raise TypeError(
@@ -204,6 +203,5 @@ def no_directory(path: mounts.Path) -> CheckpointError:
     directory = os.path.dirname(os.path.abspath(os.fspath(path)))
     return CheckpointError(
         errno.ENOENT,
-        "%s: its directory does not exist. os.makedirs(%r, exist_ok=True) makes it"
-        % (os.fspath(path), directory),
+        f"{os.fspath(path)}: its directory does not exist. os.makedirs({directory!r}, exist_ok=True) makes it",
     )

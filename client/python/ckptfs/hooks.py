@@ -22,7 +22,7 @@ _handle: Any = None
 _replay_wrapped = False
 
 
-def current_streams(devices: Any) -> List[int]:
+def current_streams(devices: Any) -> list[int]:
     """Handles of the streams that torch uses now on these CUDA devices."""
     return [torch.cuda.current_stream(device).cuda_stream for device in sorted(devices)]
 
@@ -68,7 +68,7 @@ def _before_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
     _barriers()
 
 
-def install(_session: Optional[Session] = None) -> None:
+def install(_session: Session | None = None) -> None:
     """With the first session; not again."""
     global _handle  # pylint: disable=global-statement
     if _handle is not None:

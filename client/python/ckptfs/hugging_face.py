@@ -36,7 +36,7 @@ class Writer(HuggingFaceStorageWriter):
     """Takes the arguments of HuggingFaceStorageWriter. Parameters, the state of known optimizers and what was registered are
     captured lazily (see ckptfs.save); all else is written at once. On another filesystem it is HuggingFaceStorageWriter."""
 
-    def write_data(self, plan: SavePlan, planner: SavePlanner) -> "Future[List[WriteResult]]":
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         if not in_mount(self.path) or any(
             item.type == WriteItemType.BYTE_IO for item in plan.items
         ):
@@ -66,6 +66,6 @@ class Writer(HuggingFaceStorageWriter):
             for item in items:
                 size = tensors[item.index.fqn].nbytes
                 results.append(WriteResult(item.index, size, _StorageInfo(name, 0, size)))
-        future: "Future[List[WriteResult]]" = Future()
+        future: Future[list[WriteResult]] = Future()
         future.set_result(results)
         return future

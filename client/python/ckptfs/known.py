@@ -36,7 +36,7 @@ Key = Tuple[int, int, Any]
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 # that the hook has seen, or that were there before it
-optimizers: "weakref.WeakSet[Any]" = weakref.WeakSet()
+optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def key_of(storage: Any) -> Key:
@@ -44,7 +44,7 @@ def key_of(storage: Any) -> Key:
     return storage.data_ptr(), storage.nbytes(), storage.device
 
 
-_kinds: Dict[Any, str] = {}
+_kinds: dict[Any, str] = {}
 
 
 def kind_of(device: Any) -> str:
@@ -67,7 +67,7 @@ def tensors_in(tensor: Any) -> Iterator[Any]:
             yield from tensors_in(inner)
 
 
-def named_tensors(obj: Any, prefix: str = "", depth: int = 0) -> Iterator[Tuple[str, Any]]:
+def named_tensors(obj: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """All that are in a nest of dicts, lists, modules and optimizers, with the way that leads to them."""
     if isinstance(obj, torch.Tensor):
         for tensor in tensors_in(obj):
@@ -76,12 +76,10 @@ def named_tensors(obj: Any, prefix: str = "", depth: int = 0) -> Iterator[Tuple[
         return
     elif isinstance(obj, dict) or hasattr(obj, "items") and hasattr(obj, "keys"):
         for name, value in list(obj.items()):
-            yield from named_tensors(
-                value, "%s.%s" % (prefix, name) if prefix else str(name), depth + 1
-            )
+            yield from named_tensors(value, f"{prefix}.{name}" if prefix else str(name), depth + 1)
     elif isinstance(obj, (list, tuple)):
         for i, value in enumerate(obj):
-            yield from named_tensors(value, "%s.%d" % (prefix, i) if prefix else str(i), depth + 1)
+            yield from named_tensors(value, f"{prefix}.{i}" if prefix else str(i), depth + 1)
     elif isinstance(obj, torch.nn.Module):
         yield from named_tensors(obj.state_dict(keep_vars=True), prefix, depth + 1)
 
@@ -94,9 +92,9 @@ def storage_key(tensor: Any) -> Any:
         return None
 
 
-def names(obj: Any) -> Dict[Key, Tuple[str, Any]]:
+def names(obj: Any) -> dict[Key, tuple[str, Any]]:
     """Of each storage in @obj: the name of the first tensor that shows it, and that tensor."""
-    found: Dict[Key, Tuple[str, Any]] = {}
+    found: dict[Key, tuple[str, Any]] = {}
     for name, tensor in named_tensors(obj):
         key = storage_key(tensor)
         if key is not None:
@@ -130,9 +128,9 @@ def _lazy_tensors(session: Any) -> Iterator[Any]:
             yield from (tensor for _, tensor in named_tensors(one))
 
 
-def lazy_keys(session: Any) -> Set[Key]:
+def lazy_keys(session: Any) -> set[Key]:
     """Of all storages that may be captured lazily now."""
-    keys: Set[Any] = set()
+    keys: set[Any] = set()
     for one in _lazy_tensors(session):
         if type(one) in _PLAIN and not one.is_sparse:  # pylint: disable=unidiomatic-typecheck
             storage = one.untyped_storage()

@@ -15,7 +15,8 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
-from . import _lib, fates, hooks, known, mounts, reuse, session as sessions_module, skeleton
+from . import _lib, fates, hooks, known, mounts, reuse, skeleton
+from . import session as sessions_module
 from ._lib import CheckpointError, LibraryNotFound
 from .files import no_directory
 from .mounts import GONE
@@ -63,11 +64,11 @@ def say_once(path: Any, why: str) -> None:
 def _unclaimed(path: Any) -> None:
     """The save of @path, in a mount, is written, and is no checkpoint: no rule claims its name."""
     text = (
-        "%s is no name of a checkpoint here: not lazy, not atomic, no digest. Call it .pt or .safetensors, or add a rule "
-        "(ckptfs-rules(5))" % os.path.basename(os.fspath(path))
+        f"{os.path.basename(os.fspath(path))} is no name of a checkpoint here: not lazy, not atomic, no digest. Call it .pt or .safetensors, or add a rule "
+        "(ckptfs-rules(5))"
     )
     if mounts.is_required(path):
-        raise CheckpointError(errno.EINVAL, "%s was written, but %s" % (os.fspath(path), text))
+        raise CheckpointError(errno.EINVAL, f"{os.fspath(path)} was written, but {text}")
     if _first("unclaimed"):
         log.warning("%s", text)
 
@@ -87,7 +88,7 @@ def _why_not(path: Any, arguments: Any) -> str:
     return skeleton.available()
 
 
-def session_for(path: Any) -> Tuple[Optional[Session], str]:
+def session_for(path: Any) -> tuple[Session | None, str]:
     """The session of the mount that @path lies in; or why there is none. CheckpointError: no save can be made there."""
     mounts.check_required(path)
     try:
@@ -108,11 +109,11 @@ class Writer:
     """Puts skeletons, and what their holes are filled with, into one file. What says that a file is whole is written
     last: one that is left before cannot be taken for whole. Without a session nothing of it is lazy."""
 
-    def __init__(self, session: Optional[Session], lazy: Any = None) -> None:
+    def __init__(self, session: Session | None, lazy: Any = None) -> None:
         self.session = session
         self.lazy = known.lazy_keys(session) if lazy is None else lazy
-        self.parts: List[Tuple[int, Any]] = []
-        self.sources: List[Source] = []
+        self.parts: list[tuple[int, Any]] = []
+        self.sources: list[Source] = []
         self.head_last = False  # it is the head without which a file is none, not the end
 
     def add(self, planned: reuse.Planned) -> None:
@@ -211,26 +212,26 @@ def source_of(address: int, nbytes: int, device: Any, name: str, at: int, keep: 
     )
 
 
-def _runs(parts: Sequence[Tuple[int, Any]]) -> List[_Run]:
+def _runs(parts: Sequence[tuple[int, Any]]) -> list[_Run]:
     """What lies one behind the other, together."""
-    runs: List[_Run] = []
+    runs: list[_Run] = []
     end = -1
     for off, data in parts:
         if off != end:
-            run: List[Any] = []
+            run: list[Any] = []
             runs.append((off, run))
         run.append(data)
         end = off + len(data)
     return runs
 
 
-def _small(runs: List[_Run]) -> Optional[Scraps]:
+def _small(runs: list[_Run]) -> Scraps | None:
     """Takes the short ones out of @runs: what lies between tensors. To write each by a call of its own would take longer
     than all else; a copy of them goes by handle, all together."""
     sizes = [sum(map(len, run)) for _, run in runs]
     if len([size for size in sizes if size <= _SHORT]) < _FEW:
         return None
-    taken: List[bytes] = []
+    taken: list[bytes] = []
     places, long, start = [], [], 0
     for (at, run), size in zip(runs, sizes):
         if size > _SHORT or start + size > _SHORT_ALL:
@@ -247,7 +248,7 @@ def _view(data: Any) -> memoryview:
     return known.memory_of(data.storage) if isinstance(data, _Bytes) else memoryview(data)
 
 
-def _write_run(fd: int, at: int, run: List[Any]) -> None:
+def _write_run(fd: int, at: int, run: list[Any]) -> None:
     views = [view for view in map(_view, run) if view.nbytes]
     while views:
         written = os.pwritev(fd, views[:_IOV_MAX], at)
@@ -277,8 +278,7 @@ def write_to_path(writer: Writer, path: Any) -> None:
     except IsADirectoryError as error:
         raise CheckpointError(
             errno.EISDIR,
-            "%s is a directory: give the name of a file, such as %s"
-            % (os.fspath(path), os.path.join(os.fspath(path), "step-1.pt")),
+            f"{os.fspath(path)} is a directory: give the name of a file, such as {os.path.join(os.fspath(path), 'step-1.pt')}",
         ) from error
     except CheckpointError:
         raise
@@ -322,9 +322,7 @@ def _whole(error: OSError, path: Any) -> CheckpointError:
     library = _lib.library() if _lib.loaded() else None
     result = library.ckptfs_wait(os.fsencode(path), _lib.COMMITTED, 0) if library else 0
     if result in (0, -errno.ETIMEDOUT, -errno.ENOTTY, -errno.EOPNOTSUPP):  # it knows of no failure
-        return CheckpointError(
-            error.errno, "%s: %s; `ckptfs why` tells more" % (path, error.strerror)
-        )
+        return CheckpointError(error.errno, f"{path}: {error.strerror}; `ckptfs why` tells more")
     return CheckpointError(error.errno, _lib.told())
 
 

@@ -24,7 +24,7 @@ class CheckpointIO(TorchCheckpointIO):
     """Writes one file for each checkpoint, as Lightning's default does."""
 
     def save_checkpoint(
-        self, checkpoint: Any, path: Any, storage_options: Optional[Any] = None
+        self, checkpoint: Any, path: Any, storage_options: Any | None = None
     ) -> None:
         directory = os.path.dirname(os.path.abspath(path))
         if storage_options is None and "://" not in str(path):
@@ -39,7 +39,7 @@ class CheckpointIO(TorchCheckpointIO):
         self,
         path: Any,
         map_location: Any = lambda storage, loc: storage,
-        weights_only: Optional[bool] = None,
+        weights_only: bool | None = None,
     ) -> Any:
         if "://" not in str(path):
             mounts.check_required(path)

@@ -31,7 +31,7 @@ class _Unplanned(Exception):
     """It is read by torch itself."""
 
 
-def _records(path: Any) -> List[Tuple[int, int]]:
+def _records(path: Any) -> list[tuple[int, int]]:
     """Offset and size of all storages of a file of torch.save that have bytes, in their order."""
     found = []
     try:
@@ -58,16 +58,16 @@ def _records(path: Any) -> List[Tuple[int, int]]:
 
 
 class _Reader:
-    def __init__(self, path: Any, threads: int, progress: Optional[Progress]) -> None:
+    def __init__(self, path: Any, threads: int, progress: Progress | None) -> None:
         self.path, self.progress = path, progress
         self.pool = concurrent.futures.ThreadPoolExecutor(max(threads, 1), "ckptfs-load")
         records = _records(path)
-        self.records: Iterator[Tuple[int, int]] = iter(records)
+        self.records: Iterator[tuple[int, int]] = iter(records)
         self.total = sum(size for _, size in records)
         self.done = 0
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    def __enter__(self) -> "_Reader":
+    def __enter__(self) -> _Reader:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -81,8 +81,10 @@ class _Reader:
             if n == 0:
                 raise CheckpointError(
                     errno.EIO,
-                    "%s: it ends at %d, within a tensor; "
-                    "`ckptfs verify` tells whether it was damaged" % (self.path, at),
+                    (
+                        f"{self.path}: it ends at {at}, within a tensor; "
+                        "`ckptfs verify` tells whether it was damaged"
+                    ),
                 )
             view, at = view[n:], at + n
         return size
@@ -122,7 +124,7 @@ def _restored(storage: Any, location: str, map_location: Any) -> Any:
 
 
 def _load(
-    path: Any, map_location: Any, threads: int, progress: Optional[Progress], arguments: Any
+    path: Any, map_location: Any, threads: int, progress: Progress | None, arguments: Any
 ) -> Any:
     with _Reader(path, threads, progress) as reader:
 
@@ -149,7 +151,7 @@ def load(
     map_location: Any = None,
     *,
     threads: int = THREADS,
-    progress: Optional[Progress] = None,
+    progress: Progress | None = None,
     **arguments: Any,
 ) -> Any:
     """Loads as torch.load does, whose other arguments it takes, any file, in a mount or not.
@@ -160,8 +162,10 @@ def load(
     if mounts.is_path(f) and os.path.isdir(f):
         raise CheckpointError(
             errno.EISDIR,
-            "%s is a directory: load it as the framework that saved it does, a checkpoint of "
-            "torch.distributed.checkpoint by its load with ckptfs.dcp.Reader(path)" % os.fspath(f),
+            (
+                f"{os.fspath(f)} is a directory: load it as the framework that saved it does, a checkpoint of "
+                "torch.distributed.checkpoint by its load with ckptfs.dcp.Reader(path)"
+            ),
         )
     with mounts.served(f):
         if not _plain(f, map_location, arguments):
@@ -181,5 +185,5 @@ def read_into(path: Any, storage: Any, at: int, offset: int, nbytes: int) -> Non
         while view.nbytes:
             n = os.preadv(file.fileno(), [view], at)
             if n == 0:
-                raise CheckpointError(errno.EIO, "%s: it ends at %d, within a tensor" % (path, at))
+                raise CheckpointError(errno.EIO, f"{path}: it ends at {at}, within a tensor")
             view, at = view[n:], at + n

@@ -49,7 +49,7 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), text)
 
 
-def table() -> List[Mount]:
+def table() -> list[Mount]:
     """All mounts of this process, in the order in which they were made."""
     found = []
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
@@ -68,7 +68,7 @@ def _is_below(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
-def _by_path(path: str, mounts: List[Mount]) -> Mount:
+def _by_path(path: str, mounts: list[Mount]) -> Mount:
     """The innermost mount that @path lies in; of several at one point the last."""
     found = Mount("/", "?", "?", "")
     for mount in mounts:
@@ -95,7 +95,7 @@ def place_of(path: Path) -> Place:
             return Place(
                 directory, _by_path(os.path.realpath(directory), table()), error.errno not in GONE
             )
-    mounts, number = table(), "%d:%d" % (os.major(device), os.minor(device))
+    mounts, number = table(), f"{os.major(device)}:{os.minor(device)}"
     # Some filesystems, such as btrfs, tell of devices that the table has not.
     same = [mount for mount in mounts if mount.device == number]
     found = _by_path(os.path.realpath(directory), same or mounts)
@@ -125,23 +125,18 @@ def to_mount(path: Any) -> bool:
 # --- what is wrong ---
 
 
-def not_mounted(path: Path, place: Optional[Place] = None) -> CheckpointError:
+def not_mounted(path: Path, place: Place | None = None) -> CheckpointError:
     """The error of a path outside of all mounts."""
     place = place or place_of(path)
     name = os.path.abspath(os.fspath(path))
     kind = "an ordinary directory" if os.path.isdir(place.directory) else "an ordinary file"
-    where = "it is %s" % kind if place.directory == name else "%s is %s" % (place.directory, kind)
+    where = f"it is {kind}" if place.directory == name else f"{place.directory} is {kind}"
     others = sorted({mount.point for mount in table() if mount.fstype == FSTYPE})
     return CheckpointError(
         errno.ENOTTY,
-        "%s lies in no mount of ckptfs: %s on %s (%s). What is saved there is not protected. "
-        "Mount it first: `ckptfs mount BACKING MOUNTPOINT`%s"
-        % (
-            name,
-            where,
-            place.mount.fstype,
-            place.mount.source,
-            "; mounted now: " + ", ".join(others) if others else "",
+        (
+            f"{name} lies in no mount of ckptfs: {where} on {place.mount.fstype} ({place.mount.source}). What is saved there is not protected. "
+            f"Mount it first: `ckptfs mount BACKING MOUNTPOINT`{'; mounted now: ' + ', '.join(others) if others else ''}"
         ),
     )
 
@@ -154,9 +149,11 @@ def gone(path: Path, number: int = errno.ENOTCONN) -> CheckpointError:
         point = os.fspath(path)
     return CheckpointError(
         number,
-        "the daemon of %s is not running. Earlier checkpoints are safe, and training may go on; a save "
-        "that was not committed yet is lost. Clear the mount with `ckptfs umount %s`, then mount again: this process saves there "
-        "again, without a restart" % (point, point),
+        (
+            f"the daemon of {point} is not running. Earlier checkpoints are safe, and training may go on; a save "
+            f"that was not committed yet is lost. Clear the mount with `ckptfs umount {point}`, then mount again: this process saves there "
+            "again, without a restart"
+        ),
     )
 
 
@@ -214,8 +211,10 @@ def is_required(path: Path) -> bool:
     if told.lower() not in _ON:
         raise CheckpointError(
             errno.EINVAL,
-            "%s=%s is neither 1, 0 nor an absolute path. With 1 every path that ckptfs is given must lie "
-            "in a mount, with a path such as /ckpt each one below that" % (REQUIRE, told),
+            (
+                f"{REQUIRE}={told} is neither 1, 0 nor an absolute path. With 1 every path that ckptfs is given must lie "
+                "in a mount, with a path such as /ckpt each one below that"
+            ),
         )
     return True
 

@@ -58,7 +58,7 @@ def _served(path: Path) -> None:
         raise mounts.gone(path)
 
 
-def wait(path: Path, state: str = "committed", timeout: Optional[float] = None) -> None:
+def wait(path: Path, state: str = "committed", timeout: float | None = None) -> None:
     """Waits until the checkpoint at @path, a file or a directory, has come so far: "captured", its tensors may change;
     "durable", its bytes are on the backing; "committed", it has its name there, whole, and survives a crash of process,
     daemon and host.
@@ -66,7 +66,7 @@ def wait(path: Path, state: str = "committed", timeout: Optional[float] = None) 
     timeout: in seconds; 0 looks once; None waits without end, also for a path that does not exist yet.
     CheckpointError: the save has failed, and why; ETIMEDOUT, with what is missing; ENOTTY, the path lies in no mount."""
     if state not in _STATES:
-        raise ValueError("%r is no state to wait for; these are: %s" % (state, ", ".join(_STATES)))
+        raise ValueError(f"{state!r} is no state to wait for; these are: {', '.join(_STATES)}")
     end = None if timeout is None else time.monotonic() + timeout
     with mounts.served(path):
         _served(path)
@@ -113,9 +113,7 @@ def _say(path: Path, call: Any) -> None:
 # --- the newest ---
 
 
-def latest(
-    directory: Path, *, verify: Union[bool, str] = "structure", group: Any = None
-) -> Optional[str]:
+def latest(directory: Path, *, verify: bool | str = "structure", group: Any = None) -> str | None:
     """The path of the newest committed checkpoint at or below @directory, which lies in a mount, or is a bare backing, or
     any directory. None: there is none. A checkpoint that is being saved does not count. If none is committed, the newest
     checkpoint file that ckptfs did not write, and a warning says so.
@@ -130,23 +128,21 @@ def latest(
     CheckpointError: there is no such directory, or it cannot be looked at; with a group on all ranks."""
     how = {True: "full", False: "none", None: "none"}.get(verify, verify)  # type: ignore[arg-type]
     if how not in _CHECKS:
-        raise ValueError(
-            'verify=%r: it is "structure", "full" (True) or "none" (False)' % (verify,)
-        )
+        raise ValueError(f'verify={verify!r}: it is "structure", "full" (True) or "none" (False)')
     if group is None or group is False:
         return _newest(directory, how)
     return _newest_of_all(directory, how, group)
 
 
-def _newest_of_all(directory: Path, how: str, group: Any) -> Optional[str]:
+def _newest_of_all(directory: Path, how: str, group: Any) -> str | None:
     from torch import distributed  # pylint: disable=import-outside-toplevel
 
     if not distributed.is_initialized():
         raise ValueError("latest(group=...) needs torch.distributed.init_process_group before it")
     group = None if group is True else group
     root = 0 if group is None else distributed.get_global_rank(group, 0)
-    answer: List[Tuple[Optional[str], int, str]] = [(None, 0, "")]
-    failure: Optional[Exception] = None
+    answer: list[tuple[str | None, int, str]] = [(None, 0, "")]
+    failure: Exception | None = None
     if distributed.get_rank() == root:
         try:
             answer = [(_newest(directory, how), 0, "")]
@@ -162,7 +158,7 @@ def _newest_of_all(directory: Path, how: str, group: Any) -> Optional[str]:
     return found
 
 
-def _newest(directory: Path, how: str) -> Optional[str]:
+def _newest(directory: Path, how: str) -> str | None:
     mounts.check_required(directory)
     if mounts.is_dead(directory):
         raise mounts.gone(directory)
@@ -171,19 +167,17 @@ def _newest(directory: Path, how: str) -> Optional[str]:
     except FileNotFoundError as error:
         raise CheckpointError(
             errno.ENOENT,
-            "%s: there is no such directory. Make it, or look whether the path is right"
-            % os.fspath(directory),
+            f"{os.fspath(directory)}: there is no such directory. Make it, or look whether the path is right",
         ) from error
     except NotADirectoryError as error:
         raise CheckpointError(
             errno.ENOTDIR,
-            "%s is a file; latest wants the directory that the checkpoints are in"
-            % os.fspath(directory),
+            f"{os.fspath(directory)} is a file; latest wants the directory that the checkpoints are in",
         ) from error
     except OSError as error:
         raise CheckpointError(
             error.errno or errno.EIO,
-            "%s cannot be looked at: %s" % (os.fspath(directory), error.strerror),
+            f"{os.fspath(directory)} cannot be looked at: {error.strerror}",
         ) from error
     try:
         library = _lib.library()
@@ -207,10 +201,10 @@ def _newest(directory: Path, how: str) -> Optional[str]:
 # --- the same without the library, as far as that can be known ---
 
 
-def _newest_by_names(directory: Path, how: str) -> Optional[str]:
+def _newest_by_names(directory: Path, how: str) -> str | None:
     """Commit files and records are believed as they are; digests need the library."""
-    committed: List[Tuple[int, str]] = []
-    foreign: List[Tuple[int, str]] = []
+    committed: list[tuple[int, str]] = []
+    foreign: list[tuple[int, str]] = []
     for top, names, files in os.walk(os.fspath(directory)):
         names[:] = [name for name in names if not name.startswith(".ckptfs")]
         when = _committed_ns(top, how)
@@ -230,7 +224,7 @@ def _newest_by_names(directory: Path, how: str) -> Optional[str]:
     return max(committed or foreign, default=(0, None))[1]
 
 
-def _committed_ns(directory: str, how: str) -> Optional[int]:
+def _committed_ns(directory: str, how: str) -> int | None:
     """When the checkpoint directory was committed; 0: it is not whole, nor are its files what they seem; None: it was not."""
     try:
         with open(os.path.join(directory, _COMMIT_FILE), encoding="utf-8") as file:
@@ -244,7 +238,7 @@ def _committed_ns(directory: str, how: str) -> Optional[int]:
             there = os.lstat(os.path.join(os.fsencode(directory), name))
             if "size" in entry and there.st_size != entry["size"]:
                 raise ValueError(
-                    "%s has %d bytes and had %d" % (os.fsdecode(name), there.st_size, entry["size"])
+                    f"{os.fsdecode(name)} has {there.st_size} bytes and had {entry['size']}"
                 )
         return int(told["committed_ns"])
     except FileNotFoundError as error:
@@ -258,7 +252,7 @@ def _committed_ns(directory: str, how: str) -> Optional[int]:
 
 
 def _add_file(
-    path: str, name: str, committed: List[Tuple[int, str]], foreign: List[Tuple[int, str]]
+    path: str, name: str, committed: list[tuple[int, str]], foreign: list[tuple[int, str]]
 ) -> None:
     """Adds the file to one of these, unless it is no checkpoint, is being saved, or was changed since."""
     try:

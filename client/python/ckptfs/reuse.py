@@ -40,24 +40,24 @@ class Unknown(Exception):
 
 
 class Structure(NamedTuple):
-    shape: Tuple[Any, ...]  # equal, if the structure is
-    numbers: List[Any]
-    tensors: List[Any]  # the first that shows each storage
-    storages: List[Any]
+    shape: tuple[Any, ...]  # equal, if the structure is
+    numbers: list[Any]
+    tensors: list[Any]  # the first that shows each storage
+    storages: list[Any]
 
 
 class Planned(NamedTuple):
     plan: Skeleton
-    names: List[Tuple[str, Any]]  # what shows each hole's storage: how it is called, the tensor
+    names: list[tuple[str, Any]]  # what shows each hole's storage: how it is called, the tensor
 
 
 class _Plan:
-    def __init__(self, plan: Skeleton, pickled: bytes, found: Structure, names: List[str]) -> None:
+    def __init__(self, plan: Skeleton, pickled: bytes, found: Structure, names: list[str]) -> None:
         self.parts, self.size, self.pickled = plan.parts, plan.size, pickled
         self.holes = [at for at, _ in plan.holes]
         self.numbers = _opcodes(found.numbers)
         self.names = names
-        self.template: Optional[_Template] = None
+        self.template: _Template | None = None
 
 
 # --- the structure ---
@@ -68,14 +68,14 @@ class _Walk:
     call each other: such a ring would keep tensors until Python looks for garbage.)"""
 
     def __init__(self) -> None:
-        self.shape: List[Any] = []
-        self.numbers: List[Any] = []
-        self.tensors: List[Any] = []
-        self.storages: List[Any] = []
+        self.shape: list[Any] = []
+        self.numbers: list[Any] = []
+        self.tensors: list[Any] = []
+        self.storages: list[Any] = []
         # what can be told from its equal when it is loaded: tensors, dicts, lists
-        self.seen: Dict[int, int] = {}
-        self.memories: Dict[int, int] = {}
-        self.addresses: Dict[int, int] = {}
+        self.seen: dict[int, int] = {}
+        self.memories: dict[int, int] = {}
+        self.addresses: dict[int, int] = {}
 
     def tensor(self, one: Any, kind: type) -> None:
         if (
@@ -163,7 +163,7 @@ def structure(obj: Any) -> Structure:
     return Structure(tuple(found.shape), found.numbers, found.tensors, found.storages)
 
 
-def _with_numbers(one: Any, others: Any, copies: Dict[int, Any]) -> Any:
+def _with_numbers(one: Any, others: Any, copies: dict[int, Any]) -> Any:
     """The same structure, each number of which is the next of @others."""
     kind = type(one)
     if kind in _NUMBERS:
@@ -189,7 +189,7 @@ def _with_numbers(one: Any, others: Any, copies: Dict[int, Any]) -> Any:
 # --- numbers ---
 
 
-def _opcodes(numbers: List[Any]) -> List[bytes]:
+def _opcodes(numbers: list[Any]) -> list[bytes]:
     """Of each, what a pickle has of it, without the frame."""
     return [pickle.dumps(number, 2)[2:-1] for number in numbers]
 
@@ -223,14 +223,14 @@ class _Template:
             raise Unknown
         self.sums = [found[0] for found in sums]
 
-    def pickle(self, numbers: List[bytes]) -> bytes:
+    def pickle(self, numbers: list[bytes]) -> bytes:
         pieces = [b""] * (2 * len(numbers) + 1)
         pieces[::2], pieces[1::2] = self.between, numbers
         return b"".join(pieces)
 
     def fill(
-        self, parts: List[Tuple[int, bytes]], numbers: List[bytes]
-    ) -> Optional[List[Tuple[int, bytes]]]:
+        self, parts: list[tuple[int, bytes]], numbers: list[bytes]
+    ) -> list[tuple[int, bytes]] | None:
         """The parts of the file with these; None: they take more, or less, room."""
         data = self.pickle(numbers)
         if len(data) != self.length:
@@ -244,7 +244,7 @@ class _Template:
         return [(parts[0][0], bytes(first)), *parts[1:-1], (parts[-1][0], bytes(last))]
 
 
-def _all(what: bytes, text: bytes) -> List[int]:
+def _all(what: bytes, text: bytes) -> list[int]:
     found, at = [], text.find(what)
     while at >= 0:
         found.append(at)
@@ -254,7 +254,7 @@ def _all(what: bytes, text: bytes) -> List[int]:
 
 # --- plans ---
 
-_plans: "collections.OrderedDict[Any, _Plan]" = collections.OrderedDict()
+_plans: collections.OrderedDict[Any, _Plan] = collections.OrderedDict()
 _lock = threading.Lock()
 
 
@@ -307,7 +307,7 @@ def plan(
     )
 
 
-def _parts(old: _Plan, found: Structure, obj: Any) -> Optional[List[Tuple[int, bytes]]]:
+def _parts(old: _Plan, found: Structure, obj: Any) -> list[tuple[int, bytes]] | None:
     numbers = _opcodes(found.numbers)
     if numbers == old.numbers:
         return old.parts
@@ -324,7 +324,7 @@ def _planned(made: Skeleton, obj: Any) -> Planned:
     return Planned(
         made,
         [
-            names.get(known.key_of(storage), ("storage %d" % i, storage))
+            names.get(known.key_of(storage), (f"storage {i}", storage))
             for i, (_, storage) in enumerate(made.holes)
         ],
     )

@@ -44,13 +44,13 @@ _IMPORTED = (
 )
 
 
-def _type_of(tensor: Any) -> Optional[str]:
+def _type_of(tensor: Any) -> str | None:
     return _TYPES.get(str(tensor.dtype).rsplit(".", maxsplit=1)[-1])
 
 
 def _a(one: Any) -> str:
     name = type(one).__name__
-    return "%s %s" % ("an" if name[0].lower() in "aeiou" else "a", name)
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _why_not(tensors: Any) -> str:
@@ -58,38 +58,30 @@ def _why_not(tensors: Any) -> str:
     places = set()
     if not isinstance(tensors, dict):
         raise TypeError(
-            "save_file wants a dict of names and tensors, such as model.state_dict(), not %s"
-            % _a(tensors)
+            f"save_file wants a dict of names and tensors, such as model.state_dict(), not {_a(tensors)}"
         )
     for name, tensor in tensors.items():
         if not isinstance(name, str):
-            raise TypeError("save_file: the name %r is %s, not a text" % (name, _a(name)))
+            raise TypeError(f"save_file: the name {name!r} is {_a(name)}, not a text")
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(
-                "save_file: %s is %s, not a tensor%s"
-                % (
-                    name,
-                    _a(tensor),
-                    "; flatten the dict, or use ckptfs.save"
-                    if isinstance(tensor, dict)
-                    else "; put what is no tensor into metadata, or use ckptfs.save",
-                )
+                f"save_file: {name} is {_a(tensor)}, not a tensor{'; flatten the dict, or use ckptfs.save' if isinstance(tensor, dict) else '; put what is no tensor into metadata, or use ckptfs.save'}"
             )
         if not lazy.is_plain(tensor):
-            return "%s is not contiguous, or no plain tensor" % name
+            return f"{name} is not contiguous, or no plain tensor"
         if not _type_of(tensor):
-            return "%s is of type %s, which is not known here" % (name, tensor.dtype)
+            return f"{name} is of type {tensor.dtype}, which is not known here"
         if tensor.nbytes and tensor.untyped_storage().data_ptr() in places:
-            return "%s shares its memory with another one" % name
+            return f"{name} shares its memory with another one"
         places.add(tensor.untyped_storage().data_ptr())
     return ""
 
 
 def _layout(
-    tensors: Dict[str, Any], metadata: Optional[Dict[str, str]]
-) -> Tuple[bytes, List[Tuple[int, str, Any]]]:
+    tensors: dict[str, Any], metadata: dict[str, str] | None
+) -> tuple[bytes, list[tuple[int, str, Any]]]:
     """The header, and where each tensor is behind it: those with the widest elements first, as the library has them."""
-    header: Dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     places, at = [], 0
     for name, tensor in sorted(
         tensors.items(), key=lambda item: (-item[1].element_size(), item[0])
@@ -107,7 +99,7 @@ def _layout(
 
 
 def save_file(
-    tensors: Dict[str, Any], filename: Any, metadata: Optional[Dict[str, str]] = None
+    tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | None = None
 ) -> None:
     """Saves as safetensors.torch.save_file does, and writes the same file: lazily on a mount of ckptfs, as ckptfs.save."""
     refused = _why_not(tensors)

@@ -49,7 +49,7 @@ class Source(NamedTuple):
     stream: int = _lib.STREAM_COMPLETE
     device: int = -1
     kind: int = _lib.TENSOR
-    dtype: Optional[str] = None
+    dtype: str | None = None
     eager: bool = False
 
 
@@ -58,13 +58,13 @@ class Scraps(NamedTuple):
 
     name: str
     text: bytes
-    places: Sequence[Tuple[int, int, int]]
+    places: Sequence[tuple[int, int, int]]
 
 
 def _source_of_buffer(name: str, buffer: Any, file_off: int) -> Source:
     view = memoryview(buffer)
     if not view.c_contiguous:
-        raise ValueError("%s: its bytes do not lie one behind the other; write a copy of it" % name)
+        raise ValueError(f"{name}: its bytes do not lie one behind the other; write a copy of it")
     flat = view.cast("B")
     if flat.readonly:  # nobody changes it, and ctypes cannot tell its address
         kept: Any = ctypes.create_string_buffer(flat.tobytes(), flat.nbytes)
@@ -81,7 +81,7 @@ def _fill(
     sources: Sequence[Source],
     ids: Sequence[int],
     text: Source,
-    places: Iterable[Tuple[int, int, int]],
+    places: Iterable[tuple[int, int, int]],
 ) -> None:
     """@ids: of the sources, then of @text, of which @places are."""
     view, pack, size, at = memoryview(ops).cast("B"), _OP.pack_into, _OP.size, 0
@@ -93,7 +93,7 @@ def _fill(
         at += size
 
 
-def _versions(sources: Iterable[Source]) -> List[Tuple[str, Any, int]]:
+def _versions(sources: Iterable[Source]) -> list[tuple[str, Any, int]]:
     return [(s.name, s.keep, s.keep._version) for s in sources if hasattr(s.keep, "_version")]
 
 
@@ -109,11 +109,11 @@ class Session:
 
     def __init__(
         self,
-        path: Union[str, "os.PathLike[str]"],
+        path: str | os.PathLike[str],
         *,
-        rank: Optional[int] = None,
+        rank: int | None = None,
         world: int = 0,
-        local_rank: Optional[int] = None,
+        local_rank: int | None = None,
         local_world: int = 0,
         arena_bytes: int = 0,
         threads: int = 0,
@@ -127,7 +127,7 @@ class Session:
             arena_bytes,
             threads,
         )
-        self._handle: Optional[int] = None
+        self._handle: int | None = None
         with mounts.served(self.path):
             self.device = os.stat(self.path).st_dev
             place = mounts.place_of(self.path)
@@ -136,18 +136,18 @@ class Session:
             self._handle = _lib.open_session(self.path, options)
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._ids: Dict[Tuple[str, int, int, bool], int] = {}
+        self._ids: dict[tuple[str, int, int, bool], int] = {}
         self._next_id = 1
-        self._held: List[Any] = []  # owners of memory that is not captured yet
-        self._versions: List[Tuple[str, Any, int]] = []
-        self._takes: Dict[int, bool] = {_lib.HOST: True}
+        self._held: list[Any] = []  # owners of memory that is not captured yet
+        self._versions: list[tuple[str, Any, int]] = []
+        self._takes: dict[int, bool] = {_lib.HOST: True}
         self._pending = False  # something was written since the last barrier
         self._fenced: set = set()  # streams that wait for copies of devices
         self._devices: set = set()  # of which something is captured
-        self.known: List[Any] = []  # what the user has registered: lazy.py looks into it
+        self.known: list[Any] = []  # what the user has registered: lazy.py looks into it
         _remember(self)
 
-    def __enter__(self) -> "Session":
+    def __enter__(self) -> Session:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -162,11 +162,10 @@ class Session:
         if self._pid != os.getpid():
             raise CheckpointError(
                 errno.ECHILD,
-                "the session is that of process %d; this is a child of it, open another"
-                % self._pid,
+                f"the session is that of process {self._pid}; this is a child of it, open another",
             )
         if self._handle is None:
-            raise CheckpointError(errno.EBADF, "the session with %s is closed" % self.path)
+            raise CheckpointError(errno.EBADF, f"the session with {self.path} is closed")
         return self._handle
 
     def register(self, *what: Any) -> None:
@@ -196,7 +195,7 @@ class Session:
     def write(
         self,
         file: Any,
-        pieces: Union[Mapping[str, Any], Sequence[Tuple[str, Any, int]]],
+        pieces: Mapping[str, Any] | Sequence[tuple[str, Any, int]],
         *,
         eager: bool = False,
     ) -> int:
@@ -218,7 +217,7 @@ class Session:
         return max((s.file_off + s.nbytes for s in sources), default=0)
 
     def write_sources(
-        self, fd: int, sources: Sequence[Source], scraps: Optional[Scraps] = None
+        self, fd: int, sources: Sequence[Source], scraps: Scraps | None = None
     ) -> None:
         """The same for memory whose address is known: see Source. Takes all or none."""
         sources = [s for s in sources if s.nbytes]
@@ -272,7 +271,7 @@ class Session:
                     _lib.library().ckptfs_unregister(handle, (ctypes.c_uint64 * 1)(info.id), 1)
             return self._takes[memory]
 
-    def _register(self, handle: int, sources: Sequence[Source]) -> List[int]:
+    def _register(self, handle: int, sources: Sequence[Source]) -> list[int]:
         if len(self._ids) + len(sources) > IDS_MAX:
             old = list(self._ids.values())
             self._ids.clear()
@@ -313,7 +312,7 @@ class Session:
         """The daemon that has ended is named, with the way out."""
         if number in GONE:
             text = (
-                "%s: %s" % (text, mounts.gone(self.path, number))
+                f"{text}: {mounts.gone(self.path, number)}"
                 if " failed: " in text
                 else str(mounts.gone(self.path, number))
             )
@@ -329,7 +328,7 @@ class Session:
         return self._devices
 
     def barrier(
-        self, streams: Sequence[int] = (), *, landed: bool = False, timeout: Optional[float] = None
+        self, streams: Sequence[int] = (), *, landed: bool = False, timeout: float | None = None
     ) -> None:
         """Returns when what was written may change. It waits for captures, never for storage.
 
@@ -340,7 +339,7 @@ class Session:
         fates.raise_first()
 
     def _barrier(
-        self, streams: Sequence[int] = (), landed: bool = False, timeout: Optional[float] = None
+        self, streams: Sequence[int] = (), landed: bool = False, timeout: float | None = None
     ) -> None:
         handle = self._open_handle()
         with self._lock:
@@ -381,7 +380,7 @@ class Session:
             self._barrier(streams)
         except CheckpointError as error:
             log.error("%s", error)
-            fates.add("barrier %d" % id(error), error)
+            fates.add(f"barrier {id(error)}", error)
 
     def _pending_captures(self, handle: int) -> int:
         stats = _lib.SessionStats()
@@ -409,10 +408,10 @@ class Session:
             fates.look(self.device)
 
     def __repr__(self) -> str:
-        return "<ckptfs.Session of %s%s>" % (self.path, "" if self.alive else ", closed")
+        return f"<ckptfs.Session of {self.path}{'' if self.alive else ', closed'}>"
 
 
-def _changed(versions: Sequence[Tuple[str, Any, int]], error: int) -> str:
+def _changed(versions: Sequence[tuple[str, Any, int]], error: int) -> str:
     """The way out, and which tensors torch knows to have changed since they were written; that it names none proves nothing."""
     if error != errno.ESTALE:
         return ""
@@ -421,7 +420,7 @@ def _changed(versions: Sequence[Tuple[str, Any, int]], error: int) -> str:
     )
     known = (
         "; torch knows that these were changed since: %s%s"
-        % (", ".join(names[:5]), " and %d more" % (len(names) - 5) if len(names) > 5 else "")
+        % (", ".join(names[:5]), f" and {len(names) - 5} more" if len(names) > 5 else "")
         if names
         else ""
     )
@@ -433,10 +432,10 @@ def _changed(versions: Sequence[Tuple[str, Any, int]], error: int) -> str:
 
 # --- the sessions of this process, one for each mount ---
 
-_sessions: Dict[int, Session] = {}
+_sessions: dict[int, Session] = {}
 _sessions_lock = threading.RLock()
-opened: List[Any] = []  # called with each new session: lazy.py puts its hooks there
-before: List[Callable[[], None]] = []  # called before barriers: for what is to be written by then
+opened: list[Any] = []  # called with each new session: lazy.py puts its hooks there
+before: list[Callable[[], None]] = []  # called before barriers: for what is to be written by then
 
 
 def _remember(session: Session) -> None:
@@ -454,18 +453,18 @@ def _forget(session: Session) -> None:
             del _sessions[session.device]
 
 
-def sessions() -> List[Session]:
+def sessions() -> list[Session]:
     """Those that are open."""
     return [session for session in list(_sessions.values()) if session.alive]
 
 
-def session_at(directory: Union[str, "os.PathLike[str]"]) -> Optional[Session]:
+def session_at(directory: str | os.PathLike[str]) -> Session | None:
     """That which is open with the mount of @directory, if any."""
     found = _sessions.get(os.stat(directory).st_dev)
     return found if found is not None and found.alive else None
 
 
-def session_of(path: Union[str, "os.PathLike[str]"]) -> Session:
+def session_of(path: str | os.PathLike[str]) -> Session:
     """The session with the mount that @path lies in; opens it if there is none. @path is a directory, or a file that is there
     or yet to come. CheckpointError, ENOTTY: it lies in no mount."""
     path = os.path.abspath(os.fspath(path))
@@ -494,7 +493,7 @@ def call_before() -> None:
         call()
 
 
-def barrier(*, landed: bool = False, timeout: Optional[float] = None) -> None:
+def barrier(*, landed: bool = False, timeout: float | None = None) -> None:
     """Waits until what was saved may change, in all sessions: call it before tensors that were saved change anywhere but in
     optimizer.step(), which begins with one. It waits for captures, never for storage.
 
@@ -512,7 +511,7 @@ def barrier(*, landed: bool = False, timeout: Optional[float] = None) -> None:
     fates.raise_first()
 
 
-def _streams(session: Session) -> List[int]:
+def _streams(session: Session) -> list[int]:
     if not session.devices_pending():
         return []
     from . import lazy  # pylint: disable=import-outside-toplevel

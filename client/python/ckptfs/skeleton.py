@@ -21,8 +21,8 @@ class Unplanned(Exception):
 
 class Skeleton(NamedTuple):
     # offset and bytes of all that is no storage; the last is the end of the file
-    parts: List[Tuple[int, bytes]]
-    holes: List[Tuple[int, Any]]  # offset and storage of all that have bytes
+    parts: list[tuple[int, bytes]]
+    holes: list[tuple[int, Any]]  # offset and storage of all that have bytes
     size: int
 
 
@@ -31,7 +31,7 @@ class _Holed:
 
     def __init__(self) -> None:
         self.at, self.parts, self.holes = 0, [], []  # type: ignore[var-annotated]
-        self._open: List[bytes] = []
+        self._open: list[bytes] = []
         self._since = 0
 
     def write(self, data: Any) -> int:
@@ -62,12 +62,12 @@ class _Holed:
         self._open, self._since = [], self.at
 
 
-def _recording(pickle_module: Any) -> Tuple[Any, List[Any], List[Any]]:
+def _recording(pickle_module: Any) -> tuple[Any, list[Any], list[Any]]:
     """A pickle module as that one, a list in which the storages come to be that are pickled, in their order, and one of
     the files that are pickled to. torch derives its pickler from the module's, with a persistent_id that returns
     ("storage", type, key, ...) for them."""
-    found: List[Any] = []
-    files: List[Any] = []
+    found: list[Any] = []
+    files: list[Any] = []
     seen = set()
 
     class Pickler(pickle_module.Pickler):  # type: ignore[name-defined,misc]
@@ -103,7 +103,7 @@ def _recording(pickle_module: Any) -> Tuple[Any, List[Any], List[Any]]:
 def available() -> str:
     """Why torch cannot; or nothing."""
     if not hasattr(torch.serialization, "skip_data"):
-        return "torch %s has no torch.serialization.skip_data; 2.6 has" % torch.__version__
+        return f"torch {torch.__version__} has no torch.serialization.skip_data; 2.6 has"
     return ""
 
 
@@ -114,7 +114,7 @@ def plan(obj: Any, **arguments: Any) -> Skeleton:
 
 def plan_and_pickle(
     obj: Any, pickle_module: Any = pickle, **arguments: Any
-) -> Tuple[Skeleton, bytes]:
+) -> tuple[Skeleton, bytes]:
     """The same, and the pickle in it; nothing, if it is not known."""
     why = available()
     if why:

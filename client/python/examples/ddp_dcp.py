@@ -50,12 +50,12 @@ for step in range(begin + 1, steps + 1):
     # no tensor is copied before it returns
     checkpoint.save(
         {"model": weights, "optimizer": moments, "step": step},
-        storage_writer=ckptfs.dcp.Writer("%s/step-%d" % (directory, step)),
+        storage_writer=ckptfs.dcp.Writer(f"{directory}/step-{step}"),
     )
     if rank == 0:
         print("saved", step, flush=True)
-        shutil.rmtree("%s/step-%d" % (directory, step - 3), ignore_errors=True)
+        shutil.rmtree(f"{directory}/step-{step - 3}", ignore_errors=True)
 
 if rank == 0:
-    print("weights %r" % sum(p.double().sum().item() for p in model.parameters()))
+    print(f"weights {sum(p.double().sum().item() for p in model.parameters())!r}")
 dist.destroy_process_group()

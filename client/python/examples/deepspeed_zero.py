@@ -43,5 +43,5 @@ while engine.global_steps < steps:
         print("saved", engine.global_steps, flush=True)
 
 if engine.global_rank == 0:
-    print("weights %r" % sum(p.double().sum().item() for p in engine.module.parameters()))
+    print(f"weights {sum(p.double().sum().item() for p in engine.module.parameters())!r}")
 engine.destroy()

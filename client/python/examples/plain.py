@@ -32,7 +32,7 @@ for step in range(begin + 1, steps + 1):
     (model(batch) - batch).square().mean().backward()
     optimizer.step()  # begins with a barrier: it waits until what was saved is captured
     optimizer.zero_grad()
-    path = "%s/step-%d.pt" % (directory, step)
+    path = f"{directory}/step-{step}.pt"
     ckptfs.save(
         {
             "model": model.state_dict(),
@@ -43,10 +43,10 @@ for step in range(begin + 1, steps + 1):
         path,
     )  # returns at once
     print("saved", step, flush=True)
-    old = "%s/step-%d.pt" % (directory, step - 3)
+    old = f"{directory}/step-{step - 3}.pt"
     if os.path.exists(old):
         os.unlink(old)
 
 if begin < steps:
     ckptfs.wait(path)  # until the last one is kept
-print("weights %r" % sum(p.double().sum().item() for p in model.parameters()))
+print(f"weights {sum(p.double().sum().item() for p in model.parameters())!r}")

@@ -31,7 +31,7 @@ def need_fuse():
 
 def pinned(package):
     with open(REQUIREMENTS, encoding="utf-8") as file:
-        found = re.search(r"^%s==(\S+)" % re.escape(package), file.read(), re.MULTILINE)
+        found = re.search(rf"^{re.escape(package)}==(\S+)", file.read(), re.MULTILINE)
     assert found, package + " is not in " + REQUIREMENTS
     return found.group(1)
 
@@ -58,7 +58,7 @@ def _run(*command):
         return str(error)
     lines = [line for line in ran.stdout.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
-    return (errors or lines or ["exit status %d" % ran.returncode])[-1] if ran.returncode else None
+    return (errors or lines or [f"exit status {ran.returncode}"])[-1] if ran.returncode else None
 
 
 def _install(packages):
@@ -91,7 +91,7 @@ def _install(packages):
                 *lacks.split(),
             )
             if failed:
-                skip("pip cannot install %s: %s" % (lacks.strip(), failed))
+                skip(f"pip cannot install {lacks.strip()}: {failed}")
     return python
 
 

@@ -51,7 +51,7 @@ def import_all(path):
             if name not in sys.modules:
                 with contextlib.suppress(Exception):
                     importlib.import_module(name)
-    assert threading.active_count() == 1, "a fork would lose threads: %s" % threading.enumerate()
+    assert threading.active_count() == 1, f"a fork would lose threads: {threading.enumerate()}"
 
 
 class Run:
@@ -117,7 +117,7 @@ def _see(node, at):
         lambda: libc.mount(os.fsencode(node), os.fsencode(at), None, MS_BIND, None),
     ):
         if call():
-            raise OSError(ctypes.get_errno(), "cannot show %s at %s" % (node, at))
+            raise OSError(ctypes.get_errno(), f"cannot show {node} at {at}")
 
 
 class Process:
@@ -219,7 +219,7 @@ class Job:
                 variables.update(RANK=rank, LOCAL_RANK=rank % local)
             if nodes:
                 variables.update(GROUP_RANK=rank // local, ROLE_RANK=rank)
-            log = "%s/log.%d" % (os.environ["TEST_TMP"], rank)
+            log = f"{os.environ['TEST_TMP']}/log.{rank}"
             self.ranks.append(
                 Process(
                     framework.train,
@@ -258,10 +258,7 @@ class Job:
         while self.listen(end - time.monotonic()) is not None:
             assert time.monotonic() < end, "the job hangs\n" + self.logs()
         for process in self.ranks:
-            assert process.reap(end - time.monotonic()), "rank %d hangs\n%s" % (
-                process.rank,
-                self.logs(),
-            )
+            assert process.reap(end - time.monotonic()), f"rank {process.rank} hangs\n{self.logs()}"
         return self.close()
 
     def kill(self, rank):
@@ -299,11 +296,11 @@ class Job:
         texts = []
         for process in self.ranks:
             with open(
-                "%s/log.%d" % (os.environ["TEST_TMP"], process.rank),
+                f"{os.environ['TEST_TMP']}/log.{process.rank}",
                 encoding="utf-8",
                 errors="replace",
             ) as file:
-                texts.append("--- rank %d\n%s" % (process.rank, file.read()[-4000:]))
+                texts.append(f"--- rank {process.rank}\n{file.read()[-4000:]}")
         return "\n".join(texts)
 
 
@@ -338,5 +335,5 @@ def elsewhere(function, *args):
         with open(
             os.environ["TEST_TMP"] + "/log.elsewhere", encoding="utf-8", errors="replace"
         ) as file:
-            raise AssertionError("%s%s\n%s" % (function.__qualname__, args, file.read()[-6000:]))
+            raise AssertionError(f"{function.__qualname__}{args}\n{file.read()[-6000:]}")
     return json.loads(answer)

@@ -6,7 +6,7 @@ import re
 
 def _kib(field):
     with open("/proc/self/status", encoding="utf-8") as file:
-        return int(re.search(r"^%s:\s+(\d+) kB" % field, file.read(), re.MULTILINE).group(1))
+        return int(re.search(rf"^{field}:\s+(\d+) kB", file.read(), re.MULTILINE).group(1))
 
 
 def begin():

@@ -17,7 +17,7 @@ def wait(what, seconds=60):
         found = what()
         if found:
             return found
-        assert time.monotonic() < end, "not within %d s" % seconds
+        assert time.monotonic() < end, f"not within {seconds:g} s"
         time.sleep(0.01)
 
 
@@ -41,9 +41,9 @@ class Mount:
     def __init__(self, config, mnt="mnt", back="back"):
         tmp = os.environ["TEST_TMP"]
         self.back, self.mnt, self.config = (
-            "%s/%s" % (tmp, back),
-            "%s/%s" % (tmp, mnt),
-            "%s/%s.json" % (tmp, mnt),
+            f"{tmp}/{back}",
+            f"{tmp}/{mnt}",
+            f"{tmp}/{mnt}.json",
         )
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(config, file)
@@ -65,8 +65,8 @@ class Mount:
         os.kill(self.pid, signal.SIGKILL)
         wait(
             lambda: (
-                not os.path.exists("/proc/%d" % self.pid)
-                or "\nState:\tZ" in _read("/proc/%d/status" % self.pid)
+                not os.path.exists(f"/proc/{self.pid}")
+                or "\nState:\tZ" in _read(f"/proc/{self.pid}/status")
             )
         )
 
@@ -88,7 +88,7 @@ class Mount:
             lines = [
                 line
                 for line in file
-                if line.startswith("ckptfs_%s{" % name) and 'op="%s"' % op in line + 'op=""'
+                if line.startswith(f"ckptfs_{name}{{") and f'op="{op}"' in line + 'op=""'
             ]
         return float(lines[0].split()[-1]) if lines else 0
 

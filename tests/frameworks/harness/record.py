@@ -159,7 +159,7 @@ def record(framework, out):
     ]
     tracers = [
         subprocess.Popen(
-            [*strace, "-o", "%s/trace.%d" % (tmp, process.rank), "-p", str(process.pid)],
+            [*strace, "-o", f"{tmp}/trace.{process.rank}", "-p", str(process.pid)],
             stderr=subprocess.DEVNULL,
         )
         for process in job.ranks
@@ -170,7 +170,7 @@ def record(framework, out):
     for process, tracer in zip(job.ranks, tracers):
         tracer.wait(60)
         recorder, lines = Recorder(process.rank, top), []
-        for path in glob.glob("%s/trace.%d.*" % (tmp, process.rank)):
+        for path in glob.glob(f"{tmp}/trace.{process.rank}.*"):
             with open(path, encoding="utf-8", errors="replace") as file:
                 lines += filter(None, map(LINE.match, file))
         # In the order in which they ended: what one has made is there for the next.
@@ -195,4 +195,4 @@ def record(framework, out):
         file.write(
             json.dumps(what)[:-1] + ', "calls": [\n' + ",\n".join(map(json.dumps, ops)) + "\n]}\n"
         )
-    print("%d calls: %s" % (len(ops), out))
+    print(f"{len(ops)} calls: {out}")

@@ -6,13 +6,12 @@ import json
 import os
 import random
 import shutil
-import sys
 import time
 
 from . import environment, switches
+from .digest import digest
 from .framework import newest
 from .jobs import Job, elsewhere, import_all
-from .digest import digest
 from .mount import Mount, ckptfs, must, wait
 from .record import record
 
@@ -22,7 +21,7 @@ RUN_SECONDS = 120
 
 
 def say(*words):
-    print("%7.2f" % (time.monotonic() - _BEGAN), *words, flush=True)
+    print(f"{time.monotonic() - _BEGAN:7.2f}", *words, flush=True)
 
 
 _BEGAN = time.monotonic()
@@ -276,8 +275,7 @@ class Watch:
         for mount in self.mounts:
             self.shows(mount, now)
         say(
-            "%-6s at save %d of %d + %.3f s, from step %d: saved to step %d%s"
-            % (kind, save + 1, left, delay, first, now, ", over before" if over else "")
+            f"{kind:<6} at save {save + 1} of {left} + {delay:.3f} s, from step {first}: saved to step {now}{', over before' if over else ''}"
         )
         self.killed[kind] += not over
         return None if over or now == self.fw.steps else now
@@ -291,7 +289,7 @@ class Watch:
         self.loads(mount.mnt + "/run", now)
 
     def kills(self, kind):
-        choose = random.Random("%d %s" % (SEED, kind))
+        choose = random.Random(f"{SEED} {kind}")
         done = None
         while self.killed[kind] < self.kills_each:
             if done is None:
@@ -314,7 +312,7 @@ class Watch:
         self.switches()
         self.empty()
         self.timed()
-        say("%.3f s from save to save" % self.interval)
+        say(f"{self.interval:.3f} s from save to save")
         for kind in self.kinds:
             self.kills(kind)
         for mount in self.mounts:
@@ -342,7 +340,7 @@ class Watch:
         if self.fw.switch:
             switched = self.fw.switched()
             costs = switches.measure(switched, RUN_SECONDS)
-            say("with %s:" % self.fw.switch, costs)
+            say(f"with {self.fw.switch}:", costs)
             assert switches.times(costs) == switched.costs < self.fw.costs, (costs, switched.costs)
 
     def record(self):
@@ -368,7 +366,7 @@ def write_down(where, row):
     top = os.path.join(environment.TOP, where)
     os.makedirs(top, exist_ok=True)
     with open(
-        "%s/%s.json" % (top, os.path.basename(os.environ["TEST_NAME"])), "w", encoding="utf-8"
+        f"{top}/{os.path.basename(os.environ['TEST_NAME'])}.json", "w", encoding="utf-8"
     ) as file:
         json.dump(row, file)
 
