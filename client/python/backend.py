@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What pip calls to install the package from the source tree (PEP 517, PEP 660): it is Python alone, so that a wheel is
-a zip of it, and nothing has to be downloaded to make one. `make dist` calls build_binary_wheel, whose wheel brings
-libckptfs and the command along."""
+"""What pip calls to install the package from the source tree (PEP 517, PEP 660): it is Python
+alone, so that a wheel is a zip of it, and nothing has to be downloaded to make one. `make dist`
+calls build_binary_wheel, whose wheel brings libckptfs and the command along."""
 
 import base64
 import hashlib
@@ -44,8 +44,8 @@ def _sources():
 
 
 def _wheel(directory, files, tag=ANY, licences=None):
-    """Of {name: bytes}; its file's name. Files that begin as programs do can be executed. @tag: ANY, or what the files run on;
-    @licences: more {name: bytes}, for the directory of licences."""
+    """Of {name: bytes}; its file's name. Files that begin as programs do can be executed. @tag:
+    ANY, or what the files run on; @licences: more {name: bytes}, for the directory of licences."""
     info = f"ckptfs-{_version()}.dist-info/"
     entry_points = ENTRY_POINTS + (COMMAND if tag != ANY else "")
     files = dict(

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Makes, of what `make install` put below --tree, a relocatable tarball, a Python wheel and a Debian package.
+"""Makes, of what `make install` put below --tree, a relocatable tarball, a Python wheel and a
+Debian package.
 
-All three hold the same files: the program finds its own copies of libfuse3, jansson, liburing and xxhash in
-../lib/ckptfs, so that a host needs nothing but glibc, of the version that the binaries ask for or a newer one.
-The same sources give the same bytes on the same host: times are SOURCE_DATE_EPOCH, or that of the last commit."""
+All three hold the same files: the program finds its own copies of libfuse3, jansson, liburing and
+xxhash in ../lib/ckptfs, so that a host needs nothing but glibc, of the version that the binaries
+ask for or a newer one. The same sources give the same bytes on the same host: times are
+SOURCE_DATE_EPOCH, or that of the last commit."""
 
 import argparse
 import gzip

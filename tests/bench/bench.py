@@ -7,12 +7,12 @@ mount, so that what one side leaves in caches neither helps nor hurts another. A
 is the ratio of medians.
 
 The parts: processes.py (commands, mounts, daemons), setting.py (directories, sizes, sides),
-rows.py, saves.py, units.py, cluster.py, lazy.py, models.py and net.py (what is measured), results.py (JSON and table); the
-loops themselves are in fsload.c, lazy.c, trainer.py and shaped.py.
+rows.py, saves.py, units.py, cluster.py, lazy.py, models.py and net.py (what is measured),
+results.py (JSON and table); the loops themselves are in fsload.c, lazy.c, trainer.py and shaped.py.
 
 A ckptfs mount is measured once its cache is in memory, which takes a moment after `mount`. The
-rows on the time of a save write each file twice and count the second time: where the kernel's free memory
-must first be fetched from a hypervisor, that would decide the figure.
+rows on the time of a save write each file twice and count the second time: where the kernel's free
+memory must first be fetched from a hypervisor, that would decide the figure.
 """
 
 from __future__ import annotations

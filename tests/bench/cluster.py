@@ -136,7 +136,8 @@ def committed_at(node, name: str) -> float | None:
 
 
 def commit_seconds(nodes, mounts: list, ranks: list, name: str) -> float:
-    """From the end of a checkpoint that is durable on all nodes but for that, until it is committed."""
+    """From the end of a checkpoint that is durable on all nodes but for that, until it is
+    committed."""
     nodes.save(ranks, name, end=False)
     for mount in mounts:
         wait_until("its files are durable", lambda mount=mount: is_durable(mount, name))
@@ -182,7 +183,8 @@ def sample_nodes(with_etcd: bool):
 
 @functools.cache
 def of_crowd(bench: Bench, kind: str, count: int) -> dict:
-    """What a checkpoint of many nodes costs the daemon of its root; and, "inner", one further down the tree."""
+    """What a checkpoint of many nodes costs the daemon of its root; and, "inner", one further down
+    the tree."""
     if not os.access(CROWD, os.X_OK):
         raise NotMeasured("make tests first")
     nodes, _, crowd = library(bench)

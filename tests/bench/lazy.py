@@ -20,7 +20,8 @@ def ask(*words: object) -> dict:
 
 
 def cache_size(bench: Bench) -> int:
-    """Half of it is lent: so all of a save fits there, and as much in the rest, which is flushed."""
+    """Half of it is lent: so all of a save fits there, and as much in the rest, which is
+    flushed."""
     return 3 * bench.save_bytes
 
 

@@ -144,7 +144,8 @@ def save_and_remove(bench: Bench, side: str, path: str, how: str) -> dict:
 
 
 def sample_save(how: str) -> Callable[[Bench, str], dict]:
-    """The seconds for which the training stands still, and those until the checkpoint is durable."""
+    """The seconds for which the training stands still, and those until the checkpoint is
+    durable."""
 
     def sample(bench: Bench, side: str) -> dict:
         job = trainer(bench)
@@ -162,7 +163,8 @@ def lazy_cache(job: Trainer) -> int:
 
 
 def sample_lazy(bench: Bench, side: str) -> dict:
-    """The milliseconds for which the training stands still: a lazy save and the barrier before the next update, or async_save."""
+    """The milliseconds for which the training stands still: a lazy save and the barrier before the
+    next update, or async_save."""
     if side in ASYNC:
         took = sample_save(ASYNC[side])(bench, "backing")
         return {"value": 1000 * took["value"]}
@@ -175,7 +177,8 @@ def sample_lazy(bench: Bench, side: str) -> dict:
 
 
 def train(bench: Bench, side: str, how: str) -> dict:
-    """The seconds of a step, of which every fifth comes after a save; the mount as large as a lazy save wants it."""
+    """The seconds of a step, of which every fifth comes after a save; the mount as large as a lazy
+    save wants it."""
     job, quick = trainer(bench), bench.args.quick
     words = [how, None, *((2, 2, 0.02) if quick else (TRAIN_STEPS, TRAIN_EVERY, TRAIN_STEP_S))]
     with bench.side(side, lazy_cache(job)) as top:

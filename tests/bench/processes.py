@@ -199,7 +199,8 @@ def is_published(path: str) -> bool:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process has used so far, to the nanosecond, its kernel threads for io_uring included."""
+    """What a process has used so far, to the nanosecond, its kernel threads for io_uring
+    included."""
     return time.clock_gettime((~pid << 3) | 2)  # of the scheduler, as clock_getcpuclockid(3)
 
 

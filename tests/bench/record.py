@@ -4,9 +4,10 @@
     bench.py --record        takes what it measured into recorded.json, and renders (--quick is refused)
     record.py --render       renders; record.py --check fails if RESULTS.md is not what recorded.json says
 
-recorded.json has groups, each one table; a group has rows, by the name that bench.py gives them; a row has lines of
-cells. A row that was measured takes the place of the one of its name. A group with a "head" of its own is a table that
-its rows print themselves (take_table); "prefix" is how the names of these begin.
+recorded.json has groups, each one table; a group has rows, by the name that bench.py gives them; a
+row has lines of cells. A row that was measured takes the place of the one of its name. A group with
+a "head" of its own is a table that its rows print themselves (take_table); "prefix" is how the
+names of these begin.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def stamp(group: dict, command: str) -> None:
 
 
 def take_rows(measured: dict[str, list[list[str]]], command: str) -> None:
-    """@measured: the lines of each row, with the columns of HEAD. A row that no group has joins "files"."""
+    """@measured: the lines of each row, with the columns of HEAD. A row that no group has joins
+    "files"."""
     recorded = read()
     groups = recorded["groups"]
     for row, lines in measured.items():
@@ -87,7 +89,8 @@ def take_rows(measured: dict[str, list[list[str]]], command: str) -> None:
 
 
 def take_table(name: str, markdown: list[str], command: str) -> None:
-    """The rows of this table join the group @name, which begins anew if its columns were others; text is its note."""
+    """The rows of this table join the group @name, which begins anew if its columns were others;
+    text is its note."""
     lines = [line for line in markdown if line.startswith("|")]
     if not lines:
         return

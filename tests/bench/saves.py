@@ -78,7 +78,8 @@ def sample_flush(bench: Bench, side: str) -> dict:
     """From the first write until the file has its name on the backing; and the CPU it took."""
     if side == "fio":
         return fio_writes(bench)
-    # No warm-up: where a filesystem discards what was removed, that would keep the storage busy now.
+    # No warm-up: where a filesystem discards what was removed, that would keep the storage busy
+    # now.
     with bench.side(side, large_cache(bench)) as path:
         pid = daemon_pid(path)
         before = cpu_seconds(pid)

@@ -6,8 +6,9 @@ usage: shaped.py MIB
 The program runs in namespaces of its own (processes, mounts, network). When the program ends, the
 kernel removes them and all that runs in them. A bridge joins the server to the client; tc (tbf)
 limits both directions of the client's link. The server keeps its bricks in memory, so that only the
-link limits it, and yields the CPUs to the client, since a real server has its own. The program says "ready" and the size of the saved state. Then each line on stdin is
-a JSON list, answered by a line of JSON; MBPS is the speed of the link:
+link limits it, and yields the CPUs to the client, since a real server has its own. The program says
+"ready" and the size of the saved state. Then each line on stdin is a JSON list, answered by a line
+of JSON; MBPS is the speed of the link:
 
   ["link", MBPS]
     {"write": MBPS, "read": MBPS}: what fio measures on the client. The first call makes the link,
@@ -245,7 +246,8 @@ def start_server() -> None:
 
 
 def yield_cpus(program: str) -> None:
-    """All processes of @program run when nothing else wants to, wherever the kernel groups processes by session or not."""
+    """All processes of @program run when nothing else wants to, wherever the kernel groups
+    processes by session or not."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             if read(f"/proc/{pid}/comm") == program + "\n":

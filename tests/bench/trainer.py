@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A training job of one rank that saves and loads when it is told to (models.py runs it, bench.py measures with it).
+"""A training job of one rank that saves and loads when it is told to (models.py runs it, bench.py
+measures with it).
 
 usage: trainer.py MIB
 
-It trains a model of transformer blocks with AdamW, once, so that model and optimizer have MIB in all, and
-says "ready" and how much it is. Then each line on stdin is a JSON list, answered by a line of JSON:
+It trains a model of transformer blocks with AdamW, once, so that model and optimizer have MIB in
+all, and says "ready" and how much it is. Then each line on stdin is a JSON list, answered by a line
+of JSON:
 
   ["save", HOW, PATH, MOUNTED]   {"blocked": S, "queued": S, "durable": S, "committed": S}: training stands still;
                                  it waits for a CPU in that time; until the save is durable; and committed. A save
@@ -15,7 +17,8 @@ says "ready" and how much it is. Then each line on stdin is a JSON list, answere
                                  and a save before each EVERY of them, which goes on already; HOW: none for no saves
   ["close", PATH]                {}: nothing of this process is in that mount any more
 
-It goes to the environment of make check-frameworks first, and exits with 77, saying why, where there is none to be had.
+It goes to the environment of make check-frameworks first, and exits with 77, saying why, where
+there is none to be had.
 """
 
 import json

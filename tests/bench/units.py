@@ -37,7 +37,8 @@ def load(*words: object) -> float:
 
 
 def sample_unit(bench: Bench, side: str) -> dict:
-    """The seconds of a save, until its last call returns: into one checkpoint, or as many of one file."""
+    """The seconds of a save, until its last call returns: into one checkpoint, or as many of one
+    file."""
     count = bench.unit_files
     with bench.side("ckptfs", count * MIB + SMALL_CACHE) as path:  # a chunk of the cache for each
         for name in ("unmeasured", "measured"):
@@ -98,7 +99,8 @@ def save_unit(
 
 
 def sample_commit(bench: Bench, side: str) -> dict:
-    """Milliseconds from the end of a checkpoint that is durable but for that, until it is committed."""
+    """Milliseconds from the end of a checkpoint that is durable but for that, until it is
+    committed."""
     if side == "sync":
         return {"value": 1000 * load("sync", bench.backing, SYNCS, 4096)}
     with bench.side("ckptfs", 2 * COMMIT_FILES * MIB):
@@ -135,7 +137,8 @@ def verify_mib(path: str) -> float:
 
 
 def sample_memory_unit(bench: Bench, side: str) -> dict:
-    """What the daemon takes to commit, beyond what it had for the save; and all that a verify takes."""
+    """What the daemon takes to commit, beyond what it had for the save; and all that a verify
+    takes."""
     with bench.side(side) as path:
         pid = daemon_pid(path)
         memory = [memory_mib(pid)["VmRSS"]]

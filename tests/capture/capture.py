@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the programs of tests/capture have in common: a client of the ABI (client/ckptfs_abi.h) without libckptfs, which can
-be told to do wrong what that does right."""
+"""What the programs of tests/capture have in common: a client of the ABI (client/ckptfs_abi.h)
+without libckptfs, which can be told to do wrong what that does right."""
 
 import fcntl
 import socket

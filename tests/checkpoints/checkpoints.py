@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the programs of tests/checkpoints have in common. Their checkpoints are of torch-dcp: the rename of .metadata is
-their end."""
+"""What the programs of tests/checkpoints have in common. Their checkpoints are of torch-dcp: the
+rename of .metadata is their end."""
 
 # pylint: disable=wildcard-import,unused-wildcard-import
 from units import *
@@ -34,7 +34,8 @@ def make(unit, files=2, size=1000, seed=1):
 
 
 def tree(top):
-    """What is in a directory, without what is ckptfs's: {path: bytes; of directories None; of symlinks their target}."""
+    """What is in a directory, without what is ckptfs's: {path: bytes; of directories None; of
+    symlinks their target}."""
     found = {}
     for path, dirs, files in os.walk(top):
         for name in dirs + files:

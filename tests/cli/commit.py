@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Makes directories that are checkpoints, from what the design says of commit files and nothing else:
+"""Makes directories that are checkpoints, from what the design says of commit files and nothing
+else:
 
     python3 commit.py UNIT [KEY=VALUE]...
 
-writes UNIT/.ckptfs-commit.json of all that is in UNIT. KEY is one of sequence, ns, ranks, generation, unit, and name
-(of the file to write, for a pending one)."""
+writes UNIT/.ckptfs-commit.json of all that is in UNIT. KEY is one of sequence, ns, ranks,
+generation, unit, and name (of the file to write, for a pending one)."""
 
 import json
 import os

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-long
 # timeout: 180
-"""verify and ls of a checkpoint of a hundred thousand files stay within 100 MiB above what they take for one."""
+"""verify and ls of a checkpoint of a hundred thousand files stay within 100 MiB above what they
+take for one."""
 
 import os
 import subprocess

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""watch.py FILE COMMAND...: what the command shows on a terminal. Once it tells how far it is with FILE, FILE is touched.
+"""watch.py FILE COMMAND...: what the command shows on a terminal. Once it tells how far it is with
+FILE, FILE is touched.
 
 The last line printed is the exit status.
 """

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# What a rank has closed on one node has its size on the others from there on, whatever of it is on the backing by then, and
-# its time when it can be read; also what was there before, and was cut, written once more or changed in the middle.
+# What a rank has closed on one node has its size on the others from there on, whatever of it is on
+# the backing by then, and its time when it can be read; also what was there before, and was cut,
+# written once more or changed in the middle.
 
 import os
 import sys

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# A directory of runs is removed and made anew by way of one node, right before a job begins again: on the other node, where the
-# former one was known a moment ago, its ranks make their directories and save as if nothing had been.
+# A directory of runs is removed and made anew by way of one node, right before a job begins again:
+# on the other node, where the former one was known a moment ago, its ranks make their directories
+# and save as if nothing had been.
 
 import os
 import shutil

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# The name is taken on the backing when all has been decided: nothing is replaced, and every node says so.
+# The name is taken on the backing when all has been decided: nothing is replaced, and every node
+# says so.
 
 import os
 import sys

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # timeout: 400
 # cpu: 20
-# The daemon that began a checkpoint is killed, or is held up until it is taken for dead, at each step from its end to its name:
-# on the backing are whole checkpoints, and nothing else; who is left says within the bound what became of it; and what was
-# decided is there, at the latest when its node is mounted again.
+# The daemon that began a checkpoint is killed, or is held up until it is taken for dead, at each
+# step from its end to its name: on the backing are whole checkpoints, and nothing else; who is left
+# says within the bound what became of it; and what was decided is there, at the latest when its
+# node is mounted again.
 
 import contextlib
 import glob

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A checkpoint of thousands of nodes, of which the first two are real: daemons with mounts, the root and an inner node of the
-tree. All others are played by build/tests/crowd/crowd, on the backing: what the two hear and read is there."""
+"""A checkpoint of thousands of nodes, of which the first two are real: daemons with mounts, the
+root and an inner node of the tree. All others are played by build/tests/crowd/crowd, on the
+backing: what the two hear and read is there."""
 
 import os
 import re
@@ -18,7 +19,8 @@ class Kind:
         self.unit, self.rule, self.pattern, self.end = unit, rule, pattern, end
 
 
-# The end is shown by one file; by a file of each rank, which all have to be told of: here all files are such.
+# The end is shown by one file; by a file of each rank, which all have to be told of: here all files
+# are such.
 SHARDS = Kind(
     "step-1",
     "torchtitan",
@@ -49,7 +51,8 @@ def tell(crowd, word):
 
 
 def save(daemons, kind, nodes, files, before_end=lambda: None):
-    """Until it is committed. @before_end: when all is written, and told. How many records the root has heard, and their bytes."""
+    """Until it is committed. @before_end: when all is written, and told. How many records the root
+    has heard, and their bytes."""
     ranks = [Rank(node, rank, nodes) for rank, node in enumerate(daemons)]
     ranks[0].do(f"os.makedirs({kind.unit!r})")
     for rank in ranks:

@@ -3,9 +3,10 @@
 # heavy: check-cluster
 # needs: root
 # timeout: 400
-# Three nodes on GlusterFS agree by etcd, and one cannot reach the backing any more, but etcd: it shows life, and what it has
-# not flushed is missing. So that fails on all others by a reason that names it, and on itself when it is back. Where the
-# backing is all that they have, it shows no life either.
+# Three nodes on GlusterFS agree by etcd, and one cannot reach the backing any more, but etcd: it
+# shows life, and what it has not flushed is missing. So that fails on all others by a reason that
+# names it, and on itself when it is back. Where the backing is all that they have, it shows no life
+# either.
 
 import os
 import shutil

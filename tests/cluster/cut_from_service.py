@@ -3,9 +3,9 @@
 # heavy: check-cluster
 # needs: root
 # timeout: 400
-# Three nodes with addresses of their own agree by etcd, and one is cut off from it: before the end is seen, before it has
-# voted, and after it has. What lacks its vote fails on all the others, by a reason that names it; what has it is committed. And
-# when it is back it does what was decided.
+# Three nodes with addresses of their own agree by etcd, and one is cut off from it: before the end
+# is seen, before it has voted, and after it has. What lacks its vote fails on all the others, by a
+# reason that names it; what has it is committed. And when it is back it does what was decided.
 
 import json
 import os

@@ -99,7 +99,8 @@ def put(url, key, text):
 
 
 def median_put(url, count=200, size=100):
-    """How long one put takes, in seconds: what a commit by etcd is measured against. One connection, one after the other."""
+    """How long one put takes, in seconds: what a commit by etcd is measured against. One
+    connection, one after the other."""
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=10)
     connection.connect()
     connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

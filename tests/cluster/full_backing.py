@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # needs: root
 # timeout: 240
-# A backing that is full when one node writes back what it has: the checkpoint fails on all nodes, with that reason and by the
-# name of that node, nothing of it is published, and what it took is free again; so the next save of the name commits, as soon
-# as there is room.
+# A backing that is full when one node writes back what it has: the checkpoint fails on all nodes,
+# with that reason and by the name of that node, nothing of it is published, and what it took is
+# free again; so the next save of the name commits, as soon as there is room.
 
 import contextlib
 import errno

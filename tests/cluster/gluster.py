@@ -81,7 +81,8 @@ def volume(name, *kind):
         bricks.append(f"{network.OWN}:{brick}")
     _must("volume", "create", name, *kind, "transport", "tcp", *bricks, "force")
     if kind:
-        # Else a client that has reached one brick only, as in its first moments, writes to that: two then win what one may.
+        # Else a client that has reached one brick only, as in its first moments, writes to that:
+        # two then win what one may.
         _must("volume", "set", name, "cluster.quorum-type", "auto")
     # Else a client goes on with what was in a small file, as long as its time is the same.
     _must("volume", "set", name, "performance.quick-read", "off")

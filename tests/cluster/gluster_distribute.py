@@ -3,8 +3,9 @@
 # heavy: check-cluster
 # needs: root
 # timeout: 600
-# Three nodes on a GlusterFS volume of two bricks, each by a client of its own: saves and failures as on any other backing.
-# There is no RENAME_NOREPLACE and no RENAME_EXCHANGE, and a client keeps attributes and absent names for a second.
+# Three nodes on a GlusterFS volume of two bricks, each by a client of its own: saves and failures
+# as on any other backing. There is no RENAME_NOREPLACE and no RENAME_EXCHANGE, and a client keeps
+# attributes and absent names for a second.
 
 import os
 import sys

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# A child that a rank has forked on the second node keeps the descriptor of a file of the checkpoint: what it writes before the
-# end is part of that, also when the rank is gone; after that it holds up no commit, and can spoil none.
+# A child that a rank has forked on the second node keeps the descriptor of a file of the
+# checkpoint: what it writes before the end is part of that, also when the rank is gone; after that
+# it holds up no commit, and can spoil none.
 
 import errno
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# A file of a checkpoint is written by who has it mapped, or open, on a node that has voted, while another has yet to: that waits
-# for the decision and is refused, what is committed is what was voted on, and that node says what came too late. Who opens it
-# anew, on any node, may change it.
+# A file of a checkpoint is written by who has it mapped, or open, on a node that has voted, while
+# another has yet to: that waits for the decision and is refused, what is committed is what was
+# voted on, and that node says what came too late. Who opens it anew, on any node, may change it.
 
 import errno
 import json

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# What is recorded of the name of a checkpoint is removed while it is being saved, as by a node that was held up, and counts as dead,
-# when it clears up what it had left. Then a rank on another node may begin one of its own: neither is committed in part.
+# What is recorded of the name of a checkpoint is removed while it is being saved, as by a node that
+# was held up, and counts as dead, when it clears up what it had left. Then a rank on another node
+# may begin one of its own: neither is committed in part.
 
 import glob
 import os

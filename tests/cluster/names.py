@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# A checkpoint that gets its final name by a rename (Orbax) has that on all nodes, and ranks on others write to it under
-# that; a file that is a checkpoint by itself is read on another node, whole, as soon as who saved it has closed it, also over
-# an older one of the name.
+# A checkpoint that gets its final name by a rename (Orbax) has that on all nodes, and ranks on
+# others write to it under that; a file that is a checkpoint by itself is read on another node,
+# whole, as soon as who saved it has closed it, also over an older one of the name.
 
 import json
 import os

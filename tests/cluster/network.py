@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A network of the test's own: a bridge with the test itself at it, and hosts, which are network namespaces."""
+"""A network of the test's own: a bridge with the test itself at it, and hosts, which are network
+namespaces."""
 
 import contextlib
 import os
@@ -21,7 +22,8 @@ def ip(*args, within=()):
 
 
 def enter():
-    """Goes on as the same program in a network namespace of its own, at OWN. Said before the other imports."""
+    """Goes on as the same program in a network namespace of its own, at OWN. Said before the other
+    imports."""
     if os.environ.get(INSIDE) != "1":
         if os.environ.get("TEST_PRIVATE") != "1" or not shutil.which("ip"):
             skip("no namespaces of its own, or no ip")
@@ -32,8 +34,8 @@ def enter():
         )
     try:
         ip("link", "set", "lo", "up")
-        # With an address of its own: else it has that of one of its ports, and changes it when that host goes, whereupon
-        # the other hosts do not reach it for a while.
+        # With an address of its own: else it has that of one of its ports, and changes it when that
+        # host goes, whereupon the other hosts do not reach it for a while.
         ip("link", "add", "bridge0", "address", "02:00:0a:4d:00:01", "type", "bridge")
         for address in OWN, SERVICE:
             ip("addr", "add", address + "/24", "dev", "bridge0")

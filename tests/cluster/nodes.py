@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Several nodes on one machine: mounts of one backing, and the ranks of jobs on them, which do what a test tells them,
-one step at a time: so each interleaving is what the test says, and no clock has a part in it."""
+"""Several nodes on one machine: mounts of one backing, and the ranks of jobs on them, which do what
+a test tells them, one step at a time: so each interleaving is what the test says, and no clock has
+a part in it."""
 
 import contextlib
 import json
@@ -101,7 +102,8 @@ class Node:
         return self.ckptfs("wait", "--timeout", str(SECONDS), self.path(unit), fails=True)
 
     def wait_for_closed(self, unit, others=1):
-        """Until it is known here that at least so many other nodes take part in it, and have none of its files open."""
+        """Until it is known here that at least so many other nodes take part in it, and have none
+        of its files open."""
 
         def closed():
             for pending in self.status()["pending"]:
@@ -236,7 +238,8 @@ def content(rank, step):
 
 
 def save(ranks, unit, step=0, end=True):
-    """As DCP does: a directory by rank 0, a file of each rank, and .metadata once all have written."""
+    """As DCP does: a directory by rank 0, a file of each rank, and .metadata once all have
+    written."""
     ranks[0].do(f"os.makedirs({unit!r}, exist_ok=True)")
     for rank in ranks:
         rank.begin(

@@ -3,7 +3,8 @@
 # heavy: check-cluster
 # needs: root
 # timeout: 900
-"""on_two_nodes.py MODULE CLASS: that class of tests/frameworks with its ranks on two nodes; on_two_nodes.list says which."""
+"""on_two_nodes.py MODULE CLASS: that class of tests/frameworks with its ranks on two nodes;
+on_two_nodes.list says which."""
 
 import importlib
 import os

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# Somebody has mounted with coord=etcd since a mount began that agrees by files: it begins no checkpoint of several nodes any
-# more, and says why. What one node saves for itself goes on.
+# Somebody has mounted with coord=etcd since a mount began that agrees by files: it begins no
+# checkpoint of several nodes any more, and says why. What one node saves for itself goes on.
 
 import errno
 import os

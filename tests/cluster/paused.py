@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 240
-# A daemon that was held up for so long that the others took it for dead obeys what they have decided meanwhile: nothing of
-# its generation is ever published, also if the name was saved anew. Its ranks are told.
+# A daemon that was held up for so long that the others took it for dead obeys what they have
+# decided meanwhile: nothing of its generation is ever published, also if the name was saved anew.
+# Its ranks are told.
 
 import os
 import signal

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# A process that reads what another node is still writing waits until that is closed; if it comes to nothing the process gets an
-# error, and never a part of it. A signal interrupts the wait, also that of a process that would write there, too.
+# A process that reads what another node is still writing waits until that is closed; if it comes to
+# nothing the process gets an error, and never a part of it. A signal interrupts the wait, also that
+# of a process that would write there, too.
 
 import errno
 import os

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 180
-# What nodes record of the checkpoints that they save together, in .ckptfs/txn, goes while they are mounted: of those that are
-# committed, that fail, that are renamed and that are removed; of names that are saved to once, and of one that is saved to all
-# the time. So does what nodes have left that were killed.
+# What nodes record of the checkpoints that they save together, in .ckptfs/txn, goes while they are
+# mounted: of those that are committed, that fail, that are renamed and that are removed; of names
+# that are saved to once, and of one that is saved to all the time. So does what nodes have left
+# that were killed.
 
 import glob
 import os
@@ -94,7 +95,8 @@ with nodes("one", "two") as (one, two):
     commit(ranks, "step-1", 1)
     none_is_left()
 
-    # And of both: what they have left of names is there as long as one of them may live, if nobody mounts.
+    # And of both: what they have left of names is there as long as one of them may live, if nobody
+    # mounts.
     commit(ranks, "step-2", 2)
     for rank in ranks:
         rank.kill()

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# Each node has a client of the backing of its own, which remembers for a second what a name leads to, and attributes,
-# whatever others change: as one of GlusterFS. All that holds of nodes that share a directory holds there.
+# Each node has a client of the backing of its own, which remembers for a second what a name leads
+# to, and attributes, whatever others change: as one of GlusterFS. All that holds of nodes that
+# share a directory holds there.
 
 import os
 import sys

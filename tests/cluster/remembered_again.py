@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# A checkpoint is saved anew over one of its name, where each rank has read what the others have written before: each reads what
-# they have written now, though its client of the backing remembers the former.
+# A checkpoint is saved anew over one of its name, where each rank has read what the others have
+# written before: each reads what they have written now, though its client of the backing remembers
+# the former.
 
 import os
 import sys

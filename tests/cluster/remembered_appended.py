@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# What a rank appends to a file of the checkpoint that others have read is there when they read it again, though their clients of
-# the backing remember how long it was.
+# What a rank appends to a file of the checkpoint that others have read is there when they read it
+# again, though their clients of the backing remember how long it was.
 
 import os
 import sys

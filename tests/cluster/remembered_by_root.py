@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# The root's client of the backing has seen each file of a checkpoint right before the rank on another node wrote it anew, and
-# so remembers it when the checkpoint commits: what is committed is what the ranks wrote last, and says who did.
+# The root's client of the backing has seen each file of a checkpoint right before the rank on
+# another node wrote it anew, and so remembers it when the checkpoint commits: what is committed is
+# what the ranks wrote last, and says who did.
 
 import glob
 import os
@@ -23,7 +24,8 @@ WRITTEN = {
 
 
 def look(node, name):
-    """By its client, below the mount: at what is staged, under the name there and that of what is replaced."""
+    """By its client, below the mount: at what is staged, under the name there and that of what is
+    replaced."""
     for path in glob.glob(os.path.join(node.backing, "run", ".ckptfs-*", name)) + [
         os.path.join(node.backing, UNIT, name)
     ]:

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# A checkpoint is changed right after it was committed, by a rank whose node has seen its files before the other nodes wrote them
-# anew: the change begins with what was committed, not with what that node's client of the backing remembers.
+# A checkpoint is changed right after it was committed, by a rank whose node has seen its files
+# before the other nodes wrote them anew: the change begins with what was committed, not with what
+# that node's client of the backing remembers.
 
 import glob
 import os

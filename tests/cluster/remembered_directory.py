@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# A directory turns out to be a checkpoint when ranks on three nodes write to it at once: none of them meets the one that was
-# there before, which their clients of the backing remember.
+# A directory turns out to be a checkpoint when ranks on three nodes write to it at once: none of
+# them meets the one that was there before, which their clients of the backing remember.
 
 import os
 import sys

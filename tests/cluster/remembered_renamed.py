@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# Ranks on three nodes give a name in the checkpoint to files of theirs, one after the other: all of them read what has it now,
-# though their clients of the backing remember what had it before.
+# Ranks on three nodes give a name in the checkpoint to files of theirs, one after the other: all of
+# them read what has it now, though their clients of the backing remember what had it before.
 
 import os
 import sys

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # timeout: 120
 # needs: root
-# In a save over an older one a rank on another node than the root's replaces a symlink, and moves an ordinary file over one of
-# the older: of such names no node tells what they hold. The root's client has seen both right before, and what is committed is
-# what has the names, all the same.
+# In a save over an older one a rank on another node than the root's replaces a symlink, and moves
+# an ordinary file over one of the older: of such names no node tells what they hold. The root's
+# client has seen both right before, and what is committed is what has the names, all the same.
 
 import os
 import sys

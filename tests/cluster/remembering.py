@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Clients of the backing that remember, as those of a network filesystem do, one for each node: fs_remembers."""
+"""Clients of the backing that remember, as those of a network filesystem do, one for each node:
+fs_remembers."""
 
 import os
 import subprocess

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# fs_remembers lies as it is to: what another client has replaced, written or removed stays what it was for a while, whatever
-# is asked, but in a listing; what the client itself changes or syncs does not; a directory that is moved stays itself.
+# fs_remembers lies as it is to: what another client has replaced, written or removed stays what it
+# was for a while, whatever is asked, but in a listing; what the client itself changes or syncs does
+# not; a directory that is moved stays itself.
 
 import ctypes
 import errno
@@ -63,7 +64,8 @@ with (
     assert os.stat(long + "/file").st_ino == old
     assert forced_size(long + "/file") == 3
     assert listed(long)["file"] == listed(brief)["file"] == new
-    # Who has used it goes on with it; an open alone has asked nothing, and neither does one that comes now.
+    # Who has used it goes on with it; an open alone has asked nothing, and neither does one that
+    # comes now.
     assert used.seek(0) == 0 and used.read() == "old"
     refused(unused.read, errno.ESTALE)
 wait(lambda: os.stat(brief + "/file").st_ino == new, "the time to pass")

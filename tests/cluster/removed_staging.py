@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# Somebody removes, on the backing, what a job is saving: who looks for it on another node waits for a while, as caches may be
-# late, and is told then what is missing and how the name becomes free; and so it does.
+# Somebody removes, on the backing, what a job is saving: who looks for it on another node waits for
+# a while, as caches may be late, and is told then what is missing and how the name becomes free;
+# and so it does.
 
 import errno
 import os

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # timeout: 900
 # cpu: 40
-# The daemon that began a checkpoint is killed when all have voted, before it has decided: another node commits the
-# checkpoint, each time. CKPTFS_TEST_COUNT: so many times.
+# The daemon that began a checkpoint is killed when all have voted, before it has decided: another
+# node commits the checkpoint, each time. CKPTFS_TEST_COUNT: so many times.
 
 import contextlib
 import glob
@@ -59,7 +59,8 @@ with nodes("one", "two", "three") as (one, two, three):
         save(ranks, unit, step, end=False)
         gen = open_generation()
         wait(lambda gen=gen: have_closed(gen), "the reports of the others")
-        # The root votes, and waits for a node that is held up. Then the root is, and that node votes.
+        # The root votes, and waits for a node that is held up. Then the root is, and that node
+        # votes.
         os.kill(two.pid, signal.SIGSTOP)
         ranks[0].do(f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}')")
         ranks[0].do(f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What happens to jobs on three nodes, whatever their backing is and whatever they agree by. That is bare at BACK."""
+"""What happens to jobs on three nodes, whatever their backing is and whatever they agree by. That
+is bare at BACK."""
 
 import errno
 import os

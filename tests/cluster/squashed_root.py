@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # timeout: 180
 # needs: root
-# Nodes of a backing on which root has no rights over others' files (root_squash; here the daemons lack the capabilities for it):
-# what a user's ranks save on two of them is committed, changed, pointed to, rotated, renamed, replaced and recovered as theirs,
-# also where nobody but they may enter, and by a supplementary group.
+# Nodes of a backing on which root has no rights over others' files (root_squash; here the daemons
+# lack the capabilities for it): what a user's ranks save on two of them is committed, changed,
+# pointed to, rotated, renamed, replaced and recovered as theirs, also where nobody but they may
+# enter, and by a supplementary group.
 
 import os
 import shutil
@@ -19,7 +20,8 @@ SQUASHED = "setpriv", "--bounding-set", "-dac_override,-fowner,-chown,-fsetid", 
 
 
 def users():
-    """The system's, who have no process any more when what they saved is recovered; for this test alone."""
+    """The system's, who have no process any more when what they saved is recovered; for this test
+    alone."""
     for name, line in (
         ("passwd", "member:x:1003:1003::/:/bin/false"),
         ("group", "project:x:1234:member"),
@@ -89,7 +91,8 @@ def saves(user):
 
 
 def dies(user):
-    """The daemon on which it was begun, when it is decided. Nobody of that user lives when it is back."""
+    """The daemon on which it was begun, when it is decided. Nobody of that user lives when it is
+    back."""
     uid, _, top = user
     unit = top + "/step-5"
     ranks = begin(user, 1)

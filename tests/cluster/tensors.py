@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # timeout: 180
 # cpu: 15
-# The commit file tells of all tensors that were written by handle, on whatever node: also of those whose votes come by
-# way of another node, and not of what was written over.
+# The commit file tells of all tensors that were written by handle, on whatever node: also of those
+# whose votes come by way of another node, and not of what was written over.
 
 import json
 import os

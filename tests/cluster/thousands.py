@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-long
 # timeout: 240
-# A checkpoint of a thousand nodes and ten thousand files: the root and an inner node of the tree, with their mounts, hear of
-# them what they need, and the commit file has every file, by who wrote it; also where the end is shown by all of them.
+# A checkpoint of a thousand nodes and ten thousand files: the root and an inner node of the tree,
+# with their mounts, hear of them what they need, and the commit file has every file, by who wrote
+# it; also where the end is shown by all of them.
 
 import json
 import os

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 180
-# What people are told of a checkpoint that several nodes write to: which they are, by label; who sees its end; who has files of
-# it open, or has not voted; and, when it fails, which node was waited for, and which one has recorded that.
+# What people are told of a checkpoint that several nodes write to: which they are, by label; who
+# sees its end; who has files of it open, or has not voted; and, when it fails, which node was
+# waited for, and which one has recorded that.
 
 import json
 import os

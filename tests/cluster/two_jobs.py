@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-# A path that a job is saving on one node is refused to another job on another node, by name; a job restarted with a smaller
-# world takes over from what died; a node that is mounted in the middle joins.
+# A path that a job is saving on one node is refused to another job on another node, by name; a job
+# restarted with a smaller world takes over from what died; a node that is mounted in the middle
+# joins.
 
 import errno
 import os

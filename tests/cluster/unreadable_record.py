@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 120
-"""A user has put a directory where a node's next record is to be. What he saves fails by its name, and hides nothing of others:
-another checkpoint, of which the same nodes wait for records, is committed meanwhile. A directory where the list of what a node
-has written is to be fails its checkpoint alone."""
+"""A user has put a directory where a node's next record is to be. What he saves fails by its name,
+and hides nothing of others: another checkpoint, of which the same nodes wait for records, is
+committed meanwhile. A directory where the list of what a node has written is to be fails its
+checkpoint alone."""
 
 import contextlib
 import os

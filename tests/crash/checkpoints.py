@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""checkpoints.py save DIR MODE FIRST LOG [COUNT]: saves version FIRST, then the next, and so on, until it cannot.
+"""checkpoints.py save DIR MODE FIRST LOG [COUNT]: saves version FIRST, then the next, and so on,
+until it cannot.
 
 Appends to LOG "begun N" before each, and N when `ckptfs wait` has said that it is committed. MODE:
     new   DIR/step-N
@@ -7,7 +8,8 @@ Appends to LOG "begun N" before each, and N when `ckptfs wait` has said that it 
     late  a file more in DIR/step-9002
     again as over, DIR/step-9003, without waiting for the one before: LOG gets every third
 
-checkpoints.py check DIR MODE: prints "N N ..", the versions that are there, whole; or how one is not (exit status 1).
+checkpoints.py check DIR MODE: prints "N N ..", the versions that are there, whole; or how one is
+not (exit status 1).
 """
 
 import hashlib

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # cpu: 15
-"""One checkpoint over many nodes, one of which is killed: `make demo-cluster` builds everything and runs this.
+"""One checkpoint over many nodes, one of which is killed: `make demo-cluster` builds everything and
+runs this.
 
-Four mounts of one directory are four nodes, with two ranks of a job on each (cluster_rank.py), which save every step. At a random
-step, when a random part of a random rank's file is written, that rank's node dies: its daemon and its ranks, kill -9. What the
-others tell is shown, and what is on the backing is looked at; then the job is started again on the three nodes that are left,
-from the newest checkpoint. All of it is in one temporary directory, which goes when this ends, however it ends, as do the mounts.
+Four mounts of one directory are four nodes, with two ranks of a job on each (cluster_rank.py),
+which save every step. At a random step, when a random part of a random rank's file is written, that
+rank's node dies: its daemon and its ranks, kill -9. What the others tell is shown, and what is on
+the backing is looked at; then the job is started again on the three nodes that are left, from the
+newest checkpoint. All of it is in one temporary directory, which goes when this ends, however it
+ends, as do the mounts.
 """
 
 import contextlib
@@ -231,7 +234,8 @@ def told(nodes: list, path: str, since: float) -> None:
 
 
 def check(backing: str, last: int) -> None:
-    """On the bare backing: step-1 to step-@last, each whole, with what training comes to; and nothing else."""
+    """On the bare backing: step-1 to step-@last, each whole, with what training comes to; and
+    nothing else."""
     there = sorted(os.listdir(os.path.join(backing, "run")))
     names = [name for name in there if not name.startswith(".ckptfs-")]
     if sorted(names) != sorted(f"step-{n}" for n in range(1, last + 1)):

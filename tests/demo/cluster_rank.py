@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""A rank of the job of cluster.py: it trains, and saves every step as torch.distributed.checkpoint does: a directory, a file of
-each rank, and .metadata by rank 0 when all have written; with plain Python. It knows nothing of ckptfs.
+"""A rank of the job of cluster.py: it trains, and saves every step as torch.distributed.checkpoint
+does: a directory, a file of each rank, and .metadata by rank 0 when all have written; with plain
+Python. It knows nothing of ckptfs.
 
 usage: cluster_rank.py DIR LAST [--resume CHECKPOINT] [--hold STEP:BYTES]
 
-The model is PARAMETERS parameters, each of a rank: number % world size. A step makes of each parameter another one, which depends
-on all steps before. RANK and WORLD_SIZE are those of the environment. A barrier is a line on stdout that a line on stdin answers;
-the end of stdin ends the job. With --hold it stops when so much of its file of that step is written, and says so.
+The model is PARAMETERS parameters, each of a rank: number % world size. A step makes of each
+parameter another one, which depends on all steps before. RANK and WORLD_SIZE are those of the
+environment. A barrier is a line on stdout that a line on stdin answers; the end of stdin ends the
+job. With --hold it stops when so much of its file of that step is written, and says so.
 """
 
 import argparse

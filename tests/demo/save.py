@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A program that saves a checkpoint file: with torch.save, or where that is not to be had by itself.
+"""A program that saves a checkpoint file: with torch.save, or where that is not to be had by
+itself.
 
 usage: save.py once PATH MIB SEED
        save.py compare PLAIN MOUNT MIB SEED ROUNDS COMMAND...
@@ -10,7 +11,7 @@ compare  saves them as x.pt in two directories by turns, each time as a new file
          medians: "plain SECONDS", "mount SECONDS", and "fsync SECONDS" of a save in PLAIN with an
          fsync. After each it runs COMMAND with the directory, which is to wait until nothing of
          the save is left to do.
-hold     writes half of them, says so in the FIFO HALF, waits for a line in the FIFO GO, and goes on.
+hold writes half of them, says so in the FIFO HALF, waits for a line in the FIFO GO, and goes on.
 
 DEMO_WRITER=plain in the environment keeps it from using torch. Without arguments it prints what
 it would use.

@@ -3,10 +3,10 @@
 
 usage: train_resume.py DIR MIB STEPS
 
-An ordinary one, which knows of no ckptfs: linear layers with AdamW, MIB mebibytes of state together. Seeded, and on one
-thread, so that each run comes to the same weights. It prints for how long it has trained; the medians: for how long a
-save blocked, and how much longer the optimizer's step behind one took than others did; and a sum of what it loads at
-the end.
+An ordinary one, which knows of no ckptfs: linear layers with AdamW, MIB mebibytes of state
+together. Seeded, and on one thread, so that each run comes to the same weights. It prints for how
+long it has trained; the medians: for how long a save blocked, and how much longer the optimizer's
+step behind one took than others did; and a sum of what it loads at the end.
 """
 
 import ctypes

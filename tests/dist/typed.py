@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Prints, as one bash script, the commands of a README that a test types: each fenced block of sh below a line
-`<!-- typed -->`, and each of Python below `<!-- typed python -->`, in their order. The script says before each command, and after
-each block, for how long it has run."""
+"""Prints, as one bash script, the commands of a README that a test types: each fenced block of sh
+below a line `<!-- typed -->`, and each of Python below `<!-- typed python -->`, in their order. The
+script says before each command, and after each block, for how long it has run."""
 
 import sys
 

@@ -3,8 +3,8 @@
 
     python3 tests/docs/render.py --out DIR
 
-`make docs` runs it. mandoc renders the manual pages; the Markdown is that of this repository and no more:
-headings, paragraphs, lists, tables, code, links. A link that leads nowhere is an error.
+`make docs` runs it. mandoc renders the manual pages; the Markdown is that of this repository and no
+more: headings, paragraphs, lists, tables, code, links. A link that leads nowhere is an error.
 """
 
 from __future__ import annotations
@@ -225,7 +225,8 @@ class Markdown:
         return end
 
     def items(self, lines, at, depth):
-        """A list whose items are indented by @depth; what is indented further belongs to its item."""
+        """A list whose items are indented by @depth; what is indented further belongs to its
+        item."""
         tag = "ol" if lines[at].strip()[0].isdigit() else "ul"
         self.out.append(f"<{tag}>")
         while at < len(lines):

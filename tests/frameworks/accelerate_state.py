@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""accelerate's save_state with its own naming and total_limit, which removes the oldest before it writes the next.
-Nothing marks the end."""
+"""accelerate's save_state with its own naming and total_limit, which removes the oldest before it
+writes the next. Nothing marks the end."""
 
 from harness import Framework, enter, main, newest
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""Files that libckptfs writes (ckptfs_file_*) are read by the stock safetensors library, by NumPy from their bytes, and by
-PyTorch's Hugging Face storage, which puts the parts together; and what these write, libckptfs reads. Of headers that are
-damaged in any way libckptfs takes none that safetensors refuses."""
+"""Files that libckptfs writes (ckptfs_file_*) are read by the stock safetensors library, by NumPy
+from their bytes, and by PyTorch's Hugging Face storage, which puts the parts together; and what
+these write, libckptfs reads. Of headers that are damaged in any way libckptfs takes none that
+safetensors refuses."""
 
 from harness import enter
 
@@ -206,7 +207,8 @@ def expect_no_more_than_safetensors_takes(path):
         assert stock or not ours, (text, "is taken by libckptfs only")
         counts[stock, ours] = counts.get((stock, ours), 0) + 1
     print("damaged headers that (safetensors, libckptfs) take:", counts)
-    # Those that only safetensors takes are few: its JSON may begin with a blank, and strings may hold a NUL.
+    # Those that only safetensors takes are few: its JSON may begin with a blank, and strings may
+    # hold a NUL.
     assert counts[True, True] > counts.get((True, False), 0) * 4, counts
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.distributed.checkpoint of a model sharded by fully_shard: every rank writes its part, then rank 0 renames
-.metadata. Also the base of the other ways to use it."""
+"""torch.distributed.checkpoint of a model sharded by fully_shard: every rank writes its part, then
+rank 0 renames .metadata. Also the base of the other ways to use it."""
 
 import os
 
@@ -29,7 +29,8 @@ class Dcp(Framework):
     # --- in what its ways differ ---
 
     def setup(self, run):  # pylint: disable=unused-argument
-        """Returns (begin, wait): begin(state, path) saves, or begins to; wait() returns when that is done."""
+        """Returns (begin, wait): begin(state, path) saves, or begins to; wait() returns when that
+        is done."""
         return lambda state, path: checkpoint.save(state, checkpoint_id=path), lambda: None
 
     def fill(self, state, path):

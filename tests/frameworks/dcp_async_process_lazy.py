@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 2400
-"""torch.distributed.checkpoint.async_save in a process, with ckptfs.dcp.Writer: that process has copies only, and writes
-them."""
+"""torch.distributed.checkpoint.async_save in a process, with ckptfs.dcp.Writer: that process has
+copies only, and writes them."""
 
 from harness import enter, main
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.distributed.checkpoint.async_save in a thread, lazily: nothing is copied before training goes on."""
+"""torch.distributed.checkpoint.async_save in a thread, lazily: nothing is copied before training
+goes on."""
 
 from harness import enter, main
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.distributed.checkpoint with HuggingFaceStorageWriter: each rank writes safetensors files below sharded/, then
-rank 0 puts them together into whole ones, and the index is written last."""
+"""torch.distributed.checkpoint with HuggingFaceStorageWriter: each rank writes safetensors files
+below sharded/, then rank 0 puts them together into whole ones, and the index is written last."""
 
 from harness import enter, main
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.distributed.checkpoint with ckptfs.hugging_face.Writer: the parts of the ranks are captured, and then read by rank
-0, which puts them together as ever."""
+"""torch.distributed.checkpoint with ckptfs.hugging_face.Writer: the parts of the ranks are
+captured, and then read by rank 0, which puts them together as ever."""
 
 from harness import enter, main
 

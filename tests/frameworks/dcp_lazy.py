@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.distributed.checkpoint, lazily: fully_shard's parts captured by ckptfs.dcp.Writer, and read by ckptfs.dcp.Reader;
-what is written the stock reader reads, too. Also the base of the other ways to use it."""
+"""torch.distributed.checkpoint, lazily: fully_shard's parts captured by ckptfs.dcp.Writer, and read
+by ckptfs.dcp.Reader; what is written the stock reader reads, too. Also the base of the other ways
+to use it."""
 
 from harness import enter, main
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""DeepSpeed on a CPU, ZeRO 1: each rank writes its part of the optimizer, rank 0 the model, and then `latest`, which
-no barrier precedes. Also the base of the other stages."""
+"""DeepSpeed on a CPU, ZeRO 1: each rank writes its part of the optimizer, rank 0 the model, and
+then `latest`, which no barrier precedes. Also the base of the other stages."""
 
 from harness import Framework, enter, main
 

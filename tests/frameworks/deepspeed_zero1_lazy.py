@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""DeepSpeed with ZeRO 1, lazily by its config alone: `datastates_ckpt` makes it import `datastates`, which is ours
-(client/python). Also the base of the other stages."""
+"""DeepSpeed with ZeRO 1, lazily by its config alone: `datastates_ckpt` makes it import
+`datastates`, which is ours (client/python). Also the base of the other stages."""
 
 from harness import enter, main
 

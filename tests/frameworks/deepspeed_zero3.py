@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""DeepSpeed on a CPU, ZeRO 3: each rank has, and writes, its part of everything, also of the model."""
+"""DeepSpeed on a CPU, ZeRO 3: each rank has, and writes, its part of everything, also of the
+model."""
 
 from harness import enter, main
 

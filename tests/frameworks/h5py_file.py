@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""h5py: one .h5, whose beginning is written again at the end. No built-in rule knows the name, so the config file has
-one."""
+"""h5py: one .h5, whose beginning is written again at the end. No built-in rule knows the name, so
+the config file has one."""
 
 from harness import enter, main
 

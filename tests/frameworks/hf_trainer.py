@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""The Trainer of transformers: two ranks, of which each writes the state of its random numbers, save_total_limit=3, and
-resume_from_checkpoint."""
+"""The Trainer of transformers: two ranks, of which each writes the state of its random numbers,
+save_total_limit=3, and resume_from_checkpoint."""
 
 import json
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""The Trainer of transformers in one process without a rank, save_total_limit=1: the last one is removed as soon as
-the next one is written."""
+"""The Trainer of transformers in one process without a rank, save_total_limit=1: the last one is
+removed as soon as the next one is written."""
 
 from harness import enter, main
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Lightning: ModelCheckpoint with the best two (top-k) and last.ckpt, by two ranks; each is written in TMPDIR,
-outside of the mount, and copied to its place."""
+"""Lightning: ModelCheckpoint with the best two (top-k) and last.ckpt, by two ranks; each is written
+in TMPDIR, outside of the mount, and copied to its place."""
 
 from harness import Framework, enter, main
 

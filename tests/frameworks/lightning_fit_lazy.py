@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Lightning with ckptfs.lightning.CheckpointIO: written on the mount at once, lazily; and last.ckpt once more."""
+"""Lightning with ckptfs.lightning.CheckpointIO: written on the mount at once, lazily; and last.ckpt
+once more."""
 
 from harness import enter, main
 

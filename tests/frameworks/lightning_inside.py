@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Lightning with the switches of lightning_fit.py set: TMPDIR inside of the mount, last.ckpt a link."""
+"""Lightning with the switches of lightning_fit.py set: TMPDIR inside of the mount, last.ckpt a
+link."""
 
 from harness import enter, main
 

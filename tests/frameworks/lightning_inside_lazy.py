@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Lightning with ckptfs.lightning.CheckpointIO, and last.ckpt a link. TMPDIR, which lightning_inside.py puts inside of the
-mount, has nothing to do with it."""
+"""Lightning with ckptfs.lightning.CheckpointIO, and last.ckpt a link. TMPDIR, which
+lightning_inside.py puts inside of the mount, has nothing to do with it."""
 
 from harness import enter, main
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""dist_checkpointing of Megatron-core in the format torch_dist: processes that each rank forks write the parts; then
-come .metadata, metadata.json and, behind a barrier, the tracker file, which Megatron-LM's training loop writes as is
-done here."""
+"""dist_checkpointing of Megatron-core in the format torch_dist: processes that each rank forks
+write the parts; then come .metadata, metadata.json and, behind a barrier, the tracker file, which
+Megatron-LM's training loop writes as is done here."""
 
 from harness import Framework, enter, main
 
@@ -21,15 +21,16 @@ import training
 
 TRACKER = "/latest_checkpointed_iteration.txt"
 
-# It asks CUDA where a flag is to be, and to have done what it was told: all that hinders it without.
+# It asks CUDA where a flag is to be, and to have done what it was told: all that hinders it
+# without.
 torch.cuda.current_device = lambda: "cpu"
 torch.cuda.synchronize = lambda *_: None
 
 
 class Parts(training.Flat):
     def parts(self):
-        """Of what can be divided each rank has as many rows, of the rest the first rank has all; what is no tensor all
-        have alike."""
+        """Of what can be divided each rank has as many rows, of the rest the first rank has all;
+        what is no tensor all have alike."""
         state = self.state()
         random = state.pop("random")
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""dist_checkpointing of Megatron-core with ckptfs.megatron.enable(): no processes that write, the tensors are captured."""
+"""dist_checkpointing of Megatron-core with ckptfs.megatron.enable(): no processes that write, the
+tensors are captured."""
 
 from harness import enter, main
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""NumPy: one .npz, of which headers are filled in after the data. No built-in rule knows the name, so the config file
-has one."""
+"""NumPy: one .npz, of which headers are filled in after the data. No built-in rule knows the name,
+so the config file has one."""
 
 from harness import enter, main
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Orbax's CheckpointManager with max_to_keep, of arrays that two processes of JAX have parts of. It saves while
-training goes on, below a temporary name."""
+"""Orbax's CheckpointManager with max_to_keep, of arrays that two processes of JAX have parts of. It
+saves while training goes on, below a temporary name."""
 
 from harness import Framework, enter, main
 

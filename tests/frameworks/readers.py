@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1800
-"""Evaluation jobs load what they see, in every way, while a training job saves, rotates and saves over the same name:
-on its mount, on a second mount of the backing, and on the bare backing. What they get is, bit by bit, what was
-saved."""
+"""Evaluation jobs load what they see, in every way, while a training job saves, rotates and saves
+over the same name: on its mount, on a second mount of the backing, and on the bare backing. What
+they get is, bit by bit, what was saved."""
 
 from harness import enter
 
@@ -37,7 +37,8 @@ JOB_STEPS, EVERY = 24, 2
 SCALE = 3  # 11 MB of state: saving and flushing it take a while
 JOBS = 20  # at most, until there were loads enough
 SECONDS = 300
-# Of a checkpoint that is removed by the time that it is opened: the latter from a directory that is held open, as on NFS.
+# Of a checkpoint that is removed by the time that it is opened: the latter from a directory that is
+# held open, as on NFS.
 _GONE = ("No such file or directory", "Stale file handle")
 
 
@@ -152,7 +153,8 @@ def replaced(path, file):
 
 
 class Evaluation:
-    """A job of several processes, two in each place, which load in all ways, one after the other, until training ends."""
+    """A job of several processes, two in each place, which load in all ways, one after the other,
+    until training ends."""
 
     def __init__(self, trained, places, over):
         self.trained, self.places, self.over = trained, places, over

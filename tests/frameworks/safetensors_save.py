@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""safetensors: one file, written under a temporary name that is renamed before it is closed. Read by a shared
-mapping."""
+"""safetensors: one file, written under a temporary name that is renamed before it is closed. Read
+by a shared mapping."""
 
 from harness import enter, main
 

@@ -43,7 +43,8 @@ def measured(where):
 
 
 def blocked():
-    """Of each framework that make bench measures: the time for which a save stands still, against the plain disk."""
+    """Of each framework that make bench measures: the time for which a save stands still, against
+    the plain disk."""
     path = os.path.join(os.environ.get("BUILD", ""), "frameworks", "blocked.json")
     if not os.path.exists(path):
         return {}

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 2400
-"""torch_checkpointing, which copies the state and has a process beside each rank write it while training goes on."""
+"""torch_checkpointing, which copies the state and has a process beside each rank write it while
+training goes on."""
 
 from harness import enter, main
 

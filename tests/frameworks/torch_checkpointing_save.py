@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 1200
-"""torch_checkpointing, the successor of DCP, of a model sharded by fully_shard. Every rank writes its parts into
-tmp_NAME, rank 0 adds metadata.pkl, all ranks pass a barrier, and rank 0 renames the directory to NAME."""
+"""torch_checkpointing, the successor of DCP, of a model sharded by fully_shard. Every rank writes
+its parts into tmp_NAME, rank 0 adds metadata.pkl, all ranks pass a barrier, and rank 0 renames the
+directory to NAME."""
 
 import os
 import types
@@ -48,11 +49,13 @@ class TorchCheckpointing(Framework):
     scale = 1
 
     saver = SyncCheckpointSaverConfig
-    # 0.1.1 writes metadata.pkl with a manager's first synchronous save alone (metadata_manager.py, the cache).
+    # 0.1.1 writes metadata.pkl with a manager's first synchronous save alone (metadata_manager.py,
+    # the cache).
     at_once = True
 
     def manager(self, directory, saver=SyncCheckpointSaverConfig):
-        """Its writes are O_DIRECT and not aligned by default: a mount takes them, ext4 answers EINVAL."""
+        """Its writes are O_DIRECT and not aligned by default: a mount takes them, ext4 answers
+        EINVAL."""
         is_mount = os.major(os.stat(directory).st_dev) == 0
         sharded = {name: ItemSpec(resharder=DefaultResharder()) for name in ("model", "optimizer")}
         return CheckpointManager(

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.save: rank 0 writes one file, the name of which is final from the first byte on. Read with and without mmap.
-Also the base of others that write one file."""
+"""torch.save: rank 0 writes one file, the name of which is final from the first byte on. Read with
+and without mmap. Also the base of others that write one file."""
 
 from harness import Framework, enter, main, newest
 

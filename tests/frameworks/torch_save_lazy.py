@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""torch.save made lazy by `python -m ckptfs run`: the same script, whose save returns before the tensors
-are captured."""
+"""torch.save made lazy by `python -m ckptfs run`: the same script, whose save returns before the
+tensors are captured."""
 
 from harness import enter, main
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A model that is trained by hand, for frameworks that only save: small, and the same in every run."""
+"""A model that is trained by hand, for frameworks that only save: small, and the same in every
+run."""
 
 import os
 import shutil
@@ -14,7 +15,8 @@ WIDTH = 160
 
 
 class Training:
-    """Of several ranks the gradients are averaged, so that all have one state, which is .state()."""
+    """Of several ranks the gradients are averaged, so that all have one state, which is
+    .state()."""
 
     def __init__(self, run):
         torch.set_num_threads(1)

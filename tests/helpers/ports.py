@@ -12,8 +12,8 @@ def ephemeral():
 
 
 def free_ports(count):
-    """Free ones, all different. Of those that no connection is given by itself: between this look and the server's own bind
-    many may be made on the machine."""
+    """Free ones, all different. Of those that no connection is given by itself: between this look
+    and the server's own bind many may be made on the machine."""
     first, last = ephemeral()
     ports = [port for port in range(10000, 65536) if not first <= port <= last]
     random.shuffle(ports)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Checks that only the handle of a call on the backing says as whom the call is made (engine/backing/who.h).
+"""Checks that only the handle of a call on the backing says as whom the call is made
+(engine/backing/who.h).
 
 Prints each line outside of engine/backing that
 

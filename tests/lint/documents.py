@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What a reader may expect of the documents: the README is short, what it refers to exists, and sentences are short.
+"""What a reader may expect of the documents: the README is short, what it refers to exists, and
+sentences are short.
 
-Checked: the README's size; that each manual page and file that the README or a manual page refers to is in this repository;
-that no sentence of a document has more words than a reader holds at once; that no document says "who" for "a process that", or
-uses a turn that STYLE forbids; and that subjects of commits are short and name their area. Tables,
-examples, the licence and what a tool has rendered are no sentences."""
+Checked: the README's size; that each manual page and file that the README or a manual page refers
+to is in this repository; that no sentence of a document has more words than a reader holds at once;
+that no document says "who" for "a process that", or uses a turn that STYLE forbids; and that
+subjects of commits are short and name their area. Tables, examples, the licence and what a tool has
+rendered are no sentences."""
 
 import pathlib
 import re
@@ -97,7 +99,8 @@ def check_references(readme, manual):
 
 
 def paragraphs_of_markdown(text):
-    """Prose alone: no fences, tables, comments, headings and indented examples, and nothing from the licence on."""
+    """Prose alone: no fences, tables, comments, headings and indented examples, and nothing from
+    the licence on."""
     text = re.sub(r"```.*?```|<!--.*?-->", "\n\n", text.split("\nMIT License\n")[0], flags=re.S)
     kept = [
         "" if re.match(r"#|\||\t|    ", line) else re.sub(r"^(- |\d+\. )", "\n\n", line)

@@ -6,9 +6,9 @@
     <- engine/capture <- engine/engine.* <- fs/
     client/{ckptfs_abi,cuda_driver}.h <- client/
 
-A file includes its own directory and what is left of it; two directories of the same rank do not know each other.
-Nothing in engine/ knows FUSE. fs/ sees engine/engine.h and what that includes. client/ knows only itself, and of what
-it rests on each part knows only itself.
+A file includes its own directory and what is left of it; two directories of the same rank do not
+know each other. Nothing in engine/ knows FUSE. fs/ sees engine/engine.h and what that includes.
+client/ knows only itself, and of what it rests on each part knows only itself.
 """
 
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the documents quote is so: each message that ckptfs-troubleshooting(7) explains is one that the sources have, and the
-kills and figures in the README are the measured ones."""
+"""What the documents quote is so: each message that ckptfs-troubleshooting(7) explains is one that
+the sources have, and the kills and figures in the README are the measured ones."""
 
 import json
 import pathlib
@@ -25,7 +25,8 @@ OTHERS = (
 )
 # In these sections items are commands or symptoms.
 OTHER_SECTIONS = ("FIRST", "SLOW")
-# What stands for something else: in the page a word in capitals or an ellipsis, in the sources a conversion.
+# What stands for something else: in the page a word in capitals or an ellipsis, in the sources a
+# conversion.
 BLANK = re.compile(
     r"\.\.\.|\b(?:PATH|BACKING|NAME|ERROR|OP|N|X|Y)\b|%[-.0-9]*(?:ll|z)?[a-z]|m\.bin|\bbash \(pid|'\.ckptfs'|Permission denied|No such file or directory"
 )

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Checks that a state is set by its machine's setter alone; prints each line that sets one elsewhere.
+"""Checks that a state is set by its machine's setter alone; prints each line that sets one
+elsewhere.
 
-The machines: engine/gen/state.h, engine/cache/cache.h, engine/coord/agreement.h. Whatever a member `state` is
-assigned to in their directories has to stand in a function whose name ends in set_state_by or set_state_by_locked. What only notes the
-state of something, as history does in a `struct ended *e`, is no machine.
+The machines: engine/gen/state.h, engine/cache/cache.h, engine/coord/agreement.h. Whatever a member
+`state` is assigned to in their directories has to stand in a function whose name ends in
+set_state_by or set_state_by_locked. What only notes the state of something, as history does in a
+`struct ended *e`, is no machine.
 """
 
 import re

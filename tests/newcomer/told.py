@@ -35,7 +35,8 @@ def told(number, call, *args, **kwargs):
 
 
 def told_soon(number, call):
-    """The same of a call that tells what was found out behind the program's back: as soon as that is known."""
+    """The same of a call that tells what was found out behind the program's back: as soon as that
+    is known."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         try:

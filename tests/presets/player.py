@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One process of a training job, as far as its files go: does what it is told, a JSON list [call, arguments...] a line on
-standard input, and answers each by a line: null, or the error. Its rank is in its environment since exec."""
+"""One process of a training job, as far as its files go: does what it is told, a JSON list [call,
+arguments...] a line on standard input, and answers each by a line: null, or the error. Its rank is
+in its environment since exec."""
 
 import contextlib
 import json
@@ -92,7 +93,8 @@ def refill(path, at, size, seed=0, flags=0):
 
 
 def header(path, size):
-    """The beginning of a safetensors file whose tensor of that size comes later. Returns nothing; it is 100 bytes long."""
+    """The beginning of a safetensors file whose tensor of that size comes later. Returns nothing;
+    it is 100 bytes long."""
     create(path)
     text_ = (
         json.dumps({"t": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}})

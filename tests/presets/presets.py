@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the programs of tests/presets have in common: jobs whose ranks are processes of their own (player.py), and what is
-known of a unit at each step of theirs. What a file is written with depends on its path in the unit and a seed."""
+"""What the programs of tests/presets have in common: jobs whose ranks are processes of their own
+(player.py), and what is known of a unit at each step of theirs. What a file is written with depends
+on its path in the unit and a seed."""
 
 import atexit
 
@@ -11,8 +12,8 @@ _jobs = 0
 
 
 class Rank:
-    """One process. rank None: without one; then its session is its job. Its calls are those of player.py; paths are below
-    the mount. @more: of its environment."""
+    """One process. rank None: without one; then its session is its job. Its calls are those of
+    player.py; paths are below the mount. @more: of its environment."""
 
     def __init__(self, rank=None, world=None, port=0, session=False, more=()):
         env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
@@ -38,7 +39,8 @@ class Rank:
         atexit.register(self.end)
 
     def end(self):
-        """Where that was not told to, it exits when the program does: else the mount would still be in use by it."""
+        """Where that was not told to, it exits when the program does: else the mount would still be
+        in use by it."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.wait(20)
@@ -104,7 +106,8 @@ def state(unit):
 
 
 def open_for(unit, missing, rule=None):
-    """It waits for that evidence; nothing of it is on the backing, and all of it is in the mount."""
+    """It waits for that evidence; nothing of it is on the backing, and all of it is in the
+    mount."""
     now = state(unit)
     assert now.get("state") == "open" and missing in now["waits_for"], now
     assert rule in (None, now["rule"]), now
@@ -138,8 +141,8 @@ def commit_file(unit):
 
 
 def committed(unit, done, files=None, ranks=None):
-    """Waits for its commit, which that evidence has led to: those files, the same in the mount and on the backing, as its
-    commit file says."""
+    """Waits for its commit, which that evidence has led to: those files, the same in the mount and
+    on the backing, as its commit file says."""
     code, told = ckptfs("wait", "--timeout", "15", mnt + "/" + unit)
     assert code == 0, (told, state(unit))
     return whole(unit, done, files, ranks)

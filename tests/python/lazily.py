@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What tests of the Python package with torch have in common: they begin with `from lazily import *`, behind which they
-run in the environment of tests/frameworks, with the package of this source tree."""
+"""What tests of the Python package with torch have in common: they begin with `from lazily import
+*`, behind which they run in the environment of tests/frameworks, with the package of this source
+tree."""
 
 # pylint: disable=unused-import,unused-wildcard-import,wildcard-import,wrong-import-position
 import logging

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""DCP's async_save in a thread with ckptfs.dcp.Writer copies nothing that is lazy, and a step waits until the thread has
-handed that over: every byte is that of the save, however slow the thread is. What is sent to another process is a copy."""
+"""DCP's async_save in a thread with ckptfs.dcp.Writer copies nothing that is lazy, and a step waits
+until the thread has handed that over: every byte is that of the save, however slow the thread is.
+What is sent to another process is a copy."""
 
 import contextlib
 import os

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 600
-"""Captures are slow, and the next step comes at once. The barrier before each optimizer's step stands in all ways to make
-one: every byte is that of the save. Without it each such run fails with ESTALE, names a tensor, and commits nothing."""
+"""Captures are slow, and the next step comes at once. The barrier before each optimizer's step
+stands in all ways to make one: every byte is that of the save. Without it each such run fails with
+ESTALE, names a tensor, and commits nothing."""
 
 import errno
 import os
@@ -154,7 +155,8 @@ class Scheduled(Way):
 
 
 class Own(torch.optim.Optimizer):
-    """Of somebody else: what it keeps may change whenever it likes, so that is not lazy; its parameters are."""
+    """Of somebody else: what it keeps may change whenever it likes, so that is not lazy; its
+    parameters are."""
 
     def __init__(self, params):
         super().__init__(params, {})

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""The engines of the package `datastates`, as their users call them: Kénotron, which names the tensors of a file before it
-makes it; and the one that DeepSpeed wraps, which frameworks/deepspeed_zero1_lazy.py has as a whole."""
+"""The engines of the package `datastates`, as their users call them: Kénotron, which names the
+tensors of a file before it makes it; and the one that DeepSpeed wraps, which
+frameworks/deepspeed_zero1_lazy.py has as a whole."""
 
 import json
 import os

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""The examples of client/python/examples, as a user runs them on a mount: once without an interruption, and once killed
-at random instants and started anew. They end with the same weights, bit by bit. On a plain directory they say so."""
+"""The examples of client/python/examples, as a user runs them on a mount: once without an
+interruption, and once killed at random instants and started anew. They end with the same weights,
+bit by bit. On a plain directory they say so."""
 
 import contextlib
 import os
@@ -48,7 +49,8 @@ class Example:
             ]
 
     def run(self, directory, kill_at=None):
-        """What it says: {"resumed": [...], "saved": [...], "weights": [...]}. It is killed some time after it has saved so often."""
+        """What it says: {"resumed": [...], "saved": [...], "weights": [...]}. It is killed some
+        time after it has saved so often."""
         said = {"resumed": [], "saved": [], "weights": []}
         with (
             open("log", "ab") as log,

@@ -3,8 +3,8 @@
 # heavy: check-frameworks
 # needs: root
 # timeout: 300
-"""The backing is full: a save that is told so raises CheckpointError, which says what failed and the way out; when
-there is room again, the next one is committed."""
+"""The backing is full: a save that is told so raises CheckpointError, which says what failed and
+the way out; when there is room again, the next one is committed."""
 
 import errno
 import os

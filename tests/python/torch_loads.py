@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""ckptfs.load: what torch.load returns, read by several threads, with progress; of files that it cannot read so, too."""
+"""ckptfs.load: what torch.load returns, read by several threads, with progress; of files that it
+cannot read so, too."""
 
 import collections
 import io

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""What a newcomer does wrong with ckptfs.save, save_file, load and `python -m ckptfs run`: each mistake is told with its way
-out, and a save that returned and then failed is told by its own name."""
+"""What a newcomer does wrong with ckptfs.save, save_file, load and `python -m ckptfs run`: each
+mistake is told with its way out, and a save that returned and then failed is told by its own
+name."""
 
 import errno
 import os
@@ -38,7 +39,8 @@ def told(number, call, *args, **kwargs):
 
 
 def told_soon(number, call):
-    """The same of a call that tells what was found out behind the program's back: as soon as that is known."""
+    """The same of a call that tells what was found out behind the program's back: as soon as that
+    is known."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -182,7 +184,8 @@ optimizer.step()
 ckptfs.wait(mount.mnt + "/step-10.pt")
 assert not said.lines, said.lines
 
-# A part of a directory that has failed is told once; what its job saves then is saved. Nothing is told of what was given up.
+# A part of a directory that has failed is told once; what its job saves then is saved. Nothing is
+# told of what was given up.
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 
 
@@ -219,7 +222,8 @@ ckptfs.wait(mount.mnt + "/dcp-6")
 dist.destroy_process_group()
 assert not said.lines, said.lines
 
-# The backing is full: the save that returned is told by the next one, by its own name, and the one behind that is made.
+# The backing is full: the save that returned is told by the next one, by its own name, and the one
+# behind that is made.
 ckptfs.session_of(mount.mnt).close()
 mount.umount()
 small = TMP + "/small"
@@ -255,7 +259,8 @@ if (
     ckptfs.barrier()  # nothing is said of what was saved, and unmounted
     subprocess.run(["umount", small], check=True)
 
-# The daemon has ended: save, load and an unchanged torch.save say so; then the process goes on with the next mount.
+# The daemon has ended: save, load and an unchanged torch.save say so; then the process goes on with
+# the next mount.
 mount.start()
 ckptfs.save(model.state_dict(), path)
 ckptfs.barrier()

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""A plan that serves more than one save: whatever changes between two saves, each file is what torch.save writes; and
-what changes at each step of a training is not planned anew."""
+"""A plan that serves more than one save: whatever changes between two saves, each file is what
+torch.save writes; and what changes at each step of a training is not planned anew."""
 
 import collections
 import io
@@ -101,7 +101,7 @@ def check_all(*states):
         check(state())
 
 
-# --- a training: of that, the first save is planned; and the second, to find what numbers there are ---
+# --- a training: its first save is planned; and its second, to find what numbers there are ---
 torch.manual_seed(5)
 model = nn.Sequential(nn.Linear(200, 100), nn.BatchNorm1d(100), nn.Linear(100, 100))
 optimizer = torch.optim.AdamW(model.parameters())
@@ -330,7 +330,7 @@ check_all(
     lambda: {"x": x, "o": (2,)},
 )
 
-# --- two storages of the same memory, as other types, which torch.save refuses; of another memory it does not ---
+# --- two storages of the same memory, as other types: torch.save refuses these, but no others ---
 a, b = numpy.zeros(5000, dtype="f4"), numpy.zeros(5000, dtype="i4")
 check({"a": torch.from_numpy(a), "b": torch.from_numpy(b)})
 check({"a": torch.from_numpy(a), "b": torch.from_numpy(b)})

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""ckptfs.save_file writes what safetensors.torch.save_file writes, lazily; and leaves to that what it alone
-can judge."""
+"""ckptfs.save_file writes what safetensors.torch.save_file writes, lazily; and leaves to that what
+it alone can judge."""
 
 import errno
 import os

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""What ckptfs.save writes: a file that stock torch.load reads in all its ways, of all kinds of tensors; and when it is not
-lazy, and says why."""
+"""What ckptfs.save writes: a file that stock torch.load reads in all its ways, of all kinds of
+tensors; and when it is not lazy, and says why."""
 
 import contextlib
 import errno
@@ -98,7 +98,8 @@ for i in range(3):
     before = captures()
     ckptfs.save(state, path_of("a.pt"))
     lazily = captures() - before
-    # Parameters of 16 KiB and more, and their two moments; of an optimizer that is younger than the session, once it steps.
+    # Parameters of 16 KiB and more, and their two moments; of an optimizer that is younger than the
+    # session, once it steps.
     assert lazily == (0 if i == 0 else 6), lazily
     want = copy(state)
     step()
@@ -125,7 +126,8 @@ assert len(ours) == len(plain.getvalue())
 storages = len([name for name in zipfile.ZipFile(plain).namelist() if "/data/" in name])
 assert sum(a != b for a, b in zip(ours, plain.getvalue())) <= storages * 8 + 3 * 40
 
-# Registered tensors are lazy without any optimizer; and not, when that is undone. They are let go with it.
+# Registered tensors are lazy without any optimizer; and not, when that is undone. They are let go
+# with it.
 weights = {"big": torch.randn(100, 100), "nested": [torch.randn(100, 100)]}
 session.register(weights)
 for lazily in 2, 0:
@@ -140,7 +142,8 @@ before = captures()
 ckptfs.save(alone.state_dict(), path_of("b.pt"))
 assert captures() - before == 1
 ckptfs.barrier()
-# Parameters that are in no group between the steps (DeepSpeed, ZeRO 3) are the optimizer's all the same.
+# Parameters that are in no group between the steps (DeepSpeed, ZeRO 3) are the optimizer's all the
+# same.
 session.unregister(alone)
 apart = torch.optim.AdamW(alone.parameters())
 alone(torch.randn(2, 100)).sum().backward()
@@ -338,7 +341,8 @@ one = Barrier()
 hooks.sessions = lambda: [one]
 hooks._before_step(optimizer, (), {})
 assert one.asked == [[7000, 7001]], one.asked
-# A step that is captured in a graph: what waits has landed before; from then on a barrier stands before each replay.
+# A step that is captured in a graph: what waits has landed before; from then on a barrier stands
+# before each replay.
 graph, torch.cuda.CUDAGraph = torch.cuda.CUDAGraph, Graph
 torch.cuda.is_initialized = torch.cuda.is_current_stream_capturing = lambda: True
 one.asked, one.pending = [], True

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 900
-"""A script that knows nothing of ckptfs: `python -m ckptfs run` makes its saves on a mount lazy, and so does CKPTFS_LAZY=1
-where the package is installed, from the tree and without an index; nothing else of it changes. Where libckptfs is
-missing or the mount another release's, the job goes on with torch.save."""
+"""A script that knows nothing of ckptfs: `python -m ckptfs run` makes its saves on a mount lazy,
+and so does CKPTFS_LAZY=1 where the package is installed, from the tree and without an index;
+nothing else of it changes. Where libckptfs is missing or the mount another release's, the job goes
+on with torch.save."""
 
 import filecmp
 import os

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # heavy: check-frameworks
 # timeout: 300
-"""A job of torchrun on two nodes, of which a rank dies: torchrun starts all again, and counts that on one of the nodes. Each
-save of both starts is committed, and no rank gets an error.
+"""A job of torchrun on two nodes, of which a rank dies: torchrun starts all again, and counts that
+on one of the nodes. Each save of both starts is committed, and no rank gets an error.
 
 Each rank saves with DCP to the mount of its node. Rank 1 kills itself after a save, once."""
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The CPU time that a test takes, and the budget that holds it there.
 
-Assumes that it is asked before the test's processes are killed: the kernel then still knows what each of them used,
-and what those children used that it waited for. What kernel threads do for a test isn't seen (writeback, loop
-devices), nor are children whose parent ignores SIGCHLD.
+Assumes that it is asked before the test's processes are killed: the kernel then still knows what
+each of them used, and what those children used that it waited for. What kernel threads do for a
+test isn't seen (writeback, loop devices), nor are children whose parent ignores SIGCHLD.
 """
 
 import os
@@ -17,7 +17,8 @@ def _used_by(pid):
     """Seconds that process `pid` and its children that are over have used; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            # The name is in brackets and may hold anything: utime, stime, cutime and cstime are fields 14 to 17.
+            # The name is in brackets and may hold anything: utime, stime, cutime and cstime are
+            # fields 14 to 17.
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return 0
@@ -30,14 +31,16 @@ def used_by(pids):
 
 
 def factor(environ, slow):
-    """How many times its budget a test may use; None where budgets are not held: a sanitizer's cost is its own."""
+    """How many times its budget a test may use; None where budgets are not held: a sanitizer's cost
+    is its own."""
     if environ.get("CKPTFS_TEST_SANITIZED"):
         return None
     return (float(environ.get("CKPTFS_TEST_CPU_FACTOR") or 1) * slow) or None
 
 
 def over_budget(test, seconds, times):
-    """The reason why `test` fails that used so many seconds of CPU time, or None. `times` is of factor()."""
+    """The reason why `test` fails that used so many seconds of CPU time, or None. `times` is of
+    factor()."""
     budget_s = test.cpu_s or (None if test.heavy else DEFAULT_BUDGET_S)
     if times is None or budget_s is None or test.is_long or seconds <= budget_s * times:
         return None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Finding tests: which files are tests, what their first lines ask for, and which of them were meant.
+"""Finding tests: which files are tests, what their first lines ask for, and which of them were
+meant.
 
-Assumes nothing but names: an executable tests/<group>/*.{sh,py} or $BUILD/tests/<group>/*.t is a test. One that has a
-list beside it, NAME.list, is as many tests as that has lines.
+Assumes nothing but names: an executable tests/<group>/*.{sh,py} or $BUILD/tests/<group>/*.t is a
+test. One that has a list beside it, NAME.list, is as many tests as that has lines.
 """
 
 import os
@@ -34,7 +35,8 @@ def _leading_comment(path):
 
 
 class Test:
-    """One test: `name` is group/file, `path` what is executed, with `words`, `header` the file with the directives."""
+    """One test: `name` is group/file, `path` what is executed, with `words`, `header` the file with
+    the directives."""
 
     def __init__(self, group, path, header, variant="", words=()):
         self.group = group
@@ -92,7 +94,8 @@ class Test:
 
 
 def _is_script_test(path):
-    """Executable, or made to be: a #! line without the x bit is a mistake that must not go unseen."""
+    """Executable, or made to be: a #! line without the x bit is a mistake that must not go
+    unseen."""
     if not path.endswith((".sh", ".py")) or not os.path.isfile(path):
         return False
     if os.access(path, os.X_OK):
@@ -106,7 +109,8 @@ def _entries(folder):
 
 
 def _listed(group, path):
-    """The tests that `path` is: itself, or for each line `VARIANT WORDS...` of its list VARIANT_NAME, run with WORDS."""
+    """The tests that `path` is: itself, or for each line `VARIANT WORDS...` of its list
+    VARIANT_NAME, run with WORDS."""
     listing = os.path.splitext(path)[0] + ".list"
     if not os.path.exists(listing):
         return [Test(group, path, path)]
@@ -138,7 +142,8 @@ def find_all(root, build):
 
 
 def _matches(test, root, build, wanted):
-    """How PATH `wanted` means `test`: 'file', 'folder' or None. `wanted` is a path or a test's name."""
+    """How PATH `wanted` means `test`: 'file', 'folder' or None. `wanted` is a path or a test's
+    name."""
     target = os.path.abspath(wanted)
     if wanted == test.name or target in (
         test.path,
@@ -158,8 +163,9 @@ def _matches(test, root, build, wanted):
 def select(tests, root, build, paths, substrings, heavy):
     """The tests to run, and how many were left out only for being heavy.
 
-    A heavy test runs when its group was asked for, or when it was named itself. Asking for a heavy group and
-    nothing else runs that group alone. With LONG those of its tests that are not heavy do more.
+    A heavy test runs when its group was asked for, or when it was named itself. Asking for a heavy
+    group and nothing else runs that group alone. With LONG those of its tests that are not heavy do
+    more.
     """
     chosen, left_out = [], 0
     for path in paths:

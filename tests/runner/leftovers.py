@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a test may leave behind - processes, mounts, frozen filesystems, loop devices - and how to end each.
+"""What a test may leave behind - processes, mounts, frozen filesystems, loop devices - and how to
+end each.
 
-A hung FUSE daemon can block whoever touches its mount, and reading another process's command line takes that
-process's memory lock. So everything here that could block runs in a thread that may be given up (`bounded`).
+A hung FUSE daemon can block whoever touches its mount, and reading another process's command line
+takes that process's memory lock. So everything here that could block runs in a thread that may be
+given up (`bounded`).
 """
 
 import fcntl
@@ -73,9 +75,11 @@ def descendants(ancestor):
 
 
 def tagged(tag):
-    """The living pids whose environment holds exactly `tag`: how tests are recognised without namespaces.
+    """The living pids whose environment holds exactly `tag`: how tests are recognised without
+    namespaces.
 
-    A zombie lives as long as another thread of it does, which hangs then; only that one has the environment.
+    A zombie lives as long as another thread of it does, which hangs then; only that one has the
+    environment.
     """
 
     def owns(pid):
@@ -89,7 +93,8 @@ def tagged(tag):
 
 
 def describe(pids):
-    """Lines for a person who asks why these processes hang. Best effort, taken while they still live."""
+    """Lines for a person who asks why these processes hang. Best effort, taken while they still
+    live."""
     lines, table = [], _process_table()
     for pid in pids:
         if pid not in table:
@@ -131,7 +136,8 @@ class Mount:
 
 
 def mounts_below(pids, folder):
-    """What is mounted at or below `folder`, newest first, in each mount namespace that `pids` live in."""
+    """What is mounted at or below `folder`, newest first, in each mount namespace that `pids` live
+    in."""
     found, namespaces = [], set()
     for pid in pids:
         try:
@@ -151,7 +157,8 @@ def mounts_below(pids, folder):
 
 
 def thaw(mounts):
-    """fsfreeze -u for every mount of a block device: a frozen one would survive its namespace, and block kills."""
+    """fsfreeze -u for every mount of a block device: a frozen one would survive its namespace, and
+    block kills."""
 
     def thaw_one(mount):
         fd = os.open(f"/proc/{mount.pid}/root{mount.path}", os.O_RDONLY)
@@ -218,15 +225,16 @@ def unmount(mounts):
 def loops_backed_by(marker):
     """Loop devices whose backing file's path contains `marker`.
 
-    The path is matched by a part, because once the mount namespace that set it up is gone, it may be shown
-    relative to another root.
+    The path is matched by a part, because once the mount namespace that set it up is gone, it may
+    be shown relative to another root.
     """
     pattern = "/sys/block/loop*/loop/backing_file"
     return ["/dev/" + path.split("/")[3] for path in glob.glob(pattern) if marker in _read(path)]
 
 
 def detach_loops(marker):
-    """Detach them; what is still in use detaches itself on its last close. Returns those that remain."""
+    """Detach them; what is still in use detaches itself on its last close. Returns those that
+    remain."""
     for device in loops_backed_by(marker):
         bounded(
             5,

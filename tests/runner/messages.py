@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The check that some test provoked every message that the engine can give.
 
-The daemon and the command append the id of each message they give to $CKPTFS_MESSAGE_LOG, one a line, with or
-without MSG_; the ids are those that engine/base/messages.h defines.
+The daemon and the command append the id of each message they give to $CKPTFS_MESSAGE_LOG, one a
+line, with or without MSG_; the ids are those that engine/base/messages.h defines.
 """
 
 import os

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Running one test: its environment, its namespaces, its time limit, and its end.
 
-As root a test gets a mount and a pid namespace. Their pid 1 is a small shell (INIT) that starts the test, reaps
-orphans, and reports the test's exit status; then it waits to be killed, so that the runner can look at what was
-left before everything goes at once. A test that times out ends in the same way, only without a status.
-Without root (or namespaces) a test's processes are recognised by TEST_TMP in their environment.
+As root a test gets a mount and a pid namespace. Their pid 1 is a small shell (INIT) that starts the
+test, reaps orphans, and reports the test's exit status; then it waits to be killed, so that the
+runner can look at what was left before everything goes at once. A test that times out ends in the
+same way, only without a status. Without root (or namespaces) a test's processes are recognised by
+TEST_TMP in their environment.
 """
 
 import math
@@ -77,7 +78,8 @@ def namespaces_work():
 
 
 class Result:
-    """`verdict` is ok, FAIL, skip, later (a skip, unless it can be run alone) or stopped (by the user)."""
+    """`verdict` is ok, FAIL, skip, later (a skip, unless it can be run alone) or stopped (by the
+    user)."""
 
     def __init__(
         self, name, verdict, seconds=0.0, reason="", log=None, tmp=None, extra=(), cpu_s=0.0
@@ -263,7 +265,8 @@ class Sandbox:
             self._detach_loops()
 
     def _kill(self):
-        """SIGKILL everything; whether all of it is gone. A namespace's pid 1 takes the rest with it."""
+        """SIGKILL everything; whether all of it is gone. A namespace's pid 1 takes the rest with
+        it."""
         deadline = time.monotonic() + KILL_WAIT_S
         while True:
             pids = self._pids()

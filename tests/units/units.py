@@ -121,7 +121,8 @@ def fill_up(path):
 
 
 def staging(directory=None):
-    """The hidden names on the backing, once those of files that were removed have gone, which goes on meanwhile."""
+    """The hidden names on the backing, once those of files that were removed have gone, which goes
+    on meanwhile."""
     hidden = []
 
     def settled():
@@ -157,7 +158,8 @@ def gate_closed():
     in_the_way = []
 
     def look():
-        # When the host is short of clean pages, the kernel writes back what names need, too, or has to read it again.
+        # When the host is short of clean pages, the kernel writes back what names need, too, or has
+        # to read it again.
         if any(where in stack for stack in _stacks() for where in _IN_THE_WAY):
             in_the_way.append(True)
             _gate_ioctl(_FITHAW)
@@ -206,8 +208,8 @@ def _stacks():
 
 @contextlib.contextmanager
 def flush_held():
-    """Nothing is flushed meanwhile, in a mount with flush_depth=1 of a gated filesystem: one chunk is on its way and
-    does not arrive."""
+    """Nothing is flushed meanwhile, in a mount with flush_depth=1 of a gated filesystem: one chunk
+    is on its way and does not arrive."""
     with gate_closed():
         save(mnt + "/" + _BLOCKER, bytes(65536))
         wait(lambda: status()["flush"]["in_flight"])

@@ -5,8 +5,9 @@
     ckptfs.require("/ckpt")     an error, if no ckptfs is mounted there
     ckptfs.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "/ckpt/run/step-100.pt")
 
-`save` returns at once. The tensors are copied while the next step computes its gradients; optimizer.step() waits by itself
-until that is done. The file is that of torch.save, and appears under its name whole or not at all.
+`save` returns at once. The tensors are copied while the next step computes its gradients;
+optimizer.step() waits by itself until that is done. The file is that of torch.save, and appears
+under its name whole or not at all.
 
     path = ckptfs.latest("/ckpt/run")       the newest checkpoint that is committed
     state = ckptfs.load(path)               as torch.load, by several threads
@@ -14,8 +15,8 @@ until that is done. The file is that of torch.save, and appears under its name w
     ckptfs.barrier()                        before tensors change elsewhere than in optimizer.step()
     with ckptfs.open("/ckpt/run/x.ckpt"):   any file, whole or not at all
 
-torch is imported when it is needed. `Session`, `open`, `require`, `latest`, `wait` and `commit` do without. README.md beside
-the source of this package has all of it.
+torch is imported when it is needed. `Session`, `open`, `require`, `latest`, `wait` and `commit` do
+without. README.md beside the source of this package has all of it.
 """
 
 from __future__ import annotations

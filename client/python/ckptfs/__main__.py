@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""python -m ckptfs run SCRIPT [ARGUMENT...]: runs a script whose torch.save is lazy on mounts of ckptfs."""
+"""python -m ckptfs run SCRIPT [ARGUMENT...]: runs a script whose torch.save is lazy on mounts of
+ckptfs."""
 
 from __future__ import annotations
 

@@ -26,16 +26,18 @@ STREAM_COMPLETE = (1 << 64) - 1
 
 
 class CheckpointError(OSError):
-    """A checkpoint could not be saved, read or waited for. The text names the file or tensor, the cause and the way out. An
-    OSError; its `errno` tells the kinds apart: ESTALE, a tensor was changed before it was captured; ENOTCONN, the daemon is
-    not running; ENOTTY, the path lies in no mount of ckptfs; ENOSPC, the storage is full; ETIMEDOUT, and so on."""
+    """A checkpoint could not be saved, read or waited for. The text names the file or tensor, the
+    cause and the way out. An OSError; its `errno` tells the kinds apart: ESTALE, a tensor was
+    changed before it was captured; ENOTCONN, the daemon is not running; ENOTTY, the path lies in no
+    mount of ckptfs; ENOSPC, the storage is full; ETIMEDOUT, and so on."""
 
     def __str__(self) -> str:
         return str(self.strerror)
 
 
 class LibraryNotFound(CheckpointError):
-    """There is no libckptfs that can be loaded. The text says where it was looked for, and how to have it."""
+    """There is no libckptfs that can be loaded. The text says where it was looked for, and how to
+    have it."""
 
 
 class Options(Structure):
@@ -140,10 +142,11 @@ log = logging.getLogger("ckptfs")
 
 
 def candidates() -> list[str]:
-    """Where libckptfs is looked for, in this order: CKPTFS_LIB alone if it is set (a file, or the directory of one); the build
-    directory of the source tree that this package lies in; a copy in this package; wherever the dynamic linker looks;
-    /usr/local/lib and /usr/lib, which a linker without a new cache does not; beside the command ckptfs; the build directory
-    of the source tree that pip has installed this package from."""
+    """Where libckptfs is looked for, in this order: CKPTFS_LIB alone if it is set (a file, or the
+    directory of one); the build directory of the source tree that this package lies in; a copy in
+    this package; wherever the dynamic linker looks; /usr/local/lib and /usr/lib, which a linker
+    without a new cache does not; beside the command ckptfs; the build directory of the source tree
+    that pip has installed this package from."""
     told = os.environ.get("CKPTFS_LIB")
     if told:
         return [os.path.join(told, SONAME) if os.path.isdir(told) else told]
@@ -161,7 +164,8 @@ def candidates() -> list[str]:
 
 
 def _built(top: str, package: str | None) -> list[str]:
-    """The library that `make` has built in the source tree @top; @package: only if that is the package of this tree."""
+    """The library that `make` has built in the source tree @top; @package: only if that is the
+    package of this tree."""
     if not top or not os.path.exists(os.path.join(top, "client", "ckptfs_abi.h")):
         return []
     if package and os.path.join(top, "client", "python", "ckptfs") != package:
@@ -180,7 +184,8 @@ def _prefix_of_command() -> str:
 
 
 def _installed_from() -> str:
-    """The source tree that pip has installed this package from, as pip has noted it; "": not from one."""
+    """The source tree that pip has installed this package from, as pip has noted it; "": not from
+    one."""
     try:
         from importlib import metadata  # pylint: disable=import-outside-toplevel
 
@@ -250,7 +255,8 @@ def library() -> ctypes.CDLL:
 
 
 def without_library(what: str, error: LibraryNotFound) -> None:
-    """Says once for each call of the package how it does without the library; where it was looked for with the first."""
+    """Says once for each call of the package how it does without the library; where it was looked
+    for with the first."""
     global _said_missing  # pylint: disable=global-statement
     with _lock:
         if what in _without:
@@ -273,7 +279,8 @@ def loaded() -> bool:
 
 
 def told(session: int | None = None) -> str:
-    """What ckptfs_error says: why the last call on this thread with this session (or without any) failed."""
+    """What ckptfs_error says: why the last call on this thread with this session (or without any)
+    failed."""
     text = library().ckptfs_error(session)
     return text.decode(errors="replace") if text else ""
 

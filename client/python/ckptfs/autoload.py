@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""torch.save becomes lazy by itself: `python -m ckptfs run`, or CKPTFS_LAZY=1 where the package is installed (torch
-calls `autoload` when it is imported: the entry point torch.backends). Nothing here can fail the program: what goes
-wrong is logged, and torch.save stays as it is."""
+"""torch.save becomes lazy by itself: `python -m ckptfs run`, or CKPTFS_LAZY=1 where the package is
+installed (torch calls `autoload` when it is imported: the entry point torch.backends). Nothing here
+can fail the program: what goes wrong is logged, and torch.save stays as it is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def autoload() -> None:
 
 
 def enable() -> None:
-    """From here on torch.save of a path in a mount of ckptfs is ckptfs.save; of all else it is what it was."""
+    """From here on torch.save of a path in a mount of ckptfs is ckptfs.save; of all else it is what
+    it was."""
     try:
         import torch  # pylint: disable=import-outside-toplevel
 
@@ -68,8 +69,8 @@ _said = False
 
 
 def _ready(path: Any) -> bool:
-    """True if lazy.py can save it. Otherwise torch.save does, unless CKPTFS_REQUIRE forbids that: no job should end
-    because a save is not lazy."""
+    """True if lazy.py can save it. Otherwise torch.save does, unless CKPTFS_REQUIRE forbids that:
+    no job should end because a save is not lazy."""
     global _said  # pylint: disable=global-statement
     try:
         from . import lazy  # pylint: disable=import-outside-toplevel

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command `ckptfs` of a wheel that brings it along (make dist): runs the program that lies in this package."""
+"""The command `ckptfs` of a wheel that brings it along (make dist): runs the program that lies in
+this package."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The engines that DeepSpeed (`"datastates_ckpt": {...}` in its JSON config) and Kénotron (`checkpointing_engine:
-datastates`) import as datastates.CheckpointEngine and datastates.CkptEngine: so a job becomes lazy by its config alone.
+"""The engines that DeepSpeed (`"datastates_ckpt": {...}` in its JSON config) and Kénotron
+(`checkpointing_engine: datastates`) import as datastates.CheckpointEngine and
+datastates.CkptEngine: so a job becomes lazy by its config alone.
 
-DeepSpeed takes that engine for one whose checkpoints are committed at the next step, and then does not do so (it asks
-for what is to be committed, and its own class of 0.19 does not tell): it would never write `latest`. On a mount of
-ckptfs `latest` can be written at once, since readers see the old one until the checkpoint that it names is committed;
-so the engine tells DeepSpeed that it is like torch.save's."""
+DeepSpeed takes that engine for one whose checkpoints are committed at the next step, and then does
+not do so (it asks for what is to be committed, and its own class of 0.19 does not tell): it would
+never write `latest`. On a mount of ckptfs `latest` can be written at once, since readers see the
+old one until the checkpoint that it names is committed; so the engine tells DeepSpeed that it is
+like torch.save's."""
 
 from __future__ import annotations
 
@@ -54,8 +56,8 @@ def _adopt(owner: Any) -> None:
 
 
 def _deepspeed_modules() -> list[Any]:
-    """What its engines train: the step of the optimizer in them, which the barrier stands before, comes before the
-    parameters change."""
+    """What its engines train: the step of the optimizer in them, which the barrier stands before,
+    comes before the parameters change."""
     engines = [
         one
         for one in gc.get_objects()
@@ -69,8 +71,9 @@ def _deepspeed_modules() -> list[Any]:
 
 
 class CheckpointEngine:
-    """save, load and wait as DataStates-LLM's engine has them. @config: a dict, or DeepSpeed's: `host_cache_size` (GiB of
-    the mount's cache to borrow), `parser_threads` (that copy; default 2); `pin_host_cache` is what ckptfs does anyway."""
+    """save, load and wait as DataStates-LLM's engine has them. @config: a dict, or DeepSpeed's:
+    `host_cache_size` (GiB of the mount's cache to borrow), `parser_threads` (that copy; default 2);
+    `pin_host_cache` is what ckptfs does anyway."""
 
     def __init__(self, config: Any = None, rank: int = 0) -> None:
         self.rank = rank
@@ -95,7 +98,8 @@ class CheckpointEngine:
             session.register(*_deepspeed_modules())
 
     def save(self, state_dict: Any, path: str) -> bool:
-        """Saves as ckptfs.save: returns at once; the tensors are captured before the optimizer's next step."""
+        """Saves as ckptfs.save: returns at once; the tensors are captured before the optimizer's
+        next step."""
         self._open(path)
         lazy.save(state_dict, path)
         self._paths.append(os.path.abspath(path))
@@ -106,7 +110,8 @@ class CheckpointEngine:
         return loading.load(path, map_location, weights_only=False)
 
     def wait(self, persist: bool = False) -> bool:
-        """Waits until what was saved is captured; @persist: until it is durable. CheckpointError: a save has failed."""
+        """Waits until what was saved is captured; @persist: until it is durable. CheckpointError: a
+        save has failed."""
         barrier(landed=True)
         if not persist:
             return True
@@ -118,9 +123,10 @@ class CheckpointEngine:
 
 
 class CkptEngine:
-    """What Kénotron's engine is made of: tensors that are to be at places of files. It names them before it makes the
-    file, which it then truncates; so they are written when it names those of the next file, waits, or an optimizer steps.
-    @host_cache_size: bytes of the mount's cache to borrow."""
+    """What Kénotron's engine is made of: tensors that are to be at places of files. It names them
+    before it makes the file, which it then truncates; so they are written when it names those of
+    the next file, waits, or an optimizer steps. @host_cache_size: bytes of the mount's cache to
+    borrow."""
 
     def __init__(self, host_cache_size: int = 0, gpu_id: int = 0, rank: int = 0) -> None:  # pylint: disable=unused-argument
         self.cache = int(host_cache_size)

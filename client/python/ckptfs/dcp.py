@@ -5,9 +5,10 @@
     checkpoint.save(state, storage_writer=ckptfs.dcp.Writer("/ckpt/run/step-100"))
     checkpoint.load(state, storage_reader=ckptfs.dcp.Reader("/ckpt/run/step-100"))
 
-What is written is what FileSystemWriter writes, for all of DCP's readers. `save` returns when the ranks have agreed on who
-writes what, and no tensor has been copied. With async_save in a thread, which copies all of them first otherwise, they agree
-meanwhile; a process that writes (AsyncCheckpointerType.PROCESS) is given copies, and nothing of that is lazy."""
+What is written is what FileSystemWriter writes, for all of DCP's readers. `save` returns when the
+ranks have agreed on who writes what, and no tensor has been copied. With async_save in a thread,
+which copies all of them first otherwise, they agree meanwhile; a process that writes
+(AsyncCheckpointerType.PROCESS) is given copies, and nothing of that is lazy."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ def _saved(tensor: Any) -> bytes:
 
 
 class _HandOver:
-    """What the thread of async_save has still to hand over while training goes on: a barrier waits for that first."""
+    """What the thread of async_save has still to hand over while training goes on: a barrier waits
+    for that first."""
 
     def __init__(self) -> None:
         self.thread: threading.Thread | None = None  # that hands it over, when that is known
@@ -119,7 +121,8 @@ def _copied(value: Any, is_shared: Callable[[Any], bool]) -> Any:
 
 
 class _Staged(dict):  # type: ignore[type-arg]
-    """A state_dict that shares its tensors with what is trained. It is sent to another process as copies."""
+    """A state_dict that shares its tensors with what is trained. It is sent to another process as
+    copies."""
 
     hand_over: _HandOver
 
@@ -130,9 +133,10 @@ class _Staged(dict):  # type: ignore[type-arg]
 
 
 class Writer(FileSystemWriter):
-    """Takes the arguments of FileSystemWriter, but does not sync unless sync_files=True: the commit does. Parameters, the
-    state of known optimizers and what was registered are captured lazily (see ckptfs.save), in a file of each rank; all
-    else is written at once. On another filesystem, or with extensions or another format, it is FileSystemWriter."""
+    """Takes the arguments of FileSystemWriter, but does not sync unless sync_files=True: the commit
+    does. Parameters, the state of known optimizers and what was registered are captured lazily (see
+    ckptfs.save), in a file of each rank; all else is written at once. On another filesystem, or
+    with extensions or another format, it is FileSystemWriter."""
 
     _hand_over: _HandOver | None = None
     _sent = False

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of saves after they have returned. A lazy save returns before its bytes are on the backing, so it can fail
-later. Each save is watched here until it is committed; a failure is told once, by the path of the save: by the next
-save or `ckptfs.barrier`, by `ckptfs.wait` of that path, or at the end of the program by the logger.
+"""What becomes of saves after they have returned. A lazy save returns before its bytes are on the
+backing, so it can fail later. Each save is watched here until it is committed; a failure is told
+once, by the path of the save: by the next save or `ckptfs.barrier`, by `ckptfs.wait` of that path,
+or at the end of the program by the logger.
 
-A thread asks, while there is a save to ask for. A question may take as long as what is queued on the way to the storage,
-which no call of the program waits for."""
+A thread asks, while there is a save to ask for. A question may take as long as what is queued on
+the way to the storage, which no call of the program waits for."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from typing import Dict, List, NamedTuple, Optional
 from . import _lib, mounts
 from ._lib import CheckpointError
 
-# ckptfs_wait says by these that nothing is known of a path, that it is no checkpoint's, or that it was removed or replaced.
+# ckptfs_wait says by these that nothing is known of a path, that it is no checkpoint's, or that it
+# was removed or replaced.
 _UNKNOWN = (
     errno.EIDRM,
     errno.ENOENT,
@@ -44,8 +46,8 @@ _lock = threading.Lock()
 
 
 def watch(path: mounts.Path, there: os.stat_result | None = None) -> None:
-    """A save of @path has just returned. there: of its file, when it was opened; asked here, it may have to wait for the
-    storage."""
+    """A save of @path has just returned. there: of its file, when it was opened; asked here, it may
+    have to wait for the storage."""
     global _thread  # pylint: disable=global-statement
     name = os.path.abspath(os.fspath(path))
     try:
@@ -74,7 +76,8 @@ def _follow() -> None:
 
 
 def end() -> None:
-    """At the end of the program: nobody asks behind its back any more, and what is known by then is complete."""
+    """At the end of the program: nobody asks behind its back any more, and what is known by then is
+    complete."""
     _ending.set()
     thread = _thread
     if thread is not None:
@@ -83,8 +86,8 @@ def end() -> None:
 
 
 def take_told() -> bool:
-    """True if a failure was told since this was asked last. The daemon tells each process of the failure of its job once, too,
-    by an error of the next file that it opens."""
+    """True if a failure was told since this was asked last. The daemon tells each process of the
+    failure of its job once, too, by an error of the next file that it opens."""
     global _told  # pylint: disable=global-statement
     told, _told = _told, False
     return told
@@ -101,7 +104,8 @@ def forget(path: mounts.Path) -> None:
 
 
 def was_told(error: CheckpointError) -> None:
-    """A barrier has told of a failed capture: "PATH failed: ...", where the beginning of a long path is "..."."""
+    """A barrier has told of a failed capture: "PATH failed: ...", where the beginning of a long
+    path is "..."."""
     global _told  # pylint: disable=global-statement
     _told = True
     text = str(error)
@@ -128,8 +132,8 @@ def clear() -> None:
 
 
 def _lost(name: str, save: _Save) -> CheckpointError | None:
-    """Of a save before the last mount: None if the file has its name all the same. Not every backing has the same inode
-    numbers, or as fine times, in the next mount."""
+    """Of a save before the last mount: None if the file has its name all the same. Not every
+    backing has the same inode numbers, or as fine times, in the next mount."""
     try:
         there = os.stat(name)
         if there.st_ino == save.inode or there.st_mtime_ns >= save.mtime_ns:

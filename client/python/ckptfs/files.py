@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""ckptfs.open: a file that gets its name when all of it was written, and never before. Needs neither torch nor libckptfs."""
+"""ckptfs.open: a file that gets its name when all of it was written, and never before. Needs
+neither torch nor libckptfs."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from ._lib import CheckpointError
 
 log = logging.getLogger("ckptfs")
 
-# The built-in rules know files called so, with six letters or digits more, as unfinished (ckptfs-rules(5)).
+# The built-in rules know files called so, with six letters or digits more, as unfinished
+# (ckptfs-rules(5)).
 _TEMP, _TEMP_LETTERS = ".tmp", string.ascii_letters + string.digits
 
 _STATE = "user.ckptfs.state"  # attribute of files in a mount
@@ -28,10 +30,11 @@ _said_unclaimed = False
 
 
 class WholeFile:
-    """A file that is being written, under a temporary name of its own beside the one that it is to have. `close` gives it that
-    name, within a `with` block only the end of the block; of several that are written at once the last one keeps it. `abandon`,
-    an exception that leaves the block, or losing the object removes it, and what had the name stays. All other attributes, such
-    as `write`, `seek`, `tell` and `fileno`, are those of the file of Python's own `open`."""
+    """A file that is being written, under a temporary name of its own beside the one that it is to
+    have. `close` gives it that name, within a `with` block only the end of the block; of several
+    that are written at once the last one keeps it. `abandon`, an exception that leaves the block,
+    or losing the object removes it, and what had the name stays. All other attributes, such as
+    `write`, `seek`, `tell` and `fileno`, are those of the file of Python's own `open`."""
 
     def __init__(self, path: mounts.Path, exclusive: bool = False, buffering: int = -1) -> None:
         self._file: BinaryIO | None = None
@@ -78,9 +81,10 @@ class WholeFile:
             self.abandon()
 
     def close(self) -> None:
-        """Ends the file, which then has its name. On a mount it is committed as soon as it is on the backing; elsewhere it is
-        synced first. OSError: it could not be written, and what had the name stays. Closed again: nothing.
-        CheckpointError, EINVAL: it was written, but is no checkpoint of the mount, which CKPTFS_REQUIRE asks for."""
+        """Ends the file, which then has its name. On a mount it is committed as soon as it is on
+        the backing; elsewhere it is synced first. OSError: it could not be written, and what had
+        the name stays. Closed again: nothing. CheckpointError, EINVAL: it was written, but is no
+        checkpoint of the mount, which CKPTFS_REQUIRE asks for."""
         file = self._file
         if file is None or self._decided:
             return
@@ -140,8 +144,8 @@ def _create_beside(path: str, buffering: int) -> tuple[str, BinaryIO]:
 
 
 def _is_staged(file: BinaryIO) -> bool:
-    """True if the mount keeps the new file aside until it is durable and has a digest, whatever its name will be. (As
-    ckptfs_is_staged tells where the library is.)"""
+    """True if the mount keeps the new file aside until it is durable and has a digest, whatever its
+    name will be. (As ckptfs_is_staged tells where the library is.)"""
     try:
         return os.getxattr(file.fileno(), _STATE) == b"open"
     except OSError:
@@ -149,7 +153,8 @@ def _is_staged(file: BinaryIO) -> bool:
 
 
 def _unclaimed(path: str) -> None:
-    """The file @path, in a mount, was written and synced, and is no checkpoint: the mount's own rules do not know _TEMP."""
+    """The file @path, in a mount, was written and synced, and is no checkpoint: the mount's own
+    rules do not know _TEMP."""
     global _said_unclaimed  # pylint: disable=global-statement
     text = "is no checkpoint here: it has no digest. Call it .pt or .safetensors, or add a rule (ckptfs-rules(5))"
     if mounts.is_required(path):
@@ -170,14 +175,14 @@ def _sync_directory(path: str) -> None:
 
 
 def open(path: mounts.Path, mode: str = "wb", buffering: int = -1) -> Any:  # pylint: disable=redefined-builtin
-    """Opens the file @path. With mode "wb" it is written whole or not at all: it gets its name when it is closed, and never
-    if an exception leaves the `with` block, or the process dies:
+    """Opens the file @path. With mode "wb" it is written whole or not at all: it gets its name when
+    it is closed, and never if an exception leaves the `with` block, or the process dies:
 
         with ckptfs.open("/ckpt/run/step-100.pt") as file:
             torch.save(state, file)
 
-    "xb": the same of a name that is free (FileExistsError). "rb": Python's own open. Works on every filesystem; outside a
-    mount the file is synced before it gets its name."""
+    "xb": the same of a name that is free (FileExistsError). "rb": Python's own open. Works on every
+    filesystem; outside a mount the file is synced before it gets its name."""
     if mode in ("rb", "br"):
         with mounts.served(path):
             return builtins.open(path, mode, buffering)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The barrier that nobody can forget: from the first session on it stands before each step of each optimizer.
+"""The barrier that nobody can forget: from the first session on it stands before each step of each
+optimizer.
 
-torch calls a global step pre-hook in Optimizer.step, whatever the implementation (foreach, fused, capturable), also
-where GradScaler, an optimizer in the backward pass, DeepSpeed or Lightning do the calling. It does not run when a CUDA
-graph is replayed that a step was captured in: so when the hook sees such a capture, replays get a barrier of their
-own."""
+torch calls a global step pre-hook in Optimizer.step, whatever the implementation (foreach, fused,
+capturable), also where GradScaler, an optimizer in the backward pass, DeepSpeed or Lightning do the
+calling. It does not run when a CUDA graph is replayed that a step was captured in: so when the hook
+sees such a capture, replays get a barrier of their own."""
 
 from __future__ import annotations
 

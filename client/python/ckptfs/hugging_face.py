@@ -3,8 +3,9 @@
 
     checkpoint.save(state, storage_writer=ckptfs.hugging_face.Writer("/ckpt/run/step-100", save_distributed=True))
 
-What is written is what HuggingFaceStorageWriter writes, for all of its readers. With enable_consolidation=True the parts of
-the ranks are captured lazily, but `save` puts them together before it returns, as that does."""
+What is written is what HuggingFaceStorageWriter writes, for all of its readers. With
+enable_consolidation=True the parts of the ranks are captured lazily, but `save` puts them together
+before it returns, as that does."""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ from .safetensors_file import save_file
 
 
 class Writer(HuggingFaceStorageWriter):
-    """Takes the arguments of HuggingFaceStorageWriter. Parameters, the state of known optimizers and what was registered are
-    captured lazily (see ckptfs.save); all else is written at once. On another filesystem it is HuggingFaceStorageWriter."""
+    """Takes the arguments of HuggingFaceStorageWriter. Parameters, the state of known optimizers
+    and what was registered are captured lazily (see ckptfs.save); all else is written at once. On
+    another filesystem it is HuggingFaceStorageWriter."""
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         if not in_mount(self.path) or any(

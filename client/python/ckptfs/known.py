@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Which memory may be captured lazily: what an optimizer changes in its step, and nowhere else, as far as one can
-know; the barrier stands before that. All else a save writes before it returns.
+"""Which memory may be captured lazily: what an optimizer changes in its step, and nowhere else, as
+far as one can know; the barrier stands before that. All else a save writes before it returns.
 
-That is: the parameters of optimizers whose steps the hook sees, and the state of those of torch.optim and of others
-that are known to change it in their step only; and what the user has registered."""
+That is: the parameters of optimizers whose steps the hook sees, and the state of those of
+torch.optim and of others that are known to change it in their step only; and what the user has
+registered."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def key_of(storage: Any) -> Key:
-    """The memory of an untyped storage: views, and the storages of detached tensors, have the same."""
+    """The memory of an untyped storage: views, and the storages of detached tensors, have the
+    same."""
     return storage.data_ptr(), storage.nbytes(), storage.device
 
 
@@ -68,7 +70,8 @@ def tensors_in(tensor: Any) -> Iterator[Any]:
 
 
 def named_tensors(obj: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """All that are in a nest of dicts, lists, modules and optimizers, with the way that leads to them."""
+    """All that are in a nest of dicts, lists, modules and optimizers, with the way that leads to
+    them."""
     if isinstance(obj, torch.Tensor):
         for tensor in tensors_in(obj):
             yield prefix, tensor

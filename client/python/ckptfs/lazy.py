@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""torch.save, lazily: what torch writes beside the storages is written, and the storages by handle."""
+"""torch.save, lazily: what torch writes beside the storages is written, and the storages by
+handle."""
 
 from __future__ import annotations
 
@@ -74,8 +75,9 @@ def _unclaimed(path: Any) -> None:
 
 
 def register(*what: Any, path: Any) -> Session:
-    """Registers modules, optimizers or state_dicts with the session of the mount that @path lies in, which it opens if there
-    is none: they may then be captured lazily. See Session.register. Returns the session."""
+    """Registers modules, optimizers or state_dicts with the session of the mount that @path lies
+    in, which it opens if there is none: they may then be captured lazily. See Session.register.
+    Returns the session."""
     session = session_of(path)
     session.register(*what)
     return session
@@ -89,7 +91,8 @@ def _why_not(path: Any, arguments: Any) -> str:
 
 
 def session_for(path: Any) -> tuple[Session | None, str]:
-    """The session of the mount that @path lies in; or why there is none. CheckpointError: no save can be made there."""
+    """The session of the mount that @path lies in; or why there is none. CheckpointError: no save
+    can be made there."""
     mounts.check_required(path)
     try:
         return session_of(path), ""
@@ -106,8 +109,9 @@ def session_for(path: Any) -> tuple[Session | None, str]:
 
 
 class Writer:
-    """Puts skeletons, and what their holes are filled with, into one file. What says that a file is whole is written
-    last: one that is left before cannot be taken for whole. Without a session nothing of it is lazy."""
+    """Puts skeletons, and what their holes are filled with, into one file. What says that a file is
+    whole is written last: one that is left before cannot be taken for whole. Without a session
+    nothing of it is lazy."""
 
     def __init__(self, session: Session | None, lazy: Any = None) -> None:
         self.session = session
@@ -226,8 +230,8 @@ def _runs(parts: Sequence[tuple[int, Any]]) -> list[_Run]:
 
 
 def _small(runs: list[_Run]) -> Scraps | None:
-    """Takes the short ones out of @runs: what lies between tensors. To write each by a call of its own would take longer
-    than all else; a copy of them goes by handle, all together."""
+    """Takes the short ones out of @runs: what lies between tensors. To write each by a call of its
+    own would take longer than all else; a copy of them goes by handle, all together."""
     sizes = [sum(map(len, run)) for _, run in runs]
     if len([size for size in sizes if size <= _SHORT]) < _FEW:
         return None
@@ -328,7 +332,8 @@ def _whole(error: OSError, path: Any) -> CheckpointError:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """The many small objects of a save would make Python look for garbage, in all that the program has."""
+    """The many small objects of a save would make Python look for garbage, in all that the program
+    has."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -341,16 +346,17 @@ def _uncollected() -> Iterator[None]:
 def save(
     obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2, **arguments: Any
 ) -> None:
-    """Saves as torch.save does, whose arguments it takes, and writes the same file. On a mount of ckptfs it returns before
-    parameters, the state of known optimizers, and what was registered are captured; they must not change before the next
-    barrier, and every optimizer's step begins with one. All else is written when it returns. A return means: accepted.
-    `ckptfs.wait(path)` says when the checkpoint is kept.
+    """Saves as torch.save does, whose arguments it takes, and writes the same file. On a mount of
+    ckptfs it returns before parameters, the state of known optimizers, and what was registered are
+    captured; they must not change before the next barrier, and every optimizer's step begins with
+    one. All else is written when it returns. A return means: accepted. `ckptfs.wait(path)` says
+    when the checkpoint is kept.
 
-    Where it cannot be lazy (another filesystem, a torch without skip_data, unusual tensors, f is a file object) it is
-    torch.save, and a warning of the logger `ckptfs` says why, once.
+    Where it cannot be lazy (another filesystem, a torch without skip_data, unusual tensors, f is a
+    file object) it is torch.save, and a warning of the logger `ckptfs` says why, once.
 
-    CheckpointError: this save fails; or an earlier one has failed since it returned, which the text names, and this one is
-    not made."""
+    CheckpointError: this save fails; or an earlier one has failed since it returned, which the text
+    names, and this one is not made."""
     _check_arguments(obj, f)
     why = "f is no path" if not mounts.is_path(f) else _why_not(f, arguments)
     arguments = dict(arguments, pickle_module=pickle_module, pickle_protocol=pickle_protocol)

@@ -3,8 +3,8 @@
 
     trainer = lightning.Trainer(..., plugins=[ckptfs.lightning.CheckpointIO()])
 
-Checkpoints on a mount of ckptfs are written there at once, not to TMPDIR first, and captured while training goes on; on
-another filesystem it is Lightning's own."""
+Checkpoints on a mount of ckptfs are written there at once, not to TMPDIR first, and captured while
+training goes on; on another filesystem it is Lightning's own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """torch.load whose reads are large and made by several threads.
 
-torch.load asks `map_location` for each storage, in the order in which the file has them. Within skip_data it has not
-read them: so they are read here, before it goes on with them, whatever it then does."""
+torch.load asks `map_location` for each storage, in the order in which the file has them. Within
+skip_data it has not read them: so they are read here, before it goes on with them, whatever it then
+does."""
 
 from __future__ import annotations
 
@@ -156,8 +157,9 @@ def load(
 ) -> Any:
     """Loads as torch.load does, whose other arguments it takes, any file, in a mount or not.
 
-    threads: so many read large tensors at a time. progress: called as progress(bytes read, bytes in all) after each part.
-    With mmap=True, a file object, or a file of the old format, torch reads by itself, and there is no progress."""
+    threads: so many read large tensors at a time. progress: called as progress(bytes read, bytes in
+    all) after each part. With mmap=True, a file object, or a file of the old format, torch reads by
+    itself, and there is no progress."""
     mounts.check_required(f)
     if mounts.is_path(f) and os.path.isdir(f):
         raise CheckpointError(

@@ -3,9 +3,9 @@
 
     ckptfs.megatron.enable()
 
-once, before training. dist_checkpointing.save in the format torch_dist to a mount of ckptfs then forks no processes that
-write copies, but has the tensors captured; what is written Megatron loads as ever. async_sharded_save=True, which copies
-all tensors first, is Megatron's own."""
+once, before training. dist_checkpointing.save in the format torch_dist to a mount of ckptfs then
+forks no processes that write copies, but has the tensors captured; what is written Megatron loads
+as ever. async_sharded_save=True, which copies all tensors first, is Megatron's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from .mounts import in_mount
 
 
 def enable() -> None:
-    """From here on `save` of the strategy for torch_dist is this, where the directory lies in a mount."""
+    """From here on `save` of the strategy for torch_dist is this, where the directory lies in a
+    mount."""
     inner = strategies.TorchDistSaveShardedStrategy.save
     if hasattr(inner, "ckptfs_inner"):
         return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Which paths lie in a mount of ckptfs, and what to say where one does not. Needs neither torch nor libckptfs, but for
-`require`, which loads the library."""
+"""Which paths lie in a mount of ckptfs, and what to say where one does not. Needs neither torch nor
+libckptfs, but for `require`, which loads the library."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def place_of(path: Path) -> Place:
 
 
 def in_mount(directory: Any) -> bool:
-    """True if the directory is there and lies in a mount of ckptfs, whether its daemon runs or not."""
+    """True if the directory is there and lies in a mount of ckptfs, whether its daemon runs or
+    not."""
     try:
         place = place_of(directory)
         return place.served and (
@@ -173,7 +174,8 @@ def is_dead(path: Any) -> bool:
 
 @contextlib.contextmanager
 def served(path: Any) -> Iterator[None]:
-    """Errors in here that come of a daemon which has ended say so. torch tells of some as RuntimeError."""
+    """Errors in here that come of a daemon which has ended say so. torch tells of some as
+    RuntimeError."""
     try:
         yield
     except CheckpointError as error:
@@ -190,8 +192,9 @@ def served(path: Any) -> Iterator[None]:
 
 
 def require(path: Path) -> None:
-    """Returns if @path, which need not exist yet, lies in a mount of ckptfs whose daemon runs, and libckptfs is found.
-    CheckpointError otherwise: what is there instead, and the way out. Call it once, before training."""
+    """Returns if @path, which need not exist yet, lies in a mount of ckptfs whose daemon runs, and
+    libckptfs is found. CheckpointError otherwise: what is there instead, and the way out. Call it
+    once, before training."""
     place = place_of(path)
     if not place.served:
         raise not_mounted(path, place)
@@ -201,7 +204,8 @@ def require(path: Path) -> None:
 
 
 def is_required(path: Path) -> bool:
-    """True if CKPTFS_REQUIRE says that @path must lie in a mount. CheckpointError: it says neither yes, no nor a path."""
+    """True if CKPTFS_REQUIRE says that @path must lie in a mount. CheckpointError: it says neither
+    yes, no nor a path."""
     told = os.environ.get(REQUIRE, "")
     if told.lower() in OFF:
         return False

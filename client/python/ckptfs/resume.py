@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of checkpoints, and which to go on from. Needs no torch, but for `latest` with a group."""
+"""What becomes of checkpoints, and which to go on from. Needs no torch, but for `latest` with a
+group."""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ WITHOUT_END = (1 << 64) - 1
 _STATES = {"captured": _lib.CAPTURED, "durable": _lib.DURABLE, "committed": _lib.COMMITTED}
 _CHECKS = {"full": _lib.VERIFY, "structure": _lib.STRUCTURE, "none": 0}
 
-# For `latest` without libckptfs: names of files that are checkpoints though ckptfs did not write them, as the built-in rules
-# single-file and hugging-face have them; of files that name a checkpoint, and have a record, too; and the records of ckptfs.
+# For `latest` without libckptfs: names of files that are checkpoints though ckptfs did not write
+# them, as the built-in rules single-file and hugging-face have them; of files that name a
+# checkpoint, and have a record, too; and the records of ckptfs.
 _FOREIGN = (
     "?*.pt",
     "?*.pth",
@@ -59,12 +61,13 @@ def _served(path: Path) -> None:
 
 
 def wait(path: Path, state: str = "committed", timeout: float | None = None) -> None:
-    """Waits until the checkpoint at @path, a file or a directory, has come so far: "captured", its tensors may change;
-    "durable", its bytes are on the backing; "committed", it has its name there, whole, and survives a crash of process,
-    daemon and host.
+    """Waits until the checkpoint at @path, a file or a directory, has come so far: "captured", its
+    tensors may change; "durable", its bytes are on the backing; "committed", it has its name there,
+    whole, and survives a crash of process, daemon and host.
 
-    timeout: in seconds; 0 looks once; None waits without end, also for a path that does not exist yet.
-    CheckpointError: the save has failed, and why; ETIMEDOUT, with what is missing; ENOTTY, the path lies in no mount."""
+    timeout: in seconds; 0 looks once; None waits without end, also for a path that does not exist
+    yet. CheckpointError: the save has failed, and why; ETIMEDOUT, with what is missing; ENOTTY, the
+    path lies in no mount."""
     if state not in _STATES:
         raise ValueError(f"{state!r} is no state to wait for; these are: {', '.join(_STATES)}")
     end = None if timeout is None else time.monotonic() + timeout
@@ -93,13 +96,14 @@ def wait(path: Path, state: str = "committed", timeout: float | None = None) -> 
 
 
 def commit(path: Path) -> None:
-    """Says that the checkpoint directory @path is whole, where no rule can know: it is committed as soon as all of it is
-    closed and on the backing. For layouts that ckptfs does not know."""
+    """Says that the checkpoint directory @path is whole, where no rule can know: it is committed as
+    soon as all of it is closed and on the backing. For layouts that ckptfs does not know."""
     _say(path, _lib.library().ckptfs_commit)
 
 
 def abandon(path: Path) -> None:
-    """Gives up the checkpoint directory @path that is being written: it fails, and its name shows what it was before."""
+    """Gives up the checkpoint directory @path that is being written: it fails, and its name shows
+    what it was before."""
     _say(path, _lib.library().ckptfs_abandon)
     fates.forget(path)
 
@@ -114,18 +118,21 @@ def _say(path: Path, call: Any) -> None:
 
 
 def latest(directory: Path, *, verify: bool | str = "structure", group: Any = None) -> str | None:
-    """The path of the newest committed checkpoint at or below @directory, which lies in a mount, or is a bare backing, or
-    any directory. None: there is none. A checkpoint that is being saved does not count. If none is committed, the newest
-    checkpoint file that ckptfs did not write, and a warning says so.
+    """The path of the newest committed checkpoint at or below @directory, which lies in a mount, or
+    is a bare backing, or any directory. None: there is none. A checkpoint that is being saved does
+    not count. If none is committed, the newest checkpoint file that ckptfs did not write, and a
+    warning says so.
 
     verify: what is checked of it; one that does not pass is skipped with a warning.
         "structure": each file is there with its size, as its commit file lists. Reads no content: some milliseconds.
         "full" or True: all bytes have the digests of the save. Reads the whole checkpoint: as long as a load.
         "none" or False: nothing.
-    group: a process group of torch.distributed, or True for the default one. Its first rank looks and tells the others, so
+    group: a process group of torch.distributed, or True for the default one. Its first rank looks
+    and tells the others, so
         that all go on from the same checkpoint. All ranks of the group must call it.
 
-    CheckpointError: there is no such directory, or it cannot be looked at; with a group on all ranks."""
+    CheckpointError: there is no such directory, or it cannot be looked at; with a group on all
+    ranks."""
     how = {True: "full", False: "none", None: "none"}.get(verify, verify)  # type: ignore[arg-type]
     if how not in _CHECKS:
         raise ValueError(f'verify={verify!r}: it is "structure", "full" (True) or "none" (False)')
@@ -225,7 +232,8 @@ def _newest_by_names(directory: Path, how: str) -> str | None:
 
 
 def _committed_ns(directory: str, how: str) -> int | None:
-    """When the checkpoint directory was committed; 0: it is not whole, nor are its files what they seem; None: it was not."""
+    """When the checkpoint directory was committed; 0: it is not whole, nor are its files what they
+    seem; None: it was not."""
     try:
         with open(os.path.join(directory, _COMMIT_FILE), encoding="utf-8") as file:
             told = json.load(file)  # a cut one is no JSON
@@ -254,7 +262,8 @@ def _committed_ns(directory: str, how: str) -> int | None:
 def _add_file(
     path: str, name: str, committed: list[tuple[int, str]], foreign: list[tuple[int, str]]
 ) -> None:
-    """Adds the file to one of these, unless it is no checkpoint, is being saved, or was changed since."""
+    """Adds the file to one of these, unless it is no checkpoint, is being saved, or was changed
+    since."""
     try:
         there = os.lstat(path)
     except OSError:  # it was removed meanwhile

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Plans (skeleton.py) that serve more than one save: an object that has the structure of one before it needs no pickling
-but of its numbers. Each save looks at all of the object; what is unlike or unknown is planned anew.
+"""Plans (skeleton.py) that serve more than one save: an object that has the structure of one before
+it needs no pickling but of its numbers. Each save looks at all of the object; what is unlike or
+unknown is planned anew.
 
-The structure is all that torch.save's file depends on, but for the bytes of storages and for numbers: types, keys, texts,
-which parts are one and the same, and what a tensor is of its storage. Numbers, such as the step and the learning rate,
-change from save to save: where they lie in the pickle is found out by pickling the object with others in their places."""
+The structure is all that torch.save's file depends on, but for the bytes of storages and for
+numbers: types, keys, texts, which parts are one and the same, and what a tensor is of its storage.
+Numbers, such as the step and the learning rate, change from save to save: where they lie in the
+pickle is found out by pickling the object with others in their places."""
 
 from __future__ import annotations
 
@@ -64,8 +66,9 @@ class _Plan:
 
 
 class _Walk:
-    """Through an object, in the order in which it is pickled. This runs at each save, over all tensors. (No closures that
-    call each other: such a ring would keep tensors until Python looks for garbage.)"""
+    """Through an object, in the order in which it is pickled. This runs at each save, over all
+    tensors. (No closures that call each other: such a ring would keep tensors until Python looks
+    for garbage.)"""
 
     def __init__(self) -> None:
         self.shape: list[Any] = []
@@ -195,7 +198,8 @@ def _opcodes(numbers: list[Any]) -> list[bytes]:
 
 
 class _Template:
-    """What of a file depends on numbers: the pickle, and its check sum, which the zip file has twice."""
+    """What of a file depends on numbers: the pickle, and its check sum, which the zip file has
+    twice."""
 
     def __init__(self, plan: _Plan, obj: Any) -> None:
         base = random.randrange(1 << 61, 1 << 62)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""safetensors.torch.save_file, lazily. The format: eight bytes, the length of a header in JSON, which has the place of
-each tensor behind it; so all places are known before any tensor is read."""
+"""safetensors.torch.save_file, lazily. The format: eight bytes, the length of a header in JSON,
+which has the place of each tensor behind it; so all places are known before any tensor is read."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def _why_not(tensors: Any) -> str:
 def _layout(
     tensors: dict[str, Any], metadata: dict[str, str] | None
 ) -> tuple[bytes, list[tuple[int, str, Any]]]:
-    """The header, and where each tensor is behind it: those with the widest elements first, as the library has them."""
+    """The header, and where each tensor is behind it: those with the widest elements first, as the
+    library has them."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     places, at = [], 0
     for name, tensor in sorted(
@@ -101,7 +102,8 @@ def _layout(
 def save_file(
     tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | None = None
 ) -> None:
-    """Saves as safetensors.torch.save_file does, and writes the same file: lazily on a mount of ckptfs, as ckptfs.save."""
+    """Saves as safetensors.torch.save_file does, and writes the same file: lazily on a mount of
+    ckptfs, as ckptfs.save."""
     refused = _why_not(tensors)
     session, why = lazy.session_for(filename)
     why = why or refused
@@ -124,7 +126,8 @@ def save_file(
 
 
 def enable() -> None:
-    """From here on safetensors.torch.save_file of a path in a mount is this one, also where others have imported it."""
+    """From here on safetensors.torch.save_file of a path in a mount is this one, also where others
+    have imported it."""
     inner = torch_save_file
 
     def replaced(tensors: Any, filename: Any, metadata: Any = None) -> None:

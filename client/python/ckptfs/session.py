@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Sessions: the connection of this process with a mount, by which it writes tensors by handle. Without torch: what
-lies in any buffer (bytearray, mmap, array, NumPy) can be written here; lazy.py does the same for what torch has."""
+"""Sessions: the connection of this process with a mount, by which it writes tensors by handle.
+Without torch: what lies in any buffer (bytearray, mmap, array, NumPy) can be written here; lazy.py
+does the same for what torch has."""
 
 from __future__ import annotations
 
@@ -32,13 +33,14 @@ from .mounts import GONE
 
 log = logging.getLogger("ckptfs")
 
-# Names are remembered with their ids; a program that makes up new ones at each save begins anew at so many.
+# Names are remembered with their ids; a program that makes up new ones at each save begins anew at
+# so many.
 IDS_MAX = 32768
 
 
 class Source(NamedTuple):
-    """Memory that is to be in a file: its name, address and length, and its place in the file. `keep` is the owner of the
-    memory, which is held until the memory is captured."""
+    """Memory that is to be in a file: its name, address and length, and its place in the file.
+    `keep` is the owner of the memory, which is held until the memory is captured."""
 
     name: str
     address: int
@@ -54,7 +56,8 @@ class Source(NamedTuple):
 
 
 class Scraps(NamedTuple):
-    """Pieces of one text that are to be at places of a file: (offset in the file, in the text, length)."""
+    """Pieces of one text that are to be at places of a file: (offset in the file, in the text,
+    length)."""
 
     name: str
     text: bytes
@@ -98,14 +101,16 @@ def _versions(sources: Iterable[Source]) -> list[tuple[str, Any, int]]:
 
 
 class Session:
-    """A connection of this process with the mount that @path lies in. `ckptfs.save` opens one for each mount by itself. To
-    choose rank, cache or threads, open one before the first save; `save` then uses it.
+    """A connection of this process with the mount that @path lies in. `ckptfs.save` opens one for
+    each mount by itself. To choose rank, cache or threads, open one before the first save; `save`
+    then uses it.
 
-    rank, world, local_rank, local_world: which of the job's processes this is; None: as the launcher's environment says.
-    arena_bytes: how much cache to borrow; 0: the daemon chooses. threads: how many copy at most; 0: 2.
+    rank, world, local_rank, local_world: which of the job's processes this is; None: as the
+    launcher's environment says. arena_bytes: how much cache to borrow; 0: the daemon chooses.
+    threads: how many copy at most; 0: 2.
 
-    All methods may be called from any thread. In a child after fork the session is dead: CheckpointError (ECHILD).
-    CheckpointError, ENOTTY: the path lies in no mount of ckptfs."""
+    All methods may be called from any thread. In a child after fork the session is dead:
+    CheckpointError (ECHILD). CheckpointError, ENOTTY: the path lies in no mount of ckptfs."""
 
     def __init__(
         self,
@@ -169,10 +174,10 @@ class Session:
         return self._handle
 
     def register(self, *what: Any) -> None:
-        """Says what may be captured lazily, because it changes only after a barrier: modules (their parameters), optimizers
-        (their parameters and state), tensors, and nests of dicts and lists of them. Optimizers of torch.optim and their
-        parameters need not be registered. Modules and optimizers are held weakly, all else until `unregister` or the end
-        of the session."""
+        """Says what may be captured lazily, because it changes only after a barrier: modules (their
+        parameters), optimizers (their parameters and state), tensors, and nests of dicts and lists
+        of them. Optimizers of torch.optim and their parameters need not be registered. Modules and
+        optimizers are held weakly, all else until `unregister` or the end of the session."""
         self._open_handle()
         with self._lock:
             for one in what:
@@ -201,9 +206,9 @@ class Session:
     ) -> int:
         """Writes buffers lazily: returns at once, and they must not change before the next barrier.
 
-        file: a descriptor, or an unbuffered file, open for writing. pieces: (name, buffer, offset in the file) of each, or a
-        dict of names and buffers, which then lie one behind the other. eager: returns when they are written. Returns the
-        offset behind the last of them."""
+        file: a descriptor, or an unbuffered file, open for writing. pieces: (name, buffer, offset
+        in the file) of each, or a dict of names and buffers, which then lie one behind the other.
+        eager: returns when they are written. Returns the offset behind the last of them."""
         if isinstance(pieces, Mapping):
             sources, at = [], 0
             for name, buffer in pieces.items():
@@ -247,7 +252,8 @@ class Session:
             versions.clear()  # nothing of it was taken
             raise
         finally:
-            # Not before: the barrier of another thread, which does not wait for these yet, would let them go.
+            # Not before: the barrier of another thread, which does not wait for these yet, would
+            # let them go.
             with self._lock:
                 self._held += held
                 self._versions += versions
@@ -256,7 +262,8 @@ class Session:
                 self._devices.update(s.device for s in lazy if s.device >= 0)
 
     def takes(self, memory: int) -> bool:
-        """True if it can capture memory of that kind. Without a usable driver of the GPU it takes that of the host only."""
+        """True if it can capture memory of that kind. Without a usable driver of the GPU it takes
+        that of the host only."""
         handle = self._open_handle()
         with self._lock:
             if memory not in self._takes:
@@ -324,7 +331,8 @@ class Session:
         return self._pending
 
     def devices_pending(self) -> set:
-        """Devices of which copies may be under way, whose streams a barrier must order behind them."""
+        """Devices of which copies may be under way, whose streams a barrier must order behind
+        them."""
         return self._devices
 
     def barrier(
@@ -332,9 +340,10 @@ class Session:
     ) -> None:
         """Returns when what was written may change. It waits for captures, never for storage.
 
-        streams: handles of CUDA streams; work that is enqueued there from then on runs behind the copies. landed: waits for
-        these copies, too. timeout: in seconds; None: 120. CheckpointError: a save has failed since the last barrier; it names
-        the file, which is not committed. The tensors may change all the same."""
+        streams: handles of CUDA streams; work that is enqueued there from then on runs behind the
+        copies. landed: waits for these copies, too. timeout: in seconds; None: 120.
+        CheckpointError: a save has failed since the last barrier; it names the file, which is not
+        committed. The tensors may change all the same."""
         self._barrier(streams, landed, timeout)
         fates.raise_first()
 
@@ -370,8 +379,8 @@ class Session:
             raise error
 
     def barrier_in_hook(self, streams: Sequence[int] = ()) -> None:
-        """The same before an update, which it never keeps from being made: what has failed is logged, and raised by the next
-        call that can, such as `save`."""
+        """The same before an update, which it never keeps from being made: what has failed is
+        logged, and raised by the next call that can, such as `save`."""
         if not self._pending and (not self._devices or self._fenced.issuperset(streams)):
             return
         if not self.alive:
@@ -397,7 +406,8 @@ class Session:
         return stats
 
     def close(self) -> None:
-        """Waits as a barrier does, fails what has not landed then, and ends the session. In a child after fork: nothing."""
+        """Waits as a barrier does, fails what has not landed then, and ends the session. In a child
+        after fork: nothing."""
         with self._lock:
             handle, self._handle = self._handle, None
         _forget(self)
@@ -412,7 +422,8 @@ class Session:
 
 
 def _changed(versions: Sequence[tuple[str, Any, int]], error: int) -> str:
-    """The way out, and which tensors torch knows to have changed since they were written; that it names none proves nothing."""
+    """The way out, and which tensors torch knows to have changed since they were written; that it
+    names none proves nothing."""
     if error != errno.ESTALE:
         return ""
     names = list(
@@ -465,8 +476,9 @@ def session_at(directory: str | os.PathLike[str]) -> Session | None:
 
 
 def session_of(path: str | os.PathLike[str]) -> Session:
-    """The session with the mount that @path lies in; opens it if there is none. @path is a directory, or a file that is there
-    or yet to come. CheckpointError, ENOTTY: it lies in no mount."""
+    """The session with the mount that @path lies in; opens it if there is none. @path is a
+    directory, or a file that is there or yet to come. CheckpointError, ENOTTY: it lies in no
+    mount."""
     path = os.path.abspath(os.fspath(path))
     directory = path if os.path.isdir(path) else os.path.dirname(path)
     with _sessions_lock, mounts.served(directory):
@@ -494,11 +506,13 @@ def call_before() -> None:
 
 
 def barrier(*, landed: bool = False, timeout: float | None = None) -> None:
-    """Waits until what was saved may change, in all sessions: call it before tensors that were saved change anywhere but in
-    optimizer.step(), which begins with one. It waits for captures, never for storage.
+    """Waits until what was saved may change, in all sessions: call it before tensors that were
+    saved change anywhere but in optimizer.step(), which begins with one. It waits for captures,
+    never for storage.
 
     landed: waits for copies of GPUs, too. timeout: in seconds; None: 120.
-    CheckpointError: a save has failed since it returned; the text names its file. The tensors may change all the same."""
+    CheckpointError: a save has failed since it returned; the text names its file. The tensors may
+    change all the same."""
     failed = None
     call_before()
     for session in sessions():

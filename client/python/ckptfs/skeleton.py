@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What torch.save writes of an object, without the bytes of its storages, and where these are to be: the official
-mechanism, torch.serialization.skip_data, into a file that has holes."""
+"""What torch.save writes of an object, without the bytes of its storages, and where these are to
+be: the official mechanism, torch.serialization.skip_data, into a file that has holes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Skeleton(NamedTuple):
 
 
 class _Holed:
-    """What PyTorchFileWriter takes for a file: what is written is kept, what is skipped is a hole."""
+    """What PyTorchFileWriter takes for a file: what is written is kept, what is skipped is a
+    hole."""
 
     def __init__(self) -> None:
         self.at, self.parts, self.holes = 0, [], []  # type: ignore[var-annotated]
@@ -63,9 +64,9 @@ class _Holed:
 
 
 def _recording(pickle_module: Any) -> tuple[Any, list[Any], list[Any]]:
-    """A pickle module as that one, a list in which the storages come to be that are pickled, in their order, and one of
-    the files that are pickled to. torch derives its pickler from the module's, with a persistent_id that returns
-    ("storage", type, key, ...) for them."""
+    """A pickle module as that one, a list in which the storages come to be that are pickled, in
+    their order, and one of the files that are pickled to. torch derives its pickler from the
+    module's, with a persistent_id that returns ("storage", type, key, ...) for them."""
     found: list[Any] = []
     files: list[Any] = []
     seen = set()

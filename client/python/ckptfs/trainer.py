@@ -3,7 +3,8 @@
 
     trainer = Trainer(..., callbacks=[ckptfs.trainer.Callback()])
 
-What it saves on a mount of ckptfs, by torch.save and as safetensors, is captured while training goes on."""
+What it saves on a mount of ckptfs, by torch.save and as safetensors, is captured while training
+goes on."""
 
 from __future__ import annotations
 
@@ -20,15 +21,16 @@ log = logging.getLogger("ckptfs")
 
 
 class Callback(TrainerCallback):
-    """Makes torch.save and safetensors.torch.save_file lazy, and waits at the end for what is still to be captured."""
+    """Makes torch.save and safetensors.torch.save_file lazy, and waits at the end for what is still
+    to be captured."""
 
     def __init__(self) -> None:
         autoload.enable()
         safetensors_file.enable()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # pylint: disable=unused-argument
-        """Waits for captures, since code after the training may change the parameters. A failed save is logged: it fails no
-        training that is over."""
+        """Waits for captures, since code after the training may change the parameters. A failed
+        save is logged: it fails no training that is over."""
         try:
             barrier(landed=True)
         except CheckpointError as error:

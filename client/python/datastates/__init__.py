@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The name under which DeepSpeed and Kénotron import DataStates-LLM's engines: ckptfs's, of the same interfaces."""
+"""The name under which DeepSpeed and Kénotron import DataStates-LLM's engines: ckptfs's, of the
+same interfaces."""
 
 from ckptfs.datastates import CheckpointEngine, CkptEngine
 

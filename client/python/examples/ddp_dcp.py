@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""DistributedDataParallel, saved by torch.distributed.checkpoint: the ranks share the writing, and all go on from the
-same checkpoint, the newest that is committed.
+"""DistributedDataParallel, saved by torch.distributed.checkpoint: the ranks share the writing, and
+all go on from the same checkpoint, the newest that is committed.
 
     torchrun --nproc-per-node 2 ddp_dcp.py /ckpt/run STEPS
 """

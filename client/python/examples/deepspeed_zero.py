@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""DeepSpeed: its config alone makes it lazy, by `datastates_ckpt`. The file `latest` names only what is committed, so
-load_checkpoint goes on from there.
+"""DeepSpeed: its config alone makes it lazy, by `datastates_ckpt`. The file `latest` names only
+what is committed, so load_checkpoint goes on from there.
 
     torchrun --nproc-per-node 2 deepspeed_zero.py /ckpt/run STEPS
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A digest of any nest of dicts, lists, tensors, arrays and plain values: equal for what is equal bit by bit."""
+"""A digest of any nest of dicts, lists, tensors, arrays and plain values: equal for what is equal
+bit by bit."""
 
 import hashlib
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The Python environment of the frameworks, $BUILD/frameworks/venv: made and filled on the first use, with the
-versions of requirements.txt. Whoever cannot have what he needs is skipped, with pip's reason."""
+"""The Python environment of the frameworks, $BUILD/frameworks/venv: made and filled on the first
+use, with the versions of requirements.txt. Whoever cannot have what he needs is skipped, with pip's
+reason."""
 
 import contextlib
 import fcntl
@@ -15,7 +16,8 @@ TOP = os.path.join(os.environ["BUILD"], "frameworks")
 VENV = os.path.join(TOP, "venv")
 REQUIREMENTS = os.path.join(HERE, "requirements.txt")
 PIP_SECONDS = 1200
-# A forked process gets its environment here: what /proc/PID/environ shows is what it was at exec (jobs.py).
+# A forked process gets its environment here: what /proc/PID/environ shows is what it was at exec
+# (jobs.py).
 ROOM, ROOM_BYTES = "CKPTFS_TEST_ROOM", 4096
 
 
@@ -37,7 +39,8 @@ def pinned(package):
 
 
 def version(package):
-    """What is installed where this runs, or None. `+cpu` and the like belong to the build, not to the version."""
+    """What is installed where this runs, or None. `+cpu` and the like belong to the build, not to
+    the version."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(package).split("+")[0]
     return None
@@ -100,7 +103,8 @@ def lacking(packages):
 
 
 def enter(*packages):
-    """Goes on as the same program in that environment, where these can be imported. Said before the other imports."""
+    """Goes on as the same program in that environment, where these can be imported. Said before the
+    other imports."""
     if os.path.realpath(sys.prefix) == os.path.realpath(VENV):
         return
     python = _install((*packages, "numpy"))  # digest.py needs that one

@@ -27,12 +27,13 @@ class Framework:
     switched = None  # the class of those for which that is set
 
     def train(self, run):
-        """In each rank: take up the newest checkpoint in run.dir, run.began(), go on to run.steps, save every run.every
-        steps, run.ended(). All of it as a user of the framework does it."""
+        """In each rank: take up the newest checkpoint in run.dir, run.began(), go on to run.steps,
+        save every run.every steps, run.ended(). All of it as a user of the framework does it."""
         raise NotImplementedError
 
     def load(self, path):
-        """The state, as it was given to run.saving(), of a checkpoint; in a process without ranks."""
+        """The state, as it was given to run.saving(), of a checkpoint; in a process without
+        ranks."""
         raise NotImplementedError
 
     pattern = r"step-(\d+)"

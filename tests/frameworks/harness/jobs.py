@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Training jobs. Importing a framework takes seconds, so it is done once, here, and each rank is a fork of this
-process that has nothing of it but the imports: a session, a log and an environment of its own, that its own exec
-could have given it."""
+"""Training jobs. Importing a framework takes seconds, so it is done once, here, and each rank is a
+fork of this process that has nothing of it but the imports: a session, a log and an environment of
+its own, that its own exec could have given it."""
 
 import atexit
 import contextlib
@@ -28,7 +28,8 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 
 
 def _show(variables):
-    """What /proc/self/environ shows in place of ROOM is what ckptfs learns of the rank, as if exec had put it there."""
+    """What /proc/self/environ shows in place of ROOM is what ckptfs learns of the rank, as if exec
+    had put it there."""
     with open("/proc/self/stat", encoding="utf-8") as file:
         start, end = map(int, file.read().rpartition(") ")[2].split()[47:49])
     shown = ctypes.string_at(start, end - start)
@@ -45,7 +46,8 @@ def _show(variables):
 
 
 def import_all(path):
-    """What frameworks import only when they need it takes as long: all that a run has imported, for the next ones."""
+    """What frameworks import only when they need it takes as long: all that a run has imported, for
+    the next ones."""
     with open(path, encoding="utf-8") as file:
         for name in json.load(file):
             if name not in sys.modules:
@@ -55,9 +57,9 @@ def import_all(path):
 
 
 class Run:
-    """What a trainer is given: `dir` to save in, `rank` and `world`, how far to train and how often to save, how many
-    times the usual width the model has, and whom to tell. Between saving() and saved() there is nothing but the
-    framework's save."""
+    """What a trainer is given: `dir` to save in, `rank` and `world`, how far to train and how often
+    to save, how many times the usual width the model has, and whom to tell. Between saving() and
+    saved() there is nothing but the framework's save."""
 
     def __init__(self, pipe, answers, rank, world, directory, args):
         self._pipe, self._answers = pipe, answers
@@ -87,7 +89,8 @@ class Run:
             self._memory = step, memory.begin()
 
     def returned(self, step):
-        """The call that saves has: training goes on. saved() tells that too, where it has not been told."""
+        """The call that saves has: training goes on. saved() tells that too, where it has not been
+        told."""
         if self._memory and self._memory[0] == step:
             self.tell("returned", step, grown=memory.grown(self._memory[1]))
             self._memory = None
@@ -109,7 +112,8 @@ class Run:
 
 
 def _see(node, at):
-    """From here on this process, and whatever it starts, has that mount at the path where every node has its own."""
+    """From here on this process, and whatever it starts, has that mount at the path where every
+    node has its own."""
     libc = ctypes.CDLL(None, use_errno=True)
     for call in (
         lambda: libc.unshare(CLONE_NEWNS),
@@ -190,9 +194,9 @@ def _be(main, run, variables, log, node):
 
 
 class Job:
-    """One incarnation. `told` is all that its ranks have told, rank 0 first where that matters: (rank, report). Where there
-    are nodes, which are directories, the ranks are spread over them, as by torchrun; each has that of its own node where
-    the directory to save in is."""
+    """One incarnation. `told` is all that its ranks have told, rank 0 first where that matters:
+    (rank, report). Where there are nodes, which are directories, the ranks are spread over them, as
+    by torchrun; each has that of its own node where the directory to save in is."""
 
     def __init__(self, framework, directory, nodes=(), env=(), **args):
         world = framework.world
@@ -235,8 +239,8 @@ class Job:
         self._open = {process.pipe: process for process in self.ranks}
 
     def listen(self, seconds):
-        """Takes in what is told, waiting that long for the first of it. Its reports: [(rank, report)]; none: the time is
-        over; None: all are gone."""
+        """Takes in what is told, waiting that long for the first of it. Its reports: [(rank,
+        report)]; none: the time is over; None: all are gone."""
         end = time.monotonic() + seconds
         while self._open:
             ready = select.select(list(self._open), [], [], max(end - time.monotonic(), 0))[0]
@@ -273,7 +277,8 @@ class Job:
                 os.killpg(process.pid, signal.SIGKILL)
 
     def end(self, seconds):
-        """As a launcher does when a rank has failed: the others get that time, then they are ended."""
+        """As a launcher does when a rank has failed: the others get that time, then they are
+        ended."""
         end = time.monotonic() + seconds
         for process in self.ranks:
             process.reap(end - time.monotonic())
@@ -305,7 +310,8 @@ class Job:
 
 
 def elsewhere(function, *args):
-    """What function(*args) returns, called in a fork, so that what it starts (threads, groups) is gone with that."""
+    """What function(*args) returns, called in a fork, so that what it starts (threads, groups) is
+    gone with that."""
     pipe, tell = os.pipe()
     pid = os.fork()
     if pid == 0:

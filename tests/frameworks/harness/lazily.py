@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The Python package in trainers: that of this source tree. What a framework does unmodified it does here once more,
-lazily: what is mixed in before its class says how a user comes to that."""
+"""The Python package in trainers: that of this source tree. What a framework does unmodified it
+does here once more, lazily: what is mixed in before its class says how a user comes to that."""
 
 import os
 import sys
@@ -13,7 +13,8 @@ from ckptfs import autoload, session
 
 
 class Lazily:
-    """Before a Framework: the same, of which a save captures all, and writes and copies none of it."""
+    """Before a Framework: the same, of which a save captures all, and writes and copies none of
+    it."""
 
     costs = (0, 0, 0)
     captured = 1
@@ -31,7 +32,8 @@ class Lazily:
 
 
 class Unchanged(Lazily):
-    """By `python -m ckptfs run`, which does this before it runs the script: so must the test before its imports."""
+    """By `python -m ckptfs run`, which does this before it runs the script: so must the test before
+    its imports."""
 
     lazily = "nothing in the script: `python -m ckptfs run`"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The same with the ranks spread over nodes, each of which has a mount of one backing: as by torchrun, that is started on
-each. Every rank has the mount of its node at the same path, as it has on a cluster."""
+"""The same with the ranks spread over nodes, each of which has a mount of one backing: as by
+torchrun, that is started on each. Every rank has the mount of its node at the same path, as it has
+on a cluster."""
 
 import os
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Writes down what a framework does to files in two saves, as calls of tests/presets/player.py, in the order of all
-its ranks:
+"""Writes down what a framework does to files in two saves, as calls of tests/presets/player.py, in
+the order of all its ranks:
 
     CKPTFS_TEST_RECORD=$PWD/tests/presets/recorded/dcp.json tests/run frameworks/dcp.py
 
-tests/presets/recorded.sh plays that on a mount. Seen by strace, on a plain directory. Of what is written only how
-much is, but of a line of text that is a whole file: a pointer names by it."""
+tests/presets/recorded.sh plays that on a mount. Seen by strace, on a plain directory. Of what is
+written only how much is, but of a line of text that is a whole file: a pointer names by it."""
 
 import glob
 import json
@@ -41,7 +41,8 @@ class Recorder:
     def __init__(self, rank, top):
         self.rank, self.top = rank, top
         self.ops = []  # [time, [rank, call, arguments...]]
-        # (fd, path now) -> [name when it was opened, is it new?, bytes, text]; processes of the rank have the same fds
+        # (fd, path now) -> [name when it was opened, is it new?, bytes, text]; processes of the
+        # rank have the same fds
         self.open = {}
 
     def _add(self, at, call, *arguments):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a save costs. The storage of the mount takes next to nothing meanwhile, so whatever waits for it does not
-return; and TMPDIR is a mount of its own, so that the daemons count all that is written."""
+"""What a save costs. The storage of the mount takes next to nothing meanwhile, so whatever waits
+for it does not return; and TMPDIR is a mount of its own, so that the daemons count all that is
+written."""
 
 import copy
 import os
@@ -16,8 +17,9 @@ SLOW = {"host_cache_size": "640M", "flush_bw": "1K"}
 
 
 def measure(framework, seconds):
-    """{what is written to the mount and to TMPDIR, what is added to the memory of the ranks, and what is captured lazily, in
-    times the state; and how many fsyncs there are}, for each save. All saves return, with nothing durable."""
+    """{what is written to the mount and to TMPDIR, what is added to the memory of the ranks, and
+    what is captured lazily, in times the state; and how many fsyncs there are}, for each save. All
+    saves return, with nothing durable."""
     name = type(framework).__name__
     slow = Mount({**framework.config, **SLOW}, name + ".slow", name + ".slow.back")
     fast = Mount(FAST, name + ".tmp", name + ".tmp.back")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What every framework goes through: an uninterrupted run on a plain directory, which says what is right; the same on a
-mount, watched after each save; and runs that are killed and taken up again."""
+"""What every framework goes through: an uninterrupted run on a plain directory, which says what is
+right; the same on a mount, watched after each save; and runs that are killed and taken up again."""
 
 import json
 import os
@@ -91,7 +91,8 @@ class Watch:
         self.loads(directory, newest(self.fw.found(directory)))
 
     def loads(self, directory, least):
-        """Every checkpoint that is to be seen there is whole, and the newest is at least of that step."""
+        """Every checkpoint that is to be seen there is whole, and the newest is at least of that
+        step."""
         found = self.fw.found(directory)
         assert newest(found) >= least, (
             directory,
@@ -237,8 +238,8 @@ class Watch:
         return None
 
     def kill_once(self, kind, least, choose):
-        """A run from where the last one was cut off, that is cut off itself. How far it is saved now; None: it came to its
-        end."""
+        """A run from where the last one was cut off, that is cut off itself. How far it is saved
+        now; None: it came to its end."""
         first = elsewhere(self.fw.resumes, self.mount.mnt + "/run")
         job = self.job()
         left = max((self.fw.steps - first) // self.fw.every, 1)

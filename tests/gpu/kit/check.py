@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What libckptfs does on this machine's GPU: facts, correctness with negative controls, numbers against the targets.
+"""What libckptfs does on this machine's GPU: facts, correctness with negative controls, numbers
+against the targets.
 
     check.py --kit DIR [--out FILE] [--bytes N] [--rounds N] [--kills N] [--only PART ...]
 
-DIR is what `make` puts into build/gpu-kit: nothing else is needed but Python, and what it cannot do here (no FUSE, no
-PyTorch) is said. The parts come in the order of their worth, and FILE (JSON) is written after each of them. On the fake
-driver (tests/fakecuda) all of it runs, but numbers mean nothing then. Status 0: all that ran is right and the targets are
-met; 1: not so; 77: there is no GPU.
+DIR is what `make` puts into build/gpu-kit: nothing else is needed but Python, and what it cannot do
+here (no FUSE, no PyTorch) is said. The parts come in the order of their worth, and FILE (JSON) is
+written after each of them. On the fake driver (tests/fakecuda) all of it runs, but numbers mean
+nothing then. Status 0: all that ran is right and the targets are met; 1: not so; 77: there is no
+GPU.
 """
 
 import argparse
@@ -275,7 +277,8 @@ def no_barrier(check):
 
 
 def daemon_memory(check):
-    """The daemon uses no GPU: none of the driver's files is open, or mapped, in it while a trainer saves."""
+    """The daemon uses no GPU: none of the driver's files is open, or mapped, in it while a trainer
+    saves."""
     with Mount(check, "daemon") as mount:
         if mount.why:
             return {"skipped": mount.why}
@@ -385,7 +388,7 @@ def judge(check):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--kit", required=True)
     parser.add_argument("--out")
     parser.add_argument("--dir", help="where mounts and files of it go; they are removed")

@@ -3,10 +3,11 @@
 
     side_by_side.py --kit DIR [--device cuda|cpu] [--params N] [--steps N] [--dir DIR] [--mount DIR]
 
-A stack of linear layers and AdamW, saved after every step but the first. Of each way: how long a step takes, and how
-long saving blocks the loop: in the call, and before the next update. Prints JSON. With --mount DIR the files of ckptfs
-are in that mount; without, the daemon is one in this process, and what it captures goes nowhere while times are taken
-(what the bytes are is looked at in a save of its own). Status 77: PyTorch, or its CUDA, is not there.
+A stack of linear layers and AdamW, saved after every step but the first. Of each way: how long a
+step takes, and how long saving blocks the loop: in the call, and before the next update. Prints
+JSON. With --mount DIR the files of ckptfs are in that mount; without, the daemon is one in this
+process, and what it captures goes nowhere while times are taken (what the bytes are is looked at in
+a save of its own). Status 77: PyTorch, or its CUDA, is not there.
 
 --device cpu is for trying out this program; its numbers mean nothing.
 """
@@ -355,7 +356,7 @@ def ratios(found):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--kit", required=True)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--params", type=float, default=5e8)
