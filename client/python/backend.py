@@ -77,7 +77,7 @@ def _read(path):
         return file.read()
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):  # pylint: disable=unused-argument
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return _wheel(wheel_directory, {name: _read(path) for name, path in _sources()})
 
 
@@ -91,11 +91,11 @@ def build_binary_wheel(wheel_directory, more, licences, tag):
     )
 
 
-def build_editable(wheel_directory, config_settings=None, metadata_directory=None):  # pylint: disable=unused-argument
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     return _wheel(wheel_directory, {"ckptfs.pth": (HERE + "\n").encode()})
 
 
-def build_sdist(sdist_directory, config_settings=None):  # pylint: disable=unused-argument
+def build_sdist(sdist_directory, config_settings=None):
     top = f"ckptfs-{_version()}"
     with tarfile.open(os.path.join(sdist_directory, top + ".tar.gz"), "w:gz") as archive:
         for name in ("pyproject.toml", "README.md", "backend.py"):

@@ -23,20 +23,23 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(TOP, "client", "python"))
-import backend  # pylint: disable=wrong-import-position,import-error
+import backend
 
 # Of glibc: every host has its own, and no other fits.
 GLIBC = re.compile(r"^(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|resolv))\.so")
 INSTALL = """ckptfs %(version)s for Linux, %(machine)s, glibc %(glibc)s or newer.
 
-This directory may lie anywhere, as a whole: a copy of bin/ckptfs alone does not find lib, a link to it does. It needs nothing but glibc and a kernel with FUSE; users other than root also
-need fusermount3 (Debian: package fuse3), and coord=etcd needs libcurl (Debian: libcurl4).
+This directory may lie anywhere, as a whole: a copy of bin/ckptfs alone does not find lib, a link to
+it does. It needs nothing but glibc and a kernel with FUSE; users other than root also need
+fusermount3 (Debian: package fuse3), and coord=etcd needs libcurl (Debian: libcurl4).
 
     export PATH=$PWD/bin:$PATH MANPATH=$PWD/share/man: PYTHONPATH=$PWD/python
     ckptfs doctor DIRECTORY
 
-For `mount -t ckptfs` and /etc/fstab, as root: ln -s $PWD/sbin/mount.ckptfs $PWD/sbin/umount.fuse.ckptfs /sbin
-and ln -s mount.ckptfs /sbin/mount.fuse.ckptfs. The systemd unit is lib/systemd/system/ckptfs@.service.
+For `mount -t ckptfs` and /etc/fstab, as root:
+ln -s $PWD/sbin/mount.ckptfs $PWD/sbin/umount.fuse.ckptfs /sbin
+and ln -s mount.ckptfs /sbin/mount.fuse.ckptfs.
+The systemd unit is lib/systemd/system/ckptfs@.service.
 """
 CONTROL = """Package: ckptfs
 Version: %(version)s
@@ -166,7 +169,7 @@ def compress(data, when):
 
 def tarball(out, usr, python, facts, when):
     """ckptfs-VERSION-linux-MACHINE.tar.gz"""
-    name = "ckptfs-%(version)s-linux-%(machine)s" % facts
+    name = f"ckptfs-{facts['version']}-linux-{facts['machine']}"
     top = os.path.join(out, "tarball", name)
     shutil.copytree(usr, top, symlinks=True)
     for path, data in python.items():
@@ -253,7 +256,7 @@ def debian_package(out, tree, python, facts, when):
             "-Zxz",
             "--build",
             top,
-            os.path.join(out, "ckptfs_%(version)s_%(architecture)s.deb" % facts),
+            os.path.join(out, f"ckptfs_{facts['version']}_{facts['architecture']}.deb"),
         ],
         check=True,
         stdout=subprocess.DEVNULL,
@@ -281,7 +284,7 @@ def main():
     facts = {
         "version": backend._version(),
         "machine": platform.machine(),
-        "glibc": "%d.%d" % glibc_of(usr),
+        "glibc": ".".join(map(str, glibc_of(usr))),
     }
     os.mkdir(os.path.join(out, "pure"))
     with zipfile.ZipFile(
@@ -295,10 +298,9 @@ def main():
         shutil.rmtree(os.path.join(out, work), ignore_errors=True)
     for name in sorted(os.listdir(out)):
         if name.endswith((".tar.gz", ".whl", ".deb")):
-            print(
-                f"{os.path.getsize(os.path.join(out, name)) / 1e3:8.1f} kB  {os.path.join(out, name)}"
-            )
-    print("They need glibc %(glibc)s or newer, that of the host that built them." % facts)
+            path = os.path.join(out, name)
+            print(f"{os.path.getsize(path) / 1e3:8.1f} kB  {path}")
+    print(f"They need glibc {facts['glibc']} or newer, that of the host that built them.")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-# pylint: disable=wrong-import-position
 from cluster import cluster_rows
 from lazy import lazy_rows
 from models import model_rows
@@ -374,7 +373,8 @@ def main() -> int:
         )
         print(f"bench: all samples are in {args.output}")
     if args.record:
-        command = f'make bench ARGS="{shlex.join(word for word in sys.argv[1:] if word not in ("--record", "--private"))}"'
+        words = [word for word in sys.argv[1:] if word not in ("--record", "--private")]
+        command = f'make bench ARGS="{shlex.join(words)}"'
         take_rows(
             {row.name: table_lines(row) for row in rows if row.samples and not row.error}, command
         )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The tables of RESULTS.md, rendered from recorded.json.
 
-    bench.py --record        takes what it measured into recorded.json, and renders (--quick is refused)
-    record.py --render       renders; record.py --check fails if RESULTS.md is not what recorded.json says
+    bench.py --record        takes what it measured into recorded.json, and renders
+                             (--quick is refused)
+    record.py --render       renders
+    record.py --check        fails if RESULTS.md is not what recorded.json says
 
 recorded.json has groups, each one table; a group has rows, by the name that bench.py gives them; a
 row has lines of cells. A row that was measured takes the place of the one of its name. A group with

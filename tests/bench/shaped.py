@@ -34,7 +34,6 @@ BENCH = os.path.dirname(os.path.realpath(__file__))
 TESTS = os.path.dirname(BENCH)
 sys.path[1:1] = [TESTS, os.path.join(TESTS, "cluster"), os.path.join(TESTS, "frameworks")]
 
-# pylint: disable=wrong-import-position
 from harness import enter
 
 enter("torch")

@@ -8,14 +8,18 @@ It trains a model of transformer blocks with AdamW, once, so that model and opti
 all, and says "ready" and how much it is. Then each line on stdin is a JSON list, answered by a line
 of JSON:
 
-  ["save", HOW, PATH, MOUNTED]   {"blocked": S, "queued": S, "durable": S, "committed": S}: training stands still;
-                                 it waits for a CPU in that time; until the save is durable; and committed. A save
-                                 that is captured later has "captured", too: the training goes on with a step until
-                                 then, whose update waits for the capture, which counts as blocked
-  ["load", HOW, PATH]            {"seconds": S}
-  ["train", HOW, DIR, STEPS, EVERY, S]   {"step": S}: how long a step takes that would take about S, with one core left free,
-                                 and a save before each EVERY of them, which goes on already; HOW: none for no saves
-  ["close", PATH]                {}: nothing of this process is in that mount any more
+  ["save", HOW, PATH, MOUNTED]
+      {"blocked": S, "queued": S, "durable": S, "committed": S}: training stands still; it waits for
+      a CPU in that time; until the save is durable; and committed. A save that is captured later
+      has "captured", too: the training goes on with a step until then, whose update waits for the
+      capture, which counts as blocked
+  ["load", HOW, PATH]
+      {"seconds": S}
+  ["train", HOW, DIR, STEPS, EVERY, S]
+      {"step": S}: how long a step takes that would take about S, with one core left free, and a
+      save before each EVERY of them, which goes on already; HOW: none for no saves
+  ["close", PATH]
+      {}: nothing of this process is in that mount any more
 
 It goes to the environment of make check-frameworks first, and exits with 77, saying why, where
 there is none to be had.
@@ -29,7 +33,6 @@ import time
 BENCH = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(BENCH), "frameworks"))
 
-# pylint: disable=wrong-import-position
 from harness import enter
 
 enter("torch")

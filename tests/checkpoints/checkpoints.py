@@ -2,7 +2,6 @@
 """What the programs of tests/checkpoints have in common. Their checkpoints are of torch-dcp: the
 rename of .metadata is their end."""
 
-# pylint: disable=wildcard-import,unused-wildcard-import
 from units import *
 
 

@@ -17,7 +17,8 @@ with nodes("one", "two") as (one, two):
     with open(BACK + "/step-1/mine", "w", encoding="ascii") as file:
         file.write("mine")
     ranks[0].do(
-        "open('step-1/.metadata.tmp', 'wb').write(b'step 1'); os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
+        "open('step-1/.metadata.tmp', 'wb').write(b'step 1'); "
+        "os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
     )
     for node in (one, two):
         told = node.fails("step-1")

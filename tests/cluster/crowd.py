@@ -25,7 +25,10 @@ SHARDS = Kind(
     "step-1",
     "torchtitan",
     "__%d_%d.distcp",
-    "open('step-1/.metadata.tmp', 'wb').close(); os.rename('step-1/.metadata.tmp', 'step-1/.metadata')",
+    (
+        "open('step-1/.metadata.tmp', 'wb').close(); "
+        "os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
+    ),
 )
 EVERY_RANK = Kind(
     "global_step1",

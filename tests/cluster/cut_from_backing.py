@@ -36,7 +36,8 @@ def cut(restart, unit, word, bare, one, two, three):
     ranks[2].do(f"open('{unit}/__2_1.distcp', 'wb').write(bytes({LARGE}))")
     hosts[three.name].lose(network.OWN)
     ranks[0].do(
-        f"open('{unit}/.metadata.tmp', 'wb').write(b'step 1'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'step 1'); "
+        f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
     )
     for node in (one, two):
         told = node.fails(unit)

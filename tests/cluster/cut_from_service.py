@@ -37,7 +37,8 @@ def begin(restart, *there):
 
 def end(ranks, unit, step):
     ranks[0].do(
-        f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); "
+        f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
     )
 
 

@@ -48,14 +48,17 @@ with (
         unit = f"step-{step}"
         save(ranks, unit, step, end=False)
         wait(
-            lambda: all("flush" not in node.ckptfs("why", node.path(unit)) for node in (one, two)),
+            lambda unit=unit: all(
+                "flush" not in node.ckptfs("why", node.path(unit)) for node in (one, two)
+            ),
             "what is small",
         )
         ranks[1].begin(f"with open('{unit}/big', 'wb') as f: f.write(bytes({12 * MB}))")
         if closed:
             ranks[1].end()
             ranks[0].do(
-                f"open('{unit}/.metadata.tmp', 'wb').write(b'x'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
+                f"open('{unit}/.metadata.tmp', 'wb').write(b'x'); "
+                f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
             )
         fill()
         for node in (one, two):

@@ -18,20 +18,20 @@ files['f'] = open('%s/__1_0.distcp', 'wb', 0)
 files['f'].write(%r)
 result = os.fork()
 if result == 0:
-	orders, answers = (os.open(pipe, flags) for pipe, flags in ((%r, os.O_RDONLY), (%r, os.O_WRONLY)))
-	os.dup2(os.open('/dev/null', os.O_RDWR), 0)
-	os.dup2(0, 1)
-	while True:
-		order = os.read(orders, 1)
-		try:
-			answer = os.write(files['f'].fileno(), b'more') if order == b'w' else 0
-		except OSError as e:
-			answer = -e.errno
-		if order != b'w':
-			files['f'].close()
-		os.write(answers, b'%%d\\n' %% answer)
-		if order != b'w':
-			os._exit(0)
+    orders, answers = os.open(%r, os.O_RDONLY), os.open(%r, os.O_WRONLY)
+    os.dup2(os.open('/dev/null', os.O_RDWR), 0)
+    os.dup2(0, 1)
+    while True:
+        order = os.read(orders, 1)
+        try:
+            answer = os.write(files['f'].fileno(), b'more') if order == b'w' else 0
+        except OSError as e:
+            answer = -e.errno
+        if order != b'w':
+            files['f'].close()
+        os.write(answers, b'%%d\\n' %% answer)
+        if order != b'w':
+            os._exit(0)
 """
 
 
@@ -57,7 +57,8 @@ def begin(step):
 
 def end(unit, step):
     ranks[0].do(
-        f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); "
+        f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
     )
 
 

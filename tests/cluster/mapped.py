@@ -52,9 +52,10 @@ with nodes("one", "two") as (one, two), nodes("three", options="flush_bw=1M") as
         ranks[1].do(MAP % (name, content(9, step)))
         ranks[2].do(f"open('{unit}/big', 'wb').write(bytes({BIG}))")
         ranks[0].do(
-            f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
+            f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); "
+            f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
         )
-        wait(lambda: "voted" in two.ckptfs("why", two.path(unit)), "two's vote")  # pylint: disable=cell-var-from-loop
+        wait(lambda unit=unit: "voted" in two.ckptfs("why", two.path(unit)), "two's vote")
         ranks[1].begin(LATE[step - 1])
         assert not os.path.exists(os.path.join(BACK, unit)), "three has voted already"
         whole(name, content(9, step))

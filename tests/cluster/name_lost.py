@@ -21,7 +21,8 @@ with nodes("one", "two") as (one, two):
     ranks[1].do("os.makedirs('step-1', exist_ok=True)")
     ranks[1].write("step-1/__1_0.distcp", content(1, 1))
     ranks[0].do(
-        "open('step-1/.metadata.tmp', 'wb').write(b'step 1'); os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
+        "open('step-1/.metadata.tmp', 'wb').write(b'step 1'); "
+        "os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
     )
     told = one.fails("step-1")
     assert "its name was lost" in told, told

@@ -22,15 +22,15 @@ RANK = r"""
 import json, os, sys
 files, result = {}, None
 for line in sys.stdin:
-	result = None
-	try:
-		exec(json.loads(line), globals())
-		answer = {"result": result}
-	except OSError as e:
-		answer = {"errno": e.errno, "error": str(e)}
-	except BaseException as e:
-		answer = {"errno": 0, "error": repr(e)}
-	print(json.dumps(answer), flush=True)
+    result = None
+    try:
+        exec(json.loads(line), globals())
+        answer = {"result": result}
+    except OSError as e:
+        answer = {"errno": e.errno, "error": str(e)}
+    except BaseException as e:
+        answer = {"errno": 0, "error": repr(e)}
+    print(json.dumps(answer), flush=True)
 """
 
 
@@ -62,7 +62,9 @@ class Node:
 
     def mount(self):
         os.makedirs(self.mnt, exist_ok=True)
-        options = f"node={self.name},log_level=debug,host_cache_size=64M,lease_s=5,quiet_s=1{',' + self.options if self.options else ''}"
+        options = f"node={self.name},log_level=debug,host_cache_size=64M,lease_s=5,quiet_s=1"
+        if self.options:
+            options += "," + self.options
         with open(self.mnt + ".log", "ab") as log:
             subprocess.run(
                 [*self.within, CKPTFS, "mount", "-o", options, self.backing, self.mnt],
@@ -243,13 +245,15 @@ def save(ranks, unit, step=0, end=True):
     ranks[0].do(f"os.makedirs({unit!r}, exist_ok=True)")
     for rank in ranks:
         rank.begin(
-            f"with open('{unit}/__{rank.rank}_0.distcp', 'wb') as f: f.write({content(rank.rank, step)!r})"
+            f"with open('{unit}/__{rank.rank}_0.distcp', 'wb') as f: "
+            f"f.write({content(rank.rank, step)!r})"
         )
     for rank in ranks:
         rank.end()
     if end:
         ranks[0].do(
-            f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
+            f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); "
+            f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
         )
 
 

@@ -27,7 +27,8 @@ with nodes("one", "two", "three") as (one, two, three):
     save(ranks, "step-1", 1, end=False)
     pause(three)
     ranks[0].do(
-        "open('step-1/.metadata.tmp', 'wb').write(b'step 1'); os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
+        "open('step-1/.metadata.tmp', 'wb').write(b'step 1'); "
+        "os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
     )
     for node in (one, two):
         told = node.fails("step-1")

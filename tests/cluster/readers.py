@@ -16,7 +16,8 @@ with nodes("one", "two") as (one, two):
     ranks = [Rank(one, 0, 2), Rank(two, 1, 2)]
     save(ranks, "step-1", 1, end=False)
     ranks[1].do(
-        "files['x'] = open('step-1/__1_1.distcp', 'wb'); files['x'].write(b'x' * 10000); files['x'].flush()"
+        "files['x'] = open('step-1/__1_1.distcp', 'wb'); files['x'].write(b'x' * 10000); "
+        "files['x'].flush()"
     )
     wait(lambda: ranks[0].do("result = os.path.exists('step-1/__1_1.distcp')"))
     ranks[0].begin("result = len(open('step-1/__1_1.distcp', 'rb').read())")
@@ -28,18 +29,19 @@ with nodes("one", "two") as (one, two):
     ranks[0].begin("""
 signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
 try:
-	open('step-1/lock', 'a+')
+    open('step-1/lock', 'a+')
 except ZeroDivisionError:
-	result = 'interrupted'
+    result = 'interrupted'
 finally:
-	signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
 """)
     assert ranks[0].end() == "interrupted"
     ranks[0].begin("with open('step-1/lock', 'a+') as f: f.write('x'); result = f.tell()")
     ranks[1].do("files['lock'].write('y'); files['lock'].close()")
     assert ranks[0].end() == 2
     ranks[1].do(
-        "files['x'] = open('step-1/__1_2.distcp', 'wb'); files['x'].write(b'x' * 10000000); files['x'].flush()"
+        "files['x'] = open('step-1/__1_2.distcp', 'wb'); files['x'].write(b'x' * 10000000); "
+        "files['x'].flush()"
     )
     wait(lambda: ranks[0].do("result = os.path.exists('step-1/__1_2.distcp')"))
     ranks[0].begin("result = len(open('step-1/__1_2.distcp', 'rb').read())")

@@ -61,7 +61,8 @@ with nodes("one", "two") as (one, two):
     for step in range(3):
         save(ranks, "tmp", step, end=False)
         ranks[0].do(
-            f"os.rename('tmp', 'moved-{step}'); open('moved-{step}/.metadata.tmp', 'wb').write(b'step {step}')"
+            f"os.rename('tmp', 'moved-{step}'); "
+            f"open('moved-{step}/.metadata.tmp', 'wb').write(b'step {step}')"
         )
         ranks[0].do(f"os.rename('moved-{step}/.metadata.tmp', 'moved-{step}/.metadata')")
         for node in both:

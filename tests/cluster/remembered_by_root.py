@@ -43,7 +43,8 @@ def save_looked_at(ranks, step):
             look(ranks[0].node, name)
         rank.write(os.path.join(UNIT, name), content(rank.rank, step))
     ranks[0].do(
-        f"open('{UNIT}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{UNIT}/.metadata.tmp', '{UNIT}/.metadata')"
+        f"open('{UNIT}/.metadata.tmp', 'wb').write(b'step {step}'); "
+        f"os.rename('{UNIT}/.metadata.tmp', '{UNIT}/.metadata')"
     )
 
 

@@ -37,7 +37,8 @@ with nodes("one", "two", "three", make=make) as three:
         for rank in ranks[1:]:
             rank.write(f"{UNIT}/__{rank.rank}_0.distcp", content(rank.rank, step))
         ranks[0].do(
-            f"open('{UNIT}/.metadata.tmp', 'wb').write(b'step {step}'); os.rename('{UNIT}/.metadata.tmp', '{UNIT}/.metadata')"
+            f"open('{UNIT}/.metadata.tmp', 'wb').write(b'step {step}'); "
+            f"os.rename('{UNIT}/.metadata.tmp', '{UNIT}/.metadata')"
         )
         ranks[0].node.wait_for(UNIT)
         ranks[0].write(UNIT + "/note", b"of %d" % step)

@@ -28,8 +28,9 @@ with nodes("one", "two", make=make) as (one, two):
         for staging in os.listdir(os.path.join(BACK, "run")) if step > 1 else []:
             if staging.startswith(".ckptfs-"):
                 # What nodes tell of it knows by then: only of the other two it remembers what was.
+                at = os.path.join("run", staging, "__1_0.distcp")
                 wait(
-                    lambda at=os.path.join("run", staging, "__1_0.distcp"): (
+                    lambda at=at: (
                         os.stat(os.path.join(one.backing, at)).st_ino
                         == os.stat(os.path.join(BACK, at)).st_ino
                     ),
@@ -41,7 +42,8 @@ with nodes("one", "two", make=make) as (one, two):
                 ]
         ranks[1].do(f"os.rename('run/notes.tmp', '{UNIT}/config.json')")
         ranks[1].do(
-            f"os.symlink('target-{step}', '{UNIT}/link.tmp'); os.rename('{UNIT}/link.tmp', '{UNIT}/link')"
+            f"os.symlink('target-{step}', '{UNIT}/link.tmp'); "
+            f"os.rename('{UNIT}/link.tmp', '{UNIT}/link')"
         )
         save([ranks[0]], UNIT, step)
         for node in (one, two):

@@ -20,7 +20,7 @@ def client(name, **remembers):
     where = os.path.join(TMP, "back." + name)
     for path in BACK, where:
         os.makedirs(path, exist_ok=True)
-    times = ["--%s=%g" % time for time in (remembers or SECOND).items()]
+    times = [f"--{what}={seconds:g}" for what, seconds in (remembers or SECOND).items()]
     subprocess.run(
         [os.path.join(os.environ["BUILD"], "tests/helpers/fs_remembers"), *times, BACK, where],
         check=True,

@@ -83,7 +83,7 @@ def failures(one, two, three):
         assert not os.path.exists(node.path("step-1")), node.name
     # Each process is told, once.
     for rank in ranks[:2]:
-        refused(lambda: rank.do("os.mkdir('step-1')"), errno.EIO)
+        refused(lambda rank=rank: rank.do("os.mkdir('step-1')"), errno.EIO)
         rank.kill()
     ranks = [Rank(one, 0, 3, restart=1), Rank(two, 1, 3, restart=1), Rank(three, 2, 3, restart=1)]
     save(ranks, "step-1", 2)

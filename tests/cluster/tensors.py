@@ -59,33 +59,41 @@ def saves_by_handle(there, unit):
     ]
     for rank in ranks:
         rank.do(
-            f"from capture import *; s = Session(rank={rank.rank}, world={len(there)}, arena=1 << 20)"
+            "from capture import *; "
+            f"s = Session(rank={rank.rank}, world={len(there)}, arena=1 << 20)"
         )
+        shape, first = (len(there) * ROWS, COLUMNS), (rank.rank * ROWS, 0)
         rank.do(
-            """s.register_shards({
-			1: ("w", %d, "F32", TENSOR, (%d, %d), (%d, 0), (%d, %d)),
-			2: ("b", %d, "F32", TENSOR, (%d, %d), (%d, 0), (%d, %d)),
-			3: ("args\\udcff", 100, "U8", OBJECT, (), (), ())})"""
-            % (2 * (BYTES, len(there) * ROWS, COLUMNS, rank.rank * ROWS, ROWS, COLUMNS))
+            f"""s.register_shards({{
+            1: ("w", {BYTES}, "F32", TENSOR, {shape}, {first}, {ROWS, COLUMNS}),
+            2: ("b", {BYTES}, "F32", TENSOR, {shape}, {first}, {ROWS, COLUMNS}),
+            3: ("args\\udcff", 100, "U8", OBJECT, (), (), ())}})"""
         )
     ranks[0].do(f"os.makedirs({unit!r})")
     for rank in ranks:
         rank.begin(
             f"""
 with open('{unit}/{name(rank.rank)}', 'wb', 0) as f:
-	f.write(b'header')
-	s.write(f, (1, 4096, 0, {BYTES}, data(1, {BYTES})), (2, 4096 + {BYTES}, 0, {BYTES}, data(2, {BYTES})), (3, 8192 + 2 * {BYTES}, 0, 100, data(3, 100)))
-	s.capture()
+    f.write(b'header')
+    s.write(
+        f,
+        (1, 4096, 0, {BYTES}, data(1, {BYTES})),
+        (2, 4096 + {BYTES}, 0, {BYTES}, data(2, {BYTES})),
+        (3, 8192 + 2 * {BYTES}, 0, 100, data(3, 100)),
+    )
+    s.capture()
 """
         )
     for rank in ranks:
         rank.end()
     # One of the last is written over.
     ranks[-1].do(
-        f"with open('{unit}/{name(ranks[-1].rank)}', 'r+b', 0) as f: f.seek(4096 + {BYTES}); f.write(b'other bytes')"
+        f"with open('{unit}/{name(ranks[-1].rank)}', 'r+b', 0) as f: f.seek(4096 + {BYTES}); "
+        "f.write(b'other bytes')"
     )
     ranks[0].do(
-        f"open('{unit}/.metadata.tmp', 'wb').write(b'{unit}'); os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'{unit}'); "
+        f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
     )
     for node in there:
         node.wait_for(unit)

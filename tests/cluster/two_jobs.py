@@ -40,7 +40,8 @@ with nodes("one", "two") as (one, two):
         ranks.append(Rank(three, 2, 3))
         ranks[2].write("step-1/__2_0.distcp", content(2, 1))
         ranks[0].do(
-            "open('step-1/.metadata.tmp', 'wb').write(b'step 1'); os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
+            "open('step-1/.metadata.tmp', 'wb').write(b'step 1'); "
+            "os.rename('step-1/.metadata.tmp', 'step-1/.metadata')"
         )
         for node in (one, two, three):
             node.wait_for("step-1")

@@ -53,7 +53,8 @@ with nodes("one", "two", options="commit_timeout_s=5") as (one, two):
     for path in staged(BACK + "/list"):
         os.mkdir(path + "/.ckptfs-vote-1")
     ranks[0].do(
-        "open('list/step-1/.metadata.tmp', 'wb').close(); os.rename('list/step-1/.metadata.tmp', 'list/step-1/.metadata')"
+        "open('list/step-1/.metadata.tmp', 'wb').close(); "
+        "os.rename('list/step-1/.metadata.tmp', 'list/step-1/.metadata')"
     )
     for node in (one, two):
         told = node.fails("list/step-1")

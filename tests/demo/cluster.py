@@ -222,7 +222,8 @@ def told(nodes: list, path: str, since: float) -> None:
             if waiting.returncode != 1 or "not committed" not in text:
                 die(f"node {node.name}: ckptfs wait: exit status {waiting.returncode}: {text}")
             say(
-                f"node {node.name} reports it after {took:.1f} s (bound: commit_timeout_s={COMMIT_S})"
+                f"node {node.name} reports it after {took:.1f} s "
+                f"(bound: commit_timeout_s={COMMIT_S})"
             )
             show(text)
             if took > COMMIT_S:
@@ -291,15 +292,14 @@ def demo(work: str, nodes: list) -> None:
                 os.path.join(node.save_dir, f"step-{doomed_step - 1}"),
             )
         say(
-            f"step-1 to step-{doomed_step - 1} are committed; of step-{doomed_step} rank {victim} has written {hold} of "
-            f"{most} bytes, on node {doomed.name}"
+            f"step-1 to step-{doomed_step - 1} are committed; of step-{doomed_step} "
+            f"rank {victim} has written {hold} of {most} bytes, on node {doomed.name}"
         )
         frame(left[0])
         say(f"$ ckptfs why {left[0].save_dir}/step-{doomed_step}")
         show(run("why", os.path.join(left[0].save_dir, f"step-{doomed_step}")))
-        say(
-            f"kill -9: node {doomed.name}, its daemon and ranks {victim // RANKS * RANKS} and {victim // RANKS * RANKS + 1}"
-        )
+        first = victim // RANKS * RANKS
+        say(f"kill -9: node {doomed.name}, its daemon and ranks {first} and {first + 1}")
         since = time.monotonic()
         kill(doomed, job)
         told(left, f"run/step-{doomed_step}", since)
@@ -331,8 +331,8 @@ def demo(work: str, nodes: list) -> None:
     say("unmounted; the backing:")
     check(backing, last)
     say(
-        f"node {doomed.name} died in the middle of step-{doomed_step}: nothing but whole checkpoints was ever to be seen, and "
-        "no step that was committed was lost"
+        f"node {doomed.name} died in the middle of step-{doomed_step}: nothing but whole "
+        "checkpoints was ever to be seen, and no step that was committed was lost"
     )
 
 

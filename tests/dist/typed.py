@@ -18,7 +18,8 @@ def blocks(lines):
         number, line = next(lines, (number, ""))
         if line.strip() != fence:
             sys.exit(
-                f"line {number}: {fence!r} belongs directly below {[key for key in MARKS if MARKS[key] == fence][0]!r}"
+                f"line {number}: {fence!r} belongs directly below "
+                f"{[key for key in MARKS if MARKS[key] == fence][0]!r}"
             )
         text = []
         for _, line in lines:

@@ -19,13 +19,16 @@ import sys
 SRC = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 STYLE = """body { max-width: 62em; margin: 2em auto; padding: 0 1em; font: 16px/1.5 sans-serif; }
 pre, code { font-family: monospace; background: #f4f4f4; } pre { padding: .6em; overflow-x: auto; }
-table { border-collapse: collapse; } td, th { border: 1px solid #bbb; padding: .2em .6em; vertical-align: top; }
+table { border-collapse: collapse; }
+td, th { border: 1px solid #bbb; padding: .2em .6em; vertical-align: top; }
 table.head, table.foot { width: 100%; } .head td, .foot td { border: 0; } dd { margin-left: 2em; }
 td.head-vol { text-align: center; } td.head-rtitle, td.foot-os { text-align: right; }
-dl.Bl-compact dt { float: left; clear: left; min-width: 18em; } dl.Bl-compact dd { margin-left: 18em; min-height: 1.5em; }
+dl.Bl-compact dt { float: left; clear: left; min-width: 18em; }
+dl.Bl-compact dd { margin-left: 18em; min-height: 1.5em; }
 """
 PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><link rel="stylesheet" href="style.css"></head>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<link rel="stylesheet" href="style.css"></head>
 <body><p><a href="index.html">ckptfs documents</a></p>
 {body}
 </body></html>
@@ -287,7 +290,8 @@ def index(pages):
         ):
             name = os.path.basename(path)[:-2]
             lines.append(
-                f'<li><a href="{pages[path]}">{name}({section})</a>: {html.escape(title_of(path))}</li>'
+                f'<li><a href="{pages[path]}">{name}({section})</a>: '
+                f"{html.escape(title_of(path))}</li>"
             )
         lines.append("</ul>")
     return "\n".join(lines)

@@ -8,7 +8,6 @@ writes the next. Nothing marks the end."""
 from harness import Framework, enter, main, newest
 
 enter("accelerate", "torch", "safetensors")
-# pylint: disable=wrong-import-position
 import os
 
 import torch

@@ -8,7 +8,6 @@ safetensors, and the state of the optimizer."""
 from harness import enter, main
 
 enter("accelerate", "torch", "safetensors")
-# pylint: disable=wrong-import-position
 from harness.lazily import Unchanged
 
 Unchanged.begin()

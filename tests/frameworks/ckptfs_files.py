@@ -10,7 +10,6 @@ safetensors refuses."""
 from harness import enter
 
 enter("torch", "safetensors", "numpy")
-# pylint: disable=wrong-import-position
 import ctypes
 import glob
 import json

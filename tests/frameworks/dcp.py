@@ -10,7 +10,6 @@ import os
 from harness import Framework, enter, main, newest
 
 enter("torch")
-# pylint: disable=wrong-import-position
 import torch
 from torch.distributed import checkpoint
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
@@ -28,7 +27,7 @@ class Dcp(Framework):
 
     # --- in what its ways differ ---
 
-    def setup(self, run):  # pylint: disable=unused-argument
+    def setup(self, run):
         """Returns (begin, wait): begin(state, path) saves, or begins to; wait() returns when that
         is done."""
         return lambda state, path: checkpoint.save(state, checkpoint_id=path), lambda: None

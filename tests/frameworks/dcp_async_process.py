@@ -7,7 +7,6 @@
 from harness import enter, main
 
 enter("torch")
-# pylint: disable=wrong-import-position
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
 from dcp_async_thread import DcpAsync

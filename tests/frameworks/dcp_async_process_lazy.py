@@ -8,7 +8,6 @@ copies only, and writes them."""
 from harness import enter, main
 
 enter("torch")
-# pylint: disable=wrong-import-position
 from dcp_async_process import DcpProcess
 from dcp_lazy import ByWriter
 
@@ -18,7 +17,10 @@ from ckptfs.dcp import Writer
 
 class DcpProcessLazily(ByWriter, DcpProcess):
     name = "DCP, async_save in a process, with ckptfs.dcp.Writer"
-    lazily = "no lazy form: its process is given copies, which `ckptfs.dcp.Writer` writes; `async_save` in a thread has one"
+    lazily = (
+        "no lazy form: its process is given copies, which `ckptfs.dcp.Writer` writes; "
+        "`async_save` in a thread has one"
+    )
     costs = (1, 0, 1)
     captured = 0
 

@@ -7,7 +7,6 @@
 from harness import enter, main
 
 enter("torch")
-# pylint: disable=wrong-import-position
 import torch.distributed as dist
 from torch.distributed import checkpoint
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
@@ -23,7 +22,7 @@ class DcpAsync(Dcp):
     at_once = False
     how = AsyncCheckpointerType.THREAD
 
-    def writer(self, path):  # pylint: disable=unused-argument
+    def writer(self, path):
         """None: that which DCP chooses."""
 
     def setup(self, run):

@@ -8,7 +8,6 @@ goes on."""
 from harness import enter, main
 
 enter("torch")
-# pylint: disable=wrong-import-position
 from dcp_async_thread import DcpAsync
 from dcp_lazy import ByWriter
 

@@ -8,7 +8,6 @@ below sharded/, then rank 0 puts them together into whole ones, and the index is
 from harness import enter, main
 
 enter("torch", "safetensors")
-# pylint: disable=wrong-import-position
 import glob
 
 import torch

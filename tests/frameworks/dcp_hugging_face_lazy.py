@@ -8,7 +8,6 @@ captured, and then read by rank 0, which puts them together as ever."""
 from harness import enter, main
 
 enter("torch", "safetensors")
-# pylint: disable=wrong-import-position
 from dcp_hugging_face import DcpHuggingFace
 from harness.lazily import Lazily
 
@@ -16,7 +15,10 @@ from ckptfs.hugging_face import Writer
 
 
 class DcpHuggingFaceLazily(Lazily, DcpHuggingFace):
-    lazily = "`storage_writer=ckptfs.hugging_face.Writer(path, ...)`; what it puts together is written before `save` returns"
+    lazily = (
+        "`storage_writer=ckptfs.hugging_face.Writer(path, ...)`; "
+        "what it puts together is written before `save` returns"
+    )
     costs = (1, 0, 0)
     writer = Writer
 

@@ -9,7 +9,6 @@ to use it."""
 from harness import enter, main
 
 enter("torch")
-# pylint: disable=wrong-import-position
 from torch.distributed import checkpoint
 
 from dcp import Dcp

@@ -8,7 +8,6 @@ then `latest`, which no barrier precedes. Also the base of the other stages."""
 from harness import Framework, enter, main
 
 enter("deepspeed", "torch")
-# pylint: disable=wrong-import-position
 import glob
 
 import deepspeed

@@ -8,7 +8,6 @@
 from harness import enter, main
 
 enter("deepspeed", "torch")
-# pylint: disable=wrong-import-position
 from deepspeed_zero1 import DeepSpeed
 from harness.lazily import Lazily
 

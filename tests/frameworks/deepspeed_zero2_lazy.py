@@ -7,7 +7,6 @@
 from harness import enter, main
 
 enter("deepspeed", "torch")
-# pylint: disable=wrong-import-position
 from deepspeed_zero1_lazy import ByConfig
 from deepspeed_zero2 import DeepSpeed2
 

@@ -8,7 +8,6 @@ the config file has one."""
 from harness import enter, main
 
 enter("h5py", "numpy", "torch")
-# pylint: disable=wrong-import-position
 import h5py
 import torch
 

@@ -10,7 +10,6 @@ import json
 from harness import Framework, enter, main
 
 enter("transformers", "accelerate", "torch", "safetensors")
-# pylint: disable=wrong-import-position
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint

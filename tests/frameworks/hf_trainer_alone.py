@@ -8,7 +8,6 @@ removed as soon as the next one is written."""
 from harness import enter, main
 
 enter("transformers", "accelerate", "torch", "safetensors")
-# pylint: disable=wrong-import-position
 from hf_trainer import HfTrainer
 
 

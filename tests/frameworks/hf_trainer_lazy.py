@@ -8,7 +8,6 @@ the state of its optimizer are captured lazily."""
 from harness import enter, main
 
 enter("transformers", "accelerate", "torch", "safetensors")
-# pylint: disable=wrong-import-position
 from harness.lazily import Lazily
 from hf_trainer import HfTrainer
 

@@ -8,7 +8,6 @@ in TMPDIR, outside of the mount, and copied to its place."""
 from harness import Framework, enter, main
 
 enter("lightning", "torch")
-# pylint: disable=wrong-import-position
 import os
 
 import lightning
@@ -23,7 +22,7 @@ def state_of(model, optimizer, step):
     return {"model": dict(model), "optimizer": optimizer["state"], "step": step}
 
 
-class Model(lightning.LightningModule):  # pylint: disable=too-many-ancestors
+class Model(lightning.LightningModule):
     def __init__(self, width):
         super().__init__()
         torch.manual_seed(1)

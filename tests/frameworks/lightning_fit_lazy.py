@@ -8,7 +8,6 @@ once more."""
 from harness import enter, main
 
 enter("lightning", "torch")
-# pylint: disable=wrong-import-position
 from harness.lazily import Lazily
 from lightning_fit import Lightning
 

@@ -8,7 +8,6 @@ link."""
 from harness import enter, main
 
 enter("lightning", "torch")
-# pylint: disable=wrong-import-position
 from lightning_fit import LightningInside
 
 if __name__ == "__main__":

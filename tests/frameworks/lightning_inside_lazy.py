@@ -8,7 +8,6 @@ lightning_inside.py puts inside of the mount, has nothing to do with it."""
 from harness import enter, main
 
 enter("lightning", "torch")
-# pylint: disable=wrong-import-position
 from lightning_fit_lazy import LightningLazily
 
 

@@ -9,7 +9,6 @@ Megatron-LM's training loop writes as is done here."""
 from harness import Framework, enter, main
 
 enter("megatron-core", "torch")
-# pylint: disable=wrong-import-position
 import os
 
 import torch

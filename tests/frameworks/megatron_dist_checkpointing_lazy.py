@@ -8,7 +8,6 @@ tensors are captured."""
 from harness import enter, main
 
 enter("megatron-core", "torch")
-# pylint: disable=wrong-import-position
 import re
 
 from harness.lazily import Lazily

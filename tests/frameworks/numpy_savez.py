@@ -8,7 +8,6 @@ so the config file has one."""
 from harness import enter, main
 
 enter("numpy", "torch")
-# pylint: disable=wrong-import-position
 import numpy
 import torch
 

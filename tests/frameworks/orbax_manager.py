@@ -8,7 +8,6 @@ saves while training goes on, below a temporary name."""
 from harness import Framework, enter, main
 
 enter("orbax-checkpoint", "jax", "jaxlib", "numpy")
-# pylint: disable=wrong-import-position
 import os
 import re
 

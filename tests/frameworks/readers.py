@@ -9,7 +9,6 @@ they get is, bit by bit, what was saved."""
 from harness import enter
 
 enter("torch", "safetensors", "numpy")
-# pylint: disable=wrong-import-position
 import collections
 import concurrent.futures
 import contextlib
@@ -194,7 +193,7 @@ class Evaluation:
                     before in ("sealed", "durable") and state_of(one) == "committed"
                 )
             run.tell(way, int(state["step"]), state, **told)
-        except (Exception, CheckpointException):  # pylint: disable=broad-except
+        except (Exception, CheckpointException):
             run.tell(way, None, failed=traceback.format_exc(), **told)
 
     def load(self, path, within, files, way, told):
@@ -303,8 +302,8 @@ class Readers:
         counts = self.check(evaluation)
         assert not self.lacking(counts), self.lacking(counts)
         print(f"{type(self.trained).__name__}: {len(self.saves)} saves")
-        for key, count in sorted(counts.items()):
-            print("    %-12s %-24s" % key, dict(count), flush=True)
+        for (place, how), count in sorted(counts.items()):
+            print(f"    {place:<12} {how:<24}", dict(count), flush=True)
 
     def end(self, evaluation):
         with open(self.over, "w", encoding="utf-8"):

@@ -8,7 +8,6 @@ by a shared mapping."""
 from harness import enter, main
 
 enter("torch", "safetensors")
-# pylint: disable=wrong-import-position
 from safetensors.torch import load_file, save_file
 
 import training

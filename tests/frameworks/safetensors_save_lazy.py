@@ -7,7 +7,6 @@
 from harness import enter, main
 
 enter("torch", "safetensors")
-# pylint: disable=wrong-import-position
 from harness.lazily import Unchanged
 
 Unchanged.begin()

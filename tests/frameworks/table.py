@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The tables of ckptfs-frameworks(7): kills survived and costs of each framework.
 
-    table.py             prints what the last runs of make check-frameworks and make check-cluster found
-    table.py --record    also takes that into results.json, beside the rows of what did not run, and renders the page
+    table.py             prints what the last runs of make check-frameworks and make check-cluster
+                         found
+    table.py --record    also takes that into results.json, beside the rows of what did not run,
+                         and renders the page
     table.py --render    renders the page from results.json
     table.py --check     fails if the page is not what results.json says
 
@@ -113,7 +115,8 @@ def merge(recorded, runs):
         recorded[key] = rows + list(fresh.values())
     recorded["date"] = time.strftime("%Y-%m-%d")
     recorded["host"] = (
-        f"a machine with {os.cpu_count()} CPUs, {platform.system()} {platform.release().split('-')[0]}"
+        f"a machine with {os.cpu_count()} CPUs, {platform.system()} "
+        f"{platform.release().split('-')[0]}"
     )
     return recorded
 
@@ -150,16 +153,19 @@ def survived(row, kinds):
 
 
 def render_row(row):
+    name = mdoc(f"{row['name']} ({row['version']})").replace(" , ", ", ")
     lines = [
-        ".It %s" % mdoc(f"{row['name']} ({row['version']})").replace(" , ", ", "),
+        f".It {name}",
         f"Committed by: {mdoc(row['commits'])}.",
         ".br",
         f"Kills survived: {survived(row, KINDS['one_node'])}.",
     ]
+    written, temporary, copied = row["costs"]
+    captured = f"; captured {row['captured']}" if row["captured"] else ""
     lines += [
         ".br",
-        "States written to the mount %d, to TMPDIR %d, copied in memory %d%s."
-        % (*row["costs"], f"; captured {row['captured']}" if row["captured"] else ""),
+        f"States written to the mount {written}, to TMPDIR {temporary}, "
+        f"copied in memory {copied}{captured}.",
     ]
     if row.get("blocked"):
         lines += [".br", f"A save blocks {row['blocked']:.2f}x as long as on the plain disk."]
@@ -213,20 +219,23 @@ def read_page():
 def print_runs(runs):
     print(
         "| framework | version | what commits a checkpoint | kills survived: rank, job, daemon "
-        "| blocked, against the plain disk | states written to the mount, to TMPDIR, copied in memory | what to set |"
+        "| blocked, against the plain disk "
+        "| states written to the mount, to TMPDIR, copied in memory | what to set |"
     )
     print("|---|---|---|---|---|---|---|")
     for row in runs["one_node"]:
         ratio = f"{row['blocked']:.2f}x" if row.get("blocked") else ""
         cost = times(row["costs"]) + (f"; {row['captured']} captured" if row["captured"] else "")
         print(
-            f"| {row['name']} | {row['version']} | {row['commits']} | {times(row['killed'].values())} | {ratio} | {cost} | {row['set']} |"
+            f"| {row['name']} | {row['version']} | {row['commits']} "
+            f"| {times(row['killed'].values())} | {ratio} | {cost} | {row['set']} |"
         )
     print("\n| on two nodes | kills survived: rank, job, daemon, node |\n|---|---|")
     for row in runs["two_nodes"]:
         print(f"| {row['name']} | {times(row['killed'].values())} |")
     print(
-        f"\n{kills(runs['one_node'])} kills in {len(runs['one_node'])} set-ups on one node, {kills(runs['two_nodes'])} in {len(runs['two_nodes'])} on two nodes"
+        f"\n{kills(runs['one_node'])} kills in {len(runs['one_node'])} set-ups on one node, "
+        f"{kills(runs['two_nodes'])} in {len(runs['two_nodes'])} on two nodes"
     )
 
 
@@ -242,7 +251,8 @@ def main():
     if args.check:
         if page_with(read_page(), recorded) != read_page():
             sys.exit(
-                "ckptfs-frameworks(7) is not what results.json says: python3 tests/frameworks/table.py --render"
+                "ckptfs-frameworks(7) is not what results.json says: "
+                "python3 tests/frameworks/table.py --render"
             )
         return
     if not args.render:

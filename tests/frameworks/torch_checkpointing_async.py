@@ -8,7 +8,6 @@ training goes on."""
 from harness import enter, main
 
 enter("torch", "torch_checkpointing")
-# pylint: disable=wrong-import-position
 from torch_checkpointing import AsyncCheckpointSaverConfig, CheckpointStagerConfig
 
 from torch_checkpointing_save import TorchCheckpointing

@@ -12,7 +12,6 @@ import types
 from harness import Framework, enter, main, newest
 
 enter("torch", "torch_checkpointing")
-# pylint: disable=wrong-import-position
 import torch.distributed as dist
 from torch_checkpointing import CheckpointManager, ItemSpec, SyncCheckpointSaverConfig
 from torch_checkpointing.default_resharder import DefaultResharder
@@ -29,7 +28,7 @@ def _gather(_, data, process_group=None):
     return dict(enumerate(gathered))
 
 
-DefaultMetadataManager._all_gather_pickled_data = _gather  # pylint: disable=protected-access
+DefaultMetadataManager._all_gather_pickled_data = _gather
 
 
 class Alone(training.Sharded):

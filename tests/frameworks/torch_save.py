@@ -8,7 +8,6 @@ and without mmap. Also the base of others that write one file."""
 from harness import Framework, enter, main, newest
 
 enter("torch")
-# pylint: disable=wrong-import-position
 import torch
 
 import training

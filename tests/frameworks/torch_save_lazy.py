@@ -8,7 +8,6 @@ tensors are captured."""
 from harness import enter, main
 
 enter("torch")
-# pylint: disable=wrong-import-position
 from harness.lazily import Unchanged
 
 Unchanged.begin()

@@ -15,7 +15,8 @@ import sys
 
 README_LINES, README_BYTES = 250, 15000
 TURNS = re.compile(
-    r"of which it is told|\b(?:comes?|came) to (?:its|their|an) end\b|what is of it|(?<![Tt]here )\bis nothing to\b"
+    r"of which it is told|\b(?:comes?|came) to (?:its|their|an) end\b|what is of it"
+    r"|(?<![Tt]here )\bis nothing to\b"
 )
 # "Who" for "a process that": as a subject, or behind a word that joins clauses.
 WHO = re.compile(r"(?:^|[.:;] )who\b|\b(?:and|but|for|of|by|to|from|as|than) who\b", re.I)
@@ -71,10 +72,11 @@ def pages(all_files):
 
 
 def check_size(readme):
-    if readme.count("\n") > README_LINES or len(readme.encode()) > README_BYTES:
+    nr_lines, nr_bytes = readme.count("\n"), len(readme.encode())
+    if nr_lines > README_LINES or nr_bytes > README_BYTES:
         wrong.append(
-            "README.md has %d lines and %d bytes; at most %d and %d are wanted"
-            % (readme.count("\n"), len(readme.encode()), README_LINES, README_BYTES)
+            f"README.md has {nr_lines} lines and {nr_bytes} bytes; "
+            f"at most {README_LINES} and {README_BYTES} are wanted"
         )
 
 
@@ -150,9 +152,8 @@ def check_sentences(where, paragraphs):
                 )
             who = WHO.search(sentence)
             if who and not sentence.endswith("?"):
-                wrong.append(
-                    f'{where}: "who"; name the actor: {sentence[max(who.start() - 20, 0) : who.end() + 40]} ...'
-                )
+                around = sentence[max(who.start() - 20, 0) : who.end() + 40]
+                wrong.append(f'{where}: "who"; name the actor: {around} ...')
 
 
 def check_turns(where, text):
@@ -176,7 +177,9 @@ def check_subjects():
             or not re.match(r"[\w/.,-]+(, [\w/.-]+)*: ", subject)
         ):
             wrong.append(
-                f'commit {commit}: its subject has {len(subject)} columns; wanted are "area: imperative", at most {SUBJECT_COLUMNS} columns, no semicolon: {subject}'
+                f"commit {commit}: its subject has {len(subject)} columns; "
+                'wanted are "area: imperative", '
+                f"at most {SUBJECT_COLUMNS} columns, no semicolon: {subject}"
             )
 
 

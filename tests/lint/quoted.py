@@ -28,7 +28,8 @@ OTHER_SECTIONS = ("FIRST", "SLOW")
 # What stands for something else: in the page a word in capitals or an ellipsis, in the sources a
 # conversion.
 BLANK = re.compile(
-    r"\.\.\.|\b(?:PATH|BACKING|NAME|ERROR|OP|N|X|Y)\b|%[-.0-9]*(?:ll|z)?[a-z]|m\.bin|\bbash \(pid|'\.ckptfs'|Permission denied|No such file or directory"
+    r"\.\.\.|\b(?:PATH|BACKING|NAME|ERROR|OP|N|X|Y)\b|%[-.0-9]*(?:ll|z)?[a-z]|m\.bin|\bbash \(pid"
+    r"|'\.ckptfs'|Permission denied|No such file or directory"
 )
 SHORTEST = 5
 

@@ -36,7 +36,8 @@ def check(path):
                 and not function.removesuffix("_locked").endswith("set_state_by")
             ):
                 print(
-                    f"{path}:{number}: sets a state, which is for the setter of its machine: {line.strip()}"
+                    f"{path}:{number}: sets a state, which is for the setter of its machine: "
+                    f"{line.strip()}"
                 )
                 problems += 1
     return problems

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """For the programs of this group: what a call says when it fails, and what the package logs."""
 
-# pylint: disable=unused-import
 import errno
 import logging
 import os

@@ -78,7 +78,7 @@ class Job:
     """Its ranks. `with` it: at the end of that all have exited well."""
 
     def __init__(self, world, **more):
-        global _jobs  # pylint: disable=global-statement
+        global _jobs
         _jobs += 1
         self.ranks = [Rank(rank, world, 29500 + _jobs, more=more) for rank in range(world)]
 

@@ -3,7 +3,6 @@
 *`, behind which they run in the environment of tests/frameworks, with the package of this source
 tree."""
 
-# pylint: disable=unused-import,unused-wildcard-import,wildcard-import,wrong-import-position
 import logging
 import os
 import sys

@@ -92,7 +92,7 @@ for i in range(3):
     assert len(sessions.before) == 1
     stepping = threading.Thread(target=step)
     stepping.start()
-    wait(lambda: unknown[0, 0] == i + 3)
+    wait(lambda i=i: unknown[0, 0] == i + 3)
     assert not future.done() and stepping.is_alive(), "the step did not wait"
     writer.go.set()
     stepping.join()

@@ -162,7 +162,7 @@ class Own(torch.optim.Optimizer):
         super().__init__(params, {})
 
     @torch.no_grad()
-    def step(self, closure=None):  # pylint: disable=unused-argument
+    def step(self, closure=None):
         for p in self.param_groups[0]["params"]:
             state = self.state.setdefault(p, {"sum": torch.zeros_like(p)})
             state["sum"].add_(p.grad)

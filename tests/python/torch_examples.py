@@ -164,7 +164,7 @@ readme()
 watch("plain.py", 0)
 watch("ddp_dcp.py", 2)
 try:
-    import deepspeed  # pylint: disable=unused-import
+    import deepspeed  # noqa: F401
 except ImportError as why:
     print("without DeepSpeed:", why)
 else:

@@ -51,7 +51,7 @@ with open(mount.back + "/others", "wb") as file:  # another program's
 # Tensors that are written, not captured; more than the cache takes.
 path = mount.mnt + "/b.pt"
 told = fails(ckptfs.save, {"x": torch.zeros(12 << 20)}, path)
-assert told.errno == errno.ENOSPC and type(told.__cause__) is OSError, told  # pylint: disable=unidiomatic-typecheck
+assert told.errno == errno.ENOSPC and type(told.__cause__) is OSError, told
 assert "could not be written to the backing: No space left on device" in str(told), told
 assert "save 'b.pt' again" in str(told), told
 os.unlink(mount.back + "/others")

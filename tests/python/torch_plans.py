@@ -287,11 +287,11 @@ turns = [1]
 turns.append(turns)
 check_all(lambda: {"x": x, "turns": turns}, lambda: {"x": x, "turns": [1, 2]})
 deep = x
-for i in range(490):  # about as deep as pickle goes
+for _ in range(490):  # about as deep as pickle goes
     deep = [deep]
 stock = io.BytesIO()
 torch.save(deep, stock)
-for i in range(2):
+for _ in range(2):
     ckptfs.save(deep, PATH)
     with open(PATH, "rb") as file:
         assert contents(file) == contents(stock)

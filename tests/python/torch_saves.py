@@ -173,7 +173,7 @@ sharded = nn.Parameter(
     DTensor.from_local(torch.randn(100, 100), init_device_mesh("cpu", (1,)), [Shard(0)])
 )
 other = torch.optim.AdamW([sharded], lr=0.1)
-for i in range(2):
+for _ in range(2):
     sharded.grad = DTensor.from_local(torch.ones(100, 100), sharded.device_mesh, [Shard(0)])
     other.step()
 before = captures()
@@ -375,13 +375,13 @@ with contextlib.suppress(CheckpointError):
     while True:
         greedy.append(ckptfs.Session(mount.mnt, arena_bytes=64 << 20))
 script = """if True:
-	import sys, torch, ckptfs
-	model = torch.nn.Linear(300, 300)
-	optimizer = torch.optim.SGD(model.parameters())
-	for path in sys.argv[1:]:
-		ckptfs.save(model.state_dict(), path)
-		print(sum(one.stats().captures for one in ckptfs.session.sessions()), flush=True)
-		input()
+    import sys, torch, ckptfs
+    model = torch.nn.Linear(300, 300)
+    optimizer = torch.optim.SGD(model.parameters())
+    for path in sys.argv[1:]:
+        ckptfs.save(model.state_dict(), path)
+        print(sum(one.stats().captures for one in ckptfs.session.sessions()), flush=True)
+        input()
 """
 with subprocess.Popen(
     [sys.executable, "-c", script, path_of("none.pt"), path_of("some.pt")],

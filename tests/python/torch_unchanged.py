@@ -25,27 +25,30 @@ INSTALLED = TMP + "/installed"
 with open("train.py", "w", encoding="utf-8") as file:
     file.write(
         textwrap.dedent("""
-		import os, sys
-		import torch
-		assert __name__ == "__main__" and sys.path[0] == os.path.dirname(os.path.abspath(sys.argv[0])), (__name__, sys.path)
-		import beside
+        import os, sys
+        import torch
+        assert __name__ == "__main__", __name__
+        assert sys.path[0] == os.path.dirname(os.path.abspath(sys.argv[0])), sys.path
+        import beside
 
-		def main(directory, *more):
-			torch.manual_seed(1)
-			torch.set_num_threads(1)
-			model = torch.nn.Linear(300, 300)
-			optimizer = torch.optim.AdamW(model.parameters())
-			os.makedirs(directory, exist_ok=True)
-			for i in range(4):
-				optimizer.zero_grad()
-				model(torch.randn(4, 300)).square().mean().backward()
-				optimizer.step()
-				torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": i}, "%s/step-%d.pt" % (directory, i))
-			print("lazy" if hasattr(torch.save, "ckptfs_inner") else "plain", *more)
-			sys.exit(int(os.environ.get("STATUS", 0)))
+        def main(directory, *more):
+            torch.manual_seed(1)
+            torch.set_num_threads(1)
+            model = torch.nn.Linear(300, 300)
+            optimizer = torch.optim.AdamW(model.parameters())
+            os.makedirs(directory, exist_ok=True)
+            for i in range(4):
+                optimizer.zero_grad()
+                model(torch.randn(4, 300)).square().mean().backward()
+                optimizer.step()
+                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                state["step"] = i
+                torch.save(state, "%s/step-%d.pt" % (directory, i))
+            print("lazy" if hasattr(torch.save, "ckptfs_inner") else "plain", *more)
+            sys.exit(int(os.environ.get("STATUS", 0)))
 
-		main(*sys.argv[1:])
-	""")
+        main(*sys.argv[1:])
+    """)
     )
 with open("beside.py", "w", encoding="utf-8") as file:
     file.write("")
@@ -98,17 +101,17 @@ assert "usage:" in run("-m", "ckptfs", "--help")
 with open("stale.py", "w", encoding="utf-8") as file:
     file.write(
         textwrap.dedent("""
-		import sys, torch
-		model = torch.nn.Linear(2000, 2000)
-		optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-		model.weight.grad = torch.ones(2000, 2000)
-		torch.save(0, sys.argv[1] + "/first.pt")
-		optimizer.step()
-		for i in range(50):
-			torch.save(model.state_dict(), sys.argv[1] + "/stale.pt")
-			model.weight.data.add_(1)
-		sys.exit(0)
-	""")
+        import sys, torch
+        model = torch.nn.Linear(2000, 2000)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model.weight.grad = torch.ones(2000, 2000)
+        torch.save(0, sys.argv[1] + "/first.pt")
+        optimizer.step()
+        for i in range(50):
+            torch.save(model.state_dict(), sys.argv[1] + "/stale.pt")
+            model.weight.data.add_(1)
+        sys.exit(0)
+    """)
     )
 assert "changed before it was captured" in run(
     "-m", "ckptfs", "run", TMP + "/stale.py", mount.mnt, status=1
@@ -138,7 +141,8 @@ assert (
 )
 assert saved(mount.mnt + "/run") == right
 cheap = (
-    "import sys, torch; assert hasattr(torch.save, 'ckptfs_inner'); l = sys.modules['ckptfs._lib']; assert l._loaded is None"
+    "import sys, torch; assert hasattr(torch.save, 'ckptfs_inner'); "
+    "l = sys.modules['ckptfs._lib']; assert l._loaded is None"
     "; assert 'ckptfs.lazy' not in sys.modules"
 )
 run("-c", cheap, CKPTFS_LAZY="1", **env)

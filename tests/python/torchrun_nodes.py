@@ -29,13 +29,14 @@ saved = [max([int(name[5:]) for name in os.listdir(top) if name.startswith("step
 dist.broadcast_object_list(saved, 0)
 print("rank", rank, "of count", count, "begins after", saved[0], flush=True)
 for step in range(saved[0] + 1, steps + 1):
-	checkpoint.save({"w%d" % rank: torch.full((1000,), float(step))}, checkpoint_id=top + "/step-%d" % step)
-	dist.barrier()
-	if step == killed and first:
-		if rank:
-			open(once, "w").close()
-			os.kill(os.getpid(), signal.SIGKILL)
-		signal.pause() # until its agent ends it: it does not fail
+    state = {"w%d" % rank: torch.full((1000,), float(step))}
+    checkpoint.save(state, checkpoint_id=top + "/step-%d" % step)
+    dist.barrier()
+    if step == killed and first:
+        if rank:
+            open(once, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause() # until its agent ends it: it does not fail
 print("rank", rank, "is done", flush=True)
 dist.destroy_process_group()
 """

@@ -44,7 +44,10 @@ def over_budget(test, seconds, times):
     budget_s = test.cpu_s or (None if test.heavy else DEFAULT_BUDGET_S)
     if times is None or budget_s is None or test.is_long or seconds <= budget_s * times:
         return None
-    return f"used {seconds:.1f} s of CPU time, more than its budget of {budget_s * times:g} s (# cpu: N)"
+    return (
+        f"used {seconds:.1f} s of CPU time, more than its budget of {budget_s * times:g} s (# "
+        "cpu: N)"
+    )
 
 
 def summary(results):

@@ -101,13 +101,9 @@ def describe(pids):
             continue
         command = bounded(0.5, _read, f"/proc/{pid}/cmdline")
         inner = re.search(r"^NSpid:.*\s(\d+)$", _read(f"/proc/{pid}/status"), re.M)
+        words = " ".join((command or f"[{table[pid][2]}]").replace("\0", " ").split())
         lines.append(
-            "  pid %s, state %s: %s"
-            % (
-                inner.group(1) if inner else pid,
-                table[pid][1],
-                " ".join((command or f"[{table[pid][2]}]").replace("\0", " ").split())[:200],
-            )
+            f"  pid {inner.group(1) if inner else pid}, state {table[pid][1]}: {words[:200]}"
         )
         threads = sorted(glob.glob(f"/proc/{pid}/task/*"))
         for thread in threads[:MAX_THREADS_SHOWN]:
@@ -116,8 +112,10 @@ def describe(pids):
                 for call in re.findall(r"\] (\w+)", _read(thread + "/stack"))
                 if call not in ("do_syscall_64", "entry_SYSCALL_64_after_hwframe")
             ]
+            stack = "; stack " + " < ".join(calls[:12]) if calls else ""
             lines.append(
-                f"    thread {_read(thread + '/comm').strip()}: wchan {_read(thread + '/wchan').strip() or '?'}{'; stack ' + ' < '.join(calls[:12]) if calls else ''}"
+                f"    thread {_read(thread + '/comm').strip()}: "
+                f"wchan {_read(thread + '/wchan').strip() or '?'}{stack}"
             )
         if len(threads) > MAX_THREADS_SHOWN:
             lines.append(f"    ... and {len(threads) - MAX_THREADS_SHOWN} more threads")

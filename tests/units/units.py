@@ -224,7 +224,7 @@ def child(main):
         try:
             main()
             os._exit(0)
-        except BaseException:  # pylint: disable=broad-except
+        except BaseException:
             traceback.print_exc()
             os._exit(1)
     return pid

@@ -3,7 +3,8 @@
 
     import ckptfs
     ckptfs.require("/ckpt")     an error, if no ckptfs is mounted there
-    ckptfs.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "/ckpt/run/step-100.pt")
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    ckptfs.save(state, "/ckpt/run/step-100.pt")
 
 `save` returns at once. The tensors are copied while the next step computes its gradients;
 optimizer.step() waits by itself until that is done. The file is that of torch.save, and appears
@@ -25,7 +26,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._lib import CheckpointError, LibraryNotFound, SessionStats
-from .files import WholeFile, open  # pylint: disable=redefined-builtin
+from .files import WholeFile, open
 from .mounts import require
 from .resume import abandon, commit, latest, wait
 from .session import Session, Source, barrier, session_of
@@ -61,15 +62,15 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """What needs torch is imported when it is asked for."""
     if name in ("save", "register"):
-        from . import lazy  # pylint: disable=import-outside-toplevel
+        from . import lazy
 
         return getattr(lazy, name)
     if name == "save_file":
-        from . import safetensors_file  # pylint: disable=import-outside-toplevel
+        from . import safetensors_file
 
         return safetensors_file.save_file
     if name == "load":
-        from . import loading  # pylint: disable=import-outside-toplevel
+        from . import loading
 
         return loading.load
     # each needs its framework

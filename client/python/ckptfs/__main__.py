@@ -17,9 +17,10 @@ USAGE = """usage: python -m ckptfs run SCRIPT [ARGUMENT...]
        python -m ckptfs run -m MODULE [ARGUMENT...]
        python -m ckptfs --version
 
-Runs a Python script, unchanged, with a torch.save (and safetensors.torch.save_file) that returns at once for paths in a
-mount of ckptfs. Optimizers' steps wait until what they change is captured. Other paths are saved as ever; with
-CKPTFS_REQUIRE=1 in the environment they are an error. As a program of torchrun:
+Runs a Python script, unchanged, with a torch.save (and safetensors.torch.save_file) that returns
+at once for paths in a mount of ckptfs. Optimizers' steps wait until what they change is captured.
+Other paths are saved as ever; with CKPTFS_REQUIRE=1 in the environment they are an error. As a
+program of torchrun:
 
        torchrun --nproc-per-node 8 -m ckptfs run train.py
 
@@ -27,7 +28,7 @@ Exit status: that of the script; 1 if a save failed after it had returned; 2 for
 """
 
 
-def _run(arguments: list) -> None:
+def _run(arguments: list[str]) -> None:
     if arguments == ["-m"]:
         _usage("-m wants the name of a module")
     _check_script(arguments)
@@ -47,7 +48,7 @@ def _run(arguments: list) -> None:
     _end()
 
 
-def _run_script(arguments: list) -> None:
+def _run_script(arguments: list[str]) -> None:
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         sys.path[0] = os.getcwd()
@@ -58,7 +59,7 @@ def _run_script(arguments: list) -> None:
         runpy.run_path(arguments[0], run_name="__main__")
 
 
-def _check_script(arguments: list) -> None:
+def _check_script(arguments: list[str]) -> None:
     """One line for what Python would tell by a traceback of ours."""
     name = arguments[0]
     if name == "-m":
@@ -106,7 +107,8 @@ def main() -> None:
         _usage(f"did you mean `python -m ckptfs run {' '.join(sys.argv[1:])}`?")
     else:
         _usage(
-            f"there is no {word!r} here, only `run`; the other verbs are those of the command: `ckptfs {word}`"
+            f"there is no {word!r} here, only `run`; "
+            f"the other verbs are those of the command: `ckptfs {word}`"
         )
 
 

@@ -13,7 +13,6 @@ import sysconfig
 import threading
 import urllib.parse
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
-from typing import List, Optional, Set
 
 SONAME = "libckptfs.so.1"
 
@@ -110,9 +109,8 @@ class SessionStats(Structure):
     pinned_bytes: int
 
     def __repr__(self) -> str:
-        return "SessionStats(%s)" % ", ".join(
-            f"{name}={getattr(self, name)}" for name, _ in self._fields_
-        )
+        fields = ", ".join(f"{name}={getattr(self, name)}" for name, *_ in self._fields_)
+        return f"SessionStats({fields})"
 
 
 # Name, arguments; all return int but those named below.
@@ -187,11 +185,11 @@ def _installed_from() -> str:
     """The source tree that pip has installed this package from, as pip has noted it; "": not from
     one."""
     try:
-        from importlib import metadata  # pylint: disable=import-outside-toplevel
+        from importlib import metadata
 
         told = json.loads(metadata.distribution("ckptfs").read_text("direct_url.json") or "{}")
         path = urllib.parse.unquote(urllib.parse.urlparse(told.get("url", "")).path)
-    except Exception:  # pylint: disable=broad-except # it was not installed, or by another program
+    except Exception:  # it was not installed, or by another program
         return ""
     return os.path.dirname(os.path.dirname(path.rstrip("/"))) if path else ""
 
@@ -207,10 +205,11 @@ def _opened(path: str) -> ctypes.CDLL:
         if hasattr(lib, "ckptfs_version"):
             lib.ckptfs_version.restype = c_char_p
             version = "release " + lib.ckptfs_version().decode(errors="replace")
-        from . import __version__  # pylint: disable=import-outside-toplevel
+        from . import __version__
 
         raise OSError(
-            f"it is of {version} and lacks {missing[0]}, and this package is of release {__version__}: use those of one release"
+            f"it is of {version} and lacks {missing[0]}, and this package is of release "
+            f"{__version__}: use those of one release"
         )
     for name, arguments in _FUNCTIONS.items():
         function = getattr(lib, name)
@@ -224,11 +223,10 @@ def _why(path: str, error: OSError) -> str:
     if "cannot open shared object file" in text and (
         "No such file" in text or os.path.sep not in path
     ):
-        return "%s: %s" % (
-            path,
-            "not there" if os.path.sep in path else "the system's loader does not know it",
-        )
-    return f"{path}: {text[len(path) + 2 :] if text.startswith(path + ': ') else text}"
+        text = "not there" if os.path.sep in path else "the system's loader does not know it"
+    elif text.startswith(path + ": "):
+        text = text[len(path) + 2 :]
+    return f"{path}: {text}"
 
 
 def _load() -> ctypes.CDLL:
@@ -241,13 +239,16 @@ def _load() -> ctypes.CDLL:
     if os.environ.get("CKPTFS_LIB"):
         way = "correct or unset CKPTFS_LIB"
     else:
-        way = "install it (`make install` in the source tree of ckptfs), then run `sudo ldconfig`; or set CKPTFS_LIB to its path"
+        way = (
+            "install it (`make install` in the source tree of ckptfs), then run `sudo ldconfig`; "
+            "or set CKPTFS_LIB to its path"
+        )
     raise LibraryNotFound(errno.ENOENT, f"no libckptfs: {'; '.join(tried)}. To have it: {way}")
 
 
 def library() -> ctypes.CDLL:
     """libckptfs, loaded on the first use. LibraryNotFound: there is none."""
-    global _loaded  # pylint: disable=global-statement
+    global _loaded
     with _lock:
         if _loaded is None:
             _loaded = _load()
@@ -257,7 +258,7 @@ def library() -> ctypes.CDLL:
 def without_library(what: str, error: LibraryNotFound) -> None:
     """Says once for each call of the package how it does without the library; where it was looked
     for with the first."""
-    global _said_missing  # pylint: disable=global-statement
+    global _said_missing
     with _lock:
         if what in _without:
             return
@@ -269,7 +270,7 @@ def without_library(what: str, error: LibraryNotFound) -> None:
 
 def after_fork() -> None:
     """For a child: the thread that held the lock, if one did, is not there to release it."""
-    global _lock  # pylint: disable=global-statement
+    global _lock
     _lock = threading.Lock()
 
 

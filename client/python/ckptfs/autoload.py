@@ -31,7 +31,7 @@ def enable() -> None:
     """From here on torch.save of a path in a mount of ckptfs is ckptfs.save; of all else it is what
     it was."""
     try:
-        import torch  # pylint: disable=import-outside-toplevel
+        import torch
 
         inner = torch.save
         if hasattr(inner, "ckptfs_inner"):
@@ -40,7 +40,7 @@ def enable() -> None:
         @functools.wraps(inner)
         def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
             if mounts.to_mount(f) and len(args) <= 2 and _ready(f):
-                from . import lazy  # pylint: disable=import-outside-toplevel
+                from . import lazy
 
                 return lazy.save(obj, f, *args, **kwargs)
             mounts.check_required(f)
@@ -49,19 +49,19 @@ def enable() -> None:
 
         save.ckptfs_inner = inner  # type: ignore[attr-defined]
         torch.save = torch.serialization.save = save
-    except Exception as error:  # pylint: disable=broad-except
+    except Exception as error:
         log.warning("torch.save stays as it is: %s", error)
 
 
 def enable_safetensors() -> None:
     """The same of safetensors.torch.save_file, where there is that."""
     try:
-        from . import safetensors_file  # pylint: disable=import-outside-toplevel
+        from . import safetensors_file
 
         safetensors_file.enable()
     except ImportError:
         pass
-    except Exception as error:  # pylint: disable=broad-except
+    except Exception as error:
         log.warning("safetensors.torch.save_file stays as it is: %s", error)
 
 
@@ -71,13 +71,13 @@ _said = False
 def _ready(path: Any) -> bool:
     """True if lazy.py can save it. Otherwise torch.save does, unless CKPTFS_REQUIRE forbids that:
     no job should end because a save is not lazy."""
-    global _said  # pylint: disable=global-statement
+    global _said
     try:
-        from . import lazy  # pylint: disable=import-outside-toplevel
+        from . import lazy
 
         lazy.session_for(path)
         return True
-    except Exception as error:  # pylint: disable=broad-except
+    except Exception as error:
         if not _said:
             log.warning("%s is saved without being captured lazily: %s", path, error)
         _said = True

@@ -15,5 +15,6 @@ def main() -> None:
         os.execv(PROGRAM, ["ckptfs"] + sys.argv[1:])
     except OSError as error:
         sys.exit(
-            f"ckptfs: {PROGRAM} cannot be run: {error.strerror}. Install the package anew: pip install --force-reinstall ckptfs"
+            f"ckptfs: {PROGRAM} cannot be run: {error.strerror}. "
+            "Install the package anew: pip install --force-reinstall ckptfs"
         )

@@ -16,7 +16,7 @@ import gc
 import os
 import sys
 import threading
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Sequence
 
 import torch
 
@@ -79,8 +79,8 @@ class CheckpointEngine:
         self.rank = rank
         self.config = _config(config)
         self._paths: list[str] = []
-        self._known: set = set()
-        _adopt(sys._getframe(1).f_locals.get("self"))  # pylint: disable=protected-access
+        self._known: set[Any] = set()
+        _adopt(sys._getframe(1).f_locals.get("self"))
 
     def _open(self, path: str) -> None:
         directory = os.path.dirname(os.path.abspath(path))
@@ -128,7 +128,7 @@ class CkptEngine:
     the next file, waits, or an optimizer steps. @host_cache_size: bytes of the mount's cache to
     borrow."""
 
-    def __init__(self, host_cache_size: int = 0, gpu_id: int = 0, rank: int = 0) -> None:  # pylint: disable=unused-argument
+    def __init__(self, host_cache_size: int = 0, gpu_id: int = 0, rank: int = 0) -> None:
         self.cache = int(host_cache_size)
         self._waiting: list[tuple[Any, int, str]] = []
         self._failure: Exception | None = None
@@ -172,7 +172,7 @@ class CkptEngine:
         """It keeps no step from being made: `wait` raises what it meets."""
         try:
             self._write()
-        except Exception as error:  # pylint: disable=broad-except
+        except Exception as error:
             self._failure = error
 
     def load(self, tensors: Sequence[tuple[Any, Any, int, str]]) -> None:

@@ -21,7 +21,7 @@ import logging
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable
 
 import torch
 from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
@@ -47,7 +47,10 @@ log = logging.getLogger("ckptfs")
 ALIGN = 64
 THREADS = 4
 HAND_OVER_S, LOOK_S = 120, 0.1
-LATE = f"async_save's thread has failed, or has not written the tensors within {HAND_OVER_S} s: that checkpoint fails"
+LATE = (
+    "async_save's thread has failed, or has not written the tensors "
+    f"within {HAND_OVER_S} s: that checkpoint fails"
+)
 
 _plans: dict[Any, skeleton.Skeleton] = {}  # of tensors of a shape and type
 
@@ -55,7 +58,7 @@ _plans: dict[Any, skeleton.Skeleton] = {}  # of tensors of a shape and type
 def _plan_of(tensor: Any) -> skeleton.Skeleton:
     key = (tensor.dtype, tuple(tensor.shape))
     if key not in _plans:
-        # memory that nobody touches
+        # The empty tensor is memory that nobody touches.
         _plans[key] = skeleton.plan(torch.empty(tensor.shape, dtype=tensor.dtype))
     return _plans[key]
 
@@ -76,7 +79,7 @@ class _HandOver:
 
     def __init__(self) -> None:
         self.thread: threading.Thread | None = None  # that hands it over, when that is known
-        # that has produced it
+        # The stream that has produced it.
         self.stream = torch.cuda.current_stream() if torch.cuda.is_initialized() else None
         self._done, self._late = threading.Event(), False
         before.append(self.wait)
@@ -115,7 +118,7 @@ def _copied(value: Any, is_shared: Callable[[Any], bool]) -> Any:
         )
     if isinstance(value, dict):
         return {key: _copied(one, is_shared) for key, one in value.items()}
-    if type(value) in (list, tuple):  # pylint: disable=unidiomatic-typecheck
+    if type(value) in (list, tuple):
         return type(value)(_copied(one, is_shared) for one in value)
     return copy.deepcopy(value)
 
@@ -172,11 +175,8 @@ class Writer(FileSystemWriter):
         if hand_over is None:
             return self._write_data_now(plan, planner)
         try:
-            with (
-                torch.cuda.stream(hand_over.stream)
-                if hand_over.stream
-                else contextlib.nullcontext()
-            ):
+            stream = hand_over.stream
+            with torch.cuda.stream(stream) if stream else contextlib.nullcontext():
                 return self._write_data_now(plan, planner)
         finally:
             hand_over.done()
@@ -288,7 +288,8 @@ def _read(fd: int, info: Any, item: Any, planner: Any) -> None:
     target = planner.resolve_tensor(item).detach()
     if target.size() != tensor.size():
         raise ValueError(
-            f"{item.storage_index.fqn}: {tuple(tensor.size())} is stored where {tuple(target.size())} is wanted"
+            f"{item.storage_index.fqn}: {tuple(tensor.size())} is stored where "
+            f"{tuple(target.size())} is wanted"
         )
     target.copy_(tensor)
     planner.commit_tensor(item, target)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from typing import Dict, List, NamedTuple, Optional
+from typing import NamedTuple
 
 from . import _lib, mounts
 from ._lib import CheckpointError
@@ -48,7 +48,7 @@ _lock = threading.Lock()
 def watch(path: mounts.Path, there: os.stat_result | None = None) -> None:
     """A save of @path has just returned. there: of its file, when it was opened; asked here, it may
     have to wait for the storage."""
-    global _thread  # pylint: disable=global-statement
+    global _thread
     name = os.path.abspath(os.fspath(path))
     try:
         _lib.library()
@@ -65,7 +65,7 @@ def watch(path: mounts.Path, there: os.stat_result | None = None) -> None:
 
 def _follow() -> None:
     """Asks for the saves until nothing is left to ask for."""
-    global _thread  # pylint: disable=global-statement
+    global _thread
     while True:
         look()
         with _lock:
@@ -88,7 +88,7 @@ def end() -> None:
 def take_told() -> bool:
     """True if a failure was told since this was asked last. The daemon tells each process of the
     failure of its job once, too, by an error of the next file that it opens."""
-    global _told  # pylint: disable=global-statement
+    global _told
     told, _told = _told, False
     return told
 
@@ -106,7 +106,7 @@ def forget(path: mounts.Path) -> None:
 def was_told(error: CheckpointError) -> None:
     """A barrier has told of a failed capture: "PATH failed: ...", where the beginning of a long
     path is "..."."""
-    global _told  # pylint: disable=global-statement
+    global _told
     _told = True
     text = str(error)
     with _lock:
@@ -125,7 +125,7 @@ def add(name: str, error: CheckpointError) -> None:
 
 def clear() -> None:
     """For a child after fork: the saves are its parent's."""
-    global _lock, _thread, _ending  # pylint: disable=global-statement
+    global _lock, _thread, _ending
     _lock, _thread, _ending = threading.Lock(), None, threading.Event()
     _saves.clear()
     _failures.clear()
@@ -143,8 +143,8 @@ def _lost(name: str, save: _Save) -> CheckpointError | None:
     return CheckpointError(
         errno.ENOTCONN,
         (
-            f"{name} failed: the daemon of its mount ended before it was committed. What was committed "
-            "before is safe; save again"
+            f"{name} failed: the daemon of its mount ended before it was committed. "
+            "What was committed before is safe; save again"
         ),
     )
 
@@ -209,7 +209,7 @@ def failures() -> list[CheckpointError]:
 
 def raise_first() -> None:
     """The oldest failure that was not told yet, if there is one; it is told by this."""
-    global _told  # pylint: disable=global-statement
+    global _told
     with _lock:
         name = next(iter(_failures), None)
         error = _failures.pop(name) if name is not None else None

@@ -12,7 +12,7 @@ import os
 import random
 import stat
 import string
-from typing import Any, BinaryIO, Optional, Tuple
+from typing import Any, BinaryIO, cast
 
 from . import fates, mounts
 from ._lib import CheckpointError
@@ -63,7 +63,7 @@ class WholeFile:
         return getattr(self._file, name)
 
     def __iter__(self) -> Any:
-        return iter(self._file)
+        return iter(cast(BinaryIO, self._file))
 
     def __enter__(self) -> WholeFile:
         self._in_block = True
@@ -155,8 +155,11 @@ def _is_staged(file: BinaryIO) -> bool:
 def _unclaimed(path: str) -> None:
     """The file @path, in a mount, was written and synced, and is no checkpoint: the mount's own
     rules do not know _TEMP."""
-    global _said_unclaimed  # pylint: disable=global-statement
-    text = "is no checkpoint here: it has no digest. Call it .pt or .safetensors, or add a rule (ckptfs-rules(5))"
+    global _said_unclaimed
+    text = (
+        "is no checkpoint here: it has no digest. Call it .pt or .safetensors, or add a rule "
+        "(ckptfs-rules(5))"
+    )
     if mounts.is_required(path):
         raise CheckpointError(errno.EINVAL, f"{path} was written, but {text}")
     if not _said_unclaimed:
@@ -174,7 +177,7 @@ def _sync_directory(path: str) -> None:
         os.close(fd)
 
 
-def open(path: mounts.Path, mode: str = "wb", buffering: int = -1) -> Any:  # pylint: disable=redefined-builtin
+def open(path: mounts.Path, mode: str = "wb", buffering: int = -1) -> Any:
     """Opens the file @path. With mode "wb" it is written whole or not at all: it gets its name when
     it is closed, and never if an exception leaves the `with` block, or the process dies:
 
@@ -188,10 +191,9 @@ def open(path: mounts.Path, mode: str = "wb", buffering: int = -1) -> Any:  # py
             return builtins.open(path, mode, buffering)
     if mode not in ("wb", "bw", "xb", "bx"):
         raise ValueError(
-            (
-                f"mode {mode!r}: ckptfs.open writes new files of bytes, 'wb' or 'xb', or reads, 'rb'. To append or to change a "
-                "part, use Python's own open; such a file is not whole or nothing"
-            )
+            f"mode {mode!r}: ckptfs.open writes new files of bytes, 'wb' or 'xb', or reads, 'rb'. "
+            "To append or to change a part, use Python's own open; "
+            "such a file is not whole or nothing"
         )
     if isinstance(path, int):
         raise TypeError(
@@ -208,5 +210,8 @@ def no_directory(path: mounts.Path) -> CheckpointError:
     directory = os.path.dirname(os.path.abspath(os.fspath(path)))
     return CheckpointError(
         errno.ENOENT,
-        f"{os.fspath(path)}: its directory does not exist. os.makedirs({directory!r}, exist_ok=True) makes it",
+        (
+            f"{os.fspath(path)}: its directory does not exist. "
+            f"os.makedirs({directory!r}, exist_ok=True) makes it"
+        ),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from typing import Any, List, Optional
+from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
@@ -36,12 +36,12 @@ def _barriers() -> None:
 
 
 def _capturing() -> bool:
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
 
 
 def _wrap_replay() -> None:
     """Steps are replayed without the hook: a barrier stands before each replay."""
-    global _replay_wrapped  # pylint: disable=global-statement
+    global _replay_wrapped
     graph = getattr(torch.cuda, "CUDAGraph", None)
     if _replay_wrapped or graph is None:
         return
@@ -71,10 +71,10 @@ def _before_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
 
 def install(_session: Session | None = None) -> None:
     """With the first session; not again."""
-    global _handle  # pylint: disable=global-statement
+    global _handle
     if _handle is not None:
         return
-    _handle = register_optimizer_step_pre_hook(torch._disable_dynamo(_before_step))  # pylint: disable=protected-access
+    _handle = register_optimizer_step_pre_hook(torch._disable_dynamo(_before_step))
     for one in gc.get_objects():  # those that have been made before
         if issubclass(type(one), Optimizer):
             known.optimizers.add(one)
@@ -82,7 +82,7 @@ def install(_session: Session | None = None) -> None:
 
 def remove() -> None:
     """For tests: what happens when nobody waits."""
-    global _handle  # pylint: disable=global-statement
+    global _handle
     if _handle is not None:
         _handle.remove()
         _handle = None

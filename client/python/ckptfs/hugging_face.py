@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """torch.distributed.checkpoint as safetensors files, lazily:
 
-    checkpoint.save(state, storage_writer=ckptfs.hugging_face.Writer("/ckpt/run/step-100", save_distributed=True))
+    writer = ckptfs.hugging_face.Writer("/ckpt/run/step-100", save_distributed=True)
+    checkpoint.save(state, storage_writer=writer)
 
 What is written is what HuggingFaceStorageWriter writes, for all of its readers. With
 enable_consolidation=True the parts of the ranks are captured lazily, but `save` puts them together
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import List
 
 from torch.distributed.checkpoint._hf_utils import (
     CUSTOM_METADATA_KEY,

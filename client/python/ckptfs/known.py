@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from typing import Any, Dict, Iterator, Set, Tuple
+from typing import Any, Iterator, Tuple
 
 import torch
 
@@ -59,7 +59,7 @@ def kind_of(device: Any) -> str:
 
 def tensors_in(tensor: Any) -> Iterator[Any]:
     """Those that have the memory: itself, or, of a wrapper such as DTensor, what it wraps."""
-    plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)  # pylint: disable=unidiomatic-typecheck
+    plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
     if plain or not hasattr(tensor, "__tensor_flatten__"):
         yield tensor
         return
@@ -135,7 +135,7 @@ def lazy_keys(session: Any) -> set[Key]:
     """Of all storages that may be captured lazily now."""
     keys: set[Any] = set()
     for one in _lazy_tensors(session):
-        if type(one) in _PLAIN and not one.is_sparse:  # pylint: disable=unidiomatic-typecheck
+        if type(one) in _PLAIN and not one.is_sparse:
             storage = one.untyped_storage()
             keys.add((storage.data_ptr(), storage.nbytes(), storage.device))
         elif isinstance(one, torch.Tensor):

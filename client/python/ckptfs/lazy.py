@@ -12,7 +12,7 @@ import logging
 import os
 import pickle
 import threading
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Sequence, Tuple
 
 import torch
 
@@ -37,7 +37,7 @@ _SHORT, _SHORT_ALL, _FEW = 64 << 10, 32 << 20, 8  # bytes of one, of all; parts
 
 _Run = Tuple[int, List[Any]]
 
-_said: set = set()
+_said: set[str] = set()
 _said_lock = threading.Lock()
 
 
@@ -55,7 +55,10 @@ def say_once(path: Any, why: str) -> None:
         return
     if why == NO_MOUNT:
         log.warning(
-            "saved as on any filesystem: %s. ckptfs.require(path), or CKPTFS_REQUIRE=1, makes that an error",
+            (
+                "saved as on any filesystem: %s. "
+                "ckptfs.require(path), or CKPTFS_REQUIRE=1, makes that an error"
+            ),
             mounts.not_mounted(path),
         )
     else:
@@ -65,8 +68,9 @@ def say_once(path: Any, why: str) -> None:
 def _unclaimed(path: Any) -> None:
     """The save of @path, in a mount, is written, and is no checkpoint: no rule claims its name."""
     text = (
-        f"{os.path.basename(os.fspath(path))} is no name of a checkpoint here: not lazy, not atomic, no digest. Call it .pt or .safetensors, or add a rule "
-        "(ckptfs-rules(5))"
+        f"{os.path.basename(os.fspath(path))} is no name of a checkpoint here: "
+        "not lazy, not atomic, no digest. "
+        "Call it .pt or .safetensors, or add a rule (ckptfs-rules(5))"
     )
     if mounts.is_required(path):
         raise CheckpointError(errno.EINVAL, f"{os.fspath(path)} was written, but {text}")
@@ -177,7 +181,7 @@ class Writer:
 
 def is_plain(tensor: Any) -> bool:
     """Are its bytes what lies at its address, one behind the other?"""
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):  # pylint: disable=unidiomatic-typecheck
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         return False
     return (
         tensor.is_contiguous()
@@ -193,7 +197,7 @@ class _Bytes:
         self.storage = storage
 
     def __len__(self) -> int:
-        return self.storage.nbytes()
+        return int(self.storage.nbytes())
 
     def copy(self) -> bytes:
         return ctypes.string_at(self.storage.data_ptr(), self.storage.nbytes())
@@ -282,7 +286,10 @@ def write_to_path(writer: Writer, path: Any) -> None:
     except IsADirectoryError as error:
         raise CheckpointError(
             errno.EISDIR,
-            f"{os.fspath(path)} is a directory: give the name of a file, such as {os.path.join(os.fspath(path), 'step-1.pt')}",
+            (
+                f"{os.fspath(path)} is a directory: give the name of a file, such as "
+                f"{os.path.join(os.fspath(path), 'step-1.pt')}"
+            ),
         ) from error
     except CheckpointError:
         raise

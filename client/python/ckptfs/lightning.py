@@ -9,7 +9,7 @@ training goes on; on another filesystem it is Lightning's own."""
 from __future__ import annotations
 
 import os
-from typing import Any, Optional
+from typing import Any
 
 try:
     from lightning.pytorch.plugins.io import TorchCheckpointIO
@@ -45,5 +45,5 @@ class CheckpointIO(TorchCheckpointIO):
             mounts.check_required(path)
         if not os.path.isfile(path):
             return super().load_checkpoint(path, map_location, weights_only)
-        more = {} if weights_only is None else {"weights_only": weights_only}
+        more: dict[str, Any] = {} if weights_only is None else {"weights_only": weights_only}
         return loading.load(path, map_location, **more)

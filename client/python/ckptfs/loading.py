@@ -13,7 +13,7 @@ import errno
 import os
 import sys
 import zipfile
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator
 
 import torch
 from torch.serialization import default_restore_location
@@ -144,7 +144,7 @@ def _plain(f: Any, map_location: Any, arguments: Any) -> bool:
         or not hasattr(torch.serialization, "skip_data")
         or str(map_location) == "meta"
         or torch._guards.active_fake_mode() is not None
-    )  # pylint: disable=protected-access
+    )
 
 
 def load(
@@ -165,8 +165,9 @@ def load(
         raise CheckpointError(
             errno.EISDIR,
             (
-                f"{os.fspath(f)} is a directory: load it as the framework that saved it does, a checkpoint of "
-                "torch.distributed.checkpoint by its load with ckptfs.dcp.Reader(path)"
+                f"{os.fspath(f)} is a directory: load it as the framework that saved it does, "
+                "a checkpoint of torch.distributed.checkpoint by its load "
+                "with ckptfs.dcp.Reader(path)"
             ),
         )
     with mounts.served(f):

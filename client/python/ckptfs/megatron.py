@@ -42,7 +42,7 @@ def enable() -> None:
 def _save(strategy: Any, sharded_state_dict: Any, checkpoint_dir: Any) -> None:
     """As the strategy's async_save, with DCP's own way to write."""
     keep = strategy.keep_only_main_replica
-    state = strategies._replace_state_dict_keys_with_sharded_keys(sharded_state_dict, keep)[0]  # pylint: disable=protected-access
+    state = strategies._replace_state_dict_keys_with_sharded_keys(sharded_state_dict, keep)[0]
     planner = strategies.MCoreSavePlanner(
         dedup_replicated_tensors=not keep, flatten_state_dict=False
     )

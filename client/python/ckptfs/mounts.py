@@ -8,7 +8,7 @@ import contextlib
 import errno
 import os
 import re
-from typing import Any, Iterator, List, NamedTuple, Optional, Union
+from typing import Any, Iterator, NamedTuple, Union
 
 from ._lib import CheckpointError, library
 
@@ -132,12 +132,14 @@ def not_mounted(path: Path, place: Place | None = None) -> CheckpointError:
     name = os.path.abspath(os.fspath(path))
     kind = "an ordinary directory" if os.path.isdir(place.directory) else "an ordinary file"
     where = f"it is {kind}" if place.directory == name else f"{place.directory} is {kind}"
-    others = sorted({mount.point for mount in table() if mount.fstype == FSTYPE})
+    others = ", ".join(sorted({mount.point for mount in table() if mount.fstype == FSTYPE}))
+    mounted = f"; mounted now: {others}" if others else ""
     return CheckpointError(
         errno.ENOTTY,
         (
-            f"{name} lies in no mount of ckptfs: {where} on {place.mount.fstype} ({place.mount.source}). What is saved there is not protected. "
-            f"Mount it first: `ckptfs mount BACKING MOUNTPOINT`{'; mounted now: ' + ', '.join(others) if others else ''}"
+            f"{name} lies in no mount of ckptfs: {where} on {place.mount.fstype} "
+            f"({place.mount.source}). What is saved there is not protected. "
+            f"Mount it first: `ckptfs mount BACKING MOUNTPOINT`{mounted}"
         ),
     )
 
@@ -151,9 +153,11 @@ def gone(path: Path, number: int = errno.ENOTCONN) -> CheckpointError:
     return CheckpointError(
         number,
         (
-            f"the daemon of {point} is not running. Earlier checkpoints are safe, and training may go on; a save "
-            f"that was not committed yet is lost. Clear the mount with `ckptfs umount {point}`, then mount again: this process saves there "
-            "again, without a restart"
+            f"the daemon of {point} is not running. "
+            "Earlier checkpoints are safe, and training may go on; "
+            "a save that was not committed yet is lost. "
+            f"Clear the mount with `ckptfs umount {point}`, then mount again: "
+            "this process saves there again, without a restart"
         ),
     )
 
@@ -216,8 +220,9 @@ def is_required(path: Path) -> bool:
         raise CheckpointError(
             errno.EINVAL,
             (
-                f"{REQUIRE}={told} is neither 1, 0 nor an absolute path. With 1 every path that ckptfs is given must lie "
-                "in a mount, with a path such as /ckpt each one below that"
+                f"{REQUIRE}={told} is neither 1, 0 nor an absolute path. "
+                "With 1 every path that ckptfs is given must lie in a mount, "
+                "with a path such as /ckpt each one below that"
             ),
         )
     return True

@@ -12,7 +12,7 @@ import logging
 import os
 import stat
 import time
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any
 
 from . import _lib, fates, mounts
 from ._lib import CheckpointError, LibraryNotFound
@@ -78,7 +78,10 @@ def wait(path: Path, state: str = "committed", timeout: float | None = None) -> 
             result = _lib.library().ckptfs_wait(os.fsencode(path), _STATES[state], left)
             if result == -errno.ETIMEDOUT and end is None and not os.path.lexists(path):
                 log.warning(
-                    "%s does not exist yet: ckptfs.wait waits for it without end, unless it is given a timeout",
+                    (
+                        "%s does not exist yet: "
+                        "ckptfs.wait waits for it without end, unless it is given a timeout"
+                    ),
                     os.fspath(path),
                 )
             if (
@@ -124,12 +127,14 @@ def latest(directory: Path, *, verify: bool | str = "structure", group: Any = No
     warning says so.
 
     verify: what is checked of it; one that does not pass is skipped with a warning.
-        "structure": each file is there with its size, as its commit file lists. Reads no content: some milliseconds.
-        "full" or True: all bytes have the digests of the save. Reads the whole checkpoint: as long as a load.
+        "structure": each file is there with its size, as its commit file lists.
+            Reads no content: some milliseconds.
+        "full" or True: all bytes have the digests of the save.
+            Reads the whole checkpoint: as long as a load.
         "none" or False: nothing.
     group: a process group of torch.distributed, or True for the default one. Its first rank looks
-    and tells the others, so
-        that all go on from the same checkpoint. All ranks of the group must call it.
+        and tells the others, so that all go on from the same checkpoint. All ranks of the group
+        must call it.
 
     CheckpointError: there is no such directory, or it cannot be looked at; with a group on all
     ranks."""
@@ -142,7 +147,7 @@ def latest(directory: Path, *, verify: bool | str = "structure", group: Any = No
 
 
 def _newest_of_all(directory: Path, how: str, group: Any) -> str | None:
-    from torch import distributed  # pylint: disable=import-outside-toplevel
+    from torch import distributed
 
     if not distributed.is_initialized():
         raise ValueError("latest(group=...) needs torch.distributed.init_process_group before it")
@@ -153,7 +158,7 @@ def _newest_of_all(directory: Path, how: str, group: Any) -> str | None:
     if distributed.get_rank() == root:
         try:
             answer = [(_newest(directory, how), 0, "")]
-        except Exception as error:  # pylint: disable=broad-except
+        except Exception as error:
             failure = error  # the others must not wait for what does not come
             answer = [(None, getattr(error, "errno", None) or errno.EIO, str(error))]
     distributed.broadcast_object_list(answer, src=root, group=group)
@@ -174,12 +179,18 @@ def _newest(directory: Path, how: str) -> str | None:
     except FileNotFoundError as error:
         raise CheckpointError(
             errno.ENOENT,
-            f"{os.fspath(directory)}: there is no such directory. Make it, or look whether the path is right",
+            (
+                f"{os.fspath(directory)}: there is no such directory. "
+                "Make it, or look whether the path is right"
+            ),
         ) from error
     except NotADirectoryError as error:
         raise CheckpointError(
             errno.ENOTDIR,
-            f"{os.fspath(directory)} is a file; latest wants the directory that the checkpoints are in",
+            (
+                f"{os.fspath(directory)} is a file; "
+                "latest wants the directory that the checkpoints are in"
+            ),
         ) from error
     except OSError as error:
         raise CheckpointError(
@@ -223,8 +234,8 @@ def _newest_by_names(directory: Path, how: str) -> str | None:
             _add_file(os.path.join(top, name), name, committed, foreign)
     if not committed and foreign:
         log.warning(
-            "%s was not written by ckptfs, and nothing vouches for its content: there is no committed checkpoint at or "
-            "below %s",
+            "%s was not written by ckptfs, and nothing vouches for its content: "
+            "there is no committed checkpoint at or below %s",
             max(foreign)[1],
             os.fspath(directory),
         )

@@ -16,14 +16,14 @@ import random
 import struct
 import threading
 import zlib
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 import torch
 
 try:
     from torch.utils.serialization import config as _config
 except ImportError:
-    _config = None  # type: ignore[assignment]
+    _config = None
 
 from . import known, skeleton
 from .skeleton import Skeleton
@@ -88,10 +88,10 @@ class _Walk:
             or one.is_nested
             or one._backward_hooks
             or not (one.is_cpu or one.is_cuda)
-        ):  # pylint: disable=protected-access
+        ):
             raise Unknown
         storage, extend = one.untyped_storage(), self.shape.extend
-        number = self.memories.setdefault(storage._cdata, len(self.memories))  # pylint: disable=protected-access
+        number = self.memories.setdefault(storage._cdata, len(self.memories))
         if number == len(self.storages):
             self.storages.append(storage)
             self.tensors.append(one)
@@ -337,7 +337,7 @@ def _planned(made: Skeleton, obj: Any) -> Planned:
 def _keep(key: Any, found: Structure, made: Skeleton, pickled: bytes, planned: Planned) -> None:
     """For saves that come. What torch.save has found is what was found here, or nothing is kept."""
     full = [storage for storage in found.storages if storage.nbytes()]
-    if [s._cdata for s in full] != [s._cdata for _, s in made.holes]:  # pylint: disable=protected-access
+    if [s._cdata for s in full] != [s._cdata for _, s in made.holes]:
         return
     with _lock:
         _plans[key] = _Plan(made, pickled, found, [name for name, _ in planned.names])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -58,14 +58,20 @@ def _why_not(tensors: Any) -> str:
     places = set()
     if not isinstance(tensors, dict):
         raise TypeError(
-            f"save_file wants a dict of names and tensors, such as model.state_dict(), not {_a(tensors)}"
+            "save_file wants a dict of names and tensors, such as model.state_dict(), "
+            f"not {_a(tensors)}"
         )
     for name, tensor in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"save_file: the name {name!r} is {_a(name)}, not a text")
         if not isinstance(tensor, torch.Tensor):
+            way = (
+                "flatten the dict"
+                if isinstance(tensor, dict)
+                else "put what is no tensor into metadata"
+            )
             raise TypeError(
-                f"save_file: {name} is {_a(tensor)}, not a tensor{'; flatten the dict, or use ckptfs.save' if isinstance(tensor, dict) else '; put what is no tensor into metadata, or use ckptfs.save'}"
+                f"save_file: {name} is {_a(tensor)}, not a tensor; {way}, or use ckptfs.save"
             )
         if not lazy.is_plain(tensor):
             return f"{name} is not contiguous, or no plain tensor"

@@ -16,15 +16,10 @@ import weakref
 from typing import (
     Any,
     Callable,
-    Dict,
     Iterable,
-    List,
     Mapping,
     NamedTuple,
-    Optional,
     Sequence,
-    Tuple,
-    Union,
 )
 
 from . import _lib, fates, mounts
@@ -96,6 +91,11 @@ def _fill(
         at += size
 
 
+def _holder(one: Any) -> Callable[[], Any]:
+    """What is called as a weak reference is, and is none."""
+    return lambda: one
+
+
 def _versions(sources: Iterable[Source]) -> list[tuple[str, Any, int]]:
     return [(s.name, s.keep, s.keep._version) for s in sources if hasattr(s.keep, "_version")]
 
@@ -147,8 +147,8 @@ class Session:
         self._versions: list[tuple[str, Any, int]] = []
         self._takes: dict[int, bool] = {_lib.HOST: True}
         self._pending = False  # something was written since the last barrier
-        self._fenced: set = set()  # streams that wait for copies of devices
-        self._devices: set = set()  # of which something is captured
+        self._fenced: set[int] = set()  # streams that wait for copies of devices
+        self._devices: set[int] = set()  # of which something is captured
         self.known: list[Any] = []  # what the user has registered: lazy.py looks into it
         _remember(self)
 
@@ -183,9 +183,9 @@ class Session:
             for one in what:
                 try:
                     weak = hasattr(one, "parameters") or hasattr(one, "param_groups")
-                    held: Any = weakref.ref(one) if weak else (lambda one=one: one)
+                    held: Callable[[], Any] = weakref.ref(one) if weak else _holder(one)
                 except TypeError:
-                    held = lambda one=one: one
+                    held = _holder(one)
                 self.known.append(held)
 
     def unregister(self, *what: Any) -> None:
@@ -283,7 +283,8 @@ class Session:
             old = list(self._ids.values())
             self._ids.clear()
             _lib.library().ckptfs_unregister(handle, (ctypes.c_uint64 * len(old))(*old), len(old))
-        ids, infos, fresh = [], [], {}
+        ids, infos = [], []
+        fresh: dict[tuple[str, int, int, bool], int] = {}
         for s in sources:
             key = (s.name, s.nbytes, s.memory, s.eager)
             number = self._ids.get(key) or fresh.get(key)
@@ -330,7 +331,7 @@ class Session:
         """True if something was written since the last barrier."""
         return self._pending
 
-    def devices_pending(self) -> set:
+    def devices_pending(self) -> set[int]:
         """Devices of which copies may be under way, whose streams a barrier must order behind
         them."""
         return self._devices
@@ -429,15 +430,11 @@ def _changed(versions: Sequence[tuple[str, Any, int]], error: int) -> str:
     names = list(
         dict.fromkeys(name for name, tensor, version in versions if tensor._version != version)
     )
-    known = (
-        "; torch knows that these were changed since: %s%s"
-        % (", ".join(names[:5]), f" and {len(names) - 5} more" if len(names) > 5 else "")
-        if names
-        else ""
-    )
+    known = "; torch knows that these were changed since: " + ", ".join(names[:5]) if names else ""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return (
-        known
-        + ". Call ckptfs.barrier() before you change weights outside optimizer.step(). Earlier checkpoints stand"
+        f"{known}{more}. Call ckptfs.barrier() before you change weights outside optimizer.step(). "
+        "Earlier checkpoints stand"
     )
 
 
@@ -517,7 +514,7 @@ def barrier(*, landed: bool = False, timeout: float | None = None) -> None:
     call_before()
     for session in sessions():
         try:
-            session._barrier(_streams(session), landed, timeout)  # pylint: disable=protected-access
+            session._barrier(_streams(session), landed, timeout)
         except CheckpointError as error:
             failed = failed or error
     if failed:
@@ -528,7 +525,7 @@ def barrier(*, landed: bool = False, timeout: float | None = None) -> None:
 def _streams(session: Session) -> list[int]:
     if not session.devices_pending():
         return []
-    from . import lazy  # pylint: disable=import-outside-toplevel
+    from . import lazy
 
     return lazy.current_streams(session.devices_pending())
 
@@ -537,7 +534,7 @@ def _close_all() -> None:
     """At the end of the program: what nobody has been told of, the log tells."""
     for session in sessions():
         try:
-            session._barrier(landed=True)  # pylint: disable=protected-access
+            session._barrier(landed=True)
         except CheckpointError as error:
             log.error("%s", error)
         session.close()
@@ -547,7 +544,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    global _sessions_lock  # pylint: disable=global-statement
+    global _sessions_lock
     _sessions_lock = threading.RLock()
     _sessions.clear()
     fates.clear()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import pickle
 import types
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -71,7 +71,7 @@ def _recording(pickle_module: Any) -> tuple[Any, list[Any], list[Any]]:
     files: list[Any] = []
     seen = set()
 
-    class Pickler(pickle_module.Pickler):  # type: ignore[name-defined,misc]
+    class Pickler(pickle_module.Pickler):  # type: ignore[misc]
         def __init__(self, file: Any, *args: Any, **arguments: Any) -> None:
             super().__init__(file, *args, **arguments)
             files.append(file)
@@ -92,7 +92,7 @@ def _recording(pickle_module: Any) -> tuple[Any, list[Any], list[Any]]:
                     found.append(getattr(obj, "_untyped_storage", obj))
                 return result
 
-            cls.persistent_id = persistent_id  # type: ignore[method-assign]
+            cls.persistent_id = persistent_id
 
     module = types.SimpleNamespace(
         **{name: getattr(pickle_module, name) for name in dir(pickle_module)}

@@ -28,7 +28,7 @@ class Callback(TrainerCallback):
         autoload.enable()
         safetensors_file.enable()
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # pylint: disable=unused-argument
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Waits for captures, since code after the training may change the parameters. A failed
         save is logged: it fails no training that is over."""
         try:

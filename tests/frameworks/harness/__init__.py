@@ -6,3 +6,5 @@ watch.py."""
 from .environment import enter
 from .framework import Framework, newest
 from .watch import main
+
+__all__ = ["Framework", "enter", "main", "newest"]

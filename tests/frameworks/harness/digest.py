@@ -18,7 +18,7 @@ def _feed(add, value):
     elif hasattr(value, "full_tensor"):
         _feed(add, value.full_tensor())
     elif hasattr(value, "detach"):
-        import torch  # pylint: disable=import-outside-toplevel
+        import torch
 
         value = value.detach().cpu().contiguous()
         add(repr((str(value.dtype), tuple(value.shape))).encode())

@@ -52,7 +52,7 @@ class Framework:
         """The step that a job begins with, by the way in which the framework looks for it."""
         return newest(self.found(directory))
 
-    def pointer(self, directory):  # pylint: disable=unused-argument
+    def pointer(self, directory):
         """The checkpoint that its pointer names, or None."""
         return None
 

@@ -183,11 +183,11 @@ def _be(main, run, variables, log, node):
         main(run)
         run.imported()
         code = 0
-    except BaseException:  # pylint: disable=broad-except
+    except BaseException:
         traceback.print_exc()
     try:
-        threading._shutdown()  # pylint: disable=protected-access
-        atexit._run_exitfuncs()  # pylint: disable=protected-access
+        threading._shutdown()
+        atexit._run_exitfuncs()
         sys.stdout.flush()
     finally:
         os._exit(code)
@@ -329,7 +329,7 @@ def elsewhere(function, *args):
             while answer:
                 answer = answer[os.write(tell, answer) :]
             code = 0
-        except BaseException:  # pylint: disable=broad-except
+        except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)

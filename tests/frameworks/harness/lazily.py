@@ -8,7 +8,6 @@ import sys
 sys.path.insert(0, os.environ["SRC"] + "/client/python")
 os.environ["CKPTFS_LIB"] = os.environ["BUILD"] + "/lib"
 
-# pylint: disable=wrong-import-position
 from ckptfs import autoload, session
 
 

@@ -128,6 +128,10 @@ class Recorder:
         self._add(at, verb, *[path[len(self.top) + 1 :] for path in paths])
 
 
+def _end(line):
+    return float(line.group(1)) + float(line.group(5))
+
+
 def _give_structure(ops):
     """What is a safetensors file in the end must be one for who plays it, too."""
     last = {op[2]: op[3] for op in ops if op[1] == "rename"}
@@ -164,7 +168,7 @@ def record(framework, out):
             stderr=subprocess.DEVNULL,
         )
         for process in job.ranks
-    ]  # pylint: disable=consider-using-with
+    ]
     codes = job.finish(300)
     assert not any(codes), (codes, job.logs())
     ops = []
@@ -175,10 +179,9 @@ def record(framework, out):
             with open(path, encoding="utf-8", errors="replace") as file:
                 lines += filter(None, map(LINE.match, file))
         # In the order in which they ended: what one has made is there for the next.
-        at = lambda line: float(line.group(1)) + float(line.group(5))  # pylint: disable=unnecessary-lambda-assignment
-        for line in sorted(lines, key=at):
+        for line in sorted(lines, key=_end):
             if int(line.group(4)) >= 0:
-                recorder.take(at(line), line.group(2), line.group(3), int(line.group(4)))
+                recorder.take(_end(line), line.group(2), line.group(3), int(line.group(4)))
         ops += recorder.ops
     ops = [op for _, op in sorted(ops, key=lambda op: op[0])]
     _give_structure(ops)

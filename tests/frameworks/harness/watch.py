@@ -276,7 +276,8 @@ class Watch:
         for mount in self.mounts:
             self.shows(mount, now)
         say(
-            f"{kind:<6} at save {save + 1} of {left} + {delay:.3f} s, from step {first}: saved to step {now}{', over before' if over else ''}"
+            f"{kind:<6} at save {save + 1} of {left} + {delay:.3f} s, from step {first}: saved to "
+            f"step {now}{', over before' if over else ''}"
         )
         self.killed[kind] += not over
         return None if over or now == self.fw.steps else now
@@ -286,7 +287,7 @@ class Watch:
         wait(lambda: newest(self.fw.found(mount.mnt + "/run")) == now)
         for path in () if self.fw.files else self.fw.found(mount.mnt + "/run").values():
             landed = mount.back + path[len(mount.mnt) :]
-            wait(lambda: _tree(path) == _plain(_tree(landed)))  # pylint: disable=cell-var-from-loop
+            wait(lambda path=path, landed=landed: _tree(path) == _plain(_tree(landed)))
         self.loads(mount.mnt + "/run", now)
 
     def kills(self, kind):

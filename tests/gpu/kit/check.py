@@ -127,7 +127,10 @@ def capture(check):
     return {
         "ok": status == 0 and shown,
         "found": said,
-        "text": f"{len(said['cases'])} cases, wrong: {wrong or 'none'}; the control {'tears' if shown else 'TEARS NOTHING'}",
+        "text": (
+            f"{len(said['cases'])} cases, wrong: {wrong or 'none'}; "
+            f"the control {'tears' if shown else 'TEARS NOTHING'}"
+        ),
     }
 
 
@@ -257,7 +260,10 @@ def trainer(check):
         return {
             "ok": right,
             "kills": killed,
-            "text": f"killed {killed} times, it ends with {'the' if right else 'OTHER'} weights {'of' if right else 'than'} the host's run",
+            "text": (
+                f"killed {killed} times, it ends with {'the' if right else 'OTHER'} weights "
+                f"{'of' if right else 'than'} the host's run"
+            ),
         }
 
 
@@ -272,7 +278,10 @@ def no_barrier(check):
     return {
         "ok": status in (0, 1) and not wrong,
         "wrong": wrong,
-        "text": f"{len(mount.committed())} of 8 committed without the barrier, {len(wrong)} wrong; told {told} times",
+        "text": (
+            f"{len(mount.committed())} of 8 committed without the barrier, {len(wrong)} wrong; "
+            f"told {told} times"
+        ),
     }
 
 
@@ -295,7 +304,10 @@ def daemon_memory(check):
             "ok": status == 0 and not maps and not files,
             "maps": maps,
             "files": files,
-            "text": f"the daemon has {len(maps)} mappings and {len(files)} files of the GPU's driver {errors}",
+            "text": (
+                f"the daemon has {len(maps)} mappings and {len(files)} files of the GPU's driver "
+                f"{errors}"
+            ),
         }
 
 
@@ -325,7 +337,8 @@ def side_by_side(check):
     return {
         "ok": status == 0,
         "found": said,
-        "text": f"{said['state_bytes'] / 1e9:.1f} GB of state, daemon: {said['daemon']}, {said['wrong_bytes']} wrong bytes, "
+        "text": f"{said['state_bytes'] / 1e9:.1f} GB of state, "
+        f"daemon: {said['daemon']}, {said['wrong_bytes']} wrong bytes, "
         + ", ".join(
             f"{name} {way.get('blocked_s', 0) * 1e3:.1f} ms" for name, way in said["ways"].items()
         ),

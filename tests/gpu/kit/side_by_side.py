@@ -394,7 +394,7 @@ def main():
     for name, kind in WAYS.items():
         try:
             result["ways"][name] = measure(kind(training, directory), training, args.steps)
-        except Exception as error:  # pylint: disable=broad-except
+        except Exception as error:
             result["ways"][name] = {"error": f"{type(error).__name__}: {error}"}
             training.before_update = lambda: None
         if CkptfsLazy.standin and name == "ckptfs":
