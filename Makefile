@@ -504,7 +504,7 @@ help:
 	@echo '  make bench        measure against plain directories, fio and other FUSE filesystems'
 	@echo '                    (ARGS="--only save --rounds 9 --size 512"; --help tells more)'
 	@echo '  make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'
-	@echo '  make lint         formatting, layering, shell, man pages'
+	@echo '  make lint         formatting, layering, shell, Python, man pages'
 	@echo '  make docs         the documents as HTML, in build/docs'
 	@echo '  make install      to prefix=$(prefix), below DESTDIR; make uninstall takes it away'
 	@echo '  make dist         a relocatable tarball, a Python wheel and a .deb, in build/dist'

@@ -27,7 +27,7 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
-import cluster_rank  # noqa: E402
+import cluster_rank
 
 USAGE = """usage: cluster.py         (make demo-cluster)
 

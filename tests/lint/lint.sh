@@ -10,6 +10,7 @@ SRC=${SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
 BUILD=${BUILD:-$SRC/build}
 cd "$SRC" || exit 1
 
+PYTHON_TOOLS=$BUILD/lint/venv
 passed=0
 failed=0
 
@@ -180,16 +181,41 @@ no_stray_blanks() {
 	done | nothing cat
 }
 
-python_compiles() {
-	local list
-	mapfile -t list < <(files '*.py' tests/run)
-	python3 - "${list[@]}" <<'END'
-import sys
-for path in sys.argv[1:]:
-	with open(path, encoding="utf-8") as file:
-		compile(file.read(), path, "exec")
-END
+# ruff and mypy, of the versions in requirements.txt, in an environment of their own. Prints why it cannot have them.
+python_tools() {
+	cmp -s tests/lint/requirements.txt "$PYTHON_TOOLS/requirements.txt" && return
+	python3 -m venv --clear "$PYTHON_TOOLS" &&
+		"$PYTHON_TOOLS/bin/pip" install -q --no-input --disable-pip-version-check --retries 1 \
+			-r tests/lint/requirements.txt &&
+		cp tests/lint/requirements.txt "$PYTHON_TOOLS/"
 }
+
+# check_python NAME FUNCTION: says so where the tools are not there.
+check_python() {
+	if [ -z "$lacking" ]; then
+		check "$@"
+	else
+		printf 'skipped %s: needs tests/lint/requirements.txt: %s\n' "$1" "$lacking"
+	fi
+}
+
+python_files() {
+	files '*.py' tests/run
+}
+
+python_formatted() {
+	python_files | xargs "$PYTHON_TOOLS/bin/ruff" format --no-cache --check --quiet
+}
+
+python_clean() {
+	python_files | xargs "$PYTHON_TOOLS/bin/ruff" check --no-cache --quiet --output-format concise
+}
+
+# The packages, in the oldest Python that they are for.
+python_typed() (
+	cd client/python && "$PYTHON_TOOLS/bin/mypy" --strict --python-version 3.8 --no-error-summary \
+		--cache-dir "$BUILD/lint/mypy" ckptfs datastates
+)
 
 # A script that begins with #! can be executed, and one that cannot does not look as if it could.
 executable_bits() {
@@ -208,7 +234,14 @@ check "includes point in the right direction" python3 tests/lint/includes.py
 check "states are set by their setters alone" python3 tests/lint/states.py
 check "a call on the backing says as whom" python3 tests/lint/acting.py
 check "shell is clean" spelled_shell
-check "python compiles" python_compiles
+if lacking=$(python_tools 2>&1); then
+	lacking=
+else
+	lacking=${lacking##*$'\n'}
+fi
+check_python "python is formatted" python_formatted
+check_python "python is clean" python_clean
+check_python "the Python package has types" python_typed
 check_with "systemd-analyze --version" "systemd units are valid" units_are_valid
 check_with "python3 -c 'import yaml'" "YAML is valid" yaml_is_valid
 check "man pages are well-formed" man_pages

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What tests of the Python package with torch have in common: they begin with `from lazily import
-*`, behind which they run in the environment of tests/frameworks, with the package of this source
-tree."""
+"""What tests of the Python package with torch have in common: they import this module first, behind
+which they run in the environment of tests/frameworks, with the package of this source tree."""
 
 import logging
 import os
