@@ -14,7 +14,7 @@ os.environ["PYTHONPATH"] = SRC + "/client/python"
 from harness.environment import enter, need_fuse
 
 need_fuse()
-enter("torch")
+enter("torch", "safetensors")
 
 import torch
 

@@ -8,18 +8,15 @@ it alone can judge."""
 import errno
 import os
 
-from lazily import TMP, Said, copy, enter
+from lazily import TMP, Said, copy
 
+import safetensors.torch
 import torch
 
 from harness.digest import digest
 from harness.mount import Mount, must, wait
 
 import ckptfs
-
-enter("torch", "safetensors")
-import safetensors.torch
-
 from ckptfs import autoload, safetensors_file
 
 mount = Mount({"host_cache_size": "64M", "capture_check": "all"})
