@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Checks the language of comments in C, as far as a program can; prints each line that breaks a rule.
+"""Checks the language of comments in C, as far as a program can; prints each line that breaks a
+rule.
 
 - No line is longer than 100 columns, but for strings and tables.
 - No comment is a question, or begins with "Who": the sentence names who acts.
 - Some turns that hide the actor are not used at all.
-- A module of more than 100 lines says in its head what it does: in its header, or in a .c that has none.
+- A module of more than 100 lines says in its head what it does: in its header, or in a .c that has
+  none.
 """
 
 import os
@@ -19,7 +21,10 @@ ASKS = (
 )
 QUESTION = re.compile(rf"^\s*(?:/\*|\*|//) (?:{ASKS})\b[^.:;]*\?")
 WHO = re.compile(r"(?:/\*|\*|//) Who(?:ever|m)?\b|\. Who(?:ever|m)?\b")
-TURNS = re.compile(r"\b(?:of whom|to whom|by whom|for whom|with whom|whomever|is nothing to|comes? to its end)\b", re.I)
+TURNS = re.compile(
+    r"\b(?:of whom|to whom|by whom|for whom|with whom|whomever|is nothing to|comes? to its end)\b",
+    re.I,
+)
 TABLE = re.compile(r"\S(?:\t+| {3,})\S")
 COMMENT = re.compile(r"^\s*(?:/\*|\*|//)|/\*.*\*/\s*$")
 HEAD = re.compile(r"^// .*|^/\*", re.M)
@@ -75,7 +80,10 @@ def main():
                 print(f"{path}:{number}: {problem}: {line.strip()}")
                 bad = True
         if product and headless(path, text):
-            print(f"{path}: a module of more than {HEADED} lines without a comment that says what it does")
+            print(
+                f"{path}: a module of more than {HEADED} lines "
+                "without a comment that says what it does"
+            )
             bad = True
     return bad
 

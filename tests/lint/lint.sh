@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # heavy: lint
-# timeout: 300
+# timeout: 600
 # What can be said of the sources without running them. `make lint` runs it; one line for each check.
 
 set -u
@@ -63,7 +63,8 @@ spelled_shell() {
 		# Those of mount-scripts have no ending of their own.
 		[[ $file != mount-scripts/* ]] || head -n 1 "$file" | grep -q '^#!.*sh$' && printf '%s\n' "$file"
 	done)
-	shellcheck -x -S warning "${list[@]}"
+	# A few at a time on each processor: all take minutes.
+	printf '%s\0' "${list[@]}" | xargs -0 -n 16 -P "$(nproc)" shellcheck -x -S warning
 }
 
 # The units, with the commands where they are built. systemd-analyze says with words alone that it knows a key not.
@@ -217,6 +218,13 @@ python_typed() (
 		--cache-dir "$BUILD/lint/mypy" ckptfs datastates
 )
 
+# Of the newest commits: `area: imperative`, at most 72 columns, no semicolon.
+subjects() {
+	git log -20 --no-merges --format=%s 2>/dev/null | grep -nvE '^[a-z0-9_./-]+: [^;]{1,}$' |
+		nothing sed 's/^/not "area: what", or with a semicolon: /' &&
+		git log -20 --no-merges --format=%s 2>/dev/null | awk 'length > 72 { print length ": " $0 }' | nothing cat
+}
+
 # A script that begins with #! can be executed, and one that cannot does not look as if it could.
 executable_bits() {
 	local file
@@ -231,6 +239,8 @@ executable_bits() {
 
 check "C is formatted" formatted
 check "includes point in the right direction" python3 tests/lint/includes.py
+check "comments say who does what" python3 tests/lint/comments.py
+check "commits have subjects in form" subjects
 check "states are set by their setters alone" python3 tests/lint/states.py
 check "a call on the backing says as whom" python3 tests/lint/acting.py
 check "shell is clean" spelled_shell

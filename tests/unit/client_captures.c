@@ -338,7 +338,7 @@ static void a_write_that_is_refused_in_part_is_withdrawn(void **state)
 	assert_int_equal(ckptfs_write(s, fd, ops, 500), 0);
 	assert_int_equal(ckptfs_barrier(s, NULL, 0, 0, 0), 0);
 	assert_content(fd, 0, bytes, 500);
-	/* The library waits by itself as long as the daemon lets it; what the daemon refuses is told. */
+	/* The library waits by itself where the daemon lets it; what that refuses is told. */
 	daemon_.write_err = -EAGAIN;
 	daemon_.writes_before_err = 0;
 	assert_int_equal(ckptfs_write(s, fd, ops, 1), -EAGAIN);
