@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What processes on other nodes save, as this mount shows it to processes of the same job (rule V
- * of DESIGN 2). All but elsewhere_may_change may wait for other nodes; no lock is held meanwhile.
+ * What processes on other nodes save, as this mount shows it to processes of the same job: a name
+ * at once, a file once it is closed and written back. All but elsewhere_may_change may wait for
+ * other nodes; no lock is held meanwhile.
  */
 #ifndef FS_ELSEWHERE_H
 #define FS_ELSEWHERE_H

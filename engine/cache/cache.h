@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The bounded cache: memory that is locked and faulted in once, cut into chunks of chunk_size
- * bytes. Each chunk holds one aligned piece of one file's content (K6).
+ * bytes. Each chunk holds one aligned piece of one file's content.
  *
  * A chunk is free, or belongs to a content, and is then
  *   partial  has bytes that the backing lacks, and may get more

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The digest of a file, as commit files and the xattr below hold it (DESIGN 4, "xxh3"). A file of
- * at most 8 MiB has its XXH3-128. A larger file has the XXH3-128 of the 16-byte canonical digests
- * of its consecutive 8 MiB pieces, one behind the other. So pieces are digested as they pass, in
- * any order. Only pieces that were rewritten, or did not pass in order, are read again.
+ * The digest of a file, as commit files and the xattr below hold it (ckptfs-format(5), DIGESTS). A
+ * file of at most 8 MiB has its XXH3-128. A larger file has the XXH3-128 of the 16-byte canonical
+ * digests of its consecutive 8 MiB pieces, one behind the other. So pieces are digested as they
+ * pass, in any order. Only pieces that were rewritten, or did not pass in order, are read again.
  *
  * A digest knows a prefix of each piece: all 8 MiB, or the bytes that its stream has taken so far.
  * A change inside the prefix forgets it; a change behind it does not matter.

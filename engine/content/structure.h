@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks that a file is structurally whole, so that a file that was cut off, or whose writer died
- * before the end, does not pass for a checkpoint (DESIGN 2). It looks only at the skeleton of
+ * before the end, does not pass for a checkpoint. It looks only at the skeleton of
  *
  *	zip		files of torch.save, numpy.savez and Keras: the end record, the central
  *			directory, and that each entry is where the directory says (of more than

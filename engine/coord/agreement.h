@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the nodes that write to one generation agree on its end (DESIGN 4): two-phase commit, by
- * write-once records alone (coord.h). This module is the part of one node in one generation. It
- * does no I/O, reads no clock, takes no lock and allocates no memory. Its driver performs what
- * agreement_next asks for, one operation at a time, and passes on the answer. The same code is
- * explored exhaustively, simulated for 10^4 nodes, and run in the daemon.
+ * How the nodes that write to one generation agree on its end: two-phase commit, by write-once
+ * records alone (coord.h); ckptfs-coordination(7) explains it to users. This module is the part of
+ * one node in one generation. It does no I/O, reads no clock, takes no lock and allocates no
+ * memory. Its driver performs what agreement_next asks for, one operation at a time, and passes on
+ * the answer. The same code is explored exhaustively, simulated for 10^4 nodes, and run in the
+ * daemon.
  *
  * - The nodes are a tree. The node that began the generation (record `open`) is the root, in slot
  *   0. Each slot has a log, the records log.SLOT.0, log.SLOT.1, ...: a node appends an entry by

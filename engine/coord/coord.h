@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How nodes agree on the generations of a unit (DESIGN 4): by records. The first node that makes a
- * record decides its text, and all nodes read it. One table hides where records are kept: `dir` has
- * them as files on the backing (coord_dir.c), `etcd` as keys (coord_etcd.c).
+ * How nodes agree on the generations of a unit: by write-once records. The first node that makes a
+ * record decides its text, and all nodes read it. ckptfs-format(5) lists the records. One table
+ * hides where they are kept: `dir` has them as files on the backing (coord_dir.c), `etcd` as keys
+ * (coord_etcd.c).
  *
  * - A record that a call reports as standing, to its maker or to a reader, survives a crash.
  * - Every function blocks as long as the storage behind it does, and may be called from any thread.

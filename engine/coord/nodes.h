@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This mount as a node among others, and which of the others live (DESIGN 4, commit, point 6).
+ * This mount as a node among others, and which of the others live (ckptfs-coordination(7)).
  *
  * - A node is a mount incarnation, with a random id. The label is for people.
  * - A node shows that it lives by a lease, which it renews every third of lease_s, with another

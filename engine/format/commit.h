@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commit file of a directory unit (DESIGN 4): its job, every file in it with a digest, and a
- * digest of the commit file itself. It is one JSON object, written in lines, so that neither side
- * holds more than one line. Each member of the object is a line, or a section with a line for each
- * of its elements. The first line of a section ends in the opening bracket, its last begins with
- * the closing one.
+ * The commit file of a directory unit (ckptfs-format(5)): its job, every file in it with a digest,
+ * and a digest of the commit file itself. It is one JSON object, written in lines, so that neither
+ * side holds more than one line. Each member of the object is a line, or a section with a line for
+ * each of its elements. The first line of a section ends in the opening bracket, its last begins
+ * with the closing one.
  *
  *	{
  *	"ckptfs": 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files that ckptfs keeps on the backing besides the users' own (DESIGN 4, "layout"):
+ * The files that ckptfs keeps on the backing besides the users' own (ckptfs-format(5)):
  *
  *	BACKING/.ckptfs/version.json	{"ckptfs": FORMAT, "uuid": "...", "created_ns": N}
  *	BACKING/.ckptfs/txn/ nodes/	1777: each owner makes their own entries

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end and the verdict of a generation: pure functions of what is known of it (DESIGN 4, steps 2
- * and 3).
+ * The end and the verdict of a generation: pure functions of what is known of it.
+ * ckptfs-coordination(7), WHEN SOMETHING DIES, explains it to users.
  *
  * The *end* of a generation is seen while it is open: the evidence of its rule is there, and no
  * file of it is open. The end freezes the generation; so does a death, a node that leaves, a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epochs of jobs (DESIGN 1, K7): the one place that orders the starts of a job. Pure, except for
- * the time of this host. No lock.
+ * Epochs of jobs: the one place that orders the starts of a job. Pure, except for the time of this
+ * host. No lock.
  *
  * An *epoch* is one start of a job, with all of its ranks. Two facts separate one start from the
  * next:

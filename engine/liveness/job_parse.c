@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rank, world and job from the environment that launchers set (DESIGN 1). Any program may put
- * anything there. A value counts if the launcher could have written it; otherwise the variable is
- * absent. If a part of a job's key is malformed, the next kind of key is tried.
+ * Rank, world and job from the environment that launchers set (ckptfs-rules(5), RANKS AND JOBS;
+ * ckptfs-coordination(7), ONE JOB ON SEVERAL NODES). Any program may put anything there. A value
+ * counts if the launcher could have written it; otherwise the variable is absent. If a part of a
+ * job's key is malformed, the next kind of key is tried.
  */
 #include <stdio.h>
 #include <string.h>

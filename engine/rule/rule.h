@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which paths are units, and what evidence shows that a unit is done (DESIGN 3).
+ * Which paths are units, and what evidence shows that a unit is done.
  *
  * A rule is data: built-in rules (presets.c) and those of the config file have one form, described
  * in ckptfs-rules(5). The caller knows the facts about a unit. This module only says which facts a

@@ -169,9 +169,10 @@ bool accord_may_have_company(const struct checkpoint *cp);
 bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);
 
 /*
- * Waits until such a file is whole: its node has closed it and written it back (rule V). @rel: its
- * path in @cp; @fd: some descriptor of it. 0, -EINTR, -errno. -ETIMEDOUT: nothing more of the file
- * has come for commit_timeout_s; failures.json says so.
+ * Waits until such a file is whole: its node has closed it and written it back. So a reader
+ * never gets a part of what was closed. @rel: its path in @cp; @fd: some descriptor of it.
+ * 0, -EINTR, -errno. -ETIMEDOUT: nothing more of the file has come for commit_timeout_s;
+ * failures.json says so.
  */
 int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const char *rel, int fd);
 

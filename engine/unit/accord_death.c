@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dead writer is a failure, but what had ended by then commits (DESIGN 2). On one node the order
- * of the two is known. Several nodes cut the checkpoint (DESIGN 4), and no clock decides:
+ * A dead writer is a failure, but what had ended by then commits (V1 to V4 of gen/verdict.h). On
+ * one node the order of the two is known. Several nodes cut the checkpoint, and no clock decides:
  *
  * - A node whose writer dies tells the nodes above at once, and lets no process change the
  *   checkpoint there any more: that is its cut. A process that would change it waits for the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs of which a checkpoint has failed (DESIGN 2, "After a failure"): by the death of a process,
- * for want of room, ... Those of its processes that go on must not begin another checkpoint with
- * what they have left, unless they know. So each process gets the error once, at its next call that
- * would begin or change one. Processes that were started later are of a new incarnation.
+ * Jobs of which a checkpoint has failed: by the death of a process, for want of room, ... Those of
+ * its processes that go on must not begin another checkpoint with what they have left, unless they
+ * know. So each process gets the error once, at its next call that would begin or change one.
+ * Processes that were started later are of a new incarnation.
  *
  * A job has one casualty, the newest. A casualty is kept as long as a process of the job that is
  * known here lives. Of jobs without such a process the last CASUALTIES_KEPT stay, for processes

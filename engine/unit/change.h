@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A change to a committed checkpoint (DESIGN 4): its kind decides what ends it. A generation that
- * makes several changes has the greatest of their kinds:
+ * A change to a committed checkpoint is a new generation, which inherits what is not changed. The
+ * kind of the change decides what ends it. A generation that makes several changes has the greatest
+ * of their kinds:
  *
  *   SOME  late files, rewrites, changes in place: ends with the last close, and some silence
  *   ANEW  the same name is being saved once more: ends by the rule, which needs all its evidence

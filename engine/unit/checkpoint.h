@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Units that are a directory tree (K1 with many entries): a checkpoint of many files.
+ * Units that are a directory tree: a checkpoint of many files, which commit as a whole.
  *
  * A checkpoint is written into a staging directory, a hidden sibling of its target, in which its
- * files and directories have their own names already. In the mount its name shows that directory
- * (K5), before and after the publish, which is one rename: so programs see nothing of the publish.
- * Each regular file that is written in it is a generation of its own (unit.h), which is durable and
+ * files and directories have their own names already. In the mount its name shows that directory,
+ * before and after the publish, which is one rename: so programs see nothing of the publish. Each
+ * regular file that is written in it is a generation of its own (unit.h), which is durable and
  * digested, by its xattr, before the checkpoint is.
  *
  *        OPEN -----> SEALED -----> COMMITTING -----> NAMING -----> COMMITTED

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commits a checkpoint whose end was seen (DESIGN 4). The order is such that at every crash instant
- * the name shows the old checkpoint or the new one, whole:
+ * Commits a checkpoint whose end was seen. The order is such that at every crash instant the name
+ * shows the old checkpoint or the new one, whole:
  *
  *   O1  its files are durable and digested (publish.c; others here, commit_list.c)
  *   O2  its directories are synced, and the one that it is in

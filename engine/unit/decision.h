@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The write-once record that decides a checkpoint (K3): it is committed, or never will be. Only
- * after a durable `commit` may the checkpoint get its name, and then any node may give it the name,
- * any number of times (recover.c). So the record says what the name is, what had it, and what
- * follows (order.h):
+ * The write-once record that decides a checkpoint: it is committed, or never will be. Only after a
+ * durable `commit` may the checkpoint get its name, and then any node may give it the name, any
+ * number of times (recover.c). So the record says what the name is, what had it, and what follows
+ * (order.h):
  *
  * 	{"decision": "commit", "unit": PATH, "replaces": null | {"generation": HEX} | {"ino", "btime_ns"},
  * 	 "pointers": [{"name": "latest", "staged": HEX, "was": "file 6 HEX"}],

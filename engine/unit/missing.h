@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints that stay incomplete (DESIGN 3, commit_timeout_s): their end has begun, and nothing
- * more comes. Such a checkpoint fails, and says what is missing, of which ranks and nodes.
+ * Checkpoints that stay incomplete (commit_timeout_s): their end has begun, and nothing more comes.
+ * Such a checkpoint fails, and says what is missing, of which ranks and nodes.
  *
  * What counts as late:
  * - Something must show that the end has begun: the framework's own last operation (`latest` was

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit of a checkpoint (DESIGN 4, O6 and O7), as its decision record lists it:
+ * What follows the commit of a checkpoint (O6 and O7 of commit.c), as its decision record lists it:
  * pointers get their names, then the removals of its job leave. Any daemon that finds the record
  * does that, any number of times, perhaps beside others:
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that leave single-file treatment (DESIGN 3): a program holds one open under a new name, and
- * has not written it for open_max_s. A log is such a file, or a data set that a program extends for
- * days. On any other filesystem a crash would leave the bytes under the name. So the daemon gives
- * the file its name as it is, without a digest, and later writes go to the backing as for any
- * ordinary file.
+ * Files that leave single-file treatment: a program holds one open under a new name, and has not
+ * written it for open_max_s. A log is such a file, or a data set that a program extends for days.
+ * On any other filesystem a crash would leave the bytes under the name. So the daemon gives the
+ * file its name as it is, without a digest, and later writes go to the backing as for any ordinary
+ * file.
  *
  * A file that replaces another stays staged: a crash must not remove the old file before the new
  * one is whole. Directories are handled elsewhere: a directory becomes ordinary by its first file

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pending pointers (DESIGN 4, "What waits for a commit"): `latest` and the like, files whose
- * content names a unit beside them. Each write of a pointer is a generation, published as any file
- * is, but only after the named unit is committed; never if that unit fails. Until then the name
- * shows what was applied last, in the mount too: only handles that wrote the new content see it.
- * While it is unknown whether another node saves the named unit, the pointer waits as well, and the
- * committers ask again. Pointers that get their name by a rename, and symbolic links, are in
- * held.h.
+ * Pending pointers wait for a commit: `latest` and the like, files whose content names a unit
+ * beside them. Each write of a pointer is a generation, published as any file is, but only after
+ * the named unit is committed; never if that unit fails. Until then the name shows what was applied
+ * last, in the mount too: only handles that wrote the new content see it. While it is unknown
+ * whether another node saves the named unit, the pointer waits as well, and the committers ask
+ * again. Pointers that get their name by a rename, and symbolic links, are in held.h.
  *
  * Callers hold the units' lock, unless a function says otherwise.
  */

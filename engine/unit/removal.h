@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removals of committed checkpoints that wait for the next commit (DESIGN 4): a job that rotates
- * its checkpoints always has its last good one. What a job removes leaves the mount at once. A
- * removed checkpoint leaves the backing, by one rename to trash, only when a newer one of that job
- * is committed beside it and no pointer names it. When the remover exits, on time-out and at
- * umount, a newer one that was committed before suffices. If there is none, the removal is
- * cancelled on time-out and at umount, and the checkpoint reappears: at once if the remover died,
- * or if a checkpoint that its job saved beside it on several nodes failed.
+ * Removals of committed checkpoints that wait for the next commit (ckptfs-semantics(7), POINTERS
+ * AND REMOVALS): a job that rotates its checkpoints always has its last good one. What a job
+ * removes leaves the mount at once. A removed checkpoint leaves the backing, by one rename to
+ * trash, only when a newer one of that job is committed beside it and no pointer names it. When the
+ * remover exits, on time-out and at umount, a newer one that was committed before suffices. If
+ * there is none, the removal is cancelled on time-out and at umount, and the checkpoint reappears:
+ * at once if the remover died, or if a checkpoint that its job saved beside it on several nodes
+ * failed.
  *
  * The first removed name in a checkpoint begins a removal. The rmdir of the top makes the removal
  * whole, and its process the remover. A removal that stops in the middle becomes a change to the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Room on a full backing or at a quota (DESIGN 4, "Short of space"): a call that gets ENOSPC or
- * EDQUOT asks here before it fails. Each request takes one step, the first of these that frees
- * anything:
+ * Room on a full backing or at a quota (ckptfs-semantics(7), WHEN THE BACKING IS FULL): a call that
+ * gets ENOSPC or EDQUOT asks here before it fails. Each request takes one step, the first of these
+ * that frees anything:
  *
  *   1. empty trash
  *   2. remove failed checkpoints, if one beside them was committed since (wreck.h)

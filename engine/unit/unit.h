@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Generations: files that are being saved. Each is a unit by itself (K1 with one entry, K5), or a
- * file of a checkpoint (checkpoint.h).
+ * Generations: files that are being saved. Each is a unit by itself, or a file of a checkpoint
+ * (checkpoint.h).
  *
  * A save of a single-file unit is a generation: a new inode, staged beside its target under a
  * hidden name. Once the inode is durable and digested, one rename gives it the target's name.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Makes directories that are checkpoints, from what the design says of commit files and nothing
-else:
+"""Makes directories that are checkpoints, from what ckptfs-format(5) says of commit files and
+nothing else:
 
     python3 commit.py UNIT [KEY=VALUE]...
 

@@ -5,6 +5,8 @@ rule.
 - No line is longer than 100 columns, but for strings and tables.
 - No comment is a question, or begins with "Who": the sentence names who acts.
 - Some turns that hide the actor are not used at all.
+- No comment refers to the design document, "DESIGN 4" or "K5": it is not in the repository. A
+  comment names the rule, or a page or header that a reader has.
 - A module of more than 100 lines says in its head what it does: in its header, or in a .c that has
   none.
 """
@@ -25,6 +27,11 @@ TURNS = re.compile(
     r"\b(?:of whom|to whom|by whom|for whom|with whom|whomever|is nothing to|comes? to its end)\b",
     re.I,
 )
+# A string or character, which is no comment; or a comment, in the group.
+TOKEN = re.compile(
+    r""" "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | (/\*.*?\*/ | //[^\n]*) """, re.S | re.X
+)
+ELSEWHERE = re.compile(r"\bDESIGN\b|\bK[1-7]\b")
 TABLE = re.compile(r"\S(?:\t+| {3,})\S")
 COMMENT = re.compile(r"^\s*(?:/\*|\*|//)|/\*.*\*/\s*$")
 HEAD = re.compile(r"^// .*|^/\*", re.M)
@@ -53,6 +60,13 @@ def problem_of(line, product):
     return f'"{turn.group()}"; name the actor' if turn else None
 
 
+def references(text):
+    """Yields each line number and name by which a comment refers to the design document."""
+    for token in TOKEN.finditer(text):
+        for name in ELSEWHERE.finditer(token.group(1) or ""):
+            yield text.count("\n", 0, token.start(1) + name.start()) + 1, name.group()
+
+
 def has_head(text):
     """Is there a comment before the first declaration, besides the licence?"""
     lines = [line for line in text.split("\n") if "SPDX" not in line]
@@ -78,6 +92,13 @@ def main():
             problem = problem_of(line, product)
             if problem:
                 print(f"{path}:{number}: {problem}: {line.strip()}")
+                bad = True
+        if product or path.startswith("tests/"):
+            for number, name in references(text):
+                print(
+                    f'{path}:{number}: "{name}" is of a document that is not in the repository; '
+                    "name the rule, or a page or header"
+                )
                 bad = True
         if product and headless(path, text):
             print(

@@ -4,7 +4,7 @@ sentences are short.
 
 Checked: the README's size; that each manual page and file that the README or a manual page refers
 to is in this repository; that no sentence of a document has more words than a reader holds at once;
-that no document says "who" for "a process that", or uses a turn that STYLE forbids; and that
+that no document says "who" for "a process that", or uses a turn that hides the actor; and that
 subjects of commits are short and name their area. Tables, examples, the licence and what a tool has
 rendered are no sentences."""
 

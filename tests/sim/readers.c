@@ -11,8 +11,8 @@
  *              was removed, replaced, or is being saved once more
  *
  * A question takes time: what changes while it is asked may be told as it was or as it is. Which of
- * two is newer is told by the sequence in their commit files, as DESIGN 5 says. Where a call of the
- * program has failed, or a power cut took what was not durable, less is promised.
+ * two is newer is told by the sequence in their commit files, as ckptfs(1) says. Where a call of
+ * the program has failed, or a power cut took what was not durable, less is promised.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -124,7 +124,7 @@ static void an_xattr_after_fsync_is_caught(void **state)
 	assert_caught(old_or_new, &how);
 }
 
-/* --- a directory published whole, as DESIGN part 4 orders it; each sync left out in turn --- */
+/* --- a directory published whole, in the order of unit/commit.c; each sync left out in turn --- */
 
 enum { UNIT_FILES = 3, UNIT_SYNCS = UNIT_FILES + 4 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The digest of a file is what the design says it is, however its bytes passed: in parts, out of
+ * The digest of a file is what ckptfs-format(5) says, however its bytes passed: in parts, out of
  * order, twice, cut off, changed. What did not pass in order is read again, and nothing else.
  */
 #include "tests/unit/unit.h"
@@ -55,7 +55,7 @@ static void hex_of(XXH128_hash_t hash, char hex[DIGEST_HEX])
 		 (unsigned long long)hash.low64);
 }
 
-/* As DESIGN 4 has it, in one go. */
+/* As ckptfs-format(5) defines it, in one go. */
 static void naive(const struct file *f, char hex[DIGEST_HEX])
 {
 	XXH128_canonical_t pieces[4];

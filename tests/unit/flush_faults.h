@@ -4,7 +4,13 @@
  * or is slow. What has the name is whole at any time, old or new; the program that saves is told;
  * memory and descriptors come back; and nobody waits for ever.
  *
- * W11 to W15: what went wrong in other engines (research/anchors-checkpointing.md).
+ * W11 to W15 are what went wrong in other engines of checkpoints:
+ *
+ *   W11  an fsync that waits for writes alone, and rewrites that leave the tail of a longer file
+ *   W12  a short write that is continued at a wrong place, or is submitted for ever
+ *   W13  writes that land in another order than they were submitted in
+ *   W14  threads that submit and complete at once, without a common lock
+ *   W15  more writes than the queue holds, or an error of one, that end the trainer
  */
 #ifndef TESTS_UNIT_FLUSH_FAULTS_H
 #define TESTS_UNIT_FLUSH_FAULTS_H

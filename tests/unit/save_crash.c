@@ -57,7 +57,7 @@ static void over_an_old_one(void **state)
 	assert_survives();
 }
 
-/* A shorter one leaves no tail of the old (W11). */
+/* A shorter one leaves no tail of the old. */
 static void over_a_longer_one(void **state)
 {
 	struct file f;
