@@ -137,6 +137,12 @@ struct ckptfs_done {
  * In: what is done; the daemon knows it when this returns 0. Out: new grants; none after wait_ms.
  * Waits, interruptibly, only if nothing is reported, and only until another call of the session
  * begins to wait.
+ *
+ * EINVAL: nr_done is above CKPTFS_GRANTS_MAX, or nr_grants or reserved is not 0; nothing was taken.
+ * ENOENT: the user has no such session, or the session is over. It may end during the wait; then
+ * nothing was granted.
+ * EINTR: a signal ended the call before it granted anything, so no grant is lost. The daemon may
+ * have taken the reports. The client calls again with the same reports, which does no harm.
  */
 #define CKPTFS_GRANTS_MAX 400
 struct ckptfs_next {

@@ -106,7 +106,18 @@ void node_put(struct tree *t, struct node *n);
 /*
  * Finds or makes the node of @name in @dir, for thread @pid, and pins it. Adds one to its lookup
  * count; returns it referenced, with its attributes, or the backing's -errno. @b says who acts,
- * here and below.
+ * here and below. The name shows the first of these that applies:
+ *
+ *   1. a pointer that thread @pid is about to write
+ *   2. a file that is being saved under this name, the newest
+ *   3. a checkpoint directory that is being saved under it
+ *   4. nothing, if ckptfs keeps the name for itself (rules_reserved); but not of a commit file
+ *   5. if the name was removed (removals_hide): a pointer that waits for a commit (held.h), else
+ *      nothing
+ *   6. what the backing has
+ *   7. a pointer that waits for a commit (held.h)
+ *
+ * Before it fs_look_up lets this node join the saves of other nodes. Listings: op_dir.c.
  */
 int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char *name, pid_t pid,
 		struct node **out, struct statx *stx);

@@ -46,7 +46,10 @@ enum epoch_order {
 enum epoch_order epoch_order(const struct process *p, const char *key, uint64_t ended_ns);
 
 /*
- * True if both may be of one start of one job: also if one was not read and the user is the same.
+ * True if both may be of the same start of one job: the user is the same, and so is the key with
+ * its count of starts (E1). A process that was not read may be of any job of its user. This
+ * function does not see failures (E2): two starts with one key are the same here. epoch_order
+ * separates them.
  */
 bool job_same(const struct process *a, const struct process *b);
 

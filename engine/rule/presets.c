@@ -5,11 +5,13 @@
  * Lightning's directory looks like plain torch-dcp. A pattern names only files that the framework
  * surely writes, since the end of a directory claimed by mistake might never be seen.
  *
- * "after_all" stands where the framework's source has all ranks pass a barrier, or report to one
- * rank, between their last write and the end. The comments name the function, as of DeepSpeed 0.19,
- * Lightning 2.6, Megatron-LM core 0.16, NeMo 3.0 and Orbax 0.12. The word is left out where there
- * is no barrier, or where that depends on the program. Then a death may fail a whole checkpoint,
- * which is the lesser evil.
+ * "after_all" is no evidence. It says that the framework reaches the evidence beside it only after
+ * all ranks are done. So a rank that dies has done its part if that evidence is there (V3 of
+ * gen/verdict.h). The word stands where the framework's source has all ranks pass a barrier, or
+ * report to one rank, between their last write and the end. The comments name the function, as of
+ * DeepSpeed 0.19, Lightning 2.6, Megatron-LM core 0.16, NeMo 3.0 and Orbax 0.12. The word is left
+ * out where there is no barrier, or where that depends on the program. Then a death may fail a
+ * whole checkpoint, which is the lesser evil.
  */
 #include "engine/rule/internal.h"
 
@@ -140,6 +142,10 @@ const char presets_json[] = TEXT([
  * utils.py, _DistWrapper, gathers what each rank has written, and then the coordinator runs
  * finish_checkpoint; filesystem.py, finish, renames .metadata there. torchtitan
  * (components/checkpoint.py) saves by dcp.save and dcp.async_save.
+ *
+ * torchtitan has the files and ends of torch-dcp, and its own directory names. By `match` ckptfs
+ * knows such a directory at its mkdir, before a file is in it (rules_suggest). A directory of
+ * torch-dcp may have any name, so its first file alone tells.
  */
 {"name": "torchtitan", "match": ["step-[0-9]*"],
  "files": ["__[0-9]*_[0-9]*.distcp", ".metadata", ".metadata.tmp", "__[0-9]*.metadata",

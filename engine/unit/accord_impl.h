@@ -14,6 +14,13 @@
  * - accord_files.c: files that other nodes write
  * - accord_clear.c: the removal of its records
  * - accord_drive.c: the thread that drives all of a mount
+ *
+ * bereaved: a writer of the checkpoint died before this node knew of an end
+ * mourned, in doubt: this node does not know the verdict on such a death yet
+ * heir: the node that commits for a lost root; testament: what the root's vote tells it, beside
+ * files; bequest: a pointer in the testament, which waits for the commit (accord.h)
+ * casualty: a failure that processes of its job have to hear of, each once (casualty.h)
+ * wreck: what a failed checkpoint leaves: its hidden staging directory (wreck.h)
  */
 #ifndef ENGINE_UNIT_ACCORD_IMPL_H
 #define ENGINE_UNIT_ACCORD_IMPL_H

@@ -38,8 +38,12 @@ int removal_note(struct units *us, const struct caller *c, struct process *p,
 		 const struct unit_place *u, const struct inode_id *dir, const char *name);
 
 /*
- * True if @p removes @name as a job does, not as a person: @p writes, or has written, others beside
- * it. Then the removal waits.
+ * True if @p removes @name from @dir as a job does, not as a person. Then the removal waits. One of
+ * these is enough:
+ *
+ * - @p has a world of more than one rank.
+ * - The job of @p is saving a checkpoint directory under another name in @dir.
+ * - @p itself has saved a checkpoint, or a part of one, in @dir (removal_note_saver_locked).
  */
 bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
 		   const char *name);
