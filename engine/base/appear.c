@@ -2,8 +2,26 @@
 #include "engine/base/appear.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+static bool has_links(int err)
+{
+	return err != -EPERM && err != -EOPNOTSUPP && err != -ENOSYS && err != -EMLINK;
+}
+
+/* True if @name is @tmp: the answer to the link was lost. */
+static bool is_same(int dir, const char *tmp, const char *name)
+{
+	struct stat a, b;
+
+	return !fstatat(dir, tmp, &a, AT_SYMLINK_NOFOLLOW) &&
+	       !fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
 
 static int rename_first(int dir, const char *tmp, const char *name)
 {
@@ -18,9 +36,10 @@ int appear_first(int dir, const char *tmp, const char *name)
 {
 	int err = linkat(dir, tmp, dir, name, 0) ? -errno : 0;
 
-	if (err && err != -EEXIST)
+	if (err && !has_links(err))
 		err = rename_first(dir, tmp, name);
-	if (unlinkat(dir, tmp, 0) && errno != ENOENT && !err)
-		err = -errno;
+	else if (err && is_same(dir, tmp, name))
+		err = 0;
+	unlinkat(dir, tmp, 0); /* what is left is no other file's name */
 	return err;
 }

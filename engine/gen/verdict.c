@@ -35,7 +35,7 @@ bool gen_holds(void *facts, const struct evidence *ev)
 	case EVIDENCE_EXITED_0:
 		return f->exited_0 && !f->died;
 	case EVIDENCE_QUIET:
-		return f->quiet && !f->died;
+		return f->quiet && !f->died && !f->unseen;
 	case EVIDENCE_LONE:
 		return f->world <= 1;
 	case EVIDENCE_ASKED:

@@ -12,6 +12,8 @@
  *   V1  Without a death the verdict is that of the end.
  *   V2  After a death the evidence of silence, exits or a person does not hold: `quiet`,
  *       `exited_0`, `asked`.
+ *       Nor is silence evidence where the end of a writer cannot be seen. It still delays other
+ *       ends, as that of a copy.
  *   V3  After a death each rank must be covered: the alternative that holds asks for a file of
  *       every rank, or comes only after all ranks are done with the checkpoint (after_all), or
  *       there is only one rank.
@@ -37,6 +39,7 @@ struct gen_facts {
 	int world;		   /* the largest that a writer knows; 0: unknown */
 	bool closed;		   /* no file of it is open */
 	bool quiet;		   /* closed, unchanged for quiet_s, and not being copied */
+	bool unseen;		   /* a writer's end cannot be seen: its silence may be its death */
 	bool exited_0;		   /* every writer has exited with status 0 */
 	bool asked;		   /* a person asked for its commit */
 	bool sibling;		   /* the job began its next sibling ... */

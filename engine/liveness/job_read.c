@@ -32,16 +32,21 @@ static void wait_for_answer_locked(struct jobs *js, struct question *q)
 		;
 }
 
-/* Not even its process id is known: it may be the same as the thread's. */
+/* Of a process that no reader has come to: its end can be seen all the same. */
+static void identify_unread_locked(struct process *p, pid_t tid)
+{
+	pid_t tgid = proc_tgid(tid);
+	struct identity id = identify(tid, tgid > 0 ? tgid : tid);
+
+	process_identify_locked(p, &id);
+}
+
 static struct process *unread_locked(struct jobs *js, pid_t tid, uid_t uid)
 {
 	struct process *p = process_create_locked(js, uid);
 
-	if (p && tid > 0) {
-		struct identity id = identify(tid, tid);
-
-		process_identify_locked(p, &id);
-	}
+	if (p && tid > 0)
+		identify_unread_locked(p, tid);
 	return p;
 }
 
@@ -75,6 +80,8 @@ struct process *jobs_process(struct jobs *js, pid_t tid, uid_t uid)
 	list_del(&q.link);
 	if (!q.process)
 		q.process = unread_locked(js, tid, uid);
+	else if (!q.process->visible && !q.process->reading && q.state != QUESTION_DONE)
+		identify_unread_locked(q.process, tid);
 	if (q.process)
 		q.process->given = true;
 	return q.process;

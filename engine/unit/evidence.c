@@ -285,13 +285,12 @@ static bool has_unseen_writer_locked(const struct checkpoint *cp)
 	return false;
 }
 
-/* Where the end of a writer cannot be seen, silence may be its death, and shows nothing. */
 static bool is_quiet_locked(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 	uint64_t now = clock_mono_ns();
 
-	if (is_being_copied_locked(cp) || has_unseen_writer_locked(cp))
+	if (is_being_copied_locked(cp))
 		return false;
 	if (now > cp->changed_ns && now - cp->changed_ns >= us->quiet_ns)
 		return true;
@@ -323,6 +322,7 @@ static struct gen_facts facts_of_locked(struct checkpoint *cp)
 		.world = checkpoint_world_locked(cp),
 		.closed = checkpoint_is_closed_locked(cp),
 		.quiet = is_quiet_locked(cp),
+		.unseen = has_unseen_writer_locked(cp),
 		.exited_0 = all_exited_0_locked(cp),
 		.asked = cp->asked,
 		.sibling = cp->has_sibling,
@@ -424,12 +424,15 @@ bool checkpoint_ends_with_writers_locked(struct checkpoint *cp)
 	return cp->state != GENERATION_OPEN;
 }
 
-static void say_unseen(char *buf, size_t size)
+static void say_missing_evidence_locked(struct checkpoint *cp, char *buf, size_t size)
 {
-	struct text t = {buf, size, strlen(buf)};
+	struct text t = {buf, size, 0};
 
-	text_say(&t, "; no silence counts, since the daemon cannot see a process that wrote it "
-		     "(another pid namespace?): `ckptfs commit` does it");
+	rule_missing(cp->rule, checkpoint_holds_locked, cp, buf, size);
+	t.len = strlen(buf);
+	if (has_unseen_writer_locked(cp) && strstr(buf, "(quiet_s)"))
+		text_say(&t, "; no silence counts, since the daemon cannot see a process that "
+			     "wrote it (another pid namespace?): `ckptfs commit` does it");
 }
 
 void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
@@ -464,9 +467,7 @@ void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
 		snprintf(buf, size,
 			 "a while without writes (quiet_s), since what writes it has no rank");
 	else
-		rule_missing(cp->rule, checkpoint_holds_locked, cp, buf, size);
-	if (cp->state == GENERATION_OPEN && has_unseen_writer_locked(cp))
-		say_unseen(buf, size);
+		say_missing_evidence_locked(cp, buf, size);
 	missing_add_locked(cp, buf, size);
 }
 

@@ -126,6 +126,16 @@ int held_link(struct units *us, const struct caller *c, const struct place *at, 
 	return err;
 }
 
+/* Over nothing, as far as the backing can promise that. */
+static void rename_back(struct backing *b, int dir, const char *staging, int to, const char *name)
+{
+	struct statx stx;
+	int err = backing_rename(b, dir, staging, to, name, RENAME_NOREPLACE);
+
+	if (err == -EINVAL && backing_stat_at(b, to, name, &stx) == -ENOENT)
+		backing_rename(b, dir, staging, to, name, 0);
+}
+
 int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from,
 		const struct place *at, const char *names, struct inode_id *id)
 {
@@ -143,7 +153,7 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 	if (!err) {
 		err = hold(h);
 		if (err)
-			backing_rename(&b, at->dir, h->staging, from_dir, from, RENAME_NOREPLACE);
+			rename_back(&b, at->dir, h->staging, from_dir, from);
 	}
 	*id = h->id;
 	if (!err)
@@ -358,7 +368,7 @@ int held_apply(struct held *h)
 
 	err = held_sync(h);
 	if (err)
-		return err;
+		return err == -ESTALE ? -ENOENT : err; /* it was removed on the backing */
 	if (came_too_late(h))
 		return -ESTALE;
 	err = backing_rename(&as, h->target.dir, h->staging, h->target.dir, h->target.name, 0);

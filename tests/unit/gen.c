@@ -115,6 +115,8 @@ static bool set(struct scenario *s, const char *line)
 		;
 	} else if (!strcmp(line, "nothing happens for quiet_s")) {
 		f->quiet = true;
+	} else if (!strcmp(line, "the end of a writer cannot be seen")) {
+		f->unseen = true;
 	} else if (!strcmp(line, "all processes exit with 0")) {
 		f->exited_0 = true;
 	} else if (!strcmp(line, "a person asks for its commit")) {
