@@ -133,7 +133,7 @@ bool accord_is_late(struct accord *a, struct error *e)
 			len += (size_t)snprintf(who + len, sizeof(who) - len, "%s%s",
 						len ? ", " : "", name);
 		}
-	if (!len) /* all have voted; an heir has yet to say that it stands in */
+	if (a->a.heir && !len) /* all have voted; it has yet to say that it stands in */
 		return false;
 	FAIL(e, ETIMEDOUT, CHECKPOINT_NO_VOTE, cp->target.name,
 	     (unsigned long long)(cp->units->commit_ns / NSEC_PER_SEC), who, cp->target.name);
