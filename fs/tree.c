@@ -86,7 +86,6 @@ int tree_lookup_fd(struct tree *t, struct backing *b, struct node *dir, const ch
 	return fd < 0 ? fd : enter(t, dir, name, stx, fd, false, out);
 }
 
-/* Looks up what a name shows and the backing does not have. 0, -errno, or -ENODATA: nothing. */
 static int lookup_checkpoint(struct tree *t, struct backing *b, struct node *dir, const char *name,
 			     struct checkpoint *cp, struct node **out, struct statx *stx)
 {
@@ -95,6 +94,7 @@ static int lookup_checkpoint(struct tree *t, struct backing *b, struct node *dir
 	return fd < 0 ? fd : tree_lookup_fd(t, b, dir, name, fd, out, stx);
 }
 
+/* Looks up what a name shows and the backing does not have. 0, -errno, or -ENODATA: nothing. */
 static int lookup_unpublished(struct tree *t, struct backing *b, struct node *dir, const char *name,
 			      pid_t pid, struct node **out, struct statx *stx)
 {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* False where @err says that the filesystem, or this file, can have no hard links. */
 static bool has_links(int err)
 {
 	return err != -EPERM && err != -EOPNOTSUPP && err != -ENOSYS && err != -EMLINK;

@@ -12,11 +12,12 @@ needs_fuse
 needs unshare
 export MNT=$TEST_TMP/mnt BACK=$TEST_TMP/back
 mkdir "$MNT" "$BACK"
+mkfifo "$TEST_TMP/go"
 # Its first process stays, else all of it ends. What it saves itself the daemon sees.
 # shellcheck disable=SC2016 # for the inner shell
 exec 3< <(exec unshare -pf --kill-child sh -c '
 	"$CKPTFS" mount -o host_cache_size=64M,quiet_s=1 "$BACK" "$MNT" && echo mounted
-	while [ ! -e "$TEST_TMP/go" ]; do sleep 0.05; done
+	read -r go <"$TEST_TMP/go"
 	mkdir "$MNT/seen" "$MNT/seen/epoch_1" && echo 1 >"$MNT/seen/epoch_1/random_states_0.pkl" && echo saved
 	sleep 1000')
 read -r told <&3
@@ -37,7 +38,7 @@ os.mkdir(mnt + "/run")
 os.mkdir(mnt + "/run/epoch_1")
 save(mnt + "/run/epoch_1/random_states_0.pkl", b"1\n")
 END
-touch "$TEST_TMP/go"
+echo >"$TEST_TMP/go"
 read -r told <&3
 assert_eq "$told" saved "what it says"
 expect_ok "$CKPTFS" wait --timeout 60 "$MNT/seen/epoch_1"
