@@ -118,9 +118,10 @@ bool accord_is_cut(const struct checkpoint *cp);
 bool accord_is_in_doubt(const struct checkpoint *cp);
 
 /*
- * Lock not held. A process of @c of a newer incarnation than @cp waits for the verdict on a death,
- * at most commit_timeout_s. Else it would open a directory that is about to disappear. 0, -ENOMEM
- * or -EINTR.
+ * Lock not held. A process of @c of the job of @cp, which does not write to @cp, waits while a
+ * writer has died and the verdict is not known, or has exited and it is not known how: at most
+ * commit_timeout_s. Else a new start of the job would open a directory that is about to disappear.
+ * 0, -ENOMEM or -EINTR.
  */
 int accord_await_judgement(struct checkpoint *cp, const struct caller *c);
 

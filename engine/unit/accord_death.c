@@ -20,6 +20,7 @@
  */
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
+#include "engine/unit/checkpoint_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -116,40 +117,6 @@ bool accord_loses_writer(struct checkpoint *cp, const struct process *p)
 	return true;
 }
 
-/* True if @p is of an incarnation that was started after the death. */
-static bool is_reborn_locked(const struct checkpoint *cp, const struct process *p)
-{
-	const struct process *maker = cp->maker;
-
-	if (!maker->read || p->weak)
-		return false;
-	return epoch_order(p, maker->key, accord_cause_ns(cp)) == EPOCH_NEWER;
-}
-
-int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
-{
-	struct units *us = cp->units;
-	uint64_t until = clock_mono_ns() + us->commit_ns;
-	struct process *p;
-	int err = 0;
-	{
-		LOCK_SCOPE(&us->lock);
-		if (!accord_is_in_doubt(cp))
-			return 0;
-	}
-	p = units_process(us, c);
-	if (!p)
-		return -ENOMEM;
-	{
-		LOCK_SCOPE(&us->lock);
-		while (!err && accord_is_in_doubt(cp) && is_reborn_locked(cp, p) &&
-		       clock_mono_ns() < until)
-			err = units_wait(us);
-	}
-	process_put(p);
-	return err;
-}
-
 bool accord_awaits_end_of_writer(struct checkpoint *cp)
 {
 	struct list *l;
@@ -163,6 +130,43 @@ bool accord_awaits_end_of_writer(struct checkpoint *cp)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * True if a death may soon take @cp away from @p, which is of its job or of a newer start of that.
+ * When the death was need not be known: another rank of the old start may wait, too. What has
+ * written to @cp does not, since the verdict may wait for its close.
+ */
+static bool may_vanish_locked(struct checkpoint *cp, const struct process *p)
+{
+	enum epoch_order order = epoch_order(p, cp->maker->key, EPOCH_LASTS);
+
+	return (accord_is_in_doubt(cp) || accord_awaits_end_of_writer(cp)) && cp->maker->read &&
+	       !p->weak && (order == EPOCH_SAME || order == EPOCH_NEWER) &&
+	       !checkpoint_participant_of_locked(cp, p);
+}
+
+int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
+{
+	struct units *us = cp->units;
+	uint64_t until = clock_mono_ns() + us->commit_ns;
+	struct process *p;
+	int err = 0;
+	{
+		LOCK_SCOPE(&us->lock);
+		if (!accord_is_in_doubt(cp) && !accord_awaits_end_of_writer(cp))
+			return 0;
+	}
+	p = units_process(us, c);
+	if (!p)
+		return -ENOMEM;
+	{
+		LOCK_SCOPE(&us->lock);
+		while (!err && may_vanish_locked(cp, p) && clock_mono_ns() < until)
+			err = units_wait(us);
+	}
+	process_put(p);
+	return err;
 }
 
 void accord_mourns(struct checkpoint *cp, const char *reason)
