@@ -30,6 +30,7 @@ static const struct {
 	{"", &verb_why, "PATH"},
 	{"", &verb_top, "[MOUNTPOINT]"},
 	{"", &verb_verify, "PATH"},
+	{"", &verb_tensors, "PATH"},
 	{"Act", &verb_wait, "PATH"},
 	{"", &verb_commit, "PATH"},
 	{"", &verb_drain, "MOUNTPOINT"},

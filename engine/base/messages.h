@@ -227,6 +227,7 @@
 
 /* ls and latest */
 #define MSG_LS_COVERED "what is hidden below %s cannot be seen: it lies in %s, which a mount covers. The rest is listed; unmount it, then `ckptfs ls --all` or `ckptfs fsck` show it"
+#define MSG_TENSORS_UNREADABLE "the tensors of %s cannot be listed: %s. Nothing was changed"
 #define MSG_LATEST_NONE "there is no checkpoint at or below %s. One that is being saved does not count before it is committed: `ckptfs ls` shows it"
 #define MSG_LATEST_UNSEEN "no committed checkpoint was found at or below %s, but %u places there could not be looked at: whether there is one is not known. See to these, or name the checkpoint yourself"
 #define MSG_LATEST_UNVERIFIED "no checkpoint at or below %s verifies. Nothing was changed; `ckptfs ls` lists what there is, `ckptfs verify` tells what is wrong with each"

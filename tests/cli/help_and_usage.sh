@@ -9,7 +9,7 @@ overview=$OUT
 assert_contains "$overview" "usage: ckptfs VERB"
 assert_eq "$(awk 'length > 80' <<<"$overview")" "" "lines wider than a terminal"
 [ "$(wc -l <<<"$overview")" -le 25 ] || die "more than a screen: $overview"
-for verb in doctor mount umount status ls latest why top verify wait commit drain fsck init version completion; do
+for verb in doctor mount umount status ls latest why top verify tensors wait commit drain fsck init version completion; do
 	[ "$verb" = completion ] || grep -q "^  [A-Z ][a-z ]\{5\} $verb " <<<"$overview" || die "no $verb in $overview"
 	for option in --help -h; do
 		said=$("$CKPTFS" "$verb" "$option" 2>/dev/null) || die "$verb $option failed"
@@ -47,6 +47,9 @@ wrong "give one mount point" umount a b
 wrong "usage: ckptfs umount" umount --bogus a
 wrong "usage: ckptfs umount" umount --timeout
 wrong "give one directory" init
+wrong "give one checkpoint" tensors
+wrong "give one checkpoint" tensors a b
+wrong "give one checkpoint, or a second to compare with" tensors --redundancy a b c
 wrong "give one directory" init a b
 wrong "give one path in a mount" status a b
 wrong "usage: ckptfs status" status --bogus a

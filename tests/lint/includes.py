@@ -28,6 +28,7 @@ RANKS = {
     "engine/cache": 4,
     "engine/coord": 4,
     "engine/content": 5,
+    "engine/tensors": 5,
     "engine/flush": 6,
     "engine/unit": 7,
     "engine/capture": 8,
@@ -42,6 +43,8 @@ FS_MAY = {
     "engine/base/spelling.h",
     "engine/content/digest.h",
     "engine/content/structure.h",
+    "engine/tensors/digest.h",
+    "engine/tensors/read.h",
     "engine/format/commit.h",
 }
 ABOUT_FUSE = re.compile(r"fuse")

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fills an index from the files of a checkpoint, whoever wrote them. Each reader knows one form:
+ * it describes the files of that form, and takes them, so that no other reader looks at them. A
+ * file that has no known form becomes opaque, with the reason.
+ */
+#ifndef ENGINE_TENSORS_READ_H
+#define ENGINE_TENSORS_READ_H
+
+#include "engine/tensors/index.h"
+#include "engine/tensors/tree.h"
+
+/*
+ * Reads all of @t into @ix, which is empty, and finishes it. 0; -ENOMEM, or the errno of a read
+ * that failed. What is wrong with a file is no error: it stands in the index.
+ */
+int index_read(struct index *ix, struct tree *t);
+
+/* The readers, in this order: a reader before another may take what that would describe worse. */
+int read_dcp(struct index *ix, struct tree *t);
+int read_zero(struct index *ix, struct tree *t);
+int read_safetensors(struct index *ix, struct tree *t);
+int read_torch(struct index *ix, struct tree *t);
+
+/* True for an error that only concerns one file, which then becomes opaque. */
+bool read_is_format(int err);
+
+/* The scope of names in @f: its path, or "" if it is the only file of its kind. */
+const char *read_scope(const struct tree *t, const struct tree_file *f);
+
+/* The header of safetensors at the start of @p, which is @at in @path. Names get @scope. */
+struct tree_part;
+int read_safetensors_header(const struct tree_part *p, json_t **header, uint64_t *data,
+			    const char **why);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of torch.save that say nothing of one another: each tensor is whole. Its name is the way to
+ * it through dicts, lists and attributes, joined by dots.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/tensors/read.h"
+#include "engine/tensors/torch.h"
+
+#define DEPTH_MAX 32
+#define WAY_MAX	  2048
+#define SEEN_MAX  1000000 /* nodes: what is shared is walked through once for each way to it */
+
+struct walk {
+	struct index *ix;
+	struct torch_file *tf;
+	const char *path, *scope;
+	char name[WAY_MAX];
+	size_t nr_seen;
+};
+
+static int add_tensor(struct walk *w, const struct torch_tensor *tt)
+{
+	struct index_piece piece = {.path = w->path, .at = tt->at, .bytes = tt->bytes};
+	struct index_tensor *t;
+	int err = index_add(w->ix, w->scope, w->name, tt->dtype, tt->ndim, tt->shape, &t);
+
+	if (err == -EEXIST || (!err && t->pieces))
+		return index_add_opaque(w->ix, w->path, w->name,
+					"the file has two tensors of this name");
+	if (!err)
+		err = index_add_piece(w->ix, t, &piece);
+	return err;
+}
+
+static int walk(struct walk *w, pickle_ref r, size_t len, unsigned depth);
+
+/* Goes on with @r, whose name in its parent is @step. */
+static int walk_step(struct walk *w, pickle_ref r, size_t len, const char *step, size_t step_len,
+		     unsigned depth)
+{
+	size_t dot = len ? 1 : 0;
+
+	if (len + dot + step_len >= sizeof(w->name))
+		return 0;
+	if (dot)
+		w->name[len] = '.';
+	memcpy(w->name + len + dot, step, step_len);
+	w->name[len + dot + step_len] = '\0';
+	return walk(w, r, len + dot + step_len, depth + 1);
+}
+
+/* The text of a key: a text, or a number. NULL: another. */
+static const char *key_text(const struct pickle *p, pickle_ref key, char *buf, size_t size,
+			    size_t *len)
+{
+	const char *text = pickle_text(p, key, len);
+	int64_t n;
+
+	if (text)
+		return memchr(text, '\0', *len) ? NULL : text;
+	if (!pickle_int(p, key, &n))
+		return NULL;
+	*len = (size_t)snprintf(buf, size, "%" PRId64, n);
+	return buf;
+}
+
+static int walk_pairs(struct walk *w, pickle_ref r, size_t len, unsigned depth)
+{
+	const struct pickle *p = w->tf->pickle;
+	int err = 0;
+
+	for (size_t i = 0; i < pickle_nr_pairs(p, r) && !err; i++) {
+		char number[24];
+		size_t step_len;
+		const char *step =
+			key_text(p, pickle_key(p, r, i), number, sizeof(number), &step_len);
+
+		if (step)
+			err = walk_step(w, pickle_value(p, r, i), len, step, step_len, depth);
+	}
+	return err;
+}
+
+static int walk_items(struct walk *w, pickle_ref r, size_t len, unsigned depth)
+{
+	const struct pickle *p = w->tf->pickle;
+	int err = 0;
+
+	for (size_t i = 0; i < pickle_nr(p, r) && !err; i++) {
+		char number[24];
+		int n = snprintf(number, sizeof(number), "%zu", i);
+
+		err = walk_step(w, pickle_item(p, r, i), len, number, (size_t)n, depth);
+	}
+	return err;
+}
+
+/* An object: what it was called with tells nothing of names, so only its parts are looked at. */
+static int walk_object(struct walk *w, pickle_ref r, size_t len, unsigned depth)
+{
+	const struct pickle *p = w->tf->pickle;
+	pickle_ref state = pickle_state(p, r);
+	int err = walk_pairs(w, r, len, depth);
+
+	if (!err)
+		err = walk_items(w, pickle_appended(p, r), len, depth);
+	if (!err && pickle_is_dict(p, state))
+		err = walk_pairs(w, state, len, depth);
+	return err;
+}
+
+static int walk(struct walk *w, pickle_ref r, size_t len, unsigned depth)
+{
+	const struct pickle *p = w->tf->pickle;
+	const char *why = "";
+	struct torch_tensor tt;
+	int err;
+
+	w->name[len] = '\0';
+	if (depth > DEPTH_MAX || ++w->nr_seen > SEEN_MAX)
+		return 0;
+	switch (pickle_kind(p, r)) {
+	case PICKLE_DICT:
+		return walk_pairs(w, r, len, depth);
+	case PICKLE_LIST:
+	case PICKLE_TUPLE:
+		return walk_items(w, r, len, depth);
+	case PICKLE_CALL:
+	case PICKLE_ID:
+		err = torch_tensor(w->tf, r, &tt, &why);
+		if (!err)
+			return add_tensor(w, &tt);
+		if (read_is_format(err))
+			return index_add_opaque(w->ix, w->path, w->name, "%s", why);
+		return err == 1 ? walk_object(w, r, len, depth) : err;
+	default:
+		return 0;
+	}
+}
+
+static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
+{
+	__cleanup_free struct torch_file *tf = calloc(1, sizeof(*tf));
+	__cleanup_free struct walk *w = calloc(1, sizeof(*w));
+	const struct index_opaque *last;
+	const char *why = "";
+	size_t nr;
+	int err = tf && w ? torch_open(tf, t, f, 0, f->size, &why) : -ENOMEM;
+
+	if (err)
+		return read_is_format(err) ? index_add_opaque(ix, f->path, "", "%s", why) : err;
+	*w = (struct walk){.ix = ix, .tf = tf, .path = f->path, .scope = read_scope(t, f)};
+	nr = ix->nr;
+	last = ix->last_opaque;
+	err = walk(w, pickle_root(tf->pickle), 0, 0);
+	torch_close(tf);
+	if (!err && ix->nr == nr && ix->last_opaque == last)
+		err = index_add_opaque(ix, f->path, "", "it holds no tensor");
+	return err;
+}
+
+/* What a file of another form is, by its first bytes; NULL: it may be a zip file. */
+static const char *other_form(struct tree *t, const struct tree_file *f)
+{
+	unsigned char head[8] = {0};
+	struct tree_part p;
+
+	tree_part(&p, t, f, 0, f->size);
+	if (tree_read(&p, head, sizeof(head), 0))
+		return "it is cut off";
+	if (!memcmp(head, "PK\3\4", 4))
+		return NULL;
+	if (head[0] == 0x80 && head[1] <= 5)
+		return "it is a bare pickle, as torch.save wrote before 1.6: save it again with a "
+		       "newer torch";
+	return "it is no zip file of torch.save";
+}
+
+int read_torch(struct index *ix, struct tree *t)
+{
+	static const char *const suffixes[] = {".pt", ".pth", ".bin", ".ckpt"};
+	int err = 0;
+
+	for (size_t i = 0; i < t->nr && !err; i++) {
+		struct tree_file *f = &t->list[i];
+		bool is = t->nr == 1 && !f->taken; /* it was asked for by name */
+		const char *other;
+
+		for (size_t k = 0; k < ARRAY_SIZE(suffixes) && !is; k++)
+			is = !f->taken && path_ends(f->path, suffixes[k]);
+		if (!is)
+			continue;
+		f->taken = true;
+		other = other_form(t, f);
+		err = other ? index_add_opaque(ix, f->path, "", "%s", other) : read_one(ix, t, f);
+	}
+	return err;
+}
