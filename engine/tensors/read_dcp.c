@@ -41,6 +41,10 @@ struct dcp {
 		const char *dtype;
 	} known[KNOWN_ITEMS];
 	size_t nr_known;
+	/* of the last file that is one of safetensors */
+	const struct tree_file *header_of;
+	json_t *header;
+	uint64_t data;
 	char name[4096];
 	/* of the tensor at hand */
 	const char *dtype;
@@ -200,6 +204,36 @@ static int locate_in_safetensors(struct dcp *d, const struct item *it, uint64_t 
 	return err;
 }
 
+/*
+ * With serialization_format=SAFETENSORS the whole file is one of safetensors, and the place in
+ * .metadata says nothing of where in it. Sets *@at to that, as seen from the item; leaves it if the
+ * file has another form.
+ */
+static int locate_in_file(struct dcp *d, const struct item *it, uint64_t *at, uint64_t bytes)
+{
+	uint64_t begin, end;
+	const json_t *span;
+	const char *why;
+	struct tree_part p;
+	int err = 0;
+
+	if (d->header_of != it->file) {
+		json_decref(d->header);
+		d->header = NULL;
+		d->header_of = it->file;
+		tree_part(&p, d->tree, it->file, 0, it->file->size);
+		err = read_safetensors_header(&p, &d->header, &d->data, &why);
+	}
+	if (err || !d->header)
+		return read_is_format(err) ? 0 : err;
+	span = json_object_get(json_object_get(d->header, d->name), "data_offsets");
+	begin = (uint64_t)json_integer_value(json_array_get(span, 0));
+	end = (uint64_t)json_integer_value(json_array_get(span, 1));
+	if (begin <= end && end - begin == bytes && end <= it->file->size - d->data)
+		*at = d->data + begin - it->at;
+	return 0;
+}
+
 static int look_into(struct dcp *d, const struct item *it, const char **dtype, uint64_t *at,
 		     uint64_t bytes, const char **why)
 {
@@ -226,8 +260,8 @@ static int locate(struct dcp *d, const struct item *it, uint64_t *at, uint64_t b
 	int err;
 
 	*at = 0;
-	if (!more) /* bare bytes, as ByteCheckpoint writes them */
-		return 0;
+	if (!more) /* bare bytes, as ByteCheckpoint writes them, or all of the file has a form */
+		return locate_in_file(d, it, at, bytes);
 	for (size_t i = 0; d->items.nr > LOOK_AT_ALL && i < d->nr_known; i++)
 		if (d->known[i].more == more && d->known[i].dtype == d->dtype) {
 			*at = d->known[i].at;
@@ -387,6 +421,7 @@ static int read_metadata(struct dcp *d)
 		err = read_all(d, pickle_attribute(d->pickle, root, "state_dict_metadata"));
 	free(d->items.keys);
 	free(d->items.infos);
+	json_decref(d->header);
 	return err;
 }
 

@@ -160,7 +160,7 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
 	last = ix->last_opaque;
 	err = walk(w, pickle_root(tf->pickle), 0, 0);
 	torch_close(tf);
-	if (!err && ix->nr == nr && ix->last_opaque == last)
+	if (!err && t->nr == 1 && ix->nr == nr && ix->last_opaque == last)
 		err = index_add_opaque(ix, f->path, "", "it holds no tensor");
 	return err;
 }

@@ -26,6 +26,8 @@
 #define MODEL "_model_states.pt"
 #define FP32  "fp32"
 
+#define MISSING_MAX 16
+
 /* A flat tensor of one rank. */
 struct flat {
 	const char *what; /* "fp32", "exp_avg", ... */
@@ -40,7 +42,7 @@ struct zero {
 	const char *dir, *scope;
 	unsigned mp; /* of the model-parallel rank that is read now */
 	unsigned ranks;
-	int64_t stage;
+	bool by_param; /* stage 3: each parameter is cut by itself */
 	struct flat *flats;
 	size_t nr, room;
 	char name[4096];
@@ -156,11 +158,12 @@ static int read_optim(struct zero *z, struct tree_file *f, unsigned rank)
 		return read_is_format(err) ? index_add_opaque(z->ix, f->path, "", "%s", why) : err;
 	p = tf->pickle;
 	all = pickle_get(p, pickle_root(p), "optimizer_state_dict");
-	pickle_int(p, pickle_get(p, all, "zero_stage"), &z->stage);
 	note_ranks(z, p, pickle_get(p, all, "partition_count"));
-	groups = pickle_get(p, all,
-			    z->stage == 3 ? "fp32_flat_groups" : "single_partition_of_fp32_groups");
-	base = pickle_get(p, all, z->stage == 3 ? "optimizer_state_dict" : "base_optimizer_state");
+	groups = pickle_get(p, all, "fp32_flat_groups"); /* of stage 3 alone */
+	z->by_param = groups;
+	if (!groups)
+		groups = pickle_get(p, all, "single_partition_of_fp32_groups");
+	base = pickle_get(p, all, z->by_param ? "optimizer_state_dict" : "base_optimizer_state");
 	if (!groups)
 		err = index_add_opaque(z->ix, f->path, "",
 				       "it has no flat fp32 groups of ZeRO 1, 2 or 3");
@@ -305,11 +308,11 @@ static int add_params(struct zero *z, const struct pickle *p, pickle_ref list, c
 			if (err)
 				break;
 			part = z->ranks ? (pm.nr + z->ranks - 1) / z->ranks : pm.nr;
-			err = z->stage == 3 ? add_of_ranks(z, &pm, what, start, part)
-					    : add_of_group(z, &pm, what, (unsigned)g, start);
-			start += z->stage == 3 ? part : pm.nr;
+			err = z->by_param ? add_of_ranks(z, &pm, what, start, part)
+					  : add_of_group(z, &pm, what, (unsigned)g, start);
+			start += z->by_param ? part : pm.nr;
 		}
-		if (z->stage != 3)
+		if (!z->by_param)
 			start = 0;
 	}
 	return err;
@@ -326,6 +329,25 @@ static struct tree_file *find_model(const struct zero *z)
 			return &z->tree->list[i];
 	}
 	return NULL;
+}
+
+/* Names the first ranks whose file is missing. */
+static int note_missing(struct zero *z)
+{
+	unsigned missing = 0;
+	int err = 0;
+
+	for (unsigned r = 0; r < z->ranks && missing < MISSING_MAX && !err; r++) {
+		size_t i = 0;
+
+		while (i < z->nr && z->flats[i].rank != r)
+			i++;
+		missing += i == z->nr;
+		if (i == z->nr)
+			err = index_add_opaque(z->ix, z->dir, "",
+					       "the optimizer states of rank %u are missing", r);
+	}
+	return err;
 }
 
 static int describe(struct zero *z)
@@ -381,7 +403,9 @@ static int read_group(struct index *ix, struct tree *t, struct tree_file *first,
 		highest = rank > highest ? rank : highest;
 		err = read_optim(&z, f, rank);
 	}
-	z.ranks = z.ranks ? z.ranks : highest + 1;
+	z.ranks = z.ranks > highest ? z.ranks : highest + 1;
+	if (!err && z.nr)
+		err = note_missing(&z);
 	if (!err)
 		err = describe(&z);
 	free(z.flats);

@@ -37,7 +37,7 @@ files() {
 
 # texts: every file that a person wrote.
 texts() {
-	files | grep -v '^tests/fuzz/\(corpus\|crashes\)/'
+	files | grep -v -e '^tests/fuzz/\(corpus\|crashes\)/' -e '\.xz$'
 }
 
 # nothing COMMAND...: fails if it prints something.

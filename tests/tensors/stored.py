@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# Checkpoints that real packages wrote once (trees.tar.xz, made by trees.py with the versions of
+# tests/frameworks/requirements.txt): each tensor that the package read is found, with its bytes, and
+# a file that is missing is named. packages.py has the packages write them anew.
+
+import os
+import sys
+import tarfile
+
+HERE = os.path.join(os.environ["SRC"], "tests/tensors")
+sys.path.insert(0, HERE)
+from compare import differences, index
+
+os.chdir(os.environ["TEST_TMP"])
+with tarfile.open(HERE + "/trees.tar.xz") as archive:
+    archive.extractall(".")
+kinds = sorted(os.listdir("."))
+assert len(kinds) >= 13, kinds
+for name in kinds:
+    lines, count = differences(name)
+    assert not lines and count, (name, lines)
+
+# Without the file of a rank its tensors have a hole, which says so.
+os.remove("dcp_fsdp/tree/__1_0.distcp")
+holes = [t["state"] for t in index("dcp_fsdp/tree")["tensors"] if t["state"] != "complete"]
+assert holes and all(h == "hole: __1_0.distcp is missing" for h in holes), holes
+for name in ("zero_2", "zero_3"):
+    step = f"{name}/tree/" + next(n for n in os.listdir(name + "/tree") if n.startswith("global"))
+    (gone,) = (n for n in os.listdir(step) if "rank_1" in n and "optim" in n)
+    os.remove(os.path.join(step, gone))
+    found = index(name + "/tree")
+    reasons = [o["reason"] for o in found["opaque"]]
+    assert "the optimizer states of rank 1 are missing" in reasons, reasons
+    assert any(t["state"].startswith("hole: ") for t in found["tensors"]), name
