@@ -16,9 +16,9 @@
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
 #include "fs/control_socket.h"
+#include "fs/copied_commit.h"
 #include "fs/fs.h"
 #include "fs/mountinfo.h"
-#include "fs/passing.h"
 #include "fs/rundir.h"
 #include "fs/unmount.h"
 
@@ -385,7 +385,7 @@ static void tear_down(struct daemon *d)
 		fuse_session_destroy(d->fs.session);
 	}
 	engine_stop(&d->engine);
-	passing_finish(&d->fs);
+	copied_commit_finish(&d->fs);
 	tree_destroy(d->fs.tree);
 	requests_destroy(d->fs.requests);
 	engine_close(&d->engine);

@@ -10,8 +10,8 @@
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/wait.h"
-#include "fs/late.h"
-#include "fs/save.h"
+#include "fs/late_call.h"
+#include "fs/route.h"
 #include "fs/unclaimed.h"
 
 /* A smaller ordinary write costs the backing's page cache no more than it costs this cache. */
@@ -30,11 +30,11 @@ ssize_t data_read(struct fs *fs, const struct caller *c, struct handle *h, void 
 {
 	struct backing b = fs_for(fs, c);
 	struct content *ct;
-	ssize_t n = late_wait(fs->tree, h->node);
+	ssize_t n = late_call_wait(fs->tree, h->node);
 
 	if (n)
 		return n;
-	ct = save_content(fs, h->node);
+	ct = route_content(fs, h->node);
 	if (ct && (ct->staged || content_serves_reads(ct)))
 		n = content_read(ct, h->fd, buf, size, (uint64_t)off);
 	else
@@ -45,10 +45,10 @@ ssize_t data_read(struct fs *fs, const struct caller *c, struct handle *h, void 
 
 size_t data_pin(struct fs *fs, struct handle *h, size_t size, off_t off, struct content_pins *p)
 {
-	struct content *ct = save_content(fs, h->node);
+	struct content *ct = route_content(fs, h->node);
 	size_t n = 0;
 
-	if (ct && !late_wait(fs->tree, h->node))
+	if (ct && !late_call_wait(fs->tree, h->node))
 		n = content_pin(ct, size, (uint64_t)off, p);
 	if (!n)
 		content_put(ct);
@@ -128,7 +128,7 @@ static ssize_t write_through(struct fs *fs, const struct caller *c, struct handl
 	if (ct && done && rwf & RWF_APPEND)
 		content_reload(ct, 0, UINT64_MAX);
 	else if (ct && done)
-		content_wrote(ct, (uint64_t)off, done);
+		content_wrote_past(ct, (uint64_t)off, done);
 	if (ct)
 		content_end_write(ct);
 	return err && !done ? err : (ssize_t)done;
@@ -238,7 +238,7 @@ static int begin_change(struct fs *fs, const struct caller *caller, struct handl
 		c->checkpoint = cp;
 	else if (err != -EEXIST)
 		return err;
-	save_unvouched(fs, caller, h->fd);
+	route_drop_record(fs, caller, h->fd);
 	return 0;
 }
 
@@ -259,15 +259,15 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 	ssize_t n;
 
 	/* A thread does not wait while its request holds a part of the cache. */
-	if (late_any(fs->tree, h->node->id) ||
+	if (late_call_any(fs->tree, h->node->id) ||
 	    (h->generation && !generation_is_open(h->generation)))
 		request_copy_out();
-	n = late_settle(fs->tree, h->node);
+	n = late_call_settle(fs->tree, h->node);
 	if (!n)
 		n = begin_change(fs, c, h, key, &change);
 	if (n)
 		return n;
-	ct = save_content(fs, h->node);
+	ct = route_content(fs, h->node);
 	cached = cacheable(fs, c, h, size, rwf) && !change.published;
 	if (cached && !ct && size >= BULK_MIN) {
 		ct = begin_caching(fs, c, h);
@@ -330,7 +330,7 @@ int data_capture(struct fs *fs, const struct caller *c, struct handle *h,
 		return -EBADF;
 	if (!h->generation || h->flags & O_APPEND)
 		return -EOPNOTSUPP;
-	err = late_settle(fs->tree, h->node);
+	err = late_call_settle(fs->tree, h->node);
 	if (err)
 		return err;
 	atomic_store(&h->written, true);
@@ -355,7 +355,7 @@ static size_t write_pages_through(struct fs *fs, struct handle *h, struct conten
 	if (!*err)
 		done = write_patiently(fs, &fs->engine->backing, h, data, size, off, 0, err);
 	if (ct && done)
-		content_wrote(ct, (uint64_t)off, done);
+		content_wrote_past(ct, (uint64_t)off, done);
 	if (ct)
 		content_end_write(ct);
 	return done;
@@ -370,11 +370,11 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 	int err;
 
 	if (request_is_behind())
-		late_wait_out(fs->tree, h->node); /* late writes may hold older pages */
+		late_call_wait_out(fs->tree, h->node); /* late writes may hold older pages */
 	err = begin_change(fs, NULL, h, 0, &change);
 	if (err)
 		return err;
-	ct = save_content(fs, h->node);
+	ct = route_content(fs, h->node);
 	if (ct && !change.published && (ct->staged || content_covers(ct, (uint64_t)off, size))) {
 		n = content_write(ct, data, size, (uint64_t)off);
 		done = n < 0 ? 0 : (size_t)n;
@@ -394,7 +394,7 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 /* --- close --- */
 
 /* Reports how the process ends, if it ends, that closes a descriptor of a unit's file. */
-static void judge(struct handle *h, uint64_t key, pid_t pid)
+static void note_exit(struct handle *h, uint64_t key, pid_t pid)
 {
 	struct writer_end end;
 
@@ -409,19 +409,19 @@ static int close_unit(struct handle *h)
 {
 	struct generation *g = h->generation;
 
-	if (generation_is_durable(g) || content_error(generation_content(g)))
+	if (generation_asked_durable(g) || content_error(generation_content(g)))
 		return generation_wait(g);
 	return 0;
 }
 
-void data_judge(struct fs *fs, uint64_t fh, uint64_t key, pid_t pid)
+void data_note_exit(struct fs *fs, uint64_t fh, uint64_t key, pid_t pid)
 {
 	struct handle *h = handle_get(fs->tree, fh);
 
 	if (!h)
 		return;
 	if (h->generation)
-		judge(h, key, pid);
+		note_exit(h, key, pid);
 	finish_handle(fs, h);
 }
 
@@ -432,13 +432,13 @@ int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t
 	int err;
 
 	if (h->generation)
-		judge(h, key, c->pid); /* at once, before the process is gone */
-	err = late_settle(fs->tree, h->node);
+		note_exit(h, key, c->pid); /* at once, before the process is gone */
+	err = late_call_settle(fs->tree, h->node);
 	if (h->generation)
 		return err ? err : close_unit(h);
 	if (err || !atomic_exchange(&h->written, false))
 		return err;
-	ct = save_content(fs, h->node);
+	ct = route_content(fs, h->node);
 	if (ct)
 		err = content_write_back(ct);
 	if (err && err != -EINTR)
@@ -451,9 +451,9 @@ int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t
 
 int data_begin(struct fs *fs, struct node *n, struct data_span *s)
 {
-	int err = late_wait(fs->tree, n);
+	int err = late_call_wait(fs->tree, n);
 
-	*s = (struct data_span){.content = err ? NULL : save_content(fs, n)};
+	*s = (struct data_span){.content = err ? NULL : route_content(fs, n)};
 	if (s->content)
 		err = content_settle(s->content);
 	if (err)
@@ -507,7 +507,7 @@ int data_begin_change(struct fs *fs, const struct caller *c, struct node *n, str
 	if (!err && !s->generation)
 		err = enter_checkpoint(fs, n, h, s);
 	if (!err && !s->generation)
-		save_unvouched(fs, c, fd);
+		route_drop_record(fs, c, fd);
 	if (!err && s->content)
 		err = content_settle(s->content);
 	if (err)
@@ -531,7 +531,7 @@ void data_end(struct data_span *s, uint64_t off, uint64_t len)
 
 bool data_is_dirty(struct fs *fs, const struct node *n)
 {
-	struct content *ct = save_content(fs, n);
+	struct content *ct = route_content(fs, n);
 	bool dirty = ct && content_dirty_bytes(ct);
 
 	content_put(ct);
@@ -542,7 +542,7 @@ int data_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(n);
-	struct content *ct = save_content(fs, n);
+	struct content *ct = route_content(fs, n);
 	struct generation *g = ct && ct->staged ? units_find_inode(fs->engine->units, &id) : NULL;
 	int err = -ENOTSUP;
 

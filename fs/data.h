@@ -37,10 +37,10 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 int data_close(struct fs *fs, const struct caller *c, struct handle *h, uint64_t key);
 
 /*
- * Judges process @key at a FLUSH of handle @fh that is answered without being served: a killed
- * writer must not pass for one that is done. Waits for nothing.
+ * Notes how process @key ends, if it ends, at a FLUSH of handle @fh that is answered without being
+ * served: a killed writer must not pass for one that is done. Waits for nothing.
  */
-void data_judge(struct fs *fs, uint64_t fh, uint64_t key, pid_t pid);
+void data_note_exit(struct fs *fs, uint64_t fh, uint64_t key, pid_t pid);
 
 /*
  * Writes tensor handles instead of bytes (captures_write). -EOPNOTSUPP: the open file is not

@@ -349,7 +349,7 @@ static int list_directory(struct listing_of *l, int dir, const char *rel)
 	}
 	while (!err && (entry = readdir(d))) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
-		    rules_reserved(entry->d_name))
+		    name_is_reserved(entry->d_name))
 			continue;
 		empty = false;
 		if (snprintf(path, COMMIT_PATH_MAX, "%s%s%s", rel, *rel ? "/" : "",

@@ -18,10 +18,10 @@
 #include "fs/requests.h"
 #include "fs/tree.h"
 
-/* passing.h */
-#define PASSING_KEPT 32
+/* copied_commit.h */
+#define COPIED_COMMITS_KEPT 32
 
-struct passing {
+struct copied_commit {
 	struct inode_id dir;
 	char name[NAME_MAX + 1]; /* "": free */
 	int fd;
@@ -40,11 +40,13 @@ struct fs {
 	/* data.c: room on the backing when it was last asked, less what came since */
 	atomic_int_fast64_t room_left;
 	atomic_uint_fast64_t room_asked_ns;
-	struct stat root_seen;	  /* tree lock: last known attributes of the top directory */
-	struct lock passing_lock; /* zero bytes are a free lock; only dup is called under it */
-	struct passing passing[PASSING_KEPT]; /* passing_lock, as the next; slot n % PASSING_KEPT */
-	unsigned nr_passing;
-	_Atomic uint64_t ordinary[ORDINARY_KEPT]; /* elsewhere.c */
+	struct stat root_seen; /* tree lock: last known attributes of the top directory */
+	/* zero bytes are a free lock; only dup is called under it */
+	struct lock copied_commit_lock;
+	/* copied_commit_lock, as the next; slot n % COPIED_COMMITS_KEPT */
+	struct copied_commit copied_commits[COPIED_COMMITS_KEPT];
+	unsigned nr_copied_commits;
+	_Atomic uint64_t ordinary[ORDINARY_KEPT]; /* other_nodes.c */
 };
 
 /* The backing for a request: fs_as acts as @c, fs_for as the daemon on behalf of @c. */

@@ -346,7 +346,7 @@ static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 	} else if (is_staging(l->name)) {
 		tree_size(fd, k->dev, &l->size);
 		report(k, l, leftovers_is_unit(fd) ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
-	} else if (rules_reserved(l->name)) {
+	} else if (name_is_reserved(l->name)) {
 		report(k, l, LEFT_UNKNOWN, 0);
 	} else {
 		int err = look_inside(k, l, fd, len);
@@ -364,7 +364,7 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 {
 	const char *name = entry->d_name;
 	struct leftover l = {.dir = dir, .name = name};
-	bool ours = rules_reserved(name), files = (k->w->foreign || k->w->units) && !k->in_unit;
+	bool ours = name_is_reserved(name), files = (k->w->foreign || k->w->units) && !k->in_unit;
 	/*
 	 * A file of any other name is a checkpoint if a rule of its mount claimed it; then it has a
 	 * record.

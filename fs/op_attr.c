@@ -9,8 +9,8 @@
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"
-#include "fs/late.h"
-#include "fs/save.h"
+#include "fs/late_call.h"
+#include "fs/route.h"
 
 /*
  * True if the top directory's attributes were seen before. It leads to the control directory, which
@@ -159,11 +159,11 @@ static int set_times(struct fs *fs, const struct caller *c, struct node *n, int 
 		time_to_set(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, attr->st_mtim),
 	};
 
-	struct content *ct = save_content(fs, n);
+	struct content *ct = route_content(fs, n);
 	int err = ct && !ct->staged ? content_write_back(ct) : 0; /* or that sets them later */
 
 	if (!err)
-		err = save_set_times(fs, c, n, fd, times);
+		err = route_set_times(fs, c, n, fd, times);
 	if (!err && ct && times[1].tv_nsec != UTIME_OMIT)
 		content_set_mtime(ct, times[1].tv_nsec == UTIME_NOW
 					      ? clock_wall_ns()
@@ -227,18 +227,18 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 		struct handle *h = fi ? handle_get(fs->tree, fi->fh) : NULL;
 		struct generation *g;
 
-		err = late_wait(fs->tree, n);
+		err = late_call_wait(fs->tree, n);
 		if (!err && to_set & FUSE_SET_ATTR_SIZE && !h) {
-			err = save_truncate(fs, &c, n, (uint64_t)attr->st_size);
+			err = route_truncate(fs, &c, n, (uint64_t)attr->st_size);
 			if (!err)
 				to_set &= ~FUSE_SET_ATTR_SIZE;
 			err = err == -ENOTSUP ? 0 : err;
 		}
 		if (!err)
-			err = save_begin_change(fs, &c, nf.fd, &g);
+			err = route_begin_change(fs, &c, nf.fd, &g);
 		if (!err) {
 			err = set_attrs(fs, &c, n, nf.fd, h, attr, to_set);
-			save_end_change(g);
+			route_end_change(g);
 		}
 		if (h)
 			finish_handle(fs, h);

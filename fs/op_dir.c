@@ -16,8 +16,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "fs/control_dir.h"
-#include "fs/elsewhere.h"
 #include "fs/fs.h"
+#include "fs/other_nodes.h"
 
 #define DENTS_BYTES 65536
 
@@ -116,7 +116,7 @@ struct staged {
 
 static void note_staged(struct staged *s, const struct dirent64 *d)
 {
-	if ((d->d_type != DT_DIR && d->d_type != DT_UNKNOWN) || !rules_reserved(d->d_name) ||
+	if ((d->d_type != DT_DIR && d->d_type != DT_UNKNOWN) || !name_is_reserved(d->d_name) ||
 	    strlen(d->d_name) >= STAGING_MAX)
 		return;
 	if (s->nr == s->room) {
@@ -161,9 +161,9 @@ static int meet_staged(struct fs *fs, const struct caller *c, struct handle *h)
 		return 0;
 	err = list_staged(fs, c, h, &s);
 	if (!err)
-		err = accord_shed(fs->engine->units, &dir, NULL);
+		err = accord_await_removed(fs->engine->units, &dir, NULL);
 	for (i = 0; i < s.nr && !err; i++)
-		err = elsewhere_meet_staged(fs, c, h->node, h->fd, s.names[i]);
+		err = other_nodes_join_staged(fs, c, h->node, h->fd, s.names[i]);
 	free(s.names);
 	return err;
 }
@@ -244,7 +244,7 @@ static bool emit(fuse_req_t req, const struct caller *c, struct handle *h, char 
 	struct stat st = {.st_mode = DTTOIF(d->d_type)};
 	size_t need;
 
-	if (!control_is_name(h->node->id, d->d_name) && !rules_reserved(d->d_name) &&
+	if (!control_is_name(h->node->id, d->d_name) && !name_is_reserved(d->d_name) &&
 	    !has_extra(h, d->d_name) && !is_removed(req_fs(req), c, h, d->d_name)) {
 		st.st_ino = visible_ino(req_fs(req), h->node->dev, d->d_ino);
 		need = fuse_add_direntry(req, buf + *len, size - *len, d->d_name, &st, d->d_off);

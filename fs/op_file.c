@@ -6,13 +6,13 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/control_dir.h"
+#include "fs/copied_commit.h"
 #include "fs/data.h"
-#include "fs/elsewhere.h"
 #include "fs/fs.h"
-#include "fs/late.h"
+#include "fs/late_call.h"
 #include "fs/open.h"
-#include "fs/passing.h"
-#include "fs/save.h"
+#include "fs/other_nodes.h"
+#include "fs/route.h"
 
 /* The most that one request copies; a long copy could not be interrupted. */
 #define COPY_MAX ((size_t)128 << 20)
@@ -58,7 +58,7 @@ static void release(struct fs *fs, const struct caller *c, uint64_t id)
 static int reopen_plain(struct fs *fs, const struct caller *c, struct node *n, int fd, int flags)
 {
 	struct backing b = fs_as(fs, c);
-	struct content *ct = flags & O_TRUNC ? save_content(fs, n) : NULL;
+	struct content *ct = flags & O_TRUNC ? route_content(fs, n) : NULL;
 	int r, err = 0;
 
 	if (!ct)
@@ -87,12 +87,12 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 
 	if (!S_ISREG(n->type))
 		return S_ISDIR(n->type) ? -EISDIR : -ENXIO;
-	err = late_wait(fs->tree, n);
+	err = late_call_wait(fs->tree, n);
 	/* Without O_TRUNC the content is read, or may be. */
 	if (!err && !(fi->flags & O_TRUNC) && fs->engine->units)
-		err = elsewhere_await(fs, c, n);
+		err = other_nodes_await(fs, c, n);
 	if (!err)
-		err = save_open(fs, c, n, fi->flags, &g);
+		err = route_open(fs, c, n, fi->flags, &g);
 	if (err)
 		return err;
 	err = tree_fd(fs->tree, &as, n, &nf);
@@ -102,17 +102,17 @@ static int open_node(struct fs *fs, const struct caller *c, struct node *n,
 		       : reopen_plain(fs, c, n, nf.fd, fi->flags);
 		tree_fd_put(fs->tree, &nf);
 		err = fd < 0 ? fd : backing_stat(&b, fd, &stx);
-		if (!err && !g && save_is_gone(fs, &stx))
+		if (!err && !g && route_is_gone(fs, &stx))
 			err = -ESTALE;
 		if (err && fd >= 0)
 			close(fd);
 	}
 	h = err ? NULL : handle_create(fs->tree, n, fd, fi->flags);
 	if (!h) {
-		save_not_opened(g);
+		route_not_opened(g);
 		return err ? err : -ENOMEM;
 	}
-	save_opened(h, g);
+	route_opened(h, g);
 	open_begin(fs, h, &stx, fi);
 	fi->fh = h->id;
 	return 0;
@@ -160,7 +160,7 @@ static int create_named(struct fs *fs, const struct caller *c, struct node *dir,
 {
 	struct backing b = fs_as(fs, c);
 	struct inode_id dir_id = node_inode(dir);
-	int err = save_create(fs, c, dir, at, name, mode, flags, g);
+	int err = route_create(fs, c, dir, at, name, mode, flags, g);
 
 	if (err)
 		return err;
@@ -188,19 +188,19 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 
 	if (err)
 		return err;
-	if (passing_is(name))
-		fd = passing_create(fs, c, dir, at.fd, name, mode);
+	if (copied_commit_is(name))
+		fd = copied_commit_create(fs, c, dir, at.fd, name, mode);
 	else
 		fd = create_named(fs, c, dir, at.fd, name, mode, flags, &g, &created);
 	tree_fd_put(fs->tree, &at);
 	if (fd < 0) {
-		save_not_opened(g);
+		route_not_opened(g);
 		return fd == -ELOOP || fd == -ENXIO ? -ESTALE : gone_dir(fs, c, dir, fd);
 	}
 	err = tree_adopt(fs->tree, &b, dir, name, fd, created, &n, &stx);
 	if (err) {
 		close(fd);
-		save_not_opened(g);
+		route_not_opened(g);
 		return err;
 	}
 	fill_entry(fs, n, &stx, entry);
@@ -212,11 +212,11 @@ static int create(struct fs *fs, const struct caller *c, struct node *dir, const
 		err = -ESTALE;
 	}
 	if (!err) {
-		save_opened(h, g);
+		route_opened(h, g);
 		open_begin(fs, h, &stx, fi);
 		fi->fh = h->id;
 	} else {
-		save_not_opened(g);
+		route_not_opened(g);
 		tree_forget(fs->tree, n->id, 1);
 	}
 	node_put(fs->tree, n);
@@ -337,7 +337,7 @@ static void op_write(fuse_req_t req, fuse_ino_t id, const char *data, size_t siz
 	told(&c, h, n);
 	if ((n < 0 ? fuse_reply_err(req, (int)-n) : fuse_reply_write(req, (size_t)n)) && n < 0 &&
 	    fi->writepage)
-		late_failed(fs->tree, h->node, (int)n);
+		late_call_keep_error(fs->tree, h->node, (int)n);
 	finish_handle(fs, h);
 }
 

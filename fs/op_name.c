@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "fs/beside.h"
 #include "fs/control_dir.h"
+#include "fs/evidence_name.h"
 #include "fs/fs.h"
-#include "fs/inside.h"
-#include "fs/save.h"
+#include "fs/in_checkpoint.h"
+#include "fs/route.h"
 
 /* replies: entry, error. An absent name is not remembered: another node may make it. */
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -60,7 +60,7 @@ struct change_in {
 	struct caller caller;
 	struct node *dir;
 	struct node_fd at;
-	struct inside inside; /* entered, if the name is made in one */
+	struct in_checkpoint inside; /* entered, if the name is made in one */
 };
 
 /* Refuses the control directory and bad names. False: the error was replied. */
@@ -104,13 +104,14 @@ static int place_free(struct change_in *p, const char *name)
 
 	if (!p->fs->engine->units)
 		return 0;
-	if (rules_reserved(name))
+	if (name_is_reserved(name))
 		return -EPERM;
-	if (save_has_name(p->fs, p->dir, name))
+	if (route_has_name(p->fs, p->dir, name))
 		return -EEXIST;
-	err = inside_enter(p->fs, &p->caller, p->dir, name, (struct change){0}, &p->inside);
+	err = in_checkpoint_enter(p->fs, &p->caller, p->dir, name, (struct change){0}, &p->inside);
 	if (!err)
-		err = inside_begin(p->fs, &p->caller, p->dir, name, (struct change){0});
+		err = in_checkpoint_begin_change(p->fs, &p->caller, p->dir, name,
+						 (struct change){0});
 	if (!err)
 		err = removal_of_file_makes_way(p->fs->engine->units, &dir, name);
 	return err < 0 ? err : 0;
@@ -128,7 +129,7 @@ static int place_claim(struct change_in *p, const char *name)
 
 static void place_end(struct change_in *p)
 {
-	inside_leave(&p->inside);
+	in_checkpoint_leave(&p->inside);
 	tree_fd_put(p->fs->tree, &p->at);
 	node_put(p->fs->tree, p->dir);
 }
@@ -166,8 +167,8 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	dir = node_inode(p.dir);
 	err = place_free(&p, name);
 	if (!err)
-		err = save_mkdir(p.fs, &p.caller, &(struct save_name){p.dir, p.at.fd, name},
-				 p.inside.checkpoint, mode);
+		err = route_mkdir(p.fs, &p.caller, &(struct entry_name){p.dir, p.at.fd, name},
+				  p.inside.checkpoint, mode);
 	b = maker_of(&p, mode);
 	if (err == -ENOTSUP)
 		err = WITH_ROOM(p.fs->engine->units, &p.caller, &dir,
@@ -209,8 +210,9 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 	if (!err)
 		err = p.inside.checkpoint
 			      ? -ENOTSUP
-			      : beside_hold_link(p.fs, &p.caller,
-						 &(struct save_name){p.dir, p.at.fd, name}, target);
+			      : evidence_name_hold_link(p.fs, &p.caller,
+							&(struct entry_name){p.dir, p.at.fd, name},
+							target);
 	if (err == -ENOTSUP)
 		err = backing_symlink(&b, target, p.at.fd, name);
 	place_made(&p, req, "symlink", name, err);
@@ -235,7 +237,7 @@ static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char
 	n = node_get(p.fs->tree, id);
 	err = n ? place_claim(&p, name) : -ESTALE;
 	if (!err)
-		err = save_link(p.fs, n, p.inside.checkpoint);
+		err = route_link(p.fs, n, p.inside.checkpoint);
 	if (!err)
 		err = tree_fd(p.fs->tree, &b, n, &source);
 	if (!err) {
@@ -254,8 +256,8 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, boo
 
 	if (!place_begin(&p, req, op, parent, name))
 		return;
-	err = (directory ? save_rmdir : save_unlink)(p.fs, &p.caller,
-						     &(struct save_name){p.dir, p.at.fd, name});
+	err = (directory ? route_rmdir : route_unlink)(p.fs, &p.caller,
+						       &(struct entry_name){p.dir, p.at.fd, name});
 	reply_result(req, op, parent, name, gone_dir(p.fs, &p.caller, p.dir, err));
 	place_end(&p);
 }
@@ -285,8 +287,8 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 		place_end(&from);
 		return;
 	}
-	err = save_rename(from.fs, &from.caller, &(struct save_name){from.dir, from.at.fd, name},
-			  &(struct save_name){to.dir, to.at.fd, new_name}, flags);
+	err = route_rename(from.fs, &from.caller, &(struct entry_name){from.dir, from.at.fd, name},
+			   &(struct entry_name){to.dir, to.at.fd, new_name}, flags);
 	err = gone_dir(to.fs, &to.caller, to.dir, gone_dir(from.fs, &from.caller, from.dir, err));
 	reply_result(req, "rename", parent, name, err);
 	place_end(&to);

@@ -7,8 +7,8 @@
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"
-#include "fs/no_unit.h"
-#include "fs/save.h"
+#include "fs/has_commit_file.h"
+#include "fs/route.h"
 
 /* The node of the request, with a descriptor. False: the error was replied. */
 static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *c,
@@ -262,10 +262,10 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t id, const char *name, const c
 
 	if (!begin(req, "setxattr", id, &c, &nf))
 		return;
-	err = save_begin_change(fs, &c, nf.fd, &g);
+	err = route_begin_change(fs, &c, nf.fd, &g);
 	if (!err) {
 		err = set_as(fs, &c, nf.fd, name, value, size, flags);
-		save_end_change(g);
+		route_end_change(g);
 	}
 	reply_result(req, "setxattr", id, NULL, err);
 	tree_fd_put(fs->tree, &nf);
@@ -282,12 +282,12 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t id, const char *name)
 
 	if (!begin(req, "removexattr", id, &c, &nf))
 		return;
-	err = save_begin_change(fs, &c, nf.fd, &g);
+	err = route_begin_change(fs, &c, nf.fd, &g);
 	if (!err) {
 		struct backing b = fs_as(fs, &c);
 
 		err = backing_removexattr(&b, nf.fd, name);
-		save_end_change(g);
+		route_end_change(g);
 	}
 	reply_result(req, "removexattr", id, NULL, err);
 	tree_fd_put(fs->tree, &nf);

@@ -9,7 +9,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/wait.h"
-#include "fs/save.h"
+#include "fs/route.h"
 #include "fs/wire.h"
 
 /* A change this soon after another may get the same time stamp. Too short: stale pages are used. */
@@ -143,7 +143,7 @@ static bool pages_still_good_locked(struct node *n, const struct statx *stx)
  */
 static bool ask_cache(struct fs *fs, struct handle *h, struct statx *stx)
 {
-	struct content *ct = save_content(fs, h->node);
+	struct content *ct = route_content(fs, h->node);
 
 	if (!ct)
 		return false;

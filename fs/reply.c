@@ -5,9 +5,9 @@
 #include <sys/sysmacros.h>
 
 #include "engine/base/cleanup.h"
-#include "fs/elsewhere.h"
+#include "fs/copied_commit.h"
 #include "fs/fs.h"
-#include "fs/passing.h"
+#include "fs/other_nodes.h"
 
 /* True for trouble with the backing, false for an answer that the caller may expect. */
 static bool is_trouble(int err)
@@ -113,7 +113,7 @@ void fill_entry(struct fs *fs, struct node *n, const struct statx *stx,
 	entry->ino = n->id;
 	entry->attr_timeout = ATTR_TIMEOUT_S;
 	entry->entry_timeout =
-		S_ISDIR(n->type) && !shows_checkpoint(fs, n) && !elsewhere_may_change(fs)
+		S_ISDIR(n->type) && !shows_checkpoint(fs, n) && !other_nodes_may_change(fs)
 			? DIR_TIMEOUT_S
 			: NAME_TIMEOUT_S;
 	fill_stat(fs, stx, &entry->attr);
@@ -127,8 +127,8 @@ int fs_look_up(struct fs *fs, const struct caller *c, struct node *dir, const ch
 	int met, err;
 
 	do {
-		met = elsewhere_meet(fs, c, dir, name, again);
-		err = met < 0 ? met : elsewhere_follow(fs, c, dir, name);
+		met = other_nodes_join(fs, c, dir, name, again);
+		err = met < 0 ? met : other_nodes_follow(fs, c, dir, name);
 		if (!err)
 			err = tree_lookup(fs->tree, &b, dir, name, c->pid, n, stx);
 		again = !again && met == 1 && err == -ENOENT;
@@ -145,8 +145,8 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 	struct node *n;
 	int err = fs_look_up(fs, &c, dir, name, &n, &stx);
 
-	if (err == -ENOENT && passing_is(name))
-		err = passing_lookup(fs, &c, dir, name, &n, &stx);
+	if (err == -ENOENT && copied_commit_is(name))
+		err = copied_commit_lookup(fs, &c, dir, name, &n, &stx);
 	if (err) {
 		reply_result(req, op, dir->id, name, gone_dir(fs, &c, dir, err));
 		return;

@@ -9,7 +9,7 @@
 
 #include "client/ckptfs_abi.h"
 #include "fs/fs.h"
-#include "fs/late.h"
+#include "fs/late_call.h"
 #include "fs/requests_inside.h"
 
 #define PAGE	     4096u
@@ -320,7 +320,7 @@ static enum next next_request(struct requests *rs, struct request **out, bool *a
 		requests_retire_locked(rs, r);
 		return NEXT_AGAIN;
 	}
-	r->behind = request_is_page_write(r) && late_any(rs->fs->tree, r->nodeid);
+	r->behind = request_is_page_write(r) && late_call_any(rs->fs->tree, r->nodeid);
 	if (request_is_page_write(r) && rs->nr_early)
 		request_answer_page_write_locked(rs, r);
 	if (!leave_device_locked(rs, r, more)) {
@@ -372,7 +372,7 @@ static void serve(struct requests *rs, struct request *r)
 		requests_retire_locked(rs, r);
 	}
 	if (late)
-		late_ended(rs->fs->tree, late);
+		late_call_ended(rs->fs->tree, late);
 	if (held)
 		finish_handle(rs->fs, held);
 	if (init && rs->ready)

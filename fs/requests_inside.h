@@ -32,7 +32,7 @@ struct request {
 	bool queued;		 /* lock: set */
 	bool stuck_told;	 /* owner: watchdog */
 	bool abandoned;		 /* lock: set; answered EINTR while it ran */
-	bool behind;   /* pages for a file with a late call, which it waits for (late.h) */
+	bool behind;   /* pages for a file with a late call, which it waits for (late_call.h) */
 	uint64_t late; /* lock: set; the node on which it counts as late; 0: none */
 	struct interruptible call; /* ends its thread's waits when it is given up */
 	/* lock: set, before `answered`; needed, though the kernel may release it */

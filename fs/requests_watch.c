@@ -15,7 +15,7 @@
 #include "engine/base/cleanup.h"
 #include "fs/data.h"
 #include "fs/fs.h"
-#include "fs/late.h"
+#include "fs/late_call.h"
 #include "fs/requests_inside.h"
 
 #define WATCHDOG_PERIOD (250 * NSEC_PER_MSEC)
@@ -135,12 +135,12 @@ static void mark_late_locked(struct requests *rs, struct request *r)
 {
 	r->late = changes_data_of(r);
 	if (r->late)
-		late_began(rs->fs->tree, r->late);
+		late_call_began(rs->fs->tree, r->late);
 }
 
 /*
- * Answers a WRITE of pages that takes too long as if it were done: see late.h. While one is late,
- * answers the next ones at once: a process that ends writes the pages of its files in turn.
+ * Answers a WRITE of pages that takes too long as if it were done: see late_call.h. While one is
+ * late, answers the next ones at once: a process that ends writes the pages of its files in turn.
  */
 void request_answer_page_write_locked(struct requests *rs, struct request *r)
 {
@@ -176,7 +176,7 @@ bool request_give_up_locked(struct requests *rs, struct request *r)
 	wait_interrupt(&r->call);
 	if (r->opcode == FUSE_FLUSH) {
 		rs->dying = r->pid;
-		data_judge(rs->fs, flush->fh, flush->lock_owner, r->pid);
+		data_note_exit(rs->fs, flush->fh, flush->lock_owner, r->pid);
 	}
 	atomic_fetch_add(&rs->fs->engine->metrics.interrupted, 1);
 	if (!r->queued)

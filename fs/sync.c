@@ -11,8 +11,8 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/data.h"
-#include "fs/late.h"
-#include "fs/save.h"
+#include "fs/late_call.h"
+#include "fs/route.h"
 
 /* True if fsync by @c makes the file of a unit durable. *@rankless: for a rank it would not. */
 static bool is_durable(struct fs *fs, const struct caller *c, const struct handle *h,
@@ -49,7 +49,7 @@ static struct generation *generation_of(struct fs *fs, const struct handle *h)
 static int sync_file(struct fs *fs, const struct caller *c, struct handle *h, bool data_only)
 {
 	struct backing b = fs_as(fs, c);
-	struct content *ct = save_content(fs, h->node);
+	struct content *ct = route_content(fs, h->node);
 	int err = ct ? content_write_back(ct) : 0;
 
 	if (err && err != -EINTR && (h->flags & O_ACCMODE) != O_RDONLY)
@@ -71,7 +71,7 @@ int data_sync(struct fs *fs, const struct caller *c, struct handle *h, bool data
 {
 	struct generation *g;
 	bool rankless = false;
-	int err = late_settle(fs->tree, h->node);
+	int err = late_call_settle(fs->tree, h->node);
 
 	if (err)
 		return err;

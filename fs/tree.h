@@ -59,10 +59,10 @@ struct node {
 	unsigned nr_opens; /* in this io_mode */
 	int backing_id;	   /* IO_PASSTHROUGH: the kernel's number of the backing file */
 	uint64_t seen_mtime_ns, seen_ctime_ns, seen_size; /* at the last cached open */
-	atomic_uint_fast64_t no_unit_until_ns;		  /* no_unit.h */
-	atomic_uint no_unit_as_of;
-	atomic_uint late;      /* late.h: calls that were answered before they ended */
-	atomic_int late_error; /* late.h: -errno of one that no program was told */
+	atomic_uint_fast64_t no_commit_file_until_ns;	  /* has_commit_file.h */
+	atomic_uint no_commit_file_as_of;
+	atomic_uint late;      /* late_call.h: calls that were answered before they ended */
+	atomic_int late_error; /* late_call.h: -errno of one that no program was told */
 };
 
 /* A name in a directory that a generation has and the backing may not have. */
@@ -111,7 +111,7 @@ void node_put(struct tree *t, struct node *n);
  *   1. a pointer that thread @pid is about to write
  *   2. a file that is being saved under this name, the newest
  *   3. a checkpoint directory that is being saved under it
- *   4. nothing, if ckptfs keeps the name for itself (rules_reserved); but not of a commit file
+ *   4. nothing, if ckptfs keeps the name for itself (name_is_reserved); but not of a commit file
  *   5. if the name was removed (removals_hide): a pointer that waits for a commit (held.h), else
  *      nothing
  *   6. what the backing has
@@ -203,7 +203,7 @@ void handle_put(struct tree *t, struct handle *h, int *close_err);
 /* The lock that "tree lock" means above. */
 struct lock *tree_lock(struct tree *t);
 
-/* Wakes when a late call has ended. For late.c. */
+/* Wakes when a late call has ended. For late_call.c. */
 struct waitq *tree_late(struct tree *t);
 
 #endif

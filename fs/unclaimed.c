@@ -7,7 +7,7 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/fs.h"
-#include "fs/save.h"
+#include "fs/route.h"
 #include "fs/tree.h"
 
 #define HEAD_MAX 256 /* of a zip file: contains the name of its first entry */
@@ -74,7 +74,7 @@ void unclaimed_notice(struct fs *fs, const struct caller *c, const struct handle
 }
 
 void unclaimed_renamed(struct fs *fs, const struct caller *c, const char *from,
-		       const struct save_name *to)
+		       const struct entry_name *to)
 {
 	struct backing b = fs_for(fs, c);
 	char path[PATH_MAX], head[HEAD_MAX];

@@ -11,7 +11,7 @@
 struct caller;
 struct fs;
 struct handle;
-struct save_name;
+struct entry_name;
 
 /*
  * Judges a write by its bytes: what torch.save, safetensors, HDF5, NumPy and pickle begin a file
@@ -27,6 +27,6 @@ void unclaimed_notice(struct fs *fs, const struct caller *c, const struct handle
  * Does nothing if a rule claims @from or @to.
  */
 void unclaimed_renamed(struct fs *fs, const struct caller *c, const char *from,
-		       const struct save_name *to);
+		       const struct entry_name *to);
 
 #endif

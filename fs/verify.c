@@ -341,7 +341,7 @@ static void look_for_unlisted(struct verify *v, const FTSENT *at)
 
 static bool is_ours(const char *name)
 {
-	return !strcmp(name, FORMAT_DIR) || rules_reserved(name);
+	return !strcmp(name, FORMAT_DIR) || name_is_reserved(name);
 }
 
 static bool has_record(const char *path)

@@ -30,7 +30,7 @@ enum lock_rank {
 	LOCK_ENDING,	     /* engine.h: one stop at a time; held while the engine stops */
 	LOCK_CONTROL_SOCKET, /* fs/control_socket.c */
 	LOCK_HANDLE_DIR,     /* fs/tree.h: one listing of a directory; held across it */
-	LOCK_PASSING,	     /* fs/passing.c */
+	LOCK_COPIED_COMMIT,  /* fs/copied_commit.c */
 	LOCK_REQUESTS,	     /* fs/requests.c */
 	LOCK_TREE,	     /* fs/tree.c: calls units to resolve names */
 	LOCK_RECEIVER,	     /* fs/receive.c */

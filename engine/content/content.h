@@ -259,7 +259,7 @@ int content_begin_write(struct content *ct);
 void content_end_write(struct content *ct);
 
 /* Updates size and digest after a write to the backing past the cache. */
-void content_wrote(struct content *ct, uint64_t off, uint64_t len);
+void content_wrote_past(struct content *ct, uint64_t off, uint64_t len);
 
 /* The same after another change on the backing, to a settled content; takes the backing's size. */
 void content_reload(struct content *ct, uint64_t off, uint64_t len);

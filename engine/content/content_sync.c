@@ -108,7 +108,7 @@ int content_settle(struct content *ct)
 	return err;
 }
 
-void content_wrote(struct content *ct, uint64_t off, uint64_t len)
+void content_wrote_past(struct content *ct, uint64_t off, uint64_t len)
 {
 	if (ct->digest)
 		digest_spoil(ct->digest, off, len);

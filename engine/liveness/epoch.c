@@ -40,7 +40,7 @@ enum epoch_order epoch_order(const struct process *p, const char *key, uint64_t 
 	return order;
 }
 
-bool job_same(const struct process *a, const struct process *b)
+bool epoch_same(const struct process *a, const struct process *b)
 {
 	return a->uid == b->uid &&
 	       (!a->read || !b->read || epoch_order(a, b->key, EPOCH_LASTS) == EPOCH_SAME);

@@ -51,7 +51,7 @@ enum epoch_order epoch_order(const struct process *p, const char *key, uint64_t 
  * function does not see failures (E2): two starts with one key are the same here. epoch_order
  * separates them.
  */
-bool job_same(const struct process *a, const struct process *b);
+bool epoch_same(const struct process *a, const struct process *b);
 
 /* True if the launcher of @p counts every start of its job, so that no two starts share a key. */
 bool epoch_is_counted(const struct process *p);

@@ -166,7 +166,7 @@ bool job_lives(struct process *p)
 	list_for_each (pos, &p->jobs->processes) {
 		const struct process *o = container_of(pos, struct process, link);
 
-		if (o->read && !o->gone && job_same(o, p) &&
+		if (o->read && !o->gone && epoch_same(o, p) &&
 		    !(o->pidfd >= 0 && pidfd_ended(o->pidfd)))
 			return true;
 	}

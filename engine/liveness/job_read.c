@@ -168,7 +168,7 @@ static bool begin_locked(struct jobs *js, struct process *p, const struct identi
 }
 
 /* The struct that gets the result: @p, or another question's if the caller of @p has left. */
-static struct process *heir_locked(struct jobs *js, struct process *p)
+static struct process *receiver_locked(struct jobs *js, struct process *p)
 {
 	struct list *pos;
 
@@ -185,22 +185,22 @@ static struct process *heir_locked(struct jobs *js, struct process *p)
 
 static void end_locked(struct jobs *js, struct process *p, const struct process *what)
 {
-	struct process *heir = heir_locked(js, p);
+	struct process *receiver = receiver_locked(js, p);
 
 	p->reading = false;
-	if (!heir)
+	if (!receiver)
 		return;
 	/* If the process has ended, the data may be of another process with the same id. */
-	if (!heir->gone && !pidfd_ended(heir->pidfd)) {
-		heir->start = what->start;
-		heir->rank = what->rank;
-		heir->world = what->world;
-		heir->weak = what->weak;
-		heir->spans = what->spans;
-		memcpy(heir->key, what->key, sizeof(heir->key));
-		heir->read = true;
+	if (!receiver->gone && !pidfd_ended(receiver->pidfd)) {
+		receiver->start = what->start;
+		receiver->rank = what->rank;
+		receiver->world = what->world;
+		receiver->weak = what->weak;
+		receiver->spans = what->spans;
+		memcpy(receiver->key, what->key, sizeof(receiver->key));
+		receiver->read = true;
 	}
-	answer_locked(js, p, heir);
+	answer_locked(js, p, receiver);
 }
 
 static void read_process(const struct process *p, struct process *what)

@@ -11,7 +11,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 bool accord_has_others(const struct units *us)
 {
@@ -82,11 +82,11 @@ void accord_free(struct accord *a)
 	}
 	json_decref(a->said_on);
 	json_decref(a->list);
-	json_decref(a->testament);
+	json_decref(a->for_heir);
 	json_decref(a->seen_on);
 	json_decref(a->events);
-	free(a->bereaved.reason);
-	free(a->bereaved.node);
+	free(a->dead_writer.reason);
+	free(a->dead_writer.node);
 	free(a->payloads[AGREE_OF_COMMIT]);
 	free(a->payloads[AGREE_OF_ABORT]);
 	free(a);
@@ -115,7 +115,7 @@ bool accord_may_commit(const struct checkpoint *cp)
 	if (!a || (a->state == AGREE_COMMIT && agreement_is_decider(a)))
 		return true;
 	/* The verdict comes in a moment: a vote may be heard together with the death before it. */
-	if (cp->accord->bereaved.at_ns && !cp->accord->judged)
+	if (cp->accord->dead_writer.at_ns && !cp->accord->judged)
 		return false;
 	return agreement_is_root(a) && (agreement_may_vote(a) || a->state == AGREE_VOTED);
 }

@@ -108,14 +108,14 @@ bool accord_knows_end(struct checkpoint *cp);
  * True if a writer of @cp has died: only what was done before can end @cp. The second: one without
  * a known rank.
  */
-bool accord_is_bereaved(const struct checkpoint *cp);
-bool accord_is_bereaved_of_unranked(const struct checkpoint *cp);
+bool accord_has_dead_writer(const struct checkpoint *cp);
+bool accord_has_dead_unranked_writer(const struct checkpoint *cp);
 
 /* True if, after a death, no more of what happens to @cp on this node counts. */
 bool accord_is_cut(const struct checkpoint *cp);
 
 /* True if a writer of @cp has died, and this node does not know the verdict yet. */
-bool accord_is_in_doubt(const struct checkpoint *cp);
+bool accord_awaits_verdict(const struct checkpoint *cp);
 
 /*
  * Lock not held. A process of @c of the job of @cp, which does not write to @cp, waits while a
@@ -123,7 +123,7 @@ bool accord_is_in_doubt(const struct checkpoint *cp);
  * commit_timeout_s. Else a new start of the job would open a directory that is about to disappear.
  * 0, -ENOMEM or -EINTR.
  */
-int accord_await_judgement(struct checkpoint *cp, const struct caller *c);
+int accord_await_verdict(struct checkpoint *cp, const struct caller *c);
 
 /*
  * Lock not held. Reads the decision record before a process that was started after @cp was begun
@@ -190,7 +190,7 @@ void accord_show_size(struct generation *g);
 int accord_gather(struct checkpoint *cp, struct error *e);
 
 /* After accord_loses_writer: @reason, in case @cp fails for that death. */
-void accord_mourns(struct checkpoint *cp, const char *reason);
+void accord_set_death_reason(struct checkpoint *cp, const char *reason);
 
 /*
  * For an heir, with @cp COMMITTING: @cp gets the name that the root knew, and replaces what the
@@ -203,12 +203,12 @@ void accord_inherit_header(struct checkpoint *cp, struct commit_header *h);
 
 struct order;
 
-#define BEQUESTS_MAX 8	  /* pointers */
-#define BEQUEST_TEXT 1024 /* bytes of the text of one */
+#define LEFT_POINTERS_MAX 8    /* pointers */
+#define LEFT_POINTER_TEXT 1024 /* bytes of the text of one */
 
 /* A pointer that waited for the commit on a lost root. */
-struct bequest {
-	char name[NAME_MAX + 1], text[BEQUEST_TEXT + 1]; /* content, or target of the link */
+struct left_pointer {
+	char name[NAME_MAX + 1], text[LEFT_POINTER_TEXT + 1]; /* content, or target of the link */
 	bool link;
 	mode_t mode;
 	uint64_t written_ns; /* wall clock */
@@ -218,8 +218,8 @@ struct bequest {
  * Lock not held. What the lost root has left to its heir: returns the number of @pointers, and
  * fills in the @removals that follow the commit. 0, without removals: this node is no heir.
  */
-size_t accord_bequests(struct checkpoint *cp, struct bequest pointers[BEQUESTS_MAX],
-		       struct order *removals);
+size_t accord_left_pointers(struct checkpoint *cp, struct left_pointer pointers[LEFT_POINTERS_MAX],
+			    struct order *removals);
 
 /* Units lock held. True if the last operation on a name in @cp, on a node below, was a removal. */
 bool accord_hears_of_removing(const struct checkpoint *cp);
@@ -285,7 +285,7 @@ bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_M
  * Waits a few seconds until this node no longer shows what other nodes have removed: as @name in
  * @dir; with NULL, anything in @dir. 0 or -EINTR.
  */
-int accord_shed(struct units *us, const struct inode_id *dir, const char *name);
+int accord_await_removed(struct units *us, const struct inode_id *dir, const char *name);
 
 /*
  * Before a lookup in @cp: if another node has made @cp an ordinary directory, waits until this node
@@ -314,7 +314,7 @@ const char *accord_decision(const char *text, bool *commit);
  * former mount with this one's label began it, aborts it unless heirs can commit it. That mount is
  * dead, and no node need wait until it has seen so. 0 or -errno.
  */
-int accord_succeed(struct units *us, const struct caller *owner, const char *gen);
+int accord_abort_for_former_mount(struct units *us, const struct caller *owner, const char *gen);
 
 /*
  * Lock held. @cp fails for a cause at @at_ns. True if no process here is told: this node has joined

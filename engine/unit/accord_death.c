@@ -45,22 +45,22 @@ static bool is_open_locked(const struct accord *a)
 	return a->a.state == AGREE_OPEN && a->cp->state == GENERATION_OPEN;
 }
 
-bool accord_is_bereaved(const struct checkpoint *cp)
+bool accord_has_dead_writer(const struct checkpoint *cp)
 {
-	return cp->accord && cp->accord->bereaved.at_ns;
+	return cp->accord && cp->accord->dead_writer.at_ns;
 }
 
-bool accord_is_bereaved_of_unranked(const struct checkpoint *cp)
+bool accord_has_dead_unranked_writer(const struct checkpoint *cp)
 {
-	return cp->accord && cp->accord->bereaved.unranked;
+	return cp->accord && cp->accord->dead_writer.unranked;
 }
 
-bool accord_is_in_doubt(const struct checkpoint *cp)
+bool accord_awaits_verdict(const struct checkpoint *cp)
 {
 	/* A node that gives no verdict seals it for its vote; the decision has the verdict. */
 	if (cp->state == GENERATION_SEALED && !accord_sees_end(cp) && cp->accord->a.died)
 		return true;
-	return accord_is_bereaved(cp) && cp->state == GENERATION_OPEN &&
+	return accord_has_dead_writer(cp) && cp->state == GENERATION_OPEN &&
 	       (cp->accord->a.state < AGREE_VOTED || cp->accord->a.state == AGREE_ABORT);
 }
 
@@ -68,13 +68,13 @@ bool accord_is_cut(const struct checkpoint *cp)
 {
 	const struct accord *a = cp->accord;
 
-	return a && (a->bereaved.here || (a->a.state == AGREE_PREPARED && a->a.died));
+	return a && (a->dead_writer.here || (a->a.state == AGREE_PREPARED && a->a.died));
 }
 
 uint64_t accord_cause_ns(const struct checkpoint *cp)
 {
-	if (accord_is_bereaved(cp))
-		return cp->accord->bereaved.at_ns - NOTICE_NS;
+	if (accord_has_dead_writer(cp))
+		return cp->accord->dead_writer.at_ns - NOTICE_NS;
 	return cp->accord && cp->accord->cause_ns ? cp->accord->cause_ns : clock_mono_ns();
 }
 
@@ -82,9 +82,9 @@ uint64_t accord_cause_ns(const struct checkpoint *cp)
  * The earliest of several deaths counts. The first death of a process without a rank is told, and
  * judged, once more.
  */
-static void bereave_locked(struct accord *a, uint64_t at_ns, bool unranked)
+static void note_dead_writer_locked(struct accord *a, uint64_t at_ns, bool unranked)
 {
-	struct bereavement *b = &a->bereaved;
+	struct dead_writer *b = &a->dead_writer;
 
 	b->since_ns = b->at_ns ? b->since_ns : clock_mono_ns();
 	b->at_ns = b->at_ns && b->at_ns < at_ns ? b->at_ns : at_ns;
@@ -97,7 +97,7 @@ static void bereave_locked(struct accord *a, uint64_t at_ns, bool unranked)
 /* The first reason that is heard counts. */
 static void take_reason_locked(struct accord *a, const char *node, const char *reason)
 {
-	struct bereavement *b = &a->bereaved;
+	struct dead_writer *b = &a->dead_writer;
 
 	if (b->reason)
 		return;
@@ -112,8 +112,8 @@ bool accord_loses_writer(struct checkpoint *cp, const struct process *p)
 	if (!cp->accord || !is_open_locked(cp->accord) || !accord_is_shared(cp) ||
 	    !checkpoint_is_closed_here_locked(cp))
 		return false;
-	bereave_locked(cp->accord, p->lived_ns, p->rank < 0);
-	cp->accord->bereaved.here = true;
+	note_dead_writer_locked(cp->accord, p->lived_ns, p->rank < 0);
+	cp->accord->dead_writer.here = true;
 	return true;
 }
 
@@ -141,12 +141,12 @@ static bool may_vanish_locked(struct checkpoint *cp, const struct process *p)
 {
 	enum epoch_order order = epoch_order(p, cp->maker->key, EPOCH_LASTS);
 
-	return (accord_is_in_doubt(cp) || accord_awaits_end_of_writer(cp)) && cp->maker->read &&
+	return (accord_awaits_verdict(cp) || accord_awaits_end_of_writer(cp)) && cp->maker->read &&
 	       !p->weak && (order == EPOCH_SAME || order == EPOCH_NEWER) &&
 	       !checkpoint_participant_of_locked(cp, p);
 }
 
-int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
+int accord_await_verdict(struct checkpoint *cp, const struct caller *c)
 {
 	struct units *us = cp->units;
 	uint64_t until = clock_mono_ns() + us->commit_ns;
@@ -154,7 +154,7 @@ int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
 	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		if (!accord_is_in_doubt(cp) && !accord_awaits_end_of_writer(cp))
+		if (!accord_awaits_verdict(cp) && !accord_awaits_end_of_writer(cp))
 			return 0;
 	}
 	p = units_process(us, c);
@@ -169,7 +169,7 @@ int accord_await_judgement(struct checkpoint *cp, const struct caller *c)
 	return err;
 }
 
-void accord_mourns(struct checkpoint *cp, const char *reason)
+void accord_set_death_reason(struct checkpoint *cp, const char *reason)
 {
 	LOCK_SCOPE(&cp->units->lock);
 
@@ -199,7 +199,7 @@ bool accord_may_say_last(const struct accord *a)
 
 bool accord_owes_word(const struct accord *a)
 {
-	const struct bereavement *b = &a->bereaved;
+	const struct dead_writer *b = &a->dead_writer;
 
 	if (agreement_is_root(&a->a))
 		return false;
@@ -210,7 +210,7 @@ bool accord_owes_word(const struct accord *a)
 json_t *accord_tell_of_death(struct accord *a)
 {
 	struct nodes *ns = a->cp->units->nodes;
-	struct bereavement *b = &a->bereaved;
+	struct dead_writer *b = &a->dead_writer;
 	char label[NODES_LABEL_MAX];
 
 	if (!b->reason)
@@ -234,8 +234,8 @@ void accord_hear_of_death(struct accord *a, const json_t *dead)
 {
 	if (!json_is_object(dead) || agreement_is_over(&a->a))
 		return;
-	bereave_locked(a, accord_ago(json_get_int(dead, "age_us", 0)),
-		       json_is_true(json_object_get(dead, "unranked")));
+	note_dead_writer_locked(a, accord_ago(json_get_int(dead, "age_us", 0)),
+				json_is_true(json_object_get(dead, "unranked")));
 	take_reason_locked(a, json_get_text(dead, "node", "(unknown)"),
 			   json_get_text(dead, "reason", "a process that wrote to it has died"));
 }
@@ -245,16 +245,16 @@ void accord_hear_of_death(struct accord *a, const json_t *dead)
 /* Drops the lock. Fails the checkpoint; the decision tells its readers the node of the death. */
 static void fail_locked(struct accord *a)
 {
-	const char *reason = a->bereaved.reason;
+	const char *reason = a->dead_writer.reason;
 	struct checkpoint *cp = a->cp;
 
 	reason = reason ? reason : "a process that wrote to it has died";
-	if (a->a.heir && !a->bereaved.node) {
+	if (a->a.heir && !a->dead_writer.node) {
 		accord_give_reason(a, EIO, false, false, reason);
 		return;
 	}
-	if (a->bereaved.node) {
-		accord_give_reason_of(a, a->bereaved.node, EIO, reason);
+	if (a->dead_writer.node) {
+		accord_give_reason_of(a, a->dead_writer.node, EIO, reason);
 		return;
 	}
 	lock_drop(&cp->units->lock);
@@ -263,7 +263,7 @@ static void fail_locked(struct accord *a)
 }
 
 /* On the root: a writer has died, and all nodes have told what counts. */
-static void judge_locked(struct accord *a)
+static void give_verdict_locked(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	bool holds = !a->a.heir && checkpoint_verdict_locked(cp);
@@ -273,10 +273,10 @@ static void judge_locked(struct accord *a)
 		fail_locked(a);
 }
 
-void accord_judge(struct accord *a)
+void accord_give_verdict(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
-	struct bereavement *b = &a->bereaved;
+	struct dead_writer *b = &a->dead_writer;
 
 	if (!b->at_ns || !b->reason || a->judged || a->payloads[AGREE_OF_ABORT])
 		return;
@@ -295,5 +295,5 @@ void accord_judge(struct accord *a)
 	    (a->a.heir && !a->a.at_end))
 		return;
 	if (cp->state == GENERATION_SEALED || accord_may_say_last(a))
-		judge_locked(a);
+		give_verdict_locked(a);
 }

@@ -131,7 +131,7 @@ static void compose_locked(struct accord *a, struct exchange *x)
 		payload = report = accord_compose_report(a);
 	else if (op->payload == AGREE_OF_VOTE)
 		payload = report = vote_compose(agreement_is_root(&a->a) ? 1 : accord_nodes(a->cp),
-						a->list, a->testament);
+						a->list, a->for_heir);
 	else if (op->payload != AGREE_NONE)
 		payload = a->payloads[op->payload];
 	if (*op->also)
@@ -175,7 +175,7 @@ static void note_said_locked(struct accord *a)
 {
 	a->said_renames = a->saying_renames;
 	a->said_last = a->saying_last;
-	a->bereaved.said |= a->saying_death && a->saying_unranked == a->bereaved.unranked;
+	a->dead_writer.said |= a->saying_death && a->saying_unranked == a->dead_writer.unranked;
 	while (a->sending) {
 		json_array_remove(a->events, 0);
 		a->sending--;
@@ -318,7 +318,7 @@ static void drive_locked(struct accord *a)
 	struct units *us = cp->units;
 	struct error e;
 
-	accord_judge(a);
+	accord_give_verdict(a);
 	do {
 		tend_locked(a);
 		if (accord_is_late(a, &e) && !accord_refuses(a, ETIMEDOUT, e.text)) {

@@ -25,9 +25,9 @@
 #include "engine/unit/claim.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/pointer.h"
+#include "engine/unit/publish_dir.h"
 #include "engine/unit/refusal.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/replace.h"
 #include "engine/unit/vote.h"
 #include "engine/unit/wreck.h"
 
@@ -49,7 +49,7 @@ static void give_reason(struct accord *a, const char *node, int err, bool droppe
 
 	if (a->payloads[AGREE_OF_ABORT])
 		return;
-	if (accord_is_bereaved(a->cp) || a->cause_ns)
+	if (accord_has_dead_writer(a->cp) || a->cause_ns)
 		r.age_us = (json_int_t)((clock_mono_ns() - accord_cause_ns(a->cp)) / NSEC_PER_USEC);
 	a->payloads[AGREE_OF_ABORT] = refusal_write(&r);
 	agreement_abort(&a->a);
@@ -163,7 +163,7 @@ static bool leave_locked(struct accord *a)
 		uint64_t patience = a->a.state == AGREE_OPEN ? LEAVE_NS : cp->units->commit_ns;
 
 		/* The root waits for no node, but for the verdict on a death. */
-		if ((agreement_is_root(&a->a) && !accord_is_bereaved(cp)) ||
+		if ((agreement_is_root(&a->a) && !accord_has_dead_writer(cp)) ||
 		    clock_mono_ns() - since > patience || units_wait(cp->units))
 			break;
 	}
@@ -186,8 +186,8 @@ bool accord_leave(struct checkpoint *cp)
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		left = leave_locked(cp->accord);
-		if (!left && accord_is_in_doubt(cp) && cp->accord->bereaved.reason)
-			snprintf(reason, sizeof(reason), "%s", cp->accord->bereaved.reason);
+		if (!left && accord_awaits_verdict(cp) && cp->accord->dead_writer.reason)
+			snprintf(reason, sizeof(reason), "%s", cp->accord->dead_writer.reason);
 	}
 	if (*reason)
 		checkpoint_fail(cp, -EIO, reason);
@@ -249,7 +249,7 @@ static int publish_for(struct checkpoint *cp, const char *decision)
 	int err = d ? decision_parse(decision, strlen(decision), d) : -ENOMEM;
 
 	if (!err)
-		err = replace_decided(cp, d);
+		err = publish_dir_decided(cp, d);
 	free(d);
 	return err;
 }

@@ -3,17 +3,17 @@
  * A root that is lost once it has voted costs nothing: another node, the heir, commits in its place
  * (agreement.h).
  *
- * What only the root knows goes with its vote, beside the list of its files: the testament. It is
+ * What only the root knows goes with its vote, beside the list of its files, for the heir. It is
  *
  * 	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...},
  * 	 "pointers": [...]}
  *
  * "judged" says that a writer has died, and that the checkpoint had ended by that (accord_death.c).
  * The decision is what the root would record (decision.h), without the pointers that are to follow
- * (accord_bequest.c). An heir takes the votes of the root and of its children into what it knows of
- * the files, and then does all that the root would have done. There may be several heirs, and the
- * root may live. So a commit file that stands is left alone (commit_file.c), lists stay until all
- * is decided, and a node that finds a decision leaves the rest to the node that made it.
+ * (accord_pointers.c). An heir takes the votes of the root and of its children into what it knows
+ * of the files, and then does all that the root would have done. There may be several heirs, and
+ * the root may live. So a commit file that stands is left alone (commit_file.c), lists stay until
+ * all is decided, and a node that finds a decision leaves the rest to the node that made it.
  *
  * Takes the units' lock, except in functions that have an accord as argument: callers of these hold
  * it.
@@ -35,14 +35,14 @@
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/decision.h"
+#include "engine/unit/publish_dir.h"
 #include "engine/unit/recover.h"
-#include "engine/unit/replace.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 /* --- the root --- */
 
 /* Lock not held. NULL: no memory. */
-static json_t *write_testament(struct checkpoint *cp)
+static json_t *write_for_heir(struct checkpoint *cp)
 {
 	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
 	__cleanup_free struct order *order = calloc(1, sizeof(*order));
@@ -53,8 +53,8 @@ static json_t *write_testament(struct checkpoint *cp)
 		return NULL;
 	checkpoint_path(cp, path, sizeof(path));
 	commit_describe(cp, path, h);
-	pointers = accord_bequeath(cp, order);
-	order->nr_pointers = 0; /* the testament has their content */
+	pointers = accord_waiting_pointers(cp, order);
+	order->nr_pointers = 0; /* the heir gets their content */
 	o = json_pack("{s:o, s:i, s:o, s:o*}", "done", json_text(h->done), "ranks", (int)h->ranks,
 		      "decision", decision_proposed(cp, h->unit, order), "pointers", pointers);
 	LOCK_SCOPE(&cp->units->lock);
@@ -69,24 +69,24 @@ bool accord_vote_early(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
-	json_t *own = NULL, *testament;
+	json_t *own = NULL, *for_heir;
 	int err;
 
 	if (!agreement_may_vote_early(&a->a) || a->removed || cp->state != GENERATION_SEALED ||
 	    !checkpoint_is_flushed_locked(cp))
 		return false;
 	lock_drop(&us->lock);
-	testament = write_testament(cp);
-	err = testament ? vote_write(cp, 0, NULL, 0, &own) : -ENOMEM;
+	for_heir = write_for_heir(cp);
+	err = for_heir ? vote_write(cp, 0, NULL, 0, &own) : -ENOMEM;
 	lock_take(&us->lock);
 	if (err) {
-		json_decref(testament);
+		json_decref(for_heir);
 		return false; /* no heir, then, unless a later call succeeds */
 	}
 	json_decref(a->list);
-	json_decref(a->testament);
+	json_decref(a->for_heir);
 	a->list = own;
-	a->testament = testament;
+	a->for_heir = for_heir;
 	agreement_vote_early(&a->a);
 	return true;
 }
@@ -115,13 +115,13 @@ void accord_stand_in(struct accord *a)
 		 name, a->cp->target.name);
 }
 
-void accord_hear_testament(struct accord *a, json_t *o)
+void accord_take_root_vote(struct accord *a, json_t *o)
 {
 	struct checkpoint *cp = a->cp;
 	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
 
-	json_decref(a->testament);
-	a->testament = json_incref(o);
+	json_decref(a->for_heir);
+	a->for_heir = json_incref(o);
 	a->judged = json_is_true(json_object_get(o, "judged"));
 	if (!cp->rule)
 		cp->rule = rule;
@@ -179,7 +179,7 @@ int accord_inherit(struct checkpoint *cp)
 		return 0;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		text = json_dumps(json_object_get(cp->accord->testament, "decision"), JSON_COMPACT);
+		text = json_dumps(json_object_get(cp->accord->for_heir, "decision"), JSON_COMPACT);
 	}
 	err = !d ? -ENOMEM : text ? decision_parse(text, strlen(text), d) : -EBADMSG;
 	if (err)
@@ -195,7 +195,7 @@ void accord_inherit_header(struct checkpoint *cp, struct commit_header *h)
 	if (!is_heir(cp))
 		return;
 	LOCK_SCOPE(&cp->units->lock);
-	o = cp->accord->testament;
+	o = cp->accord->for_heir;
 	snprintf(h->done, sizeof(h->done), "%s", json_get_text(o, "done", "last close"));
 	h->ranks = (unsigned)json_get_int(o, "ranks", h->ranks);
 }
@@ -232,13 +232,13 @@ void accord_tidy(struct checkpoint *cp)
 	if (!cp->accord)
 		return;
 	if (is_heir(cp)) { /* an heir does not know what the root was doing */
-		replace_tidy(&b, cp->fd);
+		publish_dir_tidy(&b, cp->fd);
 		return;
 	}
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		nr = accord_lists(cp->accord, lists);
-		if (cp->accord->testament)
+		if (cp->accord->for_heir)
 			lists[nr++] = (struct vote_list){.slot = 0};
 	}
 	vote_remove(cp, lists, nr);

@@ -9,16 +9,16 @@
  * - accord_death.c: a writer has died: whether the checkpoint had ended before
  * - accord_end.c: votes, decisions, failure
  * - accord_heir.c: a node that stands in for a lost root
- * - accord_bequest.c: what follows the commit, for that node
+ * - accord_pointers.c: what follows the commit, for that node
  * - accord_staged.c: the name that a staging directory is to get, for listings
  * - accord_files.c: files that other nodes write
  * - accord_clear.c: the removal of its records
  * - accord_drive.c: the thread that drives all of a mount
  *
- * bereaved: a writer of the checkpoint died before this node knew of an end
- * mourned, in doubt: this node does not know the verdict on such a death yet
- * heir: the node that commits for a lost root; testament: what the root's vote tells it, beside
- * files; bequest: a pointer in the testament, which waits for the commit (accord.h)
+ * dead writer: one that died before this node knew of an end of the checkpoint
+ * awaits the verdict: this node does not know yet what the root decides after such a death
+ * heir: the node that commits for a lost root; `for_heir`: what the root's vote tells it, beside
+ * files; left pointer: one of these, a pointer that waits for the commit (accord.h)
  * casualty: a failure that processes of its job have to hear of, each once (casualty.h)
  * wreck: what a failed checkpoint leaves: its hidden staging directory (wreck.h)
  */
@@ -48,7 +48,7 @@ struct child {
 };
 
 /* A writer has died before this node knew of an end (accord_death.c). */
-struct bereavement {
+struct dead_writer {
 	uint64_t at_ns;	   /* earliest death known here; 0: none */
 	uint64_t since_ns; /* since when this node knows */
 	bool here;	   /* on this node: later changes here do not count */
@@ -84,7 +84,7 @@ struct accord {
 	uint64_t seen_ns;
 	unsigned corrections;		    /* reports that only correct said_on */
 	char *payloads[AGREE_OF_ABORT + 1]; /* of a commit, and of an abort */
-	struct bereavement bereaved;
+	struct dead_writer dead_writer;
 	bool said_last, saying_last;	    /* the last report: sent; under way */
 	bool saying_death, saying_unranked; /* in the report under way */
 	bool judged;			    /* the root has given the verdict on a death */
@@ -92,7 +92,7 @@ struct accord {
 	bool removed;
 	json_t *list; /* that this node votes with; or NULL */
 	/* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
-	json_t *testament;
+	json_t *for_heir;
 	/* Lists are merged; the last call for records failed; concluded; records are removed. */
 	bool gathered, failing, done, cleared;
 	bool leaving, left; /* this mount ends; it has closed its part */
@@ -182,7 +182,7 @@ bool accord_owes_word(const struct accord *a);
 uint64_t accord_ago(json_int_t age_us);
 
 /* Dropped. After a death the root gives the verdict when all nodes have said their last. */
-void accord_judge(struct accord *a);
+void accord_give_verdict(struct accord *a);
 
 /*
  * The checkpoint fails for the death of @node. The cause is dated to the last sign of life of
@@ -218,10 +218,10 @@ bool accord_vote_early(struct accord *a);
 void accord_stand_in(struct accord *a);
 
 /* Lock not held. For an heir: the pointers that wait here, and in @order the removals. */
-json_t *accord_bequeath(struct checkpoint *cp, struct order *order);
+json_t *accord_waiting_pointers(struct checkpoint *cp, struct order *order);
 
 /* For an heir: takes the root's vote @o. */
-void accord_hear_testament(struct accord *a, json_t *o);
+void accord_take_root_vote(struct accord *a, json_t *o);
 
 /*
  * Lock not held. The root of @gen is dead, and nothing is decided. True if the root has voted and

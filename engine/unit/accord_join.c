@@ -23,7 +23,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/refusal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 /*
  * Bounds on waits, and what happens when they are too short. CLAIM_WAIT_NS: for a live node to end
@@ -77,7 +77,7 @@ static int abort_for(struct units *us, const struct caller *owner, const struct 
 	return r < 0 && r != -ESTALE ? r : 0; /* -ESTALE: it is over */
 }
 
-int accord_succeed(struct units *us, const struct caller *owner, const char *gen)
+int accord_abort_for_former_mount(struct units *us, const struct caller *owner, const char *gen)
 {
 	struct claim c;
 	int err = us->nodes ? claim_look(us, owner->uid, gen, &c) : 0;

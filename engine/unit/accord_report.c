@@ -17,7 +17,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/events.h"
 #include "engine/unit/others.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 #define REPORT_MAX	(COORD_TEXT_MAX - 8192) /* bytes of events; the rest of a report is small */
 #define STALE_NS	(NSEC_PER_SEC / 2)	/* until a change of the open files is reported */
@@ -108,7 +108,7 @@ bool accord_has_news(struct accord *a)
 	       a->said_writers != accord_has_living(a->cp) || a->said_rule != a->cp->rule ||
 	       a->said_removing != checkpoint_is_losing_locked(a->cp) ||
 	       a->said_renames != a->renames || json_array_size(a->events) > a->sending ||
-	       (a->bereaved.reason && !a->bereaved.said) ||
+	       (a->dead_writer.reason && !a->dead_writer.said) ||
 	       (accord_may_say_last(a) && !a->said_last);
 }
 
@@ -156,8 +156,8 @@ char *accord_compose_report(struct accord *a)
 	a->sending = events_tell(a->events, REPORT_MAX, &events);
 	a->more = a->sending < json_array_size(a->events);
 	a->saying_last = accord_may_say_last(a) && !a->more;
-	a->saying_death = a->bereaved.reason;
-	a->saying_unranked = a->bereaved.unranked;
+	a->saying_death = a->dead_writer.reason;
+	a->saying_unranked = a->dead_writer.unranked;
 	o = json_pack("{s:b, s:b, s:o, s:b}", "open", a->said_open, "writers", a->said_writers,
 		      "events", events, "last", a->saying_last);
 	json_object_set_new(o, "dead", accord_tell_of_death(a));
@@ -180,7 +180,7 @@ char *accord_compose_report(struct accord *a)
 /* A node below has renamed the checkpoint, within its directory. */
 static void take_name_locked(struct accord *a, const char *name)
 {
-	if (agreement_is_over(&a->a) || a->a.heir || rules_reserved(name) ||
+	if (agreement_is_over(&a->a) || a->a.heir || name_is_reserved(name) ||
 	    checkpoint_is_held_locked(a->cp))
 		return;
 	snprintf(a->cp->target.name, sizeof(a->cp->target.name), "%s", name);
@@ -265,7 +265,7 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 		struct child *c = &a->children[news->child];
 
 		if (news->child == AGREE_ROOT)
-			accord_hear_testament(a, o);
+			accord_take_root_vote(a, o);
 		c->open = false;
 		c->nodes = nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
 		if (!c->list)

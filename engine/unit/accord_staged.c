@@ -17,10 +17,10 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 #define STAGED_XATTR "user.ckptfs.name"
-#define SHED_NS	     (5 * NSEC_PER_SEC) /* for the remover's report; too short: it is still shown */
+#define REMOVED_NS   (5 * NSEC_PER_SEC) /* for the remover's report; too short: it is still shown */
 
 void accord_stage_name(struct checkpoint *cp)
 {
@@ -51,7 +51,7 @@ int accord_staged_name(struct backing *b, int fd, char name[NAME_MAX + 1])
 	if (len < 0)
 		return (int)len;
 	name[len] = '\0';
-	return backing_name_ok(name) && !rules_reserved(name) ? 0 : -EBADMSG;
+	return backing_name_ok(name) && !name_is_reserved(name) ? 0 : -EBADMSG;
 }
 
 bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_MAX + 1])
@@ -94,7 +94,7 @@ static bool is_removed(struct checkpoint *cp)
 
 static int await_end(struct checkpoint *cp)
 {
-	uint64_t until = clock_mono_ns() + SHED_NS;
+	uint64_t until = clock_mono_ns() + REMOVED_NS;
 	int err = 0;
 	LOCK_SCOPE(&cp->units->lock);
 
@@ -103,7 +103,7 @@ static int await_end(struct checkpoint *cp)
 	return err;
 }
 
-int accord_shed(struct units *us, const struct inode_id *dir, const char *name)
+int accord_await_removed(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct checkpoint *cp;
 	unsigned i;
@@ -158,7 +158,7 @@ const struct rule *accord_rule_of_others(struct checkpoint *cp, const char *path
 	if (!cp->accord)
 		return NULL;
 	(void)dirwalk_begin(&w, &b, cp->fd);
-	while (!rule && rules_next_visible(&w))
+	while (!rule && name_next_visible(&w))
 		if (w.type == DT_REG || w.type == DT_UNKNOWN)
 			rule = rules_claim(cp->units->rules, path, w.name, is_beside, cp);
 	return rule;

@@ -33,7 +33,7 @@ static bool has_job(const struct process *p)
 
 static bool is_of_job(const struct casualty *c, const struct process *p)
 {
-	return !c->alone && has_job(p) && job_same(c->process, p);
+	return !c->alone && has_job(p) && epoch_same(c->process, p);
 }
 
 /* True if @p, which has heard of those up to @up_to, has to hear of @c. */

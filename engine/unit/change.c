@@ -10,7 +10,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/replace.h"
+#include "engine/unit/publish_dir.h"
 
 /* Pins the committed checkpoint that @cp changes. A descriptor, or -errno. */
 static int pin_changed(struct checkpoint *cp)

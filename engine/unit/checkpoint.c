@@ -62,7 +62,7 @@ struct checkpoint *checkpoints_find_inode(struct units *us, const struct inode_i
 
 bool checkpoints_any_replaced(struct units *us)
 {
-	return atomic_load(&us->replaced.nr);
+	return atomic_load(&us->replaced_dirs.nr);
 }
 
 bool checkpoints_replaced(struct units *us, const struct inode_id *id)
@@ -70,7 +70,7 @@ bool checkpoints_replaced(struct units *us, const struct inode_id *id)
 	if (!checkpoints_any_replaced(us))
 		return false;
 	LOCK_SCOPE(&us->lock);
-	return replaced_has(&us->replaced, id);
+	return replaced_dirs_has(&us->replaced_dirs, id);
 }
 
 unsigned checkpoints_published(struct units *us)
@@ -147,7 +147,7 @@ void checkpoint_put(struct checkpoint *cp)
 	free(cp->following);
 	accord_free(cp->accord);
 	checkpoint_forget_filed(cp);
-	free(cp->rivals);
+	free(cp->overwrites);
 	free(cp->below);
 	free(cp->path);
 	free(cp->unit);

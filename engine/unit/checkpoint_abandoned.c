@@ -108,11 +108,11 @@ static bool note_end_locked(struct checkpoint *cp, const struct process *p, stru
 }
 
 /*
- * The next one that fails by the end of @p, referenced. @mourned: unless other nodes say that it
- * had ended before.
+ * The next one that fails by the end of @p, referenced. @awaits_verdict: unless other nodes say
+ * that it had ended before.
  */
 static struct checkpoint *next_victim_locked(struct units *us, const struct process *p,
-					     struct writer_end end, bool *mourned)
+					     struct writer_end end, bool *awaits_verdict)
 {
 	struct list *l;
 
@@ -121,7 +121,7 @@ static struct checkpoint *next_victim_locked(struct units *us, const struct proc
 
 		checkpoint_look_for_end_locked(cp); /* what @p did before counts */
 		if (note_end_locked(cp, p, end)) {
-			*mourned = accord_loses_writer(cp, p);
+			*awaits_verdict = accord_loses_writer(cp, p);
 			cp->refs++;
 			return cp;
 		}
@@ -138,10 +138,10 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 		end = (struct writer_end){WRITER_EXITED_OK, 0};
 	do {
 		char text[MESSAGE_MAX], path[PATH_MAX], rank[24] = "";
-		bool mourned;
+		bool awaits_verdict;
 		{
 			LOCK_SCOPE(&us->lock);
-			cp = next_victim_locked(us, p, end, &mourned);
+			cp = next_victim_locked(us, p, end, &awaits_verdict);
 			waitq_wake(&us->commits);
 		}
 		if (!cp)
@@ -158,8 +158,8 @@ void checkpoints_process_ended(void *units, const struct process *p, struct writ
 				strsignal(-end.code), path);
 		else
 			MESSAGE(text, CHECKPOINT_EXITED, path, (int)p->tgid, rank, end.code, path);
-		if (mourned)
-			accord_mourns(cp, text);
+		if (awaits_verdict)
+			accord_set_death_reason(cp, text);
 		else
 			checkpoint_fail(cp, -EIO, text);
 		checkpoint_put(cp);

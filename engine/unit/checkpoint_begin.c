@@ -20,9 +20,9 @@
 #include "engine/base/lock.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
+#include "engine/unit/publish_dir.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/replace.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 static struct process *maker_of(struct checkpoint *cp)
 {
@@ -205,7 +205,7 @@ int checkpoint_show(struct checkpoint *cp)
 		LOCK_SCOPE(&cp->units->lock);
 		err = checkpoint_show_locked(cp);
 	}
-	replaced_sweep(cp->units);
+	replaced_dirs_sweep(cp->units);
 	return err;
 }
 
@@ -216,7 +216,7 @@ int checkpoint_show_locked(struct checkpoint *cp)
 	if (checkpoints_find_locked(us, &cp->target.dir_id, cp->target.name))
 		return -EEXIST; /* another thread was quicker */
 	if (cp->replaces)
-		replaced_add(&us->replaced, &cp->replaced);
+		replaced_dirs_add(&us->replaced_dirs, &cp->replaced);
 	cp->visible = true;
 	list_append(&us->checkpoints, &cp->link);
 	atomic_fetch_add(&us->nr_checkpoints, 1);

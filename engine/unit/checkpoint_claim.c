@@ -15,7 +15,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 /* Makes @cp an ordinary directory, which gets its name at once: -EEXIST. Or another error. */
 static int make_ordinary(struct checkpoint *cp)
@@ -80,8 +80,8 @@ static void tell_sibling(struct checkpoint *cp)
 
 		if (o == cp)
 			break; /* the rest is newer; one that is not shown is the newest */
-		if (o->rule == cp->rule && !accord_is_bereaved(o) &&
-		    job_same(o->maker, cp->maker) &&
+		if (o->rule == cp->rule && !accord_has_dead_writer(o) &&
+		    epoch_same(o->maker, cp->maker) &&
 		    same_inode(&o->target.dir_id, &cp->target.dir_id)) {
 			o->has_sibling = true;
 			o->goes_on = o->goes_on || is_of_one_locked(o, cp->maker);
@@ -118,12 +118,12 @@ static void take_from_others(struct checkpoint *cp, struct process *p)
 	{
 		LOCK_SCOPE(&cp->units->lock);
 		list_for_each_safe (l, tmp, &cp->participants) {
-			if (job_same(container_of(l, struct participant, link)->process, p))
+			if (epoch_same(container_of(l, struct participant, link)->process, p))
 				continue;
 			list_del(l);
 			list_append(&others, l);
 		}
-		if (!job_same(cp->maker, p)) {
+		if (!epoch_same(cp->maker, p)) {
 			maker = cp->maker;
 			cp->maker = process_get(p);
 		}
@@ -156,7 +156,7 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 	const char *slash = strrchr(rel, '/'), *name = slash ? slash + 1 : rel;
 	const struct rule *rule;
 	char path[PATH_MAX];
-	int err = rules_commit_file(name) ? 0 : begin_deciding(cp);
+	int err = name_is_commit_file(name) ? 0 : begin_deciding(cp);
 
 	if (err != 1)
 		return err;
@@ -171,7 +171,7 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 	 * nor does any where @cp replaces something, which is kept.
 	 */
 	if (!rule && !cp->inherits && !cp->rule &&
-	    !((rules_tells_nothing(name) || cp->replaces) && rules_suggest(cp->units->rules, path)))
+	    !((name_tells_nothing(name) || cp->replaces) && rules_suggest(cp->units->rules, path)))
 		err = make_ordinary(cp);
 	else
 		err = 0;

@@ -23,14 +23,14 @@
 #define READ_NS (2 * NSEC_PER_SEC) /* to read /proc; too short: other nodes' saves are hidden */
 
 /* True if a writer of a checkpoint of its job has died, and the verdict is still to come. */
-static bool is_mourned_locked(struct units *us, const struct process *p)
+static bool job_awaits_verdict_locked(struct units *us, const struct process *p)
 {
 	struct list *l;
 
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (accord_is_in_doubt(cp) && job_same(cp->maker, p) &&
+		if (accord_awaits_verdict(cp) && epoch_same(cp->maker, p) &&
 		    epoch_started_before(p, accord_cause_ns(cp)))
 			return true;
 	}
@@ -55,7 +55,7 @@ int checkpoints_tell_casualty_locked(struct units *us, struct process *p)
 	uint64_t until = clock_mono_ns() + us->commit_ns;
 	int err = 0;
 
-	while (!err && is_mourned_locked(us, p) && clock_mono_ns() < until)
+	while (!err && job_awaits_verdict_locked(us, p) && clock_mono_ns() < until)
 		err = units_wait(us);
 	return err ? err : tell_casualty_locked(us, p);
 }
@@ -104,7 +104,7 @@ static enum others others_of_locked(struct checkpoint *cp, const struct process 
 	list_for_each (l, &cp->participants) {
 		struct participant *part = container_of(l, struct participant, link);
 
-		if (part->ended || !part->process->visible || job_same(part->process, p))
+		if (part->ended || !part->process->visible || epoch_same(part->process, p))
 			continue;
 		if (!part->watched || !process_has_ended(part->process))
 			return OTHERS_LIVE;
@@ -119,9 +119,9 @@ static bool is_of_job_locked(struct checkpoint *cp, const struct process *p)
 	struct list *l;
 
 	list_for_each (l, &cp->participants)
-		if (job_same(container_of(l, struct participant, link)->process, p))
+		if (epoch_same(container_of(l, struct participant, link)->process, p))
 			return true;
-	return job_same(cp->maker, p);
+	return epoch_same(cp->maker, p);
 }
 
 /*

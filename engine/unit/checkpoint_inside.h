@@ -32,7 +32,7 @@ struct event {
 };
 
 struct following;
-struct rival;
+struct overwrite;
 struct accord;
 
 struct checkpoint {
@@ -40,7 +40,7 @@ struct checkpoint {
 	char staging[STAGING_MAX]; /* const: ".ckptfs-" and 32 hex digits of its random id */
 	struct caller owner;	   /* const */
 	struct inode_id id;	   /* const: of its directory */
-	int fd; /* const: its directory, with a lock on it (remains.c). FAILED: checkpoint_fd */
+	int fd; /* const: its directory, with a lock on it (clear_dir.c). FAILED: checkpoint_fd */
 	/* the process that began it, or made it a unit; referenced; const once it has a rule */
 	struct process *maker;
 	/* units lock */
@@ -71,11 +71,11 @@ struct checkpoint {
 	size_t nr_shared, shared_room;
 	/* generation.beside: its files that are being written; those that are OPEN come first */
 	struct list files;
-	bool has_tensors;	  /* one of its files has */
-	size_t nr_told;		  /* tensors heard of other nodes; not kept beyond SHARDS_MAX */
-	struct filed_files filed; /* its durable files */
-	struct rival *rivals;	  /* rivals.h */
-	size_t nr_rivals, rivals_room;
+	bool has_tensors;	      /* one of its files has */
+	size_t nr_told;		      /* tensors heard of other nodes; not kept beyond SHARDS_MAX */
+	struct filed_files filed;     /* its durable files */
+	struct overwrite *overwrites; /* overwrites.h */
+	size_t nr_overwrites, overwrites_room;
 	/* evidence: asked for by a person; the job's next one was begun, by the only writer */
 	bool asked, has_sibling, goes_on;
 	int done;		  /* SEALED: the alternative of the rule that held */

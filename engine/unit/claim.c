@@ -12,7 +12,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/refusal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 #define CHAIN_LONG 16 /* records of a name that is saved to all the time */
 

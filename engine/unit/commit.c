@@ -34,8 +34,8 @@
 #include "engine/unit/held.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/pointer.h"
+#include "engine/unit/publish_dir.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/replace.h"
 #include "engine/unit/wreck.h"
 
 #define FIRST_PAUSE_NS (10 * NSEC_PER_MSEC)
@@ -108,14 +108,14 @@ static int decide(struct checkpoint *cp, const char **step)
 		if (cp->following)
 			cp->following->recorded = true;
 		if (FAULT(PUBLISHED_FIRST))
-			replace_target(cp);
+			publish_dir_checkpoint(cp);
 		err = decision_record(cp, cp->unit, cp->following ? &cp->following->order : NULL);
 		cp->recorded = !err;
 	}
 	if (!err) {
 		*step = "giving it its name";
 		accord_tidy(cp);
-		err = replace_target(cp);
+		err = publish_dir_checkpoint(cp);
 	}
 	if (!err)
 		following_point(cp);

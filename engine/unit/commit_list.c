@@ -23,8 +23,8 @@
 #include "engine/content/structure.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
-#include "engine/unit/rivals.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/overwrites.h"
+#include "engine/unit/reserved_names.h"
 
 #define DIGEST_THREADS 2
 
@@ -64,7 +64,7 @@ void commit_listing_finish(struct listing *l)
 	free(l->entries);
 	shards_free(&l->shards);
 	filed_free(l->filed, l->nr_filed);
-	free(l->rivals);
+	free(l->overwrites);
 }
 
 static int by_path(const void *a, const void *b)
@@ -114,23 +114,23 @@ static const char *node_of(const struct listing *l, const struct filed *f)
 }
 
 /* Tells people of other content that another node wrote under the name of @f, and that is lost. */
-static void tell_rivals(const struct listing *l, const char *rel, const struct filed *f)
+static void tell_overwrites(const struct listing *l, const char *rel, const struct filed *f)
 {
-	const struct inode_id *id = rivals_find(l->rivals, l->nr_rivals, &f->id);
+	const struct inode_id *id = overwrites_find(l->overwrites, l->nr_overwrites, &f->id);
 	struct units *us = l->cp->units;
 	char text[MESSAGE_MAX], path[PATH_MAX + COMMIT_PATH_MAX];
 	size_t i;
 
-	for (i = 0; id && i < l->nr_rivals; i++) {
+	for (i = 0; id && i < l->nr_overwrites; i++) {
 		const struct filed *other = last_filed(l, id);
 
 		if (other && strcmp(other->xxh3, f->xxh3)) {
 			snprintf(path, sizeof(path), "%s/%s", l->path, rel);
-			MESSAGE(text, CHECKPOINT_RIVALS, path, node_of(l, other), node_of(l, f),
-				node_of(l, f));
+			MESSAGE(text, CHECKPOINT_OVERWRITTEN, path, node_of(l, other),
+				node_of(l, f), node_of(l, f));
 			failures_add(us->failures, l->cp->owner.uid, "save", path, EEXIST, text);
 		}
-		id = rivals_find(l->rivals, l->nr_rivals, id);
+		id = overwrites_find(l->overwrites, l->nr_overwrites, id);
 	}
 }
 
@@ -239,7 +239,7 @@ static int list_file(struct listing *l, int pin, const char *rel, const struct s
 	if (!err)
 		err = add(l, &e);
 	if (!err && f)
-		tell_rivals(l, rel, f);
+		tell_overwrites(l, rel, f);
 	if (!err && f && f->tensors)
 		err = shards_add(&l->shards, f->tensors, l->entries[l->nr - 1].path);
 	return err;
@@ -311,7 +311,7 @@ static int list_directory(struct listing *l, int pin, const char *rel)
 	int err = path ? dirwalk_begin(&w, &b, pin) : -ENOMEM;
 	bool empty = true;
 
-	while (!err && rules_next_visible(&w)) {
+	while (!err && name_next_visible(&w)) {
 		empty = false;
 		if (snprintf(path, COMMIT_PATH_MAX, "%s%s%s", rel, *rel ? "/" : "", w.name) >=
 		    COMMIT_PATH_MAX)
@@ -336,11 +336,11 @@ int commit_listing_fill(struct listing *l)
 	if (!err)
 		err = checkpoint_take_filed(cp, &l->filed, &l->nr_filed);
 	if (!err)
-		err = rivals_take(cp, &l->rivals, &l->nr_rivals);
+		err = overwrites_take(cp, &l->overwrites, &l->nr_overwrites);
 	l->shards.unknown = cp->nr_told > SHARDS_MAX;
 	if (!err) {
 		qsort(l->filed, l->nr_filed, sizeof(*l->filed), by_inode);
-		rivals_sort(l->rivals, l->nr_rivals);
+		overwrites_sort(l->overwrites, l->nr_overwrites);
 		err = list_directory(l, cp->fd, "");
 	}
 	if (!err && l->nr)

@@ -12,7 +12,7 @@
 #include "engine/coord/coord.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 static json_t *replaced_json(struct checkpoint *cp)
 {
@@ -191,7 +191,7 @@ static bool parse_replaced(const json_t *o, struct decision *d)
 static bool parse_name(const json_t *o, char name[NAME_MAX + 1])
 {
 	return json_get_path(o, "name", "name_hex", name, NAME_MAX + 1) && backing_name_ok(name) &&
-	       !rules_reserved(name);
+	       !name_is_reserved(name);
 }
 
 static bool parse_pointers(const json_t *list, struct order *order)

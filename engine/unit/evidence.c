@@ -330,8 +330,8 @@ static struct gen_facts facts_of_locked(struct checkpoint *cp)
 		.removing = checkpoint_is_losing_locked(cp),
 		.follows = cp->follows,
 		.keeps = is_follow_up_locked(cp),
-		.died = accord_is_bereaved(cp),
-		.died_unranked = accord_is_bereaved_of_unranked(cp),
+		.died = accord_has_dead_writer(cp),
+		.died_unranked = accord_has_dead_unranked_writer(cp),
 	};
 }
 
@@ -366,7 +366,7 @@ void checkpoint_look_for_end_locked(struct checkpoint *cp)
 	struct gen_facts facts;
 	int done;
 
-	if (!accord_sees_end(cp) || accord_is_bereaved(cp) ||
+	if (!accord_sees_end(cp) || accord_has_dead_writer(cp) ||
 	    !checkpoint_rests_in_locked(cp, GENERATION_OPEN) || !checkpoint_is_closed_locked(cp))
 		return;
 	facts = facts_of_locked(cp);
@@ -417,7 +417,7 @@ bool checkpoint_ends_with_writers_locked(struct checkpoint *cp)
 {
 	checkpoint_look_for_end_locked(cp);
 	if (checkpoint_rests_in_locked(cp, GENERATION_OPEN) && is_follow_up_locked(cp) &&
-	    !checkpoint_is_losing_locked(cp) && !accord_is_bereaved(cp) &&
+	    !checkpoint_is_losing_locked(cp) && !accord_has_dead_writer(cp) &&
 	    checkpoint_is_closed_locked(cp) &&
 	    (list_empty(&cp->participants) || all_exited_0_locked(cp)))
 		seal_locked(cp, -1);

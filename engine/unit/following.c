@@ -14,7 +14,7 @@
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 static bool is_beside_locked(const struct target *t, const struct checkpoint *cp)
@@ -180,7 +180,7 @@ static void prepare_held(struct checkpoint *cp, struct following *f)
 }
 
 /* Stages a file or link of this node's that says what @q does, durable except for its name. */
-static int stage(struct checkpoint *cp, const struct bequest *q, char staging[STAGING_MAX])
+static int stage(struct checkpoint *cp, const struct left_pointer *q, char staging[STAGING_MAX])
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct backing as = backing_as(&b, &cp->owner);
@@ -214,7 +214,7 @@ static bool lists_removal(const struct order *o, const char *name)
 
 static void prepare_left(struct checkpoint *cp, struct following *f)
 {
-	__cleanup_free struct bequest *left = calloc(BEQUESTS_MAX, sizeof(*left));
+	__cleanup_free struct left_pointer *left = calloc(LEFT_POINTERS_MAX, sizeof(*left));
 	__cleanup_free struct order *removals = calloc(1, sizeof(*removals));
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct order *o = &f->order;
@@ -225,7 +225,7 @@ static void prepare_left(struct checkpoint *cp, struct following *f)
 	f->own_removals = o->nr_removals;
 	if (!left || !removals)
 		return;
-	nr = accord_bequests(cp, left, removals);
+	nr = accord_left_pointers(cp, left, removals);
 	for (i = 0; i < nr && o->nr_pointers < ORDER_MAX; i++) {
 		struct target t = cp->target;
 		size_t before = o->nr_pointers;

@@ -24,7 +24,7 @@
 #include "engine/unit/live.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 int units_new_id(char staging[STAGING_MAX])
 {
@@ -68,7 +68,7 @@ static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 	if (fd < 0)
 		return fd;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	backing_lock(&b, fd, false); /* for remains.c */
+	backing_lock(&b, fd, false); /* for clear_dir.c */
 	err = old >= 0 ? backing_stat(&b, old, &was) : 0;
 	if (!err && old >= 0) {
 		/* As the daemon: attributes stay as they were, even if another user saves. */

@@ -16,7 +16,7 @@
 #include "engine/unit/live.h"
 #include "engine/unit/pointer.h"
 
-bool generation_is_durable(struct generation *g)
+bool generation_asked_durable(struct generation *g)
 {
 	LOCK_SCOPE(&g->units->lock);
 	return g->durable_calls;

@@ -63,7 +63,7 @@ static struct held *make(struct units *us, const struct caller *c, const struct 
 }
 
 /* Resolves what @h waits for. True if that is a unit, or unknown. Only the caller works on @h. */
-static bool waits(struct held *h)
+static bool resolve_target(struct held *h)
 {
 	char unit[STAGING_MAX];
 	enum pointed what =
@@ -109,7 +109,7 @@ int held_link(struct units *us, const struct caller *c, const struct place *at, 
 	h = make(us, c, at, names);
 	if (!h)
 		return -ENOMEM;
-	err = waits(h) ? backing_stat_at(&b, at->dir, at->name, &stx) : 1;
+	err = resolve_target(h) ? backing_stat_at(&b, at->dir, at->name, &stx) : 1;
 	if (err != -ENOENT) {
 		held_put(h);
 		return err == 1 ? 0 : err ? err : -EEXIST;
@@ -145,7 +145,7 @@ int held_rename(struct units *us, const struct caller *c, int from_dir, const ch
 
 	if (!h)
 		return -ENOMEM;
-	if (!waits(h)) {
+	if (!resolve_target(h)) {
 		held_put(h);
 		return 0;
 	}
@@ -232,7 +232,7 @@ int held_move(struct units *us, const struct caller *c, const struct inode_id *f
 			list_append(&us->held, &h->link);
 		}
 	}
-	applied = !err && !waits(h); /* in its new directory it names no unit to come */
+	applied = !err && !resolve_target(h); /* in its new directory it names no unit to come */
 	close(copy);
 	*id = h->id;
 	if (applied)
@@ -452,7 +452,7 @@ bool held_ask(struct units *us)
 	busy_begin(&h->busy, BUSY_ASK);
 	h->refs++;
 	lock_drop(&us->lock);
-	waits(h);
+	resolve_target(h);
 	if (!h->asks)
 		tell_pointed(h);
 	lock_take(&us->lock);

@@ -21,10 +21,10 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/overwrites.h"
+#include "engine/unit/publish_dir.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/rivals.h"
-#include "engine/unit/replace.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 #define LINK_NS	 NSEC_PER_SEC
@@ -263,7 +263,7 @@ static int open_own(struct checkpoint *cp, struct backing *b, int dir, const cha
 		if (fd >= 0 && !backing_stat(b, fd, &was) && !checkpoint_shares(cp, &id)) {
 			const struct inode_id own = inode_id_of(&was);
 
-			rivals_add(cp, &own, &id);
+			overwrites_add(cp, &own, &id);
 		}
 	}
 	close(pin);
@@ -348,7 +348,7 @@ static int note_inherited(struct checkpoint *cp, int dir)
 	int err = 0;
 
 	dirwalk_begin_fd(&w, &b, dir);
-	while (!err && rules_next_visible(&w)) {
+	while (!err && name_next_visible(&w)) {
 		struct inode_id id;
 		struct statx stx;
 		int pin = backing_pin_listed(&shared, w.fd, w.name, w.ino);

@@ -14,10 +14,10 @@
 #include "engine/unit/casualty.h"
 #include "engine/unit/checkpoint_inside.h"
 #include "engine/unit/history.h"
-#include "engine/unit/replaced.h"
+#include "engine/unit/replaced_dirs.h"
 #include "engine/unit/room.h"
-#include "engine/unit/wreck.h"
 #include "engine/unit/unit.h"
+#include "engine/unit/wreck.h"
 
 #define PUBLISHERS 4
 #define COMMITTERS 2
@@ -101,7 +101,7 @@ struct units {
 	atomic_uint nr_removals;
 	atomic_uint unhidden; /* removals_unhidden */
 	struct known savers;  /* processes: the directories in which they have saved */
-	struct replaced replaced;
+	struct replaced_dirs replaced_dirs;
 	atomic_uint nr_published;	   /* checkpoints that got their names */
 	struct inode_id above[ABOVE_KEPT]; /* their names are durable; slot n % ABOVE_KEPT */
 	unsigned nr_above;

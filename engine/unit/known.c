@@ -64,7 +64,7 @@ static uint64_t hash_of(const struct known *k, const struct process *p, uint64_t
 static bool is_of(const struct known *k, const struct entry *e, const struct process *p)
 {
 	if (k->of_jobs)
-		return job_same(e->process, p);
+		return epoch_same(e->process, p);
 	return e->process->tgid == p->tgid && e->process->start == p->start;
 }
 

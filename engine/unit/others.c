@@ -149,7 +149,7 @@ bool others_missing(struct checkpoint *cp, char *buf, size_t size)
 	    (cp->state != GENERATION_OPEN && cp->state != GENERATION_SEALED))
 		return false;
 	root_label(cp, root);
-	if (cp->state == GENERATION_OPEN && accord_is_bereaved(cp)) {
+	if (cp->state == GENERATION_OPEN && accord_has_dead_writer(cp)) {
 		text_say(&t, "a process that wrote to it has died: it fails in a moment, unless "
 			     "it had ended by that, as other nodes tell");
 	} else if (a->state == AGREE_VOTED && !agreement_is_root(a)) {

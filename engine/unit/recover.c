@@ -15,11 +15,11 @@
 #include "engine/base/wait.h"
 #include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
-#include "engine/unit/namechain.h"
 #include "engine/unit/decision.h"
+#include "engine/unit/namechain.h"
 #include "engine/unit/order.h"
-#include "engine/unit/replace.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/publish_dir.h"
+#include "engine/unit/reserved_names.h"
 
 #define PAUSE_NS (NSEC_PER_SEC / 20)
 
@@ -157,7 +157,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 		return fd == -EBUSY ? -EAGAIN : fd;
 	}
 	b = backing_owner(r->backing, owner);
-	err = replace_place(
+	err = publish_dir_place(
 		&(struct placement){
 			.backing = &b,
 			.owner = owner,

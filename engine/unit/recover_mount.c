@@ -80,7 +80,7 @@ static void told_trashed(void *units, const struct caller *owner, int dir, const
 
 static int told_undecided(void *units, const struct caller *owner, const char *gen)
 {
-	return accord_succeed(units, owner, gen);
+	return accord_abort_for_former_mount(units, owner, gen);
 }
 
 static int recover_name(void *units, uid_t uid, const char *key)

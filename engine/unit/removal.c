@@ -12,7 +12,7 @@
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
 #include "engine/unit/removal_impl.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 #define LOOK_AGAIN_NS (200 * NSEC_PER_MSEC)
 
@@ -120,7 +120,7 @@ bool removal_waits(struct units *us, const struct process *p, const struct inode
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
 		if (cp->visible && same_inode(&cp->target.dir_id, dir) &&
-		    strcmp(cp->target.name, name) && job_same(p, cp->maker))
+		    strcmp(cp->target.name, name) && epoch_same(p, cp->maker))
 			return true;
 	}
 	return p->tgid && known_find(&us->savers, p, hash_inode(dir));
@@ -230,7 +230,7 @@ static struct part *add_part_locked(struct removal *r, struct part *new)
 	list_for_each (l, &r->parts) {
 		struct part *part = container_of(l, struct part, link);
 
-		if (!job_same(part->process, new->process))
+		if (!epoch_same(part->process, new->process))
 			continue;
 		list_del(&part->link);
 		list_append(&part->hidden, &new->hidden);
@@ -320,7 +320,7 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
 
 bool removals_next_seen(struct units *us, const struct inode_id *dir, struct dirwalk *w)
 {
-	while (rules_next_visible(w))
+	while (name_next_visible(w))
 		if (!removals_hide(us, dir, w->name))
 			return true;
 	return false;

@@ -11,13 +11,13 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
+#include "engine/unit/publish_dir.h"
 #include "engine/unit/removal_impl.h"
-#include "engine/unit/replace.h"
 
 bool removal_is_for_locked(const struct removal *r, const struct checkpoint *cp)
 {
 	return !r->file && same_inode(&r->dir_id, &cp->target.dir_id) &&
-	       job_same(removal_last_part(r)->process, cp->maker);
+	       epoch_same(removal_last_part(r)->process, cp->maker);
 }
 
 /* The same for a single-file checkpoint: the job of @maker saves, or will save, @name in @dir. */
@@ -28,7 +28,7 @@ static bool is_for_file_locked(struct units *us, const struct removal *r,
 	const struct rule *rule = r->file ? rules_single(us->rules, name) : NULL;
 
 	return rule && !rule_is_temp(rule, name) && rule == rules_single(us->rules, r->name) &&
-	       same_inode(&r->dir_id, dir) && job_same(removal_last_part(r)->process, maker);
+	       same_inode(&r->dir_id, dir) && epoch_same(removal_last_part(r)->process, maker);
 }
 
 /* The record identifies it by its generation. */

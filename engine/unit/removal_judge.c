@@ -61,7 +61,7 @@ static bool may_be_followed_locked(struct units *us, const struct removal *r)
 
 		/* The file may still be renamed from a temporary name. */
 		if (g->maker && same_inode(&r->dir_id, &g->target.dir_id) &&
-		    job_same(removal_last_part(r)->process, g->maker))
+		    epoch_same(removal_last_part(r)->process, g->maker))
 			return true;
 	}
 	return false;

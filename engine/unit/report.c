@@ -19,7 +19,7 @@
 #include "engine/unit/others.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 static unsigned open_writers_locked(const struct generation *g)
 {

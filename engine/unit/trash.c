@@ -15,7 +15,7 @@
 #include "engine/base/wait.h"
 #include "engine/content/recorded.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 struct trash {
 	struct list link;

@@ -142,7 +142,7 @@ static int init_tables(struct units *us)
 	if (!err)
 		err = casualties_init(&us->casualties);
 	if (!err)
-		err = replaced_init(&us->replaced);
+		err = replaced_dirs_init(&us->replaced_dirs);
 	if (!err)
 		err = wrecks_init(&us->wrecks);
 	if (!err)
@@ -259,7 +259,7 @@ void units_destroy(struct units *us)
 	history_finish(&us->history);
 	live_finish(&us->live);
 	table_finish(&us->removed);
-	replaced_finish(&us->replaced);
+	replaced_dirs_finish(&us->replaced_dirs);
 	jobs_destroy(us->jobs);
 	lock_finish(&us->lock);
 	if (us->accord_wake >= 0)

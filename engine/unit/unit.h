@@ -213,7 +213,7 @@ int generation_change(struct generation *g);
 void generation_changed(struct generation *g);
 
 bool generation_is_open(struct generation *g);
-bool generation_is_durable(struct generation *g); /* asked for durability */
+bool generation_asked_durable(struct generation *g); /* asked for durability */
 
 /* The process @key closed a descriptor of @g, or exits. */
 void generation_closed(struct generation *g, uint64_t key, struct writer_end end);

@@ -12,8 +12,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/rivals.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/overwrites.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/shards.h"
 
 #define VOTE_NAME VOTE_PREFIX "%u"
@@ -177,19 +177,19 @@ static bool is_of_tensor(const json_t *o)
 }
 
 /* True for a line that only says whose name a file has taken. */
-static bool is_of_rival(const json_t *o)
+static bool is_of_overwrite(const json_t *o)
 {
 	return json_object_get(o, "over");
 }
 
-static json_t *line_of_rival(const struct rival *r)
+static json_t *line_of_overwrite(const struct overwrite *r)
 {
 	return json_pack("{s:I, s:I, s:[I, I]}", "ino", (json_int_t)r->own.ino, "btime_ns",
 			 (json_int_t)r->own.btime_ns, "over", (json_int_t)r->old.ino,
 			 (json_int_t)r->old.btime_ns);
 }
 
-static void take_rival(struct checkpoint *cp, const json_t *o)
+static void take_overwrite(struct checkpoint *cp, const json_t *o)
 {
 	const json_t *over = json_object_get(o, "over");
 	const struct inode_id own = {.dev = cp->id.dev,
@@ -200,7 +200,7 @@ static void take_rival(struct checkpoint *cp, const json_t *o)
 				     .btime_ns =
 					     (uint64_t)json_integer_value(json_array_get(over, 1))};
 
-	rivals_add(cp, &own, &old);
+	overwrites_add(cp, &own, &old);
 }
 
 static bool parse_tensor(const json_t *o, struct commit_tensor *t, struct commit_tensor_room *room)
@@ -254,7 +254,7 @@ static int copy_line(struct checkpoint *cp, json_t *o, void *to)
 	struct commit_tensor t;
 	char label[NAME_MAX + 1];
 	struct filed f;
-	bool ok = is_of_rival(o) ||
+	bool ok = is_of_overwrite(o) ||
 		  (is_of_tensor(o) ? parse_tensor(o, &t, &room) : parse_file(cp, o, &f, label));
 
 	return ok ? write_line(to, json_incref(o)) : -EBADMSG;
@@ -303,8 +303,8 @@ static int take_line(struct checkpoint *cp, json_t *o, void *telling)
 	if (is_of_tensor(o))
 		return take_tensor(cp, o, t);
 	end_file(cp, t);
-	if (is_of_rival(o)) {
-		take_rival(cp, o);
+	if (is_of_overwrite(o)) {
+		take_overwrite(cp, o);
 		return 0;
 	}
 	return parse_file(cp, o, &t->file, t->label) ? 0 : -EBADMSG;
@@ -336,15 +336,15 @@ static int write_lines(struct checkpoint *cp, struct list_writer *to)
 	return err;
 }
 
-static int write_rivals(struct checkpoint *cp, struct list_writer *to)
+static int write_overwrites(struct checkpoint *cp, struct list_writer *to)
 {
-	struct rival *rivals;
+	struct overwrite *overwrites;
 	size_t nr, i;
-	int err = rivals_take(cp, &rivals, &nr);
+	int err = overwrites_take(cp, &overwrites, &nr);
 
 	for (i = 0; !err && i < nr; i++)
-		err = write_line(to, line_of_rival(&rivals[i]));
-	free(rivals);
+		err = write_line(to, line_of_overwrite(&overwrites[i]));
+	free(overwrites);
 	return err;
 }
 
@@ -356,7 +356,7 @@ int vote_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lis
 	unsigned i;
 
 	if (!err)
-		err = write_rivals(cp, &to);
+		err = write_overwrites(cp, &to);
 	for (i = 0; !err && i < nr; i++)
 		err = each_line(cp, &lists[i], copy_line, &to);
 	err = finish_list(&to, err, own);

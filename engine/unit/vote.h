@@ -2,7 +2,7 @@
 /*
  * The list that a node votes with. The list has a line of JSON for each file that is durable there,
  * followed by one for each tensor in that file; a line for each file that has taken the name of
- * another node's (rivals.h); and the lines of its children's lists. A short list goes with the
+ * another node's (overwrites.h); and the lines of its children's lists. A short list goes with the
  * vote. A longer one is a file in the staging directory, .ckptfs-vote-SLOT, which goes when the
  * parent has its lines. The node that commits takes the lines into what is known of the files. That
  * node removes the files of the root's children when the commit is decided: until then another node

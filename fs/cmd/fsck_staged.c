@@ -79,7 +79,7 @@ static const char *adopt_staged(struct fsck *f, const struct leftover *l,
 	const char *name = slash ? slash + 1 : unit;
 	char path[PATH_MAX], shown[PATH_MAX];
 	struct stat st;
-	bool is_free = !rules_reserved(name) && fstatat(l->dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
+	bool is_free = !name_is_reserved(name) && fstatat(l->dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
 		       errno == ENOENT;
 	int err;
 

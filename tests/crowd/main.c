@@ -28,7 +28,7 @@
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/events.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/vote.h"
 #include "tests/crowd/records.h"
 

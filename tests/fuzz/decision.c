@@ -6,7 +6,7 @@
 
 #include "engine/backing/backing.h"
 #include "engine/unit/decision.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 static void is_below(const char *path)
 {
@@ -24,7 +24,7 @@ static void is_below(const char *path)
 
 static void is_name(const char *name)
 {
-	REQUIRE(backing_name_ok(name) && !rules_reserved(name));
+	REQUIRE(backing_name_ok(name) && !name_is_reserved(name));
 }
 
 static void follows(const struct order *o)
@@ -36,7 +36,7 @@ static void follows(const struct order *o)
 		const struct order_pointer *p = &o->pointers[i];
 
 		is_name(p->name);
-		REQUIRE(rules_reserved(p->staging) &&
+		REQUIRE(name_is_reserved(p->staging) &&
 			commit_is_hex(p->staging + strlen(STAGING_PREFIX)));
 		REQUIRE(order_was_ok(p->was));
 	}

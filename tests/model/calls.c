@@ -54,9 +54,9 @@ static void place_end(struct reached *p)
 	node_put(world.m.fs.tree, p->dir);
 }
 
-static struct save_name name_at(const struct reached *p)
+static struct entry_name name_at(const struct reached *p)
 {
-	return (struct save_name){p->dir, p->fd.fd, p->name};
+	return (struct entry_name){p->dir, p->fd.fd, p->name};
 }
 
 static int lookup(const struct reached *p, struct node **n, struct statx *stx)
@@ -89,8 +89,8 @@ static int mkdir_once(pid_t pid, const char *path)
 {
 	struct fs *fs = &world.m.fs;
 	struct caller c = caller_of(pid);
-	struct inside in = {.checkpoint = NULL};
-	struct save_name n;
+	struct in_checkpoint in = {.checkpoint = NULL};
+	struct entry_name n;
 	struct reached p;
 	mode_t type;
 	int err = place_begin(pid, path, &p);
@@ -100,17 +100,17 @@ static int mkdir_once(pid_t pid, const char *path)
 	n = name_at(&p);
 	err = look_up(&p, &type);
 	err = !err ? -EEXIST : err == -ENOENT ? 0 : err;
-	if (!err && save_has_name(fs, p.dir, p.name))
+	if (!err && route_has_name(fs, p.dir, p.name))
 		err = -EEXIST;
 	if (!err)
-		err = inside_enter(fs, &c, p.dir, p.name, (struct change){0}, &in);
+		err = in_checkpoint_enter(fs, &c, p.dir, p.name, (struct change){0}, &in);
 	if (!err)
-		err = inside_begin(fs, &c, p.dir, p.name, (struct change){0});
+		err = in_checkpoint_begin_change(fs, &c, p.dir, p.name, (struct change){0});
 	if (err >= 0)
-		err = save_mkdir(fs, &c, &n, in.checkpoint, 0755);
+		err = route_mkdir(fs, &c, &n, in.checkpoint, 0755);
 	if (err == -ENOTSUP)
 		err = backing_mkdir(AS(&fs->engine->backing, &c), p.fd.fd, p.name, 0755);
-	inside_leave(&in);
+	in_checkpoint_leave(&in);
 	place_end(&p);
 	return err;
 }
@@ -151,9 +151,9 @@ static int unlink_once(pid_t pid, const char *path)
 	if (!err && S_ISDIR(type))
 		err = -EISDIR;
 	if (!err) {
-		struct save_name n = name_at(&p);
+		struct entry_name n = name_at(&p);
 
-		err = save_unlink(&world.m.fs, &c, &n);
+		err = route_unlink(&world.m.fs, &c, &n);
 	}
 	place_end(&p);
 	return err;
@@ -172,9 +172,9 @@ static int rmdir_once(pid_t pid, const char *path)
 	if (!err && !S_ISDIR(type))
 		err = -ENOTDIR;
 	if (!err) {
-		struct save_name n = name_at(&p);
+		struct entry_name n = name_at(&p);
 
-		err = save_rmdir(&world.m.fs, &c, &n);
+		err = route_rmdir(&world.m.fs, &c, &n);
 	}
 	place_end(&p);
 	return err;
@@ -197,7 +197,7 @@ static int cut_once(pid_t pid, const char *path, size_t size)
 		place_end(&p);
 		return err;
 	}
-	err = S_ISDIR(stx.stx_mode) ? -EISDIR : save_truncate(fs, &c, n, size);
+	err = S_ISDIR(stx.stx_mode) ? -EISDIR : route_truncate(fs, &c, n, size);
 	if (err == -ENOTSUP)
 		err = data_truncate(fs, &c, n, size);
 	if (err == -ENOTSUP) {
@@ -224,7 +224,7 @@ static int symlink_once(pid_t pid, const char *target, const char *path)
 {
 	struct fs *fs = &world.m.fs;
 	struct caller c = caller_of(pid);
-	struct save_name n;
+	struct entry_name n;
 	struct reached p;
 	mode_t type;
 	int err = place_begin(pid, path, &p);
@@ -233,7 +233,7 @@ static int symlink_once(pid_t pid, const char *target, const char *path)
 		return err;
 	n = name_at(&p);
 	err = look_up(&p, &type);
-	err = !err ? -EEXIST : err == -ENOENT ? beside_hold_link(fs, &c, &n, target) : err;
+	err = !err ? -EEXIST : err == -ENOENT ? evidence_name_hold_link(fs, &c, &n, target) : err;
 	if (err == -ENOTSUP)
 		err = backing_symlink(AS(&fs->engine->backing, &c), target, p.fd.fd, p.name);
 	place_end(&p);
@@ -262,9 +262,9 @@ static int rename_once(pid_t pid, const char *from, const char *to)
 	if (!err && !look_up(&b, &to_type) && S_ISDIR(type) != S_ISDIR(to_type))
 		err = S_ISDIR(type) ? -ENOTDIR : -EISDIR;
 	if (!err && strcmp(from, to)) {
-		struct save_name x = name_at(&a), y = name_at(&b);
+		struct entry_name x = name_at(&a), y = name_at(&b);
 
-		err = save_rename(&world.m.fs, &c, &x, &y, 0);
+		err = route_rename(&world.m.fs, &c, &x, &y, 0);
 	}
 	place_end(&b);
 	place_end(&a);
@@ -432,7 +432,7 @@ int call_list(const char *path, void (*add)(void *arg, const char *name, bool di
 		extra.nr = 0;
 		units_list(fs->engine->units, &dir, add_name, &extra);
 		while (dirwalk_next(&w))
-			if (!rules_reserved(w.name) && !has_name(&extra, w.name) &&
+			if (!name_is_reserved(w.name) && !has_name(&extra, w.name) &&
 			    !removals_hide(fs->engine->units, &dir, w.name))
 				add(arg, w.name, w.type == DT_DIR);
 		for (i = 0; i < extra.nr; i++)

@@ -206,7 +206,7 @@ bool job_lives(struct process *p)
 	MUTEX_SCOPE(&lock);
 
 	for (i = 0; i < nr_people; i++)
-		if (!people[i].gone && job_same(&people[i], p))
+		if (!people[i].gone && epoch_same(&people[i], p))
 			return true;
 	return false;
 }

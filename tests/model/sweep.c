@@ -9,7 +9,7 @@
 
 #include "engine/backing/dirwalk.h"
 #include "engine/format/commit.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 #include "tests/backing/peek.h"
 #include "tests/model/model.h"
@@ -39,7 +39,7 @@ static void sweep_below(struct backing *b, const char *path)
 
 			if (err)
 				wrong("fsck cannot remove %s: %s", below, strerror(-err));
-		} else if (rules_reserved(w.name) && strcmp(w.name, COMMIT_FILE)) {
+		} else if (name_is_reserved(w.name) && strcmp(w.name, COMMIT_FILE)) {
 			wrong("%s is hidden, and fsck does not know it", below);
 		} else if (w.type == DT_DIR) {
 			sweep_below(b, below);

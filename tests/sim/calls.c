@@ -3,7 +3,7 @@
 
 #include "engine/base/wait.h"
 #include "engine/unit/internal.h"
-#include "fs/elsewhere.h"
+#include "fs/other_nodes.h"
 #include "tests/sim/sched.h"
 #include "tests/sim/world.h"
 
@@ -43,9 +43,9 @@ void reach_end(struct reached *p)
 	node_put(p->p->m->fs.tree, p->dir);
 }
 
-static struct save_name name_at(const struct reached *p)
+static struct entry_name name_at(const struct reached *p)
 {
-	return (struct save_name){p->dir, p->fd.fd, p->name};
+	return (struct entry_name){p->dir, p->fd.fd, p->name};
 }
 
 int reached_node(const struct reached *p, struct node **n, struct statx *stx)
@@ -79,8 +79,8 @@ static int mkdir_once(struct proc *who, const char *path)
 {
 	struct fs *fs = &who->m->fs;
 	const struct caller *c = &who->who;
-	struct inside in = {.checkpoint = NULL};
-	struct save_name n;
+	struct in_checkpoint in = {.checkpoint = NULL};
+	struct entry_name n;
 	struct reached p;
 	mode_t type;
 	int err = reach(who, path, &p);
@@ -90,17 +90,17 @@ static int mkdir_once(struct proc *who, const char *path)
 	n = name_at(&p);
 	err = reached_type(&p, &type);
 	err = !err ? -EEXIST : err == -ENOENT ? 0 : err;
-	if (!err && save_has_name(fs, p.dir, p.name))
+	if (!err && route_has_name(fs, p.dir, p.name))
 		err = -EEXIST;
 	if (!err)
-		err = inside_enter(fs, c, p.dir, p.name, (struct change){0}, &in);
+		err = in_checkpoint_enter(fs, c, p.dir, p.name, (struct change){0}, &in);
 	if (!err)
-		err = inside_begin(fs, c, p.dir, p.name, (struct change){0});
+		err = in_checkpoint_begin_change(fs, c, p.dir, p.name, (struct change){0});
 	if (err >= 0)
-		err = save_mkdir(fs, c, &n, in.checkpoint, 0755);
+		err = route_mkdir(fs, c, &n, in.checkpoint, 0755);
 	if (err == -ENOTSUP)
 		err = backing_mkdir(AS(&fs->engine->backing, c), p.fd.fd, p.name, 0755);
-	inside_leave(&in);
+	in_checkpoint_leave(&in);
 	reach_end(&p);
 	return err;
 }
@@ -114,9 +114,9 @@ int node_open(struct proc *who, struct node *n, int flags, struct opened *o)
 	int fd = -1, err = 0;
 
 	if (!(flags & O_TRUNC))
-		err = elsewhere_await(&m->fs, c, n);
+		err = other_nodes_await(&m->fs, c, n);
 	if (!err)
-		err = save_open(&m->fs, c, n, flags, &g);
+		err = route_open(&m->fs, c, n, flags, &g);
 	if (err)
 		return err;
 	err = tree_fd(m->fs.tree, AS(&m->en.backing, c), n, &nf);
@@ -128,10 +128,10 @@ int node_open(struct proc *who, struct node *n, int flags, struct opened *o)
 	}
 	o->h = err ? NULL : handle_create(m->fs.tree, n, fd, flags);
 	if (!o->h) {
-		save_not_opened(g);
+		route_not_opened(g);
 		return err ? err : -ENOMEM;
 	}
-	save_opened(o->h, g);
+	route_opened(o->h, g);
 	return 0;
 }
 
@@ -144,7 +144,7 @@ static int create_new(struct reached *p, int flags, struct opened *o)
 	bool created = true;
 	struct statx stx;
 	struct node *n;
-	int fd, err = save_create(&m->fs, c, p->dir, p->fd.fd, p->name, 0644, flags, &g);
+	int fd, err = route_create(&m->fs, c, p->dir, p->fd.fd, p->name, 0644, flags, &g);
 
 	if (err)
 		return err;
@@ -159,11 +159,11 @@ static int create_new(struct reached *p, int flags, struct opened *o)
 	if (err) {
 		if (fd >= 0)
 			close(fd);
-		save_not_opened(g);
+		route_not_opened(g);
 		return err;
 	}
 	o->h = handle_create(m->fs.tree, n, fd, flags);
-	save_opened(o->h, g);
+	route_opened(o->h, g);
 	tree_forget(m->fs.tree, n->id, 1);
 	node_put(m->fs.tree, n);
 	return 0;
@@ -202,9 +202,9 @@ static int unlink_once(struct proc *who, const char *path)
 	if (!err && S_ISDIR(type))
 		err = -EISDIR;
 	if (!err) {
-		struct save_name n = name_at(&p);
+		struct entry_name n = name_at(&p);
 
-		err = save_unlink(&who->m->fs, c, &n);
+		err = route_unlink(&who->m->fs, c, &n);
 		if (err == -ENOTSUP)
 			err = backing_unlink(AS(&who->m->en.backing, c), p.fd.fd, p.name, false);
 	}
@@ -225,9 +225,9 @@ static int rmdir_once(struct proc *who, const char *path)
 	if (!err && !S_ISDIR(type))
 		err = -ENOTDIR;
 	if (!err) {
-		struct save_name n = name_at(&p);
+		struct entry_name n = name_at(&p);
 
-		err = save_rmdir(&who->m->fs, c, &n);
+		err = route_rmdir(&who->m->fs, c, &n);
 		if (err == -ENOTSUP)
 			err = backing_unlink(AS(&who->m->en.backing, c), p.fd.fd, p.name, true);
 	}
@@ -264,9 +264,9 @@ static int rename_once(struct proc *who, const char *from, const char *to)
 	if (!err && !reached_type(&b, &to_type) && S_ISDIR(type) != S_ISDIR(to_type))
 		err = S_ISDIR(type) ? -ENOTDIR : -EISDIR;
 	if (!err && strcmp(from, to)) {
-		struct save_name x = name_at(&a), y = name_at(&b);
+		struct entry_name x = name_at(&a), y = name_at(&b);
 
-		err = save_rename(&who->m->fs, c, &x, &y, 0);
+		err = route_rename(&who->m->fs, c, &x, &y, 0);
 		if (err == -ENOTSUP)
 			err = backing_rename(AS(&who->m->en.backing, c), a.fd.fd, a.name, b.fd.fd,
 					     b.name, 0);
@@ -327,9 +327,9 @@ static int symlink_once(struct proc *who, const char *target, const char *path)
 	err = reached_type(&p, &type);
 	err = !err ? -EEXIST : err == -ENOENT ? 0 : err;
 	if (!err) {
-		struct save_name n = name_at(&p);
+		struct entry_name n = name_at(&p);
 
-		err = beside_hold_link(&who->m->fs, c, &n, target);
+		err = evidence_name_hold_link(&who->m->fs, c, &n, target);
 		if (err == -ENOTSUP)
 			err = backing_symlink(AS(&who->m->en.backing, c), target, p.fd.fd, p.name);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What processes look at on a mount: listings, names and bytes. */
 #include "engine/unit/internal.h"
-#include "fs/elsewhere.h"
+#include "fs/other_nodes.h"
 #include "tests/sim/calls_inside.h"
 
 struct names {
@@ -68,7 +68,7 @@ static void note_staged(void *listing, const struct entry *e)
 {
 	struct listing *l = listing;
 
-	if (e->type == DT_DIR && rules_reserved(e->name) && strlen(e->name) < STAGING_MAX)
+	if (e->type == DT_DIR && name_is_reserved(e->name) && strlen(e->name) < STAGING_MAX)
 		add_name(&l->staged, e->name, NULL, S_IFDIR);
 }
 
@@ -76,8 +76,8 @@ static void show_entry(void *listing, const struct entry *e)
 {
 	struct listing *l = listing;
 
-	if (backing_name_ok(e->name) && !rules_reserved(e->name) && !has_name(&l->extra, e->name) &&
-	    !removals_hide(l->who->m->en.units, &l->dir, e->name))
+	if (backing_name_ok(e->name) && !name_is_reserved(e->name) &&
+	    !has_name(&l->extra, e->name) && !removals_hide(l->who->m->en.units, &l->dir, e->name))
 		l->add(l->arg, e->name, e->type == DT_DIR);
 }
 
@@ -91,9 +91,9 @@ static int meet_staged(struct listing *l)
 		return 0;
 	err = each_entry(&fs->engine->backing, l->fd, note_staged, l);
 	if (!err)
-		err = accord_shed(fs->engine->units, &l->dir, NULL);
+		err = accord_await_removed(fs->engine->units, &l->dir, NULL);
 	for (i = 0; i < l->staged.nr && !err; i++)
-		err = elsewhere_meet_staged(fs, &l->who->who, l->node, l->fd, l->staged.name[i]);
+		err = other_nodes_join_staged(fs, &l->who->who, l->node, l->fd, l->staged.name[i]);
 	return err;
 }
 

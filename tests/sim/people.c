@@ -230,7 +230,7 @@ bool job_lives(struct process *p)
 
 	for (i = 0; i < nr_people; i++)
 		if (people[i].node == person_of(p->tgid)->node && !people[i].ended &&
-		    job_same(&people[i].p, p))
+		    epoch_same(&people[i].p, p))
 			return true;
 	return false;
 }

@@ -471,7 +471,7 @@ HELPER void looks(struct world *w, unsigned i)
 	}
 }
 
-HELPER bool mourns(struct world *w, unsigned i, unsigned *n, bool *calamity)
+HELPER bool sees_dead(struct world *w, unsigned i, unsigned *n, bool *calamity)
 {
 	struct member *m = &w->m[i];
 	const char *watched[AGREE_FANOUT + 1];
@@ -547,7 +547,7 @@ HELPER bool happen(struct world *w, unsigned n, bool *calamity)
 		}
 		if (makes_records(w, i, &n, calamity) || sees_records(w, i, &n) ||
 		    saves(w, i, &n, calamity) || votes(w, i, &n) || leaves(w, i, &n, calamity) ||
-		    gives_up(w, i, &n, calamity) || mourns(w, i, &n, calamity) ||
+		    gives_up(w, i, &n, calamity) || sees_dead(w, i, &n, calamity) ||
 		    is_lost(w, i, &n, calamity))
 			return true;
 	}

@@ -305,7 +305,7 @@ HELPER bool is_whole(const struct member *m)
 	return m->closed;
 }
 
-HELPER bool mourn(struct member *m)
+HELPER bool see_dead(struct member *m)
 {
 	const char *watched[AGREE_FANOUT + 1];
 	unsigned nr = w.anybody_gone ? agreement_watches(&m->a, watched) : 0, i;
@@ -373,7 +373,7 @@ HELPER bool go_on(struct member *m)
 		m->votes = 0;
 		return true;
 	}
-	return mourn(m);
+	return see_dead(m);
 }
 
 HELPER void step(uint32_t i)

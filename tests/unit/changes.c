@@ -26,7 +26,7 @@ static int open_once(int flags)
 	int err = tree_lookup(m.fs.tree, &m.en.backing, at.dir, at.name, 0, &n, &stx);
 
 	assert_int_equal(err, 0);
-	err = save_open(&m.fs, &m.user, n, flags, &g);
+	err = route_open(&m.fs, &m.user, n, flags, &g);
 	assert_null(g);
 	tree_forget(m.fs.tree, n->id, 1);
 	node_put(m.fs.tree, n);

@@ -9,7 +9,7 @@
  */
 #include "tests/unit/mnt.h"
 
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
 #include "tests/backing/faults.h"
@@ -289,7 +289,7 @@ static void assert_only_remainders(struct backing *b)
 
 	dirwalk_begin(&w, b, b->root_fd);
 	while (dirwalk_next(&w))
-		if (rules_reserved(w.name) && strcmp(w.name, FORMAT_DIR) &&
+		if (name_is_reserved(w.name) && strcmp(w.name, FORMAT_DIR) &&
 		    strncmp(w.name, STAGING_PREFIX, strlen(STAGING_PREFIX)) &&
 		    strncmp(w.name, TRASH_PREFIX, strlen(TRASH_PREFIX)))
 			fail_msg("%s is left", w.name);

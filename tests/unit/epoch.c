@@ -54,7 +54,7 @@ static void a_launcher_counts(void **state)
 
 		if (epoch_order(&p, keys[i].other, EPOCH_LASTS) != keys[i].order)
 			fail_msg("%s as seen from %s", keys[i].key, keys[i].other);
-		assert_int_equal(job_same(&p, &o), keys[i].order == SAME);
+		assert_int_equal(epoch_same(&p, &o), keys[i].order == SAME);
 	}
 }
 
@@ -80,10 +80,10 @@ static void who_is_not_read_may_be_of_any(void **state)
 	(void)state;
 	p.read = false;
 	assert_int_equal(epoch_order(&p, o.key, EPOCH_LASTS), EPOCH_UNKNOWN);
-	assert_true(job_same(&p, &o));
-	assert_true(job_same(&o, &p));
+	assert_true(epoch_same(&p, &o));
+	assert_true(epoch_same(&o, &p));
 	p.uid = 2;
-	assert_false(job_same(&o, &p));
+	assert_false(epoch_same(&o, &p));
 }
 
 /* @ago in ticks. */

@@ -295,8 +295,8 @@ static void before_a_rename_that_fails(void **state)
 	make_version(m.top, "other.bin", 7, 5000);
 	assert_int_equal(file_unlink(&m, ONE), 0);
 	assert_int_equal(
-		save_rename(&m.fs, &m.user, &(struct save_name){from.dir, from.fd.fd, from.name},
-			    &(struct save_name){to.dir, to.fd.fd, to.name}, RENAME_EXCHANGE),
+		route_rename(&m.fs, &m.user, &(struct entry_name){from.dir, from.fd.fd, from.name},
+			     &(struct entry_name){to.dir, to.fd.fd, to.name}, RENAME_EXCHANGE),
 		-ENOENT);
 	at_end(&m, &to);
 	at_end(&m, &from);

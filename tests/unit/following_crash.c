@@ -8,8 +8,8 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/coord/coord.h"
+#include "engine/unit/publish_dir.h"
 #include "engine/unit/recover.h"
-#include "engine/unit/replace.h"
 #include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
 #include "tests/backing/faults.h"

@@ -45,13 +45,13 @@ static void jobs_are_compared(void **state)
 		       *other = jobs_process(jobs, 0, getuid() + 1);
 
 	(void)state;
-	assert_true(job_same(pa, pb));
-	assert_false(job_same(pa, pc));
-	assert_false(job_same(pa, ps));
+	assert_true(epoch_same(pa, pb));
+	assert_false(epoch_same(pa, pc));
+	assert_false(epoch_same(pa, ps));
 	assert_true(ps->weak);
-	assert_true(job_same(ps, pt)); /* one process session */
-	assert_true(job_same(pa, hidden));
-	assert_false(job_same(pa, other));
+	assert_true(epoch_same(ps, pt)); /* one process session */
+	assert_true(epoch_same(pa, hidden));
+	assert_false(epoch_same(pa, other));
 	process_put(pa);
 	process_put(pb);
 	process_put(pc);
@@ -119,7 +119,7 @@ static void another_user_is_another(void **state)
 	} while (!q->read && (process_put(q), true));
 	assert_ptr_not_equal(p, q);
 	assert_string_equal(q->key, "12345/master/n1:5");
-	assert_false(job_same(p, q));
+	assert_false(epoch_same(p, q));
 	process_put(p);
 	process_put(q);
 	end(&c, 0);

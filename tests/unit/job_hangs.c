@@ -119,7 +119,7 @@ static void who_hangs_is_unread_and_harms_nobody(void **state)
 	q = ask(bad.pid);
 	assert_int_equal(q->rank, 2);
 	assert_ptr_not_equal(p, q);
-	assert_true(job_same(p, q));
+	assert_true(epoch_same(p, q));
 	process_put(q);
 	end(&good, 0);
 	end(&bad, 4);

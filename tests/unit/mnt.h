@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A mount without FUSE: an engine over a directory, and the calls of programs as fs/op_file.c and
- * fs/op_name.c pass them on to fs/save.c and fs/data.c. Files that are whole, and that can tell.
+ * fs/op_name.c pass them on to fs/route.c and fs/data.c. Files that are whole, and that can tell.
  */
 #ifndef TESTS_UNIT_MNT_H
 #define TESTS_UNIT_MNT_H
@@ -15,11 +15,11 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/wait.h"
 #include "engine/content/digest.h"
-#include "fs/beside.h"
 #include "fs/data.h"
+#include "fs/evidence_name.h"
 #include "fs/fs.h"
-#include "fs/inside.h"
-#include "fs/save.h"
+#include "fs/in_checkpoint.h"
+#include "fs/route.h"
 #include "tests/backing/memory_engine.h"
 #include "tests/unit/versions.h"
 
@@ -180,8 +180,8 @@ static inline int file_rename(struct mnt *m, const char *from, const char *to)
 		return err;
 	err = at_try(m, to, &b);
 	if (!err) {
-		err = save_rename(&m->fs, &m->user, &(struct save_name){a.dir, a.fd.fd, a.name},
-				  &(struct save_name){b.dir, b.fd.fd, b.name}, 0);
+		err = route_rename(&m->fs, &m->user, &(struct entry_name){a.dir, a.fd.fd, a.name},
+				   &(struct entry_name){b.dir, b.fd.fd, b.name}, 0);
 		at_end(m, &b);
 	}
 	at_end(m, &a);
@@ -191,7 +191,7 @@ static inline int file_rename(struct mnt *m, const char *from, const char *to)
 static inline int file_unlink(struct mnt *m, const char *path)
 {
 	struct at at = at_begin(m, path);
-	int err = save_unlink(&m->fs, &m->user, &(struct save_name){at.dir, at.fd.fd, at.name});
+	int err = route_unlink(&m->fs, &m->user, &(struct entry_name){at.dir, at.fd.fd, at.name});
 
 	if (err == -ENOTSUP)
 		err = backing_unlink(AS(&m->en.backing, &m->user), at.fd.fd, at.name, false);
@@ -203,21 +203,21 @@ static inline int file_unlink(struct mnt *m, const char *path)
 static inline int dir_make(struct mnt *m, const char *path)
 {
 	struct at at;
-	struct inside in;
+	struct in_checkpoint in;
 	int err = at_try(m, path, &at);
 
 	if (err)
 		return err;
-	err = inside_enter(&m->fs, &m->user, at.dir, at.name, (struct change){0}, &in);
+	err = in_checkpoint_enter(&m->fs, &m->user, at.dir, at.name, (struct change){0}, &in);
 
 	if (err >= 0)
 		err = err ? -ENOTSUP
-			  : save_mkdir(&m->fs, &m->user,
-				       &(struct save_name){at.dir, at.fd.fd, at.name},
-				       in.checkpoint, 0755);
+			  : route_mkdir(&m->fs, &m->user,
+					&(struct entry_name){at.dir, at.fd.fd, at.name},
+					in.checkpoint, 0755);
 	if (err == -ENOTSUP)
 		err = backing_mkdir(AS(&m->en.backing, &m->user), at.fd.fd, at.name, 0755);
-	inside_leave(&in);
+	in_checkpoint_leave(&in);
 	at_end(m, &at);
 	return err;
 }
@@ -226,7 +226,7 @@ static inline int dir_make(struct mnt *m, const char *path)
 static inline int dir_remove(struct mnt *m, const char *path)
 {
 	struct at at = at_begin(m, path);
-	int err = save_rmdir(&m->fs, &m->user, &(struct save_name){at.dir, at.fd.fd, at.name});
+	int err = route_rmdir(&m->fs, &m->user, &(struct entry_name){at.dir, at.fd.fd, at.name});
 
 	at_end(m, &at);
 	return err;
@@ -236,8 +236,8 @@ static inline int dir_remove(struct mnt *m, const char *path)
 static inline int link_make(struct mnt *m, const char *target, const char *path)
 {
 	struct at at = at_begin(m, path);
-	int err = beside_hold_link(&m->fs, &m->user, &(struct save_name){at.dir, at.fd.fd, at.name},
-				   target);
+	int err = evidence_name_hold_link(&m->fs, &m->user,
+					  &(struct entry_name){at.dir, at.fd.fd, at.name}, target);
 
 	if (err == -ENOTSUP)
 		err = backing_symlink(AS(&m->en.backing, &m->user), target, at.fd.fd, at.name);
@@ -268,7 +268,7 @@ static inline int open_there(struct mnt *m, struct node *n, int flags, struct fi
 {
 	struct generation *g;
 	struct node_fd nf;
-	int fd, err = save_open(&m->fs, &m->user, n, flags, &g);
+	int fd, err = route_open(&m->fs, &m->user, n, flags, &g);
 
 	if (err)
 		return err;
@@ -282,10 +282,10 @@ static inline int open_there(struct mnt *m, struct node *n, int flags, struct fi
 	}
 	f->h = err ? NULL : handle_create(m->fs.tree, n, fd, flags);
 	if (!f->h) {
-		save_not_opened(g);
+		route_not_opened(g);
 		return err ? err : -ENOMEM;
 	}
-	save_opened(f->h, g);
+	route_opened(f->h, g);
 	return 0;
 }
 
@@ -296,7 +296,7 @@ static inline int open_new(struct mnt *m, struct at *at, int flags, struct file 
 	struct statx stx;
 	bool created = true;
 	struct node *n;
-	int fd, err = save_create(&m->fs, &m->user, at->dir, at->fd.fd, at->name, 0644, flags, &g);
+	int fd, err = route_create(&m->fs, &m->user, at->dir, at->fd.fd, at->name, 0644, flags, &g);
 
 	if (err)
 		return err;
@@ -311,12 +311,12 @@ static inline int open_new(struct mnt *m, struct at *at, int flags, struct file 
 	if (err) {
 		if (fd >= 0)
 			close(fd);
-		save_not_opened(g);
+		route_not_opened(g);
 		return err;
 	}
 	f->h = handle_create(m->fs.tree, n, fd, flags);
 	assert_non_null(f->h);
-	save_opened(f->h, g);
+	route_opened(f->h, g);
 	tree_forget(m->fs.tree, n->id, 1);
 	node_put(m->fs.tree, n);
 	return 0;

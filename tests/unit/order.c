@@ -10,7 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/unit/order.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 #define NEW	"0123456789abcdef0123456789abcdef"

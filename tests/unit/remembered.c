@@ -132,7 +132,7 @@ static void what_was_replaced(void **state)
 	}
 	assert_true(checkpoints_replaced(us, &known));
 	assert_false(checkpoints_replaced(us, &unknown)); /* which no program can have */
-	assert_in_range(us->replaced.nr, 1, MANY / 2);
+	assert_in_range(us->replaced_dirs.nr, 1, MANY / 2);
 	tree_forget(m.fs.tree, n->id, 1);
 	node_put(m.fs.tree, n);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names that have a meaning to ckptfs itself, whatever the rules (engine/rule) say. */
-#ifndef ENGINE_UNIT_RULES_H
-#define ENGINE_UNIT_RULES_H
+#ifndef ENGINE_UNIT_RESERVED_NAMES_H
+#define ENGINE_UNIT_RESERVED_NAMES_H
 
 #include <stdbool.h>
 
@@ -14,15 +14,15 @@
 #define COMMIT_OWN_PREFIX STAGING_PREFIX "commit-"
 
 /* True if ckptfs keeps @name for itself and hides it in the mount. */
-bool rules_reserved(const char *name);
+bool name_is_reserved(const char *name);
 
 /* Moves the walk @w to the next entry that is not reserved. False: at the end, or w->err. */
-bool rules_next_visible(struct dirwalk *w);
+bool name_next_visible(struct dirwalk *w);
 
 /* True if @name says nothing of the final name, like the temporary names of safetensors. */
-bool rules_tells_nothing(const char *name);
+bool name_tells_nothing(const char *name);
 
 /* True for the name of a commit file, or of a partial copy of one. */
-bool rules_commit_file(const char *name);
+bool name_is_commit_file(const char *name);
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens and new files inside a checkpoint that is being written, which the caller has entered: each
- * begins or joins a generation of that checkpoint. Has no lock of its own. inside_enter has decided
- * before whether the checkpoint may be changed.
+ * begins or joins a generation of that checkpoint. Has no lock of its own. in_checkpoint_enter has
+ * decided before whether the checkpoint may be changed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "fs/inside.h"
+#include "fs/in_checkpoint.h"
 
 /*
  * Another process has just made the file. The kernel opens that instead, but retries only once; so
  * a file that another node made becomes this node's own now.
  */
-static int open_instead(struct fs *fs, const struct caller *c, struct inside *in, int at,
+static int open_instead(struct fs *fs, const struct caller *c, struct in_checkpoint *in, int at,
 			const char *name, int flags)
 {
 	struct backing b = fs_for(fs, c);
@@ -32,8 +32,9 @@ static int open_instead(struct fs *fs, const struct caller *c, struct inside *in
 	return !err || err == -ENOENT ? -ESTALE : err;
 }
 
-int inside_create(struct fs *fs, const struct caller *c, struct inside *in, struct node *dir,
-		  int at, const char *name, mode_t mode, int flags, struct generation **g)
+int in_checkpoint_create(struct fs *fs, const struct caller *c, struct in_checkpoint *in,
+			 struct node *dir, int at, const char *name, mode_t mode, int flags,
+			 struct generation **g)
 {
 	struct backing b = fs_for(fs, c);
 	struct backing maker = backing_maker(&b, c);
@@ -48,7 +49,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 		err = checkpoint_join(in->checkpoint, in->process);
 	if (err)
 		return err;
-	if (flags & O_EXCL && !rules_tells_nothing(name))
+	if (flags & O_EXCL && !name_tells_nothing(name))
 		checkpoint_copied_by(in->checkpoint, in->process);
 	err = backing_stat_at(&b, at, name, &stx);
 	if (!err)
@@ -73,7 +74,7 @@ int inside_create(struct fs *fs, const struct caller *c, struct inside *in, stru
 }
 
 /* A file of the checkpoint is emptied, which also may show what the checkpoint is. */
-static int write_anew(struct inside *in)
+static int write_anew(struct in_checkpoint *in)
 {
 	int err = checkpoint_is_change(in->checkpoint)
 			  ? checkpoint_claim(in->checkpoint, in->rel, in->process)
@@ -83,8 +84,8 @@ static int write_anew(struct inside *in)
 }
 
 /* Begins to write, in place, to a file of the checkpoint that is closed and durable. */
-static int begin_again(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
-		       struct generation **g)
+static int begin_again(struct fs *fs, const struct caller *c, struct in_checkpoint *in,
+		       struct node *n, struct generation **g)
 {
 	struct backing b = fs_for(fs, c);
 	struct backing as = fs_as(fs, c);
@@ -142,7 +143,7 @@ static bool is_current(struct fs *fs, const struct caller *c, struct node *n,
 }
 
 /* Copies @n for the checkpoint if need be. -ESTALE: the name has a copy, whose open is expected. */
-static int make_own(struct fs *fs, const struct caller *c, struct inside *in, struct node *n,
+static int make_own(struct fs *fs, const struct caller *c, struct in_checkpoint *in, struct node *n,
 		    bool empty)
 {
 	struct inode_id id = node_inode(n);
@@ -156,8 +157,8 @@ static int make_own(struct fs *fs, const struct caller *c, struct inside *in, st
 	return err ? err : -ESTALE;
 }
 
-int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct node *n, int flags,
-		struct generation **g)
+int in_checkpoint_open(struct fs *fs, const struct caller *c, struct in_checkpoint *in,
+		       struct node *n, int flags, struct generation **g)
 {
 	struct inode_id id = node_inode(n);
 	int err = checkpoint_join(in->checkpoint, in->process);
@@ -173,7 +174,7 @@ int inside_open(struct fs *fs, const struct caller *c, struct inside *in, struct
 		if (generation_open(*g, c->pid)) {
 			err = flags & O_TRUNC ? write_anew(in) : 0;
 			if (!err && flags & O_TRUNC)
-				err = save_cut(fs, *g);
+				err = route_cut(fs, *g);
 			if (!err)
 				return 0;
 			generation_released(*g);

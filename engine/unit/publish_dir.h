@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* (O5) Gives a committed directory its name: readers see all of what had it before, or none. */
-#ifndef ENGINE_UNIT_REPLACE_H
-#define ENGINE_UNIT_REPLACE_H
+#ifndef ENGINE_UNIT_PUBLISH_DIR_H
+#define ENGINE_UNIT_PUBLISH_DIR_H
 
 #include "engine/unit/checkpoint.h"
 
@@ -30,17 +30,17 @@ struct placement {
  * and there is something to do. *@trashed: something lies in trash, TRASH_PREFIX and the id of the
  * staging name.
  */
-int replace_place(const struct placement *p, bool *trashed);
+int publish_dir_place(const struct placement *p, bool *trashed);
 
 /* Removes from the staging directory @fd the files by which nodes agreed on its commit. */
-void replace_tidy(struct backing *b, int fd);
+void publish_dir_tidy(struct backing *b, int fd);
 
-/* As replace_place, for @cp. */
-int replace_target(struct checkpoint *cp);
+/* As publish_dir_place, for @cp. */
+int publish_dir_checkpoint(struct checkpoint *cp);
 
 /* The same, as another node has decided in @d. */
 struct decision;
-int replace_decided(struct checkpoint *cp, const struct decision *d);
+int publish_dir_decided(struct checkpoint *cp, const struct decision *d);
 
 /* The header of the committed directory @unit, any descriptor of it. -errno: it cannot be read. */
 int unit_header(struct backing *b, int unit, struct commit_header *h);

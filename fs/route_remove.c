@@ -2,7 +2,7 @@
 /*
  * Removals: unlink and rmdir, of what is being saved and of what is published. A checkpoint that
  * its job removes stays on the backing until a newer one is there (engine/unit/removal.h). Has no
- * lock of its own. save_rename.c renames.
+ * lock of its own. route_rename.c renames.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "fs/beside.h"
-#include "fs/inside.h"
-#include "fs/passing.h"
-#include "fs/save_inside.h"
+#include "fs/copied_commit.h"
+#include "fs/evidence_name.h"
+#include "fs/in_checkpoint.h"
+#include "fs/route_inside.h"
 
-int save_look_behind(struct fs *fs, const struct caller *c, const struct save_name *n,
-		     struct inode_id *id, mode_t *mode)
+int route_look_behind(struct fs *fs, const struct caller *c, const struct entry_name *n,
+		      struct inode_id *id, mode_t *mode)
 {
 	struct backing b = fs_for(fs, c);
 	struct statx stx;
@@ -27,13 +27,13 @@ int save_look_behind(struct fs *fs, const struct caller *c, const struct save_na
 	return err;
 }
 
-int save_look_up(struct fs *fs, const struct caller *c, const struct save_name *n,
-		 struct inode_id *id, mode_t *mode)
+int route_look_up(struct fs *fs, const struct caller *c, const struct entry_name *n,
+		  struct inode_id *id, mode_t *mode)
 {
 	struct inode_id dir = node_inode(n->dir);
 	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
 
-	return hidden ? -ENOENT : save_look_behind(fs, c, n, id, mode);
+	return hidden ? -ENOENT : route_look_behind(fs, c, n, id, mode);
 }
 
 /* True for a name as mkstemp makes them, even with the ending of a checkpoint. */
@@ -52,7 +52,7 @@ static bool is_temporary(const struct rule *rule, const char *name)
  * 1: a job removes the single-file checkpoint @n, which stays on the backing until a newer one is
  * there. 0: it goes at once. Else -errno.
  */
-static int remove_later(struct fs *fs, const struct caller *c, const struct save_name *n)
+static int remove_later(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
@@ -86,7 +86,7 @@ static int remove_later(struct fs *fs, const struct caller *c, const struct save
 }
 
 /* Once the last name is gone, the cache drops what it has of the file. */
-int save_unlink_published(struct fs *fs, const struct caller *c, const struct save_name *n)
+int route_unlink_published(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct backing b = fs_as(fs, c);
 	struct backing daemon = fs_for(fs, c);
@@ -99,7 +99,7 @@ int save_unlink_published(struct fs *fs, const struct caller *c, const struct sa
 
 	if (err)
 		return err < 0 ? err : 0;
-	if (contents_any(fs->engine->contents) && !save_look_up(fs, c, n, &id, &mode))
+	if (contents_any(fs->engine->contents) && !route_look_up(fs, c, n, &id, &mode))
 		ct = content_find(fs->engine->contents, &id);
 	held = recorded_hold(&b, n->at, n->name, &stx);
 	err = backing_unlink(&b, n->at, n->name, false);
@@ -114,39 +114,39 @@ int save_unlink_published(struct fs *fs, const struct caller *c, const struct sa
 struct removal {
 	struct fs *fs;
 	const struct caller *c;
-	const struct save_name *name;
+	const struct entry_name *name;
 };
 
 static int remove_from_backing(void *removal)
 {
 	struct removal *r = removal;
-	int err = save_unlink_published(r->fs, r->c, r->name);
+	int err = route_unlink_published(r->fs, r->c, r->name);
 
 	return err == -ENOENT ? 0 : err; /* only the cache has it */
 }
 
-int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n)
+int route_unlink(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct backing b = fs_as(fs, c);
 	struct removal removal = {fs, c, n};
 	struct inode_id dir = node_inode(n->dir);
 	struct generation *g;
-	struct inside in;
+	struct in_checkpoint in;
 	bool held;
 	int err;
 
 	if (!fs->engine->units)
 		return backing_unlink(&b, n->at, n->name, false);
-	if (passing_is(n->name) || rules_reserved(n->name))
-		return passing_unlink(fs, c, n->dir, n->name);
-	err = inside_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
+	if (copied_commit_is(n->name) || name_is_reserved(n->name))
+		return copied_commit_unlink(fs, c, n->dir, n->name);
+	err = in_checkpoint_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
 	if (err > 0)
-		err = inside_unlink(fs, c, &in, n);
+		err = in_checkpoint_unlink(fs, c, &in, n);
 	if (err || in.checkpoint) {
-		inside_leave(&in);
+		in_checkpoint_leave(&in);
 		return err;
 	}
-	err = inside_remove_later(fs, c, n, false);
+	err = in_checkpoint_remove_later(fs, c, n, false);
 	if (err)
 		return err < 0 ? err : 0;
 	held = pointers_drop(fs->engine->units, &dir, n->name);
@@ -154,15 +154,15 @@ int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n
 	err = g ? generation_unlink(g, remove_from_backing, &removal) : -EEXIST;
 	generation_put(g);
 	if (err == -EEXIST)
-		err = save_unlink_published(fs, c, n);
+		err = route_unlink_published(fs, c, n);
 	if (err == -ENOENT && held)
 		err = 0;
 	if (!err)
-		beside_unlinked(fs, n->dir, n->name);
+		evidence_name_unlinked(fs, n->dir, n->name);
 	return err;
 }
 
-int save_clear_dir(struct fs *fs, const struct caller *c, const struct save_name *n)
+int route_clear_dir(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct backing b = fs_for(fs, c);
 	int pin, err;
@@ -175,28 +175,28 @@ int save_clear_dir(struct fs *fs, const struct caller *c, const struct save_name
 	return err;
 }
 
-int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n)
+int route_rmdir(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct backing b = fs_as(fs, c);
 	struct inode_id dir = node_inode(n->dir);
 	struct checkpoint *cp =
 		fs->engine->units ? checkpoints_find(fs->engine->units, &dir, n->name) : NULL;
-	struct inside in = {.checkpoint = NULL};
+	struct in_checkpoint in = {.checkpoint = NULL};
 	int err = cp ? checkpoint_remove(cp, c) : -EEXIST;
 
 	checkpoint_put(cp);
 	if (err != -EEXIST)
 		return err;
-	err = inside_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
+	err = in_checkpoint_enter(fs, c, n->dir, n->name, (struct change){.removes = true}, &in);
 	if (!err && fs->engine->units)
-		err = inside_remove_later(fs, c, n, true);
+		err = in_checkpoint_remove_later(fs, c, n, true);
 	if (err && !in.checkpoint)
 		return err < 0 ? err : 0;
 	err = backing_unlink(&b, n->at, n->name, true);
-	inside_leave(&in);
+	in_checkpoint_leave(&in);
 	if ((err != -ENOTEMPTY && err != -EEXIST) || !fs->engine->units)
 		return err;
-	if (!save_clear_dir(fs, c, n))
+	if (!route_clear_dir(fs, c, n))
 		err = backing_unlink(&b, n->at, n->name, true);
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -21,25 +21,25 @@ static bool is_tmp_six(const char *name, size_t len)
 	return true;
 }
 
-bool rules_tells_nothing(const char *name)
+bool name_tells_nothing(const char *name)
 {
 	return is_tmp_six(name, strlen(name));
 }
 
-bool rules_commit_file(const char *name)
+bool name_is_commit_file(const char *name)
 {
 	return !strcmp(name, COMMIT_FILE) || rules_is_copy(name, COMMIT_FILE);
 }
 
-bool rules_reserved(const char *name)
+bool name_is_reserved(const char *name)
 {
 	return !strncmp(name, STAGING_PREFIX, strlen(STAGING_PREFIX));
 }
 
-bool rules_next_visible(struct dirwalk *w)
+bool name_next_visible(struct dirwalk *w)
 {
 	while (dirwalk_next(w))
-		if (!rules_reserved(w->name))
+		if (!name_is_reserved(w->name))
 			return true;
 	return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where opens, names and writes meet the units: decides which of them begin, join, rename or end a
- * generation (engine/unit), and which go to the backing.
+ * Routes opens, and changes of names, sizes and attributes: decides which of them begin, join,
+ * rename or end a generation (engine/unit), and which go to the backing.
  *
  * A file that replaces another is a new inode, but OPEN names an inode. So an OPEN that would
  * change a published file begins the generation and answers ESTALE. Then the kernel looks the path
@@ -9,13 +9,13 @@
  *
  * Has no lock of its own. data.h moves the bytes.
  */
-#ifndef FS_SAVE_H
-#define FS_SAVE_H
+#ifndef FS_ROUTE_H
+#define FS_ROUTE_H
 
 #include "fs/fs.h"
 
 /* A name on either side of a rename, or a name to be removed. */
-struct save_name {
+struct entry_name {
 	struct node *dir;
 	int at; /* descriptor of the directory */
 	const char *name;
@@ -23,85 +23,85 @@ struct save_name {
 
 /*
  * Call before @n is opened with @flags. To write to a unit, the open joins the generation *@g,
- * referenced and counted as open until save_opened or save_not_opened; else *@g is NULL. 0;
+ * referenced and counted as open until route_opened or route_not_opened; else *@g is NULL. 0;
  * -ESTALE: look the name up again; or -errno.
  */
-int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
-	      struct generation **g);
+int route_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
+	       struct generation **g);
 
 /*
- * As save_open, before @name is created in @dir, which is open as @at. With a generation, the file
+ * As route_open, before @name is created in @dir, which is open as @at. With a generation, the file
  * is made already. -EEXIST: by O_EXCL.
  */
-int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at, const char *name,
-		mode_t mode, int flags, struct generation **g);
+int route_create(struct fs *fs, const struct caller *c, struct node *dir, int at, const char *name,
+		 mode_t mode, int flags, struct generation **g);
 
 /*
  * Call before the directory @n, in the checkpoint @in (NULL: in none), is made with @mode: begins a
  * checkpoint if it may be one. 0: done. -ENOTSUP: make it on the backing. Else -errno.
  */
-int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n,
-	       struct checkpoint *in, mode_t mode);
+int route_mkdir(struct fs *fs, const struct caller *c, const struct entry_name *n,
+		struct checkpoint *in, mode_t mode);
 
 /* Empties a generation for O_TRUNC. Other programs may have it open, too. */
-int save_cut(struct fs *fs, struct generation *g);
+int route_cut(struct fs *fs, struct generation *g);
 
 /* Has the data of the file at @n reach the backing before its new name does. */
-int save_data_first(struct fs *fs, const struct caller *c, const struct save_name *n);
+int route_data_first(struct fs *fs, const struct caller *c, const struct entry_name *n);
 
 /* Binds an open to its generation; the handle takes over the reference. @g may be NULL. */
-void save_opened(struct handle *h, struct generation *g);
+void route_opened(struct handle *h, struct generation *g);
 
 /*
  * True if the inode of @stx, which was just looked up and opened, is a unit that was removed or
  * failed meanwhile. Its bytes are gone; the caller looks the name up again.
  */
-bool save_is_gone(struct fs *fs, const struct statx *stx);
+bool route_is_gone(struct fs *fs, const struct statx *stx);
 
 /* Releases the generation of an open that failed. @g may be NULL. */
-void save_not_opened(struct generation *g);
+void route_not_opened(struct generation *g);
 
 /* What the cache knows of the inode of @n, referenced, or NULL. */
-struct content *save_content(struct fs *fs, const struct node *n);
+struct content *route_content(struct fs *fs, const struct node *n);
 
 /* Drops the digest record of the published file behind @fd, which is not true any more. */
-void save_unvouched(struct fs *fs, const struct caller *c, int fd);
+void route_drop_record(struct fs *fs, const struct caller *c, int fd);
 
 /* True if a generation or checkpoint has this name, even if nothing on the backing has it. */
-bool save_has_name(struct fs *fs, const struct node *dir, const char *name);
+bool route_has_name(struct fs *fs, const struct node *dir, const char *name);
 
 /* Removes a file's name, from the backing and from the view. */
-int save_unlink(struct fs *fs, const struct caller *c, const struct save_name *n);
+int route_unlink(struct fs *fs, const struct caller *c, const struct entry_name *n);
 
 /* Removes a directory, with what is hidden in it. */
-int save_rmdir(struct fs *fs, const struct caller *c, const struct save_name *n);
+int route_rmdir(struct fs *fs, const struct caller *c, const struct entry_name *n);
 
 /* Renames, on the backing or in the view. 0 or -errno. */
-int save_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
-		const struct save_name *to, unsigned flags);
+int route_rename(struct fs *fs, const struct caller *c, const struct entry_name *from,
+		 const struct entry_name *to, unsigned flags);
 
 /*
  * Bracket a change of mode, owner or attributes of the file behind @fd. It changes an unpublished
  * unit as a write does. 0, -EINTR, or the error that the unit failed with; *@g may be NULL.
  */
-int save_begin_change(struct fs *fs, const struct caller *c, int fd, struct generation **g);
-void save_end_change(struct generation *g);
+int route_begin_change(struct fs *fs, const struct caller *c, int fd, struct generation **g);
+void route_end_change(struct generation *g);
 
 /*
  * Truncates the file @n by its path, if it is a file of a checkpoint. -ENOTSUP: it is none.
  * -ESTALE: its path leads to another file now.
  */
-int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size);
+int route_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size);
 
 /* Sets the times of @n, open as @fd. Its digest record, which contains one of them, stays valid. */
-int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
-		   const struct timespec times[2]);
+int route_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
+		    const struct timespec times[2]);
 
 /*
  * Call before a hard link to @n in the checkpoint @to (NULL: in none): waits until @n is published.
  * 0; -EXDEV: @n is still being written, or is of another checkpoint; -EINTR; or the error it failed
  * with.
  */
-int save_link(struct fs *fs, struct node *n, const struct checkpoint *to);
+int route_link(struct fs *fs, struct node *n, const struct checkpoint *to);
 
 #endif

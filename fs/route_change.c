@@ -2,13 +2,13 @@
 /*
  * Changes of a file other than writes: its size by its path, its times, its mode, owner and
  * attributes. A file that is being saved changes as by a write. A published file keeps its digest
- * record valid if only its times change. Has no lock of its own. save.c opens with O_TRUNC.
+ * record valid if only its times change. Has no lock of its own. route.c opens with O_TRUNC.
  */
 #include <errno.h>
 #include <fcntl.h>
 
-#include "fs/inside.h"
-#include "fs/save_inside.h"
+#include "fs/in_checkpoint.h"
+#include "fs/route_inside.h"
 
 /* True if the digest record of @fd is valid now; fills @hex. */
 static bool valid_record(struct backing *b, int fd, char hex[DIGEST_HEX])
@@ -31,7 +31,7 @@ static void renew_record(struct backing *b, int fd, const char *hex)
 		     fd, record, true);
 }
 
-int save_begin_change(struct fs *fs, const struct caller *c, int fd, struct generation **g)
+int route_begin_change(struct fs *fs, const struct caller *c, int fd, struct generation **g)
 {
 	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
@@ -52,7 +52,7 @@ int save_begin_change(struct fs *fs, const struct caller *c, int fd, struct gene
 	return err == -EEXIST ? 0 : err;
 }
 
-void save_end_change(struct generation *g)
+void route_end_change(struct generation *g)
 {
 	if (g)
 		generation_changed(g);
@@ -65,22 +65,22 @@ static int begin_cut(struct fs *fs, const struct caller *c, struct node *n, bool
 {
 	struct change change = {.opens = true, .empties = empty};
 	char name[NAME_MAX + 1];
-	struct inside in;
+	struct in_checkpoint in;
 	struct node *dir;
-	int err = inside_enter(fs, c, n, NULL, change, &in);
+	int err = in_checkpoint_enter(fs, c, n, NULL, change, &in);
 
 	*g = NULL;
 	if (err > 0) {
-		err = inside_open(fs, c, &in, n, empty ? O_WRONLY | O_TRUNC : O_WRONLY, g);
-		inside_leave(&in);
+		err = in_checkpoint_open(fs, c, &in, n, empty ? O_WRONLY | O_TRUNC : O_WRONLY, g);
+		in_checkpoint_leave(&in);
 	} else if (!err && tree_place(fs->tree, n, &dir, name)) {
-		err = inside_begin(fs, c, dir, name, change);
+		err = in_checkpoint_begin_change(fs, c, dir, name, change);
 		node_put(fs->tree, dir);
 	}
 	return err;
 }
 
-int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size)
+int route_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size)
 {
 	struct backing b = fs_for(fs, c);
 	struct generation *g;
@@ -104,8 +104,8 @@ int save_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_
 	return err;
 }
 
-int save_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
-		   const struct timespec times[2])
+int route_set_times(struct fs *fs, const struct caller *c, struct node *n, int fd,
+		    const struct timespec times[2])
 {
 	struct inode_id id = node_inode(n);
 	struct backing b = fs_as(fs, c);

@@ -8,8 +8,8 @@
  *
  * Guarded by the units' lock, except for the sweep.
  */
-#ifndef ENGINE_UNIT_REPLACED_H
-#define ENGINE_UNIT_REPLACED_H
+#ifndef ENGINE_UNIT_REPLACED_DIRS_H
+#define ENGINE_UNIT_REPLACED_DIRS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,21 +19,21 @@
 
 struct units;
 
-struct replaced {
+struct replaced_dirs {
 	struct table entries;
 	atomic_uint nr;	 /* also read without the lock */
 	size_t sweep_at; /* the number of entries at which a sweep is due */
 };
 
 /* 0 or -ENOMEM. */
-int replaced_init(struct replaced *r);
-void replaced_finish(struct replaced *r);
+int replaced_dirs_init(struct replaced_dirs *r);
+void replaced_dirs_finish(struct replaced_dirs *r);
 
 /* Without memory the entry is missing, and programs in the directory get ESTALE. */
-void replaced_add(struct replaced *r, const struct inode_id *id);
-bool replaced_has(const struct replaced *r, const struct inode_id *id);
+void replaced_dirs_add(struct replaced_dirs *r, const struct inode_id *id);
+bool replaced_dirs_has(const struct replaced_dirs *r, const struct inode_id *id);
 
 /* Without the lock. If a sweep is due, removes entries of directories that no program has. */
-void replaced_sweep(struct units *us);
+void replaced_dirs_sweep(struct units *us);
 
 #endif

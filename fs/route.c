@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/save.h"
+#include "fs/route.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "engine/base/wait.h"
-#include "fs/inside.h"
-#include "fs/save_inside.h"
+#include "fs/in_checkpoint.h"
+#include "fs/route_inside.h"
 
-bool save_is_staged(struct fs *fs, const char *name)
+bool route_is_staged(struct fs *fs, const char *name)
 {
 	return rules_single(fs->engine->rules, name) || rules_is_pointer(fs->engine->rules, name);
 }
@@ -19,14 +19,14 @@ static bool changes(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
 
-struct content *save_content(struct fs *fs, const struct node *n)
+struct content *route_content(struct fs *fs, const struct node *n)
 {
 	struct inode_id id = node_inode(n);
 
 	return fs->engine->contents ? content_find(fs->engine->contents, &id) : NULL;
 }
 
-bool save_has_name(struct fs *fs, const struct node *dir, const char *name)
+bool route_has_name(struct fs *fs, const struct node *dir, const char *name)
 {
 	struct inode_id id = node_inode(dir);
 	struct generation *g = fs->engine->units ? units_find(fs->engine->units, &id, name) : NULL;
@@ -39,7 +39,7 @@ bool save_has_name(struct fs *fs, const struct node *dir, const char *name)
 	return g || cp;
 }
 
-void save_unvouched(struct fs *fs, const struct caller *c, int fd)
+void route_drop_record(struct fs *fs, const struct caller *c, int fd)
 {
 	struct backing b = fs_for(fs, c);
 
@@ -89,7 +89,7 @@ static int begin_from_file(struct fs *fs, const struct caller *c, const struct i
 	struct statx stx;
 	int fd, err = 0;
 
-	if (!save_is_staged(fs, name))
+	if (!route_is_staged(fs, name))
 		return -ESTALE; /* the kernel finds it by itself */
 	fd = open_named(fs, &b, dir, at, name, &stx);
 	if (fd < 0)
@@ -184,7 +184,7 @@ static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd
 /* Writes back what only the cache has of @n, to be copied from the backing. */
 static int write_back(struct fs *fs, struct node *n)
 {
-	struct content *ct = save_content(fs, n);
+	struct content *ct = route_content(fs, n);
 	int err = ct && !content_is_pending(ct) ? content_write_back(ct) : 0;
 
 	content_put(ct);
@@ -215,7 +215,7 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 
 	if (!tree_place(fs->tree, n, &dir, name))
 		return 0;
-	if (!save_is_staged(fs, name)) {
+	if (!route_is_staged(fs, name)) {
 		node_put(fs->tree, dir);
 		return await_published(fs, n);
 	}
@@ -240,7 +240,7 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 		if (err == -ENOTSUP || err == -EACCES || err == -EPERM || err == -EROFS) {
 			err = await_published(fs, n);
 			if (!err)
-				save_unvouched(fs, c, nf.fd);
+				route_drop_record(fs, c, nf.fd);
 		}
 		tree_fd_put(fs->tree, &nf);
 	}
@@ -248,7 +248,7 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 	return err;
 }
 
-int save_cut(struct fs *fs, struct generation *g)
+int route_cut(struct fs *fs, struct generation *g)
 {
 	struct backing b = fs_for(fs, generation_owner(g));
 	int err = generation_change(g);
@@ -262,27 +262,27 @@ int save_cut(struct fs *fs, struct generation *g)
 	return err;
 }
 
-int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
-	      struct generation **g)
+int route_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
+	       struct generation **g)
 {
 	struct inode_id id = node_inode(n);
 	char name[NAME_MAX + 1];
 	struct node *dir;
-	struct inside in;
+	struct in_checkpoint in;
 	struct change change = {.opens = true, .empties = flags & O_TRUNC};
 	int err;
 
 	*g = NULL;
 	if (!fs->engine->units || !changes(flags))
 		return 0;
-	err = inside_enter(fs, c, n, NULL, change, &in);
+	err = in_checkpoint_enter(fs, c, n, NULL, change, &in);
 	if (err > 0)
-		err = inside_open(fs, c, &in, n, flags, g);
-	inside_leave(&in);
+		err = in_checkpoint_open(fs, c, &in, n, flags, g);
+	in_checkpoint_leave(&in);
 	if (err || *g)
 		return err;
 	if (tree_place(fs->tree, n, &dir, name)) {
-		err = inside_begin(fs, c, dir, name, change);
+		err = in_checkpoint_begin_change(fs, c, dir, name, change);
 		node_put(fs->tree, dir);
 		if (err)
 			return err;
@@ -291,7 +291,7 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 		*g = units_find_inode(fs->engine->units, &id);
 		err = 0;
 		if (*g && generation_open(*g, c->pid)) {
-			err = flags & O_TRUNC ? save_cut(fs, *g) : 0;
+			err = flags & O_TRUNC ? route_cut(fs, *g) : 0;
 			if (!err)
 				return 0;
 			generation_released(*g);
@@ -307,12 +307,12 @@ int save_open(struct fs *fs, const struct caller *c, struct node *n, int flags,
 	return err && err != -EEXIST ? err : open_closed(fs, c, n, flags);
 }
 
-int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at, const char *name,
-		mode_t mode, int flags, struct generation **g)
+int route_create(struct fs *fs, const struct caller *c, struct node *dir, int at, const char *name,
+		 mode_t mode, int flags, struct generation **g)
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id dir_id = node_inode(dir);
-	struct inside in;
+	struct in_checkpoint in;
 	struct change change = {.makes_file = true, .opens = true, .empties = flags & O_TRUNC};
 	struct statx stx;
 	int err;
@@ -320,23 +320,23 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 	*g = NULL;
 	if (!fs->engine->units)
 		return 0;
-	if (rules_reserved(name))
+	if (name_is_reserved(name))
 		return -EPERM;
-	err = inside_enter(fs, c, dir, name, change, &in);
+	err = in_checkpoint_enter(fs, c, dir, name, change, &in);
 	if (err > 0) {
-		err = inside_create(fs, c, &in, dir, at, name, mode, flags, g);
-		inside_leave(&in);
+		err = in_checkpoint_create(fs, c, &in, dir, at, name, mode, flags, g);
+		in_checkpoint_leave(&in);
 		if (err != -EAGAIN)
 			return err;
 		err = 0; /* it is no checkpoint after all */
 	}
 	if (!err)
-		err = inside_begin(fs, c, dir, name, change);
+		err = in_checkpoint_begin_change(fs, c, dir, name, change);
 	if (err)
 		return err;
-	if (save_has_name(fs, dir, name))
+	if (route_has_name(fs, dir, name))
 		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &dir_id, at, name, flags);
-	if (!save_is_staged(fs, name) || flags & O_APPEND)
+	if (!route_is_staged(fs, name) || flags & O_APPEND)
 		return removal_of_file_makes_way(fs->engine->units, &dir_id, name);
 	/* The publish replaces what was removed and is still there. */
 	err = removals_hide(fs->engine->units, &dir_id, name) ? -ENOENT
@@ -357,7 +357,7 @@ int save_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
 	return err;
 }
 
-bool save_is_gone(struct fs *fs, const struct statx *stx)
+bool route_is_gone(struct fs *fs, const struct statx *stx)
 {
 	struct inode_id id = inode_id_of(stx);
 	enum generation_state state;
@@ -373,14 +373,14 @@ bool save_is_gone(struct fs *fs, const struct statx *stx)
 	return !ct;
 }
 
-void save_not_opened(struct generation *g)
+void route_not_opened(struct generation *g)
 {
 	if (g)
 		generation_released(g);
 	generation_put(g);
 }
 
-void save_opened(struct handle *h, struct generation *g)
+void route_opened(struct handle *h, struct generation *g)
 {
 	h->generation = g;
 	if (!g)
@@ -393,7 +393,7 @@ void save_opened(struct handle *h, struct generation *g)
  * -EEXIST: the directory @n, made by @p in @in (NULL: in no checkpoint), may be the top of a
  * checkpoint. 0: it is not. Else -errno.
  */
-static int may_be_checkpoint(struct fs *fs, const struct save_name *n, const struct process *p,
+static int may_be_checkpoint(struct fs *fs, const struct entry_name *n, const struct process *p,
 			     struct checkpoint *in)
 {
 	struct inode_id dir = node_inode(n->dir);
@@ -409,8 +409,8 @@ static int may_be_checkpoint(struct fs *fs, const struct save_name *n, const str
 		       : 0;
 }
 
-int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n,
-	       struct checkpoint *in, mode_t mode)
+int route_mkdir(struct fs *fs, const struct caller *c, const struct entry_name *n,
+		struct checkpoint *in, mode_t mode)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir = node_inode(n->dir);
@@ -436,7 +436,7 @@ int save_mkdir(struct fs *fs, const struct caller *c, const struct save_name *n,
 	return err;
 }
 
-int save_link(struct fs *fs, struct node *n, const struct checkpoint *to)
+int route_link(struct fs *fs, struct node *n, const struct checkpoint *to)
 {
 	struct inode_id id = node_inode(n);
 	char rel[PATH_MAX];

@@ -7,7 +7,7 @@
  * exchange undoes the first, and the next look shows that. If the new directory was moved to trash,
  * it comes back. A node empties trash only after it has seen that trash is not the new directory.
  */
-#include "engine/unit/replace.h"
+#include "engine/unit/publish_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "engine/base/lock.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 /*
@@ -246,7 +246,7 @@ static int step(const struct placement *p, const char *trash)
 	return look_at_all(p, trash, &now) || same_names(&n, &now) ? err : 1;
 }
 
-void replace_tidy(struct backing *b, int fd)
+void publish_dir_tidy(struct backing *b, int fd)
 {
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 
@@ -264,10 +264,10 @@ static void tidy_staged(const struct placement *p)
 
 	fd = pin < 0 ? pin : backing_reopen(p->backing, pin, O_RDONLY | O_DIRECTORY);
 	if (fd >= 0)
-		replace_tidy(p->backing, fd);
+		publish_dir_tidy(p->backing, fd);
 }
 
-int replace_place(const struct placement *p, bool *trashed)
+int publish_dir_place(const struct placement *p, bool *trashed)
 {
 	char trash[STAGING_MAX + 8];
 	struct seen old;
@@ -315,14 +315,14 @@ static int place(struct checkpoint *cp, struct placement p)
 	p.name = cp->target.name;
 	p.is_ours = is_ours;
 	p.arg = cp;
-	err = replace_place(&p, &trashed);
+	err = publish_dir_place(&p, &trashed);
 	if (!err && trashed)
 		trash_empty_later(cp->units, &cp->owner, cp->target.dir,
 				  cp->staging + strlen(STAGING_PREFIX));
 	return err;
 }
 
-int replace_target(struct checkpoint *cp)
+int publish_dir_checkpoint(struct checkpoint *cp)
 {
 	return place(cp, (struct placement){.ordinary = cp->ordinary,
 					    .replaces = cp->replaces,
@@ -331,7 +331,7 @@ int replace_target(struct checkpoint *cp)
 					    .btime_ns = cp->replaced.btime_ns});
 }
 
-int replace_decided(struct checkpoint *cp, const struct decision *d)
+int publish_dir_decided(struct checkpoint *cp, const struct decision *d)
 {
 	return place(cp, (struct placement){.ordinary = d->ordinary,
 					    .replaces = d->replaces,

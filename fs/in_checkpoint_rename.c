@@ -2,19 +2,19 @@
 /*
  * Names inside checkpoints that are being written: unlink, and renames within one, into one, out of
  * a committed one, and of a checkpoint itself. Each is noted as evidence. Has no lock of its own.
- * save_rename handles renames that touch no checkpoint.
+ * route_rename handles renames that touch no checkpoint.
  */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/inside.h"
+#include "fs/in_checkpoint.h"
 
 struct call {
 	struct fs *fs;
 	const struct caller *c;
-	const struct save_name *from, *to;
+	const struct entry_name *from, *to;
 	unsigned flags;
 };
 
@@ -36,7 +36,7 @@ static int rename_now(void *call)
 
 /* The generation that is written under a name of the backing, referenced, or NULL. */
 static struct generation *written_at(struct fs *fs, const struct caller *c,
-				     const struct save_name *n)
+				     const struct entry_name *n)
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id id;
@@ -49,7 +49,7 @@ static struct generation *written_at(struct fs *fs, const struct caller *c,
 }
 
 /* Calls @now, which takes the name @n away from what has it. */
-static int take_away(struct fs *fs, const struct save_name *n, int (*now)(void *call),
+static int take_away(struct fs *fs, const struct entry_name *n, int (*now)(void *call),
 		     struct call *call)
 {
 	struct generation *g = written_at(fs, call->c, n);
@@ -59,8 +59,8 @@ static int take_away(struct fs *fs, const struct save_name *n, int (*now)(void *
 	return err == -EEXIST ? now(call) : err;
 }
 
-int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
-		  const struct save_name *n)
+int in_checkpoint_unlink(struct fs *fs, const struct caller *c, struct in_checkpoint *in,
+			 const struct entry_name *n)
 {
 	struct call call = {.fs = fs, .c = c, .from = n};
 	int err = take_away(fs, n, unlink_now, &call);
@@ -74,8 +74,8 @@ int inside_unlink(struct fs *fs, const struct caller *c, struct inside *in,
  * Claims the checkpoint by the new name of a file, which may be the first to tell what it is.
  * -EEXIST: it is an ordinary directory now.
  */
-static int claim_by_rename(struct fs *fs, const struct caller *c, struct inside *in,
-			   const struct save_name *from)
+static int claim_by_rename(struct fs *fs, const struct caller *c, struct in_checkpoint *in,
+			   const struct entry_name *from)
 {
 	struct backing b = fs_for(fs, c);
 	struct statx stx;
@@ -89,17 +89,17 @@ static int claim_by_rename(struct fs *fs, const struct caller *c, struct inside 
  * True if a program copies or moves a file: that rename does not mean what a framework's rename
  * does. rsync keeps a whole file aside under its own name.
  */
-static bool is_copied(const struct save_name *from, const struct save_name *to)
+static bool is_copied(const struct entry_name *from, const struct entry_name *to)
 {
 	return rules_is_copy(from->name, to->name) || !strcmp(from->name, to->name);
 }
 
 /* Renames within one checkpoint, which was entered for @to. */
-static int rename_within(struct fs *fs, struct inside *to_in, const char *from_rel,
+static int rename_within(struct fs *fs, struct in_checkpoint *to_in, const char *from_rel,
 			 struct call *call)
 {
 	struct backing b = fs_for(fs, call->c);
-	const struct save_name *from = call->from, *to = call->to;
+	const struct entry_name *from = call->from, *to = call->to;
 	struct generation *g = written_at(fs, call->c, from);
 	struct inode_id dir = node_inode(to->dir);
 	int err = call->flags & RENAME_EXCHANGE ? 0 : claim_by_rename(fs, call->c, to_in, from);
@@ -130,23 +130,25 @@ static int rename_within(struct fs *fs, struct inside *to_in, const char *from_r
  */
 static int rename_committed(struct fs *fs, const struct caller *c, struct call *call)
 {
-	int err = inside_begin(fs, c, call->to->dir, call->to->name, (struct change){0});
+	int err = in_checkpoint_begin_change(fs, c, call->to->dir, call->to->name,
+					     (struct change){0});
 
 	if (!err)
-		err = inside_is_in_committed(fs, call->c, call->from->dir);
+		err = in_checkpoint_is_committed(fs, call->c, call->from->dir);
 	if (err > 0)
 		return -EXDEV;
 	return err ? err : -ENOTSUP;
 }
 
 /* Makes something from outside a part of a checkpoint. */
-static int rename_into(struct fs *fs, struct inside *in, struct call *call)
+static int rename_into(struct fs *fs, struct in_checkpoint *in, struct call *call)
 {
 	struct backing b = fs_for(fs, call->c);
 	struct inode_id from_dir = node_inode(call->from->dir);
 	struct generation *g = units_find(fs->engine->units, &from_dir, call->from->name);
-	int err = g && generation_is_open(g) ? 1
-					     : inside_is_in_committed(fs, call->c, call->from->dir);
+	int err = g && generation_is_open(g)
+			  ? 1
+			  : in_checkpoint_is_committed(fs, call->c, call->from->dir);
 
 	generation_put(g);
 	if (err > 0)
@@ -156,7 +158,7 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 	if (!err)
 		err = units_settle_name(fs->engine->units, &from_dir, call->from->name);
 	if (!err)
-		err = save_data_first(fs, call->c, call->from);
+		err = route_data_first(fs, call->c, call->from);
 	if (!err)
 		err = checkpoint_claim(in->checkpoint, in->rel, in->process);
 	if (!err)
@@ -175,7 +177,7 @@ static int rename_into(struct fs *fs, struct inside *in, struct call *call)
 }
 
 /* Frees the new name of a checkpoint: only an empty directory gives way. */
-static int make_way(struct fs *fs, const struct caller *c, const struct save_name *to,
+static int make_way(struct fs *fs, const struct caller *c, const struct entry_name *to,
 		    unsigned flags)
 {
 	struct backing b = fs_for(fs, c);
@@ -191,7 +193,7 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 		if (err && (err != -EEXIST || flags & RENAME_NOREPLACE))
 			return err; /* else it was just committed: see below */
 	}
-	if (save_has_name(fs, to->dir, to->name))
+	if (route_has_name(fs, to->dir, to->name))
 		return -ENOTDIR;
 	hidden = removals_hide(fs->engine->units, &dir, to->name);
 	err = backing_stat_at(&b, to->at, to->name, &stx);
@@ -201,12 +203,12 @@ static int make_way(struct fs *fs, const struct caller *c, const struct save_nam
 		return -EEXIST;
 	if (!S_ISDIR(stx.stx_mode))
 		return -ENOTDIR;
-	return save_rmdir(fs, c, to);
+	return route_rmdir(fs, c, to);
 }
 
 /* Gives a checkpoint another name. */
 static int rename_checkpoint(struct fs *fs, const struct caller *c, struct checkpoint *cp,
-			     const struct save_name *to, unsigned flags)
+			     const struct entry_name *to, unsigned flags)
 {
 	struct inode_id dir = node_inode(to->dir);
 	struct checkpoint *other;
@@ -228,8 +230,8 @@ static int rename_checkpoint(struct fs *fs, const struct caller *c, struct check
 }
 
 /* Renames over a checkpoint: only a directory may replace it, and only while it is empty. */
-static int over_checkpoint(struct fs *fs, const struct caller *c, const struct save_name *from,
-			   const struct save_name *to, unsigned flags)
+static int over_checkpoint(struct fs *fs, const struct caller *c, const struct entry_name *from,
+			   const struct entry_name *to, unsigned flags)
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(to->dir);
@@ -246,14 +248,14 @@ static int over_checkpoint(struct fs *fs, const struct caller *c, const struct s
 	return make_way(fs, c, to, flags);
 }
 
-int inside_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
-		  const struct save_name *to, unsigned flags)
+int in_checkpoint_rename(struct fs *fs, const struct caller *c, const struct entry_name *from,
+			 const struct entry_name *to, unsigned flags)
 {
 	struct call call = {.fs = fs, .c = c, .from = from, .to = to, .flags = flags};
 	struct inode_id dir = node_inode(from->dir);
 	struct checkpoint *cp = checkpoints_find(fs->engine->units, &dir, from->name), *source;
 	char rel[PATH_MAX];
-	struct inside in;
+	struct in_checkpoint in;
 	int err;
 
 	if (cp) {
@@ -265,7 +267,7 @@ int inside_rename(struct fs *fs, const struct caller *c, const struct save_name 
 	if (err)
 		return err;
 	source = tree_checkpoint(fs->tree, from->dir, from->name, rel, sizeof(rel));
-	err = inside_enter(fs, c, to->dir, to->name, (struct change){0}, &in);
+	err = in_checkpoint_enter(fs, c, to->dir, to->name, (struct change){0}, &in);
 	if (err == 1 && source == in.checkpoint)
 		err = rename_within(fs, &in, rel, &call);
 	else if (err == 1 && !source)
@@ -274,7 +276,7 @@ int inside_rename(struct fs *fs, const struct caller *c, const struct save_name 
 		err = -EXDEV;
 	else if (!err)
 		err = rename_committed(fs, c, &call);
-	inside_leave(&in);
+	in_checkpoint_leave(&in);
 	checkpoint_put(source);
 	return err;
 }

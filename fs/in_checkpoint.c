@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/inside.h"
+#include "fs/in_checkpoint.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "fs/no_unit.h"
+#include "fs/has_commit_file.h"
 
-void inside_leave(struct inside *in)
+void in_checkpoint_leave(struct in_checkpoint *in)
 {
 	if (!in->checkpoint)
 		return;
@@ -53,7 +53,7 @@ static void chain_put(struct fs *fs, struct link *chain, size_t nr)
 }
 
 /* True if @n is a directory with a commit file; fills @stx. */
-static bool is_unit_at(struct backing *b, const struct save_name *n, struct statx *stx)
+static bool is_unit_at(struct backing *b, const struct entry_name *n, struct statx *stx)
 {
 	struct statx file;
 	int pin = backing_pin(b, n->at, n->name);
@@ -85,7 +85,7 @@ static bool is_beside(void *beside, const char *name)
 		return false;
 	is = !backing_stat_at(&back, at.fd, name, &stx);
 	tree_fd_put(b->fs->tree, &at);
-	return is || save_has_name(b->fs, b->dir, name);
+	return is || route_has_name(b->fs, b->dir, name);
 }
 
 /* True if a file at @rel in the directory @l shows that directory to be a unit. */
@@ -171,8 +171,8 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 	return !err || err == -EEXIST ? -ESTALE : err;
 }
 
-int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		 struct change change)
+int in_checkpoint_begin_change(struct fs *fs, const struct caller *c, struct node *dir,
+			       const char *name, struct change change)
 {
 	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
 	char *rel = malloc(PATH_MAX);
@@ -182,7 +182,7 @@ int inside_begin(struct fs *fs, const struct caller *c, struct node *dir, const 
 	for (i = nr; !err && i-- > 0;) {
 		int committed = has_commit_file(fs, c, chain[i].node);
 
-		/* -EINPROGRESS: another process was quicker since inside_enter. */
+		/* -EINPROGRESS: another process was quicker since in_checkpoint_enter. */
 		err = committed < 0 && committed != -EINPROGRESS ? committed : 0;
 		if (err || !rel_from(chain, i, name, rel, PATH_MAX))
 			break;
@@ -211,7 +211,8 @@ static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *
 		return err;
 	there = !backing_stat_at(&b, at.fd, l->name, &stx) && !hidden;
 	if (there)
-		committed = is_unit_at(&b, &(struct save_name){.at = at.fd, .name = l->name}, &stx);
+		committed =
+			is_unit_at(&b, &(struct entry_name){.at = at.fd, .name = l->name}, &stx);
 	tree_fd_put(fs->tree, &at);
 	if (!committed && !(there && change.makes_file && is_claimed(fs, c, l, rel)))
 		return -ESTALE;
@@ -223,7 +224,7 @@ static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *
  * its name again instead.
  */
 static int begin_anew(struct fs *fs, const struct caller *c, struct node *dir,
-		      const struct inside *in, struct change change)
+		      const struct in_checkpoint *in, struct change change)
 {
 	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
 	size_t nr = chain ? chain_of(fs, dir, chain) : 0, i;
@@ -243,8 +244,8 @@ static int begin_anew(struct fs *fs, const struct caller *c, struct node *dir,
 	return err;
 }
 
-int inside_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		 struct change change, struct inside *in)
+int in_checkpoint_enter(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+			struct change change, struct in_checkpoint *in)
 {
 	int err;
 
@@ -293,7 +294,7 @@ static int check_empty(struct fs *fs, struct backing *b, int at, const char *nam
 
 /* @u: the unit, whose name @n is if @top, else the one that contains @n. 1: noted, or -errno. */
 static int note_removal(struct fs *fs, const struct caller *c, struct process *p,
-			const struct unit_place *u, const struct save_name *n, bool directory,
+			const struct unit_place *u, const struct entry_name *n, bool directory,
 			bool top)
 {
 	struct backing b = fs_for(fs, c);
@@ -314,8 +315,8 @@ static int note_removal(struct fs *fs, const struct caller *c, struct process *p
 	return err ? err : 1;
 }
 
-int inside_remove_later(struct fs *fs, const struct caller *c, const struct save_name *n,
-			bool directory)
+int in_checkpoint_remove_later(struct fs *fs, const struct caller *c, const struct entry_name *n,
+			       bool directory)
 {
 	struct backing b = fs_for(fs, c);
 	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
@@ -359,7 +360,7 @@ int inside_remove_later(struct fs *fs, const struct caller *c, const struct save
 	return err;
 }
 
-int inside_is_in_committed(struct fs *fs, const struct caller *c, struct node *dir)
+int in_checkpoint_is_committed(struct fs *fs, const struct caller *c, struct node *dir)
 {
 	struct link *chain = malloc(CHAIN_MAX * sizeof(*chain));
 	size_t nr = chain ? chain_of(fs, dir, chain) : 0, i;

@@ -9,8 +9,8 @@
 #include <pthread.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/unit/replace.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/publish_dir.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 #define NEW	"0123456789abcdef0123456789abcdef"
@@ -110,15 +110,15 @@ static void open_it(struct backing *b)
 
 static int place(struct backing *b, bool only_look, bool *trashed)
 {
-	return replace_place(&(struct placement){.backing = b,
-						 .owner = &owner,
-						 .dir = b->root_fd,
-						 .staging = STAGING,
-						 .name = "step-1",
-						 .replaces = true,
-						 .generation = OLD,
-						 .only_look = only_look},
-			     trashed);
+	return publish_dir_place(&(struct placement){.backing = b,
+						     .owner = &owner,
+						     .dir = b->root_fd,
+						     .staging = STAGING,
+						     .name = "step-1",
+						     .replaces = true,
+						     .generation = OLD,
+						     .only_look = only_look},
+				 trashed);
 }
 
 /* What lies there before; "" for nothing. What comes of it, and what has the name then. */

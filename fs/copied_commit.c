@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/passing.h"
+#include "fs/copied_commit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,33 +8,34 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
-#include "fs/inside.h"
+#include "fs/in_checkpoint.h"
 
-bool passing_is(const char *name)
+bool copied_commit_is(const char *name)
 {
-	return rules_commit_file(name);
+	return name_is_commit_file(name);
 }
 
 /* --- the table --- */
 
-static bool has(const struct passing *p, const struct inode_id *dir, const char *name)
+static bool has(const struct copied_commit *p, const struct inode_id *dir, const char *name)
 {
 	return p->name[0] && same_inode(&p->dir, dir) && !strcmp(p->name, name);
 }
 
 /* NULL: none. */
-static struct passing *find_locked(struct fs *fs, const struct inode_id *dir, const char *name)
+static struct copied_commit *find_locked(struct fs *fs, const struct inode_id *dir,
+					 const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < PASSING_KEPT; i++)
-		if (has(&fs->passing[i], dir, name))
-			return &fs->passing[i];
+	for (i = 0; i < COPIED_COMMITS_KEPT; i++)
+		if (has(&fs->copied_commits[i], dir, name))
+			return &fs->copied_commits[i];
 	return NULL;
 }
 
 /* Frees the entry. The caller has to close the descriptor. */
-static int take_locked(struct passing *p)
+static int take_locked(struct copied_commit *p)
 {
 	p->name[0] = '\0';
 	return p->fd;
@@ -45,11 +46,11 @@ static void keep(struct fs *fs, const struct inode_id *dir, const char *name, in
 {
 	int old = -1;
 	{
-		LOCK_SCOPE(&fs->passing_lock);
-		struct passing *p = find_locked(fs, dir, name);
+		LOCK_SCOPE(&fs->copied_commit_lock);
+		struct copied_commit *p = find_locked(fs, dir, name);
 
 		if (!p)
-			p = &fs->passing[fs->nr_passing++ % PASSING_KEPT];
+			p = &fs->copied_commits[fs->nr_copied_commits++ % COPIED_COMMITS_KEPT];
 		if (p->name[0])
 			old = take_locked(p);
 		p->dir = *dir;
@@ -60,19 +61,19 @@ static void keep(struct fs *fs, const struct inode_id *dir, const char *name, in
 		close(old);
 }
 
-void passing_finish(struct fs *fs)
+void copied_commit_finish(struct fs *fs)
 {
 	size_t i;
 
-	for (i = 0; i < PASSING_KEPT; i++)
-		if (fs->passing[i].name[0])
-			close(take_locked(&fs->passing[i]));
+	for (i = 0; i < COPIED_COMMITS_KEPT; i++)
+		if (fs->copied_commits[i].name[0])
+			close(take_locked(&fs->copied_commits[i]));
 }
 
 /* --- calls --- */
 
-int passing_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
-		   const char *name, mode_t mode)
+int copied_commit_create(struct fs *fs, const struct caller *c, struct node *dir, int at,
+			 const char *name, mode_t mode)
 {
 	struct backing b = fs_as(fs, c);
 	struct backing maker = backing_maker(&b, c);
@@ -93,15 +94,15 @@ int passing_create(struct fs *fs, const struct caller *c, struct node *dir, int 
 	return fd;
 }
 
-int passing_lookup(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		   struct node **out, struct statx *stx)
+int copied_commit_lookup(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+			 struct node **out, struct statx *stx)
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(dir);
 	int fd = -1, err;
 	{
-		LOCK_SCOPE(&fs->passing_lock);
-		struct passing *p = find_locked(fs, &id, name);
+		LOCK_SCOPE(&fs->copied_commit_lock);
+		struct copied_commit *p = find_locked(fs, &id, name);
 
 		if (p)
 			fd = backing_dup(&b, p->fd);
@@ -113,13 +114,13 @@ int passing_lookup(struct fs *fs, const struct caller *c, struct node *dir, cons
 	return err;
 }
 
-int passing_unlink(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+int copied_commit_unlink(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
 {
 	struct inode_id id = node_inode(dir);
 	int fd = -1, err;
 	{
-		LOCK_SCOPE(&fs->passing_lock);
-		struct passing *p = find_locked(fs, &id, name);
+		LOCK_SCOPE(&fs->copied_commit_lock);
+		struct copied_commit *p = find_locked(fs, &id, name);
 
 		if (p)
 			fd = take_locked(p);
@@ -128,22 +129,22 @@ int passing_unlink(struct fs *fs, const struct caller *c, struct node *dir, cons
 		close(fd);
 		return 0;
 	}
-	err = inside_begin(fs, c, dir, name, (struct change){0});
+	err = in_checkpoint_begin_change(fs, c, dir, name, (struct change){0});
 	if (err == -ESTALE)
 		return 0; /* the generation that was begun has none */
 	return err ? err : -ENOENT;
 }
 
-/* Gives a passing file another passing name. */
-static int move(struct fs *fs, const struct save_name *from, const struct save_name *to)
+/* Gives a copied commit file another name of one. */
+static int move(struct fs *fs, const struct entry_name *from, const struct entry_name *to)
 {
 	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir);
 	int fd;
 	{
-		LOCK_SCOPE(&fs->passing_lock);
-		struct passing *p = find_locked(fs, &from_dir, from->name);
+		LOCK_SCOPE(&fs->copied_commit_lock);
+		struct copied_commit *p = find_locked(fs, &from_dir, from->name);
 
-		if (!p || !passing_is(to->name))
+		if (!p || !copied_commit_is(to->name))
 			return p ? -EXDEV : -ENOENT;
 		fd = take_locked(p);
 	}
@@ -151,19 +152,19 @@ static int move(struct fs *fs, const struct save_name *from, const struct save_n
 	return 0;
 }
 
-int passing_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
-		   const struct save_name *to, unsigned flags)
+int copied_commit_rename(struct fs *fs, const struct caller *c, const struct entry_name *from,
+			 const struct entry_name *to, unsigned flags)
 {
 	struct backing b = fs_as(fs, c);
 	struct inode_id dir = node_inode(to->dir);
 	int pin, err;
 
-	if (passing_is(from->name))
+	if (copied_commit_is(from->name))
 		return move(fs, from, to);
 	if (flags & ~RENAME_NOREPLACE)
 		return -EINVAL;
 	pin = backing_pin(&b, from->at, from->name);
-	err = save_unlink(fs, c, from);
+	err = route_unlink(fs, c, from);
 	if (!err && pin >= 0)
 		keep(fs, &dir, to->name, take_fd(&pin));
 	if (pin >= 0)

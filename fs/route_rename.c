@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Renames outside of checkpoint directories: of a generation that is being saved, and of what is on
- * the backing, which is made durable before it gets the name of a checkpoint. inside_rename is
- * tried first, for those inside. Has no lock of its own.
+ * the backing, which is made durable before it gets the name of a checkpoint. in_checkpoint_rename
+ * is tried first, for those inside. Has no lock of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "fs/beside.h"
-#include "fs/inside.h"
-#include "fs/passing.h"
-#include "fs/save_inside.h"
+#include "fs/copied_commit.h"
+#include "fs/evidence_name.h"
+#include "fs/in_checkpoint.h"
+#include "fs/route_inside.h"
 #include "fs/unclaimed.h"
 
 /* True for a name under which nothing is meant to stay. */
@@ -24,12 +24,12 @@ static bool is_temp(struct fs *fs, const char *name)
 }
 
 /* Syncs a file that gets the name of a unit: after a crash it is whole, as any unit. */
-static int make_durable(struct fs *fs, const struct caller *c, const struct save_name *n)
+static int make_durable(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id id;
 	mode_t mode;
-	int pin, fd, err = save_look_up(fs, c, n, &id, &mode);
+	int pin, fd, err = route_look_up(fs, c, n, &id, &mode);
 
 	if (err || !S_ISREG(mode))
 		return err == -ENOENT ? 0 : err; /* the rename will say so */
@@ -46,19 +46,19 @@ static int make_durable(struct fs *fs, const struct caller *c, const struct save
 }
 
 /* Syncs the name that it got: then it is committed, as `wait` promises of a unit. */
-static int make_name_durable(struct fs *fs, const struct caller *c, const struct save_name *n)
+static int make_name_durable(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct backing b = fs_for(fs, c);
 
 	return backing_sync_dir(&b, n->at);
 }
 
-int save_data_first(struct fs *fs, const struct caller *c, const struct save_name *n)
+int route_data_first(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct content *ct;
 	struct inode_id id;
 	mode_t mode;
-	int err = save_look_up(fs, c, n, &id, &mode);
+	int err = route_look_up(fs, c, n, &id, &mode);
 
 	if (err)
 		return err == -ENOENT ? 0 : err; /* the rename will say so */
@@ -72,7 +72,7 @@ int save_data_first(struct fs *fs, const struct caller *c, const struct save_nam
 struct move {
 	struct fs *fs;
 	const struct caller *c;
-	const struct save_name *from, *to;
+	const struct entry_name *from, *to;
 	unsigned flags;
 	bool moved; /* so was the file that is to be replaced */
 };
@@ -114,7 +114,7 @@ static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 	struct move *m = move;
 	bool temp = is_temp(m->fs, m->from->name);
 	mode_t mode;
-	int err = temp ? -ENOENT : save_look_up(m->fs, m->c, m->from, replaced, &mode);
+	int err = temp ? -ENOENT : route_look_up(m->fs, m->c, m->from, replaced, &mode);
 
 	*replaces = true;
 	if (!err) {
@@ -123,18 +123,18 @@ static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 	}
 	if (err != -ENOENT)
 		return err;
-	err = save_look_behind(m->fs, m->c, m->to, replaced, &mode);
+	err = route_look_behind(m->fs, m->c, m->to, replaced, &mode);
 	*replaces = !err;
 	if (!err && S_ISDIR(mode))
 		return -EISDIR;
 	if (temp && (!err || err == -ENOENT))
-		err = save_unlink_published(m->fs, m->c, m->from);
+		err = route_unlink_published(m->fs, m->c, m->from);
 	return err == -ENOENT ? 0 : err;
 }
 
 /* Gives an unpublished generation another name. -ENOTSUP: it has ended. */
 static int rename_generation(struct fs *fs, const struct caller *c, struct generation *g,
-			     const struct save_name *from, const struct save_name *to)
+			     const struct entry_name *from, const struct entry_name *to)
 {
 	struct move move = {.fs = fs, .c = c, .from = from, .to = to};
 	struct inode_id to_dir = node_inode(to->dir), id;
@@ -143,7 +143,7 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 
 	if (err && err != -EEXIST)
 		return err;
-	err = save_look_up(fs, c, from, &id, &mode);
+	err = route_look_up(fs, c, from, &id, &mode);
 	if (!err && !generation_is_open(g) && !is_temp(fs, from->name)) {
 		/*
 		 * The name has an older file, too. Once the generation has replaced that, a plain
@@ -164,11 +164,11 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 	if (err)
 		return err == -EEXIST ? -ENOTSUP : err;
 	tree_placed(fs->tree, generation_id(g), to->dir, to->name);
-	return generation_is_durable(g) ? generation_wait(g) : 0;
+	return generation_asked_durable(g) ? generation_wait(g) : 0;
 }
 
 /* A whole file got the name of a checkpoint: what its job has removed may go. */
-static void note_saved(struct fs *fs, const struct caller *c, const struct save_name *n)
+static void note_saved(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id dir = node_inode(n->dir);
@@ -180,8 +180,8 @@ static void note_saved(struct fs *fs, const struct caller *c, const struct save_
 }
 
 /* Renames on the backing. An unpublished file of the new name goes with what it replaces. */
-static int rename_over(struct fs *fs, const struct caller *c, const struct save_name *from,
-		       const struct save_name *to, unsigned flags, struct generation *replaced)
+static int rename_over(struct fs *fs, const struct caller *c, const struct entry_name *from,
+		       const struct entry_name *to, unsigned flags, struct generation *replaced)
 {
 	struct backing b = fs_for(fs, c);
 	struct move move = {fs, c, from, to, flags, false};
@@ -191,15 +191,15 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
 
 	if (!err)
-		err = save_look_up(fs, c, from, &id, &mode);
-	if (!err && !(flags & RENAME_EXCHANGE) && !save_look_up(fs, c, to, &other, &other_mode))
+		err = route_look_up(fs, c, from, &id, &mode);
+	if (!err && !(flags & RENAME_EXCHANGE) && !route_look_up(fs, c, to, &other, &other_mode))
 		old = content_find(fs->engine->contents, &other);
 	if (!err)
-		err = save_data_first(fs, c, from);
-	if (!err && save_is_staged(fs, to->name))
+		err = route_data_first(fs, c, from);
+	if (!err && route_is_staged(fs, to->name))
 		err = make_durable(fs, c, from);
 	if (!err && flags & RENAME_EXCHANGE)
-		err = save_look_up(fs, c, to, &other, &other_mode);
+		err = route_look_up(fs, c, to, &other, &other_mode);
 	/* A directory needs a removed one out of its way; a file just replaces it. */
 	if (!err && S_ISDIR(mode))
 		err = removal_make_way(fs->engine->units, &to_dir, to->name);
@@ -210,7 +210,7 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 	if (err == -EEXIST && replaced && !(flags & RENAME_NOREPLACE))
 		err = rename_on_backing(&move); /* @replaced has ended meanwhile */
 	if ((err == -ENOTEMPTY || err == -EEXIST) && !flags && S_ISDIR(mode) &&
-	    !save_clear_dir(fs, c, to))
+	    !route_clear_dir(fs, c, to))
 		err = rename_on_backing(&move);
 	if (!err && old)
 		content_forget(old); /* else the cache keeps the blocks of a file that is gone */
@@ -229,8 +229,8 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct save_
 
 /* Waits until both names are on the backing. -EBUSY: one is open. @g, @other may be NULL. */
 static int settle_both(struct units *us, const struct inode_id *from_dir,
-		       const struct save_name *from, struct generation *g,
-		       const struct inode_id *to_dir, const struct save_name *to,
+		       const struct entry_name *from, struct generation *g,
+		       const struct inode_id *to_dir, const struct entry_name *to,
 		       struct generation *other)
 {
 	int err = units_settle_name(us, from_dir, from->name);
@@ -242,8 +242,8 @@ static int settle_both(struct units *us, const struct inode_id *from_dir,
 	return (g && generation_is_open(g)) || (other && generation_is_open(other)) ? -EBUSY : 0;
 }
 
-int save_rename(struct fs *fs, const struct caller *c, const struct save_name *from,
-		const struct save_name *to, unsigned flags)
+int route_rename(struct fs *fs, const struct caller *c, const struct entry_name *from,
+		 const struct entry_name *to, unsigned flags)
 {
 	struct units *us = fs->engine->units;
 	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir), id;
@@ -253,14 +253,15 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 
 	if (!us)
 		return -EROFS;
-	if (passing_is(from->name) || (passing_is(to->name) && !rules_reserved(from->name)))
-		return passing_rename(fs, c, from, to, flags);
-	if (rules_reserved(from->name) || rules_reserved(to->name))
-		return rules_reserved(from->name) ? -ENOENT : -EPERM;
-	err = inside_rename(fs, c, from, to, flags);
+	if (copied_commit_is(from->name) ||
+	    (copied_commit_is(to->name) && !name_is_reserved(from->name)))
+		return copied_commit_rename(fs, c, from, to, flags);
+	if (name_is_reserved(from->name) || name_is_reserved(to->name))
+		return name_is_reserved(from->name) ? -ENOENT : -EPERM;
+	err = in_checkpoint_rename(fs, c, from, to, flags);
 	if (err != -ENOTSUP)
 		return err;
-	err = beside_hold_renamed(fs, c, from, to, flags);
+	err = evidence_name_hold_renamed(fs, c, from, to, flags);
 	if (err != -ENOTSUP)
 		return err;
 	if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)))
@@ -270,7 +271,7 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 	if (g && g == replaced) {
 		err = 0; /* onto itself */
 	} else if (flags & RENAME_NOREPLACE &&
-		   (replaced || (g && !save_look_up(fs, c, to, &id, &mode)))) {
+		   (replaced || (g && !route_look_up(fs, c, to, &id, &mode)))) {
 		err = -EEXIST;
 	} else if (flags & ~RENAME_NOREPLACE) {
 		err = settle_both(us, &from_dir, from, g, &to_dir, to, replaced);
@@ -283,7 +284,7 @@ int save_rename(struct fs *fs, const struct caller *c, const struct save_name *f
 	if (!err && !(flags & RENAME_EXCHANGE))
 		removal_moved(us, &from_dir, from->name, &(struct place){to->at, to_dir, to->name});
 	if (!err)
-		beside_renamed(fs, c, to->dir, to->at, to->name);
+		evidence_name_renamed(fs, c, to->dir, to->at, to->name);
 	if (!err && !(flags & RENAME_EXCHANGE))
 		unclaimed_renamed(fs, c, from->name, to);
 	generation_put(g);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What processes on other nodes save, as this mount shows it to processes of the same job: a name
- * at once, a file once it is closed and written back. All but elsewhere_may_change may wait for
+ * at once, a file once it is closed and written back. All but other_nodes_may_change may wait for
  * other nodes; no lock is held meanwhile.
  */
-#ifndef FS_ELSEWHERE_H
-#define FS_ELSEWHERE_H
+#ifndef FS_OTHER_NODES_H
+#define FS_OTHER_NODES_H
 
 #include "fs/fs.h"
 
@@ -16,30 +16,30 @@
  * the caller tries both once more, with @sure. -EINTR or -errno. Afterwards the thread acts as the
  * daemon.
  */
-int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		   bool sure);
+int other_nodes_join(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		     bool sure);
 
 /*
- * As elsewhere_meet, before @dir, whose descriptor is @fd, is listed. @staging is a staging
+ * As other_nodes_join, before @dir, whose descriptor is @fd, is listed. @staging is a staging
  * directory in it, perhaps of another node, that says which name it will get.
  */
-int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
-			  const char *staging);
+int other_nodes_join_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
+			    const char *staging);
 
 /* True if other nodes may remove or replace directories at any time. */
-bool elsewhere_may_change(struct fs *fs);
+bool other_nodes_may_change(struct fs *fs);
 
 /*
  * Then, in a checkpoint that other nodes write to as well: makes @name lead to what they made it
  * lead to. 0; -ENOENT: to nothing any more; -EINTR or -errno. Afterwards the thread acts as the
  * daemon.
  */
-int elsewhere_follow(struct fs *fs, const struct caller *c, struct node *dir, const char *name);
+int other_nodes_follow(struct fs *fs, const struct caller *c, struct node *dir, const char *name);
 
 /*
  * Call before @n is read: if another node writes it, waits until that node has closed it and all of
  * it is on the backing. 0, -EINTR, -ETIMEDOUT or -errno.
  */
-int elsewhere_await(struct fs *fs, const struct caller *c, struct node *n);
+int other_nodes_await(struct fs *fs, const struct caller *c, struct node *n);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What follows the commit (following.h), as a root leaves it to its heir (accord_heir.c). Beside
- * the removals in its decision, the testament has
+ * the removals in its decision, the vote of the root has
  *
  * 	"pointers": [{"name": "latest", "text": "step-1\n", "link": false, "mode": 420,
  * 		      "written_ns": NS}]
@@ -26,7 +26,7 @@
 #include "engine/unit/live.h"
 #include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 
 static bool waits_here(const struct checkpoint *cp, const struct target *t, const char *waits_for)
 {
@@ -37,8 +37,8 @@ static bool waits_here(const struct checkpoint *cp, const struct target *t, cons
 
 /* Pointers that wait for a commit; referenced. */
 struct waiting {
-	struct generation *written[BEQUESTS_MAX];
-	struct held *held[BEQUESTS_MAX];
+	struct generation *written[LEFT_POINTERS_MAX];
+	struct held *held[LEFT_POINTERS_MAX];
 	size_t nr_written, nr_held;
 };
 
@@ -55,7 +55,7 @@ static void find_waiting_locked(const struct checkpoint *cp, struct waiting *w)
 	list_for_each (l, &cp->units->live.all) {
 		struct generation *g = container_of(l, struct generation, link);
 
-		if (w->nr_written < BEQUESTS_MAX && is_whole_locked(cp, g)) {
+		if (w->nr_written < LEFT_POINTERS_MAX && is_whole_locked(cp, g)) {
 			g->refs++;
 			w->written[w->nr_written++] = g;
 		}
@@ -63,7 +63,7 @@ static void find_waiting_locked(const struct checkpoint *cp, struct waiting *w)
 	list_for_each (l, &cp->units->held) {
 		struct held *h = container_of(l, struct held, link);
 
-		if (w->nr_held < BEQUESTS_MAX && !h->busy && !h->overtaken &&
+		if (w->nr_held < LEFT_POINTERS_MAX && !h->busy && !h->overtaken &&
 		    waits_here(cp, &h->target, h->waits_for)) {
 			h->refs++;
 			w->held[w->nr_held++] = h;
@@ -72,14 +72,14 @@ static void find_waiting_locked(const struct checkpoint *cp, struct waiting *w)
 }
 
 /* Adds the pointer that is staged as @staging, whose content is the @len bytes of @text. */
-static void bequeath(struct checkpoint *cp, json_t *list, const char *name, const char *staging,
-		     char text[BEQUEST_TEXT + 1], ssize_t len, uint64_t written_ns)
+static void add_pointer(struct checkpoint *cp, json_t *list, const char *name, const char *staging,
+			char text[LEFT_POINTER_TEXT + 1], ssize_t len, uint64_t written_ns)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct statx stx;
 	json_t *o;
 
-	if (len <= 0 || len > BEQUEST_TEXT || memchr(text, '\0', (size_t)len) ||
+	if (len <= 0 || len > LEFT_POINTER_TEXT || memchr(text, '\0', (size_t)len) ||
 	    backing_stat_at(&b, cp->target.dir, staging, &stx) || stx.stx_uid != cp->owner.uid)
 		return;
 	text[len] = '\0';
@@ -91,9 +91,9 @@ static void bequeath(struct checkpoint *cp, json_t *list, const char *name, cons
 	json_decref(o);
 }
 
-static void bequeath_written(struct checkpoint *cp, json_t *list, struct generation *g)
+static void add_written(struct checkpoint *cp, json_t *list, struct generation *g)
 {
-	char text[BEQUEST_TEXT + 1], name[NAME_MAX + 1];
+	char text[LEFT_POINTER_TEXT + 1], name[NAME_MAX + 1];
 	uint64_t written_ns = publish_written_ns(g), closed_ns;
 	ssize_t len;
 	bool whole;
@@ -101,8 +101,8 @@ static void bequeath_written(struct checkpoint *cp, json_t *list, struct generat
 		LOCK_SCOPE(&cp->units->lock);
 		closed_ns = g->closed_ns;
 	}
-	len = content_size(g->content) <= BEQUEST_TEXT
-		      ? content_source_read(g->content, text, BEQUEST_TEXT, 0)
+	len = content_size(g->content) <= LEFT_POINTER_TEXT
+		      ? content_source_read(g->content, text, LEFT_POINTER_TEXT, 0)
 		      : -EFBIG;
 	{
 		LOCK_SCOPE(&cp->units->lock);
@@ -110,13 +110,13 @@ static void bequeath_written(struct checkpoint *cp, json_t *list, struct generat
 		memcpy(name, g->target.name, sizeof(name));
 	}
 	if (whole) /* no process wrote to it during the read */
-		bequeath(cp, list, name, g->staging, text, len, written_ns);
+		add_pointer(cp, list, name, g->staging, text, len, written_ns);
 }
 
-static void bequeath_held(struct checkpoint *cp, json_t *list, struct held *h)
+static void add_held(struct checkpoint *cp, json_t *list, struct held *h)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	char text[BEQUEST_TEXT + 1], name[NAME_MAX + 1];
+	char text[LEFT_POINTER_TEXT + 1], name[NAME_MAX + 1];
 	__cleanup_fd int fd = S_ISLNK(h->type) ? -1 : backing_reopen(&b, h->pin, O_RDONLY);
 	ssize_t len = S_ISLNK(h->type) ? backing_readlink(&b, h->pin, text, sizeof(text))
 		      : fd < 0	       ? fd
@@ -125,10 +125,10 @@ static void bequeath_held(struct checkpoint *cp, json_t *list, struct held *h)
 		LOCK_SCOPE(&cp->units->lock);
 		memcpy(name, h->target.name, sizeof(name));
 	}
-	bequeath(cp, list, name, h->staging, text, len, h->since_wall_ns);
+	add_pointer(cp, list, name, h->staging, text, len, h->since_wall_ns);
 }
 
-json_t *accord_bequeath(struct checkpoint *cp, struct order *order)
+json_t *accord_waiting_pointers(struct checkpoint *cp, struct order *order)
 {
 	struct waiting w = {0};
 	json_t *list = json_array(), *o;
@@ -138,11 +138,11 @@ json_t *accord_bequeath(struct checkpoint *cp, struct order *order)
 		find_waiting_locked(cp, &w);
 	}
 	for (i = 0; i < w.nr_written; i++) {
-		bequeath_written(cp, list, w.written[i]);
+		add_written(cp, list, w.written[i]);
 		generation_put(w.written[i]);
 	}
 	for (i = 0; i < w.nr_held; i++) {
-		bequeath_held(cp, list, w.held[i]);
+		add_held(cp, list, w.held[i]);
 		held_put(w.held[i]);
 	}
 	/* Once these are applied, what they name now does not count. */
@@ -156,7 +156,7 @@ json_t *accord_bequeath(struct checkpoint *cp, struct order *order)
 /* --- the heir --- */
 
 /* Reads what another node has told. True if it names the checkpoint, as a pointer does. */
-static bool parse(struct checkpoint *cp, const json_t *o, struct bequest *q)
+static bool parse(struct checkpoint *cp, const json_t *o, struct left_pointer *q)
 {
 	const struct rules *rules = cp->units->rules;
 	char named[NAME_MAX + 1];
@@ -166,20 +166,20 @@ static bool parse(struct checkpoint *cp, const json_t *o, struct bequest *q)
 	q->written_ns = (uint64_t)json_get_int(o, "written_ns", 0);
 	return json_get_path(o, "name", "name_hex", q->name, sizeof(q->name)) &&
 	       json_get_path(o, "text", "text_hex", q->text, sizeof(q->text)) &&
-	       backing_name_ok(q->name) && !rules_reserved(q->name) &&
+	       backing_name_ok(q->name) && !name_is_reserved(q->name) &&
 	       (q->link ? rules_link_names(q->text, named)
 			: rules_pointer_names(rules, q->name, q->text, strlen(q->text), named)) &&
 	       !strcmp(named, cp->target.name);
 }
 
 /* Of two of one name, the one that was written later counts. */
-static size_t add(struct bequest *all, size_t nr, const struct bequest *q)
+static size_t add(struct left_pointer *all, size_t nr, const struct left_pointer *q)
 {
 	size_t i = 0;
 
 	while (i < nr && strcmp(all[i].name, q->name))
 		i++;
-	if (i == nr && nr < BEQUESTS_MAX)
+	if (i == nr && nr < LEFT_POINTERS_MAX)
 		nr++;
 	else if (i == nr || all[i].written_ns > q->written_ns)
 		return nr;
@@ -187,10 +187,10 @@ static size_t add(struct bequest *all, size_t nr, const struct bequest *q)
 	return nr;
 }
 
-size_t accord_bequests(struct checkpoint *cp, struct bequest pointers[BEQUESTS_MAX],
-		       struct order *removals)
+size_t accord_left_pointers(struct checkpoint *cp, struct left_pointer pointers[LEFT_POINTERS_MAX],
+			    struct order *removals)
 {
-	__cleanup_free struct bequest *q = malloc(sizeof(*q));
+	__cleanup_free struct left_pointer *q = malloc(sizeof(*q));
 	__cleanup_free struct decision *d = malloc(sizeof(*d));
 	__cleanup_free char *text = NULL;
 	size_t nr = 0, i;
@@ -200,10 +200,10 @@ size_t accord_bequests(struct checkpoint *cp, struct bequest pointers[BEQUESTS_M
 	LOCK_SCOPE(&cp->units->lock);
 	if (!q || !d || !cp->accord || !cp->accord->a.heir)
 		return 0;
-	json_array_foreach (json_object_get(cp->accord->testament, "pointers"), i, o)
+	json_array_foreach (json_object_get(cp->accord->for_heir, "pointers"), i, o)
 		if (parse(cp, o, q))
 			nr = add(pointers, nr, q);
-	text = json_dumps(json_object_get(cp->accord->testament, "decision"), JSON_COMPACT);
+	text = json_dumps(json_object_get(cp->accord->for_heir, "decision"), JSON_COMPACT);
 	if (text && !decision_parse(text, strlen(text), d))
 		*removals = d->order;
 	return nr;

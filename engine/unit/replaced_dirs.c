@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/replaced.h"
+#include "engine/unit/replaced_dirs.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@ struct entry {
 	bool old; /* it was there at the last sweep */
 };
 
-int replaced_init(struct replaced *r)
+int replaced_dirs_init(struct replaced_dirs *r)
 {
 	r->sweep_at = SWEEP_LEAST;
 	return table_init(&r->entries);
 }
 
-static struct entry *find(const struct replaced *r, const struct inode_id *id)
+static struct entry *find(const struct replaced_dirs *r, const struct inode_id *id)
 {
 	struct list *l;
 
@@ -34,14 +34,14 @@ static struct entry *find(const struct replaced *r, const struct inode_id *id)
 	return NULL;
 }
 
-static void forget(struct replaced *r, struct entry *e)
+static void forget(struct replaced_dirs *r, struct entry *e)
 {
 	table_del(&r->entries, &e->node);
 	free(e);
 	r->nr--;
 }
 
-void replaced_finish(struct replaced *r)
+void replaced_dirs_finish(struct replaced_dirs *r)
 {
 	size_t i;
 
@@ -52,7 +52,7 @@ void replaced_finish(struct replaced *r)
 	table_finish(&r->entries);
 }
 
-void replaced_add(struct replaced *r, const struct inode_id *id)
+void replaced_dirs_add(struct replaced_dirs *r, const struct inode_id *id)
 {
 	struct entry *e = find(r, id);
 
@@ -67,13 +67,13 @@ void replaced_add(struct replaced *r, const struct inode_id *id)
 	e->old = false;
 }
 
-bool replaced_has(const struct replaced *r, const struct inode_id *id)
+bool replaced_dirs_has(const struct replaced_dirs *r, const struct inode_id *id)
 {
 	return find(r, id);
 }
 
 /* The entries that were there at the last sweep, in an array for the caller to free. */
-static struct inode_id *take_old_locked(struct replaced *r, size_t *nr)
+static struct inode_id *take_old_locked(struct replaced_dirs *r, size_t *nr)
 {
 	struct inode_id *old = malloc(r->entries.nr * sizeof(*old));
 	struct list *l;
@@ -91,9 +91,9 @@ static struct inode_id *take_old_locked(struct replaced *r, size_t *nr)
 	return old;
 }
 
-void replaced_sweep(struct units *us)
+void replaced_dirs_sweep(struct units *us)
 {
-	struct replaced *r = &us->replaced;
+	struct replaced_dirs *r = &us->replaced_dirs;
 	__cleanup_free struct inode_id *old = NULL;
 	size_t nr = 0, i;
 	{

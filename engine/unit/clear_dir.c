@@ -17,7 +17,7 @@
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
-#include "engine/unit/rules.h"
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 /* Releases the lock on our failed checkpoint, so that it may be removed. */
@@ -86,7 +86,7 @@ static bool shows_any(struct units *us, const struct inode_id *dir)
 /* Removes a hidden entry; -ENOTEMPTY for a visible one. */
 static int clear_name(struct units *us, struct backing *b, const struct place *at)
 {
-	if (rules_reserved(at->name))
+	if (name_is_reserved(at->name))
 		return remove_one(us, b, at->dir, at->name);
 	/* It waits for the next checkpoint beside it, and none will come. */
 	return removals_hide(us, &at->id, at->name) ? removal_make_way(us, &at->id, at->name)
@@ -113,7 +113,7 @@ int units_clear_dir(struct units *us, struct backing *b, int dir)
 	for (int trash = 0; trash <= 1; trash++) {
 		dirwalk_rewind(&w);
 		while (!err && dirwalk_next(&w))
-			if (rules_reserved(w.name) == trash)
+			if (name_is_reserved(w.name) == trash)
 				err = clear_name(us, b, &(struct place){dir, id, w.name});
 	}
 	return err ? err : w.err;

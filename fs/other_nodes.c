@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/elsewhere.h"
+#include "fs/other_nodes.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "fs/save.h"
+#include "fs/route.h"
 
 /*
  * The slot that remembers an ordinary directory, and its content. Each path through the directory
@@ -32,7 +32,7 @@ static bool has_commit_file(struct backing *b, int dir, const char *name)
 	return backing_stat_at(b, dir, path, &stx) != -ENOENT;
 }
 
-/* Asks for a name that nothing on this node has yet. Returns as elsewhere_meet. */
+/* Asks for a name that nothing on this node has yet. Returns as other_nodes_join. */
 static int find(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
 		bool patient)
 {
@@ -80,7 +80,7 @@ static int meet(struct fs *fs, const struct caller *c, struct node *dir, const c
 	bool renamed, undecided;
 	int err;
 
-	if (!us || !accord_has_others(us) || rules_reserved(name))
+	if (!us || !accord_has_others(us) || name_is_reserved(name))
 		return 0;
 	cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
 	err = cp ? accord_await_name(cp, sure) : 0;
@@ -93,29 +93,29 @@ static int meet(struct fs *fs, const struct caller *c, struct node *dir, const c
 	checkpoint_put(cp);
 	if (cp)
 		return undecided; /* a name in a checkpoint is in its staging directory */
-	err = accord_shed(us, &dir_id, name);
+	err = accord_await_removed(us, &dir_id, name);
 	if (err)
 		return err;
 	cp = checkpoints_find(us, &dir_id, name);
-	err = cp && patient ? accord_await_judgement(cp, c) : 0;
+	err = cp && patient ? accord_await_verdict(cp, c) : 0;
 	renamed = cp && accord_was_renamed(cp, name, now);
 	checkpoint_put(cp);
 	if (err)
 		return err;
 	err = renamed ? find(fs, c, dir, now, patient) : 0;
-	if (err < 0 || save_has_name(fs, dir, name))
+	if (err < 0 || route_has_name(fs, dir, name))
 		return err < 0 ? err : 0;
 	return find(fs, c, dir, name, patient);
 }
 
-int elsewhere_meet(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
-		   bool sure)
+int other_nodes_join(struct fs *fs, const struct caller *c, struct node *dir, const char *name,
+		     bool sure)
 {
 	return meet(fs, c, dir, name, true, sure);
 }
 
-int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
-			  const char *staging)
+int other_nodes_join_staged(struct fs *fs, const struct caller *c, struct node *dir, int fd,
+			    const char *staging)
 {
 	struct backing b = fs_as(fs, c);
 	char name[NAME_MAX + 1];
@@ -129,12 +129,12 @@ int elsewhere_meet_staged(struct fs *fs, const struct caller *c, struct node *di
 	return err < 0 ? err : 0;
 }
 
-bool elsewhere_may_change(struct fs *fs)
+bool other_nodes_may_change(struct fs *fs)
 {
 	return fs->engine->units && accord_may_meet_others(fs->engine->units);
 }
 
-int elsewhere_follow(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
+int other_nodes_follow(struct fs *fs, const struct caller *c, struct node *dir, const char *name)
 {
 	struct backing b = fs_for(fs, c);
 	struct checkpoint *cp;
@@ -142,7 +142,7 @@ int elsewhere_follow(struct fs *fs, const struct caller *c, struct node *dir, co
 	struct node_fd at;
 	int err = 0;
 
-	if (!fs->engine->units || !accord_has_others(fs->engine->units) || rules_reserved(name))
+	if (!fs->engine->units || !accord_has_others(fs->engine->units) || name_is_reserved(name))
 		return 0;
 	cp = tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel));
 	if (cp && accord_may_have_company(cp) && checkpoint_is_pending(cp)) {
@@ -156,7 +156,7 @@ int elsewhere_follow(struct fs *fs, const struct caller *c, struct node *dir, co
 	return err;
 }
 
-int elsewhere_await(struct fs *fs, const struct caller *c, struct node *n)
+int other_nodes_await(struct fs *fs, const struct caller *c, struct node *n)
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(n);

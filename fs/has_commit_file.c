@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/no_unit.h"
+#include "fs/has_commit_file.h"
 
 #include <errno.h>
 
@@ -33,12 +33,13 @@ int has_commit_file(struct fs *fs, const struct caller *c, struct node *n)
 	uint64_t now = clock_mono_ns();
 	int has;
 
-	if (atomic_load(&n->no_unit_as_of) == published && now < atomic_load(&n->no_unit_until_ns))
+	if (atomic_load(&n->no_commit_file_as_of) == published &&
+	    now < atomic_load(&n->no_commit_file_until_ns))
 		return 0;
 	has = look(fs, c, n);
 	if (!has) {
-		atomic_store(&n->no_unit_as_of, published);
-		atomic_store(&n->no_unit_until_ns, now + TRUSTED_NS);
+		atomic_store(&n->no_commit_file_as_of, published);
+		atomic_store(&n->no_commit_file_until_ns, now + TRUSTED_NS);
 	}
 	return has;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/beside.h"
+#include "fs/evidence_name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@ static void tell_pointed(struct fs *fs, struct backing *b, const struct node *di
 		checkpoints_note_pointed(fs->engine->units, &dir_id, target, name);
 }
 
-void beside_renamed(struct fs *fs, const struct caller *c, struct node *dir, int at,
-		    const char *name)
+void evidence_name_renamed(struct fs *fs, const struct caller *c, struct node *dir, int at,
+			   const char *name)
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(dir);
@@ -52,7 +52,7 @@ void beside_renamed(struct fs *fs, const struct caller *c, struct node *dir, int
 	close(pin);
 }
 
-void beside_unlinked(struct fs *fs, const struct node *dir, const char *name)
+void evidence_name_unlinked(struct fs *fs, const struct node *dir, const char *name)
 {
 	struct inode_id id = node_inode(dir);
 
@@ -62,7 +62,7 @@ void beside_unlinked(struct fs *fs, const struct node *dir, const char *name)
 /* --- pointers that get their name by a rename or as a link --- */
 
 /* True if @from, whose attributes are @stx, is a pointer under the name @to; fills @target. */
-static bool would_name(struct fs *fs, struct backing *b, const struct save_name *from,
+static bool would_name(struct fs *fs, struct backing *b, const struct entry_name *from,
 		       const struct statx *stx, const char *to, char target[NAME_MAX + 1])
 {
 	char content[POINTER_MAX];
@@ -84,8 +84,8 @@ static bool would_name(struct fs *fs, struct backing *b, const struct save_name 
 }
 
 /* @from is on the backing, in no unit. 1: it is a pending pointer now. 0: it is none. Or -errno. */
-static int hold_file(struct fs *fs, const struct caller *c, const struct save_name *from,
-		     const struct save_name *to, unsigned flags, struct inode_id *id)
+static int hold_file(struct fs *fs, const struct caller *c, const struct entry_name *from,
+		     const struct entry_name *to, unsigned flags, struct inode_id *id)
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(to->dir);
@@ -101,7 +101,7 @@ static int hold_file(struct fs *fs, const struct caller *c, const struct save_na
 	if ((!err && S_ISDIR(there.stx_mode)) || (!err && there.stx_ino == stx.stx_ino))
 		return 0;
 	if (S_ISREG(stx.stx_mode) && rules_is_pointer(fs->engine->rules, to->name)) {
-		err = save_data_first(fs, c, from);
+		err = route_data_first(fs, c, from);
 		if (err)
 			return err;
 	}
@@ -112,7 +112,7 @@ static int hold_file(struct fs *fs, const struct caller *c, const struct save_na
 }
 
 /* Reports a pending pointer as evidence, as if it had its name already. */
-static void tell_held(struct fs *fs, struct backing *b, const struct save_name *to)
+static void tell_held(struct fs *fs, struct backing *b, const struct entry_name *to)
 {
 	struct inode_id dir = node_inode(to->dir);
 	int pin = held_pin(fs->engine->units, &dir, to->name);
@@ -125,8 +125,8 @@ static void tell_held(struct fs *fs, struct backing *b, const struct save_name *
 	close(pin);
 }
 
-int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save_name *from,
-			const struct save_name *to, unsigned flags)
+int evidence_name_hold_renamed(struct fs *fs, const struct caller *c, const struct entry_name *from,
+			       const struct entry_name *to, unsigned flags)
 {
 	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
@@ -134,8 +134,8 @@ int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save
 	struct statx stx;
 	int err;
 
-	if (flags & ~RENAME_NOREPLACE || save_has_name(fs, from->dir, from->name) ||
-	    save_has_name(fs, to->dir, to->name))
+	if (flags & ~RENAME_NOREPLACE || route_has_name(fs, from->dir, from->name) ||
+	    route_has_name(fs, to->dir, to->name))
 		return -ENOTSUP;
 	err = hold_file(fs, c, from, to, flags, &id);
 	if (!err && backing_stat_at(&b, from->at, from->name, &stx) == -ENOENT) {
@@ -150,8 +150,8 @@ int beside_hold_renamed(struct fs *fs, const struct caller *c, const struct save
 	return 0;
 }
 
-int beside_hold_link(struct fs *fs, const struct caller *c, const struct save_name *n,
-		     const char *target)
+int evidence_name_hold_link(struct fs *fs, const struct caller *c, const struct entry_name *n,
+			    const char *target)
 {
 	struct inode_id dir = node_inode(n->dir);
 	int err, pin;
