@@ -13,6 +13,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/content/digest.h"
 #include "engine/content/structure.h"
+#include "engine/tensors/read.h"
 #include "fs/record.h"
 
 #define THREADS	     8
@@ -112,38 +113,48 @@ static char *read_all(int dir, const char *name, size_t *len)
 	return text;
 }
 
-/* The length of a name such as __0_1.distcp at the start of @text, or 0. */
-static size_t shard_name(const char *text)
+/* What is missing first. NULL: nothing. */
+static const char *first_missing(const struct index *ix, char *buf, size_t size)
 {
-	size_t rank = strspn(text + 2, "0123456789"), number;
+	const struct index_opaque *o = ix->opaque;
 
-	if (!rank || text[2 + rank] != '_')
-		return 0;
-	number = strspn(text + 3 + rank, "0123456789");
-	return number && !strncmp(text + 3 + rank + number, ".distcp", 7) ? rank + number + 10 : 0;
+	for (size_t i = 0; i < ix->nr; i++)
+		if (ix->tensors[i]->hole) {
+			snprintf(buf, size, "%.255s: %s", ix->tensors[i]->name,
+				 ix->tensors[i]->hole);
+			return buf;
+		}
+	while (o && !o->missing)
+		o = o->next;
+	if (!o)
+		return NULL;
+	snprintf(buf, size, "%.255s: %s", o->path, o->reason);
+	return buf;
 }
 
-/* The pickle contains the names of all files literally. */
+/* All tensors that .metadata names are there, with all their bytes. */
 static int prove_dcp(const struct foreign *f, struct error *e)
 {
-	size_t len, nr = 0, n;
-	__cleanup_free char *text = read_all(f->dir, ".metadata", &len);
-	char name[NAME_MAX + 1], *at = text;
-	int err = 0;
+	struct tree tree = TREE_CLOSED;
+	struct index *ix = NULL;
+	char why[1024];
+	int err = is_there(f, ".metadata") ? tree_open_dir(&tree, f->dir) : -ENODATA;
 
-	while (text && !err && (at = memmem(at, len - (size_t)(at - text), "__", 2))) {
-		n = shard_name(at);
-		if (n && n <= NAME_MAX) {
-			memcpy(name, at, n);
-			name[n] = '\0';
-			err = check_named(f, ".metadata", name, e);
-			nr++;
-		}
-		at += n ? n : 1;
-	}
-	if (err)
-		return err;
-	return nr ? 0 : refuse(f, ENODATA, "it has no .metadata that names its files", e);
+	if (!err)
+		err = index_create(&ix);
+	if (!err)
+		err = index_read(ix, &tree);
+	tree_close(&tree);
+	if (err == -ENODATA)
+		err = refuse(f, ENODATA, "it has no .metadata that names its tensors", e);
+	else if (err)
+		err = refuse(f, -err, strerror(-err), e);
+	else if (first_missing(ix, why, sizeof(why)))
+		err = refuse(f, EILSEQ, why, e);
+	else if (ix->opaque)
+		err = refuse(f, ENODATA, ix->opaque->reason, e);
+	index_destroy(ix);
+	return err;
 }
 
 static int prove_megatron(const struct foreign *f, struct error *e)

@@ -194,21 +194,18 @@ int index_add_piece(struct index *ix, struct index_tensor *t, const struct index
 	return 0;
 }
 
-int index_add_opaque(struct index *ix, const char *path, const char *name, const char *format, ...)
+static int add_opaque(struct index *ix, const char *path, const char *name, bool missing,
+		      const char *reason)
 {
 	struct index_opaque *o = index_alloc(ix, sizeof(*o));
-	char text[512];
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	if (!o)
 		return -ENOMEM;
 	*o = (struct index_opaque){
 		.path = index_text(ix, path, strlen(path)),
 		.name = index_text(ix, name, strlen(name)),
-		.reason = index_text(ix, text, strlen(text)),
+		.reason = index_text(ix, reason, strlen(reason)),
+		.missing = missing,
 	};
 	if (!o->path || !o->name || !o->reason)
 		return -ENOMEM;
@@ -218,6 +215,39 @@ int index_add_opaque(struct index *ix, const char *path, const char *name, const
 		ix->opaque = o;
 	ix->last_opaque = o;
 	return 0;
+}
+
+int index_add_opaque(struct index *ix, const char *path, const char *name, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return add_opaque(ix, path, name, false, text);
+}
+
+int index_add_missing(struct index *ix, const char *path, const char *name, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return add_opaque(ix, path, name, true, text);
+}
+
+size_t index_nr_missing(const struct index *ix)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < ix->nr; i++)
+		nr += ix->tensors[i]->hole != NULL;
+	for (const struct index_opaque *o = ix->opaque; o; o = o->next)
+		nr += o->missing;
+	return nr;
 }
 
 enum index_part index_part_of(const char *name)
@@ -382,6 +412,8 @@ int index_print(const struct index *ix, const char *unit, FILE *out)
 
 		if (*o->name)
 			json_object_set_new(j, "name", json_text(o->name));
+		if (o->missing)
+			json_object_set_new(j, "missing", json_true());
 		print_element(j, o == ix->opaque, out);
 	}
 	fputs("\n]\n}\n", out);

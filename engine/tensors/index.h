@@ -61,6 +61,7 @@ struct index_opaque {
 	struct index_opaque *next;
 	const char *path, *name; /* name: of what is in the file; "": the whole */
 	const char *reason;
+	bool missing; /* a part of the checkpoint is not there; else only its form is unknown */
 };
 
 struct index {
@@ -94,6 +95,13 @@ int index_add_piece(struct index *ix, struct index_tensor *t, const struct index
 /* Notes what cannot be described. @name may be "". */
 int index_add_opaque(struct index *ix, const char *path, const char *name, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* The same for what should be there, and is not. */
+int index_add_missing(struct index *ix, const char *path, const char *name, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* How many parts are missing: tensors with a hole, and what index_add_missing has noted. */
+size_t index_nr_missing(const struct index *ix);
 
 /* The part that a tensor belongs to, by its name. */
 enum index_part index_part_of(const char *name);

@@ -370,6 +370,23 @@ static int read_tensor(struct dcp *d, const char *name, size_t len, pickle_ref m
 	return err;
 }
 
+/* An object is no tensor, but its bytes should be there. */
+static int read_object(struct dcp *d, const char *name, size_t len)
+{
+	pickle_ref info = find_item(d, name, len, NULL, 0);
+	struct item it;
+	const char *why;
+	int err = info ? read_item(d, info, &it, &why) : 1;
+
+	if (err)
+		return err == 1 ? 0 : err;
+	if (!it.file)
+		return index_add_missing(d->ix, it.path, d->name, "the file is missing");
+	if (it.at > it.file->size || it.bytes > it.file->size - it.at)
+		return index_add_missing(d->ix, it.path, d->name, "the file is cut off");
+	return 0;
+}
+
 static int read_all(struct dcp *d, pickle_ref tensors)
 {
 	const struct pickle *p = d->pickle;
@@ -380,13 +397,12 @@ static int read_all(struct dcp *d, pickle_ref tensors)
 		size_t len;
 		const char *name = pickle_text(p, pickle_key(p, tensors, i), &len);
 
-		if (!name || !is_a(p, md, "TensorStorageMetadata"))
-			continue; /* an object: bytes that are no tensor */
-		if (len >= sizeof(d->name) || memchr(name, '\0', len))
+		if (!name || len >= sizeof(d->name) || memchr(name, '\0', len))
 			continue;
 		memcpy(d->name, name, len);
 		d->name[len] = '\0';
-		err = read_tensor(d, name, len, md);
+		err = is_a(p, md, "TensorStorageMetadata") ? read_tensor(d, name, len, md)
+							   : read_object(d, name, len);
 	}
 	return err;
 }

@@ -344,8 +344,8 @@ static int note_missing(struct zero *z)
 			i++;
 		missing += i == z->nr;
 		if (i == z->nr)
-			err = index_add_opaque(z->ix, z->dir, "",
-					       "the optimizer states of rank %u are missing", r);
+			err = index_add_missing(z->ix, z->dir, "",
+						"the optimizer states of rank %u are missing", r);
 	}
 	return err;
 }

@@ -123,17 +123,12 @@ static int open_file(struct tree *t, const char *path, uint64_t size)
 	return t->dir < 0 ? -errno : add(t, name, size);
 }
 
-int tree_open(struct tree *t, const char *path)
+int tree_open_dir(struct tree *t, int dir)
 {
-	struct stat st;
 	int fd, err;
 
 	*t = (struct tree)TREE_CLOSED;
-	if (stat(path, &st))
-		return -errno;
-	if (S_ISREG(st.st_mode))
-		return open_file(t, path, (uint64_t)st.st_size);
-	t->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	t->dir = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->dir < 0)
 		return -errno;
 	fd = openat(t->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -141,6 +136,20 @@ int tree_open(struct tree *t, const char *path)
 	if (!err && t->nr)
 		qsort(t->list, t->nr, sizeof(*t->list), by_path);
 	return err;
+}
+
+int tree_open(struct tree *t, const char *path)
+{
+	__cleanup_fd int fd = -1;
+	struct stat st;
+
+	*t = (struct tree)TREE_CLOSED;
+	if (stat(path, &st))
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return open_file(t, path, (uint64_t)st.st_size);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : tree_open_dir(t, fd);
 }
 
 void tree_close(struct tree *t)

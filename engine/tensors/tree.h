@@ -35,6 +35,7 @@ struct tree {
  * TREE_FILES_MAX. tree_close accepts a tree of zeros, with dir and fd -1.
  */
 int tree_open(struct tree *t, const char *path);
+int tree_open_dir(struct tree *t, int dir); /* the same for a directory that is open */
 void tree_close(struct tree *t);
 
 #define TREE_CLOSED \

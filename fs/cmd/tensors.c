@@ -49,16 +49,18 @@ static void print_opaque(const struct index_opaque *o)
 {
 	char path[PATH_MAX], name[PATH_MAX];
 
-	printf("opaque   %s%s%s: %s\n", show_name(path, sizeof(path), o->path),
-	       *o->name ? ": " : "", show_name(name, sizeof(name), o->name), o->reason);
+	printf("%-8s %s%s%s: %s\n", o->missing ? "missing" : "opaque",
+	       show_name(path, sizeof(path), o->path), *o->name ? ": " : "",
+	       show_name(name, sizeof(name), o->name), o->reason);
 }
 
-static size_t nr_opaque(const struct index *ix)
+/* How many entries say that something is missing, or that its form is unknown. */
+static size_t nr_opaque(const struct index *ix, bool missing)
 {
 	size_t nr = 0;
 
 	for (const struct index_opaque *o = ix->opaque; o; o = o->next)
-		nr++;
+		nr += o->missing == missing;
 	return nr;
 }
 
@@ -80,7 +82,8 @@ static size_t sum_up(const struct index *ix, uint64_t *bytes)
 static void print_table(const struct index *ix)
 {
 	uint64_t bytes;
-	size_t holes = sum_up(ix, &bytes), opaque = nr_opaque(ix);
+	size_t holes = sum_up(ix, &bytes), opaque = nr_opaque(ix, false);
+	size_t missing = nr_opaque(ix, true);
 	char size[SHOW_MAX];
 
 	if (ix->nr)
@@ -98,6 +101,8 @@ static void print_table(const struct index *ix)
 		printf("%zu of them incomplete", holes);
 	else
 		printf("complete");
+	if (missing)
+		printf("; %zu parts are missing", missing);
 	if (opaque)
 		printf("; %zu that cannot be described", opaque);
 	putchar('\n');
@@ -157,7 +162,6 @@ static int compare(struct asked *a, const char *path, const char *with)
 static int list(struct asked *a, const char *path)
 {
 	struct index *ix = index_of(a, path);
-	uint64_t bytes;
 	int status;
 
 	if (!ix)
@@ -166,7 +170,7 @@ static int list(struct asked *a, const char *path)
 		index_print(ix, path, stdout);
 	else
 		print_table(ix);
-	status = !ix->nr || sum_up(ix, &bytes) ? EXIT_NO : EXIT_DONE;
+	status = !ix->nr || index_nr_missing(ix) ? EXIT_NO : EXIT_DONE;
 	index_destroy(ix);
 	return status;
 }

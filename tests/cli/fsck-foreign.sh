@@ -22,7 +22,9 @@ fsck() {
 }
 
 expect_ok python3 - "$BACK" <<'END'
-import json, os, pickle, sys
+import json, os, sys
+sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/tensors"))
+from forms import Storage, dumps, metadata, tensor, zip_of
 os.chdir(sys.argv[1])
 
 def put(path, content=b"x" * 1000):
@@ -35,10 +37,12 @@ def tensors(size):
 	return len(header).to_bytes(8, "little") + header + bytes(size)
 
 def dcp(unit, ranks=2, missing=0):
+	item = zip_of(*dumps(tensor(Storage("0", "FloatStorage", bytes(16)), [4])))
 	for rank in range(ranks - missing):
-		put(unit + "/__%d_0.distcp" % rank)
-	names = [{"relative_path": "__%d_0.distcp" % rank, "offset": 0} for rank in range(ranks)]
-	put(unit + "/.metadata", pickle.dumps({"storage_data": names}))
+		put(unit + "/__%d_0.distcp" % rank, item)
+	chunks = [((4 * rank,), (4,)) for rank in range(ranks)]
+	items = {("w", (4 * rank,)): ("__%d_0.distcp" % rank, 0, len(item)) for rank in range(ranks)}
+	put(unit + "/.metadata", metadata({"w": ((4 * ranks,), chunks)}, items))
 
 dcp("run/step-9")
 dcp("run/step-10")
@@ -82,7 +86,7 @@ done
 for unit in run/step-11 run/step-12 mega/iter_0000006 torn bad ds/global_step1 hf/checkpoint-5; do
 	assert_contains "$STDOUT" "left $unit"
 done
-assert_contains "$STDERR" "run/step-11, a checkpoint (torchtitan) that ckptfs did not write, was not adopted: its .metadata names __1_0.distcp"
+assert_contains "$STDERR" "run/step-11, a checkpoint (torchtitan) that ckptfs did not write, was not adopted: w: hole: __1_0.distcp is missing"
 assert_contains "$STDERR" "run/step-12, a checkpoint (torchtitan) that ckptfs did not write, was not adopted: it has no .metadata"
 assert_contains "$STDERR" "nothing in it tells whether all of it was written"
 
