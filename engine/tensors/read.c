@@ -23,35 +23,45 @@ bool read_is_format(int err)
 	return err == -EBADMSG || err == -EFBIG;
 }
 
-static bool has_torch_name(const char *path)
-{
-	static const char *const suffixes[] = {".pt", ".pth", ".bin", ".ckpt", ".safetensors"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
-		if (path_ends(path, suffixes[i]))
-			return true;
-	return false;
-}
-
 const char *read_scope(const struct tree *t, const struct tree_file *f)
 {
 	for (size_t i = 0; i < t->nr; i++)
-		if (&t->list[i] != f && has_torch_name(t->list[i].path))
+		if (&t->list[i] != f && (read_has_torch_name(t->list[i].path) ||
+					 path_ends(t->list[i].path, ".safetensors")))
 			return f->path;
 	return "";
+}
+
+/* Why no reader has described @f; NULL: nobody expects tensors in it. */
+static const char *why_not(struct tree *t, const struct tree_file *f)
+{
+	unsigned char head[2] = {0};
+	struct tree_part p;
+
+	for (size_t k = 0; k < ARRAY_SIZE(closed); k++)
+		if (path_ends(f->path, closed[k].suffix))
+			return closed[k].reason;
+	if (!t->single && !read_has_torch_name(f->path))
+		return NULL;
+	tree_part(&p, t, f, 0, f->size);
+	if (tree_read(&p, head, sizeof(head), 0))
+		return "it is cut off";
+	if (head[0] == 0x80 && head[1] <= 5)
+		return "it is a bare pickle, as torch.save wrote before 1.6: save it again with a "
+		       "newer torch";
+	return "it is no zip file of torch.save";
 }
 
 static int note_closed(struct index *ix, struct tree *t)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < t->nr && !err; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(closed) && !t->list[i].taken && !err; k++)
-			if (path_ends(t->list[i].path, closed[k].suffix)) {
-				t->list[i].taken = true;
-				err = index_add_opaque(ix, t->list[i].path, "", "%s",
-						       closed[k].reason);
-			}
+	for (size_t i = 0; i < t->nr && !err; i++) {
+		const char *why = t->list[i].taken ? NULL : why_not(t, &t->list[i]);
+
+		if (why)
+			err = index_add_opaque(ix, t->list[i].path, "", "%s", why);
+	}
 	return err;
 }
 
@@ -65,6 +75,8 @@ int index_read(struct index *ix, struct tree *t)
 		err = read_zero(ix, t);
 	if (!err)
 		err = read_torch(ix, t);
+	if (!err)
+		err = read_commit(ix, t);
 	if (!err)
 		err = note_closed(ix, t);
 	return err ? err : index_finish(ix);

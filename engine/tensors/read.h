@@ -21,6 +21,10 @@ int read_dcp(struct index *ix, struct tree *t);
 int read_zero(struct index *ix, struct tree *t);
 int read_safetensors(struct index *ix, struct tree *t);
 int read_torch(struct index *ix, struct tree *t);
+int read_commit(struct index *ix, struct tree *t);
+
+/* True if torch.save may have written @path, by its ending. */
+bool read_has_torch_name(const char *path);
 
 /* True for an error that only concerns one file, which then becomes opaque. */
 bool read_is_format(int err);

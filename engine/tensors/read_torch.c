@@ -160,45 +160,42 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
 	last = ix->last_opaque;
 	err = walk(w, pickle_root(tf->pickle), 0, 0);
 	torch_close(tf);
-	if (!err && t->nr == 1 && ix->nr == nr && ix->last_opaque == last)
+	if (!err && t->single && ix->nr == nr && ix->last_opaque == last)
 		err = index_add_opaque(ix, f->path, "", "it holds no tensor");
 	return err;
 }
 
-/* What a file of another form is, by its first bytes; NULL: it may be a zip file. */
-static const char *other_form(struct tree *t, const struct tree_file *f)
+bool read_has_torch_name(const char *path)
 {
-	unsigned char head[8] = {0};
+	static const char *const suffixes[] = {".pt", ".pth", ".bin", ".ckpt"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+		if (path_ends(path, suffixes[i]))
+			return true;
+	return false;
+}
+
+static bool is_zip(struct tree *t, const struct tree_file *f)
+{
+	char head[4] = "";
 	struct tree_part p;
 
 	tree_part(&p, t, f, 0, f->size);
-	if (tree_read(&p, head, sizeof(head), 0))
-		return "it is cut off";
-	if (!memcmp(head, "PK\3\4", 4))
-		return NULL;
-	if (head[0] == 0x80 && head[1] <= 5)
-		return "it is a bare pickle, as torch.save wrote before 1.6: save it again with a "
-		       "newer torch";
-	return "it is no zip file of torch.save";
+	return !tree_read(&p, head, sizeof(head), 0) && !memcmp(head, "PK\3\4", 4);
 }
 
 int read_torch(struct index *ix, struct tree *t)
 {
-	static const char *const suffixes[] = {".pt", ".pth", ".bin", ".ckpt"};
 	int err = 0;
 
 	for (size_t i = 0; i < t->nr && !err; i++) {
 		struct tree_file *f = &t->list[i];
-		bool is = t->nr == 1 && !f->taken; /* it was asked for by name */
-		const char *other;
 
-		for (size_t k = 0; k < ARRAY_SIZE(suffixes) && !is; k++)
-			is = !f->taken && path_ends(f->path, suffixes[k]);
-		if (!is)
+		/* A single file was asked for by name. */
+		if (f->taken || !(t->single || read_has_torch_name(f->path)) || !is_zip(t, f))
 			continue;
 		f->taken = true;
-		other = other_form(t, f);
-		err = other ? index_add_opaque(ix, f->path, "", "%s", other) : read_one(ix, t, f);
+		err = read_one(ix, t, f);
 	}
 	return err;
 }

@@ -119,6 +119,7 @@ static int open_file(struct tree *t, const char *path, uint64_t size)
 		strcpy(dir, ".");
 	else
 		snprintf(dir, sizeof(dir), "%.*s", (int)(name - path), path);
+	t->single = true;
 	t->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return t->dir < 0 ? -errno : add(t, name, size);
 }

@@ -24,6 +24,7 @@ struct tree_file {
 struct tree {
 	struct tree_file *list; /* in the order of the bytes of their paths */
 	size_t nr, room;
+	bool single; /* it is one file: what is beside that does not count */
 	/* private */
 	int dir; /* of the checkpoint, or of the single file */
 	int fd;	 /* the file that is open, with its number */

@@ -56,6 +56,13 @@ got = commit("step-1")
 assert got == [args_at, opt, w_0, w_512], got
 assert read(back + "/step-1/__0_0.distcp")[4096:] == w1
 
+# The index puts the shards of one tensor together.
+status, index = ckptfs("tensors", "--json", back + "/step-1")
+found = {t["name"]: t for t in json.loads(index)["tensors"]}
+assert status == 0 and len(found) == 2, (status, index)
+assert found["w"]["shape"] == [1024, 1024] and found["w"]["state"] == "complete", found["w"]
+assert [(p["at"], p["bytes"], p["offset"]) for p in found["w"]["pieces"]] == [(0, 2 * MB, [0, 0]), (4096, 2 * MB, [512, 0])]
+
 # A file of it is changed, another replaced, the third stays.
 with open(mnt + "/step-1/__0_0.distcp", "r+b", 0) as f:
 	os.pwrite(f.fileno(), b"X", 0)

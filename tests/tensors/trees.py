@@ -174,6 +174,7 @@ def dcp_fsdp(path):
         from torch.distributed.fsdp import fully_shard
     except ImportError as error:
         need(False, str(error))
+    need(tuple(map(int, torch.__version__.split(".")[:2])) > (2, 6), "its FSDP asks for a GPU")
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     net = fully_shard(model(), mesh=mesh)
     optimizer = torch.optim.AdamW(net.parameters())

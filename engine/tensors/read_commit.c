@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tensors that the commit file of ckptfs lists: those that were saved by handle. A file that
+ * has a form of its own is described by the reader of that form. Then both must agree.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/format/commit.h"
+#include "engine/tensors/read.h"
+#include "engine/tensors/types.h"
+
+struct reading {
+	struct index *ix;
+	struct tree *tree;
+	int err; /* of the index, not of the commit file */
+};
+
+static ssize_t read_fd(void *fd, void *buf, size_t len, uint64_t off)
+{
+	ssize_t n = pread(*(int *)fd, buf, len, (off_t)off);
+
+	return n < 0 ? -errno : n;
+}
+
+/* The file of @t is described by another reader: compares what both say of a tensor. */
+static int compare(struct reading *r, const struct commit_tensor *t)
+{
+	const struct index_tensor *there = index_find(r->ix, "", t->name);
+
+	if (!there || there->inferred ||
+	    (!strcmp(there->dtype, t->dtype) && there->ndim == t->ndim &&
+	     !memcmp(there->shape, t->shape, t->ndim * sizeof(*t->shape))))
+		return 0;
+	return index_add_missing(r->ix, t->path, t->name,
+				 "the file and the commit file disagree on its type or shape");
+}
+
+/* A box of the tensor, or a part of one, is at a place in the file. */
+static int add(struct reading *r, const struct commit_tensor *t, const struct tree_file *f)
+{
+	const char *dtype = type_of_safetensors(t->dtype, strlen(t->dtype));
+	uint64_t box[2 * COMMIT_DIMS];
+	struct index_piece piece = {
+		.path = t->path, .at = t->at, .bytes = t->bytes, .from = t->from, .box = box};
+	struct index_tensor *tensor;
+	int err;
+
+	if (!dtype)
+		return index_add_opaque(r->ix, t->path, t->name,
+					"its elements have a type that ckptfs does not know");
+	memcpy(box, t->offset, t->ndim * sizeof(*box));
+	memcpy(box + t->ndim, t->length, t->ndim * sizeof(*box));
+	if (!f)
+		piece.unreachable = "is missing";
+	else if (t->at > f->size || t->bytes > f->size - t->at)
+		piece.unreachable = "is cut off";
+	err = index_add(r->ix, "", t->name, dtype, t->ndim, t->shape, &tensor);
+	if (err == -EEXIST)
+		return index_add_opaque(r->ix, t->path, t->name,
+					"another part of it has another type or shape");
+	return err ? err : index_add_piece(r->ix, tensor, &piece);
+}
+
+static int take(void *arg, const struct commit_tensor *t)
+{
+	struct reading *r = arg;
+	struct tree_file *f = tree_find(r->tree, t->path);
+
+	if (t->kind != COMMIT_TENSOR || !t->shape)
+		return 0; /* bytes without a shape: an object, or a storage */
+	r->err = f && f->taken ? compare(r, t) : add(r, t, f);
+	return r->err;
+}
+
+/* The files that only the commit file describes are taken now, after all of its lines. */
+static void take_files(struct index *ix, struct tree *t, size_t nr_before)
+{
+	for (size_t i = nr_before; i < ix->nr; i++)
+		for (const struct index_piece *p = ix->tensors[i]->pieces; p; p = p->next) {
+			struct tree_file *f = tree_find(t, p->path);
+
+			if (f)
+				f->taken = true;
+		}
+}
+
+int read_commit(struct index *ix, struct tree *t)
+{
+	__cleanup_fd int fd = openat(t->dir, COMMIT_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct source src = {.read = read_fd, .arg = &fd};
+	struct reading r = {.ix = ix, .tree = t};
+	size_t nr = ix->nr;
+	struct error e = {0};
+	int err;
+
+	if (fd < 0 || t->single)
+		return 0;
+	err = commit_read_tensors(&src, COMMIT_FILE, take, &r, &e);
+	take_files(ix, t, nr);
+	if (r.err)
+		return r.err;
+	return err == -ENOMEM ? err : err ? index_add_opaque(ix, COMMIT_FILE, "", "%s", e.text) : 0;
+}
