@@ -47,6 +47,8 @@
 
 enum ckptfs_memory { CKPTFS_HOST, CKPTFS_HOST_PINNED, CKPTFS_CUDA, CKPTFS_CUDA_MANAGED };
 enum ckptfs_kind { CKPTFS_STORAGE, CKPTFS_TENSOR, CKPTFS_OBJECT };
+/* An object of this name is in no list of tensors: small pieces that are of no use alone. */
+#define CKPTFS_UNLISTED "what lies between tensors"
 enum ckptfs_check { CKPTFS_CHECK_OFF, CKPTFS_CHECK_SAMPLE, CKPTFS_CHECK_ALL };
 
 /*

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/capture/session.h"
+#include "engine/tensors/types.h"
 
 /* Programs use small numbers, or addresses, as ids. */
 static uint64_t hash_id(uint64_t id)
@@ -50,11 +51,23 @@ static bool is_shard(const struct ckptfs_tensor *t)
 	return true;
 }
 
+/* True if the shard has as many bytes as its elements take, or if their type is unknown. */
+static bool has_its_size(const struct ckptfs_tensor *t)
+{
+	const char *type = type_of_safetensors(t->dtype, strlen(t->dtype));
+	uint64_t nr = 1, bytes;
+
+	for (unsigned i = 0; i < t->ndim; i++)
+		if (__builtin_mul_overflow(nr, t->shard_shape[i], &nr))
+			return false;
+	return !t->ndim || !type || (type_bytes(type, nr, &bytes) && bytes == t->bytes);
+}
+
 static bool is_valid(const struct ckptfs_tensor *t)
 {
 	return t->id && t->ndim <= 8 && is_shard(t) && is_word(t->dtype, sizeof(t->dtype)) &&
-	       t->kind <= CKPTFS_OBJECT && t->memory <= CKPTFS_CUDA_MANAGED && !t->flags &&
-	       !t->reserved && t->name_len && t->name_len <= CKPTFS_NAME_MAX &&
+	       has_its_size(t) && t->kind <= CKPTFS_OBJECT && t->memory <= CKPTFS_CUDA_MANAGED &&
+	       !t->flags && !t->reserved && t->name_len && t->name_len <= CKPTFS_NAME_MAX &&
 	       t->bytes <= INT64_MAX;
 }
 

@@ -15,6 +15,7 @@ struct tensor *tensor_make(const struct ckptfs_tensor *layout, const char *name)
 	t->layout = *layout;
 	t->refs = 1;
 	memcpy(t->name, name, layout->name_len);
+	t->unlisted = layout->kind == CKPTFS_OBJECT && !strcmp(t->name, CKPTFS_UNLISTED);
 	return t;
 }
 
@@ -80,6 +81,8 @@ void places_add(struct tensor_places *ps, const struct tensor_place *p)
 	if (ps->unknown)
 		return;
 	places_cut(ps, p->at, p->bytes);
+	if (p->tensor->unlisted)
+		return;
 	at = find(ps, p->at);
 	if (at && extends(&ps->list[at - 1], p)) {
 		ps->list[at - 1].bytes += p->bytes;

@@ -18,6 +18,7 @@ struct tensor {
 	struct table_node node; /* for the session that registered it */
 	atomic_uint refs;
 	struct ckptfs_tensor layout; /* const */
+	bool unlisted;		     /* const: no place of it is noted (CKPTFS_UNLISTED) */
 	char name[];		     /* const */
 };
 

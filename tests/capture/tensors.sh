@@ -30,6 +30,7 @@ bad(TENSOR, (1 << 63,), (0,), (4,))
 for dtype in "F 32", "F\xe9", "F" * 16:
 	fails(errno.EINVAL, s.register_shards, {99: ("bad", 16, dtype, TENSOR, (4,), (0,), (4,))})
 bad(TENSOR, (4,), (1 << 63,), (1 << 63,))
+bad(TENSOR, (4,), (0,), (3,)) # 12 bytes, not 16
 s.register_shards({
 	1: ("w", 2 * MB, "F32", TENSOR, (1024, 1024), (512, 0), (512, 1024)),
 	2: ("w", 2 * MB, "F32", TENSOR, (1024, 1024), (0, 0), (512, 1024)),

@@ -309,16 +309,23 @@ compare_all() {
 	done
 }
 
+# What `ckptfs tensors` finds in what a program wrote: its last line, or nothing.
+tensors_of() {
+	"$CKPTFS" tensors "$1" 2>/dev/null | sed -n '$s/^\([1-9]\)/, \1/p'
+}
+
 print_table() {
-	local name format='%-33s %13s %9s %9s  %s\n'
+	local name told format='%-33s %13s %9s %9s  %s\n'
 	echo
 	# shellcheck disable=SC2059 # one format for all lines
 	{
 		printf "$format" '' '' 'seconds' 'blocked' ''
 		printf "$format" program bytes plain mount verdict
 		for name in "${programs[@]}"; do
+			told=
+			[ "${verdict[$name]}" != identical ] || told=$(tensors_of "$work/backing/$name")
 			printf "$format" "${label[$name]}" "${bytes[$name]--}" \
-				"${plain_s[$name]--}" "${mount_s[$name]--}" "${verdict[$name]}"
+				"${plain_s[$name]--}" "${mount_s[$name]--}" "${verdict[$name]}$told"
 		done
 		[ -z "${left_out[saves]-}" ] ||
 			printf "$format" 'saves, and killing' - - - "left out: ${left_out[saves]}"

@@ -2,7 +2,8 @@
 """Checks the direction of #include between the parts; prints each line that breaks a rule.
 
     client/ckptfs_abi.h <- engine/base <- engine/{format,config,metrics,liveness} <- engine/rule
-    <- engine/{gen,backing} <- engine/{cache,coord} <- engine/content <- engine/flush <- engine/unit
+    <- engine/{gen,backing} <- engine/{cache,coord} <- engine/{content,tensors}
+    <- engine/flush <- engine/unit
     <- engine/capture <- engine/engine.* <- fs/
     client/{ckptfs_abi,cuda_driver}.h <- client/
 

@@ -17,7 +17,7 @@ from harness.digest import digest
 from harness.mount import Mount, must, wait
 
 import ckptfs
-from ckptfs import autoload, safetensors_file
+from ckptfs import autoload, known, safetensors_file
 
 mount = Mount({"host_cache_size": "64M", "capture_check": "all"})
 session = ckptfs.session_of(mount.mnt)
@@ -65,7 +65,7 @@ must("verify", mount.back + "/a.safetensors")
 
 # What is none of its business, and what is wrong.
 ckptfs.save_file(
-    {"a": whole.to(torch.complex64)} if "complex64" not in safetensors_file._TYPES else {},
+    {"a": whole.to(torch.complex64)} if "complex64" not in known._TYPES else {},
     mount.mnt + "/c.safetensors",
 )
 assert "a is of type torch.complex64, which is not known here" in said.lines[-1]

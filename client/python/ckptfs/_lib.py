@@ -50,6 +50,11 @@ class Options(Structure):
     ]
 
 
+DIMS = 8  # of a shape, at most
+# The name of an object that no commit file lists.
+UNLISTED = "what lies between tensors"
+
+
 class TensorInfo(Structure):
     _fields_ = [
         ("id", c_uint64),
@@ -58,9 +63,9 @@ class TensorInfo(Structure):
         ("memory", c_int),
         ("dtype", c_char_p),
         ("ndim", c_uint),
-        ("global_shape", c_uint64 * 8),
-        ("shard_offset", c_uint64 * 8),
-        ("shard_shape", c_uint64 * 8),
+        ("global_shape", c_uint64 * DIMS),
+        ("shard_offset", c_uint64 * DIMS),
+        ("shard_shape", c_uint64 * DIMS),
         ("bytes", c_uint64),
         ("eager", c_int),
     ]

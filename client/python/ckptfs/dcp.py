@@ -40,7 +40,7 @@ from torch.futures import Future
 from . import fates, known, lazy, skeleton
 from ._lib import CheckpointError
 from .mounts import in_mount
-from .session import Session, before
+from .session import Session, Shape, before
 
 log = logging.getLogger("ckptfs")
 
@@ -61,6 +61,15 @@ def _plan_of(tensor: Any) -> skeleton.Skeleton:
         # The empty tensor is memory that nobody touches.
         _plans[key] = skeleton.plan(torch.empty(tensor.shape, dtype=tensor.dtype))
     return _plans[key]
+
+
+def _shape_of(item: Any, tensor: Any) -> Shape | None:
+    """Which part of which tensor @item is, as the planner says. None: it does not fit @tensor."""
+    data = item.tensor_data
+    dtype = known.type_of(tensor)
+    if data is None or dtype is None or tuple(data.chunk.sizes) != tuple(tensor.shape):
+        return None
+    return Shape(dtype, tuple(data.size), tuple(data.chunk.offsets), tuple(data.chunk.sizes))
 
 
 def _saved(tensor: Any) -> bytes:
@@ -230,7 +239,7 @@ class Writer(FileSystemWriter):
         plan = _plan_of(tensor)
         file.parts += [(at + off, part) for off, part in plan.parts]
         for hole, _ in plan.holes:  # none of one without elements
-            file.add_tensor(tensor, item.index.fqn, at + hole)
+            file.add_tensor(tensor, item.index.fqn, at + hole, _shape_of(item, tensor))
         return plan.size
 
 

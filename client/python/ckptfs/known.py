@@ -14,6 +14,8 @@ from typing import Any, Iterator, Tuple
 
 import torch
 
+from .session import Shape
+
 # Smaller storages are written at once: a capture costs more than their copy.
 LAZY_MIN = 16 << 10
 
@@ -33,6 +35,25 @@ _KNOWN = (
     "timm.optim",
 )
 
+# What safetensors calls the types of torch.
+_TYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
+
 Key = Tuple[int, int, Any]
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -44,6 +65,17 @@ def key_of(storage: Any) -> Key:
     """The memory of an untyped storage: views, and the storages of detached tensors, have the
     same."""
     return storage.data_ptr(), storage.nbytes(), storage.device
+
+
+def type_of(tensor: Any) -> str | None:
+    """The type of its elements as safetensors calls it; None: it has no name for it."""
+    return _TYPES.get(str(tensor.dtype).rsplit(".", maxsplit=1)[-1])
+
+
+def whole(tensor: Any) -> Shape | None:
+    """The shape of a tensor that is all there."""
+    dtype, shape = type_of(tensor), tuple(tensor.shape)
+    return Shape(dtype, shape, (0,) * len(shape), shape) if dtype else None
 
 
 _kinds: dict[Any, str] = {}

@@ -21,7 +21,7 @@ from . import session as sessions_module
 from ._lib import CheckpointError, LibraryNotFound
 from .files import no_directory
 from .mounts import GONE
-from .session import Scraps, Session, Source, session_of
+from .session import Scraps, Session, Shape, Source, session_of
 from .skeleton import torch_save
 
 log = logging.getLogger("ckptfs")
@@ -128,7 +128,7 @@ class Writer:
         """All of the file."""
         self.parts += planned.plan.parts
         for (at, storage), (name, tensor) in zip(planned.plan.holes, planned.names):
-            self.add_storage(storage, tensor, name or "tensor", at)
+            self.add_storage(storage, tensor, name or "tensor", at, _shape_of(storage, tensor))
 
     def is_lazy(self, tensor: Any) -> bool:
         """May this tensor be captured lazily, as a piece of memory?"""
@@ -145,20 +145,31 @@ class Writer:
             kind == "cpu" or kind == "cuda" and self.session.takes(_lib.CUDA)
         )
 
-    def add_storage(self, storage: Any, tensor: Any, name: str, at: int) -> None:
+    def add_storage(
+        self, storage: Any, tensor: Any, name: str, at: int, shape: Shape | None = None
+    ) -> None:
         key = address, nbytes, device = known.key_of(storage)
         kind = known.kind_of(device)
         if nbytes >= known.LAZY_MIN and key in self.lazy and self._takes(kind):
-            self.sources.append(source_of(address, nbytes, device, name, at, tensor))
+            self.sources.append(source_of(address, nbytes, device, name, at, tensor, shape))
         else:
             here = storage if kind == "cpu" else storage.cpu()
             self.parts.append((at, _Bytes(here)))
 
-    def add_tensor(self, tensor: Any, name: str, at: int) -> None:
-        """One without gaps, of which nothing but its elements is to be there."""
+    def add_tensor(self, tensor: Any, name: str, at: int, shape: Shape | None = None) -> None:
+        """One without gaps, of which nothing but its elements is to be there. @shape: what it is a
+        part of; None: it is the whole tensor."""
         if self.is_lazy(tensor):
             self.sources.append(
-                source_of(tensor.data_ptr(), tensor.nbytes, tensor.device, name, at, tensor)
+                source_of(
+                    tensor.data_ptr(),
+                    tensor.nbytes,
+                    tensor.device,
+                    name,
+                    at,
+                    tensor,
+                    shape or known.whole(tensor),
+                )
             )
         elif tensor.nbytes:
             here = tensor.cpu().contiguous()
@@ -203,10 +214,25 @@ class _Bytes:
         return ctypes.string_at(self.storage.data_ptr(), self.storage.nbytes())
 
 
-def source_of(address: int, nbytes: int, device: Any, name: str, at: int, keep: Any) -> Source:
+def _shape_of(storage: Any, tensor: Any) -> Shape | None:
+    """That of @tensor, if it is all of @storage in row-major order."""
+    if tensor is None or tensor.nbytes != storage.nbytes() or not is_plain(tensor):
+        return None
+    return known.whole(tensor)
+
+
+def source_of(
+    address: int,
+    nbytes: int,
+    device: Any,
+    name: str,
+    at: int,
+    keep: Any,
+    shape: Shape | None = None,
+) -> Source:
     """Memory of torch: that of a CUDA device is produced by the stream that is current there."""
     if known.kind_of(device) == "cpu":
-        return Source(name, address, nbytes, at, keep, kind=_lib.STORAGE)
+        return Source(name, address, nbytes, at, keep, kind=_lib.STORAGE, shape=shape)
     return Source(
         name,
         address,
@@ -217,6 +243,7 @@ def source_of(address: int, nbytes: int, device: Any, name: str, at: int, keep: 
         torch.cuda.current_stream(device).cuda_stream,
         device.index,
         _lib.STORAGE,
+        shape=shape,
     )
 
 
@@ -249,7 +276,7 @@ def _small(runs: list[_Run]) -> Scraps | None:
         places.append((at, start, size))
         start += size
     runs[:] = long
-    return Scraps("what lies between tensors", b"".join(taken), places)
+    return Scraps(_lib.UNLISTED, b"".join(taken), places)
 
 
 def _view(data: Any) -> memoryview:

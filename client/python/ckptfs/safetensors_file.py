@@ -12,29 +12,12 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from . import fates, lazy, mounts
+from . import fates, known, lazy, mounts
 from .files import no_directory
 from .mounts import to_mount
 
 torch_save_file = getattr(safetensors.torch.save_file, "ckptfs_inner", safetensors.torch.save_file)
 
-_TYPES = {
-    "float64": "F64",
-    "float32": "F32",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float8_e4m3fn": "F8_E4M3",
-    "float8_e5m2": "F8_E5M2",
-    "int64": "I64",
-    "int32": "I32",
-    "int16": "I16",
-    "int8": "I8",
-    "uint64": "U64",
-    "uint32": "U32",
-    "uint16": "U16",
-    "uint8": "U8",
-    "bool": "BOOL",
-}
 _ALIGN = 8
 # Where it is called from.
 _IMPORTED = (
@@ -42,10 +25,6 @@ _IMPORTED = (
     ("transformers.modeling_utils", "safe_save_file"),
     ("accelerate.utils.other", "safe_save_file"),
 )
-
-
-def _type_of(tensor: Any) -> str | None:
-    return _TYPES.get(str(tensor.dtype).rsplit(".", maxsplit=1)[-1])
 
 
 def _a(one: Any) -> str:
@@ -75,7 +54,7 @@ def _why_not(tensors: Any) -> str:
             )
         if not lazy.is_plain(tensor):
             return f"{name} is not contiguous, or no plain tensor"
-        if not _type_of(tensor):
+        if not known.type_of(tensor):
             return f"{name} is of type {tensor.dtype}, which is not known here"
         if tensor.nbytes and tensor.untyped_storage().data_ptr() in places:
             return f"{name} shares its memory with another one"
@@ -94,7 +73,7 @@ def _layout(
         tensors.items(), key=lambda item: (-item[1].element_size(), item[0])
     ):
         header[name] = {
-            "dtype": _type_of(tensor),
+            "dtype": known.type_of(tensor),
             "shape": list(tensor.shape),
             "data_offsets": [at, at + tensor.nbytes],
         }

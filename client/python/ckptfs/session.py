@@ -33,6 +33,16 @@ log = logging.getLogger("ckptfs")
 IDS_MAX = 32768
 
 
+class Shape(NamedTuple):
+    """What the memory is a part of: the type of the elements as safetensors calls it, the shape of
+    the whole tensor, and the box of it, in elements."""
+
+    dtype: str
+    whole: tuple[int, ...]
+    offset: tuple[int, ...]
+    length: tuple[int, ...]
+
+
 class Source(NamedTuple):
     """Memory that is to be in a file: its name, address and length, and its place in the file.
     `keep` is the owner of the memory, which is held until the memory is captured."""
@@ -46,8 +56,8 @@ class Source(NamedTuple):
     stream: int = _lib.STREAM_COMPLETE
     device: int = -1
     kind: int = _lib.TENSOR
-    dtype: str | None = None
     eager: bool = False
+    shape: Shape | None = None  # None: only the bytes are known
 
 
 class Scraps(NamedTuple):
@@ -100,6 +110,25 @@ def _versions(sources: Iterable[Source]) -> list[tuple[str, Any, int]]:
     return [(s.name, s.keep, s.keep._version) for s in sources if hasattr(s.keep, "_version")]
 
 
+def _info_of(s: Source, number: int) -> _lib.TensorInfo:
+    """What the daemon is told of @s, once. It refuses a shape that does not fit the bytes."""
+    info = _lib.TensorInfo(
+        id=number,
+        name=s.name.encode(errors="replace")[:1000] or b"?",
+        kind=s.kind,
+        memory=s.memory,
+        bytes=s.nbytes,
+        eager=s.eager,
+    )
+    if s.shape and 0 < len(s.shape.whole) <= _lib.DIMS:
+        info.kind, info.dtype = _lib.TENSOR, s.shape.dtype.encode()
+        info.ndim = len(s.shape.whole)
+        info.global_shape[: info.ndim] = s.shape.whole
+        info.shard_offset[: info.ndim] = s.shape.offset
+        info.shard_shape[: info.ndim] = s.shape.length
+    return info
+
+
 class Session:
     """A connection of this process with the mount that @path lies in. `ckptfs.save` opens one for
     each mount by itself. To choose rank, cache or threads, open one before the first save; `save`
@@ -141,7 +170,7 @@ class Session:
             self._handle = _lib.open_session(self.path, options)
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._ids: dict[tuple[str, int, int, bool], int] = {}
+        self._ids: dict[tuple[Any, ...], int] = {}
         self._next_id = 1
         self._held: list[Any] = []  # owners of memory that is not captured yet
         self._versions: list[tuple[str, Any, int]] = []
@@ -284,25 +313,15 @@ class Session:
             self._ids.clear()
             _lib.library().ckptfs_unregister(handle, (ctypes.c_uint64 * len(old))(*old), len(old))
         ids, infos = [], []
-        fresh: dict[tuple[str, int, int, bool], int] = {}
+        fresh: dict[tuple[Any, ...], int] = {}
         for s in sources:
-            key = (s.name, s.nbytes, s.memory, s.eager)
+            key = (s.name, s.nbytes, s.memory, s.eager, s.shape)
             number = self._ids.get(key) or fresh.get(key)
             if number is None:
                 number = self._next_id
                 self._next_id += 1
                 fresh[key] = number
-                infos.append(
-                    _lib.TensorInfo(
-                        id=number,
-                        name=s.name.encode(errors="replace")[:1000] or b"?",
-                        kind=s.kind,
-                        memory=s.memory,
-                        dtype=s.dtype.encode() if s.dtype else None,
-                        bytes=s.nbytes,
-                        eager=s.eager,
-                    )
-                )
+                infos.append(_info_of(s, number))
             ids.append(number)
         if infos:
             result = _lib.library().ckptfs_register(
